@@ -1,0 +1,20 @@
+// Strong integers: a position cannot be passed where a page is meant. They cost nothing.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+namespace cairn {
+
+enum class Token : int32_t {};        // An id of the vocabulary.
+enum class Position : int32_t {};     // How many tokens stand before this one in its sequence.
+enum class PageId : int32_t {};       // An index into a group's pool of pages.
+enum class StateId : int32_t {};      // An index into a group's pool of recurrent states.
+
+// The plain number behind a strong id.
+template <class Id>
+constexpr auto index_of(Id id) {
+  return static_cast<std::underlying_type_t<Id>>(id);
+}
+
+}  // namespace cairn
