@@ -1,0 +1,43 @@
+// What can compute: a closed list of ops over rows in a workspace. Backends are handed out by name
+// from a generated table, nobody includes them. An op that a backend does not support itself runs
+// on the reference kernels, so that a half-finished backend is already a correct one.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "base/cpu_features.h"
+#include "base/result.h"
+#include "base/threads.h"
+#include "device/plan.h"
+#include "device/step.h"
+
+namespace cairn {
+
+struct BackendOptions {
+  ThreadPool* threads = nullptr;   // Not owned; outlives the backend.
+  IsaLevel isa = IsaLevel::scalar; // The best that kernels may use.
+};
+
+// One engine thread calls it; it uses the pool's threads inside a call.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  // Makes `weight` ready (packs it where that helps) and sets weight.packed, which lives as long
+  // as the backend. The blocks must stay readable as long.
+  virtual Status load(Weight& weight) = 0;
+  virtual bool supports(const Op& op) const = 0;
+  // Reserves what execution needs (scratch for each thread), so that execute allocates nothing.
+  virtual Status prepare(const Plan& plan) = 0;
+  virtual void execute(const Plan& plan, const Step& step) = 0;
+};
+
+struct BackendType {
+  std::string_view name;  // "cpu", "reference"
+  Result<std::unique_ptr<Backend>> (*create)(const BackendOptions& options);
+};
+
+std::span<const BackendType* const> backend_types();
+
+}  // namespace cairn

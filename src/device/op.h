@@ -1,0 +1,224 @@
+// The closed list of what a backend can be asked to compute. An op is plain data: which rows it
+// reads, which it writes, with which weights. It knows neither models nor memory management; the
+// meaning of each op, to the bit, is the scalar code in backends/reference (docs/numerics.md).
+// A plan of ops is recorded once for each model and run for every step, whatever its row count.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+
+#include "device/weight.h"
+
+namespace cairn {
+
+// Which rows of a step a value has: one for each token, or one for each token whose logits are
+// wanted.
+enum class RowSet : uint8_t { tokens, outputs };
+
+// A value of a plan: [rows, width] of f32 in the step's workspace. A view of some columns of
+// another value has that value's stride.
+struct Rows {
+  int64_t offset = -1;  // Floats from the workspace's start to the first row's first element.
+  int32_t stride = 0;   // Floats from one row to the next.
+  int32_t width = 0;    // Floats of a row; a multiple of 32 where the rows are quantized.
+  RowSet set = RowSet::tokens;
+
+  bool exists() const { return offset >= 0; }
+};
+
+// A value quantized for the integer product: a row is `width` int8, then width/32 scales (f32),
+// then width/16 sums of 16 consecutive int8 (int32), each part 64-byte aligned.
+struct QuantizedRows {
+  int64_t offset = -1;  // Bytes from the workspace's start to the first row.
+  int32_t stride = 0;   // Bytes from one row to the next.
+  int32_t width = 0;    // Values of a row, a multiple of 32.
+  RowSet set = RowSet::tokens;
+
+  bool exists() const { return offset >= 0; }
+  int32_t scales_offset() const { return (width + 63) / 64 * 64; }
+  int32_t sums_offset() const { return scales_offset() + (width / 32 * 4 + 63) / 64 * 64; }
+  static int32_t row_bytes(int32_t width) {
+    const QuantizedRows rows{.width = width};
+    return rows.sums_offset() + (width / 16 * 4 + 63) / 64 * 64;
+  }
+};
+
+enum class Activation : uint8_t { silu, gelu_erf, gelu_tanh, relu, sigmoid, tanh, softplus };
+enum class RopeStyle : uint8_t {
+  adjacent,  // Rotates elements (2i, 2i+1): "norm".
+  halves,    // Rotates elements (i, i + dims/2): "neox".
+};
+enum class RouterScore : uint8_t {
+  softmax_all,     // Softmax over all experts, then the k largest.
+  softmax_chosen,  // The k largest, then softmax over these.
+  sigmoid,         // A sigmoid each.
+};
+
+namespace op {
+
+// out[row] = scale * table[token of the row]; the table's rows are decoded to f32.
+struct Embed {
+  const Weight* table;
+  Rows out;
+  float scale = 1.0f;
+};
+
+// q = x in blocks of 32: s = amax / 127, q = round_to_nearest_even(x / s).
+struct Quantize {
+  Rows x;
+  QuantizedRows out;
+};
+
+// out[row][o] = sum over k of weight[o][k] * x[row][k], k ascending (+ bias[o] added at the end).
+// Quantized weights read `quantized`, others read `x`; the one not read does not exist.
+struct MatMul {
+  const Weight* weight;
+  Rows x;
+  QuantizedRows quantized;
+  Rows out;
+  const float* bias = nullptr;  // [weight.rows]
+};
+
+// Each run of `group` elements of a row by itself: out = x / sqrt(mean(x^2) + epsilon) * gain.
+struct RmsNorm {
+  Rows x;
+  Rows out;
+  const float* gain = nullptr;  // [group], or [width] where `gain_per_element`; null means ones.
+  int32_t group = 0;
+  bool gain_per_element = false;
+  float epsilon = 0;
+};
+
+struct Add {  // out = fma(b, scale, a)
+  Rows a, b, out;
+  float scale = 1.0f;
+};
+
+struct Scale {  // out = x * factor
+  Rows x, out;
+  float factor = 1.0f;
+};
+
+struct Gate {  // out = activation(gate) * x
+  Rows gate, x, out;
+  Activation activation = Activation::silu;
+};
+
+// The angles of a step's rows: out[row][2i] = cos(position * frequency[i]) * magnitude, [2i+1] the
+// sine; computed in f64, rounded once.
+struct RopeTable {
+  const double* frequencies;  // [pair_count]
+  int32_t pair_count = 0;
+  double magnitude = 1.0;
+  Rows out;  // width 2 * pair_count
+};
+
+// Rotates the first 2 * pair_count elements of each head, in place, by the table's row.
+// y0 = fma(x0, cos, -(x1 * sin)), y1 = fma(x0, sin, x1 * cos).
+struct Rope {
+  Rows x;
+  Rows table;
+  int32_t head_dim = 0;
+  int32_t pair_count = 0;
+  RopeStyle style = RopeStyle::halves;
+};
+
+// x *= 1 + factor * log(1 + floor(position / original_context)) for each row, in place: the
+// position-dependent query scale of Llama 4 and Ministral 3. The factor is rounded once from f64.
+struct ScaleByPosition {
+  Rows x;
+  double factor = 0;
+  int32_t original_context = 1;
+};
+
+// Encodes each row's keys and values into the pages of its sequence at the row's position.
+struct StoreKv {
+  Rows k, v;       // [tokens, kv_head_count * dim]
+  int32_t plane;   // Which of the step's kv planes.
+};
+
+// Softmax attention of each row over its sequence's positions [first visible, its own position],
+// in runs of 256 positions that start at absolute multiples of 256, merged in ascending order.
+struct Attend {
+  Rows q;    // [tokens, head_count * key_dim]
+  Rows out;  // [tokens, head_count * value_dim]
+  int32_t plane;
+  int32_t head_count = 0;
+  float scale = 1.0f;
+  float softcap = 0;             // 0 means none: else s = softcap * tanh(s / softcap).
+  int32_t window = 0;            // 0 means all: else positions > own - window are visible.
+  const float* sinks = nullptr;  // [head_count]: one more logit at the end, without a value.
+};
+
+// Causal convolution of each channel over time: out[t][c] = activation(bias[c] + sum over j of
+// weight[c][j] * x[t - (kernel-1) + j][c]), j ascending, starting from the bias (or 0), fma.
+// Its tail (the last kernel-1 inputs, oldest first, [kernel-1][channels]) is part of the state.
+struct ShortConv {
+  Rows x, out;
+  const float* weight;          // [channels][kernel]
+  const float* bias = nullptr;  // [channels]
+  int32_t kernel = 0;
+  bool silu = true;
+  int32_t state;                // Which of the step's state tensors holds the tail.
+};
+
+// Mamba-2's recurrence (Dao and Gu, 2024). For each head h, token by token:
+// dt = softplus(dt_raw + dt_bias[h]); decay = exp(dt * a[h]);
+// s[n][p] = fma(x[p] * dt, B[n], s[n][p] * decay); y[p] = sum over n of s[n][p] * C[n] (fma,
+// ascending), then y[p] = fma(d[h], x[p], y[p]). State: [head_count][state_size][head_dim] f32.
+struct Mamba2Scan {
+  Rows x;        // [tokens, head_count * head_dim]
+  Rows b, c;     // [tokens, group_count * state_size]; head h reads group h / (heads per group)
+  Rows dt;       // [tokens, head_count], before bias and softplus
+  Rows out;      // [tokens, head_count * head_dim]
+  const float* a;        // [head_count], negative
+  const float* d;        // [head_count]
+  const float* dt_bias;  // [head_count]
+  int32_t head_count = 0, head_dim = 0, state_size = 0, group_count = 1;
+  int32_t state;         // Which of the step's state tensors.
+};
+
+// The k experts with the largest score (ties: the lowest index; NaN last), best first.
+// chosen[row][rank] holds the expert's index as an int32 in the float's bits.
+struct Route {
+  Rows logits;             // [tokens, expert_count]
+  Rows chosen;             // [tokens, k]
+  Rows weights;            // [tokens, k]
+  RouterScore score = RouterScore::softmax_all;
+  bool normalize = false;  // Divide the k weights by their sum.
+  float scale = 1.0f;
+  const float* selection_bias = nullptr;  // [expert_count]: added for choosing only.
+};
+
+// out[row][rank * weight.rows + o] = weight[chosen[row][rank]] * x; `x_per_rank`: x is
+// [tokens, k * weight.cols] and each rank reads its own part, else all read the same row.
+struct ExpertMatMul {
+  const Weight* weight;    // weight.count experts
+  Rows x;
+  QuantizedRows quantized;
+  Rows chosen;
+  Rows out;
+  bool x_per_rank = false;
+};
+
+// out = sum over ranks of weights[row][rank] * x[row][rank], in the order of the ranks, fma.
+struct ExpertSum {
+  Rows x;        // [tokens, k * width]
+  Rows weights;  // [tokens, k]
+  Rows out;      // [tokens, width]
+};
+
+// out[i] = x[row of the i-th wanted output].
+struct GatherOutputs {
+  Rows x;
+  Rows out;
+};
+
+}  // namespace op
+
+using Op = std::variant<op::Embed, op::Quantize, op::MatMul, op::RmsNorm, op::Add, op::Scale,
+                        op::Gate, op::RopeTable, op::Rope, op::ScaleByPosition, op::StoreKv,
+                        op::Attend, op::ShortConv, op::Mamba2Scan, op::Route, op::ExpertMatMul,
+                        op::ExpertSum, op::GatherOutputs>;
+
+}  // namespace cairn

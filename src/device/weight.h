@@ -1,0 +1,30 @@
+// A weight matrix as ops see it: the file's blocks, and what a backend made of them. Does not own
+// the blocks (they live in the mapped file or in the model).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "quant/quant.h"
+
+namespace cairn {
+
+struct Weight {
+  std::string_view name;        // As in the file: "blk.3.attn_q.weight".
+  const quant::Type* type = nullptr;
+  int32_t cols = 0;             // Inputs: weights of a row; GGUF's first dimension.
+  int32_t rows = 0;             // Outputs; GGUF's second dimension.
+  int32_t count = 1;            // Matrices (experts); GGUF's third dimension.
+  std::span<const std::byte> blocks;  // [count][rows][row_bytes], as in the file.
+  const void* packed = nullptr;       // The backend's own form, set by Backend::load; may be null.
+
+  bool exists() const { return type != nullptr; }
+  size_t row_bytes() const { return quant::row_bytes(*type, cols); }
+  const std::byte* row(int32_t matrix, int32_t row_index) const {
+    return blocks.data() + (size_t(matrix) * size_t(rows) + size_t(row_index)) * row_bytes();
+  }
+};
+
+}  // namespace cairn
