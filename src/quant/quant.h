@@ -27,14 +27,14 @@ struct Unit {
 };
 
 struct Type {
-  std::string_view name;     // As GGUF tools print it: "Q4_K".
-  uint32_t gguf_id;          // The type number in a GGUF file.
-  int32_t block_weights;     // Weights in a block: 1, 32, 64 or 256.
-  int32_t block_bytes;       // Bytes of a block.
-  bool halves;               // Scales belong to 16 weights, not 32: two integer sums a unit.
-  bool offsets;              // Weights have an additive part.
-  void (*decode)(const std::byte* block, float* weights);          // One block.
-  void (*integers)(const std::byte* block, Unit* units);           // One block; null for F32/F16/BF16.
+  std::string_view name;  // As GGUF tools print it: "Q4_K".
+  uint32_t gguf_id;       // The type number in a GGUF file.
+  int32_t block_weights;  // Weights in a block: 1, 32, 64 or 256.
+  int32_t block_bytes;    // Bytes of a block.
+  bool halves;            // Scales belong to 16 weights, not 32: two integer sums a unit.
+  bool offsets;           // Weights have an additive part.
+  void (*decode)(const std::byte* block, float* weights);  // One block.
+  void (*integers)(const std::byte* block, Unit* units);   // One block; null for F32/F16/BF16.
   // Encodes one block. `importance` may be null: else one non-negative factor a weight, by which
   // squared errors are counted. Null for types without an encoder.
   void (*encode)(const float* weights, const float* importance, std::byte* block);
@@ -45,15 +45,17 @@ struct Type {
 };
 
 std::span<const Type* const> all();
-const Type* find(uint32_t gguf_id);        // Null if unknown.
-const Type* find(std::string_view name);   // Null if unknown; upper case as in `name`.
+const Type* find(uint32_t gguf_id);       // Null if unknown.
+const Type* find(std::string_view name);  // Null if unknown; upper case as in `name`.
 
 // Bytes of a row. REQUIRES: weight_count is a multiple of the type's block_weights.
 size_t row_bytes(const Type& type, int64_t weight_count);
 
 // Decodes a run of whole blocks. REQUIRES: the sizes agree.
 void decode_row(const Type& type, std::span<const std::byte> row, std::span<float> weights);
-// Encodes a run of whole blocks. REQUIRES: the type has an encoder; the sizes agree.
-void encode_row(const Type& type, std::span<const float> weights, std::span<std::byte> row);
+// Encodes a run of whole blocks. `importance` is empty or has one factor a weight.
+// REQUIRES: the type has an encoder; the sizes agree.
+void encode_row(const Type& type, std::span<const float> weights, std::span<std::byte> row,
+                std::span<const float> importance = {});
 
 }  // namespace cairn::quant
