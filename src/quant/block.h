@@ -1,7 +1,8 @@
-// What the block formats share: reading a block from unaligned bytes, units with one or two scales,
-// and the order of nibbles. Knows no format.
+// What the block formats share when they are read: blocks at any alignment, units with one or two
+// scales, nibble order, and decoding as the definition scale * q + offset. Knows no format.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -32,25 +33,44 @@ inline uint32_t load_u32(const uint8_t* bytes) {
   return load_u16(bytes) | load_u16(bytes + 2) << 16;
 }
 
-inline void set_scales(Unit& unit, float lower, float upper) {
-  unit.scale[0] = lower;
-  unit.scale[1] = upper;
-  unit.offset[0] = unit.offset[1] = 0;
+inline void set_scale(Unit& unit, float scale, float offset = 0) {
+  unit.scale[0] = unit.scale[1] = scale;
+  unit.offset[0] = unit.offset[1] = offset;
 }
 
-// Weights of whole units by their definition, scale * q + offset: for the formats whose decoded
-// value is exactly that in f32, two roundings at most.
-template <int kUnitCount, class Integers>
-void decode_units(const std::byte* block, float* weights, Integers integers) {
+// 16 bytes to 32 numbers: the low nibbles come first, then the high ones.
+inline void unpack_nibbles(const uint8_t* bytes, int8_t* q) {
+  for (int i = 0; i < 16; ++i) {
+    q[i] = int8_t(bytes[i] & 15);
+    q[i + 16] = int8_t(bytes[i] >> 4);
+  }
+}
+
+inline void pack_nibbles(const uint8_t* q, uint8_t* bytes) {
+  for (int i = 0; i < 16; ++i) bytes[i] = uint8_t((q[i] & 15) | q[i + 16] << 4);
+}
+
+// Weights by the definition. For every format here this is bit for bit the usual decoder: where
+// that multiplies in another order, the products involved are exact in f32.
+template <int kUnitCount, void (*kIntegers)(const std::byte*, Unit*)>
+void decode_scaled(const std::byte* block, float* weights) {
   Unit units[kUnitCount];
-  integers(block, units);
-  for (const Unit& unit : units) {
-    for (int half = 0; half < 2; ++half) {
-      for (int i = 16 * half; i < 16 * half + 16; ++i) {
-        weights[i] = unit.scale[half] * float(unit.q[i]);
-      }
-    }
-    weights += 32;
+  kIntegers(block, units);
+  for (int i = 0; i < 32 * kUnitCount; ++i) {
+    const Unit& unit = units[i / 32];
+    weights[i] = unit.scale[i / 16 % 2] * float(unit.q[i % 32]);
+  }
+}
+
+// The same for formats with an offset. Apart, since adding an offset of 0 would lose the sign of
+// -0.
+template <int kUnitCount, void (*kIntegers)(const std::byte*, Unit*)>
+void decode_offset(const std::byte* block, float* weights) {
+  Unit units[kUnitCount];
+  kIntegers(block, units);
+  for (int i = 0; i < 32 * kUnitCount; ++i) {
+    const Unit& unit = units[i / 32];
+    weights[i] = unit.scale[i / 16 % 2] * float(unit.q[i % 32]) + unit.offset[i / 16 % 2];
   }
 }
 

@@ -1,5 +1,4 @@
-// Q8_0: 32 weights, one f16 scale, signed bytes; weight = scale * q.
-// The encoder writes -127 … 127 only; a file may hold -128.
+// Q8_0: 32 weights, one f16 scale, signed bytes; weight = scale * q. A file may hold -128.
 #include "quant/block.h"
 
 namespace cairn::quant {
@@ -11,16 +10,9 @@ struct Block {
 };
 static_assert(sizeof(Block) == 34, "on-disk layout fixed by GGUF");
 
-void decode(const std::byte* in, float* weights) {
-  const Block block = load<Block>(in);
-  const float scale = to_float(block.scale);
-  for (int i = 0; i < 32; ++i) weights[i] = scale * float(block.q[i]);
-}
-
 void integers(const std::byte* in, Unit* units) {
   const Block block = load<Block>(in);
-  const float scale = to_float(block.scale);
-  set_scales(units[0], scale, scale);
+  set_scale(units[0], to_float(block.scale));
   std::memcpy(units[0].q, block.q, sizeof block.q);
 }
 
@@ -33,7 +25,7 @@ constinit const Type type_q8_0{.name = "Q8_0",
                                .block_bytes = sizeof(Block),
                                .halves = false,
                                .offsets = false,
-                               .decode = decode,
+                               .decode = decode_scaled<1, integers>,
                                .integers = integers,
                                .encode = nullptr,
                                .rms_error_max = 0};

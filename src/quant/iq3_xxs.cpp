@@ -1,0 +1,46 @@
+// IQ3_XXS: 256 weights in 8 groups of 32; weight = scale * (s + 1/2) / 2 * sign * magnitude. A
+// group is eight grid indices of 4 weights and a word: four times 7 sign bits, 4-bit s on top.
+#include "quant/block.h"
+#include "quant/grid.h"
+
+namespace cairn::quant {
+namespace {
+
+struct Block {
+  Half scale;
+  uint8_t indices[64];
+  uint8_t words[32];
+};
+static_assert(sizeof(Block) == 98, "on-disk layout fixed by GGUF");
+
+constexpr int8_t kMagnitudes[8] = {4, 12, 20, 28, 36, 44, 52, 62};
+
+void integers(const std::byte* in, Unit* units) {
+  const Block block = load<Block>(in);
+  const float scale = to_float(block.scale);
+  for (int unit = 0; unit < 8; ++unit) {
+    const uint32_t word = load_u32(block.words + 4 * unit);
+    set_scale(units[unit], scale * (0.5f + float(word >> 28)) * 0.5f);
+    for (int part = 0; part < 8; ++part) {
+      const uint32_t signs = even_signs(word >> (7 * (part / 2)) & 127) >> (4 * (part % 2));
+      const uint32_t packed = kGridIq3Xxs[block.indices[8 * unit + part]];
+      expand_iq3(packed, signs, kMagnitudes, units[unit].q + 4 * part);
+    }
+  }
+}
+
+}  // namespace
+
+extern const Type type_iq3_xxs;
+constinit const Type type_iq3_xxs{.name = "IQ3_XXS",
+                                  .gguf_id = 18,
+                                  .block_weights = 256,
+                                  .block_bytes = sizeof(Block),
+                                  .halves = false,
+                                  .offsets = false,
+                                  .decode = decode_scaled<8, integers>,
+                                  .integers = integers,
+                                  .encode = nullptr,
+                                  .rms_error_max = 0};
+
+}  // namespace cairn::quant

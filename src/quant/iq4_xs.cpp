@@ -1,0 +1,44 @@
+// IQ4_XS: 256 weights in 8 groups of 32; weight = scale * (s - 32) * level[q] with the levels of
+// IQ4_NL. The 6-bit s has its low nibbles in scales_low, two upper bits in scales_high.
+#include "quant/block.h"
+#include "quant/iq4_levels.h"
+
+namespace cairn::quant {
+namespace {
+
+struct Block {
+  Half scale;
+  uint8_t scales_high[2];
+  uint8_t scales_low[4];
+  uint8_t nibbles[128];
+};
+static_assert(sizeof(Block) == 136, "on-disk layout fixed by GGUF");
+
+void integers(const std::byte* in, Unit* units) {
+  const Block block = load<Block>(in);
+  const float scale = to_float(block.scale);
+  const uint32_t scales_high = load_u16(block.scales_high);
+  for (int unit = 0; unit < 8; ++unit) {
+    const int low = block.scales_low[unit / 2] >> (4 * (unit % 2)) & 15;
+    const int high = int(scales_high >> (2 * unit) & 3);
+    set_scale(units[unit], scale * float((low | high << 4) - 32));
+    unpack_nibbles(block.nibbles + 16 * unit, units[unit].q);
+    for (int8_t& q : units[unit].q) q = kIq4Levels[q];
+  }
+}
+
+}  // namespace
+
+extern const Type type_iq4_xs;
+constinit const Type type_iq4_xs{.name = "IQ4_XS",
+                                 .gguf_id = 23,
+                                 .block_weights = 256,
+                                 .block_bytes = sizeof(Block),
+                                 .halves = false,
+                                 .offsets = false,
+                                 .decode = decode_scaled<8, integers>,
+                                 .integers = integers,
+                                 .encode = nullptr,
+                                 .rms_error_max = 0};
+
+}  // namespace cairn::quant

@@ -1,0 +1,45 @@
+// Q2_K: 256 weights in 16 groups of 16; weight = scale * s * q - min * m with 2-bit q and, in one
+// byte a group, 4-bit s (low) and m (high). A byte of `pairs` holds weights 32 apart.
+#include "quant/block.h"
+
+namespace cairn::quant {
+namespace {
+
+struct Block {
+  uint8_t groups[16];
+  uint8_t pairs[64];
+  Half scale;
+  Half min;
+};
+static_assert(sizeof(Block) == 84, "on-disk layout fixed by GGUF");
+
+void integers(const std::byte* in, Unit* units) {
+  const Block block = load<Block>(in);
+  const float scale = to_float(block.scale);
+  const float min = to_float(block.min);
+  for (int unit = 0; unit < 8; ++unit) {
+    const uint8_t* pairs = block.pairs + 32 * (unit / 4);
+    for (int i = 0; i < 32; ++i) units[unit].q[i] = int8_t(pairs[i] >> (2 * (unit % 4)) & 3);
+    for (int half = 0; half < 2; ++half) {
+      const int group = block.groups[2 * unit + half];
+      units[unit].scale[half] = scale * float(group & 15);
+      units[unit].offset[half] = -(min * float(group >> 4));
+    }
+  }
+}
+
+}  // namespace
+
+extern const Type type_q2_k;
+constinit const Type type_q2_k{.name = "Q2_K",
+                               .gguf_id = 10,
+                               .block_weights = 256,
+                               .block_bytes = sizeof(Block),
+                               .halves = true,
+                               .offsets = true,
+                               .decode = decode_offset<8, integers>,
+                               .integers = integers,
+                               .encode = nullptr,
+                               .rms_error_max = 0};
+
+}  // namespace cairn::quant

@@ -1,0 +1,34 @@
+// Q4_0: 32 weights, one f16 scale, 4 bits; weight = scale * (q - 8).
+#include "quant/block.h"
+
+namespace cairn::quant {
+namespace {
+
+struct Block {
+  Half scale;
+  uint8_t nibbles[16];
+};
+static_assert(sizeof(Block) == 18, "on-disk layout fixed by GGUF");
+
+void integers(const std::byte* in, Unit* units) {
+  const Block block = load<Block>(in);
+  set_scale(units[0], to_float(block.scale));
+  unpack_nibbles(block.nibbles, units[0].q);
+  for (int8_t& q : units[0].q) q = int8_t(q - 8);
+}
+
+}  // namespace
+
+extern const Type type_q4_0;
+constinit const Type type_q4_0{.name = "Q4_0",
+                               .gguf_id = 2,
+                               .block_weights = 32,
+                               .block_bytes = sizeof(Block),
+                               .halves = false,
+                               .offsets = false,
+                               .decode = decode_scaled<1, integers>,
+                               .integers = integers,
+                               .encode = nullptr,
+                               .rms_error_max = 0};
+
+}  // namespace cairn::quant
