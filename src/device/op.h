@@ -2,6 +2,9 @@
 // reads, which it writes, with which weights. It knows neither models nor memory management; the
 // meaning of each op, to the bit, is the scalar code in backends/reference (docs/numerics.md).
 // A plan of ops is recorded once for each model and run for every step, whatever its row count.
+//
+// Aliases: `out` of RmsNorm, Add, Scale and Gate may be the same rows as one of their inputs. Every other
+// `out` overlaps no input: tasks read rows that are not theirs.
 #pragma once
 
 #include <cstdint>
@@ -57,6 +60,7 @@ enum class RouterScore : uint8_t {
 namespace op {
 
 // out[row] = scale * table[token of the row]; the table's rows are decoded to f32.
+// REQUIRES: the token is in [0, table.rows).
 struct Embed {
   const Weight* table;
   Rows out;
@@ -80,6 +84,7 @@ struct MatMul {
 };
 
 // Each run of `group` elements of a row by itself: out = x / sqrt(mean(x^2) + epsilon) * gain.
+// REQUIRES: width is a multiple of group.
 struct RmsNorm {
   Rows x;
   Rows out;
@@ -99,7 +104,7 @@ struct Scale {  // out = x * factor
   float factor = 1.0f;
 };
 
-struct Gate {  // out = activation(gate) * x
+struct Gate {  // out = activation(gate) * x; relu of NaN is 0
   Rows gate, x, out;
   Activation activation = Activation::silu;
 };
@@ -139,6 +144,7 @@ struct StoreKv {
 
 // Softmax attention of each row over its sequence's positions [first visible, its own position],
 // in runs of 256 positions that start at absolute multiples of 256, merged in ascending order.
+// Query head h reads kv head h / (head_count / kv_head_count). REQUIRES: it divides.
 struct Attend {
   Rows q;    // [tokens, head_count * key_dim]
   Rows out;  // [tokens, head_count * value_dim]
@@ -185,8 +191,8 @@ struct Route {
   Rows chosen;             // [tokens, k]
   Rows weights;            // [tokens, k]
   RouterScore score = RouterScore::softmax_all;
-  bool normalize = false;  // Divide the k weights by their sum.
-  float scale = 1.0f;
+  bool normalize = false;  // Divide the k weights by their sum, unless that is 0.
+  float scale = 1.0f;      // Multiplies the weights last.
   const float* selection_bias = nullptr;  // [expert_count]: added for choosing only.
 };
 

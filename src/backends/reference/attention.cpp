@@ -1,0 +1,208 @@
+// Keys and values in pages: writing a row's, and softmax attention over a sequence's, in runs of
+// positions that are merged by the (maximum, sum, output) rule (Milakov and Gimelshein, 2018).
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "backends/reference/kernels.h"
+#include "backends/reference/row_kernel.h"
+#include "base/elementary.h"
+#include "base/half.h"
+
+namespace cairn::reference {
+namespace {
+
+float load(const std::byte* values, KvType type, size_t index) {
+  switch (type) {
+    case KvType::f32:
+      return reinterpret_cast<const float*>(values)[index];
+    case KvType::f16:
+      return to_float(reinterpret_cast<const Half*>(values)[index]);
+    case KvType::bf16:
+      return to_float(reinterpret_cast<const BFloat16*>(values)[index]);
+  }
+  return 0;
+}
+
+void store(std::byte* values, KvType type, size_t index, float value) {
+  switch (type) {
+    case KvType::f32:
+      reinterpret_cast<float*>(values)[index] = value;
+      break;
+    case KvType::f16:
+      reinterpret_cast<Half*>(values)[index] = to_half(value);
+      break;
+    case KvType::bf16:
+      reinterpret_cast<BFloat16*>(values)[index] = to_bfloat16(value);
+      break;
+  }
+}
+
+// One head's keys and values of one sequence: by position and element, wherever the page lies.
+class HeadView {
+ public:
+  HeadView(const KvPlane& plane, const PageId* pages, int32_t kv_head)
+      : plane_(plane), pages_(pages), kv_head_(size_t(kv_head)) {}
+
+  float key(int32_t position, size_t element) const {
+    return load(keys_page(position), plane_.key_type, key_index(position, element));
+  }
+  float value(int32_t position, size_t element) const {
+    return load(values_page(position), plane_.value_type, value_index(position, element));
+  }
+  void set_key(int32_t position, size_t element, float key) const {
+    store(keys_page(position), plane_.key_type, key_index(position, element), key);
+  }
+  void set_value(int32_t position, size_t element, float value) const {
+    store(values_page(position), plane_.value_type, value_index(position, element), value);
+  }
+
+ private:
+  size_t page(int32_t position) const { return size_t(index_of(pages_[position / kPageTokens])); }
+  std::byte* keys_page(int32_t position) const {
+    return plane_.keys + page(position) * plane_.keys_page_bytes;
+  }
+  std::byte* values_page(int32_t position) const {
+    return plane_.values + page(position) * plane_.values_page_bytes;
+  }
+  size_t key_index(int32_t position, size_t element) const {
+    return (kv_head_ * size_t(plane_.key_dim) + element) * kPageTokens +
+           size_t(position % kPageTokens);
+  }
+  size_t value_index(int32_t position, size_t element) const {
+    return (kv_head_ * kPageTokens + size_t(position % kPageTokens)) * size_t(plane_.value_dim) +
+           element;
+  }
+
+  const KvPlane& plane_;
+  const PageId* pages_;
+  size_t kv_head_;
+};
+
+const PageId* pages_of_row(const Step& step, const KvPlane& plane, int32_t row) {
+  return step.slices[size_t(step.slice_of_row[size_t(row)])].pages[plane.group];
+}
+
+void store_kv(const op::StoreKv& op, const Step& step, int32_t row) {
+  const KvPlane& plane = step.kv_planes[size_t(op.plane)];
+  const int32_t position = step.positions[size_t(row)];
+  const size_t key_dim = size_t(plane.key_dim), value_dim = size_t(plane.value_dim);
+  for (int32_t head = 0; head < plane.kv_head_count; ++head) {
+    const HeadView view(plane, pages_of_row(step, plane, row), head);
+    const float* k = step.row(op.k, row) + size_t(head) * key_dim;
+    const float* v = step.row(op.v, row) + size_t(head) * value_dim;
+    for (size_t d = 0; d < key_dim; ++d) view.set_key(position, d, k[d]);
+    for (size_t d = 0; d < value_dim; ++d) view.set_value(position, d, v[d]);
+  }
+}
+
+// Softmax over some positions, not yet divided: the largest score, the sum of exp(score - max), and
+// the values' sum weighted by the same.
+struct Part {
+  float max = -std::numeric_limits<float>::infinity();
+  float sum = 0;
+  std::span<float> out;
+};
+
+// A NaN score is passed over here and then makes the sum NaN.
+float larger(float a, float b) {
+  return a > b ? a : b;
+}
+
+float score(const op::Attend& op, std::span<const float> q, const HeadView& view,
+            int32_t position) {
+  float dot = 0;
+  for (size_t d = 0; d < q.size(); ++d) dot = std::fma(q[d], view.key(position, d), dot);
+  dot *= op.scale;
+  return op.softcap == 0 ? dot : op.softcap * elementary::tanh(dot / op.softcap);
+}
+
+// The part of positions [begin, end), which lie in one run.
+void attend_run(const op::Attend& op, std::span<const float> q, const HeadView& view, int32_t begin,
+                int32_t end, Part& part) {
+  float scores[kAttentionRun];
+  part.max = -std::numeric_limits<float>::infinity();
+  for (int32_t position = begin; position < end; ++position) {
+    scores[position - begin] = score(op, q, view, position);
+    part.max = larger(scores[position - begin], part.max);
+  }
+  part.sum = 0;
+  std::fill(part.out.begin(), part.out.end(), 0.0f);
+  for (int32_t position = begin; position < end; ++position) {
+    const float p = elementary::exp(scores[position - begin] - part.max);
+    part.sum += p;
+    for (size_t d = 0; d < part.out.size(); ++d) {
+      part.out[d] = std::fma(p, view.value(position, d), part.out[d]);
+    }
+  }
+}
+
+// total becomes the part of both, `next` being that of the positions after total's.
+void merge(Part& total, const Part& next) {
+  const float max = larger(next.max, total.max);
+  const float keep = elementary::exp(total.max - max);
+  const float take = elementary::exp(next.max - max);
+  total.sum = std::fma(next.sum, take, total.sum * keep);
+  for (size_t d = 0; d < total.out.size(); ++d) {
+    total.out[d] = std::fma(next.out[d], take, total.out[d] * keep);
+  }
+  total.max = max;
+}
+
+// A sink is one more logit, after all positions, whose value is zero.
+void merge_sink(Part& total, float sink) {
+  const float max = larger(sink, total.max);
+  const float keep = elementary::exp(total.max - max);
+  total.sum = total.sum * keep + elementary::exp(sink - max);
+  for (float& value : total.out) value *= keep;
+  total.max = max;
+}
+
+void attend_head(const op::Attend& op, const Step& step, int32_t row, int32_t head,
+                 std::span<float> run_out) {
+  const KvPlane& plane = step.kv_planes[size_t(op.plane)];
+  const int32_t group_heads = op.head_count / plane.kv_head_count;
+  const HeadView view(plane, pages_of_row(step, plane, row), head / group_heads);
+  const size_t key_dim = size_t(plane.key_dim);
+  const std::span<const float> q(step.row(op.q, row) + size_t(head) * key_dim, key_dim);
+
+  const int32_t end = step.positions[size_t(row)] + 1;
+  const int32_t begin = op.window == 0 ? 0 : std::max(0, end - op.window);
+  Part total{.out = {step.row(op.out, row) + size_t(head) * run_out.size(), run_out.size()}};
+  Part next{.out = run_out};
+  const int32_t first_run_end = std::min(end, (begin / kAttentionRun + 1) * kAttentionRun);
+  attend_run(op, q, view, begin, first_run_end, total);
+  for (int32_t from = first_run_end; from < end; from += kAttentionRun) {
+    attend_run(op, q, view, from, std::min(end, from + kAttentionRun), next);
+    merge(total, next);
+  }
+  if (op.sinks != nullptr) merge_sink(total, op.sinks[head]);
+  for (float& value : total.out) value /= total.sum;
+}
+
+}  // namespace
+
+host::HostKernel store_kv_kernel() {
+  return row_kernel<op::StoreKv, store_kv>();
+}
+
+host::HostKernel attend_kernel() {
+  return {.task_count = [](const Op& op, const Step& step) -> int64_t {
+            const auto& attend = std::get<op::Attend>(op);
+            return int64_t(step.row_count(RowSet::tokens)) * attend.head_count;
+          },
+          .run =
+              [](const Op& op, const Step& step, int64_t task, std::byte* scratch) {
+                const auto& attend = std::get<op::Attend>(op);
+                const size_t value_dim = size_t(attend.out.width / attend.head_count);
+                attend_head(attend, step, int32_t(task / attend.head_count),
+                            int32_t(task % attend.head_count),
+                            {reinterpret_cast<float*>(scratch), value_dim});
+              },
+          .scratch_bytes = [](const Op& op) -> size_t {
+            const auto& attend = std::get<op::Attend>(op);
+            return size_t(attend.out.width / attend.head_count) * sizeof(float);
+          }};
+}
+
+}  // namespace cairn::reference

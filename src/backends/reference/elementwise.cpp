@@ -1,0 +1,79 @@
+// Ops whose outputs each depend on the same element of their inputs only: sums, products, gates.
+#include <cmath>
+
+#include "backends/reference/kernels.h"
+#include "backends/reference/row_kernel.h"
+#include "base/elementary.h"
+
+namespace cairn::reference {
+namespace {
+
+void add(const op::Add& op, const Step& step, int32_t row) {
+  const std::span<const float> a = row_of(step, op.a, row);
+  const std::span<const float> b = row_of(step, op.b, row);
+  const std::span<float> out = row_of(step, op.out, row);
+  for (size_t i = 0; i < out.size(); ++i) out[i] = std::fma(b[i], op.scale, a[i]);
+}
+
+void scale(const op::Scale& op, const Step& step, int32_t row) {
+  const std::span<const float> x = row_of(step, op.x, row);
+  const std::span<float> out = row_of(step, op.out, row);
+  for (size_t i = 0; i < out.size(); ++i) out[i] = x[i] * op.factor;
+}
+
+float activate(Activation activation, float x) {
+  switch (activation) {
+    case Activation::silu:
+      return elementary::silu(x);
+    case Activation::gelu_erf:
+      return elementary::gelu_erf(x);
+    case Activation::gelu_tanh:
+      return elementary::gelu_tanh(x);
+    case Activation::relu:
+      return x > 0 ? x : 0;  // NaN becomes 0, as maxps does it.
+    case Activation::sigmoid:
+      return elementary::sigmoid(x);
+    case Activation::tanh:
+      return elementary::tanh(x);
+    case Activation::softplus:
+      return elementary::softplus(x);
+  }
+  return x;
+}
+
+void gate(const op::Gate& op, const Step& step, int32_t row) {
+  const std::span<const float> gates = row_of(step, op.gate, row);
+  const std::span<const float> x = row_of(step, op.x, row);
+  const std::span<float> out = row_of(step, op.out, row);
+  for (size_t i = 0; i < out.size(); ++i) out[i] = activate(op.activation, gates[i]) * x[i];
+}
+
+void expert_sum(const op::ExpertSum& op, const Step& step, int32_t row) {
+  const std::span<const float> x = row_of(step, op.x, row);
+  const std::span<const float> weights = row_of(step, op.weights, row);
+  const std::span<float> out = row_of(step, op.out, row);
+  for (size_t i = 0; i < out.size(); ++i) {
+    float total = 0;
+    for (size_t rank = 0; rank < weights.size(); ++rank) {
+      total = std::fma(weights[rank], x[rank * out.size() + i], total);
+    }
+    out[i] = total;
+  }
+}
+
+}  // namespace
+
+host::HostKernel add_kernel() {
+  return row_kernel<op::Add, add>();
+}
+host::HostKernel scale_kernel() {
+  return row_kernel<op::Scale, scale>();
+}
+host::HostKernel gate_kernel() {
+  return row_kernel<op::Gate, gate>();
+}
+host::HostKernel expert_sum_kernel() {
+  return row_kernel<op::ExpertSum, expert_sum>();
+}
+
+}  // namespace cairn::reference

@@ -1,0 +1,56 @@
+// The choice of the reference kernel for each op, and the backend that runs nothing else.
+#include "backends/reference/reference.h"
+
+#include <memory>
+#include <variant>
+
+#include "backends/reference/kernels.h"
+
+namespace cairn {
+namespace reference {
+namespace {
+
+struct Choice {
+  host::HostKernel operator()(const op::Embed&) const { return embed_kernel(); }
+  host::HostKernel operator()(const op::Quantize&) const { return quantize_kernel(); }
+  host::HostKernel operator()(const op::MatMul&) const { return matmul_kernel(); }
+  host::HostKernel operator()(const op::RmsNorm&) const { return rms_norm_kernel(); }
+  host::HostKernel operator()(const op::Add&) const { return add_kernel(); }
+  host::HostKernel operator()(const op::Scale&) const { return scale_kernel(); }
+  host::HostKernel operator()(const op::Gate&) const { return gate_kernel(); }
+  host::HostKernel operator()(const op::RopeTable&) const { return rope_table_kernel(); }
+  host::HostKernel operator()(const op::Rope&) const { return rope_kernel(); }
+  host::HostKernel operator()(const op::ScaleByPosition&) const {
+    return scale_by_position_kernel();
+  }
+  host::HostKernel operator()(const op::StoreKv&) const { return store_kv_kernel(); }
+  host::HostKernel operator()(const op::Attend&) const { return attend_kernel(); }
+  host::HostKernel operator()(const op::ShortConv&) const { return short_conv_kernel(); }
+  host::HostKernel operator()(const op::Mamba2Scan&) const { return mamba2_scan_kernel(); }
+  host::HostKernel operator()(const op::Route&) const { return route_kernel(); }
+  host::HostKernel operator()(const op::ExpertMatMul&) const { return expert_matmul_kernel(); }
+  host::HostKernel operator()(const op::ExpertSum&) const { return expert_sum_kernel(); }
+  host::HostKernel operator()(const op::GatherOutputs&) const { return gather_outputs_kernel(); }
+};
+
+Result<std::unique_ptr<Backend>> create(const BackendOptions& options) {
+  if (options.threads == nullptr) {
+    return fail(ErrorCode::invalid_argument,
+                "backend reference: expected a thread pool, found none");
+  }
+  return std::unique_ptr<Backend>(
+      std::make_unique<host::HostBackend>(options.threads, &kernel_for, &kernel_for));
+}
+
+}  // namespace
+
+host::HostKernel kernel_for(const Op& op) {
+  return std::visit(Choice{}, op);
+}
+
+}  // namespace reference
+
+extern const BackendType backend_reference;
+constinit const BackendType backend_reference{.name = "reference", .create = &reference::create};
+
+}  // namespace cairn

@@ -1,0 +1,22 @@
+// Choosing experts for one row of router logits. One function for all instruction sets: a row is
+// short, and its order must be the same everywhere.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "device/op.h"
+
+namespace cairn::reference {
+
+// Writes the chosen experts' indices (int32 in the floats' bits) and their weights, best first.
+// `scores` is room for one float an expert. REQUIRES: chosen.size() == weights.size() <=
+// logits.size() == scores.size().
+void route_row(const op::Route& op, std::span<const float> logits, std::span<float> scores,
+               std::span<float> chosen, std::span<float> weights);
+
+// The order in which scores are compared: as integers, ascending, NaN below everything, and -0
+// equal to +0. Weights are strangers' numbers: a comparison of floats would have no order with NaN.
+int32_t order_key(float score);
+
+}  // namespace cairn::reference
