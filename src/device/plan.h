@@ -18,6 +18,7 @@ struct Stage {
 struct Plan {
   std::vector<Op> ops;
   std::vector<Stage> stages;
+  std::vector<std::vector<double>> constants;  // What ops point to and nobody else owns.
   Rows logits;                  // [outputs, vocabulary]
   size_t workspace_bytes = 0;   // For row_count_max and output_count_max rows.
   int32_t row_count_max = 0;

@@ -1,0 +1,103 @@
+// Which rows each op reads, writes or changes in place, and which key/value plane it touches: the
+// one list that the recording of plans is built on. A visitor has read(), write() and change() for
+// Rows& and QuantizedRows&, and read_plane() and write_plane() for a plane's index.
+#pragma once
+
+#include "device/op.h"
+
+namespace cairn {
+
+template <class Visitor>
+void visit_fields(op::Embed& o, Visitor& visit) { visit.write(o.out); }
+
+template <class Visitor>
+void visit_fields(op::Quantize& o, Visitor& visit) { visit.read(o.x); visit.write(o.out); }
+
+template <class Visitor>
+void visit_fields(op::MatMul& o, Visitor& visit) {
+  visit.read(o.x);
+  visit.read(o.quantized);
+  visit.write(o.out);
+}
+
+template <class Visitor>
+void visit_fields(op::RmsNorm& o, Visitor& visit) { visit.read(o.x); visit.write(o.out); }
+
+template <class Visitor>
+void visit_fields(op::Add& o, Visitor& visit) {
+  visit.read(o.a);
+  visit.read(o.b);
+  visit.write(o.out);
+}
+
+template <class Visitor>
+void visit_fields(op::Scale& o, Visitor& visit) { visit.read(o.x); visit.write(o.out); }
+
+template <class Visitor>
+void visit_fields(op::Gate& o, Visitor& visit) {
+  visit.read(o.gate);
+  visit.read(o.x);
+  visit.write(o.out);
+}
+
+template <class Visitor>
+void visit_fields(op::RopeTable& o, Visitor& visit) { visit.write(o.out); }
+
+template <class Visitor>
+void visit_fields(op::Rope& o, Visitor& visit) { visit.change(o.x); visit.read(o.table); }
+
+template <class Visitor>
+void visit_fields(op::ScaleByPosition& o, Visitor& visit) { visit.change(o.x); }
+
+template <class Visitor>
+void visit_fields(op::StoreKv& o, Visitor& visit) {
+  visit.read(o.k);
+  visit.read(o.v);
+  visit.write_plane(o.plane);
+}
+
+template <class Visitor>
+void visit_fields(op::Attend& o, Visitor& visit) {
+  visit.read(o.q);
+  visit.read_plane(o.plane);
+  visit.write(o.out);
+}
+
+template <class Visitor>
+void visit_fields(op::ShortConv& o, Visitor& visit) { visit.read(o.x); visit.write(o.out); }
+
+template <class Visitor>
+void visit_fields(op::Mamba2Scan& o, Visitor& visit) {
+  visit.read(o.x);
+  visit.read(o.b);
+  visit.read(o.c);
+  visit.read(o.dt);
+  visit.write(o.out);
+}
+
+template <class Visitor>
+void visit_fields(op::Route& o, Visitor& visit) {
+  visit.read(o.logits);
+  visit.write(o.chosen);
+  visit.write(o.weights);
+}
+
+template <class Visitor>
+void visit_fields(op::ExpertMatMul& o, Visitor& visit) {
+  visit.read(o.x);
+  visit.read(o.quantized);
+  visit.read(o.chosen);
+  visit.write(o.out);
+}
+
+template <class Visitor>
+void visit_fields(op::ExpertSum& o, Visitor& visit) {
+  visit.read(o.x);
+  visit.read(o.weights);
+  visit.write(o.out);
+}
+
+template <class Visitor>
+void visit_fields(op::GatherOutputs& o, Visitor& visit) { visit.read(o.x); visit.write(o.out); }
+
+}  // namespace cairn

@@ -1,0 +1,20 @@
+// The projections around attention.
+#include "graph/blocks/attention.h"
+
+namespace cairn::blocks {
+
+void Projections::parameters(Parameters& p, int32_t width, const AttentionShape& shape) {
+  const int32_t q_width = shape.head_count * shape.key_dim;
+  const int32_t k_width = shape.kv_head_count * shape.key_dim;
+  const int32_t v_width = shape.kv_head_count * shape.value_dim;
+  p.matrix("attn_q.weight", q, {width, q_width});
+  p.matrix("attn_k.weight", k, {width, k_width});
+  p.matrix("attn_v.weight", v, {width, v_width});
+  p.matrix("attn_output.weight", out, {shape.head_count * shape.value_dim, width});
+  p.optional_vector("attn_q.bias", q_bias, {q_width});
+  p.optional_vector("attn_k.bias", k_bias, {k_width});
+  p.optional_vector("attn_v.bias", v_bias, {v_width});
+  p.optional_vector("attn_output.bias", out_bias, {width});
+}
+
+}  // namespace cairn::blocks

@@ -1,0 +1,24 @@
+// The four projections around attention, with the biases that some models have.
+#pragma once
+
+#include "graph/graph.h"
+
+namespace cairn::blocks {
+
+struct AttentionShape {
+  int32_t head_count = 0;
+  int32_t kv_head_count = 0;
+  int32_t key_dim = 0;
+  int32_t value_dim = 0;
+
+  State state() const { return State::full(kv_head_count, key_dim, value_dim); }
+};
+
+struct Projections {
+  Weight q, k, v, out;
+  Vector q_bias, k_bias, v_bias, out_bias;
+
+  void parameters(Parameters& p, int32_t width, const AttentionShape& shape);
+};
+
+}  // namespace cairn::blocks

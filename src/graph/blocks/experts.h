@@ -1,0 +1,18 @@
+// A mixture of experts: a router picks k of the experts for each token; their gated feed-forward
+// outputs are added in the order of the router's ranks.
+#pragma once
+
+#include "graph/graph.h"
+
+namespace cairn::blocks {
+
+struct Experts {
+  Weight router, gate, up, down;
+
+  void parameters(Parameters& p, int32_t width, int32_t inner_width, int32_t expert_count);
+};
+
+Tensor mixture(Graph& g, Tensor x, const Experts& experts, const RouterSpec& spec,
+               Activation activation);
+
+}  // namespace cairn::blocks

@@ -1,0 +1,228 @@
+// The recording side of Graph: one op, or two, for each call of a model.
+#include "graph/graph.h"
+
+#include "base/check.h"
+#include "graph/reference.h"
+
+namespace cairn {
+
+Tensor Graph::new_value(int32_t width, RowSet set, bool quantized) {
+  values_.push_back({.width = width, .quantized = quantized, .set = set});
+  return {.value = int32_t(values_.size()) - 1, .column = 0, .width = width};
+}
+
+Rows Graph::rows(Tensor x) const {
+  CHECK(x.exists());
+  return {.offset = pack_reference(x.value, x.column),
+          .stride = 0,
+          .width = x.width,
+          .set = set_of(x)};
+}
+
+// The quantized form of x where the weight is multiplied as integers; made once for each x.
+QuantizedRows Graph::quantized_rows(const Weight& weight, Tensor x) {
+  if (weight.type->is_float()) return {};
+  int32_t value = -1;
+  for (const Quantized& entry : quantized_) {
+    const bool same_columns = entry.of.column == x.column && entry.of.width == x.width;
+    if (entry.of.value == x.value && same_columns) value = entry.value;
+  }
+  QuantizedRows result{.width = x.width, .set = set_of(x)};
+  if (value >= 0) {
+    result.offset = pack_reference(value, 0);
+    return result;
+  }
+  value = new_value(x.width, set_of(x), true).value;
+  result.offset = pack_reference(value, 0);
+  quantized_.push_back({.of = x, .value = value});
+  ops_.push_back(op::Quantize{.x = rows(x), .out = result});
+  return result;
+}
+
+Rows Graph::plain_rows(const Weight& weight, Tensor x) const {
+  return weight.type->is_float() ? rows(x) : Rows{};
+}
+
+Tensor Graph::embed(const Weight& table, float scale) {
+  const Tensor out = new_value(table.cols, RowSet::tokens);
+  ops_.push_back(op::Embed{.table = &table, .out = rows(out), .scale = scale});
+  return out;
+}
+
+Tensor Graph::matmul(const Weight& weight, Tensor x, const Vector& bias) {
+  CHECK(x.width == weight.cols);
+  const QuantizedRows quantized = quantized_rows(weight, x);
+  const Tensor out = new_value(weight.rows, set_of(x));
+  ops_.push_back(op::MatMul{.weight = &weight,
+                            .x = plain_rows(weight, x),
+                            .quantized = quantized,
+                            .out = rows(out),
+                            .bias = bias.data()});
+  return out;
+}
+
+Tensor Graph::rms_norm(Tensor x, const Vector& gain, float epsilon, int32_t group) {
+  const int32_t group_width = group == 0 ? x.width : group;
+  const Tensor out = new_value(x.width, set_of(x));
+  ops_.push_back(op::RmsNorm{.x = rows(x),
+                             .out = rows(out),
+                             .gain = gain.data(),
+                             .group = group_width,
+                             .gain_per_element = int64_t(gain.values.size()) > group_width,
+                             .epsilon = epsilon});
+  return out;
+}
+
+Tensor Graph::add(Tensor a, Tensor b, float scale) {
+  const Tensor out = new_value(a.width, set_of(a));
+  ops_.push_back(op::Add{.a = rows(a), .b = rows(b), .out = rows(out), .scale = scale});
+  return out;
+}
+
+Tensor Graph::scale(Tensor x, float factor) {
+  const Tensor out = new_value(x.width, set_of(x));
+  ops_.push_back(op::Scale{.x = rows(x), .out = rows(out), .factor = factor});
+  return out;
+}
+
+Tensor Graph::gate(Tensor gate, Tensor x, Activation activation) {
+  const Tensor out = new_value(x.width, set_of(x));
+  ops_.push_back(op::Gate{
+      .gate = rows(gate), .x = rows(x), .out = rows(out), .activation = activation});
+  return out;
+}
+
+Tensor Graph::rope_table(const RopeSpec& spec) {
+  for (const Table& table : tables_) {
+    if (table.frequencies == spec.frequencies && table.magnitude == spec.magnitude) {
+      return table.tensor;
+    }
+  }
+  const int32_t pair_count = int32_t(spec.frequencies.size());
+  const Tensor out = new_value(2 * pair_count, RowSet::tokens);
+  constants_.push_back(spec.frequencies);
+  ops_.push_back(op::RopeTable{.frequencies = constants_.back().data(),
+                               .pair_count = pair_count,
+                               .magnitude = spec.magnitude,
+                               .out = rows(out)});
+  tables_.push_back({spec.frequencies, spec.magnitude, out});
+  return out;
+}
+
+// In place: no other handle of x is read as it was before.
+Tensor Graph::rope(Tensor x, int32_t head_dim, const RopeSpec& spec) {
+  const Tensor table = rope_table(spec);
+  ops_.push_back(op::Rope{.x = rows(x),
+                          .table = rows(table),
+                          .head_dim = head_dim,
+                          .pair_count = int32_t(spec.frequencies.size()),
+                          .style = spec.style});
+  return x;
+}
+
+Tensor Graph::scale_by_position(Tensor x, double factor, int32_t original_context) {
+  ops_.push_back(op::ScaleByPosition{
+      .x = rows(x), .factor = factor, .original_context = original_context});
+  return x;
+}
+
+Tensor Graph::attend(int32_t layer, Tensor q, Tensor k, Tensor v, const AttentionSpec& spec) {
+  const int32_t plane = layout_.kv_plane_of_layer[size_t(layer)];
+  CHECK(plane >= 0);
+  const KvPlane& kv = layout_.kv_planes[size_t(plane)];
+  CHECK(q.width == spec.head_count * kv.key_dim);
+  CHECK(k.width == kv.kv_head_count * kv.key_dim && v.width == kv.kv_head_count * kv.value_dim);
+  const Tensor out = new_value(spec.head_count * kv.value_dim, RowSet::tokens);
+  ops_.push_back(op::StoreKv{.k = rows(k), .v = rows(v), .plane = plane});
+  ops_.push_back(op::Attend{.q = rows(q),
+                            .out = rows(out),
+                            .plane = plane,
+                            .head_count = spec.head_count,
+                            .scale = spec.scale,
+                            .softcap = spec.softcap,
+                            .window = spec.window,
+                            .sinks = spec.sinks});
+  return out;
+}
+
+Tensor Graph::short_conv(int32_t layer, Tensor x, const Vector& weight, const Vector& bias,
+                         int32_t kernel) {
+  const int32_t state = layout_.state_tensor_of_layer[size_t(layer)];
+  CHECK(state >= 0);
+  const Tensor out = new_value(x.width, RowSet::tokens);
+  ops_.push_back(op::ShortConv{.x = rows(x),
+                               .out = rows(out),
+                               .weight = weight.data(),
+                               .bias = bias.data(),
+                               .kernel = kernel,
+                               .state = state});
+  return out;
+}
+
+Tensor Graph::mamba2_scan(int32_t layer, Tensor x, Tensor b, Tensor c, Tensor dt,
+                          const Mamba2Spec& spec) {
+  const int32_t state = layout_.state_tensor_of_layer[size_t(layer)] + 1;
+  const Tensor out = new_value(x.width, RowSet::tokens);
+  ops_.push_back(op::Mamba2Scan{.x = rows(x),
+                                .b = rows(b),
+                                .c = rows(c),
+                                .dt = rows(dt),
+                                .out = rows(out),
+                                .a = spec.a,
+                                .d = spec.d,
+                                .dt_bias = spec.dt_bias,
+                                .head_count = spec.head_count,
+                                .head_dim = spec.head_dim,
+                                .state_size = spec.state_size,
+                                .group_count = spec.group_count,
+                                .state = state});
+  return out;
+}
+
+Routing Graph::route(Tensor logits, const RouterSpec& spec) {
+  const Routing routing{.chosen = new_value(spec.expert_used_count, set_of(logits)),
+                        .weights = new_value(spec.expert_used_count, set_of(logits))};
+  ops_.push_back(op::Route{.logits = rows(logits),
+                           .chosen = rows(routing.chosen),
+                           .weights = rows(routing.weights),
+                           .score = spec.score,
+                           .normalize = spec.normalize,
+                           .scale = spec.scale,
+                           .selection_bias = spec.selection_bias});
+  return routing;
+}
+
+Tensor Graph::expert_matmul(const Weight& weight, Tensor x, const Routing& routing,
+                            bool x_per_rank) {
+  const int32_t rank_count = routing.chosen.width;
+  CHECK(x.width == weight.cols * (x_per_rank ? rank_count : 1));
+  const QuantizedRows quantized = quantized_rows(weight, x);
+  const Tensor out = new_value(rank_count * weight.rows, set_of(x));
+  ops_.push_back(op::ExpertMatMul{.weight = &weight,
+                                  .x = plain_rows(weight, x),
+                                  .quantized = quantized,
+                                  .chosen = rows(routing.chosen),
+                                  .out = rows(out),
+                                  .x_per_rank = x_per_rank});
+  return out;
+}
+
+Tensor Graph::expert_sum(Tensor x, const Routing& routing) {
+  const Tensor out = new_value(x.width / routing.weights.width, set_of(x));
+  ops_.push_back(
+      op::ExpertSum{.x = rows(x), .weights = rows(routing.weights), .out = rows(out)});
+  return out;
+}
+
+Tensor Graph::outputs(Tensor x) {
+  const Tensor out = new_value(x.width, RowSet::outputs);
+  ops_.push_back(op::GatherOutputs{.x = rows(x), .out = rows(out)});
+  return out;
+}
+
+Tensor Graph::columns(Tensor x, int32_t first, int32_t width) const {
+  CHECK(first >= 0 && first + width <= x.width);
+  return {.value = x.value, .column = x.column + first, .width = width};
+}
+
+}  // namespace cairn

@@ -1,0 +1,123 @@
+// Records a model's forward pass as a plan of ops, in reading order. Values are rows of f32, one
+// row a token (or one a wanted output, behind outputs()). finish() decides what runs side by side
+// and where values lie in the workspace. Knows the ops and the memory's layout, not the models.
+// One thread; used once and thrown away.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "device/plan.h"
+#include "graph/parameters.h"
+#include "graph/tensor.h"
+#include "memory/layout.h"
+
+namespace cairn {
+
+// How positions turn pairs of elements: an angle of position * frequency, and a factor on both the
+// cosine and the sine.
+struct RopeSpec {
+  RopeStyle style = RopeStyle::halves;
+  std::vector<double> frequencies;  // One for each rotated pair.
+  double magnitude = 1.0;
+};
+
+struct AttentionSpec {
+  int32_t head_count = 0;
+  float scale = 1.0f;
+  float softcap = 0;
+  int32_t window = 0;
+  const float* sinks = nullptr;
+};
+
+struct Mamba2Spec {
+  int32_t head_count = 0, head_dim = 0, state_size = 0, group_count = 1;
+  const float* a = nullptr;
+  const float* d = nullptr;
+  const float* dt_bias = nullptr;
+};
+
+struct RouterSpec {
+  int32_t expert_used_count = 0;
+  RouterScore score = RouterScore::softmax_all;
+  bool normalize = false;
+  float scale = 1.0f;
+  const float* selection_bias = nullptr;
+};
+
+struct Routing {
+  Tensor chosen, weights;  // [tokens, k] each
+};
+
+class Graph {
+ public:
+  explicit Graph(const memory::Layout& layout) : layout_(layout) {}
+
+  Tensor embed(const Weight& table, float scale = 1.0f);
+  Tensor matmul(const Weight& weight, Tensor x, const Vector& bias = {});
+  // Normalises each run of `group` columns by itself; 0 means the whole row. The gain has one
+  // entry for each column of a group, or for each column of the row.
+  Tensor rms_norm(Tensor x, const Vector& gain, float epsilon, int32_t group = 0);
+  Tensor add(Tensor a, Tensor b, float scale = 1.0f);  // a + b * scale
+  Tensor scale(Tensor x, float factor);
+  Tensor gate(Tensor gate, Tensor x, Activation activation);  // activation(gate) * x
+  Tensor rope(Tensor x, int32_t head_dim, const RopeSpec& spec);
+  Tensor scale_by_position(Tensor x, double factor, int32_t original_context);
+  Tensor attend(int32_t layer, Tensor q, Tensor k, Tensor v, const AttentionSpec& spec);
+  Tensor short_conv(int32_t layer, Tensor x, const Vector& weight, const Vector& bias,
+                    int32_t kernel);
+  // The layer's second recurrent tensor holds the state (the first is the convolution's tail).
+  Tensor mamba2_scan(int32_t layer, Tensor x, Tensor b, Tensor c, Tensor dt,
+                     const Mamba2Spec& spec);
+  Routing route(Tensor logits, const RouterSpec& spec);
+  Tensor expert_matmul(const Weight& weight, Tensor x, const Routing& routing, bool x_per_rank);
+  Tensor expert_sum(Tensor x, const Routing& routing);
+  Tensor outputs(Tensor x);  // Only the rows whose logits are wanted.
+  Tensor columns(Tensor x, int32_t first, int32_t width) const;  // A view.
+
+  struct Limits {
+    int32_t row_count_max = 0;
+    int32_t output_count_max = 0;
+  };
+  Plan finish(Tensor logits, const Limits& limits) &&;
+
+ private:
+  struct Value {
+    int32_t width = 0;
+    bool quantized = false;  // Laid out as QuantizedRows of `width` values.
+    RowSet set = RowSet::tokens;
+  };
+  struct Quantized {
+    Tensor of;
+    int32_t value;
+  };
+  struct Table {
+    std::vector<double> frequencies;
+    double magnitude;
+    Tensor tensor;
+  };
+  struct Lifetime {
+    int32_t first_level = 0, last_level = -1;
+    int64_t offset = 0, bytes = 0;
+  };
+
+  Tensor new_value(int32_t width, RowSet set, bool quantized = false);
+  RowSet set_of(Tensor x) const { return values_[size_t(x.value)].set; }
+  // Until finish(), a row's offset is its value's index and first column (see pack_reference).
+  Rows rows(Tensor x) const;
+  QuantizedRows quantized_rows(const Weight& weight, Tensor x);
+  Rows plain_rows(const Weight& weight, Tensor x) const;
+  Tensor rope_table(const RopeSpec& spec);
+  std::vector<int32_t> levels_of_ops(std::vector<Lifetime>& lifetimes);
+  size_t place_values(std::vector<Lifetime>& lifetimes) const;
+
+  const memory::Layout& layout_;
+  std::vector<Value> values_;
+  std::vector<Op> ops_;
+  std::vector<Quantized> quantized_;
+  std::vector<Table> tables_;
+  std::vector<std::vector<double>> constants_;
+};
+
+}  // namespace cairn

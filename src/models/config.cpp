@@ -1,0 +1,110 @@
+// Reading the common part of a decoder's metadata.
+#include "models/config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace cairn::models {
+
+namespace {
+
+Result<int32_t> vocabulary_count(const gguf::Metadata& meta) {
+  if (meta.fields().find("tokenizer.ggml.tokens") != nullptr) {
+    CAIRN_TRY(const auto tokens, meta.fields().get<gguf::Strings>("tokenizer.ggml.tokens"));
+    return int32_t(tokens.size());
+  }
+  return meta.count("vocab_size");
+}
+
+// The pair at which a wave turns `rotations` times within the original context, as a real number.
+double yarn_pair(double rotations, double dims, double base, double original_context) {
+  return dims * std::log(original_context / (rotations * 2 * std::numbers::pi)) /
+         (2 * std::log(base));
+}
+
+double yarn_magnitude(double factor, double multiplier) {
+  return factor <= 1 ? 1.0 : 0.1 * multiplier * std::log(factor) + 1.0;
+}
+
+Status scale_yarn(const gguf::Metadata& meta, double base, double factor, RopeSpec& rope) {
+  CAIRN_TRY(const int32_t original, meta.count("rope.scaling.original_context_length"));
+  CAIRN_TRY(const float beta_fast, meta.real_or("rope.scaling.yarn_beta_fast", 32.0f));
+  CAIRN_TRY(const float beta_slow, meta.real_or("rope.scaling.yarn_beta_slow", 1.0f));
+  CAIRN_TRY(const float log_multiplier, meta.real_or("rope.scaling.yarn_log_multiplier", 0.0f));
+  CAIRN_TRY(const float attention_factor, meta.real_or("rope.scaling.attn_factor", 1.0f));
+  const double dims = 2.0 * double(rope.frequencies.size());
+  const double low = std::max(0.0, std::floor(yarn_pair(beta_fast, dims, base, original)));
+  const double high = std::min(dims - 1, std::ceil(yarn_pair(beta_slow, dims, base, original)));
+  for (size_t pair = 0; pair < rope.frequencies.size(); ++pair) {
+    const double ramp = (double(pair) - low) / std::max(0.001, high - low);
+    const double interpolated = std::clamp(ramp, 0.0, 1.0);
+    rope.frequencies[pair] *= interpolated / factor + (1 - interpolated);
+  }
+  rope.magnitude = attention_factor * yarn_magnitude(factor, 1.0);
+  if (log_multiplier != 0) rope.magnitude /= yarn_magnitude(factor, log_multiplier);
+  return Ok{};
+}
+
+}  // namespace
+
+Result<DecoderConfig> read_decoder_config(const gguf::Metadata& meta) {
+  DecoderConfig c;
+  CAIRN_TRY(c.size.width, meta.count("embedding_length"));
+  CAIRN_TRY(c.size.layer_count, meta.count("block_count"));
+  CAIRN_TRY(c.size.vocabulary_count, vocabulary_count(meta));
+  CAIRN_TRY(c.size.context_length, meta.count("context_length"));
+  CAIRN_TRY(c.head_counts, meta.per_layer("attention.head_count", c.size.layer_count));
+  const int32_t heads = *std::max_element(c.head_counts.begin(), c.head_counts.end());
+  if (meta.has("attention.head_count_kv")) {
+    CAIRN_TRY(c.kv_head_counts, meta.per_layer("attention.head_count_kv", c.size.layer_count));
+  } else {
+    c.kv_head_counts = c.head_counts;
+  }
+  if (!meta.has("attention.key_length") && c.size.width % heads != 0) {
+    return fail(ErrorCode::invalid_data, "{}: expected a divisor of the width {}, found {}",
+                meta.key("attention.head_count"), c.size.width, heads);
+  }
+  CAIRN_TRY(c.key_dim, meta.count_or("attention.key_length", c.size.width / heads));
+  CAIRN_TRY(c.value_dim, meta.count_or("attention.value_length", c.size.width / heads));
+  CAIRN_TRY(c.mlp_width, meta.count_or("feed_forward_length", 0));
+  CAIRN_TRY(c.norm_epsilon, meta.real("attention.layer_norm_rms_epsilon"));
+  return c;
+}
+
+float softmax_scale(int32_t key_dim) { return float(1.0 / std::sqrt(double(key_dim))); }
+
+Result<RopeSpec> read_rope(const gguf::Metadata& meta, int32_t head_dim, RopeStyle style) {
+  CAIRN_TRY(const int32_t dims, meta.count_or("rope.dimension_count", head_dim));
+  CAIRN_TRY(const float base, meta.real_or("rope.freq_base", 10000.0f));
+  CAIRN_TRY(const std::string_view scaling, meta.text_or("rope.scaling.type", "none"));
+  if (dims % 2 != 0 || dims > head_dim) {
+    return fail(ErrorCode::invalid_data, "{}: expected an even number of at most {}, found {}",
+                meta.key("rope.dimension_count"), head_dim, dims);
+  }
+  RopeSpec rope{.style = style, .frequencies = {}};
+  for (int32_t pair = 0; pair < dims / 2; ++pair) {
+    rope.frequencies.push_back(std::pow(double(base), -2.0 * pair / dims));
+  }
+  if (scaling == "none") return rope;
+  CAIRN_TRY(const float factor, meta.real("rope.scaling.factor"));
+  if (scaling == "linear") {
+    for (double& frequency : rope.frequencies) frequency /= double(factor);
+    return rope;
+  }
+  if (scaling == "yarn") {
+    CAIRN_TRY(scale_yarn(meta, base, factor, rope));
+    return rope;
+  }
+  return fail(ErrorCode::unsupported, "{}: expected none, linear or yarn, found \"{}\"",
+              meta.key("rope.scaling.type"), scaling);
+}
+
+RopeSpec with_factors(RopeSpec rope, const Vector& factors) {
+  for (size_t pair = 0; pair < factors.values.size(); ++pair) {
+    rope.frequencies[pair] /= double(factors.values[pair]);
+  }
+  return rope;
+}
+
+}  // namespace cairn::models

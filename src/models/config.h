@@ -1,0 +1,42 @@
+// What the metadata of most decoders has in common, read once here: sizes, heads, norms, rotation.
+#pragma once
+
+#include <vector>
+
+#include "gguf/metadata.h"
+#include "graph/blocks/attention.h"
+#include "graph/graph.h"
+#include "models/model.h"
+
+namespace cairn::models {
+
+struct DecoderConfig {
+  ModelSize size;
+  std::vector<int32_t> head_counts;     // By layer.
+  std::vector<int32_t> kv_head_counts;  // By layer; 0: no attention there.
+  int32_t key_dim = 0, value_dim = 0;
+  int32_t mlp_width = 0;                // 0 where only experts stand in its place.
+  float norm_epsilon = 0;
+
+  blocks::AttentionShape attention(int32_t layer) const {
+    return {.head_count = head_counts[size_t(layer)],
+            .kv_head_count = kv_head_counts[size_t(layer)],
+            .key_dim = key_dim,
+            .value_dim = value_dim};
+  }
+};
+
+// The usual scale of attention scores, 1 / sqrt(key_dim), rounded once.
+float softmax_scale(int32_t key_dim);
+
+Result<DecoderConfig> read_decoder_config(const gguf::Metadata& meta);
+
+// Frequencies base^(-2i/dims), scaled as rope.scaling.* says: none, linear or YaRN (Peng et al.,
+// 2023; correction range in whole pairs). Errors: unsupported for other kinds.
+Result<RopeSpec> read_rope(const gguf::Metadata& meta, int32_t head_dim, RopeStyle style);
+
+// Divides each frequency by its factor (the tensor rope_freqs of Llama 3.1 and others); nothing
+// where the model has no factors.
+RopeSpec with_factors(RopeSpec rope, const Vector& factors);
+
+}  // namespace cairn::models

@@ -1,0 +1,155 @@
+// Granite 4 hybrid: most layers mix by Mamba-2, a few by attention without positions; behind each a
+// gated feed-forward block or a mixture of experts with a shared one. Embeddings, residuals, scores
+// and logits have multipliers.
+#include "graph/blocks/attention.h"
+#include "graph/blocks/experts.h"
+#include "graph/blocks/mamba2.h"
+#include "graph/blocks/mlp.h"
+#include "models/config.h"
+#include "models/model.h"
+
+namespace cairn::models {
+
+namespace {
+
+struct Config : DecoderConfig {
+  blocks::Mamba2Shape mamba;
+  float embedding_scale = 1, residual_scale = 1, logit_scale = 1, attention_scale = 1;
+  int32_t expert_count = 0, expert_used_count = 0, shared_expert_width = 0;
+  bool has_positions = false;
+  RopeSpec rope;
+
+  bool is_attention(int32_t layer) const { return kv_head_counts[size_t(layer)] > 0; }
+};
+
+struct Layer {
+  Vector mixer_norm, mlp_norm;
+  blocks::Projections attn;
+  blocks::Mamba2 mamba;
+  blocks::GatedMlp mlp;  // The shared expert where there are experts.
+  blocks::Experts experts;
+};
+
+Status read_mamba(const gguf::Metadata& meta, blocks::Mamba2Shape& shape) {
+  CAIRN_TRY(shape.inner_width, meta.count("ssm.inner_size"));
+  CAIRN_TRY(shape.head_count, meta.count("ssm.time_step_rank"));
+  CAIRN_TRY(shape.state_size, meta.count("ssm.state_size"));
+  CAIRN_TRY(shape.group_count, meta.count("ssm.group_count"));
+  CAIRN_TRY(shape.conv_kernel, meta.count("ssm.conv_kernel"));
+  if (shape.inner_width % shape.head_count != 0 || shape.head_count % shape.group_count != 0) {
+    return fail(ErrorCode::invalid_data,
+                "{}: expected a divisor of {} and a multiple of {} groups, found {}",
+                meta.key("ssm.time_step_rank"), shape.inner_width, shape.group_count,
+                shape.head_count);
+  }
+  return Ok{};
+}
+
+class GraniteHybrid final : public Model {
+ public:
+  static Result<Config> read(const gguf::Metadata& meta) {
+    CAIRN_TRY(DecoderConfig common, read_decoder_config(meta));
+    Config c{std::move(common)};
+    CAIRN_TRY(read_mamba(meta, c.mamba));
+    CAIRN_TRY(c.embedding_scale, meta.real_or("embedding_scale", 1.0f));
+    CAIRN_TRY(c.residual_scale, meta.real_or("residual_scale", 1.0f));
+    CAIRN_TRY(c.logit_scale, meta.real_or("logit_scale", 1.0f));
+    CAIRN_TRY(c.attention_scale, meta.real_or("attention.scale", softmax_scale(c.key_dim)));
+    CAIRN_TRY(c.expert_count, meta.count_or("expert_count", 0));
+    CAIRN_TRY(c.expert_used_count, meta.count_or("expert_used_count", 0));
+    CAIRN_TRY(c.shared_expert_width, meta.count_or("expert_shared_feed_forward_length", 0));
+    CAIRN_TRY(c.has_positions, meta.flag_or("rope.scaling.finetuned", false));
+    CAIRN_TRY(c.rope, read_rope(meta, c.key_dim, RopeStyle::adjacent));
+    return c;
+  }
+
+  explicit GraniteHybrid(Config config)
+      : c_(std::move(config)), layers_(size_t(c_.size.layer_count)) {}
+
+  const ModelSize& size() const override { return c_.size; }
+
+  Status visit_parameters(ParameterVisitor& visitor) override {
+    Parameters p(&visitor);
+    p.matrix("token_embd.weight", embedding_, {c_.size.width, c_.size.vocabulary_count});
+    p.vector("output_norm.weight", output_norm_, {c_.size.width});
+    p.optional_matrix("output.weight", output_, {c_.size.width, c_.size.vocabulary_count});
+    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
+      Layer& l = layers_[size_t(layer)];
+      Parameters lp = p.layer(layer);
+      lp.vector("attn_norm.weight", l.mixer_norm, {c_.size.width});
+      if (c_.is_attention(layer)) {
+        l.attn.parameters(lp, c_.size.width, c_.attention(layer));
+      } else {
+        l.mamba.parameters(lp, c_.size.width, c_.mamba);
+      }
+      lp.vector("ffn_norm.weight", l.mlp_norm, {c_.size.width});
+      if (c_.expert_count > 0) {
+        l.experts.parameters(lp, c_.size.width, c_.mlp_width, c_.expert_count);
+        if (c_.shared_expert_width > 0) {
+          l.mlp.parameters(lp, c_.size.width, c_.shared_expert_width, "_shexp");
+        }
+      } else {
+        l.mlp.parameters(lp, c_.size.width, c_.mlp_width);
+      }
+      p.join(std::move(lp));
+    }
+    return std::move(p).finish();
+  }
+
+  std::vector<State> layer_states(int32_t layer) const override {
+    return {c_.is_attention(layer) ? c_.attention(layer).state() : c_.mamba.state()};
+  }
+
+  Tensor forward(Graph& g) const override {
+    Tensor x = g.embed(embedding_, c_.embedding_scale);
+    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
+      const Layer& l = layers_[size_t(layer)];
+      const Tensor h = g.rms_norm(x, l.mixer_norm, c_.norm_epsilon);
+      const Tensor mixed = c_.is_attention(layer)
+                               ? attention(g, layer, h)
+                               : blocks::mamba2(g, layer, h, l.mamba, c_.mamba, c_.norm_epsilon);
+      x = g.add(x, mixed, c_.residual_scale);
+      const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);
+      x = g.add(x, feed_forward(g, l, m), c_.residual_scale);
+    }
+    const Tensor last = g.rms_norm(g.outputs(x), output_norm_, c_.norm_epsilon);
+    return g.scale(g.matmul(output_.exists() ? output_ : embedding_, last), 1.0f / c_.logit_scale);
+  }
+
+ private:
+  Tensor attention(Graph& g, int32_t layer, Tensor h) const {
+    const blocks::Projections& attn = layers_[size_t(layer)].attn;
+    Tensor q = g.matmul(attn.q, h, attn.q_bias);
+    Tensor k = g.matmul(attn.k, h, attn.k_bias);
+    const Tensor v = g.matmul(attn.v, h, attn.v_bias);
+    if (c_.has_positions) {
+      q = g.rope(q, c_.key_dim, c_.rope);
+      k = g.rope(k, c_.key_dim, c_.rope);
+    }
+    const Tensor a = g.attend(
+        layer, q, k, v,
+        {.head_count = c_.head_counts[size_t(layer)], .scale = c_.attention_scale});
+    return g.matmul(attn.out, a, attn.out_bias);
+  }
+
+  Tensor feed_forward(Graph& g, const Layer& l, Tensor m) const {
+    if (c_.expert_count == 0) return blocks::gated_mlp(g, m, l.mlp, Activation::silu);
+    const RouterSpec router{.expert_used_count = c_.expert_used_count,
+                            .score = RouterScore::softmax_chosen};
+    const Tensor routed = blocks::mixture(g, m, l.experts, router, Activation::silu);
+    if (c_.shared_expert_width == 0) return routed;
+    return g.add(routed, blocks::gated_mlp(g, m, l.mlp, Activation::silu));
+  }
+
+  Config c_;
+  Weight embedding_, output_;
+  Vector output_norm_;
+  std::vector<Layer> layers_;
+};
+
+}  // namespace
+
+extern const Architecture arch_granitehybrid;
+constinit const Architecture arch_granitehybrid = architecture<GraniteHybrid>("granitehybrid");
+
+}  // namespace cairn::models

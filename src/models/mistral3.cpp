@@ -1,0 +1,95 @@
+// Ministral 3 and Mistral Small 3.x: Llama's shape with YaRN, and queries that grow with the
+// logarithm of their position beyond the original context.
+#include "graph/blocks/attention.h"
+#include "graph/blocks/mlp.h"
+#include "models/config.h"
+#include "models/model.h"
+
+namespace cairn::models {
+
+namespace {
+
+struct Config : DecoderConfig {
+  RopeSpec rope;
+  float temperature_scale = 0;  // 0: queries do not grow.
+  int32_t original_context = 1;
+};
+
+struct Layer {
+  Vector attn_norm, mlp_norm;
+  blocks::Projections attn;
+  blocks::GatedMlp mlp;
+};
+
+class Mistral3 final : public Model {
+ public:
+  static Result<Config> read(const gguf::Metadata& meta) {
+    CAIRN_TRY(DecoderConfig common, read_decoder_config(meta));
+    CAIRN_TRY(RopeSpec rope, read_rope(meta, common.key_dim, RopeStyle::adjacent));
+    CAIRN_TRY(const float scale, meta.real_or("attention.temperature_scale", 0.0f));
+    CAIRN_TRY(const int32_t original,
+              meta.count_or("rope.scaling.original_context_length", common.size.context_length));
+    return Config{std::move(common), std::move(rope), scale, original};
+  }
+
+  explicit Mistral3(Config config)
+      : c_(std::move(config)), layers_(size_t(c_.size.layer_count)) {}
+
+  const ModelSize& size() const override { return c_.size; }
+
+  Status visit_parameters(ParameterVisitor& visitor) override {
+    Parameters p(&visitor);
+    p.matrix("token_embd.weight", embedding_, {c_.size.width, c_.size.vocabulary_count});
+    p.vector("output_norm.weight", output_norm_, {c_.size.width});
+    p.optional_matrix("output.weight", output_, {c_.size.width, c_.size.vocabulary_count});
+    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
+      Layer& l = layers_[size_t(layer)];
+      Parameters lp = p.layer(layer);
+      lp.vector("attn_norm.weight", l.attn_norm, {c_.size.width});
+      l.attn.parameters(lp, c_.size.width, c_.attention(layer));
+      lp.vector("ffn_norm.weight", l.mlp_norm, {c_.size.width});
+      l.mlp.parameters(lp, c_.size.width, c_.mlp_width);
+      p.join(std::move(lp));
+    }
+    return std::move(p).finish();
+  }
+
+  std::vector<State> layer_states(int32_t layer) const override {
+    return {c_.attention(layer).state()};
+  }
+
+  Tensor forward(Graph& g) const override {
+    Tensor x = g.embed(embedding_);
+    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
+      const Layer& l = layers_[size_t(layer)];
+      const Tensor h = g.rms_norm(x, l.attn_norm, c_.norm_epsilon);
+      Tensor q = g.rope(g.matmul(l.attn.q, h, l.attn.q_bias), c_.key_dim, c_.rope);
+      if (c_.temperature_scale != 0) {
+        q = g.scale_by_position(q, double(c_.temperature_scale), c_.original_context);
+      }
+      const Tensor k = g.matmul(l.attn.k, h, l.attn.k_bias);
+      const Tensor v = g.matmul(l.attn.v, h, l.attn.v_bias);
+      const Tensor a = g.attend(layer, q, g.rope(k, c_.key_dim, c_.rope), v,
+                                {.head_count = c_.head_counts[size_t(layer)],
+                                 .scale = softmax_scale(c_.key_dim)});
+      x = g.add(x, g.matmul(l.attn.out, a, l.attn.out_bias));
+      const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);
+      x = g.add(x, blocks::gated_mlp(g, m, l.mlp, Activation::silu));
+    }
+    return g.matmul(output_.exists() ? output_ : embedding_,
+                    g.rms_norm(g.outputs(x), output_norm_, c_.norm_epsilon));
+  }
+
+ private:
+  Config c_;
+  Weight embedding_, output_;
+  Vector output_norm_;
+  std::vector<Layer> layers_;
+};
+
+}  // namespace
+
+extern const Architecture arch_mistral3;
+constinit const Architecture arch_mistral3 = architecture<Mistral3>("mistral3");
+
+}  // namespace cairn::models

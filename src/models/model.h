@@ -1,0 +1,57 @@
+// What the engine knows of a model: its parameters, what each layer keeps, and how to record its
+// forward pass. An architecture is one file in this folder, found by general.architecture through
+// a generated table. Models see ops and kinds of state, no backend and no memory.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "gguf/metadata.h"
+#include "graph/graph.h"
+#include "memory/state.h"
+
+namespace cairn::models {
+
+struct ModelSize {
+  int32_t width = 0;             // Of the residual stream.
+  int32_t layer_count = 0;
+  int32_t vocabulary_count = 0;  // Rows of the embedding table.
+  int32_t context_length = 0;    // Positions that the model was made for.
+};
+
+// Immutable after its parameters are visited. Thread-safe then.
+class Model {
+ public:
+  virtual ~Model() = default;
+  virtual const ModelSize& size() const = 0;
+  // Walks the one list of the model's parameters.
+  virtual Status visit_parameters(ParameterVisitor& visitor) = 0;
+  // What the layer keeps: nothing, or at most one of each kind.
+  virtual std::vector<State> layer_states(int32_t layer) const = 0;
+  // Records the forward pass up to the logits of the wanted outputs. REQUIRES: visited parameters.
+  virtual Tensor forward(Graph& g) const = 0;
+};
+
+struct Architecture {
+  std::string_view name;  // As in general.architecture.
+  Result<std::unique_ptr<Model>> (*create)(const gguf::Metadata& meta);
+};
+
+std::span<const Architecture* const> all_architectures();
+// Errors: unsupported, with the list of those that are known.
+Result<const Architecture*> find_architecture(std::string_view name);
+
+// Makes an architecture of a class with `static Result<…Config> read(const gguf::Metadata&)` and a
+// constructor from what it returns.
+template <class Class>
+constexpr Architecture architecture(std::string_view name) {
+  return {.name = name,
+          .create = [](const gguf::Metadata& meta) -> Result<std::unique_ptr<Model>> {
+            CAIRN_TRY(auto config, Class::read(meta));
+            return std::unique_ptr<Model>(std::make_unique<Class>(std::move(config)));
+          }};
+}
+
+}  // namespace cairn::models

@@ -1,0 +1,87 @@
+// Qwen 2 and 2.5 (Yang et al., 2024): a dense decoder whose query, key and value projections have
+// biases.
+#include "graph/blocks/attention.h"
+#include "graph/blocks/mlp.h"
+#include "models/config.h"
+#include "models/model.h"
+
+namespace cairn::models {
+
+namespace {
+
+struct Config : DecoderConfig {
+  RopeSpec rope;
+};
+
+struct Layer {
+  Vector attn_norm, mlp_norm;
+  blocks::Projections attn;
+  blocks::GatedMlp mlp;
+};
+
+class Qwen2 final : public Model {
+ public:
+  static Result<Config> read(const gguf::Metadata& meta) {
+    CAIRN_TRY(DecoderConfig common, read_decoder_config(meta));
+    CAIRN_TRY(RopeSpec rope, read_rope(meta, common.key_dim, RopeStyle::halves));
+    return Config{std::move(common), std::move(rope)};
+  }
+
+  explicit Qwen2(Config config)
+      : c_(std::move(config)), layers_(size_t(c_.size.layer_count)) {}
+
+  const ModelSize& size() const override { return c_.size; }
+
+  Status visit_parameters(ParameterVisitor& visitor) override {
+    Parameters p(&visitor);
+    p.matrix("token_embd.weight", embedding_, {c_.size.width, c_.size.vocabulary_count});
+    p.vector("output_norm.weight", output_norm_, {c_.size.width});
+    p.optional_matrix("output.weight", output_, {c_.size.width, c_.size.vocabulary_count});
+    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
+      Layer& l = layers_[size_t(layer)];
+      Parameters lp = p.layer(layer);
+      lp.vector("attn_norm.weight", l.attn_norm, {c_.size.width});
+      l.attn.parameters(lp, c_.size.width, c_.attention(layer));
+      lp.vector("ffn_norm.weight", l.mlp_norm, {c_.size.width});
+      l.mlp.parameters(lp, c_.size.width, c_.mlp_width);
+      p.join(std::move(lp));
+    }
+    return std::move(p).finish();
+  }
+
+  std::vector<State> layer_states(int32_t layer) const override {
+    return {c_.attention(layer).state()};
+  }
+
+  Tensor forward(Graph& g) const override {
+    Tensor x = g.embed(embedding_);
+    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
+      const Layer& l = layers_[size_t(layer)];
+      const Tensor h = g.rms_norm(x, l.attn_norm, c_.norm_epsilon);
+      const Tensor q = g.matmul(l.attn.q, h, l.attn.q_bias);
+      const Tensor k = g.matmul(l.attn.k, h, l.attn.k_bias);
+      const Tensor v = g.matmul(l.attn.v, h, l.attn.v_bias);
+      const Tensor a = g.attend(layer, g.rope(q, c_.key_dim, c_.rope), g.rope(k, c_.key_dim, c_.rope), v,
+                                {.head_count = c_.head_counts[size_t(layer)],
+                                 .scale = softmax_scale(c_.key_dim)});
+      x = g.add(x, g.matmul(l.attn.out, a, l.attn.out_bias));
+      const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);
+      x = g.add(x, blocks::gated_mlp(g, m, l.mlp, Activation::silu));
+    }
+    return g.matmul(output_.exists() ? output_ : embedding_,
+                    g.rms_norm(g.outputs(x), output_norm_, c_.norm_epsilon));
+  }
+
+ private:
+  Config c_;
+  Weight embedding_, output_;
+  Vector output_norm_;
+  std::vector<Layer> layers_;
+};
+
+}  // namespace
+
+extern const Architecture arch_qwen2;
+constinit const Architecture arch_qwen2 = architecture<Qwen2>("qwen2");
+
+}  // namespace cairn::models
