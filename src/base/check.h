@@ -8,16 +8,16 @@ namespace cairn {
 
 }  // namespace cairn
 
-#define CHECK(condition)                                                        \
-  do {                                                                          \
-    if (!(condition)) ::cairn::check_failed(__FILE__, __LINE__, #condition);    \
+#define CHECK(condition)                                                     \
+  do {                                                                       \
+    if (!(condition)) ::cairn::check_failed(__FILE__, __LINE__, #condition); \
   } while (false)
 
 #ifdef CAIRN_DEBUG_CHECKS
 #define DCHECK(condition) CHECK(condition)
 #else
-#define DCHECK(condition)           \
-  do {                              \
-    if (false) (void)(condition);   \
+#define DCHECK(condition)         \
+  do {                            \
+    if (false) (void)(condition); \
   } while (false)
 #endif

@@ -11,7 +11,9 @@ namespace cairn {
 enum class Half : uint16_t {};      // The bits of an IEEE binary16.
 enum class BFloat16 : uint16_t {};  // The upper 16 bits of an IEEE binary32.
 
-inline float to_float(BFloat16 b) { return std::bit_cast<float>(uint32_t(b) << 16); }
+inline float to_float(BFloat16 b) {
+  return std::bit_cast<float>(uint32_t(b) << 16);
+}
 
 inline float to_float(Half h) {
   const uint32_t sign = (uint32_t(h) & 0x8000u) << 16;

@@ -49,11 +49,20 @@ class [[nodiscard]] Result {
   T&& value() && { return std::move(get()); }
 
   // REQUIRES: holds an error.
-  const Error& error() const& { CHECK(!*this); return *std::get_if<1>(&state_); }
-  Error&& error() && { CHECK(!*this); return std::move(*std::get_if<1>(&state_)); }
+  const Error& error() const& {
+    CHECK(!*this);
+    return *std::get_if<1>(&state_);
+  }
+  Error&& error() && {
+    CHECK(!*this);
+    return std::move(*std::get_if<1>(&state_));
+  }
 
  private:
-  T& get() { CHECK(*this); return *std::get_if<0>(&state_); }
+  T& get() {
+    CHECK(*this);
+    return *std::get_if<0>(&state_);
+  }
 
   std::variant<T, Error> state_;
 };
@@ -68,8 +77,8 @@ using Status = Result<Ok>;
 #define CAIRN_TRY_PICK(first, second, name, ...) name
 #define CAIRN_TRY_STATUS(expression) \
   if (auto try_status = (expression); !try_status) return std::move(try_status).error()
-#define CAIRN_TRY_VALUE(declaration, expression)                                     \
-  auto CAIRN_JOIN(try_, __LINE__) = (expression);                                    \
+#define CAIRN_TRY_VALUE(declaration, expression)                                         \
+  auto CAIRN_JOIN(try_, __LINE__) = (expression);                                        \
   if (!CAIRN_JOIN(try_, __LINE__)) return std::move(CAIRN_JOIN(try_, __LINE__)).error(); \
   declaration = std::move(CAIRN_JOIN(try_, __LINE__)).value()
 #define CAIRN_JOIN(a, b) CAIRN_JOIN_EXPANDED(a, b)

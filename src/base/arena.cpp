@@ -1,0 +1,77 @@
+// Reserving, aligning and giving back anonymous memory.
+#include "base/arena.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+namespace cairn {
+
+Result<Arena> Arena::reserve(size_t bytes) {
+  if (bytes == 0) return fail(ErrorCode::invalid_argument, "memory: expected a size, found 0");
+  if (bytes > SIZE_MAX - 2 * kHugePageBytes) {
+    return fail(ErrorCode::no_room, "memory: {} bytes do not fit an address space", bytes);
+  }
+  const size_t size = (bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+  // One huge page more than asked: the kernel aligns to 4 KiB only, so the ends are cut off.
+  const size_t mapped = size + kHugePageBytes;
+  void* start = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (start == MAP_FAILED) {
+    return fail(ErrorCode::no_room, "memory: cannot reserve {} bytes: {}", size,
+                std::strerror(errno));
+  }
+  std::byte* const first = static_cast<std::byte*>(start);
+  const size_t past = uintptr_t(first) % kHugePageBytes;
+  const size_t head = past == 0 ? 0 : kHugePageBytes - past;
+  if (head > 0) ::munmap(first, head);
+  ::munmap(first + head + size, kHugePageBytes - head);
+  // Refused where huge pages are switched off or not compiled in: ordinary pages do as well.
+  (void)::madvise(first + head, size, MADV_HUGEPAGE);
+  return Arena(first + head, size);
+}
+
+Arena::Arena(Arena&& other) noexcept {
+  *this = std::move(other);
+}
+
+Arena& Arena::operator=(Arena&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  data_ = std::exchange(other.data_, nullptr);
+  size_ = std::exchange(other.size_, 0);
+  allocated_ = std::exchange(other.allocated_, 0);
+  return *this;
+}
+
+Arena::~Arena() {
+  release();
+}
+
+void Arena::release() {
+  if (data_ != nullptr) ::munmap(data_, size_);
+  data_ = nullptr;
+}
+
+void Arena::discard(size_t offset, size_t bytes) {
+  CHECK(offset <= size_ && bytes <= size_ - offset);
+  const size_t page = size_t(::sysconf(_SC_PAGESIZE));
+  const size_t begin = (offset + page - 1) / page * page;
+  const size_t end = (offset + bytes) / page * page;
+  if (begin < end) CHECK(::madvise(data_ + begin, end - begin, MADV_DONTNEED) == 0);
+}
+
+std::byte* Arena::allocate(size_t bytes, size_t align) {
+  CHECK(align > 0 && (align & (align - 1)) == 0 && align <= kHugePageBytes);
+  // data_ is aligned to a huge page, so aligning the offset aligns the address.
+  const size_t begin = (allocated_ + align - 1) & ~(align - 1);
+  if (begin > size_ || bytes > size_ - begin) return nullptr;
+  allocated_ = begin + bytes;
+  return data_ + begin;
+}
+
+}  // namespace cairn

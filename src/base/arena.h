@@ -1,0 +1,47 @@
+// A large run of anonymous memory: reserved at once, backed by pages only as they are touched, on
+// huge pages where the kernel gives them and on ordinary ones where not.
+// Invariant: data() is aligned to 2 MiB, fresh and discarded memory reads as zeros.
+// Thread rule: the memory is the caller's affair; allocate() and reset() need one thread at a time.
+#pragma once
+
+#include <cstddef>
+
+#include "base/result.h"
+
+namespace cairn {
+
+class Arena {
+ public:
+  static constexpr size_t kHugePageBytes = size_t(2) << 20;
+
+  // An address range of `bytes`, rounded up to whole huge pages. Errors: invalid_argument for 0
+  // bytes, no_room when the kernel has no such range.
+  static Result<Arena> reserve(size_t bytes);
+
+  Arena(Arena&& other) noexcept;
+  Arena& operator=(Arena&& other) noexcept;
+  ~Arena();
+
+  std::byte* data() const { return data_; }
+  size_t size() const { return size_; }
+
+  // Gives the whole pages inside the range back to the kernel; they read as zeros afterwards.
+  // REQUIRES: offset + bytes <= size().
+  void discard(size_t offset, size_t bytes);
+
+  // The next `bytes` bytes, aligned to `align` (a power of two, at most 2 MiB), or null when the
+  // arena is full. There is no free: reset() starts anew.
+  std::byte* allocate(size_t bytes, size_t align = 64);
+  size_t allocated() const { return allocated_; }
+  void reset() { allocated_ = 0; }
+
+ private:
+  Arena(std::byte* data, size_t size) : data_(data), size_(size) {}
+  void release();
+
+  std::byte* data_ = nullptr;
+  size_t size_ = 0;
+  size_t allocated_ = 0;
+};
+
+}  // namespace cairn

@@ -1,0 +1,75 @@
+// A fixed team of threads that runs one function at a time on all of its members. Made for many
+// very short runs: workers spin a little before they park, a barrier inside a run costs well under
+// a microsecond, and nothing is allocated after construction.
+// Invariants: 1. run() returns only when every worker has left the function. 2. What the caller
+// wrote before run() is visible to the workers, and what they wrote is visible after it.
+// Thread rule: one thread at a time may call run(), and not from inside a run.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/function_ref.h"
+
+namespace cairn {
+
+// The CPUs this process may use: first one of each physical core, then their hyper-threads.
+std::vector<int> usable_cpus();
+// How many physical cores stand behind them: a good number of threads for arithmetic.
+int usable_core_count();
+
+class ThreadPool {
+ public:
+  // The calling thread is worker 0, so thread_count - 1 threads are started. They are pinned to
+  // CPUs of their own where there are enough of them. REQUIRES: 1 <= thread_count <= 1024.
+  explicit ThreadPool(int thread_count);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int thread_count() const { return thread_count_; }
+
+  // Calls fn(worker) for every worker at the same time. fn must not throw.
+  void run(FunctionRef<void(int worker)> fn);
+
+  // Inside run(): returns when all workers have called it. Each must call it equally often.
+  void barrier(int worker);
+
+ private:
+  struct alignas(64) Worker {
+    std::atomic<uint32_t> arrived{0};   // Barriers that this worker has reached.
+    std::atomic<uint32_t> finished{0};  // The last run that it has left.
+  };
+
+  void work(int worker);
+  bool wait_for_run(uint32_t last_run);
+
+  const int thread_count_;
+  bool oversubscribed_ = false;  // More threads than CPUs: waiting must give the CPU away.
+  std::vector<Worker> workers_;
+  std::vector<std::thread> threads_;
+  FunctionRef<void(int worker)>* task_ = nullptr;  // Published by run_.
+
+  alignas(64) std::atomic<uint32_t> run_{0};       // Counts the runs; a change is the start.
+  alignas(64) std::atomic<uint32_t> released_{0};  // Barriers passed; used by large teams.
+  alignas(64) std::atomic<int> parked_{0};         // Workers that sleep or are about to.
+  std::atomic<bool> stopping_{false};
+  std::mutex park_mutex_;
+  std::condition_variable park_wake_;
+};
+
+// Hands out the indices 0, 1, 2, … in chunks to whoever asks first.
+struct alignas(64) TaskCounter {
+  std::atomic<int64_t> next{0};
+
+  // The first index of a chunk that is now the caller's; at or past the task count: nothing left.
+  int64_t claim(int64_t chunk) { return next.fetch_add(chunk, std::memory_order_relaxed); }
+  // REQUIRES: nobody claims at the same time (between runs, or between two barriers).
+  void reset() { next.store(0, std::memory_order_relaxed); }
+};
+
+}  // namespace cairn
