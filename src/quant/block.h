@@ -46,8 +46,17 @@ inline void unpack_nibbles(const uint8_t* bytes, int8_t* q) {
   }
 }
 
-inline void pack_nibbles(const uint8_t* q, uint8_t* bytes) {
+// The reverse; of each code the low four bits.
+inline void pack_nibbles(const int8_t* q, uint8_t* bytes) {
   for (int i = 0; i < 16; ++i) bytes[i] = uint8_t((q[i] & 15) | q[i + 16] << 4);
+}
+
+// Bit i of the four bytes is bit 4 of code i.
+inline void pack_fifth_bits(const int8_t* codes, uint8_t* bytes) {
+  for (int byte = 0; byte < 4; ++byte) {
+    bytes[byte] = 0;
+    for (int bit = 0; bit < 8; ++bit) bytes[byte] |= uint8_t((codes[8 * byte + bit] >> 4) << bit);
+  }
 }
 
 // Weights by the definition. For every format here this is bit for bit the usual decoder: where

@@ -18,6 +18,18 @@ void integers(const std::byte* in, Unit* units) {
   for (int8_t& q : units[0].q) q = kIq4Levels[q];
 }
 
+void encode(const float* weights, const float* importance, std::byte* out) {
+  Prepared prepared;
+  prepare(weights, importance, 32, prepared);
+  const Group group{prepared.x, prepared.w, 32};
+  Block block;
+  block.scale = stored_scale(search_iq4_scale(group), prepared.unit);
+  int8_t codes[32];
+  quantize_iq4(group, to_float(block.scale) / prepared.unit, codes);
+  pack_nibbles(codes, block.nibbles);
+  store(block, out);
+}
+
 }  // namespace
 
 extern const Type type_iq4_nl;
@@ -29,7 +41,7 @@ constinit const Type type_iq4_nl{.name = "IQ4_NL",
                                  .offsets = false,
                                  .decode = decode_scaled<1, integers>,
                                  .integers = integers,
-                                 .encode = nullptr,
-                                 .rms_error_max = 0};
+                                 .encode = encode,
+                                 .rms_error_max = 0.075f};
 
 }  // namespace cairn::quant

@@ -1,5 +1,6 @@
 // Q4_0: 32 weights, one f16 scale, 4 bits; weight = scale * (q - 8).
 #include "quant/block.h"
+#include "quant/fit.h"
 
 namespace cairn::quant {
 namespace {
@@ -17,6 +18,19 @@ void integers(const std::byte* in, Unit* units) {
   for (int8_t& q : units[0].q) q = int8_t(q - 8);
 }
 
+void encode(const float* weights, const float* importance, std::byte* out) {
+  constexpr Range kRange{-8, 7};
+  Prepared prepared;
+  prepare(weights, importance, 32, prepared);
+  Block block;
+  const float scale = fit_scale(prepared, kRange, 8, block.scale);
+  int8_t q[32];
+  quantize({prepared.x, prepared.w, 32}, scale, kRange, q);
+  for (int8_t& code : q) code = int8_t(code - kRange.low);
+  pack_nibbles(q, block.nibbles);
+  store(block, out);
+}
+
 }  // namespace
 
 extern const Type type_q4_0;
@@ -28,7 +42,7 @@ constinit const Type type_q4_0{.name = "Q4_0",
                                .offsets = false,
                                .decode = decode_scaled<1, integers>,
                                .integers = integers,
-                               .encode = nullptr,
-                               .rms_error_max = 0};
+                               .encode = encode,
+                               .rms_error_max = 0.083f};
 
 }  // namespace cairn::quant

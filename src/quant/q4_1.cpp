@@ -1,5 +1,6 @@
 // Q4_1: 32 weights, f16 scale and minimum, 4 bits; weight = scale * q + min.
 #include "quant/block.h"
+#include "quant/fit.h"
 
 namespace cairn::quant {
 namespace {
@@ -17,6 +18,18 @@ void integers(const std::byte* in, Unit* units) {
   unpack_nibbles(block.nibbles, units[0].q);
 }
 
+void encode(const float* weights, const float* importance, std::byte* out) {
+  Prepared prepared;
+  prepare(weights, importance, 32, prepared);
+  LineBlock fit;
+  fit_line(prepared, 15, fit);
+  Block block;
+  block.scale = fit.scale;
+  block.min = fit.min;
+  pack_nibbles(fit.q, block.nibbles);
+  store(block, out);
+}
+
 }  // namespace
 
 extern const Type type_q4_1;
@@ -28,7 +41,7 @@ constinit const Type type_q4_1{.name = "Q4_1",
                                .offsets = true,
                                .decode = decode_offset<1, integers>,
                                .integers = integers,
-                               .encode = nullptr,
-                               .rms_error_max = 0};
+                               .encode = encode,
+                               .rms_error_max = 0.074f};
 
 }  // namespace cairn::quant

@@ -2,6 +2,7 @@
 // (k_scales.h) and 4-bit q. Groups 2c and 2c + 1 are the low and the high nibbles of the c-th 32
 // bytes.
 #include "quant/block.h"
+#include "quant/fit.h"
 #include "quant/k_scales.h"
 
 namespace cairn::quant {
@@ -29,6 +30,25 @@ void integers(const std::byte* in, Unit* units) {
   }
 }
 
+void encode(const float* weights, const float* importance, std::byte* out) {
+  Prepared prepared;
+  prepare(weights, importance, 256, prepared);
+  OffsetFit fit;
+  fit_offset(prepared, {.group_count = 8, .q_high = 15, .level_high = 63}, fit);
+  Block block{};
+  block.scale = fit.scale;
+  block.min = fit.min;
+  KScales groups;
+  std::memcpy(groups.scale, fit.s, sizeof groups.scale);
+  std::memcpy(groups.min, fit.m, sizeof groups.min);
+  pack_k_scales(groups, block.groups);
+  for (int i = 0; i < 256; ++i) {
+    const int unit = i / 32;
+    block.nibbles[32 * (unit / 2) + i % 32] |= uint8_t((fit.q[i] & 15) << (4 * (unit % 2)));
+  }
+  store(block, out);
+}
+
 }  // namespace
 
 extern const Type type_q4_k;
@@ -40,7 +60,7 @@ constinit const Type type_q4_k{.name = "Q4_K",
                                .offsets = true,
                                .decode = decode_offset<8, integers>,
                                .integers = integers,
-                               .encode = nullptr,
-                               .rms_error_max = 0};
+                               .encode = encode,
+                               .rms_error_max = 0.0715f};
 
 }  // namespace cairn::quant

@@ -1,6 +1,7 @@
 // Q5_0: 32 weights, one f16 scale, 5 bits; weight = scale * (q - 16). Bit i of `high` is the fifth
 // bit of weight i.
 #include "quant/block.h"
+#include "quant/fit.h"
 
 namespace cairn::quant {
 namespace {
@@ -20,6 +21,20 @@ void integers(const std::byte* in, Unit* units) {
   for (int i = 0; i < 32; ++i) units[0].q[i] = int8_t(units[0].q[i] + int(high >> i & 1) * 16 - 16);
 }
 
+void encode(const float* weights, const float* importance, std::byte* out) {
+  constexpr Range kRange{-16, 15};
+  Prepared prepared;
+  prepare(weights, importance, 32, prepared);
+  Block block;
+  const float scale = fit_scale(prepared, kRange, 8, block.scale);
+  int8_t q[32];
+  quantize({prepared.x, prepared.w, 32}, scale, kRange, q);
+  for (int8_t& code : q) code = int8_t(code - kRange.low);
+  pack_fifth_bits(q, block.high);
+  pack_nibbles(q, block.nibbles);
+  store(block, out);
+}
+
 }  // namespace
 
 extern const Type type_q5_0;
@@ -31,7 +46,7 @@ constinit const Type type_q5_0{.name = "Q5_0",
                                .offsets = false,
                                .decode = decode_scaled<1, integers>,
                                .integers = integers,
-                               .encode = nullptr,
-                               .rms_error_max = 0};
+                               .encode = encode,
+                               .rms_error_max = 0.041f};
 
 }  // namespace cairn::quant

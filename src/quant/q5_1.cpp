@@ -1,6 +1,7 @@
 // Q5_1: 32 weights, f16 scale and minimum, 5 bits; weight = scale * q + min. Bit i of `high` is the
 // fifth bit of weight i.
 #include "quant/block.h"
+#include "quant/fit.h"
 
 namespace cairn::quant {
 namespace {
@@ -21,6 +22,19 @@ void integers(const std::byte* in, Unit* units) {
   for (int i = 0; i < 32; ++i) units[0].q[i] = int8_t(units[0].q[i] + int(high >> i & 1) * 16);
 }
 
+void encode(const float* weights, const float* importance, std::byte* out) {
+  Prepared prepared;
+  prepare(weights, importance, 32, prepared);
+  LineBlock fit;
+  fit_line(prepared, 31, fit);
+  Block block;
+  block.scale = fit.scale;
+  block.min = fit.min;
+  pack_fifth_bits(fit.q, block.high);
+  pack_nibbles(fit.q, block.nibbles);
+  store(block, out);
+}
+
 }  // namespace
 
 extern const Type type_q5_1;
@@ -32,7 +46,7 @@ constinit const Type type_q5_1{.name = "Q5_1",
                                .offsets = true,
                                .decode = decode_offset<1, integers>,
                                .integers = integers,
-                               .encode = nullptr,
-                               .rms_error_max = 0};
+                               .encode = encode,
+                               .rms_error_max = 0.036f};
 
 }  // namespace cairn::quant

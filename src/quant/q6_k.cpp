@@ -2,6 +2,7 @@
 // q. In each half of 128 weights, 32 at a time: nibbles from bytes 0-31 low, 32-63 low, 0-31 high,
 // 32-63 high of `nibbles`; upper bits from 32 bytes of `high`, two bits at a time.
 #include "quant/block.h"
+#include "quant/fit.h"
 
 namespace cairn::quant {
 namespace {
@@ -31,6 +32,24 @@ void integers(const std::byte* in, Unit* units) {
   }
 }
 
+void encode(const float* weights, const float* importance, std::byte* out) {
+  Prepared prepared;
+  prepare(weights, importance, 256, prepared);
+  ScaledFit fit;
+  fit_scaled(prepared, {-32, 31}, {-128, 127}, fit);
+  Block block{};
+  block.scale = fit.scale;
+  std::memcpy(block.groups, fit.s, sizeof block.groups);
+  for (int i = 0; i < 256; ++i) {
+    const int code = fit.q[i] + 32;
+    const int half = i / 128, quarter = i / 32 % 4;
+    const int nibble = 64 * half + 32 * (quarter % 2) + i % 32;
+    block.nibbles[nibble] |= uint8_t((code & 15) << (4 * (quarter / 2)));
+    block.high[32 * half + i % 32] |= uint8_t((code >> 4) << (2 * quarter));
+  }
+  store(block, out);
+}
+
 }  // namespace
 
 extern const Type type_q6_k;
@@ -42,7 +61,7 @@ constinit const Type type_q6_k{.name = "Q6_K",
                                .offsets = false,
                                .decode = decode_scaled<8, integers>,
                                .integers = integers,
-                               .encode = nullptr,
-                               .rms_error_max = 0};
+                               .encode = encode,
+                               .rms_error_max = 0.0173f};
 
 }  // namespace cairn::quant

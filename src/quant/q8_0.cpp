@@ -1,5 +1,8 @@
 // Q8_0: 32 weights, one f16 scale, signed bytes; weight = scale * q. A file may hold -128.
+#include <cmath>
+
 #include "quant/block.h"
+#include "quant/fit.h"
 
 namespace cairn::quant {
 namespace {
@@ -16,6 +19,19 @@ void integers(const std::byte* in, Unit* units) {
   std::memcpy(units[0].q, block.q, sizeof block.q);
 }
 
+// Trying ends of the range gains nothing at steps this fine: the peak, refined, is the only
+// candidate. The scale is made positive, as readers expect; the range is symmetric.
+void encode(const float* weights, const float* importance, std::byte* out) {
+  constexpr Range kRange{-127, 127};
+  Prepared prepared;
+  prepare(weights, importance, 32, prepared);
+  Block block;
+  const float scale = fit_scale(prepared, kRange, 0, block.scale);
+  block.scale = Half(uint32_t(block.scale) & 0x7fffu);
+  quantize({prepared.x, prepared.w, 32}, std::abs(scale), kRange, block.q);
+  store(block, out);
+}
+
 }  // namespace
 
 extern const Type type_q8_0;
@@ -27,7 +43,7 @@ constinit const Type type_q8_0{.name = "Q8_0",
                                .offsets = false,
                                .decode = decode_scaled<1, integers>,
                                .integers = integers,
-                               .encode = nullptr,
-                               .rms_error_max = 0};
+                               .encode = encode,
+                               .rms_error_max = 0.0054f};
 
 }  // namespace cairn::quant
