@@ -3,13 +3,13 @@
 
 #include <utility>
 
-#include "base/printable.h"
+#include "gguf/rules.h"
 
 namespace cairn::gguf {
 namespace {
 
 Error mismatch(std::string_view key, std::string_view expected, const Value& value) {
-  return fail(ErrorCode::invalid_data, "{}: expected {}, found {}", printable(key), expected,
+  return fail(ErrorCode::invalid_data, "{}: expected {}, found {}", shown(key), expected,
               describe(value));
 }
 
@@ -104,7 +104,7 @@ const std::string_view* Fields::repeated_key() const {
 template <class T>
 Result<T> Fields::get(std::string_view key) const {
   if (const Value* value = find(key)) return convert<T>(key, *value);
-  return fail(ErrorCode::not_found, "{}: expected in the metadata, found nothing", printable(key));
+  return fail(ErrorCode::not_found, "{}: expected in the metadata, found nothing", shown(key));
 }
 
 template Result<bool> Fields::get(std::string_view) const;

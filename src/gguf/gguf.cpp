@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/mapped_file.h"
-#include "base/printable.h"
 #include "gguf/limits.h"
+#include "gguf/rules.h"
 #include "gguf/split.h"
 
 namespace cairn::gguf {
@@ -32,8 +32,10 @@ struct File::Contents {
 
 namespace {
 
+constexpr size_t kPathBytesMax = 4096;
+
 Error about(std::string_view name, Error error) {
-  error.message = fmt::format("{}: {}", printable(name), error.message);
+  error.message = fmt::format("{}: {}", shown(name, kPathBytesMax), error.message);
   return error;
 }
 
@@ -68,7 +70,7 @@ Result<SplitName> first_name(const std::string& path, const SplitFields& split) 
   }
   if (split.part == 0) return *name;
   return fail(ErrorCode::invalid_argument, "expected the first part, found part {} of {}; open {}",
-              name->part, name->part_count, printable(split_path(name->stem, 1, name->part_count)));
+              name->part, name->part_count, shown(split_path(name->stem, 1, name->part_count), kPathBytesMax));
 }
 
 // A part must lie beside the first one: a link out of the folder is followed only if the first
@@ -145,7 +147,7 @@ Status File::Contents::finish(OpenMode mode) {
   // Inside a part the reader has said it already.
   if (repeated == kNoIndex || maps.size() < 2) return Ok{};
   return report(fail(ErrorCode::invalid_data, "tensor {}: expected once in all parts, found twice",
-                     printable(name_at(repeated).substr(0, kTensorNameBytesMax))),
+                     shown(name_at(repeated))),
                 mode);
 }
 
@@ -232,11 +234,11 @@ Result<const Tensor*> File::weight(std::string_view name) const {
   const Tensor* tensor = find(name);
   if (tensor == nullptr) {
     return fail(ErrorCode::not_found, "tensor {}: expected in the file, found nothing",
-                printable(name));
+                shown(name));
   }
   if (tensor->type == nullptr || tensor->bytes.empty()) {
     return fail(ErrorCode::unsupported, "tensor {}: expected a type of weights, found {}",
-                printable(name), type_name(tensor->type_id));
+                shown(name), type_name(tensor->type_id));
   }
   return tensor;
 }

@@ -26,6 +26,9 @@ constexpr uint64_t kAlignmentMin = 8;
 constexpr uint64_t kAlignmentMax = 65536;
 constexpr uint64_t kAlignmentDefault = 32;
 
+// How much of a name or key from a file stands in a message.
+constexpr uint64_t kShownBytesMax = 128;
+
 constexpr uint64_t kPartsMax = 1000;
 
 constexpr uint32_t kMagic = 0x46554747;  // "GGUF".

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <utility>
 
-#include "base/printable.h"
 #include "gguf/hyperparameters.h"
+#include "gguf/rules.h"
 
 namespace cairn::gguf {
 namespace {
@@ -39,7 +39,7 @@ Result<Metadata> Metadata::of(const Fields& fields) {
     return fail(ErrorCode::invalid_data,
                 "general.architecture: expected 1 to {} letters, digits, '-', '_' or '.', found "
                 "\"{}\"",
-                kArchitectureBytesMax, printable(name.substr(0, kArchitectureBytesMax)));
+                kArchitectureBytesMax, shown(name, kArchitectureBytesMax));
   }
   Metadata metadata(std::string(name), fields);
   CAIRN_TRY(metadata.check_relations());

@@ -4,13 +4,12 @@
 #include "gguf/part.h"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <utility>
 
-#include "base/printable.h"
 #include "gguf/cursor.h"
 #include "gguf/limits.h"
+#include "gguf/rules.h"
 
 namespace cairn::gguf {
 namespace {
@@ -37,6 +36,7 @@ class Reader {
   Status read_header();
   Status read_fields();
   Result<std::string_view> read_key(uint64_t entry);
+  std::string_view shown_key(std::string_view key);
   Result<Value> read_value(std::string_view key);
   Result<std::span<const std::byte>> read_string(std::string_view key);
   Result<Value> read_array(std::string_view key);
@@ -45,9 +45,8 @@ class Reader {
   Status read_alignment();
   Status read_tensors();
   Result<Tensor> read_tensor(uint64_t entry);
-  Status check_shape(Tensor& tensor, std::span<const uint64_t> dims);
   Status place_tensors();
-  Status place(Tensor& tensor);
+  Status place(Tensor& tensor, uint64_t size);
   Status check_overlaps();
 
   std::span<const std::byte> bytes_;
@@ -57,6 +56,8 @@ class Reader {
   Part part_{};
   FileInt tensor_count_{0};
   FileInt field_count_{0};
+  std::string shown_key_;
+  std::vector<uint64_t> extents_;  // Bytes of each tensor; 0 where its shape breaks a rule.
 };
 
 Status Reader::report(Error error) {
@@ -76,7 +77,7 @@ Status Reader::read_header() {
   CAIRN_TRY(const uint32_t magic, cursor_.u32("the header"));
   if (magic != kMagic) {
     return bad("the header: expected \"GGUF\", found \"{}\"",
-               printable(as_text(bytes_.first(sizeof magic))));
+               shown(as_text(bytes_.first(sizeof magic))));
   }
   CAIRN_TRY(part_.version, cursor_.u32("the header's version"));
   if (part_.version < kVersionMin || part_.version > kVersionMax) {
@@ -100,11 +101,8 @@ Result<std::string_view> Reader::read_key(uint64_t entry) {
   CAIRN_TRY(const FileInt length, cursor_.u64(what));
   CAIRN_TRY(const auto bytes, cursor_.take(length, what));
   const std::string_view key = as_text(bytes);
-  if (key.empty() || key.size() > kKeyBytesMax) {
-    CAIRN_TRY(report(bad("{}: expected 1 to {} bytes, found {}", what, kKeyBytesMax, key.size())));
-  } else if (!is_printable_ascii(key)) {
-    CAIRN_TRY(report(bad("{}: expected printable ASCII, found \"{}\"", what,
-                         printable(key.substr(0, kTensorNameBytesMax)))));
+  if (auto checked = check_key(what, key); !checked) {
+    CAIRN_TRY(report(std::move(checked).error()));
   }
   return key;
 }
@@ -196,23 +194,25 @@ Result<Value> Reader::read_value(std::string_view key) {
   return value;
 }
 
+// Errors name the key as it is; one that cannot be printed so, or is very long, as it can.
+std::string_view Reader::shown_key(std::string_view key) {
+  if (key.size() <= kShownBytesMax && is_printable_ascii(key)) return key;
+  shown_key_ = shown(key);
+  return shown_key_;
+}
+
 Status Reader::read_fields() {
   std::vector<Field> fields;
   for (uint64_t entry = 0; entry < field_count_.value(); ++entry) {
     Field field{};
     CAIRN_TRY(field.key, read_key(entry));
-    // Errors name the key; one that could not be printed as it is, or is very long, is made so.
-    const bool is_plain =
-        field.key.size() <= kTensorNameBytesMax * 2 && is_printable_ascii(field.key);
-    const std::string shown =
-        is_plain ? std::string() : printable(field.key.substr(0, kTensorNameBytesMax)) + "…";
-    CAIRN_TRY(field.value, read_value(is_plain ? field.key : std::string_view(shown)));
+    CAIRN_TRY(field.value, read_value(shown_key(field.key)));
     fields.push_back(field);
   }
   part_.fields = Fields(std::move(fields));
   if (const std::string_view* key = part_.fields.repeated_key()) {
     CAIRN_TRY(report(bad("{}: expected once in the metadata, found twice",
-                         printable(key->substr(0, kTensorNameBytesMax * 2)))));
+                         shown(*key))));
   }
   return Ok{};
 }
@@ -225,42 +225,8 @@ Status Reader::read_alignment() {
     return report(bad("{}: expected u32, found {}", kAlignmentKey, describe(*value)));
   }
   const uint32_t found = load<uint32_t>(value->bytes.data());
-  if (!std::has_single_bit(found) || found < kAlignmentMin || found > kAlignmentMax) {
-    return report(bad("{}: expected a power of two from {} to {}, found {}", kAlignmentKey,
-                      kAlignmentMin, kAlignmentMax, found));
-  }
+  if (auto checked = check_alignment(found); !checked) return report(std::move(checked).error());
   part_.alignment = found;
-  return Ok{};
-}
-
-// Dimensions, their product and the block of the type. Leaves weight_count at 0 where a rule is
-// broken and the file is only inspected.
-Status Reader::check_shape(Tensor& tensor, std::span<const uint64_t> dims) {
-  FileInt product(1);
-  for (const uint64_t dim : dims) {
-    if (dim < 1 || dim > kDimMax) {
-      return report(bad("tensor {}: expected dimensions of 1 to 2^40, found {}",
-                        printable(tensor.name), dim));
-    }
-    // Each factor is at most 2^40 and the product before it at most 2^48.
-    const uint64_t before = product.value();
-    if (auto next = product * FileInt(dim); next && (*next).value() <= kWeightsMax) {
-      product = *next;
-      continue;
-    }
-    return report(bad("tensor {}: expected at most 2^48 weights, found {} * {}",
-                      printable(tensor.name), before, dim));
-  }
-  const std::optional<Storage> storage = storage_of(tensor.type_id);
-  if (!storage || storage->block_bytes == 0) {
-    return report(fail(ErrorCode::unsupported, "tensor {}: expected a known type, found {}",
-                       printable(tensor.name), type_name(tensor.type_id)));
-  }
-  if (dims[0] % uint64_t(storage->block_weights) != 0) {
-    return report(bad("tensor {}: expected rows of whole blocks of {} ({}), found rows of {}",
-                      printable(tensor.name), storage->block_weights, storage->name, dims[0]));
-  }
-  tensor.weight_count = int64_t(product.value());
   return Ok{};
 }
 
@@ -270,19 +236,17 @@ Result<Tensor> Reader::read_tensor(uint64_t entry) {
   CAIRN_TRY(const auto name, cursor_.take(name_length, what));
   Tensor tensor{};
   tensor.name = as_text(name);
-  if (name.empty() || name.size() > kTensorNameBytesMax) {
-    CAIRN_TRY(report(bad("{}: expected a name of 1 to {} bytes, found {}", what,
-                         kTensorNameBytesMax, name.size())));
+  if (auto checked = check_tensor_name(what, tensor.name); !checked) {
+    CAIRN_TRY(report(std::move(checked).error()));
   }
-  const std::string shown =
-      fmt::format("tensor {}", printable(tensor.name.substr(0, kTensorNameBytesMax)));
-  CAIRN_TRY(const uint32_t dim_count, cursor_.u32(shown));
+  const std::string tensor_what = fmt::format("tensor {}", shown(tensor.name));
+  CAIRN_TRY(const uint32_t dim_count, cursor_.u32(tensor_what));
   if (dim_count < 1 || dim_count > kDimCountMax) {
-    return bad("{}: expected 1 to {} dimensions, found {}", shown, kDimCountMax, dim_count);
+    return bad("{}: expected 1 to {} dimensions, found {}", tensor_what, kDimCountMax, dim_count);
   }
   std::array<uint64_t, 4> dims{1, 1, 1, 1};
   for (uint32_t dim = 0; dim < dim_count; ++dim) {
-    CAIRN_TRY(const FileInt found, cursor_.u64(shown));
+    CAIRN_TRY(const FileInt found, cursor_.u64(tensor_what));
     dims[dim] = found.value();
   }
   tensor.dim_count = int32_t(dim_count);
@@ -290,11 +254,18 @@ Result<Tensor> Reader::read_tensor(uint64_t entry) {
     constexpr uint64_t kLargest = uint64_t(std::numeric_limits<int64_t>::max());
     tensor.dims[dim] = int64_t(std::min(dims[dim], kLargest));
   }
-  CAIRN_TRY(tensor.type_id, cursor_.u32(shown));
+  CAIRN_TRY(tensor.type_id, cursor_.u32(tensor_what));
   tensor.type = quant::find(tensor.type_id);
-  CAIRN_TRY(const FileInt offset, cursor_.u64(shown));
+  CAIRN_TRY(const FileInt offset, cursor_.u64(tensor_what));
   tensor.offset = offset.value();
-  CAIRN_TRY(check_shape(tensor, std::span(dims).first(dim_count)));
+  auto extent = check_shape(tensor.name, std::span(dims).first(dim_count), tensor.type_id);
+  if (extent) {
+    tensor.weight_count = extent->weight_count;
+    extents_.push_back(extent->bytes);
+  } else {
+    CAIRN_TRY(report(std::move(extent).error()));
+    extents_.push_back(0);
+  }
   return tensor;
 }
 
@@ -309,27 +280,22 @@ Status Reader::read_tensors() {
   const uint32_t repeated = NameIndex(part_.tensors.size(), name_of).repeated(name_of);
   if (repeated == kNoIndex) return Ok{};
   return report(bad("tensor {}: expected once, found twice",
-                    printable(name_of(repeated).substr(0, kTensorNameBytesMax))));
+                    shown(name_of(repeated))));
 }
 
 // Gives a tensor its bytes: aligned, and whole inside the file.
-Status Reader::place(Tensor& tensor) {
-  const uint64_t data_bytes =
-      bytes_.size() - std::min<uint64_t>(part_.data_offset, bytes_.size());
+Status Reader::place(Tensor& tensor, uint64_t size) {
+  const uint64_t data_bytes = bytes_.size() - std::min<uint64_t>(part_.data_offset, bytes_.size());
   if (tensor.offset % part_.alignment != 0) {
-    return report(bad("tensor {}: expected an offset that is a multiple of {}, found {}",
-                      printable(tensor.name), part_.alignment, tensor.offset));
+    CAIRN_TRY(report(bad("tensor {}: expected an offset that is a multiple of {}, found {}",
+                         shown(tensor.name), part_.alignment, tensor.offset)));
   }
-  if (tensor.weight_count == 0) return Ok{};  // Already reported.
-  const Storage storage = *storage_of(tensor.type_id);
-  // At most 2^48 weights of at most 8 bytes: no overflow; checked all the same.
-  const FileInt blocks(uint64_t(tensor.weight_count / storage.block_weights));
-  CAIRN_TRY(const FileInt size, blocks * FileInt(uint64_t(storage.block_bytes)));
-  if (tensor.offset > data_bytes || size.value() > data_bytes - tensor.offset) {
+  if (size == 0) return Ok{};  // Already reported.
+  if (tensor.offset > data_bytes || size > data_bytes - tensor.offset) {
     return report(bad("tensor {}: expected {} bytes at offset {}, found {} bytes of tensor data",
-                      printable(tensor.name), size.value(), tensor.offset, data_bytes));
+                      shown(tensor.name), size, tensor.offset, data_bytes));
   }
-  tensor.bytes = bytes_.subspan(size_t(part_.data_offset + tensor.offset), size_t(size.value()));
+  tensor.bytes = bytes_.subspan(size_t(part_.data_offset + tensor.offset), size_t(size));
   return Ok{};
 }
 
@@ -345,7 +311,7 @@ Status Reader::check_overlaps() {
     const Tensor& b = *order[next];
     if (a.offset + a.bytes.size() <= b.offset) continue;
     CAIRN_TRY(report(bad("tensor {}: expected after the end of {} at {}, found at offset {}",
-                         printable(b.name), printable(a.name), a.offset + a.bytes.size(),
+                         shown(b.name), shown(a.name), a.offset + a.bytes.size(),
                          b.offset)));
   }
   return Ok{};
@@ -354,7 +320,9 @@ Status Reader::check_overlaps() {
 Status Reader::place_tensors() {
   CAIRN_TRY(const FileInt start, FileInt(cursor_.position()).aligned_to(part_.alignment));
   part_.data_offset = start.value();
-  for (Tensor& tensor : part_.tensors) CAIRN_TRY(place(tensor));
+  for (size_t index = 0; index < part_.tensors.size(); ++index) {
+    CAIRN_TRY(place(part_.tensors[index], extents_[index]));
+  }
   return check_overlaps();
 }
 

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/check.h"
-#include "base/printable.h"
+#include "gguf/rules.h"
 
 namespace cairn::gguf {
 namespace {
@@ -118,9 +118,9 @@ std::string describe(const Value& value) {
   const std::string_view name = name_of(value.type);
   if (value.is_array()) return fmt::format("array of {} {}", value.count, name_of(value.element));
   if (const auto text = string_in(value)) {
-    const bool is_long = text->size() > kShownCharacters;
-    return fmt::format("string \"{}\"{}", printable(text->substr(0, kShownCharacters)),
-                       is_long ? fmt::format("… ({} bytes)", text->size()) : "");
+    const std::string line = shown(*text, kShownCharacters);
+    if (text->size() <= kShownCharacters) return fmt::format("string \"{}\"", line);
+    return fmt::format("string \"{}\" ({} bytes)", line, text->size());
   }
   if (const auto flag = boolean_in(value)) return fmt::format("bool {}", *flag);
   if (const auto number = real_in(value)) return fmt::format("{} {}", name, *number);
