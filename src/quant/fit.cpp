@@ -154,12 +154,13 @@ void fit_line(const Prepared& block, int q_high, LineBlock& out) {
   const Line found = search_line({centred.x, block.w, 32}, q_high, Minimum::any, Effort::quick);
   const Half floor = stored_floor(lowest, block.unit);
   const float span = highest - lowest;
+  const int floor_steps = span > 0 ? q_high : 1;  // A constant is one step above the floor.
   const struct {
     float scale;
     Half min;
   } trials[] = {{found.scale, stored_min(found.min + centre, block.unit)},
                 {span / float(q_high), stored_min(lowest, block.unit)},
-                {(highest - to_float(floor) / block.unit) / float(q_high), floor}};
+                {(highest - to_float(floor) / block.unit) / float(floor_steps), floor}};
   // The least bit of an f16 is 2^-11 of its value, and 2^-24 at the bottom.
   const float step = found.scale * block.unit;
   const bool coarse = step < 0x1p-14f || step < std::abs(lowest * block.unit) * 0x1p-8f;
