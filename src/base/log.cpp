@@ -1,0 +1,76 @@
+// The only file that knows spdlog. The logger is made at the first message: there is one stderr for
+// the process, so there is one logger, and nothing else of it is global.
+#include "base/log.h"
+
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <memory>
+#include <string>
+
+#include "base/printable.h"
+
+namespace cairn::log {
+namespace {
+
+constexpr size_t kLineBytesMax = 8192;
+
+spdlog::logger& logger() {
+  static spdlog::logger logger = [] {
+    spdlog::logger made("cairn", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+    made.set_pattern("%H:%M:%S.%e %^%l%$ %v");
+    made.set_level(spdlog::level::info);
+    made.flush_on(spdlog::level::trace);
+    return made;
+  }();
+  return logger;
+}
+
+spdlog::level::level_enum to_spdlog(Level level) {
+  switch (level) {
+    case Level::debug:
+      return spdlog::level::debug;
+    case Level::info:
+      return spdlog::level::info;
+    case Level::warning:
+      return spdlog::level::warn;
+    case Level::error:
+      return spdlog::level::err;
+    case Level::off:
+      return spdlog::level::off;
+  }
+  return spdlog::level::off;
+}
+
+// printable() keeps LF and TAB; in a log line they would start a second one.
+std::string one_line(std::string_view message) {
+  std::string line;
+  for (const char c : printable(message.substr(0, kLineBytesMax))) {
+    if (c == '\n') {
+      line += "\\n";
+    } else if (c == '\t') {
+      line += "\\t";
+    } else {
+      line += c;
+    }
+  }
+  if (line.size() > kLineBytesMax) line.resize(kLineBytesMax);
+  return line;
+}
+
+}  // namespace
+
+void set_level(Level level) {
+  logger().set_level(to_spdlog(level));
+}
+
+bool is_shown(Level level) {
+  return level != Level::off && logger().should_log(to_spdlog(level));
+}
+
+void write(Level level, std::string_view message) {
+  if (!is_shown(level)) return;
+  logger().log(to_spdlog(level), "{}", one_line(message));
+}
+
+}  // namespace cairn::log
