@@ -101,6 +101,12 @@ Result<Transaction> Memory::begin(Sequence& sequence, std::span<const Token> tok
   return transaction;
 }
 
+void Memory::limit_anchors(Sequence& sequence, size_t count_max) {
+  std::vector<Anchor>& anchors = sequence.anchors_;
+  if (anchors.size() <= count_max) return;
+  anchors.erase(anchors.begin(), anchors.begin() + std::ptrdiff_t(anchors.size() - count_max));
+}
+
 Usage Memory::usage() const {
   Usage usage{.budget_bytes = ledger_.budget_bytes()};
   for (const int32_t group : full_groups_) {

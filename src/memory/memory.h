@@ -70,6 +70,9 @@ class Memory {
   Result<Transaction> begin(Sequence& sequence, std::span<const Token> tokens,
                             std::span<const int32_t> captures = {});
 
+  // Lets go of the oldest anchors beyond `count_max`.
+  void limit_anchors(Sequence& sequence, size_t count_max);
+
   const Layout& layout() const { return layout_; }
   Usage usage() const;
   void trim();  // Gives free blocks back to the system.

@@ -1,0 +1,135 @@
+// Loading: text, model, weights, memory, plan, in this order, each with errors that name the thing.
+#include "engine/engine.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/parameter_loader.h"
+#include "engine/vocabulary_source.h"
+
+namespace cairn {
+
+namespace {
+
+// Half of what the machine has free now: the rest is for the weights' pages and other programs.
+size_t default_memory_budget() {
+  const long page_count = sysconf(_SC_AVPHYS_PAGES);
+  const long page_bytes = sysconf(_SC_PAGESIZE);
+  if (page_count <= 0 || page_bytes <= 0) return size_t(1) << 30;
+  return size_t(page_count) * size_t(page_bytes) / 2;
+}
+
+// A context longer than this is given only when asked for: address tables grow with it.
+constexpr int32_t kDefaultContextMax = 1 << 17;
+
+Result<const BackendType*> find_backend(std::string_view name) {
+  std::string known;
+  for (const BackendType* type : backend_types()) {
+    if (type->name == name) return type;
+    known += known.empty() ? "" : ", ";
+    known += type->name;
+  }
+  return fail(ErrorCode::invalid_argument, "backend: expected one of {}, found \"{}\"", known,
+              name);
+}
+
+}  // namespace
+
+Engine::Engine(gguf::File file, const EngineOptions& options)
+    : file_(std::move(file)), options_(options) {}
+
+Engine::~Engine() = default;
+
+Result<std::unique_ptr<Engine>> Engine::load(gguf::File file, const EngineOptions& options) {
+  std::unique_ptr<Engine> engine(new Engine(std::move(file), options));
+  CAIRN_TRY(engine->load_text());
+  CAIRN_TRY(engine->load_model());
+  CAIRN_TRY(engine->load_weights());
+  CAIRN_TRY(engine->prepare_memory());
+  return engine;
+}
+
+Status Engine::load_text() {
+  if (file_.fields().find("tokenizer.ggml.model") != nullptr) {
+    CAIRN_TRY(const text::VocabularySource source, vocabulary_source(file_));
+    CAIRN_TRY(tokenizer_, text::Tokenizer::build(source));
+  }
+  CAIRN_TRY(const std::string_view chat_template,
+            file_.fields().get_or<std::string_view>("tokenizer.chat_template", ""));
+  if (!chat_template.empty()) {
+    CAIRN_TRY(text::ChatTemplate parsed, text::ChatTemplate::parse(chat_template));
+    chat_template_ = std::move(parsed);
+  }
+  return Ok{};
+}
+
+Status Engine::load_model() {
+  CAIRN_TRY(const gguf::Metadata meta, file_.metadata());
+  architecture_ = meta.architecture();
+  CAIRN_TRY(const models::Architecture* architecture, models::find_architecture(architecture_));
+  CAIRN_TRY(model_, architecture->create(meta));
+  if (options_.thread_count <= 0) options_.thread_count = usable_core_count();
+  threads_ = std::make_unique<ThreadPool>(options_.thread_count);
+  CAIRN_TRY(const BackendType* backend, find_backend(options_.backend));
+  const IsaLevel best = best_isa(detect_cpu_features());
+  if (!options_.isa) options_.isa = best;
+  if (*options_.isa > best) {
+    return fail(ErrorCode::unsupported, "instruction set: expected at most {}, found {}",
+                name(best), name(*options_.isa));
+  }
+  CAIRN_TRY(backend_, backend->create({.threads = threads_.get(), .isa = *options_.isa}));
+  return Ok{};
+}
+
+Status Engine::load_weights() {
+  ParameterLoader loader(&file_);
+  CAIRN_TRY(model_->visit_parameters(loader));
+  parameter_count_ = loader.parameter_count();
+  const std::vector<Weight*> matrices = std::move(loader).take_matrices();
+  converted_vectors_ = std::move(loader).take_vectors();
+  size_t total_bytes = 0;
+  for (const Weight* weight : matrices) total_bytes += weight->blocks.size();
+  size_t done_bytes = 0;
+  for (Weight* weight : matrices) {
+    CAIRN_TRY(backend_->load(*weight));
+    // What was packed is read from there; the file's pages may go.
+    if (weight->packed != nullptr) file_.drop(*file_.find(weight->name));
+    done_bytes += weight->blocks.size();
+    if (options_.on_progress) options_.on_progress(done_bytes, total_bytes);
+  }
+  return Ok{};
+}
+
+Status Engine::choose_context() {
+  const int32_t trained = size().context_length;
+  if (options_.context_tokens <= 0) {
+    options_.context_tokens = std::min(trained, kDefaultContextMax);
+  } else if (options_.context_tokens > trained) {
+    return fail(ErrorCode::invalid_argument,
+                "context: expected at most the model's {} tokens, found {}", trained,
+                options_.context_tokens);
+  }
+  return Ok{};
+}
+
+Status Engine::prepare_memory() {
+  CAIRN_TRY(choose_context());
+  if (options_.memory_budget == 0) options_.memory_budget = default_memory_budget();
+  std::vector<std::vector<State>> states;
+  for (int32_t layer = 0; layer < size().layer_count; ++layer) {
+    states.push_back(model_->layer_states(layer));
+  }
+  CAIRN_TRY(memory_, memory::Memory::create(
+                         memory::Layout::make(states, options_.key_type, options_.value_type),
+                         {.budget_bytes = options_.memory_budget,
+                          .context_tokens_max = options_.context_tokens}));
+  options_.row_count_max = std::min(options_.row_count_max, options_.context_tokens);
+  CAIRN_TRY(runner_, Runner::create(*model_, memory_->layout(), backend_.get(),
+                                    {.row_count_max = options_.row_count_max,
+                                     .output_count_max = options_.output_count_max}));
+  return Ok{};
+}
+
+}  // namespace cairn

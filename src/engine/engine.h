@@ -1,0 +1,81 @@
+// A loaded model, ready to compute: the file, its tokenizer and chat template, its weights in the
+// backend's form, its memory, and the recorded plan. One Engine for a model; it owns everything
+// below it. Not thread-safe but for its constant parts (tokenizer, template, metadata).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/cpu_features.h"
+#include "base/result.h"
+#include "base/threads.h"
+#include "engine/runner.h"
+#include "gguf/gguf.h"
+#include "memory/memory.h"
+#include "models/model.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace cairn {
+
+struct EngineOptions {
+  std::string backend = "cpu";
+  int32_t thread_count = 0;             // 0: one for each physical core.
+  std::optional<IsaLevel> isa;          // Absent: the best that the machine has.
+  KvType key_type = KvType::f16;
+  KvType value_type = KvType::f16;
+  int32_t context_tokens = 0;           // 0: the model's, or what the budget holds if that is less.
+  size_t memory_budget = 0;             // Bytes for pages and states; 0: half of the free memory.
+  int32_t row_count_max = 512;          // Tokens of a step.
+  int32_t output_count_max = 8;         // Rows of logits of a step.
+  // Told while weights are made ready: bytes done and bytes in all.
+  std::function<void(size_t done_bytes, size_t total_bytes)> on_progress;
+};
+
+class Engine {
+ public:
+  // Errors: what the file lacks or has wrong, named; unsupported architectures, tokenizers, types.
+  static Result<std::unique_ptr<Engine>> load(gguf::File file, const EngineOptions& options);
+  ~Engine();
+
+  const gguf::File& file() const { return file_; }
+  const std::string& architecture() const { return architecture_; }
+  const models::ModelSize& size() const { return model_->size(); }
+  const EngineOptions& options() const { return options_; }  // As they took effect.
+  int64_t parameter_count() const { return parameter_count_; }
+
+  // Null where the file has no vocabulary.
+  const text::Tokenizer* tokenizer() const { return tokenizer_.get(); }
+  // Null where the file has no chat template.
+  const text::ChatTemplate* chat_template() const {
+    return chat_template_ ? &*chat_template_ : nullptr;
+  }
+
+  memory::Memory& memory() { return *memory_; }
+  Runner& runner() { return *runner_; }
+
+ private:
+  Engine(gguf::File file, const EngineOptions& options);
+  Status load_text();
+  Status load_model();
+  Status choose_context();
+  Status load_weights();
+  Status prepare_memory();
+
+  gguf::File file_;
+  EngineOptions options_;
+  std::string architecture_;
+  int64_t parameter_count_ = 0;
+  std::unique_ptr<text::Tokenizer> tokenizer_;
+  std::optional<text::ChatTemplate> chat_template_;
+  std::unique_ptr<ThreadPool> threads_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<models::Model> model_;
+  std::vector<std::vector<float>> converted_vectors_;
+  std::unique_ptr<memory::Memory> memory_;
+  std::unique_ptr<Runner> runner_;
+};
+
+}  // namespace cairn

@@ -1,0 +1,104 @@
+// A golden model of tests/fixtures with its reference logits, and an engine on it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace cairn::testing {
+
+struct Golden {
+  std::string name;
+  std::vector<std::vector<Token>> sequences;
+  std::vector<std::vector<float>> logits;  // [sequence][token * vocabulary + id]
+  int32_t vocabulary_count = 0;
+  int32_t greedy_prompt_count = 0;
+  std::vector<Token> greedy;  // The prompt, then what greedy decoding gives.
+  double deviation = 0;       // Of all reference logits.
+};
+
+inline std::string golden_path(const std::string& name, const std::string& ending) {
+  return std::string(CAIRN_FIXTURES) + "/golden/" + name + ending;
+}
+
+inline std::vector<Token> tokens_of(const nlohmann::json& ids) {
+  std::vector<Token> tokens;
+  for (const auto& id : ids) tokens.push_back(Token(id.get<int32_t>()));
+  return tokens;
+}
+
+inline Golden read_golden(const std::string& name) {
+  Golden golden{.name = name};
+  std::ifstream json_file(golden_path(name, ".json"));
+  EXPECT_TRUE(json_file.good()) << golden_path(name, ".json");
+  const nlohmann::json json = nlohmann::json::parse(json_file);
+  golden.vocabulary_count = json["n_vocab"];
+  std::ifstream logits_file(golden_path(name, ".f32"), std::ios::binary);
+  double sum = 0, sum_squares = 0, count = 0;
+  for (const auto& ids : json["sequences"]) {
+    golden.sequences.push_back(tokens_of(ids));
+    std::vector<float>& rows = golden.logits.emplace_back(
+        golden.sequences.back().size() * size_t(golden.vocabulary_count));
+    logits_file.read(reinterpret_cast<char*>(rows.data()),
+                     std::streamsize(rows.size() * sizeof(float)));
+    EXPECT_TRUE(logits_file.good());
+    for (const float logit : rows) {
+      sum += logit;
+      sum_squares += double(logit) * logit;
+    }
+    count += double(rows.size());
+  }
+  golden.deviation = std::sqrt(sum_squares / count - (sum / count) * (sum / count));
+  const auto& greedy = json["greedy"];
+  golden.greedy = tokens_of(greedy["prompt"]);
+  golden.greedy_prompt_count = int32_t(golden.greedy.size());
+  for (const Token token : tokens_of(greedy["tokens"])) golden.greedy.push_back(token);
+  return golden;
+}
+
+inline std::unique_ptr<Engine> load_engine(const std::string& path, const EngineOptions& options) {
+  Result<gguf::File> file = gguf::File::open(path);
+  EXPECT_TRUE(bool(file)) << (file ? "" : file.error().message);
+  if (!file) return nullptr;
+  Result<std::unique_ptr<Engine>> engine = Engine::load(std::move(file).value(), options);
+  EXPECT_TRUE(bool(engine)) << (engine ? "" : engine.error().message);
+  return engine ? std::move(engine).value() : nullptr;
+}
+
+inline EngineOptions golden_options(KvType kv) {
+  return {.thread_count = 2,
+          .key_type = kv,
+          .value_type = kv,
+          .memory_budget = size_t(64) << 20,
+          .row_count_max = 128,
+          .output_count_max = 128};
+}
+
+// Appends tokens to the sequence in one step; the logits of all of them, row after row.
+inline std::vector<float> append(Engine& engine, memory::Sequence& sequence,
+                                 std::span<const Token> tokens,
+                                 std::span<const int32_t> captures = {}) {
+  Result<memory::Transaction> begun = engine.memory().begin(sequence, tokens, captures);
+  EXPECT_TRUE(bool(begun)) << (begun ? "" : begun.error().message);
+  memory::Transaction transaction = std::move(begun).value();
+  std::vector<int32_t> outputs;
+  for (int32_t token = 0; token < int32_t(tokens.size()); ++token) outputs.push_back(token);
+  const BatchPart part{.transaction = &transaction, .outputs = outputs};
+  engine.runner().run({&part, 1});
+  transaction.commit(int32_t(tokens.size()));
+  std::vector<float> logits;
+  for (const int32_t output : outputs) {
+    const std::span<const float> row = engine.runner().logits(output);
+    logits.insert(logits.end(), row.begin(), row.end());
+  }
+  return logits;
+}
+
+}  // namespace cairn::testing

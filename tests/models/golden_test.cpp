@@ -1,0 +1,182 @@
+// Every architecture that cairn has, against logits of Hugging Face transformers (float32), and
+// against itself: the same bits however the tokens are cut, threaded, forked and rewound.
+#include <cstring>
+#include <filesystem>
+
+#include "sample/sampler.h"
+#include "tests/models/golden_model.h"
+
+namespace cairn::testing {
+namespace {
+
+// The cases of tests/fixtures/golden whose architecture is in the table.
+std::vector<std::string> supported_cases() {
+  std::vector<std::string> names;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(CAIRN_FIXTURES) + "/golden")) {
+    if (entry.path().extension() != ".gguf") continue;
+    Result<gguf::File> file = gguf::File::open(entry.path().string());
+    if (!file) continue;
+    Result<gguf::Metadata> meta = file->metadata();
+    if (meta && models::find_architecture(meta->architecture())) {
+      names.push_back(entry.path().stem().string());
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+class GoldenTest : public ::testing::TestWithParam<std::string> {};
+
+double worst_error(const Golden& golden, Engine& engine) {
+  double worst = 0;
+  for (size_t index = 0; index < golden.sequences.size(); ++index) {
+    memory::Sequence sequence = engine.memory().new_sequence();
+    const std::vector<float> logits = append(engine, sequence, golden.sequences[index]);
+    EXPECT_EQ(logits.size(), golden.logits[index].size());
+    for (size_t entry = 0; entry < logits.size(); ++entry) {
+      const double error = std::abs(double(logits[entry]) - golden.logits[index][entry]);
+      worst = std::max(worst, std::isnan(error) ? 1e30 : error);
+    }
+  }
+  return worst / golden.deviation;
+}
+
+TEST_P(GoldenTest, LogitsEqualTheReference) {
+  const Golden golden = read_golden(GetParam());
+  const auto f32 = load_engine(golden_path(GetParam(), ".gguf"), golden_options(KvType::f32));
+  ASSERT_NE(f32, nullptr);
+  const double error_f32 = worst_error(golden, *f32);
+  RecordProperty("error_f32", std::to_string(error_f32));
+  std::printf("%s: %.2e of the deviation with keys and values in f32\n", GetParam().c_str(),
+              error_f32);
+  EXPECT_LE(error_f32, 2e-4);
+  const auto f16 = load_engine(golden_path(GetParam(), ".gguf"), golden_options(KvType::f16));
+  ASSERT_NE(f16, nullptr);
+  EXPECT_LE(worst_error(golden, *f16), 5e-3);
+}
+
+TEST_P(GoldenTest, GreedyTokensEqualTheReference) {
+  const Golden golden = read_golden(GetParam());
+  const auto engine = load_engine(golden_path(GetParam(), ".gguf"), golden_options(KvType::f32));
+  ASSERT_NE(engine, nullptr);
+  memory::Sequence sequence = engine->memory().new_sequence();
+  const size_t vocabulary = size_t(golden.vocabulary_count);
+  std::vector<Token> made(golden.greedy.begin(),
+                          golden.greedy.begin() + golden.greedy_prompt_count);
+  std::vector<float> logits = append(*engine, sequence, made);
+  while (made.size() < golden.greedy.size()) {
+    const auto last = logits.end() - std::ptrdiff_t(vocabulary);
+    made.push_back(Token(std::max_element(last, logits.end()) - last));
+    if (made.size() < golden.greedy.size()) {
+      logits = append(*engine, sequence, std::span(made).last(1));
+    }
+  }
+  EXPECT_EQ(made, golden.greedy);
+}
+
+// Logits of all tokens when they are read `step` at a time.
+std::vector<float> read_in_steps(Engine& engine, std::span<const Token> tokens, size_t step) {
+  memory::Sequence sequence = engine.memory().new_sequence();
+  std::vector<float> logits;
+  for (size_t begin = 0; begin < tokens.size(); begin += step) {
+    const auto part = tokens.subspan(begin, std::min(step, tokens.size() - begin));
+    const std::vector<float> rows = append(engine, sequence, part);
+    logits.insert(logits.end(), rows.begin(), rows.end());
+  }
+  return logits;
+}
+
+void expect_same_bits(const std::vector<float>& a, const std::vector<float>& b,
+                      const std::string& what) {
+  ASSERT_EQ(a.size(), b.size()) << what;
+  EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0) << what;
+}
+
+TEST_P(GoldenTest, BitsDependOnNothingButTheTokens) {
+  const Golden golden = read_golden(GetParam());
+  const std::vector<Token>& tokens = golden.sequences.back();
+  EngineOptions options = golden_options(KvType::f16);
+  options.backend = "reference";
+  const auto reference = load_engine(golden_path(GetParam(), ".gguf"), options);
+  ASSERT_NE(reference, nullptr);
+  const std::vector<float> expected = read_in_steps(*reference, tokens, tokens.size());
+  options.backend = "cpu";
+  const IsaLevel best = best_isa(detect_cpu_features());
+  for (const IsaLevel isa : {IsaLevel::scalar, IsaLevel::avx2, IsaLevel::avx512_vnni}) {
+    if (isa > best) continue;
+    for (const int32_t thread_count : {1, 2, 5}) {
+      options.isa = isa;
+      options.thread_count = thread_count;
+      const auto engine = load_engine(golden_path(GetParam(), ".gguf"), options);
+      ASSERT_NE(engine, nullptr);
+      for (const size_t step : {size_t(1), size_t(3), size_t(17), tokens.size()}) {
+        expect_same_bits(read_in_steps(*engine, tokens, step), expected,
+                         fmt::format("{} threads, steps of {}, {}", thread_count, step, name(isa)));
+      }
+    }
+  }
+}
+
+TEST_P(GoldenTest, ForksAndRewindsGiveTheSameBits) {
+  const Golden golden = read_golden(GetParam());
+  const std::vector<Token>& tokens = golden.sequences.back();
+  const auto engine = load_engine(golden_path(GetParam(), ".gguf"), golden_options(KvType::f16));
+  ASSERT_NE(engine, nullptr);
+  memory::Memory& memory = engine->memory();
+  const size_t vocabulary = size_t(golden.vocabulary_count);
+  const std::vector<float> expected = read_in_steps(*engine, tokens, tokens.size());
+  const auto rows_from = [&](int32_t first) {
+    return std::vector<float>(expected.begin() + std::ptrdiff_t(size_t(first) * vocabulary),
+                              expected.end());
+  };
+  {
+    memory::Sequence trunk = memory.new_sequence();
+    const int32_t captures[] = {5, 31, 32, 33, 50};
+    append(*engine, trunk, std::span(tokens).first(60), captures);
+    for (const int32_t target : {0, 1, 5, 20, 31, 32, 33, 40, 50, 59, 60}) {
+      memory::Sequence fork = memory.at(trunk, target);
+      EXPECT_EQ(fork.length(), memory.plan(trunk, target).resume);
+      // A branch with other tokens must not disturb the trunk or its sibling.
+      memory::Sequence other = fork;
+      append(*engine, other, std::span(tokens).first(7));
+      expect_same_bits(append(*engine, fork, std::span(tokens).subspan(size_t(fork.length()))),
+                       rows_from(memory.plan(trunk, target).resume),
+                       fmt::format("rewound to {}", target));
+    }
+    expect_same_bits(append(*engine, trunk, std::span(tokens).subspan(60)), rows_from(60),
+                     "the trunk after its forks");
+  }
+  EXPECT_EQ(memory.usage().page_bytes, 0u);
+  EXPECT_EQ(memory.usage().state_bytes, 0u);
+}
+
+TEST_P(GoldenTest, PartnersInABatchDoNotMatter) {
+  const Golden golden = read_golden(GetParam());
+  const std::vector<Token>& tokens = golden.sequences.back();
+  const auto engine = load_engine(golden_path(GetParam(), ".gguf"), golden_options(KvType::f16));
+  ASSERT_NE(engine, nullptr);
+  const size_t vocabulary = size_t(golden.vocabulary_count);
+  const std::vector<float> expected = read_in_steps(*engine, tokens, tokens.size());
+  memory::Sequence first = engine->memory().new_sequence();
+  memory::Sequence second = engine->memory().new_sequence();
+  append(*engine, first, std::span(tokens).first(37));
+  auto a = engine->memory().begin(first, std::span(tokens).subspan(37, 1)).value();
+  auto b = engine->memory().begin(second, std::span(tokens).first(41)).value();
+  const int32_t outputs_a[] = {0};
+  const int32_t outputs_b[] = {3, 40};
+  const BatchPart parts[] = {{&a, outputs_a}, {&b, outputs_b}};
+  engine->runner().run(parts);
+  int32_t output = 0;
+  for (const size_t row : {size_t(37), size_t(3), size_t(40)}) {
+    const std::span<const float> logits = engine->runner().logits(output++);
+    EXPECT_EQ(std::memcmp(logits.data(), expected.data() + row * vocabulary,
+                          vocabulary * sizeof(float)), 0) << "row " << row;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, GoldenTest, ::testing::ValuesIn(supported_cases()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace cairn::testing
