@@ -4,7 +4,11 @@
 #include "quant/fit.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
+
+#include "quant/iq4_levels.h"
 
 namespace cairn::quant {
 namespace {
@@ -19,48 +23,95 @@ int nearest(float value, int low, int high) {
   return int(std::lrint(std::clamp(value, float(low), float(high))));
 }
 
+// What a group's codes stand for: the numbers themselves, or the uneven levels of IQ4.
+struct EvenLevels {
+  Range range;
+  float search(const Group& group) const { return search_scale(group, range, 10); }
+  float error(const Group& group, float scale) const { return error_of(group, scale, range); }
+  void encode(const Group& group, float scale, int8_t* q) const {
+    quantize(group, scale, range, q);
+  }
+  int level(int8_t code) const { return code; }
+};
+
+struct Iq4Codes {
+  float search(const Group& group) const { return search_iq4_scale(group); }
+  float error(const Group& group, float scale) const { return error_of_iq4(group, scale); }
+  void encode(const Group& group, float scale, int8_t* q) const { quantize_iq4(group, scale, q); }
+  int level(int8_t code) const { return kIq4Levels[code]; }
+};
+
 // The integer scale of one group that leaves the least error.
 struct ScaleChoice {
   int s;
   float error;
 };
 
-ScaleChoice choose_scale(const Group& group, float wanted, float step, Range q_range,
+template <class Levels>
+ScaleChoice choose_scale(const Group& group, float wanted, float step, const Levels& levels,
                          Range s_range) {
   const int middle = nearest(wanted / step, s_range.low, s_range.high);
   ScaleChoice best{0, INFINITY};
   for (int s = middle - 1; s <= middle + 1; ++s) {
     if (s < s_range.low || s > s_range.high) continue;
-    const float error = error_of(group, step * float(s), q_range);
+    const float error = levels.error(group, step * float(s));
     if (error < best.error) best = {s, error};
   }
   return best;
 }
 
 // Writes s and q of every group for the scale in `out`; returns the error of all.
-double choose_scales(const Prepared& block, const float* wanted, Range q_range, Range s_range,
-                     ScaledFit& out) {
+template <class Levels>
+double choose_scales(const Prepared& block, const float* wanted, const Levels& levels,
+                     const ScaledFormat& format, ScaledFit& out) {
   const float step = to_float(out.scale) / block.unit;
+  const int count = 256 / format.group_count;
   double error = 0;
-  for (int index = 0; index < 16; ++index) {
-    const Group group = group_of(block, index, 16);
-    const ScaleChoice choice = choose_scale(group, wanted[index], step, q_range, s_range);
+  for (int index = 0; index < format.group_count; ++index) {
+    const Group group = group_of(block, index, count);
+    const ScaleChoice choice = choose_scale(group, wanted[index], step, levels, format.s_range);
     error += double(choice.error);
     out.s[index] = int8_t(choice.s);
-    quantize(group, step * float(choice.s), q_range, out.q + 16 * index);
+    levels.encode(group, step * float(choice.s), out.q + count * index);
   }
   return error;
 }
 
 // The scale that serves the integers of `fit` best.
-float refit_scale(const Prepared& block, const ScaledFit& fit) {
+template <class Levels>
+float refit_scale(const Prepared& block, const Levels& levels, int group_count,
+                  const ScaledFit& fit) {
   double xq = 0, qq = 0;
   for (int i = 0; i < 256; ++i) {
-    const double level = fit.s[i / 16] * fit.q[i];
-    xq += double(block.w[i]) * double(block.x[i]) * level;
-    qq += double(block.w[i]) * level * level;
+    const double product = fit.s[i / (256 / group_count)] * levels.level(fit.q[i]);
+    xq += double(block.w[i]) * double(block.x[i]) * product;
+    qq += double(block.w[i]) * product * product;
   }
   return qq > 0 ? float(xq / qq) : 0;
+}
+
+template <class Levels>
+void fit_levels(const Prepared& block, const Levels& levels, const ScaledFormat& format,
+                ScaledFit& out) {
+  float wanted[16];
+  float peak = 0;
+  for (int index = 0; index < format.group_count; ++index) {
+    wanted[index] = levels.search(group_of(block, index, 256 / format.group_count));
+    if (std::abs(wanted[index]) > std::abs(peak)) peak = wanted[index];
+  }
+  out = {};
+  double best_error = INFINITY;
+  float scale = peak / float(format.s_range.low);
+  for (int round = 0; round < kRounds && scale != 0; ++round) {
+    ScaledFit trial{};
+    trial.scale = stored_scale(scale, block.unit);
+    if (to_float(trial.scale) == 0) break;
+    const double error = choose_scales(block, wanted, levels, format, trial);
+    if (!(error < best_error)) break;
+    best_error = error;
+    out = trial;
+    scale = refit_scale(block, levels, format.group_count, trial);
+  }
 }
 
 struct OffsetChoice {
@@ -180,27 +231,33 @@ void fit_line(const Prepared& block, int q_high, LineBlock& out) {
   quantize(group, best, q_high, out.q);
 }
 
-void fit_scaled(const Prepared& block, Range q_range, Range s_range, ScaledFit& out) {
-  constexpr int kCandidates = 10;
-  float wanted[16];
-  float peak = 0;
-  for (int index = 0; index < 16; ++index) {
-    wanted[index] = search_scale(group_of(block, index, 16), q_range, kCandidates);
-    if (std::abs(wanted[index]) > std::abs(peak)) peak = wanted[index];
+void fit_scaled(const Prepared& block, const ScaledFormat& format, ScaledFit& out) {
+  fit_levels(block, EvenLevels{format.q_range}, format, out);
+}
+
+void fit_iq4(const Prepared& block, ScaledFit& out) {
+  fit_levels(block, Iq4Codes{}, {.group_count = 8, .q_range = {0, 15}, .s_range = {-32, 31}}, out);
+}
+
+// Weights with q != 0 are the largest ones, however many; given them, the scale is their mean. So
+// all cuts through the sorted magnitudes are tried.
+void fit_ternary(const Prepared& block, Half& scale, int8_t* q) {
+  std::array<int, 256> order;
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int a, int b) {
+    const float size_a = std::abs(block.x[a]), size_b = std::abs(block.x[b]);
+    return size_a != size_b ? size_a > size_b : a < b;
+  });
+  double sum = 0, weight = 0, best_gain = 0, best_scale = 0;
+  for (const int i : order) {
+    sum += double(block.w[i]) * double(std::abs(block.x[i]));
+    weight += double(block.w[i]);
+    if (!(sum * sum > best_gain * weight)) continue;
+    best_gain = sum * sum / weight;
+    best_scale = sum / weight;
   }
-  out = {};
-  double best_error = INFINITY;
-  float scale = peak / float(s_range.low);
-  for (int round = 0; round < kRounds && scale != 0; ++round) {
-    ScaledFit trial;
-    trial.scale = stored_scale(scale, block.unit);
-    if (to_float(trial.scale) == 0) break;
-    const double error = choose_scales(block, wanted, q_range, s_range, trial);
-    if (!(error < best_error)) break;
-    best_error = error;
-    out = trial;
-    scale = refit_scale(block, trial);
-  }
+  scale = stored_scale(float(best_scale), block.unit);
+  quantize({block.x, block.w, 256}, to_float(scale) / block.unit, {-1, 1}, q);
 }
 
 void fit_offset(const Prepared& block, const OffsetFormat& format, OffsetFit& out) {

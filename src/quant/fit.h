@@ -18,13 +18,22 @@ struct LineBlock {
 };
 void fit_line(const Prepared& block, int q_high, LineBlock& out);
 
-// x ~ scale * s * q with one stored scale and an integer s for each group of 16.
+// x ~ scale * s * q with one stored scale and an integer s for each group.
 struct ScaledFit {
   Half scale;
   int8_t s[16];
   int8_t q[256];
 };
-void fit_scaled(const Prepared& block, Range q_range, Range s_range, ScaledFit& out);
+struct ScaledFormat {
+  int group_count;  // 8 groups of 32 or 16 groups of 16.
+  Range q_range, s_range;
+};
+void fit_scaled(const Prepared& block, const ScaledFormat& format, ScaledFit& out);
+// The same with 8 groups, s in -32 … 31 and the levels of IQ4 (iq4_levels.h): q holds their codes.
+void fit_iq4(const Prepared& block, ScaledFit& out);
+
+// x ~ scale * q with q in -1, 0, 1 and one scale for all 256: the best there is.
+void fit_ternary(const Prepared& block, Half& scale, int8_t* q);
 
 // x ~ scale * s * q - min * m, s and m integers of 0 … level_high for each group.
 struct OffsetFit {

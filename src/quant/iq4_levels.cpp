@@ -32,6 +32,11 @@ void nearest_codes(F4 x, F4 factor, int8_t* codes) {
   for (int lane = 0; lane < 4; ++lane) codes[lane] = kNearest[size_t(cell[lane])];
 }
 
+F4 levels_of(const int8_t* codes) {
+  return F4{float(kIq4Levels[codes[0]]), float(kIq4Levels[codes[1]]), float(kIq4Levels[codes[2]]),
+            float(kIq4Levels[codes[3]])};
+}
+
 struct LevelSums {
   float xq, qq;
 };
@@ -42,8 +47,7 @@ LevelSums level_sums(const Group& group, float inverse) {
     const F4 x = load4(group.x + i);
     int8_t codes[4];
     nearest_codes(x, splat(inverse), codes);
-    const F4 q = {float(kIq4Levels[codes[0]]), float(kIq4Levels[codes[1]]),
-                  float(kIq4Levels[codes[2]]), float(kIq4Levels[codes[3]])};
+    const F4 q = levels_of(codes);
     const F4 wq = load4(group.w + i) * q;
     xq += wq * x;
     qq += wq * q;
@@ -77,6 +81,19 @@ float search_iq4_scale(const Group& group) {
 void quantize_iq4(const Group& group, float scale, int8_t* codes) {
   const F4 factor = splat(scale == 0 ? 0 : 1 / scale);
   for (int i = 0; i < group.count; i += 4) nearest_codes(load4(group.x + i), factor, codes + i);
+}
+
+float error_of_iq4(const Group& group, float scale) {
+  const F4 factor = splat(scale == 0 ? 0 : 1 / scale), step = splat(scale);
+  F4 sum = splat(0);
+  for (int i = 0; i < group.count; i += 4) {
+    const F4 x = load4(group.x + i);
+    int8_t codes[4];
+    nearest_codes(x, factor, codes);
+    const F4 error = x - step * levels_of(codes);
+    sum += load4(group.w + i) * error * error;
+  }
+  return total(sum);
 }
 
 }  // namespace cairn::quant

@@ -15,5 +15,7 @@ inline constexpr int8_t kIq4Levels[16] = {-127, -104, -83, -65, -49, -35, -22, -
 float search_iq4_scale(const Group& group);
 // The number of the level nearest to x / d; the level 1 everywhere where d is 0.
 void quantize_iq4(const Group& group, float scale, int8_t* codes);
+// The weighted squared error of quantize_iq4().
+float error_of_iq4(const Group& group, float scale);
 
 }  // namespace cairn::quant

@@ -1,6 +1,7 @@
 // IQ4_XS: 256 weights in 8 groups of 32; weight = scale * (s - 32) * level[q] with the levels of
 // IQ4_NL. The 6-bit s has its low nibbles in scales_low, two upper bits in scales_high.
 #include "quant/block.h"
+#include "quant/fit.h"
 #include "quant/iq4_levels.h"
 
 namespace cairn::quant {
@@ -27,6 +28,25 @@ void integers(const std::byte* in, Unit* units) {
   }
 }
 
+void encode(const float* weights, const float* importance, std::byte* out) {
+  Prepared prepared;
+  prepare(weights, importance, 256, prepared);
+  ScaledFit fit;
+  fit_iq4(prepared, fit);
+  Block block{};
+  block.scale = fit.scale;
+  uint32_t scales_high = 0;
+  for (int unit = 0; unit < 8; ++unit) {
+    const uint32_t code = uint32_t(fit.s[unit] + 32);
+    block.scales_low[unit / 2] |= uint8_t((code & 15) << (4 * (unit % 2)));
+    scales_high |= code >> 4 << (2 * unit);
+    pack_nibbles(fit.q + 32 * unit, block.nibbles + 16 * unit);
+  }
+  block.scales_high[0] = uint8_t(scales_high & 255);
+  block.scales_high[1] = uint8_t(scales_high >> 8);
+  store(block, out);
+}
+
 }  // namespace
 
 extern const Type type_iq4_xs;
@@ -38,7 +58,7 @@ constinit const Type type_iq4_xs{.name = "IQ4_XS",
                                  .offsets = false,
                                  .decode = decode_scaled<8, integers>,
                                  .integers = integers,
-                                 .encode = nullptr,
-                                 .rms_error_max = 0};
+                                 .encode = encode,
+                                 .rms_error_max = 0.0758f};
 
 }  // namespace cairn::quant

@@ -1,5 +1,6 @@
 // NVFP4: 64 weights of E2M1 in 4 groups of 16, each with an unsigned E4M3 scale (bias 7). The
 // levels here are doubled to be integers, so scales are halved. Codes 0 and 127 (NaN) mean 0.
+// No encoder: it would need a scale for the whole tensor, which a block cannot hold.
 #include "quant/block.h"
 #include "quant/fp4.h"
 

@@ -1,6 +1,7 @@
 // Q2_K: 256 weights in 16 groups of 16; weight = scale * s * q - min * m with 2-bit q and, in one
 // byte a group, 4-bit s (low) and m (high). A byte of `pairs` holds weights 32 apart.
 #include "quant/block.h"
+#include "quant/fit.h"
 
 namespace cairn::quant {
 namespace {
@@ -28,6 +29,23 @@ void integers(const std::byte* in, Unit* units) {
   }
 }
 
+void encode(const float* weights, const float* importance, std::byte* out) {
+  Prepared prepared;
+  prepare(weights, importance, 256, prepared);
+  OffsetFit fit;
+  fit_offset(prepared, {.group_count = 16, .q_high = 3, .level_high = 15}, fit);
+  Block block{};
+  block.scale = fit.scale;
+  block.min = fit.min;
+  for (int group = 0; group < 16; ++group) {
+    block.groups[group] = uint8_t(fit.s[group] | fit.m[group] << 4);
+  }
+  for (int i = 0; i < 256; ++i) {
+    block.pairs[32 * (i / 128) + i % 32] |= uint8_t(fit.q[i] << (2 * (i / 32 % 4)));
+  }
+  store(block, out);
+}
+
 }  // namespace
 
 extern const Type type_q2_k;
@@ -39,7 +57,7 @@ constinit const Type type_q2_k{.name = "Q2_K",
                                .offsets = true,
                                .decode = decode_offset<8, integers>,
                                .integers = integers,
-                               .encode = nullptr,
-                               .rms_error_max = 0};
+                               .encode = encode,
+                               .rms_error_max = 0.265f};
 
 }  // namespace cairn::quant

@@ -2,6 +2,7 @@
 // two bits in `pairs` (weights 32 apart share a byte), and 4 less where the bit of `high` is clear.
 // Low nibbles of s fill bytes 0-7 of `groups` (0-7 low, 8-15 high), upper two bits bytes 8-11.
 #include "quant/block.h"
+#include "quant/fit.h"
 
 namespace cairn::quant {
 namespace {
@@ -35,6 +36,26 @@ void integers(const std::byte* in, Unit* units) {
   }
 }
 
+void encode(const float* weights, const float* importance, std::byte* out) {
+  Prepared prepared;
+  prepare(weights, importance, 256, prepared);
+  ScaledFit fit;
+  fit_scaled(prepared, {.group_count = 16, .q_range = {-4, 3}, .s_range = {-32, 31}}, fit);
+  Block block{};
+  block.scale = fit.scale;
+  for (int group = 0; group < 16; ++group) {
+    const int code = fit.s[group] + 32;
+    block.groups[group % 8] |= uint8_t((code & 15) << (4 * (group / 8)));
+    block.groups[8 + group % 4] |= uint8_t((code >> 4) << (2 * (group / 4)));
+  }
+  for (int i = 0; i < 256; ++i) {
+    const int code = fit.q[i] + 4;
+    block.pairs[32 * (i / 128) + i % 32] |= uint8_t((code & 3) << (2 * (i / 32 % 4)));
+    block.high[i % 32] |= uint8_t((code >> 2) << (i / 32));
+  }
+  store(block, out);
+}
+
 }  // namespace
 
 extern const Type type_q3_k;
@@ -46,7 +67,7 @@ constinit const Type type_q3_k{.name = "Q3_K",
                                .offsets = false,
                                .decode = decode_scaled<8, integers>,
                                .integers = integers,
-                               .encode = nullptr,
-                               .rms_error_max = 0};
+                               .encode = encode,
+                               .rms_error_max = 0.147f};
 
 }  // namespace cairn::quant

@@ -36,7 +36,7 @@ void encode(const float* weights, const float* importance, std::byte* out) {
   Prepared prepared;
   prepare(weights, importance, 256, prepared);
   ScaledFit fit;
-  fit_scaled(prepared, {-32, 31}, {-128, 127}, fit);
+  fit_scaled(prepared, {.group_count = 16, .q_range = {-32, 31}, .s_range = {-128, 127}}, fit);
   Block block{};
   block.scale = fit.scale;
   std::memcpy(block.groups, fit.s, sizeof block.groups);

@@ -37,7 +37,7 @@ struct Range {
 struct Group {
   const float* x;
   const float* w;
-  int count;  // 16 or 32.
+  int count;  // A multiple of 4.
 };
 
 // The weight that is largest in magnitude, with its sign; 0 if all are next to nothing.

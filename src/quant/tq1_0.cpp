@@ -2,6 +2,7 @@
 // digits, most significant first, are weights + 1: multiplying by 3 shifts the next digit above
 // 256. Bytes 0-31 hold 5 runs of 32 weights, 32-47 5 runs of 16, `tail` 4 runs of 4.
 #include "quant/block.h"
+#include "quant/fit.h"
 
 namespace cairn::quant {
 namespace {
@@ -34,6 +35,30 @@ void integers(const std::byte* in, Unit* units) {
   unpack_digits(block.tail, 4, 4, units, 240);
 }
 
+// The inverse: five digits make a number below 243, of which the byte is the 256ths, rounded up so
+// that truncation finds every digit again.
+void pack_digits(const int8_t* q, int byte_count, int run_count, uint8_t* bytes) {
+  for (int i = 0; i < byte_count; ++i) {
+    int number = 0;
+    for (int digit = 0; digit < 5; ++digit) {
+      number = 3 * number + (digit < run_count ? q[digit * byte_count + i] + 1 : 0);
+    }
+    bytes[i] = uint8_t((number * 256 + 242) / 243);
+  }
+}
+
+void encode(const float* weights, const float* importance, std::byte* out) {
+  Prepared prepared;
+  prepare(weights, importance, 256, prepared);
+  Block block{};
+  int8_t q[256];
+  fit_ternary(prepared, block.scale, q);
+  pack_digits(q, 32, 5, block.digits);
+  pack_digits(q + 160, 16, 5, block.digits + 32);
+  pack_digits(q + 240, 4, 4, block.tail);
+  store(block, out);
+}
+
 }  // namespace
 
 extern const Type type_tq1_0;
@@ -45,7 +70,7 @@ constinit const Type type_tq1_0{.name = "TQ1_0",
                                 .offsets = false,
                                 .decode = decode_scaled<8, integers>,
                                 .integers = integers,
-                                .encode = nullptr,
-                                .rms_error_max = 0};
+                                .encode = encode,
+                                .rms_error_max = 0.46f};
 
 }  // namespace cairn::quant

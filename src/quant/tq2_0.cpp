@@ -1,6 +1,7 @@
 // TQ2_0: 256 weights of 2 bits times one f16 scale; weight = scale * (q - 1), q = 3 included. A
 // byte holds four weights 32 apart.
 #include "quant/block.h"
+#include "quant/fit.h"
 
 namespace cairn::quant {
 namespace {
@@ -21,6 +22,18 @@ void integers(const std::byte* in, Unit* units) {
   }
 }
 
+void encode(const float* weights, const float* importance, std::byte* out) {
+  Prepared prepared;
+  prepare(weights, importance, 256, prepared);
+  Block block{};
+  int8_t q[256];
+  fit_ternary(prepared, block.scale, q);
+  for (int i = 0; i < 256; ++i) {
+    block.pairs[32 * (i / 128) + i % 32] |= uint8_t((q[i] + 1) << (2 * (i / 32 % 4)));
+  }
+  store(block, out);
+}
+
 }  // namespace
 
 extern const Type type_tq2_0;
@@ -32,7 +45,7 @@ constinit const Type type_tq2_0{.name = "TQ2_0",
                                 .offsets = false,
                                 .decode = decode_scaled<8, integers>,
                                 .integers = integers,
-                                .encode = nullptr,
-                                .rms_error_max = 0};
+                                .encode = encode,
+                                .rms_error_max = 0.46f};
 
 }  // namespace cairn::quant

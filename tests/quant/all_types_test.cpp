@@ -150,8 +150,9 @@ TEST(AllTypes, EncodersKeepTheirPromise) {
 }
 
 TEST(AllTypes, EncodersAreThere) {
-  for (const char* name : {"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K",
-                           "Q5_K", "Q6_K", "IQ4_NL", "MXFP4"}) {
+  for (const char* name :
+       {"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K",
+        "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "MXFP4", "TQ1_0", "TQ2_0"}) {
     ASSERT_NE(find(name), nullptr) << name;
     EXPECT_NE(find(name)->encode, nullptr) << name;
   }

@@ -90,50 +90,81 @@ void best_of(std::span<const float> x, std::span<float> out, const Encode& encod
   }
 }
 
+inline constexpr std::array<float, 16> kIq4 = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                               1,    13,   25,  38,  53,  69,  89,  113};
+
 inline void iq4_nl(std::span<const float> x, std::span<float> out) {
-  static constexpr std::array<float, 16> kLevels = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                                    1,    13,   25,  38,  53,  69,  89,  113};
   best_of(x, out, [x](float stretch, std::span<float> trial) {
     const float scale = as_half(peak_of(x) * stretch / -127);
-    for (size_t i = 0; i < x.size(); ++i) trial[i] = nearest_level(x[i], scale, kLevels);
+    for (size_t i = 0; i < x.size(); ++i) trial[i] = nearest_level(x[i], scale, kIq4);
   });
 }
 
-// Q6_K: groups of 16; group scales are integers to 127 under the largest of them.
-inline void q6_k(std::span<const float> x, std::span<float> out) {
-  best_of(x, out, [x](float stretch, std::span<float> trial) {
+// Q3_K, Q6_K: groups of 16; group scales are integers to `s_high` under the largest of them.
+inline void scaled_k(std::span<const float> x, int q_low, int s_high, std::span<float> out) {
+  best_of(x, out, [x, q_low, s_high](float stretch, std::span<float> trial) {
+    const float low = float(q_low), limit = float(s_high);
     float largest = 0;
     for (size_t g = 0; g < 256; g += 16) {
-      largest = std::max(largest, std::abs(peak_of(x.subspan(g, 16))) / 32);
+      largest = std::max(largest, std::abs(peak_of(x.subspan(g, 16)) / low));
     }
-    const float step = as_half(largest * stretch / 127);
+    const float step = as_half(largest * stretch / limit);
     for (size_t i = 0; i < 256; ++i) {
       const float peak = peak_of(x.subspan(i / 16 * 16, 16)) * stretch;
-      const float s = std::clamp(std::round(peak / -32 * inverse_or_zero(step)), -128.f, 127.f);
-      const float q = std::round(x[i] * inverse_or_zero(step * s));
-      trial[i] = step * s * std::clamp(q, -32.0f, 31.0f);
+      const float s = std::round(peak / low * inverse_or_zero(step));
+      const float scale = step * std::clamp(s, -limit - 1, limit);
+      const float q = std::round(x[i] * inverse_or_zero(scale));
+      trial[i] = scale * std::clamp(q, low, -low - 1);
     }
   });
 }
 
-// Q4_K, Q5_K: groups of 32; scales and minima are integers to 63 under the largest of them.
-inline void offset_k(std::span<const float> x, int high, std::span<float> out) {
-  best_of(x, out, [x, high](float stretch, std::span<float> trial) {
-    std::array<float, 8> scale, min;
-    for (size_t g = 0; g < 8; ++g) {
-      const auto group = x.subspan(32 * g, 32);
+// IQ4_XS: groups of 32 with the levels of IQ4_NL; group scales are integers of -32 … 31.
+inline void iq4_xs(std::span<const float> x, std::span<float> out) {
+  best_of(x, out, [x](float stretch, std::span<float> trial) {
+    const float step = as_half(peak_of(x) * stretch / -127 / 32);
+    for (size_t i = 0; i < 256; ++i) {
+      const float peak = peak_of(x.subspan(i / 32 * 32, 32)) * stretch;
+      const float s = std::round(peak / -127 * inverse_or_zero(step));
+      trial[i] = nearest_level(x[i], step * std::clamp(s, -32.0f, 31.0f), kIq4);
+    }
+  });
+}
+
+struct OffsetRule {
+  size_t group_size;
+  int q_high, level_high;
+};
+
+// Q2_K, Q4_K, Q5_K: scales and minima of groups are integers under the largest of them.
+inline void offset_k(std::span<const float> x, const OffsetRule& rule, std::span<float> out) {
+  best_of(x, out, [x, rule](float stretch, std::span<float> trial) {
+    const float q_high = float(rule.q_high), limit = float(rule.level_high);
+    std::array<float, 16> scale{}, min{};
+    for (size_t g = 0; g < 256 / rule.group_size; ++g) {
+      const auto group = x.subspan(rule.group_size * g, rule.group_size);
       const auto [lowest, highest] = std::minmax_element(group.begin(), group.end());
       min[g] = -std::min(*lowest, 0.0f) * stretch;
-      scale[g] = std::max(*highest * stretch + min[g], 0.0f) / float(high);
+      scale[g] = std::max(*highest * stretch + min[g], 0.0f) / q_high;
     }
-    const float scale_step = as_half(*std::max_element(scale.begin(), scale.end()) / 63);
-    const float min_step = as_half(*std::max_element(min.begin(), min.end()) / 63);
+    const float scale_step = as_half(*std::max_element(scale.begin(), scale.end()) / limit);
+    const float min_step = as_half(*std::max_element(min.begin(), min.end()) / limit);
     for (size_t i = 0; i < 256; ++i) {
-      const float s = std::min(std::round(scale[i / 32] * inverse_or_zero(scale_step)), 63.0f);
-      const float m = std::min(std::round(min[i / 32] * inverse_or_zero(min_step)), 63.0f);
+      const size_t g = i / rule.group_size;
+      const float s = std::min(std::round(scale[g] * inverse_or_zero(scale_step)), limit);
+      const float m = std::min(std::round(min[g] * inverse_or_zero(min_step)), limit);
       const float q = std::round((x[i] + min_step * m) * inverse_or_zero(scale_step * s));
-      trial[i] = scale_step * s * std::clamp(q, 0.0f, float(high)) - min_step * m;
+      trial[i] = scale_step * s * std::clamp(q, 0.0f, q_high) - min_step * m;
     }
+  });
+}
+
+// TQ1_0, TQ2_0: -1, 0, 1 at the best of some scales.
+inline void ternary(std::span<const float> x, std::span<float> out) {
+  constexpr std::array<float, 3> kTernary = {-1, 0, 1};
+  best_of(x, out, [x, kTernary](float stretch, std::span<float> trial) {
+    const float scale = as_half(std::abs(peak_of(x)) * 2 * (stretch - 0.6f));
+    for (size_t i = 0; i < 256; ++i) trial[i] = nearest_level(x[i], scale, kTernary);
   });
 }
 

@@ -49,14 +49,27 @@ TEST(Encoders, Mxfp4) {
 TEST(Encoders, Iq4Nl) {
   expect_no_worse("IQ4_NL", plain::iq4_nl);
 }
+TEST(Encoders, Iq4Xs) {
+  expect_no_worse("IQ4_XS", plain::iq4_xs);
+}
+TEST(Encoders, Ternary) {
+  expect_no_worse("TQ1_0", plain::ternary);
+  expect_no_worse("TQ2_0", plain::ternary);
+}
 TEST(Encoders, Q6K) {
-  expect_no_worse("Q6_K", plain::q6_k);
+  expect_no_worse("Q6_K", [](auto x, auto out) { plain::scaled_k(x, -32, 127, out); });
+}
+TEST(Encoders, Q3K) {
+  expect_no_worse("Q3_K", [](auto x, auto out) { plain::scaled_k(x, -4, 31, out); });
+}
+TEST(Encoders, Q2K) {
+  expect_no_worse("Q2_K", [](auto x, auto out) { plain::offset_k(x, {16, 3, 15}, out); });
 }
 TEST(Encoders, Q4K) {
-  expect_no_worse("Q4_K", [](auto x, auto out) { plain::offset_k(x, 15, out); });
+  expect_no_worse("Q4_K", [](auto x, auto out) { plain::offset_k(x, {32, 15, 63}, out); });
 }
 TEST(Encoders, Q5K) {
-  expect_no_worse("Q5_K", [](auto x, auto out) { plain::offset_k(x, 31, out); });
+  expect_no_worse("Q5_K", [](auto x, auto out) { plain::offset_k(x, {32, 31, 63}, out); });
 }
 
 // What a format can hold exactly comes back exactly.
@@ -69,6 +82,14 @@ TEST(Encoders, DecodedBlocksWithOneScaleComeBack) {
     weights[1] = type.name == "Q4_0" ? -2 : weights[1];
     if (type.name == "Q8_0") weights[2] = 0.25f * 127;
     EXPECT_EQ(round_trip(type, weights), weights) << name;
+  }
+}
+
+TEST(Encoders, TernaryWeightsComeBack) {
+  for (const char* name : {"TQ1_0", "TQ2_0"}) {
+    std::vector<float> weights(512);
+    for (size_t i = 0; i < 512; ++i) weights[i] = 0.75f * float(int(i * i % 11 % 3) - 1);
+    EXPECT_EQ(round_trip(*find(name), weights), weights) << name;
   }
 }
 

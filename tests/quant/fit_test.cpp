@@ -13,7 +13,7 @@ TEST(FitScaled, IntegersStayInRange) {
     Prepared block;
     prepare(gaussian(256, 0.1f, 1, seed).data(), nullptr, 256, block);
     ScaledFit fit;
-    fit_scaled(block, {-4, 3}, {-32, 31}, fit);
+    fit_scaled(block, {.group_count = 16, .q_range = {-4, 3}, .s_range = {-32, 31}}, fit);
     for (const int8_t s : fit.s) EXPECT_TRUE(s >= -32 && s <= 31);
     for (const int8_t q : fit.q) EXPECT_TRUE(q >= -4 && q <= 3);
   }
@@ -28,7 +28,7 @@ TEST(FitScaled, FindsGroupScalesThatAreThere) {
   Prepared block;
   prepare(weights.data(), nullptr, 256, block);
   ScaledFit fit;
-  fit_scaled(block, {-32, 31}, {-128, 127}, fit);
+  fit_scaled(block, {.group_count = 16, .q_range = {-32, 31}, .s_range = {-128, 127}}, fit);
   for (size_t i = 0; i < 256; ++i) {
     const float restored = to_float(fit.scale) * float(fit.s[i / 16]) * float(fit.q[i]);
     EXPECT_NEAR(restored, weights[i], std::abs(weights[i]) * 1e-3f) << i;
@@ -56,6 +56,21 @@ TEST(FitOffset, ConstantNegativeBlocksAreTheirMinimum) {
     const float line = to_float(fit.scale) * float(fit.s[group]) * float(fit.q[32 * group]) -
                        to_float(fit.min) * float(fit.m[group]);
     EXPECT_NEAR(line, -0.5f, 1e-3f);
+  }
+}
+
+TEST(FitTernary, TakesTheBestCut) {
+  const std::vector<float> weights = gaussian(256, 0, 1, 4);
+  const std::vector<float> importance(256, 1.0f);
+  Prepared block;
+  prepare(weights.data(), importance.data(), 256, block);
+  const Group group{block.x, block.w, 256};
+  Half scale;
+  int8_t q[256];
+  fit_ternary(block, scale, q);
+  const float found = error_of(group, to_float(scale) / block.unit, {-1, 1});
+  for (float trial = 0.01f; trial < 1; trial += 0.01f) {
+    EXPECT_LE(found, error_of(group, trial, {-1, 1}) * 1.001f) << trial;
   }
 }
 
