@@ -1,0 +1,4 @@
+// placeholder for configure
+int main() {
+  return 0;
+}

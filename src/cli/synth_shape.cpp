@@ -1,0 +1,192 @@
+// Sizes of synthetic models as tables, and their keys.
+#include "cli/synth_shape.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace cairn::cli {
+
+namespace {
+
+constexpr SynthField kFields[] = {
+    {"layers", &SynthShape::layers, 1, 1024, "layers"},
+    {"width", &SynthShape::width, 1, 1 << 17, "width of the residual stream"},
+    {"heads", &SynthShape::heads, 1, 1024, "attention heads"},
+    {"kv-heads", &SynthShape::kv_heads, 1, 1024, "heads of keys and values"},
+    {"head-dim", &SynthShape::head_dim, 2, 1024, "width of a head"},
+    {"mlp-width", &SynthShape::mlp_width, 1, 1 << 20, "inner width of the feed-forward block"},
+    {"vocab", &SynthShape::vocabulary, 258, 400000, "tokens of the vocabulary"},
+    {"context", &SynthShape::context, 1, 1 << 24, "positions that the model is made for"},
+    {"experts", &SynthShape::experts, 0, 1024, "experts of a layer"},
+    {"experts-used", &SynthShape::experts_used, 0, 1024, "experts that a token uses"},
+    {"expert-width", &SynthShape::expert_width, 0, 1 << 20, "inner width of an expert"},
+    {"attention-every", &SynthShape::attention_every, 0, 1024,
+     "of so many layers one attends, the others recur (hybrid architectures)"},
+};
+
+constexpr int32_t kStateSize = 128;
+constexpr int32_t kRecurrentHeadDim = 64;
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+bool is_granite(const SynthShape& shape) {
+  return contains(shape.architecture, "granite");
+}
+
+void add_recurrence(gguf::Writer& writer, const SynthShape& shape) {
+  const std::string prefix = shape.architecture + ".";
+  const int32_t inner = 2 * shape.width;
+  const int32_t head_dim = inner % kRecurrentHeadDim == 0 ? kRecurrentHeadDim : 1;
+  writer.add(prefix + "ssm.conv_kernel", uint32_t(4));
+  writer.add(prefix + "ssm.inner_size", uint32_t(inner));
+  writer.add(prefix + "ssm.state_size", uint32_t(std::min(kStateSize, shape.width)));
+  writer.add(prefix + "ssm.time_step_rank", uint32_t(inner / head_dim));
+  writer.add(prefix + "ssm.group_count", uint32_t(1));
+}
+
+void add_attention(gguf::Writer& writer, const SynthShape& shape) {
+  const std::string prefix = shape.architecture + ".";
+  writer.add(prefix + "attention.head_count", uint32_t(shape.heads));
+  writer.add(prefix + "attention.key_length", uint32_t(shape.head_dim));
+  writer.add(prefix + "attention.value_length", uint32_t(shape.head_dim));
+  writer.add(prefix + "attention.layer_norm_rms_epsilon", 1e-5f);
+  writer.add(prefix + "rope.dimension_count", uint32_t(shape.head_dim));
+  writer.add(prefix + "rope.freq_base", shape.rope_base);
+  if (shape.attention_every == 0) {
+    writer.add(prefix + "attention.head_count_kv", uint32_t(shape.kv_heads));
+    return;
+  }
+  std::vector<int32_t> kv_heads(size_t(shape.layers), 0);
+  for (int32_t layer = 0; layer < shape.layers; ++layer) {
+    // In the middle of each group, as the published hybrids have it.
+    if (layer % shape.attention_every == shape.attention_every / 2) {
+      kv_heads[size_t(layer)] = shape.kv_heads;
+    }
+  }
+  writer.add_array(prefix + "attention.head_count_kv", std::span<const int32_t>(kv_heads));
+  add_recurrence(writer, shape);
+}
+
+}  // namespace
+
+std::span<const SynthField> synth_fields() {
+  return kFields;
+}
+
+std::span<const SynthPreset> synth_presets() {
+  static const SynthPreset presets[] = {
+      {"llama-1b",
+       "the shape of Llama 3.2 1B",
+       {.architecture = "llama",
+        .layers = 16,
+        .width = 2048,
+        .heads = 32,
+        .kv_heads = 8,
+        .head_dim = 64,
+        .mlp_width = 8192,
+        .vocabulary = 128256,
+        .context = 131072,
+        .rope_base = 500000.0f}},
+      {"granite-h-1b",
+       "near the shape of Granite 4 H 1B: Mamba-2 layers, one in ten attends",
+       {.architecture = "granitehybrid",
+        .layers = 40,
+        .width = 1536,
+        .heads = 12,
+        .kv_heads = 4,
+        .head_dim = 128,
+        .mlp_width = 4096,
+        .vocabulary = 100352,
+        .context = 131072,
+        .attention_every = 10}},
+      {"qwen3-moe-2b",
+       "2 billion weights in 48 experts a layer, of which a token uses 4",
+       {.architecture = "qwen3moe",
+        .layers = 24,
+        .width = 1024,
+        .heads = 16,
+        .kv_heads = 4,
+        .head_dim = 128,
+        .mlp_width = 3072,
+        .vocabulary = 151936,
+        .context = 40960,
+        .experts = 48,
+        .experts_used = 4,
+        .expert_width = 512,
+        .rope_base = 1000000.0f}},
+  };
+  return presets;
+}
+
+SynthShape default_shape(std::string_view architecture) {
+  SynthShape shape{.architecture = std::string(architecture)};
+  if (contains(architecture, "moe")) {
+    shape.experts = 8;
+    shape.experts_used = 2;
+    shape.expert_width = 256;
+  }
+  if (contains(architecture, "hybrid")) shape.attention_every = 2;
+  return shape;
+}
+
+Result<SynthShape> preset_shape(std::string_view name) {
+  std::string known;
+  for (const SynthPreset& preset : synth_presets()) {
+    if (preset.name == name) return preset.shape;
+    known += (known.empty() ? "" : ", ") + std::string(preset.name);
+  }
+  return fail(ErrorCode::not_found, "--preset: expected one of {}, found \"{}\"", known, name);
+}
+
+Status check(const SynthShape& shape) {
+  for (const SynthField& field : kFields) {
+    const int32_t value = shape.*field.member;
+    if (value < field.min || value > field.max) {
+      return fail(ErrorCode::invalid_argument, "--{}: expected {} to {}, found {}", field.option,
+                  field.min, field.max, value);
+    }
+  }
+  if (shape.heads % shape.kv_heads != 0) {
+    return fail(ErrorCode::invalid_argument, "--kv-heads: expected a divisor of {} heads, found {}",
+                shape.heads, shape.kv_heads);
+  }
+  if (shape.head_dim % 2 != 0) {
+    return fail(ErrorCode::invalid_argument, "--head-dim: expected an even number, found {}",
+                shape.head_dim);
+  }
+  if (shape.experts_used > shape.experts || (shape.experts > 0 && shape.experts_used == 0)) {
+    return fail(ErrorCode::invalid_argument, "--experts-used: expected 1 to {}, found {}",
+                shape.experts, shape.experts_used);
+  }
+  return Ok{};
+}
+
+void add_shape(gguf::Writer& writer, const SynthShape& shape, uint64_t seed) {
+  const std::string prefix = shape.architecture + ".";
+  writer.add("general.architecture", shape.architecture);
+  writer.add("general.type", "model");
+  writer.add("general.name",
+             fmt::format("synthetic {} (random weights, seed {})", shape.architecture, seed));
+  writer.add(prefix + "block_count", uint32_t(shape.layers));
+  writer.add(prefix + "context_length", uint32_t(shape.context));
+  writer.add(prefix + "embedding_length", uint32_t(shape.width));
+  writer.add(prefix + "feed_forward_length", uint32_t(shape.mlp_width));
+  writer.add(prefix + "vocab_size", uint32_t(shape.vocabulary));
+  add_attention(writer, shape);
+  if (shape.experts > 0) {
+    const int32_t expert_width = shape.expert_width > 0 ? shape.expert_width : shape.mlp_width;
+    writer.add(prefix + "expert_count", uint32_t(shape.experts));
+    writer.add(prefix + "expert_used_count", uint32_t(shape.experts_used));
+    writer.add(prefix + "expert_feed_forward_length", uint32_t(expert_width));
+  }
+  if (is_granite(shape)) {
+    writer.add(prefix + "embedding_scale", 12.0f);
+    writer.add(prefix + "residual_scale", 0.22f);
+    writer.add(prefix + "logit_scale", 6.0f);
+    writer.add(prefix + "attention.scale", 1.0f / float(shape.head_dim));
+  }
+}
+
+}  // namespace cairn::cli
