@@ -1,0 +1,90 @@
+// This machine's processors as a backend: the vector kernels of the best instruction set that was
+// allowed, and the reference's for what they do not cover. Weights are packed when the first plan
+// that multiplies them is prepared, all of them at once and by all threads; tables that are only
+// looked up stay as they are in the file.
+#include <memory>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "backends/cpu/matmul.h"
+#include "backends/cpu/ops.h"
+#include "backends/cpu/pack.h"
+#include "backends/reference/reference.h"
+
+namespace cairn {
+namespace cpu {
+namespace {
+
+template <IsaLevel Isa>
+host::HostKernel choose_kernel(const Op& op) {
+  const host::HostKernel kernel = choose_matrix_kernel(op, Isa);
+  return kernel.run != nullptr ? kernel : choose_ops_kernel(op, Isa);
+}
+
+host::KernelChoice kernel_choice(IsaLevel isa) {
+  switch (isa) {
+    case IsaLevel::scalar:
+      return &choose_kernel<IsaLevel::scalar>;
+    case IsaLevel::avx2:
+      return &choose_kernel<IsaLevel::avx2>;
+    case IsaLevel::avx2_vnni:
+      return &choose_kernel<IsaLevel::avx2_vnni>;
+    case IsaLevel::avx512_vnni:
+      return &choose_kernel<IsaLevel::avx512_vnni>;
+    case IsaLevel::amx:
+      return &choose_kernel<IsaLevel::amx>;
+  }
+  return &choose_kernel<IsaLevel::scalar>;
+}
+
+const Weight* weight_of(const Op& op) {
+  if (const auto* matmul = std::get_if<op::MatMul>(&op)) return matmul->weight;
+  if (const auto* experts = std::get_if<op::ExpertMatMul>(&op)) return experts->weight;
+  return nullptr;
+}
+
+class CpuBackend : public host::HostBackend {
+ public:
+  CpuBackend(ThreadPool* threads, IsaLevel isa)
+      : HostBackend(threads, kernel_choice(isa), &reference::kernel_for),
+        pool_(threads),
+        packs_(isa != IsaLevel::scalar) {}
+
+  Status load(Weight& weight) override {
+    if (!packs_) return Ok{};
+    CAIRN_TRY(weight.packed, weights_.add(weight));
+    return Ok{};
+  }
+
+  Status prepare(const Plan& plan) override {
+    std::vector<const PackedMatrix*> matrices;
+    for (const Op& op : plan.ops) {
+      const Weight* weight = weight_of(op);
+      if (weight == nullptr || weight->packed == nullptr) continue;
+      matrices.push_back(static_cast<const PackedMatrix*>(weight->packed));
+    }
+    CAIRN_TRY(weights_.pack(matrices, *pool_));
+    return HostBackend::prepare(plan);
+  }
+
+ private:
+  ThreadPool* pool_;
+  bool packs_;
+  PackedWeights weights_;
+};
+
+Result<std::unique_ptr<Backend>> create(const BackendOptions& options) {
+  if (options.threads == nullptr) {
+    return fail(ErrorCode::invalid_argument, "backend cpu: expected a thread pool, found none");
+  }
+  return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(options.threads, options.isa));
+}
+
+}  // namespace
+}  // namespace cpu
+
+extern const BackendType backend_cpu;
+constinit const BackendType backend_cpu{.name = "cpu", .create = &cpu::create};
+
+}  // namespace cairn

@@ -1,0 +1,252 @@
+// Cuts matrix products and the quantization of activations into tasks, and unpacks ops and steps
+// into plain arguments for the vector kernels. A task is some groups of outputs times some rows:
+// a few microseconds of memory traffic for few rows, panels that fit the second level cache for
+// many. Products of experts gather the rows that chose the same expert, so that its weights are
+// read once for all of them.
+#include "backends/cpu/matmul.h"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+#include <variant>
+
+#include "backends/cpu/product.h"
+#include "base/check.h"
+
+namespace cairn::cpu {
+namespace {
+
+constexpr int64_t kTaskBytes = 64 * 1024;  // Packed weights that a task reads for few rows.
+
+const PackedMatrix& packed(const Weight& weight) {
+  return *static_cast<const PackedMatrix*>(weight.packed);
+}
+
+// How outputs and rows are cut into tasks.
+struct Cut {
+  int32_t groups;       // Of a task.
+  int32_t group_tasks;  // Tasks that cover all groups of one matrix.
+  int32_t row_chunks;
+};
+
+Cut cut_product(const PackedMatrix& weight, int32_t row_count) {
+  Cut cut;
+  if (row_count <= kDirectRows) {
+    cut.groups = int32_t(std::max<int64_t>(1, kTaskBytes / weight.group_bytes));
+    // A float product runs four groups side by side.
+    if (is_float(weight.form.plane)) cut.groups = (cut.groups + 3) / 4 * 4;
+  } else {
+    cut.groups = is_float(weight.form.plane) ? 4 : panels_at_once(weight);
+  }
+  cut.group_tasks = (weight.group_count + cut.groups - 1) / cut.groups;
+  cut.row_chunks = (row_count + kChunkRows - 1) / kChunkRows;
+  return cut;
+}
+
+// A product's rows and the scratch behind them.
+struct RowList {
+  ProductRow rows[kChunkRows];
+  int32_t count = 0;
+};
+static_assert(sizeof(RowList) < 16384);
+constexpr size_t kRowListBytes = (sizeof(RowList) + 63) / 64 * 64;
+
+// Values [first, …) of a row as the op's weight multiplies it: quantized, or f32.
+template <class T>
+ProductRow product_row(const T& op, const Step& step, int32_t row, int32_t first) {
+  ProductRow out{};
+  if (!op.weight->type->is_float()) {
+    const QuantizedRows& quantized = op.quantized;
+    const std::byte* bytes = step.row(quantized, row);
+    out.q = reinterpret_cast<const int8_t*>(bytes) + first;
+    out.scales = reinterpret_cast<const float*>(bytes + quantized.scales_offset()) + first / 32;
+    out.sums = reinterpret_cast<const int32_t*>(bytes + quantized.sums_offset()) + first / 16;
+  } else {
+    out.x = step.row(op.x, row) + first;
+  }
+  return out;
+}
+
+// Groups [first_group, first_group + groups) of a matrix times the rows of the list. The list's
+// `out` is that of the matrix's first output.
+template <const MatrixKernels& Kernels>
+void multiply(const PackedMatrix& weight, int32_t matrix, int32_t first_group, int32_t groups,
+              const float* bias, RowList& list, std::byte* scratch) {
+  const int32_t first = first_group * kGroupRows;
+  const int32_t end = std::min(weight.rows, (first_group + groups) * kGroupRows);
+  for (int32_t row = 0; row < list.count; ++row) list.rows[row].out += first;
+  Kernels.multiply({.weight = &weight,
+                    .groups = group_at(weight, matrix, first_group),
+                    .output_count = end - first,
+                    .row_count = list.count,
+                    .rows = list.rows,
+                    .bias = bias == nullptr ? nullptr : bias + first,
+                    .scratch = scratch + kRowListBytes});
+}
+
+template <class T>
+size_t scratch_bytes(const Op& any) {
+  return kRowListBytes + product_scratch_bytes(packed(*std::get<T>(any).weight));
+}
+
+template <const MatrixKernels& Kernels>
+struct MatMulTasks {
+  static int64_t count(const Op& any, const Step& step) {
+    const auto& op = std::get<op::MatMul>(any);
+    const Cut cut = cut_product(packed(*op.weight), step.row_count(op.out.set));
+    return int64_t(cut.group_tasks) * cut.row_chunks;
+  }
+
+  static void run(const Op& any, const Step& step, int64_t task, std::byte* scratch) {
+    const auto& op = std::get<op::MatMul>(any);
+    const PackedMatrix& weight = packed(*op.weight);
+    const int32_t row_count = step.row_count(op.out.set);
+    const Cut cut = cut_product(weight, row_count);
+    const int32_t first_row = int32_t(task / cut.group_tasks) * kChunkRows;
+    const int32_t end_row = std::min(row_count, first_row + kChunkRows);
+    RowList& list = *new (scratch) RowList;
+    for (int32_t row = first_row; row < end_row; ++row) {
+      ProductRow& entry = list.rows[list.count++];
+      entry = product_row(op, step, row, 0);
+      entry.out = step.row(op.out, row);
+    }
+    multiply<Kernels>(weight, 0, int32_t(task % cut.group_tasks) * cut.groups, cut.groups, op.bias,
+                      list, scratch);
+  }
+};
+
+template <const MatrixKernels& Kernels>
+struct ExpertTasks {
+  // One row: its experts one after the other. More: for each expert, the rows that chose it; tasks
+  // are large then, since each looks through all choices.
+  static Cut cut_experts(const PackedMatrix& weight, int32_t row_count) {
+    Cut cut = cut_product(weight, 1);
+    if (row_count > 1) {
+      cut.groups = std::max(cut.groups, 16);
+      cut.group_tasks = (weight.group_count + cut.groups - 1) / cut.groups;
+    }
+    return cut;
+  }
+
+  static int64_t count(const Op& any, const Step& step) {
+    const auto& op = std::get<op::ExpertMatMul>(any);
+    const int32_t row_count = step.row_count(op.out.set);
+    const Cut cut = cut_experts(packed(*op.weight), row_count);
+    if (row_count <= 1) return int64_t(row_count) * op.chosen.width * cut.group_tasks;
+    return int64_t(op.weight->count) * cut.group_tasks;
+  }
+
+  static void run(const Op& any, const Step& step, int64_t task, std::byte* scratch) {
+    const auto& op = std::get<op::ExpertMatMul>(any);
+    const PackedMatrix& weight = packed(*op.weight);
+    const int32_t row_count = step.row_count(op.out.set);
+    const Cut cut = cut_experts(weight, row_count);
+    const int32_t first_group = int32_t(task % cut.group_tasks) * cut.groups;
+    const int32_t which = int32_t(task / cut.group_tasks);  // A rank, or an expert.
+    RowList& list = *new (scratch) RowList;
+    if (row_count == 1) {
+      const int32_t expert = std::bit_cast<int32_t>(step.row(op.chosen, 0)[which]);
+      CHECK(expert >= 0 && expert < op.weight->count);
+      append(op, step, 0, which, list);
+      multiply<Kernels>(weight, expert, first_group, cut.groups, nullptr, list, scratch);
+      return;
+    }
+    for (int32_t row = 0; row < row_count; ++row) {
+      const float* chosen = step.row(op.chosen, row);
+      for (int32_t rank = 0; rank < op.chosen.width; ++rank) {
+        const int32_t expert = std::bit_cast<int32_t>(chosen[rank]);
+        DCHECK(expert >= 0 && expert < op.weight->count);
+        if (expert != which) continue;
+        append(op, step, row, rank, list);
+        if (list.count < kChunkRows) continue;
+        multiply<Kernels>(weight, which, first_group, cut.groups, nullptr, list, scratch);
+        list.count = 0;
+      }
+    }
+    if (list.count == 0) return;
+    multiply<Kernels>(weight, which, first_group, cut.groups, nullptr, list, scratch);
+  }
+
+  static void append(const op::ExpertMatMul& op, const Step& step, int32_t row, int32_t rank,
+                     RowList& list) {
+    ProductRow& entry = list.rows[list.count++];
+    entry = product_row(op, step, row, op.x_per_rank ? rank * op.weight->cols : 0);
+    entry.out = step.row(op.out, row) + int64_t(rank) * op.weight->rows;
+  }
+};
+
+// Few rows are cut into pieces so that all threads take part; of many, a task takes several.
+constexpr int32_t kQuantizePiece = 2048;
+constexpr int32_t kQuantizeFewRows = 16;
+
+template <const MatrixKernels& Kernels>
+struct QuantizeTasks {
+  static int32_t rows_of_task(const op::Quantize& op, int32_t row_count) {
+    if (row_count <= kQuantizeFewRows) return 1;
+    return std::max(1, 4 * kQuantizePiece / op.out.width);
+  }
+  static int32_t pieces(const op::Quantize& op, int32_t row_count) {
+    if (row_count > kQuantizeFewRows) return 1;
+    return (op.out.width + kQuantizePiece - 1) / kQuantizePiece;
+  }
+
+  static int64_t count(const Op& any, const Step& step) {
+    const auto& op = std::get<op::Quantize>(any);
+    const int32_t row_count = step.row_count(op.out.set);
+    const int32_t rows = rows_of_task(op, row_count);
+    return int64_t((row_count + rows - 1) / rows) * pieces(op, row_count);
+  }
+
+  static void run(const Op& any, const Step& step, int64_t task, std::byte*) {
+    const auto& op = std::get<op::Quantize>(any);
+    const int32_t row_count = step.row_count(op.out.set);
+    const int32_t rows = rows_of_task(op, row_count);
+    const int32_t piece_count = pieces(op, row_count);
+    const int32_t first = piece_count == 1 ? 0 : int32_t(task % piece_count) * kQuantizePiece;
+    const int32_t count =
+        piece_count == 1 ? op.out.width : std::min(kQuantizePiece, op.out.width - first);
+    const int32_t first_row = int32_t(task / piece_count) * rows;
+    const int32_t end_row = std::min(row_count, first_row + rows);
+    for (int32_t row = first_row; row < end_row; ++row) {
+      std::byte* bytes = step.row(op.out, row);
+      Kernels.quantize(step.row(op.x, row) + first, count, reinterpret_cast<int8_t*>(bytes) + first,
+                       reinterpret_cast<float*>(bytes + op.out.scales_offset()) + first / 32,
+                       reinterpret_cast<int32_t*>(bytes + op.out.sums_offset()) + first / 16);
+    }
+  }
+};
+
+template <const MatrixKernels& Kernels>
+host::HostKernel choose(const Op& op) {
+  if (const auto* matmul = std::get_if<op::MatMul>(&op)) {
+    if (matmul->weight->packed == nullptr) return {};
+    return {&MatMulTasks<Kernels>::count, &MatMulTasks<Kernels>::run, &scratch_bytes<op::MatMul>};
+  }
+  if (const auto* experts = std::get_if<op::ExpertMatMul>(&op)) {
+    if (experts->weight->packed == nullptr) return {};
+    return {&ExpertTasks<Kernels>::count, &ExpertTasks<Kernels>::run,
+            &scratch_bytes<op::ExpertMatMul>};
+  }
+  if (std::holds_alternative<op::Quantize>(op)) {
+    return {&QuantizeTasks<Kernels>::count, &QuantizeTasks<Kernels>::run, nullptr};
+  }
+  return {};
+}
+
+}  // namespace
+
+host::HostKernel choose_matrix_kernel(const Op& op, IsaLevel isa) {
+  switch (isa) {
+    case IsaLevel::scalar:
+      return {};
+    case IsaLevel::avx2:
+    case IsaLevel::avx2_vnni:
+      return choose<avx2::matrix_kernels>(op);
+    case IsaLevel::avx512_vnni:
+    case IsaLevel::amx:
+      return choose<avx512::matrix_kernels>(op);
+  }
+  return {};
+}
+
+}  // namespace cairn::cpu

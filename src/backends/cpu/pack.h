@@ -1,0 +1,62 @@
+// Packing: from a file's blocks to the form that the vector kernels read (packed.h). Which form a
+// format gets is decided here, and every format has one: those that nobody thought of become bytes
+// with f32 scales. The values are kept exactly. Thread-safe: pure functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/cpu/packed.h"
+#include "base/arena.h"
+#include "base/half.h"
+#include "base/result.h"
+#include "base/threads.h"
+#include "device/weight.h"
+
+namespace cairn::cpu {
+
+// The scales of one row's 8 units (256 weights), of formats whose scale is d times a small integer.
+struct SuperScales {
+  Half d;
+  Half dmin;          // The offset is -(dmin * minimum).
+  int8_t scales[16];  // One for each unit, or for each half.
+  int8_t minima[16];
+};
+
+struct FormatRule {
+  PackedForm form;
+  SuperScales (*super_scales)(const std::byte* block) = nullptr;  // Where form.scales is super.
+};
+
+FormatRule format_rule(const quant::Type& type);
+
+// What `weight` becomes, without data.
+PackedMatrix packed_shape(const Weight& weight);
+
+// Packs rows [16 * group, 16 * group + 16) of a matrix into matrix.group_bytes bytes.
+void pack_group(const Weight& weight, const PackedMatrix& shape, int32_t matrix, int32_t group,
+                uint8_t* out);
+
+// The packed weights of one backend. Thread rule: one thread at a time; it uses the pool.
+class PackedWeights {
+ public:
+  // Notes a weight and gives the matrix that will hold it, which stays where it is. Errors:
+  // invalid_data when the blocks do not fit the shape.
+  Result<const PackedMatrix*> add(const Weight& weight);
+  // Packs those of the matrices that have no data yet. Errors: no_room.
+  Status pack(const std::vector<const PackedMatrix*>& matrices, ThreadPool& threads);
+
+ private:
+  struct Entry {
+    Weight weight;
+    PackedMatrix matrix;
+  };
+
+  std::unordered_map<const PackedMatrix*, std::unique_ptr<Entry>> entries_;
+  std::vector<Arena> arenas_;
+};
+
+}  // namespace cairn::cpu

@@ -1,0 +1,100 @@
+// Products of float weights: acc = fma(w[k], x[k], acc), k ascending, with vectors across outputs.
+// An accumulator is a chain of dependent steps, so several groups of outputs and several rows run
+// side by side.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/cpu/product_tile.h"
+
+namespace cairn::cpu {
+namespace {
+
+template <class V, Plane plane>
+typename V::Floats load_column(const uint8_t* at) {
+  if constexpr (plane == Plane::f16) return V::load_f16(at);
+  if constexpr (plane == Plane::bf16) return V::load_bf16(at);
+  return V::load_f32(at);
+}
+
+// R rows from `row` on times G groups from `groups` on.
+template <class V, Plane plane, int R, int G>
+void multiply_float_groups(const Product& product, int32_t row, int32_t first_output) {
+  constexpr int kVectors = kGroupRows / V::kLanes;
+  constexpr int kColumn = plane_bytes(plane);
+  const int64_t group_bytes = product.weight->group_bytes;
+  const uint8_t* groups = product.groups + first_output / kGroupRows * group_bytes;
+  const float* x[R];
+  for (int r = 0; r < R; ++r) {
+    x[r] = product.rows[row + r < product.row_count ? row + r : product.row_count - 1].x;
+  }
+  typename V::Floats acc[R][G * kVectors];
+  for (int r = 0; r < R; ++r) {
+    for (int n = 0; n < G * kVectors; ++n) acc[r][n] = V::zero();
+  }
+  for (int32_t k = 0; k < product.weight->cols; ++k) {
+#pragma GCC unroll 8
+    for (int n = 0; n < G * kVectors; ++n) {
+      const uint8_t* at = groups + n / kVectors * group_bytes + int64_t(k) * kColumn;
+      if (R == 1 && n % kVectors == 0) V::prefetch(at + 4096);
+      const typename V::Floats w = load_column<V, plane>(at + n % kVectors * (kColumn / kVectors));
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) acc[r][n] = V::fma(w, V::broadcast(x[r][k]), acc[r][n]);
+    }
+  }
+  for (int r = 0; r < R; ++r) {
+    for (int n = 0; n < G * kVectors; ++n) {
+      store_outputs<V>(product, row + r, first_output + n * V::kLanes, acc[r][n]);
+    }
+  }
+}
+
+// All groups, G at once and the rest one by one.
+template <class V, Plane plane, int R, int G>
+void multiply_float_rows(const Product& product, int32_t row, int32_t& output, int32_t end) {
+  for (; output + G * kGroupRows <= end; output += G * kGroupRows) {
+    multiply_float_groups<V, plane, R, G>(product, row, output);
+  }
+}
+
+// A row alone: several groups hide the latency of the chains. Several rows hide it themselves.
+template <class V, Plane plane>
+void multiply_float(const Product& product) {
+  constexpr int kRows = V::kPanelRows > 4 ? 8 : 4;
+  constexpr int kGroups = V::kPanelRows > 4 ? 2 : 1;
+  const int32_t end = (product.output_count + kGroupRows - 1) / kGroupRows * kGroupRows;
+  int32_t output = 0;
+  if (product.row_count == 1) {
+    multiply_float_rows<V, plane, 1, 4>(product, 0, output, end);
+    multiply_float_rows<V, plane, 1, 1>(product, 0, output, end);
+    return;
+  }
+  // Each run of groups stays in the second level cache while all rows pass over it.
+  for (const int32_t step = kGroups * kGroupRows; output < end; output += step) {
+    for (int32_t row = 0; row < product.row_count; row += kRows) {
+      const int32_t stop = output + step < end ? output + step : end;
+      int32_t at = output;
+      if (product.row_count - row <= 2) {
+        multiply_float_rows<V, plane, 2, kGroups>(product, row, at, stop);
+        multiply_float_rows<V, plane, 2, 1>(product, row, at, stop);
+      } else if (product.row_count - row <= 4) {
+        multiply_float_rows<V, plane, 4, kGroups>(product, row, at, stop);
+        multiply_float_rows<V, plane, 4, 1>(product, row, at, stop);
+      } else {
+        multiply_float_rows<V, plane, kRows, kGroups>(product, row, at, stop);
+        multiply_float_rows<V, plane, kRows, 1>(product, row, at, stop);
+      }
+    }
+  }
+}
+
+template <class V>
+void multiply_floats(const Product& product) {
+  const Plane plane = product.weight->form.plane;
+  if (plane == Plane::f16) multiply_float<V, Plane::f16>(product);
+  if (plane == Plane::bf16) multiply_float<V, Plane::bf16>(product);
+  if (plane == Plane::f32) multiply_float<V, Plane::f32>(product);
+}
+
+}  // namespace
+}  // namespace cairn::cpu
