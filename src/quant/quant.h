@@ -5,7 +5,8 @@
 // Every quantized format has two views with the same meaning:
 //   decode    weights as f32: what the file says they are (bit for bit the usual decoders');
 //   integers  the same weights as small integers with scales, which exact-1 multiplies
-//             (docs/numerics.md): weight = scale * q + offset.
+//             (docs/numerics.md): weight = scale * q + offset, which in f32, rounded after the
+//             product and after the sum, equals decode for every bit pattern.
 // Thread-safe: everything here is constant data and pure functions.
 #pragma once
 
@@ -21,7 +22,7 @@ namespace cairn::quant {
 // 32 consecutive weights as integers. Halves of 16 may have scales of their own; where the format
 // has one scale for all 32, both entries of the pair are equal and `halves` below is false.
 struct Unit {
-  int8_t q[32];
+  int8_t q[32];     // Only a Q8_0 file may hold -128; the others stay within -127 … 127.
   float scale[2];   // Rounded once to f32 from its exact product (K types: d * sc).
   float offset[2];  // 0 unless `offsets` below; Q4_1, Q5_1: m; Q2_K, Q4_K, Q5_K: -(dmin * m).
 };
@@ -35,10 +36,14 @@ struct Type {
   bool offsets;           // Weights have an additive part.
   void (*decode)(const std::byte* block, float* weights);  // One block.
   void (*integers)(const std::byte* block, Unit* units);   // One block; null for F32/F16/BF16.
-  // Encodes one block. `importance` may be null: else one non-negative factor a weight, by which
-  // squared errors are counted. Null for types without an encoder.
+  // Encodes one block; null for types without an encoder. `importance` may be null, else it has one
+  // factor a weight by which squared errors count; factors that are negative or not finite are 0,
+  // and factors that are all 0 are none. Weights that are not finite count as 0 and weights beyond
+  // the format's reach are cut, but for F32, F16 and BF16, which hold infinities and NaN. The same
+  // weights give the same bytes on every machine.
   void (*encode)(const float* weights, const float* importance, std::byte* block);
-  // The worst RMS error of encode relative to the RMS of smooth gaussian weights; a test reads it.
+  // The worst RMS error of encode relative to the RMS of gaussian weights; a test reads it. 0 where
+  // nothing is lost or there is no encoder.
   float rms_error_max;
 
   bool is_float() const { return integers == nullptr; }
