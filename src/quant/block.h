@@ -59,15 +59,16 @@ inline void pack_fifth_bits(const int8_t* codes, uint8_t* bytes) {
   }
 }
 
-// Weights by the definition. For every format here this is bit for bit the usual decoder: where
-// that multiplies in another order, the products involved are exact in f32.
+// Weights by the definition, a half unit at a time. For every format here this is bit for bit the
+// usual decoder: where that multiplies in another order, the products involved are exact in f32.
 template <int kUnitCount, void (*kIntegers)(const std::byte*, Unit*)>
 void decode_scaled(const std::byte* block, float* weights) {
   Unit units[kUnitCount];
   kIntegers(block, units);
-  for (int i = 0; i < 32 * kUnitCount; ++i) {
-    const Unit& unit = units[i / 32];
-    weights[i] = unit.scale[i / 16 % 2] * float(unit.q[i % 32]);
+  for (int half = 0; half < 2 * kUnitCount; ++half) {
+    const int8_t* q = units[half / 2].q + 16 * (half % 2);
+    const float scale = units[half / 2].scale[half % 2];
+    for (int i = 0; i < 16; ++i) weights[16 * half + i] = scale * float(q[i]);
   }
 }
 
@@ -77,9 +78,10 @@ template <int kUnitCount, void (*kIntegers)(const std::byte*, Unit*)>
 void decode_offset(const std::byte* block, float* weights) {
   Unit units[kUnitCount];
   kIntegers(block, units);
-  for (int i = 0; i < 32 * kUnitCount; ++i) {
-    const Unit& unit = units[i / 32];
-    weights[i] = unit.scale[i / 16 % 2] * float(unit.q[i % 32]) + unit.offset[i / 16 % 2];
+  for (int half = 0; half < 2 * kUnitCount; ++half) {
+    const int8_t* q = units[half / 2].q + 16 * (half % 2);
+    const float scale = units[half / 2].scale[half % 2], offset = units[half / 2].offset[half % 2];
+    for (int i = 0; i < 16; ++i) weights[16 * half + i] = scale * float(q[i]) + offset;
   }
 }
 
