@@ -1,0 +1,116 @@
+// Text of the elementwise kernels; compiled once for each instruction set by ops_<isa>.cpp, which
+// includes the vector type `Lanes` first. Same bits as backends/reference/elementwise.cpp.
+#pragma once
+
+#include "backends/cpu/ops_kernels.h"
+#include "base/elementary.h"
+
+namespace cairn {
+namespace {
+
+// Calls body(first, count) for runs of at most L::kCount elements; count == L::kCount but for the
+// last.
+template <class L, class Body>
+[[gnu::always_inline]] inline void for_lanes(int32_t count, const Body& body) {
+  int32_t first = 0;
+  for (; first + L::kCount <= count; first += L::kCount) body(first, L::kCount);
+  if (first < count) body(first, count - first);
+}
+
+template <class L>
+[[gnu::always_inline]] inline L load_some(const float* p, int32_t count) {
+  return count == L::kCount ? L::load(p) : L::load_first(p, count);
+}
+
+template <class L>
+[[gnu::always_inline]] inline void store_some(float* p, L a, int32_t count) {
+  if (count == L::kCount) {
+    store(p, a);
+  } else {
+    store_first(p, a, count);
+  }
+}
+
+template <class L>
+void add_row(const cpu::AddArgs& args) {
+  const L scale = L(args.scale);
+  for_lanes<L>(args.count, [&](int32_t i, int32_t count) {
+    const L a = load_some<L>(args.a + i, count);
+    const L b = load_some<L>(args.b + i, count);
+    store_some(args.out + i, fma(b, scale, a), count);
+  });
+}
+
+template <class L>
+void scale_row(const cpu::ScaleArgs& args) {
+  const L factor = L(args.factor);
+  for_lanes<L>(args.count, [&](int32_t i, int32_t count) {
+    store_some(args.out + i, load_some<L>(args.x + i, count) * factor, count);
+  });
+}
+
+struct Silu {
+  template <class L>
+  [[gnu::always_inline]] static inline L apply(L x) {
+    return elementary::silu(x);
+  }
+};
+struct GeluErf {
+  template <class L>
+  [[gnu::always_inline]] static inline L apply(L x) {
+    return elementary::gelu_erf(x);
+  }
+};
+struct GeluTanh {
+  template <class L>
+  [[gnu::always_inline]] static inline L apply(L x) {
+    return elementary::gelu_tanh(x);
+  }
+};
+struct Relu {
+  template <class L>
+  [[gnu::always_inline]] static inline L apply(L x) {
+    return larger(x, L(0.0f));
+  }
+};
+struct Sigmoid {
+  template <class L>
+  [[gnu::always_inline]] static inline L apply(L x) {
+    return elementary::sigmoid(x);
+  }
+};
+struct Tanh {
+  template <class L>
+  [[gnu::always_inline]] static inline L apply(L x) {
+    return elementary::tanh(x);
+  }
+};
+struct Softplus {
+  template <class L>
+  [[gnu::always_inline]] static inline L apply(L x) {
+    return elementary::softplus(x);
+  }
+};
+
+template <class L, class Activate>
+void gate_row(const cpu::GateArgs& args) {
+  for_lanes<L>(args.count, [&](int32_t i, int32_t count) {
+    const L gate = Activate::apply(load_some<L>(args.gate + i, count));
+    store_some(args.out + i, gate * load_some<L>(args.x + i, count), count);
+  });
+}
+
+template <class L>
+void expert_sum_row(const cpu::ExpertSumArgs& args) {
+  for_lanes<L>(args.width, [&](int32_t i, int32_t count) {
+    L total = L(0.0f);
+    for (int32_t rank = 0; rank < args.rank_count; ++rank) {
+      const L x = load_some<L>(args.x + size_t(rank) * size_t(args.width) + i, count);
+      total = fma(L(args.weights[rank]), x, total);
+    }
+    store_some(args.out + i, total, count);
+  });
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,18 @@
+// The stored forms of keys and values, as types to choose a vector load by. No arithmetic here.
+#pragma once
+
+#include <cstdint>
+
+namespace cairn {
+
+struct F32Bits {
+  float bits;
+};
+struct F16Bits {
+  uint16_t bits;
+};
+struct BF16Bits {
+  uint16_t bits;
+};
+
+}  // namespace cairn

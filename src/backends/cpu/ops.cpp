@@ -1,0 +1,264 @@
+// Unpacks ops and steps into plain arguments for the vector kernels, and cuts ops into tasks: one
+// task for a row alone, some rows a task for many, so that a task is neither lost in the cost of
+// claiming it nor so large that a thread waits for another.
+#include "backends/cpu/ops.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "backends/cpu/ops_kernels.h"
+#include "backends/cpu/ops_states.h"
+#include "backends/cpu/slice_blocks.h"
+#include "backends/reference/position_scale.h"
+
+namespace cairn::cpu {
+namespace {
+
+static_assert(kAttentionRun == kRunPositions && kPageTokens == kPageSlots);
+static_assert(int32_t(Activation::softplus) + 1 == kActivationCount);
+static_assert(int32_t(KvType::bf16) + 1 == kKvTypeCount);
+
+// Elements of a row op's task: a few microseconds of arithmetic.
+constexpr int32_t kTaskElements = 16384;
+
+int32_t rows_per_task(int32_t width) {
+  return std::max(1, kTaskElements / std::max(1, width));
+}
+
+// A row op's kernel from a function that computes one row. `Shape` says which value's width and
+// rows it walks.
+template <class T, Rows T::*Shape, void (*ComputeRow)(const T&, const Step&, int32_t)>
+host::HostKernel row_kernel() {
+  return {.task_count = [](const Op& any, const Step& step) -> int64_t {
+            const Rows& shape = std::get<T>(any).*Shape;
+            const int32_t rows = rows_per_task(shape.width);
+            return (step.row_count(shape.set) + rows - 1) / rows;
+          },
+          .run =
+              [](const Op& any, const Step& step, int64_t task, std::byte*) {
+                const T& op = std::get<T>(any);
+                const Rows& shape = op.*Shape;
+                const int32_t rows = rows_per_task(shape.width);
+                const int32_t first = int32_t(task) * rows;
+                const int32_t end = std::min(step.row_count(shape.set), first + rows);
+                for (int32_t row = first; row < end; ++row) ComputeRow(op, step, row);
+              },
+          .scratch_bytes = nullptr};
+}
+
+template <const OpsTable& Table>
+void rms_norm(const op::RmsNorm& op, const Step& step, int32_t row) {
+  Table.rms_norm({.x = step.row(op.x, row),
+                  .gain = op.gain,
+                  .out = step.row(op.out, row),
+                  .group = op.group,
+                  .group_count = op.out.width / op.group,
+                  .gain_step = op.gain_per_element ? op.group : 0,
+                  .epsilon = op.epsilon});
+}
+
+template <const OpsTable& Table>
+void add(const op::Add& op, const Step& step, int32_t row) {
+  Table.add({.a = step.row(op.a, row),
+             .b = step.row(op.b, row),
+             .out = step.row(op.out, row),
+             .count = op.out.width,
+             .scale = op.scale});
+}
+
+template <const OpsTable& Table>
+void scale(const op::Scale& op, const Step& step, int32_t row) {
+  Table.scale({.x = step.row(op.x, row),
+               .out = step.row(op.out, row),
+               .count = op.out.width,
+               .factor = op.factor});
+}
+
+template <const OpsTable& Table>
+void gate(const op::Gate& op, const Step& step, int32_t row) {
+  Table.gate[size_t(op.activation)]({.gate = step.row(op.gate, row),
+                                     .x = step.row(op.x, row),
+                                     .out = step.row(op.out, row),
+                                     .count = op.out.width});
+}
+
+template <const OpsTable& Table>
+void expert_sum(const op::ExpertSum& op, const Step& step, int32_t row) {
+  Table.expert_sum({.x = step.row(op.x, row),
+                    .weights = step.row(op.weights, row),
+                    .out = step.row(op.out, row),
+                    .rank_count = op.weights.width,
+                    .width = op.out.width});
+}
+
+template <const OpsTable& Table>
+void rope(const op::Rope& op, const Step& step, int32_t row) {
+  const auto kernel = op.style == RopeStyle::halves ? Table.rope_halves : Table.rope_adjacent;
+  kernel({.x = step.row(op.x, row),
+          .table = step.row(op.table, row),
+          .head_count = op.x.width / op.head_dim,
+          .head_dim = op.head_dim,
+          .pair_count = op.pair_count});
+}
+
+template <const OpsTable& Table>
+void scale_by_position(const op::ScaleByPosition& op, const Step& step, int32_t row) {
+  float* x = step.row(op.x, row);
+  const float factor =
+      reference::position_scale(step.positions[size_t(row)], op.factor, op.original_context);
+  Table.scale({.x = x, .out = x, .count = op.x.width, .factor = factor});
+}
+
+size_t element_bytes(KvType type) {
+  return type == KvType::f32 ? 4 : 2;
+}
+
+KvHeadArgs head_args(const KvPlane& plane, const Slice& slice, int32_t kv_head) {
+  const size_t key_bytes = size_t(plane.key_dim) * kPageTokens * element_bytes(plane.key_type);
+  const size_t value_bytes =
+      size_t(plane.value_dim) * kPageTokens * element_bytes(plane.value_type);
+  return {.keys = plane.keys + size_t(kv_head) * key_bytes,
+          .values = plane.values + size_t(kv_head) * value_bytes,
+          .keys_page_bytes = plane.keys_page_bytes,
+          .values_page_bytes = plane.values_page_bytes,
+          .pages = slice.pages[plane.group],
+          .key_dim = plane.key_dim,
+          .value_dim = plane.value_dim};
+}
+
+template <const OpsTable& Table>
+void store_kv(const op::StoreKv& op, const Step& step, int32_t row) {
+  const KvPlane& plane = step.kv_planes[size_t(op.plane)];
+  const Slice& slice = step.slices[size_t(step.slice_of_row[size_t(row)])];
+  for (int32_t head = 0; head < plane.kv_head_count; ++head) {
+    const StoreKvArgs args{.head = head_args(plane, slice, head),
+                           .k = step.row(op.k, row) + int64_t(head) * plane.key_dim,
+                           .v = step.row(op.v, row) + int64_t(head) * plane.value_dim,
+                           .position = step.positions[size_t(row)]};
+    Table.store_keys[size_t(plane.key_type)](args);
+    Table.store_values[size_t(plane.value_type)](args);
+  }
+}
+
+// How the heads of one kv head are dealt out: at most kQueryBlock of them a task, since more would
+// not share a load of a key; and so many rows that the task has up to kAttendQueries queries.
+struct AttendShape {
+  int32_t group_heads;  // Query heads of a kv head.
+  int32_t task_heads;   // Of these in a task.
+  int32_t chunk_count;  // Tasks for a kv head.
+  int32_t task_rows;
+
+  AttendShape(const op::Attend& op, const KvPlane& plane) {
+    group_heads = op.head_count / plane.kv_head_count;
+    chunk_count = (group_heads + kQueryBlock - 1) / kQueryBlock;
+    task_heads = (group_heads + chunk_count - 1) / chunk_count;
+    task_rows = std::min(16, kAttendQueries / task_heads);
+  }
+};
+
+int64_t attend_task_count(const Op& any, const Step& step) {
+  const auto& op = std::get<op::Attend>(any);
+  const KvPlane& plane = step.kv_planes[size_t(op.plane)];
+  const AttendShape shape(op, plane);
+  return int64_t(block_count(step, shape.task_rows)) * plane.kv_head_count * shape.chunk_count;
+}
+
+template <const OpsTable& Table>
+void attend(const Op& any, const Step& step, int64_t task, std::byte* scratch) {
+  const auto& op = std::get<op::Attend>(any);
+  const KvPlane& plane = step.kv_planes[size_t(op.plane)];
+  const AttendShape shape(op, plane);
+  const int32_t part_count = plane.kv_head_count * shape.chunk_count;
+  const int32_t part = int32_t(task % part_count);
+  const SliceBlock block = find_block(step, shape.task_rows, int32_t(task / part_count));
+  const int32_t kv_head = part / shape.chunk_count;
+  const int32_t first_head = part % shape.chunk_count * shape.task_heads;
+  const int32_t end_head = std::min(shape.group_heads, first_head + shape.task_heads);
+
+  AttendQuery queries[kAttendQueries];
+  int32_t query_count = 0;
+  for (int32_t row = block.first_row; row < block.first_row + block.row_count; ++row) {
+    const int32_t end = step.positions[size_t(row)] + 1;
+    for (int32_t i = first_head; i < end_head; ++i) {
+      const int64_t head = int64_t(kv_head) * shape.group_heads + i;
+      queries[query_count++] = {.q = step.row(op.q, row) + head * plane.key_dim,
+                                .out = step.row(op.out, row) + head * plane.value_dim,
+                                .begin = op.window == 0 ? 0 : std::max(0, end - op.window),
+                                .end = end,
+                                .sink = op.sinks == nullptr ? 0 : op.sinks[head]};
+    }
+  }
+  Table.attend({.head = head_args(plane, *block.slice, kv_head),
+                .queries = queries,
+                .query_count = query_count,
+                .key_type = int32_t(plane.key_type),
+                .value_type = int32_t(plane.value_type),
+                .scale = op.scale,
+                .softcap = op.softcap,
+                .has_sinks = op.sinks != nullptr,
+                .scratch = reinterpret_cast<float*>(scratch)});
+}
+
+size_t attend_scratch_bytes(const Op& any) {
+  const auto& op = std::get<op::Attend>(any);
+  return sizeof(float) * size_t(attend_scratch_floats(op.out.width / op.head_count));
+}
+
+// An op without a choice here has no vector kernel: a copy, the angles that are computed once a
+// step for all layers, or a row too short to matter.
+template <const OpsTable& Table>
+struct Choice {
+  template <class T>
+  host::HostKernel operator()(const T&) const {
+    return {};
+  }
+  host::HostKernel operator()(const op::RmsNorm&) const {
+    return row_kernel<op::RmsNorm, &op::RmsNorm::out, rms_norm<Table>>();
+  }
+  host::HostKernel operator()(const op::Add&) const {
+    return row_kernel<op::Add, &op::Add::out, add<Table>>();
+  }
+  host::HostKernel operator()(const op::Scale&) const {
+    return row_kernel<op::Scale, &op::Scale::out, scale<Table>>();
+  }
+  host::HostKernel operator()(const op::Gate&) const {
+    return row_kernel<op::Gate, &op::Gate::out, gate<Table>>();
+  }
+  host::HostKernel operator()(const op::ExpertSum&) const {
+    return row_kernel<op::ExpertSum, &op::ExpertSum::x, expert_sum<Table>>();
+  }
+  host::HostKernel operator()(const op::Rope&) const {
+    return row_kernel<op::Rope, &op::Rope::x, rope<Table>>();
+  }
+  host::HostKernel operator()(const op::ScaleByPosition&) const {
+    return row_kernel<op::ScaleByPosition, &op::ScaleByPosition::x, scale_by_position<Table>>();
+  }
+  host::HostKernel operator()(const op::StoreKv&) const {
+    return row_kernel<op::StoreKv, &op::StoreKv::k, store_kv<Table>>();
+  }
+  host::HostKernel operator()(const op::Attend&) const {
+    return {.task_count = attend_task_count,
+            .run = attend<Table>,
+            .scratch_bytes = attend_scratch_bytes};
+  }
+  host::HostKernel operator()(const op::ShortConv&) const { return short_conv_kernel<Table>(); }
+  host::HostKernel operator()(const op::Mamba2Scan&) const { return mamba2_kernel<Table>(); }
+};
+
+}  // namespace
+
+host::HostKernel choose_ops_kernel(const Op& op, IsaLevel isa) {
+  switch (isa) {
+    case IsaLevel::scalar:
+      return {};
+    case IsaLevel::avx2:
+    case IsaLevel::avx2_vnni:
+      return std::visit(Choice<avx2::ops_table>{}, op);
+    case IsaLevel::avx512_vnni:
+    case IsaLevel::amx:
+      return std::visit(Choice<avx512::ops_table>{}, op);
+  }
+  return {};
+}
+
+}  // namespace cairn::cpu

@@ -1,0 +1,13 @@
+// The vector kernels of every op that is not a matrix product: which one computes an op at a level
+// of instruction sets. All of them give the reference's bits.
+#pragma once
+
+#include "backends/host/host.h"
+
+namespace cairn::cpu {
+
+// The kernel for `op`, or one without `run` where there is none for this op or level: then the
+// reference's computes it. Thread-safe.
+host::HostKernel choose_ops_kernel(const Op& op, IsaLevel isa);
+
+}  // namespace cairn::cpu

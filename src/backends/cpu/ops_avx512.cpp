@@ -1,0 +1,9 @@
+// The kernels of ops.cpp for AVX-512: binds the texts to the vector, and nothing else.
+#include "backends/cpu/lanes_avx512.h"
+#include "backends/cpu/ops_table.h"
+
+namespace cairn::avx512 {
+
+constinit const cpu::OpsTable ops_table = make_ops_table<Lanes>();
+
+}  // namespace cairn::avx512

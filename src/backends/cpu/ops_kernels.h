@@ -1,0 +1,160 @@
+// The arguments of the vector kernels, as plain data, and the table of kernels that each
+// instruction set fills. Here end the ops and steps of device/ (ops.cpp unpacks them) and begin
+// pointers and counts, because the files of an instruction set must not include what the standard
+// library inlines. All strides are in floats.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/ids.h"
+
+namespace cairn::cpu {
+
+// One row, `group_count` runs of `group` elements each.
+struct RmsNormArgs {
+  const float* x;
+  const float* gain;  // May be null.
+  float* out;
+  int32_t group, group_count;
+  int32_t gain_step;  // From one group's gain to the next: 0 or `group`.
+  float epsilon;
+};
+
+struct AddArgs {
+  const float *a, *b;
+  float* out;
+  int32_t count;
+  float scale;
+};
+
+struct ScaleArgs {
+  const float* x;
+  float* out;
+  int32_t count;
+  float factor;
+};
+
+struct GateArgs {
+  const float *gate, *x;
+  float* out;
+  int32_t count;
+};
+
+struct ExpertSumArgs {
+  const float *x, *weights;
+  float* out;
+  int32_t rank_count, width;
+};
+
+struct RopeArgs {
+  float* x;
+  const float* table;
+  int32_t head_count, head_dim, pair_count;
+};
+
+// One head of one page table: where a page's keys are [key_dim][kPageTokens], its values
+// [kPageTokens][value_dim].
+struct KvHeadArgs {
+  std::byte *keys, *values;  // This head's part of page 0.
+  size_t keys_page_bytes, values_page_bytes;
+  const PageId* pages;
+  int32_t key_dim, value_dim;
+};
+
+struct StoreKvArgs {
+  KvHeadArgs head;
+  const float *k, *v;
+  int32_t position;
+};
+
+// One head of one row: the positions [begin, end) that it sees, at least one.
+struct AttendQuery {
+  const float* q;
+  float* out;
+  int32_t begin, end;
+  float sink;
+};
+
+inline constexpr int32_t kAttendQueries = 64;  // That one call may take at most.
+inline constexpr int32_t kRunPositions = 256;  // kAttentionRun of device/step.h.
+inline constexpr int32_t kPageSlots = 32;      // kPageTokens of device/step.h.
+inline constexpr int32_t kQueryBlock = 8;      // Queries that share one walk over a run.
+
+struct AttendArgs {
+  KvHeadArgs head;
+  const AttendQuery* queries;
+  int32_t query_count;
+  int32_t key_type, value_type;  // KvType.
+  float scale, softcap;
+  bool has_sinks;
+  float* scratch;  // attend_scratch_floats(value_dim), 64-byte aligned.
+};
+
+// Totals of all queries, one run's scores and outputs of a block, each row padded to whole vectors.
+constexpr int32_t padded_dim(int32_t dim) {
+  return (dim + 15) / 16 * 16;
+}
+constexpr int32_t attend_scratch_floats(int32_t value_dim) {
+  return (kAttendQueries + kQueryBlock) * padded_dim(value_dim) + kQueryBlock * kRunPositions;
+}
+
+// Consecutive rows of one slice, all channels.
+struct ConvArgs {
+  const float* x;     // The slice's first row.
+  const float* tail;  // [kernel - 1][channels], or null: zeros.
+  const float *weight, *bias;
+  float* out;  // The slice's first row.
+  int32_t x_stride, out_stride;
+  int32_t first_row, row_count;  // Which rows of the slice to compute.
+  int32_t channels, kernel;
+  bool silu;
+};
+
+// Consecutive rows of one slice, one head.
+struct ScanArgs {
+  const float *x, *b, *c;   // This head's (or its group's) part of the first row.
+  const float *dt, *decay;  // [row_count], already softplus and exp.
+  float* out;
+  int32_t x_stride, b_stride, c_stride, out_stride;
+  int32_t row_count, head_dim, state_size;
+  const float* before;  // [state_size][head_dim]; may be `after`.
+  float* after;
+  float d;
+};
+
+// dt = softplus(raw + bias), decay = exp(dt * a), for `count` rows.
+struct ScanStepArgs {
+  const float* raw;
+  float *dt, *decay;
+  int32_t raw_stride, count;
+  float bias, a;
+};
+
+inline constexpr int32_t kActivationCount = 7;
+inline constexpr int32_t kKvTypeCount = 3;
+
+struct OpsTable {
+  void (*rms_norm)(const RmsNormArgs&);
+  void (*add)(const AddArgs&);
+  void (*scale)(const ScaleArgs&);
+  void (*gate[kActivationCount])(const GateArgs&);  // By Activation.
+  void (*expert_sum)(const ExpertSumArgs&);
+  void (*rope_adjacent)(const RopeArgs&);
+  void (*rope_halves)(const RopeArgs&);
+  void (*store_keys[kKvTypeCount])(const StoreKvArgs&);    // By KvType.
+  void (*store_values[kKvTypeCount])(const StoreKvArgs&);  // By KvType.
+  void (*attend)(const AttendArgs&);
+  void (*short_conv)(const ConvArgs&);
+  void (*scan_steps)(const ScanStepArgs&);
+  void (*scan)(const ScanArgs&);
+};
+
+}  // namespace cairn::cpu
+
+namespace cairn::avx2 {
+extern const cpu::OpsTable ops_table;
+}
+namespace cairn::avx512 {
+extern const cpu::OpsTable ops_table;
+}

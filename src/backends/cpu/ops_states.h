@@ -1,0 +1,160 @@
+// The recurrent ops' tasks: which rows and states a task moves on, and where it stores the
+// captures. A state before a slice is only read; the next capture's memory is where the state is
+// kept while rows stream past, so nothing is copied.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <variant>
+
+#include "backends/cpu/ops_kernels.h"
+#include "backends/cpu/slice_blocks.h"
+#include "backends/host/host.h"
+#include "backends/reference/recurrence.h"
+
+namespace cairn::cpu {
+
+// Rows of a convolution's task: enough to use a channel's weights several times.
+inline constexpr int32_t kConvRows = 16;
+// Rows of a head whose step sizes are computed at once.
+inline constexpr int32_t kScanRows = 64;
+
+// The last kernel - 1 inputs before row `row_count` of a slice, oldest first.
+inline void capture_tail(const ConvArgs& args, int32_t row_count, float* tail) {
+  const size_t bytes = size_t(args.channels) * sizeof(float);
+  for (int32_t entry = 0; entry < args.kernel - 1; ++entry, tail += args.channels) {
+    const int32_t row = row_count - (args.kernel - 1) + entry;
+    if (row >= 0) {
+      std::memcpy(tail, args.x + int64_t(row) * args.x_stride, bytes);
+    } else if (args.tail != nullptr) {
+      std::memcpy(tail, args.tail + int64_t(args.kernel - 1 + row) * args.channels, bytes);
+    } else {
+      std::memset(tail, 0, bytes);
+    }
+  }
+}
+
+template <const OpsTable& Table>
+void short_conv(const Op& any, const Step& step, int64_t task, std::byte*) {
+  const auto& op = std::get<op::ShortConv>(any);
+  const SliceBlock block = find_block(step, kConvRows, int32_t(task));
+  const Slice& slice = *block.slice;
+  const StateTensor& tensor = step.state_tensors[size_t(op.state)];
+  const ConvArgs args{.x = step.row(op.x, slice.first_row),
+                      .tail = reference::state_before(slice, tensor),
+                      .weight = op.weight,
+                      .bias = op.bias,
+                      .out = step.row(op.out, slice.first_row),
+                      .x_stride = op.x.stride,
+                      .out_stride = op.out.stride,
+                      .first_row = block.first_row - slice.first_row,
+                      .row_count = block.row_count,
+                      .channels = op.x.width,
+                      .kernel = op.kernel,
+                      .silu = op.silu};
+  Table.short_conv(args);
+  for (const Capture& capture : slice.captures) {
+    const int32_t last_row = capture.row_count - 1;
+    if (last_row < args.first_row || last_row >= args.first_row + args.row_count) continue;
+    capture_tail(args, capture.row_count, reference::captured_state(capture, tensor));
+  }
+}
+
+template <const OpsTable& Table>
+host::HostKernel short_conv_kernel() {
+  return {.task_count = [](const Op&, const Step& step) -> int64_t {
+            return block_count(step, kConvRows);
+          },
+          .run = short_conv<Table>,
+          .scratch_bytes = nullptr};
+}
+
+// Moves a head's state from `before` to `after` over the rows [first, end) of the slice.
+template <const OpsTable& Table>
+void scan_head_rows(const op::Mamba2Scan& op, const Step& step, int32_t head, int32_t first,
+                    int32_t end, const float* before, float* after, float* scratch) {
+  const int64_t group = head / (op.head_count / op.group_count);
+  float* dt = scratch;
+  float* decay = scratch + kScanRows;
+  for (int32_t row = first; row < end; row += kScanRows) {
+    const int32_t count = std::min(kScanRows, end - row);
+    Table.scan_steps({.raw = step.row(op.dt, row) + head,
+                      .dt = dt,
+                      .decay = decay,
+                      .raw_stride = op.dt.stride,
+                      .count = count,
+                      .bias = op.dt_bias[head],
+                      .a = op.a[head]});
+    Table.scan({.x = step.row(op.x, row) + int64_t(head) * op.head_dim,
+                .b = step.row(op.b, row) + group * op.state_size,
+                .c = step.row(op.c, row) + group * op.state_size,
+                .dt = dt,
+                .decay = decay,
+                .out = step.row(op.out, row) + int64_t(head) * op.head_dim,
+                .x_stride = op.x.stride,
+                .b_stride = op.b.stride,
+                .c_stride = op.c.stride,
+                .out_stride = op.out.stride,
+                .row_count = count,
+                .head_dim = op.head_dim,
+                .state_size = op.state_size,
+                .before = before,
+                .after = after,
+                .d = op.d[head]});
+    before = after;
+  }
+}
+
+template <const OpsTable& Table>
+void scan_head(const op::Mamba2Scan& op, const Step& step, const Slice& slice, int32_t head,
+               float* scratch) {
+  const StateTensor& tensor = step.state_tensors[size_t(op.state)];
+  const size_t head_floats = size_t(op.state_size) * size_t(op.head_dim);
+  const float* before = reference::state_before(slice, tensor);
+  if (before != nullptr) before += size_t(head) * head_floats;
+  int32_t row = 0;
+  for (const Capture& capture : slice.captures) {
+    float* after = reference::captured_state(capture, tensor) + size_t(head) * head_floats;
+    if (before == nullptr) {
+      std::memset(after, 0, head_floats * sizeof(float));
+      before = after;
+    }
+    CHECK(capture.row_count > row);
+    scan_head_rows<Table>(op, step, head, slice.first_row + row,
+                          slice.first_row + capture.row_count, before, after, scratch);
+    before = after;
+    row = capture.row_count;
+  }
+  CHECK(row == slice.row_count);
+}
+
+// Small heads share a task: 8192 states are a microsecond or two a row.
+inline int32_t heads_per_task(const op::Mamba2Scan& op) {
+  return std::max(1, 8192 / std::max(1, op.head_dim * op.state_size));
+}
+
+inline int32_t head_tasks(const op::Mamba2Scan& op) {
+  return (op.head_count + heads_per_task(op) - 1) / heads_per_task(op);
+}
+
+template <const OpsTable& Table>
+void mamba2_scan(const Op& any, const Step& step, int64_t task, std::byte* scratch) {
+  const auto& op = std::get<op::Mamba2Scan>(any);
+  const Slice& slice = step.slices[size_t(task / head_tasks(op))];
+  const int32_t first = int32_t(task % head_tasks(op)) * heads_per_task(op);
+  const int32_t end = std::min(op.head_count, first + heads_per_task(op));
+  for (int32_t head = first; head < end; ++head) {
+    scan_head<Table>(op, step, slice, head, reinterpret_cast<float*>(scratch));
+  }
+}
+
+template <const OpsTable& Table>
+host::HostKernel mamba2_kernel() {
+  return {.task_count = [](const Op& any, const Step& step) -> int64_t {
+            return int64_t(step.slices.size()) * head_tasks(std::get<op::Mamba2Scan>(any));
+          },
+          .run = mamba2_scan<Table>,
+          .scratch_bytes = [](const Op&) -> size_t { return 2 * kScanRows * sizeof(float); }};
+}
+
+}  // namespace cairn::cpu

@@ -1,0 +1,35 @@
+// Fills the table of kernels for one instruction set: the last text that ops_<isa>.cpp includes.
+#pragma once
+
+#include "backends/cpu/attention.h"
+#include "backends/cpu/kv_store.h"
+#include "backends/cpu/norm.h"
+#include "backends/cpu/recurrence.h"
+#include "backends/cpu/rope.h"
+
+namespace cairn {
+namespace {
+
+template <class L>
+constexpr cpu::OpsTable make_ops_table() {
+  return {
+      .rms_norm = rms_norm_row<L>,
+      .add = add_row<L>,
+      .scale = scale_row<L>,
+      .gate = {gate_row<L, Silu>, gate_row<L, GeluErf>, gate_row<L, GeluTanh>, gate_row<L, Relu>,
+               gate_row<L, Sigmoid>, gate_row<L, Tanh>, gate_row<L, Softplus>},
+      .expert_sum = expert_sum_row<L>,
+      .rope_adjacent = rope_adjacent_row<L>,
+      .rope_halves = rope_halves_row<L>,
+      .store_keys = {store_keys<L, F32Bits>, store_keys<L, F16Bits>, store_keys<L, BF16Bits>},
+      .store_values = {store_values<L, F32Bits>, store_values<L, F16Bits>,
+                       store_values<L, BF16Bits>},
+      .attend = attend_queries<L>,
+      .short_conv = short_conv_rows<L>,
+      .scan_steps = scan_step_sizes<L>,
+      .scan = scan_rows<L>,
+  };
+}
+
+}  // namespace
+}  // namespace cairn
