@@ -31,6 +31,6 @@ constinit const Type type_bf16{.name = "BF16",
                                .decode = decode,
                                .integers = nullptr,
                                .encode = encode,
-                               .rms_error_max = 0.0018f};
+                               .rms_error_max = 0.00168f};
 
 }  // namespace cairn::quant

@@ -31,6 +31,6 @@ constinit const Type type_f16{.name = "F16",
                               .decode = decode,
                               .integers = nullptr,
                               .encode = encode,
-                              .rms_error_max = 0.00025f};
+                              .rms_error_max = 0.00021f};
 
 }  // namespace cairn::quant

@@ -42,6 +42,6 @@ constinit const Type type_iq4_nl{.name = "IQ4_NL",
                                  .decode = decode_scaled<1, integers>,
                                  .integers = integers,
                                  .encode = encode,
-                                 .rms_error_max = 0.075f};
+                                 .rms_error_max = 0.0736f};
 
 }  // namespace cairn::quant

@@ -59,6 +59,6 @@ constinit const Type type_iq4_xs{.name = "IQ4_XS",
                                  .decode = decode_scaled<8, integers>,
                                  .integers = integers,
                                  .encode = encode,
-                                 .rms_error_max = 0.0758f};
+                                 .rms_error_max = 0.0743f};
 
 }  // namespace cairn::quant

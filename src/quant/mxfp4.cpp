@@ -94,6 +94,6 @@ constinit const Type type_mxfp4{.name = "MXFP4",
                                 .decode = decode_scaled<1, integers>,
                                 .integers = integers,
                                 .encode = encode,
-                                .rms_error_max = 0.114f};
+                                .rms_error_max = 0.1124f};
 
 }  // namespace cairn::quant

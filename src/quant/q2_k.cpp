@@ -58,6 +58,6 @@ constinit const Type type_q2_k{.name = "Q2_K",
                                .decode = decode_offset<8, integers>,
                                .integers = integers,
                                .encode = encode,
-                               .rms_error_max = 0.265f};
+                               .rms_error_max = 0.2602f};
 
 }  // namespace cairn::quant

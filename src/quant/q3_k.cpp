@@ -68,6 +68,6 @@ constinit const Type type_q3_k{.name = "Q3_K",
                                .decode = decode_scaled<8, integers>,
                                .integers = integers,
                                .encode = encode,
-                               .rms_error_max = 0.147f};
+                               .rms_error_max = 0.144f};
 
 }  // namespace cairn::quant

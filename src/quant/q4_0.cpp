@@ -43,6 +43,6 @@ constinit const Type type_q4_0{.name = "Q4_0",
                                .decode = decode_scaled<1, integers>,
                                .integers = integers,
                                .encode = encode,
-                               .rms_error_max = 0.083f};
+                               .rms_error_max = 0.0812f};
 
 }  // namespace cairn::quant

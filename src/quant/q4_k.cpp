@@ -61,6 +61,6 @@ constinit const Type type_q4_k{.name = "Q4_K",
                                .decode = decode_offset<8, integers>,
                                .integers = integers,
                                .encode = encode,
-                               .rms_error_max = 0.0715f};
+                               .rms_error_max = 0.0705f};
 
 }  // namespace cairn::quant

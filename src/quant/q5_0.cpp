@@ -47,6 +47,6 @@ constinit const Type type_q5_0{.name = "Q5_0",
                                .decode = decode_scaled<1, integers>,
                                .integers = integers,
                                .encode = encode,
-                               .rms_error_max = 0.041f};
+                               .rms_error_max = 0.0404f};
 
 }  // namespace cairn::quant

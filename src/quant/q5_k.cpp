@@ -64,6 +64,6 @@ constinit const Type type_q5_k{.name = "Q5_K",
                                .decode = decode_offset<8, integers>,
                                .integers = integers,
                                .encode = encode,
-                               .rms_error_max = 0.0356f};
+                               .rms_error_max = 0.0349f};
 
 }  // namespace cairn::quant

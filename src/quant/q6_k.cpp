@@ -62,6 +62,6 @@ constinit const Type type_q6_k{.name = "Q6_K",
                                .decode = decode_scaled<8, integers>,
                                .integers = integers,
                                .encode = encode,
-                               .rms_error_max = 0.0173f};
+                               .rms_error_max = 0.0169f};
 
 }  // namespace cairn::quant

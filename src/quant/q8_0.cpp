@@ -44,6 +44,6 @@ constinit const Type type_q8_0{.name = "Q8_0",
                                .decode = decode_scaled<1, integers>,
                                .integers = integers,
                                .encode = encode,
-                               .rms_error_max = 0.0054f};
+                               .rms_error_max = 0.00523f};
 
 }  // namespace cairn::quant

@@ -46,6 +46,6 @@ constinit const Type type_tq2_0{.name = "TQ2_0",
                                 .decode = decode_scaled<8, integers>,
                                 .integers = integers,
                                 .encode = encode,
-                                .rms_error_max = 0.46f};
+                                .rms_error_max = 0.437f};
 
 }  // namespace cairn::quant

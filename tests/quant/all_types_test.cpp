@@ -145,7 +145,7 @@ TEST(AllTypes, EncodersKeepTheirPromise) {
     const double error = relative_error(weights, round_trip(*type, weights));
     EXPECT_LE(error, double(type->rms_error_max)) << type->name;
     // A bound far above the truth would hide a worse encoder.
-    EXPECT_GE(error * 1.25, double(type->rms_error_max)) << type->name;
+    EXPECT_GE(error * 1.03, double(type->rms_error_max)) << type->name;
   }
 }
 
