@@ -1,0 +1,94 @@
+// The exponential, and what is left of it for those who need more than one rounding: e^x as a sum
+// of two floats and two powers of two. Part of numerics id exact-1; see base/elementary.h, through
+// which it is used. Polynomial: a minimax fit with coefficients rounded to f32 as it was fitted.
+// Thread rule: pure.
+#pragma once
+
+#include "base/lanes.h"
+
+namespace cairn::elementary {
+
+// e^x as factor * scale_1 * scale_2. Two scales, both powers of two, because one float cannot hold
+// 2^-149 and below; whoever multiplies by scale_2 last rounds once into the subnormal numbers.
+template <class V>
+struct Power {
+  Pair<V> factor;  // In [0.7, 1.42].
+  V scale_1, scale_2;
+};
+
+// What is left of x after a multiple of ln 2 is taken off.
+template <class V>
+struct Reduced {
+  V rest, rest_low;  // x = count * ln 2 + rest + rest_low; |rest| <= 0.347.
+  V scale_1, scale_2;
+};
+
+template <class V>
+[[gnu::always_inline]] inline Reduced<V> reduce_by_ln2(Pair<V> x) {
+  // Adding 1.5 * 2^23 leaves no bits behind the point: the sum's last bits are the count.
+  constexpr float kRounder = 0x1.8p23f;
+  const V shifted = fma(x.high, V(0x1.715476p0f), V(kRounder));  // log2(e)
+  const V count = shifted - V(kRounder);
+  Reduced<V> out{};
+  out.rest = fma(count, V(-0x1.62e43p-1f), x.high);     // Exact: ln 2 is cut to 21 bits here,
+  out.rest_low = fma(count, V(0x1.05c61p-29f), x.low);  // and this is what was cut off.
+  const IntOf<V> exponent = bits_of(shifted) - IntOf<V>(bits_of(kRounder));
+  const IntOf<V> half = exponent >> 1;
+  out.scale_1 = from_bits((half + IntOf<V>(127)) << 23);
+  out.scale_2 = from_bits((exponent - half + IntOf<V>(127)) << 23);
+  return out;
+}
+
+// e^r - 1 - r for |r| <= 0.347, relative error of the sum 2^-28.
+template <class V>
+[[gnu::always_inline]] inline V exp_tail(V r) {
+  V sum = V(0x1.6a5e34p-10f);
+  sum = fma(sum, r, V(0x1.123adp-7f));
+  sum = fma(sum, r, V(0x1.5558a2p-5f));
+  sum = fma(sum, r, V(0x1.55549p-3f));
+  sum = fma(sum, r, V(0x1.fffffcp-2f));
+  return sum * (r * r);
+}
+
+// e^x for a pair. REQUIRES: |x| <= 126.
+template <class V>
+[[gnu::always_inline]] inline Power<V> exp_of_pair(Pair<V> x) {
+  const Reduced<V> reduced = reduce_by_ln2(x);
+  const Pair<V> line = add_smaller(V(1.0f), reduced.rest);
+  const Pair<V> sum = add_smaller(line.high, exp_tail(reduced.rest));
+  // The rest's lower part counts e^r times; the sum is e^r well enough for that.
+  const V low = fma(reduced.rest_low, sum.high, sum.low + line.low);
+  return {{sum.high, low}, reduced.scale_1, reduced.scale_2};
+}
+
+template <class V>
+[[gnu::always_inline]] inline V exp(V x) {
+  // Past these ends the result is infinity or zero; the ends themselves already give that.
+  const Reduced<V> reduced = reduce_by_ln2(Pair<V>{clamp(x, -104.0f, 89.0f), V(0.0f)});
+  const V rest = reduced.rest + reduced.rest_low;
+  const V factor = V(1.0f) + (rest + exp_tail(rest));
+  return factor * reduced.scale_1 * reduced.scale_2;
+}
+
+// x / (1 + e^-w), where w has the sign of `side`. REQUIRES: |w| <= 126. Computed from e^-|w|, which
+// cannot overflow, and scaled last, so that far left a large x meets no subnormal factor.
+template <class V>
+[[gnu::always_inline]] inline V times_sigmoid(V x, Pair<V> w, V side) {
+  const auto is_left = side < V(0.0f);
+  const V zero = V(0.0f);
+  const Pair<V> minus{select(is_left, w.high, zero - w.high), select(is_left, w.low, zero - w.low)};
+  const Power<V> power = exp_of_pair(minus);
+  const V t = power.factor.high * power.scale_1 * power.scale_2;
+  const V t_low = power.factor.low * power.scale_1 * power.scale_2;
+  Pair<V> divisor = add_smaller(V(1.0f), t);
+  divisor.low = divisor.low + t_low;
+  Pair<V> product = multiply_exact(x, power.factor.high);
+  product.low = fma(x, power.factor.low, product.low);
+  const Pair<V> dividend{select(is_left, product.high, x), select(is_left, product.low, zero)};
+  const Pair<V> quotient = divide(dividend, divisor);
+  const V one = V(1.0f);
+  return (quotient.high + quotient.low) * select(is_left, power.scale_1, one) *
+         select(is_left, power.scale_2, one);
+}
+
+}  // namespace cairn::elementary
