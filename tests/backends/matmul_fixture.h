@@ -1,0 +1,168 @@
+// Runs one quantization and one matrix product, plain or by experts, on a backend by name: what the
+// tests of the matrix kernels share. Everything here is small and owned by the caller.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string_view>
+#include <vector>
+
+#include "base/cpu_features.h"
+#include "device/backend.h"
+
+namespace cairn::matmul_test {
+
+using Random = std::mt19937;
+
+inline std::vector<IsaLevel> levels_here() {
+  std::vector<IsaLevel> levels;
+  for (const IsaLevel level : {IsaLevel::avx2, IsaLevel::avx512_vnni}) {
+    if (runs_on(level, detect_cpu_features())) levels.push_back(level);
+  }
+  return levels;
+}
+
+// A block of random bytes whose weights are finite and of a usable size.
+inline void random_block(const quant::Type& type, std::byte* block, Random& random) {
+  std::vector<float> weights(size_t(type.block_weights));
+  for (;;) {
+    for (int i = 0; i < type.block_bytes; ++i) block[i] = std::byte(random() & 255);
+    type.decode(block, weights.data());
+    bool usable = true;
+    for (const float weight : weights) usable = usable && std::abs(weight) < 1e6f;
+    if (usable) return;
+  }
+}
+
+struct Matrix {
+  std::vector<std::byte> blocks;
+  Weight weight;
+
+  Matrix(const quant::Type& type, int32_t cols, int32_t rows, int32_t count = 1) {
+    const size_t bytes = quant::row_bytes(type, cols) * size_t(rows) * size_t(count);
+    blocks.resize(bytes);
+    weight = {.name = type.name, .type = &type, .cols = cols, .rows = rows, .count = count};
+    weight.blocks = blocks;
+  }
+  void fill_randomly(Random& random) {
+    const size_t block = size_t(weight.type->block_bytes);
+    for (size_t at = 0; at < blocks.size(); at += block) {
+      random_block(*weight.type, blocks.data() + at, random);
+    }
+  }
+};
+
+inline std::vector<float> gaussian(size_t count, Random& random) {
+  std::normal_distribution<float> normal;
+  std::vector<float> values(count);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+struct Case {
+  std::string_view backend;
+  IsaLevel isa = IsaLevel::scalar;
+  int threads = 1;
+};
+
+// A product to run: x is [rows, cols], or [rows, ranks * cols] with x_per_rank.
+struct Job {
+  Weight weight;
+  std::vector<float> x;
+  int32_t rows = 0;
+  const float* bias = nullptr;
+  std::vector<int32_t> chosen;  // [rows, ranks]; empty: a plain product.
+  int32_t ranks = 1;
+  bool x_per_rank = false;
+
+  int32_t width() const { return weight.cols * (x_per_rank ? ranks : 1); }
+};
+
+// The outputs [rows, ranks * weight.rows], and the row of workspace between them untouched.
+inline std::vector<float> run(const Case& on, const Job& job) {
+  ThreadPool threads(on.threads);
+  std::unique_ptr<Backend> backend;
+  for (const BackendType* type : backend_types()) {
+    if (type->name != on.backend) continue;
+    auto made = type->create({.threads = &threads, .isa = on.isa});
+    EXPECT_TRUE(made);
+    backend = std::move(made).value();
+  }
+  Weight weight = job.weight;
+  EXPECT_TRUE(backend->load(weight));
+
+  const int32_t width = job.width(), outputs = weight.rows * job.ranks;
+  const int32_t stride = (outputs + 3) / 4 * 4 + 8;
+  const Rows x{.offset = 0, .stride = width, .width = width};
+  const Rows chosen{.offset = int64_t(job.rows) * width, .stride = job.ranks, .width = job.ranks};
+  const Rows out{.offset = (chosen.offset + job.rows * job.ranks + 15) / 16 * 16,
+                 .stride = stride,
+                 .width = outputs};
+  const int64_t floats = (out.offset + int64_t(job.rows) * stride + 15) / 16 * 16;
+  QuantizedRows quantized;
+  if (!weight.type->is_float()) {
+    quantized = {.offset = floats * 4, .stride = QuantizedRows::row_bytes(width), .width = width};
+  }
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+  const size_t bytes = size_t(floats) * 4 + size_t(job.rows) * QuantizedRows::row_bytes(width);
+  std::vector<Line> workspace(bytes / 64 + 1);
+  auto* base = reinterpret_cast<float*>(workspace.data());
+  std::memcpy(base, job.x.data(), job.x.size() * 4);
+  if (!job.chosen.empty())
+    std::memcpy(base + chosen.offset, job.chosen.data(), job.chosen.size() * 4);
+  constexpr float kUntouched = -12345.0f;
+  std::fill_n(base + out.offset, int64_t(job.rows) * stride, kUntouched);
+
+  Plan plan;
+  if (quantized.exists()) {
+    plan.ops.push_back(op::Quantize{.x = x, .out = quantized});
+    plan.stages.push_back({.first_op = 0, .op_count = 1});
+  }
+  plan.stages.push_back({.first_op = int32_t(plan.ops.size()), .op_count = 1});
+  const Rows read_x = quantized.exists() ? Rows{} : x;
+  if (job.chosen.empty()) {
+    plan.ops.push_back(op::MatMul{
+        .weight = &weight, .x = read_x, .quantized = quantized, .out = out, .bias = job.bias});
+  } else {
+    plan.ops.push_back(op::ExpertMatMul{.weight = &weight,
+                                        .x = read_x,
+                                        .quantized = quantized,
+                                        .chosen = chosen,
+                                        .out = out,
+                                        .x_per_rank = job.x_per_rank});
+  }
+  const std::vector<Token> tokens(size_t(job.rows), Token{0});
+  Step step;
+  step.tokens = tokens;
+  step.workspace = reinterpret_cast<std::byte*>(workspace.data());
+  EXPECT_TRUE(backend->prepare(plan));
+  backend->execute(plan, step);
+
+  std::vector<float> result;
+  for (int32_t row = 0; row < job.rows; ++row) {
+    const float* from = step.row(out, row);
+    result.insert(result.end(), from, from + outputs);
+    for (int32_t i = outputs; i < stride; ++i) EXPECT_EQ(from[i], kUntouched);
+  }
+  return result;
+}
+
+// Equal bits; any NaN equals any NaN, since which operand's payload survives is the compiler's
+// choice.
+inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(a[i]) && std::isnan(b[i])) continue;
+    if (std::bit_cast<uint32_t>(a[i]) != std::bit_cast<uint32_t>(b[i])) return false;
+  }
+  return true;
+}
+
+}  // namespace cairn::matmul_test
