@@ -62,6 +62,7 @@ struct Summary {
   std::string name;
   uint64_t weight_count = 0;
   uint64_t tensor_bytes = 0;
+  double bits_per_weight = 0;    // Of the tensors whose bytes are there.
   std::vector<TypeShare> types;  // The largest first.
   std::optional<TokenizerSummary> tokenizer;
   std::vector<std::pair<std::string, std::string_view>> templates;
@@ -92,7 +93,7 @@ std::vector<TypeShare> type_shares(const File& file) {
 
 // The numbers that tokenizer.ggml.token_type uses.
 std::string_view token_kind_name(int64_t kind) {
-  constexpr std::string_view kNames[] = {"undefined", "normal",       "unknown", "control",
+  constexpr std::string_view kNames[] = {"undefined",    "normal", "unknown", "control",
                                          "user-defined", "unused", "byte"};
   return kind >= 0 && kind < int64_t(std::size(kNames)) ? kNames[kind] : "other";
 }
@@ -153,6 +154,11 @@ Summary summarise(const File& file) {
     summary.weight_count += share.weight_count;
     summary.tensor_bytes += share.bytes;
   }
+  uint64_t stored = 0;
+  for (const Tensor& tensor : file.tensors()) {
+    if (!tensor.bytes.empty()) stored += uint64_t(tensor.weight_count);
+  }
+  if (stored != 0) summary.bits_per_weight = 8.0 * double(summary.tensor_bytes) / double(stored);
   summary.tokenizer = tokenizer_summary(file);
   for (const Field& field : file.fields().all()) {
     if (!field.key.starts_with(kTemplate)) continue;
@@ -161,10 +167,6 @@ Summary summarise(const File& file) {
     }
   }
   return summary;
-}
-
-double bits_per_weight(uint64_t bytes, uint64_t weight_count) {
-  return weight_count == 0 ? 0.0 : 8.0 * double(bytes) / double(weight_count);
 }
 
 // ---- JSON ----
@@ -204,7 +206,8 @@ Json json_value(const Value& value) {
   if (!value.is_array()) {
     return {{"type", gguf::name_of(value.type)}, {"value", json_scalar(value)}};
   }
-  Json json = {{"type", "array"}, {"element", gguf::name_of(value.element)}, {"count", value.count}};
+  Json json = {
+      {"type", "array"}, {"element", gguf::name_of(value.element)}, {"count", value.count}};
   if (value.count <= kJsonArrayMax) {
     json["value"] = json_elements(value, size_t(value.count));
   } else {
@@ -223,9 +226,9 @@ Json json_tokenizer(const TokenizerSummary& tokenizer) {
   for (const auto& [name, count] : tokenizer.kinds) kinds[name] = count;
   Json flags = Json::object();
   for (const auto& [name, flag] : tokenizer.flags) flags[name] = flag;
-  return {{"model", tokenizer.model},         {"pre", tokenizer.pre},
-          {"tokens", tokenizer.token_count},  {"merges", tokenizer.merge_count},
-          {"token_kinds", std::move(kinds)},  {"special_tokens", std::move(specials)},
+  return {{"model", tokenizer.model},        {"pre", tokenizer.pre},
+          {"tokens", tokenizer.token_count}, {"merges", tokenizer.merge_count},
+          {"token_kinds", std::move(kinds)}, {"special_tokens", std::move(specials)},
           {"flags", std::move(flags)}};
 }
 
@@ -271,7 +274,7 @@ std::string json_report(const File& file, const Summary& summary) {
                  {"name", summary.name},
                  {"parameters", summary.weight_count},
                  {"tensor_bytes", summary.tensor_bytes},
-                 {"bits_per_weight", bits_per_weight(summary.tensor_bytes, summary.weight_count)},
+                 {"bits_per_weight", summary.bits_per_weight},
                  {"problem_count", file.problems().count},
                  {"problems", file.problems().lines},
                  {"types", std::move(types)},
@@ -301,10 +304,17 @@ std::string size_text(uint64_t bytes) {
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.2f} {}", size, kUnits[unit]);
 }
 
+// "4.25 MiB (4,453,952 bytes)"; small sizes once only.
+std::string exact_size_text(uint64_t bytes) {
+  if (bytes < 1024) return size_text(bytes);
+  return fmt::format("{} ({} bytes)", size_text(bytes), with_commas(bytes));
+}
+
 std::string parameters_text(uint64_t count) {
-  if (count >= 1000000000) return fmt::format("{:.2f} B", double(count) / 1e9);
-  if (count >= 1000000) return fmt::format("{:.2f} M", double(count) / 1e6);
-  return with_commas(count);
+  const std::string exact = with_commas(count);
+  if (count >= 1000000000) return fmt::format("{:.2f} B ({})", double(count) / 1e9, exact);
+  if (count >= 1000000) return fmt::format("{:.2f} M ({})", double(count) / 1e6, exact);
+  return exact;
 }
 
 // One line whatever the text: control characters visible, the end cut off at so many characters.
@@ -402,17 +412,15 @@ std::string head_text(const File& file, const Summary& summary) {
   table.add({"architecture",
              summary.architecture.empty() ? "(not said)" : one_line(summary.architecture)});
   if (!file.tensors().empty()) {
-    table.add({"parameters", fmt::format("{} ({})", parameters_text(summary.weight_count),
-                                         with_commas(summary.weight_count))});
+    table.add({"parameters", parameters_text(summary.weight_count)});
     table.add({"weights",
                fmt::format("{} in {} tensors, {:.2f} bits each", size_text(summary.tensor_bytes),
-                           with_commas(file.tensors().size()),
-                           bits_per_weight(summary.tensor_bytes, summary.weight_count))});
+                           with_commas(file.tensors().size()), summary.bits_per_weight)});
   }
   std::string parts = file.part_count() == 1 ? "" : fmt::format(" in {} files", file.part_count());
-  table.add({"file", fmt::format("{} ({} bytes){}, GGUF version {}, alignment {}",
-                                 size_text(file.file_bytes()), with_commas(file.file_bytes()),
-                                 parts, file.version(), file.alignment())});
+  table.add({"file",
+             fmt::format("{}{}, GGUF version {}, alignment {}", exact_size_text(file.file_bytes()),
+                         parts, file.version(), file.alignment())});
   return fmt::format("{}\n{}", one_line(file.name(), 4096), table.text());
 }
 
@@ -421,7 +429,8 @@ std::string problems_text(const File& file) {
   if (problems.count == 0) return "";
   std::string text = fmt::format("\nProblems ({}): this file can be read, but not run\n",
                                  with_commas(problems.count));
-  for (const std::string& line : problems.lines) text += fmt::format("  {}\n", one_line(line, 1024));
+  for (const std::string& line : problems.lines)
+    text += fmt::format("  {}\n", one_line(line, 1024));
   if (problems.lines.size() < problems.count) {
     text += fmt::format("  … and {} more\n", with_commas(problems.count - problems.lines.size()));
   }
@@ -437,7 +446,8 @@ std::string types_text(const Summary& summary) {
                             ? 0.0
                             : 100.0 * double(share.bytes) / double(summary.tensor_bytes);
     table.add({gguf::type_name(share.type_id), with_commas(share.tensor_count),
-               with_commas(share.weight_count), size_text(share.bytes), fmt::format("{:.1f} %", part)});
+               with_commas(share.weight_count), size_text(share.bytes),
+               fmt::format("{:.1f} %", part)});
   }
   return "\nTypes\n" + table.text();
 }

@@ -63,14 +63,16 @@ Result<SplitFields> split_fields(const Fields& fields) {
 Result<SplitName> first_name(const std::string& path, const SplitFields& split) {
   const std::optional<SplitName> name = parse_split_name(path);
   if (!name || name->part_count != split.part_count || name->part - 1 != split.part) {
-    return fail(ErrorCode::invalid_data,
-                "expected a file name like {} (split.no is {}, split.count {}), found another",
-                split_path("NAME", uint32_t(split.part % kPartsMax + 1), uint32_t(split.part_count)),
-                split.part, split.part_count);
+    return fail(
+        ErrorCode::invalid_data,
+        "expected a file name like {} (split.no is {}, split.count {}), found another",
+        split_path("NAME", uint32_t(split.part % kPartsMax + 1), uint32_t(split.part_count)),
+        split.part, split.part_count);
   }
   if (split.part == 0) return *name;
   return fail(ErrorCode::invalid_argument, "expected the first part, found part {} of {}; open {}",
-              name->part, name->part_count, shown(split_path(name->stem, 1, name->part_count), kPathBytesMax));
+              name->part, name->part_count,
+              shown(split_path(name->stem, 1, name->part_count), kPathBytesMax));
 }
 
 // A part must lie beside the first one: a link out of the folder is followed only if the first

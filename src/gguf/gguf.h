@@ -44,8 +44,8 @@ class File {
   const Fields& fields() const;  // Of the first part.
   Result<Metadata> metadata() const;
 
-  std::span<const Tensor> tensors() const;           // Of all parts, in the files' order.
-  const Tensor* find(std::string_view name) const;   // Null if there is none.
+  std::span<const Tensor> tensors() const;          // Of all parts, in the files' order.
+  const Tensor* find(std::string_view name) const;  // Null if there is none.
   // A tensor whose type this program can decode. Errors: not_found, unsupported.
   Result<const Tensor*> weight(std::string_view name) const;
 

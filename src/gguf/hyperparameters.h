@@ -11,7 +11,7 @@ namespace cairn::gguf {
 
 struct CountRange {
   std::string_view name;
-  int32_t min;            // Of a scalar.
+  int32_t min;  // Of a scalar.
   int32_t max;
   int32_t per_layer_min;  // Of one layer's value: 0 where layers may lack the thing.
 };

@@ -24,8 +24,8 @@ Error out_of_range(std::string_view key, const RealRange& range, float found) {
 
 bool is_architecture_name(std::string_view name) {
   const auto is_allowed = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '-' || c == '_' || c == '.';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
   };
   return !name.empty() && name.size() <= kArchitectureBytesMax &&
          std::all_of(name.begin(), name.end(), is_allowed);
@@ -193,9 +193,10 @@ Status Metadata::check_relations() const {
   const int64_t groups = scalar("expert_group_count");
   const int64_t used_groups = scalar("expert_group_used_count");
   if (used_groups > groups || (groups > 0 && experts % groups != 0)) {
-    return fail(ErrorCode::invalid_data,
-                "{}: expected a divisor of the {} experts and at least the {} used groups, found {}",
-                key("expert_group_count"), experts, used_groups, groups);
+    return fail(
+        ErrorCode::invalid_data,
+        "{}: expected a divisor of the {} experts and at least the {} used groups, found {}",
+        key("expert_group_count"), experts, used_groups, groups);
   }
   return Ok{};
 }

@@ -1,7 +1,7 @@
 // Finds a name among many, by binary search over a sorted order. Not a hash table on purpose: the
-// names come from strangers, who could make them all collide; this costs O(log n) whatever they are.
-// Holds 4 bytes a name; the names themselves stay where they are.
-// Thread-safe once built: constant data.
+// names come from strangers, who could make them all collide; this costs O(log n) whatever they
+// are. Holds 4 bytes a name; the names themselves stay where they are. Thread-safe once built:
+// constant data.
 #pragma once
 
 #include <algorithm>
@@ -31,8 +31,9 @@ class NameIndex {
   // The first thing of that name, or kNoIndex.
   template <class NameOf>
   uint32_t find(std::string_view name, NameOf name_of) const {
-    const auto at = std::lower_bound(order_.begin(), order_.end(), name,
-                                     [&](uint32_t a, std::string_view b) { return name_of(a) < b; });
+    const auto at =
+        std::lower_bound(order_.begin(), order_.end(), name,
+                         [&](uint32_t a, std::string_view b) { return name_of(a) < b; });
     return at != order_.end() && name_of(*at) == name ? *at : kNoIndex;
   }
 

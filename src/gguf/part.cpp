@@ -112,8 +112,8 @@ Result<std::span<const std::byte>> Reader::read_string(std::string_view key) {
   CAIRN_TRY(const auto bytes, cursor_.take(length, key));
   const uint64_t limit = key.starts_with(kTemplateKey) ? kTemplateBytesMax : kStringBytesMax;
   if (bytes.size() > limit) {
-    CAIRN_TRY(
-        report(bad("{}: expected a string of at most {} bytes, found {}", key, limit, bytes.size())));
+    CAIRN_TRY(report(
+        bad("{}: expected a string of at most {} bytes, found {}", key, limit, bytes.size())));
   }
   return bytes;
 }
@@ -170,7 +170,7 @@ Result<Value> Reader::read_array(std::string_view key) {
     CAIRN_TRY(value.bytes, walk_strings(key, count.value()));
     return value;
   }
-  CAIRN_TRY(const FileInt size, count * FileInt(element_bytes));
+  CAIRN_TRY(const FileInt size, count* FileInt(element_bytes));
   CAIRN_TRY(value.bytes, cursor_.take(size, key));
   if (element == ValueType::boolean) CAIRN_TRY(check_booleans(key, value.bytes));
   return value;
@@ -211,8 +211,7 @@ Status Reader::read_fields() {
   }
   part_.fields = Fields(std::move(fields));
   if (const std::string_view* key = part_.fields.repeated_key()) {
-    CAIRN_TRY(report(bad("{}: expected once in the metadata, found twice",
-                         shown(*key))));
+    CAIRN_TRY(report(bad("{}: expected once in the metadata, found twice", shown(*key))));
   }
   return Ok{};
 }
@@ -279,8 +278,7 @@ Status Reader::read_tensors() {
   const auto name_of = [&](uint32_t at) { return part_.tensors[at].name; };
   const uint32_t repeated = NameIndex(part_.tensors.size(), name_of).repeated(name_of);
   if (repeated == kNoIndex) return Ok{};
-  return report(bad("tensor {}: expected once, found twice",
-                    shown(name_of(repeated))));
+  return report(bad("tensor {}: expected once, found twice", shown(name_of(repeated))));
 }
 
 // Gives a tensor its bytes: aligned, and whole inside the file.
@@ -311,8 +309,7 @@ Status Reader::check_overlaps() {
     const Tensor& b = *order[next];
     if (a.offset + a.bytes.size() <= b.offset) continue;
     CAIRN_TRY(report(bad("tensor {}: expected after the end of {} at {}, found at offset {}",
-                         shown(b.name), shown(a.name), a.offset + a.bytes.size(),
-                         b.offset)));
+                         shown(b.name), shown(a.name), a.offset + a.bytes.size(), b.offset)));
   }
   return Ok{};
 }

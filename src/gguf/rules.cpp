@@ -39,8 +39,7 @@ Status check_key(std::string_view what, std::string_view key) {
   if (std::all_of(key.begin(), key.end(), [](char c) { return c >= 0x20 && c < 0x7f; })) {
     return Ok{};
   }
-  return bad("{}: expected a key of printable ASCII, found \"{}\"", what,
-             shown(key));
+  return bad("{}: expected a key of printable ASCII, found \"{}\"", what, shown(key));
 }
 
 Status check_tensor_name(std::string_view what, std::string_view name) {

@@ -13,8 +13,8 @@
 
 namespace cairn::gguf {
 
-// Text of a file as it stands in a message: one line, control characters visible, the end of what is
-// longer than `bytes_max` cut off.
+// Text of a file as it stands in a message: one line, control characters visible, the end of what
+// is longer than `bytes_max` cut off.
 std::string shown(std::string_view text, size_t bytes_max = kShownBytesMax);
 
 // `what` names the entry in errors, since the key itself may not be fit for that.

@@ -16,8 +16,19 @@ struct TypeRow {
 };
 
 constexpr std::array<TypeRow, kValueTypeCount> kTypes{{
-    {"u8", 1}, {"i8", 1}, {"u16", 2}, {"i16", 2}, {"u32", 4}, {"i32", 4}, {"f32", 4},
-    {"bool", 1}, {"string", 0}, {"array", 0}, {"u64", 8}, {"i64", 8}, {"f64", 8},
+    {"u8", 1},
+    {"i8", 1},
+    {"u16", 2},
+    {"i16", 2},
+    {"u32", 4},
+    {"i32", 4},
+    {"f32", 4},
+    {"bool", 1},
+    {"string", 0},
+    {"array", 0},
+    {"u64", 8},
+    {"i64", 8},
+    {"f64", 8},
 }};
 
 constexpr size_t kShownCharacters = 40;
@@ -26,14 +37,22 @@ constexpr size_t kShownCharacters = 40;
 int64_t load_integer(ValueType type, const std::byte* at) {
   switch (type) {
     case ValueType::u8:
-    case ValueType::boolean: return load<uint8_t>(at);
-    case ValueType::i8: return load<int8_t>(at);
-    case ValueType::u16: return load<uint16_t>(at);
-    case ValueType::i16: return load<int16_t>(at);
-    case ValueType::u32: return load<uint32_t>(at);
-    case ValueType::i32: return load<int32_t>(at);
-    case ValueType::i64: return load<int64_t>(at);
-    default: break;
+    case ValueType::boolean:
+      return load<uint8_t>(at);
+    case ValueType::i8:
+      return load<int8_t>(at);
+    case ValueType::u16:
+      return load<uint16_t>(at);
+    case ValueType::i16:
+      return load<int16_t>(at);
+    case ValueType::u32:
+      return load<uint32_t>(at);
+    case ValueType::i32:
+      return load<int32_t>(at);
+    case ValueType::i64:
+      return load<int64_t>(at);
+    default:
+      break;
   }
   CHECK(type == ValueType::u64);
   const uint64_t value = load<uint64_t>(at);

@@ -18,7 +18,19 @@ namespace cairn::gguf {
 
 // The numbers of the format.
 enum class ValueType : uint32_t {
-  u8, i8, u16, i16, u32, i32, f32, boolean, string, array, u64, i64, f64,
+  u8,
+  i8,
+  u16,
+  i16,
+  u32,
+  i32,
+  f32,
+  boolean,
+  string,
+  array,
+  u64,
+  i64,
+  f64,
 };
 
 constexpr uint32_t kValueTypeCount = 13;

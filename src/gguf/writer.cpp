@@ -131,15 +131,33 @@ void Writer::add(std::string_view key, bool value) {
   put(fields_, uint8_t(value ? 1 : 0));
 }
 
-void Writer::add(std::string_view key, uint8_t value) { add_number(key, value); }
-void Writer::add(std::string_view key, int8_t value) { add_number(key, value); }
-void Writer::add(std::string_view key, uint16_t value) { add_number(key, value); }
-void Writer::add(std::string_view key, int16_t value) { add_number(key, value); }
-void Writer::add(std::string_view key, int32_t value) { add_number(key, value); }
-void Writer::add(std::string_view key, uint64_t value) { add_number(key, value); }
-void Writer::add(std::string_view key, int64_t value) { add_number(key, value); }
-void Writer::add(std::string_view key, float value) { add_number(key, value); }
-void Writer::add(std::string_view key, double value) { add_number(key, value); }
+void Writer::add(std::string_view key, uint8_t value) {
+  add_number(key, value);
+}
+void Writer::add(std::string_view key, int8_t value) {
+  add_number(key, value);
+}
+void Writer::add(std::string_view key, uint16_t value) {
+  add_number(key, value);
+}
+void Writer::add(std::string_view key, int16_t value) {
+  add_number(key, value);
+}
+void Writer::add(std::string_view key, int32_t value) {
+  add_number(key, value);
+}
+void Writer::add(std::string_view key, uint64_t value) {
+  add_number(key, value);
+}
+void Writer::add(std::string_view key, int64_t value) {
+  add_number(key, value);
+}
+void Writer::add(std::string_view key, float value) {
+  add_number(key, value);
+}
+void Writer::add(std::string_view key, double value) {
+  add_number(key, value);
+}
 
 void Writer::add(std::string_view key, uint32_t value) {
   if (key == kAlignmentKey) stated_alignment_ = value;

@@ -122,7 +122,8 @@ Seeds good_seeds() {
                                .data_bytes = 136,
                                .alignment = 8}
                            .build();
-  seeds["plain_numbers"] = RawFile{.tensors = {{.dims = {4}, .type = 26}}, .data_bytes = 16}.build();
+  seeds["plain_numbers"] =
+      RawFile{.tensors = {{.dims = {4}, .type = 26}}, .data_bytes = 16}.build();
   return seeds;
 }
 
@@ -138,7 +139,8 @@ Seeds bad_seeds() {
   seeds["bad_keys"] = RawFile{.fields = {text_field("k", "v"), text_field("", "v"),
                                          text_field("\x1b[2J", "v"), text_field("k", "w")}}
                           .build();
-  seeds["bad_bool"] = RawFile{.fields = {number_field("k", ValueType::boolean, uint8_t(2))}}.build();
+  seeds["bad_bool"] =
+      RawFile{.fields = {number_field("k", ValueType::boolean, uint8_t(2))}}.build();
   seeds["bad_alignment"] =
       RawFile{.fields = {number_field("general.alignment", ValueType::i32, 3)}}.build();
   seeds["bad_tensors"] = RawFile{.tensors = {{.name = "type", .type = 255},
@@ -164,7 +166,8 @@ Seeds bad_seeds() {
 }
 
 TEST(Corpus, SeedsAreWhatTheGeneratorWrites) {
-  const std::filesystem::path made = std::filesystem::path(CAIRN_FIXTURES).parent_path() / "gguf_seeds";
+  const std::filesystem::path made =
+      std::filesystem::path(CAIRN_FIXTURES).parent_path() / "gguf_seeds";
   const std::filesystem::path kept = CAIRN_SOURCE "/fuzz/corpus/gguf";
   std::filesystem::create_directories(made);
   Seeds seeds = good_seeds();

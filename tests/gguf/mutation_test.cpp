@@ -142,10 +142,14 @@ class Mutator {
     constexpr uint64_t kNumbers[] = {0, 1, 2, 0x7f, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0xffffffff};
     const uint64_t small = kNumbers[below(std::size(kNumbers))];
     switch (below(4)) {
-      case 0: return small;
-      case 1: return small << 32;
-      case 2: return ~small;
-      default: return uint64_t(1) << below(64);
+      case 0:
+        return small;
+      case 1:
+        return small << 32;
+      case 2:
+        return ~small;
+      default:
+        return uint64_t(1) << below(64);
     }
   }
 
@@ -159,10 +163,17 @@ TEST(Mutation, SeededMutationsOfRealFilesNeverCrash) {
     Mutator mutator(round);
     Seed& seed = seeds[mutator.below(seeds.size())];
     switch (mutator.below(8)) {
-      case 0: mutator.cut(seed); break;
-      case 1: mutator.splice(seed, seeds[mutator.below(seeds.size())]); break;
-      case 2: mutator.duplicate(seed); break;
-      default: mutator.overwrite(seed);
+      case 0:
+        mutator.cut(seed);
+        break;
+      case 1:
+        mutator.splice(seed, seeds[mutator.below(seeds.size())]);
+        break;
+      case 2:
+        mutator.duplicate(seed);
+        break;
+      default:
+        mutator.overwrite(seed);
     }
     if (HasFatalFailure()) FAIL() << "in round " << round;
   }

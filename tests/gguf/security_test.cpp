@@ -108,12 +108,12 @@ TEST(Security, Attack3_Ranges) {
                  {"tensor w", "at offset 18446744073709551584"});
   expect_refused(with_tensor({.dims = {32}, .offset = 16}), {"tensor w", "multiple of 32", "16"});
   expect_refused(with_tensor({.dims = {32}}, 0), {"tensor w", "found 0 bytes"});
-  expect_refused({.tensors = {{.name = "a", .dims = {64}}, {.name = "b", .offset = 224}},
-                  .data_bytes = 4096},
-                 {"tensor b", "after the end of a at 256", "found at offset 224"});
-  expect_refused({.tensors = {{.name = "a", .offset = 32}, {.name = "b", .offset = 32}},
-                  .data_bytes = 4096},
-                 {"tensor b", "after the end of a at 160", "found at offset 32"});
+  expect_refused(
+      {.tensors = {{.name = "a", .dims = {64}}, {.name = "b", .offset = 224}}, .data_bytes = 4096},
+      {"tensor b", "after the end of a at 256", "found at offset 224"});
+  expect_refused(
+      {.tensors = {{.name = "a", .offset = 32}, {.name = "b", .offset = 32}}, .data_bytes = 4096},
+      {"tensor b", "after the end of a at 160", "found at offset 32"});
 }
 
 TEST(Security, Attack3_Alignment) {
@@ -130,9 +130,9 @@ TEST(Security, Attack3_Alignment) {
 TEST(Security, Attack4_Names) {
   expect_refused({.fields = {text_field("a", "x"), text_field("b", "y"), text_field("a", "z")}},
                  {"a: expected once in the metadata, found twice"});
-  expect_refused({.tensors = {{.name = "w"}, {.name = "v"}, {.name = "w", .offset = 128}},
-                  .data_bytes = 4096},
-                 {"tensor w: expected once, found twice"});
+  expect_refused(
+      {.tensors = {{.name = "w"}, {.name = "v"}, {.name = "w", .offset = 128}}, .data_bytes = 4096},
+      {"tensor w: expected once, found twice"});
   expect_refused(with_field(text_field("", "x")), {"metadata entry 0", "1 to 65535", "found 0"});
   expect_refused(with_field(text_field(std::string(65536, 'k'), "x")), {"found 65536"});
   expect_refused(with_field(text_field("a\x01z", "x")), {"printable ASCII"});
@@ -173,7 +173,8 @@ TEST(Security, Attack5_HyperParameters) {
       {u32("llama.context_length", (1u << 24) + 1), "context_length", {"found 16777217"}},
       {u32("llama.expert_count", 4097), "expert_count", {"0 to 4096", "found 4097"}},
       {number_field("llama.block_count", ValueType::i32, int32_t(-1)), "block_count", {"-1"}},
-      {number_field("llama.block_count", ValueType::u64, UINT64_MAX), "block_count",
+      {number_field("llama.block_count", ValueType::u64, UINT64_MAX),
+       "block_count",
        {"18446744073709551615"}},
       {f32("llama.block_count", 2.0f), "block_count", {"f32 2"}},
   };
@@ -189,7 +190,8 @@ TEST(Security, Attack5_HyperParameters) {
       {number_field("llama.rope.freq_base", ValueType::f64, 1e300), "rope.freq_base", {"inf"}},
   };
   const auto check = [](const Case& wrong, bool is_real) {
-    const auto bytes = RawFile{.fields = {text_field("general.architecture", "llama"), wrong.field}}.build();
+    const auto bytes =
+        RawFile{.fields = {text_field("general.architecture", "llama"), wrong.field}}.build();
     auto file = File::from_bytes(bytes, "x.gguf");
     ASSERT_TRUE(file);
     auto metadata = file->metadata();
@@ -227,10 +229,12 @@ TEST(Security, Attack5_Relations) {
             "accepted");
   EXPECT_EQ(relation_error({u32("moe.expert_count", 8), u32("moe.expert_used_count", 9)}),
             "x.gguf: moe.expert_used_count: expected at most the 8 experts, found 9");
-  EXPECT_EQ(relation_error({u32("moe.attention.head_count", 8), u32("moe.attention.head_count_kv", 3)}),
-            "x.gguf: moe.attention.head_count_kv: expected a divisor of the 8 heads, found 3");
-  EXPECT_EQ(relation_error({u32("moe.attention.head_count", 8), u32("moe.attention.head_count_kv", 2)}),
-            "accepted");
+  EXPECT_EQ(
+      relation_error({u32("moe.attention.head_count", 8), u32("moe.attention.head_count_kv", 3)}),
+      "x.gguf: moe.attention.head_count_kv: expected a divisor of the 8 heads, found 3");
+  EXPECT_EQ(
+      relation_error({u32("moe.attention.head_count", 8), u32("moe.attention.head_count_kv", 2)}),
+      "accepted");
   EXPECT_NE(relation_error({u32("moe.expert_count", 8), u32("moe.expert_group_count", 3)})
                 .find("moe.expert_group_count: expected a divisor of the 8 experts"),
             std::string::npos);

@@ -41,8 +41,8 @@ void expect_same(const File& a, const File& b) {
     EXPECT_EQ(left.dims, right.dims);
     EXPECT_EQ(left.dim_count, right.dim_count);
     EXPECT_EQ(left.type_id, right.type_id);
-    EXPECT_TRUE(std::equal(left.bytes.begin(), left.bytes.end(), right.bytes.begin(),
-                           right.bytes.end()))
+    EXPECT_TRUE(
+        std::equal(left.bytes.begin(), left.bytes.end(), right.bytes.begin(), right.bytes.end()))
         << left.name;
   }
 }

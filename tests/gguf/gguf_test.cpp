@@ -1,0 +1,196 @@
+// Files on disk: opening, moving, finding tensors, split models.
+#include "gguf/gguf.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "tests/gguf/raw_file.h"
+
+namespace cairn::gguf::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+Bytes u16_field(std::string_view key, uint16_t value) {
+  return number_field(key, ValueType::u16, value);
+}
+
+// Part `part` (from 0) of a split model of three, with one tensor "t<part>".
+RawFile part_file(uint16_t part, uint16_t part_count = 3) {
+  RawFile file{.fields = {u16_field("split.no", part), u16_field("split.count", part_count),
+                          number_field("split.tensors.count", ValueType::i32, int32_t(3))},
+               .tensors = {{.name = fmt::format("t{}", part)}},
+               .data_bytes = 128};
+  if (part == 0) file.fields.push_back(text_field("general.architecture", "llama"));
+  return file;
+}
+
+class SplitFileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(CAIRN_FIXTURES).parent_path() / "split_test" /
+              ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string path(std::string_view name) const { return (folder_ / name).string(); }
+  void write(std::string_view name, const RawFile& file) const {
+    ASSERT_TRUE(write_file_aside(path(name), file.build()));
+  }
+  void write_three() const {
+    write("m-00001-of-00003.gguf", part_file(0));
+    write("m-00002-of-00003.gguf", part_file(1));
+    write("m-00003-of-00003.gguf", part_file(2));
+  }
+  // The end of the error, after the folder's name.
+  std::string open_first_error() const {
+    auto file = File::open(path("m-00001-of-00003.gguf"));
+    return file ? "opened" : file.error().message;
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(SplitFileTest, OpeningTheFirstFindsTheOthers) {
+  write_three();
+  auto file = File::open(path("m-00001-of-00003.gguf"));
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_EQ(file->part_count(), 3);
+  ASSERT_EQ(file->tensors().size(), 3u);
+  for (int32_t part = 0; part < 3; ++part) {
+    const Tensor* tensor = file->find(fmt::format("t{}", part));
+    ASSERT_NE(tensor, nullptr);
+    EXPECT_EQ(tensor->part, part);
+    EXPECT_EQ(tensor->bytes.size(), 128u);
+    file->drop(*tensor);
+    EXPECT_EQ(tensor->bytes[127], std::byte{0});  // Still readable.
+  }
+  EXPECT_EQ(file->file_bytes(), part_file(0).build().size() + 2 * part_file(1).build().size());
+  EXPECT_TRUE(file->metadata());
+}
+
+TEST_F(SplitFileTest, AnotherPartThanTheFirstIsNamed) {
+  write_three();
+  auto file = File::open(path("m-00002-of-00003.gguf"));
+  ASSERT_FALSE(file);
+  EXPECT_NE(file.error().message.find("expected the first part, found part 2 of 3; open "),
+            std::string::npos);
+  EXPECT_NE(file.error().message.find("m-00001-of-00003.gguf"), std::string::npos);
+}
+
+TEST_F(SplitFileTest, AMissingPartIsNamed) {
+  write_three();
+  fs::remove(path("m-00003-of-00003.gguf"));
+  EXPECT_NE(open_first_error().find("m-00003-of-00003.gguf: cannot open"), std::string::npos)
+      << open_first_error();
+  auto file = File::open(path("m-00001-of-00003.gguf"), OpenMode::inspect);
+  ASSERT_TRUE(file);
+  EXPECT_EQ(file->tensors().size(), 2u);
+  EXPECT_EQ(file->problems().count, 2u);  // The part, and the count of tensors.
+}
+
+TEST_F(SplitFileTest, PartsMustBeWhatTheirNamesSay) {
+  write_three();
+  write("m-00002-of-00003.gguf", part_file(2));
+  EXPECT_NE(open_first_error().find("expected split.no 1 of split.count 3, found 2 of 3"),
+            std::string::npos)
+      << open_first_error();
+  write("m-00002-of-00003.gguf", part_file(1, 4));
+  EXPECT_NE(open_first_error().find("found 1 of 4"), std::string::npos);
+  RawFile twice = part_file(1);
+  twice.tensors[0].name = "t0";
+  write("m-00002-of-00003.gguf", twice);
+  EXPECT_NE(open_first_error().find("tensor t0: expected once in all parts, found twice"),
+            std::string::npos);
+  RawFile two = part_file(1);
+  two.tensors.push_back({.name = "more", .offset = 128});
+  two.data_bytes = 256;
+  write("m-00002-of-00003.gguf", two);
+  EXPECT_NE(open_first_error().find("split.tensors.count: expected 3, found 4 tensors"),
+            std::string::npos);
+}
+
+TEST_F(SplitFileTest, TheNameMustAgreeWithTheFile) {
+  write("m.gguf", part_file(0));
+  auto file = File::open(path("m.gguf"));
+  ASSERT_FALSE(file);
+  EXPECT_NE(file.error().message.find("expected a file name like NAME-00001-of-00003.gguf"),
+            std::string::npos)
+      << file.error().message;
+  RawFile many;
+  many.fields = {u16_field("split.count", 1001)};
+  write("n.gguf", many);
+  auto refused = File::open(path("n.gguf"));
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("split.count: expected 1 to 1000, found 1001"),
+            std::string::npos);
+}
+
+// Rule L5: a model cannot reach out of its folder through a link, unless the whole model is linked.
+TEST_F(SplitFileTest, LinksAreFollowedOnlyWhereTheFirstIsOne) {
+  write_three();
+  fs::create_directories(folder_ / "elsewhere");
+  fs::rename(path("m-00002-of-00003.gguf"), path("elsewhere/two"));
+  fs::create_symlink("elsewhere/two", path("m-00002-of-00003.gguf"));
+  EXPECT_NE(open_first_error().find("expected a regular file, found a symbolic link"),
+            std::string::npos)
+      << open_first_error();
+  fs::rename(path("m-00001-of-00003.gguf"), path("elsewhere/one"));
+  fs::create_symlink("elsewhere/one", path("m-00001-of-00003.gguf"));
+  EXPECT_EQ(open_first_error(), "opened");
+}
+
+TEST(File, ViewsSurviveAMove) {
+  const auto bytes = RawFile{.fields = {text_field("general.architecture", "llama"),
+                                        number_field("llama.block_count", ValueType::u32, 2u)},
+                             .tensors = {{}},
+                             .data_bytes = 128}
+                         .build();
+  auto opened = File::from_bytes(bytes, "x");
+  ASSERT_TRUE(opened);
+  auto meta = opened->metadata();
+  ASSERT_TRUE(meta);
+  const Tensor* tensor = opened->find("w");
+  const File file = std::move(opened).value();
+  auto layers = meta->count("block_count");
+  ASSERT_TRUE(layers);
+  EXPECT_EQ(*layers, 2);
+  EXPECT_EQ(file.find("w"), tensor);
+  EXPECT_EQ(&meta->fields(), &file.fields());
+  file.drop(*tensor);  // Nothing to give back, and nothing breaks.
+}
+
+TEST(File, WeightsAreFoundOrNamed) {
+  const auto bytes =
+      RawFile{.tensors = {{}, {.name = "ids", .dims = {4}, .type = 26, .offset = 128}},
+              .data_bytes = 160}
+          .build();
+  auto file = File::from_bytes(bytes, "x");
+  ASSERT_TRUE(file);
+  EXPECT_TRUE(file->weight("w"));
+  EXPECT_EQ(file->weight("absent").error().message,
+            "tensor absent: expected in the file, found nothing");
+  EXPECT_EQ(file->weight("absent").error().code, ErrorCode::not_found);
+  EXPECT_EQ(file->weight("ids").error().message,
+            "tensor ids: expected a type of weights, found I32");
+  EXPECT_EQ(file->find("absent"), nullptr);
+}
+
+TEST(File, ASplitModelInMemoryIsRefused) {
+  EXPECT_EQ(open_error(part_file(0)),
+            "x.gguf: split.count: expected 1 for a model in memory, found 3");
+}
+
+TEST(File, ErrorsOfTheSystemNameThePath) {
+  auto file = File::open("/nonexistent/model.gguf");
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.error().code, ErrorCode::not_found);
+  EXPECT_NE(file.error().message.find("/nonexistent/model.gguf"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace cairn::gguf::testing
