@@ -80,32 +80,27 @@ std::string spelled_out(std::string_view expression) {
 // What a stage looks for: a run of digits to be grouped, or its own expression.
 std::string_view expression_of(const PretokenizerStage& stage) {
   switch (stage.kind) {
+    case PretokenizerStage::Kind::groups_of_three:
     case PretokenizerStage::Kind::digits_by_three:
-      return "\\d++";
-    // Not inside a run, so that a run before a letter is refused once and not at each digit.
+      return R"(\d++)";
+    // Not inside a run, so that a run before a letter is refused once and not at each digit. What
+    // counts as part of a word is Oniguruma's \w, the Latin-1 numbers included.
     case PretokenizerStage::Kind::digits_by_three_at_word_end:
-      return "(?<!\\d)\\d++(?![\\p{L}\\p{M}\\p{Pc}])";
+      return R"((?<!\d)\d++(?![\p{L}\p{M}\p{Nl}\p{Pc}\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE}]))";
     case PretokenizerStage::Kind::expression:
       break;
   }
   return stage.expression;
 }
 
-// Groups of three digits from the right; the first may be shorter.
-void split_digits(std::string_view digits, FunctionRef<void(std::string_view)> take) {
+// Calls `cut` with the beginning of each group of three digits, counted from the right.
+void find_groups(std::string_view digits, FunctionRef<void(size_t)> cut) {
   size_t left_count = 0;
   for (size_t at = 0; at < digits.size(); at += first_character(digits.substr(at)).length) {
     ++left_count;
   }
-  while (left_count > 0) {
-    const size_t group_count = left_count % 3 == 0 ? 3 : left_count % 3;
-    size_t bytes = 0;
-    for (size_t digit = 0; digit < group_count; ++digit) {
-      bytes += first_character(digits.substr(bytes)).length;
-    }
-    take(digits.substr(0, bytes));
-    digits.remove_prefix(bytes);
-    left_count -= group_count;
+  for (size_t at = 0; at < digits.size(); at += first_character(digits.substr(at)).length) {
+    if (left_count-- % 3 == 0) cut(at);
   }
 }
 
@@ -218,21 +213,24 @@ void Pretokenizer::Session::split(std::string_view text, FunctionRef<void(std::s
 void Pretokenizer::Session::split_stage(size_t stage, std::string_view text,
                                         FunctionRef<void(std::string_view)> take) {
   if (stage == matchers_.size()) return take(text);
-  const auto pass_on = [&](std::string_view piece) { split_stage(stage + 1, piece, take); };
-  const bool is_expression =
-      pretokenizer_.stages_[stage].kind == PretokenizerStage::Kind::expression;
+  using Kind = PretokenizerStage::Kind;
+  const Kind kind = pretokenizer_.stages_[stage].kind;
+  size_t begin = 0;
+  const auto cut = [&](size_t at) {
+    if (at > begin) split_stage(stage + 1, text.substr(begin, at - begin), take);
+    begin = std::max(begin, at);
+  };
   for (size_t at = 0; at < text.size();) {
     const Matcher::Range match = matchers_[stage].next(text, at);
-    if (match.begin > at) pass_on(text.substr(at, match.begin - at));
-    const std::string_view piece = text.substr(match.begin, match.end - match.begin);
     at = match.end;
-    if (piece.empty()) break;
-    if (is_expression) {
-      pass_on(piece);
-    } else {
-      split_digits(piece, pass_on);
+    if (kind != Kind::groups_of_three) cut(match.begin);
+    if (kind != Kind::expression) {
+      find_groups(text.substr(match.begin, match.end - match.begin),
+                  [&](size_t group) { cut(match.begin + group); });
     }
+    if (kind != Kind::groups_of_three) cut(match.end);
   }
+  cut(text.size());
 }
 
 }  // namespace cairn::text

@@ -16,10 +16,15 @@
 
 namespace cairn::text {
 
-// A stage is a regular expression, or one of the two ways to group digits from the right, which no
-// expression does in linear time.
+// A stage is a regular expression, or one of the ways to group digits by three from the right,
+// which no expression does in linear time.
 struct PretokenizerStage {
-  enum class Kind { expression, digits_by_three, digits_by_three_at_word_end };
+  enum class Kind {
+    expression,
+    groups_of_three,              // A cut before each whole group, and nowhere else.
+    digits_by_three,              // Groups, set apart from what is around them.
+    digits_by_three_at_word_end,  // The same, but not where a letter, mark or number follows.
+  };
   Kind kind = Kind::expression;
   // PCRE2's syntax; \s, \S, \d are Unicode's White_Space and Nd.
   std::string_view expression = {};

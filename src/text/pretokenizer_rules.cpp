@@ -21,9 +21,9 @@ constexpr std::string_view kLlama3 =
 constexpr std::string_view kQwen2 =
     "@{contraction}"
     R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|@{symbols}@{spaces})";
-constexpr std::string_view kO200k =
-    R"([^\r\n\p{L}\p{N}]?@{upper}*@{lower}+@{contraction}?|[^\r\n\p{L}\p{N}]?@{upper}+@{lower}*@{contraction}?)"
-    R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|@{spaces})";
+constexpr std::string_view kO200k = R"([^\r\n\p{L}\p{N}]?@{upper}*@{lower}+@{contraction}?)"
+                                    R"(|[^\r\n\p{L}\p{N}]?@{upper}+@{lower}*@{contraction}?)"
+                                    R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|@{spaces})";
 constexpr std::string_view kDeepseek3 =
     R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+)"
     R"(| ?[\p{P}\p{S}]+[\r\n]*|@{spaces})";
@@ -88,10 +88,11 @@ constexpr Stage kDeepseek3Stages[] = {{Kind::expression, R"(\p{N}{1,3})"},
                                       {Kind::expression, kDeepseek3}};
 constexpr Stage kTekkenStages[] = {
     {Kind::expression,
-     R"([^\r\n\p{L}\p{N}]?@{upper}*@{lower}+|[^\r\n\p{L}\p{N}]?@{upper}+@{lower}*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|@{spaces})"}};
+     R"([^\r\n\p{L}\p{N}]?@{upper}*@{lower}+)"
+     R"(|[^\r\n\p{L}\p{N}]?@{upper}+@{lower}*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|@{spaces})"}};
 constexpr Stage kTinyAyaStages[] = {{Kind::digits_by_three_at_word_end, ""},
                                     {Kind::expression, kO200k}};
-constexpr Stage kSuperbpeStages[] = {{Kind::expression, R"(\p{N}+)"}, {Kind::digits_by_three, ""}};
+constexpr Stage kSuperbpeStages[] = {{Kind::expression, R"(\p{N}+)"}, {Kind::groups_of_three, ""}};
 constexpr Stage kAfmoeStages[] = {
     {Kind::digits_by_three, ""},
     {Kind::expression,
@@ -124,9 +125,9 @@ constexpr Stage kYoutuStages[] = {
      R"(|[\x{FF01}\x{2026}\x{201C}\x{201D}\x{2018}\x{2019}\x{2014}\x{FF1A}\x{FF1B}\x{FF0C})"
      R"(\x{3001}-\x{303F}\x{FE30}-\x{FE4F}]+|[\x{3105}-\x{312F}]+)"
      R"(|[\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\x{30A0}-\x{30FF}]+)"},
-    {Kind::expression,
-     R"([^\r\n\p{L}\p{N}]?@{upper}*@{lower}+@{contraction}?|[^\r\n\p{L}\p{N}]?@{upper}+@{lower}*@{contraction}?)"
-     R"(|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|@{spaces})"}};
+    {Kind::expression, R"([^\r\n\p{L}\p{N}]?@{upper}*@{lower}+@{contraction}?)"
+                       R"(|[^\r\n\p{L}\p{N}]?@{upper}+@{lower}*@{contraction}?)"
+                       R"(|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|@{spaces})"}};
 constexpr Stage kJais2Stages[] = {
     {Kind::expression,
      R"(@{contraction}|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|@{symbols})"

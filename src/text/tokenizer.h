@@ -53,7 +53,7 @@ class Tokenizer {
   bool holds(Token token) const { return vocabulary_.holds(token); }
   TokenType type(Token token) const { return vocabulary_.type(token); }
   bool is_control(Token token) const { return vocabulary_.is_control(token); }
-  // Ends an answer: EOS, EOT, EOM and what is known as such by name (<|im_end|>, <end_of_turn>, …).
+  // Ends an answer: EOS, EOT, EOM and what is known as such by its text (<|im_end|> and others).
   bool is_end_of_generation(Token token) const { return vocabulary_.is_end(token); }
   // The token with exactly these bytes, special ones first.
   std::optional<Token> find(std::string_view bytes) const { return vocabulary_.find(bytes); }
