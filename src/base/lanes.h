@@ -3,7 +3,13 @@
 // dependent lookup finds, in V's own namespace, what is listed here. Each item is one or two
 // instructions. Everything is always_inline, so that a file compiled for one instruction set emits
 // no symbol that the linker could give to a file compiled for another.
-//
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace cairn::elementary {
+
 //   V(float)                 every lane that number          Int(int32_t)   the same in integers
 //   a + b, a - b, a * b, a / b, fma(a, b, c) = a * b + c rounded once
 //   a < b                    a mask; false where either is NaN
@@ -11,12 +17,6 @@
 //   bits_of(v) -> Int, from_bits(Int) -> V                   the IEEE pattern, no conversion
 //   Int: a + b, a - b, a & b, a | b, a << k, a >> k          k a constant; >> keeps the sign
 //   LaneInt<V>::type         Int of V; for a struct it is V::Int
-#pragma once
-
-#include <bit>
-#include <cstdint>
-
-namespace cairn::elementary {
 
 template <class V>
 struct LaneInt {

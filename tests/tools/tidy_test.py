@@ -1,0 +1,101 @@
+"""Each rule of tools/tidy.py finds its own offence in a small tree, and a clean tree has none."""
+import importlib.util
+import pathlib
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+spec = importlib.util.spec_from_file_location("tidy", ROOT / "tools" / "tidy.py")
+tidy = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(tidy)
+
+CLEAN = {
+    "TOUR.md": "See `src/base/thing.h`.\n",
+    "src/base/thing.h": "// A thing.\n#pragma once\n\nnamespace cairn {\n"
+                        "int thing(int count);\n}\n",
+    "src/base/thing.cpp": '// A thing.\n#include "base/thing.h"\n\nnamespace cairn {\nnamespace {\n'
+                          "constexpr int kLimit = 3;\nconst int table[] = {1, 2};\n}\n"
+                          "int thing(int count) {\n  int sum = 0;\n  sum += count;\n"
+                          "  return sum + table[0] + kLimit;\n}\n}\n",
+    "tests/base/thing_test.cpp": "// Of the thing.\n",
+}
+
+
+def problems_of(changes):
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in {**CLEAN, **changes}.items():
+            if text is not None:
+                path = pathlib.Path(folder) / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+        checker = tidy.Tidy(pathlib.Path(folder))
+        for name in checker.files:
+            checker.check_file(name)
+        checker.check_tests()
+        checker.check_tour()
+        return checker.problems
+
+
+class TidyTest(unittest.TestCase):
+    def expect(self, changes, *messages):
+        found = problems_of(changes)
+        for message in messages:
+            self.assertTrue(any(message in problem for problem in found), (message, found))
+        self.assertEqual(len(found), len(messages), found)
+
+    def with_body(self, body):
+        return {"src/base/thing.cpp": "// A thing.\nnamespace cairn {\n" + body + "}\n"}
+
+    def test_clean(self):
+        self.expect({})
+
+    def test_layers(self):
+        self.expect(self.with_body('#include "quant/quant.h"\n'), "base/ may not use quant/")
+        self.expect(self.with_body('#include "thing.h"\n'), "an include names its module")
+
+    def test_sizes(self):
+        self.expect(self.with_body("// x\n" * 800), "a file has at most 800")
+        self.expect(self.with_body("// " + "x" * 100 + "\n"), "103 columns")
+        long = "int f() {\n" + "  g();\n" * 69 + "}\n"
+        self.expect(self.with_body(long), "f() has 71 lines")
+        self.expect(self.with_body(long.replace("  g();\n", "", 1)))
+        header = CLEAN["src/base/thing.h"] + "// x\n" * 200
+        self.expect({"src/base/thing.h": header}, "a header has at most 200")
+
+    def test_function_inside_class(self):
+        body = "class A {\n  int f() {\n" + "    g({1, 2});\n" * 70 + "  }\n};\n"
+        self.expect(self.with_body(body), "f() has 72 lines")
+
+    def test_names(self):
+        for word in ("cur", "tmp", "il", "inp", "n_tokens"):
+            self.expect(self.with_body(f"int f(int {word});\n"), f"'{word}': use")
+        self.expect(self.with_body('const char* const name = "n_tokens tmp";  // cur\n'))
+
+    def test_habits(self):
+        self.expect(self.with_body('auto f() { return std::getenv("X"); }\n'), "getenv")
+        self.expect(self.with_body("void f() { throw 1; }\n"), "'throw'")
+        header = "// A thing.\n#pragma once\nusing namespace std;\n"
+        self.expect({"src/base/thing.h": header}, "'using namespace'")
+        self.expect({"src/base/thing.h": "// A thing.\n"}, "no #pragma once")
+        self.expect(self.with_body("// TO" "DO: more\n"), "does not belong")
+        self.expect({"src/base/thing.cpp": "namespace cairn {}\n"}, "no comment at the top")
+        self.expect({"src/base/thing.cpp": "// x\n" * 9}, "9 lines of comment")
+
+    def test_globals(self):
+        for variable in ("int counter = 0;", "static int counter;", "std::vector<int> list;",
+                         "std::atomic<int> counter{0};", "int* place = nullptr;"):
+            self.expect(self.with_body(variable + "\n"), "a global variable that changes")
+        self.expect(self.with_body("int f() {\n  static int calls = 0;\n  return ++calls;\n}\n"),
+                    "a static variable that changes")
+        for fine in ("const int limit = 3;", "constexpr A a{1};", "int f(int x);", "struct A;",
+                     "struct A {\n  int x = 0;\n};", "enum class B { one, two };"):
+            self.expect(self.with_body(fine + "\n"))
+
+    def test_company(self):
+        self.expect({"tests/base/thing_test.cpp": None}, "expected tests/base/thing_test.cpp")
+        self.expect({"TOUR.md": "See `base/other.h`.\n"}, "base/other.h does not exist")
+        self.expect({"TOUR.md": None}, "there is none")
+
+
+if __name__ == "__main__":
+    unittest.main()

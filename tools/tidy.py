@@ -1,0 +1,288 @@
+#!/usr/bin/env python3
+"""Checks the rules of STYLE.md over the tree: a line for each problem, exit code 1 if there is any.
+
+  tools/tidy.py [--root DIR] [--objects BUILD_DIR]
+
+--objects also looks at the symbols of the objects compiled for one instruction set; they must come
+from a release build.
+"""
+import argparse
+import fnmatch
+import pathlib
+import re
+import subprocess
+import sys
+
+# The house, from the ground up: each module may include only itself and what its line lists.
+MAY_USE = {
+    "base": "", "quant": "base", "text": "base", "gguf": "base quant", "device": "base quant",
+    "memory": "base device", "sample": "base text", "graph": "base quant device memory",
+    "models": "base gguf graph memory", "backends": "base quant device",
+    "engine": "base quant text gguf device memory sample graph models",
+    "cli": "base quant text gguf device memory sample graph models engine backends"}
+
+# Files of src/ without a test file of their own name: which tests cover them, and why so.
+COVERED_BY = [
+    ("src/backends/*_avx2.cpp", "tests/backends/*_test.cpp", "half of a file"),
+    ("src/backends/*_avx512.cpp", "tests/backends/*_test.cpp", "likewise"),
+    ("src/backends/*.cpp", "tests/backends/*_test.cpp", "op by op against the reference"),
+    ("src/quant/*.cpp", "tests/quant/all_types_test.cpp", "walks the table of formats"),
+    ("src/models/*.cpp", "tests/models/golden_test.cpp", "walks the table of architectures"),
+    ("src/sample/*.cpp", "tests/sample/sampler_test.cpp", "stages are tested in the chain"),
+    ("src/graph/blocks/*.cpp", "tests/models/golden_test.cpp", "blocks are seen in whole models"),
+    ("src/graph/*.cpp", "tests/graph/graph_test.cpp", "one builder in several files"),
+    ("src/memory/*.cpp", "tests/memory/memory_test.cpp", "one entrance, tested as a whole"),
+    ("src/engine/*.cpp", "tests/engine/*_test.cpp", "tested through the engine"),
+    ("src/gguf/*.cpp", "tests/gguf/gguf_test.cpp", "one reader in several files"),
+    ("src/device/*.cpp", "tests/device/*_test.cpp", "walking a plan"),
+    ("src/text/jinja/*.cpp", "tests/text/*_test.cpp", "one interpreter, tested by goldens"),
+    ("src/text/*.cpp", "tests/text/*_test.cpp", "tokenizers are tested by goldens"),
+    ("src/cli/*.cpp", "tests/cli/*_test.cpp", "the program is tested from outside"),
+]
+
+# Function-local statics that change. Each is the only way; the file says why.
+MUTABLE_STATICS = {"src/base/mapped_file.cpp": "what a signal handler reads",
+                   "src/base/log.cpp": "one stderr, one logger"}
+
+BANNED = [(r"\bn_\w+", "…_count"), (r"\bcur\b", "a name of what it is"),
+          (r"\btmp\b", "a name of what it is"), (r"\bil\b", "layer"), (r"\binp\b", "input"),
+          (r"\bthrow\b", "a Result (base/result.h)")]
+FILE_LINES, HEADER_LINES, FUNCTION_LINES, COLUMNS, TOP_COMMENT_LINES = 800, 200, 70, 100, 8
+CODE = {".h", ".cpp", ".py", ".cmake", ".sh"}
+# Written in pieces, so that this file passes its own check.
+FORBIDDEN_TEXT = ["/wo" "rk/", "/fa" "rm/", "FIX" "ME", "TO" "DO"]
+
+
+def without_comments(text):
+    """The same text with comments and the insides of literals blanked, line breaks kept."""
+    pattern = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|'
+                         r"(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])*'", re.S)
+
+    def blank(match):
+        found = match[0]
+        ends = ("", "") if found.startswith("/") else ('"', '"')
+        inside = found[len(ends[0]):len(found) - len(ends[1])]
+        return ends[0] + re.sub(r"[^\n]", " ", inside) + ends[1]
+    return pattern.sub(blank, text)
+
+
+def is_function(head):
+    """Whether the text before a brace opens a function's body."""
+    head = re.sub(r"\s+", " ", head).strip()
+    head = re.sub(r"^(public|private|protected) ?:", "", head)
+    head = re.sub(r"\[\[.*?\]\]|alignas\(.*?\)", "", head)
+    return "(" in head and not re.search(r"(=|,|\(|\breturn)$", head)
+
+
+def is_scope(head):
+    opens = re.search(r"\b(namespace|class|struct|union|enum|extern \"\s*\")", head)
+    return opens and not re.search(r"\)\s*(const|noexcept|override|->.*|:.*)*\s*$", head)
+
+
+def walk_scopes(code):
+    """Yields ('function', line, lines, head) and ('statement', line, text) at namespace scope."""
+    stack, head, line, head_line = [], "", 1, 1
+    directive = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.M)
+    code = directive.sub(lambda found: re.sub(r"[^\n]", "", found[0]), code)
+    for token in re.findall(r"[{};]|\n|[^{};\n]+", code):
+        if token == "\n":
+            line += 1
+            head += " "
+            continue
+        in_body = any(kind == "function" for kind, *_ in stack)
+        if token == "{":
+            if in_body:
+                stack.append(("block", line, ""))
+            elif is_scope(head):
+                kind = "namespace" if re.search(r"\bnamespace\b", head) else "type"
+                stack.append((kind, line, ""))
+                head = ""
+            elif is_function(head):
+                stack.append(("function", head_line, head))
+                head = ""
+            else:
+                stack.append(("value", line, head))
+        elif token == "}":
+            kind, start, kept = stack.pop() if stack else ("block", line, "")
+            if kind == "function":
+                yield "function", start, line - start + 1, kept
+            head = kept + "{}" if kind == "value" else ("}" if kind == "type" else "")
+        elif token == ";":
+            if all(kind == "namespace" for kind, *_ in stack):
+                yield "statement", head_line, re.sub(r"\s+", " ", head).strip()
+            head = ""
+        else:
+            if not head.strip():
+                head, head_line = "", line
+            if not in_body:
+                head += token
+
+
+def is_mutable_variable(statement):
+    if not statement or statement.startswith("}"):
+        return False
+    if re.match(r"(using|typedef|template|friend|static_assert|extern|class|struct|enum|union|"
+                r"namespace)\b", statement):
+        return False
+    before = re.split(r"=|\{", statement)[0]
+    if "(" in before or re.search(r"\b(const|constexpr|operator)\b", before):
+        return False
+    return bool(re.match(r"(?:(?:static|thread_local|inline|constinit)\s+)*[\w:<>,&* ]+[\s*&]\w+"
+                         r"(\[[^\]]*\])*$", before.strip()))
+
+
+class Tidy:
+    def __init__(self, root):
+        self.root, self.problems = root, []
+        listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=root,
+                                capture_output=True, text=True)
+        names = listed.stdout.split("\n") if listed.returncode == 0 else [
+            str(p.relative_to(root)) for p in root.rglob("*") if p.is_file()]
+        self.files = sorted(n for n in names if n and (root / n).is_file())
+
+    def report(self, name, line, message):
+        self.problems.append(f"{name}:{line}: {message}")
+
+    def check_file(self, name):
+        suffix = pathlib.PurePath(name).suffix
+        if suffix not in CODE | {".md", ".txt", ".json", ""}:
+            return
+        try:
+            text = (self.root / name).read_text()
+        except UnicodeDecodeError:
+            return  # A fuzzer's seed or another binary file.
+        lines = text.split("\n")
+        if not name.startswith(("tests/fixtures/", "fuzz/corpus/", "assets/")):
+            for number, line in enumerate(lines, 1):
+                for word in FORBIDDEN_TEXT:
+                    if re.search(r"(?<!\w)" + re.escape(word), line):
+                        self.report(name, number, f"'{word}' does not belong in the repository")
+        if suffix in CODE or name == "dev" or name.endswith("CMakeLists.txt"):
+            self.check_shape(name, lines)
+        if suffix in (".h", ".cpp"):
+            self.check_cpp(name, text)
+
+    def check_shape(self, name, lines):
+        if len(lines) - 1 > FILE_LINES:
+            self.report(name, 1, f"{len(lines) - 1} lines; a file has at most {FILE_LINES}")
+        for number, line in enumerate(lines, 1):
+            if len(line) > COLUMNS:
+                self.report(name, number, f"{len(line)} columns; at most {COLUMNS}")
+        first = 1 if lines[0].startswith("#!") else 0
+        if not re.match(r'//|#|"""', lines[first] if len(lines) > first else ""):
+            self.report(name, 1, "no comment at the top that says what the file owns")
+
+    def check_cpp(self, name, text):
+        code = without_comments(text)
+        top = re.match(r"(?://[^\n]*\n)*", text)[0].count("\n")
+        if top > TOP_COMMENT_LINES:
+            self.report(name, 1, f"{top} lines of comment at the top; at most {TOP_COMMENT_LINES}")
+        if name.endswith(".h"):
+            lines = text.count("\n")
+            # In backends/cpu/ a header is the text of a kernel, compiled once for each machine.
+            if lines > HEADER_LINES and re.match(r"src/(?!backends/cpu/)", name):
+                self.report(name, 1, f"{lines} lines; a header has at most {HEADER_LINES}")
+            if "#pragma once" not in text:
+                self.report(name, 1, "no #pragma once")
+        for number, line in enumerate(code.split("\n"), 1):
+            for pattern, instead in BANNED:
+                for found in re.findall(pattern, line):
+                    self.report(name, number, f"'{found}': use {instead}")
+            if "getenv" in line and name != "src/base/env.cpp":
+                self.report(name, number, "getenv: use base/env.h")
+            if name.endswith(".h") and re.search(r"\busing\s+namespace\b", line):
+                self.report(name, number, "'using namespace' in a header")
+            if (name.startswith("src/") and name not in MUTABLE_STATICS and
+                    re.match(r"\s+(static|thread_local)\s+(?!.*\bconst(expr)?\b)[^(]*[=;]", line)):
+                self.report(name, number, "a static variable that changes")
+        self.check_includes(name, text)
+        self.check_scopes(name, code)
+
+    def check_includes(self, name, text):
+        parts = name.split("/")
+        if parts[0] != "src" or len(parts) < 3:
+            return
+        allowed = {parts[1], *MAY_USE.get(parts[1], "").split()}
+        if parts[1] not in MAY_USE:
+            self.report(name, 1, f"module {parts[1]}/ is not in the table of tools/tidy.py")
+        for number, line in enumerate(text.split("\n"), 1):
+            hit = re.match(r'\s*#include "(\w+)/', line)
+            if hit and hit[1] not in allowed:
+                self.report(name, number, f"{parts[1]}/ may not use {hit[1]}/")
+            elif re.match(r'\s*#include "[^/"]+"', line):
+                self.report(name, number, "an include names its module: \"module/file.h\"")
+
+    def check_scopes(self, name, code):
+        for what, line, *rest in walk_scopes(code):
+            if what == "function" and rest[0] > FUNCTION_LINES:
+                head = re.search(r"([\w:~]+)\s*\(", rest[1])
+                self.report(name, line, f"{head[1] if head else 'a function'}() has {rest[0]} "
+                                        f"lines; at most {FUNCTION_LINES}")
+            if what == "statement" and name.startswith("src/") and is_mutable_variable(rest[0]):
+                self.report(name, line, f"a global variable that changes: {rest[0][:60]}")
+
+    def check_tests(self):
+        tests = [n for n in self.files if n.startswith("tests/")]
+        for name in self.files:
+            parts = pathlib.PurePath(name).parts
+            if parts[0] != "src" or not name.endswith(".cpp"):
+                continue
+            stem, module = pathlib.PurePath(name).stem, parts[1]
+            wanted = f"{stem}_test.cpp"
+            if any(t.startswith(f"tests/{module}/") and
+                   re.fullmatch(r"(\w+_)?" + re.escape(wanted), t.rsplit("/", 1)[1]) for t in tests):
+                continue
+            cover = next((c for c in COVERED_BY if fnmatch.fnmatch(name, c[0])), None)
+            if cover is None:
+                self.report(name, 1, f"expected tests/{module}/{wanted}, found none")
+            elif not fnmatch.filter(tests, cover[1]):
+                self.report(name, 1, f"expected {cover[1]} ({cover[2]}), found none")
+
+    def check_tour(self):
+        if "TOUR.md" not in self.files:
+            self.report("TOUR.md", 1, "there is none")
+            return
+        text = (self.root / "TOUR.md").read_text()
+        path_pattern = re.compile(r"[`(]((?:[\w.-]+/)*[\w.-]+\.(?:h|cpp|py|md|txt|cmake))[`)]")
+        for number, line in enumerate(text.split("\n"), 1):
+            for path in path_pattern.findall(line):
+                if path not in self.files and f"src/{path}" not in self.files:
+                    self.report("TOUR.md", number, f"{path} does not exist")
+
+    def check_objects(self, build):
+        """A weak symbol from a file compiled for AVX may be linked into everyone's program."""
+        for item in sorted(build.rglob("*.o")):
+            isa = re.search(r"_(avx\w*|amx\w*)\.cpp\.o$", item.name)
+            if "backends" not in item.parts or not isa or "_test" in str(item):
+                continue
+            symbols = subprocess.run(["nm", "-C", "--defined-only", str(item)],
+                                     capture_output=True, text=True, check=True).stdout
+            for line in symbols.splitlines():
+                kind, _, symbol = line[17:].partition(" ")
+                if kind not in "WVu" or symbol.startswith("DW.ref."):
+                    continue
+                if not re.search(r"\bcairn::(avx|amx)\w*::", symbol):
+                    self.report(item.name, 1, f"weak symbol outside {isa[1]}: {symbol[:90]}")
+
+    def run(self, objects):
+        for name in self.files:
+            self.check_file(name)
+        self.check_tests()
+        self.check_tour()
+        if objects:
+            self.check_objects(objects)
+        for problem in self.problems:
+            print(problem)
+        return 1 if self.problems else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).parent.parent)
+    parser.add_argument("--objects", type=pathlib.Path)
+    options = parser.parse_args()
+    return Tidy(options.root).run(options.objects)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
