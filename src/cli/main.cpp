@@ -1,4 +1,353 @@
-// placeholder for configure
-int main() {
-  return 0;
+// The command line: which commands and options there are, what they are called, where their values
+// come from. The only user of CLI11. Every option is also an environment variable, CAIRN_ and its
+// name in capitals; the command line wins.
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/env.h"
+#include "base/log.h"
+#include "base/mapped_file.h"
+#include "base/printable.h"
+#include "cli/builtin_model.h"
+#include "cli/exit_codes.h"
+#include "cli/inspect.h"
+#include "cli/load.h"
+#include "cli/logits.h"
+#include "cli/quantities.h"
+#include "cli/run.h"
+#include "cli/synth.h"
+#include "cli/terminal.h"
+#include "cli/welcome.h"
+#include "models/model.h"
+
+namespace cairn::cli {
+
+namespace {
+
+constexpr char kFooter[] =
+    "Every option is also an environment variable, named in brackets; the command line wins.\n"
+    "Exit codes: 0 fine, 1 error, 2 usage, 3 a mapped model file shrank, 130 interrupted.";
+
+// A command after its options are parsed. Returns the exit code.
+using Action = std::function<Result<int>()>;
+
+// "--top-k" → "CAIRN_TOP_K"; positional MODEL → "CAIRN_MODEL".
+std::string variable_of(const CLI::Option& option) {
+  const auto& names = option.get_lnames();
+  std::string variable = "CAIRN_" + (names.empty() ? option.get_name(true) : names.front());
+  for (char& c : variable) {
+    if (c == '-') c = '_';
+    if (c >= 'a' && c <= 'z') c = char(c - 'a' + 'A');
+  }
+  return variable;
+}
+
+bool has_variable(const CLI::App& command, const CLI::Option& option) {
+  return &option != command.get_help_ptr();
+}
+
+void name_variables(CLI::App& command) {
+  for (CLI::Option* option : command.get_options()) {
+    if (!has_variable(command, *option)) continue;
+    option->description(option->get_description() + " [" + variable_of(*option) + "]");
+  }
+}
+
+// Gives options that the command line left out their variables' values.
+void take_variables(CLI::App& command) {
+  for (CLI::Option* option : command.get_options()) {
+    if (!has_variable(command, *option) || option->count() > 0) continue;
+    const auto& rivals = option->get_excludes();
+    const bool is_excluded = std::any_of(rivals.begin(), rivals.end(),
+                                         [](CLI::Option* rival) { return rival->count() > 0; });
+    const auto value = is_excluded ? std::nullopt : env(variable_of(*option).c_str());
+    if (!value || value->empty()) continue;
+    option->add_result(*value);
+    option->run_callback();
+  }
+}
+
+// CLI11 checks what must be there before variables are read, so this is checked afterwards.
+Status require(std::string_view option, const std::string& value) {
+  if (!value.empty()) return Ok{};
+  return fail(ErrorCode::invalid_argument, "{}: expected a value, found none", option);
+}
+
+// Options of everything that computes.
+struct EngineArguments {
+  EngineOptions options;
+  std::string isa, kv, memory_budget;
+
+  void add_to(CLI::App& command) {
+    command.add_option("-t,--threads", options.thread_count, "threads; 0: one for each core")
+        ->check(CLI::Range(0, 1024));
+    command.add_option("--backend", options.backend, "what computes: cpu, or reference (slow)");
+    command.add_option("--isa", isa, "at most this instruction set: scalar, avx2, …");
+    command.add_option("--kv", kv, "how keys and values are kept: f16, f32 or bf16");
+  }
+  void add_memory_to(CLI::App& command) {
+    command
+        .add_option("-c,--ctx-size", options.context_tokens, "context in tokens; 0: the model's")
+        ->check(CLI::Range(0, 1 << 24));
+    command.add_option(
+        "--memory-budget", memory_budget,
+        "at most so much memory for conversations: 512M, 4G; else half of what is free");
+  }
+  Result<EngineOptions> read(std::string_view default_kv) const {
+    EngineOptions read_options = options;
+    if (!isa.empty()) {
+      CAIRN_TRY(const IsaLevel level, parse_isa(isa));
+      read_options.isa = level;
+    }
+    CAIRN_TRY(read_options.key_type, parse_kv_type(kv.empty() ? default_kv : kv));
+    read_options.value_type = read_options.key_type;
+    if (!memory_budget.empty()) {
+      CAIRN_TRY(const uint64_t bytes, parse_bytes("--memory-budget", memory_budget));
+      read_options.memory_budget = bytes;
+    }
+    return read_options;
+  }
+};
+
+// Options of sampling, from their table.
+struct SamplingArguments {
+  std::deque<std::optional<double>> values;  // One for each field; addresses stay.
+  std::optional<uint64_t> seed;
+
+  void add_to(CLI::App& command) {
+    const sample::SamplingParams defaults;
+    for (const sample::SamplingField& field : sample::sampling_fields()) {
+      values.emplace_back();
+      command.add_option("--" + std::string(field.option), values.back(), std::string(field.doc))
+          ->check(CLI::Range(field.min, field.max))
+          ->default_str(fmt::format("{:.6g}", get(defaults, field)));
+    }
+    command.add_option("--seed", seed, "the same seed gives the same answer; else a new one");
+  }
+  SamplingChoice read() const {
+    SamplingChoice choice{.said = {}, .seed = seed};
+    const auto fields = sample::sampling_fields();
+    for (size_t i = 0; i < fields.size(); ++i) {
+      if (values[i]) choice.said.emplace_back(&fields[i], *values[i]);
+    }
+    return choice;
+  }
+};
+
+// Options of a synthetic model's shape, from their table.
+struct ShapeArguments {
+  std::string like, preset;
+  std::deque<std::optional<int32_t>> values;  // One for each field; addresses stay.
+  bool untied = false;
+
+  void add_to(CLI::App& command) {
+    std::string architectures, presets;
+    for (const models::Architecture* architecture : models::all_architectures()) {
+      architectures += " " + std::string(architecture->name);
+    }
+    for (const SynthPreset& known : synth_presets()) {
+      presets += fmt::format("\n{}: {}", known.name, known.doc);
+    }
+    CLI::Option* like_option =
+        command.add_option("--like", like, "a small model of this architecture:" + architectures);
+    command.add_option("--preset", preset, "the shape of a real model:" + presets)
+        ->excludes(like_option);
+    for (const SynthField& field : synth_fields()) {
+      values.emplace_back();
+      command.add_option("--" + std::string(field.option), values.back(), std::string(field.doc))
+          ->check(CLI::Range(field.min, field.max));
+    }
+    command.add_flag("--untied", untied, "an output matrix of its own beside the embedding table");
+  }
+  Result<SynthShape> read() const {
+    if (like.empty() && preset.empty()) {
+      return fail(ErrorCode::invalid_argument, "synth: expected --like or --preset, found neither");
+    }
+    SynthShape shape = default_shape(like);
+    if (!preset.empty()) {
+      CAIRN_TRY(shape, preset_shape(preset));
+    }
+    const auto fields = synth_fields();
+    for (size_t i = 0; i < fields.size(); ++i) {
+      if (values[i]) shape.*fields[i].member = *values[i];
+    }
+    shape.tied_output = !untied;
+    return shape;
+  }
+};
+
+Action add_run(CLI::App& command) {
+  struct Arguments {
+    RunOptions run;
+    EngineArguments engine;
+    SamplingArguments sampling;
+  };
+  const auto a = std::make_shared<Arguments>();
+  command.add_option("MODEL", a->run.model_path, "a GGUF file (of a split model: the first)");
+  CLI::Option* prompt = command.add_option("-p,--prompt", a->run.prompt, "answer this and end");
+  command
+      .add_option("-f,--file", a->run.prompt_path, "answer the text in this file; -: from input")
+      ->excludes(prompt);
+  command.add_option("--system", a->run.system, "the system message");
+  command
+      .add_option("-n,--max-tokens", a->run.token_count_max,
+                  "at most so many tokens an answer; -1: as many as it takes")
+      ->check(CLI::Range(-1, 1 << 30));
+  a->sampling.add_to(command);
+  command.add_flag("--raw", a->run.raw, "no chat template: continue the text as it is");
+  command.add_flag("--json", a->run.json, "one JSON object instead of text");
+  command.add_flag("--chat", a->run.chat, "converse line by line even when input is no terminal");
+  command.add_flag("-v,--verbose", a->run.verbose, "statistics even when stderr is no terminal");
+  a->engine.add_to(command);
+  a->engine.add_memory_to(command);
+  command.footer(
+      std::string(kBuiltinModelDoc) +
+      "\nIt answers greedily (--temp 0) unless told otherwise. Without -p and -f, piped\n"
+      "input is the prompt; on a terminal a conversation starts.\n" +
+      kFooter);
+  return [a]() -> Result<int> {
+    CAIRN_TRY(a->run.engine, a->engine.read("f16"));
+    a->run.sampling = a->sampling.read();
+    if (a->run.verbose) log::set_level(log::Level::info);
+    return run(a->run);
+  };
+}
+
+Action add_inspect(CLI::App& command) {
+  const auto options = std::make_shared<InspectOptions>();
+  command.add_option("MODEL", options->path, "a GGUF file");
+  command.add_flag("--json", options->json, "one JSON object instead of text");
+  return [options]() -> Result<int> {
+    CAIRN_TRY(require("MODEL", options->path));
+    return inspect_main(*options);
+  };
+}
+
+Action add_logits(CLI::App& command) {
+  struct Arguments {
+    LogitsOptions logits;
+    EngineArguments engine;
+  };
+  const auto a = std::make_shared<Arguments>();
+  command.add_option("MODEL", a->logits.model_path, "a GGUF file");
+  command.add_option("--tokens", a->logits.tokens_path,
+                     "file of token ids, a sequence a line, between blanks or commas");
+  command.add_option("--batch", a->logits.batch, "tokens of a step")->check(CLI::Range(1, 1 << 16));
+  command.add_option("-o,--output", a->logits.out_path, "file of f32 rows to write");
+  a->engine.add_to(command);
+  command.footer("Keys and values are kept in f32 unless --kv says otherwise.\n" +
+                 std::string(kFooter));
+  return [a]() -> Result<int> {
+    CAIRN_TRY(require("MODEL", a->logits.model_path));
+    CAIRN_TRY(require("--tokens", a->logits.tokens_path));
+    CAIRN_TRY(require("--output", a->logits.out_path));
+    CAIRN_TRY(a->logits.engine, a->engine.read("f32"));
+    CAIRN_TRY(const int64_t row_count, write_logits(a->logits));
+    std::fprintf(stderr, "%lld rows\n", static_cast<long long>(row_count));
+    return kExitFine;
+  };
+}
+
+Action add_synth(CLI::App& command) {
+  struct Arguments {
+    SynthOptions synth;
+    ShapeArguments shape;
+  };
+  const auto a = std::make_shared<Arguments>();
+  a->shape.add_to(command);
+  command.add_option("--type", a->synth.type, "type of matrices, such as Q4_K, Q8_0 or F16")
+      ->capture_default_str();
+  command.add_option("--seed", a->synth.seed, "the same seed gives the same file")
+      ->capture_default_str();
+  command.add_option("-t,--threads", a->synth.thread_count, "threads; 0: one for each core")
+      ->check(CLI::Range(0, 1024));
+  command.add_option("-o,--output", a->synth.out_path, "the GGUF file to write");
+  command.footer(kFooter);
+  return [a]() -> Result<int> {
+    CAIRN_TRY(require("--output", a->synth.out_path));
+    CAIRN_TRY(a->synth.shape, a->shape.read());
+    Progress progress("writing", Progress::Unit::bytes);
+    a->synth.on_progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
+    CAIRN_TRY(const SynthReport report, write_synthetic(a->synth));
+    for (const std::string& note : report.notes) {
+      std::fprintf(stderr, "cairn: %s\n", printable(note).c_str());
+    }
+    std::fprintf(stderr, "%s, %lld tensors, %lld weights\n", show_bytes(report.file_bytes).c_str(),
+                 static_cast<long long>(report.tensor_count),
+                 static_cast<long long>(report.weight_count));
+    return kExitFine;
+  };
+}
+
+struct CommandRow {
+  const char* name;
+  const char* doc;
+  Action (*add)(CLI::App& command);
+};
+
+constexpr CommandRow kCommands[] = {
+    {"run", "answer a prompt or hold a conversation", add_run},
+    {"inspect", "say all that a model file holds", add_inspect},
+    {"logits", "write the logits of given tokens to a file", add_logits},
+    {"synth", "write a model with random weights", add_synth},
+};
+
+// A message of one line, whatever it quotes.
+int complain(std::string_view message, int exit_code) {
+  std::string line = printable(message);
+  for (char& c : line) {
+    if (c == '\n') c = ' ';
+  }
+  std::fprintf(stderr, "cairn: %s\n", line.c_str());
+  return exit_code;
+}
+
+int dispatch(int argument_count, char** arguments) {
+  CLI::App app("cairn runs language models from GGUF files.", "cairn");
+  app.set_version_flag("--version", std::string("cairn ") + CAIRN_VERSION);
+  app.require_subcommand(0, 1);
+  app.footer(kFooter);
+  std::vector<std::pair<CLI::App*, Action>> commands;
+  for (const CommandRow& row : kCommands) {
+    CLI::App* command = app.add_subcommand(row.name, row.doc);
+    commands.emplace_back(command, row.add(*command));
+    name_variables(*command);
+  }
+  try {
+    app.parse(argument_count, arguments);
+    for (auto& [command, action] : commands) {
+      if (command->parsed()) take_variables(*command);
+    }
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // Help or version was asked for.
+    return complain(std::string(error.what()) + " (see cairn --help)", kExitUsage);
+  }
+  for (auto& [command, action] : commands) {
+    if (!command->parsed()) continue;
+    Result<int> code = action();
+    if (code) return *code;
+    const bool is_usage = code.error().code == ErrorCode::invalid_argument;
+    return complain(code.error().message, is_usage ? kExitUsage : kExitError);
+  }
+  std::fputs(welcome_screen().c_str(), stdout);
+  return kExitFine;
+}
+
+}  // namespace
+
+}  // namespace cairn::cli
+
+int main(int argument_count, char** arguments) {
+  cairn::install_mapping_guard();
+  cairn::log::set_level(cairn::log::Level::warning);
+  return cairn::cli::dispatch(argument_count, arguments);
 }

@@ -23,7 +23,7 @@ constexpr float kNoiseMax = 22.9f;
 // u = (word + 1/2) / 2^32, rounded down to f32: in (0, 1), with full precision near 0.
 inline float unit_interval(uint32_t word) {
   uint64_t doubled = 2 * uint64_t(word) + 1;
-  const int excess = std::bit_width(doubled) - 24;
+  const int excess = int(std::bit_width(doubled)) - 24;
   if (excess > 0) doubled &= ~uint64_t(0) << excess;
   return float(doubled) * 0x1p-33f;
 }

@@ -1,0 +1,111 @@
+// The loop of sampling and advancing.
+#include "cli/answer.h"
+
+#include <chrono>
+
+#include "text/detokenizer.h"
+
+namespace cairn::cli {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// The text of an answer, kept and handed out at the same time.
+class TextKeeper {
+ public:
+  TextKeeper(std::string& text, const AnswerHooks& hooks) : text_(text), hooks_(hooks) {}
+  void add(std::string_view piece) {
+    if (piece.empty()) return;
+    text_ += piece;
+    if (hooks_.on_text) hooks_.on_text(piece);
+  }
+
+ private:
+  std::string& text_;
+  const AnswerHooks& hooks_;
+};
+
+bool wants_stop(const AnswerHooks& hooks) {
+  return hooks.wants_stop && hooks.wants_stop();
+}
+
+Result<FinishReason> continue_prompt(const text::Tokenizer& tokenizer, Generator& generator,
+                                     sample::Sampler& sampler, int32_t token_count_max,
+                                     const AnswerHooks& hooks, Answer& answer,
+                                     Clock::time_point start) {
+  text::Detokenizer detokenizer(tokenizer);
+  TextKeeper keeper(answer.text, hooks);
+  FinishReason finish = FinishReason::length;
+  while (answer.token_count != token_count_max) {
+    if (wants_stop(hooks)) {
+      finish = FinishReason::interrupted;
+      break;
+    }
+    CAIRN_TRY(const Token token, generator.sample(sampler));
+    if (answer.first_token_seconds == 0) answer.first_token_seconds = seconds_since(start);
+    if (!tokenizer.holds(token)) {
+      return fail(ErrorCode::invalid_data, "vocabulary: expected a token below {}, found {}",
+                  tokenizer.token_count(), index_of(token));
+    }
+    if (tokenizer.is_end_of_generation(token)) {
+      finish = FinishReason::stop;
+      break;
+    }
+    ++answer.token_count;
+    keeper.add(detokenizer.push(token));
+    if (answer.token_count == token_count_max) break;
+    if (generator.room() == 0) {
+      finish = FinishReason::context;
+      break;
+    }
+    CAIRN_TRY(generator.advance(token));
+  }
+  keeper.add(detokenizer.flush());
+  return finish;
+}
+
+}  // namespace
+
+std::string_view name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::stop:
+      return "stop";
+    case FinishReason::length:
+      return "length";
+    case FinishReason::context:
+      return "context";
+    case FinishReason::interrupted:
+      return "interrupted";
+  }
+  return "";
+}
+
+Result<Answer> make_answer(Engine& engine, Generator& generator, std::span<const Token> prompt,
+                           sample::Sampler& sampler, int32_t token_count_max,
+                           const AnswerHooks& hooks) {
+  CHECK(engine.tokenizer() != nullptr);
+  Answer answer;
+  const Clock::time_point start = Clock::now();
+  Result<PromptReport> report = generator.read(prompt, [&hooks](int32_t done, int32_t total) {
+    if (hooks.on_prompt) hooks.on_prompt(done, total);
+    return done == total || !wants_stop(hooks);
+  });
+  answer.prompt_seconds = seconds_since(start);
+  if (!report) {
+    if (report.error().code != ErrorCode::cancelled) return std::move(report).error();
+    answer.finish = FinishReason::interrupted;
+    return answer;
+  }
+  answer.prompt = *report;
+  CAIRN_TRY(answer.finish, continue_prompt(*engine.tokenizer(), generator, sampler, token_count_max,
+                                           hooks, answer, start));
+  answer.generation_seconds = seconds_since(start) - answer.prompt_seconds;
+  return answer;
+}
+
+}  // namespace cairn::cli

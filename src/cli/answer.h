@@ -1,0 +1,50 @@
+// One answer: reads a prompt, continues it token by token and hands out the text as it is made.
+// Knows neither terminals nor conversations. Thread rule: the engine's thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "engine/generator.h"
+#include "sample/sampler.h"
+
+namespace cairn::cli {
+
+enum class FinishReason {
+  stop,         // The model ended its answer.
+  length,       // As many tokens as were asked for.
+  context,      // No more tokens fit.
+  interrupted,  // The caller stopped it.
+};
+
+std::string_view name(FinishReason reason);
+
+struct Answer {
+  std::string text;
+  int32_t token_count = 0;
+  PromptReport prompt;
+  FinishReason finish = FinishReason::stop;
+  double prompt_seconds = 0;       // Until the whole prompt was read.
+  double first_token_seconds = 0;  // Until the first token was chosen; 0 if there was none.
+  double generation_seconds = 0;   // From then on to the end.
+};
+
+struct AnswerHooks {
+  std::function<void(std::string_view)> on_text;               // Complete characters.
+  std::function<void(int32_t done, int32_t total)> on_prompt;  // Tokens of the prompt.
+  std::function<bool()> wants_stop;                            // Asked between steps.
+};
+
+// At most `token_count_max` tokens, or as many as the model likes where it is negative.
+// REQUIRES: the engine has a tokenizer; `generator` is one of its.
+// Errors: what the generator and the sampler say.
+Result<Answer> make_answer(Engine& engine, Generator& generator, std::span<const Token> prompt,
+                           sample::Sampler& sampler, int32_t token_count_max,
+                           const AnswerHooks& hooks);
+
+}  // namespace cairn::cli

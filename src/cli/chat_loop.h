@@ -1,0 +1,54 @@
+// The conversation as a person sees it: a prompt, lines, answers that appear as they are made,
+// commands that begin with a slash. Works on a terminal and, line by line, on a pipe.
+// Thread rule: the engine's thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "cli/answer.h"
+#include "cli/chat_session.h"
+#include "cli/line_editor.h"
+#include "cli/terminal.h"
+#include "engine/engine.h"
+
+namespace cairn::cli {
+
+class ChatLoop {
+ public:
+  // `session` and `engine` must outlive the loop. `shows_statistics`: a line on stderr after each
+  // answer.
+  ChatLoop(Engine* engine, ChatSession* session, std::string model_name, bool shows_statistics);
+
+  // Until the end of input, /exit, or Ctrl-C twice at the prompt. Returns the exit code.
+  // Errors: io, when standard output cannot be written.
+  Result<int> run();
+
+ private:
+  struct Command;
+  enum class Next { go_on, leave };
+
+  void greet();
+  LineEditor::Event read_message(std::string& message);
+  Next handle(const std::string& message);
+  Next handle_command(std::string_view line);
+  void answer(bool again, std::string_view text);
+
+  Next help(std::string_view rest);
+  Next leave(std::string_view rest);
+  Next clear(std::string_view rest);
+  Next regenerate(std::string_view rest);
+  Next set_system(std::string_view rest);
+  Next show_memory(std::string_view rest);
+  static const Command kCommands[];
+
+  Engine* engine_;
+  ChatSession* session_;
+  std::string model_name_;
+  bool shows_statistics_;
+  TextOut out_;
+  LineEditor editor_;
+};
+
+}  // namespace cairn::cli

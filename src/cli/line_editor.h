@@ -1,0 +1,38 @@
+// Lines from a person: edited and remembered on a terminal, plain otherwise. The only user of
+// libedit. The terminal's own mode is back whenever read() has returned, and when a signal ends the
+// program. Thread rule: one thread; one editor at a time.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+namespace cairn::cli {
+
+class LineEditor {
+ public:
+  // Edits where both `in` and `out` are terminals. `history_path`: empty for no history file; the
+  // file and its folders are made for their owner only.
+  LineEditor(std::FILE* in, std::FILE* out, std::string history_path);
+  ~LineEditor();
+  LineEditor(const LineEditor&) = delete;
+  LineEditor& operator=(const LineEditor&) = delete;
+
+  enum class Event { line, end, interrupt };  // interrupt: Ctrl-C; the line is dropped.
+  // The next line, without its newline.
+  Event read(const char* prompt, std::string& line);
+  // Adds a line to the history and its file.
+  void remember(const std::string& line);
+
+ private:
+  struct Editing;
+
+  std::FILE* in_;
+  std::FILE* out_;
+  std::unique_ptr<Editing> editing_;  // Null where lines are plain.
+};
+
+// $XDG_STATE_HOME/cairn/history or ~/.local/state/cairn/history; empty where neither is known.
+std::string default_history_path();
+
+}  // namespace cairn::cli

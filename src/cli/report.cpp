@@ -1,0 +1,85 @@
+// Statistics of answers.
+#include "cli/report.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/quantities.h"
+
+namespace cairn::cli {
+
+namespace {
+
+double rate(int32_t count, double seconds) {
+  return seconds > 0 ? double(count) / seconds : 0;
+}
+
+nlohmann::ordered_json sampling_json(const sample::SamplingParams& params) {
+  nlohmann::ordered_json json;
+  for (const sample::SamplingField& field : sample::sampling_fields()) {
+    std::string key(field.option);
+    for (char& c : key) {
+      if (c == '-') c = '_';
+    }
+    // The shortest digits that read back as the same f32: 0.8, not 0.800000012.
+    if (field.count != nullptr) {
+      json[key] = params.*field.count;
+    } else {
+      json[key] = std::stod(fmt::format("{}", params.*field.real));
+    }
+  }
+  json["seed"] = params.seed;
+  return json;
+}
+
+}  // namespace
+
+std::string memory_line(const memory::Usage& usage) {
+  return fmt::format(
+      "{} of {} (pages {}, states {})", show_bytes(usage.page_bytes + usage.state_bytes),
+      show_bytes(usage.budget_bytes), show_bytes(usage.page_bytes), show_bytes(usage.state_bytes));
+}
+
+std::string statistics_line(const Answer& answer, const memory::Usage& usage) {
+  std::string line = fmt::format("{} tokens", answer.token_count);
+  if (answer.token_count > 0) {
+    line += fmt::format(", {:.1f} a second", rate(answer.token_count, answer.generation_seconds));
+  }
+  line += fmt::format("; prompt of {} tokens, {} reused", answer.prompt.prompt_tokens,
+                      answer.prompt.reused_tokens);
+  if (answer.prompt.computed_tokens > 0) {
+    line += fmt::format(", {:.1f} a second",
+                        rate(answer.prompt.computed_tokens, answer.prompt_seconds));
+  }
+  if (answer.first_token_seconds > 0) {
+    line += fmt::format("; first token after {}", show_seconds(answer.first_token_seconds));
+  }
+  if (answer.finish != FinishReason::stop) line += fmt::format("; end: {}", name(answer.finish));
+  return line + "; memory " + memory_line(usage);
+}
+
+std::string answer_json(const Answer& answer, const AnswerContext& context) {
+  nlohmann::ordered_json json;
+  json["text"] = answer.text;
+  json["tokens"] = answer.token_count;
+  json["prompt_tokens"] = answer.prompt.prompt_tokens;
+  json["reused_tokens"] = answer.prompt.reused_tokens;
+  json["finish_reason"] = std::string(name(answer.finish));
+  json["timings"] = {
+      {"prompt_ms", answer.prompt_seconds * 1e3},
+      {"first_token_ms", answer.first_token_seconds * 1e3},
+      {"generation_ms", answer.generation_seconds * 1e3},
+      {"prompt_tokens_per_second", rate(answer.prompt.computed_tokens, answer.prompt_seconds)},
+      {"tokens_per_second", rate(answer.token_count, answer.generation_seconds)},
+  };
+  json["memory"] = {{"page_bytes", context.memory.page_bytes},
+                    {"state_bytes", context.memory.state_bytes},
+                    {"budget_bytes", context.memory.budget_bytes}};
+  json["sampling"] = sampling_json(context.sampling);
+  json["model"] = std::string(context.model);
+  json["architecture"] = std::string(context.architecture);
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace cairn::cli

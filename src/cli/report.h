@@ -1,0 +1,31 @@
+// What is said about an answer besides its text: a line for people, an object for programs.
+// Thread-safe: pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "cli/answer.h"
+#include "memory/memory.h"
+#include "sample/params.h"
+
+namespace cairn::cli {
+
+struct AnswerContext {
+  std::string_view model;
+  std::string_view architecture;
+  sample::SamplingParams sampling;
+  memory::Usage memory;
+};
+
+// "12 tokens, 85 a second; prompt of 31 tokens, 20 reused, 410 a second; first token after 0.08 s;
+// memory 1.2 MiB of 12 GiB (pages 1.0 MiB, states 0.2 MiB)".
+std::string statistics_line(const Answer& answer, const memory::Usage& usage);
+
+// "1.2 MiB of 12 GiB (pages 1.0 MiB, states 0.2 MiB)".
+std::string memory_line(const memory::Usage& usage);
+
+// One JSON object; bytes that are not UTF-8 become U+FFFD in it.
+std::string answer_json(const Answer& answer, const AnswerContext& context);
+
+}  // namespace cairn::cli

@@ -1,0 +1,120 @@
+// Choosing between a prompt and a conversation, and showing one answer.
+#include "cli/run.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "base/file.h"
+#include "cli/chat_loop.h"
+#include "cli/chat_session.h"
+#include "cli/exit_codes.h"
+#include "cli/interrupt.h"
+#include "cli/load.h"
+#include "cli/report.h"
+#include "cli/terminal.h"
+
+namespace cairn::cli {
+
+namespace {
+
+constexpr size_t kPromptBytesMax = size_t(64) << 20;
+
+Result<std::string> read_standard_input() {
+  std::string text;
+  char buffer[1 << 16];
+  while (const size_t count = std::fread(buffer, 1, sizeof buffer, stdin)) {
+    text.append(buffer, count);
+    if (text.size() > kPromptBytesMax) {
+      return fail(ErrorCode::no_room, "standard input: expected at most {} bytes, found more",
+                  kPromptBytesMax);
+    }
+  }
+  if (std::ferror(stdin) != 0) {
+    return fail(ErrorCode::io, "standard input: cannot read: {}", std::strerror(errno));
+  }
+  return text;
+}
+
+// The one prompt of this run, or nothing for a conversation.
+Result<std::optional<std::string>> find_prompt(const RunOptions& options) {
+  std::string text;
+  if (options.prompt) {
+    text = *options.prompt;
+  } else if (options.prompt_path && *options.prompt_path != "-") {
+    CAIRN_TRY(text, read_file(*options.prompt_path, kPromptBytesMax));
+  } else if (options.prompt_path || (!options.chat && !is_terminal(stdin))) {
+    CAIRN_TRY(text, read_standard_input());
+  } else {
+    return std::optional<std::string>();
+  }
+  // The newline that ends a text file is not part of what is said. A raw prompt is exact.
+  if (!options.prompt && !options.raw && text.ends_with('\n')) text.pop_back();
+  if (text.empty()) {
+    return fail(ErrorCode::invalid_argument, "prompt: expected some text, found none");
+  }
+  return std::optional<std::string>(std::move(text));
+}
+
+Result<int> answer_once(const RunOptions& options, Engine& engine, ChatSession& session,
+                        const sample::SamplingParams& sampling, const std::string& prompt) {
+  TextOut out(stdout);
+  std::optional<Progress> progress;
+  progress.emplace("reading", Progress::Unit::tokens);
+  const AnswerHooks hooks{
+      .on_text =
+          [&](std::string_view piece) {
+            progress.reset();
+            if (!options.json) out.write(piece);
+          },
+      .on_prompt =
+          [&](int32_t done, int32_t total) {
+            if (progress) progress->update(uint64_t(done), uint64_t(total));
+          },
+      .wants_stop = [] { return interrupted(); },
+  };
+  const InterruptGuard guard;
+  CAIRN_TRY(const Answer answer, session.say(prompt, hooks));
+  progress.reset();
+  const memory::Usage usage = engine.memory().usage();
+  if (options.json) {
+    out.write(answer_json(answer, {.model = engine.file().name(),
+                                   .architecture = engine.architecture(),
+                                   .sampling = sampling,
+                                   .memory = usage}));
+  }
+  if (options.json || !answer.text.ends_with('\n')) out.write("\n");
+  CAIRN_TRY(out.finish());
+  if (options.verbose || is_terminal(stderr)) {
+    std::fprintf(stderr, "[%s]\n", statistics_line(answer, usage).c_str());
+  }
+  return answer.finish == FinishReason::interrupted ? kExitInterrupted : kExitFine;
+}
+
+}  // namespace
+
+Result<int> run(const RunOptions& options) {
+  CAIRN_TRY(const std::optional<std::string> prompt, find_prompt(options));
+  if (!prompt && options.json) {
+    return fail(ErrorCode::invalid_argument, "--json: expected a prompt, found a conversation");
+  }
+  CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(options.model_path, options.engine));
+  const bool is_builtin = options.model_path.empty();
+  CAIRN_TRY(const sample::SamplingParams sampling,
+            effective_sampling(engine->file().fields(), is_builtin, options.sampling));
+  CAIRN_TRY(ChatSession session,
+            ChatSession::start(engine.get(), {.system = options.system,
+                                              .sampling = sampling,
+                                              .token_count_max = options.token_count_max,
+                                              .raw = options.raw}));
+  if (session.is_raw() && !options.raw) {
+    std::fprintf(stderr, "cairn: the model has no chat template: it gets the text as it is\n");
+  }
+  if (prompt) return answer_once(options, *engine, session, sampling, *prompt);
+  ChatLoop loop(engine.get(), &session, engine->file().name(),
+                options.verbose || is_terminal(stderr));
+  return loop.run();
+}
+
+}  // namespace cairn::cli

@@ -1,0 +1,32 @@
+// `cairn run`: one answer to a prompt, or a conversation. Knows the options, not how they are
+// spelled. Thread rule: one thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "cli/sampling_choice.h"
+#include "engine/engine.h"
+
+namespace cairn::cli {
+
+struct RunOptions {
+  std::string model_path;  // Empty: the built-in model.
+  std::optional<std::string> prompt;
+  std::optional<std::string> prompt_path;  // "-": standard input.
+  std::string system;
+  int32_t token_count_max = -1;
+  SamplingChoice sampling;
+  bool raw = false;
+  bool json = false;
+  bool chat = false;     // A conversation line by line even where input is no terminal.
+  bool verbose = false;  // Statistics even where stderr is no terminal.
+  EngineOptions engine;
+};
+
+// Returns the exit code. Errors: everything that loading and answering can say.
+Result<int> run(const RunOptions& options);
+
+}  // namespace cairn::cli
