@@ -1,0 +1,242 @@
+// Storing keys and values, and attention over them: the vector kernels against the reference bit
+// for bit, the reference against plain float64 softmax, and one step of many rows against many of
+// one.
+#include "backends/cpu/ops.h"
+#include "tests/backends/same_bits.h"
+
+namespace cairn::test {
+namespace {
+
+// A value picked at random.
+template <class T>
+T pick(World& world, std::initializer_list<T> values) {
+  return values.begin()[world.random()() % values.size()];
+}
+
+struct Shape {
+  int32_t kv_heads, group, key_dim, value_dim;
+  KvType key_type = KvType::f16, value_type = KvType::f16;
+  int32_t window = 0;
+  float softcap = 0;
+  bool sinks = false;
+  float spread = 1.0f;
+};
+
+op::Attend make_attend(World& world, const Shape& shape) {
+  const int32_t heads = shape.kv_heads * shape.group;
+  const int32_t plane = world.plane(shape.kv_heads, shape.key_dim, shape.value_dim, shape.key_type,
+                                    shape.value_type, shape.spread);
+  const Rows q = world.rows(heads * shape.key_dim, RowSet::tokens, shape.spread);
+  const Rows out = world.rows(heads * shape.value_dim);
+  return {.q = q,
+          .out = out,
+          .plane = plane,
+          .head_count = heads,
+          .scale = 1.0f / std::sqrt(float(shape.key_dim)),
+          .softcap = shape.softcap,
+          .window = shape.window,
+          .sinks = shape.sinks ? world.parameters(size_t(heads)) : nullptr};
+}
+
+Shape random_shape(World& world) {
+  const auto kTypes = {KvType::f32, KvType::f16, KvType::bf16};
+  return {.kv_heads = pick(world, {1, 2, 3}),
+          .group = pick(world, {1, 2, 3, 4, 5, 7, 8, 9, 16}),
+          .key_dim = pick(world, {1, 5, 16, 24, 40, 64}),
+          .value_dim = pick(world, {1, 7, 8, 16, 33, 48, 64, 80, 128}),
+          .key_type = pick(world, kTypes),
+          .value_type = pick(world, kTypes),
+          .window = pick(world, {0, 0, 1, 7, 32, 100, 256, 300}),
+          .softcap = pick(world, {0.0f, 0.0f, 5.0f}),
+          .sinks = world.random()() % 2 == 0,
+          .spread = pick(world, {1.0f, 4.0f})};
+}
+
+std::vector<SliceSpec> random_slices(uint32_t seed) {
+  std::mt19937 random(seed);
+  constexpr int32_t kRows[] = {1, 1, 2, 5, 17, 21};
+  constexpr int32_t kPositions[] = {0, 1, 31, 32, 100, 255, 256, 250, 511, 530};
+  std::vector<SliceSpec> specs;
+  for (uint32_t i = 0; i < 1 + seed % 3; ++i) {
+    specs.push_back(
+        {.row_count = kRows[random() % 6], .first_position = kPositions[random() % 10]});
+  }
+  return specs;
+}
+
+TEST(Attend, EveryLevelHasTheReferencesBits) {
+  for (uint32_t seed = 0; seed < 60; ++seed) {
+    expect_same_bits(seed, random_slices(seed), [](World& world) -> Op {
+      const Shape shape = random_shape(world);
+      return make_attend(world, shape);
+    });
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Attend, LongPromptsAndLargeGroups) {
+  expect_same_bits(1, {{.row_count = 70, .first_position = 480}}, [](World& world) -> Op {
+    return make_attend(world, {.kv_heads = 1, .group = 4, .key_dim = 16, .value_dim = 64});
+  });
+  expect_same_bits(2, {{.row_count = 3, .first_position = 300}}, [](World& world) -> Op {
+    return make_attend(world, {.kv_heads = 1, .group = 71, .key_dim = 16, .value_dim = 16});
+  });
+  expect_same_bits(3, {{.row_count = 40, .first_position = 600}}, [](World& world) -> Op {
+    return make_attend(world,
+                       {.kv_heads = 2, .group = 2, .key_dim = 16, .value_dim = 32, .window = 9});
+  });
+}
+
+TEST(Attend, NotANumberNeitherHangsNorSpreads) {
+  expect_same_bits(4, {{.row_count = 5, .first_position = 280}}, [](World& world) -> Op {
+    const op::Attend attend =
+        make_attend(world, {.kv_heads = 1, .group = 2, .key_dim = 16, .value_dim = 24});
+    // Row 3, head 0: NaN; row 1, head 1: infinity.
+    const Step step = world.step();
+    step.row(attend.q, 3)[2] = std::nanf("");
+    step.row(attend.q, 1)[16 + 5] = HUGE_VALF;
+    return attend;
+  });
+  World world(4, {{.row_count = 5, .first_position = 280}});
+  const op::Attend attend =
+      make_attend(world, {.kv_heads = 1, .group = 2, .key_dim = 16, .value_dim = 24});
+  const Step step = world.step();
+  step.row(attend.q, 3)[2] = std::nanf("");
+  run_op(reference::kernel_for(attend), attend, step);
+  for (int32_t row = 0; row < 5; ++row) {
+    for (int32_t i = 0; i < 48; ++i) {
+      EXPECT_EQ(row == 3 && i < 24, std::isnan(step.row(attend.out, row)[i])) << row << " " << i;
+    }
+  }
+}
+
+double load(const std::byte* values, KvType type, size_t index) {
+  if (type == KvType::f32) return double(reinterpret_cast<const float*>(values)[index]);
+  if (type == KvType::f16) return double(to_float(reinterpret_cast<const Half*>(values)[index]));
+  return double(to_float(reinterpret_cast<const BFloat16*>(values)[index]));
+}
+
+// Softmax attention of one row and head, as the papers write it.
+std::vector<double> plain_attention(const op::Attend& op, const Step& step, int32_t row,
+                                    int32_t head) {
+  const KvPlane& plane = step.kv_planes[size_t(op.plane)];
+  const PageId* pages = step.slices[size_t(step.slice_of_row[size_t(row)])].pages[0];
+  const size_t kv_head = size_t(head / (op.head_count / plane.kv_head_count));
+  const size_t key_dim = size_t(plane.key_dim), value_dim = size_t(plane.value_dim);
+  const float* q = step.row(op.q, row) + size_t(head) * key_dim;
+  const int32_t own = step.positions[size_t(row)];
+  double sum = op.sinks == nullptr ? 0 : std::exp(double(op.sinks[head]));
+  std::vector<double> out(value_dim, 0.0);
+  for (int32_t position = 0; position <= own; ++position) {
+    if (op.window != 0 && position <= own - op.window) continue;
+    const size_t page = size_t(index_of(pages[position / kPageTokens]));
+    const size_t slot = size_t(position % kPageTokens);
+    double score = 0;
+    for (size_t d = 0; d < key_dim; ++d) {
+      score += double(q[d]) * load(plane.keys + page * plane.keys_page_bytes, plane.key_type,
+                                   (kv_head * key_dim + d) * kPageTokens + slot);
+    }
+    score *= double(op.scale);
+    if (op.softcap != 0) score = double(op.softcap) * std::tanh(score / double(op.softcap));
+    sum += std::exp(score);
+    for (size_t d = 0; d < value_dim; ++d) {
+      out[d] +=
+          std::exp(score) * load(plane.values + page * plane.values_page_bytes, plane.value_type,
+                                 (kv_head * kPageTokens + slot) * value_dim + d);
+    }
+  }
+  for (double& value : out) value /= sum;
+  return out;
+}
+
+TEST(Attend, ReferenceIsSoftmaxAttention) {
+  for (uint32_t seed = 100; seed < 112; ++seed) {
+    World world(seed, random_slices(seed));
+    const op::Attend attend = make_attend(world, random_shape(world));
+    const Step step = world.step();
+    run_op(reference::kernel_for(attend), attend, step);
+    double worst = 0;
+    for (int32_t row = 0; row < world.row_count(); ++row) {
+      for (int32_t head = 0; head < attend.head_count; ++head) {
+        const std::vector<double> expected = plain_attention(attend, step, row, head);
+        const float* found = step.row(attend.out, row) + size_t(head) * expected.size();
+        for (size_t d = 0; d < expected.size(); ++d) {
+          worst = std::max(worst, relative_error(expected[d], double(found[d])));
+        }
+      }
+    }
+    // Scores reach about 100, so their last place is 1e-5 of a weight.
+    EXPECT_LT(worst, 1e-4) << "seed " << seed;
+  }
+}
+
+TEST(Attend, RowsTogetherEqualRowsAlone) {
+  const std::vector<SliceSpec> specs = {{.row_count = 37, .first_position = 230}};
+  std::vector<host::HostKernel> kernels;
+  World shapes(7, specs);
+  const Op any = make_attend(shapes, {.kv_heads = 2, .group = 3, .key_dim = 24, .value_dim = 40});
+  kernels.push_back(reference::kernel_for(any));
+  for (const IsaLevel level : vector_levels()) {
+    kernels.push_back(cpu::choose_ops_kernel(any, level));
+  }
+  for (const host::HostKernel& kernel : kernels) {
+    World together(7, specs), alone(7, specs);
+    const Shape shape{.kv_heads = 2, .group = 3, .key_dim = 24, .value_dim = 40, .window = 250};
+    const op::Attend attend = make_attend(together, shape);
+    run_op(kernel, attend, together.step());
+    const op::Attend same = make_attend(alone, shape);
+    const Step all = alone.step();
+    for (int32_t row = 0; row < 37; ++row) {
+      op::Attend moved = same;
+      moved.q = moved_to(same.q, row);
+      moved.out = moved_to(same.out, row);
+      const OneRow one(all, row);
+      run_op(kernel, moved, one.step());
+    }
+    EXPECT_TRUE(same_bits(together.memory(), alone.memory()));
+  }
+}
+
+TEST(StoreKv, EveryLevelHasTheReferencesBits) {
+  for (uint32_t seed = 0; seed < 30; ++seed) {
+    expect_same_bits(seed, random_slices(seed), [](World& world) -> Op {
+      const Shape shape = random_shape(world);
+      const int32_t plane = world.plane(shape.kv_heads, shape.key_dim, shape.value_dim,
+                                        shape.key_type, shape.value_type);
+      // Large enough a spread for f16's infinities and subnormals to occur.
+      const Rows k = world.rows(shape.kv_heads * shape.key_dim, RowSet::tokens, 30000.0f);
+      const Rows v = world.rows(shape.kv_heads * shape.value_dim, RowSet::tokens, 1e-5f);
+      world.step().row(k, 0)[0] = std::nanf("");
+      return op::StoreKv{.k = k, .v = v, .plane = plane};
+    });
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(StoreKv, WritesTheRowsPositionAndNothingElse) {
+  World world(3, {{.row_count = 2, .first_position = 63}});
+  const int32_t plane_index = world.plane(1, 3, 2, KvType::f32, KvType::f32);
+  const Rows k = world.rows(3), v = world.rows(2);
+  const Step step = world.step();
+  const KvPlane& plane = step.kv_planes[size_t(plane_index)];
+  const std::vector<std::byte> before(world.memory().begin(), world.memory().end());
+  run_op(reference::kernel_for(op::StoreKv{k, v, plane_index}), op::StoreKv{k, v, plane_index},
+         step);
+  size_t changed = 0;
+  for (size_t i = 0; i < before.size(); i += 4) {
+    changed += std::memcmp(before.data() + i, world.memory().data() + i, 4) != 0;
+  }
+  EXPECT_EQ(2u * (3 + 2), changed);
+  for (int32_t row = 0; row < 2; ++row) {
+    const int32_t position = 63 + row;
+    const auto page = size_t(index_of(step.slices[0].pages[0][position / 32]));
+    const auto* keys = reinterpret_cast<const float*>(plane.keys + page * plane.keys_page_bytes);
+    const auto* values =
+        reinterpret_cast<const float*>(plane.values + page * plane.values_page_bytes);
+    for (int32_t d = 0; d < 3; ++d) EXPECT_EQ(step.row(k, row)[d], keys[d * 32 + position % 32]);
+    for (int32_t d = 0; d < 2; ++d) EXPECT_EQ(step.row(v, row)[d], values[position % 32 * 2 + d]);
+  }
+}
+
+}  // namespace
+}  // namespace cairn::test

@@ -1,0 +1,120 @@
+// Add, Scale, Gate and ExpertSum: vector kernels against the reference bit for bit, the reference
+// against float64.
+#include <limits>
+
+#include "backends/cpu/ops.h"
+#include "tests/backends/same_bits.h"
+
+namespace cairn::test {
+namespace {
+
+constexpr int32_t kWidths[] = {1, 7, 8, 15, 16, 17, 33, 200, 5000};
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+TEST(Elementwise, EveryLevelHasTheReferencesBits) {
+  uint32_t seed = 0;
+  for (const int32_t width : kWidths) {
+    const std::vector<SliceSpec> specs = {{.row_count = 1 + int32_t(seed % 20)}};
+    expect_same_bits(++seed, specs, [&](World& world) -> Op {
+      const Rows a = world.rows(width), b = world.rows(width), out = world.rows(width);
+      return op::Add{.a = a, .b = b, .out = out, .scale = 0.37f};
+    });
+    expect_same_bits(++seed, specs, [&](World& world) -> Op {
+      const Rows x = world.rows(width, RowSet::outputs);
+      return op::Scale{.x = x, .out = x, .factor = 1.7f};
+    });
+    for (int32_t k : {1, 2, 8}) {
+      expect_same_bits(++seed, specs, [&](World& world) -> Op {
+        const Rows x = world.rows(width * k), weights = world.rows(k), out = world.rows(width);
+        return op::ExpertSum{.x = x, .weights = weights, .out = out};
+      });
+    }
+    if (HasFatalFailure()) return;
+  }
+}
+
+// Gates in the middle, in the tails, and what is no number.
+op::Gate make_gate(World& world, Activation activation, int32_t width) {
+  const Rows gate = world.rows(width, RowSet::tokens, 6.0f);
+  const Rows x = world.rows(width), out = world.rows(width);
+  const Step step = world.step();
+  constexpr float kSpecial[] = {0.0f, -0.0f, kInfinity, -kInfinity, 100.0f, -100.0f, 1e-40f};
+  for (int32_t i = 0; i < std::min(width, 7); ++i) step.row(gate, 0)[i] = kSpecial[i];
+  if (width > 7) step.row(gate, 0)[7] = std::nanf("");
+  return {.gate = gate, .x = x, .out = out, .activation = activation};
+}
+
+constexpr Activation kActivations[] = {
+    Activation::silu,    Activation::gelu_erf, Activation::gelu_tanh, Activation::relu,
+    Activation::sigmoid, Activation::tanh,     Activation::softplus};
+
+TEST(Gate, EveryLevelHasTheReferencesBits) {
+  uint32_t seed = 100;
+  for (const Activation activation : kActivations) {
+    for (const int32_t width : kWidths) {
+      expect_same_bits(++seed, {{.row_count = 5}},
+                       [&](World& world) -> Op { return make_gate(world, activation, width); });
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+double plain(Activation activation, double x) {
+  switch (activation) {
+    case Activation::silu:
+      return x / (1 + std::exp(-x));
+    case Activation::gelu_erf:
+      return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+    case Activation::gelu_tanh:
+      return 0.5 * x *
+             (1 + std::tanh(std::sqrt(2 / 3.14159265358979) * (x + 0.044715 * x * x * x)));
+    case Activation::relu:
+      return std::max(x, 0.0);
+    case Activation::sigmoid:
+      return 1 / (1 + std::exp(-x));
+    case Activation::tanh:
+      return std::tanh(x);
+    case Activation::softplus:
+      return std::log1p(std::exp(x));
+  }
+  return 0;
+}
+
+TEST(Gate, ReferenceIsTheFormula) {
+  for (const Activation activation : kActivations) {
+    World world(7, {{.row_count = 3}});
+    const Rows gate = world.rows(500, RowSet::tokens, 4.0f), x = world.rows(500);
+    const op::Gate op{.gate = gate, .x = x, .out = world.rows(500), .activation = activation};
+    const Step step = world.step();
+    run_op(reference::kernel_for(op), op, step);
+    for (int32_t i = 0; i < 1500; ++i) {
+      const double expected = plain(activation, double(step.row(gate, i / 500)[i % 500])) *
+                              double(step.row(x, i / 500)[i % 500]);
+      EXPECT_LT(relative_error(expected, double(step.row(op.out, i / 500)[i % 500])), 1e-6);
+    }
+  }
+}
+
+TEST(Elementwise, ReferenceIsTheFormula) {
+  World world(8, {{.row_count = 2}});
+  const Rows x = world.rows(30), weights = world.rows(3), sum = world.rows(10);
+  const Rows a = world.rows(10), total = world.rows(10), scaled = world.rows(10);
+  const Step step = world.step();
+  const Op ops[] = {op::ExpertSum{.x = x, .weights = weights, .out = sum},
+                    op::Add{.a = a, .b = sum, .out = total, .scale = 0.5f},
+                    op::Scale{.x = total, .out = scaled, .factor = -3.0f}};
+  for (const Op& op : ops) run_op(reference::kernel_for(op), op, step);
+  for (int32_t row = 0; row < 2; ++row) {
+    for (int32_t i = 0; i < 10; ++i) {
+      double expected = 0;
+      for (int32_t rank = 0; rank < 3; ++rank) {
+        expected += double(step.row(weights, row)[rank]) * double(step.row(x, row)[rank * 10 + i]);
+      }
+      expected = (double(step.row(a, row)[i]) + 0.5 * expected) * -3.0;
+      EXPECT_LT(relative_error(expected, double(step.row(scaled, row)[i])), 1e-6);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cairn::test

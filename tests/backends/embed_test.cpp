@@ -1,0 +1,47 @@
+// Embed and GatherOutputs: what they read and where they write it. (There is no vector kernel;
+// every level uses the reference's.)
+#include "tests/backends/same_bits.h"
+
+namespace cairn::test {
+namespace {
+
+TEST(Embed, DecodesTheTokensRowAndScalesIt) {
+  World world(2, {{.row_count = 6}});
+  constexpr int32_t kWidth = 24, kVocabulary = 97;
+  const float* values = world.parameters(size_t(kWidth) * kVocabulary);
+  const Weight table{.name = "token_embd.weight",
+                     .type = quant::find("F32"),
+                     .cols = kWidth,
+                     .rows = kVocabulary,
+                     .blocks = std::as_bytes(std::span(values, size_t(kWidth) * kVocabulary))};
+  const op::Embed embed{.table = &table, .out = world.rows(kWidth), .scale = 1.5f};
+  const Step step = world.step();
+  run_op(reference::kernel_for(embed), embed, step);
+  for (int32_t row = 0; row < 6; ++row) {
+    const float* expected = values + index_of(step.tokens[size_t(row)]) * kWidth;
+    for (int32_t i = 0; i < kWidth; ++i) {
+      EXPECT_EQ(expected[i] * 1.5f, step.row(embed.out, row)[i]);
+    }
+  }
+}
+
+TEST(GatherOutputs, CopiesTheWantedRowsInOrder) {
+  for (const std::vector<int32_t>& wanted : {std::vector<int32_t>{}, {4}, {0, 2, 3, 8}}) {
+    World world(2, {{.row_count = 5}, {.row_count = 4}});
+    world.output_rows() = wanted;
+    const Rows x = world.rows(19);
+    const op::GatherOutputs gather{.x = x, .out = world.rows(19, RowSet::outputs)};
+    const Step step = world.step();
+    const std::vector<std::byte> before(world.memory().begin(), world.memory().end());
+    run_op(reference::kernel_for(gather), gather, step);
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      EXPECT_EQ(0, std::memcmp(step.row(x, wanted[i]), step.row(gather.out, int32_t(i)), 19 * 4));
+    }
+    if (wanted.empty()) {
+      EXPECT_EQ(0, std::memcmp(before.data(), world.memory().data(), before.size()));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cairn::test
