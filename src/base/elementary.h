@@ -108,7 +108,7 @@ template <class V>
   const Power<V> power = exp_of_pair(Pair<V>{magnitude * V(-2.0f), V(0.0f)});
   const V t = power.factor.high * power.scale_1 * power.scale_2;
   const V far = V(1.0f) - (t + t) / (V(1.0f) + t);
-  return select(abs(x) < V(0.5625f), near, copy_sign(far, x));
+  return copy_sign(select(abs(x) < V(0.5625f), near, far), x);
 }
 
 // Sine and cosine in f64 of x radians, |x| <= 2^24, each within 1 ulp; the same bits everywhere.

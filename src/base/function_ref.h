@@ -18,15 +18,23 @@ class FunctionRef<Return(Args...)> {
   template <class Callable>
   requires(!std::is_same_v<std::remove_cvref_t<Callable>, FunctionRef> &&
            std::is_invocable_r_v<Return, Callable&, Args...>) FunctionRef(Callable&& callable)
-      : object_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),
-        call_([](void* object, Args... args) -> Return {
-          return (*static_cast<std::add_pointer_t<std::remove_reference_t<Callable>>>(object))(
-              std::forward<Args>(args)...);
+      : object_(address_of(callable)), call_([](void* object, Args... args) -> Return {
+          using Pointer = std::add_pointer_t<std::remove_reference_t<Callable>>;
+          return (*reinterpret_cast<Pointer>(object))(std::forward<Args>(args)...);
         }) {}
 
   Return operator()(Args... args) const { return call_(object_, std::forward<Args>(args)...); }
 
  private:
+  template <class Callable>
+  static void* address_of(Callable& callable) {
+    // A function is no object; POSIX promises that its address fits a void* all the same.
+    if constexpr (std::is_function_v<Callable>)
+      return reinterpret_cast<void*>(&callable);
+    else
+      return const_cast<void*>(static_cast<const void*>(std::addressof(callable)));
+  }
+
   void* object_;
   Return (*call_)(void* object, Args... args);
 };

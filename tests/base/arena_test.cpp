@@ -1,0 +1,76 @@
+// Reserving, bumping, giving back.
+#include "base/arena.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+namespace cairn {
+namespace {
+
+TEST(Arena, IsAlignedZeroedAndRoundedUp) {
+  Result<Arena> arena = Arena::reserve(3 << 20);
+  ASSERT_TRUE(arena) << arena.error().message;
+  EXPECT_EQ(arena->size(), size_t(4) << 20);
+  EXPECT_EQ(uintptr_t(arena->data()) % Arena::kHugePageBytes, 0u);
+  for (size_t offset = 0; offset < arena->size(); offset += 4096) {
+    ASSERT_EQ(arena->data()[offset], std::byte(0));
+  }
+  EXPECT_EQ(arena->data()[arena->size() - 1], std::byte(0));
+}
+
+TEST(Arena, DiscardsWholePagesOnly) {
+  Result<Arena> arena = Arena::reserve(1 << 20);
+  ASSERT_TRUE(arena);
+  std::memset(arena->data(), 7, arena->size());
+  arena->discard(100, 3 * 4096);  // Pages 1 and 2 lie inside, 0 and 3 only in part.
+  EXPECT_EQ(arena->data()[4095], std::byte(7));
+  EXPECT_EQ(arena->data()[4096], std::byte(0));
+  EXPECT_EQ(arena->data()[3 * 4096 - 1], std::byte(0));
+  EXPECT_EQ(arena->data()[3 * 4096], std::byte(7));
+  arena->discard(10, 20);
+  EXPECT_EQ(arena->data()[15], std::byte(7));
+  arena->discard(arena->size(), 0);
+}
+
+TEST(Arena, AllocatesUntilItIsFull) {
+  Result<Arena> arena = Arena::reserve(Arena::kHugePageBytes);
+  ASSERT_TRUE(arena);
+  std::byte* const first = arena->allocate(10);
+  std::byte* const second = arena->allocate(10);
+  EXPECT_EQ(first, arena->data());
+  EXPECT_EQ(second, first + 64);
+  EXPECT_EQ(arena->allocate(1, 4096), first + 4096);
+  EXPECT_EQ(arena->allocated(), 4097u);
+  EXPECT_EQ(arena->allocate(Arena::kHugePageBytes), nullptr);
+  EXPECT_EQ(arena->allocate(SIZE_MAX), nullptr);
+  EXPECT_EQ(arena->allocated(), 4097u) << "a refusal changes nothing";
+  EXPECT_NE(arena->allocate(Arena::kHugePageBytes - 4097, 1), nullptr);
+  EXPECT_EQ(arena->allocate(1, 1), nullptr);
+  arena->reset();
+  EXPECT_EQ(arena->allocate(1), first);
+}
+
+TEST(Arena, MovesWithItsMemory) {
+  Result<Arena> arena = Arena::reserve(1);
+  ASSERT_TRUE(arena);
+  std::byte* const data = arena->data();
+  data[0] = std::byte(9);
+  Arena moved = std::move(*arena);
+  EXPECT_EQ(moved.data(), data);
+  EXPECT_EQ(arena->data(), nullptr);
+  EXPECT_EQ(arena->size(), 0u);
+  moved = Arena::reserve(1).value();
+  EXPECT_EQ(moved.data()[0], std::byte(0));
+}
+
+TEST(Arena, RefusesNothingAndTooMuch) {
+  EXPECT_EQ(Arena::reserve(0).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(Arena::reserve(SIZE_MAX).error().code, ErrorCode::no_room);
+  EXPECT_EQ(Arena::reserve(SIZE_MAX / 2).error().code, ErrorCode::no_room);
+}
+
+}  // namespace
+}  // namespace cairn

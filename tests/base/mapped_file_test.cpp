@@ -1,0 +1,119 @@
+// Mapping, refusing, dropping; and what happens when a mapped file shrinks.
+#include "base/mapped_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include "base/file.h"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Mapped : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "cairn_mapped_XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string write(const char* name, const std::string& text) {
+    const std::string path = folder_ / name;
+    EXPECT_TRUE(write_file_aside(path, std::as_bytes(std::span(text))));
+    return path;
+  }
+
+  fs::path folder_;
+};
+
+std::string text_of(const MappedFile& file) {
+  return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+}
+
+TEST_F(Mapped, ShowsTheWholeFile) {
+  const std::string text = std::string(10000, 'a') + "end";
+  const std::string path = write("a", text);
+  Result<MappedFile> file = MappedFile::open(path);
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_EQ(text_of(*file), text);
+  EXPECT_EQ(file->path(), path);
+  file->will_need();
+  MappedFile moved = std::move(*file);
+  EXPECT_EQ(text_of(moved), text);
+  EXPECT_TRUE(file->bytes().empty());
+  moved = MappedFile::open(write("b", "other")).value();
+  EXPECT_EQ(text_of(moved), "other");
+}
+
+TEST_F(Mapped, RefusesWhatIsNoFile) {
+  EXPECT_EQ(MappedFile::open(folder_ / "none").error().code, ErrorCode::not_found);
+  EXPECT_EQ(MappedFile::open(folder_).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(MappedFile::open("/dev/null").error().code, ErrorCode::invalid_argument);
+  const Error empty = MappedFile::open(write("empty", "")).error();
+  EXPECT_EQ(empty.code, ErrorCode::invalid_argument);
+  EXPECT_NE(empty.message.find("0 bytes"), std::string::npos) << empty.message;
+  const std::string fifo = folder_ / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_EQ(MappedFile::open(fifo).error().code, ErrorCode::invalid_argument) << "does not block";
+}
+
+TEST_F(Mapped, DroppedPagesCanBeReadAgain) {
+  std::string text(5 * 4096 + 100, 'x');
+  text.back() = 'z';
+  Result<MappedFile> file = MappedFile::open(write("a", text));
+  ASSERT_TRUE(file);
+  EXPECT_EQ(text_of(*file), text);
+  file->drop(0, text.size());
+  file->drop(5000, 10);
+  file->drop(text.size(), 0);
+  EXPECT_EQ(text_of(*file), text);
+}
+
+TEST_F(Mapped, ManyMappingsAreMoreThanTheTableHolds) {
+  const std::string path = write("a", "text");
+  std::vector<MappedFile> files;
+  for (int i = 0; i < 400; ++i) files.push_back(MappedFile::open(path).value());
+  for (const MappedFile& file : files) EXPECT_EQ(text_of(file), "text");
+}
+
+using MappedDeathTest = Mapped;
+
+TEST_F(MappedDeathTest, AShrunkFileIsNamedAndTheProcessEndsWith3) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const std::string path = write("a", std::string(3 * 4096, 'x'));
+  const auto read_past_the_end = [&] {
+    install_mapping_guard();
+    install_mapping_guard();
+    Result<MappedFile> file = MappedFile::open(path);
+    if (!file || ::truncate(path.c_str(), 10) != 0) ::_exit(1);
+    const volatile std::byte* const data = file->bytes().data();
+    (void)data[2 * 4096];
+    ::_exit(0);
+  };
+  EXPECT_EXIT(read_past_the_end(), testing::ExitedWithCode(3), "cairn: .*a: the file shrank");
+}
+
+TEST_F(MappedDeathTest, AnotherSigbusKeepsItsDefaultAction) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const std::string path = write("a", "text");
+  const auto raise_it = [&] {
+    install_mapping_guard();
+    Result<MappedFile> file = MappedFile::open(path);
+    if (!file) ::_exit(1);
+    ::raise(SIGBUS);
+    ::_exit(0);
+  };
+  EXPECT_EXIT(raise_it(), testing::KilledBySignal(SIGBUS), "");
+}
+
+}  // namespace
+}  // namespace cairn

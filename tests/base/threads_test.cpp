@@ -1,0 +1,133 @@
+// The team: everyone runs, nobody runs twice, barriers separate, sleepers wake, too many threads on
+// few CPUs still finish.
+#include "base/threads.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+namespace cairn {
+namespace {
+
+class Team : public testing::TestWithParam<int> {};
+
+TEST_P(Team, RunsOnEveryWorkerOnce) {
+  ThreadPool pool(GetParam());
+  EXPECT_EQ(pool.thread_count(), GetParam());
+  std::vector<int> calls(size_t(GetParam()), 0);
+  for (int run = 1; run <= 500; ++run) {
+    pool.run([&](int worker) { ++calls[size_t(worker)]; });
+    for (const int count : calls) ASSERT_EQ(count, run);
+  }
+}
+
+// Between barriers everyone reads what everyone wrote before: plain ints, so that ThreadSanitizer
+// sees whether the barrier orders them.
+TEST_P(Team, BarriersSeparate) {
+  const size_t thread_count = size_t(GetParam());
+  ThreadPool pool(GetParam());
+  std::vector<int> written(thread_count, 0);
+  std::vector<int> wrong(thread_count, 0);
+  for (int run = 0; run < 20; ++run) {
+    pool.run([&](int worker) {
+      for (int step = 1; step <= 50; ++step) {
+        written[size_t(worker)] = run * 50 + step;
+        pool.barrier(worker);
+        for (const int value : written) wrong[size_t(worker)] += value != run * 50 + step;
+        pool.barrier(worker);
+      }
+    });
+  }
+  EXPECT_EQ(wrong, std::vector<int>(thread_count, 0));
+}
+
+TEST_P(Team, ParkedWorkersWakeUp) {
+  ThreadPool pool(GetParam());
+  int total = 0;
+  for (int run = 0; run < 5; ++run) {
+    std::vector<int> calls(size_t(GetParam()), 0);
+    pool.run([&](int worker) { calls[size_t(worker)] = 1; });
+    total += std::accumulate(calls.begin(), calls.end(), 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));  // Far more than they spin.
+  }
+  EXPECT_EQ(total, 5 * GetParam());
+}
+
+// 9 takes the way of large teams; 5 is more than the CPUs of a small machine.
+INSTANTIATE_TEST_SUITE_P(Sizes, Team, testing::Values(1, 2, 3, 5, 9));
+
+TEST(ThreadPool, ClaimsEveryTaskOnce) {
+  ThreadPool pool(3);
+  constexpr int64_t kTasks = 10007;
+  TaskCounter counter;
+  std::vector<int> done(kTasks, 0);
+  for (int run = 1; run <= 3; ++run) {
+    counter.reset();
+    pool.run([&](int) {
+      for (int64_t first = counter.claim(16); first < kTasks; first = counter.claim(16)) {
+        for (int64_t task = first; task < std::min(first + 16, kTasks); ++task) {
+          ++done[size_t(task)];
+        }
+      }
+    });
+    EXPECT_EQ(std::count(done.begin(), done.end(), run), kTasks);
+  }
+}
+
+TEST(ThreadPool, IsDissolvedWhetherSpinningParkedOrNeverUsed) {
+  { const ThreadPool unused(4); }
+  {
+    ThreadPool spinning(4);
+    spinning.run([](int) {});
+  }
+  ThreadPool parked(2);
+  parked.run([](int) {});
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+}
+
+TEST(ThreadPool, TwoTeamsLiveSideBySide) {
+  ThreadPool first(2), second(2);
+  std::vector<int> calls(4, 0);
+  std::thread other([&] {
+    for (int run = 0; run < 200; ++run)
+      second.run([&](int worker) { ++calls[size_t(2 + worker)]; });
+  });
+  for (int run = 0; run < 200; ++run) first.run([&](int worker) { ++calls[size_t(worker)]; });
+  other.join();
+  EXPECT_EQ(calls, std::vector<int>(4, 200));
+}
+
+TEST(ThreadPool, ManyMoreThreadsThanCpusFinishSoon) {
+  const auto start = std::chrono::steady_clock::now();
+  ThreadPool pool(int(usable_cpus().size()) * 4 + 1);
+  std::atomic<int> calls{0};
+  for (int run = 0; run < 20; ++run) {
+    pool.run([&](int worker) {
+      calls.fetch_add(1);
+      pool.barrier(worker);
+    });
+  }
+  EXPECT_EQ(calls.load(), 20 * pool.thread_count());
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+}
+
+TEST(UsableCpus, AreDistinctAndAtLeastAsManyAsCores) {
+  std::vector<int> cpus = usable_cpus();
+  EXPECT_GE(usable_core_count(), 1);
+  EXPECT_GE(cpus.size(), size_t(usable_core_count()));
+  std::sort(cpus.begin(), cpus.end());
+  EXPECT_EQ(std::adjacent_find(cpus.begin(), cpus.end()), cpus.end());
+}
+
+using ThreadPoolDeathTest = testing::Test;
+TEST(ThreadPoolDeathTest, NoThreadsIsAMistake) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(ThreadPool(0), "check failed");
+}
+
+}  // namespace
+}  // namespace cairn
