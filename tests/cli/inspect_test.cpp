@@ -58,9 +58,9 @@ TEST(Inspect, TextSaysAll) {
                 "  weights       230 B in 2 tensors, 14.38 bits each",
                 "  F32         1          32  128 B  55.7 %", "  tokens  3: 2 normal, 1 control",
                 "  eos     2 \"<|end|>\"", "  bos     9 (not in the vocabulary)",
-                "  llama.rope.freq_base          f32        10000",
-                "  llama.heads                   i32[7]     [1, 2, 3, 4, 5, 6, …]",
-                "  tokenizer.ggml.tokens         string[3]  [\"a\", \"b\\n\", \"<|end|>\"]",
+                "  llama.rope.freq_base         f32        10000",
+                "  llama.heads                  i32[7]     [1, 2, 3, 4, 5, 6, …]",
+                "  tokenizer.ggml.tokens        string[3]  [\"a\", \"b\\n\", \"<|end|>\"]",
                 "  token_embd.weight  Q8_0  [32, 3]  102 B", "Chat template (15 bytes)",
                 "  {{ a }}", "  {{ b }}"});
   EXPECT_EQ(report(small_model()).find("Problems"), std::string::npos);
