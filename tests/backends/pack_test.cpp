@@ -61,7 +61,7 @@ TEST(Pack, APaddedGroupIsZeros) {
   ASSERT_TRUE(added);
   const PackedMatrix* packed = *added;
   EXPECT_EQ(packed->data, nullptr);
-  ASSERT_TRUE(weights.pack({packed, packed}, threads));
+  ASSERT_TRUE(weights.pack({packed, packed}, threads, {}));
   ASSERT_NE(packed->data, nullptr);
   // The second group has one row: of its f16 scales all others are zero.
   const uint8_t* scales = group_at(*packed, 0, 1);

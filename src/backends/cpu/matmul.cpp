@@ -16,7 +16,9 @@
 namespace cairn::cpu {
 namespace {
 
-constexpr int64_t kTaskBytes = 64 * 1024;  // Packed weights that a task reads for few rows.
+// Packed weights that a task reads for few rows: a share of the matrix, so that all threads end at
+// about the same time, but enough for the memory's prefetchers to get going.
+constexpr int64_t kTaskBytesMin = 64 * 1024, kTaskBytesMax = 256 * 1024, kTaskShare = 24;
 
 const PackedMatrix& packed(const Weight& weight) {
   return *static_cast<const PackedMatrix*>(weight.packed);
@@ -32,7 +34,9 @@ struct Cut {
 Cut cut_product(const PackedMatrix& weight, int32_t row_count) {
   Cut cut;
   if (row_count <= kDirectRows) {
-    cut.groups = int32_t(std::max<int64_t>(1, kTaskBytes / weight.group_bytes));
+    const int64_t share = weight.group_count * weight.group_bytes / kTaskShare;
+    const int64_t bytes = std::clamp(share, kTaskBytesMin, kTaskBytesMax);
+    cut.groups = int32_t(std::max<int64_t>(1, bytes / weight.group_bytes));
     // A float product runs four groups side by side.
     if (is_float(weight.form.plane)) cut.groups = (cut.groups + 3) / 4 * 4;
   } else {

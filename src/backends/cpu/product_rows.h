@@ -43,13 +43,12 @@ inline RowsBuffer rows_buffer(const Product& product) {
   return buffer;
 }
 
+// What a row's sums become, for the units [first, end).
 template <bool kHalves, bool kOffsets, int R>
-void fill_sums(const int32_t* sums, int32_t unit_count, int32_t bias, int row,
-               const RowsBuffer& buffer) {
+void fill_sums(const int32_t* sums, int32_t first, int32_t end, int32_t bias,
+               int32_t* __restrict starts, float* __restrict floats) {
   constexpr int kHalfCount = kHalves ? 2 : 1;
-  int32_t* __restrict starts = buffer.starts + row;
-  float* __restrict floats = buffer.sums + row;
-  for (int32_t unit = 0; unit < unit_count; ++unit) {
+  for (int32_t unit = first; unit < end; ++unit) {
     for (int half = 0; half < kHalfCount; ++half) {
       const int32_t sum = kHalves ? sums[2 * unit + half] : sums[2 * unit] + sums[2 * unit + 1];
       starts[(unit * kHalfCount + half) * R] = -bias * sum;
@@ -58,27 +57,39 @@ void fill_sums(const int32_t* sums, int32_t unit_count, int32_t bias, int row,
   }
 }
 
-// The rows [first, first + R) of the product; those past its end repeat the last one.
+// The units [first, end) of a row.
+template <int R>
+void fill_row(const ProductRow& source, int32_t first, int32_t end, int8_t* __restrict q,
+              float* __restrict scales) {
+  for (int32_t unit = first; unit < end; ++unit) {
+    std::memcpy(q + int64_t(unit) * R * 32, source.q + int64_t(unit) * 32, 32);
+  }
+  for (int32_t unit = first; unit < end; ++unit) scales[unit * R] = source.scales[unit];
+}
+
+// The rows [first, first + R) of the product; those past its end repeat the last one. Some units of
+// all rows at a time, so that what is written stays in the first level cache until it is complete.
 template <bool kHalves, bool kOffsets, int R>
 RowsView interleave_rows(const Product& product, int32_t first, int32_t bias,
                          const RowsBuffer& buffer) {
+  constexpr int32_t kUnits = 32;
   const int32_t units = unit_count(*product.weight);
-  RowsView view{buffer.q, buffer.scales, buffer.starts, buffer.sums};
-  for (int row = 0; row < R; ++row) {
-    const int32_t index = first + row < product.row_count ? first + row : product.row_count - 1;
-    const ProductRow& source = product.rows[index];
-    fill_sums<kHalves, kOffsets, R>(source.sums, units, bias, row, buffer);
-    if constexpr (R == 1) {
-      view.q = source.q;
-      view.scales = source.scales;
-    } else {
-      for (int32_t unit = 0; unit < units; ++unit) {
-        std::memcpy(buffer.q + (int64_t(unit) * R + row) * 32, source.q + unit * 32, 32);
-        buffer.scales[unit * R + row] = source.scales[unit];
+  for (int32_t unit = 0; unit < units; unit += kUnits) {
+    const int32_t end = unit + kUnits < units ? unit + kUnits : units;
+    for (int row = 0; row < R; ++row) {
+      const int32_t index = first + row < product.row_count ? first + row : product.row_count - 1;
+      const ProductRow& source = product.rows[index];
+      fill_sums<kHalves, kOffsets, R>(source.sums, unit, end, bias, buffer.starts + row,
+                                      buffer.sums + row);
+      if constexpr (R > 1) {
+        fill_row<R>(source, unit, end, buffer.q + row * 32, buffer.scales + row);
       }
     }
   }
-  return view;
+  if constexpr (R == 1) {
+    return {product.rows[first].q, product.rows[first].scales, buffer.starts, buffer.sums};
+  }
+  return {buffer.q, buffer.scales, buffer.starts, buffer.sums};
 }
 
 }  // namespace

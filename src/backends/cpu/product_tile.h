@@ -27,11 +27,14 @@ struct PackedSource {
   ScaleOffset<V> scale(int unit, int half, int first_row) const {
     return unit_scale<V, F>(scales, unit, half, first_row);
   }
-  // Weights are read once and in order; 8 KiB ahead hides the memory's latency.
+  // Weights are read once and in order: what lies kAhead bytes on is fetched, a unit's share of the
+  // group (scales and planes alike) at a time.
   void prefetch(int unit) const {
-    constexpr int kBytes = plane_bytes(F::kPlane);
-    const uint8_t* at = planes + int64_t(unit) * kBytes + 8192;
-    for (int line = 0; line < kBytes; line += 64) V::prefetch(at + line);
+    constexpr int kAhead = 8192;
+    constexpr int kShare =
+        plane_bytes(F::kPlane) + super_bytes(F::kScales, F::kHalves, F::kOffsets) / kSuperUnits;
+    const uint8_t* at = scales + int64_t(unit) * kShare + kAhead;
+    for (int line = 0; line < kShare; line += 64) V::prefetch(at + line);
   }
 };
 
