@@ -1,0 +1,106 @@
+// From GGUF metadata to tokenizers: the bridge itself on a file written here, and the 10 foreign
+// vocabularies of the shared fixtures with every id and piece that is expected of them.
+#include "engine/vocabulary_source.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "gguf/writer.h"
+#include "text/tokenizer.h"
+
+namespace cairn {
+namespace {
+
+using text::EncodeOptions;
+using text::Tokenizer;
+
+std::vector<int32_t> ids_of(const std::vector<Token>& tokens) {
+  std::vector<int32_t> ids;
+  for (const Token token : tokens) ids.push_back(index_of(token));
+  return ids;
+}
+
+std::string hex_of(std::string_view bytes) {
+  std::string hex;
+  for (const char c : bytes) hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  return hex;
+}
+
+class SharedVocabulary : public testing::TestWithParam<const char*> {};
+
+TEST_P(SharedVocabulary, MatchesEveryStringAndPiece) {
+  const std::string stem = std::string(CAIRN_FIXTURES "/shared/tokenizers/") + GetParam();
+  if (!std::filesystem::exists(stem + ".gguf")) GTEST_SKIP() << stem << " is not there";
+  auto file = gguf::File::open(stem + ".gguf");
+  ASSERT_TRUE(file) << file.error().message;
+  auto source = vocabulary_source(*file);
+  ASSERT_TRUE(source) << source.error().message;
+  auto built = Tokenizer::build(*source);
+  ASSERT_TRUE(built) << built.error().message;
+  const Tokenizer& tokenizer = **built;
+  const auto expected = nlohmann::json::parse(std::ifstream(stem + ".json"));
+
+  const std::pair<const char*, EncodeOptions> modes[] = {
+      {"plain", {}},
+      {"add_special", {.add_special = true}},
+      {"parse_special", {.parse_special = true}},
+      {"both", {.add_special = true, .parse_special = true}},
+  };
+  size_t checked_count = 0;
+  for (const auto* list : {"strings", "official"}) {
+    for (const auto& entry : expected.at(list)) {
+      const auto string = entry.at("text").get<std::string>();
+      for (const auto& [mode, options] : modes) {
+        if (!entry.contains(mode)) continue;
+        EXPECT_EQ(ids_of(tokenizer.encode(string, options)),
+                  entry.at(mode).get<std::vector<int32_t>>())
+            << mode << ": " << entry.at("text").dump();
+        ++checked_count;
+      }
+    }
+  }
+  for (const auto& [id, hex] : expected.at("pieces_hex").items()) {
+    EXPECT_EQ(hex_of(tokenizer.piece(Token(std::stoi(id)))), hex.get<std::string>()) << id;
+    ++checked_count;
+  }
+  EXPECT_GT(checked_count, 3600u);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SharedVocabulary,
+                         testing::Values("bert-bge", "deepseek-llm", "falcon", "gemma-4", "gpt-2",
+                                         "llama-bpe", "llama-spm", "phi-3", "qwen2", "qwen35"),
+                         [](const auto& instance) {
+                           std::string name = instance.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST(VocabularySource, ReadsTheGoldenModels) {
+  auto file = gguf::File::open(CAIRN_FIXTURES "/golden/qwen3.gguf");
+  ASSERT_TRUE(file) << file.error().message;
+  auto source = vocabulary_source(*file);
+  ASSERT_TRUE(source) << source.error().message;
+  EXPECT_EQ(source->model, "gpt2");
+  EXPECT_EQ(source->pre, "gpt-2");
+  EXPECT_EQ(source->tokens.size(), 384u);
+  EXPECT_EQ(source->types.size(), 384u);
+  EXPECT_GT(source->merges.size(), 100u);
+  EXPECT_EQ(source->bos, 0);
+  EXPECT_EQ(source->eos, 1);
+  EXPECT_EQ(source->pad, 2);
+  EXPECT_FALSE(source->unk.has_value());
+  auto tokenizer = Tokenizer::build(*source);
+  ASSERT_TRUE(tokenizer) << tokenizer.error().message;
+  const std::string text = "The cache of the engine\nis exact.";
+  std::string back;
+  for (const Token token : (*tokenizer)->encode(text)) back += (*tokenizer)->piece(token);
+  EXPECT_EQ(back, text);
+}
+
+}  // namespace
+}  // namespace cairn
