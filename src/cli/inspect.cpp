@@ -173,6 +173,7 @@ Summary summarise(const File& file) {
 
 Json json_real(double value) {
   if (std::isfinite(value)) return value;
+  if (std::isnan(value)) return "nan";  // Whatever its sign.
   return fmt::format("{}", value);
 }
 

@@ -16,6 +16,17 @@ Error bad(fmt::format_string<Args...> format, Args&&... args) {
   return fail(ErrorCode::invalid_data, format, std::forward<Args>(args)...);
 }
 
+Status check_name(std::string_view what, std::string_view sort, std::string_view name,
+                  uint64_t bytes_max) {
+  if (name.empty() || name.size() > bytes_max) {
+    return bad("{}: expected {} of 1 to {} bytes, found {}", what, sort, bytes_max, name.size());
+  }
+  if (std::all_of(name.begin(), name.end(), [](char c) { return c >= 0x20 && c < 0x7f; })) {
+    return Ok{};
+  }
+  return bad("{}: expected {} of printable ASCII, found \"{}\"", what, sort, shown(name));
+}
+
 }  // namespace
 
 std::string shown(std::string_view text, size_t bytes_max) {
@@ -33,19 +44,11 @@ std::string shown(std::string_view text, size_t bytes_max) {
 }
 
 Status check_key(std::string_view what, std::string_view key) {
-  if (key.empty() || key.size() > kKeyBytesMax) {
-    return bad("{}: expected a key of 1 to {} bytes, found {}", what, kKeyBytesMax, key.size());
-  }
-  if (std::all_of(key.begin(), key.end(), [](char c) { return c >= 0x20 && c < 0x7f; })) {
-    return Ok{};
-  }
-  return bad("{}: expected a key of printable ASCII, found \"{}\"", what, shown(key));
+  return check_name(what, "a key", key, kKeyBytesMax);
 }
 
 Status check_tensor_name(std::string_view what, std::string_view name) {
-  if (!name.empty() && name.size() <= kTensorNameBytesMax) return Ok{};
-  return bad("{}: expected a name of 1 to {} bytes, found {}", what, kTensorNameBytesMax,
-             name.size());
+  return check_name(what, "a name", name, kTensorNameBytesMax);
 }
 
 Status check_alignment(uint64_t alignment) {

@@ -137,6 +137,7 @@ TEST(Security, Attack4_Names) {
   expect_refused(with_field(text_field(std::string(65536, 'k'), "x")), {"found 65536"});
   expect_refused(with_field(text_field("a\x01z", "x")), {"printable ASCII"});
   expect_refused(with_field(text_field("\xc3\xa9", "x")), {"printable ASCII"});
+  expect_refused(with_tensor({.name = "w\xff"}), {"tensor entry 0 of 1", "printable ASCII"});
   expect_refused(with_tensor({.name = ""}), {"tensor entry 0 of 1", "1 to 64", "found 0"});
   expect_refused(with_tensor({.name = std::string(65, 'n')}), {"1 to 64", "found 65"});
 }
