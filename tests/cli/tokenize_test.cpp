@@ -1,0 +1,58 @@
+// `cairn tokenize`: what stands in its lines and in its JSON.
+#include "cli/tokenize.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/text/small_vocabularies.h"
+
+namespace cairn::cli {
+namespace {
+
+TEST(Tokenize, LinesShowIdsAndPieces) {
+  const auto tokenizer = text::build(text::byte_level_vocabulary());
+  EXPECT_EQ(tokenize_report(*tokenizer, "the the\n\x1B\xFF\t", {}),
+            "257  the\n258   the\n 10  \\n\n 27  \\x1B\n255  \\xFF\n  9  \\t\n");
+  EXPECT_EQ(tokenize_report(*tokenizer, "", {}), "");
+}
+
+TEST(Tokenize, OptionsReachTheTokenizer) {
+  text::SmallVocabulary small = text::byte_level_vocabulary();
+  small.source.add_bos = true;
+  const auto tokenizer = text::build(small);
+  EXPECT_EQ(tokenize_report(*tokenizer, "<|im_end|>", {.add_special = true, .parse_special = true}),
+            "264  <|start|>\n265  <|im_end|>\n");
+}
+
+TEST(Tokenize, JsonIsWholeAndAscii) {
+  const auto tokenizer = text::build(text::byte_level_vocabulary());
+  const std::string report = tokenize_report(*tokenizer, "th\u00E9\xC3", {.json = true});
+  for (const char c : report) EXPECT_TRUE(c == '\n' || (c >= ' ' && c <= '~'));
+  const auto list = nlohmann::json::parse(report);
+  EXPECT_EQ(list,
+            nlohmann::json::parse(
+                R"([{"id":256,"piece":"th"},{"id":263,"piece":"é"},{"id":195,"piece":[195]}])"));
+  EXPECT_EQ(tokenize_report(*tokenizer, "", {.json = true}), "[]\n");
+}
+
+TEST(Tokenize, FailsWithoutAModel) {
+  EXPECT_EQ(tokenize_main({.model = "/nonexistent/model.gguf"}), 1);
+}
+
+TEST(Tokenize, ReadsAModelAndAFile) {
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(tokenize_main({.model = CAIRN_FIXTURES "/golden/qwen3.gguf",
+                           .text = CAIRN_SOURCE "/.clang-format",
+                           .json = true}),
+            0);
+  const auto list = nlohmann::json::parse(testing::internal::GetCapturedStdout());
+  std::string text;
+  for (const auto& token : list) {
+    if (token.at("piece").is_string()) text += token.at("piece").get<std::string>();
+  }
+  EXPECT_NE(text.find("BasedOnStyle: Google\nColumnLimit: 100\n"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace cairn::cli
