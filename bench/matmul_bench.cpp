@@ -101,8 +101,12 @@ struct Setup {
   int32_t cols, rows, copies, batch;
 };
 
-// Seconds that one product takes, of `copies` different matrices in turn.
-double product_seconds(ThreadPool& threads, IsaLevel isa, const Setup& setup, double& bytes) {
+struct Times {
+  double pack = 0, product = 0;  // Seconds for one matrix.
+};
+
+// `copies` different matrices are multiplied in turn.
+Times measure_product(ThreadPool& threads, IsaLevel isa, const Setup& setup) {
   const BackendType* cpu = nullptr;
   for (const BackendType* type : backend_types()) {
     if (type->name == "cpu") cpu = type;
@@ -116,7 +120,7 @@ double product_seconds(ThreadPool& threads, IsaLevel isa, const Setup& setup, do
   for (Weight& weight : weights) {
     weight = {.name = "w", .type = setup.type, .cols = setup.cols, .rows = setup.rows};
     weight.blocks = blocks;
-    if (!backend->load(weight)) return 0;
+    if (!backend->load(weight)) return {};
   }
   const bool is_float = setup.type->is_float();
   const Rows x{.offset = 0, .stride = setup.cols, .width = setup.cols};
@@ -147,24 +151,29 @@ double product_seconds(ThreadPool& threads, IsaLevel isa, const Setup& setup, do
   Step step;
   step.tokens = tokens;
   step.workspace = reinterpret_cast<std::byte*>(workspace.data());
-  if (!backend->prepare(plan)) return 0;
+  const clockid_t clock = threads.thread_count() == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+  const double start = seconds(clock);
+  if (!backend->prepare(plan)) return {};
+  const double pack = (seconds(clock) - start) / setup.copies;
   backend->execute(plan, step);
-  bytes = double(matrix_bytes);
-  return best_seconds(threads.thread_count(), [&] { backend->execute(plan, step); }) / setup.copies;
+  const double product =
+      best_seconds(threads.thread_count(), [&] { backend->execute(plan, step); }) / setup.copies;
+  return {pack, product};
 }
 
 void measure(ThreadPool& threads, IsaLevel isa, const quant::Type& type) {
-  double bytes = 0;
-  for (const auto& [cols, rows] : {std::pair{2048,2048},{8192, 2048}}) {
+  for (const auto& [cols, rows] : {std::pair{2048, 2048}, {8192, 2048}}) {
     const size_t matrix_bytes = quant::row_bytes(type, cols) * size_t(rows);
     const int32_t copies = int32_t((size_t(256) << 20) / matrix_bytes);  // Beyond any cache.
     fmt::print("{:8} {:5} x {:5}", type.name, cols, rows);
-    const double decode = product_seconds(threads, isa, {&type, cols, rows, copies, 1}, bytes);
-    fmt::print("  1 row: {:6.1f} GB/s", bytes / decode * 1e-9);
+    const Times one = measure_product(threads, isa, {&type, cols, rows, copies, 1});
+    const double bytes = 1e-9 * double(matrix_bytes);
+    fmt::print("  packed at {:4.2f} GB/s", bytes / one.pack);
+    fmt::print("  1 row: {:5.1f} GB/s", bytes / one.product);
     for (const int32_t batch : {4, 16, 512}) {
       const int32_t few = batch == 512 ? 1 : copies / 4 + 1;
-      const double time = product_seconds(threads, isa, {&type, cols, rows, few, batch}, bytes);
-      fmt::print("  {} rows: {:6.1f} Gop/s", batch, 2e-9 * batch * cols * rows / time);
+      const Times many = measure_product(threads, isa, {&type, cols, rows, few, batch});
+      fmt::print("  {} rows: {:5.1f} Gop/s", batch, 2e-9 * batch * cols * rows / many.product);
     }
     fmt::print("\n");
   }

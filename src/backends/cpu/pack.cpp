@@ -37,11 +37,17 @@ class Coder {
       std::memcpy(codes, q, 32);
       return;
     }
-    uint8_t all_bits = 0;
-    for (int i = 0; i < 32; ++i) {
-      codes[i] = form_.plane == Plane::table ? codes_[uint8_t(q[i])] : uint8_t(q[i] + form_.bias);
-      all_bits |= codes[i];
+    // Two plain loops over local arrays: the first one becomes vectors.
+    uint8_t local[32];
+    if (form_.plane == Plane::table) {
+      for (int i = 0; i < 32; ++i) local[i] = codes_[uint8_t(q[i])];
+    } else {
+      const uint8_t bias = uint8_t(form_.bias);
+      for (int i = 0; i < 32; ++i) local[i] = uint8_t(uint8_t(q[i]) + bias);
     }
+    uint8_t all_bits = 0;
+    for (const uint8_t code : local) all_bits |= code;
+    std::memcpy(codes, local, 32);
     const int bits = form_.plane == Plane::bits6 ? 6 : form_.plane == Plane::bits5 ? 5 : 4;
     CHECK(all_bits >> bits == 0);  // A rule of pack_rules.cpp is wrong.
   }
@@ -216,7 +222,8 @@ Result<const PackedMatrix*> PackedWeights::add(const Weight& weight) {
   return matrix;
 }
 
-Status PackedWeights::pack(const std::vector<const PackedMatrix*>& matrices, ThreadPool& threads) {
+Status PackedWeights::pack(const std::vector<const PackedMatrix*>& matrices, ThreadPool& threads,
+                           const std::function<void(size_t, size_t)>& on_progress) {
   struct Job {
     const Weight* weight;
     PackedMatrix* matrix;
@@ -243,8 +250,11 @@ Status PackedWeights::pack(const std::vector<const PackedMatrix*>& matrices, Thr
     CHECK(job.data != nullptr);
   }
   TaskCounter next;
-  threads.run([&](int) {
+  threads.run([&](int worker) {
     for (int64_t task = next.claim(4); task < group_count; task = next.claim(4)) {
+      if (worker == 0 && on_progress) {
+        on_progress(size_t(double(bytes) * double(task) / double(group_count)), bytes);
+      }
       for (int64_t index = task; index < std::min(task + 4, group_count); ++index) {
         const auto job = std::partition_point(jobs.begin(), jobs.end(),
                                               [&](const Job& each) { return each.end <= index; });
@@ -256,6 +266,7 @@ Status PackedWeights::pack(const std::vector<const PackedMatrix*>& matrices, Thr
       }
     }
   });
+  if (on_progress) on_progress(bytes, bytes);
   for (const Job& job : jobs) job.matrix->data = job.data;
   arenas_.push_back(std::move(arena));
   return Ok{};
