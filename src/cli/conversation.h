@@ -14,10 +14,7 @@
 
 namespace cairn::cli {
 
-struct Message {
-  std::string role;  // "system", "user" or "assistant".
-  std::string content;
-};
+using Message = text::ChatMessage;  // Roles: "system", "user" or "assistant".
 
 // The prompt that asks for the assistant's next message. REQUIRES: the engine has a tokenizer and a
 // chat template. Errors: the template's.

@@ -26,6 +26,7 @@
 #include "cli/run.h"
 #include "cli/synth.h"
 #include "cli/terminal.h"
+#include "cli/tokenize.h"
 #include "cli/welcome.h"
 #include "models/model.h"
 
@@ -232,6 +233,19 @@ Action add_inspect(CLI::App& command) {
   };
 }
 
+Action add_tokenize(CLI::App& command) {
+  const auto options = std::make_shared<TokenizeOptions>();
+  command.add_option("MODEL", options->model, "a GGUF file");
+  command.add_option("FILE", options->text, "the text; else standard input");
+  command.add_flag("--special", options->add_special, "with the tokens around a text (BOS, EOS)");
+  command.add_flag("--parse-special", options->parse_special, "recognise special tokens in it");
+  command.add_flag("--json", options->json, "JSON instead of lines");
+  return [options]() -> Result<int> {
+    CAIRN_TRY(require("MODEL", options->model));
+    return tokenize_main(*options);
+  };
+}
+
 Action add_logits(CLI::App& command) {
   struct Arguments {
     LogitsOptions logits;
@@ -297,6 +311,7 @@ struct CommandRow {
 constexpr CommandRow kCommands[] = {
     {"run", "answer a prompt or hold a conversation", add_run},
     {"inspect", "say all that a model file holds", add_inspect},
+    {"tokenize", "show the tokens of a text", add_tokenize},
     {"logits", "write the logits of given tokens to a file", add_logits},
     {"synth", "write a model with random weights", add_synth},
 };
