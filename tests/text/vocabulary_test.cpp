@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 
 #include "tests/text/small_vocabularies.h"
 
@@ -11,6 +11,14 @@ namespace cairn::text {
 namespace {
 
 using Spelling = Vocabulary::Spelling;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kIsSanitized = true;
+#elif defined(__has_feature)
+constexpr bool kIsSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+constexpr bool kIsSanitized = false;
+#endif
 
 void expect_refused(const SmallVocabulary& small, std::string_view part) {
   auto built = Tokenizer::build(small.source);
@@ -109,10 +117,10 @@ TEST(Attack6, AMillionMergesInACircle) {
   const std::string_view rotations[] = {small.keep("a b"),  small.keep("b a"),   small.keep("ab a"),
                                         small.keep("a ba"), small.keep("aa aa"), small.keep("x")};
   for (size_t i = 0; i < 1'000'000; ++i) small.source.merges.push_back(rotations[i % 6]);
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // Work, not waiting for a busy machine.
   const auto tokenizer = build(small);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  EXPECT_LT(seconds.count(), 2.0);
+  const double seconds = double(std::clock() - start) / CLOCKS_PER_SEC;
+  EXPECT_LT(seconds, kIsSanitized ? 20.0 : 2.0);
   EXPECT_FALSE(tokenizer->warnings().empty());
   EXPECT_EQ(ids(tokenizer->encode("aaaa")), (std::vector<int32_t>{260}));
 }
