@@ -238,9 +238,13 @@ Result<const Tensor*> File::weight(std::string_view name) const {
     return fail(ErrorCode::not_found, "tensor {}: expected in the file, found nothing",
                 shown(name));
   }
-  if (tensor->type == nullptr || tensor->bytes.empty()) {
+  if (tensor->type == nullptr) {
     return fail(ErrorCode::unsupported, "tensor {}: expected a type of weights, found {}",
                 shown(name), type_name(tensor->type_id));
+  }
+  if (tensor->bytes.empty()) {
+    return fail(ErrorCode::invalid_data, "tensor {}: expected its bytes in the file, found none",
+                shown(name));
   }
   return tensor;
 }

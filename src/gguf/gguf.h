@@ -46,7 +46,8 @@ class File {
 
   std::span<const Tensor> tensors() const;          // Of all parts, in the files' order.
   const Tensor* find(std::string_view name) const;  // Null if there is none.
-  // A tensor whose type this program can decode. Errors: not_found, unsupported.
+  // A tensor whose type this program can decode. Errors: not_found, unsupported (another type),
+  // invalid_data (a file opened for inspection that lacks its bytes).
   Result<const Tensor*> weight(std::string_view name) const;
 
   // What is wrong with a file opened for inspection; empty for one opened strictly.

@@ -130,6 +130,18 @@ TEST_F(SplitFileTest, TheNameMustAgreeWithTheFile) {
             std::string::npos);
 }
 
+TEST_F(SplitFileTest, ANameOfAnotherModelIsRefused) {
+  write_three();
+  fs::rename(path("m-00001-of-00003.gguf"), path("m-00001-of-00004.gguf"));
+  fs::rename(path("m-00002-of-00003.gguf"), path("m-00001-of-00003.gguf"));
+  for (const char* name : {"m-00001-of-00004.gguf", "m-00001-of-00003.gguf"}) {
+    auto file = File::open(path(name));
+    ASSERT_FALSE(file) << name;
+    EXPECT_NE(file.error().message.find("expected a file name like NAME-"), std::string::npos)
+        << file.error().message;
+  }
+}
+
 // Rule L5: a model cannot reach out of its folder through a link, unless the whole model is linked.
 TEST_F(SplitFileTest, LinksAreFollowedOnlyWhereTheFirstIsOne) {
   write_three();
@@ -183,6 +195,39 @@ TEST(File, WeightsAreFoundOrNamed) {
 TEST(File, ASplitModelInMemoryIsRefused) {
   EXPECT_EQ(open_error(part_file(0)),
             "x.gguf: split.count: expected 1 for a model in memory, found 3");
+}
+
+TEST(File, SplitFieldsOfAnotherTypeAreRefused) {
+  const RawFile odd{.fields = {text_field("split.count", "three")}};
+  EXPECT_NE(open_error(odd).find("x.gguf: split.count: expected an integer"), std::string::npos);
+  EXPECT_EQ(open_error(odd.build(), OpenMode::inspect), "opened");
+}
+
+TEST(File, SaysWhatItIs) {
+  const std::string path = CAIRN_FIXTURES "/golden/llama.gguf";
+  auto opened = File::open(path);
+  ASSERT_TRUE(opened) << opened.error().message;
+  const auto bytes = RawFile{}.build();
+  auto other = File::from_bytes(bytes, "x");
+  ASSERT_TRUE(other);
+  EXPECT_EQ(other->part_count(), 1);
+  File file = std::move(other).value();
+  file = std::move(opened).value();
+  EXPECT_EQ(file.name(), path);
+  EXPECT_EQ(file.version(), 3u);
+  EXPECT_EQ(file.alignment(), 32u);
+  EXPECT_EQ(file.part_count(), 1);
+  EXPECT_EQ(file.file_bytes(), fs::file_size(path));
+  EXPECT_EQ(file.problems().count, 0u);
+  file.will_need();
+}
+
+TEST(File, AnInspectedTensorWithoutBytesIsNoWeight) {
+  const auto bytes = RawFile{.tensors = {{.dims = {4096}}}, .data_bytes = 128}.build();
+  auto file = File::from_bytes(bytes, "x", OpenMode::inspect);
+  ASSERT_TRUE(file);
+  EXPECT_TRUE(file->find("w")->bytes.empty());
+  EXPECT_FALSE(file->weight("w"));
 }
 
 TEST(File, ErrorsOfTheSystemNameThePath) {

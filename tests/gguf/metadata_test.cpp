@@ -47,12 +47,15 @@ TEST_F(MetadataTest, KeysCarryTheArchitecture) {
   EXPECT_FALSE(meta->has("llama.block_count"));
   auto layers = meta->count("block_count");
   auto base = meta->real("rope.freq_base");
-  auto causal = meta->flag_or("attention.causal", true);
+  auto causal = meta->flag("attention.causal");
   auto scaling = meta->text("rope.scaling.type");
   ASSERT_TRUE(layers && base && causal && scaling);
   EXPECT_EQ(*layers, 3);
   EXPECT_EQ(*base, 5e5f);
   EXPECT_FALSE(*causal);
+  auto absent = meta->flag_or("absent", true);
+  ASSERT_TRUE(absent);
+  EXPECT_TRUE(*absent);
   EXPECT_EQ(*scaling, "yarn");
 }
 
@@ -120,6 +123,10 @@ TEST_F(MetadataTest, PerLayerRealsAllowInfinityButNotNaN) {
   ASSERT_TRUE(values && one);
   EXPECT_EQ(*values, (std::vector<float>{1.5f, -infinity}));
   EXPECT_EQ(*one, (std::vector<float>{0.5f, 0.5f}));
+  EXPECT_EQ(error_of(meta->per_layer_reals("scale", 3)),
+            "llama.scale: expected 3 values, one for each layer, found 2");
+  EXPECT_EQ(error_of(meta->per_layer_reals("absent", 3)),
+            "llama.absent: expected in the metadata, found nothing");
   EXPECT_EQ(error_of(meta->per_layer_reals("bad", 2)),
             "llama.bad: layer 1: expected a number, found nan");
 }
@@ -134,6 +141,13 @@ TEST_F(MetadataTest, TheArchitectureMustBeAName) {
       EXPECT_NE(error.find("expected 1 to 64 letters"), std::string::npos) << error;
     }
   }
+}
+
+TEST_F(MetadataTest, EveryLetterDigitAndMarkOfANameIsAllowed) {
+  auto meta = open({text_field("general.architecture", "aZ09-_.x")});
+  ASSERT_TRUE(meta) << meta.error().message;
+  EXPECT_EQ(meta->architecture(), "aZ09-_.x");
+  EXPECT_FALSE(open({text_field("general.architecture", std::string(65, 'a'))}));
 }
 
 // Honest models keep all ranges and relations.

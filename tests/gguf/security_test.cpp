@@ -298,6 +298,22 @@ TEST(Security, Peers_LongStrings) {
                  {"other", "at most 16777216", "found 16777217"});
 }
 
+TEST(Security, Peers_LongArrays) {
+  Bytes strings;
+  strings.text("k").put(uint32_t(ValueType::array)).put(uint32_t(ValueType::string));
+  strings.put(uint64_t(1)).text(std::string((size_t(16) << 20) + 1, 'x'));
+  expect_refused(with_field(strings), {"k: string 0 of 1", "at most 16777216", "16777217"});
+  const uint64_t count = (uint64_t(1) << 26) + 1;
+  Bytes numbers;
+  numbers.text("k").put(uint32_t(ValueType::array)).put(uint32_t(ValueType::u8)).put(count);
+  numbers.pad(1, count);
+  const std::vector<std::byte> bytes = RawFile{.fields = {numbers}}.build();
+  EXPECT_NE(open_error(bytes).find("k: expected an array of at most 67108864 elements, found "
+                                   "67108865"),
+            std::string::npos);
+  EXPECT_EQ(open_error(bytes, OpenMode::inspect), "opened");
+}
+
 // Rule L8: any file of 1 MiB is accepted or refused in less than 100 ms; the bar here leaves room
 // for sanitizers and busy machines.
 TEST(Security, OneMebibyteOfSmallestEntriesIsQuick) {
