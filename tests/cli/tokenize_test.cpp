@@ -13,7 +13,7 @@ namespace {
 TEST(Tokenize, LinesShowIdsAndPieces) {
   const auto tokenizer = text::build(text::byte_level_vocabulary());
   EXPECT_EQ(tokenize_report(*tokenizer, "the the\n\x1B\xFF\t", {}),
-            "257  the\n258   the\n 10  \\n\n 27  \\x1B\n255  \\xFF\n  9  \\t\n");
+            "257  the\n258   the\n 10  \\n\n 27  \\x1b\n255  \\xff\n  9  \\t\n");
   EXPECT_EQ(tokenize_report(*tokenizer, "", {}), "");
 }
 
