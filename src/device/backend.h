@@ -3,6 +3,7 @@
 // on the reference kernels, so that a half-finished backend is already a correct one.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -18,17 +19,20 @@ namespace cairn {
 struct BackendOptions {
   ThreadPool* threads = nullptr;   // Not owned; outlives the backend.
   IsaLevel isa = IsaLevel::scalar; // The best that kernels may use.
+  // Told while weights are made ready: bytes done and bytes in all.
+  std::function<void(size_t done_bytes, size_t total_bytes)> on_progress;
 };
 
 // One engine thread calls it; it uses the pool's threads inside a call.
 class Backend {
  public:
   virtual ~Backend() = default;
-  // Makes `weight` ready (packs it where that helps) and sets weight.packed, which lives as long
-  // as the backend. The blocks must stay readable as long.
+  // Takes note of `weight` and sets weight.packed where it will have a form of its own, which lives
+  // as long as the backend. The blocks must stay readable as long.
   virtual Status load(Weight& weight) = 0;
   virtual bool supports(const Op& op) const = 0;
-  // Reserves what execution needs (scratch for each thread), so that execute allocates nothing.
+  // Makes ready what the plan needs: weights in their own form, scratch for each thread. After it
+  // execute allocates nothing.
   virtual Status prepare(const Plan& plan) = 0;
   virtual void execute(const Plan& plan, const Step& step) = 0;
 };

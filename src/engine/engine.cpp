@@ -79,7 +79,9 @@ Status Engine::load_model() {
     return fail(ErrorCode::unsupported, "instruction set: expected at most {}, found {}",
                 name(best), name(*options_.isa));
   }
-  CAIRN_TRY(backend_, backend->create({.threads = threads_.get(), .isa = *options_.isa}));
+  CAIRN_TRY(backend_, backend->create({.threads = threads_.get(),
+                                       .isa = *options_.isa,
+                                       .on_progress = options_.on_progress}));
   return Ok{};
 }
 
@@ -87,18 +89,9 @@ Status Engine::load_weights() {
   ParameterLoader loader(&file_);
   CAIRN_TRY(model_->visit_parameters(loader));
   parameter_count_ = loader.parameter_count();
-  const std::vector<Weight*> matrices = std::move(loader).take_matrices();
-  converted_vectors_ = std::move(loader).take_vectors();
-  size_t total_bytes = 0;
-  for (const Weight* weight : matrices) total_bytes += weight->blocks.size();
-  size_t done_bytes = 0;
-  for (Weight* weight : matrices) {
-    CAIRN_TRY(backend_->load(*weight));
-    // What was packed is read from there; the file's pages may go.
-    if (weight->packed != nullptr) file_.drop(*file_.find(weight->name));
-    done_bytes += weight->blocks.size();
-    if (options_.on_progress) options_.on_progress(done_bytes, total_bytes);
-  }
+  matrices_ = std::move(loader).take_matrices();
+  vectors_ = std::move(loader).take_vectors();
+  for (Weight* weight : matrices_) CAIRN_TRY(backend_->load(*weight));
   return Ok{};
 }
 
@@ -129,6 +122,10 @@ Status Engine::prepare_memory() {
   CAIRN_TRY(runner_, Runner::create(*model_, memory_->layout(), backend_.get(),
                                     {.row_count_max = options_.row_count_max,
                                      .output_count_max = options_.output_count_max}));
+  // What has a form of its own now is read from there: the file's pages may go.
+  for (const Weight* weight : matrices_) {
+    if (weight->packed != nullptr) file_.drop(*file_.find(weight->name));
+  }
   return Ok{};
 }
 

@@ -73,7 +73,8 @@ class Engine {
   std::unique_ptr<ThreadPool> threads_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<models::Model> model_;
-  std::vector<std::vector<float>> converted_vectors_;
+  std::vector<Weight*> matrices_;  // The model's.
+  std::vector<std::vector<float>> vectors_;
   std::unique_ptr<memory::Memory> memory_;
   std::unique_ptr<Runner> runner_;
 };

@@ -46,13 +46,12 @@ const Weight* weight_of(const Op& op) {
 
 class CpuBackend : public host::HostBackend {
  public:
-  CpuBackend(ThreadPool* threads, IsaLevel isa)
-      : HostBackend(threads, kernel_choice(isa), &reference::kernel_for),
-        pool_(threads),
-        packs_(isa != IsaLevel::scalar) {}
+  explicit CpuBackend(const BackendOptions& options)
+      : HostBackend(options.threads, kernel_choice(options.isa), &reference::kernel_for),
+        options_(options) {}
 
   Status load(Weight& weight) override {
-    if (!packs_) return Ok{};
+    if (options_.isa == IsaLevel::scalar) return Ok{};
     CAIRN_TRY(weight.packed, weights_.add(weight));
     return Ok{};
   }
@@ -64,13 +63,12 @@ class CpuBackend : public host::HostBackend {
       if (weight == nullptr || weight->packed == nullptr) continue;
       matrices.push_back(static_cast<const PackedMatrix*>(weight->packed));
     }
-    CAIRN_TRY(weights_.pack(matrices, *pool_));
+    CAIRN_TRY(weights_.pack(matrices, *options_.threads, options_.on_progress));
     return HostBackend::prepare(plan);
   }
 
  private:
-  ThreadPool* pool_;
-  bool packs_;
+  BackendOptions options_;
   PackedWeights weights_;
 };
 
@@ -78,7 +76,7 @@ Result<std::unique_ptr<Backend>> create(const BackendOptions& options) {
   if (options.threads == nullptr) {
     return fail(ErrorCode::invalid_argument, "backend cpu: expected a thread pool, found none");
   }
-  return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(options.threads, options.isa));
+  return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(options));
 }
 
 }  // namespace

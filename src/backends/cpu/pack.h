@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -46,8 +47,10 @@ class PackedWeights {
   // Notes a weight and gives the matrix that will hold it, which stays where it is. Errors:
   // invalid_data when the blocks do not fit the shape.
   Result<const PackedMatrix*> add(const Weight& weight);
-  // Packs those of the matrices that have no data yet. Errors: no_room.
-  Status pack(const std::vector<const PackedMatrix*>& matrices, ThreadPool& threads);
+  // Packs those of the matrices that have no data yet; tells how many bytes of all are done.
+  // Errors: no_room.
+  Status pack(const std::vector<const PackedMatrix*>& matrices, ThreadPool& threads,
+              const std::function<void(size_t, size_t)>& on_progress = {});
 
  private:
   struct Entry {
