@@ -65,6 +65,8 @@ VocabularySource with_defaults(VocabularySource source, Kind kind) {
     set_default(source.unk, 100, count);
     set_default(source.pad, 0, count);
     set_default(source.mask, 103, count);
+  } else if (kind == Kind::gemma4 && source.bos) {
+    source.add_bos = true;  // Early files say no by mistake; without it the models babble.
   }
   return source;
 }
@@ -94,6 +96,9 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::build(const VocabularySource& give
   if (plan.kind == Kind::spm && source.scores.empty()) {
     checked.warn("tokenizer.ggml.scores: not there, so all tokens count alike");
   }
+  if (plan.kind == Kind::gemma4 && given.add_bos == false && source.bos) {
+    checked.warn("tokenizer.ggml.add_bos_token: expected true for Gemma 4, found false: overruled");
+  }
   const bool has_merges = plan.kind == Kind::byte_level_bpe || plan.kind == Kind::gemma4;
   BpeMerges merges;
   if (has_merges) merges = BpeMerges::build(source.merges, plan.spelling, checked);
@@ -117,6 +122,7 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::build(const VocabularySource& give
       const bool lowercase = source.lowercase.value_or(true);
       const Folding folding{source.strip_accents.value_or(lowercase), lowercase};
       built->encoder_ = std::make_unique<Wpm>(vocabulary, folding);
+      built->adds_space_prefix_ = true;
       built->first_ = vocabulary.special_ids().cls;
       built->last_ = vocabulary.special_ids().sep;
       break;

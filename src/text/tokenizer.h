@@ -61,7 +61,7 @@ class Tokenizer {
   const SpecialTokens& special_ids() const { return vocabulary_.special_ids(); }
   bool adds_bos() const { return adds_bos_; }
   bool adds_eos() const { return adds_eos_; }
-  // Text gets a space before it (SPM): decoding a whole text takes it away again.
+  // Text gets a space before it (SPM, WPM): decoding a whole text takes it away again.
   bool adds_space_prefix() const { return adds_space_prefix_; }
   // What was wrong with the file and was lived with.
   std::span<const std::string> warnings() const { return vocabulary_.warnings(); }

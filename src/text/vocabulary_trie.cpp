@@ -1,4 +1,4 @@
-// Building the tree: nodes are numbered as they come; the table doubles at half load.
+// Building the tree: nodes are numbered as they come; the table doubles at three quarters.
 #include "text/vocabulary_trie.h"
 
 #include "base/check.h"
@@ -17,7 +17,7 @@ void VocabularyTrie::insert(std::string_view key, int32_t token) {
       if (node == kRoot) {
         roots_[byte] = next;
       } else {
-        if ((edge_count_ + 1) * 2 > edges_.size()) grow();
+        if ((edge_count_ + 1) * 4 > edges_.size() * 3) grow();
         place({uint64_t(node) << 8 | byte, next});
         ++edge_count_;
       }

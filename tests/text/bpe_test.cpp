@@ -67,6 +67,15 @@ TEST(CharacterBpe, SpacesAreCharactersAndTheRestIsBytes) {
   EXPECT_EQ(tokenizer->piece(Token(264)), " ab");
 }
 
+TEST(CharacterBpe, Gemma4BeginsWithBosWhateverTheFileSays) {
+  SmallVocabulary small = gemma4_vocabulary();
+  small.source.add_bos = false;
+  const auto tokenizer = build(small);
+  EXPECT_EQ(ids(tokenizer->encode("a", {.add_special = true})), (Ids{2, 260}));
+  ASSERT_EQ(tokenizer->warnings().size(), 1u);
+  EXPECT_NE(tokenizer->warnings()[0].find("add_bos_token"), std::string::npos);
+}
+
 TEST(CharacterBpe, RunsOfLineFeedsAreTokensIfTheyCan) {
   const auto tokenizer = build(gemma4_vocabulary());
   EXPECT_EQ(ids(tokenizer->encode("a\n\nb")), (Ids{260, 266, 261}));

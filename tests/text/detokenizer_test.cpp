@@ -70,6 +70,12 @@ TEST(Detokenizer, ControlTokensAreSilentUnlessAskedFor) {
   EXPECT_EQ(decode(*tokenizer, tokens, {.show_control = true}), "<|start|>the<tool><|im_end|>");
 }
 
+TEST(Detokenizer, WordsOfWordPieceBeginWithSpaces) {
+  const auto tokenizer = build(wpm_vocabulary());
+  const std::vector<Token> tokens = tokenizer->encode("unable,a un", {.add_special = true});
+  EXPECT_EQ(decode(*tokenizer, tokens, {.is_whole_text = true}), "unable , a un");
+}
+
 TEST(Detokenizer, TheSpaceOfSpmGoesWithAWholeText) {
   const auto tokenizer = build(spm_vocabulary());
   const std::vector<Token> tokens = tokenizer->encode(" he\u00E8", {.add_special = true});
