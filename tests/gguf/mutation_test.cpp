@@ -49,7 +49,7 @@ std::atomic<size_t> peak_bytes{0};
 namespace cairn::gguf {
 namespace {
 
-constexpr size_t kMutations = 24000;
+constexpr size_t kMutations = 21000;
 // The design's bound: memory for each byte of the file, and a little besides.
 constexpr size_t kMemoryPerByte = 16;
 constexpr size_t kMemoryBesides = size_t(1) << 20;
