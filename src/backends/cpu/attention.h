@@ -5,6 +5,7 @@
 #pragma once
 
 #include "backends/cpu/elementwise.h"
+#include "backends/cpu/repeat.h"
 
 namespace cairn {
 namespace {
@@ -40,39 +41,65 @@ inline const Value* values_at(const cpu::KvHeadArgs& head, int32_t position) {
   return page_at<Value>(head.values, head.values_page_bytes, head, position);
 }
 
+// Pages lie anywhere in memory, so the machine cannot guess the next one: whoever walks a page asks
+// for the one that is read two pages later. The order of reading: a run's keys, its values, the
+// next run's keys.
+constexpr int32_t kAhead = 2 * cpu::kPageSlots;
+
+// Into the second cache: it has room for more outstanding lines than the first, and two pages of
+// all dims would push out of the first what is being used.
+inline void ask_for(const void* line) {
+  __builtin_prefetch(line, 0, 2);
+}
+
+// For the keys at `position` of a run whose part [first, last) is read; both start pages.
+inline const std::byte* ahead_of_keys(const cpu::KvHeadArgs& head, int32_t position, int32_t first,
+                                      int32_t last) {
+  if (position + kAhead < last) return keys_at<std::byte>(head, position + kAhead);
+  const int32_t value = first + (position + kAhead - last);
+  return values_at<std::byte>(head, value < last ? value : position);
+}
+
+// For the values at `position` of a run that is read up to `last` (the start of a page). The keys
+// of the next run are read if they stand before `limit`.
+inline const std::byte* ahead_of_values(const cpu::KvHeadArgs& head, int32_t position, int32_t last,
+                                        int32_t limit) {
+  if (position + kAhead < last) return values_at<std::byte>(head, position + kAhead);
+  const int32_t key = position + kAhead;
+  if (key < limit) return keys_at<std::byte>(head, key);
+  return values_at<std::byte>(head, position);
+}
+
 // Products of Q queries with the keys of the pages that hold [first, last): a page's slots go to
-// scores[query * kRunPositions + slot]. While it computes, it asks for the page that comes next.
+// scores[query * kRunPositions + slot].
 template <class L, class Key, int32_t Q>
 void add_scores(const cpu::KvHeadArgs& head, const float* const* q, int32_t first, int32_t last,
                 float* scores) {
   constexpr int32_t kVectors = score_vectors<L>(Q);
+  const int32_t page_end = (last + cpu::kPageSlots - 1) / cpu::kPageSlots * cpu::kPageSlots;
   for (int32_t position = first; position < last; position += cpu::kPageSlots) {
     const Key* keys = keys_at<Key>(head, position);
-    const int32_t next_position = position + cpu::kPageSlots;
-    const Key* next = keys_at<Key>(head, next_position < last ? next_position : position);
+    const auto* ahead =
+        reinterpret_cast<const Key*>(ahead_of_keys(head, position, first, page_end));
     for (int32_t slot = 0; slot < cpu::kPageSlots; slot += kVectors * L::kCount) {
       L sums[Q][kVectors];
-      for (int32_t query = 0; query < Q; ++query) {
-        for (int32_t i = 0; i < kVectors; ++i) sums[query][i] = L(0.0f);
-      }
+      repeat<Q>([&](auto query) { repeat<kVectors>([&](auto i) { sums[query][i] = L(0.0f); }); });
       for (int32_t d = 0; d < head.key_dim; ++d) {
         L key[kVectors];
         const size_t element = size_t(d) * cpu::kPageSlots + size_t(slot);
-        for (int32_t i = 0; i < kVectors; ++i) key[i] = L::load(keys + element + i * L::kCount);
-        __builtin_prefetch(next + element);
-        for (int32_t query = 0; query < Q; ++query) {
+        repeat<kVectors>([&](auto i) { key[i] = L::load(keys + element + i * L::kCount); });
+        ask_for(ahead + element);
+        repeat<Q>([&](auto query) {
           const L part = L(q[query][d]);
-          for (int32_t i = 0; i < kVectors; ++i) {
-            sums[query][i] = fma(part, key[i], sums[query][i]);
-          }
-        }
+          repeat<kVectors>([&](auto i) { sums[query][i] = fma(part, key[i], sums[query][i]); });
+        });
       }
       float* to = scores + (position - first) + slot;
-      for (int32_t query = 0; query < Q; ++query) {
-        for (int32_t i = 0; i < kVectors; ++i) {
+      repeat<Q>([&](auto query) {
+        repeat<kVectors>([&](auto i) {
           store(to + query * cpu::kRunPositions + i * L::kCount, sums[query][i]);
-        }
-      }
+        });
+      });
     }
   }
 }
@@ -110,6 +137,7 @@ struct ValueSums {
   float* sums;     // [query]
   int32_t stride;
   int32_t run_first, begin, end;
+  int32_t limit;  // Positions from here on are not read after this run.
 };
 
 // out[query][dim…] += p[query][position] * value[position][dim…] for N vectors from `dim`,
@@ -119,46 +147,44 @@ inline void add_values(const cpu::KvHeadArgs& head, const ValueSums& to, int32_t
                        int32_t count) {
   L out[Q][N];
   float sums[Q];
-  for (int32_t query = 0; query < Q; ++query) {
+  repeat<Q>([&](auto query) {
     sums[query] = to.sums[query];
-    for (int32_t i = 0; i < N; ++i) {
-      out[query][i] = L::load(to.out + query * to.stride + dim + i * L::kCount);
-    }
-  }
+    repeat<N>(
+        [&](auto i) { out[query][i] = L::load(to.out + query * to.stride + dim + i * L::kCount); });
+  });
+  const int32_t page_end = (to.end + cpu::kPageSlots - 1) / cpu::kPageSlots * cpu::kPageSlots;
   for (int32_t position = to.begin; position < to.end;) {
     const int32_t slot = position % cpu::kPageSlots;
     const int32_t left = to.end - position, in_page = cpu::kPageSlots - slot;
     const int32_t steps = left < in_page ? left : in_page;
-    const Value* values =
-        values_at<Value>(head, position) + size_t(slot) * size_t(head.value_dim) + dim;
-    const int32_t next_position = position + steps < to.end ? position + steps : position;
-    const Value* next = values_at<Value>(head, next_position) + dim;
+    const size_t offset = size_t(slot) * size_t(head.value_dim) + size_t(dim);
+    const Value* values = values_at<Value>(head, position) + offset;
+    const auto* ahead =
+        reinterpret_cast<const Value*>(ahead_of_values(head, position - slot, page_end, to.limit)) +
+        offset;
     const float* p = to.p + (position - to.run_first);
     for (int32_t step = 0; step < steps; ++step) {
       L value[N];
-      for (int32_t i = 0; i < N; ++i) {
+      repeat<N>([&](auto i) {
         value[i] = N > 1 || count == L::kCount ? L::load(values + i * L::kCount)
                                                : L::load_first(values, count);
-        if (i * L::kCount * sizeof(Value) % 64 == 0) __builtin_prefetch(next + i * L::kCount);
-      }
-      for (int32_t query = 0; query < Q; ++query) {
+        if (i * L::kCount * sizeof(Value) % 64 == 0) ask_for(ahead + i * L::kCount);
+      });
+      repeat<Q>([&](auto query) {
         const float weight = p[query * cpu::kRunPositions + step];
         if constexpr (WithSum) sums[query] += weight;
-        for (int32_t i = 0; i < N; ++i) {
-          out[query][i] = fma(L(weight), value[i], out[query][i]);
-        }
-      }
+        repeat<N>([&](auto i) { out[query][i] = fma(L(weight), value[i], out[query][i]); });
+      });
       values += head.value_dim;
-      next += head.value_dim;
+      ahead += head.value_dim;
     }
     position += steps;
   }
-  for (int32_t query = 0; query < Q; ++query) {
+  repeat<Q>([&](auto query) {
     to.sums[query] = sums[query];
-    for (int32_t i = 0; i < N; ++i) {
-      store(to.out + query * to.stride + dim + i * L::kCount, out[query][i]);
-    }
-  }
+    repeat<N>(
+        [&](auto i) { store(to.out + query * to.stride + dim + i * L::kCount, out[query][i]); });
+  });
 }
 
 template <class L, class Value, int32_t Q>
@@ -255,16 +281,18 @@ struct Block {
   int32_t begin[cpu::kQueryBlock], end[cpu::kQueryBlock];
   int32_t first, last;
   int32_t common_begin, common_end;
+  int32_t limit;  // Where the last of the queries ends, in whichever run.
 };
 
 inline Block make_block(const cpu::AttendArgs& args, const int32_t* chosen, int32_t count,
                         int32_t run_first) {
   const int32_t run_end = run_first + cpu::kRunPositions;
-  Block block{chosen, count, run_first, {}, {}, run_end, run_first, run_first, run_end};
+  Block block{chosen, count, run_first, {}, {}, run_end, run_first, run_first, run_end, 0};
   for (int32_t i = 0; i < count; ++i) {
     const cpu::AttendQuery& query = args.queries[chosen[i]];
     const int32_t begin = query.begin > run_first ? query.begin : run_first;
     const int32_t end = query.end < run_end ? query.end : run_end;
+    block.limit = query.end > block.limit ? query.end : block.limit;
     block.begin[i] = begin;
     block.end[i] = end;
     block.first = begin < block.first ? begin : block.first;
@@ -283,7 +311,7 @@ void add_values_of_block(const cpu::AttendArgs& args, const Block& block, const 
   const Walks& walks = kWalks<L>[args.value_type];
   const auto add_alone = [&](int32_t i, int32_t from, int32_t to) {
     walks.values[1](args.head, {all.p + i * cpu::kRunPositions, all.out + i * all.stride,
-                                all.sums + i, all.stride, all.run_first, from, to});
+                                all.sums + i, all.stride, all.run_first, from, to, all.limit});
   };
   for (int32_t i = 0; i < block.count; ++i) {
     const int32_t end = block.end[i] < block.common_begin ? block.end[i] : block.common_begin;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "backends/cpu/elementwise.h"
+#include "backends/cpu/repeat.h"
 
 namespace cairn {
 namespace {
@@ -105,41 +106,41 @@ template <class L, int32_t T, int32_t N>
                                               int32_t count, const float* before) {
   L fed[T][N], decay[T], total[T][N];
   const float *b[T], *c[T];
-  for (int32_t t = 0; t < T; ++t) {
+  repeat<T>([&](auto t) {
     b[t] = args.b + int64_t(row + t) * args.b_stride;
     c[t] = args.c + int64_t(row + t) * args.c_stride;
     decay[t] = L(args.decay[row + t]);
     const float* x = args.x + int64_t(row + t) * args.x_stride + p;
-    for (int32_t i = 0; i < N; ++i) {
+    repeat<N>([&](auto i) {
       const L input = load_some<L>(x + i * L::kCount, N > 1 ? L::kCount : count);
       fed[t][i] = input * L(args.dt[row + t]);
       total[t][i] = L(0.0f);
-    }
-  }
+    });
+  });
   const float* source = before + p;
   float* target = args.after + p;
   for (int32_t n = 0; n < args.state_size; ++n) {
-    for (int32_t i = 0; i < N; ++i) {
+    repeat<N>([&](auto i) {
       L state = load_some<L>(source + i * L::kCount, N > 1 ? L::kCount : count);
-      for (int32_t t = 0; t < T; ++t) {
+      repeat<T>([&](auto t) {
         state = fma(fed[t][i], L(b[t][n]), state * decay[t]);
         total[t][i] = fma(state, L(c[t][n]), total[t][i]);
-      }
+      });
       store_some(target + i * L::kCount, state, N > 1 ? L::kCount : count);
-    }
+    });
     source += args.head_dim;
     target += args.head_dim;
   }
   const L d = L(args.d);
-  for (int32_t t = 0; t < T; ++t) {
+  repeat<T>([&](auto t) {
     const float* x = args.x + int64_t(row + t) * args.x_stride + p;
     float* out = args.out + int64_t(row + t) * args.out_stride + p;
-    for (int32_t i = 0; i < N; ++i) {
+    repeat<N>([&](auto i) {
       const int32_t lanes = N > 1 ? L::kCount : count;
       const L input = load_some<L>(x + i * L::kCount, lanes);
       store_some(out + i * L::kCount, fma(d, input, total[t][i]), lanes);
-    }
-  }
+    });
+  });
 }
 
 // All rows past N vectors of the head's width.
