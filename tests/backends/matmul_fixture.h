@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -83,75 +84,103 @@ struct Job {
   int32_t width() const { return weight.cols * (x_per_rank ? ranks : 1); }
 };
 
-// The outputs [rows, ranks * weight.rows], and the row of workspace between them untouched.
-inline std::vector<float> run(const Case& on, const Job& job) {
-  ThreadPool threads(on.threads);
-  std::unique_ptr<Backend> backend;
+// A workspace that holds a job's inputs and outputs, with a gap of untouched floats after each row
+// of outputs.
+class Bench {
+ public:
+  static constexpr float kUntouched = -12345.0f;
+
+  explicit Bench(const Job& job) : job_(job), outputs_(job.weight.rows * job.ranks) {
+    const int32_t width = job.width();
+    x_ = {.offset = 0, .stride = width, .width = width};
+    chosen_ = {.offset = int64_t(job.rows) * width, .stride = job.ranks, .width = job.ranks};
+    out_ = {.offset = (chosen_.offset + job.rows * job.ranks + 15) / 16 * 16,
+            .stride = (outputs_ + 3) / 4 * 4 + 8,
+            .width = outputs_};
+    const int64_t floats = (out_.offset + int64_t(job.rows) * out_.stride + 15) / 16 * 16;
+    if (!job.weight.type->is_float()) {
+      quantized_ = {
+          .offset = floats * 4, .stride = QuantizedRows::row_bytes(width), .width = width};
+    }
+    const size_t row_bytes = size_t(QuantizedRows::row_bytes(width));
+    workspace_.resize((size_t(floats) * 4 + size_t(job.rows) * row_bytes) / 64 + 1);
+    auto* base = reinterpret_cast<float*>(workspace_.data());
+    std::copy(job.x.begin(), job.x.end(), base);
+    if (!job.chosen.empty()) {
+      std::memcpy(base + chosen_.offset, job.chosen.data(), job.chosen.size() * 4);
+    }
+    std::fill_n(base + out_.offset, int64_t(job.rows) * out_.stride, kUntouched);
+  }
+
+  Plan plan(const Weight& weight) const {
+    Plan plan;
+    if (quantized_.exists()) {
+      plan.ops.push_back(op::Quantize{.x = x_, .out = quantized_});
+      plan.stages.push_back({.first_op = 0, .op_count = 1});
+    }
+    plan.stages.push_back({.first_op = int32_t(plan.ops.size()), .op_count = 1});
+    const Rows x = quantized_.exists() ? Rows{} : x_;
+    if (job_.chosen.empty()) {
+      plan.ops.push_back(op::MatMul{
+          .weight = &weight, .x = x, .quantized = quantized_, .out = out_, .bias = job_.bias});
+    } else {
+      plan.ops.push_back(op::ExpertMatMul{.weight = &weight,
+                                          .x = x,
+                                          .quantized = quantized_,
+                                          .chosen = chosen_,
+                                          .out = out_,
+                                          .x_per_rank = job_.x_per_rank});
+    }
+    return plan;
+  }
+
+  // The outputs [rows, ranks * weight.rows].
+  std::vector<float> execute(Backend& backend, const Plan& plan) {
+    const std::vector<Token> tokens(size_t(job_.rows), Token{0});
+    Step step;
+    step.tokens = tokens;
+    step.workspace = reinterpret_cast<std::byte*>(workspace_.data());
+    EXPECT_TRUE(backend.prepare(plan));
+    backend.execute(plan, step);
+    std::vector<float> result;
+    for (int32_t row = 0; row < job_.rows; ++row) {
+      const float* from = step.row(out_, row);
+      result.insert(result.end(), from, from + outputs_);
+      for (int32_t i = outputs_; i < out_.stride; ++i) EXPECT_EQ(from[i], kUntouched);
+    }
+    return result;
+  }
+
+ private:
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+
+  const Job& job_;
+  int32_t outputs_;
+  Rows x_, chosen_, out_;
+  QuantizedRows quantized_;
+  std::vector<Line> workspace_;
+};
+
+inline std::unique_ptr<Backend> make_backend(const Case& on, ThreadPool& threads) {
   for (const BackendType* type : backend_types()) {
     if (type->name != on.backend) continue;
     auto made = type->create({.threads = &threads, .isa = on.isa});
     EXPECT_TRUE(made);
-    backend = std::move(made).value();
+    return std::move(made).value();
   }
+  ADD_FAILURE() << "no backend " << on.backend;
+  return nullptr;
+}
+
+inline std::vector<float> run(const Case& on, const Job& job) {
+  ThreadPool threads(on.threads);
+  const std::unique_ptr<Backend> backend = make_backend(on, threads);
   Weight weight = job.weight;
   EXPECT_TRUE(backend->load(weight));
-
-  const int32_t width = job.width(), outputs = weight.rows * job.ranks;
-  const int32_t stride = (outputs + 3) / 4 * 4 + 8;
-  const Rows x{.offset = 0, .stride = width, .width = width};
-  const Rows chosen{.offset = int64_t(job.rows) * width, .stride = job.ranks, .width = job.ranks};
-  const Rows out{.offset = (chosen.offset + job.rows * job.ranks + 15) / 16 * 16,
-                 .stride = stride,
-                 .width = outputs};
-  const int64_t floats = (out.offset + int64_t(job.rows) * stride + 15) / 16 * 16;
-  QuantizedRows quantized;
-  if (!weight.type->is_float()) {
-    quantized = {.offset = floats * 4, .stride = QuantizedRows::row_bytes(width), .width = width};
-  }
-  struct alignas(64) Line {
-    std::byte bytes[64];
-  };
-  const size_t bytes = size_t(floats) * 4 + size_t(job.rows) * QuantizedRows::row_bytes(width);
-  std::vector<Line> workspace(bytes / 64 + 1);
-  auto* base = reinterpret_cast<float*>(workspace.data());
-  std::memcpy(base, job.x.data(), job.x.size() * 4);
-  if (!job.chosen.empty())
-    std::memcpy(base + chosen.offset, job.chosen.data(), job.chosen.size() * 4);
-  constexpr float kUntouched = -12345.0f;
-  std::fill_n(base + out.offset, int64_t(job.rows) * stride, kUntouched);
-
-  Plan plan;
-  if (quantized.exists()) {
-    plan.ops.push_back(op::Quantize{.x = x, .out = quantized});
-    plan.stages.push_back({.first_op = 0, .op_count = 1});
-  }
-  plan.stages.push_back({.first_op = int32_t(plan.ops.size()), .op_count = 1});
-  const Rows read_x = quantized.exists() ? Rows{} : x;
-  if (job.chosen.empty()) {
-    plan.ops.push_back(op::MatMul{
-        .weight = &weight, .x = read_x, .quantized = quantized, .out = out, .bias = job.bias});
-  } else {
-    plan.ops.push_back(op::ExpertMatMul{.weight = &weight,
-                                        .x = read_x,
-                                        .quantized = quantized,
-                                        .chosen = chosen,
-                                        .out = out,
-                                        .x_per_rank = job.x_per_rank});
-  }
-  const std::vector<Token> tokens(size_t(job.rows), Token{0});
-  Step step;
-  step.tokens = tokens;
-  step.workspace = reinterpret_cast<std::byte*>(workspace.data());
-  EXPECT_TRUE(backend->prepare(plan));
-  backend->execute(plan, step);
-
-  std::vector<float> result;
-  for (int32_t row = 0; row < job.rows; ++row) {
-    const float* from = step.row(out, row);
-    result.insert(result.end(), from, from + outputs);
-    for (int32_t i = outputs; i < stride; ++i) EXPECT_EQ(from[i], kUntouched);
-  }
-  return result;
+  Bench bench(job);
+  return bench.execute(*backend, bench.plan(weight));
 }
 
 // Equal bits; any NaN equals any NaN, since which operand's payload survives is the compiler's

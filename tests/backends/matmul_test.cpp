@@ -1,6 +1,7 @@
 // Matrix products: every format, on every instruction set that this machine has, must give the
 // reference's bits for any shape, row count and thread count; and the reference must be close to
-// products in f64.
+// products in f64. Covers, for both backends, matmul.cpp, pack.cpp, pack_rules.cpp, product_*.cpp
+// and cpu.cpp.
 #include "tests/backends/matmul_fixture.h"
 
 namespace cairn::matmul_test {

@@ -12,11 +12,7 @@ struct Quantized {
 
 Quantized quantize(const Case& on, const std::vector<float>& x, int32_t rows) {
   ThreadPool threads(on.threads);
-  std::unique_ptr<Backend> backend;
-  for (const BackendType* type : backend_types()) {
-    if (type->name != on.backend) continue;
-    backend = std::move(type->create({.threads = &threads, .isa = on.isa})).value();
-  }
+  const std::unique_ptr<Backend> backend = make_backend(on, threads);
   const int32_t width = int32_t(x.size()) / rows;
   const Rows from{.offset = 0, .stride = width, .width = width};
   const QuantizedRows to{.offset = (int64_t(x.size()) * 4 + 63) / 64 * 64,
