@@ -1,27 +1,27 @@
-// How weights lie in memory once they are packed for the vector kernels. Plain data only: files of
-// every instruction set read it.
-//
-// Sixteen rows (outputs) form a group; a matrix's last group is padded with zero scales. A group is
-// one run of bytes: the scales of all its units, then the planes of all its units. A unit is 16
-// rows x 32 columns. "Vector t" below is 64 bytes: byte 4 * row + j belongs to column 4 * t + j.
-//   nibbles, table   4 x 64 B: byte 4r + j of the i-th holds vector 2i low, vector 2i + 1 high
-//   bits5            the same, then 64 B: bit t of byte 4r + j is bit 4 of vector t
-//   bits6            the same, then 2 x 64 B: bits 2i, 2i+1 of the u-th are bits 4, 5 of
-//                    vector 4u + i
-//   bytes            8 x 64 B: vector t as signed bytes
-// A unit has scales for its lower and upper 16 columns where the format has (`halves`), and each
-// has an offset beside it where the format has (`offsets`): lower scale, lower offset, upper scale,
-// upper offset, 16 rows each.
-//   half    these as f16          full    these as f32
-//   super   for 8 units: f16 d[16], f16 -dmin[16] (with offsets), then these as signed bytes, to be
-//           multiplied by d and -dmin: exact products, so the same f32 as the format's own
-// Float matrices have no units: element [column][16 rows].
-// Functions here are static: a file of an instruction set must not lend its copy to others.
+// How weights lie in memory once they are packed for the vector kernels: sixteen rows (outputs)
+// form a group, in which they are interleaved. Plain data only; files of every instruction set read
+// it. Functions here are static: a file of an instruction set must not lend its copy to others.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+// A group is one run of bytes: the scales of all its units, then the planes of all its units. A
+// unit is 16 rows x 32 columns; rows that do not exist have zero scales. "Vector t" below is 64
+// bytes: byte 4 * row + j belongs to column 4 * t + j.
+//   nibbles, table   4 x 64 B: byte 4r + j of the i-th holds vector 2i low, vector 2i + 1 high
+//   bits5            the same, then 64 B: bit t of byte 4r + j is bit 4 of vector t
+//   bits6            the same, then 2 x 64 B: bits 2i, 2i + 1 of the u-th are bits 4, 5 of
+//                    vector 4u + i
+//   bytes            8 x 64 B: vector t as signed bytes
+// A unit has scales for its lower and upper 16 columns where the format has (`halves`), and each
+// has an offset beside it where the format has (`offsets`): lower scale, lower offset, upper scale,
+// upper offset, 16 rows each.
+//   half    these as f16
+//   full    these as f32
+//   super   for 8 units: f16 d[16], f16 -dmin[16] (with offsets), then these as signed bytes, to be
+//           multiplied by d and -dmin: exact products, so the same f32 as the format's own
+// Float matrices have no units: element [column][16 rows].
 namespace cairn::cpu {
 
 enum class Plane : uint8_t { nibbles, table, bits5, bits6, bytes, f16, bf16, f32 };
