@@ -341,9 +341,9 @@ void attend_block(const cpu::AttendArgs& args, const Block& block, Totals& total
   for (int32_t i = 0; i < block.count * totals.stride; i += L::kCount) {
     store(out + i, L(0.0f));
   }
-  add_values_of_block<L>(
-      args, block,
-      {scores, out, sum, totals.stride, block.run_first, block.common_begin, block.common_end});
+  add_values_of_block<L>(args, block,
+                         {scores, out, sum, totals.stride, block.run_first, block.common_begin,
+                          block.common_end, block.limit});
   for (int32_t i = 0; i < block.count; ++i) {
     merge_run<L>(totals, block.chosen[i], max[i], sum[i], out + i * totals.stride);
   }
