@@ -188,7 +188,7 @@ TEST_P(GoldenTest, PartnersInABatchDoNotMatter) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GoldenTest, ::testing::ValuesIn(supported_cases()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& each) { return each.param; });
 
 }  // namespace
 }  // namespace cairn::testing
