@@ -92,7 +92,8 @@ struct EngineArguments {
     command.add_option("-t,--threads", options.thread_count, "threads; 0: one for each core")
         ->check(CLI::Range(0, 1024));
     command.add_option("--backend", options.backend, "what computes: cpu, or reference (slow)");
-    command.add_option("--isa", isa, "at most this instruction set: scalar, avx2, …");
+    command.add_option("--isa", isa,
+                       "at most this instruction set: scalar, avx2, avx2_vnni, avx512_vnni");
     command.add_option("--kv", kv, "how keys and values are kept: f16, f32 or bf16");
   }
   void add_memory_to(CLI::App& command) {
@@ -129,16 +130,19 @@ struct SamplingArguments {
     for (const sample::SamplingField& field : sample::sampling_fields()) {
       values.emplace_back();
       command.add_option("--" + std::string(field.option), values.back(), std::string(field.doc))
-          ->check(CLI::Range(field.min, field.max))
+          ->type_name(fmt::format("{} to {}", field.min, field.max))
           ->default_str(fmt::format("{:.6g}", get(defaults, field)));
     }
     command.add_option("--seed", seed, "the same seed gives the same answer; else a new one");
   }
-  SamplingChoice read() const {
+  Result<SamplingChoice> read() const {
     SamplingChoice choice{.said = {}, .seed = seed};
     const auto fields = sample::sampling_fields();
     for (size_t i = 0; i < fields.size(); ++i) {
-      if (values[i]) choice.said.emplace_back(&fields[i], *values[i]);
+      if (!values[i]) continue;
+      sample::SamplingParams checked;
+      CAIRN_TRY(set(checked, fields[i], *values[i]));
+      choice.said.emplace_back(&fields[i], *values[i]);
     }
     return choice;
   }
@@ -217,7 +221,7 @@ Action add_run(CLI::App& command) {
       kFooter);
   return [a]() -> Result<int> {
     CAIRN_TRY(a->run.engine, a->engine.read("f16"));
-    a->run.sampling = a->sampling.read();
+    CAIRN_TRY(a->run.sampling, a->sampling.read());
     if (a->run.verbose) log::set_level(log::Level::info);
     return run(a->run);
   };

@@ -1,0 +1,121 @@
+// The small parts of the command line: quantities, progress, text for files and terminals, where
+// sampling parameters come from, sequences of ids.
+#include <gtest/gtest.h>
+
+#include "cli/logits.h"
+#include "cli/quantities.h"
+#include "cli/sampling_choice.h"
+#include "cli/terminal.h"
+#include "gguf/gguf.h"
+#include "gguf/writer.h"
+#include "tests/cli/run_program.h"
+
+namespace cairn::cli {
+namespace {
+
+TEST(Quantities, SizesReadAsPeopleWriteThem) {
+  const std::pair<const char*, uint64_t> good[] = {
+      {"65536", 65536},      {"64K", 65536},       {"1.5G", 3ull << 29}, {"2GiB", 2ull << 30},
+      {"2 gib", 2ull << 30}, {"800MB", 800000000}, {"1t", 1ull << 40},   {"12B", 12},
+  };
+  for (const auto& [text, bytes] : good) {
+    auto parsed = parse_bytes("size", text);
+    ASSERT_TRUE(parsed) << text;
+    EXPECT_EQ(*parsed, bytes) << text;
+  }
+  for (const char* bad : {"", "G", "-1G", "1.2.3G", "1X", "0", "99999999T", "1G2"}) {
+    EXPECT_FALSE(parse_bytes("size", bad)) << bad;
+  }
+}
+
+TEST(Quantities, AmountsAreShownShort) {
+  EXPECT_EQ(show_bytes(12), "12 bytes");
+  EXPECT_EQ(show_bytes(1536), "1.5 KiB");
+  EXPECT_EQ(show_bytes(300ull << 20), "300 MiB");
+  EXPECT_EQ(show_bytes(1000ull << 20), "1.0 GiB");
+  EXPECT_EQ(show_seconds(0.347), "0.35 s");
+  EXPECT_EQ(show_seconds(42), "42 s");
+  EXPECT_EQ(show_seconds(185), "3:05 min");
+}
+
+TEST(Progress, LinesSayHowFarAndHowLong) {
+  EXPECT_EQ(progress_line("loading", Progress::Unit::bytes, 1ull << 30, 3ull << 30, 2),
+            "loading 1.0 GiB of 3.0 GiB, 4.00 s left");
+  EXPECT_EQ(progress_line("reading", Progress::Unit::tokens, 500, 2000, 10),
+            "reading 500 of 2000 tokens, 50 a second, 30 s left");
+  EXPECT_EQ(progress_line("reading", Progress::Unit::tokens, 10, 10, 0), "reading 10 of 10 tokens");
+}
+
+TEST(TextOut, FilesGetExactBytes) {
+  const ScratchFolder folder;
+  std::FILE* file = std::fopen(folder.file("out").c_str(), "wb");
+  TextOut out(file);
+  const std::string bytes = "a\x1b[2J\xff\n";
+  out.write(bytes);
+  EXPECT_TRUE(out.finish());
+  std::fclose(file);
+  EXPECT_EQ(contents_of(folder.file("out")), bytes);
+}
+
+TEST(TextOut, AFullDiskIsAnError) {
+  std::FILE* full = std::fopen("/dev/full", "wb");
+  if (full == nullptr) GTEST_SKIP() << "no /dev/full here";
+  TextOut out(full);
+  out.write("text");
+  EXPECT_FALSE(out.finish());
+  std::fclose(full);
+}
+
+TEST(SamplingChoice, FileOverDefaultsAndUserOverFile) {
+  gguf::Writer writer;
+  writer.add("general.architecture", "llama");
+  writer.add("general.sampling.temp", 0.5f);
+  writer.add("general.sampling.top_k", int32_t(7));
+  std::vector<std::byte> bytes;
+  gguf::TensorStream stream = writer.open_memory(bytes).value();
+  ASSERT_TRUE(stream.finish());
+  const gguf::File file = gguf::File::from_bytes(bytes, "test").value();
+  auto from_file = effective_sampling(file.fields(), false, {.said = {}, .seed = 3});
+  ASSERT_TRUE(from_file);
+  EXPECT_EQ(from_file->temperature, 0.5f);
+  EXPECT_EQ(from_file->top_k, 7);
+  EXPECT_EQ(from_file->top_p, 0.95f);
+  EXPECT_EQ(from_file->seed, 3u);
+  const sample::SamplingField* temperature = &sample::sampling_fields()[0];
+  auto from_user = effective_sampling(file.fields(), false, {.said = {{temperature, 1.5}}});
+  ASSERT_TRUE(from_user);
+  EXPECT_EQ(from_user->temperature, 1.5f);
+  EXPECT_EQ(from_user->top_k, 7);
+  auto builtin = effective_sampling(gguf::Fields(), true, {});
+  ASSERT_TRUE(builtin);
+  EXPECT_EQ(builtin->temperature, 0.0f);
+}
+
+TEST(SamplingChoice, BadValuesOfAFileAreNamed) {
+  gguf::Writer writer;
+  writer.add("general.architecture", "llama");
+  writer.add("general.sampling.top_p", "often");
+  std::vector<std::byte> bytes;
+  gguf::TensorStream stream = writer.open_memory(bytes).value();
+  ASSERT_TRUE(stream.finish());
+  const gguf::File file = gguf::File::from_bytes(bytes, "test").value();
+  const auto params = effective_sampling(file.fields(), false, {});
+  ASSERT_FALSE(params);
+  EXPECT_EQ(params.error().message,
+            "general.sampling.top_p: expected a number, found string \"often\"");
+}
+
+TEST(Sequences, OneALineWithBlanksOrCommas) {
+  auto sequences = parse_sequences("1 2,3\r\n\n  4\n, 5 ,6,\n", 7);
+  ASSERT_TRUE(sequences) << sequences.error().message;
+  ASSERT_EQ(sequences->size(), 3u);
+  EXPECT_EQ((*sequences)[0], (std::vector<Token>{Token(1), Token(2), Token(3)}));
+  EXPECT_EQ((*sequences)[1], std::vector<Token>{Token(4)});
+  EXPECT_EQ((*sequences)[2], (std::vector<Token>{Token(5), Token(6)}));
+  for (const char* bad : {"", "\n\n", "1\n7", "1\n-1", "x", "1.5", "99999999999"}) {
+    EXPECT_FALSE(parse_sequences(bad, 7)) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace cairn::cli

@@ -1,0 +1,225 @@
+// The program from outside: answers, exit codes, messages, variables, files that it writes.
+// Covers src/cli/main.cpp, run.cpp, report.cpp, chat_loop.cpp on a pipe, welcome.cpp.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/run_program.h"
+
+namespace cairn::cli {
+namespace {
+
+using nlohmann::json;
+
+TEST(Program, AnswersWithTheBuiltInModel) {
+  const Finished run = run_program({"run", "-p", "What is the capital of France?"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.out, "The capital of France is Paris.\n");
+  EXPECT_EQ(run.err, "");
+}
+
+TEST(Program, RemembersWhatItWasTold) {
+  const Finished run = run_program({"run", "--chat", "-v"}, "My name is Ada.\nWhat is my name?\n");
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(run.out.ends_with("\nYour name is Ada.\n")) << run.out;
+  // The second turn reads only what is new.
+  const size_t second = run.err.find('\n') + 1;
+  EXPECT_NE(run.err.find(", 0 reused"), std::string::npos) << run.err;
+  EXPECT_EQ(run.err.find(", 0 reused", second), std::string::npos) << run.err;
+}
+
+TEST(Program, PipedInputAndFilesArePrompts) {
+  const ScratchFolder folder;
+  const std::string question = "What is the opposite of early?";
+  write_to(folder.file("prompt"), question + "\n");
+  const std::string answer = "The opposite of early is late.\n";
+  EXPECT_EQ(run_program({"run"}, question).out, answer);
+  EXPECT_EQ(run_program({"run"}, question + "\n").out, answer);
+  EXPECT_EQ(run_program({"run", "-f", folder.file("prompt")}).out, answer);
+  EXPECT_EQ(run_program({"run", "-f", "-"}, question).out, answer);
+}
+
+TEST(Program, EveryBackendAndThreadCountAnswersTheSame) {
+  const std::vector<std::string> question{
+      "run", "--json", "--seed", "7", "--temp", "1", "-p", "What is the capital of Norway?"};
+  const auto text_with = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments = question;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Finished run = run_program(arguments);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    return json::parse(run.out)["text"].get<std::string>();
+  };
+  const std::string answer = text_with({});
+  EXPECT_FALSE(answer.empty());
+  EXPECT_EQ(text_with({"--backend", "reference"}), answer);
+  EXPECT_EQ(text_with({"--isa", "scalar"}), answer);
+  EXPECT_EQ(text_with({"-t", "1"}), answer);
+  EXPECT_EQ(text_with({"-t", "3"}), answer);
+}
+
+TEST(Program, JsonSaysWhatHappened) {
+  const Finished run = run_program(
+      {"run", "--json", "--seed", "5", "-n", "3", "-p", "What is the capital of Italy?"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json object = json::parse(run.out);
+  EXPECT_EQ(object["tokens"], 3);
+  EXPECT_EQ(object["finish_reason"], "length");
+  EXPECT_EQ(object["text"], "The capital of");
+  EXPECT_GT(object["prompt_tokens"], 3);
+  EXPECT_EQ(object["reused_tokens"], 0);
+  EXPECT_EQ(object["sampling"]["seed"], 5);
+  EXPECT_EQ(object["sampling"]["temp"], 0.0);
+  EXPECT_EQ(object["sampling"]["top_p"], 0.95);
+  EXPECT_EQ(object["architecture"], "granitehybrid");
+  EXPECT_GT(object["memory"]["page_bytes"], 0);
+  EXPECT_GT(object["memory"]["state_bytes"], 0);
+  EXPECT_GE(object["timings"]["first_token_ms"], object["timings"]["prompt_ms"]);
+}
+
+TEST(Program, VariablesStandInForOptionsAndTheCommandLineWins) {
+  const Environment environment{{"CAIRN_PROMPT", "What is the capital of Italy?"},
+                                {"CAIRN_JSON", "1"},
+                                {"CAIRN_MAX_TOKENS", "2"}};
+  const Finished from_variables = run_program({"run"}, "", environment);
+  EXPECT_EQ(json::parse(from_variables.out)["tokens"], 2) << from_variables.err;
+  const Finished from_both = run_program({"run", "-n", "4"}, "", environment);
+  EXPECT_EQ(json::parse(from_both.out)["tokens"], 4) << from_both.err;
+  EXPECT_EQ(run_program({"run"}, "", {{"CAIRN_MAX_TOKENS", "many"}}).exit_code, 2);
+}
+
+TEST(Program, RawPromptsGetNoTemplate) {
+  const json raw =
+      json::parse(run_program({"run", "--raw", "--json", "-n", "1", "-p", "code"}).out);
+  const json chat = json::parse(run_program({"run", "--json", "-n", "1", "-p", "code"}).out);
+  EXPECT_LT(raw["prompt_tokens"], chat["prompt_tokens"]);
+}
+
+TEST(Program, ExitCodesAndMessagesOfMistakes) {
+  struct Case {
+    std::vector<std::string> arguments;
+    int exit_code;
+    const char* message;
+  };
+  const Case cases[] = {
+      {{"run", "no-such-file.gguf", "-p", "x"}, 1, "cairn: no-such-file.gguf: "},
+      {{"run", CAIRN_SOURCE, "-p", "x"}, 1, "cairn: "},
+      {{"run", CAIRN_SOURCE "/assets/README.md", "-p", "x"}, 1, "cairn: "},
+      {{"run", "-p", ""}, 2, "prompt: expected some text"},
+      {{"run", "--temp", "-1", "-p", "x"}, 2, "temp: expected a number from 0 to 100, found -1"},
+      {{"run", "--top-k", "1.5", "-p", "x"}, 2, "top-k: expected a whole number"},
+      {{"run", "--kv", "q3", "-p", "x"}, 2, "--kv: expected f32, f16 or bf16, found \"q3\""},
+      {{"run", "--isa", "mmx", "-p", "x"}, 2, "mmx"},
+      {{"run", "--backend", "abacus", "-p", "x"}, 2, "abacus"},
+      {{"run", "--memory-budget", "lots", "-p", "x"}, 2, "found \"lots\""},
+      {{"run", "-p", "x", "-f", "y"}, 2, "cairn: "},
+      {{"run", "--no-such-option"}, 2, "--no-such-option"},
+      {{"dance"}, 2, "dance"},
+      {{"logits", "x.gguf"}, 2, "--tokens: expected a value, found none"},
+      {{"inspect"}, 2, "MODEL: expected a value, found none"},
+      {{"synth", "--like", "abacus", "-o", "x"}, 1, "found \"abacus\""},
+      {{"synth", "-o", "x"}, 2, "expected --like or --preset"},
+  };
+  for (const Case& c : cases) {
+    const Finished run = run_program(c.arguments);
+    EXPECT_EQ(run.exit_code, c.exit_code) << run.err;
+    EXPECT_NE(run.err.find(c.message), std::string::npos) << run.err;
+    EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+    EXPECT_EQ(run.out, "");
+  }
+}
+
+TEST(Program, TooSmallABudgetIsToldWithBothNumbers) {
+  const Finished run = run_program({"run", "--memory-budget", "1K", "-p", "Hello"});
+  EXPECT_EQ(run.exit_code, 1) << run.err;
+  EXPECT_TRUE(run.err.starts_with("cairn: ")) << run.err;
+}
+
+TEST(Program, HostileNamesCannotSteerTheTerminal) {
+  const ScratchFolder folder;
+  const std::string evil = folder.file("\033]52;c;aGk=\a\033[2J.gguf");
+  write_to(evil, "GGUF, but not really: too short");
+  for (const char* command : {"run", "inspect", "tokenize"}) {
+    const Finished run = run_program({command, evil}, "x");
+    EXPECT_EQ(run.exit_code, 1);
+    EXPECT_EQ(run.err.find('\033'), std::string::npos) << command;
+    EXPECT_EQ(run.err.find('\a'), std::string::npos) << command;
+    EXPECT_NE(run.err.find("\\x1b]52;"), std::string::npos) << run.err;
+  }
+}
+
+TEST(Program, HelpAndVersionEverywhere) {
+  const Finished version = run_program({"--version"});
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_TRUE(version.out.starts_with("cairn ")) << version.out;
+  for (const char* command : {"run", "inspect", "tokenize", "logits", "synth"}) {
+    const Finished help = run_program({command, "--help"});
+    EXPECT_EQ(help.exit_code, 0) << command;
+    EXPECT_NE(help.out.find("CAIRN_"), std::string::npos) << help.out;
+    EXPECT_NE(run_program({"--help"}).out.find(command), std::string::npos);
+  }
+  EXPECT_NE(run_program({"run", "--help"}).out.find("not a chat model"), std::string::npos);
+  const Finished alone = run_program({});
+  EXPECT_EQ(alone.exit_code, 0);
+  EXPECT_NE(alone.out.find("cairn run"), std::string::npos);
+}
+
+// Two programs that share nothing but the engine agree: the likeliest next token of `logits` is the
+// first token of a raw, greedy `run`.
+TEST(Program, SynthAndLogitsAndRunAgree) {
+  const ScratchFolder folder;
+  const std::string model = folder.file("model.gguf");
+  ASSERT_EQ(run_program({"synth", "--like", "granitehybrid", "--layers", "2", "--vocab", "600",
+                         "--type", "Q4_K", "--seed", "9", "-o", model})
+                .exit_code,
+            0);
+  const json tokens = json::parse(run_program({"tokenize", model, "--json"}, "abc").out);
+  std::string ids;
+  for (const json& token : tokens) ids += std::to_string(token["id"].get<int>()) + " ";
+  write_to(folder.file("ids"), ids + "\n" + "1, 2,3\n");
+  std::vector<std::string> results;
+  for (const char* batch : {"1", "2", "64"}) {
+    const Finished run = run_program({"logits", model, "--tokens", folder.file("ids"), "--batch",
+                                      batch, "--kv", "f16", "-o", folder.file("rows")});
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    results.push_back(contents_of(folder.file("rows")));
+  }
+  EXPECT_EQ(results[0], results[1]);
+  EXPECT_EQ(results[0], results[2]);
+  ASSERT_EQ(results[0].size(), (tokens.size() + 3) * 600 * sizeof(float));
+  std::vector<float> row(600);
+  std::memcpy(row.data(), results[0].data() + (tokens.size() - 1) * 600 * sizeof(float),
+              600 * sizeof(float));
+  double sum_squares = 0;
+  for (const float logit : row) sum_squares += double(logit) * double(logit);
+  EXPECT_GT(std::sqrt(sum_squares / 600), 0.01);
+  EXPECT_LT(std::sqrt(sum_squares / 600), 20.0);
+  const Finished run =
+      run_program({"run", model, "--raw", "--json", "--temp", "0", "-n", "1", "-p", "abc"});
+  const auto best = std::max_element(row.begin(), row.end()) - row.begin();
+  const std::string text = json::parse(run.out)["text"].get<std::string>();
+  const json again = json::parse(run_program({"tokenize", model, "--json"}, text).out);
+  if (best >= 2 + 256) {
+    ASSERT_FALSE(again.empty());
+    EXPECT_EQ(again[0]["id"].get<int64_t>(), best);
+  }
+}
+
+TEST(Program, LogitsNamesTheBadLine) {
+  const ScratchFolder folder;
+  ASSERT_EQ(run_program({"synth", "--like", "llama", "--layers", "1", "--vocab", "300", "-o",
+                         folder.file("m")})
+                .exit_code,
+            0);
+  write_to(folder.file("ids"), "1 2\n3 300\n");
+  const Finished run = run_program(
+      {"logits", folder.file("m"), "--tokens", folder.file("ids"), "-o", folder.file("rows")});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_NE(run.err.find("line 2: expected ids below 300, found \"300\""), std::string::npos)
+      << run.err;
+  EXPECT_FALSE(std::filesystem::exists(folder.file("rows")));
+}
+
+}  // namespace
+}  // namespace cairn::cli

@@ -1,0 +1,88 @@
+// Runs the built program as a person would: with arguments, an environment and an input; gives what
+// it said and its exit code. For tests only.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace cairn::cli {
+
+struct Finished {
+  int exit_code = -1;  // 128 + the signal's number if one ended it.
+  std::string out, err;
+};
+
+// A folder of its own for a test, removed with it.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "cairn-test-XXXXXX").string();
+    if (const char* made = mkdtemp(pattern.data())) path_ = made;
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+inline std::string contents_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+inline void write_to(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+// Replaces the forked child. Does not return.
+[[noreturn]] inline void exec_program(const std::vector<std::string>& arguments,
+                                      const Environment& environment) {
+  std::vector<char*> words{const_cast<char*>(CAIRN_PROGRAM)};
+  for (const std::string& argument : arguments) {
+    words.push_back(const_cast<char*>(argument.c_str()));
+  }
+  words.push_back(nullptr);
+  for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+  execv(CAIRN_PROGRAM, words.data());
+  _exit(127);
+}
+
+inline int exit_code_of(int status) {
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+inline Finished run_program(const std::vector<std::string>& arguments,
+                            const std::string& input = "", const Environment& environment = {}) {
+  const ScratchFolder folder;
+  write_to(folder.file("in"), input);
+  const pid_t child = fork();
+  if (child == 0) {
+    const int mode = O_WRONLY | O_CREAT | O_TRUNC;
+    dup2(open(folder.file("in").c_str(), O_RDONLY), STDIN_FILENO);
+    dup2(open(folder.file("out").c_str(), mode, 0600), STDOUT_FILENO);
+    dup2(open(folder.file("err").c_str(), mode, 0600), STDERR_FILENO);
+    exec_program(arguments, environment);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return {exit_code_of(status), contents_of(folder.file("out")), contents_of(folder.file("err"))};
+}
+
+}  // namespace cairn::cli

@@ -1,0 +1,148 @@
+// The conversation on a pseudo-terminal: what a person types and sees, Ctrl-C and Ctrl-D, what the
+// model says made harmless. Covers chat_loop.cpp, line_editor.cpp, interrupt.cpp on a terminal.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <pty.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "tests/cli/run_program.h"
+
+namespace cairn::cli {
+namespace {
+
+// The program on a terminal of its own, as a person at the keyboard.
+class Terminal {
+ public:
+  Terminal(const std::vector<std::string>& arguments, const Environment& environment) {
+    child_ = forkpty(&keyboard_, nullptr, nullptr, nullptr);
+    if (child_ == 0) exec_program(arguments, environment);
+  }
+  ~Terminal() {
+    if (child_ > 0) {
+      kill(child_, SIGKILL);
+      waitpid(child_, nullptr, 0);
+    }
+    close(keyboard_);
+  }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  void type(const std::string& keys) {
+    ASSERT_EQ(write(keyboard_, keys.data(), keys.size()), ssize_t(keys.size()));
+  }
+
+  // Waits until `text` was shown after what earlier calls waited for; false after a minute.
+  bool shows(const std::string& text) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (true) {
+      if (const size_t at = screen_.find(text, seen_); at != std::string::npos) {
+        seen_ = at + text.size();
+        return true;
+      }
+      if (std::chrono::steady_clock::now() > end || !read_more()) return false;
+    }
+  }
+
+  int exit_code() {
+    while (read_more()) {
+    }
+    int status = 0;
+    waitpid(child_, &status, 0);
+    child_ = -1;
+    return exit_code_of(status);
+  }
+
+  const std::string& screen() const { return screen_; }
+
+ private:
+  bool read_more() {
+    pollfd ready{keyboard_, POLLIN, 0};
+    if (poll(&ready, 1, 60000) <= 0) return false;
+    char bytes[4096];
+    const ssize_t count = read(keyboard_, bytes, sizeof bytes);
+    if (count <= 0) return false;  // The program closed its terminal.
+    screen_.append(bytes, size_t(count));
+    return true;
+  }
+
+  pid_t child_ = -1;
+  int keyboard_ = -1;
+  std::string screen_;
+  size_t seen_ = 0;
+};
+
+class TerminalChat : public testing::Test {
+ protected:
+  Environment environment() const {
+    return {{"XDG_STATE_HOME", folder_.file("state")}, {"TERM", "xterm"}, {"NO_COLOR", "1"}};
+  }
+  std::string history_path() const { return folder_.file("state") + "/cairn/history"; }
+
+  ScratchFolder folder_;
+};
+
+TEST_F(TerminalChat, ConversesAndRemembersLines) {
+  Terminal terminal({"run"}, environment());
+  ASSERT_TRUE(terminal.shows("> ")) << terminal.screen();
+  terminal.type("My name is Ada.\n");
+  ASSERT_TRUE(terminal.shows("Ada.")) << terminal.screen();
+  ASSERT_TRUE(terminal.shows("tokens, ")) << terminal.screen();
+  ASSERT_TRUE(terminal.shows("> ")) << terminal.screen();
+  terminal.type("What is my name?\n");
+  ASSERT_TRUE(terminal.shows("Your name is Ada.")) << terminal.screen();
+  ASSERT_TRUE(terminal.shows("> ")) << terminal.screen();
+  terminal.type("/help\n");
+  ASSERT_TRUE(terminal.shows("/regen")) << terminal.screen();
+  ASSERT_TRUE(terminal.shows("> ")) << terminal.screen();
+  terminal.type("\x04");
+  EXPECT_EQ(terminal.exit_code(), 0);
+  struct stat info = {};
+  ASSERT_EQ(stat(history_path().c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+  EXPECT_NE(contents_of(history_path()).find("my"), std::string::npos);
+}
+
+TEST_F(TerminalChat, InterruptAtThePromptDropsTheLineAndTwiceEnds) {
+  Terminal terminal({"run"}, environment());
+  ASSERT_TRUE(terminal.shows("> "));
+  terminal.type("half a li\x03");
+  ASSERT_TRUE(terminal.shows("again")) << terminal.screen();
+  ASSERT_TRUE(terminal.shows("> ")) << terminal.screen();
+  terminal.type("What is the capital of France?\n");
+  ASSERT_TRUE(terminal.shows("The capital of France is Paris.")) << terminal.screen();
+  ASSERT_TRUE(terminal.shows("> ")) << terminal.screen();
+  terminal.type("\x03");
+  ASSERT_TRUE(terminal.shows("> ")) << terminal.screen();
+  terminal.type("\x03");
+  EXPECT_EQ(terminal.exit_code(), 130);
+}
+
+// A model with random weights talks without end, so that there is an answer to interrupt.
+TEST_F(TerminalChat, InterruptStopsTheAnswerNotTheChat) {
+  const std::string model = folder_.file("model.gguf");
+  ASSERT_EQ(run_program({"synth", "--like", "llama", "--layers", "2", "--context", "100000",
+                         "--vocab", "600", "-o", model})
+                .exit_code,
+            0);
+  Terminal terminal({"run", model, "--seed", "1"}, environment());
+  ASSERT_TRUE(terminal.shows("> ")) << terminal.screen();
+  terminal.type("talk\n");
+  ASSERT_TRUE(terminal.shows("\n")) << terminal.screen();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  terminal.type("\x03");
+  ASSERT_TRUE(terminal.shows("end: interrupted")) << terminal.screen();
+  ASSERT_TRUE(terminal.shows("> ")) << terminal.screen();
+  // Random weights say any byte; none of them may reach the terminal as a control character.
+  for (const char c : terminal.screen()) {
+    ASSERT_TRUE(c != '\a' && c != '\0' && c != '\x0e') << int(c);
+  }
+  terminal.type("/exit\n");
+  EXPECT_EQ(terminal.exit_code(), 0);
+}
+
+}  // namespace
+}  // namespace cairn::cli
