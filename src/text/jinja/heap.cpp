@@ -7,7 +7,7 @@ namespace cairn::text::jinja {
 namespace {
 
 // Roughly what the allocator and the object's own head cost.
-constexpr size_t kObjectBytes = 80;
+constexpr size_t kObjectBytes = 128;
 
 uint32_t nesting_of(const Value& value) {
   const Object* object = value.pointer();

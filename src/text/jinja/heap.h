@@ -11,7 +11,7 @@
 
 namespace cairn::text::jinja {
 
-constexpr size_t kHeapBytesMax = 48u << 20;   // All live objects and buffers of a render.
+constexpr size_t kHeapBytesMax = 32u << 20;   // All live objects and buffers of a render.
 constexpr size_t kStringBytesMax = 8u << 20;  // Any one string.
 
 // What can point back to itself: namespaces, scopes, loops, joiners. Disposal is deferred to the

@@ -189,7 +189,7 @@ Result<Value> slice_of(Runtime& runtime, const Value& object, const Value& start
                        const Value& step) {
   if (object.is(Kind::undefined)) return undefined_error(object);
   if (!object.is(Kind::string) && !object.is_sequence() && !object.is(Kind::range)) {
-    return missing_attribute(Missing::other, object, Value());
+    return wrong_type("a slice", "a string or a list", object);
   }
   CAIRN_TRY(const int64_t size, length_of(object));
   CAIRN_TRY(const Bounds bounds, bounds_of(size, start, stop, step));

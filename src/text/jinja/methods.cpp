@@ -32,7 +32,7 @@ Result<Value> itself(Runtime&, const Value& self, Args) {
 
 Result<Value> sequence_count(Runtime& runtime, const Value& self, Args args) {
   int64_t total = 0;
-  CAIRN_TRY(runtime.work(self.items().size() * sizeof(Value)));
+  CAIRN_TRY(runtime.work(self.items().size() * kElementWork));
   for (const Value& item : self.items()) {
     CAIRN_TRY(const bool same, equal(runtime, item, args[0]));
     total += same;
@@ -46,7 +46,7 @@ Result<Value> sequence_index(Runtime& runtime, const Value& self, Args args) {
   CAIRN_TRY(int64_t last, integer_or(args[2], size, "index"));
   first = std::clamp<int64_t>(first < 0 ? first + size : first, 0, size);
   last = std::clamp<int64_t>(last < 0 ? last + size : last, 0, size);
-  CAIRN_TRY(runtime.work(self.items().size() * sizeof(Value)));
+  CAIRN_TRY(runtime.work(self.items().size() * kElementWork));
   for (int64_t i = first; i < last; ++i) {
     CAIRN_TRY(const bool same, equal(runtime, self.items()[size_t(i)], args[0]));
     if (same) return Value::integer(i);

@@ -6,6 +6,7 @@
 
 #include "text/jinja/objects.h"
 #include "text/jinja/percent_format.h"
+#include "text/jinja/string_functions.h"
 #include "text/jinja/text_form.h"
 
 namespace cairn::text::jinja {
@@ -131,9 +132,13 @@ Result<Value> repeated(Runtime& runtime, const Value& value, int64_t times) {
                   kStringBytesMax, size, count);
     }
     CAIRN_TRY(runtime.prepare_string(size * count));
+    // By doubling, so that a long run of one character is no long loop.
     MarkedText text;
-    text.reserve(size * count);
-    for (size_t i = 0; i < (size == 0 ? 0 : count); ++i) text.append(value.marked());
+    MarkedText block = value.marked();
+    for (size_t left = size == 0 ? 0 : count; left > 0; left /= 2) {
+      if (left % 2 == 1) text.append(block);
+      if (left > 1) block.append(MarkedText(block));
+    }
     CAIRN_TRY(Value made, runtime.string(std::move(text)));
     made.set_markup(value.is_markup());
     return made;
@@ -187,7 +192,7 @@ bool can_repeat(const Value& value) {
 Result<bool> equal_items(Runtime& runtime, const std::vector<Value>& a,
                          const std::vector<Value>& b) {
   if (a.size() != b.size()) return false;
-  CAIRN_TRY(runtime.work(a.size() * sizeof(Value)));
+  CAIRN_TRY(runtime.work(a.size() * kElementWork));
   for (size_t i = 0; i < a.size(); ++i) {
     CAIRN_TRY(const bool same, equal(runtime, a[i], b[i]));
     if (!same) return false;
@@ -197,7 +202,7 @@ Result<bool> equal_items(Runtime& runtime, const std::vector<Value>& a,
 
 Result<bool> equal_dicts(Runtime& runtime, const DictObject& a, const DictObject& b) {
   if (a.entries.size() != b.entries.size()) return false;
-  CAIRN_TRY(runtime.work(a.entries.size() * sizeof(Entry)));
+  CAIRN_TRY(runtime.work(a.entries.size() * 2 * kElementWork));
   for (const auto& [key, value] : a.entries) {
     const Value* other = b.find(key);
     if (other == nullptr) return false;
@@ -279,7 +284,7 @@ Result<int> compare(Runtime& runtime, const Value& a, const Value& b) {
   }
   if (!a.is_sequence() || a.kind() != b.kind()) return no_operator(Operation::less, a, b);
   const size_t common = std::min(a.items().size(), b.items().size());
-  CAIRN_TRY(runtime.work(common * sizeof(Value)));
+  CAIRN_TRY(runtime.work(common * kElementWork));
   for (size_t i = 0; i < common; ++i) {
     CAIRN_TRY(const bool same, equal(runtime, a.items()[i], b.items()[i]));
     if (!same) return compare(runtime, a.items()[i], b.items()[i]);
@@ -291,7 +296,7 @@ Result<bool> contains(Runtime& runtime, const Value& container, const Value& ite
   if (container.is(Kind::string)) {
     if (!item.is(Kind::string)) return wrong_type("'in' a string", "a string", item);
     CAIRN_TRY(runtime.work(container.text().size()));
-    return container.text().find(item.text()) != std::string_view::npos;
+    return find_bytes(container.text(), item.text()) != std::string_view::npos;
   }
   const bool is_keys = container.is(Kind::view) && container.as<ViewObject>().which == ViewOf::keys;
   if (container.is(Kind::dict) || is_keys) {
@@ -304,7 +309,7 @@ Result<bool> contains(Runtime& runtime, const Value& container, const Value& ite
     Value element;
     CAIRN_TRY(const bool more, walk.next(runtime, element));
     if (!more) return false;
-    CAIRN_TRY(runtime.work(16));
+    CAIRN_TRY(runtime.work(kElementWork));
     CAIRN_TRY(const bool same, equal(runtime, element, item));
     if (same) return true;
   }

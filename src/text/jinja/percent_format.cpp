@@ -28,8 +28,9 @@ class PercentFormat {
       at_ = percent + 1;
       if (percent < text.size()) CAIRN_TRY(directive());
     }
-    const bool took_all = !values_.is(Kind::tuple) ? (used_ > 0 || values_.is(Kind::dict))
-                                                   : used_ == values_.items().size();
+    const bool took_all = !values_.is(Kind::tuple)
+                              ? (used_ > 0 || values_.is(Kind::dict) || values_.is(Kind::list))
+                              : used_ == values_.items().size();
     if (!took_all) {
       return fail(kRunFailed, "'%': expected {} values, found more", used_);
     }

@@ -27,7 +27,7 @@ Status Runtime::prepare_items(size_t count) {
     return fail(kOverBudget, "a list of the template: expected at most {} elements, found {}",
                 kHeapBytesMax / sizeof(Value), count);
   }
-  CAIRN_TRY(work(count * sizeof(Value)));
+  CAIRN_TRY(work(count * kElementWork));
   return heap_.check_room(count * sizeof(Value));
 }
 

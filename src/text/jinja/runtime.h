@@ -15,6 +15,8 @@ constexpr int64_t kStepsMax = 2'000'000;
 constexpr size_t kOutputBytesMax = 8u << 20;
 constexpr int kCallDepthMax = 64;
 constexpr int64_t kRangeMax = 100'000;
+// What handling one element costs, beside 256 for a step: as much as this many bytes.
+constexpr size_t kElementWork = 64;
 // Nested evaluations, whatever they are: each costs up to about 2 KiB of stack.
 constexpr int kNativeDepthMax = 900;
 

@@ -66,7 +66,7 @@ Status merge_sort(Runtime& runtime, const std::vector<Value>& keys, std::vector<
       for (size_t out = begin; out < end; ++out) {
         bool takes_right = left == middle;
         if (left < middle && right < end) {
-          CAIRN_TRY(runtime.work(64));
+          CAIRN_TRY(runtime.step());
           const Value& a = keys[order[descending ? left : right]];
           const Value& b = keys[order[descending ? right : left]];
           CAIRN_TRY(takes_right, comparison(runtime, Operation::less, a, b));
@@ -182,7 +182,7 @@ Result<Value> unique(Runtime& runtime, const Value& self, Args args) {
     const auto at =
         std::lower_bound(seen.begin(), seen.end(), key,
                          [](const Value& a, const Value& b) { return compare_keys(a, b) < 0; });
-    CAIRN_TRY(runtime.work(64 + size_t(seen.end() - at) * sizeof(Value)));
+    CAIRN_TRY(runtime.work(256 + size_t(seen.end() - at) * sizeof(Value)));
     if (at != seen.end() && compare_keys(*at, key) == 0) continue;
     seen.insert(at, std::move(key));
     kept.push_back(item);

@@ -2,6 +2,7 @@
 #include "text/jinja/string_functions.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "text/jinja/characters.h"
 #include "text/jinja/operations.h"
@@ -12,14 +13,14 @@ namespace {
 
 constexpr size_t npos = std::string_view::npos;
 
-// Character by character work costs about eight times what copying does.
-Status prepare_characters(Runtime& runtime, const MarkedText& text) {
-  CAIRN_TRY(runtime.work(text.size() * 8));
-  return runtime.prepare_string(text.size() * 3);
-}
-
 bool is_ascii(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return uint8_t(c) < 0x80; });
+}
+
+// Character by character work costs about eight times what copying does.
+Status prepare_characters(Runtime& runtime, const MarkedText& text) {
+  CAIRN_TRY(runtime.work(text.size() * (is_ascii(text.bytes()) ? 8 : 40)));
+  return runtime.prepare_string(text.size());
 }
 
 bool is_cased(char32_t code) {
@@ -96,6 +97,31 @@ Result<std::vector<MarkedText>> split_at_spaces_from_right(Runtime& runtime, con
 }
 
 }  // namespace
+
+size_t find_bytes(std::string_view text, std::string_view wanted, size_t from) {
+  if (from > text.size()) return npos;
+  if (wanted.empty()) return from;
+  // glibc's memmem is linear; std::string_view::find is not.
+  const void* at = memmem(text.data() + from, text.size() - from, wanted.data(), wanted.size());
+  return at == nullptr ? npos : size_t(static_cast<const char*>(at) - text.data());
+}
+
+Result<size_t> find_bytes_from_right(Runtime& runtime, std::string_view text,
+                                     std::string_view wanted) {
+  CAIRN_TRY(runtime.work(text.size()));
+  // Long patterns pay before each stretch, so that a hit near the end stays cheap.
+  constexpr size_t kStretch = 4096;
+  if (wanted.size() <= 64) return text.rfind(wanted);
+  for (size_t end = text.size(); end >= wanted.size();) {
+    const size_t begin = end - wanted.size() > kStretch ? end - wanted.size() - kStretch : 0;
+    CAIRN_TRY(runtime.work((end - wanted.size() - begin + 1) * (wanted.size() / 64)));
+    const size_t at = text.substr(begin, end - begin).rfind(wanted);
+    if (at != npos) return begin + at;
+    if (begin == 0) break;
+    end = begin + wanted.size() - 1;
+  }
+  return npos;
+}
 
 Result<MarkedText> stripped(Runtime& runtime, const MarkedText& text, const Value& characters,
                             Side side) {
@@ -189,7 +215,7 @@ Result<MarkedText> replaced(Runtime& runtime, const MarkedText& text, const Mark
   CAIRN_TRY(runtime.work(bytes.size()));
   size_t at = 0;
   while (places.size() < most) {
-    if (!from.empty()) at = bytes.find(from.bytes(), at);
+    if (!from.empty()) at = find_bytes(bytes, from.bytes(), at);
     if (at == npos || at > bytes.size()) break;
     places.push_back(at);
     if (places.size() % 65536 == 0) CAIRN_TRY(runtime.prepare_items(places.size()));
@@ -231,7 +257,7 @@ Result<std::vector<MarkedText>> split(Runtime& runtime, const MarkedText& text,
   if (!from_right) {
     size_t begin = 0;
     while (count_max < 0 || int64_t(pieces.size()) < count_max) {
-      const size_t end = bytes.find(mark, begin);
+      const size_t end = find_bytes(bytes, mark, begin);
       if (end == npos) break;
       CAIRN_TRY(keep_piece(runtime, pieces, text.slice(begin, end)));
       begin = end + mark.size();
@@ -241,7 +267,7 @@ Result<std::vector<MarkedText>> split(Runtime& runtime, const MarkedText& text,
   }
   size_t end = bytes.size();
   while (end >= mark.size() && (count_max < 0 || int64_t(pieces.size()) < count_max)) {
-    const size_t begin = bytes.rfind(mark, end - mark.size());
+    CAIRN_TRY(const size_t begin, find_bytes_from_right(runtime, bytes.substr(0, end), mark));
     if (begin == npos) break;
     CAIRN_TRY(keep_piece(runtime, pieces, text.slice(begin + mark.size(), end)));
     end = begin;

@@ -2,6 +2,7 @@
 // the size of its result before it builds it. One render, one thread.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "text/jinja/runtime.h"
@@ -25,6 +26,11 @@ Result<std::vector<MarkedText>> split_lines(Runtime& runtime, const MarkedText& 
                                             bool keep_ends);
 Result<MarkedText> joined_by(Runtime& runtime, const MarkedText& separator,
                              const std::vector<Value>& parts);  // REQUIRES: strings.
+// Where a substring starts, or npos; linear whatever the texts. From the right it is not, so long
+// patterns pay for it.
+size_t find_bytes(std::string_view text, std::string_view wanted, size_t from = 0);
+Result<size_t> find_bytes_from_right(Runtime& runtime, std::string_view text,
+                                     std::string_view wanted);
 // Title case as the filter sees words: after white space, hyphens and opening brackets.
 Result<MarkedText> with_title_filter(Runtime& runtime, const MarkedText& text);
 

@@ -60,7 +60,10 @@ Result<Value> partition(Runtime& runtime, const Value& self, Args args) {
   if (mark.empty()) return fail(kRunFailed, "partition: expected a separator, found an empty one");
   const MarkedText& text = self.marked();
   CAIRN_TRY(runtime.prepare_string(text.size()));
-  const size_t at = from_right ? text.bytes().rfind(mark) : text.bytes().find(mark);
+  size_t at = find_bytes(text.bytes(), mark);
+  if (from_right) {
+    CAIRN_TRY(at, find_bytes_from_right(runtime, text.bytes(), mark));
+  }
   std::vector<MarkedText> pieces;
   if (at == npos) {
     pieces =
@@ -122,7 +125,10 @@ Result<Value> find(Runtime& runtime, const Value& self, Args args) {
   CAIRN_TRY(const Window window, window_of(runtime, self, args[1], args[2]));
   const std::string_view part = self.text().substr(window.begin, window.end - window.begin);
   const bool from_right = how == Find::last || how == Find::last_or_error;
-  const size_t at = !window.is_valid ? npos : from_right ? part.rfind(wanted) : part.find(wanted);
+  size_t at = window.is_valid ? find_bytes(part, wanted) : npos;
+  if (from_right && at != npos) {
+    CAIRN_TRY(at, find_bytes_from_right(runtime, part, wanted));
+  }
   if (at != npos) {
     return Value::integer(int64_t(count_characters(self.text().substr(0, window.begin + at))));
   }
@@ -137,7 +143,9 @@ Result<Value> count(Runtime& runtime, const Value& self, Args args) {
   if (!window.is_valid) return Value::integer(0);
   if (wanted.empty()) return Value::integer(int64_t(count_characters(part)) + 1);
   int64_t total = 0;
-  for (size_t at = part.find(wanted); at != npos; at = part.find(wanted, at + wanted.size())) {
+  for (size_t at = find_bytes(part, wanted); at != npos;
+       at = find_bytes(part, wanted, at + wanted.size())) {
+    CAIRN_TRY(runtime.work(wanted.size()));
     ++total;
   }
   return Value::integer(total);

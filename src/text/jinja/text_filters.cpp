@@ -125,7 +125,8 @@ Result<Value> format(Runtime& runtime, const Value& self, const Arguments& argum
 }
 
 Result<Value> indent(Runtime& runtime, const Value& self, Args args) {
-  CAIRN_TRY(const Value text, to_string(runtime, self));
+  if (!self.is(Kind::string)) return wrong_type("indent", "a string", self);
+  const Value& text = self;
   MarkedText indention(std::string(4, ' '), true);
   if (args[0].is(Kind::string)) {
     indention = args[0].marked();
@@ -156,7 +157,6 @@ Result<Value> indent(Runtime& runtime, const Value& self, Args args) {
 }
 
 Result<Value> truncate(Runtime& runtime, const Value& self, Args args) {
-  if (!self.is(Kind::string)) return wrong_type("truncate", "a string", self);
   CAIRN_TRY(const int64_t length, integer_or(args[0], 255, "truncate"));
   CAIRN_TRY(const int64_t leeway, integer_or(args[3], 5, "truncate"));
   const MarkedText end = args[2].is(Kind::string) ? args[2].marked() : MarkedText("...", true);
@@ -165,8 +165,10 @@ Result<Value> truncate(Runtime& runtime, const Value& self, Args args) {
     return fail(kRunFailed, "truncate: expected a length of at least {}, found {}", end_length,
                 length);
   }
+  CAIRN_TRY(const int64_t size, length_of(self));
+  if (size <= length + leeway) return self;
+  if (!self.is(Kind::string)) return wrong_type("truncate", "a string", self);
   const MarkedText& text = self.marked();
-  if (int64_t(self.as<StringObject>().character_count) <= length + leeway) return self;
   CAIRN_TRY(runtime.prepare_string(text.size() + end.size()));
   size_t cut = offset_of_character(text.bytes(), size_t(length - end_length));
   if (!truth_or(args[1], false)) {
@@ -352,10 +354,11 @@ Result<Value> round(Runtime&, const Value& self, Args args) {
 }
 
 Result<Value> filesizeformat(Runtime& runtime, const Value& self, Args args) {
-  CAIRN_TRY(const Value number, to_real(runtime, self, std::vector<Value>{Value::real(0)}));
+  CAIRN_TRY(const Value number, to_real(runtime, self, std::vector<Value>{Value::none()}));
+  if (!number.is(Kind::real)) return wrong_type("filesizeformat", "a number", self);
   const bool binary = truth_or(args[0], false);
   const double base = binary ? 1024 : 1000;
-  const double bytes = number.as_real();
+  const double bytes = std::isfinite(number.as_real()) ? number.as_real() : 0;
   if (bytes == 1) return runtime.string("1 Byte", true);
   if (bytes < base) return runtime.string(fmt::format("{} Bytes", int64_t(bytes)), true);
   double unit = base;

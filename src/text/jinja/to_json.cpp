@@ -98,6 +98,7 @@ class JsonWriter {
                                    0xdc00 + ((number - 0x10000) & 0x3ff));
       }
       if (!escape.empty()) {
+        if (escape.size() > 2) CAIRN_TRY(check(escape.size() * 4));
         out_.append(text, from, at);
         out_.append(escape, text.is_trusted_at(at));
         from = end;

@@ -1,0 +1,39 @@
+// The chat template engine on hostile sources: parse, then render one small conversation. The
+// engine's own budgets must bound time and memory; all results are good but a crash.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "text/chat_template.h"
+#include "text/json_value.h"
+
+namespace {
+
+constexpr std::string_view kMessages =
+    R"([{"role":"system","content":"Be brief."},{"role":"user","content":"Hi <b>é</b>\n|x|"},)"
+    R"({"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f",)"
+    R"("arguments":{"a":1,"b":[1.5,true,null]}}}]},{"role":"tool","content":"4"}])";
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view source(reinterpret_cast<const char*>(data), size);
+  auto parsed = cairn::text::ChatTemplate::parse(source);
+  if (!parsed) return 0;
+  cairn::text::ChatInput input;
+  auto messages = cairn::text::parse_json(kMessages);
+  CHECK(messages);
+  input.messages = *messages;
+  input.tools = *messages;
+  input.bos_token = "<s>";
+  input.clock = cairn::text::CivilTime{2026, 3, 14, 9, 26, 53};
+  auto prompt = (*parsed).render(input);
+  if (!prompt) return 0;
+  size_t covered = 0;
+  for (const cairn::text::OriginSpan& span : prompt->spans) {
+    CHECK(span.begin == covered && span.end > span.begin);
+    covered = span.end;
+  }
+  CHECK(covered == prompt->text.size());
+  return 0;
+}
