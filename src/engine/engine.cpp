@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
 #include "engine/parameter_loader.h"
 #include "engine/vocabulary_source.h"
 
@@ -52,9 +53,12 @@ Result<std::unique_ptr<Engine>> Engine::load(gguf::File file, const EngineOption
 }
 
 Status Engine::load_text() {
-  if (file_.fields().find("tokenizer.ggml.model") != nullptr) {
+  CAIRN_TRY(const std::string_view vocabulary,
+            file_.fields().get_or<std::string_view>("tokenizer.ggml.model", "none"));
+  if (vocabulary != "none" && vocabulary != "no_vocab") {
     CAIRN_TRY(const text::VocabularySource source, vocabulary_source(file_));
     CAIRN_TRY(tokenizer_, text::Tokenizer::build(source));
+    for (const std::string& warning : tokenizer_->warnings()) log::warning("{}", warning);
   }
   CAIRN_TRY(const std::string_view chat_template,
             file_.fields().get_or<std::string_view>("tokenizer.chat_template", ""));
