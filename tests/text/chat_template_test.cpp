@@ -141,7 +141,7 @@ TEST(ChatTemplate, Attack11MarksSurviveFiltersAndMethods) {
                            "m.content.replace('a', 'c')",
                            "m.content|tojson",
                            "[m.content]",
-                           "m.content.split('|')|join('|')",
+                           "m.content.split('<')|join",
                            "m.content[::-1]",
                            "m.content[1:]",
                            "'%s' % m.content",

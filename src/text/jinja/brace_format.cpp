@@ -107,6 +107,10 @@ class BraceFormat {
       }
       return fail(kRunFailed, "format: expected an argument '{}', found none", name.substr(0, 60));
     }
+    (name.empty() ? counts_fields_ : numbers_fields_) = true;
+    if (counts_fields_ && numbers_fields_) {
+      return fail(kRunFailed, "format: expected fields with or without numbers, found both");
+    }
     const size_t index = name.empty() ? automatic_++ : size_t(std::stoul(std::string(name)));
     if (index < arguments_.positional.size()) return arguments_.positional[index];
     return fail(kRunFailed, "format: expected at least {} arguments, found {}", index + 1,
@@ -144,6 +148,8 @@ class BraceFormat {
   Runtime& runtime_;
   const Arguments& arguments_;
   size_t automatic_ = 0;
+  bool counts_fields_ = false;
+  bool numbers_fields_ = false;
 };
 
 }  // namespace

@@ -295,7 +295,7 @@ Result<int> compare(Runtime& runtime, const Value& a, const Value& b) {
 Result<bool> contains(Runtime& runtime, const Value& container, const Value& item) {
   if (container.is(Kind::string)) {
     if (!item.is(Kind::string)) return wrong_type("'in' a string", "a string", item);
-    CAIRN_TRY(runtime.work(container.text().size()));
+    CAIRN_TRY(runtime.work(container.text().size() * kSearchWork));
     return find_bytes(container.text(), item.text()) != std::string_view::npos;
   }
   const bool is_keys = container.is(Kind::view) && container.as<ViewObject>().which == ViewOf::keys;

@@ -156,6 +156,11 @@ class PercentFormat {
       case 'r':
       case 'a':
         return text_field(value, spec, true);
+      case 'c':
+        if (!value.is(Kind::string) || value.as<StringObject>().character_count != 1) {
+          return wrong_type("'%c'", "a string of one character", value);
+        }
+        return text_field(value, spec, false);
       case 'd':
       case 'i':
       case 'u':

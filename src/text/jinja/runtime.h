@@ -17,6 +17,8 @@ constexpr int kCallDepthMax = 64;
 constexpr int64_t kRangeMax = 100'000;
 // What handling one element costs, beside 256 for a step: as much as this many bytes.
 constexpr size_t kElementWork = 64;
+// What searching costs for each byte of the text.
+constexpr size_t kSearchWork = 6;
 // Nested evaluations, whatever they are: each costs up to about 2 KiB of stack.
 constexpr int kNativeDepthMax = 900;
 
@@ -36,9 +38,11 @@ class Runtime {
     if (--steps_left_ >= 0) return Ok{};
     return over_steps();
   }
-  // Touching this many bytes: long operations pay, 256 bytes a step.
+  // Touching this many bytes: long operations pay, 256 bytes a step; small change adds up.
   Status work(size_t bytes) {
-    steps_left_ -= int64_t(bytes / 256);
+    work_bytes_ += bytes;
+    steps_left_ -= int64_t(work_bytes_ / 256);
+    work_bytes_ %= 256;
     return steps_left_ >= 0 ? Status(Ok{}) : Status(over_steps());
   }
   // Whether a string may grow to this size.
@@ -61,6 +65,7 @@ class Runtime {
   static Error over_steps();
 
   int64_t steps_left_ = kStepsMax;
+  size_t work_bytes_ = 0;  // Below a step.
   Heap heap_;
   std::optional<CivilTime> clock_;
 };

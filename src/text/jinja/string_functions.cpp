@@ -60,7 +60,6 @@ Result<std::vector<MarkedText>> split_at_spaces(Runtime& runtime, const MarkedTe
     size_t end = at;
     if (count_max >= 0 && int64_t(pieces.size()) >= count_max) {
       end = bytes.size();
-      while (is_space(previous_character(bytes, end))) end = previous_character(bytes, end);
     } else {
       while (end < bytes.size() && !is_space(end)) end = next_character(bytes, end);
     }
@@ -84,7 +83,6 @@ Result<std::vector<MarkedText>> split_at_spaces_from_right(Runtime& runtime, con
     size_t begin = end;
     if (count_max >= 0 && int64_t(pieces.size()) >= count_max) {
       begin = 0;
-      while (is_python_space(character_at(bytes, begin))) begin = next_character(bytes, begin);
     } else {
       while (begin > 0 && !space_before(begin)) begin = previous_character(bytes, begin);
     }
@@ -108,13 +106,16 @@ size_t find_bytes(std::string_view text, std::string_view wanted, size_t from) {
 
 Result<size_t> find_bytes_from_right(Runtime& runtime, std::string_view text,
                                      std::string_view wanted) {
-  CAIRN_TRY(runtime.work(text.size()));
   // Long patterns pay before each stretch, so that a hit near the end stays cheap.
   constexpr size_t kStretch = 4096;
-  if (wanted.size() <= 64) return text.rfind(wanted);
+  if (wanted.size() <= 64) {
+    const size_t at = text.rfind(wanted);
+    CAIRN_TRY(runtime.work((text.size() - (at == npos ? 0 : at)) * kSearchWork));
+    return at;
+  }
   for (size_t end = text.size(); end >= wanted.size();) {
     const size_t begin = end - wanted.size() > kStretch ? end - wanted.size() - kStretch : 0;
-    CAIRN_TRY(runtime.work((end - wanted.size() - begin + 1) * (wanted.size() / 64)));
+    CAIRN_TRY(runtime.work((end - wanted.size() - begin + 1) * (wanted.size() / 8)));
     const size_t at = text.substr(begin, end - begin).rfind(wanted);
     if (at != npos) return begin + at;
     if (begin == 0) break;
@@ -212,7 +213,7 @@ Result<MarkedText> replaced(Runtime& runtime, const MarkedText& text, const Mark
   const std::string_view bytes = text.bytes();
   std::vector<size_t> places;
   const size_t most = count_max < 0 ? SIZE_MAX : size_t(count_max);
-  CAIRN_TRY(runtime.work(bytes.size()));
+  CAIRN_TRY(runtime.work(bytes.size() * kSearchWork));
   size_t at = 0;
   while (places.size() < most) {
     if (!from.empty()) at = find_bytes(bytes, from.bytes(), at);
@@ -252,7 +253,7 @@ Result<std::vector<MarkedText>> split(Runtime& runtime, const MarkedText& text,
   const std::string_view mark = separator.text();
   if (mark.empty()) return fail(kRunFailed, "split: expected a separator, found an empty string");
   const std::string_view bytes = text.bytes();
-  CAIRN_TRY(runtime.work(bytes.size()));
+  CAIRN_TRY(runtime.work(bytes.size() * kSearchWork));
   std::vector<MarkedText> pieces;
   if (!from_right) {
     size_t begin = 0;

@@ -60,6 +60,7 @@ Result<Value> partition(Runtime& runtime, const Value& self, Args args) {
   if (mark.empty()) return fail(kRunFailed, "partition: expected a separator, found an empty one");
   const MarkedText& text = self.marked();
   CAIRN_TRY(runtime.prepare_string(text.size()));
+  CAIRN_TRY(runtime.work(text.size() * kSearchWork));
   size_t at = find_bytes(text.bytes(), mark);
   if (from_right) {
     CAIRN_TRY(at, find_bytes_from_right(runtime, text.bytes(), mark));
@@ -101,6 +102,7 @@ Result<Window> window_of(Runtime& runtime, const Value& self, const Value& start
                          const Value& stop) {
   const StringObject& string = self.as<StringObject>();
   const int64_t size = int64_t(string.character_count);
+  if (start.is(Kind::absent) && stop.is(Kind::absent)) return Window{0, string.text.size(), true};
   CAIRN_TRY(runtime.work(string.text.size()));
   const auto bound = [&](const Value& value, int64_t fallback) -> Result<int64_t> {
     if (value.is(Kind::absent) || value.is(Kind::none)) return fallback;
@@ -125,6 +127,7 @@ Result<Value> find(Runtime& runtime, const Value& self, Args args) {
   CAIRN_TRY(const Window window, window_of(runtime, self, args[1], args[2]));
   const std::string_view part = self.text().substr(window.begin, window.end - window.begin);
   const bool from_right = how == Find::last || how == Find::last_or_error;
+  CAIRN_TRY(runtime.work(part.size() * kSearchWork));
   size_t at = window.is_valid ? find_bytes(part, wanted) : npos;
   if (from_right && at != npos) {
     CAIRN_TRY(at, find_bytes_from_right(runtime, part, wanted));
@@ -140,6 +143,7 @@ Result<Value> count(Runtime& runtime, const Value& self, Args args) {
   CAIRN_TRY(const std::string_view wanted, text_of(args[0], "count"));
   CAIRN_TRY(const Window window, window_of(runtime, self, args[1], args[2]));
   const std::string_view part = self.text().substr(window.begin, window.end - window.begin);
+  CAIRN_TRY(runtime.work(part.size() * kSearchWork));
   if (!window.is_valid) return Value::integer(0);
   if (wanted.empty()) return Value::integer(int64_t(count_characters(part)) + 1);
   int64_t total = 0;

@@ -60,6 +60,9 @@ class Object {
   void release() {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) dispose();
   }
+  // 1 + the deepest child's; only containers have one.
+  uint32_t nesting() const { return nesting_; }
+  void set_nesting(uint32_t nesting) { nesting_ = nesting; }
   bool is_shared() const { return references_.load(std::memory_order_relaxed) > 1; }
 
  protected:
@@ -68,13 +71,9 @@ class Object {
  private:
   friend class Heap;
   std::atomic<uint32_t> references_{0};
-  uint32_t nesting_ = 0;  // 1 + the deepest child's; only containers have one.
+  uint32_t nesting_ = 0;
   Heap* heap_ = nullptr;  // Who pays for it; null where nobody counts (inputs, constants).
   size_t paid_bytes_ = 0;
-
- public:
-  uint32_t nesting() const { return nesting_; }
-  void set_nesting(uint32_t nesting) { nesting_ = nesting; }
 };
 
 class Value {
@@ -127,16 +126,10 @@ class Value {
 
   // Scalars: came from the input. Strings know it byte by byte.
   bool is_users() const { return users_; }
-  Value& set_users(bool users) {
-    users_ = users;
-    return *this;
-  }
+  Value& set_users(bool users) { return users_ = users, *this; }
   // Strings that `safe` or `escape` made: joined with plain strings, they escape them.
   bool is_markup() const { return markup_; }
-  Value& set_markup(bool markup) {
-    markup_ = markup;
-    return *this;
-  }
+  Value& set_markup(bool markup) { return markup_ = markup, *this; }
 
   std::string_view text() const;            // REQUIRES: a string.
   const MarkedText& marked() const;         // REQUIRES: a string.
