@@ -34,7 +34,7 @@ template <class V>
   const auto is_small = x < V(0x1p-126f);
   const V scaled = select(is_small, x * V(0x1p25f), x);
   // Mantissas from sqrt(1/2) to sqrt(2), so that log(1) has nothing to cancel.
-  const IntOf<V> bits = bits_of(scaled);
+  const IntOf<V> bits = bits_of(abs(scaled));
   const IntOf<V> exponent = (bits - IntOf<V>(0x3f3504f3)) >> 23;
   const V f = from_bits(bits - (exponent << 23)) - V(1.0f);
   // An integer below 2^22 becomes a float by way of the last bits of 1.5 * 2^23.
