@@ -50,6 +50,8 @@ ChatLoop::ChatLoop(Engine* engine, ChatSession* session, std::string model_name,
       editor_(stdin, stdout, default_history_path()) {}
 
 Result<int> ChatLoop::run() {
+  // Between prompt and answer too, Ctrl-C must not end the conversation.
+  const InterruptGuard guard;
   greet();
   bool was_interrupt = false;
   std::string message;

@@ -25,6 +25,7 @@
 #include "cli/quantities.h"
 #include "cli/run.h"
 #include "cli/synth.h"
+#include "cli/template.h"
 #include "cli/terminal.h"
 #include "cli/tokenize.h"
 #include "cli/welcome.h"
@@ -250,6 +251,18 @@ Action add_tokenize(CLI::App& command) {
   };
 }
 
+Action add_template(CLI::App& command) {
+  const auto options = std::make_shared<TemplateOptions>();
+  command.add_option("MODEL", options->path, "a GGUF file, or a file with a template");
+  command.add_option("--messages", options->messages_path,
+                     "JSON: a list of messages, or an object with them, tools and variables");
+  command.add_flag("--marks", options->marks, "set what the user wrote between ⟦ and ⟧");
+  return [options]() -> Result<int> {
+    CAIRN_TRY(require("MODEL", options->path));
+    return template_main(*options);
+  };
+}
+
 Action add_logits(CLI::App& command) {
   struct Arguments {
     LogitsOptions logits;
@@ -316,6 +329,7 @@ constexpr CommandRow kCommands[] = {
     {"run", "answer a prompt or hold a conversation", add_run},
     {"inspect", "say all that a model file holds", add_inspect},
     {"tokenize", "show the tokens of a text", add_tokenize},
+    {"template", "show a chat template, or messages in it", add_template},
     {"logits", "write the logits of given tokens to a file", add_logits},
     {"synth", "write a model with random weights", add_synth},
 };

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <pty.h>
 #include <sys/stat.h>
+#include <termios.h>
 
 #include <chrono>
 #include <csignal>
@@ -43,25 +44,45 @@ class Terminal {
         seen_ = at + text.size();
         return true;
       }
-      if (std::chrono::steady_clock::now() > end || !read_more()) return false;
+      if (std::chrono::steady_clock::now() > end || !read_more(60000)) return false;
     }
   }
 
-  int exit_code() {
-    while (read_more()) {
+  // Waits for the prompt and for the terminal to give keys one by one: what is typed before that
+  // is the line discipline's, to which Ctrl-C and Ctrl-D mean something else.
+  bool at_prompt() {
+    if (!shows("> ")) return false;
+    for (int wait = 0; wait < 6000; ++wait) {
+      termios mode = {};
+      if (tcgetattr(keyboard_, &mode) == 0 && (mode.c_lflag & ICANON) == 0) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
-    int status = 0;
-    waitpid(child_, &status, 0);
-    child_ = -1;
-    return exit_code_of(status);
+    return false;
+  }
+
+  // Types `key` until the program ends, as a person would who sees nothing happen; -1 after 30
+  // times.
+  int exit_code_after(const std::string& key) {
+    for (int attempt = 0; attempt < 30; ++attempt) {
+      (void)!write(keyboard_, key.data(), key.size());
+      for (int wait = 0; wait < 20; ++wait) {
+        // A closed terminal answers at once; the program may still be on its way out.
+        if (!read_more(50)) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        int status = 0;
+        if (waitpid(child_, &status, WNOHANG) != child_) continue;
+        child_ = -1;
+        return exit_code_of(status);
+      }
+    }
+    return -1;
   }
 
   const std::string& screen() const { return screen_; }
 
  private:
-  bool read_more() {
+  bool read_more(int wait_ms) {
     pollfd ready{keyboard_, POLLIN, 0};
-    if (poll(&ready, 1, 60000) <= 0) return false;
+    if (poll(&ready, 1, wait_ms) <= 0) return false;
     char bytes[4096];
     const ssize_t count = read(keyboard_, bytes, sizeof bytes);
     if (count <= 0) return false;  // The program closed its terminal.
@@ -87,19 +108,18 @@ class TerminalChat : public testing::Test {
 
 TEST_F(TerminalChat, ConversesAndRemembersLines) {
   Terminal terminal({"run"}, environment());
-  ASSERT_TRUE(terminal.shows("> ")) << terminal.screen();
+  ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
   terminal.type("My name is Ada.\n");
   ASSERT_TRUE(terminal.shows("Ada.")) << terminal.screen();
   ASSERT_TRUE(terminal.shows("tokens, ")) << terminal.screen();
-  ASSERT_TRUE(terminal.shows("> ")) << terminal.screen();
+  ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
   terminal.type("What is my name?\n");
   ASSERT_TRUE(terminal.shows("Your name is Ada.")) << terminal.screen();
-  ASSERT_TRUE(terminal.shows("> ")) << terminal.screen();
+  ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
   terminal.type("/help\n");
   ASSERT_TRUE(terminal.shows("/regen")) << terminal.screen();
-  ASSERT_TRUE(terminal.shows("> ")) << terminal.screen();
-  terminal.type("\x04");
-  EXPECT_EQ(terminal.exit_code(), 0);
+  ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
+  EXPECT_EQ(terminal.exit_code_after("\x04"), 0);
   struct stat info = {};
   ASSERT_EQ(stat(history_path().c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
@@ -108,17 +128,16 @@ TEST_F(TerminalChat, ConversesAndRemembersLines) {
 
 TEST_F(TerminalChat, InterruptAtThePromptDropsTheLineAndTwiceEnds) {
   Terminal terminal({"run"}, environment());
-  ASSERT_TRUE(terminal.shows("> "));
+  ASSERT_TRUE(terminal.at_prompt());
   terminal.type("half a li\x03");
   ASSERT_TRUE(terminal.shows("again")) << terminal.screen();
-  ASSERT_TRUE(terminal.shows("> ")) << terminal.screen();
+  ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
   terminal.type("What is the capital of France?\n");
   ASSERT_TRUE(terminal.shows("The capital of France is Paris.")) << terminal.screen();
-  ASSERT_TRUE(terminal.shows("> ")) << terminal.screen();
+  ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
   terminal.type("\x03");
-  ASSERT_TRUE(terminal.shows("> ")) << terminal.screen();
-  terminal.type("\x03");
-  EXPECT_EQ(terminal.exit_code(), 130);
+  ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
+  EXPECT_EQ(terminal.exit_code_after("\x03"), 130);
 }
 
 // A model with random weights talks without end, so that there is an answer to interrupt.
@@ -129,19 +148,18 @@ TEST_F(TerminalChat, InterruptStopsTheAnswerNotTheChat) {
                 .exit_code,
             0);
   Terminal terminal({"run", model, "--seed", "1"}, environment());
-  ASSERT_TRUE(terminal.shows("> ")) << terminal.screen();
+  ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
   terminal.type("talk\n");
   ASSERT_TRUE(terminal.shows("\n")) << terminal.screen();
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   terminal.type("\x03");
   ASSERT_TRUE(terminal.shows("end: interrupted")) << terminal.screen();
-  ASSERT_TRUE(terminal.shows("> ")) << terminal.screen();
+  ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
   // Random weights say any byte; none of them may reach the terminal as a control character.
   for (const char c : terminal.screen()) {
     ASSERT_TRUE(c != '\a' && c != '\0' && c != '\x0e') << int(c);
   }
-  terminal.type("/exit\n");
-  EXPECT_EQ(terminal.exit_code(), 0);
+  EXPECT_EQ(terminal.exit_code_after("/exit\n"), 0);
 }
 
 }  // namespace
