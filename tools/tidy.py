@@ -230,8 +230,9 @@ class Tidy:
                 continue
             stem, module = pathlib.PurePath(name).stem, parts[1]
             wanted = f"{stem}_test.cpp"
-            if any(t.startswith(f"tests/{module}/") and
-                   re.fullmatch(r"(\w+_)?" + re.escape(wanted), t.rsplit("/", 1)[1]) for t in tests):
+            pattern = re.compile(r"(\w+_)?" + re.escape(wanted))
+            if any(t.startswith(f"tests/{module}/") and pattern.fullmatch(t.rsplit("/", 1)[1])
+                   for t in tests):
                 continue
             cover = next((c for c in COVERED_BY if fnmatch.fnmatch(name, c[0])), None)
             if cover is None:

@@ -25,7 +25,8 @@ int usable_core_count();
 class ThreadPool {
  public:
   // The calling thread is worker 0, so thread_count - 1 threads are started. They are pinned to
-  // CPUs of their own where there are enough of them. REQUIRES: 1 <= thread_count <= 1024.
+  // CPUs of their own where there are enough of them, and so is the caller, but only during a run.
+  // REQUIRES: 1 <= thread_count <= 1024.
   explicit ThreadPool(int thread_count);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -50,6 +51,7 @@ class ThreadPool {
 
   const int thread_count_;
   bool oversubscribed_ = false;  // More threads than CPUs: waiting must give the CPU away.
+  int home_cpu_ = -1;            // Where the caller stays during a run; -1: anywhere.
   std::vector<Worker> workers_;
   std::vector<std::thread> threads_;
   FunctionRef<void(int worker)>* task_ = nullptr;  // Published by run_.
