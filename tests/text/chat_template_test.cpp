@@ -211,9 +211,18 @@ std::string repeat(std::string_view text, size_t count) {
   return out;
 }
 
-// The bound is on the processor's time, which other programs do not change much; sanitizers do.
+#if defined(__has_feature)
+#define CAIRN_HAS_FEATURE(name) __has_feature(name)
+#else
+#define CAIRN_HAS_FEATURE(name) 0
+#endif
+
+// The bound is on the processor's time, which other programs change little. Sanitizers and builds
+// without optimisation are an order of magnitude slower.
 double seconds_max() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG) || \
+    CAIRN_HAS_FEATURE(address_sanitizer) || CAIRN_HAS_FEATURE(thread_sanitizer) ||       \
+    CAIRN_HAS_FEATURE(memory_sanitizer)
   return 20;
 #else
   return 0.6;

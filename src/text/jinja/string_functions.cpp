@@ -99,7 +99,8 @@ Result<std::vector<MarkedText>> split_at_spaces_from_right(Runtime& runtime, con
 size_t find_bytes(std::string_view text, std::string_view wanted, size_t from) {
   if (from > text.size()) return npos;
   if (wanted.empty()) return from;
-  // glibc's memmem is linear; std::string_view::find is not.
+  // glibc's memmem is linear; std::string_view::find is so for short patterns only.
+  if (wanted.size() <= 16) return text.find(wanted, from);
   const void* at = memmem(text.data() + from, text.size() - from, wanted.data(), wanted.size());
   return at == nullptr ? npos : size_t(static_cast<const char*>(at) - text.data());
 }

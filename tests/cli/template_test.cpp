@@ -1,0 +1,74 @@
+// `cairn template`: a template's source, messages rendered with it, and what is wrong with either.
+#include "cli/template.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace cairn::cli {
+namespace {
+
+// A file that goes away with the test.
+class ScratchFile {
+ public:
+  ScratchFile(std::string_view name, std::string_view text)
+      : path_(std::filesystem::path(testing::TempDir()) / name) {
+    std::ofstream(path_, std::ios::binary) << text;
+  }
+  ~ScratchFile() { std::filesystem::remove(path_); }
+  std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+constexpr std::string_view kSource =
+    "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}{{ extra }}";
+
+TEST(Template, ShowsTheSource) {
+  const ScratchFile source("show.jinja", kSource);
+  auto report = template_report({.path = source.path()});
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(*report, kSource);
+}
+
+TEST(Template, RendersAListOfMessages) {
+  const ScratchFile source("list.jinja", kSource);
+  const ScratchFile messages("list.json", R"([{"role":"user","content":"<|user|>"}])");
+  TemplateOptions options{.path = source.path(), .messages_path = messages.path()};
+  auto report = template_report(options);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(*report, "<|user|><|user|><|assistant|>");
+  options.marks = true;
+  report = template_report(options);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(*report, "<|user|>⟦<|user|>⟧<|assistant|>");
+}
+
+TEST(Template, RendersAnObjectWithMore) {
+  const ScratchFile source("object.jinja", kSource);
+  const ScratchFile messages(
+      "object.json",
+      R"({"messages":[],"add_generation_prompt":false,"bos_token":"<s>","extra":[1]})");
+  auto report = template_report({.path = source.path(), .messages_path = messages.path()});
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(*report, "<s>[1]");
+}
+
+TEST(Template, SaysWhatIsWrong) {
+  EXPECT_FALSE(template_report({.path = "/nowhere/at.all"}));
+  const ScratchFile source("wrong.jinja", kSource);
+  for (const char* json :
+       {"", "5", "{}", R"({"messages":5})", R"({"messages":[],"now":"noon"})",
+        R"({"messages":[],"tokenize":true})", R"({"messages":[],"add_generation_prompt":1})"}) {
+    const ScratchFile messages("wrong.json", json);
+    auto report = template_report({.path = source.path(), .messages_path = messages.path()});
+    ASSERT_FALSE(report) << json;
+    EXPECT_FALSE(report.error().message.empty()) << json;
+  }
+}
+
+}  // namespace
+}  // namespace cairn::cli
