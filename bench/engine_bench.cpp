@@ -48,7 +48,8 @@ Status bench(const Arguments& arguments) {
   constexpr int32_t kSamples = 5;
   CAIRN_TRY(gguf::File file, gguf::File::open(arguments.model));
   const Clock::time_point load_start = Clock::now();
-  CAIRN_TRY(const auto engine, Engine::load(std::move(file), {.thread_count = arguments.thread_count}));
+  CAIRN_TRY(const auto engine,
+            Engine::load(std::move(file), {.thread_count = arguments.thread_count}));
   fmt::print("load {:.2f} s, {} threads, {}\n", seconds_since(load_start),
              engine->options().thread_count, name(*engine->options().isa));
   Generator generator(engine.get());
@@ -80,7 +81,8 @@ Status bench(const Arguments& arguments) {
 
 int main(int argument_count, char** arguments) {
   if (argument_count < 2) {
-    fmt::print(stderr, "usage: engine_bench MODEL [PROMPT_TOKENS [NEW_TOKENS [THREADS [DEPTH]]]]\n");
+    fmt::print(stderr,
+               "usage: engine_bench MODEL [PROMPT_TOKENS [NEW_TOKENS [THREADS [DEPTH]]]]\n");
     return 2;
   }
   const auto number = [&](int index, int32_t fallback) {

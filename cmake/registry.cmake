@@ -1,7 +1,7 @@
-# A generated table: every file dir/<name>.cpp that is listed defines `const <type> <prefix>_<name>`,
-# and the linker checks that it does. Adding a file is all that it takes to be in the table.
-#   cairn_registry(TARGET dir SCOPE namespace TYPE type PREFIX prefix ACCESSOR function HEADER header
-#                  FILES file…)
+# A generated table: every listed file <name>.cpp defines `const <type> <prefix>_<name>`, and the
+# linker checks that it does. Adding a file is all that it takes to be in the table.
+#   cairn_registry(TARGET SCOPE namespace TYPE type PREFIX prefix ACCESSOR function
+#                  HEADER header FILES file…)
 function(cairn_registry target)
   cmake_parse_arguments(R "" "SCOPE;TYPE;PREFIX;ACCESSOR;HEADER" "FILES" ${ARGN})
   set(declarations "")

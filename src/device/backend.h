@@ -17,8 +17,8 @@
 namespace cairn {
 
 struct BackendOptions {
-  ThreadPool* threads = nullptr;   // Not owned; outlives the backend.
-  IsaLevel isa = IsaLevel::scalar; // The best that kernels may use.
+  ThreadPool* threads = nullptr;    // Not owned; outlives the backend.
+  IsaLevel isa = IsaLevel::scalar;  // The best that kernels may use.
   // Told while weights are made ready: bytes done and bytes in all.
   std::function<void(size_t done_bytes, size_t total_bytes)> on_progress;
 };

@@ -3,48 +3,17 @@
 // meaning of each op, to the bit, is the scalar code in backends/reference (docs/numerics.md).
 // A plan of ops is recorded once for each model and run for every step, whatever its row count.
 //
-// Aliases: `out` of RmsNorm, Add, Scale and Gate may be the same rows as one of their inputs. Every other
-// `out` overlaps no input: tasks read rows that are not theirs.
+// Aliases: `out` of RmsNorm, Add, Scale and Gate may be the same rows as one of their inputs. Every
+// other `out` overlaps no input: tasks read rows that are not theirs.
 #pragma once
 
 #include <cstdint>
 #include <variant>
 
+#include "device/values.h"
 #include "device/weight.h"
 
 namespace cairn {
-
-// Which rows of a step a value has: one for each token, or one for each token whose logits are
-// wanted.
-enum class RowSet : uint8_t { tokens, outputs };
-
-// A value of a plan: [rows, width] of f32 in the step's workspace. A view of some columns of
-// another value has that value's stride.
-struct Rows {
-  int64_t offset = -1;  // Floats from the workspace's start to the first row's first element.
-  int32_t stride = 0;   // Floats from one row to the next.
-  int32_t width = 0;    // Floats of a row; a multiple of 32 where the rows are quantized.
-  RowSet set = RowSet::tokens;
-
-  bool exists() const { return offset >= 0; }
-};
-
-// A value quantized for the integer product: a row is `width` int8, then width/32 scales (f32),
-// then width/16 sums of 16 consecutive int8 (int32), each part 64-byte aligned.
-struct QuantizedRows {
-  int64_t offset = -1;  // Bytes from the workspace's start to the first row.
-  int32_t stride = 0;   // Bytes from one row to the next.
-  int32_t width = 0;    // Values of a row, a multiple of 32.
-  RowSet set = RowSet::tokens;
-
-  bool exists() const { return offset >= 0; }
-  int32_t scales_offset() const { return (width + 63) / 64 * 64; }
-  int32_t sums_offset() const { return scales_offset() + (width / 32 * 4 + 63) / 64 * 64; }
-  static int32_t row_bytes(int32_t width) {
-    const QuantizedRows rows{.width = width};
-    return rows.sums_offset() + (width / 16 * 4 + 63) / 64 * 64;
-  }
-};
 
 enum class Activation : uint8_t { silu, gelu_erf, gelu_tanh, relu, sigmoid, tanh, softplus };
 enum class RopeStyle : uint8_t {
@@ -138,8 +107,8 @@ struct ScaleByPosition {
 
 // Encodes each row's keys and values into the pages of its sequence at the row's position.
 struct StoreKv {
-  Rows k, v;       // [tokens, kv_head_count * dim]
-  int32_t plane;   // Which of the step's kv planes.
+  Rows k, v;      // [tokens, kv_head_count * dim]
+  int32_t plane;  // Which of the step's kv planes.
 };
 
 // Softmax attention of each row over its sequence's positions [first visible, its own position],
@@ -165,7 +134,7 @@ struct ShortConv {
   const float* bias = nullptr;  // [channels]
   int32_t kernel = 0;
   bool silu = true;
-  int32_t state;                // Which of the step's state tensors holds the tail.
+  int32_t state;  // Which of the step's state tensors holds the tail.
 };
 
 // Mamba-2's recurrence (Dao and Gu, 2024). For each head h, token by token:
@@ -173,33 +142,33 @@ struct ShortConv {
 // s[n][p] = fma(x[p] * dt, B[n], s[n][p] * decay); y[p] = sum over n of s[n][p] * C[n] (fma,
 // ascending), then y[p] = fma(d[h], x[p], y[p]). State: [head_count][state_size][head_dim] f32.
 struct Mamba2Scan {
-  Rows x;        // [tokens, head_count * head_dim]
-  Rows b, c;     // [tokens, group_count * state_size]; head h reads group h / (heads per group)
-  Rows dt;       // [tokens, head_count], before bias and softplus
-  Rows out;      // [tokens, head_count * head_dim]
-  const float* a;        // [head_count], negative
-  const float* d;        // [head_count]
+  Rows x;          // [tokens, head_count * head_dim]
+  Rows b, c;       // [tokens, group_count * state_size]; head h reads group h / (heads per group)
+  Rows dt;         // [tokens, head_count], before bias and softplus
+  Rows out;        // [tokens, head_count * head_dim]
+  const float* a;  // [head_count], negative
+  const float* d;  // [head_count]
   const float* dt_bias;  // [head_count]
   int32_t head_count = 0, head_dim = 0, state_size = 0, group_count = 1;
-  int32_t state;         // Which of the step's state tensors.
+  int32_t state;  // Which of the step's state tensors.
 };
 
 // The k experts with the largest score (ties: the lowest index; NaN last), best first.
 // chosen[row][rank] holds the expert's index as an int32 in the float's bits.
 struct Route {
-  Rows logits;             // [tokens, expert_count]
-  Rows chosen;             // [tokens, k]
-  Rows weights;            // [tokens, k]
+  Rows logits;   // [tokens, expert_count]
+  Rows chosen;   // [tokens, k]
+  Rows weights;  // [tokens, k]
   RouterScore score = RouterScore::softmax_all;
-  bool normalize = false;  // Divide the k weights by their sum, unless that is 0.
-  float scale = 1.0f;      // Multiplies the weights last.
+  bool normalize = false;                 // Divide the k weights by their sum, unless that is 0.
+  float scale = 1.0f;                     // Multiplies the weights last.
   const float* selection_bias = nullptr;  // [expert_count]: added for choosing only.
 };
 
 // out[row][rank * weight.rows + o] = weight[chosen[row][rank]] * x; `x_per_rank`: x is
 // [tokens, k * weight.cols] and each rank reads its own part, else all read the same row.
 struct ExpertMatMul {
-  const Weight* weight;    // weight.count experts
+  const Weight* weight;  // weight.count experts
   Rows x;
   QuantizedRows quantized;
   Rows chosen;

@@ -8,10 +8,15 @@
 namespace cairn {
 
 template <class Visitor>
-void visit_fields(op::Embed& o, Visitor& visit) { visit.write(o.out); }
+void visit_fields(op::Embed& o, Visitor& visit) {
+  visit.write(o.out);
+}
 
 template <class Visitor>
-void visit_fields(op::Quantize& o, Visitor& visit) { visit.read(o.x); visit.write(o.out); }
+void visit_fields(op::Quantize& o, Visitor& visit) {
+  visit.read(o.x);
+  visit.write(o.out);
+}
 
 template <class Visitor>
 void visit_fields(op::MatMul& o, Visitor& visit) {
@@ -21,7 +26,10 @@ void visit_fields(op::MatMul& o, Visitor& visit) {
 }
 
 template <class Visitor>
-void visit_fields(op::RmsNorm& o, Visitor& visit) { visit.read(o.x); visit.write(o.out); }
+void visit_fields(op::RmsNorm& o, Visitor& visit) {
+  visit.read(o.x);
+  visit.write(o.out);
+}
 
 template <class Visitor>
 void visit_fields(op::Add& o, Visitor& visit) {
@@ -31,7 +39,10 @@ void visit_fields(op::Add& o, Visitor& visit) {
 }
 
 template <class Visitor>
-void visit_fields(op::Scale& o, Visitor& visit) { visit.read(o.x); visit.write(o.out); }
+void visit_fields(op::Scale& o, Visitor& visit) {
+  visit.read(o.x);
+  visit.write(o.out);
+}
 
 template <class Visitor>
 void visit_fields(op::Gate& o, Visitor& visit) {
@@ -41,13 +52,20 @@ void visit_fields(op::Gate& o, Visitor& visit) {
 }
 
 template <class Visitor>
-void visit_fields(op::RopeTable& o, Visitor& visit) { visit.write(o.out); }
+void visit_fields(op::RopeTable& o, Visitor& visit) {
+  visit.write(o.out);
+}
 
 template <class Visitor>
-void visit_fields(op::Rope& o, Visitor& visit) { visit.change(o.x); visit.read(o.table); }
+void visit_fields(op::Rope& o, Visitor& visit) {
+  visit.change(o.x);
+  visit.read(o.table);
+}
 
 template <class Visitor>
-void visit_fields(op::ScaleByPosition& o, Visitor& visit) { visit.change(o.x); }
+void visit_fields(op::ScaleByPosition& o, Visitor& visit) {
+  visit.change(o.x);
+}
 
 template <class Visitor>
 void visit_fields(op::StoreKv& o, Visitor& visit) {
@@ -64,7 +82,10 @@ void visit_fields(op::Attend& o, Visitor& visit) {
 }
 
 template <class Visitor>
-void visit_fields(op::ShortConv& o, Visitor& visit) { visit.read(o.x); visit.write(o.out); }
+void visit_fields(op::ShortConv& o, Visitor& visit) {
+  visit.read(o.x);
+  visit.write(o.out);
+}
 
 template <class Visitor>
 void visit_fields(op::Mamba2Scan& o, Visitor& visit) {
@@ -98,6 +119,9 @@ void visit_fields(op::ExpertSum& o, Visitor& visit) {
 }
 
 template <class Visitor>
-void visit_fields(op::GatherOutputs& o, Visitor& visit) { visit.read(o.x); visit.write(o.out); }
+void visit_fields(op::GatherOutputs& o, Visitor& visit) {
+  visit.read(o.x);
+  visit.write(o.out);
+}
 
 }  // namespace cairn

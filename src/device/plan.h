@@ -19,8 +19,8 @@ struct Plan {
   std::vector<Op> ops;
   std::vector<Stage> stages;
   std::vector<std::vector<double>> constants;  // What ops point to and nobody else owns.
-  Rows logits;                  // [outputs, vocabulary]
-  size_t workspace_bytes = 0;   // For row_count_max and output_count_max rows.
+  Rows logits;                                 // [outputs, vocabulary]
+  size_t workspace_bytes = 0;                  // For row_count_max and output_count_max rows.
   int32_t row_count_max = 0;
   int32_t output_count_max = 0;
 };

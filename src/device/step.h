@@ -11,8 +11,8 @@
 
 namespace cairn {
 
-inline constexpr int32_t kPageTokens = 32;      // Consecutive tokens of a page, in every group.
-inline constexpr int32_t kAttentionRun = 256;   // Positions of a softmax run (docs/numerics.md).
+inline constexpr int32_t kPageTokens = 32;     // Consecutive tokens of a page, in every group.
+inline constexpr int32_t kAttentionRun = 256;  // Positions of a softmax run (docs/numerics.md).
 
 enum class KvType : uint8_t { f32, f16, bf16 };
 
@@ -20,25 +20,25 @@ enum class KvType : uint8_t { f32, f16, bf16 };
 // [kv_head_count][key_dim][kPageTokens] (so that scores of neighbouring positions are neighbours),
 // its values [kv_head_count][kPageTokens][value_dim].
 struct KvPlane {
-  std::byte* keys = nullptr;      // Page 0.
+  std::byte* keys = nullptr;  // Page 0.
   std::byte* values = nullptr;
-  size_t keys_page_bytes = 0;     // From one page to the next.
+  size_t keys_page_bytes = 0;  // From one page to the next.
   size_t values_page_bytes = 0;
-  int32_t group = 0;              // Whose page tables to use.
+  int32_t group = 0;  // Whose page tables to use.
   int32_t kv_head_count = 0, key_dim = 0, value_dim = 0;
   KvType key_type = KvType::f16, value_type = KvType::f16;
 };
 
 // A state after some of a slice's rows: where the recurrence stores it.
 struct Capture {
-  int32_t row_count;        // After this many rows of the slice, 1..slice.row_count.
-  std::byte* const* states; // [group] → that group's state block.
+  int32_t row_count;         // After this many rows of the slice, 1..slice.row_count.
+  std::byte* const* states;  // [group] → that group's state block.
 };
 
 // Where one recurrent tensor lies in its group's state block.
 struct StateTensor {
   int32_t group = 0;
-  size_t offset = 0;        // Bytes from the block's start, a multiple of 64.
+  size_t offset = 0;  // Bytes from the block's start, a multiple of 64.
   size_t bytes = 0;
 };
 
@@ -48,20 +48,20 @@ struct Slice {
   int32_t first_row = 0;
   int32_t row_count = 0;
   int32_t first_position = 0;
-  const PageId* const* pages = nullptr;     // [group][position / kPageTokens]
-  const std::byte* const* states = nullptr; // [group]: before the slice; null entry means zeros.
-  std::span<const Capture> captures;        // Ascending; the last one is after all rows.
+  const PageId* const* pages = nullptr;      // [group][position / kPageTokens]
+  const std::byte* const* states = nullptr;  // [group]: before the slice; null entry means zeros.
+  std::span<const Capture> captures;         // Ascending; the last one is after all rows.
 };
 
 struct Step {
-  std::span<const Token> tokens;           // [row]
-  std::span<const int32_t> positions;      // [row]
-  std::span<const int32_t> slice_of_row;   // [row]
+  std::span<const Token> tokens;          // [row]
+  std::span<const int32_t> positions;     // [row]
+  std::span<const int32_t> slice_of_row;  // [row]
   std::span<const Slice> slices;
-  std::span<const int32_t> output_rows;    // Rows whose logits are wanted, ascending.
-  std::span<const KvPlane> kv_planes;      // By op::StoreKv::plane.
+  std::span<const int32_t> output_rows;        // Rows whose logits are wanted, ascending.
+  std::span<const KvPlane> kv_planes;          // By op::StoreKv::plane.
   std::span<const StateTensor> state_tensors;  // By op::ShortConv::state and others.
-  std::byte* workspace = nullptr;          // 64-byte aligned.
+  std::byte* workspace = nullptr;              // 64-byte aligned.
 
   int32_t row_count(RowSet set) const {
     return int32_t(set == RowSet::tokens ? tokens.size() : output_rows.size());

@@ -12,11 +12,11 @@
 namespace cairn {
 
 struct Weight {
-  std::string_view name;        // As in the file: "blk.3.attn_q.weight".
+  std::string_view name;  // As in the file: "blk.3.attn_q.weight".
   const quant::Type* type = nullptr;
-  int32_t cols = 0;             // Inputs: weights of a row; GGUF's first dimension.
-  int32_t rows = 0;             // Outputs; GGUF's second dimension.
-  int32_t count = 1;            // Matrices (experts); GGUF's third dimension.
+  int32_t cols = 0;                   // Inputs: weights of a row; GGUF's first dimension.
+  int32_t rows = 0;                   // Outputs; GGUF's second dimension.
+  int32_t count = 1;                  // Matrices (experts); GGUF's third dimension.
   std::span<const std::byte> blocks;  // [count][rows][row_bytes], as in the file.
   const void* packed = nullptr;       // The backend's own form, set by Backend::load; may be null.
 

@@ -22,14 +22,14 @@ namespace cairn {
 
 struct EngineOptions {
   std::string backend = "cpu";
-  int32_t thread_count = 0;             // 0: one for each physical core.
-  std::optional<IsaLevel> isa;          // Absent: the best that the machine has.
+  int32_t thread_count = 0;     // 0: one for each physical core.
+  std::optional<IsaLevel> isa;  // Absent: the best that the machine has.
   KvType key_type = KvType::f16;
   KvType value_type = KvType::f16;
-  int32_t context_tokens = 0;           // 0: the model's, or what the budget holds if that is less.
-  size_t memory_budget = 0;             // Bytes for pages and states; 0: half of the free memory.
-  int32_t row_count_max = 512;          // Tokens of a step.
-  int32_t output_count_max = 8;         // Rows of logits of a step.
+  int32_t context_tokens = 0;    // 0: the model's, or what the budget holds if that is less.
+  size_t memory_budget = 0;      // Bytes for pages and states; 0: half of the free memory.
+  int32_t row_count_max = 512;   // Tokens of a step.
+  int32_t output_count_max = 8;  // Rows of logits of a step.
   // Told while weights are made ready: bytes done and bytes in all.
   std::function<void(size_t done_bytes, size_t total_bytes)> on_progress;
 };

@@ -24,7 +24,9 @@ int32_t Generator::room() const {
   return engine_->options().context_tokens - sequence_.length();
 }
 
-std::span<const float> Generator::logits() const { return engine_->runner().logits(0); }
+std::span<const float> Generator::logits() const {
+  return engine_->runner().logits(0);
+}
 
 Result<PromptReport> Generator::read(std::span<const Token> prompt,
                                      const std::function<bool(int32_t, int32_t)>& on_progress) {
@@ -53,25 +55,38 @@ Result<PromptReport> Generator::read(std::span<const Token> prompt,
   const int32_t step = engine_->runner().row_count_max();
   while (sequence_.length() < prompt_tokens) {
     const int32_t begin = sequence_.length();
-    const int32_t count = std::min(step, prompt_tokens - begin);
+    int32_t count = std::min(step, prompt_tokens - begin);
+    // A last step of one token alone could not keep the state before it on its way.
+    if (prompt_tokens - begin - count == 1 && count > 1) --count;
     const bool last_step = begin + count == prompt_tokens;
     CAIRN_TRY(compute(prompt.subspan(size_t(begin), size_t(count)), last_step));
     if (on_progress && !on_progress(sequence_.length(), prompt_tokens)) {
-      return fail(ErrorCode::cancelled, "prompt: stopped after {} of {} tokens",
-                  sequence_.length(), prompt_tokens);
+      return fail(ErrorCode::cancelled, "prompt: stopped after {} of {} tokens", sequence_.length(),
+                  prompt_tokens);
     }
   }
   return report;
+}
+
+// Where there is no room, earlier states go first.
+Result<memory::Transaction> Generator::begin(std::span<const Token> tokens,
+                                             std::span<const int32_t> captures) {
+  memory::Memory& memory = engine_->memory();
+  Result<memory::Transaction> begun = memory.begin(sequence_, tokens, captures);
+  if (begun || begun.error().code != ErrorCode::no_room) return begun;
+  if (sequence_.anchors().empty()) return begun;
+  memory.limit_anchors(sequence_, 0);
+  return memory.begin(sequence_, tokens);
 }
 
 // The state before a prompt's last token is kept, so that the same prompt can be continued anew.
 Status Generator::compute(std::span<const Token> tokens, bool last_step) {
   memory::Memory& memory = engine_->memory();
   const int32_t before_last = int32_t(tokens.size()) - 1;
-  const bool keeps_anchor = last_step && before_last > 0;
-  CAIRN_TRY(memory::Transaction transaction,
-            memory.begin(sequence_, tokens,
-                         keeps_anchor ? std::span(&before_last, 1) : std::span<const int32_t>()));
+  std::span<const int32_t> captures;
+  if (last_step && before_last > 0) captures = {&before_last, 1};
+  if (last_step && before_last == 0) memory.keep_anchor(sequence_);
+  CAIRN_TRY(memory::Transaction transaction, begin(tokens, captures));
   const int32_t outputs[] = {before_last};
   const BatchPart part{.transaction = &transaction, .outputs = outputs};
   engine_->runner().run({&part, 1});
@@ -84,6 +99,8 @@ Result<Token> Generator::sample(sample::Sampler& sampler) {
   return sampler.sample(logits(), sequence_.length());
 }
 
-Status Generator::advance(Token token) { return compute({&token, 1}, false); }
+Status Generator::advance(Token token) {
+  return compute({&token, 1}, false);
+}
 
 }  // namespace cairn

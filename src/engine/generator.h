@@ -42,6 +42,8 @@ class Generator {
   int32_t room() const;  // Tokens that still fit into the context.
 
  private:
+  Result<memory::Transaction> begin(std::span<const Token> tokens,
+                                    std::span<const int32_t> captures);
   Status compute(std::span<const Token> tokens, bool last_step);
 
   Engine* engine_;

@@ -19,10 +19,7 @@ Result<std::unique_ptr<Runner>> Runner::create(const models::Model& model,
 }
 
 Runner::Runner(Plan plan, const memory::Layout& layout, Backend* backend, Arena workspace)
-    : plan_(std::move(plan)),
-      layout_(layout),
-      backend_(backend),
-      workspace_(std::move(workspace)) {
+    : plan_(std::move(plan)), layout_(layout), backend_(backend), workspace_(std::move(workspace)) {
   const size_t row_count = size_t(plan_.row_count_max);
   tokens_.reserve(row_count);
   positions_.reserve(row_count);

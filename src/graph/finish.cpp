@@ -39,7 +39,9 @@ struct LevelFinder {
     if (const LastUse* last = use(rows)) after(std::max(last->written, last->read));
   }
   template <class AnyRows>
-  void change(const AnyRows& rows) { write(rows); }
+  void change(const AnyRows& rows) {
+    write(rows);
+  }
   void read_plane(int32_t plane) { after(planes[size_t(plane)].written); }
   void write_plane(int32_t plane) {
     after(std::max(planes[size_t(plane)].written, planes[size_t(plane)].read));
@@ -63,7 +65,10 @@ struct UseRecorder {
     if (rows.exists()) values[size_t(value_of_reference(rows.offset))].written = level;
   }
   template <class AnyRows>
-  void change(const AnyRows& rows) { read(rows); write(rows); }
+  void change(const AnyRows& rows) {
+    read(rows);
+    write(rows);
+  }
   void read_plane(int32_t plane) {
     planes[size_t(plane)].read = std::max(planes[size_t(plane)].read, level);
   }
@@ -72,8 +77,8 @@ struct UseRecorder {
 
 // Last walk: references become places in the workspace.
 struct Placer {
-  const std::vector<int64_t>& offsets;   // Bytes, by value.
-  const std::vector<int32_t>& strides;   // Bytes, by value.
+  const std::vector<int64_t>& offsets;  // Bytes, by value.
+  const std::vector<int32_t>& strides;  // Bytes, by value.
 
   void place(Rows& rows) const {
     if (!rows.exists()) return;
@@ -88,11 +93,17 @@ struct Placer {
     rows.stride = strides[value];
   }
   template <class AnyRows>
-  void read(AnyRows& rows) { place(rows); }
+  void read(AnyRows& rows) {
+    place(rows);
+  }
   template <class AnyRows>
-  void write(AnyRows& rows) { place(rows); }
+  void write(AnyRows& rows) {
+    place(rows);
+  }
   template <class AnyRows>
-  void change(AnyRows& rows) { place(rows); }
+  void change(AnyRows& rows) {
+    place(rows);
+  }
   void read_plane(int32_t) {}
   void write_plane(int32_t) {}
 };
@@ -125,9 +136,8 @@ std::vector<int32_t> Graph::levels_of_ops(std::vector<Lifetime>& lifetimes) {
 size_t Graph::place_values(std::vector<Lifetime>& lifetimes) const {
   std::vector<size_t> by_size(values_.size());
   std::iota(by_size.begin(), by_size.end(), size_t(0));
-  std::stable_sort(by_size.begin(), by_size.end(), [&](size_t a, size_t b) {
-    return lifetimes[a].bytes > lifetimes[b].bytes;
-  });
+  std::stable_sort(by_size.begin(), by_size.end(),
+                   [&](size_t a, size_t b) { return lifetimes[a].bytes > lifetimes[b].bytes; });
   int64_t end = 0;
   std::vector<size_t> placed;
   for (const size_t value : by_size) {

@@ -13,10 +13,8 @@ Tensor Graph::new_value(int32_t width, RowSet set, bool quantized) {
 
 Rows Graph::rows(Tensor x) const {
   CHECK(x.exists());
-  return {.offset = pack_reference(x.value, x.column),
-          .stride = 0,
-          .width = x.width,
-          .set = set_of(x)};
+  return {
+      .offset = pack_reference(x.value, x.column), .stride = 0, .width = x.width, .set = set_of(x)};
 }
 
 // The quantized form of x where the weight is multiplied as integers; made once for each x.
@@ -87,8 +85,8 @@ Tensor Graph::scale(Tensor x, float factor) {
 
 Tensor Graph::gate(Tensor gate, Tensor x, Activation activation) {
   const Tensor out = new_value(x.width, set_of(x));
-  ops_.push_back(op::Gate{
-      .gate = rows(gate), .x = rows(x), .out = rows(out), .activation = activation});
+  ops_.push_back(
+      op::Gate{.gate = rows(gate), .x = rows(x), .out = rows(out), .activation = activation});
   return out;
 }
 
@@ -121,8 +119,8 @@ Tensor Graph::rope(Tensor x, int32_t head_dim, const RopeSpec& spec) {
 }
 
 Tensor Graph::scale_by_position(Tensor x, double factor, int32_t original_context) {
-  ops_.push_back(op::ScaleByPosition{
-      .x = rows(x), .factor = factor, .original_context = original_context});
+  ops_.push_back(
+      op::ScaleByPosition{.x = rows(x), .factor = factor, .original_context = original_context});
   return x;
 }
 
@@ -209,8 +207,7 @@ Tensor Graph::expert_matmul(const Weight& weight, Tensor x, const Routing& routi
 
 Tensor Graph::expert_sum(Tensor x, const Routing& routing) {
   const Tensor out = new_value(x.width / routing.weights.width, set_of(x));
-  ops_.push_back(
-      op::ExpertSum{.x = rows(x), .weights = rows(routing.weights), .out = rows(out)});
+  ops_.push_back(op::ExpertSum{.x = rows(x), .weights = rows(routing.weights), .out = rows(out)});
   return out;
 }
 

@@ -21,22 +21,26 @@ void Parameters::keep(Status status) {
 
 void Parameters::matrix(std::string_view name, Weight& weight,
                         std::initializer_list<int64_t> shape) {
-  keep(visitor_->matrix(prefix_ + std::string(name), weight, {shape.begin(), shape.size()}, Need::required));
+  keep(visitor_->matrix(prefix_ + std::string(name), weight, {shape.begin(), shape.size()},
+                        Need::required));
 }
 
 void Parameters::optional_matrix(std::string_view name, Weight& weight,
                                  std::initializer_list<int64_t> shape) {
-  keep(visitor_->matrix(prefix_ + std::string(name), weight, {shape.begin(), shape.size()}, Need::optional));
+  keep(visitor_->matrix(prefix_ + std::string(name), weight, {shape.begin(), shape.size()},
+                        Need::optional));
 }
 
 void Parameters::vector(std::string_view name, Vector& vector,
                         std::initializer_list<int64_t> shape) {
-  keep(visitor_->vector(prefix_ + std::string(name), vector, {shape.begin(), shape.size()}, Need::required));
+  keep(visitor_->vector(prefix_ + std::string(name), vector, {shape.begin(), shape.size()},
+                        Need::required));
 }
 
 void Parameters::optional_vector(std::string_view name, Vector& vector,
                                  std::initializer_list<int64_t> shape) {
-  keep(visitor_->vector(prefix_ + std::string(name), vector, {shape.begin(), shape.size()}, Need::optional));
+  keep(visitor_->vector(prefix_ + std::string(name), vector, {shape.begin(), shape.size()},
+                        Need::optional));
 }
 
 Status Parameters::finish() && {

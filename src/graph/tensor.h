@@ -6,9 +6,9 @@
 namespace cairn {
 
 struct Tensor {
-  int32_t value = -1;   // Which value of the graph.
-  int32_t column = 0;   // A view starts here …
-  int32_t width = 0;    // … and has this many columns.
+  int32_t value = -1;  // Which value of the graph.
+  int32_t column = 0;  // A view starts here …
+  int32_t width = 0;   // … and has this many columns.
 
   bool exists() const { return value >= 0; }
 };

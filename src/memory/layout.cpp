@@ -10,7 +10,9 @@ namespace cairn::memory {
 namespace {
 
 // Planes and tensors start on cache lines.
-size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+size_t aligned(size_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
 
 int32_t group_of_kind(Layout& layout, State::Kind kind) {
   for (size_t group = 0; group < layout.groups.size(); ++group) {
@@ -52,7 +54,9 @@ void add_recurrent(Layout& layout, const State& state) {
 
 }  // namespace
 
-size_t element_bytes(KvType type) { return type == KvType::f32 ? 4 : 2; }
+size_t element_bytes(KvType type) {
+  return type == KvType::f32 ? 4 : 2;
+}
 
 size_t GroupSpec::block_bytes() const {
   return std::accumulate(plane_bytes.begin(), plane_bytes.end(), size_t(0));

@@ -1,5 +1,5 @@
 // Where each layer's state lives: layers with the same rule form a group, which has one kind of
-// block (a page of 32 tokens, or a state); a layer is a plane or a tensor inside its group's blocks.
+// block (a page of 32 tokens, or a state); a layer is a plane or a tensor inside these blocks.
 // Constant after it is made.
 #pragma once
 
@@ -23,10 +23,10 @@ struct GroupSpec {
 
 struct Layout {
   std::vector<GroupSpec> groups;
-  std::vector<KvPlane> kv_planes;           // Base pointers are filled in by Memory.
+  std::vector<KvPlane> kv_planes;  // Base pointers are filled in by Memory.
   std::vector<StateTensor> state_tensors;
-  std::vector<int32_t> kv_plane_of_layer;       // -1: the layer has no keys and values.
-  std::vector<int32_t> state_tensor_of_layer;   // The layer's first tensor; -1: none.
+  std::vector<int32_t> kv_plane_of_layer;      // -1: the layer has no keys and values.
+  std::vector<int32_t> state_tensor_of_layer;  // The layer's first tensor; -1: none.
 
   // `layers`: each layer's states, at most one of each kind.
   static Layout make(std::span<const std::vector<State>> layers, KvType key_type,

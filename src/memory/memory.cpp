@@ -9,7 +9,9 @@ namespace cairn::memory {
 
 namespace {
 
-int32_t pages_of(int32_t token_count) { return (token_count + kPageTokens - 1) / kPageTokens; }
+int32_t pages_of(int32_t token_count) {
+  return (token_count + kPageTokens - 1) / kPageTokens;
+}
 
 // How many blocks of a group the budget could ever hold: what the pool reserves addresses for.
 int32_t block_count_max(const GroupSpec& group, const Options& options) {
@@ -76,12 +78,19 @@ Sequence Memory::at(const Sequence& sequence, int32_t position) {
   result.tokens_.resize(size_t(resume));
   for (BlockRefs& pages : result.pages_) pages.truncate(size_t(pages_of(resume)));
   for (BlockRefs& states : result.states_) states.truncate(0);
-  while (!result.anchors_.empty() && result.anchors_.back().position >= resume) {
-    Anchor& anchor = result.anchors_.back();
-    if (anchor.position == resume) result.states_ = std::move(anchor.states);
+  while (!result.anchors_.empty() && result.anchors_.back().position > resume) {
     result.anchors_.pop_back();
   }
+  // The anchor stays, so that the same way can be gone again.
+  if (resume > 0 && !recurrent_groups_.empty()) result.states_ = result.anchors_.back().states;
   return result;
+}
+
+void Memory::keep_anchor(Sequence& sequence) {
+  const int32_t length = sequence.length();
+  const bool is_kept = !sequence.anchors_.empty() && sequence.anchors_.back().position == length;
+  if (recurrent_groups_.empty() || length == 0 || is_kept) return;
+  sequence.anchors_.push_back({.position = length, .states = sequence.states_});
 }
 
 Result<Transaction> Memory::begin(Sequence& sequence, std::span<const Token> tokens,
@@ -94,8 +103,10 @@ Result<Transaction> Memory::begin(Sequence& sequence, std::span<const Token> tok
   }
   Transaction transaction(this, &sequence, tokens, captures);
   if (!transaction.take_pages() || !transaction.take_states()) {
-    return fail(ErrorCode::no_room, "memory budget: {} of {} bytes are in use and {} tokens more "
-                "do not fit", ledger_.used_bytes(), ledger_.budget_bytes(), tokens.size());
+    return fail(ErrorCode::no_room,
+                "memory budget: {} of {} bytes are in use and {} tokens more "
+                "do not fit",
+                ledger_.used_bytes(), ledger_.budget_bytes(), tokens.size());
   }
   transaction.prepare_views();
   return transaction;
@@ -247,7 +258,8 @@ void Transaction::commit(int32_t accepted) {
   const int32_t length = sequence_->length();
   const size_t recurrent_count = memory_->recurrent_groups_.size();
   bool state_found = recurrent_count == 0;
-  for (size_t capture = 0; recurrent_count > 0 && capture < work_->capture_counts.size(); ++capture) {
+  for (size_t capture = 0; recurrent_count > 0 && capture < work_->capture_counts.size();
+       ++capture) {
     const int32_t count = work_->capture_counts[capture];
     if (count > accepted) break;
     if (count == accepted) {

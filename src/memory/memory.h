@@ -25,10 +25,10 @@ struct Options {
 
 // What going to a position costs.
 struct RewindPlan {
-  int32_t target = 0;          // Where the caller wants to go.
-  int32_t resume = 0;          // Where every group can go on from: at most target.
-  int32_t forward_tokens = 0;  // target - resume: tokens to compute again.
-  std::string_view limited_by; // The kind of state that made resume < target; else empty.
+  int32_t target = 0;           // Where the caller wants to go.
+  int32_t resume = 0;           // Where every group can go on from: at most target.
+  int32_t forward_tokens = 0;   // target - resume: tokens to compute again.
+  std::string_view limited_by;  // The kind of state that made resume < target; else empty.
 };
 
 struct Usage {
@@ -40,13 +40,13 @@ struct Usage {
 // What a transaction takes and shows to a step. Blocks here are named once, by the transaction.
 struct TransactionWork {
   std::vector<Token> tokens;
-  std::vector<size_t> old_page_counts;       // By full group.
-  std::vector<int32_t> replaced_tails;       // By full group: the shared tail that was copied, or -1.
-  std::vector<int32_t> capture_counts;       // Ascending; the last one is all tokens.
-  std::vector<int32_t> captured_states;      // [capture][recurrent group]
-  std::vector<const PageId*> page_tables;    // By group.
-  std::vector<const std::byte*> states_before;   // By group.
-  std::vector<std::byte*> states_after;      // [capture][group]
+  std::vector<size_t> old_page_counts;          // By full group.
+  std::vector<int32_t> replaced_tails;          // By full group: the tail that was copied, or -1.
+  std::vector<int32_t> capture_counts;          // Ascending; the last one is all tokens.
+  std::vector<int32_t> captured_states;         // [capture][recurrent group]
+  std::vector<const PageId*> page_tables;       // By group.
+  std::vector<const std::byte*> states_before;  // By group.
+  std::vector<std::byte*> states_after;         // [capture][group]
   std::vector<Capture> captures;
 };
 
@@ -70,6 +70,8 @@ class Memory {
   Result<Transaction> begin(Sequence& sequence, std::span<const Token> tokens,
                             std::span<const int32_t> captures = {});
 
+  // Keeps the live state as an anchor: a reference, no copy.
+  void keep_anchor(Sequence& sequence);
   // Lets go of the oldest anchors beyond `count_max`.
   void limit_anchors(Sequence& sequence, size_t count_max);
 
@@ -116,8 +118,8 @@ class Transaction {
   void finish();
 
   Memory* memory_;
-  Sequence* sequence_;                      // Null once committed, undone or moved from.
-  std::unique_ptr<TransactionWork> work_;   // Goes back to the memory, so that steps allocate nothing.
+  Sequence* sequence_;                     // Null once committed, undone or moved from.
+  std::unique_ptr<TransactionWork> work_;  // Goes back, so that steps allocate nothing.
 };
 
 }  // namespace cairn::memory

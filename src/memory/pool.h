@@ -41,7 +41,7 @@ class Pool {
 
   std::vector<Arena> planes_;
   std::vector<size_t> plane_bytes_;
-  std::vector<int32_t> counts_;       // Names of each block so far used.
+  std::vector<int32_t> counts_;  // Names of each block so far used.
   std::vector<int32_t> free_;
   size_t block_bytes_ = 0;
   int32_t block_count_max_ = 0;

@@ -18,7 +18,9 @@ BlockRefs& BlockRefs::operator=(BlockRefs other) noexcept {
   return *this;
 }
 
-BlockRefs::~BlockRefs() { truncate(0); }
+BlockRefs::~BlockRefs() {
+  truncate(0);
+}
 
 void BlockRefs::truncate(size_t count) {
   while (blocks_.size() > count) {
@@ -27,6 +29,8 @@ void BlockRefs::truncate(size_t count) {
   }
 }
 
-int32_t BlockRefs::exchange_last(int32_t block) { return std::exchange(blocks_.back(), block); }
+int32_t BlockRefs::exchange_last(int32_t block) {
+  return std::exchange(blocks_.back(), block);
+}
 
 }  // namespace cairn::memory

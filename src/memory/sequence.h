@@ -2,7 +2,7 @@
 // recurrence. A value: copying it forks (references, no bytes); a copy that is left alone is a
 // snapshot. Changed only through a Transaction.
 // Invariants: (1) every group is at position length(); (2) pages and states that are named by more
-// than one sequence are never written; (3) anchors ascend and lie below length().
+// than one sequence are never written; (3) anchors ascend, up to length().
 // Not thread-safe; must not outlive its Memory.
 #pragma once
 
@@ -24,8 +24,8 @@ class BlockRefs {
   BlockRefs& operator=(BlockRefs other) noexcept;
   ~BlockRefs();
 
-  void push(int32_t block) { blocks_.push_back(block); }   // Takes over the caller's name.
-  void truncate(size_t count);                             // Releases all behind the first `count`.
+  void push(int32_t block) { blocks_.push_back(block); }  // Takes over the caller's name.
+  void truncate(size_t count);                            // Releases all behind the first `count`.
   // Puts `block` in place of the last one, whose name passes to the caller.
   int32_t exchange_last(int32_t block);
   void reserve(size_t count) { blocks_.reserve(count); }
@@ -57,8 +57,8 @@ class Sequence {
   Sequence() = default;
 
   std::vector<Token> tokens_;
-  std::vector<BlockRefs> pages_;    // One for each full group, in the order of groups.
-  std::vector<BlockRefs> states_;   // Likewise recurrent: one block, or none at position 0.
+  std::vector<BlockRefs> pages_;   // One for each full group, in the order of groups.
+  std::vector<BlockRefs> states_;  // Likewise recurrent: one block, or none at position 0.
   std::vector<Anchor> anchors_;
 };
 

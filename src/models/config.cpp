@@ -72,7 +72,9 @@ Result<DecoderConfig> read_decoder_config(const gguf::Metadata& meta) {
   return c;
 }
 
-float softmax_scale(int32_t key_dim) { return float(1.0 / std::sqrt(double(key_dim))); }
+float softmax_scale(int32_t key_dim) {
+  return float(1.0 / std::sqrt(double(key_dim)));
+}
 
 Result<RopeSpec> read_rope(const gguf::Metadata& meta, int32_t head_dim, RopeStyle style) {
   CAIRN_TRY(const int32_t dims, meta.count_or("rope.dimension_count", head_dim));

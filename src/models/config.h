@@ -15,7 +15,7 @@ struct DecoderConfig {
   std::vector<int32_t> head_counts;     // By layer.
   std::vector<int32_t> kv_head_counts;  // By layer; 0: no attention there.
   int32_t key_dim = 0, value_dim = 0;
-  int32_t mlp_width = 0;                // 0 where only experts stand in its place.
+  int32_t mlp_width = 0;  // 0 where only experts stand in its place.
   float norm_epsilon = 0;
 
   blocks::AttentionShape attention(int32_t layer) const {

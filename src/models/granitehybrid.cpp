@@ -127,8 +127,7 @@ class GraniteHybrid final : public Model {
       k = g.rope(k, c_.key_dim, c_.rope);
     }
     const Tensor a = g.attend(
-        layer, q, k, v,
-        {.head_count = c_.head_counts[size_t(layer)], .scale = c_.attention_scale});
+        layer, q, k, v, {.head_count = c_.head_counts[size_t(layer)], .scale = c_.attention_scale});
     return g.matmul(attn.out, a, attn.out_bias);
   }
 

@@ -32,8 +32,7 @@ class Llama final : public Model {
     return Config{std::move(common), std::move(rope)};
   }
 
-  explicit Llama(Config config)
-      : c_(std::move(config)), layers_(size_t(c_.size.layer_count)) {}
+  explicit Llama(Config config) : c_(std::move(config)), layers_(size_t(c_.size.layer_count)) {}
 
   const ModelSize& size() const override { return c_.size; }
 
@@ -68,9 +67,9 @@ class Llama final : public Model {
       const Tensor q = g.matmul(l.attn.q, h, l.attn.q_bias);
       const Tensor k = g.matmul(l.attn.k, h, l.attn.k_bias);
       const Tensor v = g.matmul(l.attn.v, h, l.attn.v_bias);
-      const Tensor a = g.attend(layer, g.rope(q, c_.key_dim, rope), g.rope(k, c_.key_dim, rope), v,
-                                {.head_count = c_.head_counts[size_t(layer)],
-                                 .scale = softmax_scale(c_.key_dim)});
+      const Tensor a = g.attend(
+          layer, g.rope(q, c_.key_dim, rope), g.rope(k, c_.key_dim, rope), v,
+          {.head_count = c_.head_counts[size_t(layer)], .scale = softmax_scale(c_.key_dim)});
       x = g.add(x, g.matmul(l.attn.out, a, l.attn.out_bias));
       const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);
       x = g.add(x, blocks::gated_mlp(g, m, l.mlp, Activation::silu));

@@ -32,8 +32,7 @@ class Mistral3 final : public Model {
     return Config{std::move(common), std::move(rope), scale, original};
   }
 
-  explicit Mistral3(Config config)
-      : c_(std::move(config)), layers_(size_t(c_.size.layer_count)) {}
+  explicit Mistral3(Config config) : c_(std::move(config)), layers_(size_t(c_.size.layer_count)) {}
 
   const ModelSize& size() const override { return c_.size; }
 
@@ -69,9 +68,9 @@ class Mistral3 final : public Model {
       }
       const Tensor k = g.matmul(l.attn.k, h, l.attn.k_bias);
       const Tensor v = g.matmul(l.attn.v, h, l.attn.v_bias);
-      const Tensor a = g.attend(layer, q, g.rope(k, c_.key_dim, c_.rope), v,
-                                {.head_count = c_.head_counts[size_t(layer)],
-                                 .scale = softmax_scale(c_.key_dim)});
+      const Tensor a = g.attend(
+          layer, q, g.rope(k, c_.key_dim, c_.rope), v,
+          {.head_count = c_.head_counts[size_t(layer)], .scale = softmax_scale(c_.key_dim)});
       x = g.add(x, g.matmul(l.attn.out, a, l.attn.out_bias));
       const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);
       x = g.add(x, blocks::gated_mlp(g, m, l.mlp, Activation::silu));

@@ -15,7 +15,7 @@
 namespace cairn::models {
 
 struct ModelSize {
-  int32_t width = 0;             // Of the residual stream.
+  int32_t width = 0;  // Of the residual stream.
   int32_t layer_count = 0;
   int32_t vocabulary_count = 0;  // Rows of the embedding table.
   int32_t context_length = 0;    // Positions that the model was made for.
@@ -47,8 +47,7 @@ Result<const Architecture*> find_architecture(std::string_view name);
 // constructor from what it returns.
 template <class Class>
 constexpr Architecture architecture(std::string_view name) {
-  return {.name = name,
-          .create = [](const gguf::Metadata& meta) -> Result<std::unique_ptr<Model>> {
+  return {.name = name, .create = [](const gguf::Metadata& meta) -> Result<std::unique_ptr<Model>> {
             CAIRN_TRY(auto config, Class::read(meta));
             return std::unique_ptr<Model>(std::make_unique<Class>(std::move(config)));
           }};

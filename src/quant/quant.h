@@ -1,12 +1,9 @@
 // Block formats of quantized weights. A format is one file in this folder; all of them stand in a
-// generated table. A row of a matrix is a run of whole blocks; a block holds `block_weights`
-// consecutive weights in `block_bytes` bytes, little-endian, at any alignment.
-//
-// Every quantized format has two views with the same meaning:
+// generated table. A row is a run of whole blocks: `block_weights` consecutive weights in
+// `block_bytes` bytes, little-endian, at any alignment. Two views with the same meaning:
 //   decode    weights as f32: what the file says they are (bit for bit the usual decoders');
-//   integers  the same weights as small integers with scales, which exact-1 multiplies
-//             (docs/numerics.md): weight = scale * q + offset, which in f32, rounded after the
-//             product and after the sum, equals decode for every bit pattern.
+//   integers  small integers with scales, which exact-1 multiplies (docs/numerics.md): in f32,
+//             rounded after the product and after the sum, scale * q + offset equals decode.
 // Thread-safe: everything here is constant data and pure functions.
 #pragma once
 

@@ -21,7 +21,8 @@ using Values = std::vector<std::vector<float>>;  // [row][column]
 struct Eager {
   static Values scale(const Values& x, float factor) {
     Values out = x;
-    for (auto& row : out) for (float& value : row) value *= factor;
+    for (auto& row : out)
+      for (float& value : row) value *= factor;
     return out;
   }
   static Values add(const Values& a, const Values& b, float scale) {
@@ -114,8 +115,8 @@ TEST(Graph, RandomPlansComputeWhatWasRecorded) {
     const Tensor last = ends_narrow ? random.narrow.back() : random.tensors.back();
     const Values& expected = ends_narrow ? random.narrow_values.back() : random.values.back();
     const Tensor logits = random.graph.outputs(last);
-    const Plan plan = std::move(random.graph)
-                          .finish(logits, {.row_count_max = kRows, .output_count_max = 2});
+    const Plan plan =
+        std::move(random.graph).finish(logits, {.row_count_max = kRows, .output_count_max = 2});
     Arena workspace = Arena::reserve(plan.workspace_bytes).value();
     const auto backend = reference_backend(&threads);
     ASSERT_TRUE(bool(backend->prepare(plan)));

@@ -134,6 +134,19 @@ TEST(Memory, PlanNamesWhatLimitsARewind) {
   EXPECT_EQ(plan.forward_tokens, 6);
   EXPECT_EQ(plan.limited_by, "recurrent");
   EXPECT_EQ(memory->plan(sequence, 9).resume, 0);
+  // Going back to an anchor leaves it in place: the way can be gone again and again.
+  Sequence again = memory->at(sequence, 64);
+  {
+    auto transaction = memory->begin(again, std::vector<Token>(5, Token(9))).value();
+    toy.step(transaction);
+    transaction.commit(5);
+  }
+  EXPECT_EQ(memory->plan(again, 64).forward_tokens, 0);
+  EXPECT_EQ(memory->plan(again, 68).resume, 64);
+  memory->keep_anchor(again);
+  memory->keep_anchor(again);
+  EXPECT_EQ(again.anchors().size(), 3u);
+  EXPECT_EQ(memory->at(again, 69).length(), 69);
   memory->limit_anchors(sequence, 1);
   EXPECT_EQ(memory->plan(sequence, 63).resume, 0);
 }

@@ -44,8 +44,8 @@ inline Golden read_golden(const std::string& name) {
   double sum = 0, sum_squares = 0, count = 0;
   for (const auto& ids : json["sequences"]) {
     golden.sequences.push_back(tokens_of(ids));
-    std::vector<float>& rows = golden.logits.emplace_back(
-        golden.sequences.back().size() * size_t(golden.vocabulary_count));
+    std::vector<float>& rows = golden.logits.emplace_back(golden.sequences.back().size() *
+                                                          size_t(golden.vocabulary_count));
     logits_file.read(reinterpret_cast<char*>(rows.data()),
                      std::streamsize(rows.size() * sizeof(float)));
     EXPECT_TRUE(logits_file.good());

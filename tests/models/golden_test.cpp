@@ -182,8 +182,10 @@ TEST_P(GoldenTest, PartnersInABatchDoNotMatter) {
   int32_t output = 0;
   for (const size_t row : {size_t(37), size_t(3), size_t(40)}) {
     const std::span<const float> logits = engine->runner().logits(output++);
-    EXPECT_EQ(std::memcmp(logits.data(), expected.data() + row * vocabulary,
-                          vocabulary * sizeof(float)), 0) << "row " << row;
+    EXPECT_EQ(
+        std::memcmp(logits.data(), expected.data() + row * vocabulary, vocabulary * sizeof(float)),
+        0)
+        << "row " << row;
   }
 }
 

@@ -8,9 +8,13 @@ namespace cairn::host {
 HostBackend::HostBackend(ThreadPool* threads, KernelChoice choice, KernelChoice fallback)
     : threads_(threads), choice_(choice), fallback_(fallback) {}
 
-Status HostBackend::load(Weight&) { return Ok{}; }
+Status HostBackend::load(Weight&) {
+  return Ok{};
+}
 
-bool HostBackend::supports(const Op& op) const { return choice_(op).run != nullptr; }
+bool HostBackend::supports(const Op& op) const {
+  return choice_(op).run != nullptr;
+}
 
 HostKernel HostBackend::kernel_for(const Op& op) const {
   const HostKernel kernel = choice_(op);

@@ -51,11 +51,11 @@ class HostBackend : public Backend {
   KernelChoice choice_;
   KernelChoice fallback_;
   const Plan* prepared_ = nullptr;
-  std::vector<HostKernel> kernels_;       // One for each op of the prepared plan.
-  std::vector<int64_t> task_ends_;        // Of each op, counted from its stage's first task.
+  std::vector<HostKernel> kernels_;  // One for each op of the prepared plan.
+  std::vector<int64_t> task_ends_;   // Of each op, counted from its stage's first task.
   std::vector<StageTasks> stages_;
   std::vector<std::byte> scratch_;
-  size_t scratch_bytes_ = 0;              // Of each thread.
+  size_t scratch_bytes_ = 0;  // Of each thread.
 };
 
 }  // namespace cairn::host

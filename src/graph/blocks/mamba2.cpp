@@ -4,8 +4,8 @@
 namespace cairn::blocks {
 
 State Mamba2Shape::state() const {
-  return State::recurrent({int64_t(conv_kernel - 1) * conv_width(),
-                           int64_t(head_count) * state_size * head_dim()});
+  return State::recurrent(
+      {int64_t(conv_kernel - 1) * conv_width(), int64_t(head_count) * state_size * head_dim()});
 }
 
 void Mamba2::parameters(Parameters& p, int32_t width, const Mamba2Shape& shape) {
@@ -29,16 +29,16 @@ Tensor mamba2(Graph& g, int32_t layer, Tensor x, const Mamba2& weights, const Ma
   const Tensor dt = g.columns(projected, inner + shape.conv_width(), shape.head_count);
   const Tensor mixed = g.short_conv(layer, g.columns(projected, inner, shape.conv_width()),
                                     weights.conv, weights.conv_bias, shape.conv_kernel);
-  const Tensor y = g.mamba2_scan(layer, g.columns(mixed, 0, inner),
-                                 g.columns(mixed, inner, bc_width),
-                                 g.columns(mixed, inner + bc_width, bc_width), dt,
-                                 {.head_count = shape.head_count,
-                                  .head_dim = shape.head_dim(),
-                                  .state_size = shape.state_size,
-                                  .group_count = shape.group_count,
-                                  .a = weights.a.data(),
-                                  .d = weights.d.data(),
-                                  .dt_bias = weights.dt_bias.data()});
+  const Tensor y =
+      g.mamba2_scan(layer, g.columns(mixed, 0, inner), g.columns(mixed, inner, bc_width),
+                    g.columns(mixed, inner + bc_width, bc_width), dt,
+                    {.head_count = shape.head_count,
+                     .head_dim = shape.head_dim(),
+                     .state_size = shape.state_size,
+                     .group_count = shape.group_count,
+                     .a = weights.a.data(),
+                     .d = weights.d.data(),
+                     .dt_bias = weights.dt_bias.data()});
   const Tensor gated = g.gate(z, y, Activation::silu);
   return g.matmul(weights.out,
                   g.rms_norm(gated, weights.norm, norm_epsilon, inner / shape.group_count));

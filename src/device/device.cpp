@@ -1,2 +1,0 @@
-// Keeps the headers of this module compiling by themselves.
-#include "device/backend.h"
