@@ -2,6 +2,7 @@
 // gated feed-forward block or a mixture of experts with a shared one. Embeddings, residuals, scores
 // and logits have multipliers.
 #include "graph/blocks/attention.h"
+#include "graph/blocks/ends.h"
 #include "graph/blocks/experts.h"
 #include "graph/blocks/mamba2.h"
 #include "graph/blocks/mlp.h"
@@ -70,9 +71,7 @@ class GraniteHybrid final : public Model {
 
   Status visit_parameters(ParameterVisitor& visitor) override {
     Parameters p(&visitor);
-    p.matrix("token_embd.weight", embedding_, {c_.size.width, c_.size.vocabulary_count});
-    p.vector("output_norm.weight", output_norm_, {c_.size.width});
-    p.optional_matrix("output.weight", output_, {c_.size.width, c_.size.vocabulary_count});
+    ends_.parameters(p, c_.size.width, c_.size.vocabulary_count);
     for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
       Layer& l = layers_[size_t(layer)];
       Parameters lp = p.layer(layer);
@@ -101,7 +100,7 @@ class GraniteHybrid final : public Model {
   }
 
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(embedding_, c_.embedding_scale);
+    Tensor x = g.embed(ends_.embedding, c_.embedding_scale);
     for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
       const Layer& l = layers_[size_t(layer)];
       const Tensor h = g.rms_norm(x, l.mixer_norm, c_.norm_epsilon);
@@ -112,8 +111,7 @@ class GraniteHybrid final : public Model {
       const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);
       x = g.add(x, feed_forward(g, l, m), c_.residual_scale);
     }
-    const Tensor last = g.rms_norm(g.outputs(x), output_norm_, c_.norm_epsilon);
-    return g.scale(g.matmul(output_.exists() ? output_ : embedding_, last), 1.0f / c_.logit_scale);
+    return g.scale(blocks::logits(g, x, ends_, c_.norm_epsilon), 1.0f / c_.logit_scale);
   }
 
  private:
@@ -141,8 +139,7 @@ class GraniteHybrid final : public Model {
   }
 
   Config c_;
-  Weight embedding_, output_;
-  Vector output_norm_;
+  blocks::Ends ends_;
   std::vector<Layer> layers_;
 };
 

@@ -1,6 +1,7 @@
 // Llama 1 to 3.x and Mistral (Touvron et al., 2023): the plain dense decoder. Rotates neighbouring
 // pairs; Llama 3.1 and later bring a factor for each frequency.
 #include "graph/blocks/attention.h"
+#include "graph/blocks/ends.h"
 #include "graph/blocks/mlp.h"
 #include "models/config.h"
 #include "models/model.h"
@@ -38,9 +39,7 @@ class Llama final : public Model {
 
   Status visit_parameters(ParameterVisitor& visitor) override {
     Parameters p(&visitor);
-    p.matrix("token_embd.weight", embedding_, {c_.size.width, c_.size.vocabulary_count});
-    p.vector("output_norm.weight", output_norm_, {c_.size.width});
-    p.optional_matrix("output.weight", output_, {c_.size.width, c_.size.vocabulary_count});
+    ends_.parameters(p, c_.size.width, c_.size.vocabulary_count);
     p.optional_vector("rope_freqs.weight", rope_factors_, {int64_t(c_.rope.frequencies.size())});
     for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
       Layer& l = layers_[size_t(layer)];
@@ -60,7 +59,7 @@ class Llama final : public Model {
 
   Tensor forward(Graph& g) const override {
     const RopeSpec rope = with_factors(c_.rope, rope_factors_);
-    Tensor x = g.embed(embedding_);
+    Tensor x = g.embed(ends_.embedding);
     for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
       const Layer& l = layers_[size_t(layer)];
       const Tensor h = g.rms_norm(x, l.attn_norm, c_.norm_epsilon);
@@ -74,14 +73,13 @@ class Llama final : public Model {
       const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);
       x = g.add(x, blocks::gated_mlp(g, m, l.mlp, Activation::silu));
     }
-    return g.matmul(output_.exists() ? output_ : embedding_,
-                    g.rms_norm(g.outputs(x), output_norm_, c_.norm_epsilon));
+    return blocks::logits(g, x, ends_, c_.norm_epsilon);
   }
 
  private:
   Config c_;
-  Weight embedding_, output_;
-  Vector output_norm_, rope_factors_;
+  blocks::Ends ends_;
+  Vector rope_factors_;
   std::vector<Layer> layers_;
 };
 

@@ -1,6 +1,7 @@
 // Ministral 3 and Mistral Small 3.x: Llama's shape with YaRN, and queries that grow with the
 // logarithm of their position beyond the original context.
 #include "graph/blocks/attention.h"
+#include "graph/blocks/ends.h"
 #include "graph/blocks/mlp.h"
 #include "models/config.h"
 #include "models/model.h"
@@ -38,9 +39,7 @@ class Mistral3 final : public Model {
 
   Status visit_parameters(ParameterVisitor& visitor) override {
     Parameters p(&visitor);
-    p.matrix("token_embd.weight", embedding_, {c_.size.width, c_.size.vocabulary_count});
-    p.vector("output_norm.weight", output_norm_, {c_.size.width});
-    p.optional_matrix("output.weight", output_, {c_.size.width, c_.size.vocabulary_count});
+    ends_.parameters(p, c_.size.width, c_.size.vocabulary_count);
     for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
       Layer& l = layers_[size_t(layer)];
       Parameters lp = p.layer(layer);
@@ -58,7 +57,7 @@ class Mistral3 final : public Model {
   }
 
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(embedding_);
+    Tensor x = g.embed(ends_.embedding);
     for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
       const Layer& l = layers_[size_t(layer)];
       const Tensor h = g.rms_norm(x, l.attn_norm, c_.norm_epsilon);
@@ -75,14 +74,12 @@ class Mistral3 final : public Model {
       const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);
       x = g.add(x, blocks::gated_mlp(g, m, l.mlp, Activation::silu));
     }
-    return g.matmul(output_.exists() ? output_ : embedding_,
-                    g.rms_norm(g.outputs(x), output_norm_, c_.norm_epsilon));
+    return blocks::logits(g, x, ends_, c_.norm_epsilon);
   }
 
  private:
   Config c_;
-  Weight embedding_, output_;
-  Vector output_norm_;
+  blocks::Ends ends_;
   std::vector<Layer> layers_;
 };
 

@@ -1,6 +1,7 @@
 // Qwen 3 (Yang et al., 2025): a dense decoder. Each query and key head is normalised before
 // rotation.
 #include "graph/blocks/attention.h"
+#include "graph/blocks/ends.h"
 #include "graph/blocks/mlp.h"
 #include "models/config.h"
 #include "models/model.h"
@@ -33,9 +34,7 @@ class Qwen3 final : public Model {
 
   Status visit_parameters(ParameterVisitor& visitor) override {
     Parameters p(&visitor);
-    p.matrix("token_embd.weight", embedding_, {c_.size.width, c_.size.vocabulary_count});
-    p.vector("output_norm.weight", output_norm_, {c_.size.width});
-    p.optional_matrix("output.weight", output_, {c_.size.width, c_.size.vocabulary_count});
+    ends_.parameters(p, c_.size.width, c_.size.vocabulary_count);
     for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
       Layer& l = layers_[size_t(layer)];
       Parameters lp = p.layer(layer);
@@ -55,7 +54,7 @@ class Qwen3 final : public Model {
   }
 
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(embedding_);
+    Tensor x = g.embed(ends_.embedding);
     for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
       const Layer& l = layers_[size_t(layer)];
       const Tensor h = g.rms_norm(x, l.attn_norm, c_.norm_epsilon);
@@ -71,14 +70,12 @@ class Qwen3 final : public Model {
       const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);
       x = g.add(x, blocks::gated_mlp(g, m, l.mlp, Activation::silu));
     }
-    return g.matmul(output_.exists() ? output_ : embedding_,
-                    g.rms_norm(g.outputs(x), output_norm_, c_.norm_epsilon));
+    return blocks::logits(g, x, ends_, c_.norm_epsilon);
   }
 
  private:
   Config c_;
-  Weight embedding_, output_;
-  Vector output_norm_;
+  blocks::Ends ends_;
   std::vector<Layer> layers_;
 };
 

@@ -1,6 +1,7 @@
 // Qwen 3 with experts (Yang et al., 2025): the dense model with a mixture of experts in every
 // layer. The router's softmax runs over all experts; the chosen weights are normalised.
 #include "graph/blocks/attention.h"
+#include "graph/blocks/ends.h"
 #include "graph/blocks/experts.h"
 #include "models/config.h"
 #include "models/model.h"
@@ -38,9 +39,7 @@ class Qwen3Moe final : public Model {
 
   Status visit_parameters(ParameterVisitor& visitor) override {
     Parameters p(&visitor);
-    p.matrix("token_embd.weight", embedding_, {c_.size.width, c_.size.vocabulary_count});
-    p.vector("output_norm.weight", output_norm_, {c_.size.width});
-    p.optional_matrix("output.weight", output_, {c_.size.width, c_.size.vocabulary_count});
+    ends_.parameters(p, c_.size.width, c_.size.vocabulary_count);
     for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
       Layer& l = layers_[size_t(layer)];
       Parameters lp = p.layer(layer);
@@ -63,7 +62,7 @@ class Qwen3Moe final : public Model {
     const RouterSpec router{.expert_used_count = c_.expert_used_count,
                             .score = RouterScore::softmax_all,
                             .normalize = true};
-    Tensor x = g.embed(embedding_);
+    Tensor x = g.embed(ends_.embedding);
     for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
       const Layer& l = layers_[size_t(layer)];
       const Tensor h = g.rms_norm(x, l.attn_norm, c_.norm_epsilon);
@@ -79,14 +78,12 @@ class Qwen3Moe final : public Model {
       const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);
       x = g.add(x, blocks::mixture(g, m, l.experts, router, Activation::silu));
     }
-    return g.matmul(output_.exists() ? output_ : embedding_,
-                    g.rms_norm(g.outputs(x), output_norm_, c_.norm_epsilon));
+    return blocks::logits(g, x, ends_, c_.norm_epsilon);
   }
 
  private:
   Config c_;
-  Weight embedding_, output_;
-  Vector output_norm_;
+  blocks::Ends ends_;
   std::vector<Layer> layers_;
 };
 

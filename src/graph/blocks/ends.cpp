@@ -1,0 +1,17 @@
+// Where a decoder begins and ends.
+#include "graph/blocks/ends.h"
+
+namespace cairn::blocks {
+
+void Ends::parameters(Parameters& p, int32_t width, int32_t vocabulary_count) {
+  p.matrix("token_embd.weight", embedding, {width, vocabulary_count});
+  p.vector("output_norm.weight", norm, {width});
+  p.optional_matrix("output.weight", output, {width, vocabulary_count});
+}
+
+Tensor logits(Graph& g, Tensor x, const Ends& ends, float norm_epsilon) {
+  const Tensor last = g.rms_norm(g.outputs(x), ends.norm, norm_epsilon);
+  return g.matmul(ends.output.exists() ? ends.output : ends.embedding, last);
+}
+
+}  // namespace cairn::blocks
