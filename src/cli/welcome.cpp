@@ -2,9 +2,9 @@
 #include "cli/welcome.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include "base/cpu_features.h"
+#include "base/machine_memory.h"
 #include "base/threads.h"
 #include "cli/quantities.h"
 
@@ -29,15 +29,10 @@ std::string feature_names() {
   return names.empty() ? "no vector extensions that cairn knows" : names;
 }
 
-uint64_t memory_bytes(int page_count_name) {
-  const long count = sysconf(page_count_name);
-  const long bytes = sysconf(_SC_PAGESIZE);
-  return count > 0 && bytes > 0 ? uint64_t(count) * uint64_t(bytes) : 0;
-}
-
 }  // namespace
 
 std::string welcome_screen() {
+  const MachineMemory memory = read_machine_memory();
   const IsaLevel isa = best_isa(detect_cpu_features());
   return fmt::format(
       "cairn {}: runs language models from GGUF files\n"
@@ -52,7 +47,7 @@ std::string welcome_screen() {
       "\n"
       "  cairn --help                 all commands; cairn COMMAND --help their options\n",
       CAIRN_VERSION, usable_core_count(), feature_names(), name(isa),
-      show_bytes(memory_bytes(_SC_PHYS_PAGES)), show_bytes(memory_bytes(_SC_AVPHYS_PAGES)));
+      show_bytes(memory.total_bytes), show_bytes(memory.available_bytes));
 }
 
 }  // namespace cairn::cli

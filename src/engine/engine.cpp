@@ -1,12 +1,11 @@
 // Loading: text, model, weights, memory, plan, in this order, each with errors that name the thing.
 #include "engine/engine.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "base/log.h"
+#include "base/machine_memory.h"
 #include "engine/parameter_loader.h"
 #include "engine/vocabulary_source.h"
 
@@ -14,12 +13,10 @@ namespace cairn {
 
 namespace {
 
-// Half of what the machine has free now: the rest is for the weights' pages and other programs.
+// Half of what the machine can give now: the rest is for the weights' pages and other programs.
 size_t default_memory_budget() {
-  const long page_count = sysconf(_SC_AVPHYS_PAGES);
-  const long page_bytes = sysconf(_SC_PAGESIZE);
-  if (page_count <= 0 || page_bytes <= 0) return size_t(1) << 30;
-  return size_t(page_count) * size_t(page_bytes) / 2;
+  const size_t available_bytes = read_machine_memory().available_bytes;
+  return available_bytes == 0 ? size_t(1) << 30 : available_bytes / 2;
 }
 
 // A context longer than this is given only when asked for: address tables grow with it.
