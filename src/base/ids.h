@@ -9,7 +9,6 @@ namespace cairn {
 enum class Token : int32_t {};     // An id of the vocabulary.
 enum class Position : int32_t {};  // How many tokens stand before this one in its sequence.
 enum class PageId : int32_t {};    // An index into a group's pool of pages.
-enum class StateId : int32_t {};   // An index into a group's pool of recurrent states.
 
 // The plain number behind a strong id.
 template <class Id>

@@ -7,6 +7,7 @@
 // other `out` overlaps no input: tasks read rows that are not theirs.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <variant>
 
@@ -121,8 +122,14 @@ struct Attend {
   int32_t head_count = 0;
   float scale = 1.0f;
   float softcap = 0;             // 0 means none: else s = softcap * tanh(s / softcap).
-  int32_t window = 0;            // 0 means all: else positions > own - window are visible.
+  int32_t window = 0;            // 0 means all: else positions > own - window are visible, or,
+  bool chunked = false;          // if chunked, those of the own chunk of `window` positions.
   const float* sinks = nullptr;  // [head_count]: one more logit at the end, without a value.
+
+  int32_t first_visible(int32_t position) const {
+    if (window == 0) return 0;
+    return chunked ? position / window * window : std::max(0, position + 1 - window);
+  }
 };
 
 // Causal convolution of each channel over time: out[t][c] = activation(bias[c] + sum over j of

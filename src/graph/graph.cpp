@@ -128,10 +128,17 @@ Tensor Graph::attend(int32_t layer, Tensor q, Tensor k, Tensor v, const Attentio
   const int32_t plane = layout_.kv_plane_of_layer[size_t(layer)];
   CHECK(plane >= 0);
   const KvPlane& kv = layout_.kv_planes[size_t(plane)];
-  CHECK(q.width == spec.head_count * kv.key_dim);
   CHECK(k.width == kv.kv_head_count * kv.key_dim && v.width == kv.kv_head_count * kv.value_dim);
-  const Tensor out = new_value(spec.head_count * kv.value_dim, RowSet::tokens);
   ops_.push_back(op::StoreKv{.k = rows(k), .v = rows(v), .plane = plane});
+  return attend_shared(layer, q, spec);
+}
+
+Tensor Graph::attend_shared(int32_t layer, Tensor q, const AttentionSpec& spec) {
+  const int32_t plane = layout_.kv_plane_of_layer[size_t(layer)];
+  CHECK(plane >= 0);
+  const KvPlane& kv = layout_.kv_planes[size_t(plane)];
+  CHECK(q.width == spec.head_count * kv.key_dim);
+  const Tensor out = new_value(spec.head_count * kv.value_dim, RowSet::tokens);
   ops_.push_back(op::Attend{.q = rows(q),
                             .out = rows(out),
                             .plane = plane,
@@ -139,6 +146,7 @@ Tensor Graph::attend(int32_t layer, Tensor q, Tensor k, Tensor v, const Attentio
                             .scale = spec.scale,
                             .softcap = spec.softcap,
                             .window = spec.window,
+                            .chunked = spec.chunked,
                             .sinks = spec.sinks});
   return out;
 }

@@ -27,7 +27,8 @@ struct AttentionSpec {
   int32_t head_count = 0;
   float scale = 1.0f;
   float softcap = 0;
-  int32_t window = 0;
+  int32_t window = 0;    // 0: all earlier positions.
+  bool chunked = false;  // The window is the position's own chunk.
   const float* sinks = nullptr;
 };
 
@@ -65,6 +66,8 @@ class Graph {
   Tensor rope(Tensor x, int32_t head_dim, const RopeSpec& spec);
   Tensor scale_by_position(Tensor x, double factor, int32_t original_context);
   Tensor attend(int32_t layer, Tensor q, Tensor k, Tensor v, const AttentionSpec& spec);
+  // For a layer whose state is shared: reads what the other layer has stored in this step.
+  Tensor attend_shared(int32_t layer, Tensor q, const AttentionSpec& spec);
   Tensor short_conv(int32_t layer, Tensor x, const Vector& weight, const Vector& bias,
                     int32_t kernel);
   // The layer's second recurrent tensor holds the state (the first is the convolution's tail).

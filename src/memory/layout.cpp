@@ -14,16 +14,17 @@ size_t aligned(size_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
 
-int32_t group_of_kind(Layout& layout, State::Kind kind) {
+int32_t group_of_kind(Layout& layout, State::Kind kind, int32_t window) {
   for (size_t group = 0; group < layout.groups.size(); ++group) {
-    if (layout.groups[group].kind == kind) return int32_t(group);
+    const GroupSpec& spec = layout.groups[group];
+    if (spec.kind == kind && spec.window == window) return int32_t(group);
   }
-  layout.groups.push_back({.kind = kind, .plane_bytes = {}});
+  layout.groups.push_back({.kind = kind, .window = window, .plane_bytes = {}});
   return int32_t(layout.groups.size()) - 1;
 }
 
-void add_full(Layout& layout, const State& state, KvType key_type, KvType value_type) {
-  const int32_t group = group_of_kind(layout, State::Kind::full);
+void add_attention(Layout& layout, const State& state, KvType key_type, KvType value_type) {
+  const int32_t group = group_of_kind(layout, state.kind, state.window);
   const auto plane_bytes = [&](int32_t dim, KvType type) {
     return aligned(size_t(state.kv_head_count) * size_t(dim) * kPageTokens * element_bytes(type));
   };
@@ -42,7 +43,7 @@ void add_full(Layout& layout, const State& state, KvType key_type, KvType value_
 }
 
 void add_recurrent(Layout& layout, const State& state) {
-  const int32_t group = group_of_kind(layout, State::Kind::recurrent);
+  const int32_t group = group_of_kind(layout, State::Kind::recurrent, 0);
   auto& planes = layout.groups[size_t(group)].plane_bytes;
   if (planes.empty()) planes.push_back(0);
   for (const int64_t float_count : state.tensor_floats) {
@@ -69,10 +70,13 @@ Layout Layout::make(std::span<const std::vector<State>> layers, KvType key_type,
     int32_t kv_plane = -1;
     int32_t state_tensor = -1;
     for (const State& state : states) {
-      if (state.kind == State::Kind::full) {
+      if (state.kind == State::Kind::shared) {
+        CHECK(kv_plane < 0 && state.shared_layer < int32_t(layout.kv_plane_of_layer.size()));
+        kv_plane = layout.kv_plane_of_layer[size_t(state.shared_layer)];
+      } else if (state.kind != State::Kind::recurrent) {
         CHECK(kv_plane < 0);
         kv_plane = int32_t(layout.kv_planes.size());
-        add_full(layout, state, key_type, value_type);
+        add_attention(layout, state, key_type, value_type);
       } else {
         CHECK(state_tensor < 0);
         state_tensor = int32_t(layout.state_tensors.size());

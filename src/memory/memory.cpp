@@ -32,7 +32,7 @@ Result<std::unique_ptr<Memory>> Memory::create(Layout layout, const Options& opt
     CAIRN_TRY(Pool pool, Pool::create(groups[group], block_count_max(groups[group], options),
                                       &memory->ledger_));
     memory->pools_.push_back(std::make_unique<Pool>(std::move(pool)));
-    (groups[group].kind == State::Kind::full ? memory->full_groups_ : memory->recurrent_groups_)
+    (groups[group].has_pages() ? memory->full_groups_ : memory->recurrent_groups_)
         .push_back(int32_t(group));
   }
   std::vector<int32_t> next_plane(groups.size(), 0);

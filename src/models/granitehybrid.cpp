@@ -2,12 +2,10 @@
 // gated feed-forward block or a mixture of experts with a shared one. Embeddings, residuals, scores
 // and logits have multipliers.
 #include "graph/blocks/attention.h"
-#include "graph/blocks/ends.h"
 #include "graph/blocks/experts.h"
 #include "graph/blocks/mamba2.h"
 #include "graph/blocks/mlp.h"
-#include "models/config.h"
-#include "models/model.h"
+#include "models/decoder.h"
 
 namespace cairn::models {
 
@@ -46,8 +44,10 @@ Status read_mamba(const gguf::Metadata& meta, blocks::Mamba2Shape& shape) {
   return Ok{};
 }
 
-class GraniteHybrid final : public Model {
+class GraniteHybrid final : public Decoder<Config, Layer> {
  public:
+  using Decoder::Decoder;
+
   static Result<Config> read(const gguf::Metadata& meta) {
     CAIRN_TRY(DecoderConfig common, read_decoder_config(meta));
     Config c{std::move(common)};
@@ -62,37 +62,6 @@ class GraniteHybrid final : public Model {
     CAIRN_TRY(c.has_positions, meta.flag_or("rope.scaling.finetuned", false));
     CAIRN_TRY(c.rope, read_rope(meta, c.key_dim, RopeStyle::adjacent));
     return c;
-  }
-
-  explicit GraniteHybrid(Config config)
-      : c_(std::move(config)), layers_(size_t(c_.size.layer_count)) {}
-
-  const ModelSize& size() const override { return c_.size; }
-
-  Status visit_parameters(ParameterVisitor& visitor) override {
-    Parameters p(&visitor);
-    ends_.parameters(p, c_.size.width, c_.size.vocabulary_count);
-    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
-      Layer& l = layers_[size_t(layer)];
-      Parameters lp = p.layer(layer);
-      lp.vector("attn_norm.weight", l.mixer_norm, {c_.size.width});
-      if (c_.is_attention(layer)) {
-        l.attn.parameters(lp, c_.size.width, c_.attention(layer));
-      } else {
-        l.mamba.parameters(lp, c_.size.width, c_.mamba);
-      }
-      lp.vector("ffn_norm.weight", l.mlp_norm, {c_.size.width});
-      if (c_.expert_count > 0) {
-        l.experts.parameters(lp, c_.size.width, c_.mlp_width, c_.expert_count);
-        if (c_.shared_expert_width > 0) {
-          l.mlp.parameters(lp, c_.size.width, c_.shared_expert_width, "_shexp");
-        }
-      } else {
-        l.mlp.parameters(lp, c_.size.width, c_.mlp_width);
-      }
-      p.join(std::move(lp));
-    }
-    return std::move(p).finish();
   }
 
   std::vector<State> layer_states(int32_t layer) const override {
@@ -115,6 +84,24 @@ class GraniteHybrid final : public Model {
   }
 
  private:
+  void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
+    p.vector("attn_norm.weight", l.mixer_norm, {c_.size.width});
+    if (c_.is_attention(layer)) {
+      l.attn.parameters(p, c_.size.width, c_.attention(layer));
+    } else {
+      l.mamba.parameters(p, c_.size.width, c_.mamba);
+    }
+    p.vector("ffn_norm.weight", l.mlp_norm, {c_.size.width});
+    if (c_.expert_count > 0) {
+      l.experts.parameters(p, c_.size.width, c_.mlp_width, c_.expert_count);
+      if (c_.shared_expert_width > 0) {
+        l.mlp.parameters(p, c_.size.width, c_.shared_expert_width, "_shexp");
+      }
+    } else {
+      l.mlp.parameters(p, c_.size.width, c_.mlp_width);
+    }
+  }
+
   Tensor attention(Graph& g, int32_t layer, Tensor h) const {
     const blocks::Projections& attn = layers_[size_t(layer)].attn;
     Tensor q = g.matmul(attn.q, h, attn.q_bias);
@@ -137,10 +124,6 @@ class GraniteHybrid final : public Model {
     if (c_.shared_expert_width == 0) return routed;
     return g.add(routed, blocks::gated_mlp(g, m, l.mlp, Activation::silu));
   }
-
-  Config c_;
-  blocks::Ends ends_;
-  std::vector<Layer> layers_;
 };
 
 }  // namespace

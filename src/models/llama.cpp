@@ -1,10 +1,8 @@
 // Llama 1 to 3.x and Mistral (Touvron et al., 2023): the plain dense decoder. Rotates neighbouring
 // pairs; Llama 3.1 and later bring a factor for each frequency.
 #include "graph/blocks/attention.h"
-#include "graph/blocks/ends.h"
 #include "graph/blocks/mlp.h"
-#include "models/config.h"
-#include "models/model.h"
+#include "models/decoder.h"
 
 namespace cairn::models {
 
@@ -20,8 +18,10 @@ struct Layer {
   blocks::GatedMlp mlp;
 };
 
-class Llama final : public Model {
+class Llama final : public Decoder<Config, Layer> {
  public:
+  using Decoder::Decoder;
+
   static Result<Config> read(const gguf::Metadata& meta) {
     CAIRN_TRY(DecoderConfig common, read_decoder_config(meta));
     CAIRN_TRY(RopeSpec rope, read_rope(meta, common.key_dim, RopeStyle::adjacent));
@@ -31,30 +31,6 @@ class Llama final : public Model {
                   expert_count);
     }
     return Config{std::move(common), std::move(rope)};
-  }
-
-  explicit Llama(Config config) : c_(std::move(config)), layers_(size_t(c_.size.layer_count)) {}
-
-  const ModelSize& size() const override { return c_.size; }
-
-  Status visit_parameters(ParameterVisitor& visitor) override {
-    Parameters p(&visitor);
-    ends_.parameters(p, c_.size.width, c_.size.vocabulary_count);
-    p.optional_vector("rope_freqs.weight", rope_factors_, {int64_t(c_.rope.frequencies.size())});
-    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
-      Layer& l = layers_[size_t(layer)];
-      Parameters lp = p.layer(layer);
-      lp.vector("attn_norm.weight", l.attn_norm, {c_.size.width});
-      l.attn.parameters(lp, c_.size.width, c_.attention(layer));
-      lp.vector("ffn_norm.weight", l.mlp_norm, {c_.size.width});
-      l.mlp.parameters(lp, c_.size.width, c_.mlp_width);
-      p.join(std::move(lp));
-    }
-    return std::move(p).finish();
-  }
-
-  std::vector<State> layer_states(int32_t layer) const override {
-    return {c_.attention(layer).state()};
   }
 
   Tensor forward(Graph& g) const override {
@@ -77,10 +53,18 @@ class Llama final : public Model {
   }
 
  private:
-  Config c_;
-  blocks::Ends ends_;
+  void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
+    p.vector("attn_norm.weight", l.attn_norm, {c_.size.width});
+    l.attn.parameters(p, c_.size.width, c_.attention(layer));
+    p.vector("ffn_norm.weight", l.mlp_norm, {c_.size.width});
+    l.mlp.parameters(p, c_.size.width, c_.mlp_width);
+  }
+
+  void global_parameters(Parameters& p) override {
+    p.optional_vector("rope_freqs.weight", rope_factors_, {int64_t(c_.rope.frequencies.size())});
+  }
+
   Vector rope_factors_;
-  std::vector<Layer> layers_;
 };
 
 }  // namespace

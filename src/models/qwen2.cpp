@@ -1,10 +1,8 @@
 // Qwen 2 and 2.5 (Yang et al., 2024): a dense decoder whose query, key and value projections have
 // biases.
 #include "graph/blocks/attention.h"
-#include "graph/blocks/ends.h"
 #include "graph/blocks/mlp.h"
-#include "models/config.h"
-#include "models/model.h"
+#include "models/decoder.h"
 
 namespace cairn::models {
 
@@ -20,35 +18,14 @@ struct Layer {
   blocks::GatedMlp mlp;
 };
 
-class Qwen2 final : public Model {
+class Qwen2 final : public Decoder<Config, Layer> {
  public:
+  using Decoder::Decoder;
+
   static Result<Config> read(const gguf::Metadata& meta) {
     CAIRN_TRY(DecoderConfig common, read_decoder_config(meta));
     CAIRN_TRY(RopeSpec rope, read_rope(meta, common.key_dim, RopeStyle::halves));
     return Config{std::move(common), std::move(rope)};
-  }
-
-  explicit Qwen2(Config config) : c_(std::move(config)), layers_(size_t(c_.size.layer_count)) {}
-
-  const ModelSize& size() const override { return c_.size; }
-
-  Status visit_parameters(ParameterVisitor& visitor) override {
-    Parameters p(&visitor);
-    ends_.parameters(p, c_.size.width, c_.size.vocabulary_count);
-    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
-      Layer& l = layers_[size_t(layer)];
-      Parameters lp = p.layer(layer);
-      lp.vector("attn_norm.weight", l.attn_norm, {c_.size.width});
-      l.attn.parameters(lp, c_.size.width, c_.attention(layer));
-      lp.vector("ffn_norm.weight", l.mlp_norm, {c_.size.width});
-      l.mlp.parameters(lp, c_.size.width, c_.mlp_width);
-      p.join(std::move(lp));
-    }
-    return std::move(p).finish();
-  }
-
-  std::vector<State> layer_states(int32_t layer) const override {
-    return {c_.attention(layer).state()};
   }
 
   Tensor forward(Graph& g) const override {
@@ -70,9 +47,12 @@ class Qwen2 final : public Model {
   }
 
  private:
-  Config c_;
-  blocks::Ends ends_;
-  std::vector<Layer> layers_;
+  void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
+    p.vector("attn_norm.weight", l.attn_norm, {c_.size.width});
+    l.attn.parameters(p, c_.size.width, c_.attention(layer));
+    p.vector("ffn_norm.weight", l.mlp_norm, {c_.size.width});
+    l.mlp.parameters(p, c_.size.width, c_.mlp_width);
+  }
 };
 
 }  // namespace

@@ -1,10 +1,8 @@
 // Qwen 3 with experts (Yang et al., 2025): the dense model with a mixture of experts in every
 // layer. The router's softmax runs over all experts; the chosen weights are normalised.
 #include "graph/blocks/attention.h"
-#include "graph/blocks/ends.h"
 #include "graph/blocks/experts.h"
-#include "models/config.h"
-#include "models/model.h"
+#include "models/decoder.h"
 
 namespace cairn::models {
 
@@ -21,8 +19,10 @@ struct Layer {
   blocks::Experts experts;
 };
 
-class Qwen3Moe final : public Model {
+class Qwen3Moe final : public Decoder<Config, Layer> {
  public:
+  using Decoder::Decoder;
+
   static Result<Config> read(const gguf::Metadata& meta) {
     CAIRN_TRY(DecoderConfig common, read_decoder_config(meta));
     CAIRN_TRY(RopeSpec rope, read_rope(meta, common.key_dim, RopeStyle::halves));
@@ -31,31 +31,6 @@ class Qwen3Moe final : public Model {
     CAIRN_TRY(const int32_t expert_width, meta.count("expert_feed_forward_length"));
     return Config{std::move(common), std::move(rope), expert_count, expert_used_count,
                   expert_width};
-  }
-
-  explicit Qwen3Moe(Config config) : c_(std::move(config)), layers_(size_t(c_.size.layer_count)) {}
-
-  const ModelSize& size() const override { return c_.size; }
-
-  Status visit_parameters(ParameterVisitor& visitor) override {
-    Parameters p(&visitor);
-    ends_.parameters(p, c_.size.width, c_.size.vocabulary_count);
-    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
-      Layer& l = layers_[size_t(layer)];
-      Parameters lp = p.layer(layer);
-      lp.vector("attn_norm.weight", l.attn_norm, {c_.size.width});
-      l.attn.parameters(lp, c_.size.width, c_.attention(layer));
-      lp.vector("attn_q_norm.weight", l.q_norm, {c_.key_dim});
-      lp.vector("attn_k_norm.weight", l.k_norm, {c_.key_dim});
-      lp.vector("ffn_norm.weight", l.mlp_norm, {c_.size.width});
-      l.experts.parameters(lp, c_.size.width, c_.expert_width, c_.expert_count);
-      p.join(std::move(lp));
-    }
-    return std::move(p).finish();
-  }
-
-  std::vector<State> layer_states(int32_t layer) const override {
-    return {c_.attention(layer).state()};
   }
 
   Tensor forward(Graph& g) const override {
@@ -82,9 +57,14 @@ class Qwen3Moe final : public Model {
   }
 
  private:
-  Config c_;
-  blocks::Ends ends_;
-  std::vector<Layer> layers_;
+  void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
+    p.vector("attn_norm.weight", l.attn_norm, {c_.size.width});
+    l.attn.parameters(p, c_.size.width, c_.attention(layer));
+    p.vector("attn_q_norm.weight", l.q_norm, {c_.key_dim});
+    p.vector("attn_k_norm.weight", l.k_norm, {c_.key_dim});
+    p.vector("ffn_norm.weight", l.mlp_norm, {c_.size.width});
+    l.experts.parameters(p, c_.size.width, c_.expert_width, c_.expert_count);
+  }
 };
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <cstring>
 #include <filesystem>
 
-#include "sample/sampler.h"
 #include "tests/models/golden_model.h"
 
 namespace cairn::testing {

@@ -183,7 +183,7 @@ void attend(const Op& any, const Step& step, int64_t task, std::byte* scratch) {
       const int64_t head = int64_t(kv_head) * shape.group_heads + i;
       queries[query_count++] = {.q = step.row(op.q, row) + head * plane.key_dim,
                                 .out = step.row(op.out, row) + head * plane.value_dim,
-                                .begin = op.window == 0 ? 0 : std::max(0, end - op.window),
+                                .begin = op.first_visible(end - 1),
                                 .end = end,
                                 .sink = op.sinks == nullptr ? 0 : op.sinks[head]};
     }

@@ -167,7 +167,7 @@ void attend_head(const op::Attend& op, const Step& step, int32_t row, int32_t he
   const std::span<const float> q(step.row(op.q, row) + size_t(head) * key_dim, key_dim);
 
   const int32_t end = step.positions[size_t(row)] + 1;
-  const int32_t begin = op.window == 0 ? 0 : std::max(0, end - op.window);
+  const int32_t begin = op.first_visible(end - 1);
   Part total{.out = {step.row(op.out, row) + size_t(head) * run_out.size(), run_out.size()}};
   Part next{.out = run_out};
   const int32_t first_run_end = std::min(end, (begin / kAttentionRun + 1) * kAttentionRun);
