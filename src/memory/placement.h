@@ -1,0 +1,96 @@
+// Which kept states are worth their bytes: learns where timelines are taken up again, and says what
+// letting go of a state would cost. Knows nothing of sequences, pages or pools: positions and bytes
+// only, all of it arithmetic. Not thread-safe; the owner is one thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "memory/anchor_kind.h"
+
+namespace cairn::memory {
+
+// A position of a timeline that has a name. Places of the kind `tail` have none and are passed
+// over.
+struct Place {
+  int32_t position = 0;
+  AnchorKind kind = AnchorKind::message_start;
+};
+
+// How often timelines were taken up at which sort of position. A sort is: the end of what stands
+// before the first message; or a kind of place, so and so many messages ago; or, for a position
+// without a name, the logarithm of its distance from the end.
+class RewindHabits {
+ public:
+  static constexpr size_t kTurnBuckets = 8;       // 0, 1, 2, 3, 4.., 8.., 16.., 32.. messages ago
+  static constexpr size_t kNamedKinds = 3;        // All but `tail`.
+  static constexpr size_t kDistanceBuckets = 32;  // 0, 1, 2.., 4.., 8.. tokens from the end
+  static constexpr size_t kOpening = kNamedKinds * kTurnBuckets;
+  static constexpr size_t kFirstDistance = kOpening + 1;
+  static constexpr size_t kSortCount = kFirstDistance + kDistanceBuckets;
+
+  RewindHabits() { counts_.fill(1.0); }  // Laplace's rule: each sort was seen once.
+
+  // Somebody went to `target` of a timeline of `length` tokens with these places, ascending.
+  void learn(std::span<const Place> places, int32_t length, int32_t target);
+
+  double count(size_t sort) const { return counts_[sort]; }
+
+  // The sorts of places, in their order; kSortCount for those without a name.
+  static std::vector<size_t> sorts(std::span<const Place> places);
+  static size_t distance_sort(int32_t distance);
+
+ private:
+  std::array<double, kSortCount> counts_;
+  double learned_ = 0;
+};
+
+// Where one timeline will be taken up next, as a probability for each of its positions 0..length.
+class TargetMass {
+ public:
+  // The part that is spread evenly over all positions: what nobody expected must not be ruinous.
+  static constexpr double kEvenPart = 0.15;
+
+  TargetMass(const RewindHabits& habits, std::span<const Place> places, int32_t length);
+
+  // The probability of targets in [from, to).
+  double between(int32_t from, int32_t to) const { return before(to) - before(from); }
+  int32_t length() const { return length_; }
+
+ private:
+  double before(int32_t position) const;  // Of targets in [0, position).
+
+  struct Point {
+    int32_t position;
+    double mass_up_to;  // Of this point and those before it.
+  };
+  // Distances in [from, to) from the end share `mass` evenly.
+  struct Band {
+    int32_t from, to;
+    double mass;
+  };
+
+  int32_t length_;
+  std::vector<Point> points_;
+  std::vector<Band> bands_;
+};
+
+// A position from which a timeline can be resumed; position 0 always can and is not listed.
+struct ResumePoint {
+  int32_t position = 0;
+  size_t bytes_freed = 0;  // By letting go of this point alone; 0 keeps it.
+};
+
+// How many tokens more the next target will cost on average without points[index]. Each target
+// costs the tokens from the nearest point at or before it; those of the targets up to the next
+// point would start one point earlier. `points` ascend.
+double loss(const TargetMass& mass, std::span<const ResumePoint> points, size_t index);
+
+// The point with the least loss for each byte that it frees; none if no point frees any.
+std::optional<size_t> least_valuable(const TargetMass& mass, std::span<const ResumePoint> points);
+
+}  // namespace cairn::memory
