@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <variant>
 
+#include "device/op_recurrent.h"
 #include "device/values.h"
 #include "device/weight.h"
 
@@ -132,34 +133,6 @@ struct Attend {
   }
 };
 
-// Causal convolution of each channel over time: out[t][c] = activation(bias[c] + sum over j of
-// weight[c][j] * x[t - (kernel-1) + j][c]), j ascending, starting from the bias (or 0), fma.
-// Its tail (the last kernel-1 inputs, oldest first, [kernel-1][channels]) is part of the state.
-struct ShortConv {
-  Rows x, out;
-  const float* weight;          // [channels][kernel]
-  const float* bias = nullptr;  // [channels]
-  int32_t kernel = 0;
-  bool silu = true;
-  int32_t state;  // Which of the step's state tensors holds the tail.
-};
-
-// Mamba-2's recurrence (Dao and Gu, 2024). For each head h, token by token:
-// dt = softplus(dt_raw + dt_bias[h]); decay = exp(dt * a[h]);
-// s[n][p] = fma(x[p] * dt, B[n], s[n][p] * decay); y[p] = sum over n of s[n][p] * C[n] (fma,
-// ascending), then y[p] = fma(d[h], x[p], y[p]). State: [head_count][state_size][head_dim] f32.
-struct Mamba2Scan {
-  Rows x;          // [tokens, head_count * head_dim]
-  Rows b, c;       // [tokens, group_count * state_size]; head h reads group h / (heads per group)
-  Rows dt;         // [tokens, head_count], before bias and softplus
-  Rows out;        // [tokens, head_count * head_dim]
-  const float* a;  // [head_count], negative
-  const float* d;  // [head_count]
-  const float* dt_bias;  // [head_count]
-  int32_t head_count = 0, head_dim = 0, state_size = 0, group_count = 1;
-  int32_t state;  // Which of the step's state tensors.
-};
-
 // The k experts with the largest score (ties: the lowest index; NaN last), best first.
 // chosen[row][rank] holds the expert's index as an int32 in the float's bits.
 struct Route {
@@ -201,6 +174,6 @@ struct GatherOutputs {
 using Op = std::variant<op::Embed, op::Quantize, op::MatMul, op::RmsNorm, op::Add, op::Scale,
                         op::Gate, op::RopeTable, op::Rope, op::ScaleByPosition, op::StoreKv,
                         op::Attend, op::ShortConv, op::Mamba2Scan, op::Route, op::ExpertMatMul,
-                        op::ExpertSum, op::GatherOutputs>;
+                        op::ExpertSum, op::StoreLog, op::LoadLog, op::GatherOutputs>;
 
 }  // namespace cairn

@@ -1,6 +1,8 @@
-// Which rows each op reads, writes or changes in place, and which key/value plane it touches: the
-// one list that the recording of plans is built on. A visitor has read(), write() and change() for
-// Rows& and QuantizedRows&, and read_plane() and write_plane() for a plane's index.
+// Which rows each op reads, writes or changes in place, and what else it touches: the one list that
+// the recording of plans is built on. A visitor has read(), write() and change() for Rows& and
+// QuantizedRows&, read_plane() and write_plane() for the index of a key/value plane, write_state()
+// for that of a recurrent state, and read_weights() for a matrix that it multiplies or looks up.
+// Every op that moves a recurrent state on says write_state(): from there the log is found.
 #pragma once
 
 #include "device/op.h"
@@ -9,6 +11,7 @@ namespace cairn {
 
 template <class Visitor>
 void visit_fields(op::Embed& o, Visitor& visit) {
+  visit.read_weights(*o.table);
   visit.write(o.out);
 }
 
@@ -20,6 +23,7 @@ void visit_fields(op::Quantize& o, Visitor& visit) {
 
 template <class Visitor>
 void visit_fields(op::MatMul& o, Visitor& visit) {
+  visit.read_weights(*o.weight);
   visit.read(o.x);
   visit.read(o.quantized);
   visit.write(o.out);
@@ -84,6 +88,7 @@ void visit_fields(op::Attend& o, Visitor& visit) {
 template <class Visitor>
 void visit_fields(op::ShortConv& o, Visitor& visit) {
   visit.read(o.x);
+  visit.write_state(o.state);
   visit.write(o.out);
 }
 
@@ -93,6 +98,7 @@ void visit_fields(op::Mamba2Scan& o, Visitor& visit) {
   visit.read(o.b);
   visit.read(o.c);
   visit.read(o.dt);
+  visit.write_state(o.state);
   visit.write(o.out);
 }
 
@@ -105,6 +111,7 @@ void visit_fields(op::Route& o, Visitor& visit) {
 
 template <class Visitor>
 void visit_fields(op::ExpertMatMul& o, Visitor& visit) {
+  visit.read_weights(*o.weight);
   visit.read(o.x);
   visit.read(o.quantized);
   visit.read(o.chosen);
@@ -115,6 +122,16 @@ template <class Visitor>
 void visit_fields(op::ExpertSum& o, Visitor& visit) {
   visit.read(o.x);
   visit.read(o.weights);
+  visit.write(o.out);
+}
+
+template <class Visitor>
+void visit_fields(op::StoreLog& o, Visitor& visit) {
+  visit.read(o.x);
+}
+
+template <class Visitor>
+void visit_fields(op::LoadLog& o, Visitor& visit) {
   visit.write(o.out);
 }
 

@@ -13,6 +13,9 @@ namespace cairn {
 
 inline constexpr int32_t kPageTokens = 32;     // Consecutive tokens of a page, in every group.
 inline constexpr int32_t kAttentionRun = 256;  // Positions of a softmax run (docs/numerics.md).
+inline constexpr int32_t kLogPageTokens = 8;   // Consecutive tokens of a page of the log.
+// In a page table: nothing is kept of these positions.
+inline constexpr PageId kNoPage = PageId(-1);
 
 enum class KvType : uint8_t { f32, f16, bf16 };
 
@@ -42,13 +45,26 @@ struct StateTensor {
   size_t bytes = 0;
 };
 
+// Where the log keeps one input of the recurrence: a page has [kLogPageTokens][width] f32.
+struct LogPlane {
+  std::byte* first = nullptr;  // Its rows in page 0.
+  size_t page_bytes = 0;       // From one page to the next.
+  int32_t group = 0;           // Whose page tables to use.
+  int32_t width = 0;
+
+  float* row(PageId page, int32_t position) const {
+    return reinterpret_cast<float*>(first + size_t(index_of(page)) * page_bytes) +
+           size_t(position % kLogPageTokens) * size_t(width);
+  }
+};
+
 // The rows of one sequence in a step: [first_row, first_row + row_count), at positions that follow
 // each other from first_position.
 struct Slice {
   int32_t first_row = 0;
   int32_t row_count = 0;
   int32_t first_position = 0;
-  const PageId* const* pages = nullptr;      // [group][position / kPageTokens]
+  const PageId* const* pages = nullptr;      // [group][position / page tokens of the group]
   const std::byte* const* states = nullptr;  // [group]: before the slice; null entry means zeros.
   std::span<const Capture> captures;         // Ascending; the last one is after all rows.
 };
@@ -61,7 +77,8 @@ struct Step {
   std::span<const int32_t> output_rows;        // Rows whose logits are wanted, ascending.
   std::span<const KvPlane> kv_planes;          // By op::StoreKv::plane.
   std::span<const StateTensor> state_tensors;  // By op::ShortConv::state and others.
-  std::byte* workspace = nullptr;              // 64-byte aligned.
+  std::span<const LogPlane> log_planes;  // By op::StoreLog::log_plane; none: nothing is logged.
+  std::byte* workspace = nullptr;        // 64-byte aligned.
 
   int32_t row_count(RowSet set) const {
     return int32_t(set == RowSet::tokens ? tokens.size() : output_rows.size());

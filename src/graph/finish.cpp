@@ -46,6 +46,8 @@ struct LevelFinder {
   void write_plane(int32_t plane) {
     after(std::max(planes[size_t(plane)].written, planes[size_t(plane)].read));
   }
+  void write_state(int32_t) {}
+  void read_weights(const Weight&) {}
 };
 
 // Second walk: notes the uses at the level that was found.
@@ -73,6 +75,8 @@ struct UseRecorder {
     planes[size_t(plane)].read = std::max(planes[size_t(plane)].read, level);
   }
   void write_plane(int32_t plane) { planes[size_t(plane)].written = level; }
+  void write_state(int32_t) {}
+  void read_weights(const Weight&) {}
 };
 
 // Last walk: references become places in the workspace.
@@ -106,6 +110,8 @@ struct Placer {
   }
   void read_plane(int32_t) {}
   void write_plane(int32_t) {}
+  void write_state(int32_t) {}
+  void read_weights(const Weight&) {}
 };
 
 constexpr int64_t kRowAlignment = 64;  // Rows start on cache lines.

@@ -30,6 +30,8 @@ host::HostKernel attend_kernel();
 
 host::HostKernel short_conv_kernel();
 host::HostKernel mamba2_scan_kernel();
+host::HostKernel store_log_kernel();
+host::HostKernel load_log_kernel();
 
 host::HostKernel route_kernel();
 

@@ -30,6 +30,8 @@ struct Choice {
   host::HostKernel operator()(const op::Route&) const { return route_kernel(); }
   host::HostKernel operator()(const op::ExpertMatMul&) const { return expert_matmul_kernel(); }
   host::HostKernel operator()(const op::ExpertSum&) const { return expert_sum_kernel(); }
+  host::HostKernel operator()(const op::StoreLog&) const { return store_log_kernel(); }
+  host::HostKernel operator()(const op::LoadLog&) const { return load_log_kernel(); }
   host::HostKernel operator()(const op::GatherOutputs&) const { return gather_outputs_kernel(); }
 };
 

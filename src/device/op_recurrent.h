@@ -1,0 +1,52 @@
+// The ops that move recurrent states on, token by token, and those that log what such ops read: a
+// part of the closed list of device/op.h, with its rules.
+#pragma once
+
+#include <cstdint>
+
+#include "device/values.h"
+
+namespace cairn::op {
+
+// Causal convolution of each channel over time: out[t][c] = activation(bias[c] + sum over j of
+// weight[c][j] * x[t - (kernel-1) + j][c]), j ascending, starting from the bias (or 0), fma.
+// Its tail (the last kernel-1 inputs, oldest first, [kernel-1][channels]) is part of the state.
+struct ShortConv {
+  Rows x, out;
+  const float* weight;          // [channels][kernel]
+  const float* bias = nullptr;  // [channels]
+  int32_t kernel = 0;
+  bool silu = true;
+  int32_t state;  // Which of the step's state tensors holds the tail.
+};
+
+// Mamba-2's recurrence (Dao and Gu, 2024). For each head h, token by token:
+// dt = softplus(dt_raw + dt_bias[h]); decay = exp(dt * a[h]);
+// s[n][p] = fma(x[p] * dt, B[n], s[n][p] * decay); y[p] = sum over n of s[n][p] * C[n] (fma,
+// ascending), then y[p] = fma(d[h], x[p], y[p]). State: [head_count][state_size][head_dim] f32.
+struct Mamba2Scan {
+  Rows x;          // [tokens, head_count * head_dim]
+  Rows b, c;       // [tokens, group_count * state_size]; head h reads group h / (heads per group)
+  Rows dt;         // [tokens, head_count], before bias and softplus
+  Rows out;        // [tokens, head_count * head_dim]
+  const float* a;  // [head_count], negative
+  const float* d;  // [head_count]
+  const float* dt_bias;  // [head_count]
+  int32_t head_count = 0, head_dim = 0, state_size = 0, group_count = 1;
+  int32_t state;  // Which of the step's state tensors.
+};
+
+// Keeps each row in the log of its sequence at the row's position, unless its page is kNoPage. What
+// recurrent ops read is logged so that their states can be computed again without weights.
+struct StoreLog {
+  Rows x;
+  int32_t log_plane;  // Which of the step's log planes.
+};
+
+// Reads each row back. REQUIRES: the log has it.
+struct LoadLog {
+  Rows out;
+  int32_t log_plane;
+};
+
+}  // namespace cairn::op
