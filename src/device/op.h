@@ -3,8 +3,8 @@
 // meaning of each op, to the bit, is the scalar code in backends/reference (docs/numerics.md).
 // A plan of ops is recorded once for each model and run for every step, whatever its row count.
 //
-// Aliases: `out` of RmsNorm, Add, Scale and Gate may be the same rows as one of their inputs. Every
-// other `out` overlaps no input: tasks read rows that are not theirs.
+// Aliases: `out` of RmsNorm, Add, Scale, Activate and Gate may be the same rows as one of their
+// inputs. Every other `out` overlaps no input: tasks read rows that are not theirs.
 #pragma once
 
 #include <algorithm>
@@ -75,7 +75,12 @@ struct Scale {  // out = x * factor
   float factor = 1.0f;
 };
 
-struct Gate {  // out = activation(gate) * x; relu of NaN is 0
+struct Activate {  // out = activation(x); relu of NaN is 0
+  Rows x, out;
+  Activation activation = Activation::silu;
+};
+
+struct Gate {  // out = activation(gate) * x
   Rows gate, x, out;
   Activation activation = Activation::silu;
 };
@@ -171,9 +176,10 @@ struct GatherOutputs {
 
 }  // namespace op
 
-using Op = std::variant<op::Embed, op::Quantize, op::MatMul, op::RmsNorm, op::Add, op::Scale,
-                        op::Gate, op::RopeTable, op::Rope, op::ScaleByPosition, op::StoreKv,
-                        op::Attend, op::ShortConv, op::Mamba2Scan, op::Route, op::ExpertMatMul,
-                        op::ExpertSum, op::StoreLog, op::LoadLog, op::GatherOutputs>;
+using Op =
+    std::variant<op::Embed, op::Quantize, op::MatMul, op::RmsNorm, op::Add, op::Scale, op::Activate,
+                 op::Gate, op::RopeTable, op::Rope, op::ScaleByPosition, op::StoreKv, op::Attend,
+                 op::ShortConv, op::Mamba2Scan, op::Route, op::ExpertMatMul, op::ExpertSum,
+                 op::StoreLog, op::LoadLog, op::GatherOutputs>;
 
 }  // namespace cairn

@@ -49,6 +49,12 @@ void visit_fields(op::Scale& o, Visitor& visit) {
 }
 
 template <class Visitor>
+void visit_fields(op::Activate& o, Visitor& visit) {
+  visit.read(o.x);
+  visit.write(o.out);
+}
+
+template <class Visitor>
 void visit_fields(op::Gate& o, Visitor& visit) {
   visit.read(o.gate);
   visit.read(o.x);

@@ -28,6 +28,7 @@ constexpr CountRange kCounts[] = {
     {"attention.q_lora_rank", 1, kWidth, 1},
     {"attention.shared_kv_layers", 0, 1024, 0},
     {"attention.sliding_window", 0, kContext, 0},
+    {"attention.sliding_window_pattern", 0, 1024, 0},
     {"attention.value_length", 1, kHeadWidth, 1},
     {"attention.value_length_mla", 1, kHeadWidth, 1},
     {"attention.value_length_swa", 1, kHeadWidth, 1},

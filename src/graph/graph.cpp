@@ -83,6 +83,12 @@ Tensor Graph::scale(Tensor x, float factor) {
   return out;
 }
 
+Tensor Graph::activate(Tensor x, Activation activation) {
+  const Tensor out = new_value(x.width, set_of(x));
+  ops_.push_back(op::Activate{.x = rows(x), .out = rows(out), .activation = activation});
+  return out;
+}
+
 Tensor Graph::gate(Tensor gate, Tensor x, Activation activation) {
   const Tensor out = new_value(x.width, set_of(x));
   ops_.push_back(

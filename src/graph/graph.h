@@ -62,6 +62,7 @@ class Graph {
   Tensor rms_norm(Tensor x, const Vector& gain, float epsilon, int32_t group = 0);
   Tensor add(Tensor a, Tensor b, float scale = 1.0f);  // a + b * scale
   Tensor scale(Tensor x, float factor);
+  Tensor activate(Tensor x, Activation activation);
   Tensor gate(Tensor gate, Tensor x, Activation activation);  // activation(gate) * x
   Tensor rope(Tensor x, int32_t head_dim, const RopeSpec& spec);
   Tensor scale_by_position(Tensor x, double factor, int32_t original_context);

@@ -76,10 +76,29 @@ float softmax_scale(int32_t key_dim) {
   return float(1.0 / std::sqrt(double(key_dim)));
 }
 
-Result<RopeSpec> read_rope(const gguf::Metadata& meta, int32_t head_dim, RopeStyle style) {
+Result<std::vector<int32_t>> read_windows(const gguf::Metadata& meta, int32_t layer_count,
+                                          int32_t period, int32_t window) {
+  CAIRN_TRY(window, meta.count_or("attention.sliding_window", window));
+  std::vector<int32_t> windows(size_t(layer_count), window);
+  constexpr std::string_view kPattern = "attention.sliding_window_pattern";
+  const gguf::Value* pattern = meta.fields().find(meta.key(kPattern));
+  if (pattern != nullptr && pattern->is_array()) {
+    CAIRN_TRY(const std::vector<int32_t> marks, meta.per_layer(kPattern, layer_count));
+    for (size_t layer = 0; layer < windows.size(); ++layer) {
+      if (marks[layer] == 0) windows[layer] = 0;
+    }
+    return windows;
+  }
+  CAIRN_TRY(const int32_t layers, meta.count_or(kPattern, period));
+  for (size_t layer = 0; layer < windows.size(); ++layer) {
+    if (layers > 0 && int32_t(layer) % layers == layers - 1) windows[layer] = 0;
+  }
+  return windows;
+}
+
+Result<RopeSpec> read_unscaled_rope(const gguf::Metadata& meta, float base, int32_t head_dim,
+                                    RopeStyle style) {
   CAIRN_TRY(const int32_t dims, meta.count_or("rope.dimension_count", head_dim));
-  CAIRN_TRY(const float base, meta.real_or("rope.freq_base", 10000.0f));
-  CAIRN_TRY(const std::string_view scaling, meta.text_or("rope.scaling.type", "none"));
   if (dims % 2 != 0 || dims > head_dim) {
     return fail(ErrorCode::invalid_data, "{}: expected an even number of at most {}, found {}",
                 meta.key("rope.dimension_count"), head_dim, dims);
@@ -88,6 +107,13 @@ Result<RopeSpec> read_rope(const gguf::Metadata& meta, int32_t head_dim, RopeSty
   for (int32_t pair = 0; pair < dims / 2; ++pair) {
     rope.frequencies.push_back(std::pow(double(base), -2.0 * pair / dims));
   }
+  return rope;
+}
+
+Result<RopeSpec> read_rope(const gguf::Metadata& meta, int32_t head_dim, RopeStyle style) {
+  CAIRN_TRY(const float base, meta.real_or("rope.freq_base", 10000.0f));
+  CAIRN_TRY(const std::string_view scaling, meta.text_or("rope.scaling.type", "none"));
+  CAIRN_TRY(RopeSpec rope, read_unscaled_rope(meta, base, head_dim, style));
   if (scaling == "none") return rope;
   CAIRN_TRY(const float factor, meta.real("rope.scaling.factor"));
   if (scaling == "linear") {

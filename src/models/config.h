@@ -31,9 +31,20 @@ float softmax_scale(int32_t key_dim);
 
 Result<DecoderConfig> read_decoder_config(const gguf::Metadata& meta);
 
+// How many tokens the attention of each layer sees, 0 for all: attention.sliding_window in the
+// layers that attention.sliding_window_pattern marks (a flag for each layer, or a period: the last
+// layer of each period sees everything). `period` and `window` are those of models whose files do
+// not say.
+Result<std::vector<int32_t>> read_windows(const gguf::Metadata& meta, int32_t layer_count,
+                                          int32_t period, int32_t window = 0);
+
 // Frequencies base^(-2i/dims), scaled as rope.scaling.* says: none, linear or YaRN (Peng et al.,
 // 2023; correction range in whole pairs). Errors: unsupported for other kinds.
 Result<RopeSpec> read_rope(const gguf::Metadata& meta, int32_t head_dim, RopeStyle style);
+
+// The same with base^(-2i/dims) as it stands, whatever rope.scaling.* says.
+Result<RopeSpec> read_unscaled_rope(const gguf::Metadata& meta, float base, int32_t head_dim,
+                                    RopeStyle style);
 
 // Divides each frequency by its factor (the tensor rope_freqs of Llama 3.1 and others); nothing
 // where the model has no factors.

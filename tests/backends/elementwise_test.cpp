@@ -1,5 +1,5 @@
-// Add, Scale, Gate and ExpertSum: vector kernels against the reference bit for bit, the reference
-// against float64.
+// Add, Scale, Activate, Gate and ExpertSum: vector kernels against the reference bit for bit, the
+// reference against float64.
 #include <limits>
 
 #include "backends/cpu/ops.h"
@@ -59,6 +59,19 @@ TEST(Gate, EveryLevelHasTheReferencesBits) {
   }
 }
 
+TEST(Activate, EveryLevelHasTheReferencesBits) {
+  uint32_t seed = 200;
+  for (const Activation activation : kActivations) {
+    for (const int32_t width : kWidths) {
+      expect_same_bits(++seed, {{.row_count = 5}}, [&](World& world) -> Op {
+        const op::Gate gate = make_gate(world, activation, width);
+        return op::Activate{.x = gate.gate, .out = gate.out, .activation = activation};
+      });
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
 double plain(Activation activation, double x) {
   switch (activation) {
     case Activation::silu:
@@ -91,6 +104,22 @@ TEST(Gate, ReferenceIsTheFormula) {
       const double expected = plain(activation, double(step.row(gate, i / 500)[i % 500])) *
                               double(step.row(x, i / 500)[i % 500]);
       EXPECT_LT(relative_error(expected, double(step.row(op.out, i / 500)[i % 500])), 1e-6);
+    }
+  }
+}
+
+// An activation alone is a gate on ones.
+TEST(Activate, ReferenceIsTheGateOfOnes) {
+  for (const Activation activation : kActivations) {
+    World world(9, {{.row_count = 3}});
+    const op::Gate gate = make_gate(world, activation, 100);
+    const op::Activate op{.x = gate.gate, .out = world.rows(100), .activation = activation};
+    const Step step = world.step();
+    for (int32_t row = 0; row < 3; ++row) std::fill_n(step.row(gate.x, row), 100, 1.0f);
+    run_op(reference::kernel_for(gate), gate, step);
+    run_op(reference::kernel_for(op), op, step);
+    for (int32_t row = 0; row < 3; ++row) {
+      EXPECT_EQ(std::memcmp(step.row(gate.out, row), step.row(op.out, row), 400), 0);
     }
   }
 }

@@ -92,10 +92,17 @@ struct Softplus {
   }
 };
 
-template <class L, class Activate>
+template <class L, class Function>
+void activate_row(const cpu::ActivateArgs& args) {
+  for_lanes<L>(args.count, [&](int32_t i, int32_t count) {
+    store_some(args.out + i, Function::apply(load_some<L>(args.x + i, count)), count);
+  });
+}
+
+template <class L, class Function>
 void gate_row(const cpu::GateArgs& args) {
   for_lanes<L>(args.count, [&](int32_t i, int32_t count) {
-    const L gate = Activate::apply(load_some<L>(args.gate + i, count));
+    const L gate = Function::apply(load_some<L>(args.gate + i, count));
     store_some(args.out + i, gate * load_some<L>(args.x + i, count), count);
   });
 }

@@ -75,6 +75,12 @@ void scale(const op::Scale& op, const Step& step, int32_t row) {
 }
 
 template <const OpsTable& Table>
+void activate(const op::Activate& op, const Step& step, int32_t row) {
+  Table.activate[size_t(op.activation)](
+      {.x = step.row(op.x, row), .out = step.row(op.out, row), .count = op.out.width});
+}
+
+template <const OpsTable& Table>
 void gate(const op::Gate& op, const Step& step, int32_t row) {
   Table.gate[size_t(op.activation)]({.gate = step.row(op.gate, row),
                                      .x = step.row(op.x, row),
@@ -220,6 +226,9 @@ struct Choice {
   }
   host::HostKernel operator()(const op::Scale&) const {
     return row_kernel<op::Scale, &op::Scale::out, scale<Table>>();
+  }
+  host::HostKernel operator()(const op::Activate&) const {
+    return row_kernel<op::Activate, &op::Activate::out, activate<Table>>();
   }
   host::HostKernel operator()(const op::Gate&) const {
     return row_kernel<op::Gate, &op::Gate::out, gate<Table>>();

@@ -35,6 +35,12 @@ struct ScaleArgs {
   float factor;
 };
 
+struct ActivateArgs {
+  const float* x;
+  float* out;
+  int32_t count;
+};
+
 struct GateArgs {
   const float *gate, *x;
   float* out;
@@ -138,7 +144,8 @@ struct OpsTable {
   void (*rms_norm)(const RmsNormArgs&);
   void (*add)(const AddArgs&);
   void (*scale)(const ScaleArgs&);
-  void (*gate[kActivationCount])(const GateArgs&);  // By Activation.
+  void (*activate[kActivationCount])(const ActivateArgs&);  // By Activation.
+  void (*gate[kActivationCount])(const GateArgs&);          // By Activation.
   void (*expert_sum)(const ExpertSumArgs&);
   void (*rope_adjacent)(const RopeArgs&);
   void (*rope_halves)(const RopeArgs&);

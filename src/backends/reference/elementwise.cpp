@@ -21,7 +21,7 @@ void scale(const op::Scale& op, const Step& step, int32_t row) {
   for (size_t i = 0; i < out.size(); ++i) out[i] = x[i] * op.factor;
 }
 
-float activate(Activation activation, float x) {
+float activation_of(Activation activation, float x) {
   switch (activation) {
     case Activation::silu:
       return elementary::silu(x);
@@ -41,11 +41,17 @@ float activate(Activation activation, float x) {
   return x;
 }
 
+void activate(const op::Activate& op, const Step& step, int32_t row) {
+  const std::span<const float> x = row_of(step, op.x, row);
+  const std::span<float> out = row_of(step, op.out, row);
+  for (size_t i = 0; i < out.size(); ++i) out[i] = activation_of(op.activation, x[i]);
+}
+
 void gate(const op::Gate& op, const Step& step, int32_t row) {
   const std::span<const float> gates = row_of(step, op.gate, row);
   const std::span<const float> x = row_of(step, op.x, row);
   const std::span<float> out = row_of(step, op.out, row);
-  for (size_t i = 0; i < out.size(); ++i) out[i] = activate(op.activation, gates[i]) * x[i];
+  for (size_t i = 0; i < out.size(); ++i) out[i] = activation_of(op.activation, gates[i]) * x[i];
 }
 
 void expert_sum(const op::ExpertSum& op, const Step& step, int32_t row) {
@@ -68,6 +74,9 @@ host::HostKernel add_kernel() {
 }
 host::HostKernel scale_kernel() {
   return row_kernel<op::Scale, scale>();
+}
+host::HostKernel activate_kernel() {
+  return row_kernel<op::Activate, activate>();
 }
 host::HostKernel gate_kernel() {
   return row_kernel<op::Gate, gate>();

@@ -18,6 +18,7 @@ host::HostKernel rms_norm_kernel();
 
 host::HostKernel add_kernel();
 host::HostKernel scale_kernel();
+host::HostKernel activate_kernel();
 host::HostKernel gate_kernel();
 host::HostKernel expert_sum_kernel();
 

@@ -11,7 +11,11 @@ struct AttentionShape {
   int32_t key_dim = 0;
   int32_t value_dim = 0;
 
-  State state() const { return State::full(kv_head_count, key_dim, value_dim); }
+  // `window`: how many tokens a position sees, 0 for all of them.
+  State state(int32_t window = 0) const {
+    return window == 0 ? State::full(kv_head_count, key_dim, value_dim)
+                       : State::windowed(window, kv_head_count, key_dim, value_dim);
+  }
 };
 
 struct Projections {

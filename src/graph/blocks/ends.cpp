@@ -1,12 +1,23 @@
 // Where a decoder begins and ends.
 #include "graph/blocks/ends.h"
 
+#include <cmath>
+
 namespace cairn::blocks {
 
 void Ends::parameters(Parameters& p, int32_t width, int32_t vocabulary_count) {
   p.matrix("token_embd.weight", embedding, {width, vocabulary_count});
   p.vector("output_norm.weight", norm, {width});
   p.optional_matrix("output.weight", output, {width, vocabulary_count});
+}
+
+float root_of(int32_t width) {
+  return float(std::sqrt(double(width)));
+}
+
+Tensor softcap(Graph& g, Tensor x, float cap) {
+  if (cap == 0) return x;
+  return g.scale(g.activate(g.scale(x, 1.0f / cap), Activation::tanh), cap);
 }
 
 Tensor logits(Graph& g, Tensor x, const Ends& ends, float norm_epsilon) {

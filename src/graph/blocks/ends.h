@@ -13,6 +13,12 @@ struct Ends {
   void parameters(Parameters& p, int32_t width, int32_t vocabulary_count);
 };
 
+// The factor of embeddings in models that scale them by the root of their width, rounded once.
+float root_of(int32_t width);
+
+// cap * tanh(x / cap), which keeps x within +-cap; x itself where cap is 0.
+Tensor softcap(Graph& g, Tensor x, float cap);
+
 // Logits of the wanted outputs.
 Tensor logits(Graph& g, Tensor x, const Ends& ends, float norm_epsilon);
 
