@@ -32,8 +32,10 @@ class Backend {
   virtual Status load(Weight& weight) = 0;
   virtual bool supports(const Op& op) const = 0;
   // Makes ready what the plan needs: weights in their own form, scratch for each thread. After it
-  // execute allocates nothing.
+  // execute allocates nothing. Any number of plans may be ready at a time; each stays where it is,
+  // unchanged, as long as the backend.
   virtual Status prepare(const Plan& plan) = 0;
+  // REQUIRES: the plan is prepared.
   virtual void execute(const Plan& plan, const Step& step) = 0;
 };
 

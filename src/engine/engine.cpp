@@ -115,14 +115,16 @@ Status Engine::prepare_memory() {
   for (int32_t layer = 0; layer < size().layer_count; ++layer) {
     states.push_back(model_->layer_states(layer));
   }
-  CAIRN_TRY(memory_, memory::Memory::create(
-                         memory::Layout::make(states, options_.key_type, options_.value_type),
-                         {.budget_bytes = options_.memory_budget,
-                          .context_tokens_max = options_.context_tokens}));
+  memory::Layout layout = memory::Layout::make(states, options_.key_type, options_.value_type);
   options_.row_count_max = std::min(options_.row_count_max, options_.context_tokens);
-  CAIRN_TRY(runner_, Runner::create(*model_, memory_->layout(), backend_.get(),
-                                    {.row_count_max = options_.row_count_max,
-                                     .output_count_max = options_.output_count_max}));
+  Graph graph(layout);
+  const Tensor logits = model_->forward(graph);
+  Plans plans = std::move(graph).finish(logits, {.row_count_max = options_.row_count_max,
+                                                 .output_count_max = options_.output_count_max});
+  CAIRN_TRY(memory_, memory::Memory::create(std::move(layout),
+                                            {.budget_bytes = options_.memory_budget,
+                                             .context_tokens_max = options_.context_tokens}));
+  CAIRN_TRY(runner_, Runner::create(std::move(plans), memory_->layout(), backend_.get()));
   // What has a form of its own now is read from there: the file's pages may go.
   for (const Weight* weight : matrices_) {
     if (weight->packed != nullptr) file_.drop(*file_.find(weight->name));

@@ -1,5 +1,5 @@
-// Computes steps: transactions in, logits out. Decides nothing. Owns the recorded plan and the
-// workspace, both made once; a step allocates nothing.
+// Computes steps: transactions in, logits out. Decides nothing. Owns the recorded plans and the
+// workspace, all made once; a step allocates nothing.
 // Not thread-safe: the engine's thread owns it.
 #pragma once
 
@@ -13,7 +13,6 @@
 #include "device/backend.h"
 #include "device/plan.h"
 #include "memory/memory.h"
-#include "models/model.h"
 
 namespace cairn {
 
@@ -26,28 +25,35 @@ struct BatchPart {
 
 class Runner {
  public:
-  static Result<std::unique_ptr<Runner>> create(const models::Model& model,
-                                                const memory::Layout& layout, Backend* backend,
-                                                Graph::Limits limits);
+  static Result<std::unique_ptr<Runner>> create(Plans plans, const memory::Layout& layout,
+                                                Backend* backend);
 
   // REQUIRES: the parts' tokens and outputs together are within the limits.
   void run(std::span<const BatchPart> parts);
 
-  // [vocabulary] of the last step's output, counted over all parts in order. Valid until the next
-  // run.
-  std::span<const float> logits(int32_t output) const;
+  // Of the last step's outputs, counted over all parts in order; valid until the runner computes
+  // again.
+  std::span<const float> hidden(int32_t output) const;  // [width]: what the logits are made of.
+  std::span<const float> logits(int32_t output) const;  // [vocabulary]
 
-  int32_t row_count_max() const { return plan_.row_count_max; }
-  int32_t output_count_max() const { return plan_.output_count_max; }
-  const Plan& plan() const { return plan_; }
+  // Makes logits(0) from a hidden row that was kept. REQUIRES: it is as wide as the model.
+  void restore_logits(std::span<const float> hidden);
+
+  int32_t row_count_max() const { return plans_.step.row_count_max; }
+  int32_t output_count_max() const { return plans_.step.output_count_max; }
+  const Plans& plans() const { return plans_; }
 
  private:
-  Runner(Plan plan, const memory::Layout& layout, Backend* backend, Arena workspace);
+  Runner(Plans plans, const memory::Layout& layout, Backend* backend, Arena workspace);
+  void clear();
+  Step step() const;
+  std::span<float> output_row(const Rows& rows, int32_t output) const;
 
-  Plan plan_;
+  Plans plans_;
   const memory::Layout& layout_;
   Backend* backend_;
   Arena workspace_;
+  const Plan* last_plan_ = nullptr;  // Where the outputs lie: the step's or the head's.
   std::vector<Token> tokens_;
   std::vector<int32_t> positions_, slice_of_row_, output_rows_;
   std::vector<Slice> slices_;

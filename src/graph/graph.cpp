@@ -226,8 +226,10 @@ Tensor Graph::expert_sum(Tensor x, const Routing& routing) {
 }
 
 Tensor Graph::outputs(Tensor x) {
+  CHECK(!hidden_.exists());
   const Tensor out = new_value(x.width, RowSet::outputs);
   ops_.push_back(op::GatherOutputs{.x = rows(x), .out = rows(out)});
+  hidden_ = out;
   return out;
 }
 

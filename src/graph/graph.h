@@ -1,7 +1,7 @@
 // Records a model's forward pass as a plan of ops, in reading order. Values are rows of f32, one
-// row a token (or one a wanted output, behind outputs()). finish() decides what runs side by side
-// and where values lie in the workspace. Knows the ops and the memory's layout, not the models.
-// One thread; used once and thrown away.
+// row a token (or one a wanted output, behind outputs()). finish() makes the plans: of a step, of
+// its end alone, and of the recurrence alone. Knows the ops and the memory's layout, not the
+// models. One thread; used once and thrown away.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 
 #include "device/plan.h"
 #include "graph/parameters.h"
+#include "graph/planner.h"
 #include "graph/tensor.h"
 #include "memory/layout.h"
 
@@ -77,21 +78,15 @@ class Graph {
   Routing route(Tensor logits, const RouterSpec& spec);
   Tensor expert_matmul(const Weight& weight, Tensor x, const Routing& routing, bool x_per_rank);
   Tensor expert_sum(Tensor x, const Routing& routing);
-  Tensor outputs(Tensor x);  // Only the rows whose logits are wanted.
+  // Only the rows whose logits are wanted: the hidden rows. Once in a model; what stands behind it
+  // depends on nothing else.
+  Tensor outputs(Tensor x);
   Tensor columns(Tensor x, int32_t first, int32_t width) const;  // A view.
 
-  struct Limits {
-    int32_t row_count_max = 0;
-    int32_t output_count_max = 0;
-  };
-  Plan finish(Tensor logits, const Limits& limits) &&;
+  using Limits = PlanLimits;
+  Plans finish(Tensor logits, const Limits& limits) &&;
 
  private:
-  struct Value {
-    int32_t width = 0;
-    bool quantized = false;  // Laid out as QuantizedRows of `width` values.
-    RowSet set = RowSet::tokens;
-  };
   struct Quantized {
     Tensor of;
     int32_t value;
@@ -101,11 +96,6 @@ class Graph {
     double magnitude;
     Tensor tensor;
   };
-  struct Lifetime {
-    int32_t first_level = 0, last_level = -1;
-    int64_t offset = 0, bytes = 0;
-  };
-
   Tensor new_value(int32_t width, RowSet set, bool quantized = false);
   RowSet set_of(Tensor x) const { return values_[size_t(x.value)].set; }
   // Until finish(), a row's offset is its value's index and first column (see pack_reference).
@@ -113,8 +103,6 @@ class Graph {
   QuantizedRows quantized_rows(const Weight& weight, Tensor x);
   Rows plain_rows(const Weight& weight, Tensor x) const;
   Tensor rope_table(const RopeSpec& spec);
-  std::vector<int32_t> levels_of_ops(std::vector<Lifetime>& lifetimes);
-  size_t place_values(std::vector<Lifetime>& lifetimes) const;
 
   const memory::Layout& layout_;
   std::vector<Value> values_;
@@ -122,6 +110,7 @@ class Graph {
   std::vector<Quantized> quantized_;
   std::vector<Table> tables_;
   std::vector<std::vector<double>> constants_;
+  Tensor hidden_;  // What outputs() gave.
 };
 
 }  // namespace cairn

@@ -115,8 +115,9 @@ TEST(Graph, RandomPlansComputeWhatWasRecorded) {
     const Tensor last = ends_narrow ? random.narrow.back() : random.tensors.back();
     const Values& expected = ends_narrow ? random.narrow_values.back() : random.values.back();
     const Tensor logits = random.graph.outputs(last);
-    const Plan plan =
+    const Plans plans =
         std::move(random.graph).finish(logits, {.row_count_max = kRows, .output_count_max = 2});
+    const Plan& plan = plans.step;
     Arena workspace = Arena::reserve(plan.workspace_bytes).value();
     const auto backend = reference_backend(&threads);
     ASSERT_TRUE(bool(backend->prepare(plan)));
@@ -152,7 +153,8 @@ TEST(Graph, IndependentProductsShareAStageAndAQuantizedInput) {
   const Tensor q = graph.matmul(weight, x);
   const Tensor k = graph.matmul(weight, x);
   const Tensor sum = graph.add(q, k);
-  const Plan plan = std::move(graph).finish(sum, {.row_count_max = 4, .output_count_max = 1});
+  const Plans plans = std::move(graph).finish(sum, {.row_count_max = 4, .output_count_max = 1});
+  const Plan& plan = plans.step;
   // embed | quantize | both products | add.
   ASSERT_EQ(plan.stages.size(), 4u);
   EXPECT_EQ(plan.stages[2].op_count, 2);

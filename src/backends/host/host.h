@@ -42,20 +42,24 @@ class HostBackend : public Backend {
     TaskCounter next;
     int64_t task_count = 0;
   };
+  struct Prepared {
+    const Plan* plan = nullptr;
+    std::vector<HostKernel> kernels;  // One for each op.
+    std::vector<int64_t> task_ends;   // Of each op, counted from its stage's first task.
+    std::vector<StageTasks> stages;
+  };
 
   HostKernel kernel_for(const Op& op) const;
-  void count_tasks(const Plan& plan, const Step& step);
-  void work(const Plan& plan, const Step& step, int worker);
+  Prepared& prepared_for(const Plan& plan);
+  static void count_tasks(Prepared& prepared, const Step& step);
+  void work(Prepared& prepared, const Step& step, int worker);
 
   ThreadPool* threads_;
   KernelChoice choice_;
   KernelChoice fallback_;
-  const Plan* prepared_ = nullptr;
-  std::vector<HostKernel> kernels_;  // One for each op of the prepared plan.
-  std::vector<int64_t> task_ends_;   // Of each op, counted from its stage's first task.
-  std::vector<StageTasks> stages_;
+  std::vector<Prepared> prepared_;  // A few.
   std::vector<std::byte> scratch_;
-  size_t scratch_bytes_ = 0;  // Of each thread.
+  size_t scratch_bytes_ = 0;  // Of each thread, for any of the plans.
 };
 
 }  // namespace cairn::host
