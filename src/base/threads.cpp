@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -90,29 +91,6 @@ void pin(std::thread& thread, int cpu) {
   (void)::pthread_setaffinity_np(thread.native_handle(), sizeof set, &set);
 }
 
-// Keeps the calling thread on one CPU for as long as a run lasts. Left to itself it may share a CPU
-// with one of the pinned workers, and then every barrier costs a time slice instead of a
-// microsecond. Afterwards it is as free as before: the thread is not ours.
-class StayHome {
- public:
-  explicit StayHome(int cpu) {
-    if (cpu < 0 || ::sched_getaffinity(0, sizeof before_, &before_) != 0) return;
-    cpu_set_t home;
-    CPU_ZERO(&home);
-    CPU_SET(cpu, &home);
-    moved_ = ::sched_setaffinity(0, sizeof home, &home) == 0;
-  }
-  StayHome(const StayHome&) = delete;
-  StayHome& operator=(const StayHome&) = delete;
-  ~StayHome() {
-    if (moved_) (void)::sched_setaffinity(0, sizeof before_, &before_);
-  }
-
- private:
-  cpu_set_t before_;
-  bool moved_ = false;
-};
-
 }  // namespace
 
 std::vector<int> usable_cpus() {
@@ -144,11 +122,36 @@ ThreadPool::~ThreadPool() {
   }
   park_wake_.notify_all();
   for (std::thread& thread : threads_) thread.join();
+  let_go_home();
+}
+
+// Left to itself the caller may share a CPU with one of the pinned workers, and then every barrier
+// costs a time slice instead of a microsecond. The thread is not ours: the first worker that parks
+// sets it free again. If the caller has ended meanwhile, the kernel knows no such thread.
+void ThreadPool::keep_home() {
+  if (home_cpu_ < 0 || home_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return;
+  const std::lock_guard lock(park_mutex_);
+  let_go_home();
+  guest_.system_id = int(::gettid());
+  if (::sched_getaffinity(0, sizeof guest_.cpus_before, &guest_.cpus_before) != 0) return;
+  cpu_set_t home;
+  CPU_ZERO(&home);
+  CPU_SET(home_cpu_, &home);
+  // A refusal (a container that forbids it) costs speed only; it is not asked again and again.
+  (void)::sched_setaffinity(0, sizeof home, &home);
+  home_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+}
+
+// REQUIRES: park_mutex_ is held, or no worker is left.
+void ThreadPool::let_go_home() {
+  if (home_.load(std::memory_order_relaxed) == std::thread::id()) return;
+  (void)::sched_setaffinity(guest_.system_id, sizeof guest_.cpus_before, &guest_.cpus_before);
+  home_.store(std::thread::id(), std::memory_order_relaxed);
 }
 
 void ThreadPool::run(FunctionRef<void(int worker)> fn) {
   if (thread_count_ == 1) return fn(0);
-  const StayHome stay_home(home_cpu_);
+  keep_home();
   task_ = &fn;
   const uint32_t this_run = run_.fetch_add(1, std::memory_order_seq_cst) + 1;
   // A worker first counts itself as parked and then looks at run_ again; here the order is the
@@ -205,6 +208,7 @@ bool ThreadPool::wait_for_run(uint32_t last_run) {
   if (!is_due()) {
     std::unique_lock lock(park_mutex_);
     parked_.fetch_add(1, std::memory_order_seq_cst);
+    if (!is_due()) let_go_home();
     park_wake_.wait(lock, is_due);
     parked_.fetch_sub(1, std::memory_order_seq_cst);
   }

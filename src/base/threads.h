@@ -6,6 +6,8 @@
 // Thread rule: one thread at a time may call run(), and not from inside a run.
 #pragma once
 
+#include <sched.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -25,7 +27,9 @@ int usable_core_count();
 class ThreadPool {
  public:
   // The calling thread is worker 0, so thread_count - 1 threads are started. They are pinned to
-  // CPUs of their own where there are enough of them, and so is the caller, but only during a run.
+  // CPUs of their own where there are enough of them, and so is the caller while the team is awake:
+  // from a run until a worker parks, so that runs in quick succession make no system calls. (What
+  // the caller starts meanwhile inherits its CPU.)
   // REQUIRES: 1 <= thread_count <= 1024.
   explicit ThreadPool(int thread_count);
   ~ThreadPool();
@@ -46,12 +50,20 @@ class ThreadPool {
     std::atomic<uint32_t> finished{0};  // The last run that it has left.
   };
 
+  // The caller while it is pinned. Changes under park_mutex_.
+  struct Guest {
+    int system_id = 0;
+    cpu_set_t cpus_before;
+  };
+
   void work(int worker);
   bool wait_for_run(uint32_t last_run);
+  void keep_home();
+  void let_go_home();
 
   const int thread_count_;
   bool oversubscribed_ = false;  // More threads than CPUs: waiting must give the CPU away.
-  int home_cpu_ = -1;            // Where the caller stays during a run; -1: anywhere.
+  int home_cpu_ = -1;            // Where the caller stays while the team is awake; -1: anywhere.
   std::vector<Worker> workers_;
   std::vector<std::thread> threads_;
   FunctionRef<void(int worker)>* task_ = nullptr;  // Published by run_.
@@ -62,6 +74,8 @@ class ThreadPool {
   std::atomic<bool> stopping_{false};
   std::mutex park_mutex_;
   std::condition_variable park_wake_;
+  Guest guest_;                          // Who is at home, if home_ says so.
+  std::atomic<std::thread::id> home_{};  // The thread that is pinned; none: the default id.
 };
 
 // Hands out the indices 0, 1, 2, … in chunks to whoever asks first.

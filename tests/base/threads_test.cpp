@@ -3,6 +3,7 @@
 #include "base/threads.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <chrono>
@@ -113,6 +114,47 @@ TEST(ThreadPool, ManyMoreThreadsThanCpusFinishSoon) {
   }
   EXPECT_EQ(calls.load(), 20 * pool.thread_count());
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+}
+
+std::vector<int> cpus_of_this_thread() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  EXPECT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+// The caller is pinned while the team is awake; nothing of it may stay behind.
+TEST(ThreadPool, TheCallerIsAsFreeAsBeforeOnceTheTeamSleepsOrIsDissolved) {
+  const std::vector<int> before = cpus_of_this_thread();
+  {
+    ThreadPool pool(2);
+    for (int round = 0; round < 3; ++round) {
+      pool.run([](int) {});
+      for (int wait = 0; wait < 1000 && cpus_of_this_thread() != before; ++wait) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      EXPECT_EQ(cpus_of_this_thread(), before);
+    }
+    pool.run([](int) {});
+  }
+  EXPECT_EQ(cpus_of_this_thread(), before);
+}
+
+TEST(ThreadPool, CallersMayTakeTurns) {
+  const std::vector<int> before = cpus_of_this_thread();
+  ThreadPool pool(2);
+  for (int round = 0; round < 50; ++round) {
+    pool.run([](int) {});
+    std::thread([&] { pool.run([](int) {}); }).join();
+  }
+  for (int wait = 0; wait < 1000 && cpus_of_this_thread() != before; ++wait) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(cpus_of_this_thread(), before);
 }
 
 TEST(UsableCpus, AreDistinctAndAtLeastAsManyAsCores) {
