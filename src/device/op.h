@@ -80,9 +80,12 @@ struct Activate {  // out = activation(x); relu of NaN is 0
   Activation activation = Activation::silu;
 };
 
+// Where `run` is not 0, both inputs are interleaved in the same rows by runs of so many elements:
+// [runs][2][run]; `gate` begins at the first run, `x` at the second.
 struct Gate {  // out = activation(gate) * x
   Rows gate, x, out;
   Activation activation = Activation::silu;
+  int32_t run = 0;
 };
 
 // The angles of a step's rows: out[row][2i] = cos(position * frequency[i]) * magnitude, [2i+1] the
@@ -148,6 +151,7 @@ struct Route {
   bool normalize = false;                 // Divide the k weights by their sum, unless that is 0.
   float scale = 1.0f;                     // Multiplies the weights last.
   const float* selection_bias = nullptr;  // [expert_count]: added for choosing only.
+  const float* expert_scale = nullptr;    // [expert_count]: multiplies an expert's weight at last.
 };
 
 // out[row][rank * weight.rows + o] = weight[chosen[row][rank]] * x; `x_per_rank`: x is

@@ -96,6 +96,17 @@ Tensor Graph::gate(Tensor gate, Tensor x, Activation activation) {
   return out;
 }
 
+Tensor Graph::gate_runs(Tensor x, int32_t run, Activation activation) {
+  CHECK(x.width % (2 * run) == 0);
+  const Tensor out = new_value(x.width / 2, set_of(x));
+  ops_.push_back(op::Gate{.gate = rows(columns(x, 0, x.width - run)),
+                          .x = rows(columns(x, run, x.width - run)),
+                          .out = rows(out),
+                          .activation = activation,
+                          .run = run});
+  return out;
+}
+
 Tensor Graph::rope_table(const RopeSpec& spec) {
   for (const Table& table : tables_) {
     if (table.frequencies == spec.frequencies && table.magnitude == spec.magnitude) {
@@ -200,7 +211,8 @@ Routing Graph::route(Tensor logits, const RouterSpec& spec) {
                            .score = spec.score,
                            .normalize = spec.normalize,
                            .scale = spec.scale,
-                           .selection_bias = spec.selection_bias});
+                           .selection_bias = spec.selection_bias,
+                           .expert_scale = spec.expert_scale});
   return routing;
 }
 

@@ -46,6 +46,7 @@ struct RouterSpec {
   bool normalize = false;
   float scale = 1.0f;
   const float* selection_bias = nullptr;
+  const float* expert_scale = nullptr;
 };
 
 struct Routing {
@@ -65,6 +66,8 @@ class Graph {
   Tensor scale(Tensor x, float factor);
   Tensor activate(Tensor x, Activation activation);
   Tensor gate(Tensor gate, Tensor x, Activation activation);  // activation(gate) * x
+  // The same where x holds both sides: runs of `run` columns, one of the gate and one of x in turn.
+  Tensor gate_runs(Tensor x, int32_t run, Activation activation);
   Tensor rope(Tensor x, int32_t head_dim, const RopeSpec& spec);
   Tensor scale_by_position(Tensor x, double factor, int32_t original_context);
   Tensor attend(int32_t layer, Tensor q, Tensor k, Tensor v, const AttentionSpec& spec);

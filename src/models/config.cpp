@@ -67,7 +67,8 @@ Result<DecoderConfig> read_decoder_config(const gguf::Metadata& meta) {
   }
   CAIRN_TRY(c.key_dim, meta.count_or("attention.key_length", c.size.width / heads));
   CAIRN_TRY(c.value_dim, meta.count_or("attention.value_length", c.size.width / heads));
-  CAIRN_TRY(c.mlp_width, meta.count_or("feed_forward_length", 0));
+  CAIRN_TRY(const auto widths, meta.per_layer_or("feed_forward_length", c.size.layer_count, 0));
+  c.mlp_width = *std::max_element(widths.begin(), widths.end());
   CAIRN_TRY(c.norm_epsilon, meta.real("attention.layer_norm_rms_epsilon"));
   return c;
 }
@@ -96,6 +97,28 @@ Result<std::vector<int32_t>> read_windows(const gguf::Metadata& meta, int32_t la
   return windows;
 }
 
+Result<std::vector<int32_t>> layers_of_kv(const gguf::Metadata& meta,
+                                          std::span<const int32_t> windows, int32_t shared_count) {
+  const int32_t layer_count = int32_t(windows.size());
+  const int32_t own_count = std::max(0, layer_count - shared_count);
+  std::vector<int32_t> layers;
+  for (int32_t layer = 0; layer < layer_count; ++layer) {
+    int32_t source = layer;
+    if (layer >= own_count) {
+      source = own_count - 1;
+      while (source >= 0 && windows[size_t(source)] != windows[size_t(layer)]) --source;
+    }
+    if (source < 0) {
+      return fail(ErrorCode::invalid_data,
+                  "{}: expected a layer with the window of layer {} before the shared ones, found "
+                  "none in the first {}",
+                  meta.key("attention.shared_kv_layers"), layer, own_count);
+    }
+    layers.push_back(source);
+  }
+  return layers;
+}
+
 Result<RopeSpec> read_unscaled_rope(const gguf::Metadata& meta, float base, int32_t head_dim,
                                     RopeStyle style) {
   CAIRN_TRY(const int32_t dims, meta.count_or("rope.dimension_count", head_dim));
@@ -103,6 +126,10 @@ Result<RopeSpec> read_unscaled_rope(const gguf::Metadata& meta, float base, int3
     return fail(ErrorCode::invalid_data, "{}: expected an even number of at most {}, found {}",
                 meta.key("rope.dimension_count"), head_dim, dims);
   }
+  return plain_rope(base, dims, style);
+}
+
+RopeSpec plain_rope(float base, int32_t dims, RopeStyle style) {
   RopeSpec rope{.style = style, .frequencies = {}};
   for (int32_t pair = 0; pair < dims / 2; ++pair) {
     rope.frequencies.push_back(std::pow(double(base), -2.0 * pair / dims));

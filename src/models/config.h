@@ -1,6 +1,7 @@
 // What the metadata of most decoders has in common, read once here: sizes, heads, norms, rotation.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "gguf/metadata.h"
@@ -15,7 +16,7 @@ struct DecoderConfig {
   std::vector<int32_t> head_counts;     // By layer.
   std::vector<int32_t> kv_head_counts;  // By layer; 0: no attention there.
   int32_t key_dim = 0, value_dim = 0;
-  int32_t mlp_width = 0;  // 0 where only experts stand in its place.
+  int32_t mlp_width = 0;  // The widest of all layers; 0 where only experts stand in its place.
   float norm_epsilon = 0;
 
   blocks::AttentionShape attention(int32_t layer) const {
@@ -38,6 +39,11 @@ Result<DecoderConfig> read_decoder_config(const gguf::Metadata& meta);
 Result<std::vector<int32_t>> read_windows(const gguf::Metadata& meta, int32_t layer_count,
                                           int32_t period, int32_t window = 0);
 
+// By layer: whose keys and values it reads. The last `shared_count` layers read those of the last
+// layer before them that has the same window; all others their own. Errors: there is none.
+Result<std::vector<int32_t>> layers_of_kv(const gguf::Metadata& meta,
+                                          std::span<const int32_t> windows, int32_t shared_count);
+
 // Frequencies base^(-2i/dims), scaled as rope.scaling.* says: none, linear or YaRN (Peng et al.,
 // 2023; correction range in whole pairs). Errors: unsupported for other kinds.
 Result<RopeSpec> read_rope(const gguf::Metadata& meta, int32_t head_dim, RopeStyle style);
@@ -45,6 +51,9 @@ Result<RopeSpec> read_rope(const gguf::Metadata& meta, int32_t head_dim, RopeSty
 // The same with base^(-2i/dims) as it stands, whatever rope.scaling.* says.
 Result<RopeSpec> read_unscaled_rope(const gguf::Metadata& meta, float base, int32_t head_dim,
                                     RopeStyle style);
+
+// Frequencies base^(-2i/dims). REQUIRES: dims is even.
+RopeSpec plain_rope(float base, int32_t dims, RopeStyle style);
 
 // Divides each frequency by its factor (the tensor rope_freqs of Llama 3.1 and others); nothing
 // where the model has no factors.

@@ -72,6 +72,49 @@ TEST(Activate, EveryLevelHasTheReferencesBits) {
   }
 }
 
+// Sides that lie in runs, one of each in turn, against the same sides apart.
+TEST(Gate, RunsAreTheTwoSidesInTurn) {
+  for (const int32_t run : {1, 7, 16, 40}) {
+    const int32_t width = 3 * run;
+    World world(uint32_t(300 + run), {{.row_count = 2}});
+    op::Gate apart = make_gate(world, Activation::gelu_tanh, width);
+    const Rows both = world.rows(2 * width);
+    const auto side = [&](int32_t first) {
+      return Rows{.offset = both.offset + first, .stride = both.stride, .width = 2 * width - run};
+    };
+    const op::Gate runs{.gate = side(0),
+                        .x = side(run),
+                        .out = world.rows(width),
+                        .activation = Activation::gelu_tanh,
+                        .run = run};
+    const Step step = world.step();
+    for (int32_t row = 0; row < 2; ++row) {
+      for (int32_t i = 0; i < width; ++i) {
+        const int32_t at = i / run * 2 * run + i % run;
+        step.row(both, row)[at] = step.row(apart.gate, row)[i];
+        step.row(both, row)[at + run] = step.row(apart.x, row)[i];
+      }
+    }
+    run_op(reference::kernel_for(apart), apart, step);
+    run_op(reference::kernel_for(runs), runs, step);
+    for (int32_t row = 0; row < 2; ++row) {
+      EXPECT_EQ(0, std::memcmp(step.row(apart.out, row), step.row(runs.out, row),
+                               size_t(width) * sizeof(float)));
+    }
+    expect_same_bits(uint32_t(run), {{.row_count = 5}}, [&](World& other) -> Op {
+      const Rows pair = other.rows(2 * width);
+      Rows gate = pair, x = pair;
+      gate.width = x.width = 2 * width - run;
+      x.offset += run;
+      return op::Gate{.gate = gate,
+                      .x = x,
+                      .out = other.rows(width),
+                      .activation = Activation::gelu_tanh,
+                      .run = run};
+    });
+  }
+}
+
 double plain(Activation activation, double x) {
   switch (activation) {
     case Activation::silu:

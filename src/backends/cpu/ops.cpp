@@ -82,10 +82,14 @@ void activate(const op::Activate& op, const Step& step, int32_t row) {
 
 template <const OpsTable& Table>
 void gate(const op::Gate& op, const Step& step, int32_t row) {
-  Table.gate[size_t(op.activation)]({.gate = step.row(op.gate, row),
-                                     .x = step.row(op.x, row),
-                                     .out = step.row(op.out, row),
-                                     .count = op.out.width});
+  const int32_t run = op.run == 0 ? op.out.width : op.run;
+  for (int32_t first = 0; first < op.out.width; first += run) {
+    const int32_t from = op.run == 0 ? 0 : 2 * first;
+    Table.gate[size_t(op.activation)]({.gate = step.row(op.gate, row) + from,
+                                       .x = step.row(op.x, row) + from,
+                                       .out = step.row(op.out, row) + first,
+                                       .count = run});
+  }
 }
 
 template <const OpsTable& Table>

@@ -51,7 +51,11 @@ void gate(const op::Gate& op, const Step& step, int32_t row) {
   const std::span<const float> gates = row_of(step, op.gate, row);
   const std::span<const float> x = row_of(step, op.x, row);
   const std::span<float> out = row_of(step, op.out, row);
-  for (size_t i = 0; i < out.size(); ++i) out[i] = activation_of(op.activation, gates[i]) * x[i];
+  const size_t run = op.run == 0 ? out.size() : size_t(op.run);
+  for (size_t i = 0; i < out.size(); ++i) {
+    const size_t from = i + i / run * run;  // As many elements of the other side are passed over.
+    out[i] = activation_of(op.activation, gates[from]) * x[from];
+  }
 }
 
 void expert_sum(const op::ExpertSum& op, const Step& step, int32_t row) {

@@ -5,17 +5,30 @@ namespace cairn::blocks {
 
 void Experts::parameters(Parameters& p, int32_t width, int32_t inner_width, int32_t expert_count) {
   p.matrix("ffn_gate_inp.weight", router, {width, expert_count});
-  p.matrix("ffn_gate_exps.weight", gate, {width, inner_width, expert_count});
-  p.matrix("ffn_up_exps.weight", up, {width, inner_width, expert_count});
+  p.optional_matrix("ffn_gate_up_exps.weight", gate_up, {width, 2 * inner_width, expert_count});
+  if (!gate_up.exists()) {
+    p.matrix("ffn_gate_exps.weight", gate, {width, inner_width, expert_count});
+    p.matrix("ffn_up_exps.weight", up, {width, inner_width, expert_count});
+  }
   p.matrix("ffn_down_exps.weight", down, {inner_width, width, expert_count});
 }
 
 Tensor mixture(Graph& g, Tensor x, const Experts& experts, const RouterSpec& spec,
                Activation activation) {
-  const Routing routing = g.route(g.matmul(experts.router, x), spec);
-  const Tensor gate = g.expert_matmul(experts.gate, x, routing, false);
-  const Tensor up = g.expert_matmul(experts.up, x, routing, false);
-  const Tensor inner = g.gate(gate, up, activation);
+  return mixture(g, x, experts, g.route(g.matmul(experts.router, x), spec), activation);
+}
+
+Tensor mixture(Graph& g, Tensor x, const Experts& experts, const Routing& routing,
+               Activation activation) {
+  Tensor inner;
+  if (experts.gate_up.exists()) {
+    const Tensor both = g.expert_matmul(experts.gate_up, x, routing, false);
+    inner = g.gate_runs(both, experts.gate_up.rows / 2, activation);
+  } else {
+    const Tensor gate = g.expert_matmul(experts.gate, x, routing, false);
+    const Tensor up = g.expert_matmul(experts.up, x, routing, false);
+    inner = g.gate(gate, up, activation);
+  }
   return g.expert_sum(g.expert_matmul(experts.down, inner, routing, true), routing);
 }
 

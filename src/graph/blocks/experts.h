@@ -8,11 +8,15 @@ namespace cairn::blocks {
 
 struct Experts {
   Weight router, gate, up, down;
+  Weight gate_up;  // Both in one, gate first, where the file has them so.
 
   void parameters(Parameters& p, int32_t width, int32_t inner_width, int32_t expert_count);
 };
 
 Tensor mixture(Graph& g, Tensor x, const Experts& experts, const RouterSpec& spec,
+               Activation activation);
+// The same with a choice that was made elsewhere.
+Tensor mixture(Graph& g, Tensor x, const Experts& experts, const Routing& routing,
                Activation activation);
 
 }  // namespace cairn::blocks
