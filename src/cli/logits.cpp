@@ -47,7 +47,8 @@ Status write_sequence(Engine& engine, std::span<const Token> tokens, FileWriter&
   std::iota(outputs.begin(), outputs.end(), 0);
   while (!tokens.empty()) {
     const size_t count = std::min(batch, tokens.size());
-    CAIRN_TRY(memory::Transaction transaction, memory.begin(sequence, tokens.first(count)));
+    CAIRN_TRY(memory::Transaction transaction,
+              memory.begin(sequence, {.tokens = tokens.first(count)}));
     const BatchPart part{.transaction = &transaction, .outputs = std::span(outputs).first(count)};
     runner.run({&part, 1});
     for (size_t row = 0; row < count; ++row) {

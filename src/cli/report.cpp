@@ -37,7 +37,7 @@ nlohmann::ordered_json sampling_json(const sample::SamplingParams& params) {
 
 std::string memory_line(const memory::Usage& usage) {
   return fmt::format(
-      "{} of {} (pages {}, states {})", show_bytes(usage.page_bytes + usage.state_bytes),
+      "{} of {} (pages {}, states {})", show_bytes(usage.used_bytes()),
       show_bytes(usage.budget_bytes), show_bytes(usage.page_bytes), show_bytes(usage.state_bytes));
 }
 

@@ -51,7 +51,7 @@ Result<PromptReport> Generator::read(std::span<const Token> prompt,
   PromptReport report{.prompt_tokens = prompt_tokens, .plan = memory.plan(sequence_, shared)};
   report.reused_tokens = report.plan.resume;
   report.computed_tokens = prompt_tokens - report.reused_tokens;
-  sequence_ = memory.at(sequence_, shared);
+  CAIRN_TRY(sequence_, memory.at(sequence_, shared));
   const int32_t step = engine_->runner().row_count_max();
   while (sequence_.length() < prompt_tokens) {
     const int32_t begin = sequence_.length();
@@ -72,11 +72,21 @@ Result<PromptReport> Generator::read(std::span<const Token> prompt,
 Result<memory::Transaction> Generator::begin(std::span<const Token> tokens,
                                              std::span<const int32_t> captures) {
   memory::Memory& memory = engine_->memory();
-  Result<memory::Transaction> begun = memory.begin(sequence_, tokens, captures);
+  Result<memory::Transaction> begun =
+      memory.begin(sequence_, {.tokens = tokens,
+                               .captures = captures,
+                               .capture_kind = memory::AnchorKind::prompt_end});
   if (begun || begun.error().code != ErrorCode::no_room) return begun;
   if (sequence_.anchors().empty()) return begun;
-  memory.limit_anchors(sequence_, 0);
-  return memory.begin(sequence_, tokens);
+  CAIRN_TRY(limit_anchors(0));
+  return memory.begin(sequence_, {.tokens = tokens});
+}
+
+Status Generator::limit_anchors(size_t count_max) {
+  while (sequence_.anchors().size() > count_max) {
+    CAIRN_TRY(engine_->memory().drop_anchor(sequence_, 0));
+  }
+  return Ok{};
 }
 
 // The state before a prompt's last token is kept, so that the same prompt can be continued anew.
@@ -85,14 +95,15 @@ Status Generator::compute(std::span<const Token> tokens, bool last_step) {
   const int32_t before_last = int32_t(tokens.size()) - 1;
   std::span<const int32_t> captures;
   if (last_step && before_last > 0) captures = {&before_last, 1};
-  if (last_step && before_last == 0) memory.keep_anchor(sequence_);
+  if (last_step && before_last == 0) {
+    CAIRN_TRY(memory.keep_anchor(sequence_, memory::AnchorKind::prompt_end));
+  }
   CAIRN_TRY(memory::Transaction transaction, begin(tokens, captures));
   const int32_t outputs[] = {before_last};
   const BatchPart part{.transaction = &transaction, .outputs = outputs};
   engine_->runner().run({&part, 1});
   transaction.commit(int32_t(tokens.size()));
-  memory.limit_anchors(sequence_, kAnchorCountMax);
-  return Ok{};
+  return limit_anchors(kAnchorCountMax);
 }
 
 Result<Token> Generator::sample(sample::Sampler& sampler) {

@@ -18,7 +18,7 @@ struct PromptReport {
   int32_t prompt_tokens = 0;
   int32_t reused_tokens = 0;    // Held already.
   int32_t computed_tokens = 0;  // prompt_tokens - reused_tokens.
-  memory::RewindPlan plan;      // Where the old timeline could be resumed, and what limited it.
+  memory::ResumePlan plan;      // Where the old timeline could be resumed, and what limited it.
 };
 
 class Generator {
@@ -44,6 +44,7 @@ class Generator {
  private:
   Result<memory::Transaction> begin(std::span<const Token> tokens,
                                     std::span<const int32_t> captures);
+  Status limit_anchors(size_t count_max);
   Status compute(std::span<const Token> tokens, bool last_step);
 
   Engine* engine_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "base/check.h"
 
@@ -13,20 +14,21 @@ class Ledger {
   explicit Ledger(size_t budget_bytes) : budget_bytes_(budget_bytes) {}
 
   bool take(size_t bytes) {
-    if (bytes > budget_bytes_ - used_bytes_) return false;
-    used_bytes_ += bytes;
+    if (bytes > free_bytes()) return false;
+    held_bytes_ += bytes;
     return true;
   }
   void give_back(size_t bytes) {
-    CHECK(bytes <= used_bytes_);
-    used_bytes_ -= bytes;
+    CHECK(bytes <= held_bytes_);
+    held_bytes_ -= bytes;
   }
-  size_t used_bytes() const { return used_bytes_; }
+  size_t held_bytes() const { return held_bytes_; }
+  size_t free_bytes() const { return budget_bytes_ - held_bytes_; }
   size_t budget_bytes() const { return budget_bytes_; }
 
  private:
   size_t budget_bytes_;
-  size_t used_bytes_ = 0;  // At most budget_bytes_.
+  size_t held_bytes_ = 0;  // At most budget_bytes_.
 };
 
 }  // namespace cairn::memory

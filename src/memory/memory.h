@@ -1,125 +1,111 @@
 // What the engine keeps of conversations, exact and rewindable (docs/memory.md). One Memory for a
-// loaded model: pools of pages and states under one byte budget. Sequences are values; they change
-// only through transactions, which happen in all groups or in none.
+// loaded model: pools of pages, states and rows under one byte budget. Sequences are values; they
+// grow only through transactions, which happen in all groups or in none.
 // Not thread-safe: the engine's thread owns it.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "device/step.h"
 #include "memory/layout.h"
-#include "memory/pool.h"
+#include "memory/replay.h"
 #include "memory/sequence.h"
+#include "memory/store.h"
+#include "memory/transaction.h"
 
 namespace cairn::memory {
 
-struct Options {
-  size_t budget_bytes = 0;
-  int32_t context_tokens_max = 0;  // The longest sequence.
-};
-
 // What going to a position costs.
-struct RewindPlan {
-  int32_t target = 0;           // Where the caller wants to go.
-  int32_t resume = 0;           // Where every group can go on from: at most target.
-  int32_t forward_tokens = 0;   // target - resume: tokens to compute again.
-  std::string_view limited_by;  // The kind of state that made resume < target; else empty.
+struct ResumePlan {
+  int32_t target = 0;            // How many tokens the caller wants to stand at.
+  int32_t resume = 0;            // From where every group can go on: at most target.
+  int32_t forward_tokens = 0;    // target - resume: tokens to read (again).
+  int32_t recurrence_steps = 0;  // Of the log, before the first of them; no weights.
+  size_t copied_bytes = 0;       // At most: pages that are continued while others name them.
+  size_t new_bytes = 0;          // At most: blocks taken for the tokens to read, with the copies.
+  std::string_view limited_by;   // "window", "chunked", "recurrent", "hidden", or nothing.
+  std::string reason;            // The same for people, as a sentence.
+  bool logits_ready = false;     // The hidden row at target is held: nothing has to be read.
 };
 
-struct Usage {
-  size_t page_bytes = 0;
-  size_t state_bytes = 0;
-  size_t budget_bytes = 0;
+// What one sequence holds of one group.
+struct GroupUsage {
+  GroupKind kind = GroupKind::full;
+  int32_t window = 0;
+  int32_t tokens = 0;  // Positions whose pages are held; of states and rows, 0.
+  int32_t blocks = 0;  // Pages, states or rows; each once.
+  int32_t shared = 0;  // Those that other sequences name too.
+  size_t bytes = 0;    // Of all of them.
 };
-
-// What a transaction takes and shows to a step. Blocks here are named once, by the transaction.
-struct TransactionWork {
-  std::vector<Token> tokens;
-  std::vector<size_t> old_page_counts;          // By full group.
-  std::vector<int32_t> replaced_tails;          // By full group: the tail that was copied, or -1.
-  std::vector<int32_t> capture_counts;          // Ascending; the last one is all tokens.
-  std::vector<int32_t> captured_states;         // [capture][recurrent group]
-  std::vector<const PageId*> page_tables;       // By group.
-  std::vector<const std::byte*> states_before;  // By group.
-  std::vector<std::byte*> states_after;         // [capture][group]
-  std::vector<Capture> captures;
-};
-
-class Transaction;
 
 class Memory {
  public:
+  // Errors: a budget below a page of each group and two states, with both numbers.
   static Result<std::unique_ptr<Memory>> create(Layout layout, const Options& options);
 
-  Sequence new_sequence();
+  Sequence new_sequence() { return Sequence(store_.get()); }
 
-  RewindPlan plan(const Sequence& sequence, int32_t position) const;
-  // A sequence at plan(sequence, position).resume; `sequence` stays as it is.
-  // REQUIRES: 0 <= position <= sequence.length().
-  Sequence at(const Sequence& sequence, int32_t position);
+  // What it costs to stand at `position`, which may lie beyond the end (tokens not read yet).
+  // `wants_logits`: the last token is read again where the hidden row at `position` is not held.
+  ResumePlan plan(const Sequence& sequence, int32_t position, bool wants_logits = false) const;
 
-  // Room for `tokens` behind `sequence`, in all groups: or no_room, and nothing has changed.
-  // `captures`: after how many of the tokens the state is kept for commits and anchors, ascending;
-  // the end is always captured.
-  // The sequence must not be copied, changed or destroyed before the transaction is.
-  Result<Transaction> begin(Sequence& sequence, std::span<const Token> tokens,
-                            std::span<const int32_t> captures = {});
+  // A sequence at plan(sequence, position).resume; `sequence` stays as it is. It rests where only
+  // the log has its state. Errors: a position before the beginning or past the end; closed.
+  Result<Sequence> at(const Sequence& sequence, int32_t position) const;
+  // The same as copying, but an error where `sequence` is closed.
+  Result<Sequence> fork(const Sequence& sequence) const;
+  // Lets go of everything. Using the sequence later is an error, or a plan that says so.
+  void close(Sequence& sequence);
 
-  // Keeps the live state as an anchor: a reference, no copy.
-  void keep_anchor(Sequence& sequence);
-  // Lets go of the oldest anchors beyond `count_max`.
-  void limit_anchors(Sequence& sequence, size_t count_max);
+  // Room for tokens behind `sequence`, in all groups; or no_room, and nothing has changed. Further
+  // errors: no tokens, captures that do not ascend within them, closed, needs_replay().
+  // The sequence must not be copied, changed, moved or destroyed before the transaction is.
+  Result<Transaction> begin(Sequence& sequence, const StepRequest& request);
 
-  const Layout& layout() const { return layout_; }
-  Usage usage() const;
-  void trim();  // Gives free blocks back to the system.
+  // A recurrent model's state at the end is derivable, but not there: replay before begin().
+  bool needs_replay(const Sequence& sequence) const;
+  // `piece_rows`: how many rows a step can take. Errors: nothing to replay, no room.
+  Result<Replay> begin_replay(Sequence& sequence, int32_t piece_rows);
+  // Lets go of the live state if the log derives it and nobody else names it; whether it did.
+  bool rest(Sequence& sequence);
+
+  // Keeps the end as an anchor, with its state and hidden row: references, no copy. Nothing happens
+  // at position 0, which is always there. Errors: closed, needs_replay().
+  Status keep_anchor(Sequence& sequence, AnchorKind kind);
+  // Errors: no such anchor; the state on which a resting sequence rests.
+  Status drop_anchor(Sequence& sequence, size_t index);
+  // Windows are kept so that `position` and all positions behind it can be resumed; older ones only
+  // for anchors. 0, the default, keeps everything; what was let go does not come back.
+  void protect_from(Sequence& sequence, int32_t position);
+
+  // The last hidden row at the end, or empty: what the output matrix makes logits of.
+  std::span<const float> hidden(const Sequence& sequence) const;
+
+  const Layout& layout() const { return store_->layout(); }
+  const Options& options() const { return store_->options(); }
+  int32_t log_step() const { return store_->log_step(); }
+  Usage usage() const { return store_->usage(); }
+  std::vector<GroupUsage> usage(const Sequence& sequence) const;
+  // What would be free if the sequence were closed, or one of its anchors dropped: blocks that
+  // nobody else names.
+  size_t exclusive_bytes(const Sequence& sequence) const;
+  size_t exclusive_bytes(const Sequence& sequence, size_t anchor) const;
+  // Gives free blocks back to the system.
+  void trim() { store_->trim(); }
 
  private:
-  friend class Transaction;
-  Memory(Layout layout, const Options& options);
+  friend class Inspector;  // Tests look at names and pages, and let takes fail.
+  explicit Memory(std::unique_ptr<Store> store) : store_(std::move(store)) {}
+  std::vector<Holding> holdings(const Sequence& sequence, std::vector<int32_t>& states) const;
+  void add_costs(const Sequence& sequence, ResumePlan& plan) const;
 
-  Layout layout_;
-  Options options_;
-  Ledger ledger_;
-  std::vector<std::unique_ptr<Pool>> pools_;  // By group.
-  std::vector<int32_t> full_groups_, recurrent_groups_;
-  std::vector<std::unique_ptr<TransactionWork>> idle_work_;
-};
-
-// Tokens on their way into a sequence. Without commit, destroying it leaves the sequence as it was.
-class Transaction {
- public:
-  Transaction(Transaction&& other) noexcept;
-  Transaction& operator=(Transaction&&) = delete;
-  ~Transaction();
-
-  // The sequence's rows for a step; first_row is the caller's. Valid until commit.
-  Slice slice(int32_t first_row) const;
-  std::span<const Token> tokens() const { return work_->tokens; }
-
-  // The first `accepted` tokens become part of the sequence. REQUIRES: accepted is 0, all, or, if
-  // the model has recurrent layers, one of the captures. Captures below it become anchors.
-  void commit(int32_t accepted);
-
- private:
-  friend class Memory;
-  Transaction(Memory* memory, Sequence* sequence, std::span<const Token> tokens,
-              std::span<const int32_t> captures);
-  bool take_pages();
-  bool take_states();
-  void prepare_views();
-  void adopt_states(size_t capture);
-  void undo();
-  void finish();
-
-  Memory* memory_;
-  Sequence* sequence_;                     // Null once committed, undone or moved from.
-  std::unique_ptr<TransactionWork> work_;  // Goes back, so that steps allocate nothing.
+  std::unique_ptr<Store> store_;
 };
 
 }  // namespace cairn::memory

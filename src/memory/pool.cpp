@@ -1,68 +1,69 @@
-// Counting names of blocks and finding free ones.
+// Finding free blocks, and giving memory back.
 #include "memory/pool.h"
 
-#include <algorithm>
 #include <cstring>
+#include <utility>
+
+#include "device/step.h"
 
 namespace cairn::memory {
 
-Result<Pool> Pool::create(const GroupSpec& spec, int32_t block_count_max, Ledger* ledger) {
-  Pool pool;
-  pool.block_bytes_ = spec.block_bytes();
-  pool.block_count_max_ = block_count_max;
-  pool.ledger_ = ledger;
-  for (const size_t bytes : spec.plane_bytes) {
-    CAIRN_TRY(Arena arena, Arena::reserve(std::max<size_t>(bytes * size_t(block_count_max), 1)));
-    pool.planes_.push_back(std::move(arena));
-    pool.plane_bytes_.push_back(bytes);
-  }
-  pool.counts_.reserve(size_t(block_count_max));
-  pool.free_.reserve(size_t(block_count_max));
-  return pool;
+Result<Pool> Pool::create(const Options& options, Ledger* ledger) {
+  CHECK(options.block_bytes > 0 && options.block_count_max > 0);
+  CAIRN_TRY(Arena arena, Arena::reserve(options.block_bytes * size_t(options.block_count_max)));
+  return Pool(options, std::move(arena), ledger);
 }
 
-int32_t Pool::take() {
-  if (free_.empty() && int32_t(counts_.size()) == block_count_max_) return -1;
-  if (!ledger_->take(block_bytes_)) return -1;
-  int32_t block = 0;
-  if (free_.empty()) {
-    block = int32_t(counts_.size());
-    counts_.push_back(1);
+// The lists get room for all blocks at once; the system backs it only as it is used.
+Pool::Pool(const Options& options, Arena arena, Ledger* ledger)
+    : options_(options), arena_(std::move(arena)), ledger_(ledger) {
+  counts_.reserve(size_t(options.block_count_max));
+  cold_.reserve(size_t(options.block_count_max));
+  warm_.reserve(size_t(options.warm_count_max));
+}
+
+PageId Pool::take() {
+  PageId block = kNoPage;
+  if (!warm_.empty()) {
+    block = warm_.back();
+    warm_.pop_back();
+    counts_[size_t(index_of(block))] = 1;
   } else {
-    block = free_.back();
-    free_.pop_back();
-    counts_[size_t(block)] = 1;
+    const bool has_address = !cold_.empty() || int32_t(counts_.size()) < options_.block_count_max;
+    if (!has_address || !ledger_->take(options_.block_bytes)) return kNoPage;
+    if (cold_.empty()) {
+      block = PageId(int32_t(counts_.size()));
+      counts_.push_back(1);
+    } else {
+      block = cold_.back();
+      cold_.pop_back();
+      counts_[size_t(index_of(block))] = 1;
+    }
+    if (options_.poisons) std::memset(address(block), int(kPoison), options_.block_bytes);
   }
   ++used_count_;
   return block;
 }
 
-void Pool::retain(int32_t block) {
-  DCHECK(counts_[size_t(block)] > 0);
-  ++counts_[size_t(block)];
+void Pool::become_free(PageId block) {
+  --used_count_;
+  if (options_.poisons) std::memset(address(block), int(kPoison), options_.block_bytes);
+  if (int32_t(warm_.size()) < options_.warm_count_max) {
+    warm_.push_back(block);
+  } else {
+    give_back(block);
+  }
 }
 
-void Pool::release(int32_t block) {
-  DCHECK(counts_[size_t(block)] > 0);
-  if (--counts_[size_t(block)] > 0) return;
-  ledger_->give_back(block_bytes_);
-  --used_count_;
-  free_.push_back(block);
-#ifdef CAIRN_DEBUG_CHECKS
-  // Whoever reads a freed block reads NaN.
-  for (int32_t plane = 0; plane < plane_count(); ++plane) {
-    std::memset(address(plane, block), 0xff, plane_bytes_[size_t(plane)]);
-  }
-#endif
+void Pool::give_back(PageId block) {
+  arena_.discard(size_t(index_of(block)) * options_.block_bytes, options_.block_bytes);
+  ledger_->give_back(options_.block_bytes);
+  cold_.push_back(block);
 }
 
 void Pool::trim() {
-  for (const int32_t block : free_) {
-    for (int32_t plane = 0; plane < plane_count(); ++plane) {
-      const size_t bytes = plane_bytes_[size_t(plane)];
-      planes_[size_t(plane)].discard(size_t(block) * bytes, bytes);
-    }
-  }
+  for (const PageId block : warm_) give_back(block);
+  warm_.clear();
 }
 
 }  // namespace cairn::memory

@@ -1,6 +1,7 @@
-// The blocks of one group: pages or states. Address space is reserved once; a block is an index
-// into every plane; it is counted in the ledger before it is touched and is free again when nobody
-// names it. A block that is named more than once is never written.
+// The blocks of one group in one arena: address space is reserved once, a block is an index. It is
+// counted in the ledger before it is touched, and free again when nobody names it; a few free
+// blocks stay warm (touched and counted), so that steady use makes no system call, the others go
+// back to the system. A block that is named more than once is never written.
 // Not thread-safe: the engine's thread owns it; kernels write only blocks of the running step.
 #pragma once
 
@@ -8,45 +9,60 @@
 #include <vector>
 
 #include "base/arena.h"
+#include "base/ids.h"
 #include "base/result.h"
-#include "memory/layout.h"
 #include "memory/ledger.h"
 
 namespace cairn::memory {
 
 class Pool {
  public:
-  static Result<Pool> create(const GroupSpec& spec, int32_t block_count_max, Ledger* ledger);
+  struct Options {
+    size_t block_bytes = 0;
+    int32_t block_count_max = 0;
+    int32_t warm_count_max = 1;  // Free blocks that are kept ready.
+    bool poisons = false;        // Fills blocks that nobody has written: stale reads show.
+  };
+  static constexpr std::byte kPoison{0xA5};
 
-  // A block named once, or -1 where the ledger or the pool has no room. Its bytes are arbitrary.
-  int32_t take();
-  void retain(int32_t block);
-  void release(int32_t block);
-  bool is_shared(int32_t block) const { return counts_[size_t(block)] > 1; }
+  static Result<Pool> create(const Options& options, Ledger* ledger);
 
-  std::byte* address(int32_t plane, int32_t block) const {
-    return planes_[size_t(plane)].data() + size_t(block) * plane_bytes_[size_t(plane)];
+  // A block named once, or kNoPage where the ledger or the pool has no room. Its bytes are
+  // arbitrary.
+  PageId take();
+  void retain(PageId block) {
+    DCHECK(name_count(block) > 0);
+    ++counts_[size_t(index_of(block))];
   }
-  std::byte* plane(int32_t plane_index) const { return planes_[size_t(plane_index)].data(); }
-  size_t plane_block_bytes(int32_t plane) const { return plane_bytes_[size_t(plane)]; }
-  int32_t plane_count() const { return int32_t(planes_.size()); }
-  size_t block_bytes() const { return block_bytes_; }
-  int32_t used_count() const { return used_count_; }
+  void release(PageId block) {
+    DCHECK(name_count(block) > 0);
+    if (--counts_[size_t(index_of(block))] == 0) become_free(block);
+  }
+  int32_t name_count(PageId block) const { return counts_[size_t(index_of(block))]; }
+  bool is_shared(PageId block) const { return name_count(block) > 1; }
 
-  // Gives the memory of free blocks back to the system.
+  std::byte* address(PageId block) const {
+    return arena_.data() + size_t(index_of(block)) * options_.block_bytes;
+  }
+  std::byte* arena() const { return arena_.data(); }
+  size_t block_bytes() const { return options_.block_bytes; }
+  int32_t used_count() const { return used_count_; }
+  int32_t warm_count() const { return int32_t(warm_.size()); }
+
+  // Gives the warm blocks back to the ledger and to the system.
   void trim();
 
  private:
-  Pool() = default;
+  Pool(const Options& options, Arena arena, Ledger* ledger);
+  void become_free(PageId block);
+  void give_back(PageId block);
 
-  std::vector<Arena> planes_;
-  std::vector<size_t> plane_bytes_;
-  std::vector<int32_t> counts_;  // Names of each block so far used.
-  std::vector<int32_t> free_;
-  size_t block_bytes_ = 0;
-  int32_t block_count_max_ = 0;
+  Options options_;
+  Arena arena_;
+  std::vector<int32_t> counts_;      // Names of each block so far used.
+  std::vector<PageId> warm_, cold_;  // Free: counted in the ledger or not.
   int32_t used_count_ = 0;
-  Ledger* ledger_ = nullptr;
+  Ledger* ledger_;
 };
 
 }  // namespace cairn::memory

@@ -1,8 +1,8 @@
-// One timeline of tokens and what the model keeps of them: pages for attention, a state for
-// recurrence. A value: copying it forks (references, no bytes); a copy that is left alone is a
-// snapshot. Changed only through a Transaction.
-// Invariants: (1) every group is at position length(); (2) pages and states that are named by more
-// than one sequence are never written; (3) anchors ascend, up to length().
+// One timeline of tokens and what the model keeps of them. A value: copying it forks (references,
+// no bytes); a copy that is left alone is a snapshot. It grows only through a Transaction.
+// Invariants: (1) every group is at position length(); (2) blocks named by more than one sequence
+// are never written; (3) anchors ascend, up to length(); (4) windows hold what protected positions
+// need and nothing else; (5) each position of the log is derived by a state that is kept.
 // Not thread-safe; must not outlive its Memory.
 #pragma once
 
@@ -11,55 +11,72 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "memory/pool.h"
+#include "memory/anchor_kind.h"
+#include "memory/page_table.h"
+#include "memory/resolver.h"
+#include "memory/store.h"
+#include "memory/token_list.h"
 
 namespace cairn::memory {
 
-// Names of blocks of one pool; copying it names them once more.
-class BlockRefs {
- public:
-  explicit BlockRefs(Pool* pool) : pool_(pool) {}
-  BlockRefs(const BlockRefs& other);
-  BlockRefs(BlockRefs&& other) noexcept;
-  BlockRefs& operator=(BlockRefs other) noexcept;
-  ~BlockRefs();
-
-  void push(int32_t block) { blocks_.push_back(block); }  // Takes over the caller's name.
-  void truncate(size_t count);                            // Releases all behind the first `count`.
-  // Puts `block` in place of the last one, whose name passes to the caller.
-  int32_t exchange_last(int32_t block);
-  void reserve(size_t count) { blocks_.reserve(count); }
-
-  size_t size() const { return blocks_.size(); }
-  int32_t operator[](size_t index) const { return blocks_[index]; }
-  const int32_t* data() const { return blocks_.data(); }
-
- private:
-  Pool* pool_;
-  std::vector<int32_t> blocks_;
-};
-
-// The recurrent states of all groups at one position.
+// A position that can always be gone back to: its pages stay, and its state and hidden row are
+// named where the model has them.
 struct Anchor {
   int32_t position = 0;
-  std::vector<BlockRefs> states;  // One block for each recurrent group, in the order of groups.
+  AnchorKind kind = AnchorKind::message_start;
+  BlockRef state;   // None on models without recurrent layers.
+  BlockRef hidden;  // None where nobody asked for the logits there.
 };
 
 class Sequence {
  public:
-  int32_t length() const { return int32_t(tokens_.size()); }
-  std::span<const Token> tokens() const { return tokens_; }
+  Sequence() = default;  // Closed: only to be assigned to.
+  Sequence(const Sequence&) = default;
+  Sequence(Sequence&& other) noexcept;  // The other is closed then.
+  Sequence& operator=(Sequence other) noexcept;
+  ~Sequence() = default;
+
+  bool is_closed() const { return store_ == nullptr; }
+  int32_t length() const { return tokens_.size(); }
+  std::span<const Token> tokens() const { return tokens_.view(); }
   std::span<const Anchor> anchors() const { return anchors_; }
+  int32_t protected_from() const { return protected_from_; }
+  // Positions [log_begin(), length()] have inputs of the recurrence in the log.
+  int32_t log_begin() const { return log_begin_; }
+  bool has_live_state() const { return bool(state_); }
+  bool has_hidden() const { return bool(hidden_); }
 
  private:
   friend class Memory;
   friend class Transaction;
-  Sequence() = default;
+  friend class Replay;
+  friend class Inspector;  // Tests look at names and pages.
 
-  std::vector<Token> tokens_;
-  std::vector<BlockRefs> pages_;   // One for each full group, in the order of groups.
-  std::vector<BlockRefs> states_;  // Likewise recurrent: one block, or none at position 0.
+  explicit Sequence(Store* store);
+
+  // A recurrent model's state at length() is not there, but derivable.
+  bool rests() const { return store_->has_states() && length() > 0 && !state_; }
+  // The state from which the log derives length(): an anchor's index, or -1 for the zeros at the
+  // beginning. REQUIRES: the log derives length().
+  int32_t base_anchor() const;
+  bool log_derives_end(size_t without_anchor) const;
+  // The anchor at exactly this position, or null.
+  const Anchor* anchor_at(int32_t position) const;
+
+  void cut(int32_t length);  // REQUIRES: the resolver's answer.
+  void add_anchor(Anchor anchor);
+  void trim_log();
+  void drop_unneeded_pages();
+  void drop_unneeded_pages(int32_t group);
+
+  Store* store_ = nullptr;
+  TokenList tokens_;
+  std::vector<PageTable> tables_;  // By group; empty for groups without pages.
+  BlockRef state_;                 // At length(); none at position 0 and while resting.
+  BlockRef hidden_;                // At length(), if somebody asked for it.
   std::vector<Anchor> anchors_;
+  int32_t log_begin_ = 0;       // length() where nothing is logged.
+  int32_t protected_from_ = 0;  // Windows: this position and all behind it stay resumable.
 };
 
 }  // namespace cairn::memory

@@ -1,212 +1,286 @@
-// Pages, states and transactions without a model: what a step would write is written by hand, and
-// every sequence must read back its own tokens whatever the others did. The seeded programs mix
-// appends, rewinds, forks, aborts and drops under a small budget.
+// Single rules of the memory, one test each; programs of many operations are in simulator_test.
 #include "memory/memory.h"
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <random>
+#include <numeric>
+
+#include "tests/memory/inspector.h"
+#include "tests/memory/toy_alone.h"
+#include "tests/memory/toy_model.h"
 
 namespace cairn::memory {
 namespace {
 
-Layout hybrid_layout() {
-  const std::vector<std::vector<State>> layers = {
-      {State::full(2, 3, 5)}, {State::recurrent({4, 9})}, {State::full(1, 4, 4)}};
-  return Layout::make(layers, KvType::f32, KvType::f16);
+using testing::ToyAlone;
+using testing::ToyModel;
+
+ToyModel hybrid() {
+  return ToyModel({{ToyModel::full()}, {ToyModel::recurrent()}, {ToyModel::full()}});
 }
 
-std::unique_ptr<Memory> make_memory(Layout layout, size_t budget_bytes, int32_t context) {
-  auto memory = Memory::create(std::move(layout),
-                               {.budget_bytes = budget_bytes, .context_tokens_max = context});
-  EXPECT_TRUE(bool(memory));
-  return std::move(memory).value();
-}
-
-TEST(Layout, GroupsLayersByKindAndAlignsPlanes) {
-  const Layout layout = hybrid_layout();
-  ASSERT_EQ(layout.groups.size(), 2u);
-  EXPECT_EQ(layout.kv_planes.size(), 2u);
-  EXPECT_EQ(layout.state_tensors.size(), 2u);
-  EXPECT_EQ(layout.kv_plane_of_layer, (std::vector<int32_t>{0, -1, 1}));
-  EXPECT_EQ(layout.state_tensor_of_layer, (std::vector<int32_t>{-1, 0, -1}));
-  EXPECT_EQ(layout.kv_planes[0].keys_page_bytes, 2u * 3 * 32 * 4);
-  EXPECT_EQ(layout.kv_planes[0].values_page_bytes, 2u * 5 * 32 * 2);
-  EXPECT_EQ(layout.state_tensors[1].offset, 64u);
-}
-
-// A toy model: a page's row holds its token; the state is a hash of all tokens so far.
-uint64_t fold(uint64_t hash, Token token) {
-  return (hash ^ uint64_t(uint32_t(index_of(token)))) * 1099511628211u + 7;
-}
-
-class Toy {
- public:
-  explicit Toy(Memory* memory) : memory_(memory) {}
-
-  void step(const Transaction& transaction) const {
-    const Slice slice = transaction.slice(0);
-    const KvPlane& plane = memory_->layout().kv_planes[0];
-    for (int32_t row = 0; row < slice.row_count; ++row) {
-      const int32_t position = slice.first_position + row;
-      const PageId page = slice.pages[plane.group][position / kPageTokens];
-      std::byte* keys = plane.keys + size_t(index_of(page)) * plane.keys_page_bytes;
-      std::memcpy(keys + size_t(position % kPageTokens) * sizeof(Token),
-                  &transaction.tokens()[size_t(row)], sizeof(Token));
-    }
-    const int32_t group = memory_->layout().state_tensors[0].group;
-    uint64_t hash = 0;
-    if (slice.states[group] != nullptr) std::memcpy(&hash, slice.states[group], sizeof hash);
-    int32_t row = 0;
-    for (const Capture& capture : slice.captures) {
-      for (; row < capture.row_count; ++row) hash = fold(hash, transaction.tokens()[size_t(row)]);
-      std::memcpy(capture.states[group], &hash, sizeof hash);
-    }
+// A memory and the toy model that computes in it.
+struct Bench {
+  explicit Bench(ToyModel toy, Options options = {}, bool with_log = true)
+      : model(std::move(toy)), with_options(options) {
+    if (with_options.budget_bytes == 0) with_options.budget_bytes = 1 << 20;
+    if (with_options.context_tokens_max == 0) with_options.context_tokens_max = 1000;
+    with_options.poisons = true;
+    memory = Memory::create(model.layout(with_log), with_options).value();
   }
 
-  // What the memory holds of a sequence must be what its tokens say.
-  void verify(Sequence& sequence) const {
-    const Token probe[] = {Token(0)};
-    auto begun = memory_->begin(sequence, probe);
-    if (!begun) return;  // No room for the probe: nothing to read through.
-    const Transaction transaction = std::move(begun).value();
-    const Slice slice = transaction.slice(0);
-    const KvPlane& plane = memory_->layout().kv_planes[0];
-    uint64_t hash = 0;
-    for (int32_t position = 0; position < sequence.length(); ++position) {
-      const PageId page = slice.pages[plane.group][position / kPageTokens];
-      Token stored{};
-      std::memcpy(&stored,
-                  plane.keys + size_t(index_of(page)) * plane.keys_page_bytes +
-                      size_t(position % kPageTokens) * sizeof(Token),
-                  sizeof stored);
-      ASSERT_EQ(stored, sequence.tokens()[size_t(position)]) << "position " << position;
-      hash = fold(hash, stored);
+  // Reads the tokens and accepts `accepted` of them, or all.
+  Status read(Sequence& sequence, std::vector<Token> tokens, std::vector<int32_t> captures = {},
+              int32_t accepted = -1, bool keeps_hidden = true) {
+    if (memory->needs_replay(sequence)) replay(sequence, 1000);
+    auto begun = memory->begin(
+        sequence, {.tokens = tokens, .captures = captures, .keeps_hidden = keeps_hidden});
+    if (!begun) return std::move(begun).error();
+    Transaction transaction = std::move(begun).value();
+    const std::vector<uint64_t> rows = model.run(memory->layout(), transaction);
+    if (accepted < 0) accepted = int32_t(tokens.size());
+    if (keeps_hidden && accepted > 0) {
+      std::memcpy(transaction.hidden().data(), &rows[size_t(accepted) - 1], sizeof(uint64_t));
     }
-    uint64_t state = 0;
-    const int32_t group = memory_->layout().state_tensors[0].group;
-    if (slice.states[group] != nullptr) std::memcpy(&state, slice.states[group], sizeof state);
-    ASSERT_EQ(state, hash);
+    transaction.commit(accepted);
+    return Ok{};
+  }
+  void replay(Sequence& sequence, int32_t piece_rows) {
+    Replay replay = memory->begin_replay(sequence, piece_rows).value();
+    for (int32_t piece = 0; piece < replay.piece_count(); ++piece) {
+      model.replay(memory->layout(), replay.slice(piece, 0));
+    }
+    replay.commit();
+  }
+  // What the sequence sees is what its tokens alone would show.
+  void expect_exact(const Sequence& sequence) const {
+    ToyAlone alone(&model);
+    alone.append(sequence.tokens());
+    ASSERT_EQ(Inspector::probe(model, sequence, Token(9)), alone.probe(Token(9)))
+        << "at " << sequence.length();
+    const std::span<const float> row = memory->hidden(sequence);
+    if (row.empty()) return;
+    uint64_t output = 0;
+    std::memcpy(&output, row.data(), sizeof output);
+    ASSERT_EQ(output, alone.output());
   }
 
- private:
-  Memory* memory_;
+  ToyModel model;
+  Options with_options;
+  std::unique_ptr<Memory> memory;
 };
 
+std::vector<Token> tokens(int32_t count, int32_t first = 1) {
+  std::vector<Token> list(static_cast<size_t>(count));
+  for (int32_t index = 0; index < count; ++index) list[size_t(index)] = Token(first + index % 50);
+  return list;
+}
+
+TEST(Layout, GroupsLayersByKindAndPlacesThem) {
+  const std::vector<std::vector<State>> layers = {{State::full(2, 3, 5)},
+                                                  {State::recurrent({4, 9})},
+                                                  {State::full(1, 4, 4)},
+                                                  {State::windowed(7, 1, 4, 4)},
+                                                  {State::shared(2)}};
+  Layout layout = Layout::make(layers, KvType::f32, KvType::f16, 100);
+  layout.add_log(std::vector<int32_t>{3, 16});
+  ASSERT_EQ(layout.groups.size(), 5u);
+  EXPECT_EQ(layout.kv_plane_of_layer, (std::vector<int32_t>{0, -1, 1, 2, 1}));
+  EXPECT_EQ(layout.state_tensor_of_layer, (std::vector<int32_t>{-1, 0, -1, -1, -1}));
+  // Keys of 2 heads, 3 elements, 32 tokens in f32; values of 5 elements in f16; and the other
+  // layer.
+  const size_t full_bytes = 2 * 3 * 32 * 4 + 2 * 5 * 32 * 2 + 4 * 32 * 4 + 4 * 32 * 2;
+  EXPECT_EQ(layout.groups[0].block_bytes, full_bytes);
+  EXPECT_EQ(layout.kv_planes[1].keys_page_bytes, full_bytes);
+  EXPECT_EQ(layout.state_tensors[1].offset, 64u);
+  EXPECT_EQ(layout.groups[size_t(layout.hidden_group)].block_bytes, 448u);
+  EXPECT_EQ(layout.groups[size_t(layout.log_group)].block_bytes, 8u * 3 * 4 + 32 + 8 * 16 * 4);
+  std::vector<std::byte> arena(16);
+  layout.attach(std::vector<std::byte*>(5, arena.data()));
+  EXPECT_EQ(layout.kv_planes[0].keys, arena.data());
+  EXPECT_EQ(layout.kv_planes[0].values - arena.data(), 2 * 3 * 32 * 4);
+  EXPECT_EQ(layout.log_planes[1].first - arena.data(), 8 * 3 * 4 + 32);
+}
+
 TEST(Memory, FailedBeginChangesNothing) {
-  const auto memory = make_memory(hybrid_layout(), 40000, 1000);
-  const Toy toy(memory.get());
-  Sequence sequence = memory->new_sequence();
-  const std::vector<Token> tokens(40, Token(3));
-  {
-    auto transaction = memory->begin(sequence, tokens).value();
-    toy.step(transaction);
-    transaction.commit(40);
-  }
-  const size_t used = memory->usage().page_bytes + memory->usage().state_bytes;
-  Sequence fork = sequence;  // Makes the tail shared, so that begin() also copies.
-  const std::vector<Token> many(900, Token(4));
-  const auto refused = memory->begin(sequence, many);
+  Bench bench(hybrid(), {.budget_bytes = 4000});
+  Memory& memory = *bench.memory;
+  Sequence sequence = memory.new_sequence();
+  ASSERT_TRUE(bool(bench.read(sequence, tokens(40))));
+  const Sequence fork = memory.fork(sequence).value();  // The tail is shared: begin() copies.
+  const size_t used_bytes = memory.usage().used_bytes();
+  const std::vector<Token> many = tokens(300);
+  const auto refused = memory.begin(sequence, {.tokens = many});
   ASSERT_FALSE(bool(refused));
   EXPECT_EQ(refused.error().code, ErrorCode::no_room);
-  EXPECT_EQ(memory->usage().page_bytes + memory->usage().state_bytes, used);
-  toy.verify(sequence);
-  toy.verify(fork);
-  const auto too_long = memory->begin(sequence, std::vector<Token>(961, Token(1)));
-  ASSERT_FALSE(bool(too_long));
-  EXPECT_NE(too_long.error().message.find("1001"), std::string::npos);
+  // 9 pages and the copied tail, and a state.
+  const size_t needed_bytes = 10 * memory.layout().groups[0].block_bytes + 128;
+  EXPECT_NE(refused.error().message.find(fmt::format("need {} bytes", needed_bytes)),
+            std::string::npos)
+      << refused.error().message;
+  EXPECT_EQ(memory.usage().used_bytes(), used_bytes);
+  bench.expect_exact(sequence);
+  bench.expect_exact(fork);
 }
 
 TEST(Memory, PlanNamesWhatLimitsARewind) {
-  const auto memory = make_memory(hybrid_layout(), 1 << 20, 1000);
-  const Toy toy(memory.get());
-  Sequence sequence = memory->new_sequence();
-  const int32_t captures[] = {10, 64};
-  {
-    auto transaction = memory->begin(sequence, std::vector<Token>(100, Token(2)), captures).value();
-    toy.step(transaction);
-    transaction.commit(100);
-  }
-  EXPECT_EQ(memory->plan(sequence, 100).forward_tokens, 0);
-  const RewindPlan plan = memory->plan(sequence, 70);
+  Bench bench(hybrid(), {}, false);
+  Memory& memory = *bench.memory;
+  Sequence sequence = memory.new_sequence();
+  ASSERT_TRUE(bool(bench.read(sequence, tokens(100), {10, 64})));
+  EXPECT_EQ(memory.plan(sequence, 100).forward_tokens, 0);
+  EXPECT_TRUE(memory.plan(sequence, 100, true).logits_ready);
+  const ResumePlan plan = memory.plan(sequence, 70);
   EXPECT_EQ(plan.resume, 64);
   EXPECT_EQ(plan.forward_tokens, 6);
   EXPECT_EQ(plan.limited_by, "recurrent");
-  EXPECT_EQ(memory->plan(sequence, 9).resume, 0);
+  EXPECT_NE(plan.reason.find("64"), std::string::npos);
+  EXPECT_EQ(memory.plan(sequence, 9).resume, 0);
+  EXPECT_EQ(memory.plan(sequence, 130).forward_tokens, 30);
+  EXPECT_EQ(memory.plan(sequence, 130).limited_by, "");
+  // No row was kept there: one token is read again, from the state before it.
+  const ResumePlan logits = memory.plan(sequence, 64, true);
+  EXPECT_EQ(logits.resume, 10);
+  EXPECT_EQ(logits.limited_by, "hidden");
   // Going back to an anchor leaves it in place: the way can be gone again and again.
-  Sequence again = memory->at(sequence, 64);
-  {
-    auto transaction = memory->begin(again, std::vector<Token>(5, Token(9))).value();
-    toy.step(transaction);
-    transaction.commit(5);
-  }
-  EXPECT_EQ(memory->plan(again, 64).forward_tokens, 0);
-  EXPECT_EQ(memory->plan(again, 68).resume, 64);
-  memory->keep_anchor(again);
-  memory->keep_anchor(again);
+  Sequence again = memory.at(sequence, 64).value();
+  ASSERT_TRUE(bool(bench.read(again, tokens(5, 9))));
+  EXPECT_EQ(memory.plan(again, 64).forward_tokens, 0);
+  ASSERT_TRUE(bool(memory.keep_anchor(again, AnchorKind::answer_end)));
+  ASSERT_TRUE(bool(memory.keep_anchor(again, AnchorKind::prompt_end)));
   EXPECT_EQ(again.anchors().size(), 3u);
-  EXPECT_EQ(memory->at(again, 69).length(), 69);
-  memory->limit_anchors(sequence, 1);
-  EXPECT_EQ(memory->plan(sequence, 63).resume, 0);
+  EXPECT_EQ(again.anchors().back().kind, AnchorKind::prompt_end);
+  EXPECT_EQ(memory.at(again, 69).value().length(), 69);
+  ASSERT_TRUE(bool(memory.drop_anchor(sequence, 0)));
+  EXPECT_EQ(memory.plan(sequence, 63).resume, 0);
 }
 
-// One step of a random program on some of the sequences.
-void random_step(Memory& memory, const Toy& toy, std::vector<Sequence>& sequences,
-                 std::mt19937& random) {
-  const size_t index = random() % sequences.size();
-  Sequence& sequence = sequences[index];
-  switch (random() % 6) {
-    case 0:
-    case 1: {
-      std::vector<Token> tokens(1 + random() % 70);
-      for (Token& token : tokens) token = Token(random() % 1000);
-      const int32_t capture[] = {int32_t(1 + random() % tokens.size())};
-      auto begun = memory.begin(sequence, tokens, capture);
-      if (!begun) break;
-      Transaction transaction = std::move(begun).value();
-      toy.step(transaction);
-      if (random() % 4 == 0) break;  // Cancelled: the destructor undoes it.
-      transaction.commit(random() % 2 ? capture[0] : int32_t(tokens.size()));
-      break;
-    }
-    case 2:
-      sequence = memory.at(sequence, int32_t(random() % uint32_t(sequence.length() + 1)));
-      break;
-    case 3:
-      if (sequences.size() < 12) sequences.push_back(Sequence(sequence));
-      break;
-    case 4:
-      if (sequences.size() > 1) sequences.erase(sequences.begin() + std::ptrdiff_t(index));
-      break;
-    default:
-      memory.limit_anchors(sequence, random() % 3);
+// Any number of a short transaction's tokens can be accepted; the state comes back from the log.
+TEST(Memory, TheLogBringsStatesBack) {
+  Bench bench(hybrid(), {.log_step = 16});
+  Memory& memory = *bench.memory;
+  Sequence sequence = memory.new_sequence();
+  ASSERT_TRUE(bool(bench.read(sequence, tokens(50))));
+  ASSERT_TRUE(bool(bench.read(sequence, tokens(16), {}, 11)));
+  EXPECT_TRUE(memory.needs_replay(sequence));
+  EXPECT_EQ(sequence.length(), 61);
+  bench.expect_exact(sequence);
+  const std::vector<Token> more = tokens(1);
+  EXPECT_FALSE(bool(memory.begin(sequence, {.tokens = more})));
+  EXPECT_FALSE(bool(memory.keep_anchor(sequence, AnchorKind::answer_end)));
+  {
+    const Replay abandoned = memory.begin_replay(sequence, 1000).value();
+    EXPECT_EQ(abandoned.row_count(), 11);
   }
+  EXPECT_TRUE(memory.needs_replay(sequence));
+  bench.replay(sequence, 4);
+  EXPECT_FALSE(memory.needs_replay(sequence));
+  bench.expect_exact(sequence);
+  for (int32_t token = 0; token < 60; ++token) ASSERT_TRUE(bool(bench.read(sequence, tokens(1))));
+  for (int32_t back = 0; back <= 16; ++back) {
+    const ResumePlan plan = memory.plan(sequence, sequence.length() - back);
+    EXPECT_EQ(plan.forward_tokens, 0) << back;
+    EXPECT_LE(plan.recurrence_steps, 16);
+    const Sequence before = memory.at(sequence, sequence.length() - back).value();
+    bench.expect_exact(before);
+  }
+  EXPECT_TRUE(memory.rest(sequence));
+  EXPECT_FALSE(memory.rest(sequence));
+  bench.expect_exact(sequence);
+  // The state on which it rests cannot go, the others can.
+  size_t refused_count = 0;
+  while (refused_count < sequence.anchors().size()) {
+    if (!memory.drop_anchor(sequence, refused_count)) ++refused_count;
+    bench.expect_exact(sequence);
+  }
+  EXPECT_EQ(refused_count, 1u);
 }
 
-TEST(Memory, RandomProgramsKeepEverySequenceIntact) {
-  for (uint32_t seed = 1; seed <= 40; ++seed) {
-    SCOPED_TRACE(seed);
-    std::mt19937 random(seed);
-    const auto memory = make_memory(hybrid_layout(), 60000 + random() % 60000, 400);
-    const Toy toy(memory.get());
-    {
-      std::vector<Sequence> sequences;
-      sequences.push_back(memory->new_sequence());
-      for (int32_t step = 0; step < 400; ++step) {
-        random_step(*memory, toy, sequences, random);
-        ASSERT_LE(memory->usage().page_bytes + memory->usage().state_bytes,
-                  memory->usage().budget_bytes);
-        if (step % 20 == 0) {
-          for (Sequence& sequence : sequences) toy.verify(sequence);
-        }
-        if (::testing::Test::HasFatalFailure()) return;
-      }
-    }
-    EXPECT_EQ(memory->usage().page_bytes, 0u);
-    EXPECT_EQ(memory->usage().state_bytes, 0u);
-    memory->trim();
+TEST(Memory, WindowsKeepWhatIsProtected) {
+  Bench bench(ToyModel({{ToyModel::window(40)}}));
+  Memory& memory = *bench.memory;
+  Sequence sequence = memory.new_sequence();
+  ASSERT_TRUE(bool(bench.read(sequence, tokens(300), {100})));
+  EXPECT_EQ(memory.usage(sequence)[0].blocks, 10);
+  memory.protect_from(sequence, 250);
+  // Positions 211.. for the end, 61.. up to 100 for the anchor.
+  EXPECT_EQ(memory.usage(sequence)[0].blocks, 4 + 3);
+  EXPECT_EQ(memory.exclusive_bytes(sequence, 0), 3 * memory.layout().groups[0].block_bytes);
+  EXPECT_EQ(memory.plan(sequence, 250).resume, 250);
+  const ResumePlan plan = memory.plan(sequence, 180);
+  EXPECT_EQ(plan.resume, 128);  // Page 1 to 3 are held, and 128 is where the third ends.
+  EXPECT_EQ(plan.limited_by, "window");
+  ASSERT_TRUE(bool(memory.drop_anchor(sequence, 0)));
+  EXPECT_EQ(memory.usage(sequence)[0].blocks, 4);
+  EXPECT_EQ(memory.plan(sequence, 180).resume, 0);
+  bench.expect_exact(sequence);
+}
+
+TEST(Memory, BadRequestsAreErrors) {
+  Bench bench(hybrid(), {.context_tokens_max = 100});
+  Memory& memory = *bench.memory;
+  Sequence sequence = memory.new_sequence();
+  ASSERT_TRUE(bool(bench.read(sequence, tokens(60))));
+  EXPECT_NE(memory.at(sequence, 61).error().message.find("61"), std::string::npos);
+  EXPECT_FALSE(bool(memory.at(sequence, -1)));
+  const std::vector<Token> too_many = tokens(41);
+  const auto too_long = memory.begin(sequence, {.tokens = too_many});
+  EXPECT_EQ(too_long.error().code, ErrorCode::no_room);
+  EXPECT_NE(too_long.error().message.find("101 tokens are needed, 100 fit"), std::string::npos);
+  EXPECT_FALSE(bool(memory.begin(sequence, {})));
+  for (const std::vector<int32_t>& captures :
+       std::vector<std::vector<int32_t>>{{0}, {-1}, {5, 5}, {6, 2}, {42}}) {
+    EXPECT_FALSE(bool(memory.begin(sequence, {.tokens = too_many, .captures = captures})));
   }
+  EXPECT_FALSE(bool(memory.drop_anchor(sequence, 5)));
+  EXPECT_FALSE(bool(memory.begin_replay(sequence, 10)));
+  bench.expect_exact(sequence);
+  Sequence moved = std::move(sequence);
+  memory.close(moved);
+  for (Sequence* closed : {&moved, &sequence}) {
+    EXPECT_FALSE(bool(memory.fork(*closed)));
+    EXPECT_FALSE(bool(memory.at(*closed, 0)));
+    EXPECT_FALSE(bool(memory.begin(*closed, {.tokens = too_many})));
+    EXPECT_FALSE(bool(memory.keep_anchor(*closed, AnchorKind::tail)));
+    EXPECT_NE(memory.plan(*closed, 5).reason.find("closed"), std::string::npos);
+    EXPECT_FALSE(memory.rest(*closed));
+    EXPECT_TRUE(memory.usage(*closed).empty());
+  }
+  EXPECT_EQ(memory.usage().used_bytes(), 0u);
+  EXPECT_EQ(memory.usage().warm_bytes, 0u);
+}
+
+TEST(Memory, ABudgetThatIsTooSmallIsToldWithBothNumbers) {
+  const ToyModel model = hybrid();
+  size_t needed_bytes = 128;  // The second state.
+  for (const GroupSpec& group : model.layout().groups) needed_bytes += group.block_bytes;
+  const auto small =
+      Memory::create(model.layout(), {.budget_bytes = needed_bytes - 1, .context_tokens_max = 100});
+  ASSERT_FALSE(bool(small));
+  EXPECT_EQ(small.error().code, ErrorCode::no_room);
+  for (const size_t bytes : {needed_bytes, needed_bytes - 1}) {
+    EXPECT_NE(small.error().message.find(std::to_string(bytes)), std::string::npos);
+  }
+  EXPECT_TRUE(bool(
+      Memory::create(model.layout(), {.budget_bytes = needed_bytes, .context_tokens_max = 100})));
+}
+
+TEST(TokenList, CopiesPartWhenBothGoOn) {
+  TokenList list(100);
+  list.append(tokens(40));
+  TokenList copy = list;
+  copy.truncate(30);
+  EXPECT_EQ(copy.view().data(), list.view().data());
+  list.append(tokens(10, 7));
+  copy.append(tokens(10, 8));
+  EXPECT_NE(copy.view().data(), list.view().data());
+  EXPECT_EQ(list.view()[40], Token(7));
+  EXPECT_EQ(copy.view()[30], Token(8));
+  EXPECT_EQ(list.view()[30], Token(31));
+  TokenList fork = list;
+  fork.append(tokens(200));  // More than the shared buffer holds: it must not move under `list`.
+  EXPECT_EQ(list.view().size(), 50u);
+  EXPECT_EQ(fork.view()[249], tokens(200).back());
 }
 
 }  // namespace

@@ -85,7 +85,8 @@ inline EngineOptions golden_options(KvType kv) {
 inline std::vector<float> append(Engine& engine, memory::Sequence& sequence,
                                  std::span<const Token> tokens,
                                  std::span<const int32_t> captures = {}) {
-  Result<memory::Transaction> begun = engine.memory().begin(sequence, tokens, captures);
+  Result<memory::Transaction> begun = 
+      engine.memory().begin(sequence, {.tokens = tokens, .captures = captures});
   EXPECT_TRUE(bool(begun)) << (begun ? "" : begun.error().message);
   memory::Transaction transaction = std::move(begun).value();
   std::vector<int32_t> outputs;

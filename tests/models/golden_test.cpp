@@ -150,7 +150,7 @@ TEST_P(GoldenTest, ForksAndRewindsGiveTheSameBits) {
     const int32_t captures[] = {5, 31, 32, 33, 50};
     append(*engine, trunk, std::span(tokens).first(60), captures);
     for (const int32_t target : {0, 1, 5, 20, 31, 32, 33, 40, 50, 59, 60}) {
-      memory::Sequence fork = memory.at(trunk, target);
+      memory::Sequence fork = memory.at(trunk, target).value();
       EXPECT_EQ(fork.length(), memory.plan(trunk, target).resume);
       // A branch with other tokens must not disturb the trunk or its sibling.
       memory::Sequence other = fork;
@@ -176,8 +176,8 @@ TEST_P(GoldenTest, PartnersInABatchDoNotMatter) {
   memory::Sequence first = engine->memory().new_sequence();
   memory::Sequence second = engine->memory().new_sequence();
   append(*engine, first, std::span(tokens).first(37));
-  auto a = engine->memory().begin(first, std::span(tokens).subspan(37, 1)).value();
-  auto b = engine->memory().begin(second, std::span(tokens).first(41)).value();
+  auto a = engine->memory().begin(first, {.tokens = std::span(tokens).subspan(37, 1)}).value();
+  auto b = engine->memory().begin(second, {.tokens = std::span(tokens).first(41)}).value();
   const int32_t outputs_a[] = {0};
   const int32_t outputs_b[] = {3, 40};
   const BatchPart parts[] = {{&a, outputs_a}, {&b, outputs_b}};

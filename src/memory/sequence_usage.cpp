@@ -1,0 +1,114 @@
+// What a sequence holds, and what of it nobody else names.
+#include <algorithm>
+
+#include "memory/memory.h"
+
+namespace cairn::memory {
+
+namespace {
+
+// Blocks of states or rows: anchors and the end, each block once, with how often the sequence
+// itself names it. A block is named for one position only, so equal ones are neighbours.
+class NamedBlocks {
+ public:
+  void add(const BlockRef& ref) {
+    if (!ref) return;
+    if (!blocks_.empty() && blocks_.back().block == ref.block()) {
+      ++blocks_.back().names;
+    } else {
+      blocks_.push_back({.block = ref.block(), .names = 1});
+    }
+  }
+  int32_t count() const { return int32_t(blocks_.size()); }
+  int32_t shared_count(const Pool& pool) const {
+    return int32_t(std::count_if(blocks_.begin(), blocks_.end(), [&](const Entry& entry) {
+      return pool.name_count(entry.block) > entry.names;
+    }));
+  }
+
+ private:
+  struct Entry {
+    PageId block;
+    int32_t names;
+  };
+  std::vector<Entry> blocks_;
+};
+
+}  // namespace
+
+std::vector<GroupUsage> Memory::usage(const Sequence& sequence) const {
+  std::vector<GroupUsage> groups;
+  if (sequence.is_closed()) return groups;
+  for (int32_t group = 0; group < store_->group_count(); ++group) {
+    const GroupSpec& spec = store_->spec(group);
+    const Pool& pool = store_->pool(group);
+    GroupUsage usage{.kind = spec.kind, .window = spec.window};
+    if (spec.has_pages()) {
+      const PageTable& table = sequence.tables_[size_t(group)];
+      for (int32_t page = table.first_kept(); page < table.size(); ++page) {
+        if (table[page] == kNoPage) continue;
+        const int32_t begin = page * spec.page_tokens();
+        usage.tokens += std::min(sequence.length() - begin, spec.page_tokens());
+        ++usage.blocks;
+        usage.shared += int32_t(pool.is_shared(table[page]));
+      }
+    } else {
+      const bool is_state = spec.kind == GroupKind::recurrent;
+      NamedBlocks blocks;
+      for (const Anchor& anchor : sequence.anchors_) {
+        blocks.add(is_state ? anchor.state : anchor.hidden);
+      }
+      blocks.add(is_state ? sequence.state_ : sequence.hidden_);
+      usage.blocks = blocks.count();
+      usage.shared = blocks.shared_count(pool);
+    }
+    usage.bytes = size_t(usage.blocks) * spec.block_bytes;
+    groups.push_back(usage);
+  }
+  return groups;
+}
+
+size_t Memory::exclusive_bytes(const Sequence& sequence) const {
+  size_t bytes = 0;
+  const std::vector<GroupUsage> groups = usage(sequence);
+  for (size_t group = 0; group < groups.size(); ++group) {
+    bytes += size_t(groups[group].blocks - groups[group].shared) *
+             store_->spec(int32_t(group)).block_bytes;
+  }
+  return bytes;
+}
+
+// Pages that the anchor alone needs: its neighbours' needs reach furthest to it, and the protected
+// end's.
+size_t Memory::exclusive_bytes(const Sequence& sequence, size_t index) const {
+  if (index >= sequence.anchors_.size()) return 0;
+  const Anchor& anchor = sequence.anchors_[index];
+  const Layout& layout = store_->layout();
+  size_t bytes = 0;
+  if (anchor.state.is_exclusive()) bytes += store_->spec(layout.recurrent_group).block_bytes;
+  if (anchor.hidden.is_exclusive()) bytes += store_->spec(layout.hidden_group).block_bytes;
+  const int32_t end = anchor.position;
+  const int32_t protected_from = std::min(sequence.protected_from_, sequence.length());
+  for (int32_t group = 0; group < store_->group_count(); ++group) {
+    const GroupSpec& spec = store_->spec(group);
+    if (!spec.has_window()) continue;
+    int32_t needed_from = first_needed(spec, protected_from);
+    if (index + 1 < sequence.anchors_.size()) {
+      const int32_t next = sequence.anchors_[index + 1].position;
+      needed_from = std::min(needed_from, first_needed(spec, next));
+    }
+    const int32_t needed_to = index > 0 ? sequence.anchors_[index - 1].position : 0;
+    const PageTable& table = sequence.tables_[size_t(group)];
+    const int32_t first_page =
+        std::max(first_needed(spec, end) / kPageTokens, spec.page_count(needed_to));
+    const int32_t page_end = std::min(spec.page_count(end), needed_from / kPageTokens);
+    for (int32_t page = first_page; page < page_end; ++page) {
+      const bool is_exclusive =
+          table[page] != kNoPage && !store_->pool(group).is_shared(table[page]);
+      if (is_exclusive) bytes += spec.block_bytes;
+    }
+  }
+  return bytes;
+}
+
+}  // namespace cairn::memory

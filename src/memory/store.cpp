@@ -1,0 +1,142 @@
+// How large the pools may become, how long the log is, and where room comes from.
+#include "memory/store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "memory/transaction.h"
+
+namespace cairn::memory {
+
+namespace {
+
+constexpr size_t kWarmBytesMax = size_t(8) << 20;
+
+// How many blocks of a group the budget could ever hold: what the pool reserves addresses for.
+int32_t block_count_max(const GroupSpec& group, size_t budget_bytes) {
+  constexpr size_t kBlocksMax = size_t(1) << 22;
+  return int32_t(std::min(budget_bytes / group.block_bytes + 1, kBlocksMax));
+}
+
+// A step of the log costs nothing to keep until its bytes come near those of a state; half of that
+// leaves the states the larger part. Few bytes make a short log, and no state is worth a long one.
+int32_t chosen_log_step(const Layout& layout) {
+  if (layout.log_group < 0) return 0;
+  const size_t state_bytes = layout.groups[size_t(layout.recurrent_group)].block_bytes;
+  const size_t token_bytes =
+      std::max<size_t>(layout.groups[size_t(layout.log_group)].block_bytes / kLogPageTokens, 1);
+  const size_t step = std::clamp<size_t>(state_bytes / token_bytes / 2, 8, 64);
+  return int32_t(step) / kLogPageTokens * kLogPageTokens;
+}
+
+// In the steady state a step takes one block and lets go of another; a log lets go of a whole
+// step's pages at once and takes them one by one.
+int32_t warm_count_max(const Store& store, int32_t group) {
+  const GroupSpec& spec = store.spec(group);
+  const size_t share = kWarmBytesMax / size_t(store.group_count()) / spec.block_bytes;
+  const bool is_log = spec.kind == GroupKind::log;
+  const int32_t least = is_log ? store.log_step() / kLogPageTokens + 1 : 1;
+  return std::max(least, int32_t(std::min<size_t>(share, 1024)));
+}
+
+}  // namespace
+
+Store::Store(Layout layout, const Options& options)
+    : layout_(std::move(layout)), options_(options), ledger_(options.budget_bytes) {
+  if (options_.log_step == 0) options_.log_step = chosen_log_step(layout_);
+  if (options_.log_tokens_max == 0) options_.log_tokens_max = 2 * options_.log_step;
+}
+
+Store::~Store() = default;
+
+Status Store::check_budget() const {
+  size_t needed_bytes = 0;
+  for (const GroupSpec& spec : layout_.groups) {
+    needed_bytes += spec.block_bytes * (spec.kind == GroupKind::recurrent ? 2 : 1);
+  }
+  if (needed_bytes <= options_.budget_bytes) return Ok{};
+  return fail(ErrorCode::no_room,
+              "memory budget: expected at least {} bytes (a page of each group of layers, two "
+              "states), found {}",
+              needed_bytes, options_.budget_bytes);
+}
+
+Result<std::unique_ptr<Store>> Store::create(Layout layout, const Options& options) {
+  std::unique_ptr<Store> store(new Store(std::move(layout), options));
+  const Options& chosen = store->options_;
+  if (chosen.log_step < 0 || chosen.log_tokens_max < chosen.log_step) {
+    return fail(ErrorCode::invalid_argument,
+                "log: expected a step of 0 or more and a length of at least that, found {} and {}",
+                options.log_step, options.log_tokens_max);
+  }
+  CAIRN_TRY(store->check_budget());
+  std::vector<std::byte*> arenas;
+  for (int32_t group = 0; group < store->group_count(); ++group) {
+    const GroupSpec& spec = store->spec(group);
+    CAIRN_TRY(Pool pool,
+              Pool::create({.block_bytes = spec.block_bytes,
+                            .block_count_max = block_count_max(spec, options.budget_bytes),
+                            .warm_count_max = warm_count_max(*store, group),
+                            .poisons = options.poisons},
+                           &store->ledger_));
+    store->pools_.push_back(std::make_unique<Pool>(std::move(pool)));
+    arenas.push_back(store->pools_.back()->arena());
+  }
+  store->layout_.attach(arenas);
+  return store;
+}
+
+PageId Store::take(int32_t group) {
+  if (takes_left_-- == 0) return kNoPage;
+  const PageId block = pool(group).take();
+  if (block != kNoPage) return block;
+  trim();
+  return pool(group).take();
+}
+
+size_t Store::available_bytes() const {
+  size_t bytes = ledger_.free_bytes();
+  for (const auto& pool : pools_) bytes += size_t(pool->warm_count()) * pool->block_bytes();
+  return bytes;
+}
+
+Usage Store::usage() const {
+  Usage usage{.budget_bytes = ledger_.budget_bytes()};
+  for (int32_t group = 0; group < group_count(); ++group) {
+    const Pool& of_group = pool(group);
+    const size_t used_bytes = size_t(of_group.used_count()) * of_group.block_bytes();
+    usage.warm_bytes += size_t(of_group.warm_count()) * of_group.block_bytes();
+    switch (spec(group).kind) {
+      case GroupKind::recurrent:
+        usage.state_bytes += used_bytes;
+        break;
+      case GroupKind::hidden:
+        usage.hidden_bytes += used_bytes;
+        break;
+      case GroupKind::log:
+        usage.log_bytes += used_bytes;
+        break;
+      default:
+        usage.page_bytes += used_bytes;
+    }
+  }
+  CHECK(usage.used_bytes() + usage.warm_bytes == ledger_.held_bytes());
+  return usage;
+}
+
+void Store::trim() {
+  for (const auto& pool : pools_) pool->trim();
+}
+
+std::unique_ptr<TransactionWork> Store::borrow_work() {
+  if (idle_work_.empty()) return std::make_unique<TransactionWork>();
+  auto work = std::move(idle_work_.back());
+  idle_work_.pop_back();
+  return work;
+}
+
+void Store::return_work(std::unique_ptr<TransactionWork> work) {
+  idle_work_.push_back(std::move(work));
+}
+
+}  // namespace cairn::memory

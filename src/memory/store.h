@@ -1,0 +1,80 @@
+// The pools of one memory under one budget, and the rules that all its sequences share. The only
+// entrance through which blocks are taken. Knows nothing of sequences.
+// Not thread-safe: the engine's thread owns it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "memory/layout.h"
+#include "memory/ledger.h"
+#include "memory/pool.h"
+
+namespace cairn::memory {
+
+struct Options {
+  size_t budget_bytes = 0;
+  int32_t context_tokens_max = 0;  // The longest sequence.
+  int32_t log_step = 0;            // At most so many steps derive a state; 0: chosen by its size.
+  int32_t log_tokens_max = 0;      // The log's length; 0: twice the step.
+  bool poisons = false;            // For tests: see Pool::Options.
+};
+
+struct Usage {
+  size_t page_bytes = 0;
+  size_t state_bytes = 0;
+  size_t hidden_bytes = 0;
+  size_t log_bytes = 0;
+  size_t warm_bytes = 0;  // Free blocks kept ready; they give way where room is needed.
+  size_t budget_bytes = 0;
+
+  size_t used_bytes() const { return page_bytes + state_bytes + hidden_bytes + log_bytes; }
+};
+
+struct TransactionWork;
+
+class Store {
+ public:
+  // Errors: a budget that does not hold a block of each group and a second state.
+  static Result<std::unique_ptr<Store>> create(Layout layout, const Options& options);
+  ~Store();
+
+  const Layout& layout() const { return layout_; }
+  const Options& options() const { return options_; }
+  int32_t group_count() const { return int32_t(layout_.groups.size()); }
+  const GroupSpec& spec(int32_t group) const { return layout_.groups[size_t(group)]; }
+  Pool& pool(int32_t group) { return *pools_[size_t(group)]; }
+  const Pool& pool(int32_t group) const { return *pools_[size_t(group)]; }
+  bool has_states() const { return layout_.recurrent_group >= 0; }
+  bool has_log() const { return layout_.log_group >= 0; }
+  // Transactions of at most so many tokens are logged; 0 without a log.
+  int32_t log_step() const { return has_log() ? options_.log_step : 0; }
+
+  // A block named once, or kNoPage. Warm blocks of other groups make room.
+  PageId take(int32_t group);
+  size_t available_bytes() const;
+  Usage usage() const;
+  void trim();
+
+  // Refuses the take after the next `count` ones, once: how tests reach every way to run out.
+  void refuse_after(int64_t count) { takes_left_ = count; }
+
+  // Buffers of finished transactions, so that steps allocate nothing.
+  std::unique_ptr<TransactionWork> borrow_work();
+  void return_work(std::unique_ptr<TransactionWork> work);
+
+ private:
+  Store(Layout layout, const Options& options);
+  Status check_budget() const;
+
+  Layout layout_;
+  Options options_;
+  Ledger ledger_;
+  std::vector<std::unique_ptr<Pool>> pools_;  // By group.
+  std::vector<std::unique_ptr<TransactionWork>> idle_work_;
+  int64_t takes_left_ = INT64_MAX;
+};
+
+}  // namespace cairn::memory

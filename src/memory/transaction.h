@@ -1,0 +1,91 @@
+// Tokens on their way into a sequence, in all groups or in none: room first, then the step, then
+// one commit. Neither commit nor undo can fail. On recurrent models a short transaction also writes
+// the log, so that any number of its tokens can be accepted.
+// Not thread-safe: the engine's thread owns it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "device/step.h"
+#include "memory/anchor_kind.h"
+#include "memory/sequence.h"
+#include "memory/store.h"
+
+namespace cairn::memory {
+
+struct StepRequest {
+  std::span<const Token> tokens;
+  // After how many of the tokens an anchor is kept, ascending; recurrent kernels store the state
+  // there on their way. The state after all tokens is always stored, without an anchor.
+  std::span<const int32_t> captures = {};
+  bool keeps_hidden = false;  // The caller writes Transaction::hidden() before it commits.
+  AnchorKind capture_kind = AnchorKind::message_start;
+};
+
+// What a page table was before a transaction.
+struct TableEdit {
+  int32_t old_size = 0;
+  bool replaced_tail = false;
+  PageId old_tail = kNoPage;  // Named here while a copy, or a hole, stands in its place.
+};
+
+// What a transaction has taken, and the arrays that a step reads. States and rows that are here
+// are named once, by the transaction.
+struct TransactionWork {
+  std::vector<Token> tokens;
+  std::vector<TableEdit> edits;         // By group.
+  std::vector<int32_t> capture_counts;  // Ascending; the last one is all tokens.
+  std::vector<BlockRef> captured_states;
+  BlockRef hidden;
+  std::vector<const PageId*> page_tables;       // By group.
+  std::vector<const std::byte*> states_before;  // By group.
+  std::vector<std::byte*> states_after;         // [capture][group]
+  std::vector<Capture> captures;
+};
+
+class Transaction {
+ public:
+  Transaction(Transaction&& other) noexcept;
+  Transaction& operator=(Transaction&&) = delete;
+  ~Transaction();  // Without commit, the sequence is as it was.
+
+  // The sequence's rows for a step; first_row is the caller's. Valid until commit.
+  Slice slice(int32_t first_row) const;
+  std::span<const Token> tokens() const { return work_->tokens; }
+  // The last hidden row after the tokens that will be accepted: [hidden width], or empty if the
+  // request did not ask for it.
+  std::span<float> hidden();
+
+  // The first `accepted` tokens become part of the sequence. Requested captures among them become
+  // anchors.
+  // REQUIRES: can_accept(accepted).
+  void commit(int32_t accepted);
+  // Any number up to all; where recurrent layers are not logged, 0, a capture, or all.
+  bool can_accept(int32_t accepted) const;
+
+ private:
+  friend class Memory;
+  Transaction(Sequence* sequence, const StepRequest& request);
+
+  size_t needed_bytes() const;
+  bool take_blocks();
+  bool extend_table(int32_t group);
+  bool own_tail(int32_t group);
+  void prepare_views();
+  void take_over_states(int32_t accepted);
+  void undo();
+  void finish();
+
+  Store* store_;
+  Sequence* sequence_;  // Null once committed, undone or moved from.
+  std::unique_ptr<TransactionWork> work_;
+  size_t requested_captures_;
+  AnchorKind capture_kind_;
+  bool is_logged_, keeps_hidden_;
+};
+
+}  // namespace cairn::memory
