@@ -141,6 +141,13 @@ struct Attend {
   }
 };
 
+// Of each `period` columns the first `count`: out[row][i * count + j] = x[row][i * period + j].
+// REQUIRES: x.width / period rounded up is out.width / count.
+struct PickColumns {
+  Rows x, out;
+  int32_t count = 0, period = 0;
+};
+
 // The k experts with the largest score (ties: the lowest index; NaN last), best first.
 // chosen[row][rank] holds the expert's index as an int32 in the float's bits.
 struct Route {
@@ -183,7 +190,7 @@ struct GatherOutputs {
 using Op =
     std::variant<op::Embed, op::Quantize, op::MatMul, op::RmsNorm, op::Add, op::Scale, op::Activate,
                  op::Gate, op::RopeTable, op::Rope, op::ScaleByPosition, op::StoreKv, op::Attend,
-                 op::ShortConv, op::Mamba2Scan, op::Route, op::ExpertMatMul, op::ExpertSum,
-                 op::StoreLog, op::LoadLog, op::GatherOutputs>;
+                 op::ShortConv, op::Mamba2Scan, op::GatedDeltaScan, op::PickColumns, op::Route,
+                 op::ExpertMatMul, op::ExpertSum, op::StoreLog, op::LoadLog, op::GatherOutputs>;
 
 }  // namespace cairn

@@ -109,6 +109,23 @@ void visit_fields(op::Mamba2Scan& o, Visitor& visit) {
 }
 
 template <class Visitor>
+void visit_fields(op::GatedDeltaScan& o, Visitor& visit) {
+  visit.read(o.q);
+  visit.read(o.k);
+  visit.read(o.v);
+  visit.read(o.dt);
+  visit.read(o.rate);
+  visit.write_state(o.state);
+  visit.write(o.out);
+}
+
+template <class Visitor>
+void visit_fields(op::PickColumns& o, Visitor& visit) {
+  visit.read(o.x);
+  visit.write(o.out);
+}
+
+template <class Visitor>
 void visit_fields(op::Route& o, Visitor& visit) {
   visit.read(o.logits);
   visit.write(o.chosen);

@@ -6,7 +6,14 @@
 
 #include "device/values.h"
 
-namespace cairn::op {
+namespace cairn {
+
+enum class HeadOrder : uint8_t {  // Which of K key heads value head h of H reads.
+  grouped,                        // h / (H / K): neighbours share one.
+  tiled,                          // h % K
+};
+
+namespace op {
 
 // Causal convolution of each channel over time: out[t][c] = activation(bias[c] + sum over j of
 // weight[c][j] * x[t - (kernel-1) + j][c]), j ascending, starting from the bias (or 0), fma.
@@ -36,6 +43,27 @@ struct Mamba2Scan {
   int32_t state;  // Which of the step's state tensors.
 };
 
+// The gated delta rule (Yang et al., 2024). For each value head h, token by token:
+// decay = exp(softplus(dt_raw + dt_bias[h]) * a[h]); rate = sigmoid(rate_raw);
+// kv[p] = sum over n of s[n][p] * k[n] (fma, ascending); d[p] = fma(kv[p], -decay, v[p]) * rate;
+// s[n][p] = fma(k[n], d[p], s[n][p] * decay); out[p] = sum over n of s[n][p] * q[n] (fma,
+// ascending). q and k come normalised and scaled. State: [head_count][key_dim][value_dim] f32.
+// REQUIRES: key_head_count divides head_count.
+struct GatedDeltaScan {
+  Rows q, k;             // [tokens, key_head_count * key_dim]
+  Rows v, out;           // [tokens, head_count * value_dim]
+  Rows dt, rate;         // [tokens, head_count], before bias, softplus and sigmoid
+  const float* a;        // [head_count], negative
+  const float* dt_bias;  // [head_count]
+  int32_t head_count = 0, key_head_count = 0, key_dim = 0, value_dim = 0;
+  HeadOrder order = HeadOrder::grouped;
+  int32_t state;  // Which of the step's state tensors.
+
+  int32_t key_head(int32_t head) const {
+    return order == HeadOrder::tiled ? head % key_head_count : head / (head_count / key_head_count);
+  }
+};
+
 // Keeps each row in the log of its sequence at the row's position, unless its page is kNoPage. What
 // recurrent ops read is logged so that their states can be computed again without weights.
 struct StoreLog {
@@ -49,4 +77,5 @@ struct LoadLog {
   int32_t log_plane;
 };
 
-}  // namespace cairn::op
+}  // namespace op
+}  // namespace cairn

@@ -26,6 +26,7 @@ constexpr CountRange kCounts[] = {
     {"attention.key_length_swa", 1, kHeadWidth, 1},
     {"attention.kv_lora_rank", 1, kWidth, 1},
     {"attention.q_lora_rank", 1, kWidth, 1},
+    {"attention.recurrent_layers", 0, 1, 0},
     {"attention.shared_kv_layers", 0, 1024, 0},
     {"attention.sliding_window", 0, kContext, 0},
     {"attention.sliding_window_pattern", 0, 1024, 0},

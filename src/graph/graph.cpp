@@ -202,6 +202,27 @@ Tensor Graph::mamba2_scan(int32_t layer, Tensor x, Tensor b, Tensor c, Tensor dt
   return out;
 }
 
+Tensor Graph::gated_delta_scan(int32_t layer, const GatedDeltaInputs& inputs,
+                               const GatedDeltaSpec& spec) {
+  const int32_t state = layout_.state_tensor_of_layer[size_t(layer)] + 1;
+  const Tensor out = new_value(inputs.v.width, RowSet::tokens);
+  ops_.push_back(op::GatedDeltaScan{.q = rows(inputs.q),
+                                    .k = rows(inputs.k),
+                                    .v = rows(inputs.v),
+                                    .out = rows(out),
+                                    .dt = rows(inputs.dt),
+                                    .rate = rows(inputs.rate),
+                                    .a = spec.a,
+                                    .dt_bias = spec.dt_bias,
+                                    .head_count = spec.head_count,
+                                    .key_head_count = spec.key_head_count,
+                                    .key_dim = spec.key_dim,
+                                    .value_dim = spec.value_dim,
+                                    .order = spec.order,
+                                    .state = state});
+  return out;
+}
+
 Routing Graph::route(Tensor logits, const RouterSpec& spec) {
   const Routing routing{.chosen = new_value(spec.expert_used_count, set_of(logits)),
                         .weights = new_value(spec.expert_used_count, set_of(logits))};
@@ -248,6 +269,16 @@ Tensor Graph::outputs(Tensor x) {
 Tensor Graph::columns(Tensor x, int32_t first, int32_t width) const {
   CHECK(first >= 0 && first + width <= x.width);
   return {.value = x.value, .column = x.column + first, .width = width};
+}
+
+Tensor Graph::pick_columns(Tensor x, int32_t first, int32_t count, int32_t period) {
+  CHECK(first + count <= period && x.width % period == 0);
+  const Tensor out = new_value(x.width / period * count, set_of(x));
+  ops_.push_back(op::PickColumns{.x = rows(columns(x, first, x.width - first)),
+                                 .out = rows(out),
+                                 .count = count,
+                                 .period = period});
+  return out;
 }
 
 }  // namespace cairn

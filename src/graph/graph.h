@@ -40,6 +40,18 @@ struct Mamba2Spec {
   const float* dt_bias = nullptr;
 };
 
+struct GatedDeltaSpec {
+  int32_t head_count = 0, key_head_count = 0, key_dim = 0, value_dim = 0;
+  HeadOrder order = HeadOrder::grouped;
+  const float* a = nullptr;
+  const float* dt_bias = nullptr;
+};
+
+// What goes into the gated delta rule; q and k normalised and scaled (op::GatedDeltaScan).
+struct GatedDeltaInputs {
+  Tensor q, k, v, dt, rate;
+};
+
 struct RouterSpec {
   int32_t expert_used_count = 0;
   RouterScore score = RouterScore::softmax_all;
@@ -78,6 +90,9 @@ class Graph {
   // The layer's second recurrent tensor holds the state (the first is the convolution's tail).
   Tensor mamba2_scan(int32_t layer, Tensor x, Tensor b, Tensor c, Tensor dt,
                      const Mamba2Spec& spec);
+  // As mamba2_scan: the layer's second recurrent tensor.
+  Tensor gated_delta_scan(int32_t layer, const GatedDeltaInputs& inputs,
+                          const GatedDeltaSpec& spec);
   Routing route(Tensor logits, const RouterSpec& spec);
   Tensor expert_matmul(const Weight& weight, Tensor x, const Routing& routing, bool x_per_rank);
   Tensor expert_sum(Tensor x, const Routing& routing);
@@ -85,6 +100,8 @@ class Graph {
   // depends on nothing else.
   Tensor outputs(Tensor x);
   Tensor columns(Tensor x, int32_t first, int32_t width) const;  // A view.
+  // Of each `period` columns those from `first` on, `count` of them.
+  Tensor pick_columns(Tensor x, int32_t first, int32_t count, int32_t period);
 
   using Limits = PlanLimits;
   Plans finish(Tensor logits, const Limits& limits) &&;

@@ -1,5 +1,5 @@
-// Embed and GatherOutputs: what they read and where they write it. (There is no vector kernel;
-// every level uses the reference's.)
+// Embed, GatherOutputs and PickColumns: what they read and where they write it. (There is no vector
+// kernel; every level uses the reference's.)
 #include "tests/backends/same_bits.h"
 
 namespace cairn::test {
@@ -39,6 +39,21 @@ TEST(GatherOutputs, CopiesTheWantedRowsInOrder) {
     }
     if (wanted.empty()) {
       EXPECT_EQ(0, std::memcmp(before.data(), world.memory().data(), before.size()));
+    }
+  }
+}
+
+TEST(PickColumns, TakesTheSameColumnsOfEachPeriod) {
+  World world(3, {{.row_count = 4}});
+  Rows x = world.rows(3 * 7);
+  x.offset += 2;  // From column 2 on: the last period is cut short.
+  x.width -= 2;
+  const op::PickColumns pick{.x = x, .out = world.rows(3 * 4), .count = 4, .period = 7};
+  const Step step = world.step();
+  run_op(reference::kernel_for(pick), pick, step);
+  for (int32_t row = 0; row < 4; ++row) {
+    for (int32_t i = 0; i < 12; ++i) {
+      EXPECT_EQ(step.row(x, row)[i / 4 * 7 + i % 4], step.row(pick.out, row)[i]);
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "backends/cpu/ops_delta.h"
 #include "backends/cpu/ops_kernels.h"
 #include "backends/cpu/ops_states.h"
 #include "backends/cpu/slice_blocks.h"
@@ -256,6 +257,7 @@ struct Choice {
   }
   host::HostKernel operator()(const op::ShortConv&) const { return short_conv_kernel<Table>(); }
   host::HostKernel operator()(const op::Mamba2Scan&) const { return mamba2_kernel<Table>(); }
+  host::HostKernel operator()(const op::GatedDeltaScan&) const { return delta_kernel<Table>(); }
 };
 
 }  // namespace

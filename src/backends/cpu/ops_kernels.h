@@ -137,6 +137,26 @@ struct ScanStepArgs {
   float bias, a;
 };
 
+// Consecutive rows of one slice, some columns of one head.
+struct DeltaArgs {
+  const float *q, *k, *v;     // This head's part of the first row; v from the first column.
+  const float *decay, *rate;  // [row_count], already exp and sigmoid.
+  float* out;                 // From the first column.
+  int32_t q_stride, k_stride, v_stride, out_stride;
+  int32_t row_count, column_count;
+  int32_t key_dim, value_dim;
+  const float* before;  // [key_dim][value_dim] from the first column; may be `after`.
+  float* after;
+};
+
+// decay = exp(softplus(raw + bias) * a), rate = sigmoid(raw_rate), for `count` rows.
+struct DeltaStepArgs {
+  const float *raw, *raw_rate;
+  float *decay, *rate;
+  int32_t raw_stride, raw_rate_stride, count;
+  float bias, a;
+};
+
 inline constexpr int32_t kActivationCount = 7;
 inline constexpr int32_t kKvTypeCount = 3;
 
@@ -155,6 +175,8 @@ struct OpsTable {
   void (*short_conv)(const ConvArgs&);
   void (*scan_steps)(const ScanStepArgs&);
   void (*scan)(const ScanArgs&);
+  void (*delta_steps)(const DeltaStepArgs&);
+  void (*delta)(const DeltaArgs&);
 };
 
 }  // namespace cairn::cpu

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cpu/attention.h"
+#include "backends/cpu/delta_rule.h"
 #include "backends/cpu/kv_store.h"
 #include "backends/cpu/norm.h"
 #include "backends/cpu/recurrence.h"
@@ -31,6 +32,8 @@ constexpr cpu::OpsTable make_ops_table() {
       .short_conv = short_conv_rows<L>,
       .scan_steps = scan_step_sizes<L>,
       .scan = scan_rows<L>,
+      .delta_steps = delta_step_sizes<L>,
+      .delta = delta_rows<L>,
   };
 }
 

@@ -1,5 +1,5 @@
-// Rows in and rows out of a step: the embedding of each token, and the rows whose logits are
-// wanted.
+// Rows in and rows out of a step: the embedding of each token, the rows whose logits are wanted,
+// and columns that stand apart.
 #include <algorithm>
 
 #include "backends/reference/kernels.h"
@@ -21,6 +21,14 @@ void gather_outputs(const op::GatherOutputs& op, const Step& step, int32_t row) 
   std::copy(x.begin(), x.end(), row_of(step, op.out, row).begin());
 }
 
+void pick_columns(const op::PickColumns& op, const Step& step, int32_t row) {
+  const float* x = step.row(op.x, row);
+  float* out = step.row(op.out, row);
+  for (int32_t i = 0; i < op.out.width / op.count; ++i) {
+    std::copy_n(x + int64_t(i) * op.period, op.count, out + int64_t(i) * op.count);
+  }
+}
+
 }  // namespace
 
 host::HostKernel embed_kernel() {
@@ -28,6 +36,9 @@ host::HostKernel embed_kernel() {
 }
 host::HostKernel gather_outputs_kernel() {
   return row_kernel<op::GatherOutputs, gather_outputs>();
+}
+host::HostKernel pick_columns_kernel() {
+  return row_kernel<op::PickColumns, pick_columns>();
 }
 
 }  // namespace cairn::reference

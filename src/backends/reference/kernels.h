@@ -9,6 +9,7 @@ namespace cairn::reference {
 
 host::HostKernel embed_kernel();
 host::HostKernel gather_outputs_kernel();
+host::HostKernel pick_columns_kernel();
 
 host::HostKernel quantize_kernel();
 host::HostKernel matmul_kernel();
@@ -31,6 +32,7 @@ host::HostKernel attend_kernel();
 
 host::HostKernel short_conv_kernel();
 host::HostKernel mamba2_scan_kernel();
+host::HostKernel gated_delta_scan_kernel();
 host::HostKernel store_log_kernel();
 host::HostKernel load_log_kernel();
 

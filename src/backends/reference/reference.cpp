@@ -28,6 +28,8 @@ struct Choice {
   host::HostKernel operator()(const op::Attend&) const { return attend_kernel(); }
   host::HostKernel operator()(const op::ShortConv&) const { return short_conv_kernel(); }
   host::HostKernel operator()(const op::Mamba2Scan&) const { return mamba2_scan_kernel(); }
+  host::HostKernel operator()(const op::GatedDeltaScan&) const { return gated_delta_scan_kernel(); }
+  host::HostKernel operator()(const op::PickColumns&) const { return pick_columns_kernel(); }
   host::HostKernel operator()(const op::Route&) const { return route_kernel(); }
   host::HostKernel operator()(const op::ExpertMatMul&) const { return expert_matmul_kernel(); }
   host::HostKernel operator()(const op::ExpertSum&) const { return expert_sum_kernel(); }

@@ -32,4 +32,16 @@ Tensor mixture(Graph& g, Tensor x, const Experts& experts, const Routing& routin
   return g.expert_sum(g.expert_matmul(experts.down, inner, routing, true), routing);
 }
 
+void SharedExpert::parameters(Parameters& p, int32_t width, int32_t inner_width) {
+  p.matrix("ffn_gate_inp_shexp.weight", router, {width, 1});
+  mlp.parameters(p, width, inner_width, "_shexp");
+}
+
+// A router over one expert always chooses it; its weight is the gate.
+Tensor shared_expert(Graph& g, Tensor x, const SharedExpert& expert, Activation activation) {
+  const RouterSpec gate{.expert_used_count = 1, .score = RouterScore::sigmoid};
+  const Routing routing = g.route(g.matmul(expert.router, x), gate);
+  return g.expert_sum(gated_mlp(g, x, expert.mlp, activation), routing);
+}
+
 }  // namespace cairn::blocks

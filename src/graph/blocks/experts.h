@@ -2,6 +2,7 @@
 // outputs are added in the order of the router's ranks.
 #pragma once
 
+#include "graph/blocks/mlp.h"
 #include "graph/graph.h"
 
 namespace cairn::blocks {
@@ -12,6 +13,16 @@ struct Experts {
 
   void parameters(Parameters& p, int32_t width, int32_t inner_width, int32_t expert_count);
 };
+
+// An expert that every token uses, as much as a gate of its own says: the sigmoid of one number.
+struct SharedExpert {
+  Weight router;
+  GatedMlp mlp;
+
+  void parameters(Parameters& p, int32_t width, int32_t inner_width);
+};
+
+Tensor shared_expert(Graph& g, Tensor x, const SharedExpert& expert, Activation activation);
 
 Tensor mixture(Graph& g, Tensor x, const Experts& experts, const RouterSpec& spec,
                Activation activation);
