@@ -26,9 +26,16 @@ constexpr SynthField kFields[] = {
 
 constexpr int32_t kStateSize = 128;
 constexpr int32_t kRecurrentHeadDim = 64;
+constexpr int32_t kDeltaDim = 128;  // Of keys and of values.
+constexpr int32_t kDeltaKeyHeads = 16;
 
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
+}
+
+// Gated delta nets instead of Mamba-2.
+bool has_delta_nets(const SynthShape& shape) {
+  return contains(shape.architecture, "qwen35") || contains(shape.architecture, "qwen3next");
 }
 
 bool is_granite(const SynthShape& shape) {
@@ -46,14 +53,40 @@ void add_recurrence(gguf::Writer& writer, const SynthShape& shape) {
   writer.add(prefix + "ssm.group_count", uint32_t(1));
 }
 
+// Twice the width in heads, at most 16 of them with keys of their own, as published models have it.
+void add_delta_nets(gguf::Writer& writer, const SynthShape& shape) {
+  const std::string prefix = shape.architecture + ".";
+  const int32_t head_count = std::max(1, 2 * shape.width / kDeltaDim);
+  const int32_t key_head_count = head_count % kDeltaKeyHeads == 0 ? kDeltaKeyHeads
+                                 : head_count % 2 == 0            ? head_count / 2
+                                                                  : 1;
+  writer.add(prefix + "ssm.conv_kernel", uint32_t(4));
+  writer.add(prefix + "ssm.inner_size", uint32_t(head_count * kDeltaDim));
+  writer.add(prefix + "ssm.state_size", uint32_t(kDeltaDim));
+  writer.add(prefix + "ssm.time_step_rank", uint32_t(head_count));
+  writer.add(prefix + "ssm.group_count", uint32_t(key_head_count));
+  writer.add(prefix + "full_attention_interval", uint32_t(shape.attention_every));
+  // A quarter of a head rotates; its pairs are dealt out to three axes, equal for text.
+  const int32_t pair_count = std::max(1, shape.head_dim / 8);
+  writer.add(prefix + "rope.dimension_count", uint32_t(2 * pair_count));
+  const int32_t third = pair_count / 3, rest = pair_count % 3;
+  const int32_t sections[] = {third + (rest > 0), third + (rest > 1), third, 0};
+  writer.add_array(prefix + "rope.dimension_sections", std::span<const int32_t>(sections));
+}
+
 void add_attention(gguf::Writer& writer, const SynthShape& shape) {
   const std::string prefix = shape.architecture + ".";
   writer.add(prefix + "attention.head_count", uint32_t(shape.heads));
   writer.add(prefix + "attention.key_length", uint32_t(shape.head_dim));
   writer.add(prefix + "attention.value_length", uint32_t(shape.head_dim));
   writer.add(prefix + "attention.layer_norm_rms_epsilon", 1e-5f);
-  writer.add(prefix + "rope.dimension_count", uint32_t(shape.head_dim));
   writer.add(prefix + "rope.freq_base", shape.rope_base);
+  if (has_delta_nets(shape)) {
+    writer.add(prefix + "attention.head_count_kv", uint32_t(shape.kv_heads));
+    add_delta_nets(writer, shape);
+    return;
+  }
+  writer.add(prefix + "rope.dimension_count", uint32_t(shape.head_dim));
   if (shape.attention_every == 0) {
     writer.add(prefix + "attention.head_count_kv", uint32_t(shape.kv_heads));
     return;
@@ -101,6 +134,19 @@ std::span<const SynthPreset> synth_presets() {
         .vocabulary = 100352,
         .context = 131072,
         .attention_every = 10}},
+      {"qwen35-0.8b",
+       "the shape of Qwen 3.5 0.8B: gated delta nets, one layer in four attends",
+       {.architecture = "qwen35",
+        .layers = 24,
+        .width = 1024,
+        .heads = 8,
+        .kv_heads = 2,
+        .head_dim = 256,
+        .mlp_width = 3584,
+        .vocabulary = 248320,
+        .context = 262144,
+        .attention_every = 4,
+        .rope_base = 10000000.0f}},
       {"qwen3-moe-2b",
        "2 billion weights in 48 experts a layer, of which a token uses 4",
        {.architecture = "qwen3moe",
@@ -122,12 +168,13 @@ std::span<const SynthPreset> synth_presets() {
 
 SynthShape default_shape(std::string_view architecture) {
   SynthShape shape{.architecture = std::string(architecture)};
-  if (contains(architecture, "moe")) {
+  if (contains(architecture, "moe") || contains(architecture, "next")) {
     shape.experts = 8;
     shape.experts_used = 2;
     shape.expert_width = 256;
   }
   if (contains(architecture, "hybrid")) shape.attention_every = 2;
+  if (has_delta_nets(shape)) shape.attention_every = 4;
   return shape;
 }
 
@@ -151,6 +198,10 @@ Status check(const SynthShape& shape) {
   if (shape.heads % shape.kv_heads != 0) {
     return fail(ErrorCode::invalid_argument, "--kv-heads: expected a divisor of {} heads, found {}",
                 shape.heads, shape.kv_heads);
+  }
+  if (has_delta_nets(shape) && shape.attention_every == 0) {
+    return fail(ErrorCode::invalid_argument,
+                "--attention-every: expected at least 1 for {}, found 0", shape.architecture);
   }
   if (shape.head_dim % 2 != 0) {
     return fail(ErrorCode::invalid_argument, "--head-dim: expected an even number, found {}",
@@ -180,6 +231,9 @@ void add_shape(gguf::Writer& writer, const SynthShape& shape, uint64_t seed) {
     writer.add(prefix + "expert_count", uint32_t(shape.experts));
     writer.add(prefix + "expert_used_count", uint32_t(shape.experts_used));
     writer.add(prefix + "expert_feed_forward_length", uint32_t(expert_width));
+    if (has_delta_nets(shape)) {
+      writer.add(prefix + "expert_shared_feed_forward_length", uint32_t(expert_width));
+    }
   }
   if (is_granite(shape)) {
     writer.add(prefix + "embedding_scale", 12.0f);

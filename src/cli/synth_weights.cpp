@@ -37,7 +37,7 @@ class Lister final : public ParameterVisitor {
     const bool is_output = name == "output.weight";
     if (need == Need::optional && !(is_output && with_output_)) return Ok{};
     // Routers stay in f32, as everywhere: they are small, and a tie would change experts.
-    const bool is_router = name.ends_with("ffn_gate_inp.weight");
+    const bool is_router = name.find("ffn_gate_inp") != std::string_view::npos;
     const quant::Type& type = is_router ? *quant::find("F32") : fitting_type(type_, shape[0]);
     if (!is_router && &type != &type_) {
       found.notes.push_back(fmt::format("{}: rows of {} do not divide into blocks of {} ({}); {}",
