@@ -118,7 +118,7 @@ class Machine {
   }
 
   using Block = std::vector<std::byte>;
-  size_t state_bytes() const { return layout_.groups[0].block_bytes(); }
+  size_t state_bytes() const { return layout_.groups[0].block_bytes; }
 
   // Runs a plan over the positions [first, first + row_count); the state after them.
   Block run(const Plan& plan, int32_t first, int32_t row_count, const Block* before,
