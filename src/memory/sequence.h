@@ -50,6 +50,7 @@ class Sequence {
   friend class Memory;
   friend class Transaction;
   friend class Replay;
+  friend class Census;
   friend class Inspector;  // Tests look at names and pages.
 
   explicit Sequence(Store* store);

@@ -1,0 +1,140 @@
+// Looking up and keeping timelines. What is let go of under pressure, and in which order, is in
+// prefix_eviction.cpp.
+#include "memory/prefix_cache.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "memory/shared_tokens.h"
+
+namespace cairn::memory {
+
+PrefixCache::Found PrefixCache::find(std::span<const Token> prompt, bool wants_logits) {
+  Found best;
+  Timeline* used = nullptr;
+  const Timeline* nearest = nullptr;  // The one that shares most, whatever it still holds.
+  int32_t nearest_shared = 0;
+  for (Timeline& timeline : timelines_) {
+    const std::span<const Token> tokens = timeline.sequence.tokens();
+    // Where this token differs, nothing behind the best so far can be shared.
+    const size_t bound = size_t(std::min(best.plan.resume, nearest_shared));
+    if (bound >= std::min(tokens.size(), prompt.size()) || tokens[bound] != prompt[bound]) continue;
+    const int32_t shared = shared_tokens(tokens, prompt);
+    if (shared > nearest_shared) {
+      nearest = &timeline;
+      nearest_shared = shared;
+    }
+    if (shared <= best.plan.resume) continue;
+    const bool is_whole = size_t(shared) == prompt.size();
+    ResumePlan plan = memory_->plan(timeline.sequence, shared, is_whole && wants_logits);
+    const bool is_better =
+        plan.resume > best.plan.resume || (plan.resume > 0 && plan.resume == best.plan.resume &&
+                                           plan.recurrence_steps < best.plan.recurrence_steps);
+    if (!is_better) continue;
+    best = {&timeline.sequence, shared, std::move(plan)};
+    used = &timeline;
+  }
+  if (nearest != nullptr) {
+    habits_.learn(nearest->places, nearest->sequence.length(), nearest_shared);
+  }
+  if (used != nullptr) mark_used(*used);
+  return best;
+}
+
+void PrefixCache::mark_used(Timeline& timeline) {
+  timeline.credit = clock_;
+  timeline.last_use = ++use_count_;
+}
+
+void PrefixCache::keep(Sequence sequence) {
+  if (sequence.is_closed() || sequence.length() == 0) return;
+  std::vector<Place> places = places_of(sequence);
+  for (Timeline& timeline : timelines_) {
+    if (!begins_with(timeline.sequence, sequence) || !covers(timeline.sequence, sequence)) continue;
+    mark_used(timeline);
+    return;
+  }
+  std::erase_if(timelines_, [&](const Timeline& timeline) {
+    return begins_with(sequence, timeline.sequence) && covers(sequence, timeline.sequence);
+  });
+  if (timelines_.size() == kTimelinesMax) drop_least_used();
+  timelines_.push_back({.sequence = std::move(sequence), .places = std::move(places)});
+  mark_used(timelines_.back());
+}
+
+bool PrefixCache::begins_with(const Sequence& sequence, const Sequence& beginning) {
+  return beginning.length() <= sequence.length() &&
+         shared_tokens(sequence.tokens(), beginning.tokens()) == beginning.length();
+}
+
+// Whether going to any border of `beginning` costs no more tokens from `sequence`.
+// REQUIRES: begins_with().
+bool PrefixCache::covers(const Sequence& sequence, const Sequence& beginning) const {
+  const auto covers_position = [&](int32_t position) {
+    return memory_->plan(sequence, position, true).forward_tokens <=
+           memory_->plan(beginning, position, true).forward_tokens;
+  };
+  const std::span<const Anchor> anchors = beginning.anchors();
+  return covers_position(beginning.length()) &&
+         std::all_of(anchors.begin(), anchors.end(),
+                     [&](const Anchor& anchor) { return covers_position(anchor.position); });
+}
+
+// The borders that its anchors name, and those known from the timeline that it shares most with.
+std::vector<Place> PrefixCache::places_of(const Sequence& sequence) const {
+  const Timeline* nearest = nullptr;
+  int32_t nearest_shared = 0;
+  for (const Timeline& timeline : timelines_) {
+    const int32_t shared = shared_tokens(timeline.sequence.tokens(), sequence.tokens());
+    if (shared <= nearest_shared) continue;
+    nearest = &timeline;
+    nearest_shared = shared;
+  }
+  std::vector<Place> places;
+  for (const Anchor& anchor : sequence.anchors()) {
+    if (anchor.kind != AnchorKind::tail) places.push_back({anchor.position, anchor.kind});
+  }
+  if (nearest != nullptr) {
+    for (const Place& place : nearest->places) {
+      if (place.position <= nearest_shared) places.push_back(place);
+    }
+  }
+  const auto is_before = [](const Place& a, const Place& b) { return a.position < b.position; };
+  const auto is_same = [](const Place& a, const Place& b) { return a.position == b.position; };
+  std::stable_sort(places.begin(), places.end(), is_before);
+  places.erase(std::unique(places.begin(), places.end(), is_same), places.end());
+  return places;
+}
+
+Result<Transaction> PrefixCache::begin(Sequence& sequence, const StepRequest& request) {
+  Result<Transaction> begun = memory_->begin(sequence, request);
+  if (begun || begun.error().code != ErrorCode::no_room) return begun;
+  const int64_t length = int64_t(sequence.length()) + int64_t(request.tokens.size());
+  if (length > memory_->options().context_tokens_max) return begun;
+  const Layout& layout = memory_->layout();
+  const ResumePlan plan = memory_->plan(sequence, int32_t(length));
+  size_t bytes = plan.new_bytes;
+  if (layout.recurrent_group >= 0) {
+    const bool has_end =
+        !request.captures.empty() && size_t(request.captures.back()) == request.tokens.size();
+    bytes += (request.captures.size() - size_t(has_end)) * block_bytes(layout.recurrent_group);
+  }
+  if (request.keeps_hidden && layout.hidden_group >= 0) bytes += block_bytes(layout.hidden_group);
+  if (!make_room(bytes - plan.copied_bytes, bytes, sequence)) return begun;
+  return memory_->begin(sequence, request);
+}
+
+Result<Replay> PrefixCache::begin_replay(Sequence& sequence, int32_t piece_rows) {
+  Result<Replay> begun = memory_->begin_replay(sequence, piece_rows);
+  if (begun || begun.error().code != ErrorCode::no_room) return begun;
+  // Pieces alternate between two states.
+  const size_t state_bytes = block_bytes(memory_->layout().recurrent_group);
+  if (!make_room(state_bytes, 2 * state_bytes, sequence)) return begun;
+  return memory_->begin_replay(sequence, piece_rows);
+}
+
+size_t PrefixCache::block_bytes(int32_t group) const {
+  return memory_->layout().groups[size_t(group)].block_bytes;
+}
+
+}  // namespace cairn::memory

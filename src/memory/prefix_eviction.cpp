@@ -1,0 +1,414 @@
+// What the cache lets go of when there is no room. Everything that could go has a worth: the tokens
+// that its loss will cost, as far as anybody can expect, for each byte that it frees, added to the
+// clock of its timeline's last use. The least goes first and sets the clock (GreedyDual-Size, Cao
+// and Irani 1997), so that what is not used grows old however much it is worth.
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "memory/census.h"
+#include "memory/prefix_cache.h"
+#include "memory/shared_tokens.h"
+
+namespace cairn::memory {
+
+namespace {
+
+// Room is made for more than was asked, so that steps in a full memory rarely have to look.
+constexpr size_t kSlackShare = 64;
+
+// A token that is read alone, for its logits, takes about as long as so many that are read
+// together.
+constexpr double kLoneTokenCost = 8;
+
+bool has_windows(const Layout& layout) {
+  return std::any_of(layout.groups.begin(), layout.groups.end(),
+                     [](const GroupSpec& group) { return group.has_window(); });
+}
+
+// The only anchor whose state and log derive the end of a resting sequence, or the anchors' count.
+size_t base_of_rest(const Memory& memory, const Sequence& sequence) {
+  const std::span<const Anchor> anchors = sequence.anchors();
+  if (!memory.needs_replay(sequence) || sequence.log_begin() == 0) return anchors.size();
+  size_t base = anchors.size();
+  for (size_t index = 0; index < anchors.size(); ++index) {
+    if (!anchors[index].state || anchors[index].position < sequence.log_begin()) continue;
+    if (base != anchors.size()) return anchors.size();  // There are two.
+    base = index;
+  }
+  return base;
+}
+
+// What dropping each anchor costs in tokens, on average: those to go back to the point before it,
+// where nothing else can be resumed between them, and one read alone for its hidden row.
+std::vector<double> anchor_losses(const Memory& memory, const Sequence& sequence,
+                                  const TargetMass& mass) {
+  const bool is_recurrent = memory.layout().recurrent_group >= 0;
+  const bool is_windowed = has_windows(memory.layout());
+  const std::span<const Anchor> anchors = sequence.anchors();
+  std::vector<ResumePoint> points;
+  std::vector<size_t> point_of(anchors.size(), SIZE_MAX);
+  for (size_t index = 0; index < anchors.size(); ++index) {
+    const int32_t position = anchors[index].position;
+    const bool is_needed = is_recurrent ? bool(anchors[index].state)
+                                        : is_windowed && position < sequence.protected_from();
+    if (!is_needed) continue;
+    point_of[index] = points.size();
+    points.push_back({.position = position});
+  }
+  if (points.empty() || points.back().position < sequence.length()) {
+    points.push_back({.position = sequence.length()});
+  }
+  std::vector<double> losses;
+  for (size_t index = 0; index < anchors.size(); ++index) {
+    const int32_t position = anchors[index].position;
+    losses.push_back(kLoneTokenCost * mass.between(position, position + 1));
+    if (point_of[index] != SIZE_MAX) losses.back() += loss(mass, points, point_of[index]);
+  }
+  return losses;
+}
+
+// The positions of the anchors on both sides of the one at `position`.
+std::vector<int32_t> neighbours(const Sequence& sequence, int32_t position) {
+  const std::span<const Anchor> anchors = sequence.anchors();
+  std::vector<int32_t> positions;
+  for (size_t index = 0; index < anchors.size(); ++index) {
+    if (anchors[index].position != position) continue;
+    if (index > 0) positions.push_back(anchors[index - 1].position);
+    if (index + 1 < anchors.size()) positions.push_back(anchors[index + 1].position);
+  }
+  return positions;
+}
+
+// What a kept timeline and an active sequence have in common of one anchor.
+std::optional<size_t> copy_of(const Anchor& anchor, const Sequence& sequence) {
+  const auto name = [](const Anchor& a) { return a.state ? a.state.block() : a.hidden.block(); };
+  for (size_t index = 0; index < sequence.anchors().size(); ++index) {
+    const Anchor& other = sequence.anchors()[index];
+    const bool is_same =
+        other.position == anchor.position && name(other) == name(anchor) && name(anchor) != kNoPage;
+    if (is_same) return index;
+  }
+  return std::nullopt;
+}
+
+// What no longer being able to resume anywhere behind protected_from() costs: half the gap between
+// the anchors that remain. Recurrent layers resume at anchors only.
+double window_loss(const Memory& memory, const Sequence& sequence, const TargetMass& mass) {
+  if (memory.layout().recurrent_group >= 0) return 0;
+  double sum = 0;
+  int32_t before = 0;
+  const auto add_gap = [&](int32_t position) {
+    const int32_t from = std::max(before, sequence.protected_from());
+    if (from < position) sum += mass.between(from + 1, position) * (position - before) / 2;
+    before = position;
+  };
+  for (const Anchor& anchor : sequence.anchors()) add_gap(anchor.position);
+  add_gap(sequence.length());
+  return sum;
+}
+
+}  // namespace
+
+size_t PrefixCache::evictable_bytes() const {
+  Census census;
+  for (const Timeline& timeline : timelines_) census.add(timeline.sequence);
+  return census.exclusive_bytes();
+}
+
+size_t PrefixCache::available_bytes() const {
+  const Usage usage = memory_->usage();
+  return usage.budget_bytes - usage.used_bytes();
+}
+
+// Makes wanted_bytes available if it can; whether needed_bytes are, without which nothing is let go
+// of.
+bool PrefixCache::make_room(size_t needed_bytes, size_t wanted_bytes, Sequence& active) {
+  Census census;
+  for (const Timeline& timeline : timelines_) census.add(timeline.sequence);
+  census.add_anchors(active);
+  if (available_bytes() + census.exclusive_bytes() < needed_bytes) return false;
+  const size_t goal = wanted_bytes + memory_->options().budget_bytes / kSlackShare;
+  for (Timeline& timeline : timelines_) memory_->rest(timeline.sequence);
+  while (available_bytes() < goal && evictable_bytes() > 0) {
+    if (!let_go_of_least(goal)) drop_least_used();
+  }
+  drop_anchors_of(active, wanted_bytes);
+  return available_bytes() >= needed_bytes;
+}
+
+// Goes once through everything that could go. With an anchor its neighbours become worth more: they
+// wait for the next round, and so does whatever is worth more than anchors that wait.
+bool PrefixCache::let_go_of_least(size_t goal) {
+  std::vector<Candidate> list = candidates();
+  const auto last_use = [&](const Candidate& candidate) {
+    return timelines_[candidate.timelines.front()].last_use;
+  };
+  std::sort(list.begin(), list.end(), [&](const Candidate& a, const Candidate& b) {
+    return a.worth != b.worth ? a.worth < b.worth : last_use(a) < last_use(b);
+  });
+  const size_t available_before = available_bytes();
+  std::set<std::pair<size_t, int32_t>> waiting;  // Timeline and position.
+  for (const Candidate& candidate : list) {
+    const size_t available = available_bytes();
+    if (available >= goal) break;
+    if (candidate.kind != Candidate::Kind::anchor && available > available_before) break;
+    const std::vector<size_t>& timelines = candidate.timelines;
+    const bool waits = std::any_of(timelines.begin(), timelines.end(), [&](size_t index) {
+      return waiting.count({index, candidate.position}) > 0;
+    });
+    if (waits) continue;
+    for (const size_t index : timelines) {
+      for (const int32_t position : neighbours(timelines_[index].sequence, candidate.position)) {
+        waiting.insert({index, position});
+      }
+    }
+    let_go(candidate, goal - available);
+    clock_ = std::max(clock_, candidate.worth);
+  }
+  close_gaps();
+  return available_bytes() > available_before;
+}
+
+std::vector<PrefixCache::Candidate> PrefixCache::candidates() const {
+  std::vector<Candidate> list;
+  const std::vector<int32_t> branches = branch_positions();
+  std::vector<Holder> holders;
+  for (size_t index = 0; index < timelines_.size(); ++index) {
+    const Timeline& timeline = timelines_[index];
+    const TargetMass mass(habits_, timeline.places, timeline.sequence.length());
+    add_holders(index, mass, holders);
+    add_window(index, mass, list);
+    add_end(index, branches[index], mass, list);
+  }
+  add_anchors(std::move(holders), list);
+  return list;
+}
+
+// How far each timeline agrees with some other one: in the order of dictionaries, the neighbours
+// are those that share most.
+std::vector<int32_t> PrefixCache::branch_positions() const {
+  std::vector<size_t> order(timelines_.size());
+  for (size_t index = 0; index < order.size(); ++index) order[index] = index;
+  const auto tokens = [&](size_t index) { return timelines_[index].sequence.tokens(); };
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    const size_t shared = size_t(shared_tokens(tokens(a), tokens(b)));
+    if (shared == tokens(a).size() || shared == tokens(b).size()) {
+      return tokens(a).size() < tokens(b).size();
+    }
+    return tokens(a)[shared] < tokens(b)[shared];
+  });
+  std::vector<int32_t> branches(order.size(), 0);
+  for (size_t rank = 1; rank < order.size(); ++rank) {
+    const size_t left = order[rank - 1], right = order[rank];
+    const int32_t shared = shared_tokens(tokens(left), tokens(right));
+    branches[left] = std::max(branches[left], shared);
+    branches[right] = std::max(branches[right], shared);
+  }
+  return branches;
+}
+
+void PrefixCache::add_holders(size_t index, const TargetMass& mass,
+                              std::vector<Holder>& holders) const {
+  const Timeline& timeline = timelines_[index];
+  const std::span<const Anchor> anchors = timeline.sequence.anchors();
+  const size_t base = base_of_rest(*memory_, timeline.sequence);
+  const std::vector<double> losses = anchor_losses(*memory_, timeline.sequence, mass);
+  for (size_t anchor = 0; anchor < anchors.size(); ++anchor) {
+    // The block that forks of one timeline have in common.
+    const BlockRef& block = anchors[anchor].state ? anchors[anchor].state : anchors[anchor].hidden;
+    holders.push_back({.position = anchors[anchor].position,
+                       .block = block.block(),
+                       .timeline = index,
+                       .anchor = anchor,
+                       .loss = losses[anchor],
+                       .is_base = anchor == base});
+  }
+}
+
+// An anchor that branches share is worth what it is to the one that needs it most, and goes from
+// all of them at once.
+void PrefixCache::add_anchors(std::vector<Holder> holders, std::vector<Candidate>& list) const {
+  std::sort(holders.begin(), holders.end(), [](const Holder& a, const Holder& b) {
+    return std::tuple(a.position, a.block, a.timeline) <
+           std::tuple(b.position, b.block, b.timeline);
+  });
+  for (size_t begin = 0, end = 0; begin < holders.size(); begin = end) {
+    const Holder& first = holders[begin];
+    ++end;
+    while (end < holders.size() && first.block != kNoPage &&
+           holders[end].position == first.position && holders[end].block == first.block) {
+      ++end;
+    }
+    Census census;
+    Candidate candidate{.kind = Candidate::Kind::anchor, .position = first.position};
+    double loss = 0;
+    bool is_base = false;
+    for (size_t index = begin; index < end; ++index) {
+      census.add_anchor(timelines_[holders[index].timeline].sequence, holders[index].anchor);
+      candidate.timelines.push_back(holders[index].timeline);
+      is_base = is_base || holders[index].is_base;
+    }
+    const size_t bytes = end - begin == 1 ? memory_->exclusive_bytes(
+                                                timelines_[first.timeline].sequence, first.anchor)
+                                          : census.exclusive_bytes();
+    if (bytes == 0 || is_base) continue;
+    for (size_t index = begin; index < end; ++index) {
+      loss = std::max(
+          loss, timelines_[holders[index].timeline].credit + holders[index].loss / double(bytes));
+    }
+    candidate.worth = loss;
+    list.push_back(std::move(candidate));
+  }
+}
+
+// While the changed copy lives, what the original alone names is what the change frees.
+void PrefixCache::add_window(size_t index, const TargetMass& mass,
+                             std::vector<Candidate>& list) const {
+  const Timeline& timeline = timelines_[index];
+  const Sequence& sequence = timeline.sequence;
+  if (!has_windows(memory_->layout()) || sequence.protected_from() >= sequence.length()) return;
+  Sequence changed = sequence;
+  memory_->protect_from(changed, sequence.length());
+  Census census;
+  census.add(sequence);
+  const size_t bytes = census.exclusive_bytes();
+  if (bytes == 0) return;
+  list.push_back({.kind = Candidate::Kind::window,
+                  .worth = timeline.credit + window_loss(*memory_, sequence, mass) / double(bytes),
+                  .timelines = {index}});
+}
+
+// From where it parts from all others, a timeline costs its tokens to make again.
+void PrefixCache::add_end(size_t index, int32_t branch, const TargetMass& mass,
+                          std::vector<Candidate>& list) const {
+  const Timeline& timeline = timelines_[index];
+  Census census;
+  census.add(timeline.sequence);
+  const size_t bytes = census.exclusive_bytes();
+  if (bytes == 0) return;
+  const int32_t length = timeline.sequence.length();
+  const double tokens = mass.between(branch, length + 1) * (length - branch);
+  // Rounded to powers of two, so that between timelines that are worth about the same it is the
+  // last use that decides, and not how full their last pages are.
+  const double density = std::exp2(std::round(std::log2(tokens / double(bytes))));
+  list.push_back({.kind = Candidate::Kind::end,
+                  .worth = timeline.credit + density,
+                  .timelines = {index},
+                  .position = branch});
+}
+
+void PrefixCache::let_go(const Candidate& candidate, size_t wanted_bytes) {
+  for (const size_t index : candidate.timelines) {
+    Sequence& sequence = timelines_[index].sequence;
+    switch (candidate.kind) {
+      case Candidate::Kind::anchor:
+        drop_anchor_at(sequence, candidate.position);
+        break;
+      case Candidate::Kind::window:
+        memory_->protect_from(sequence, sequence.length());
+        break;
+      case Candidate::Kind::end:
+        cut_end(timelines_[index], candidate.position, wanted_bytes);
+    }
+  }
+}
+
+void PrefixCache::drop_anchor_at(Sequence& sequence, int32_t position) {
+  for (size_t index = 0; index < sequence.anchors().size(); ++index) {
+    if (sequence.anchors()[index].position != position) continue;
+    const Status dropped = memory_->drop_anchor(sequence, index);
+    DCHECK(dropped);  // Bases of resting sequences are no candidates.
+    return;
+  }
+}
+
+// Cuts off as little as frees wanted_bytes; closes a timeline of which nothing of its own would be
+// left.
+void PrefixCache::cut_end(Timeline& timeline, int32_t branch, size_t wanted_bytes) {
+  const auto freed_bytes = [&](int32_t position) {
+    const Result<Sequence> shorter = memory_->at(timeline.sequence, position);
+    DCHECK(shorter);
+    Census census;
+    census.add(timeline.sequence);
+    return census.exclusive_bytes();
+  };
+  int32_t kept = branch, end = timeline.sequence.length();  // kept frees enough, end does not.
+  if (freed_bytes(kept) < wanted_bytes) return memory_->close(timeline.sequence);
+  while (kept + 1 < end) {
+    const int32_t middle = kept + (end - kept) / 2;
+    (freed_bytes(middle) >= wanted_bytes ? kept : end) = middle;
+  }
+  Result<Sequence> shorter = memory_->at(timeline.sequence, kept);
+  if (!shorter || (*shorter).length() <= std::max(branch, kPageTokens)) {
+    return memory_->close(timeline.sequence);
+  }
+  timeline.sequence = std::move(shorter).value();
+  std::erase_if(timeline.places,
+                [&](const Place& place) { return place.position > timeline.sequence.length(); });
+}
+
+void PrefixCache::close_gaps() {
+  std::erase_if(timelines_, [](const Timeline& timeline) { return timeline.sequence.is_closed(); });
+}
+
+void PrefixCache::drop_least_used() {
+  const auto least = std::min_element(
+      timelines_.begin(), timelines_.end(), [](const Timeline& a, const Timeline& b) {
+        return std::pair(a.credit, a.last_use) < std::pair(b.credit, b.last_use);
+      });
+  if (least == timelines_.end()) return;
+  clock_ = std::max(clock_, least->credit);
+  timelines_.erase(least);
+}
+
+// The bytes of an anchor of an active sequence that go with it from all kept timelines.
+size_t PrefixCache::bytes_with_copies(const Sequence& active, size_t index) const {
+  Census census;
+  census.add_anchor(active, index);
+  bool has_copies = false;
+  for (const Timeline& timeline : timelines_) {
+    const std::optional<size_t> copy = copy_of(active.anchors()[index], timeline.sequence);
+    if (!copy) continue;
+    census.add_anchor(timeline.sequence, *copy);
+    has_copies = true;
+  }
+  return has_copies ? census.exclusive_bytes() : memory_->exclusive_bytes(active, index);
+}
+
+// Kept timelines from which the active sequence comes name its anchors too: they let go of them as
+// well. One that rests on such an anchor is the active sequence's beginning, and goes.
+void PrefixCache::drop_with_copies(Sequence& active, size_t index) {
+  const Anchor anchor = active.anchors()[index];
+  for (Timeline& timeline : timelines_) {
+    const std::optional<size_t> copy = copy_of(anchor, timeline.sequence);
+    if (copy && !memory_->drop_anchor(timeline.sequence, *copy)) {
+      memory_->close(timeline.sequence);
+    }
+  }
+  std::erase_if(timelines_, [](const Timeline& timeline) { return timeline.sequence.is_closed(); });
+  drop_anchor_at(active, anchor.position);
+}
+
+void PrefixCache::drop_anchors_of(Sequence& active, size_t wanted_bytes) {
+  while (available_bytes() < wanted_bytes) {
+    const TargetMass mass(habits_, places_of(active), active.length());
+    const std::vector<double> losses = anchor_losses(*memory_, active, mass);
+    const size_t base = base_of_rest(*memory_, active);
+    std::optional<size_t> least;
+    double least_worth = 0;
+    for (size_t index = 0; index < losses.size(); ++index) {
+      const size_t bytes = index == base ? 0 : bytes_with_copies(active, index);
+      const double worth = bytes == 0 ? 0 : losses[index] / double(bytes);
+      if (bytes == 0 || (least && worth >= least_worth)) continue;
+      least = index;
+      least_worth = worth;
+    }
+    if (!least) return;
+    drop_with_copies(active, *least);
+  }
+}
+
+}  // namespace cairn::memory

@@ -1,0 +1,550 @@
+// The cache used as an engine uses it, by toy models that read back what they see: a prompt costs
+// only what no timeline holds, room is made in the order of worth, and whatever is found is exact.
+#include "memory/prefix_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <numeric>
+#include <random>
+
+#include "memory/shared_tokens.h"
+#include "tests/memory/inspector.h"
+#include "tests/memory/toy_alone.h"
+#include "tests/memory/toy_model.h"
+
+namespace cairn::memory {
+namespace {
+
+using testing::ToyAlone;
+using testing::ToyModel;
+using Text = std::vector<Token>;
+
+// A text that no other number gives.
+Text text(int32_t count, int32_t number) {
+  std::mt19937 random{uint32_t(number)};
+  Text tokens(static_cast<size_t>(count));
+  for (Token& token : tokens) token = Token(1 + random() % 60000);
+  return tokens;
+}
+
+Text operator+(Text a, const Text& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// A memory, its cache, and a model that computes in them.
+class Host {
+ public:
+  explicit Host(ToyModel toy, size_t budget_bytes = 16 << 20, int32_t context = 4000)
+      : model(std::move(toy)),
+        memory(Memory::create(
+                   model.layout(),
+                   {.budget_bytes = budget_bytes, .context_tokens_max = context, .poisons = true})
+                   .value()),
+        cache(memory.get()) {}
+
+  // What the sequence sees is what its tokens alone would show.
+  void expect_exact(const Sequence& sequence) const {
+    ToyAlone alone(&model);
+    alone.append(sequence.tokens());
+    ASSERT_EQ(Inspector::probe(model, sequence, Token(9)), alone.probe(Token(9)))
+        << "at " << sequence.length();
+    const std::span<const float> row = memory->hidden(sequence);
+    if (row.empty()) return;
+    uint64_t output = 0;
+    std::memcpy(&output, row.data(), sizeof output);
+    ASSERT_EQ(output, alone.output());
+  }
+
+  ToyModel model;
+  std::unique_ptr<Memory> memory;
+  PrefixCache cache;
+};
+
+// A conversation that holds one active sequence.
+class Chat {
+ public:
+  explicit Chat(Host* host, Text system) : Chat(host, std::move(system), {}) {}
+  // Goes on where the messages of another chat were.
+  Chat(Host* host, Text history, std::vector<int32_t> starts)
+      : host_(host),
+        history_(std::move(history)),
+        starts_(std::move(starts)),
+        sequence_(host->memory->new_sequence()) {}
+
+  // A user's message and its answer; the result is the tokens that had to be read.
+  Result<int32_t> turn(const Text& message, int32_t answer_count, int32_t number) {
+    starts_.push_back(int32_t(history_.size()));
+    CAIRN_TRY(const int32_t read_count, read(history_ + message));
+    CAIRN_TRY(answer(answer_count, number));
+    return read_count;
+  }
+
+  // Computes what is not there of the prompt, from the nearest of the own sequence and the cache.
+  Result<int32_t> read(const Text& prompt) {
+    const int32_t own = shared_tokens(sequence_.tokens(), prompt);
+    const bool is_whole = size_t(own) == prompt.size();
+    const ResumePlan plan = host_->memory->plan(sequence_, own, is_whole);
+    const PrefixCache::Found found = host_->cache.find(prompt, true);
+    const bool takes_found = found.sequence != nullptr && found.plan.resume > plan.resume;
+    CAIRN_TRY(sequence_, host_->memory->at(takes_found ? *found.sequence : sequence_,
+                                           takes_found ? found.plan.resume : plan.resume));
+    const int32_t begin = sequence_.length();
+    const Text rest(prompt.begin() + begin, prompt.end());
+    std::vector<int32_t> captures;
+    for (const int32_t start : starts_) {
+      if (start > begin && start < int32_t(prompt.size())) captures.push_back(start - begin);
+    }
+    history_ = prompt;
+    if (!rest.empty()) CAIRN_TRY(step(rest, captures));
+    CAIRN_TRY(anchor(AnchorKind::prompt_end));
+    return int32_t(rest.size());
+  }
+
+  Status answer(int32_t count, int32_t number) {
+    for (const Token token : text(count, number)) {
+      CAIRN_TRY(step({token}, {}));
+      history_.push_back(token);
+    }
+    CAIRN_TRY(anchor(AnchorKind::answer_end));
+    host_->memory->protect_from(sequence_, starts_.empty() ? 0 : starts_.back());
+    host_->memory->rest(sequence_);
+    host_->cache.keep(sequence_);
+    return Ok{};
+  }
+
+  // The conversation up to before its message `index`.
+  Chat before(size_t index) const {
+    return Chat(host_, Text(history_.begin(), history_.begin() + starts_[index]),
+                std::vector<int32_t>(starts_.begin(), starts_.begin() + std::ptrdiff_t(index)));
+  }
+  void close() { host_->memory->close(sequence_); }
+  void reopen() { sequence_ = host_->memory->new_sequence(); }
+
+  const Text& history() const { return history_; }
+  const std::vector<int32_t>& starts() const { return starts_; }
+  const Sequence& sequence() const { return sequence_; }
+
+ private:
+  Status anchor(AnchorKind kind) {
+    CAIRN_TRY(replay());
+    return host_->memory->keep_anchor(sequence_, kind);
+  }
+
+  Status replay() {
+    if (!host_->memory->needs_replay(sequence_)) return Ok{};
+    CAIRN_TRY(Replay replay, host_->cache.begin_replay(sequence_, 16));
+    for (int32_t piece = 0; piece < replay.piece_count(); ++piece) {
+      host_->model.replay(host_->memory->layout(), replay.slice(piece, 0));
+    }
+    replay.commit();
+    return Ok{};
+  }
+
+  Status step(const Text& tokens, const std::vector<int32_t>& captures) {
+    CAIRN_TRY(replay());
+    CAIRN_TRY(Transaction transaction,
+              host_->cache.begin(sequence_,
+                                 {.tokens = tokens, .captures = captures, .keeps_hidden = true}));
+    const std::vector<uint64_t> rows = host_->model.run(host_->memory->layout(), transaction);
+    std::memcpy(transaction.hidden().data(), &rows.back(), sizeof(uint64_t));
+    transaction.commit(int32_t(tokens.size()));
+    return Ok{};
+  }
+
+  Host* host_;
+  Text history_;
+  std::vector<int32_t> starts_;
+  Sequence sequence_;
+};
+
+// A state of about 4 KiB and pages of 256 bytes, as in real models: some states cost as much as
+// hundreds of tokens.
+State large_state() {
+  return State::recurrent({1000, 2});
+}
+
+struct Family {
+  const char* name;
+  ToyModel model;
+};
+
+std::vector<Family> families() {
+  using Toy = ToyModel;
+  return {{"full", Toy({{Toy::full()}, {Toy::full()}})},
+          {"windows", Toy({{Toy::window(40)}, {Toy::full()}, {Toy::window(7)}})},
+          {"chunks", Toy({{Toy::chunked(64)}, {Toy::full()}})},
+          {"hybrid", Toy({{large_state()}, {Toy::full()}, {large_state()}})},
+          {"recurrent", Toy({{large_state()}})},
+          {"all", Toy({{large_state()}, {Toy::window(50)}, {Toy::full()}})}};
+}
+
+TEST(SharedTokens, SweepsTheBordersOfRuns) {
+  const Text whole = text(600, 1);
+  for (int32_t length : {0, 1, 255, 256, 257, 511, 512, 513, 599, 600}) {
+    const std::span<const Token> beginning = std::span(whole).first(size_t(length));
+    EXPECT_EQ(shared_tokens(whole, beginning), length);
+    Text other = whole;
+    if (length == 600) continue;
+    other[size_t(length)] = Token(0);
+    EXPECT_EQ(shared_tokens(whole, other), length);
+  }
+}
+
+TEST(PrefixCache, NextTurnReadsOnlyTheMessage) {
+  for (Family& family : families()) {
+    SCOPED_TRACE(family.name);
+    Host host(family.model);
+    Chat chat(&host, text(100, 1));
+    EXPECT_EQ(chat.turn(text(60, 2), 24, 3).value(), 160);
+    chat.close();  // Only the cache has it now.
+    chat.reopen();
+    EXPECT_EQ(chat.turn(text(61, 4), 24, 5).value(), 61);
+    host.expect_exact(chat.sequence());
+    // The turn before is the beginning of this one, and goes.
+    EXPECT_EQ(host.cache.timeline_count(), 1u);
+  }
+}
+
+TEST(PrefixCache, AskingAgainReadsNothing) {
+  for (Family& family : families()) {
+    SCOPED_TRACE(family.name);
+    Host host(family.model);
+    Chat chat(&host, text(100, 1));
+    const Text prompt = chat.history() + text(60, 2);
+    ASSERT_TRUE(chat.turn(text(60, 2), 24, 3));
+    chat.close();
+    chat.reopen();
+    EXPECT_EQ(chat.read(prompt).value(), 0);
+    EXPECT_FALSE(host.memory->hidden(chat.sequence()).empty());
+    host.expect_exact(chat.sequence());
+    // Another answer is another timeline; the first one stays.
+    ASSERT_TRUE(chat.answer(24, 4));
+    EXPECT_EQ(host.cache.timeline_count(), 2u);
+  }
+}
+
+// Three turns, the second message edited, then the abandoned branch goes on: each time only what
+// was never read is read.
+TEST(PrefixCache, BackToAnAbandonedBranchReadsOnlyTheNewMessage) {
+  for (Family& family : families()) {
+    SCOPED_TRACE(family.name);
+    Host host(family.model);
+    Chat chat(&host, text(100, 1));
+    ASSERT_TRUE(chat.turn(text(200, 2), 24, 3));
+    ASSERT_TRUE(chat.turn(text(200, 4), 24, 5));
+    ASSERT_TRUE(chat.turn(text(200, 6), 24, 7));
+    Chat edited = chat.before(1);
+    chat.close();
+    EXPECT_EQ(edited.turn(text(190, 8), 24, 9).value(), 190);
+    host.expect_exact(edited.sequence());
+    edited.close();
+    chat.reopen();
+    EXPECT_EQ(chat.turn(text(180, 10), 24, 11).value(), 180);
+    host.expect_exact(chat.sequence());
+    edited.reopen();
+    EXPECT_EQ(edited.turn(text(170, 12), 24, 13).value(), 170);
+    host.expect_exact(edited.sequence());
+  }
+}
+
+TEST(PrefixCache, ChatsShareTheirSystemPrompt) {
+  for (Family& family : families()) {
+    SCOPED_TRACE(family.name);
+    Host host(family.model);
+    const Text system = text(2000, 1);
+    std::vector<Chat> chats;
+    for (int32_t index = 0; index < 5; ++index) {
+      Chat& chat = chats.emplace_back(&host, system);
+      EXPECT_EQ(chat.turn(text(100, 10 + index), 10, 20 + index).value(), index == 0 ? 2100 : 100);
+      host.expect_exact(chat.sequence());
+      chat.close();
+    }
+    const size_t used_bytes = host.memory->usage().used_bytes();
+    for (int32_t index = 0; index < 5; ++index) {
+      Chat& chat = chats[size_t(index)];
+      chat.reopen();
+      EXPECT_EQ(chat.turn(text(100, 30 + index), 10, 40 + index).value(), 100);
+      host.expect_exact(chat.sequence());
+      chat.close();
+    }
+    EXPECT_LT(host.memory->usage().used_bytes(), 2 * used_bytes);
+  }
+}
+
+TEST(PrefixCache, TwoChatsAlternate) {
+  for (Family& family : families()) {
+    SCOPED_TRACE(family.name);
+    Host host(family.model);
+    Chat one(&host, text(150, 1)), two(&host, text(150, 2));
+    ASSERT_TRUE(one.turn(text(60, 3), 20, 4));
+    one.close();
+    ASSERT_TRUE(two.turn(text(60, 5), 20, 6));
+    two.close();
+    for (int32_t turn = 0; turn < 4; ++turn) {
+      for (Chat* const chat : {&one, &two}) {
+        chat->reopen();
+        const int32_t number = 100 + turn * 10 + int32_t(chat == &two) * 5;
+        EXPECT_EQ(chat->turn(text(60, number), 20, number + 1).value(), 60);
+        host.expect_exact(chat->sequence());
+        chat->close();
+      }
+    }
+    EXPECT_EQ(host.cache.timeline_count(), 2u);
+  }
+}
+
+TEST(PrefixCache, KeepsWhatABeginningHoldsMore) {
+  Host host(ToyModel({{large_state()}, {ToyModel::full()}}));
+  Chat chat(&host, text(50, 1));
+  ASSERT_TRUE(chat.turn(text(60, 2), 90, 3));
+  Sequence without = chat.sequence();
+  while (!without.anchors().empty() && host.memory->drop_anchor(without, 0)) {
+  }
+  ASSERT_LT(without.anchors().size(), chat.sequence().anchors().size());
+  chat.close();
+  host.cache.keep(without);  // Holds less than what is kept: nothing changes.
+  EXPECT_EQ(host.cache.timeline_count(), 1u);
+  host.cache.clear();
+  EXPECT_EQ(host.cache.timeline_count(), 0u);
+  host.cache.keep(without);
+  host.cache.keep(Sequence());
+  host.cache.keep(host.memory->new_sequence());
+  EXPECT_EQ(host.cache.timeline_count(), 1u);
+}
+
+// Chats of several turns, closed, in a memory that holds all of them; then a budget that does not.
+class Pressure : public ::testing::Test {
+ protected:
+  // What the same work takes with room for everything.
+  static size_t bytes_of(const ToyModel& model, const std::function<void(Host&)>& work) {
+    Host host(model);
+    work(host);
+    return host.memory->usage().used_bytes();
+  }
+
+  static void chat_of(Host& host, int32_t turns, int32_t number) {
+    Chat chat(&host, text(100, number));
+    for (int32_t turn = 0; turn < turns; ++turn) {
+      ASSERT_TRUE(chat.turn(text(60, number + 2 * turn + 1), 30, number + 2 * turn + 2));
+    }
+    chat.close();
+  }
+  static Text history_of(int32_t turns, int32_t number) {
+    Text history = text(100, number);
+    for (int32_t turn = 0; turn < turns; ++turn) {
+      history = history + text(60, number + 2 * turn + 1) + text(30, number + 2 * turn + 2);
+    }
+    return history;
+  }
+
+  static int32_t resume_of(Host& host, const Text& prompt) {
+    const PrefixCache::Found found = host.cache.find(prompt, true);
+    if (found.sequence != nullptr)
+      host.expect_exact(host.memory->at(*found.sequence, found.plan.resume).value());
+    return found.plan.resume;
+  }
+};
+
+// States go before tokens, and the ends that conversations go on from stay.
+TEST_F(Pressure, StatesThatNobodyComesBackToGoFirst) {
+  const ToyModel model({{large_state()}, {ToyModel::full()}});
+  const auto two_chats = [](Host& host) {
+    chat_of(host, 6, 1000);
+    chat_of(host, 6, 2000);
+  };
+  const size_t whole = bytes_of(model, two_chats);
+  Host host(model, whole * 3 / 4);
+  two_chats(host);
+  EXPECT_EQ(host.cache.timeline_count(), 2u);
+  const Usage usage = host.memory->usage();
+  EXPECT_LE(usage.used_bytes(), whole * 3 / 4);
+  for (const int32_t number : {1000, 2000}) {
+    const Text history = history_of(6, number);
+    EXPECT_EQ(resume_of(host, history), int32_t(history.size()));
+  }
+  host.cache.clear();
+  EXPECT_EQ(host.memory->usage().used_bytes(), 0u);
+}
+
+// Nothing but keys and values: the timeline whose last use is longest ago gives its end.
+TEST_F(Pressure, TheOldestTimelineGivesItsEnd) {
+  const ToyModel model({{ToyModel::full()}});
+  const auto chats = [](Host& host) {
+    for (const int32_t number : {1000, 2000, 3000, 4000}) chat_of(host, 6, number);
+  };
+  const size_t whole = bytes_of(model, chats);
+  const Text history = history_of(6, 1000);
+  Host host(model, whole * 9 / 10);
+  chats(host);
+  const int32_t length = int32_t(history.size());
+  const int32_t resume = resume_of(host, history);
+  EXPECT_LT(resume, length);
+  EXPECT_GT(resume, length / 4);  // No more than was needed.
+  for (const int32_t number : {2000, 3000, 4000}) {
+    EXPECT_EQ(resume_of(host, history_of(6, number)), length);
+  }
+}
+
+TEST_F(Pressure, WhatAnActiveSequenceHoldsStays) {
+  for (Family& family : families()) {
+    SCOPED_TRACE(family.name);
+    const auto one = [](Host& host) { chat_of(host, 5, 1000); };
+    Host host(family.model, bytes_of(family.model, one) * 7 / 4);
+    Chat active(&host, text(100, 1));
+    for (int32_t turn = 0; turn < 3; ++turn) {
+      ASSERT_TRUE(active.turn(text(60, 10 + turn), 30, 20 + turn));
+    }
+    std::vector<std::vector<int32_t>> before(host.memory->layout().groups.size()), after = before;
+    Inspector::count_names(active.sequence(), before);
+    for (int32_t number = 1000; number < 9000; number += 1000) chat_of(host, 5, number);
+    Inspector::count_names(active.sequence(), after);
+    EXPECT_EQ(before, after);
+    host.expect_exact(active.sequence());
+    EXPECT_EQ(resume_of(host, active.history()), int32_t(active.history().size()));
+  }
+}
+
+TEST_F(Pressure, NothingGoesForWhatCannotFit) {
+  for (Family& family : families()) {
+    SCOPED_TRACE(family.name);
+    const auto one = [](Host& host) { chat_of(host, 3, 1000); };
+    Host host(family.model, bytes_of(family.model, one) * 5 / 4, 100000);
+    one(host);
+    const size_t evictable = host.cache.evictable_bytes();
+    EXPECT_EQ(evictable, host.memory->usage().used_bytes());
+    Sequence sequence = host.memory->new_sequence();
+    const Text long_text = text(90000, 5);
+    const Text too_long = text(100001, 5);
+    const std::vector<int32_t> every_token = [] {
+      std::vector<int32_t> counts(90000);
+      std::iota(counts.begin(), counts.end(), 1);
+      return counts;
+    }();
+    const auto context = host.cache.begin(sequence, {.tokens = too_long});
+    ASSERT_FALSE(bool(context));
+    EXPECT_NE(context.error().message.find("100001"), std::string::npos);
+    const auto room = host.cache.begin(sequence, {.tokens = long_text, .captures = every_token});
+    ASSERT_FALSE(bool(room));
+    EXPECT_EQ(room.error().code, ErrorCode::no_room);
+    EXPECT_EQ(host.cache.evictable_bytes(), evictable);
+    EXPECT_EQ(host.cache.timeline_count(), 1u);
+  }
+}
+
+// One long conversation in a small memory: when the cache is empty, its own anchors make room.
+TEST_F(Pressure, TheOwnAnchorsGoLast) {
+  const ToyModel model({{large_state()}, {ToyModel::full()}});
+  const size_t budget = 12 * model.layout().groups[0].block_bytes + 100000;
+  Host host(model, budget);
+  Chat chat(&host, text(100, 1));
+  size_t anchors_before = 0;
+  for (int32_t turn = 0; turn < 30; ++turn) {
+    ASSERT_TRUE(chat.turn(text(60, 10 + turn), 20, 100 + turn)) << turn;
+    ASSERT_NO_FATAL_FAILURE(host.expect_exact(chat.sequence()));
+    if (turn == 1) anchors_before = chat.sequence().anchors().size();
+  }
+  EXPECT_EQ(int32_t(chat.history().size()), chat.sequence().length());
+  EXPECT_GE(chat.sequence().anchors().size(), anchors_before);
+}
+
+// Several conversations in a memory that holds a part of them: turns, questions asked again, edits,
+// changes of the conversation. Whatever is found, taken up and gone on with is exact.
+TEST_F(Pressure, RandomConversations) {
+  for (Family& family : families()) {
+    const auto four = [](Host& host) {
+      for (const int32_t number : {1000, 2000, 3000, 4000}) chat_of(host, 5, number);
+    };
+    const size_t whole = bytes_of(family.model, four);
+    for (uint32_t seed = 1; seed <= 12; ++seed) {
+      SCOPED_TRACE(::testing::Message() << family.name << ", seed " << seed);
+      std::mt19937 random(seed);
+      Host host(family.model, whole / (1 + seed % 3));
+      std::vector<Chat> chats;
+      for (int32_t index = 0; index < 3; ++index) {
+        chats.emplace_back(&host, text(50 + 40 * (index % 2), 1 + index / 2));
+      }
+      int32_t number = 100;
+      for (int32_t operation = 0; operation < 60; ++operation) {
+        Chat& chat = chats[random() % chats.size()];
+        const uint32_t sort = uint32_t(random() % 10);
+        if (sort < 2 && !chat.starts().empty()) {
+          Chat edited = chat.before(random() % chat.starts().size());
+          chat.close();
+          chat = std::move(edited);
+        } else if (sort == 2) {
+          chat.close();
+          chat.reopen();
+        } else if (chat.history().size() > 600) {
+          chat = Chat(&host, text(50, 1));
+        }
+        number += 2;
+        const Text message = text(1 + int32_t(random() % 90), number);
+        const int32_t answer_count = 1 + int32_t(random() % 40);
+        const Result<int32_t> read = chat.turn(message, answer_count, number + 1);
+        if (!read) {
+          // The chats that are open fill the memory.
+          ASSERT_EQ(read.error().code, ErrorCode::no_room);
+          for (Chat& open : chats) {
+            open.close();
+            open = Chat(&host, text(50, 1));
+          }
+          continue;
+        }
+        ASSERT_NO_FATAL_FAILURE(host.expect_exact(chat.sequence()));
+        if (operation % 8 != 0) continue;
+        for (const Chat& open : chats) {
+          ASSERT_NO_FATAL_FAILURE(host.expect_exact(open.sequence()));
+          resume_of(host, open.history());
+        }
+      }
+      for (Chat& chat : chats) chat.close();
+      EXPECT_EQ(host.cache.evictable_bytes(), host.memory->usage().used_bytes());
+      host.cache.clear();
+      EXPECT_EQ(host.memory->usage().used_bytes(), 0u);
+    }
+  }
+}
+
+TEST(PrefixCache, LearnsWhereTimelinesAreTakenUp) {
+  Host host(ToyModel({{ToyModel::full()}}));
+  Chat chat(&host, text(50, 1));
+  ASSERT_TRUE(chat.turn(text(60, 2), 20, 3));
+  const Text prompt = chat.history() + text(10, 4);
+  const size_t sort = size_t(AnchorKind::answer_end) * RewindHabits::kTurnBuckets;
+  const double before = host.cache.habits().count(sort);
+  host.cache.find(prompt, true);
+  EXPECT_EQ(host.cache.habits().count(sort), before + 1);
+  host.cache.find(text(10, 99), true);  // Nothing is shared: nothing is learned.
+  EXPECT_EQ(host.cache.habits().count(sort), before + 1);
+}
+
+// A hundred timelines of 32k tokens behind one system prompt, looked up in well under the time of a
+// token. The bound is loose for slow machines.
+TEST(PrefixCache, LookingUpIsCheap) {
+  Host host(ToyModel({{ToyModel::recurrent()}}), size_t(1) << 30, 40000);
+  const Text system = text(2000, 1);
+  for (int32_t index = 0; index < 100; ++index) {
+    Sequence sequence = host.memory->new_sequence();
+    const Text tokens = system + text(30000, 2 + index);
+    host.cache.begin(sequence, {.tokens = tokens}).value().commit(int32_t(tokens.size()));
+    host.cache.keep(sequence);
+  }
+  ASSERT_EQ(host.cache.timeline_count(), 100u);
+  const Text prompt = system + text(30000, 50) + text(100, 1000);
+  double least = 1;
+  for (int32_t round = 0; round < 5; ++round) {
+    const auto start = std::chrono::steady_clock::now();
+    const PrefixCache::Found found = host.cache.find(prompt, true);
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    EXPECT_EQ(found.plan.resume, 32000);
+    least = std::min(least, seconds.count());
+  }
+  RecordProperty("microseconds", int(least * 1e6));
+  EXPECT_LT(least, 0.01);
+}
+
+}  // namespace
+}  // namespace cairn::memory
