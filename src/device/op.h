@@ -11,21 +11,26 @@
 #include <cstdint>
 #include <variant>
 
+#include "device/op_experts.h"
 #include "device/op_recurrent.h"
 #include "device/values.h"
 #include "device/weight.h"
 
 namespace cairn {
 
-enum class Activation : uint8_t { silu, gelu_erf, gelu_tanh, relu, sigmoid, tanh, softplus };
+enum class Activation : uint8_t {
+  silu,
+  gelu_erf,
+  gelu_tanh,
+  relu,
+  sigmoid,
+  tanh,
+  softplus,
+  clamped_swiglu,  // gpt-oss: both sides are clamped, see op::Gate.
+};
 enum class RopeStyle : uint8_t {
   adjacent,  // Rotates elements (2i, 2i+1): "norm".
   halves,    // Rotates elements (i, i + dims/2): "neox".
-};
-enum class RouterScore : uint8_t {
-  softmax_all,     // Softmax over all experts, then the k largest.
-  softmax_chosen,  // The k largest, then softmax over these.
-  sigmoid,         // A sigmoid each.
 };
 
 namespace op {
@@ -65,6 +70,17 @@ struct RmsNorm {
   float epsilon = 0;
 };
 
+// The same around the mean m: c = x - m, out = c / sqrt(mean(c^2) + epsilon) * gain + bias.
+struct LayerNorm {
+  Rows x;
+  Rows out;
+  const float* gain = nullptr;  // As RmsNorm's.
+  const float* bias = nullptr;  // Of the gain's size; null means none. REQUIRES a gain.
+  int32_t group = 0;
+  bool gain_per_element = false;
+  float epsilon = 0;
+};
+
 struct Add {  // out = fma(b, scale, a)
   Rows a, b, out;
   float scale = 1.0f;
@@ -80,9 +96,11 @@ struct Activate {  // out = activation(x); relu of NaN is 0
   Activation activation = Activation::silu;
 };
 
+// out = activation(gate) * x. clamped_swiglu, with g = min(gate, 7) and
+// u = clamp(x, -7, 7): out = (g * sigmoid(1.702 * g)) * (u + 1).
 // Where `run` is not 0, both inputs are interleaved in the same rows by runs of so many elements:
 // [runs][2][run]; `gate` begins at the first run, `x` at the second.
-struct Gate {  // out = activation(gate) * x
+struct Gate {
   Rows gate, x, out;
   Activation activation = Activation::silu;
   int32_t run = 0;
@@ -107,12 +125,13 @@ struct Rope {
   RopeStyle style = RopeStyle::halves;
 };
 
-// x *= 1 + factor * log(1 + floor(position / original_context)) for each row, in place: the
-// position-dependent query scale of Llama 4 and Ministral 3. The factor is rounded once from f64.
+// x *= 1 + factor * log(1 + floor((position + offset) / original_context)) for each row, in place:
+// the position-dependent query scale of Llama 4 and Ministral 3. Rounded once from f64.
 struct ScaleByPosition {
   Rows x;
   double factor = 0;
   int32_t original_context = 1;
+  int32_t offset = 0;
 };
 
 // Encodes each row's keys and values into the pages of its sequence at the row's position.
@@ -148,37 +167,6 @@ struct PickColumns {
   int32_t count = 0, period = 0;
 };
 
-// The k experts with the largest score (ties: the lowest index; NaN last), best first.
-// chosen[row][rank] holds the expert's index as an int32 in the float's bits.
-struct Route {
-  Rows logits;   // [tokens, expert_count]
-  Rows chosen;   // [tokens, k]
-  Rows weights;  // [tokens, k]
-  RouterScore score = RouterScore::softmax_all;
-  bool normalize = false;                 // Divide the k weights by their sum, unless that is 0.
-  float scale = 1.0f;                     // Multiplies the weights last.
-  const float* selection_bias = nullptr;  // [expert_count]: added for choosing only.
-  const float* expert_scale = nullptr;    // [expert_count]: multiplies an expert's weight at last.
-};
-
-// out[row][rank * weight.rows + o] = weight[chosen[row][rank]] * x; `x_per_rank`: x is
-// [tokens, k * weight.cols] and each rank reads its own part, else all read the same row.
-struct ExpertMatMul {
-  const Weight* weight;  // weight.count experts
-  Rows x;
-  QuantizedRows quantized;
-  Rows chosen;
-  Rows out;
-  bool x_per_rank = false;
-};
-
-// out = sum over ranks of weights[row][rank] * x[row][rank], in the order of the ranks, fma.
-struct ExpertSum {
-  Rows x;        // [tokens, k * width]
-  Rows weights;  // [tokens, k]
-  Rows out;      // [tokens, width]
-};
-
 // out[i] = x[row of the i-th wanted output].
 struct GatherOutputs {
   Rows x;
@@ -188,9 +176,10 @@ struct GatherOutputs {
 }  // namespace op
 
 using Op =
-    std::variant<op::Embed, op::Quantize, op::MatMul, op::RmsNorm, op::Add, op::Scale, op::Activate,
-                 op::Gate, op::RopeTable, op::Rope, op::ScaleByPosition, op::StoreKv, op::Attend,
-                 op::ShortConv, op::Mamba2Scan, op::GatedDeltaScan, op::PickColumns, op::Route,
-                 op::ExpertMatMul, op::ExpertSum, op::StoreLog, op::LoadLog, op::GatherOutputs>;
+    std::variant<op::Embed, op::Quantize, op::MatMul, op::RmsNorm, op::LayerNorm, op::Add,
+                 op::Scale, op::Activate, op::Gate, op::RopeTable, op::Rope, op::ScaleByPosition,
+                 op::StoreKv, op::Attend, op::ShortConv, op::Mamba2Scan, op::GatedDeltaScan,
+                 op::PickColumns, op::Route, op::ExpertMatMul, op::ExpertScale, op::ExpertSum,
+                 op::StoreLog, op::LoadLog, op::GatherOutputs>;
 
 }  // namespace cairn

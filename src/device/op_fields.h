@@ -36,6 +36,12 @@ void visit_fields(op::RmsNorm& o, Visitor& visit) {
 }
 
 template <class Visitor>
+void visit_fields(op::LayerNorm& o, Visitor& visit) {
+  visit.read(o.x);
+  visit.write(o.out);
+}
+
+template <class Visitor>
 void visit_fields(op::Add& o, Visitor& visit) {
   visit.read(o.a);
   visit.read(o.b);
@@ -138,6 +144,13 @@ void visit_fields(op::ExpertMatMul& o, Visitor& visit) {
   visit.read(o.x);
   visit.read(o.quantized);
   visit.read(o.chosen);
+  visit.write(o.out);
+}
+
+template <class Visitor>
+void visit_fields(op::ExpertScale& o, Visitor& visit) {
+  visit.read(o.x);
+  visit.read(o.weights);
   visit.write(o.out);
 }
 

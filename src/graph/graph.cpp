@@ -71,6 +71,20 @@ Tensor Graph::rms_norm(Tensor x, const Vector& gain, float epsilon, int32_t grou
   return out;
 }
 
+Tensor Graph::layer_norm(Tensor x, const Vector& gain, const Vector& bias, float epsilon,
+                         int32_t group) {
+  const int32_t group_width = group == 0 ? x.width : group;
+  const Tensor out = new_value(x.width, set_of(x));
+  ops_.push_back(op::LayerNorm{.x = rows(x),
+                               .out = rows(out),
+                               .gain = gain.data(),
+                               .bias = bias.data(),
+                               .group = group_width,
+                               .gain_per_element = int64_t(gain.values.size()) > group_width,
+                               .epsilon = epsilon});
+  return out;
+}
+
 Tensor Graph::add(Tensor a, Tensor b, float scale) {
   const Tensor out = new_value(a.width, set_of(a));
   ops_.push_back(op::Add{.a = rows(a), .b = rows(b), .out = rows(out), .scale = scale});
@@ -135,9 +149,9 @@ Tensor Graph::rope(Tensor x, int32_t head_dim, const RopeSpec& spec) {
   return x;
 }
 
-Tensor Graph::scale_by_position(Tensor x, double factor, int32_t original_context) {
-  ops_.push_back(
-      op::ScaleByPosition{.x = rows(x), .factor = factor, .original_context = original_context});
+Tensor Graph::scale_by_position(Tensor x, double factor, int32_t original_context, int32_t offset) {
+  ops_.push_back(op::ScaleByPosition{
+      .x = rows(x), .factor = factor, .original_context = original_context, .offset = offset});
   return x;
 }
 
@@ -237,8 +251,8 @@ Routing Graph::route(Tensor logits, const RouterSpec& spec) {
   return routing;
 }
 
-Tensor Graph::expert_matmul(const Weight& weight, Tensor x, const Routing& routing,
-                            bool x_per_rank) {
+Tensor Graph::expert_matmul(const Weight& weight, Tensor x, const Routing& routing, bool x_per_rank,
+                            const Vector& bias) {
   const int32_t rank_count = routing.chosen.width;
   CHECK(x.width == weight.cols * (x_per_rank ? rank_count : 1));
   const QuantizedRows quantized = quantized_rows(weight, x);
@@ -248,7 +262,14 @@ Tensor Graph::expert_matmul(const Weight& weight, Tensor x, const Routing& routi
                                   .quantized = quantized,
                                   .chosen = rows(routing.chosen),
                                   .out = rows(out),
-                                  .x_per_rank = x_per_rank});
+                                  .x_per_rank = x_per_rank,
+                                  .bias = bias.data()});
+  return out;
+}
+
+Tensor Graph::expert_scale(Tensor x, const Routing& routing) {
+  const Tensor out = new_value(x.width * routing.weights.width, set_of(x));
+  ops_.push_back(op::ExpertScale{.x = rows(x), .weights = rows(routing.weights), .out = rows(out)});
   return out;
 }
 

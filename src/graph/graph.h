@@ -74,6 +74,8 @@ class Graph {
   // Normalises each run of `group` columns by itself; 0 means the whole row. The gain has one
   // entry for each column of a group, or for each column of the row.
   Tensor rms_norm(Tensor x, const Vector& gain, float epsilon, int32_t group = 0);
+  Tensor layer_norm(Tensor x, const Vector& gain, const Vector& bias, float epsilon,
+                    int32_t group = 0);
   Tensor add(Tensor a, Tensor b, float scale = 1.0f);  // a + b * scale
   Tensor scale(Tensor x, float factor);
   Tensor activate(Tensor x, Activation activation);
@@ -81,7 +83,7 @@ class Graph {
   // The same where x holds both sides: runs of `run` columns, one of the gate and one of x in turn.
   Tensor gate_runs(Tensor x, int32_t run, Activation activation);
   Tensor rope(Tensor x, int32_t head_dim, const RopeSpec& spec);
-  Tensor scale_by_position(Tensor x, double factor, int32_t original_context);
+  Tensor scale_by_position(Tensor x, double factor, int32_t original_context, int32_t offset = 0);
   Tensor attend(int32_t layer, Tensor q, Tensor k, Tensor v, const AttentionSpec& spec);
   // For a layer whose state is shared: reads what the other layer has stored in this step.
   Tensor attend_shared(int32_t layer, Tensor q, const AttentionSpec& spec);
@@ -94,7 +96,9 @@ class Graph {
   Tensor gated_delta_scan(int32_t layer, const GatedDeltaInputs& inputs,
                           const GatedDeltaSpec& spec);
   Routing route(Tensor logits, const RouterSpec& spec);
-  Tensor expert_matmul(const Weight& weight, Tensor x, const Routing& routing, bool x_per_rank);
+  Tensor expert_matmul(const Weight& weight, Tensor x, const Routing& routing, bool x_per_rank,
+                       const Vector& bias = {});
+  Tensor expert_scale(Tensor x, const Routing& routing);
   Tensor expert_sum(Tensor x, const Routing& routing);
   // Only the rows whose logits are wanted: the hidden rows. Once in a model; what stands behind it
   // depends on nothing else.

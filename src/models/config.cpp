@@ -27,15 +27,22 @@ double yarn_magnitude(double factor, double multiplier) {
   return factor <= 1 ? 1.0 : 0.1 * multiplier * std::log(factor) + 1.0;
 }
 
-Status scale_yarn(const gguf::Metadata& meta, double base, double factor, RopeSpec& rope) {
+Status scale_yarn(const gguf::Metadata& meta, double base, double factor, YarnRange range,
+                  RopeSpec& rope) {
   CAIRN_TRY(const int32_t original, meta.count("rope.scaling.original_context_length"));
   CAIRN_TRY(const float beta_fast, meta.real_or("rope.scaling.yarn_beta_fast", 32.0f));
   CAIRN_TRY(const float beta_slow, meta.real_or("rope.scaling.yarn_beta_slow", 1.0f));
   CAIRN_TRY(const float log_multiplier, meta.real_or("rope.scaling.yarn_log_multiplier", 0.0f));
   CAIRN_TRY(const float attention_factor, meta.real_or("rope.scaling.attn_factor", 1.0f));
   const double dims = 2.0 * double(rope.frequencies.size());
-  const double low = std::max(0.0, std::floor(yarn_pair(beta_fast, dims, base, original)));
-  const double high = std::min(dims - 1, std::ceil(yarn_pair(beta_slow, dims, base, original)));
+  double low = yarn_pair(beta_fast, dims, base, original);
+  double high = yarn_pair(beta_slow, dims, base, original);
+  if (range == YarnRange::whole_pairs) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(0.0, low);
+  high = std::min(dims - 1, high);
   for (size_t pair = 0; pair < rope.frequencies.size(); ++pair) {
     const double ramp = (double(pair) - low) / std::max(0.001, high - low);
     const double interpolated = std::clamp(ramp, 0.0, 1.0);
@@ -69,7 +76,10 @@ Result<DecoderConfig> read_decoder_config(const gguf::Metadata& meta) {
   CAIRN_TRY(c.value_dim, meta.count_or("attention.value_length", c.size.width / heads));
   CAIRN_TRY(const auto widths, meta.per_layer_or("feed_forward_length", c.size.layer_count, 0));
   c.mlp_width = *std::max_element(widths.begin(), widths.end());
-  CAIRN_TRY(c.norm_epsilon, meta.real("attention.layer_norm_rms_epsilon"));
+  constexpr std::string_view kRms = "attention.layer_norm_rms_epsilon";
+  constexpr std::string_view kCentred = "attention.layer_norm_epsilon";
+  const bool is_centred = meta.has(kCentred) && !meta.has(kRms);
+  CAIRN_TRY(c.norm_epsilon, meta.real(is_centred ? kCentred : kRms));
   return c;
 }
 
@@ -137,7 +147,8 @@ RopeSpec plain_rope(float base, int32_t dims, RopeStyle style) {
   return rope;
 }
 
-Result<RopeSpec> read_rope(const gguf::Metadata& meta, int32_t head_dim, RopeStyle style) {
+Result<RopeSpec> read_rope(const gguf::Metadata& meta, int32_t head_dim, RopeStyle style,
+                           YarnRange range) {
   CAIRN_TRY(const float base, meta.real_or("rope.freq_base", 10000.0f));
   CAIRN_TRY(const std::string_view scaling, meta.text_or("rope.scaling.type", "none"));
   CAIRN_TRY(RopeSpec rope, read_unscaled_rope(meta, base, head_dim, style));
@@ -148,7 +159,7 @@ Result<RopeSpec> read_rope(const gguf::Metadata& meta, int32_t head_dim, RopeSty
     return rope;
   }
   if (scaling == "yarn") {
-    CAIRN_TRY(scale_yarn(meta, base, factor, rope));
+    CAIRN_TRY(scale_yarn(meta, base, factor, range, rope));
     return rope;
   }
   return fail(ErrorCode::unsupported, "{}: expected none, linear or yarn, found \"{}\"",

@@ -44,9 +44,13 @@ Result<std::vector<int32_t>> read_windows(const gguf::Metadata& meta, int32_t la
 Result<std::vector<int32_t>> layers_of_kv(const gguf::Metadata& meta,
                                           std::span<const int32_t> windows, int32_t shared_count);
 
+// Where YaRN begins and ends to interpolate: rounded outwards to whole pairs, or as computed.
+enum class YarnRange : uint8_t { whole_pairs, real };
+
 // Frequencies base^(-2i/dims), scaled as rope.scaling.* says: none, linear or YaRN (Peng et al.,
-// 2023; correction range in whole pairs). Errors: unsupported for other kinds.
-Result<RopeSpec> read_rope(const gguf::Metadata& meta, int32_t head_dim, RopeStyle style);
+// 2023). Errors: unsupported for other kinds.
+Result<RopeSpec> read_rope(const gguf::Metadata& meta, int32_t head_dim, RopeStyle style,
+                           YarnRange range = YarnRange::whole_pairs);
 
 // The same with base^(-2i/dims) as it stands, whatever rope.scaling.* says.
 Result<RopeSpec> read_unscaled_rope(const gguf::Metadata& meta, float base, int32_t head_dim,

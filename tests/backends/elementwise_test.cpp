@@ -28,6 +28,10 @@ TEST(Elementwise, EveryLevelHasTheReferencesBits) {
         const Rows x = world.rows(width * k), weights = world.rows(k), out = world.rows(width);
         return op::ExpertSum{.x = x, .weights = weights, .out = out};
       });
+      expect_same_bits(++seed, specs, [&](World& world) -> Op {
+        const Rows x = world.rows(width), weights = world.rows(k), out = world.rows(width * k);
+        return op::ExpertScale{.x = x, .weights = weights, .out = out};
+      });
     }
     if (HasFatalFailure()) return;
   }
@@ -46,7 +50,7 @@ op::Gate make_gate(World& world, Activation activation, int32_t width) {
 
 constexpr Activation kActivations[] = {
     Activation::silu,    Activation::gelu_erf, Activation::gelu_tanh, Activation::relu,
-    Activation::sigmoid, Activation::tanh,     Activation::softplus};
+    Activation::sigmoid, Activation::tanh,     Activation::softplus,  Activation::clamped_swiglu};
 
 TEST(Gate, EveryLevelHasTheReferencesBits) {
   uint32_t seed = 100;
@@ -132,33 +136,42 @@ double plain(Activation activation, double x) {
       return std::tanh(x);
     case Activation::softplus:
       return std::log1p(std::exp(x));
+    case Activation::clamped_swiglu:
+      return std::min(x, 7.0) / (1 + std::exp(-1.702 * std::min(x, 7.0)));
   }
   return 0;
+}
+
+// What the activation is multiplied by.
+double plain_other(Activation activation, double x) {
+  return activation == Activation::clamped_swiglu ? std::clamp(x, -7.0, 7.0) + 1 : x;
 }
 
 TEST(Gate, ReferenceIsTheFormula) {
   for (const Activation activation : kActivations) {
     World world(7, {{.row_count = 3}});
-    const Rows gate = world.rows(500, RowSet::tokens, 4.0f), x = world.rows(500);
+    const Rows gate = world.rows(500, RowSet::tokens, 4.0f);
+    const Rows x = world.rows(500, RowSet::tokens, 4.0f);
     const op::Gate op{.gate = gate, .x = x, .out = world.rows(500), .activation = activation};
     const Step step = world.step();
     run_op(reference::kernel_for(op), op, step);
     for (int32_t i = 0; i < 1500; ++i) {
       const double expected = plain(activation, double(step.row(gate, i / 500)[i % 500])) *
-                              double(step.row(x, i / 500)[i % 500]);
+                              plain_other(activation, double(step.row(x, i / 500)[i % 500]));
       EXPECT_LT(relative_error(expected, double(step.row(op.out, i / 500)[i % 500])), 1e-6);
     }
   }
 }
 
-// An activation alone is a gate on ones.
+// An activation alone is a gate on ones (on zeros where the gate adds one).
 TEST(Activate, ReferenceIsTheGateOfOnes) {
   for (const Activation activation : kActivations) {
     World world(9, {{.row_count = 3}});
     const op::Gate gate = make_gate(world, activation, 100);
     const op::Activate op{.x = gate.gate, .out = world.rows(100), .activation = activation};
     const Step step = world.step();
-    for (int32_t row = 0; row < 3; ++row) std::fill_n(step.row(gate.x, row), 100, 1.0f);
+    const float neutral = activation == Activation::clamped_swiglu ? 0.0f : 1.0f;
+    for (int32_t row = 0; row < 3; ++row) std::fill_n(step.row(gate.x, row), 100, neutral);
     run_op(reference::kernel_for(gate), gate, step);
     run_op(reference::kernel_for(op), op, step);
     for (int32_t row = 0; row < 3; ++row) {
@@ -171,8 +184,10 @@ TEST(Elementwise, ReferenceIsTheFormula) {
   World world(8, {{.row_count = 2}});
   const Rows x = world.rows(30), weights = world.rows(3), sum = world.rows(10);
   const Rows a = world.rows(10), total = world.rows(10), scaled = world.rows(10);
+  const Rows spread = world.rows(30);
   const Step step = world.step();
   const Op ops[] = {op::ExpertSum{.x = x, .weights = weights, .out = sum},
+                    op::ExpertScale{.x = a, .weights = weights, .out = spread},
                     op::Add{.a = a, .b = sum, .out = total, .scale = 0.5f},
                     op::Scale{.x = total, .out = scaled, .factor = -3.0f}};
   for (const Op& op : ops) run_op(reference::kernel_for(op), op, step);
@@ -184,6 +199,10 @@ TEST(Elementwise, ReferenceIsTheFormula) {
       }
       expected = (double(step.row(a, row)[i]) + 0.5 * expected) * -3.0;
       EXPECT_LT(relative_error(expected, double(step.row(scaled, row)[i])), 1e-6);
+      for (int32_t rank = 0; rank < 3; ++rank) {
+        EXPECT_EQ(step.row(a, row)[i] * step.row(weights, row)[rank],
+                  step.row(spread, row)[rank * 10 + i]);
+      }
     }
   }
 }

@@ -26,7 +26,9 @@ TEST(ExpertMatMul, EveryInstructionSetHasTheReferencesBits) {
     matrix.fill_randomly(random);
     for (const int32_t rows : {1, 2, 7, 150}) {
       for (const bool x_per_rank : {false, true}) {
-        const Job job = expert_job(matrix, rows, x_per_rank, random);
+        Job job = expert_job(matrix, rows, x_per_rank, random);
+        const std::vector<float> bias = gaussian(size_t(kExperts) * kOutputs, random);
+        if (x_per_rank) job.bias = bias.data();
         const std::vector<float> expected = run({.backend = "reference", .threads = 2}, job);
         for (const IsaLevel isa : levels_here()) {
           for (const int threads : {1, 5}) {
@@ -43,12 +45,15 @@ TEST(ExpertMatMul, IsThePlainProductOfTheChosenExpert) {
   Random random(12);
   Matrix matrix(*quant::find("Q5_K"), kCols, kOutputs, kExperts);
   matrix.fill_randomly(random);
-  const Job job = expert_job(matrix, 4, true, random);
+  Job job = expert_job(matrix, 4, true, random);
+  const std::vector<float> bias = gaussian(size_t(kExperts) * kOutputs, random);
+  job.bias = bias.data();
   const std::vector<float> found = run({.backend = "reference"}, job);
   const size_t matrix_bytes = matrix.weight.row_bytes() * size_t(kOutputs);
   for (size_t pair = 0; pair < 4 * kRanks; ++pair) {
     Job plain{.weight = matrix.weight, .rows = 1};
     plain.weight.count = 1;
+    plain.bias = bias.data() + size_t(job.chosen[pair]) * kOutputs;
     plain.weight.blocks =
         matrix.weight.blocks.subspan(size_t(job.chosen[pair]) * matrix_bytes, matrix_bytes);
     plain.x.assign(job.x.begin() + int64_t(pair) * kCols,

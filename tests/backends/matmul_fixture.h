@@ -129,7 +129,8 @@ class Bench {
                                           .quantized = quantized_,
                                           .chosen = chosen_,
                                           .out = out_,
-                                          .x_per_rank = job_.x_per_rank});
+                                          .x_per_rank = job_.x_per_rank,
+                                          .bias = job_.bias});
     }
     return plan;
   }

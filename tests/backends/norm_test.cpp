@@ -1,5 +1,5 @@
-// RmsNorm: vector kernels against the reference bit for bit, the reference against float64, and the
-// order of its sum.
+// RmsNorm and LayerNorm: vector kernels against the reference bit for bit, the reference against
+// float64, and the order of its sum.
 #include "backends/cpu/ops.h"
 #include "backends/reference/partial_sums.h"
 #include "tests/backends/same_bits.h"
@@ -49,6 +49,64 @@ TEST(RmsNorm, ReferenceIsTheFormula) {
       const double expected =
           double(x[i]) / std::sqrt(squares / 100 + double(norm.epsilon)) * double(norm.gain[i]);
       EXPECT_LT(relative_error(expected, double(step.row(norm.out, row)[i])), 1e-6);
+    }
+  }
+}
+
+op::LayerNorm make_layer_norm(World& world, int32_t group, int32_t group_count, int32_t gains) {
+  const Rows x = world.rows(group * group_count, RowSet::tokens, 3.0f);
+  const Rows out = world.rows(group * group_count);
+  const bool per_element = gains >= 2;
+  const size_t gain_count = size_t(per_element ? group * group_count : group);
+  return {.x = x,
+          .out = out,
+          .gain = gains == 0 ? nullptr : world.parameters(gain_count),
+          .bias = gains == 3 || gains == 1 ? world.parameters(gain_count) : nullptr,
+          .group = group,
+          .gain_per_element = per_element,
+          .epsilon = 1e-5f};
+}
+
+TEST(LayerNorm, EveryLevelHasTheReferencesBits) {
+  uint32_t seed = 1000;
+  for (const int32_t group : kGroups) {
+    for (const int32_t gains : {0, 1, 2, 3}) {
+      expect_same_bits(seed++, {{.row_count = 11}}, [&](World& world) -> Op {
+        return make_layer_norm(world, group, gains == 0 ? 1 : 3, gains);
+      });
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(LayerNorm, InPlaceGivesTheSameBits) {
+  expect_same_bits(3, {{.row_count = 4}}, [&](World& world) -> Op {
+    op::LayerNorm norm = make_layer_norm(world, 77, 2, 3);
+    norm.out = norm.x;
+    return norm;
+  });
+}
+
+TEST(LayerNorm, ReferenceIsTheFormula) {
+  for (const int32_t gains : {2, 3}) {
+    World world(2, {{.row_count = 4}});
+    const op::LayerNorm norm = make_layer_norm(world, 100, 2, gains);
+    const Step step = world.step();
+    run_op(reference::kernel_for(norm), norm, step);
+    for (int32_t row = 0; row < 4; ++row) {
+      const float* x = step.row(norm.x, row);
+      for (int32_t i = 0; i < 200; ++i) {
+        double mean = 0, squares = 0;
+        const int32_t first = i / 100 * 100;
+        for (int32_t j = first; j < first + 100; ++j) mean += double(x[j]) / 100;
+        for (int32_t j = first; j < first + 100; ++j) {
+          squares += (double(x[j]) - mean) * (double(x[j]) - mean);
+        }
+        double expected = (double(x[i]) - mean) / std::sqrt(squares / 100 + double(norm.epsilon));
+        expected *= double(norm.gain[i]);
+        if (norm.bias != nullptr) expected += double(norm.bias[i]);
+        EXPECT_NEAR(expected, double(step.row(norm.out, row)[i]), 1e-5);
+      }
     }
   }
 }

@@ -69,19 +69,25 @@ TEST(Rope, ReferenceTurnsPairsByTheAngle) {
 }
 
 TEST(ScaleByPosition, EveryLevelHasTheReferencesBits) {
-  expect_same_bits(
-      1, {{.row_count = 3, .first_position = 8190}, {.row_count = 2}}, [&](World& world) -> Op {
-        return op::ScaleByPosition{.x = world.rows(50), .factor = 0.1, .original_context = 8192};
-      });
+  expect_same_bits(1, {{.row_count = 3, .first_position = 8190}, {.row_count = 2}},
+                   [&](World& world) -> Op {
+                     return op::ScaleByPosition{
+                         .x = world.rows(50), .factor = 0.1, .original_context = 8192, .offset = 1};
+                   });
 }
 
 TEST(ScaleByPosition, IsTheRoundedLogarithm) {
   for (const int32_t position : {0, 1, 9, 10, 11, 99, 4096, 131072, 1 << 24, INT32_MAX}) {
     for (const int32_t context : {1, 3, 10, 8192}) {
       for (const double factor : {0.0, 0.1, 1.0, -0.3}) {
-        const double expected = 1 + factor * std::log(1 + std::floor(double(position) / context));
-        EXPECT_EQ(float(expected), reference::position_scale(position, factor, context))
-            << position << " " << context << " " << factor;
+        for (const int32_t offset : {0, 1}) {
+          const double whole = std::floor((double(position) + offset) / context);
+          const double expected = 1 + factor * std::log(1 + whole);
+          const op::ScaleByPosition op{
+              .x = {}, .factor = factor, .original_context = context, .offset = offset};
+          EXPECT_EQ(float(expected), reference::position_scale(op, position))
+              << position << " " << context << " " << factor;
+        }
       }
     }
   }

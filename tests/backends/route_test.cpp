@@ -43,6 +43,15 @@ TEST(Route, TiesGoToTheLowestIndexAndNanComesLast) {
   EXPECT_EQ((Chosen{0, 1, 2}), route(op, {kNan, -kNan, kNan}, 3).chosen);
 }
 
+TEST(Route, SigmoidOfTheChosenDoesNotTieWhereTheSigmoidSaturates) {
+  // sigmoid(30) == sigmoid(40) == 1 in f32: by sigmoid, expert 0 would win.
+  const Routed found = route(rule(RouterScore::sigmoid_chosen), {30, 40, -1}, 1);
+  EXPECT_EQ((std::vector<int32_t>{1}), found.chosen);
+  EXPECT_EQ(1.0f, found.weights[0]);
+  EXPECT_NEAR(1 / (1 + std::exp(1.0)),
+              double(route(rule(RouterScore::sigmoid_chosen), {-1, -2}, 1).weights[0]), 1e-7);
+}
+
 TEST(Route, OrderKeySortsAsNumbersDo) {
   const float ascending[] = {-kInfinity, -1e30f, -1.0f,  -1e-42f, 0.0f,
                              1e-42f,     1.0f,   1.001f, 1e30f,   kInfinity};

@@ -92,6 +92,24 @@ struct Softplus {
   }
 };
 
+struct ClampedSwiglu {
+  template <class L>
+  [[gnu::always_inline]] static inline L apply(L x) {
+    const L g = select(L(7.0f) < x, L(7.0f), x);
+    return g * elementary::sigmoid(L(1.702f) * g);
+  }
+};
+
+// The side that the activation multiplies.
+template <class Function, class L>
+[[gnu::always_inline]] inline L gated(Function, L x) {
+  return x;
+}
+template <class L>
+[[gnu::always_inline]] inline L gated(ClampedSwiglu, L x) {
+  return elementary::clamp(x, -7.0f, 7.0f) + L(1.0f);
+}
+
 template <class L, class Function>
 void activate_row(const cpu::ActivateArgs& args) {
   for_lanes<L>(args.count, [&](int32_t i, int32_t count) {
@@ -103,7 +121,7 @@ template <class L, class Function>
 void gate_row(const cpu::GateArgs& args) {
   for_lanes<L>(args.count, [&](int32_t i, int32_t count) {
     const L gate = Function::apply(load_some<L>(args.gate + i, count));
-    store_some(args.out + i, gate * load_some<L>(args.x + i, count), count);
+    store_some(args.out + i, gate * gated(Function{}, load_some<L>(args.x + i, count)), count);
   });
 }
 

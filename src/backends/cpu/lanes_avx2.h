@@ -143,6 +143,12 @@ struct Partials {
 CAIRN_LANES Partials zero_partials(Lanes) {
   return {{_mm256_setzero_ps()}, {_mm256_setzero_ps()}};
 }
+CAIRN_LANES void add_values(Partials& sums, const float* x, int32_t count) {
+  sums.low = sums.low + (count < 8 ? Lanes::load_first(x, count) : Lanes::load(x));
+  if (count > 8) {
+    sums.high = sums.high + (count < 16 ? Lanes::load_first(x + 8, count - 8) : Lanes::load(x + 8));
+  }
+}
 CAIRN_LANES void add_squares(Partials& sums, const float* x, int32_t count) {
   const Lanes a = count < 8 ? Lanes::load_first(x, count) : Lanes::load(x);
   sums.low = fma(a, a, sums.low);

@@ -144,6 +144,9 @@ struct Partials {
 CAIRN_LANES Partials zero_partials(Lanes) {
   return {{_mm512_setzero_ps()}};
 }
+CAIRN_LANES void add_values(Partials& sums, const float* x, int32_t count) {
+  sums.lanes = sums.lanes + (count < 16 ? Lanes::load_first(x, count) : Lanes::load(x));
+}
 CAIRN_LANES void add_squares(Partials& sums, const float* x, int32_t count) {
   const Lanes a = count < 16 ? Lanes::load_first(x, count) : Lanes::load(x);
   sums.lanes = fma(a, a, sums.lanes);

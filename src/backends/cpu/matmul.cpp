@@ -152,7 +152,8 @@ struct ExpertTasks {
       const int32_t expert = std::bit_cast<int32_t>(step.row(op.chosen, 0)[which]);
       CHECK(expert >= 0 && expert < op.weight->count);
       append(op, step, 0, which, list);
-      multiply<Kernels>(weight, expert, first_group, cut.groups, nullptr, list, scratch);
+      multiply<Kernels>(weight, expert, first_group, cut.groups, bias_of(op, expert), list,
+                        scratch);
       return;
     }
     for (int32_t row = 0; row < row_count; ++row) {
@@ -163,12 +164,17 @@ struct ExpertTasks {
         if (expert != which) continue;
         append(op, step, row, rank, list);
         if (list.count < kChunkRows) continue;
-        multiply<Kernels>(weight, which, first_group, cut.groups, nullptr, list, scratch);
+        multiply<Kernels>(weight, which, first_group, cut.groups, bias_of(op, which), list,
+                          scratch);
         list.count = 0;
       }
     }
     if (list.count == 0) return;
-    multiply<Kernels>(weight, which, first_group, cut.groups, nullptr, list, scratch);
+    multiply<Kernels>(weight, which, first_group, cut.groups, bias_of(op, which), list, scratch);
+  }
+
+  static const float* bias_of(const op::ExpertMatMul& op, int32_t expert) {
+    return op.bias == nullptr ? nullptr : op.bias + int64_t(expert) * op.weight->rows;
   }
 
   static void append(const op::ExpertMatMul& op, const Step& step, int32_t row, int32_t rank,

@@ -16,7 +16,7 @@ namespace cairn::cpu {
 namespace {
 
 static_assert(kAttentionRun == kRunPositions && kPageTokens == kPageSlots);
-static_assert(int32_t(Activation::softplus) + 1 == kActivationCount);
+static_assert(int32_t(Activation::clamped_swiglu) + 1 == kActivationCount);
 static_assert(int32_t(KvType::bf16) + 1 == kKvTypeCount);
 
 // Elements of a row op's task: a few microseconds of arithmetic.
@@ -59,6 +59,18 @@ void rms_norm(const op::RmsNorm& op, const Step& step, int32_t row) {
 }
 
 template <const OpsTable& Table>
+void layer_norm(const op::LayerNorm& op, const Step& step, int32_t row) {
+  Table.layer_norm({.x = step.row(op.x, row),
+                    .gain = op.gain,
+                    .bias = op.bias,
+                    .out = step.row(op.out, row),
+                    .group = op.group,
+                    .group_count = op.out.width / op.group,
+                    .gain_step = op.gain_per_element ? op.group : 0,
+                    .epsilon = op.epsilon});
+}
+
+template <const OpsTable& Table>
 void add(const op::Add& op, const Step& step, int32_t row) {
   Table.add({.a = step.row(op.a, row),
              .b = step.row(op.b, row),
@@ -94,6 +106,16 @@ void gate(const op::Gate& op, const Step& step, int32_t row) {
 }
 
 template <const OpsTable& Table>
+void expert_scale(const op::ExpertScale& op, const Step& step, int32_t row) {
+  for (int32_t rank = 0; rank < op.weights.width; ++rank) {
+    Table.scale({.x = step.row(op.x, row),
+                 .out = step.row(op.out, row) + int64_t(rank) * op.x.width,
+                 .count = op.x.width,
+                 .factor = step.row(op.weights, row)[rank]});
+  }
+}
+
+template <const OpsTable& Table>
 void expert_sum(const op::ExpertSum& op, const Step& step, int32_t row) {
   Table.expert_sum({.x = step.row(op.x, row),
                     .weights = step.row(op.weights, row),
@@ -115,8 +137,7 @@ void rope(const op::Rope& op, const Step& step, int32_t row) {
 template <const OpsTable& Table>
 void scale_by_position(const op::ScaleByPosition& op, const Step& step, int32_t row) {
   float* x = step.row(op.x, row);
-  const float factor =
-      reference::position_scale(step.positions[size_t(row)], op.factor, op.original_context);
+  const float factor = reference::position_scale(op, step.positions[size_t(row)]);
   Table.scale({.x = x, .out = x, .count = op.x.width, .factor = factor});
 }
 
@@ -226,6 +247,9 @@ struct Choice {
   host::HostKernel operator()(const op::RmsNorm&) const {
     return row_kernel<op::RmsNorm, &op::RmsNorm::out, rms_norm<Table>>();
   }
+  host::HostKernel operator()(const op::LayerNorm&) const {
+    return row_kernel<op::LayerNorm, &op::LayerNorm::out, layer_norm<Table>>();
+  }
   host::HostKernel operator()(const op::Add&) const {
     return row_kernel<op::Add, &op::Add::out, add<Table>>();
   }
@@ -237,6 +261,9 @@ struct Choice {
   }
   host::HostKernel operator()(const op::Gate&) const {
     return row_kernel<op::Gate, &op::Gate::out, gate<Table>>();
+  }
+  host::HostKernel operator()(const op::ExpertScale&) const {
+    return row_kernel<op::ExpertScale, &op::ExpertScale::out, expert_scale<Table>>();
   }
   host::HostKernel operator()(const op::ExpertSum&) const {
     return row_kernel<op::ExpertSum, &op::ExpertSum::x, expert_sum<Table>>();

@@ -21,6 +21,16 @@ struct RmsNormArgs {
   float epsilon;
 };
 
+// The same, with what LayerNorm has besides.
+struct LayerNormArgs {
+  const float* x;
+  const float *gain, *bias;  // May be null; no bias without a gain.
+  float* out;
+  int32_t group, group_count;
+  int32_t gain_step;
+  float epsilon;
+};
+
 struct AddArgs {
   const float *a, *b;
   float* out;
@@ -157,11 +167,12 @@ struct DeltaStepArgs {
   float bias, a;
 };
 
-inline constexpr int32_t kActivationCount = 7;
+inline constexpr int32_t kActivationCount = 8;
 inline constexpr int32_t kKvTypeCount = 3;
 
 struct OpsTable {
   void (*rms_norm)(const RmsNormArgs&);
+  void (*layer_norm)(const LayerNormArgs&);
   void (*add)(const AddArgs&);
   void (*scale)(const ScaleArgs&);
   void (*activate[kActivationCount])(const ActivateArgs&);  // By Activation.

@@ -15,13 +15,15 @@ template <class L>
 constexpr cpu::OpsTable make_ops_table() {
   return {
       .rms_norm = rms_norm_row<L>,
+      .layer_norm = layer_norm_row<L>,
       .add = add_row<L>,
       .scale = scale_row<L>,
       .activate = {activate_row<L, Silu>, activate_row<L, GeluErf>, activate_row<L, GeluTanh>,
                    activate_row<L, Relu>, activate_row<L, Sigmoid>, activate_row<L, Tanh>,
-                   activate_row<L, Softplus>},
+                   activate_row<L, Softplus>, activate_row<L, ClampedSwiglu>},
       .gate = {gate_row<L, Silu>, gate_row<L, GeluErf>, gate_row<L, GeluTanh>, gate_row<L, Relu>,
-               gate_row<L, Sigmoid>, gate_row<L, Tanh>, gate_row<L, Softplus>},
+               gate_row<L, Sigmoid>, gate_row<L, Tanh>, gate_row<L, Softplus>,
+               gate_row<L, ClampedSwiglu>},
       .expert_sum = expert_sum_row<L>,
       .rope_adjacent = rope_adjacent_row<L>,
       .rope_halves = rope_halves_row<L>,

@@ -37,6 +37,10 @@ float activation_of(Activation activation, float x) {
       return elementary::tanh(x);
     case Activation::softplus:
       return elementary::softplus(x);
+    case Activation::clamped_swiglu: {
+      const float g = 7.0f < x ? 7.0f : x;
+      return g * elementary::sigmoid(1.702f * g);
+    }
   }
   return x;
 }
@@ -47,6 +51,11 @@ void activate(const op::Activate& op, const Step& step, int32_t row) {
   for (size_t i = 0; i < out.size(); ++i) out[i] = activation_of(op.activation, x[i]);
 }
 
+// The side that the activation multiplies.
+float gated(Activation activation, float x) {
+  return activation == Activation::clamped_swiglu ? elementary::clamp(x, -7.0f, 7.0f) + 1.0f : x;
+}
+
 void gate(const op::Gate& op, const Step& step, int32_t row) {
   const std::span<const float> gates = row_of(step, op.gate, row);
   const std::span<const float> x = row_of(step, op.x, row);
@@ -54,7 +63,16 @@ void gate(const op::Gate& op, const Step& step, int32_t row) {
   const size_t run = op.run == 0 ? out.size() : size_t(op.run);
   for (size_t i = 0; i < out.size(); ++i) {
     const size_t from = i + i / run * run;  // As many elements of the other side are passed over.
-    out[i] = activation_of(op.activation, gates[from]) * x[from];
+    out[i] = activation_of(op.activation, gates[from]) * gated(op.activation, x[from]);
+  }
+}
+
+void expert_scale(const op::ExpertScale& op, const Step& step, int32_t row) {
+  const std::span<const float> x = row_of(step, op.x, row);
+  const std::span<const float> weights = row_of(step, op.weights, row);
+  const std::span<float> out = row_of(step, op.out, row);
+  for (size_t rank = 0; rank < weights.size(); ++rank) {
+    for (size_t i = 0; i < x.size(); ++i) out[rank * x.size() + i] = x[i] * weights[rank];
   }
 }
 
@@ -84,6 +102,9 @@ host::HostKernel activate_kernel() {
 }
 host::HostKernel gate_kernel() {
   return row_kernel<op::Gate, gate>();
+}
+host::HostKernel expert_scale_kernel() {
+  return row_kernel<op::ExpertScale, expert_scale>();
 }
 host::HostKernel expert_sum_kernel() {
   return row_kernel<op::ExpertSum, expert_sum>();

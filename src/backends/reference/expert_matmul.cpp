@@ -55,7 +55,9 @@ void run(const Op& op, const Step& step, int64_t task, std::byte* scratch) {
   CHECK(expert >= 0 && expert < weight.count);
   float* out = step.row(matmul.out, row) + int64_t(rank) * weight.rows;
   for (int32_t output = first; output < std::min(first + kTaskOutputs, weight.rows); ++output) {
-    out[output] = product(matmul, step, row, rank, weight.row(expert, output), scratch);
+    float sum = product(matmul, step, row, rank, weight.row(expert, output), scratch);
+    if (matmul.bias != nullptr) sum += matmul.bias[int64_t(expert) * weight.rows + output];
+    out[output] = sum;
   }
 }
 

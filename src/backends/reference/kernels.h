@@ -16,11 +16,13 @@ host::HostKernel matmul_kernel();
 host::HostKernel expert_matmul_kernel();
 
 host::HostKernel rms_norm_kernel();
+host::HostKernel layer_norm_kernel();
 
 host::HostKernel add_kernel();
 host::HostKernel scale_kernel();
 host::HostKernel activate_kernel();
 host::HostKernel gate_kernel();
+host::HostKernel expert_scale_kernel();
 host::HostKernel expert_sum_kernel();
 
 host::HostKernel rope_table_kernel();

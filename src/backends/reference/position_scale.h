@@ -4,10 +4,12 @@
 
 #include <cstdint>
 
+#include "device/op.h"
+
 namespace cairn::reference {
 
-// 1 + factor * log(1 + floor(position / original_context)), in f64, rounded once.
-// REQUIRES: position >= 0, original_context >= 1.
-float position_scale(int32_t position, double factor, int32_t original_context);
+// 1 + op.factor * log(1 + floor((position + op.offset) / op.original_context)), in f64, rounded
+// once. REQUIRES: position + op.offset >= 0, op.original_context >= 1.
+float position_scale(const op::ScaleByPosition& op, int32_t position);
 
 }  // namespace cairn::reference

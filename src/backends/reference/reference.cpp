@@ -15,6 +15,7 @@ struct Choice {
   host::HostKernel operator()(const op::Quantize&) const { return quantize_kernel(); }
   host::HostKernel operator()(const op::MatMul&) const { return matmul_kernel(); }
   host::HostKernel operator()(const op::RmsNorm&) const { return rms_norm_kernel(); }
+  host::HostKernel operator()(const op::LayerNorm&) const { return layer_norm_kernel(); }
   host::HostKernel operator()(const op::Add&) const { return add_kernel(); }
   host::HostKernel operator()(const op::Scale&) const { return scale_kernel(); }
   host::HostKernel operator()(const op::Activate&) const { return activate_kernel(); }
@@ -32,6 +33,7 @@ struct Choice {
   host::HostKernel operator()(const op::PickColumns&) const { return pick_columns_kernel(); }
   host::HostKernel operator()(const op::Route&) const { return route_kernel(); }
   host::HostKernel operator()(const op::ExpertMatMul&) const { return expert_matmul_kernel(); }
+  host::HostKernel operator()(const op::ExpertScale&) const { return expert_scale_kernel(); }
   host::HostKernel operator()(const op::ExpertSum&) const { return expert_sum_kernel(); }
   host::HostKernel operator()(const op::StoreLog&) const { return store_log_kernel(); }
   host::HostKernel operator()(const op::LoadLog&) const { return load_log_kernel(); }

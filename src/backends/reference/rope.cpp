@@ -42,19 +42,19 @@ void rope(const op::Rope& op, const Step& step, int32_t row) {
 }
 
 void scale_by_position(const op::ScaleByPosition& op, const Step& step, int32_t row) {
-  const int32_t position = step.positions[size_t(row)];
-  const float factor = position_scale(position, op.factor, op.original_context);
+  const float factor = position_scale(op, step.positions[size_t(row)]);
   for (float& value : row_of(step, op.x, row)) value *= factor;
 }
 
 }  // namespace
 
-float position_scale(int32_t position, double factor, int32_t original_context) {
+float position_scale(const op::ScaleByPosition& op, int32_t position) {
   // log(1 + whole) in f64: whole + 1 = fraction * 2^exponent with the fraction in
   // [sqrt(1/2), sqrt(2)), and log(fraction) = 2 artanh(s), s = (fraction - 1) / (fraction + 1),
   // |s| <= 0.1716. The first term left out is below 2 s^23 / 23 < 1e-18.
   int exponent = 0;
-  double fraction = std::frexp(double(position / original_context) + 1.0, &exponent);
+  const int64_t whole = (int64_t(position) + op.offset) / op.original_context;
+  double fraction = std::frexp(double(whole) + 1.0, &exponent);
   if (fraction < 0.70710678118654752) {
     fraction *= 2;
     --exponent;
@@ -63,7 +63,7 @@ float position_scale(int32_t position, double factor, int32_t original_context) 
   double series = 0;
   for (int power = 21; power >= 1; power -= 2) series = std::fma(series, s * s, 1.0 / power);
   const double logarithm = std::fma(double(exponent), 0.69314718055994531, 2 * s * series);
-  return float(std::fma(factor, logarithm, 1.0));
+  return float(std::fma(op.factor, logarithm, 1.0));
 }
 
 host::HostKernel rope_table_kernel() {

@@ -59,6 +59,9 @@ void route_row(const op::Route& op, std::span<const float> logits, std::span<flo
     weights[rank] = scores[size_t(std::bit_cast<int32_t>(chosen[rank]))];
   }
   if (op.score == RouterScore::softmax_chosen) softmax(weights);
+  if (op.score == RouterScore::sigmoid_chosen) {
+    for (float& weight : weights) weight = elementary::sigmoid(weight);
+  }
   if (op.normalize) {
     float total = 0;
     for (const float weight : weights) total += weight;

@@ -11,25 +11,35 @@ void Experts::parameters(Parameters& p, int32_t width, int32_t inner_width, int3
     p.matrix("ffn_up_exps.weight", up, {width, inner_width, expert_count});
   }
   p.matrix("ffn_down_exps.weight", down, {inner_width, width, expert_count});
+  p.optional_vector("ffn_gate_inp.bias", router_bias, {expert_count});
+  p.optional_vector("ffn_gate_exps.bias", gate_bias, {inner_width, expert_count});
+  p.optional_vector("ffn_up_exps.bias", up_bias, {inner_width, expert_count});
+  p.optional_vector("ffn_down_exps.bias", down_bias, {width, expert_count});
 }
 
 Tensor mixture(Graph& g, Tensor x, const Experts& experts, const RouterSpec& spec,
                Activation activation) {
-  return mixture(g, x, experts, g.route(g.matmul(experts.router, x), spec), activation);
+  return mixture(g, x, experts, g.route(g.matmul(experts.router, x, experts.router_bias), spec),
+                 activation);
 }
 
 Tensor mixture(Graph& g, Tensor x, const Experts& experts, const Routing& routing,
                Activation activation) {
+  return g.expert_sum(expert_outputs(g, x, experts, routing, activation, false), routing);
+}
+
+Tensor expert_outputs(Graph& g, Tensor x, const Experts& experts, const Routing& routing,
+                      Activation activation, bool x_per_rank) {
   Tensor inner;
   if (experts.gate_up.exists()) {
-    const Tensor both = g.expert_matmul(experts.gate_up, x, routing, false);
+    const Tensor both = g.expert_matmul(experts.gate_up, x, routing, x_per_rank);
     inner = g.gate_runs(both, experts.gate_up.rows / 2, activation);
   } else {
-    const Tensor gate = g.expert_matmul(experts.gate, x, routing, false);
-    const Tensor up = g.expert_matmul(experts.up, x, routing, false);
+    const Tensor gate = g.expert_matmul(experts.gate, x, routing, x_per_rank, experts.gate_bias);
+    const Tensor up = g.expert_matmul(experts.up, x, routing, x_per_rank, experts.up_bias);
     inner = g.gate(gate, up, activation);
   }
-  return g.expert_sum(g.expert_matmul(experts.down, inner, routing, true), routing);
+  return g.expert_matmul(experts.down, inner, routing, true, experts.down_bias);
 }
 
 void SharedExpert::parameters(Parameters& p, int32_t width, int32_t inner_width) {

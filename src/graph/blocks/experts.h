@@ -10,6 +10,7 @@ namespace cairn::blocks {
 struct Experts {
   Weight router, gate, up, down;
   Weight gate_up;  // Both in one, gate first, where the file has them so.
+  Vector router_bias, gate_bias, up_bias, down_bias;  // Few models have them.
 
   void parameters(Parameters& p, int32_t width, int32_t inner_width, int32_t expert_count);
 };
@@ -29,5 +30,8 @@ Tensor mixture(Graph& g, Tensor x, const Experts& experts, const RouterSpec& spe
 // The same with a choice that was made elsewhere.
 Tensor mixture(Graph& g, Tensor x, const Experts& experts, const Routing& routing,
                Activation activation);
+// What the experts give, one after another, [tokens, k * width]: neither weighed nor added.
+Tensor expert_outputs(Graph& g, Tensor x, const Experts& experts, const Routing& routing,
+                      Activation activation, bool x_per_rank);
 
 }  // namespace cairn::blocks

@@ -1,0 +1,63 @@
+// The ops of a mixture of experts: choosing them, their products, and the sum of what they give.
+// Part of the closed list of device/op.h, which says what ops are. Plain data.
+#pragma once
+
+#include <cstdint>
+
+#include "device/values.h"
+#include "device/weight.h"
+
+namespace cairn {
+
+enum class RouterScore : uint8_t {
+  softmax_all,     // Softmax over all experts, then the k largest.
+  softmax_chosen,  // The k largest, then softmax over these.
+  sigmoid,         // A sigmoid each, then the k largest.
+  sigmoid_chosen,  // The k largest, then a sigmoid each.
+};
+
+namespace op {
+
+// The k experts with the largest score (ties: the lowest index; NaN last), best first.
+// chosen[row][rank] holds the expert's index as an int32 in the float's bits.
+struct Route {
+  Rows logits;   // [tokens, expert_count]
+  Rows chosen;   // [tokens, k]
+  Rows weights;  // [tokens, k]
+  RouterScore score = RouterScore::softmax_all;
+  bool normalize = false;                 // Divide the k weights by their sum, unless that is 0.
+  float scale = 1.0f;                     // Multiplies the weights last.
+  const float* selection_bias = nullptr;  // [expert_count]: added for choosing only.
+  const float* expert_scale = nullptr;    // [expert_count]: multiplies an expert's weight at last.
+};
+
+// out[row][rank * weight.rows + o] = weight[chosen[row][rank]] * x (+ the expert's bias[o] at the
+// end); `x_per_rank`: x is [tokens, k * weight.cols] and each rank reads its own part, else all
+// read the same row.
+struct ExpertMatMul {
+  const Weight* weight;  // weight.count experts
+  Rows x;
+  QuantizedRows quantized;
+  Rows chosen;
+  Rows out;
+  bool x_per_rank = false;
+  const float* bias = nullptr;  // [weight.count][weight.rows]
+};
+
+// out[row][rank * width + i] = x[row][i] * weights[row][rank]: what an expert reads where its
+// weight stands before it.
+struct ExpertScale {
+  Rows x;        // [tokens, width]
+  Rows weights;  // [tokens, k]
+  Rows out;      // [tokens, k * width]
+};
+
+// out = sum over ranks of weights[row][rank] * x[row][rank], in the order of the ranks, fma.
+struct ExpertSum {
+  Rows x;        // [tokens, k * width]
+  Rows weights;  // [tokens, k]
+  Rows out;      // [tokens, width]
+};
+
+}  // namespace op
+}  // namespace cairn
