@@ -1,10 +1,12 @@
 // Looking up and keeping timelines. What is let go of under pressure, and in which order, is in
-// prefix_eviction.cpp.
+// eviction.h.
 #include "memory/prefix_cache.h"
 
 #include <algorithm>
 #include <utility>
 
+#include "memory/census.h"
+#include "memory/eviction.h"
 #include "memory/shared_tokens.h"
 
 namespace cairn::memory {
@@ -57,7 +59,9 @@ void PrefixCache::keep(Sequence sequence) {
   std::erase_if(timelines_, [&](const Timeline& timeline) {
     return begins_with(sequence, timeline.sequence) && covers(sequence, timeline.sequence);
   });
-  if (timelines_.size() == kTimelinesMax) drop_least_used();
+  if (timelines_.size() == kTimelinesMax) {
+    Eviction(memory_, habits_, timelines_, &clock_).drop_least_used();
+  }
   timelines_.push_back({.sequence = std::move(sequence), .places = std::move(places)});
   mark_used(timelines_.back());
 }
@@ -120,7 +124,7 @@ Result<Transaction> PrefixCache::begin(Sequence& sequence, const StepRequest& re
     bytes += (request.captures.size() - size_t(has_end)) * block_bytes(layout.recurrent_group);
   }
   if (request.keeps_hidden && layout.hidden_group >= 0) bytes += block_bytes(layout.hidden_group);
-  if (!make_room(bytes - plan.copied_bytes, bytes, sequence)) return begun;
+  if (!make_room(sequence, bytes - plan.copied_bytes, bytes)) return begun;
   return memory_->begin(sequence, request);
 }
 
@@ -129,8 +133,32 @@ Result<Replay> PrefixCache::begin_replay(Sequence& sequence, int32_t piece_rows)
   if (begun || begun.error().code != ErrorCode::no_room) return begun;
   // Pieces alternate between two states.
   const size_t state_bytes = block_bytes(memory_->layout().recurrent_group);
-  if (!make_room(state_bytes, 2 * state_bytes, sequence)) return begun;
+  if (!make_room(sequence, state_bytes, 2 * state_bytes)) return begun;
   return memory_->begin_replay(sequence, piece_rows);
+}
+
+// While room is made, the sequence is one of the timelines.
+bool PrefixCache::make_room(Sequence& sequence, size_t needed_bytes, size_t wanted_bytes) {
+  std::vector<Place> places = places_of(sequence);
+  timelines_.push_back({.sequence = std::move(sequence),
+                        .places = std::move(places),
+                        .credit = clock_,
+                        .last_use = use_count_ + 1,
+                        .is_active = true});
+  // More than was asked, so that steps in a full memory rarely have to come here.
+  const Room room{.needed_bytes = needed_bytes,
+                  .wanted_bytes = wanted_bytes,
+                  .slack_bytes = memory_->options().budget_bytes / 64};
+  const bool has_room = Eviction(memory_, habits_, timelines_, &clock_).make_room(room);
+  sequence = std::move(timelines_.back().sequence);
+  timelines_.pop_back();
+  return has_room;
+}
+
+size_t PrefixCache::evictable_bytes() const {
+  Census census;
+  for (const Timeline& timeline : timelines_) census.add(timeline.sequence);
+  return census.exclusive_bytes();
 }
 
 size_t PrefixCache::block_bytes(int32_t group) const {

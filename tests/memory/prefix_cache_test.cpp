@@ -340,6 +340,14 @@ class Pressure : public ::testing::Test {
     return history;
   }
 
+  static Text history_of_branch() {
+    Text history = text(100, 1);
+    for (int32_t turn = 0; turn < 4; ++turn) {
+      history = history + text(60, 10 + turn) + text(30, 20 + turn);
+    }
+    return history + text(50, 30) + text(30, 31);
+  }
+
   static int32_t resume_of(Host& host, const Text& prompt) {
     const PrefixCache::Found found = host.cache.find(prompt, true);
     if (found.sequence != nullptr)
@@ -434,20 +442,61 @@ TEST_F(Pressure, NothingGoesForWhatCannotFit) {
   }
 }
 
-// One long conversation in a small memory: when the cache is empty, its own anchors make room.
-TEST_F(Pressure, TheOwnAnchorsGoLast) {
+// One long conversation in a memory of a dozen states: its own anchors make room, those that are
+// worth least, and another conversation's end is worth more than they are.
+TEST_F(Pressure, OwnAnchorsMakeRoomByTheirWorth) {
   const ToyModel model({{large_state()}, {ToyModel::full()}});
-  const size_t budget = 12 * model.layout().groups[0].block_bytes + 100000;
-  Host host(model, budget);
+  const Layout layout = model.layout();
+  const size_t state_bytes = layout.groups[size_t(layout.recurrent_group)].block_bytes;
+  Host host(model, 14 * state_bytes + 20000);
+  chat_of(host, 2, 1000);
   Chat chat(&host, text(100, 1));
-  size_t anchors_before = 0;
-  for (int32_t turn = 0; turn < 30; ++turn) {
-    ASSERT_TRUE(chat.turn(text(60, 10 + turn), 20, 100 + turn)) << turn;
+  for (int32_t turn = 0; turn < 9; ++turn) {
+    ASSERT_EQ(chat.turn(text(60, 10 + turn), 20, 100 + turn).value(), turn == 0 ? 160 : 60);
     ASSERT_NO_FATAL_FAILURE(host.expect_exact(chat.sequence()));
-    if (turn == 1) anchors_before = chat.sequence().anchors().size();
   }
-  EXPECT_EQ(int32_t(chat.history().size()), chat.sequence().length());
-  EXPECT_GE(chat.sequence().anchors().size(), anchors_before);
+  const size_t anchor_count = chat.sequence().anchors().size();
+  EXPECT_GT(anchor_count, 6u);
+  EXPECT_LT(anchor_count, 3 * 9u);
+  const Text other = history_of(2, 1000);
+  EXPECT_EQ(resume_of(host, other), int32_t(other.size()));
+  // Asking again and saying the last thing otherwise cost as little as ever.
+  const Text history = chat.history();
+  EXPECT_EQ(chat.read(Text(history.begin(), history.end() - 20)).value(), 0);
+  EXPECT_EQ(chat.before(8).turn(text(50, 7), 20, 8).value(), 50);
+  // A position of the first half costs a part of the half.
+  const Text half(history.begin(), history.begin() + int32_t(history.size()) / 2);
+  EXPECT_GT(resume_of(host, half), int32_t(half.size()) / 2);
+}
+
+// An anchor that two branches share goes from both of them, and only then is room made.
+TEST_F(Pressure, BranchesLetGoOfSharedAnchorsTogether) {
+  const ToyModel model({{large_state()}, {ToyModel::full()}});
+  const auto branches = [](Host& host) {
+    Chat chat(&host, text(100, 1));
+    for (int32_t turn = 0; turn < 5; ++turn) {
+      ASSERT_TRUE(chat.turn(text(60, 10 + turn), 30, 20 + turn));
+    }
+    Chat other = chat.before(4);
+    ASSERT_TRUE(other.turn(text(50, 30), 30, 31));
+    chat.close();
+    other.close();
+  };
+  const size_t whole = bytes_of(model, branches);
+  Host host(model, whole + 15000);
+  branches(host);
+  ASSERT_EQ(host.cache.timeline_count(), 2u);
+  const size_t evictable = host.cache.evictable_bytes();
+  ASSERT_EQ(evictable, host.memory->usage().used_bytes());
+  Sequence sequence = host.memory->new_sequence();
+  const Text tokens = text(300, 2);
+  const std::vector<int32_t> captures = {100, 200, 250};
+  const Transaction transaction =
+      host.cache.begin(sequence, {.tokens = tokens, .captures = captures}).value();
+  EXPECT_LT(host.cache.evictable_bytes(), evictable);
+  EXPECT_EQ(host.cache.timeline_count(), 2u);  // Both ends are still there.
+  const Text history = history_of_branch();
+  EXPECT_EQ(resume_of(host, history), int32_t(history.size()));
 }
 
 // Several conversations in a memory that holds a part of them: turns, questions asked again, edits,

@@ -1,7 +1,9 @@
-// What the cache lets go of when there is no room. Everything that could go has a worth: the tokens
-// that its loss will cost, as far as anybody can expect, for each byte that it frees, added to the
-// clock of its timeline's last use. The least goes first and sets the clock (GreedyDual-Size, Cao
-// and Irani 1997), so that what is not used grows old however much it is worth.
+// Everything that could go has a worth: the tokens that its loss will cost, as far as anybody can
+// expect, for each byte that it frees, added to the clock of its timeline's last use. The least
+// goes first and sets the clock (GreedyDual-Size, Cao and Irani 1997), so that what is not used
+// grows old however much it is worth.
+#include "memory/eviction.h"
+
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -9,15 +11,11 @@
 #include <utility>
 
 #include "memory/census.h"
-#include "memory/prefix_cache.h"
 #include "memory/shared_tokens.h"
 
 namespace cairn::memory {
 
 namespace {
-
-// Room is made for more than was asked, so that steps in a full memory rarely have to look.
-constexpr size_t kSlackShare = 64;
 
 // A token that is read alone, for its logits, takes about as long as so many that are read
 // together.
@@ -28,10 +26,10 @@ bool has_windows(const Layout& layout) {
                      [](const GroupSpec& group) { return group.has_window(); });
 }
 
-// The only anchor whose state and log derive the end of a resting sequence, or the anchors' count.
-size_t base_of_rest(const Memory& memory, const Sequence& sequence) {
+// The only anchor from which the log derives the end, or the anchors' count.
+size_t base_of_log(const Sequence& sequence) {
   const std::span<const Anchor> anchors = sequence.anchors();
-  if (!memory.needs_replay(sequence) || sequence.log_begin() == 0) return anchors.size();
+  if (sequence.log_begin() == 0 || sequence.log_begin() == sequence.length()) return anchors.size();
   size_t base = anchors.size();
   for (size_t index = 0; index < anchors.size(); ++index) {
     if (!anchors[index].state || anchors[index].position < sequence.log_begin()) continue;
@@ -82,18 +80,6 @@ std::vector<int32_t> neighbours(const Sequence& sequence, int32_t position) {
   return positions;
 }
 
-// What a kept timeline and an active sequence have in common of one anchor.
-std::optional<size_t> copy_of(const Anchor& anchor, const Sequence& sequence) {
-  const auto name = [](const Anchor& a) { return a.state ? a.state.block() : a.hidden.block(); };
-  for (size_t index = 0; index < sequence.anchors().size(); ++index) {
-    const Anchor& other = sequence.anchors()[index];
-    const bool is_same =
-        other.position == anchor.position && name(other) == name(anchor) && name(anchor) != kNoPage;
-    if (is_same) return index;
-  }
-  return std::nullopt;
-}
-
 // What no longer being able to resume anywhere behind protected_from() costs: half the gap between
 // the anchors that remain. Recurrent layers resume at anchors only.
 double window_loss(const Memory& memory, const Sequence& sequence, const TargetMass& mass) {
@@ -112,48 +98,56 @@ double window_loss(const Memory& memory, const Sequence& sequence, const TargetM
 
 }  // namespace
 
-size_t PrefixCache::evictable_bytes() const {
-  Census census;
-  for (const Timeline& timeline : timelines_) census.add(timeline.sequence);
-  return census.exclusive_bytes();
-}
-
-size_t PrefixCache::available_bytes() const {
+size_t Eviction::available_bytes() const {
   const Usage usage = memory_->usage();
   return usage.budget_bytes - usage.used_bytes();
 }
 
-// Makes wanted_bytes available if it can; whether needed_bytes are, without which nothing is let go
-// of.
-bool PrefixCache::make_room(size_t needed_bytes, size_t wanted_bytes, Sequence& active) {
+// What closing all kept timelines and dropping all anchors would free.
+size_t Eviction::evictable_bytes() const {
   Census census;
-  for (const Timeline& timeline : timelines_) census.add(timeline.sequence);
-  census.add_anchors(active);
-  if (available_bytes() + census.exclusive_bytes() < needed_bytes) return false;
-  const size_t goal = wanted_bytes + memory_->options().budget_bytes / kSlackShare;
-  for (Timeline& timeline : timelines_) memory_->rest(timeline.sequence);
-  while (available_bytes() < goal && evictable_bytes() > 0) {
-    if (!let_go_of_least(goal)) drop_least_used();
+  for (const Timeline& timeline : timelines_) {
+    if (timeline.is_active) {
+      census.add_anchors(timeline.sequence);
+    } else {
+      census.add(timeline.sequence);
+    }
   }
-  drop_anchors_of(active, wanted_bytes);
-  return available_bytes() >= needed_bytes;
+  return census.exclusive_bytes();
+}
+
+bool Eviction::make_room(const Room& room) {
+  if (available_bytes() + evictable_bytes() < room.needed_bytes) return false;
+  for (Timeline& timeline : timelines_) {
+    if (!timeline.is_active) memory_->rest(timeline.sequence);
+  }
+  while (available_bytes() < room.wanted_bytes + room.slack_bytes) {
+    if (let_go_of_least(room)) continue;
+    // What kept timelines have in common only becomes free when some of them have gone.
+    if (available_bytes() >= room.wanted_bytes || evictable_bytes() == 0) break;
+    if (!drop_least_used()) break;
+  }
+  return available_bytes() >= room.needed_bytes;
 }
 
 // Goes once through everything that could go. With an anchor its neighbours become worth more: they
 // wait for the next round, and so does whatever is worth more than anchors that wait.
-bool PrefixCache::let_go_of_least(size_t goal) {
+bool Eviction::let_go_of_least(const Room& room) {
   std::vector<Candidate> list = candidates();
   const auto last_use = [&](const Candidate& candidate) {
     return timelines_[candidate.timelines.front()].last_use;
   };
   std::sort(list.begin(), list.end(), [&](const Candidate& a, const Candidate& b) {
-    return a.worth != b.worth ? a.worth < b.worth : last_use(a) < last_use(b);
+    return std::tuple(a.is_last_resort, a.worth, last_use(a)) <
+           std::tuple(b.is_last_resort, b.worth, last_use(b));
   });
+  const size_t goal = room.wanted_bytes + room.slack_bytes;
   const size_t available_before = available_bytes();
   std::set<std::pair<size_t, int32_t>> waiting;  // Timeline and position.
   for (const Candidate& candidate : list) {
     const size_t available = available_bytes();
     if (available >= goal) break;
+    if (candidate.is_active && available >= room.wanted_bytes) continue;
     if (candidate.kind != Candidate::Kind::anchor && available > available_before) break;
     const std::vector<size_t>& timelines = candidate.timelines;
     const bool waits = std::any_of(timelines.begin(), timelines.end(), [&](size_t index) {
@@ -166,13 +160,13 @@ bool PrefixCache::let_go_of_least(size_t goal) {
       }
     }
     let_go(candidate, goal - available);
-    clock_ = std::max(clock_, candidate.worth);
+    if (!candidate.is_last_resort) *clock_ = std::max(*clock_, candidate.worth);
   }
   close_gaps();
   return available_bytes() > available_before;
 }
 
-std::vector<PrefixCache::Candidate> PrefixCache::candidates() const {
+std::vector<Eviction::Candidate> Eviction::candidates() const {
   std::vector<Candidate> list;
   const std::vector<int32_t> branches = branch_positions();
   std::vector<Holder> holders;
@@ -180,6 +174,7 @@ std::vector<PrefixCache::Candidate> PrefixCache::candidates() const {
     const Timeline& timeline = timelines_[index];
     const TargetMass mass(habits_, timeline.places, timeline.sequence.length());
     add_holders(index, mass, holders);
+    if (timeline.is_active) continue;
     add_window(index, mass, list);
     add_end(index, branches[index], mass, list);
   }
@@ -189,7 +184,7 @@ std::vector<PrefixCache::Candidate> PrefixCache::candidates() const {
 
 // How far each timeline agrees with some other one: in the order of dictionaries, the neighbours
 // are those that share most.
-std::vector<int32_t> PrefixCache::branch_positions() const {
+std::vector<int32_t> Eviction::branch_positions() const {
   std::vector<size_t> order(timelines_.size());
   for (size_t index = 0; index < order.size(); ++index) order[index] = index;
   const auto tokens = [&](size_t index) { return timelines_[index].sequence.tokens(); };
@@ -210,11 +205,11 @@ std::vector<int32_t> PrefixCache::branch_positions() const {
   return branches;
 }
 
-void PrefixCache::add_holders(size_t index, const TargetMass& mass,
-                              std::vector<Holder>& holders) const {
+void Eviction::add_holders(size_t index, const TargetMass& mass,
+                           std::vector<Holder>& holders) const {
   const Timeline& timeline = timelines_[index];
   const std::span<const Anchor> anchors = timeline.sequence.anchors();
-  const size_t base = base_of_rest(*memory_, timeline.sequence);
+  const size_t base = base_of_log(timeline.sequence);
   const std::vector<double> losses = anchor_losses(*memory_, timeline.sequence, mass);
   for (size_t anchor = 0; anchor < anchors.size(); ++anchor) {
     // The block that forks of one timeline have in common.
@@ -228,13 +223,13 @@ void PrefixCache::add_holders(size_t index, const TargetMass& mass,
   }
 }
 
-// An anchor that branches share is worth what it is to the one that needs it most, and goes from
-// all of them at once.
-void PrefixCache::add_anchors(std::vector<Holder> holders, std::vector<Candidate>& list) const {
-  std::sort(holders.begin(), holders.end(), [](const Holder& a, const Holder& b) {
-    return std::tuple(a.position, a.block, a.timeline) <
-           std::tuple(b.position, b.block, b.timeline);
-  });
+// Holders of the same anchor are neighbours in this order.
+void Eviction::add_anchors(std::vector<Holder> holders, std::vector<Candidate>& list) const {
+  const auto key = [](const Holder& holder) {
+    return std::tuple(holder.position, holder.block, holder.timeline);
+  };
+  std::sort(holders.begin(), holders.end(),
+            [&](const Holder& a, const Holder& b) { return key(a) < key(b); });
   for (size_t begin = 0, end = 0; begin < holders.size(); begin = end) {
     const Holder& first = holders[begin];
     ++end;
@@ -242,39 +237,44 @@ void PrefixCache::add_anchors(std::vector<Holder> holders, std::vector<Candidate
            holders[end].position == first.position && holders[end].block == first.block) {
       ++end;
     }
-    Census census;
-    Candidate candidate{.kind = Candidate::Kind::anchor, .position = first.position};
-    double loss = 0;
-    bool is_base = false;
-    for (size_t index = begin; index < end; ++index) {
-      census.add_anchor(timelines_[holders[index].timeline].sequence, holders[index].anchor);
-      candidate.timelines.push_back(holders[index].timeline);
-      is_base = is_base || holders[index].is_base;
-    }
-    const size_t bytes = end - begin == 1 ? memory_->exclusive_bytes(
-                                                timelines_[first.timeline].sequence, first.anchor)
-                                          : census.exclusive_bytes();
-    if (bytes == 0 || is_base) continue;
-    for (size_t index = begin; index < end; ++index) {
-      loss = std::max(
-          loss, timelines_[holders[index].timeline].credit + holders[index].loss / double(bytes));
-    }
-    candidate.worth = loss;
-    list.push_back(std::move(candidate));
+    add_anchor(std::span(holders).subspan(begin, end - begin), list);
   }
 }
 
+// An anchor that branches share is worth what it is to the one that needs it most, and goes from
+// all of them at once.
+void Eviction::add_anchor(std::span<const Holder> holders, std::vector<Candidate>& list) const {
+  const Holder& first = holders.front();
+  Census census;
+  for (const Holder& holder : holders) {
+    census.add_anchor(timelines_[holder.timeline].sequence, holder.anchor);
+  }
+  // Alone, it may also be the only one to need some pages of windows.
+  const size_t bytes = holders.size() == 1 ? memory_->exclusive_bytes(
+                                                 timelines_[first.timeline].sequence, first.anchor)
+                                           : census.exclusive_bytes();
+  if (bytes == 0) return;
+  Candidate candidate{.kind = Candidate::Kind::anchor, .position = first.position};
+  for (const Holder& holder : holders) {
+    const Timeline& timeline = timelines_[holder.timeline];
+    if (holder.is_base && memory_->needs_replay(timeline.sequence)) return;
+    candidate.worth = std::max(candidate.worth, timeline.credit + holder.loss / double(bytes));
+    candidate.timelines.push_back(holder.timeline);
+    candidate.is_active = candidate.is_active || timeline.is_active;
+    candidate.is_last_resort = candidate.is_last_resort || holder.is_base;
+  }
+  list.push_back(std::move(candidate));
+}
+
 // While the changed copy lives, what the original alone names is what the change frees.
-void PrefixCache::add_window(size_t index, const TargetMass& mass,
-                             std::vector<Candidate>& list) const {
+void Eviction::add_window(size_t index, const TargetMass& mass,
+                          std::vector<Candidate>& list) const {
   const Timeline& timeline = timelines_[index];
   const Sequence& sequence = timeline.sequence;
   if (!has_windows(memory_->layout()) || sequence.protected_from() >= sequence.length()) return;
   Sequence changed = sequence;
   memory_->protect_from(changed, sequence.length());
-  Census census;
-  census.add(sequence);
-  const size_t bytes = census.exclusive_bytes();
+  const size_t bytes = memory_->exclusive_bytes(sequence);
   if (bytes == 0) return;
   list.push_back({.kind = Candidate::Kind::window,
                   .worth = timeline.credit + window_loss(*memory_, sequence, mass) / double(bytes),
@@ -282,12 +282,10 @@ void PrefixCache::add_window(size_t index, const TargetMass& mass,
 }
 
 // From where it parts from all others, a timeline costs its tokens to make again.
-void PrefixCache::add_end(size_t index, int32_t branch, const TargetMass& mass,
-                          std::vector<Candidate>& list) const {
+void Eviction::add_end(size_t index, int32_t branch, const TargetMass& mass,
+                       std::vector<Candidate>& list) const {
   const Timeline& timeline = timelines_[index];
-  Census census;
-  census.add(timeline.sequence);
-  const size_t bytes = census.exclusive_bytes();
+  const size_t bytes = memory_->exclusive_bytes(timeline.sequence);
   if (bytes == 0) return;
   const int32_t length = timeline.sequence.length();
   const double tokens = mass.between(branch, length + 1) * (length - branch);
@@ -300,7 +298,7 @@ void PrefixCache::add_end(size_t index, int32_t branch, const TargetMass& mass,
                   .position = branch});
 }
 
-void PrefixCache::let_go(const Candidate& candidate, size_t wanted_bytes) {
+void Eviction::let_go(const Candidate& candidate, size_t wanted_bytes) {
   for (const size_t index : candidate.timelines) {
     Sequence& sequence = timelines_[index].sequence;
     switch (candidate.kind) {
@@ -316,7 +314,7 @@ void PrefixCache::let_go(const Candidate& candidate, size_t wanted_bytes) {
   }
 }
 
-void PrefixCache::drop_anchor_at(Sequence& sequence, int32_t position) {
+void Eviction::drop_anchor_at(Sequence& sequence, int32_t position) {
   for (size_t index = 0; index < sequence.anchors().size(); ++index) {
     if (sequence.anchors()[index].position != position) continue;
     const Status dropped = memory_->drop_anchor(sequence, index);
@@ -327,13 +325,11 @@ void PrefixCache::drop_anchor_at(Sequence& sequence, int32_t position) {
 
 // Cuts off as little as frees wanted_bytes; closes a timeline of which nothing of its own would be
 // left.
-void PrefixCache::cut_end(Timeline& timeline, int32_t branch, size_t wanted_bytes) {
+void Eviction::cut_end(Timeline& timeline, int32_t branch, size_t wanted_bytes) {
   const auto freed_bytes = [&](int32_t position) {
     const Result<Sequence> shorter = memory_->at(timeline.sequence, position);
     DCHECK(shorter);
-    Census census;
-    census.add(timeline.sequence);
-    return census.exclusive_bytes();
+    return memory_->exclusive_bytes(timeline.sequence);
   };
   int32_t kept = branch, end = timeline.sequence.length();  // kept frees enough, end does not.
   if (freed_bytes(kept) < wanted_bytes) return memory_->close(timeline.sequence);
@@ -350,65 +346,20 @@ void PrefixCache::cut_end(Timeline& timeline, int32_t branch, size_t wanted_byte
                 [&](const Place& place) { return place.position > timeline.sequence.length(); });
 }
 
-void PrefixCache::close_gaps() {
+void Eviction::close_gaps() {
   std::erase_if(timelines_, [](const Timeline& timeline) { return timeline.sequence.is_closed(); });
 }
 
-void PrefixCache::drop_least_used() {
-  const auto least = std::min_element(
-      timelines_.begin(), timelines_.end(), [](const Timeline& a, const Timeline& b) {
-        return std::pair(a.credit, a.last_use) < std::pair(b.credit, b.last_use);
-      });
-  if (least == timelines_.end()) return;
-  clock_ = std::max(clock_, least->credit);
+bool Eviction::drop_least_used() {
+  const auto least = std::min_element(timelines_.begin(), timelines_.end(),
+                                      [](const Timeline& a, const Timeline& b) {
+                                        return std::tuple(a.is_active, a.credit, a.last_use) <
+                                               std::tuple(b.is_active, b.credit, b.last_use);
+                                      });
+  if (least == timelines_.end() || least->is_active) return false;
+  *clock_ = std::max(*clock_, least->credit);
   timelines_.erase(least);
-}
-
-// The bytes of an anchor of an active sequence that go with it from all kept timelines.
-size_t PrefixCache::bytes_with_copies(const Sequence& active, size_t index) const {
-  Census census;
-  census.add_anchor(active, index);
-  bool has_copies = false;
-  for (const Timeline& timeline : timelines_) {
-    const std::optional<size_t> copy = copy_of(active.anchors()[index], timeline.sequence);
-    if (!copy) continue;
-    census.add_anchor(timeline.sequence, *copy);
-    has_copies = true;
-  }
-  return has_copies ? census.exclusive_bytes() : memory_->exclusive_bytes(active, index);
-}
-
-// Kept timelines from which the active sequence comes name its anchors too: they let go of them as
-// well. One that rests on such an anchor is the active sequence's beginning, and goes.
-void PrefixCache::drop_with_copies(Sequence& active, size_t index) {
-  const Anchor anchor = active.anchors()[index];
-  for (Timeline& timeline : timelines_) {
-    const std::optional<size_t> copy = copy_of(anchor, timeline.sequence);
-    if (copy && !memory_->drop_anchor(timeline.sequence, *copy)) {
-      memory_->close(timeline.sequence);
-    }
-  }
-  std::erase_if(timelines_, [](const Timeline& timeline) { return timeline.sequence.is_closed(); });
-  drop_anchor_at(active, anchor.position);
-}
-
-void PrefixCache::drop_anchors_of(Sequence& active, size_t wanted_bytes) {
-  while (available_bytes() < wanted_bytes) {
-    const TargetMass mass(habits_, places_of(active), active.length());
-    const std::vector<double> losses = anchor_losses(*memory_, active, mass);
-    const size_t base = base_of_rest(*memory_, active);
-    std::optional<size_t> least;
-    double least_worth = 0;
-    for (size_t index = 0; index < losses.size(); ++index) {
-      const size_t bytes = index == base ? 0 : bytes_with_copies(active, index);
-      const double worth = bytes == 0 ? 0 : losses[index] / double(bytes);
-      if (bytes == 0 || (least && worth >= least_worth)) continue;
-      least = index;
-      least_worth = worth;
-    }
-    if (!least) return;
-    drop_with_copies(active, *least);
-  }
+  return true;
 }
 
 }  // namespace cairn::memory
