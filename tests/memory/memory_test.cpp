@@ -3,77 +3,17 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
-
-#include "tests/memory/inspector.h"
-#include "tests/memory/toy_alone.h"
-#include "tests/memory/toy_model.h"
+#include "tests/memory/toy_bench.h"
 
 namespace cairn::memory {
 namespace {
 
-using testing::ToyAlone;
+using testing::tokens;
+using testing::ToyBench;
 using testing::ToyModel;
 
 ToyModel hybrid() {
   return ToyModel({{ToyModel::full()}, {ToyModel::recurrent()}, {ToyModel::full()}});
-}
-
-// A memory and the toy model that computes in it.
-struct Bench {
-  explicit Bench(ToyModel toy, Options options = {}, bool with_log = true)
-      : model(std::move(toy)), with_options(options) {
-    if (with_options.budget_bytes == 0) with_options.budget_bytes = 1 << 20;
-    if (with_options.context_tokens_max == 0) with_options.context_tokens_max = 1000;
-    with_options.poisons = true;
-    memory = Memory::create(model.layout(with_log), with_options).value();
-  }
-
-  // Reads the tokens and accepts `accepted` of them, or all.
-  Status read(Sequence& sequence, std::vector<Token> tokens, std::vector<int32_t> captures = {},
-              int32_t accepted = -1, bool keeps_hidden = true) {
-    if (memory->needs_replay(sequence)) replay(sequence, 1000);
-    auto begun = memory->begin(
-        sequence, {.tokens = tokens, .captures = captures, .keeps_hidden = keeps_hidden});
-    if (!begun) return std::move(begun).error();
-    Transaction transaction = std::move(begun).value();
-    const std::vector<uint64_t> rows = model.run(memory->layout(), transaction);
-    if (accepted < 0) accepted = int32_t(tokens.size());
-    if (keeps_hidden && accepted > 0) {
-      std::memcpy(transaction.hidden().data(), &rows[size_t(accepted) - 1], sizeof(uint64_t));
-    }
-    transaction.commit(accepted);
-    return Ok{};
-  }
-  void replay(Sequence& sequence, int32_t piece_rows) {
-    Replay replay = memory->begin_replay(sequence, piece_rows).value();
-    for (int32_t piece = 0; piece < replay.piece_count(); ++piece) {
-      model.replay(memory->layout(), replay.slice(piece, 0));
-    }
-    replay.commit();
-  }
-  // What the sequence sees is what its tokens alone would show.
-  void expect_exact(const Sequence& sequence) const {
-    ToyAlone alone(&model);
-    alone.append(sequence.tokens());
-    ASSERT_EQ(Inspector::probe(model, sequence, Token(9)), alone.probe(Token(9)))
-        << "at " << sequence.length();
-    const std::span<const float> row = memory->hidden(sequence);
-    if (row.empty()) return;
-    uint64_t output = 0;
-    std::memcpy(&output, row.data(), sizeof output);
-    ASSERT_EQ(output, alone.output());
-  }
-
-  ToyModel model;
-  Options with_options;
-  std::unique_ptr<Memory> memory;
-};
-
-std::vector<Token> tokens(int32_t count, int32_t first = 1) {
-  std::vector<Token> list(static_cast<size_t>(count));
-  for (int32_t index = 0; index < count; ++index) list[size_t(index)] = Token(first + index % 50);
-  return list;
 }
 
 TEST(Layout, GroupsLayersByKindAndPlacesThem) {
@@ -103,7 +43,7 @@ TEST(Layout, GroupsLayersByKindAndPlacesThem) {
 }
 
 TEST(Memory, FailedBeginChangesNothing) {
-  Bench bench(hybrid(), {.budget_bytes = 4000});
+  ToyBench bench(hybrid(), {.budget_bytes = 4000});
   Memory& memory = *bench.memory;
   Sequence sequence = memory.new_sequence();
   ASSERT_TRUE(bool(bench.read(sequence, tokens(40))));
@@ -124,7 +64,7 @@ TEST(Memory, FailedBeginChangesNothing) {
 }
 
 TEST(Memory, PlanNamesWhatLimitsARewind) {
-  Bench bench(hybrid(), {}, false);
+  ToyBench bench(hybrid(), {}, false);
   Memory& memory = *bench.memory;
   Sequence sequence = memory.new_sequence();
   ASSERT_TRUE(bool(bench.read(sequence, tokens(100), {10, 64})));
@@ -157,7 +97,7 @@ TEST(Memory, PlanNamesWhatLimitsARewind) {
 
 // Any number of a short transaction's tokens can be accepted; the state comes back from the log.
 TEST(Memory, TheLogBringsStatesBack) {
-  Bench bench(hybrid(), {.log_step = 16});
+  ToyBench bench(hybrid(), {.log_step = 16});
   Memory& memory = *bench.memory;
   Sequence sequence = memory.new_sequence();
   ASSERT_TRUE(bool(bench.read(sequence, tokens(50))));
@@ -197,7 +137,7 @@ TEST(Memory, TheLogBringsStatesBack) {
 }
 
 TEST(Memory, WindowsKeepWhatIsProtected) {
-  Bench bench(ToyModel({{ToyModel::window(40)}}));
+  ToyBench bench(ToyModel({{ToyModel::window(40)}}));
   Memory& memory = *bench.memory;
   Sequence sequence = memory.new_sequence();
   ASSERT_TRUE(bool(bench.read(sequence, tokens(300), {100})));
@@ -217,7 +157,7 @@ TEST(Memory, WindowsKeepWhatIsProtected) {
 }
 
 TEST(Memory, BadRequestsAreErrors) {
-  Bench bench(hybrid(), {.context_tokens_max = 100});
+  ToyBench bench(hybrid(), {.context_tokens_max = 100});
   Memory& memory = *bench.memory;
   Sequence sequence = memory.new_sequence();
   ASSERT_TRUE(bool(bench.read(sequence, tokens(60))));

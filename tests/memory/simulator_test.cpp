@@ -13,6 +13,7 @@ namespace {
 constexpr size_t kLiveMax = 4;
 constexpr int32_t kContextMax = 150;
 constexpr Token kProbe = Token(7);
+constexpr size_t kMixtureCount = 6;
 
 // A live sequence, and what is known of it from outside.
 struct Live {
@@ -45,8 +46,11 @@ class Run {
   std::optional<std::string> run() {
     for (size_t index = 0; index < program_.operations.size(); ++index) {
       const Operation& operation = program_.operations[index];
+      const bool watches = operation.b % 8 == 0 && operation.action != Action::partners;
+      if (watches) watch_others(operation.a % lives_.size());
       apply(operation);
       if (!failure_) check();
+      if (watches && !failure_) check_watched();
       if (failure_) return fmt::format("{}. {}: {}", index, name(operation.action), *failure_);
     }
     for (Live& live : lives_) memory_->close(live.sequence);
@@ -110,6 +114,8 @@ class Run {
               std::span<const uint64_t> rows);
   void follow(Live& live);
 
+  void watch_others(size_t operated);
+  void check_watched();
   void check();
   void check_content(Live& live);
   void check_anchors(const Live& live);
@@ -123,6 +129,12 @@ class Run {
   std::vector<Live> lives_;
   std::optional<std::string> failure_;
   std::vector<std::vector<int32_t>> names_;
+  struct Watched {
+    size_t group;
+    PageId block;
+    std::string bytes;
+  };
+  std::vector<Watched> watched_;
 };
 
 void Run::apply(const Operation& operation) {
@@ -295,9 +307,9 @@ int32_t Run::resumable_by_brute_force(const Live& live, int32_t position) const 
 
 void Run::rewind(Live& live, const Operation& operation) {
   const int32_t length = live.sequence.length();
-  // Half of the rewinds are short.
-  const int32_t back = int32_t(operation.b % 2 == 0 ? operation.b / 2 % 20 : operation.b / 2);
-  const int32_t target = back < 20 ? std::max(length - back, 0) : back % (length + 1);
+  // Most rewinds are short.
+  const int32_t back = int32_t(operation.b / 4 % (operation.b % 4 == 0 ? kContextMax : 20));
+  const int32_t target = std::max(length - back, 0);
   const ResumePlan plan = memory_->plan(live.sequence, target, operation.c % 4 == 0);
   if (operation.c % 4 != 0 && plan.resume != resumable_by_brute_force(live, target)) {
     return fail_with(fmt::format("to {}: the plan resumes at {}, {} is possible", target,
@@ -456,6 +468,33 @@ void Run::out_of_memory(Live& live, const Operation& operation) {
   }
 }
 
+// An operation on one sequence changes no byte of what the others hold.
+void Run::watch_others(size_t operated) {
+  names_.assign(layout().groups.size(), {});
+  watched_.clear();
+  for (size_t index = 0; index < lives_.size(); ++index) {
+    if (index != operated) Inspector::count_names(lives_[index].sequence, names_);
+  }
+  for (size_t group = 0; group < names_.size(); ++group) {
+    const Pool& pool = Inspector::store(*memory_).pool(int32_t(group));
+    for (size_t block = 0; block < names_[group].size(); ++block) {
+      if (names_[group][block] == 0) continue;
+      const PageId id = PageId(int32_t(block));
+      const auto* const bytes = reinterpret_cast<const char*>(pool.address(id));
+      watched_.push_back({group, id, std::string(bytes, pool.block_bytes())});
+    }
+  }
+}
+
+void Run::check_watched() {
+  for (const Watched& watched : watched_) {
+    const Pool& pool = Inspector::store(*memory_).pool(int32_t(watched.group));
+    const int order =
+        std::memcmp(pool.address(watched.block), watched.bytes.data(), watched.bytes.size());
+    if (order != 0) return fail_with("a block of another sequence was written");
+  }
+}
+
 void Run::check_content(Live& live) {
   const Sequence& sequence = live.sequence;
   const auto same = [](std::span<const Token> a, std::span<const Token> b) {
@@ -591,12 +630,15 @@ const std::vector<ToyModel>& toy_models() {
 Program random_program(uint32_t seed, int32_t operation_count) {
   std::mt19937 generator(seed);
   const auto random = [&] { return uint32_t(generator()); };
-  Program program{.model = seed % toy_models().size()};
+  // Half of the programs are for the mixtures, which are the last of the models.
+  const size_t model_count = toy_models().size();
+  Program program{.model = random() % 2 == 0 ? random() % model_count
+                                             : model_count - 1 - random() % kMixtureCount};
   const Layout layout = toy_models()[program.model].layout();
   size_t unit_bytes = 0;
   for (const GroupSpec& group : layout.groups) unit_bytes += 2 * group.block_bytes;
-  // Three in four programs live under pressure.
-  program.options.budget_bytes = unit_bytes * (random() % 4 == 0 ? 40 : 1 + random() % 10);
+  // Half of the programs live under pressure.
+  program.options.budget_bytes = unit_bytes * (random() % 2 == 0 ? 40 : 2 + random() % 20);
   program.options.context_tokens_max = kContextMax;
   program.options.log_step = random() % 2 == 0 ? 8 : 16;
   if (random() % 3 == 0) program.options.log_tokens_max = program.options.log_step + 5;
