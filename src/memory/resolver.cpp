@@ -6,15 +6,9 @@
 namespace cairn::memory {
 
 int32_t first_needed(const GroupSpec& group, int32_t position) {
-  int32_t first = 0;
-  if (group.kind == GroupKind::window) {
-    first = std::max(position - group.window + 1, 0);
-  } else if (group.kind == GroupKind::chunked) {
-    first = position / group.window * group.window;
-  }
-  // A page whose rest is still to be written must be the one that holds its beginning.
-  const bool continues_page = position % group.page_tokens() != 0;
-  return continues_page ? std::min(first, position - 1) : first;
+  if (group.kind == GroupKind::window) return std::max(position - group.window + 1, 0);
+  if (group.kind == GroupKind::chunked) return position / group.window * group.window;
+  return 0;
 }
 
 namespace {

@@ -11,8 +11,9 @@
 
 namespace cairn::memory {
 
-// Pages of [first_needed, position) are what a group with pages must hold to go on at `position`:
-// what the next token sees, and the rest of a page that is to be continued.
+// To go on at `position`, a group with pages must hold them from the one of this position up to the
+// one before `position`: what the next token sees. Where it sees nothing but itself that is still
+// the page that it goes into, if that has a beginning.
 int32_t first_needed(const GroupSpec& group, int32_t position);
 
 // What one group of a timeline holds.

@@ -205,6 +205,22 @@ TEST(Memory, ABudgetThatIsTooSmallIsToldWithBothNumbers) {
       Memory::create(model.layout(), {.budget_bytes = needed_bytes, .context_tokens_max = 100})));
 }
 
+// Free blocks of one group, kept warm, make room for another.
+TEST(Memory, WarmBlocksGiveWay) {
+  const ToyModel model({{ToyModel::full()}});
+  const size_t page_bytes = model.layout().groups[0].block_bytes;
+  const size_t row_bytes = model.layout().groups[1].block_bytes;
+  ToyBench bench(model, {.budget_bytes = 4 * page_bytes + row_bytes - 1});
+  Sequence sequence = bench.memory->new_sequence();
+  ASSERT_TRUE(bool(bench.read(sequence, tokens(128), {}, -1, false)));
+  sequence = bench.memory->at(sequence, 10).value();
+  EXPECT_EQ(bench.memory->usage().used_bytes(), page_bytes);
+  EXPECT_EQ(bench.memory->usage().warm_bytes, 3 * page_bytes);
+  EXPECT_TRUE(bool(bench.read(sequence, tokens(1))));
+  EXPECT_EQ(bench.memory->usage().warm_bytes, 0u);
+  EXPECT_EQ(bench.memory->usage().used_bytes(), page_bytes + row_bytes);
+}
+
 TEST(TokenList, CopiesPartWhenBothGoOn) {
   TokenList list(100);
   list.append(tokens(40));
@@ -218,7 +234,9 @@ TEST(TokenList, CopiesPartWhenBothGoOn) {
   EXPECT_EQ(copy.view()[30], Token(8));
   EXPECT_EQ(list.view()[30], Token(31));
   TokenList fork = list;
+  const Token* const place = list.view().data();
   fork.append(tokens(200));  // More than the shared buffer holds: it must not move under `list`.
+  EXPECT_EQ(list.view().data(), place);
   EXPECT_EQ(list.view().size(), 50u);
   EXPECT_EQ(fork.view()[249], tokens(200).back());
 }
