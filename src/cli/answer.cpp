@@ -85,16 +85,18 @@ std::string_view name(FinishReason reason) {
   return "";
 }
 
-Result<Answer> make_answer(Engine& engine, Generator& generator, std::span<const Token> prompt,
+Result<Answer> make_answer(Engine& engine, Generator& generator, const Prompt& prompt,
                            sample::Sampler& sampler, int32_t token_count_max,
                            const AnswerHooks& hooks) {
   CHECK(engine.tokenizer() != nullptr);
   Answer answer;
   const Clock::time_point start = Clock::now();
-  Result<PromptReport> report = generator.read(prompt, [&hooks](int32_t done, int32_t total) {
+  const auto on_progress = [&hooks](int32_t done, int32_t total) {
     if (hooks.on_prompt) hooks.on_prompt(done, total);
     return done == total || !wants_stop(hooks);
-  });
+  };
+  Result<PromptReport> report = generator.read(
+      prompt.tokens, {.message_starts = prompt.message_starts, .on_progress = on_progress});
   answer.prompt_seconds = seconds_since(start);
   if (!report) {
     if (report.error().code != ErrorCode::cancelled) return std::move(report).error();
@@ -104,6 +106,7 @@ Result<Answer> make_answer(Engine& engine, Generator& generator, std::span<const
   answer.prompt = *report;
   CAIRN_TRY(answer.finish, continue_prompt(*engine.tokenizer(), generator, sampler, token_count_max,
                                            hooks, answer, start));
+  CAIRN_TRY(generator.finish_turn());
   answer.generation_seconds = seconds_since(start) - answer.prompt_seconds;
   return answer;
 }

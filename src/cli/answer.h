@@ -4,11 +4,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
+#include "cli/conversation.h"
 #include "engine/engine.h"
 #include "engine/generator.h"
 #include "sample/sampler.h"
@@ -43,7 +43,7 @@ struct AnswerHooks {
 // At most `token_count_max` tokens, or as many as the model likes where it is negative.
 // REQUIRES: the engine has a tokenizer; `generator` is one of its.
 // Errors: what the generator and the sampler say.
-Result<Answer> make_answer(Engine& engine, Generator& generator, std::span<const Token> prompt,
+Result<Answer> make_answer(Engine& engine, Generator& generator, const Prompt& prompt,
                            sample::Sampler& sampler, int32_t token_count_max,
                            const AnswerHooks& hooks);
 

@@ -1,6 +1,9 @@
 // Turns of a conversation.
 #include "cli/chat_session.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "sample/sampler.h"
 
 namespace cairn::cli {
@@ -17,20 +20,31 @@ Result<ChatSession> ChatSession::start(Engine* engine, ChatOptions options) {
 ChatSession::ChatSession(Engine* engine, ChatOptions options)
     : engine_(engine), options_(std::move(options)), generator_(engine) {}
 
-Result<std::vector<Token>> ChatSession::prompt() const {
+Result<Prompt> ChatSession::prompt() const {
   if (options_.raw) {
     std::string text = options_.system;
     for (const Message& message : messages_) text += message.content;
-    return encode_raw(*engine_, text);
+    CAIRN_TRY(std::vector<Token> tokens, encode_raw(*engine_, text));
+    return Prompt{.tokens = std::move(tokens)};
   }
   std::vector<Message> all;
   if (!options_.system.empty()) all.push_back({"system", options_.system});
   all.insert(all.end(), messages_.begin(), messages_.end());
-  return encode_conversation(*engine_, all);
+  CAIRN_TRY(std::vector<Token> tokens, encode_conversation(*engine_, all));
+  Prompt prompt{.tokens = std::move(tokens)};
+  // The last message begins where the conversation without it goes on in another way. A template
+  // may refuse to end there; then it is not known.
+  all.pop_back();
+  Result<std::vector<Token>> before = encode_conversation(*engine_, all);
+  if (!before) return prompt;
+  const auto [parting, unused] =
+      std::mismatch(prompt.tokens.begin(), prompt.tokens.end(), before->begin(), before->end());
+  prompt.message_starts.push_back(int32_t(parting - prompt.tokens.begin()));
+  return prompt;
 }
 
 Result<Answer> ChatSession::answer_last(const AnswerHooks& hooks) {
-  CAIRN_TRY(const std::vector<Token> tokens, prompt());
+  CAIRN_TRY(const Prompt tokens, prompt());
   sample::Sampler sampler(options_.sampling);
   CAIRN_TRY(Answer answer,
             make_answer(*engine_, generator_, tokens, sampler, options_.token_count_max, hooks));

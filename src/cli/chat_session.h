@@ -44,7 +44,7 @@ class ChatSession {
 
  private:
   ChatSession(Engine* engine, ChatOptions options);
-  Result<std::vector<Token>> prompt() const;
+  Result<Prompt> prompt() const;
   Result<Answer> answer_last(const AnswerHooks& hooks);
 
   Engine* engine_;

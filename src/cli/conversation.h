@@ -3,6 +3,7 @@
 // Thread-safe: pure.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,12 @@
 namespace cairn::cli {
 
 using Message = text::ChatMessage;  // Roles: "system", "user" or "assistant".
+
+// What a model is to go on from, and where messages begin in it, as far as that is known.
+struct Prompt {
+  std::vector<Token> tokens;
+  std::vector<int32_t> message_starts = {};  // Positions, ascending.
+};
 
 // The prompt that asks for the assistant's next message. REQUIRES: the engine has a tokenizer and a
 // chat template. Errors: the template's.

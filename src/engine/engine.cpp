@@ -105,6 +105,14 @@ Status Engine::choose_context() {
                 "context: expected at most the model's {} tokens, found {}", trained,
                 options_.context_tokens);
   }
+  // A shift must leave out something, and more than a token at a time.
+  const bool can_shift = options_.context_tokens >= 4 && options_.shift_keep >= 0 &&
+                         options_.shift_keep <= options_.context_tokens / 2;
+  if (options_.context_policy == ContextPolicy::shift && !can_shift) {
+    return fail(ErrorCode::invalid_argument,
+                "context shift: expected to keep at most half of at least 4 tokens, found {} of {}",
+                options_.shift_keep, options_.context_tokens);
+  }
   return Ok{};
 }
 
@@ -115,15 +123,21 @@ Status Engine::prepare_memory() {
   for (int32_t layer = 0; layer < size().layer_count; ++layer) {
     states.push_back(model_->layer_states(layer));
   }
-  memory::Layout layout = memory::Layout::make(states, options_.key_type, options_.value_type);
+  memory::Layout layout =
+      memory::Layout::make(states, options_.key_type, options_.value_type, size().width);
   options_.row_count_max = std::min(options_.row_count_max, options_.context_tokens);
   Graph graph(layout);
   const Tensor logits = model_->forward(graph);
   Plans plans = std::move(graph).finish(logits, {.row_count_max = options_.row_count_max,
                                                  .output_count_max = options_.output_count_max});
+  CHECK(plans.step.hidden.width == layout.hidden_width);
+  layout.add_log(plans.log_widths);
   CAIRN_TRY(memory_, memory::Memory::create(std::move(layout),
                                             {.budget_bytes = options_.memory_budget,
-                                             .context_tokens_max = options_.context_tokens}));
+                                             .context_tokens_max = options_.context_tokens,
+                                             .log_step = options_.log_step,
+                                             .log_tokens_max = options_.log_tokens_max}));
+  cache_.emplace(memory_.get());
   CAIRN_TRY(runner_, Runner::create(std::move(plans), memory_->layout(), backend_.get()));
   // What has a form of its own now is read from there: the file's pages may go.
   for (const Weight* weight : matrices_) {

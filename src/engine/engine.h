@@ -14,11 +14,18 @@
 #include "engine/runner.h"
 #include "gguf/gguf.h"
 #include "memory/memory.h"
+#include "memory/prefix_cache.h"
 #include "models/model.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
 namespace cairn {
+
+// What happens when a context is full.
+enum class ContextPolicy : uint8_t {
+  stop,   // Nothing more fits: an error that says how many tokens are needed.
+  shift,  // The first tokens and the newer half of the others are read anew.
+};
 
 struct EngineOptions {
   std::string backend = "cpu";
@@ -26,8 +33,15 @@ struct EngineOptions {
   std::optional<IsaLevel> isa;  // Absent: the best that the machine has.
   KvType key_type = KvType::f16;
   KvType value_type = KvType::f16;
-  int32_t context_tokens = 0;    // 0: the model's, or what the budget holds if that is less.
-  size_t memory_budget = 0;      // Bytes for pages and states; 0: half of the free memory.
+  int32_t context_tokens = 0;  // 0: the model's, or what the budget holds if that is less.
+  size_t memory_budget = 0;    // Bytes for pages and states; 0: half of the free memory.
+  ContextPolicy context_policy = ContextPolicy::stop;
+  int32_t shift_keep = 0;  // Tokens at the beginning that no shift leaves out.
+  // Windows are kept from the last user's message on; or of all positions, so that going back far
+  // costs memory instead of reading.
+  bool keeps_all_windows = false;
+  int32_t log_step = 0;          // See memory::Options: how many steps derive a state at most …
+  int32_t log_tokens_max = 0;    // … and how far back at an answer's end that is possible.
   int32_t row_count_max = 512;   // Tokens of a step.
   int32_t output_count_max = 8;  // Rows of logits of a step.
   // Told while weights are made ready: bytes done and bytes in all.
@@ -54,6 +68,8 @@ class Engine {
   }
 
   memory::Memory& memory() { return *memory_; }
+  // Timelines that no generator uses just now; and the place to begin steps, since it makes room.
+  memory::PrefixCache& cache() { return *cache_; }
   Runner& runner() { return *runner_; }
 
  private:
@@ -76,6 +92,7 @@ class Engine {
   std::vector<Weight*> matrices_;  // The model's.
   std::vector<std::vector<float>> vectors_;
   std::unique_ptr<memory::Memory> memory_;
+  std::optional<memory::PrefixCache> cache_;
   std::unique_ptr<Runner> runner_;
 };
 

@@ -1,11 +1,13 @@
-// One timeline that reads prompts and continues them token by token. A prompt that shares a
-// beginning with what the timeline already holds is read only from where they part.
-// Not thread-safe: the engine's thread owns it.
+// One timeline that reads prompts and continues them token by token. A prompt is read only from
+// where it parts from what is already held, by this timeline or by one that the engine keeps; what
+// comes out has the bits of a fresh reading. Several generators may share an engine.
+// Not thread-safe: the engine's thread owns it. Must not outlive its engine.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "base/result.h"
 #include "engine/engine.h"
@@ -14,41 +16,65 @@
 
 namespace cairn {
 
+struct ReadOptions {
+  // Positions of the prompt at which messages begin, ascending: where people edit and branch. The
+  // timeline can go back to them at no cost of reading.
+  std::span<const int32_t> message_starts = {};
+  // Told (tokens done, tokens in all) after each step; may return false to stop: then the error is
+  // `cancelled`, and what was read so far is kept.
+  std::function<bool(int32_t, int32_t)> on_progress = {};
+};
+
 struct PromptReport {
-  int32_t prompt_tokens = 0;
+  int32_t prompt_tokens = 0;    // Of what was read: without those that were left out.
   int32_t reused_tokens = 0;    // Held already.
   int32_t computed_tokens = 0;  // prompt_tokens - reused_tokens.
-  memory::ResumePlan plan;      // Where the old timeline could be resumed, and what limited it.
+  int32_t left_out_tokens = 0;  // By the policy for full contexts, from behind the first kept ones.
+  bool from_cache = false;      // Another timeline than the generator's own held more.
+  memory::ResumePlan plan;      // Where the timeline could be resumed, and what limited it.
 };
 
 class Generator {
  public:
   explicit Generator(Engine* engine);
 
-  // Brings the timeline to exactly `prompt` (not empty), so that next() can follow. `on_progress`
-  // is told (tokens done, tokens in all) after each step and may return false to stop: then the
-  // error is `cancelled` and what was read so far is kept.
-  Result<PromptReport> read(std::span<const Token> prompt,
-                            const std::function<bool(int32_t, int32_t)>& on_progress = {});
+  // Brings the timeline to exactly `prompt` (not empty), so that next() can follow. Errors: no_room
+  // where the prompt is longer than the context and no policy says what to leave out, or where the
+  // memory budget is too small; cancelled.
+  Result<PromptReport> read(std::span<const Token> prompt, const ReadOptions& options = {});
 
   // Samples the token that follows the timeline, without adding it. Errors: the sampler's.
   // REQUIRES: read() succeeded.
   Result<Token> sample(sample::Sampler& sampler);
-  // Adds a token (usually the sampled one) and computes what follows it.
+  // Adds a token (usually the sampled one) and computes what follows it. Where the context is full
+  // and the policy is to shift, the timeline is shortened and read anew first.
   Status advance(Token token);
+  // The answer is at its end: the timeline can be gone on from here, by this generator or another.
+  Status finish_turn();
 
   std::span<const float> logits() const;  // Of the token that follows; [vocabulary].
   const memory::Sequence& sequence() const { return sequence_; }
-  int32_t room() const;  // Tokens that still fit into the context.
+  int32_t room() const;  // Tokens that still fit into the context; shifting always makes some.
+  int32_t left_out_tokens() const { return left_out_tokens_; }  // By shifts since the last read().
 
  private:
-  Result<memory::Transaction> begin(std::span<const Token> tokens,
-                                    std::span<const int32_t> captures);
-  Status limit_anchors(size_t count_max);
-  Status compute(std::span<const Token> tokens, bool last_step);
+  Status check(std::span<const Token> prompt) const;
+  Result<int32_t> tokens_to_leave_out(int64_t token_count) const;
+  std::vector<Token> without(std::span<const Token> tokens, int32_t left_out) const;
+  Result<PromptReport> read_whole(std::span<const Token> prompt, const ReadOptions& options);
+  Result<PromptReport> go_to_start(std::span<const Token> prompt);
+  Status replay_if_needed();
+  Status drop_anchors_of_earlier_turns();
+  Result<memory::Transaction> begin(memory::StepRequest request);
+  Status append(std::span<const Token> tokens, std::span<const int32_t> captures,
+                bool keeps_hidden);
+  Status end_prompt(std::span<const int32_t> message_starts);
+  Status shift(Token token);
 
   Engine* engine_;
   memory::Sequence sequence_;
+  mutable int64_t computed_at_ = -1;  // The runner's count when it last computed for this timeline.
+  int32_t left_out_tokens_ = 0;
 };
 
 }  // namespace cairn

@@ -27,29 +27,40 @@ Runner::Runner(Plans plans, const memory::Layout& layout, Backend* backend, Aren
       last_plan_(&plans_.step) {
   const size_t row_count = size_t(row_count_max());
   tokens_.reserve(row_count);
+  no_tokens_.reserve(row_count);
   positions_.reserve(row_count);
   slice_of_row_.reserve(row_count);
   slices_.reserve(row_count);
   output_rows_.reserve(size_t(output_count_max()));
 }
 
+void Runner::add_slice(const Slice& slice, std::span<const Token> tokens) {
+  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+  for (int32_t row = 0; row < slice.row_count; ++row) {
+    positions_.push_back(slice.first_position + row);
+    slice_of_row_.push_back(int32_t(slices_.size()));
+  }
+  slices_.push_back(slice);
+}
+
 void Runner::run(std::span<const BatchPart> parts) {
   clear();
   for (const BatchPart& part : parts) {
     const int32_t first_row = int32_t(tokens_.size());
-    const Slice slice = part.transaction->slice(first_row);
     for (const int32_t output : part.outputs) output_rows_.push_back(first_row + output);
-    for (int32_t row = 0; row < slice.row_count; ++row) {
-      tokens_.push_back(part.transaction->tokens()[size_t(row)]);
-      positions_.push_back(slice.first_position + row);
-      slice_of_row_.push_back(int32_t(slices_.size()));
-    }
-    slices_.push_back(slice);
+    add_slice(part.transaction->slice(first_row), part.transaction->tokens());
   }
   CHECK(int32_t(tokens_.size()) <= row_count_max());
   CHECK(int32_t(output_rows_.size()) <= output_count_max());
   last_plan_ = &plans_.step;
-  backend_->execute(plans_.step, step());
+  execute(plans_.step);
+}
+
+void Runner::keep_hidden(memory::Transaction& transaction, int32_t output) {
+  const std::span<const float> row = hidden(output);
+  const std::span<float> place = transaction.hidden();
+  CHECK(place.size() == row.size());
+  std::copy(row.begin(), row.end(), place.begin());
 }
 
 void Runner::restore_logits(std::span<const float> hidden) {
@@ -59,7 +70,18 @@ void Runner::restore_logits(std::span<const float> hidden) {
   const std::span<float> place = output_row(plans_.head.hidden, 0);
   CHECK(hidden.size() == place.size());
   std::copy(hidden.begin(), hidden.end(), place.begin());
-  backend_->execute(plans_.head, step());
+  execute(plans_.head);
+}
+
+void Runner::replay(memory::Replay& replay) {
+  for (int32_t piece = 0; piece < replay.piece_count(); ++piece) {
+    clear();
+    const Slice slice = replay.slice(piece, 0);
+    CHECK(slice.row_count <= row_count_max());
+    no_tokens_.resize(size_t(slice.row_count));  // Within what was reserved.
+    add_slice(slice, no_tokens_);
+    execute(plans_.replay);
+  }
 }
 
 void Runner::clear() {
@@ -70,15 +92,17 @@ void Runner::clear() {
   output_rows_.clear();
 }
 
-Step Runner::step() const {
-  return {.tokens = tokens_,
-          .positions = positions_,
-          .slice_of_row = slice_of_row_,
-          .slices = slices_,
-          .output_rows = output_rows_,
-          .kv_planes = layout_.kv_planes,
-          .state_tensors = layout_.state_tensors,
-          .workspace = workspace_.data()};
+void Runner::execute(const Plan& plan) {
+  ++run_count_;
+  backend_->execute(plan, {.tokens = tokens_,
+                           .positions = positions_,
+                           .slice_of_row = slice_of_row_,
+                           .slices = slices_,
+                           .output_rows = output_rows_,
+                           .kv_planes = layout_.kv_planes,
+                           .state_tensors = layout_.state_tensors,
+                           .log_planes = layout_.log_planes,
+                           .workspace = workspace_.data()});
 }
 
 std::span<float> Runner::output_row(const Rows& rows, int32_t output) const {

@@ -72,12 +72,13 @@ void Memory::add_costs(const Sequence& sequence, ResumePlan& plan) const {
     for (int32_t group = 0; group < store_->group_count(); ++group) {
       const GroupSpec& spec = store_->spec(group);
       if (!spec.has_pages() || (spec.kind == GroupKind::log && !is_logged)) continue;
-      const bool has_tail =
-          plan.resume % spec.page_tokens() != 0 &&
-          sequence.tables_[size_t(group)][plan.resume / spec.page_tokens()] != kNoPage;
+      // A page that is continued: a copy where others name it, a new one where it is a hole.
+      const bool has_tail = plan.resume % spec.page_tokens() != 0;
+      const PageTable& table = sequence.tables_[size_t(group)];
+      const bool is_hole = has_tail && table[plan.resume / spec.page_tokens()] == kNoPage;
       const size_t tail_bytes = has_tail ? spec.block_bytes : 0;
       const int32_t new_pages = spec.page_count(plan.target) - spec.page_count(plan.resume);
-      plan.copied_bytes += tail_bytes;
+      plan.copied_bytes += is_hole ? 0 : tail_bytes;
       plan.new_bytes += tail_bytes + size_t(new_pages) * spec.block_bytes;
     }
   }

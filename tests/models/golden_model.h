@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -26,6 +28,23 @@ struct Golden {
 
 inline std::string golden_path(const std::string& name, const std::string& ending) {
   return std::string(CAIRN_FIXTURES) + "/golden/" + name + ending;
+}
+
+// The cases of tests/fixtures/golden whose architecture is in the table.
+inline std::vector<std::string> supported_cases() {
+  std::vector<std::string> names;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(CAIRN_FIXTURES) + "/golden")) {
+    if (entry.path().extension() != ".gguf") continue;
+    Result<gguf::File> file = gguf::File::open(entry.path().string());
+    if (!file) continue;
+    Result<gguf::Metadata> meta = file->metadata();
+    if (meta && models::find_architecture(meta->architecture())) {
+      names.push_back(entry.path().stem().string());
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 inline std::vector<Token> tokens_of(const nlohmann::json& ids) {
@@ -81,11 +100,17 @@ inline EngineOptions golden_options(KvType kv) {
           .output_count_max = 128};
 }
 
-// Appends tokens to the sequence in one step; the logits of all of them, row after row.
+// Appends tokens to the sequence in one step, after its state has been derived where it rests; the
+// logits of all of them, row after row.
 inline std::vector<float> append(Engine& engine, memory::Sequence& sequence,
                                  std::span<const Token> tokens,
                                  std::span<const int32_t> captures = {}) {
-  Result<memory::Transaction> begun = 
+  if (engine.memory().needs_replay(sequence)) {
+    auto replay = engine.memory().begin_replay(sequence, engine.runner().row_count_max()).value();
+    engine.runner().replay(replay);
+    replay.commit();
+  }
+  Result<memory::Transaction> begun =
       engine.memory().begin(sequence, {.tokens = tokens, .captures = captures});
   EXPECT_TRUE(bool(begun)) << (begun ? "" : begun.error().message);
   memory::Transaction transaction = std::move(begun).value();

@@ -1,29 +1,11 @@
 // Every architecture that cairn has, against logits of Hugging Face transformers (float32), and
 // against itself: the same bits however the tokens are cut, threaded, forked and rewound.
 #include <cstring>
-#include <filesystem>
 
 #include "tests/models/golden_model.h"
 
 namespace cairn::testing {
 namespace {
-
-// The cases of tests/fixtures/golden whose architecture is in the table.
-std::vector<std::string> supported_cases() {
-  std::vector<std::string> names;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(std::string(CAIRN_FIXTURES) + "/golden")) {
-    if (entry.path().extension() != ".gguf") continue;
-    Result<gguf::File> file = gguf::File::open(entry.path().string());
-    if (!file) continue;
-    Result<gguf::Metadata> meta = file->metadata();
-    if (meta && models::find_architecture(meta->architecture())) {
-      names.push_back(entry.path().stem().string());
-    }
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 class GoldenTest : public ::testing::TestWithParam<std::string> {};
 
@@ -164,6 +146,75 @@ TEST_P(GoldenTest, ForksAndRewindsGiveTheSameBits) {
   }
   EXPECT_EQ(memory.usage().page_bytes, 0u);
   EXPECT_EQ(memory.usage().state_bytes, 0u);
+}
+
+// Rewinds to where no state was kept, and tokens of a step that are not all accepted: the log gives
+// the states back.
+TEST_P(GoldenTest, TheLogGivesTheSameBits) {
+  const Golden golden = read_golden(GetParam());
+  const std::vector<Token>& tokens = golden.sequences.back();
+  EngineOptions options = golden_options(KvType::f16);
+  options.log_step = 16;
+  const auto engine = load_engine(golden_path(GetParam(), ".gguf"), options);
+  ASSERT_NE(engine, nullptr);
+  memory::Memory& memory = engine->memory();
+  const size_t vocabulary = size_t(golden.vocabulary_count);
+  const std::vector<float> expected = read_in_steps(*engine, tokens, tokens.size());
+  const auto rows_from = [&](int32_t first) {
+    return std::vector<float>(expected.begin() + std::ptrdiff_t(size_t(first) * vocabulary),
+                              expected.end());
+  };
+  memory::Sequence trunk = memory.new_sequence();
+  append(*engine, trunk, std::span(tokens).first(45));
+  for (const int32_t count : {1, 5, 1, 9}) {
+    append(*engine, trunk, std::span(tokens).subspan(size_t(trunk.length()), size_t(count)));
+  }
+  for (int32_t target = 45; target <= 61; ++target) {
+    memory::Sequence fork = memory.at(trunk, target).value();
+    ASSERT_EQ(fork.length(), target);
+    expect_same_bits(append(*engine, fork, std::span(tokens).subspan(size_t(target))),
+                     rows_from(target), fmt::format("rewound to {}", target));
+  }
+  for (const int32_t accepted : {0, 1, 4, 6}) {
+    memory::Sequence fork = trunk;
+    std::vector<Token> guess(tokens.begin() + 61, tokens.begin() + 61 + accepted);
+    guess.resize(7, Token(1));
+    {
+      auto transaction = memory.begin(fork, {.tokens = guess}).value();
+      const BatchPart part{.transaction = &transaction, .outputs = {}};
+      engine->runner().run({&part, 1});
+      transaction.commit(accepted);
+    }
+    expect_same_bits(append(*engine, fork, std::span(tokens).subspan(size_t(61 + accepted))),
+                     rows_from(61 + accepted), fmt::format("{} of 7 accepted", accepted));
+  }
+}
+
+TEST_P(GoldenTest, AHiddenRowGivesItsLogitsBack) {
+  const Golden golden = read_golden(GetParam());
+  const std::vector<Token>& tokens = golden.sequences.back();
+  const auto engine = load_engine(golden_path(GetParam(), ".gguf"), golden_options(KvType::f16));
+  ASSERT_NE(engine, nullptr);
+  const size_t vocabulary = size_t(golden.vocabulary_count);
+  memory::Memory& memory = engine->memory();
+  memory::Sequence sequence = memory.new_sequence();
+  const std::vector<float> expected = read_in_steps(*engine, std::span(tokens).first(33), 33);
+  {
+    auto transaction =
+        memory.begin(sequence, {.tokens = std::span(tokens).first(33), .keeps_hidden = true})
+            .value();
+    const int32_t outputs[] = {7, 32};
+    const BatchPart part{.transaction = &transaction, .outputs = outputs};
+    engine->runner().run({&part, 1});
+    engine->runner().keep_hidden(transaction, 1);
+    transaction.commit(33);
+  }
+  memory::Sequence other = memory.new_sequence();
+  append(*engine, other, std::span(tokens).subspan(40));
+  engine->runner().restore_logits(memory.hidden(sequence));
+  const std::span<const float> logits = engine->runner().logits(0);
+  EXPECT_EQ(
+      std::memcmp(logits.data(), expected.data() + 32 * vocabulary, vocabulary * sizeof(float)), 0);
 }
 
 TEST_P(GoldenTest, PartnersInABatchDoNotMatter) {

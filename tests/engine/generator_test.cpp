@@ -1,0 +1,336 @@
+// A timeline reads only what nobody holds, on models of every kind of memory; and whatever it
+// reused, its logits are, bit for bit, those of an engine that has read nothing else.
+#include "engine/generator.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "tests/models/golden_model.h"
+
+namespace cairn::testing {
+namespace {
+
+using Tokens = std::vector<Token>;
+
+// One model of each kind of memory: full, windows, chunks, shared, and the kinds of recurrence.
+std::vector<std::string> models_of_every_kind() {
+  const std::vector<std::string> supported = supported_cases();
+  std::vector<std::string> names;
+  for (const char* name : {"llama", "gemma3", "gemma4", "gemma3n", "llama4", "qwen3moe",
+                           "granitehybrid", "mamba", "lfm2", "qwen3next"}) {
+    if (std::binary_search(supported.begin(), supported.end(), name)) names.emplace_back(name);
+  }
+  return names;
+}
+
+Tokens random_tokens(uint32_t seed, int32_t count) {
+  std::mt19937 random(seed);
+  Tokens tokens;
+  for (int32_t index = 0; index < count; ++index) tokens.push_back(Token(int32_t(random() % 384)));
+  return tokens;
+}
+
+Tokens operator+(const Tokens& a, const Tokens& b) {
+  Tokens sum = a;
+  sum.insert(sum.end(), b.begin(), b.end());
+  return sum;
+}
+
+constexpr int32_t kLogStep = 8;
+
+EngineOptions small_steps() {
+  EngineOptions options = golden_options(KvType::f16);
+  options.row_count_max = 16;
+  options.output_count_max = 1;
+  options.log_step = kLogStep;
+  return options;
+}
+
+class GeneratorTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { open(small_steps()); }
+
+  void open(EngineOptions options) {
+    engine_ = load_engine(golden_path(GetParam(), ".gguf"), options);
+    ASSERT_NE(engine_, nullptr);
+    fresh_ = load_engine(golden_path(GetParam(), ".gguf"), golden_options(KvType::f16));
+    ASSERT_NE(fresh_, nullptr);
+  }
+
+  bool is_recurrent() const { return engine_->memory().layout().recurrent_group >= 0; }
+
+  void expect_fresh(const Generator& generator) {
+    const Tokens tokens(generator.sequence().tokens().begin(), generator.sequence().tokens().end());
+    const std::vector<float> held(generator.logits().begin(), generator.logits().end());
+    memory::Sequence sequence = fresh_->memory().new_sequence();
+    std::vector<float> logits;
+    for (size_t begin = 0; begin < tokens.size(); begin += 128) {
+      const auto part =
+          std::span(tokens).subspan(begin, std::min<size_t>(128, tokens.size() - begin));
+      logits = append(*fresh_, sequence, part);
+    }
+    ASSERT_GE(logits.size(), held.size());
+    const float* last = logits.data() + logits.size() - held.size();
+    EXPECT_EQ(std::memcmp(held.data(), last, held.size() * sizeof(float)), 0);
+  }
+
+  PromptReport read(Generator& generator, const Tokens& prompt,
+                    const std::vector<int32_t>& message_starts = {}) {
+    Result<PromptReport> report = generator.read(prompt, {.message_starts = message_starts});
+    EXPECT_TRUE(bool(report)) << (report ? "" : report.error().message);
+    if (!report) return {};
+    EXPECT_EQ(report->reused_tokens + report->computed_tokens, int32_t(prompt.size()));
+    EXPECT_TRUE(std::equal(prompt.begin(), prompt.end(), generator.sequence().tokens().begin(),
+                           generator.sequence().tokens().end()));
+    return *report;
+  }
+
+  // An answer of given tokens.
+  void answer(Generator& generator, const Tokens& tokens) {
+    for (const Token token : tokens) {
+      const Status advanced = generator.advance(token);
+      ASSERT_TRUE(bool(advanced)) << advanced.error().message;
+    }
+    ASSERT_TRUE(bool(generator.finish_turn()));
+  }
+
+  std::unique_ptr<Engine> engine_, fresh_;
+};
+
+TEST_P(GeneratorTest, AnsweringAnewReadsNothing) {
+  const Tokens prompt = random_tokens(1, 57);
+  Generator generator(engine_.get());
+  EXPECT_EQ(read(generator, prompt, {40}).computed_tokens, 57);
+  expect_fresh(generator);
+  for (uint32_t round = 0; round < 3; ++round) {
+    answer(generator, random_tokens(10 + round, 13));
+    expect_fresh(generator);
+    const PromptReport report = read(generator, prompt, {40});
+    EXPECT_EQ(report.computed_tokens, 0);
+    EXPECT_TRUE(report.plan.logits_ready);
+    expect_fresh(generator);
+  }
+}
+
+TEST_P(GeneratorTest, StoppingAndContinuingReadsNothing) {
+  Generator generator(engine_.get());
+  read(generator, random_tokens(1, 40));
+  for (const Token token : random_tokens(2, 11)) ASSERT_TRUE(bool(generator.advance(token)));
+  const std::vector<float> before(generator.logits().begin(), generator.logits().end());
+  const Tokens held(generator.sequence().tokens().begin(), generator.sequence().tokens().end());
+  // Somebody else computes meanwhile; the logits come back by themselves.
+  Generator other(engine_.get());
+  read(other, random_tokens(3, 20));
+  EXPECT_EQ(std::memcmp(before.data(), generator.logits().data(), before.size() * sizeof(float)),
+            0);
+  EXPECT_EQ(read(generator, held).computed_tokens, 0);
+  EXPECT_EQ(std::memcmp(before.data(), generator.logits().data(), before.size() * sizeof(float)),
+            0);
+  ASSERT_TRUE(bool(generator.advance(Token(9))));
+  expect_fresh(generator);
+  expect_fresh(other);
+}
+
+TEST_P(GeneratorTest, TheNextTurnReadsOnlyWhatIsNew) {
+  Generator generator(engine_.get());
+  Tokens held = random_tokens(1, 50);
+  read(generator, held);
+  for (uint32_t turn = 0; turn < 3; ++turn) {
+    const Tokens said = random_tokens(20 + turn, 7);
+    answer(generator, said);
+    const Tokens message = random_tokens(30 + turn, 21);
+    const int32_t start = int32_t(held.size() + said.size());
+    held = held + said + message;
+    EXPECT_EQ(read(generator, held, {start}).computed_tokens, 21);
+    expect_fresh(generator);
+  }
+}
+
+TEST_P(GeneratorTest, GoingBackIntoTheAnswerReadsNothingAgain) {
+  const Tokens prompt = random_tokens(1, 50), said = random_tokens(2, 19);
+  Generator generator(engine_.get());
+  read(generator, prompt, {30});
+  answer(generator, said);
+  for (int32_t kept = 19; kept > 19 - kLogStep; --kept) {
+    const Tokens beginning = prompt + Tokens(said.begin(), said.begin() + kept);
+    const PromptReport report = read(generator, beginning + random_tokens(uint32_t(kept), 5), {30});
+    EXPECT_EQ(report.computed_tokens, 5) << "kept " << kept;
+    EXPECT_EQ(report.plan.forward_tokens, 0);
+    EXPECT_LE(report.plan.recurrence_steps, is_recurrent() ? kLogStep : 0);
+    expect_fresh(generator);
+  }
+}
+
+TEST_P(GeneratorTest, AnAbandonedBranchIsTakenUpAgain) {
+  const Tokens trunk = random_tokens(1, 60), first = random_tokens(2, 33);
+  const Tokens second = random_tokens(3, 40);
+  Generator generator(engine_.get());
+  read(generator, trunk + first, {60});
+  answer(generator, random_tokens(4, 9));
+  const PromptReport branch = read(generator, trunk + second, {60});
+  EXPECT_EQ(branch.computed_tokens, 40);
+  expect_fresh(generator);
+  answer(generator, random_tokens(5, 9));
+  const Tokens back = trunk + first + random_tokens(4, 9) + random_tokens(6, 12);
+  const PromptReport report = read(generator, back, {60, 102});
+  EXPECT_TRUE(report.from_cache);
+  EXPECT_EQ(report.computed_tokens, 12);
+  expect_fresh(generator);
+}
+
+TEST_P(GeneratorTest, ASharedBeginningIsReadOnce) {
+  const Tokens system = random_tokens(1, 45);
+  {
+    Generator first(engine_.get());
+    read(first, system + random_tokens(2, 30), {45});
+    answer(first, random_tokens(3, 10));
+  }
+  for (uint32_t chat = 0; chat < 3; ++chat) {
+    Generator generator(engine_.get());
+    const PromptReport report = read(generator, system + random_tokens(50 + chat, 17), {45});
+    EXPECT_TRUE(report.from_cache);
+    EXPECT_EQ(report.computed_tokens, 17);
+    expect_fresh(generator);
+  }
+}
+
+TEST_P(GeneratorTest, BordersOfMessagesDoNotCutSteps) {
+  Generator generator(engine_.get());
+  const Tokens prompt = random_tokens(1, 40);
+  const std::vector<int32_t> starts = {3, 9, 16, 17, 39};
+  std::vector<int32_t> done;
+  ASSERT_TRUE(bool(
+      generator.read(prompt, {.message_starts = starts, .on_progress = [&](int32_t now, int32_t) {
+                                done.push_back(now);
+                                return true;
+                              }})));
+  EXPECT_EQ(done, (std::vector<int32_t>{16, 32, 40}));
+  std::vector<int32_t> anchors;
+  for (const memory::Anchor& anchor : generator.sequence().anchors()) {
+    if (anchor.kind == memory::AnchorKind::message_start) anchors.push_back(anchor.position);
+  }
+  EXPECT_EQ(anchors, starts);
+  for (const int32_t start : starts) {
+    Generator branch(engine_.get());
+    EXPECT_EQ(engine_->memory().plan(generator.sequence(), start).resume, start);
+  }
+}
+
+TEST_P(GeneratorTest, AStoppedPromptKeepsWhatWasRead) {
+  const Tokens tokens = random_tokens(1, 80);
+  Generator generator(engine_.get());
+  const auto stopped =
+      generator.read(tokens, {.on_progress = [](int32_t done, int32_t) { return done < 32; }});
+  ASSERT_FALSE(bool(stopped));
+  EXPECT_EQ(stopped.error().code, ErrorCode::cancelled);
+  EXPECT_EQ(generator.sequence().length(), 32);
+  EXPECT_EQ(read(generator, tokens).reused_tokens, 32);
+  expect_fresh(generator);
+}
+
+TEST_P(GeneratorTest, ManyChatsInALittleMemory) {
+  size_t chat_bytes = 0;
+  {
+    Generator generator(engine_.get());
+    read(generator, random_tokens(1, 90), {50});
+    answer(generator, random_tokens(2, 12));
+    chat_bytes = engine_->memory().usage().used_bytes();
+  }
+  EngineOptions options = small_steps();
+  options.memory_budget = chat_bytes * 5 / 2;
+  open(options);
+  for (uint32_t chat = 0; chat < 9; ++chat) {
+    Generator generator(engine_.get());
+    read(generator, random_tokens(1 + chat % 5, 90), {50});
+    expect_fresh(generator);
+    answer(generator, random_tokens(2, 12));
+    EXPECT_LE(engine_->memory().usage().used_bytes(), options.memory_budget);
+  }
+}
+
+TEST_P(GeneratorTest, AFullContextIsAnErrorOrShifts) {
+  EngineOptions options = small_steps();
+  options.context_tokens = 64;
+  open(options);
+  const Tokens prompt = random_tokens(1, 101);
+  {
+    Generator generator(engine_.get());
+    const auto refused = generator.read(prompt);
+    ASSERT_FALSE(bool(refused));
+    EXPECT_EQ(refused.error().message, "context: 101 tokens are needed, 64 fit");
+    read(generator, Tokens(prompt.begin(), prompt.begin() + 64));
+    EXPECT_EQ(generator.room(), 0);
+    EXPECT_FALSE(bool(generator.advance(Token(1))));
+  }
+  options.context_policy = ContextPolicy::shift;
+  options.shift_keep = 10;
+  open(options);
+  Generator generator(engine_.get());
+  const std::vector<int32_t> starts = {5, 90};
+  const PromptReport report = generator.read(prompt, {.message_starts = starts}).value();
+  EXPECT_EQ(report.left_out_tokens, 54);  // Two halves of the 54 behind the kept ones.
+  const Tokens beginning(prompt.begin(), prompt.begin() + 10),
+      end(prompt.begin() + 64, prompt.end());
+  Tokens held = beginning + end;
+  EXPECT_EQ(Tokens(generator.sequence().tokens().begin(), generator.sequence().tokens().end()),
+            held);
+  EXPECT_EQ(generator.sequence().anchors()[1].position, 36);
+  expect_fresh(generator);
+  for (const Token token : random_tokens(7, 30)) {
+    EXPECT_GT(generator.room(), 0);
+    ASSERT_TRUE(bool(generator.advance(token)));
+    held.push_back(token);
+    if (held.size() > 64) held.erase(held.begin() + 10, held.begin() + 37);
+    ASSERT_EQ(generator.sequence().length(), int32_t(held.size()));
+  }
+  EXPECT_EQ(generator.left_out_tokens(), 27);
+  EXPECT_EQ(Tokens(generator.sequence().tokens().begin(), generator.sequence().tokens().end()),
+            held);
+  expect_fresh(generator);
+}
+
+TEST_P(GeneratorTest, WindowsAreKeptFromTheLastMessageOnOrAltogether) {
+  const Tokens prompt = random_tokens(1, 300);
+  const auto window_pages = [&] {
+    Generator generator(engine_.get());
+    read(generator, prompt, {290});
+    expect_fresh(generator);
+    int32_t pages = 0;
+    for (const memory::GroupUsage& group : engine_->memory().usage(generator.sequence())) {
+      if (group.window > 0) pages += group.blocks;
+    }
+    return pages;
+  };
+  const int32_t needed = window_pages();
+  EngineOptions options = small_steps();
+  options.keeps_all_windows = true;
+  open(options);
+  const int32_t all = window_pages();
+  int32_t window_group_count = 0;
+  for (const auto& group : engine_->memory().layout().groups) {
+    window_group_count += int32_t(group.window > 0);
+  }
+  EXPECT_EQ(all, window_group_count * 10);
+  if (window_group_count > 0) {
+    EXPECT_LT(needed, all);
+  }
+}
+
+TEST_P(GeneratorTest, RefusesPromptsThatCannotBe) {
+  Generator generator(engine_.get());
+  EXPECT_FALSE(bool(generator.read({})));
+  const Tokens unknown = {Token(1), Token(384)};
+  const auto refused = generator.read(unknown);
+  ASSERT_FALSE(bool(refused));
+  EXPECT_NE(refused.error().message.find("384"), std::string::npos);
+  const Tokens negative = {Token(-1)};
+  EXPECT_FALSE(bool(generator.read(negative)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, GeneratorTest, ::testing::ValuesIn(models_of_every_kind()),
+                         [](const auto& each) { return each.param; });
+
+}  // namespace
+}  // namespace cairn::testing
