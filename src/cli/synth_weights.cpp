@@ -60,8 +60,9 @@ class Lister final : public ParameterVisitor {
  private:
   void add(std::string_view name, std::span<const int64_t> shape, const quant::Type& type,
            bool is_matrix) {
-    found.tensors.push_back(
-        {std::string(name), std::vector<int64_t>(shape.begin(), shape.end()), &type, is_matrix});
+    std::vector<int64_t> dims;
+    for (const int64_t size : shape) dims.push_back(size < 0 ? -size : size);  // See usual().
+    found.tensors.push_back({std::string(name), std::move(dims), &type, is_matrix});
   }
 
   const quant::Type& type_;

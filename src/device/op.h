@@ -13,6 +13,7 @@
 
 #include "device/op_experts.h"
 #include "device/op_recurrent.h"
+#include "device/op_streams.h"
 #include "device/values.h"
 #include "device/weight.h"
 
@@ -86,9 +87,10 @@ struct Add {  // out = fma(b, scale, a)
   float scale = 1.0f;
 };
 
-struct Scale {  // out = x * factor
+struct Scale {  // out = x * factor, then times the column's own factor where there are such
   Rows x, out;
   float factor = 1.0f;
+  const float* of_columns = nullptr;  // [width]
 };
 
 struct Activate {  // out = activation(x); relu of NaN is 0
@@ -175,11 +177,11 @@ struct GatherOutputs {
 
 }  // namespace op
 
-using Op =
-    std::variant<op::Embed, op::Quantize, op::MatMul, op::RmsNorm, op::LayerNorm, op::Add,
-                 op::Scale, op::Activate, op::Gate, op::RopeTable, op::Rope, op::ScaleByPosition,
-                 op::StoreKv, op::Attend, op::ShortConv, op::Mamba2Scan, op::GatedDeltaScan,
-                 op::PickColumns, op::Route, op::ExpertMatMul, op::ExpertScale, op::ExpertSum,
-                 op::StoreLog, op::LoadLog, op::GatherOutputs>;
+using Op = std::variant<op::Embed, op::Quantize, op::MatMul, op::RmsNorm, op::LayerNorm, op::Add,
+                        op::Scale, op::Activate, op::Gate, op::RopeTable, op::Rope,
+                        op::ScaleByPosition, op::StoreKv, op::Attend, op::ShortConv, op::Mamba2Scan,
+                        op::GatedDeltaScan, op::PickColumns, op::Route, op::ExpertMatMul,
+                        op::ExpertScale, op::ExpertSum, op::StoreLog, op::LoadLog, op::MixStreams,
+                        op::MatchMagnitude, op::UpperTail, op::GatherOutputs>;
 
 }  // namespace cairn

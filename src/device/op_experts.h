@@ -38,10 +38,12 @@ struct ExpertMatMul {
   const Weight* weight;  // weight.count experts
   Rows x;
   QuantizedRows quantized;
-  Rows chosen;
+  Rows chosen;  // Where it does not exist, rank r has matrix r, for all matrices.
   Rows out;
   bool x_per_rank = false;
   const float* bias = nullptr;  // [weight.count][weight.rows]
+
+  int32_t rank_count() const { return chosen.exists() ? chosen.width : weight->count; }
 };
 
 // out[row][rank * width + i] = x[row][i] * weights[row][rank]: what an expert reads where its

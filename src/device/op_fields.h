@@ -172,6 +172,27 @@ void visit_fields(op::LoadLog& o, Visitor& visit) {
 }
 
 template <class Visitor>
+void visit_fields(op::MixStreams& o, Visitor& visit) {
+  visit.read(o.a);
+  visit.read(o.b);
+  visit.read(o.coefficients);
+  visit.write(o.out);
+}
+
+template <class Visitor>
+void visit_fields(op::MatchMagnitude& o, Visitor& visit) {
+  visit.read(o.first);
+  visit.read(o.x);
+  visit.write(o.out);
+}
+
+template <class Visitor>
+void visit_fields(op::UpperTail& o, Visitor& visit) {
+  visit.read(o.x);
+  visit.write(o.out);
+}
+
+template <class Visitor>
 void visit_fields(op::GatherOutputs& o, Visitor& visit) {
   visit.read(o.x);
   visit.write(o.out);

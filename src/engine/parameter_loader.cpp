@@ -9,7 +9,8 @@ namespace {
 
 bool same_shape(const gguf::Tensor& tensor, std::span<const int64_t> shape) {
   for (size_t dim = 0; dim < tensor.dims.size(); ++dim) {
-    if (tensor.dims[dim] != (dim < shape.size() ? shape[dim] : 1)) return false;
+    const int64_t expected = dim < shape.size() ? shape[dim] : 1;
+    if (expected > 0 && tensor.dims[dim] != expected) return false;  // Below 0: see usual().
   }
   return true;
 }

@@ -18,6 +18,7 @@ constexpr int32_t kExperts = 4096;
 constexpr int32_t kInnerWidth = 1 << 20;
 
 constexpr CountRange kCounts[] = {
+    {"altup.active_idx", 0, 63, 0},
     {"altup.num_inputs", 1, 64, 1},
     {"attention.head_count", 1, kHeads, 0},
     {"attention.head_count_kv", 1, kHeads, 0},

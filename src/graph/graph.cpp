@@ -97,6 +97,13 @@ Tensor Graph::scale(Tensor x, float factor) {
   return out;
 }
 
+Tensor Graph::scale_columns(Tensor x, const Vector& factors) {
+  CHECK(int64_t(factors.values.size()) == x.width);
+  const Tensor out = new_value(x.width, set_of(x));
+  ops_.push_back(op::Scale{.x = rows(x), .out = rows(out), .of_columns = factors.data()});
+  return out;
+}
+
 Tensor Graph::activate(Tensor x, Activation activation) {
   const Tensor out = new_value(x.width, set_of(x));
   ops_.push_back(op::Activate{.x = rows(x), .out = rows(out), .activation = activation});
@@ -270,6 +277,56 @@ Tensor Graph::expert_matmul(const Weight& weight, Tensor x, const Routing& routi
 Tensor Graph::expert_scale(Tensor x, const Routing& routing) {
   const Tensor out = new_value(x.width * routing.weights.width, set_of(x));
   ops_.push_back(op::ExpertScale{.x = rows(x), .weights = rows(routing.weights), .out = rows(out)});
+  return out;
+}
+
+Tensor Graph::matmul_each(const Weight& weight, Tensor x, bool x_per_matrix) {
+  CHECK(x.width == weight.cols * (x_per_matrix ? weight.count : 1));
+  const QuantizedRows quantized = quantized_rows(weight, x);
+  const Tensor out = new_value(weight.count * weight.rows, set_of(x));
+  ops_.push_back(op::ExpertMatMul{.weight = &weight,
+                                  .x = plain_rows(weight, x),
+                                  .quantized = quantized,
+                                  .chosen = {},
+                                  .out = rows(out),
+                                  .x_per_rank = x_per_matrix});
+  return out;
+}
+
+Tensor Graph::mix_streams(Tensor a, Tensor b, Tensor coefficients, int32_t width, float offset) {
+  CHECK(a.width % width == 0 && b.width % width == 0);
+  CHECK(coefficients.width == a.width / width * (b.width / width));
+  const Tensor out = new_value(a.width, set_of(a));
+  ops_.push_back(op::MixStreams{.a = rows(a),
+                                .out = rows(out),
+                                .b = rows(b),
+                                .coefficients = rows(coefficients),
+                                .width = width,
+                                .offset = offset});
+  return out;
+}
+
+void Graph::add_to_streams(Tensor streams, Tensor x) {
+  CHECK(streams.width % x.width == 0);
+  ops_.push_back(op::MixStreams{.a = rows(streams),
+                                .out = rows(streams),
+                                .b = rows(x),
+                                .coefficients = {},
+                                .width = x.width,
+                                .offset = 1.0f});
+}
+
+Tensor Graph::match_magnitude(Tensor first, Tensor x, float floor) {
+  CHECK(x.width % first.width == 0);
+  const Tensor out = new_value(first.width + x.width, set_of(x));
+  ops_.push_back(
+      op::MatchMagnitude{.first = rows(first), .x = rows(x), .out = rows(out), .floor = floor});
+  return out;
+}
+
+Tensor Graph::upper_tail(Tensor x, float deviations) {
+  const Tensor out = new_value(x.width, set_of(x));
+  ops_.push_back(op::UpperTail{.x = rows(x), .out = rows(out), .deviations = deviations});
   return out;
 }
 

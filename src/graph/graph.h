@@ -78,6 +78,7 @@ class Graph {
                     int32_t group = 0);
   Tensor add(Tensor a, Tensor b, float scale = 1.0f);  // a + b * scale
   Tensor scale(Tensor x, float factor);
+  Tensor scale_columns(Tensor x, const Vector& factors);  // Each column by its own.
   Tensor activate(Tensor x, Activation activation);
   Tensor gate(Tensor gate, Tensor x, Activation activation);  // activation(gate) * x
   // The same where x holds both sides: runs of `run` columns, one of the gate and one of x in turn.
@@ -99,9 +100,18 @@ class Graph {
   Tensor expert_matmul(const Weight& weight, Tensor x, const Routing& routing, bool x_per_rank,
                        const Vector& bias = {});
   Tensor expert_scale(Tensor x, const Routing& routing);
+  // All matrices of a weight side by side, each times x, or times its own part of x.
+  Tensor matmul_each(const Weight& weight, Tensor x, bool x_per_matrix);
   Tensor expert_sum(Tensor x, const Routing& routing);
   // Only the rows whose logits are wanted: the hidden rows. Once in a model; what stands behind it
   // depends on nothing else.
+  // Streams: columns of equal width side by side. Adds to each stream of a all streams of b, each
+  // times its coefficient + offset.
+  Tensor mix_streams(Tensor a, Tensor b, Tensor coefficients, int32_t width, float offset = 0);
+  void add_to_streams(Tensor streams, Tensor x);  // The same x to each of them, in place.
+  // `first`, then the streams of x, as long as `first` is.
+  Tensor match_magnitude(Tensor first, Tensor x, float floor);
+  Tensor upper_tail(Tensor x, float deviations);
   Tensor outputs(Tensor x);
   Tensor columns(Tensor x, int32_t first, int32_t width) const;  // A view.
   // Of each `period` columns those from `first` on, `count` of them.

@@ -22,6 +22,12 @@ struct Vector {
   const float* data() const { return values.empty() ? nullptr : values.data(); }
 };
 
+// A size in a shape that only the file knows. `size` is that of the published models, for whoever
+// has no file.
+constexpr int64_t usual(int64_t size) {
+  return -size;
+}
+
 // What walks the list. Names are GGUF's; shapes are in GGUF's order (inputs first).
 class ParameterVisitor {
  public:

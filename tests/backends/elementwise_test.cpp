@@ -23,6 +23,11 @@ TEST(Elementwise, EveryLevelHasTheReferencesBits) {
       const Rows x = world.rows(width, RowSet::outputs);
       return op::Scale{.x = x, .out = x, .factor = 1.7f};
     });
+    expect_same_bits(++seed, specs, [&](World& world) -> Op {
+      const float* factors = world.parameters(size_t(width));
+      const Rows x = world.rows(width), out = world.rows(width);
+      return op::Scale{.x = x, .out = out, .factor = 0.3f, .of_columns = factors};
+    });
     for (int32_t k : {1, 2, 8}) {
       expect_same_bits(++seed, specs, [&](World& world) -> Op {
         const Rows x = world.rows(width * k), weights = world.rows(k), out = world.rows(width);

@@ -41,6 +41,28 @@ TEST(ExpertMatMul, EveryInstructionSetHasTheReferencesBits) {
   }
 }
 
+TEST(ExpertMatMul, WithoutAChoiceEachRankIsAMatrix) {
+  Random random(13);
+  for (const std::string_view name : {"Q8_0", "F16"}) {
+    Matrix matrix(*quant::find(name), kCols, kOutputs, kExperts);
+    matrix.fill_randomly(random);
+    for (const int32_t rows : {1, 9}) {
+      for (const bool x_per_rank : {false, true}) {
+        Job job{.weight = matrix.weight, .rows = rows, .ranks = kExperts, .x_per_rank = x_per_rank};
+        job.x = gaussian(size_t(rows) * size_t(job.width()), random);
+        Job chosen = job;
+        for (int32_t i = 0; i < rows * kExperts; ++i) chosen.chosen.push_back(i % kExperts);
+        const std::vector<float> expected = run({.backend = "reference"}, chosen);
+        job.all = true;
+        EXPECT_TRUE(same_bits(expected, run({.backend = "reference"}, job))) << name;
+        for (const IsaLevel isa : levels_here()) {
+          EXPECT_TRUE(same_bits(expected, run({"cpu", isa, 2}, job))) << name;
+        }
+      }
+    }
+  }
+}
+
 TEST(ExpertMatMul, IsThePlainProductOfTheChosenExpert) {
   Random random(12);
   Matrix matrix(*quant::find("Q5_K"), kCols, kOutputs, kExperts);

@@ -80,6 +80,7 @@ struct Job {
   std::vector<int32_t> chosen;  // [rows, ranks]; empty: a plain product.
   int32_t ranks = 1;
   bool x_per_rank = false;
+  bool all = false;  // Not chosen: the ranks are the matrices.
 
   int32_t width() const { return weight.cols * (x_per_rank ? ranks : 1); }
 };
@@ -120,14 +121,14 @@ class Bench {
     }
     plan.stages.push_back({.first_op = int32_t(plan.ops.size()), .op_count = 1});
     const Rows x = quantized_.exists() ? Rows{} : x_;
-    if (job_.chosen.empty()) {
+    if (job_.chosen.empty() && !job_.all) {
       plan.ops.push_back(op::MatMul{
           .weight = &weight, .x = x, .quantized = quantized_, .out = out_, .bias = job_.bias});
     } else {
       plan.ops.push_back(op::ExpertMatMul{.weight = &weight,
                                           .x = x,
                                           .quantized = quantized_,
-                                          .chosen = chosen_,
+                                          .chosen = job_.all ? Rows{} : chosen_,
                                           .out = out_,
                                           .x_per_rank = job_.x_per_rank,
                                           .bias = job_.bias});

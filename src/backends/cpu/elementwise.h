@@ -45,7 +45,9 @@ template <class L>
 void scale_row(const cpu::ScaleArgs& args) {
   const L factor = L(args.factor);
   for_lanes<L>(args.count, [&](int32_t i, int32_t count) {
-    store_some(args.out + i, load_some<L>(args.x + i, count) * factor, count);
+    L out = load_some<L>(args.x + i, count) * factor;
+    if (args.of_columns != nullptr) out = out * load_some<L>(args.of_columns + i, count);
+    store_some(args.out + i, out, count);
   });
 }
 

@@ -136,7 +136,7 @@ struct ExpertTasks {
     const auto& op = std::get<op::ExpertMatMul>(any);
     const int32_t row_count = step.row_count(op.out.set);
     const Cut cut = cut_experts(packed(*op.weight), row_count);
-    if (row_count <= 1) return int64_t(row_count) * op.chosen.width * cut.group_tasks;
+    if (row_count <= 1) return int64_t(row_count) * op.rank_count() * cut.group_tasks;
     return int64_t(op.weight->count) * cut.group_tasks;
   }
 
@@ -149,7 +149,7 @@ struct ExpertTasks {
     const int32_t which = int32_t(task / cut.group_tasks);  // A rank, or an expert.
     RowList& list = *new (scratch) RowList;
     if (row_count == 1) {
-      const int32_t expert = std::bit_cast<int32_t>(step.row(op.chosen, 0)[which]);
+      const int32_t expert = expert_of(op, step, 0, which);
       CHECK(expert >= 0 && expert < op.weight->count);
       append(op, step, 0, which, list);
       multiply<Kernels>(weight, expert, first_group, cut.groups, bias_of(op, expert), list,
@@ -157,9 +157,8 @@ struct ExpertTasks {
       return;
     }
     for (int32_t row = 0; row < row_count; ++row) {
-      const float* chosen = step.row(op.chosen, row);
-      for (int32_t rank = 0; rank < op.chosen.width; ++rank) {
-        const int32_t expert = std::bit_cast<int32_t>(chosen[rank]);
+      for (int32_t rank = 0; rank < op.rank_count(); ++rank) {
+        const int32_t expert = expert_of(op, step, row, rank);
         DCHECK(expert >= 0 && expert < op.weight->count);
         if (expert != which) continue;
         append(op, step, row, rank, list);
@@ -175,6 +174,11 @@ struct ExpertTasks {
 
   static const float* bias_of(const op::ExpertMatMul& op, int32_t expert) {
     return op.bias == nullptr ? nullptr : op.bias + int64_t(expert) * op.weight->rows;
+  }
+
+  static int32_t expert_of(const op::ExpertMatMul& op, const Step& step, int32_t row,
+                           int32_t rank) {
+    return op.chosen.exists() ? std::bit_cast<int32_t>(step.row(op.chosen, row)[rank]) : rank;
   }
 
   static void append(const op::ExpertMatMul& op, const Step& step, int32_t row, int32_t rank,

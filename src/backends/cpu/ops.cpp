@@ -82,6 +82,7 @@ void add(const op::Add& op, const Step& step, int32_t row) {
 template <const OpsTable& Table>
 void scale(const op::Scale& op, const Step& step, int32_t row) {
   Table.scale({.x = step.row(op.x, row),
+               .of_columns = op.of_columns,
                .out = step.row(op.out, row),
                .count = op.out.width,
                .factor = op.factor});
@@ -125,6 +126,27 @@ void expert_sum(const op::ExpertSum& op, const Step& step, int32_t row) {
 }
 
 template <const OpsTable& Table>
+void mix_streams(const op::MixStreams& op, const Step& step, int32_t row) {
+  Table.mix_streams(
+      {.a = step.row(op.a, row),
+       .b = step.row(op.b, row),
+       .coefficients = op.coefficients.exists() ? step.row(op.coefficients, row) : nullptr,
+       .out = step.row(op.out, row),
+       .width = op.width,
+       .out_count = op.out.width / op.width,
+       .in_count = op.b.width / op.width,
+       .offset = op.offset});
+}
+
+template <const OpsTable& Table>
+void upper_tail(const op::UpperTail& op, const Step& step, int32_t row) {
+  Table.upper_tail({.x = step.row(op.x, row),
+                    .out = step.row(op.out, row),
+                    .count = op.out.width,
+                    .deviations = op.deviations});
+}
+
+template <const OpsTable& Table>
 void rope(const op::Rope& op, const Step& step, int32_t row) {
   const auto kernel = op.style == RopeStyle::halves ? Table.rope_halves : Table.rope_adjacent;
   kernel({.x = step.row(op.x, row),
@@ -138,7 +160,7 @@ template <const OpsTable& Table>
 void scale_by_position(const op::ScaleByPosition& op, const Step& step, int32_t row) {
   float* x = step.row(op.x, row);
   const float factor = reference::position_scale(op, step.positions[size_t(row)]);
-  Table.scale({.x = x, .out = x, .count = op.x.width, .factor = factor});
+  Table.scale({.x = x, .of_columns = nullptr, .out = x, .count = op.x.width, .factor = factor});
 }
 
 size_t element_bytes(KvType type) {
@@ -267,6 +289,12 @@ struct Choice {
   }
   host::HostKernel operator()(const op::ExpertSum&) const {
     return row_kernel<op::ExpertSum, &op::ExpertSum::x, expert_sum<Table>>();
+  }
+  host::HostKernel operator()(const op::MixStreams&) const {
+    return row_kernel<op::MixStreams, &op::MixStreams::out, mix_streams<Table>>();
+  }
+  host::HostKernel operator()(const op::UpperTail&) const {
+    return row_kernel<op::UpperTail, &op::UpperTail::out, upper_tail<Table>>();
   }
   host::HostKernel operator()(const op::Rope&) const {
     return row_kernel<op::Rope, &op::Rope::x, rope<Table>>();

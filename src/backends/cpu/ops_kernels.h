@@ -40,6 +40,7 @@ struct AddArgs {
 
 struct ScaleArgs {
   const float* x;
+  const float* of_columns;  // May be null.
   float* out;
   int32_t count;
   float factor;
@@ -61,6 +62,22 @@ struct ExpertSumArgs {
   const float *x, *weights;
   float* out;
   int32_t rank_count, width;
+};
+
+// One row of streams of `width` elements each.
+struct MixStreamsArgs {
+  const float *a, *b;
+  const float* coefficients;  // [out_count][in_count]; may be null: zeros.
+  float* out;                 // May be a.
+  int32_t width, out_count, in_count;
+  float offset;
+};
+
+struct UpperTailArgs {
+  const float* x;
+  float* out;
+  int32_t count;
+  float deviations;
 };
 
 struct RopeArgs {
@@ -178,6 +195,8 @@ struct OpsTable {
   void (*activate[kActivationCount])(const ActivateArgs&);  // By Activation.
   void (*gate[kActivationCount])(const GateArgs&);          // By Activation.
   void (*expert_sum)(const ExpertSumArgs&);
+  void (*mix_streams)(const MixStreamsArgs&);
+  void (*upper_tail)(const UpperTailArgs&);
   void (*rope_adjacent)(const RopeArgs&);
   void (*rope_halves)(const RopeArgs&);
   void (*store_keys[kKvTypeCount])(const StoreKvArgs&);    // By KvType.

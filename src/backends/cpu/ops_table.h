@@ -7,6 +7,7 @@
 #include "backends/cpu/norm.h"
 #include "backends/cpu/recurrence.h"
 #include "backends/cpu/rope.h"
+#include "backends/cpu/streams.h"
 
 namespace cairn {
 namespace {
@@ -25,6 +26,8 @@ constexpr cpu::OpsTable make_ops_table() {
                gate_row<L, Sigmoid>, gate_row<L, Tanh>, gate_row<L, Softplus>,
                gate_row<L, ClampedSwiglu>},
       .expert_sum = expert_sum_row<L>,
+      .mix_streams = mix_streams_row<L>,
+      .upper_tail = upper_tail_row<L>,
       .rope_adjacent = rope_adjacent_row<L>,
       .rope_halves = rope_halves_row<L>,
       .store_keys = {store_keys<L, F32Bits>, store_keys<L, F16Bits>, store_keys<L, BF16Bits>},

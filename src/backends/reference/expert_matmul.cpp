@@ -18,7 +18,7 @@ int32_t task_parts(const op::ExpertMatMul& op) {
 
 int64_t task_count(const Op& op, const Step& step) {
   const auto& matmul = std::get<op::ExpertMatMul>(op);
-  return int64_t(step.row_count(matmul.out.set)) * matmul.chosen.width * task_parts(matmul);
+  return int64_t(step.row_count(matmul.out.set)) * matmul.rank_count() * task_parts(matmul);
 }
 
 size_t scratch_bytes(const Op& op) {
@@ -49,9 +49,10 @@ void run(const Op& op, const Step& step, int64_t task, std::byte* scratch) {
   const Weight& weight = *matmul.weight;
   const int32_t parts = task_parts(matmul);
   const int32_t first = int32_t(task % parts) * kTaskOutputs;
-  const int32_t rank = int32_t(task / parts % matmul.chosen.width);
-  const int32_t row = int32_t(task / parts / matmul.chosen.width);
-  const int32_t expert = std::bit_cast<int32_t>(step.row(matmul.chosen, row)[rank]);
+  const int32_t rank = int32_t(task / parts % matmul.rank_count());
+  const int32_t row = int32_t(task / parts / matmul.rank_count());
+  const int32_t expert =
+      matmul.chosen.exists() ? std::bit_cast<int32_t>(step.row(matmul.chosen, row)[rank]) : rank;
   CHECK(expert >= 0 && expert < weight.count);
   float* out = step.row(matmul.out, row) + int64_t(rank) * weight.rows;
   for (int32_t output = first; output < std::min(first + kTaskOutputs, weight.rows); ++output) {

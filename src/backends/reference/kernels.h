@@ -40,4 +40,8 @@ host::HostKernel load_log_kernel();
 
 host::HostKernel route_kernel();
 
+host::HostKernel mix_streams_kernel();
+host::HostKernel match_magnitude_kernel();
+host::HostKernel upper_tail_kernel();
+
 }  // namespace cairn::reference

@@ -37,6 +37,9 @@ struct Choice {
   host::HostKernel operator()(const op::ExpertSum&) const { return expert_sum_kernel(); }
   host::HostKernel operator()(const op::StoreLog&) const { return store_log_kernel(); }
   host::HostKernel operator()(const op::LoadLog&) const { return load_log_kernel(); }
+  host::HostKernel operator()(const op::MixStreams&) const { return mix_streams_kernel(); }
+  host::HostKernel operator()(const op::MatchMagnitude&) const { return match_magnitude_kernel(); }
+  host::HostKernel operator()(const op::UpperTail&) const { return upper_tail_kernel(); }
   host::HostKernel operator()(const op::GatherOutputs&) const { return gather_outputs_kernel(); }
 };
 
