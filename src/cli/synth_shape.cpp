@@ -2,6 +2,7 @@
 #include "cli/synth_shape.h"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 namespace cairn::cli {
@@ -22,6 +23,15 @@ constexpr SynthField kFields[] = {
     {"expert-width", &SynthShape::expert_width, 0, 1 << 20, "inner width of an expert"},
     {"attention-every", &SynthShape::attention_every, 0, 1024,
      "of so many layers one attends, the others recur (hybrid architectures)"},
+    {"window", &SynthShape::window, 0, 1 << 24, "tokens that a windowed layer attends to (gemma)"},
+    {"window-period", &SynthShape::window_period, 0, 1024,
+     "of so many layers one attends to all, the others to a window (gemma)"},
+    {"window-head-dim", &SynthShape::window_head_dim, 0, 1024,
+     "width of a head in windowed layers (gemma4)"},
+    {"shared-kv-layers", &SynthShape::shared_kv_layers, 0, 1023,
+     "last layers that read the keys and values of earlier ones (gemma3n, gemma4)"},
+    {"layer-input-width", &SynthShape::layer_input_width, 0, 65536,
+     "width of each layer's own input (gemma3n, gemma4)"},
 };
 
 constexpr int32_t kStateSize = 128;
@@ -40,6 +50,56 @@ bool has_delta_nets(const SynthShape& shape) {
 
 bool is_granite(const SynthShape& shape) {
   return contains(shape.architecture, "granite");
+}
+
+bool is_gemma(const SynthShape& shape) {
+  return contains(shape.architecture, "gemma");
+}
+
+// Inner widths by layer. The small models of Gemma 4 double those of the layers that share keys and
+// values.
+std::vector<int32_t> gemma_mlp_widths(const SynthShape& shape) {
+  std::vector<int32_t> widths(size_t(shape.layers), shape.mlp_width);
+  if (!contains(shape.architecture, "gemma4")) return widths;
+  const int32_t first_shared = std::max(0, shape.layers - shape.shared_kv_layers);
+  std::fill(widths.begin() + first_shared, widths.end(), 2 * shape.mlp_width);
+  return widths;
+}
+
+void add_gemma(gguf::Writer& writer, const SynthShape& shape) {
+  const std::string prefix = shape.architecture + ".";
+  std::vector<int32_t> is_windowed;
+  for (int32_t layer = 0; layer < shape.layers; ++layer) {
+    const bool is_global =
+        shape.window_period > 0 && layer % shape.window_period == shape.window_period - 1;
+    is_windowed.push_back(is_global ? 0 : 1);
+  }
+  writer.add(prefix + "attention.sliding_window", uint32_t(shape.window));
+  writer.add_array(prefix + "attention.sliding_window_pattern",
+                   std::span<const int32_t>(is_windowed));
+  if (contains(shape.architecture, "gemma2")) {
+    writer.add(prefix + "attn_logit_softcapping", 50.0f);
+  } else {
+    writer.add(prefix + "rope.freq_base_swa", 10000.0f);
+  }
+  if (!contains(shape.architecture, "gemma3")) {
+    writer.add(prefix + "final_logit_softcapping", 30.0f);
+  }
+  if (shape.window_head_dim > 0) {
+    writer.add(prefix + "attention.key_length_swa", uint32_t(shape.window_head_dim));
+    writer.add(prefix + "attention.value_length_swa", uint32_t(shape.window_head_dim));
+    writer.add(prefix + "rope.dimension_count_swa", uint32_t(shape.window_head_dim));
+  }
+  if (!contains(shape.architecture, "gemma3n") && !contains(shape.architecture, "gemma4")) return;
+  writer.add(prefix + "attention.shared_kv_layers", uint32_t(shape.shared_kv_layers));
+  writer.add(prefix + "embedding_length_per_layer_input", uint32_t(shape.layer_input_width));
+  if (!contains(shape.architecture, "gemma3n")) return;
+  writer.add(prefix + "altup.num_inputs", uint32_t(4));
+  writer.add(prefix + "altup.active_idx", uint32_t(0));
+  // The first third keeps what a normal distribution has above its 95th percentile.
+  std::vector<float> tails(size_t(shape.layers), -std::numeric_limits<float>::infinity());
+  std::fill_n(tails.begin(), (shape.layers + 2) / 3, 1.6448535f);
+  writer.add_array(prefix + "activation_sparsity_scale", std::span<const float>(tails));
 }
 
 void add_recurrence(gguf::Writer& writer, const SynthShape& shape) {
@@ -102,6 +162,39 @@ void add_attention(gguf::Writer& writer, const SynthShape& shape) {
   add_recurrence(writer, shape);
 }
 
+SynthShape gemma3_1b() {
+  return {.architecture = "gemma3",
+          .layers = 26,
+          .width = 1152,
+          .heads = 4,
+          .kv_heads = 1,
+          .head_dim = 256,
+          .mlp_width = 6912,
+          .vocabulary = 262144,
+          .context = 32768,
+          .window = 512,
+          .window_period = 6,
+          .rope_base = 1000000.0f};
+}
+
+SynthShape gemma4_e2b() {
+  return {.architecture = "gemma4",
+          .layers = 35,
+          .width = 1536,
+          .heads = 8,
+          .kv_heads = 1,
+          .head_dim = 512,
+          .mlp_width = 6144,
+          .vocabulary = 262144,
+          .context = 131072,
+          .window = 512,
+          .window_period = 5,
+          .window_head_dim = 256,
+          .shared_kv_layers = 20,
+          .layer_input_width = 256,
+          .rope_base = 1000000.0f};
+}
+
 }  // namespace
 
 std::span<const SynthField> synth_fields() {
@@ -122,6 +215,10 @@ std::span<const SynthPreset> synth_presets() {
         .vocabulary = 128256,
         .context = 131072,
         .rope_base = 500000.0f}},
+      {"gemma3-1b", "the shape of Gemma 3 1B: five layers of six attend to a window", gemma3_1b()},
+      {"gemma4-e2b",
+       "the shape of Gemma 4 E2B: 20 layers share keys and values, each has inputs of its own",
+       gemma4_e2b()},
       {"granite-h-1b",
        "near the shape of Granite 4 H 1B: Mamba-2 layers, one in ten attends",
        {.architecture = "granitehybrid",
@@ -166,6 +263,21 @@ std::span<const SynthPreset> synth_presets() {
   return presets;
 }
 
+namespace {
+
+void shape_as_gemma(SynthShape& shape) {
+  shape.window = 64;
+  shape.window_period = contains(shape.architecture, "gemma2") ? 2 : 5;
+  if (contains(shape.architecture, "gemma3n") || contains(shape.architecture, "gemma4")) {
+    shape.layers = 10;
+    shape.shared_kv_layers = 5;
+    shape.layer_input_width = 32;
+  }
+  if (contains(shape.architecture, "gemma4")) shape.window_head_dim = shape.head_dim / 2;
+}
+
+}  // namespace
+
 SynthShape default_shape(std::string_view architecture) {
   SynthShape shape{.architecture = std::string(architecture)};
   if (contains(architecture, "moe") || contains(architecture, "next")) {
@@ -174,6 +286,7 @@ SynthShape default_shape(std::string_view architecture) {
     shape.expert_width = 256;
   }
   if (contains(architecture, "hybrid")) shape.attention_every = 2;
+  if (is_gemma(shape)) shape_as_gemma(shape);
   if (has_delta_nets(shape)) shape.attention_every = 4;
   return shape;
 }
@@ -223,7 +336,13 @@ void add_shape(gguf::Writer& writer, const SynthShape& shape, uint64_t seed) {
   writer.add(prefix + "block_count", uint32_t(shape.layers));
   writer.add(prefix + "context_length", uint32_t(shape.context));
   writer.add(prefix + "embedding_length", uint32_t(shape.width));
-  writer.add(prefix + "feed_forward_length", uint32_t(shape.mlp_width));
+  if (is_gemma(shape)) {
+    const std::vector<int32_t> widths = gemma_mlp_widths(shape);
+    writer.add_array(prefix + "feed_forward_length", std::span<const int32_t>(widths));
+    add_gemma(writer, shape);
+  } else {
+    writer.add(prefix + "feed_forward_length", uint32_t(shape.mlp_width));
+  }
   writer.add(prefix + "vocab_size", uint32_t(shape.vocabulary));
   add_attention(writer, shape);
   if (shape.experts > 0) {

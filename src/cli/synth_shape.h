@@ -25,9 +25,14 @@ struct SynthShape {
   int32_t context = 8192;
   int32_t experts = 0;  // 0: a plain feed-forward block.
   int32_t experts_used = 0;
-  int32_t expert_width = 0;     // 0: mlp_width.
-  int32_t attention_every = 0;  // Of so many layers one attends, the others recur; 0: all attend.
-  bool tied_output = true;      // The output matrix is the embedding table.
+  int32_t expert_width = 0;       // 0: mlp_width.
+  int32_t attention_every = 0;    // Of so many layers one attends, the others recur; 0: all attend.
+  int32_t window = 0;             // Tokens that a windowed layer attends to.
+  int32_t window_period = 0;      // Of so many layers one attends to all, the others to a window.
+  int32_t window_head_dim = 0;    // Of windowed layers, where it is not head_dim.
+  int32_t shared_kv_layers = 0;   // The last so many read keys and values of earlier layers.
+  int32_t layer_input_width = 0;  // Of each layer's own input.
+  bool tied_output = true;        // The output matrix is the embedding table.
   float rope_base = 10000.0f;
 };
 

@@ -35,7 +35,9 @@ class Lister final : public ParameterVisitor {
   Status matrix(std::string_view name, Weight& /*weight*/, std::span<const int64_t> shape,
                 Need need) override {
     const bool is_output = name == "output.weight";
-    if (need == Need::optional && !(is_output && with_output_)) return Ok{};
+    // Values are projected apart from keys, as most models have it.
+    const bool is_wanted = (is_output && with_output_) || name.ends_with("attn_v.weight");
+    if (need == Need::optional && !is_wanted) return Ok{};
     // Routers stay in f32, as everywhere: they are small, and a tie would change experts.
     const bool is_router = name.find("ffn_gate_inp") != std::string_view::npos;
     const quant::Type& type = is_router ? *quant::find("F32") : fitting_type(type_, shape[0]);

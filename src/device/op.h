@@ -87,7 +87,7 @@ struct Add {  // out = fma(b, scale, a)
   float scale = 1.0f;
 };
 
-struct Scale {  // out = x * factor, then times the column's own factor where there are such
+struct Scale {  // out = x * factor, and then times of_columns
   Rows x, out;
   float factor = 1.0f;
   const float* of_columns = nullptr;  // [width]
@@ -100,8 +100,7 @@ struct Activate {  // out = activation(x); relu of NaN is 0
 
 // out = activation(gate) * x. clamped_swiglu, with g = min(gate, 7) and
 // u = clamp(x, -7, 7): out = (g * sigmoid(1.702 * g)) * (u + 1).
-// Where `run` is not 0, both inputs are interleaved in the same rows by runs of so many elements:
-// [runs][2][run]; `gate` begins at the first run, `x` at the second.
+// With `run`, both inputs lie in the same rows as [runs][2][run]; x begins `run` behind `gate`.
 struct Gate {
   Rows gate, x, out;
   Activation activation = Activation::silu;

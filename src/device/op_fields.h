@@ -5,19 +5,27 @@
 // Every op that moves a recurrent state on says write_state(): from there the log is found.
 #pragma once
 
+#include <type_traits>
+
 #include "device/op.h"
 
 namespace cairn {
 
-template <class Visitor>
-void visit_fields(op::Embed& o, Visitor& visit) {
-  visit.read_weights(*o.table);
+template <class Op, class... Others>
+constexpr bool kIsOneOf = (std::is_same_v<Op, Others> || ...);
+
+// The ops that read rows x and write rows out, and that is all.
+template <class Op, class Visitor>
+requires kIsOneOf<Op, op::Quantize, op::RmsNorm, op::LayerNorm, op::Scale, op::Activate,
+                  op::UpperTail, op::GatherOutputs>
+void visit_fields(Op& o, Visitor& visit) {
+  visit.read(o.x);
   visit.write(o.out);
 }
 
 template <class Visitor>
-void visit_fields(op::Quantize& o, Visitor& visit) {
-  visit.read(o.x);
+void visit_fields(op::Embed& o, Visitor& visit) {
+  visit.read_weights(*o.table);
   visit.write(o.out);
 }
 
@@ -30,33 +38,9 @@ void visit_fields(op::MatMul& o, Visitor& visit) {
 }
 
 template <class Visitor>
-void visit_fields(op::RmsNorm& o, Visitor& visit) {
-  visit.read(o.x);
-  visit.write(o.out);
-}
-
-template <class Visitor>
-void visit_fields(op::LayerNorm& o, Visitor& visit) {
-  visit.read(o.x);
-  visit.write(o.out);
-}
-
-template <class Visitor>
 void visit_fields(op::Add& o, Visitor& visit) {
   visit.read(o.a);
   visit.read(o.b);
-  visit.write(o.out);
-}
-
-template <class Visitor>
-void visit_fields(op::Scale& o, Visitor& visit) {
-  visit.read(o.x);
-  visit.write(o.out);
-}
-
-template <class Visitor>
-void visit_fields(op::Activate& o, Visitor& visit) {
-  visit.read(o.x);
   visit.write(o.out);
 }
 
@@ -182,18 +166,6 @@ void visit_fields(op::MixStreams& o, Visitor& visit) {
 template <class Visitor>
 void visit_fields(op::MatchMagnitude& o, Visitor& visit) {
   visit.read(o.first);
-  visit.read(o.x);
-  visit.write(o.out);
-}
-
-template <class Visitor>
-void visit_fields(op::UpperTail& o, Visitor& visit) {
-  visit.read(o.x);
-  visit.write(o.out);
-}
-
-template <class Visitor>
-void visit_fields(op::GatherOutputs& o, Visitor& visit) {
   visit.read(o.x);
   visit.write(o.out);
 }
