@@ -35,6 +35,7 @@ constexpr SynthField kFields[] = {
 };
 
 constexpr int32_t kStateSize = 128;
+constexpr int32_t kMamba1StateSize = 16;
 constexpr int32_t kRecurrentHeadDim = 64;
 constexpr int32_t kDeltaDim = 128;  // Of keys and of values.
 constexpr int32_t kDeltaKeyHeads = 16;
@@ -102,15 +103,15 @@ void add_gemma(gguf::Writer& writer, const SynthShape& shape) {
   writer.add_array(prefix + "activation_sparsity_scale", std::span<const float>(tails));
 }
 
-void add_recurrence(gguf::Writer& writer, const SynthShape& shape) {
-  const std::string prefix = shape.architecture + ".";
-  const int32_t inner = 2 * shape.width;
-  const int32_t head_dim = inner % kRecurrentHeadDim == 0 ? kRecurrentHeadDim : 1;
-  writer.add(prefix + "ssm.conv_kernel", uint32_t(4));
-  writer.add(prefix + "ssm.inner_size", uint32_t(inner));
-  writer.add(prefix + "ssm.state_size", uint32_t(std::min(kStateSize, shape.width)));
-  writer.add(prefix + "ssm.time_step_rank", uint32_t(inner / head_dim));
-  writer.add(prefix + "ssm.group_count", uint32_t(1));
+bool is_mamba_1(const SynthShape& shape) {
+  return shape.architecture == "mamba" || shape.architecture == "jamba";
+}
+
+bool recurs(std::string_view architecture) {
+  constexpr std::string_view kParts[] = {"hybrid",    "mamba", "jamba",  "nemotron_h",
+                                         "falcon-h1", "lfm2",  "qwen35", "qwen3next"};
+  return std::any_of(std::begin(kParts), std::end(kParts),
+                     [&](std::string_view part) { return contains(architecture, part); });
 }
 
 // Twice the width in heads, at most 16 of them with keys of their own, as published models have it.
@@ -134,23 +135,32 @@ void add_delta_nets(gguf::Writer& writer, const SynthShape& shape) {
   writer.add_array(prefix + "rope.dimension_sections", std::span<const int32_t>(sections));
 }
 
-void add_attention(gguf::Writer& writer, const SynthShape& shape) {
+void add_recurrence(gguf::Writer& writer, const SynthShape& shape) {
   const std::string prefix = shape.architecture + ".";
-  writer.add(prefix + "attention.head_count", uint32_t(shape.heads));
-  writer.add(prefix + "attention.key_length", uint32_t(shape.head_dim));
-  writer.add(prefix + "attention.value_length", uint32_t(shape.head_dim));
-  writer.add(prefix + "attention.layer_norm_rms_epsilon", 1e-5f);
-  writer.add(prefix + "rope.freq_base", shape.rope_base);
   if (has_delta_nets(shape)) {
-    writer.add(prefix + "attention.head_count_kv", uint32_t(shape.kv_heads));
     add_delta_nets(writer, shape);
     return;
   }
-  writer.add(prefix + "rope.dimension_count", uint32_t(shape.head_dim));
-  if (shape.attention_every == 0) {
-    writer.add(prefix + "attention.head_count_kv", uint32_t(shape.kv_heads));
+  if (contains(shape.architecture, "lfm2")) {
+    writer.add(prefix + "shortconv.l_cache", uint32_t(3));
     return;
   }
+  const int32_t inner = 2 * shape.width;
+  const int32_t head_dim = inner % kRecurrentHeadDim == 0 ? kRecurrentHeadDim : 1;
+  writer.add(prefix + "ssm.conv_kernel", uint32_t(4));
+  writer.add(prefix + "ssm.inner_size", uint32_t(inner));
+  if (is_mamba_1(shape)) {
+    writer.add(prefix + "ssm.state_size", uint32_t(kMamba1StateSize));
+    writer.add(prefix + "ssm.time_step_rank", uint32_t((shape.width + 15) / 16));
+    return;
+  }
+  writer.add(prefix + "ssm.state_size", uint32_t(std::min(kStateSize, shape.width)));
+  writer.add(prefix + "ssm.time_step_rank", uint32_t(inner / head_dim));
+  writer.add(prefix + "ssm.group_count", uint32_t(1));
+}
+
+// By layer: heads of keys and values where it attends, 0 where it recurs.
+std::vector<int32_t> kv_heads_by_layer(const SynthShape& shape) {
   std::vector<int32_t> kv_heads(size_t(shape.layers), 0);
   for (int32_t layer = 0; layer < shape.layers; ++layer) {
     // In the middle of each group, as the published hybrids have it.
@@ -158,8 +168,70 @@ void add_attention(gguf::Writer& writer, const SynthShape& shape) {
       kv_heads[size_t(layer)] = shape.kv_heads;
     }
   }
-  writer.add_array(prefix + "attention.head_count_kv", std::span<const int32_t>(kv_heads));
-  add_recurrence(writer, shape);
+  return kv_heads;
+}
+
+void add_attention(gguf::Writer& writer, const SynthShape& shape) {
+  const std::string prefix = shape.architecture + ".";
+  writer.add(prefix + "attention.layer_norm_rms_epsilon", 1e-5f);
+  if (shape.architecture.starts_with("mamba")) {
+    writer.add(prefix + "attention.head_count", uint32_t(0));
+    return;
+  }
+  writer.add(prefix + "attention.head_count", uint32_t(shape.heads));
+  writer.add(prefix + "attention.key_length", uint32_t(shape.head_dim));
+  writer.add(prefix + "attention.value_length", uint32_t(shape.head_dim));
+  writer.add(prefix + "rope.freq_base", shape.rope_base);
+  if (!has_delta_nets(shape)) {  // Else a part of them.
+    writer.add(prefix + "rope.dimension_count", uint32_t(shape.head_dim));
+  }
+  if (shape.attention_every == 0 || has_delta_nets(shape)) {
+    writer.add(prefix + "attention.head_count_kv", uint32_t(shape.kv_heads));
+  } else {
+    const std::vector<int32_t> kv_heads = kv_heads_by_layer(shape);
+    writer.add_array(prefix + "attention.head_count_kv", std::span<const int32_t>(kv_heads));
+  }
+}
+
+// A layer of Nemotron-H is one thing alone: every second of those that do not attend is a
+// feed-forward block.
+void add_mlp_widths(gguf::Writer& writer, const SynthShape& shape) {
+  const std::string key = shape.architecture + ".feed_forward_length";
+  if (is_gemma(shape)) {
+    const std::vector<int32_t> widths = gemma_mlp_widths(shape);
+    writer.add_array(key, std::span<const int32_t>(widths));
+    return;
+  }
+  if (!contains(shape.architecture, "nemotron_h") || shape.attention_every == 0) {
+    writer.add(key, uint32_t(shape.mlp_width));
+    return;
+  }
+  std::vector<int32_t> widths = kv_heads_by_layer(shape);
+  bool wide = true;
+  for (int32_t& width : widths) {
+    if (width == 0) wide = !wide;
+    width = width == 0 && wide ? shape.mlp_width : 0;
+  }
+  writer.add_array(key, std::span<const int32_t>(widths));
+}
+
+void add_experts(gguf::Writer& writer, const SynthShape& shape) {
+  const std::string prefix = shape.architecture + ".";
+  const int32_t expert_width = shape.expert_width > 0 ? shape.expert_width : shape.mlp_width;
+  writer.add(prefix + "expert_count", uint32_t(shape.experts));
+  writer.add(prefix + "expert_used_count", uint32_t(shape.experts_used));
+  writer.add(prefix + "expert_feed_forward_length", uint32_t(expert_width));
+  if (has_delta_nets(shape)) {
+    writer.add(prefix + "expert_shared_feed_forward_length", uint32_t(expert_width));
+  }
+  if (contains(shape.architecture, "nemotron_h")) {
+    writer.add(prefix + "expert_shared_feed_forward_length", uint32_t(2 * expert_width));
+    writer.add(prefix + "expert_weights_norm", true);
+  }
+  if (contains(shape.architecture, "lfm2")) {
+    writer.add(prefix + "expert_gating_func", uint32_t(2));  // A sigmoid each.
+    writer.add(prefix + "leading_dense_block_count", uint32_t(1));
+  }
 }
 
 SynthShape gemma3_1b() {
@@ -285,7 +357,8 @@ SynthShape default_shape(std::string_view architecture) {
     shape.experts_used = 2;
     shape.expert_width = 256;
   }
-  if (contains(architecture, "hybrid")) shape.attention_every = 2;
+  // Falcon-H1 attends and recurs in every layer.
+  if (recurs(architecture) && architecture != "falcon-h1") shape.attention_every = 2;
   if (is_gemma(shape)) shape_as_gemma(shape);
   if (has_delta_nets(shape)) shape.attention_every = 4;
   return shape;
@@ -336,24 +409,12 @@ void add_shape(gguf::Writer& writer, const SynthShape& shape, uint64_t seed) {
   writer.add(prefix + "block_count", uint32_t(shape.layers));
   writer.add(prefix + "context_length", uint32_t(shape.context));
   writer.add(prefix + "embedding_length", uint32_t(shape.width));
-  if (is_gemma(shape)) {
-    const std::vector<int32_t> widths = gemma_mlp_widths(shape);
-    writer.add_array(prefix + "feed_forward_length", std::span<const int32_t>(widths));
-    add_gemma(writer, shape);
-  } else {
-    writer.add(prefix + "feed_forward_length", uint32_t(shape.mlp_width));
-  }
+  add_mlp_widths(writer, shape);
+  if (is_gemma(shape)) add_gemma(writer, shape);
   writer.add(prefix + "vocab_size", uint32_t(shape.vocabulary));
   add_attention(writer, shape);
-  if (shape.experts > 0) {
-    const int32_t expert_width = shape.expert_width > 0 ? shape.expert_width : shape.mlp_width;
-    writer.add(prefix + "expert_count", uint32_t(shape.experts));
-    writer.add(prefix + "expert_used_count", uint32_t(shape.experts_used));
-    writer.add(prefix + "expert_feed_forward_length", uint32_t(expert_width));
-    if (has_delta_nets(shape)) {
-      writer.add(prefix + "expert_shared_feed_forward_length", uint32_t(expert_width));
-    }
-  }
+  if (shape.attention_every > 0 || recurs(shape.architecture)) add_recurrence(writer, shape);
+  if (shape.experts > 0) add_experts(writer, shape);
   if (is_granite(shape)) {
     writer.add(prefix + "embedding_scale", 12.0f);
     writer.add(prefix + "residual_scale", 0.22f);

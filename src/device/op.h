@@ -28,6 +28,7 @@ enum class Activation : uint8_t {
   tanh,
   softplus,
   clamped_swiglu,  // gpt-oss: both sides are clamped, see op::Gate.
+  none,            // A gate is then a plain product.
 };
 enum class RopeStyle : uint8_t {
   adjacent,  // Rotates elements (2i, 2i+1): "norm".
@@ -178,9 +179,9 @@ struct GatherOutputs {
 
 using Op = std::variant<op::Embed, op::Quantize, op::MatMul, op::RmsNorm, op::LayerNorm, op::Add,
                         op::Scale, op::Activate, op::Gate, op::RopeTable, op::Rope,
-                        op::ScaleByPosition, op::StoreKv, op::Attend, op::ShortConv, op::Mamba2Scan,
-                        op::GatedDeltaScan, op::PickColumns, op::Route, op::ExpertMatMul,
-                        op::ExpertScale, op::ExpertSum, op::StoreLog, op::LoadLog, op::MixStreams,
-                        op::MatchMagnitude, op::UpperTail, op::GatherOutputs>;
+                        op::ScaleByPosition, op::StoreKv, op::Attend, op::ShortConv, op::MambaScan,
+                        op::Mamba2Scan, op::GatedDeltaScan, op::PickColumns, op::Route,
+                        op::ExpertMatMul, op::ExpertScale, op::ExpertSum, op::StoreLog, op::LoadLog,
+                        op::MixStreams, op::MatchMagnitude, op::UpperTail, op::GatherOutputs>;
 
 }  // namespace cairn

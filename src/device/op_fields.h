@@ -89,6 +89,16 @@ void visit_fields(op::ShortConv& o, Visitor& visit) {
 }
 
 template <class Visitor>
+void visit_fields(op::MambaScan& o, Visitor& visit) {
+  visit.read(o.x);
+  visit.read(o.b);
+  visit.read(o.c);
+  visit.read(o.dt);
+  visit.write_state(o.state);
+  visit.write(o.out);
+}
+
+template <class Visitor>
 void visit_fields(op::Mamba2Scan& o, Visitor& visit) {
   visit.read(o.x);
   visit.read(o.b);

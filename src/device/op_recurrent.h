@@ -27,6 +27,21 @@ struct ShortConv {
   int32_t state;  // Which of the step's state tensors holds the tail.
 };
 
+// Mamba-1's selective scan (Gu and Dao, 2023). For each channel c, token by token:
+// dt = softplus(dt_raw[c]); s[n][c] = fma(x[c] * dt, B[n], s[n][c] * exp(dt * a[c][n])); y[c] = sum
+// over n of s[n][c] * C[n] (fma, ascending), then y[c] = fma(d[c], x[c], y[c]).
+// State: [state_size][channels] f32.
+struct MambaScan {
+  Rows x;          // [tokens, channels]
+  Rows b, c;       // [tokens, state_size]
+  Rows dt;         // [tokens, channels], with its bias, before softplus
+  Rows out;        // [tokens, channels]
+  const float* a;  // [channels][state_size], negative
+  const float* d;  // [channels]
+  int32_t state_size = 0;
+  int32_t state;  // Which of the step's state tensors.
+};
+
 // Mamba-2's recurrence (Dao and Gu, 2024). For each head h, token by token:
 // dt = softplus(dt_raw + dt_bias[h]); decay = exp(dt * a[h]);
 // s[n][p] = fma(x[p] * dt, B[n], s[n][p] * decay); y[p] = sum over n of s[n][p] * C[n] (fma,

@@ -190,7 +190,7 @@ Tensor Graph::attend_shared(int32_t layer, Tensor q, const AttentionSpec& spec) 
 }
 
 Tensor Graph::short_conv(int32_t layer, Tensor x, const Vector& weight, const Vector& bias,
-                         int32_t kernel) {
+                         int32_t kernel, bool silu) {
   const int32_t state = layout_.state_tensor_of_layer[size_t(layer)];
   CHECK(state >= 0);
   const Tensor out = new_value(x.width, RowSet::tokens);
@@ -199,6 +199,24 @@ Tensor Graph::short_conv(int32_t layer, Tensor x, const Vector& weight, const Ve
                                .weight = weight.data(),
                                .bias = bias.data(),
                                .kernel = kernel,
+                               .silu = silu,
+                               .state = state});
+  return out;
+}
+
+Tensor Graph::mamba_scan(int32_t layer, Tensor x, Tensor b, Tensor c, Tensor dt, const Vector& a,
+                         const Vector& d) {
+  const int32_t state = layout_.state_tensor_of_layer[size_t(layer)] + 1;
+  CHECK(dt.width == x.width && c.width == b.width);
+  const Tensor out = new_value(x.width, RowSet::tokens);
+  ops_.push_back(op::MambaScan{.x = rows(x),
+                               .b = rows(b),
+                               .c = rows(c),
+                               .dt = rows(dt),
+                               .out = rows(out),
+                               .a = a.data(),
+                               .d = d.data(),
+                               .state_size = b.width,
                                .state = state});
   return out;
 }

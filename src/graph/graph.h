@@ -89,8 +89,11 @@ class Graph {
   // For a layer whose state is shared: reads what the other layer has stored in this step.
   Tensor attend_shared(int32_t layer, Tensor q, const AttentionSpec& spec);
   Tensor short_conv(int32_t layer, Tensor x, const Vector& weight, const Vector& bias,
-                    int32_t kernel);
-  // The layer's second recurrent tensor holds the state (the first is the convolution's tail).
+                    int32_t kernel, bool silu = true);
+  // In both scans the layer's second recurrent tensor holds the state (the first is the
+  // convolution's tail).
+  Tensor mamba_scan(int32_t layer, Tensor x, Tensor b, Tensor c, Tensor dt, const Vector& a,
+                    const Vector& d);
   Tensor mamba2_scan(int32_t layer, Tensor x, Tensor b, Tensor c, Tensor dt,
                      const Mamba2Spec& spec);
   // As mamba2_scan: the layer's second recurrent tensor.

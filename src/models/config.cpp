@@ -68,12 +68,21 @@ Result<DecoderConfig> read_decoder_config(const gguf::Metadata& meta) {
   } else {
     c.kv_head_counts = c.head_counts;
   }
-  if (!meta.has("attention.key_length") && c.size.width % heads != 0) {
+  for (size_t layer = 0; layer < c.head_counts.size(); ++layer) {
+    const int32_t kv_heads = c.kv_head_counts[layer];
+    if (kv_heads == 0 || (c.head_counts[layer] > 0 && c.head_counts[layer] % kv_heads == 0)) {
+      continue;
+    }
+    return fail(ErrorCode::invalid_data, "{}: layer {}: expected a divisor of {} heads, found {}",
+                meta.key("attention.head_count_kv"), layer, c.head_counts[layer], kv_heads);
+  }
+  if (heads > 0 && !meta.has("attention.key_length") && c.size.width % heads != 0) {
     return fail(ErrorCode::invalid_data, "{}: expected a divisor of the width {}, found {}",
                 meta.key("attention.head_count"), c.size.width, heads);
   }
-  CAIRN_TRY(c.key_dim, meta.count_or("attention.key_length", c.size.width / heads));
-  CAIRN_TRY(c.value_dim, meta.count_or("attention.value_length", c.size.width / heads));
+  const int32_t head_dim = heads > 0 ? c.size.width / heads : 0;  // Models without attention: none.
+  CAIRN_TRY(c.key_dim, meta.count_or("attention.key_length", head_dim));
+  CAIRN_TRY(c.value_dim, meta.count_or("attention.value_length", head_dim));
   CAIRN_TRY(const auto widths, meta.per_layer_or("feed_forward_length", c.size.layer_count, 0));
   c.mlp_width = *std::max_element(widths.begin(), widths.end());
   constexpr std::string_view kRms = "attention.layer_norm_rms_epsilon";
@@ -81,6 +90,31 @@ Result<DecoderConfig> read_decoder_config(const gguf::Metadata& meta) {
   const bool is_centred = meta.has(kCentred) && !meta.has(kRms);
   CAIRN_TRY(c.norm_epsilon, meta.real(is_centred ? kCentred : kRms));
   return c;
+}
+
+Result<blocks::Mamba1Shape> read_mamba1(const gguf::Metadata& meta) {
+  blocks::Mamba1Shape shape;
+  CAIRN_TRY(shape.inner_width, meta.count("ssm.inner_size"));
+  CAIRN_TRY(shape.step_rank, meta.count("ssm.time_step_rank"));
+  CAIRN_TRY(shape.state_size, meta.count("ssm.state_size"));
+  CAIRN_TRY(shape.conv_kernel, meta.count("ssm.conv_kernel"));
+  return shape;
+}
+
+Result<blocks::Mamba2Shape> read_mamba2(const gguf::Metadata& meta) {
+  blocks::Mamba2Shape shape;
+  CAIRN_TRY(shape.inner_width, meta.count("ssm.inner_size"));
+  CAIRN_TRY(shape.head_count, meta.count("ssm.time_step_rank"));
+  CAIRN_TRY(shape.state_size, meta.count("ssm.state_size"));
+  CAIRN_TRY(shape.group_count, meta.count("ssm.group_count"));
+  CAIRN_TRY(shape.conv_kernel, meta.count("ssm.conv_kernel"));
+  if (shape.inner_width % shape.head_count != 0 || shape.head_count % shape.group_count != 0) {
+    return fail(ErrorCode::invalid_data,
+                "{}: expected a divisor of {} and a multiple of {} groups, found {}",
+                meta.key("ssm.time_step_rank"), shape.inner_width, shape.group_count,
+                shape.head_count);
+  }
+  return shape;
 }
 
 float softmax_scale(int32_t key_dim) {

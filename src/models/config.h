@@ -1,4 +1,5 @@
-// What the metadata of most decoders has in common, read once here: sizes, heads, norms, rotation.
+// What the metadata of many decoders has in common, read once here: sizes, heads, norms, rotation,
+// recurrent mixers.
 #pragma once
 
 #include <span>
@@ -6,6 +7,8 @@
 
 #include "gguf/metadata.h"
 #include "graph/blocks/attention.h"
+#include "graph/blocks/mamba1.h"
+#include "graph/blocks/mamba2.h"
 #include "graph/graph.h"
 #include "models/model.h"
 
@@ -58,6 +61,9 @@ Result<RopeSpec> read_unscaled_rope(const gguf::Metadata& meta, float base, int3
 
 // Frequencies base^(-2i/dims). REQUIRES: dims is even.
 RopeSpec plain_rope(float base, int32_t dims, RopeStyle style);
+
+Result<blocks::Mamba1Shape> read_mamba1(const gguf::Metadata& meta);
+Result<blocks::Mamba2Shape> read_mamba2(const gguf::Metadata& meta);
 
 // Divides each frequency by its factor (the tensor rope_freqs of Llama 3.1 and others); nothing
 // where the model has no factors.

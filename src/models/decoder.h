@@ -23,7 +23,7 @@ class Decoder : public Model {
 
   Status visit_parameters(ParameterVisitor& visitor) override {
     Parameters p(&visitor);
-    ends_.parameters(p, c_.size.width, c_.size.vocabulary_count);
+    ends_.parameters(p, c_.size.width, c_.size.vocabulary_count, output_norm_name());
     global_parameters(p);
     for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
       Parameters lp = p.layer(layer);
@@ -41,6 +41,7 @@ class Decoder : public Model {
   virtual void layer_parameters(Parameters& p, int32_t layer, Layer& l) = 0;
   // Those of no layer, besides embedding, last norm and output.
   virtual void global_parameters(Parameters&) {}
+  virtual std::string_view output_norm_name() const { return "output_norm.weight"; }
 
   Config c_;
   blocks::Ends ends_;

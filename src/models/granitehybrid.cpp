@@ -29,21 +29,6 @@ struct Layer {
   blocks::Experts experts;
 };
 
-Status read_mamba(const gguf::Metadata& meta, blocks::Mamba2Shape& shape) {
-  CAIRN_TRY(shape.inner_width, meta.count("ssm.inner_size"));
-  CAIRN_TRY(shape.head_count, meta.count("ssm.time_step_rank"));
-  CAIRN_TRY(shape.state_size, meta.count("ssm.state_size"));
-  CAIRN_TRY(shape.group_count, meta.count("ssm.group_count"));
-  CAIRN_TRY(shape.conv_kernel, meta.count("ssm.conv_kernel"));
-  if (shape.inner_width % shape.head_count != 0 || shape.head_count % shape.group_count != 0) {
-    return fail(ErrorCode::invalid_data,
-                "{}: expected a divisor of {} and a multiple of {} groups, found {}",
-                meta.key("ssm.time_step_rank"), shape.inner_width, shape.group_count,
-                shape.head_count);
-  }
-  return Ok{};
-}
-
 class GraniteHybrid final : public Decoder<Config, Layer> {
  public:
   using Decoder::Decoder;
@@ -51,7 +36,7 @@ class GraniteHybrid final : public Decoder<Config, Layer> {
   static Result<Config> read(const gguf::Metadata& meta) {
     CAIRN_TRY(DecoderConfig common, read_decoder_config(meta));
     Config c{std::move(common)};
-    CAIRN_TRY(read_mamba(meta, c.mamba));
+    CAIRN_TRY(c.mamba, read_mamba2(meta));
     CAIRN_TRY(c.embedding_scale, meta.real_or("embedding_scale", 1.0f));
     CAIRN_TRY(c.residual_scale, meta.real_or("residual_scale", 1.0f));
     CAIRN_TRY(c.logit_scale, meta.real_or("logit_scale", 1.0f));

@@ -54,8 +54,9 @@ op::Gate make_gate(World& world, Activation activation, int32_t width) {
 }
 
 constexpr Activation kActivations[] = {
-    Activation::silu,    Activation::gelu_erf, Activation::gelu_tanh, Activation::relu,
-    Activation::sigmoid, Activation::tanh,     Activation::softplus,  Activation::clamped_swiglu};
+    Activation::silu,     Activation::gelu_erf,       Activation::gelu_tanh,
+    Activation::relu,     Activation::sigmoid,        Activation::tanh,
+    Activation::softplus, Activation::clamped_swiglu, Activation::none};
 
 TEST(Gate, EveryLevelHasTheReferencesBits) {
   uint32_t seed = 100;
@@ -143,6 +144,8 @@ double plain(Activation activation, double x) {
       return std::log1p(std::exp(x));
     case Activation::clamped_swiglu:
       return std::min(x, 7.0) / (1 + std::exp(-1.702 * std::min(x, 7.0)));
+    case Activation::none:
+      return x;
   }
   return 0;
 }

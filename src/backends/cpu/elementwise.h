@@ -94,6 +94,13 @@ struct Softplus {
   }
 };
 
+struct Identity {
+  template <class L>
+  [[gnu::always_inline]] static inline L apply(L x) {
+    return x;
+  }
+};
+
 struct ClampedSwiglu {
   template <class L>
   [[gnu::always_inline]] static inline L apply(L x) {

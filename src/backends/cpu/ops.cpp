@@ -16,7 +16,7 @@ namespace cairn::cpu {
 namespace {
 
 static_assert(kAttentionRun == kRunPositions && kPageTokens == kPageSlots);
-static_assert(int32_t(Activation::clamped_swiglu) + 1 == kActivationCount);
+static_assert(int32_t(Activation::none) + 1 == kActivationCount);
 static_assert(int32_t(KvType::bf16) + 1 == kKvTypeCount);
 
 // Elements of a row op's task: a few microseconds of arithmetic.
@@ -311,6 +311,7 @@ struct Choice {
             .scratch_bytes = attend_scratch_bytes};
   }
   host::HostKernel operator()(const op::ShortConv&) const { return short_conv_kernel<Table>(); }
+  host::HostKernel operator()(const op::MambaScan&) const { return mamba_kernel<Table>(); }
   host::HostKernel operator()(const op::Mamba2Scan&) const { return mamba2_kernel<Table>(); }
   host::HostKernel operator()(const op::GatedDeltaScan&) const { return delta_kernel<Table>(); }
 };

@@ -144,6 +144,27 @@ struct ConvArgs {
   bool silu;
 };
 
+// Consecutive rows of one slice, `channels` neighbouring channels of Mamba-1's scan.
+struct ChannelScanArgs {
+  const float *x, *dt;  // Their part of the first row; dt before softplus.
+  const float *b, *c;   // The first row's.
+  float* out;
+  int32_t x_stride, dt_stride, b_stride, c_stride, out_stride;
+  int32_t row_count, channels, state_size;
+  const float* a;       // [state_size][channels]
+  const float* before;  // The channels' part of [state_size][state_stride]; may be `after`.
+  float* after;
+  int32_t state_stride;
+  const float* d;
+};
+
+// Turns [channels][state_size] into [state_size][channels].
+struct TurnArgs {
+  const float* from;
+  float* to;
+  int32_t channels, state_size;
+};
+
 // Consecutive rows of one slice, one head.
 struct ScanArgs {
   const float *x, *b, *c;   // This head's (or its group's) part of the first row.
@@ -184,7 +205,7 @@ struct DeltaStepArgs {
   float bias, a;
 };
 
-inline constexpr int32_t kActivationCount = 8;
+inline constexpr int32_t kActivationCount = 9;
 inline constexpr int32_t kKvTypeCount = 3;
 
 struct OpsTable {
@@ -203,6 +224,8 @@ struct OpsTable {
   void (*store_values[kKvTypeCount])(const StoreKvArgs&);  // By KvType.
   void (*attend)(const AttendArgs&);
   void (*short_conv)(const ConvArgs&);
+  void (*turn)(const TurnArgs&);
+  void (*channel_scan)(const ChannelScanArgs&);
   void (*scan_steps)(const ScanStepArgs&);
   void (*scan)(const ScanArgs&);
   void (*delta_steps)(const DeltaStepArgs&);

@@ -157,4 +157,70 @@ host::HostKernel mamba2_kernel() {
           .scratch_bytes = [](const Op&) -> size_t { return 2 * kScanRows * sizeof(float); }};
 }
 
+// States of a Mamba-1 task: a microsecond or two a row, most of it exponentials.
+inline constexpr int32_t kScanStates = 2048;
+
+// Whole vectors of either width, so that only the last task of a slice has a rest.
+inline int32_t channels_per_task(const op::MambaScan& op) {
+  return std::max(16, kScanStates / op.state_size / 16 * 16);
+}
+
+inline int32_t channel_tasks(const op::MambaScan& op) {
+  return (op.x.width + channels_per_task(op) - 1) / channels_per_task(op);
+}
+
+template <const OpsTable& Table>
+void mamba_scan(const Op& any, const Step& step, int64_t task, std::byte* scratch) {
+  const auto& op = std::get<op::MambaScan>(any);
+  const Slice& slice = step.slices[size_t(task / channel_tasks(op))];
+  const int32_t first = int32_t(task % channel_tasks(op)) * channels_per_task(op);
+  ChannelScanArgs args{};
+  args.x_stride = op.x.stride;
+  args.dt_stride = op.dt.stride;
+  args.b_stride = op.b.stride;
+  args.c_stride = op.c.stride;
+  args.out_stride = op.out.stride;
+  args.channels = std::min(channels_per_task(op), op.x.width - first);
+  args.state_size = op.state_size;
+  args.state_stride = op.x.width;
+  args.d = op.d + first;
+  float* decays = reinterpret_cast<float*>(scratch);
+  Table.turn({.from = op.a + int64_t(first) * op.state_size,
+              .to = decays,
+              .channels = args.channels,
+              .state_size = op.state_size});
+  args.a = decays;
+
+  const StateTensor& tensor = step.state_tensors[size_t(op.state)];
+  args.before = reference::state_before(slice, tensor);
+  if (args.before != nullptr) args.before += first;
+  int32_t row = 0;
+  for (const Capture& capture : slice.captures) {
+    CHECK(capture.row_count > row);
+    args.after = reference::captured_state(capture, tensor) + first;
+    args.x = step.row(op.x, slice.first_row + row) + first;
+    args.dt = step.row(op.dt, slice.first_row + row) + first;
+    args.b = step.row(op.b, slice.first_row + row);
+    args.c = step.row(op.c, slice.first_row + row);
+    args.out = step.row(op.out, slice.first_row + row) + first;
+    args.row_count = capture.row_count - row;
+    Table.channel_scan(args);
+    args.before = args.after;
+    row = capture.row_count;
+  }
+  CHECK(row == slice.row_count);
+}
+
+template <const OpsTable& Table>
+host::HostKernel mamba_kernel() {
+  return {.task_count = [](const Op& any, const Step& step) -> int64_t {
+            return int64_t(step.slices.size()) * channel_tasks(std::get<op::MambaScan>(any));
+          },
+          .run = mamba_scan<Table>,
+          .scratch_bytes = [](const Op& any) -> size_t {
+            const auto& op = std::get<op::MambaScan>(any);
+            return size_t(channels_per_task(op)) * size_t(op.state_size) * sizeof(float);
+          }};
+}
+
 }  // namespace cairn::cpu

@@ -1,7 +1,7 @@
-// Text of the recurrent kernels (short convolution, Mamba-2's scan); compiled once for each
-// instruction set by ops_<isa>.cpp. Same bits as backends/reference/conv.cpp and mamba2.cpp.
-// Vectors run across channels, tokens stream past: what a channel remembers stays in registers
-// (convolution) or in the first cache (scan).
+// Text of the recurrent kernels (short convolution, the scans of Mamba-1 and Mamba-2); compiled
+// once for each instruction set by ops_<isa>.cpp. Same bits as conv.cpp, mamba.cpp and mamba2.cpp
+// of backends/reference. Vectors run across channels, tokens stream past: what a channel remembers
+// stays in registers (convolution) or in the first cache (scan).
 #pragma once
 
 #include "backends/cpu/elementwise.h"
@@ -84,6 +84,59 @@ void short_conv_rows(const cpu::ConvArgs& args) {
       return short_conv_taps<L, 4>(args);
     default:
       return short_conv_any<L>(args);
+  }
+}
+
+template <class L>
+void turn_decays(const cpu::TurnArgs& args) {
+  for (int32_t n = 0; n < args.state_size; ++n) {
+    for_lanes<L>(args.channels, [&](int32_t channel, int32_t count) {
+      const float* from = args.from + int64_t(channel) * args.state_size + n;
+      store_some(args.to + int64_t(n) * args.channels + channel,
+                 L::load_strided(from, args.state_size, count), count);
+    });
+  }
+}
+
+// One row of one vector of channels. The exponentials of different states do not wait for each
+// other, so the processor runs them side by side.
+template <class L>
+[[gnu::always_inline]] inline void channel_scan_vector(const cpu::ChannelScanArgs& args,
+                                                       int32_t row, int32_t channel, int32_t count,
+                                                       const float* before) {
+  const L x = load_some<L>(args.x + int64_t(row) * args.x_stride + channel, count);
+  const L raw = load_some<L>(args.dt + int64_t(row) * args.dt_stride + channel, count);
+  const L dt = elementary::softplus(raw);
+  const L fed = x * dt;
+  const float* b = args.b + int64_t(row) * args.b_stride;
+  const float* c = args.c + int64_t(row) * args.c_stride;
+  const float* a = args.a + channel;
+  float* after = args.after + channel;
+  L total = L(0.0f);
+  for (int32_t n = 0; n < args.state_size; ++n) {
+    const L decay = elementary::exp(dt * load_some<L>(a, count));
+    const L old = before == nullptr ? L(0.0f) : load_some<L>(before, count);
+    const L state = fma(fed, L(b[n]), old * decay);
+    total = fma(state, L(c[n]), total);
+    store_some(after, state, count);
+    a += args.channels;
+    after += args.state_stride;
+    if (before != nullptr) before += args.state_stride;
+  }
+  const L d = load_some<L>(args.d + channel, count);
+  store_some(args.out + int64_t(row) * args.out_stride + channel, fma(d, x, total), count);
+}
+
+// Rows stream past the channels' states and decays, which stay in the first cache.
+template <class L>
+void channel_scan_rows(const cpu::ChannelScanArgs& args) {
+  const float* before = args.before;
+  for (int32_t row = 0; row < args.row_count; ++row) {
+    for_lanes<L>(args.channels, [&](int32_t channel, int32_t count) {
+      channel_scan_vector<L>(args, row, channel, count,
+                             before == nullptr ? nullptr : before + channel);
+    });
+    before = args.after;
   }
 }
 

@@ -43,6 +43,8 @@ float activation_of(Activation activation, float x) {
       const float g = 7.0f < x ? 7.0f : x;
       return g * elementary::sigmoid(1.702f * g);
     }
+    case Activation::none:
+      return x;
   }
   return x;
 }

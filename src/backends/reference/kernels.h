@@ -33,6 +33,7 @@ host::HostKernel store_kv_kernel();
 host::HostKernel attend_kernel();
 
 host::HostKernel short_conv_kernel();
+host::HostKernel mamba_scan_kernel();
 host::HostKernel mamba2_scan_kernel();
 host::HostKernel gated_delta_scan_kernel();
 host::HostKernel store_log_kernel();

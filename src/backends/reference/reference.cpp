@@ -28,6 +28,7 @@ struct Choice {
   host::HostKernel operator()(const op::StoreKv&) const { return store_kv_kernel(); }
   host::HostKernel operator()(const op::Attend&) const { return attend_kernel(); }
   host::HostKernel operator()(const op::ShortConv&) const { return short_conv_kernel(); }
+  host::HostKernel operator()(const op::MambaScan&) const { return mamba_scan_kernel(); }
   host::HostKernel operator()(const op::Mamba2Scan&) const { return mamba2_scan_kernel(); }
   host::HostKernel operator()(const op::GatedDeltaScan&) const { return gated_delta_scan_kernel(); }
   host::HostKernel operator()(const op::PickColumns&) const { return pick_columns_kernel(); }

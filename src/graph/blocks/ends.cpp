@@ -5,9 +5,10 @@
 
 namespace cairn::blocks {
 
-void Ends::parameters(Parameters& p, int32_t width, int32_t vocabulary_count) {
+void Ends::parameters(Parameters& p, int32_t width, int32_t vocabulary_count,
+                      std::string_view norm_name) {
   p.matrix("token_embd.weight", embedding, {width, vocabulary_count});
-  p.vector("output_norm.weight", norm, {width});
+  p.vector(norm_name, norm, {width});
   p.optional_matrix("output.weight", output, {width, vocabulary_count});
 }
 

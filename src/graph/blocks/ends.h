@@ -2,6 +2,8 @@
 // is the embedding table again where the file has none of its own.
 #pragma once
 
+#include <string_view>
+
 #include "graph/graph.h"
 
 namespace cairn::blocks {
@@ -10,7 +12,8 @@ struct Ends {
   Weight embedding, output;
   Vector norm;
 
-  void parameters(Parameters& p, int32_t width, int32_t vocabulary_count);
+  void parameters(Parameters& p, int32_t width, int32_t vocabulary_count,
+                  std::string_view norm_name = "output_norm.weight");
 };
 
 // The factor of embeddings in models that scale them by the root of their width, rounded once.

@@ -5,6 +5,11 @@ namespace cairn::blocks {
 
 void Experts::parameters(Parameters& p, int32_t width, int32_t inner_width, int32_t expert_count) {
   p.matrix("ffn_gate_inp.weight", router, {width, expert_count});
+  expert_parameters(p, width, inner_width, expert_count);
+}
+
+void Experts::expert_parameters(Parameters& p, int32_t width, int32_t inner_width,
+                                int32_t expert_count) {
   p.optional_matrix("ffn_gate_up_exps.weight", gate_up, {width, 2 * inner_width, expert_count});
   if (!gate_up.exists()) {
     p.matrix("ffn_gate_exps.weight", gate, {width, inner_width, expert_count});

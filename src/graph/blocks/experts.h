@@ -13,6 +13,8 @@ struct Experts {
   Vector router_bias, gate_bias, up_bias, down_bias;  // Few models have them.
 
   void parameters(Parameters& p, int32_t width, int32_t inner_width, int32_t expert_count);
+  // All but the router, for those who ask for it themselves.
+  void expert_parameters(Parameters& p, int32_t width, int32_t inner_width, int32_t expert_count);
 };
 
 // An expert that every token uses, as much as a gate of its own says: the sigmoid of one number.

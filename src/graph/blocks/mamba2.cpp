@@ -16,7 +16,12 @@ void Mamba2::parameters(Parameters& p, int32_t width, const Mamba2Shape& shape) 
   p.vector("ssm_dt.bias", dt_bias, {shape.head_count});
   p.vector("ssm_a", a, {1, shape.head_count});
   p.vector("ssm_d", d, {1, shape.head_count});
-  p.vector("ssm_norm.weight", norm, {shape.inner_width / shape.group_count, shape.group_count});
+  const int32_t group_width = shape.inner_width / shape.group_count;
+  if (shape.needs_norm) {
+    p.vector("ssm_norm.weight", norm, {group_width, shape.group_count});
+  } else {
+    p.optional_vector("ssm_norm.weight", norm, {group_width, shape.group_count});
+  }
   p.matrix("ssm_out.weight", out, {shape.inner_width, width});
 }
 
@@ -40,6 +45,7 @@ Tensor mamba2(Graph& g, int32_t layer, Tensor x, const Mamba2& weights, const Ma
                      .d = weights.d.data(),
                      .dt_bias = weights.dt_bias.data()});
   const Tensor gated = g.gate(z, y, Activation::silu);
+  if (!weights.norm.exists()) return g.matmul(weights.out, gated);
   return g.matmul(weights.out,
                   g.rms_norm(gated, weights.norm, norm_epsilon, inner / shape.group_count));
 }

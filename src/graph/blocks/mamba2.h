@@ -1,5 +1,6 @@
 // The Mamba-2 mixer (Dao and Gu, 2024): one projection into gate, convolution input and time steps;
-// a short causal convolution; the recurrence; a gated norm; a projection back.
+// a short causal convolution; the recurrence; a gate and, in most models, a norm; a projection
+// back.
 #pragma once
 
 #include <vector>
@@ -15,6 +16,7 @@ struct Mamba2Shape {
   int32_t state_size = 0;
   int32_t group_count = 1;
   int32_t conv_kernel = 0;
+  bool needs_norm = true;  // Else a file says by its tensors whether there is one.
 
   int32_t head_dim() const { return inner_width / head_count; }
   int32_t conv_width() const { return inner_width + 2 * group_count * state_size; }
