@@ -29,13 +29,13 @@ int32_t chosen_log_step(const Layout& layout) {
   return int32_t(step) / kLogPageTokens * kLogPageTokens;
 }
 
-// In the steady state a step takes one block and lets go of another; a log lets go of a whole
-// step's pages at once and takes them one by one.
+// In the steady state a step takes one block and lets go of another. What the log's tails hold, log
+// pages and windows, goes a whole step's pages at once and is taken one by one.
 int32_t warm_count_max(const Store& store, int32_t group) {
   const GroupSpec& spec = store.spec(group);
   const size_t share = kWarmBytesMax / size_t(store.group_count()) / spec.block_bytes;
-  const bool is_log = spec.kind == GroupKind::log;
-  const int32_t least = is_log ? store.log_step() / kLogPageTokens + 1 : 1;
+  const bool follows_tails = spec.has_window() || spec.kind == GroupKind::log;
+  const int32_t least = follows_tails ? store.log_step() / spec.page_tokens() + 1 : 1;
   return std::max(least, int32_t(std::min<size_t>(share, 1024)));
 }
 
