@@ -3,6 +3,7 @@
 #include "memory/prefix_cache.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "memory/census.h"
@@ -71,17 +72,20 @@ bool PrefixCache::begins_with(const Sequence& sequence, const Sequence& beginnin
          shared_tokens(sequence.tokens(), beginning.tokens()) == beginning.length();
 }
 
-// Whether going to any border of `beginning` costs no more tokens from `sequence`.
+// Whether going to any border of `beginning` costs no more tokens from `sequence`, with logits and
+// without.
 // REQUIRES: begins_with().
 bool PrefixCache::covers(const Sequence& sequence, const Sequence& beginning) const {
   const auto covers_position = [&](int32_t position) {
-    return memory_->plan(sequence, position, true).forward_tokens <=
-           memory_->plan(beginning, position, true).forward_tokens;
+    return std::ranges::all_of(std::array{false, true}, [&](bool wants_logits) {
+      return memory_->plan(sequence, position, wants_logits).forward_tokens <=
+             memory_->plan(beginning, position, wants_logits).forward_tokens;
+    });
   };
-  const std::span<const Anchor> anchors = beginning.anchors();
   return covers_position(beginning.length()) &&
-         std::all_of(anchors.begin(), anchors.end(),
-                     [&](const Anchor& anchor) { return covers_position(anchor.position); });
+         std::ranges::all_of(beginning.anchors(), [&](const Anchor& anchor) {
+           return anchor.kind == AnchorKind::tail || covers_position(anchor.position);
+         });
 }
 
 // The borders that its anchors name, and those known from the timeline that it shares most with.

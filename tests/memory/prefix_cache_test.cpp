@@ -296,23 +296,87 @@ TEST(PrefixCache, TwoChatsAlternate) {
   }
 }
 
-TEST(PrefixCache, KeepsWhatABeginningHoldsMore) {
+// The same tokens without the anchors that can go.
+Sequence bare(const Host& host, const Sequence& sequence) {
+  Sequence copy = sequence;
+  for (size_t index = copy.anchors().size(); index-- > 0;) {
+    if (host.memory->drop_anchor(copy, index)) continue;  // One may have to stay.
+  }
+  return copy;
+}
+
+TEST(PrefixCache, ABeginningThatHoldsMoreStays) {
   Host host(ToyModel({{large_state()}, {ToyModel::full()}}));
   Chat chat(&host, text(50, 1));
   ASSERT_TRUE(chat.turn(text(60, 2), 90, 3));
-  Sequence without = chat.sequence();
-  while (!without.anchors().empty() && host.memory->drop_anchor(without, 0)) {
-  }
-  ASSERT_LT(without.anchors().size(), chat.sequence().anchors().size());
-  chat.close();
+  const Sequence first = chat.sequence();
+  const Sequence without = bare(host, first);
+  ASSERT_LT(without.anchors().size(), first.anchors().size());
   host.cache.keep(without);  // Holds less than what is kept: nothing changes.
   EXPECT_EQ(host.cache.timeline_count(), 1u);
-  host.cache.clear();
-  EXPECT_EQ(host.cache.timeline_count(), 0u);
-  host.cache.keep(without);
+  ASSERT_TRUE(chat.turn(text(60, 4), 90, 5));
+  EXPECT_EQ(host.cache.timeline_count(), 1u);
+  const Sequence second = bare(host, chat.sequence());
+  for (const bool longer_first : {true, false}) {
+    host.cache.clear();
+    host.cache.keep(longer_first ? second : first);
+    host.cache.keep(longer_first ? first : second);
+    EXPECT_EQ(host.cache.timeline_count(), 2u);
+    const Text prompt(first.tokens().begin(), first.tokens().begin() + 110);
+    const PrefixCache::Found found = host.cache.find(prompt, true);
+    ASSERT_NE(found.sequence, nullptr);
+    EXPECT_EQ(found.sequence->length(), first.length());
+    EXPECT_EQ(found.plan.forward_tokens, 0);
+  }
+  host.cache.keep(chat.sequence());  // Covers both.
+  EXPECT_EQ(host.cache.timeline_count(), 1u);
   host.cache.keep(Sequence());
   host.cache.keep(host.memory->new_sequence());
   EXPECT_EQ(host.cache.timeline_count(), 1u);
+}
+
+// Sharing more tokens is nothing where they cannot be gone on from.
+TEST(PrefixCache, FindsWhatResumesLatestNotWhatSharesMost) {
+  Host host(ToyModel({{large_state()}}));
+  const Text prompt = text(700, 1);
+  const auto kept = [&](int32_t length, int32_t tail) {
+    Sequence sequence = host.memory->new_sequence();
+    const Text tokens = Text(prompt.begin(), prompt.begin() + length) + text(200, tail);
+    const std::vector<int32_t> captures = {length / 2};
+    host.cache.begin(sequence, {.tokens = tokens, .captures = captures})
+        .value()
+        .commit(int32_t(tokens.size()));
+    host.cache.keep(sequence);
+  };
+  for (const bool longer_first : {true, false}) {
+    host.cache.clear();
+    kept(longer_first ? 600 : 400, 2);
+    kept(longer_first ? 400 : 600, 3);
+    EXPECT_EQ(host.cache.find(prompt, true).plan.resume, 300);
+    kept(100, 4);
+    Sequence whole = host.memory->new_sequence();
+    const Text beginning(prompt.begin(), prompt.begin() + 350);
+    host.cache.begin(whole, {.tokens = beginning}).value().commit(350);
+    host.cache.keep(whole);
+    const PrefixCache::Found found = host.cache.find(prompt, true);
+    EXPECT_EQ(found.plan.resume, 350);
+    EXPECT_EQ(found.shared_tokens, 350);
+  }
+}
+
+TEST(PrefixCache, CanOnlyFreeWhatNobodyElseNames) {
+  for (Family& family : families()) {
+    SCOPED_TRACE(family.name);
+    Host host(family.model);
+    Chat chat(&host, text(100, 1));
+    ASSERT_TRUE(chat.turn(text(60, 2), 40, 3));
+    EXPECT_EQ(host.cache.evictable_bytes(), 0u);
+    Sequence fork = chat.sequence();
+    chat.close();
+    EXPECT_EQ(host.cache.evictable_bytes(), 0u);
+    host.memory->close(fork);
+    EXPECT_EQ(host.cache.evictable_bytes(), host.memory->usage().used_bytes());
+  }
 }
 
 // Chats of several turns, closed, in a memory that holds all of them; then a budget that does not.
@@ -396,6 +460,63 @@ TEST_F(Pressure, TheOldestTimelineGivesItsEnd) {
   }
 }
 
+// A timeline that was found is used: another one is the oldest then.
+TEST_F(Pressure, WhatWasFoundStays) {
+  const ToyModel model({{ToyModel::full()}});
+  const auto chats = [](Host& host, int32_t count) {
+    for (int32_t index = 1; index <= count; ++index) chat_of(host, 6, 1000 * index);
+  };
+  const size_t whole = bytes_of(model, [&](Host& host) { chats(host, 4); });
+  Host host(model, whole * 9 / 10);
+  chats(host, 3);
+  const Text first = history_of(6, 1000), second = history_of(6, 2000);
+  EXPECT_EQ(resume_of(host, first), int32_t(first.size()));
+  chat_of(host, 6, 4000);
+  EXPECT_EQ(resume_of(host, first), int32_t(first.size()));
+  EXPECT_LT(resume_of(host, second), int32_t(second.size()));
+  // Found once more after room was made; by then the third is older than the second.
+  chat_of(host, 3, 5000);
+  const Text third = history_of(6, 3000);
+  EXPECT_LT(resume_of(host, third), int32_t(third.size()));
+}
+
+// Timelines that free nothing alone, since they hold the same pages, still make room together.
+TEST_F(Pressure, TwinsMakeRoom) {
+  const ToyModel model({{ToyModel::full()}});
+  Host host(model, 10000);
+  Chat chat(&host, text(100, 1));
+  ASSERT_TRUE(chat.turn(text(200, 2), 30, 3));
+  ASSERT_TRUE(chat.turn(text(200, 4), 30, 5));
+  Sequence one = chat.sequence(), other = chat.sequence();
+  ASSERT_EQ(one.anchors()[1].kind, AnchorKind::prompt_end);
+  ASSERT_TRUE(host.memory->drop_anchor(one, 1));
+  ASSERT_TRUE(host.memory->drop_anchor(other, 2));
+  chat.close();
+  host.cache.clear();
+  host.cache.keep(std::move(one));
+  host.cache.keep(std::move(other));
+  ASSERT_EQ(host.cache.timeline_count(), 2u);
+  Sequence sequence = host.memory->new_sequence();
+  const Text tokens = text(1100, 4);
+  EXPECT_TRUE(host.cache.begin(sequence, {.tokens = tokens}));
+}
+
+// Decoding in a full memory keeps the log, so that the last tokens can be taken back.
+TEST_F(Pressure, TheLogKeepsItsBase) {
+  const ToyModel model({{large_state()}, {ToyModel::full()}});
+  const Layout layout = model.layout();
+  const size_t state_bytes = layout.groups[size_t(layout.recurrent_group)].block_bytes;
+  Host host(model, 5 * state_bytes + 12000);
+  Chat chat(&host, text(100, 1));
+  for (int32_t turn = 0; turn < 6; ++turn) {
+    ASSERT_TRUE(chat.turn(text(40, 2 + turn), 40, 20 + turn)) << turn;
+    const int32_t length = chat.sequence().length();
+    for (int32_t back = 1; back < 20; ++back) {
+      EXPECT_EQ(host.memory->plan(chat.sequence(), length - back).forward_tokens, 0) << turn;
+    }
+  }
+}
+
 TEST_F(Pressure, WhatAnActiveSequenceHoldsStays) {
   for (Family& family : families()) {
     SCOPED_TRACE(family.name);
@@ -423,6 +544,18 @@ TEST_F(Pressure, NothingGoesForWhatCannotFit) {
     one(host);
     const size_t evictable = host.cache.evictable_bytes();
     EXPECT_EQ(evictable, host.memory->usage().used_bytes());
+    // Neither for what is longer than any sequence may be, though there would be room.
+    Host narrow(family.model, 1 << 20, 600);
+    Chat chat(&narrow, text(100, 1));
+    while (chat.turn(text(30, 2), 20, 3)) {
+    }
+    chat.close();
+    const size_t before = narrow.cache.evictable_bytes();
+    EXPECT_EQ(narrow.memory->usage().used_bytes(), before);
+    Sequence beyond = narrow.memory->new_sequence();
+    const Text tokens = text(601, 5);
+    EXPECT_FALSE(bool(narrow.cache.begin(beyond, {.tokens = tokens})));
+    EXPECT_EQ(narrow.cache.evictable_bytes(), before);
     Sequence sequence = host.memory->new_sequence();
     const Text long_text = text(90000, 5);
     const Text too_long = text(100001, 5);
