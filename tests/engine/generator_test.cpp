@@ -309,11 +309,13 @@ TEST_P(GeneratorTest, WindowsAreKeptFromTheLastMessageOnOrAltogether) {
   open(options);
   const int32_t all = window_pages();
   int32_t window_group_count = 0;
+  bool has_small_window = false;
   for (const auto& group : engine_->memory().layout().groups) {
     window_group_count += int32_t(group.window > 0);
+    has_small_window = has_small_window || (group.window > 0 && group.window < 200);
   }
   EXPECT_EQ(all, window_group_count * 10);
-  if (window_group_count > 0) {
+  if (has_small_window) {
     EXPECT_LT(needed, all);
   }
 }
