@@ -4,6 +4,7 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "backends/cpu/ops.h"
@@ -154,6 +155,42 @@ void mamba2_scan(benchmark::State& state) {
                                                benchmark::Counter::kIsIterationInvariantRate);
 }
 
+// All layers of a small model, so that in decode their states come from memory.
+void gated_delta_scan(benchmark::State& state) {
+  constexpr int32_t kDeltaHeads = 16, kDeltaDim = 128, kLayers = 18;
+  constexpr int32_t kWidth = kDeltaHeads * kDeltaDim;
+  World world(1, {{.row_count = int32_t(state.range(2))}}, size_t(256) << 20);
+  const float spread = 1.0f / std::sqrt(float(kDeltaDim));
+  const Rows q = world.rows(kWidth, RowSet::tokens, spread);
+  const Rows k = world.rows(kWidth, RowSet::tokens, spread);
+  const Rows v = world.rows(kWidth), out = world.rows(kWidth);
+  const Rows dt = world.rows(kDeltaHeads), rate = world.rows(kDeltaHeads);
+  const std::vector<float> a(kDeltaHeads, -1.0f), dt_bias(kDeltaHeads, -3.0f);
+  std::vector<Op> ops;
+  for (int32_t layer = 0; layer < kLayers; ++layer) {
+    ops.push_back(op::GatedDeltaScan{.q = q,
+                                     .k = k,
+                                     .v = v,
+                                     .out = out,
+                                     .dt = dt,
+                                     .rate = rate,
+                                     .a = a.data(),
+                                     .dt_bias = dt_bias.data(),
+                                     .head_count = kDeltaHeads,
+                                     .key_head_count = kDeltaHeads,
+                                     .key_dim = kDeltaDim,
+                                     .value_dim = kDeltaDim,
+                                     .state = world.state(size_t(kWidth) * kDeltaDim)});
+  }
+  Runner runner(state, world, ops);
+  for (auto _ : state) runner.run();
+  state.SetItemsProcessed(state.iterations() * state.range(2));
+  // A state is multiplied, and three sums are made of or with it.
+  const double flops = 7.0 * kWidth * kDeltaDim * kLayers * double(state.range(2));
+  state.counters["flops"] =
+      benchmark::Counter(flops, benchmark::Counter::kIsIterationInvariantRate);
+}
+
 void short_conv(benchmark::State& state) {
   constexpr int32_t kChannels = 3328, kKernel = 4;
   World world(1, {{.row_count = int32_t(state.range(2))}}, size_t(64) << 20);
@@ -199,6 +236,7 @@ BENCHMARK(attend_decode)->ArgsProduct({kLevels, kThreads, {512, 4096, 16384}})->
 BENCHMARK(attend_prefill)->ArgsProduct({kLevels, kThreads, {0, 4096}})->UseRealTime();
 BENCHMARK(store_kv)->ArgsProduct({kLevels, {1}, {1, 512}})->UseRealTime();
 BENCHMARK(mamba2_scan)->ArgsProduct({kLevels, kThreads, {1, 512}})->UseRealTime();
+BENCHMARK(gated_delta_scan)->ArgsProduct({kLevels, kThreads, {1, 512}})->UseRealTime();
 BENCHMARK(short_conv)->ArgsProduct({kLevels, {1}, {1, 512}})->UseRealTime();
 BENCHMARK(rms_norm)->ArgsProduct({kLevels, {1}, {1, 512}})->UseRealTime();
 BENCHMARK(gate)->ArgsProduct({kLevels, {1}, {1, 512}})->UseRealTime();

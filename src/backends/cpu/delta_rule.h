@@ -86,10 +86,17 @@ void delta_columns(const cpu::DeltaArgs& args, int32_t p, int32_t count) {
   delta_row<L, N, false>(args, args.row_count - 1, p, count, before, known);
 }
 
+// A row alone walks over states that come from memory: wide, so that what it reads lies together.
 template <class L>
 void delta_rows(const cpu::DeltaArgs& args) {
-  constexpr int32_t kVectors = 32 / L::kCount;
+  constexpr int32_t kVectors = 32 / L::kCount, kVectorsAlone = 8;
+  constexpr int32_t kColumnsAlone = kVectorsAlone * L::kCount;
   int32_t p = 0;
+  if (args.row_count == 1) {
+    for (; p + kColumnsAlone <= args.column_count; p += kColumnsAlone) {
+      delta_columns<L, kVectorsAlone>(args, p, L::kCount);
+    }
+  }
   for (; p + 32 <= args.column_count; p += 32) delta_columns<L, kVectors>(args, p, L::kCount);
   for (; p < args.column_count; p += L::kCount) {
     const int32_t left = args.column_count - p;

@@ -12,8 +12,8 @@
 
 namespace cairn::cpu {
 
-// Columns of a task: two walks of the kernel, whose step sizes are computed once for both.
-inline constexpr int32_t kDeltaColumns = 64;
+// Columns of a task: a whole head as models have it, so that a row alone reads states in order.
+inline constexpr int32_t kDeltaColumns = 128;
 // Rows whose step sizes are computed at once.
 inline constexpr int32_t kDeltaRows = 64;
 
