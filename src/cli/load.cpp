@@ -18,11 +18,28 @@ Result<std::unique_ptr<Engine>> load_engine(const std::string& path, EngineOptio
   return Engine::load(std::move(file), options);
 }
 
-Result<KvType> parse_kv_type(std::string_view text) {
-  if (text == "f32") return KvType::f32;
-  if (text == "f16") return KvType::f16;
-  if (text == "bf16") return KvType::bf16;
-  return fail(ErrorCode::invalid_argument, "--kv: expected f32, f16 or bf16, found \"{}\"", text);
+namespace {
+
+struct KvName {
+  std::string_view name;
+  KvType type;
+};
+constexpr KvName kKvNames[] = {{"f32", KvType::f32},
+                               {"f16", KvType::f16},
+                               {"bf16", KvType::bf16},
+                               {"q8_0", KvType::q8_0},
+                               {"q4_0", KvType::q4_0}};
+
+}  // namespace
+
+Result<KvType> parse_kv_type(std::string_view option, std::string_view text) {
+  std::string names;
+  for (const KvName& entry : kKvNames) {
+    if (entry.name == text) return entry.type;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.name);
+  }
+  return fail(ErrorCode::invalid_argument, "{}: expected one of {}, found \"{}\"", option, names,
+              text);
 }
 
 }  // namespace cairn::cli

@@ -87,7 +87,7 @@ Status require(std::string_view option, const std::string& value) {
 // Options of everything that computes.
 struct EngineArguments {
   EngineOptions options;
-  std::string isa, kv, memory_budget;
+  std::string isa, kv, keys, values, memory_budget;
 
   void add_to(CLI::App& command) {
     command.add_option("-t,--threads", options.thread_count, "threads; 0: one for each core")
@@ -95,7 +95,9 @@ struct EngineArguments {
     command.add_option("--backend", options.backend, "what computes: cpu, or reference (slow)");
     command.add_option("--isa", isa,
                        "at most this instruction set: scalar, avx2, avx2_vnni, avx512_vnni");
-    command.add_option("--kv", kv, "how keys and values are kept: f16, f32 or bf16");
+    command.add_option("--kv", kv, "how keys and values are kept: f32, f16, bf16, q8_0 or q4_0");
+    command.add_option("--cache-type-k", keys, "how keys are kept, where not as --kv says");
+    command.add_option("--cache-type-v", values, "how values are kept, where not as --kv says");
   }
   void add_memory_to(CLI::App& command) {
     command
@@ -111,8 +113,14 @@ struct EngineArguments {
       CAIRN_TRY(const IsaLevel level, parse_isa(isa));
       read_options.isa = level;
     }
-    CAIRN_TRY(read_options.key_type, parse_kv_type(kv.empty() ? default_kv : kv));
-    read_options.value_type = read_options.key_type;
+    CAIRN_TRY(const KvType both, parse_kv_type("--kv", kv.empty() ? default_kv : kv));
+    read_options.key_type = read_options.value_type = both;
+    if (!keys.empty()) {
+      CAIRN_TRY(read_options.key_type, parse_kv_type("--cache-type-k", keys));
+    }
+    if (!values.empty()) {
+      CAIRN_TRY(read_options.value_type, parse_kv_type("--cache-type-v", values));
+    }
     if (!memory_budget.empty()) {
       CAIRN_TRY(const uint64_t bytes, parse_bytes("--memory-budget", memory_budget));
       read_options.memory_budget = bytes;

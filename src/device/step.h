@@ -7,21 +7,19 @@
 #include <span>
 
 #include "base/ids.h"
+#include "device/kv_page.h"
 #include "device/op.h"
 
 namespace cairn {
 
-inline constexpr int32_t kPageTokens = 32;     // Consecutive tokens of a page, in every group.
 inline constexpr int32_t kAttentionRun = 256;  // Positions of a softmax run (docs/numerics.md).
 inline constexpr int32_t kLogPageTokens = 8;   // Consecutive tokens of a page of the log.
 // In a page table: nothing is kept of these positions.
 inline constexpr PageId kNoPage = PageId(-1);
 
-enum class KvType : uint8_t { f32, f16, bf16 };
-
 // One layer's keys and values in all pages of its group. A page's keys are
 // [kv_head_count][key_dim][kPageTokens] (so that scores of neighbouring positions are neighbours),
-// its values [kv_head_count][kPageTokens][value_dim].
+// its values [kv_head_count][kPageTokens][value_dim]; of q8_0 and q4_0 see device/kv_page.h.
 struct KvPlane {
   std::byte* keys = nullptr;  // Page 0.
   std::byte* values = nullptr;

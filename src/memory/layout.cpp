@@ -54,7 +54,7 @@ void add_attention(Layout& layout, const State& state, KvType key_type, KvType v
   const int32_t group = group_of_kind(layout, group_kind(state.kind), state.window);
   GroupSpec& spec = layout.groups[size_t(group)];
   const auto plane_bytes = [&](int32_t dim, KvType type) {
-    return size_t(state.kv_head_count) * size_t(dim) * kPageTokens * element_bytes(type);
+    return size_t(state.kv_head_count) * kv_head_bytes(type, dim);
   };
   std::byte* const keys = append_plane(spec, plane_bytes(state.key_dim, key_type));
   std::byte* const values = append_plane(spec, plane_bytes(state.value_dim, value_type));
@@ -88,10 +88,6 @@ void pad_blocks(Layout& layout) {
 }
 
 }  // namespace
-
-size_t element_bytes(KvType type) {
-  return type == KvType::f32 ? 4 : 2;
-}
 
 std::string_view name(GroupKind kind) {
   switch (kind) {

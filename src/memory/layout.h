@@ -62,6 +62,4 @@ struct Layout {
   void attach(std::span<std::byte* const> arenas);
 };
 
-size_t element_bytes(KvType type);
-
 }  // namespace cairn::memory

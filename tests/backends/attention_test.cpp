@@ -39,7 +39,7 @@ op::Attend make_attend(World& world, const Shape& shape) {
 }
 
 Shape random_shape(World& world) {
-  const auto kTypes = {KvType::f32, KvType::f16, KvType::bf16};
+  const auto kTypes = {KvType::f32, KvType::f16, KvType::bf16, KvType::q8_0, KvType::q4_0};
   return {.kv_heads = pick(world, {1, 2, 3}),
           .group = pick(world, {1, 2, 3, 4, 5, 7, 8, 9, 16}),
           .key_dim = pick(world, {1, 5, 16, 24, 40, 64}),
@@ -116,6 +116,20 @@ double load(const std::byte* values, KvType type, size_t index) {
   return double(to_float(reinterpret_cast<const BFloat16*>(values)[index]));
 }
 
+// The number at a dim of the token in a slot, of one head in a page: keys [dim][slot], values
+// [slot][dim].
+double number(const std::byte* head, KvType type, size_t dims, size_t d, size_t slot, bool keys) {
+  if (!has_scales(type)) return load(head, type, keys ? d * 32 + slot : slot * dims + d);
+  const size_t bytes = type == KvType::q8_0 ? dims : (dims + 1) / 2;
+  const size_t blocks = (dims + 31) / 32;
+  const size_t at = type == KvType::q8_0 ? d : d / 2;
+  const auto code = uint8_t(head[keys ? at * 32 + slot : slot * bytes + at]);
+  const double scale =
+      load(head + bytes * 32, KvType::f16, keys ? d / 32 * 32 + slot : slot * blocks + d / 32);
+  if (type == KvType::q8_0) return double(int8_t(code)) * scale;
+  return (double(d % 2 == 0 ? code & 15 : code >> 4) - 8) * scale;
+}
+
 // Softmax attention of one row and head, as the papers write it.
 std::vector<double> plain_attention(const op::Attend& op, const Step& step, int32_t row,
                                     int32_t head) {
@@ -123,6 +137,8 @@ std::vector<double> plain_attention(const op::Attend& op, const Step& step, int3
   const PageId* pages = step.slices[size_t(step.slice_of_row[size_t(row)])].pages[0];
   const size_t kv_head = size_t(head / (op.head_count / plane.kv_head_count));
   const size_t key_dim = size_t(plane.key_dim), value_dim = size_t(plane.value_dim);
+  const size_t keys_bytes = kv_head_bytes(plane.key_type, plane.key_dim);
+  const size_t values_bytes = kv_head_bytes(plane.value_type, plane.value_dim);
   const float* q = step.row(op.q, row) + size_t(head) * key_dim;
   const int32_t own = step.positions[size_t(row)];
   double sum = op.sinks == nullptr ? 0 : std::exp(double(op.sinks[head]));
@@ -133,16 +149,17 @@ std::vector<double> plain_attention(const op::Attend& op, const Step& step, int3
     const size_t slot = size_t(position % kPageTokens);
     double score = 0;
     for (size_t d = 0; d < key_dim; ++d) {
-      score += double(q[d]) * load(plane.keys + page * plane.keys_page_bytes, plane.key_type,
-                                   (kv_head * key_dim + d) * kPageTokens + slot);
+      score +=
+          double(q[d]) * number(plane.keys + page * plane.keys_page_bytes + kv_head * keys_bytes,
+                                plane.key_type, key_dim, d, slot, true);
     }
     score *= double(op.scale);
     if (op.softcap != 0) score = double(op.softcap) * std::tanh(score / double(op.softcap));
     sum += std::exp(score);
     for (size_t d = 0; d < value_dim; ++d) {
-      out[d] +=
-          std::exp(score) * load(plane.values + page * plane.values_page_bytes, plane.value_type,
-                                 (kv_head * kPageTokens + slot) * value_dim + d);
+      out[d] += std::exp(score) *
+                number(plane.values + page * plane.values_page_bytes + kv_head * values_bytes,
+                       plane.value_type, value_dim, d, slot, false);
     }
   }
   for (double& value : out) value /= sum;
@@ -210,6 +227,51 @@ TEST(StoreKv, EveryLevelHasTheReferencesBits) {
       return op::StoreKv{.k = k, .v = v, .plane = plane};
     });
     if (HasFatalFailure()) return;
+  }
+}
+
+// What is read back differs from what was stored by half a step, and a little for the scale's own
+// rounding; a block of zeros is zeros, and a block with a NaN or an infinity is all NaN.
+TEST(StoreKv, CodesAreTheNearestOfTheirBlock) {
+  constexpr int32_t kDim = 75;  // Two blocks and a part of one.
+  for (const KvType type : {KvType::q8_0, KvType::q4_0}) {
+    World world(5, {{.row_count = 40, .first_position = 20}});
+    const int32_t plane_index = world.plane(2, kDim, kDim, type, type);
+    const Rows k = world.rows(2 * kDim), v = world.rows(2 * kDim, RowSet::tokens, 1e-3f);
+    const Step step = world.step();
+    std::fill_n(step.row(k, 3), 32, 0.0f);
+    step.row(k, 4)[33] = std::nanf("");
+    step.row(k, 5)[74] = HUGE_VALF;
+    step.row(k, 6)[0] = 1e30f;
+    const op::StoreKv op{k, v, plane_index};
+    run_op(reference::kernel_for(op), op, step);
+    const KvPlane& plane = step.kv_planes[size_t(plane_index)];
+    const size_t head_bytes = kv_head_bytes(type, kDim);
+    for (int32_t row = 0; row < 40; ++row) {
+      const size_t page = size_t(index_of(step.slices[0].pages[0][(20 + row) / 32]));
+      const size_t slot = size_t((20 + row) % 32);
+      for (int32_t i = 0; i < 2 * 2 * kDim; ++i) {
+        const bool is_key = i < 2 * kDim;
+        const int32_t head = i / kDim % 2, d = i % kDim, first = d / 32 * 32;
+        const float* x = step.row(is_key ? k : v, row) + head * kDim;
+        const std::byte* base = is_key ? plane.keys + page * plane.keys_page_bytes
+                                       : plane.values + page * plane.values_page_bytes;
+        const double found =
+            number(base + size_t(head) * head_bytes, type, kDim, size_t(d), slot, is_key);
+        double largest = 0;
+        for (int32_t j = first; j < std::min(first + 32, kDim); ++j) {
+          const double magnitude = std::abs(double(x[j]));
+          largest = std::isnan(magnitude) ? HUGE_VAL : std::max(largest, magnitude);
+        }
+        if (largest > 1e8) {
+          EXPECT_TRUE(std::isnan(found));
+          continue;
+        }
+        // The far end of q4_0 has one step less than the near one.
+        const double step_size = type == KvType::q8_0 ? largest / 127 * 0.51 : largest / 8 * 1.01;
+        EXPECT_LE(std::abs(found - double(x[d])), step_size) << row << " " << i;
+      }
+    }
   }
 }
 

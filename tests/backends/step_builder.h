@@ -70,10 +70,8 @@ class World {
   int32_t plane(int32_t kv_head_count, int32_t key_dim, int32_t value_dim, KvType key_type,
                 KvType value_type, float spread = 1.0f) {
     make_page_tables();
-    const size_t keys_bytes =
-        size_t(kv_head_count) * size_t(key_dim) * kPageTokens * bytes(key_type);
-    const size_t values_bytes =
-        size_t(kv_head_count) * size_t(value_dim) * kPageTokens * bytes(value_type);
+    const size_t keys_bytes = size_t(kv_head_count) * kv_head_bytes(key_type, key_dim);
+    const size_t values_bytes = size_t(kv_head_count) * kv_head_bytes(value_type, value_dim);
     KvPlane plane{.keys = take(keys_bytes * size_t(page_count_)),
                   .values = take(values_bytes * size_t(page_count_)),
                   .keys_page_bytes = keys_bytes,
@@ -122,8 +120,6 @@ class World {
     std::byte bytes[64];
   };
 
-  static size_t bytes(KvType type) { return type == KvType::f32 ? 4 : 2; }
-
   std::byte* take(size_t bytes) {
     std::byte* data = reinterpret_cast<std::byte*>(memory_.data()) + used_;
     used_ += (bytes + 63) / 64 * 64;
@@ -158,15 +154,53 @@ class World {
       const auto page = size_t(index_of(page_tables_[slice][size_t(position / kPageTokens)]));
       const auto slot = size_t(position % kPageTokens);
       for (size_t head = 0; head < size_t(plane.kv_head_count); ++head) {
-        for (size_t d = 0; d < size_t(plane.key_dim); ++d) {
-          put(plane.keys + page * plane.keys_page_bytes, plane.key_type,
-              (head * size_t(plane.key_dim) + d) * kPageTokens + slot, spread);
-        }
-        for (size_t d = 0; d < size_t(plane.value_dim); ++d) {
-          put(plane.values + page * plane.values_page_bytes, plane.value_type,
-              (head * kPageTokens + slot) * size_t(plane.value_dim) + d, spread);
-        }
+        put({.page = plane.keys + page * plane.keys_page_bytes +
+                     head * kv_head_bytes(plane.key_type, plane.key_dim),
+             .type = plane.key_type,
+             .dim_count = plane.key_dim,
+             .dim_stride = kPageTokens,
+             .token = slot,
+             .block_stride = kPageTokens,
+             .block_token = slot},
+            spread);
+        const size_t row = kv_row_bytes(plane.value_type, plane.value_dim);
+        const auto width = has_scales(plane.value_type) ? row : size_t(plane.value_dim);
+        put({.page = plane.values + page * plane.values_page_bytes +
+                     head * kv_head_bytes(plane.value_type, plane.value_dim),
+             .type = plane.value_type,
+             .dim_count = plane.value_dim,
+             .dim_stride = 1,
+             .token = slot * width,
+             .block_stride = 1,
+             .block_token = slot * size_t(kv_block_count(plane.value_dim))},
+            spread);
       }
+    }
+  }
+
+  // One token's numbers of one head: where its dims (or the bytes that hold two) and its scales
+  // lie.
+  struct TokenPart {
+    std::byte* page;
+    KvType type;
+    int32_t dim_count;
+    size_t dim_stride, token, block_stride, block_token;
+  };
+  void put(const TokenPart& at, float spread) {
+    if (has_scales(at.type)) {
+      auto* scales = reinterpret_cast<Half*>(at.page + kv_codes_bytes(at.type, at.dim_count));
+      for (int32_t block = 0; block < kv_block_count(at.dim_count); ++block) {
+        const float levels = at.type == KvType::q8_0 ? 60.0f : 4.0f;
+        scales[size_t(block) * at.block_stride + at.block_token] =
+            to_half(std::abs(normal()) * spread / levels);
+      }
+      for (size_t d = 0; d < kv_row_bytes(at.type, at.dim_count); ++d) {
+        at.page[d * at.dim_stride + at.token] = std::byte(random_() % 256);
+      }
+      return;
+    }
+    for (size_t d = 0; d < size_t(at.dim_count); ++d) {
+      put(at.page, at.type, d * at.dim_stride + at.token, spread);
     }
   }
   void put(std::byte* page, KvType type, size_t index, float spread) {

@@ -4,8 +4,7 @@
 // kQueryBlock queries: the heads of a group, and several rows of a prompt.
 #pragma once
 
-#include "backends/cpu/elementwise.h"
-#include "backends/cpu/repeat.h"
+#include "backends/cpu/kv_readers.h"
 
 namespace cairn {
 namespace {
@@ -78,21 +77,23 @@ void add_scores(const cpu::KvHeadArgs& head, const float* const* q, int32_t firs
   constexpr int32_t kVectors = score_vectors<L>(Q);
   const int32_t page_end = (last + cpu::kPageSlots - 1) / cpu::kPageSlots * cpu::kPageSlots;
   for (int32_t position = first; position < last; position += cpu::kPageSlots) {
-    const Key* keys = keys_at<Key>(head, position);
-    const auto* ahead =
-        reinterpret_cast<const Key*>(ahead_of_keys(head, position, first, page_end));
+    const std::byte* ahead = ahead_of_keys(head, position, first, page_end);
     for (int32_t slot = 0; slot < cpu::kPageSlots; slot += kVectors * L::kCount) {
       L sums[Q][kVectors];
       repeat<Q>([&](auto query) { repeat<kVectors>([&](auto i) { sums[query][i] = L(0.0f); }); });
-      for (int32_t d = 0; d < head.key_dim; ++d) {
-        L key[kVectors];
-        const size_t element = size_t(d) * cpu::kPageSlots + size_t(slot);
-        repeat<kVectors>([&](auto i) { key[i] = L::load(keys + element + i * L::kCount); });
-        ask_for(ahead + element);
-        repeat<Q>([&](auto query) {
-          const L part = L(q[query][d]);
-          repeat<kVectors>([&](auto i) { sums[query][i] = fma(part, key[i], sums[query][i]); });
-        });
+      KeyReader<L, Key, kVectors> keys(head, keys_at<std::byte>(head, position), slot);
+      for (int32_t block = 0; block < head.key_dim; block += kScaleDims) {
+        keys.begin(block);
+        const int32_t left = head.key_dim - block;
+        const int32_t end = block + (left < kScaleDims ? left : kScaleDims);
+        for (int32_t d = block; d < end; ++d) {
+          L key[kVectors];
+          ask_for(ahead + keys.read(d, key));
+          repeat<Q>([&](auto query) {
+            const L part = L(q[query][d]);
+            repeat<kVectors>([&](auto i) { sums[query][i] = fma(part, key[i], sums[query][i]); });
+          });
+        }
       }
       float* to = scores + (position - first) + slot;
       repeat<Q>([&](auto query) {
@@ -157,26 +158,20 @@ inline void add_values(const cpu::KvHeadArgs& head, const ValueSums& to, int32_t
     const int32_t slot = position % cpu::kPageSlots;
     const int32_t left = to.end - position, in_page = cpu::kPageSlots - slot;
     const int32_t steps = left < in_page ? left : in_page;
-    const size_t offset = size_t(slot) * size_t(head.value_dim) + size_t(dim);
-    const Value* values = values_at<Value>(head, position) + offset;
-    const auto* ahead =
-        reinterpret_cast<const Value*>(ahead_of_values(head, position - slot, page_end, to.limit)) +
-        offset;
+    ValueReader<L, Value, N> values(head, values_at<std::byte>(head, position), slot, dim);
+    const std::byte* ahead = ahead_of_values(head, position - slot, page_end, to.limit);
     const float* p = to.p + (position - to.run_first);
     for (int32_t step = 0; step < steps; ++step) {
       L value[N];
-      repeat<N>([&](auto i) {
-        value[i] = N > 1 || count == L::kCount ? L::load(values + i * L::kCount)
-                                               : L::load_first(values, count);
-        if (i * L::kCount * sizeof(Value) % 64 == 0) ask_for(ahead + i * L::kCount);
-      });
+      const size_t offset = values.read(count, value);
+      constexpr size_t kBytes = ValueReader<L, Value, N>::kBytes;
+      for (size_t line = 0; line < kBytes; line += 64) ask_for(ahead + offset + line);
       repeat<Q>([&](auto query) {
         const float weight = p[query * cpu::kRunPositions + step];
         if constexpr (WithSum) sums[query] += weight;
         repeat<N>([&](auto i) { out[query][i] = fma(L(weight), value[i], out[query][i]); });
       });
-      values += head.value_dim;
-      ahead += head.value_dim;
+      values.next();
     }
     position += steps;
   }
@@ -271,7 +266,8 @@ constexpr Walks make_walks() {
 
 template <class L>
 constexpr Walks kWalks[] = {make_walks<L, F32Bits>(), make_walks<L, F16Bits>(),
-                            make_walks<L, BF16Bits>()};
+                            make_walks<L, BF16Bits>(), make_walks<L, Q8Bits>(),
+                            make_walks<L, Q4Bits>()};
 
 // Some queries in one run. What each of them sees of it, and what all of them see.
 struct Block {

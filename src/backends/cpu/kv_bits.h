@@ -14,5 +14,11 @@ struct F16Bits {
 struct BF16Bits {
   uint16_t bits;
 };
+struct Q8Bits {
+  uint8_t bits;
+};
+struct Q4Bits {  // Two dims: the even one in the lower half.
+  uint8_t bits;
+};
 
 }  // namespace cairn

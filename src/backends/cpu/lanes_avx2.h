@@ -63,6 +63,41 @@ struct Lanes {
     for (int32_t i = 0; i < count; ++i) bits[i] = p[i].bits;
     return widen(p, _mm_loadu_si128(reinterpret_cast<const __m128i*>(bits)));
   }
+  // One number in all lanes.
+  CAIRN_LANES static Lanes broadcast(const F16Bits* p) {
+    return {_mm256_cvtph_ps(_mm_set1_epi16(int16_t(p->bits)))};
+  }
+  // Codes without their scale. Of Q4Bits: those of one dim of eight tokens, or of eight dims of one
+  // token (from four bytes).
+  CAIRN_LANES static Lanes load(const Q8Bits* p) { return from_codes(load_bytes(p, 8)); }
+  CAIRN_LANES static Lanes load_first(const Q8Bits* p, int32_t count) {
+    return from_codes(load_bytes(p, count));
+  }
+  CAIRN_LANES static Lanes load_lower(const Q4Bits* p) {
+    return from_codes(lower(load_bytes(p, 8)));
+  }
+  CAIRN_LANES static Lanes load_upper(const Q4Bits* p) {
+    return from_codes(upper(load_bytes(p, 8)));
+  }
+  CAIRN_LANES static Lanes load(const Q4Bits* p) { return from_pairs(load_bytes(p, 4)); }
+  CAIRN_LANES static Lanes load_first(const Q4Bits* p, int32_t count) {
+    return from_pairs(load_bytes(p, (count + 1) / 2));
+  }
+  CAIRN_LANES static __m128i load_bytes(const void* p, int32_t count) {
+    int64_t bytes = 0;
+    __builtin_memcpy(&bytes, p, size_t(count));
+    return _mm_cvtsi64_si128(bytes);
+  }
+  CAIRN_LANES static __m128i lower(__m128i bytes) {
+    return _mm_sub_epi8(_mm_and_si128(bytes, _mm_set1_epi8(15)), _mm_set1_epi8(8));
+  }
+  CAIRN_LANES static __m128i upper(__m128i bytes) { return lower(_mm_srli_epi16(bytes, 4)); }
+  CAIRN_LANES static Lanes from_pairs(__m128i bytes) {
+    return from_codes(_mm_unpacklo_epi8(lower(bytes), upper(bytes)));
+  }
+  CAIRN_LANES static Lanes from_codes(__m128i codes) {
+    return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(codes))};
+  }
   CAIRN_LANES static Lanes widen(const F16Bits*, __m128i bits) { return {_mm256_cvtph_ps(bits)}; }
   CAIRN_LANES static Lanes widen(const BF16Bits*, __m128i bits) {
     return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16))};

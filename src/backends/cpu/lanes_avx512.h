@@ -65,6 +65,40 @@ struct Lanes {
   CAIRN_LANES static Lanes load_first(const BF16Bits* p, int32_t count) {
     return widen_bf16(_mm256_maskz_loadu_epi16(first_mask(count), p));
   }
+  // One number in all lanes.
+  CAIRN_LANES static Lanes broadcast(const F16Bits* p) {
+    return {_mm512_cvtph_ps(_mm256_set1_epi16(int16_t(p->bits)))};
+  }
+  // Codes without their scale. Of Q4Bits: those of one dim of sixteen tokens, or of sixteen dims of
+  // one token (from eight bytes).
+  CAIRN_LANES static Lanes load(const Q8Bits* p) {
+    return from_codes(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  CAIRN_LANES static Lanes load_first(const Q8Bits* p, int32_t count) {
+    return from_codes(_mm_maskz_loadu_epi8(first_mask(count), p));
+  }
+  CAIRN_LANES static Lanes load_lower(const Q4Bits* p) {
+    return from_codes(lower(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+  }
+  CAIRN_LANES static Lanes load_upper(const Q4Bits* p) {
+    return from_codes(upper(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+  }
+  CAIRN_LANES static Lanes load(const Q4Bits* p) {
+    return from_pairs(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  }
+  CAIRN_LANES static Lanes load_first(const Q4Bits* p, int32_t count) {
+    return from_pairs(_mm_maskz_loadu_epi8(first_mask((count + 1) / 2), p));
+  }
+  CAIRN_LANES static __m128i lower(__m128i bytes) {
+    return _mm_sub_epi8(_mm_and_si128(bytes, _mm_set1_epi8(15)), _mm_set1_epi8(8));
+  }
+  CAIRN_LANES static __m128i upper(__m128i bytes) { return lower(_mm_srli_epi16(bytes, 4)); }
+  CAIRN_LANES static Lanes from_pairs(__m128i bytes) {
+    return from_codes(_mm_unpacklo_epi8(lower(bytes), upper(bytes)));
+  }
+  CAIRN_LANES static Lanes from_codes(__m128i codes) {
+    return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(codes))};
+  }
   CAIRN_LANES static Lanes widen_bf16(__m256i bits) {
     return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16))};
   }

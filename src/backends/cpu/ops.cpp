@@ -17,7 +17,7 @@ namespace {
 
 static_assert(kAttentionRun == kRunPositions && kPageTokens == kPageSlots);
 static_assert(int32_t(Activation::none) + 1 == kActivationCount);
-static_assert(int32_t(KvType::bf16) + 1 == kKvTypeCount);
+static_assert(int32_t(KvType::q4_0) + 1 == kKvTypeCount);
 
 // Elements of a row op's task: a few microseconds of arithmetic.
 constexpr int32_t kTaskElements = 16384;
@@ -163,14 +163,9 @@ void scale_by_position(const op::ScaleByPosition& op, const Step& step, int32_t 
   Table.scale({.x = x, .of_columns = nullptr, .out = x, .count = op.x.width, .factor = factor});
 }
 
-size_t element_bytes(KvType type) {
-  return type == KvType::f32 ? 4 : 2;
-}
-
 KvHeadArgs head_args(const KvPlane& plane, const Slice& slice, int32_t kv_head) {
-  const size_t key_bytes = size_t(plane.key_dim) * kPageTokens * element_bytes(plane.key_type);
-  const size_t value_bytes =
-      size_t(plane.value_dim) * kPageTokens * element_bytes(plane.value_type);
+  const size_t key_bytes = kv_head_bytes(plane.key_type, plane.key_dim);
+  const size_t value_bytes = kv_head_bytes(plane.value_type, plane.value_dim);
   return {.keys = plane.keys + size_t(kv_head) * key_bytes,
           .values = plane.values + size_t(kv_head) * value_bytes,
           .keys_page_bytes = plane.keys_page_bytes,

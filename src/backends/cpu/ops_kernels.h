@@ -206,7 +206,7 @@ struct DeltaStepArgs {
 };
 
 inline constexpr int32_t kActivationCount = 9;
-inline constexpr int32_t kKvTypeCount = 3;
+inline constexpr int32_t kKvTypeCount = 5;
 
 struct OpsTable {
   void (*rms_norm)(const RmsNormArgs&);

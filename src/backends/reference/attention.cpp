@@ -8,10 +8,12 @@
 #include "backends/reference/row_kernel.h"
 #include "base/elementary.h"
 #include "base/half.h"
+#include "base/small_blocks.h"
 
 namespace cairn::reference {
 namespace {
 
+// A number that has a place of its own in a page.
 float load(const std::byte* values, KvType type, size_t index) {
   switch (type) {
     case KvType::f32:
@@ -20,6 +22,9 @@ float load(const std::byte* values, KvType type, size_t index) {
       return to_float(reinterpret_cast<const Half*>(values)[index]);
     case KvType::bf16:
       return to_float(reinterpret_cast<const BFloat16*>(values)[index]);
+    case KvType::q8_0:
+    case KvType::q4_0:
+      break;
   }
   return 0;
 }
@@ -35,43 +40,91 @@ void store(std::byte* values, KvType type, size_t index, float value) {
     case KvType::bf16:
       reinterpret_cast<BFloat16*>(values)[index] = to_bfloat16(value);
       break;
+    case KvType::q8_0:
+    case KvType::q4_0:
+      break;
   }
 }
 
-// One head's keys and values of one sequence: by position and element, wherever the page lies.
+// One head's keys or values in a page: the number at `dim` of the token in `slot`.
+struct HeadPart {
+  std::byte* page;
+  KvType type;
+  int32_t dim_count;
+  bool dims_first;  // Keys: [dim][slot]; values: [slot][dim].
+
+  size_t index(int32_t slot, int32_t dim, int32_t row_width) const {
+    return dims_first ? size_t(dim) * kPageTokens + size_t(slot)
+                      : size_t(slot) * size_t(row_width) + size_t(dim);
+  }
+  uint8_t& code(int32_t slot, int32_t dim) const {
+    const int32_t step = type == KvType::q4_0 ? 2 : 1;
+    const size_t at = index(slot, dim / step, int32_t(kv_row_bytes(type, dim_count)));
+    return reinterpret_cast<uint8_t*>(page)[at];
+  }
+  Half& scale(int32_t slot, int32_t dim) const {
+    auto* scales = reinterpret_cast<Half*>(page + kv_codes_bytes(type, dim_count));
+    return scales[index(slot, dim / kKvBlock, kv_block_count(dim_count))];
+  }
+
+  float read(int32_t slot, int32_t dim) const {
+    if (!has_scales(type)) return load(page, type, index(slot, dim, dim_count));
+    const uint8_t byte = code(slot, dim);
+    const int32_t number =
+        type == KvType::q8_0 ? Q8Block::code_of(byte, dim) : Q4Block::code_of(byte, dim);
+    return float(number) * to_float(scale(slot, dim));
+  }
+
+  void write(int32_t slot, std::span<const float> x) const {
+    if (type == KvType::q8_0) return write_blocks<Q8Block>(slot, x);
+    if (type == KvType::q4_0) return write_blocks<Q4Block>(slot, x);
+    for (size_t d = 0; d < x.size(); ++d) {
+      store(page, type, index(slot, int32_t(d), dim_count), x[d]);
+    }
+  }
+
+  template <class Block>
+  void write_blocks(int32_t slot, std::span<const float> x) const {
+    for (int32_t first = 0; first < dim_count; first += kKvBlock) {
+      const int32_t count = std::min(kKvBlock, dim_count - first);
+      uint8_t codes[kKvBlock] = {};
+      Half& half = scale(slot, first);
+      half = to_half(Block::scale(&x[size_t(first)], count));
+      Block::encode(&x[size_t(first)], count, to_float(half), codes);
+      for (int32_t i = 0; i < count; i += Block::kDimsPerByte) {
+        code(slot, first + i) = Block::pack(codes + i);
+      }
+    }
+  }
+};
+
+// One head's keys and values of one sequence: by position, wherever the page lies.
 class HeadView {
  public:
   HeadView(const KvPlane& plane, const PageId* pages, int32_t kv_head)
       : plane_(plane), pages_(pages), kv_head_(size_t(kv_head)) {}
 
+  HeadPart keys(int32_t position) const {
+    return part(position, plane_.keys, plane_.keys_page_bytes, plane_.key_type, plane_.key_dim,
+                true);
+  }
+  HeadPart values(int32_t position) const {
+    return part(position, plane_.values, plane_.values_page_bytes, plane_.value_type,
+                plane_.value_dim, false);
+  }
   float key(int32_t position, size_t element) const {
-    return load(keys_page(position), plane_.key_type, key_index(position, element));
+    return keys(position).read(position % kPageTokens, int32_t(element));
   }
   float value(int32_t position, size_t element) const {
-    return load(values_page(position), plane_.value_type, value_index(position, element));
-  }
-  void set_key(int32_t position, size_t element, float key) const {
-    store(keys_page(position), plane_.key_type, key_index(position, element), key);
-  }
-  void set_value(int32_t position, size_t element, float value) const {
-    store(values_page(position), plane_.value_type, value_index(position, element), value);
+    return values(position).read(position % kPageTokens, int32_t(element));
   }
 
  private:
-  size_t page(int32_t position) const { return size_t(index_of(pages_[position / kPageTokens])); }
-  std::byte* keys_page(int32_t position) const {
-    return plane_.keys + page(position) * plane_.keys_page_bytes;
-  }
-  std::byte* values_page(int32_t position) const {
-    return plane_.values + page(position) * plane_.values_page_bytes;
-  }
-  size_t key_index(int32_t position, size_t element) const {
-    return (kv_head_ * size_t(plane_.key_dim) + element) * kPageTokens +
-           size_t(position % kPageTokens);
-  }
-  size_t value_index(int32_t position, size_t element) const {
-    return (kv_head_ * kPageTokens + size_t(position % kPageTokens)) * size_t(plane_.value_dim) +
-           element;
+  HeadPart part(int32_t position, std::byte* first_page, size_t page_bytes, KvType type,
+                int32_t dim, bool dims_first) const {
+    const auto page = size_t(index_of(pages_[position / kPageTokens]));
+    return {first_page + page * page_bytes + kv_head_ * kv_head_bytes(type, dim), type, dim,
+            dims_first};
   }
 
   const KvPlane& plane_;
@@ -91,8 +144,8 @@ void store_kv(const op::StoreKv& op, const Step& step, int32_t row) {
     const HeadView view(plane, pages_of_row(step, plane, row), head);
     const float* k = step.row(op.k, row) + size_t(head) * key_dim;
     const float* v = step.row(op.v, row) + size_t(head) * value_dim;
-    for (size_t d = 0; d < key_dim; ++d) view.set_key(position, d, k[d]);
-    for (size_t d = 0; d < value_dim; ++d) view.set_value(position, d, v[d]);
+    view.keys(position).write(position % kPageTokens, {k, key_dim});
+    view.values(position).write(position % kPageTokens, {v, value_dim});
   }
 }
 
