@@ -38,9 +38,9 @@ class Generator {
  public:
   explicit Generator(Engine* engine);
 
-  // Brings the timeline to exactly `prompt` (not empty), so that next() can follow. Errors: no_room
-  // where the prompt is longer than the context and no policy says what to leave out, or where the
-  // memory budget is too small; cancelled.
+  // Brings the timeline to exactly `prompt` (not empty), so that sample() can follow. Errors:
+  // no_room where the prompt is longer than the context and no policy says what to leave out, or
+  // where the memory budget is too small; cancelled.
   Result<PromptReport> read(std::span<const Token> prompt, const ReadOptions& options = {});
 
   // Samples the token that follows the timeline, without adding it. Errors: the sampler's.
