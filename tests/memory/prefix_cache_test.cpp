@@ -480,6 +480,33 @@ TEST_F(Pressure, WhatWasFoundStays) {
   EXPECT_LT(resume_of(host, third), int32_t(third.size()));
 }
 
+// However much it is worth, what nobody uses makes room in the end; what is used does not.
+TEST_F(Pressure, WhatNobodyUsesGrowsOld) {
+  const ToyModel model({{large_state()}, {ToyModel::full()}});
+  // Twice the tokens of the others, in the same number of states.
+  const auto read_dense = [](Host& host) {
+    Chat chat(&host, text(100, 1));
+    ASSERT_TRUE(chat.turn(text(900, 2), 30, 3));
+    chat.close();
+  };
+  const Text dense = text(100, 1) + text(900, 2) + text(30, 3);
+  const size_t budget = bytes_of(model, [&](Host& host) {
+    read_dense(host);
+    for (const int32_t number : {1000, 2000}) chat_of(host, 4, number);
+  });
+  for (const bool is_used : {false, true}) {
+    Host host(model, budget);
+    read_dense(host);
+    int32_t resume = int32_t(dense.size());
+    for (int32_t number = 1000; number < 60000; number += 1000) {
+      chat_of(host, 4, number);
+      if (is_used) resume = std::min(resume, resume_of(host, dense));
+    }
+    if (!is_used) resume = resume_of(host, dense);
+    EXPECT_EQ(resume == int32_t(dense.size()), is_used) << resume;
+  }
+}
+
 // Timelines that free nothing alone, since they hold the same pages, still make room together.
 TEST_F(Pressure, TwinsMakeRoom) {
   const ToyModel model({{ToyModel::full()}});
@@ -506,14 +533,18 @@ TEST_F(Pressure, TheLogKeepsItsBase) {
   const ToyModel model({{large_state()}, {ToyModel::full()}});
   const Layout layout = model.layout();
   const size_t state_bytes = layout.groups[size_t(layout.recurrent_group)].block_bytes;
-  Host host(model, 5 * state_bytes + 12000);
-  Chat chat(&host, text(100, 1));
-  for (int32_t turn = 0; turn < 6; ++turn) {
-    ASSERT_TRUE(chat.turn(text(40, 2 + turn), 40, 20 + turn)) << turn;
-    const int32_t length = chat.sequence().length();
-    for (int32_t back = 1; back < 20; ++back) {
-      EXPECT_EQ(host.memory->plan(chat.sequence(), length - back).forward_tokens, 0) << turn;
+  for (size_t extra = 5000; extra <= 9000; extra += 500) {
+    Host host(model, 4 * state_bytes + extra);
+    Chat chat(&host, text(100, 1));
+    for (int32_t turn = 0; turn < 4; ++turn) {
+      const Result<int32_t> read = chat.turn(text(40, 2 + turn), 40, 20 + turn);
+      ASSERT_TRUE(read) << extra;
+      const int32_t length = chat.sequence().length();
+      for (int32_t back = 1; back < 20; ++back) {
+        ASSERT_EQ(host.memory->plan(chat.sequence(), length - back).forward_tokens, 0) << extra;
+      }
     }
+    EXPECT_EQ(chat.sequence().length(), 420);
   }
 }
 
@@ -544,14 +575,10 @@ TEST_F(Pressure, NothingGoesForWhatCannotFit) {
     one(host);
     const size_t evictable = host.cache.evictable_bytes();
     EXPECT_EQ(evictable, host.memory->usage().used_bytes());
-    // Neither for what is longer than any sequence may be, though there would be room.
-    Host narrow(family.model, 1 << 20, 600);
-    Chat chat(&narrow, text(100, 1));
-    while (chat.turn(text(30, 2), 20, 3)) {
-    }
-    chat.close();
+    // Neither for what is longer than any sequence may be, though there could be room.
+    Host narrow(family.model, bytes_of(family.model, one) * 5 / 4, 600);
+    one(narrow);
     const size_t before = narrow.cache.evictable_bytes();
-    EXPECT_EQ(narrow.memory->usage().used_bytes(), before);
     Sequence beyond = narrow.memory->new_sequence();
     const Text tokens = text(601, 5);
     EXPECT_FALSE(bool(narrow.cache.begin(beyond, {.tokens = tokens})));
@@ -688,6 +715,19 @@ TEST_F(Pressure, RandomConversations) {
       EXPECT_EQ(host.memory->usage().used_bytes(), 0u);
     }
   }
+}
+
+// Only where logits are wanted has the last token to be read again.
+TEST(PrefixCache, FindsLogitsOnlyWhereTheyWereKept) {
+  Host host(ToyModel({{ToyModel::full()}}));
+  Chat chat(&host, text(50, 1));
+  ASSERT_TRUE(chat.turn(text(60, 2), 20, 3));
+  const Text prompt(chat.history().begin(), chat.history().begin() + 70);
+  EXPECT_EQ(host.cache.find(prompt, false).plan.resume, 70);
+  EXPECT_EQ(host.cache.find(prompt, true).plan.resume, 69);
+  const Text asked(chat.history().begin(), chat.history().begin() + 110);
+  EXPECT_EQ(host.cache.find(asked, true).plan.resume, 110);
+  EXPECT_EQ(host.cache.find(asked + text(1, 4), true).plan.resume, 110);
 }
 
 TEST(PrefixCache, LearnsWhereTimelinesAreTakenUp) {
