@@ -141,6 +141,16 @@ Result<std::vector<int32_t>> read_windows(const gguf::Metadata& meta, int32_t la
   return windows;
 }
 
+Status expect_attention(const gguf::Metadata& meta, const DecoderConfig& c) {
+  for (size_t layer = 0; layer < c.head_counts.size(); ++layer) {
+    const int32_t heads = c.head_counts[layer], kv_heads = c.kv_head_counts[layer];
+    if (heads > 0 && kv_heads > 0 && heads % kv_heads == 0) continue;
+    return fail(ErrorCode::invalid_data, "{}: layer {}: expected a divisor of {} heads, found {}",
+                meta.key("attention.head_count_kv"), layer, heads, kv_heads);
+  }
+  return Ok{};
+}
+
 Result<std::vector<int32_t>> layers_of_kv(const gguf::Metadata& meta,
                                           std::span<const int32_t> windows, int32_t shared_count) {
   const int32_t layer_count = int32_t(windows.size());

@@ -42,6 +42,10 @@ Result<DecoderConfig> read_decoder_config(const gguf::Metadata& meta);
 Result<std::vector<int32_t>> read_windows(const gguf::Metadata& meta, int32_t layer_count,
                                           int32_t period, int32_t window = 0);
 
+// That each layer attends, with a number of key/value heads that divides that of its heads. For
+// models in which no layer may do without. Errors: invalid_data.
+Status expect_attention(const gguf::Metadata& meta, const DecoderConfig& c);
+
 // By layer: whose keys and values it reads. The last `shared_count` layers read those of the last
 // layer before them that has the same window; all others their own. Errors: there is none.
 Result<std::vector<int32_t>> layers_of_kv(const gguf::Metadata& meta,

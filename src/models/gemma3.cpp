@@ -34,6 +34,7 @@ class Gemma3 final : public Decoder<Config, Layer> {
   static Result<Config> read(const gguf::Metadata& meta) {
     CAIRN_TRY(DecoderConfig common, read_decoder_config(meta));
     Config c{std::move(common)};
+    CAIRN_TRY(expect_attention(meta, c));
     CAIRN_TRY(c.windows, read_windows(meta, c.size.layer_count, 6));
     CAIRN_TRY(c.rope, read_rope(meta, c.key_dim, RopeStyle::halves));
     CAIRN_TRY(const float window_base, meta.real_or("rope.freq_base_swa", 10000.0f));

@@ -57,6 +57,7 @@ class Gemma3n final : public Decoder<Config, Layer> {
   static Result<Config> read(const gguf::Metadata& meta) {
     CAIRN_TRY(DecoderConfig common, read_decoder_config(meta));
     Config c{std::move(common)};
+    CAIRN_TRY(expect_attention(meta, c));
     const int32_t layer_count = c.size.layer_count;
     CAIRN_TRY(c.windows, read_windows(meta, layer_count, 5));
     // The published models compute keys and values in their first 20 layers.

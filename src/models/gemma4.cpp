@@ -72,6 +72,7 @@ class Gemma4 final : public Decoder<Config, Layer> {
   static Result<Config> read(const gguf::Metadata& meta) {
     CAIRN_TRY(DecoderConfig common, read_decoder_config(meta));
     Config c{std::move(common)};
+    CAIRN_TRY(expect_attention(meta, c));
     const int32_t layer_count = c.size.layer_count;
     CAIRN_TRY(meta.per_layer("attention.sliding_window_pattern", layer_count));
     CAIRN_TRY(c.windows, read_windows(meta, layer_count, 0));
@@ -84,6 +85,11 @@ class Gemma4 final : public Decoder<Config, Layer> {
     if (c.expert_count > 0) {
       CAIRN_TRY(c.expert_used_count, meta.count("expert_used_count"));
       CAIRN_TRY(c.expert_width, meta.count("expert_feed_forward_length"));
+      if (c.expert_used_count < 1 || c.expert_width < 1) {
+        return fail(ErrorCode::invalid_data,
+                    "{}: expected at least one expert, found {} of width {}",
+                    meta.key("expert_used_count"), c.expert_used_count, c.expert_width);
+      }
     }
     CAIRN_TRY(c.logit_cap, meta.real_or("final_logit_softcapping", 0.0f));
     return c;

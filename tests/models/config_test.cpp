@@ -1,0 +1,114 @@
+// What metadata say of windows, shared keys and values and heads, and what they must not say.
+#include "models/config.h"
+
+#include <gtest/gtest.h>
+
+#include "gguf/gguf.h"
+#include "gguf/writer.h"
+
+namespace cairn::models {
+namespace {
+
+using Counts = std::vector<int32_t>;
+
+// A small Gemma 4 of six layers, to which a test adds what it is about.
+class Described {
+ public:
+  Described() {
+    writer_.add("general.architecture", "gemma4");
+    for (const auto& [name, value] : {std::pair("block_count", 6),
+                                      {"context_length", 64},
+                                      {"embedding_length", 64},
+                                      {"vocab_size", 300},
+                                      {"feed_forward_length", 96},
+                                      {"attention.head_count", 4},
+                                      {"attention.key_length", 32},
+                                      {"attention.value_length", 32},
+                                      {"attention.sliding_window", 16}}) {
+      add(name, value);
+    }
+    writer_.add("gemma4.attention.layer_norm_rms_epsilon", 1e-6f);
+  }
+
+  Described& add(const std::string& name, int32_t value) {
+    writer_.add("gemma4." + name, uint32_t(value));
+    return *this;
+  }
+  Described& add(const std::string& name, const Counts& values) {
+    writer_.add_array("gemma4." + name, std::span<const int32_t>(values));
+    return *this;
+  }
+
+  // Calls body(metadata).
+  template <class Body>
+  auto with_metadata(const Body& body) const {
+    std::vector<std::byte> bytes;
+    gguf::TensorStream stream = std::move(writer_.open_memory(bytes)).value();
+    EXPECT_TRUE(stream.finish());
+    const gguf::File file = std::move(gguf::File::from_bytes(bytes, "described")).value();
+    const gguf::Metadata meta = file.metadata().value();
+    return body(meta);
+  }
+
+  // What making the model says: "" where it goes well.
+  std::string complaint() const {
+    return with_metadata([](const gguf::Metadata& meta) -> std::string {
+      const auto model = find_architecture("gemma4").value()->create(meta);
+      return model ? "" : model.error().message;
+    });
+  }
+
+ private:
+  gguf::Writer writer_;
+};
+
+const Counts kPattern = {1, 1, 0, 1, 1, 0};
+
+Counts windows_of(const Described& described, int32_t period, int32_t window = 0) {
+  return described.with_metadata(
+      [&](const gguf::Metadata& meta) { return read_windows(meta, 6, period, window).value(); });
+}
+
+TEST(Config, WindowsComeFromAPatternOrAPeriod) {
+  EXPECT_EQ(windows_of(Described(), 3), (Counts{16, 16, 0, 16, 16, 0}));
+  EXPECT_EQ(windows_of(Described(), 0), (Counts{16, 16, 16, 16, 16, 16}));
+  EXPECT_EQ(windows_of(Described().add("attention.sliding_window_pattern", 2), 3),
+            (Counts{16, 0, 16, 0, 16, 0}));
+  EXPECT_EQ(windows_of(Described().add("attention.sliding_window_pattern", {0, 0, 1, 0, 0, 1}), 3),
+            (Counts{0, 0, 16, 0, 0, 16}));
+}
+
+TEST(Config, SharedLayersReadTheLastOfTheirKind) {
+  Described().with_metadata([](const gguf::Metadata& meta) {
+    const Counts windows = {8, 8, 0, 8, 8, 0};
+    EXPECT_EQ(layers_of_kv(meta, windows, 0).value(), (Counts{0, 1, 2, 3, 4, 5}));
+    EXPECT_EQ(layers_of_kv(meta, windows, 3).value(), (Counts{0, 1, 2, 1, 1, 2}));
+    EXPECT_FALSE(layers_of_kv(meta, windows, 4));  // None before them attends to all.
+    EXPECT_FALSE(layers_of_kv(meta, windows, 6));
+    EXPECT_FALSE(layers_of_kv(meta, windows, 1000));
+    return 0;
+  });
+}
+
+TEST(Config, ModelsThatContradictThemselvesAreRefused) {
+  const auto described = [] {
+    return Described().add("attention.sliding_window_pattern", kPattern);
+  };
+  EXPECT_EQ(described().add("attention.head_count_kv", 2).complaint(), "");
+  EXPECT_NE(Described().add("attention.head_count_kv", 2).complaint(), "");  // No pattern.
+  EXPECT_NE(described().add("attention.head_count_kv", {2, 2, 0, 2, 2, 2}).complaint(), "");
+  EXPECT_NE(described().add("attention.head_count_kv", {2, 2, 3, 2, 2, 2}).complaint(), "");
+  EXPECT_NE(described().add("attention.shared_kv_layers", 6).complaint(), "");
+  EXPECT_NE(described().add("attention.key_length_swa", 16).complaint(), "");  // Values: still 32.
+  EXPECT_NE(described().add("rope.dimension_count_swa", 16).complaint(), "");
+  EXPECT_NE(described().add("expert_count", 4).complaint(), "");
+  EXPECT_NE(described()
+                .add("expert_count", 4)
+                .add("expert_used_count", 0)
+                .add("expert_feed_forward_length", 32)
+                .complaint(),
+            "");
+}
+
+}  // namespace
+}  // namespace cairn::models
