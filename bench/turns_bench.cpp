@@ -39,6 +39,7 @@ class Turns {
   Status read(const char* what, const Tokens& prompt, int32_t from) {
     const Clock::time_point start = Clock::now();
     CAIRN_TRY(const PromptReport report, generator_.read(prompt, {.message_starts = {&from, 1}}));
+    logits_sum_ += generator_.logits()[0];  // They may have to be made of the hidden row.
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     fmt::print("{:<28} {:6} tokens held, {:5} read, {:3} steps replayed, {:9.2f} ms{}\n", what,
                report.reused_tokens, report.computed_tokens, report.plan.recurrence_steps,
@@ -54,6 +55,7 @@ class Turns {
   Engine* engine_;
   Generator generator_;
   std::mt19937 random_{1};
+  float logits_sum_ = 0;
 };
 
 Tokens joined(Tokens a, const Tokens& b) {
@@ -83,10 +85,12 @@ Status bench(const Arguments& arguments) {
   const Tokens answered = turns.held();
   CAIRN_TRY(turns.read("all of it, to go on", answered, from));
   const Tokens message = turns.random_tokens(24);
-  const int32_t back = std::min(arguments.answer_tokens, 20);
-  const Tokens beginning(answered.begin(), answered.end() - back);
-  CAIRN_TRY(turns.read("20 tokens back, 24 others", joined(beginning, message),
-                       int32_t(beginning.size())));
+  for (const int32_t back : {20, 10, 3}) {
+    const Tokens beginning(
+        answered.begin(), answered.end() - std::min<std::ptrdiff_t>(back, arguments.answer_tokens));
+    CAIRN_TRY(turns.read(fmt::format("{} tokens back, 24 others", back).c_str(),
+                         joined(beginning, message), int32_t(beginning.size())));
+  }
   CAIRN_TRY(
       turns.read("the next message, of 24", joined(answered, message), int32_t(answered.size())));
   CAIRN_TRY(turns.answer(turns.random_tokens(arguments.answer_tokens)));
