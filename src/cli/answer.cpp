@@ -35,13 +35,14 @@ bool wants_stop(const AnswerHooks& hooks) {
 }
 
 Result<FinishReason> continue_prompt(const text::Tokenizer& tokenizer, Generator& generator,
-                                     sample::Sampler& sampler, int32_t token_count_max,
+                                     sample::Sampler& sampler, const AnswerRequest& request,
                                      const AnswerHooks& hooks, Answer& answer,
                                      Clock::time_point start) {
   text::Detokenizer detokenizer(tokenizer);
+  for (const Token token : request.said) detokenizer.push(token);
   TextKeeper keeper(answer.text, hooks);
   FinishReason finish = FinishReason::length;
-  while (answer.token_count != token_count_max) {
+  while (int64_t(answer.tokens.size()) != request.token_count_max) {
     if (wants_stop(hooks)) {
       finish = FinishReason::interrupted;
       break;
@@ -56,9 +57,9 @@ Result<FinishReason> continue_prompt(const text::Tokenizer& tokenizer, Generator
       finish = FinishReason::stop;
       break;
     }
-    ++answer.token_count;
+    answer.tokens.push_back(token);
     keeper.add(detokenizer.push(token));
-    if (answer.token_count == token_count_max) break;
+    if (int64_t(answer.tokens.size()) == request.token_count_max) break;
     if (generator.room() == 0) {
       finish = FinishReason::context;
       break;
@@ -85,9 +86,8 @@ std::string_view name(FinishReason reason) {
   return "";
 }
 
-Result<Answer> make_answer(Engine& engine, Generator& generator, const Prompt& prompt,
-                           sample::Sampler& sampler, int32_t token_count_max,
-                           const AnswerHooks& hooks) {
+Result<Answer> make_answer(Engine& engine, Generator& generator, const AnswerRequest& request,
+                           sample::Sampler& sampler, const AnswerHooks& hooks) {
   CHECK(engine.tokenizer() != nullptr);
   Answer answer;
   const Clock::time_point start = Clock::now();
@@ -96,7 +96,7 @@ Result<Answer> make_answer(Engine& engine, Generator& generator, const Prompt& p
     return done == total || !wants_stop(hooks);
   };
   Result<PromptReport> report = generator.read(
-      prompt.tokens, {.message_starts = prompt.message_starts, .on_progress = on_progress});
+      request.prompt, {.message_starts = request.message_starts, .on_progress = on_progress});
   answer.prompt_seconds = seconds_since(start);
   if (!report) {
     if (report.error().code != ErrorCode::cancelled) return std::move(report).error();
@@ -104,8 +104,8 @@ Result<Answer> make_answer(Engine& engine, Generator& generator, const Prompt& p
     return answer;
   }
   answer.prompt = *report;
-  CAIRN_TRY(answer.finish, continue_prompt(*engine.tokenizer(), generator, sampler, token_count_max,
-                                           hooks, answer, start));
+  CAIRN_TRY(answer.finish, continue_prompt(*engine.tokenizer(), generator, sampler, request, hooks,
+                                           answer, start));
   CAIRN_TRY(generator.finish_turn());
   answer.generation_seconds = seconds_since(start) - answer.prompt_seconds;
   return answer;

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "cli/conversation.h"
@@ -24,9 +26,17 @@ enum class FinishReason {
 
 std::string_view name(FinishReason reason);
 
+struct AnswerRequest {
+  std::span<const Token> prompt;            // Not empty.
+  std::span<const int32_t> message_starts;  // Tokens before each user message; may be empty.
+  // The beginning of the answer, where it is gone on with: the last tokens of the prompt.
+  std::span<const Token> said;
+  int32_t token_count_max = -1;  // Negative: as many as the model likes.
+};
+
 struct Answer {
-  std::string text;
-  int32_t token_count = 0;
+  std::string text;  // Without what was said before.
+  std::vector<Token> tokens;
   PromptReport prompt;
   FinishReason finish = FinishReason::stop;
   double prompt_seconds = 0;       // Until the whole prompt was read.
@@ -40,11 +50,9 @@ struct AnswerHooks {
   std::function<bool()> wants_stop;                            // Asked between steps.
 };
 
-// At most `token_count_max` tokens, or as many as the model likes where it is negative.
 // REQUIRES: the engine has a tokenizer; `generator` is one of its.
 // Errors: what the generator and the sampler say.
-Result<Answer> make_answer(Engine& engine, Generator& generator, const Prompt& prompt,
-                           sample::Sampler& sampler, int32_t token_count_max,
-                           const AnswerHooks& hooks);
+Result<Answer> make_answer(Engine& engine, Generator& generator, const AnswerRequest& request,
+                           sample::Sampler& sampler, const AnswerHooks& hooks);
 
 }  // namespace cairn::cli

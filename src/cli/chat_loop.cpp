@@ -1,6 +1,7 @@
 // Reading lines, answering them, and the commands.
 #include "cli/chat_loop.h"
 
+#include <charconv>
 #include <cstdio>
 #include <iterator>
 #include <optional>
@@ -8,6 +9,7 @@
 #include "base/printable.h"
 #include "cli/exit_codes.h"
 #include "cli/interrupt.h"
+#include "cli/memory_map.h"
 #include "cli/report.h"
 
 namespace cairn::cli {
@@ -16,6 +18,7 @@ namespace {
 
 constexpr char kPrompt[] = "> ";
 constexpr char kContinuationPrompt[] = ". ";
+constexpr char kEditPrompt[] = "edit> ";
 
 // A remark of the program's own, beside the conversation.
 void remark(std::string_view text) {
@@ -34,9 +37,18 @@ struct ChatLoop::Command {
 const ChatLoop::Command ChatLoop::kCommands[] = {
     {"/help", "", "shows this", &ChatLoop::help},
     {"/regen", "", "makes the last answer anew, with the next seed", &ChatLoop::regenerate},
+    {"/continue", "", "goes on with an answer that was stopped", &ChatLoop::go_on},
+    {"/edit", "[TEXT]", "changes your last message and answers it", &ChatLoop::edit},
+    {"/rewind", "[TURNS]", "takes the last turns back; one unless told", &ChatLoop::rewind},
+    {"/fork", "[NAME]", "goes on in a new branch; this one stays as it is", &ChatLoop::fork},
+    {"/switch", "NAME", "goes on in another branch", &ChatLoop::switch_branch},
+    {"/branches", "", "lists the branches", &ChatLoop::list_branches},
+    {"/memory", "", "draws what the conversation keeps", &ChatLoop::show_memory},
+    {"/save", "FILE", "writes the conversation's text as JSON", &ChatLoop::save},
+    {"/load", "FILE", "goes on with a conversation that was saved", &ChatLoop::load},
     {"/clear", "", "forgets the conversation", &ChatLoop::clear},
-    {"/system", "TEXT", "sets the system message; without TEXT removes it", &ChatLoop::set_system},
-    {"/memory", "", "shows what the conversation occupies", &ChatLoop::show_memory},
+    {"/system", "[TEXT]", "sets the system message; without TEXT removes it",
+     &ChatLoop::set_system},
     {"/exit", "", "ends the program, as Ctrl-D does", &ChatLoop::leave},
 };
 
@@ -100,7 +112,7 @@ LineEditor::Event ChatLoop::read_message(std::string& message) {
 ChatLoop::Next ChatLoop::handle(const std::string& message) {
   if (message.find_first_not_of(" \t\n") == std::string::npos) return Next::go_on;
   if (message.starts_with('/')) return handle_command(message);
-  answer(false, message);
+  answer([&](const AnswerHooks& hooks) { return session_->say(message, hooks); });
   return Next::go_on;
 }
 
@@ -117,7 +129,7 @@ ChatLoop::Next ChatLoop::handle_command(std::string_view line) {
   return Next::go_on;
 }
 
-void ChatLoop::answer(bool again, std::string_view text) {
+void ChatLoop::answer(FunctionRef<Result<Answer>(const AnswerHooks&)> make) {
   std::optional<Progress> progress;
   progress.emplace("reading", Progress::Unit::tokens);
   bool is_at_line_start = true;
@@ -135,7 +147,7 @@ void ChatLoop::answer(bool again, std::string_view text) {
       .wants_stop = [] { return interrupted(); },
   };
   const InterruptGuard guard;
-  Result<Answer> made = again ? session_->regenerate(hooks) : session_->say(text, hooks);
+  Result<Answer> made = make(hooks);
   progress.reset();
   if (!is_at_line_start) out_.write("\n");
   if (!made) {
@@ -147,9 +159,14 @@ void ChatLoop::answer(bool again, std::string_view text) {
   }
 }
 
+ChatLoop::Next ChatLoop::complain(const Error& error) {
+  remark("cairn: " + error.message);
+  return Next::go_on;
+}
+
 ChatLoop::Next ChatLoop::help(std::string_view /*rest*/) {
   for (const Command& command : kCommands) {
-    remark(fmt::format("{:<8}{:<6}{}", command.name, command.argument, command.doc));
+    remark(fmt::format("{:<10}{:<8}{}", command.name, command.argument, command.doc));
   }
   remark("A line that ends with \\ goes on in the next one. Ctrl-C stops an answer.");
   return Next::go_on;
@@ -165,7 +182,80 @@ ChatLoop::Next ChatLoop::clear(std::string_view /*rest*/) {
 }
 
 ChatLoop::Next ChatLoop::regenerate(std::string_view /*rest*/) {
-  answer(true, {});
+  answer([&](const AnswerHooks& hooks) { return session_->regenerate(hooks); });
+  return Next::go_on;
+}
+
+ChatLoop::Next ChatLoop::go_on(std::string_view /*rest*/) {
+  answer([&](const AnswerHooks& hooks) { return session_->continue_answer(hooks); });
+  return Next::go_on;
+}
+
+// Without a text the old message is put on the line, to be changed there.
+ChatLoop::Next ChatLoop::edit(std::string_view rest) {
+  Result<std::string> old = session_->last_message();
+  if (!old) return complain(std::move(old).error());
+  std::string text(rest);
+  if (text.empty()) {
+    if (editor_.read(kEditPrompt, text, *old) != LineEditor::Event::line) return Next::go_on;
+    editor_.remember(text);
+    if (text.empty()) return Next::go_on;
+  }
+  answer([&](const AnswerHooks& hooks) { return session_->edit(text, hooks); });
+  return Next::go_on;
+}
+
+ChatLoop::Next ChatLoop::rewind(std::string_view rest) {
+  int32_t turns = 1;
+  const char* end = rest.data() + rest.size();
+  if (!rest.empty() && std::from_chars(rest.data(), end, turns).ptr != end) {
+    return complain({ErrorCode::invalid_argument,
+                     fmt::format("/rewind: expected a number of turns, found \"{}\"", rest)});
+  }
+  Result<memory::ResumePlan> plan = session_->rewind(turns);
+  if (!plan) return complain(std::move(plan).error());
+  remark(fmt::format("{} turns left; {}", session_->turn_count(), plan_line(*plan)));
+  return Next::go_on;
+}
+
+ChatLoop::Next ChatLoop::fork(std::string_view rest) {
+  const std::string name =
+      rest.empty() ? fmt::format("branch-{}", session_->branches().size() + 1) : std::string(rest);
+  if (Status made = session_->fork(name); !made) return complain(std::move(made).error());
+  remark(fmt::format("now in {}; it shares all {} turns so far", name, session_->turn_count()));
+  return Next::go_on;
+}
+
+ChatLoop::Next ChatLoop::switch_branch(std::string_view rest) {
+  Result<memory::ResumePlan> plan = session_->switch_to(rest);
+  if (!plan) return complain(std::move(plan).error());
+  remark(fmt::format("now in {}, {} turns; {}", rest, session_->turn_count(), plan_line(*plan)));
+  return Next::go_on;
+}
+
+ChatLoop::Next ChatLoop::list_branches(std::string_view /*rest*/) {
+  const std::vector<Branch>& branches = session_->branches();
+  for (size_t branch = 0; branch < branches.size(); ++branch) {
+    const std::vector<Message>& messages = branches[branch].messages;
+    remark(fmt::format("{} {:<16} {} messages", branch == session_->active_branch() ? '*' : ' ',
+                       branches[branch].name, messages.size()));
+  }
+  return Next::go_on;
+}
+
+ChatLoop::Next ChatLoop::save(std::string_view rest) {
+  if (rest.empty()) return complain({ErrorCode::invalid_argument, "/save: expected a file name"});
+  if (Status saved = session_->save(std::string(rest)); !saved)
+    return complain(std::move(saved).error());
+  remark(fmt::format("{} messages written to {}", session_->messages().size(), rest));
+  return Next::go_on;
+}
+
+ChatLoop::Next ChatLoop::load(std::string_view rest) {
+  if (rest.empty()) return complain({ErrorCode::invalid_argument, "/load: expected a file name"});
+  if (Status read = session_->load(std::string(rest)); !read)
+    return complain(std::move(read).error());
+  remark(fmt::format("{} messages read from {}", session_->messages().size(), rest));
   return Next::go_on;
 }
 
@@ -176,7 +266,8 @@ ChatLoop::Next ChatLoop::set_system(std::string_view rest) {
 
 ChatLoop::Next ChatLoop::show_memory(std::string_view /*rest*/) {
   const memory::Sequence& sequence = session_->generator().sequence();
-  remark(fmt::format("{} tokens held, room for {} more; memory {}", sequence.length(),
+  remark(memory_map(engine_->memory(), sequence) +
+         fmt::format("{} tokens, room for {} more; all conversations: {}", sequence.length(),
                      session_->generator().room(), memory_line(engine_->memory().usage())));
   return Next::go_on;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/function_ref.h"
 #include "base/result.h"
 #include "cli/answer.h"
 #include "cli/chat_session.h"
@@ -33,12 +34,21 @@ class ChatLoop {
   LineEditor::Event read_message(std::string& message);
   Next handle(const std::string& message);
   Next handle_command(std::string_view line);
-  void answer(bool again, std::string_view text);
+  void answer(FunctionRef<Result<Answer>(const AnswerHooks&)> make);
 
+  Next complain(const Error& error);
   Next help(std::string_view rest);
   Next leave(std::string_view rest);
   Next clear(std::string_view rest);
   Next regenerate(std::string_view rest);
+  Next go_on(std::string_view rest);
+  Next edit(std::string_view rest);
+  Next rewind(std::string_view rest);
+  Next fork(std::string_view rest);
+  Next switch_branch(std::string_view rest);
+  Next list_branches(std::string_view rest);
+  Next save(std::string_view rest);
+  Next load(std::string_view rest);
   Next set_system(std::string_view rest);
   Next show_memory(std::string_view rest);
   static const Command kCommands[];

@@ -2,11 +2,21 @@
 #include "cli/chat_session.h"
 
 #include <algorithm>
-#include <utility>
 
+#include "cli/transcript.h"
 #include "sample/sampler.h"
 
 namespace cairn::cli {
+
+namespace {
+
+constexpr char kFirstBranch[] = "main";
+
+bool is_answer(const Message& message) {
+  return message.role == "assistant";
+}
+
+}  // namespace
 
 Result<ChatSession> ChatSession::start(Engine* engine, ChatOptions options) {
   if (engine->tokenizer() == nullptr) {
@@ -18,61 +28,175 @@ Result<ChatSession> ChatSession::start(Engine* engine, ChatOptions options) {
 }
 
 ChatSession::ChatSession(Engine* engine, ChatOptions options)
-    : engine_(engine), options_(std::move(options)), generator_(engine) {}
+    : engine_(engine), options_(std::move(options)), generator_(engine) {
+  branches_.push_back({kFirstBranch, {}});
+}
 
-Result<Prompt> ChatSession::prompt() const {
+Result<Prompt> ChatSession::prompt(std::span<const Message> messages) const {
   if (options_.raw) {
     std::string text = options_.system;
-    for (const Message& message : messages_) text += message.content;
-    CAIRN_TRY(std::vector<Token> tokens, encode_raw(*engine_, text));
-    return Prompt{.tokens = std::move(tokens)};
+    for (const Message& message : messages) text += message.content;
+    Prompt prompt;
+    CAIRN_TRY(prompt.tokens, encode_raw(*engine_, text));
+    return prompt;
   }
   std::vector<Message> all;
   if (!options_.system.empty()) all.push_back({"system", options_.system});
-  all.insert(all.end(), messages_.begin(), messages_.end());
-  CAIRN_TRY(std::vector<Token> tokens, encode_conversation(*engine_, all));
-  Prompt prompt{.tokens = std::move(tokens)};
-  // The last message begins where the conversation without it goes on in another way. A template
-  // may refuse to end there; then it is not known.
-  all.pop_back();
-  Result<std::vector<Token>> before = encode_conversation(*engine_, all);
-  if (!before) return prompt;
-  const auto [parting, unused] =
-      std::mismatch(prompt.tokens.begin(), prompt.tokens.end(), before->begin(), before->end());
-  prompt.message_starts.push_back(int32_t(parting - prompt.tokens.begin()));
-  return prompt;
+  all.insert(all.end(), messages.begin(), messages.end());
+  return encode_conversation(*engine_, all);
 }
 
 Result<Answer> ChatSession::answer_last(const AnswerHooks& hooks) {
-  CAIRN_TRY(const Prompt tokens, prompt());
+  CAIRN_TRY(const Prompt asked, prompt(messages()));
   sample::Sampler sampler(options_.sampling);
-  CAIRN_TRY(Answer answer,
-            make_answer(*engine_, generator_, tokens, sampler, options_.token_count_max, hooks));
-  messages_.push_back({"assistant", answer.text});
+  CAIRN_TRY(Answer answer, make_answer(*engine_, generator_,
+                                       {.prompt = asked.tokens,
+                                        .message_starts = asked.message_starts,
+                                        .token_count_max = options_.token_count_max},
+                                       sampler, hooks));
+  active().push_back({"assistant", answer.text, answer.tokens});
   return answer;
 }
 
 Result<Answer> ChatSession::say(std::string_view text, const AnswerHooks& hooks) {
-  messages_.push_back({"user", std::string(text)});
+  active().push_back({"user", std::string(text)});
   Result<Answer> answer = answer_last(hooks);
-  if (!answer) messages_.pop_back();
+  if (!answer) active().pop_back();
   return answer;
 }
 
 Result<Answer> ChatSession::regenerate(const AnswerHooks& hooks) {
-  if (messages_.empty()) {
+  if (messages().empty()) {
     return fail(ErrorCode::invalid_argument, "/regen: expected an answer to make anew, found none");
   }
-  const Message old = messages_.back();
-  messages_.pop_back();
+  const Message old = messages().back();
+  if (is_answer(old)) active().pop_back();
   ++options_.sampling.seed;
   Result<Answer> answer = answer_last(hooks);
-  if (!answer) messages_.push_back(old);
+  if (!answer && is_answer(old)) active().push_back(old);
   return answer;
 }
 
+Result<Answer> ChatSession::continue_answer(const AnswerHooks& hooks) {
+  if (messages().empty() || !is_answer(messages().back())) {
+    return fail(ErrorCode::invalid_argument, "/continue: expected an answer, found none");
+  }
+  Message& said = active().back();
+  CAIRN_TRY(Prompt asked, prompt(std::span(messages()).first(messages().size() - 1)));
+  if (said.tokens.empty()) said.tokens = engine_->tokenizer()->encode(said.content);
+  asked.tokens.insert(asked.tokens.end(), said.tokens.begin(), said.tokens.end());
+  sample::Sampler sampler(options_.sampling);
+  CAIRN_TRY(Answer answer, make_answer(*engine_, generator_,
+                                       {.prompt = asked.tokens,
+                                        .message_starts = asked.message_starts,
+                                        .said = said.tokens,
+                                        .token_count_max = options_.token_count_max},
+                                       sampler, hooks));
+  said.content += answer.text;
+  said.tokens.insert(said.tokens.end(), answer.tokens.begin(), answer.tokens.end());
+  return answer;
+}
+
+Result<std::string> ChatSession::last_message() const {
+  const auto found = std::find_if(messages().rbegin(), messages().rend(),
+                                  [](const Message& message) { return !is_answer(message); });
+  if (found == messages().rend()) {
+    return fail(ErrorCode::invalid_argument, "/edit: expected a message to change, found none");
+  }
+  return found->content;
+}
+
+Result<Answer> ChatSession::edit(std::string_view text, const AnswerHooks& hooks) {
+  if (Result<std::string> last = last_message(); !last) return std::move(last).error();
+  const std::vector<Message> old = messages();
+  while (is_answer(active().back())) active().pop_back();
+  active().pop_back();
+  Result<Answer> answer = say(text, hooks);
+  if (!answer) active() = old;
+  return answer;
+}
+
+int32_t ChatSession::turn_count() const {
+  return int32_t(std::count_if(messages().begin(), messages().end(),
+                               [](const Message& message) { return !is_answer(message); }));
+}
+
+Result<memory::ResumePlan> ChatSession::plan_behind(size_t count) const {
+  if (count == 0) return memory::ResumePlan{};
+  // The next message's start, where the template says it; else what there is of the prompt.
+  const bool is_inside = count < messages().size();
+  CAIRN_TRY(const Prompt asked,
+            prompt(is_inside ? std::span(messages()) : std::span(messages()).first(count)));
+  const size_t turn =
+      size_t(std::count_if(messages().begin(), messages().begin() + std::ptrdiff_t(count),
+                           [](const Message& m) { return !is_answer(m); }));
+  size_t target = asked.tokens.size();
+  if (is_inside && turn < asked.message_starts.size()) {
+    target = size_t(asked.message_starts[turn]);
+  }
+  return generator_.plan(std::span(asked.tokens).first(target));
+}
+
+Result<memory::ResumePlan> ChatSession::rewind(int32_t turns) {
+  if (turns < 1 || turns > turn_count()) {
+    return fail(ErrorCode::invalid_argument, "/rewind: expected 1 to {} turns, found {}",
+                turn_count(), turns);
+  }
+  size_t kept = messages().size();
+  for (int32_t turn = 0; turn < turns; ++turn) {
+    while (is_answer(messages()[kept - 1])) --kept;
+    --kept;
+  }
+  CAIRN_TRY(const memory::ResumePlan plan, plan_behind(kept));
+  active().resize(kept);
+  return plan;
+}
+
+Status ChatSession::fork(std::string_view name) {
+  if (messages().empty()) {
+    return fail(ErrorCode::invalid_argument, "/fork: expected a conversation, found no message");
+  }
+  for (const Branch& branch : branches_) {
+    if (branch.name != name) continue;
+    return fail(ErrorCode::invalid_argument, "/fork: expected a new name, found \"{}\" again",
+                name);
+  }
+  branches_.push_back({std::string(name), messages()});
+  active_ = branches_.size() - 1;
+  return Ok{};
+}
+
+Result<memory::ResumePlan> ChatSession::switch_to(std::string_view name) {
+  std::string known;
+  for (size_t branch = 0; branch < branches_.size(); ++branch) {
+    if (branches_[branch].name == name) {
+      active_ = branch;
+      return plan_behind(messages().size());
+    }
+    known += (branch == 0 ? "" : ", ") + branches_[branch].name;
+  }
+  return fail(ErrorCode::invalid_argument, "/switch: expected one of {}, found \"{}\"", known,
+              name);
+}
+
+Status ChatSession::save(const std::string& path) const {
+  std::vector<Message> all;
+  if (!options_.system.empty()) all.push_back({"system", options_.system});
+  all.insert(all.end(), messages().begin(), messages().end());
+  return write_transcript(path, all);
+}
+
+Status ChatSession::load(const std::string& path) {
+  CAIRN_TRY(std::vector<Message> loaded, read_transcript(path));
+  const bool has_system = !loaded.empty() && loaded.front().role == "system";
+  options_.system = has_system ? loaded.front().content : "";
+  if (has_system) loaded.erase(loaded.begin());
+  active() = std::move(loaded);
+  return Ok{};
+}
+
 void ChatSession::clear() {
-  messages_.clear();
+  active().clear();
 }
 
 }  // namespace cairn::cli

@@ -1,8 +1,9 @@
-// A conversation with a model: messages, and the timeline that holds what was computed of them.
-// What a turn shares with the timeline is not computed again. Knows no terminal. Thread rule: the
-// engine's thread.
+// A conversation with a model: branches of messages, and the timeline that holds what was computed
+// of the one in use; what the others hold waits in the engine's cache. What a turn shares with
+// anything held is not computed again. Knows no terminal. Thread rule: the engine's thread.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,11 @@ struct ChatOptions {
   bool raw = false;              // No template: the prompt is the text of all turns.
 };
 
+struct Branch {
+  std::string name;
+  std::vector<Message> messages;  // Turns of user and assistant.
+};
+
 class ChatSession {
  public:
   // `engine` must outlive the session. Errors: unsupported, if the model has no vocabulary.
@@ -33,24 +39,54 @@ class ChatSession {
   Result<Answer> say(std::string_view text, const AnswerHooks& hooks = {});
   // Answers the last message anew, with the next seed. Errors: invalid_argument: nothing to answer.
   Result<Answer> regenerate(const AnswerHooks& hooks = {});
-  // Forgets all turns; the system message stays.
+  // Goes on with an answer that was interrupted or reached its limit; the same seed says what it
+  // would have said. Errors: invalid_argument: no answer.
+  Result<Answer> continue_answer(const AnswerHooks& hooks = {});
+  // Puts `text` in place of the user's last message and answers it. Errors: invalid_argument.
+  Result<Answer> edit(std::string_view text, const AnswerHooks& hooks = {});
+  // The user's last message. Errors: invalid_argument: none.
+  Result<std::string> last_message() const;
+
+  // Takes the last turns back: a message and its answer each. Errors: invalid_argument: there are
+  // fewer.
+  Result<memory::ResumePlan> rewind(int32_t turns);
+  int32_t turn_count() const;
+
+  // A branch that starts with the same messages, and goes on there. Errors: invalid_argument: the
+  // name is taken, or nothing was said yet.
+  Status fork(std::string_view name);
+  // Errors: invalid_argument, with the names that there are.
+  Result<memory::ResumePlan> switch_to(std::string_view name);
+  const std::vector<Branch>& branches() const { return branches_; }
+  size_t active_branch() const { return active_; }
+
+  // The messages as {"messages": [{"role", "content"}, …]}, the form that chat clients send.
+  // Errors: io; load: also invalid_data. After an error nothing has changed.
+  Status save(const std::string& path) const;
+  Status load(const std::string& path);
+
+  // Forgets all turns of the branch; the system message stays.
   void clear();
   void set_system(std::string_view text) { options_.system = text; }
 
-  const std::vector<Message>& messages() const { return messages_; }
+  const std::vector<Message>& messages() const { return branches_[active_].messages; }
   bool is_raw() const { return options_.raw; }  // Asked for, or the model has no template.
   uint64_t seed() const { return options_.sampling.seed; }
   const Generator& generator() const { return generator_; }
 
  private:
   ChatSession(Engine* engine, ChatOptions options);
-  Result<Prompt> prompt() const;
+  std::vector<Message>& active() { return branches_[active_].messages; }
+  Result<Prompt> prompt(std::span<const Message> messages) const;
+  // What going on behind the first `count` messages costs, as far as the timelines tell.
+  Result<memory::ResumePlan> plan_behind(size_t count) const;
   Result<Answer> answer_last(const AnswerHooks& hooks);
 
   Engine* engine_;
   ChatOptions options_;
   Generator generator_;
-  std::vector<Message> messages_;  // Turns of user and assistant.
+  std::vector<Branch> branches_;  // At least one.
+  size_t active_ = 0;
 };
 
 }  // namespace cairn::cli

@@ -15,18 +15,24 @@
 
 namespace cairn::cli {
 
-using Message = text::ChatMessage;  // Roles: "system", "user" or "assistant".
+struct Message {
+  std::string role;  // "system", "user" or "assistant"
+  std::string content;
+  // Of an answer: the tokens that the model chose. Its text read anew could give other ones, and
+  // all that is remembered of it would be lost. Empty where nobody knows them.
+  std::vector<Token> tokens = {};
+};
 
-// What a model is to go on from, and where messages begin in it, as far as that is known.
 struct Prompt {
   std::vector<Token> tokens;
-  std::vector<int32_t> message_starts = {};  // Positions, ascending.
+  // How many tokens stand before the text of each user message, ascending. Empty where the tokens
+  // do not spell the rendered text byte for byte.
+  std::vector<int32_t> message_starts = {};
 };
 
 // The prompt that asks for the assistant's next message. REQUIRES: the engine has a tokenizer and a
 // chat template. Errors: the template's.
-Result<std::vector<Token>> encode_conversation(const Engine& engine,
-                                               std::span<const Message> messages);
+Result<Prompt> encode_conversation(const Engine& engine, std::span<const Message> messages);
 
 // The text as it is, special tokens in it included, with the tokens that the model wants around a
 // text. REQUIRES: the engine has a tokenizer. Errors: invalid_argument when there are no tokens.

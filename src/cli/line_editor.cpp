@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <clocale>
 #include <filesystem>
 #include <system_error>
@@ -96,7 +97,8 @@ LineEditor::LineEditor(std::FILE* in, std::FILE* out, std::string history_path)
 
 LineEditor::~LineEditor() = default;
 
-LineEditor::Event LineEditor::read(const char* prompt, std::string& line) {
+LineEditor::Event LineEditor::read(const char* prompt, std::string& line,
+                                   const std::string& initial) {
   line.clear();
   if (editing_ == nullptr) {
     if (is_terminal(in_)) {
@@ -112,6 +114,9 @@ LineEditor::Event LineEditor::read(const char* prompt, std::string& line) {
   }
   editing_->prompt = prompt;
   editing_->was_interrupted = false;
+  const bool is_plain = std::none_of(initial.begin(), initial.end(),
+                                     [](unsigned char c) { return c < ' ' || c == 127; });
+  if (is_plain && !initial.empty()) el_push(editing_->editor, initial.c_str());
   int count = 0;
   const char* text = el_gets(editing_->editor, &count);
   if (editing_->was_interrupted) {

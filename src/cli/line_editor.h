@@ -19,8 +19,9 @@ class LineEditor {
   LineEditor& operator=(const LineEditor&) = delete;
 
   enum class Event { line, end, interrupt };  // interrupt: Ctrl-C; the line is dropped.
-  // The next line, without its newline.
-  Event read(const char* prompt, std::string& line);
+  // The next line, without its newline. `initial` stands on it already, to be changed, where lines
+  // are edited and it has no line break.
+  Event read(const char* prompt, std::string& line, const std::string& initial = {});
   // Adds a line to the history and its file.
   void remember(const std::string& line);
 

@@ -22,12 +22,14 @@
 #include "cli/inspect.h"
 #include "cli/load.h"
 #include "cli/logits.h"
+#include "cli/memory_bench.h"
 #include "cli/quantities.h"
 #include "cli/run.h"
 #include "cli/synth.h"
 #include "cli/template.h"
 #include "cli/terminal.h"
 #include "cli/tokenize.h"
+#include "cli/verify.h"
 #include "cli/welcome.h"
 #include "models/model.h"
 
@@ -296,6 +298,53 @@ Action add_logits(CLI::App& command) {
   };
 }
 
+Action add_verify(CLI::App& command) {
+  struct Arguments {
+    VerifyArguments verify;
+    EngineArguments engine;
+  };
+  const auto a = std::make_shared<Arguments>();
+  command.add_option("MODEL", a->verify.model_path, "a GGUF file; else the built-in model");
+  command.add_option("--programs", a->verify.program_count, "random programs to run")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command.add_option("--seed", a->verify.seed, "the same seed runs the same programs")
+      ->capture_default_str();
+  command.add_flag("--json", a->verify.json, "one JSON object instead of a table");
+  a->engine.add_to(command);
+  a->engine.add_memory_to(command);
+  command.footer("Exit code 1 where a single bit differs.\n" + std::string(kFooter));
+  return [a]() -> Result<int> {
+    CAIRN_TRY(a->verify.engine, a->engine.read("f16"));
+    return verify_main(a->verify);
+  };
+}
+
+Action add_bench(CLI::App& command) {
+  struct Arguments {
+    std::string what;
+    MemoryBenchArguments memory;
+    EngineArguments engine;
+  };
+  const auto a = std::make_shared<Arguments>();
+  command.add_option("WHAT", a->what, "what to measure: memory");
+  command.add_option("MODEL", a->memory.models, "GGUF files; else models with random weights");
+  command.add_option("--preset", a->memory.presets, "of those, only these shapes");
+  command.add_option("--type", a->memory.type, "type of their matrices")->capture_default_str();
+  command.add_option("--folder", a->memory.folder, "where they are written meanwhile");
+  command.add_flag("--json", a->memory.json, "JSON instead of tables");
+  a->engine.add_to(command);
+  a->engine.add_memory_to(command);
+  command.footer("Exit code 1 where a figure misses its bar.\n" + std::string(kFooter));
+  return [a]() -> Result<int> {
+    if (a->what != "memory") {
+      return fail(ErrorCode::invalid_argument, "bench: expected \"memory\", found \"{}\"", a->what);
+    }
+    CAIRN_TRY(a->memory.engine, a->engine.read("f16"));
+    return memory_bench_main(a->memory);
+  };
+}
+
 Action add_synth(CLI::App& command) {
   struct Arguments {
     SynthOptions synth;
@@ -339,6 +388,8 @@ constexpr CommandRow kCommands[] = {
     {"tokenize", "show the tokens of a text", add_tokenize},
     {"template", "show a chat template, or messages in it", add_template},
     {"logits", "write the logits of given tokens to a file", add_logits},
+    {"verify", "show that memory changes no bit: rewinds, forks, evictions", add_verify},
+    {"bench", "measure what conversations cost, beside llama.cpp", add_bench},
     {"synth", "write a model with random weights", add_synth},
 };
 

@@ -11,7 +11,7 @@ namespace cairn::cli {
 
 namespace {
 
-double rate(int32_t count, double seconds) {
+double rate(size_t count, double seconds) {
   return seconds > 0 ? double(count) / seconds : 0;
 }
 
@@ -36,21 +36,33 @@ nlohmann::ordered_json sampling_json(const sample::SamplingParams& params) {
 }  // namespace
 
 std::string memory_line(const memory::Usage& usage) {
-  return fmt::format(
-      "{} of {} (pages {}, states {})", show_bytes(usage.used_bytes()),
-      show_bytes(usage.budget_bytes), show_bytes(usage.page_bytes), show_bytes(usage.state_bytes));
+  return fmt::format("{} of {} (pages {}, states {})", show_bytes(usage.used_bytes()),
+                     show_bytes(usage.budget_bytes), show_bytes(usage.page_bytes),
+                     show_bytes(usage.state_bytes));
+}
+
+std::string plan_line(const memory::ResumePlan& plan) {
+  std::string line = fmt::format("{} tokens stay, {} to compute", plan.resume, plan.forward_tokens);
+  if (plan.recurrence_steps > 0) {
+    line += fmt::format(", {} recurrence steps", plan.recurrence_steps);
+  }
+  if (!plan.limited_by.empty()) line += fmt::format(" ({})", plan.reason);
+  return line;
 }
 
 std::string statistics_line(const Answer& answer, const memory::Usage& usage) {
-  std::string line = fmt::format("{} tokens", answer.token_count);
-  if (answer.token_count > 0) {
-    line += fmt::format(", {:.1f} a second", rate(answer.token_count, answer.generation_seconds));
+  std::string line = fmt::format("{} tokens", answer.tokens.size());
+  if (answer.tokens.size() > 0) {
+    line += fmt::format(", {:.1f} a second", rate(answer.tokens.size(), answer.generation_seconds));
   }
   line += fmt::format("; prompt of {} tokens, {} reused", answer.prompt.prompt_tokens,
                       answer.prompt.reused_tokens);
   if (answer.prompt.computed_tokens > 0) {
     line += fmt::format(", {:.1f} a second",
-                        rate(answer.prompt.computed_tokens, answer.prompt_seconds));
+                        rate(size_t(answer.prompt.computed_tokens), answer.prompt_seconds));
+  }
+  if (answer.prompt.plan.recurrence_steps > 0) {
+    line += fmt::format(", {} recurrence steps", answer.prompt.plan.recurrence_steps);
   }
   if (answer.first_token_seconds > 0) {
     line += fmt::format("; first token after {}", show_seconds(answer.first_token_seconds));
@@ -62,16 +74,19 @@ std::string statistics_line(const Answer& answer, const memory::Usage& usage) {
 std::string answer_json(const Answer& answer, const AnswerContext& context) {
   nlohmann::ordered_json json;
   json["text"] = answer.text;
-  json["tokens"] = answer.token_count;
+  json["tokens"] = answer.tokens.size();
   json["prompt_tokens"] = answer.prompt.prompt_tokens;
   json["reused_tokens"] = answer.prompt.reused_tokens;
+  json["recurrence_steps"] = answer.prompt.plan.recurrence_steps;
+  json["limited_by"] = std::string(answer.prompt.plan.limited_by);
   json["finish_reason"] = std::string(name(answer.finish));
   json["timings"] = {
       {"prompt_ms", answer.prompt_seconds * 1e3},
       {"first_token_ms", answer.first_token_seconds * 1e3},
       {"generation_ms", answer.generation_seconds * 1e3},
-      {"prompt_tokens_per_second", rate(answer.prompt.computed_tokens, answer.prompt_seconds)},
-      {"tokens_per_second", rate(answer.token_count, answer.generation_seconds)},
+      {"prompt_tokens_per_second",
+       rate(size_t(answer.prompt.computed_tokens), answer.prompt_seconds)},
+      {"tokens_per_second", rate(answer.tokens.size(), answer.generation_seconds)},
   };
   json["memory"] = {{"page_bytes", context.memory.page_bytes},
                     {"state_bytes", context.memory.state_bytes},

@@ -22,6 +22,9 @@ struct AnswerContext {
 // memory 1.2 MiB of 12 GiB (pages 1.0 MiB, states 0.2 MiB)".
 std::string statistics_line(const Answer& answer, const memory::Usage& usage);
 
+// "1365 tokens stay, 12 to compute, 24 recurrence steps (why not more)".
+std::string plan_line(const memory::ResumePlan& plan);
+
 // "1.2 MiB of 12 GiB (pages 1.0 MiB, states 0.2 MiB)".
 std::string memory_line(const memory::Usage& usage);
 

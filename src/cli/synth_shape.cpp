@@ -352,7 +352,11 @@ void shape_as_gemma(SynthShape& shape) {
 
 SynthShape default_shape(std::string_view architecture) {
   SynthShape shape{.architecture = std::string(architecture)};
-  if (contains(architecture, "moe") || contains(architecture, "next")) {
+  constexpr std::string_view kWithExperts[] = {"moe", "next", "gpt-oss", "llama4"};
+  const bool has_experts =
+      std::any_of(std::begin(kWithExperts), std::end(kWithExperts),
+                  [&](std::string_view part) { return contains(architecture, part); });
+  if (has_experts) {
     shape.experts = 8;
     shape.experts_used = 2;
     shape.expert_width = 256;
@@ -415,6 +419,13 @@ void add_shape(gguf::Writer& writer, const SynthShape& shape, uint64_t seed) {
   add_attention(writer, shape);
   if (shape.attention_every > 0 || recurs(shape.architecture)) add_recurrence(writer, shape);
   if (shape.experts > 0) add_experts(writer, shape);
+  if (contains(shape.architecture, "cohere2")) writer.add(prefix + "logit_scale", 0.25f);
+  if (contains(shape.architecture, "gpt-oss")) {
+    writer.add(prefix + "attention.sliding_window", uint32_t(128));
+  }
+  if (contains(shape.architecture, "llama4")) {
+    writer.add(prefix + "interleave_moe_layer_step", uint32_t(2));
+  }
   if (is_granite(shape)) {
     writer.add(prefix + "embedding_scale", 12.0f);
     writer.add(prefix + "residual_scale", 0.22f);

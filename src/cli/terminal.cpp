@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -69,13 +70,27 @@ void Progress::update(uint64_t done, uint64_t total) {
   std::fflush(stderr);
 }
 
+namespace {
+
+// Plain characters: any terminal, any font.
+std::string bar(uint64_t done, uint64_t total) {
+  constexpr size_t kWidth = 16;
+  const double share = total == 0 ? 0 : double(done) / double(total);
+  std::string text(kWidth, '-');
+  std::fill_n(text.begin(), std::min(kWidth, size_t(share * kWidth)), '#');
+  return text;
+}
+
+}  // namespace
+
 std::string progress_line(std::string_view what, Progress::Unit unit, uint64_t done, uint64_t total,
                           double elapsed_seconds) {
-  std::string line(what);
+  std::string line = fmt::format("{} [{}]", what, bar(done, total));
   if (unit == Progress::Unit::bytes) {
     line += fmt::format(" {} of {}", show_bytes(done), show_bytes(total));
   } else {
-    line += fmt::format(" {} of {} tokens", done, total);
+    line += fmt::format(" {} of {} {}", done, total,
+                        unit == Progress::Unit::tokens ? "tokens" : "operations");
     if (elapsed_seconds > 0)
       line += fmt::format(", {:.0f} a second", double(done) / elapsed_seconds);
   }

@@ -37,7 +37,7 @@ class TextOut {
 // not for what is done in a moment. Nothing at all where stderr is no terminal.
 class Progress {
  public:
-  enum class Unit { bytes, tokens };
+  enum class Unit { bytes, tokens, operations };
   Progress(std::string_view what, Unit unit);
   ~Progress();
   Progress(const Progress&) = delete;
@@ -55,7 +55,7 @@ class Progress {
   size_t drawn_width_ = 0;
 };
 
-// The text of a progress line: "loading 1.2 GiB of 4.0 GiB, 6 s left".
+// The text of a progress line: "loading [####------------] 1.2 GiB of 4.0 GiB, 6 s left".
 std::string progress_line(std::string_view what, Progress::Unit unit, uint64_t done, uint64_t total,
                           double elapsed_seconds);
 

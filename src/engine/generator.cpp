@@ -98,7 +98,7 @@ Result<PromptReport> Generator::read(std::span<const Token> prompt, const ReadOp
 // REQUIRES: the prompt fits into the context.
 Result<PromptReport> Generator::read_whole(std::span<const Token> prompt,
                                            const ReadOptions& options) {
-  CAIRN_TRY(PromptReport report, go_to_start(prompt));
+  CAIRN_TRY(PromptReport report, resume(prompt));
   const int32_t prompt_tokens = int32_t(prompt.size());
   if (report.computed_tokens > 0) {
     CAIRN_TRY(replay_if_needed());
@@ -123,19 +123,35 @@ Result<PromptReport> Generator::read_whole(std::span<const Token> prompt,
   return report;
 }
 
-// Takes up the prompt where the fewest of its tokens have to be read. What the own timeline loses
-// by that is kept by the engine.
-Result<PromptReport> Generator::go_to_start(std::span<const Token> prompt) {
-  memory::Memory& memory = engine_->memory();
-  const int32_t prompt_tokens = int32_t(prompt.size());
+// The timeline from which the fewest tokens have to be read: the own one, or one that the engine
+// keeps.
+struct Generator::Start {
+  const memory::Sequence* sequence;
+  memory::ResumePlan plan;
+};
+
+Generator::Start Generator::find_start(std::span<const Token> prompt) const {
   const int32_t shared = common_prefix(sequence_.tokens(), prompt);
-  PromptReport report{.prompt_tokens = prompt_tokens,
-                      .plan = memory.plan(sequence_, shared, shared == prompt_tokens)};
+  const bool wants_logits = shared == int32_t(prompt.size());
+  const Start own{&sequence_, engine_->memory().plan(sequence_, shared, wants_logits)};
   const memory::PrefixCache::Found found = engine_->cache().find(prompt, true);
-  report.from_cache = found.sequence != nullptr && is_better(found.plan, report.plan);
-  if (report.from_cache) report.plan = found.plan;
-  const memory::Sequence& source = report.from_cache ? *found.sequence : sequence_;
-  CAIRN_TRY(memory::Sequence start, memory.at(source, report.plan.resume));
+  const bool is_kept = found.sequence != nullptr && is_better(found.plan, own.plan);
+  return is_kept ? Start{found.sequence, found.plan} : own;
+}
+
+memory::ResumePlan Generator::plan(std::span<const Token> prompt) const {
+  return find_start(prompt).plan;
+}
+
+// What the own timeline loses by that is kept by the engine.
+Result<PromptReport> Generator::resume(std::span<const Token> prompt) {
+  memory::Memory& memory = engine_->memory();
+  const Start found = find_start(prompt);
+  const int32_t prompt_tokens = int32_t(prompt.size());
+  PromptReport report{.prompt_tokens = prompt_tokens,
+                      .from_cache = found.sequence != &sequence_,
+                      .plan = found.plan};
+  CAIRN_TRY(memory::Sequence start, memory.at(*found.sequence, report.plan.resume));
   std::swap(sequence_, start);
   computed_at_ = -1;
   const bool loses_tokens =
@@ -233,8 +249,10 @@ Status Generator::finish_turn() {
   memory::Memory& memory = engine_->memory();
   if (sequence_.length() == 0) return Ok{};
   if (!memory.needs_replay(sequence_)) {
-    CAIRN_TRY(memory.keep_anchor(sequence_, AnchorKind::answer_end));
-    memory.rest(sequence_);
+    // Where the log derives the state at the end, it need not be kept.
+    if (!memory.rest(sequence_)) {
+      CAIRN_TRY(memory.keep_anchor(sequence_, AnchorKind::answer_end));
+    }
   }
   engine_->cache().keep(sequence_);
   return Ok{};

@@ -43,6 +43,12 @@ class Generator {
   // where the memory budget is too small; cancelled.
   Result<PromptReport> read(std::span<const Token> prompt, const ReadOptions& options = {});
 
+  // What read() would cost.
+  memory::ResumePlan plan(std::span<const Token> prompt) const;
+  // The first part of read() alone: takes up the prompt where the fewest of its tokens have to be
+  // read, and computes nothing. Errors: no_room.
+  Result<PromptReport> resume(std::span<const Token> prompt);
+
   // Samples the token that follows the timeline, without adding it. Errors: the sampler's.
   // REQUIRES: read() succeeded.
   Result<Token> sample(sample::Sampler& sampler);
@@ -62,7 +68,8 @@ class Generator {
   Result<int32_t> tokens_to_leave_out(int64_t token_count) const;
   std::vector<Token> without(std::span<const Token> tokens, int32_t left_out) const;
   Result<PromptReport> read_whole(std::span<const Token> prompt, const ReadOptions& options);
-  Result<PromptReport> go_to_start(std::span<const Token> prompt);
+  struct Start;
+  Start find_start(std::span<const Token> prompt) const;
   Status replay_if_needed();
   Status drop_anchors_of_earlier_turns();
   Result<memory::Transaction> begin(memory::StepRequest request);

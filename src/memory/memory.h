@@ -34,14 +34,20 @@ struct ResumePlan {
   bool logits_ready = false;     // The hidden row at target is held: nothing has to be read.
 };
 
+struct PositionRun {
+  int32_t begin = 0, end = 0;  // [begin, end)
+};
+
 // What one sequence holds of one group.
 struct GroupUsage {
   GroupKind kind = GroupKind::full;
   int32_t window = 0;
-  int32_t tokens = 0;  // Positions whose pages are held; of states and rows, 0.
-  int32_t blocks = 0;  // Pages, states or rows; each once.
-  int32_t shared = 0;  // Those that other sequences name too.
-  size_t bytes = 0;    // Of all of them.
+  int32_t tokens = 0;                   // Positions whose pages are held; of states and rows, 0.
+  int32_t blocks = 0;                   // Pages, states or rows; each once.
+  int32_t shared = 0;                   // Those that other sequences name too.
+  size_t bytes = 0;                     // Of all of them.
+  std::vector<PositionRun> runs = {};   // Of pages: the positions that they hold, ascending.
+  std::vector<int32_t> positions = {};  // Of states and rows: where each one stands, ascending.
 };
 
 class Memory {

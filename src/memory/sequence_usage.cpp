@@ -48,17 +48,28 @@ std::vector<GroupUsage> Memory::usage(const Sequence& sequence) const {
       for (int32_t page = table.first_kept(); page < table.size(); ++page) {
         if (table[page] == kNoPage) continue;
         const int32_t begin = page * spec.page_tokens();
-        usage.tokens += std::min(sequence.length() - begin, spec.page_tokens());
+        const int32_t end = std::min(sequence.length(), begin + spec.page_tokens());
+        if (usage.runs.empty() || usage.runs.back().end < begin) {
+          usage.runs.push_back({begin, end});
+        }
+        usage.runs.back().end = end;
+        usage.tokens += end - begin;
         ++usage.blocks;
         usage.shared += int32_t(pool.is_shared(table[page]));
       }
     } else {
       const bool is_state = spec.kind == GroupKind::recurrent;
       NamedBlocks blocks;
+      const auto add = [&](const BlockRef& block, int32_t position) {
+        if (block && (usage.positions.empty() || usage.positions.back() != position)) {
+          usage.positions.push_back(position);
+        }
+        blocks.add(block);
+      };
       for (const Anchor& anchor : sequence.anchors_) {
-        blocks.add(is_state ? anchor.state : anchor.hidden);
+        add(is_state ? anchor.state : anchor.hidden, anchor.position);
       }
-      blocks.add(is_state ? sequence.state_ : sequence.hidden_);
+      add(is_state ? sequence.state_ : sequence.hidden_, sequence.length());
       usage.blocks = blocks.count();
       usage.shared = blocks.shared_count(pool);
     }

@@ -40,10 +40,11 @@ TEST(Quantities, AmountsAreShownShort) {
 
 TEST(Progress, LinesSayHowFarAndHowLong) {
   EXPECT_EQ(progress_line("loading", Progress::Unit::bytes, 1ull << 30, 3ull << 30, 2),
-            "loading 1.0 GiB of 3.0 GiB, 4.00 s left");
+            "loading [#####-----------] 1.0 GiB of 3.0 GiB, 4.00 s left");
   EXPECT_EQ(progress_line("reading", Progress::Unit::tokens, 500, 2000, 10),
-            "reading 500 of 2000 tokens, 50 a second, 30 s left");
-  EXPECT_EQ(progress_line("reading", Progress::Unit::tokens, 10, 10, 0), "reading 10 of 10 tokens");
+            "reading [####------------] 500 of 2000 tokens, 50 a second, 30 s left");
+  EXPECT_EQ(progress_line("checking", Progress::Unit::operations, 10, 10, 0),
+            "checking [################] 10 of 10 operations");
 }
 
 TEST(TextOut, FilesGetExactBytes) {

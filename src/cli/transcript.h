@@ -1,0 +1,21 @@
+// A conversation as a file: {"messages": [{"role": …, "content": …}, …]}, the form that chat
+// clients send. Thread-safe: pure.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/conversation.h"
+
+namespace cairn::cli {
+
+// Replaces the file as a whole or not at all. Bytes that are not UTF-8 become U+FFFD. Errors: io.
+Status write_transcript(const std::string& path, std::span<const Message> messages);
+
+// Errors: not_found, io, no_room, and invalid_data that names what is not as expected: an optional
+// first system message, then user and assistant in turn.
+Result<std::vector<Message>> read_transcript(const std::string& path);
+
+}  // namespace cairn::cli
