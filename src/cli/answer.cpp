@@ -106,6 +106,7 @@ Result<Answer> make_answer(Engine& engine, Generator& generator, const AnswerReq
   answer.prompt = *report;
   CAIRN_TRY(answer.finish, continue_prompt(*engine.tokenizer(), generator, sampler, request, hooks,
                                            answer, start));
+  answer.left_out_tokens = answer.prompt.left_out_tokens + generator.left_out_tokens();
   CAIRN_TRY(generator.finish_turn());
   answer.generation_seconds = seconds_since(start) - answer.prompt_seconds;
   return answer;

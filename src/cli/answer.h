@@ -38,6 +38,7 @@ struct Answer {
   std::string text;  // Without what was said before.
   std::vector<Token> tokens;
   PromptReport prompt;
+  int32_t left_out_tokens = 0;  // Because the context was full: of the prompt, and meanwhile.
   FinishReason finish = FinishReason::stop;
   double prompt_seconds = 0;       // Until the whole prompt was read.
   double first_token_seconds = 0;  // Until the first token was chosen; 0 if there was none.

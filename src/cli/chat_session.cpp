@@ -5,6 +5,7 @@
 
 #include "cli/transcript.h"
 #include "sample/sampler.h"
+#include "text/unicode.h"
 
 namespace cairn::cli {
 
@@ -92,6 +93,10 @@ Result<Answer> ChatSession::continue_answer(const AnswerHooks& hooks) {
                                         .said = said.tokens,
                                         .token_count_max = options_.token_count_max},
                                        sampler, hooks));
+  // The first bytes of a character that was cut stand in both.
+  if (!answer.text.empty()) {
+    said.content.resize(said.content.size() - text::unfinished_utf8_bytes(said.content));
+  }
   said.content += answer.text;
   said.tokens.insert(said.tokens.end(), answer.tokens.begin(), answer.tokens.end());
   return answer;

@@ -86,10 +86,17 @@ Status require(std::string_view option, const std::string& value) {
   return fail(ErrorCode::invalid_argument, "{}: expected a value, found none", option);
 }
 
+Result<ContextPolicy> parse_context_policy(std::string_view text) {
+  if (text == "stop") return ContextPolicy::stop;
+  if (text == "shift") return ContextPolicy::shift;
+  return fail(ErrorCode::invalid_argument,
+              "--context-policy: expected \"stop\" or \"shift\", found \"{}\"", text);
+}
+
 // Options of everything that computes.
 struct EngineArguments {
   EngineOptions options;
-  std::string isa, kv, keys, values, memory_budget;
+  std::string isa, kv, keys, values, memory_budget, context_policy;
 
   void add_to(CLI::App& command) {
     command.add_option("-t,--threads", options.thread_count, "threads; 0: one for each core")
@@ -108,6 +115,15 @@ struct EngineArguments {
     command.add_option(
         "--memory-budget", memory_budget,
         "at most so much memory for conversations: 512M, 4G; else half of what is free");
+    command.add_option("--context-policy", context_policy,
+                       "when the context is full: stop (unless told), or shift: leave out what is "
+                       "oldest and read the rest anew");
+    command
+        .add_option("--keep", options.shift_keep,
+                    "tokens at the beginning that no shift leaves out")
+        ->check(CLI::Range(0, 1 << 24));
+    command.add_flag("--keep-windows", options.keeps_all_windows,
+                     "going back far costs memory for all of a window's past, not reading again");
   }
   Result<EngineOptions> read(std::string_view default_kv) const {
     EngineOptions read_options = options;
@@ -122,6 +138,13 @@ struct EngineArguments {
     }
     if (!values.empty()) {
       CAIRN_TRY(read_options.value_type, parse_kv_type("--cache-type-v", values));
+    }
+    if (!context_policy.empty()) {
+      CAIRN_TRY(read_options.context_policy, parse_context_policy(context_policy));
+    }
+    if (options.shift_keep > 0 && read_options.context_policy != ContextPolicy::shift) {
+      return fail(ErrorCode::invalid_argument,
+                  "--keep: expected --context-policy shift beside it, found stop");
     }
     if (!memory_budget.empty()) {
       CAIRN_TRY(const uint64_t bytes, parse_bytes("--memory-budget", memory_budget));

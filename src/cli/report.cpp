@@ -57,6 +57,7 @@ std::string statistics_line(const Answer& answer, const memory::Usage& usage) {
   }
   line += fmt::format("; prompt of {} tokens, {} reused", answer.prompt.prompt_tokens,
                       answer.prompt.reused_tokens);
+  if (answer.prompt.from_cache) line += " from the cache";
   if (answer.prompt.computed_tokens > 0) {
     line += fmt::format(", {:.1f} a second",
                         rate(size_t(answer.prompt.computed_tokens), answer.prompt_seconds));
@@ -64,6 +65,7 @@ std::string statistics_line(const Answer& answer, const memory::Usage& usage) {
   if (answer.prompt.plan.recurrence_steps > 0) {
     line += fmt::format(", {} recurrence steps", answer.prompt.plan.recurrence_steps);
   }
+  if (answer.left_out_tokens > 0) line += fmt::format("; {} left out", answer.left_out_tokens);
   if (answer.first_token_seconds > 0) {
     line += fmt::format("; first token after {}", show_seconds(answer.first_token_seconds));
   }
@@ -79,6 +81,8 @@ std::string answer_json(const Answer& answer, const AnswerContext& context) {
   json["reused_tokens"] = answer.prompt.reused_tokens;
   json["recurrence_steps"] = answer.prompt.plan.recurrence_steps;
   json["limited_by"] = std::string(answer.prompt.plan.limited_by);
+  json["from_cache"] = answer.prompt.from_cache;
+  json["left_out_tokens"] = answer.left_out_tokens;
   json["finish_reason"] = std::string(name(answer.finish));
   json["timings"] = {
       {"prompt_ms", answer.prompt_seconds * 1e3},
