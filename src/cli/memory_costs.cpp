@@ -136,11 +136,15 @@ Status touch(memory::Memory& memory, memory::Sequence& sequence, int32_t count) 
 
 Status add_resident(memory::Memory& memory, std::vector<Figure>& figures) {
   const double resident_before = double(resident_bytes());
-  const double ledger_before = double(memory.usage().used_bytes());
+  const auto counted_bytes = [&] {
+    const memory::Usage usage = memory.usage();
+    return double(usage.used_bytes() + usage.warm_bytes);
+  };
+  const double ledger_before = counted_bytes();
   {
     memory::Sequence sequence = memory.new_sequence();
     while (sequence.length() < kLongTokens / 2) CAIRN_TRY(touch(memory, sequence, 512));
-    const double ledger = double(memory.usage().used_bytes()) - ledger_before;
+    const double ledger = counted_bytes() - ledger_before;
     const double resident = double(resident_bytes()) - resident_before;
     figures.push_back({.what = "resident beyond the ledger, 16k tokens",
                        .measured = (resident - ledger) / kMiB,

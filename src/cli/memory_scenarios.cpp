@@ -60,14 +60,19 @@ class Client {
     history.starts.push_back(int32_t(history.tokens.size()));
     add_random(history, message_tokens);
     CAIRN_TRY(const double computed, read(history));
-    for (int32_t token = 0; token < kAnswerTokens; ++token) {
+    CAIRN_TRY(answer(history, kAnswerTokens));
+    return computed;
+  }
+
+  // Some tokens of an answer; it ends or is stopped there.
+  Status answer(History& history, int32_t count) {
+    for (int32_t token = 0; token < count; ++token) {
       const std::span<const float> logits = generator_.logits();
       const auto best = std::max_element(logits.begin(), logits.end()) - logits.begin();
       history.tokens.push_back(Token(best));
       CAIRN_TRY(generator_.advance(Token(best)));
     }
-    CAIRN_TRY(generator_.finish_turn());
-    return computed;
+    return generator_.finish_turn();
   }
 
   // Brings the timeline to exactly these tokens; how many had to be computed.
@@ -133,14 +138,13 @@ Status add_one_chat(Engine& engine, const Peer& peer, std::vector<Figure>& figur
                      .peer = peer.kept_mib});
   CAIRN_TRY(add_rewinds(engine, client, chat, figures));
 
-  History stopped = chat;
-  stopped.tokens.resize(chat.tokens.size() - kAnswerTokens / 2);
-  CAIRN_TRY(const double continued, client.read(stopped));
-  figures.push_back(tokens("stop and continue", continued, 0));
   History asked = chat;
   asked.tokens.resize(chat.tokens.size() - kAnswerTokens);
   CAIRN_TRY(const double regenerated, client.read(asked));
   figures.push_back(tokens("regenerate", regenerated, 0, peer.regenerate));
+  CAIRN_TRY(client.answer(asked, kAnswerTokens / 2));
+  CAIRN_TRY(const double continued, client.read(asked));
+  figures.push_back(tokens("stop and continue", continued, 0));
 
   History edited_last = chat.first_turns(3);
   CAIRN_TRY(const double last, client.turn(edited_last));

@@ -103,6 +103,10 @@ Result<PromptReport> Generator::read_whole(std::span<const Token> prompt,
   if (report.computed_tokens > 0) {
     CAIRN_TRY(replay_if_needed());
     CAIRN_TRY(drop_anchors_of_earlier_turns());
+    const auto starts = options.message_starts;
+    if (std::find(starts.begin(), starts.end(), sequence_.length()) != starts.end()) {
+      CAIRN_TRY(engine_->memory().keep_anchor(sequence_, AnchorKind::message_start));
+    }
   }
   std::vector<int32_t> captures;
   while (sequence_.length() < prompt_tokens) {

@@ -48,7 +48,11 @@ PageId Pool::take() {
 void Pool::become_free(PageId block) {
   --used_count_;
   if (options_.poisons) std::memset(address(block), int(kPoison), options_.block_bytes);
-  if (int32_t(warm_.size()) < options_.warm_count_max) {
+  if (used_count_ == 0) {
+    // Nobody is at work here: nothing has to be ready.
+    give_back(block);
+    trim();
+  } else if (int32_t(warm_.size()) < options_.warm_count_max) {
     warm_.push_back(block);
   } else {
     give_back(block);

@@ -12,6 +12,13 @@
 
 namespace cairn::memory {
 
+namespace {
+
+// Between an answer's end and the next message stands what the template writes there.
+constexpr int32_t kHeaderTokensMax = 64;
+
+}  // namespace
+
 PrefixCache::Found PrefixCache::find(std::span<const Token> prompt, bool wants_logits) {
   Found best;
   Timeline* used = nullptr;
@@ -72,8 +79,10 @@ bool PrefixCache::begins_with(const Sequence& sequence, const Sequence& beginnin
          shared_tokens(sequence.tokens(), beginning.tokens()) == beginning.length();
 }
 
-// Whether going to any border of `beginning` costs no more tokens from `sequence`, with logits and
-// without.
+// Whether `sequence` serves whoever comes back to a border of `beginning` at no more tokens, with
+// logits and without. Where the conversation has gone on with a message behind its end, only starts
+// of messages count: who goes on from there comes by the new one, and ends of earlier prompts and
+// answers are not worth a state each.
 // REQUIRES: begins_with().
 bool PrefixCache::covers(const Sequence& sequence, const Sequence& beginning) const {
   const auto covers_position = [&](int32_t position) {
@@ -82,9 +91,17 @@ bool PrefixCache::covers(const Sequence& sequence, const Sequence& beginning) co
              memory_->plan(beginning, position, wants_logits).forward_tokens;
     });
   };
-  return covers_position(beginning.length()) &&
+  const bool has_next_message = std::ranges::any_of(sequence.anchors(), [&](const Anchor& anchor) {
+    const int32_t behind_end = anchor.position - beginning.length();
+    return anchor.kind == AnchorKind::message_start && behind_end >= 0 &&
+           behind_end <= kHeaderTokensMax;
+  });
+  const auto counts = [&](AnchorKind kind) {
+    return kind != AnchorKind::tail && (kind == AnchorKind::message_start || !has_next_message);
+  };
+  return (has_next_message || covers_position(beginning.length())) &&
          std::ranges::all_of(beginning.anchors(), [&](const Anchor& anchor) {
-           return anchor.kind == AnchorKind::tail || covers_position(anchor.position);
+           return !counts(anchor.kind) || covers_position(anchor.position);
          });
 }
 
