@@ -117,18 +117,15 @@ class AttentionAlone {
   std::vector<int32_t> positions_, slice_of_row_;
 };
 
-// Free pages in scattered order: many one-page timelines, dropped in random order.
-Status scatter_free_pages(AttentionAlone& alone) {
-  std::vector<memory::Sequence> pages;
-  for (int32_t page = 0; page < 2 * kTokens / kPageTokens; ++page) {
-    memory::Sequence sequence = alone.memory().new_sequence();
-    CAIRN_TRY(alone.extend(sequence, kPageTokens));
-    pages.push_back(std::move(sequence));
-  }
+// One of several timelines that grow page by page in random turns: its pages lie among the others'.
+Result<memory::Sequence> make_scattered(AttentionAlone& alone, std::vector<memory::Sequence>& all) {
   std::mt19937 random(2);
-  std::shuffle(pages.begin(), pages.end(), random);
-  while (!pages.empty()) pages.pop_back();
-  return Ok{};
+  for (int32_t chat = 0; chat < 4; ++chat) all.push_back(alone.memory().new_sequence());
+  while (true) {
+    memory::Sequence& sequence = all[random() % all.size()];
+    CAIRN_TRY(alone.extend(sequence, kPageTokens));
+    if (sequence.length() == kTokens) return sequence;
+  }
 }
 
 Result<double> slowdown_percent(AttentionAlone& alone, memory::Sequence& in_a_row,
@@ -156,8 +153,8 @@ Result<std::vector<Figure>> measure_paging(Engine& engine) {
         AttentionAlone::create(engine.options(),
                                State::full(plane.kv_head_count, plane.key_dim, plane.value_dim)));
     CAIRN_TRY(memory::Sequence in_a_row, alone->make_sequence());
-    CAIRN_TRY(scatter_free_pages(*alone));
-    CAIRN_TRY(memory::Sequence scattered, alone->make_sequence());
+    std::vector<memory::Sequence> others;
+    CAIRN_TRY(memory::Sequence scattered, make_scattered(*alone, others));
     CAIRN_TRY(const double decode, slowdown_percent(*alone, in_a_row, scattered, 1, 201));
     CAIRN_TRY(const double prompt, slowdown_percent(*alone, in_a_row, scattered, kPromptRows, 9));
     figures.push_back({.what = "scattered pages, decode at 8k",
