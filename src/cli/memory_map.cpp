@@ -46,14 +46,15 @@ std::string label(const memory::GroupUsage& group) {
 }  // namespace
 
 std::string memory_map(const memory::Memory& memory, const memory::Sequence& sequence) {
-  std::string text;
   if (sequence.length() == 0) return "nothing is kept yet\n";
+  std::string text =
+      fmt::format("{:<14}{:>8}{:>16}{:>7}{:>11}\n", "kind", "tokens", "held", "shared", "bytes");
   for (const memory::GroupUsage& group : memory.usage(sequence)) {
     const bool has_pages = !group.runs.empty() || group.positions.empty();
     const std::string_view unit = has_pages                                    ? "pages"
                                   : group.kind == memory::GroupKind::recurrent ? "states"
                                                                                : "rows";
-    text += fmt::format("{:<14}{:>8} tokens {:>6} {:<7}{:>6} shared {:>10}  {}\n", label(group),
+    text += fmt::format("{:<14}{:>8}{:>8} {:<7}{:>7}{:>11}  {}\n", label(group),
                         has_pages ? fmt::format("{}", group.tokens) : "", group.blocks, unit,
                         group.shared, show_bytes(group.bytes),
                         has_pages ? held_cells(group.runs, sequence.length())

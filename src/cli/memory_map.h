@@ -10,9 +10,10 @@
 namespace cairn::cli {
 
 // Lines such as
-//   full           1365 tokens   43 pages   43 shared   3.2 MiB  ████████████████
-//   window 512      981 tokens   31 pages   31 shared  11.0 MiB  ░░░░████▒▒██████
-//   recurrent                     4 states              221 MiB  |      |     | |
+//   kind            tokens            held shared      bytes
+//   full              1365      43 pages       43    3.2 MiB  ████████████████
+//   window 512         981      31 pages       31   11.0 MiB  ░░░░████▒▒██████
+//   recurrent                    4 states       0    221 MiB  |      |     | |
 // where a cell is full, part or not held, and a bar is a position with a state.
 std::string memory_map(const memory::Memory& memory, const memory::Sequence& sequence);
 
