@@ -1,7 +1,10 @@
 // Loading: text, model, weights, memory, plan, in this order, each with errors that name the thing.
 #include "engine/engine.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "base/log.h"
@@ -31,6 +34,29 @@ Result<const BackendType*> find_backend(std::string_view name) {
   }
   return fail(ErrorCode::invalid_argument, "backend: expected one of {}, found \"{}\"", known,
               name);
+}
+
+// Layers behind the model's last guess further tokens; files from before 2024 list the angles of
+// the rotation, which follow from the metadata.
+bool may_stay_unread(std::string_view name, int32_t layer_count) {
+  constexpr std::string_view kLayer = "blk.";
+  if (!name.starts_with(kLayer)) return false;
+  if (name.ends_with(".attn_rot_embd")) return true;
+  int32_t layer = 0;
+  std::from_chars(name.data() + kLayer.size(), name.data() + name.size(), layer);
+  return layer >= layer_count;
+}
+
+// A bias that the model does not know of would make it answer wrongly without a word.
+void warn_of_unread(std::vector<std::string_view> names, int32_t layer_count) {
+  std::erase_if(names, [&](std::string_view name) { return may_stay_unread(name, layer_count); });
+  if (names.empty()) return;
+  constexpr size_t kShown = 4;
+  const std::span<const std::string_view> shown(names.data(), std::min(names.size(), kShown));
+  const std::string more =
+      names.size() > kShown ? fmt::format(" and {} more", names.size() - kShown) : "";
+  log::warning("tensors that this model has no use for, and may answer wrongly without: {}{}",
+               fmt::join(shown, ", "), more);
 }
 
 }  // namespace
@@ -89,6 +115,7 @@ Status Engine::load_model() {
 Status Engine::load_weights() {
   ParameterLoader loader(&file_);
   CAIRN_TRY(model_->visit_parameters(loader));
+  warn_of_unread(loader.unread(), size().layer_count);
   parameter_count_ = loader.parameter_count();
   matrices_ = std::move(loader).take_matrices();
   vectors_ = std::move(loader).take_vectors();

@@ -10,7 +10,8 @@ namespace {
 bool same_shape(const gguf::Tensor& tensor, std::span<const int64_t> shape) {
   for (size_t dim = 0; dim < tensor.dims.size(); ++dim) {
     const int64_t expected = dim < shape.size() ? shape[dim] : 1;
-    if (expected > 0 && tensor.dims[dim] != expected) return false;  // Below 0: see usual().
+    if (expected < 0) continue;  // See usual().
+    if (tensor.dims[dim] != expected) return false;
   }
   return true;
 }
@@ -35,7 +36,16 @@ Result<const gguf::Tensor*> ParameterLoader::find(std::string_view name,
                 gguf::type_name(tensor->type_id));
   }
   parameter_count_ += tensor->weight_count;
+  read_.insert(tensor->name);
   return tensor;
+}
+
+std::vector<std::string_view> ParameterLoader::unread() const {
+  std::vector<std::string_view> names;
+  for (const gguf::Tensor& tensor : file_->tensors()) {
+    if (!read_.contains(tensor.name)) names.push_back(tensor.name);
+  }
+  return names;
 }
 
 Status ParameterLoader::matrix(std::string_view name, Weight& weight,

@@ -2,7 +2,8 @@
 // in f32. Matrices stay where they are, in the mapped file.
 #pragma once
 
-#include <string>
+#include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "gguf/gguf.h"
@@ -24,6 +25,8 @@ class ParameterLoader : public ParameterVisitor {
   // Owns the vectors; they must live as long as the model.
   std::vector<std::vector<float>> take_vectors() && { return std::move(vectors_); }
   int64_t parameter_count() const { return parameter_count_; }
+  // The tensors that no parameter was found in, in the file's order.
+  std::vector<std::string_view> unread() const;
 
  private:
   Result<const gguf::Tensor*> find(std::string_view name, std::span<const int64_t> shape,
@@ -32,6 +35,7 @@ class ParameterLoader : public ParameterVisitor {
   const gguf::File* file_;
   std::vector<Weight*> matrices_;
   std::vector<std::vector<float>> vectors_;
+  std::unordered_set<std::string_view> read_;
   int64_t parameter_count_ = 0;
 };
 

@@ -56,7 +56,7 @@ constexpr CountRange kCounts[] = {
     {"rope.dimension_count_swa", 0, kHeadWidth, 0},
     {"rope.dimension_sections", 0, kHeadWidth, 0},
     {"rope.scaling.original_context_length", 1, kContext, 1},
-    {"shortconv.l_cache", 1, 64, 1},
+    {"shortconv.l_cache", 2, 64, 2},  // With one tap a layer would keep nothing.
     {"ssm.conv_kernel", 1, 64, 1},
     {"ssm.group_count", 1, kHeads, 1},
     {"ssm.inner_size", 1, kInnerWidth, 1},

@@ -85,6 +85,58 @@ TEST(Engine, NamesATensorOfTheWrongShapeWithBothShapes) {
   EXPECT_NE(error.find("[64, 32]"), std::string::npos) << error;
 }
 
+TEST(Engine, EveryTensorOfTheGoldenModelsIsRead) {
+  for (const std::string& name : supported_cases()) {
+    const gguf::File file = gguf::File::open(golden_path(name, ".gguf")).value();
+    const gguf::Metadata meta = file.metadata().value();
+    auto model = models::find_architecture(meta.architecture()).value()->create(meta).value();
+    ParameterLoader loader(&file);
+    ASSERT_TRUE(bool(model->visit_parameters(loader))) << name;
+    for (const std::string_view unread : loader.unread()) ADD_FAILURE() << name << ": " << unread;
+  }
+}
+
+// A gate that is a matrix of its own and the same gate in one matrix with the rest are one model.
+TEST(Engine, FusedExpertsWithBiasesComputeTheSame) {
+  const gguf::File file = gguf::File::open(golden_path("gptoss", ".gguf")).value();
+  gguf::Writer writer;
+  for (const gguf::Field& field : file.fields().all()) writer.add(field.key, field.value);
+  std::vector<std::vector<std::byte>> parts;
+  for (const gguf::Tensor& tensor : file.tensors()) {
+    std::string name(tensor.name);
+    std::vector<int64_t> dims(tensor.dims.begin(), tensor.dims.begin() + tensor.dim_count);
+    if (name.find("ffn_up_exps.") != std::string::npos) continue;
+    std::vector<std::byte>& part = parts.emplace_back(tensor.bytes.begin(), tensor.bytes.end());
+    if (const size_t at = name.find("ffn_gate_exps."); at != std::string::npos) {
+      const gguf::Tensor& up = *file.find(std::string(name).replace(at, 13, "ffn_up_exps"));
+      name.replace(at, 13, "ffn_gate_up_exps");
+      const size_t expert_bytes = tensor.bytes.size() / size_t(dims.back());
+      part.clear();
+      for (size_t from = 0; from < tensor.bytes.size(); from += expert_bytes) {
+        for (const gguf::Tensor* half : {&tensor, &up}) {
+          const auto bytes = half->bytes.subspan(from, expert_bytes);
+          part.insert(part.end(), bytes.begin(), bytes.end());
+        }
+      }
+      dims[dims.size() - 2] *= 2;
+    }
+    writer.declare(name, dims, tensor.type_id);
+  }
+  std::vector<std::byte> out;
+  gguf::TensorStream stream = writer.open_memory(out).value();
+  for (const auto& part : parts) EXPECT_TRUE(bool(stream.append(part)));
+  EXPECT_TRUE(bool(stream.finish()));
+
+  const std::vector<Token> tokens = read_golden("gptoss").sequences.front();
+  const auto logits_of = [&](gguf::File model) {
+    const auto engine = Engine::load(std::move(model), golden_options(KvType::f16)).value();
+    memory::Sequence sequence = engine->memory().new_sequence();
+    return append(*engine, sequence, tokens);
+  };
+  EXPECT_EQ(logits_of(gguf::File::from_bytes(out, "fused").value()),
+            logits_of(gguf::File::open(golden_path("gptoss", ".gguf")).value()));
+}
+
 TEST(Engine, RefusesOptionsThatCannotBe) {
   const std::vector<std::byte> bytes = rewritten("llama", {});
   EngineOptions options = golden_options(KvType::f16);

@@ -11,14 +11,16 @@ void Experts::parameters(Parameters& p, int32_t width, int32_t inner_width, int3
 void Experts::expert_parameters(Parameters& p, int32_t width, int32_t inner_width,
                                 int32_t expert_count) {
   p.optional_matrix("ffn_gate_up_exps.weight", gate_up, {width, 2 * inner_width, expert_count});
-  if (!gate_up.exists()) {
+  if (gate_up.exists()) {
+    p.optional_vector("ffn_gate_up_exps.bias", gate_up_bias, {2 * inner_width, expert_count});
+  } else {
     p.matrix("ffn_gate_exps.weight", gate, {width, inner_width, expert_count});
     p.matrix("ffn_up_exps.weight", up, {width, inner_width, expert_count});
+    p.optional_vector("ffn_gate_exps.bias", gate_bias, {inner_width, expert_count});
+    p.optional_vector("ffn_up_exps.bias", up_bias, {inner_width, expert_count});
   }
   p.matrix("ffn_down_exps.weight", down, {inner_width, width, expert_count});
   p.optional_vector("ffn_gate_inp.bias", router_bias, {expert_count});
-  p.optional_vector("ffn_gate_exps.bias", gate_bias, {inner_width, expert_count});
-  p.optional_vector("ffn_up_exps.bias", up_bias, {inner_width, expert_count});
   p.optional_vector("ffn_down_exps.bias", down_bias, {width, expert_count});
 }
 
@@ -37,7 +39,8 @@ Tensor expert_outputs(Graph& g, Tensor x, const Experts& experts, const Routing&
                       Activation activation, bool x_per_rank) {
   Tensor inner;
   if (experts.gate_up.exists()) {
-    const Tensor both = g.expert_matmul(experts.gate_up, x, routing, x_per_rank);
+    const Tensor both =
+        g.expert_matmul(experts.gate_up, x, routing, x_per_rank, experts.gate_up_bias);
     inner = g.gate_runs(both, experts.gate_up.rows / 2, activation);
   } else {
     const Tensor gate = g.expert_matmul(experts.gate, x, routing, x_per_rank, experts.gate_bias);

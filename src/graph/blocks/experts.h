@@ -10,7 +10,7 @@ namespace cairn::blocks {
 struct Experts {
   Weight router, gate, up, down;
   Weight gate_up;  // Both in one, gate first, where the file has them so.
-  Vector router_bias, gate_bias, up_bias, down_bias;  // Few models have them.
+  Vector router_bias, gate_bias, up_bias, gate_up_bias, down_bias;  // Few models have them.
 
   void parameters(Parameters& p, int32_t width, int32_t inner_width, int32_t expert_count);
   // All but the router, for those who ask for it themselves.
