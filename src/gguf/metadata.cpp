@@ -178,10 +178,6 @@ Status Metadata::check_relations() const {
     const Value* value = fields_->find(key(name));
     return value == nullptr ? 0 : integer_in(*value).value_or(0);
   };
-  const auto is_array = [&](std::string_view name) {
-    const Value* value = fields_->find(key(name));
-    return value != nullptr && value->is_array();
-  };
   const int64_t heads = scalar("attention.head_count");
   const int64_t kv_heads = scalar("attention.head_count_kv");
   if (heads > 0 && kv_heads > 0 && heads % kv_heads != 0) {
@@ -190,11 +186,9 @@ Status Metadata::check_relations() const {
   }
   const int64_t experts = scalar("expert_count");
   const int64_t used = scalar("expert_used_count");
-  if (used > experts || (experts > 0 && used == 0 && !is_array("expert_used_count"))) {
-    return fail(ErrorCode::invalid_data,
-                "{}: expected at least 1 and at most the {} experts, found {}",
-                key("expert_used_count"), experts,
-                has("expert_used_count") ? fmt::format("{}", used) : "none");
+  if (used > experts) {
+    return fail(ErrorCode::invalid_data, "{}: expected at most the {} experts, found {}",
+                key("expert_used_count"), experts, used);
   }
   const int64_t groups = scalar("expert_group_count");
   const int64_t used_groups = scalar("expert_group_used_count");

@@ -17,6 +17,15 @@ Result<int32_t> vocabulary_count(const gguf::Metadata& meta) {
   return meta.count("vocab_size");
 }
 
+Status expect_used_experts(const gguf::Metadata& meta) {
+  CAIRN_TRY(const int32_t expert_count, meta.count_or("expert_count", 0));
+  if (expert_count == 0) return Ok{};
+  CAIRN_TRY(const int32_t used_count, meta.count("expert_used_count"));
+  if (used_count > 0) return Ok{};
+  return fail(ErrorCode::invalid_data, "{}: expected 1 to {} experts, found 0",
+              meta.key("expert_used_count"), expert_count);
+}
+
 // The pair at which a wave turns `rotations` times within the original context, as a real number.
 double yarn_pair(double rotations, double dims, double base, double original_context) {
   return dims * std::log(original_context / (rotations * 2 * std::numbers::pi)) /
@@ -57,6 +66,7 @@ Status scale_yarn(const gguf::Metadata& meta, double base, double factor, YarnRa
 
 Result<DecoderConfig> read_decoder_config(const gguf::Metadata& meta) {
   DecoderConfig c;
+  CAIRN_TRY(expect_used_experts(meta));
   CAIRN_TRY(c.size.width, meta.count("embedding_length"));
   CAIRN_TRY(c.size.layer_count, meta.count("block_count"));
   CAIRN_TRY(c.size.vocabulary_count, vocabulary_count(meta));

@@ -150,20 +150,6 @@ TEST_F(MetadataTest, EveryLetterDigitAndMarkOfANameIsAllowed) {
   EXPECT_FALSE(open({text_field("general.architecture", std::string(65, 'a'))}));
 }
 
-TEST_F(MetadataTest, ExpertsWithoutAnyInUseAreRefused) {
-  auto none = open({text_field("general.architecture", "llama"),
-                    number_field("llama.expert_count", ValueType::u32, uint32_t(8))});
-  ASSERT_FALSE(none);
-  EXPECT_NE(none.error().message.find("llama.expert_used_count: expected at least 1"),
-            std::string::npos);
-  EXPECT_NE(none.error().message.find("found none"), std::string::npos);
-  auto zero = open({text_field("general.architecture", "llama"),
-                    number_field("llama.expert_count", ValueType::u32, uint32_t(8)),
-                    number_field("llama.expert_used_count", ValueType::u32, uint32_t(0))});
-  ASSERT_FALSE(zero);
-  EXPECT_NE(zero.error().message.find("found 0"), std::string::npos);
-}
-
 // Honest models keep all ranges and relations.
 TEST(Metadata, EveryGoldenModelPasses) {
   size_t count = 0;
