@@ -39,6 +39,11 @@ void* counted_allocation(size_t bytes, size_t align) {
 void* operator new(size_t bytes) {
   return counted_allocation(bytes, alignof(std::max_align_t));
 }
+// std::stable_sort takes its buffer so. A sanitizer would allocate it, and miss the pair's other
+// half.
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  return counted_allocation(bytes, alignof(std::max_align_t));
+}
 void* operator new(size_t bytes, std::align_val_t align) {
   return counted_allocation(bytes, size_t(align));
 }

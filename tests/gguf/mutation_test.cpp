@@ -36,6 +36,10 @@ std::atomic<size_t> peak_bytes{0};
   return memory;
 }
 
+[[gnu::noinline]] void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  return operator new(size);
+}
+
 [[gnu::noinline]] void operator delete(void* memory) noexcept {
   if (memory == nullptr) return;
   live_bytes -= malloc_usable_size(memory);
