@@ -208,7 +208,8 @@ ChatLoop::Next ChatLoop::edit(std::string_view rest) {
 ChatLoop::Next ChatLoop::rewind(std::string_view rest) {
   int32_t turns = 1;
   const char* end = rest.data() + rest.size();
-  if (!rest.empty() && std::from_chars(rest.data(), end, turns).ptr != end) {
+  const auto read = std::from_chars(rest.data(), end, turns);
+  if (!rest.empty() && (read.ec != std::errc() || read.ptr != end)) {
     return complain({ErrorCode::invalid_argument,
                      fmt::format("/rewind: expected a number of turns, found \"{}\"", rest)});
   }

@@ -143,6 +143,9 @@ Result<memory::ResumePlan> ChatSession::plan_behind(size_t count) const {
 }
 
 Result<memory::ResumePlan> ChatSession::rewind(int32_t turns) {
+  if (turn_count() == 0) {
+    return fail(ErrorCode::invalid_argument, "/rewind: expected a turn to take back, found none");
+  }
   if (turns < 1 || turns > turn_count()) {
     return fail(ErrorCode::invalid_argument, "/rewind: expected 1 to {} turns, found {}",
                 turn_count(), turns);

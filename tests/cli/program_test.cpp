@@ -155,7 +155,8 @@ TEST(Program, HelpAndVersionEverywhere) {
   const Finished version = run_program({"--version"});
   EXPECT_EQ(version.exit_code, 0);
   EXPECT_TRUE(version.out.starts_with("cairn ")) << version.out;
-  for (const char* command : {"run", "inspect", "tokenize", "template", "logits", "synth"}) {
+  for (const char* command :
+       {"run", "inspect", "tokenize", "template", "logits", "verify", "bench", "synth"}) {
     const Finished help = run_program({command, "--help"});
     EXPECT_EQ(help.exit_code, 0) << command;
     EXPECT_NE(help.out.find("CAIRN_"), std::string::npos) << help.out;

@@ -50,8 +50,8 @@ class Terminal {
 
   // Waits for the prompt and for the terminal to give keys one by one: what is typed before that
   // is the line discipline's, to which Ctrl-C and Ctrl-D mean something else.
-  bool at_prompt() {
-    if (!shows("> ")) return false;
+  bool at_prompt() { return shows("> ") && takes_keys(); }
+  bool takes_keys() {
     for (int wait = 0; wait < 6000; ++wait) {
       termios mode = {};
       if (tcgetattr(keyboard_, &mode) == 0 && (mode.c_lflag & ICANON) == 0) return true;
@@ -124,6 +124,31 @@ TEST_F(TerminalChat, ConversesAndRemembersLines) {
   ASSERT_EQ(stat(history_path().c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
   EXPECT_NE(contents_of(history_path()).find("my"), std::string::npos);
+}
+
+// The old message stands on the line; what is typed goes behind it or, after Ctrl-A, before.
+TEST_F(TerminalChat, EditPutsTheOldMessageOnTheLine) {
+  Terminal terminal({"run"}, environment());
+  ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
+  terminal.type("What is the capital of\n");
+  ASSERT_TRUE(terminal.shows("tokens, ")) << terminal.screen();
+  ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
+  terminal.type("/edit\n");
+  ASSERT_TRUE(terminal.shows("edit> ")) << terminal.screen();
+  ASSERT_TRUE(terminal.shows("What is the capital of")) << terminal.screen();
+  terminal.type(" Norway?\n");
+  ASSERT_TRUE(terminal.shows("The capital of Norway is Oslo.")) << terminal.screen();
+  ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
+  // Ctrl-C leaves the conversation as it was.
+  terminal.type("/edit\n");
+  ASSERT_TRUE(terminal.shows("What is the capital of Norway?")) << terminal.screen();
+  ASSERT_TRUE(terminal.takes_keys());
+  terminal.type("\x03");
+  ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
+  terminal.type("/rewind\n");
+  ASSERT_TRUE(terminal.shows("0 turns left")) << terminal.screen();
+  ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
+  EXPECT_EQ(terminal.exit_code_after("\x04"), 0);
 }
 
 TEST_F(TerminalChat, InterruptAtThePromptDropsTheLineAndTwiceEnds) {

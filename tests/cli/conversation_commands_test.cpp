@@ -1,0 +1,338 @@
+// What people do to conversations, below the command line: taking back, changing, answering anew,
+// going on, branches, files. What comes out is what a fresh conversation says; what is reused is
+// counted; whatever is refused changes nothing. Covers chat_session.cpp and conversation.cpp.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "cli/chat_session.h"
+#include "cli/load.h"
+#include "tests/cli/run_program.h"
+#include "text/detokenizer.h"
+#include "text/unicode.h"
+
+namespace cairn::cli {
+namespace {
+
+std::unique_ptr<Engine> open_engine(const std::string& path = "",
+                                    const EngineOptions& options = {}) {
+  auto engine = load_engine(path, options);
+  EXPECT_TRUE(engine) << engine.error().message;
+  return engine ? std::move(engine).value() : nullptr;
+}
+
+class ConversationCommands : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_NE(engine_ = open_engine(), nullptr); }
+
+  ChatSession new_session(ChatOptions options = {}) {
+    return ChatSession::start(engine_.get(), std::move(options)).value();
+  }
+  ChatSession greedy(std::string system = {}) {
+    return new_session({.system = std::move(system), .sampling = {.temperature = 0}});
+  }
+  static Answer say(ChatSession& session, std::string_view text) {
+    Result<Answer> answer = session.say(text);
+    EXPECT_TRUE(answer) << answer.error().message;
+    return answer ? *answer : Answer{};
+  }
+  static std::vector<std::string> texts(const ChatSession& session) {
+    std::vector<std::string> all;
+    for (const Message& message : session.messages()) {
+      all.push_back(message.role + ": " + message.content);
+    }
+    return all;
+  }
+  template <class T>
+  static void expect_refused(const Result<T>& result, std::string_view message) {
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code, ErrorCode::invalid_argument);
+    EXPECT_EQ(result.error().message, message);
+  }
+
+  std::unique_ptr<Engine> engine_;
+};
+
+TEST_F(ConversationCommands, TurnsAreTakenBackWithoutReading) {
+  ChatSession session = greedy();
+  say(session, "My cat is called Mimi.");
+  const std::vector<std::string> after_first = texts(session);
+  say(session, "What is 17 + 5?");
+  const Answer third = say(session, "What is my cat called?");
+  EXPECT_EQ(third.text, "Your cat is called Mimi.");
+  auto plan = session.rewind(1);
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->forward_tokens, 0);
+  EXPECT_GT(plan->resume, 0);
+  EXPECT_EQ(session.turn_count(), 2);
+  const Answer again = say(session, "What is my cat called?");
+  EXPECT_EQ(again.tokens, third.tokens);
+  EXPECT_EQ(again.prompt.computed_tokens, 0) << "the whole prompt is still known";
+  ASSERT_TRUE(session.rewind(2));
+  EXPECT_EQ(texts(session), after_first);
+  // Other words from here on: only they are read, and the answer is a fresh conversation's.
+  const Answer other = say(session, "What is the opposite of early?");
+  EXPECT_GE(other.prompt.reused_tokens, session.generator().sequence().length() / 3);
+  const auto fresh_engine = open_engine();
+  ChatSession fresh =
+      ChatSession::start(fresh_engine.get(), {.sampling = {.temperature = 0}}).value();
+  say(fresh, "My cat is called Mimi.");
+  EXPECT_EQ(say(fresh, "What is the opposite of early?").tokens, other.tokens);
+}
+
+TEST_F(ConversationCommands, TakingBackAllLeavesAnEmptyConversation) {
+  ChatSession session = greedy();
+  say(session, "Hello");
+  auto plan = session.rewind(1);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->target, 0);
+  EXPECT_TRUE(session.messages().empty());
+  expect_refused(session.rewind(1), "/rewind: expected a turn to take back, found none");
+  EXPECT_EQ(say(session, "What is my name?").text, "You have not told me your name.");
+}
+
+TEST_F(ConversationCommands, WrongArgumentsChangeNothing) {
+  ChatSession session = greedy();
+  expect_refused(session.continue_answer(), "/continue: expected an answer, found none");
+  expect_refused(session.regenerate(), "/regen: expected an answer to make anew, found none");
+  expect_refused(session.edit("x"), "/edit: expected a message to change, found none");
+  expect_refused(session.last_message(), "/edit: expected a message to change, found none");
+  ASSERT_FALSE(session.fork("a"));
+  EXPECT_EQ(session.seed(), sample::SamplingParams().seed);
+  EXPECT_EQ(session.branches().size(), 1u);
+  say(session, "Hello");
+  const std::vector<std::string> before = texts(session);
+  const int32_t length = session.generator().sequence().length();
+  for (const int32_t turns : {0, -1, 2, INT32_MAX, INT32_MIN}) {
+    expect_refused(session.rewind(turns),
+                   fmt::format("/rewind: expected 1 to 1 turns, found {}", turns));
+  }
+  const Status taken = session.fork("main");
+  ASSERT_FALSE(taken);
+  EXPECT_EQ(taken.error().message, "/fork: expected a new name, found \"main\" again");
+  expect_refused(session.switch_to("nowhere"), "/switch: expected one of main, found \"nowhere\"");
+  EXPECT_EQ(texts(session), before);
+  EXPECT_EQ(session.branches().size(), 1u);
+  EXPECT_EQ(session.generator().sequence().length(), length);
+}
+
+TEST_F(ConversationCommands, AnEditedMessageGetsTheAnswerOfAFreshConversation) {
+  ChatSession session = greedy();
+  say(session, "My cat is called Mimi.");
+  say(session, "Count from 3 to 9.");
+  EXPECT_EQ(session.last_message().value(), "Count from 3 to 9.");
+  auto edited = session.edit("What is my cat called?");
+  ASSERT_TRUE(edited) << edited.error().message;
+  EXPECT_EQ(edited->text, "Your cat is called Mimi.");
+  EXPECT_GT(edited->prompt.reused_tokens, edited->prompt.computed_tokens);
+  EXPECT_EQ(session.messages().size(), 4u);
+  EXPECT_EQ(session.messages()[2].content, "What is my cat called?");
+  EXPECT_EQ(session.messages()[3].content, edited->text);
+}
+
+TEST_F(ConversationCommands, AnEditThatFailsLeavesTheOldTurn) {
+  engine_ = open_engine("", {.context_tokens = 48});
+  ChatSession session = greedy();
+  say(session, "What is the capital of France?");
+  const std::vector<std::string> before = texts(session);
+  std::string long_text;
+  for (int word = 0; word < 60; ++word) long_text += "Norway ";
+  auto edited = session.edit(long_text);
+  ASSERT_FALSE(edited);
+  EXPECT_EQ(edited.error().code, ErrorCode::no_room);
+  EXPECT_EQ(texts(session), before);
+  EXPECT_EQ(say(session, "What is the capital of Norway?").text, "The capital of Norway is Oslo.");
+}
+
+TEST_F(ConversationCommands, AnsweringAnewComputesNoPrompt) {
+  ChatSession session = new_session({.sampling = {.temperature = 1.5F, .seed = 11}});
+  const Answer first = say(session, "Tell me a story about Nora and a red lamp in Oslo.");
+  bool differs = false;
+  for (int round = 0; round < 4; ++round) {
+    auto again = session.regenerate();
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(again->prompt.computed_tokens, 0);
+    EXPECT_EQ(again->prompt.prompt_tokens, first.prompt.prompt_tokens);
+    EXPECT_EQ(session.messages().size(), 2u);
+    EXPECT_EQ(session.messages().back().content, again->text);
+    differs = differs || again->tokens != first.tokens;
+  }
+  EXPECT_TRUE(differs) << "other seeds";
+  // The first seed from the start says the first answer again.
+  ChatSession other = new_session({.sampling = {.temperature = 1.5F, .seed = 11}});
+  EXPECT_EQ(say(other, "Tell me a story about Nora and a red lamp in Oslo.").tokens, first.tokens);
+}
+
+TEST_F(ConversationCommands, GoingOnSaysWhatTheUninterruptedAnswerSays) {
+  const ChatOptions options{.sampling = {.temperature = 1, .seed = 3}};
+  constexpr std::string_view kAsked = "What is cairn?";
+  ChatSession whole = new_session(options);
+  const Answer expected = say(whole, kAsked);
+  ASSERT_GT(expected.tokens.size(), 12u);
+  for (const size_t stop_after : {size_t(0), size_t(1), size_t(5), size_t(12)}) {
+    ChatSession session = new_session(options);
+    size_t asked_count = 0;
+    const AnswerHooks stops{
+        .on_text = {}, .on_prompt = {}, .wants_stop = [&] { return asked_count++ > stop_after; }};
+    auto part = session.say(kAsked, stops);
+    ASSERT_TRUE(part);
+    EXPECT_EQ(part->finish, FinishReason::interrupted);
+    EXPECT_LT(part->tokens.size(), expected.tokens.size());
+    auto rest = session.continue_answer();
+    ASSERT_TRUE(rest) << rest.error().message;
+    if (!part->tokens.empty()) {
+      EXPECT_EQ(rest->prompt.computed_tokens, 0) << "stopped after " << stop_after;
+    }
+    EXPECT_EQ(session.messages().back().content, expected.text);
+    EXPECT_EQ(session.messages().back().tokens, expected.tokens);
+    EXPECT_EQ(part->text + rest->text, expected.text);
+  }
+}
+
+TEST_F(ConversationCommands, AnswersOfThreeTokensAtATimeAddUp) {
+  ChatSession whole = greedy();
+  const Answer expected = say(whole, "Count from 3 to 9.");
+  ChatSession session = new_session({.sampling = {.temperature = 0}, .token_count_max = 3});
+  Answer part = say(session, "Count from 3 to 9.");
+  for (int round = 0; round < 30 && part.finish == FinishReason::length; ++round) {
+    part = session.continue_answer().value();
+    EXPECT_LE(part.prompt.computed_tokens, 1) << "but for the last token, that nobody read yet";
+  }
+  EXPECT_EQ(part.finish, FinishReason::stop);
+  EXPECT_EQ(session.messages().back().content, expected.text);
+  EXPECT_EQ(session.messages().back().tokens, expected.tokens);
+}
+
+// Random weights say all bytes, also those of half a character, where an answer may be cut.
+TEST_F(ConversationCommands, AnswersCutInACharacterKeepTheirBytes) {
+  const ScratchFolder folder;
+  const std::string path = folder.file("model.gguf");
+  ASSERT_EQ(run_program({"synth", "--like", "llama", "--layers", "1", "--vocab", "300", "-o", path})
+                .exit_code,
+            0);
+  const auto engine = open_engine(path);
+  ASSERT_NE(engine, nullptr);
+  int32_t cut_count = 0;
+  for (uint64_t seed = 0; seed < 3; ++seed) {
+    ChatOptions options{.sampling = {.temperature = 2, .seed = seed}, .token_count_max = 1};
+    options.sampling.top_p = 1;
+    options.sampling.min_p = 0;
+    ChatSession session = ChatSession::start(engine.get(), options).value();
+    Answer part = say(session, "talk");
+    for (int round = 0; round < 200 && part.finish == FinishReason::length; ++round) {
+      const Message& said = session.messages().back();
+      ASSERT_EQ(said.content, text::decode(*engine->tokenizer(), said.tokens)) << "seed " << seed;
+      cut_count += int32_t(!said.content.empty() && uint8_t(said.content.back()) >= 0xC2);
+      part = session.continue_answer().value();
+    }
+  }
+  EXPECT_GT(cut_count, 20) << "none was cut in a character: this tests nothing";
+}
+
+TEST_F(ConversationCommands, BranchesAreConversationsOfTheirOwn) {
+  ChatSession session = greedy();
+  say(session, "I have 12 apples.");
+  ASSERT_TRUE(session.fork("other"));
+  EXPECT_EQ(session.active_branch(), 1u);
+  const Answer in_other = say(session, "Repeat: kilo tera mano");
+  EXPECT_GT(in_other.prompt.reused_tokens, 0) << "a branch shares what was said before it";
+  auto back = session.switch_to("main");
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->forward_tokens, 0);
+  EXPECT_EQ(session.messages().size(), 2u);
+  EXPECT_EQ(say(session, "How many apples do I have?").text, "You have 12 apples.");
+  auto there = session.switch_to("other");
+  ASSERT_TRUE(there);
+  EXPECT_EQ(there->forward_tokens, 0) << "what was computed of the branch was kept";
+  EXPECT_EQ(session.messages()[2].content, "Repeat: kilo tera mano");
+  const Answer onwards = say(session, "How many apples do I have?");
+  EXPECT_TRUE(onwards.prompt.from_cache);
+  EXPECT_EQ(onwards.text, "You have 12 apples.");
+  ASSERT_EQ(session.branches().size(), 2u);
+  EXPECT_EQ(session.branches()[0].messages.size(), 4u);
+  EXPECT_EQ(session.branches()[1].messages.size(), 6u);
+  // What happens to a branch leaves the others alone.
+  ASSERT_TRUE(session.rewind(3));
+  EXPECT_EQ(session.branches()[0].messages.size(), 4u);
+}
+
+TEST_F(ConversationCommands, SavedConversationsGoOn) {
+  const ScratchFolder folder;
+  ChatSession session = greedy("The code is 4711.");
+  say(session, "My cat is called Mimi.");
+  ASSERT_TRUE(session.save(folder.file("chat.json")));
+  const Answer expected = say(session, "What is my cat called?");
+  const auto fresh_engine = open_engine();
+  ChatSession other =
+      ChatSession::start(fresh_engine.get(), {.sampling = {.temperature = 0}}).value();
+  ASSERT_TRUE(other.load(folder.file("chat.json")));
+  EXPECT_EQ(other.turn_count(), 1);
+  const Answer got = say(other, "What is my cat called?");
+  EXPECT_EQ(got.text, expected.text);
+  EXPECT_EQ(got.prompt.prompt_tokens, expected.prompt.prompt_tokens) << "the system message too";
+  // Files that cannot be read change nothing, nor does a folder that is not there.
+  const std::vector<std::string> before = texts(other);
+  write_to(folder.file("bad"), R"({"messages": [{"role": "system", "content": "Other."}, 7]})");
+  EXPECT_FALSE(other.load(folder.file("bad")));
+  EXPECT_FALSE(other.load(folder.file("none")));
+  EXPECT_FALSE(other.save(folder.file("no/such/folder")));
+  EXPECT_EQ(texts(other), before);
+  ASSERT_TRUE(other.rewind(1));
+  EXPECT_EQ(say(other, "What is my cat called?").prompt.prompt_tokens,
+            expected.prompt.prompt_tokens);
+}
+
+std::vector<Token> one_byte_tokens(const Engine& engine, const std::string& text) {
+  std::vector<Token> tokens;
+  for (const char c : text) {
+    for (const Token token : engine.tokenizer()->encode(std::string(1, c))) tokens.push_back(token);
+  }
+  return tokens;
+}
+
+// A model may spell a word in other tokens than the tokenizer would; what it remembers is of those.
+TEST_F(ConversationCommands, AnswersKeepTheirOwnTokens) {
+  const std::string text = "Your cat is called Mimi.";
+  const std::vector<Token> own = one_byte_tokens(*engine_, text);
+  const std::vector<Token> usual = engine_->tokenizer()->encode(text);
+  ASSERT_GT(own.size(), usual.size());
+  const auto tokens_with = [&](std::vector<Token> said) {
+    const std::vector<Message> messages{
+        {"user", "Hi"}, {"assistant", text, std::move(said)}, {"user", "Hi"}};
+    return encode_conversation(*engine_, messages).value().tokens;
+  };
+  const auto contains = [](const std::vector<Token>& all, const std::vector<Token>& part) {
+    return std::search(all.begin(), all.end(), part.begin(), part.end()) != all.end();
+  };
+  const std::vector<Token> plain = tokens_with({}), kept = tokens_with(own);
+  EXPECT_TRUE(contains(plain, usual));
+  EXPECT_TRUE(contains(kept, own));
+  EXPECT_FALSE(contains(kept, usual));
+  EXPECT_EQ(kept.size(), plain.size() - usual.size() + own.size());
+  // Tokens that spell another text than the message are not believed.
+  EXPECT_EQ(tokens_with(one_byte_tokens(*engine_, "Your dog is called Mimi.")), plain);
+}
+
+// The same through whole turns: hot answers are full of odd spellings, and all of it is reused.
+TEST_F(ConversationCommands, OddlySpelledAnswersAreReusedWhole) {
+  int32_t odd_count = 0;
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    ChatOptions options{.sampling = {.temperature = 3, .seed = seed}, .token_count_max = 12};
+    options.sampling.top_p = 1;
+    options.sampling.top_k = 0;
+    options.sampling.min_p = 0;
+    ChatSession session = new_session(options);
+    const Answer first = say(session, "Hello");
+    const bool is_text = text::valid_utf8_bytes(first.text) == first.text.size();
+    const bool is_odd = engine_->tokenizer()->encode(first.text) != first.tokens;
+    const int32_t held = session.generator().sequence().length();
+    const Answer second = say(session, "Thanks");
+    if (!is_text || !is_odd) continue;
+    ++odd_count;
+    EXPECT_EQ(second.prompt.reused_tokens, held) << first.text;
+  }
+  EXPECT_GT(odd_count, 0) << "no answer was spelled oddly: this tests nothing";
+}
+
+}  // namespace
+}  // namespace cairn::cli

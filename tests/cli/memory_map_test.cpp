@@ -1,0 +1,102 @@
+// The drawing of a conversation's memory, on timelines whose pages and states are known.
+#include "cli/memory_map.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace cairn::cli {
+namespace {
+
+constexpr int32_t kCells = 32;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  size_t begin = 0;
+  for (size_t end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    lines.push_back(text.substr(begin, end - begin));
+  }
+  EXPECT_EQ(begin, text.size()) << "each line is ended";
+  return lines;
+}
+
+std::string repeated(const std::string& cell, int32_t count) {
+  std::string text;
+  for (int32_t index = 0; index < count; ++index) text += cell;
+  return text;
+}
+
+// One layer of each kind; what is read is never computed, since only its places are drawn.
+class MemoryMapTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::vector<std::vector<State>> layers{
+        {State::full(1, 32, 32)}, {State::windowed(32, 1, 32, 32)}, {State::recurrent({4})}};
+    memory_ = memory::Memory::create(memory::Layout::make(layers, KvType::f16, KvType::f16, 8),
+                                     {.budget_bytes = size_t(16) << 20, .context_tokens_max = 4096})
+                  .value();
+    sequence_ = memory_->new_sequence();
+  }
+
+  void read(int32_t count) {
+    const std::vector<Token> tokens(size_t(count), Token(1));
+    memory::Transaction transaction =
+        memory_->begin(sequence_, {.tokens = tokens, .keeps_hidden = true}).value();
+    transaction.commit(count);
+  }
+
+  std::unique_ptr<memory::Memory> memory_;
+  memory::Sequence sequence_;
+};
+
+TEST_F(MemoryMapTest, NothingIsKeptOfNothing) {
+  EXPECT_EQ(memory_map(*memory_, sequence_), "nothing is kept yet\n");
+}
+
+TEST_F(MemoryMapTest, ALineForEachGroupThatSaysWhatIsHeldWhere) {
+  read(512);
+  ASSERT_TRUE(memory_->keep_anchor(sequence_, memory::AnchorKind::message_start));
+  read(512);
+  memory_->protect_from(sequence_, 1024);
+  const std::vector<std::string> lines = lines_of(memory_map(*memory_, sequence_));
+  ASSERT_EQ(lines.size(), memory_->layout().groups.size());
+  EXPECT_TRUE(lines[0].starts_with("full ")) << lines[0];
+  EXPECT_NE(lines[0].find(" 1024 tokens     32 pages       0 shared "), std::string::npos);
+  EXPECT_TRUE(lines[0].ends_with("  " + repeated("█", kCells))) << lines[0];
+  // A cell is 32 tokens, a page: the window before the anchor, and the one before the end.
+  EXPECT_TRUE(lines[1].starts_with("window 32 ")) << lines[1];
+  EXPECT_NE(lines[1].find(" 64 tokens      2 pages "), std::string::npos) << lines[1];
+  EXPECT_TRUE(lines[1].ends_with(repeated("░", 15) + "█" + repeated("░", 15) + "█")) << lines[1];
+  EXPECT_TRUE(lines[2].starts_with("recurrent ")) << lines[2];
+  EXPECT_NE(lines[2].find(" 2 states "), std::string::npos) << lines[2];
+  EXPECT_TRUE(lines[2].ends_with("  " + std::string(16, ' ') + "|" + std::string(14, ' ') + "|"))
+      << lines[2];
+  EXPECT_TRUE(lines[3].starts_with("hidden ")) << lines[3];
+  EXPECT_NE(lines[3].find(" 2 rows "), std::string::npos) << lines[3];
+}
+
+TEST_F(MemoryMapTest, HalfHeldCellsAreDrawnLighter) {
+  read(2048 + 32);
+  memory_->protect_from(sequence_, sequence_.length());
+  const std::vector<std::string> lines = lines_of(memory_map(*memory_, sequence_));
+  // A cell is 65 tokens; the last 32 are held.
+  EXPECT_TRUE(lines[1].ends_with(repeated("░", 31) + "▒")) << lines[1];
+}
+
+TEST_F(MemoryMapTest, BlocksOfTwoTimelinesAreShared) {
+  read(96);
+  const memory::Sequence twin = sequence_;
+  const std::vector<std::string> lines = lines_of(memory_map(*memory_, sequence_));
+  EXPECT_NE(lines[0].find(" 3 pages       3 shared "), std::string::npos) << lines[0];
+  EXPECT_NE(lines[2].find(" 1 states      1 shared "), std::string::npos) << lines[2];
+}
+
+TEST_F(MemoryMapTest, OneTokenIsDrawnToo) {
+  read(1);
+  for (const std::string& line : lines_of(memory_map(*memory_, sequence_))) {
+    EXPECT_FALSE(line.ends_with("░")) << line;
+  }
+}
+
+}  // namespace
+}  // namespace cairn::cli
