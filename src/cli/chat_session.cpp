@@ -2,6 +2,7 @@
 #include "cli/chat_session.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "cli/transcript.h"
 #include "sample/sampler.h"
@@ -126,20 +127,22 @@ int32_t ChatSession::turn_count() const {
                                [](const Message& message) { return !is_answer(message); }));
 }
 
+// Where an answer is last, a message of the user follows: its start is where reading goes on. It is
+// found by a message whose text does not matter.
 Result<memory::ResumePlan> ChatSession::plan_behind(size_t count) const {
   if (count == 0) return memory::ResumePlan{};
-  // The next message's start, where the template says it; else what there is of the prompt.
-  const bool is_inside = count < messages().size();
-  CAIRN_TRY(const Prompt asked,
-            prompt(is_inside ? std::span(messages()) : std::span(messages()).first(count)));
-  const size_t turn =
-      size_t(std::count_if(messages().begin(), messages().begin() + std::ptrdiff_t(count),
-                           [](const Message& m) { return !is_answer(m); }));
-  size_t target = asked.tokens.size();
-  if (is_inside && turn < asked.message_starts.size()) {
-    target = size_t(asked.message_starts[turn]);
+  const std::span<const Message> kept = std::span(messages()).first(count);
+  if (is_answer(kept.back()) && !options_.raw) {
+    std::vector<Message> followed(kept.begin(), kept.end());
+    followed.push_back({"user", "x"});
+    CAIRN_TRY(const Prompt asked, prompt(followed));
+    if (!asked.message_starts.empty()) {
+      const size_t target = size_t(asked.message_starts.back());
+      return generator_.plan(std::span(asked.tokens).first(target), false);
+    }
   }
-  return generator_.plan(std::span(asked.tokens).first(target));
+  CAIRN_TRY(const Prompt asked, prompt(kept));
+  return generator_.plan(asked.tokens, !is_answer(kept.back()));
 }
 
 Result<memory::ResumePlan> ChatSession::rewind(int32_t turns) {
@@ -178,8 +181,10 @@ Result<memory::ResumePlan> ChatSession::switch_to(std::string_view name) {
   std::string known;
   for (size_t branch = 0; branch < branches_.size(); ++branch) {
     if (branches_[branch].name == name) {
-      active_ = branch;
-      return plan_behind(messages().size());
+      const size_t left = std::exchange(active_, branch);
+      Result<memory::ResumePlan> plan = plan_behind(messages().size());
+      if (!plan) active_ = left;
+      return plan;
     }
     known += (branch == 0 ? "" : ", ") + branches_[branch].name;
   }

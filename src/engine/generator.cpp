@@ -134,23 +134,23 @@ struct Generator::Start {
   memory::ResumePlan plan;
 };
 
-Generator::Start Generator::find_start(std::span<const Token> prompt) const {
+Generator::Start Generator::find_start(std::span<const Token> prompt, bool wants_logits) const {
   const int32_t shared = common_prefix(sequence_.tokens(), prompt);
-  const bool wants_logits = shared == int32_t(prompt.size());
-  const Start own{&sequence_, engine_->memory().plan(sequence_, shared, wants_logits)};
-  const memory::PrefixCache::Found found = engine_->cache().find(prompt, true);
+  const bool is_whole = shared == int32_t(prompt.size());
+  const Start own{&sequence_, engine_->memory().plan(sequence_, shared, is_whole && wants_logits)};
+  const memory::PrefixCache::Found found = engine_->cache().find(prompt, wants_logits);
   const bool is_kept = found.sequence != nullptr && is_better(found.plan, own.plan);
   return is_kept ? Start{found.sequence, found.plan} : own;
 }
 
-memory::ResumePlan Generator::plan(std::span<const Token> prompt) const {
-  return find_start(prompt).plan;
+memory::ResumePlan Generator::plan(std::span<const Token> prompt, bool wants_logits) const {
+  return find_start(prompt, wants_logits).plan;
 }
 
 // What the own timeline loses by that is kept by the engine.
 Result<PromptReport> Generator::resume(std::span<const Token> prompt) {
   memory::Memory& memory = engine_->memory();
-  const Start found = find_start(prompt);
+  const Start found = find_start(prompt, true);
   const int32_t prompt_tokens = int32_t(prompt.size());
   PromptReport report{.prompt_tokens = prompt_tokens,
                       .from_cache = found.sequence != &sequence_,

@@ -43,8 +43,9 @@ class Generator {
   // where the memory budget is too small; cancelled.
   Result<PromptReport> read(std::span<const Token> prompt, const ReadOptions& options = {});
 
-  // What read() would cost.
-  memory::ResumePlan plan(std::span<const Token> prompt) const;
+  // What read() would cost; without logits: what going on behind the prompt would cost, where more
+  // tokens are to follow it.
+  memory::ResumePlan plan(std::span<const Token> prompt, bool wants_logits = true) const;
   // The first part of read() alone: takes up the prompt where the fewest of its tokens have to be
   // read, and computes nothing. Errors: no_room.
   Result<PromptReport> resume(std::span<const Token> prompt);
@@ -69,7 +70,7 @@ class Generator {
   std::vector<Token> without(std::span<const Token> tokens, int32_t left_out) const;
   Result<PromptReport> read_whole(std::span<const Token> prompt, const ReadOptions& options);
   struct Start;
-  Start find_start(std::span<const Token> prompt) const;
+  Start find_start(std::span<const Token> prompt, bool wants_logits) const;
   Status replay_if_needed();
   Status drop_anchors_of_earlier_turns();
   Result<memory::Transaction> begin(memory::StepRequest request);
