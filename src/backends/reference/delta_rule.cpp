@@ -1,5 +1,4 @@
 // The gated delta rule (Yang et al., 2024), token by token. No chunked form: it rounds differently.
-#include <algorithm>
 #include <cmath>
 
 #include "backends/reference/kernels.h"
@@ -36,26 +35,10 @@ void scan_row(const op::GatedDeltaScan& op, const Step& step, int32_t row, int32
   }
 }
 
-// Walks from capture to capture, as the scan of Mamba-2 does: the state before is only read.
 void scan_head(const op::GatedDeltaScan& op, const Step& step, const Slice& slice, int32_t head) {
-  const StateTensor& tensor = step.state_tensors[size_t(op.state)];
-  const size_t head_floats = size_t(op.key_dim) * size_t(op.value_dim);
-  const size_t first = size_t(head) * head_floats;
-  const float* before = state_before(slice, tensor);
-  int32_t row = 0;
-  for (const Capture& capture : slice.captures) {
-    float* state = captured_state(capture, tensor) + first;
-    if (before == nullptr) {
-      std::fill_n(state, head_floats, 0.0f);
-    } else {
-      std::copy_n(before + first, head_floats, state);
-    }
-    for (; row < capture.row_count; ++row) {
-      scan_row(op, step, slice.first_row + row, head, state);
-    }
-    before = state - first;
-  }
-  CHECK(row == slice.row_count);
+  scan_captures(slice, step.state_tensors[size_t(op.state)], head,
+                size_t(op.key_dim) * size_t(op.value_dim),
+                [&](int32_t row, float* state) { scan_row(op, step, row, head, state); });
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 // Mamba-2's recurrence (Dao and Gu, 2024), token by token. No chunked form: it rounds differently.
-#include <algorithm>
 #include <cmath>
 
 #include "backends/reference/kernels.h"
@@ -33,27 +32,10 @@ void scan_row(const op::Mamba2Scan& op, const Step& step, int32_t row, int32_t h
   }
 }
 
-// Walks from capture to capture; the next capture's memory is where the state is kept meanwhile,
-// so the state before the slice is only read.
 void scan_head(const op::Mamba2Scan& op, const Step& step, const Slice& slice, int32_t head) {
-  const StateTensor& tensor = step.state_tensors[size_t(op.state)];
-  const size_t head_floats = size_t(op.state_size) * size_t(op.head_dim);
-  const size_t first = size_t(head) * head_floats;
-  const float* before = state_before(slice, tensor);
-  int32_t row = 0;
-  for (const Capture& capture : slice.captures) {
-    float* state = captured_state(capture, tensor) + first;
-    if (before == nullptr) {
-      std::fill_n(state, head_floats, 0.0f);
-    } else {
-      std::copy_n(before + first, head_floats, state);
-    }
-    for (; row < capture.row_count; ++row) {
-      scan_row(op, step, slice.first_row + row, head, state);
-    }
-    before = state - first;
-  }
-  CHECK(row == slice.row_count);
+  scan_captures(slice, step.state_tensors[size_t(op.state)], head,
+                size_t(op.state_size) * size_t(op.head_dim),
+                [&](int32_t row, float* state) { scan_row(op, step, row, head, state); });
 }
 
 }  // namespace
