@@ -1,56 +1,19 @@
 // Qwen 3.5 with experts: the layers of the dense model (gated delta nets and, every fourth, gated
 // attention), with a mixture of experts behind each, and one expert that every token uses.
-#include "models/decoder.h"
-#include "models/delta_hybrid.h"
+#include "models/delta_hybrid_moe.h"
 
 namespace cairn::models {
 
 namespace {
 
-struct Config : DeltaHybridConfig {
-  ExpertsConfig experts;
-};
-
-struct Layer {
-  Vector mixer_norm, mlp_norm;
-  DeltaHybridMixer mixer;
-  blocks::Experts experts;
-  blocks::SharedExpert shared;
-};
-
-class Qwen35Moe final : public Decoder<Config, Layer> {
+class Qwen35Moe final : public DeltaHybridMoe {
  public:
-  using Decoder::Decoder;
+  using DeltaHybridMoe::DeltaHybridMoe;
 
-  static Result<Config> read(const gguf::Metadata& meta) {
-    CAIRN_TRY(DeltaHybridConfig common, read_delta_hybrid(meta));
-    CAIRN_TRY(ExpertsConfig experts, read_delta_hybrid_experts(meta));
-    common.delta.order = HeadOrder::tiled;
-    return Config{std::move(common), experts};
-  }
-
-  std::vector<State> layer_states(int32_t layer) const override { return {c_.state(layer)}; }
-
-  Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding);
-    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
-      const Layer& l = layers_[size_t(layer)];
-      const Tensor h = g.rms_norm(x, l.mixer_norm, c_.norm_epsilon);
-      x = g.add(x, l.mixer.mix(g, layer, h, c_));
-      const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);
-      const Tensor routed = blocks::mixture(g, m, l.experts, c_.experts.router, Activation::silu);
-      x = g.add(x, g.add(routed, blocks::shared_expert(g, m, l.shared, Activation::silu)));
-    }
-    return blocks::logits(g, x, ends_, c_.norm_epsilon);
-  }
-
- private:
-  void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
-    p.vector("attn_norm.weight", l.mixer_norm, {c_.size.width});
-    l.mixer.parameters(p, layer, c_);
-    p.vector("post_attention_norm.weight", l.mlp_norm, {c_.size.width});
-    l.experts.parameters(p, c_.size.width, c_.experts.expert_width, c_.experts.expert_count);
-    l.shared.parameters(p, c_.size.width, c_.experts.shared_expert_width);
+  static Result<DeltaHybridMoeConfig> read(const gguf::Metadata& meta) {
+    CAIRN_TRY(DeltaHybridMoeConfig c, read_common(meta));
+    c.delta.order = HeadOrder::tiled;
+    return c;
   }
 };
 
