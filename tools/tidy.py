@@ -25,6 +25,8 @@ MAY_USE = {
 COVERED_BY = [
     ("src/backends/*_avx2.cpp", "tests/backends/*_test.cpp", "half of a file"),
     ("src/backends/*_avx512.cpp", "tests/backends/*_test.cpp", "likewise"),
+    ("src/backends/*_avxvnni.cpp", "tests/backends/*_test.cpp", "likewise"),
+    ("src/backends/*_amx.cpp", "tests/backends/*_test.cpp", "likewise"),
     ("src/backends/*.cpp", "tests/backends/*_test.cpp", "op by op against the reference"),
     ("src/quant/*.cpp", "tests/quant/all_types_test.cpp", "walks the table of formats"),
     ("src/models/*.cpp", "tests/models/golden_test.cpp", "walks the table of architectures"),

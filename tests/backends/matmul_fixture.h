@@ -13,8 +13,11 @@
 #include <string_view>
 #include <vector>
 
+#include "backends/cpu/pack.h"
+#include "backends/cpu/product.h"
 #include "base/cpu_features.h"
 #include "device/backend.h"
+#include "tests/backends/twins.h"
 
 namespace cairn::matmul_test {
 
@@ -22,10 +25,27 @@ using Random = std::mt19937;
 
 inline std::vector<IsaLevel> levels_here() {
   std::vector<IsaLevel> levels;
-  for (const IsaLevel level : {IsaLevel::avx2, IsaLevel::avx512_vnni}) {
+  for (const IsaLevel level :
+       {IsaLevel::avx2, IsaLevel::avx2_vnni, IsaLevel::avx512_vnni, IsaLevel::amx}) {
     if (runs_on(level, detect_cpu_features())) levels.push_back(level);
   }
   return levels;
+}
+
+// A level of the backend, or kernels of another level in a form that this machine runs.
+struct Kernels {
+  std::string_view name;
+  IsaLevel isa = IsaLevel::scalar;
+  const cpu::MatrixKernels* twin = nullptr;
+};
+
+inline std::vector<Kernels> kernels_here() {
+  std::vector<Kernels> kernels;
+  for (const IsaLevel level : levels_here()) kernels.push_back({name(level), level, nullptr});
+  if (runs_on(IsaLevel::avx512_vnni, detect_cpu_features())) {
+    kernels.push_back({"avx2_vnni's twin", IsaLevel::avx512_vnni, &avxvnni_twin});
+  }
+  return kernels;
 }
 
 // A block of random bytes whose weights are finite and of a usable size.
@@ -69,6 +89,7 @@ struct Case {
   std::string_view backend;
   IsaLevel isa = IsaLevel::scalar;
   int threads = 1;
+  const cpu::MatrixKernels* twin = nullptr;  // Instead of the backend, for plain products.
 };
 
 // A product to run: x is [rows, cols], or [rows, ranks * cols] with x_per_rank.
@@ -176,7 +197,46 @@ inline std::unique_ptr<Backend> make_backend(const Case& on, ThreadPool& threads
   return nullptr;
 }
 
+// A plain product by these kernels alone.
+inline std::vector<float> run_kernels(const cpu::MatrixKernels& kernels, const Job& job) {
+  ThreadPool threads(1);
+  cpu::PackedWeights weights;
+  const cpu::PackedMatrix* packed = weights.add(job.weight).value();
+  EXPECT_TRUE(weights.pack({packed}, threads));
+  const size_t row_count = size_t(job.rows), outputs = size_t(job.weight.rows);
+  const size_t cols = size_t(job.weight.cols), blocks = cols / 32;
+  std::vector<int8_t> q(row_count * cols);
+  std::vector<float> scales(row_count * blocks), result(row_count * outputs, Bench::kUntouched);
+  std::vector<int32_t> sums(row_count * blocks * 2);
+  std::vector<cpu::ProductRow> rows(row_count);
+  for (size_t row = 0; row < row_count; ++row) {
+    const float* x = job.x.data() + row * cols;
+    rows[row] = {.x = x, .out = result.data() + row * outputs};
+    if (job.weight.type->is_float()) continue;
+    rows[row].q = q.data() + row * cols;
+    rows[row].scales = scales.data() + row * blocks;
+    rows[row].sums = sums.data() + row * blocks * 2;
+    kernels.quantize(x, int64_t(cols), q.data() + row * cols, scales.data() + row * blocks,
+                     sums.data() + row * blocks * 2);
+  }
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+  std::vector<Line> scratch(cpu::product_scratch_bytes(*packed) / 64 + 1);
+  for (int32_t first = 0; first < job.rows; first += cpu::kChunkRows) {
+    kernels.multiply({.weight = packed,
+                      .groups = cpu::group_at(*packed, 0, 0),
+                      .output_count = job.weight.rows,
+                      .row_count = std::min(cpu::kChunkRows, job.rows - first),
+                      .rows = rows.data() + first,
+                      .bias = job.bias,
+                      .scratch = scratch[0].bytes});
+  }
+  return result;
+}
+
 inline std::vector<float> run(const Case& on, const Job& job) {
+  if (on.twin != nullptr) return run_kernels(*on.twin, job);
   ThreadPool threads(on.threads);
   const std::unique_ptr<Backend> backend = make_backend(on, threads);
   Weight weight = job.weight;

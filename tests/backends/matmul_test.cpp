@@ -28,10 +28,10 @@ TEST(MatMul, EveryFormatHasTheReferencesBits) {
         job.x = gaussian(size_t(rows) * size_t(matrix.weight.cols), random);
         job.bias = rows % 2 == 0 ? nullptr : bias.data();
         const std::vector<float> expected = run({.backend = "reference"}, job);
-        for (const IsaLevel isa : levels_here()) {
-          EXPECT_TRUE(same_bits(expected, run({"cpu", isa, 1 + rows % 2}, job)))
+        for (const Kernels& on : kernels_here()) {
+          EXPECT_TRUE(same_bits(expected, run({"cpu", on.isa, 1 + rows % 2, on.twin}, job)))
               << type->name << " [" << matrix.weight.cols << ", " << shape.rows << "] x " << rows
-              << " on " << name(isa);
+              << " on " << on.name;
         }
       }
     }
@@ -46,16 +46,18 @@ TEST(MatMul, ThreadsAndRowsInTheBatchDoNotChangeABit) {
     matrix.fill_randomly(random);
     Job all{.weight = matrix.weight, .rows = 270};  // More than the chunk of rows of a task.
     all.x = gaussian(size_t(all.rows) * 512, random);
-    for (const IsaLevel isa : levels_here()) {
-      const std::vector<float> expected = run({"cpu", isa, 1}, all);
+    for (const Kernels& on : kernels_here()) {
+      const std::vector<float> expected = run({"cpu", on.isa, 1, on.twin}, all);
       for (const int threads : {2, 5}) {
-        EXPECT_TRUE(same_bits(expected, run({"cpu", isa, threads}, all))) << name << threads;
+        EXPECT_TRUE(same_bits(expected, run({"cpu", on.isa, threads, on.twin}, all)))
+            << name << threads;
       }
       for (const int32_t row : {0, 127, 128, 269}) {
         Job one{.weight = matrix.weight, .rows = 1};
         one.x.assign(all.x.begin() + row * 512, all.x.begin() + (row + 1) * 512);
         const auto first = expected.begin() + row * 530;
-        EXPECT_TRUE(same_bits({first, first + 530}, run({"cpu", isa, 2}, one))) << name << row;
+        EXPECT_TRUE(same_bits({first, first + 530}, run({"cpu", on.isa, 2, on.twin}, one)))
+            << name << row;
       }
     }
   }
@@ -97,9 +99,9 @@ TEST(MatMul, LargestIntegersDoNotSaturate) {
         job.x[i] = -1.0f;
       }
       const std::vector<float> expected = run({.backend = "reference"}, job);
-      for (const IsaLevel isa : levels_here()) {
-        EXPECT_TRUE(same_bits(expected, run({"cpu", isa, 1}, job)))
-            << extreme.name << " of " << extreme.fill << " on " << name(isa);
+      for (const Kernels& on : kernels_here()) {
+        EXPECT_TRUE(same_bits(expected, run({"cpu", on.isa, 1, on.twin}, job)))
+            << extreme.name << " of " << extreme.fill << " on " << on.name;
       }
     }
   }
@@ -117,8 +119,9 @@ TEST(MatMul, InfinitiesAndNanGoThrough) {
       job.x[job.x.size() - 1] = std::bit_cast<float>(0xff800000u);
       const std::vector<float> expected = run({.backend = "reference"}, job);
       EXPECT_TRUE(std::isnan(expected[0])) << type->name;
-      for (const IsaLevel isa : levels_here()) {
-        EXPECT_TRUE(same_bits(expected, run({"cpu", isa, 2}, job))) << type->name << name(isa);
+      for (const Kernels& on : kernels_here()) {
+        EXPECT_TRUE(same_bits(expected, run({"cpu", on.isa, 2, on.twin}, job)))
+            << type->name << on.name;
       }
     }
   }
@@ -160,7 +163,8 @@ TEST(MatMul, NoRowsAreNoWork) {
   matrix.fill_randomly(random);
   const Job job{.weight = matrix.weight, .rows = 0};
   EXPECT_TRUE(run({.backend = "reference"}, job).empty());
-  for (const IsaLevel isa : levels_here()) EXPECT_TRUE(run({"cpu", isa, 1}, job).empty());
+  for (const Kernels& on : kernels_here())
+    EXPECT_TRUE(run({"cpu", on.isa, 1, on.twin}, job).empty());
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "backends/cpu/packed.h"
 
 namespace cairn::avx2 {
+namespace {
 
 struct MatrixVectors {
   static constexpr int kLanes = 8;            // Outputs of a vector.
@@ -120,4 +121,5 @@ struct MatrixVectors {
   };
 };
 
+}  // namespace
 }  // namespace cairn::avx2

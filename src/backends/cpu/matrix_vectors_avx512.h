@@ -11,6 +11,7 @@
 #include "backends/cpu/packed.h"
 
 namespace cairn::avx512 {
+namespace {
 
 struct MatrixVectors {
   static constexpr int kLanes = 16;            // Outputs of a vector.
@@ -90,4 +91,5 @@ struct MatrixVectors {
   };
 };
 
+}  // namespace
 }  // namespace cairn::avx512

@@ -68,6 +68,9 @@ struct MatrixKernels {
 namespace cairn::avx2 {
 extern const cpu::MatrixKernels matrix_kernels;
 }
+namespace cairn::avxvnni {
+extern const cpu::MatrixKernels matrix_kernels;
+}
 namespace cairn::avx512 {
 extern const cpu::MatrixKernels matrix_kernels;
 }

@@ -1,0 +1,23 @@
+# Compile flags of the files for one instruction set. Flags belong to files, not to a library, so
+# that nothing else can use an instruction that the machine may lack.
+set(CAIRN_FLAGS_avx2 -mavx2 -mfma -mf16c)
+set(CAIRN_FLAGS_avxvnni ${CAIRN_FLAGS_avx2} -mavxvnni)
+set(CAIRN_FLAGS_avx512 ${CAIRN_FLAGS_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni
+    -mavx512vbmi)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Its AVX-512 headers read variables before they are set, on purpose, and warn about it.
+  list(APPEND CAIRN_FLAGS_avx512 -Wno-uninitialized -Wno-maybe-uninitialized)
+endif()
+set(CAIRN_FLAGS_amx ${CAIRN_FLAGS_avx512} -mamx-tile -mamx-int8)
+
+# Those of the target's sources whose names end in _avx2, _avx512 … get their flags.
+function(cairn_instruction_sets target)
+  foreach(source ${ARGN})
+    foreach(isa avx2 avxvnni avx512 amx)
+      if(source MATCHES "_${isa}\\.cpp$")
+        set_source_files_properties(${source} TARGET_DIRECTORY ${target}
+          PROPERTIES COMPILE_OPTIONS "${CAIRN_FLAGS_${isa}}")
+      endif()
+    endforeach()
+  endforeach()
+endfunction()
