@@ -25,6 +25,7 @@
 #include "cli/memory_bench.h"
 #include "cli/quantities.h"
 #include "cli/run.h"
+#include "cli/speed_bench.h"
 #include "cli/synth.h"
 #include "cli/template.h"
 #include "cli/terminal.h"
@@ -343,29 +344,81 @@ Action add_verify(CLI::App& command) {
   };
 }
 
+struct BenchArguments {
+  std::string what;
+  MemoryBenchArguments memory;
+  SpeedBenchArguments speed;
+  EngineArguments engine;
+
+  void add_speed_to(CLI::App& command) {
+    const auto add_list = [&](const char* names, std::vector<int32_t>& list, int32_t min,
+                              const char* doc) {
+      command.add_option(names, list, doc)
+          ->delimiter(',')
+          ->allow_extra_args(false)
+          ->check(CLI::Range(min, 1 << 24))
+          ->capture_default_str();
+    };
+    SpeedWork& work = speed.work;
+    work.prompts = {512};
+    work.new_tokens = 128;
+    add_list("-p,--prompt-tokens", work.prompts, 0, "speed: tokens of prompts, between commas");
+    command.add_option("-n,--new-tokens", work.new_tokens, "speed: tokens to decode; 0: none")
+        ->check(CLI::Range(0, 1 << 24))
+        ->capture_default_str();
+    add_list("-d,--depths", work.depths, 0, "speed: tokens before them");
+    add_list("--batch", work.batches, 1, "speed: sequences that decode together");
+    command.add_flag("--separate-prompts", work.separate_prompts,
+                     "speed: what stands before is another for each sequence of a batch");
+    command.add_option("-r,--rounds", work.round_count, "speed: how often all is measured")
+        ->check(CLI::Range(1, 10000))
+        ->capture_default_str();
+  }
+  void add_memory_to(CLI::App& command) {
+    command.add_option("--preset", memory.presets, "memory: of those, only these shapes");
+    command.add_option("--type", memory.type, "memory: type of their matrices")
+        ->capture_default_str();
+    command.add_option("--folder", memory.folder, "memory: where they are written meanwhile");
+  }
+};
+
+Result<int> bench(BenchArguments& a) {
+  if (a.what == "memory") {
+    CAIRN_TRY(a.memory.engine, a.engine.read("f16"));
+    a.memory.json = a.speed.json;
+    return memory_bench_main(a.memory);
+  }
+  // A model that only the environment names stands where further ones would.
+  if (a.what.empty() && a.memory.models.size() == 1) std::swap(a.what, a.memory.models[0]);
+  if (a.what.empty()) {
+    return fail(ErrorCode::invalid_argument,
+                "bench: expected a model or \"memory\", found neither");
+  }
+  if (!a.memory.models.empty() && !a.memory.models[0].empty()) {
+    return fail(ErrorCode::invalid_argument, "bench: expected one model, found \"{}\" after \"{}\"",
+                a.memory.models[0], a.what);
+  }
+  a.speed.model_path = a.what;
+  CAIRN_TRY(a.speed.engine, a.engine.read("f16"));
+  return speed_bench_main(a.speed);
+}
+
 Action add_bench(CLI::App& command) {
-  struct Arguments {
-    std::string what;
-    MemoryBenchArguments memory;
-    EngineArguments engine;
-  };
-  const auto a = std::make_shared<Arguments>();
-  command.add_option("WHAT", a->what, "what to measure: memory");
-  command.add_option("MODEL", a->memory.models, "GGUF files; else models with random weights");
-  command.add_option("--preset", a->memory.presets, "of those, only these shapes");
-  command.add_option("--type", a->memory.type, "type of their matrices")->capture_default_str();
-  command.add_option("--folder", a->memory.folder, "where they are written meanwhile");
-  command.add_flag("--json", a->memory.json, "JSON instead of tables");
+  const auto a = std::make_shared<BenchArguments>();
+  command.add_option("WHAT", a->what,
+                     "a GGUF file, whose speed is measured; or memory: what conversations cost");
+  command.add_option("MODEL", a->memory.models,
+                     "memory: GGUF files; else models with random weights");
+  a->add_speed_to(command);
+  a->add_memory_to(command);
+  command.add_flag("--json", a->speed.json, "JSON instead of tables");
   a->engine.add_to(command);
   a->engine.add_memory_to(command);
-  command.footer("Exit code 1 where a figure misses its bar.\n" + std::string(kFooter));
-  return [a]() -> Result<int> {
-    if (a->what != "memory") {
-      return fail(ErrorCode::invalid_argument, "bench: expected \"memory\", found \"{}\"", a->what);
-    }
-    CAIRN_TRY(a->memory.engine, a->engine.read("f16"));
-    return memory_bench_main(a->memory);
-  };
+  command.footer(
+      "Speed: medians of samples that take turns, beside what the machine could do at best.\n"
+      "Memory: exit code 1 where a figure misses its bar.\n" +
+      std::string(kFooter));
+  return [a]() -> Result<int> { return bench(*a); };
 }
 
 Action add_synth(CLI::App& command) {
@@ -412,7 +465,7 @@ constexpr CommandRow kCommands[] = {
     {"template", "show a chat template, or messages in it", add_template},
     {"logits", "write the logits of given tokens to a file", add_logits},
     {"verify", "show that memory changes no bit: rewinds, forks, evictions", add_verify},
-    {"bench", "measure what conversations cost, beside llama.cpp", add_bench},
+    {"bench", "measure a model's speed, or what conversations cost", add_bench},
     {"synth", "write a model with random weights", add_synth},
 };
 
