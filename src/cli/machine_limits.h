@@ -15,7 +15,7 @@ struct MachineLimits {
   double float_ops_per_second = 0;    // f32, fused.
 };
 
-// The best of many short runs: other programs only ever take time away.
+// Nearly the best of many short runs.
 MachineLimits measure_limits(ThreadPool& threads, IsaLevel isa);
 
 double read_bandwidth(ThreadPool& threads);

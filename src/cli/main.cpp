@@ -220,7 +220,7 @@ struct ShapeArguments {
     for (size_t i = 0; i < fields.size(); ++i) {
       if (values[i]) shape.*fields[i].member = *values[i];
     }
-    shape.tied_output = !untied;
+    if (untied) shape.tied_output = false;
     return shape;
   }
 };

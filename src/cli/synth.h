@@ -26,7 +26,7 @@ struct SynthReport {
   uint64_t file_bytes = 0;
   int64_t weight_count = 0;
   int64_t tensor_count = 0;
-  std::vector<std::string> notes;  // Tensors that got another type than the wanted one.
+  std::vector<std::string> notes;  // Which matrices got another type than the wanted one.
 };
 
 // The file appears under its name when it is whole; an equal seed and shape give equal bytes.

@@ -267,6 +267,15 @@ SynthShape gemma4_e2b() {
           .rope_base = 1000000.0f};
 }
 
+// Recurrent in every layer; what such a model was trained on does not bound what it can read.
+SynthShape mamba(int32_t generation, int32_t layers, int32_t width, int32_t vocabulary) {
+  return {.architecture = generation == 1 ? "mamba" : "mamba2",
+          .layers = layers,
+          .width = width,
+          .vocabulary = vocabulary,
+          .context = 1048576};
+}
+
 }  // namespace
 
 std::span<const SynthField> synth_fields() {
@@ -317,7 +326,7 @@ std::span<const SynthPreset> synth_presets() {
         .attention_every = 4,
         .rope_base = 10000000.0f}},
       {"qwen3-moe-2b",
-       "2 billion weights in 48 experts a layer, of which a token uses 4",
+       "2 billion weights in 64 experts a layer, of which a token uses 8",
        {.architecture = "qwen3moe",
         .layers = 24,
         .width = 1024,
@@ -327,10 +336,25 @@ std::span<const SynthPreset> synth_presets() {
         .mlp_width = 3072,
         .vocabulary = 151936,
         .context = 40960,
-        .experts = 48,
-        .experts_used = 4,
+        .experts = 64,
+        .experts_used = 8,
         .expert_width = 512,
         .rope_base = 1000000.0f}},
+      {"mamba2-370m", "the shape of Mamba-2 370M", mamba(2, 48, 1024, 50288)},
+      {"mamba-130m", "the shape of Mamba 130M", mamba(1, 24, 768, 50280)},
+      {"llama-8b",
+       "the shape of Llama 3.1 8B",
+       {.architecture = "llama",
+        .layers = 32,
+        .width = 4096,
+        .heads = 32,
+        .kv_heads = 8,
+        .head_dim = 128,
+        .mlp_width = 14336,
+        .vocabulary = 128256,
+        .context = 131072,
+        .tied_output = false,
+        .rope_base = 500000.0f}},
   };
   return presets;
 }

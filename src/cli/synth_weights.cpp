@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/half.h"
 #include "cli/random_stream.h"
 
 namespace cairn::cli {
@@ -19,13 +20,26 @@ constexpr int64_t kChunkRuns = 4096;   // Filled from one random stream, by one 
 constexpr int64_t kChunksAtOnce = 16;  // In the buffer between two writes.
 constexpr uint64_t kPoolStream = uint64_t(1) << 63;  // Apart from all indices of tensors.
 
-// The wanted type where the rows allow it, else one with smaller blocks.
+// What stands in for a type whose blocks are longer than a row can be cut into: those that
+// llama.cpp's quantizer takes, so that a made-up model has the mixture of a real one of its width.
+struct Substitute {
+  std::string_view wanted, taken;
+};
+constexpr Substitute kSubstitutes[] = {
+    {"Q2_K", "Q4_0"},      {"Q3_K", "Q4_0"},      {"Q4_K", "Q5_0"},     {"Q5_K", "Q5_1"},
+    {"Q6_K", "Q8_0"},      {"TQ1_0", "Q4_0"},     {"TQ2_0", "Q4_0"},    {"IQ1_S", "IQ4_NL"},
+    {"IQ1_M", "IQ4_NL"},   {"IQ2_XXS", "IQ4_NL"}, {"IQ2_XS", "IQ4_NL"}, {"IQ2_S", "IQ4_NL"},
+    {"IQ3_XXS", "IQ4_NL"}, {"IQ3_S", "IQ4_NL"},   {"IQ4_XS", "IQ4_NL"}};
+
+// The wanted type where the rows allow it, else its substitute, else the one that takes all rows.
 const quant::Type& fitting_type(const quant::Type& wanted, int64_t inputs) {
   if (inputs % wanted.block_weights == 0) return wanted;
-  const quant::Type* q8_0 = quant::find("Q8_0");
+  const auto found = std::find_if(std::begin(kSubstitutes), std::end(kSubstitutes),
+                                  [&](const Substitute& row) { return row.wanted == wanted.name; });
   const quant::Type* f16 = quant::find("F16");
-  CHECK(q8_0 != nullptr && f16 != nullptr);
-  return inputs % q8_0->block_weights == 0 ? *q8_0 : *f16;
+  const quant::Type* taken = found == std::end(kSubstitutes) ? f16 : quant::find(found->taken);
+  CHECK(taken != nullptr && f16 != nullptr);
+  return inputs % taken->block_weights == 0 ? *taken : *f16;
 }
 
 class Lister final : public ParameterVisitor {
@@ -42,9 +56,7 @@ class Lister final : public ParameterVisitor {
     const bool is_router = name.find("ffn_gate_inp") != std::string_view::npos;
     const quant::Type& type = is_router ? *quant::find("F32") : fitting_type(type_, shape[0]);
     if (!is_router && &type != &type_) {
-      found.notes.push_back(fmt::format("{}: rows of {} do not divide into blocks of {} ({}); {}",
-                                        name, shape[0], type_.block_weights, type_.name,
-                                        type.name));
+      ++replaced_[{shape[0], type.name}];
     }
     add(name, shape, type, true);
     return Ok{};
@@ -57,19 +69,57 @@ class Lister final : public ParameterVisitor {
     return Ok{};
   }
 
-  SynthTensors found;
+  SynthTensors take() && {
+    for (const auto& [of, count] : replaced_) {
+      const auto& [inputs, taken] = of;
+      found_.notes.push_back(fmt::format(
+          "{} matrices with rows of {} are {}: {} has blocks of {} weights (as llama.cpp does it)",
+          count, inputs, taken, type_.name, type_.block_weights));
+    }
+    return std::move(found_);
+  }
 
  private:
   void add(std::string_view name, std::span<const int64_t> shape, const quant::Type& type,
            bool is_matrix) {
     std::vector<int64_t> dims;
     for (const int64_t size : shape) dims.push_back(size < 0 ? -size : size);  // See usual().
-    found.tensors.push_back({std::string(name), std::move(dims), &type, is_matrix});
+    found_.tensors.push_back({std::string(name), std::move(dims), &type, is_matrix});
   }
 
   const quant::Type& type_;
   bool with_output_;
+  SynthTensors found_;
+  std::map<std::pair<int64_t, std::string_view>, int32_t>
+      replaced_;  // By inputs and type: how many.
 };
+
+// Formats that nothing here encodes, but whose blocks begin with the f16 that scales all of the
+// rest: any codes behind it are weights.
+constexpr std::string_view kScaledCodes[] = {"IQ1_S", "IQ2_XXS", "IQ2_XS",
+                                             "IQ2_S", "IQ3_XXS", "IQ3_S"};
+
+bool has_scaled_codes(const quant::Type& type) {
+  return std::find(std::begin(kScaledCodes), std::end(kScaledCodes), type.name) !=
+         std::end(kScaledCodes);
+}
+
+void set_scale(std::byte* block, float scale) {
+  const Half half = to_half(scale);
+  std::memcpy(block, &half, sizeof(half));
+}
+
+// A block of random codes, scaled so that its weights have a root mean square of `scale`.
+void make_codes(const quant::Type& type, RandomStream& random, float scale, std::byte* block) {
+  std::vector<float> weights(size_t(type.block_weights));
+  for (int32_t at = 0; at < type.block_bytes; ++at) block[at] = std::byte(random.below(256));
+  set_scale(block, 1.0f);
+  type.decode(block, weights.data());
+  double squares = 0;
+  for (const float weight : weights) squares += double(weight) * double(weight);
+  const double rms = std::sqrt(squares / type.block_weights);
+  set_scale(block, rms > 0 ? float(double(scale) / rms) : 0.0f);
+}
 
 // One element of a vector parameter.
 float vector_value(std::string_view name, int64_t inputs, RandomStream& random) {
@@ -92,16 +142,19 @@ int64_t SynthTensor::weight_count() const {
 }
 
 Result<SynthTensors> list_tensors(models::Model& model, const quant::Type& type, bool with_output) {
-  if (type.encode == nullptr) {
+  const auto can_make = [](const quant::Type& made) {
+    return made.encode != nullptr || has_scaled_codes(made);
+  };
+  if (!can_make(type)) {
     std::string known;
     for (const quant::Type* other : quant::all()) {
-      if (other->encode != nullptr) known += (known.empty() ? "" : ", ") + std::string(other->name);
+      if (can_make(*other)) known += (known.empty() ? "" : ", ") + std::string(other->name);
     }
     return fail(ErrorCode::unsupported, "--type: expected one of {}, found {}", known, type.name);
   }
   Lister lister(type, with_output);
   CAIRN_TRY(model.visit_parameters(lister));
-  return std::move(lister.found);
+  return std::move(lister).take();
 }
 
 void SynthWeights::encode_runs(RunPool& pool, const quant::Type& type, int64_t inputs) {
@@ -114,9 +167,16 @@ void SynthWeights::encode_runs(RunPool& pool, const quant::Type& type, int64_t i
     for (int64_t first = counter.claim(kChunk); first < run_count; first = counter.claim(kChunk)) {
       for (int64_t run = first; run < std::min(first + kChunk, run_count); ++run) {
         RandomStream random(seed_, kPoolStream ^ uint64_t(inputs), uint64_t(run));
+        const auto blocks =
+            std::span(pool.bytes).subspan(size_t(run) * pool.run_bytes, pool.run_bytes);
+        if (type.encode == nullptr) {
+          for (size_t at = 0; at < blocks.size(); at += size_t(type.block_bytes)) {
+            make_codes(type, random, scale, blocks.data() + at);
+          }
+          continue;
+        }
         for (float& weight : weights) weight = scale * random.normal();
-        const auto blocks = std::span(pool.bytes).subspan(size_t(run) * pool.run_bytes);
-        quant::encode_row(type, weights, blocks.first(pool.run_bytes));
+        quant::encode_row(type, weights, blocks);
       }
     }
   });

@@ -77,11 +77,34 @@ TEST(Synth, RowsThatDoNotFitGetAnotherTypeWithANote) {
   options.shape.head_dim = 10;
   options.shape.mlp_width = 256;
   const SynthReport report = write(options);
-  EXPECT_FALSE(report.notes.empty());
+  ASSERT_EQ(report.notes.size(), 2u);
+  EXPECT_TRUE(report.notes[0].ends_with(
+      "matrices with rows of 40 are F16: Q4_K has blocks of 256 weights (as llama.cpp does it)"))
+      << report.notes[0];
   const gguf::File file = gguf::File::open(options.out_path).value();
-  EXPECT_EQ(file.find("blk.0.ffn_up.weight")->type->name, "Q8_0");      // Rows of 96.
+  EXPECT_EQ(file.find("blk.0.ffn_up.weight")->type->name, "Q5_0");      // Rows of 96.
   EXPECT_EQ(file.find("blk.0.attn_output.weight")->type->name, "F16");  // Rows of 40.
   EXPECT_EQ(file.find("blk.0.ffn_down.weight")->type->name, "Q4_K");    // Rows of 256.
+}
+
+// Nothing here encodes these: their codes are random, and still have the spread of other weights.
+TEST(Synth, FormatsWithoutAnEncoderAreMadeOfCodes) {
+  const ScratchFolder folder;
+  for (const char* type : {"IQ1_S", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S"}) {
+    write({.shape = default_shape("llama"), .type = type, .out_path = folder.file("model.gguf")});
+    const gguf::File file = gguf::File::open(folder.file("model.gguf")).value();
+    const auto* tensor = file.find("blk.1.ffn_down.weight");
+    ASSERT_EQ(tensor->type->name, type);
+    std::vector<float> weights(768 * 256);
+    quant::decode_row(*tensor->type, tensor->bytes, weights);
+    double sum = 0, squares = 0;
+    for (const float weight : weights) {
+      sum += weight;
+      squares += weight * weight;
+    }
+    EXPECT_NEAR(squares, 256, 3) << type;  // 1 / inputs each.
+    EXPECT_LT(std::abs(sum), 5000 * std::sqrt(1.0 / 768)) << type;
+  }
 }
 
 TEST(Synth, PresetsAreTrueShapes) {
