@@ -40,7 +40,7 @@ Cut cut_product(const PackedMatrix& weight, int32_t row_count) {
     // A float product runs four groups side by side.
     if (is_float(weight.form.plane)) cut.groups = (cut.groups + 3) / 4 * 4;
   } else {
-    cut.groups = is_float(weight.form.plane) ? 4 : panels_at_once(weight);
+    cut.groups = is_float(weight.form.plane) ? 4 : kPanels;
   }
   cut.group_tasks = (weight.group_count + cut.groups - 1) / cut.groups;
   cut.row_chunks = (row_count + kChunkRows - 1) / kChunkRows;

@@ -16,7 +16,8 @@ namespace {
 struct MatrixVectors {
   static constexpr int kLanes = 8;            // Outputs of a vector.
   static constexpr bool kSignedBytes = true;  // Signed planes multiply as they are.
-  static constexpr int kPanelRows = 4;        // Rows of a pass: 12 accumulators of 16 registers.
+  static constexpr int kTileRows = 4;         // 12 accumulators of 16 registers.
+  static constexpr int kTileVectors = 1;
 
   using Bytes = __m256i;
   using Ints = __m256i;

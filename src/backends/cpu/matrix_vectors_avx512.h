@@ -16,7 +16,8 @@ namespace {
 struct MatrixVectors {
   static constexpr int kLanes = 16;            // Outputs of a vector.
   static constexpr bool kSignedBytes = false;  // Signed planes are made unsigned by adding 128.
-  static constexpr int kPanelRows = 12;        // Rows of a pass: 24 accumulators of 32 registers.
+  static constexpr int kTileRows = 6;          // With 2 vectors: 24 accumulators of 32 registers.
+  static constexpr int kTileVectors = 2;
 
   using Bytes = __m512i;
   using Ints = __m512i;

@@ -19,9 +19,11 @@ struct ProductRow {
   float* out;      // The output of the product's first weight row.
 };
 
-inline constexpr int kRowsAtOnce = 12;  // Rows that one pass over a panel multiplies at most.
-inline constexpr int kDirectRows = 4;   // Up to so many rows multiply the packed form itself.
-inline constexpr int kChunkRows = 128;  // Rows of a product at most.
+inline constexpr int kTileRows = 6;     // Rows that one walk over weights multiplies at most.
+inline constexpr int kDirectRows = 12;  // Up to so many rows multiply the packed form itself.
+inline constexpr int kChunkRows = 256;  // Rows of a product at most.
+inline constexpr int kPanelUnits = 16;  // Columns of a panel, in units.
+inline constexpr int kPanels = 16;  // Groups of a product of more than kDirectRows rows at most.
 
 // rows x some consecutive groups of one matrix.
 struct Product {
@@ -34,26 +36,30 @@ struct Product {
   std::byte* scratch;  // product_scratch_bytes(), 64-byte aligned.
 };
 
-// A run of panels that fits the second level cache: groups expanded to one byte a weight.
+// Panels of all groups, expanded to one byte a weight and f32 scales.
 static constexpr int64_t panel_bytes(const PackedMatrix& weight) {
   const int parts = scale_parts(weight.form.halves, weight.form.offsets);
-  return int64_t(unit_count(weight)) * (512 + parts * kGroupRows * 4);
+  return int64_t(kPanelUnits) * (512 + parts * kGroupRows * 4);
 }
 
-static constexpr int32_t panels_at_once(const PackedMatrix& weight) {
-  const int64_t fitting = 600 * 1024 / (panel_bytes(weight) + 1);
-  return fitting < 1 ? 1 : fitting > 8 ? 8 : int32_t(fitting);
+// Interleaved activation rows: for each unit of a row 32 bytes, a scale, and twice (halves) a start
+// value and a sum. `row_units` is the number of units of all rows.
+static constexpr int64_t interleaved_bytes(int64_t row_units) {
+  return row_units * (32 + 4 + 8 + 8) + 4 * 64;
 }
 
-// Interleaved activation rows: for each row of a pass 32 bytes, a scale, and twice (halves) a start
-// value and a sum.
-static constexpr int64_t interleaved_bytes(const PackedMatrix& weight) {
-  return int64_t(unit_count(weight)) * (32 + 4 + 16) * kRowsAtOnce / 64 * 64 + 5 * 64;
-}
+// Sums of a product between two panels of columns.
+inline constexpr int64_t kTotalsBytes = int64_t(kChunkRows + kTileRows) * kPanels * kGroupRows * 4;
 
 static constexpr size_t product_scratch_bytes(const PackedMatrix& weight) {
   if (is_float(weight.form.plane)) return 0;
-  return size_t(interleaved_bytes(weight) + panels_at_once(weight) * panel_bytes(weight));
+  // Rows are interleaved in blocks, at most kDirectRows / 2 + 1 of them.
+  const int64_t direct =
+      interleaved_bytes(int64_t(unit_count(weight)) * (kDirectRows + kTileRows)) +
+      (kDirectRows / 2) * 5 * 64;
+  const int64_t panels = interleaved_bytes(kPanelUnits * kTileRows) + kTotalsBytes + 64 +
+                         kPanels * panel_bytes(weight);
+  return size_t(direct > panels ? direct : panels);
 }
 
 // The kernels of one instruction set.

@@ -60,8 +60,8 @@ void multiply_float_rows(const Product& product, int32_t row, int32_t& output, i
 // A row alone: several groups hide the latency of the chains. Several rows hide it themselves.
 template <class V, Plane plane>
 void multiply_float(const Product& product) {
-  constexpr int kRows = V::kPanelRows > 4 ? 8 : 4;
-  constexpr int kGroups = V::kPanelRows > 4 ? 2 : 1;
+  constexpr int kRows = V::kTileRows > 4 ? 8 : 4;
+  constexpr int kGroups = V::kTileRows > 4 ? 2 : 1;
   const int32_t end = (product.output_count + kGroupRows - 1) / kGroupRows * kGroupRows;
   int32_t output = 0;
   if (product.row_count == 1) {

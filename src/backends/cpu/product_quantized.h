@@ -1,5 +1,6 @@
-// Products of quantized weights: few rows multiply the packed form itself, each byte of it read
-// once; more rows multiply panels, groups expanded once to bytes and f32 scales.
+// Products of quantized weights. Few rows multiply the packed form itself, each byte of it read
+// once from memory. More rows multiply panels: some columns of some groups, expanded once to bytes
+// and f32 scales that stay in the first and second level caches while all rows pass over them.
 #pragma once
 
 #include <cstdint>
@@ -10,76 +11,123 @@ namespace cairn::cpu {
 namespace {
 
 template <class V, class F>
-PackedSource<V, F> packed_source(const PackedMatrix& weight, const uint8_t* group) {
-  return {.scales = group,
-          .planes = group + weight.scales_bytes,
+PackedSource<V, F> packed_source(const Product& product, int32_t first_output) {
+  const PackedMatrix& weight = *product.weight;
+  return {.group = product.groups + first_output / kGroupRows * weight.group_bytes,
+          .group_bytes = weight.group_bytes,
+          .scales_bytes = weight.scales_bytes,
           .table = V::load_table(weight.form.table)};
 }
 
+// R rows from `row` on times the outputs [output, + N vectors) of all window.
+template <class V, class F, int R, int N>
+void multiply_packed_tile(const Product& product, const RowsView& x, int32_t row, int32_t output) {
+  const PackedSource<V, F> source = packed_source<V, F>(product, output);
+  Tile<V, F, PackedSource<V, F>, R, N> tile(source, x, output % kGroupRows);
+  tile.start();
+  tile.run(unit_count(*product.weight));
+  store_tile<V, R, N>(product, row, output, tile.acc);
+}
+
+// A block of rows, ready to multiply.
+struct RowBlock {
+  int32_t first, count;
+  RowsView x;
+};
+
+// All outputs of a group. A row alone has a chain of sums for each of its vectors.
 template <class V, class F, int R>
-void multiply_packed(const Product& product) {
+void multiply_packed_group(const Product& product, const RowsView& x, int32_t row, int32_t output) {
   constexpr int kVectors = R == 1 ? kGroupRows / V::kLanes : 1;
-  const PackedMatrix& weight = *product.weight;
-  const RowsView x = interleave_rows<F::kHalves, F::kOffsets, R>(
-      product, 0, start_bias(weight.form), rows_buffer(product));
-  for (int32_t output = 0; output < product.output_count; output += kGroupRows) {
-    const uint8_t* group = product.groups + output / kGroupRows * weight.group_bytes;
-    const PackedSource<V, F> source = packed_source<V, F>(weight, group);
-    multiply_group<V, F, R, kVectors>(product, source, x, 0, output);
+  for (int lane = 0; lane < kGroupRows; lane += kVectors * V::kLanes) {
+    multiply_packed_tile<V, F, R, kVectors>(product, x, row, output + lane);
   }
 }
 
 template <class V, class F>
-void expand_unit(const PackedSource<V, F>& source, int unit, uint8_t* bytes, float* scales) {
-  for (int first = 0; first < kGroupRows; first += V::kLanes) {
-    uint8_t* at = bytes + 4 * first;
-    V::store(at + 0 * 64, source.template bytes<0>(unit, first));
-    V::store(at + 1 * 64, source.template bytes<1>(unit, first));
-    V::store(at + 2 * 64, source.template bytes<2>(unit, first));
-    V::store(at + 3 * 64, source.template bytes<3>(unit, first));
-    V::store(at + 4 * 64, source.template bytes<4>(unit, first));
-    V::store(at + 5 * 64, source.template bytes<5>(unit, first));
-    V::store(at + 6 * 64, source.template bytes<6>(unit, first));
-    V::store(at + 7 * 64, source.template bytes<7>(unit, first));
-    for (int half = 0; half < F::kHalfCount; ++half) {
-      const ScaleOffset<V> w = source.scale(unit, half, first);
-      float* part = scales + half * (F::kOffsets ? 2 : 1) * kGroupRows + first;
-      V::store(part, w.scale);
-      if constexpr (F::kOffsets) V::store(part + kGroupRows, w.offset);
+void multiply_packed_block(const Product& product, const RowBlock& block, int32_t output) {
+  switch (block.count) {
+    case 1:
+      return multiply_packed_group<V, F, 1>(product, block.x, block.first, output);
+    case 2:
+      return multiply_packed_group<V, F, 2>(product, block.x, block.first, output);
+    case 4:
+      return multiply_packed_group<V, F, 4>(product, block.x, block.first, output);
+    default:
+      return multiply_packed_group<V, F, V::kTileRows>(product, block.x, block.first, output);
+  }
+}
+
+// How many rows the next block takes when `rest` are left: 1, 2, 4 or kTileRows; a block of 4 may
+// have a row too many.
+template <class V>
+int32_t block_rows(int32_t rest) {
+  if (rest <= 2) return rest;
+  if (rest <= 4 || V::kTileRows == 4) return 4;
+  return rest == 7 || rest == 8 ? 4 : V::kTileRows;
+}
+
+template <class V, class F, int R>
+RowBlock make_block(const Product& product, int32_t row, std::byte*& scratch) {
+  const int32_t units = unit_count(*product.weight);
+  const RowsBuffer buffer = rows_buffer(scratch, int64_t(units) * R);
+  scratch += (interleaved_bytes(int64_t(units) * R) + 63) / 64 * 64;
+  return {row, R,
+          interleave_rows<F::kHalves, F::kOffsets, R>(product, row, 0, units,
+                                                      start_bias(product.weight->form), buffer)};
+}
+
+template <class V, class F>
+RowBlock make_block(const Product& product, int32_t row, std::byte*& scratch) {
+  switch (block_rows<V>(product.row_count - row)) {
+    case 1:
+      return make_block<V, F, 1>(product, row, scratch);
+    case 2:
+      return make_block<V, F, 2>(product, row, scratch);
+    case 4:
+      return make_block<V, F, 4>(product, row, scratch);
+    default:
+      return make_block<V, F, V::kTileRows>(product, row, scratch);
+  }
+}
+
+template <class V, class F>
+void multiply_packed(const Product& product) {
+  RowBlock blocks[kDirectRows];
+  int block_count = 0;
+  std::byte* scratch = product.scratch;
+  for (int32_t row = 0; row < product.row_count; row += blocks[block_count++].count) {
+    blocks[block_count] = make_block<V, F>(product, row, scratch);
+  }
+  for (int32_t output = 0; output < product.output_count; output += kGroupRows) {
+    for (int i = 0; i < block_count; ++i) {
+      multiply_packed_block<V, F>(product, blocks[i], output);
     }
   }
 }
 
-// The panels' memory follows the interleaved rows' in the scratch.
+// Expands `unit` of a group into a panel, as the panel's unit `to`.
 template <class V, class F>
-PanelSource<V, F> panel(const Product& product, int32_t index) {
-  const PackedMatrix& weight = *product.weight;
-  std::byte* at = product.scratch + interleaved_bytes(weight) + index * panel_bytes(weight);
-  uint8_t* planes = reinterpret_cast<uint8_t*>(at);
-  return {.planes = planes,
-          .scales = reinterpret_cast<float*>(planes + int64_t(unit_count(weight)) * 512)};
-}
-
-template <class V, class F>
-void expand_panel(const Product& product, const uint8_t* group, int32_t index) {
-  const PackedMatrix& weight = *product.weight;
-  const PackedSource<V, F> source = packed_source<V, F>(weight, group);
-  const PanelSource<V, F> to = panel<V, F>(product, index);
-  for (int32_t unit = 0; unit < unit_count(weight); ++unit) {
-    source.prefetch(unit);
-    expand_unit<V, F>(source, unit, const_cast<uint8_t*>(to.planes) + int64_t(unit) * 512,
-                      const_cast<float*>(to.scales) + int64_t(unit) * F::kParts * kGroupRows);
-  }
-}
-
-template <class V, class F, int R>
-void multiply_panels(const Product& product, int32_t row, int32_t first_output,
-                     int32_t panel_count) {
-  const RowsView x = interleave_rows<F::kHalves, F::kOffsets, R>(
-      product, row, start_bias(product.weight->form), rows_buffer(product));
-  for (int32_t index = 0; index < panel_count; ++index) {
-    multiply_group<V, F, R, 1>(product, panel<V, F>(product, index), x, row,
-                               first_output + index * kGroupRows);
+void expand_unit(const PackedSource<V, F>& source, int unit, int to, std::byte* panel) {
+  using Panel = PanelSource<V, F>;
+  float* scales =
+      reinterpret_cast<float*>(panel + Panel::kScalesOffset) + int64_t(to) * F::kParts * kGroupRows;
+  for (int lane = 0; lane < kGroupRows; lane += V::kLanes) {
+    uint8_t* at = reinterpret_cast<uint8_t*>(panel) + int64_t(to) * 512 + 4 * lane;
+    V::store(at + 0 * 64, source.template bytes<0>(unit, lane));
+    V::store(at + 1 * 64, source.template bytes<1>(unit, lane));
+    V::store(at + 2 * 64, source.template bytes<2>(unit, lane));
+    V::store(at + 3 * 64, source.template bytes<3>(unit, lane));
+    V::store(at + 4 * 64, source.template bytes<4>(unit, lane));
+    V::store(at + 5 * 64, source.template bytes<5>(unit, lane));
+    V::store(at + 6 * 64, source.template bytes<6>(unit, lane));
+    V::store(at + 7 * 64, source.template bytes<7>(unit, lane));
+    for (int half = 0; half < F::kHalfCount; ++half) {
+      const ScaleOffset<V> w = source.scale(unit, half, lane);
+      float* part = scales + half * (F::kOffsets ? 2 : 1) * kGroupRows + lane;
+      V::store(part, w.scale);
+      if constexpr (F::kOffsets) V::store(part + kGroupRows, w.offset);
+    }
   }
 }
 
@@ -87,36 +135,106 @@ void multiply_panels(const Product& product, int32_t row, int32_t first_output,
 template <class F>
 using PanelForm = Form<F::kPlane, Scales::full, F::kHalves, F::kOffsets>;
 
-template <class V, class F>
-void multiply_all_rows(const Product& product, int32_t first_output, int32_t panel_count) {
-  int32_t row = 0;
-  while (product.row_count - row >= V::kPanelRows) {
-    multiply_panels<V, F, V::kPanelRows>(product, row, first_output, panel_count);
-    row += V::kPanelRows;
+// The parts of a product's scratch when it works by panels.
+struct PanelScratch {
+  RowsBuffer rows;
+  float* totals;  // [block of rows][output][row of the block], some of them in vectors
+  std::byte* panels;
+
+  explicit PanelScratch(const Product& product) {
+    std::byte* at = product.scratch;
+    rows = rows_buffer(at, kPanelUnits * kTileRows);
+    at += (interleaved_bytes(kPanelUnits * kTileRows) + 63) / 64 * 64;
+    totals = reinterpret_cast<float*>(at);
+    panels = at + (kTotalsBytes + 63) / 64 * 64;
   }
-  while (row < product.row_count) {
-    const int32_t rest = product.row_count - row;
-    if (V::kPanelRows > 4 && rest > 4) {
-      multiply_panels<V, F, (V::kPanelRows > 4 ? 8 : 4)>(product, row, first_output, panel_count);
-      row += 8;
+};
+
+// What is expanded at a time: some columns of some outputs.
+struct Window {
+  int32_t first_output, end_output;
+  int32_t first_unit, unit_count, all_units;
+
+  bool is_first() const { return first_unit == 0; }
+  bool is_last() const { return first_unit + unit_count == all_units; }
+};
+
+template <class V, class F, int R, int N>
+void multiply_panel_tile(const Product& product, const PanelScratch& scratch, const RowsView& x,
+                         const Window& window, int32_t row, int32_t output) {
+  const int32_t at = output - window.first_output;
+  const PanelSource<V, F> source{scratch.panels + at / kGroupRows * PanelSource<V, F>::kBytes};
+  Tile<V, F, PanelSource<V, F>, R, N> tile(source, x, output % kGroupRows);
+  float* totals = scratch.totals + int64_t(row) * kPanels * kGroupRows + int64_t(at) * R;
+  if (window.is_first()) {
+    tile.start();
+  } else {
+    tile.load(totals);
+  }
+  tile.run(window.unit_count);
+  if (window.is_last()) {
+    store_tile<V, R, N>(product, row, output, tile.acc);
+  } else {
+    tile.save(totals);
+  }
+}
+
+template <class V, class F, int R>
+void multiply_panels(const Product& product, const PanelScratch& scratch, const Window& window,
+                     int32_t row) {
+  const RowsView x = interleave_rows<F::kHalves, F::kOffsets, R>(
+      product, row, window.first_unit, window.unit_count, start_bias(product.weight->form),
+      scratch.rows);
+  constexpr int kOutputs = V::kTileVectors * V::kLanes;
+  int32_t output = window.first_output;
+  for (; output + kOutputs <= window.end_output; output += kOutputs) {
+    multiply_panel_tile<V, F, R, V::kTileVectors>(product, scratch, x, window, row, output);
+  }
+  for (; output < window.end_output; output += V::kLanes) {
+    multiply_panel_tile<V, F, R, 1>(product, scratch, x, window, row, output);
+  }
+}
+
+template <class V, class F>
+void multiply_all_rows(const Product& product, const PanelScratch& scratch, const Window& window) {
+  for (int32_t row = 0; row < product.row_count;) {
+    if (V::kTileRows > 4 && product.row_count - row > 4) {
+      multiply_panels<V, F, V::kTileRows>(product, scratch, window, row);
+      row += V::kTileRows;
     } else {
-      multiply_panels<V, F, 4>(product, row, first_output, panel_count);
+      multiply_panels<V, F, 4>(product, scratch, window, row);
       row += 4;
     }
   }
 }
 
 template <class V, class F>
-void multiply_by_panels(const Product& product) {
-  const PackedMatrix& weight = *product.weight;
-  const int32_t group_count = (product.output_count + kGroupRows - 1) / kGroupRows;
-  const int32_t at_once = panels_at_once(weight);
-  for (int32_t first = 0; first < group_count; first += at_once) {
-    const int32_t count = group_count - first < at_once ? group_count - first : at_once;
-    for (int32_t index = 0; index < count; ++index) {
-      expand_panel<V, F>(product, product.groups + (first + index) * weight.group_bytes, index);
+void expand_panels(const Product& product, const PanelScratch& scratch, const Window& window) {
+  std::byte* panel = scratch.panels;
+  for (int32_t output = window.first_output; output < window.end_output; output += kGroupRows) {
+    const PackedSource<V, F> source = packed_source<V, F>(product, output);
+    for (int32_t unit = 0; unit < window.unit_count; ++unit) {
+      source.prefetch_next_group(window.first_unit + unit);
+      expand_unit<V, F>(source, window.first_unit + unit, unit, panel);
     }
-    multiply_all_rows<V, PanelForm<F>>(product, first * kGroupRows, count);
+    panel += PanelSource<V, F>::kBytes;
+  }
+}
+
+template <class V, class F>
+void multiply_by_panels(const Product& product) {
+  constexpr int32_t kOutputs = kPanels * kGroupRows;
+  const PanelScratch scratch(product);
+  const int32_t units = unit_count(*product.weight);
+  for (int32_t output = 0; output < product.output_count; output += kOutputs) {
+    const int32_t end =
+        output + kOutputs < product.output_count ? output + kOutputs : product.output_count;
+    for (int32_t unit = 0; unit < units; unit += kPanelUnits) {
+      const int32_t count = units - unit < kPanelUnits ? units - unit : kPanelUnits;
+      const Window window{output, end, unit, count, units};
+      expand_panels<V, F>(product, scratch, window);
+      multiply_all_rows<V, PanelForm<F>>(product, scratch, window);
+    }
   }
 }
 
@@ -125,12 +243,8 @@ void multiply_quantized(const Product& product) {
   visit_form(product.weight->form, [&product]<class F>(F) {
     if (product.row_count > kDirectRows) {
       multiply_by_panels<V, F>(product);
-    } else if (product.row_count > 2) {
-      multiply_packed<V, F, 4>(product);
-    } else if (product.row_count == 2) {
-      multiply_packed<V, F, 2>(product);
     } else {
-      multiply_packed<V, F, 1>(product);
+      multiply_packed<V, F>(product);
     }
   });
 }

@@ -19,77 +19,58 @@ struct RowsView {
   const float* sums;      // Of the q, for formats with offsets.
 };
 
-// Where rows are interleaved to; 64-byte aligned parts of the product's scratch.
+// Where rows are interleaved to.
 struct RowsBuffer {
   int8_t* q;
   float* scales;
   int32_t* starts;
   float* sums;
+
+  RowsView view() const { return {q, scales, starts, sums}; }
 };
 
-inline RowsBuffer rows_buffer(const Product& product) {
-  const int64_t per_unit = int64_t(unit_count(*product.weight)) * kRowsAtOnce;
-  std::byte* at = product.scratch;
+// In interleaved_bytes(row_units) bytes of scratch.
+inline RowsBuffer rows_buffer(std::byte* at, int64_t row_units) {
   const auto take = [&at](int64_t bytes) {
     std::byte* part = at;
     at += (bytes + 63) / 64 * 64;
     return part;
   };
   RowsBuffer buffer;
-  buffer.q = reinterpret_cast<int8_t*>(take(per_unit * 32));
-  buffer.scales = reinterpret_cast<float*>(take(per_unit * 4));
-  buffer.starts = reinterpret_cast<int32_t*>(take(per_unit * 8));
-  buffer.sums = reinterpret_cast<float*>(take(per_unit * 8));
+  buffer.q = reinterpret_cast<int8_t*>(take(row_units * 32));
+  buffer.scales = reinterpret_cast<float*>(take(row_units * 4));
+  buffer.starts = reinterpret_cast<int32_t*>(take(row_units * 8));
+  buffer.sums = reinterpret_cast<float*>(take(row_units * 8));
   return buffer;
 }
 
-// What a row's sums become, for the units [first, end).
+// The units [first, first + count) of R rows from `row` on; rows past the product's end repeat the
+// last one. A row alone keeps its bytes and scales where they lie.
 template <bool kHalves, bool kOffsets, int R>
-void fill_sums(const int32_t* sums, int32_t first, int32_t end, int32_t bias,
-               int32_t* __restrict starts, float* __restrict floats) {
+RowsView interleave_rows(const Product& product, int32_t row, int32_t first, int32_t count,
+                         int32_t bias, const RowsBuffer& to) {
   constexpr int kHalfCount = kHalves ? 2 : 1;
-  for (int32_t unit = first; unit < end; ++unit) {
-    for (int half = 0; half < kHalfCount; ++half) {
-      const int32_t sum = kHalves ? sums[2 * unit + half] : sums[2 * unit] + sums[2 * unit + 1];
-      starts[(unit * kHalfCount + half) * R] = -bias * sum;
-      if constexpr (kOffsets) floats[(unit * kHalfCount + half) * R] = float(sum);
-    }
-  }
-}
-
-// The units [first, end) of a row.
-template <int R>
-void fill_row(const ProductRow& source, int32_t first, int32_t end, int8_t* __restrict q,
-              float* __restrict scales) {
-  for (int32_t unit = first; unit < end; ++unit) {
-    std::memcpy(q + int64_t(unit) * R * 32, source.q + int64_t(unit) * 32, 32);
-  }
-  for (int32_t unit = first; unit < end; ++unit) scales[unit * R] = source.scales[unit];
-}
-
-// The rows [first, first + R) of the product; those past its end repeat the last one. Some units of
-// all rows at a time, so that what is written stays in the first level cache until it is complete.
-template <bool kHalves, bool kOffsets, int R>
-RowsView interleave_rows(const Product& product, int32_t first, int32_t bias,
-                         const RowsBuffer& buffer) {
-  constexpr int32_t kUnits = 32;
-  const int32_t units = unit_count(*product.weight);
-  for (int32_t unit = 0; unit < units; unit += kUnits) {
-    const int32_t end = unit + kUnits < units ? unit + kUnits : units;
-    for (int row = 0; row < R; ++row) {
-      const int32_t index = first + row < product.row_count ? first + row : product.row_count - 1;
-      const ProductRow& source = product.rows[index];
-      fill_sums<kHalves, kOffsets, R>(source.sums, unit, end, bias, buffer.starts + row,
-                                      buffer.sums + row);
+  for (int r = 0; r < R; ++r) {
+    const ProductRow& source =
+        product.rows[row + r < product.row_count ? row + r : product.row_count - 1];
+    const int8_t* q = source.q + int64_t(first) * 32;
+    const float* scales = source.scales + first;
+    const int32_t* sums = source.sums + 2 * int64_t(first);
+    for (int32_t unit = 0; unit < count; ++unit) {
       if constexpr (R > 1) {
-        fill_row<R>(source, unit, end, buffer.q + row * 32, buffer.scales + row);
+        std::memcpy(to.q + (int64_t(unit) * R + r) * 32, q + int64_t(unit) * 32, 32);
+        to.scales[unit * R + r] = scales[unit];
+      }
+      for (int half = 0; half < kHalfCount; ++half) {
+        const int32_t sum = kHalves ? sums[2 * unit + half] : sums[2 * unit] + sums[2 * unit + 1];
+        to.starts[(unit * kHalfCount + half) * R + r] = -bias * sum;
+        if constexpr (kOffsets) to.sums[(unit * kHalfCount + half) * R + r] = float(sum);
       }
     }
   }
-  if constexpr (R == 1) {
-    return {product.rows[first].q, product.rows[first].scales, buffer.starts, buffer.sums};
-  }
-  return {buffer.q, buffer.scales, buffer.starts, buffer.sums};
+  if constexpr (R > 1) return to.view();
+  return {product.rows[row].q + int64_t(first) * 32, product.rows[row].scales + first, to.starts,
+          to.sums};
 }
 
 }  // namespace

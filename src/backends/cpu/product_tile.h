@@ -12,48 +12,63 @@
 namespace cairn::cpu {
 namespace {
 
-// Where weights come from: the packed form itself.
+// Where weights come from: the packed form itself. Vector n of a tile may lie in a later group than
+// the tile's first.
 template <class V, class F>
 struct PackedSource {
-  const uint8_t* scales;
-  const uint8_t* planes;
+  const uint8_t* group;
+  int64_t group_bytes, scales_bytes;
   typename V::Bytes table;
 
   template <int kStep>
-  typename V::Bytes bytes(int unit, int first_row) const {
+  typename V::Bytes bytes(int unit, int lane) const {
+    const uint8_t* planes = group + lane / kGroupRows * group_bytes + scales_bytes;
     const uint8_t* at = planes + int64_t(unit) * plane_bytes(F::kPlane);
-    return unit_bytes<V, F::kPlane, kStep>(at, first_row, table);
+    return unit_bytes<V, F::kPlane, kStep>(at, lane % kGroupRows, table);
   }
-  ScaleOffset<V> scale(int unit, int half, int first_row) const {
-    return unit_scale<V, F>(scales, unit, half, first_row);
+  ScaleOffset<V> scale(int unit, int half, int lane) const {
+    const uint8_t* scales = group + lane / kGroupRows * group_bytes;
+    return unit_scale<V, F>(scales, unit, half, lane % kGroupRows);
   }
   // Weights are read once and in order: what lies kAhead bytes on is fetched, a unit's share of the
   // group (scales and planes alike) at a time.
-  void prefetch(int unit) const {
+  void prefetch(int unit, int lane) const {
     constexpr int kAhead = 8192;
+    fetch_share(group + lane / kGroupRows * group_bytes + kAhead, unit);
+  }
+  // For those who read the same units of one group after the other.
+  void prefetch_next_group(int unit) const { fetch_share(group + group_bytes, unit); }
+
+ private:
+  static void fetch_share(const uint8_t* at, int unit) {
     constexpr int kShare =
         plane_bytes(F::kPlane) + super_bytes(F::kScales, F::kHalves, F::kOffsets) / kSuperUnits;
-    const uint8_t* at = scales + int64_t(unit) * kShare + kAhead;
-    for (int line = 0; line < kShare; line += 64) V::prefetch(at + line);
+    for (int line = 0; line < kShare; line += 64) V::prefetch(at + int64_t(unit) * kShare + line);
   }
 };
 
-// A panel: bytes ready to multiply, [unit][vector][64], and scales, [unit][part][16] in f32.
+// Panels: bytes ready to multiply, [unit][vector][64], and scales, [unit][part][16] in f32.
 template <class V, class F>
 struct PanelSource {
-  const uint8_t* planes;
-  const float* scales;
+  const std::byte* panel;
+
+  static constexpr int64_t kScalesOffset = int64_t(kPanelUnits) * 512;
+  static constexpr int64_t kBytes = kScalesOffset + kPanelUnits * F::kParts * kGroupRows * 4;
 
   template <int kStep>
-  typename V::Bytes bytes(int unit, int first_row) const {
-    return V::load(planes + int64_t(unit) * 512 + 64 * kStep + 4 * first_row);
+  typename V::Bytes bytes(int unit, int lane) const {
+    const std::byte* at = panel + lane / kGroupRows * kBytes;
+    return V::load(reinterpret_cast<const uint8_t*>(at) + int64_t(unit) * 512 + 64 * kStep +
+                   4 * (lane % kGroupRows));
   }
-  ScaleOffset<V> scale(int unit, int half, int first_row) const {
-    const float* at = scales + int64_t(unit) * F::kParts * kGroupRows +
-                      half * (F::kOffsets ? 2 : 1) * kGroupRows + first_row;
+  ScaleOffset<V> scale(int unit, int half, int lane) const {
+    const std::byte* scales = panel + lane / kGroupRows * kBytes + kScalesOffset;
+    const float* at = reinterpret_cast<const float*>(scales) +
+                      int64_t(unit) * F::kParts * kGroupRows +
+                      half * (F::kOffsets ? 2 : 1) * kGroupRows + lane % kGroupRows;
     return {V::load(at), F::kOffsets ? V::load(at + kGroupRows) : V::zero()};
   }
-  void prefetch(int) const {}
+  void prefetch(int, int) const {}
 };
 
 // R rows times N vectors of outputs, from output `first_row` of the group on.
@@ -64,11 +79,11 @@ struct Tile {
 
   const Source& source;
   const RowsView& x;
-  const int first_row;
+  const int first_lane;  // Of the tile's first vector, counted from the source's first output.
   typename V::Floats acc[N][R];
 
-  Tile(const Source& source_, const RowsView& x_, int first_row_)
-      : source(source_), x(x_), first_row(first_row_) {}
+  Tile(const Source& source_, const RowsView& x_, int first_lane_)
+      : source(source_), x(x_), first_lane(first_lane_) {}
 
   template <int kStep>
   void add_vector(int unit, Dot (&dots)[N][R]) {
@@ -76,7 +91,7 @@ struct Tile {
 #pragma GCC unroll 2
     for (int n = 0; n < N; ++n) {
       const typename V::template Weights<F::kPlane> weights(
-          source.template bytes<kStep>(unit, first_row + n * V::kLanes));
+          source.template bytes<kStep>(unit, first_lane + n * V::kLanes));
 #pragma GCC unroll 16
       for (int row = 0; row < R; ++row) {
         dots[n][row].template add<kStep % kSteps>(weights, q + row * 32);
@@ -109,7 +124,7 @@ struct Tile {
     const float* scales = x.scales + int64_t(unit) * R;
 #pragma GCC unroll 2
     for (int n = 0; n < N; ++n) {
-      const ScaleOffset<V> w = source.scale(unit, kHalf, first_row + n * V::kLanes);
+      const ScaleOffset<V> w = source.scale(unit, kHalf, first_lane + n * V::kLanes);
 #pragma GCC unroll 16
       for (int row = 0; row < R; ++row) {
         const typename V::Floats s = V::broadcast(scales[row]);
@@ -123,12 +138,35 @@ struct Tile {
     }
   }
 
-  void run(int unit_count) {
+  void start() {
+#pragma GCC unroll 2
     for (int n = 0; n < N; ++n) {
+#pragma GCC unroll 16
       for (int row = 0; row < R; ++row) acc[n][row] = V::zero();
     }
+  }
+  // Goes on from sums that save() kept.
+  void load(const float* totals) {
+#pragma GCC unroll 2
+    for (int n = 0; n < N; ++n) {
+#pragma GCC unroll 16
+      for (int row = 0; row < R; ++row) acc[n][row] = V::load(totals + (n * R + row) * V::kLanes);
+    }
+  }
+  void save(float* totals) const {
+#pragma GCC unroll 2
+    for (int n = 0; n < N; ++n) {
+#pragma GCC unroll 16
+      for (int row = 0; row < R; ++row) V::store(totals + (n * R + row) * V::kLanes, acc[n][row]);
+    }
+  }
+
+  void run(int unit_count) {
     for (int unit = 0; unit < unit_count; ++unit) {
-      source.prefetch(unit);
+#pragma GCC unroll 2
+      for (int n = 0; n < N; n += kGroupRows / V::kLanes) {
+        source.prefetch(unit, first_lane + n * V::kLanes);
+      }
       add_half<0>(unit);
       if constexpr (F::kHalves) add_half<1>(unit);
     }
@@ -154,17 +192,15 @@ void store_outputs(const Product& product, int32_t row, int32_t first_output,
   }
 }
 
-// R rows from `row` on times one group of outputs.
-template <class V, class F, int R, int N, class Source>
-void multiply_group(const Product& product, const Source& source, const RowsView& x, int32_t row,
-                    int32_t first_output) {
-  for (int first = 0; first < kGroupRows; first += N * V::kLanes) {
-    Tile<V, F, Source, R, N> tile(source, x, first);
-    tile.run(unit_count(*product.weight));
+// A tile's outputs: rows from `row` on, outputs from `first_output` on.
+template <class V, int R, int N>
+void store_tile(const Product& product, int32_t row, int32_t first_output,
+                const typename V::Floats (&acc)[N][R]) {
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 2
     for (int n = 0; n < N; ++n) {
-      for (int r = 0; r < R; ++r) {
-        store_outputs<V>(product, row + r, first_output + first + n * V::kLanes, tile.acc[n][r]);
-      }
+      store_outputs<V>(product, row + r, first_output + n * V::kLanes, acc[n][r]);
     }
   }
 }
