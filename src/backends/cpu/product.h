@@ -42,10 +42,14 @@ static constexpr int64_t panel_bytes(const PackedMatrix& weight) {
   return int64_t(kPanelUnits) * (512 + parts * kGroupRows * 4);
 }
 
-// Interleaved activation rows: for each unit of a row 32 bytes, a scale, and twice (halves) a start
-// value and a sum. `row_units` is the number of units of all rows.
-static constexpr int64_t interleaved_bytes(int64_t row_units) {
-  return row_units * (32 + 4 + 8 + 8) + 4 * 64;
+// Activation rows side by side: for each unit of a row 32 bytes, a scale, and twice (halves) a
+// start value and a sum. `row_units` is the number of units of all rows, a multiple of kPanelUnits.
+static constexpr int64_t side_by_side_bytes(int64_t row_units) {
+  return row_units * (32 + 4 + 8 + 8);
+}
+
+static constexpr int64_t padded_units(const PackedMatrix& weight) {
+  return (unit_count(weight) + kPanelUnits - 1) / kPanelUnits * kPanelUnits;
 }
 
 // Sums of a product between two panels of columns.
@@ -53,12 +57,10 @@ inline constexpr int64_t kTotalsBytes = int64_t(kChunkRows + kTileRows) * kPanel
 
 static constexpr size_t product_scratch_bytes(const PackedMatrix& weight) {
   if (is_float(weight.form.plane)) return 0;
-  // Rows are interleaved in blocks, at most kDirectRows / 2 + 1 of them.
-  const int64_t direct =
-      interleaved_bytes(int64_t(unit_count(weight)) * (kDirectRows + kTileRows)) +
-      (kDirectRows / 2) * 5 * 64;
-  const int64_t panels = interleaved_bytes(kPanelUnits * kTileRows) + kTotalsBytes + 64 +
-                         kPanels * panel_bytes(weight);
+  // Blocks of rows: the last may have a row too many.
+  const int64_t direct = side_by_side_bytes(padded_units(weight) * (kDirectRows + kTileRows));
+  const int64_t panels =
+      side_by_side_bytes(kPanelUnits * kTileRows) + kTotalsBytes + kPanels * panel_bytes(weight);
   return size_t(direct > panels ? direct : panels);
 }
 

@@ -69,12 +69,12 @@ int32_t block_rows(int32_t rest) {
 
 template <class V, class F, int R>
 RowBlock make_block(const Product& product, int32_t row, std::byte*& scratch) {
-  const int32_t units = unit_count(*product.weight);
-  const RowsBuffer buffer = rows_buffer(scratch, int64_t(units) * R);
-  scratch += (interleaved_bytes(int64_t(units) * R) + 63) / 64 * 64;
+  const int64_t row_units = padded_units(*product.weight) * R;
+  const RowsBuffer buffer = rows_buffer(scratch, row_units);
+  scratch += side_by_side_bytes(row_units);
   return {row, R,
-          interleave_rows<F::kHalves, F::kOffsets, R>(product, row, 0, units,
-                                                      start_bias(product.weight->form), buffer)};
+          put_side_by_side<F::kHalves, F::kOffsets, R>(product, row, 0, unit_count(*product.weight),
+                                                       start_bias(product.weight->form), buffer)};
 }
 
 template <class V, class F>
@@ -144,9 +144,9 @@ struct PanelScratch {
   explicit PanelScratch(const Product& product) {
     std::byte* at = product.scratch;
     rows = rows_buffer(at, kPanelUnits * kTileRows);
-    at += (interleaved_bytes(kPanelUnits * kTileRows) + 63) / 64 * 64;
+    at += side_by_side_bytes(kPanelUnits * kTileRows);
     totals = reinterpret_cast<float*>(at);
-    panels = at + (kTotalsBytes + 63) / 64 * 64;
+    panels = at + kTotalsBytes;
   }
 };
 
@@ -182,7 +182,7 @@ void multiply_panel_tile(const Product& product, const PanelScratch& scratch, co
 template <class V, class F, int R>
 void multiply_panels(const Product& product, const PanelScratch& scratch, const Window& window,
                      int32_t row) {
-  const RowsView x = interleave_rows<F::kHalves, F::kOffsets, R>(
+  const RowsView x = put_side_by_side<F::kHalves, F::kOffsets, R>(
       product, row, window.first_unit, window.unit_count, start_bias(product.weight->form),
       scratch.rows);
   constexpr int kOutputs = V::kTileVectors * V::kLanes;

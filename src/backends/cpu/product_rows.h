@@ -1,6 +1,6 @@
-// Activation rows as the product kernels read them: the rows of one pass interleaved unit by unit,
-// so that every operand lies at a constant distance from one pointer. One row alone is read where
-// it lies.
+// Activation rows as the product kernels read them: some rows side by side, kPanelUnits units at a
+// time, so that every operand lies at a constant distance from one pointer and rows are copied in
+// long pieces. One row alone is read where it lies.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,24 @@
 namespace cairn::cpu {
 namespace {
 
-// For R rows; per unit: q [R][32], scales [R], starts [halves][R], sums [halves][R].
+// R rows, of each kPanelUnits units: q [R][units][32], scales [R][units], starts and sums
+// [halves][R][units]; then the next units.
 struct RowsView {
   const int8_t* q;
   const float* scales;
   const int32_t* starts;  // -bias * the sum of the q: what made weights unsigned is taken off.
   const float* sums;      // Of the q, for formats with offsets.
+
+  template <int R, int kHalfCount>
+  void to_next_units() {
+    q += R * kPanelUnits * 32;
+    scales += R * kPanelUnits;
+    starts += kHalfCount * R * kPanelUnits;
+    sums += kHalfCount * R * kPanelUnits;
+  }
 };
 
-// Where rows are interleaved to.
+// Where rows are copied to.
 struct RowsBuffer {
   int8_t* q;
   float* scales;
@@ -29,11 +38,11 @@ struct RowsBuffer {
   RowsView view() const { return {q, scales, starts, sums}; }
 };
 
-// In interleaved_bytes(row_units) bytes of scratch.
+// In side_by_side_bytes(row_units) bytes of scratch.
 inline RowsBuffer rows_buffer(std::byte* at, int64_t row_units) {
   const auto take = [&at](int64_t bytes) {
     std::byte* part = at;
-    at += (bytes + 63) / 64 * 64;
+    at += bytes;
     return part;
   };
   RowsBuffer buffer;
@@ -44,33 +53,48 @@ inline RowsBuffer rows_buffer(std::byte* at, int64_t row_units) {
   return buffer;
 }
 
+// What the sums of `count` units become.
+template <bool kHalves, bool kOffsets>
+inline void convert_sums(const int32_t* __restrict sums, int32_t count, int32_t bias,
+                         int32_t* __restrict starts, float* __restrict floats, int half) {
+  for (int32_t unit = 0; unit < count; ++unit) {
+    const int32_t sum = kHalves ? sums[2 * unit + half] : sums[2 * unit] + sums[2 * unit + 1];
+    starts[unit] = -bias * sum;
+    if constexpr (kOffsets) floats[unit] = float(sum);
+  }
+}
+
 // The units [first, first + count) of R rows from `row` on; rows past the product's end repeat the
-// last one. A row alone keeps its bytes and scales where they lie.
+// last one.
 template <bool kHalves, bool kOffsets, int R>
-RowsView interleave_rows(const Product& product, int32_t row, int32_t first, int32_t count,
-                         int32_t bias, const RowsBuffer& to) {
+RowsView put_side_by_side(const Product& product, int32_t row, int32_t first, int32_t count,
+                          int32_t bias, RowsBuffer to) {
   constexpr int kHalfCount = kHalves ? 2 : 1;
-  for (int r = 0; r < R; ++r) {
-    const ProductRow& source =
-        product.rows[row + r < product.row_count ? row + r : product.row_count - 1];
-    const int8_t* q = source.q + int64_t(first) * 32;
-    const float* scales = source.scales + first;
-    const int32_t* sums = source.sums + 2 * int64_t(first);
-    for (int32_t unit = 0; unit < count; ++unit) {
+  const RowsView view = to.view();
+  for (int32_t unit = 0; unit < count; unit += kPanelUnits) {
+    const int32_t some = count - unit < kPanelUnits ? count - unit : kPanelUnits;
+    for (int r = 0; r < R; ++r) {
+      const int32_t index = row + r < product.row_count ? row + r : product.row_count - 1;
+      const ProductRow& source = product.rows[index];
+      const int64_t at = first + unit;
       if constexpr (R > 1) {
-        std::memcpy(to.q + (int64_t(unit) * R + r) * 32, q + int64_t(unit) * 32, 32);
-        to.scales[unit * R + r] = scales[unit];
+        std::memcpy(to.q + r * kPanelUnits * 32, source.q + at * 32, size_t(some) * 32);
+        std::memcpy(to.scales + r * kPanelUnits, source.scales + at, size_t(some) * 4);
       }
       for (int half = 0; half < kHalfCount; ++half) {
-        const int32_t sum = kHalves ? sums[2 * unit + half] : sums[2 * unit] + sums[2 * unit + 1];
-        to.starts[(unit * kHalfCount + half) * R + r] = -bias * sum;
-        if constexpr (kOffsets) to.sums[(unit * kHalfCount + half) * R + r] = float(sum);
+        const int offset = (half * R + r) * kPanelUnits;
+        convert_sums<kHalves, kOffsets>(source.sums + 2 * at, some, bias, to.starts + offset,
+                                        to.sums + offset, half);
       }
     }
+    to.q += R * kPanelUnits * 32;
+    to.scales += R * kPanelUnits;
+    to.starts += kHalfCount * R * kPanelUnits;
+    to.sums += kHalfCount * R * kPanelUnits;
   }
-  if constexpr (R > 1) return to.view();
-  return {product.rows[row].q + int64_t(first) * 32, product.rows[row].scales + first, to.starts,
-          to.sums};
+  if constexpr (R > 1) return view;
+  return {product.rows[row].q + int64_t(first) * 32, product.rows[row].scales + first, view.starts,
+          view.sums};
 }
 
 }  // namespace

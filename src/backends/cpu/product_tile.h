@@ -78,60 +78,61 @@ struct Tile {
   using Dot = typename V::template Dot<F::kPlane, kSteps>;
 
   const Source& source;
-  const RowsView& x;
+  RowsView x;            // From the units on that are multiplied next.
   const int first_lane;  // Of the tile's first vector, counted from the source's first output.
   typename V::Floats acc[N][R];
 
   Tile(const Source& source_, const RowsView& x_, int first_lane_)
       : source(source_), x(x_), first_lane(first_lane_) {}
 
+  // Here `unit` counts from the source's first unit, `i` is the same from the first unit of x.
   template <int kStep>
-  void add_vector(int unit, Dot (&dots)[N][R]) {
-    const int8_t* q = x.q + int64_t(unit) * R * 32 + 4 * kStep;
+  void add_vector(int unit, int i, Dot (&dots)[N][R]) {
+    const int8_t* q = x.q + i * 32 + 4 * kStep;
 #pragma GCC unroll 2
     for (int n = 0; n < N; ++n) {
       const typename V::template Weights<F::kPlane> weights(
           source.template bytes<kStep>(unit, first_lane + n * V::kLanes));
 #pragma GCC unroll 16
       for (int row = 0; row < R; ++row) {
-        dots[n][row].template add<kStep % kSteps>(weights, q + row * 32);
+        dots[n][row].template add<kStep % kSteps>(weights, q + row * kPanelUnits * 32);
       }
     }
   }
 
   template <int kHalf>
-  void add_half(int unit) {
+  void add_half(int unit, int i) {
     Dot dots[N][R];
-    const int64_t sums = (int64_t(unit) * F::kHalfCount + kHalf) * R;
+    const int sums = kHalf * R * kPanelUnits + i;
 #pragma GCC unroll 2
     for (int n = 0; n < N; ++n) {
 #pragma GCC unroll 16
       for (int row = 0; row < R; ++row) {
-        dots[n][row].start(has_start<V, F::kPlane>() ? x.starts[sums + row] : 0);
+        dots[n][row].start(has_start<V, F::kPlane>() ? x.starts[sums + row * kPanelUnits] : 0);
       }
     }
     constexpr int kFirst = kHalf * 4;
-    add_vector<kFirst + 0>(unit, dots);
-    add_vector<kFirst + 1>(unit, dots);
-    add_vector<kFirst + 2>(unit, dots);
-    add_vector<kFirst + 3>(unit, dots);
+    add_vector<kFirst + 0>(unit, i, dots);
+    add_vector<kFirst + 1>(unit, i, dots);
+    add_vector<kFirst + 2>(unit, i, dots);
+    add_vector<kFirst + 3>(unit, i, dots);
     if constexpr (!F::kHalves) {
-      add_vector<4>(unit, dots);
-      add_vector<5>(unit, dots);
-      add_vector<6>(unit, dots);
-      add_vector<7>(unit, dots);
+      add_vector<4>(unit, i, dots);
+      add_vector<5>(unit, i, dots);
+      add_vector<6>(unit, i, dots);
+      add_vector<7>(unit, i, dots);
     }
-    const float* scales = x.scales + int64_t(unit) * R;
+    const float* scales = x.scales + i;
 #pragma GCC unroll 2
     for (int n = 0; n < N; ++n) {
       const ScaleOffset<V> w = source.scale(unit, kHalf, first_lane + n * V::kLanes);
 #pragma GCC unroll 16
       for (int row = 0; row < R; ++row) {
-        const typename V::Floats s = V::broadcast(scales[row]);
+        const typename V::Floats s = V::broadcast(scales[row * kPanelUnits]);
         const typename V::Floats isum = V::to_floats(dots[n][row].total());
         acc[n][row] = V::fma(isum, V::mul(w.scale, s), acc[n][row]);
         if constexpr (F::kOffsets) {
-          const typename V::Floats xsum = V::broadcast(x.sums[sums + row]);
+          const typename V::Floats xsum = V::broadcast(x.sums[sums + row * kPanelUnits]);
           acc[n][row] = V::fma(xsum, V::mul(w.offset, s), acc[n][row]);
         }
       }
@@ -162,13 +163,14 @@ struct Tile {
   }
 
   void run(int unit_count) {
-    for (int unit = 0; unit < unit_count; ++unit) {
-#pragma GCC unroll 2
-      for (int n = 0; n < N; n += kGroupRows / V::kLanes) {
-        source.prefetch(unit, first_lane + n * V::kLanes);
+    for (int first = 0; first < unit_count; first += kPanelUnits) {
+      const int end = first + kPanelUnits < unit_count ? first + kPanelUnits : unit_count;
+      for (int unit = first; unit < end; ++unit) {
+        source.prefetch(unit, first_lane);
+        add_half<0>(unit, unit - first);
+        if constexpr (F::kHalves) add_half<1>(unit, unit - first);
       }
-      add_half<0>(unit);
-      if constexpr (F::kHalves) add_half<1>(unit);
+      x.template to_next_units<R, F::kHalfCount>();
     }
   }
 };
