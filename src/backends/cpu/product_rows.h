@@ -55,12 +55,29 @@ inline RowsBuffer rows_buffer(std::byte* at, int64_t row_units) {
 
 // What the sums of `count` units become.
 template <bool kHalves, bool kOffsets>
-inline void convert_sums(const int32_t* __restrict sums, int32_t count, int32_t bias,
-                         int32_t* __restrict starts, float* __restrict floats, int half) {
+[[gnu::always_inline]] inline void convert_sums(const int32_t* __restrict sums, int32_t count,
+                                                int32_t bias, int32_t* __restrict starts,
+                                                float* __restrict floats, int half) {
   for (int32_t unit = 0; unit < count; ++unit) {
     const int32_t sum = kHalves ? sums[2 * unit + half] : sums[2 * unit] + sums[2 * unit + 1];
     starts[unit] = -bias * sum;
     if constexpr (kOffsets) floats[unit] = float(sum);
+  }
+}
+
+// `count` units of one row, from `first` on, as the r-th of R rows. Inlined twice: with a count
+// that is known, the copies are a few vectors.
+template <bool kHalves, bool kOffsets, int R>
+[[gnu::always_inline]] inline void put_row(const ProductRow& source, int64_t first, int32_t count,
+                                           int32_t bias, int r, const RowsBuffer& to) {
+  if constexpr (R > 1) {
+    std::memcpy(to.q + r * kPanelUnits * 32, source.q + first * 32, size_t(count) * 32);
+    std::memcpy(to.scales + r * kPanelUnits, source.scales + first, size_t(count) * 4);
+  }
+  for (int half = 0; half < (kHalves ? 2 : 1); ++half) {
+    const int offset = (half * R + r) * kPanelUnits;
+    convert_sums<kHalves, kOffsets>(source.sums + 2 * first, count, bias, to.starts + offset,
+                                    to.sums + offset, half);
   }
 }
 
@@ -69,28 +86,21 @@ inline void convert_sums(const int32_t* __restrict sums, int32_t count, int32_t 
 template <bool kHalves, bool kOffsets, int R>
 RowsView put_side_by_side(const Product& product, int32_t row, int32_t first, int32_t count,
                           int32_t bias, RowsBuffer to) {
-  constexpr int kHalfCount = kHalves ? 2 : 1;
   const RowsView view = to.view();
   for (int32_t unit = 0; unit < count; unit += kPanelUnits) {
-    const int32_t some = count - unit < kPanelUnits ? count - unit : kPanelUnits;
     for (int r = 0; r < R; ++r) {
       const int32_t index = row + r < product.row_count ? row + r : product.row_count - 1;
       const ProductRow& source = product.rows[index];
-      const int64_t at = first + unit;
-      if constexpr (R > 1) {
-        std::memcpy(to.q + r * kPanelUnits * 32, source.q + at * 32, size_t(some) * 32);
-        std::memcpy(to.scales + r * kPanelUnits, source.scales + at, size_t(some) * 4);
-      }
-      for (int half = 0; half < kHalfCount; ++half) {
-        const int offset = (half * R + r) * kPanelUnits;
-        convert_sums<kHalves, kOffsets>(source.sums + 2 * at, some, bias, to.starts + offset,
-                                        to.sums + offset, half);
+      if (count - unit >= kPanelUnits) {
+        put_row<kHalves, kOffsets, R>(source, first + unit, kPanelUnits, bias, r, to);
+      } else {
+        put_row<kHalves, kOffsets, R>(source, first + unit, count - unit, bias, r, to);
       }
     }
     to.q += R * kPanelUnits * 32;
     to.scales += R * kPanelUnits;
-    to.starts += kHalfCount * R * kPanelUnits;
-    to.sums += kHalfCount * R * kPanelUnits;
+    to.starts += (kHalves ? 2 : 1) * R * kPanelUnits;
+    to.sums += (kHalves ? 2 : 1) * R * kPanelUnits;
   }
   if constexpr (R > 1) return view;
   return {product.rows[row].q + int64_t(first) * 32, product.rows[row].scales + first, view.starts,
