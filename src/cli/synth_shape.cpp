@@ -234,6 +234,20 @@ void add_experts(gguf::Writer& writer, const SynthShape& shape) {
   }
 }
 
+SynthShape llama_8b() {
+  return {.architecture = "llama",
+          .layers = 32,
+          .width = 4096,
+          .heads = 32,
+          .kv_heads = 8,
+          .head_dim = 128,
+          .mlp_width = 14336,
+          .vocabulary = 128256,
+          .context = 131072,
+          .tied_output = false,
+          .rope_base = 500000.0f};
+}
+
 SynthShape gemma3_1b() {
   return {.architecture = "gemma3",
           .layers = 26,
@@ -342,19 +356,7 @@ std::span<const SynthPreset> synth_presets() {
         .rope_base = 1000000.0f}},
       {"mamba2-370m", "the shape of Mamba-2 370M", mamba(2, 48, 1024, 50288)},
       {"mamba-130m", "the shape of Mamba 130M", mamba(1, 24, 768, 50280)},
-      {"llama-8b",
-       "the shape of Llama 3.1 8B",
-       {.architecture = "llama",
-        .layers = 32,
-        .width = 4096,
-        .heads = 32,
-        .kv_heads = 8,
-        .head_dim = 128,
-        .mlp_width = 14336,
-        .vocabulary = 128256,
-        .context = 131072,
-        .tied_output = false,
-        .rope_base = 500000.0f}},
+      {"llama-8b", "the shape of Llama 3.1 8B", llama_8b()},
   };
   return presets;
 }
