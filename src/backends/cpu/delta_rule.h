@@ -14,7 +14,7 @@ namespace {
 template <class L>
 void delta_step_sizes(const cpu::DeltaStepArgs& args) {
   const L a = L(args.a), bias = L(args.bias);
-  for_lanes<L>(args.count, [&](int32_t row, int32_t count) {
+  for_lanes<L>(args.count, [&](int32_t row, auto count) {
     const float* raw = args.raw + int64_t(row) * args.raw_stride;
     const float* raw_rate = args.raw_rate + int64_t(row) * args.raw_rate_stride;
     const L dt = elementary::softplus(L::load_strided(raw, args.raw_stride, count) + bias);
@@ -26,12 +26,13 @@ void delta_step_sizes(const cpu::DeltaStepArgs& args) {
 
 // The sums of state * key for N vectors of the head's values from column p on; `count` is that of
 // the last vector.
-template <class L, int32_t N>
+template <class L, int32_t N, StatesGo Go>
 [[gnu::always_inline]] inline void delta_known(const cpu::DeltaArgs& args, int32_t p, int32_t count,
                                                L (&known)[N]) {
   const float* source = args.before + p;
   repeat<N>([&](auto i) { known[i] = L(0.0f); });
   for (int32_t n = 0; n < args.key_dim; ++n, source += args.value_dim) {
+    if constexpr (Go == StatesGo::past_caches) fetch_ahead<L, N>(source);
     const L k = L(args.k[n]);
     repeat<N>([&](auto i) {
       const L state = load_some<L>(source + i * L::kCount, N > 1 ? L::kCount : count);
@@ -42,7 +43,7 @@ template <class L, int32_t N>
 
 // Moves N vectors on by one row. `known` comes as the row's and, where there is a next row, goes as
 // that one's.
-template <class L, int32_t N, bool HasNext>
+template <class L, int32_t N, bool HasNext, StatesGo Go>
 [[gnu::always_inline]] inline void delta_row(const cpu::DeltaArgs& args, int32_t row, int32_t p,
                                              int32_t count, const float* before, L (&known)[N]) {
   const float* q = args.q + int64_t(row) * args.q_stride;
@@ -65,7 +66,11 @@ template <class L, int32_t N, bool HasNext>
       state = fma(L(k[n]), delta[i], state);
       total[i] = fma(state, L(q[n]), total[i]);
       if constexpr (HasNext) known[i] = fma(state, L(next[n]), known[i]);
-      store_some(target + i * L::kCount, state, lanes);
+      if constexpr (Go == StatesGo::past_caches) {
+        store_past_caches(target + i * L::kCount, state);
+      } else {
+        store_some(target + i * L::kCount, state, lanes);
+      }
     });
     source += args.value_dim;
     target += args.value_dim;
@@ -73,17 +78,17 @@ template <class L, int32_t N, bool HasNext>
   repeat<N>([&](auto i) { store_some(out + i * L::kCount, total[i], lanes); });
 }
 
-// All rows past N vectors.
-template <class L, int32_t N>
+// All rows past N vectors; past the caches only a row alone.
+template <class L, int32_t N, StatesGo Go = StatesGo::home>
 void delta_columns(const cpu::DeltaArgs& args, int32_t p, int32_t count) {
   L known[N];
-  delta_known<L, N>(args, p, count, known);
+  delta_known<L, N, Go>(args, p, count, known);
   const float* before = args.before;
   for (int32_t row = 0; row + 1 < args.row_count; ++row) {
-    delta_row<L, N, true>(args, row, p, count, before, known);
+    delta_row<L, N, true, Go>(args, row, p, count, before, known);
     before = args.after;
   }
-  delta_row<L, N, false>(args, args.row_count - 1, p, count, before, known);
+  delta_row<L, N, false, Go>(args, args.row_count - 1, p, count, before, known);
 }
 
 // A row alone walks over states that come from memory: wide, so that what it reads lies together.
@@ -92,7 +97,12 @@ void delta_rows(const cpu::DeltaArgs& args) {
   constexpr int32_t kVectors = 32 / L::kCount, kVectorsAlone = 8;
   constexpr int32_t kColumnsAlone = kVectorsAlone * L::kCount;
   int32_t p = 0;
-  if (args.row_count == 1) {
+  if (args.streams) {
+    for (; p + kColumnsAlone <= args.column_count; p += kColumnsAlone) {
+      delta_columns<L, kVectorsAlone, StatesGo::past_caches>(args, p, L::kCount);
+    }
+    drain_past_caches(L{});
+  } else if (args.row_count == 1) {
     for (; p + kColumnsAlone <= args.column_count; p += kColumnsAlone) {
       delta_columns<L, kVectorsAlone>(args, p, L::kCount);
     }

@@ -3,17 +3,18 @@
 #pragma once
 
 #include "backends/cpu/ops_kernels.h"
+#include "backends/cpu/repeat.h"
 #include "base/elementary.h"
 
 namespace cairn {
 namespace {
 
-// Calls body(first, count) for runs of at most L::kCount elements; count == L::kCount but for the
-// last.
+// Calls body(first, count) for runs of at most L::kCount elements; count is L::kCount but for the
+// last. The compiler knows it where it is: a body that takes it as `auto` is made for both cases.
 template <class L, class Body>
 [[gnu::always_inline]] inline void for_lanes(int32_t count, const Body& body) {
   int32_t first = 0;
-  for (; first + L::kCount <= count; first += L::kCount) body(first, L::kCount);
+  for (; first + L::kCount <= count; first += L::kCount) body(first, Index<L::kCount>{});
   if (first < count) body(first, count - first);
 }
 
@@ -31,10 +32,38 @@ template <class L>
   }
 }
 
+// Stores a whole vector that nobody reads soon: past the caches where the machine can, so that the
+// line's old contents are not fetched. REQUIRES: p is aligned to the vector's size, and
+// drain_past_caches() comes before anybody else may look.
+template <class L>
+[[gnu::always_inline]] inline void store_past_caches(float* p, L a) {
+  if constexpr (requires { stream(p, a); }) {
+    stream(p, a);
+  } else {
+    store(p, a);
+  }
+}
+template <class L>
+[[gnu::always_inline]] inline void drain_past_caches(L a) {
+  if constexpr (requires { drain_streams(a); }) drain_streams(a);
+}
+
+// Where a state goes that was moved on: into the caches, where the next row finds it, or past them.
+enum class StatesGo : uint8_t { home, past_caches };
+
+// Asks for what lies kAheadFloats behind N vectors.
+template <class L, int32_t N>
+[[gnu::always_inline]] inline void fetch_ahead(const float* p) {
+  constexpr int32_t kLineFloats = int32_t(cpu::kLineBytes / sizeof(float));
+  for (int32_t i = 0; i < N * L::kCount; i += kLineFloats) {
+    __builtin_prefetch(p + cpu::kAheadFloats + i);
+  }
+}
+
 template <class L>
 void add_row(const cpu::AddArgs& args) {
   const L scale = L(args.scale);
-  for_lanes<L>(args.count, [&](int32_t i, int32_t count) {
+  for_lanes<L>(args.count, [&](int32_t i, auto count) {
     const L a = load_some<L>(args.a + i, count);
     const L b = load_some<L>(args.b + i, count);
     store_some(args.out + i, fma(b, scale, a), count);
@@ -44,7 +73,7 @@ void add_row(const cpu::AddArgs& args) {
 template <class L>
 void scale_row(const cpu::ScaleArgs& args) {
   const L factor = L(args.factor);
-  for_lanes<L>(args.count, [&](int32_t i, int32_t count) {
+  for_lanes<L>(args.count, [&](int32_t i, auto count) {
     L out = load_some<L>(args.x + i, count) * factor;
     if (args.of_columns != nullptr) out = out * load_some<L>(args.of_columns + i, count);
     store_some(args.out + i, out, count);
@@ -121,14 +150,14 @@ template <class L>
 
 template <class L, class Function>
 void activate_row(const cpu::ActivateArgs& args) {
-  for_lanes<L>(args.count, [&](int32_t i, int32_t count) {
+  for_lanes<L>(args.count, [&](int32_t i, auto count) {
     store_some(args.out + i, Function::apply(load_some<L>(args.x + i, count)), count);
   });
 }
 
 template <class L, class Function>
 void gate_row(const cpu::GateArgs& args) {
-  for_lanes<L>(args.count, [&](int32_t i, int32_t count) {
+  for_lanes<L>(args.count, [&](int32_t i, auto count) {
     const L gate = Function::apply(load_some<L>(args.gate + i, count));
     store_some(args.out + i, gate * gated(Function{}, load_some<L>(args.x + i, count)), count);
   });
@@ -136,7 +165,7 @@ void gate_row(const cpu::GateArgs& args) {
 
 template <class L>
 void expert_sum_row(const cpu::ExpertSumArgs& args) {
-  for_lanes<L>(args.width, [&](int32_t i, int32_t count) {
+  for_lanes<L>(args.width, [&](int32_t i, auto count) {
     L total = L(0.0f);
     for (int32_t rank = 0; rank < args.rank_count; ++rank) {
       const L x = load_some<L>(args.x + size_t(rank) * size_t(args.width) + i, count);

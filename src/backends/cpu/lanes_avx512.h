@@ -109,6 +109,13 @@ struct Lanes {
 CAIRN_LANES void store(float* p, Lanes a) {
   _mm512_storeu_ps(p, a.v);
 }
+// Past the caches: p is aligned to the vector. Other threads see it after drain_streams().
+CAIRN_LANES void stream(float* p, Lanes a) {
+  _mm512_stream_ps(p, a.v);
+}
+CAIRN_LANES void drain_streams(Lanes) {
+  _mm_sfence();
+}
 CAIRN_LANES void store_first(float* p, Lanes a, int32_t count) {
   _mm512_mask_storeu_ps(p, first_mask(count), a.v);
 }

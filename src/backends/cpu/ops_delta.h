@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "backends/cpu/ops_kernels.h"
+#include "backends/cpu/state_streams.h"
 #include "backends/host/host.h"
 #include "backends/reference/recurrence.h"
 
@@ -39,6 +40,7 @@ template <const OpsTable& Table>
 void delta_scan_rows(const op::GatedDeltaScan& op, const Step& step, const DeltaTask& task,
                      int32_t first, int32_t end, const float* before, float* after,
                      float* scratch) {
+  const bool streams = end - first == 1 && may_stream(after, op.value_dim);
   const int64_t key_column = int64_t(op.key_head(task.head)) * op.key_dim;
   const int64_t value_column = int64_t(task.head) * op.value_dim + task.first_column;
   float* decay = scratch;
@@ -69,7 +71,8 @@ void delta_scan_rows(const op::GatedDeltaScan& op, const Step& step, const Delta
                  .key_dim = op.key_dim,
                  .value_dim = op.value_dim,
                  .before = before,
-                 .after = after});
+                 .after = after,
+                 .streams = streams});
     before = after;
   }
 }

@@ -132,16 +132,20 @@ constexpr int32_t attend_scratch_floats(int32_t value_dim) {
   return (kAttendQueries + kQueryBlock) * padded_dim(value_dim) + kQueryBlock * kRunPositions;
 }
 
-// Consecutive rows of one slice, all channels.
+inline constexpr size_t kLineBytes = 64;       // Of a cache; what lies behind a state's start.
+inline constexpr int32_t kAheadFloats = 1024;  // How far ahead states are fetched: some 100 ns.
+
+// Consecutive rows of one slice, some neighbouring channels.
 struct ConvArgs {
-  const float* x;     // The slice's first row.
-  const float* tail;  // [kernel - 1][channels], or null: zeros.
+  const float* x;     // Their part of the slice's first row.
+  const float* tail;  // Their part of [kernel - 1][tail_stride], or null: zeros.
   const float *weight, *bias;
-  float* out;  // The slice's first row.
-  int32_t x_stride, out_stride;
+  float* out;  // Their part of the slice's first row.
+  int32_t x_stride, tail_stride, out_stride;
   int32_t first_row, row_count;  // Which rows of the slice to compute.
   int32_t channels, kernel;
   bool silu;
+  float* turned;  // Room for [kernel][channels].
 };
 
 // Consecutive rows of one slice, `channels` neighbouring channels of Mamba-1's scan.
@@ -151,18 +155,13 @@ struct ChannelScanArgs {
   float* out;
   int32_t x_stride, dt_stride, b_stride, c_stride, out_stride;
   int32_t row_count, channels, state_size;
-  const float* a;       // [state_size][channels]
-  const float* before;  // The channels' part of [state_size][state_stride]; may be `after`.
-  float* after;
+  const float* a;       // [channels][state_size]
+  const float* before;  // The channels' part of [state_size][state_stride], or null: zeros.
+  float* after;         // The same, after all rows.
   int32_t state_stride;
   const float* d;
-};
-
-// Turns [channels][state_size] into [state_size][channels].
-struct TurnArgs {
-  const float* from;
-  float* to;
-  int32_t channels, state_size;
+  bool streams;            // As of ScanArgs.
+  float *decays, *states;  // Room for [state_size][channels] each.
 };
 
 // Consecutive rows of one slice, one head.
@@ -175,6 +174,7 @@ struct ScanArgs {
   const float* before;  // [state_size][head_dim]; may be `after`.
   float* after;
   float d;
+  bool streams;  // One row; `after` is aligned to kLineBytes, and nobody reads it soon.
 };
 
 // dt = softplus(raw + bias), decay = exp(dt * a), for `count` rows.
@@ -195,6 +195,7 @@ struct DeltaArgs {
   int32_t key_dim, value_dim;
   const float* before;  // [key_dim][value_dim] from the first column; may be `after`.
   float* after;
+  bool streams;  // As of ScanArgs.
 };
 
 // decay = exp(softplus(raw + bias) * a), rate = sigmoid(raw_rate), for `count` rows.
@@ -224,7 +225,6 @@ struct OpsTable {
   void (*store_values[kKvTypeCount])(const StoreKvArgs&);  // By KvType.
   void (*attend)(const AttendArgs&);
   void (*short_conv)(const ConvArgs&);
-  void (*turn)(const TurnArgs&);
   void (*channel_scan)(const ChannelScanArgs&);
   void (*scan_steps)(const ScanStepArgs&);
   void (*scan)(const ScanArgs&);

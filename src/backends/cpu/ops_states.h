@@ -9,6 +9,7 @@
 
 #include "backends/cpu/ops_kernels.h"
 #include "backends/cpu/slice_blocks.h"
+#include "backends/cpu/state_streams.h"
 #include "backends/host/host.h"
 #include "backends/reference/recurrence.h"
 
@@ -16,18 +17,37 @@ namespace cairn::cpu {
 
 // Rows of a convolution's task: enough to use a channel's weights several times.
 inline constexpr int32_t kConvRows = 16;
+// Channels of a task, about: of many rows so few that a row's inputs are still in the first cache
+// when the next three rows need them; of one row enough to be worth a task.
+inline constexpr int32_t kConvChannels = 512, kConvChannelsAlone = 1024;
 // Rows of a head whose step sizes are computed at once.
 inline constexpr int32_t kScanRows = 64;
+
+// How the channels of a convolution are dealt out: pieces of about the same size, whole vectors
+// each but the last. A row alone is cut for pairs of threads.
+struct ConvPieces {
+  int32_t count, channels;
+
+  ConvPieces(const op::ShortConv& op, const Step& step) {
+    const bool is_alone = step.tokens.size() == 1;
+    const int32_t width = op.x.width;
+    const int32_t most = is_alone ? kConvChannelsAlone : kConvChannels;
+    count = (width + most - 1) / most;
+    if (is_alone) count = (count + 1) / 2 * 2;
+    channels = ((width + count - 1) / count + 15) / 16 * 16;
+    count = (width + channels - 1) / channels;
+  }
+};
 
 // The last kernel - 1 inputs before row `row_count` of a slice, oldest first.
 inline void capture_tail(const ConvArgs& args, int32_t row_count, float* tail) {
   const size_t bytes = size_t(args.channels) * sizeof(float);
-  for (int32_t entry = 0; entry < args.kernel - 1; ++entry, tail += args.channels) {
+  for (int32_t entry = 0; entry < args.kernel - 1; ++entry, tail += args.tail_stride) {
     const int32_t row = row_count - (args.kernel - 1) + entry;
     if (row >= 0) {
       std::memcpy(tail, args.x + int64_t(row) * args.x_stride, bytes);
     } else if (args.tail != nullptr) {
-      std::memcpy(tail, args.tail + int64_t(args.kernel - 1 + row) * args.channels, bytes);
+      std::memcpy(tail, args.tail + int64_t(args.kernel - 1 + row) * args.tail_stride, bytes);
     } else {
       std::memset(tail, 0, bytes);
     }
@@ -35,38 +55,47 @@ inline void capture_tail(const ConvArgs& args, int32_t row_count, float* tail) {
 }
 
 template <const OpsTable& Table>
-void short_conv(const Op& any, const Step& step, int64_t task, std::byte*) {
+void short_conv(const Op& any, const Step& step, int64_t task, std::byte* scratch) {
   const auto& op = std::get<op::ShortConv>(any);
-  const SliceBlock block = find_block(step, kConvRows, int32_t(task));
+  const ConvPieces pieces(op, step);
+  const int32_t first = int32_t(task % pieces.count) * pieces.channels;
+  const SliceBlock block = find_block(step, kConvRows, int32_t(task / pieces.count));
   const Slice& slice = *block.slice;
   const StateTensor& tensor = step.state_tensors[size_t(op.state)];
-  const ConvArgs args{.x = step.row(op.x, slice.first_row),
-                      .tail = reference::state_before(slice, tensor),
-                      .weight = op.weight,
-                      .bias = op.bias,
-                      .out = step.row(op.out, slice.first_row),
+  const float* tail = reference::state_before(slice, tensor);
+  const ConvArgs args{.x = step.row(op.x, slice.first_row) + first,
+                      .tail = tail == nullptr ? nullptr : tail + first,
+                      .weight = op.weight + int64_t(first) * op.kernel,
+                      .bias = op.bias == nullptr ? nullptr : op.bias + first,
+                      .out = step.row(op.out, slice.first_row) + first,
                       .x_stride = op.x.stride,
+                      .tail_stride = op.x.width,
                       .out_stride = op.out.stride,
                       .first_row = block.first_row - slice.first_row,
                       .row_count = block.row_count,
-                      .channels = op.x.width,
+                      .channels = std::min(pieces.channels, op.x.width - first),
                       .kernel = op.kernel,
-                      .silu = op.silu};
+                      .silu = op.silu,
+                      .turned = reinterpret_cast<float*>(scratch)};
   Table.short_conv(args);
   for (const Capture& capture : slice.captures) {
     const int32_t last_row = capture.row_count - 1;
     if (last_row < args.first_row || last_row >= args.first_row + args.row_count) continue;
-    capture_tail(args, capture.row_count, reference::captured_state(capture, tensor));
+    capture_tail(args, capture.row_count, reference::captured_state(capture, tensor) + first);
   }
 }
 
 template <const OpsTable& Table>
 host::HostKernel short_conv_kernel() {
-  return {.task_count = [](const Op&, const Step& step) -> int64_t {
-            return block_count(step, kConvRows);
+  return {.task_count = [](const Op& any, const Step& step) -> int64_t {
+            const ConvPieces pieces(std::get<op::ShortConv>(any), step);
+            return int64_t(block_count(step, kConvRows)) * pieces.count;
           },
           .run = short_conv<Table>,
-          .scratch_bytes = nullptr};
+          .scratch_bytes = [](const Op& any) -> size_t {
+            const size_t kernel = size_t(std::get<op::ShortConv>(any).kernel);
+            return kernel * size_t(kConvChannels + 16) * sizeof(float);
+          }};
 }
 
 // Moves a head's state from `before` to `after` over the rows [first, end) of the slice.
@@ -74,6 +103,7 @@ template <const OpsTable& Table>
 void scan_head_rows(const op::Mamba2Scan& op, const Step& step, int32_t head, int32_t first,
                     int32_t end, const float* before, float* after, float* scratch) {
   const int64_t group = head / (op.head_count / op.group_count);
+  const bool streams = end - first == 1 && may_stream(after, op.head_dim);
   float* dt = scratch;
   float* decay = scratch + kScanRows;
   for (int32_t row = first; row < end; row += kScanRows) {
@@ -100,7 +130,8 @@ void scan_head_rows(const op::Mamba2Scan& op, const Step& step, int32_t head, in
                 .state_size = op.state_size,
                 .before = before,
                 .after = after,
-                .d = op.d[head]});
+                .d = op.d[head],
+                .streams = streams});
     before = after;
   }
 }
@@ -128,21 +159,25 @@ void scan_head(const op::Mamba2Scan& op, const Step& step, const Slice& slice, i
   CHECK(row == slice.row_count);
 }
 
-// Small heads share a task: 8192 states are a microsecond or two a row.
-inline int32_t heads_per_task(const op::Mamba2Scan& op) {
-  return std::max(1, 8192 / std::max(1, op.head_dim * op.state_size));
-}
+// Small heads share a task: 16384 states are a microsecond or two to read for a row alone, and for
+// many rows the arithmetic is more than that.
+struct HeadTasks {
+  int32_t heads, count;  // Of a task; of a slice.
 
-inline int32_t head_tasks(const op::Mamba2Scan& op) {
-  return (op.head_count + heads_per_task(op) - 1) / heads_per_task(op);
-}
+  HeadTasks(const op::Mamba2Scan& op, const Step& step) {
+    const int32_t states = step.tokens.size() == step.slices.size() ? 16384 : 8192;
+    heads = std::max(1, states / std::max(1, op.head_dim * op.state_size));
+    count = (op.head_count + heads - 1) / heads;
+  }
+};
 
 template <const OpsTable& Table>
 void mamba2_scan(const Op& any, const Step& step, int64_t task, std::byte* scratch) {
   const auto& op = std::get<op::Mamba2Scan>(any);
-  const Slice& slice = step.slices[size_t(task / head_tasks(op))];
-  const int32_t first = int32_t(task % head_tasks(op)) * heads_per_task(op);
-  const int32_t end = std::min(op.head_count, first + heads_per_task(op));
+  const HeadTasks tasks(op, step);
+  const Slice& slice = step.slices[size_t(task / tasks.count)];
+  const int32_t first = int32_t(task % tasks.count) * tasks.heads;
+  const int32_t end = std::min(op.head_count, first + tasks.heads);
   for (int32_t head = first; head < end; ++head) {
     scan_head<Table>(op, step, slice, head, reinterpret_cast<float*>(scratch));
   }
@@ -151,7 +186,8 @@ void mamba2_scan(const Op& any, const Step& step, int64_t task, std::byte* scrat
 template <const OpsTable& Table>
 host::HostKernel mamba2_kernel() {
   return {.task_count = [](const Op& any, const Step& step) -> int64_t {
-            return int64_t(step.slices.size()) * head_tasks(std::get<op::Mamba2Scan>(any));
+            const HeadTasks tasks(std::get<op::Mamba2Scan>(any), step);
+            return int64_t(step.slices.size()) * tasks.count;
           },
           .run = mamba2_scan<Table>,
           .scratch_bytes = [](const Op&) -> size_t { return 2 * kScanRows * sizeof(float); }};
@@ -184,12 +220,9 @@ void mamba_scan(const Op& any, const Step& step, int64_t task, std::byte* scratc
   args.state_size = op.state_size;
   args.state_stride = op.x.width;
   args.d = op.d + first;
-  float* decays = reinterpret_cast<float*>(scratch);
-  Table.turn({.from = op.a + int64_t(first) * op.state_size,
-              .to = decays,
-              .channels = args.channels,
-              .state_size = op.state_size});
-  args.a = decays;
+  args.a = op.a + int64_t(first) * op.state_size;
+  args.decays = reinterpret_cast<float*>(scratch);
+  args.states = args.decays + size_t(channels_per_task(op)) * size_t(op.state_size);
 
   const StateTensor& tensor = step.state_tensors[size_t(op.state)];
   args.before = reference::state_before(slice, tensor);
@@ -204,6 +237,7 @@ void mamba_scan(const Op& any, const Step& step, int64_t task, std::byte* scratc
     args.c = step.row(op.c, slice.first_row + row);
     args.out = step.row(op.out, slice.first_row + row) + first;
     args.row_count = capture.row_count - row;
+    args.streams = may_stream(args.after, args.state_stride);
     Table.channel_scan(args);
     args.before = args.after;
     row = capture.row_count;
@@ -219,7 +253,7 @@ host::HostKernel mamba_kernel() {
           .run = mamba_scan<Table>,
           .scratch_bytes = [](const Op& any) -> size_t {
             const auto& op = std::get<op::MambaScan>(any);
-            return size_t(channels_per_task(op)) * size_t(op.state_size) * sizeof(float);
+            return 2 * size_t(channels_per_task(op)) * size_t(op.state_size) * sizeof(float);
           }};
 }
 

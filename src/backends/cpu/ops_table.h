@@ -38,7 +38,6 @@ constexpr cpu::OpsTable make_ops_table() {
                        store_coded_values<L, Q4Block>},
       .attend = attend_queries<L>,
       .short_conv = short_conv_rows<L>,
-      .turn = turn_decays<L>,
       .channel_scan = channel_scan_rows<L>,
       .scan_steps = scan_step_sizes<L>,
       .scan = scan_rows<L>,

@@ -13,7 +13,7 @@ void mix_streams_row(const cpu::MixStreamsArgs& args) {
   for (int32_t stream = 0; stream < args.out_count; ++stream) {
     const float* a = args.a + size_t(stream) * width;
     float* out = args.out + size_t(stream) * width;
-    for_lanes<L>(args.width, [&](int32_t i, int32_t count) {
+    for_lanes<L>(args.width, [&](int32_t i, auto count) {
       L total = load_some<L>(a + i, count);
       for (int32_t j = 0; j < args.in_count; ++j) {
         const L b = load_some<L>(args.b + size_t(j) * width + i, count);
@@ -33,7 +33,7 @@ void upper_tail_row(const cpu::UpperTailArgs& args) {
     add_values(sums, args.x + i, args.count - i < 16 ? args.count - i : 16);
   }
   const L mean = L(add_tree(sums) / float(args.count));
-  for_lanes<L>(args.count, [&](int32_t i, int32_t count) {
+  for_lanes<L>(args.count, [&](int32_t i, auto count) {
     store_some(args.out + i, load_some<L>(args.x + i, count) - mean, count);
   });
   auto squares = zero_partials(L{});
@@ -41,7 +41,7 @@ void upper_tail_row(const cpu::UpperTailArgs& args) {
     add_squares(squares, args.out + i, args.count - i < 16 ? args.count - i : 16);
   }
   const L cut = L(args.deviations * __builtin_sqrtf(add_tree(squares) / float(args.count)));
-  for_lanes<L>(args.count, [&](int32_t i, int32_t count) {
+  for_lanes<L>(args.count, [&](int32_t i, auto count) {
     store_some(args.out + i, larger(load_some<L>(args.out + i, count) - cut, L(0.0f)), count);
   });
 }
