@@ -17,6 +17,7 @@
 #include "backends/cpu/product.h"
 #include "base/cpu_features.h"
 #include "device/backend.h"
+#include "tests/backends/tile_emulator.h"
 #include "tests/backends/twins.h"
 
 namespace cairn::matmul_test {
@@ -37,6 +38,7 @@ struct Kernels {
   std::string_view name;
   IsaLevel isa = IsaLevel::scalar;
   const cpu::MatrixKernels* twin = nullptr;
+  bool is_slow = false;
 };
 
 inline std::vector<Kernels> kernels_here() {
@@ -44,6 +46,7 @@ inline std::vector<Kernels> kernels_here() {
   for (const IsaLevel level : levels_here()) kernels.push_back({name(level), level, nullptr});
   if (runs_on(IsaLevel::avx512_vnni, detect_cpu_features())) {
     kernels.push_back({"avx2_vnni's twin", IsaLevel::avx512_vnni, &avxvnni_twin});
+    kernels.push_back({"amx, emulated", IsaLevel::avx512_vnni, &amx::matrix_kernels, true});
   }
   return kernels;
 }
@@ -199,6 +202,7 @@ inline std::unique_ptr<Backend> make_backend(const Case& on, ThreadPool& threads
 
 // A plain product by these kernels alone.
 inline std::vector<float> run_kernels(const cpu::MatrixKernels& kernels, const Job& job) {
+  const test::TileEmulator emulator;
   ThreadPool threads(1);
   cpu::PackedWeights weights;
   const cpu::PackedMatrix* packed = weights.add(job.weight).value();

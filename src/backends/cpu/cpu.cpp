@@ -10,6 +10,7 @@
 #include "backends/cpu/matmul.h"
 #include "backends/cpu/ops.h"
 #include "backends/cpu/pack.h"
+#include "backends/cpu/tiles_check.h"
 #include "backends/reference/reference.h"
 
 namespace cairn {
@@ -76,7 +77,9 @@ Result<std::unique_ptr<Backend>> create(const BackendOptions& options) {
   if (options.threads == nullptr) {
     return fail(ErrorCode::invalid_argument, "backend cpu: expected a thread pool, found none");
   }
-  return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(options));
+  BackendOptions usable = options;
+  usable.isa = usable_level(options.isa);
+  return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(usable));
 }
 
 }  // namespace

@@ -258,8 +258,9 @@ host::HostKernel choose_matrix_kernel(const Op& op, IsaLevel isa) {
     case IsaLevel::avx2_vnni:
       return choose<avxvnni::matrix_kernels>(op);
     case IsaLevel::avx512_vnni:
-    case IsaLevel::amx:
       return choose<avx512::matrix_kernels>(op);
+    case IsaLevel::amx:
+      return choose<amx::matrix_kernels>(op);
   }
   return {};
 }

@@ -19,7 +19,7 @@ struct ProductRow {
   float* out;      // The output of the product's first weight row.
 };
 
-inline constexpr int kTileRows = 6;     // Rows that one walk over weights multiplies at most.
+inline constexpr int kTileRows = 16;    // Rows that one walk over weights multiplies at most.
 inline constexpr int kDirectRows = 12;  // Up to so many rows multiply the packed form itself.
 inline constexpr int kChunkRows = 256;  // Rows of a product at most.
 inline constexpr int kPanelUnits = 16;  // Columns of a panel, in units.
@@ -80,5 +80,8 @@ namespace cairn::avxvnni {
 extern const cpu::MatrixKernels matrix_kernels;
 }
 namespace cairn::avx512 {
+extern const cpu::MatrixKernels matrix_kernels;
+}
+namespace cairn::amx {
 extern const cpu::MatrixKernels matrix_kernels;
 }
