@@ -3,8 +3,8 @@
 
   tools/tidy.py [--root DIR] [--objects BUILD_DIR]
 
---objects also looks at the symbols of the objects compiled for one instruction set; they must come
-from a release build.
+--objects also looks at the symbols of the objects compiled for one instruction set, and at the
+instructions of all others; they must come from a release build.
 """
 import argparse
 import fnmatch
@@ -46,6 +46,9 @@ COVERED_BY = [
 MUTABLE_STATICS = {"src/base/mapped_file.cpp": "what a signal handler reads",
                    "src/base/log.cpp": "one stderr, one logger",
                    "src/cli/interrupt.cpp": "what a signal handler sets"}
+
+# Functions with newer instructions than x86-64-v2 in files for everyone, and who calls them.
+CHOOSE_THEMSELVES = {"machine_limits.cpp": "loops of one instruction set, called where it is"}
 
 BANNED = [(r"\bn_\w+", "…_count"), (r"\bcur\b", "a name of what it is"),
           (r"\btmp\b", "a name of what it is"), (r"\bil\b", "layer"), (r"\binp\b", "input"),
@@ -132,6 +135,17 @@ def is_mutable_variable(statement):
         return False
     return bool(re.match(r"(?:(?:static|thread_local|inline|constinit)\s+)*[\w:<>,&* ]+[\s*&]\w+"
                          r"(\[[^\]]*\])*$", before.strip()))
+
+
+def new_instructions(disassembly):
+    """Instructions that came after x86-64-v2: AVX and later, masks, tiles, BMI. GNU as writes BSF
+    with a prefix as TZCNT; older processors take it as the former, so it is none of them."""
+    if "elf64-x86-64" not in disassembly:
+        return set()
+    pattern = re.compile(r"\t((?:\{vex\} )?v[a-z]\w+|k(?:mov|and|or|xor|not|test|shift|add)\w+"
+                         r"|tile\w+|ldtilecfg|tdp\w+|sarx|shlx|shrx|rorx|mulx|andn|pdep|pext"
+                         r"|bextr|blsi|blsr|blsmsk|lzcnt|bzhi|movbe)\b")
+    return set(pattern.findall(disassembly)) - {"verr", "verw"}
 
 
 class Tidy:
@@ -257,6 +271,8 @@ class Tidy:
         """A weak symbol from a file compiled for AVX may be linked into everyone's program."""
         for item in sorted(build.rglob("*.o")):
             isa = re.search(r"_(avx\w*|amx\w*)\.cpp\.o$", item.name)
+            if not isa:
+                self.check_instructions(item)
             if "backends" not in item.parts or not isa or "_test" in str(item):
                 continue
             symbols = subprocess.run(["nm", "-C", "--defined-only", str(item)],
@@ -267,6 +283,15 @@ class Tidy:
                     continue
                 if not re.search(r"\bcairn::(avx|amx)\w*::", symbol):
                     self.report(item.name, 1, f"weak symbol outside {isa[1]}: {symbol[:90]}")
+
+    def check_instructions(self, item):
+        """The program starts on x86-64-v2: newer instructions only where they are chosen for."""
+        if item.name.removesuffix(".o") in CHOOSE_THEMSELVES:
+            return
+        text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", str(item)],
+                              capture_output=True, text=True, check=True).stdout
+        for instruction in sorted(new_instructions(text)):
+            self.report(item.name, 1, f"{instruction} is not in x86-64-v2")
 
     def run(self, objects):
         for name in self.files:

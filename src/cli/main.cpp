@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/cpu_features.h"
 #include "base/env.h"
 #include "base/log.h"
 #include "base/mapped_file.h"
@@ -104,7 +105,8 @@ struct EngineArguments {
         ->check(CLI::Range(0, 1024));
     command.add_option("--backend", options.backend, "what computes: cpu, or reference (slow)");
     command.add_option("--isa", isa,
-                       "at most this instruction set: scalar, avx2, avx2_vnni, avx512_vnni");
+                       "this instruction set, not the best there is: scalar, avx2, avx2_vnni, "
+                       "avx512_vnni, amx");
     command.add_option("--kv", kv, "how keys and values are kept: f32, f16, bf16, q8_0 or q4_0");
     command.add_option("--cache-type-k", keys, "how keys are kept, where not as --kv says");
     command.add_option("--cache-type-v", values, "how values are kept, where not as --kv says");
@@ -515,6 +517,12 @@ int dispatch(int argument_count, char** arguments) {
 }  // namespace cairn::cli
 
 int main(int argument_count, char** arguments) {
+  const std::string missing = cairn::missing_from_oldest();
+  if (!missing.empty()) {
+    std::fprintf(stderr, "cairn: CPU: expected x86-64-v2 or later, found one without %s\n",
+                 missing.c_str());
+    return cairn::cli::kExitError;
+  }
   cairn::install_mapping_guard();
   cairn::log::set_level(cairn::log::Level::warning);
   return cairn::cli::dispatch(argument_count, arguments);

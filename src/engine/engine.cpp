@@ -100,11 +100,16 @@ Status Engine::load_model() {
   if (options_.thread_count <= 0) options_.thread_count = usable_core_count();
   threads_ = std::make_unique<ThreadPool>(options_.thread_count);
   CAIRN_TRY(const BackendType* backend, find_backend(options_.backend));
-  const IsaLevel best = best_isa(detect_cpu_features());
-  if (!options_.isa) options_.isa = best;
-  if (*options_.isa > best) {
-    return fail(ErrorCode::unsupported, "instruction set: expected at most {}, found {}",
-                name(best), name(*options_.isa));
+  const CpuFeatures features = detect_cpu_features();
+  if (!options_.isa) {
+    options_.isa = best_isa(features);
+    if (*options_.isa == IsaLevel::scalar) {
+      log::warning("CPU: expected AVX2 with FMA and F16C, found less: answers will take long");
+    }
+  }
+  if (!runs_on(*options_.isa, features)) {
+    return fail(ErrorCode::unsupported, "instruction set: expected one of {}, found {}",
+                names_of_levels(features), name(*options_.isa));
   }
   CAIRN_TRY(backend_, backend->create({.threads = threads_.get(),
                                        .isa = *options_.isa,

@@ -24,12 +24,10 @@ namespace cairn::matmul_test {
 
 using Random = std::mt19937;
 
+// All but the scalar one.
 inline std::vector<IsaLevel> levels_here() {
-  std::vector<IsaLevel> levels;
-  for (const IsaLevel level :
-       {IsaLevel::avx2, IsaLevel::avx2_vnni, IsaLevel::avx512_vnni, IsaLevel::amx}) {
-    if (runs_on(level, detect_cpu_features())) levels.push_back(level);
-  }
+  std::vector<IsaLevel> levels = levels_of(detect_cpu_features());
+  levels.erase(levels.begin());
   return levels;
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/cpu_features.h"
 #include "tests/cli/run_program.h"
 
 namespace cairn::cli {
@@ -54,7 +55,9 @@ TEST(Program, EveryBackendAndThreadCountAnswersTheSame) {
   const std::string answer = text_with({});
   EXPECT_FALSE(answer.empty());
   EXPECT_EQ(text_with({"--backend", "reference"}), answer);
-  EXPECT_EQ(text_with({"--isa", "scalar"}), answer);
+  for (const IsaLevel level : levels_of(detect_cpu_features())) {
+    EXPECT_EQ(text_with({"--isa", std::string(name(level))}), answer);
+  }
   EXPECT_EQ(text_with({"-t", "1"}), answer);
   EXPECT_EQ(text_with({"-t", "3"}), answer);
 }

@@ -51,25 +51,29 @@ inline void write_to(const std::string& path, const std::string& text) {
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
-// Replaces the forked child. Does not return.
-[[noreturn]] inline void exec_program(const std::vector<std::string>& arguments,
+// Replaces the forked child by a program, the command's first word. Does not return.
+[[noreturn]] inline void exec_command(const std::vector<std::string>& command,
                                       const Environment& environment) {
-  std::vector<char*> words{const_cast<char*>(CAIRN_PROGRAM)};
-  for (const std::string& argument : arguments) {
-    words.push_back(const_cast<char*>(argument.c_str()));
-  }
+  std::vector<char*> words;
+  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
-  execv(CAIRN_PROGRAM, words.data());
+  execvp(words[0], words.data());
   _exit(127);
+}
+
+[[noreturn]] inline void exec_program(std::vector<std::string> arguments,
+                                      const Environment& environment) {
+  arguments.insert(arguments.begin(), CAIRN_PROGRAM);
+  exec_command(arguments, environment);
 }
 
 inline int exit_code_of(int status) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-inline Finished run_program(const std::vector<std::string>& arguments,
-                            const std::string& input = "", const Environment& environment = {}) {
+inline Finished run_command(const std::vector<std::string>& command, const std::string& input = "",
+                            const Environment& environment = {}) {
   const ScratchFolder folder;
   write_to(folder.file("in"), input);
   const pid_t child = fork();
@@ -78,11 +82,17 @@ inline Finished run_program(const std::vector<std::string>& arguments,
     dup2(open(folder.file("in").c_str(), O_RDONLY), STDIN_FILENO);
     dup2(open(folder.file("out").c_str(), mode, 0600), STDOUT_FILENO);
     dup2(open(folder.file("err").c_str(), mode, 0600), STDERR_FILENO);
-    exec_program(arguments, environment);
+    exec_command(command, environment);
   }
   int status = 0;
   waitpid(child, &status, 0);
   return {exit_code_of(status), contents_of(folder.file("out")), contents_of(folder.file("err"))};
+}
+
+inline Finished run_program(std::vector<std::string> arguments, const std::string& input = "",
+                            const Environment& environment = {}) {
+  arguments.insert(arguments.begin(), CAIRN_PROGRAM);
+  return run_command(arguments, input, environment);
 }
 
 }  // namespace cairn::cli

@@ -57,9 +57,7 @@ TEST_P(KvTypesTest, BitsAreTheReferencesAndLogitsStayNear) {
               int(GetParam().keys), int(GetParam().values), error);
   EXPECT_LE(error, GetParam().error_max);
   options.backend = "cpu";
-  const IsaLevel best = best_isa(detect_cpu_features());
-  for (const IsaLevel isa : {IsaLevel::scalar, IsaLevel::avx2, IsaLevel::avx512_vnni}) {
-    if (isa > best) continue;
+  for (const IsaLevel isa : levels_of(detect_cpu_features())) {
     for (const int32_t thread_count : {1, 3}) {
       options.isa = isa;
       options.thread_count = thread_count;

@@ -46,6 +46,16 @@ class TidyTest(unittest.TestCase):
     def with_body(self, body):
         return {"src/base/thing.cpp": "// A thing.\nnamespace cairn {\n" + body + "}\n"}
 
+    def test_instructions(self):
+        front = "thing.cpp.o:     file format elf64-x86-64\n\n0 <f>:\n"
+        old = "   0:\tpopcnt %rdi,%rax\n   5:\tverr   %ax\n   8:\ttzcnt  %edi,%eax\n   c:\tret\n"
+        self.assertEqual(tidy.new_instructions(front + old), set())
+        new = "   0:\tvpaddd %ymm0,%ymm1,%ymm0\n   4:\t{vex} vpdpbusd %ymm1,%ymm9,%ymm0\n" \
+              "   9:\ttilezero %tmm2\n   e:\tkmovd  %eax,%k1\n  12:\tshlx   %eax,%edi,%eax\n"
+        self.assertEqual(tidy.new_instructions(front + old + new),
+                         {"vpaddd", "{vex} vpdpbusd", "tilezero", "kmovd", "shlx"})
+        self.assertEqual(tidy.new_instructions(front.replace("x86-64", "aarch64") + new), set())
+
     def test_clean(self):
         self.expect({})
 
