@@ -1,10 +1,8 @@
-// CPUID leaves 1, 7/0, 7/1, 0x80000001 and 0xD's register XCR0 (Intel SDM volume 2A; AMD APM volume
-// 3).
+// CPUID leaves 1, 7/0, 7/1 and 0xD's register XCR0 (Intel SDM volume 2A; AMD APM volume 3).
 #include "base/cpu_features.h"
 
 #include <array>
 #include <cstdint>
-#include <utility>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -72,24 +70,6 @@ CpuFeatures detect_cpu_features() {
   return features;
 }
 
-std::string missing_from_oldest() {
-  std::string missing;
-#if defined(__x86_64__)
-  const uint32_t basic = read_leaf(1, 0).ecx, extended = read_leaf(0x80000001, 0).ecx;
-  const std::pair<bool, const char*> needed[] = {
-      {has(basic, 0), "SSE3"},    {has(basic, 9), "SSSE3"},   {has(basic, 13), "CMPXCHG16B"},
-      {has(basic, 19), "SSE4.1"}, {has(basic, 20), "SSE4.2"}, {has(basic, 23), "POPCNT"},
-      {has(extended, 0), "LAHF"},
-  };
-  for (const auto& [is_there, name] : needed) {
-    if (is_there) continue;
-    if (!missing.empty()) missing += ", ";
-    missing += name;
-  }
-#endif
-  return missing;
-}
-
 bool runs_on(IsaLevel level, const CpuFeatures& features) {
   const bool avx2 = features.avx2 && features.fma && features.f16c;
   const bool avx512 = avx2 && features.avx512 && features.avx512_vnni && features.avx512_vbmi;
@@ -109,24 +89,11 @@ bool runs_on(IsaLevel level, const CpuFeatures& features) {
 }
 
 IsaLevel best_isa(const CpuFeatures& features) {
-  return levels_of(features).back();
-}
-
-std::vector<IsaLevel> levels_of(const CpuFeatures& features) {
-  std::vector<IsaLevel> levels;
+  IsaLevel best = IsaLevel::scalar;
   for (const IsaLevel level : kLevels) {
-    if (runs_on(level, features)) levels.push_back(level);
+    if (runs_on(level, features)) best = level;
   }
-  return levels;
-}
-
-std::string names_of_levels(const CpuFeatures& features) {
-  std::string names;
-  for (const IsaLevel level : levels_of(features)) {
-    if (!names.empty()) names += ", ";
-    names += name(level);
-  }
-  return names;
+  return best;
 }
 
 std::string_view name(IsaLevel level) {

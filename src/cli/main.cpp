@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "base/cpu_features.h"
+#include "base/cpu_levels.h"
 #include "base/env.h"
 #include "base/log.h"
 #include "base/mapped_file.h"

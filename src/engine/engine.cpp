@@ -7,6 +7,7 @@
 #include <charconv>
 #include <utility>
 
+#include "base/cpu_levels.h"
 #include "base/log.h"
 #include "base/machine_memory.h"
 #include "engine/parameter_loader.h"

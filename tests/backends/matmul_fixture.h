@@ -15,7 +15,7 @@
 
 #include "backends/cpu/pack.h"
 #include "backends/cpu/product.h"
-#include "base/cpu_features.h"
+#include "base/cpu_levels.h"
 #include "device/backend.h"
 #include "tests/backends/tile_emulator.h"
 #include "tests/backends/twins.h"

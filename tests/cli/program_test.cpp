@@ -6,7 +6,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "base/cpu_features.h"
+#include "base/cpu_levels.h"
 #include "tests/cli/run_program.h"
 
 namespace cairn::cli {

@@ -2,6 +2,7 @@
 // against itself: the same bits however the tokens are cut, threaded, forked and rewound.
 #include <cstring>
 
+#include "base/cpu_levels.h"
 #include "tests/models/golden_model.h"
 
 namespace cairn::testing {

@@ -2,6 +2,7 @@
 // and computed, and logits that stay near those with keys and values in f32.
 #include <cstring>
 
+#include "base/cpu_levels.h"
 #include "tests/models/golden_model.h"
 
 namespace cairn::testing {
