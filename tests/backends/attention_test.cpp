@@ -1,6 +1,8 @@
 // Storing keys and values, and attention over them: the vector kernels against the reference bit
 // for bit, the reference against plain float64 softmax, and one step of many rows against many of
 // one.
+#include <utility>
+
 #include "backends/cpu/ops.h"
 #include "tests/backends/same_bits.h"
 
@@ -85,6 +87,136 @@ TEST(Attend, LongPromptsAndLargeGroups) {
     return make_attend(world,
                        {.kv_heads = 2, .group = 2, .key_dim = 16, .value_dim = 32, .window = 9});
   });
+}
+
+TEST(Attend, EveryHeadSize) {
+  constexpr std::pair<int32_t, int32_t> kDims[] = {{32, 32},  {64, 64},   {72, 72},  {80, 80},
+                                                   {96, 96},  {112, 112}, {128, 96}, {192, 128},
+                                                   {40, 256}, {256, 256}, {576, 512}};
+  const KvType kTypes[] = {KvType::f16, KvType::q8_0, KvType::f32, KvType::q4_0, KvType::bf16};
+  uint32_t seed = 0;
+  for (const auto& [key_dim, value_dim] : kDims) {
+    ++seed;
+    const KvType type = kTypes[seed % 5];
+    const int32_t row_count = seed % 2 == 0 ? 1 : 6;
+    expect_same_bits(seed, {{.row_count = row_count, .first_position = 290}}, [&](World& world) {
+      return Op(make_attend(world, {.kv_heads = 1,
+                                    .group = 6,
+                                    .key_dim = key_dim,
+                                    .value_dim = value_dim,
+                                    .key_type = type,
+                                    .value_type = type}));
+    });
+    if (HasFatalFailure()) return;
+  }
+}
+
+// How many tasks the op is cut into.
+int64_t task_count(const host::HostKernel& kernel, const op::Attend& attend, const Step& step) {
+  KernelRoom memory(kernel, attend);
+  return kernel.joint->cut(attend, step, memory.room().notes);
+}
+
+TEST(Attend, FewHeadsAtDepthAreCutIntoRuns) {
+  for (const int32_t window : {0, 1300}) {
+    for (const int32_t row_count : {1, 5}) {
+      const std::vector<SliceSpec> specs = {{.row_count = row_count, .first_position = 2557}};
+      const auto make = [&](World& world) -> op::Attend {
+        return make_attend(world, {.kv_heads = 1,
+                                   .group = 4,
+                                   .key_dim = 48,
+                                   .value_dim = 80,
+                                   .window = window,
+                                   .sinks = window != 0});
+      };
+      expect_same_bits(uint32_t(row_count), specs, [&](World& world) { return Op(make(world)); });
+      if (HasFatalFailure()) return;
+      World world(1, specs);
+      const op::Attend attend = make(world);
+      for (const IsaLevel level : vector_levels()) {
+        const host::HostKernel kernel = cpu::choose_ops_kernel(attend, level);
+        EXPECT_GT(task_count(kernel, attend, world.step()), 2);
+      }
+    }
+  }
+}
+
+// More rows than there is room for parts of: the first part then takes what has no room.
+TEST(Attend, ManyHeadsAtDepth) {
+  const std::vector<SliceSpec> specs(2, {.row_count = 4, .first_position = 1500});
+  expect_same_bits(3, specs, [](World& world) -> Op {
+    return make_attend(world, {.kv_heads = 4, .group = 16, .key_dim = 1, .value_dim = 500});
+  });
+}
+
+TEST(Attend, SequencesThatBeginWithTheSamePages) {
+  constexpr int32_t kFirst[] = {640, 512, 900, 1290};
+  constexpr int32_t kPages[] = {16, 0, 20, 15, 8, 7, 16, 3};
+  for (uint32_t seed = 0; seed < 12; ++seed) {
+    std::vector<SliceSpec> specs = {
+        {.row_count = 1 + int32_t(seed % 2), .first_position = kFirst[seed / 3]}};
+    for (uint32_t i = 0; i < 2 + seed % 4; ++i) {
+      specs.push_back({.row_count = i == 1 ? 3 : 1,
+                       .first_position = 640 + 17 * int32_t(seed * i % 41),
+                       .pages_of_first = kPages[(seed + i) % 8]});
+    }
+    specs.push_back({.row_count = 2, .first_position = 700});
+    expect_same_bits(seed, specs, [](World& world) -> Op {
+      Shape shape = random_shape(world);
+      shape.kv_heads = 2;
+      if (world.random()() % 4 != 0) shape.window = 0;
+      return make_attend(world, shape);
+    });
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Attend, SharedPagesAreReadOnce) {
+  const auto make = [](World& world) {
+    return make_attend(world, {.kv_heads = 2, .group = 4, .key_dim = 64, .value_dim = 64});
+  };
+  for (const int32_t shared : {0, 16}) {
+    World world(1, {{.first_position = 520},
+                    {.first_position = 600, .pages_of_first = shared},
+                    {.first_position = 700, .pages_of_first = shared}});
+    const op::Attend attend = make(world);
+    for (const IsaLevel level : vector_levels()) {
+      // For each kv head: the two runs in common, and what each of the three has besides.
+      EXPECT_EQ(shared == 0 ? 3 * 2 : (1 + 3) * 2,
+                task_count(cpu::choose_ops_kernel(attend, level), attend, world.step()));
+    }
+  }
+}
+
+template <IsaLevel Isa>
+host::HostKernel kernel_at(const Op& op) {
+  return cpu::choose_ops_kernel(op, Isa);
+}
+
+// The last task of a head merges what the others leave, whichever thread has run them.
+TEST(Attend, ThreadsTogether) {
+  if (!runs_on(IsaLevel::avx2, detect_cpu_features())) GTEST_SKIP() << "no vector kernels";
+  const std::vector<SliceSpec> specs = {{.first_position = 2000},
+                                        {.first_position = 1900, .pages_of_first = 40},
+                                        {.first_position = 1950}};
+  const auto make = [](World& world) {
+    return make_attend(world, {.kv_heads = 2, .group = 3, .key_dim = 40, .value_dim = 56});
+  };
+  World expected(9, specs), found(9, specs);
+  const op::Attend attend = make(expected), same = make(found);
+  run_op(reference::kernel_for(attend), attend, expected.step());
+  ThreadPool threads(4);
+  host::HostBackend backend(&threads, &kernel_at<IsaLevel::avx2>, &reference::kernel_for);
+  const Plan plan{.ops = {same, same}, .stages = {{0, 1}, {1, 1}}};
+  ASSERT_TRUE(backend.prepare(plan));
+  const Step step = found.step();
+  for (int32_t i = 0; i < 20; ++i) {
+    for (int32_t row = 0; row < 3; ++row) {
+      std::fill_n(step.row(same.out, row), same.out.width, std::nanf(""));
+    }
+    backend.execute(plan, step);
+    ASSERT_TRUE(same_bits(expected.memory(), found.memory()));
+  }
 }
 
 TEST(Attend, NotANumberNeitherHangsNorSpreads) {

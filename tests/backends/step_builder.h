@@ -4,6 +4,7 @@
 // write.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <limits>
@@ -21,6 +22,7 @@ struct SliceSpec {
   int32_t first_position = 0;
   bool has_state = true;               // Else the states before are null: zeros.
   std::vector<int32_t> captures = {};  // Row counts; empty means after all rows only.
+  int32_t pages_of_first = 0;          // Its first pages are the first slice's.
 };
 
 class World {
@@ -140,6 +142,7 @@ class World {
     for (const SliceSpec& spec : specs_) {
       page_tables_.emplace_back(free.end() - page_need(spec), free.end());
       free.resize(free.size() - size_t(page_need(spec)));
+      std::copy_n(page_tables_.front().begin(), spec.pages_of_first, page_tables_.back().begin());
     }
     for (const std::vector<PageId>& table : page_tables_)
       page_table_of_group_.push_back(table.data());
@@ -312,17 +315,51 @@ inline Rows moved_to(Rows rows, int32_t row) {
   return rows;
 }
 
+// A kernel's scratch and what its tasks share: full of NaN.
+class KernelRoom {
+ public:
+  KernelRoom(const host::HostKernel& kernel, const Op& op)
+      : scratch_(lines(kernel.joint != nullptr ? kernel.joint->scratch_bytes : kernel.scratch_bytes,
+                       op)),
+        notes_(lines(kernel.joint != nullptr ? kernel.joint->notes_bytes : nullptr, op)),
+        shared_(lines(kernel.joint != nullptr ? kernel.joint->shared_bytes : nullptr, op)) {
+    spoil(shared_);
+  }
+  host::SharedRoom room() { return {data(scratch_), data(notes_), data(shared_)}; }
+  void spoil_scratch() { spoil(scratch_); }
+
+ private:
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+  static size_t lines(size_t (*bytes)(const Op&), const Op& op) {
+    return bytes == nullptr ? 0 : (bytes(op) + 63) / 64;
+  }
+  static std::byte* data(std::vector<Line>& lines) {
+    return reinterpret_cast<std::byte*>(lines.data());
+  }
+  static void spoil(std::vector<Line>& lines) {
+    if (!lines.empty()) std::memset(lines.data(), 0xff, lines.size() * sizeof(Line));
+  }
+
+  std::vector<Line> scratch_, notes_, shared_;
+};
+
 // Runs all tasks of an op, in an order that no kernel may rely on, with scratch full of NaN.
 inline void run_op(const host::HostKernel& kernel, const Op& op, const Step& step) {
-  CHECK(kernel.run != nullptr);
-  const int64_t task_count = kernel.task_count(op, step);
-  const size_t bytes = kernel.scratch_bytes == nullptr ? 0 : kernel.scratch_bytes(op);
-  std::vector<std::byte> scratch(bytes + 64);
-  const auto address = (reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64;
+  CHECK(kernel.exists());
+  KernelRoom memory(kernel, op);
+  const host::SharedRoom room = memory.room();
+  const int64_t task_count = kernel.joint != nullptr ? kernel.joint->cut(op, step, room.notes)
+                                                     : kernel.task_count(op, step);
   for (int64_t i = 0; i < task_count; ++i) {
-    std::memset(scratch.data(), 0xff, scratch.size());
-    kernel.run(op, step, i % 2 == 0 ? i / 2 : task_count - 1 - i / 2,
-               reinterpret_cast<std::byte*>(address));
+    memory.spoil_scratch();
+    const int64_t task = i % 2 == 0 ? i / 2 : task_count - 1 - i / 2;
+    if (kernel.joint != nullptr) {
+      kernel.joint->run(op, step, task, room);
+    } else {
+      kernel.run(op, step, task, room.scratch);
+    }
   }
 }
 

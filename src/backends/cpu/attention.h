@@ -1,109 +1,15 @@
 // Text of the attention kernels; compiled once for each instruction set by ops_<isa>.cpp. Same bits
-// as backends/reference/attention.cpp. Vectors run across positions for the scores (a page's keys
-// lie [dim][slot]) and across dims for the values; a key or value that is loaded serves up to
-// kQueryBlock queries: the heads of a group, and several rows of a prompt.
+// as backends/reference/attention.cpp: runs are walked one by one, and merged in ascending order.
+// One call walks some runs for some queries: the heads of a group, several rows of a prompt, rows
+// of several sequences in what they share. It leaves sums in slots: the maximum, the sum, and from
+// kSlotHead on the output, not yet divided.
 #pragma once
 
-#include "backends/cpu/kv_readers.h"
+#include "backends/cpu/attention_tile.h"
+#include "backends/cpu/attention_walks.h"
 
 namespace cairn {
 namespace {
-
-// How many queries share a walk: as many as leave registers for keys and values.
-template <class L>
-constexpr int32_t kBlock = L::kCount / 2;
-
-// How many vectors of a page's slots are summed at once. The product with the number of queries is
-// the number of accumulators: enough to hide the latency of a sum, few enough to stay in registers.
-template <class L>
-constexpr int32_t score_vectors(int32_t query_count) {
-  return L::kCount == 8 && query_count <= 2 ? 4 : 2;
-}
-// The same for the vectors of a value.
-template <class L>
-constexpr int32_t value_vectors(int32_t query_count) {
-  return L::kCount == 16 ? (query_count <= 6 ? 4 : 2) : (query_count <= 2 ? 4 : 2);
-}
-
-template <class Bits>
-inline const Bits* page_at(const std::byte* first_page, size_t page_bytes,
-                           const cpu::KvHeadArgs& head, int32_t position) {
-  const auto page = static_cast<int32_t>(head.pages[position / cpu::kPageSlots]);
-  return reinterpret_cast<const Bits*>(first_page + size_t(page) * page_bytes);
-}
-template <class Key>
-inline const Key* keys_at(const cpu::KvHeadArgs& head, int32_t position) {
-  return page_at<Key>(head.keys, head.keys_page_bytes, head, position);
-}
-template <class Value>
-inline const Value* values_at(const cpu::KvHeadArgs& head, int32_t position) {
-  return page_at<Value>(head.values, head.values_page_bytes, head, position);
-}
-
-// Pages lie anywhere in memory, so the machine cannot guess the next one: whoever walks a page asks
-// for the one that is read two pages later. The order of reading: a run's keys, its values, the
-// next run's keys.
-constexpr int32_t kAhead = 2 * cpu::kPageSlots;
-
-// Into the second cache: it has room for more outstanding lines than the first, and two pages of
-// all dims would push out of the first what is being used.
-inline void ask_for(const void* line) {
-  __builtin_prefetch(line, 0, 2);
-}
-
-// For the keys at `position` of a run whose part [first, last) is read; both start pages.
-inline const std::byte* ahead_of_keys(const cpu::KvHeadArgs& head, int32_t position, int32_t first,
-                                      int32_t last) {
-  if (position + kAhead < last) return keys_at<std::byte>(head, position + kAhead);
-  const int32_t value = first + (position + kAhead - last);
-  return values_at<std::byte>(head, value < last ? value : position);
-}
-
-// For the values at `position` of a run that is read up to `last` (the start of a page). The keys
-// of the next run are read if they stand before `limit`.
-inline const std::byte* ahead_of_values(const cpu::KvHeadArgs& head, int32_t position, int32_t last,
-                                        int32_t limit) {
-  if (position + kAhead < last) return values_at<std::byte>(head, position + kAhead);
-  const int32_t key = position + kAhead;
-  if (key < limit) return keys_at<std::byte>(head, key);
-  return values_at<std::byte>(head, position);
-}
-
-// Products of Q queries with the keys of the pages that hold [first, last): a page's slots go to
-// scores[query * kRunPositions + slot].
-template <class L, class Key, int32_t Q>
-void add_scores(const cpu::KvHeadArgs& head, const float* const* q, int32_t first, int32_t last,
-                float* scores) {
-  constexpr int32_t kVectors = score_vectors<L>(Q);
-  const int32_t page_end = (last + cpu::kPageSlots - 1) / cpu::kPageSlots * cpu::kPageSlots;
-  for (int32_t position = first; position < last; position += cpu::kPageSlots) {
-    const std::byte* ahead = ahead_of_keys(head, position, first, page_end);
-    for (int32_t slot = 0; slot < cpu::kPageSlots; slot += kVectors * L::kCount) {
-      L sums[Q][kVectors];
-      repeat<Q>([&](auto query) { repeat<kVectors>([&](auto i) { sums[query][i] = L(0.0f); }); });
-      KeyReader<L, Key, kVectors> keys(head, keys_at<std::byte>(head, position), slot);
-      for (int32_t block = 0; block < head.key_dim; block += kScaleDims) {
-        keys.begin(block);
-        const int32_t left = head.key_dim - block;
-        const int32_t end = block + (left < kScaleDims ? left : kScaleDims);
-        for (int32_t d = block; d < end; ++d) {
-          L key[kVectors];
-          ask_for(ahead + keys.read(d, key));
-          repeat<Q>([&](auto query) {
-            const L part = L(q[query][d]);
-            repeat<kVectors>([&](auto i) { sums[query][i] = fma(part, key[i], sums[query][i]); });
-          });
-        }
-      }
-      float* to = scores + (position - first) + slot;
-      repeat<Q>([&](auto query) {
-        repeat<kVectors>([&](auto i) {
-          store(to + query * cpu::kRunPositions + i * L::kCount, sums[query][i]);
-        });
-      });
-    }
-  }
-}
 
 // Scales and caps `count` scores and replaces them by exp(score - max); returns the maximum.
 template <class L>
@@ -131,263 +37,261 @@ inline float exponentials(const cpu::AttendArgs& args, float* scores, int32_t co
   return max;
 }
 
-// What a walk over the values of [begin, end), all in one run, adds to.
-struct ValueSums {
-  const float* p;  // [query][kRunPositions], from the run's first position.
-  float* out;      // [query][stride]
-  float* sums;     // [query]
-  int32_t stride;
-  int32_t run_first, begin, end;
-  int32_t limit;  // Positions from here on are not read after this run.
-};
-
-// out[query][dim…] += p[query][position] * value[position][dim…] for N vectors from `dim`,
-// positions ascending; and the sums of p alone where WithSum. `count` is that of the last vector.
-template <class L, class Value, int32_t Q, int32_t N, bool WithSum>
-inline void add_values(const cpu::KvHeadArgs& head, const ValueSums& to, int32_t dim,
-                       int32_t count) {
-  L out[Q][N];
-  float sums[Q];
-  repeat<Q>([&](auto query) {
-    sums[query] = to.sums[query];
-    repeat<N>(
-        [&](auto i) { out[query][i] = L::load(to.out + query * to.stride + dim + i * L::kCount); });
-  });
-  const int32_t page_end = (to.end + cpu::kPageSlots - 1) / cpu::kPageSlots * cpu::kPageSlots;
-  for (int32_t position = to.begin; position < to.end;) {
-    const int32_t slot = position % cpu::kPageSlots;
-    const int32_t left = to.end - position, in_page = cpu::kPageSlots - slot;
-    const int32_t steps = left < in_page ? left : in_page;
-    ValueReader<L, Value, N> values(head, values_at<std::byte>(head, position), slot, dim);
-    const std::byte* ahead = ahead_of_values(head, position - slot, page_end, to.limit);
-    const float* p = to.p + (position - to.run_first);
-    for (int32_t step = 0; step < steps; ++step) {
-      L value[N];
-      const size_t offset = values.read(count, value);
-      constexpr size_t kBytes = ValueReader<L, Value, N>::kBytes;
-      for (size_t line = 0; line < kBytes; line += 64) ask_for(ahead + offset + line);
-      repeat<Q>([&](auto query) {
-        const float weight = p[query * cpu::kRunPositions + step];
-        if constexpr (WithSum) sums[query] += weight;
-        repeat<N>([&](auto i) { out[query][i] = fma(L(weight), value[i], out[query][i]); });
-      });
-      values.next();
-    }
-    position += steps;
-  }
-  repeat<Q>([&](auto query) {
-    to.sums[query] = sums[query];
-    repeat<N>(
-        [&](auto i) { store(to.out + query * to.stride + dim + i * L::kCount, out[query][i]); });
-  });
-}
-
-template <class L, class Value, int32_t Q>
-void add_values_of_all_dims(const cpu::KvHeadArgs& head, const ValueSums& to) {
-  constexpr int32_t kVectors = value_vectors<L>(Q);
-  int32_t dim = 0;
-  if (head.value_dim >= kVectors * L::kCount) {
-    add_values<L, Value, Q, kVectors, true>(head, to, 0, L::kCount);
-    dim = kVectors * L::kCount;
-  }
-  for (; dim + kVectors * L::kCount <= head.value_dim; dim += kVectors * L::kCount) {
-    add_values<L, Value, Q, kVectors, false>(head, to, dim, L::kCount);
-  }
-  for (; dim < head.value_dim; dim += L::kCount) {
-    const int32_t left = head.value_dim - dim;
-    const int32_t count = left < L::kCount ? left : L::kCount;
-    if (dim == 0) {
-      add_values<L, Value, Q, 1, true>(head, to, dim, count);
-    } else {
-      add_values<L, Value, Q, 1, false>(head, to, dim, count);
-    }
+// Adds the part `next`, of the positions after the total's, to the total.
+template <class L>
+void merge_slots(float* total, const float* next, int32_t padded) {
+  const float both = next[0] > total[0] ? next[0] : total[0];
+  const float keep = elementary::exp(total[0] - both);
+  const float take = elementary::exp(next[0] - both);
+  total[1] = __builtin_fmaf(next[1], take, total[1] * keep);
+  total[0] = both;
+  const L keep_lanes = L(keep), take_lanes = L(take);
+  for (int32_t i = cpu::kSlotHead; i < cpu::kSlotHead + padded; i += L::kCount) {
+    store(total + i, fma(L::load(next + i), take_lanes, L::load(total + i) * keep_lanes));
   }
 }
 
-// The softmax of all queries so far, not yet divided.
-struct Totals {
-  float max[cpu::kAttendQueries], sum[cpu::kAttendQueries];
-  bool started[cpu::kAttendQueries];
-  float* out;  // [query][stride]
-  int32_t stride;
+// Where a call keeps what it works with, in its scratch.
+struct AttendRoom {
+  float* q;       // [query / kBlock][dim][kBlock]
+  float* scores;  // [query][kRunPositions]
+  float* slots;   // [query]: of one run, where the query's own slot is in use.
+  float* tile;    // One page of keys, or some of values.
+
+  explicit AttendRoom(const cpu::AttendArgs& args) {
+    q = args.scratch;
+    scores = q + cpu::attend_q_floats(args.head.key_dim);
+    slots = scores + cpu::kAttendQueries * cpu::kRunPositions;
+    tile = slots + cpu::kAttendQueries * cpu::slot_floats(args.head.value_dim);
+  }
 };
+
+// One run as the queries of a call see it, in positions from the run's start.
+struct RunView {
+  cpu::KvHeadArgs head;                                          // Its pages begin with the run's.
+  int32_t begin[cpu::kAttendQueries], end[cpu::kAttendQueries];  // Empty: nothing is seen.
+  int32_t first, last;                                           // Of all queries.
+  int32_t limit;                      // Where the last query ends, in whichever run of the call.
+  float* slots[cpu::kAttendQueries];  // Where the run's part of each query goes.
+  float* outs[cpu::kAttendQueries];   // The outputs in them.
+  float sums[cpu::kAttendQueries];
+};
+
+// Queries [first, first + count), which share walks.
+struct Block {
+  int32_t first, count;
+};
+
+// The values of positions [from, to). The queries' ranges may begin and end at different positions
+// (rows of a prompt on the diagonal, windows): what only some of them see is added for these alone,
+// in order.
+template <class L>
+void add_values_of_block(const Walks& walks, const cpu::KvHeadArgs& head, RunView& view,
+                         const float* scores, Block block, int32_t from, int32_t to) {
+  int32_t begin[cpu::kQueryBlock], end[cpu::kQueryBlock];
+  int32_t common_begin = from, common_end = to;
+  for (int32_t i = 0; i < block.count; ++i) {
+    const int32_t query = block.first + i;
+    begin[i] = view.begin[query] > from ? view.begin[query] : from;
+    end[i] = view.end[query] < to ? view.end[query] : to;
+    common_begin = begin[i] > common_begin ? begin[i] : common_begin;
+    common_end = end[i] < common_end ? end[i] : common_end;
+  }
+  if (common_begin >= common_end) common_begin = common_end = to;
+  const auto walk = [&](int32_t i, int32_t count, int32_t first, int32_t last) {
+    const int32_t query = block.first + i;
+    walks.values[count](head, {scores + query * cpu::kRunPositions, view.outs + query,
+                               view.sums + query, first, last, view.limit});
+  };
+  // Neighbours that see the same go together: the heads of a row.
+  const auto walk_alone = [&](const int32_t* first, const int32_t* last, int32_t low,
+                              int32_t high) {
+    for (int32_t i = 0; i < block.count;) {
+      const int32_t start = first[i] > low ? first[i] : low;
+      const int32_t stop = last[i] < high ? last[i] : high;
+      int32_t next = i + 1;
+      while (next < block.count && first[next] == first[i] && last[next] == last[i]) ++next;
+      if (start < stop) walk(i, next - i, start, stop);
+      i = next;
+    }
+  };
+  walk_alone(begin, end, from, common_begin);
+  if (common_begin < common_end) walk(0, block.count, common_begin, common_end);
+  walk_alone(begin, end, common_end, to);
+}
+
+// Calls body(block) for blocks of like size.
+template <class L, class Body>
+void for_blocks(int32_t query_count, const Body& body) {
+  const int32_t block_count = (query_count + kBlock<L> - 1) / kBlock<L>;
+  const int32_t size = (query_count + block_count - 1) / block_count;
+  for (int32_t first = 0; first < query_count; first += size) {
+    const int32_t left = query_count - first;
+    body(Block{first, left < size ? left : size});
+  }
+}
 
 template <class L>
-void merge_run(Totals& totals, int32_t query, float max, float sum, const float* out) {
-  float* total = totals.out + query * totals.stride;
-  if (!totals.started[query]) {
-    totals.started[query] = true;
-    totals.max[query] = max;
-    totals.sum[query] = sum;
-    for (int32_t i = 0; i < totals.stride; i += L::kCount) store(total + i, L::load(out + i));
+void pack_queries(const cpu::AttendArgs& args, const AttendRoom& room) {
+  int32_t index = 0;
+  for_blocks<L>(args.query_count, [&](Block block) {
+    float* to = room.q + size_t(index++) * size_t(kBlock<L> * args.head.key_dim);
+    for (int32_t i = 0; i < block.count; ++i) {
+      const float* from = args.queries[block.first + i].q;
+      for (int32_t d = 0; d < args.head.key_dim; ++d) to[d * kBlock<L> + i] = from[d];
+    }
+  });
+}
+
+template <class L>
+void score_run(const cpu::AttendArgs& args, const RunView& view, const AttendRoom& room) {
+  const int32_t first = view.first / cpu::kPageSlots * cpu::kPageSlots;
+  const int32_t run_end = (view.last + cpu::kPageSlots - 1) / cpu::kPageSlots * cpu::kPageSlots;
+  const size_t block_floats = size_t(kBlock<L> * args.head.key_dim);
+  if (args.query_count <= kBlock<L>) {
+    kWalks<L>[args.key_type].scores[args.query_count](
+        view.head, {room.q, room.scores, first, view.last, run_end});
     return;
   }
-  const float both = max > totals.max[query] ? max : totals.max[query];
-  const float keep = elementary::exp(totals.max[query] - both);
-  const float take = elementary::exp(max - both);
-  totals.sum[query] = __builtin_fmaf(sum, take, totals.sum[query] * keep);
-  totals.max[query] = both;
-  const L keep_lanes = L(keep), take_lanes = L(take);
-  for (int32_t i = 0; i < totals.stride; i += L::kCount) {
-    store(total + i, fma(L::load(out + i), take_lanes, L::load(total + i) * keep_lanes));
-  }
-}
-
-// The walks for 1..kBlock queries (index: the count), for one stored form of keys or values.
-using ScoreWalk = void (*)(const cpu::KvHeadArgs& head, const float* const* q, int32_t first,
-                           int32_t last, float* scores);
-using ValueWalk = void (*)(const cpu::KvHeadArgs& head, const ValueSums& to);
-
-template <class L, class Bits, int32_t Q>
-constexpr ScoreWalk score_walk() {
-  if constexpr (Q >= 1 && Q <= kBlock<L>) return &add_scores<L, Bits, Q>;
-  return nullptr;
-}
-template <class L, class Bits, int32_t Q>
-constexpr ValueWalk value_walk() {
-  if constexpr (Q >= 1 && Q <= kBlock<L>) return &add_values_of_all_dims<L, Bits, Q>;
-  return nullptr;
-}
-
-struct Walks {
-  ScoreWalk scores[cpu::kQueryBlock + 1];
-  ValueWalk values[cpu::kQueryBlock + 1];
-};
-
-template <class L, class Bits>
-constexpr Walks make_walks() {
-  return {{score_walk<L, Bits, 0>(), score_walk<L, Bits, 1>(), score_walk<L, Bits, 2>(),
-           score_walk<L, Bits, 3>(), score_walk<L, Bits, 4>(), score_walk<L, Bits, 5>(),
-           score_walk<L, Bits, 6>(), score_walk<L, Bits, 7>(), score_walk<L, Bits, 8>()},
-          {value_walk<L, Bits, 0>(), value_walk<L, Bits, 1>(), value_walk<L, Bits, 2>(),
-           value_walk<L, Bits, 3>(), value_walk<L, Bits, 4>(), value_walk<L, Bits, 5>(),
-           value_walk<L, Bits, 6>(), value_walk<L, Bits, 7>(), value_walk<L, Bits, 8>()}};
-}
-
-template <class L>
-constexpr Walks kWalks[] = {make_walks<L, F32Bits>(), make_walks<L, F16Bits>(),
-                            make_walks<L, BF16Bits>(), make_walks<L, Q8Bits>(),
-                            make_walks<L, Q4Bits>()};
-
-// Some queries in one run. What each of them sees of it, and what all of them see.
-struct Block {
-  const int32_t* chosen;  // Indices of the queries.
-  int32_t count;
-  int32_t run_first;
-  int32_t begin[cpu::kQueryBlock], end[cpu::kQueryBlock];
-  int32_t first, last;
-  int32_t common_begin, common_end;
-  int32_t limit;  // Where the last of the queries ends, in whichever run.
-};
-
-inline Block make_block(const cpu::AttendArgs& args, const int32_t* chosen, int32_t count,
-                        int32_t run_first) {
-  const int32_t run_end = run_first + cpu::kRunPositions;
-  Block block{chosen, count, run_first, {}, {}, run_end, run_first, run_first, run_end, 0};
-  for (int32_t i = 0; i < count; ++i) {
-    const cpu::AttendQuery& query = args.queries[chosen[i]];
-    const int32_t begin = query.begin > run_first ? query.begin : run_first;
-    const int32_t end = query.end < run_end ? query.end : run_end;
-    block.limit = query.end > block.limit ? query.end : block.limit;
-    block.begin[i] = begin;
-    block.end[i] = end;
-    block.first = begin < block.first ? begin : block.first;
-    block.last = end > block.last ? end : block.last;
-    block.common_begin = begin > block.common_begin ? begin : block.common_begin;
-    block.common_end = end < block.common_end ? end : block.common_end;
-  }
-  if (block.common_begin > block.common_end) block.common_begin = block.common_end = block.last;
-  return block;
-}
-
-// The queries' ranges may begin and end at different positions (rows of a prompt on the diagonal,
-// windows): what only some of them see is added for these alone, in order.
-template <class L>
-void add_values_of_block(const cpu::AttendArgs& args, const Block& block, const ValueSums& all) {
-  const Walks& walks = kWalks<L>[args.value_type];
-  const auto add_alone = [&](int32_t i, int32_t from, int32_t to) {
-    walks.values[1](args.head, {all.p + i * cpu::kRunPositions, all.out + i * all.stride,
-                                all.sums + i, all.stride, all.run_first, from, to, all.limit});
-  };
-  for (int32_t i = 0; i < block.count; ++i) {
-    const int32_t end = block.end[i] < block.common_begin ? block.end[i] : block.common_begin;
-    if (block.begin[i] < end) add_alone(i, block.begin[i], end);
-  }
-  if (block.common_begin < block.common_end) walks.values[block.count](args.head, all);
-  for (int32_t i = 0; i < block.count; ++i) {
-    if (block.common_end < block.end[i]) add_alone(i, block.common_end, block.end[i]);
+  cpu::KvHeadArgs tile_head = view.head;
+  tile_head.keys = reinterpret_cast<std::byte*>(room.tile);
+  tile_head.keys_page_bytes = 0;  // Whichever page is asked for: there is one.
+  for (int32_t position = first; position < view.last; position += cpu::kPageSlots) {
+    const int32_t page_end = position + cpu::kPageSlots;
+    kWidenKeys<L>[args.key_type](view.head, keys_at(view.head, position),
+                                 ahead_of_keys(view.head, position, first, run_end), room.tile);
+    int32_t index = 0;
+    for_blocks<L>(args.query_count, [&](Block block) {
+      const float* q = room.q + size_t(index++) * block_floats;
+      bool is_seen = false;
+      for (int32_t i = block.first; i < block.first + block.count; ++i) {
+        is_seen = is_seen || (view.begin[i] < page_end && view.end[i] > position);
+      }
+      if (!is_seen) return;
+      kTileWalks<L>.scores[block.count](
+          tile_head, {q, room.scores + block.first * cpu::kRunPositions, position, page_end, 0});
+    });
   }
 }
 
 template <class L>
-void attend_block(const cpu::AttendArgs& args, const Block& block, Totals& totals, float* room) {
-  const float* q[cpu::kQueryBlock];
-  for (int32_t i = 0; i < block.count; ++i) q[i] = args.queries[block.chosen[i]].q;
-  const int32_t first_page = block.first / cpu::kPageSlots * cpu::kPageSlots;
-  float* scores = room;  // [kQueryBlock][kRunPositions]
-  kWalks<L>[args.key_type].scores[block.count](args.head, q, first_page, block.last,
-                                               scores + (first_page - block.run_first));
-  float max[cpu::kQueryBlock], sum[cpu::kQueryBlock];
-  for (int32_t i = 0; i < block.count; ++i) {
-    float* row = scores + i * cpu::kRunPositions + (block.begin[i] - block.run_first);
-    max[i] = exponentials<L>(args, row, block.end[i] - block.begin[i]);
-    sum[i] = 0;
+void add_values_of_run(const cpu::AttendArgs& args, RunView& view, const AttendRoom& room) {
+  if (args.query_count <= kBlock<L>) {
+    add_values_of_block<L>(kWalks<L>[args.value_type], view.head, view, room.scores,
+                           {0, args.query_count}, view.first, view.last);
+    return;
   }
-  float* out = room + cpu::kQueryBlock * cpu::kRunPositions;
-  for (int32_t i = 0; i < block.count * totals.stride; i += L::kCount) {
-    store(out + i, L(0.0f));
+  // As many pages at a time as stay in the first cache, since sums are loaded and stored for each
+  // time: the run's pages take turns in the tile.
+  const int32_t tile_pages = cpu::value_tile_pages(args.head.value_dim);
+  PageId places[cpu::kRunPositions / cpu::kPageSlots];
+  for (int32_t i = 0; i < cpu::kRunPositions / cpu::kPageSlots; ++i) {
+    places[i] = PageId(i % tile_pages);
   }
-  add_values_of_block<L>(args, block,
-                         {scores, out, sum, totals.stride, block.run_first, block.common_begin,
-                          block.common_end, block.limit});
-  for (int32_t i = 0; i < block.count; ++i) {
-    merge_run<L>(totals, block.chosen[i], max[i], sum[i], out + i * totals.stride);
+  cpu::KvHeadArgs tile_head = view.head;
+  tile_head.values = reinterpret_cast<std::byte*>(room.tile);
+  tile_head.values_page_bytes = sizeof(float) * size_t(cpu::kPageSlots * args.head.value_dim);
+  tile_head.pages = places;
+  const int32_t step = tile_pages * cpu::kPageSlots;
+  const int32_t run_end = (view.last + cpu::kPageSlots - 1) / cpu::kPageSlots * cpu::kPageSlots;
+  for (int32_t from = view.first / step * step; from < view.last; from += step) {
+    for (int32_t position = from; position < from + step && position < view.last;
+         position += cpu::kPageSlots) {
+      if (position + cpu::kPageSlots <= view.first) continue;  // Perhaps no longer kept.
+      const std::byte* ahead = ahead_of_values(view.head, position, run_end, view.limit);
+      float* place = room.tile + position / cpu::kPageSlots % tile_pages *
+                                     (cpu::kPageSlots * args.head.value_dim);
+      kWidenValues<L>[args.value_type](view.head, values_at(view.head, position), ahead, place);
+    }
+    for_blocks<L>(args.query_count, [&](Block block) {
+      add_values_of_block<L>(kTileWalks<L>, tile_head, view, room.scores, block, from, from + step);
+    });
   }
 }
 
-// Adds the sink and divides.
-template <class L>
-void finish_query(const cpu::AttendArgs& args, int32_t index, Totals& totals) {
-  const cpu::AttendQuery& query = args.queries[index];
-  float sum = totals.sum[index], keep = 1;
-  if (args.has_sinks) {
-    const float max = query.sink > totals.max[index] ? query.sink : totals.max[index];
-    keep = elementary::exp(totals.max[index] - max);
-    sum = sum * keep + elementary::exp(query.sink - max);
+// The part of `run` that each query sees, and where the sums go: to the query's slot where that is
+// still empty.
+inline RunView view_run(const cpu::AttendArgs& args, const AttendRoom& room, int32_t run,
+                        const bool* started) {
+  const int32_t start = run * cpu::kRunPositions;
+  RunView view;
+  view.head = args.head;
+  view.head.pages += run * (cpu::kRunPositions / cpu::kPageSlots);
+  view.first = cpu::kRunPositions;
+  view.last = view.limit = 0;
+  const int32_t call_end = args.end_run * cpu::kRunPositions - start;
+  for (int32_t i = 0; i < args.query_count; ++i) {
+    const cpu::AttendQuery& query = args.queries[i];
+    const int32_t begin = query.begin > start ? query.begin - start : 0;
+    const int32_t query_end = query.end - start < call_end ? query.end - start : call_end;
+    const int32_t end = query_end < cpu::kRunPositions ? query_end : cpu::kRunPositions;
+    view.limit = query_end > view.limit ? query_end : view.limit;
+    view.begin[i] = view.end[i] = 0;
+    if (begin >= end) continue;
+    view.begin[i] = begin;
+    view.end[i] = end;
+    view.first = begin < view.first ? begin : view.first;
+    view.last = end > view.last ? end : view.last;
+    const int32_t slot_floats = cpu::slot_floats(args.head.value_dim);
+    view.slots[i] = started[i] ? room.slots + i * slot_floats
+                               : query.slot + (run - args.first_run) * args.run_step;
+    view.outs[i] = view.slots[i] + cpu::kSlotHead;
   }
-  const L keep_lanes = L(keep), sum_lanes = L(sum);
-  const float* total = totals.out + index * totals.stride;
-  for_lanes<L>(args.head.value_dim, [&](int32_t i, int32_t count) {
-    store_some(query.out + i, (L::load(total + i) * keep_lanes) / sum_lanes, count);
-  });
+  return view;
+}
+
+template <class L>
+void attend_run(const cpu::AttendArgs& args, const AttendRoom& room, int32_t run, bool* started) {
+  RunView view = view_run(args, room, run, started);
+  if (view.first >= view.last) return;
+  score_run<L>(args, view, room);
+  const int32_t padded = cpu::padded_dim(args.head.value_dim);
+  for (int32_t i = 0; i < args.query_count; ++i) {
+    view.sums[i] = 0;
+    const int32_t count = view.end[i] - view.begin[i];
+    if (count == 0) continue;
+    float* scores = room.scores + i * cpu::kRunPositions + view.begin[i];
+    view.slots[i][0] = exponentials<L>(args, scores, count);
+    for (int32_t d = 0; d < padded; d += L::kCount) store(view.outs[i] + d, L(0.0f));
+  }
+  add_values_of_run<L>(args, view, room);
+  for (int32_t i = 0; i < args.query_count; ++i) {
+    if (view.begin[i] == view.end[i]) continue;
+    view.slots[i][1] = view.sums[i];
+    if (started[i]) merge_slots<L>(args.queries[i].slot, view.slots[i], padded);
+    started[i] = args.run_step == 0;
+  }
 }
 
 template <class L>
 void attend_queries(const cpu::AttendArgs& args) {
-  Totals totals;
-  totals.stride = cpu::padded_dim(args.head.value_dim);
-  totals.out = args.scratch;
-  float* room = args.scratch + cpu::kAttendQueries * totals.stride;
-  int32_t first = args.queries[0].begin, last = args.queries[0].end;
-  for (int32_t i = 0; i < args.query_count; ++i) {
-    totals.started[i] = false;
-    first = args.queries[i].begin < first ? args.queries[i].begin : first;
-    last = args.queries[i].end > last ? args.queries[i].end : last;
+  const AttendRoom room(args);
+  pack_queries<L>(args, room);
+  bool started[cpu::kAttendQueries] = {};
+  for (int32_t run = args.first_run; run < args.end_run; ++run) {
+    attend_run<L>(args, room, run, started);
   }
-  const int32_t first_run = first / cpu::kRunPositions * cpu::kRunPositions;
-  for (int32_t run = first_run; run < last; run += cpu::kRunPositions) {
-    int32_t chosen[cpu::kAttendQueries];
-    int32_t count = 0;
-    for (int32_t i = 0; i < args.query_count; ++i) {
-      const cpu::AttendQuery& query = args.queries[i];
-      if (query.begin < run + cpu::kRunPositions && query.end > run) chosen[count++] = i;
-    }
-    for (int32_t i = 0; i < count; i += kBlock<L>) {
-      const int32_t size = count - i < kBlock<L> ? count - i : kBlock<L>;
-      attend_block<L>(args, make_block(args, chosen + i, size, run), totals, room);
-    }
+}
+
+// Merges a query's slots into the first, adds the sink and divides.
+template <class L>
+void finish_attention(const cpu::FinishAttentionArgs& args) {
+  const int32_t padded = cpu::padded_dim(args.value_dim);
+  float* total = args.slots;
+  for (int32_t slot = 1; slot < args.slot_count; ++slot) {
+    merge_slots<L>(total, total + slot * cpu::slot_floats(args.value_dim), padded);
   }
-  for (int32_t i = 0; i < args.query_count; ++i) finish_query<L>(args, i, totals);
+  float sum = total[1], keep = 1;
+  if (args.sink != nullptr) {
+    const float max = *args.sink > total[0] ? *args.sink : total[0];
+    keep = elementary::exp(total[0] - max);
+    sum = sum * keep + elementary::exp(*args.sink - max);
+  }
+  const L keep_lanes = L(keep), sum_lanes = L(sum);
+  for_lanes<L>(args.value_dim, [&](int32_t i, int32_t count) {
+    const L out = L::load(total + cpu::kSlotHead + i);
+    store_some(args.out + i, (out * keep_lanes) / sum_lanes, count);
+  });
 }
 
 }  // namespace

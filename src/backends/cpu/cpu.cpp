@@ -20,7 +20,7 @@ namespace {
 template <IsaLevel Isa>
 host::HostKernel choose_kernel(const Op& op) {
   const host::HostKernel kernel = choose_matrix_kernel(op, Isa);
-  return kernel.run != nullptr ? kernel : choose_ops_kernel(op, Isa);
+  return kernel.exists() ? kernel : choose_ops_kernel(op, Isa);
 }
 
 host::KernelChoice kernel_choice(IsaLevel isa) {

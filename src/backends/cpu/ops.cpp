@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "backends/cpu/ops_attend.h"
 #include "backends/cpu/ops_delta.h"
 #include "backends/cpu/ops_kernels.h"
 #include "backends/cpu/ops_states.h"
@@ -163,94 +164,18 @@ void scale_by_position(const op::ScaleByPosition& op, const Step& step, int32_t 
   Table.scale({.x = x, .of_columns = nullptr, .out = x, .count = op.x.width, .factor = factor});
 }
 
-KvHeadArgs head_args(const KvPlane& plane, const Slice& slice, int32_t kv_head) {
-  const size_t key_bytes = kv_head_bytes(plane.key_type, plane.key_dim);
-  const size_t value_bytes = kv_head_bytes(plane.value_type, plane.value_dim);
-  return {.keys = plane.keys + size_t(kv_head) * key_bytes,
-          .values = plane.values + size_t(kv_head) * value_bytes,
-          .keys_page_bytes = plane.keys_page_bytes,
-          .values_page_bytes = plane.values_page_bytes,
-          .pages = slice.pages[plane.group],
-          .key_dim = plane.key_dim,
-          .value_dim = plane.value_dim};
-}
-
 template <const OpsTable& Table>
 void store_kv(const op::StoreKv& op, const Step& step, int32_t row) {
   const KvPlane& plane = step.kv_planes[size_t(op.plane)];
   const Slice& slice = step.slices[size_t(step.slice_of_row[size_t(row)])];
   for (int32_t head = 0; head < plane.kv_head_count; ++head) {
-    const StoreKvArgs args{.head = head_args(plane, slice, head),
+    const StoreKvArgs args{.head = kv_head_args(plane, slice, head),
                            .k = step.row(op.k, row) + int64_t(head) * plane.key_dim,
                            .v = step.row(op.v, row) + int64_t(head) * plane.value_dim,
                            .position = step.positions[size_t(row)]};
     Table.store_keys[size_t(plane.key_type)](args);
     Table.store_values[size_t(plane.value_type)](args);
   }
-}
-
-// How the heads of one kv head are dealt out: at most kQueryBlock of them a task, since more would
-// not share a load of a key; and so many rows that the task has up to kAttendQueries queries.
-struct AttendShape {
-  int32_t group_heads;  // Query heads of a kv head.
-  int32_t task_heads;   // Of these in a task.
-  int32_t chunk_count;  // Tasks for a kv head.
-  int32_t task_rows;
-
-  AttendShape(const op::Attend& op, const KvPlane& plane) {
-    group_heads = op.head_count / plane.kv_head_count;
-    chunk_count = (group_heads + kQueryBlock - 1) / kQueryBlock;
-    task_heads = (group_heads + chunk_count - 1) / chunk_count;
-    task_rows = std::min(16, kAttendQueries / task_heads);
-  }
-};
-
-int64_t attend_task_count(const Op& any, const Step& step) {
-  const auto& op = std::get<op::Attend>(any);
-  const KvPlane& plane = step.kv_planes[size_t(op.plane)];
-  const AttendShape shape(op, plane);
-  return int64_t(block_count(step, shape.task_rows)) * plane.kv_head_count * shape.chunk_count;
-}
-
-template <const OpsTable& Table>
-void attend(const Op& any, const Step& step, int64_t task, std::byte* scratch) {
-  const auto& op = std::get<op::Attend>(any);
-  const KvPlane& plane = step.kv_planes[size_t(op.plane)];
-  const AttendShape shape(op, plane);
-  const int32_t part_count = plane.kv_head_count * shape.chunk_count;
-  const int32_t part = int32_t(task % part_count);
-  const SliceBlock block = find_block(step, shape.task_rows, int32_t(task / part_count));
-  const int32_t kv_head = part / shape.chunk_count;
-  const int32_t first_head = part % shape.chunk_count * shape.task_heads;
-  const int32_t end_head = std::min(shape.group_heads, first_head + shape.task_heads);
-
-  AttendQuery queries[kAttendQueries];
-  int32_t query_count = 0;
-  for (int32_t row = block.first_row; row < block.first_row + block.row_count; ++row) {
-    const int32_t end = step.positions[size_t(row)] + 1;
-    for (int32_t i = first_head; i < end_head; ++i) {
-      const int64_t head = int64_t(kv_head) * shape.group_heads + i;
-      queries[query_count++] = {.q = step.row(op.q, row) + head * plane.key_dim,
-                                .out = step.row(op.out, row) + head * plane.value_dim,
-                                .begin = op.first_visible(end - 1),
-                                .end = end,
-                                .sink = op.sinks == nullptr ? 0 : op.sinks[head]};
-    }
-  }
-  Table.attend({.head = head_args(plane, *block.slice, kv_head),
-                .queries = queries,
-                .query_count = query_count,
-                .key_type = int32_t(plane.key_type),
-                .value_type = int32_t(plane.value_type),
-                .scale = op.scale,
-                .softcap = op.softcap,
-                .has_sinks = op.sinks != nullptr,
-                .scratch = reinterpret_cast<float*>(scratch)});
-}
-
-size_t attend_scratch_bytes(const Op& any) {
-  const auto& op = std::get<op::Attend>(any);
-  return sizeof(float) * size_t(attend_scratch_floats(op.out.width / op.head_count));
 }
 
 // An op without a choice here has no vector kernel: a copy, the angles that are computed once a
@@ -301,9 +226,7 @@ struct Choice {
     return row_kernel<op::StoreKv, &op::StoreKv::k, store_kv<Table>>();
   }
   host::HostKernel operator()(const op::Attend&) const {
-    return {.task_count = attend_task_count,
-            .run = attend<Table>,
-            .scratch_bytes = attend_scratch_bytes};
+    return {.joint = &kAttendKernel<Table>};
   }
   host::HostKernel operator()(const op::ShortConv&) const { return short_conv_kernel<Table>(); }
   host::HostKernel operator()(const op::MambaScan&) const { return mamba_kernel<Table>(); }

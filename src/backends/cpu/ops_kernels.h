@@ -104,32 +104,55 @@ struct StoreKvArgs {
 // One head of one row: the positions [begin, end) that it sees, at least one.
 struct AttendQuery {
   const float* q;
-  float* out;
+  float* slot;  // Where its sums go: see attention.h.
   int32_t begin, end;
-  float sink;
 };
 
 inline constexpr int32_t kAttendQueries = 64;  // That one call may take at most.
 inline constexpr int32_t kRunPositions = 256;  // kAttentionRun of device/step.h.
 inline constexpr int32_t kPageSlots = 32;      // kPageTokens of device/step.h.
-inline constexpr int32_t kQueryBlock = 8;      // Queries that share one walk over a run.
+inline constexpr int32_t kQueryBlock = 8;      // Queries that share one walk, at most.
+inline constexpr int32_t kSlotHead = 16;       // Floats of a slot before the output.
 
+// The runs [first_run, end_run), as far as the queries see them.
 struct AttendArgs {
   KvHeadArgs head;
   const AttendQuery* queries;
   int32_t query_count;
   int32_t key_type, value_type;  // KvType.
   float scale, softcap;
-  bool has_sinks;
-  float* scratch;  // attend_scratch_floats(value_dim), 64-byte aligned.
+  int32_t first_run, end_run;
+  int32_t run_step;  // Floats from a run's slot to the next one's; 0: runs are merged into one.
+  float* scratch;    // attend_scratch_floats() long, 64-byte aligned.
 };
 
-// Totals of all queries, one run's scores and outputs of a block, each row padded to whole vectors.
+// The slots of one query, in order.
+struct FinishAttentionArgs {
+  float* slots;
+  int32_t slot_count, value_dim;
+  const float* sink;  // May be null.
+  float* out;
+};
+
 constexpr int32_t padded_dim(int32_t dim) {
   return (dim + 15) / 16 * 16;
 }
-constexpr int32_t attend_scratch_floats(int32_t value_dim) {
-  return (kAttendQueries + kQueryBlock) * padded_dim(value_dim) + kQueryBlock * kRunPositions;
+constexpr int32_t slot_floats(int32_t value_dim) {
+  return kSlotHead + padded_dim(value_dim);
+}
+// The last block may be short of queries, not of room.
+constexpr int32_t attend_q_floats(int32_t key_dim) {
+  return (kAttendQueries + kQueryBlock) * padded_dim(key_dim);
+}
+// Pages of values that are widened at a time: 32 KiB of floats.
+constexpr int32_t value_tile_pages(int32_t value_dim) {
+  return value_dim <= 64 ? 4 : value_dim <= 128 ? 2 : 1;
+}
+constexpr int32_t attend_scratch_floats(int32_t key_dim, int32_t value_dim) {
+  const int32_t values_tile = value_tile_pages(value_dim) * value_dim;
+  const int32_t tile = kPageSlots * (key_dim > values_tile ? key_dim : values_tile);
+  return attend_q_floats(key_dim) + kAttendQueries * (kRunPositions + slot_floats(value_dim)) +
+         tile;
 }
 
 inline constexpr size_t kLineBytes = 64;       // Of a cache; what lies behind a state's start.
@@ -224,6 +247,7 @@ struct OpsTable {
   void (*store_keys[kKvTypeCount])(const StoreKvArgs&);    // By KvType.
   void (*store_values[kKvTypeCount])(const StoreKvArgs&);  // By KvType.
   void (*attend)(const AttendArgs&);
+  void (*finish_attention)(const FinishAttentionArgs&);
   void (*short_conv)(const ConvArgs&);
   void (*channel_scan)(const ChannelScanArgs&);
   void (*scan_steps)(const ScanStepArgs&);

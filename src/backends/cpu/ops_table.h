@@ -37,6 +37,7 @@ constexpr cpu::OpsTable make_ops_table() {
                        store_values<L, BF16Bits>, store_coded_values<L, Q8Block>,
                        store_coded_values<L, Q4Block>},
       .attend = attend_queries<L>,
+      .finish_attention = finish_attention<L>,
       .short_conv = short_conv_rows<L>,
       .channel_scan = channel_scan_rows<L>,
       .scan_steps = scan_step_sizes<L>,
