@@ -145,7 +145,9 @@ TEST(Attend, FewHeadsAtDepthAreCutIntoRuns) {
 TEST(Attend, ManyHeadsAtDepth) {
   const std::vector<SliceSpec> specs(2, {.row_count = 4, .first_position = 1500});
   expect_same_bits(3, specs, [](World& world) -> Op {
-    return make_attend(world, {.kv_heads = 4, .group = 16, .key_dim = 1, .value_dim = 500});
+    return make_attend(
+        world,
+        {.kv_heads = 4, .group = 16, .key_dim = 1, .value_dim = 500, .value_type = KvType::q4_0});
   });
 }
 

@@ -43,14 +43,13 @@ inline const std::byte* values_at(const cpu::KvHeadArgs& head, int32_t position)
 }
 
 // Pages lie anywhere in memory, so the machine cannot guess the next one: whoever walks a page asks
-// for the one that is read four pages later: as much as is read while scores become weights. The
-// order of reading: a run's keys, its values, the next run's keys. Plain floats are a tile in a
-// cache: nobody asks for them.
-constexpr int32_t kAhead = 4 * cpu::kPageSlots;
+// for the one that is read two pages later. The order of reading: a run's keys, its values, the
+// next run's keys. Plain floats are a tile in a cache: nobody asks for them.
+constexpr int32_t kAhead = 2 * cpu::kPageSlots;
 template <class Bits>
 constexpr bool kAsks = !__is_same(Bits, float);
 
-// Into the second cache: it has room for more outstanding lines than the first, and some pages of
+// Into the second cache: it has room for more outstanding lines than the first, and two pages of
 // all dims would push out of the first what is being used.
 inline void ask_for(const void* line) {
   __builtin_prefetch(line, 0, 2);

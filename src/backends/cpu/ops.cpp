@@ -225,9 +225,7 @@ struct Choice {
   host::HostKernel operator()(const op::StoreKv&) const {
     return row_kernel<op::StoreKv, &op::StoreKv::k, store_kv<Table>>();
   }
-  host::HostKernel operator()(const op::Attend&) const {
-    return {.joint = &kAttendKernel<Table>};
-  }
+  host::HostKernel operator()(const op::Attend&) const { return {.joint = &kAttendKernel<Table>}; }
   host::HostKernel operator()(const op::ShortConv&) const { return short_conv_kernel<Table>(); }
   host::HostKernel operator()(const op::MambaScan&) const { return mamba_kernel<Table>(); }
   host::HostKernel operator()(const op::Mamba2Scan&) const { return mamba2_kernel<Table>(); }
