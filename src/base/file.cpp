@@ -78,7 +78,7 @@ Status write_file_aside(const std::string& path, std::span<const std::byte> byte
 }
 
 Result<FileWriter> FileWriter::open(const std::string& path) {
-  std::string aside = fmt::format("{}.partial.{}", path, ::getpid());
+  std::string aside = fmt::format("{}.partial.{}.{}", path, ::getpid(), ::gettid());
   const int descriptor =
       ::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (descriptor < 0) return io_error(aside, "create");

@@ -1,5 +1,6 @@
 // Reading a small file whole, and writing a file so that a reader never sees half of it: everything
-// goes to NAME.partial.<pid> beside it, which takes the name only when all of it is on the disk.
+// goes to NAME.partial.<process>.<thread> beside it, which takes the name only when all of it is on
+// the disk.
 // Thread rule: a FileWriter belongs to one thread; two writers of one name: the last commit wins.
 #pragma once
 

@@ -130,7 +130,9 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
     ::close(descriptor);
     return fail(ErrorCode::io, "{}: cannot map {} bytes: {}", path, size, std::strerror(why));
   }
-  return MappedFile(path, descriptor, static_cast<const std::byte*>(data), size);
+  MappedFile file(path, descriptor, static_cast<const std::byte*>(data), size);
+  file.modified_ns_ = int64_t(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
+  return file;
 }
 
 MappedFile::MappedFile(std::string path, int descriptor, const std::byte* data, size_t size)
@@ -151,6 +153,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   descriptor_ = std::exchange(other.descriptor_, -1);
   data_ = std::exchange(other.data_, nullptr);
   size_ = std::exchange(other.size_, 0);
+  modified_ns_ = other.modified_ns_;
   guard_slot_ = std::exchange(other.guard_slot_, -1);
   return *this;
 }
@@ -167,21 +170,37 @@ void MappedFile::close() {
   data_ = nullptr;
 }
 
-void MappedFile::drop(size_t offset, size_t bytes) const {
+MappedFile::PageRange MappedFile::whole_pages(size_t offset, size_t bytes) const {
   CHECK(offset <= size_ && bytes <= size_ - offset);
   const size_t page = page_bytes();
   const size_t begin = (offset + page - 1) / page * page;
   // The last page of the file belongs to nobody else: it may go when the range reaches the end.
   const size_t end =
       offset + bytes == size_ ? (size_ + page - 1) / page * page : (offset + bytes) / page * page;
-  if (begin >= end) return;
-  // Both are advice: a kernel that does not follow it keeps the pages, and nothing else changes.
-  (void)::madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);
-  (void)::posix_fadvise(descriptor_, off_t(begin), off_t(end - begin), POSIX_FADV_DONTNEED);
+  return {const_cast<std::byte*>(data_) + begin, begin, begin < end ? end - begin : 0};
 }
 
-void MappedFile::will_need() const {
-  (void)::madvise(const_cast<std::byte*>(data_), size_, MADV_WILLNEED);
+// What follows is advice: a kernel that does not take it keeps the pages, and nothing else changes.
+
+void MappedFile::forget(size_t offset, size_t bytes) const {
+  const PageRange range = whole_pages(offset, bytes);
+  if (range.bytes > 0) (void)::madvise(range.data, range.bytes, MADV_DONTNEED);
+}
+
+void MappedFile::drop(size_t offset, size_t bytes) const {
+  const PageRange range = whole_pages(offset, bytes);
+  if (range.bytes == 0) return;
+  (void)::madvise(range.data, range.bytes, MADV_DONTNEED);
+  (void)::posix_fadvise(descriptor_, off_t(range.offset), off_t(range.bytes), POSIX_FADV_DONTNEED);
+}
+
+void MappedFile::will_need(size_t offset, size_t bytes) const {
+  const PageRange range = whole_pages(offset, bytes);
+  if (range.bytes > 0) (void)::madvise(range.data, range.bytes, MADV_WILLNEED);
+}
+
+void MappedFile::prefer_huge_pages() const {
+  (void)::madvise(const_cast<std::byte*>(data_), size_, MADV_HUGEPAGE);
 }
 
 }  // namespace cairn

@@ -26,21 +26,36 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
 
-  // Gives the whole pages inside the range back: out of this process and out of the page cache.
-  // They stay readable; reading them again reads the disk again. REQUIRES: the range is inside.
+  // When its content was last changed, in nanoseconds since 1970, as it was opened.
+  int64_t modified_ns() const { return modified_ns_; }
+
+  // Takes the whole pages inside the range out of this process; they stay readable, and cheap to
+  // read again as long as the page cache has them. REQUIRES: the range is inside.
+  void forget(size_t offset, size_t bytes) const;
+  // The same, and out of the page cache too: reading them again reads the disk again.
   void drop(size_t offset, size_t bytes) const;
 
-  // Asks the kernel to start reading the whole file now.
-  void will_need() const;
+  // Asks the kernel to start reading the range, or the whole file, now.
+  void will_need(size_t offset, size_t bytes) const;
+  void will_need() const { will_need(0, size_); }
+  // Asks for huge pages where the file system has them: for files that are read whole.
+  void prefer_huge_pages() const;
 
  private:
+  struct PageRange {
+    std::byte* data;
+    size_t offset, bytes;  // No bytes: no whole page.
+  };
+
   MappedFile(std::string path, int descriptor, const std::byte* data, size_t size);
   void close();
+  PageRange whole_pages(size_t offset, size_t bytes) const;
 
   std::string path_;
   int descriptor_ = -1;
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
+  int64_t modified_ns_ = 0;
   int guard_slot_ = -1;  // The row of the table of live mappings, or -1 when the table was full.
 };
 

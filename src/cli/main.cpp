@@ -107,6 +107,14 @@ struct EngineArguments {
     command.add_option("--isa", isa,
                        "this instruction set, not the best there is: scalar, avx2, avx2_vnni, "
                        "avx512_vnni, amx");
+    CLI::Option* cache = command.add_option(
+        "--pack-cache", options.pack_cache,
+        "a folder for packed weights: the next start maps them instead of packing");
+    command
+        .add_flag("--no-pack", options.is_unpacked,
+                  "read weights from the file as they are needed: slow, for models larger than "
+                  "the memory")
+        ->excludes(cache);
     command.add_option("--kv", kv, "how keys and values are kept: f32, f16, bf16, q8_0 or q4_0");
     command.add_option("--cache-type-k", keys, "how keys are kept, where not as --kv says");
     command.add_option("--cache-type-v", values, "how values are kept, where not as --kv says");

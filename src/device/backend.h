@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/cpu_features.h"
@@ -16,9 +17,25 @@
 
 namespace cairn {
 
+// Who told about the use of the file's bytes can have them read in time and set free. Any thread.
+struct BlockAdvice {
+  std::function<void(std::span<const std::byte> blocks)> before_reading;
+  std::function<void(std::span<const std::byte> blocks)> after_reading;
+};
+
+// How weights come to their own form, in backends that have one.
+struct PackOptions {
+  bool is_off = false;  // Kernels make do with the file's blocks, and memory stays as it is.
+  std::string
+      cache_path;  // A file to take packed weights from, and to leave them in; may be empty.
+  uint64_t model_digest = 0;  // Which model the cache must be of.
+};
+
 struct BackendOptions {
   ThreadPool* threads = nullptr;    // Not owned; outlives the backend.
   IsaLevel isa = IsaLevel::scalar;  // The best that kernels may use.
+  PackOptions pack;
+  BlockAdvice advice;
   // Told while weights are made ready: bytes done and bytes in all.
   std::function<void(size_t done_bytes, size_t total_bytes)> on_progress;
 };

@@ -37,6 +37,21 @@ Result<const BackendType*> find_backend(std::string_view name) {
               name);
 }
 
+// FOLDER/NAME-DIGEST.cairnpack, with the model's name as far as it is harmless in a path.
+std::string pack_cache_path(const std::string& folder, std::string_view model, uint64_t digest) {
+  const size_t slash = model.rfind('/');
+  if (slash != std::string_view::npos) model.remove_prefix(slash + 1);
+  if (model.ends_with(".gguf")) model.remove_suffix(5);
+  constexpr size_t kNameMax = 64;
+  std::string name(model.substr(0, kNameMax));
+  for (char& c : name) {
+    const bool is_harmless = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                             (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+    if (!is_harmless) c = '_';
+  }
+  return fmt::format("{}/{}-{:016x}.cairnpack", folder, name, digest);
+}
+
 // Layers behind the model's last guess further tokens; files from before 2024 list the angles of
 // the rotation, which follow from the metadata.
 bool may_stay_unread(std::string_view name, int32_t layer_count) {
@@ -112,10 +127,34 @@ Status Engine::load_model() {
     return fail(ErrorCode::unsupported, "instruction set: expected one of {}, found {}",
                 names_of_levels(features), name(*options_.isa));
   }
-  CAIRN_TRY(backend_, backend->create({.threads = threads_.get(),
-                                       .isa = *options_.isa,
-                                       .on_progress = options_.on_progress}));
+  CAIRN_TRY(const BackendOptions backend_options, this->backend_options());
+  CAIRN_TRY(backend_, backend->create(backend_options));
   return Ok{};
+}
+
+Result<BackendOptions> Engine::backend_options() const {
+  if (options_.is_unpacked && !options_.pack_cache.empty()) {
+    return fail(ErrorCode::invalid_argument,
+                "pack cache: expected weights that are packed, found that they are not to be");
+  }
+  BackendOptions out{.threads = threads_.get(), .isa = *options_.isa};
+  out.on_progress = options_.on_progress;
+  out.pack.is_off = options_.is_unpacked;
+  if (!options_.pack_cache.empty()) {
+    out.pack.model_digest = file_.digest();
+    for (const gguf::Tensor& tensor : file_.tensors()) file_.forget(tensor.bytes);
+    out.pack.cache_path = pack_cache_path(options_.pack_cache, file_.name(), out.pack.model_digest);
+  }
+  // The page cache keeps the file for the next start, unless there is no room for it beside the
+  // packed weights, which take about as much.
+  const bool is_tight = read_machine_memory().available_bytes < 2 * file_.file_bytes();
+  out.advice.before_reading = [this](std::span<const std::byte> blocks) {
+    file_.will_need(blocks);
+  };
+  out.advice.after_reading = [this, is_tight](std::span<const std::byte> blocks) {
+    is_tight ? file_.drop(blocks) : file_.forget(blocks);
+  };
+  return out;
 }
 
 Status Engine::load_weights() {
@@ -172,10 +211,6 @@ Status Engine::prepare_memory() {
                                              .log_tokens_max = options_.log_tokens_max}));
   cache_.emplace(memory_.get());
   CAIRN_TRY(runner_, Runner::create(std::move(plans), memory_->layout(), backend_.get()));
-  // What has a form of its own now is read from there: the file's pages may go.
-  for (const Weight* weight : matrices_) {
-    if (weight->packed != nullptr) file_.drop(*file_.find(weight->name));
-  }
   return Ok{};
 }
 

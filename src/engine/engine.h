@@ -44,6 +44,12 @@ struct EngineOptions {
   int32_t log_tokens_max = 0;    // … and how far back at an answer's end that is possible.
   int32_t row_count_max = 512;   // Tokens of a step.
   int32_t output_count_max = 8;  // Rows of logits of a step.
+  // A folder where packed weights are left for the next start, which maps them; empty: none.
+  // Whoever may write there decides what the model computes.
+  std::string pack_cache;
+  // Weights are read from the file as they are needed, and packed each time: for models that are
+  // larger than the memory.
+  bool is_unpacked = false;
   // Told while weights are made ready: bytes done and bytes in all.
   std::function<void(size_t done_bytes, size_t total_bytes)> on_progress;
 };
@@ -76,6 +82,7 @@ class Engine {
   Engine(gguf::File file, const EngineOptions& options);
   Status load_text();
   Status load_model();
+  Result<BackendOptions> backend_options() const;
   Status choose_context();
   Status load_weights();
   Status prepare_memory();

@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/digest.h"
 #include "base/mapped_file.h"
 #include "gguf/limits.h"
 #include "gguf/rules.h"
@@ -16,6 +17,8 @@ namespace cairn::gguf {
 struct File::Contents {
   std::string name;
   std::vector<MappedFile> maps;  // One for each part; none where the bytes are somebody else's.
+  std::span<const std::byte> first_bytes;  // The first part, and where its metadata ends.
+  size_t first_data_offset = 0;
   uint64_t file_bytes = 0;
   uint32_t version = 0;
   uint64_t alignment = 0;
@@ -28,6 +31,7 @@ struct File::Contents {
   Status read_others(const std::string& path, OpenMode mode);
   Status finish(OpenMode mode);
   Status report(Error error, OpenMode mode);
+  const MappedFile* map_of(std::span<const std::byte> bytes) const;
 };
 
 namespace {
@@ -109,6 +113,8 @@ Status File::Contents::report(Error error, OpenMode mode) {
 
 Status File::Contents::read_first(std::span<const std::byte> bytes, OpenMode mode) {
   CAIRN_TRY(Part part, read_part(bytes, mode, problems));
+  first_bytes = bytes;
+  first_data_offset = std::min(size_t(part.data_offset), bytes.size());
   file_bytes = bytes.size();
   version = part.version;
   alignment = part.alignment;
@@ -253,14 +259,49 @@ const Problems& File::problems() const {
   return contents_->problems;
 }
 
-void File::drop(const Tensor& tensor) const {
-  if (contents_->maps.empty() || tensor.bytes.empty()) return;
-  const MappedFile& map = contents_->maps[size_t(tensor.part)];
-  map.drop(size_t(tensor.bytes.data() - map.bytes().data()), tensor.bytes.size());
+const MappedFile* File::Contents::map_of(std::span<const std::byte> bytes) const {
+  for (const MappedFile& map : maps) {
+    const std::byte* first = map.bytes().data();
+    if (bytes.data() >= first && bytes.data() < first + map.bytes().size()) return &map;
+  }
+  return nullptr;
 }
 
-void File::will_need() const {
-  for (const MappedFile& map : contents_->maps) map.will_need();
+void File::will_need(std::span<const std::byte> bytes) const {
+  const MappedFile* map = contents_->map_of(bytes);
+  if (map != nullptr) map->will_need(size_t(bytes.data() - map->bytes().data()), bytes.size());
+}
+
+void File::forget(std::span<const std::byte> bytes) const {
+  const MappedFile* map = contents_->map_of(bytes);
+  if (map != nullptr) map->forget(size_t(bytes.data() - map->bytes().data()), bytes.size());
+}
+
+void File::drop(std::span<const std::byte> bytes) const {
+  const MappedFile* map = contents_->map_of(bytes);
+  if (map != nullptr) map->drop(size_t(bytes.data() - map->bytes().data()), bytes.size());
+}
+
+uint64_t File::digest() const {
+  uint64_t all = cairn::digest(contents_->first_bytes.first(contents_->first_data_offset));
+  for (const MappedFile& map : contents_->maps) {
+    const uint64_t facts[2] = {map.bytes().size(), uint64_t(map.modified_ns())};
+    all = cairn::digest(std::as_bytes(std::span(facts)), all);
+  }
+  // A page at each end of a tensor and one in the middle.
+  constexpr size_t kSampleBytes = 4096;
+  for (const Tensor& tensor : contents_->tensors) {
+    const std::span<const std::byte> bytes = tensor.bytes;
+    const size_t size = std::min(bytes.size(), kSampleBytes);
+    const uint64_t shape[4] = {tensor.type_id, uint64_t(tensor.dims[0]), uint64_t(tensor.dims[1]),
+                               uint64_t(tensor.dims[2])};
+    all = cairn::digest(std::as_bytes(std::span(tensor.name)), all);
+    all = cairn::digest(std::as_bytes(std::span(shape)), all);
+    for (const size_t from : {size_t(0), (bytes.size() - size) / 2, bytes.size() - size}) {
+      all = cairn::digest(bytes.subspan(from, size), all);
+    }
+  }
+  return all;
 }
 
 }  // namespace cairn::gguf

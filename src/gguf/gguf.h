@@ -53,11 +53,18 @@ class File {
   // What is wrong with a file opened for inspection; empty for one opened strictly.
   const Problems& problems() const;
 
-  // Gives back the memory of a tensor's pages; reading them again reads the disk again. Does
-  // nothing for bytes that are not a mapped file's. REQUIRES: a tensor of this file.
-  void drop(const Tensor& tensor) const;
-  // Asks the kernel to start reading all parts now.
-  void will_need() const;
+  // Advice about bytes of tensors. Bytes that are not a mapped file's are left alone.
+  // They will be read soon: the kernel starts reading the disk.
+  void will_need(std::span<const std::byte> bytes) const;
+  // They will not be read again soon: their pages leave this process …
+  void forget(std::span<const std::byte> bytes) const;
+  // … and the page cache: reading them again reads the disk again.
+  void drop(std::span<const std::byte> bytes) const;
+
+  // Tells this file from others, without reading all of it: a digest of the metadata, of the parts'
+  // sizes and times of change, and of samples of every tensor. A change of a few weights that keeps
+  // size and time may stay unseen.
+  uint64_t digest() const;
 
  private:
   struct Contents;

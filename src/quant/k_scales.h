@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 namespace cairn::quant {
 
@@ -14,13 +15,17 @@ struct KScales {
 };
 
 inline KScales unpack_k_scales(const uint8_t* bytes) {
+  // Four bytes at a time.
+  uint32_t first, second, third;
+  std::memcpy(&first, bytes, 4);
+  std::memcpy(&second, bytes + 4, 4);
+  std::memcpy(&third, bytes + 8, 4);
+  const uint32_t words[4] = {
+      first & 0x3f3f3f3fu, (third & 0x0f0f0f0fu) | (first >> 6 & 0x03030303u) << 4,
+      second & 0x3f3f3f3fu, (third >> 4 & 0x0f0f0f0fu) | (second >> 6 & 0x03030303u) << 4};
   KScales out;
-  for (int i = 0; i < 4; ++i) {
-    out.scale[i] = bytes[i] & 63;
-    out.min[i] = bytes[i + 4] & 63;
-    out.scale[i + 4] = uint8_t((bytes[i + 8] & 15) | bytes[i] >> 6 << 4);
-    out.min[i + 4] = uint8_t(bytes[i + 8] >> 4 | bytes[i + 4] >> 6 << 4);
-  }
+  static_assert(sizeof out == sizeof words);
+  std::memcpy(&out, words, sizeof out);
   return out;
 }
 

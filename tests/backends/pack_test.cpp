@@ -2,6 +2,7 @@
 // matmul_test.cpp shows for every format (it also covers pack_rules.cpp).
 #include "backends/cpu/pack.h"
 
+#include "base/digest.h"
 #include "tests/backends/matmul_fixture.h"
 
 namespace cairn::cpu {
@@ -61,11 +62,65 @@ TEST(Pack, APaddedGroupIsZeros) {
   ASSERT_TRUE(added);
   const PackedMatrix* packed = *added;
   EXPECT_EQ(packed->data, nullptr);
-  ASSERT_TRUE(weights.pack({packed, packed}, threads, {}));
+  ASSERT_TRUE(weights.pack({packed, packed}, threads));
   ASSERT_NE(packed->data, nullptr);
   // The second group has one row: of its f16 scales all others are zero.
   const uint8_t* scales = group_at(*packed, 0, 1);
   for (int byte = 2; byte < 32; ++byte) EXPECT_EQ(scales[byte], 0);
+}
+
+// What a block's numbers are stored as, by way of the format's integers.
+std::vector<uint8_t> codes_of(const quant::Type& type, const std::byte* block) {
+  const PackedForm form = format_rule(type).form;
+  std::vector<quant::Unit> units(size_t(type.block_weights / 32));
+  type.integers(block, units.data());
+  std::vector<uint8_t> codes;
+  for (const quant::Unit& unit : units) {
+    for (const int8_t q : unit.q) {
+      const int8_t* level = std::find(form.table, form.table + 16, q);
+      codes.push_back(form.plane == Plane::table ? uint8_t(level - form.table)
+                                                 : uint8_t(q + form.bias));
+    }
+  }
+  return codes;
+}
+
+TEST(Pack, ReadersOfCodesAgreeWithTheFormats) {
+  matmul_test::Random random(11);
+  int reader_count = 0;
+  for (const quant::Type* type : quant::all()) {
+    const CodeReader reader = code_reader(*type);
+    if (reader == nullptr) continue;
+    ++reader_count;
+    std::vector<std::byte> block(size_t(type->block_bytes));
+    for (int round = 0; round < 200; ++round) {
+      for (std::byte& byte : block) byte = std::byte(random() & 255);
+      std::vector<uint8_t> codes(size_t(type->block_weights));
+      reader(block.data(), codes.data());
+      ASSERT_EQ(codes, codes_of(*type, block.data())) << type->name;
+    }
+  }
+  EXPECT_EQ(reader_count, 10);
+}
+
+// Caches of packed weights live longer than the program. If this fails, the packed bytes have
+// changed: raise kPackedLayout, and note the new digest beside it.
+TEST(Pack, TheLayoutIsTheOneThatItsNumberStandsFor) {
+  matmul_test::Random random(12);
+  uint64_t all = 0;
+  for (const quant::Type* type : quant::all()) {
+    matmul_test::Matrix matrix(*type, 512, 21, 2);
+    matrix.fill_randomly(random);
+    matrix.weight.name = "w";
+    ThreadPool threads(2);
+    PackedWeights weights;
+    const PackedMatrix* packed = weights.add(matrix.weight).value();
+    ASSERT_TRUE(weights.pack({packed}, threads));
+    const size_t bytes = size_t(packed->group_bytes * packed->group_count * 2);
+    all = digest(std::as_bytes(std::span(packed->data, bytes)), all);
+  }
+  EXPECT_EQ(kPackedLayout, 1u);
+  EXPECT_EQ(all, 0x2a7cebe30122e4efu);
 }
 
 }  // namespace

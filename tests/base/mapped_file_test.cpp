@@ -72,6 +72,10 @@ TEST_F(Mapped, DroppedPagesCanBeReadAgain) {
   Result<MappedFile> file = MappedFile::open(write("a", text));
   ASSERT_TRUE(file);
   EXPECT_EQ(text_of(*file), text);
+  file->forget(0, text.size());
+  file->prefer_huge_pages();
+  file->will_need(4096, text.size() - 4096);
+  EXPECT_EQ(text_of(*file), text);
   file->drop(0, text.size());
   file->drop(5000, 10);
   file->drop(text.size(), 0);

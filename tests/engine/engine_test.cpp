@@ -145,6 +145,43 @@ TEST(Engine, RefusesOptionsThatCannotBe) {
   options = golden_options(KvType::f16);
   options.context_tokens = 513;
   EXPECT_NE(load_error(bytes, options).find("512"), std::string::npos);
+  options = golden_options(KvType::f16);
+  options.is_unpacked = true;
+  options.pack_cache = ".";
+  EXPECT_NE(load_error(bytes, options).find("pack cache"), std::string::npos);
+}
+
+// Models whose weights are packed, mapped from a cache or packed on the way are one model.
+TEST(Engine, WhereWeightsComeFromChangesNoBit) {
+  std::string folder = ::testing::TempDir() + "cairn_engine_XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  for (const char* name : {"llama", "qwen3moe", "gptoss", "granitehybrid", "gemma3"}) {
+    const std::vector<Token> tokens = read_golden(name).greedy;
+    ASSERT_GT(tokens.size(), 8u);
+    const auto logits_of = [&](const EngineOptions& options) {
+      const auto engine = load_engine(golden_path(name, ".gguf"), options);
+      memory::Sequence sequence = engine->memory().new_sequence();
+      // Many rows, then one, then two: each has products of its own.
+      const std::span<const Token> all(tokens);
+      std::vector<float> logits = append(*engine, sequence, all.first(all.size() - 3));
+      for (const size_t from : {all.size() - 3, all.size() - 2}) {
+        const size_t count = from + 3 == all.size() ? 1 : 2;
+        const std::vector<float> more = append(*engine, sequence, all.subspan(from, count));
+        logits.insert(logits.end(), more.begin(), more.end());
+      }
+      return logits;
+    };
+    EngineOptions options = golden_options(KvType::f16);
+    const std::vector<float> packed = logits_of(options);
+    options.is_unpacked = true;
+    EXPECT_EQ(logits_of(options), packed) << name;
+    options.is_unpacked = false;
+    options.pack_cache = folder;
+    EXPECT_EQ(logits_of(options), packed) << name;
+    EXPECT_EQ(logits_of(options), packed) << name;
+  }
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 5);
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

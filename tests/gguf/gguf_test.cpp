@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
+#include <fstream>
 
 #include "base/file.h"
 #include "tests/gguf/raw_file.h"
@@ -66,7 +68,7 @@ TEST_F(SplitFileTest, OpeningTheFirstFindsTheOthers) {
     ASSERT_NE(tensor, nullptr);
     EXPECT_EQ(tensor->part, part);
     EXPECT_EQ(tensor->bytes.size(), 128u);
-    file->drop(*tensor);
+    file->drop(tensor->bytes);
     EXPECT_EQ(tensor->bytes[127], std::byte{0});  // Still readable.
   }
   EXPECT_EQ(file->file_bytes(), part_file(0).build().size() + 2 * part_file(1).build().size());
@@ -173,7 +175,7 @@ TEST(File, ViewsSurviveAMove) {
   EXPECT_EQ(*layers, 2);
   EXPECT_EQ(file.find("w"), tensor);
   EXPECT_EQ(&meta->fields(), &file.fields());
-  file.drop(*tensor);  // Nothing to give back, and nothing breaks.
+  file.drop(tensor->bytes);  // Nothing to give back, and nothing breaks.
 }
 
 TEST(File, WeightsAreFoundOrNamed) {
@@ -219,7 +221,34 @@ TEST(File, SaysWhatItIs) {
   EXPECT_EQ(file.part_count(), 1);
   EXPECT_EQ(file.file_bytes(), fs::file_size(path));
   EXPECT_EQ(file.problems().count, 0u);
-  file.will_need();
+  file.will_need(file.tensors()[0].bytes);
+}
+
+TEST(File, ADigestTellsModelsApart) {
+  const RawFile raw{.fields = {text_field("general.architecture", "llama")},
+                    .tensors = {{.dims = {4096}}},
+                    .data_bytes = 4 * 4096};
+  const auto digest_of = [](const auto& bytes) { return File::from_bytes(bytes, "x")->digest(); };
+  auto bytes = raw.build();
+  const uint64_t digest = digest_of(bytes);
+  EXPECT_EQ(digest_of(bytes), digest);
+  bytes.back() ^= std::byte(1);  // A weight.
+  EXPECT_NE(digest_of(bytes), digest);
+  RawFile other = raw;
+  other.fields = {text_field("general.architecture", "lamma")};
+  EXPECT_NE(digest_of(other.build()), digest);
+}
+
+TEST(File, ADigestSeesTheTimeOfChange) {
+  const fs::path path = fs::path(::testing::TempDir()) / "cairn_digest.gguf";
+  const auto bytes = RawFile{.tensors = {{}}, .data_bytes = 128}.build();
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), std::streamsize(bytes.size()));
+  const uint64_t digest = File::open(path.string())->digest();
+  EXPECT_EQ(File::open(path.string())->digest(), digest);
+  fs::last_write_time(path, fs::last_write_time(path) + std::chrono::nanoseconds(1000));
+  EXPECT_NE(File::open(path.string())->digest(), digest);
+  fs::remove(path);
 }
 
 TEST(File, AnInspectedTensorWithoutBytesIsNoWeight) {

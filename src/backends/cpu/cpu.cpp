@@ -1,7 +1,7 @@
 // This machine's processors as a backend: the vector kernels of the best instruction set that was
 // allowed, and the reference's for what they do not cover. Weights are packed when the first plan
-// that multiplies them is prepared, all of them at once and by all threads; tables that are only
-// looked up stay as they are in the file.
+// that multiplies them is prepared, all of them at once and by all threads, or not at all; tables
+// that are only looked up stay as they are in the file.
 #include <memory>
 #include <utility>
 #include <variant>
@@ -49,7 +49,8 @@ class CpuBackend : public host::HostBackend {
  public:
   explicit CpuBackend(const BackendOptions& options)
       : HostBackend(options.threads, kernel_choice(options.isa), &reference::kernel_for),
-        options_(options) {}
+        options_(options),
+        weights_({options.pack, options.advice, options.on_progress}) {}
 
   Status load(Weight& weight) override {
     if (options_.isa == IsaLevel::scalar) return Ok{};
@@ -64,7 +65,7 @@ class CpuBackend : public host::HostBackend {
       if (weight == nullptr || weight->packed == nullptr) continue;
       matrices.push_back(static_cast<const PackedMatrix*>(weight->packed));
     }
-    CAIRN_TRY(weights_.pack(matrices, *options_.threads, options_.on_progress));
+    CAIRN_TRY(weights_.pack(matrices, *options_.threads));
     return HostBackend::prepare(plan);
   }
 

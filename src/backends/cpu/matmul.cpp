@@ -10,6 +10,7 @@
 #include <new>
 #include <variant>
 
+#include "backends/cpu/pack.h"
 #include "backends/cpu/product.h"
 #include "base/check.h"
 
@@ -19,6 +20,8 @@ namespace {
 // Packed weights that a task reads for few rows: a share of the matrix, so that all threads end at
 // about the same time, but enough for the memory's prefetchers to get going.
 constexpr int64_t kTaskBytesMin = 64 * 1024, kTaskBytesMax = 256 * 1024, kTaskShare = 24;
+
+constexpr int64_t kOnTheWayBytes = 512 * 1024;
 
 const PackedMatrix& packed(const Weight& weight) {
   return *static_cast<const PackedMatrix*>(weight.packed);
@@ -71,26 +74,49 @@ ProductRow product_row(const T& op, const Step& step, int32_t row, int32_t first
   return out;
 }
 
+// Weights that stay in the file are packed on the way, so many groups at a time: as a product takes
+// them, as long as they fit the second level cache.
+int32_t groups_on_the_way(const PackedMatrix& weight) {
+  if (weight.data != nullptr) return 0;
+  if (is_float(weight.form.plane)) return 4;
+  return int32_t(std::clamp<int64_t>(kOnTheWayBytes / weight.group_bytes, 1, kPanels));
+}
+
 // Groups [first_group, first_group + groups) of a matrix times the rows of the list. The list's
 // `out` is that of the matrix's first output.
 template <const MatrixKernels& Kernels>
 void multiply(const PackedMatrix& weight, int32_t matrix, int32_t first_group, int32_t groups,
               const float* bias, RowList& list, std::byte* scratch) {
-  const int32_t first = first_group * kGroupRows;
-  const int32_t end = std::min(weight.rows, (first_group + groups) * kGroupRows);
-  for (int32_t row = 0; row < list.count; ++row) list.rows[row].out += first;
-  Kernels.multiply({.weight = &weight,
-                    .groups = group_at(weight, matrix, first_group),
-                    .output_count = end - first,
-                    .row_count = list.count,
-                    .rows = list.rows,
-                    .bias = bias == nullptr ? nullptr : bias + first,
-                    .scratch = scratch + kRowListBytes});
+  const int32_t end_group = std::min(first_group + groups, weight.group_count);
+  const int32_t on_the_way = groups_on_the_way(weight);
+  const int32_t step = on_the_way == 0 ? groups : on_the_way;
+  uint8_t* const buffer =
+      reinterpret_cast<uint8_t*>(scratch + kRowListBytes + product_scratch_bytes(weight));
+  int32_t done = 0;  // Outputs that the list's `out` has moved on.
+  for (int32_t group = first_group; group < end_group; group += step) {
+    const int32_t first = group * kGroupRows;
+    const int32_t end =
+        std::min({weight.rows, (group + step) * kGroupRows, end_group * kGroupRows});
+    for (int32_t row = 0; row < list.count; ++row) list.rows[row].out += first - done;
+    done = first;
+    for (int32_t i = 0; i < on_the_way && group + i < end_group; ++i) {
+      pack_group(*weight.source, weight, matrix, group + i, buffer + i * weight.group_bytes);
+    }
+    Kernels.multiply({.weight = &weight,
+                      .groups = on_the_way == 0 ? group_at(weight, matrix, group) : buffer,
+                      .output_count = end - first,
+                      .row_count = list.count,
+                      .rows = list.rows,
+                      .bias = bias == nullptr ? nullptr : bias + first,
+                      .scratch = scratch + kRowListBytes});
+  }
 }
 
 template <class T>
 size_t scratch_bytes(const Op& any) {
-  return kRowListBytes + product_scratch_bytes(packed(*std::get<T>(any).weight));
+  const PackedMatrix& weight = packed(*std::get<T>(any).weight);
+  return kRowListBytes + product_scratch_bytes(weight) +
+         size_t(groups_on_the_way(weight) * weight.group_bytes);
 }
 
 template <const MatrixKernels& Kernels>

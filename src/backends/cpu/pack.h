@@ -8,13 +8,16 @@
 #include <functional>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "backends/cpu/pack_cache.h"
 #include "backends/cpu/packed.h"
 #include "base/arena.h"
 #include "base/half.h"
 #include "base/result.h"
 #include "base/threads.h"
+#include "device/backend.h"
 #include "device/weight.h"
 
 namespace cairn::cpu {
@@ -34,6 +37,11 @@ struct FormatRule {
 
 FormatRule format_rule(const quant::Type& type);
 
+// Writes the stored numbers of a block's weights, a byte each, in order. Only for formats whose
+// scales need no reader of their own either: they are super, or f16 at the block's beginning.
+using CodeReader = void (*)(const std::byte* block, uint8_t* codes);
+CodeReader code_reader(const quant::Type& type);  // Null for the others: Type::integers serves.
+
 // What `weight` becomes, without data.
 PackedMatrix packed_shape(const Weight& weight);
 
@@ -41,16 +49,24 @@ PackedMatrix packed_shape(const Weight& weight);
 void pack_group(const Weight& weight, const PackedMatrix& shape, int32_t matrix, int32_t group,
                 uint8_t* out);
 
+struct PackSettings {
+  PackOptions options;
+  BlockAdvice advice;
+  std::function<void(size_t done_bytes, size_t total_bytes)> on_progress;
+};
+
 // The packed weights of one backend. Thread rule: one thread at a time; it uses the pool.
 class PackedWeights {
  public:
+  explicit PackedWeights(PackSettings settings = {}) : settings_(std::move(settings)) {}
+
   // Notes a weight and gives the matrix that will hold it, which stays where it is. Errors:
   // invalid_data when the blocks do not fit the shape.
   Result<const PackedMatrix*> add(const Weight& weight);
-  // Packs those of the matrices that have no data yet; tells how many bytes of all are done.
-  // Errors: no_room.
-  Status pack(const std::vector<const PackedMatrix*>& matrices, ThreadPool& threads,
-              const std::function<void(size_t, size_t)>& on_progress = {});
+  // Gives data to those of the matrices that have none yet: packs them, or takes them from the
+  // cache. Does nothing where packing is off. Errors: no_room. A cache that cannot be used is a
+  // warning.
+  Status pack(const std::vector<const PackedMatrix*>& matrices, ThreadPool& threads);
 
  private:
   struct Entry {
@@ -58,8 +74,13 @@ class PackedWeights {
     PackedMatrix matrix;
   };
 
+  std::vector<PackJob> jobs_of(const std::vector<const PackedMatrix*>& matrices);
+  Status pack_all(const std::vector<PackJob>& jobs, uint8_t* data, ThreadPool& threads);
+
+  PackSettings settings_;
   std::unordered_map<const PackedMatrix*, std::unique_ptr<Entry>> entries_;
   std::vector<Arena> arenas_;
+  std::vector<PackCache> caches_;
 };
 
 }  // namespace cairn::cpu

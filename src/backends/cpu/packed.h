@@ -22,7 +22,15 @@
 //   super   for 8 units: f16 d[16], f16 -dmin[16] (with offsets), then these as signed bytes, to be
 //           multiplied by d and -dmin: exact products, so the same f32 as the format's own
 // Float matrices have no units: element [column][16 rows].
+namespace cairn {
+struct Weight;
+}
+
 namespace cairn::cpu {
+
+// Which packed bytes a weight becomes. To be raised with any change of that, so that packed weights
+// in files of an earlier one are not taken for new ones: a test has a digest of them.
+inline constexpr uint32_t kPackedLayout = 1;
 
 enum class Plane : uint8_t { nibbles, table, bits5, bits6, bytes, f16, bf16, f32 };
 enum class Scales : uint8_t { half, full, super };
@@ -76,9 +84,10 @@ static constexpr int super_bytes(Scales scales, bool halves, bool offsets) {
 
 struct PackedMatrix {
   PackedForm form;
-  const uint8_t* data = nullptr;  // Groups of matrix 0, of matrix 1, …; 64-byte aligned.
-  int64_t group_bytes = 0;        // A multiple of 64.
-  int32_t group_count = 0;        // Of one matrix.
+  const uint8_t* data = nullptr;   // Groups of matrix 0, of matrix 1, …; 64-byte aligned.
+  const Weight* source = nullptr;  // Without data: what a product packs on its way.
+  int64_t group_bytes = 0;         // A multiple of 64.
+  int32_t group_count = 0;         // Of one matrix.
   int32_t cols = 0;
   int32_t rows = 0;
   int64_t scales_bytes = 0;  // Where a group's planes begin.
