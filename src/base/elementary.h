@@ -79,8 +79,8 @@ template <class V>
 [[gnu::always_inline]] inline V softplus(V x) {
   const V below = V(0.0f) - abs(clamp(x, -110.0f, 110.0f));
   const Power<V> power = exp_of_pair(Pair<V>{below, V(0.0f)});
-  const V t = power.factor.high * power.scale_1 * power.scale_2;
-  const V t_low = power.factor.low * power.scale_1 * power.scale_2;
+  const V t = times(power.factor.high, power.scale);
+  const V t_low = times(power.factor.low, power.scale);
   // log(1 + t) = t - t^2 / 2 + t^3 P(t), the first two terms without rounding.
   const Pair<V> half = multiply_exact(t * V(-0.5f), t);
   const Pair<V> bent = add_smaller(t, half.high);
@@ -106,7 +106,7 @@ template <class V>
   // Elsewhere: 1 - 2t / (1 + t) with t = e^-2|x|. From 9.02 on that rounds to 1.
   const V magnitude = abs(clamp(x, -10.0f, 10.0f));
   const Power<V> power = exp_of_pair(Pair<V>{magnitude * V(-2.0f), V(0.0f)});
-  const V t = power.factor.high * power.scale_1 * power.scale_2;
+  const V t = times(power.factor.high, power.scale);
   const V far = V(1.0f) - (t + t) / (V(1.0f) + t);
   return copy_sign(select(abs(x) < V(0.5625f), near, far), x);
 }

@@ -8,19 +8,36 @@
 
 namespace cairn::elementary {
 
-// e^x as factor * scale_1 * scale_2. Two scales, both powers of two, because one float cannot hold
-// 2^-149 and below; whoever multiplies by scale_2 last rounds once into the subnormal numbers.
+// 2^count as two powers of two, because one float cannot hold 2^-149 and below.
+template <class V>
+struct Scale {
+  V count;
+  V scale_1, scale_2;
+};
+
+// x * 2^count; rounds once, into the subnormal numbers, where x * scale_1 is a normal number, and
+// otherwise is far below all that it is added to. Lanes that do this in one instruction say so.
+template <class V>
+[[gnu::always_inline]] inline V times(V x, const Scale<V>& scale) {
+  if constexpr (requires { times_power_of_two(x, scale.count); }) {
+    return times_power_of_two(x, scale.count);
+  } else {
+    return x * scale.scale_1 * scale.scale_2;
+  }
+}
+
+// e^x as factor * scale.
 template <class V>
 struct Power {
   Pair<V> factor;  // In [0.7, 1.42].
-  V scale_1, scale_2;
+  Scale<V> scale;
 };
 
 // What is left of x after a multiple of ln 2 is taken off.
 template <class V>
 struct Reduced {
   V rest, rest_low;  // x = count * ln 2 + rest + rest_low; |rest| <= 0.347.
-  V scale_1, scale_2;
+  Scale<V> scale;
 };
 
 template <class V>
@@ -34,8 +51,9 @@ template <class V>
   out.rest_low = fma(count, V(0x1.05c61p-29f), x.low);  // and this is what was cut off.
   const IntOf<V> exponent = bits_of(shifted) - IntOf<V>(bits_of(kRounder));
   const IntOf<V> half = exponent >> 1;
-  out.scale_1 = from_bits((half + IntOf<V>(127)) << 23);
-  out.scale_2 = from_bits((exponent - half + IntOf<V>(127)) << 23);
+  out.scale = {.count = count,
+               .scale_1 = from_bits((half + IntOf<V>(127)) << 23),
+               .scale_2 = from_bits((exponent - half + IntOf<V>(127)) << 23)};
   return out;
 }
 
@@ -58,7 +76,7 @@ template <class V>
   const Pair<V> sum = add_smaller(line.high, exp_tail(reduced.rest));
   // The rest's lower part counts e^r times; the sum is e^r well enough for that.
   const V low = fma(reduced.rest_low, sum.high, sum.low + line.low);
-  return {{sum.high, low}, reduced.scale_1, reduced.scale_2};
+  return {{sum.high, low}, reduced.scale};
 }
 
 template <class V>
@@ -67,7 +85,7 @@ template <class V>
   const Reduced<V> reduced = reduce_by_ln2(Pair<V>{clamp(x, -104.0f, 89.0f), V(0.0f)});
   const V rest = reduced.rest + reduced.rest_low;
   const V factor = V(1.0f) + (rest + exp_tail(rest));
-  return factor * reduced.scale_1 * reduced.scale_2;
+  return times(factor, reduced.scale);
 }
 
 // x / (1 + e^-w), where w has the sign of `side`. REQUIRES: |w| <= 126. Computed from e^-|w|, which
@@ -78,8 +96,8 @@ template <class V>
   const V zero = V(0.0f);
   const Pair<V> minus{select(is_left, w.high, zero - w.high), select(is_left, w.low, zero - w.low)};
   const Power<V> power = exp_of_pair(minus);
-  const V t = power.factor.high * power.scale_1 * power.scale_2;
-  const V t_low = power.factor.low * power.scale_1 * power.scale_2;
+  const V t = times(power.factor.high, power.scale);
+  const V t_low = times(power.factor.low, power.scale);
   Pair<V> divisor = add_smaller(V(1.0f), t);
   divisor.low = divisor.low + t_low;
   Pair<V> product = multiply_exact(x, power.factor.high);
@@ -87,8 +105,10 @@ template <class V>
   const Pair<V> dividend{select(is_left, product.high, x), select(is_left, product.low, zero)};
   const Pair<V> quotient = divide(dividend, divisor);
   const V one = V(1.0f);
-  return (quotient.high + quotient.low) * select(is_left, power.scale_1, one) *
-         select(is_left, power.scale_2, one);
+  const Scale<V> left_only{.count = select(is_left, power.scale.count, zero),
+                           .scale_1 = select(is_left, power.scale.scale_1, one),
+                           .scale_2 = select(is_left, power.scale.scale_2, one)};
+  return times(quotient.high + quotient.low, left_only);
 }
 
 }  // namespace cairn::elementary

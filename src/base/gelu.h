@@ -54,9 +54,9 @@ template <class V>
   const Pair<V> tail = divide(multiply(normal_tail(q), power.factor), divisor);
   // Left: x times it, scaled last. Right: x times what is missing to 1.
   const Pair<V> left = multiply(Pair<V>{inside, zero}, tail);
-  const V left_value = (left.high + left.low) * power.scale_1 * power.scale_2;
-  const V scaled = tail.high * power.scale_1 * power.scale_2;
-  const V scaled_low = tail.low * power.scale_1 * power.scale_2;
+  const V left_value = times(left.high + left.low, power.scale);
+  const V scaled = times(tail.high, power.scale);
+  const V scaled_low = times(tail.low, power.scale);
   const Pair<V> rest = add_smaller(V(1.0f), zero - scaled);
   const V right_value = fma(inside, rest.high, inside * (rest.low - scaled_low));
   return select(V(14.0f) < x, x, select(x < zero, left_value, right_value));

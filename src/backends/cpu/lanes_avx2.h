@@ -143,6 +143,10 @@ CAIRN_LANES Lanes fms(Lanes a, Lanes b, Lanes c) {
 CAIRN_LANES Lanes larger(Lanes a, Lanes b) {
   return _mm256_max_ps(a.v, b.v);
 }
+// As base/lanes.h has it: the second operand is what a NaN leaves.
+CAIRN_LANES Lanes clamp(Lanes a, float low, float high) {
+  return _mm256_min_ps(_mm256_set1_ps(high), _mm256_max_ps(_mm256_set1_ps(low), a.v));
+}
 
 struct Mask {
   __m256 lanes;

@@ -143,6 +143,14 @@ CAIRN_LANES Lanes fms(Lanes a, Lanes b, Lanes c) {
 CAIRN_LANES Lanes larger(Lanes a, Lanes b) {
   return _mm512_max_ps(a.v, b.v);
 }
+// As base/lanes.h has it: the second operand is what a NaN leaves.
+CAIRN_LANES Lanes clamp(Lanes a, float low, float high) {
+  return _mm512_min_ps(_mm512_set1_ps(high), _mm512_max_ps(_mm512_set1_ps(low), a.v));
+}
+// a * 2^count, rounded once.
+CAIRN_LANES Lanes times_power_of_two(Lanes a, Lanes count) {
+  return _mm512_scalef_ps(a.v, count.v);
+}
 
 struct Mask {
   __mmask16 lanes;

@@ -41,6 +41,7 @@ void delta_scan_rows(const op::GatedDeltaScan& op, const Step& step, const Delta
                      int32_t first, int32_t end, const float* before, float* after,
                      float* scratch) {
   const bool streams = end - first == 1 && may_stream(after, op.value_dim);
+  if (streams) fetch_first(before);
   const int64_t key_column = int64_t(op.key_head(task.head)) * op.key_dim;
   const int64_t value_column = int64_t(task.head) * op.value_dim + task.first_column;
   float* decay = scratch;

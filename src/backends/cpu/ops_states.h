@@ -104,6 +104,7 @@ void scan_head_rows(const op::Mamba2Scan& op, const Step& step, int32_t head, in
                     int32_t end, const float* before, float* after, float* scratch) {
   const int64_t group = head / (op.head_count / op.group_count);
   const bool streams = end - first == 1 && may_stream(after, op.head_dim);
+  if (streams) fetch_first(before);
   float* dt = scratch;
   float* decay = scratch + kScanRows;
   for (int32_t row = first; row < end; row += kScanRows) {

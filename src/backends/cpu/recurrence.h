@@ -58,6 +58,8 @@ template <class L, int32_t Taps, int32_t R>
   for_lanes<L>(args.channels, [&](int32_t channel, auto count) {
     L weight[Taps], input[Taps - 1 + R];
     if (turned == nullptr) {
+      // Few rows: everything comes from memory.
+      fetch_ahead<L, Taps>(args.weight + int64_t(channel) * Taps);
       load_taps<L, Taps>(args.weight + int64_t(channel) * Taps, count, weight);
     } else {
       repeat<Taps>([&](auto tap) {

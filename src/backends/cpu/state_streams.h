@@ -14,4 +14,10 @@ inline bool may_stream(const float* state, int32_t width) {
          size_t(width) * sizeof(float) % kLineBytes == 0;
 }
 
+// Asks for the first kAheadFloats of a state that is read next; the kernel asks for the others.
+inline void fetch_first(const float* state) {
+  constexpr size_t kLineFloats = kLineBytes / sizeof(float);
+  for (size_t i = 0; i < kAheadFloats; i += kLineFloats) __builtin_prefetch(state + i);
+}
+
 }  // namespace cairn::cpu
