@@ -10,6 +10,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 PROGRAM = pathlib.Path(__file__).resolve().parents[2] / "bench" / "compare"
@@ -95,7 +96,7 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(
             [call.split()[:2] for call in self.programs.calls()],
             [["cairn", "synth"]] + 2 * [["cairn", "bench"], ["llama-bench", "-m"]])
-        self.assertEqual(done.stdout.splitlines()[2:], [
+        self.assertEqual(done.stdout.splitlines()[2:4], [
             "| llama-1b-Q4_K | prompt of 512 | 300.0 | 100.5 | 2.99× | 2× | holds | 50 % |",
             "| llama-1b-Q4_K | decode | 40.0 | 20.0 | 2.00× | 1.7× | holds | 80 % |"])
 
@@ -140,6 +141,30 @@ class CompareTest(unittest.TestCase):
             done = self.programs.compare(*options)
             self.assertEqual(done.returncode, 1)
             self.assertIn(message, done.stderr)
+
+    def test_samples_of_a_busy_machine_are_told_or_left_out(self):
+        lines = [{"model": "llama-1b-Q4_0", "side": side, "what": "decode", "rows": 1, "depth": 0,
+                  "batch": 1, "samples": [speed], "others": others}
+                 for side, speed, others in (("cairn", 30, 0.1), ("cairn", 10, 1.4),
+                                             ("peer", 20, 0.0), ("cairn", 31, 0.0))]
+        path = self.programs.folder / "results"
+        compare.append(path, lines)
+        shown = self.programs.compare("--show", "--results", str(path)).stdout
+        self.assertIn("| 30.0 | 20.0 |", shown)
+        self.assertIn("of 1 of 4 figures other programs used more than 0.15 cores, up to 1.4",
+                      shown)
+        shown = self.programs.compare("--show", "--results", str(path), "--quiet-only").stdout
+        self.assertIn("| 30.5 | 20.0 |", shown)
+        self.assertIn("these are left out", shown)
+        self.assertEqual(compare.note_of([lines[0], lines[2]], True), "")
+
+    def test_others_are_seen(self):
+        watch = compare.Watch()
+        with compare.Spinner():
+            time.sleep(0.6)  # It counts for another program's until it has ended.
+            while_it_runs = watch.cores_of_others()
+        self.assertGreater(while_it_runs, 0.1)
+        self.assertLessEqual(while_it_runs, os.cpu_count() + 0.5)
 
     def test_bars_of_the_kinds(self):
         def bar(name, what, depth=0, batch=1):
