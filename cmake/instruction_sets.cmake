@@ -9,11 +9,23 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND CAIRN_FLAGS_avx512 -Wno-uninitialized -Wno-maybe-uninitialized)
 endif()
 set(CAIRN_FLAGS_amx ${CAIRN_FLAGS_avx512} -mamx-tile -mamx-int8)
+set(CAIRN_FLAGS_neon -march=armv8.2-a+dotprod)
+
+# Takes the files for another machine's instruction sets out of a list.
+function(cairn_keep_native list)
+  if(NOT CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+    list(FILTER ${list} EXCLUDE REGEX "_(avx2|avxvnni|avx512|amx)\\.cpp$")
+  endif()
+  if(NOT CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+    list(FILTER ${list} EXCLUDE REGEX "_neon\\.cpp$")
+  endif()
+  set(${list} ${${list}} PARENT_SCOPE)
+endfunction()
 
 # Those of the target's sources whose names end in _avx2, _avx512 … get their flags.
 function(cairn_instruction_sets target)
   foreach(source ${ARGN})
-    foreach(isa avx2 avxvnni avx512 amx)
+    foreach(isa avx2 avxvnni avx512 amx neon)
       if(source MATCHES "_${isa}\\.cpp$")
         set_source_files_properties(${source} TARGET_DIRECTORY ${target}
           PROPERTIES COMPILE_OPTIONS "${CAIRN_FLAGS_${isa}}")

@@ -27,6 +27,7 @@ COVERED_BY = [
     ("src/backends/*_avx512.cpp", "tests/backends/*_test.cpp", "likewise"),
     ("src/backends/*_avxvnni.cpp", "tests/backends/*_test.cpp", "likewise"),
     ("src/backends/*_amx.cpp", "tests/backends/*_test.cpp", "likewise"),
+    ("src/backends/*_neon.cpp", "tests/backends/*_test.cpp", "likewise"),
     ("src/backends/*.cpp", "tests/backends/*_test.cpp", "op by op against the reference"),
     ("src/quant/*.cpp", "tests/quant/all_types_test.cpp", "walks the table of formats"),
     ("src/models/*.cpp", "tests/models/golden_test.cpp", "walks the table of architectures"),
@@ -270,7 +271,7 @@ class Tidy:
     def check_objects(self, build):
         """A weak symbol from a file compiled for AVX may be linked into everyone's program."""
         for item in sorted(build.rglob("*.o")):
-            isa = re.search(r"_(avx\w*|amx\w*)\.cpp\.o$", item.name)
+            isa = re.search(r"_(avx\w*|amx\w*|neon)\.cpp\.o$", item.name)
             if not isa:
                 self.check_instructions(item)
             if "backends" not in item.parts or not isa or "_test" in str(item):
@@ -281,7 +282,7 @@ class Tidy:
                 kind, _, symbol = line[17:].partition(" ")
                 if kind not in "WVu" or symbol.startswith("DW.ref."):
                     continue
-                if not re.search(r"\bcairn::(avx|amx)\w*::", symbol):
+                if not re.search(r"\bcairn::(avx|amx|neon)\w*::", symbol):
                     self.report(item.name, 1, f"weak symbol outside {isa[1]}: {symbol[:90]}")
 
     def check_instructions(self, item):

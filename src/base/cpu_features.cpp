@@ -1,4 +1,5 @@
-// CPUID leaves 1, 7/0, 7/1 and 0xD's register XCR0 (Intel SDM volume 2A; AMD APM volume 3).
+// CPUID leaves 1, 7/0, 7/1 and 0xD's register XCR0 (Intel SDM volume 2A; AMD APM volume 3); on ARM
+// what the kernel tells each program of the CPU (getauxval).
 #include "base/cpu_features.h"
 
 #include <array>
@@ -6,13 +7,16 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 namespace cairn {
 namespace {
 
-constexpr std::array kLevels = {IsaLevel::scalar, IsaLevel::avx2, IsaLevel::avx2_vnni,
-                                IsaLevel::avx512_vnni, IsaLevel::amx};
+constexpr std::array kLevels = {IsaLevel::scalar,      IsaLevel::avx2, IsaLevel::avx2_vnni,
+                                IsaLevel::avx512_vnni, IsaLevel::amx,  IsaLevel::neon_dot};
 
 #if defined(__x86_64__)
 struct Leaf {
@@ -66,6 +70,8 @@ CpuFeatures detect_cpu_features() {
   const bool amx = tiles && has(extended.edx, 24);
   features.amx_bf16 = amx && has(extended.edx, 22);
   features.amx_int8 = amx && has(extended.edx, 25);
+#elif defined(__aarch64__)
+  features.neon_dot = (::getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
 #endif
   return features;
 }
@@ -84,16 +90,22 @@ bool runs_on(IsaLevel level, const CpuFeatures& features) {
       return avx512;
     case IsaLevel::amx:
       return avx512 && features.amx_int8;
+    case IsaLevel::neon_dot:
+      return features.neon_dot;
   }
   return false;
 }
 
 IsaLevel best_isa(const CpuFeatures& features) {
-  IsaLevel best = IsaLevel::scalar;
+  return levels_of(features).back();
+}
+
+std::vector<IsaLevel> levels_of(const CpuFeatures& features) {
+  std::vector<IsaLevel> levels;
   for (const IsaLevel level : kLevels) {
-    if (runs_on(level, features)) best = level;
+    if (runs_on(level, features)) levels.push_back(level);
   }
-  return best;
+  return levels;
 }
 
 std::string_view name(IsaLevel level) {
@@ -108,6 +120,8 @@ std::string_view name(IsaLevel level) {
       return "avx512_vnni";
     case IsaLevel::amx:
       return "amx";
+    case IsaLevel::neon_dot:
+      return "neon_dot";
   }
   return "unknown";
 }

@@ -1,9 +1,11 @@
-// What this machine's CPU and operating system allow, asked by CPUID and XGETBV, never guessed from
-// a family or model number. Knows no kernels; backends choose theirs by IsaLevel.
+// What this machine's CPU and operating system allow, asked by CPUID and XGETBV (on ARM: the
+// kernel's list of capabilities), never guessed from a family or model number. Knows no kernels;
+// backends choose theirs by IsaLevel.
 // Thread rule: pure.
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -21,18 +23,23 @@ struct CpuFeatures {
   bool avx_vnni = false;
   bool amx_int8 = false;
   bool amx_bf16 = false;
+  bool neon_dot = false;  // Products of four bytes at once (ARMv8.2 and later).
 };
 
 // All false on other architectures.
 CpuFeatures detect_cpu_features();
 
 // The levels for which kernels are built; each includes the ones above it in this list, except that
-// avx512_vnni and amx do not need avx2_vnni (AVX-VNNI is a separate encoding).
-enum class IsaLevel { scalar, avx2, avx2_vnni, avx512_vnni, amx };
+// avx512_vnni and amx do not need avx2_vnni (AVX-VNNI is a separate encoding), and neon_dot, of
+// another machine, stands alone.
+enum class IsaLevel { scalar, avx2, avx2_vnni, avx512_vnni, amx, neon_dot };
 
 IsaLevel best_isa(const CpuFeatures& features);
 // Whether kernels of that level run on a machine with these features.
 bool runs_on(IsaLevel level, const CpuFeatures& features);
+
+// Those levels, from the simplest to the best.
+std::vector<IsaLevel> levels_of(const CpuFeatures& features);
 
 std::string_view name(IsaLevel level);
 // Errors: invalid_argument, which lists the names there are.

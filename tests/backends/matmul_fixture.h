@@ -42,10 +42,12 @@ struct Kernels {
 inline std::vector<Kernels> kernels_here() {
   std::vector<Kernels> kernels;
   for (const IsaLevel level : levels_here()) kernels.push_back({name(level), level, nullptr});
+#if defined(__x86_64__)
   if (runs_on(IsaLevel::avx512_vnni, detect_cpu_features())) {
     kernels.push_back({"avx2_vnni's twin", IsaLevel::avx512_vnni, &avxvnni_twin});
     kernels.push_back({"amx, emulated", IsaLevel::avx512_vnni, &amx::matrix_kernels, true});
   }
+#endif
   return kernels;
 }
 

@@ -16,10 +16,8 @@
 namespace cairn::test {
 
 inline std::vector<IsaLevel> vector_levels() {
-  std::vector<IsaLevel> levels;
-  for (const IsaLevel level : {IsaLevel::avx2, IsaLevel::avx512_vnni}) {
-    if (runs_on(level, detect_cpu_features())) levels.push_back(level);
-  }
+  std::vector<IsaLevel> levels = levels_of(detect_cpu_features());
+  levels.erase(levels.begin());  // The scalar one.
   return levels;
 }
 

@@ -24,12 +24,16 @@ CpuFeatures with_avx512() {
 
 // /proc/cpuinfo's words, which the kernel derives from CPUID in code of its own.
 TEST(CpuFeatures, AgreeWithTheKernel) {
-#if !defined(__x86_64__)
-  GTEST_SKIP() << "features are known for x86-64 only";
-#endif
   Result<std::string> text = read_file("/proc/cpuinfo", 64 << 20);
   if (!text) GTEST_SKIP() << text.error().message;
+#if defined(__x86_64__)
   const size_t begin = text->find("flags");
+#elif defined(__aarch64__)
+  const size_t begin = text->find("Features");
+  if (begin == std::string::npos) GTEST_SKIP() << "an emulator shows the cpuinfo of its host";
+#else
+  GTEST_SKIP() << "no features are known of this machine";
+#endif
   ASSERT_NE(begin, std::string::npos);
   std::istringstream line(text->substr(begin, text->find('\n', begin) - begin));
   const std::vector<std::string> words{std::istream_iterator<std::string>(line), {}};
@@ -48,6 +52,7 @@ TEST(CpuFeatures, AgreeWithTheKernel) {
   EXPECT_EQ(features.avx512_bf16, has("avx512_bf16"));
   EXPECT_EQ(features.amx_int8, has("amx_int8"));
   EXPECT_EQ(features.amx_bf16, has("amx_bf16"));
+  EXPECT_EQ(features.neon_dot, has("asimddp"));
 }
 
 TEST(IsaLevels, FollowTheFeatures) {
@@ -66,11 +71,13 @@ TEST(IsaLevels, FollowTheFeatures) {
   EXPECT_EQ(best_isa(features), IsaLevel::amx);
   EXPECT_TRUE(runs_on(IsaLevel::avx2, features)) << "a lower level may be asked for";
   EXPECT_FALSE(runs_on(IsaLevel::avx2_vnni, features));
+  EXPECT_EQ(best_isa({.neon_dot = true}), IsaLevel::neon_dot);
+  EXPECT_FALSE(runs_on(IsaLevel::avx2, {.neon_dot = true}));
 }
 
 TEST(IsaLevels, HaveNames) {
   for (const IsaLevel level : {IsaLevel::scalar, IsaLevel::avx2, IsaLevel::avx2_vnni,
-                               IsaLevel::avx512_vnni, IsaLevel::amx}) {
+                               IsaLevel::avx512_vnni, IsaLevel::amx, IsaLevel::neon_dot}) {
     Result<IsaLevel> parsed = parse_isa(name(level));
     ASSERT_TRUE(parsed) << parsed.error().message;
     EXPECT_EQ(*parsed, level);

@@ -35,6 +35,8 @@ host::KernelChoice kernel_choice(IsaLevel isa) {
       return &choose_kernel<IsaLevel::avx512_vnni>;
     case IsaLevel::amx:
       return &choose_kernel<IsaLevel::amx>;
+    case IsaLevel::neon_dot:
+      return &choose_kernel<IsaLevel::neon_dot>;
   }
   return &choose_kernel<IsaLevel::scalar>;
 }

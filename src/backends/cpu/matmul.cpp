@@ -277,8 +277,7 @@ host::HostKernel choose(const Op& op) {
 
 host::HostKernel choose_matrix_kernel(const Op& op, IsaLevel isa) {
   switch (isa) {
-    case IsaLevel::scalar:
-      return {};
+#if defined(__x86_64__)
     case IsaLevel::avx2:
       return choose<avx2::matrix_kernels>(op);
     case IsaLevel::avx2_vnni:
@@ -287,8 +286,13 @@ host::HostKernel choose_matrix_kernel(const Op& op, IsaLevel isa) {
       return choose<avx512::matrix_kernels>(op);
     case IsaLevel::amx:
       return choose<amx::matrix_kernels>(op);
+#elif defined(__aarch64__)
+    case IsaLevel::neon_dot:
+      return choose<neon::matrix_kernels>(op);
+#endif
+    default:  // Scalar, and levels of other machines.
+      return {};
   }
-  return {};
 }
 
 }  // namespace cairn::cpu

@@ -236,16 +236,20 @@ struct Choice {
 
 host::HostKernel choose_ops_kernel(const Op& op, IsaLevel isa) {
   switch (isa) {
-    case IsaLevel::scalar:
-      return {};
+#if defined(__x86_64__)
     case IsaLevel::avx2:
     case IsaLevel::avx2_vnni:
       return std::visit(Choice<avx2::ops_table>{}, op);
     case IsaLevel::avx512_vnni:
     case IsaLevel::amx:
       return std::visit(Choice<avx512::ops_table>{}, op);
+#elif defined(__aarch64__)
+    case IsaLevel::neon_dot:
+      return std::visit(Choice<neon::ops_table>{}, op);
+#endif
+    default:  // Scalar, and levels of other machines.
+      return {};
   }
-  return {};
 }
 
 }  // namespace cairn::cpu

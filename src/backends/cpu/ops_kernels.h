@@ -264,3 +264,6 @@ extern const cpu::OpsTable ops_table;
 namespace cairn::avx512 {
 extern const cpu::OpsTable ops_table;
 }
+namespace cairn::neon {
+extern const cpu::OpsTable ops_table;
+}

@@ -85,3 +85,6 @@ extern const cpu::MatrixKernels matrix_kernels;
 namespace cairn::amx {
 extern const cpu::MatrixKernels matrix_kernels;
 }
+namespace cairn::neon {
+extern const cpu::MatrixKernels matrix_kernels;
+}

@@ -1,0 +1,9 @@
+// The kernels of ops.cpp for 64-bit ARM: binds the texts to the vector, and nothing else.
+#include "backends/cpu/lanes_neon.h"
+#include "backends/cpu/ops_table.h"
+
+namespace cairn::neon {
+
+constinit const cpu::OpsTable ops_table = make_ops_table<Lanes>();
+
+}  // namespace cairn::neon
