@@ -16,7 +16,8 @@ namespace {
 struct MatrixVectors {
   static constexpr int kLanes = 8;            // Outputs of a vector.
   static constexpr bool kSignedBytes = true;  // Signed planes multiply as they are.
-  static constexpr int kPanelRows = 4;        // Rows of a pass: 8 + 8 registers of sums, of 32.
+  static constexpr int kTileRows = 4;         // 8 + 8 registers of sums, of 32.
+  static constexpr int kTileVectors = 1;
 
   using Bytes = uint8x16x2_t;
   using Ints = int32x4x2_t;
