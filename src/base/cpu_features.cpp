@@ -97,15 +97,11 @@ bool runs_on(IsaLevel level, const CpuFeatures& features) {
 }
 
 IsaLevel best_isa(const CpuFeatures& features) {
-  return levels_of(features).back();
-}
-
-std::vector<IsaLevel> levels_of(const CpuFeatures& features) {
-  std::vector<IsaLevel> levels;
+  IsaLevel best = IsaLevel::scalar;
   for (const IsaLevel level : kLevels) {
-    if (runs_on(level, features)) levels.push_back(level);
+    if (runs_on(level, features)) best = level;
   }
-  return levels;
+  return best;
 }
 
 std::string_view name(IsaLevel level) {

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <string_view>
-#include <vector>
 
 #include "base/result.h"
 
@@ -37,9 +36,6 @@ enum class IsaLevel { scalar, avx2, avx2_vnni, avx512_vnni, amx, neon_dot };
 IsaLevel best_isa(const CpuFeatures& features);
 // Whether kernels of that level run on a machine with these features.
 bool runs_on(IsaLevel level, const CpuFeatures& features);
-
-// Those levels, from the simplest to the best.
-std::vector<IsaLevel> levels_of(const CpuFeatures& features);
 
 std::string_view name(IsaLevel level);
 // Errors: invalid_argument, which lists the names there are.

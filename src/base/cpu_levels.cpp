@@ -13,7 +13,7 @@ namespace cairn {
 std::vector<IsaLevel> levels_of(const CpuFeatures& features) {
   std::vector<IsaLevel> levels;
   for (const IsaLevel level : {IsaLevel::scalar, IsaLevel::avx2, IsaLevel::avx2_vnni,
-                               IsaLevel::avx512_vnni, IsaLevel::amx}) {
+                               IsaLevel::avx512_vnni, IsaLevel::amx, IsaLevel::neon_dot}) {
     if (runs_on(level, features)) levels.push_back(level);
   }
   return levels;

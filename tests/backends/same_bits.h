@@ -10,7 +10,7 @@
 
 #include "backends/cpu/ops.h"
 #include "backends/reference/reference.h"
-#include "base/cpu_features.h"
+#include "base/cpu_levels.h"
 #include "tests/backends/step_builder.h"
 
 namespace cairn::test {
