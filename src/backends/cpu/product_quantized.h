@@ -35,10 +35,11 @@ struct RowBlock {
   RowsView x;
 };
 
-// All outputs of a group. A row alone has a chain of sums for each of its vectors.
+// All outputs of a group. Few rows multiply all of a group's vectors at a time: so many chains of
+// sums keep the multipliers busy.
 template <class V, class F, int R>
 void multiply_packed_group(const Product& product, const RowsView& x, int32_t row, int32_t output) {
-  constexpr int kVectors = R == 1 ? kGroupRows / V::kLanes : 1;
+  constexpr int kVectors = R <= 4 ? kGroupRows / V::kLanes : 1;
   for (int lane = 0; lane < kGroupRows; lane += kVectors * V::kLanes) {
     multiply_packed_tile<V, F, R, kVectors>(product, x, row, output + lane);
   }
