@@ -88,6 +88,19 @@ template <class V>
   return times(factor, reduced.scale);
 }
 
+// The same bits in fewer steps where the result is neither infinite nor subnormal: one scale holds
+// its power of two. REQUIRES: -87 <= x <= 88, or x is NaN.
+template <class V>
+[[gnu::always_inline]] inline V exp_within_range(V x) {
+  constexpr float kRounder = 0x1.8p23f;  // As in reduce_by_ln2().
+  const V shifted = fma(x, V(0x1.715476p0f), V(kRounder));
+  const V count = shifted - V(kRounder);
+  const V rest = fma(count, V(-0x1.62e43p-1f), x) + count * V(0x1.05c61p-29f);
+  const V factor = V(1.0f) + (rest + exp_tail(rest));
+  const IntOf<V> exponent = bits_of(shifted) - IntOf<V>(bits_of(kRounder) - 127);
+  return factor * from_bits(exponent << 23);
+}
+
 // x / (1 + e^-w), where w has the sign of `side`. REQUIRES: |w| <= 126. Computed from e^-|w|, which
 // cannot overflow, and scaled last, so that far left a large x meets no subnormal factor.
 template <class V>

@@ -7,6 +7,12 @@
 #include "device/step.h"
 
 namespace cairn::memory {
+namespace {
+
+// What may stay on slabs in use without being counted; and an eighth of what is.
+constexpr size_t kSlackBytes = size_t(8) << 20;
+
+}  // namespace
 
 Result<Pool> Pool::create(const Options& options, Ledger* ledger) {
   CHECK(options.block_bytes > 0 && options.block_count_max > 0);
@@ -20,6 +26,16 @@ Pool::Pool(const Options& options, Arena arena, Ledger* ledger)
   counts_.reserve(size_t(options.block_count_max));
   cold_.reserve(size_t(options.block_count_max));
   warm_.reserve(size_t(options.warm_count_max));
+  slab_counts_.assign(arena_.size() / Arena::kHugePageBytes, 0);
+}
+
+template <class Body>
+void Pool::for_slabs(PageId block, const Body& body) const {
+  const size_t begin = size_t(index_of(block)) * options_.block_bytes;
+  const size_t last = begin + options_.block_bytes - 1;
+  for (size_t slab = begin / Arena::kHugePageBytes; slab <= last / Arena::kHugePageBytes; ++slab) {
+    body(slab);
+  }
 }
 
 PageId Pool::take() {
@@ -39,6 +55,7 @@ PageId Pool::take() {
       cold_.pop_back();
       counts_[size_t(index_of(block))] = 1;
     }
+    for_slabs(block, [&](size_t slab) { slabs_in_use_ += size_t(slab_counts_[slab]++ == 0); });
     if (options_.poisons) std::memset(address(block), int(kPoison), options_.block_bytes);
   }
   ++used_count_;
@@ -60,9 +77,18 @@ void Pool::become_free(PageId block) {
 }
 
 void Pool::give_back(PageId block) {
-  arena_.discard(size_t(index_of(block)) * options_.block_bytes, options_.block_bytes);
+  for_slabs(block, [&](size_t slab) {
+    if (--slab_counts_[slab] > 0) return;
+    --slabs_in_use_;
+    arena_.discard(slab * Arena::kHugePageBytes, Arena::kHugePageBytes);
+  });
   ledger_->give_back(options_.block_bytes);
   cold_.push_back(block);
+  const size_t held_bytes = (size_t(used_count_) + warm_.size()) * options_.block_bytes;
+  const size_t slack_bytes = kSlackBytes + held_bytes / 8;
+  if (slabs_in_use_ * Arena::kHugePageBytes > held_bytes + slack_bytes) {
+    arena_.discard(size_t(index_of(block)) * options_.block_bytes, options_.block_bytes);
+  }
 }
 
 void Pool::trim() {

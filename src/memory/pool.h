@@ -1,7 +1,8 @@
 // The blocks of one group in one arena: address space is reserved once, a block is an index. It is
 // counted in the ledger before it is touched, and free again when nobody names it; a few free
 // blocks stay warm (touched and counted), so that steady use makes no system call, the others go
-// back to the system. A block that is named more than once is never written.
+// back to the system: a slab (huge page) at a time, since a torn one is slower to read ever after,
+// and torn only where much would stay otherwise. What is named more than once is never written.
 // Not thread-safe: the engine's thread owns it; kernels write only blocks of the running step.
 #pragma once
 
@@ -56,11 +57,16 @@ class Pool {
   Pool(const Options& options, Arena arena, Ledger* ledger);
   void become_free(PageId block);
   void give_back(PageId block);
+  // Calls body(slab) for those that the block lies on.
+  template <class Body>
+  void for_slabs(PageId block, const Body& body) const;
 
   Options options_;
   Arena arena_;
-  std::vector<int32_t> counts_;      // Names of each block so far used.
-  std::vector<PageId> warm_, cold_;  // Free: counted in the ledger or not.
+  std::vector<int32_t> counts_;       // Names of each block so far used.
+  std::vector<PageId> warm_, cold_;   // Free: counted in the ledger or not.
+  std::vector<int32_t> slab_counts_;  // Blocks on each slab that are not cold.
+  size_t slabs_in_use_ = 0;           // With such blocks.
   int32_t used_count_ = 0;
   Ledger* ledger_;
 };

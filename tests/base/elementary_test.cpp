@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -175,6 +176,20 @@ TEST(ElementaryLimits, SubnormalResultsAreKept) {
 }
 
 // Angles up to 2^24 rad, and those next to multiples of pi / 2, where digits cancel.
+TEST(ElementaryLimits, TheShortExponentialHasTheSameBits) {
+  for (const float last : {-87.0f, 88.0f}) {
+    for (uint32_t bits = 0;; bits += 997) {
+      const float x = last < 0 ? -std::bit_cast<float>(bits) : std::bit_cast<float>(bits);
+      if (!(std::abs(x) <= std::abs(last))) break;
+      ASSERT_EQ(std::bit_cast<uint32_t>(elementary::exp(x)),
+                std::bit_cast<uint32_t>(elementary::exp_within_range(x)))
+          << x;
+    }
+    EXPECT_EQ(elementary::exp(last), elementary::exp_within_range(last));
+  }
+  EXPECT_TRUE(std::isnan(elementary::exp_within_range(std::nanf(""))));
+}
+
 TEST(Sincos, IsWithinOneUlpAndRoundsRightToF32) {
   std::mt19937_64 random(3);
   double worst = 0;

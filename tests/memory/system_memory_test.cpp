@@ -70,6 +70,40 @@ TEST(SystemMemory, WhatTheProcessOccupiesFollowsTheLedger) {
   EXPECT_LE(grown(), 4 * kMiB);
 }
 
+// Blocks of 1.5 MiB: four on three huge pages.
+TEST(SystemMemory, HugePagesAreGivenBackWhole) {
+#ifdef CAIRN_DEBUG_CHECKS
+  GTEST_SKIP() << "sanitizers keep memory of their own beside each page";
+#endif
+  Ledger ledger(1024 * kMiB);
+  Pool pool = Pool::create({.block_bytes = 3 * kMiB / 2, .block_count_max = 32}, &ledger).value();
+  const size_t before = resident_bytes();
+  if (before == 0) GTEST_SKIP() << "/proc/self/statm cannot be read";
+  std::vector<PageId> blocks;
+  for (int32_t i = 0; i < 32; ++i) {
+    blocks.push_back(pool.take());
+    std::memset(pool.address(blocks.back()), i + 1, pool.block_bytes());
+  }
+  const auto release = [&](size_t which) {
+    for (size_t i = which; i < blocks.size(); i += 4) pool.release(blocks[i]);
+  };
+  // The third of four has a part of two huge pages, on which others lie: they stay whole.
+  release(2);
+  EXPECT_LE(ledger.held_bytes(), 38 * kMiB);
+  EXPECT_GE(resident_bytes(), before + 47 * kMiB);
+  // More than that would not follow the ledger.
+  release(1);
+  release(3);
+  EXPECT_LE(resident_bytes(), before + ledger.held_bytes() + 16 * kMiB);
+  for (size_t i = 0; i < blocks.size(); i += 4) {
+    const auto* bytes = reinterpret_cast<const uint8_t*>(pool.address(blocks[i]));
+    for (size_t at = 0; at < pool.block_bytes(); at += 4093) ASSERT_EQ(i + 1, bytes[at]);
+  }
+  release(0);
+  EXPECT_LE(resident_bytes(), before + 4 * kMiB);
+  EXPECT_EQ(0u, ledger.held_bytes());
+}
+
 // Held bytes grow by what a conversation keeps and never shrink, while windows slide, states turn
 // and the log moves on: so no block goes to the system and comes back.
 TEST(SystemMemory, SteadyDecodingGivesNothingBack) {

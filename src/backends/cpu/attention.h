@@ -15,25 +15,38 @@ namespace {
 template <class L>
 inline float exponentials(const cpu::AttendArgs& args, float* scores, int32_t count) {
   constexpr float kInfinity = __builtin_inff();
-  const L scale = L(args.scale), cap = L(args.softcap);
-  L largest_lanes = L(-kInfinity);
-  float max = -kInfinity;
+  const L scale = L(args.scale), cap = L(args.softcap), zero = L(0.0f);
+  L largest_lanes = L(-kInfinity),
+    lowest_lanes = L(-kInfinity);  // The lowest with its sign turned.
+  float max = -kInfinity, lowest = -kInfinity;
   for_lanes<L>(count, [&](int32_t i, int32_t lane_count) {
     L score = load_some<L>(scores + i, lane_count) * scale;
     if (args.softcap != 0) score = cap * elementary::tanh(score / cap);
     store_some(scores + i, score, lane_count);
     if (lane_count == L::kCount) {
       largest_lanes = larger(score, largest_lanes);
+      lowest_lanes = larger(zero - score, lowest_lanes);
     } else {
-      for (int32_t j = i; j < count; ++j) max = scores[j] > max ? scores[j] : max;
+      for (int32_t j = i; j < count; ++j) {
+        max = scores[j] > max ? scores[j] : max;
+        lowest = -scores[j] > lowest ? -scores[j] : lowest;
+      }
     }
   });
   max = largest(largest_lanes, max);
+  lowest = largest(lowest_lanes, lowest);
   const L max_lanes = L(max);
-  for_lanes<L>(count, [&](int32_t i, int32_t lane_count) {
-    const L score = load_some<L>(scores + i, lane_count);
-    store_some(scores + i, elementary::exp(score - max_lanes), lane_count);
-  });
+  if (max + lowest <= 87.0f) {
+    for_lanes<L>(count, [&](int32_t i, int32_t lane_count) {
+      const L score = load_some<L>(scores + i, lane_count);
+      store_some(scores + i, elementary::exp_within_range(score - max_lanes), lane_count);
+    });
+  } else {
+    for_lanes<L>(count, [&](int32_t i, int32_t lane_count) {
+      const L score = load_some<L>(scores + i, lane_count);
+      store_some(scores + i, elementary::exp(score - max_lanes), lane_count);
+    });
+  }
   return max;
 }
 
