@@ -90,17 +90,23 @@ TEST(Pack, ReadersOfCodesAgreeWithTheFormats) {
   int reader_count = 0;
   for (const quant::Type* type : quant::all()) {
     const CodeReader reader = code_reader(*type);
-    if (reader == nullptr) continue;
+    if (reader.codes == nullptr) continue;
     ++reader_count;
     std::vector<std::byte> block(size_t(type->block_bytes));
     for (int round = 0; round < 200; ++round) {
       for (std::byte& byte : block) byte = std::byte(random() & 255);
       std::vector<uint8_t> codes(size_t(type->block_weights));
-      reader(block.data(), codes.data());
+      reader.codes(block.data(), codes.data());
       ASSERT_EQ(codes, codes_of(*type, block.data())) << type->name;
+      if (reader.scale == nullptr) continue;
+      float scale = 0;
+      reader.scale(block.data(), &scale);
+      quant::Unit unit;
+      type->integers(block.data(), &unit);
+      ASSERT_EQ(std::bit_cast<uint32_t>(scale), std::bit_cast<uint32_t>(unit.scale[0]));
     }
   }
-  EXPECT_EQ(reader_count, 10);
+  EXPECT_EQ(reader_count, 11);
 }
 
 // Caches of packed weights live longer than the program. If this fails, the packed bytes have

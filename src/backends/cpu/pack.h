@@ -37,10 +37,14 @@ struct FormatRule {
 
 FormatRule format_rule(const quant::Type& type);
 
-// Writes the stored numbers of a block's weights, a byte each, in order. Only for formats whose
-// scales need no reader of their own either: they are super, or f16 at the block's beginning.
-using CodeReader = void (*)(const std::byte* block, uint8_t* codes);
-CodeReader code_reader(const quant::Type& type);  // Null for the others: Type::integers serves.
+// What a block holds, read without a detour over Type::integers, which serves where this is empty.
+struct CodeReader {
+  // The stored numbers of the block's weights, a byte each, in order.
+  void (*codes)(const std::byte* block, uint8_t* codes) = nullptr;
+  // The scale of a block of 32 weights. Null: it is super, or f16 at the block's beginning.
+  void (*scale)(const std::byte* block, float* scale) = nullptr;
+};
+CodeReader code_reader(const quant::Type& type);
 
 // What `weight` becomes, without data.
 PackedMatrix packed_shape(const Weight& weight);

@@ -1,6 +1,7 @@
 // The stored numbers of the most used block formats, read straight from their bytes in the order of
 // the weights: what Type::integers gives plus the form's bias, without a detour over scales. A test
 // compares the two for every format.
+#include <bit>
 #include <cstring>
 
 #include "backends/cpu/pack.h"
@@ -109,24 +110,52 @@ void iq4_xs_codes(const std::byte* block, uint8_t* codes) {
   }
 }
 
+// Both zeros of E2M1 are one level: the first that has the value.
+template <int kCount>
+void merge_zeros(uint8_t* codes) {
+  for (int i = 0; i < kCount; ++i) codes[i] = codes[i] == 8 ? uint8_t{0} : codes[i];
+}
+
+// u8 exponent, nibbles[16]: the low ones come first.
+void mxfp4_codes(const std::byte* block, uint8_t* codes) {
+  uint8_t local[32];
+  nibble_halves<16>(bytes_at(block, 1), local, local + 16);
+  merge_zeros<32>(local);
+  std::memcpy(codes, local, sizeof local);
+}
+
+// 2^(exponent - 128): 0 and 1 set a bit of the fraction of a subnormal number.
+void mxfp4_scale(const std::byte* block, float* scale) {
+  const uint32_t exponent = *bytes_at(block, 0);
+  *scale = std::bit_cast<float>(exponent < 2 ? 0x00200000u << exponent : (exponent - 1) << 23);
+}
+
 struct NamedCodes {
   std::string_view name;
-  void (*codes)(const std::byte* block, uint8_t* codes);
+  CodeReader reader;
 };
 
 constexpr NamedCodes kCodes[] = {
-    {"Q4_0", q4_0_codes}, {"Q4_1", q4_1_codes},     {"Q5_0", q5_0_codes}, {"Q5_1", q5_1_codes},
-    {"Q8_0", q8_0_codes}, {"IQ4_NL", q4_0_codes},   {"Q4_K", q4_k_codes}, {"Q5_K", q5_k_codes},
-    {"Q6_K", q6_k_codes}, {"IQ4_XS", iq4_xs_codes},
+    {"Q4_0", {q4_0_codes}},
+    {"Q4_1", {q4_1_codes}},
+    {"Q5_0", {q5_0_codes}},
+    {"Q5_1", {q5_1_codes}},
+    {"Q8_0", {q8_0_codes}},
+    {"IQ4_NL", {q4_0_codes}},
+    {"Q4_K", {q4_k_codes}},
+    {"Q5_K", {q5_k_codes}},
+    {"Q6_K", {q6_k_codes}},
+    {"IQ4_XS", {iq4_xs_codes}},
+    {"MXFP4", {mxfp4_codes, mxfp4_scale}},
 };
 
 }  // namespace
 
 CodeReader code_reader(const quant::Type& type) {
   for (const NamedCodes& named : kCodes) {
-    if (named.name == type.name) return named.codes;
+    if (named.name == type.name) return named.reader;
   }
-  return nullptr;
+  return {};
 }
 
 }  // namespace cairn::cpu

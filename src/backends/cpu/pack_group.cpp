@@ -130,7 +130,7 @@ class BlockPacker {
         form_(shape.form),
         rule_(format_rule(*weight.type)),
         coder_(rule_.form),
-        read_codes_(code_reader(*weight.type)),
+        reader_(code_reader(*weight.type)),
         scales_bytes_(shape.scales_bytes),
         stride_(super_bytes(form_.scales, form_.halves, form_.offsets) /
                 (form_.scales == Scales::super ? 1 : kSuperUnits)) {
@@ -145,9 +145,14 @@ class BlockPacker {
     if (form_.scales == Scales::super) {
       put_super_scales(form_, rule_.super_scales(block), row, out + unit / kSuperUnits * stride_);
     }
-    if (read_codes_ != nullptr) {
-      read_codes_(block, codes_[row]);
-      if (form_.scales == Scales::half) put_leading_scales(block, row, out + unit * stride_);
+    if (reader_.codes != nullptr) {
+      reader_.codes(block, codes_[row]);
+      if (reader_.scale != nullptr) {
+        quant::Unit& only = units_[0];
+        reader_.scale(block, only.scale);
+        put_scales(form_, only, row, out + unit * stride_);
+      } else if (form_.scales == Scales::half)
+        put_leading_scales(block, row, out + unit * stride_);
       return;
     }
     type_.integers(block, units_.data());
@@ -181,10 +186,10 @@ class BlockPacker {
   const PackedForm& form_;
   const FormatRule rule_;
   const Coder coder_;
-  const CodeReader read_codes_;
+  const CodeReader reader_;
   const int64_t scales_bytes_;
   const int64_t stride_;  // Bytes of a unit's scales; of a run of 8 units' where they are super.
-  std::array<quant::Unit, kSuperUnits> units_;
+  std::array<quant::Unit, kSuperUnits> units_{};
   const std::byte* rows_[kGroupRows];                     // Of codes_.
   alignas(64) uint8_t codes_[kGroupRows][kBlockWeights];  // Rows that do not exist stay zero.
 };
