@@ -183,6 +183,7 @@ struct ExpertTasks {
       return;
     }
     for (int32_t row = 0; row < row_count; ++row) {
+      if (!chooses(op, step, row, which)) continue;
       for (int32_t rank = 0; rank < op.rank_count(); ++rank) {
         const int32_t expert = expert_of(op, step, row, rank);
         DCHECK(expert >= 0 && expert < op.weight->count);
@@ -196,6 +197,18 @@ struct ExpertTasks {
     }
     if (list.count == 0) return;
     multiply<Kernels>(weight, which, first_group, cut.groups, bias_of(op, which), list, scratch);
+  }
+
+  // Whether one of the row's ranks is the expert: most are not, and all of them are looked at side
+  // by side.
+  static bool chooses(const op::ExpertMatMul& op, const Step& step, int32_t row, int32_t expert) {
+    if (!op.chosen.exists()) return true;
+    const float* chosen = step.row(op.chosen, row);
+    int32_t is_there = 0;
+    for (int32_t rank = 0; rank < op.chosen.width; ++rank) {
+      is_there |= int32_t(std::bit_cast<int32_t>(chosen[rank]) == expert);
+    }
+    return is_there != 0;
   }
 
   static const float* bias_of(const op::ExpertMatMul& op, int32_t expert) {
