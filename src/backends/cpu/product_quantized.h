@@ -35,11 +35,12 @@ struct RowBlock {
   RowsView x;
 };
 
-// All outputs of a group. Few rows multiply all of a group's vectors at a time: so many chains of
-// sums keep the multipliers busy.
+// All outputs of a group. A row alone has a chain of sums for each of the group's vectors; few rows
+// multiply two vectors at a time, where a group has two.
 template <class V, class F, int R>
 void multiply_packed_group(const Product& product, const RowsView& x, int32_t row, int32_t output) {
-  constexpr int kVectors = R <= 4 ? kGroupRows / V::kLanes : 1;
+  constexpr int kAll = kGroupRows / V::kLanes;
+  constexpr int kVectors = R == 1 || kAll == 1 ? kAll : R <= 4 ? 2 : 1;
   for (int lane = 0; lane < kGroupRows; lane += kVectors * V::kLanes) {
     multiply_packed_tile<V, F, R, kVectors>(product, x, row, output + lane);
   }
