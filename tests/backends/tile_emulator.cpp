@@ -195,4 +195,15 @@ long TileEmulator::count() {
 }
 
 }  // namespace cairn::test
+#else
+namespace cairn::test {
+
+// No such instructions, nothing to emulate.
+TileEmulator::TileEmulator() = default;
+TileEmulator::~TileEmulator() = default;
+long TileEmulator::count() {
+  return 0;
+}
+
+}  // namespace cairn::test
 #endif

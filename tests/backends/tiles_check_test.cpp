@@ -6,6 +6,7 @@
 
 #include "tests/backends/tile_emulator.h"
 
+#if defined(__x86_64__)
 namespace cairn::cpu {
 namespace {
 
@@ -53,3 +54,4 @@ TEST(TilesCheck, LeavesOtherLevelsAlone) {
 
 }  // namespace
 }  // namespace cairn::cpu
+#endif
