@@ -16,6 +16,7 @@ PackedSource<V, F> packed_source(const Product& product, int32_t first_output) {
   return {.group = product.groups + first_output / kGroupRows * weight.group_bytes,
           .group_bytes = weight.group_bytes,
           .scales_bytes = weight.scales_bytes,
+          .unit_count = unit_count(weight),
           .table = V::load_table(weight.form.table)};
 }
 

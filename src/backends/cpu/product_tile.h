@@ -18,6 +18,7 @@ template <class V, class F>
 struct PackedSource {
   const uint8_t* group;
   int64_t group_bytes, scales_bytes;
+  int unit_count;
   typename V::Bytes table;
 
   template <int kStep>
@@ -30,20 +31,34 @@ struct PackedSource {
     const uint8_t* scales = group + lane / kGroupRows * group_bytes;
     return unit_scale<V, F>(scales, unit, half, lane % kGroupRows);
   }
-  // Weights are read once and in order: what lies kAhead bytes on is fetched, a unit's share of the
-  // group (scales and planes alike) at a time.
-  void prefetch(int unit, int lane) const {
-    constexpr int kAhead = 8192;
-    fetch_share(group + lane / kGroupRows * group_bytes + kAhead, unit);
+  // Weights are read once and in order: what is read kAhead bytes later is fetched, be it in the
+  // next group.
+  [[gnu::always_inline]] void prefetch(int unit, int lane) const {
+    constexpr int kAhead = 12288;
+    constexpr int kUnits = kAhead / plane_bytes(F::kPlane);
+    const uint8_t* at = group + lane / kGroupRows * group_bytes;
+    int later = unit + (kUnits < unit_count ? kUnits : unit_count);
+    if (later >= unit_count) {
+      later -= unit_count;
+      at += group_bytes;
+    }
+    fetch_unit(at, later);
   }
   // For those who read the same units of one group after the other.
-  void prefetch_next_group(int unit) const { fetch_share(group + group_bytes, unit); }
+  [[gnu::always_inline]] void prefetch_next_group(int unit) const {
+    fetch_unit(group + group_bytes, unit);
+  }
 
  private:
-  static void fetch_share(const uint8_t* at, int unit) {
-    constexpr int kShare =
-        plane_bytes(F::kPlane) + super_bytes(F::kScales, F::kHalves, F::kOffsets) / kSuperUnits;
-    for (int line = 0; line < kShare; line += 64) V::prefetch(at + int64_t(unit) * kShare + line);
+  // Inlined by order: to the compiler a function that only prefetches has no effect.
+  [[gnu::always_inline]] void fetch_unit(const uint8_t* at, int unit) const {
+    constexpr int kScaleBytes = super_bytes(F::kScales, F::kHalves, F::kOffsets) / kSuperUnits;
+    const uint8_t* scales = at + int64_t(unit) * kScaleBytes;
+    if (unit % 2 == 0) {  // The scales of two units, which may be one line.
+      for (int line = 0; line < 2 * kScaleBytes; line += 64) V::prefetch(scales + line);
+    }
+    const uint8_t* plane = at + scales_bytes + int64_t(unit) * plane_bytes(F::kPlane);
+    for (int line = 0; line < plane_bytes(F::kPlane); line += 64) V::prefetch(plane + line);
   }
 };
 

@@ -1,4 +1,5 @@
-// The walk of a plan by the threads of a pool: stage by stage, tasks claimed one by one.
+// The walk of a plan by the threads of a pool, stage by stage. Each thread has a share of a stage's
+// tasks, in a row: what it reads lies in a row as well. Who is done early takes from the others.
 #include "backends/host/host.h"
 
 #include <algorithm>
@@ -14,7 +15,10 @@ size_t whole_lines(size_t bytes) {
 }  // namespace
 
 HostBackend::HostBackend(ThreadPool* threads, KernelChoice choice, KernelChoice fallback)
-    : threads_(threads), choice_(choice), fallback_(fallback) {}
+    : threads_(threads),
+      choice_(choice),
+      fallback_(fallback),
+      claims_(size_t(threads->thread_count())) {}
 
 Status HostBackend::load(Weight&) {
   return Ok{};
@@ -39,7 +43,6 @@ Status HostBackend::prepare(const Plan& plan) {
     if (bytes != nullptr) scratch_bytes_ = std::max(scratch_bytes_, whole_lines(bytes(op)));
   }
   prepared.task_ends.assign(plan.ops.size(), 0);
-  prepared.stages = std::vector<StageTasks>(plan.stages.size());
   place_shared(prepared);
   CAIRN_TRY(make_room());
   std::erase_if(prepared_, [&](const Prepared& other) { return other.plan == &plan; });
@@ -96,39 +99,47 @@ SharedRoom HostBackend::room_of(int worker) const {
 void HostBackend::count_tasks(Prepared& prepared, const Step& step) {
   const Plan& plan = *prepared.plan;
   std::byte* const notes = room_of(0).notes;
-  for (size_t stage = 0; stage < plan.stages.size(); ++stage) {
-    const Stage& range = plan.stages[stage];
+  for (const Stage& stage : plan.stages) {
     int64_t end = 0;
-    for (int32_t op = range.first_op; op < range.first_op + range.op_count; ++op) {
+    for (int32_t op = stage.first_op; op < stage.first_op + stage.op_count; ++op) {
       const HostKernel& kernel = prepared.kernels[size_t(op)];
       end += kernel.joint != nullptr
                  ? kernel.joint->cut(plan.ops[size_t(op)], step, notes + prepared.notes[size_t(op)])
                  : kernel.task_count(plan.ops[size_t(op)], step);
       prepared.task_ends[size_t(op)] = end;
     }
-    prepared.stages[stage].next.reset();
-    prepared.stages[stage].task_count = end;
   }
 }
 
-void HostBackend::work(Prepared& prepared, const Step& step, int worker) {
+void HostBackend::run_task(const Prepared& prepared, const Step& step, size_t op, int64_t task,
+                           const SharedRoom& room) {
+  const HostKernel& kernel = prepared.kernels[op];
+  const Op& fields = prepared.plan->ops[op];
+  if (kernel.joint == nullptr) return kernel.run(fields, step, task, room.scratch);
+  kernel.joint->run(
+      fields, step, task,
+      {room.scratch, room.notes + prepared.notes[op], room.shared + prepared.shared[op]});
+}
+
+void HostBackend::work(const Prepared& prepared, const Step& step, int worker) {
   const Plan& plan = *prepared.plan;
   const SharedRoom room = room_of(worker);
-  for (size_t stage = 0; stage < plan.stages.size(); ++stage) {
-    StageTasks& tasks = prepared.stages[stage];
-    size_t op = size_t(plan.stages[stage].first_op);
-    int64_t op_begin = 0;
-    for (;;) {
-      const int64_t task = tasks.next.claim(1);
-      if (task >= tasks.task_count) break;
-      while (task >= prepared.task_ends[op]) op_begin = prepared.task_ends[op++];
-      const HostKernel& kernel = prepared.kernels[op];
-      if (kernel.joint == nullptr) {
-        kernel.run(plan.ops[op], step, task - op_begin, room.scratch);
-      } else {
-        kernel.joint->run(
-            plan.ops[op], step, task - op_begin,
-            {room.scratch, room.notes + prepared.notes[op], room.shared + prepared.shared[op]});
+  const int thread_count = threads_->thread_count();
+  for (size_t index = 0; index < plan.stages.size(); ++index) {
+    // Everybody is in this stage now, so nobody claims in the next.
+    claims_[size_t(worker)].of_stage[(index + 1) % 2].reset();
+    const Stage& stage = plan.stages[index];
+    const int64_t count = prepared.task_ends[size_t(stage.first_op + stage.op_count - 1)];
+    for (int turn = 0; turn < thread_count; ++turn) {
+      const int owner = (worker + turn) % thread_count;
+      TaskCounter& claims = claims_[size_t(owner)].of_stage[index % 2];
+      const int64_t begin = count * owner / thread_count;
+      const int64_t end = count * (owner + 1) / thread_count;
+      size_t op = size_t(stage.first_op);
+      int64_t op_begin = 0;
+      for (int64_t task; (task = begin + claims.claim(1)) < end;) {
+        while (task >= prepared.task_ends[op]) op_begin = prepared.task_ends[op++];
+        run_task(prepared, step, op, task - op_begin, room);
       }
     }
     threads_->barrier(worker);
@@ -138,6 +149,7 @@ void HostBackend::work(Prepared& prepared, const Step& step, int worker) {
 void HostBackend::execute(const Plan& plan, const Step& step) {
   Prepared& prepared = prepared_for(plan);
   count_tasks(prepared, step);
+  for (Claims& claims : claims_) claims.of_stage[0].reset();
   threads_->run([&](int worker) { work(prepared, step, worker); });
 }
 
