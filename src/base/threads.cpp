@@ -18,8 +18,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::microseconds kSpinBeforePark{80};
 constexpr std::chrono::microseconds kSpinBeforeYield{200};
-constexpr int kLooksPerRound = 64;  // Looks between two readings of the clock.
-constexpr int kFlatTeamMax = 8;     // Up to here every worker watches every other one.
+constexpr int kLooksPerRound = 64;           // Looks between two readings of the clock.
+constexpr int kFlatTeamMax = 8;              // Up to here every worker watches every other one.
+constexpr int kRestMin = 8, kRestMax = 256;  // Runs.
 
 inline void pause_cpu() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -30,18 +31,22 @@ inline void pause_cpu() {
 }
 
 // Looks at `done` until it is true. Whoever waits longer than `patience` gives the CPU away between
-// looks: then somebody else needs it, perhaps the very thread that is waited for.
+// looks: then somebody else needs it, perhaps the very thread that is waited for. Returns how long
+// it waited, where that was beyond patience.
 template <class Done>
-void spin_until(Done done, std::chrono::microseconds patience) {
+Clock::duration spin_until(Done done, std::chrono::microseconds patience) {
   Clock::time_point start;
+  Clock::duration waited{0};
   for (int round = 0;; ++round) {
     for (int look = 0; look < kLooksPerRound; ++look) {
-      if (done()) return;
+      if (done()) return waited;
       pause_cpu();
     }
     const Clock::time_point now = Clock::now();
     if (round == 0) start = now;
-    if (now - start >= patience) std::this_thread::yield();
+    if (now - start < patience) continue;
+    waited = now - start;
+    std::this_thread::yield();
   }
 }
 
@@ -101,17 +106,22 @@ int usable_core_count() {
 }
 
 ThreadPool::ThreadPool(int thread_count)
-    : thread_count_(thread_count), workers_(size_t(std::max(thread_count, 1))) {
+    : thread_count_(thread_count),
+      workers_(size_t(std::max(thread_count, 1))),
+      records_(workers_.size()) {
   CHECK(thread_count >= 1 && thread_count <= 1024);
   if (thread_count == 1) return;
   const std::vector<int> cpus = usable_cpus();
   const bool can_pin = size_t(thread_count) <= cpus.size();
   oversubscribed_ = !cpus.empty() && !can_pin;
-  if (can_pin) home_cpu_ = cpus[0];
+  if (can_pin) {
+    cpus_.assign(cpus.begin(), cpus.begin() + thread_count);
+    home_cpu_ = cpus_[0];
+  }
   threads_.reserve(size_t(thread_count - 1));
   for (int worker = 1; worker < thread_count; ++worker) {
     threads_.emplace_back([this, worker] { work(worker); });
-    if (can_pin) pin(threads_.back(), cpus[size_t(worker)]);
+    if (can_pin) pin(threads_.back(), cpus_[size_t(worker)]);
   }
 }
 
@@ -129,9 +139,14 @@ ThreadPool::~ThreadPool() {
 // costs a time slice instead of a microsecond. The thread is not ours: the first worker that parks
 // sets it free again. If the caller has ended meanwhile, the kernel knows no such thread.
 void ThreadPool::keep_home() {
-  if (home_cpu_ < 0 || home_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return;
+  if (home_cpu_ < 0) return;
+  if (home_.load(std::memory_order_relaxed) == std::this_thread::get_id() &&
+      guest_.cpu == home_cpu_) {
+    return;
+  }
   const std::lock_guard lock(park_mutex_);
   let_go_home();
+  guest_.cpu = home_cpu_;
   guest_.system_id = int(::gettid());
   if (::sched_getaffinity(0, sizeof guest_.cpus_before, &guest_.cpus_before) != 0) return;
   cpu_set_t home;
@@ -151,20 +166,83 @@ void ThreadPool::let_go_home() {
 
 void ThreadPool::run(FunctionRef<void(int worker)> fn) {
   if (thread_count_ == 1) return fn(0);
+  for (Worker& worker : workers_) worker.takes_part = true;
+  home_cpu_ = cpus_.empty() ? -1 : cpus_[0];
+  run_chosen(fn);
+}
+
+void ThreadPool::run_with_the_ready(FunctionRef<void(int worker)> fn) {
+  if (thread_count_ == 1) return fn(0);
+  choose_team();
+  const Clock::time_point start = Clock::now();
+  run_chosen(fn);
+  // More threads than CPUs: they always wait for each other.
+  if (!oversubscribed_) send_to_rest(Clock::now() - start);
+}
+
+void ThreadPool::choose_team() {
+  home_cpu_ = cpus_.empty() ? -1 : cpus_[0];
+  for (size_t worker = 1; worker < workers_.size(); ++worker) {
+    Record& record = records_[worker];
+    workers_[worker].takes_part = record.runs_to_rest == 0;
+    if (record.runs_to_rest == 0) continue;
+    --record.runs_to_rest;
+    if (record.for_the_caller && !cpus_.empty()) home_cpu_ = cpus_[worker];
+  }
+}
+
+// Looks back at a run.
+void ThreadPool::send_to_rest(Duration elapsed) {
+  const auto rest = [](Record& record, bool for_the_caller) {
+    record.next_rest = std::clamp(2 * record.next_rest, kRestMin, kRestMax);
+    record.runs_to_rest = record.next_rest;
+    record.for_the_caller = for_the_caller;
+  };
+  const auto is_too_long = [&](Duration waited) { return 3 * waited > elapsed; };
+  Duration waited_for_caller{0};
+  size_t last = 0;
+  for (size_t worker = 1; worker < workers_.size(); ++worker) {
+    if (!workers_[worker].takes_part) continue;
+    last = worker;
+    Record& record = records_[worker];
+    waited_for_caller = std::max(waited_for_caller, workers_[worker].waited_for_caller);
+    if (is_too_long(record.waited)) {
+      rest(record, false);
+    } else {
+      record.next_rest /= 2;
+    }
+  }
+  if (last > 0 && is_too_long(waited_for_caller)) rest(records_[last], true);
+}
+
+void ThreadPool::run_chosen(FunctionRef<void(int worker)> fn) {
   keep_home();
   task_ = &fn;
-  const uint32_t this_run = run_.fetch_add(1, std::memory_order_seq_cst) + 1;
-  // A worker first counts itself as parked and then looks at run_ again; here the order is the
-  // other way round. So one of the two sees the other, and no worker sleeps through a run.
-  if (parked_.load(std::memory_order_seq_cst) > 0) {
+  ++run_;
+  // Who rested has missed barriers.
+  const uint32_t arrived = workers_[0].arrived.load(std::memory_order_relaxed);
+  bool somebody_sleeps = false;
+  for (int worker = 1; worker < thread_count_; ++worker) {
+    Worker& other = workers_[size_t(worker)];
+    if (!other.takes_part) continue;
+    records_[size_t(worker)].waited = other.waited_for_caller = Duration{0};
+    other.arrived.store(arrived, std::memory_order_relaxed);
+    // A worker first says that it parks and then looks at its invitation again; here the order is
+    // the other way round. So one of the two sees the other, and no worker sleeps through a run.
+    other.invited.store(run_, std::memory_order_seq_cst);
+    somebody_sleeps = somebody_sleeps || other.parked.load(std::memory_order_seq_cst);
+  }
+  if (somebody_sleeps) {
     { const std::lock_guard lock(park_mutex_); }
     park_wake_.notify_all();
   }
   fn(0);
   const auto patience = oversubscribed_ ? std::chrono::microseconds(0) : kSpinBeforeYield;
   for (int worker = 1; worker < thread_count_; ++worker) {
+    if (!workers_[size_t(worker)].takes_part) continue;
     const std::atomic<uint32_t>& finished = workers_[size_t(worker)].finished;
-    spin_until([&] { return has_reached(finished, this_run); }, patience);
+    records_[size_t(worker)].waited +=
+        spin_until([&] { return has_reached(finished, run_); }, patience);
   }
 }
 
@@ -182,37 +260,41 @@ void ThreadPool::barrier(int worker) {
     spin_until([&] { return has_reached(released_, epoch); }, patience);
     return;
   }
-  for (const Worker& other : workers_) {
-    spin_until([&] { return has_reached(other.arrived, epoch); }, patience);
+  for (int index = 0; index < thread_count_; ++index) {
+    const Worker& other = workers_[size_t(index)];
+    if (!other.takes_part) continue;
+    const Clock::duration waited =
+        spin_until([&] { return has_reached(other.arrived, epoch); }, patience);
+    if (worker == 0) records_[size_t(index)].waited += waited;
+    if (index == 0) workers_[size_t(worker)].waited_for_caller += waited;
   }
   if (thread_count_ > kFlatTeamMax) released_.store(epoch, std::memory_order_release);
 }
 
 void ThreadPool::work(int worker) {
-  for (uint32_t run = 0; wait_for_run(run);) {
-    ++run;
+  Worker& own = workers_[size_t(worker)];
+  for (uint32_t run = 0; wait_for_run(own, run);) {
+    run = own.invited.load(std::memory_order_seq_cst);
     (*task_)(worker);
-    workers_[size_t(worker)].finished.store(run, std::memory_order_release);
+    own.finished.store(run, std::memory_order_release);
   }
 }
 
-// Waits for the run after `last_run`; false when the team is dissolved instead.
-bool ThreadPool::wait_for_run(uint32_t last_run) {
-  const auto is_due = [&] {
-    return stopping_.load(std::memory_order_seq_cst) ||
-           run_.load(std::memory_order_seq_cst) != last_run;
-  };
+// Waits for an invitation after that to `last_run`; false when the team is dissolved instead.
+bool ThreadPool::wait_for_run(Worker& own, uint32_t last_run) {
+  const auto is_invited = [&] { return own.invited.load(std::memory_order_seq_cst) != last_run; };
+  const auto is_due = [&] { return stopping_.load(std::memory_order_seq_cst) || is_invited(); };
   const Clock::time_point start = Clock::now();
   spin_until([&] { return is_due() || Clock::now() - start >= kSpinBeforePark; },
              oversubscribed_ ? std::chrono::microseconds(0) : kSpinBeforeYield);
   if (!is_due()) {
     std::unique_lock lock(park_mutex_);
-    parked_.fetch_add(1, std::memory_order_seq_cst);
+    own.parked.store(true, std::memory_order_seq_cst);
     if (!is_due()) let_go_home();
     park_wake_.wait(lock, is_due);
-    parked_.fetch_sub(1, std::memory_order_seq_cst);
+    own.parked.store(false, std::memory_order_seq_cst);
   }
-  return run_.load(std::memory_order_seq_cst) != last_run;
+  return is_invited();
 }
 
 }  // namespace cairn

@@ -41,36 +41,62 @@ class ThreadPool {
   // Calls fn(worker) for every worker at the same time. fn must not throw.
   void run(FunctionRef<void(int worker)> fn);
 
-  // Inside run(): returns when all workers have called it. Each must call it equally often.
+  // The same, but workers whose CPU is needed by other programs may be left out: waiting for them
+  // can cost more than they do. Who made the others wait for more than a third of a run rests for
+  // some runs, and longer each time. If it was the caller, the last worker rests and the caller
+  // takes its CPU. REQUIRES: fn does all there is to do whoever takes part.
+  void run_with_the_ready(FunctionRef<void(int worker)> fn);
+
+  // Inside a run: returns when all workers that take part have called it. Each must call it equally
+  // often.
   void barrier(int worker);
 
  private:
+  using Duration = std::chrono::steady_clock::duration;
+
   struct alignas(64) Worker {
     std::atomic<uint32_t> arrived{0};   // Barriers that this worker has reached.
+    std::atomic<uint32_t> invited{0};   // The last run that it is to take part in.
     std::atomic<uint32_t> finished{0};  // The last run that it has left.
+    std::atomic<bool> parked{false};    // It sleeps or is about to.
+    bool takes_part = true;             // In this run. Written by the caller between runs.
+    Duration waited_for_caller{0};      // In this run's barriers, where that was long.
+  };
+
+  // What the caller remembers of a worker.
+  struct Record {
+    Duration waited{0};  // For this worker, in this run's barriers, where that was long.
+    int runs_to_rest = 0;
+    int next_rest = 0;
+    bool for_the_caller = false;  // It rests so that the caller may have its CPU.
   };
 
   // The caller while it is pinned. Changes under park_mutex_.
   struct Guest {
     int system_id = 0;
+    int cpu = -1;  // Where it is pinned.
     cpu_set_t cpus_before;
   };
 
   void work(int worker);
-  bool wait_for_run(uint32_t last_run);
+  bool wait_for_run(Worker& own, uint32_t last_run);
+  void choose_team();
+  void run_chosen(FunctionRef<void(int worker)> fn);
+  void send_to_rest(Duration elapsed);
   void keep_home();
   void let_go_home();
 
   const int thread_count_;
   bool oversubscribed_ = false;  // More threads than CPUs: waiting must give the CPU away.
   int home_cpu_ = -1;            // Where the caller stays while the team is awake; -1: anywhere.
+  std::vector<int> cpus_;        // Of each worker; empty where nobody is pinned.
   std::vector<Worker> workers_;
+  std::vector<Record> records_;  // Of each worker.
   std::vector<std::thread> threads_;
-  FunctionRef<void(int worker)>* task_ = nullptr;  // Published by run_.
+  FunctionRef<void(int worker)>* task_ = nullptr;  // Published by the invitations.
+  uint32_t run_ = 0;                               // Counts the runs.
 
-  alignas(64) std::atomic<uint32_t> run_{0};       // Counts the runs; a change is the start.
   alignas(64) std::atomic<uint32_t> released_{0};  // Barriers passed; used by large teams.
-  alignas(64) std::atomic<int> parked_{0};         // Workers that sleep or are about to.
   std::atomic<bool> stopping_{false};
   std::mutex park_mutex_;
   std::condition_variable park_wake_;

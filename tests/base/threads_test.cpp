@@ -157,6 +157,44 @@ TEST(ThreadPool, CallersMayTakeTurns) {
   EXPECT_EQ(cpus_of_this_thread(), before);
 }
 
+// What takes part in a run, and makes the others wait if it is `sleeper`.
+std::vector<int> members(ThreadPool& team, int sleeper = -1) {
+  std::vector<std::atomic<int>> took_part(size_t(team.thread_count()));
+  team.run_with_the_ready([&](int worker) {
+    took_part[size_t(worker)] = 1;
+    if (worker == sleeper) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    team.barrier(worker);
+    team.barrier(worker);
+  });
+  return {took_part.begin(), took_part.end()};
+}
+
+TEST(ThreadPool, WhoMakesOthersWaitRestsForSomeRuns) {
+  if (usable_cpus().size() < 2) GTEST_SKIP() << "needs two CPUs";
+  ThreadPool team(2);
+  EXPECT_EQ(members(team, 1), (std::vector<int>{1, 1}));
+  for (int run = 0; run < 8; ++run) EXPECT_EQ(members(team), (std::vector<int>{1, 0})) << run;
+  EXPECT_EQ(members(team, 1), (std::vector<int>{1, 1}));
+  for (int run = 0; run < 16; ++run) EXPECT_EQ(members(team), (std::vector<int>{1, 0})) << run;
+  std::atomic<int> count = 0;
+  team.run([&](int worker) {
+    ++count;
+    team.barrier(worker);
+  });
+  EXPECT_EQ(count, 2);  // Where everybody is needed, everybody comes.
+}
+
+TEST(ThreadPool, ACallerThatMakesOthersWaitTakesAnothersCpu) {
+  const std::vector<int> cpus = usable_cpus();
+  if (cpus.size() < 2) GTEST_SKIP() << "needs two CPUs";
+  ThreadPool team(2);
+  // On a busy machine the other worker may itself come late.
+  while (members(team, 0) != std::vector<int>{1, 0}) continue;
+  int cpu = -1;
+  team.run_with_the_ready([&](int) { cpu = ::sched_getcpu(); });
+  EXPECT_EQ(cpu, cpus[1]);
+}
+
 TEST(UsableCpus, AreDistinctAndAtLeastAsManyAsCores) {
   std::vector<int> cpus = usable_cpus();
   EXPECT_GE(usable_core_count(), 1);

@@ -150,7 +150,7 @@ void HostBackend::execute(const Plan& plan, const Step& step) {
   Prepared& prepared = prepared_for(plan);
   count_tasks(prepared, step);
   for (Claims& claims : claims_) claims.of_stage[0].reset();
-  threads_->run([&](int worker) { work(prepared, step, worker); });
+  threads_->run_with_the_ready([&](int worker) { work(prepared, step, worker); });
 }
 
 }  // namespace cairn::host

@@ -86,16 +86,11 @@ class HostBackend : public Backend {
   KernelChoice choice_;
   KernelChoice fallback_;
   std::vector<Prepared> prepared_;  // A few.
-<<<<<<< HEAD
+  std::vector<Claims> claims_;      // Of each thread.
   std::optional<Arena> room_;       // Each thread's scratch, then what tasks share, then the notes.
   size_t scratch_bytes_ = 0;        // Of each thread, for any of the plans.
   size_t shared_bytes_ = 0;         // Of a stage's ops, for any stage of any plan.
   size_t notes_bytes_ = 0;          // Of all ops of a plan, for any of them.
-=======
-  std::vector<Claims> claims_;  // Of each thread.
-  std::vector<std::byte> scratch_;
-  size_t scratch_bytes_ = 0;  // Of each thread, for any of the plans.
->>>>>>> 582a995 (Threads have shares of a stage in a row, and weights are asked for in the order in which they are read: decoding is an eighth faster)
 };
 
 }  // namespace cairn::host
