@@ -198,7 +198,7 @@ void ThreadPool::send_to_rest(Duration elapsed) {
     record.runs_to_rest = record.next_rest;
     record.for_the_caller = for_the_caller;
   };
-  const auto is_too_long = [&](Duration waited) { return 3 * waited > elapsed; };
+  const auto is_too_long = [&](Duration waited) { return 5 * waited > 2 * elapsed; };
   Duration waited_for_caller{0};
   size_t last = 0;
   for (size_t worker = 1; worker < workers_.size(); ++worker) {

@@ -42,10 +42,13 @@ class ThreadPool {
   void run(FunctionRef<void(int worker)> fn);
 
   // The same, but workers whose CPU is needed by other programs may be left out: waiting for them
-  // can cost more than they do. Who made the others wait for more than a third of a run rests for
-  // some runs, and longer each time. If it was the caller, the last worker rests and the caller
+  // can cost more than they do. Who made the others wait for more than two fifths of a run rests
+  // for some runs, and longer each time. If it was the caller, the last worker rests and the caller
   // takes its CPU. REQUIRES: fn does all there is to do whoever takes part.
   void run_with_the_ready(FunctionRef<void(int worker)> fn);
+
+  // Inside a run: whether that worker is in it.
+  bool takes_part(int worker) const { return workers_[size_t(worker)].takes_part; }
 
   // Inside a run: returns when all workers that take part have called it. Each must call it equally
   // often.

@@ -66,8 +66,8 @@ struct MatrixVectors {
     const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
   }
-  // Into the second cache, which has room for more lines under way than the first. Inlined by order:
-  // to the compiler a function that only prefetches has no effect, and a call of it can go.
+  // Into the second cache, which has room for more lines under way than the first. Inlined by
+  // order: to the compiler a function that only prefetches has no effect, and its call can go.
   [[gnu::always_inline]] static void prefetch(const uint8_t* at) {
     _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T1);
   }

@@ -121,13 +121,22 @@ void HostBackend::run_task(const Prepared& prepared, const Step& step, size_t op
       {room.scratch, room.notes + prepared.notes[op], room.shared + prepared.shared[op]});
 }
 
+// For the stage after this one, in which nobody claims yet. Who does not take part has a share as
+// well, for others to take.
+void HostBackend::reset_claims(int worker, size_t parity) {
+  claims_[size_t(worker)].of_stage[parity].reset();
+  if (worker != 0) return;
+  for (int other = 1; other < threads_->thread_count(); ++other) {
+    if (!threads_->takes_part(other)) claims_[size_t(other)].of_stage[parity].reset();
+  }
+}
+
 void HostBackend::work(const Prepared& prepared, const Step& step, int worker) {
   const Plan& plan = *prepared.plan;
   const SharedRoom room = room_of(worker);
   const int thread_count = threads_->thread_count();
   for (size_t index = 0; index < plan.stages.size(); ++index) {
-    // Everybody is in this stage now, so nobody claims in the next.
-    claims_[size_t(worker)].of_stage[(index + 1) % 2].reset();
+    reset_claims(worker, (index + 1) % 2);
     const Stage& stage = plan.stages[index];
     const int64_t count = prepared.task_ends[size_t(stage.first_op + stage.op_count - 1)];
     for (int turn = 0; turn < thread_count; ++turn) {

@@ -80,6 +80,7 @@ class HostBackend : public Backend {
   void count_tasks(Prepared& prepared, const Step& step);
   static void run_task(const Prepared& prepared, const Step& step, size_t op, int64_t task,
                        const SharedRoom& room);
+  void reset_claims(int worker, size_t parity);
   void work(const Prepared& prepared, const Step& step, int worker);
 
   ThreadPool* threads_;
