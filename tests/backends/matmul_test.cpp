@@ -2,6 +2,9 @@
 // reference's bits for any shape, row count and thread count; and the reference must be close to
 // products in f64. Covers, for both backends, matmul.cpp, pack.cpp, pack_rules.cpp, product_*.cpp
 // and cpu.cpp.
+#include <chrono>
+#include <thread>
+
 #include "tests/backends/matmul_fixture.h"
 
 namespace cairn::matmul_test {
@@ -61,6 +64,31 @@ TEST(MatMul, ThreadsAndRowsInTheBatchDoNotChangeABit) {
         EXPECT_TRUE(same_bits({first, first + 530}, run({"cpu", on.isa, 2, on.twin}, one)))
             << name << row;
       }
+    }
+  }
+}
+
+TEST(MatMul, WhoRestsLeavesNothingUndone) {
+  Random random(7);
+  Matrix matrix(*quant::find("Q4_0"), 512, 530);
+  matrix.fill_randomly(random);
+  Job job{.weight = matrix.weight, .rows = 3};
+  job.x = gaussian(size_t(job.rows) * 512, random);
+  const std::vector<float> expected = run({.backend = "reference"}, job);
+  ThreadPool threads(2);
+  const auto backend = make_backend({"cpu", levels_here().back()}, threads);
+  Weight weight = job.weight;
+  ASSERT_TRUE(backend->load(weight));
+  for (int time = 0; time < 3; ++time) {
+    // Now one worker has made the others wait, and is left out of the next runs.
+    threads.run_with_the_ready([&](int worker) {
+      if (worker == 1) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      threads.barrier(worker);
+    });
+    for (int step = 0; step < 20; ++step) {
+      Bench bench(job);
+      const Plan plan = bench.plan(weight);
+      EXPECT_TRUE(same_bits(expected, bench.execute(*backend, plan))) << time << " " << step;
     }
   }
 }
