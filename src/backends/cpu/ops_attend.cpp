@@ -173,7 +173,6 @@ class Cutter {
     }
     team.first_run = notes_.members[team.first_member].first_run;
     team.trunk_end = team.member_count > 1 ? trunk : end_run;
-    end_run_max_ = end_run;
     team.stored_from = std::max(team.first_run + 1, end_run + 1 - slots_max_);
   }
 
@@ -206,7 +205,6 @@ class Cutter {
   Notes& notes_;
   int32_t slots_max_ = 0;  // Of a query.
   int32_t part_runs_min_ = 1;
-  int32_t end_run_max_ = 0;
   int64_t slot_end_ = 0, task_count_ = 0;
 };
 

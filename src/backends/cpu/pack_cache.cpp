@@ -73,7 +73,7 @@ uint64_t digest_of(const Header& header, std::span<const uint64_t> digests) {
   return digest(std::as_bytes(digests), head);
 }
 
-// `each` is told how many bytes are done.
+// `on_progress` is told how many bytes are done, and of how many.
 std::vector<uint64_t> piece_digests(std::span<const std::byte> data, ThreadPool& threads,
                                     const std::function<void(size_t, size_t)>& on_progress) {
   std::vector<uint64_t> digests(piece_count(data.size()));
