@@ -95,15 +95,15 @@ TEST(Attend, EveryHeadSize) {
                                                    {40, 256}, {256, 256}, {576, 512}};
   const KvType kTypes[] = {KvType::f16, KvType::q8_0, KvType::f32, KvType::q4_0, KvType::bf16};
   uint32_t seed = 0;
-  for (const auto& [key_dim, value_dim] : kDims) {
+  for (const std::pair<int32_t, int32_t>& dims : kDims) {
     ++seed;
     const KvType type = kTypes[seed % 5];
     const int32_t row_count = seed % 2 == 0 ? 1 : 6;
     expect_same_bits(seed, {{.row_count = row_count, .first_position = 290}}, [&](World& world) {
       return Op(make_attend(world, {.kv_heads = 1,
                                     .group = 6,
-                                    .key_dim = key_dim,
-                                    .value_dim = value_dim,
+                                    .key_dim = dims.first,
+                                    .value_dim = dims.second,
                                     .key_type = type,
                                     .value_type = type}));
     });

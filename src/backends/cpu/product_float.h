@@ -17,6 +17,20 @@ typename V::Floats load_column(const uint8_t* at) {
   return V::load_f32(at);
 }
 
+// Asks for the line that each of G groups, read side by side, reaches kAhead bytes later: it may be
+// of the next G groups.
+template <class V, Plane plane, int G>
+[[gnu::always_inline]] inline void fetch_column(const uint8_t* groups, int64_t group_bytes,
+                                                int32_t cols, int32_t k) {
+  constexpr int kColumn = plane_bytes(plane), kAhead = 4096;
+  if (int64_t(k) * kColumn % 64 != 0) return;
+  const int32_t later = k + kAhead / kColumn;
+  const uint8_t* at = later < cols ? groups + int64_t(later) * kColumn
+                                   : groups + G * group_bytes + int64_t(later - cols) * kColumn;
+#pragma GCC unroll 4
+  for (int g = 0; g < G; ++g) V::prefetch(at + g * group_bytes);
+}
+
 // R rows from `row` on times G groups from `groups` on.
 template <class V, Plane plane, int R, int G>
 void multiply_float_groups(const Product& product, int32_t row, int32_t first_output) {
@@ -32,11 +46,12 @@ void multiply_float_groups(const Product& product, int32_t row, int32_t first_ou
   for (int r = 0; r < R; ++r) {
     for (int n = 0; n < G * kVectors; ++n) acc[r][n] = V::zero();
   }
-  for (int32_t k = 0; k < product.weight->cols; ++k) {
+  const int32_t cols = product.weight->cols;
+  for (int32_t k = 0; k < cols; ++k) {
+    if constexpr (R == 1) fetch_column<V, plane, G>(groups, group_bytes, cols, k);
 #pragma GCC unroll 8
     for (int n = 0; n < G * kVectors; ++n) {
       const uint8_t* at = groups + n / kVectors * group_bytes + int64_t(k) * kColumn;
-      if (R == 1 && n % kVectors == 0) V::prefetch(at + 4096);
       const typename V::Floats w = load_column<V, plane>(at + n % kVectors * (kColumn / kVectors));
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) acc[r][n] = V::fma(w, V::broadcast(x[r][k]), acc[r][n]);
