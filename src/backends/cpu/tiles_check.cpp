@@ -36,9 +36,10 @@ std::vector<float> multiply_sample(const MatrixKernels& kernels, bool halves) {
   weight.scales_bytes = kUnits * (halves ? 2 : 1) * kGroupRows * 4;
   weight.group_bytes = weight.scales_bytes + kUnits * plane_bytes(Plane::bytes);
   std::vector<Line> data(size_t(kGroups * weight.group_bytes / 64));
-  weight.data = data[0].bytes;
+  uint8_t* const bytes = reinterpret_cast<uint8_t*>(data.data());
+  weight.data = bytes;
   for (int32_t group = 0; group < kGroups; ++group) {
-    uint8_t* at = data[0].bytes + group * weight.group_bytes;
+    uint8_t* at = bytes + group * weight.group_bytes;
     for (int64_t i = 0; i < weight.group_bytes; ++i) at[i] = uint8_t(next(state));
     for (int64_t i = 0; i < weight.scales_bytes / 4; ++i) {
       const float scale = float(int32_t(next(state)) - 32768);
