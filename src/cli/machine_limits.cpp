@@ -48,13 +48,14 @@ constexpr int kChains = 12;
 constexpr int64_t kTurns = 200'000;
 
 // Each loop gives something that depends on all that it computed, so that none of it is left out.
-using Loop = int64_t (*)(int64_t turns);
+// Unsigned: their sums may wrap.
+using Loop = uint64_t (*)(int64_t turns);
 struct PeakLoop {
   Loop loop = nullptr;
   double ops_per_turn = 0;
 };
 
-__attribute__((target("avx512f,avx512bw,avx512vnni"), noinline)) int64_t dots_avx512_vnni(
+__attribute__((target("avx512f,avx512bw,avx512vnni"), noinline)) uint64_t dots_avx512_vnni(
     int64_t turns) {
   const __m512i x = _mm512_set1_epi8(3);
   __m512i sums[kChains];
@@ -66,12 +67,12 @@ __attribute__((target("avx512f,avx512bw,avx512vnni"), noinline)) int64_t dots_av
   __m512i total = x;
 #pragma GCC unroll 12
   for (const __m512i& sum : sums) total = _mm512_add_epi32(total, sum);
-  alignas(64) int64_t parts[8];
+  alignas(64) uint64_t parts[8];
   _mm512_store_si512(parts, total);
   return parts[0];
 }
 
-__attribute__((target("avx2,avxvnni"), noinline)) int64_t dots_avx_vnni(int64_t turns) {
+__attribute__((target("avx2,avxvnni"), noinline)) uint64_t dots_avx_vnni(int64_t turns) {
   const __m256i x = _mm256_set1_epi8(3);
   __m256i sums[kChains];
   for (__m256i& sum : sums) sum = x;
@@ -82,11 +83,11 @@ __attribute__((target("avx2,avxvnni"), noinline)) int64_t dots_avx_vnni(int64_t 
   __m256i total = x;
 #pragma GCC unroll 12
   for (const __m256i& sum : sums) total = _mm256_add_epi32(total, sum);
-  return _mm256_extract_epi64(total, 0);
+  return uint64_t(_mm256_extract_epi64(total, 0));
 }
 
 // Without a byte dot product: products of bytes in 16 bits, pairs of these in 32, their sum.
-__attribute__((target("avx2"), noinline)) int64_t dots_avx2(int64_t turns) {
+__attribute__((target("avx2"), noinline)) uint64_t dots_avx2(int64_t turns) {
   const __m256i ones = _mm256_set1_epi16(1);
   const __m256i x = _mm256_set1_epi8(3);
   __m256i sums[kChains];
@@ -101,10 +102,10 @@ __attribute__((target("avx2"), noinline)) int64_t dots_avx2(int64_t turns) {
   __m256i total = x;
 #pragma GCC unroll 12
   for (const __m256i& sum : sums) total = _mm256_add_epi32(total, sum);
-  return _mm256_extract_epi64(total, 0);
+  return uint64_t(_mm256_extract_epi64(total, 0));
 }
 
-__attribute__((target("avx512f"), noinline)) int64_t fmas_avx512(int64_t turns) {
+__attribute__((target("avx512f"), noinline)) uint64_t fmas_avx512(int64_t turns) {
   const __m512 x = _mm512_set1_ps(0.5f);
   __m512 sums[kChains];
   for (__m512& sum : sums) sum = x;
@@ -115,10 +116,10 @@ __attribute__((target("avx512f"), noinline)) int64_t fmas_avx512(int64_t turns) 
   __m512 total = x;
 #pragma GCC unroll 12
   for (const __m512& sum : sums) total = _mm512_add_ps(total, sum);
-  return int64_t(_mm512_cvtss_f32(total));
+  return uint64_t(_mm512_cvtss_f32(total));
 }
 
-__attribute__((target("avx2,fma"), noinline)) int64_t fmas_avx2(int64_t turns) {
+__attribute__((target("avx2,fma"), noinline)) uint64_t fmas_avx2(int64_t turns) {
   const __m256 x = _mm256_set1_ps(0.5f);
   __m256 sums[kChains];
   for (__m256& sum : sums) sum = x;
@@ -129,7 +130,7 @@ __attribute__((target("avx2,fma"), noinline)) int64_t fmas_avx2(int64_t turns) {
   __m256 total = x;
 #pragma GCC unroll 12
   for (const __m256& sum : sums) total = _mm256_add_ps(total, sum);
-  return int64_t(_mm256_cvtss_f32(total));
+  return uint64_t(_mm256_cvtss_f32(total));
 }
 
 PeakLoop integer_loop(IsaLevel isa) {
@@ -153,7 +154,7 @@ PeakLoop float_loop(IsaLevel isa) {
 
 double peak(ThreadPool& threads, const PeakLoop& measured) {
   if (measured.loop == nullptr) return 0;
-  std::vector<int64_t> results(size_t(threads.thread_count()) * 8);  // A cache line each.
+  std::vector<uint64_t> results(size_t(threads.thread_count()) * 8);  // A cache line each.
   const double seconds = best_seconds(threads, [&] {
     threads.run([&](int worker) { results[size_t(worker) * 8] += measured.loop(kTurns); });
   });
