@@ -100,14 +100,15 @@ Status check_variables(std::span<const std::pair<std::string, Value>> variables)
   return Ok{};
 }
 
-ChatTemplate::ChatTemplate(std::unique_ptr<const jinja::Tree> tree) : tree_(std::move(tree)) {}
+ChatTemplate::ChatTemplate(std::unique_ptr<const jinja::Tree> tree, std::string source)
+    : tree_(std::move(tree)), source_(std::move(source)) {}
 ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
 ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
 ChatTemplate::~ChatTemplate() = default;
 
 Result<ChatTemplate> ChatTemplate::parse(std::string_view source) {
   CAIRN_TRY(std::unique_ptr<const jinja::Tree> tree, jinja::parse(source));
-  return ChatTemplate(std::move(tree));
+  return ChatTemplate(std::move(tree), std::string(source));
 }
 
 Result<RenderedPrompt> ChatTemplate::render(const ChatInput& input) const {

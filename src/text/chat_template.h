@@ -72,10 +72,13 @@ class ChatTemplate {
   // Whether the source speaks of this name (such as `tools` or `enable_thinking`) anywhere.
   bool mentions(std::string_view name) const;
 
+  const std::string& source() const { return source_; }
+
  private:
-  explicit ChatTemplate(std::unique_ptr<const jinja::Tree> tree);
+  ChatTemplate(std::unique_ptr<const jinja::Tree> tree, std::string source);
 
   std::unique_ptr<const jinja::Tree> tree_;
+  std::string source_;
 };
 
 }  // namespace cairn::text

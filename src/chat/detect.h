@@ -1,0 +1,17 @@
+// Finds out how a model writes calls and reasoning from what its chat template makes of messages
+// with marked names and values; templates that only read such text, and never write it, are known
+// by a phrase of their source (chat/families.h). Thread-safe: pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "chat/format.h"
+#include "text/chat_template.h"
+
+namespace cairn::chat {
+
+// Some fifty renderings of short messages: a few milliseconds.
+ChatFormat detect(const text::ChatTemplate& chat_template);
+
+}  // namespace cairn::chat

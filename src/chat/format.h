@@ -1,0 +1,77 @@
+// How a model writes what is more than text: its reasoning and its tool calls. Data only, found by
+// chat/detect.h and read by chat/output_parser.h. Texts of several words match with any white space
+// (or none) where they have some. Knows nothing of tokens. Thread-safe: values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace cairn::chat {
+
+enum class CallShape : uint8_t {
+  none,        // No calls are known.
+  object,      // {"name": "f", "arguments": {…}}, alone, several, or in a list.
+  arguments,   // A name, then the arguments as a JSON object.
+  parameters,  // A name, then each argument's name and value between tags.
+  elements,    // A name, then each argument as an element of its own name; they nest.
+  python,      // [f(a=1, b='x'), g()]
+  braces,      // f{a:1,b:<quote>x<quote>}
+};
+
+enum class CallField : uint8_t { name, id, index };
+
+// A text, and the field that stands behind it.
+struct CallHeaderPart {
+  std::string before;
+  CallField field = CallField::name;
+};
+
+struct CallFormat {
+  CallShape shape = CallShape::none;
+  std::string section_open, section_close;  // Around all calls; both may be empty.
+  // What stands before the arguments; the first text opens a call. Of shapes `object` and `python`
+  // only that first text is used; where it is empty, a call is told by its first bytes.
+  std::vector<CallHeaderPart> header;
+  std::string arguments_open;  // Between the last field and the arguments.
+  std::string close;           // Behind a call; behind all of them for `object` and `python`.
+  std::string other_open;      // A second text that opens calls, or nothing.
+
+  // Of `object`. A name key that is empty: {"f": {…}}.
+  std::string name_key, arguments_key, id_key;
+
+  // Of `parameters`: <key_open> key <key_end> [type <type_end>] value <value_close>.
+  std::string key_open, key_end, type_end, value_close;
+  std::string string_type;  // The type that says: the value is a string as it stands.
+  bool has_cdata = false;   // Values may stand in <![CDATA[…]]>.
+  bool has_margin = false;  // A line break of its own stands before and behind each value.
+
+  std::string mark;  // Of `braces`: the quote; of `elements`: what stands before each tag.
+
+  std::string text_name;  // Called by this name, the "call" is text for the user.
+  size_t id_length = 0;   // Where the template only takes ids of so many letters and digits.
+};
+
+// Messages inside of one answer: a header, a text, an end (gpt-oss).
+struct ChannelFormat {
+  std::string message_open;                // Ends a header. Empty: there are no channels.
+  std::vector<std::string> message_close;  // End a message; a header follows.
+};
+
+struct ChatFormat {
+  CallFormat call;
+  std::string reasoning_open, reasoning_close;  // Empty: no reasoning is told apart.
+  std::vector<std::string> silent;              // Stands around text and is not part of it.
+  ChannelFormat channels;
+  // A variable of the template that switches reasoning; empty where there is none.
+  std::string reasoning_switch;
+  // What the template ends with when told to have no reasoning, behind its usual end; for
+  // templates without a switch.
+  bool opens_reasoning = false;  // The generation prompt leaves the model within its reasoning.
+};
+
+// A few words for people: "object <tool_call>…</tool_call>", …
+std::string describe_calls(const CallFormat& format);
+std::string describe_reasoning(const ChatFormat& format);
+
+}  // namespace cairn::chat

@@ -1,0 +1,51 @@
+// What a template writes for an assistant's turn of a certain kind: the renderings that detection
+// compares. Thread-safe: pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "text/chat_template.h"
+
+namespace cairn::chat {
+
+// Marks that no template writes by itself.
+constexpr std::string_view kProbeContent = "PROBECONTENT";
+constexpr std::string_view kProbeReasoning = "PROBEREASONING";
+constexpr std::string_view kProbeNames[2] = {"probe_alpha", "probe_omega"};
+constexpr std::string_view kProbeIds[2] = {"prb000001", "prb000002"};
+constexpr std::string_view kProbeKeys[3] = {"keyfirst", "keysecond", "keyother"};
+constexpr std::string_view kProbeValues[3] = {"valuefirst", "24680", "valueother"};
+
+struct Probe {
+  bool has_content = true;
+  bool has_reasoning = false;
+  int call_count = 0;
+  bool is_text_arguments = false;  // The arguments are a string that holds JSON.
+  bool is_null_content = false;    // Without content: null instead of "".
+  bool has_tools = false;
+  std::string_view ids[2] = {kProbeIds[0], kProbeIds[1]};
+  std::string_view switch_name = {};  // A variable that is set…
+  bool switch_value = false;          // … to this.
+};
+
+class Prober {
+ public:
+  explicit Prober(const text::ChatTemplate& chat_template) : template_(chat_template) {}
+
+  // All that stands behind the user's message; nothing where the template refuses.
+  std::optional<std::string> turn(const Probe& probe) const;
+  // Likewise what it writes to have an answer begun.
+  std::optional<std::string> prompt(const Probe& probe) const;
+
+ private:
+  std::optional<std::string> render(const std::string& messages, const Probe& probe,
+                                    bool adds_prompt) const;
+
+  const text::ChatTemplate& template_;
+};
+
+}  // namespace cairn::chat
