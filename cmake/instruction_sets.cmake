@@ -11,6 +11,14 @@ endif()
 set(CAIRN_FLAGS_amx ${CAIRN_FLAGS_avx512} -mamx-tile -mamx-int8)
 set(CAIRN_FLAGS_neon -march=armv8.2-a+dotprod)
 
+# One source text of a kernel becomes dozens of functions, and each load in it a dozen checks: ten
+# times the compile time. Under the sanitizers these files keep the checks of bounds and of overflow,
+# and leave out those of what the processor refuses by itself (null, alignment).
+if(CAIRN_SANITIZE MATCHES "undefined")
+  set(CAIRN_FLAGS_sanitized_kernels -O1 -gline-tables-only
+      -fno-sanitize=alignment,null,pointer-overflow,object-size,vptr,function)
+endif()
+
 # Takes the files for another machine's instruction sets out of a list.
 function(cairn_keep_native list)
   if(NOT CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
@@ -28,7 +36,7 @@ function(cairn_instruction_sets target)
     foreach(isa avx2 avxvnni avx512 amx neon)
       if(source MATCHES "_${isa}\\.cpp$")
         set_source_files_properties(${source} TARGET_DIRECTORY ${target}
-          PROPERTIES COMPILE_OPTIONS "${CAIRN_FLAGS_${isa}}")
+          PROPERTIES COMPILE_OPTIONS "${CAIRN_FLAGS_${isa}};${CAIRN_FLAGS_sanitized_kernels}")
       endif()
     endforeach()
     if(source MATCHES "/product_avx2\\.cpp$" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

@@ -20,6 +20,7 @@ constexpr std::chrono::microseconds kSpinBeforePark{80};
 constexpr std::chrono::microseconds kSpinBeforeYield{200};
 constexpr int kLooksPerRound = 64;           // Looks between two readings of the clock.
 constexpr int kFlatTeamMax = 8;              // Up to here every worker watches every other one.
+constexpr int kLateRuns = 3;                 // One after the other, until a worker rests.
 constexpr int kRestMin = 8, kRestMax = 256;  // Runs.
 
 inline void pause_cpu() {
@@ -191,14 +192,19 @@ void ThreadPool::choose_team() {
   }
 }
 
-// Looks back at a run.
+// Looks back at a run. A single late run is forgiven: machines stall now and then. Who has rested
+// not long ago has to be in time.
 void ThreadPool::send_to_rest(Duration elapsed) {
-  const auto rest = [](Record& record, bool for_the_caller) {
+  const auto is_late = [&](Record& record, Duration waited) {
+    record.late_runs = 5 * waited > 2 * elapsed ? record.late_runs + 1 : 0;
+    return record.late_runs > 0;
+  };
+  const auto rest_if_often = [](Record& record, int late_runs, bool for_the_caller) {
+    if (late_runs < kLateRuns && record.next_rest == 0) return;
     record.next_rest = std::clamp(2 * record.next_rest, kRestMin, kRestMax);
     record.runs_to_rest = record.next_rest;
     record.for_the_caller = for_the_caller;
   };
-  const auto is_too_long = [&](Duration waited) { return 5 * waited > 2 * elapsed; };
   Duration waited_for_caller{0};
   size_t last = 0;
   for (size_t worker = 1; worker < workers_.size(); ++worker) {
@@ -206,13 +212,15 @@ void ThreadPool::send_to_rest(Duration elapsed) {
     last = worker;
     Record& record = records_[worker];
     waited_for_caller = std::max(waited_for_caller, workers_[worker].waited_for_caller);
-    if (is_too_long(record.waited)) {
-      rest(record, false);
+    if (is_late(record, record.waited)) {
+      rest_if_often(record, record.late_runs, false);
     } else {
       record.next_rest /= 2;
     }
   }
-  if (last > 0 && is_too_long(waited_for_caller)) rest(records_[last], true);
+  if (last > 0 && is_late(records_[0], waited_for_caller)) {
+    rest_if_often(records_[last], records_[0].late_runs, true);
+  }
 }
 
 void ThreadPool::run_chosen(FunctionRef<void(int worker)> fn) {

@@ -42,9 +42,10 @@ class ThreadPool {
   void run(FunctionRef<void(int worker)> fn);
 
   // The same, but workers whose CPU is needed by other programs may be left out: waiting for them
-  // can cost more than they do. Who made the others wait for more than two fifths of a run rests
-  // for some runs, and longer each time. If it was the caller, the last worker rests and the caller
-  // takes its CPU. REQUIRES: fn does all there is to do whoever takes part.
+  // can cost more than they do. Who makes the others wait for more than two fifths of a run, three
+  // runs in a row, rests for some runs, and longer each time until it is in time again. If it was
+  // the caller, the last worker rests and the caller takes its CPU. REQUIRES: fn does all there is
+  // to do whoever takes part.
   void run_with_the_ready(FunctionRef<void(int worker)> fn);
 
   // Inside a run: whether that worker is in it.
@@ -69,6 +70,7 @@ class ThreadPool {
   // What the caller remembers of a worker.
   struct Record {
     Duration waited{0};  // For this worker, in this run's barriers, where that was long.
+    int late_runs = 0;   // One after the other; of the caller too.
     int runs_to_rest = 0;
     int next_rest = 0;
     bool for_the_caller = false;  // It rests so that the caller may have its CPU.

@@ -81,10 +81,12 @@ TEST(MatMul, WhoRestsLeavesNothingUndone) {
   ASSERT_TRUE(backend->load(weight));
   for (int time = 0; time < 3; ++time) {
     // Now one worker has made the others wait, and is left out of the next runs.
-    threads.run_with_the_ready([&](int worker) {
-      if (worker == 1) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      threads.barrier(worker);
-    });
+    for (int run = 0; run < 3; ++run) {
+      threads.run_with_the_ready([&](int worker) {
+        if (worker == 1) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        threads.barrier(worker);
+      });
+    }
     for (int step = 0; step < 20; ++step) {
       Bench bench(job);
       const Plan plan = bench.plan(weight);

@@ -169,19 +169,35 @@ std::vector<int> members(ThreadPool& team, int sleeper = -1) {
   return {took_part.begin(), took_part.end()};
 }
 
-TEST(ThreadPool, WhoMakesOthersWaitRestsForSomeRuns) {
+// Worker 1 is late in each run until it rests, and as soon as it is back. For how many runs it
+// rested; on a busy machine the caller may be late too, and then it takes some more runs.
+int length_of_a_rest(ThreadPool& team) {
+  while (members(team, 1) == std::vector<int>{1, 1}) continue;
+  int length = 1;
+  while (members(team, 1) == std::vector<int>{1, 0}) ++length;
+  return length;
+}
+
+TEST(ThreadPool, WhoIsOftenLateRestsForSomeRunsAndThenForMore) {
   if (usable_cpus().size() < 2) GTEST_SKIP() << "needs two CPUs";
   ThreadPool team(2);
-  EXPECT_EQ(members(team, 1), (std::vector<int>{1, 1}));
-  for (int run = 0; run < 8; ++run) EXPECT_EQ(members(team), (std::vector<int>{1, 0})) << run;
-  EXPECT_EQ(members(team, 1), (std::vector<int>{1, 1}));
-  for (int run = 0; run < 16; ++run) EXPECT_EQ(members(team), (std::vector<int>{1, 0})) << run;
+  EXPECT_EQ(length_of_a_rest(team), 8);
+  int longest = 8;
+  for (int rest = 0; rest < 20 && longest == 8; ++rest) longest = length_of_a_rest(team);
+  EXPECT_EQ(longest, 16);
   std::atomic<int> count = 0;
   team.run([&](int worker) {
     ++count;
     team.barrier(worker);
   });
   EXPECT_EQ(count, 2);  // Where everybody is needed, everybody comes.
+}
+
+TEST(ThreadPool, ALateRunIsForgiven) {
+  if (usable_cpus().size() < 2) GTEST_SKIP() << "needs two CPUs";
+  ThreadPool team(2);
+  for (int run = 0; run < 2; ++run) EXPECT_EQ(members(team, 1), (std::vector<int>{1, 1})) << run;
+  EXPECT_EQ(members(team), (std::vector<int>{1, 1}));
 }
 
 TEST(ThreadPool, ACallerThatMakesOthersWaitTakesAnothersCpu) {
