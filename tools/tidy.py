@@ -16,11 +16,11 @@ import sys
 # The house, from the ground up: each module may include only itself and what its line lists.
 MAY_USE = {
     "base": "", "quant": "base", "text": "base", "gguf": "base quant", "device": "base quant",
-    "memory": "base device", "sample": "base text", "chat": "base text",
-    "graph": "base quant device memory",
+    "memory": "base device", "sample": "base text", "grammar": "base text",
+    "chat": "base text grammar", "graph": "base quant device memory",
     "models": "base gguf graph memory", "backends": "base quant device",
-    "engine": "base quant text gguf device memory sample graph models",
-    "cli": "base quant text chat gguf device memory sample graph models engine backends"}
+    "engine": "base quant text grammar gguf device memory sample graph models",
+    "cli": "base quant text grammar chat gguf device memory sample graph models engine backends"}
 
 # Files of src/ without a test file of their own name: which tests cover them, and why so.
 COVERED_BY = [
@@ -33,6 +33,7 @@ COVERED_BY = [
     ("src/quant/*.cpp", "tests/quant/all_types_test.cpp", "walks the table of formats"),
     ("src/models/*.cpp", "tests/models/golden_test.cpp", "walks the table of architectures"),
     ("src/sample/*.cpp", "tests/sample/sampler_test.cpp", "stages are tested in the chain"),
+    ("src/grammar/*.cpp", "tests/grammar/*_test.cpp", "notations through what fits them"),
     ("src/graph/blocks/*.cpp", "tests/models/golden_test.cpp", "blocks are seen in whole models"),
     ("src/graph/*.cpp", "tests/graph/graph_test.cpp", "one builder in several files"),
     ("src/memory/*.cpp", "tests/memory/memory_test.cpp", "one entrance, tested as a whole"),

@@ -1,0 +1,27 @@
+// Reads regular expressions: the part that Python, ECMAScript and PCRE agree on and that a finite
+// automaton can follow. Knows no automata. One thread.
+#pragma once
+
+#include <string_view>
+
+#include "base/result.h"
+#include "grammar/characters.h"
+#include "grammar/expression.h"
+#include "grammar/limits.h"
+
+namespace cairn::grammar {
+
+struct RegexStyle {
+  // A text may have more before and behind what fits, unless ^ and $ say otherwise: as the patterns
+  // of JSON schemas. Else the whole text must fit.
+  bool is_search = false;
+  // Characters stand as they are written inside a JSON string: quotes and such escaped.
+  bool is_json = false;
+};
+
+// Errors: invalid_argument; unsupported for lookaround, back references, word boundaries, anchors
+// inside; no_room.
+Result<Node> read_regex(std::string_view source, RegexStyle style, const Limits& limits,
+                        Expressions& expressions);
+
+}  // namespace cairn::grammar

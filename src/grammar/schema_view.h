@@ -1,0 +1,87 @@
+// What several schemas say at once: the members of allOf and the targets of $ref beside keywords of
+// their own, read as one list of parts that all hold. Finds keywords, follows references, refuses
+// what cannot be followed. Knows no expressions. One thread.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "grammar/json_document.h"
+#include "grammar/limits.h"
+#include "grammar/number_ranges.h"
+
+namespace cairn::grammar {
+
+enum TypeBit : uint32_t {
+  kTypeNull = 1,
+  kTypeBoolean = 2,
+  kTypeInteger = 4,
+  kTypeNumber = 8,
+  kTypeString = 16,
+  kTypeArray = 32,
+  kTypeObject = 64,
+  kTypeAny = 127
+};
+
+struct SchemaPart {
+  uint32_t schema;
+  bool is_flat = false;  // Its $ref and allOf stand beside it already.
+  bool any_of_is_done = false, one_of_is_done = false;  // Likewise, one of them.
+  auto operator<=>(const SchemaPart&) const = default;
+};
+// Sorted, none twice: the same view is the same value.
+using SchemaView = std::vector<SchemaPart>;
+
+class SchemaViews {
+ public:
+  // REQUIRES: `document` outlives this.
+  explicit SchemaViews(const JsonDocument& document) : document_(document) {}
+
+  // Where a schema that is only a reference leads to.
+  Result<uint32_t> follow(uint32_t schema) const;
+  // All parts with those that $ref and allOf add; nothing where one of them is false.
+  Result<std::optional<SchemaView>> flatten(const SchemaView& view) const;
+  // The part whose anyOf or oneOf is to be chosen from next, or nothing.
+  const SchemaPart* find_choice(const SchemaView& view) const;
+  // The views of its alternatives.
+  Result<std::vector<SchemaView>> choices(const SchemaView& view, const SchemaPart& part) const;
+
+  // The types that all parts allow; where none says anything, those that their keywords are about.
+  Result<uint32_t> types(const SchemaView& view) const;
+  // The first part's keyword, or null.
+  const JsonDocument::Member* find(const SchemaView& view, std::string_view keyword) const;
+  // All parts' values of a keyword.
+  std::vector<uint32_t> all(const SchemaView& view, std::string_view keyword) const;
+  // Whether any keyword but these, `type` and annotations says something.
+  const JsonDocument::Member* find_other(const SchemaView& view,
+                                         std::initializer_list<std::string_view> keywords) const;
+  // The largest of all minima and the smallest of all maxima of a count.
+  struct Counts {
+    int32_t min = 0, max = INT32_MAX;
+  };
+  Result<Counts> counts(const SchemaView& view, std::string_view min_keyword,
+                        std::string_view max_keyword) const;
+  Result<Bounds> bounds(const SchemaView& view) const;
+
+  uint32_t type_of(uint32_t value) const;
+  Error error(ErrorCode code, size_t offset, std::string_view what) const;
+  Error error_at(uint32_t value, std::string_view what) const {
+    return error(ErrorCode::invalid_argument, document_.value(value).offset, what);
+  }
+
+ private:
+  Result<uint32_t> resolve(uint32_t reference) const;
+  Status check_keywords(uint32_t schema) const;
+  bool has_constraint(const SchemaPart& part) const;
+  Status add_bound(const SchemaView& view, std::string_view keyword,
+                   std::string_view strict_keyword, int direction, std::optional<Decimal>& bound,
+                   bool& is_excluded) const;
+
+  const JsonDocument& document_;
+};
+
+}  // namespace cairn::grammar

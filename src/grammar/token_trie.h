@@ -1,0 +1,70 @@
+// A vocabulary's tokens as two trees of bytes, in the order in which they are walked: masks are
+// made by one pass that skips what does not fit. Tokens that are not text (control tokens and such)
+// are in neither. Knows no grammar. Thread-safe: constant once built; shared by all who use the
+// vocabulary.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/ids.h"
+#include "text/tokenizer.h"
+
+namespace cairn::grammar {
+
+class TokenTrie {
+ public:
+  // Short tokens are nearly all there are. Counted repetitions matter to them only near a limit, so
+  // that their masks are often the same.
+  static constexpr size_t kShortBytesMax = 16;
+  // Longer tokens are never taken under a grammar.
+  static constexpr size_t kBytesMax = 255;
+
+  struct Node {
+    uint32_t behind;  // The first node that is not below this one.
+    int32_t token;    // That ends here, or -1.
+    uint8_t byte;
+    uint8_t depth;  // Of the root's children: 1.
+  };
+
+  static std::shared_ptr<const TokenTrie> build(const text::Tokenizer& tokenizer);
+
+  size_t token_count() const { return token_count_; }
+  std::span<const Node> short_nodes() const { return short_; }
+  std::span<const Node> long_nodes() const { return long_; }
+  size_t longest() const { return longest_; }
+  // Tokens with the bytes of another one that is in a tree, and that one.
+  std::span<const std::pair<int32_t, int32_t>> twins() const { return twins_; }
+  std::span<const int32_t> ends() const { return ends_; }
+
+  bool is_text(Token token) const {
+    return size_t(index_of(token)) < is_text_.size() && is_text_[size_t(index_of(token))];
+  }
+  bool is_end(Token token) const;
+  // REQUIRES: the token is below token_count().
+  std::string_view bytes_of(Token token) const {
+    const auto id = size_t(index_of(token));
+    return std::string_view(bytes_).substr(begins_[id], begins_[id + 1] - begins_[id]);
+  }
+  // A token that text cannot spell, by its name.
+  std::optional<int32_t> find_special(std::string_view name) const;
+  std::optional<int32_t> find_any(std::string_view name) const;
+
+ private:
+  size_t token_count_ = 0;
+  std::string bytes_;
+  std::vector<uint32_t> begins_;
+  std::vector<bool> is_text_;
+  std::vector<Node> short_, long_;
+  std::vector<std::pair<int32_t, int32_t>> twins_;
+  std::vector<int32_t> ends_;
+  size_t longest_ = 0;
+};
+
+}  // namespace cairn::grammar
