@@ -20,8 +20,8 @@ constexpr std::chrono::microseconds kSpinBeforePark{80};
 constexpr std::chrono::microseconds kSpinBeforeYield{200};
 constexpr int kLooksPerRound = 64;           // Looks between two readings of the clock.
 constexpr int kFlatTeamMax = 8;              // Up to here every worker watches every other one.
-constexpr int kLateRuns = 3;                 // One after the other, until a worker rests.
-constexpr int kRestMin = 8, kRestMax = 256;  // Runs.
+constexpr int kLateRuns = 2;                 // One after the other, until a worker rests.
+constexpr int kRestMin = 4, kRestMax = 256;  // Runs.
 
 inline void pause_cpu() {
 #if defined(__x86_64__) || defined(__i386__)

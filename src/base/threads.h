@@ -42,7 +42,7 @@ class ThreadPool {
   void run(FunctionRef<void(int worker)> fn);
 
   // The same, but workers whose CPU is needed by other programs may be left out: waiting for them
-  // can cost more than they do. Who makes the others wait for more than two fifths of a run, three
+  // can cost more than they do. Who makes the others wait for more than two fifths of a run, two
   // runs in a row, rests for some runs, and longer each time until it is in time again. If it was
   // the caller, the last worker rests and the caller takes its CPU. REQUIRES: fn does all there is
   // to do whoever takes part.
