@@ -50,7 +50,7 @@ Result<Prompt> ChatSession::prompt(std::span<const Message> messages) const {
 
 Result<Answer> ChatSession::answer_last(const AnswerHooks& hooks) {
   CAIRN_TRY(const Prompt asked, prompt(messages()));
-  sample::Sampler sampler(options_.sampling);
+  sample::Sampler sampler(options_.sampling, engine_->tokenizer());
   CAIRN_TRY(Answer answer, make_answer(*engine_, generator_,
                                        {.prompt = asked.tokens,
                                         .message_starts = asked.message_starts,
@@ -87,7 +87,7 @@ Result<Answer> ChatSession::continue_answer(const AnswerHooks& hooks) {
   CAIRN_TRY(Prompt asked, prompt(std::span(messages()).first(messages().size() - 1)));
   if (said.tokens.empty()) said.tokens = engine_->tokenizer()->encode(said.content);
   asked.tokens.insert(asked.tokens.end(), said.tokens.begin(), said.tokens.end());
-  sample::Sampler sampler(options_.sampling);
+  sample::Sampler sampler(options_.sampling, engine_->tokenizer());
   CAIRN_TRY(Answer answer, make_answer(*engine_, generator_,
                                        {.prompt = asked.tokens,
                                         .message_starts = asked.message_starts,

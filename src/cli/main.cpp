@@ -168,26 +168,48 @@ struct EngineArguments {
 // Options of sampling, from their table.
 struct SamplingArguments {
   std::deque<std::optional<double>> values;  // One for each field; addresses stay.
+  std::deque<bool> flags;
+  std::deque<std::vector<std::string>> lists;
   std::optional<uint64_t> seed;
 
   void add_to(CLI::App& command) {
     const sample::SamplingParams defaults;
     for (const sample::SamplingField& field : sample::sampling_fields()) {
+      const std::string option = "--" + std::string(field.option);
       values.emplace_back();
-      command.add_option("--" + std::string(field.option), values.back(), std::string(field.doc))
+      flags.push_back(false);
+      if (field.flag != nullptr) {
+        command.add_flag(option, flags.back(), std::string(field.doc));
+        continue;
+      }
+      command.add_option(option, values.back(), std::string(field.doc))
           ->type_name(fmt::format("{} to {}", field.min, field.max))
-          ->default_str(fmt::format("{:.6g}", get(defaults, field)));
+          ->default_str(show(defaults, field));
+    }
+    for (const sample::SamplingList& list : sample::sampling_lists()) {
+      lists.emplace_back();
+      command.add_option("--" + std::string(list.option), lists.back(), std::string(list.doc))
+          ->expected(1)
+          ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+          ->default_str(std::string(list.default_text));
     }
     command.add_option("--seed", seed, "the same seed gives the same answer; else a new one");
   }
   Result<SamplingChoice> read() const {
-    SamplingChoice choice{.said = {}, .seed = seed};
+    SamplingChoice choice{.said = {}, .lists = {}, .seed = seed};
+    sample::SamplingParams checked;
     const auto fields = sample::sampling_fields();
     for (size_t i = 0; i < fields.size(); ++i) {
-      if (!values[i]) continue;
-      sample::SamplingParams checked;
-      CAIRN_TRY(set(checked, fields[i], *values[i]));
-      choice.said.emplace_back(&fields[i], *values[i]);
+      if (!values[i] && !flags[i]) continue;
+      const double value = flags[i] ? 1 : *values[i];
+      CAIRN_TRY(set(checked, fields[i], value));
+      choice.said.emplace_back(&fields[i], value);
+    }
+    for (size_t i = 0; i < lists.size(); ++i) {
+      if (lists[i].empty()) continue;
+      const sample::SamplingList& list = sample::sampling_lists()[i];
+      CAIRN_TRY(list.set(checked, lists[i]));
+      choice.lists.emplace_back(&list, lists[i]);
     }
     return choice;
   }

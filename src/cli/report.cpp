@@ -18,17 +18,14 @@ double rate(size_t count, double seconds) {
 nlohmann::ordered_json sampling_json(const sample::SamplingParams& params) {
   nlohmann::ordered_json json;
   for (const sample::SamplingField& field : sample::sampling_fields()) {
-    std::string key(field.option);
-    for (char& c : key) {
-      if (c == '-') c = '_';
-    }
+    const std::string key(field.name);
+    if (field.flag != nullptr) json[key] = params.*field.flag;
+    if (field.count != nullptr) json[key] = params.*field.count;
     // The shortest digits that read back as the same f32: 0.8, not 0.800000012.
-    if (field.count != nullptr) {
-      json[key] = params.*field.count;
-    } else {
-      json[key] = std::stod(fmt::format("{}", params.*field.real));
-    }
+    if (field.real != nullptr) json[key] = std::stod(show(params, field));
   }
+  json["samplers"] = params.samplers;
+  json["dry_sequence_breakers"] = params.dry_breakers;
   json["seed"] = params.seed;
   return json;
 }

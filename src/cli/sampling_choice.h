@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@ namespace cairn::cli {
 
 struct SamplingChoice {
   std::vector<std::pair<const sample::SamplingField*, double>> said;
+  std::vector<std::pair<const sample::SamplingList*, std::vector<std::string>>> lists;
   std::optional<uint64_t> seed;  // Absent: a new one.
 };
 

@@ -229,8 +229,11 @@ Status Generator::end_prompt(std::span<const int32_t> message_starts) {
   return Ok{};
 }
 
-Result<Token> Generator::sample(sample::Sampler& sampler) {
-  return sampler.sample(logits(), sequence_.length());
+Result<Token> Generator::sample(sample::Sampler& sampler, const sample::TokenMask* allowed) {
+  return sampler.sample({.logits = logits(),
+                         .position = sequence_.length(),
+                         .history = sequence_.tokens(),
+                         .allowed = allowed});
 }
 
 Status Generator::advance(Token token) {

@@ -50,9 +50,9 @@ class Generator {
   // read, and computes nothing. Errors: no_room.
   Result<PromptReport> resume(std::span<const Token> prompt);
 
-  // Samples the token that follows the timeline, without adding it. Errors: the sampler's.
-  // REQUIRES: read() succeeded.
-  Result<Token> sample(sample::Sampler& sampler);
+  // Samples the token that follows the timeline, without adding it; where there is a mask, only
+  // tokens that it has. Errors: the sampler's. REQUIRES: read() succeeded.
+  Result<Token> sample(sample::Sampler& sampler, const sample::TokenMask* allowed = nullptr);
   // Adds a token (usually the sampled one) and computes what follows it. Where the context is full
   // and the policy is to shift, the timeline is shortened and read anew first.
   Status advance(Token token);

@@ -6,15 +6,19 @@ namespace cairn::sample {
 
 namespace {
 
-void min_p(Candidates& candidates, const SamplingParams& params) {
-  if (params.min_p > 0) {
-    candidates.keep_from(candidates.max_logit() + elementary::log(params.min_p));
-  }
+bool is_on(const SamplingParams& params) {
+  return params.min_p > 0;
+}
+
+void apply(Candidates& candidates, StageContext& context) {
+  candidates.keep_from(candidates.max_logit() + elementary::log(context.params.min_p),
+                       size_t(context.params.min_keep));
 }
 
 }  // namespace
 
 extern const SamplerStage sampler_min_p;
-constinit const SamplerStage sampler_min_p{.name = "min_p", .apply = min_p};
+constinit const SamplerStage sampler_min_p{
+    .name = "min_p", .letter = 'm', .keeps_likeliest = true, .is_on = is_on, .apply = apply};
 
 }  // namespace cairn::sample

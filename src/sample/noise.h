@@ -13,7 +13,7 @@
 namespace cairn::sample {
 
 // Which draw at a position is meant; more kinds may come, each with noise of its own.
-enum class NoiseStream : uint32_t { choice = 0 };
+enum class NoiseStream : uint32_t { choice = 0, xtc = 1 };
 
 // The bounds of gumbel_noise, with room: a token that lies further behind than their distance can
 // never win, whatever the noise.
@@ -33,6 +33,14 @@ inline float exponential(float u) {
   const float rest = 1.0f - u;
   if (rest == 1.0f) return u;
   return -elementary::log(rest) * (u / (1.0f - rest));
+}
+
+// No larger word makes a noise above `noise`: -log(-log(1 - u)) > d means u < 1 - e^(-e^-d), which
+// is less than e^-d; the factor is room for all roundings.
+inline uint32_t word_for_noise(float noise) {
+  if (!(noise > 0)) return ~uint32_t(0);
+  const double word = 0x1p32 * 1.0001 * double(elementary::exp(0.0f - noise)) + 2;
+  return word < 0x1p32 - 1 ? uint32_t(word) : ~uint32_t(0);
 }
 
 inline float gumbel_noise(uint64_t seed, int32_t position, NoiseStream stream, Token token) {

@@ -1,23 +1,196 @@
 // The table of sampling parameters. Defaults and ranges are those that other local engines have
-// made people used to (docs of the HTTP interface list the same table).
+// made people used to.
 #include "sample/params.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <limits>
+
+#include "sample/stage.h"
 
 namespace cairn::sample {
 
 namespace {
 
+using P = SamplingParams;
+
+constexpr int32_t kCountMax = 1 << 24;
+
+constexpr SamplingField real(std::string_view option, std::string_view name, std::string_view key,
+                             float P::*member, double min, double max, std::string_view doc) {
+  return {option, name, key, member, nullptr, nullptr, min, max, doc};
+}
+
+constexpr SamplingField count(std::string_view option, std::string_view name, std::string_view key,
+                              int32_t P::*member, double min, double max, std::string_view doc) {
+  return {option, name, key, nullptr, member, nullptr, min, max, doc};
+}
+
+constexpr SamplingField flag(std::string_view option, std::string_view name, bool P::*member,
+                             std::string_view doc) {
+  return {option, name, {}, nullptr, nullptr, member, 0, 1, doc};
+}
+
 constexpr SamplingField kFields[] = {
-    {"temp", "general.sampling.temp", &SamplingParams::temperature, nullptr, 0, 100,
-     "how freely to choose; 0 always takes the likeliest token"},
-    {"top-k", "general.sampling.top_k", nullptr, &SamplingParams::top_k, 0, 1 << 24,
-     "choose among the K likeliest tokens; 0 for all"},
-    {"top-p", "general.sampling.top_p", &SamplingParams::top_p, nullptr, 0, 1,
-     "choose among the likeliest tokens that together have this probability; 1 for all"},
-    {"min-p", "general.sampling.min_p", &SamplingParams::min_p, nullptr, 0, 1,
-     "drop tokens less likely than this share of the likeliest; 0 for none"},
+    real("temp", "temperature", "general.sampling.temp", &P::temperature, 0, 100,
+         "how freely to choose; 0 always takes the likeliest token"),
+    count("top-k", "top_k", "general.sampling.top_k", &P::top_k, -1, kCountMax,
+          "choose among the K likeliest tokens; 0 or less for all"),
+    real("top-p", "top_p", "general.sampling.top_p", &P::top_p, 0, 1,
+         "choose among the likeliest tokens that together have this probability; 1 for all"),
+    real("min-p", "min_p", "general.sampling.min_p", &P::min_p, 0, 1,
+         "drop tokens less likely than this share of the likeliest; 0 for none"),
+    real("typical-p", "typical_p", {}, &P::typical_p, 0, 1,
+         "choose among the tokens of most typical surprise that together have this probability; "
+         "1 for all"),
+    real("top-n-sigma", "top_n_sigma", {}, &P::top_n_sigma, -1, 100,
+         "drop tokens further below the likeliest than so many standard deviations of all "
+         "logits; 0 or less for none"),
+    real("xtc-probability", "xtc_probability", "general.sampling.xtc_probability",
+         &P::xtc_probability, 0, 1,
+         "how often to leave out all likely tokens but the least likely of them; 0 for never"),
+    real("xtc-threshold", "xtc_threshold", "general.sampling.xtc_threshold", &P::xtc_threshold, 0,
+         1, "from which probability on a token is likely in that sense; above 0.5: never"),
+    real("dynatemp-range", "dynatemp_range", {}, &P::dynatemp_range, 0, 100,
+         "let the temperature go so far down where the model is sure, and up where it is not"),
+    real("dynatemp-exp", "dynatemp_exponent", {}, &P::dynatemp_exponent, 0, 100,
+         "how the share of the largest entropy becomes the place in that range: its power"),
+    count("repeat-last-n", "repeat_last_n", "general.sampling.penalty_last_n",
+          &P::repeat_last_count, -1, kCountMax,
+          "how many of the last tokens penalties look at; 0: none, -1: all"),
+    real("repeat-penalty", "repeat_penalty", "general.sampling.penalty_repeat", &P::repeat_penalty,
+         0.0001, 100, "divide logits of tokens that were there by this; 1 for nothing"),
+    real("presence-penalty", "presence_penalty", {}, &P::presence_penalty, -100, 100,
+         "take this off the logits of tokens that were there"),
+    real("frequency-penalty", "frequency_penalty", {}, &P::frequency_penalty, -100, 100,
+         "take this off the logit of a token for each time that it was there"),
+    real("dry-multiplier", "dry_multiplier", {}, &P::dry_multiplier, 0, 100,
+         "penalize tokens that would prolong a repetition: multiplier * base ^ (its length - the "
+         "allowed length); 0 for nothing"),
+    real("dry-base", "dry_base", {}, &P::dry_base, 0, 100, "that base; below 1: 1.75"),
+    count("dry-allowed-length", "dry_allowed_length", {}, &P::dry_allowed_length, 0, kCountMax,
+          "repetitions shorter than that are free"),
+    count("dry-penalty-last-n", "dry_penalty_last_n", {}, &P::dry_last_count, -1, kCountMax,
+          "in how many of the last tokens repetitions are looked for; 0: none, -1: all"),
+    count("mirostat", "mirostat", "general.sampling.mirostat", &P::mirostat, 0, 2,
+          "keep the surprise of tokens near a target, by version 1 or 2 of mirostat instead of "
+          "the chain; 0 for no"),
+    real("mirostat-ent", "mirostat_tau", "general.sampling.mirostat_tau", &P::mirostat_tau, 0, 100,
+         "that target, in bits"),
+    real("mirostat-lr", "mirostat_eta", "general.sampling.mirostat_eta", &P::mirostat_eta, 0, 100,
+         "how fast mirostat follows"),
+    real("adaptive-target", "adaptive_target", {}, &P::adaptive_target, -1, 1,
+         "prefer tokens near this probability (with adaptive_p among the samplers); negative for "
+         "no"),
+    real("adaptive-decay", "adaptive_decay", {}, &P::adaptive_decay, 0, 0.99,
+         "how long adaptive_p remembers: 1 / (1 - decay) tokens"),
+    count("min-keep", "min_keep", {}, &P::min_keep, 0, kCountMax,
+          "stages that drop tokens keep at least so many"),
+    count("n-probs", "n_probs", {}, &P::probability_count, 0, 100,
+          "report so many of the likeliest tokens with each"),
+    flag("post-sampling-probs", "post_sampling_probs", &P::post_sampling_probs,
+         "report probabilities as the chain leaves them"),
+    flag("ignore-eos", "ignore_eos", &P::ignore_eos, "never let the model end its answer"),
 };
+
+Status set_samplers(SamplingParams& params, std::span<const std::string> values) {
+  // One text may name them all; several are one name each.
+  if (values.size() == 1) {
+    CAIRN_TRY(params.samplers, sampler_order(std::string_view(values[0])));
+  } else {
+    CAIRN_TRY(params.samplers, sampler_order(values));
+  }
+  return Ok{};
+}
+
+Status set_logit_bias(SamplingParams& params, std::span<const std::string> values) {
+  std::vector<LogitBias> biases;
+  for (const std::string& value : values) {
+    CAIRN_TRY(LogitBias bias, parse_logit_bias(value));
+    biases.push_back(std::move(bias));
+  }
+  params.logit_bias = std::move(biases);
+  return Ok{};
+}
+
+// "none" alone means that there are no breakers. Escapes, since a shell passes no line break.
+Status set_dry_breakers(SamplingParams& params, std::span<const std::string> values) {
+  std::vector<std::string> breakers;
+  for (const std::string& value : values) {
+    if (value == "none") continue;
+    if (value.empty()) {
+      return fail(ErrorCode::invalid_argument,
+                  "dry-sequence-breaker: expected some text, found none");
+    }
+    std::string breaker;
+    for (size_t i = 0; i < value.size(); ++i) {
+      const bool is_break = value.compare(i, 2, "\\n") == 0;
+      breaker += is_break ? '\n' : value[i];
+      i += is_break ? 1 : 0;
+    }
+    breakers.push_back(std::move(breaker));
+  }
+  params.dry_breakers = std::move(breakers);
+  return Ok{};
+}
+
+constexpr SamplingList kLists[] = {
+    {"samplers", "samplers", "general.sampling.sequence",
+     "penalties;dry;top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature",
+     "the stages in their order: names separated by \";\", or a letter each (edskypmxt)",
+     set_samplers},
+    {"logit-bias",
+     "logit_bias",
+     {},
+     "",
+     "make a token likelier or less: 15043+1, 15043-inf (never), or text=-2",
+     set_logit_bias},
+    {"dry-sequence-breaker",
+     "dry_sequence_breakers",
+     {},
+     "\\n : \" *",
+     "text at which repetitions end for DRY; \"none\" for none",
+     set_dry_breakers},
+};
+
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c;
+}
+
+// "Top-K" and "topk" are "top_k".
+bool is_spelling(std::string_view text, std::string_view name) {
+  size_t at = 0;
+  for (const char c : name) {
+    const bool is_gap = c == '_' && (at == text.size() || (text[at] != '_' && text[at] != '-'));
+    if (is_gap) continue;
+    if (at == text.size()) return false;
+    const char found = text[at] == '-' ? '_' : lower(text[at]);
+    if (found != c) return false;
+    ++at;
+  }
+  return at == text.size();
+}
+
+const SamplerStage* find_stage(std::string_view text) {
+  if (is_spelling(text, "nucleus")) text = "top_p";
+  if (is_spelling(text, "temp")) text = "temperature";
+  if (is_spelling(text, "typ") || is_spelling(text, "typical")) text = "typ_p";
+  for (const SamplerStage* stage : all_stages()) {
+    if (stage->letter != 0 && is_spelling(text, stage->name)) return stage;
+  }
+  return nullptr;
+}
+
+Error unknown_stage(std::string_view text) {
+  std::string names;
+  for (const SamplerStage* stage : all_stages()) {
+    if (stage->letter == 0) continue;
+    names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", stage->name, stage->letter);
+  }
+  return fail(ErrorCode::invalid_argument, "samplers: expected some of {}, found \"{}\"", names,
+              text);
+}
 
 }  // namespace
 
@@ -25,23 +198,112 @@ std::span<const SamplingField> sampling_fields() {
   return kFields;
 }
 
+std::span<const SamplingList> sampling_lists() {
+  return kLists;
+}
+
+const SamplingField* find_field(std::string_view name) {
+  for (const SamplingField& field : kFields) {
+    if (field.name == name) return &field;
+  }
+  return nullptr;
+}
+
 double get(const SamplingParams& params, const SamplingField& field) {
+  if (field.flag != nullptr) return params.*field.flag ? 1 : 0;
   return field.real != nullptr ? double(params.*field.real) : double(params.*field.count);
 }
 
 Status set(SamplingParams& params, const SamplingField& field, double value) {
   const bool in_range = value >= field.min && value <= field.max;  // False for NaN.
-  if (!in_range || (field.count != nullptr && value != std::floor(value))) {
+  if (!in_range || (field.real == nullptr && value != std::floor(value))) {
     return fail(ErrorCode::invalid_argument, "{}: expected {} from {} to {}, found {}",
-                field.option, field.count != nullptr ? "a whole number" : "a number", field.min,
+                field.option, field.real == nullptr ? "a whole number" : "a number", field.min,
                 field.max, value);
   }
-  if (field.real != nullptr) {
-    params.*field.real = float(value);
-  } else {
-    params.*field.count = int32_t(value);
-  }
+  if (field.real != nullptr) params.*field.real = float(value);
+  if (field.count != nullptr) params.*field.count = int32_t(value);
+  if (field.flag != nullptr) params.*field.flag = value != 0;
   return Ok{};
+}
+
+std::string show(const SamplingParams& params, const SamplingField& field) {
+  if (field.flag != nullptr) return params.*field.flag ? "on" : "off";
+  if (field.count != nullptr) return fmt::format("{}", params.*field.count);
+  return fmt::format("{}", params.*field.real);
+}
+
+Result<std::vector<std::string_view>> sampler_order(std::span<const std::string> names) {
+  std::vector<std::string_view> order;
+  for (const std::string& name : names) {
+    const SamplerStage* stage = find_stage(name);
+    if (stage == nullptr) return unknown_stage(name);
+    order.push_back(stage->name);
+  }
+  return order;
+}
+
+Result<std::vector<std::string_view>> sampler_order(std::string_view text) {
+  std::vector<std::string> names;
+  if (text.find_first_of(";,") == text.npos && find_stage(text) == nullptr) {
+    std::vector<std::string_view> order;
+    for (const char letter : text) {
+      const auto stages = all_stages();
+      const auto at = std::find_if(stages.begin(), stages.end(), [letter](const SamplerStage* s) {
+        return s->letter != 0 && s->letter == letter;
+      });
+      if (at == stages.end()) return unknown_stage(text);
+      order.push_back((*at)->name);
+    }
+    return order;
+  }
+  while (!text.empty()) {
+    const size_t end = std::min(text.find_first_of(";,"), text.size());
+    if (end > 0) names.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return sampler_order(names);
+}
+
+std::string order_text(std::span<const std::string_view> order) {
+  std::string text;
+  for (const std::string_view name : order) {
+    if (!text.empty()) text += ';';
+    text += name;
+  }
+  return text;
+}
+
+Result<LogitBias> parse_logit_bias(std::string_view text) {
+  LogitBias bias;
+  int32_t token = -1;
+  const char* const end = text.data() + text.size();
+  const auto [after, error] = std::from_chars(text.data(), end, token);
+  std::string_view value(after, size_t(end - after));
+  if (error == std::errc() && token >= 0 && !value.empty() &&
+      (value[0] == '+' || value[0] == '-' || value[0] == '=')) {
+    bias.token = Token(token);
+    if (value[0] != '-') value.remove_prefix(1);
+  } else {
+    const size_t sign = text.rfind('=');
+    if (sign == text.npos || sign == 0) {
+      return fail(ErrorCode::invalid_argument,
+                  "logit-bias: expected TOKEN+BIAS, TOKEN-BIAS or TEXT=BIAS, found \"{}\"", text);
+    }
+    bias.text = text.substr(0, sign);
+    value = text.substr(sign + 1);
+  }
+  if (value == "false") {
+    bias.bias = -std::numeric_limits<float>::infinity();
+    return bias;
+  }
+  const char* const value_end = value.data() + value.size();
+  const auto [rest, wrong] = std::from_chars(value.data(), value_end, bias.bias);
+  if (value.empty() || wrong != std::errc() || rest != value_end || std::isnan(bias.bias)) {
+    return fail(ErrorCode::invalid_argument,
+                "logit-bias: expected a number or \"false\" behind the token, found \"{}\"", value);
+  }
+  return bias;
 }
 
 }  // namespace cairn::sample

@@ -1,19 +1,53 @@
 // A stage of the sampler's chain: a file in this folder, found by its name through a generated
-// table. The order of the chain is data in sample/sampler.cpp. Thread-safe: constant data.
+// table. The order of the chain is data (SamplingParams::samplers). Thread-safe: constant data.
 #pragma once
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "sample/candidates.h"
 #include "sample/params.h"
+#include "sample/state.h"
+
+namespace cairn::text {
+class Tokenizer;
+}
 
 namespace cairn::sample {
 
+class DryBreakers;
+
+// What a stage may know besides the candidates.
+struct StageContext {
+  const SamplingParams& params;
+  int32_t position = 0;                        // Of the token to be chosen.
+  std::span<const Token> history = {};         // All tokens before it.
+  const text::Tokenizer* tokenizer = nullptr;  // Where a stage needs_words.
+  const DryBreakers* breakers = nullptr;       // Where DRY is on.
+  const StageMemory* before = nullptr;         // Of stages that learn; null at the beginning.
+  StageMemory memory = {};                     // What learn() leaves for the next token.
+  std::vector<Candidate> originals = {};       // What apply() leaves for learn().
+};
+
+// The last `count` tokens, or all where it is negative.
+inline std::span<const Token> last_tokens(std::span<const Token> history, int32_t count) {
+  return count < 0 || size_t(count) >= history.size() ? history : history.last(size_t(count));
+}
+
 struct SamplerStage {
   std::string_view name;
-  // Never removes the likeliest token. REQUIRES: candidates are not empty, temperature > 0.
-  void (*apply)(Candidates& candidates, const SamplingParams& params);
+  char letter;  // In an order of single letters; 0: has no place in an order that people give.
+  // The likeliest token before it is the likeliest after it: where that one is wanted, it need not
+  // run.
+  bool keeps_likeliest = false;
+  bool needs_words = false;  // The tokens' text.
+  // Whether it does anything with these parameters.
+  bool (*is_on)(const SamplingParams& params);
+  // REQUIRES: candidates are not empty; leaves at least one.
+  void (*apply)(Candidates& candidates, StageContext& context);
+  // Takes in what was chosen from what the chain left; null where nothing is learned.
+  void (*learn)(Candidates& candidates, Token chosen, StageContext& context) = nullptr;
 };
 
 std::span<const SamplerStage* const> all_stages();

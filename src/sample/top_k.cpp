@@ -5,13 +5,18 @@ namespace cairn::sample {
 
 namespace {
 
-void top_k(Candidates& candidates, const SamplingParams& params) {
-  if (params.top_k > 0) candidates.keep_top(params.top_k);
+bool is_on(const SamplingParams& params) {
+  return params.top_k > 0;
+}
+
+void apply(Candidates& candidates, StageContext& context) {
+  candidates.keep_top(size_t(context.params.top_k));
 }
 
 }  // namespace
 
 extern const SamplerStage sampler_top_k;
-constinit const SamplerStage sampler_top_k{.name = "top_k", .apply = top_k};
+constinit const SamplerStage sampler_top_k{
+    .name = "top_k", .letter = 'k', .keeps_likeliest = true, .is_on = is_on, .apply = apply};
 
 }  // namespace cairn::sample

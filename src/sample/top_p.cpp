@@ -6,13 +6,18 @@ namespace cairn::sample {
 
 namespace {
 
-void top_p(Candidates& candidates, const SamplingParams& params) {
-  if (params.top_p < 1) candidates.keep_nucleus(params.top_p);
+bool is_on(const SamplingParams& params) {
+  return params.top_p < 1;
+}
+
+void apply(Candidates& candidates, StageContext& context) {
+  candidates.keep_nucleus(context.params.top_p, size_t(context.params.min_keep));
 }
 
 }  // namespace
 
 extern const SamplerStage sampler_top_p;
-constinit const SamplerStage sampler_top_p{.name = "top_p", .apply = top_p};
+constinit const SamplerStage sampler_top_p{
+    .name = "top_p", .letter = 'p', .keeps_likeliest = true, .is_on = is_on, .apply = apply};
 
 }  // namespace cairn::sample

@@ -73,7 +73,7 @@ TEST(Program, JsonSaysWhatHappened) {
   EXPECT_GT(object["prompt_tokens"], 3);
   EXPECT_EQ(object["reused_tokens"], 0);
   EXPECT_EQ(object["sampling"]["seed"], 5);
-  EXPECT_EQ(object["sampling"]["temp"], 0.0);
+  EXPECT_EQ(object["sampling"]["temperature"], 0.0);
   EXPECT_EQ(object["sampling"]["top_p"], 0.95);
   EXPECT_EQ(object["architecture"], "granitehybrid");
   EXPECT_GT(object["memory"]["page_bytes"], 0);

@@ -11,7 +11,10 @@
 #include <set>
 #include <vector>
 
+#include "sample/dry_breakers.h"
 #include "sample/noise.h"
+#include "tests/text/small_vocabularies.h"
+#include "text/tokenizer.h"
 
 namespace cairn::sample {
 namespace {
@@ -31,7 +34,7 @@ Token chosen(Sampler& sampler, std::span<const float> logits, int32_t position) 
   return sampler.sample(logits, position).value();
 }
 
-// The documented chain, written plainly: probabilities by token, in f64, everything sorted.
+// The default chain, written plainly: probabilities by token, in f64, everything sorted.
 std::vector<double> plain_distribution(std::span<const float> logits, const SamplingParams& p) {
   std::vector<size_t> order(logits.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -226,6 +229,335 @@ TEST(Sampler, NoUsableLogitIsAnError) {
       EXPECT_NE(token.error().message.find("found 2"), std::string::npos) << token.error().message;
     }
   }
+}
+
+TEST(Sampler, MasksAreObeyedAtAnyTemperature) {
+  const auto logits = normal_logits(300, 4, 2);
+  std::mt19937_64 random(3);
+  std::vector<uint64_t> words(3);  // Tokens from 192 on are forbidden.
+  for (uint64_t& word : words) word = random() & random();
+  const TokenMask allowed = words;
+  std::vector<float> masked = logits;
+  for (size_t i = 0; i < masked.size(); ++i) {
+    if (i >= 192 || (words[i / 64] >> (i % 64) & 1) == 0) masked[i] = -kInfinity;
+  }
+  for (const float temperature : {0.0f, 1.0f}) {
+    for (const int32_t top_k : {0, 40}) {
+      Sampler with_mask({.temperature = temperature, .top_k = top_k, .seed = 5});
+      Sampler without({.temperature = temperature, .top_k = top_k, .seed = 5});
+      for (int32_t position = 0; position < 200; ++position) {
+        const Token token = with_mask.sample(logits, position, &allowed).value();
+        ASSERT_EQ(token, chosen(without, masked, position));
+        ASSERT_GT(masked[size_t(index_of(token))], -kInfinity);
+      }
+    }
+  }
+  const std::vector<uint64_t> nothing(5, 0);
+  const TokenMask none = nothing;
+  Sampler sampler({});
+  const Result<Token> token = sampler.sample(logits, 0, &none);
+  ASSERT_FALSE(token);
+  EXPECT_NE(token.error().message.find("allowed"), std::string::npos);
+}
+
+// A temperature of 2 before min_p leaves more tokens than behind it.
+TEST(Sampler, TheOrderOfStagesIsData) {
+  const auto logits = normal_logits(200, 6, 2);
+  const auto different = [&](std::string_view order) {
+    SamplingParams params{.temperature = 2, .top_k = 0, .min_p = 0.2f, .seed = 1};
+    params.samplers = sampler_order(order).value();
+    Sampler sampler(params);
+    std::set<Token> seen;
+    for (int32_t position = 0; position < 3000; ++position) {
+      seen.insert(chosen(sampler, logits, position));
+    }
+    return seen.size();
+  };
+  const float best = *std::max_element(logits.begin(), logits.end());
+  size_t behind = 0, before = 0;
+  for (const float x : logits) {
+    behind += double(x) >= double(best) + std::log(0.2) ? 1 : 0;
+    before += double(x) >= double(best) + 2 * std::log(0.2) ? 1 : 0;
+  }
+  EXPECT_LT(behind, before);
+  EXPECT_EQ(different("mt"), behind);
+  EXPECT_EQ(different("tm"), before);
+  EXPECT_GT(different("t"), before);
+}
+
+TEST(Sampler, NoStagesMeanTheModelsOwnDistribution) {
+  const auto logits = normal_logits(40, 7, 1);
+  SamplingParams params{.temperature = 0.1f, .top_k = 1, .seed = 6};
+  params.samplers.clear();
+  const auto expected =
+      plain_distribution(logits, {.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0});
+  Sampler sampler(params);
+  std::vector<int> counts(logits.size(), 0);
+  for (int32_t position = 0; position < 40000; ++position) {
+    ++counts[size_t(index_of(chosen(sampler, logits, position)))];
+  }
+  EXPECT_LT(surplus(counts, expected, 40000), 5.0);
+}
+
+TEST(Sampler, BiasesMoveTheDistribution) {
+  const auto logits = normal_logits(40, 8, 1);
+  SamplingParams params{.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0, .seed = 9};
+  params.logit_bias = {{.token = Token(3), .bias = 1.5f},
+                       {.token = Token(3), .bias = 0.5f},
+                       {.token = likeliest(logits), .bias = -kInfinity},
+                       {.token = Token(4000), .bias = 100},
+                       {.token = Token(-5), .bias = 100}};
+  std::vector<float> biased = logits;
+  biased[3] += 2;
+  biased[size_t(index_of(likeliest(logits)))] = -60;
+  const auto expected = plain_distribution(biased, params);
+  Sampler sampler(params);
+  std::vector<int> counts(logits.size(), 0);
+  for (int32_t position = 0; position < 40000; ++position) {
+    ++counts[size_t(index_of(chosen(sampler, logits, position)))];
+  }
+  EXPECT_LT(surplus(counts, expected, 40000), 5.0);
+  EXPECT_EQ(counts[size_t(index_of(likeliest(logits)))], 0);
+  params.temperature = 0;
+  Sampler greedy(params);
+  EXPECT_EQ(chosen(greedy, logits, 0), likeliest(biased));
+}
+
+TEST(Sampler, PenaltiesReadTheHistoryEvenWhereTheLikeliestIsTaken) {
+  const std::vector<float> logits{3, 2.5f, 2};
+  Sampler sampler({.temperature = 0, .presence_penalty = 1});
+  const std::vector<Token> history{Token(0), Token(1)};
+  EXPECT_EQ(sampler.sample({.logits = logits, .position = 2, .history = history}).value(),
+            Token(0));
+  EXPECT_EQ(
+      sampler.sample({.logits = logits, .position = 1, .history = std::span(history).first(1)})
+          .value(),
+      Token(1));
+}
+
+// A timeline whose logits depend on its tokens, as a model's do.
+class Timeline {
+ public:
+  explicit Timeline(const SamplingParams& params) : sampler(params) {}
+  void go_to(size_t length) {
+    while (tokens.size() < length) {
+      const uint32_t last = tokens.empty() ? 0 : uint32_t(index_of(tokens.back()));
+      const auto logits = normal_logits(400, last * 1000 + uint32_t(tokens.size()), 3);
+      const SampleInput input{
+          .logits = logits, .position = int32_t(tokens.size()), .history = tokens};
+      tokens.push_back(sampler.sample(input).value());
+    }
+  }
+  Sampler sampler;
+  std::vector<Token> tokens;
+};
+
+std::vector<SamplingParams> params_with_memory() {
+  SamplingParams adaptive{.temperature = 1, .adaptive_target = 0.4f, .seed = 3};
+  adaptive.samplers = sampler_order("kma").value();
+  return {{.temperature = 0.9f, .mirostat = 1, .mirostat_tau = 2, .mirostat_eta = 1, .seed = 3},
+          {.temperature = 1.1f, .mirostat = 2, .mirostat_tau = 2, .mirostat_eta = 1, .seed = 4},
+          adaptive,
+          {.temperature = 1.5f,
+           .xtc_probability = 0.5f,
+           .repeat_last_count = -1,
+           .repeat_penalty = 1.3f,
+           .dry_multiplier = 0.8f,
+           .seed = 6,
+           .dry_breakers = {}}};
+}
+
+TEST(Sampler, ARewindIsExactForEveryStateThatStagesHave) {
+  for (const SamplingParams& params : params_with_memory()) {
+    Timeline straight(params);
+    straight.go_to(120);
+    EXPECT_GT(std::set<Token>(straight.tokens.begin(), straight.tokens.end()).size(), 20u);
+    // Another way on and back.
+    Timeline rewound(params);
+    rewound.go_to(70);
+    rewound.tokens.resize(30);
+    rewound.tokens[25] = Token(399);
+    rewound.go_to(90);
+    rewound.tokens.assign(straight.tokens.begin(), straight.tokens.begin() + 25);
+    rewound.go_to(120);
+    EXPECT_EQ(rewound.tokens, straight.tokens);
+    // A snapshot taken up by another sampler.
+    Timeline forked(params);
+    forked.tokens.assign(straight.tokens.begin(), straight.tokens.begin() + 60);
+    forked.sampler.set_state(straight.sampler.state());
+    forked.go_to(120);
+    EXPECT_EQ(forked.tokens, straight.tokens);
+  }
+}
+
+TEST(Sampler, MemoriesMatter) {
+  for (SamplingParams params : params_with_memory()) {
+    if (params.mirostat == 0 && params.adaptive_target < 0) continue;
+    // A memory says little of one token, so that some seeds choose alike without it.
+    int different = 0;
+    for (params.seed = 1; params.seed <= 10; ++params.seed) {
+      Timeline straight(params), forgetful(params);
+      straight.go_to(100);
+      forgetful.tokens.assign(straight.tokens.begin(), straight.tokens.begin() + 60);
+      forgetful.go_to(100);
+      different += forgetful.tokens != straight.tokens ? 1 : 0;
+      EXPECT_EQ(straight.sampler.state().size(), 100u);
+      EXPECT_EQ(forgetful.sampler.state().size(), 40u);
+    }
+    EXPECT_GT(different, 0);
+  }
+}
+
+TEST(Sampler, MirostatHoldsItsSurprise) {
+  for (const int32_t version : {1, 2}) {
+    Sampler sampler({.temperature = 1, .mirostat = version, .mirostat_tau = 3, .seed = 2});
+    double surprise = 0;
+    constexpr int kTokens = 2000, kStart = 200;
+    for (int32_t position = 0; position < kTokens; ++position) {
+      std::vector<float> logits = normal_logits(1000, uint32_t(position), 0.2f);
+      for (size_t i = 0; i < logits.size(); ++i) logits[i] -= 1.1f * std::log(float(i + 1));
+      const Token token = chosen(sampler, logits, position);
+      if (position < kStart) continue;
+      surprise -=
+          double(log_probabilities(logits, token, 0).chosen.log_probability) / std::log(2.0);
+    }
+    EXPECT_NEAR(surprise / (kTokens - kStart), 3, version == 1 ? 1.5 : 1.0) << version;
+  }
+}
+
+text::SmallVocabulary small_vocabulary() {
+  text::SmallVocabulary small = text::byte_level_vocabulary();
+  small.source.eos = small.add("<eos>", text::TokenType::control);
+  return small;
+}
+
+TEST(Sampler, EndsAreIgnoredOnlyWhereAskedFor) {
+  const text::SmallVocabulary small = small_vocabulary();
+  const auto tokenizer = text::Tokenizer::build(small.source).value();
+  const Token end = Token(int32_t(*small.source.eos));
+  ASSERT_TRUE(tokenizer->is_end_of_generation(end));
+  std::vector<float> logits(tokenizer->token_count(), 0);
+  logits[size_t(index_of(end))] = 50;
+  SamplingParams params;
+  EXPECT_FALSE(Sampler::needs_tokenizer(params));
+  Sampler sampler(params);
+  EXPECT_EQ(chosen(sampler, logits, 0), end);
+  params.ignore_eos = true;
+  EXPECT_TRUE(Sampler::needs_tokenizer(params));
+  Sampler ignoring(params, tokenizer.get());
+  EXPECT_NE(chosen(ignoring, logits, 0), end);
+}
+
+TEST(Sampler, BiasesByTextMeanAllItsTokens) {
+  const auto tokenizer = text::Tokenizer::build(small_vocabulary().source).value();
+  SamplingParams params{.temperature = 0};
+  params.logit_bias = {{.text = "the!", .bias = 2}};
+  Sampler sampler(params, tokenizer.get());
+  const auto tokens = tokenizer->encode("the!");
+  ASSERT_EQ(tokens.size(), 2u);
+  for (const Token token : tokens) {
+    std::vector<float> logits(tokenizer->token_count(), 0);
+    logits[0] = 1.5f;
+    logits[size_t(index_of(tokens[token == tokens[0] ? 1 : 0]))] = -9;
+    EXPECT_EQ(chosen(sampler, logits, 0), token);
+  }
+}
+
+TEST(Sampler, DryBreakersAreFoundInTokensAndAcrossThem) {
+  const auto tokenizer = text::Tokenizer::build(small_vocabulary().source).value();
+  const auto token = [&](std::string_view text) { return tokenizer->encode(text).at(0); };
+  const std::vector<std::string> texts{"h", "aab"};
+  const DryBreakers breakers(*tokenizer, texts);
+  EXPECT_TRUE(breakers.is_breaker(token("h")));
+  EXPECT_TRUE(breakers.is_breaker(token("the")));
+  EXPECT_FALSE(breakers.is_breaker(token("t")));
+  EXPECT_FALSE(breakers.is_breaker(token("aa")));
+  const auto limit = [&](std::vector<Token> tokens) { return breakers.repetition_limit(tokens); };
+  EXPECT_EQ(limit({token("x"), token("y")}), 2u);
+  EXPECT_EQ(limit({token("the"), token("x"), token("y")}), 2u);
+  EXPECT_EQ(limit({token("x"), token("the")}), 0u);
+  EXPECT_EQ(limit({token("x"), token("aa"), token("b"), token("x")}), 1u);
+  EXPECT_EQ(limit({token("x"), token("aa"), token("c"), token("x")}), 4u);
+  EXPECT_EQ(limit({token("x"), token("aa")}), 2u);
+  // The whole way: the same repetition, with a breaker in it and without.
+  const auto likely = [&](std::vector<std::string> breaker_texts) {
+    SamplingParams params{.temperature = 0, .dry_multiplier = 5, .dry_allowed_length = 1};
+    params.dry_breakers = std::move(breaker_texts);
+    Sampler sampler(params, tokenizer.get());
+    const std::vector<Token> history{token("x"), token("y"), token("z"), token("x"), token("y")};
+    std::vector<float> logits(tokenizer->token_count(), 0);
+    logits[size_t(index_of(token("z")))] = 1;
+    return sampler.sample({.logits = logits, .position = 5, .history = history}).value();
+  };
+  EXPECT_NE(likely({}), token("z"));
+  EXPECT_NE(likely({"q"}), token("z"));
+  EXPECT_EQ(likely({"y"}), token("z"));
+}
+
+TEST(Sampler, InfillEndsTheTextOrKeepsWhatIsAhead) {
+  const text::SmallVocabulary small = small_vocabulary();
+  const auto tokenizer = text::Tokenizer::build(small.source).value();
+  const Token end = Token(int32_t(*small.source.eos));
+  const auto token = [&](std::string_view text) { return tokenizer->encode(text).at(0); };
+  SamplingParams params{.seed = 1};
+  params.samplers = sampler_order("ki").value();
+  ASSERT_TRUE(Sampler::needs_tokenizer(params));
+  Sampler sampler(params, tokenizer.get());
+  const auto choices = [&](std::vector<std::pair<Token, float>> shares) {
+    std::vector<float> logits(tokenizer->token_count(), -kInfinity);
+    for (const auto& [id, share] : shares) logits[size_t(index_of(id))] = std::log(share);
+    std::set<Token> seen;
+    for (int32_t position = 0; position < 200; ++position) {
+      seen.insert(chosen(sampler, logits, position));
+    }
+    return seen;
+  };
+  // 3 * 0.2 * 3 tokens is more than 0.8.
+  EXPECT_EQ(choices({{end, 0.2f}, {token("x"), 0.5f}, {token("y"), 0.3f}}), std::set<Token>{end});
+  // "t" and "th" give their shares to the likelier "the", which is then clearly ahead.
+  EXPECT_EQ(choices({{token("the"), 0.3f},
+                     {token("th"), 0.2f},
+                     {token("t"), 0.1f},
+                     {token("x"), 0.25f},
+                     {token("y"), 0.15f}}),
+            std::set<Token>{token("the")});
+  EXPECT_EQ(choices({{token("x"), 0.5f}, {token("y"), 0.45f}, {token("z"), 0.05f}}),
+            (std::set<Token>{token("x"), token("y")}));
+}
+
+TEST(Sampler, ProbabilitiesBeforeAndAfterTheChain) {
+  const auto logits = normal_logits(500, 12, 2);
+  double total = 0;
+  for (const float x : logits) total += std::exp(double(x));
+  SamplingParams params{.temperature = 0.7f, .top_k = 5, .seed = 8};
+  params.probability_count = 20;
+  Sampler before(params);
+  const Token token = chosen(before, logits, 3);
+  const LogProbabilities found = before.probabilities();
+  EXPECT_EQ(found.chosen.token, token);
+  EXPECT_NEAR(double(found.chosen.log_probability),
+              double(logits[size_t(index_of(token))]) - std::log(total), 1e-5);
+  ASSERT_EQ(found.top.size(), 20u);
+  EXPECT_EQ(found.top[0].token, likeliest(logits));
+  for (size_t i = 1; i < 20; ++i) {
+    EXPECT_LE(found.top[i].log_probability, found.top[i - 1].log_probability);
+  }
+  params.post_sampling_probs = true;
+  Sampler after(params);
+  EXPECT_EQ(chosen(after, logits, 3), token);
+  const auto expected = plain_distribution(logits, params);
+  const LogProbabilities left = after.probabilities();
+  EXPECT_LE(left.top.size(), 5u);
+  double sum = 0;
+  for (const TokenProbability& p : left.top) {
+    EXPECT_NEAR(std::exp(double(p.log_probability)), expected[size_t(index_of(p.token))], 1e-5);
+    sum += std::exp(double(p.log_probability));
+  }
+  EXPECT_NEAR(sum, 1, 1e-5);
+  // A token that cannot be chosen.
+  EXPECT_EQ(
+      log_probabilities(std::vector<float>{0, -kInfinity}, Token(1), 0).chosen.log_probability,
+      -kInfinity);
 }
 
 }  // namespace

@@ -1,0 +1,28 @@
+// How likely tokens were: of the chosen one and the likeliest few, by one pass over all logits.
+// Thread-safe: pure.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "sample/candidates.h"
+
+namespace cairn::sample {
+
+struct TokenProbability {
+  Token token = Token(-1);
+  float log_probability = 0;  // -infinity where it cannot be chosen.
+};
+
+struct LogProbabilities {
+  TokenProbability chosen;
+  std::vector<TokenProbability> top;  // Likeliest first, equal ones by id.
+};
+
+// By the softmax of the logits: what the model itself says, before any sampling.
+LogProbabilities log_probabilities(std::span<const float> logits, Token chosen, size_t top_count);
+// By the softmax of what a chain left. REQUIRES: there are candidates.
+LogProbabilities log_probabilities(Candidates& candidates, Token chosen, size_t top_count);
+
+}  // namespace cairn::sample

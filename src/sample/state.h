@@ -1,0 +1,52 @@
+// What a stage with a memory (mirostat, adaptive_p) remembers: two numbers after each token that it
+// chose, kept by position. So the state is a function of the timeline: going back forgets what came
+// later, and other tokens in its place forget what was said of them. A value: a snapshot copies it.
+// Thread rule: belongs to one Sampler.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+
+namespace cairn::sample {
+
+struct StageMemory {
+  float first = 0;
+  float second = 0;
+};
+
+class SamplerState {
+ public:
+  // What was remembered before `position`, or null where nothing was: later tokens are forgotten,
+  // and so are those that `history`, where it has their positions, does not have.
+  const StageMemory* before(int32_t position, std::span<const Token> history) {
+    size_t kept = 0;
+    while (kept < steps_.size() && steps_[kept].position < position &&
+           is_in(steps_[kept], history)) {
+      ++kept;
+    }
+    steps_.resize(kept);
+    return kept == 0 ? nullptr : &steps_.back().memory;
+  }
+  // REQUIRES: before(position) was called last.
+  void record(int32_t position, Token token, StageMemory memory) {
+    steps_.push_back({position, token, memory});
+  }
+  size_t size() const { return steps_.size(); }
+
+ private:
+  struct Step {
+    int32_t position;
+    Token token;
+    StageMemory memory;
+  };
+  static bool is_in(const Step& step, std::span<const Token> history) {
+    const size_t at = size_t(step.position);
+    return at >= history.size() || history[at] == step.token;
+  }
+  std::vector<Step> steps_;
+};
+
+}  // namespace cairn::sample
