@@ -130,6 +130,21 @@ int32_t layers_of(size_t state_floats, int32_t rows) {
   return int32_t(kFromMemoryBytes / (state_floats * sizeof(float))) + 1;
 }
 
+// As many layers of `op` as layers_of() says, each on a state of its own. `ops_per_float`: of a
+// float of the state, a row.
+template <class T>
+std::unique_ptr<Work> on_states(std::unique_ptr<OnWorld> work, T op, size_t state_floats,
+                                int32_t rows, double ops_per_float) {
+  std::vector<Op> ops(size_t(layers_of(state_floats, rows)));
+  for (Op& layer : ops) {
+    op.state = work->world.state(state_floats);
+    layer = op;
+  }
+  work->add_ops(ops_per_float * double(state_floats * ops.size()) * rows);
+  work->prepare(std::move(ops));
+  return work;
+}
+
 std::unique_ptr<Work> make_mamba(Context& context, int32_t rows) {
   constexpr int32_t kChannels = 1536, kStateSize = 16;
   auto work = std::make_unique<OnWorld>(context, rows, 0, kStatesBytes);
@@ -138,23 +153,10 @@ std::unique_ptr<Work> make_mamba(Context& context, int32_t rows) {
   const Rows b = world.rows(kStateSize), c = world.rows(kStateSize);
   const float* d = world.parameters(kChannels);
   const float* a = work->decays(size_t(kChannels) * kStateSize);
-  std::vector<Op> ops;
-  const int32_t layers = layers_of(size_t(kChannels) * kStateSize, rows);
-  for (int32_t layer = 0; layer < layers; ++layer) {
-    ops.push_back(op::MambaScan{.x = x,
-                                .b = b,
-                                .c = c,
-                                .dt = dt,
-                                .out = out,
-                                .a = a,
-                                .d = d,
-                                .state_size = kStateSize,
-                                .state = world.state(size_t(kChannels) * kStateSize)});
-  }
-  work->prepare(std::move(ops));
+  const op::MambaScan scan{
+      .x = x, .b = b, .c = c, .dt = dt, .out = out, .a = a, .d = d, .state_size = kStateSize};
   // A product for the exponent, which itself is not counted; the decay; two sums.
-  work->add_ops(6.0 * kChannels * kStateSize * layers * rows);
-  return work;
+  return on_states(std::move(work), scan, size_t(kChannels) * kStateSize, rows, 6);
 }
 
 std::unique_ptr<Work> make_mamba2(Context& context, int32_t rows) {
@@ -165,25 +167,19 @@ std::unique_ptr<Work> make_mamba2(Context& context, int32_t rows) {
   const Rows b = world.rows(kStateSize), c = world.rows(kStateSize);
   const float* a = work->decays(kHeads);
   const float *d = world.parameters(kHeads), *dt_bias = world.parameters(kHeads);
-  std::vector<Op> ops;
-  const int32_t layers = layers_of(size_t(kInner) * kStateSize, rows);
-  for (int32_t layer = 0; layer < layers; ++layer) {
-    ops.push_back(op::Mamba2Scan{.x = x,
-                                 .b = b,
-                                 .c = c,
-                                 .dt = dt,
-                                 .out = out,
-                                 .a = a,
-                                 .d = d,
-                                 .dt_bias = dt_bias,
-                                 .head_count = kHeads,
-                                 .head_dim = kHeadDim,
-                                 .state_size = kStateSize,
-                                 .state = world.state(size_t(kInner) * kStateSize)});
-  }
-  work->prepare(std::move(ops));
-  work->add_ops(5.0 * kInner * kStateSize * layers * rows);  // The decay, and two sums.
-  return work;
+  const op::Mamba2Scan scan{.x = x,
+                            .b = b,
+                            .c = c,
+                            .dt = dt,
+                            .out = out,
+                            .a = a,
+                            .d = d,
+                            .dt_bias = dt_bias,
+                            .head_count = kHeads,
+                            .head_dim = kHeadDim,
+                            .state_size = kStateSize};
+  // The decay, and two sums.
+  return on_states(std::move(work), scan, size_t(kInner) * kStateSize, rows, 5);
 }
 
 std::unique_ptr<Work> make_delta_rule(Context& context, int32_t rows) {
@@ -197,26 +193,20 @@ std::unique_ptr<Work> make_delta_rule(Context& context, int32_t rows) {
   const Rows dt = world.rows(kHeads), rate = world.rows(kHeads);
   const float* a = work->decays(kHeads);
   const float* dt_bias = world.parameters(kHeads);
-  std::vector<Op> ops;
-  const int32_t layers = layers_of(size_t(kWidth) * kDim, rows);
-  for (int32_t layer = 0; layer < layers; ++layer) {
-    ops.push_back(op::GatedDeltaScan{.q = q,
-                                     .k = k,
-                                     .v = v,
-                                     .out = out,
-                                     .dt = dt,
-                                     .rate = rate,
-                                     .a = a,
-                                     .dt_bias = dt_bias,
-                                     .head_count = kHeads,
-                                     .key_head_count = kHeads,
-                                     .key_dim = kDim,
-                                     .value_dim = kDim,
-                                     .state = world.state(size_t(kWidth) * kDim)});
-  }
-  work->prepare(std::move(ops));
-  work->add_ops(7.0 * kWidth * kDim * layers * rows);  // The decay, and three sums.
-  return work;
+  const op::GatedDeltaScan scan{.q = q,
+                                .k = k,
+                                .v = v,
+                                .out = out,
+                                .dt = dt,
+                                .rate = rate,
+                                .a = a,
+                                .dt_bias = dt_bias,
+                                .head_count = kHeads,
+                                .key_head_count = kHeads,
+                                .key_dim = kDim,
+                                .value_dim = kDim};
+  // The decay, and three sums.
+  return on_states(std::move(work), scan, size_t(kWidth) * kDim, rows, 7);
 }
 
 std::unique_ptr<Work> make_short_conv(Context& context, int32_t rows) {

@@ -47,90 +47,83 @@ double best_seconds(ThreadPool& threads, const F& run) {
 constexpr int kChains = 12;
 constexpr int64_t kTurns = 200'000;
 
-// Each loop gives something that depends on all that it computed, so that none of it is left out.
-// Unsigned: their sums may wrap.
-using Loop = uint64_t (*)(int64_t turns);
 struct PeakLoop {
-  Loop loop = nullptr;
+  void (*loop)(int64_t turns) = nullptr;
   double ops_per_turn = 0;
 };
 
-__attribute__((target("avx512f,avx512bw,avx512vnni"), noinline)) uint64_t dots_avx512_vnni(
-    int64_t turns) {
-  const __m512i x = _mm512_set1_epi8(3);
-  __m512i sums[kChains];
-  for (__m512i& sum : sums) sum = x;
+// The loop of all of them. Inlined by order into functions for an instruction set; Step::add(sum,
+// x), which is for that set as well, is then inlined too. All bytes are 0x3f: as floats 0.75, whose
+// sums of products stay near 3.
+template <class Step>
+[[gnu::always_inline]] inline void run_chains(int64_t turns) {
+  typename Step::Vector starts[kChains], sums[kChains];
+  std::memset(starts, 0x3f, sizeof starts);
+  asm volatile("" : "+m"(starts));  // Nobody knows that they are equal: no chain is left out.
+#pragma GCC unroll 12
+  for (int chain = 0; chain < kChains; ++chain) sums[chain] = starts[chain];
+  const typename Step::Vector x = starts[0];
   for (int64_t turn = 0; turn < turns; ++turn) {
 #pragma GCC unroll 12
-    for (__m512i& sum : sums) sum = _mm512_dpbusd_epi32(sum, x, x);
+    for (auto& sum : sums) Step::add(sum, x);
   }
-  __m512i total = x;
 #pragma GCC unroll 12
-  for (const __m512i& sum : sums) total = _mm512_add_epi32(total, sum);
-  alignas(64) uint64_t parts[8];
-  _mm512_store_si512(parts, total);
-  return parts[0];
+  for (int chain = 0; chain < kChains; ++chain) starts[chain] = sums[chain];
+  asm volatile("" : : "m"(starts));  // All sums are wanted.
 }
 
-__attribute__((target("avx2,avxvnni"), noinline)) uint64_t dots_avx_vnni(int64_t turns) {
-  const __m256i x = _mm256_set1_epi8(3);
-  __m256i sums[kChains];
-  for (__m256i& sum : sums) sum = x;
-  for (int64_t turn = 0; turn < turns; ++turn) {
-#pragma GCC unroll 12
-    for (__m256i& sum : sums) sum = _mm256_dpbusd_avx_epi32(sum, x, x);
+struct DotsAvx512Vnni {
+  using Vector = __m512i;
+  __attribute__((target("avx512f,avx512bw,avx512vnni"))) static void add(Vector& sum,
+                                                                         const Vector& x) {
+    sum = _mm512_dpbusd_epi32(sum, x, x);
   }
-  __m256i total = x;
-#pragma GCC unroll 12
-  for (const __m256i& sum : sums) total = _mm256_add_epi32(total, sum);
-  return uint64_t(_mm256_extract_epi64(total, 0));
+};
+__attribute__((target("avx512f,avx512bw,avx512vnni"), noinline)) void dots_avx512_vnni(
+    int64_t turns) {
+  run_chains<DotsAvx512Vnni>(turns);
+}
+
+struct DotsAvxVnni {
+  using Vector = __m256i;
+  __attribute__((target("avx2,avxvnni"))) static void add(Vector& sum, const Vector& x) {
+    sum = _mm256_dpbusd_avx_epi32(sum, x, x);
+  }
+};
+__attribute__((target("avx2,avxvnni"), noinline)) void dots_avx_vnni(int64_t turns) {
+  run_chains<DotsAvxVnni>(turns);
 }
 
 // Without a byte dot product: products of bytes in 16 bits, pairs of these in 32, their sum.
-__attribute__((target("avx2"), noinline)) uint64_t dots_avx2(int64_t turns) {
-  const __m256i ones = _mm256_set1_epi16(1);
-  const __m256i x = _mm256_set1_epi8(3);
-  __m256i sums[kChains];
-  for (__m256i& sum : sums) sum = x;
-  for (int64_t turn = 0; turn < turns; ++turn) {
-#pragma GCC unroll 12
-    for (__m256i& sum : sums) {
-      const __m256i pairs = _mm256_maddubs_epi16(x, sum);  // Of the sum: so none is made twice.
-      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, ones));
-    }
+struct DotsAvx2 {
+  using Vector = __m256i;
+  __attribute__((target("avx2"))) static void add(Vector& sum, const Vector& x) {
+    const __m256i pairs = _mm256_maddubs_epi16(x, sum);  // Of the sum: so none is made twice.
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
   }
-  __m256i total = x;
-#pragma GCC unroll 12
-  for (const __m256i& sum : sums) total = _mm256_add_epi32(total, sum);
-  return uint64_t(_mm256_extract_epi64(total, 0));
+};
+__attribute__((target("avx2"), noinline)) void dots_avx2(int64_t turns) {
+  run_chains<DotsAvx2>(turns);
 }
 
-__attribute__((target("avx512f"), noinline)) uint64_t fmas_avx512(int64_t turns) {
-  const __m512 x = _mm512_set1_ps(0.5f);
-  __m512 sums[kChains];
-  for (__m512& sum : sums) sum = x;
-  for (int64_t turn = 0; turn < turns; ++turn) {
-#pragma GCC unroll 12
-    for (__m512& sum : sums) sum = _mm512_fmadd_ps(sum, x, x);
+struct FmasAvx512 {
+  using Vector = __m512;
+  __attribute__((target("avx512f"))) static void add(Vector& sum, const Vector& x) {
+    sum = _mm512_fmadd_ps(sum, x, x);
   }
-  __m512 total = x;
-#pragma GCC unroll 12
-  for (const __m512& sum : sums) total = _mm512_add_ps(total, sum);
-  return uint64_t(_mm512_cvtss_f32(total));
+};
+__attribute__((target("avx512f"), noinline)) void fmas_avx512(int64_t turns) {
+  run_chains<FmasAvx512>(turns);
 }
 
-__attribute__((target("avx2,fma"), noinline)) uint64_t fmas_avx2(int64_t turns) {
-  const __m256 x = _mm256_set1_ps(0.5f);
-  __m256 sums[kChains];
-  for (__m256& sum : sums) sum = x;
-  for (int64_t turn = 0; turn < turns; ++turn) {
-#pragma GCC unroll 12
-    for (__m256& sum : sums) sum = _mm256_fmadd_ps(sum, x, x);
+struct FmasAvx2 {
+  using Vector = __m256;
+  __attribute__((target("avx2,fma"))) static void add(Vector& sum, const Vector& x) {
+    sum = _mm256_fmadd_ps(sum, x, x);
   }
-  __m256 total = x;
-#pragma GCC unroll 12
-  for (const __m256& sum : sums) total = _mm256_add_ps(total, sum);
-  return uint64_t(_mm256_cvtss_f32(total));
+};
+__attribute__((target("avx2,fma"), noinline)) void fmas_avx2(int64_t turns) {
+  run_chains<FmasAvx2>(turns);
 }
 
 PeakLoop integer_loop(IsaLevel isa) {
@@ -154,10 +147,8 @@ PeakLoop float_loop(IsaLevel isa) {
 
 double peak(ThreadPool& threads, const PeakLoop& measured) {
   if (measured.loop == nullptr) return 0;
-  std::vector<uint64_t> results(size_t(threads.thread_count()) * 8);  // A cache line each.
-  const double seconds = best_seconds(threads, [&] {
-    threads.run([&](int worker) { results[size_t(worker) * 8] += measured.loop(kTurns); });
-  });
+  const double seconds =
+      best_seconds(threads, [&] { threads.run([&](int) { measured.loop(kTurns); }); });
   return measured.ops_per_turn * double(kTurns) * threads.thread_count() / seconds;
 }
 #endif

@@ -1,4 +1,4 @@
-// The common part of Qwen3-Next and Qwen3.5.
+// What the files of Qwen3-Next and Qwen 3.5 say, and what their layers compute.
 #include "models/delta_hybrid.h"
 
 #include <utility>
@@ -39,7 +39,7 @@ Result<std::vector<int32_t>> read_recurrent(const gguf::Metadata& meta, int32_t 
 
 Result<DeltaHybridConfig> read_delta_hybrid(const gguf::Metadata& meta) {
   CAIRN_TRY(DecoderConfig common, read_decoder_config(meta));
-  DeltaHybridConfig c{std::move(common), {}, {}, {}};
+  DeltaHybridConfig c{std::move(common), {}, {}, {}, {}};
   CAIRN_TRY(read_delta(meta, c.delta));
   CAIRN_TRY(c.rope, read_rope(meta, c.key_dim, RopeStyle::halves));
   CAIRN_TRY(c.recurrent, read_recurrent(meta, c.size.layer_count));
@@ -62,32 +62,60 @@ Result<DeltaHybridConfig> read_delta_hybrid(const gguf::Metadata& meta) {
   return c;
 }
 
-Result<ExpertsConfig> read_delta_hybrid_experts(const gguf::Metadata& meta) {
-  ExpertsConfig c{.router = {.score = RouterScore::softmax_all, .normalize = true}};
-  CAIRN_TRY(c.expert_count, meta.count("expert_count"));
-  CAIRN_TRY(c.router.expert_used_count, meta.count("expert_used_count"));
-  CAIRN_TRY(c.expert_width, meta.count("expert_feed_forward_length"));
-  CAIRN_TRY(c.shared_expert_width,
-            meta.count_or("expert_shared_feed_forward_length", c.expert_width));
+Result<DeltaHybridConfig> read_delta_hybrid_moe(const gguf::Metadata& meta) {
+  CAIRN_TRY(DeltaHybridConfig c, read_delta_hybrid(meta));
+  ExpertsConfig experts{.router = {.score = RouterScore::softmax_all, .normalize = true}};
+  CAIRN_TRY(experts.expert_count, meta.count("expert_count"));
+  CAIRN_TRY(experts.router.expert_used_count, meta.count("expert_used_count"));
+  CAIRN_TRY(experts.expert_width, meta.count("expert_feed_forward_length"));
+  CAIRN_TRY(experts.shared_expert_width,
+            meta.count_or("expert_shared_feed_forward_length", experts.expert_width));
+  c.experts = experts;
   return c;
 }
 
-void DeltaHybridMixer::parameters(Parameters& p, int32_t layer, const DeltaHybridConfig& c) {
-  if (c.is_recurrent(layer)) {
-    delta.parameters(p, c.size.width, c.delta);
-  } else {
-    attn.parameters(p, c.size.width, c.attention(layer));
+Tensor DeltaHybrid::forward(Graph& g) const {
+  Tensor x = g.embed(ends_.embedding);
+  for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
+    const DeltaHybridLayer& l = layers_[size_t(layer)];
+    x = g.add(x, mix(g, layer, g.rms_norm(x, l.mixer_norm, c_.norm_epsilon)));
+    x = g.add(x, feed_forward(g, l, g.rms_norm(x, l.mlp_norm, c_.norm_epsilon)));
   }
+  return blocks::logits(g, x, ends_, c_.norm_epsilon);
 }
 
-Tensor DeltaHybridMixer::mix(Graph& g, int32_t layer, Tensor x, const DeltaHybridConfig& c) const {
-  if (c.is_recurrent(layer)) {
-    return blocks::delta_net(g, layer, x, delta, c.delta, c.norm_epsilon);
+Tensor DeltaHybrid::mix(Graph& g, int32_t layer, Tensor x) const {
+  const DeltaHybridLayer& l = layers_[size_t(layer)];
+  if (c_.is_recurrent(layer)) {
+    return blocks::delta_net(g, layer, x, l.delta, c_.delta, c_.norm_epsilon);
   }
-  return blocks::gated_attention(g, layer, x, attn, c.rope,
-                                 {.shape = c.attention(layer),
-                                  .scale = softmax_scale(c.key_dim),
-                                  .norm_epsilon = c.norm_epsilon});
+  return blocks::gated_attention(g, layer, x, l.attn, c_.rope,
+                                 {.shape = c_.attention(layer),
+                                  .scale = softmax_scale(c_.key_dim),
+                                  .norm_epsilon = c_.norm_epsilon});
+}
+
+Tensor DeltaHybrid::feed_forward(Graph& g, const DeltaHybridLayer& l, Tensor x) const {
+  if (!c_.experts) return blocks::gated_mlp(g, x, l.mlp, Activation::silu);
+  const Tensor routed = blocks::mixture(g, x, l.experts, c_.experts->router, Activation::silu);
+  return g.add(routed, blocks::shared_expert(g, x, l.shared, Activation::silu));
+}
+
+void DeltaHybrid::layer_parameters(Parameters& p, int32_t layer, DeltaHybridLayer& l) {
+  const int32_t width = c_.size.width;
+  p.vector("attn_norm.weight", l.mixer_norm, {width});
+  if (c_.is_recurrent(layer)) {
+    l.delta.parameters(p, width, c_.delta);
+  } else {
+    l.attn.parameters(p, width, c_.attention(layer));
+  }
+  p.vector("post_attention_norm.weight", l.mlp_norm, {width});
+  if (c_.experts) {
+    l.experts.parameters(p, width, c_.experts->expert_width, c_.experts->expert_count);
+    l.shared.parameters(p, width, c_.experts->shared_expert_width);
+  } else {
+    l.mlp.parameters(p, width, c_.mlp_width);
+  }
 }
 
 }  // namespace cairn::models

@@ -1,17 +1,17 @@
 // Qwen 3.5 with experts: the layers of the dense model (gated delta nets and, every fourth, gated
 // attention), with a mixture of experts behind each, and one expert that every token uses.
-#include "models/delta_hybrid_moe.h"
+#include "models/delta_hybrid.h"
 
 namespace cairn::models {
 
 namespace {
 
-class Qwen35Moe final : public DeltaHybridMoe {
+class Qwen35Moe final : public DeltaHybrid {
  public:
-  using DeltaHybridMoe::DeltaHybridMoe;
+  using DeltaHybrid::DeltaHybrid;
 
-  static Result<DeltaHybridMoeConfig> read(const gguf::Metadata& meta) {
-    CAIRN_TRY(DeltaHybridMoeConfig c, read_common(meta));
+  static Result<DeltaHybridConfig> read(const gguf::Metadata& meta) {
+    CAIRN_TRY(DeltaHybridConfig c, read_delta_hybrid_moe(meta));
     c.delta.order = HeadOrder::tiled;
     return c;
   }

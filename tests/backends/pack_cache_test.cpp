@@ -14,6 +14,7 @@
 
 #include "backends/cpu/pack.h"
 #include "tests/backends/matmul_fixture.h"
+#include "tests/scratch_folder.h"
 
 namespace cairn::cpu {
 namespace {
@@ -25,9 +26,6 @@ using matmul_test::Matrix;
 class PackCacheTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = testing::TempDir() + "cairn_pack_XXXXXX";
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
     matmul_test::Random random(5);
     add("Q4_K", 256, 9000, 1);
     add("Q8_0", 64, 100, 3);
@@ -36,14 +34,13 @@ class PackCacheTest : public testing::Test {
       for (std::byte& byte : matrix.blocks) byte = std::byte(random() & 0x3b);
     }
   }
-  void TearDown() override { fs::remove_all(folder_); }
 
   void add(const char* type, int32_t cols, int32_t rows, int32_t count) {
     matrices_.emplace_back(*quant::find(type), cols, rows, count);
   }
 
   PackOptions options(uint64_t model = 77) const {
-    return {.cache_path = folder_ / "inner" / "model.cairnpack", .model_digest = model};
+    return {.cache_path = folder_.path() / "inner" / "model.cairnpack", .model_digest = model};
   }
   fs::path path() const { return options().cache_path; }
 
@@ -89,7 +86,7 @@ class PackCacheTest : public testing::Test {
     return std::distance(fs::directory_iterator(path().parent_path()), fs::directory_iterator());
   }
 
-  fs::path folder_;
+  test::ScratchFolder folder_;
   std::vector<Matrix> matrices_;
 };
 
@@ -169,9 +166,9 @@ TEST_F(PackCacheTest, EachRefusalSaysWhy) {
 
 TEST_F(PackCacheTest, AFolderThatCannotBeIsAWarning) {
   const Packed fresh = pack({});
-  std::ofstream(folder_ / "file") << "x";
+  std::ofstream(folder_.file("file")) << "x";
   PackOptions below_a_file = options();
-  below_a_file.cache_path = folder_ / "file" / "model.cairnpack";
+  below_a_file.cache_path = folder_.path() / "file" / "model.cairnpack";
   testing::internal::CaptureStderr();
   const Packed packed = pack(below_a_file);
   EXPECT_NE(testing::internal::GetCapturedStderr().find("pack cache"), std::string::npos);

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "tests/scratch_folder.h"
+
 namespace cairn {
 namespace {
 
@@ -20,19 +22,12 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 
 class File : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = testing::TempDir() + "cairn_file_XXXXXX";
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string path(const char* name) const { return folder_ / name; }
+  std::string path(const char* name) const { return folder_.file(name); }
   size_t file_count() const {
-    return size_t(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+    return size_t(std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()));
   }
 
-  fs::path folder_;
+  test::ScratchFolder folder_;
 };
 
 TEST_F(File, ReadsBackWhatWasWritten) {
@@ -53,7 +48,7 @@ TEST_F(File, RefusesWhatItCannotRead) {
   EXPECT_EQ(large.code, ErrorCode::no_room);
   EXPECT_NE(large.message.find("at most 4 bytes, found 5"), std::string::npos) << large.message;
   EXPECT_EQ(read_file(path("none"), 9).error().code, ErrorCode::not_found);
-  EXPECT_EQ(read_file(folder_, 9).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(read_file(folder_.path(), 9).error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(read_file("/dev/zero", 9).error().code, ErrorCode::invalid_argument);
 }
 

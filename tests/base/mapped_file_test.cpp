@@ -6,33 +6,24 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <filesystem>
 #include <string_view>
 #include <utility>
 
 #include "base/file.h"
+#include "tests/scratch_folder.h"
 
 namespace cairn {
 namespace {
 
-namespace fs = std::filesystem;
-
 class Mapped : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = testing::TempDir() + "cairn_mapped_XXXXXX";
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::string write(const char* name, const std::string& text) {
-    const std::string path = folder_ / name;
+    const std::string path = folder_.file(name);
     EXPECT_TRUE(write_file_aside(path, std::as_bytes(std::span(text))));
     return path;
   }
 
-  fs::path folder_;
+  test::ScratchFolder folder_;
 };
 
 std::string text_of(const MappedFile& file) {
@@ -55,13 +46,13 @@ TEST_F(Mapped, ShowsTheWholeFile) {
 }
 
 TEST_F(Mapped, RefusesWhatIsNoFile) {
-  EXPECT_EQ(MappedFile::open(folder_ / "none").error().code, ErrorCode::not_found);
-  EXPECT_EQ(MappedFile::open(folder_).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(MappedFile::open(folder_.file("none")).error().code, ErrorCode::not_found);
+  EXPECT_EQ(MappedFile::open(folder_.path()).error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(MappedFile::open("/dev/null").error().code, ErrorCode::invalid_argument);
   const Error empty = MappedFile::open(write("empty", "")).error();
   EXPECT_EQ(empty.code, ErrorCode::invalid_argument);
   EXPECT_NE(empty.message.find("0 bytes"), std::string::npos) << empty.message;
-  const std::string fifo = folder_ / "fifo";
+  const std::string fifo = folder_.file("fifo");
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   EXPECT_EQ(MappedFile::open(fifo).error().code, ErrorCode::invalid_argument) << "does not block";
 }

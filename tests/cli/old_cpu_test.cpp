@@ -3,17 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "tests/cli/run_program.h"
+#include "tests/sanitized.h"
 
 namespace cairn::cli {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kIsSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kIsSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kIsSanitized = false;
-#endif
 
 Finished run_on(const std::string& cpu, std::vector<std::string> arguments) {
   const std::vector<std::string> front{"qemu-x86_64", "-cpu", cpu, CAIRN_PROGRAM};
@@ -26,7 +19,7 @@ class OldCpu : public ::testing::Test {
 #if !defined(__x86_64__)
     GTEST_SKIP() << "the program is not for x86-64";
 #endif
-    if (kIsSanitized) GTEST_SKIP() << "sanitizers need more address space than qemu-user has";
+    if (test::kIsSanitized) GTEST_SKIP() << "sanitizers need more address space than qemu-user has";
     if (run_command({"qemu-x86_64", "--version"}).exit_code != 0) {
       GTEST_SKIP() << "no qemu-x86_64 (Debian: qemu-user)";
     }

@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/scratch_folder.h"
+
 namespace cairn::cli {
 
 struct Finished {
@@ -21,24 +23,7 @@ struct Finished {
   std::string out, err;
 };
 
-// A folder of its own for a test, removed with it.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "cairn-test-XXXXXX").string();
-    if (const char* made = mkdtemp(pattern.data())) path_ = made;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
+using test::ScratchFolder;
 
 inline std::string contents_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

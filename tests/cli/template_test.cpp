@@ -3,8 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
+
+#include "tests/scratch_folder.h"
 
 namespace cairn::cli {
 namespace {
@@ -12,15 +13,14 @@ namespace {
 // A file that goes away with the test.
 class ScratchFile {
  public:
-  ScratchFile(std::string_view name, std::string_view text)
-      : path_(std::filesystem::path(testing::TempDir()) / name) {
+  ScratchFile(const std::string& name, std::string_view text) : path_(folder_.file(name)) {
     std::ofstream(path_, std::ios::binary) << text;
   }
-  ~ScratchFile() { std::filesystem::remove(path_); }
-  std::string path() const { return path_.string(); }
+  const std::string& path() const { return path_; }
 
  private:
-  std::filesystem::path path_;
+  test::ScratchFolder folder_;
+  std::string path_;
 };
 
 constexpr std::string_view kSource =

@@ -9,6 +9,7 @@
 #include "engine/parameter_loader.h"
 #include "gguf/writer.h"
 #include "tests/models/golden_model.h"
+#include "tests/scratch_folder.h"
 
 namespace cairn::testing {
 namespace {
@@ -153,8 +154,7 @@ TEST(Engine, RefusesOptionsThatCannotBe) {
 
 // Models whose weights are packed, mapped from a cache or packed on the way are one model.
 TEST(Engine, WhereWeightsComeFromChangesNoBit) {
-  std::string folder = ::testing::TempDir() + "cairn_engine_XXXXXX";
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const test::ScratchFolder folder;
   for (const char* name : {"llama", "qwen3moe", "gptoss", "granitehybrid", "gemma3"}) {
     const std::vector<Token> tokens = read_golden(name).greedy;
     ASSERT_GT(tokens.size(), 8u);
@@ -176,12 +176,11 @@ TEST(Engine, WhereWeightsComeFromChangesNoBit) {
     options.is_unpacked = true;
     EXPECT_EQ(logits_of(options), packed) << name;
     options.is_unpacked = false;
-    options.pack_cache = folder;
+    options.pack_cache = folder.path();
     EXPECT_EQ(logits_of(options), packed) << name;
     EXPECT_EQ(logits_of(options), packed) << name;
   }
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 5);
-  std::filesystem::remove_all(folder);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 5);
 }
 
 }  // namespace

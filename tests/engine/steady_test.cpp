@@ -20,6 +20,7 @@
 
 #include "engine/generator.h"
 #include "tests/models/golden_model.h"
+#include "tests/sanitized.h"
 
 namespace {
 
@@ -62,15 +63,6 @@ void operator delete(void* memory, size_t, std::align_val_t) noexcept {
 
 namespace cairn::testing {
 namespace {
-
-// Sanitizers make system calls of their own.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kIsSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kIsSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kIsSanitized = false;
-#endif
 
 constexpr int kNoFilterCode = 3;
 constexpr int kNoFilter = kNoFilterCode << 8;  // As waitpid() says it.
@@ -132,7 +124,7 @@ void forbid_system_calls(bool allows_waiting) {
 // How a child ends that runs `work` under the filter: well, without a filter, or by a signal.
 template <class Work>
 int status_under_filter(const std::string& model, int32_t thread_count, Work work) {
-  if (kIsSanitized) return kNoFilter;
+  if (test::kIsSanitized) return kNoFilter;  // It makes system calls of its own.
   const pid_t child = ::fork();
   if (child == 0) {
     Decoder decoder(model, thread_count);

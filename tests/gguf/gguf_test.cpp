@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "tests/gguf/raw_file.h"
+#include "tests/scratch_folder.h"
 
 namespace cairn::gguf::testing {
 namespace {
@@ -240,7 +241,8 @@ TEST(File, ADigestTellsModelsApart) {
 }
 
 TEST(File, ADigestSeesTheTimeOfChange) {
-  const fs::path path = fs::path(::testing::TempDir()) / "cairn_digest.gguf";
+  const test::ScratchFolder folder;
+  const fs::path path = folder.path() / "model.gguf";
   const auto bytes = RawFile{.tensors = {{}}, .data_bytes = 128}.build();
   std::ofstream(path, std::ios::binary)
       .write(reinterpret_cast<const char*>(bytes.data()), std::streamsize(bytes.size()));
@@ -248,7 +250,6 @@ TEST(File, ADigestSeesTheTimeOfChange) {
   EXPECT_EQ(File::open(path.string())->digest(), digest);
   fs::last_write_time(path, fs::last_write_time(path) + std::chrono::nanoseconds(1000));
   EXPECT_NE(File::open(path.string())->digest(), digest);
-  fs::remove(path);
 }
 
 TEST(File, AnInspectedTensorWithoutBytesIsNoWeight) {

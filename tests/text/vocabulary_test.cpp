@@ -5,20 +5,13 @@
 
 #include <ctime>
 
+#include "tests/sanitized.h"
 #include "tests/text/small_vocabularies.h"
 
 namespace cairn::text {
 namespace {
 
 using Spelling = Vocabulary::Spelling;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kIsSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kIsSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kIsSanitized = false;
-#endif
 
 void expect_refused(const SmallVocabulary& small, std::string_view part) {
   auto built = Tokenizer::build(small.source);
@@ -120,7 +113,7 @@ TEST(Attack6, AMillionMergesInACircle) {
   const std::clock_t start = std::clock();  // Work, not waiting for a busy machine.
   const auto tokenizer = build(small);
   const double seconds = double(std::clock() - start) / CLOCKS_PER_SEC;
-  EXPECT_LT(seconds, kIsSanitized ? 20.0 : 2.0);
+  EXPECT_LT(seconds, test::kIsSanitized ? 20.0 : 2.0);
   EXPECT_FALSE(tokenizer->warnings().empty());
   EXPECT_EQ(ids(tokenizer->encode("aaaa")), (std::vector<int32_t>{260}));
 }

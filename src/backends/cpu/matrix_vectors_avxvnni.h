@@ -26,21 +26,18 @@ struct MatrixVectors : avx2::MatrixVectors {
 
   // The weights of one vector, ready to multiply any number of rows.
   template <cpu::Plane>
-  struct Weights {
-    Bytes bytes;
-    explicit Weights(Bytes weights) : bytes(weights) {}
-  };
+  using Weights = Bytes;
 
-  // An exact sum of kSteps vectors times activations.
-  template <cpu::Plane plane, int kSteps>
+  // An exact sum of vectors times activations.
+  template <cpu::Plane, int>
   struct Dot {
     Ints sum;
     void start(int32_t value) { sum = _mm256_set1_epi32(value); }
-    template <int kStep>
-    void add(const Weights<plane>& weights, const int8_t* x) {
+    template <int>
+    void add(Bytes weights, const int8_t* x) {
       int32_t four;
       std::memcpy(&four, x, 4);
-      sum = dot_bytes(sum, weights.bytes, _mm256_set1_epi32(four));
+      sum = dot_bytes(sum, weights, _mm256_set1_epi32(four));
     }
     Ints total() const { return sum; }
   };

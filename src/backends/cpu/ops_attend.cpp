@@ -71,7 +71,9 @@ struct Notes {
   int64_t trunk_tasks = 0;
   Team teams[kMembers];
   Member members[kMembers];
-  std::atomic<int32_t> left[kCounters];  // Tasks to come, by member and part of the heads.
+  // Tasks to come, by member and part of the heads: atomic while tasks run. Plain numbers, which
+  // nobody sets to zero for each step, since few of them are in use.
+  int32_t left[kCounters];
 };
 
 // Runs of positions before both slices' rows that lie in the same pages.
@@ -126,8 +128,7 @@ class Cutter {
         cut_own(team, member);
         task_count_ += int64_t(member.own_parts) * shape_.part_count;
         for (int32_t part = 0; part < shape_.part_count; ++part) {
-          notes_.left[m * shape_.part_count + part].store(team.trunk_parts + member.own_parts,
-                                                          std::memory_order_relaxed);
+          notes_.left[m * shape_.part_count + part] = team.trunk_parts + member.own_parts;
         }
       }
     }
@@ -350,7 +351,7 @@ class TeamTasks {
 
   void finish_if_last(const Team& team, int32_t m, int32_t part) const {
     // Whoever comes last sees what the others have written.
-    auto& left = notes_.left[m * shape_.part_count + part];
+    const std::atomic_ref<int32_t> left(notes_.left[m * shape_.part_count + part]);
     if (left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     Call call(table_, op_, step_, shape_, part);
     add_member(call, team, m, part, 0);

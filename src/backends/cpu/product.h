@@ -19,11 +19,11 @@ struct ProductRow {
   float* out;      // The output of the product's first weight row.
 };
 
-inline constexpr int kTileRows = 16;    // Rows that one walk over weights multiplies at most.
+inline constexpr int kTileRows = 16;    // Rows that one walk over panels multiplies at most.
 inline constexpr int kDirectRows = 12;  // Up to so many rows multiply the packed form itself.
 inline constexpr int kChunkRows = 256;  // Rows of a product at most.
 inline constexpr int kPanelUnits = 16;  // Columns of a panel, in units.
-inline constexpr int kPanels = 16;  // Groups of a product of more than kDirectRows rows at most.
+inline constexpr int kPanels = 16;      // Groups that are panels at the same time.
 
 // rows x some consecutive groups of one matrix.
 struct Product {
@@ -53,12 +53,11 @@ static constexpr int64_t padded_units(const PackedMatrix& weight) {
 }
 
 // Sums of a product between two panels of columns.
-inline constexpr int64_t kTotalsBytes = int64_t(kChunkRows + kTileRows) * kPanels * kGroupRows * 4;
+inline constexpr int64_t kTotalsBytes = int64_t(kChunkRows) * kPanels * kGroupRows * 4;
 
 static constexpr size_t product_scratch_bytes(const PackedMatrix& weight) {
   if (is_float(weight.form.plane)) return 0;
-  // Blocks of rows: the last may have a row too many.
-  const int64_t direct = side_by_side_bytes(padded_units(weight) * (kDirectRows + kTileRows));
+  const int64_t direct = side_by_side_bytes(padded_units(weight) * kDirectRows);
   const int64_t panels =
       side_by_side_bytes(kPanelUnits * kTileRows) + kTotalsBytes + kPanels * panel_bytes(weight);
   return size_t(direct > panels ? direct : panels);

@@ -9,7 +9,6 @@ namespace cairn::amx {
 namespace {
 
 using cpu::kGroupRows;
-using cpu::PackedSource;
 using cpu::PanelForm;
 using cpu::PanelScratch;
 using cpu::PanelSource;
@@ -27,7 +26,8 @@ struct TileVectors : avx512::MatrixVectors {
 using V = TileVectors;
 
 constexpr int kPassRows = 16;  // A tile's.
-static_assert(kPassRows <= cpu::kTileRows && V::kLanes == kGroupRows);
+static_assert(kPassRows == cpu::kTileRows && cpu::kChunkRows % kPassRows == 0);
+static_assert(V::kLanes == kGroupRows);
 
 // Sums that are on their way from the tiles to the vectors. Making one takes about 90 cycles,
 // scaling one about 30: the tile of a step is issued three steps ahead.
@@ -144,72 +144,24 @@ void multiply_panels(const Product& product, const Tiles& tiles, const PanelScra
   }
 }
 
-// Bytes of a plane as the signed weights that they stand for.
-template <class F, int kStep>
-void expand_vector(const PackedSource<V, F>& source, int unit, int32_t bias, uint8_t* bytes) {
-  const __m512i stored = source.template bytes<kStep>(unit, 0);
-  const bool is_signed = !cpu::has_start<V, F::kPlane>();
-  V::store(bytes + 64 * kStep,
-           is_signed ? stored : _mm512_sub_epi8(stored, _mm512_set1_epi8(char(bias))));
-}
-
-// `unit` of a group becomes the panel's unit `to`.
-template <class F>
-void expand_unit(const PackedSource<V, F>& source, int unit, int to, int32_t bias,
-                 std::byte* panel) {
-  uint8_t* bytes = reinterpret_cast<uint8_t*>(panel) + int64_t(to) * 512;
-  expand_vector<F, 0>(source, unit, bias, bytes);
-  expand_vector<F, 1>(source, unit, bias, bytes);
-  expand_vector<F, 2>(source, unit, bias, bytes);
-  expand_vector<F, 3>(source, unit, bias, bytes);
-  expand_vector<F, 4>(source, unit, bias, bytes);
-  expand_vector<F, 5>(source, unit, bias, bytes);
-  expand_vector<F, 6>(source, unit, bias, bytes);
-  expand_vector<F, 7>(source, unit, bias, bytes);
-  float* scales = reinterpret_cast<float*>(panel + PanelSource<V, F>::kScalesOffset) +
-                  int64_t(to) * F::kParts * kGroupRows;
-  for (int half = 0; half < F::kHalfCount; ++half) {
-    const cpu::ScaleOffset<V> w = source.scale(unit, half, 0);
-    float* part = scales + half * (F::kOffsets ? 2 : 1) * kGroupRows;
-    V::store(part, w.scale);
-    if constexpr (F::kOffsets) V::store(part + kGroupRows, w.offset);
-  }
-}
-
-template <class F>
-void expand_panels(const Product& product, const PanelScratch& scratch, const Window& window) {
-  std::byte* panel = scratch.panels;
-  for (int32_t output = window.first_output; output < window.end_output; output += kGroupRows) {
-    const PackedSource<V, F> source = cpu::packed_source<V, F>(product, output);
-    for (int32_t unit = 0; unit < window.unit_count; ++unit) {
-      source.prefetch_next_group(window.first_unit + unit);
-      expand_unit<F>(source, window.first_unit + unit, unit, product.weight->form.bias, panel);
-    }
-    panel += PanelSource<V, F>::kBytes;
-  }
-}
-
 template <class F>
 void multiply_by_tiles(const Product& product) {
-  constexpr int32_t kOutputs = cpu::kPanels * kGroupRows;
   const Tiles tiles(32 / F::kHalfCount);
-  const PanelScratch scratch(product);
-  const int32_t units = cpu::unit_count(*product.weight);
-  for (int32_t output = 0; output < product.output_count; output += kOutputs) {
-    const int32_t rest = product.output_count - output;
-    for (int32_t unit = 0; unit < units; unit += cpu::kPanelUnits) {
-      const int32_t count = units - unit < cpu::kPanelUnits ? units - unit : cpu::kPanelUnits;
-      const Window window{output, output + (rest < kOutputs ? rest : kOutputs), unit, count, units};
-      expand_panels<F>(product, scratch, window);
-      for (int32_t row = 0; row < product.row_count; row += kPassRows) {
-        if (product.row_count - row > kPassRows / 2) {
-          multiply_panels<PanelForm<F>, kPassRows>(product, tiles, scratch, window, row);
-        } else {
-          multiply_panels<PanelForm<F>, kPassRows / 2>(product, tiles, scratch, window, row);
+  // Bytes of a plane become the signed weights that they stand for.
+  const V::Bytes bias = _mm512_set1_epi8(char(product.weight->form.bias));
+  const auto as_signed = [&bias](V::Bytes bytes) {
+    return cpu::has_start<V, F::kPlane>() ? _mm512_sub_epi8(bytes, bias) : bytes;
+  };
+  cpu::for_each_window<V, F>(
+      product, as_signed, [&](const PanelScratch& scratch, const Window& window) {
+        for (int32_t row = 0; row < product.row_count; row += kPassRows) {
+          if (product.row_count - row > kPassRows / 2) {
+            multiply_panels<PanelForm<F>, kPassRows>(product, tiles, scratch, window, row);
+          } else {
+            multiply_panels<PanelForm<F>, kPassRows / 2>(product, tiles, scratch, window, row);
+          }
         }
-      }
-    }
-  }
+      });
 }
 
 void multiply(const Product& product) {

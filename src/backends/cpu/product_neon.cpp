@@ -1,7 +1,6 @@
 // The matrix kernels for 64-bit ARM with the dot product, and the quantizer of activations.
 #include "backends/cpu/matrix_vectors_neon.h"
-#include "backends/cpu/product_float.h"
-#include "backends/cpu/product_quantized.h"
+#include "backends/cpu/product_any.h"
 
 namespace cairn::neon {
 namespace {
@@ -48,14 +47,9 @@ void quantize(const float* x, int64_t count, int8_t* q, float* scales, int32_t* 
   }
 }
 
-void multiply(const cpu::Product& product) {
-  if (cpu::is_float(product.weight->form.plane))
-    return cpu::multiply_floats<MatrixVectors>(product);
-  cpu::multiply_quantized<MatrixVectors>(product);
-}
-
 }  // namespace
 
-constinit const cpu::MatrixKernels matrix_kernels{.multiply = multiply, .quantize = quantize};
+constinit const cpu::MatrixKernels matrix_kernels{.multiply = cpu::multiply_any<MatrixVectors>,
+                                                  .quantize = quantize};
 
 }  // namespace cairn::neon

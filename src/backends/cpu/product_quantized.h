@@ -20,7 +20,7 @@ PackedSource<V, F> packed_source(const Product& product, int32_t first_output) {
           .table = V::load_table(weight.form.table)};
 }
 
-// R rows from `row` on times the outputs [output, + N vectors) of all window.
+// R rows from `row` on times the outputs [output, + N vectors), over all columns.
 template <class V, class F, int R, int N>
 void multiply_packed_tile(const Product& product, const RowsView& x, int32_t row, int32_t output) {
   const PackedSource<V, F> source = packed_source<V, F>(product, output);
@@ -61,13 +61,30 @@ void multiply_packed_block(const Product& product, const RowBlock& block, int32_
   }
 }
 
-// How many rows the next block takes when `rest` are left: 1, 2, 4 or kTileRows; a block of 4 may
-// have a row too many.
+// How many rows the next block takes when `rest` are left: 1, 2, 4 or kTileRows; the last block may
+// have rows too many.
 template <class V>
-int32_t block_rows(int32_t rest) {
+constexpr int32_t block_rows(int32_t rest) {
   if (rest <= 2) return rest;
   if (rest <= 4 || V::kTileRows == 4) return 4;
   return rest == 7 || rest == 8 ? 4 : V::kTileRows;
+}
+// The same for rows that multiply panels: 4 or kTileRows.
+template <class V>
+constexpr int32_t panel_rows(int32_t rest) {
+  return rest <= 4 ? 4 : V::kTileRows;
+}
+
+// Whether the blocks of up to `most` rows are no more rows, those too many included: scratch has
+// room for so many.
+template <int32_t (*kBlock)(int32_t)>
+constexpr bool blocks_fit(int32_t most) {
+  for (int32_t row_count = 1; row_count <= most; ++row_count) {
+    int32_t row = 0;
+    while (row < row_count) row += kBlock(row_count - row);
+    if (row > most) return false;
+  }
+  return true;
 }
 
 template <class V, class F, int R>
@@ -96,6 +113,7 @@ RowBlock make_block(const Product& product, int32_t row, std::byte*& scratch) {
 
 template <class V, class F>
 void multiply_packed(const Product& product) {
+  static_assert(blocks_fit<block_rows<V>>(kDirectRows));
   RowBlock blocks[kDirectRows];
   int block_count = 0;
   std::byte* scratch = product.scratch;
@@ -109,22 +127,24 @@ void multiply_packed(const Product& product) {
   }
 }
 
-// Expands `unit` of a group into a panel, as the panel's unit `to`.
-template <class V, class F>
-void expand_unit(const PackedSource<V, F>& source, int unit, int to, std::byte* panel) {
+// Expands `unit` of a group into a panel, as the panel's unit `to`; `convert` makes what is put
+// there of the bytes that a source gives.
+template <class V, class F, class Convert>
+void expand_unit(const PackedSource<V, F>& source, int unit, int to, const Convert& convert,
+                 std::byte* panel) {
   using Panel = PanelSource<V, F>;
   float* scales =
       reinterpret_cast<float*>(panel + Panel::kScalesOffset) + int64_t(to) * F::kParts * kGroupRows;
   for (int lane = 0; lane < kGroupRows; lane += V::kLanes) {
     uint8_t* at = reinterpret_cast<uint8_t*>(panel) + int64_t(to) * 512 + 4 * lane;
-    V::store(at + 0 * 64, source.template bytes<0>(unit, lane));
-    V::store(at + 1 * 64, source.template bytes<1>(unit, lane));
-    V::store(at + 2 * 64, source.template bytes<2>(unit, lane));
-    V::store(at + 3 * 64, source.template bytes<3>(unit, lane));
-    V::store(at + 4 * 64, source.template bytes<4>(unit, lane));
-    V::store(at + 5 * 64, source.template bytes<5>(unit, lane));
-    V::store(at + 6 * 64, source.template bytes<6>(unit, lane));
-    V::store(at + 7 * 64, source.template bytes<7>(unit, lane));
+    V::store(at + 0 * 64, convert(source.template bytes<0>(unit, lane)));
+    V::store(at + 1 * 64, convert(source.template bytes<1>(unit, lane)));
+    V::store(at + 2 * 64, convert(source.template bytes<2>(unit, lane)));
+    V::store(at + 3 * 64, convert(source.template bytes<3>(unit, lane)));
+    V::store(at + 4 * 64, convert(source.template bytes<4>(unit, lane)));
+    V::store(at + 5 * 64, convert(source.template bytes<5>(unit, lane)));
+    V::store(at + 6 * 64, convert(source.template bytes<6>(unit, lane)));
+    V::store(at + 7 * 64, convert(source.template bytes<7>(unit, lane)));
     for (int half = 0; half < F::kHalfCount; ++half) {
       const ScaleOffset<V> w = source.scale(unit, half, lane);
       float* part = scales + half * (F::kOffsets ? 2 : 1) * kGroupRows + lane;
@@ -200,32 +220,36 @@ void multiply_panels(const Product& product, const PanelScratch& scratch, const 
 
 template <class V, class F>
 void multiply_all_rows(const Product& product, const PanelScratch& scratch, const Window& window) {
+  static_assert(blocks_fit<panel_rows<V>>(kChunkRows));
   for (int32_t row = 0; row < product.row_count;) {
-    if (V::kTileRows > 4 && product.row_count - row > 4) {
+    const int32_t count = panel_rows<V>(product.row_count - row);
+    if (count == V::kTileRows) {
       multiply_panels<V, F, V::kTileRows>(product, scratch, window, row);
-      row += V::kTileRows;
     } else {
       multiply_panels<V, F, 4>(product, scratch, window, row);
-      row += 4;
     }
+    row += count;
   }
 }
 
-template <class V, class F>
-void expand_panels(const Product& product, const PanelScratch& scratch, const Window& window) {
+template <class V, class F, class Convert>
+void expand_panels(const Product& product, const PanelScratch& scratch, const Window& window,
+                   const Convert& convert) {
   std::byte* panel = scratch.panels;
   for (int32_t output = window.first_output; output < window.end_output; output += kGroupRows) {
     const PackedSource<V, F> source = packed_source<V, F>(product, output);
     for (int32_t unit = 0; unit < window.unit_count; ++unit) {
       source.prefetch_next_group(window.first_unit + unit);
-      expand_unit<V, F>(source, window.first_unit + unit, unit, panel);
+      expand_unit<V, F>(source, window.first_unit + unit, unit, convert, panel);
     }
     panel += PanelSource<V, F>::kBytes;
   }
 }
 
-template <class V, class F>
-void multiply_by_panels(const Product& product) {
+// Expands one window of the product after the other; multiply(scratch, window) passes all rows over
+// its panels.
+template <class V, class F, class Convert, class Multiply>
+void for_each_window(const Product& product, const Convert& convert, const Multiply& multiply) {
   constexpr int32_t kOutputs = kPanels * kGroupRows;
   const PanelScratch scratch(product);
   const int32_t units = unit_count(*product.weight);
@@ -235,10 +259,19 @@ void multiply_by_panels(const Product& product) {
     for (int32_t unit = 0; unit < units; unit += kPanelUnits) {
       const int32_t count = units - unit < kPanelUnits ? units - unit : kPanelUnits;
       const Window window{output, end, unit, count, units};
-      expand_panels<V, F>(product, scratch, window);
-      multiply_all_rows<V, PanelForm<F>>(product, scratch, window);
+      expand_panels<V, F>(product, scratch, window, convert);
+      multiply(scratch, window);
     }
   }
+}
+
+template <class V, class F>
+void multiply_by_panels(const Product& product) {
+  const auto as_they_are = [](typename V::Bytes bytes) { return bytes; };
+  for_each_window<V, F>(product, as_they_are,
+                        [&product](const PanelScratch& scratch, const Window& window) {
+                          multiply_all_rows<V, PanelForm<F>>(product, scratch, window);
+                        });
 }
 
 template <class V>

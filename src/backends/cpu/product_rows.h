@@ -18,14 +18,6 @@ struct RowsView {
   const float* scales;
   const int32_t* starts;  // -bias * the sum of the q: what made weights unsigned is taken off.
   const float* sums;      // Of the q, for formats with offsets.
-
-  template <int R, int kHalfCount>
-  void to_next_units() {
-    q += R * kPanelUnits * 32;
-    scales += R * kPanelUnits;
-    starts += kHalfCount * R * kPanelUnits;
-    sums += kHalfCount * R * kPanelUnits;
-  }
 };
 
 // Where rows are copied to.
@@ -37,6 +29,15 @@ struct RowsBuffer {
 
   RowsView view() const { return {q, scales, starts, sums}; }
 };
+
+// A view or a buffer of R rows goes on to its next kPanelUnits units.
+template <int R, int kHalfCount, class Rows>
+void to_next_units(Rows& rows) {
+  rows.q += R * kPanelUnits * 32;
+  rows.scales += R * kPanelUnits;
+  rows.starts += kHalfCount * R * kPanelUnits;
+  rows.sums += kHalfCount * R * kPanelUnits;
+}
 
 // In side_by_side_bytes(row_units) bytes of scratch.
 inline RowsBuffer rows_buffer(std::byte* at, int64_t row_units) {
@@ -97,10 +98,7 @@ RowsView put_side_by_side(const Product& product, int32_t row, int32_t first, in
         put_row<kHalves, kOffsets, R>(source, first + unit, count - unit, bias, r, to);
       }
     }
-    to.q += R * kPanelUnits * 32;
-    to.scales += R * kPanelUnits;
-    to.starts += (kHalves ? 2 : 1) * R * kPanelUnits;
-    to.sums += (kHalves ? 2 : 1) * R * kPanelUnits;
+    to_next_units<R, kHalves ? 2 : 1>(to);
   }
   if constexpr (R > 1) return view;
   return {product.rows[row].q + int64_t(first) * 32, product.rows[row].scales + first, view.starts,

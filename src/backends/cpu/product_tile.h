@@ -185,7 +185,7 @@ struct Tile {
         add_half<0>(unit, unit - first);
         if constexpr (F::kHalves) add_half<1>(unit, unit - first);
       }
-      x.template to_next_units<R, F::kHalfCount>();
+      to_next_units<R, F::kHalfCount>(x);
     }
   }
 };
