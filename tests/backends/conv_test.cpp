@@ -62,30 +62,10 @@ TEST(ShortConv, ReferenceIsAConvolution) {
 }
 
 TEST(ShortConv, RowsTogetherEqualRowsAlone) {
-  const std::vector<SliceSpec> specs = {{.row_count = 21}};
-  World shapes(9, specs);
-  const Op any = make_conv(shapes, 19, 4, true, true);
-  std::vector<host::HostKernel> kernels = {reference::kernel_for(any)};
-  for (const IsaLevel level : vector_levels()) {
-    kernels.push_back(cpu::choose_ops_kernel(any, level));
-  }
-  for (const host::HostKernel& kernel : kernels) {
-    World together(9, specs), alone(9, specs);
-    const op::ShortConv conv = make_conv(together, 19, 4, true, true);
-    run_op(kernel, conv, together.step());
-    const op::ShortConv same = make_conv(alone, 19, 4, true, true);
-    const Step all = alone.step();
-    std::vector<std::byte> before(alone.state_before(0), alone.state_before(0) + 19 * 3 * 4);
-    for (int32_t row = 0; row < 21; ++row) {
-      op::ShortConv moved = same;
-      moved.x = moved_to(same.x, row);
-      moved.out = moved_to(same.out, row);
-      const OneRow one(all, row, before.data(), alone.captured(0, 0));
-      run_op(kernel, moved, one.step());
-      std::memcpy(before.data(), alone.captured(0, 0), before.size());
-    }
-    EXPECT_TRUE(same_bits(together.memory(), alone.memory()));
-  }
+  using Conv = op::ShortConv;
+  expect_rows_alone_alike<Conv>({.row_count = 21}, 19 * 3,
+                                [](World& world) { return make_conv(world, 19, 4, true, true); },
+                                {&Conv::x, &Conv::out});
 }
 
 }  // namespace

@@ -25,15 +25,13 @@ op::GatedDeltaScan make_scan(World& world, const Shape& shape) {
   const Rows v = world.rows(values), out = world.rows(values);
   const Rows dt = world.rows(shape.head_count, RowSet::tokens, 2.0f);
   const Rows rate = world.rows(shape.head_count, RowSet::tokens, 2.0f);
-  auto* a = const_cast<float*>(world.parameters(size_t(shape.head_count)));
-  for (int32_t head = 0; head < shape.head_count; ++head) a[head] = -std::fabs(a[head]) - 0.1f;
   return {.q = q,
           .k = k,
           .v = v,
           .out = out,
           .dt = dt,
           .rate = rate,
-          .a = a,
+          .a = world.decays(size_t(shape.head_count)),
           .dt_bias = world.parameters(size_t(shape.head_count)),
           .head_count = shape.head_count,
           .key_head_count = shape.key_head_count,
@@ -102,32 +100,11 @@ TEST(GatedDeltaScan, ReferenceIsTheDeltaRule) {
 }
 
 TEST(GatedDeltaScan, RowsTogetherEqualRowsAlone) {
-  const std::vector<SliceSpec> specs = {{.row_count = 70, .has_state = false}};
+  using Scan = op::GatedDeltaScan;
   const Shape shape{3, 3, 16, 40, kGrouped};
-  World shapes(13, specs);
-  const Op any = make_scan(shapes, shape);
-  std::vector<host::HostKernel> kernels = {reference::kernel_for(any)};
-  for (const IsaLevel level : vector_levels()) {
-    kernels.push_back(cpu::choose_ops_kernel(any, level));
-  }
-  for (const host::HostKernel& kernel : kernels) {
-    World together(13, specs), alone(13, specs);
-    const op::GatedDeltaScan scan = make_scan(together, shape);
-    run_op(kernel, scan, together.step());
-    const op::GatedDeltaScan same = make_scan(alone, shape);
-    const Step all = alone.step();
-    std::vector<std::byte> before(state_floats(shape) * sizeof(float));
-    for (int32_t row = 0; row < 70; ++row) {
-      op::GatedDeltaScan moved = same;
-      for (Rows* rows : {&moved.q, &moved.k, &moved.v, &moved.out, &moved.dt, &moved.rate}) {
-        *rows = moved_to(*rows, row);
-      }
-      const OneRow one(all, row, row == 0 ? nullptr : before.data(), alone.captured(0, 0));
-      run_op(kernel, moved, one.step());
-      std::memcpy(before.data(), alone.captured(0, 0), before.size());
-    }
-    EXPECT_TRUE(same_bits(together.memory(), alone.memory()));
-  }
+  expect_rows_alone_alike<Scan>({.row_count = 70, .has_state = false}, state_floats(shape),
+                                [&](World& world) { return make_scan(world, shape); },
+                                {&Scan::q, &Scan::k, &Scan::v, &Scan::out, &Scan::dt, &Scan::rate});
 }
 
 }  // namespace

@@ -17,14 +17,12 @@ op::Mamba2Scan make_scan(World& world, const Shape& shape) {
   const Rows c = world.rows(shape.group_count * shape.state_size);
   const Rows dt = world.rows(shape.head_count, RowSet::tokens, 2.0f);
   const Rows out = world.rows(inner);
-  auto* a = const_cast<float*>(world.parameters(size_t(shape.head_count)));
-  for (int32_t head = 0; head < shape.head_count; ++head) a[head] = -std::fabs(a[head]) - 0.1f;
   return {.x = x,
           .b = b,
           .c = c,
           .dt = dt,
           .out = out,
-          .a = a,
+          .a = world.decays(size_t(shape.head_count)),
           .d = world.parameters(size_t(shape.head_count)),
           .dt_bias = world.parameters(size_t(shape.head_count)),
           .head_count = shape.head_count,
@@ -80,32 +78,12 @@ TEST(Mamba2Scan, ReferenceIsTheRecurrence) {
 }
 
 TEST(Mamba2Scan, RowsTogetherEqualRowsAlone) {
-  const std::vector<SliceSpec> specs = {{.row_count = 70, .has_state = false}};
-  const Shape shape{3, 40, 16, 1};
-  World shapes(13, specs);
-  const Op any = make_scan(shapes, shape);
-  std::vector<host::HostKernel> kernels = {reference::kernel_for(any)};
-  for (const IsaLevel level : vector_levels()) {
-    kernels.push_back(cpu::choose_ops_kernel(any, level));
-  }
-  for (const host::HostKernel& kernel : kernels) {
-    World together(13, specs), alone(13, specs);
-    const op::Mamba2Scan scan = make_scan(together, shape);
-    run_op(kernel, scan, together.step());
-    const op::Mamba2Scan same = make_scan(alone, shape);
-    const Step all = alone.step();
-    std::vector<std::byte> before(3 * 40 * 16 * 4);
-    for (int32_t row = 0; row < 70; ++row) {
-      op::Mamba2Scan moved = same;
-      for (Rows* rows : {&moved.x, &moved.b, &moved.c, &moved.dt, &moved.out}) {
-        *rows = moved_to(*rows, row);
-      }
-      const OneRow one(all, row, row == 0 ? nullptr : before.data(), alone.captured(0, 0));
-      run_op(kernel, moved, one.step());
-      std::memcpy(before.data(), alone.captured(0, 0), before.size());
-    }
-    EXPECT_TRUE(same_bits(together.memory(), alone.memory()));
-  }
+  using Scan = op::Mamba2Scan;
+  expect_rows_alone_alike<Scan>({.row_count = 70, .has_state = false}, 3 * 40 * 16,
+                                [](World& world) {
+                                  return make_scan(world, {3, 40, 16, 1});
+                                },
+                                {&Scan::x, &Scan::b, &Scan::c, &Scan::dt, &Scan::out});
 }
 
 }  // namespace

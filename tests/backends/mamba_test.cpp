@@ -17,14 +17,12 @@ op::MambaScan make_scan(World& world, const Shape& shape) {
   const Rows dt = world.rows(shape.channels, RowSet::tokens, 2.0f);
   const Rows out = world.rows(shape.channels);
   const size_t state_count = size_t(shape.channels) * size_t(shape.state_size);
-  auto* a = const_cast<float*>(world.parameters(state_count));
-  for (size_t i = 0; i < state_count; ++i) a[i] = -std::fabs(a[i]) - 0.1f;
   return {.x = x,
           .b = b,
           .c = c,
           .dt = dt,
           .out = out,
-          .a = a,
+          .a = world.decays(state_count),
           .d = world.parameters(size_t(shape.channels)),
           .state_size = shape.state_size,
           .state = world.state(state_count)};
@@ -77,32 +75,12 @@ TEST(MambaScan, ReferenceIsTheRecurrence) {
 }
 
 TEST(MambaScan, RowsTogetherEqualRowsAlone) {
-  const std::vector<SliceSpec> specs = {{.row_count = 40, .has_state = false}};
-  const Shape shape{150, 16};
-  World shapes(13, specs);
-  const Op any = make_scan(shapes, shape);
-  std::vector<host::HostKernel> kernels = {reference::kernel_for(any)};
-  for (const IsaLevel level : vector_levels()) {
-    kernels.push_back(cpu::choose_ops_kernel(any, level));
-  }
-  for (const host::HostKernel& kernel : kernels) {
-    World together(13, specs), alone(13, specs);
-    const op::MambaScan scan = make_scan(together, shape);
-    run_op(kernel, scan, together.step());
-    const op::MambaScan same = make_scan(alone, shape);
-    const Step all = alone.step();
-    std::vector<std::byte> before(150 * 16 * 4);
-    for (int32_t row = 0; row < 40; ++row) {
-      op::MambaScan moved = same;
-      for (Rows* rows : {&moved.x, &moved.b, &moved.c, &moved.dt, &moved.out}) {
-        *rows = moved_to(*rows, row);
-      }
-      const OneRow one(all, row, row == 0 ? nullptr : before.data(), alone.captured(0, 0));
-      run_op(kernel, moved, one.step());
-      std::memcpy(before.data(), alone.captured(0, 0), before.size());
-    }
-    EXPECT_TRUE(same_bits(together.memory(), alone.memory()));
-  }
+  using Scan = op::MambaScan;
+  expect_rows_alone_alike<Scan>({.row_count = 40, .has_state = false}, 150 * 16,
+                                [](World& world) {
+                                  return make_scan(world, {150, 16});
+                                },
+                                {&Scan::x, &Scan::b, &Scan::c, &Scan::dt, &Scan::out});
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <initializer_list>
 #include <vector>
 
 #include "backends/cpu/ops.h"
@@ -57,6 +59,36 @@ void expect_same_bits(uint32_t seed, const std::vector<SliceSpec>& specs, const 
     const Step same_step = found.step();
     run_op(cpu::choose_ops_kernel(same_op, level), same_op, same_step);
     ASSERT_TRUE(same_bits(expected.memory(), found.memory())) << name(level) << " seed " << seed;
+  }
+}
+
+// One step of all rows of a sequence leaves the same bytes as a step for each row, at every level.
+// `make` gives an op with one state of `state_floats`; `fields` are its rows.
+template <class T, class Make>
+void expect_rows_alone_alike(const SliceSpec& spec, size_t state_floats, const Make& make,
+                             std::initializer_list<Rows T::*> fields) {
+  World shapes(13, {spec});
+  const Op any = make(shapes);
+  std::vector<host::HostKernel> kernels = {reference::kernel_for(any)};
+  for (const IsaLevel level : vector_levels()) {
+    kernels.push_back(cpu::choose_ops_kernel(any, level));
+  }
+  for (const host::HostKernel& kernel : kernels) {
+    World together(13, {spec}), alone(13, {spec});
+    const T same = make(together), op = make(alone);
+    run_op(kernel, same, together.step());
+    const Step all = alone.step();
+    std::vector<std::byte> before(state_floats * sizeof(float));
+    if (spec.has_state) std::memcpy(before.data(), alone.state_before(0), before.size());
+    for (int32_t row = 0; row < spec.row_count; ++row) {
+      T moved = op;
+      for (const auto field : fields) moved.*field = moved_to(op.*field, row);
+      const bool has_state = spec.has_state || row > 0;
+      const OneRow one(all, row, has_state ? before.data() : nullptr, alone.captured(0, 0));
+      run_op(kernel, moved, one.step());
+      std::memcpy(before.data(), alone.captured(0, 0), before.size());
+    }
+    EXPECT_TRUE(same_bits(together.memory(), alone.memory()));
   }
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <deque>
 #include <limits>
@@ -64,6 +65,12 @@ class World {
   const float* parameters(size_t count, float spread = 1.0f) {
     float* data = floats(count);
     for (size_t i = 0; i < count; ++i) data[i] = normal() * spread;
+    return data;
+  }
+  // Negative ones, as the `a` of recurrences.
+  const float* decays(size_t count) {
+    float* data = floats(count);
+    for (size_t i = 0; i < count; ++i) data[i] = -std::fabs(normal()) - 0.1f;
     return data;
   }
 

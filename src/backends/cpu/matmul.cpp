@@ -40,8 +40,7 @@ Cut cut_product(const PackedMatrix& weight, int32_t row_count) {
     const int64_t share = weight.group_count * weight.group_bytes / kTaskShare;
     const int64_t bytes = std::clamp(share, kTaskBytesMin, kTaskBytesMax);
     cut.groups = int32_t(std::max<int64_t>(1, bytes / weight.group_bytes));
-    // A float product runs four groups side by side.
-    if (is_float(weight.form.plane)) cut.groups = (cut.groups + 3) / 4 * 4;
+    cut.groups = (cut.groups + 3) / 4 * 4;  // A row alone has four of them side by side.
   } else {
     cut.groups = is_float(weight.form.plane) ? 4 : kPanels;
   }

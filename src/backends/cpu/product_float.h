@@ -22,7 +22,7 @@ typename V::Floats load_column(const uint8_t* at) {
 template <class V, Plane plane, int G>
 [[gnu::always_inline]] inline void fetch_column(const uint8_t* groups, int64_t group_bytes,
                                                 int32_t cols, int32_t k) {
-  constexpr int kColumn = plane_bytes(plane), kAhead = 4096;
+  constexpr int kColumn = plane_bytes(plane), kAhead = 1024;
   if (int64_t(k) * kColumn % 64 != 0) return;
   const int32_t later = k + kAhead / kColumn;
   const uint8_t* at = later < cols ? groups + int64_t(later) * kColumn

@@ -47,6 +47,19 @@ void multiply_packed_group(const Product& product, const RowsView& x, int32_t ro
   }
 }
 
+// A row alone times all but the last groups, V::kRowGroups of them side by side: the processor's
+// own prefetching, which stops at the end of each page, goes on in the others meanwhile. Gives the
+// first output that is left.
+template <class V, class F>
+int32_t multiply_packed_groups(const Product& product, const RowsView& x) {
+  constexpr int kOutputs = V::kRowGroups * kGroupRows;
+  int32_t output = 0;
+  for (; output + kOutputs <= product.output_count; output += kOutputs) {
+    multiply_packed_tile<V, F, 1, kOutputs / V::kLanes>(product, x, 0, output);
+  }
+  return output;
+}
+
 template <class V, class F>
 void multiply_packed_block(const Product& product, const RowBlock& block, int32_t output) {
   switch (block.count) {
@@ -120,7 +133,9 @@ void multiply_packed(const Product& product) {
   for (int32_t row = 0; row < product.row_count; row += blocks[block_count++].count) {
     blocks[block_count] = make_block<V, F>(product, row, scratch);
   }
-  for (int32_t output = 0; output < product.output_count; output += kGroupRows) {
+  int32_t output = 0;
+  if (product.row_count == 1) output = multiply_packed_groups<V, F>(product, blocks[0].x);
+  for (; output < product.output_count; output += kGroupRows) {
     for (int i = 0; i < block_count; ++i) {
       multiply_packed_block<V, F>(product, blocks[i], output);
     }

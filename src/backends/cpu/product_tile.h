@@ -32,15 +32,16 @@ struct PackedSource {
     return unit_scale<V, F>(scales, unit, half, lane % kGroupRows);
   }
   // Weights are read once and in order: what is read kAhead bytes later is fetched, be it in the
-  // next group.
+  // next group, or G groups later where so many are read side by side.
+  template <int G>
   [[gnu::always_inline]] void prefetch(int unit, int lane) const {
-    constexpr int kAhead = 12288;
+    constexpr int kAhead = G == 1 ? 12288 : 2048;
     constexpr int kUnits = kAhead / plane_bytes(F::kPlane);
     const uint8_t* at = group + lane / kGroupRows * group_bytes;
     int later = unit + (kUnits < unit_count ? kUnits : unit_count);
     if (later >= unit_count) {
       later -= unit_count;
-      at += group_bytes;
+      at += G * group_bytes;
     }
     fetch_unit(at, later);
   }
@@ -83,6 +84,7 @@ struct PanelSource {
                       half * (F::kOffsets ? 2 : 1) * kGroupRows + lane % kGroupRows;
     return {V::load(at), F::kOffsets ? V::load(at + kGroupRows) : V::zero()};
   }
+  template <int G>
   void prefetch(int, int) const {}
 };
 
@@ -90,6 +92,7 @@ struct PanelSource {
 template <class V, class F, class Source, int R, int N>
 struct Tile {
   static constexpr int kSteps = F::kHalves ? 4 : 8;  // Vectors of one integer sum.
+  static constexpr int kGroups = (N * V::kLanes + kGroupRows - 1) / kGroupRows;
   using Dot = typename V::template Dot<F::kPlane, kSteps>;
 
   const Source& source;
@@ -104,7 +107,7 @@ struct Tile {
   template <int kStep>
   void add_vector(int unit, int i, Dot (&dots)[N][R]) {
     const int8_t* q = x.q + i * 32 + 4 * kStep;
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int n = 0; n < N; ++n) {
       const typename V::template Weights<F::kPlane> weights(
           source.template bytes<kStep>(unit, first_lane + n * V::kLanes));
@@ -119,7 +122,7 @@ struct Tile {
   void add_half(int unit, int i) {
     Dot dots[N][R];
     const int sums = kHalf * R * kPanelUnits + i;
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int n = 0; n < N; ++n) {
 #pragma GCC unroll 16
       for (int row = 0; row < R; ++row) {
@@ -138,7 +141,7 @@ struct Tile {
       add_vector<7>(unit, i, dots);
     }
     const float* scales = x.scales + i;
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int n = 0; n < N; ++n) {
       const ScaleOffset<V> w = source.scale(unit, kHalf, first_lane + n * V::kLanes);
 #pragma GCC unroll 16
@@ -155,7 +158,7 @@ struct Tile {
   }
 
   void start() {
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int n = 0; n < N; ++n) {
 #pragma GCC unroll 16
       for (int row = 0; row < R; ++row) acc[n][row] = V::zero();
@@ -163,14 +166,14 @@ struct Tile {
   }
   // Goes on from sums that save() kept.
   void load(const float* totals) {
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int n = 0; n < N; ++n) {
 #pragma GCC unroll 16
       for (int row = 0; row < R; ++row) acc[n][row] = V::load(totals + (n * R + row) * V::kLanes);
     }
   }
   void save(float* totals) const {
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int n = 0; n < N; ++n) {
 #pragma GCC unroll 16
       for (int row = 0; row < R; ++row) V::store(totals + (n * R + row) * V::kLanes, acc[n][row]);
@@ -181,7 +184,10 @@ struct Tile {
     for (int first = 0; first < unit_count; first += kPanelUnits) {
       const int end = first + kPanelUnits < unit_count ? first + kPanelUnits : unit_count;
       for (int unit = first; unit < end; ++unit) {
-        source.prefetch(unit, first_lane);
+#pragma GCC unroll 4
+        for (int g = 0; g < kGroups; ++g) {
+          source.template prefetch<kGroups>(unit, first_lane + g * kGroupRows);
+        }
         add_half<0>(unit, unit - first);
         if constexpr (F::kHalves) add_half<1>(unit, unit - first);
       }
@@ -215,7 +221,7 @@ void store_tile(const Product& product, int32_t row, int32_t first_output,
                 const typename V::Floats (&acc)[N][R]) {
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int n = 0; n < N; ++n) {
       store_outputs<V>(product, row + r, first_output + n * V::kLanes, acc[n][r]);
     }
