@@ -24,7 +24,10 @@
 #include "cli/load.h"
 #include "cli/logits.h"
 #include "cli/memory_bench.h"
+#include "cli/perplexity.h"
 #include "cli/quantities.h"
+#include "cli/quantize.h"
+#include "cli/quantize_types.h"
 #include "cli/run.h"
 #include "cli/speed_bench.h"
 #include "cli/synth.h"
@@ -484,6 +487,78 @@ Action add_synth(CLI::App& command) {
   };
 }
 
+Action add_quantize(CLI::App& command) {
+  const auto a = std::make_shared<QuantizeOptions>();
+  std::string mixes;
+  for (const QuantMix& mix : quant_mixes()) mixes += " " + std::string(mix.name);
+  command.add_option("IN", a->in_path, "the GGUF file to read; of a split model the first");
+  command.add_option("OUT", a->out_path, "the GGUF file to write");
+  command.add_option("TYPE", a->mix, "one of" + mixes);
+  command
+      .add_option("--tensor", a->overrides,
+                  "PATTERN=TYPE: matrices of these names get this type; * stands for anything")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_option("--imatrix", a->importance_path,
+                     "importances of inputs, as llama.cpp's imatrix tool writes them");
+  command.add_option("-t,--threads", a->thread_count, "threads; 0: one for each core")
+      ->check(CLI::Range(0, 1024));
+  command.footer(kFooter);
+  return [a]() -> Result<int> {
+    CAIRN_TRY(require("IN", a->in_path));
+    CAIRN_TRY(require("OUT", a->out_path));
+    CAIRN_TRY(require("TYPE", a->mix));
+    std::optional<Progress> progress(std::in_place, "quantizing", Progress::Unit::bytes);
+    a->on_progress = [&](uint64_t done, uint64_t total) { progress->update(done, total); };
+    CAIRN_TRY(const QuantizeReport report, quantize(*a));
+    progress.reset();
+    for (const std::string& note : report.notes) {
+      std::fprintf(stderr, "cairn: %s\n", printable(note).c_str());
+    }
+    std::string types;
+    for (const auto& [type, count] : report.tensor_counts) {
+      types += fmt::format("{}{} {}", types.empty() ? "" : ", ", count, type);
+    }
+    std::fprintf(stderr, "%s from %s, %.2f bits a weight: %s\n",
+                 show_bytes(report.out_bytes).c_str(), show_bytes(report.in_bytes).c_str(),
+                 8 * double(report.out_bytes) / double(report.weight_count), types.c_str());
+    return kExitFine;
+  };
+}
+
+Action add_perplexity(CLI::App& command) {
+  struct Arguments {
+    PerplexityOptions perplexity;
+    EngineArguments engine;
+  };
+  const auto a = std::make_shared<Arguments>();
+  command.add_option("MODEL", a->perplexity.model_path, "a GGUF file; else the built-in model");
+  CLI::Option* text = command.add_option("-f,--file", a->perplexity.text_path, "the text");
+  command.add_option("-c,--ctx-size", a->perplexity.context, "tokens of a chunk")
+      ->check(CLI::Range(4, 1 << 24))
+      ->capture_default_str();
+  command.add_option("--chunks", a->perplexity.chunk_count_max, "so many chunks; 0: all")
+      ->check(CLI::Range(0, 1 << 24));
+  command.add_option("--save-logits", a->perplexity.save_path,
+                     "keep all log-probabilities in this file, as llama.cpp does");
+  command
+      .add_option("--kl", a->perplexity.kl_path,
+                  "compare with the log-probabilities in this file, over its text")
+      ->excludes(text);
+  command.add_flag("--json", a->perplexity.json, "JSON instead of text");
+  a->engine.add_to(command);
+  command.footer(kFooter);
+  return [a]() -> Result<int> {
+    if (a->perplexity.kl_path.empty()) CAIRN_TRY(require("--file", a->perplexity.text_path));
+    CAIRN_TRY(a->perplexity.engine, a->engine.read("f16"));
+    CAIRN_TRY(const PerplexityReport report, measure_perplexity(a->perplexity));
+    TextOut out(stdout);
+    out.write(a->perplexity.json ? report_json(report) + "\n" : report_text(report));
+    CAIRN_TRY(out.finish());
+    return kExitFine;
+  };
+}
+
 struct CommandRow {
   const char* name;
   const char* doc;
@@ -498,6 +573,9 @@ constexpr CommandRow kCommands[] = {
     {"logits", "write the logits of given tokens to a file", add_logits},
     {"verify", "show that memory changes no bit: rewinds, forks, evictions", add_verify},
     {"bench", "measure a model's speed, or what conversations cost", add_bench},
+    {"quantize", "write a model again with smaller weights", add_quantize},
+    {"perplexity", "how surprised a model is by a text; how far from another it is",
+     add_perplexity},
     {"synth", "write a model with random weights", add_synth},
 };
 
