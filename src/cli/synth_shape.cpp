@@ -53,8 +53,9 @@ bool is_granite(const SynthShape& shape) {
   return contains(shape.architecture, "granite");
 }
 
+// With windows; the first Gemma has none.
 bool is_gemma(const SynthShape& shape) {
-  return contains(shape.architecture, "gemma");
+  return contains(shape.architecture, "gemma") && shape.architecture != "gemma";
 }
 
 // Inner widths by layer. The small models of Gemma 4 double those of the layers that share keys and
@@ -378,7 +379,8 @@ void shape_as_gemma(SynthShape& shape) {
 
 SynthShape default_shape(std::string_view architecture) {
   SynthShape shape{.architecture = std::string(architecture)};
-  constexpr std::string_view kWithExperts[] = {"moe", "next", "gpt-oss", "llama4"};
+  constexpr std::string_view kWithExperts[] = {"moe",    "next",    "gpt-oss",
+                                               "llama4", "minimax", "deepseek2"};
   const bool has_experts =
       std::any_of(std::begin(kWithExperts), std::end(kWithExperts),
                   [&](std::string_view part) { return contains(architecture, part); });
@@ -445,7 +447,9 @@ void add_shape(gguf::Writer& writer, const SynthShape& shape, uint64_t seed) {
   add_attention(writer, shape);
   if (shape.attention_every > 0 || recurs(shape.architecture)) add_recurrence(writer, shape);
   if (shape.experts > 0) add_experts(writer, shape);
-  if (contains(shape.architecture, "cohere2")) writer.add(prefix + "logit_scale", 0.25f);
+  if (contains(shape.architecture, "cohere2") || shape.architecture == "command-r") {
+    writer.add(prefix + "logit_scale", 0.25f);
+  }
   if (contains(shape.architecture, "gpt-oss")) {
     writer.add(prefix + "attention.sliding_window", uint32_t(128));
   }

@@ -198,7 +198,7 @@ Status Engine::prepare_memory() {
   memory::Layout layout =
       memory::Layout::make(states, options_.key_type, options_.value_type, size().width);
   options_.row_count_max = std::min(options_.row_count_max, options_.context_tokens);
-  Graph graph(layout);
+  Graph graph(layout, options_.context_tokens);
   const Tensor logits = model_->forward(graph);
   Plans plans = std::move(graph).finish(logits, {.row_count_max = options_.row_count_max,
                                                  .output_count_max = options_.output_count_max});

@@ -67,7 +67,11 @@ struct Routing {
 
 class Graph {
  public:
-  explicit Graph(const memory::Layout& layout) : layout_(layout) {}
+  // `context_tokens`: how many positions the model is loaded for; 0 where nobody says.
+  explicit Graph(const memory::Layout& layout, int32_t context_tokens = 0)
+      : layout_(layout), context_tokens_(context_tokens) {}
+
+  int32_t context_tokens() const { return context_tokens_; }
 
   Tensor embed(const Weight& table, float scale = 1.0f);
   Tensor matmul(const Weight& weight, Tensor x, const Vector& bias = {});
@@ -142,6 +146,7 @@ class Graph {
   Tensor rope_table(const RopeSpec& spec);
 
   const memory::Layout& layout_;
+  int32_t context_tokens_;
   std::vector<Value> values_;
   std::vector<Op> ops_;
   std::vector<Quantized> quantized_;

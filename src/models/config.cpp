@@ -42,7 +42,9 @@ Status scale_yarn(const gguf::Metadata& meta, double base, double factor, YarnRa
   CAIRN_TRY(const float beta_fast, meta.real_or("rope.scaling.yarn_beta_fast", 32.0f));
   CAIRN_TRY(const float beta_slow, meta.real_or("rope.scaling.yarn_beta_slow", 1.0f));
   CAIRN_TRY(const float log_multiplier, meta.real_or("rope.scaling.yarn_log_multiplier", 0.0f));
-  CAIRN_TRY(const float attention_factor, meta.real_or("rope.scaling.attn_factor", 1.0f));
+  CAIRN_TRY(const float given_share, meta.real_or("rope.scaling.yarn_ext_factor", -1.0f));
+  CAIRN_TRY(const float yarn_factor, meta.real_or("rope.scaling.yarn_attn_factor", 1.0f));
+  const double share = given_share < 0 ? 1.0 : double(given_share);  // Below 0: not given.
   const double dims = 2.0 * double(rope.frequencies.size());
   double low = yarn_pair(beta_fast, dims, base, original);
   double high = yarn_pair(beta_slow, dims, base, original);
@@ -54,10 +56,10 @@ Status scale_yarn(const gguf::Metadata& meta, double base, double factor, YarnRa
   high = std::min(dims - 1, high);
   for (size_t pair = 0; pair < rope.frequencies.size(); ++pair) {
     const double ramp = (double(pair) - low) / std::max(0.001, high - low);
-    const double interpolated = std::clamp(ramp, 0.0, 1.0);
-    rope.frequencies[pair] *= interpolated / factor + (1 - interpolated);
+    const double kept = (1 - std::clamp(ramp, 0.0, 1.0)) * share;
+    rope.frequencies[pair] *= (1 - kept) / factor + kept;
   }
-  rope.magnitude = attention_factor * yarn_magnitude(factor, 1.0);
+  rope.magnitude *= double(yarn_factor) * yarn_magnitude(factor, 1.0);
   if (log_multiplier != 0) rope.magnitude /= yarn_magnitude(factor, log_multiplier);
   return Ok{};
 }
@@ -161,6 +163,22 @@ Status expect_attention(const gguf::Metadata& meta, const DecoderConfig& c) {
   return Ok{};
 }
 
+Result<DecoderConfig> read_attending_config(const gguf::Metadata& meta) {
+  CAIRN_TRY(DecoderConfig c, read_decoder_config(meta));
+  CAIRN_TRY(expect_attention(meta, c));
+  return c;
+}
+
+Status leave_out_guessing_layers(const gguf::Metadata& meta, DecoderConfig& c) {
+  CAIRN_TRY(const int32_t guessing_count, meta.count_or("nextn_predict_layers", 0));
+  if (guessing_count >= c.size.layer_count) {
+    return fail(ErrorCode::invalid_data, "{}: expected fewer than {} layers, found {}",
+                meta.key("nextn_predict_layers"), c.size.layer_count, guessing_count);
+  }
+  c.size.layer_count -= guessing_count;
+  return Ok{};
+}
+
 Result<std::vector<int32_t>> layers_of_kv(const gguf::Metadata& meta,
                                           std::span<const int32_t> windows, int32_t shared_count) {
   const int32_t layer_count = int32_t(windows.size());
@@ -204,9 +222,14 @@ RopeSpec plain_rope(float base, int32_t dims, RopeStyle style) {
 Result<RopeSpec> read_rope(const gguf::Metadata& meta, int32_t head_dim, RopeStyle style,
                            YarnRange range) {
   CAIRN_TRY(const float base, meta.real_or("rope.freq_base", 10000.0f));
-  CAIRN_TRY(const std::string_view scaling, meta.text_or("rope.scaling.type", "none"));
   CAIRN_TRY(RopeSpec rope, read_unscaled_rope(meta, base, head_dim, style));
-  if (scaling == "none") return rope;
+  CAIRN_TRY(const float magnitude, meta.real_or("rope.scaling.attn_factor", 1.0f));
+  rope.magnitude = double(magnitude);
+  // A factor without a kind is linear.
+  const bool has_factor = meta.has("rope.scaling.factor");
+  const std::string_view unsaid = has_factor ? "linear" : "none";
+  CAIRN_TRY(const std::string_view scaling, meta.text_or("rope.scaling.type", unsaid));
+  if (scaling == "none" || scaling == "longrope") return rope;
   CAIRN_TRY(const float factor, meta.real("rope.scaling.factor"));
   if (scaling == "linear") {
     for (double& frequency : rope.frequencies) frequency /= double(factor);
@@ -216,7 +239,7 @@ Result<RopeSpec> read_rope(const gguf::Metadata& meta, int32_t head_dim, RopeSty
     CAIRN_TRY(scale_yarn(meta, base, factor, range, rope));
     return rope;
   }
-  return fail(ErrorCode::unsupported, "{}: expected none, linear or yarn, found \"{}\"",
+  return fail(ErrorCode::unsupported, "{}: expected none, linear, yarn or longrope, found \"{}\"",
               meta.key("rope.scaling.type"), scaling);
 }
 

@@ -46,6 +46,13 @@ Result<std::vector<int32_t>> read_windows(const gguf::Metadata& meta, int32_t la
 // models in which no layer may do without. Errors: invalid_data.
 Status expect_attention(const gguf::Metadata& meta, const DecoderConfig& c);
 
+// Both of the above: what most decoders begin with.
+Result<DecoderConfig> read_attending_config(const gguf::Metadata& meta);
+
+// Takes the layers that only guess further tokens (nextn_predict_layers), which stand behind the
+// others in a file, from the count of layers. Errors: there are no others.
+Status leave_out_guessing_layers(const gguf::Metadata& meta, DecoderConfig& c);
+
 // By layer: whose keys and values it reads. The last `shared_count` layers read those of the last
 // layer before them that has the same window; all others their own. Errors: there is none.
 Result<std::vector<int32_t>> layers_of_kv(const gguf::Metadata& meta,
@@ -55,7 +62,7 @@ Result<std::vector<int32_t>> layers_of_kv(const gguf::Metadata& meta,
 enum class YarnRange : uint8_t { whole_pairs, real };
 
 // Frequencies base^(-2i/dims), scaled as rope.scaling.* says: none, linear or YaRN (Peng et al.,
-// 2023). Errors: unsupported for other kinds.
+// 2023). The kind "longrope" leaves them to models/long_rope.h. Errors: unsupported for others.
 Result<RopeSpec> read_rope(const gguf::Metadata& meta, int32_t head_dim, RopeStyle style,
                            YarnRange range = YarnRange::whole_pairs);
 

@@ -1,5 +1,7 @@
 // Qwen 3 (Yang et al., 2025): a dense decoder. Each query and key head is normalised before
 // rotation.
+#include "models/qwen3.h"
+
 #include "graph/blocks/attention.h"
 #include "graph/blocks/mlp.h"
 #include "models/decoder.h"
@@ -61,7 +63,11 @@ class Qwen3 final : public Decoder<Config, Layer> {
 
 }  // namespace
 
+Result<std::unique_ptr<Model>> create_qwen3(const gguf::Metadata& meta) {
+  return architecture<Qwen3>("qwen3").create(meta);
+}
+
 extern const Architecture arch_qwen3;
-constinit const Architecture arch_qwen3 = architecture<Qwen3>("qwen3");
+constinit const Architecture arch_qwen3 = {.name = "qwen3", .create = &create_qwen3};
 
 }  // namespace cairn::models

@@ -3,6 +3,7 @@
 #include "graph/blocks/attention.h"
 #include "graph/blocks/experts.h"
 #include "models/decoder.h"
+#include "models/qwen3.h"
 
 namespace cairn::models {
 
@@ -69,7 +70,11 @@ class Qwen3Moe final : public Decoder<Config, Layer> {
 
 }  // namespace
 
+Result<std::unique_ptr<Model>> create_qwen3moe(const gguf::Metadata& meta) {
+  return architecture<Qwen3Moe>("qwen3moe").create(meta);
+}
+
 extern const Architecture arch_qwen3moe;
-constinit const Architecture arch_qwen3moe = architecture<Qwen3Moe>("qwen3moe");
+constinit const Architecture arch_qwen3moe = {.name = "qwen3moe", .create = &create_qwen3moe};
 
 }  // namespace cairn::models

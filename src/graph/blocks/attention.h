@@ -18,11 +18,20 @@ struct AttentionShape {
   }
 };
 
+struct Qkv {
+  Tensor q, k, v;
+};
+
 struct Projections {
   Weight q, k, v, out;
-  Vector q_bias, k_bias, v_bias, out_bias;
+  Weight qkv;  // All three in one, in this order, where the file has them so.
+  Vector q_bias, k_bias, v_bias, qkv_bias, out_bias;
 
   void parameters(Parameters& p, int32_t width, const AttentionShape& shape);
+  // Of models whose files have the first three in one matrix, or apart.
+  void joinable_parameters(Parameters& p, int32_t width, const AttentionShape& shape);
+
+  Qkv project(Graph& g, Tensor x, const AttentionShape& shape) const;
 };
 
 }  // namespace cairn::blocks

@@ -8,7 +8,7 @@ namespace cairn::blocks {
 void Ends::parameters(Parameters& p, int32_t width, int32_t vocabulary_count,
                       std::string_view norm_name) {
   p.matrix("token_embd.weight", embedding, {width, vocabulary_count});
-  p.vector(norm_name, norm, {width});
+  if (!norm_name.empty()) p.vector(norm_name, norm, {width});
   p.optional_matrix("output.weight", output, {width, vocabulary_count});
 }
 

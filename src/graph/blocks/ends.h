@@ -12,6 +12,7 @@ struct Ends {
   Weight embedding, output;
   Vector norm;
 
+  // Without a name the last norm has no parameters.
   void parameters(Parameters& p, int32_t width, int32_t vocabulary_count,
                   std::string_view norm_name = "output_norm.weight");
 };
