@@ -2,7 +2,8 @@
 """Makes a golden case: a tiny model of a transformers architecture with random weights, as a GGUF
 file, and what transformers (float32, eager attention) answers.
 
-  tools/make_golden.py NAME MODEL_TYPE --converter DIR --out DIR [--set KEY=VALUE …] [--seed N]
+  tools/make_golden.py NAME MODEL_TYPE --converter DIR --out DIR [--set KEY=VALUE …]
+                       [--lengths N,N,…] [--seed N]
 
 MODEL_TYPE is what config.json calls model_type. --converter is a checkout of llama.cpp (its folder
 with convert_hf_to_gguf.py), so that names and metadata are those of files that people have. Needs
@@ -22,7 +23,6 @@ import torch
 import transformers
 
 VOCABULARY = 384
-SEQUENCE_LENGTHS = (1, 7, 80)
 GREEDY_TOKENS = 24
 
 # What makes a model tiny, under all the names that configurations have for it. Heads are an even
@@ -53,6 +53,8 @@ def parse_arguments():
     parser.add_argument("--out", required=True, type=pathlib.Path)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE",
                         help="a field of the configuration; the value is JSON")
+    parser.add_argument("--lengths", default="1,7,80",
+                        help="of the sequences; greedy decoding goes on from the second")
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()
 
@@ -157,7 +159,8 @@ def main():
     config = tiny_config(arguments.model_type, arguments.set)
     model = random_model(config, arguments.seed)
     random = numpy.random.default_rng(arguments.seed)
-    sequences = [random.integers(3, VOCABULARY, length).tolist() for length in SEQUENCE_LENGTHS]
+    sequences = [random.integers(3, VOCABULARY, int(length)).tolist()
+                 for length in arguments.lengths.split(",")]
     arguments.out.mkdir(parents=True, exist_ok=True)
     path = arguments.out / arguments.name
     logits = [logits_of(model, ids) for ids in sequences]
