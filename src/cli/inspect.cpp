@@ -407,11 +407,24 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
+// Layers that only guess further tokens stand in the file and are left out.
+void add_layers(const File& file, Table& table) {
+  const Result<gguf::Metadata> meta = file.metadata();
+  if (!meta) return;
+  const Result<int32_t> layers = meta->count("block_count");
+  const Result<int32_t> guessing = meta->count_or("nextn_predict_layers", 0);
+  if (!layers || !guessing || *guessing == 0 || *guessing >= *layers) return;
+  table.add(
+      {"layers", fmt::format("{}, and behind them {} that only guess further tokens (not used)",
+                             *layers - *guessing, *guessing)});
+}
+
 std::string head_text(const File& file, const Summary& summary) {
   Table table({false, false});
   if (!summary.name.empty()) table.add({"name", one_line(summary.name)});
   table.add({"architecture",
              summary.architecture.empty() ? "(not said)" : one_line(summary.architecture)});
+  add_layers(file, table);
   if (!file.tensors().empty()) {
     table.add({"parameters", parameters_text(summary.weight_count)});
     table.add({"weights",

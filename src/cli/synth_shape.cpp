@@ -172,11 +172,31 @@ std::vector<int32_t> kv_heads_by_layer(const SynthShape& shape) {
   return kv_heads;
 }
 
+// Heads whose first two thirds do not rotate; the latent row is as wide as four heads.
+void add_latent_attention(gguf::Writer& writer, const SynthShape& shape) {
+  const std::string prefix = shape.architecture + ".";
+  const int32_t rotated = std::max(2, shape.head_dim / 4 * 2), latent = 4 * shape.head_dim;
+  writer.add(prefix + "attention.head_count", uint32_t(shape.heads));
+  writer.add(prefix + "attention.head_count_kv", uint32_t(1));
+  writer.add(prefix + "attention.key_length", uint32_t(latent + rotated));
+  writer.add(prefix + "attention.value_length", uint32_t(latent));
+  writer.add(prefix + "attention.key_length_mla", uint32_t(shape.head_dim + rotated));
+  writer.add(prefix + "attention.value_length_mla", uint32_t(shape.head_dim));
+  writer.add(prefix + "attention.kv_lora_rank", uint32_t(latent));
+  writer.add(prefix + "attention.q_lora_rank", uint32_t(2 * latent));
+  writer.add(prefix + "rope.freq_base", shape.rope_base);
+  writer.add(prefix + "rope.dimension_count", uint32_t(rotated));
+}
+
 void add_attention(gguf::Writer& writer, const SynthShape& shape) {
   const std::string prefix = shape.architecture + ".";
   writer.add(prefix + "attention.layer_norm_rms_epsilon", 1e-5f);
   if (shape.architecture.starts_with("mamba")) {
     writer.add(prefix + "attention.head_count", uint32_t(0));
+    return;
+  }
+  if (shape.architecture == "deepseek2") {
+    add_latent_attention(writer, shape);
     return;
   }
   writer.add(prefix + "attention.head_count", uint32_t(shape.heads));
@@ -228,6 +248,12 @@ void add_experts(gguf::Writer& writer, const SynthShape& shape) {
   if (contains(shape.architecture, "nemotron_h")) {
     writer.add(prefix + "expert_shared_feed_forward_length", uint32_t(2 * expert_width));
     writer.add(prefix + "expert_weights_norm", true);
+  }
+  if (contains(shape.architecture, "deepseek2")) {
+    writer.add(prefix + "expert_gating_func", uint32_t(2));
+    writer.add(prefix + "expert_shared_count", uint32_t(1));
+    writer.add(prefix + "expert_weights_norm", true);
+    writer.add(prefix + "leading_dense_block_count", uint32_t(1));
   }
   if (contains(shape.architecture, "lfm2")) {
     writer.add(prefix + "expert_gating_func", uint32_t(2));  // A sigmoid each.

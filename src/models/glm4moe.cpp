@@ -1,87 +1,19 @@
-// GLM-4.5 to 4.7 (Zhipu, 2025): a part of each head rotates; behind the first layers stand experts,
-// scored each by itself and chosen with a bias, beside one that every token uses.
-#include "graph/blocks/attention.h"
-#include "graph/blocks/experts.h"
-#include "graph/blocks/mlp.h"
-#include "models/decoder.h"
-#include "models/mixture.h"
+// GLM-4.5 to 4.7 (Zhipu, 2025): a part of each head rotates; experts are scored each by itself and
+// chosen with a bias; in some sizes queries and keys have norms.
+#include "models/sparse.h"
 
 namespace cairn::models {
 
 namespace {
 
-struct Config : DecoderConfig {
-  RopeSpec rope;
-  MixtureConfig mixture;
-};
-
-struct Layer {
-  Vector attn_norm, q_norm, k_norm, mlp_norm, selection_bias;
-  blocks::Projections attn;
-  blocks::GatedMlp mlp;  // Of a layer without experts, or the shared expert.
-  blocks::Experts experts;
-};
-
-class Glm4Moe final : public Decoder<Config, Layer> {
- public:
-  using Decoder::Decoder;
-
-  static Result<Config> read(const gguf::Metadata& meta) {
-    Config c;
-    CAIRN_TRY(static_cast<DecoderConfig&>(c), read_attending_config(meta));
-    CAIRN_TRY(leave_out_guessing_layers(meta, c));
-    CAIRN_TRY(c.rope, read_rope(meta, c.key_dim, RopeStyle::halves));
-    CAIRN_TRY(c.mixture, read_mixture(meta, {.score = RouterScore::sigmoid, .normalize = true}));
-    return c;
-  }
-
-  Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding);
-    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
-      const Layer& l = layers_[size_t(layer)];
-      const Tensor h = g.rms_norm(x, l.attn_norm, c_.norm_epsilon);
-      auto [q, k, v] = l.attn.project(g, h, c_.attention(layer));
-      if (l.q_norm.exists()) q = g.rms_norm(q, l.q_norm, c_.norm_epsilon, c_.key_dim);
-      if (l.k_norm.exists()) k = g.rms_norm(k, l.k_norm, c_.norm_epsilon, c_.key_dim);
-      const Tensor a = g.attend(
-          layer, g.rope(q, c_.key_dim, c_.rope), g.rope(k, c_.key_dim, c_.rope), v,
-          {.head_count = c_.head_counts[size_t(layer)], .scale = softmax_scale(c_.key_dim)});
-      x = g.add(x, g.matmul(l.attn.out, a, l.attn.out_bias));
-      const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);
-      if (c_.mixture.is_in(layer)) {
-        RouterSpec router = c_.mixture.router;
-        router.selection_bias = l.selection_bias.data();
-        x = g.add(x, blocks::mixture(g, m, l.experts, router, Activation::silu));
-        if (c_.mixture.shared_width == 0) continue;
-      }
-      x = g.add(x, blocks::gated_mlp(g, m, l.mlp, Activation::silu));
-    }
-    return blocks::logits(g, x, ends_, c_.norm_epsilon);
-  }
-
- private:
-  void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
-    const MixtureConfig& mixture = c_.mixture;
-    p.vector("attn_norm.weight", l.attn_norm, {c_.size.width});
-    l.attn.joinable_parameters(p, c_.size.width, c_.attention(layer));
-    p.optional_vector("attn_q_norm.weight", l.q_norm, {c_.key_dim});
-    p.optional_vector("attn_k_norm.weight", l.k_norm, {c_.key_dim});
-    p.vector("post_attention_norm.weight", l.mlp_norm, {c_.size.width});
-    if (!mixture.is_in(layer)) {
-      l.mlp.parameters(p, c_.size.width, c_.mlp_width);
-      return;
-    }
-    l.experts.parameters(p, c_.size.width, mixture.expert_width, mixture.expert_count);
-    p.optional_vector("exp_probs_b.bias", l.selection_bias, {mixture.expert_count});
-    if (mixture.shared_width > 0) {
-      l.mlp.parameters(p, c_.size.width, mixture.shared_width, "_shexp");
-    }
-  }
-};
+constexpr SparseTraits kTraits = {.router = {.score = RouterScore::sigmoid, .normalize = true},
+                                  .mlp_norm = "post_attention_norm.weight"};
 
 }  // namespace
 
 extern const Architecture arch_glm4moe;
-constinit const Architecture arch_glm4moe = architecture<Glm4Moe>("glm4moe");
+constinit const Architecture arch_glm4moe = {
+    .name = "glm4moe",
+    .create = [](const gguf::Metadata& meta) { return create_sparse(meta, kTraits); }};
 
 }  // namespace cairn::models

@@ -39,6 +39,11 @@ Result<MixtureConfig> read_mixture(const gguf::Metadata& meta, const RouterDefau
   CAIRN_TRY(const int32_t shared_count, meta.count_or("expert_shared_count", 0));
   CAIRN_TRY(m.shared_width,
             meta.count_or("expert_shared_feed_forward_length", shared_count * m.expert_width));
+  CAIRN_TRY(const int32_t group_count, meta.count_or("expert_group_count", 0));
+  if (group_count > 1) {
+    return fail(ErrorCode::unsupported, "{}: expected 0 or 1, found {}",
+                meta.key("expert_group_count"), group_count);
+  }
   CAIRN_TRY(m.dense_layer_count, meta.count_or("leading_dense_block_count", 0));
   return m;
 }

@@ -66,6 +66,19 @@ TEST(Inspect, TextSaysAll) {
   EXPECT_EQ(report(small_model()).find("Problems"), std::string::npos);
 }
 
+TEST(Inspect, LayersThatOnlyGuessAreCountedApart) {
+  const auto model = [](uint32_t guessing) {
+    return RawFile{
+        .fields = {text_field("general.architecture", "glm4moe"),
+                   number_field("glm4moe.block_count", ValueType::u32, 47u),
+                   number_field("glm4moe.nextn_predict_layers", ValueType::u32, guessing)}}
+        .build();
+  };
+  expect_lines(report(model(1)),
+               {"  layers        46, and behind them 1 that only guess further tokens (not used)"});
+  EXPECT_EQ(report(model(0)).find("layers   "), std::string::npos);
+}
+
 TEST(Inspect, JsonSaysTheSame) {
   const auto json = nlohmann::json::parse(report(small_model(), true));
   EXPECT_EQ(json["architecture"], "llama");

@@ -127,4 +127,33 @@ inline std::vector<float> append(Engine& engine, memory::Sequence& sequence,
   return logits;
 }
 
+// In units of the standard deviation of all reference logits.
+struct LogitError {
+  double logit = 0;  // The worst single logit.
+  double row = 0;    // The median row: root of its mean square.
+};
+
+inline LogitError error_of(const Golden& golden, Engine& engine) {
+  LogitError worst;
+  std::vector<double> rows;
+  const size_t vocabulary = size_t(golden.vocabulary_count);
+  for (size_t index = 0; index < golden.sequences.size(); ++index) {
+    memory::Sequence sequence = engine.memory().new_sequence();
+    const std::vector<float> logits = append(engine, sequence, golden.sequences[index]);
+    EXPECT_EQ(logits.size(), golden.logits[index].size());
+    for (size_t row = 0; row < logits.size(); row += vocabulary) {
+      double sum_squares = 0;
+      for (size_t entry = row; entry < row + vocabulary; ++entry) {
+        const double difference = std::abs(double(logits[entry]) - golden.logits[index][entry]);
+        const double error = std::isnan(difference) ? HUGE_VAL : difference;
+        worst.logit = std::max(worst.logit, error);
+        sum_squares += error * error;
+      }
+      rows.push_back(std::sqrt(sum_squares / double(vocabulary)) / golden.deviation);
+    }
+  }
+  std::sort(rows.begin(), rows.end());
+  return {worst.logit / golden.deviation, rows[rows.size() / 2]};
+}
+
 }  // namespace cairn::testing

@@ -10,42 +10,13 @@ namespace {
 
 class GoldenTest : public ::testing::TestWithParam<std::string> {};
 
-// In units of the standard deviation of all reference logits.
-struct Error {
-  double logit = 0;  // The worst single logit.
-  double row = 0;    // The median row: root of its mean square.
-};
-
-Error error_of(const Golden& golden, Engine& engine) {
-  Error worst;
-  std::vector<double> rows;
-  const size_t vocabulary = size_t(golden.vocabulary_count);
-  for (size_t index = 0; index < golden.sequences.size(); ++index) {
-    memory::Sequence sequence = engine.memory().new_sequence();
-    const std::vector<float> logits = append(engine, sequence, golden.sequences[index]);
-    EXPECT_EQ(logits.size(), golden.logits[index].size());
-    for (size_t row = 0; row < logits.size(); row += vocabulary) {
-      double sum_squares = 0;
-      for (size_t entry = row; entry < row + vocabulary; ++entry) {
-        const double difference = std::abs(double(logits[entry]) - golden.logits[index][entry]);
-        const double error = std::isnan(difference) ? HUGE_VAL : difference;
-        worst.logit = std::max(worst.logit, error);
-        sum_squares += error * error;
-      }
-      rows.push_back(std::sqrt(sum_squares / double(vocabulary)) / golden.deviation);
-    }
-  }
-  std::sort(rows.begin(), rows.end());
-  return {worst.logit / golden.deviation, rows[rows.size() / 2]};
-}
-
 TEST_P(GoldenTest, LogitsEqualTheReference) {
   const Golden golden = read_golden(GetParam());
   const auto f32 = load_engine(golden_path(GetParam(), ".gguf"), golden_options(KvType::f32));
   const auto f16 = load_engine(golden_path(GetParam(), ".gguf"), golden_options(KvType::f16));
   ASSERT_TRUE(f32 != nullptr && f16 != nullptr);
-  const Error error_f32 = error_of(golden, *f32);
-  const Error error_f16 = error_of(golden, *f16);
+  const LogitError error_f32 = error_of(golden, *f32);
+  const LogitError error_f16 = error_of(golden, *f16);
   std::printf("%-20s f32: worst logit %.1e; f16: median row %.1e, worst logit %.1e\n",
               GetParam().c_str(), error_f32.logit, error_f16.row, error_f16.logit);
   EXPECT_LE(error_f32.logit, 2e-4);

@@ -1,0 +1,128 @@
+// Walks the table of architectures: a tiny random model of each is written, read, run in pieces,
+// rewound and run again, and refused, by name, with each of its tensors missing in turn.
+#include <algorithm>
+#include <cstring>
+
+#include "cli/synth.h"
+#include "models/model.h"
+#include "tests/cli/run_program.h"
+#include "tests/models/golden_model.h"
+
+namespace cairn::cli {
+namespace {
+
+using testing::append;
+
+std::vector<std::string> names_of_architectures() {
+  std::vector<std::string> names;
+  for (const models::Architecture* architecture : models::all_architectures()) {
+    names.emplace_back(architecture->name);
+  }
+  return names;
+}
+
+// Small, and where heads and rows may be of any width no multiples of what machines like.
+std::string write_tiny(const ScratchFolder& folder, const std::string& architecture) {
+  SynthShape shape = default_shape(architecture);
+  shape.layers = 4;
+  shape.width = 96;
+  shape.heads = 4;
+  shape.kv_heads = 2;
+  shape.head_dim = 24;
+  shape.mlp_width = 112;
+  shape.expert_width = shape.experts > 0 ? 56 : 0;
+  shape.vocabulary = 300;
+  shape.context = 256;
+  SynthOptions options{.shape = shape,
+                       .type = "F16",
+                       .seed = 11,
+                       .out_path = folder.file("model.gguf"),
+                       .thread_count = 1};
+  const auto report = write_synthetic(options);
+  EXPECT_TRUE(report) << (report ? "" : report.error().message);
+  return options.out_path;
+}
+
+EngineOptions tiny_options() {
+  EngineOptions options = testing::golden_options(KvType::f16);
+  options.memory_budget = size_t(16) << 20;
+  options.thread_count = 1;
+  return options;
+}
+
+// Biases and the like that synthetic models have, and whose absence means something else.
+bool may_be_missing(const std::string& name) {
+  return name.ends_with("ssm_conv1d.bias") || name.ends_with("attn_v.weight");
+}
+
+class EveryArchitecture : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(EveryArchitecture, RunsInPiecesAndRewinds) {
+  const ScratchFolder folder;
+  const auto engine = testing::load_engine(write_tiny(folder, GetParam()), tiny_options());
+  ASSERT_NE(engine, nullptr);
+  std::vector<Token> tokens;
+  for (int32_t i = 0; i < 70; ++i) tokens.push_back(Token(3 + i * 37 % 290));
+  memory::Memory& memory = engine->memory();
+  memory::Sequence whole = memory.new_sequence();
+  const std::vector<float> expected = append(*engine, whole, tokens);
+  EXPECT_TRUE(std::all_of(expected.begin(), expected.end(),
+                          [](float logit) { return std::isfinite(logit); }));
+  const auto rows_from = [&](int32_t row) {
+    const size_t vocabulary = expected.size() / tokens.size();
+    return std::vector<float>(expected.begin() + std::ptrdiff_t(size_t(row) * vocabulary),
+                              expected.end());
+  };
+  memory::Sequence pieces = memory.new_sequence();
+  std::vector<float> found;
+  for (const size_t count : {1, 30, 2, 31, 6}) {
+    const std::vector<float> rows = append(
+        *engine, pieces, std::span<const Token>(tokens).subspan(size_t(pieces.length()), count));
+    found.insert(found.end(), rows.begin(), rows.end());
+  }
+  EXPECT_EQ(found, expected);
+  for (const int32_t target : {0, 31, 40, 69}) {
+    memory::Sequence fork = memory.at(whole, target).value();
+    const auto rest = std::span<const Token>(tokens).subspan(size_t(fork.length()));
+    const int32_t first = fork.length();
+    EXPECT_EQ(append(*engine, fork, rest), rows_from(first)) << "rewound to " << target;
+  }
+}
+
+TEST_P(EveryArchitecture, IsRefusedWithAnyTensorMissing) {
+  const ScratchFolder folder;
+  const std::string path = write_tiny(folder, GetParam());
+  const std::string bytes = contents_of(path);
+  std::vector<std::string> names;
+  {
+    const auto file = gguf::File::open(path);
+    ASSERT_TRUE(file);
+    for (const gguf::Tensor& tensor : file->tensors()) names.emplace_back(tensor.name);
+  }
+  for (const std::string& name : names) {
+    std::vector<std::byte> other(bytes.size());
+    std::memcpy(other.data(), bytes.data(), bytes.size());
+    // Its length stands before it; other names may end alike.
+    const size_t at = other.find(std::string(1, char(name.size())) + std::string(7, '\0') + name);
+    ASSERT_NE(at, std::string::npos) << name;
+    other[at + 8 + name.size() - 1] = std::byte{'?'};
+    auto file = gguf::File::from_bytes(other, "model.gguf");
+    ASSERT_TRUE(file) << file.error().message;
+    const auto engine = Engine::load(std::move(file).value(), tiny_options());
+    if (may_be_missing(name)) continue;
+    ASSERT_FALSE(engine) << name;
+    EXPECT_NE(engine.error().message.find(name), std::string::npos) << engine.error().message;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, EveryArchitecture,
+                         ::testing::ValuesIn(names_of_architectures()), [](const auto& each) {
+                           std::string name = each.param;
+                           for (char& c : name) {
+                             if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+                           }
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace cairn::cli
