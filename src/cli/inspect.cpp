@@ -409,10 +409,10 @@ class Table {
 
 // Layers that only guess further tokens stand in the file and are left out.
 void add_layers(const File& file, Table& table) {
-  const Result<gguf::Metadata> meta = file.metadata();
+  Result<gguf::Metadata> meta = file.metadata();
   if (!meta) return;
-  const Result<int32_t> layers = meta->count("block_count");
-  const Result<int32_t> guessing = meta->count_or("nextn_predict_layers", 0);
+  Result<int32_t> layers = meta->count("block_count");
+  Result<int32_t> guessing = meta->count_or("nextn_predict_layers", 0);
   if (!layers || !guessing || *guessing == 0 || *guessing >= *layers) return;
   table.add(
       {"layers", fmt::format("{}, and behind them {} that only guess further tokens (not used)",

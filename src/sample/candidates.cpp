@@ -199,8 +199,9 @@ ValueSums Candidates::value_sums() {
 
 // The k best of all: by logit, or by nearness to a logit; best first, with their scores as logits.
 // One pass that keeps the best so far, against the worst of which nearly all tokens fail.
-std::vector<Candidate> Candidates::select(size_t k, const float* center) {
-  std::vector<Candidate> best;
+std::vector<Candidate>& Candidates::select(size_t k, const float* center) {
+  std::vector<Candidate>& best = found_;
+  best.clear();
   const size_t room = std::max(2 * k, kSelectionMin);
   best.reserve(std::min(room, (is_whole_ ? logits_.size() : list_.size()) + 1));
   float floor = kNone;
@@ -229,7 +230,8 @@ std::vector<Candidate> Candidates::select(size_t k, const float* center) {
 
 void Candidates::list_from(float floor) {
   const float below = just_below(floor);
-  std::vector<Candidate> kept;
+  std::vector<Candidate>& kept = found_;
+  kept.clear();
   for_each_chunk([&](const Candidate* tokens, size_t first, const float* values, size_t count) {
     const size_t found = passes().find_above(values, count, below, indices_);
     for (size_t i = 0; i < found; ++i) {
@@ -238,14 +240,14 @@ void Candidates::list_from(float floor) {
       kept.push_back({token, std::min(values[at], FLT_MAX)});
     }
   });
-  list_ = std::move(kept);
+  list_.swap(kept);
   if (is_whole_) is_sorted_ = false;
   is_whole_ = false;
 }
 
 void Candidates::keep_top(size_t k) {
   if (is_whole_) {
-    list_ = select(k, nullptr);
+    list_.swap(select(k, nullptr));
     is_whole_ = false;
     is_sorted_ = true;
     return;
@@ -267,11 +269,11 @@ void Candidates::keep_nucleus(float share, size_t min_keep) {
   if (is_whole_) {
     // The nucleus is nearly always small; where it is not, more is looked at.
     for (size_t k = std::max(kSelectionMin, min_keep);; k *= 8) {
-      const std::vector<Candidate> best = select(k, nullptr);
+      std::vector<Candidate>& best = select(k, nullptr);
       double reached = 0;
       for (const Candidate& c : best) reached += double(elementary::exp(c.logit - reference));
       if (reached < wanted && best.size() == k) continue;
-      list_ = best;
+      list_.swap(best);
       is_whole_ = false;
       is_sorted_ = true;
       break;
@@ -314,7 +316,7 @@ void Candidates::keep_nearest(float center, float share, size_t min_keep) {
   const float reference = max_logit();
   const double wanted = double(share) * exp_sums().total;
   for (size_t k = std::max(kSelectionMin, min_keep);; k *= 8) {
-    std::vector<Candidate> best = select(k, &center);
+    std::vector<Candidate>& best = select(k, &center);
     double reached = 0;
     size_t kept = 0;
     for (; kept < best.size() && (reached <= wanted || kept < min_keep); ++kept) {
@@ -323,7 +325,7 @@ void Candidates::keep_nearest(float center, float share, size_t min_keep) {
     }
     if (kept == best.size() && kept == k) continue;
     best.resize(kept);
-    list_ = std::move(best);
+    list_.swap(best);
     break;
   }
   max_logit_.reset();
@@ -371,7 +373,8 @@ void Candidates::change(std::span<const Token> tokens, FunctionRef<float(size_t,
     is_sorted_ = false;
     return;
   }
-  std::vector<Candidate> merged;
+  std::vector<Candidate>& merged = found_;
+  merged.clear();
   merged.reserve(changed_.size() + tokens.size());
   auto old = changed_.begin();
   for (size_t i = 0; i < tokens.size(); ++i) {
@@ -382,7 +385,7 @@ void Candidates::change(std::span<const Token> tokens, FunctionRef<float(size_t,
     merged.push_back({tokens[i], has_probability(logit) ? usable(change(i, logit)) : kNone});
   }
   merged.insert(merged.end(), old, changed_.end());
-  changed_ = std::move(merged);
+  changed_.swap(merged);
 }
 
 std::span<const Candidate> Candidates::list() {

@@ -87,7 +87,7 @@ class Candidates {
 
   const float* chunk_values(size_t first, size_t count, size_t& override_at);
   float whole_logit(size_t token) const;
-  std::vector<Candidate> select(size_t k, const float* center);
+  std::vector<Candidate>& select(size_t k, const float* center);  // Lies in found_.
   void list_from(float floor);
   void sort_first(size_t count);
 
@@ -96,6 +96,7 @@ class Candidates {
   std::vector<Candidate> changed_;  // Final logits of some tokens of the whole, by id.
   float divisor_ = 1;               // Of the others.
   std::vector<Candidate> list_;
+  std::vector<Candidate> found_;  // What a pass finds; keeps its room from token to token.
   std::optional<float> max_logit_;
   bool is_whole_ = false;   // All of logits_; list_ is not filled yet.
   bool is_sorted_ = false;  // list_ has the order.
