@@ -8,7 +8,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Its AVX-512 headers read variables before they are set, on purpose, and warn about it.
   list(APPEND CAIRN_FLAGS_avx512 -Wno-uninitialized -Wno-maybe-uninitialized)
 endif()
+set(CAIRN_FLAGS_avx512bf16 ${CAIRN_FLAGS_avx512} -mavx512bf16)
 set(CAIRN_FLAGS_amx ${CAIRN_FLAGS_avx512} -mamx-tile -mamx-int8)
+set(CAIRN_FLAGS_amxbf16 ${CAIRN_FLAGS_avx512bf16} -mamx-tile -mamx-int8 -mamx-bf16)
 set(CAIRN_FLAGS_neon -march=armv8.2-a+dotprod)
 
 # One source text of a kernel becomes dozens of functions, and each load in it a dozen checks: ten
@@ -22,7 +24,7 @@ endif()
 # Takes the files for another machine's instruction sets out of a list.
 function(cairn_keep_native list)
   if(NOT CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
-    list(FILTER ${list} EXCLUDE REGEX "_(avx2|avxvnni|avx512|amx)\\.cpp$")
+    list(FILTER ${list} EXCLUDE REGEX "_(avx2|avxvnni|avx512|avx512bf16|amx|amxbf16)\\.cpp$")
   endif()
   if(NOT CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
     list(FILTER ${list} EXCLUDE REGEX "_neon\\.cpp$")
@@ -33,7 +35,7 @@ endfunction()
 # Those of the target's sources whose names end in _avx2, _avx512 … get their flags.
 function(cairn_instruction_sets target)
   foreach(source ${ARGN})
-    foreach(isa avx2 avxvnni avx512 amx neon)
+    foreach(isa avx2 avxvnni avx512 avx512bf16 amx amxbf16 neon)
       if(source MATCHES "_${isa}\\.cpp$")
         set_source_files_properties(${source} TARGET_DIRECTORY ${target}
           PROPERTIES COMPILE_OPTIONS "${CAIRN_FLAGS_${isa}};${CAIRN_FLAGS_sanitized_kernels}")

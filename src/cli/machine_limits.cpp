@@ -116,6 +116,17 @@ __attribute__((target("avx512f"), noinline)) void fmas_avx512(int64_t turns) {
   run_chains<FmasAvx512>(turns);
 }
 
+struct PairsAvx512 {
+  using Vector = __m512;
+  __attribute__((target("avx512f,avx512bf16"))) static void add(Vector& sum, const Vector& x) {
+    const auto pairs = __builtin_bit_cast(__m512bh, x);
+    sum = _mm512_dpbf16_ps(sum, pairs, pairs);
+  }
+};
+__attribute__((target("avx512f,avx512bf16"), noinline)) void pairs_avx512(int64_t turns) {
+  run_chains<PairsAvx512>(turns);
+}
+
 struct FmasAvx2 {
   using Vector = __m256;
   __attribute__((target("avx2,fma"))) static void add(Vector& sum, const Vector& x) {
@@ -139,7 +150,8 @@ PeakLoop integer_loop(IsaLevel isa) {
   }
 }
 
-PeakLoop float_loop(IsaLevel isa) {
+PeakLoop float_loop(IsaLevel isa, bool bf16) {
+  if (bf16) return {&pairs_avx512, 2.0 * 32 * kChains};
   if (isa == IsaLevel::scalar) return {};
   if (isa < IsaLevel::avx512_vnni) return {&fmas_avx2, 2.0 * 8 * kChains};
   return {&fmas_avx512, 2.0 * 16 * kChains};
@@ -177,11 +189,12 @@ double read_bandwidth(ThreadPool& threads) {
   return double(share * 8 * size_t(threads.thread_count())) / seconds;
 }
 
-MachineLimits measure_limits(ThreadPool& threads, [[maybe_unused]] IsaLevel isa) {
+MachineLimits measure_limits(ThreadPool& threads, [[maybe_unused]] IsaLevel isa,
+                             [[maybe_unused]] bool bf16) {
   MachineLimits limits{.read_bytes_per_second = read_bandwidth(threads)};
 #if defined(__x86_64__)
   limits.integer_ops_per_second = peak(threads, integer_loop(isa));
-  limits.float_ops_per_second = peak(threads, float_loop(isa));
+  limits.float_ops_per_second = peak(threads, float_loop(isa, bf16));
 #endif
   return limits;
 }

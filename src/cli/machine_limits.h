@@ -12,11 +12,12 @@ struct MachineLimits {
   double read_bytes_per_second = 0;  // From huge pages, far more than the caches hold.
   // A multiplication and an addition are two operations. 0: there is no loop for this machine.
   double integer_ops_per_second = 0;  // Products of bytes, summed up in 32 bits.
-  double float_ops_per_second = 0;    // f32, fused.
+  double float_ops_per_second = 0;    // f32, fused; or of pairs of bf16, summed up in f32.
 };
 
-// Nearly the best of many short runs.
-MachineLimits measure_limits(ThreadPool& threads, IsaLevel isa);
+// Nearly the best of many short runs. With `bf16`, floats are multiplied as these.
+// REQUIRES of bf16: the machine has AVX512_BF16.
+MachineLimits measure_limits(ThreadPool& threads, IsaLevel isa, bool bf16 = false);
 
 double read_bandwidth(ThreadPool& threads);
 

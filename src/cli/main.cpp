@@ -98,10 +98,17 @@ Result<ContextPolicy> parse_context_policy(std::string_view text) {
               "--context-policy: expected \"stop\" or \"shift\", found \"{}\"", text);
 }
 
+Result<Numerics> parse_numerics(std::string_view text) {
+  if (text.empty() || text == "exact") return Numerics::exact_1;
+  if (text == "fast") return Numerics::fast_1;
+  return fail(ErrorCode::invalid_argument,
+              "--numerics: expected \"exact\" or \"fast\", found \"{}\"", text);
+}
+
 // Options of everything that computes.
 struct EngineArguments {
   EngineOptions options;
-  std::string isa, kv, keys, values, memory_budget, context_policy;
+  std::string isa, numerics, kv, keys, values, memory_budget, context_policy;
 
   void add_to(CLI::App& command) {
     command.add_option("-t,--threads", options.thread_count, "threads; 0: one for each core")
@@ -110,6 +117,9 @@ struct EngineArguments {
     command.add_option("--isa", isa,
                        "this instruction set, not the best there is: scalar, avx2, avx2_vnni, "
                        "avx512_vnni, amx");
+    command.add_option("--numerics", numerics,
+                       "exact (unless told): the same bits always; fast: prompts round to bf16 "
+                       "where the CPU multiplies that faster");
     CLI::Option* cache = command.add_option(
         "--pack-cache", options.pack_cache,
         "a folder for packed weights: the next start maps them instead of packing");
@@ -145,6 +155,7 @@ struct EngineArguments {
       CAIRN_TRY(const IsaLevel level, parse_isa(isa));
       read_options.isa = level;
     }
+    CAIRN_TRY(read_options.numerics, parse_numerics(numerics));
     CAIRN_TRY(const KvType both, parse_kv_type("--kv", kv.empty() ? default_kv : kv));
     read_options.key_type = read_options.value_type = both;
     if (!keys.empty()) {

@@ -50,16 +50,18 @@ std::string show_rate(double rate) {
 std::string head_lines(const SpeedReport& report) {
   return fmt::format(
       "{}: {}, {:.2f} G weights, {}\n"
-      "{} threads, {}; keys {}, values {}\n"
-      "at best: {}B/s read, {}op/s of int8, {}op/s of f32\n"
+      "{} threads, {}, {}; keys {}, values {}\n"
+      "at best: {}B/s read, {}op/s of int8, {}op/s of {}\n"
       "loaded in {}, first token after {}; {} resident\n\n",
       report.model, report.architecture, double(report.parameter_count) * 1e-9,
       show_bytes(report.file_bytes), report.options.thread_count, name(*report.options.isa),
-      kv_name(report.options.key_type), kv_name(report.options.value_type),
-      show_rate(report.limits.read_bytes_per_second),
+      name(report.options.numerics), kv_name(report.options.key_type),
+      kv_name(report.options.value_type), show_rate(report.limits.read_bytes_per_second),
       show_rate(report.limits.integer_ops_per_second),
-      show_rate(report.limits.float_ops_per_second), show_seconds(report.load_seconds),
-      show_seconds(report.first_token_seconds), show_bytes(report.resident_bytes));
+      show_rate(report.limits.float_ops_per_second),
+      report.options.numerics == Numerics::fast_1 ? "bf16" : "f32",
+      show_seconds(report.load_seconds), show_seconds(report.first_token_seconds),
+      show_bytes(report.resident_bytes));
 }
 
 std::string table(const SpeedReport& report) {
@@ -119,6 +121,7 @@ std::string json_of(const SpeedReport& report) {
   json["file_bytes"] = report.file_bytes;
   json["threads"] = report.options.thread_count;
   json["isa"] = std::string(name(*report.options.isa));
+  json["numerics"] = std::string(name(report.options.numerics));
   json["keys"] = std::string(kv_name(report.options.key_type));
   json["values"] = std::string(kv_name(report.options.value_type));
   json["machine"] = {{"read_bytes_per_second", report.limits.read_bytes_per_second},
@@ -154,7 +157,8 @@ Status tidy_up(SpeedWork& work) {
 Result<MachineLimits> limits_for(const EngineOptions& options) {
   const IsaLevel best = best_isa(detect_cpu_features());
   ThreadPool threads(options.thread_count > 0 ? options.thread_count : usable_core_count());
-  return measure_limits(threads, std::min(best, options.isa.value_or(best)));
+  const bool bf16 = options.numerics == Numerics::fast_1 && detect_cpu_features().avx512_bf16;
+  return measure_limits(threads, std::min(best, options.isa.value_or(best)), bf16);
 }
 
 Result<std::vector<SpeedRow>> measure_with_progress(Engine& engine, const MachineLimits& limits,

@@ -50,6 +50,11 @@ std::string json_of(const VerifyReport& report, uint64_t seed) {
 }  // namespace
 
 Result<int> verify_main(const VerifyArguments& arguments) {
+  if (arguments.engine.numerics != Numerics::exact_1) {
+    return fail(ErrorCode::invalid_argument,
+                "verify: expected numerics {}, whose bits are promised; found {}",
+                name(Numerics::exact_1), name(arguments.engine.numerics));
+  }
   EngineOptions options = arguments.engine;
   // Programs are short; a step's workspace for more rows would only cost memory.
   options.row_count_max = 256;

@@ -12,6 +12,7 @@
 #include "base/cpu_features.h"
 #include "base/result.h"
 #include "base/threads.h"
+#include "device/numerics.h"
 #include "device/plan.h"
 #include "device/step.h"
 
@@ -34,6 +35,7 @@ struct PackOptions {
 struct BackendOptions {
   ThreadPool* threads = nullptr;    // Not owned; outlives the backend.
   IsaLevel isa = IsaLevel::scalar;  // The best that kernels may use.
+  Numerics numerics = Numerics::exact_1;
   PackOptions pack;
   BlockAdvice advice;
   // Told while weights are made ready: bytes done and bytes in all.
@@ -48,6 +50,8 @@ class Backend {
   // as long as the backend. The blocks must stay readable as long.
   virtual Status load(Weight& weight) = 0;
   virtual bool supports(const Op& op) const = 0;
+  // Whether products of quantized weights read the plain rows too, where an op has both.
+  virtual bool reads_plain_rows() const { return false; }
   // Makes ready what the plan needs: weights in their own form, scratch for each thread. After it
   // execute allocates nothing. Any number of plans may be ready at a time; each stays where it is,
   // unchanged, as long as the backend.
@@ -58,6 +62,7 @@ class Backend {
 
 struct BackendType {
   std::string_view name;  // "cpu", "reference"
+  // Errors: unsupported where the backend, or this machine, does not compute by these numerics.
   Result<std::unique_ptr<Backend>> (*create)(const BackendOptions& options);
 };
 

@@ -52,7 +52,7 @@ struct Quantize {
 };
 
 // out[row][o] = sum over k of weight[o][k] * x[row][k], k ascending (+ bias[o] added at the end).
-// Quantized weights read `quantized`, others read `x`; the one not read does not exist.
+// Quantized weights read `quantized`, others `x`; the one not read is there only where it was kept.
 struct MatMul {
   const Weight* weight;
   Rows x;

@@ -137,7 +137,8 @@ Result<BackendOptions> Engine::backend_options() const {
     return fail(ErrorCode::invalid_argument,
                 "pack cache: expected weights that are packed, found that they are not to be");
   }
-  BackendOptions out{.threads = threads_.get(), .isa = *options_.isa};
+  BackendOptions out{
+      .threads = threads_.get(), .isa = *options_.isa, .numerics = options_.numerics};
   out.on_progress = options_.on_progress;
   out.pack.is_off = options_.is_unpacked;
   if (!options_.pack_cache.empty()) {
@@ -198,7 +199,8 @@ Status Engine::prepare_memory() {
   memory::Layout layout =
       memory::Layout::make(states, options_.key_type, options_.value_type, size().width);
   options_.row_count_max = std::min(options_.row_count_max, options_.context_tokens);
-  Graph graph(layout, options_.context_tokens);
+  Graph graph(layout, {.context_tokens = options_.context_tokens,
+                       .keeps_plain_rows = backend_->reads_plain_rows()});
   const Tensor logits = model_->forward(graph);
   Plans plans = std::move(graph).finish(logits, {.row_count_max = options_.row_count_max,
                                                  .output_count_max = options_.output_count_max});

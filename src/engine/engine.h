@@ -11,6 +11,7 @@
 #include "base/cpu_features.h"
 #include "base/result.h"
 #include "base/threads.h"
+#include "device/numerics.h"
 #include "engine/runner.h"
 #include "gguf/gguf.h"
 #include "memory/memory.h"
@@ -31,6 +32,8 @@ struct EngineOptions {
   std::string backend = "cpu";
   int32_t thread_count = 0;     // 0: one for each physical core.
   std::optional<IsaLevel> isa;  // Absent: the best that the machine has.
+  // fast_1 is refused where the machine has nothing that it would be faster with.
+  Numerics numerics = Numerics::exact_1;
   KvType key_type = KvType::f16;
   KvType value_type = KvType::f16;
   int32_t context_tokens = 0;  // 0: the model's, or what the budget holds if that is less.
@@ -64,6 +67,9 @@ class Engine {
   const std::string& architecture() const { return architecture_; }
   const models::ModelSize& size() const { return model_->size(); }
   const EngineOptions& options() const { return options_; }  // As they took effect.
+  // The rules by which everything in memory() was and will be computed: an engine has one id, and
+  // whatever names its pages and states outside of it must name this too.
+  Numerics numerics() const { return options_.numerics; }
   int64_t parameter_count() const { return parameter_count_; }
 
   // Null where the file has no vocabulary.

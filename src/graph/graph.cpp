@@ -38,7 +38,7 @@ QuantizedRows Graph::quantized_rows(const Weight& weight, Tensor x) {
 }
 
 Rows Graph::plain_rows(const Weight& weight, Tensor x) const {
-  return weight.type->is_float() ? rows(x) : Rows{};
+  return weight.type->is_float() || options_.keeps_plain_rows ? rows(x) : Rows{};
 }
 
 Tensor Graph::embed(const Weight& table, float scale) {

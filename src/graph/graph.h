@@ -65,13 +65,19 @@ struct Routing {
   Tensor chosen, weights;  // [tokens, k] each
 };
 
+struct GraphOptions {
+  int32_t context_tokens = 0;  // How many positions the model is loaded for; 0: nobody says.
+  // Products of quantized weights name the rows that were quantized too, for a backend that
+  // multiplies these.
+  bool keeps_plain_rows = false;
+};
+
 class Graph {
  public:
-  // `context_tokens`: how many positions the model is loaded for; 0 where nobody says.
-  explicit Graph(const memory::Layout& layout, int32_t context_tokens = 0)
-      : layout_(layout), context_tokens_(context_tokens) {}
+  explicit Graph(const memory::Layout& layout, const GraphOptions& options = {})
+      : layout_(layout), options_(options) {}
 
-  int32_t context_tokens() const { return context_tokens_; }
+  int32_t context_tokens() const { return options_.context_tokens; }
 
   Tensor embed(const Weight& table, float scale = 1.0f);
   Tensor matmul(const Weight& weight, Tensor x, const Vector& bias = {});
@@ -146,7 +152,7 @@ class Graph {
   Tensor rope_table(const RopeSpec& spec);
 
   const memory::Layout& layout_;
-  int32_t context_tokens_;
+  GraphOptions options_;
   std::vector<Value> values_;
   std::vector<Op> ops_;
   std::vector<Quantized> quantized_;

@@ -93,6 +93,7 @@ struct Case {
   IsaLevel isa = IsaLevel::scalar;
   int threads = 1;
   const cpu::MatrixKernels* twin = nullptr;  // Instead of the backend, for plain products.
+  Numerics numerics = Numerics::exact_1;
 };
 
 // A product to run: x is [rows, cols], or [rows, ranks * cols] with x_per_rank.
@@ -192,7 +193,7 @@ class Bench {
 inline std::unique_ptr<Backend> make_backend(const Case& on, ThreadPool& threads) {
   for (const BackendType* type : backend_types()) {
     if (type->name != on.backend) continue;
-    auto made = type->create({.threads = &threads, .isa = on.isa});
+    auto made = type->create({.threads = &threads, .isa = on.isa, .numerics = on.numerics});
     EXPECT_TRUE(made);
     return std::move(made).value();
   }
@@ -226,7 +227,8 @@ inline std::vector<float> run_kernels(const cpu::MatrixKernels& kernels, const J
   struct alignas(64) Line {
     std::byte bytes[64];
   };
-  std::vector<Line> scratch(cpu::product_scratch_bytes(*packed) / 64 + 1);
+  std::vector<Line> scratch(
+      std::max(cpu::product_scratch_bytes(*packed), kernels.scratch_bytes) / 64 + 1);
   for (int32_t first = 0; first < job.rows; first += cpu::kChunkRows) {
     kernels.multiply({.weight = packed,
                       .groups = cpu::group_at(*packed, 0, 0),

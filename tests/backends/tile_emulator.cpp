@@ -1,9 +1,11 @@
-// Decodes and executes LDTILECFG, TILERELEASE, TILELOADD, TILESTORED, TILEZERO and TDPBSSD (Intel
-// SDM volume 2: VEX prefix of three bytes, map 0F38, W 0, L 128). Whatever breaks their rules, or
-// is another instruction, ends the program.
+// Decodes and executes LDTILECFG, TILERELEASE, TILELOADD, TILESTORED, TILEZERO, TDPBSSD and
+// TDPBF16PS (Intel SDM volume 2: VEX prefix of three bytes, map 0F38, W 0, L 128). Whatever breaks
+// their rules, or is another instruction, ends the program.
 #include "tests/backends/tile_emulator.h"
 
 #include <atomic>
+#include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -52,7 +54,7 @@ int64_t register_value(const ucontext_t& context, int number) {
 
 // An instruction, taken apart.
 struct Instruction {
-  int opcode, prefix;        // 49, 4b, 5e; 0: none, 1: 66, 2: F3, 3: F2.
+  int opcode, prefix;        // 49, 4b, 5c, 5e; 0: none, 1: 66, 2: F3, 3: F2.
   int mode, reg, rm, extra;  // ModRM's three fields, and VEX.vvvv.
   int64_t address = 0;       // Where mode < 3: base plus displacement,
   int64_t stride = 0;        // and the index register times its scale.
@@ -129,11 +131,15 @@ void transfer(const Instruction& instruction, bool is_load) {
   }
 }
 
-void multiply_signed(int sum, int left, int right) {
+void expect_matching(int sum, int left, int right) {
   expect(sum != left && sum != right && left != right, "operands are not different tiles");
   expect(state.rows[sum] == state.rows[left], "rows of the sum and of the left operand differ");
   expect(state.row_bytes[sum] == state.row_bytes[right], "columns of sum and right operand differ");
   expect(state.row_bytes[left] == 4 * state.rows[right], "depths of the operands differ");
+}
+
+void multiply_signed(int sum, int left, int right) {
+  expect_matching(sum, left, right);
   for (int row = 0; row < state.rows[sum]; ++row) {
     int32_t sums[16];
     std::memcpy(sums, state.tiles[sum].bytes[row], 64);
@@ -142,6 +148,37 @@ void multiply_signed(int sum, int left, int right) {
         sums[column] +=
             state.tiles[left].bytes[row][k] * state.tiles[right].bytes[k / 4][4 * column + k % 4];
       }
+    }
+    std::memcpy(state.tiles[sum].bytes[row], sums, 64);
+  }
+}
+
+// A bf16 of a tile; subnormal numbers are zeros.
+float bf16_at(const Tile& tile, int row, int index) {
+  uint16_t half;
+  std::memcpy(&half, tile.bytes[row] + 2 * index, 2);
+  const uint32_t bits = (half & 0x7f80) == 0 ? uint32_t(half & 0x8000) << 16 : uint32_t(half) << 16;
+  return std::bit_cast<float>(bits);
+}
+
+float flushed(float value) {
+  return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0f, value) : value;
+}
+
+// The first numbers of all pairs, their second numbers, then both, then the sum.
+void multiply_pairs(int sum, int left, int right) {
+  expect_matching(sum, left, right);
+  for (int row = 0; row < state.rows[sum]; ++row) {
+    float sums[16];
+    std::memcpy(sums, state.tiles[sum].bytes[row], 64);
+    for (int column = 0; column < state.row_bytes[sum] / 4; ++column) {
+      float parts[2] = {};
+      for (int k = 0; k < state.row_bytes[left] / 2; ++k) {
+        parts[k % 2] =
+            flushed(std::fma(bf16_at(state.tiles[left], row, k),
+                             bf16_at(state.tiles[right], k / 2, 2 * column + k % 2), parts[k % 2]));
+      }
+      sums[column] = flushed(flushed(sums[column]) + flushed(parts[0] + parts[1]));
     }
     std::memcpy(state.tiles[sum].bytes[row], sums, 64);
   }
@@ -163,6 +200,8 @@ void execute(const Instruction& instruction) {
     transfer(instruction, kind == 0x4bc);
   } else if (kind == 0x5ed) {
     multiply_signed(instruction.reg, instruction.rm, instruction.extra);
+  } else if (kind == 0x5c9) {
+    multiply_pairs(instruction.reg, instruction.rm, instruction.extra);
   } else {
     refuse("another instruction");
   }

@@ -36,6 +36,26 @@ json measured(const std::string& model, std::vector<std::string> options) {
   return json::parse(run.out);
 }
 
+TEST(Speed, NumericsAreExactUnlessTold) {
+  const ScratchFolder folder;
+  const std::string model = write_model(folder, {"--like", "llama"});
+  EXPECT_EQ(measured(model, {"-p", "3", "-n", "0", "-r", "1"})["numerics"], "exact-1");
+  const Finished fast = run_program(
+      {"bench", model, "--json", "-p", "3", "-n", "0", "-r", "1", "--numerics", "fast"});
+  if (fast.exit_code == 0) {
+    EXPECT_EQ(json::parse(fast.out)["numerics"], "fast-1");
+  } else {
+    EXPECT_TRUE(has(fast.err, "numerics fast-1: expected a CPU with")) << fast.err;
+  }
+  const Finished wrong = run_program({"bench", model, "--numerics", "quick"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_TRUE(has(wrong.err, "--numerics: expected \"exact\" or \"fast\", found \"quick\""));
+  // Bits are not promised, so that there is nothing to verify.
+  const Finished verify = run_program({"verify", model, "--numerics", "fast"});
+  EXPECT_EQ(verify.exit_code, 2);
+  EXPECT_TRUE(has(verify.err, "verify: expected numerics exact-1")) << verify.err;
+}
+
 TEST(Speed, RowsStandInTheirOrder) {
   const ScratchFolder folder;
   const json report =

@@ -161,6 +161,33 @@ TEST(Graph, IndependentProductsShareAStageAndAQuantizedInput) {
   EXPECT_EQ(plan.ops.size(), 5u);
 }
 
+// What was quantized lives on where a backend may multiply it as it was.
+TEST(Graph, PlainRowsStayForBackendsThatReadThem) {
+  const memory::Layout layout;
+  std::vector<std::byte> blocks(size_t(64 * 68));
+  const Weight weight{
+      .name = "w", .type = quant::find("Q8_0"), .cols = 64, .rows = 64, .blocks = blocks};
+  for (const bool keeps_plain_rows : {false, true}) {
+    Graph graph(layout, {.keeps_plain_rows = keeps_plain_rows});
+    const Tensor x = graph.scale(graph.embed(weight), 0.5f);
+    const Plans plans = std::move(graph).finish(graph.matmul(weight, x),
+                                                {.row_count_max = 4, .output_count_max = 1});
+    const op::Quantize* quantize = nullptr;
+    const op::MatMul* product = nullptr;
+    for (const Op& op : plans.step.ops) {
+      if (const auto* found = std::get_if<op::Quantize>(&op)) quantize = found;
+      if (const auto* found = std::get_if<op::MatMul>(&op)) product = found;
+    }
+    ASSERT_TRUE(quantize != nullptr && product != nullptr);
+    EXPECT_TRUE(product->quantized.exists());
+    ASSERT_EQ(product->x.exists(), keeps_plain_rows);
+    if (!keeps_plain_rows) continue;
+    EXPECT_EQ(product->x.offset, quantize->x.offset);
+    EXPECT_TRUE(product->out.offset >= product->x.offset + 4 * product->x.stride ||
+                product->x.offset >= product->out.offset + 4 * product->out.stride);
+  }
+}
+
 TEST(Parameters, KeepsTheFirstErrorAndPrefixesLayers) {
   struct Refuser : ParameterVisitor {
     std::vector<std::string> names;

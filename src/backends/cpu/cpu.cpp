@@ -17,13 +17,17 @@ namespace cairn {
 namespace cpu {
 namespace {
 
-template <IsaLevel Isa>
+template <IsaLevel Isa, Numerics kNumerics = Numerics::exact_1>
 host::HostKernel choose_kernel(const Op& op) {
-  const host::HostKernel kernel = choose_matrix_kernel(op, Isa);
+  const host::HostKernel kernel = choose_matrix_kernel(op, Isa, kNumerics);
   return kernel.exists() ? kernel : choose_ops_kernel(op, Isa);
 }
 
-host::KernelChoice kernel_choice(IsaLevel isa) {
+host::KernelChoice kernel_choice(IsaLevel isa, Numerics numerics) {
+  if (numerics == Numerics::fast_1) {
+    if (isa == IsaLevel::amx) return &choose_kernel<IsaLevel::amx, Numerics::fast_1>;
+    return &choose_kernel<IsaLevel::avx512_vnni, Numerics::fast_1>;
+  }
   switch (isa) {
     case IsaLevel::scalar:
       return &choose_kernel<IsaLevel::scalar>;
@@ -50,7 +54,8 @@ const Weight* weight_of(const Op& op) {
 class CpuBackend : public host::HostBackend {
  public:
   explicit CpuBackend(const BackendOptions& options)
-      : HostBackend(options.threads, kernel_choice(options.isa), &reference::kernel_for),
+      : HostBackend(options.threads, kernel_choice(options.isa, options.numerics),
+                    &reference::kernel_for),
         options_(options),
         weights_({options.pack, options.advice, options.on_progress}) {}
 
@@ -58,6 +63,11 @@ class CpuBackend : public host::HostBackend {
     if (options_.isa == IsaLevel::scalar) return Ok{};
     CAIRN_TRY(weight.packed, weights_.add(weight));
     return Ok{};
+  }
+
+  // Tiles multiply quantized weights as bf16 too; elsewhere their integers are faster.
+  bool reads_plain_rows() const override {
+    return options_.numerics == Numerics::fast_1 && options_.isa == IsaLevel::amx;
   }
 
   Status prepare(const Plan& plan) override {
@@ -81,7 +91,15 @@ Result<std::unique_ptr<Backend>> create(const BackendOptions& options) {
     return fail(ErrorCode::invalid_argument, "backend cpu: expected a thread pool, found none");
   }
   BackendOptions usable = options;
-  usable.isa = usable_level(options.isa);
+  usable.isa = usable_level(options.isa, options.numerics);
+  if (options.numerics == Numerics::fast_1) {
+    const std::string_view lacking = lacks_for_fast(usable.isa, detect_cpu_features());
+    if (!lacking.empty()) {
+      return fail(ErrorCode::unsupported,
+                  "numerics {}: expected a CPU with {}, found kernels for {}",
+                  name(options.numerics), lacking, name(usable.isa));
+    }
+  }
   return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(usable));
 }
 

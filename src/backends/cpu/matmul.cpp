@@ -10,6 +10,7 @@
 #include <new>
 #include <variant>
 
+#include "backends/cpu/fast_product.h"
 #include "backends/cpu/pack.h"
 #include "backends/cpu/product.h"
 #include "base/check.h"
@@ -34,7 +35,7 @@ struct Cut {
   int32_t row_chunks;
 };
 
-Cut cut_product(const PackedMatrix& weight, int32_t row_count) {
+Cut cut_product(const MatrixKernels& kernels, const PackedMatrix& weight, int32_t row_count) {
   Cut cut;
   if (row_count <= kDirectRows) {
     const int64_t share = weight.group_count * weight.group_bytes / kTaskShare;
@@ -42,7 +43,7 @@ Cut cut_product(const PackedMatrix& weight, int32_t row_count) {
     cut.groups = int32_t(std::max<int64_t>(1, bytes / weight.group_bytes));
     cut.groups = (cut.groups + 3) / 4 * 4;  // A row alone has four of them side by side.
   } else {
-    cut.groups = is_float(weight.form.plane) ? 4 : kPanels;
+    cut.groups = is_float(weight.form.plane) ? kernels.float_groups : kPanels;
   }
   cut.group_tasks = (weight.group_count + cut.groups - 1) / cut.groups;
   cut.row_chunks = (row_count + kChunkRows - 1) / kChunkRows;
@@ -57,7 +58,7 @@ struct RowList {
 static_assert(sizeof(RowList) < 16384);
 constexpr size_t kRowListBytes = (sizeof(RowList) + 63) / 64 * 64;
 
-// Values [first, …) of a row as the op's weight multiplies it: quantized, or f32.
+// Values [first, …) of a row as the op's weight multiplies it: quantized, or f32, or either.
 template <class T>
 ProductRow product_row(const T& op, const Step& step, int32_t row, int32_t first) {
   ProductRow out{};
@@ -67,9 +68,8 @@ ProductRow product_row(const T& op, const Step& step, int32_t row, int32_t first
     out.q = reinterpret_cast<const int8_t*>(bytes) + first;
     out.scales = reinterpret_cast<const float*>(bytes + quantized.scales_offset()) + first / 32;
     out.sums = reinterpret_cast<const int32_t*>(bytes + quantized.sums_offset()) + first / 16;
-  } else {
-    out.x = step.row(op.x, row) + first;
   }
+  if (op.x.exists()) out.x = step.row(op.x, row) + first;
   return out;
 }
 
@@ -81,6 +81,10 @@ int32_t groups_on_the_way(const PackedMatrix& weight) {
   return int32_t(std::clamp<int64_t>(kOnTheWayBytes / weight.group_bytes, 1, kPanels));
 }
 
+size_t kernel_scratch_bytes(const MatrixKernels& kernels, const PackedMatrix& weight) {
+  return std::max(kernels.scratch_bytes, product_scratch_bytes(weight));
+}
+
 // Groups [first_group, first_group + groups) of a matrix times the rows of the list. The list's
 // `out` is that of the matrix's first output.
 template <const MatrixKernels& Kernels>
@@ -90,7 +94,7 @@ void multiply(const PackedMatrix& weight, int32_t matrix, int32_t first_group, i
   const int32_t on_the_way = groups_on_the_way(weight);
   const int32_t step = on_the_way == 0 ? groups : on_the_way;
   uint8_t* const buffer =
-      reinterpret_cast<uint8_t*>(scratch + kRowListBytes + product_scratch_bytes(weight));
+      reinterpret_cast<uint8_t*>(scratch + kRowListBytes + kernel_scratch_bytes(Kernels, weight));
   int32_t done = 0;  // Outputs that the list's `out` has moved on.
   for (int32_t group = first_group; group < end_group; group += step) {
     const int32_t first = group * kGroupRows;
@@ -111,10 +115,10 @@ void multiply(const PackedMatrix& weight, int32_t matrix, int32_t first_group, i
   }
 }
 
-template <class T>
+template <const MatrixKernels& Kernels, class T>
 size_t scratch_bytes(const Op& any) {
   const PackedMatrix& weight = packed(*std::get<T>(any).weight);
-  return kRowListBytes + product_scratch_bytes(weight) +
+  return kRowListBytes + kernel_scratch_bytes(Kernels, weight) +
          size_t(groups_on_the_way(weight) * weight.group_bytes);
 }
 
@@ -122,7 +126,7 @@ template <const MatrixKernels& Kernels>
 struct MatMulTasks {
   static int64_t count(const Op& any, const Step& step) {
     const auto& op = std::get<op::MatMul>(any);
-    const Cut cut = cut_product(packed(*op.weight), step.row_count(op.out.set));
+    const Cut cut = cut_product(Kernels, packed(*op.weight), step.row_count(op.out.set));
     return int64_t(cut.group_tasks) * cut.row_chunks;
   }
 
@@ -130,7 +134,7 @@ struct MatMulTasks {
     const auto& op = std::get<op::MatMul>(any);
     const PackedMatrix& weight = packed(*op.weight);
     const int32_t row_count = step.row_count(op.out.set);
-    const Cut cut = cut_product(weight, row_count);
+    const Cut cut = cut_product(Kernels, weight, row_count);
     const int32_t first_row = int32_t(task / cut.group_tasks) * kChunkRows;
     const int32_t end_row = std::min(row_count, first_row + kChunkRows);
     RowList& list = *new (scratch) RowList;
@@ -149,7 +153,7 @@ struct ExpertTasks {
   // One row: its experts one after the other. More: for each expert, the rows that chose it; tasks
   // are large then, since each looks through all choices.
   static Cut cut_experts(const PackedMatrix& weight, int32_t row_count) {
-    Cut cut = cut_product(weight, 1);
+    Cut cut = cut_product(Kernels, weight, 1);
     if (row_count > 1) {
       cut.groups = std::max(cut.groups, 16);
       cut.group_tasks = (weight.group_count + cut.groups - 1) / cut.groups;
@@ -272,12 +276,13 @@ template <const MatrixKernels& Kernels>
 host::HostKernel choose(const Op& op) {
   if (const auto* matmul = std::get_if<op::MatMul>(&op)) {
     if (matmul->weight->packed == nullptr) return {};
-    return {&MatMulTasks<Kernels>::count, &MatMulTasks<Kernels>::run, &scratch_bytes<op::MatMul>};
+    return {&MatMulTasks<Kernels>::count, &MatMulTasks<Kernels>::run,
+            &scratch_bytes<Kernels, op::MatMul>};
   }
   if (const auto* experts = std::get_if<op::ExpertMatMul>(&op)) {
     if (experts->weight->packed == nullptr) return {};
     return {&ExpertTasks<Kernels>::count, &ExpertTasks<Kernels>::run,
-            &scratch_bytes<op::ExpertMatMul>};
+            &scratch_bytes<Kernels, op::ExpertMatMul>};
   }
   if (std::holds_alternative<op::Quantize>(op)) {
     return {&QuantizeTasks<Kernels>::count, &QuantizeTasks<Kernels>::run, nullptr};
@@ -287,7 +292,14 @@ host::HostKernel choose(const Op& op) {
 
 }  // namespace
 
-host::HostKernel choose_matrix_kernel(const Op& op, IsaLevel isa) {
+host::HostKernel choose_matrix_kernel(const Op& op, IsaLevel isa, Numerics numerics) {
+  if (numerics == Numerics::fast_1) {
+#if defined(__x86_64__)
+    if (isa == IsaLevel::amx) return choose<amxbf16::matrix_kernels>(op);
+    if (isa == IsaLevel::avx512_vnni) return choose<avx512bf16::matrix_kernels>(op);
+#endif
+    return {};
+  }
   switch (isa) {
 #if defined(__x86_64__)
     case IsaLevel::avx2:
@@ -305,6 +317,13 @@ host::HostKernel choose_matrix_kernel(const Op& op, IsaLevel isa) {
     default:  // Scalar, and levels of other machines.
       return {};
   }
+}
+
+std::string_view lacks_for_fast(IsaLevel isa, const CpuFeatures& features) {
+  const bool has_pairs = features.avx512_bf16 && runs_on(IsaLevel::avx512_vnni, features);
+  if (isa != IsaLevel::avx512_vnni && isa != IsaLevel::amx) return "AVX512_BF16 or AMX-BF16";
+  if (!has_pairs) return "AVX512_BF16";
+  return isa == IsaLevel::amx && !features.amx_bf16 ? "AMX-BF16" : "";
 }
 
 }  // namespace cairn::cpu

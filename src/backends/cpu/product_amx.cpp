@@ -1,8 +1,7 @@
 // The matrix kernels for AMX: products of many rows by tiles. A tile multiplies 16 rows by 16
 // outputs over a unit (or its half) exactly; vectors scale and add up its sums, as everywhere else,
 // while the tiles of the next units are under way. Few rows and float weights are AVX-512's.
-#include "backends/cpu/matrix_vectors_avx512.h"
-#include "backends/cpu/product_quantized.h"
+#include "backends/cpu/expand_amx.h"
 #include "backends/cpu/tiles_amx.h"
 
 namespace cairn::amx {
@@ -16,13 +15,6 @@ using cpu::Product;
 using cpu::RowsView;
 using cpu::Window;
 
-// AVX-512's vectors, but signed planes stay as they are: tiles multiply signed bytes.
-struct TileVectors : avx512::MatrixVectors {
-  static constexpr bool kSignedBytes = true;
-  static Bytes load_table(const int8_t* table) {
-    return flip_sign(avx512::MatrixVectors::load_table(table));
-  }
-};
 using V = TileVectors;
 
 constexpr int kPassRows = 16;  // A tile's.
@@ -149,11 +141,9 @@ void multiply_by_tiles(const Product& product) {
   const Tiles tiles(32 / F::kHalfCount);
   // Bytes of a plane become the signed weights that they stand for.
   const V::Bytes bias = _mm512_set1_epi8(char(product.weight->form.bias));
-  const auto as_signed = [&bias](V::Bytes bytes) {
-    return cpu::has_start<V, F::kPlane>() ? _mm512_sub_epi8(bytes, bias) : bytes;
-  };
+  const auto make_signed = [&bias](V::Bytes bytes) { return as_signed<F>(bytes, bias); };
   cpu::for_each_window<V, F>(
-      product, as_signed, [&](const PanelScratch& scratch, const Window& window) {
+      product, make_signed, [&](const PanelScratch& scratch, const Window& window) {
         for (int32_t row = 0; row < product.row_count; row += kPassRows) {
           if (product.row_count - row > kPassRows / 2) {
             multiply_panels<PanelForm<F>, kPassRows>(product, tiles, scratch, window, row);

@@ -19,8 +19,9 @@ struct TileConfig {
 };
 static_assert(sizeof(TileConfig) == 64);
 
-// Tiles 0 to 3 are sums, [16][16] of int32; 4 and 5 activations, 16 rows of `depth` bytes; 6 and 7
-// weights, where byte 4 * n + j of row i is that of output n and column 4 * i + j.
+// Tiles 0 to 3 are sums, [16][16] of int32 or f32; 4 and 5 activations, 16 rows of `depth` bytes; 6
+// and 7 weights, where byte 4 * n + j of row i is that of output n and column 4 * i + j (pairs of
+// bf16: the four bytes are two columns).
 class Tiles {
  public:
   static constexpr int kSums = 0, kActivations = 4, kWeights = 6;
@@ -42,8 +43,9 @@ class Tiles {
   [[gnu::always_inline]] void load(const void* rows, int64_t stride) const {
     asm volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(rows), "r"(stride), "i"(kTile) : "memory");
   }
-  template <int kTile>
-  [[gnu::always_inline]] void store(int32_t* sums) const {
+  template <int kTile, class Sum>
+  [[gnu::always_inline]] void store(Sum* sums) const {
+    static_assert(sizeof(Sum) == 4);
     const int64_t stride = 64;
     asm volatile("tilestored %%tmm%c2, (%0,%1,1)"
                  :
@@ -58,6 +60,11 @@ class Tiles {
   template <int kTile, int kLeft, int kRight>
   [[gnu::always_inline]] void dot() const {
     asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kTile), "i"(kLeft), "i"(kRight));
+  }
+  // The same of pairs of bf16, in f32; for files that are compiled for it.
+  template <int kTile, int kLeft, int kRight>
+  [[gnu::always_inline]] void dot_pairs() const {
+    asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kTile), "i"(kLeft), "i"(kRight));
   }
 };
 

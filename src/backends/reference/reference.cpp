@@ -49,6 +49,10 @@ Result<std::unique_ptr<Backend>> create(const BackendOptions& options) {
     return fail(ErrorCode::invalid_argument,
                 "backend reference: expected a thread pool, found none");
   }
+  if (options.numerics != Numerics::exact_1) {
+    return fail(ErrorCode::unsupported, "backend reference: expected numerics {}, found {}",
+                name(Numerics::exact_1), name(options.numerics));
+  }
   return std::unique_ptr<Backend>(
       std::make_unique<host::HostBackend>(options.threads, &kernel_for, &kernel_for));
 }

@@ -1,0 +1,19 @@
+// The rules by which a backend rounds (docs/numerics.md). An engine computes under one of them from
+// its first token to its last, so that nothing it keeps was ever computed under another.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace cairn {
+
+enum class Numerics : uint8_t {
+  exact_1,  // The same bits however tokens are cut, on any machine.
+  fast_1,   // Products of many rows round to bf16, where the machine multiplies that faster.
+};
+
+constexpr std::string_view name(Numerics numerics) {
+  return numerics == Numerics::exact_1 ? "exact-1" : "fast-1";
+}
+
+}  // namespace cairn
