@@ -18,7 +18,7 @@ struct Limits {
   int32_t schema_depth = 64;
   int32_t property_count = 4096;
   int32_t enum_count = 65'536;   // Values of one enum, or choices of a list.
-  size_t state_count = 1 << 17;  // Of the finished automaton, and of what it is made from.
+  size_t state_count = 300'000;  // Of the finished automaton, and of what it is made from.
   size_t edge_count = 1 << 20;   // 12 bytes each.
   // Elementary steps of compiling, some nanoseconds each: about half a second.
   int64_t work = 40'000'000;

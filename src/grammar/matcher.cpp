@@ -155,6 +155,56 @@ Status Matcher::fill(Set set, std::span<const TokenTrie::Node> nodes, std::span<
   return Ok{};
 }
 
+// What follows one character of plain text, if it is the same for each of them, at least as far as
+// short tokens go; else kDead.
+Matcher::Set Matcher::behind_plain_text(Set set) {
+  const Automaton& automaton = grammar_.automaton();
+  const CharacterSet plain = {{' ', '!'}, {'#', '['}, {']', '~'}, {0x80, kCharacterMax}};
+  Set behind = kNone;
+  std::vector<Set> reached, next;
+  const auto follow = [&](std::span<const ByteRange> bytes) {
+    reached.assign(1, set);
+    for (const ByteRange& range : bytes) {
+      next.clear();
+      for (int byte = range.first; byte <= range.last; ++byte) {
+        const auto at = size_t(byte);
+        const bool is_seen =
+            byte > range.first && automaton.class_of[at] == automaton.class_of[at - 1];
+        for (size_t i = 0; !is_seen && i < reached.size(); ++i) {
+          const Set to = stacks_.step(reached[i], uint8_t(byte));
+          if (to == Stacks::kDead || to == Stacks::kOver) return false;
+          if (std::find(next.begin(), next.end(), to) == next.end()) next.push_back(to);
+        }
+      }
+      reached.swap(next);
+    }
+    for (const Set one : reached) {
+      const Set near = stacks_.nearby(one, TokenTrie::kShortBytesMax);
+      if (behind == kNone) behind = near;
+      if (behind != near) return false;
+    }
+    return true;
+  };
+  bool is_one = true;
+  for (const CharacterRange& range : plain.ranges()) {
+    for_utf8_sequences(range,
+                       [&](std::span<const ByteRange> bytes) { is_one = is_one && follow(bytes); });
+  }
+  return is_one ? behind : Stacks::kDead;
+}
+
+Status Matcher::fill_short(Set set, std::span<uint64_t> words) {
+  // Where a character of plain text leads back to where it was, any number of them may follow.
+  const Set behind = behind_plain_text(set);
+  if (behind != Stacks::kDead && (behind == set || behind_plain_text(behind) == behind)) {
+    const std::span<const uint64_t> plain = tokens_->plain_mask();
+    std::copy(plain.begin(), plain.end(), words.begin());
+  } else {
+    CAIRN_TRY(fill(set, tokens_->plain_nodes(), words));
+  }
+  return fill(set, tokens_->other_nodes(), words);
+}
+
 void Matcher::add_twins(std::span<uint64_t> words) const {
   for (const auto& [twin, token] : tokens_->twins()) {
     if (has_bit(words, token)) set_bit(words, twin);
@@ -196,7 +246,7 @@ Result<TokenMask> Matcher::cached(Set key, bool is_short_only) {
   words.assign((tokens_->token_count() + 63) / 64, 0);
   const Set nearby = is_short_only ? key : stacks_.nearby(key, TokenTrie::kShortBytesMax);
   if (nearby == key) {
-    CAIRN_TRY(fill(key, tokens_->short_nodes(), words));
+    CAIRN_TRY(fill_short(key, words));
   } else {
     CAIRN_TRY(const TokenMask of_short, cached(nearby, true));
     std::copy(of_short.begin(), of_short.end(), words.begin());

@@ -74,6 +74,8 @@ class Matcher {
   Result<Set> walk_patterns(Set set, Token token);
   bool pattern_takes(size_t pattern, Token token) const;
   Result<TokenMask> cached(Set key, bool is_short_only);
+  Status fill_short(Set set, std::span<uint64_t> words);
+  Set behind_plain_text(Set set);
   Status fill(Set set, std::span<const TokenTrie::Node> nodes, std::span<uint64_t> words);
   void add_pattern_tokens(Set set, std::span<uint64_t> words) const;
   void add_twins(std::span<uint64_t> words) const;

@@ -126,6 +126,9 @@ struct Fractions {
   // At least one digit.
   std::optional<Node> some(size_t at, bool at_low, bool at_high) {
     if (at_low && at >= low->size() && !excludes_low) at_low = false;
+    if (at_high && at >= high->size() && !at_low && !excludes_high) {
+      return expressions.repeat(digit('0', '0', expressions), 1, kOpenDigits);
+    }
     if (at >= kDigitsMax || (at_high && at >= high->size())) return std::nullopt;
     const char first = at_low && at < low->size() ? (*low)[at] : '0';
     const char last = at_high ? (*high)[at] : '9';

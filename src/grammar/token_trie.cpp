@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "grammar/characters.h"
+
 namespace cairn::grammar {
 
 namespace {
@@ -58,7 +60,8 @@ std::shared_ptr<const TokenTrie> TokenTrie::build(const text::Tokenizer& tokeniz
   }
   trie->begins_.push_back(uint32_t(trie->bytes_.size()));
   std::sort(sorted.begin(), sorted.end());
-  std::vector<std::pair<std::string_view, int32_t>> few, many;
+  std::vector<std::pair<std::string_view, int32_t>> plain, other, many;
+  trie->plain_mask_.assign((trie->token_count_ + 63) / 64, 0);
   for (size_t i = 0; i < sorted.size(); ++i) {
     if (i > 0 && sorted[i].first == sorted[i - 1].first) {
       const bool has_twin =
@@ -66,12 +69,27 @@ std::shared_ptr<const TokenTrie> TokenTrie::build(const text::Tokenizer& tokeniz
       trie->twins_.emplace_back(sorted[i].second,
                                 has_twin ? trie->twins_.back().second : sorted[i - 1].second);
     } else {
-      (sorted[i].first.size() <= kShortBytesMax ? few : many).push_back(sorted[i]);
+      const auto& [bytes, token] = sorted[i];
+      const bool is_short = bytes.size() <= kShortBytesMax;
+      const bool counts_as_plain = is_short && is_plain(bytes);
+      (counts_as_plain ? plain : is_short ? other : many).push_back(sorted[i]);
+      if (counts_as_plain) trie->plain_mask_[size_t(token) / 64] |= uint64_t(1) << (token % 64);
     }
   }
-  trie->short_ = make_nodes(few);
+  trie->plain_ = make_nodes(plain);
+  trie->other_ = make_nodes(other);
   trie->long_ = make_nodes(many);
   return trie;
+}
+
+bool TokenTrie::is_plain(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const auto character = decode_character(bytes);
+    if (!character || character->value < 0x20 || character->value == 0x7F) return false;
+    if (character->value == '"' || character->value == '\\') return false;
+    bytes.remove_prefix(character->bytes);
+  }
+  return true;
 }
 
 bool TokenTrie::is_end(Token token) const {

@@ -1,4 +1,4 @@
-// A vocabulary's tokens as two trees of bytes, in the order in which they are walked: masks are
+// A vocabulary's tokens as three trees of bytes, in the order in which they are walked: masks are
 // made by one pass that skips what does not fit. Tokens that are not text (control tokens and such)
 // are in neither. Knows no grammar. Thread-safe: constant once built; shared by all who use the
 // vocabulary.
@@ -23,6 +23,9 @@ class TokenTrie {
   // Short tokens are nearly all there are. Counted repetitions matter to them only near a limit, so
   // that their masks are often the same.
   static constexpr size_t kShortBytesMax = 16;
+  // Of the short tokens, those that are plain text: whole characters, neither quotes, backslashes
+  // nor control characters. Inside a string all of them are allowed, which takes no walk to see.
+  static bool is_plain(std::string_view bytes);
   // Longer tokens are never taken under a grammar.
   static constexpr size_t kBytesMax = 255;
 
@@ -36,7 +39,10 @@ class TokenTrie {
   static std::shared_ptr<const TokenTrie> build(const text::Tokenizer& tokenizer);
 
   size_t token_count() const { return token_count_; }
-  std::span<const Node> short_nodes() const { return short_; }
+  std::span<const Node> plain_nodes() const { return plain_; }
+  std::span<const Node> other_nodes() const { return other_; }
+  // The tokens of plain_nodes(), a bit each.
+  std::span<const uint64_t> plain_mask() const { return plain_mask_; }
   std::span<const Node> long_nodes() const { return long_; }
   size_t longest() const { return longest_; }
   // Tokens with the bytes of another one that is in a tree, and that one.
@@ -61,7 +67,8 @@ class TokenTrie {
   std::string bytes_;
   std::vector<uint32_t> begins_;
   std::vector<bool> is_text_;
-  std::vector<Node> short_, long_;
+  std::vector<Node> plain_, other_, long_;
+  std::vector<uint64_t> plain_mask_;
   std::vector<std::pair<int32_t, int32_t>> twins_;
   std::vector<int32_t> ends_;
   size_t longest_ = 0;
