@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "cli/constraint.h"
 #include "text/detokenizer.h"
 
 namespace cairn::cli {
@@ -40,6 +41,7 @@ Result<FinishReason> continue_prompt(const text::Tokenizer& tokenizer, Generator
                                      Clock::time_point start) {
   text::Detokenizer detokenizer(tokenizer);
   for (const Token token : request.said) detokenizer.push(token);
+  CAIRN_TRY(Constraint constraint, Constraint::after(request.matcher, request.said));
   TextKeeper keeper(answer.text, hooks);
   FinishReason finish = FinishReason::length;
   while (int64_t(answer.tokens.size()) != request.token_count_max) {
@@ -47,7 +49,11 @@ Result<FinishReason> continue_prompt(const text::Tokenizer& tokenizer, Generator
       finish = FinishReason::interrupted;
       break;
     }
-    CAIRN_TRY(const Token token, generator.sample(sampler));
+    if (constraint.is_finished()) {
+      finish = FinishReason::stop;
+      break;
+    }
+    CAIRN_TRY(const Token token, constraint.sample(generator, sampler));
     if (answer.first_token_seconds == 0) answer.first_token_seconds = seconds_since(start);
     if (!tokenizer.holds(token)) {
       return fail(ErrorCode::invalid_data, "vocabulary: expected a token below {}, found {}",
@@ -59,6 +65,11 @@ Result<FinishReason> continue_prompt(const text::Tokenizer& tokenizer, Generator
     }
     answer.tokens.push_back(token);
     keeper.add(detokenizer.push(token));
+    CAIRN_TRY(constraint.accept(token));
+    if (constraint.is_finished()) {
+      finish = FinishReason::stop;
+      break;
+    }
     if (int64_t(answer.tokens.size()) == request.token_count_max) break;
     if (generator.room() == 0) {
       finish = FinishReason::context;

@@ -13,6 +13,7 @@
 #include "cli/conversation.h"
 #include "engine/engine.h"
 #include "engine/generator.h"
+#include "grammar/matcher.h"
 #include "sample/sampler.h"
 
 namespace cairn::cli {
@@ -32,6 +33,8 @@ struct AnswerRequest {
   // The beginning of the answer, where it is gone on with: the last tokens of the prompt.
   std::span<const Token> said;
   int32_t token_count_max = -1;  // Negative: as many as the model likes.
+  // What the answer must look like, `said` included; null: anything.
+  grammar::Matcher* matcher = nullptr;
 };
 
 struct Answer {

@@ -54,7 +54,8 @@ Result<Answer> ChatSession::answer_last(const AnswerHooks& hooks) {
   CAIRN_TRY(Answer answer, make_answer(*engine_, generator_,
                                        {.prompt = asked.tokens,
                                         .message_starts = asked.message_starts,
-                                        .token_count_max = options_.token_count_max},
+                                        .token_count_max = options_.token_count_max,
+                                        .matcher = options_.matcher},
                                        sampler, hooks));
   active().push_back({"assistant", answer.text, answer.tokens});
   return answer;
@@ -92,7 +93,8 @@ Result<Answer> ChatSession::continue_answer(const AnswerHooks& hooks) {
                                        {.prompt = asked.tokens,
                                         .message_starts = asked.message_starts,
                                         .said = said.tokens,
-                                        .token_count_max = options_.token_count_max},
+                                        .token_count_max = options_.token_count_max,
+                                        .matcher = options_.matcher},
                                        sampler, hooks));
   // The first bytes of a character that was cut stand in both.
   if (!answer.text.empty()) {

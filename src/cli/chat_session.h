@@ -21,7 +21,9 @@ struct ChatOptions {
   std::string system;
   sample::SamplingParams sampling;
   int32_t token_count_max = -1;  // Of an answer; negative: as many as the model likes.
-  bool raw = false;              // No template: the prompt is the text of all turns.
+  // What answers must look like; null: anything. Outlives the session.
+  grammar::Matcher* matcher = nullptr;
+  bool raw = false;  // No template: the prompt is the text of all turns.
 };
 
 struct Branch {

@@ -289,6 +289,16 @@ Action add_run(CLI::App& command) {
                   "at most so many tokens an answer; -1: as many as it takes")
       ->check(CLI::Range(-1, 1 << 30));
   a->sampling.add_to(command);
+  command.add_option("--json-schema", a->run.constraint.json_schema,
+                     "the answer is JSON that this schema (or this file's) describes");
+  command.add_option("--grammar", a->run.constraint.grammar,
+                     "the answer fits the GBNF grammar in this file");
+  command.add_option("--regex", a->run.constraint.regex,
+                     "the whole answer fits this regular expression");
+  command
+      .add_option("--choice", a->run.constraint.choices,
+                  "the answer is one of these, between commas")
+      ->delimiter(',');
   command.add_flag("--raw", a->run.raw, "no chat template: continue the text as it is");
   command.add_flag("--json", a->run.json, "one JSON object instead of text");
   command.add_flag("--chat", a->run.chat, "converse line by line even when input is no terminal");

@@ -103,10 +103,15 @@ Result<int> run(const RunOptions& options) {
   const bool is_builtin = options.model_path.empty();
   CAIRN_TRY(const sample::SamplingParams sampling,
             effective_sampling(engine->file().fields(), is_builtin, options.sampling));
+  std::unique_ptr<grammar::Matcher> matcher;
+  if (engine->tokenizer() != nullptr) {
+    CAIRN_TRY(matcher, make_matcher(options.constraint, *engine->tokenizer()));
+  }
   CAIRN_TRY(ChatSession session,
             ChatSession::start(engine.get(), {.system = options.system,
                                               .sampling = sampling,
                                               .token_count_max = options.token_count_max,
+                                              .matcher = matcher.get(),
                                               .raw = options.raw}));
   if (session.is_raw() && !options.raw) {
     std::fprintf(stderr, "cairn: the model has no chat template: it gets the text as it is\n");

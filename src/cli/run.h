@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "cli/constraint.h"
 #include "cli/sampling_choice.h"
 #include "engine/engine.h"
 
@@ -19,6 +20,7 @@ struct RunOptions {
   std::string system;
   int32_t token_count_max = -1;
   SamplingChoice sampling;
+  ConstraintChoice constraint;
   bool raw = false;
   bool json = false;
   bool chat = false;     // A conversation line by line even where input is no terminal.
