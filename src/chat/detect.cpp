@@ -104,10 +104,17 @@ void detect_silent(const Prober& prober, std::string_view before, std::string_vi
 }
 
 // Answers as messages with headers of their own: <|channel|>final<|message|>…
-bool detect_channels(std::string_view plain_before, ChatFormat& format) {
+bool detect_channels(const Prober& prober, std::string_view plain_before, ChatFormat& format) {
   if (!trimmed_right(plain_before).ends_with(kMessageOpen)) return false;
   format.channels.message_open = kMessageOpen;
   format.channels.message_close = {"<|end|>", "<|call|>", "<|return|>", "<|eom|>", "<|eot|>"};
+  format.channels.reasoning_close = format.reasoning_close;
+  const std::string prompt = prober.prompt({}).value_or("");
+  if (!prompt.empty() && plain_before.starts_with(prompt)) {
+    format.channels.answer_header = plain_before.substr(prompt.size());
+    const size_t turn = prompt.rfind("<|start|>");
+    if (turn != kNone) format.channels.turn_open = prompt.substr(turn);
+  }
   format.reasoning_open.clear();
   format.reasoning_close.clear();
   format.silent.clear();
@@ -131,7 +138,8 @@ std::vector<Probe> call_probes(int call_count) {
   return probes;
 }
 
-Text find_call_turn(const Prober& prober, int call_count) {
+// `found`: how the template was asked.
+Text find_call_turn(const Prober& prober, int call_count, Probe* found = nullptr) {
   for (const Probe& probe : call_probes(call_count)) {
     Text turn = prober.turn(probe);
     if (!turn) continue;
@@ -139,7 +147,9 @@ Text find_call_turn(const Prober& prober, int call_count) {
                            (call_count == 1 || turn->find(kProbeNames[1]) != kNone);
     const bool has_keys = turn->find(kProbeKeys[0]) != kNone &&
                           turn->find("\\\"" + std::string(kProbeKeys[0])) == kNone;
-    if (has_names && has_keys) return turn;
+    if (!has_names || !has_keys) continue;
+    if (found != nullptr) *found = probe;
+    return turn;
   }
   return std::nullopt;
 }
@@ -172,7 +182,8 @@ std::string call_region(std::string_view turn, std::string_view before, std::str
 
 void detect_calls(const Prober& prober, std::string_view before, std::string_view after,
                   ChatFormat& format) {
-  const Text one = find_call_turn(prober, 1);
+  Probe probe;
+  const Text one = find_call_turn(prober, 1, &probe);
   if (!one) return;
   const bool has_recipient = one->find("to=functions.") != kNone;
   if (!format.channels.message_open.empty() && has_recipient) {
@@ -192,6 +203,8 @@ void detect_calls(const Prober& prober, std::string_view before, std::string_vie
   regions.plain = before.substr(std::min(begin, before.size()));
   regions.has_channels = !format.channels.message_open.empty();
   read_shape(regions, format.call);
+  format.call.wants_text_arguments = probe.is_text_arguments;
+  format.call.wants_null_content = probe.is_null_content;
 }
 
 // Some templates check how ids look.
@@ -217,7 +230,7 @@ ChatFormat detect(const text::ChatTemplate& chat_template) {
   if (content != kNone) {
     const std::string_view before = std::string_view(*plain).substr(0, content);
     const std::string_view after = std::string_view(*plain).substr(content + kProbeContent.size());
-    if (!detect_channels(before, format)) detect_silent(prober, before, after, format);
+    if (!detect_channels(prober, before, format)) detect_silent(prober, before, after, format);
     detect_calls(prober, before, after, format);
   }
   if (format.call.shape == CallShape::none) {

@@ -48,14 +48,19 @@ struct CallFormat {
 
   std::string mark;  // Of `braces`: the quote; of `elements`: what stands before each tag.
 
-  std::string text_name;  // Called by this name, the "call" is text for the user.
-  size_t id_length = 0;   // Where the template only takes ids of so many letters and digits.
+  std::string text_name;              // Called by this name, the "call" is text for the user.
+  bool wants_text_arguments = false;  // The template takes arguments as a string of JSON…
+  bool wants_null_content = false;    // … and no content but null beside calls.
+  size_t id_length = 0;  // Where the template only takes ids of so many letters and digits.
 };
 
 // Messages inside of one answer: a header, a text, an end (gpt-oss).
 struct ChannelFormat {
   std::string message_open;                // Ends a header. Empty: there are no channels.
   std::vector<std::string> message_close;  // End a message; a header follows.
+  std::string turn_open;                   // What the template writes to have an answer begun.
+  std::string answer_header;               // What follows it where the answer is text for the user.
+  std::string reasoning_close;             // What ends a message of reasoning.
 };
 
 struct ChatFormat {
@@ -65,8 +70,6 @@ struct ChatFormat {
   ChannelFormat channels;
   // A variable of the template that switches reasoning; empty where there is none.
   std::string reasoning_switch;
-  // What the template ends with when told to have no reasoning, behind its usual end; for
-  // templates without a switch.
   bool opens_reasoning = false;  // The generation prompt leaves the model within its reasoning.
 };
 

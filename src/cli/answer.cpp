@@ -2,9 +2,9 @@
 #include "cli/answer.h"
 
 #include <chrono>
+#include <optional>
 
 #include "cli/constraint.h"
-#include "text/detokenizer.h"
 
 namespace cairn::cli {
 
@@ -16,33 +16,85 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// The text of an answer, kept and handed out at the same time.
-class TextKeeper {
- public:
-  TextKeeper(std::string& text, const AnswerHooks& hooks) : text_(text), hooks_(hooks) {}
-  void add(std::string_view piece) {
-    if (piece.empty()) return;
-    text_ += piece;
-    if (hooks_.on_text) hooks_.on_text(piece);
-  }
-
- private:
-  std::string& text_;
-  const AnswerHooks& hooks_;
-};
-
 bool wants_stop(const AnswerHooks& hooks) {
   return hooks.wants_stop && hooks.wants_stop();
 }
+
+// Hands out what tokens tell, and keeps the text.
+class Teller {
+ public:
+  Teller(const text::Tokenizer& tokenizer, const AnswerRequest& request, const AnswerHooks& hooks,
+         std::string& text)
+      : reader_(&tokenizer, request.format != nullptr ? *request.format : chat::ChatFormat(),
+                {.tools = {request.tools.begin(), request.tools.end()},
+                 .reads_calls = !request.tools.empty(),
+                 .stop = {request.stop.begin(), request.stop.end()},
+                 .prompt = request.prompt_end}),
+        hooks_(hooks),
+        text_(text) {}
+
+  // What was told before.
+  void take_up(Token token) { reader_.push(token); }
+  void push(Token token) { tell(reader_.push(token)); }
+  void finish(bool is_cut) { tell(reader_.finish(is_cut)); }
+  const chat::AnswerReader& reader() const { return reader_; }
+
+ private:
+  void tell(const std::vector<chat::OutputEvent>& events) {
+    for (const chat::OutputEvent& event : events) {
+      if (event.kind != chat::OutputEvent::Kind::text) {
+        if (hooks_.on_other) hooks_.on_other(event);
+        continue;
+      }
+      text_ += event.text;
+      if (hooks_.on_text) hooks_.on_text(event.text);
+    }
+  }
+
+  chat::AnswerReader reader_;
+  const AnswerHooks& hooks_;
+  std::string& text_;
+};
+
+// What follows once the reasoning has had its tokens: its end, chosen in the model's place.
+class ReasoningLimit {
+ public:
+  ReasoningLimit(const text::Tokenizer& tokenizer, const AnswerRequest& request)
+      : tokens_max_(request.reasoning_tokens_max) {
+    if (tokens_max_ < 0 || request.format == nullptr) return;
+    const std::string end = chat::reasoning_end(*request.format);
+    const text::TextPiece piece{end, true};
+    tokenizer.encode_to(std::span(&piece, 1), {.parse_special = true}, forced_);
+  }
+
+  std::optional<Token> next(const chat::AnswerReader& reader) {
+    const bool is_full = reader.parser().is_reasoning() && tokens_max_ >= 0 &&
+                         reader.reasoning_tokens() >= tokens_max_;
+    if (given_ == 0 && !is_full) return std::nullopt;
+    if (given_ == forced_.size()) return std::nullopt;
+    return forced_[given_++];
+  }
+
+ private:
+  int32_t tokens_max_;
+  std::vector<Token> forced_;
+  size_t given_ = 0;
+};
 
 Result<FinishReason> continue_prompt(const text::Tokenizer& tokenizer, Generator& generator,
                                      sample::Sampler& sampler, const AnswerRequest& request,
                                      const AnswerHooks& hooks, Answer& answer,
                                      Clock::time_point start) {
-  text::Detokenizer detokenizer(tokenizer);
-  for (const Token token : request.said) detokenizer.push(token);
-  CAIRN_TRY(Constraint constraint, Constraint::after(request.matcher, request.said));
-  TextKeeper keeper(answer.text, hooks);
+  Teller teller(tokenizer, request, hooks, answer.text);
+  ReasoningLimit limit(tokenizer, request);
+  Constraint constraint(request.matcher);
+  // Reasoning is free; what follows it is the answer.
+  const auto is_free = [&] { return teller.reader().parser().is_reasoning(); };
+  for (const Token token : request.said) {
+    const bool was_free = is_free();
+    teller.take_up(token);
+    if (!was_free) CAIRN_TRY(constraint.accept(token));
+  }
   FinishReason finish = FinishReason::length;
   while (int64_t(answer.tokens.size()) != request.token_count_max) {
     if (wants_stop(hooks)) {
@@ -53,7 +105,10 @@ Result<FinishReason> continue_prompt(const text::Tokenizer& tokenizer, Generator
       finish = FinishReason::stop;
       break;
     }
-    CAIRN_TRY(const Token token, constraint.sample(generator, sampler));
+    const bool was_free = is_free();
+    CAIRN_TRY(Token token,
+              was_free ? generator.sample(sampler) : constraint.sample(generator, sampler));
+    if (const std::optional<Token> forced = limit.next(teller.reader())) token = *forced;
     if (answer.first_token_seconds == 0) answer.first_token_seconds = seconds_since(start);
     if (!tokenizer.holds(token)) {
       return fail(ErrorCode::invalid_data, "vocabulary: expected a token below {}, found {}",
@@ -64,9 +119,9 @@ Result<FinishReason> continue_prompt(const text::Tokenizer& tokenizer, Generator
       break;
     }
     answer.tokens.push_back(token);
-    keeper.add(detokenizer.push(token));
-    CAIRN_TRY(constraint.accept(token));
-    if (constraint.is_finished()) {
+    teller.push(token);
+    if (!was_free) CAIRN_TRY(constraint.accept(token));
+    if (teller.reader().parser().has_stopped() || constraint.is_finished()) {
       finish = FinishReason::stop;
       break;
     }
@@ -77,8 +132,11 @@ Result<FinishReason> continue_prompt(const text::Tokenizer& tokenizer, Generator
     }
     CAIRN_TRY(generator.advance(token));
   }
-  keeper.add(detokenizer.flush());
-  return finish;
+  teller.finish(finish != FinishReason::stop);
+  answer.message = teller.reader().message();
+  answer.reasoning_tokens = teller.reader().reasoning_tokens();
+  const bool has_calls = !answer.message.calls.empty();
+  return finish == FinishReason::stop && has_calls ? FinishReason::tool_calls : finish;
 }
 
 }  // namespace
@@ -87,6 +145,8 @@ std::string_view name(FinishReason reason) {
   switch (reason) {
     case FinishReason::stop:
       return "stop";
+    case FinishReason::tool_calls:
+      return "tool_calls";
     case FinishReason::length:
       return "length";
     case FinishReason::context:
@@ -112,6 +172,7 @@ Result<Answer> make_answer(Engine& engine, Generator& generator, const AnswerReq
   if (!report) {
     if (report.error().code != ErrorCode::cancelled) return std::move(report).error();
     answer.finish = FinishReason::interrupted;
+    answer.message = {"assistant", "", {}};
     return answer;
   }
   answer.prompt = *report;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "chat/answer_reader.h"
 #include "cli/conversation.h"
 #include "engine/engine.h"
 #include "engine/generator.h"
@@ -19,7 +20,8 @@
 namespace cairn::cli {
 
 enum class FinishReason {
-  stop,         // The model ended its answer.
+  stop,         // The model ended its answer, or a stop text did.
+  tool_calls,   // It ended with calls that want results.
   length,       // As many tokens as were asked for.
   context,      // No more tokens fit.
   interrupted,  // The caller stopped it.
@@ -33,13 +35,21 @@ struct AnswerRequest {
   // The beginning of the answer, where it is gone on with: the last tokens of the prompt.
   std::span<const Token> said;
   int32_t token_count_max = -1;  // Negative: as many as the model likes.
-  // What the answer must look like, `said` included; null: anything.
+  // What the answer must look like, `said` included, but for its reasoning; null: anything.
   grammar::Matcher* matcher = nullptr;
+  // How the model writes calls and reasoning; null: all is text.
+  const chat::ChatFormat* format = nullptr;
+  std::span<const chat::Tool> tools = {};  // What it may call; none: calls are text.
+  std::span<const std::string> stop = {};  // Texts that end the answer.
+  std::string_view prompt_end = {};        // The prompt's last bytes.
+  int32_t reasoning_tokens_max = -1;       // Then its end is forced; negative: never.
 };
 
 struct Answer {
-  std::string text;  // Without what was said before.
+  std::string text;  // Without what was said before, reasoning and calls.
   std::vector<Token> tokens;
+  chat::Message message;         // All of it, with what was said before.
+  int32_t reasoning_tokens = 0;  // Of the tokens.
   PromptReport prompt;
   int32_t left_out_tokens = 0;  // Because the context was full: of the prompt, and meanwhile.
   FinishReason finish = FinishReason::stop;
@@ -50,6 +60,7 @@ struct Answer {
 
 struct AnswerHooks {
   std::function<void(std::string_view)> on_text;               // Complete characters.
+  std::function<void(const chat::OutputEvent&)> on_other;      // Reasoning and calls.
   std::function<void(int32_t done, int32_t total)> on_prompt;  // Tokens of the prompt.
   std::function<bool()> wants_stop;                            // Asked between steps.
 };

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "chat/detect.h"
 #include "cli/transcript.h"
 #include "sample/sampler.h"
-#include "text/unicode.h"
 
 namespace cairn::cli {
 
@@ -18,6 +18,10 @@ bool is_answer(const Message& message) {
   return message.role == "assistant";
 }
 
+bool is_users(const Message& message) {
+  return message.role == "user";
+}
+
 }  // namespace
 
 Result<ChatSession> ChatSession::start(Engine* engine, ChatOptions options) {
@@ -26,7 +30,15 @@ Result<ChatSession> ChatSession::start(Engine* engine, ChatOptions options) {
                 "tokenizer.ggml.model: expected a vocabulary, found none: this model cannot chat");
   }
   options.raw = options.raw || engine->chat_template() == nullptr;
-  return ChatSession(engine, std::move(options));
+  ChatSession session(engine, std::move(options));
+  if (!session.options_.raw) session.format_ = chat::detect(*engine->chat_template());
+  if (session.options_.tools.empty()) return session;
+  CAIRN_TRY(session.tools_, chat::read_tools(session.options_.tools));
+  if (session.format_.call.shape == chat::CallShape::none) {
+    return fail(ErrorCode::unsupported,
+                "tokenizer.chat_template: expected a form for tool calls, found none");
+  }
+  return session;
 }
 
 ChatSession::ChatSession(Engine* engine, ChatOptions options)
@@ -45,19 +57,38 @@ Result<Prompt> ChatSession::prompt(std::span<const Message> messages) const {
   std::vector<Message> all;
   if (!options_.system.empty()) all.push_back({"system", options_.system});
   all.insert(all.end(), messages.begin(), messages.end());
-  return encode_conversation(*engine_, all);
+  return encode_conversation(*engine_, all, &format_, prompt_options());
+}
+
+chat::PromptOptions ChatSession::prompt_options() const {
+  chat::PromptOptions prompt{.tools = options_.tools};
+  chat::set_reasoning(format_, options_.reasoning, prompt);
+  return prompt;
+}
+
+AnswerRequest ChatSession::request(const Prompt& asked) const {
+  return {.prompt = asked.tokens,
+          .message_starts = asked.message_starts,
+          .said = {},
+          .token_count_max = options_.token_count_max,
+          .matcher = options_.matcher,
+          .format = options_.raw ? nullptr : &format_,
+          .tools = tools_,
+          .stop = options_.stop,
+          .prompt_end = asked.end,
+          .reasoning_tokens_max = options_.reasoning_tokens_max};
 }
 
 Result<Answer> ChatSession::answer_last(const AnswerHooks& hooks) {
   CAIRN_TRY(const Prompt asked, prompt(messages()));
   sample::Sampler sampler(options_.sampling, engine_->tokenizer());
-  CAIRN_TRY(Answer answer, make_answer(*engine_, generator_,
-                                       {.prompt = asked.tokens,
-                                        .message_starts = asked.message_starts,
-                                        .token_count_max = options_.token_count_max,
-                                        .matcher = options_.matcher},
-                                       sampler, hooks));
-  active().push_back({"assistant", answer.text, answer.tokens});
+  CAIRN_TRY(Answer answer, make_answer(*engine_, generator_, request(asked), sampler, hooks));
+  Message said = answer.message;
+  for (size_t call = 0; call < said.calls.size(); ++call) {
+    std::string& id = said.calls[call].id;
+    if (id.empty()) id = chat::make_call_id(format_.call, messages().size(), call);
+  }
+  active().push_back(std::move(said));
   return answer;
 }
 
@@ -65,6 +96,31 @@ Result<Answer> ChatSession::say(std::string_view text, const AnswerHooks& hooks)
   active().push_back({"user", std::string(text)});
   Result<Answer> answer = answer_last(hooks);
   if (!answer) active().pop_back();
+  return answer;
+}
+
+std::span<const chat::ToolCall> ChatSession::open_calls() const {
+  if (messages().empty()) return {};
+  return messages().back().calls;
+}
+
+Result<Answer> ChatSession::give_results(std::span<const std::string> results,
+                                         const AnswerHooks& hooks) {
+  const std::span<const chat::ToolCall> open = open_calls();
+  if (open.empty() || results.size() != open.size()) {
+    return fail(ErrorCode::invalid_argument, "tool results: expected {}, found {}", open.size(),
+                results.size());
+  }
+  const size_t before = messages().size();
+  const std::vector<chat::ToolCall> calls(open.begin(), open.end());
+  for (size_t call = 0; call < calls.size(); ++call) {
+    Message result{"tool", results[call]};
+    result.call_id = calls[call].id;
+    result.name = calls[call].name;
+    active().push_back(std::move(result));
+  }
+  Result<Answer> answer = answer_last(hooks);
+  if (!answer) active().resize(before);
   return answer;
 }
 
@@ -89,25 +145,15 @@ Result<Answer> ChatSession::continue_answer(const AnswerHooks& hooks) {
   if (said.tokens.empty()) said.tokens = engine_->tokenizer()->encode(said.content);
   asked.tokens.insert(asked.tokens.end(), said.tokens.begin(), said.tokens.end());
   sample::Sampler sampler(options_.sampling, engine_->tokenizer());
-  CAIRN_TRY(Answer answer, make_answer(*engine_, generator_,
-                                       {.prompt = asked.tokens,
-                                        .message_starts = asked.message_starts,
-                                        .said = said.tokens,
-                                        .token_count_max = options_.token_count_max,
-                                        .matcher = options_.matcher},
-                                       sampler, hooks));
-  // The first bytes of a character that was cut stand in both.
-  if (!answer.text.empty()) {
-    said.content.resize(said.content.size() - text::unfinished_utf8_bytes(said.content));
-  }
-  said.content += answer.text;
-  said.tokens.insert(said.tokens.end(), answer.tokens.begin(), answer.tokens.end());
+  AnswerRequest wanted = request(asked);
+  wanted.said = said.tokens;
+  CAIRN_TRY(Answer answer, make_answer(*engine_, generator_, wanted, sampler, hooks));
+  if (!answer.tokens.empty()) said = answer.message;
   return answer;
 }
 
 Result<std::string> ChatSession::last_message() const {
-  const auto found = std::find_if(messages().rbegin(), messages().rend(),
-                                  [](const Message& message) { return !is_answer(message); });
+  const auto found = std::find_if(messages().rbegin(), messages().rend(), is_users);
   if (found == messages().rend()) {
     return fail(ErrorCode::invalid_argument, "/edit: expected a message to change, found none");
   }
@@ -117,7 +163,7 @@ Result<std::string> ChatSession::last_message() const {
 Result<Answer> ChatSession::edit(std::string_view text, const AnswerHooks& hooks) {
   if (Result<std::string> last = last_message(); !last) return std::move(last).error();
   const std::vector<Message> old = messages();
-  while (is_answer(active().back())) active().pop_back();
+  while (!is_users(active().back())) active().pop_back();
   active().pop_back();
   Result<Answer> answer = say(text, hooks);
   if (!answer) active() = old;
@@ -125,8 +171,7 @@ Result<Answer> ChatSession::edit(std::string_view text, const AnswerHooks& hooks
 }
 
 int32_t ChatSession::turn_count() const {
-  return int32_t(std::count_if(messages().begin(), messages().end(),
-                               [](const Message& message) { return !is_answer(message); }));
+  return int32_t(std::count_if(messages().begin(), messages().end(), is_users));
 }
 
 // Where an answer is last, a message of the user follows: its start is where reading goes on. It is
@@ -157,7 +202,7 @@ Result<memory::ResumePlan> ChatSession::rewind(int32_t turns) {
   }
   size_t kept = messages().size();
   for (int32_t turn = 0; turn < turns; ++turn) {
-    while (is_answer(messages()[kept - 1])) --kept;
+    while (!is_users(messages()[kept - 1])) --kept;
     --kept;
   }
   CAIRN_TRY(const memory::ResumePlan plan, plan_behind(kept));

@@ -23,7 +23,11 @@ struct ChatOptions {
   int32_t token_count_max = -1;  // Of an answer; negative: as many as the model likes.
   // What answers must look like; null: anything. Outlives the session.
   grammar::Matcher* matcher = nullptr;
-  bool raw = false;  // No template: the prompt is the text of all turns.
+  bool raw = false;        // No template: the prompt is the text of all turns.
+  std::string tools = {};  // A JSON list in OpenAI's form; what may be called.
+  chat::ReasoningMode reasoning = chat::ReasoningMode::automatic;
+  int32_t reasoning_tokens_max = -1;   // Negative: as many as the model likes.
+  std::vector<std::string> stop = {};  // Texts that end an answer.
 };
 
 struct Branch {
@@ -33,12 +37,18 @@ struct Branch {
 
 class ChatSession {
  public:
-  // `engine` must outlive the session. Errors: unsupported, if the model has no vocabulary.
+  // `engine` must outlive the session. Errors: unsupported, if the model has no vocabulary or no
+  // form for the tools' calls; invalid_data, where the tools are none.
   static Result<ChatSession> start(Engine* engine, ChatOptions options);
 
   // Adds a message of the user and the answer to it. An answer that was interrupted stays as far as
   // it went; after an error the conversation is as before.
   Result<Answer> say(std::string_view text, const AnswerHooks& hooks = {});
+  // The results of the last answer's calls, in their order, and the answer to them. Errors:
+  // invalid_argument: not as many results as calls.
+  Result<Answer> give_results(std::span<const std::string> results, const AnswerHooks& hooks = {});
+  // The calls of the last message that have no result yet.
+  std::span<const chat::ToolCall> open_calls() const;
   // Answers the last message anew, with the next seed. Errors: invalid_argument: nothing to answer.
   Result<Answer> regenerate(const AnswerHooks& hooks = {});
   // Goes on with an answer that was interrupted or reached its limit; the same seed says what it
@@ -73,6 +83,11 @@ class ChatSession {
 
   const std::vector<Message>& messages() const { return branches_[active_].messages; }
   bool is_raw() const { return options_.raw; }  // Asked for, or the model has no template.
+  const std::string& system() const { return options_.system; }
+  const chat::ChatFormat& format() const { return format_; }
+  // For what is answered from now on.
+  sample::SamplingParams& sampling() { return options_.sampling; }
+  ChatOptions& options() { return options_; }
   uint64_t seed() const { return options_.sampling.seed; }
   const Generator& generator() const { return generator_; }
 
@@ -82,10 +97,14 @@ class ChatSession {
   Result<Prompt> prompt(std::span<const Message> messages) const;
   // What going on behind the first `count` messages costs, as far as the timelines tell.
   Result<memory::ResumePlan> plan_behind(size_t count) const;
+  chat::PromptOptions prompt_options() const;
+  AnswerRequest request(const Prompt& asked) const;
   Result<Answer> answer_last(const AnswerHooks& hooks);
 
   Engine* engine_;
   ChatOptions options_;
+  chat::ChatFormat format_;
+  std::vector<chat::Tool> tools_;
   Generator generator_;
   std::vector<Branch> branches_;  // At least one.
   size_t active_ = 0;

@@ -40,12 +40,8 @@ Result<std::unique_ptr<grammar::Matcher>> make_matcher(const ConstraintChoice& c
   return grammar::Matcher::build(std::move(compiled), grammar::TokenTrie::build(tokenizer));
 }
 
-Result<Constraint> Constraint::after(grammar::Matcher* matcher, std::span<const Token> said) {
-  Constraint constraint;
-  constraint.matcher_ = matcher;
-  if (matcher != nullptr) constraint.state_ = matcher->start();
-  for (const Token token : said) CAIRN_TRY(constraint.accept(token));
-  return constraint;
+Constraint::Constraint(grammar::Matcher* matcher) : matcher_(matcher) {
+  if (matcher != nullptr) state_ = matcher->start();
 }
 
 Result<Token> Constraint::sample(Generator& generator, sample::Sampler& sampler) {

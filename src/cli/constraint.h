@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -29,16 +28,16 @@ Result<std::unique_ptr<grammar::Matcher>> make_matcher(const ConstraintChoice& c
 // Where an answer stands. Without a matcher everything is allowed.
 class Constraint {
  public:
-  // After the tokens that were said already. Errors: invalid_argument where these do not fit.
-  static Result<Constraint> after(grammar::Matcher* matcher, std::span<const Token> said);
+  explicit Constraint(grammar::Matcher* matcher);
 
   Result<Token> sample(Generator& generator, sample::Sampler& sampler);
+  // Errors: invalid_argument where the token does not fit.
   Status accept(Token token);
   // Nothing more can follow.
   bool is_finished() const { return matcher_ != nullptr && matcher_->is_finished(state_); }
 
  private:
-  grammar::Matcher* matcher_ = nullptr;
+  grammar::Matcher* matcher_;
   grammar::State state_{};
 };
 

@@ -1,0 +1,74 @@
+// Adding up events.
+#include "chat/answer_reader.h"
+
+namespace cairn::chat {
+
+AnswerReader::AnswerReader(const text::Tokenizer* tokenizer, const ChatFormat& format,
+                           ParserOptions options)
+    : tokenizer_(tokenizer), detokenizer_(*tokenizer), parser_(format, std::move(options)) {
+  message_.role = "assistant";
+}
+
+std::vector<OutputEvent> AnswerReader::push(Token token) {
+  message_.tokens.push_back(token);
+  if (parser_.is_reasoning()) ++reasoning_tokens_;
+  if (tokenizer_->is_control(token)) {
+    if (!parser_.reads_marker(tokenizer_->piece(token))) return {};
+    // Half a character before a marker will never become one.
+    std::string text(detokenizer_.flush());
+    plain_ += text;
+    text += tokenizer_->piece(token);
+    return add(parser_.push(text));
+  }
+  const std::string_view text = detokenizer_.push(token);
+  plain_ += text;
+  return add(parser_.push(text));
+}
+
+std::vector<OutputEvent> AnswerReader::finish(bool is_cut) {
+  const std::string_view text = detokenizer_.flush();
+  plain_ += text;
+  std::vector<OutputEvent> events = add(parser_.push(text));
+  for (OutputEvent& event : add(parser_.finish(is_cut))) events.push_back(std::move(event));
+  return events;
+}
+
+Message AnswerReader::message() const {
+  Message message = message_;
+  if (message.reasoning.empty() && message.calls.empty() && !parser_.has_stopped()) {
+    message.content = plain_;
+  }
+  std::vector<ToolCall> whole;
+  for (size_t call = 0; call < message.calls.size(); ++call) {
+    if (is_whole_[call]) whole.push_back(message.calls[call]);
+  }
+  message.calls = std::move(whole);
+  return message;
+}
+
+std::vector<OutputEvent> AnswerReader::add(std::vector<OutputEvent> events) {
+  for (const OutputEvent& event : events) {
+    switch (event.kind) {
+      case OutputEvent::Kind::text:
+        message_.content += event.text;
+        break;
+      case OutputEvent::Kind::reasoning:
+        message_.reasoning += event.text;
+        break;
+      case OutputEvent::Kind::call_start:
+        message_.calls.push_back({.id = event.id, .name = event.text, .arguments = {}});
+        is_whole_.push_back(false);
+        break;
+      case OutputEvent::Kind::call_arguments:
+        message_.calls.back().arguments += event.text;
+        break;
+      case OutputEvent::Kind::call_end:
+        message_.calls.back().id = event.id;
+        is_whole_.back() = event.is_whole;
+        break;
+    }
+  }
+  return events;
+}
+
+}  // namespace cairn::chat

@@ -1,0 +1,45 @@
+// An answer as it is made: tokens become text, text becomes events, and events add up to a message.
+// Tokens that are markers of the format are read by their names, other control tokens are no text.
+// Thread rule: one thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "chat/conversation.h"
+#include "chat/output_parser.h"
+#include "text/detokenizer.h"
+#include "text/tokenizer.h"
+
+namespace cairn::chat {
+
+class AnswerReader {
+ public:
+  // `tokenizer` must outlive the reader.
+  AnswerReader(const text::Tokenizer* tokenizer, const ChatFormat& format, ParserOptions options);
+
+  // What the token tells. REQUIRES: the tokenizer holds it; it does not end generation.
+  std::vector<OutputEvent> push(Token token);
+  // `is_cut`: the model would have gone on.
+  std::vector<OutputEvent> finish(bool is_cut);
+
+  const OutputParser& parser() const { return parser_; }
+  int32_t reasoning_tokens() const { return reasoning_tokens_; }
+  // All of it so far. Where the answer is nothing but text, the content is that of its tokens to
+  // the byte; calls that were not finished are left out.
+  Message message() const;
+
+ private:
+  std::vector<OutputEvent> add(std::vector<OutputEvent> events);
+
+  const text::Tokenizer* tokenizer_;
+  text::Detokenizer detokenizer_;
+  OutputParser parser_;
+  Message message_;
+  std::string plain_;           // The text of all tokens.
+  std::vector<bool> is_whole_;  // Of the calls.
+  int32_t reasoning_tokens_ = 0;
+};
+
+}  // namespace cairn::chat

@@ -1,0 +1,352 @@
+// Messages through the template, and its text with its marks through the tokenizer.
+#include "chat/conversation.h"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+#include "chat/loose_match.h"
+#include "text/json_value.h"
+#include "text/unicode.h"
+
+namespace cairn::chat {
+
+namespace {
+
+using text::RenderedPrompt;
+using text::Value;
+
+constexpr size_t kPromptEndBytes = 256;
+// Stands for a turn whose place is looked for; no template and no user writes it.
+constexpr std::string_view kPlaceMark = "\x02turn\x03";
+
+std::string piece_or_nothing(const text::Tokenizer& tokenizer, std::optional<Token> token) {
+  return token ? std::string(tokenizer.piece(*token)) : std::string();
+}
+
+void add_member(std::string_view name, Value value, std::vector<text::jinja::Entry>& entries) {
+  entries.emplace_back(text::jinja::plain_string(name, false), std::move(value));
+}
+
+void add_text(std::string_view name, std::string_view text,
+              std::vector<text::jinja::Entry>& entries) {
+  add_member(name, text::jinja::plain_string(as_utf8(text), false), entries);
+}
+
+Result<Value> call_value(const ToolCall& call, const CallFormat& format) {
+  std::vector<text::jinja::Entry> function, entries;
+  add_text("name", call.name, function);
+  Result<Value> arguments = text::parse_json(as_utf8(call.arguments));
+  if (arguments && !format.wants_text_arguments) {
+    add_member("arguments", std::move(arguments).value(), function);
+  } else {
+    add_text("arguments", call.arguments, function);
+  }
+  add_text("id", call.id, entries);
+  add_text("type", "function", entries);
+  CAIRN_TRY(Value dict, text::jinja::plain_dict(std::move(function)));
+  add_member("function", std::move(dict), entries);
+  return text::jinja::plain_dict(std::move(entries));
+}
+
+Result<Value> message_value(const Message& message, const CallFormat& format) {
+  std::vector<text::jinja::Entry> entries;
+  add_text("role", message.role, entries);
+  if (message.content.empty() && !message.calls.empty() && format.wants_null_content) {
+    add_member("content", Value::none(), entries);
+  } else if (message.role == "assistant") {
+    add_text("content", message.content, entries);
+  } else {
+    const size_t valid = text::valid_utf8_bytes(message.content);
+    if (valid != message.content.size()) {
+      return fail(ErrorCode::invalid_argument, "content: expected UTF-8, found byte 0x{:02x} at {}",
+                  unsigned(uint8_t(message.content[valid])), valid);
+    }
+    add_text("content", message.content, entries);
+  }
+  if (!message.reasoning.empty()) add_text("reasoning_content", message.reasoning, entries);
+  if (!message.call_id.empty()) add_text("tool_call_id", message.call_id, entries);
+  if (!message.name.empty()) add_text("name", message.name, entries);
+  if (!message.calls.empty()) {
+    std::vector<Value> calls;
+    for (const ToolCall& call : message.calls) {
+      CAIRN_TRY(Value value, call_value(call, format));
+      calls.push_back(std::move(value));
+    }
+    CAIRN_TRY(Value list, text::jinja::plain_list(std::move(calls)));
+    add_member("tool_calls", std::move(list), entries);
+  }
+  return text::jinja::plain_dict(std::move(entries));
+}
+
+Result<RenderedPrompt> render(const Dialect& dialect, std::span<const Message> messages,
+                              const PromptOptions& options, bool adds_prompt) {
+  const CallFormat& format = dialect.format->call;
+  std::vector<Value> list;
+  for (const Message& message : messages) {
+    CAIRN_TRY(Value value, message_value(message, format));
+    list.push_back(std::move(value));
+  }
+  text::ChatInput input;
+  CAIRN_TRY(input.messages, text::jinja::plain_list(std::move(list)));
+  if (!options.tools.empty()) {
+    CAIRN_TRY(input.tools, text::parse_json(options.tools));
+  }
+  for (const auto& [name, value] : options.switches) {
+    input.variables.emplace_back(name, Value::boolean(value));
+  }
+  input.add_generation_prompt = adds_prompt;
+  const text::Tokenizer& tokenizer = *dialect.tokenizer;
+  input.bos_token = piece_or_nothing(tokenizer, tokenizer.special_ids().bos);
+  input.eos_token = piece_or_nothing(tokenizer, tokenizer.special_ids().eos);
+  input.clock = text::local_time_now();
+  return dialect.chat_template->render(input);
+}
+
+struct Range {
+  size_t begin = 0, end = 0;  // Bytes of the rendered text.
+};
+
+// Where each message's content stands; absent where the template has changed it, or where two of
+// them touch.
+std::vector<std::optional<Range>> find_contents(const text::RenderedPrompt& prompt,
+                                                std::span<const Message> messages) {
+  std::vector<std::optional<Range>> found(messages.size());
+  size_t next = 0;
+  for (const text::OriginSpan& span : prompt.spans) {
+    if (span.trusted) continue;
+    const auto text = std::string_view(prompt.text).substr(span.begin, span.end - span.begin);
+    for (size_t message = next; message < messages.size(); ++message) {
+      if (messages[message].content != text) continue;
+      found[message] = Range{span.begin, span.end};
+      next = message + 1;
+      break;
+    }
+  }
+  return found;
+}
+
+// The tokens of a part of the rendered text, behind those in `tokens`.
+void encode_part(const text::Tokenizer& tokenizer, const text::RenderedPrompt& prompt, Range part,
+                 std::vector<Token>& tokens) {
+  std::vector<text::TextPiece> pieces;
+  for (const text::OriginSpan& span : prompt.spans) {
+    const size_t begin = std::max<size_t>(span.begin, part.begin);
+    const size_t end = std::min<size_t>(span.end, part.end);
+    if (begin >= end) continue;
+    pieces.push_back({std::string_view(prompt.text).substr(begin, end - begin), span.trusted});
+  }
+  if (!pieces.empty()) tokenizer.encode_to(pieces, {.parse_special = true}, tokens);
+}
+
+std::string spell(const text::Tokenizer& tokenizer, std::span<const Token> tokens) {
+  std::string text;
+  for (const Token token : tokens) text += tokenizer.piece(token);
+  return text;
+}
+
+// Tokens that take the place of a part of the rendered text, which they spell.
+struct Splice {
+  Range range;
+  std::span<const Token> tokens;
+};
+
+// As many of the tokens as spell what stands at `begin`.
+Splice splice_at(const text::Tokenizer& tokenizer, std::string_view text, size_t begin,
+                 std::span<const Token> tokens) {
+  size_t count = 0, end = begin;
+  for (; count < tokens.size(); ++count) {
+    const std::string_view piece = tokenizer.piece(tokens[count]);
+    if (!text.substr(end).starts_with(piece)) break;
+    end += piece.size();
+  }
+  return {{begin, end}, tokens.first(count)};
+}
+
+// Finds where turns begin whose text says nothing of it: what the template writes to have an answer
+// begun stands before them too.
+class TurnFinder {
+ public:
+  TurnFinder(const Dialect& dialect, std::span<const Message> messages,
+             const PromptOptions& options, const RenderedPrompt& prompt)
+      : dialect_(dialect), messages_(messages), options_(options), text_(prompt.text) {}
+
+  std::optional<size_t> find(size_t message) {
+    if (!opening_) opening_ = find_opening();
+    if (opening_->empty()) return std::nullopt;
+    std::vector<Message> marked(messages_.begin(), messages_.end());
+    marked[message] = {"assistant", std::string(kPlaceMark)};
+    Result<RenderedPrompt> other = render(dialect_, marked, options_, true);
+    if (!other) return std::nullopt;
+    const std::string_view text = text_;
+    const size_t shared = size_t(
+        std::mismatch(text.begin(), text.end(), other->text.begin(), other->text.end()).first -
+        text.begin());
+    std::string_view opening = *opening_;
+    size_t found = text.substr(0, shared).rfind(opening);
+    if (found == std::string_view::npos) {
+      // Of an old turn the reasoning may be gone that the opening leaves the model in.
+      opening = trimmed_right(opening);
+      const std::string& reasoning = dialect_.format->reasoning_open;
+      if (reasoning.empty() || !opening.ends_with(reasoning)) return std::nullopt;
+      opening.remove_suffix(reasoning.size());
+      found = text.substr(0, shared).rfind(opening);
+    }
+    if (found == std::string_view::npos) return std::nullopt;
+    return found + opening.size();
+  }
+
+ private:
+  std::string find_opening() const {
+    Result<RenderedPrompt> without = render(dialect_, messages_, options_, false);
+    if (!without || !text_.starts_with(without->text)) return {};
+    return text_.substr(without->text.size());
+  }
+
+  const Dialect& dialect_;
+  std::span<const Message> messages_;
+  const PromptOptions& options_;
+  const std::string& text_;
+  std::optional<std::string> opening_;
+};
+
+std::vector<Splice> find_splices(const Dialect& dialect, std::span<const Message> messages,
+                                 const PromptOptions& options, const RenderedPrompt& prompt,
+                                 std::span<const std::optional<Range>> contents) {
+  TurnFinder finder(dialect, messages, options, prompt);
+  std::vector<Splice> splices;
+  size_t end = 0;
+  for (size_t message = 0; message < messages.size(); ++message) {
+    const Message& said = messages[message];
+    if (said.role != "assistant" || said.tokens.empty()) continue;
+    const bool is_plain = said.reasoning.empty() && said.calls.empty() && contents[message];
+    std::optional<size_t> begin;
+    if (is_plain) begin = contents[message]->begin;
+    if (!is_plain) begin = finder.find(message);
+    if (!begin || *begin < end) continue;
+    const Splice splice = splice_at(*dialect.tokenizer, prompt.text, *begin, said.tokens);
+    if (splice.tokens.empty()) continue;
+    splices.push_back(splice);
+    end = splice.range.end;
+  }
+  return splices;
+}
+
+// The rendered text's tokens, where answers keep the tokens that they were made of.
+std::vector<Token> encode_prompt(const text::Tokenizer& tokenizer, const RenderedPrompt& prompt,
+                                 std::span<const Splice> splices) {
+  std::vector<Token> tokens;
+  size_t begin = 0;
+  for (const Splice& splice : splices) {
+    encode_part(tokenizer, prompt, {begin, splice.range.begin}, tokens);
+    tokens.insert(tokens.end(), splice.tokens.begin(), splice.tokens.end());
+    begin = splice.range.end;
+  }
+  encode_part(tokenizer, prompt, {begin, prompt.text.size()}, tokens);
+  return tokens;
+}
+
+std::vector<int32_t> find_message_starts(const text::Tokenizer& tokenizer,
+                                         const text::RenderedPrompt& prompt,
+                                         std::span<const Token> tokens,
+                                         std::span<const Message> messages,
+                                         std::span<const std::optional<Range>> contents) {
+  const std::string spelled = spell(tokenizer, tokens);
+  if (!spelled.ends_with(prompt.text)) return {};
+  // Some vocabularies put a blank before a text.
+  size_t token_end = 0;
+  const size_t added_bytes = spelled.size() - prompt.text.size();
+  std::vector<int32_t> starts;
+  int32_t token = 0;
+  for (size_t message = 0; message < messages.size(); ++message) {
+    if (messages[message].role != "user" || !contents[message]) continue;
+    const size_t begin = contents[message]->begin + added_bytes;
+    while (token < int32_t(tokens.size())) {
+      const size_t next_end = token_end + tokenizer.piece(tokens[size_t(token)]).size();
+      if (next_end > begin) break;
+      token_end = next_end;
+      ++token;
+    }
+    starts.push_back(token);
+  }
+  return starts;
+}
+
+}  // namespace
+
+std::string as_utf8(std::string_view bytes) {
+  constexpr std::string_view kReplacement = "\xef\xbf\xbd";
+  std::string out;
+  while (true) {
+    const size_t valid = text::valid_utf8_bytes(bytes);
+    out += bytes.substr(0, valid);
+    if (valid == bytes.size()) return out;
+    out += kReplacement;
+    bytes.remove_prefix(valid + 1);
+  }
+}
+
+Result<Prompt> encode_conversation(const Dialect& dialect, std::span<const Message> messages,
+                                   const PromptOptions& options) {
+  CHECK(dialect.tokenizer != nullptr && dialect.chat_template != nullptr &&
+        dialect.format != nullptr);
+  const text::Tokenizer& tokenizer = *dialect.tokenizer;
+  CAIRN_TRY(RenderedPrompt rendered, render(dialect, messages, options, true));
+  const std::vector<std::optional<Range>> contents = find_contents(rendered, messages);
+  const std::vector<Splice> splices = find_splices(dialect, messages, options, rendered, contents);
+  if (!options.answer_begin.empty()) {
+    const size_t begin = rendered.text.size();
+    rendered.text += options.answer_begin;
+    rendered.spans.push_back({begin, rendered.text.size(), true});
+  }
+  Prompt prompt;
+  prompt.tokens = encode_prompt(tokenizer, rendered, splices);
+  prompt.message_starts =
+      find_message_starts(tokenizer, rendered, prompt.tokens, messages, contents);
+  prompt.end =
+      rendered.text.substr(rendered.text.size() - std::min(rendered.text.size(), kPromptEndBytes));
+  // Most templates write the first token themselves; where they leave it to the model, it is here.
+  const std::optional<Token> bos = tokenizer.special_ids().bos;
+  const bool starts_with_bos = !prompt.tokens.empty() && prompt.tokens.front() == bos;
+  if (tokenizer.adds_bos() && bos && !starts_with_bos) {
+    prompt.tokens.insert(prompt.tokens.begin(), *bos);
+    for (int32_t& start : prompt.message_starts) ++start;
+  }
+  if (prompt.tokens.empty()) {
+    return fail(ErrorCode::invalid_argument, "prompt: expected at least one token, found none");
+  }
+  return prompt;
+}
+
+void set_reasoning(const ChatFormat& format, ReasoningMode mode, PromptOptions& options) {
+  if (mode == ReasoningMode::automatic) return;
+  const bool is_on = mode == ReasoningMode::on;
+  if (!format.reasoning_switch.empty()) {
+    options.switches.emplace_back(format.reasoning_switch, is_on);
+    return;
+  }
+  if (is_on) return;
+  if (!format.channels.message_open.empty()) {
+    options.answer_begin = format.channels.answer_header;
+  } else if (!format.reasoning_close.empty()) {
+    if (!format.opens_reasoning) options.answer_begin = format.reasoning_open + "\n";
+    options.answer_begin += "\n" + format.reasoning_close + "\n\n";
+  }
+}
+
+std::string reasoning_end(const ChatFormat& format) {
+  const ChannelFormat& channels = format.channels;
+  if (!channels.message_open.empty()) {
+    if (channels.answer_header.empty() || channels.reasoning_close.empty()) return {};
+    return channels.reasoning_close + channels.turn_open + channels.answer_header;
+  }
+  return format.reasoning_close.empty() ? "" : "\n" + format.reasoning_close + "\n\n";
+}
+
+std::string make_call_id(const CallFormat& format, size_t message, size_t call) {
+  if (format.id_length == 0) return fmt::format("call_{}_{}", message, call);
+  std::string id = fmt::format("{:05}{:04}", message, call);
+  return id.substr(id.size() - std::min(id.size(), format.id_length));
+}
+
+}  // namespace cairn::chat
