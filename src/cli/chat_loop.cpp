@@ -4,9 +4,10 @@
 #include <charconv>
 #include <cstdio>
 #include <iterator>
-#include <optional>
 
 #include "base/printable.h"
+#include "cli/answer_printer.h"
+#include "cli/chat_settings.h"
 #include "cli/exit_codes.h"
 #include "cli/interrupt.h"
 #include "cli/memory_map.h"
@@ -19,6 +20,8 @@ namespace {
 constexpr char kPrompt[] = "> ";
 constexpr char kContinuationPrompt[] = ". ";
 constexpr char kEditPrompt[] = "edit> ";
+constexpr char kResultPrompt[] = "result> ";
+constexpr std::string_view kBlockMark = "\"\"\"";
 
 // A remark of the program's own, beside the conversation.
 void remark(std::string_view text) {
@@ -37,6 +40,9 @@ struct ChatLoop::Command {
 const ChatLoop::Command ChatLoop::kCommands[] = {
     {"/help", "", "shows this", &ChatLoop::help},
     {"/regen", "", "makes the last answer anew, with the next seed", &ChatLoop::regenerate},
+    {"/retry", "[N=V …]", "the same with other settings, as temperature=0.2", &ChatLoop::retry},
+    {"/set", "N V", "changes a setting for the answers to come", &ChatLoop::set},
+    {"/show", "", "shows the settings", &ChatLoop::show},
     {"/continue", "", "goes on with an answer that was stopped", &ChatLoop::go_on},
     {"/edit", "[TEXT]", "changes your last message and answers it", &ChatLoop::edit},
     {"/rewind", "[TURNS]", "takes the last turns back; one unless told", &ChatLoop::rewind},
@@ -90,7 +96,8 @@ void ChatLoop::greet() {
                      (engine_->parameter_count() + 500000) / 1000000));
 }
 
-// A message is a line, or several where each but the last ends with a backslash.
+// A message is a line, or several where each but the last ends with a backslash, or those between
+// two marks of three quotes.
 LineEditor::Event ChatLoop::read_message(std::string& message) {
   message.clear();
   const char* prompt = kPrompt;
@@ -99,6 +106,10 @@ LineEditor::Event ChatLoop::read_message(std::string& message) {
     const LineEditor::Event event = editor_.read(prompt, line);
     if (event != LineEditor::Event::line) return event;
     editor_.remember(line);
+    if (message.empty() && line.starts_with(kBlockMark)) {
+      message = line.substr(kBlockMark.size());
+      return read_block(message);
+    }
     if (!line.ends_with('\\')) {
       message += line;
       return event;
@@ -107,6 +118,19 @@ LineEditor::Event ChatLoop::read_message(std::string& message) {
     message += line;
     prompt = kContinuationPrompt;
   }
+}
+
+LineEditor::Event ChatLoop::read_block(std::string& message) {
+  while (!message.ends_with(kBlockMark)) {
+    std::string line;
+    const LineEditor::Event event = editor_.read(kContinuationPrompt, line);
+    if (event != LineEditor::Event::line) return event;
+    if (!message.empty()) message += '\n';
+    message += line;
+  }
+  message.resize(message.size() - kBlockMark.size());
+  if (message.ends_with('\n')) message.pop_back();
+  return LineEditor::Event::line;
 }
 
 ChatLoop::Next ChatLoop::handle(const std::string& message) {
@@ -129,33 +153,50 @@ ChatLoop::Next ChatLoop::handle_command(std::string_view line) {
   return Next::go_on;
 }
 
-void ChatLoop::answer(FunctionRef<Result<Answer>(const AnswerHooks&)> make) {
-  std::optional<Progress> progress;
-  progress.emplace("reading", Progress::Unit::tokens);
-  bool is_at_line_start = true;
-  const AnswerHooks hooks{
-      .on_text =
-          [&](std::string_view piece) {
-            progress.reset();
-            out_.write(piece);
-            is_at_line_start = piece.ends_with('\n');
-          },
-      .on_prompt =
-          [&](int32_t done, int32_t total) {
-            if (progress) progress->update(uint64_t(done), uint64_t(total));
-          },
-      .wants_stop = [] { return interrupted(); },
-  };
+// False where there is no answer to go on from.
+bool ChatLoop::answer_once(FunctionRef<Result<Answer>(const AnswerHooks&)> make) {
+  AnswerPrinter printer(&out_);
   const InterruptGuard guard;
-  Result<Answer> made = make(hooks);
-  progress.reset();
-  if (!is_at_line_start) out_.write("\n");
+  Result<Answer> made = make(printer.hooks());
+  printer.finish();
   if (!made) {
     remark("cairn: " + made.error().message);
-  } else if (shows_statistics_) {
+    return false;
+  }
+  if (shows_statistics_) {
     const bool dim = uses_color(stderr);
-    const std::string line = statistics_line(*made, engine_->memory().usage());
+    const memory::Sequence& sequence = session_->generator().sequence();
+    const std::string line = statistics_line(
+        *made, engine_->memory().usage(),
+        {.used_tokens = sequence.length(), .free_tokens = session_->generator().room()});
     std::fprintf(stderr, "%s[%s]%s\n", dim ? "\033[2m" : "", line.c_str(), dim ? "\033[0m" : "");
+  }
+  return made->finish == FinishReason::tool_calls;
+}
+
+// The results of the calls that the answer ended with, each a line of the person's.
+bool ChatLoop::read_results(std::vector<std::string>& results) {
+  results.clear();
+  for (const chat::ToolCall& call : session_->open_calls()) {
+    remark("call: " + call_line(call));
+    std::string result;
+    if (editor_.read(kResultPrompt, result) != LineEditor::Event::line) return false;
+    results.push_back(std::move(result));
+  }
+  return !results.empty();
+}
+
+void ChatLoop::answer(FunctionRef<Result<Answer>(const AnswerHooks&)> make) {
+  if (answer_once(make)) answer_calls();
+}
+
+void ChatLoop::answer_calls() {
+  std::vector<std::string> results;
+  while (read_results(results)) {
+    const auto give = [&](const AnswerHooks& hooks) {
+      return session_->give_results(results, hooks);
+    };
+    if (!answer_once(give)) return;
   }
 }
 
@@ -168,7 +209,9 @@ ChatLoop::Next ChatLoop::help(std::string_view /*rest*/) {
   for (const Command& command : kCommands) {
     remark(fmt::format("{:<10}{:<8}{}", command.name, command.argument, command.doc));
   }
-  remark("A line that ends with \\ goes on in the next one. Ctrl-C stops an answer.");
+  remark(
+      "A line that ends with \\ goes on in the next one, as do lines between \"\"\" and \"\"\".");
+  remark("Ctrl-C stops an answer.");
   return Next::go_on;
 }
 
@@ -183,6 +226,35 @@ ChatLoop::Next ChatLoop::clear(std::string_view /*rest*/) {
 
 ChatLoop::Next ChatLoop::regenerate(std::string_view /*rest*/) {
   answer([&](const AnswerHooks& hooks) { return session_->regenerate(hooks); });
+  return Next::go_on;
+}
+
+ChatLoop::Next ChatLoop::retry(std::string_view rest) {
+  ChatOptions& options = session_->options();
+  const sample::SamplingParams old = options.sampling;
+  if (Status status = set_settings(options, rest); !status)
+    return complain(std::move(status).error());
+  // With the same seed unless one is said: what differs is what was set.
+  if (options.sampling.seed == old.seed && !rest.empty()) --options.sampling.seed;
+  return regenerate({});
+}
+
+ChatLoop::Next ChatLoop::set(std::string_view rest) {
+  const size_t end = std::min(rest.find_first_of(" ="), rest.size());
+  const std::string_view value = rest.substr(std::min(end + 1, rest.size()));
+  if (Status status = set_setting(session_->options(), rest.substr(0, end), value); !status)
+    return complain(std::move(status).error());
+  return Next::go_on;
+}
+
+ChatLoop::Next ChatLoop::show(std::string_view /*rest*/) {
+  std::string_view lines;
+  const std::string all = show_settings(session_->options());
+  for (lines = all; !lines.empty();) {
+    const size_t end = std::min(lines.find('\n'), lines.size());
+    remark(lines.substr(0, end));
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+  }
   return Next::go_on;
 }
 
@@ -257,6 +329,7 @@ ChatLoop::Next ChatLoop::load(std::string_view rest) {
   if (Status read = session_->load(std::string(rest)); !read)
     return complain(std::move(read).error());
   remark(fmt::format("{} messages read from {}", session_->messages().size(), rest));
+  answer_calls();  // The conversation may have been left before the results of its last calls.
   return Next::go_on;
 }
 

@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/function_ref.h"
 #include "base/result.h"
@@ -35,12 +36,19 @@ class ChatLoop {
   Next handle(const std::string& message);
   Next handle_command(std::string_view line);
   void answer(FunctionRef<Result<Answer>(const AnswerHooks&)> make);
+  bool answer_once(FunctionRef<Result<Answer>(const AnswerHooks&)> make);
+  void answer_calls();
+  bool read_results(std::vector<std::string>& results);
+  LineEditor::Event read_block(std::string& message);
 
   Next complain(const Error& error);
   Next help(std::string_view rest);
   Next leave(std::string_view rest);
   Next clear(std::string_view rest);
   Next regenerate(std::string_view rest);
+  Next retry(std::string_view rest);
+  Next set(std::string_view rest);
+  Next show(std::string_view rest);
   Next go_on(std::string_view rest);
   Next edit(std::string_view rest);
   Next rewind(std::string_view rest);

@@ -299,6 +299,13 @@ Action add_run(CLI::App& command) {
       .add_option("--choice", a->run.constraint.choices,
                   "the answer is one of these, between commas")
       ->delimiter(',');
+  command.add_option("--stop", a->run.stop, "a text that ends the answer; may be said again")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_option("--reasoning", a->run.reasoning,
+                     "on, off, or at most so many tokens of it; else as the template has it");
+  command.add_option("--tools", a->run.tools_path,
+                     "tools that the model may call: a JSON list in OpenAI's form");
   command.add_flag("--raw", a->run.raw, "no chat template: continue the text as it is");
   command.add_flag("--json", a->run.json, "one JSON object instead of text");
   command.add_flag("--chat", a->run.chat, "converse line by line even when input is no terminal");

@@ -47,10 +47,14 @@ std::string plan_line(const memory::ResumePlan& plan) {
   return line;
 }
 
-std::string statistics_line(const Answer& answer, const memory::Usage& usage) {
+std::string statistics_line(const Answer& answer, const memory::Usage& usage,
+                            const ContextUse& context) {
   std::string line = fmt::format("{} tokens", answer.tokens.size());
   if (answer.tokens.size() > 0) {
     line += fmt::format(", {:.1f} a second", rate(answer.tokens.size(), answer.generation_seconds));
+  }
+  if (answer.reasoning_tokens > 0) {
+    line += fmt::format(", {} of them reasoning", answer.reasoning_tokens);
   }
   line += fmt::format("; prompt of {} tokens, {} reused", answer.prompt.prompt_tokens,
                       answer.prompt.reused_tokens);
@@ -67,13 +71,23 @@ std::string statistics_line(const Answer& answer, const memory::Usage& usage) {
     line += fmt::format("; first token after {}", show_seconds(answer.first_token_seconds));
   }
   if (answer.finish != FinishReason::stop) line += fmt::format("; end: {}", name(answer.finish));
+  if (context.free_tokens >= 0) {
+    line += fmt::format("; context {} of {}", context.used_tokens,
+                        int64_t(context.used_tokens) + context.free_tokens);
+  }
   return line + "; memory " + memory_line(usage);
 }
 
 std::string answer_json(const Answer& answer, const AnswerContext& context) {
   nlohmann::ordered_json json;
   json["text"] = answer.text;
+  if (!answer.message.reasoning.empty()) json["reasoning"] = answer.message.reasoning;
+  for (const chat::ToolCall& call : answer.message.calls) {
+    json["tool_calls"].push_back(
+        {{"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+  }
   json["tokens"] = answer.tokens.size();
+  json["reasoning_tokens"] = answer.reasoning_tokens;
   json["prompt_tokens"] = answer.prompt.prompt_tokens;
   json["reused_tokens"] = answer.prompt.reused_tokens;
   json["recurrence_steps"] = answer.prompt.plan.recurrence_steps;

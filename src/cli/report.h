@@ -18,9 +18,15 @@ struct AnswerContext {
   memory::Usage memory;
 };
 
+struct ContextUse {
+  int32_t used_tokens = 0;
+  int32_t free_tokens = -1;  // Negative: nothing is said of the context.
+};
+
 // "12 tokens, 85 a second; prompt of 31 tokens, 20 reused, 410 a second; first token after 0.08 s;
-// memory 1.2 MiB of 12 GiB (pages 1.0 MiB, states 0.2 MiB)".
-std::string statistics_line(const Answer& answer, const memory::Usage& usage);
+// context 43 of 4096; memory 1.2 MiB of 12 GiB (pages 1.0 MiB, states 0.2 MiB)".
+std::string statistics_line(const Answer& answer, const memory::Usage& usage,
+                            const ContextUse& context = {});
 
 // "1365 tokens stay, 12 to compute, 24 recurrence steps (why not more)".
 std::string plan_line(const memory::ResumePlan& plan);

@@ -7,8 +7,12 @@
 #include <memory>
 
 #include "base/file.h"
+#include "base/function_ref.h"
+#include "base/printable.h"
+#include "cli/answer_printer.h"
 #include "cli/chat_loop.h"
 #include "cli/chat_session.h"
+#include "cli/chat_settings.h"
 #include "cli/exit_codes.h"
 #include "cli/interrupt.h"
 #include "cli/load.h"
@@ -20,6 +24,7 @@ namespace cairn::cli {
 namespace {
 
 constexpr size_t kPromptBytesMax = size_t(64) << 20;
+constexpr size_t kToolsBytesMax = size_t(16) << 20;
 
 Result<std::string> read_standard_input() {
   std::string text;
@@ -57,26 +62,42 @@ Result<std::optional<std::string>> find_prompt(const RunOptions& options) {
   return std::optional<std::string>(std::move(text));
 }
 
+Result<Answer> print_answer(TextOut& out, bool is_silent,
+                            FunctionRef<Result<Answer>(const AnswerHooks&)> make) {
+  AnswerPrinter printer(&out, is_silent);
+  Result<Answer> answer = make(printer.hooks());
+  printer.finish();
+  return answer;
+}
+
+// Shows the calls and reads a line for the result of each; false where there are none.
+bool read_results(const ChatSession& session, std::vector<std::string>& results) {
+  results.clear();
+  for (const chat::ToolCall& call : session.open_calls()) {
+    std::fprintf(stderr, "call: %s\n", printable(call_line(call)).c_str());
+    std::string result;
+    int letter = 0;
+    while ((letter = std::getc(stdin)) != EOF && letter != '\n') result += char(letter);
+    if (letter == EOF && result.empty()) return false;
+    results.push_back(std::move(result));
+  }
+  return !results.empty();
+}
+
 Result<int> answer_once(const RunOptions& options, Engine& engine, ChatSession& session,
                         const sample::SamplingParams& sampling, const std::string& prompt) {
   TextOut out(stdout);
-  std::optional<Progress> progress;
-  progress.emplace("reading", Progress::Unit::tokens);
-  const AnswerHooks hooks{
-      .on_text =
-          [&](std::string_view piece) {
-            progress.reset();
-            if (!options.json) out.write(piece);
-          },
-      .on_prompt =
-          [&](int32_t done, int32_t total) {
-            if (progress) progress->update(uint64_t(done), uint64_t(total));
-          },
-      .wants_stop = [] { return interrupted(); },
-  };
   const InterruptGuard guard;
-  CAIRN_TRY(const Answer answer, session.say(prompt, hooks));
-  progress.reset();
+  CAIRN_TRY(Answer answer, print_answer(out, options.json, [&](const AnswerHooks& hooks) {
+              return session.say(prompt, hooks);
+            }));
+  std::vector<std::string> results;
+  while (!options.json && answer.finish == FinishReason::tool_calls &&
+         read_results(session, results)) {
+    CAIRN_TRY(answer, print_answer(out, options.json, [&](const AnswerHooks& hooks) {
+                return session.give_results(results, hooks);
+              }));
+  }
   const memory::Usage usage = engine.memory().usage();
   if (options.json) {
     out.write(answer_json(answer, {.model = engine.file().name(),
@@ -84,7 +105,7 @@ Result<int> answer_once(const RunOptions& options, Engine& engine, ChatSession& 
                                    .sampling = sampling,
                                    .memory = usage}));
   }
-  if (options.json || !answer.text.ends_with('\n')) out.write("\n");
+  if (options.json) out.write("\n");
   CAIRN_TRY(out.finish());
   if (options.verbose || is_terminal(stderr)) {
     std::fprintf(stderr, "[%s]\n", statistics_line(answer, usage).c_str());
@@ -107,12 +128,18 @@ Result<int> run(const RunOptions& options) {
   if (engine->tokenizer() != nullptr) {
     CAIRN_TRY(matcher, make_matcher(options.constraint, *engine->tokenizer()));
   }
-  CAIRN_TRY(ChatSession session,
-            ChatSession::start(engine.get(), {.system = options.system,
-                                              .sampling = sampling,
-                                              .token_count_max = options.token_count_max,
-                                              .matcher = matcher.get(),
-                                              .raw = options.raw}));
+  ChatOptions chat_options{.system = options.system,
+                           .sampling = sampling,
+                           .token_count_max = options.token_count_max,
+                           .raw = options.raw};
+  chat_options.stop = options.stop;
+  if (!options.reasoning.empty()) {
+    CAIRN_TRY(set_reasoning_option(chat_options, options.reasoning));
+  }
+  if (!options.tools_path.empty()) {
+    CAIRN_TRY(chat_options.tools, read_file(options.tools_path, kToolsBytesMax));
+  }
+  CAIRN_TRY(ChatSession session, ChatSession::start(engine.get(), std::move(chat_options)));
   if (session.is_raw() && !options.raw) {
     std::fprintf(stderr, "cairn: the model has no chat template: it gets the text as it is\n");
   }

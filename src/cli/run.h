@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "cli/constraint.h"
@@ -21,6 +22,9 @@ struct RunOptions {
   int32_t token_count_max = -1;
   SamplingChoice sampling;
   ConstraintChoice constraint;
+  std::string tools_path;              // A JSON list of tools; empty: none.
+  std::string reasoning;               // "on", "off", a number of tokens; empty: as it comes.
+  std::vector<std::string> stop = {};  // Texts that end an answer.
   bool raw = false;
   bool json = false;
   bool chat = false;     // A conversation line by line even where input is no terminal.

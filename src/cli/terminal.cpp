@@ -37,6 +37,10 @@ void TextOut::write(std::string_view text) {
   std::fflush(file_);
 }
 
+void TextOut::style(std::string_view escape) {
+  if (uses_color(file_)) std::fwrite(escape.data(), 1, escape.size(), file_);
+}
+
 Status TextOut::finish() {
   if (std::fflush(file_) == 0 && std::ferror(file_) == 0) return Ok{};
   return fail(ErrorCode::io, "standard output: cannot write: {}", std::strerror(errno));

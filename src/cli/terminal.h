@@ -18,6 +18,10 @@ bool is_terminal(std::FILE* file);
 // A terminal that colours may be sent to (https://no-color.org).
 bool uses_color(std::FILE* file);
 
+// Escapes for TextOut::style().
+constexpr std::string_view kDim = "\033[2m";
+constexpr std::string_view kNormal = "\033[0m";
+
 // Text in complete characters, as it comes (text/detokenizer.h never gives a part of one, so
 // each piece can be made printable by itself).
 class TextOut {
@@ -25,6 +29,8 @@ class TextOut {
   explicit TextOut(std::FILE* file) : file_(file), is_terminal_(cli::is_terminal(file)) {}
 
   void write(std::string_view text);
+  // An escape of the program's own; nothing where there are no colours.
+  void style(std::string_view escape);
   // Errors: io, if any write so far has failed.
   Status finish();
 

@@ -31,6 +31,28 @@ TEST(Transcript, WhatIsWrittenIsRead) {
   EXPECT_EQ(json["messages"][0], (nlohmann::json{{"role", "system"}, {"content", "Be kind."}}));
 }
 
+TEST(Transcript, CallsAndResultsAreKept) {
+  const ScratchFolder folder;
+  Message call{"assistant", "I look."};
+  call.reasoning = "Hm.";
+  call.calls = {{"call_1", "f", "{\"a\": 1}"}, {"call_2", "g", "{}"}};
+  Message result{"tool", "21"};
+  result.call_id = "call_1";
+  result.name = "f";
+  Message second{"tool", "22"};
+  const std::vector<Message> messages{{"user", "Hi"}, call, result, second, {"assistant", "So."}};
+  ASSERT_TRUE(write_transcript(folder.file("chat"), messages));
+  const auto read = read_transcript(folder.file("chat")).value();
+  ASSERT_EQ(read.size(), messages.size());
+  EXPECT_EQ(read[1].reasoning, "Hm.");
+  EXPECT_EQ(read[1].calls, call.calls);
+  EXPECT_EQ(read[2].call_id, "call_1");
+  EXPECT_EQ(read[2].name, "f");
+  write_to(folder.file("chat"),
+           R"({"messages": [{"role": "user", "content": "x"}, {"role": "tool", "content": "y"}]})");
+  EXPECT_FALSE(read_transcript(folder.file("chat"))) << "a result of no call";
+}
+
 TEST(Transcript, BytesThatAreNoTextAreReplaced) {
   const ScratchFolder folder;
   ASSERT_TRUE(write_transcript(folder.file("chat"), std::vector<Message>{{"user",

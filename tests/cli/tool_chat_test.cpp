@@ -1,0 +1,196 @@
+// Tools, reasoning, stop texts and settings through the whole program: the built-in model with a
+// template that knows calls. Covers answer.cpp, answer_printer.cpp, chat_settings.cpp,
+// chat_loop.cpp.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "cli/chat_session.h"
+#include "cli/chat_settings.h"
+#include "cli/load.h"
+#include "tests/cli/run_program.h"
+
+namespace cairn::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr char kTemplate[] =
+    "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}"
+    "{% for c in m.tool_calls or [] %}<c>{{ c.function | tojson }}</c>{% endfor %}<|end|>"
+    "{% endfor %}{% if add_generation_prompt %}<|assistant|>"
+    "{% if enable_thinking %}<think>{% endif %}{% endif %}{# </think> #}";
+constexpr char kTools[] =
+    R"([{"type": "function", "function": {"name": "get_weather", "description": "The weather.",)"
+    R"( "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}}])";
+constexpr char kQuestion[] = "What is the capital of France?";
+
+// The built-in model's file with another template. Padded so that what follows keeps its alignment.
+void write_model(const std::string& path, std::string chat_template) {
+  std::string model = contents_of(std::string(CAIRN_SOURCE) + "/assets/nano.gguf");
+  const std::string key = "tokenizer.chat_template";
+  const size_t length_at = model.find(key) + key.size() + 4;  // Behind the value's type.
+  uint64_t old_length = 0;
+  std::memcpy(&old_length, model.data() + length_at, sizeof old_length);
+  while (chat_template.size() % 32 != old_length % 32) chat_template += ' ';
+  const uint64_t length = chat_template.size();
+  std::memcpy(model.data() + length_at, &length, sizeof length);
+  model.replace(length_at + sizeof length, old_length, chat_template);
+  write_to(path, model);
+}
+
+class ToolChat : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_model(model_, kTemplate);
+    write_to(tools_, kTools);
+    json call = {{"id", "call_1"},
+                 {"type", "function"},
+                 {"function", {{"name", "get_weather"}, {"arguments", "{\"city\": \"Oslo\"}"}}}};
+    const json saved = {
+        {"messages",
+         {{{"role", "user"}, {"content", "How is it in Oslo?"}},
+          {{"role", "assistant"}, {"content", nullptr}, {"tool_calls", json::array({call})}}}}};
+    write_to(saved_, saved.dump());
+  }
+  std::unique_ptr<Engine> engine() const {
+    auto made = load_engine(model_, {});
+    EXPECT_TRUE(made) << made.error().message;
+    return std::move(made).value();
+  }
+
+  ScratchFolder folder_;
+  std::string model_ = folder_.file("tools.gguf");
+  std::string tools_ = folder_.file("tools.json");
+  std::string saved_ = folder_.file("chat.json");
+};
+
+TEST_F(ToolChat, AnOpenCallTakesItsResult) {
+  const auto model = engine();
+  ChatOptions options{.sampling = {.temperature = 0}, .token_count_max = 8};
+  options.tools = kTools;
+  ChatSession session = ChatSession::start(model.get(), options).value();
+  ASSERT_TRUE(session.load(saved_));
+  ASSERT_EQ(session.open_calls().size(), 1u);
+  EXPECT_EQ(session.open_calls()[0].name, "get_weather");
+  const std::vector<std::string> none, one{"21 degrees"};
+  EXPECT_FALSE(session.give_results(none));
+  EXPECT_EQ(session.messages().size(), 2u);
+  auto answer = session.give_results(one);
+  ASSERT_TRUE(answer) << answer.error().message;
+  ASSERT_EQ(session.messages().size(), 4u);
+  EXPECT_EQ(session.messages()[2].role, "tool");
+  EXPECT_EQ(session.messages()[2].call_id, "call_1");
+  EXPECT_TRUE(session.open_calls().empty());
+  EXPECT_FALSE(session.give_results(one)) << "there is no open call";
+  // Saved and read again, it is the same conversation.
+  ASSERT_TRUE(session.save(folder_.file("again.json")));
+  ChatSession other = ChatSession::start(model.get(), options).value();
+  ASSERT_TRUE(other.load(folder_.file("again.json")));
+  EXPECT_EQ(other.messages()[1].calls, session.messages()[1].calls);
+  EXPECT_EQ(other.messages()[2].content, "21 degrees");
+  // The call and its result belong to one turn.
+  EXPECT_EQ(session.turn_count(), 1);
+  ASSERT_TRUE(session.rewind(1));
+  EXPECT_TRUE(session.messages().empty());
+}
+
+TEST_F(ToolChat, TheProgramAsksForResults) {
+  const Finished run =
+      run_program({"run", model_, "--chat", "--temp", "0", "-n", "8", "--tools", tools_},
+                  "/load " + saved_ + "\n21 degrees\n/save " + folder_.file("after.json") + "\n");
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_NE(run.err.find("call: get_weather({\"city\": \"Oslo\"})"), std::string::npos) << run.err;
+  const json after = json::parse(contents_of(folder_.file("after.json")));
+  ASSERT_EQ(after["messages"].size(), 4u);
+  EXPECT_EQ(after["messages"][2]["content"], "21 degrees");
+  EXPECT_EQ(after["messages"][3]["role"], "assistant");
+}
+
+TEST_F(ToolChat, ToolsThatNobodyCanCallAreRefused) {
+  const Finished no_form = run_program({"run", "-p", "Hi", "--tools", tools_});
+  EXPECT_EQ(no_form.exit_code, 1);
+  EXPECT_NE(no_form.err.find("expected a form for tool calls, found none"), std::string::npos);
+  write_to(tools_, "{}");
+  const Finished no_list = run_program({"run", model_, "-p", "Hi", "--tools", tools_});
+  EXPECT_EQ(no_list.exit_code, 1);
+  EXPECT_NE(no_list.err.find("tools: expected a list, found object"), std::string::npos);
+}
+
+TEST_F(ToolChat, ReasoningIsKeptApartAndHasABudget) {
+  const std::vector<std::string> common{"run", model_,   "--temp", "0",      "-n",
+                                        "60",  "--json", "-p",     kQuestion};
+  const auto answer_with = [&](const std::string& reasoning) {
+    std::vector<std::string> arguments = common;
+    arguments.insert(arguments.end(), {"--reasoning", reasoning});
+    const Finished run = run_program(arguments);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    return json::parse(run.out);
+  };
+  const json on = answer_with("on");
+  EXPECT_FALSE(on["reasoning"].get<std::string>().empty());
+  EXPECT_EQ(on["text"], "") << "this model never ends its reasoning";
+  EXPECT_EQ(on["reasoning_tokens"], on["tokens"]);
+  const json limited = answer_with("3");
+  EXPECT_LT(limited["reasoning_tokens"].get<int>(), on["reasoning_tokens"].get<int>());
+  EXPECT_TRUE(
+      on["reasoning"].get<std::string>().starts_with(limited["reasoning"].get<std::string>()));
+  EXPECT_LT(limited["reasoning"].get<std::string>().size(),
+            on["reasoning"].get<std::string>().size());
+  const json off = answer_with("off");
+  EXPECT_FALSE(off.contains("reasoning"));
+  EXPECT_EQ(off["text"], "The capital of France is Paris.");
+  const Finished bad = run_program({"run", model_, "-p", "Hi", "--reasoning", "much"});
+  EXPECT_EQ(bad.exit_code, 1);
+  EXPECT_NE(bad.err.find("expected on, off or a number of tokens, found \"much\""),
+            std::string::npos);
+}
+
+TEST_F(ToolChat, StopTextsEndTheAnswer) {
+  const Finished run = run_program({"run", "-p", kQuestion, "--stop", "zzz", "--stop", " France"});
+  EXPECT_EQ(run.out, "The capital of\n") << run.err;
+}
+
+TEST_F(ToolChat, MessagesMayHaveSeveralLines) {
+  const std::string saved = folder_.file("lines.json");
+  const Finished run =
+      run_program({"run", "--chat", "-n", "1"},
+                  "\"\"\"one\ntwo\n\"\"\"\n\"\"\"three\"\"\"\n/save " + saved + "\n");
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  const json messages = json::parse(contents_of(saved))["messages"];
+  ASSERT_EQ(messages.size(), 4u);
+  EXPECT_EQ(messages[0]["content"], "one\ntwo");
+  EXPECT_EQ(messages[2]["content"], "three");
+}
+
+TEST_F(ToolChat, SettingsChangeByName) {
+  const Finished run = run_program(
+      {"run", "--chat", "--seed", "5"},
+      std::string(kQuestion) +
+          "\n/set temperature 0.25\n/set top_k 7\n/set reasoning off\n/show\n"
+          "/set nonsense 1\n/set temp x\n/retry temp=0 max_tokens=3\n/show\n/retry temp=0 bad\n");
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(run.out.starts_with("The capital of France is Paris.\n")) << run.out;
+  for (const char* line :
+       {"temp                0.25", "top-k               7", "reasoning           off",
+        "seed                5", "settings: expected one of reasoning, seed, max-tokens,",
+        "temp: expected a number, found \"x\"", "max-tokens          3",
+        "settings: expected NAME=VALUE, found \"bad\""}) {
+    EXPECT_NE(run.err.find(line), std::string::npos) << line << "\nin\n" << run.err;
+  }
+}
+
+TEST(ChatSettings, SeveralAreSetTogetherOrNotAtAll) {
+  ChatOptions options;
+  EXPECT_FALSE(set_settings(options, "temp=0.5 top-k=-3"));
+  EXPECT_EQ(options.sampling.temperature, sample::SamplingParams().temperature);
+  ASSERT_TRUE(set_settings(options, "temp=0.5  seed=9 max-tokens=-1 reasoning=12"));
+  EXPECT_EQ(options.sampling.temperature, 0.5f);
+  EXPECT_EQ(options.sampling.seed, 9u);
+  EXPECT_EQ(options.reasoning_tokens_max, 12);
+  EXPECT_EQ(options.reasoning, chat::ReasoningMode::on);
+}
+
+}  // namespace
+}  // namespace cairn::cli
