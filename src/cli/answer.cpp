@@ -108,7 +108,8 @@ Result<FinishReason> continue_prompt(const text::Tokenizer& tokenizer, Generator
     const bool was_free = is_free();
     CAIRN_TRY(Token token,
               was_free ? generator.sample(sampler) : constraint.sample(generator, sampler));
-    if (const std::optional<Token> forced = limit.next(teller.reader())) token = *forced;
+    const std::optional<Token> forced = limit.next(teller.reader());
+    if (forced) token = *forced;
     if (answer.first_token_seconds == 0) answer.first_token_seconds = seconds_since(start);
     if (!tokenizer.holds(token)) {
       return fail(ErrorCode::invalid_data, "vocabulary: expected a token below {}, found {}",
@@ -119,6 +120,11 @@ Result<FinishReason> continue_prompt(const text::Tokenizer& tokenizer, Generator
       break;
     }
     answer.tokens.push_back(token);
+    if (const int32_t count = sampler.params().probability_count; count > 0) {
+      answer.probabilities.push_back(
+          forced ? sample::log_probabilities(generator.logits(), token, size_t(count))
+                 : sampler.probabilities());
+    }
     teller.push(token);
     if (!was_free) CAIRN_TRY(constraint.accept(token));
     if (teller.reader().parser().has_stopped() || constraint.is_finished()) {

@@ -50,6 +50,8 @@ struct Answer {
   std::vector<Token> tokens;
   chat::Message message;         // All of it, with what was said before.
   int32_t reasoning_tokens = 0;  // Of the tokens.
+  // One for each token, where the sampler's parameters ask for them.
+  std::vector<sample::LogProbabilities> probabilities;
   PromptReport prompt;
   int32_t left_out_tokens = 0;  // Because the context was full: of the prompt, and meanwhile.
   FinishReason finish = FinishReason::stop;

@@ -2,7 +2,6 @@
 #include "cli/chat_settings.h"
 
 #include <charconv>
-#include <functional>
 #include <optional>
 
 #include "sample/params.h"
@@ -83,7 +82,8 @@ Status set_setting(ChatOptions& options, std::string_view name, std::string_view
   std::string names = "reasoning, seed, max-tokens";
   for (const sample::SamplingField& field : sample::sampling_fields()) {
     if (field.option == known) {
-      const std::optional<double> number = number_in<double>(value);
+      std::optional<double> number = number_in<double>(value);
+      if (field.flag != nullptr && (value == "on" || value == "off")) number = value == "on";
       if (!number) return not_a_number(known, value);
       return sample::set(options.sampling, field, *number);
     }
@@ -116,7 +116,7 @@ std::string show_settings(const ChatOptions& options) {
     lines += fmt::format("{:<20}{}\n", name, value);
   };
   for (const sample::SamplingField& field : sample::sampling_fields()) {
-    add(field.option, fmt::format("{:.6g}", sample::get(options.sampling, field)));
+    add(field.option, sample::show(options.sampling, field));
   }
   add("seed", std::to_string(options.sampling.seed));
   add("max-tokens",

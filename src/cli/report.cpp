@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/quantities.h"
@@ -28,6 +29,16 @@ nlohmann::ordered_json sampling_json(const sample::SamplingParams& params) {
   json["dry_sequence_breakers"] = params.dry_breakers;
   json["seed"] = params.seed;
   return json;
+}
+
+nlohmann::ordered_json probability_json(const sample::TokenProbability& one,
+                                        const text::Tokenizer& tokenizer) {
+  const std::string_view piece = tokenizer.piece(one.token);
+  nlohmann::ordered_json bytes = nlohmann::ordered_json::array();
+  for (const char byte : piece) bytes.push_back(unsigned(uint8_t(byte)));
+  // JSON has no infinity; nobody asks how impossible.
+  const double value = std::max(double(one.log_probability), -9999.0);
+  return {{"token", std::string(piece)}, {"logprob", value}, {"bytes", std::move(bytes)}};
 }
 
 }  // namespace
@@ -78,7 +89,8 @@ std::string statistics_line(const Answer& answer, const memory::Usage& usage,
   return line + "; memory " + memory_line(usage);
 }
 
-std::string answer_json(const Answer& answer, const AnswerContext& context) {
+std::string answer_json(const Answer& answer, const AnswerContext& context,
+                        const text::Tokenizer& tokenizer) {
   nlohmann::ordered_json json;
   json["text"] = answer.text;
   if (!answer.message.reasoning.empty()) json["reasoning"] = answer.message.reasoning;
@@ -94,6 +106,13 @@ std::string answer_json(const Answer& answer, const AnswerContext& context) {
   json["limited_by"] = std::string(answer.prompt.plan.limited_by);
   json["from_cache"] = answer.prompt.from_cache;
   json["left_out_tokens"] = answer.left_out_tokens;
+  for (const sample::LogProbabilities& one : answer.probabilities) {
+    nlohmann::ordered_json token = probability_json(one.chosen, tokenizer);
+    for (const sample::TokenProbability& other : one.top) {
+      token["top_logprobs"].push_back(probability_json(other, tokenizer));
+    }
+    json["logprobs"]["content"].push_back(std::move(token));
+  }
   json["finish_reason"] = std::string(name(answer.finish));
   json["timings"] = {
       {"prompt_ms", answer.prompt_seconds * 1e3},

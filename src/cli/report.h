@@ -8,6 +8,7 @@
 #include "cli/answer.h"
 #include "memory/memory.h"
 #include "sample/params.h"
+#include "text/tokenizer.h"
 
 namespace cairn::cli {
 
@@ -35,6 +36,7 @@ std::string plan_line(const memory::ResumePlan& plan);
 std::string memory_line(const memory::Usage& usage);
 
 // One JSON object; bytes that are not UTF-8 become U+FFFD in it.
-std::string answer_json(const Answer& answer, const AnswerContext& context);
+std::string answer_json(const Answer& answer, const AnswerContext& context,
+                        const text::Tokenizer& tokenizer);
 
 }  // namespace cairn::cli

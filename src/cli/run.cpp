@@ -100,10 +100,12 @@ Result<int> answer_once(const RunOptions& options, Engine& engine, ChatSession& 
   }
   const memory::Usage usage = engine.memory().usage();
   if (options.json) {
-    out.write(answer_json(answer, {.model = engine.file().name(),
-                                   .architecture = engine.architecture(),
-                                   .sampling = sampling,
-                                   .memory = usage}));
+    out.write(answer_json(answer,
+                          {.model = engine.file().name(),
+                           .architecture = engine.architecture(),
+                           .sampling = sampling,
+                           .memory = usage},
+                          *engine.tokenizer()));
   }
   if (options.json) out.write("\n");
   CAIRN_TRY(out.finish());

@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 
 constexpr char kTemplate[] =
-    "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}"
+    "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}"
     "{% for c in m.tool_calls or [] %}<c>{{ c.function | tojson }}</c>{% endfor %}<|end|>"
     "{% endfor %}{% if add_generation_prompt %}<|assistant|>"
     "{% if enable_thinking %}<think>{% endif %}{% endif %}{# </think> #}";
@@ -119,37 +119,45 @@ TEST_F(ToolChat, ToolsThatNobodyCanCallAreRefused) {
 }
 
 TEST_F(ToolChat, ReasoningIsKeptApartAndHasABudget) {
-  const std::vector<std::string> common{"run", model_,   "--temp", "0",      "-n",
-                                        "60",  "--json", "-p",     kQuestion};
-  const auto answer_with = [&](const std::string& reasoning) {
-    std::vector<std::string> arguments = common;
-    arguments.insert(arguments.end(), {"--reasoning", reasoning});
+  // The end of the answer is left out of the choice, so that all have as many tokens.
+  const auto answer_with = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"run", model_, "--temp",  "0",      "-n",
+                                       "24",  "-p",   kQuestion, "--json", "--ignore-eos"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
     const Finished run = run_program(arguments);
     EXPECT_EQ(run.exit_code, 0) << run.err;
     return json::parse(run.out);
   };
-  const json on = answer_with("on");
+  const json on = answer_with({"--reasoning", "on"});
   EXPECT_FALSE(on["reasoning"].get<std::string>().empty());
   EXPECT_EQ(on["text"], "") << "this model never ends its reasoning";
-  EXPECT_EQ(on["reasoning_tokens"], on["tokens"]);
-  const json limited = answer_with("3");
-  EXPECT_LT(limited["reasoning_tokens"].get<int>(), on["reasoning_tokens"].get<int>());
+  EXPECT_EQ(on["reasoning_tokens"], 24);
+  const json limited = answer_with({"--reasoning", "3"});
+  EXPECT_EQ(limited["tokens"], 24);
+  EXPECT_LT(limited["reasoning_tokens"].get<int>(), 24);
   EXPECT_TRUE(
       on["reasoning"].get<std::string>().starts_with(limited["reasoning"].get<std::string>()));
   EXPECT_LT(limited["reasoning"].get<std::string>().size(),
             on["reasoning"].get<std::string>().size());
-  const json off = answer_with("off");
+  EXPECT_FALSE(limited["text"].get<std::string>().empty());
+  const json off = answer_with({"--reasoning", "off"});
   EXPECT_FALSE(off.contains("reasoning"));
-  EXPECT_EQ(off["text"], "The capital of France is Paris.");
+  EXPECT_EQ(off["text"], answer_with({})["text"]);
   const Finished bad = run_program({"run", model_, "-p", "Hi", "--reasoning", "much"});
-  EXPECT_EQ(bad.exit_code, 1);
+  EXPECT_EQ(bad.exit_code, 2);
   EXPECT_NE(bad.err.find("expected on, off or a number of tokens, found \"much\""),
             std::string::npos);
 }
 
-TEST_F(ToolChat, StopTextsEndTheAnswer) {
+TEST_F(ToolChat, StopTextsEndTheAnswerAndProbabilitiesAreTold) {
   const Finished run = run_program({"run", "-p", kQuestion, "--stop", "zzz", "--stop", " France"});
   EXPECT_EQ(run.out, "The capital of\n") << run.err;
+  const Finished likely = run_program({"run", "-p", kQuestion, "--json", "--n-probs", "3"});
+  const json said = json::parse(likely.out);
+  ASSERT_EQ(said["logprobs"]["content"].size(), said["tokens"].get<size_t>());
+  const json& first = said["logprobs"]["content"][0];
+  EXPECT_EQ(first["top_logprobs"].size(), 3u);
+  EXPECT_EQ(first["top_logprobs"][0]["token"], first["token"]) << "the choice was greedy";
 }
 
 TEST_F(ToolChat, MessagesMayHaveSeveralLines) {
