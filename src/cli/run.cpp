@@ -133,6 +133,7 @@ Result<int> run(const RunOptions& options) {
   ChatOptions chat_options{.system = options.system,
                            .sampling = sampling,
                            .token_count_max = options.token_count_max,
+                           .matcher = matcher.get(),
                            .raw = options.raw};
   chat_options.stop = options.stop;
   if (!options.reasoning.empty()) {

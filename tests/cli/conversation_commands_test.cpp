@@ -309,8 +309,16 @@ TEST_F(ConversationCommands, AnswersKeepTheirOwnTokens) {
   EXPECT_TRUE(contains(kept, own));
   EXPECT_FALSE(contains(kept, usual));
   EXPECT_EQ(kept.size(), plain.size() - usual.size() + own.size());
-  // Tokens that spell another text than the message are not believed.
-  EXPECT_EQ(tokens_with(one_byte_tokens(*engine_, "Your dog is called Mimi.")), plain);
+  // Tokens that spell another text than the message are believed as far as it is the same.
+  const auto spelled = [&](const std::vector<Token>& tokens) {
+    std::string bytes;
+    for (const Token token : tokens) bytes += engine_->tokenizer()->piece(token);
+    return bytes;
+  };
+  const auto partly = tokens_with(one_byte_tokens(*engine_, "Your dog is called Mimi."));
+  EXPECT_TRUE(contains(partly, one_byte_tokens(*engine_, "Your ")));
+  EXPECT_FALSE(contains(partly, one_byte_tokens(*engine_, "Your d")));
+  EXPECT_EQ(spelled(partly), spelled(plain));
 }
 
 // The same through whole turns: hot answers are full of odd spellings, and all of it is reused.

@@ -24,7 +24,7 @@ std::vector<std::string> names_of_architectures() {
 // Small, and where heads and rows may be of any width no multiples of what machines like.
 std::string write_tiny(const ScratchFolder& folder, const std::string& architecture) {
   SynthShape shape = default_shape(architecture);
-  shape.layers = 4;
+  if (shape.shared_kv_layers == 0) shape.layers = 4;
   shape.width = 96;
   shape.heads = 4;
   shape.kv_heads = 2;

@@ -56,18 +56,23 @@ TEST(Structured, GrammarsRegexesAndChoices) {
 TEST(Structured, MistakesSayWhereAndWhy) {
   const ScratchFolder folder;
   write_to(folder.file("bad.gbnf"), "root ::= \"a\"\nroot ::= x");
-  const std::pair<std::vector<std::string>, std::string> cases[] = {
+  struct Case {
+    std::vector<std::string> options;
+    std::string message;
+    int exit_code = 2;
+  };
+  const Case cases[] = {
       {{"--grammar", folder.file("bad.gbnf")}, "line 2, column 1: rule \"root\" is there twice"},
       {{"--json-schema", "{\"type\":\"strin\"}"}, "line 1, column 9: expected the name of a type"},
       {{"--regex", "(a"}, "regex: line 1, column 1: this parenthesis is never closed"},
-      {{"--json-schema", folder.file("none.json")}, "none.json"},
+      {{"--json-schema", folder.file("none.json")}, "none.json", 1},
       {{"--regex", "a", "--choice", "b"}, "expected one of --json-schema"},
   };
-  for (const auto& [options, message] : cases) {
+  for (const auto& [options, message, exit_code] : cases) {
     std::vector<std::string> arguments = {"run", "-p", kQuestion};
     arguments.insert(arguments.end(), options.begin(), options.end());
     const Finished run = run_program(arguments);
-    EXPECT_EQ(run.exit_code, 1);
+    EXPECT_EQ(run.exit_code, exit_code) << run.err;
     EXPECT_NE(run.err.find(message), std::string::npos) << run.err;
   }
 }
