@@ -60,7 +60,7 @@ TEST(Passes, EveryVersionGivesTheSameBits) {
         ASSERT_EQ(above, fast.find_above(values.data(), count, floor, found_fast.data()));
         EXPECT_EQ(found, found_fast);
       }
-      std::vector<float> out(count), out_fast(count);
+      std::vector<float> out(kChunk), out_fast(kChunk);
       for (const float number : {0.7f, 1e-44f, 1e30f}) {
         plain.divide(values.data(), count, number, out.data());
         fast.divide(values.data(), count, number, out_fast.data());
