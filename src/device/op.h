@@ -138,8 +138,9 @@ struct ScaleByPosition {
 
 // Encodes each row's keys and values into the pages of its sequence at the row's position.
 struct StoreKv {
-  Rows k, v;      // [tokens, kv_head_count * dim]
-  int32_t plane;  // Which of the step's kv planes.
+  Rows k, v;                  // [tokens, kv_head_count * dim]
+  int32_t plane;              // Which of the step's kv planes.
+  int32_t kv_head_count = 0;  // The plane's, for those who cut rows by heads; 0: nobody may.
 };
 
 // Softmax attention of each row over its sequence's positions [first visible, its own position],

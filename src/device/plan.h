@@ -1,5 +1,6 @@
-// A recorded step: ops in order, cut into stages. Ops of one stage do not depend on each other, so
-// that a backend needs one barrier a stage. Recorded once by graph/, then constant.
+// A recorded step: ops in order, cut into stages, so that a backend needs one barrier a stage. Ops
+// of one stage do not depend on each other, but for those of one chain: they go piece by piece, a
+// piece through all of them before the next. Recorded once by graph/, then constant.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +16,34 @@ struct Stage {
   int32_t op_count = 0;
 };
 
+// Some ops of a stage, one behind the other. A piece is some rows and the columns
+// [a * grain, b * grain) of `width`: what an op computes of it depends on nothing that another op
+// of the chain computes of other pieces. With grain == width, pieces are whole rows, and the ops'
+// own columns need not be the same.
+struct Chain {
+  int32_t first_op = 0;
+  int32_t op_count = 0;
+  int32_t leader_count = 0;  // The first ops: products and recurrences, which read no other op's.
+  RowSet set = RowSet::tokens;
+  int32_t width = 0;
+  int32_t grain = 0;
+};
+
+// What an op computes in its chain: some of its columns.
+struct PieceOfOp {
+  int32_t first_column = 0;
+  int32_t column_count = 0;
+};
+
 struct Plan {
   std::vector<Op> ops;
   std::vector<Stage> stages;
-  Rows hidden;                 // [outputs, width]: what the logits are made of; may not exist.
-  Rows logits;                 // [outputs, vocabulary]; may not exist.
-  size_t workspace_bytes = 0;  // For row_count_max and output_count_max rows.
-  int32_t row_count_max = 0;   // 0: the plan has no rows for tokens.
+  std::vector<Chain> chains;      // Of two ops and more, in order.
+  std::vector<PieceOfOp> pieces;  // By op; empty if there are no chains.
+  Rows hidden;                    // [outputs, width]: what the logits are made of; may not exist.
+  Rows logits;                    // [outputs, vocabulary]; may not exist.
+  size_t workspace_bytes = 0;     // For row_count_max and output_count_max rows.
+  int32_t row_count_max = 0;      // 0: the plan has no rows for tokens.
   int32_t output_count_max = 0;
 };
 

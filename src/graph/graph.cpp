@@ -167,7 +167,8 @@ Tensor Graph::attend(int32_t layer, Tensor q, Tensor k, Tensor v, const Attentio
   CHECK(plane >= 0);
   const KvPlane& kv = layout_.kv_planes[size_t(plane)];
   CHECK(k.width == kv.kv_head_count * kv.key_dim && v.width == kv.kv_head_count * kv.value_dim);
-  ops_.push_back(op::StoreKv{.k = rows(k), .v = rows(v), .plane = plane});
+  ops_.push_back(
+      op::StoreKv{.k = rows(k), .v = rows(v), .plane = plane, .kv_head_count = kv.kv_head_count});
   return attend_shared(layer, q, spec);
 }
 

@@ -1,13 +1,13 @@
-// An op's level is one more than the highest level of what it must wait for; ops of a level form a
-// stage. Values whose levels do not overlap may share memory.
+// Ops are dealt out to stages (graph/chains.h); values whose stages do not overlap may share
+// memory.
 #include "graph/planner.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 
 #include "base/check.h"
 #include "device/op_fields.h"
+#include "graph/chains.h"
 #include "graph/reference.h"
 
 namespace cairn {
@@ -16,80 +16,37 @@ namespace {
 
 constexpr int64_t kRowAlignment = 64;  // Rows start on cache lines.
 
-// When something was last read and written, in levels; -1: never.
-struct LastUse {
-  int32_t read = -1;
-  int32_t written = -1;
-
-  int32_t last() const { return std::max(read, written); }
-};
-
-// What ops have used so far.
+// Over which stages each value is used; last: -1, never.
 struct Uses {
-  std::vector<LastUse> values;
-  std::vector<int32_t> first_levels;  // By value: where it was first used.
-  std::map<int32_t, LastUse> planes;
+  struct Span {
+    int32_t first = -1, last = -1;
+    bool is_written = false;
+  };
+  std::vector<Span> values;
+  int32_t stage = 0;  // Of the op that is visited.
 
-  explicit Uses(size_t value_count) : values(value_count), first_levels(value_count, -1) {}
-};
-
-// First walk over an op: the lowest level at which it may run.
-struct LevelFinder {
-  Uses& uses;
-  int32_t level = 0;
-
-  void after(int32_t other) { level = std::max(level, other + 1); }
   template <class AnyRows>
-  const LastUse* use(const AnyRows& rows) {
-    return rows.exists() ? &uses.values[size_t(value_of_reference(rows.offset))] : nullptr;
+  void use(const AnyRows& rows, bool writes) {
+    if (!rows.exists()) return;
+    Span& span = values[size_t(value_of_reference(rows.offset))];
+    span.first = span.first < 0 ? stage : std::min(span.first, stage);
+    span.last = std::max(span.last, stage);
+    span.is_written = span.is_written || writes;
   }
   template <class AnyRows>
   void read(const AnyRows& rows) {
-    if (const LastUse* use_of_rows = use(rows)) after(use_of_rows->written);
+    use(rows, false);
   }
   template <class AnyRows>
   void write(const AnyRows& rows) {
-    if (const LastUse* use_of_rows = use(rows)) after(use_of_rows->last());
+    use(rows, true);
   }
   template <class AnyRows>
   void change(const AnyRows& rows) {
-    write(rows);
+    use(rows, true);
   }
-  void read_plane(int32_t plane) { after(uses.planes[plane].written); }
-  void write_plane(int32_t plane) { after(uses.planes[plane].last()); }
-  void write_state(int32_t) {}  // A state is moved on by one op only.
-  void read_weights(const Weight&) {}
-};
-
-// Second walk: notes the uses at the level that was found.
-struct UseRecorder {
-  Uses& uses;
-  int32_t level;
-
-  template <class AnyRows>
-  LastUse* use(const AnyRows& rows) {
-    if (!rows.exists()) return nullptr;
-    const size_t value = size_t(value_of_reference(rows.offset));
-    if (uses.first_levels[value] < 0) uses.first_levels[value] = level;
-    return &uses.values[value];
-  }
-  template <class AnyRows>
-  void read(const AnyRows& rows) {
-    if (LastUse* last = use(rows)) last->read = std::max(last->read, level);
-  }
-  template <class AnyRows>
-  void write(const AnyRows& rows) {
-    if (LastUse* last = use(rows)) last->written = level;
-  }
-  template <class AnyRows>
-  void change(const AnyRows& rows) {
-    read(rows);
-    write(rows);
-  }
-  void read_plane(int32_t plane) {
-    uses.planes[plane].read = std::max(uses.planes[plane].read, level);
-  }
-  void write_plane(int32_t plane) { uses.planes[plane].written = level; }
+  void read_plane(int32_t) {}
+  void write_plane(int32_t) {}
   void write_state(int32_t) {}
   void read_weights(const Weight&) {}
 };
@@ -130,26 +87,14 @@ struct Placer {
 };
 
 struct Lifetime {
-  int32_t first_level = 0, last_level = -1;
+  int32_t first_stage = 0, last_stage = -1;
   int64_t offset = 0, bytes = 0;
 
-  bool exists() const { return last_level >= 0; }
+  bool exists() const { return last_stage >= 0; }
   bool meets(const Lifetime& other) const {
-    return first_level <= other.last_level && other.first_level <= last_level;
+    return first_stage <= other.last_stage && other.first_stage <= last_stage;
   }
 };
-
-std::vector<int32_t> levels_of_ops(std::vector<Op>& ops, Uses& uses) {
-  std::vector<int32_t> levels;
-  for (Op& op : ops) {
-    LevelFinder finder{.uses = uses};
-    std::visit([&](auto& fields) { visit_fields(fields, finder); }, op);
-    UseRecorder recorder{.uses = uses, .level = finder.level};
-    std::visit([&](auto& fields) { visit_fields(fields, recorder); }, op);
-    levels.push_back(finder.level);
-  }
-  return levels;
-}
 
 // Each value goes to the lowest place that no value of an overlapping lifetime has; large ones
 // first, since small ones fit in between.
@@ -192,31 +137,71 @@ Rows rows_of(Tensor tensor, const std::vector<Value>& values) {
           .set = values[size_t(tensor.value)].set};
 }
 
-}  // namespace
-
-Plan make_plan(std::vector<Op> ops, const std::vector<Value>& values, const PlanEnds& ends,
-               const PlanLimits& limits) {
-  Uses uses(values.size());
-  const std::vector<int32_t> levels = levels_of_ops(ops, uses);
-  int32_t level_count = 0;
-  for (const int32_t level : levels) level_count = std::max(level_count, level + 1);
-
+std::vector<Lifetime> lifetimes_of(const Uses& uses, const std::vector<Value>& values,
+                                   const std::vector<int32_t>& strides, const PlanEnds& ends,
+                                   const PlanLimits& limits, int32_t stage_count) {
   std::vector<Lifetime> lifetimes(values.size());
-  std::vector<int32_t> strides;
   for (size_t value = 0; value < values.size(); ++value) {
     const bool of_tokens = values[value].set == RowSet::tokens;
     const int32_t row_count = of_tokens ? limits.row_count_max : limits.output_count_max;
-    strides.push_back(row_stride(values[value]));
-    lifetimes[value] = {.first_level = uses.first_levels[value],
-                        .last_level = uses.values[value].last(),
-                        .bytes = int64_t(strides.back()) * row_count};
+    lifetimes[value] = {.first_stage = uses.values[value].first,
+                        .last_stage = uses.values[value].last,
+                        .bytes = int64_t(strides[value]) * row_count};
   }
   for (const Tensor end : {ends.hidden, ends.logits}) {
     if (!end.exists()) continue;
     Lifetime& lifetime = lifetimes[size_t(end.value)];
-    if (uses.values[size_t(end.value)].written < 0) lifetime.first_level = 0;
-    lifetime.last_level = level_count;
+    if (!uses.values[size_t(end.value)].is_written) lifetime.first_stage = 0;
+    lifetime.last_stage = stage_count;
   }
+  return lifetimes;
+}
+
+// The ops of each chain, leaders first, and so each stage's; alone what is in no chain.
+void put_in_order(std::vector<Op>& ops, const DealtOps& dealt, int32_t stage_count, Plan& plan) {
+  std::vector<std::vector<size_t>> leaders(dealt.chains.size()), followers(dealt.chains.size());
+  for (size_t op = 0; op < ops.size(); ++op) {
+    const DealtOp& place = dealt.ops[op];
+    (place.leads ? leaders : followers)[size_t(place.chain)].push_back(op);
+  }
+  for (int32_t stage = 0; stage < stage_count; ++stage) {
+    const int32_t first_op = int32_t(plan.ops.size());
+    for (size_t i = 0; i < dealt.chains.size(); ++i) {
+      if (dealt.chains[i].stage != stage) continue;
+      const PieceShape& shape = dealt.chains[i].shape;
+      const Chain chain{.first_op = int32_t(plan.ops.size()),
+                        .op_count = int32_t(leaders[i].size() + followers[i].size()),
+                        .leader_count = int32_t(leaders[i].size()),
+                        .set = shape.set,
+                        .width = shape.width,
+                        .grain = shape.grain};
+      if (chain.op_count > 1) plan.chains.push_back(chain);
+      for (const auto* list : {&leaders[i], &followers[i]}) {
+        for (const size_t op : *list) {
+          plan.ops.push_back(std::move(ops[op]));
+          plan.pieces.push_back(dealt.ops[op].piece);
+        }
+      }
+    }
+    plan.stages.push_back({first_op, int32_t(plan.ops.size()) - first_op});
+  }
+}
+
+}  // namespace
+
+Plan make_plan(std::vector<Op> ops, const std::vector<Value>& values, const PlanEnds& ends,
+               const PlanLimits& limits) {
+  const DealtOps dealt = deal_out(ops, values.size());
+  Uses uses{.values = std::vector<Uses::Span>(values.size())};
+  int32_t stage_count = 0;
+  for (size_t op = 0; op < ops.size(); ++op) {
+    uses.stage = dealt.stage_of(op);
+    std::visit([&](auto& fields) { visit_fields(fields, uses); }, ops[op]);
+    stage_count = std::max(stage_count, uses.stage + 1);
+  }
+  std::vector<int32_t> strides;
+  for (const Value& value : values) strides.push_back(row_stride(value));
+  std::vector<Lifetime> lifetimes = lifetimes_of(uses, values, strides, ends, limits, stage_count);
 
   Plan plan{.hidden = rows_of(ends.hidden, values),
             .logits = rows_of(ends.logits, values),
@@ -228,15 +213,8 @@ Plan make_plan(std::vector<Op> ops, const std::vector<Value>& values, const Plan
   Placer placer{.offsets = offsets, .strides = strides};
   placer.place(plan.hidden);
   placer.place(plan.logits);
-  for (int32_t level = 0; level < level_count; ++level) {
-    const int32_t first_op = int32_t(plan.ops.size());
-    for (size_t op = 0; op < ops.size(); ++op) {
-      if (levels[op] != level) continue;
-      std::visit([&](auto& fields) { visit_fields(fields, placer); }, ops[op]);
-      plan.ops.push_back(std::move(ops[op]));
-    }
-    plan.stages.push_back({first_op, int32_t(plan.ops.size()) - first_op});
-  }
+  for (Op& op : ops) std::visit([&](auto& fields) { visit_fields(fields, placer); }, op);
+  put_in_order(ops, dealt, stage_count, plan);
   return plan;
 }
 

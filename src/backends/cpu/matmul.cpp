@@ -136,15 +136,42 @@ struct MatMulTasks {
     const int32_t row_count = step.row_count(op.out.set);
     const Cut cut = cut_product(Kernels, weight, row_count);
     const int32_t first_row = int32_t(task / cut.group_tasks) * kChunkRows;
-    const int32_t end_row = std::min(row_count, first_row + kChunkRows);
+    run_groups(op, step, {first_row, std::min(row_count, first_row + kChunkRows)},
+               {int32_t(task % cut.group_tasks) * cut.groups, cut.groups}, scratch);
+  }
+
+  static int32_t piece_columns(const Op& any, const Step& step) {
+    const auto& op = std::get<op::MatMul>(any);
+    return cut_product(Kernels, packed(*op.weight), step.row_count(op.out.set)).groups * kGroupRows;
+  }
+
+  // The rows of a piece are those of one task, so that the kernel takes them the same way.
+  static void run_piece(const Op& any, const Step& step, const host::Piece& piece,
+                        std::byte* scratch) {
+    run_groups(
+        std::get<op::MatMul>(any), step, {piece.first_row, piece.end_row},
+        {piece.first_column / kGroupRows, (piece.column_count() + kGroupRows - 1) / kGroupRows},
+        scratch);
+  }
+
+ private:
+  struct RowRange {
+    int32_t first, end;
+  };
+  struct Groups {
+    int32_t first, count;
+  };
+
+  static void run_groups(const op::MatMul& op, const Step& step, RowRange rows, Groups groups,
+                         std::byte* scratch) {
+    CHECK(rows.end - rows.first <= kChunkRows);
     RowList& list = *new (scratch) RowList;
-    for (int32_t row = first_row; row < end_row; ++row) {
+    for (int32_t row = rows.first; row < rows.end; ++row) {
       ProductRow& entry = list.rows[list.count++];
       entry = product_row(op, step, row, 0);
       entry.out = step.row(op.out, row);
     }
-    multiply<Kernels>(weight, 0, int32_t(task % cut.group_tasks) * cut.groups, cut.groups, op.bias,
-                      list, scratch);
+    multiply<Kernels>(packed(*op.weight), 0, groups.first, groups.count, op.bias, list, scratch);
   }
 };
 
@@ -263,12 +290,21 @@ struct QuantizeTasks {
         piece_count == 1 ? op.out.width : std::min(kQuantizePiece, op.out.width - first);
     const int32_t first_row = int32_t(task / piece_count) * rows;
     const int32_t end_row = std::min(row_count, first_row + rows);
-    for (int32_t row = first_row; row < end_row; ++row) {
-      std::byte* bytes = step.row(op.out, row);
-      Kernels.quantize(step.row(op.x, row) + first, count, reinterpret_cast<int8_t*>(bytes) + first,
-                       reinterpret_cast<float*>(bytes + op.out.scales_offset()) + first / 32,
-                       reinterpret_cast<int32_t*>(bytes + op.out.sums_offset()) + first / 16);
+    for (int32_t row = first_row; row < end_row; ++row) quantize(op, step, row, first, count);
+  }
+
+  static void run_piece(const Op& any, const Step& step, const host::Piece& piece, std::byte*) {
+    for (int32_t row = piece.first_row; row < piece.end_row; ++row) {
+      quantize(std::get<op::Quantize>(any), step, row, piece.first_column, piece.column_count());
     }
+  }
+
+  static void quantize(const op::Quantize& op, const Step& step, int32_t row, int32_t first,
+                       int32_t count) {
+    std::byte* bytes = step.row(op.out, row);
+    Kernels.quantize(step.row(op.x, row) + first, count, reinterpret_cast<int8_t*>(bytes) + first,
+                     reinterpret_cast<float*>(bytes + op.out.scales_offset()) + first / 32,
+                     reinterpret_cast<int32_t*>(bytes + op.out.sums_offset()) + first / 16);
   }
 };
 
@@ -276,8 +312,11 @@ template <const MatrixKernels& Kernels>
 host::HostKernel choose(const Op& op) {
   if (const auto* matmul = std::get_if<op::MatMul>(&op)) {
     if (matmul->weight->packed == nullptr) return {};
-    return {&MatMulTasks<Kernels>::count, &MatMulTasks<Kernels>::run,
-            &scratch_bytes<Kernels, op::MatMul>};
+    return {.task_count = &MatMulTasks<Kernels>::count,
+            .run = &MatMulTasks<Kernels>::run,
+            .scratch_bytes = &scratch_bytes<Kernels, op::MatMul>,
+            .run_piece = &MatMulTasks<Kernels>::run_piece,
+            .piece_columns = &MatMulTasks<Kernels>::piece_columns};
   }
   if (const auto* experts = std::get_if<op::ExpertMatMul>(&op)) {
     if (experts->weight->packed == nullptr) return {};
@@ -285,7 +324,9 @@ host::HostKernel choose(const Op& op) {
             &scratch_bytes<Kernels, op::ExpertMatMul>};
   }
   if (std::holds_alternative<op::Quantize>(op)) {
-    return {&QuantizeTasks<Kernels>::count, &QuantizeTasks<Kernels>::run, nullptr};
+    return {.task_count = &QuantizeTasks<Kernels>::count,
+            .run = &QuantizeTasks<Kernels>::run,
+            .run_piece = &QuantizeTasks<Kernels>::run_piece};
   }
   return {};
 }

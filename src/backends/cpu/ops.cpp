@@ -27,10 +27,15 @@ int32_t rows_per_task(int32_t width) {
   return std::max(1, kTaskElements / std::max(1, width));
 }
 
-// A row op's kernel from a function that computes one row. `Shape` says which value's width and
-// rows it walks.
-template <class T, Rows T::*Shape, void (*ComputeRow)(const T&, const Step&, int32_t)>
-host::HostKernel row_kernel() {
+// Some columns of a row.
+struct Columns {
+  int32_t first, count;
+};
+
+// A row op's kernel from a function that computes some columns of one row. `Shape` says which
+// value's width and rows it walks.
+template <class T, Rows T::*Shape, void (*Compute)(const T&, const Step&, int32_t, Columns)>
+host::HostKernel columns_kernel() {
   return {.task_count = [](const Op& any, const Step& step) -> int64_t {
             const Rows& shape = std::get<T>(any).*Shape;
             const int32_t rows = rows_per_task(shape.width);
@@ -43,63 +48,89 @@ host::HostKernel row_kernel() {
                 const int32_t rows = rows_per_task(shape.width);
                 const int32_t first = int32_t(task) * rows;
                 const int32_t end = std::min(step.row_count(shape.set), first + rows);
-                for (int32_t row = first; row < end; ++row) ComputeRow(op, step, row);
+                for (int32_t row = first; row < end; ++row) {
+                  Compute(op, step, row, {0, shape.width});
+                }
               },
-          .scratch_bytes = nullptr};
+          .scratch_bytes = nullptr,
+          .run_piece =
+              [](const Op& any, const Step& step, const host::Piece& piece, std::byte*) {
+                for (int32_t row = piece.first_row; row < piece.end_row; ++row) {
+                  Compute(std::get<T>(any), step, row, {piece.first_column, piece.column_count()});
+                }
+              }};
+}
+
+// The same from a function that computes whole rows.
+template <class T, void (*ComputeRow)(const T&, const Step&, int32_t)>
+void all_columns(const T& op, const Step& step, int32_t row, Columns) {
+  ComputeRow(op, step, row);
+}
+
+template <class T, Rows T::*Shape, void (*ComputeRow)(const T&, const Step&, int32_t)>
+host::HostKernel row_kernel() {
+  return columns_kernel<T, Shape, all_columns<T, ComputeRow>>();
+}
+
+// Where a gain of `group` or of `width` numbers stands for the columns from `first` on.
+const float* gain_at(const float* gain, bool per_element, int32_t first) {
+  return gain == nullptr || !per_element ? gain : gain + first;
 }
 
 template <const OpsTable& Table>
-void rms_norm(const op::RmsNorm& op, const Step& step, int32_t row) {
-  Table.rms_norm({.x = step.row(op.x, row),
-                  .gain = op.gain,
-                  .out = step.row(op.out, row),
+void rms_norm(const op::RmsNorm& op, const Step& step, int32_t row, Columns columns) {
+  Table.rms_norm({.x = step.row(op.x, row) + columns.first,
+                  .gain = gain_at(op.gain, op.gain_per_element, columns.first),
+                  .out = step.row(op.out, row) + columns.first,
                   .group = op.group,
-                  .group_count = op.out.width / op.group,
+                  .group_count = columns.count / op.group,
                   .gain_step = op.gain_per_element ? op.group : 0,
                   .epsilon = op.epsilon});
 }
 
 template <const OpsTable& Table>
-void layer_norm(const op::LayerNorm& op, const Step& step, int32_t row) {
-  Table.layer_norm({.x = step.row(op.x, row),
-                    .gain = op.gain,
-                    .bias = op.bias,
-                    .out = step.row(op.out, row),
+void layer_norm(const op::LayerNorm& op, const Step& step, int32_t row, Columns columns) {
+  Table.layer_norm({.x = step.row(op.x, row) + columns.first,
+                    .gain = gain_at(op.gain, op.gain_per_element, columns.first),
+                    .bias = gain_at(op.bias, op.gain_per_element, columns.first),
+                    .out = step.row(op.out, row) + columns.first,
                     .group = op.group,
-                    .group_count = op.out.width / op.group,
+                    .group_count = columns.count / op.group,
                     .gain_step = op.gain_per_element ? op.group : 0,
                     .epsilon = op.epsilon});
 }
 
 template <const OpsTable& Table>
-void add(const op::Add& op, const Step& step, int32_t row) {
-  Table.add({.a = step.row(op.a, row),
-             .b = step.row(op.b, row),
-             .out = step.row(op.out, row),
-             .count = op.out.width,
+void add(const op::Add& op, const Step& step, int32_t row, Columns columns) {
+  Table.add({.a = step.row(op.a, row) + columns.first,
+             .b = step.row(op.b, row) + columns.first,
+             .out = step.row(op.out, row) + columns.first,
+             .count = columns.count,
              .scale = op.scale});
 }
 
 template <const OpsTable& Table>
-void scale(const op::Scale& op, const Step& step, int32_t row) {
-  Table.scale({.x = step.row(op.x, row),
-               .of_columns = op.of_columns,
-               .out = step.row(op.out, row),
-               .count = op.out.width,
+void scale(const op::Scale& op, const Step& step, int32_t row, Columns columns) {
+  Table.scale({.x = step.row(op.x, row) + columns.first,
+               .of_columns = op.of_columns == nullptr ? nullptr : op.of_columns + columns.first,
+               .out = step.row(op.out, row) + columns.first,
+               .count = columns.count,
                .factor = op.factor});
 }
 
 template <const OpsTable& Table>
-void activate(const op::Activate& op, const Step& step, int32_t row) {
-  Table.activate[size_t(op.activation)](
-      {.x = step.row(op.x, row), .out = step.row(op.out, row), .count = op.out.width});
+void activate(const op::Activate& op, const Step& step, int32_t row, Columns columns) {
+  Table.activate[size_t(op.activation)]({.x = step.row(op.x, row) + columns.first,
+                                         .out = step.row(op.out, row) + columns.first,
+                                         .count = columns.count});
 }
 
+// Gates in runs are computed by whole rows only.
 template <const OpsTable& Table>
-void gate(const op::Gate& op, const Step& step, int32_t row) {
-  const int32_t run = op.run == 0 ? op.out.width : op.run;
-  for (int32_t first = 0; first < op.out.width; first += run) {
-    const int32_t from = op.run == 0 ? 0 : 2 * first;
+void gate(const op::Gate& op, const Step& step, int32_t row, Columns columns) {
+  const int32_t run = op.run == 0 ? columns.count : op.run;
+  for (int32_t first = columns.first; first < columns.first + columns.count; first += run) {
+    const int32_t from = op.run == 0 ? first : 2 * first;
     Table.gate[size_t(op.activation)]({.gate = step.row(op.gate, row) + from,
                                        .x = step.row(op.x, row) + from,
                                        .out = step.row(op.out, row) + first,
@@ -148,27 +179,30 @@ void upper_tail(const op::UpperTail& op, const Step& step, int32_t row) {
 }
 
 template <const OpsTable& Table>
-void rope(const op::Rope& op, const Step& step, int32_t row) {
+void rope(const op::Rope& op, const Step& step, int32_t row, Columns columns) {
   const auto kernel = op.style == RopeStyle::halves ? Table.rope_halves : Table.rope_adjacent;
-  kernel({.x = step.row(op.x, row),
+  kernel({.x = step.row(op.x, row) + columns.first,
           .table = step.row(op.table, row),
-          .head_count = op.x.width / op.head_dim,
+          .head_count = columns.count / op.head_dim,
           .head_dim = op.head_dim,
           .pair_count = op.pair_count});
 }
 
 template <const OpsTable& Table>
-void scale_by_position(const op::ScaleByPosition& op, const Step& step, int32_t row) {
-  float* x = step.row(op.x, row);
+void scale_by_position(const op::ScaleByPosition& op, const Step& step, int32_t row,
+                       Columns columns) {
+  float* x = step.row(op.x, row) + columns.first;
   const float factor = reference::position_scale(op, step.positions[size_t(row)]);
-  Table.scale({.x = x, .of_columns = nullptr, .out = x, .count = op.x.width, .factor = factor});
+  Table.scale({.x = x, .of_columns = nullptr, .out = x, .count = columns.count, .factor = factor});
 }
 
+// Columns are those of the keys; where they are not all, the values have as many.
 template <const OpsTable& Table>
-void store_kv(const op::StoreKv& op, const Step& step, int32_t row) {
+void store_kv(const op::StoreKv& op, const Step& step, int32_t row, Columns columns) {
   const KvPlane& plane = step.kv_planes[size_t(op.plane)];
   const Slice& slice = step.slices[size_t(step.slice_of_row[size_t(row)])];
-  for (int32_t head = 0; head < plane.kv_head_count; ++head) {
+  const int32_t end = (columns.first + columns.count) / plane.key_dim;
+  for (int32_t head = columns.first / plane.key_dim; head < end; ++head) {
     const StoreKvArgs args{.head = kv_head_args(plane, slice, head),
                            .k = step.row(op.k, row) + int64_t(head) * plane.key_dim,
                            .v = step.row(op.v, row) + int64_t(head) * plane.value_dim,
@@ -187,22 +221,22 @@ struct Choice {
     return {};
   }
   host::HostKernel operator()(const op::RmsNorm&) const {
-    return row_kernel<op::RmsNorm, &op::RmsNorm::out, rms_norm<Table>>();
+    return columns_kernel<op::RmsNorm, &op::RmsNorm::out, rms_norm<Table>>();
   }
   host::HostKernel operator()(const op::LayerNorm&) const {
-    return row_kernel<op::LayerNorm, &op::LayerNorm::out, layer_norm<Table>>();
+    return columns_kernel<op::LayerNorm, &op::LayerNorm::out, layer_norm<Table>>();
   }
   host::HostKernel operator()(const op::Add&) const {
-    return row_kernel<op::Add, &op::Add::out, add<Table>>();
+    return columns_kernel<op::Add, &op::Add::out, add<Table>>();
   }
   host::HostKernel operator()(const op::Scale&) const {
-    return row_kernel<op::Scale, &op::Scale::out, scale<Table>>();
+    return columns_kernel<op::Scale, &op::Scale::out, scale<Table>>();
   }
   host::HostKernel operator()(const op::Activate&) const {
-    return row_kernel<op::Activate, &op::Activate::out, activate<Table>>();
+    return columns_kernel<op::Activate, &op::Activate::out, activate<Table>>();
   }
   host::HostKernel operator()(const op::Gate&) const {
-    return row_kernel<op::Gate, &op::Gate::out, gate<Table>>();
+    return columns_kernel<op::Gate, &op::Gate::out, gate<Table>>();
   }
   host::HostKernel operator()(const op::ExpertScale&) const {
     return row_kernel<op::ExpertScale, &op::ExpertScale::out, expert_scale<Table>>();
@@ -217,13 +251,13 @@ struct Choice {
     return row_kernel<op::UpperTail, &op::UpperTail::out, upper_tail<Table>>();
   }
   host::HostKernel operator()(const op::Rope&) const {
-    return row_kernel<op::Rope, &op::Rope::x, rope<Table>>();
+    return columns_kernel<op::Rope, &op::Rope::x, rope<Table>>();
   }
   host::HostKernel operator()(const op::ScaleByPosition&) const {
-    return row_kernel<op::ScaleByPosition, &op::ScaleByPosition::x, scale_by_position<Table>>();
+    return columns_kernel<op::ScaleByPosition, &op::ScaleByPosition::x, scale_by_position<Table>>();
   }
   host::HostKernel operator()(const op::StoreKv&) const {
-    return row_kernel<op::StoreKv, &op::StoreKv::k, store_kv<Table>>();
+    return columns_kernel<op::StoreKv, &op::StoreKv::k, store_kv<Table>>();
   }
   host::HostKernel operator()(const op::Attend&) const { return {.joint = &kAttendKernel<Table>}; }
   host::HostKernel operator()(const op::ShortConv&) const { return short_conv_kernel<Table>(); }

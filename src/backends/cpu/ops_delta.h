@@ -79,11 +79,8 @@ void delta_scan_rows(const op::GatedDeltaScan& op, const Step& step, const Delta
 }
 
 template <const OpsTable& Table>
-void delta_scan(const Op& any, const Step& step, int64_t index, std::byte* scratch) {
-  const auto& op = std::get<op::GatedDeltaScan>(any);
-  const int32_t task_count = op.head_count * DeltaTask::tasks_per_head(op);
-  const DeltaTask task(op, int32_t(index % task_count));
-  const Slice& slice = step.slices[size_t(index / task_count)];
+void delta_slice(const op::GatedDeltaScan& op, const Step& step, const Slice& slice,
+                 const DeltaTask& task, std::byte* scratch) {
   const StateTensor& tensor = step.state_tensors[size_t(op.state)];
   const float* before = reference::state_before(slice, tensor);
   if (before != nullptr) before += task.state_offset;
@@ -108,13 +105,37 @@ void delta_scan(const Op& any, const Step& step, int64_t index, std::byte* scrat
 }
 
 template <const OpsTable& Table>
+void delta_scan(const Op& any, const Step& step, int64_t index, std::byte* scratch) {
+  const auto& op = std::get<op::GatedDeltaScan>(any);
+  const int32_t task_count = op.head_count * DeltaTask::tasks_per_head(op);
+  delta_slice<Table>(op, step, step.slices[size_t(index / task_count)],
+                     DeltaTask(op, int32_t(index % task_count)), scratch);
+}
+
+// Some heads of all slices.
+template <const OpsTable& Table>
+void delta_piece(const Op& any, const Step& step, const host::Piece& piece, std::byte* scratch) {
+  const auto& op = std::get<op::GatedDeltaScan>(any);
+  const int32_t per_head = DeltaTask::tasks_per_head(op);
+  for (const Slice& slice : step.slices) {
+    for (int32_t task = piece.first_column / op.value_dim * per_head;
+         task < piece.end_column / op.value_dim * per_head; ++task) {
+      delta_slice<Table>(op, step, slice, DeltaTask(op, task), scratch);
+    }
+  }
+}
+
+template <const OpsTable& Table>
 host::HostKernel delta_kernel() {
   return {.task_count = [](const Op& any, const Step& step) -> int64_t {
             const auto& op = std::get<op::GatedDeltaScan>(any);
             return int64_t(step.slices.size()) * op.head_count * DeltaTask::tasks_per_head(op);
           },
           .run = delta_scan<Table>,
-          .scratch_bytes = [](const Op&) -> size_t { return 2 * kDeltaRows * sizeof(float); }};
+          .scratch_bytes = [](const Op&) -> size_t { return 2 * kDeltaRows * sizeof(float); },
+          .run_piece = delta_piece<Table>,
+          .piece_columns = [](const Op& any,
+                              const Step&) { return std::get<op::GatedDeltaScan>(any).value_dim; }};
 }
 
 }  // namespace cairn::cpu

@@ -54,12 +54,10 @@ inline void capture_tail(const ConvArgs& args, int32_t row_count, float* tail) {
   }
 }
 
+// The channels [first, first + channels) of some rows of a slice.
 template <const OpsTable& Table>
-void short_conv(const Op& any, const Step& step, int64_t task, std::byte* scratch) {
-  const auto& op = std::get<op::ShortConv>(any);
-  const ConvPieces pieces(op, step);
-  const int32_t first = int32_t(task % pieces.count) * pieces.channels;
-  const SliceBlock block = find_block(step, kConvRows, int32_t(task / pieces.count));
+void conv_block(const op::ShortConv& op, const Step& step, const SliceBlock& block, int32_t first,
+                int32_t channels, std::byte* scratch) {
   const Slice& slice = *block.slice;
   const StateTensor& tensor = step.state_tensors[size_t(op.state)];
   const float* tail = reference::state_before(slice, tensor);
@@ -73,7 +71,7 @@ void short_conv(const Op& any, const Step& step, int64_t task, std::byte* scratc
                       .out_stride = op.out.stride,
                       .first_row = block.first_row - slice.first_row,
                       .row_count = block.row_count,
-                      .channels = std::min(pieces.channels, op.x.width - first),
+                      .channels = channels,
                       .kernel = op.kernel,
                       .silu = op.silu,
                       .turned = reinterpret_cast<float*>(scratch)};
@@ -82,6 +80,28 @@ void short_conv(const Op& any, const Step& step, int64_t task, std::byte* scratc
     const int32_t last_row = capture.row_count - 1;
     if (last_row < args.first_row || last_row >= args.first_row + args.row_count) continue;
     capture_tail(args, capture.row_count, reference::captured_state(capture, tensor) + first);
+  }
+}
+
+template <const OpsTable& Table>
+void short_conv(const Op& any, const Step& step, int64_t task, std::byte* scratch) {
+  const auto& op = std::get<op::ShortConv>(any);
+  const ConvPieces pieces(op, step);
+  const int32_t first = int32_t(task % pieces.count) * pieces.channels;
+  const SliceBlock block = find_block(step, kConvRows, int32_t(task / pieces.count));
+  conv_block<Table>(op, step, block, first, std::min(pieces.channels, op.x.width - first), scratch);
+}
+
+template <const OpsTable& Table>
+void short_conv_piece(const Op& any, const Step& step, const host::Piece& piece,
+                      std::byte* scratch) {
+  const auto& op = std::get<op::ShortConv>(any);
+  for (const Slice& slice : step.slices) {
+    const SliceBlock all{&slice, slice.first_row, slice.row_count};
+    for (int32_t first = piece.first_column; first < piece.end_column; first += kConvChannels) {
+      conv_block<Table>(op, step, all, first, std::min(kConvChannels, piece.end_column - first),
+                        scratch);
+    }
   }
 }
 
@@ -95,7 +115,9 @@ host::HostKernel short_conv_kernel() {
           .scratch_bytes = [](const Op& any) -> size_t {
             const size_t kernel = size_t(std::get<op::ShortConv>(any).kernel);
             return kernel * size_t(kConvChannels + 16) * sizeof(float);
-          }};
+          },
+          .run_piece = short_conv_piece<Table>,
+          .piece_columns = [](const Op&, const Step&) { return kConvChannelsAlone; }};
 }
 
 // Moves a head's state from `before` to `after` over the rows [first, end) of the slice.
@@ -185,13 +207,30 @@ void mamba2_scan(const Op& any, const Step& step, int64_t task, std::byte* scrat
 }
 
 template <const OpsTable& Table>
+void mamba2_piece(const Op& any, const Step& step, const host::Piece& piece, std::byte* scratch) {
+  const auto& op = std::get<op::Mamba2Scan>(any);
+  for (const Slice& slice : step.slices) {
+    for (int32_t head = piece.first_column / op.head_dim; head < piece.end_column / op.head_dim;
+         ++head) {
+      scan_head<Table>(op, step, slice, head, reinterpret_cast<float*>(scratch));
+    }
+  }
+}
+
+template <const OpsTable& Table>
 host::HostKernel mamba2_kernel() {
   return {.task_count = [](const Op& any, const Step& step) -> int64_t {
             const HeadTasks tasks(std::get<op::Mamba2Scan>(any), step);
             return int64_t(step.slices.size()) * tasks.count;
           },
           .run = mamba2_scan<Table>,
-          .scratch_bytes = [](const Op&) -> size_t { return 2 * kScanRows * sizeof(float); }};
+          .scratch_bytes = [](const Op&) -> size_t { return 2 * kScanRows * sizeof(float); },
+          .run_piece = mamba2_piece<Table>,
+          .piece_columns =
+              [](const Op& any, const Step& step) {
+                const auto& op = std::get<op::Mamba2Scan>(any);
+                return HeadTasks(op, step).heads * op.head_dim;
+              }};
 }
 
 // States of a Mamba-1 task: a microsecond or two a row, most of it exponentials.
@@ -206,18 +245,17 @@ inline int32_t channel_tasks(const op::MambaScan& op) {
   return (op.x.width + channels_per_task(op) - 1) / channels_per_task(op);
 }
 
+// At most channels_per_task() channels, from `first` on.
 template <const OpsTable& Table>
-void mamba_scan(const Op& any, const Step& step, int64_t task, std::byte* scratch) {
-  const auto& op = std::get<op::MambaScan>(any);
-  const Slice& slice = step.slices[size_t(task / channel_tasks(op))];
-  const int32_t first = int32_t(task % channel_tasks(op)) * channels_per_task(op);
+void scan_channels(const op::MambaScan& op, const Step& step, const Slice& slice, int32_t first,
+                   int32_t channels, std::byte* scratch) {
   ChannelScanArgs args{};
   args.x_stride = op.x.stride;
   args.dt_stride = op.dt.stride;
   args.b_stride = op.b.stride;
   args.c_stride = op.c.stride;
   args.out_stride = op.out.stride;
-  args.channels = std::min(channels_per_task(op), op.x.width - first);
+  args.channels = channels;
   args.state_size = op.state_size;
   args.state_stride = op.x.width;
   args.d = op.d + first;
@@ -247,15 +285,40 @@ void mamba_scan(const Op& any, const Step& step, int64_t task, std::byte* scratc
 }
 
 template <const OpsTable& Table>
+void mamba_scan(const Op& any, const Step& step, int64_t task, std::byte* scratch) {
+  const auto& op = std::get<op::MambaScan>(any);
+  const Slice& slice = step.slices[size_t(task / channel_tasks(op))];
+  const int32_t first = int32_t(task % channel_tasks(op)) * channels_per_task(op);
+  scan_channels<Table>(op, step, slice, first, std::min(channels_per_task(op), op.x.width - first),
+                       scratch);
+}
+
+template <const OpsTable& Table>
+void mamba_piece(const Op& any, const Step& step, const host::Piece& piece, std::byte* scratch) {
+  const auto& op = std::get<op::MambaScan>(any);
+  const int32_t most = channels_per_task(op);
+  for (const Slice& slice : step.slices) {
+    for (int32_t first = piece.first_column; first < piece.end_column; first += most) {
+      scan_channels<Table>(op, step, slice, first, std::min(most, piece.end_column - first),
+                           scratch);
+    }
+  }
+}
+
+template <const OpsTable& Table>
 host::HostKernel mamba_kernel() {
-  return {.task_count = [](const Op& any, const Step& step) -> int64_t {
-            return int64_t(step.slices.size()) * channel_tasks(std::get<op::MambaScan>(any));
-          },
-          .run = mamba_scan<Table>,
-          .scratch_bytes = [](const Op& any) -> size_t {
-            const auto& op = std::get<op::MambaScan>(any);
-            return 2 * size_t(channels_per_task(op)) * size_t(op.state_size) * sizeof(float);
-          }};
+  return {
+      .task_count = [](const Op& any, const Step& step) -> int64_t {
+        return int64_t(step.slices.size()) * channel_tasks(std::get<op::MambaScan>(any));
+      },
+      .run = mamba_scan<Table>,
+      .scratch_bytes = [](const Op& any) -> size_t {
+        const auto& op = std::get<op::MambaScan>(any);
+        return 2 * size_t(channels_per_task(op)) * size_t(op.state_size) * sizeof(float);
+      },
+      .run_piece = mamba_piece<Table>,
+      .piece_columns = [](const Op& any,
+                          const Step&) { return channels_per_task(std::get<op::MambaScan>(any)); }};
 }
 
 }  // namespace cairn::cpu

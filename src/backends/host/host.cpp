@@ -1,4 +1,4 @@
-// The walk of a plan by the threads of a pool, stage by stage. Each thread has a share of a stage's
+// The walk of a plan by the threads of a pool, round by round. Each thread has a share of a round's
 // tasks, in a row: what it reads lies in a row as well. Who is done early takes from the others.
 #include "backends/host/host.h"
 
@@ -42,7 +42,9 @@ Status HostBackend::prepare(const Plan& plan) {
     const auto bytes = kernel.joint != nullptr ? kernel.joint->scratch_bytes : kernel.scratch_bytes;
     if (bytes != nullptr) scratch_bytes_ = std::max(scratch_bytes_, whole_lines(bytes(op)));
   }
-  prepared.task_ends.assign(plan.ops.size(), 0);
+  prepared.rounds.emplace(plan, prepared.kernels);
+  prepared.task_ends.assign(prepared.rounds->units().size(), 0);
+  prepared.cuts.assign(prepared.task_ends.size(), {});
   place_shared(prepared);
   CAIRN_TRY(make_room());
   std::erase_if(prepared_, [&](const Prepared& other) { return other.plan == &plan; });
@@ -96,23 +98,34 @@ SharedRoom HostBackend::room_of(int worker) const {
   return {scratch + scratch_bytes_ * size_t(worker), shared + shared_bytes_, shared};
 }
 
-void HostBackend::count_tasks(Prepared& prepared, const Step& step) {
+void HostBackend::count_tasks(Prepared& prepared, const std::vector<Round>& rounds,
+                              const Step& step) {
   const Plan& plan = *prepared.plan;
   std::byte* const notes = room_of(0).notes;
-  for (const Stage& stage : plan.stages) {
+  for (const Round& round : rounds) {
     int64_t end = 0;
-    for (int32_t op = stage.first_op; op < stage.first_op + stage.op_count; ++op) {
-      const HostKernel& kernel = prepared.kernels[size_t(op)];
-      end += kernel.joint != nullptr
-                 ? kernel.joint->cut(plan.ops[size_t(op)], step, notes + prepared.notes[size_t(op)])
-                 : kernel.task_count(plan.ops[size_t(op)], step);
-      prepared.task_ends[size_t(op)] = end;
+    for (int32_t i = round.first_unit; i < round.first_unit + round.unit_count; ++i) {
+      const Unit& unit = prepared.rounds->units()[size_t(i)];
+      const size_t op = size_t(unit.first_op);
+      const HostKernel& kernel = prepared.kernels[op];
+      if (unit.chain >= 0) {
+        prepared.cuts[size_t(i)] = Rounds::cut(unit, plan, prepared.kernels, step);
+        end += prepared.cuts[size_t(i)].count();
+      } else if (kernel.joint != nullptr) {
+        end += kernel.joint->cut(plan.ops[op], step, notes + prepared.notes[op]);
+      } else {
+        end += kernel.task_count(plan.ops[op], step);
+      }
+      prepared.task_ends[size_t(i)] = end;
     }
   }
 }
 
-void HostBackend::run_task(const Prepared& prepared, const Step& step, size_t op, int64_t task,
+void HostBackend::run_task(const Prepared& prepared, const Step& step, size_t unit, int64_t task,
                            const SharedRoom& room) {
+  const Unit& tasks = prepared.rounds->units()[unit];
+  if (tasks.chain >= 0) return run_pieces(prepared, step, unit, task, room.scratch);
+  const size_t op = size_t(tasks.first_op);
   const HostKernel& kernel = prepared.kernels[op];
   const Op& fields = prepared.plan->ops[op];
   if (kernel.joint == nullptr) return kernel.run(fields, step, task, room.scratch);
@@ -121,34 +134,52 @@ void HostBackend::run_task(const Prepared& prepared, const Step& step, size_t op
       {room.scratch, room.notes + prepared.notes[op], room.shared + prepared.shared[op]});
 }
 
-// For the stage after this one, in which nobody claims yet. Who does not take part has a share as
-// well, for others to take.
-void HostBackend::reset_claims(int worker, size_t parity) {
-  claims_[size_t(worker)].of_stage[parity].reset();
-  if (worker != 0) return;
-  for (int other = 1; other < threads_->thread_count(); ++other) {
-    if (!threads_->takes_part(other)) claims_[size_t(other)].of_stage[parity].reset();
+// A piece through all ops of the unit.
+void HostBackend::run_pieces(const Prepared& prepared, const Step& step, size_t unit, int64_t task,
+                             std::byte* scratch) {
+  const Unit& ops = prepared.rounds->units()[unit];
+  const PieceCut& cut = prepared.cuts[unit];
+  const Piece piece = cut.piece(task);
+  const bool whole = cut.columns == cut.width;
+  for (int32_t i = ops.first_op; i < ops.first_op + ops.op_count; ++i) {
+    const PieceOfOp& own = prepared.plan->pieces[size_t(i)];
+    Piece part = piece;
+    part.first_column = whole ? 0 : std::max(0, piece.first_column - own.first_column);
+    part.end_column =
+        whole ? own.column_count : std::min(own.column_count, piece.end_column - own.first_column);
+    if (part.first_column >= part.end_column) continue;
+    prepared.kernels[size_t(i)].run_piece(prepared.plan->ops[size_t(i)], step, part, scratch);
   }
 }
 
-void HostBackend::work(const Prepared& prepared, const Step& step, int worker) {
-  const Plan& plan = *prepared.plan;
+// For the round after this one, in which nobody claims yet. Who does not take part has a share as
+// well, for others to take.
+void HostBackend::reset_claims(int worker, size_t parity) {
+  claims_[size_t(worker)].of_round[parity].reset();
+  if (worker != 0) return;
+  for (int other = 1; other < threads_->thread_count(); ++other) {
+    if (!threads_->takes_part(other)) claims_[size_t(other)].of_round[parity].reset();
+  }
+}
+
+void HostBackend::work(const Prepared& prepared, const std::vector<Round>& rounds, const Step& step,
+                       int worker) {
   const SharedRoom room = room_of(worker);
   const int thread_count = threads_->thread_count();
-  for (size_t index = 0; index < plan.stages.size(); ++index) {
+  for (size_t index = 0; index < rounds.size(); ++index) {
     reset_claims(worker, (index + 1) % 2);
-    const Stage& stage = plan.stages[index];
-    const int64_t count = prepared.task_ends[size_t(stage.first_op + stage.op_count - 1)];
+    const Round& round = rounds[index];
+    const int64_t count = prepared.task_ends[size_t(round.first_unit + round.unit_count - 1)];
     for (int turn = 0; turn < thread_count; ++turn) {
       const int owner = (worker + turn) % thread_count;
-      TaskCounter& claims = claims_[size_t(owner)].of_stage[index % 2];
+      TaskCounter& claims = claims_[size_t(owner)].of_round[index % 2];
       const int64_t begin = count * owner / thread_count;
       const int64_t end = count * (owner + 1) / thread_count;
-      size_t op = size_t(stage.first_op);
-      int64_t op_begin = 0;
+      size_t unit = size_t(round.first_unit);
+      int64_t unit_begin = 0;
       for (int64_t task; (task = begin + claims.claim(1)) < end;) {
-        while (task >= prepared.task_ends[op]) op_begin = prepared.task_ends[op++];
-        run_task(prepared, step, op, task - op_begin, room);
+        while (task >= prepared.task_ends[unit]) unit_begin = prepared.task_ends[unit++];
+        run_task(prepared, step, unit, task - unit_begin, room);
       }
     }
     threads_->barrier(worker);
@@ -157,9 +188,10 @@ void HostBackend::work(const Prepared& prepared, const Step& step, int worker) {
 
 void HostBackend::execute(const Plan& plan, const Step& step) {
   Prepared& prepared = prepared_for(plan);
-  count_tasks(prepared, step);
-  for (Claims& claims : claims_) claims.of_stage[0].reset();
-  threads_->run_with_the_ready([&](int worker) { work(prepared, step, worker); });
+  const std::vector<Round>& rounds = prepared.rounds->choose(step);
+  count_tasks(prepared, rounds, step);
+  for (Claims& claims : claims_) claims.of_round[0].reset();
+  threads_->run_with_the_ready([&](int worker) { work(prepared, rounds, step, worker); });
 }
 
 }  // namespace cairn::host

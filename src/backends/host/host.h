@@ -1,7 +1,5 @@
 // Runs plans on this machine's threads. A host backend is a table of kernels; this file owns what
 // all of them share: cutting a stage into tasks, handing tasks to threads, the barriers between.
-// A kernel's task is a part of an op's outputs that no other task writes, so which thread runs it,
-// and when, cannot change a bit.
 #pragma once
 
 #include <cstdint>
@@ -11,40 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "backends/host/kernel.h"
+#include "backends/host/rounds.h"
 #include "base/arena.h"
 #include "base/threads.h"
 #include "device/backend.h"
 
 namespace cairn::host {
-
-// What an op's tasks share, for ops whose tasks work together. All pieces are 64-byte aligned.
-struct SharedRoom {
-  std::byte* scratch;  // Belongs to the calling thread.
-  std::byte* notes;    // Belongs to the op: what its cut() wrote for the tasks of this step.
-  std::byte* shared;   // Belongs to the op while its stage runs; its bytes are arbitrary before.
-};
-
-struct JointKernel {
-  size_t (*scratch_bytes)(const Op& op);
-  size_t (*notes_bytes)(const Op& op);
-  size_t (*shared_bytes)(const Op& op);
-  // Cuts the op into tasks for this step and says how many; 0 is allowed.
-  int64_t (*cut)(const Op& op, const Step& step, std::byte* notes);
-  void (*run)(const Op& op, const Step& step, int64_t task, const SharedRoom& room);
-};
-
-struct HostKernel {
-  // How many tasks the op is cut into for this step; 0 is allowed.
-  int64_t (*task_count)(const Op& op, const Step& step) = nullptr;
-  // Runs one task. `scratch` belongs to the calling thread: scratch_bytes long, 64-byte aligned.
-  void (*run)(const Op& op, const Step& step, int64_t task, std::byte* scratch) = nullptr;
-  // Scratch that a task needs at most; null means none.
-  size_t (*scratch_bytes)(const Op& op) = nullptr;
-  // Instead of all of the above.
-  const JointKernel* joint = nullptr;
-
-  bool exists() const { return run != nullptr || joint != nullptr; }
-};
 
 // Which kernel computes an op; one that does not exist means: not this backend.
 using KernelChoice = HostKernel (*)(const Op& op);
@@ -60,16 +31,18 @@ class HostBackend : public Backend {
   void execute(const Plan& plan, const Step& step) override;
 
  private:
-  // How many tasks of a thread's share are claimed: of this stage and, by turns, the next.
+  // How many tasks of a thread's share are claimed: of this round and, by turns, the next.
   struct Claims {
-    TaskCounter of_stage[2];
+    TaskCounter of_round[2];
   };
   struct Prepared {
     const Plan* plan = nullptr;
     std::vector<HostKernel> kernels;  // One for each op.
-    std::vector<int64_t> task_ends;   // Of each op, counted from its stage's first task.
-    std::vector<size_t> notes;        // Of each op: where they begin in notes_.
-    std::vector<size_t> shared;       // Of each op, likewise in shared_.
+    std::optional<Rounds> rounds;
+    std::vector<int64_t> task_ends;  // Of each unit, counted from its round's first task.
+    std::vector<PieceCut> cuts;      // Of each unit of a chain.
+    std::vector<size_t> notes;       // Of each op: where they begin in notes_.
+    std::vector<size_t> shared;      // Of each op, likewise in shared_.
   };
 
   HostKernel kernel_for(const Op& op) const;
@@ -77,11 +50,14 @@ class HostBackend : public Backend {
   void place_shared(Prepared& prepared);
   Status make_room();
   SharedRoom room_of(int worker) const;
-  void count_tasks(Prepared& prepared, const Step& step);
-  static void run_task(const Prepared& prepared, const Step& step, size_t op, int64_t task,
+  void count_tasks(Prepared& prepared, const std::vector<Round>& rounds, const Step& step);
+  static void run_task(const Prepared& prepared, const Step& step, size_t unit, int64_t task,
                        const SharedRoom& room);
+  static void run_pieces(const Prepared& prepared, const Step& step, size_t unit, int64_t task,
+                         std::byte* scratch);
   void reset_claims(int worker, size_t parity);
-  void work(const Prepared& prepared, const Step& step, int worker);
+  void work(const Prepared& prepared, const std::vector<Round>& rounds, const Step& step,
+            int worker);
 
   ThreadPool* threads_;
   KernelChoice choice_;

@@ -1,0 +1,95 @@
+// The list of ops that can be computed piece by piece. Whoever is not in it is computed as a whole.
+#include "graph/pieces.h"
+
+#include <initializer_list>
+#include <variant>
+
+namespace cairn {
+
+namespace {
+
+constexpr int32_t kProductGrain = 16;  // Outputs whose weights are packed together.
+constexpr int32_t kVectorGrain = 16;   // Floats of a line of the caches: no two pieces share one.
+constexpr int32_t kBlockGrain = 32;    // Numbers that are quantized together.
+
+// Pieces of `shape`'s rows and columns; whose addresses are listed has the same columns.
+PieceShape columns(const Rows& shape, int32_t grain, std::initializer_list<const void*> aligned) {
+  return {.exists = true,
+          .set = shape.set,
+          .width = shape.width,
+          .grain = shape.width % grain == 0 ? grain : shape.width,
+          .aligned = aligned};
+}
+
+PieceShape whole_rows(const Rows& shape) {
+  return {.exists = true, .set = shape.set, .width = shape.width, .grain = shape.width};
+}
+
+PieceShape leading(const Rows& out, int32_t grain) {
+  PieceShape shape = columns(out, grain, {&out});
+  shape.leads = true;
+  return shape;
+}
+
+struct Shapes {
+  template <class T>
+  PieceShape operator()(const T&) const {
+    return {};
+  }
+  PieceShape operator()(const op::Embed& o) const { return whole_rows(o.out); }
+  PieceShape operator()(const op::RopeTable& o) const { return whole_rows(o.out); }
+  PieceShape operator()(const op::PickColumns& o) const { return whole_rows(o.out); }
+  PieceShape operator()(const op::Route& o) const { return whole_rows(o.logits); }
+  PieceShape operator()(const op::ExpertScale& o) const { return whole_rows(o.out); }
+  PieceShape operator()(const op::ExpertSum& o) const { return whole_rows(o.x); }
+  PieceShape operator()(const op::MixStreams& o) const { return whole_rows(o.out); }
+  PieceShape operator()(const op::MatchMagnitude& o) const { return whole_rows(o.out); }
+  PieceShape operator()(const op::UpperTail& o) const { return whole_rows(o.out); }
+
+  PieceShape operator()(const op::Quantize& o) const {
+    return columns(o.x, kBlockGrain, {&o.x, &o.out});
+  }
+  PieceShape operator()(const op::RmsNorm& o) const {
+    return columns(o.out, o.group, {&o.x, &o.out});
+  }
+  PieceShape operator()(const op::LayerNorm& o) const {
+    return columns(o.out, o.group, {&o.x, &o.out});
+  }
+  PieceShape operator()(const op::Add& o) const {
+    return columns(o.out, kVectorGrain, {&o.a, &o.b, &o.out});
+  }
+  PieceShape operator()(const op::Scale& o) const {
+    return columns(o.out, kVectorGrain, {&o.x, &o.out});
+  }
+  PieceShape operator()(const op::Activate& o) const {
+    return columns(o.out, kVectorGrain, {&o.x, &o.out});
+  }
+  PieceShape operator()(const op::Gate& o) const {
+    if (o.run != 0) return whole_rows(o.out);
+    return columns(o.out, kVectorGrain, {&o.gate, &o.x, &o.out});
+  }
+  PieceShape operator()(const op::Rope& o) const { return columns(o.x, o.head_dim, {&o.x}); }
+  PieceShape operator()(const op::ScaleByPosition& o) const {
+    return columns(o.x, kVectorGrain, {&o.x});
+  }
+  PieceShape operator()(const op::StoreKv& o) const {
+    if (o.kv_head_count == 0 || o.k.width != o.v.width) return whole_rows(o.k);
+    return columns(o.k, o.k.width / o.kv_head_count, {&o.k, &o.v});
+  }
+
+  PieceShape operator()(const op::MatMul& o) const { return leading(o.out, kProductGrain); }
+  // Behind a product its pieces would be small: its weights and tail lie in rows far apart, and
+  // are read in long pieces or slowly.
+  PieceShape operator()(const op::ShortConv& o) const { return leading(o.out, kVectorGrain); }
+  PieceShape operator()(const op::MambaScan& o) const { return leading(o.out, kVectorGrain); }
+  PieceShape operator()(const op::Mamba2Scan& o) const { return leading(o.out, o.head_dim); }
+  PieceShape operator()(const op::GatedDeltaScan& o) const { return leading(o.out, o.value_dim); }
+};
+
+}  // namespace
+
+PieceShape piece_shape(const Op& op) {
+  return std::visit(Shapes{}, op);
+}
+
+}  // namespace cairn

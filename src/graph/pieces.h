@@ -1,0 +1,25 @@
+// Which ops can be computed piece by piece, and how: some rows and some columns at a time. The
+// list that chains are made of. Knows nothing of plans. Thread-safe: pure.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "device/op.h"
+
+namespace cairn {
+
+struct PieceShape {
+  bool exists = false;  // Else the op is computed as a whole.
+  RowSet set = RowSet::tokens;
+  int32_t width = 0;   // The columns that pieces are cut from.
+  int32_t grain = 0;   // Pieces are multiples of it; width: only whole rows.
+  bool leads = false;  // Needs more than its own row: of a chain, it can only be the beginning.
+  // The op's Rows and QuantizedRows of which a piece touches its own columns only. Of all others it
+  // may read the whole row; who leads reads what it likes.
+  std::vector<const void*> aligned;
+};
+
+PieceShape piece_shape(const Op& op);
+
+}  // namespace cairn
