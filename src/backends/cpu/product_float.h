@@ -64,40 +64,44 @@ void multiply_float_groups(const Product& product, int32_t row, int32_t first_ou
   }
 }
 
-// All groups, G at once and the rest one by one.
+// The outputs [first, end), G groups at once and the rest one by one.
 template <class V, Plane plane, int R, int G>
-void multiply_float_rows(const Product& product, int32_t row, int32_t& output, int32_t end) {
+void multiply_float_rows(const Product& product, int32_t row, int32_t first, int32_t end) {
+  int32_t output = first;
   for (; output + G * kGroupRows <= end; output += G * kGroupRows) {
     multiply_float_groups<V, plane, R, G>(product, row, output);
   }
+  for (; output < end; output += kGroupRows) {
+    multiply_float_groups<V, plane, R, 1>(product, row, output);
+  }
 }
 
-// A row alone: several groups hide the latency of the chains. Several rows hide it themselves.
+// Few rows: several groups hide the latency of the chains and keep reading while one of them comes
+// to the end of a page. Many rows hide it themselves.
 template <class V, Plane plane>
 void multiply_float(const Product& product) {
-  constexpr int kRows = V::kTileRows > 4 ? 8 : 4;
-  constexpr int kGroups = V::kTileRows > 4 ? 2 : 1;
+  constexpr bool kHasManyRegisters = V::kTileRows > 4;
+  constexpr int kRows = kHasManyRegisters ? 8 : 4;
+  constexpr int kGroups = kHasManyRegisters ? 2 : 1, kFewRowsGroups = kHasManyRegisters ? 4 : 1;
   const int32_t end = (product.output_count + kGroupRows - 1) / kGroupRows * kGroupRows;
-  int32_t output = 0;
-  if (product.row_count == 1) {
-    multiply_float_rows<V, plane, 1, 4>(product, 0, output, end);
-    multiply_float_rows<V, plane, 1, 1>(product, 0, output, end);
-    return;
+  if (product.row_count == 1) return multiply_float_rows<V, plane, 1, 4>(product, 0, 0, end);
+  if (product.row_count == 2) {
+    return multiply_float_rows<V, plane, 2, kFewRowsGroups>(product, 0, 0, end);
+  }
+  if (product.row_count <= 4) {
+    return multiply_float_rows<V, plane, 4, kFewRowsGroups>(product, 0, 0, end);
   }
   // Each run of groups stays in the second level cache while all rows pass over it.
-  for (const int32_t step = kGroups * kGroupRows; output < end; output += step) {
+  for (int32_t output = 0; output < end; output += kGroups * kGroupRows) {
+    const int32_t next = output + kGroups * kGroupRows, stop = next < end ? next : end;
     for (int32_t row = 0; row < product.row_count; row += kRows) {
-      const int32_t stop = output + step < end ? output + step : end;
-      int32_t at = output;
-      if (product.row_count - row <= 2) {
-        multiply_float_rows<V, plane, 2, kGroups>(product, row, at, stop);
-        multiply_float_rows<V, plane, 2, 1>(product, row, at, stop);
-      } else if (product.row_count - row <= 4) {
-        multiply_float_rows<V, plane, 4, kGroups>(product, row, at, stop);
-        multiply_float_rows<V, plane, 4, 1>(product, row, at, stop);
+      const int32_t rest = product.row_count - row;
+      if (rest <= 2) {
+        multiply_float_rows<V, plane, 2, kGroups>(product, row, output, stop);
+      } else if (rest <= 4) {
+        multiply_float_rows<V, plane, 4, kGroups>(product, row, output, stop);
       } else {
-        multiply_float_rows<V, plane, kRows, kGroups>(product, row, at, stop);
-        multiply_float_rows<V, plane, kRows, 1>(product, row, at, stop);
+        multiply_float_rows<V, plane, kRows, kGroups>(product, row, output, stop);
       }
     }
   }
