@@ -18,7 +18,10 @@ using Clock = std::chrono::steady_clock;
 using memory::Sequence;
 
 constexpr int32_t kSampleTokens = 16;  // A sample of decoding has at most so many steps.
-constexpr int32_t kShortPrompt = 64;   // Up to here a round takes several samples.
+// Steps before the samples of decoding, not counted: a conversation's first two states and its
+// first pages come from the system, which clears them.
+constexpr int32_t kFirstSteps = 2;
+constexpr int32_t kShortPrompt = 64;  // Up to here a round takes several samples.
 constexpr int32_t kShortPromptSamples = 8;
 constexpr uint64_t kPastStream = 1, kPromptStream = 2, kDecodeStream = 3;
 
@@ -157,7 +160,7 @@ class Meter {
     return Ok{};
   }
 
-  // All new tokens in one go, in about equal samples.
+  // All new tokens in one go, in about equal samples, behind some that are not counted.
   Status add_decode_samples(SpeedRow& row) {
     std::vector<Sequence> sequences;
     for (int32_t i = 0; i < row.batch; ++i) {
@@ -167,17 +170,19 @@ class Meter {
     }
     RandomStream random(kDecodeStream, uint64_t(row.batch), ++sample_count_);
     std::vector<std::vector<Token>> tokens;
+    const auto one_token_each = [&] {
+      tokens.clear();
+      for (int32_t i = 0; i < row.batch; ++i) tokens.push_back(random_tokens(1, random));
+      return step(sequences, tokens, true);
+    };
+    for (int32_t first = 0; first < kFirstSteps; ++first) CAIRN_TRY(one_token_each());
     const int32_t sample_count = (row.new_tokens + kSampleTokens - 1) / kSampleTokens;
     int32_t done = 0;
     for (int32_t sample = 1; sample <= sample_count; ++sample) {
       const int32_t end = int32_t(int64_t(row.new_tokens) * sample / sample_count);
       const int32_t step_count = end - done;
       const Clock::time_point start = Clock::now();
-      for (; done < end; ++done) {
-        tokens.clear();
-        for (int32_t i = 0; i < row.batch; ++i) tokens.push_back(random_tokens(1, random));
-        CAIRN_TRY(step(sequences, tokens, true));
-      }
+      for (; done < end; ++done) CAIRN_TRY(one_token_each());
       row.samples.push_back(double(step_count) * row.batch / seconds_since(start));
       CAIRN_TRY(tell());
     }
@@ -189,7 +194,9 @@ class Meter {
     for (const int32_t prompt : work_.prompts) {
       round += prompt * (prompt <= kShortPrompt ? kShortPromptSamples : 1);
     }
-    for (const int32_t batch : work_.batches) round += int64_t(batch) * work_.new_tokens;
+    for (const int32_t batch : work_.batches) {
+      if (work_.new_tokens > 0) round += int64_t(batch) * (work_.new_tokens + kFirstSteps);
+    }
     return round * work_.round_count * int64_t(work_.depths.size()) +
            work_.depths.back() * int64_t(past_count());
   }
@@ -230,7 +237,7 @@ double SpeedRow::limit_tokens_per_second() const {
 }
 
 int32_t context_tokens(const SpeedWork& work) {
-  int32_t longest = std::max(1, work.new_tokens);
+  int32_t longest = work.new_tokens > 0 ? kFirstSteps + work.new_tokens : 1;
   for (const int32_t prompt : work.prompts) longest = std::max(longest, prompt);
   return std::max(work.depths.back() + longest, output_count(work));  // A step has no more rows.
 }
