@@ -37,12 +37,13 @@ enum class RopeStyle : uint8_t {
 
 namespace op {
 
-// out[row] = scale * table[token of the row]; the table's rows are decoded to f32.
-// REQUIRES: the token is in [0, table.rows).
+// out[row] = scale * table[token of the row, or its position]; the table's rows are decoded to f32.
+// REQUIRES: the token, or the position, is in [0, table.rows).
 struct Embed {
   const Weight* table;
   Rows out;
   float scale = 1.0f;
+  bool by_position = false;
 };
 
 // q = x in blocks of 32: s = amax / 127, q = round_to_nearest_even(x / s).
@@ -169,6 +170,13 @@ struct PickColumns {
   int32_t count = 0, period = 0;
 };
 
+// a and b in runs of columns, one of each in turn: out[row] = a[0, a_run), b[0, b_run), a[a_run, …
+// REQUIRES: both have equally many runs.
+struct JoinColumns {
+  Rows a, b, out;
+  int32_t a_run = 0, b_run = 0;
+};
+
 // out[i] = x[row of the i-th wanted output].
 struct GatherOutputs {
   Rows x;
@@ -177,11 +185,12 @@ struct GatherOutputs {
 
 }  // namespace op
 
-using Op = std::variant<op::Embed, op::Quantize, op::MatMul, op::RmsNorm, op::LayerNorm, op::Add,
-                        op::Scale, op::Activate, op::Gate, op::RopeTable, op::Rope,
-                        op::ScaleByPosition, op::StoreKv, op::Attend, op::ShortConv, op::MambaScan,
-                        op::Mamba2Scan, op::GatedDeltaScan, op::PickColumns, op::Route,
-                        op::ExpertMatMul, op::ExpertScale, op::ExpertSum, op::StoreLog, op::LoadLog,
-                        op::MixStreams, op::MatchMagnitude, op::UpperTail, op::GatherOutputs>;
+using Op =
+    std::variant<op::Embed, op::Quantize, op::MatMul, op::RmsNorm, op::LayerNorm, op::Add,
+                 op::Scale, op::Activate, op::Gate, op::RopeTable, op::Rope, op::ScaleByPosition,
+                 op::StoreKv, op::Attend, op::ShortConv, op::MambaScan, op::Mamba2Scan,
+                 op::GatedDeltaScan, op::PickColumns, op::JoinColumns, op::Route, op::ExpertMatMul,
+                 op::ExpertScale, op::ExpertSum, op::StoreLog, op::LoadLog, op::MixStreams,
+                 op::MatchMagnitude, op::UpperTail, op::GatherOutputs>;
 
 }  // namespace cairn

@@ -29,6 +29,11 @@ struct Route {
   float scale = 1.0f;                     // Multiplies the weights last.
   const float* selection_bias = nullptr;  // [expert_count]: added for choosing only.
   const float* expert_scale = nullptr;    // [expert_count]: multiplies an expert's weight at last.
+  // Groups of equally many experts, in their order: only those of the `group_used_count` best
+  // groups are chosen. A group is worth the sum of its `group_best_count` best scores, best first,
+  // as they count for choosing; ties: the first group. REQUIRES: group_used_count groups have k
+  // experts, and each group has group_best_count.
+  int32_t group_count = 1, group_used_count = 1, group_best_count = 1;
 };
 
 // out[row][rank * weight.rows + o] = weight[chosen[row][rank]] * x (+ the expert's bias[o] at the

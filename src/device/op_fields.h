@@ -126,6 +126,13 @@ void visit_fields(op::PickColumns& o, Visitor& visit) {
 }
 
 template <class Visitor>
+void visit_fields(op::JoinColumns& o, Visitor& visit) {
+  visit.read(o.a);
+  visit.read(o.b);
+  visit.write(o.out);
+}
+
+template <class Visitor>
 void visit_fields(op::Route& o, Visitor& visit) {
   visit.read(o.logits);
   visit.write(o.chosen);

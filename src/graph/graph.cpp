@@ -47,6 +47,12 @@ Tensor Graph::embed(const Weight& table, float scale) {
   return out;
 }
 
+Tensor Graph::embed_positions(const Weight& table) {
+  const Tensor out = new_value(table.cols, RowSet::tokens);
+  ops_.push_back(op::Embed{.table = &table, .out = rows(out), .by_position = true});
+  return out;
+}
+
 Tensor Graph::matmul(const Weight& weight, Tensor x, const Vector& bias) {
   CHECK(x.width == weight.cols);
   const QuantizedRows quantized = quantized_rows(weight, x);
@@ -272,7 +278,10 @@ Routing Graph::route(Tensor logits, const RouterSpec& spec) {
                            .normalize = spec.normalize,
                            .scale = spec.scale,
                            .selection_bias = spec.selection_bias,
-                           .expert_scale = spec.expert_scale});
+                           .expert_scale = spec.expert_scale,
+                           .group_count = spec.group_count,
+                           .group_used_count = spec.group_used_count,
+                           .group_best_count = spec.group_best_count});
   return routing;
 }
 
@@ -374,6 +383,14 @@ Tensor Graph::pick_columns(Tensor x, int32_t first, int32_t count, int32_t perio
                                  .out = rows(out),
                                  .count = count,
                                  .period = period});
+  return out;
+}
+
+Tensor Graph::join_columns(Tensor a, int32_t a_run, Tensor b, int32_t b_run) {
+  CHECK(a.width % a_run == 0 && b.width % b_run == 0 && a.width / a_run == b.width / b_run);
+  const Tensor out = new_value(a.width + b.width, set_of(a));
+  ops_.push_back(op::JoinColumns{
+      .a = rows(a), .b = rows(b), .out = rows(out), .a_run = a_run, .b_run = b_run});
   return out;
 }
 

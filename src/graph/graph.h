@@ -59,6 +59,7 @@ struct RouterSpec {
   float scale = 1.0f;
   const float* selection_bias = nullptr;
   const float* expert_scale = nullptr;
+  int32_t group_count = 1, group_used_count = 1, group_best_count = 1;  // See op::Route.
 };
 
 struct Routing {
@@ -80,6 +81,8 @@ class Graph {
   int32_t context_tokens() const { return options_.context_tokens; }
 
   Tensor embed(const Weight& table, float scale = 1.0f);
+  // The table's row for the position of each token. The table has as many as the model reads.
+  Tensor embed_positions(const Weight& table);
   Tensor matmul(const Weight& weight, Tensor x, const Vector& bias = {});
   // Normalises each run of `group` columns by itself; 0 means the whole row. The gain has one
   // entry for each column of a group, or for each column of the row.
@@ -129,6 +132,8 @@ class Graph {
   Tensor columns(Tensor x, int32_t first, int32_t width) const;  // A view.
   // Of each `period` columns those from `first` on, `count` of them.
   Tensor pick_columns(Tensor x, int32_t first, int32_t count, int32_t period);
+  // Runs of a and of b in turn: the heads of both, each head's parts side by side.
+  Tensor join_columns(Tensor a, int32_t a_run, Tensor b, int32_t b_run);
 
   using Limits = PlanLimits;
   Plans finish(Tensor logits, const Limits& limits) &&;

@@ -39,6 +39,7 @@ host::HostKernel gated_delta_scan_kernel();
 host::HostKernel store_log_kernel();
 host::HostKernel load_log_kernel();
 
+host::HostKernel join_columns_kernel();
 host::HostKernel route_kernel();
 
 host::HostKernel mix_streams_kernel();

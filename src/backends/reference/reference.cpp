@@ -32,6 +32,7 @@ struct Choice {
   host::HostKernel operator()(const op::Mamba2Scan&) const { return mamba2_scan_kernel(); }
   host::HostKernel operator()(const op::GatedDeltaScan&) const { return gated_delta_scan_kernel(); }
   host::HostKernel operator()(const op::PickColumns&) const { return pick_columns_kernel(); }
+  host::HostKernel operator()(const op::JoinColumns&) const { return join_columns_kernel(); }
   host::HostKernel operator()(const op::Route&) const { return route_kernel(); }
   host::HostKernel operator()(const op::ExpertMatMul&) const { return expert_matmul_kernel(); }
   host::HostKernel operator()(const op::ExpertScale&) const { return expert_scale_kernel(); }
