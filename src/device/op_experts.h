@@ -14,6 +14,9 @@ enum class RouterScore : uint8_t {
   softmax_chosen,  // The k largest, then softmax over these.
   sigmoid,         // A sigmoid each, then the k largest.
   sigmoid_chosen,  // The k largest, then a sigmoid each.
+  // The k largest; the weight of each is its part of the softmax over the scores that are not
+  // better and not further below it than 2 % of the larger of it and the score's magnitude.
+  sparse_mixer,
 };
 
 namespace op {

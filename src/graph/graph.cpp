@@ -110,6 +110,12 @@ Tensor Graph::scale_columns(Tensor x, const Vector& factors) {
   return out;
 }
 
+Tensor Graph::clamp(Tensor x, float limit) {
+  const Tensor out = new_value(x.width, set_of(x));
+  ops_.push_back(op::Clamp{.x = rows(x), .out = rows(out), .limit = limit});
+  return out;
+}
+
 Tensor Graph::activate(Tensor x, Activation activation) {
   const Tensor out = new_value(x.width, set_of(x));
   ops_.push_back(op::Activate{.x = rows(x), .out = rows(out), .activation = activation});
@@ -172,8 +178,9 @@ Tensor Graph::attend(int32_t layer, Tensor q, Tensor k, Tensor v, const Attentio
   const int32_t plane = layout_.kv_plane_of_layer[size_t(layer)];
   CHECK(plane >= 0);
   const KvPlane& kv = layout_.kv_planes[size_t(plane)];
-  CHECK(k.width == kv.kv_head_count * kv.key_dim && v.width == kv.kv_head_count * kv.value_dim);
-  ops_.push_back(op::StoreKv{.k = rows(k), .v = rows(v), .plane = plane});
+  CHECK(k.width == kv.kv_head_count * kv.key_dim);
+  CHECK(v.width == (kv.values_in_keys ? 0 : kv.kv_head_count * kv.value_dim));
+  ops_.push_back(op::StoreKv{.k = rows(k), .v = v.exists() ? rows(v) : Rows{}, .plane = plane});
   return attend_shared(layer, q, spec);
 }
 
@@ -191,7 +198,8 @@ Tensor Graph::attend_shared(int32_t layer, Tensor q, const AttentionSpec& spec) 
                             .softcap = spec.softcap,
                             .window = spec.window,
                             .chunked = spec.chunked,
-                            .sinks = spec.sinks});
+                            .sinks = spec.sinks,
+                            .slopes = spec.slopes});
   return out;
 }
 
@@ -387,8 +395,9 @@ Tensor Graph::pick_columns(Tensor x, int32_t first, int32_t count, int32_t perio
 }
 
 Tensor Graph::join_columns(Tensor a, int32_t a_run, Tensor b, int32_t b_run) {
-  CHECK(a.width % a_run == 0 && b.width % b_run == 0 && a.width / a_run == b.width / b_run);
-  const Tensor out = new_value(a.width + b.width, set_of(a));
+  const int32_t run_count = a.width / a_run;
+  CHECK(a.width % a_run == 0 && (b.width == b_run || b.width == run_count * b_run));
+  const Tensor out = new_value(run_count * (a_run + b_run), set_of(a));
   ops_.push_back(op::JoinColumns{
       .a = rows(a), .b = rows(b), .out = rows(out), .a_run = a_run, .b_run = b_run});
   return out;

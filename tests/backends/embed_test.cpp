@@ -95,5 +95,23 @@ TEST(JoinColumns, TakesARunOfEachInTurn) {
   }
 }
 
+TEST(JoinColumns, OneRunStandsBehindEach) {
+  World world(4, {{.row_count = 2}});
+  const op::JoinColumns join{.a = world.rows(3 * 2),
+                             .b = world.rows(4),
+                             .out = world.rows(3 * 6),
+                             .a_run = 2,
+                             .b_run = 4};
+  const Step step = world.step();
+  run_op(reference::kernel_for(join), join, step);
+  for (int32_t row = 0; row < 2; ++row) {
+    for (int32_t run = 0; run < 3; ++run) {
+      const float* out = step.row(join.out, row) + run * 6;
+      EXPECT_TRUE(std::equal(out, out + 2, step.row(join.a, row) + run * 2));
+      EXPECT_TRUE(std::equal(out + 2, out + 6, step.row(join.b, row)));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace cairn::test

@@ -52,6 +52,20 @@ TEST(Route, SigmoidOfTheChosenDoesNotTieWhereTheSigmoidSaturates) {
               double(route(rule(RouterScore::sigmoid_chosen), {-1, -2}, 1).weights[0]), 1e-7);
 }
 
+// Only scores within 2 % count beside the chosen one, and none that has been chosen before.
+TEST(Route, SparseMixerWeighsAgainstWhatIsClose) {
+  const op::Route op = rule(RouterScore::sparse_mixer);
+  const Routed found = route(op, {0.5f, 0.99f, -3.0f, 1.0f}, 2);
+  EXPECT_EQ((std::vector<int32_t>{3, 1}), found.chosen);
+  EXPECT_NEAR(1 / (1 + std::exp(-0.01)), double(found.weights[0]), 1e-6);
+  EXPECT_EQ(1.0f, found.weights[1]);
+  // Below zero the reach is that of the other score's magnitude.
+  const Routed negative = route(op, {-2.0f, -1.0f, -1.019f, -1.03f}, 2);
+  EXPECT_EQ((std::vector<int32_t>{1, 2}), negative.chosen);
+  EXPECT_NEAR(1 / (1 + std::exp(-0.019)), double(negative.weights[0]), 1e-6);
+  EXPECT_NEAR(1 / (1 + std::exp(-0.011)), double(negative.weights[1]), 1e-6);
+}
+
 TEST(Route, OrderKeySortsAsNumbersDo) {
   const float ascending[] = {-kInfinity, -1e30f, -1.0f,  -1e-42f, 0.0f,
                              1e-42f,     1.0f,   1.001f, 1e30f,   kInfinity};

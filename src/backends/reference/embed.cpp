@@ -36,7 +36,7 @@ void join_columns(const op::JoinColumns& op, const Step& step, int32_t row) {
   float* out = step.row(op.out, row);
   for (int32_t run = 0; run < op.a.width / op.a_run; ++run) {
     out = std::copy_n(a + int64_t(run) * op.a_run, op.a_run, out);
-    out = std::copy_n(b + int64_t(run) * op.b_run, op.b_run, out);
+    out = std::copy_n(b + (op.b.width == op.b_run ? 0 : int64_t(run) * op.b_run), op.b_run, out);
   }
 }
 

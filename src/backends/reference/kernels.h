@@ -20,6 +20,7 @@ host::HostKernel layer_norm_kernel();
 
 host::HostKernel add_kernel();
 host::HostKernel scale_kernel();
+host::HostKernel clamp_kernel();
 host::HostKernel activate_kernel();
 host::HostKernel gate_kernel();
 host::HostKernel expert_scale_kernel();

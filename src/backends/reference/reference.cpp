@@ -18,6 +18,7 @@ struct Choice {
   host::HostKernel operator()(const op::LayerNorm&) const { return layer_norm_kernel(); }
   host::HostKernel operator()(const op::Add&) const { return add_kernel(); }
   host::HostKernel operator()(const op::Scale&) const { return scale_kernel(); }
+  host::HostKernel operator()(const op::Clamp&) const { return clamp_kernel(); }
   host::HostKernel operator()(const op::Activate&) const { return activate_kernel(); }
   host::HostKernel operator()(const op::Gate&) const { return gate_kernel(); }
   host::HostKernel operator()(const op::RopeTable&) const { return rope_table_kernel(); }

@@ -1,6 +1,7 @@
 // The router of a mixture of experts: scores, the k best of them, and their weights.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
 
 #include "backends/reference/kernels.h"
@@ -91,6 +92,23 @@ void choose(const op::Route& op, std::span<const float> scores, std::span<float>
   }
 }
 
+// How far from a score others may be that count beside it: twice the noise of training.
+constexpr float kMixerReach = 0.02f;
+
+float mixer_weight(std::span<const float> scores, std::span<const float> chosen, size_t rank) {
+  const auto expert_at = [&](size_t r) { return size_t(std::bit_cast<int32_t>(chosen[r])); };
+  const float own = scores[expert_at(rank)];
+  float total = 0;
+  for (size_t expert = 0; expert < scores.size(); ++expert) {
+    bool is_better = false;
+    for (size_t r = 0; r < rank; ++r) is_better = is_better || expert_at(r) == expert;
+    const float magnitude = std::max(std::abs(scores[expert]), own);
+    if (is_better || (own - scores[expert]) / magnitude > kMixerReach) continue;
+    total += elementary::exp(scores[expert] - own);
+  }
+  return 1.0f / total;
+}
+
 }  // namespace
 
 int32_t order_key(float score) {
@@ -114,6 +132,11 @@ void route_row(const op::Route& op, std::span<const float> logits, std::span<flo
   if (op.score == RouterScore::softmax_chosen) softmax(weights);
   if (op.score == RouterScore::sigmoid_chosen) {
     for (float& weight : weights) weight = elementary::sigmoid(weight);
+  }
+  if (op.score == RouterScore::sparse_mixer) {
+    for (size_t rank = 0; rank < chosen.size(); ++rank) {
+      weights[rank] = mixer_weight(scores, chosen, rank);
+    }
   }
   if (op.normalize) {
     float total = 0;

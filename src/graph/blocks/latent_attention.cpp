@@ -53,8 +53,7 @@ Tensor latent_attention(Graph& g, int32_t layer, Tensor x, const LatentAttention
   const Tensor latent =
       g.rms_norm(g.columns(kept, 0, shape.latent_width), weights.latent_norm, spec.norm_epsilon);
   const Tensor k = g.join_columns(latent, shape.latent_width, rotated, shape.rotated_dim);
-  const Tensor a =
-      g.attend(layer, q, k, latent, {.head_count = shape.head_count, .scale = spec.scale});
+  const Tensor a = g.attend(layer, q, k, {}, {.head_count = shape.head_count, .scale = spec.scale});
   return g.matmul(weights.out, g.matmul_each(weights.v_up, a, true));
 }
 

@@ -15,7 +15,7 @@ struct LatentShape {
   int32_t latent_width = 0;
   int32_t query_rank = 0;  // Of the matrix that makes the queries; 0: it is whole.
 
-  State state() const { return State::full(1, latent_width + rotated_dim, latent_width); }
+  State state() const { return State::latent(latent_width + rotated_dim, latent_width); }
 };
 
 struct LatentAttention {
