@@ -47,6 +47,7 @@ class OnWorld : public Work {
       next.values = arena_->allocate(values_bytes);
       std::memcpy(next.keys, first.keys, keys_bytes);
       std::memcpy(next.values, first.values, values_bytes);
+      if (first.values_in_keys) next.values = next.keys;
       planes_.push_back(next);
     }
   }
@@ -108,6 +109,28 @@ std::unique_ptr<Work> make_attention(Context& context, const Heads& heads, int32
                              .plane = layer,
                              .head_count = head_count,
                              .scale = 1.0f / std::sqrt(float(heads.dim))});
+  }
+  work->prepare(std::move(ops));
+  return work;
+}
+
+// The shape of DeepSeek V2 Lite: one row for all heads, whose beginning is the value.
+std::unique_ptr<Work> make_latent_attention(Context& context, KvType type, int32_t rows,
+                                            int32_t depth) {
+  constexpr int32_t kHeads = 16, kKeyDim = 576, kValueDim = 512;
+  const size_t plane_bytes =
+      size_t(depth + rows + 4 * kPageTokens) * kv_head_bytes(type, kKeyDim) / kPageTokens;
+  const size_t row_bytes = size_t(kHeads * kKeyDim + 8) * sizeof(float);
+  auto work = std::make_unique<OnWorld>(
+      context, rows, depth, 2 * (plane_bytes + row_bytes * size_t(rows + 1)) + (size_t(1) << 20));
+  const int32_t plane = work->world.latent_plane(1, kKeyDim, kValueDim, type);
+  const Rows q = work->world.rows(kHeads * kKeyDim), out = work->world.rows(kHeads * kValueDim);
+  const int32_t layers = rows == 1 ? int32_t(kFromMemoryBytes / plane_bytes) + 1 : 1;
+  work->copy_plane(plane, layers);
+  std::vector<Op> ops;
+  for (int32_t layer = 0; layer < layers; ++layer) {
+    ops.push_back(op::Attend{
+        .q = q, .out = out, .plane = layer, .head_count = kHeads, .scale = 1.0f / 24.0f});
   }
   work->prepare(std::move(ops));
   return work;
@@ -244,6 +267,9 @@ void add_attention(Context& context) {
   }
   for (const KvType type : {KvType::f16, KvType::q8_0}) {
     for (const int32_t rows : {1, 512}) {
+      context.add(
+          fmt::format("attend_latent/{}/rows:{}/depth:4096", kKvNames[size_t(type)], rows),
+          [&context, type, rows] { return make_latent_attention(context, type, rows, 4096); });
       context.add(fmt::format("store_kv/{}/rows:{}", kKvNames[size_t(type)], rows),
                   [&context, type, rows] { return make_store_kv(context, type, rows); });
     }

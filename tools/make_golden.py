@@ -3,11 +3,12 @@
 file, and what transformers (float32, eager attention) answers.
 
   tools/make_golden.py NAME MODEL_TYPE --converter DIR --out DIR [--set KEY=VALUE …]
-                       [--lengths N,N,…] [--seed N]
+                       [--lengths N,N,…] [--seed N] [--class NAME]
 
 MODEL_TYPE is what config.json calls model_type. --converter is a checkout of llama.cpp (its folder
-with convert_hf_to_gguf.py), so that names and metadata are those of files that people have. Needs
-torch and transformers from PyPI. docs/adding-an-architecture.md goes through an example.
+with convert_hf_to_gguf.py), so that names and metadata are those of files that people have; --class
+is what published configurations call the model, where transformers writes another name. Needs torch
+and transformers from PyPI. docs/adding-an-architecture.md goes through an example.
 """
 import argparse
 import contextlib
@@ -56,6 +57,7 @@ def parse_arguments():
     parser.add_argument("--lengths", default="1,7,80",
                         help="of the sequences; greedy decoding goes on from the second")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--class", dest="class_name", help="of the model, for the converter")
     return parser.parse_args()
 
 
@@ -98,6 +100,13 @@ def random_model(config, seed):
             if name.endswith("correction_bias"):
                 fill(buffer, name, generator)
     return model
+
+
+def rename_class(folder, class_name):
+    path = pathlib.Path(folder) / "config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    config["architectures"] = [class_name]
+    path.write_text(json.dumps(config), encoding="utf-8")
 
 
 def save_tokenizer(folder):
@@ -172,6 +181,8 @@ def main():
     path.with_suffix(".json").write_text(json.dumps(case) + "\n", encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
+        if arguments.class_name:
+            rename_class(folder, arguments.class_name)
         save_tokenizer(folder)
         convert(arguments.converter.resolve(), folder, path.with_suffix(".gguf").resolve())
     deviation = float(numpy.concatenate(logits).std())

@@ -56,7 +56,7 @@ class AttentionAlone {
       : threads_(options.thread_count > 0 ? options.thread_count : usable_core_count()),
         q_width_(state.kv_head_count * kQueriesPerKvHead * state.key_dim),
         k_width_(state.kv_head_count * state.key_dim),
-        v_width_(state.kv_head_count * state.value_dim) {}
+        v_width_(state.values_in_keys ? 0 : state.kv_head_count * state.value_dim) {}
 
   Status prepare(const EngineOptions& options, const State& state) {
     const int32_t width = q_width_ + k_width_ + v_width_;
@@ -75,7 +75,7 @@ class AttentionAlone {
     const Tensor row = graph.embed(table_);
     const Tensor out =
         graph.attend(0, graph.columns(row, 0, q_width_), graph.columns(row, q_width_, k_width_),
-                     graph.columns(row, q_width_ + k_width_, v_width_),
+                     v_width_ == 0 ? Tensor{} : graph.columns(row, q_width_ + k_width_, v_width_),
                      {.head_count = state.kv_head_count * kQueriesPerKvHead, .scale = 0.1f});
     plans_ = std::move(graph).finish(graph.outputs(out), {kPromptRows, 1});
     CAIRN_TRY(memory_,
@@ -148,10 +148,10 @@ Result<std::vector<Figure>> measure_paging(Engine& engine) {
   for (const KvPlane& plane : engine.memory().layout().kv_planes) {
     const memory::GroupSpec& group = engine.memory().layout().groups[size_t(plane.group)];
     if (group.kind != memory::GroupKind::full) continue;
-    CAIRN_TRY(
-        const std::unique_ptr<AttentionAlone> alone,
-        AttentionAlone::create(engine.options(),
-                               State::full(plane.kv_head_count, plane.key_dim, plane.value_dim)));
+    State state = State::full(plane.kv_head_count, plane.key_dim, plane.value_dim);
+    state.values_in_keys = plane.values_in_keys;
+    CAIRN_TRY(const std::unique_ptr<AttentionAlone> alone,
+              AttentionAlone::create(engine.options(), state));
     CAIRN_TRY(memory::Sequence in_a_row, alone->make_sequence());
     std::vector<memory::Sequence> others;
     CAIRN_TRY(memory::Sequence scattered, make_scattered(*alone, others));

@@ -73,9 +73,8 @@ class Counter {
   void look_at(const op::Attend& attend) {
     is_lookup_ = false;
     const KvPlane& plane = layout_.kv_planes[size_t(attend.plane)];
-    const double token_bytes = double(kv_head_bytes(plane.key_type, plane.key_dim) +
-                                      kv_head_bytes(plane.value_type, plane.value_dim)) *
-                               plane.kv_head_count / kPageTokens;
+    const double token_bytes =
+        double(plane.key_bytes() + plane.value_bytes()) * plane.kv_head_count / kPageTokens;
     const int32_t first = attend.first_visible(shape_.depth);
     const double past = shape_.depth - first;
     costs.kv_bytes +=

@@ -172,16 +172,21 @@ std::vector<int32_t> kv_heads_by_layer(const SynthShape& shape) {
   return kv_heads;
 }
 
-// Heads whose first two thirds do not rotate; the latent row is as wide as four heads.
+// Heads whose first two thirds do not rotate; the latent row is as wide as four heads. It is kept,
+// or, of MiniCPM 3, what every head makes of it.
 void add_latent_attention(gguf::Writer& writer, const SynthShape& shape) {
   const std::string prefix = shape.architecture + ".";
   const int32_t rotated = std::max(2, shape.head_dim / 4 * 2), latent = 4 * shape.head_dim;
   writer.add(prefix + "attention.head_count", uint32_t(shape.heads));
-  writer.add(prefix + "attention.head_count_kv", uint32_t(1));
-  writer.add(prefix + "attention.key_length", uint32_t(latent + rotated));
-  writer.add(prefix + "attention.value_length", uint32_t(latent));
-  writer.add(prefix + "attention.key_length_mla", uint32_t(shape.head_dim + rotated));
-  writer.add(prefix + "attention.value_length_mla", uint32_t(shape.head_dim));
+  const int32_t key_dim = shape.head_dim + rotated;
+  const bool is_kept = shape.architecture != "minicpm3";
+  writer.add(prefix + "attention.head_count_kv", uint32_t(is_kept ? 1 : shape.heads));
+  writer.add(prefix + "attention.key_length", uint32_t(is_kept ? latent + rotated : key_dim));
+  writer.add(prefix + "attention.value_length", uint32_t(is_kept ? latent : shape.head_dim));
+  if (is_kept) {
+    writer.add(prefix + "attention.key_length_mla", uint32_t(key_dim));
+    writer.add(prefix + "attention.value_length_mla", uint32_t(shape.head_dim));
+  }
   writer.add(prefix + "attention.kv_lora_rank", uint32_t(latent));
   writer.add(prefix + "attention.q_lora_rank", uint32_t(2 * latent));
   writer.add(prefix + "rope.freq_base", shape.rope_base);
@@ -195,7 +200,7 @@ void add_attention(gguf::Writer& writer, const SynthShape& shape) {
     writer.add(prefix + "attention.head_count", uint32_t(0));
     return;
   }
-  if (shape.architecture == "deepseek2") {
+  if (shape.architecture == "deepseek2" || shape.architecture == "minicpm3") {
     add_latent_attention(writer, shape);
     return;
   }
@@ -405,8 +410,8 @@ void shape_as_gemma(SynthShape& shape) {
 
 SynthShape default_shape(std::string_view architecture) {
   SynthShape shape{.architecture = std::string(architecture)};
-  constexpr std::string_view kWithExperts[] = {"moe",    "next",    "gpt-oss",
-                                               "llama4", "minimax", "deepseek2"};
+  constexpr std::string_view kWithExperts[] = {"moe",     "next",      "gpt-oss", "llama4",
+                                               "minimax", "deepseek2", "dbrx"};
   const bool has_experts =
       std::any_of(std::begin(kWithExperts), std::end(kWithExperts),
                   [&](std::string_view part) { return contains(architecture, part); });
@@ -476,6 +481,8 @@ void add_shape(gguf::Writer& writer, const SynthShape& shape, uint64_t seed) {
   if (contains(shape.architecture, "cohere2") || shape.architecture == "command-r") {
     writer.add(prefix + "logit_scale", 0.25f);
   }
+  if (shape.architecture == "mpt") writer.add(prefix + "attention.max_alibi_bias", 8.0f);
+  if (shape.architecture == "dbrx") writer.add(prefix + "attention.clamp_kqv", 8.0f);
   if (contains(shape.architecture, "gpt-oss")) {
     writer.add(prefix + "attention.sliding_window", uint32_t(128));
   }

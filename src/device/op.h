@@ -3,8 +3,8 @@
 // meaning of each op, to the bit, is the scalar code in backends/reference (docs/numerics.md).
 // A plan of ops is recorded once for each model and run for every step, whatever its row count.
 //
-// Aliases: `out` of RmsNorm, Add, Scale, Activate and Gate may be the same rows as one of their
-// inputs. Every other `out` overlaps no input: tasks read rows that are not theirs.
+// Aliases: `out` of RmsNorm, Add, Scale, Clamp, Activate and Gate may be the same rows as one of
+// their inputs. Every other `out` overlaps no input: tasks read rows that are not theirs.
 #pragma once
 
 #include <algorithm>
@@ -37,12 +37,13 @@ enum class RopeStyle : uint8_t {
 
 namespace op {
 
-// out[row] = scale * table[token of the row]; the table's rows are decoded to f32.
-// REQUIRES: the token is in [0, table.rows).
+// out[row] = scale * table[token of the row, or its position]; the table's rows are decoded to f32.
+// REQUIRES: the token, or the position, is in [0, table.rows).
 struct Embed {
   const Weight* table;
   Rows out;
   float scale = 1.0f;
+  bool by_position = false;
 };
 
 // q = x in blocks of 32: s = amax / 127, q = round_to_nearest_even(x / s).
@@ -87,13 +88,16 @@ struct Add {  // out = fma(b, scale, a)
   Rows a, b, out;
   float scale = 1.0f;
 };
-
 struct Scale {  // out = x * factor, and then times of_columns
   Rows x, out;
   float factor = 1.0f;
   const float* of_columns = nullptr;  // [width]
 };
 
+struct Clamp {  // out = x within [-limit, limit]; NaN stays NaN
+  Rows x, out;
+  float limit = 0;
+};
 struct Activate {  // out = activation(x); relu of NaN is 0
   Rows x, out;
   Activation activation = Activation::silu;
@@ -127,8 +131,8 @@ struct Rope {
   RopeStyle style = RopeStyle::halves;
 };
 
-// x *= 1 + factor * log(1 + floor((position + offset) / original_context)) for each row, in place:
-// the position-dependent query scale of Llama 4 and Ministral 3. Rounded once from f64.
+// x *= 1 + factor * log(1 + floor((position + offset) / original_context)), in place, by row; the
+// factor is rounded once from f64. Llama 4, Ministral 3.
 struct ScaleByPosition {
   Rows x;
   double factor = 0;
@@ -138,8 +142,8 @@ struct ScaleByPosition {
 
 // Encodes each row's keys and values into the pages of its sequence at the row's position.
 struct StoreKv {
-  Rows k, v;                  // [tokens, kv_head_count * dim]
-  int32_t plane;              // Which of the step's kv planes.
+  Rows k, v;      // [tokens, kv_head_count * dim]; no v where the plane has values in its keys.
+  int32_t plane;  // Which of the step's kv planes.
   int32_t kv_head_count = 0;  // The plane's, for those who cut rows by heads; 0: nobody may.
 };
 
@@ -152,10 +156,11 @@ struct Attend {
   int32_t plane;
   int32_t head_count = 0;
   float scale = 1.0f;
-  float softcap = 0;             // 0 means none: else s = softcap * tanh(s / softcap).
-  int32_t window = 0;            // 0 means all: else positions > own - window are visible, or,
-  bool chunked = false;          // if chunked, those of the own chunk of `window` positions.
-  const float* sinks = nullptr;  // [head_count]: one more logit at the end, without a value.
+  float softcap = 0;              // 0 means none: else s = softcap * tanh(s / softcap).
+  int32_t window = 0;             // 0 means all: else positions > own - window are visible, or,
+  bool chunked = false;           // if chunked, those of the own chunk of `window` positions.
+  const float* sinks = nullptr;   // [head_count]: one more logit at the end, without a value.
+  const float* slopes = nullptr;  // [head_count]: s = fma(slope, position - own position, s).
 
   int32_t first_visible(int32_t position) const {
     if (window == 0) return 0;
@@ -170,6 +175,13 @@ struct PickColumns {
   int32_t count = 0, period = 0;
 };
 
+// a and b in runs of columns, one of each in turn: out[row] = a[0, a_run), b[0, b_run), a[a_run, …
+// REQUIRES: both have equally many runs, or b one, which then stands behind each of a's.
+struct JoinColumns {
+  Rows a, b, out;
+  int32_t a_run = 0, b_run = 0;
+};
+
 // out[i] = x[row of the i-th wanted output].
 struct GatherOutputs {
   Rows x;
@@ -178,11 +190,12 @@ struct GatherOutputs {
 
 }  // namespace op
 
-using Op = std::variant<op::Embed, op::Quantize, op::MatMul, op::RmsNorm, op::LayerNorm, op::Add,
-                        op::Scale, op::Activate, op::Gate, op::RopeTable, op::Rope,
-                        op::ScaleByPosition, op::StoreKv, op::Attend, op::ShortConv, op::MambaScan,
-                        op::Mamba2Scan, op::GatedDeltaScan, op::PickColumns, op::Route,
-                        op::ExpertMatMul, op::ExpertScale, op::ExpertSum, op::StoreLog, op::LoadLog,
-                        op::MixStreams, op::MatchMagnitude, op::UpperTail, op::GatherOutputs>;
+using Op =
+    std::variant<op::Embed, op::Quantize, op::MatMul, op::RmsNorm, op::LayerNorm, op::Add,
+                 op::Scale, op::Clamp, op::Activate, op::Gate, op::RopeTable, op::Rope,
+                 op::ScaleByPosition, op::StoreKv, op::Attend, op::ShortConv, op::MambaScan,
+                 op::Mamba2Scan, op::GatedDeltaScan, op::PickColumns, op::JoinColumns, op::Route,
+                 op::ExpertMatMul, op::ExpertScale, op::ExpertSum, op::StoreLog, op::LoadLog,
+                 op::MixStreams, op::MatchMagnitude, op::UpperTail, op::GatherOutputs>;
 
 }  // namespace cairn

@@ -14,6 +14,9 @@ enum class RouterScore : uint8_t {
   softmax_chosen,  // The k largest, then softmax over these.
   sigmoid,         // A sigmoid each, then the k largest.
   sigmoid_chosen,  // The k largest, then a sigmoid each.
+  // The k largest; the weight of each is its part of the softmax over the scores that are not
+  // better and not further below it than 2 % of the larger of it and the score's magnitude.
+  sparse_mixer,
 };
 
 namespace op {
@@ -29,6 +32,11 @@ struct Route {
   float scale = 1.0f;                     // Multiplies the weights last.
   const float* selection_bias = nullptr;  // [expert_count]: added for choosing only.
   const float* expert_scale = nullptr;    // [expert_count]: multiplies an expert's weight at last.
+  // Groups of equally many experts, in their order: only those of the `group_used_count` best
+  // groups are chosen. A group is worth the sum of its `group_best_count` best scores, best first,
+  // as they count for choosing; ties: the first group. REQUIRES: group_used_count groups have k
+  // experts, and each group has group_best_count.
+  int32_t group_count = 1, group_used_count = 1, group_best_count = 1;
 };
 
 // out[row][rank * weight.rows + o] = weight[chosen[row][rank]] * x (+ the expert's bias[o] at the

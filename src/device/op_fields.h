@@ -16,7 +16,7 @@ constexpr bool kIsOneOf = (std::is_same_v<Op, Others> || ...);
 
 // The ops that read rows x and write rows out, and that is all.
 template <class Op, class Visitor>
-requires kIsOneOf<Op, op::Quantize, op::RmsNorm, op::LayerNorm, op::Scale, op::Activate,
+requires kIsOneOf<Op, op::Quantize, op::RmsNorm, op::LayerNorm, op::Scale, op::Clamp, op::Activate,
                   op::UpperTail, op::GatherOutputs>
 void visit_fields(Op& o, Visitor& visit) {
   visit.read(o.x);
@@ -122,6 +122,13 @@ void visit_fields(op::GatedDeltaScan& o, Visitor& visit) {
 template <class Visitor>
 void visit_fields(op::PickColumns& o, Visitor& visit) {
   visit.read(o.x);
+  visit.write(o.out);
+}
+
+template <class Visitor>
+void visit_fields(op::JoinColumns& o, Visitor& visit) {
+  visit.read(o.a);
+  visit.read(o.b);
   visit.write(o.out);
 }
 

@@ -47,6 +47,12 @@ Tensor Graph::embed(const Weight& table, float scale) {
   return out;
 }
 
+Tensor Graph::embed_positions(const Weight& table) {
+  const Tensor out = new_value(table.cols, RowSet::tokens);
+  ops_.push_back(op::Embed{.table = &table, .out = rows(out), .by_position = true});
+  return out;
+}
+
 Tensor Graph::matmul(const Weight& weight, Tensor x, const Vector& bias) {
   CHECK(x.width == weight.cols);
   const QuantizedRows quantized = quantized_rows(weight, x);
@@ -101,6 +107,12 @@ Tensor Graph::scale_columns(Tensor x, const Vector& factors) {
   CHECK(int64_t(factors.values.size()) == x.width);
   const Tensor out = new_value(x.width, set_of(x));
   ops_.push_back(op::Scale{.x = rows(x), .out = rows(out), .of_columns = factors.data()});
+  return out;
+}
+
+Tensor Graph::clamp(Tensor x, float limit) {
+  const Tensor out = new_value(x.width, set_of(x));
+  ops_.push_back(op::Clamp{.x = rows(x), .out = rows(out), .limit = limit});
   return out;
 }
 
@@ -166,9 +178,12 @@ Tensor Graph::attend(int32_t layer, Tensor q, Tensor k, Tensor v, const Attentio
   const int32_t plane = layout_.kv_plane_of_layer[size_t(layer)];
   CHECK(plane >= 0);
   const KvPlane& kv = layout_.kv_planes[size_t(plane)];
-  CHECK(k.width == kv.kv_head_count * kv.key_dim && v.width == kv.kv_head_count * kv.value_dim);
-  ops_.push_back(
-      op::StoreKv{.k = rows(k), .v = rows(v), .plane = plane, .kv_head_count = kv.kv_head_count});
+  CHECK(k.width == kv.kv_head_count * kv.key_dim);
+  CHECK(v.width == (kv.values_in_keys ? 0 : kv.kv_head_count * kv.value_dim));
+  ops_.push_back(op::StoreKv{.k = rows(k),
+                             .v = v.exists() ? rows(v) : Rows{},
+                             .plane = plane,
+                             .kv_head_count = kv.kv_head_count});
   return attend_shared(layer, q, spec);
 }
 
@@ -186,7 +201,8 @@ Tensor Graph::attend_shared(int32_t layer, Tensor q, const AttentionSpec& spec) 
                             .softcap = spec.softcap,
                             .window = spec.window,
                             .chunked = spec.chunked,
-                            .sinks = spec.sinks});
+                            .sinks = spec.sinks,
+                            .slopes = spec.slopes});
   return out;
 }
 
@@ -273,7 +289,10 @@ Routing Graph::route(Tensor logits, const RouterSpec& spec) {
                            .normalize = spec.normalize,
                            .scale = spec.scale,
                            .selection_bias = spec.selection_bias,
-                           .expert_scale = spec.expert_scale});
+                           .expert_scale = spec.expert_scale,
+                           .group_count = spec.group_count,
+                           .group_used_count = spec.group_used_count,
+                           .group_best_count = spec.group_best_count});
   return routing;
 }
 
@@ -375,6 +394,15 @@ Tensor Graph::pick_columns(Tensor x, int32_t first, int32_t count, int32_t perio
                                  .out = rows(out),
                                  .count = count,
                                  .period = period});
+  return out;
+}
+
+Tensor Graph::join_columns(Tensor a, int32_t a_run, Tensor b, int32_t b_run) {
+  const int32_t run_count = a.width / a_run;
+  CHECK(a.width % a_run == 0 && (b.width == b_run || b.width == run_count * b_run));
+  const Tensor out = new_value(run_count * (a_run + b_run), set_of(a));
+  ops_.push_back(op::JoinColumns{
+      .a = rows(a), .b = rows(b), .out = rows(out), .a_run = a_run, .b_run = b_run});
   return out;
 }
 

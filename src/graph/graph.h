@@ -31,6 +31,7 @@ struct AttentionSpec {
   int32_t window = 0;    // 0: all earlier positions.
   bool chunked = false;  // The window is the position's own chunk.
   const float* sinks = nullptr;
+  const float* slopes = nullptr;  // By head: how fast scores fall with distance.
 };
 
 struct Mamba2Spec {
@@ -59,6 +60,7 @@ struct RouterSpec {
   float scale = 1.0f;
   const float* selection_bias = nullptr;
   const float* expert_scale = nullptr;
+  int32_t group_count = 1, group_used_count = 1, group_best_count = 1;  // See op::Route.
 };
 
 struct Routing {
@@ -80,6 +82,8 @@ class Graph {
   int32_t context_tokens() const { return options_.context_tokens; }
 
   Tensor embed(const Weight& table, float scale = 1.0f);
+  // The table's row for the position of each token. The table has as many as the model reads.
+  Tensor embed_positions(const Weight& table);
   Tensor matmul(const Weight& weight, Tensor x, const Vector& bias = {});
   // Normalises each run of `group` columns by itself; 0 means the whole row. The gain has one
   // entry for each column of a group, or for each column of the row.
@@ -89,12 +93,14 @@ class Graph {
   Tensor add(Tensor a, Tensor b, float scale = 1.0f);  // a + b * scale
   Tensor scale(Tensor x, float factor);
   Tensor scale_columns(Tensor x, const Vector& factors);  // Each column by its own.
+  Tensor clamp(Tensor x, float limit);                    // Within [-limit, limit].
   Tensor activate(Tensor x, Activation activation);
   Tensor gate(Tensor gate, Tensor x, Activation activation);  // activation(gate) * x
   // The same where x holds both sides: runs of `run` columns, one of the gate and one of x in turn.
   Tensor gate_runs(Tensor x, int32_t run, Activation activation);
   Tensor rope(Tensor x, int32_t head_dim, const RopeSpec& spec);
   Tensor scale_by_position(Tensor x, double factor, int32_t original_context, int32_t offset = 0);
+  // `v` is none where the layer's values are the beginnings of its keys.
   Tensor attend(int32_t layer, Tensor q, Tensor k, Tensor v, const AttentionSpec& spec);
   // For a layer whose state is shared: reads what the other layer has stored in this step.
   Tensor attend_shared(int32_t layer, Tensor q, const AttentionSpec& spec);
@@ -129,6 +135,9 @@ class Graph {
   Tensor columns(Tensor x, int32_t first, int32_t width) const;  // A view.
   // Of each `period` columns those from `first` on, `count` of them.
   Tensor pick_columns(Tensor x, int32_t first, int32_t count, int32_t period);
+  // Runs of a and of b in turn: the heads of both, each head's parts side by side; or one run of b
+  // behind each of a's.
+  Tensor join_columns(Tensor a, int32_t a_run, Tensor b, int32_t b_run);
 
   using Limits = PlanLimits;
   Plans finish(Tensor logits, const Limits& limits) &&;

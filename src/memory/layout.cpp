@@ -57,7 +57,13 @@ void add_attention(Layout& layout, const State& state, KvType key_type, KvType v
     return size_t(state.kv_head_count) * kv_head_bytes(type, dim);
   };
   std::byte* const keys = append_plane(spec, plane_bytes(state.key_dim, key_type));
-  std::byte* const values = append_plane(spec, plane_bytes(state.value_dim, value_type));
+  std::byte* values = keys;
+  if (state.values_in_keys) {
+    CHECK(state.value_dim <= state.key_dim);
+    value_type = key_type;
+  } else {
+    values = append_plane(spec, plane_bytes(state.value_dim, value_type));
+  }
   layout.kv_planes.push_back({.keys = keys,
                               .values = values,
                               .group = group,
@@ -65,7 +71,8 @@ void add_attention(Layout& layout, const State& state, KvType key_type, KvType v
                               .key_dim = state.key_dim,
                               .value_dim = state.value_dim,
                               .key_type = key_type,
-                              .value_type = value_type});
+                              .value_type = value_type,
+                              .values_in_keys = state.values_in_keys});
 }
 
 void add_recurrent(Layout& layout, const State& state) {

@@ -20,12 +20,19 @@ struct State {
 
   Kind kind = Kind::full;
   int32_t kv_head_count = 0, key_dim = 0, value_dim = 0;  // full, window, chunked
-  int32_t window = 0;                                     // window, chunked: in tokens
-  int32_t shared_layer = -1;                              // shared: a lower layer's index
-  std::vector<int64_t> tensor_floats;                     // recurrent: f32 elements of each tensor
+  bool values_in_keys = false;         // A value is the first value_dim elements of its key.
+  int32_t window = 0;                  // window, chunked: in tokens
+  int32_t shared_layer = -1;           // shared: a lower layer's index
+  std::vector<int64_t> tensor_floats;  // recurrent: f32 elements of each tensor
 
   static State full(int32_t kv_head_count, int32_t key_dim, int32_t value_dim) {
     return of_attention(Kind::full, 0, kv_head_count, key_dim, value_dim);
+  }
+  // One row for all heads, whose beginning is the value as well.
+  static State latent(int32_t key_dim, int32_t value_dim) {
+    State state = full(1, key_dim, value_dim);
+    state.values_in_keys = true;
+    return state;
   }
   static State windowed(int32_t window, int32_t kv_head_count, int32_t key_dim, int32_t value_dim) {
     return of_attention(Kind::window, window, kv_head_count, key_dim, value_dim);

@@ -2,6 +2,7 @@
 #include "models/config.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numbers>
 
@@ -151,6 +152,31 @@ Result<std::vector<int32_t>> read_windows(const gguf::Metadata& meta, int32_t la
     if (layers > 0 && int32_t(layer) % layers == layers - 1) windows[layer] = 0;
   }
   return windows;
+}
+
+Result<std::vector<float>> read_slopes(const gguf::Metadata& meta, const DecoderConfig& c,
+                                       float unsaid) {
+  CAIRN_TRY(const float bias, meta.real_or("attention.max_alibi_bias", unsaid));
+  if (!(bias > 0)) {
+    return fail(ErrorCode::unsupported, "{}: expected more than 0, found {}",
+                meta.key("attention.max_alibi_bias"), bias);
+  }
+  const int32_t head_count = c.head_counts[0];
+  for (const int32_t count : c.head_counts) {
+    if (count == head_count) continue;
+    return fail(ErrorCode::unsupported, "{}: expected {} in all layers, found {}",
+                meta.key("attention.head_count"), head_count, count);
+  }
+  // As many heads as the largest power of two share out the bias evenly; those that are left stand
+  // between the first ones.
+  const int32_t even_count = int32_t(std::bit_floor(uint32_t(head_count)));
+  std::vector<float> slopes;
+  for (int32_t head = 0; head < head_count; ++head) {
+    const double share =
+        head < even_count ? (head + 1.0) / even_count : (head - even_count + 0.5) / even_count;
+    slopes.push_back(float(std::exp2(-double(bias) * share)));
+  }
+  return slopes;
 }
 
 Status expect_attention(const gguf::Metadata& meta, const DecoderConfig& c) {

@@ -33,6 +33,12 @@ struct DecoderConfig {
 // The usual scale of attention scores, 1 / sqrt(key_dim), rounded once.
 float softmax_scale(int32_t key_dim);
 
+// How fast the scores of each head fall with distance, of models that have this for positions
+// (Press et al., 2022): from attention.max_alibi_bias, or `unsaid` where the file does not say it.
+// Errors: unsupported where that is 0, or where layers have different numbers of heads.
+Result<std::vector<float>> read_slopes(const gguf::Metadata& meta, const DecoderConfig& c,
+                                       float unsaid);
+
 Result<DecoderConfig> read_decoder_config(const gguf::Metadata& meta);
 
 // How many tokens the attention of each layer sees, 0 for all: attention.sliding_window in the

@@ -23,6 +23,31 @@ Result<RouterScore> read_score(const gguf::Metadata& meta, RouterScore unsaid) {
   }
 }
 
+// What speaks for a group: the best of its experts, or, where each has a score of its own, the best
+// two (DeepSeek V2 and V3).
+Status read_groups(const gguf::Metadata& meta, MixtureConfig& m) {
+  CAIRN_TRY(const int32_t group_count, meta.count_or("expert_group_count", 0));
+  if (group_count <= 1) return Ok{};
+  m.router.group_count = group_count;
+  CAIRN_TRY(m.router.group_used_count, meta.count("expert_group_used_count"));
+  m.router.group_best_count = m.router.score == RouterScore::sigmoid ? 2 : 1;
+  const int32_t group_size = m.expert_count / group_count;
+  if (m.expert_count % group_count != 0 || group_size < m.router.group_best_count) {
+    return fail(
+        ErrorCode::invalid_data,
+        "{}: expected groups of equally many of {} experts, at least {} each, found {} groups",
+        meta.key("expert_group_count"), m.expert_count, m.router.group_best_count, group_count);
+  }
+  const int64_t open_count = int64_t(m.router.group_used_count) * group_size;
+  if (m.router.group_used_count <= group_count && open_count >= m.router.expert_used_count) {
+    return Ok{};
+  }
+  return fail(ErrorCode::invalid_data,
+              "{}: expected at most {} groups, with {} experts or more together, found {}",
+              meta.key("expert_group_used_count"), group_count, m.router.expert_used_count,
+              m.router.group_used_count);
+}
+
 }  // namespace
 
 Result<MixtureConfig> read_mixture(const gguf::Metadata& meta, const RouterDefaults& defaults) {
@@ -39,11 +64,7 @@ Result<MixtureConfig> read_mixture(const gguf::Metadata& meta, const RouterDefau
   CAIRN_TRY(const int32_t shared_count, meta.count_or("expert_shared_count", 0));
   CAIRN_TRY(m.shared_width,
             meta.count_or("expert_shared_feed_forward_length", shared_count * m.expert_width));
-  CAIRN_TRY(const int32_t group_count, meta.count_or("expert_group_count", 0));
-  if (group_count > 1) {
-    return fail(ErrorCode::unsupported, "{}: expected 0 or 1, found {}",
-                meta.key("expert_group_count"), group_count);
-  }
+  CAIRN_TRY(read_groups(meta, m));
   CAIRN_TRY(m.dense_layer_count, meta.count_or("leading_dense_block_count", 0));
   return m;
 }

@@ -11,6 +11,7 @@ namespace {
 
 struct Config : DecoderConfig {
   RopeSpec rope;
+  float clamp = 0;  // Of queries, keys and values; 0: none.
 };
 
 struct Layer {
@@ -26,11 +27,7 @@ class Olmo final : public Decoder<Config, Layer> {
     CAIRN_TRY(DecoderConfig common, read_attending_config(meta));
     CAIRN_TRY(RopeSpec rope, read_rope(meta, common.key_dim, RopeStyle::adjacent));
     CAIRN_TRY(const float clamp, meta.real_or("attention.clamp_kqv", 0.0f));
-    if (clamp != 0) {
-      return fail(ErrorCode::unsupported, "{}: expected 0, found {}",
-                  meta.key("attention.clamp_kqv"), clamp);
-    }
-    return Config{std::move(common), std::move(rope)};
+    return Config{std::move(common), std::move(rope), clamp};
   }
 
   Tensor forward(Graph& g) const override {
@@ -38,7 +35,8 @@ class Olmo final : public Decoder<Config, Layer> {
     for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
       const Layer& l = layers_[size_t(layer)];
       const Tensor h = g.layer_norm(x, {}, {}, c_.norm_epsilon);
-      const auto [q, k, v] = l.attn.project(g, h, c_.attention(layer));
+      const auto [q, k, v] =
+          blocks::clamped(g, l.attn.project(g, h, c_.attention(layer)), c_.clamp);
       const Tensor a = g.attend(
           layer, g.rope(q, c_.key_dim, c_.rope), g.rope(k, c_.key_dim, c_.rope), v,
           {.head_count = c_.head_counts[size_t(layer)], .scale = softmax_scale(c_.key_dim)});

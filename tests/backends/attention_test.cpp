@@ -21,13 +21,17 @@ struct Shape {
   int32_t window = 0;
   float softcap = 0;
   bool sinks = false;
+  bool slopes = false;
+  bool in_keys = false;  // Values are the beginnings of keys.
   float spread = 1.0f;
 };
 
 op::Attend make_attend(World& world, const Shape& shape) {
   const int32_t heads = shape.kv_heads * shape.group;
-  const int32_t plane = world.plane(shape.kv_heads, shape.key_dim, shape.value_dim, shape.key_type,
-                                    shape.value_type, shape.spread);
+  const int32_t plane = shape.in_keys ? world.latent_plane(shape.kv_heads, shape.key_dim,
+                                                           shape.value_dim, shape.key_type)
+                                      : world.plane(shape.kv_heads, shape.key_dim, shape.value_dim,
+                                                    shape.key_type, shape.value_type, shape.spread);
   const Rows q = world.rows(heads * shape.key_dim, RowSet::tokens, shape.spread);
   const Rows out = world.rows(heads * shape.value_dim);
   return {.q = q,
@@ -37,7 +41,8 @@ op::Attend make_attend(World& world, const Shape& shape) {
           .scale = 1.0f / std::sqrt(float(shape.key_dim)),
           .softcap = shape.softcap,
           .window = shape.window,
-          .sinks = shape.sinks ? world.parameters(size_t(heads)) : nullptr};
+          .sinks = shape.sinks ? world.parameters(size_t(heads)) : nullptr,
+          .slopes = shape.slopes ? world.parameters(size_t(heads), 0.2f) : nullptr};
 }
 
 Shape random_shape(World& world) {
@@ -51,6 +56,7 @@ Shape random_shape(World& world) {
           .window = pick(world, {0, 0, 1, 7, 32, 100, 256, 300}),
           .softcap = pick(world, {0.0f, 0.0f, 5.0f}),
           .sinks = world.random()() % 2 == 0,
+          .slopes = world.random()() % 4 == 0,
           .spread = pick(world, {1.0f, 4.0f})};
 }
 
@@ -108,6 +114,53 @@ TEST(Attend, EveryHeadSize) {
                                     .value_type = type}));
     });
     if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Attend, ValuesThatAreTheBeginningsOfKeys) {
+  constexpr std::pair<int32_t, int32_t> kDims[] = {{576, 512}, {48, 33}, {40, 40}, {80, 64}};
+  const KvType kTypes[] = {KvType::f16, KvType::q8_0, KvType::f32, KvType::q4_0, KvType::bf16};
+  uint32_t seed = 0;
+  for (const std::pair<int32_t, int32_t>& dims : kDims) {
+    for (const KvType type : kTypes) {
+      ++seed;
+      const int32_t row_count = seed % 2 == 0 ? 1 : 6;
+      expect_same_bits(seed, {{.row_count = row_count, .first_position = 290}}, [&](World& world) {
+        return Op(make_attend(world, {.kv_heads = 1,
+                                      .group = seed % 3 == 0 ? 3 : 16,
+                                      .key_dim = dims.first,
+                                      .value_dim = dims.second,
+                                      .key_type = type,
+                                      .value_type = type,
+                                      .in_keys = true}));
+      });
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// What is read from keys is what a plane of its own would have.
+TEST(Attend, ValuesInKeysEqualValuesBesideThem) {
+  const std::vector<SliceSpec> specs = {{.row_count = 3, .first_position = 0}};
+  constexpr int32_t kKeyDim = 40, kValueDim = 32, kHeads = 4;
+  World world(8, specs);
+  const int32_t apart = world.plane(1, kKeyDim, kValueDim, KvType::q8_0, KvType::q8_0);
+  const int32_t joint = world.latent_plane(1, kKeyDim, kValueDim, KvType::q8_0);
+  const Rows q = world.rows(kHeads * kKeyDim), k = world.rows(kKeyDim);
+  const Rows expected = world.rows(kHeads * kValueDim), found = world.rows(kHeads * kValueDim);
+  Rows v = k;
+  v.width = kValueDim;
+  const Step step = world.step();
+  for (const Op& op :
+       {Op(op::StoreKv{k, v, apart}), Op(op::StoreKv{k, {}, joint}),
+        Op(op::Attend{.q = q, .out = expected, .plane = apart, .head_count = kHeads}),
+        Op(op::Attend{.q = q, .out = found, .plane = joint, .head_count = kHeads})}) {
+    run_op(reference::kernel_for(op), op, step);
+  }
+  for (int32_t row = 0; row < 3; ++row) {
+    EXPECT_EQ(std::memcmp(step.row(expected, row), step.row(found, row),
+                          sizeof(float) * size_t(kHeads * kValueDim)),
+              0);
   }
 }
 
@@ -289,6 +342,7 @@ std::vector<double> plain_attention(const op::Attend& op, const Step& step, int3
     }
     score *= double(op.scale);
     if (op.softcap != 0) score = double(op.softcap) * std::tanh(score / double(op.softcap));
+    if (op.slopes != nullptr) score -= double(op.slopes[head]) * (own - position);
     sum += std::exp(score);
     for (size_t d = 0; d < value_dim; ++d) {
       out[d] += std::exp(score) *

@@ -1,5 +1,5 @@
-// Add, Scale, Activate, Gate and ExpertSum: vector kernels against the reference bit for bit, the
-// reference against float64.
+// Add, Scale, Clamp, Activate, Gate and ExpertSum: vector kernels against the reference bit for
+// bit, the reference against float64.
 #include <limits>
 
 #include "backends/cpu/ops.h"
@@ -186,6 +186,19 @@ TEST(Activate, ReferenceIsTheGateOfOnes) {
       EXPECT_EQ(std::memcmp(step.row(gate.out, row), step.row(op.out, row), 400), 0);
     }
   }
+}
+
+TEST(Clamp, KeepsWithinTheLimitAndWhatIsNoNumber) {
+  World world(9, {{.row_count = 1}});
+  const Rows x = world.rows(6), out = world.rows(6);
+  const Step step = world.step();
+  const float values[] = {-kInfinity, -2.5f, 1.25f, -0.0f, 2.6f, std::nanf("")};
+  const float expected[] = {-2.5f, -2.5f, 1.25f, -0.0f, 2.5f};
+  std::copy_n(values, 6, step.row(x, 0));
+  const op::Clamp clamp{.x = x, .out = out, .limit = 2.5f};
+  run_op(reference::kernel_for(clamp), clamp, step);
+  EXPECT_EQ(std::memcmp(step.row(out, 0), expected, sizeof expected), 0);
+  EXPECT_TRUE(std::isnan(step.row(out, 0)[5]));
 }
 
 TEST(Elementwise, ReferenceIsTheFormula) {

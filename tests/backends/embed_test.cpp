@@ -25,6 +25,24 @@ TEST(Embed, DecodesTheTokensRowAndScalesIt) {
   }
 }
 
+TEST(Embed, ByPositionReadsTheRowOfEachPosition) {
+  World world(2, {{.row_count = 3, .first_position = 5}, {.row_count = 2}});
+  constexpr int32_t kWidth = 9, kPositions = 64;
+  const float* values = world.parameters(size_t(kWidth) * kPositions);
+  const Weight table{.name = "position_embd.weight",
+                     .type = quant::find("F32"),
+                     .cols = kWidth,
+                     .rows = kPositions,
+                     .blocks = std::as_bytes(std::span(values, size_t(kWidth) * kPositions))};
+  const op::Embed embed{.table = &table, .out = world.rows(kWidth), .by_position = true};
+  const Step step = world.step();
+  run_op(reference::kernel_for(embed), embed, step);
+  for (int32_t row = 0; row < 5; ++row) {
+    const float* expected = values + step.positions[size_t(row)] * kWidth;
+    EXPECT_EQ(0, std::memcmp(expected, step.row(embed.out, row), kWidth * sizeof(float)));
+  }
+}
+
 TEST(GatherOutputs, CopiesTheWantedRowsInOrder) {
   for (const std::vector<int32_t>& wanted : {std::vector<int32_t>{}, {4}, {0, 2, 3, 8}}) {
     World world(2, {{.row_count = 5}, {.row_count = 4}});
@@ -54,6 +72,43 @@ TEST(PickColumns, TakesTheSameColumnsOfEachPeriod) {
   for (int32_t row = 0; row < 4; ++row) {
     for (int32_t i = 0; i < 12; ++i) {
       EXPECT_EQ(step.row(x, row)[i / 4 * 7 + i % 4], step.row(pick.out, row)[i]);
+    }
+  }
+}
+
+TEST(JoinColumns, TakesARunOfEachInTurn) {
+  World world(3, {{.row_count = 4}});
+  const op::JoinColumns join{.a = world.rows(3 * 5),
+                             .b = world.rows(3 * 2),
+                             .out = world.rows(3 * 7),
+                             .a_run = 5,
+                             .b_run = 2};
+  const Step step = world.step();
+  run_op(reference::kernel_for(join), join, step);
+  for (int32_t row = 0; row < 4; ++row) {
+    for (int32_t i = 0; i < 21; ++i) {
+      const int32_t run = i / 7, column = i % 7;
+      const float expected = column < 5 ? step.row(join.a, row)[run * 5 + column]
+                                        : step.row(join.b, row)[run * 2 + column - 5];
+      EXPECT_EQ(expected, step.row(join.out, row)[i]);
+    }
+  }
+}
+
+TEST(JoinColumns, OneRunStandsBehindEach) {
+  World world(4, {{.row_count = 2}});
+  const op::JoinColumns join{.a = world.rows(3 * 2),
+                             .b = world.rows(4),
+                             .out = world.rows(3 * 6),
+                             .a_run = 2,
+                             .b_run = 4};
+  const Step step = world.step();
+  run_op(reference::kernel_for(join), join, step);
+  for (int32_t row = 0; row < 2; ++row) {
+    for (int32_t run = 0; run < 3; ++run) {
+      const float* out = step.row(join.out, row) + run * 6;
+      EXPECT_TRUE(std::equal(out, out + 2, step.row(join.a, row) + run * 2));
+      EXPECT_TRUE(std::equal(out + 2, out + 6, step.row(join.b, row)));
     }
   }
 }

@@ -27,8 +27,8 @@ op::Route rule(RouterScore score, bool normalize = false, const float* bias = nu
 }
 
 Routed route(const op::Route& op, std::vector<float> logits, size_t k) {
-  std::vector<float> scores(logits.size()), chosen(k), weights(k);
-  reference::route_row(op, logits, scores, chosen, weights);
+  std::vector<float> scratch(logits.size() + size_t(op.group_count)), chosen(k), weights(k);
+  reference::route_row(op, logits, scratch, chosen, weights);
   Routed out{.chosen = {}, .weights = weights};
   for (const float slot : chosen) out.chosen.push_back(std::bit_cast<int32_t>(slot));
   return out;
@@ -52,6 +52,20 @@ TEST(Route, SigmoidOfTheChosenDoesNotTieWhereTheSigmoidSaturates) {
               double(route(rule(RouterScore::sigmoid_chosen), {-1, -2}, 1).weights[0]), 1e-7);
 }
 
+// Only scores within 2 % count beside the chosen one, and none that has been chosen before.
+TEST(Route, SparseMixerWeighsAgainstWhatIsClose) {
+  const op::Route op = rule(RouterScore::sparse_mixer);
+  const Routed found = route(op, {0.5f, 0.99f, -3.0f, 1.0f}, 2);
+  EXPECT_EQ((std::vector<int32_t>{3, 1}), found.chosen);
+  EXPECT_NEAR(1 / (1 + std::exp(-0.01)), double(found.weights[0]), 1e-6);
+  EXPECT_EQ(1.0f, found.weights[1]);
+  // Below zero the reach is that of the other score's magnitude.
+  const Routed negative = route(op, {-2.0f, -1.0f, -1.019f, -1.03f}, 2);
+  EXPECT_EQ((std::vector<int32_t>{1, 2}), negative.chosen);
+  EXPECT_NEAR(1 / (1 + std::exp(-0.019)), double(negative.weights[0]), 1e-6);
+  EXPECT_NEAR(1 / (1 + std::exp(-0.011)), double(negative.weights[1]), 1e-6);
+}
+
 TEST(Route, OrderKeySortsAsNumbersDo) {
   const float ascending[] = {-kInfinity, -1e30f, -1.0f,  -1e-42f, 0.0f,
                              1e-42f,     1.0f,   1.001f, 1e30f,   kInfinity};
@@ -69,6 +83,31 @@ TEST(Route, BiasChoosesAndDoesNotWeigh) {
   EXPECT_EQ((std::vector<int32_t>{2, 0}), found.chosen);
   EXPECT_NEAR(1 / (1 + std::exp(2.0)), double(found.weights[0]), 1e-7);
   EXPECT_NEAR(1 / (1 + std::exp(-3.0)), double(found.weights[1]), 1e-7);
+}
+
+TEST(Route, OnlyExpertsOfTheBestGroupsAreChosen) {
+  op::Route op = rule(RouterScore::softmax_chosen);
+  op.group_count = 3;
+  op.group_used_count = 1;
+  op.group_best_count = 1;
+  const std::vector<float> logits = {9, 0, 0, 8, 7, 0, 5, 5, 6};
+  using Chosen = std::vector<int32_t>;
+  EXPECT_EQ((Chosen{0, 1}), route(op, logits, 2).chosen);  // The best one is in the first group.
+  op.group_best_count = 2;
+  EXPECT_EQ((Chosen{3, 4}), route(op, logits, 2).chosen);  // The best two are in the second.
+  op.group_best_count = 3;
+  EXPECT_EQ((Chosen{8, 6, 7}), route(op, logits, 3).chosen);
+  op.group_used_count = 2;
+  EXPECT_EQ((Chosen{3, 4, 8, 6}), route(op, logits, 4).chosen);
+  op.group_used_count = 3;
+  EXPECT_EQ((Chosen{0, 3, 4, 8}), route(op, logits, 4).chosen);
+  const std::vector<float> bias = {0, 0, 0, 0, -5, 0, 0, 0, 0};
+  op.selection_bias = bias.data();
+  op.group_used_count = 1;
+  op.group_best_count = 2;
+  EXPECT_EQ((Chosen{8, 6}), route(op, logits, 2).chosen);
+  op.selection_bias = nullptr;
+  EXPECT_EQ((Chosen{0, 1}), route(op, {1, 1, 1, 1, 1, 1, 1, 1, 1}, 2).chosen);
 }
 
 TEST(Route, ExpertScaleMultipliesTheNormalisedWeights) {

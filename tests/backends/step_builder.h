@@ -98,6 +98,18 @@ class World {
     return int32_t(planes_.size()) - 1;
   }
 
+  // A plane whose values are the beginnings of its keys.
+  int32_t latent_plane(int32_t kv_head_count, int32_t key_dim, int32_t value_dim, KvType type) {
+    const int32_t index = plane(kv_head_count, key_dim, key_dim, type, type);
+    KvPlane& plane = planes_.back();
+    std::memset(plane.values, 0xff, plane.values_page_bytes * size_t(page_count_));
+    plane.values = plane.keys;
+    plane.values_page_bytes = plane.keys_page_bytes;
+    plane.value_dim = value_dim;
+    plane.values_in_keys = true;
+    return index;
+  }
+
   int32_t state(size_t float_count) {
     const size_t bytes = (float_count * sizeof(float) + 63) / 64 * 64;
     tensors_.push_back({.group = 0, .offset = state_bytes_, .bytes = bytes});

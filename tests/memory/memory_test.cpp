@@ -42,6 +42,20 @@ TEST(Layout, GroupsLayersByKindAndPlacesThem) {
   EXPECT_EQ(layout.log_planes[1].first - arena.data(), 8 * 3 * 4 + 32);
 }
 
+TEST(Layout, ValuesThatBeginKeysTakeNoRoom) {
+  const std::vector<std::vector<State>> layers = {{State::latent(18, 16)}, {State::full(1, 4, 4)}};
+  Layout layout = Layout::make(layers, KvType::f16, KvType::q8_0);
+  const KvPlane& latent = layout.kv_planes[0];
+  EXPECT_TRUE(latent.values_in_keys);
+  EXPECT_EQ(latent.value_type, KvType::f16);
+  EXPECT_EQ(latent.value_bytes(), 0u);
+  EXPECT_EQ(layout.groups[0].block_bytes, 18u * 32 * 2 + 4 * 32 * 2 + 4 * 32 + 64);
+  std::vector<std::byte> arena(16);
+  layout.attach(std::vector<std::byte*>(1, arena.data()));
+  EXPECT_EQ(latent.values, arena.data());
+  EXPECT_EQ(layout.kv_planes[1].keys - arena.data(), 18 * 32 * 2);
+}
+
 TEST(Memory, FailedBeginChangesNothing) {
   ToyBench bench(hybrid(), {.budget_bytes = 4000});
   Memory& memory = *bench.memory;

@@ -40,7 +40,9 @@ void add_case(Row& row, const std::string& name) {
   ASSERT_TRUE(created) << created.error().message;
   const std::unique_ptr<models::Model> model = std::move(created).value();
   for (int32_t layer = 0; layer < model->size().layer_count; ++layer) {
-    for (const State& state : model->layer_states(layer)) row.states.insert(word_for(state.kind));
+    for (const State& state : model->layer_states(layer)) {
+      row.states.insert(state.values_in_keys ? "latent" : word_for(state.kind));
+    }
   }
   const auto engine = load_engine(golden_path(name, ".gguf"), golden_options(KvType::f32));
   ASSERT_NE(engine, nullptr);

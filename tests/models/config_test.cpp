@@ -90,6 +90,20 @@ TEST(Config, SharedLayersReadTheLastOfTheirKind) {
   });
 }
 
+TEST(Config, SlopesHalveFromHeadToHead) {
+  Described described;
+  described.with_metadata([](const gguf::Metadata& meta) {
+    DecoderConfig c{.head_counts = {6, 6}};
+    const std::vector<float> slopes = read_slopes(meta, c, 8.0f).value();
+    const std::vector<float> expected = {0.25f, 0.0625f, 0.015625f, 0.00390625f, 0.5f, 0.125f};
+    EXPECT_EQ(slopes, expected);
+    EXPECT_FALSE(read_slopes(meta, c, 0.0f));
+    c.head_counts = {6, 4};
+    EXPECT_FALSE(read_slopes(meta, c, 8.0f));
+    return 0;
+  });
+}
+
 TEST(Config, ModelsThatContradictThemselvesAreRefused) {
   const auto described = [] {
     return Described().add("attention.sliding_window_pattern", kPattern);

@@ -11,9 +11,23 @@
 namespace cairn {
 namespace {
 
-// Scales and caps `count` scores and replaces them by exp(score - max); returns the maximum.
+// The first lanes' distances from the first lane.
+constexpr float kLanes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
+// Scores of `count` positions that follow each other.
+struct Scores {
+  float* values;
+  int32_t count;
+  float slope;
+  int32_t distance;  // From the query's own position to the first: 0 or less.
+};
+
+// Scales and caps scores, lets them fall with distance and replaces them by exp(score - max);
+// returns the maximum.
 template <class L>
-inline float exponentials(const cpu::AttendArgs& args, float* scores, int32_t count) {
+inline float exponentials(const cpu::AttendArgs& args, const Scores& of) {
+  float* const scores = of.values;
+  const int32_t count = of.count;
   constexpr float kInfinity = __builtin_inff();
   const L scale = L(args.scale), cap = L(args.softcap), zero = L(0.0f);
   L largest_lanes = L(-kInfinity),
@@ -22,6 +36,10 @@ inline float exponentials(const cpu::AttendArgs& args, float* scores, int32_t co
   for_lanes<L>(count, [&](int32_t i, int32_t lane_count) {
     L score = load_some<L>(scores + i, lane_count) * scale;
     if (args.softcap != 0) score = cap * elementary::tanh(score / cap);
+    if (of.slope != 0) {
+      const L distance = L(float(of.distance + i)) + L::load(kLanes);
+      score = fma(L(of.slope), distance, score);
+    }
     store_some(scores + i, score, lane_count);
     if (lane_count == L::kCount) {
       largest_lanes = larger(score, largest_lanes);
@@ -189,7 +207,8 @@ void score_run(const cpu::AttendArgs& args, const RunView& view, const AttendRoo
 
 template <class L>
 void add_values_of_run(const cpu::AttendArgs& args, RunView& view, const AttendRoom& room) {
-  if (args.query_count <= kBlock<L>) {
+  const bool in_keys = args.head.values_in_keys;
+  if (args.query_count <= kBlock<L> && !in_keys) {
     add_values_of_block<L>(kWalks<L>[args.value_type], view.head, view, room.scores,
                            {0, args.query_count}, view.first, view.last);
     return;
@@ -214,7 +233,9 @@ void add_values_of_run(const cpu::AttendArgs& args, RunView& view, const AttendR
       const std::byte* ahead = ahead_of_values(view.head, position, run_end, view.limit);
       float* place = room.tile + position / cpu::kPageSlots % tile_pages *
                                      (cpu::kPageSlots * args.head.value_dim);
-      kWidenValues<L>[args.value_type](view.head, values_at(view.head, position), ahead, place);
+      const Widen widen =
+          in_keys ? kWidenKeysAsValues<L>[args.value_type] : kWidenValues<L>[args.value_type];
+      widen(view.head, values_at(view.head, position), ahead, place);
     }
     for_blocks<L>(args.query_count, [&](Block block) {
       add_values_of_block<L>(kTileWalks<L>, tile_head, view, room.scores, block, from, from + step);
@@ -264,7 +285,9 @@ void attend_run(const cpu::AttendArgs& args, const AttendRoom& room, int32_t run
     const int32_t count = view.end[i] - view.begin[i];
     if (count == 0) continue;
     float* scores = room.scores + i * cpu::kRunPositions + view.begin[i];
-    view.slots[i][0] = exponentials<L>(args, scores, count);
+    const cpu::AttendQuery& query = args.queries[i];
+    const int32_t first = run * cpu::kRunPositions + view.begin[i];
+    view.slots[i][0] = exponentials<L>(args, {scores, count, query.slope, first - (query.end - 1)});
     for (int32_t d = 0; d < padded; d += L::kCount) store(view.outs[i] + d, L(0.0f));
   }
   add_values_of_run<L>(args, view, room);

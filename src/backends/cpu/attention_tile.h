@@ -4,6 +4,7 @@
 #pragma once
 
 #include "backends/cpu/attention_walks.h"
+#include "backends/cpu/transpose.h"
 
 namespace cairn {
 namespace {
@@ -60,6 +61,42 @@ void widen_values(const cpu::KvHeadArgs& head, const std::byte* page, const std:
   }
 }
 
+// Values of all slots from the keys that they are the beginnings of: sixteen numbers at a time turn
+// from [dim][slot] to [slot][dim].
+template <class L, class Key>
+void widen_keys_as_values(const cpu::KvHeadArgs& head, const std::byte* page,
+                          const std::byte* ahead, float* tile) {
+  constexpr int32_t kVectors = 2, kSlots = kVectors * L::kCount;
+  for (int32_t slot = 0; slot < cpu::kPageSlots; slot += kSlots) {
+    KeyReader<L, Key, kVectors> keys(head, page, slot);
+    for (int32_t block = 0; block < head.value_dim; block += kScaleDims) {
+      keys.begin(block);
+      const int32_t left = head.value_dim - block;
+      const int32_t count = left < kScaleDims ? left : kScaleDims;
+      alignas(64) float wide[kScaleDims][kSlots];
+      for (int32_t d = 0; d < count; ++d) {
+        L key[kVectors];
+        ask_for(ahead + keys.read(block + d, key));
+        repeat<kVectors>([&](auto i) { store(&wide[d][i * L::kCount], key[i]); });
+      }
+      float* to = tile + slot * head.value_dim + block;
+      for (int32_t i = 0; i < kSlots; i += 4, to += 4 * head.value_dim) {
+        int32_t d = 0;
+        for (; d + 4 <= count; d += 4) {
+          const auto row = [&](int32_t j) { return reinterpret_cast<std::byte*>(wide[d + j]); };
+          const std::byte* rows[4] = {row(0), row(1), row(2), row(3)};
+          cpu::transpose_words32(rows, int64_t(sizeof(float)) * i,
+                                 reinterpret_cast<uint8_t*>(to + d),
+                                 int64_t(sizeof(float)) * head.value_dim);
+        }
+        for (; d < count; ++d) {
+          for (int32_t j = 0; j < 4; ++j) to[j * head.value_dim + d] = wide[d][i + j];
+        }
+      }
+    }
+  }
+}
+
 using Widen = void (*)(const cpu::KvHeadArgs& head, const std::byte* page, const std::byte* ahead,
                        float* tile);
 
@@ -72,6 +109,11 @@ template <class L>
 constexpr Widen kWidenValues[] = {widen_values<L, F32Bits>, widen_values<L, F16Bits>,
                                   widen_values<L, BF16Bits>, widen_values<L, Q8Bits>,
                                   widen_values<L, Q4Bits>};
+template <class L>
+constexpr Widen kWidenKeysAsValues[] = {
+    widen_keys_as_values<L, F32Bits>, widen_keys_as_values<L, F16Bits>,
+    widen_keys_as_values<L, BF16Bits>, widen_keys_as_values<L, Q8Bits>,
+    widen_keys_as_values<L, Q4Bits>};
 
 }  // namespace
 }  // namespace cairn

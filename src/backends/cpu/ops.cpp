@@ -203,11 +203,13 @@ void store_kv(const op::StoreKv& op, const Step& step, int32_t row, Columns colu
   const Slice& slice = step.slices[size_t(step.slice_of_row[size_t(row)])];
   const int32_t end = (columns.first + columns.count) / plane.key_dim;
   for (int32_t head = columns.first / plane.key_dim; head < end; ++head) {
-    const StoreKvArgs args{.head = kv_head_args(plane, slice, head),
-                           .k = step.row(op.k, row) + int64_t(head) * plane.key_dim,
-                           .v = step.row(op.v, row) + int64_t(head) * plane.value_dim,
-                           .position = step.positions[size_t(row)]};
+    StoreKvArgs args{.head = kv_head_args(plane, slice, head),
+                     .k = step.row(op.k, row) + int64_t(head) * plane.key_dim,
+                     .v = nullptr,
+                     .position = step.positions[size_t(row)]};
     Table.store_keys[size_t(plane.key_type)](args);
+    if (plane.values_in_keys) continue;
+    args.v = step.row(op.v, row) + int64_t(head) * plane.value_dim;
     Table.store_values[size_t(plane.value_type)](args);
   }
 }

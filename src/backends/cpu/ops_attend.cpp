@@ -92,9 +92,7 @@ class Cutter {
     const int64_t slots_in_all = kSharedFloats / shape_.slot_floats();
     const int64_t queries = int64_t(step.tokens.size()) * shape.part_count * shape.task_heads;
     slots_max_ = int32_t(slots_in_all / std::max(int64_t(1), queries));
-    const size_t run_bytes =
-        kRunPages * (kv_head_bytes(shape.plane.key_type, shape.plane.key_dim) +
-                     kv_head_bytes(shape.plane.value_type, shape.plane.value_dim));
+    const size_t run_bytes = kRunPages * (shape.plane.key_bytes() + shape.plane.value_bytes());
     part_runs_min_ = int32_t((kPartBytes + run_bytes - 1) / run_bytes);
   }
 
@@ -224,7 +222,8 @@ class Call {
         queries_[count_++] = {.q = step_.row(op_.q, row) + head(i) * shape_.plane.key_dim,
                               .slot = slots,
                               .begin = op_.first_visible(position),
-                              .end = position + 1};
+                              .end = position + 1,
+                              .slope = op_.slopes == nullptr ? 0.0f : op_.slopes[head(i)]};
         slots += query_floats;
       }
     }
@@ -385,15 +384,16 @@ void run_block(const OpsTable& table, const op::Attend& op, const Step& step, co
 }  // namespace
 
 KvHeadArgs kv_head_args(const KvPlane& plane, const Slice& slice, int32_t kv_head) {
-  const size_t key_bytes = kv_head_bytes(plane.key_type, plane.key_dim);
-  const size_t value_bytes = kv_head_bytes(plane.value_type, plane.value_dim);
+  const size_t key_bytes = plane.key_bytes();
+  const size_t value_bytes = plane.values_in_keys ? key_bytes : plane.value_bytes();
   return {.keys = plane.keys + size_t(kv_head) * key_bytes,
           .values = plane.values + size_t(kv_head) * value_bytes,
           .keys_page_bytes = plane.keys_page_bytes,
           .values_page_bytes = plane.values_page_bytes,
           .pages = slice.pages[plane.group],
           .key_dim = plane.key_dim,
-          .value_dim = plane.value_dim};
+          .value_dim = plane.value_dim,
+          .values_in_keys = plane.values_in_keys};
 }
 
 size_t attend_scratch_bytes(const Op& any) {

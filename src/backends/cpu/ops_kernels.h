@@ -93,6 +93,7 @@ struct KvHeadArgs {
   size_t keys_page_bytes, values_page_bytes;
   const PageId* pages;
   int32_t key_dim, value_dim;
+  bool values_in_keys;  // A value is the beginning of its key; `values` is `keys` again.
 };
 
 struct StoreKvArgs {
@@ -106,6 +107,7 @@ struct AttendQuery {
   const float* q;
   float* slot;  // Where its sums go: see attention.h.
   int32_t begin, end;
+  float slope;  // How fast scores fall with the distance to position end - 1; 0: not at all.
 };
 
 inline constexpr int32_t kAttendQueries = 64;  // That one call may take at most.

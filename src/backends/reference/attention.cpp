@@ -109,6 +109,7 @@ class HeadView {
                 true);
   }
   HeadPart values(int32_t position) const {
+    if (plane_.values_in_keys) return keys(position);
     return part(position, plane_.values, plane_.values_page_bytes, plane_.value_type,
                 plane_.value_dim, false);
   }
@@ -143,8 +144,9 @@ void store_kv(const op::StoreKv& op, const Step& step, int32_t row) {
   for (int32_t head = 0; head < plane.kv_head_count; ++head) {
     const HeadView view(plane, pages_of_row(step, plane, row), head);
     const float* k = step.row(op.k, row) + size_t(head) * key_dim;
-    const float* v = step.row(op.v, row) + size_t(head) * value_dim;
     view.keys(position).write(position % kPageTokens, {k, key_dim});
+    if (plane.values_in_keys) continue;
+    const float* v = step.row(op.v, row) + size_t(head) * value_dim;
     view.values(position).write(position % kPageTokens, {v, value_dim});
   }
 }
@@ -162,21 +164,30 @@ float larger(float a, float b) {
   return a > b ? a : b;
 }
 
-float score(const op::Attend& op, std::span<const float> q, const HeadView& view,
-            int32_t position) {
+// One head of one row.
+struct Query {
+  std::span<const float> q;
+  int32_t position;
+  float slope;  // 0: distance does not matter.
+};
+
+float score(const op::Attend& op, const Query& query, const HeadView& view, int32_t position) {
   float dot = 0;
-  for (size_t d = 0; d < q.size(); ++d) dot = std::fma(q[d], view.key(position, d), dot);
+  for (size_t d = 0; d < query.q.size(); ++d) {
+    dot = std::fma(query.q[d], view.key(position, d), dot);
+  }
   dot *= op.scale;
-  return op.softcap == 0 ? dot : op.softcap * elementary::tanh(dot / op.softcap);
+  if (op.softcap != 0) dot = op.softcap * elementary::tanh(dot / op.softcap);
+  return query.slope == 0 ? dot : std::fma(query.slope, float(position - query.position), dot);
 }
 
 // The part of positions [begin, end), which lie in one run.
-void attend_run(const op::Attend& op, std::span<const float> q, const HeadView& view, int32_t begin,
+void attend_run(const op::Attend& op, const Query& query, const HeadView& view, int32_t begin,
                 int32_t end, Part& part) {
   float scores[kAttentionRun];
   part.max = -std::numeric_limits<float>::infinity();
   for (int32_t position = begin; position < end; ++position) {
-    scores[position - begin] = score(op, q, view, position);
+    scores[position - begin] = score(op, query, view, position);
     part.max = larger(scores[position - begin], part.max);
   }
   part.sum = 0;
@@ -217,16 +228,19 @@ void attend_head(const op::Attend& op, const Step& step, int32_t row, int32_t he
   const int32_t group_heads = op.head_count / plane.kv_head_count;
   const HeadView view(plane, pages_of_row(step, plane, row), head / group_heads);
   const size_t key_dim = size_t(plane.key_dim);
-  const std::span<const float> q(step.row(op.q, row) + size_t(head) * key_dim, key_dim);
+  const int32_t own = step.positions[size_t(row)];
+  const Query query{.q = {step.row(op.q, row) + size_t(head) * key_dim, key_dim},
+                    .position = own,
+                    .slope = op.slopes == nullptr ? 0.0f : op.slopes[head]};
 
-  const int32_t end = step.positions[size_t(row)] + 1;
+  const int32_t end = own + 1;
   const int32_t begin = op.first_visible(end - 1);
   Part total{.out = {step.row(op.out, row) + size_t(head) * run_out.size(), run_out.size()}};
   Part next{.out = run_out};
   const int32_t first_run_end = std::min(end, (begin / kAttentionRun + 1) * kAttentionRun);
-  attend_run(op, q, view, begin, first_run_end, total);
+  attend_run(op, query, view, begin, first_run_end, total);
   for (int32_t from = first_run_end; from < end; from += kAttentionRun) {
-    attend_run(op, q, view, from, std::min(end, from + kAttentionRun), next);
+    attend_run(op, query, view, from, std::min(end, from + kAttentionRun), next);
     merge(total, next);
   }
   if (op.sinks != nullptr) merge_sink(total, op.sinks[head]);

@@ -23,6 +23,14 @@ void scale(const op::Scale& op, const Step& step, int32_t row) {
   for (size_t i = 0; i < out.size(); ++i) out[i] *= op.of_columns[i];
 }
 
+void clamp(const op::Clamp& op, const Step& step, int32_t row) {
+  const std::span<const float> x = row_of(step, op.x, row);
+  const std::span<float> out = row_of(step, op.out, row);
+  for (size_t i = 0; i < out.size(); ++i) {
+    out[i] = x[i] < -op.limit ? -op.limit : x[i] > op.limit ? op.limit : x[i];
+  }
+}
+
 float activation_of(Activation activation, float x) {
   switch (activation) {
     case Activation::silu:
@@ -100,6 +108,9 @@ host::HostKernel add_kernel() {
 }
 host::HostKernel scale_kernel() {
   return row_kernel<op::Scale, scale>();
+}
+host::HostKernel clamp_kernel() {
+  return row_kernel<op::Clamp, clamp>();
 }
 host::HostKernel activate_kernel() {
   return row_kernel<op::Activate, activate>();

@@ -9,10 +9,11 @@ namespace cairn::reference {
 namespace {
 
 void embed(const op::Embed& op, const Step& step, int32_t row) {
-  const int32_t token = index_of(step.tokens[size_t(row)]);
-  CHECK(token >= 0 && token < op.table->rows);
+  const int32_t entry =
+      op.by_position ? step.positions[size_t(row)] : index_of(step.tokens[size_t(row)]);
+  CHECK(entry >= 0 && entry < op.table->rows);
   const std::span<float> out = row_of(step, op.out, row);
-  quant::decode_row(*op.table->type, {op.table->row(0, token), op.table->row_bytes()}, out);
+  quant::decode_row(*op.table->type, {op.table->row(0, entry), op.table->row_bytes()}, out);
   for (float& value : out) value *= op.scale;
 }
 
@@ -29,6 +30,16 @@ void pick_columns(const op::PickColumns& op, const Step& step, int32_t row) {
   }
 }
 
+void join_columns(const op::JoinColumns& op, const Step& step, int32_t row) {
+  const float* a = step.row(op.a, row);
+  const float* b = step.row(op.b, row);
+  float* out = step.row(op.out, row);
+  for (int32_t run = 0; run < op.a.width / op.a_run; ++run) {
+    out = std::copy_n(a + int64_t(run) * op.a_run, op.a_run, out);
+    out = std::copy_n(b + (op.b.width == op.b_run ? 0 : int64_t(run) * op.b_run), op.b_run, out);
+  }
+}
+
 }  // namespace
 
 host::HostKernel embed_kernel() {
@@ -39,6 +50,9 @@ host::HostKernel gather_outputs_kernel() {
 }
 host::HostKernel pick_columns_kernel() {
   return row_kernel<op::PickColumns, pick_columns>();
+}
+host::HostKernel join_columns_kernel() {
+  return row_kernel<op::JoinColumns, join_columns>();
 }
 
 }  // namespace cairn::reference

@@ -20,6 +20,7 @@ host::HostKernel layer_norm_kernel();
 
 host::HostKernel add_kernel();
 host::HostKernel scale_kernel();
+host::HostKernel clamp_kernel();
 host::HostKernel activate_kernel();
 host::HostKernel gate_kernel();
 host::HostKernel expert_scale_kernel();
@@ -39,6 +40,7 @@ host::HostKernel gated_delta_scan_kernel();
 host::HostKernel store_log_kernel();
 host::HostKernel load_log_kernel();
 
+host::HostKernel join_columns_kernel();
 host::HostKernel route_kernel();
 
 host::HostKernel mix_streams_kernel();

@@ -18,6 +18,7 @@ struct Choice {
   host::HostKernel operator()(const op::LayerNorm&) const { return layer_norm_kernel(); }
   host::HostKernel operator()(const op::Add&) const { return add_kernel(); }
   host::HostKernel operator()(const op::Scale&) const { return scale_kernel(); }
+  host::HostKernel operator()(const op::Clamp&) const { return clamp_kernel(); }
   host::HostKernel operator()(const op::Activate&) const { return activate_kernel(); }
   host::HostKernel operator()(const op::Gate&) const { return gate_kernel(); }
   host::HostKernel operator()(const op::RopeTable&) const { return rope_table_kernel(); }
@@ -32,6 +33,7 @@ struct Choice {
   host::HostKernel operator()(const op::Mamba2Scan&) const { return mamba2_scan_kernel(); }
   host::HostKernel operator()(const op::GatedDeltaScan&) const { return gated_delta_scan_kernel(); }
   host::HostKernel operator()(const op::PickColumns&) const { return pick_columns_kernel(); }
+  host::HostKernel operator()(const op::JoinColumns&) const { return join_columns_kernel(); }
   host::HostKernel operator()(const op::Route&) const { return route_kernel(); }
   host::HostKernel operator()(const op::ExpertMatMul&) const { return expert_matmul_kernel(); }
   host::HostKernel operator()(const op::ExpertScale&) const { return expert_scale_kernel(); }

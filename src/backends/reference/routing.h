@@ -10,10 +10,13 @@
 namespace cairn::reference {
 
 // Writes the chosen experts' indices (int32 in the floats' bits) and their weights, best first.
-// `scores` is room for one float an expert. REQUIRES: chosen.size() == weights.size() <=
-// logits.size() == scores.size().
-void route_row(const op::Route& op, std::span<const float> logits, std::span<float> scores,
+// `scratch` is room for one float an expert and, where there are several groups, one a group.
+// REQUIRES: chosen.size() == weights.size() <= logits.size().
+void route_row(const op::Route& op, std::span<const float> logits, std::span<float> scratch,
                std::span<float> chosen, std::span<float> weights);
+
+// How many floats of scratch that is.
+size_t scratch_floats(const op::Route& op);
 
 // The order in which scores are compared: as integers, ascending, NaN below everything, and -0
 // equal to +0. Weights are strangers' numbers: a comparison of floats would have no order with NaN.

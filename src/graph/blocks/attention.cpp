@@ -39,4 +39,9 @@ Qkv Projections::project(Graph& g, Tensor x, const AttentionShape& shape) const 
           .v = g.columns(all, q_width + k_width, shape.kv_head_count * shape.value_dim)};
 }
 
+Qkv clamped(Graph& g, const Qkv& qkv, float limit) {
+  if (limit == 0) return qkv;
+  return {.q = g.clamp(qkv.q, limit), .k = g.clamp(qkv.k, limit), .v = g.clamp(qkv.v, limit)};
+}
+
 }  // namespace cairn::blocks

@@ -34,4 +34,7 @@ struct Projections {
   Qkv project(Graph& g, Tensor x, const AttentionShape& shape) const;
 };
 
+// All three within [-limit, limit]; as they are where the limit is 0.
+Qkv clamped(Graph& g, const Qkv& qkv, float limit);
+
 }  // namespace cairn::blocks

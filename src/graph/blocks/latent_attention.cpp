@@ -1,0 +1,60 @@
+// Multi-head latent attention.
+#include "graph/blocks/latent_attention.h"
+
+namespace cairn::blocks {
+
+namespace {
+
+// Each head's query, in the latent space and behind it the rotated part.
+Tensor latent_queries(Graph& g, Tensor x, const LatentAttention& weights, const LatentShape& shape,
+                      const LatentSpec& spec) {
+  Tensor q;
+  if (shape.query_rank > 0) {
+    const Tensor down = g.rms_norm(g.matmul(weights.q_down, x), weights.q_norm, spec.norm_epsilon);
+    q = g.matmul(weights.q_up, down);
+  } else {
+    q = g.matmul(weights.q, x);
+  }
+  const int32_t head_dim = shape.plain_dim + shape.rotated_dim;
+  const Tensor plain = g.pick_columns(q, 0, shape.plain_dim, head_dim);
+  const Tensor rotated = g.rope(g.pick_columns(q, shape.plain_dim, shape.rotated_dim, head_dim),
+                                shape.rotated_dim, spec.rope);
+  const Tensor joined = g.join_columns(g.matmul_each(weights.k_up, plain, true), shape.latent_width,
+                                       rotated, shape.rotated_dim);
+  if (spec.temperature_scale == 0) return joined;
+  return g.scale_by_position(joined, double(spec.temperature_scale), spec.original_context);
+}
+
+}  // namespace
+
+void LatentAttention::parameters(Parameters& p, int32_t width, const LatentShape& shape) {
+  const int32_t heads = shape.head_count;
+  const int32_t q_width = heads * (shape.plain_dim + shape.rotated_dim);
+  if (shape.query_rank > 0) {
+    p.matrix("attn_q_a.weight", q_down, {width, shape.query_rank});
+    p.vector("attn_q_a_norm.weight", q_norm, {shape.query_rank});
+    p.matrix("attn_q_b.weight", q_up, {shape.query_rank, q_width});
+  } else {
+    p.matrix("attn_q.weight", q, {width, q_width});
+  }
+  p.matrix("attn_kv_a_mqa.weight", latent, {width, shape.latent_width + shape.rotated_dim});
+  p.vector("attn_kv_a_norm.weight", latent_norm, {shape.latent_width});
+  p.matrix("attn_k_b.weight", k_up, {shape.plain_dim, shape.latent_width, heads});
+  p.matrix("attn_v_b.weight", v_up, {shape.latent_width, shape.value_dim, heads});
+  p.matrix("attn_output.weight", out, {heads * shape.value_dim, width});
+}
+
+Tensor latent_attention(Graph& g, int32_t layer, Tensor x, const LatentAttention& weights,
+                        const LatentShape& shape, const LatentSpec& spec) {
+  const Tensor q = latent_queries(g, x, weights, shape, spec);
+  const Tensor kept = g.matmul(weights.latent, x);
+  const Tensor rotated =
+      g.rope(g.columns(kept, shape.latent_width, shape.rotated_dim), shape.rotated_dim, spec.rope);
+  const Tensor latent =
+      g.rms_norm(g.columns(kept, 0, shape.latent_width), weights.latent_norm, spec.norm_epsilon);
+  const Tensor k = g.join_columns(latent, shape.latent_width, rotated, shape.rotated_dim);
+  const Tensor a = g.attend(layer, q, k, {}, {.head_count = shape.head_count, .scale = spec.scale});
+  return g.matmul(weights.out, g.matmul_each(weights.v_up, a, true));
+}
+
+}  // namespace cairn::blocks

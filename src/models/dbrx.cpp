@@ -1,0 +1,76 @@
+// DBRX (Databricks, 2024): experts in every layer; norms are around the mean, without a bias;
+// queries, keys and values are clamped.
+#include "graph/blocks/attention.h"
+#include "graph/blocks/experts.h"
+#include "graph/blocks/layer_norm.h"
+#include "models/decoder.h"
+#include "models/mixture.h"
+
+namespace cairn::models {
+
+namespace {
+
+struct Config : DecoderConfig {
+  RopeSpec rope;
+  float clamp = 0;
+  MixtureConfig mixture;
+};
+
+struct Layer {
+  blocks::LayerNorm attn_norm, mlp_norm;
+  blocks::Projections attn;
+  blocks::Experts experts;
+};
+
+class Dbrx final : public Decoder<Config, Layer> {
+ public:
+  using Decoder::Decoder;
+
+  static Result<Config> read(const gguf::Metadata& meta) {
+    Config c;
+    CAIRN_TRY(static_cast<DecoderConfig&>(c), read_attending_config(meta));
+    CAIRN_TRY(c.rope, read_rope(meta, c.key_dim, RopeStyle::halves));
+    CAIRN_TRY(c.clamp, meta.real("attention.clamp_kqv"));
+    CAIRN_TRY(c.mixture, read_mixture(meta, {.score = RouterScore::softmax_chosen}));
+    CAIRN_TRY(expect_experts(meta, c.mixture));
+    return c;
+  }
+
+  Tensor forward(Graph& g) const override {
+    Tensor x = g.embed(ends_.embedding);
+    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
+      const Layer& l = layers_[size_t(layer)];
+      const Tensor h = blocks::layer_norm(g, x, l.attn_norm, c_.norm_epsilon);
+      const auto [q, k, v] =
+          blocks::clamped(g, l.attn.project(g, h, c_.attention(layer)), c_.clamp);
+      const Tensor a = g.attend(
+          layer, g.rope(q, c_.key_dim, c_.rope), g.rope(k, c_.key_dim, c_.rope), v,
+          {.head_count = c_.head_counts[size_t(layer)], .scale = softmax_scale(c_.key_dim)});
+      x = g.add(x, g.matmul(l.attn.out, a, l.attn.out_bias));
+      const Tensor m = blocks::layer_norm(g, x, l.mlp_norm, c_.norm_epsilon);
+      x = g.add(x, blocks::mixture(g, m, l.experts, c_.mixture.router, Activation::silu));
+    }
+    return blocks::centred_logits(g, x, ends_, biases_, c_.norm_epsilon);
+  }
+
+ private:
+  void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
+    l.attn_norm.parameters(p, "attn_norm", c_.size.width);
+    l.attn.joinable_parameters(p, c_.size.width, c_.attention(layer));
+    l.mlp_norm.parameters(p, "attn_output_norm", c_.size.width);
+    l.experts.parameters(p, c_.size.width, c_.mixture.expert_width, c_.mixture.expert_count);
+  }
+
+  void global_parameters(Parameters& p) override {
+    biases_.parameters(p, c_.size.width, c_.size.vocabulary_count);
+  }
+
+  blocks::EndBiases biases_;
+};
+
+}  // namespace
+
+extern const Architecture arch_dbrx;
+constinit const Architecture arch_dbrx = architecture<Dbrx>("dbrx");
+
+}  // namespace cairn::models
