@@ -103,6 +103,7 @@ bool OutputParser::reads_marker(std::string_view token) const {
 }
 
 std::vector<OutputEvent> OutputParser::push(std::string_view piece) {
+  behind_reasoning_.clear();
   if (has_stopped_) return {};
   input_ += piece;
   while (!has_stopped_ && step(false)) {
@@ -205,6 +206,7 @@ bool OutputParser::step_text(bool is_all) {
 }
 
 void OutputParser::act(const Marker& marker) {
+  if (state_ == State::reasoning) behind_reasoning_ = rest();
   switch (marker.action) {
     case Action::drop:
       if (state_ == State::reasoning || !has_text_) drops_space_ = tracks_space_;
