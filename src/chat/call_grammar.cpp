@@ -38,7 +38,9 @@ class CallWriter {
       : format_(format),
         markers_(*markers),
         b_(markers->builder()),
-        values_(markers, {format.mark, std::string(trimmed(format.close))}) {}
+        values_(markers, {.mark = format.mark,
+                          .never = std::string(trimmed(format.close)),
+                          .end = std::string(trimmed(format.value_close))}) {}
 
   // A call from its opening to its close; `has_opening` false where the prompt has written it.
   Result<Node> call(const Tool& tool, bool has_opening) {
@@ -215,7 +217,9 @@ class CallWriter {
       return b_.sequence({type_name, margin, markers_.blanks(), value, markers_.blanks(), close});
     }
     CAIRN_TRY(const Node content, values_.text(schema, {end}));
-    if (!format_.has_cdata) return b_.sequence({type_name, margin, content, margin, close});
+    // A line break before the end is none of the value's: any text may do without it.
+    const Node last = is_free_text(schema) ? b_.optional(margin) : margin;
+    if (!format_.has_cdata) return b_.sequence({type_name, margin, content, last, close});
     // What begins like a quotation is one, whose end is its own.
     CAIRN_TRY(const Node quoted, values_.text(schema, {std::string(kCdataClose)}));
     const CharacterSet mark = {{char32_t(kCdataOpen[0]), char32_t(kCdataOpen[0])}};

@@ -71,6 +71,17 @@ bool holds_any(std::string_view text, const std::vector<std::string>& parts) {
   });
 }
 
+// Whether a value that is listed somewhere in the schema holds the character.
+bool lists_character(const Json& schema, std::string_view character) {
+  if (!schema.is_structured()) return false;
+  for (const auto& [key, inside] : schema.items()) {
+    const bool is_list = schema.is_object() && (key == "enum" || key == "const");
+    if (is_list && inside.dump().find(character) != std::string::npos) return true;
+    if (lists_character(inside, character)) return true;
+  }
+  return false;
+}
+
 // Names that no form takes for something else.
 bool is_plain_name(std::string_view name) {
   const auto is_plain = [](char letter) {
@@ -127,8 +138,9 @@ Status ValueGrammar::enter(const Tool& tool) {
                 root_["type"].dump());
   }
   // What takes no parameters gets none.
-  if (!has(root_, "properties") && !has(root_, "additionalProperties") && !has(root_, "$ref") &&
-      !has(root_, "anyOf") && !has(root_, "oneOf") && !has(root_, "allOf")) {
+  if ((!has(root_, "properties") || root_["properties"].empty()) &&
+      !has(root_, "additionalProperties") && !has(root_, "$ref") && !has(root_, "anyOf") &&
+      !has(root_, "oneOf") && !has(root_, "allOf")) {
     root_["additionalProperties"] = false;
   }
   return Ok{};
@@ -156,7 +168,11 @@ Result<Node> ValueGrammar::json(const Json& schema) {
       return refuse("a reference to elsewhere than $defs");
     }
   }
-  Result<Node> node = markers_.builder().schema(source);
+  const std::string first = marks_.end.substr(0, 1);
+  if (!first.empty() && (first != "<" || lists_character(whole, first))) {
+    return refuse("a value whose end stands within it");
+  }
+  Result<Node> node = markers_.builder().schema(source, first_characters({marks_.end}));
   if (node) return node;
   Error error = std::move(node).error();
   error.message = "tools: " + tool_ + "." + parameter_ + ": " + error.message;
@@ -290,7 +306,8 @@ Result<Node> ValueGrammar::string(ValueForm form, const Json& schema) {
                         !has(schema, "minLength") && !has(schema, "maxLength");
   if (!is_plain) return quoted;
   // Python's other quotes, as templates write them.
-  const CharacterSet special = {{'\'', '\''}, {'\\', '\\'}};
+  CharacterSet special = {{'\'', '\''}, {'\\', '\\'}};
+  special.add(first_characters({marks_.end}));
   const CharacterSet escaped = {{'\'', '\''}, {'\\', '\\'}, {'n', 'n'}, {'t', 't'}};
   const Node letter = b.choice(
       {b.characters(special.inverse()), b.sequence({b.text("\\"), b.characters(escaped)})});
@@ -311,6 +328,7 @@ Result<Node> ValueGrammar::listed(ValueForm form, const std::vector<Json>& value
     }
     const std::string& said = value.get_ref<const std::string&>();
     if (form == ValueForm::python) {
+      if (holds_any(said, {marks_.end})) return refuse("a listed value that holds its own end");
       ways.push_back(b.json_text(said));
       if (said.find_first_of("'\\\n\t") == std::string::npos) {
         ways.push_back(b.text("'" + said + "'"));

@@ -29,6 +29,7 @@ struct SchemaProperty {
 struct FormMarks {
   std::string mark;   // CallFormat's: the quote of braces, what stands before elements' tags.
   std::string never;  // No text within the value may hold it.
+  std::string end;    // What ends a value wherever it stands, within JSON's quotes too; or nothing.
 };
 
 class ValueGrammar {

@@ -137,7 +137,9 @@ Result<FinishReason> continue_prompt(const text::Tokenizer& tokenizer, Generator
     gate.open();
     const std::optional<Token> forced = limit.next(teller.reader());
     Token token = forced.value_or(Token(-1));
-    if (!forced) CAIRN_TRY(token, gate.sample(generator, sampler));
+    if (!forced) {
+      CAIRN_TRY(token, gate.sample(generator, sampler));
+    }
     if (answer.first_token_seconds == 0) answer.first_token_seconds = seconds_since(start);
     if (!tokenizer.holds(token)) {
       return fail(ErrorCode::invalid_data, "vocabulary: expected a token below {}, found {}",

@@ -100,8 +100,11 @@ Result<Node> Builder::pattern(std::string_view regex, const CharacterSet& never)
   return found;
 }
 
-Result<Node> Builder::schema(std::string_view schema) {
-  return read_schema(schema, limits_, expressions_);
+Result<Node> Builder::schema(std::string_view schema, const CharacterSet& never) {
+  const size_t first = expressions_.size();
+  CAIRN_TRY(const Node node, read_schema(schema, limits_, expressions_));
+  if (!never.ranges().empty()) expressions_.forbid(first, never);
+  return node;
 }
 
 Result<Node> Builder::gbnf(std::string_view source) {

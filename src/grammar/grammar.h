@@ -74,7 +74,8 @@ class Builder {
   // `max` may be kUnbounded. REQUIRES: 0 <= min <= max.
   Node repeat(Node body, int32_t min, int32_t max) { return expressions_.repeat(body, min, max); }
 
-  Result<Node> schema(std::string_view schema);
+  // `never`: characters that no text of it holds. REQUIRES: none that JSON is written with.
+  Result<Node> schema(std::string_view schema, const CharacterSet& never = {});
   Result<Node> gbnf(std::string_view source);
   Result<Node> regex(std::string_view regex);
   // A text in which the expression is found somewhere, as a schema's pattern, and none of these

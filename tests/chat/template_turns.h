@@ -55,20 +55,22 @@ struct Render {
 
 inline std::optional<std::string> render(const text::ChatTemplate& chat_template,
                                          const Render& what, bool is_prompt) {
-  Json message = {{"role", "assistant"}};
-  message["content"] = what.is_null ? Json() : Json(what.content);
+  // Members in the order of the schemas.
+  using Ordered = nlohmann::ordered_json;
+  Ordered message = {{"role", "assistant"}};
+  message["content"] = what.is_null ? Ordered() : Ordered(what.content);
   if (!what.reasoning.empty()) {
     for (const char* key : {"reasoning", "reasoning_content"}) message[key] = what.reasoning;
   }
   for (int call = 0; call < what.call_count; ++call) {
-    const Json arguments = what.is_text ? Json(kArguments[call]) : Json::parse(kArguments[call]);
+    const Ordered arguments = what.is_text ? Ordered(kArguments[call]) : Ordered::parse(kArguments[call]);
     message["tool_calls"].push_back(
         {{"id", call == 0 ? "abcdef012" : "abcdef013"},
          {"type", "function"},
          {"function",
           {{"name", call == 0 ? "get_weather" : "look_up"}, {"arguments", arguments}}}});
   }
-  Json messages = {{{"role", "user"}, {"content", "What is up?"}}};
+  Ordered messages = {{{"role", "user"}, {"content", "What is up?"}}};
   if (!is_prompt) messages.push_back(message);
   text::ChatInput input;
   input.messages = value_of(messages.dump());
