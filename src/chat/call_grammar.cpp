@@ -77,11 +77,12 @@ class CallWriter {
     }
     if (format_.shape != CallShape::object) {
       const Node all = several(begun, one, blanks, count_max);
+      if (trimmed(format_.section_open).empty()) return all;
       return b_.sequence({markers_.trimmed(format_.section_open), blanks, all, blanks,
                           markers_.trimmed(format_.section_close)});
     }
     if (format_.grouping == CallGrouping::list) {
-      const Node comma = b_.sequence({blanks, b_.text(","), blanks});
+      const Node comma = b_.sequence({b_.text(","), blanks});
       return b_.sequence({open, blanks, b_.text("["), blanks, several(one, one, comma, count_max),
                           blanks, b_.text("]"), blanks, close});
     }
@@ -117,13 +118,12 @@ class CallWriter {
 
   // "key": value
   Node member(std::string_view key, Node value) {
-    return b_.sequence(
-        {b_.json_text(key), markers_.blanks(), b_.text(":"), markers_.blanks(), value});
+    return b_.sequence({b_.json_text(key), b_.text(":"), b_.optional(b_.text(" ")), value});
   }
 
   Result<Node> object(const Tool& tool) {
     const Node blanks = markers_.blanks();
-    const Node comma = b_.sequence({blanks, b_.text(","), blanks});
+    const Node comma = b_.sequence({b_.text(","), blanks});
     CAIRN_TRY(const Node arguments, json_arguments());
     std::vector<Node> parts = {b_.text("{"), blanks};
     const Node id =
@@ -301,8 +301,9 @@ class AnswerWriter {
     const Node calls = writer.calls(one, one, count_max());
     const Node first = is_opened() ? writer.calls(one, b_.choice(begun), count_max()) : calls;
     const Node blanks = markers_.blanks();
-    if (demand_.choice != ToolChoice::automatic) return b_.sequence({prelude(), blanks, first});
-    if (is_opened()) return opened_text(first);
+    const bool is_free = demand_.choice == ToolChoice::automatic;
+    if (is_opened()) return is_free ? opened_text(first) : first;
+    if (!is_free) return b_.sequence({prelude(), blanks, first});
     if (is_bare()) return b_.sequence({prelude(), b_.choice({first, bare_text()})});
     const Node some = b_.optional(b_.sequence({blanks, calls}));
     return b_.sequence({prelude(), free_text(), silent(), some});

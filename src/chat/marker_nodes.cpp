@@ -11,6 +11,8 @@ namespace {
 
 using grammar::Node;
 
+constexpr int32_t kIndentMax = 8;
+
 // Whether a beginning of the text is its end too, so that it may begin within what stands before.
 bool overlaps_itself(std::string_view text) {
   for (size_t bytes = 1; bytes < text.size(); ++bytes) {
@@ -80,7 +82,14 @@ Node MarkerNodes::until(std::string_view end, std::vector<std::string> never) {
 }
 
 Node MarkerNodes::blanks() {
-  if (!has_blanks_) blanks_ = builder_->blanks();
+  grammar::Builder& b = *builder_;
+  if (!has_blanks_) {
+    const grammar::Rule rule = b.declare("blanks");
+    const Node lines = b.repeat(b.text("\n"), 1, 2);
+    b.define(rule, b.choice({b.empty(), b.text(" "),
+                             b.sequence({lines, b.repeat(b.text(" "), 0, kIndentMax)})}));
+    blanks_ = b.call(rule);
+  }
   has_blanks_ = true;
   return blanks_;
 }

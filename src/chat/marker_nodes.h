@@ -26,7 +26,7 @@ class MarkerNodes {
   grammar::Node without(std::vector<std::string> never);
   // Any text and then, where it occurs first, `end`; none of `never` before.
   grammar::Node until(std::string_view end, std::vector<std::string> never = {});
-  // White space as between the parts of JSON, or none.
+  // Nothing, a space, or one or two line ends and at most 8 spaces.
   grammar::Node blanks();
 
  private:

@@ -39,12 +39,13 @@ OutputParser::OutputParser(ChatFormat format, ParserOptions options)
     add(format_.reasoning_close, Action::drop, true);
     closings_.push_back({format_.reasoning_close, Action::drop});
   }
-  if (options_.reads_calls && call.shape != CallShape::none) {
+  const bool may_call = options_.reads_calls && call.shape != CallShape::none;
+  if (may_call) {
     add(call.section_open, Action::section);
     if (!call.header.empty()) add(call.header[0].before, Action::call);
     add(call.other_open, Action::call);
   }
-  tracks_space_ = drops_space_ = !markers_.empty();
+  tracks_space_ = drops_space_ = may_call || !markers_.empty();
   for (const std::string& text : format_.silent) add(text, Action::drop);
   for (const std::string& text : options_.stop) add(text, Action::stop, false, true);
   if (!format_.channels.message_open.empty()) {

@@ -193,5 +193,66 @@ TEST(CallGrammar, WhateverItTakesIsReadBackAndFitsTheSchemas) {
   EXPECT_GE(formats, 60);
 }
 
+ChatFormat marked_by_tokens() {
+  ChatFormat format;
+  format.call.shape = CallShape::object;
+  format.call.header = {{"<think>", CallField::name}};
+  format.call.close = "</think>";
+  format.call.name_key = "name";
+  format.call.arguments_key = "arguments";
+  return format;
+}
+
+TEST(CallGrammar, MarksThatAreTokensAreChosenAsTokens) {
+  const auto tokenizer = grammar::toy_tokenizer();
+  const std::vector<Tool> tools = tools_of(kHardTools);
+  const Token open{256}, close{257};
+  for (const ToolChoice choice : {ToolChoice::required, ToolChoice::automatic, ToolChoice::none}) {
+    const auto matcher = must(Matcher::build(
+        must(call_grammar(marked_by_tokens(), tools, {.choice = choice}, tokenizer.get())),
+        grammar::TokenTrie::build(*tokenizer)));
+    const grammar::TokenMask mask = must(matcher->mask(matcher->start()));
+    EXPECT_EQ(grammar::allows(mask, index_of(open)), choice != ToolChoice::none);
+    EXPECT_FALSE(grammar::allows(mask, index_of(close)));
+    EXPECT_EQ(grammar::allows(mask, '<'), choice != ToolChoice::required) << "text may hold it";
+    // Spelled by letters it is not taken, as the parser would read it as a mark.
+    EXPECT_FALSE(matcher->advance(matcher->start(), "<think>"));
+    if (choice == ToolChoice::none) continue;
+    grammar::State state = must(matcher->advance(matcher->start(), open));
+    state = must(matcher->advance(state, R"({"name": "stop", "arguments": {}})"));
+    EXPECT_FALSE(matcher->is_complete(state));
+    EXPECT_TRUE(matcher->is_complete(must(matcher->advance(state, close))));
+  }
+}
+
+TEST(CallGrammar, WhatAFormCannotKeepIsNamed) {
+  ChatFormat braces = marked_by_tokens();
+  braces.call.shape = CallShape::braces;
+  braces.call.mark = "''";
+  ChatFormat tags = marked_by_tokens();
+  tags.call.shape = CallShape::parameters;
+  tags.call.key_open = "<p=";
+  tags.call.key_end = ">";
+  tags.call.value_close = "</p>";
+  const auto told = [](const ChatFormat& format, const std::string& property) {
+    const std::vector<Tool> tools = tools_of(
+        R"([{"name":"f","parameters":{"type":"object","properties":{"a":)" + property + "}}}]");
+    auto made = call_grammar(format, tools, {.choice = ToolChoice::required}, nullptr);
+    return made ? "" : made.error().message;
+  };
+  constexpr const char* kString = R"({"type":"string"})";
+  EXPECT_EQ(told(braces, kString), "");
+  EXPECT_EQ(told(tags, kString), "");
+  EXPECT_NE(told(braces, R"({"type":"array","items":{"type":"string"},"uniqueItems":true})")
+                .find("f.a: uniqueItems cannot be kept"),
+            std::string::npos);
+  EXPECT_NE(told(tags, R"({"type":"string","pattern":"a","minLength":2})")
+                .find("f.a: more than one of pattern, format and a length"),
+            std::string::npos);
+  EXPECT_NE(told(tags, R"({"type":"string","enum":["x</p>"]})").find("holds a mark of the form"),
+            std::string::npos);
+  EXPECT_NE(told(tags, R"({"type":"object","not":{}})").find("f.a: schema"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace cairn::chat

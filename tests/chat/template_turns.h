@@ -63,7 +63,8 @@ inline std::optional<std::string> render(const text::ChatTemplate& chat_template
     for (const char* key : {"reasoning", "reasoning_content"}) message[key] = what.reasoning;
   }
   for (int call = 0; call < what.call_count; ++call) {
-    const Ordered arguments = what.is_text ? Ordered(kArguments[call]) : Ordered::parse(kArguments[call]);
+    const Ordered arguments =
+        what.is_text ? Ordered(kArguments[call]) : Ordered::parse(kArguments[call]);
     message["tool_calls"].push_back(
         {{"id", call == 0 ? "abcdef012" : "abcdef013"},
          {"type", "function"},
