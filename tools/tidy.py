@@ -17,7 +17,7 @@ import sys
 MAY_USE = {
     "base": "", "quant": "base", "text": "base", "gguf": "base quant", "device": "base quant",
     "memory": "base device", "sample": "base text", "grammar": "base text",
-    "chat": "base text", "graph": "base quant device memory",
+    "chat": "base text grammar", "graph": "base quant device memory",
     "models": "base gguf graph memory", "backends": "base quant device",
     "engine": "base quant text gguf device memory sample graph models",
     "cli": "base quant text grammar chat gguf device memory sample graph models engine backends"}

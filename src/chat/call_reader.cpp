@@ -24,14 +24,6 @@ size_t held_bytes(std::string_view text, std::string_view marker) {
   return 0;
 }
 
-// The marker up to its first white space: all that is left of it where a model wrote only half.
-std::string_view first_word(std::string_view marker) {
-  marker = trimmed_left(marker);
-  size_t end = 0;
-  while (end < marker.size() && !is_space(marker[end])) ++end;
-  return marker.substr(0, end);
-}
-
 // Takes the marker from the input, and the white space before it.
 Match take(std::string_view marker, Cursor& input) {
   Cursor ahead = input;

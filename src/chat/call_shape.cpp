@@ -77,6 +77,21 @@ std::string_view first_tag(std::string_view text) {
   return text.starts_with("</") && end != kNone ? text.substr(0, end + 1) : text;
 }
 
+// A bracket before the first object is a list's; else what stands between two says how they stand.
+CallGrouping find_grouping(const CallRegions& regions) {
+  const std::string_view one = regions.one;
+  const std::string_view before = one.substr(0, find_call(one, 0, 0).name);
+  if (trimmed_right(before.substr(0, before.rfind('{'))).ends_with('[')) return CallGrouping::list;
+  const std::string_view two = regions.two;
+  const Place first = find_call(two, 0, 0);
+  if (first.name == kNone) return CallGrouping::each;
+  const size_t end = json_end(two, two.substr(0, first.name).rfind('{'));
+  const Place second = end == kNone ? Place() : find_call(two, 1, end);
+  if (second.name == kNone) return CallGrouping::each;
+  const std::string_view gap = between(two, end, two.substr(0, second.name).rfind('{'));
+  return trimmed(gap).empty() ? CallGrouping::lines : CallGrouping::each;
+}
+
 // {"name": "f", "arguments": {…}} or {"f": {…}}
 bool read_object(const CallRegions& regions, CallFormat& format) {
   const std::string_view region = regions.one;
@@ -103,6 +118,13 @@ bool read_object(const CallRegions& regions, CallFormat& format) {
   if (const size_t id = object.find(kProbeIds[0]); id != kNone) {
     format.id_key = last_key(without_last(object.substr(0, id), '"')).value_or("");
   }
+  if (const size_t first = object.find(':'); name_key && brace + first < place.name) {
+    // Some templates count the calls instead of naming their ids.
+    const std::string key = last_key(object.substr(0, first + 1)).value_or("");
+    format.is_id_first = key != format.name_key && key.find("id") != std::string::npos;
+    if (format.is_id_first) format.id_key = key;
+  }
+  format.grouping = find_grouping(regions);
   format.shape = CallShape::object;
   format.header = {
       {std::string(trimmed(without_last(before.substr(0, brace), '['))), CallField::name}};

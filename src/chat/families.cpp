@@ -13,6 +13,7 @@ struct CallFamily {
   std::string_view section_open, section_close;
   std::string_view open, behind_name, arguments_open, close;
   std::string_view arguments_key = "arguments";
+  CallGrouping grouping = CallGrouping::each;
 };
 
 constexpr CallFamily kCallFamilies[] = {
@@ -28,11 +29,14 @@ constexpr CallFamily kCallFamilies[] = {
      "<|tool_call_end|>"},
     {"List of tools: ", CallShape::python, "", "", "<|tool_call_start|>", "", "",
      "<|tool_call_end|>"},
-    {"<|tool_call|>", CallShape::object, "", "", "<|tool_call|>", "", "", ""},
-    {"functools[", CallShape::object, "", "", "functools", "", "", ""},
-    {"Write 'Action:'", CallShape::object, "", "", "Action:\n```json", "", "", "```", "parameters"},
+    {"<|tool_call|>", CallShape::object, "", "", "<|tool_call|>", "", "", "", "arguments",
+     CallGrouping::list},
+    {"functools[", CallShape::object, "", "", "functools", "", "", "", "arguments",
+     CallGrouping::list},
+    {"Write 'Action:'", CallShape::object, "", "", "Action:\n```json", "", "", "```", "parameters",
+     CallGrouping::list},
     {"Write \\'Action:\\'", CallShape::object, "", "", "Action:\n```json", "", "", "```",
-     "parameters"},
+     "parameters", CallGrouping::list},
     {"<tool_call>", CallShape::object, "", "", "<tool_call>", "", "", "</tool_call>"},
 };
 
@@ -73,6 +77,7 @@ bool find_call_family(std::string_view source, CallFormat& format) {
     format.close = family.close;
     format.name_key = "name";
     format.arguments_key = family.arguments_key;
+    format.grouping = family.grouping;
     return true;
   }
   return false;

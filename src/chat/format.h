@@ -19,6 +19,13 @@ enum class CallShape : uint8_t {
   braces,      // f{a:1,b:<quote>x<quote>}
 };
 
+// How several calls of shape `object` stand together.
+enum class CallGrouping : uint8_t {
+  each,   // Each with its own opening and close.
+  list,   // In one JSON list between them.
+  lines,  // One behind the other between them.
+};
+
 enum class CallField : uint8_t { name, id, index };
 
 // A text, and the field that stands behind it.
@@ -39,6 +46,8 @@ struct CallFormat {
 
   // Of `object`. A name key that is empty: {"f": {…}}.
   std::string name_key, arguments_key, id_key;
+  bool is_id_first = false;  // Before the name; else behind the arguments.
+  CallGrouping grouping = CallGrouping::each;
 
   // Of `parameters`: <key_open> key <key_end> [type <type_end>] value <value_close>.
   std::string key_open, key_end, type_end, value_close;

@@ -305,21 +305,23 @@ class ElementReader {
     const std::string close = closing(name);
     const size_t stop = text_.find(close, at_);
     if (stop == std::string_view::npos) return false;
-    const bool has_children = trimmed(text_.substr(at_)).starts_with(open) && stop != at_;
-    if (has_children) {
+    const std::string_view inside = trimmed_left(text_.substr(at_, stop - at_));
+    path_.push_back(name);
+    if (inside.starts_with(open)) {
       if (!children(name, value, depth + 1) || !closes(name)) return false;
     } else {
-      const bool is_top = depth == 0 && tool_ != nullptr;
       value = scalar_json(text_.substr(at_, stop - at_),
-                          is_top ? tool_->type_of(name) : ParameterType::any);
+                          tool_ == nullptr ? ParameterType::any : tool_->type_at(path_));
       at_ = stop;
     }
+    path_.pop_back();
     at_ += close.size();
     return true;
   }
 
   std::string_view text_, mark_;
   const Tool* tool_;
+  std::vector<std::string> path_;  // The elements that are open.
   size_t at_ = 0;
 };
 

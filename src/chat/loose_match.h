@@ -27,6 +27,14 @@ constexpr std::string_view trimmed(std::string_view text) {
   return trimmed_left(trimmed_right(text));
 }
 
+// The text up to its first white space.
+constexpr std::string_view first_word(std::string_view text) {
+  text = trimmed_left(text);
+  size_t end = 0;
+  while (end < text.size() && !is_space(text[end])) ++end;
+  return text.substr(0, end);
+}
+
 enum class Match : uint8_t { no, more, yes };
 
 // Whether `text` begins with the marker; `bytes` then says how much of it the marker is, without

@@ -39,12 +39,13 @@ OutputParser::OutputParser(ChatFormat format, ParserOptions options)
     add(format_.reasoning_close, Action::drop, true);
     closings_.push_back({format_.reasoning_close, Action::drop});
   }
-  if (options_.reads_calls && call.shape != CallShape::none) {
+  const bool may_call = options_.reads_calls && call.shape != CallShape::none;
+  if (may_call) {
     add(call.section_open, Action::section);
     if (!call.header.empty()) add(call.header[0].before, Action::call);
     add(call.other_open, Action::call);
   }
-  tracks_space_ = drops_space_ = !markers_.empty();
+  tracks_space_ = drops_space_ = may_call || !markers_.empty();
   for (const std::string& text : format_.silent) add(text, Action::drop);
   for (const std::string& text : options_.stop) add(text, Action::stop, false, true);
   if (!format_.channels.message_open.empty()) {
@@ -103,6 +104,7 @@ bool OutputParser::reads_marker(std::string_view token) const {
 }
 
 std::vector<OutputEvent> OutputParser::push(std::string_view piece) {
+  behind_reasoning_.clear();
   if (has_stopped_) return {};
   input_ += piece;
   while (!has_stopped_ && step(false)) {
@@ -205,6 +207,7 @@ bool OutputParser::step_text(bool is_all) {
 }
 
 void OutputParser::act(const Marker& marker) {
+  if (state_ == State::reasoning) behind_reasoning_ = rest();
   switch (marker.action) {
     case Action::drop:
       if (state_ == State::reasoning || !has_text_) drops_space_ = tracks_space_;

@@ -41,6 +41,9 @@ class OutputParser {
   const std::string& stop_text() const { return stop_text_; }  // Empty unless has_stopped().
   bool is_reasoning() const { return state_ == State::reasoning; }
   bool is_calling() const { return state_ == State::call; }
+  bool is_in_header() const { return state_ == State::header; }  // Of a message in a channel.
+  // Where the last push() ended reasoning: what stood behind its end in that piece.
+  const std::string& behind_reasoning() const { return behind_reasoning_; }
   int32_t call_count() const { return calls_.call_count(); }
   // Whether a control token of this text is part of the format and has to be pushed as text.
   bool reads_marker(std::string_view token) const;
@@ -94,6 +97,7 @@ class OutputParser {
   bool has_text_ = false;
   bool has_stopped_ = false;
   std::string stop_text_;
+  std::string behind_reasoning_;
 };
 
 }  // namespace cairn::chat

@@ -71,6 +71,27 @@ ParameterType Tool::type_of(std::string_view parameter) const {
   return ParameterType::any;
 }
 
+ParameterType Tool::type_at(std::span<const std::string> path) const {
+  const Json root = Json::parse(parameters, nullptr, false);
+  const Json* schema = &root;
+  const auto below = [&](const char* key) -> const Json* {
+    if (!schema->is_object() || !schema->contains(key)) return nullptr;
+    return &(*schema)[key];
+  };
+  for (const std::string& member : path) {
+    const Json* properties = below("properties");
+    const Json* items = below("items");
+    if (properties != nullptr && properties->is_object() && properties->contains(member)) {
+      schema = &(*properties)[member];
+    } else if (items != nullptr && member == "item") {
+      schema = items;
+    } else {
+      return ParameterType::any;
+    }
+  }
+  return type_in(*schema);
+}
+
 Result<std::vector<Tool>> read_tools(std::string_view json) {
   const Json list = Json::parse(json, nullptr, false);
   if (!list.is_array()) {

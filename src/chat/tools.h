@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,6 +25,8 @@ struct Tool {
   std::vector<std::pair<std::string, ParameterType>> types;
 
   ParameterType type_of(std::string_view parameter) const;
+  // Of what stands within parameters: members by their names, the items of lists as "item".
+  ParameterType type_at(std::span<const std::string> path) const;
 };
 
 // [{"type": "function", "function": {"name", "description", "parameters"}}, …]; also the functions

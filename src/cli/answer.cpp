@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 
+#include "chat/loose_match.h"
 #include "cli/constraint.h"
 
 namespace cairn::cli {
@@ -62,7 +63,12 @@ class ReasoningLimit {
   ReasoningLimit(const text::Tokenizer& tokenizer, const AnswerRequest& request)
       : tokens_max_(request.reasoning_tokens_max) {
     if (tokens_max_ < 0 || request.format == nullptr) return;
-    const std::string end = chat::reasoning_end(*request.format);
+    std::string end = chat::reasoning_end(*request.format);
+    if (request.matcher != nullptr) {
+      // What follows the end is the matcher's.
+      const std::string& close = request.format->channels.reasoning_close;
+      end = request.constrains_calls && !close.empty() ? close : chat::trimmed_right(end);
+    }
     const text::TextPiece piece{end, true};
     tokenizer.encode_to(std::span(&piece, 1), {.parse_special = true}, forced_);
   }
@@ -81,19 +87,42 @@ class ReasoningLimit {
   size_t given_ = 0;
 };
 
+// Where the matcher has a say. Reasoning is free, and so are headers that it does not know.
+class Gate {
+ public:
+  Gate(const AnswerRequest& request, const chat::OutputParser& parser)
+      : parser_(parser), frees_headers_(!request.constrains_calls), constraint_(request.matcher) {}
+
+  // Before each token.
+  void open() { is_free_ = parser_.is_reasoning() || (frees_headers_ && parser_.is_in_header()); }
+  Result<Token> sample(Generator& generator, sample::Sampler& sampler) {
+    return is_free_ ? generator.sample(sampler) : constraint_.sample(generator, sampler);
+  }
+  // Behind it, when the parser has read it.
+  Status accept(Token token) {
+    if (!is_free_) return constraint_.accept(token);
+    return constraint_.accept(chat::trimmed_left(parser_.behind_reasoning()));
+  }
+  bool is_finished() const { return constraint_.is_finished(); }
+
+ private:
+  const chat::OutputParser& parser_;
+  bool frees_headers_;
+  bool is_free_ = false;
+  Constraint constraint_;
+};
+
 Result<FinishReason> continue_prompt(const text::Tokenizer& tokenizer, Generator& generator,
                                      sample::Sampler& sampler, const AnswerRequest& request,
                                      const AnswerHooks& hooks, Answer& answer,
                                      Clock::time_point start) {
   Teller teller(tokenizer, request, hooks, answer.text);
   ReasoningLimit limit(tokenizer, request);
-  Constraint constraint(request.matcher);
-  // Reasoning is free; what follows it is the answer.
-  const auto is_free = [&] { return teller.reader().parser().is_reasoning(); };
+  Gate gate(request, teller.reader().parser());
   for (const Token token : request.said) {
-    const bool was_free = is_free();
+    gate.open();
     teller.take_up(token);
-    if (!was_free) CAIRN_TRY(constraint.accept(token));
+    CAIRN_TRY(gate.accept(token));
   }
   FinishReason finish = FinishReason::length;
   while (int64_t(answer.tokens.size()) != request.token_count_max) {
@@ -101,15 +130,16 @@ Result<FinishReason> continue_prompt(const text::Tokenizer& tokenizer, Generator
       finish = FinishReason::interrupted;
       break;
     }
-    if (constraint.is_finished()) {
+    if (gate.is_finished()) {
       finish = FinishReason::stop;
       break;
     }
-    const bool was_free = is_free();
-    CAIRN_TRY(Token token,
-              was_free ? generator.sample(sampler) : constraint.sample(generator, sampler));
+    gate.open();
     const std::optional<Token> forced = limit.next(teller.reader());
-    if (forced) token = *forced;
+    Token token = forced.value_or(Token(-1));
+    if (!forced) {
+      CAIRN_TRY(token, gate.sample(generator, sampler));
+    }
     if (answer.first_token_seconds == 0) answer.first_token_seconds = seconds_since(start);
     if (!tokenizer.holds(token)) {
       return fail(ErrorCode::invalid_data, "vocabulary: expected a token below {}, found {}",
@@ -126,8 +156,8 @@ Result<FinishReason> continue_prompt(const text::Tokenizer& tokenizer, Generator
                  : sampler.probabilities());
     }
     teller.push(token);
-    if (!was_free) CAIRN_TRY(constraint.accept(token));
-    if (teller.reader().parser().has_stopped() || constraint.is_finished()) {
+    CAIRN_TRY(gate.accept(token));
+    if (teller.reader().parser().has_stopped() || gate.is_finished()) {
       finish = FinishReason::stop;
       break;
     }

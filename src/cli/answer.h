@@ -37,6 +37,7 @@ struct AnswerRequest {
   int32_t token_count_max = -1;  // Negative: as many as the model likes.
   // What the answer must look like, `said` included, but for its reasoning; null: anything.
   grammar::Matcher* matcher = nullptr;
+  bool constrains_calls = false;  // The matcher knows how the model writes calls and headers.
   // How the model writes calls and reasoning; null: all is text.
   const chat::ChatFormat* format = nullptr;
   std::span<const chat::Tool> tools = {};  // What it may call; none: calls are text.

@@ -166,9 +166,10 @@ bool ChatLoop::answer_once(FunctionRef<Result<Answer>(const AnswerHooks&)> make)
   if (shows_statistics_) {
     const bool dim = uses_color(stderr);
     const memory::Sequence& sequence = session_->generator().sequence();
-    const std::string line = statistics_line(
-        *made, engine_->memory().usage(),
-        {.used_tokens = sequence.length(), .free_tokens = session_->generator().room()});
+    const std::string line = statistics_line(*made, engine_->memory().usage(),
+                                             {.used_tokens = sequence.length(),
+                                              .free_tokens = session_->generator().room(),
+                                              .weight_bytes = weight_bytes(engine_->file())});
     std::fprintf(stderr, "%s[%s]%s\n", dim ? "\033[2m" : "", line.c_str(), dim ? "\033[0m" : "");
   }
   return made->finish == FinishReason::tool_calls;

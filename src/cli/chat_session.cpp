@@ -2,10 +2,13 @@
 #include "cli/chat_session.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
+#include "chat/call_grammar.h"
 #include "chat/detect.h"
 #include "cli/transcript.h"
+#include "grammar/token_trie.h"
 #include "sample/sampler.h"
 
 namespace cairn::cli {
@@ -32,13 +35,49 @@ Result<ChatSession> ChatSession::start(Engine* engine, ChatOptions options) {
   options.raw = options.raw || engine->chat_template() == nullptr;
   ChatSession session(engine, std::move(options));
   if (!session.options_.raw) session.format_ = chat::detect(*engine->chat_template());
-  if (session.options_.tools.empty()) return session;
+  if (session.options_.tools.empty()) {
+    if (session.options_.tool_choice.empty()) return session;
+    return fail(ErrorCode::invalid_argument, "tool choice: expected tools, found none");
+  }
   CAIRN_TRY(session.tools_, chat::read_tools(session.options_.tools));
   if (session.format_.call.shape == chat::CallShape::none) {
     return fail(ErrorCode::unsupported,
                 "tokenizer.chat_template: expected a form for tool calls, found none");
   }
+  CAIRN_TRY(session.constrain_calls());
   return session;
+}
+
+// Who is made to call a tool once would have to call it for ever: behind results a model may speak.
+Status ChatSession::constrain_calls() {
+  const std::string& said = options_.tool_choice;
+  if (said.empty()) return Ok{};
+  if (options_.matcher != nullptr) {
+    return fail(ErrorCode::invalid_argument,
+                "expected a tool choice or what the answer looks like, found both");
+  }
+  const Message question{"user", "x"};
+  CAIRN_TRY(const Prompt asked, prompt(std::span(&question, 1)));
+  chat::CallDemand demand{.prompt_end = asked.end};
+  if (said == "none") {
+    demand.choice = chat::ToolChoice::none;
+  } else if (said == "required") {
+    demand.choice = chat::ToolChoice::required;
+  } else if (said != "auto") {
+    demand.choice = chat::ToolChoice::named;
+    demand.name = said;
+  }
+  const text::Tokenizer& tokenizer = *engine_->tokenizer();
+  const std::shared_ptr<const grammar::TokenTrie> tokens = grammar::TokenTrie::build(tokenizer);
+  CAIRN_TRY(grammar::Grammar first, chat::call_grammar(format_, tools_, demand, &tokenizer));
+  CAIRN_TRY(calls_, grammar::Matcher::build(std::move(first), tokens));
+  if (demand.choice == chat::ToolChoice::automatic || demand.choice == chat::ToolChoice::none) {
+    return Ok{};
+  }
+  demand.choice = chat::ToolChoice::automatic;
+  CAIRN_TRY(grammar::Grammar later, chat::call_grammar(format_, tools_, demand, &tokenizer));
+  CAIRN_TRY(calls_behind_results_, grammar::Matcher::build(std::move(later), tokens));
+  return Ok{};
 }
 
 ChatSession::ChatSession(Engine* engine, ChatOptions options)
@@ -66,12 +105,17 @@ chat::PromptOptions ChatSession::prompt_options() const {
   return prompt;
 }
 
-AnswerRequest ChatSession::request(const Prompt& asked) const {
+AnswerRequest ChatSession::request(const Prompt& asked, std::span<const Message> messages) const {
+  const bool is_to_results = !messages.empty() && messages.back().role == "tool";
+  grammar::Matcher* const calls = is_to_results && calls_behind_results_ != nullptr
+                                      ? calls_behind_results_.get()
+                                      : calls_.get();
   return {.prompt = asked.tokens,
           .message_starts = asked.message_starts,
           .said = {},
           .token_count_max = options_.token_count_max,
-          .matcher = options_.matcher,
+          .matcher = calls != nullptr ? calls : options_.matcher,
+          .constrains_calls = calls != nullptr,
           .format = options_.raw ? nullptr : &format_,
           .tools = tools_,
           .stop = options_.stop,
@@ -82,14 +126,28 @@ AnswerRequest ChatSession::request(const Prompt& asked) const {
 Result<Answer> ChatSession::answer_last(const AnswerHooks& hooks) {
   CAIRN_TRY(const Prompt asked, prompt(messages()));
   sample::Sampler sampler(options_.sampling, engine_->tokenizer());
-  CAIRN_TRY(Answer answer, make_answer(*engine_, generator_, request(asked), sampler, hooks));
+  CAIRN_TRY(Answer answer,
+            make_answer(*engine_, generator_, request(asked, messages()), sampler, hooks));
+  sampler_state_ = sampler.state();
   Message said = answer.message;
-  for (size_t call = 0; call < said.calls.size(); ++call) {
-    std::string& id = said.calls[call].id;
-    if (id.empty()) id = chat::make_call_id(format_.call, messages().size(), call);
-  }
+  name_calls(said, messages());
   active().push_back(std::move(said));
   return answer;
+}
+
+// A result is told apart by its call's id, so that none may be there twice.
+void ChatSession::name_calls(Message& said, std::span<const Message> before) const {
+  std::set<std::string> known;
+  for (const Message& message : before) {
+    for (const chat::ToolCall& call : message.calls) known.insert(call.id);
+  }
+  for (size_t call = 0; call < said.calls.size(); ++call) {
+    std::string& id = said.calls[call].id;
+    for (size_t place = before.size(); id.empty() || known.contains(id); ++place) {
+      id = chat::make_call_id(format_.call, place, call);
+    }
+    known.insert(id);
+  }
 }
 
 Result<Answer> ChatSession::say(std::string_view text, const AnswerHooks& hooks) {
@@ -141,14 +199,20 @@ Result<Answer> ChatSession::continue_answer(const AnswerHooks& hooks) {
     return fail(ErrorCode::invalid_argument, "/continue: expected an answer, found none");
   }
   Message& said = active().back();
-  CAIRN_TRY(Prompt asked, prompt(std::span(messages()).first(messages().size() - 1)));
+  const std::span<const Message> before = std::span(messages()).first(messages().size() - 1);
+  CAIRN_TRY(Prompt asked, prompt(before));
   if (said.tokens.empty()) said.tokens = engine_->tokenizer()->encode(said.content);
   asked.tokens.insert(asked.tokens.end(), said.tokens.begin(), said.tokens.end());
   sample::Sampler sampler(options_.sampling, engine_->tokenizer());
-  AnswerRequest wanted = request(asked);
+  sampler.set_state(sampler_state_);
+  AnswerRequest wanted = request(asked, before);
   wanted.said = said.tokens;
   CAIRN_TRY(Answer answer, make_answer(*engine_, generator_, wanted, sampler, hooks));
-  if (!answer.tokens.empty()) said = answer.message;
+  sampler_state_ = sampler.state();
+  if (!answer.tokens.empty()) {
+    said = answer.message;
+    name_calls(said, before);
+  }
   return answer;
 }
 
@@ -207,6 +271,7 @@ Result<memory::ResumePlan> ChatSession::rewind(int32_t turns) {
   }
   CAIRN_TRY(const memory::ResumePlan plan, plan_behind(kept));
   active().resize(kept);
+  sampler_state_ = {};
   return plan;
 }
 
@@ -231,6 +296,7 @@ Result<memory::ResumePlan> ChatSession::switch_to(std::string_view name) {
       const size_t left = std::exchange(active_, branch);
       Result<memory::ResumePlan> plan = plan_behind(messages().size());
       if (!plan) active_ = left;
+      sampler_state_ = {};
       return plan;
     }
     known += (branch == 0 ? "" : ", ") + branches_[branch].name;
@@ -252,11 +318,13 @@ Status ChatSession::load(const std::string& path) {
   options_.system = has_system ? loaded.front().content : "";
   if (has_system) loaded.erase(loaded.begin());
   active() = std::move(loaded);
+  sampler_state_ = {};
   return Ok{};
 }
 
 void ChatSession::clear() {
   active().clear();
+  sampler_state_ = {};
 }
 
 }  // namespace cairn::cli

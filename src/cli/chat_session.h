@@ -3,7 +3,9 @@
 // anything held is not computed again. Knows no terminal. Thread rule: the engine's thread.
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,7 +15,9 @@
 #include "cli/conversation.h"
 #include "engine/engine.h"
 #include "engine/generator.h"
+#include "grammar/matcher.h"
 #include "sample/params.h"
+#include "sample/state.h"
 
 namespace cairn::cli {
 
@@ -25,6 +29,8 @@ struct ChatOptions {
   grammar::Matcher* matcher = nullptr;
   bool raw = false;        // No template: the prompt is the text of all turns.
   std::string tools = {};  // A JSON list in OpenAI's form; what may be called.
+  // auto, none, required or a tool's name: calls fit the tools' schemas; empty: as the model likes.
+  std::string tool_choice = {};
   chat::ReasoningMode reasoning = chat::ReasoningMode::automatic;
   int32_t reasoning_tokens_max = -1;   // Negative: as many as the model likes.
   std::vector<std::string> stop = {};  // Texts that end an answer.
@@ -98,13 +104,19 @@ class ChatSession {
   // What going on behind the first `count` messages costs, as far as the timelines tell.
   Result<memory::ResumePlan> plan_behind(size_t count) const;
   chat::PromptOptions prompt_options() const;
-  AnswerRequest request(const Prompt& asked) const;
+  // `messages`: those that the prompt was made of.
+  AnswerRequest request(const Prompt& asked, std::span<const Message> messages) const;
+  Status constrain_calls();
+  void name_calls(Message& said, std::span<const Message> before) const;
   Result<Answer> answer_last(const AnswerHooks& hooks);
 
   Engine* engine_;
   ChatOptions options_;
   chat::ChatFormat format_;
   std::vector<chat::Tool> tools_;
+  // What answers to people look like where a tool choice is said, and those to results.
+  std::unique_ptr<grammar::Matcher> calls_, calls_behind_results_;
+  sample::SamplerState sampler_state_;  // Of the last answer, for going on with it.
   Generator generator_;
   std::vector<Branch> branches_;  // At least one.
   size_t active_ = 0;

@@ -56,4 +56,10 @@ Status Constraint::accept(Token token) {
   return Ok{};
 }
 
+Status Constraint::accept(std::string_view text) {
+  if (matcher_ == nullptr || text.empty()) return Ok{};
+  CAIRN_TRY(state_, matcher_->advance(state_, text));
+  return Ok{};
+}
+
 }  // namespace cairn::cli

@@ -33,6 +33,7 @@ class Constraint {
   Result<Token> sample(Generator& generator, sample::Sampler& sampler);
   // Errors: invalid_argument where the token does not fit.
   Status accept(Token token);
+  Status accept(std::string_view text);
   // Nothing more can follow.
   bool is_finished() const { return matcher_ != nullptr && matcher_->is_finished(state_); }
 

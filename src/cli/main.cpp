@@ -306,6 +306,8 @@ Action add_run(CLI::App& command) {
                      "on, off, or at most so many tokens of it; else as the template has it");
   command.add_option("--tools", a->run.tools_path,
                      "tools that the model may call: a JSON list in OpenAI's form");
+  command.add_option("--tool-choice", a->run.tool_choice,
+                     "auto, none, required or a tool's name: calls fit the tools' schemas");
   command.add_flag("--raw", a->run.raw, "no chat template: continue the text as it is");
   command.add_flag("--json", a->run.json, "one JSON object instead of text");
   command.add_flag("--chat", a->run.chat, "converse line by line even when input is no terminal");

@@ -44,9 +44,23 @@ nlohmann::ordered_json probability_json(const sample::TokenProbability& one,
 }  // namespace
 
 std::string memory_line(const memory::Usage& usage) {
-  return fmt::format("{} of {} (pages {}, states {})", show_bytes(usage.used_bytes()),
-                     show_bytes(usage.budget_bytes), show_bytes(usage.page_bytes),
-                     show_bytes(usage.state_bytes));
+  std::string kinds;
+  const std::pair<std::string_view, size_t> all[] = {{"keys and values", usage.page_bytes},
+                                                     {"states", usage.state_bytes},
+                                                     {"logs", usage.log_bytes},
+                                                     {"rows", usage.hidden_bytes}};
+  for (const auto& [kind, bytes] : all) {
+    if (bytes > 0)
+      kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", kind, show_bytes(bytes));
+  }
+  return fmt::format("{} of {}{}", show_bytes(usage.used_bytes()), show_bytes(usage.budget_bytes),
+                     kinds.empty() ? "" : " (" + kinds + ")");
+}
+
+uint64_t weight_bytes(const gguf::File& file) {
+  uint64_t bytes = 0;
+  for (const gguf::Tensor& tensor : file.tensors()) bytes += tensor.bytes.size();
+  return bytes;
 }
 
 std::string plan_line(const memory::ResumePlan& plan) {
@@ -86,7 +100,9 @@ std::string statistics_line(const Answer& answer, const memory::Usage& usage,
     line += fmt::format("; context {} of {}", context.used_tokens,
                         int64_t(context.used_tokens) + context.free_tokens);
   }
-  return line + "; memory " + memory_line(usage);
+  line += "; memory " + memory_line(usage);
+  if (context.weight_bytes > 0) line += ", weights " + show_bytes(context.weight_bytes);
+  return line;
 }
 
 std::string answer_json(const Answer& answer, const AnswerContext& context,

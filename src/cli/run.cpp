@@ -110,7 +110,9 @@ Result<int> answer_once(const RunOptions& options, Engine& engine, ChatSession& 
   if (options.json) out.write("\n");
   CAIRN_TRY(out.finish());
   if (options.verbose || is_terminal(stderr)) {
-    std::fprintf(stderr, "[%s]\n", statistics_line(answer, usage).c_str());
+    std::fprintf(
+        stderr, "[%s]\n",
+        statistics_line(answer, usage, {.weight_bytes = weight_bytes(engine.file())}).c_str());
   }
   return answer.finish == FinishReason::interrupted ? kExitInterrupted : kExitFine;
 }
@@ -142,6 +144,7 @@ Result<int> run(const RunOptions& options) {
   if (!options.tools_path.empty()) {
     CAIRN_TRY(chat_options.tools, read_file(options.tools_path, kToolsBytesMax));
   }
+  chat_options.tool_choice = options.tool_choice;
   CAIRN_TRY(ChatSession session, ChatSession::start(engine.get(), std::move(chat_options)));
   if (session.is_raw() && !options.raw) {
     std::fprintf(stderr, "cairn: the model has no chat template: it gets the text as it is\n");

@@ -23,6 +23,7 @@ struct RunOptions {
   SamplingChoice sampling;
   ConstraintChoice constraint;
   std::string tools_path;              // A JSON list of tools; empty: none.
+  std::string tool_choice;             // auto, none, required, a tool's name; empty: no constraint.
   std::string reasoning;               // "on", "off", a number of tokens; empty: as it comes.
   std::vector<std::string> stop = {};  // Texts that end an answer.
   bool raw = false;

@@ -78,4 +78,27 @@ void Expressions::define(Rule rule, Node body) {
   defined_[index(rule)] = true;
 }
 
+void Expressions::forbid(size_t first, const CharacterSet& never) {
+  const size_t end = items_.size();
+  for (size_t node = first; node < end; ++node) {
+    const Item item = items_[node];
+    CharacterSet left;
+    if (item.kind == Kind::characters) {
+      for (const CharacterRange& range : ranges_of(item)) left.add(range.first, range.last);
+      left.remove(never);
+      const Node other = characters(left);
+      items_[node] = items_[size_t(other)];
+    } else if (item.kind == Kind::text) {
+      bool holds_one = false;
+      for (std::string_view rest = text_of(item); !rest.empty() && !holds_one;) {
+        const auto character = decode_character(rest);
+        if (!character) break;
+        holds_one = never.contains(character->value);
+        rest.remove_prefix(character->bytes);
+      }
+      if (holds_one) items_[node] = {.kind = Kind::choice};
+    }
+  }
+}
+
 }  // namespace cairn::grammar

@@ -63,6 +63,10 @@ class Expressions {
   Node body(Rule rule) const { return bodies_[index(rule)]; }
   const std::string& name(Rule rule) const { return names_[index(rule)]; }
 
+  // Takes the characters out of all nodes from the `first`th on: what they matched stays but for
+  // texts that hold one of them.
+  void forbid(size_t first, const CharacterSet& never);
+
   size_t size() const { return items_.size(); }
   const Item& item(Node node) const { return items_[size_t(node)]; }
   std::string_view text_of(const Item& item) const {

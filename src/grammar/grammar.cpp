@@ -6,6 +6,7 @@
 #include "grammar/json_nodes.h"
 #include "grammar/regex.h"
 #include "grammar/schema.h"
+#include "grammar/text_without.h"
 
 namespace cairn::grammar {
 
@@ -88,8 +89,22 @@ Node Builder::text_until(std::string_view end) {
   return call(rules[0]);
 }
 
-Result<Node> Builder::schema(std::string_view schema) {
-  return read_schema(schema, limits_, expressions_);
+Node Builder::text_without(std::span<const std::string> never) {
+  return grammar::text_without(never, expressions_);
+}
+
+Result<Node> Builder::pattern(std::string_view regex, const CharacterSet& never) {
+  const size_t first = expressions_.size();
+  CAIRN_TRY(const Node found, read_regex(regex, {.is_search = true}, limits_, expressions_));
+  expressions_.forbid(first, never);
+  return found;
+}
+
+Result<Node> Builder::schema(std::string_view schema, const CharacterSet& never) {
+  const size_t first = expressions_.size();
+  CAIRN_TRY(const Node node, read_schema(schema, limits_, expressions_));
+  if (!never.ranges().empty()) expressions_.forbid(first, never);
+  return node;
 }
 
 Result<Node> Builder::gbnf(std::string_view source) {

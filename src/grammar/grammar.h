@@ -64,6 +64,8 @@ class Builder {
   Node any_text();
   // Any text that does not contain `end`, then `end`. REQUIRES: `end` is UTF-8, not empty.
   Node text_until(std::string_view end);
+  // Any text in which none of these occurs. REQUIRES: each is UTF-8, not empty.
+  Node text_without(std::span<const std::string> never);
   Node sequence(std::initializer_list<Node> parts) { return expressions_.sequence(parts); }
   Node sequence(std::span<const Node> parts) { return expressions_.sequence(parts); }
   Node choice(std::initializer_list<Node> parts) { return expressions_.choice(parts); }
@@ -72,9 +74,13 @@ class Builder {
   // `max` may be kUnbounded. REQUIRES: 0 <= min <= max.
   Node repeat(Node body, int32_t min, int32_t max) { return expressions_.repeat(body, min, max); }
 
-  Result<Node> schema(std::string_view schema);
+  // `never`: characters that no text of it holds. REQUIRES: none that JSON is written with.
+  Result<Node> schema(std::string_view schema, const CharacterSet& never = {});
   Result<Node> gbnf(std::string_view source);
   Result<Node> regex(std::string_view regex);
+  // A text in which the expression is found somewhere, as a schema's pattern, and none of these
+  // characters.
+  Result<Node> pattern(std::string_view regex, const CharacterSet& never);
   // Blanks as between the parts of a schema's JSON, or none.
   Node blanks();
   // A JSON string with exactly this content, between its quotes.

@@ -8,7 +8,8 @@ namespace cairn::grammar {
 namespace {
 
 constexpr int32_t kDigitsMax = 16;
-constexpr int32_t kIndentMax = 20;
+constexpr int32_t kSpacesMax = 20;
+constexpr int32_t kTabsMax = 8;
 
 CharacterSet hexadecimal() {
   return {{'0', '9'}, {'A', 'F'}, {'a', 'f'}};
@@ -29,9 +30,9 @@ Node JsonNodes::rule(Known known, std::string_view name, const Make& make) {
 Node JsonNodes::blanks() {
   return rule(kBlanks, "blanks", [&] {
     Expressions& e = expressions_;
-    const Node indent = e.characters({{' ', ' '}, {'\t', '\t'}});
-    return e.choice({e.empty(), e.text(" "),
-                     e.sequence({e.repeat(e.text("\n"), 1, 2), e.repeat(indent, 0, kIndentMax)})});
+    const Node spaces = e.repeat(e.text(" "), 0, kSpacesMax);
+    const Node tabs = e.repeat(e.text("\t"), 1, kTabsMax);
+    return e.choice({e.empty(), e.text(" "), e.sequence({e.text("\n"), e.choice({spaces, tabs})})});
   });
 }
 
@@ -117,11 +118,12 @@ Node JsonNodes::list(std::string_view open, Node item, int32_t min, int32_t max,
 }
 
 Node JsonNodes::member(Node name, Node value) {
-  return expressions_.sequence({name, blanks(), expressions_.text(":"), blanks(), value});
+  return expressions_.sequence(
+      {name, expressions_.text(":"), expressions_.optional(expressions_.text(" ")), value});
 }
 
 Node JsonNodes::comma() {
-  return expressions_.sequence({blanks(), expressions_.text(","), blanks()});
+  return expressions_.sequence({expressions_.text(","), blanks()});
 }
 
 Node JsonNodes::quoted(std::string_view content) {

@@ -16,8 +16,9 @@ class JsonNodes {
   // REQUIRES: `expressions` outlives this.
   explicit JsonNodes(Expressions& expressions) : expressions_(expressions) {}
 
-  // Nothing, a space, or one or two line ends and at most 20 spaces or tabs: enough for any layout,
-  // and no model can go on with blanks for ever.
+  // Nothing, a space, or a line end and at most 20 spaces or 8 tabs: enough for any usual layout,
+  // and no model can go on with blanks for ever. Before colons and commas stands nothing, behind
+  // colons at most a space.
   Node blanks();
   // One character of a string, in any of its spellings; halves of surrogate pairs are none.
   Node character();
@@ -34,7 +35,7 @@ class JsonNodes {
   Node list(std::string_view open, Node item, int32_t min, int32_t max, std::string_view close);
   // `name` as a string, a colon, a value.
   Node member(Node name, Node value);
-  // "," and blanks on both sides.
+  // "," and blanks behind it.
   Node comma();
   // Exactly this content, between its quotes.
   Node quoted(std::string_view content);

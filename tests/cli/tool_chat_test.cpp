@@ -3,47 +3,27 @@
 // chat_loop.cpp.
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "cli/chat_session.h"
 #include "cli/chat_settings.h"
 #include "cli/load.h"
-#include "tests/cli/run_program.h"
+#include "tests/cli/tool_model.h"
 
 namespace cairn::cli {
 namespace {
 
 using nlohmann::json;
 
-constexpr char kTemplate[] =
-    "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}"
-    "{% for c in m.tool_calls or [] %}<c>{{ c.function | tojson }}</c>{% endfor %}<|end|>"
-    "{% endfor %}{% if add_generation_prompt %}<|assistant|>"
-    "{% if enable_thinking %}<think>{% endif %}{% endif %}{# </think> #}";
 constexpr char kTools[] =
     R"([{"type": "function", "function": {"name": "get_weather", "description": "The weather.",)"
     R"( "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}}])";
 constexpr char kQuestion[] = "What is the capital of France?";
 
-// The built-in model's file with another template. Padded so that what follows keeps its alignment.
-void write_model(const std::string& path, std::string chat_template) {
-  std::string model = contents_of(std::string(CAIRN_SOURCE) + "/assets/nano.gguf");
-  const std::string key = "tokenizer.chat_template";
-  const size_t length_at = model.find(key) + key.size() + 4;  // Behind the value's type.
-  uint64_t old_length = 0;
-  std::memcpy(&old_length, model.data() + length_at, sizeof old_length);
-  while (chat_template.size() % 32 != old_length % 32) chat_template += ' ';
-  const uint64_t length = chat_template.size();
-  std::memcpy(model.data() + length_at, &length, sizeof length);
-  model.replace(length_at + sizeof length, old_length, chat_template);
-  write_to(path, model);
-}
-
 class ToolChat : public testing::Test {
  protected:
   void SetUp() override {
-    write_model(model_, kTemplate);
+    write_model(model_, kToolTemplate);
     write_to(tools_, kTools);
     json call = {{"id", "call_1"},
                  {"type", "function"},
@@ -116,6 +96,97 @@ TEST_F(ToolChat, ToolsThatNobodyCanCallAreRefused) {
   const Finished no_list = run_program({"run", model_, "-p", "Hi", "--tools", tools_});
   EXPECT_EQ(no_list.exit_code, 1);
   EXPECT_NE(no_list.err.find("tools: expected a list, found object"), std::string::npos);
+}
+
+constexpr char kStrictTools[] =
+    R"([{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object",)"
+    R"( "properties": {"city": {"type": "string", "maxLength": 10}, "days": {"type": "integer",)"
+    R"( "minimum": 2, "maximum": 9}, "unit": {"enum": ["C", "F"]}},)"
+    R"( "required": ["city", "unit"]}}},)"
+    R"( {"type": "function", "function": {"name": "stop", "parameters": {"type": "object",)"
+    R"( "properties": {}}}}])";
+
+// The built-in model was never trained to call tools.
+TEST_F(ToolChat, CallsFitTheToolsSchemas) {
+  write_to(tools_, kStrictTools);
+  const auto run = [&](const std::string& choice, const std::string& seed) {
+    const Finished done =
+        run_program({"run", model_, "-p", kQuestion, "--json", "--tools", tools_, "--tool-choice",
+                     choice, "--temp", "1", "--seed", seed, "-n", "400"});
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    return json::parse(done.out);
+  };
+  for (const char* seed : {"1", "2", "3", "4"}) {
+    const json named = run("get_weather", seed);
+    ASSERT_EQ(named["tool_calls"].size(), 1u) << named;
+    EXPECT_EQ(named["finish_reason"], "tool_calls");
+    EXPECT_EQ(named["text"], "");
+    const json& function = named["tool_calls"][0]["function"];
+    EXPECT_EQ(function["name"], "get_weather");
+    const json arguments = json::parse(function["arguments"].get<std::string>());
+    EXPECT_TRUE(arguments["city"].is_string());
+    EXPECT_TRUE(arguments["unit"] == "C" || arguments["unit"] == "F");
+    EXPECT_GE(arguments.value("days", 2), 2);
+    const json required = run("required", seed);
+    EXPECT_GE(required["tool_calls"].size(), 1u) << required;
+    EXPECT_FALSE(run("none", seed).contains("tool_calls"));
+  }
+  const Finished free = run_program(
+      {"run", model_, "-p", kQuestion, "--tools", tools_, "--tool-choice", "auto", "--temp", "0"});
+  EXPECT_EQ(free.out, "The capital of France is Paris.\n") << free.err;
+}
+
+// Results are answered by text; and an answer that was cut within its call goes on within it.
+TEST_F(ToolChat, RequiredCallsEndAndGoOn) {
+  const auto model = engine();
+  ChatOptions options{.sampling = {.temperature = 0}, .token_count_max = 400};
+  options.tools = kStrictTools;
+  options.tool_choice = "stop";
+  auto session = ChatSession::start(model.get(), options);
+  ASSERT_TRUE(session) << session.error().message;
+  auto asked = session->say(kQuestion);
+  ASSERT_TRUE(asked) << asked.error().message;
+  EXPECT_EQ(asked->finish, FinishReason::tool_calls);
+  ASSERT_EQ(session->open_calls().size(), 1u);
+  const std::string first_id = session->open_calls()[0].id;
+  session->options().token_count_max = 12;
+  const std::vector<std::string> results{"done"};
+  auto answer = session->give_results(results);
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_TRUE(session->open_calls().empty());
+  // Cut every three tokens.
+  session->options().token_count_max = 3;
+  answer = session->say(kQuestion);
+  for (int i = 0; answer && answer->finish == FinishReason::length && i < 40; ++i) {
+    answer = session->continue_answer();
+  }
+  ASSERT_TRUE(answer) << answer.error().message;
+  ASSERT_EQ(session->open_calls().size(), 1u);
+  EXPECT_EQ(session->open_calls()[0].name, "stop");
+  EXPECT_EQ(session->open_calls()[0].arguments, asked->message.calls[0].arguments);
+  EXPECT_NE(session->open_calls()[0].id, first_id);
+}
+
+TEST_F(ToolChat, ChoicesThatCannotBeAreRefused) {
+  struct Case {
+    std::vector<std::string> options;
+    std::string message;
+  };
+  write_to(folder_.file("strange.json"), R"([{"name": "f", "parameters": {"type": "string"}}])");
+  const Case cases[] = {
+      {{"--tools", tools_, "--tool-choice", "fly"}, "expected a tool's name, found \"fly\""},
+      {{"--tool-choice", "auto"}, "tool choice: expected tools, found none"},
+      {{"--tools", tools_, "--tool-choice", "auto", "--regex", "a"}, "found both"},
+      {{"--tools", folder_.file("strange.json"), "--tool-choice", "auto"},
+       "tools: f.parameters.type: expected \"object\", found \"string\""},
+  };
+  for (const auto& [options, message] : cases) {
+    std::vector<std::string> arguments = {"run", model_, "-p", "Hi"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const Finished run = run_program(arguments);
+    EXPECT_EQ(run.exit_code, 2) << run.err;
+    EXPECT_NE(run.err.find(message), std::string::npos) << run.err;
+  }
 }
 
 TEST_F(ToolChat, ReasoningIsKeptApartAndHasABudget) {

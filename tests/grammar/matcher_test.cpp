@@ -163,7 +163,7 @@ TEST(Matcher, ForcedBytes) {
   const auto matcher = matcher_of(compile_schema(
       R"({"type":"object","properties":{"name":{"enum":["abc","abd"]}},"required":["name"]})"));
   const State quote = must(matcher->advance(matcher->start(), "{\""));
-  EXPECT_EQ(must(matcher->forced_bytes(quote)), "name\"");
+  EXPECT_EQ(must(matcher->forced_bytes(quote)), "name\":");
   EXPECT_EQ(must(matcher->forced_bytes(quote, 3)), "nam");
   EXPECT_EQ(must(matcher->forced_bytes(matcher->start())), "{");
   const State value = must(matcher->advance(quote, "name\":\""));

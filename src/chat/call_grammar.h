@@ -1,0 +1,41 @@
+// What an answer may look like that calls tools: a grammar of the calls in a model's form, their
+// arguments as the tools' schemas say, and of the text that may stand there instead. Whatever fits
+// it is read back by chat/output_parser.h as calls that fit the schemas. Thread-safe: pure.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "chat/format.h"
+#include "chat/tools.h"
+#include "grammar/grammar.h"
+#include "text/tokenizer.h"
+
+namespace cairn::chat {
+
+// In the words of OpenAI's tool_choice.
+enum class ToolChoice : uint8_t {
+  automatic,  // Text, calls, or text and then calls.
+  none,       // Text; no call begins in it.
+  required,   // One call or more.
+  named,      // One call of one tool.
+};
+
+struct CallDemand {
+  ToolChoice choice = ToolChoice::automatic;
+  std::string name = {};             // Of `named`.
+  int32_t call_count_max = 16;       // Of all but `named`.
+  std::string_view prompt_end = {};  // What the answer goes on with: ParserOptions::prompt.
+};
+
+// The grammar of an answer but for its reasoning: behind what opens reasoning the grammar goes on
+// with what follows its end. `tokenizer`: which marks are tokens; null where all is text.
+// Errors: invalid_argument: no such tool, or a schema that is none; unsupported, naming what: no
+// form is known, or the form cannot keep a schema exactly.
+Result<grammar::Grammar> call_grammar(const ChatFormat& format, std::span<const Tool> tools,
+                                      const CallDemand& demand, const text::Tokenizer* tokenizer);
+
+}  // namespace cairn::chat
