@@ -36,6 +36,7 @@
 #include "cli/tokenize.h"
 #include "cli/verify.h"
 #include "cli/welcome.h"
+#include "convert/convert.h"
 #include "models/model.h"
 
 namespace cairn::cli {
@@ -554,6 +555,41 @@ Action add_quantize(CLI::App& command) {
   };
 }
 
+// In the order of convert::OutType.
+constexpr const char* kOutTypes[] = {"auto", "f32", "f16", "bf16"};
+
+Action add_convert(CLI::App& command) {
+  struct Arguments {
+    convert::ConvertOptions convert;
+    std::string type = kOutTypes[0];
+  };
+  const auto a = std::make_shared<Arguments>();
+  command.add_option("DIR", a->convert.folder,
+                     "a folder with config.json, safetensors and a tokenizer");
+  command.add_option("-o,--output", a->convert.out_path, "the GGUF file to write");
+  command
+      .add_option("--outtype", a->type,
+                  "type of matrices: f32, f16, bf16; auto: as in the folder, f16 for f32")
+      ->check(CLI::IsMember({kOutTypes[0], kOutTypes[1], kOutTypes[2], kOutTypes[3]}))
+      ->capture_default_str();
+  command.footer(kFooter);
+  return [a]() -> Result<int> {
+    CAIRN_TRY(require("DIR", a->convert.folder));
+    CAIRN_TRY(require("--output", a->convert.out_path));
+    const auto* chosen = std::find(std::begin(kOutTypes), std::end(kOutTypes), a->type);
+    a->convert.type = convert::OutType(chosen - std::begin(kOutTypes));
+    std::optional<Progress> progress(std::in_place, "converting", Progress::Unit::bytes);
+    a->convert.on_progress = [&](uint64_t done, uint64_t total) { progress->update(done, total); };
+    CAIRN_TRY(const convert::ConvertReport report, convert::convert(a->convert));
+    progress.reset();
+    std::fprintf(stderr, "%s: %s, %lld tensors in %s, %lld tokens (%s)\n",
+                 show_bytes(report.out_bytes).c_str(), report.architecture.c_str(),
+                 static_cast<long long>(report.tensor_count), kOutTypes[size_t(report.type)],
+                 static_cast<long long>(report.token_count), report.tokenizer.c_str());
+    return kExitFine;
+  };
+}
+
 Action add_perplexity(CLI::App& command) {
   struct Arguments {
     PerplexityOptions perplexity;
@@ -601,6 +637,7 @@ constexpr CommandRow kCommands[] = {
     {"logits", "write the logits of given tokens to a file", add_logits},
     {"verify", "show that memory changes no bit: rewinds, forks, evictions", add_verify},
     {"bench", "measure a model's speed, or what conversations cost", add_bench},
+    {"convert", "write a folder of safetensors as a GGUF file", add_convert},
     {"quantize", "write a model again with smaller weights", add_quantize},
     {"perplexity", "how surprised a model is by a text; how far from another it is",
      add_perplexity},
