@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes a case for conversion: a tiny model as the folder that transformers saves, and the GGUF file
-that llama.cpp's converter makes of it.
+"""Makes a case for conversion: a tiny model as the folder that transformers saves (NAME/), the GGUF
+file that llama.cpp's converter makes of it (NAME.gguf), and the logits of TOKENS (NAME.f32).
 
   tools/make_folder.py NAME MODEL_TYPE --converter DIR --out DIR [--set KEY=VALUE …]
                        [--tokenizer KIND] [--dtype float16] [--outtype auto] [--shards BYTES]
@@ -25,6 +25,7 @@ import make_golden
 CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 SPACES = r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 PRE_NAMES = {"gpt2": "gpt-2", "llama3": "llama-bpe", "qwen2": "qwen2", "digits": "smollm"}
+TOKENS = [(7 * i * i + 3) % 300 + 3 for i in range(24)]
 TEMPLATE = "{% for m in messages %}<|bos|>{{ m.role }}: {{ m.content }}<|eos|>{% endfor %}"
 
 
@@ -152,6 +153,11 @@ def main():
     shards = {"max_shard_size": arguments.shards} if arguments.shards else {}
     model.save_pretrained(folder, **shards)
     save_tokenizer(folder, arguments.tokenizer)
+    # Read again: rotary tables that were rounded with the weights are no part of the folder.
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32, attn_implementation="eager").eval()
+    logits = make_golden.logits_of(model, TOKENS)
+    logits.astype("<f4").tofile(arguments.out / f"{arguments.name}.f32")
     convert(arguments.converter.resolve(), folder,
             (arguments.out / f"{arguments.name}.gguf").resolve(), arguments.tokenizer,
             arguments.outtype)

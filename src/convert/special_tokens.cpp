@@ -238,7 +238,7 @@ class Gatherer {
 
   // In tokenizer_config.json, or in a file of its own; one, or several with names.
   Status add_template(KeyValues& out) const {
-    if (!has_config_ || !files_.tokenizer.is_object()) return Ok{};
+    if (!has_config_) return Ok{};
     const Json* stated = files_.tokenizer_config.find("chat_template");
     if (stated != nullptr) {
       add_templates(*stated, out);
