@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Makes a case for conversion: a tiny model as the folder that transformers saves (NAME/), the GGUF
-file that llama.cpp's converter makes of it (NAME.gguf), and the logits of TOKENS (NAME.f32).
+"""Makes a case for conversion: a tiny model as the folder that transformers saves (NAME/), the
+GGUF file that llama.cpp's converter makes of it (NAME.gguf), and the logits of TOKENS (NAME.f32).
 
   tools/make_folder.py NAME MODEL_TYPE --converter DIR --out DIR [--set KEY=VALUE …]
                        [--tokenizer KIND] [--dtype float16] [--outtype auto] [--shards BYTES]
 
-KIND is one of gpt2, llama3, qwen2, digits (byte-level BPE, cut as those do), spaced (BPE over U+2581
-with bytes as a fallback) or sentencepiece (the same as tokenizer.model; needs sentencepiece). The
-converter knows byte-level tokenizers by what they make of a text, and cannot know these: it is told.
+KIND is one of gpt2, llama3, qwen2, digits (byte-level BPE, cut as those do), spaced (BPE over
+U+2581 with bytes as a fallback) or sentencepiece (the same as tokenizer.model; needs the package).
+The converter knows byte-level tokenizers by what they make of a text, and cannot know these: it is
+told.
 """
 import argparse
 import contextlib

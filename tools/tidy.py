@@ -21,7 +21,8 @@ MAY_USE = {
     "models": "base gguf graph memory", "backends": "base quant device",
     "convert": "base quant gguf",
     "engine": "base quant text gguf device memory sample graph models",
-    "cli": "base quant text grammar chat convert gguf device memory sample graph models engine backends"}
+    "cli": "base quant text grammar chat convert gguf device memory sample graph models engine "
+           "backends"}
 
 # Files of src/ without a test file of their own name: which tests cover them, and why so.
 COVERED_BY = [
