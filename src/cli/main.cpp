@@ -5,6 +5,8 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <deque>
 #include <functional>
@@ -106,10 +108,25 @@ Result<Numerics> parse_numerics(std::string_view text) {
               "--numerics: expected \"exact\" or \"fast\", found \"{}\"", text);
 }
 
+// "FILE" or "FILE:0.5". A name with a colon of its own needs a scale behind it.
+Result<AdapterChoice> parse_adapter(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  if (colon == text.npos) return AdapterChoice{.path = text};
+  const std::string number = text.substr(colon + 1);
+  float scale = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), scale);
+  if (error == std::errc() && end == number.data() + number.size() && std::isfinite(scale)) {
+    return AdapterChoice{.path = text.substr(0, colon), .scale = scale};
+  }
+  return fail(ErrorCode::invalid_argument, "--lora: expected FILE or FILE:SCALE, found \"{}\"",
+              text);
+}
+
 // Options of everything that computes.
 struct EngineArguments {
   EngineOptions options;
   std::string isa, numerics, kv, keys, values, memory_budget, context_policy;
+  std::vector<std::string> adapters;
 
   void add_to(CLI::App& command) {
     command.add_option("-t,--threads", options.thread_count, "threads; 0: one for each core")
@@ -129,6 +146,11 @@ struct EngineArguments {
                   "read weights from the file as they are needed: slow, for models larger than "
                   "the memory")
         ->excludes(cache);
+    command
+        .add_option("--lora", adapters,
+                    "FILE or FILE:SCALE: a LoRA adapter in GGUF; may come several times")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command.add_option("--kv", kv, "how keys and values are kept: f32, f16, bf16, q8_0 or q4_0");
     command.add_option("--cache-type-k", keys, "how keys are kept, where not as --kv says");
     command.add_option("--cache-type-v", values, "how values are kept, where not as --kv says");
@@ -157,6 +179,10 @@ struct EngineArguments {
       read_options.isa = level;
     }
     CAIRN_TRY(read_options.numerics, parse_numerics(numerics));
+    for (const std::string& adapter : adapters) {
+      CAIRN_TRY(AdapterChoice choice, parse_adapter(adapter));
+      read_options.adapters.push_back(std::move(choice));
+    }
     CAIRN_TRY(const KvType both, parse_kv_type("--kv", kv.empty() ? default_kv : kv));
     read_options.key_type = read_options.value_type = both;
     if (!keys.empty()) {
