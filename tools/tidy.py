@@ -19,8 +19,10 @@ MAY_USE = {
     "memory": "base device", "sample": "base text", "grammar": "base text",
     "chat": "base text grammar", "graph": "base quant device memory",
     "models": "base gguf graph memory", "backends": "base quant device",
+    "convert": "base quant gguf",
     "engine": "base quant text gguf device memory sample graph models",
-    "cli": "base quant text grammar chat gguf device memory sample graph models engine backends"}
+    "cli": "base quant text grammar chat convert gguf device memory sample graph models engine "
+           "backends"}
 
 # Files of src/ without a test file of their own name: which tests cover them, and why so.
 COVERED_BY = [
@@ -39,6 +41,7 @@ COVERED_BY = [
     ("src/memory/*.cpp", "tests/memory/memory_test.cpp", "one entrance, tested as a whole"),
     ("src/engine/*.cpp", "tests/engine/*_test.cpp", "tested through the engine"),
     ("src/gguf/*.cpp", "tests/gguf/gguf_test.cpp", "one reader in several files"),
+    ("src/convert/*.cpp", "tests/convert/*_test.cpp", "parsers alone, the rest by whole models"),
     ("src/device/*.cpp", "tests/device/*_test.cpp", "walking a plan"),
     ("src/text/jinja/*.cpp", "tests/text/*_test.cpp", "one interpreter, tested by goldens"),
     ("src/chat/*.cpp", "tests/chat/*_test.cpp", "tested through the parser and the templates"),

@@ -1,12 +1,22 @@
 // From a path to an engine.
 #include "cli/load.h"
 
+#include <filesystem>
+#include <system_error>
+
 #include "cli/builtin_model.h"
 #include "cli/terminal.h"
 
 namespace cairn::cli {
 
 Result<gguf::File> open_model(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path config = std::filesystem::path(path) / "config.json";
+  if (std::filesystem::is_directory(path, error) && std::filesystem::exists(config, error)) {
+    return fail(ErrorCode::invalid_argument,
+                "{}: expected a GGUF file, found a folder; `cairn convert DIR -o FILE` writes one",
+                path);
+  }
   if (!path.empty()) return gguf::File::open(path);
   return gguf::File::from_bytes(builtin_model(), std::string(kBuiltinModelName));
 }

@@ -5,6 +5,8 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <deque>
 #include <functional>
@@ -36,6 +38,7 @@
 #include "cli/tokenize.h"
 #include "cli/verify.h"
 #include "cli/welcome.h"
+#include "convert/convert.h"
 #include "models/model.h"
 
 namespace cairn::cli {
@@ -105,10 +108,25 @@ Result<Numerics> parse_numerics(std::string_view text) {
               "--numerics: expected \"exact\" or \"fast\", found \"{}\"", text);
 }
 
+// "FILE" or "FILE:0.5". A name with a colon of its own needs a scale behind it.
+Result<AdapterChoice> parse_adapter(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  if (colon == text.npos) return AdapterChoice{.path = text};
+  const std::string number = text.substr(colon + 1);
+  float scale = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), scale);
+  if (error == std::errc() && end == number.data() + number.size() && std::isfinite(scale)) {
+    return AdapterChoice{.path = text.substr(0, colon), .scale = scale};
+  }
+  return fail(ErrorCode::invalid_argument, "--lora: expected FILE or FILE:SCALE, found \"{}\"",
+              text);
+}
+
 // Options of everything that computes.
 struct EngineArguments {
   EngineOptions options;
   std::string isa, numerics, kv, keys, values, memory_budget, context_policy;
+  std::vector<std::string> adapters;
 
   void add_to(CLI::App& command) {
     command.add_option("-t,--threads", options.thread_count, "threads; 0: one for each core")
@@ -128,6 +146,11 @@ struct EngineArguments {
                   "read weights from the file as they are needed: slow, for models larger than "
                   "the memory")
         ->excludes(cache);
+    command
+        .add_option("--lora", adapters,
+                    "FILE or FILE:SCALE: a LoRA adapter in GGUF; may come several times")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command.add_option("--kv", kv, "how keys and values are kept: f32, f16, bf16, q8_0 or q4_0");
     command.add_option("--cache-type-k", keys, "how keys are kept, where not as --kv says");
     command.add_option("--cache-type-v", values, "how values are kept, where not as --kv says");
@@ -156,6 +179,10 @@ struct EngineArguments {
       read_options.isa = level;
     }
     CAIRN_TRY(read_options.numerics, parse_numerics(numerics));
+    for (const std::string& adapter : adapters) {
+      CAIRN_TRY(AdapterChoice choice, parse_adapter(adapter));
+      read_options.adapters.push_back(std::move(choice));
+    }
     CAIRN_TRY(const KvType both, parse_kv_type("--kv", kv.empty() ? default_kv : kv));
     read_options.key_type = read_options.value_type = both;
     if (!keys.empty()) {
@@ -556,6 +583,41 @@ Action add_quantize(CLI::App& command) {
   };
 }
 
+// In the order of convert::OutType.
+constexpr const char* kOutTypes[] = {"auto", "f32", "f16", "bf16"};
+
+Action add_convert(CLI::App& command) {
+  struct Arguments {
+    convert::ConvertOptions convert;
+    std::string type = kOutTypes[0];
+  };
+  const auto a = std::make_shared<Arguments>();
+  command.add_option("DIR", a->convert.folder,
+                     "a folder with config.json, safetensors and a tokenizer");
+  command.add_option("-o,--output", a->convert.out_path, "the GGUF file to write");
+  command
+      .add_option("--outtype", a->type,
+                  "type of matrices: f32, f16, bf16; auto: as in the folder, f16 for f32")
+      ->check(CLI::IsMember({kOutTypes[0], kOutTypes[1], kOutTypes[2], kOutTypes[3]}))
+      ->capture_default_str();
+  command.footer(kFooter);
+  return [a]() -> Result<int> {
+    CAIRN_TRY(require("DIR", a->convert.folder));
+    CAIRN_TRY(require("--output", a->convert.out_path));
+    const auto* chosen = std::find(std::begin(kOutTypes), std::end(kOutTypes), a->type);
+    a->convert.type = convert::OutType(chosen - std::begin(kOutTypes));
+    std::optional<Progress> progress(std::in_place, "converting", Progress::Unit::bytes);
+    a->convert.on_progress = [&](uint64_t done, uint64_t total) { progress->update(done, total); };
+    CAIRN_TRY(const convert::ConvertReport report, convert::convert(a->convert));
+    progress.reset();
+    std::fprintf(stderr, "%s: %s, %lld tensors in %s, %lld tokens (%s)\n",
+                 show_bytes(report.out_bytes).c_str(), report.architecture.c_str(),
+                 static_cast<long long>(report.tensor_count), kOutTypes[size_t(report.type)],
+                 static_cast<long long>(report.token_count), report.tokenizer.c_str());
+    return kExitFine;
+  };
+}
+
 Action add_perplexity(CLI::App& command) {
   struct Arguments {
     PerplexityOptions perplexity;
@@ -603,6 +665,7 @@ constexpr CommandRow kCommands[] = {
     {"logits", "write the logits of given tokens to a file", add_logits},
     {"verify", "show that memory changes no bit: rewinds, forks, evictions", add_verify},
     {"bench", "measure a model's speed, or what conversations cost", add_bench},
+    {"convert", "write a folder of safetensors as a GGUF file", add_convert},
     {"quantize", "write a model again with smaller weights", add_quantize},
     {"perplexity", "how surprised a model is by a text; how far from another it is",
      add_perplexity},

@@ -87,6 +87,7 @@ Result<std::unique_ptr<Engine>> Engine::load(gguf::File file, const EngineOption
   CAIRN_TRY(engine->load_text());
   CAIRN_TRY(engine->load_model());
   CAIRN_TRY(engine->load_weights());
+  CAIRN_TRY(engine->load_adapters());
   CAIRN_TRY(engine->prepare_memory());
   return engine;
 }
@@ -169,6 +170,29 @@ Status Engine::load_weights() {
   return Ok{};
 }
 
+Status Engine::load_adapters() {
+  if (options_.adapters.empty()) return Ok{};
+  if (!options_.pack_cache.empty()) {
+    return fail(ErrorCode::unsupported,
+                "pack cache: expected a model without adapters, found {} of them",
+                options_.adapters.size());
+  }
+  for (const AdapterChoice& choice : options_.adapters) {
+    CAIRN_TRY(Adapter adapter, Adapter::open(choice, architecture_));
+    adapters_.push_back(std::move(adapter));
+  }
+  for (size_t i = 0; i < adapters_.size(); ++i) {
+    const Status bound = adapters_[i].bind(matrices_, low_ranks_);
+    if (bound) continue;
+    return fail(bound.error().code, "{}: {}", options_.adapters[i].path, bound.error().message);
+  }
+  for (LowRank& change : low_ranks_) {
+    CAIRN_TRY(backend_->load(change.a));
+    CAIRN_TRY(backend_->load(change.b));
+  }
+  return Ok{};
+}
+
 Status Engine::choose_context() {
   const int32_t trained = size().context_length;
   if (options_.context_tokens <= 0) {
@@ -200,8 +224,14 @@ Status Engine::prepare_memory() {
       memory::Layout::make(states, options_.key_type, options_.value_type, size().width);
   options_.row_count_max = std::min(options_.row_count_max, options_.context_tokens);
   Graph graph(layout, {.context_tokens = options_.context_tokens,
-                       .keeps_plain_rows = backend_->reads_plain_rows()});
+                       .keeps_plain_rows = backend_->reads_plain_rows(),
+                       .low_ranks = low_ranks_});
   const Tensor logits = model_->forward(graph);
+  if (graph.used_low_rank_count() != low_ranks_.size()) {
+    return fail(ErrorCode::unsupported,
+                "adapters: expected changes of matrices that are multiplied with, found {} others",
+                low_ranks_.size() - graph.used_low_rank_count());
+  }
   Plans plans = std::move(graph).finish(logits, {.row_count_max = options_.row_count_max,
                                                  .output_count_max = options_.output_count_max});
   CHECK(plans.step.hidden.width == layout.hidden_width);

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "base/threads.h"
 #include "device/numerics.h"
+#include "engine/adapter.h"
 #include "engine/runner.h"
 #include "gguf/gguf.h"
 #include "memory/memory.h"
@@ -53,6 +54,9 @@ struct EngineOptions {
   // Weights are read from the file as they are needed, and packed each time: for models that are
   // larger than the memory.
   bool is_unpacked = false;
+  // Changes of the model, all on for everything that the engine computes: what its memory holds was
+  // made with them.
+  std::vector<AdapterChoice> adapters;
   // Told while weights are made ready: bytes done and bytes in all.
   std::function<void(size_t done_bytes, size_t total_bytes)> on_progress;
 };
@@ -91,6 +95,7 @@ class Engine {
   Result<BackendOptions> backend_options() const;
   Status choose_context();
   Status load_weights();
+  Status load_adapters();
   Status prepare_memory();
 
   gguf::File file_;
@@ -104,6 +109,8 @@ class Engine {
   std::unique_ptr<models::Model> model_;
   std::vector<Weight*> matrices_;  // The model's.
   std::vector<std::vector<float>> vectors_;
+  std::vector<Adapter> adapters_;
+  std::vector<LowRank> low_ranks_;  // What they change.
   std::unique_ptr<memory::Memory> memory_;
   std::optional<memory::PrefixCache> cache_;
   std::unique_ptr<Runner> runner_;

@@ -54,6 +54,16 @@ Tensor Graph::embed_positions(const Weight& table) {
 }
 
 Tensor Graph::matmul(const Weight& weight, Tensor x, const Vector& bias) {
+  Tensor out = product(weight, x, bias);
+  for (const LowRank& change : options_.low_ranks) {
+    if (change.of != &weight) continue;
+    used_low_ranks_.insert(&change);
+    out = add(out, product(change.b, product(change.a, x, {}), {}), change.scale);
+  }
+  return out;
+}
+
+Tensor Graph::product(const Weight& weight, Tensor x, const Vector& bias) {
   CHECK(x.width == weight.cols);
   const QuantizedRows quantized = quantized_rows(weight, x);
   const Tensor out = new_value(weight.rows, set_of(x));

@@ -5,10 +5,12 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <vector>
 
 #include "device/plan.h"
+#include "graph/low_rank.h"
 #include "graph/parameters.h"
 #include "graph/planner.h"
 #include "graph/tensor.h"
@@ -72,6 +74,7 @@ struct GraphOptions {
   // Products of quantized weights name the rows that were quantized too, for a backend that
   // multiplies these.
   bool keeps_plain_rows = false;
+  std::span<const LowRank> low_ranks;  // Changes of matrices; must live as long as the plans.
 };
 
 class Graph {
@@ -80,6 +83,8 @@ class Graph {
       : layout_(layout), options_(options) {}
 
   int32_t context_tokens() const { return options_.context_tokens; }
+  // How many of the changes stand in what was recorded; one may stand there more than once.
+  size_t used_low_rank_count() const { return used_low_ranks_.size(); }
 
   Tensor embed(const Weight& table, float scale = 1.0f);
   // The table's row for the position of each token. The table has as many as the model reads.
@@ -159,6 +164,7 @@ class Graph {
   QuantizedRows quantized_rows(const Weight& weight, Tensor x);
   Rows plain_rows(const Weight& weight, Tensor x) const;
   Tensor rope_table(const RopeSpec& spec);
+  Tensor product(const Weight& weight, Tensor x, const Vector& bias);
 
   const memory::Layout& layout_;
   GraphOptions options_;
@@ -167,6 +173,7 @@ class Graph {
   std::vector<Quantized> quantized_;
   std::vector<Table> tables_;
   std::vector<std::vector<double>> constants_;
+  std::set<const LowRank*> used_low_ranks_;
   Tensor hidden_;  // What outputs() gave.
 };
 

@@ -1,0 +1,216 @@
+// Defaults are those of transformers' configuration classes, for the keys that conversion reads.
+#include "convert/config.h"
+
+#include <filesystem>
+#include <utility>
+
+namespace cairn::convert {
+namespace {
+
+constexpr int64_t kCountMax = int64_t(1) << 31;
+
+struct Default {
+  std::string_view model_type, key;
+  double value;
+};
+
+constexpr Default kDefaults[] = {
+    {"llama", "rms_norm_eps", 1e-6},
+    {"mistral", "rms_norm_eps", 1e-6},
+    {"mixtral", "rms_norm_eps", 1e-5},
+    {"mixtral", "rope_theta", 1e6},
+    {"mixtral", "num_experts_per_tok", 2},
+    {"mixtral", "num_local_experts", 8},
+    {"qwen2", "rms_norm_eps", 1e-6},
+    {"qwen2_moe", "rms_norm_eps", 1e-6},
+    {"qwen3", "rms_norm_eps", 1e-6},
+    {"qwen3", "head_dim", 128},
+    {"qwen3_moe", "rms_norm_eps", 1e-6},
+    {"gemma", "head_dim", 256},
+    {"gemma", "rms_norm_eps", 1e-6},
+    {"gemma2", "head_dim", 256},
+    {"gemma2", "rms_norm_eps", 1e-6},
+    {"gemma2", "sliding_window", 4096},
+    {"gemma2", "attn_logit_softcapping", 50},
+    {"gemma2", "final_logit_softcapping", 30},
+    {"gemma3_text", "head_dim", 256},
+    {"gemma3_text", "rms_norm_eps", 1e-6},
+    {"gemma3_text", "sliding_window", 4096},
+    {"gemma3_text", "max_position_embeddings", 131072},
+    {"gemma3_text", "hidden_size", 2304},
+    {"gemma3_text", "intermediate_size", 9216},
+    {"gemma3_text", "num_hidden_layers", 26},
+    {"gemma3_text", "num_attention_heads", 8},
+    {"gemma3_text", "num_key_value_heads", 4},
+    {"gemma3_text", "vocab_size", 262208},
+    {"gemma3_text", "rope_theta", 1e6},
+    {"phi3", "rms_norm_eps", 1e-5},
+    {"phi3", "partial_rotary_factor", 1},
+    {"phi3", "original_max_position_embeddings", 4096},
+    {"phi", "partial_rotary_factor", 0.5},
+    {"phi", "layer_norm_eps", 1e-5},
+    {"olmo2", "rms_norm_eps", 1e-5},
+    {"olmo3", "rms_norm_eps", 1e-5},
+    {"olmo3", "rope_theta", 5e5},
+    {"olmo3", "sliding_window", 4096},
+    {"olmoe", "rms_norm_eps", 1e-5},
+    {"granite", "rms_norm_eps", 1e-6},
+    {"granite", "attention_multiplier", 1},
+    {"granite", "embedding_multiplier", 1},
+    {"granite", "residual_multiplier", 1},
+    {"granite", "logits_scaling", 1},
+    {"granitemoe", "rms_norm_eps", 1e-6},
+    {"granitemoe", "attention_multiplier", 1},
+    {"granitemoe", "embedding_multiplier", 1},
+    {"granitemoe", "residual_multiplier", 1},
+    {"granitemoe", "logits_scaling", 1},
+    {"smollm3", "rms_norm_eps", 1e-6},
+    {"smollm3", "rope_theta", 2e6},
+    {"seed_oss", "rms_norm_eps", 1e-6},
+    {"seed_oss", "head_dim", 128},
+    {"stablelm", "partial_rotary_factor", 0.25},
+    {"stablelm", "layer_norm_eps", 1e-5},
+    {"starcoder2", "norm_epsilon", 1e-5},
+};
+
+constexpr double kRopeBase = 10000;
+// Of layers with a window, where a model has two bases.
+constexpr double kGemma3SlidingBase = 10000, kOlmo3SlidingBase = 500000;
+
+Json number_of(double value) {
+  return double(int64_t(value)) == value ? Json::integer(int64_t(value)) : Json::real(value);
+}
+
+// The members of `from` over those of `to`.
+void lay_over(Json& to, const Json& from) {
+  for (const auto& [key, value] : from.members()) to.set(key, value);
+}
+
+Json copy_of_object(const Json* from) {
+  Json copy = Json::object({}).value();
+  if (from != nullptr) lay_over(copy, *from);
+  return copy;
+}
+
+std::string_view first_class(const Json& json) {
+  const Json* classes = json.find("architectures");
+  if (classes == nullptr || classes->items().empty()) return {};
+  return classes->items()[0].as_text().value_or("");
+}
+
+}  // namespace
+
+Result<Config> Config::load(const std::string& folder) {
+  const std::string path = (std::filesystem::path(folder) / "config.json").string();
+  CAIRN_TRY(Json root, read_json_file(path));
+  Result<Config> config = from_json(std::move(root));
+  if (config) return config;
+  return fail(config.error().code, "{}: {}", path, config.error().message);
+}
+
+Result<Config> Config::from_json(Json root) {
+  if (!root.is_object()) {
+    return fail(ErrorCode::invalid_data, "expected an object, found {}", root.describe());
+  }
+  Config config;
+  config.class_name_ = first_class(root);
+  config.model_type_ = root.text_at("model_type").value_or("");
+  if (const Json* text = root.find_set("text_config"); text != nullptr && text->is_object()) {
+    const Json copy = *text;
+    if (!first_class(copy).empty()) config.class_name_ = first_class(copy);
+    config.model_type_ = copy.text_at("model_type").value_or(config.model_type_ + "_text");
+    lay_over(root, copy);
+  }
+  if (config.class_name_.empty()) {
+    return fail(ErrorCode::invalid_data, "expected a class under architectures, found none");
+  }
+  if (const Json* quantized = root.find_set("quantization_config")) {
+    return fail(ErrorCode::unsupported,
+                "expected weights that are not quantized, found quantization_config with {}",
+                quantized->text_at("quant_method").value_or("no method"));
+  }
+  config.root_ = std::move(root);
+  config.add_defaults();
+  config.read_rope();
+  return config;
+}
+
+void Config::add_defaults() {
+  for (const Default& row : kDefaults) {
+    // A null stays: it says that there is none.
+    if (row.model_type == model_type_ && root_.find(row.key) == nullptr) {
+      root_.set(row.key, number_of(row.value));
+    }
+  }
+  const auto heads = find({"num_attention_heads"});
+  if (heads != nullptr && find("num_key_value_heads") == nullptr) {
+    root_.set("num_key_value_heads", Json(*heads));
+  }
+  const auto width = find({"hidden_size"});
+  const bool has_head_dim = model_type_ == "llama" || model_type_ == "mistral";
+  if (has_head_dim && find("head_dim") == nullptr && width != nullptr && heads != nullptr) {
+    const auto numbers = width->as_integer(), head_count = heads->as_integer();
+    if (numbers && head_count && *head_count > 0) {
+      root_.set("head_dim", Json::integer(*numbers / *head_count));
+    }
+  }
+}
+
+void Config::read_rope() {
+  const Json* stated = find("rope_scaling");
+  if (stated == nullptr || stated->members().empty()) stated = find("rope_parameters");
+  const bool has_two = model_type_ == "gemma3_text" || model_type_ == "olmo3";
+  const Json* full = stated == nullptr ? nullptr : stated->find_set("full_attention");
+  const Json* sliding = stated == nullptr ? nullptr : stated->find_set("sliding_attention");
+  const bool is_nested = full != nullptr || sliding != nullptr;
+  rope_ = copy_of_object(is_nested ? full : stated);
+  const auto adopt = [&](std::string_view key) {
+    const Json* value = find(key);
+    if (value != nullptr && rope_.find_set(key) == nullptr) rope_.set(key, Json(*value));
+  };
+  adopt("rope_theta");
+  adopt("partial_rotary_factor");
+  adopt("original_max_position_embeddings");
+  if (rope_.find_set("rope_theta") == nullptr) rope_.set("rope_theta", number_of(kRopeBase));
+  if (const Json* type = rope_.find_set("type"); type && rope_.find_set("rope_type") == nullptr) {
+    rope_.set("rope_type", Json(*type));
+  }
+  if (!has_two) return;
+  const bool is_gemma = model_type_ == "gemma3_text";
+  const Json* base = sliding != nullptr ? sliding->find_set("rope_theta") : nullptr;
+  if (base == nullptr && is_gemma) base = find("rope_local_base_freq");
+  sliding_rope_base_ = is_gemma ? kGemma3SlidingBase : kOlmo3SlidingBase;
+  if (base != nullptr && base->as_real()) sliding_rope_base_ = base->as_real();
+}
+
+const Json* Config::find(std::initializer_list<std::string_view> keys) const {
+  for (const std::string_view key : keys) {
+    if (const Json* value = root_.find_set(key)) return value;
+  }
+  return nullptr;
+}
+
+Result<std::optional<int64_t>> Config::count_if_set(
+    std::initializer_list<std::string_view> keys) const {
+  const Json* value = find(keys);
+  if (value == nullptr) return std::optional<int64_t>();
+  const auto count = value->as_integer();
+  if (count && *count >= 0 && *count < kCountMax) return count;
+  return fail(ErrorCode::invalid_data, "{}: expected a count below 2^31, found {}", *keys.begin(),
+              value->describe());
+}
+
+Result<int64_t> Config::count(std::initializer_list<std::string_view> keys) const {
+  CAIRN_TRY(const std::optional<int64_t> count, count_if_set(keys));
+  if (count) return *count;
+  return fail(ErrorCode::not_found, "expected {} in config.json, found none", *keys.begin());
+}
+
+Result<double> Config::number(std::string_view key) const {
+  const Json* value = find(key);
+  if (value != nullptr && value->as_real()) return *value->as_real();
+  return fail(ErrorCode::invalid_data, "{}: expected a number, found {}", key,
+              value == nullptr ? "none" : value->describe());
+}
+
+}  // namespace cairn::convert

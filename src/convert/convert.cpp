@@ -1,0 +1,67 @@
+// The order of the metadata is: what the file is, how it is called, its parameters, its tokenizer.
+#include "convert/convert.h"
+
+#include <utility>
+
+#include "convert/general.h"
+#include "convert/parameters.h"
+#include "convert/tokenizer.h"
+#include "gguf/writer.h"
+
+namespace cairn::convert {
+namespace {
+
+// Of the block formats in files that may be quantized later.
+constexpr uint32_t kQuantizationVersion = 2;
+
+Error unknown_class(const Config& config) {
+  std::string known;
+  for (const Family& family : all_families()) {
+    for (const std::string_view name : family.classes) {
+      known += (known.empty() ? "" : ", ") + std::string(name);
+    }
+  }
+  return fail(ErrorCode::unsupported, "config.json: expected one of {}, found {}", known,
+              config.class_name());
+}
+
+}  // namespace
+
+Result<ConvertReport> convert(const ConvertOptions& options) {
+  CAIRN_TRY(const Config config, Config::load(options.folder));
+  const Family* family = find_family(config.class_name());
+  if (family == nullptr) return unknown_class(config);
+  CAIRN_TRY(const Tokenizer tokenizer, Tokenizer::load(options.folder, config, *family));
+  CAIRN_TRY(const Checkpoint checkpoint, Checkpoint::open(options.folder));
+  const OutType type = choose_type(checkpoint, options.type);
+  KeyValues values;
+  values.set("general.architecture", std::string(family->architecture));
+  CAIRN_TRY(const std::vector<PlannedTensor> tensors,
+            plan_tensors(checkpoint, config, *family, type, tokenizer.token_count(), values));
+  CAIRN_TRY(add_general(options.folder, config, tensors, values));
+  CAIRN_TRY(add_parameters(config, *family, file_type_of(type), values));
+  values.set("general.quantization_version", kQuantizationVersion);
+  CAIRN_TRY(tokenizer.add_to(values));
+
+  gguf::Writer writer;
+  values.write_to(writer);
+  for (const PlannedTensor& tensor : tensors) {
+    writer.declare(tensor.name, tensor.dims, tensor.type_id);
+  }
+  ConvertReport report{.architecture = std::string(family->architecture),
+                       .tokenizer = tokenizer.description(),
+                       .type = type,
+                       .tensor_count = int64_t(tensors.size()),
+                       .token_count = tokenizer.token_count()};
+  CAIRN_TRY(report.out_bytes, writer.file_bytes());
+  CAIRN_TRY(gguf::TensorStream stream, writer.open_file(options.out_path));
+  uint64_t done = 0;
+  CAIRN_TRY(write_tensors(checkpoint, tensors, stream, [&](uint64_t bytes) {
+    done += bytes;
+    if (options.on_progress) options.on_progress(done, report.out_bytes);
+  }));
+  CAIRN_TRY(stream.finish());
+  return report;
+}
+
+}  // namespace cairn::convert

@@ -1,0 +1,33 @@
+// Reads tokenizer.model, SentencePiece's own file: pieces with scores and kinds. The file is a
+// Protocol Buffers message; nothing in it is trusted. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace cairn::convert {
+
+// Numbered as in the file, and in GGUF.
+enum class PieceKind : int32_t {
+  normal = 1,
+  unknown = 2,
+  control = 3,
+  user_defined = 4,
+  unused = 5,
+  byte = 6,
+};
+
+struct Piece {
+  std::string text;
+  float score = 0;
+  PieceKind kind = PieceKind::normal;
+};
+
+// Errors: invalid_data.
+Result<std::vector<Piece>> parse_sentencepiece(std::string_view bytes);
+
+}  // namespace cairn::convert

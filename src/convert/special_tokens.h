@@ -1,0 +1,25 @@
+// What a model directory says of special tokens, gathered from tokenizer.json,
+// tokenizer_config.json and config.json: which ids they have, which are put around a text, and the
+// chat template. Pure but for reading templates that lie in files of their own; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "convert/json.h"
+#include "convert/key_values.h"
+
+namespace cairn::convert {
+
+// The files of a directory that speak of its tokenizer; null values where one is missing.
+struct TokenizerFiles {
+  std::string folder;
+  Json tokenizer, tokenizer_config, config;
+};
+
+// Adds the ids (those below token_count), the flags, the template and BERT's normalizer.
+// Errors: invalid_data (a negative id), io.
+Status add_special_tokens(const TokenizerFiles& files, int64_t token_count, KeyValues& out);
+
+}  // namespace cairn::convert

@@ -1,0 +1,118 @@
+// Writing: a piece of rows at a time is gathered, widened to f32, changed where the format wants it
+// and narrowed; rows whose type stays and that are not changed are copied.
+#include <algorithm>
+#include <cstring>
+
+#include "base/half.h"
+#include "convert/tensors.h"
+#include "quant/quant.h"
+
+namespace cairn::convert {
+namespace {
+
+constexpr size_t kPieceBytes = size_t(1) << 20;
+
+size_t width_of(Number number) {
+  return number == Number::f64 ? 8 : number == Number::f32 ? 4 : 2;
+}
+
+template <class T>
+T load(const std::byte* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+float widen(Number number, const std::byte* at) {
+  switch (number) {
+    case Number::f64:
+      return float(load<double>(at));
+    case Number::f32:
+      return load<float>(at);
+    case Number::f16:
+      return to_float(Half(load<uint16_t>(at)));
+    default:
+      return to_float(BFloat16(load<uint16_t>(at)));
+  }
+}
+
+class Rows {
+ public:
+  explicit Rows(const PlannedTensor& tensor)
+      : tensor_(tensor), out_(*quant::find(tensor.type_id)) {}
+
+  size_t out_row_bytes() const { return quant::row_bytes(out_, tensor_.row_numbers); }
+
+  // Appends the run's row to `bytes`.
+  void append(const RowRun& run, int64_t row, std::vector<std::byte>& bytes) {
+    const SourceTensor& source = *run.source;
+    const size_t in_bytes = size_t(tensor_.row_numbers) * width_of(source.number);
+    const std::byte* in = source.bytes.data() + size_t(run.first_row + source_row(row)) * in_bytes;
+    if (!tensor_.adds_one && is_same(source.number)) {
+      bytes.insert(bytes.end(), in, in + in_bytes);
+      return;
+    }
+    numbers_.resize(size_t(tensor_.row_numbers));
+    for (size_t i = 0; i < numbers_.size(); ++i) {
+      numbers_[i] = widen(source.number, in + i * width_of(source.number));
+    }
+    if (tensor_.adds_one) {
+      for (float& number : numbers_) {
+        number += 1;
+        // The usual converter adds in the type of the file, and f16 is one it has.
+        if (source.number == Number::f16) number = to_float(to_half(number));
+      }
+    }
+    const size_t at = bytes.size();
+    bytes.resize(at + out_row_bytes());
+    quant::encode_row(out_, numbers_, std::span(bytes).subspan(at));
+  }
+
+ private:
+  // The first half's rows and the second half's alternate: 0, h/2, 1, h/2 + 1, …
+  int64_t source_row(int64_t row) const {
+    const int64_t height = tensor_.head_rows;
+    if (height == 0) return row;
+    const int64_t in_head = row % height;
+    return row - in_head + in_head % 2 * (height / 2) + in_head / 2;
+  }
+
+  bool is_same(Number number) const {
+    return (number == Number::f32 && out_.name == "F32") ||
+           (number == Number::f16 && out_.name == "F16") ||
+           (number == Number::bf16 && out_.name == "BF16");
+  }
+
+  const PlannedTensor& tensor_;
+  const quant::Type& out_;
+  std::vector<float> numbers_;
+};
+
+}  // namespace
+
+Status write_tensors(const Checkpoint& checkpoint, const std::vector<PlannedTensor>& tensors,
+                     gguf::TensorStream& stream, const OnBytes& on_bytes) {
+  std::vector<std::byte> piece;
+  const auto flush = [&]() -> Status {
+    CAIRN_TRY(stream.append(piece));
+    if (on_bytes) on_bytes(piece.size());
+    piece.clear();
+    return Ok{};
+  };
+  for (const PlannedTensor& tensor : tensors) {
+    const auto* numbers = reinterpret_cast<const std::byte*>(tensor.numbers.data());
+    piece.assign(numbers, numbers + tensor.numbers.size() * sizeof(float));
+    Rows rows(tensor);
+    for (const RowRun& run : tensor.runs) {
+      for (int64_t row = 0; row < run.row_count; ++row) {
+        rows.append(run, row, piece);
+        if (piece.size() >= kPieceBytes) CAIRN_TRY(flush());
+      }
+      checkpoint.forget(*run.source);
+    }
+    CAIRN_TRY(flush());
+  }
+  return Ok{};
+}
+
+}  // namespace cairn::convert

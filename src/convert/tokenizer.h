@@ -1,0 +1,56 @@
+// The vocabulary of a model directory as GGUF's tokenizer metadata: from tokenizer.model
+// (SentencePiece) or tokenizer.json (byte-level BPE, or BPE over U+2581 with bytes as a fallback).
+// Thread-safe: constant once loaded.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "convert/config.h"
+#include "convert/family.h"
+#include "convert/key_values.h"
+#include "convert/special_tokens.h"
+
+namespace cairn::convert {
+
+class Tokenizer {
+ public:
+  // Errors: not_found (no tokenizer in the folder), unsupported (of another kind), invalid_data.
+  static Result<Tokenizer> load(const std::string& folder, const Config& config,
+                                const Family& family);
+
+  int64_t token_count() const { return int64_t(tokens_.size()); }
+  std::string description() const { return model_ + ", " + pre_; }
+  Status add_to(KeyValues& out) const;
+
+ private:
+  Tokenizer(const Config& config, const Family& family) : config_(config), family_(family) {}
+
+  Status read_files(const std::string& folder);
+  Status read_sentencepiece(const std::string& bytes);
+  Status read_byte_level();
+  Status read_spaced();
+
+  Status start(int64_t count);
+  Status read_vocabulary();
+  Status read_merges();
+  Status set_added(int64_t id, std::string text, bool is_special, bool looks_count);
+  Status add_from_tokenizer_config();
+  Status add_from_tokenizer_json(bool looks_count);
+  void score_by_merges();
+  bool prepends_space() const;
+
+  const Config& config_;
+  const Family& family_;
+  TokenizerFiles files_;
+  Json added_tokens_;  // added_tokens.json: ids by text.
+  std::string model_, pre_;
+  bool is_spaced_json_ = false;
+  std::vector<std::string> tokens_, merges_;
+  std::vector<float> scores_;
+  std::vector<int32_t> types_;
+};
+
+}  // namespace cairn::convert

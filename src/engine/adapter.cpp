@@ -1,0 +1,89 @@
+// A pair is named as its matrix: "blk.0.attn_q.weight.lora_a" and "….lora_b".
+#include "engine/adapter.h"
+
+#include <utility>
+
+namespace cairn {
+namespace {
+
+constexpr std::string_view kFirst = ".lora_a", kSecond = ".lora_b";
+
+Weight weight_of(const gguf::Tensor& tensor) {
+  return {.name = tensor.name,
+          .type = tensor.type,
+          .cols = int32_t(tensor.dims[0]),
+          .rows = int32_t(tensor.dims[1]),
+          .blocks = tensor.bytes};
+}
+
+const Weight* find_matrix(std::span<Weight* const> matrices, std::string_view name) {
+  for (const Weight* matrix : matrices) {
+    if (matrix->name == name) return matrix;
+  }
+  return nullptr;
+}
+
+Status check_pair(const Weight& matrix, const gguf::Tensor& a, const gguf::Tensor& b) {
+  const bool has_types = a.type != nullptr && b.type != nullptr;
+  if (!has_types) {
+    return fail(ErrorCode::unsupported, "{}: expected a type of weights, found {} and {}", a.name,
+                gguf::type_name(a.type_id), gguf::type_name(b.type_id));
+  }
+  const bool fits = a.dims[0] == matrix.cols && b.dims[1] == matrix.rows && a.dims[1] == b.dims[0];
+  if (fits && a.dims[2] == 1 && b.dims[2] == 1 && matrix.count == 1) return Ok{};
+  return fail(ErrorCode::invalid_data, "{}: expected [{}, rank] and [rank, {}], found {} and {}",
+              a.name, matrix.cols, matrix.rows, gguf::shape_text(a), gguf::shape_text(b));
+}
+
+}  // namespace
+
+Result<Adapter> Adapter::open(const AdapterChoice& choice, std::string_view architecture) {
+  CAIRN_TRY(gguf::File file, gguf::File::open(choice.path));
+  const gguf::Fields& fields = file.fields();
+  const auto text = [&](std::string_view key) -> Result<std::string_view> {
+    return fields.get_or<std::string_view>(key, "none");
+  };
+  CAIRN_TRY(const std::string_view type, text("general.type"));
+  CAIRN_TRY(const std::string_view kind, text("adapter.type"));
+  if (type != "adapter" || kind != "lora") {
+    return fail(ErrorCode::unsupported, "{}: expected a LoRA adapter, found type {} and adapter {}",
+                choice.path, type, kind);
+  }
+  CAIRN_TRY(const std::string_view found, text("general.architecture"));
+  if (found != architecture) {
+    return fail(ErrorCode::unsupported, "{}: expected an adapter for {}, found one for {}",
+                choice.path, architecture, found);
+  }
+  CAIRN_TRY(const float alpha, fields.get_or<float>("adapter.lora.alpha", 0.0f));
+  return Adapter(std::move(file), choice.scale, alpha);
+}
+
+Status Adapter::bind(std::span<Weight* const> matrices, std::vector<LowRank>& changes) const {
+  for (const gguf::Tensor& tensor : file_.tensors()) {
+    const bool is_first = tensor.name.ends_with(kFirst);
+    if (!is_first && !tensor.name.ends_with(kSecond)) {
+      return fail(ErrorCode::unsupported, "{}: expected a name ending in {} or {}", tensor.name,
+                  kFirst, kSecond);
+    }
+    const std::string_view name = tensor.name.substr(0, tensor.name.size() - kFirst.size());
+    const std::string other = std::string(name) + std::string(is_first ? kSecond : kFirst);
+    const gguf::Tensor* second = file_.find(other);
+    if (second == nullptr) {
+      return fail(ErrorCode::invalid_data, "{}: expected {} beside it, found none", tensor.name,
+                  other);
+    }
+    if (!is_first) continue;
+    const Weight* matrix = find_matrix(matrices, name);
+    if (matrix == nullptr) {
+      return fail(ErrorCode::unsupported, "{}: expected a matrix of the model, found no {}",
+                  tensor.name, name);
+    }
+    CAIRN_TRY(check_pair(*matrix, tensor, *second));
+    const float factor = alpha_ == 0 ? 1.0f : alpha_ / float(tensor.dims[1]);
+    changes.push_back(
+        {.of = matrix, .a = weight_of(tensor), .b = weight_of(*second), .scale = scale_ * factor});
+  }
+  return Ok{};
+}
+
+}  // namespace cairn

@@ -1,0 +1,188 @@
+// Folders that transformers wrote, beside what the usual converter makes of them: the same bytes;
+// and the same logits as transformers. Then what is refused.
+#include "convert/convert.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "gguf/gguf.h"
+#include "tests/models/golden_model.h"
+#include "tests/scratch_folder.h"
+
+namespace cairn::convert {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path fixtures() {
+  return fs::path(CAIRN_FIXTURES) / "folders";
+}
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  EXPECT_TRUE(file.good()) << path;
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void write(const fs::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+// Our file of a fixture.
+std::string converted(const test::ScratchFolder& scratch, const std::string& name) {
+  const std::string out = scratch.file(name + ".gguf");
+  const Result<ConvertReport> report =
+      convert({.folder = (fixtures() / name).string(), .out_path = out});
+  EXPECT_TRUE(report) << report.error().message;
+  return out;
+}
+
+class ConvertTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(ConvertTest, WritesTheUsualConvertersBytes) {
+  const test::ScratchFolder scratch;
+  const std::string ours = read(converted(scratch, GetParam()));
+  const std::string usual = read(fixtures() / (std::string(GetParam()) + ".gguf"));
+  ASSERT_EQ(ours.size(), usual.size());
+  for (size_t i = 0; i < ours.size(); ++i) ASSERT_EQ(ours[i], usual[i]) << "byte " << i;
+}
+
+// In units of the deviation of all logits.
+double error_of(Engine& engine, const std::vector<float>& reference) {
+  std::vector<Token> tokens;
+  // As tools/make_folder.py has them.
+  for (int32_t i = 0; i < 24; ++i) tokens.push_back(Token((7 * i * i + 3) % 300 + 3));
+  memory::Sequence sequence = engine.memory().new_sequence();
+  const std::vector<float> logits = testing::append(engine, sequence, tokens);
+  EXPECT_EQ(logits.size(), reference.size());
+  if (logits.size() != reference.size()) return INFINITY;
+  double worst = 0, sum = 0, squares = 0;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    worst = std::max(worst, std::fabs(double(logits[i]) - double(reference[i])));
+    sum += double(reference[i]);
+    squares += double(reference[i]) * double(reference[i]);
+  }
+  const auto count = double(logits.size());
+  return worst / std::sqrt(squares / count - sum * sum / count / count);
+}
+
+TEST_P(ConvertTest, GivesTheLogitsOfTheFolder) {
+  const test::ScratchFolder scratch;
+  const auto engine =
+      testing::load_engine(converted(scratch, GetParam()), testing::golden_options(KvType::f32));
+  ASSERT_NE(engine, nullptr);
+  const std::string bytes = read(fixtures() / (std::string(GetParam()) + ".f32"));
+  std::vector<float> reference(bytes.size() / sizeof(float));
+  std::memcpy(reference.data(), bytes.data(), bytes.size());
+  EXPECT_LE(error_of(*engine, reference), 2e-4);
+}
+
+// Parts and Llama 3's rotary factors; experts one by one; SentencePiece and norms less one; fused
+// matrices.
+INSTANTIATE_TEST_SUITE_P(Folders, ConvertTest,
+                         ::testing::Values("Tiny-Llama-3.1-8B-Instruct", "qwen3moe-tiny",
+                                           "gemma2-tiny", "phi3-tiny"));
+
+// Where the usual converter writes the same score for every token, so that nothing says what is
+// joined first, the scores here are the order of the merges. And ids without a token are there.
+TEST(Convert, ScoresSpacedTokensByTheirMerges) {
+  const test::ScratchFolder scratch;
+  Result<gguf::File> ours = gguf::File::open(converted(scratch, "spaced-llama"));
+  Result<gguf::File> usual = gguf::File::open((fixtures() / "spaced-llama.gguf").string());
+  ASSERT_TRUE(ours && usual);
+  const auto fields = ours->fields().all(), others = usual->fields().all();
+  ASSERT_EQ(fields.size(), others.size());
+  for (size_t i = 0; i < fields.size(); ++i) {
+    EXPECT_EQ(fields[i].key, others[i].key);
+    const std::string_view key = fields[i].key;
+    const bool is_of_tokens = key == "tokenizer.ggml.tokens" || key == "tokenizer.ggml.scores" ||
+                              key == "tokenizer.ggml.token_type";
+    const auto bytes = fields[i].value.bytes, other = others[i].value.bytes;
+    if (!is_of_tokens) {
+      EXPECT_TRUE(std::ranges::equal(bytes, other)) << key;
+    }
+    if (key != "tokenizer.ggml.tokens") continue;
+    ASSERT_GE(bytes.size(), other.size());
+    EXPECT_TRUE(std::ranges::equal(bytes.first(other.size()), other));
+    EXPECT_EQ(fields[i].value.count, 384u);
+  }
+  const auto engine =
+      testing::load_engine(scratch.file("spaced-llama.gguf"), testing::golden_options(KvType::f32));
+  ASSERT_NE(engine, nullptr);
+  ASSERT_NE(engine->tokenizer(), nullptr);
+  // What tokenizers answers.
+  const nlohmann::json cases = nlohmann::json::parse(read(fixtures() / "spaced-llama.tokens.json"));
+  ASSERT_FALSE(cases.empty());
+  for (const auto& [text, ids] : cases.items()) {
+    EXPECT_EQ(engine->tokenizer()->encode(text, {.add_special = true}), testing::tokens_of(ids))
+        << text;
+  }
+}
+
+class RefusalTest : public ::testing::Test {
+ protected:
+  RefusalTest() : folder_(scratch_.path() / "folder") {
+    fs::copy(fixtures() / "qwen3moe-tiny", folder_);
+  }
+
+  // What the message has to say.
+  void expect_refused(const std::string& part) {
+    const std::string out = scratch_.file("out.gguf");
+    const Result<ConvertReport> report = convert({.folder = folder_.string(), .out_path = out});
+    ASSERT_FALSE(report) << part;
+    EXPECT_NE(report.error().message.find(part), std::string::npos) << report.error().message;
+    EXPECT_FALSE(fs::exists(out));
+  }
+  void replace(const char* file, const std::string& from, const std::string& to) {
+    std::string text = read(folder_ / file);
+    const size_t at = text.find(from);
+    ASSERT_NE(at, text.npos) << from;
+    write(folder_ / file, text.replace(at, from.size(), to));
+  }
+
+  test::ScratchFolder scratch_;
+  fs::path folder_;
+};
+
+TEST_F(RefusalTest, OtherArchitectures) {
+  replace("config.json", "Qwen3MoeForCausalLM", "Qwen9ForCausalLM");
+  expect_refused("found Qwen9ForCausalLM");
+}
+
+TEST_F(RefusalTest, QuantizedWeights) {
+  replace("config.json", "\"architectures\"",
+          R"("quantization_config": {"quant_method": "gptq"}, "architectures")");
+  expect_refused("found quantization_config with gptq");
+}
+
+TEST_F(RefusalTest, TensorsOfUnknownNames) {
+  replace("model.safetensors", "mlp.gate.weight", "mlp.gape.weight");
+  expect_refused("mlp.gape.weight");
+}
+
+TEST_F(RefusalTest, MissingExperts) {
+  replace("config.json", "\"num_local_experts\": 8", "\"num_local_experts\": 9");
+  expect_refused("experts");
+}
+
+TEST_F(RefusalTest, MissingFiles) {
+  for (const char* file : {"tokenizer.json", "config.json", "model.safetensors"}) {
+    const std::string text = read(folder_ / file);
+    fs::remove(folder_ / file);
+    expect_refused(file == std::string("model.safetensors") ? "safetensors" : file);
+    write(folder_ / file, text);
+  }
+}
+
+TEST_F(RefusalTest, TokensBeyondTheVocabulary) {
+  replace("config.json", "\"vocab_size\": 384", "\"vocab_size\": 200");
+  expect_refused("below 200");
+}
+
+}  // namespace
+}  // namespace cairn::convert
