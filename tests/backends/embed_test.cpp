@@ -97,11 +97,8 @@ TEST(JoinColumns, TakesARunOfEachInTurn) {
 
 TEST(JoinColumns, OneRunStandsBehindEach) {
   World world(4, {{.row_count = 2}});
-  const op::JoinColumns join{.a = world.rows(3 * 2),
-                             .b = world.rows(4),
-                             .out = world.rows(3 * 6),
-                             .a_run = 2,
-                             .b_run = 4};
+  const op::JoinColumns join{
+      .a = world.rows(3 * 2), .b = world.rows(4), .out = world.rows(3 * 6), .a_run = 2, .b_run = 4};
   const Step step = world.step();
   run_op(reference::kernel_for(join), join, step);
   for (int32_t row = 0; row < 2; ++row) {
