@@ -202,7 +202,8 @@ void fit_line(const Prepared& block, int q_high, LineBlock& out) {
   const float centre = lowest + (highest - lowest) / 2;
   Prepared centred;
   for (int i = 0; i < 32; ++i) centred.x[i] = block.x[i] - centre;
-  const Line found = search_line({centred.x, block.w, 32}, q_high, Minimum::any, Effort::quick);
+  const Line found =
+      search_line({centred.x, block.w, 32}, q_high, Minimum::any, Effort::thorough);
   const Half floor = stored_floor(lowest, block.unit);
   const float span = highest - lowest;
   const int floor_steps = span > 0 ? q_high : 1;  // A constant is one step above the floor.

@@ -406,7 +406,8 @@ class GridFitter {
     for (int i = 0; i < run_weights_; ++i) {
       const float x = block_.x[weight + i];
       signs |= uint32_t(x < 0) << i;
-      const float level = float(format_.levels[entry >> (bits * i) & ((1 << bits) - 1)]);
+      const uint32_t packed = uint32_t(format_.grid[entry]);
+      const float level = float(format_.levels[packed >> (bits * i) & ((1u << bits) - 1)]);
       const float cost = block_.w[weight + i] * std::abs(x) * level;
       if (!(cost < least)) continue;
       least = cost;

@@ -91,6 +91,6 @@ constinit const Type type_nvfp4{.name = "NVFP4",
                                 .decode = decode_scaled<2, integers>,
                                 .integers = integers,
                                 .encode = encode,
-                                .rms_error_max = 0};
+                                .rms_error_max = 0.0895f};
 
 }  // namespace cairn::quant
