@@ -56,12 +56,11 @@ struct Line {
   float scale, min;
 };
 
-enum class Effort { quick, thorough };
 enum class Minimum { any, not_positive };
 
 // The best line; its scale is 0 where all weights are equal (then min is that weight, or 0 if the
 // minimum must not be positive and all weights are 0).
-Line search_line(const Group& group, int high, Minimum minimum, Effort effort);
+Line search_line(const Group& group, int high, Minimum minimum);
 void quantize(const Group& group, Line line, int high, int8_t* q);
 float error_of(const Group& group, Line line, int high);
 
