@@ -432,6 +432,7 @@ void fit_grid(const float* weights, const float* importance, const GridFormat& f
               GridFit& out) {
   Prepared block;
   prepare(weights, importance, 256, block);
+  emphasize(block, 256, format.entry_weights == 8 ? Emphasis::strong : Emphasis::mild);
   GridFitter(format, block).fit(out);
 }
 

@@ -70,6 +70,6 @@ constinit const Type type_iq2_s{.name = "IQ2_S",
                                 .decode = decode_scaled<8, integers>,
                                 .integers = integers,
                                 .encode = encode,
-                                .rms_error_max = 0.2402f};
+                                .rms_error_max = 0.2515f};
 
 }  // namespace cairn::quant

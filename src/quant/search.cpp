@@ -156,6 +156,19 @@ void prepare(const float* weights, const float* importance, int count, Prepared&
   }
 }
 
+void emphasize(Prepared& block, int count, Emphasis emphasis) {
+  double sum = 0;
+  for (int i = 0; i < count; ++i) sum += double(block.x[i]) * double(block.x[i]);
+  if (sum == 0) return;
+  for (int i = 0; i < count; ++i) {
+    const double part = double(block.x[i]) * double(block.x[i]) * count / sum;
+    const double factor = emphasis == Emphasis::mild     ? std::sqrt(1 + part)
+                          : emphasis == Emphasis::strong ? 1 + part
+                                                         : 1e-4 + part;
+    block.w[i] *= float(factor);
+  }
+}
+
 Half stored_min(float value, float unit) {
   return finite_half(value * unit);
 }

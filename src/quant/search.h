@@ -23,6 +23,13 @@ struct Prepared {
 // undefined. `count` is a multiple of 4 and at most 256.
 void prepare(const float* weights, const float* importance, int count, Prepared& out);
 
+// Makes errors of large weights count more, for formats of few bits: least squares pulls all
+// weights towards 0 there, and a model suffers more from that than from the same error elsewhere
+// (docs/quantize.md). With r the square of a weight by the block's mean square, factors of
+// sqrt(1 + r), 1 + r or nearly r.
+enum class Emphasis { mild, strong, full };
+void emphasize(Prepared& block, int count, Emphasis emphasis);
+
 // The f16 nearest to value * unit, limited to finite ones. A scale among the subnormals is rounded
 // away from zero: one too small would cut the largest weights.
 Half stored_scale(float value, float unit);

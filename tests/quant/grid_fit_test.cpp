@@ -69,6 +69,15 @@ std::vector<float> importances() {
   return importance;
 }
 
+// What errors count by in the fit.
+std::vector<float> factors_of(const std::vector<float>& x, const std::vector<float>& importance,
+                              Emphasis emphasis) {
+  Prepared block;
+  prepare(x.data(), importance.data(), 256, block);
+  emphasize(block, 256, emphasis);
+  return std::vector<float>(block.w, block.w + 256);
+}
+
 // Every entry and every choice of signs for 8 weights: 512 times 128 ways.
 TEST(GridFit, EntriesAndSignsAreTheBest) {
   const std::vector<float> importance = importances();
@@ -76,10 +85,11 @@ TEST(GridFit, EntriesAndSignsAreTheBest) {
     const std::vector<float> x = gaussian(256, 0, 1, seed);
     GridFit fit;
     fit_grid(x.data(), importance.data(), kTwoBits, fit);
+    const std::vector<float> factors = factors_of(x, importance, Emphasis::strong);
     for (int run = 0; run < 32; run += 5) {
       const float step = step_of(fit, kTwoBits, 8 * run);
       const auto error = [&](int entry, uint32_t signs) {
-        return error_with(kTwoBits, &x[size_t(8 * run)], &importance[size_t(8 * run)], step, entry,
+        return error_with(kTwoBits, &x[size_t(8 * run)], &factors[size_t(8 * run)], step, entry,
                           signs);
       };
       EXPECT_EQ(std::popcount(fit.signs[run]) % 2, 0);
@@ -99,6 +109,7 @@ TEST(GridFit, RunsThatShareSignsAreTheBestTogether) {
   const std::vector<float> x = gaussian(256, 0, 1, 4);
   GridFit fit;
   fit_grid(x.data(), importance.data(), kThreeBits, fit);
+  const std::vector<float> factors = factors_of(x, importance, Emphasis::mild);
   for (int cell = 0; cell < 32; ++cell) {
     const float step = step_of(fit, kThreeBits, 8 * cell);
     double best[2][2] = {{INFINITY, INFINITY}, {INFINITY, INFINITY}};  // [run, odd number of signs]
@@ -106,7 +117,7 @@ TEST(GridFit, RunsThatShareSignsAreTheBestTogether) {
     for (int run = 0; run < 2; ++run) {
       const size_t at = size_t(8 * cell + 4 * run);
       const auto error = [&](int entry, uint32_t signs) {
-        return error_with(kThreeBits, &x[at], &importance[at], step, entry, signs);
+        return error_with(kThreeBits, &x[at], &factors[at], step, entry, signs);
       };
       found += error(fit.index[2 * cell + run], fit.signs[cell] >> (4 * run) & 15);
       for (int entry = 0; entry < kThreeBits.entry_count; ++entry) {
