@@ -626,6 +626,8 @@ Action add_perplexity(CLI::App& command) {
   const auto a = std::make_shared<Arguments>();
   command.add_option("MODEL", a->perplexity.model_path, "a GGUF file; else the built-in model");
   CLI::Option* text = command.add_option("-f,--file", a->perplexity.text_path, "the text");
+  command.add_flag("--parse-special", a->perplexity.parse_special,
+                   "text that spells special tokens means them");
   command.add_option("-c,--ctx-size", a->perplexity.context, "tokens of a chunk")
       ->check(CLI::Range(4, 1 << 24))
       ->capture_default_str();

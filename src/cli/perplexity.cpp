@@ -109,9 +109,10 @@ Status judge_chunk(Engine& engine, std::span<const Token> tokens, std::span<cons
   return Ok{};
 }
 
-Result<std::vector<Token>> tokens_of_text(const Engine& engine, const std::string& path) {
-  CAIRN_TRY(const std::string text, read_file(path, kTextBytesMax));
-  return engine.tokenizer()->encode(text, {.add_special = true});
+Result<std::vector<Token>> tokens_of_text(const Engine& engine, const PerplexityOptions& options) {
+  CAIRN_TRY(const std::string text, read_file(options.text_path, kTextBytesMax));
+  return engine.tokenizer()->encode(text,
+                                    {.add_special = true, .parse_special = options.parse_special});
 }
 
 // The whole chunks of the text, or those of the saved logits.
@@ -126,7 +127,7 @@ Status find_chunks(const PerplexityOptions& options, const Engine& engine, const
                   options.kl_path, engine.size().vocabulary_count, shape.vocabulary);
     }
   } else {
-    CAIRN_TRY(tokens, tokens_of_text(engine, options.text_path));
+    CAIRN_TRY(tokens, tokens_of_text(engine, options));
     shape.chunk_count = int32_t(tokens.size() / size_t(shape.context));
   }
   if (shape.chunk_count == 0) {

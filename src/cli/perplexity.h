@@ -19,6 +19,7 @@ struct PerplexityOptions {
   int32_t context = 512;        // Tokens of a chunk.
   int32_t chunk_count_max = 0;  // 0: all.
   std::string save_path;        // Where to keep the log-probabilities; may be empty.
+  bool parse_special = false;   // Text that spells special tokens means them.
   std::string kl_path;          // Whose log-probabilities to compare with; may be empty.
   bool json = false;
   EngineOptions engine;

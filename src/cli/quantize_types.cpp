@@ -11,14 +11,17 @@ namespace cairn::cli {
 namespace {
 
 constexpr QuantMix kMixes[] = {
-    {"F32", "F32", 0},      {"F16", "F16", 1},          {"BF16", "BF16", 32},
-    {"Q8_0", "Q8_0", 7},    {"Q6_K", "Q6_K", 18},       {"Q5_K_M", "Q5_K", 17},
-    {"Q5_K_S", "Q5_K", 16}, {"Q5_1", "Q5_1", 9},        {"Q5_0", "Q5_0", 8},
-    {"Q4_K_M", "Q4_K", 15}, {"Q4_K_S", "Q4_K", 14},     {"Q4_1", "Q4_1", 3},
-    {"Q4_0", "Q4_0", 2},    {"IQ4_NL", "IQ4_NL", 25},   {"IQ4_XS", "IQ4_XS", 30},
-    {"Q3_K_L", "Q3_K", 13}, {"Q3_K_M", "Q3_K", 12},     {"Q3_K_S", "Q3_K", 11},
-    {"Q2_K", "Q2_K", 10},   {"Q2_K_S", "Q2_K", 21},     {"TQ2_0", "TQ2_0", 37},
-    {"TQ1_0", "TQ1_0", 36}, {"MXFP4_MOE", "MXFP4", 38},
+    {"F32", "F32", 0},          {"F16", "F16", 1},        {"BF16", "BF16", 32},
+    {"Q8_0", "Q8_0", 7},        {"Q6_K", "Q6_K", 18},     {"Q5_K_M", "Q5_K", 17},
+    {"Q5_K_S", "Q5_K", 16},     {"Q5_1", "Q5_1", 9},      {"Q5_0", "Q5_0", 8},
+    {"Q4_K_M", "Q4_K", 15},     {"Q4_K_S", "Q4_K", 14},   {"Q4_1", "Q4_1", 3},
+    {"Q4_0", "Q4_0", 2},        {"IQ4_NL", "IQ4_NL", 25}, {"IQ4_XS", "IQ4_XS", 30},
+    {"Q3_K_L", "Q3_K", 13},     {"Q3_K_M", "Q3_K", 12},   {"Q3_K_S", "Q3_K", 11},
+    {"Q2_K", "Q2_K", 10},       {"Q2_K_S", "Q2_K", 21},   {"IQ3_M", "IQ3_S", 27},
+    {"IQ3_S", "IQ3_S", 26},     {"IQ3_XS", "IQ3_S", 22},  {"IQ3_XXS", "IQ3_XXS", 23},
+    {"IQ2_M", "IQ2_S", 29},     {"IQ2_S", "IQ2_XS", 28},  {"IQ2_XS", "IQ2_XS", 20},
+    {"IQ2_XXS", "IQ2_XXS", 19}, {"IQ1_M", "IQ1_M", 31},   {"IQ1_S", "IQ1_S", 24},
+    {"TQ2_0", "TQ2_0", 37},     {"TQ1_0", "TQ1_0", 36},   {"MXFP4_MOE", "MXFP4", 38},
 };
 
 struct Alias {
@@ -56,7 +59,17 @@ constexpr std::string_view kKept[] = {"_norm.weight",
                                       "time_mix_lerp_fused.weight",
                                       "attn_rel_b.weight"};
 
-enum class Part { embedding, output, values, keys, attention_output, ffn_down, other };
+enum class Part {
+  embedding,
+  output,
+  values,
+  keys,
+  queries,
+  attention_output,
+  ffn_down,
+  ffn_in,
+  other
+};
 
 Part part_of(std::string_view name) {
   const auto has = [name](std::string_view text) { return name.find(text) != name.npos; };
@@ -65,8 +78,10 @@ Part part_of(std::string_view name) {
   if (has("attn_qkv.weight") || has("attn_kv_b.weight") || has("attn_v.weight"))
     return Part::values;
   if (has("attn_k.weight")) return Part::keys;
+  if (has("attn_q.weight")) return Part::queries;
   if (has("attn_output.weight")) return Part::attention_output;
-  return has("ffn_down") ? Part::ffn_down : Part::other;
+  if (has("ffn_down")) return Part::ffn_down;
+  return has("ffn_up") || has("ffn_gate") ? Part::ffn_in : Part::other;
 }
 
 // What a choice depends on besides the tensor.
@@ -114,6 +129,56 @@ bool is_one_of(std::string_view mix, std::initializer_list<std::string_view> nam
   return std::find(names.begin(), names.end(), mix) != names.end();
 }
 
+bool is_two_bit(std::string_view mix) {
+  return mix.starts_with("IQ1") || mix.starts_with("IQ2");
+}
+
+// The mixes of one and two bits: the output matrix has more than they, and what is small.
+std::string_view two_bit_type(std::string_view mix, std::string_view base, const ModelFacts& facts,
+                              Part part, int32_t index) {
+  const bool is_large = is_one_of(mix, {"IQ2_S", "IQ2_M"});
+  const std::string_view richer = is_large ? "IQ3_S" : "Q2_K";
+  switch (part) {
+    case Part::values:
+      return facts.query_heads_per_key >= 4 || facts.expert_count >= 4 ? "Q4_K" : richer;
+    case Part::keys:
+      return facts.expert_count == 8 ? "Q4_K" : base;
+    case Part::ffn_down:
+      return index < facts.layer_count / 8 ? richer : base;
+    case Part::attention_output:
+      if (facts.expert_count == 8) return "Q5_K";
+      if (mix.starts_with("IQ1")) return "IQ2_XXS";
+      return is_large ? "IQ3_S" : base;
+    default:
+      return base;
+  }
+}
+
+std::string_view embedding_type(std::string_view mix, std::string_view base) {
+  if (is_one_of(mix, {"TQ1_0", "TQ2_0"})) return "Q4_K";
+  if (is_one_of(mix, {"IQ2_S", "IQ2_M", "IQ3_XXS"})) return "IQ3_S";
+  return is_two_bit(mix) ? "Q2_K" : base;
+}
+
+std::string_view output_type(std::string_view mix, std::string_view base, bool takes_base) {
+  if (mix == "MXFP4_MOE" || !takes_base) return "Q8_0";
+  if (is_two_bit(mix) || mix == "IQ3_XXS") return "Q5_K";
+  return base == "Q8_0" ? base : "Q6_K";
+}
+
+// Queries and keys.
+std::string_view lookup_type(std::string_view mix, std::string_view base) {
+  if (mix == "IQ3_XS") return "IQ3_XXS";
+  return mix == "IQ3_XXS" ? "IQ2_S" : base;
+}
+
+std::string_view ffn_in_type(std::string_view mix, std::string_view base, const ModelFacts& facts,
+                             int32_t layer) {
+  const int32_t count = facts.layer_count;
+  const bool is_inner = layer >= count / 8 && layer < 7 * count / 8;
+  return mix == "IQ3_XS" && is_inner ? "IQ3_XXS" : base;
+}
+
 std::string_view values_type(std::string_view mix, std::string_view base, const ModelFacts& facts,
                              int32_t index) {
   const bool is_shared = facts.query_heads_per_key >= 4;
@@ -121,6 +186,9 @@ std::string_view values_type(std::string_view mix, std::string_view base, const 
   std::string_view type = base;
   if (mix == "Q2_K") type = is_shared ? "Q4_K" : "Q3_K";
   if (mix == "Q2_K_S" && is_shared) type = "Q4_K";
+  if (mix == "IQ3_XXS" && !facts.has_importance) type = "IQ3_S";
+  if (is_one_of(mix, {"IQ3_XXS", "IQ3_XS", "IQ3_S"}) && is_shared) type = "Q4_K";
+  if (mix == "IQ3_M") type = "Q4_K";
   if (mix == "Q3_K_M") type = index < 2 ? "Q5_K" : "Q4_K";
   if (mix == "Q3_K_L") type = "Q5_K";
   if (is_one_of(mix, {"IQ4_NL", "IQ4_XS"}) && is_shared) type = "Q5_K";
@@ -137,6 +205,11 @@ std::string_view ffn_down_type(std::string_view mix, std::string_view base, cons
   const bool is_first_eighth = layer < count / 8;
   if (mix == "Q2_K") return "Q3_K";
   if (mix == "Q2_K_S") return is_first_eighth ? "Q4_K" : base;
+  if (mix == "IQ3_XXS" && !facts.has_importance) return is_first_eighth ? "Q4_K" : "Q3_K";
+  if (mix == "IQ3_M") {
+    const bool has_more = facts.expert_count == 8 && is_sensitive(layer, count);
+    return is_first_eighth || has_more ? "Q4_K" : base;
+  }
   if (mix == "Q3_K_M") {
     if (layer < count / 16) return "Q5_K";
     return !facts.is_falcon() || is_sensitive(layer, count) ? "Q4_K" : "Q3_K";
@@ -162,10 +235,13 @@ std::string_view attention_output_type(std::string_view mix, std::string_view ba
                                        const ModelFacts& facts) {
   if (facts.is_falcon()) return mix == "Q3_K_L" ? "Q4_K" : base;
   if (facts.expert_count == 8) {
-    return is_one_of(mix, {"Q2_K", "Q3_K_S", "Q3_K_M", "IQ4_NL", "IQ4_XS", "Q4_K_S", "Q4_K_M"})
+    return is_one_of(mix, {"Q2_K", "Q3_K_S", "Q3_K_M", "IQ4_NL", "IQ4_XS", "Q4_K_S", "Q4_K_M",
+                           "IQ3_XXS", "IQ3_XS", "IQ3_S", "IQ3_M"})
                ? "Q5_K"
                : base;
   }
+  if (mix == "IQ3_XXS") return "IQ3_S";
+  if (mix == "IQ3_M") return "Q4_K";
   if (mix == "Q2_K") return "Q3_K";
   if (mix == "Q3_K_M") return "Q4_K";
   return mix == "Q3_K_L" ? "Q5_K" : base;
@@ -174,12 +250,19 @@ std::string_view attention_output_type(std::string_view mix, std::string_view ba
 // What takes the rows that the wanted type's blocks do not divide.
 std::string_view fallback_of(std::string_view type) {
   constexpr std::pair<std::string_view, std::string_view> kFallbacks[] = {
-      {"IQ4_XS", "IQ4_NL"}, {"Q2_K", "Q4_0"}, {"Q3_K", "Q4_0"}, {"TQ1_0", "Q4_0"},
-      {"TQ2_0", "Q4_0"},    {"Q4_K", "Q5_0"}, {"Q5_K", "Q5_1"}, {"Q6_K", "Q8_0"}};
+      {"IQ1_S", "IQ4_NL"}, {"IQ1_M", "IQ4_NL"},   {"IQ2_XXS", "IQ4_NL"}, {"IQ2_XS", "IQ4_NL"},
+      {"IQ2_S", "IQ4_NL"}, {"IQ3_XXS", "IQ4_NL"}, {"IQ3_S", "IQ4_NL"},   {"IQ4_XS", "IQ4_NL"},
+      {"Q2_K", "Q4_0"},    {"Q3_K", "Q4_0"},      {"TQ1_0", "Q4_0"},     {"TQ2_0", "Q4_0"},
+      {"Q4_K", "Q5_0"},    {"Q5_K", "Q5_1"},      {"Q6_K", "Q8_0"}};
   for (const auto& [from, to] : kFallbacks) {
     if (from == type) return to;
   }
   return "F16";
+}
+
+// Types that llama.cpp makes with importances only.
+bool needs_importance(std::string_view type) {
+  return is_two_bit(type) || type == "IQ3_XXS";
 }
 
 int32_t layer_of(std::string_view name) {
@@ -207,18 +290,24 @@ class Chooser {
     const std::string_view base = mix_.base_type, mix = mix_.name;
     const bool is_output = part == Part::output || (facts_.is_tied && part == Part::embedding);
     if (is_output) {
-      const bool takes_base = tensor.dims[0] % quant::find(base)->block_weights == 0;
-      if (mix == "MXFP4_MOE" || facts_.is_falcon() || !takes_base) return "Q8_0";
-      return base == "Q8_0" ? base : "Q6_K";
+      const bool fits_base = tensor.dims[0] % quant::find(base)->block_weights == 0;
+      return output_type(mix, base, fits_base && !facts_.is_falcon());
     }
     if (mix == "MXFP4_MOE") return tensor.dims[2] > 1 ? "MXFP4" : "Q8_0";
+    if (part == Part::embedding) return embedding_type(mix, base);
+    if (is_two_bit(mix)) {
+      const int32_t index = part == Part::ffn_down ? ffn_down_index_++ : 0;
+      return two_bit_type(mix, base, facts_, part, index);
+    }
     switch (part) {
-      case Part::embedding:
-        return is_one_of(mix, {"TQ1_0", "TQ2_0"}) ? "Q4_K" : base;
       case Part::values:
         return values_type(mix, base, facts_, values_index_++);
       case Part::keys:
-        return facts_.expert_count == 8 ? "Q8_0" : base;
+        return facts_.expert_count == 8 ? "Q8_0" : lookup_type(mix, base);
+      case Part::queries:
+        return lookup_type(mix, base);
+      case Part::ffn_in:
+        return ffn_in_type(mix, base, facts_, layer_of(tensor.name));
       case Part::ffn_down: {
         const int32_t index = ffn_down_index_++;
         const int32_t layer = facts_.expert_count > 1 ? layer_of(tensor.name) : index;
@@ -226,6 +315,7 @@ class Chooser {
       }
       case Part::attention_output:
         return attention_output_type(mix, base, facts_);
+      case Part::embedding:
       case Part::output:
       case Part::other:
         return base;
@@ -321,6 +411,7 @@ Result<TypeChoice> choose_types(const gguf::File& file, const QuantMix& mix,
   TypeChoice choice{.types = std::vector<const quant::Type*>(file.tensors().size(), nullptr)};
   std::vector<bool> was_used(overrides.size(), false);
   std::map<std::string, int> replaced;
+  int blind_count = 0;
   Chooser chooser(mix, facts);
   for (const size_t at : by_layer(file)) {
     const gguf::Tensor& tensor = file.tensors()[at];
@@ -339,6 +430,11 @@ Result<TypeChoice> choose_types(const gguf::File& file, const QuantMix& mix,
       type = other;
     }
     choice.types[at] = type;
+    if (!has_importance && needs_importance(type->name)) ++blind_count;
+  }
+  if (blind_count > 0) {
+    choice.notes.push_back(fmt::format(
+        "{} matrices get so few bits that importances (--imatrix) matter much", blind_count));
   }
   for (const auto& [what, count] : replaced) {
     choice.notes.push_back(fmt::format("{} matrices with {}", count, what));

@@ -94,8 +94,8 @@ class Lister final : public ParameterVisitor {
       replaced_;  // By inputs and type: how many.
 };
 
-// Formats that nothing here encodes, but whose blocks begin with the f16 that scales all of the
-// rest: any codes behind it are weights.
+// Formats that take long to encode, but whose blocks begin with the f16 that scales all of the
+// rest: any codes behind it are weights, and as good as encoded noise.
 constexpr std::string_view kScaledCodes[] = {"IQ1_S", "IQ2_XXS", "IQ2_XS",
                                              "IQ2_S", "IQ3_XXS", "IQ3_S"};
 
@@ -142,16 +142,6 @@ int64_t SynthTensor::weight_count() const {
 }
 
 Result<SynthTensors> list_tensors(models::Model& model, const quant::Type& type, bool with_output) {
-  const auto can_make = [](const quant::Type& made) {
-    return made.encode != nullptr || has_scaled_codes(made);
-  };
-  if (!can_make(type)) {
-    std::string known;
-    for (const quant::Type* other : quant::all()) {
-      if (can_make(*other)) known += (known.empty() ? "" : ", ") + std::string(other->name);
-    }
-    return fail(ErrorCode::unsupported, "--type: expected one of {}, found {}", known, type.name);
-  }
   Lister lister(type, with_output);
   CAIRN_TRY(model.visit_parameters(lister));
   return std::move(lister).take();
@@ -169,7 +159,7 @@ void SynthWeights::encode_runs(RunPool& pool, const quant::Type& type, int64_t i
         RandomStream random(seed_, kPoolStream ^ uint64_t(inputs), uint64_t(run));
         const auto blocks =
             std::span(pool.bytes).subspan(size_t(run) * pool.run_bytes, pool.run_bytes);
-        if (type.encode == nullptr) {
+        if (has_scaled_codes(type)) {
           for (size_t at = 0; at < blocks.size(); at += size_t(type.block_bytes)) {
             make_codes(type, random, scale, blocks.data() + at);
           }

@@ -16,6 +16,9 @@ namespace {
 constexpr size_t kStacksBytesMax = 48u << 20;
 constexpr size_t kCacheBytes = 16u << 20;
 constexpr size_t kStateCountMax = 1u << 24;
+// After so many walks through all short tokens it is worth a look which states they cannot tell
+// apart.
+constexpr int32_t kWalksBeforeMerging = 4;
 
 Error over() {
   return fail(ErrorCode::no_room,
@@ -200,6 +203,7 @@ Status Matcher::fill_short(Set set, std::span<uint64_t> words) {
     const std::span<const uint64_t> plain = tokens_->plain_mask();
     std::copy(plain.begin(), plain.end(), words.begin());
   } else {
+    if (++walk_count_ == kWalksBeforeMerging) stacks_.merge_states(TokenTrie::kShortBytesMax);
     CAIRN_TRY(fill(set, tokens_->plain_nodes(), words));
   }
   return fill(set, tokens_->other_nodes(), words);

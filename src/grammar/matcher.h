@@ -89,6 +89,7 @@ class Matcher {
   Cache cache_;                          // The most recently used first.
   std::unordered_map<uint64_t, Cache::iterator> cache_index_;
   size_t cache_count_max_;
+  int32_t walk_count_ = 0;  // Masks of short tokens that were made.
   std::vector<uint64_t> joined_;
 };
 

@@ -233,28 +233,75 @@ std::optional<int64_t> to_integer(std::string_view text) {
   return value;
 }
 
-// Remainders as rules: behind each digit the next; the end is where nothing is left.
-Node any_multiples(int64_t step, Expressions& expressions) {
-  std::vector<Rule> rules;
-  for (int64_t rest = 0; rest < step; ++rest) {
-    rules.push_back(expressions.declare("multiple of " + std::to_string(step)));
+// A step as an integer of so many decimals: 0.25 is 25 of 2.
+struct Step {
+  int64_t size;
+  size_t decimals;
+};
+
+// Remainders as rules: behind each digit the next; the end is where nothing is left, digits that
+// are not written being 0.
+Node any_multiples(Step step, bool has_fractions, Expressions& expressions) {
+  std::vector<int64_t> scales = {1};  // What a digit counts, from the last decimal to the units.
+  for (size_t i = 0; i < step.decimals; ++i) scales.push_back(scales.back() * 10 % step.size);
+  const size_t place_count = has_fractions ? step.decimals + 1 : 1;
+  std::vector<Rule> rules;  // [decimals read, remainder]
+  for (size_t i = 0; i < place_count * size_t(step.size); ++i) {
+    rules.push_back(expressions.declare("multiples"));
   }
-  std::vector<Node> leading;
-  for (int64_t rest = 0; rest < step; ++rest) {
+  const auto behind = [&](size_t place, int64_t rest, int64_t d) {
+    const auto next = place * size_t(step.size) + size_t((rest * 10 + d) % step.size);
+    const char c = char('0' + d);
+    return expressions.sequence({digit(c, c, expressions), expressions.call(rules[next])});
+  };
+  const auto digits_behind = [&](size_t place, int64_t rest, int64_t first) {
     std::vector<Node> ways;
-    if (rest == 0) ways.push_back(expressions.empty());
-    for (int64_t d = 0; d < 10; ++d) {
-      const char c = char('0' + d);
-      const Node next = expressions.call(rules[size_t((rest * 10 + d) % step)]);
-      ways.push_back(expressions.sequence({digit(c, c, expressions), next}));
-      if (rest == 0 && d > 0) leading.push_back(ways.back());
+    for (int64_t d = first; d < 10; ++d) ways.push_back(behind(place, rest, d));
+    return expressions.choice(ways);
+  };
+  const auto fraction_behind = [&](int64_t rest) {
+    return expressions.sequence({expressions.text("."), digits_behind(1, rest, 0)});
+  };
+  for (size_t place = 0; place < place_count; ++place) {
+    for (int64_t rest = 0; rest < step.size; ++rest) {
+      std::vector<Node> ways;
+      if (rest * scales[step.decimals - place] % step.size == 0) {
+        ways.push_back(expressions.empty());
+      }
+      if (place == 0) ways.push_back(digits_behind(0, rest, 0));
+      if (place == 0 && place_count > 1) ways.push_back(fraction_behind(rest));
+      if (place > 0 && place + 1 < place_count) ways.push_back(digits_behind(place + 1, rest, 0));
+      expressions.define(rules[place * size_t(step.size) + size_t(rest)], expressions.choice(ways));
     }
-    expressions.define(rules[size_t(rest)], expressions.choice(ways));
   }
-  const Node positive = expressions.choice(leading);
+  std::vector<Node> ways = {digits_behind(0, 0, 1)};
+  if (place_count > 1) {
+    ways.push_back(expressions.sequence({expressions.text("0"), fraction_behind(0)}));
+  }
   return expressions.choice(
-      {expressions.text("0"),
-       expressions.sequence({expressions.optional(expressions.text("-")), positive})});
+      {expressions.text("0"), expressions.sequence({expressions.optional(expressions.text("-")),
+                                                    expressions.choice(ways)})});
+}
+
+// The number times a power of ten.
+Decimal shifted(Decimal value, size_t places) {
+  std::string moved = value.fraction.substr(0, places);
+  moved.resize(places, '0');
+  value.whole += moved;
+  value.fraction.erase(0, std::min(places, value.fraction.size()));
+  value.whole.erase(0, std::min(value.whole.find_first_not_of('0'), value.whole.size() - 1));
+  return value;
+}
+
+// An integer of so many decimals, without superfluous ones.
+std::string with_point(int64_t value, size_t decimals) {
+  std::string text = std::to_string(value);
+  if (decimals == 0) return text;
+  if (text.size() <= decimals) text.insert(0, decimals + 1 - text.size(), '0');
+  text.insert(text.size() - decimals, ".");
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text;
 }
 
 }  // namespace
@@ -319,33 +366,39 @@ std::optional<Node> integers_between(const Bounds& bounds, Expressions& expressi
   return expressions.choice(ways);
 }
 
-Result<Node> multiples_between(const Bounds& bounds, const Decimal& step,
+Result<Node> multiples_between(const Bounds& bounds, const Decimal& decimal, bool has_fractions,
                                Expressions& expressions) {
-  const std::optional<int64_t> size = to_integer(step.whole);
-  if (step.is_negative || !step.is_integer() || !size || *size < 1) {
-    return fail(ErrorCode::unsupported, "expected a step that is a positive integer");
+  const std::optional<int64_t> size = to_integer(decimal.whole + decimal.fraction);
+  if (decimal.is_negative || !size || *size < 1) {
+    return fail(ErrorCode::unsupported, "expected a step above 0, of less than 19 digits");
   }
+  const Step step{.size = *size, .decimals = decimal.fraction.size()};
   if (!bounds.min && !bounds.max) {
-    if (*size > kFreeStepMax) {
-      return fail(ErrorCode::unsupported, "expected bounds, or a step of at most {}, found {}",
-                  kFreeStepMax, *size);
+    if (step.size > kFreeStepMax / int64_t(step.decimals + 1)) {
+      return fail(ErrorCode::unsupported, "expected bounds beside so large or so fine a step");
     }
-    return any_multiples(*size, expressions);
+    return any_multiples(step, has_fractions, expressions);
   }
   if (!bounds.min || !bounds.max) {
     return fail(ErrorCode::unsupported, "expected both bounds beside a step, or none");
   }
-  const WholeBounds whole = whole_bounds(bounds);
+  Bounds moved = bounds;
+  moved.min = shifted(*bounds.min, step.decimals);
+  moved.max = shifted(*bounds.max, step.decimals);
+  const WholeBounds whole = whole_bounds(moved);
   std::vector<Node> ways;
+  size_t seen_count = 0;
   const auto add = [&](const std::string& low, const std::string& high, std::string_view sign) {
     const auto first = to_integer(low), last = to_integer(high);
     if (high == "-") return true;
-    if (!first || !last || *last > INT64_MAX - *size) return false;
+    if (!first || !last || *last > INT64_MAX - step.size) return false;
     if (*first > *last) return true;
-    const int64_t begin = (*first + *size - 1) / *size * *size;
-    for (int64_t value = begin; value <= *last; value += *size) {
-      if (ways.size() >= kMultiplesMax) return false;
-      ways.push_back(expressions.text(std::string(sign) + std::to_string(value)));
+    const int64_t begin = (*first + step.size - 1) / step.size * step.size;
+    for (int64_t value = begin; value <= *last; value += step.size) {
+      if (++seen_count > kMultiplesMax) return false;
+      const std::string text = with_point(value, step.decimals);
+      if (!has_fractions && text.find('.') != std::string::npos) continue;
+      ways.push_back(expressions.text(std::string(sign) + text));
     }
     return true;
   };

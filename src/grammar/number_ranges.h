@@ -33,9 +33,11 @@ struct Bounds {
 // All integers within; where a side is open, of at most 16 digits or as many as the other side has.
 // Nothing where there is none.
 std::optional<Node> integers_between(const Bounds& bounds, Expressions& expressions);
-// Integers within that are multiples. Errors: unsupported where these are more than 4,096 texts, or
-// without bounds above 1,000; not_found where there is none.
-Result<Node> multiples_between(const Bounds& bounds, const Decimal& step, Expressions& expressions);
+// Multiples within, of any step above 0; integers only, or with the step's decimals. Errors:
+// unsupported where these are more than 4,096 texts, or without bounds the step is too large or too
+// fine; not_found where there is none.
+Result<Node> multiples_between(const Bounds& bounds, const Decimal& step, bool has_fractions,
+                               Expressions& expressions);
 // All numbers within, of at most 16 digits behind the point and without exponent.
 std::optional<Node> numbers_between(const Bounds& bounds, Expressions& expressions);
 

@@ -54,7 +54,9 @@ class Reader {
       return error(groups_.offset(), "this parenthesis is never closed");
     }
     end_alternative();
-    return groups_.close();
+    const Node whole = groups_.close();
+    if (style_.length.min <= 0 && style_.length.max >= kUnbounded) return whole;
+    return Lengths(expressions_, units_).only(whole, style_.length);
   }
 
  private:
@@ -313,7 +315,8 @@ class Reader {
       if (set.contains(c))
         forms.push_back(expressions_.text(fmt::format("\\u{:04x}", uint32_t(c))));
     }
-    return expressions_.choice(forms);
+    units_.push_back(expressions_.choice(forms));
+    return units_.back();
   }
 
   std::string_view source_;
@@ -325,6 +328,7 @@ class Reader {
   bool is_repeatable_ = false;
   bool is_open_ = false;  // More text may follow the alternative that is being read.
   std::vector<bool> opened_;
+  std::vector<Node> units_;  // What stands for one character each.
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "grammar/characters.h"
 #include "grammar/expression.h"
+#include "grammar/lengths.h"
 #include "grammar/limits.h"
 
 namespace cairn::grammar {
@@ -17,10 +18,12 @@ struct RegexStyle {
   bool is_search = false;
   // Characters stand as they are written inside a JSON string: quotes and such escaped.
   bool is_json = false;
+  // Texts of other lengths, in characters, are left out. Needs is_json.
+  LengthRange length = {};
 };
 
 // Errors: invalid_argument; unsupported for lookaround, back references, word boundaries, anchors
-// inside; no_room.
+// inside, and for lengths that take too much writing out; no_room.
 Result<Node> read_regex(std::string_view source, RegexStyle style, const Limits& limits,
                         Expressions& expressions);
 

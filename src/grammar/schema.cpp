@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <set>
 
+#include "grammar/automaton.h"
 #include "grammar/json_document.h"
 #include "grammar/json_nodes.h"
 #include "grammar/key_set.h"
@@ -13,6 +15,7 @@
 #include "grammar/regex.h"
 #include "grammar/schema_view.h"
 #include "grammar/source.h"
+#include "grammar/stacks.h"
 #include "grammar/string_formats.h"
 
 namespace cairn::grammar {
@@ -23,6 +26,10 @@ using Kind = JsonDocument::Kind;
 
 // Views may be many where choices are nested in allOf.
 constexpr size_t kViewsMax = 1 << 15;
+constexpr size_t kUniqueRulesMax = 4096;
+constexpr std::string_view kUniqueItemsNeed =
+    "\"uniqueItems\" can be followed where items are texts, integers and such of an enum, or at "
+    "most one";
 
 class Reader {
  public:
@@ -56,6 +63,13 @@ class Reader {
     bool is_open = false;    // Said to be allowed.
     bool is_closed = false;  // Said not to be.
     SchemaView view;
+  };
+
+  // Names that fit have this schema; of one part of a view.
+  struct NamePattern {
+    uint32_t part;
+    const JsonDocument::Member* member;  // The expression and the schema.
+    std::shared_ptr<const Automaton> automaton;
   };
 
   Node nothing() { return expressions_.choice(std::span<const Node>()); }
@@ -94,15 +108,23 @@ class Reader {
       }
       return expressions_.choice(ways);
     }
-    CAIRN_TRY(const uint32_t types, views_.types(*flat));
+    CAIRN_TRY(const SchemaViews::Exclusion excluded, views_.exclusion(*flat));
+    CAIRN_TRY(uint32_t types, views_.types(*flat));
+    types &= ~excluded.types;
     if (views_.find(*flat, "enum") != nullptr || views_.find(*flat, "const") != nullptr) {
-      return read_values(*flat, types);
+      CAIRN_TRY(const std::vector<uint32_t> values, values_of(*flat, types, excluded));
+      std::vector<Node> ways;
+      for (const uint32_t value : values) {
+        ways.push_back(expressions_.text(document_.compact(value)));
+      }
+      return expressions_.choice(ways);
     }
-    return read_types(*flat, types);
+    return read_types(*flat, types, excluded);
   }
 
-  // The values of enum and const that all parts name.
-  Result<Node> read_values(const SchemaView& view, uint32_t types) {
+  // The values of enum and const that all parts name and none excludes.
+  Result<std::vector<uint32_t>> values_of(const SchemaView& view, uint32_t types,
+                                          const SchemaViews::Exclusion& excluded) {
     if (const JsonDocument::Member* other = views_.find_other(view, {})) {
       return views_.error(
           ErrorCode::unsupported, other->offset,
@@ -126,17 +148,32 @@ class Reader {
       for (const uint32_t value : list) once.insert(document_.compact(value));
       for (const std::string& text : once) ++count_of[text];
     }
-    std::vector<Node> ways;
+    for (const uint32_t value : excluded.values) count_of[document_.compact(value)] = SIZE_MAX;
+    std::vector<uint32_t> values;
     for (const uint32_t value : lists[0]) {
-      const std::string text = document_.compact(value);
-      if ((views_.type_of(value) & types) == 0 || count_of[text] != lists.size()) continue;
-      ways.push_back(expressions_.text(text));
+      const bool is_named = count_of[document_.compact(value)] == lists.size();
+      if ((views_.type_of(value) & types) != 0 && is_named) values.push_back(value);
     }
-    return expressions_.choice(ways);
+    return values;
   }
 
-  Result<Node> read_types(const SchemaView& view, uint32_t types) {
+  Result<Node> read_types(const SchemaView& view, uint32_t types,
+                          const SchemaViews::Exclusion& excluded) {
     std::vector<Node> ways;
+    std::vector<std::string> names;  // Texts that are excluded.
+    bool excludes_true = false, excludes_false = false;
+    for (const uint32_t value : excluded.values) {
+      const uint32_t type = views_.type_of(value);
+      if (type == kTypeString) names.push_back(document_.value(value).text);
+      if (type == kTypeBoolean) (document_.is_true(value) ? excludes_true : excludes_false) = true;
+      if (type == kTypeNull) types &= ~uint32_t(kTypeNull);
+      const uint32_t others = kTypeInteger | kTypeNumber | kTypeArray | kTypeObject;
+      const uint32_t concerned = type == kTypeInteger ? type | kTypeNumber : type;
+      if ((type & others) != 0 && (concerned & types) != 0) {
+        return views_.error(ErrorCode::unsupported, document_.value(value).offset,
+                            "\"not\" cannot exclude one number, list or object");
+      }
+    }
     if ((types & kTypeObject) != 0) {
       CAIRN_TRY(const Node way, read_object(view));
       ways.push_back(way);
@@ -146,16 +183,30 @@ class Reader {
       ways.push_back(way);
     }
     if ((types & kTypeString) != 0) {
-      CAIRN_TRY(const Node way, read_string(view));
+      CAIRN_TRY(const Node way, names.empty() ? read_string(view) : read_other_string(view, names));
       ways.push_back(way);
     }
     if ((types & (kTypeNumber | kTypeInteger)) != 0) {
       CAIRN_TRY(const Node way, read_number(view, (types & kTypeNumber) != 0));
       ways.push_back(way);
     }
-    if ((types & kTypeBoolean) != 0) ways.push_back(json_.boolean());
+    if ((types & kTypeBoolean) != 0) {
+      if (!excludes_true) ways.push_back(expressions_.text("true"));
+      if (!excludes_false) ways.push_back(expressions_.text("false"));
+    }
     if ((types & kTypeNull) != 0) ways.push_back(json_.null());
     return expressions_.choice(ways);
+  }
+
+  // Any text but these.
+  Result<Node> read_other_string(const SchemaView& view, std::span<const std::string> names) {
+    for (const std::string_view keyword : {"pattern", "format", "minLength", "maxLength"}) {
+      if (const JsonDocument::Member* other = views_.find(view, keyword)) {
+        return views_.error(ErrorCode::unsupported, other->offset,
+                            quote(keyword) + " cannot be followed beside \"not\" with texts");
+      }
+    }
+    return keys_except(names, expressions_);
   }
 
   Result<Node> read_string(const SchemaView& view) {
@@ -180,16 +231,17 @@ class Reader {
       is_search = false;
     }
     const bool is_counted = counts.min > 0 || counts.max != INT32_MAX;
-    if (pattern_count > 1 || (pattern_count == 1 && is_counted)) {
+    if (pattern_count > 1) {
       return views_.error(ErrorCode::unsupported, offset,
-                          "only one of pattern, format and a length can be followed at once");
+                          "only one pattern or format can be followed at once");
     }
     if (counts.max < counts.min) return nothing();
     if (pattern_count == 0 && !is_counted) return json_.string();
     Node content = expressions_.empty();
     if (pattern_count == 1) {
-      Result<Node> regex =
-          read_regex(pattern, {.is_search = is_search, .is_json = true}, limits_, expressions_);
+      const RegexStyle style{
+          .is_search = is_search, .is_json = true, .length = {counts.min, counts.max}};
+      Result<Node> regex = read_regex(pattern, style, limits_, expressions_);
       if (!regex) return views_.error(regex.error().code, offset, regex.error().message);
       content = *regex;
     } else {
@@ -209,7 +261,7 @@ class Reader {
         return views_.error(ErrorCode::unsupported, document_.value(step).offset,
                             "this step cannot be followed");
       }
-      Result<Node> multiples = multiples_between(bounds, *decimal, expressions_);
+      Result<Node> multiples = multiples_between(bounds, *decimal, has_fractions, expressions_);
       if (multiples) return *multiples;
       if (multiples.error().code == ErrorCode::not_found) return nothing();
       return views_.error(multiples.error().code, document_.value(step).offset,
@@ -232,6 +284,63 @@ class Reader {
     return Ok{};
   }
 
+  bool is_unique(const SchemaView& view) const {
+    const std::vector<uint32_t> said = views_.all(view, "uniqueItems");
+    return std::any_of(said.begin(), said.end(),
+                       [&](uint32_t value) { return document_.is_true(value); });
+  }
+
+  // Lists without equal items, where the items are values with names: some of them, in their order.
+  Result<Node> read_unique_items(const SchemaView& view, const Rest& rest,
+                                 SchemaViews::Counts counts) {
+    const size_t offset = views_.find(view, "uniqueItems")->offset;
+    CAIRN_TRY(const std::optional<SchemaView> flat, views_.flatten(rest.view));
+    const bool is_named = flat && views_.find_choice(*flat) == nullptr &&
+                          (views_.find(*flat, "enum") || views_.find(*flat, "const"));
+    if (!is_named) return views_.error(ErrorCode::unsupported, offset, kUniqueItemsNeed);
+    CAIRN_TRY(const SchemaViews::Exclusion excluded, views_.exclusion(*flat));
+    CAIRN_TRY(const uint32_t types, views_.types(*flat));
+    CAIRN_TRY(const std::vector<uint32_t> values,
+              values_of(*flat, types & ~excluded.types, excluded));
+    std::set<std::string> texts;
+    std::vector<Node> items;
+    for (const uint32_t value : values) {
+      const uint32_t type = views_.type_of(value);
+      const std::string text = document_.compact(value);
+      // 1 and 1.0 would be equal; so may lists and objects be.
+      const bool is_plain = (type & (kTypeNull | kTypeBoolean | kTypeString)) != 0 ||
+                            (type == kTypeInteger && text.find_first_of(".eE") == text.npos);
+      if (!is_plain) return views_.error(ErrorCode::unsupported, offset, kUniqueItemsNeed);
+      if (texts.insert(text).second) items.push_back(expressions_.text(text));
+    }
+    counts.max = std::min(counts.max, int32_t(items.size()));
+    if (counts.max < counts.min) return nothing();
+    if (items.size() * size_t(counts.max + 1) > kUniqueRulesMax) {
+      return views_.error(ErrorCode::no_room, offset, "expected fewer values in unique items");
+    }
+    return expressions_.sequence({expressions_.text("["), json_.blanks(), some_of(items, counts),
+                                  json_.blanks(), expressions_.text("]")});
+  }
+
+  // So many of the items, in their order, with commas.
+  Node some_of(std::span<const Node> items, SchemaViews::Counts counts) {
+    // [taken]: what may follow behind the items that were looked at already, from the last on.
+    std::vector<Node> behind(size_t(counts.max) + 1);
+    for (int32_t taken = 0; taken <= counts.max; ++taken) {
+      behind[size_t(taken)] = taken < counts.min ? nothing() : expressions_.empty();
+    }
+    for (size_t at = items.size(); at-- > 0;) {
+      for (int32_t taken = 0; taken < counts.max; ++taken) {
+        Node item = items[at];
+        if (taken > 0) item = expressions_.sequence({json_.comma(), item});
+        item = expressions_.sequence({item, behind[size_t(taken) + 1]});
+        behind[size_t(taken)] =
+            shared("some of the values", expressions_.choice({item, behind[size_t(taken)]}));
+      }
+    }
+    return behind[0];
+  }
+
   Result<Node> read_array(const SchemaView& view) {
     CAIRN_TRY(auto counts, views_.counts(view, "minItems", "maxItems"));
     std::vector<Rest> prefix;
@@ -240,6 +349,11 @@ class Reader {
     int32_t prefix_count = std::min(int32_t(prefix.size()), counts.max);
     for (int32_t i = 0; i < prefix_count; ++i) {
       if (prefix[size_t(i)].is_closed) prefix_count = i;
+    }
+    if (is_unique(view) && counts.max > 1) {
+      if (prefix.empty() && !rest.is_closed) return read_unique_items(view, rest, counts);
+      return views_.error(ErrorCode::unsupported, views_.find(view, "uniqueItems")->offset,
+                          kUniqueItemsNeed);
     }
     const bool may_go_on = !rest.is_closed && prefix_count == int32_t(prefix.size()) &&
                            (prefix.empty() || rest.is_open || counts.min > prefix_count);
@@ -295,11 +409,78 @@ class Reader {
     return Ok{};
   }
 
+  // The one entry of patternProperties that the parts have, if any.
+  Result<std::optional<NamePattern>> name_pattern(const SchemaView& view) {
+    std::optional<NamePattern> found;
+    for (const SchemaPart& part : view) {
+      const JsonDocument::Member* keyword = document_.find(part.schema, "patternProperties");
+      if (keyword == nullptr) continue;
+      if (document_.value(keyword->value).kind != Kind::object) {
+        return views_.error_at(keyword->value, "expected an object of schemas");
+      }
+      for (const JsonDocument::Member& member : document_.value(keyword->value).members) {
+        if (found) {
+          return views_.error(ErrorCode::unsupported, member.offset,
+                              "only one of \"patternProperties\" can be followed");
+        }
+        Expressions own;
+        Result<Node> regex = read_regex(member.key, {.is_search = true}, limits_, own);
+        if (!regex) return views_.error(regex.error().code, member.offset, regex.error().message);
+        const Rule root = own.declare("name");
+        own.define(root, *regex);
+        CAIRN_TRY(Automaton automaton, compile(own, root, limits_));
+        found.emplace(NamePattern{.part = part.schema,
+                                  .member = &member,
+                                  .automaton = std::make_shared<Automaton>(std::move(automaton))});
+      }
+    }
+    return found;
+  }
+
+  // Members whose names fit the pattern, none of them a property's.
+  Result<std::optional<Node>> pattern_member(const SchemaView& view, const NamePattern& pattern,
+                                             std::span<const std::string> names) {
+    for (const std::string& name : names) {
+      if (fits(pattern, name)) return std::optional<Node>();
+    }
+    for (const SchemaPart& part : view) {
+      const bool is_own = part.schema == pattern.part;
+      if (!is_own && document_.find(part.schema, "additionalProperties") != nullptr) {
+        return std::optional<Node>();
+      }
+    }
+    Rest said;
+    CAIRN_TRY(add_rest(pattern.member->value, said));
+    if (said.is_closed) return std::optional<Node>();
+    Result<Node> regex = read_regex(pattern.member->key, {.is_search = true, .is_json = true},
+                                    limits_, expressions_);
+    if (!regex) {
+      return views_.error(regex.error().code, pattern.member->offset, regex.error().message);
+    }
+    CAIRN_TRY(const Node value, node_of(said.view));
+    const Node quote_mark = expressions_.text("\"");
+    return std::optional(
+        json_.member(expressions_.sequence({quote_mark, *regex, quote_mark}), value));
+  }
+
+  static bool fits(const NamePattern& pattern, std::string_view name) {
+    Stacks stacks(*pattern.automaton);
+    stacks.set_work(kStepWorkMax);
+    Stacks::Set set = stacks.start();
+    for (const char byte : name) {
+      if (set == Stacks::kOver) return true;
+      set = stacks.step(set, uint8_t(byte));
+    }
+    return set == Stacks::kOver || stacks.is_accepting(set);
+  }
+
   Result<Node> read_object(const SchemaView& view) {
     std::vector<Property> properties;
     Rest rest;
-    CAIRN_TRY(read_properties(view, properties, rest));
-    const bool is_open = !rest.is_closed && (rest.is_open || properties.empty());
+    CAIRN_TRY(const std::optional<NamePattern> pattern, name_pattern(view));
+    CAIRN_TRY(read_properties(view, pattern, properties, rest));
+    // Beside a pattern, other names would have to be none that fit it.
+    const bool is_open = !pattern && !rest.is_closed && (rest.is_open || properties.empty());
     CAIRN_TRY(const auto counts, views_.counts(view, "minProperties", "maxProperties"));
     std::vector<std::string> names;
     std::vector<Property> allowed;
@@ -313,7 +494,8 @@ class Reader {
     const bool is_plain = allowed.empty() && is_open;
     // Names may come twice where any are allowed, so that more than one cannot be counted on.
     const bool min_holds = counts.min <= required_count || (is_plain && counts.min <= 1);
-    const bool max_holds = is_plain || (!is_open && counts.max >= int64_t(allowed.size()));
+    const bool max_holds =
+        is_plain || (!is_open && !pattern && counts.max >= int64_t(allowed.size()));
     if (!min_holds || (!max_holds && counts.max != INT32_MAX)) {
       const JsonDocument::Member* keyword =
           views_.find(view, min_holds ? "maxProperties" : "minProperties");
@@ -325,6 +507,9 @@ class Reader {
       CAIRN_TRY(const Node value, node_of(rest.view));
       const Node name = names.empty() ? json_.string() : keys_except(names, expressions_);
       other = json_.member(name, value);
+    }
+    if (pattern) {
+      CAIRN_TRY(other, pattern_member(view, *pattern, names));
     }
     if (is_plain) return json_.list("{", *other, counts.min, counts.max, "}");
     return build_object(allowed, other);
@@ -365,7 +550,8 @@ class Reader {
   }
 
   // The properties that any part names, in order, with what all parts say of them.
-  Status read_properties(const SchemaView& view, std::vector<Property>& properties, Rest& rest) {
+  Status read_properties(const SchemaView& view, const std::optional<NamePattern>& pattern,
+                         std::vector<Property>& properties, Rest& rest) {
     std::map<std::string, size_t, std::less<>> known;
     const auto add = [&](const std::string& name) -> Property& {
       const auto [at, is_new] = known.try_emplace(name, properties.size());
@@ -393,11 +579,12 @@ class Reader {
       return views_.error(ErrorCode::no_room, document_.value(view[0].schema).offset,
                           fmt::format("expected at most {} properties", limits_.property_count));
     }
-    for (const SchemaPart& part : view) CAIRN_TRY(add_part(part, properties, rest));
+    for (const SchemaPart& part : view) CAIRN_TRY(add_part(part, pattern, properties, rest));
     return Ok{};
   }
 
-  Status add_part(const SchemaPart& part, std::vector<Property>& properties, Rest& rest) {
+  Status add_part(const SchemaPart& part, const std::optional<NamePattern>& pattern,
+                  std::vector<Property>& properties, Rest& rest) {
     const JsonDocument::Member* own = document_.find(part.schema, "properties");
     const JsonDocument::Member* others = document_.find(part.schema, "additionalProperties");
     std::map<std::string_view, uint32_t> own_schemas;
@@ -409,9 +596,12 @@ class Reader {
     for (Property& property : properties) {
       const auto named = own_schemas.find(property.name);
       Rest said;
+      const bool is_patterned =
+          pattern && pattern->part == part.schema && fits(*pattern, property.name);
+      if (is_patterned) CAIRN_TRY(add_rest(pattern->member->value, said));
       if (named != own_schemas.end()) {
         property.view.push_back({.schema = named->second});
-      } else if (others != nullptr) {
+      } else if (!is_patterned && others != nullptr) {
         CAIRN_TRY(add_rest(others->value, said));
       }
       property.is_forbidden = property.is_forbidden || said.is_closed;

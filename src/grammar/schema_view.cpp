@@ -25,9 +25,11 @@ constexpr Keyword kFollowed[] = {
     {"type", 0},
     {"enum", 0},
     {"const", 0},
+    {"not", 0},
     {"properties", kTypeObject},
     {"required", kTypeObject},
     {"additionalProperties", kTypeObject},
+    {"patternProperties", kTypeObject},
     {"minProperties", kTypeObject},
     {"maxProperties", kTypeObject},
     {"items", kTypeArray},
@@ -35,6 +37,7 @@ constexpr Keyword kFollowed[] = {
     {"additionalItems", kTypeArray},
     {"minItems", kTypeArray},
     {"maxItems", kTypeArray},
+    {"uniqueItems", kTypeArray},
     {"pattern", kTypeString},
     {"format", kTypeString},
     {"minLength", kTypeString},
@@ -46,19 +49,16 @@ constexpr Keyword kFollowed[] = {
     {"multipleOf", kTypeNumber},
 };
 
-constexpr std::string_view kRefused[] = {"not",
-                                         "if",
+constexpr std::string_view kRefused[] = {"if",
                                          "then",
                                          "else",
                                          "contains",
                                          "minContains",
                                          "maxContains",
-                                         "uniqueItems",
                                          "dependencies",
                                          "dependentSchemas",
                                          "dependentRequired",
                                          "propertyNames",
-                                         "patternProperties",
                                          "unevaluatedProperties",
                                          "unevaluatedItems",
                                          "$dynamicRef",
@@ -154,7 +154,6 @@ Status SchemaViews::check_keywords(uint32_t schema) const {
     const bool is_refused =
         std::find(std::begin(kRefused), std::end(kRefused), member.key) != std::end(kRefused);
     if (!is_refused) continue;
-    if (member.key == "uniqueItems" && document_.spelling(member.value) == "false") continue;
     return error(ErrorCode::unsupported, member.offset,
                  "the keyword " + quote(member.key) + " cannot be followed");
   }
@@ -293,6 +292,42 @@ Result<uint32_t> SchemaViews::types(const SchemaView& view) const {
     }
   }
   return is_said || hinted == 0 ? types : hinted;
+}
+
+// Whatever else stands in it is an annotation.
+Result<SchemaViews::Exclusion> SchemaViews::exclusion(const SchemaView& view) const {
+  Exclusion excluded;
+  for (const uint32_t schema : all(view, "not")) {
+    const JsonDocument::Value& value = document_.value(schema);
+    CAIRN_TRY(check_keywords(schema));
+    if (value.kind == Kind::boolean && !document_.is_true(schema)) continue;
+    const JsonDocument::Member* said = nullptr;
+    size_t said_count = 0;
+    for (const JsonDocument::Member& member : value.members) {
+      if (find_followed(member.key) == nullptr) continue;
+      said = &member;
+      ++said_count;
+    }
+    if (said_count == 0) {
+      excluded.types = kTypeAny;
+    } else if (said_count == 1 && said->key == "type") {
+      CAIRN_TRY(const uint32_t types, this->types({{.schema = schema}}));
+      if ((types & kTypeInteger) != 0 && (types & kTypeNumber) == 0) {
+        return error(ErrorCode::unsupported, said->offset,
+                     "\"not\" cannot be followed where it excludes integers alone");
+      }
+      excluded.types |= types;
+    } else if (said_count == 1 && said->key == "const") {
+      excluded.values.push_back(said->value);
+    } else if (said_count == 1 && said->key == "enum") {
+      const std::vector<uint32_t>& items = document_.value(said->value).items;
+      excluded.values.insert(excluded.values.end(), items.begin(), items.end());
+    } else {
+      return error(ErrorCode::unsupported, value.offset,
+                   "\"not\" can be followed with one of type, const and enum alone");
+    }
+  }
+  return excluded;
 }
 
 Result<SchemaViews::Counts> SchemaViews::counts(const SchemaView& view,

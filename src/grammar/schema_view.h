@@ -52,6 +52,12 @@ class SchemaViews {
 
   // The types that all parts allow; where none says anything, those that their keywords are about.
   Result<uint32_t> types(const SchemaView& view) const;
+  // What the parts' `not` excludes: types and single values.
+  struct Exclusion {
+    uint32_t types = 0;
+    std::vector<uint32_t> values;
+  };
+  Result<Exclusion> exclusion(const SchemaView& view) const;
   // The first part's keyword, or null.
   const JsonDocument::Member* find(const SchemaView& view, std::string_view keyword) const;
   // All parts' values of a keyword.

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "grammar/near_states.h"
+
 namespace cairn::grammar {
 
 namespace {
@@ -208,18 +210,25 @@ Stacks::Set Stacks::join(Set first, Set second) {
 }
 
 Stacks::Set Stacks::nearby(Set set, uint32_t bytes) {
-  if (automaton_.repeats.empty() || set == kDead) return set;
+  const bool has_merged = bytes <= merged_bytes_ && !merged_.empty();
+  if (set == kDead || (automaton_.repeats.empty() && !has_merged)) return set;
   std::vector<Item> moved(items(set).begin(), items(set).end());
   bool is_same = true;
   for (Item& item : moved) {
-    const uint32_t frame = nearby_frame(item.frame, bytes);
-    is_same = is_same && frame == item.frame;
-    item.frame = frame;
+    const Item near{nearby_state(item.state, bytes), nearby_frame(item.frame, bytes)};
+    is_same = is_same && near == item;
+    item = near;
   }
   if (is_same) return set;
   std::sort(moved.begin(), moved.end());
   moved.erase(std::unique(moved.begin(), moved.end()), moved.end());
   return intern(moved, is_accepting(set));
+}
+
+void Stacks::merge_states(uint32_t bytes) {
+  merged_ = near_states(automaton_, int32_t(bytes));
+  merged_bytes_ = bytes;
+  nearby_frames_.clear();
 }
 
 // So many bytes end at most as many rounds: a counter that is further away from both of its limits
@@ -237,6 +246,7 @@ uint32_t Stacks::nearby_frame(uint32_t top, uint32_t bytes) {
   for (; !path.empty(); path.pop_back()) {
     Frame frame = frames_[path.back()];
     frame.parent = nearby_frames_[frame.parent];
+    if (frame.target != kNone) frame.target = nearby_state(frame.target, bytes);
     if (frame.repeat != kNone) {
       const Automaton::Repeat& repeat = automaton_.repeats[frame.repeat];
       const bool is_far = int64_t(repeat.max) - frame.count > near;

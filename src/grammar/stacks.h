@@ -74,8 +74,11 @@ class Stacks {
   bool is_accepting(Set set) const { return sets_[set].is_accepting; }
 
   // A set from which the same texts of at most `bytes` bytes go on: counters that are far from
-  // their limits become equal. Work is not counted: it is as much as the set is large.
+  // their limits become equal, and states that merge_states() says are. Work is not counted: it is
+  // as much as the set is large.
   Set nearby(Set set, uint32_t bytes);
+  // From now on nearby() takes states for one that no text of at most `bytes` bytes tells apart.
+  void merge_states(uint32_t bytes);
 
   size_t byte_size() const;
   // Forgets all but these sets, which get new numbers.
@@ -103,6 +106,9 @@ class Stacks {
   uint32_t intern(const Frame& frame);
   Set intern(std::span<const Item> items, bool is_accepting);
   uint32_t nearby_frame(uint32_t frame, uint32_t bytes);
+  uint32_t nearby_state(uint32_t state, uint32_t bytes) const {
+    return bytes <= merged_bytes_ && !merged_.empty() ? merged_[state] : state;
+  }
   bool mark(uint64_t key);
 
   const Automaton& automaton_;
@@ -124,6 +130,9 @@ class Stacks {
   std::vector<uint32_t> mark_rounds_;
   size_t mark_count_ = 0;
   uint32_t round_ = 0;
+
+  std::vector<uint32_t> merged_;  // For each state the one that stands for it; may be empty.
+  uint32_t merged_bytes_ = 0;
 
   // nearby_frame()'s memory, for one number of bytes at a time.
   std::vector<uint32_t> nearby_frames_;

@@ -33,6 +33,16 @@ inline uint32_t load_u32(const uint8_t* bytes) {
   return load_u16(bytes) | load_u16(bytes + 2) << 16;
 }
 
+inline void store_u16(uint32_t value, uint8_t* bytes) {
+  bytes[0] = uint8_t(value & 255);
+  bytes[1] = uint8_t(value >> 8 & 255);
+}
+
+inline void store_u32(uint32_t value, uint8_t* bytes) {
+  store_u16(value, bytes);
+  store_u16(value >> 16, bytes + 2);
+}
+
 inline void set_scale(Unit& unit, float scale, float offset = 0) {
   unit.scale[0] = unit.scale[1] = scale;
   unit.offset[0] = unit.offset[1] = offset;

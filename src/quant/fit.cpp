@@ -202,7 +202,7 @@ void fit_line(const Prepared& block, int q_high, LineBlock& out) {
   const float centre = lowest + (highest - lowest) / 2;
   Prepared centred;
   for (int i = 0; i < 32; ++i) centred.x[i] = block.x[i] - centre;
-  const Line found = search_line({centred.x, block.w, 32}, q_high, Minimum::any, Effort::quick);
+  const Line found = search_line({centred.x, block.w, 32}, q_high, Minimum::any);
   const Half floor = stored_floor(lowest, block.unit);
   const float span = highest - lowest;
   const int floor_steps = span > 0 ? q_high : 1;  // A constant is one step above the floor.
@@ -266,7 +266,7 @@ void fit_offset(const Prepared& block, const OffsetFormat& format, OffsetFit& ou
   const int count = 256 / format.group_count;
   for (int index = 0; index < format.group_count; ++index) {
     const Group group = group_of(block, index, count);
-    wanted[index] = search_line(group, format.q_high, Minimum::not_positive, Effort::thorough);
+    wanted[index] = search_line(group, format.q_high, Minimum::not_positive);
     step.scale = std::max(step.scale, wanted[index].scale / float(format.level_high));
     step.min = std::max(step.min, -wanted[index].min / float(format.level_high));
   }

@@ -3,6 +3,7 @@
 // of the four words has four 3-bit s; their top nibbles, last word highest, are the f16 scale.
 #include "quant/block.h"
 #include "quant/grid.h"
+#include "quant/grid_fit.h"
 
 namespace cairn::quant {
 namespace {
@@ -36,6 +37,35 @@ void integers(const std::byte* in, Unit* units) {
   }
 }
 
+constexpr GridFormat kFormat{.grid = kGridIq1,
+                             .entry_count = 2048,
+                             .entry_weights = 8,
+                             .levels = {-8, 0, 8},
+                             .signs = GridSigns::shifted,
+                             .cell_weights = 8,
+                             .group_count = 16,
+                             .s_high = 7,
+                             .stored_factor = 8};
+
+void encode(const float* weights, const float* importance, std::byte* out) {
+  GridFit fit;
+  fit_grid(weights, importance, kFormat, fit);
+  Block block{};
+  for (int part = 0; part < 32; ++part) {
+    const uint32_t index = fit.index[part];
+    const uint32_t nibble = index >> 8 | uint32_t(fit.is_low[part]) << 3;
+    block.low[part] = uint8_t(index & 255);
+    block.high[part / 2] |= uint8_t(nibble << (4 * (part % 2)));
+  }
+  for (int word = 0; word < 4; ++word) {
+    uint32_t bits = (uint32_t(fit.scale) >> (4 * word) & 15) << 12;
+    for (int group = 0; group < 4; ++group)
+      bits |= uint32_t(fit.s[4 * word + group]) << (3 * group);
+    store_u16(bits, block.words + 2 * word);
+  }
+  store(block, out);
+}
+
 }  // namespace
 
 extern const Type type_iq1_m;
@@ -47,7 +77,7 @@ constinit const Type type_iq1_m{.name = "IQ1_M",
                                 .offsets = false,
                                 .decode = decode_scaled<8, integers>,
                                 .integers = integers,
-                                .encode = nullptr,
-                                .rms_error_max = 0};
+                                .encode = encode,
+                                .rms_error_max = 0.4475f};
 
 }  // namespace cairn::quant

@@ -3,6 +3,7 @@
 // eighth. As integers: q = 8 * g ± 1, and the scale is an eighth (exact).
 #include "quant/block.h"
 #include "quant/grid.h"
+#include "quant/grid_fit.h"
 
 namespace cairn::quant {
 namespace {
@@ -27,6 +28,33 @@ void integers(const std::byte* in, Unit* units) {
   }
 }
 
+constexpr GridFormat kFormat{.grid = kGridIq1,
+                             .entry_count = 2048,
+                             .entry_weights = 8,
+                             .levels = {-8, 0, 8},
+                             .signs = GridSigns::shifted,
+                             .cell_weights = 32,
+                             .group_count = 8,
+                             .s_high = 7,
+                             .stored_factor = 8};
+
+void encode(const float* weights, const float* importance, std::byte* out) {
+  GridFit fit;
+  fit_grid(weights, importance, kFormat, fit);
+  Block block{};
+  block.scale = fit.scale;
+  for (int unit = 0; unit < 8; ++unit) {
+    uint32_t word = uint32_t(fit.s[unit]) << 12 | uint32_t(fit.is_low[4 * unit]) << 15;
+    for (int part = 0; part < 4; ++part) {
+      const uint32_t index = fit.index[4 * unit + part];
+      block.low[4 * unit + part] = uint8_t(index & 255);
+      word |= (index >> 8) << (3 * part);
+    }
+    store_u16(word, block.words + 2 * unit);
+  }
+  store(block, out);
+}
+
 }  // namespace
 
 extern const Type type_iq1_s;
@@ -38,7 +66,7 @@ constinit const Type type_iq1_s{.name = "IQ1_S",
                                 .offsets = false,
                                 .decode = decode_scaled<8, integers>,
                                 .integers = integers,
-                                .encode = nullptr,
-                                .rms_error_max = 0};
+                                .encode = encode,
+                                .rms_error_max = 0.4888f};
 
 }  // namespace cairn::quant

@@ -3,6 +3,7 @@
 // two s.
 #include "quant/block.h"
 #include "quant/grid.h"
+#include "quant/grid_fit.h"
 
 namespace cairn::quant {
 namespace {
@@ -31,6 +32,32 @@ void integers(const std::byte* in, Unit* units) {
   }
 }
 
+constexpr GridFormat kFormat{.grid = kGridIq2S,
+                             .entry_count = 1024,
+                             .entry_weights = 8,
+                             .levels = {8, 25, 43},
+                             .signs = GridSigns::stored,
+                             .cell_weights = 8,
+                             .group_count = 16,
+                             .s_high = 15,
+                             .stored_factor = 8};
+
+void encode(const float* weights, const float* importance, std::byte* out) {
+  GridFit fit;
+  fit_grid(weights, importance, kFormat, fit);
+  Block block{};
+  block.scale = fit.scale;
+  for (int part = 0; part < 32; ++part) {
+    block.low[part] = uint8_t(fit.index[part] & 255);
+    block.high[part / 4] |= uint8_t((fit.index[part] >> 8) << (2 * (part % 4)));
+    block.signs[part] = fit.signs[part];
+  }
+  for (int unit = 0; unit < 8; ++unit) {
+    block.groups[unit] = uint8_t(fit.s[2 * unit] | fit.s[2 * unit + 1] << 4);
+  }
+  store(block, out);
+}
+
 }  // namespace
 
 extern const Type type_iq2_s;
@@ -42,7 +69,7 @@ constinit const Type type_iq2_s{.name = "IQ2_S",
                                 .offsets = false,
                                 .decode = decode_scaled<8, integers>,
                                 .integers = integers,
-                                .encode = nullptr,
-                                .rms_error_max = 0};
+                                .encode = encode,
+                                .rms_error_max = 0.2515f};
 
 }  // namespace cairn::quant

@@ -2,6 +2,7 @@
 // weights are a word: 9 bits grid index, 7 sign bits. A byte of `groups` holds two s, low first.
 #include "quant/block.h"
 #include "quant/grid.h"
+#include "quant/grid_fit.h"
 
 namespace cairn::quant {
 namespace {
@@ -27,6 +28,30 @@ void integers(const std::byte* in, Unit* units) {
   }
 }
 
+constexpr GridFormat kFormat{.grid = kGridIq2Xs,
+                             .entry_count = 512,
+                             .entry_weights = 8,
+                             .levels = {8, 25, 43},
+                             .signs = GridSigns::even,
+                             .cell_weights = 8,
+                             .group_count = 16,
+                             .s_high = 15,
+                             .stored_factor = 8};
+
+void encode(const float* weights, const float* importance, std::byte* out) {
+  GridFit fit;
+  fit_grid(weights, importance, kFormat, fit);
+  Block block{};
+  block.scale = fit.scale;
+  for (int part = 0; part < 32; ++part) {
+    store_u16(fit.index[part] | uint32_t(fit.signs[part] & 127) << 9, block.words + 2 * part);
+  }
+  for (int unit = 0; unit < 8; ++unit) {
+    block.groups[unit] = uint8_t(fit.s[2 * unit] | fit.s[2 * unit + 1] << 4);
+  }
+  store(block, out);
+}
+
 }  // namespace
 
 extern const Type type_iq2_xs;
@@ -38,7 +63,7 @@ constinit const Type type_iq2_xs{.name = "IQ2_XS",
                                  .offsets = false,
                                  .decode = decode_scaled<8, integers>,
                                  .integers = integers,
-                                 .encode = nullptr,
-                                 .rms_error_max = 0};
+                                 .encode = encode,
+                                 .rms_error_max = 0.2994f};
 
 }  // namespace cairn::quant

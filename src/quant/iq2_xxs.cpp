@@ -2,6 +2,7 @@
 // group is four grid indices and a word: four times 7 sign bits, 4-bit s on top.
 #include "quant/block.h"
 #include "quant/grid.h"
+#include "quant/grid_fit.h"
 
 namespace cairn::quant {
 namespace {
@@ -26,6 +27,32 @@ void integers(const std::byte* in, Unit* units) {
   }
 }
 
+constexpr GridFormat kFormat{.grid = kGridIq2Xxs,
+                             .entry_count = 256,
+                             .entry_weights = 8,
+                             .levels = {8, 25, 43},
+                             .signs = GridSigns::even,
+                             .cell_weights = 8,
+                             .group_count = 8,
+                             .s_high = 15,
+                             .stored_factor = 8};
+
+void encode(const float* weights, const float* importance, std::byte* out) {
+  GridFit fit;
+  fit_grid(weights, importance, kFormat, fit);
+  Block block{};
+  block.scale = fit.scale;
+  for (int unit = 0; unit < 8; ++unit) {
+    uint32_t word = uint32_t(fit.s[unit]) << 28;
+    for (int part = 0; part < 4; ++part) {
+      block.groups[unit][part] = uint8_t(fit.index[4 * unit + part]);
+      word |= uint32_t(fit.signs[4 * unit + part] & 127) << (7 * part);
+    }
+    store_u32(word, block.groups[unit] + 4);
+  }
+  store(block, out);
+}
+
 }  // namespace
 
 extern const Type type_iq2_xxs;
@@ -37,7 +64,7 @@ constinit const Type type_iq2_xxs{.name = "IQ2_XXS",
                                   .offsets = false,
                                   .decode = decode_scaled<8, integers>,
                                   .integers = integers,
-                                  .encode = nullptr,
-                                  .rms_error_max = 0};
+                                  .encode = encode,
+                                  .rms_error_max = 0.3478f};
 
 }  // namespace cairn::quant

@@ -3,6 +3,7 @@
 // first.
 #include "quant/block.h"
 #include "quant/grid.h"
+#include "quant/grid_fit.h"
 
 namespace cairn::quant {
 namespace {
@@ -32,6 +33,32 @@ void integers(const std::byte* in, Unit* units) {
   }
 }
 
+constexpr GridFormat kFormat{.grid = kGridIq3S,
+                             .entry_count = 512,
+                             .entry_weights = 4,
+                             .levels = {1, 3, 5, 7, 9, 11, 13, 15},
+                             .signs = GridSigns::stored,
+                             .cell_weights = 8,
+                             .group_count = 8,
+                             .s_high = 15,
+                             .stored_factor = 1};
+
+void encode(const float* weights, const float* importance, std::byte* out) {
+  GridFit fit;
+  fit_grid(weights, importance, kFormat, fit);
+  Block block{};
+  block.scale = fit.scale;
+  for (int part = 0; part < 64; ++part) {
+    block.low[part] = uint8_t(fit.index[part] & 255);
+    block.high[part / 8] |= uint8_t((fit.index[part] >> 8) << (part % 8));
+  }
+  std::memcpy(block.signs, fit.signs, sizeof block.signs);
+  for (int pair = 0; pair < 4; ++pair) {
+    block.groups[pair] = uint8_t(fit.s[2 * pair] | fit.s[2 * pair + 1] << 4);
+  }
+  store(block, out);
+}
+
 }  // namespace
 
 extern const Type type_iq3_s;
@@ -43,7 +70,7 @@ constinit const Type type_iq3_s{.name = "IQ3_S",
                                 .offsets = false,
                                 .decode = decode_scaled<8, integers>,
                                 .integers = integers,
-                                .encode = nullptr,
-                                .rms_error_max = 0};
+                                .encode = encode,
+                                .rms_error_max = 0.1321f};
 
 }  // namespace cairn::quant

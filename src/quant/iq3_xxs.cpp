@@ -2,6 +2,7 @@
 // group is eight grid indices of 4 weights and a word: four times 7 sign bits, 4-bit s on top.
 #include "quant/block.h"
 #include "quant/grid.h"
+#include "quant/grid_fit.h"
 
 namespace cairn::quant {
 namespace {
@@ -29,6 +30,32 @@ void integers(const std::byte* in, Unit* units) {
   }
 }
 
+constexpr GridFormat kFormat{.grid = kGridIq3Xxs,
+                             .entry_count = 256,
+                             .entry_weights = 4,
+                             .levels = {4, 12, 20, 28, 36, 44, 52, 62},
+                             .signs = GridSigns::even,
+                             .cell_weights = 8,
+                             .group_count = 8,
+                             .s_high = 15,
+                             .stored_factor = 4};
+
+void encode(const float* weights, const float* importance, std::byte* out) {
+  GridFit fit;
+  fit_grid(weights, importance, kFormat, fit);
+  Block block{};
+  block.scale = fit.scale;
+  for (int part = 0; part < 64; ++part) block.indices[part] = uint8_t(fit.index[part]);
+  for (int unit = 0; unit < 8; ++unit) {
+    uint32_t word = uint32_t(fit.s[unit]) << 28;
+    for (int part = 0; part < 4; ++part) {
+      word |= uint32_t(fit.signs[4 * unit + part] & 127) << (7 * part);
+    }
+    store_u32(word, block.words + 4 * unit);
+  }
+  store(block, out);
+}
+
 }  // namespace
 
 extern const Type type_iq3_xxs;
@@ -40,7 +67,7 @@ constinit const Type type_iq3_xxs{.name = "IQ3_XXS",
                                   .offsets = false,
                                   .decode = decode_scaled<8, integers>,
                                   .integers = integers,
-                                  .encode = nullptr,
-                                  .rms_error_max = 0};
+                                  .encode = encode,
+                                  .rms_error_max = 0.1797f};
 
 }  // namespace cairn::quant

@@ -6,7 +6,7 @@
 
 #include "quant/block.h"
 #include "quant/fp4.h"
-#include "quant/lanes.h"
+#include "quant/fp4_levels.h"
 #include "quant/search.h"
 
 namespace cairn::quant {
@@ -30,31 +30,6 @@ void integers(const std::byte* in, Unit* units) {
   for (int8_t& q : units[0].q) q = kFp4Levels[q];
 }
 
-// The level nearest to v, of both signs: whole numbers to 4, then 6, 8 and 12.
-F4 nearest_level(F4 v) {
-  const F4 magnitude = higher_of(v, -v);
-  const F4 step = magnitude < splat(4) ? splat(1) : magnitude < splat(8) ? splat(2) : splat(4);
-  const F4 level = step * round_within(magnitude / step, splat(0), splat(12) / step);
-  return v < splat(0) ? -level : level;
-}
-
-float error_of(const Group& group, float scale) {
-  const F4 factor = splat(1 / scale), width = splat(scale);
-  F4 sum = splat(0);
-  for (int i = 0; i < group.count; i += 4) {
-    const F4 x = load4(group.x + i);
-    const F4 error = x - width * nearest_level(x * factor);
-    sum += load4(group.w + i) * error * error;
-  }
-  return total(sum);
-}
-
-int8_t code_of(float level) {
-  const int magnitude = int(std::abs(level));
-  const int code = magnitude <= 4 ? magnitude : magnitude == 12 ? 7 : magnitude / 2 + 2;
-  return int8_t(code | (level < 0 ? 8 : 0));
-}
-
 // Of three exponents: the one that brings the peak to 8 … 16 (levels end at 12) and its neighbours.
 // 255 is left out: it is NaN in the OCP format.
 void encode(const float* weights, const float* importance, std::byte* out) {
@@ -67,17 +42,14 @@ void encode(const float* weights, const float* importance, std::byte* out) {
   float best_error = INFINITY, best_scale = 1;
   for (int exponent = std::max(middle - 1, 0); exponent <= std::min(middle + 1, 254); ++exponent) {
     const float scale = half_power(uint32_t(exponent)) / prepared.unit;
-    const float error = error_of(group, scale);
+    const float error = error_of_fp4(group, scale);
     if (!(error < best_error)) continue;
     best_error = error;
     best_scale = scale;
     block.exponent = uint8_t(exponent);
   }
   int8_t codes[32];
-  for (int i = 0; i < 32; i += 4) {
-    const F4 level = nearest_level(load4(prepared.x + i) * splat(1 / best_scale));
-    for (int lane = 0; lane < 4; ++lane) codes[i + lane] = code_of(level[lane]);
-  }
+  quantize_fp4(group, best_scale, codes);
   pack_nibbles(codes, block.nibbles);
   store(block, out);
 }

@@ -1,8 +1,13 @@
 // NVFP4: 64 weights of E2M1 in 4 groups of 16, each with an unsigned E4M3 scale (bias 7). The
 // levels here are doubled to be integers, so scales are halved. Codes 0 and 127 (NaN) mean 0.
-// No encoder: it would need a scale for the whole tensor, which a block cannot hold.
+// A block has no scale for its tensor: weights far below 1 have the few scales at E4M3's low end.
+#include <algorithm>
+#include <cmath>
+
 #include "quant/block.h"
 #include "quant/fp4.h"
+#include "quant/fp4_levels.h"
+#include "quant/search.h"
 
 namespace cairn::quant {
 namespace {
@@ -36,6 +41,44 @@ void integers(const std::byte* in, Unit* units) {
   }
 }
 
+// The largest finite scale's code.
+constexpr int kCodeMax = 126;
+
+// The best scale of all about the one that brings the peak to the largest level: from half of it
+// (the peak is cut) to twice (it has the level below the middle). 0 where nothing is better.
+int best_scale_code(const Group& group, float unit) {
+  const float peak = std::abs(peak_of(group)) * unit;
+  int middle = 0;
+  while (middle < kCodeMax && half_scale(uint32_t(middle + 1)) * 12 <= peak) ++middle;
+  float best_error = 0;
+  for (int i = 0; i < group.count; ++i) best_error += group.w[i] * group.x[i] * group.x[i];
+  int best = 0;
+  for (int code = std::max(middle - 8, 1); code <= std::min(middle + 8, kCodeMax); ++code) {
+    const float error = error_of_fp4(group, half_scale(uint32_t(code)) / unit);
+    if (!(error < best_error)) continue;
+    best_error = error;
+    best = code;
+  }
+  return best;
+}
+
+void encode(const float* weights, const float* importance, std::byte* out) {
+  Prepared prepared;
+  prepare(weights, importance, 64, prepared);
+  Block block{};
+  for (int index = 0; index < 4; ++index) {
+    const Group group{prepared.x + 16 * index, prepared.w + 16 * index, 16};
+    const int code = best_scale_code(group, prepared.unit);
+    block.scales[index] = uint8_t(code);
+    if (code == 0) continue;
+    int8_t codes[16];
+    quantize_fp4(group, half_scale(uint32_t(code)) / prepared.unit, codes);
+    for (int i = 0; i < 8; ++i)
+      block.nibbles[8 * index + i] = uint8_t(codes[i] | codes[i + 8] << 4);
+  }
+  store(block, out);
+}
+
 }  // namespace
 
 extern const Type type_nvfp4;
@@ -47,7 +90,7 @@ constinit const Type type_nvfp4{.name = "NVFP4",
                                 .offsets = false,
                                 .decode = decode_scaled<2, integers>,
                                 .integers = integers,
-                                .encode = nullptr,
-                                .rms_error_max = 0};
+                                .encode = encode,
+                                .rms_error_max = 0.0895f};
 
 }  // namespace cairn::quant

@@ -42,6 +42,6 @@ constinit const Type type_q4_1{.name = "Q4_1",
                                .decode = decode_offset<1, integers>,
                                .integers = integers,
                                .encode = encode,
-                               .rms_error_max = 0.0725f};
+                               .rms_error_max = 0.0701f};
 
 }  // namespace cairn::quant

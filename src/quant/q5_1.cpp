@@ -47,6 +47,6 @@ constinit const Type type_q5_1{.name = "Q5_1",
                                .decode = decode_offset<1, integers>,
                                .integers = integers,
                                .encode = encode,
-                               .rms_error_max = 0.0352f};
+                               .rms_error_max = 0.0341f};
 
 }  // namespace cairn::quant

@@ -13,6 +13,7 @@ namespace cairn::quant {
 namespace {
 
 constexpr int kRefinements = 2;
+constexpr int kShifts = 6;  // Of either end of a line.
 
 // A group whose weights differ by less than this part of the block's largest weight is one level:
 // no format resolves it, and inverses of such steps would overflow.
@@ -155,6 +156,19 @@ void prepare(const float* weights, const float* importance, int count, Prepared&
   }
 }
 
+void emphasize(Prepared& block, int count, Emphasis emphasis) {
+  double sum = 0;
+  for (int i = 0; i < count; ++i) sum += double(block.x[i]) * double(block.x[i]);
+  if (sum == 0) return;
+  for (int i = 0; i < count; ++i) {
+    const double part = double(block.x[i]) * double(block.x[i]) * count / sum;
+    const double factor = emphasis == Emphasis::mild     ? std::sqrt(1 + part)
+                          : emphasis == Emphasis::strong ? 1 + part
+                                                         : 1e-4 + part;
+    block.w[i] *= float(factor);
+  }
+}
+
 Half stored_min(float value, float unit) {
   return finite_half(value * unit);
 }
@@ -218,7 +232,7 @@ float error_of(const Group& group, float scale, Range range) {
   return total(sum);
 }
 
-Line search_line(const Group& group, int high, Minimum minimum, Effort effort) {
+Line search_line(const Group& group, int high, Minimum minimum) {
   auto [lowest, highest] = extremes_of(group.x, group.count);
   if (minimum == Minimum::not_positive) lowest = std::min(lowest, 0.0f);
   if (highest - lowest < kNothing) return {0, lowest};
@@ -229,11 +243,9 @@ Line search_line(const Group& group, int high, Minimum minimum, Effort effort) {
     const LineFit fit = refit(group, totals, guess, high, minimum);
     if (fit.error < best.error) best = fit;
   };
-  // The ends move inward (or a little outward) by fractions of a step, together or each by itself.
-  const int shift_count = effort == Effort::quick ? 4 : 6;
-  for (int lower = 0; lower < shift_count; ++lower) {
-    for (int upper = 0; upper < shift_count; ++upper) {
-      if (effort == Effort::quick && upper != lower) continue;
+  // The ends move inward (or a little outward) by fractions of a step, each by itself.
+  for (int lower = 0; lower < kShifts; ++lower) {
+    for (int upper = 0; upper < kShifts; ++upper) {
       const float cut_low = 0.3f * float(lower - 1), cut_high = 0.3f * float(upper - 1);
       const float scale = step * (float(high) - cut_low - cut_high) / float(high);
       consider({scale, lowest + cut_low * step});

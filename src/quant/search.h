@@ -23,6 +23,13 @@ struct Prepared {
 // undefined. `count` is a multiple of 4 and at most 256.
 void prepare(const float* weights, const float* importance, int count, Prepared& out);
 
+// Makes errors of large weights count more, for formats of few bits: least squares pulls all
+// weights towards 0 there, and a model suffers more from that than from the same error elsewhere
+// (docs/quantize.md). With r the square of a weight by the block's mean square, factors of
+// sqrt(1 + r), 1 + r or nearly r.
+enum class Emphasis { mild, strong, full };
+void emphasize(Prepared& block, int count, Emphasis emphasis);
+
 // The f16 nearest to value * unit, limited to finite ones. A scale among the subnormals is rounded
 // away from zero: one too small would cut the largest weights.
 Half stored_scale(float value, float unit);
@@ -56,12 +63,11 @@ struct Line {
   float scale, min;
 };
 
-enum class Effort { quick, thorough };
 enum class Minimum { any, not_positive };
 
 // The best line; its scale is 0 where all weights are equal (then min is that weight, or 0 if the
 // minimum must not be positive and all weights are 0).
-Line search_line(const Group& group, int high, Minimum minimum, Effort effort);
+Line search_line(const Group& group, int high, Minimum minimum);
 void quantize(const Group& group, Line line, int high, int8_t* q);
 float error_of(const Group& group, Line line, int high);
 

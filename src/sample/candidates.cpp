@@ -113,13 +113,7 @@ const float* Candidates::chunk_values(size_t first, size_t count, size_t& change
   for (; change_at < change_end; ++change_at) {
     values_[size_t(index_of(changed_[change_at].token)) - first] = changed_[change_at].logit;
   }
-  if (is_partial) {
-    for (size_t k = 0; k < kChunk / 64 && 64 * k < count; ++k) {
-      for (uint64_t holes = ~words[k]; holes != 0; holes &= holes - 1) {
-        values_[64 * k + size_t(std::countr_zero(holes))] = kNone;
-      }
-    }
-  }
+  if (is_partial) passes().keep_allowed(values_, count, words, values_);
   return values_;
 }
 

@@ -43,11 +43,17 @@ inline uint32_t word_for_noise(float noise) {
   return word < 0x1p32 - 1 ? uint32_t(word) : ~uint32_t(0);
 }
 
+inline uint32_t noise_word(uint64_t seed, int32_t position, NoiseStream stream, Token token) {
+  return philox4x32({uint32_t(index_of(token)), uint32_t(position), uint32_t(stream), 0},
+                    {uint32_t(seed), uint32_t(seed >> 32)})[0];
+}
+
+inline float noise_of(uint32_t word) {
+  return -elementary::log(exponential(unit_interval(word)));
+}
+
 inline float gumbel_noise(uint64_t seed, int32_t position, NoiseStream stream, Token token) {
-  const auto words =
-      philox4x32({uint32_t(index_of(token)), uint32_t(position), uint32_t(stream), 0},
-                 {uint32_t(seed), uint32_t(seed >> 32)});
-  return -elementary::log(exponential(unit_interval(words[0])));
+  return noise_of(noise_word(seed, position, stream, token));
 }
 
 }  // namespace cairn::sample

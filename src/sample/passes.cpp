@@ -68,6 +68,12 @@ void nearness(const float* values, size_t count, float center, float* out) {
   loops::nearness<One>(values, count, center, out);
 }
 
+void keep_allowed(const float* values, size_t count, const uint64_t* words, float* out) {
+  for (size_t i = 0; i < count; ++i) {
+    out[i] = (words[i / 64] >> (i % 64) & 1) != 0 ? values[i] : loops::kNone;
+  }
+}
+
 void noise_words(const NoiseKey& key, uint32_t first, size_t count, uint32_t* words) {
   for (size_t i = 0; i < count; ++i) {
     words[i] = philox4x32({first + uint32_t(i), key.position, key.stream, 0},
@@ -78,7 +84,8 @@ void noise_words(const NoiseKey& key, uint32_t first, size_t count, uint32_t* wo
 }  // namespace
 
 const Passes& passes_plain() {
-  static const Passes all{largest, find_above, exp_sums, value_sums, divide, nearness, noise_words};
+  static const Passes all{largest, find_above,   exp_sums, value_sums,
+                          divide,  keep_allowed, nearness, noise_words};
   return all;
 }
 

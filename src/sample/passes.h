@@ -41,6 +41,8 @@ struct Passes {
   ValueSums (*value_sums)(const float* values, size_t count, float reference);
   // out = values / divisor, kept finite where it was.
   void (*divide)(const float* values, size_t count, float divisor, float* out);
+  // out = values, but -infinity where the token's bit in `words` is not set.
+  void (*keep_allowed)(const float* values, size_t count, const uint64_t* words, float* out);
   // out = -|values - center|.
   void (*nearness)(const float* values, size_t count, float center, float* out);
   // The random words of tokens first, first + 1, … (sample/noise.h).

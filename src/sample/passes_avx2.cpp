@@ -76,6 +76,22 @@ void nearness(const float* values, size_t count, float center, float* out) {
   loops::nearness<Eight>(values, count, center, out);
 }
 
+void keep_allowed(const float* values, size_t count, const uint64_t* words, float* out) {
+  const __m256i bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+  const __m256 none = _mm256_set1_ps(loops::kNone);
+  size_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    const __m256i byte = _mm256_set1_epi32(int32_t(words[i / 64] >> (i % 64) & 255));
+    const __m256i is_set = _mm256_cmpeq_epi32(_mm256_and_si256(byte, bits), bits);
+    const __m256 kept =
+        _mm256_blendv_ps(none, _mm256_loadu_ps(values + i), _mm256_castsi256_ps(is_set));
+    _mm256_storeu_ps(out + i, kept);
+  }
+  for (; i < count; ++i) {
+    out[i] = (words[i / 64] >> (i % 64) & 1) != 0 ? values[i] : loops::kNone;
+  }
+}
+
 // base/philox.h for four counters: each in the lower half of 64 bits, where products are whole.
 // What is in the upper halves in between is never multiplied.
 void noise_words(const NoiseKey& key, uint32_t first, size_t count, uint32_t* words) {
@@ -109,7 +125,8 @@ void noise_words(const NoiseKey& key, uint32_t first, size_t count, uint32_t* wo
 }  // namespace
 
 const Passes& passes_avx2() {
-  static const Passes all{largest, find_above, exp_sums, value_sums, divide, nearness, noise_words};
+  static const Passes all{largest, find_above,   exp_sums, value_sums,
+                          divide,  keep_allowed, nearness, noise_words};
   return all;
 }
 

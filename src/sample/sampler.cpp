@@ -142,26 +142,28 @@ Token Sampler::choose(int32_t position) {
   Token best = Token(-1);
   float best_score = kNone;
   uint32_t words[kChunk];
-  candidates_.for_each_chunk(
-      [&](const Candidate* tokens, size_t first, const float* values, size_t count) {
-        const float largest = loops.largest(values, count);
-        if (largest < floor || largest + kNoiseMax < best_score) return;
-        // The noise of u is above d only where u < e^-d: what lies above that word can be passed
-        // over.
-        const uint32_t word_max = word_for_noise(best_score - largest);
-        const bool has_words = tokens == nullptr && word_max != ~uint32_t(0);
-        if (has_words) loops.noise_words(key, uint32_t(first), count, words);
-        for (size_t i = 0; i < count; ++i) {
-          if (!(values[i] >= floor) || (has_words && words[i] > word_max)) continue;
-          const Token token = tokens != nullptr ? tokens[i].token : Token(first + i);
-          const float score = std::min(values[i], std::numeric_limits<float>::max()) +
-                              gumbel_noise(params_.seed, position, NoiseStream::choice, token);
-          if (score > best_score || (score == best_score && token < best)) {
-            best = token;
-            best_score = score;
-          }
-        }
-      });
+  candidates_.for_each_chunk([&](const Candidate* tokens, size_t first, const float* values,
+                                 size_t count) {
+    const float largest = loops.largest(values, count);
+    if (largest < floor || largest + kNoiseMax < best_score) return;
+    // The noise of u is above d only where u < e^-d: what lies above that word can be passed
+    // over.
+    const uint32_t word_max = word_for_noise(best_score - largest);
+    const bool is_run = tokens == nullptr && word_max != ~uint32_t(0);
+    if (is_run) loops.noise_words(key, uint32_t(first), count, words);
+    for (size_t i = 0; i < count; ++i) {
+      if (!(values[i] >= floor) || (is_run && words[i] > word_max)) continue;
+      const Token token = tokens != nullptr ? tokens[i].token : Token(first + i);
+      const uint32_t word =
+          is_run ? words[i] : noise_word(params_.seed, position, NoiseStream::choice, token);
+      if (word > word_max) continue;
+      const float score = std::min(values[i], std::numeric_limits<float>::max()) + noise_of(word);
+      if (score > best_score || (score == best_score && token < best)) {
+        best = token;
+        best_score = score;
+      }
+    }
+  });
   return best;
 }
 

@@ -163,7 +163,7 @@ TEST(Quantize, PatternsChooseTensors) {
   EXPECT_EQ(types["blk.1.attn_q.weight"], "F16") << "the first that fits counts";
   EXPECT_EQ(types["blk.1.ffn_up.weight"], "F16");
   EXPECT_EQ(types["blk.1.attn_norm.weight"], "F32");
-  for (const std::string bad : {"nothing=Q8_0", "blk.*", "=Q8_0", "blk.*=IQ2_XXS", "blk.*=Q9"}) {
+  for (const std::string bad : {"nothing=Q8_0", "blk.*", "=Q8_0", "blk.*=Q9"}) {
     options.overrides = {bad};
     const auto report = quantize(options);
     ASSERT_FALSE(report) << bad;

@@ -87,8 +87,8 @@ TEST(Synth, RowsThatDoNotFitGetAnotherTypeWithANote) {
   EXPECT_EQ(file.find("blk.0.ffn_down.weight")->type->name, "Q4_K");    // Rows of 256.
 }
 
-// Nothing here encodes these: their codes are random, and still have the spread of other weights.
-TEST(Synth, FormatsWithoutAnEncoderAreMadeOfCodes) {
+// Encoding these takes long: their codes are random, and still have the spread of other weights.
+TEST(Synth, FormatsThatTakeLongAreMadeOfCodes) {
   const ScratchFolder folder;
   for (const char* type : {"IQ1_S", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S"}) {
     write({.shape = default_shape("llama"), .type = type, .out_path = folder.file("model.gguf")});

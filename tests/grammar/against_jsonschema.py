@@ -19,6 +19,8 @@ except ImportError:
 FORMATS = ["date", "time", "date-time", "uuid", "ipv4", "ipv6", "email", "hostname", "duration"]
 PATTERNS = ["^[a-z]{2,5}$", "^(foo|bar)+\\d*$", "ab?c", "^\\w+@\\w+\\.(com|org)$", "x$|^y",
             "^[^\\s\"]{1,8}$", "^.{3,6}$", "^[\\u00e0-\\u00ff\\\\/]+$"]
+COUNTED_PATTERNS = ["^[a-z]+$", "^(foo|ba)*\\d?$", "^[A-Z][a-z]*( [A-Z][a-z]*)?$", "a.?b",
+                    "^\\w+@\\w+$", "^(a|bb|[c-e]{3})+$"]
 NAMES = ["a", "b", "name", "na", "name2", "é", "with \"quotes\"", "tab\t", "", "long property name"]
 
 
@@ -43,8 +45,13 @@ class Schemas:
             return {"type": "string", "format": self.rng.choice(FORMATS)}
         if kind < 0.35:
             return {"type": "string", "pattern": self.rng.choice(PATTERNS)}
-        if kind < 0.6:
+        if kind < 0.45:
+            return {"type": "string", "pattern": self.rng.choice(COUNTED_PATTERNS),
+                    "minLength": self.rng.randint(0, 3), "maxLength": self.rng.randint(3, 12)}
+        if kind < 0.65:
             return {"type": "string", **self.bounds(0, 40, "minLength", "maxLength")}
+        if kind < 0.75:
+            return {"type": "string", "not": {"enum": self.rng.sample(NAMES, 3)}}
         return {"type": "string"}
 
     def number(self):
@@ -53,6 +60,10 @@ class Schemas:
             if self.rng.random() < 0.3 and len(bounds) == 2:
                 bounds["multipleOf"] = self.rng.randint(1, 4)
                 bounds["minimum"] -= 5
+            if self.rng.random() < 0.2:
+                # Steps that doubles hold exactly: the package divides by them.
+                step = {"multipleOf": self.rng.choice([0.5, 0.25, 1.5, 0.125, 3, 7.5])}
+                return {"type": self.rng.choice(["number", "integer"]), **step}
             return {"type": "integer", **bounds}
         return {"type": "number", **self.bounds(-5000, 5000, *self.rng.choice([
             ("minimum", "maximum"), ("exclusiveMinimum", "maximum")]), scale=100)}
@@ -67,7 +78,10 @@ class Schemas:
     def array(self, depth):
         result = {"type": "array", "items": self.schema(depth - 1),
                   **self.bounds(0, 4, "minItems", "maxItems")}
-        if self.rng.random() < 0.25:
+        if self.rng.random() < 0.2:
+            result["items"] = {"enum": self.rng.sample([1, 2, "x", None, True, "é", -7], 5)}
+            result["uniqueItems"] = True
+        elif self.rng.random() < 0.25:
             result["prefixItems"] = [self.schema(depth - 1) for _ in range(2)]
         return result
 
@@ -83,6 +97,10 @@ class Schemas:
             result["additionalProperties"] = self.leaf()
         elif kind < 0.6:
             result["additionalProperties"] = True
+        elif kind < 0.75:
+            pattern = self.rng.choice(["^x-", "^n", "[0-9]$", "^[a-c]+$"])
+            result["patternProperties"] = {pattern: self.leaf()}
+            result["additionalProperties"] = self.rng.random() < 0.5
         return result
 
     def schema(self, depth):

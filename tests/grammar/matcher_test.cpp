@@ -54,6 +54,9 @@ const char* const kGrammars[] = {
     "[^a-z\\[\\],]{1,20}",
     "root ::= \"{\" pair{1,30} \"}\"\npair ::= \"\\\"\" [^\"]{0,25} \"\\\"\" \":\" (root | [0-9]+) "
     "\"\\n\"?",
+    // Counts that are written out: chains of states that short tokens cannot tell apart.
+    "root ::= ([a-c] [ab]{1,30} \"c\"?){1,2} [^a]{0,40} \"\\n\" | \"ab\"{18,20} \"x1\"",
+    "root ::= \"name\" [a-z]{2,25} (root | [0-9]{1,60}) \"\\n\"",
     "root ::= <think> !</think>* </think> [a-c]* | \"a\" !<[97]> \"the\"{20,30}",
 };
 

@@ -132,6 +132,43 @@ TEST(Schema, Strings) {
   expect_schema(R"({"pattern":"^\\S+@\\S+$"})", {R"("a@b")"}, {R"("a b@c")"});
 }
 
+TEST(Schema, PatternsWithinALength) {
+  const auto text = [](const std::string& content) { return "\"" + content + "\""; };
+  expect_schema(R"({"pattern":"^[a-z]+$","maxLength":3})", {text("a"), text("abc")},
+                {text(""), text("abcd"), text("a1")});
+  expect_schema(R"({"pattern":"^[A-Z][a-z]*$","minLength":3,"maxLength":4})",
+                {text("Abc"), text("Abcd")}, {text("Ab"), text("Abcde"), text("abc")});
+  // Several parts of several lengths share what is wanted.
+  expect_schema(R"({"pattern":"^(foo|ba)+\\d*$","minLength":4,"maxLength":6})",
+                {text("baba"), text("fooba"), text("foofoo"), text("ba12"), text("foo123")},
+                {text("foo"), text("ba1"), text("bababa1"), text("foob"), text("babab")});
+  expect_schema(R"({"pattern":"ab","minLength":4})",
+                {text("xxab"), text("abxxxxxxxx"), text("xab\\n")},
+                {text("ab"), text("xab"), text("xxxx")});
+  expect_schema(R"({"format":"date","minLength":5})", {text("2024-02-29")}, {text("2024")});
+  expect_schema(R"({"format":"ipv4","maxLength":8})", {text("1.2.3.4"), text("12.3.4.5")},
+                {text("127.0.0.1")});
+  EXPECT_FALSE(compile_schema(R"({"type":"string","pattern":"^abc$","minLength":4})"));
+}
+
+// Against counting: every text of two letters up to some length.
+TEST(Schema, PatternsWithinALengthAreExact) {
+  for (const char* pattern : {"^(a|bb)*$", "^a*b+a?$", "^(ab|b){1,3}a*$", "a(b|aa)*b"}) {
+    const auto all = matcher_of(compile_schema(fmt::format(R"({{"pattern":"{}"}})", pattern)));
+    const auto some = matcher_of(
+        compile_schema(fmt::format(R"({{"pattern":"{}","minLength":3,"maxLength":6}})", pattern)));
+    for (size_t length = 0; length <= 8; ++length) {
+      for (uint32_t bits = 0; bits < 1u << length; ++bits) {
+        std::string text = "\"";
+        for (size_t i = 0; i < length; ++i) text += (bits >> i & 1) != 0 ? 'b' : 'a';
+        text += '"';
+        const bool is_wanted = fit(*all, text) == Fit::whole && length >= 3 && length <= 6;
+        ASSERT_EQ(fit(*some, text) == Fit::whole, is_wanted) << pattern << " " << text;
+      }
+    }
+  }
+}
+
 TEST(Schema, Formats) {
   const auto text = [](const char* content) { return "\"" + std::string(content) + "\""; };
   expect_schema(R"({"format":"date"})", {text("2024-02-29"), text("2023-12-31")},
@@ -179,6 +216,74 @@ TEST(Schema, IntegersBetweenBoundsAreExact) {
                 {"-14", "0", "14"}, {"1", "-21", "21"});
   expect_schema(R"({"type":"integer","multipleOf":12})", {"0", "12", "-144", "1200"},
                 {"6", "14", "00"});
+}
+
+TEST(Schema, MultiplesOfFractions) {
+  expect_schema(R"({"type":"number","multipleOf":0.01})",
+                {"0", "1", "-12.5", "0.07", "99999.99", "10.10"},
+                {"0.001", "1.", "00", "-0", "1e2"});
+  expect_schema(R"({"type":"number","multipleOf":0.25,"minimum":-1,"maximum":0.8})",
+                {"-1", "-0.75", "0", "0.5", "0.75"}, {"-1.25", "0.8", "1", "0.3"});
+  expect_schema(R"({"type":"number","multipleOf":2.5})", {"2.5", "-5", "5.0", "12.5", "0"},
+                {"1", "2", "0.5", "2.50", "6.5"});
+  expect_schema(R"({"type":"integer","multipleOf":1.5})", {"3", "0", "-6", "12"}, {"1.5", "4"});
+  expect_schema(R"({"type":"integer","multipleOf":1.5,"minimum":1,"maximum":7})", {"3", "6"},
+                {"1.5", "4.5", "0"});
+}
+
+// Every hundredth up to 20, in thousandths: what fits is a multiple, and each multiple fits.
+TEST(Schema, MultiplesOfFractionsAreExact) {
+  for (const int step : {125, 300, 7, 1500}) {
+    const auto matcher =
+        matcher_of(compile_schema(fmt::format(R"({{"type":"number","multipleOf":{}e-3}})", step)));
+    for (int thousandths = -2000; thousandths <= 20'000; ++thousandths) {
+      if (thousandths == 0) continue;
+      std::string text =
+          fmt::format("{}.{:03}", std::abs(thousandths) / 1000, std::abs(thousandths) % 1000);
+      while (text.back() == '0') text.pop_back();
+      if (text.back() == '.') text.pop_back();
+      if (thousandths < 0) text.insert(0, "-");
+      ASSERT_EQ(fit(*matcher, text) == Fit::whole, thousandths % step == 0) << text;
+    }
+  }
+}
+
+TEST(Schema, NamesByPattern) {
+  expect_schema(
+      R"({"type":"object","patternProperties":{"^x-[a-z]+$":{"type":"integer"}},
+          "additionalProperties":false})",
+      {"{}", R"({"x-a":1})", R"({"x-a":1,"x-bc":2})"},
+      {R"({"y":1})", R"({"x-a":"1"})", R"({"x-":1})"});
+  expect_schema(
+      R"({"properties":{"id":{"type":"null"}},"patternProperties":{"^n":{"type":"integer"}},
+                    "required":["id","name"]})",
+      {R"({"id":null,"name":3})"}, {R"({"id":null})", R"({"id":null,"name":"x"})"});
+  expect_schema(
+      R"({"properties":{"n1":{"minimum":3}},"patternProperties":{"^n":{"type":"integer"}}})",
+      {"{}", R"({"n1":3})"}, {R"({"n1":2})", R"({"n1":3.5})"});
+  expect_schema(R"({"patternProperties":{"":{"type":"null"}}})", {R"({"anything":null})"},
+                {R"({"a":1})"});
+}
+
+TEST(Schema, UniqueItems) {
+  expect_schema(R"({"type":"array","items":{"enum":["a","b","c"]},"uniqueItems":true})",
+                {"[]", R"(["a"])", R"(["a","c"])", R"(["a", "b","c"])"},
+                {R"(["a","a"])", R"(["d"])", R"(["a",])"});
+  expect_schema(R"({"items":{"enum":[1,2,3,4]},"uniqueItems":true,"minItems":2,"maxItems":3})",
+                {"[1,2]", "[2,3,4]"}, {"[1]", "[1,2,3,4]", "[1,1]"});
+  expect_schema(R"({"type":"array","items":{"type":"integer"},"uniqueItems":true,"maxItems":1})",
+                {"[]", "[5]"}, {"[5,5]", "[1,2]"});
+}
+
+TEST(Schema, Exclusions) {
+  expect_schema(R"({"not":{"type":["object","array"]}})", {"1", "null", "\"x\""}, {"{}", "[]"});
+  expect_schema(R"({"type":"string","not":{"enum":["a","ab"]}})", {"\"\"", "\"abc\"", "\"b\""},
+                {"\"a\"", "\"ab\"", "1"});
+  expect_schema(R"({"enum":[1,2,3],"not":{"const":2}})", {"1", "3"}, {"2"});
+  expect_schema(R"({"type":["boolean","null"],"not":{"enum":[null,true]}})", {"false"},
+                {"true", "null"});
+  expect_schema(R"({"type":"null","not":false})", {"null"}, {"1"});
+  EXPECT_FALSE(compile_schema(R"({"not":{}})"));
 }
 
 TEST(Schema, NumbersBetweenBoundsAreExact) {
@@ -244,10 +349,16 @@ TEST(Schema, ErrorsSayWhereAndWhy) {
 
 TEST(Schema, WhatCannotBeFollowedSaysSo) {
   for (const char* schema :
-       {R"({"not":{}})", R"({"type":"array","uniqueItems":true})", R"({"patternProperties":{}})",
-        R"({"if":true})", R"({"$ref":"https://example.org/x"})", R"({"$ref":"#name"})",
-        R"({"pattern":"a","minLength":1})", R"({"enum":[1],"minimum":0})",
-        "{\"pattern\":\"(?=a)\"}", R"({"type":"number","multipleOf":0.01})",
+       {R"({"not":{"required":["a"]}})", R"({"not":{"type":"integer"}})",
+        R"({"type":"integer","not":{"const":3}})",
+        R"({"type":"string","maxLength":3,"not":{"const":"a"}})",
+        R"({"type":"array","uniqueItems":true})",
+        R"({"items":{"enum":[1,1.0]},"uniqueItems":true})",
+        R"({"patternProperties":{"a":{},"b":{}}})", R"({"if":true})",
+        R"({"$ref":"https://example.org/x"})", R"({"$ref":"#name"})", R"({"enum":[1],"minimum":0})",
+        R"({"pattern":"(a|bb)*","minLength":1000})", R"({"pattern":"^(a?b?){2,4}$","maxLength":3})",
+        "{\"pattern\":\"(?=a)\"}", R"({"type":"number","multipleOf":0.01,"minimum":0})",
+        R"({"type":"number","multipleOf":0.00723})",
         R"({"properties":{"a":{}},"minProperties":1})"}) {
     const auto grammar = compile_schema(schema);
     ASSERT_FALSE(grammar) << schema;

@@ -30,12 +30,6 @@ TEST(QuantDeathTest, PartsOfBlocksAreRefused) {
   EXPECT_DEATH(encode_row(*find("Q4_0"), weights, row), "row.size");
 }
 
-TEST(QuantDeathTest, FormatsWithoutEncoderAreRefused) {
-  std::vector<float> weights(256);
-  std::vector<std::byte> row(66);
-  EXPECT_DEATH(encode_row(*find("IQ2_XXS"), weights, row), "encode");
-}
-
 // A row is its blocks, one after the other, with their part of the importance.
 TEST(Quant, RowsAreBlocksInOrder) {
   const Type& type = *find("Q4_0");

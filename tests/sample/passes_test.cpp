@@ -69,6 +69,11 @@ TEST(Passes, EveryVersionGivesTheSameBits) {
         fast.nearness(values.data(), count, number, out_fast.data());
         EXPECT_EQ(std::memcmp(out.data(), out_fast.data(), count * sizeof(float)), 0);
       }
+      std::mt19937_64 random(seed);
+      const uint64_t mask[] = {random(), random() & random(), ~uint64_t(0), random() | random()};
+      plain.keep_allowed(values.data(), count, mask, out.data());
+      fast.keep_allowed(values.data(), count, mask, out_fast.data());
+      EXPECT_EQ(std::memcmp(out.data(), out_fast.data(), count * sizeof(float)), 0);
       std::vector<uint32_t> words(kChunk, 1), words_fast(kChunk, 1);
       const NoiseKey key{0x123456789abcdef0u + seed, 77, 0};
       plain.noise_words(key, 0xfffffff0u, count, words.data());
