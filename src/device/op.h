@@ -1,7 +1,6 @@
 // The closed list of what a backend can be asked to compute. An op is plain data: which rows it
 // reads, which it writes, with which weights. It knows neither models nor memory management; the
 // meaning of each op, to the bit, is the scalar code in backends/reference (docs/numerics.md).
-// A plan of ops is recorded once for each model and run for every step, whatever its row count.
 //
 // Aliases: `out` of RmsNorm, Add, Scale, Clamp, Activate and Gate may be the same rows as one of
 // their inputs. Every other `out` overlaps no input: tasks read rows that are not theirs.
