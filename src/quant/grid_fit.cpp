@@ -3,7 +3,10 @@
 // d * Q - 2 * P, a straight line in d for each entry. Only entries on the lower hull of these lines
 // are ever best, a dozen of hundreds; they are found once, then every scale is cheap to judge. Sums
 // of an entry are put together from tables over its halves. One block takes some ten passes over
-// the grid for each of its 32 (or 64) runs.
+// the grid for each of its 32 (or 64) runs. In the end the scale is stretched so far that the
+// values have as much of the weights' direction as the weights themselves: least squares alone
+// leaves them shorter by their squared error, all in the same sense, and a model suffers from that
+// most.
 #include "quant/grid_fit.h"
 
 #include <algorithm>
@@ -375,6 +378,7 @@ class GridFitter {
   }
 
   void choose_entries(GridFit& out) const {
+    float met = 0;  // Sum w x v, of all weights.
     const float step = to_float(out.scale) / (block_.unit * format_.stored_factor);
     for (int cell = 0; cell < cell_count_; ++cell) {
       const int first = cell * format_.cell_weights;
@@ -382,6 +386,7 @@ class GridFitter {
       const float d = step * float(2 * out.s[group] + 1);
       Sums sums;
       const int at = best_way(cells_.cells[cell], cells_.run_count, d, sums);
+      met += d * sums.p;
       const Way& way = cells_.cells[cell].ways[at];
       for (int run = 0; run < cells_.run_count; ++run) {
         const int weight = first + run * run_weights_;
@@ -395,6 +400,15 @@ class GridFitter {
         }
       }
     }
+    stretch(met, out);
+  }
+
+  void stretch(float met, GridFit& out) const {
+    out.fitted_scale = to_float(out.scale);
+    float wanted = 0;
+    for (int i = 0; i < 256; ++i) wanted += block_.w[i] * block_.x[i] * block_.x[i];
+    if (!(met > 0)) return;
+    out.scale = to_half(std::min(out.fitted_scale * (wanted / met), 65504.0f));
   }
 
   // Of the run at `weight`: in the places of its eight weights.
@@ -432,7 +446,7 @@ void fit_grid(const float* weights, const float* importance, const GridFormat& f
               GridFit& out) {
   Prepared block;
   prepare(weights, importance, 256, block);
-  emphasize(block, 256, format.entry_weights == 8 ? Emphasis::strong : Emphasis::mild);
+  emphasize(block, 256, Emphasis::mild);
   GridFitter(format, block).fit(out);
 }
 

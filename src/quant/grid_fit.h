@@ -28,7 +28,8 @@ struct GridFormat {
 };
 
 struct GridFit {
-  Half scale;
+  Half scale;          // Stretched (grid_fit.cpp).
+  float fitted_scale;  // Before that: what entries and signs were chosen for.
   uint8_t s[16];
   uint16_t index[64];  // Of each run of entry_weights.
   uint8_t signs[32];   // Bit i: weight i of the 8 is negative.

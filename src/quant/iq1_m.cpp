@@ -78,6 +78,6 @@ constinit const Type type_iq1_m{.name = "IQ1_M",
                                 .decode = decode_scaled<8, integers>,
                                 .integers = integers,
                                 .encode = encode,
-                                .rms_error_max = 0.4475f};
+                                .rms_error_max = 0.4709f};
 
 }  // namespace cairn::quant

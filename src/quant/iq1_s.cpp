@@ -67,6 +67,6 @@ constinit const Type type_iq1_s{.name = "IQ1_S",
                                 .decode = decode_scaled<8, integers>,
                                 .integers = integers,
                                 .encode = encode,
-                                .rms_error_max = 0.4888f};
+                                .rms_error_max = 0.5246f};
 
 }  // namespace cairn::quant

@@ -64,6 +64,6 @@ constinit const Type type_iq2_xs{.name = "IQ2_XS",
                                  .decode = decode_scaled<8, integers>,
                                  .integers = integers,
                                  .encode = encode,
-                                 .rms_error_max = 0.2994f};
+                                 .rms_error_max = 0.3022f};
 
 }  // namespace cairn::quant

@@ -65,6 +65,6 @@ constinit const Type type_iq2_xxs{.name = "IQ2_XXS",
                                   .decode = decode_scaled<8, integers>,
                                   .integers = integers,
                                   .encode = encode,
-                                  .rms_error_max = 0.3478f};
+                                  .rms_error_max = 0.3533f};
 
 }  // namespace cairn::quant

@@ -71,6 +71,6 @@ constinit const Type type_iq3_s{.name = "IQ3_S",
                                 .decode = decode_scaled<8, integers>,
                                 .integers = integers,
                                 .encode = encode,
-                                .rms_error_max = 0.1321f};
+                                .rms_error_max = 0.1331f};
 
 }  // namespace cairn::quant

@@ -68,6 +68,6 @@ constinit const Type type_iq3_xxs{.name = "IQ3_XXS",
                                   .decode = decode_scaled<8, integers>,
                                   .integers = integers,
                                   .encode = encode,
-                                  .rms_error_max = 0.1797f};
+                                  .rms_error_max = 0.1822f};
 
 }  // namespace cairn::quant

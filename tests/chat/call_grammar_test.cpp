@@ -251,7 +251,8 @@ TEST(CallGrammar, WhatAFormCannotKeepIsNamed) {
             std::string::npos);
   EXPECT_NE(told(tags, R"({"type":"string","enum":["x</p>"]})").find("holds a mark of the form"),
             std::string::npos);
-  EXPECT_NE(told(tags, R"({"type":"object","not":{}})").find("f.a: schema"), std::string::npos);
+  EXPECT_NE(told(tags, R"({"type":"object","not":{"required":["b"]}})").find("f.a: schema"),
+            std::string::npos);
 }
 
 }  // namespace

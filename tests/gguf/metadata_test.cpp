@@ -172,7 +172,7 @@ TEST(Metadata, EveryGoldenModelPasses) {
     EXPECT_EQ((*weight)->dims[0], *width);
     ++count;
   }
-  EXPECT_EQ(count, 71u);
+  EXPECT_EQ(count, 77u);
 }
 
 }  // namespace

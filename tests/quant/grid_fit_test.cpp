@@ -43,7 +43,7 @@ constexpr GridFormat kOneBit{.grid = kGridIq1,
 
 float step_of(const GridFit& fit, const GridFormat& format, int weight) {
   const int group = weight / (256 / format.group_count);
-  return to_float(fit.scale) / format.stored_factor * float(2 * fit.s[group] + 1);
+  return fit.fitted_scale / format.stored_factor * float(2 * fit.s[group] + 1);
 }
 
 int level_of(const GridFormat& format, int entry, int place) {
@@ -85,7 +85,7 @@ TEST(GridFit, EntriesAndSignsAreTheBest) {
     const std::vector<float> x = gaussian(256, 0, 1, seed);
     GridFit fit;
     fit_grid(x.data(), importance.data(), kTwoBits, fit);
-    const std::vector<float> factors = factors_of(x, importance, Emphasis::strong);
+    const std::vector<float> factors = factors_of(x, importance, Emphasis::mild);
     for (int run = 0; run < 32; run += 5) {
       const float step = step_of(fit, kTwoBits, 8 * run);
       const auto error = [&](int entry, uint32_t signs) {
