@@ -1,12 +1,10 @@
-// With a scale d, an entry that stands for values v leaves the error sum w (x - d v)^2, that is
-// a constant plus d * (d * Q - 2 * P) with Q = sum w v^2 and P = sum w x v: best is the least
-// d * Q - 2 * P, a straight line in d for each entry. Only entries on the lower hull of these lines
-// are ever best, a dozen of hundreds; they are found once, then every scale is cheap to judge. Sums
-// of an entry are put together from tables over its halves. One block takes some ten passes over
-// the grid for each of its 32 (or 64) runs. In the end the scale is stretched so far that the
-// values have as much of the weights' direction as the weights themselves: least squares alone
-// leaves them shorter by their squared error, all in the same sense, and a model suffers from that
-// most.
+// With a scale d, an entry that stands for values v leaves the error sum w (x - d v)^2: best is the
+// least d * Q - 2 * P with Q = sum w v^2 and P = sum w x v, a straight line in d for each entry.
+// Only entries on the lower hull of these lines are ever best, a dozen of hundreds; they are found
+// once, then every scale is cheap to judge. Sums of an entry are put together from tables over its
+// halves. One block takes some ten passes over the grid for each of its 32 (or 64) runs. In the end
+// the scale is stretched until the values reach as far along the weights as these do: least squares
+// leaves them shorter by their squared error, always, and a model suffers most from that.
 #include "quant/grid_fit.h"
 
 #include <algorithm>
