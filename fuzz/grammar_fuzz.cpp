@@ -73,6 +73,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!mask) return 0;
     const std::vector<uint64_t> words(mask->begin(), mask->end());
     bool is_found = false;
+    grammar::State following = state;
     // Another token each time, so that walks differ.
     const auto count = int32_t(kTokenizer->token_count());
     for (int32_t i = 0; i < count; ++i) {
@@ -82,11 +83,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       CHECK(bool(next) == allows(words, token));
       if (!next || is_found || kTokenizer->is_end_of_generation(Token(token))) continue;
       is_found = true;
-      state = *next;
+      following = *next;
     }
     // Every byte is a token: what is not complete can go on.
     CHECK(is_found || (*matcher)->is_complete(state));
     if (!is_found) return 0;
+    state = following;
   }
   return 0;
 }
