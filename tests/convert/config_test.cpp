@@ -31,9 +31,14 @@ Config llama(const std::string& more) {
 }
 
 TEST(Config, FillsInWhatFollowsFromTheHeads) {
-  const Config config = llama(R"(, "num_attention_heads": 4)");
-  EXPECT_EQ(config.count("num_key_value_heads").value(), 4);
-  EXPECT_EQ(config.count("head_dim").value(), 16);
+  // Whatever room the object has left.
+  std::string more = R"(, "num_attention_heads": 4)";
+  for (int i = 0; i < 16; ++i) {
+    const Config config = llama(more);
+    EXPECT_EQ(config.count("num_key_value_heads").value(), 4);
+    EXPECT_EQ(config.count("head_dim").value(), 16);
+    more += fmt::format(", \"other{}\": 0", i);
+  }
   EXPECT_FALSE(llama("").count("head_dim"));
   EXPECT_FALSE(llama(R"(, "num_attention_heads": 0)").positive("num_attention_heads"));
 }

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kRounds = 2000;
+constexpr int kRounds = 600;
 
 std::string read(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
