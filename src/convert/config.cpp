@@ -142,14 +142,16 @@ void Config::add_defaults() {
       root_.set(row.key, number_of(row.value));
     }
   }
-  const auto heads = find({"num_attention_heads"});
-  if (heads != nullptr && find("num_key_value_heads") == nullptr) {
-    root_.set("num_key_value_heads", Json(*heads));
+  // Copies: what find() gives lies in the object that set() changes.
+  const Json* stated = find("num_attention_heads");
+  const Json heads = stated == nullptr ? Json() : *stated;
+  if (!heads.is_null() && find("num_key_value_heads") == nullptr) {
+    root_.set("num_key_value_heads", heads);
   }
-  const auto width = find({"hidden_size"});
+  const Json* width = find("hidden_size");
   const bool has_head_dim = model_type_ == "llama" || model_type_ == "mistral";
-  if (has_head_dim && find("head_dim") == nullptr && width != nullptr && heads != nullptr) {
-    const auto numbers = width->as_integer(), head_count = heads->as_integer();
+  if (has_head_dim && find("head_dim") == nullptr && width != nullptr) {
+    const auto numbers = width->as_integer(), head_count = heads.as_integer();
     if (numbers && head_count && *head_count > 0) {
       root_.set("head_dim", Json::integer(*numbers / *head_count));
     }
@@ -204,6 +206,12 @@ Result<int64_t> Config::count(std::initializer_list<std::string_view> keys) cons
   CAIRN_TRY(const std::optional<int64_t> count, count_if_set(keys));
   if (count) return *count;
   return fail(ErrorCode::not_found, "expected {} in config.json, found none", *keys.begin());
+}
+
+Result<int64_t> Config::positive(std::string_view key) const {
+  CAIRN_TRY(const int64_t count, this->count(key));
+  if (count > 0) return count;
+  return fail(ErrorCode::invalid_data, "{}: expected at least 1, found 0", key);
 }
 
 Result<double> Config::number(std::string_view key) const {

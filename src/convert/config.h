@@ -30,6 +30,7 @@ class Config {
   // A value that has to be there. Errors: not_found, invalid_data (not a count, not a number).
   Result<int64_t> count(std::initializer_list<std::string_view> keys) const;
   Result<int64_t> count(std::string_view key) const { return count({key}); }
+  Result<int64_t> positive(std::string_view key) const;  // A count that is not 0.
   Result<double> number(std::string_view key) const;
   // One that may be missing.
   Result<std::optional<int64_t>> count_if_set(std::initializer_list<std::string_view> keys) const;

@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "base/log.h"
 #include "convert/model_name.h"
 
 namespace cairn::convert {
@@ -36,9 +37,10 @@ Status add_sampling(const std::string& folder, KeyValues& out) {
   const std::filesystem::path path = std::filesystem::path(folder) / "generation_config.json";
   Result<Json> json = read_json_file(path.string());
   if (!json) {
-    // A broken one is worth a model without advice.
-    const bool is_harmless = json.error().code != ErrorCode::io;
-    return is_harmless ? Status(Ok{}) : Status(std::move(json).error());
+    if (json.error().code == ErrorCode::io) return std::move(json).error();
+    // A broken one costs its advice, not the model.
+    if (json.error().code != ErrorCode::not_found) log::warning("{}", json.error().message);
+    return Ok{};
   }
   for (const SamplingKey& row : kSamplingKeys) {
     const Json* value = json->find_set(row.source);

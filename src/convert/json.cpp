@@ -82,6 +82,10 @@ class Builder {
   }
 
   bool add(Json value) {
+    if (++value_count_ > kJsonValuesMax) {
+      return refuse(
+          fail(ErrorCode::no_room, "JSON: expected at most {} values, found more", kJsonValuesMax));
+    }
     if (levels_.empty()) {
       result_ = std::move(value);
     } else if (levels_.back().is_object) {
@@ -93,6 +97,7 @@ class Builder {
   }
 
   std::vector<Level> levels_;
+  size_t value_count_ = 0;
   Json result_;
   std::optional<Error> error_;
 };

@@ -16,6 +16,9 @@ namespace cairn::convert {
 
 constexpr size_t kJsonBytesMax = size_t(256) << 20;
 constexpr int kJsonDepthMax = 64;
+// A value takes 128 bytes here, and two in a file are enough for one. The largest tokenizers have a
+// quarter of this.
+constexpr size_t kJsonValuesMax = size_t(1) << 23;
 
 class Json {
  public:

@@ -5,8 +5,12 @@
 #include <string>
 #include <utility>
 
+#include "convert/rope_factors.h"
+
 namespace cairn::convert {
 namespace {
+
+constexpr int64_t kLayerCountMax = 1 << 16;
 
 using Keys = std::initializer_list<std::string_view>;
 
@@ -55,7 +59,6 @@ class Writer {
   }
   void add_file_type() { out_.set("general.file_type", file_type_); }
 
-  Result<int64_t> rotary_dims() const;
   Status add_rope_scaling();
   Status add_experts();
   Status add_common();
@@ -78,10 +81,12 @@ class Writer {
   bool has_head_dim_ = true;
 };
 
-Result<double> rope_number(const Json& rope, std::string_view key) {
-  const Json* value = rope.find_set(key);
-  if (value != nullptr && value->as_real()) return *value->as_real();
-  return fail(ErrorCode::invalid_data, "rotary parameters: {}: expected a number, found {}", key,
+// A rotary parameter that counts something.
+Result<uint32_t> rope_count(const Config& config, std::string_view key) {
+  const Json* value = config.rope().find_set(key);
+  const auto count = value == nullptr ? std::nullopt : value->as_integer();
+  if (count && *count >= 0 && *count <= int64_t(UINT32_MAX)) return uint32_t(*count);
+  return fail(ErrorCode::invalid_data, "rotary parameters: {}: expected a count, found {}", key,
               value == nullptr ? "none" : value->describe());
 }
 
@@ -90,16 +95,16 @@ Status Writer::add_rope_scaling() {
   const std::string_view type = rope.text_at("rope_type").value_or("default");
   if (type == "linear" || type == "yarn") {
     set("rope.scaling.type", std::string(type));
-    CAIRN_TRY(const double factor, rope_number(rope, "factor"));
+    CAIRN_TRY(const double factor, rope_number(config_, "factor"));
     set("rope.scaling.factor", float(factor));
   }
   if (type == "yarn") {
-    CAIRN_TRY(const double original, rope_number(rope, "original_max_position_embeddings"));
-    set("rope.scaling.original_context_length", uint32_t(original));
+    CAIRN_TRY(const uint32_t original, rope_count(config_, "original_max_position_embeddings"));
+    set("rope.scaling.original_context_length", original);
     const auto add_if_set = [&](std::string_view name, Keys keys) -> Status {
       for (const std::string_view key : keys) {
         if (rope.find_set(key) == nullptr) continue;
-        CAIRN_TRY(const double number, rope_number(rope, key));
+        CAIRN_TRY(const double number, rope_number(config_, key));
         set(name, float(number));
         break;
       }
@@ -144,7 +149,7 @@ Status Writer::add_common() {
   CAIRN_TRY(add_count("attention.head_count", {"num_attention_heads", "n_head"}));
   CAIRN_TRY(add_count_if_set("attention.head_count_kv", {"num_key_value_heads"}));
   CAIRN_TRY(add_rope_scaling());
-  CAIRN_TRY(const double base, rope_number(config_.rope(), "rope_theta"));
+  CAIRN_TRY(const double base, rope_number(config_, "rope_theta"));
   set("rope.freq_base", float(base));
   if (config_.sliding_rope_base()) set("rope.freq_base_swa", float(*config_.sliding_rope_base()));
   CAIRN_TRY(add_number_if_set("attention.layer_norm_rms_epsilon", {"rms_norm_eps", "norm_eps"}));
@@ -159,22 +164,11 @@ Status Writer::add_common() {
   return Ok{};
 }
 
-Result<int64_t> Writer::rotary_dims() const {
-  CAIRN_TRY(const int64_t width, config_.count("hidden_size"));
-  CAIRN_TRY(const int64_t heads, config_.count("num_attention_heads"));
-  if (heads == 0)
-    return fail(ErrorCode::invalid_data, "num_attention_heads: expected some, found 0");
-  CAIRN_TRY(const double part, rope_number(config_.rope(), "partial_rotary_factor"));
-  return int64_t(part * double(width)) / heads;
-}
-
 Status Writer::add_llama() {
   CAIRN_TRY(add_common());
   CAIRN_TRY(add_count("vocab_size", {"vocab_size"}));
-  CAIRN_TRY(const int64_t heads, config_.count("num_attention_heads"));
+  CAIRN_TRY(const int64_t heads, config_.positive("num_attention_heads"));
   CAIRN_TRY(const int64_t width, config_.count("hidden_size"));
-  if (heads == 0)
-    return fail(ErrorCode::invalid_data, "num_attention_heads: expected some, found 0");
   CAIRN_TRY(const std::optional<int64_t> stated, config_.count_if_set({"head_dim"}));
   set("rope.dimension_count", uint32_t(has_head_dim_ && stated ? *stated : width / heads));
   return Ok{};
@@ -230,7 +224,7 @@ Status Writer::add_gemma3() {
 
 Status Writer::add_phi2() {
   CAIRN_TRY(const int64_t width, config_.count("hidden_size"));
-  CAIRN_TRY(const int64_t dims, rotary_dims());
+  CAIRN_TRY(const int64_t dims, rotated_dims(config_));
   CAIRN_TRY(add_context());
   set("embedding_length", uint32_t(width));
   set("feed_forward_length", uint32_t(4 * width));
@@ -245,11 +239,11 @@ Status Writer::add_phi2() {
 }
 
 Status Writer::add_phi3() {
-  CAIRN_TRY(const double original, rope_number(config_.rope(), "original_max_position_embeddings"));
-  CAIRN_TRY(const int64_t dims, rotary_dims());
-  CAIRN_TRY(const double base, rope_number(config_.rope(), "rope_theta"));
+  CAIRN_TRY(const uint32_t original, rope_count(config_, "original_max_position_embeddings"));
+  CAIRN_TRY(const int64_t dims, rotated_dims(config_));
+  CAIRN_TRY(const double base, rope_number(config_, "rope_theta"));
   CAIRN_TRY(add_context());
-  set("rope.scaling.original_context_length", uint32_t(original));
+  set("rope.scaling.original_context_length", original);
   CAIRN_TRY(add_count("embedding_length", {"hidden_size"}));
   CAIRN_TRY(add_count("feed_forward_length", {"intermediate_size"}));
   CAIRN_TRY(add_count("block_count", {"num_hidden_layers"}));
@@ -271,6 +265,10 @@ Status Writer::add_olmo2() {
   if (!window) return Ok{};
   set("attention.sliding_window", uint32_t(*window));
   CAIRN_TRY(const int64_t layer_count, config_.count("num_hidden_layers"));
+  if (layer_count > kLayerCountMax) {
+    return fail(ErrorCode::invalid_data, "num_hidden_layers: expected at most {}, found {}",
+                kLayerCountMax, layer_count);
+  }
   std::vector<bool> pattern;
   if (const Json* types = config_.find("layer_types")) {
     for (const Json& type : types->items()) {
@@ -290,10 +288,8 @@ Status Writer::add_olmo2() {
 
 Status Writer::add_stablelm() {
   CAIRN_TRY(const int64_t width, config_.count("hidden_size"));
-  CAIRN_TRY(const int64_t heads, config_.count("num_attention_heads"));
-  if (heads == 0)
-    return fail(ErrorCode::invalid_data, "num_attention_heads: expected some, found 0");
-  CAIRN_TRY(const double part, rope_number(config_.rope(), "partial_rotary_factor"));
+  CAIRN_TRY(const int64_t heads, config_.positive("num_attention_heads"));
+  CAIRN_TRY(const double part, rotated_part(config_));
   CAIRN_TRY(add_context());
   set("embedding_length", uint32_t(width));
   CAIRN_TRY(add_count("block_count", {"num_hidden_layers"}));

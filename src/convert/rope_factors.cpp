@@ -7,6 +7,9 @@
 namespace cairn::convert {
 namespace {
 
+// Far above every model: a file cannot ask for gigabytes of factors.
+constexpr int64_t kHeadDimsMax = 1 << 16;
+
 double number_or(const Json& rope, std::string_view key, double otherwise) {
   const Json* value = rope.find_set(key);
   return value == nullptr ? otherwise : value->as_real().value_or(otherwise);
@@ -30,6 +33,26 @@ Result<std::vector<float>> factor_list(const Json& rope, std::string_view key, i
 
 }  // namespace
 
+Result<double> rope_number(const Config& config, std::string_view key) {
+  const Json* value = config.rope().find_set(key);
+  if (value != nullptr && value->as_real()) return *value->as_real();
+  return fail(ErrorCode::invalid_data, "rotary parameters: {}: expected a number, found {}", key,
+              value == nullptr ? "none" : value->describe());
+}
+
+Result<double> rotated_part(const Config& config) {
+  CAIRN_TRY(const double part, rope_number(config, "partial_rotary_factor"));
+  if (part >= 0 && part <= 1) return part;
+  return fail(ErrorCode::invalid_data, "partial_rotary_factor: expected 0 to 1, found {}", part);
+}
+
+Result<int64_t> rotated_dims(const Config& config) {
+  CAIRN_TRY(const int64_t width, config.count("hidden_size"));
+  CAIRN_TRY(const int64_t heads, config.positive("num_attention_heads"));
+  CAIRN_TRY(const double part, rotated_part(config));
+  return int64_t(part * double(width)) / heads;
+}
+
 Result<std::vector<float>> llama3_factors(const Config& config) {
   const Json& rope = config.rope();
   std::vector<float> factors;
@@ -37,8 +60,12 @@ Result<std::vector<float>> llama3_factors(const Config& config) {
   CAIRN_TRY(std::optional<int64_t> dims, config.count_if_set({"head_dim"}));
   if (!dims) {
     CAIRN_TRY(const int64_t width, config.count("hidden_size"));
-    CAIRN_TRY(const int64_t heads, config.count("num_attention_heads"));
-    dims = heads > 0 ? width / heads : 0;
+    CAIRN_TRY(const int64_t heads, config.positive("num_attention_heads"));
+    dims = width / heads;
+  }
+  if (*dims > kHeadDimsMax) {
+    return fail(ErrorCode::invalid_data, "head_dim: expected at most {}, found {}", kHeadDimsMax,
+                *dims);
   }
   const double base = number_or(rope, "rope_theta", 10000);
   const double factor = number_or(rope, "factor", 8), low = number_or(rope, "low_freq_factor", 1);
@@ -68,19 +95,14 @@ Result<LongFactors> long_rope_factors(const Config& config) {
   const Json* list = rope.find_set("long_factor");
   if (list == nullptr || list->items().empty()) return factors;
   CAIRN_TRY(const int64_t context, config.count("max_position_embeddings"));
-  CAIRN_TRY(const int64_t width, config.count("hidden_size"));
-  CAIRN_TRY(const int64_t heads, config.count("num_attention_heads"));
-  if (heads == 0)
-    return fail(ErrorCode::invalid_data, "num_attention_heads: expected some, found 0");
+  CAIRN_TRY(const int64_t dims, rotated_dims(config));
   const double original = number_or(rope, "original_max_position_embeddings", 0);
   if (!(original > 1)) {
     return fail(ErrorCode::invalid_data,
                 "original_max_position_embeddings: expected more than 1, found {}", original);
   }
-  const double part = number_or(rope, "partial_rotary_factor", 1);
-  const int64_t pairs = int64_t(part * double(width)) / heads / 2;
-  CAIRN_TRY(factors.long_factors, factor_list(rope, "long_factor", pairs));
-  CAIRN_TRY(factors.short_factors, factor_list(rope, "short_factor", pairs));
+  CAIRN_TRY(factors.long_factors, factor_list(rope, "long_factor", dims / 2));
+  CAIRN_TRY(factors.short_factors, factor_list(rope, "short_factor", dims / 2));
   // "yarn" is what the first of these models called the same thing.
   const std::string_view type = rope.text_at("rope_type").value_or("");
   if (type != "longrope" && type != "su" && type != "yarn") {

@@ -16,6 +16,7 @@ namespace cairn::convert {
 namespace {
 
 constexpr size_t kTemplateBytesMax = size_t(1) << 20;
+constexpr size_t kTemplatesMax = 64;
 
 struct IdKey {
   std::string_view role, key;
@@ -240,10 +241,7 @@ class Gatherer {
   Status add_template(KeyValues& out) const {
     if (!has_config_) return Ok{};
     const Json* stated = files_.tokenizer_config.find("chat_template");
-    if (stated != nullptr) {
-      add_templates(*stated, out);
-      return Ok{};
-    }
+    if (stated != nullptr) return add_templates(*stated, out);
     const std::filesystem::path folder = files_.folder;
     Result<std::string> text =
         read_file((folder / "chat_template.jinja").string(), kTemplateBytesMax);
@@ -257,8 +255,8 @@ class Gatherer {
       if (json.error().code == ErrorCode::not_found) return Ok{};
       return std::move(json).error();
     }
-    if (const Json* inside = json->find("chat_template")) add_templates(*inside, out);
-    return Ok{};
+    const Json* inside = json->find("chat_template");
+    return inside == nullptr ? Status(Ok{}) : add_templates(*inside, out);
   }
 
   // Line ends as Python reads them.
@@ -274,10 +272,14 @@ class Gatherer {
     return plain;
   }
 
-  static void add_templates(const Json& value, KeyValues& out) {
+  static Status add_templates(const Json& value, KeyValues& out) {
     if (const auto text = value.as_text()) {
       out.set("tokenizer.chat_template", std::string(*text));
-      return;
+      return Ok{};
+    }
+    if (value.items().size() > kTemplatesMax) {
+      return fail(ErrorCode::no_room, "chat_template: expected at most {} templates, found {}",
+                  kTemplatesMax, value.items().size());
     }
     std::vector<std::string> names;
     std::optional<std::string> usual;
@@ -299,6 +301,7 @@ class Gatherer {
     }
     if (!names.empty()) out.set("tokenizer.chat_templates", names);
     if (usual) out.set("tokenizer.chat_template", *usual);
+    return Ok{};
   }
 
   const TokenizerFiles& files_;

@@ -224,7 +224,7 @@ class Planner {
   // each the second.
   Status add_halves(const ParsedName& parsed, const NameRow& row, const SourceTensor& source) {
     std::vector<int64_t> dims(source.shape.rbegin(), source.shape.rend());
-    if (dims.size() < 2 || dims[1] % 2 != 0) {
+    if (dims.size() < 2 || dims[1] % 2 != 0 || (dims.size() == 3 && dims[2] > kExpertCountMax)) {
       return fail(ErrorCode::invalid_data,
                   "tensor {}: expected two matrices in one, found shape {}", source.name,
                   shape_text(source));
@@ -250,7 +250,8 @@ class Planner {
   }
 
   Status add_expert(const ParsedName& parsed, const NameRow& row, const SourceTensor& source) {
-    if (!parsed.layer || source.shape.size() != 2 || *parsed.expert >= expert_count_) {
+    const bool is_matrix = source.shape.size() == 2 && parsed.ending == ".weight";
+    if (!parsed.layer || !is_matrix || *parsed.expert >= expert_count_) {
       return fail(ErrorCode::invalid_data,
                   "tensor {}: expected a matrix of one of {} experts, found shape {}", source.name,
                   expert_count_, shape_text(source));

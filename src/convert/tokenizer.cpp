@@ -40,11 +40,14 @@ bool is_byte_token(std::string_view text) {
          is_hex(text[4]);
 }
 
-std::string with_spaces(std::string text) {
-  for (size_t at = text.find(kSpace); at != text.npos; at = text.find(kSpace, at)) {
-    text.replace(at, kSpace.size(), " ");
+std::string with_spaces(std::string_view text) {
+  std::string spaced;
+  for (size_t at = text.find(kSpace); at != text.npos; at = text.find(kSpace)) {
+    spaced += text.substr(0, at);
+    spaced += ' ';
+    text.remove_prefix(at + kSpace.size());
   }
-  return text;
+  return spaced += text;
 }
 
 // A file that may be missing.
@@ -152,7 +155,7 @@ Status Tokenizer::set_added(int64_t id, std::string text, bool is_special, bool 
   if (id >= token_count()) return Ok{};  // Models have rows for the ids below only.
   const bool is_control = is_special || (looks_count && looks_special(text));
   types_[size_t(id)] = is_control ? kControl : kUserDefined;
-  tokens_[size_t(id)] = is_control || !looks_count ? std::move(text) : with_spaces(std::move(text));
+  tokens_[size_t(id)] = is_control || !looks_count ? std::move(text) : with_spaces(text);
   scores_[size_t(id)] = kAddedScore;
   return Ok{};
 }
@@ -228,7 +231,9 @@ Status Tokenizer::read_vocabulary() {
   if (const Json* added = files_.tokenizer.find_set("added_tokens")) {
     for (const Json& token : added->items()) {
       const Json* id = token.find("id");
-      if (id != nullptr) count = std::max(count, id->as_integer().value_or(-1) + 1);
+      // start() refuses what is cut here.
+      const int64_t number = id == nullptr ? -1 : id->as_integer().value_or(-1);
+      count = std::max(count, std::min(number, kTokenCountMax) + 1);
     }
   }
   CAIRN_TRY(start(count));

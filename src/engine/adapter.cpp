@@ -1,12 +1,18 @@
 // A pair is named as its matrix: "blk.0.attn_q.weight.lora_a" and "….lora_b".
 #include "engine/adapter.h"
 
+#include <cmath>
 #include <utility>
 
 namespace cairn {
 namespace {
 
+// No layer is wider (gguf/hyperparameters.cpp), and a higher rank than the matrix has is no use.
+constexpr int64_t kRankMax = 1 << 20;
 constexpr std::string_view kFirst = ".lora_a", kSecond = ".lora_b";
+constexpr std::string_view kEmbedding = "token_embd.weight";
+// Of aLoRA: from which tokens on the adapter counts.
+constexpr std::string_view kInvocation = "adapter.alora.invocation_tokens";
 
 Weight weight_of(const gguf::Tensor& tensor) {
   return {.name = tensor.name,
@@ -30,7 +36,8 @@ Status check_pair(const Weight& matrix, const gguf::Tensor& a, const gguf::Tenso
                 gguf::type_name(a.type_id), gguf::type_name(b.type_id));
   }
   const bool fits = a.dims[0] == matrix.cols && b.dims[1] == matrix.rows && a.dims[1] == b.dims[0];
-  if (fits && a.dims[2] == 1 && b.dims[2] == 1 && matrix.count == 1) return Ok{};
+  const bool are_matrices = a.row_count() == a.dims[1] && b.row_count() == b.dims[1];
+  if (fits && are_matrices && a.dims[1] <= kRankMax && matrix.count == 1) return Ok{};
   return fail(ErrorCode::invalid_data, "{}: expected [{}, rank] and [rank, {}], found {} and {}",
               a.name, matrix.cols, matrix.rows, gguf::shape_text(a), gguf::shape_text(b));
 }
@@ -54,6 +61,13 @@ Result<Adapter> Adapter::open(const AdapterChoice& choice, std::string_view arch
     return fail(ErrorCode::unsupported, "{}: expected an adapter for {}, found one for {}",
                 choice.path, architecture, found);
   }
+  if (fields.find(kInvocation) != nullptr) {
+    return fail(ErrorCode::unsupported, "{}: expected an adapter that is always on, found {}",
+                choice.path, kInvocation);
+  }
+  if (file.tensors().empty()) {
+    return fail(ErrorCode::invalid_data, "{}: expected pairs of matrices, found none", choice.path);
+  }
   CAIRN_TRY(const float alpha, fields.get_or<float>("adapter.lora.alpha", 0.0f));
   return Adapter(std::move(file), choice.scale, alpha);
 }
@@ -73,6 +87,12 @@ Status Adapter::bind(std::span<Weight* const> matrices, std::vector<LowRank>& ch
                   other);
     }
     if (!is_first) continue;
+    // Where it makes the logits too, only that half of the change would come to be.
+    if (name == kEmbedding) {
+      return fail(ErrorCode::unsupported,
+                  "{}: expected a matrix that is only multiplied with, found the embedding",
+                  tensor.name);
+    }
     const Weight* matrix = find_matrix(matrices, name);
     if (matrix == nullptr) {
       return fail(ErrorCode::unsupported, "{}: expected a matrix of the model, found no {}",
@@ -80,8 +100,13 @@ Status Adapter::bind(std::span<Weight* const> matrices, std::vector<LowRank>& ch
     }
     CAIRN_TRY(check_pair(*matrix, tensor, *second));
     const float factor = alpha_ == 0 ? 1.0f : alpha_ / float(tensor.dims[1]);
+    const float scale = scale_ * factor;
+    if (!std::isfinite(scale)) {
+      return fail(ErrorCode::invalid_data, "{}: expected a finite scale, found {} * {} / {}",
+                  tensor.name, scale_, alpha_, tensor.dims[1]);
+    }
     changes.push_back(
-        {.of = matrix, .a = weight_of(tensor), .b = weight_of(*second), .scale = scale_ * factor});
+        {.of = matrix, .a = weight_of(tensor), .b = weight_of(*second), .scale = scale});
   }
   return Ok{};
 }

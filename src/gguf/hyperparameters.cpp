@@ -67,6 +67,7 @@ constexpr CountRange kCounts[] = {
 };
 
 constexpr RealRange kReals[] = {
+    {"attention.clamp_kqv", 0.0f, 1e6f},
     {"attention.layer_norm_epsilon", 0.0f, 0.1f},
     {"attention.layer_norm_rms_epsilon", 0.0f, 0.1f},
     {"attention.scale", 1e-6f, 1e6f},

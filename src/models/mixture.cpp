@@ -62,8 +62,14 @@ Result<MixtureConfig> read_mixture(const gguf::Metadata& meta, const RouterDefau
   CAIRN_TRY(const int32_t plain_width, meta.count_or("feed_forward_length", 0));
   CAIRN_TRY(m.expert_width, meta.count_or("expert_feed_forward_length", plain_width));
   CAIRN_TRY(const int32_t shared_count, meta.count_or("expert_shared_count", 0));
+  const int64_t shared_width = int64_t(shared_count) * m.expert_width;
+  if (shared_width > INT32_MAX) {
+    return fail(ErrorCode::invalid_data,
+                "{}: expected experts of less than 2^31 together, found {}",
+                meta.key("expert_shared_count"), shared_count);
+  }
   CAIRN_TRY(m.shared_width,
-            meta.count_or("expert_shared_feed_forward_length", shared_count * m.expert_width));
+            meta.count_or("expert_shared_feed_forward_length", int32_t(shared_width)));
   CAIRN_TRY(read_groups(meta, m));
   CAIRN_TRY(m.dense_layer_count, meta.count_or("leading_dense_block_count", 0));
   return m;

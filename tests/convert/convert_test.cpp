@@ -4,14 +4,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "gguf/gguf.h"
-#include "tests/models/golden_model.h"
+#include "tests/models/folder_case.h"
 #include "tests/scratch_folder.h"
 
 namespace cairn::convert {
@@ -52,34 +50,14 @@ TEST_P(ConvertTest, WritesTheUsualConvertersBytes) {
   for (size_t i = 0; i < ours.size(); ++i) ASSERT_EQ(ours[i], usual[i]) << "byte " << i;
 }
 
-// In units of the deviation of all logits.
-double error_of(Engine& engine, const std::vector<float>& reference) {
-  std::vector<Token> tokens;
-  // As tools/make_folder.py has them.
-  for (int32_t i = 0; i < 24; ++i) tokens.push_back(Token((7 * i * i + 3) % 300 + 3));
-  memory::Sequence sequence = engine.memory().new_sequence();
-  const std::vector<float> logits = testing::append(engine, sequence, tokens);
-  EXPECT_EQ(logits.size(), reference.size());
-  if (logits.size() != reference.size()) return INFINITY;
-  double worst = 0, sum = 0, squares = 0;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    worst = std::max(worst, std::fabs(double(logits[i]) - double(reference[i])));
-    sum += double(reference[i]);
-    squares += double(reference[i]) * double(reference[i]);
-  }
-  const auto count = double(logits.size());
-  return worst / std::sqrt(squares / count - sum * sum / count / count);
-}
-
 TEST_P(ConvertTest, GivesTheLogitsOfTheFolder) {
   const test::ScratchFolder scratch;
   const auto engine =
       testing::load_engine(converted(scratch, GetParam()), testing::golden_options(KvType::f32));
   ASSERT_NE(engine, nullptr);
-  const std::string bytes = read(fixtures() / (std::string(GetParam()) + ".f32"));
-  std::vector<float> reference(bytes.size() / sizeof(float));
-  std::memcpy(reference.data(), bytes.data(), bytes.size());
-  EXPECT_LE(error_of(*engine, reference), 2e-4);
+  memory::Sequence sequence = engine->memory().new_sequence();
+  const std::vector<float> logits = testing::append(*engine, sequence, testing::folder_tokens());
+  EXPECT_LE(testing::folder_error(logits, std::string(GetParam()) + ".f32"), 2e-4);
 }
 
 // Parts and Llama 3's rotary factors; experts one by one; SentencePiece and norms less one; fused

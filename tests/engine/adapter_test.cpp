@@ -7,38 +7,28 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <random>
 #include <string>
 
 #include "gguf/writer.h"
 #include "quant/quant.h"
-#include "tests/models/golden_model.h"
+#include "tests/models/folder_case.h"
 #include "tests/scratch_folder.h"
 
 namespace cairn::testing {
 namespace {
 
-std::string fixture(const std::string& name) {
-  return std::string(CAIRN_FIXTURES) + "/folders/" + name;
-}
-
 const std::string kModel = "Tiny-Llama-3.1-8B-Instruct.gguf";
 
 EngineOptions with_adapter(float scale) {
   EngineOptions options = golden_options(KvType::f32);
-  options.adapters = {{.path = fixture("llama-lora.gguf"), .scale = scale}};
+  options.adapters = {{.path = folder_path("llama-lora.gguf"), .scale = scale}};
   return options;
-}
-
-std::vector<Token> tokens() {
-  std::vector<Token> tokens;
-  // As tools/make_folder.py has them.
-  for (int32_t i = 0; i < 24; ++i) tokens.push_back(Token((7 * i * i + 3) % 300 + 3));
-  return tokens;
 }
 
 std::vector<float> logits_of(Engine& engine, size_t step) {
   memory::Sequence sequence = engine.memory().new_sequence();
-  const std::vector<Token> all = tokens();
+  const std::vector<Token> all = folder_tokens();
   std::vector<float> logits;
   for (size_t begin = 0; begin < all.size(); begin += step) {
     const auto part = std::span(all).subspan(begin, std::min(step, all.size() - begin));
@@ -48,39 +38,17 @@ std::vector<float> logits_of(Engine& engine, size_t step) {
   return logits;
 }
 
-std::vector<float> reference(const std::string& name) {
-  std::ifstream file(fixture(name), std::ios::binary);
-  EXPECT_TRUE(file.good()) << name;
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  std::vector<float> logits(bytes.size() / sizeof(float));
-  std::memcpy(logits.data(), bytes.data(), bytes.size());
-  return logits;
-}
-
-// The worst, in units of the deviation of the reference.
-double error_of(const std::vector<float>& logits, const std::vector<float>& expected) {
-  EXPECT_EQ(logits.size(), expected.size());
-  double worst = 0, squares = 0, sum = 0;
-  for (size_t i = 0; i < std::min(logits.size(), expected.size()); ++i) {
-    worst = std::max(worst, std::fabs(double(logits[i]) - double(expected[i])));
-    squares += double(expected[i]) * double(expected[i]);
-    sum += double(expected[i]);
-  }
-  const auto count = double(expected.size());
-  return worst / std::sqrt(squares / count - sum * sum / count / count);
-}
-
 TEST(Adapter, GivesTheLogitsOfPeft) {
-  const auto engine = load_engine(fixture(kModel), with_adapter(1));
+  const auto engine = load_engine(folder_path(kModel), with_adapter(1));
   ASSERT_NE(engine, nullptr);
   const std::vector<float> logits = logits_of(*engine, 24);
-  EXPECT_LE(error_of(logits, reference("llama-lora.f32")), 2e-4);
+  EXPECT_LE(folder_error(logits, "llama-lora.f32"), 2e-4);
   // And the adapter matters.
-  EXPECT_GT(error_of(logits, reference("Tiny-Llama-3.1-8B-Instruct.f32")), 0.1);
+  EXPECT_GT(folder_error(logits, "Tiny-Llama-3.1-8B-Instruct.f32"), 0.1);
 }
 
 TEST(Adapter, GivesTheSameBitsHoweverTokensAreCut) {
-  const auto engine = load_engine(fixture(kModel), with_adapter(0.5f));
+  const auto engine = load_engine(folder_path(kModel), with_adapter(0.5f));
   ASSERT_NE(engine, nullptr);
   const std::vector<float> whole = logits_of(*engine, 24);
   for (const size_t step : {1, 5}) {
@@ -91,9 +59,9 @@ TEST(Adapter, GivesTheSameBitsHoweverTokensAreCut) {
 }
 
 TEST(Adapter, OfScaleZeroIsNone) {
-  const auto engine = load_engine(fixture(kModel), with_adapter(0));
+  const auto engine = load_engine(folder_path(kModel), with_adapter(0));
   ASSERT_NE(engine, nullptr);
-  EXPECT_LE(error_of(logits_of(*engine, 24), reference("Tiny-Llama-3.1-8B-Instruct.f32")), 2e-4);
+  EXPECT_LE(folder_error(logits_of(*engine, 24), "Tiny-Llama-3.1-8B-Instruct.f32"), 2e-4);
 }
 
 struct Pair {
@@ -103,14 +71,16 @@ struct Pair {
 
 // What loading says of an adapter with these pairs.
 std::string refusal_of(const std::vector<Pair>& pairs, const char* architecture = "llama",
-                       const char* kind = "lora") {
+                       const char* kind = "lora", float alpha = 4.0f,
+                       const char* more_key = nullptr) {
   const test::ScratchFolder scratch;
   const std::string path = scratch.file("adapter.gguf");
   gguf::Writer writer;
   writer.add("general.architecture", architecture);
   writer.add("general.type", "adapter");
   writer.add("adapter.type", kind);
-  writer.add("adapter.lora.alpha", 4.0f);
+  writer.add("adapter.lora.alpha", alpha);
+  if (more_key != nullptr) writer.add(more_key, uint32_t(1));
   std::vector<std::byte> zeros;
   const uint32_t f32 = quant::find("F32")->gguf_id;
   for (const Pair& pair : pairs) {
@@ -122,17 +92,57 @@ std::string refusal_of(const std::vector<Pair>& pairs, const char* architecture 
   for (const Pair& pair : pairs) {
     for (const std::vector<int64_t>& dims : {pair.a, pair.b}) {
       if (dims.empty()) continue;
-      zeros.resize(size_t(dims[0] * dims[1]) * sizeof(float));
+      size_t count = 1;
+      for (const int64_t dim : dims) count *= size_t(dim);
+      zeros.resize(count * sizeof(float));
       EXPECT_TRUE(stream->append(zeros));
     }
   }
   EXPECT_TRUE(stream->finish());
-  Result<gguf::File> file = gguf::File::open(fixture(kModel));
+  Result<gguf::File> file = gguf::File::open(folder_path(kModel));
   EXPECT_TRUE(file);
   EngineOptions options = golden_options(KvType::f32);
   options.adapters = {{.path = path}};
   const auto engine = Engine::load(std::move(file).value(), options);
   return engine ? "none" : engine.error().message;
+}
+
+// Refused or computed with; anything but a crash.
+void use_hostile(const std::string& path) {
+  EngineOptions options = golden_options(KvType::f32);
+  options.adapters = {{.path = path}};
+  Result<gguf::File> file = gguf::File::open(folder_path(kModel));
+  ASSERT_TRUE(file);
+  Result<std::unique_ptr<Engine>> loaded = Engine::load(std::move(file).value(), options);
+  if (!loaded) return;
+  const std::unique_ptr<Engine> engine = std::move(loaded).value();
+  memory::Sequence sequence = engine->memory().new_sequence();
+  const std::vector<Token> few = {Token(5), Token(6), Token(7)};
+  append(*engine, sequence, few);
+}
+
+TEST(Adapter, SeededMutationsNeverCrash) {
+  std::ifstream file(folder_path("llama-lora.gguf"), std::ios::binary);
+  ASSERT_TRUE(file.good());
+  const std::string good{std::istreambuf_iterator<char>(file), {}};
+  constexpr size_t kHeadBytes = 2000;
+  ASSERT_GT(good.size(), kHeadBytes);
+  const test::ScratchFolder scratch;
+  const std::string path = scratch.file("adapter.gguf");
+  for (uint64_t round = 0; round < 300; ++round) {
+    std::mt19937_64 random(round);
+    std::string bytes = good;
+    const uint64_t change_count = 1 + random() % 3;
+    for (uint64_t i = 0; i < change_count; ++i) {
+      // Mostly in front of the weights.
+      char& byte = bytes[size_t(random() % (random() % 4 == 0 ? bytes.size() : kHeadBytes))];
+      byte = random() % 2 == 0 ? char(byte ^ (1 << random() % 8)) : char(random());
+    }
+    if (random() % 16 == 0) bytes.resize(size_t(random() % bytes.size()));
+    std::ofstream(path, std::ios::binary) << bytes;
+    use_hostile(path);
+    if (HasFatalFailure()) FAIL() << "in round " << round;
+  }
 }
 
 TEST(Adapter, RefusesWhatDoesNotFit) {
@@ -143,6 +153,12 @@ TEST(Adapter, RefusesWhatDoesNotFit) {
   };
   expect_words(refusal_of({good}, "qwen2"), "expected an adapter for llama");
   expect_words(refusal_of({good}, "llama", "control_vector"), "expected a LoRA adapter");
+  for (const float alpha : {NAN, INFINITY}) {
+    expect_words(refusal_of({good}, "llama", "lora", alpha), "finite scale");
+  }
+  expect_words(refusal_of({}), "found none");
+  expect_words(refusal_of({good}, "llama", "lora", 4.0f, "adapter.alora.invocation_tokens"),
+               "always on");
   expect_words(refusal_of({{good.name, good.a, {}}}), "lora_b beside it");
   expect_words(refusal_of({{good.name, {}, good.b}}), "lora_a beside it");
   expect_words(refusal_of({{good.name, {64, 2}, {3, 64}}}), "[64, rank]");
@@ -151,8 +167,9 @@ TEST(Adapter, RefusesWhatDoesNotFit) {
   expect_words(refusal_of({{"blk.9.attn_q.weight", good.a, good.b}}), "found no blk.9");
   expect_words(refusal_of({{"blk.0.attn_norm.weight", good.a, good.b}}),
                "found no blk.0.attn_norm");
-  // A table is read, not multiplied with.
-  expect_words(refusal_of({{"token_embd.weight", {64, 2}, {2, 384}}}), "multiplied with");
+  expect_words(refusal_of({{good.name, {64, 2, 1, 2}, good.b}}), "[64, rank]");
+  expect_words(refusal_of({{good.name, good.a, {2, 64, 3}}}), "[rank, 64]");
+  expect_words(refusal_of({{"token_embd.weight", {64, 2}, {2, 384}}}), "found the embedding");
 }
 
 }  // namespace
