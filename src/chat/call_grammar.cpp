@@ -3,9 +3,11 @@
 
 #include <algorithm>
 
+#include "chat/cdata.h"
 #include "chat/loose_match.h"
 #include "chat/marker_nodes.h"
 #include "chat/value_grammar.h"
+#include "text/unicode.h"
 
 namespace cairn::chat {
 
@@ -15,8 +17,6 @@ using grammar::CharacterSet;
 using grammar::kUnbounded;
 using grammar::Node;
 
-constexpr std::string_view kCdataOpen = "<![CDATA[";
-constexpr std::string_view kCdataClose = "]]>";
 constexpr size_t kNameBytesMax = 64;
 
 bool is_name(std::string_view name) {
@@ -435,6 +435,19 @@ class AnswerWriter {
   grammar::Builder& b_;
 };
 
+// Templates are other people's, and pieces of their output may end within a character.
+Status check_marks(const CallFormat& call) {
+  std::vector<std::string_view> marks = {call.section_open, call.other_open, call.close, call.mark,
+                                         call.value_close};
+  for (const CallHeaderPart& part : call.header) marks.push_back(part.before);
+  for (const std::string_view mark : marks) {
+    if (text::valid_utf8_bytes(mark) == mark.size()) continue;
+    return fail(ErrorCode::unsupported,
+                "tokenizer.chat_template: expected marks of calls in UTF-8, found other bytes");
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 Result<grammar::Grammar> call_grammar(const ChatFormat& format, std::span<const Tool> tools,
@@ -452,6 +465,7 @@ Result<grammar::Grammar> call_grammar(const ChatFormat& format, std::span<const 
     }
     tools = tools.subspan(size_t(named - tools.begin()), 1);
   }
+  CAIRN_TRY(check_marks(format.call));
   grammar::Builder builder;
   MarkerNodes markers(&builder, tokenizer);
   CAIRN_TRY(const Node answer, AnswerWriter(format, demand, &markers).answer(tools));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "chat/cdata.h"
 #include "chat/literals.h"
 #include "chat/loose_match.h"
 
@@ -13,8 +14,6 @@ namespace {
 
 constexpr size_t kNameBytesMax = 256;
 constexpr size_t kNone = std::string_view::npos;
-constexpr std::string_view kCdataOpen = "<![CDATA[";
-constexpr std::string_view kCdataClose = "]]>";
 
 // Where `text` may end in the beginning of `marker`: the bytes that have to wait.
 size_t held_bytes(std::string_view text, std::string_view marker) {

@@ -340,6 +340,8 @@ bool read_parameters(const CallRegions& regions, CallFormat& format) {
 size_t shared_front(std::string_view a, std::string_view b) {
   size_t shared = 0;
   while (shared < std::min(a.size(), b.size()) && a[shared] == b[shared]) ++shared;
+  // Within a character: back to where it begins.
+  while (shared > 0 && shared < a.size() && (uint8_t(a[shared]) & 0xC0) == 0x80) --shared;
   const std::string_view front = a.substr(0, shared);
   // Within a marker: back to where it begins.
   const size_t open = front.rfind('<');

@@ -3,6 +3,8 @@
 
 #include <iterator>
 
+#include "chat/cdata.h"
+
 namespace cairn::chat {
 
 namespace {
@@ -97,7 +99,7 @@ void add_family_traits(std::string_view source, ChatFormat& format) {
   if (format.call.shape == CallShape::object && has(source, "<|python_tag|>")) {
     format.call.other_open = "<|python_tag|>";
   }
-  format.call.has_cdata = format.call.shape == CallShape::parameters && has(source, "<![CDATA[");
+  format.call.has_cdata = format.call.shape == CallShape::parameters && has(source, kCdataOpen);
   // Granite 3 is told to write both its thoughts and its answer between tags.
   if (has(source, "<response></response>")) format.silent = {"<response>", "</response>"};
   if (has(source, kKimi3)) {

@@ -56,6 +56,12 @@ bool read_count(const Json& schema, const char* key, int32_t& count) {
   return true;
 }
 
+// Of a format that is more than an annotation.
+std::string_view format_pattern(const Json& schema) {
+  if (!has(schema, "format") || !schema["format"].is_string()) return "";
+  return grammar::pattern_of_format(schema["format"].get_ref<const std::string&>());
+}
+
 CharacterSet first_characters(const std::vector<std::string>& texts) {
   CharacterSet set;
   for (const std::string& text : texts) {
@@ -82,6 +88,14 @@ bool lists_character(const Json& schema, std::string_view character) {
   return false;
 }
 
+// Keywords that may stand beside a reference, as they say nothing of the value.
+bool is_note(std::string_view key) {
+  constexpr std::string_view kNotes[] = {"$ref",     "$comment", "$defs",      "definitions",
+                                         "title",    "default",  "deprecated", "description",
+                                         "examples", "readOnly", "writeOnly"};
+  return std::find(std::begin(kNotes), std::end(kNotes), key) != std::end(kNotes);
+}
+
 // Names that no form takes for something else.
 bool is_plain_name(std::string_view name) {
   const auto is_plain = [](char letter) {
@@ -93,15 +107,20 @@ bool is_plain_name(std::string_view name) {
 
 }  // namespace
 
-bool find_listed(const Json& schema, std::vector<Json>& values) {
+Result<bool> ValueGrammar::find_listed(const Json& schema, std::vector<Json>& values) {
   std::vector<Json> all;
   if (has(schema, "const")) {
+    CAIRN_TRY(refuse_keywords(schema, {"enum"}));
     all.push_back(schema["const"]);
   } else if (has(schema, "enum") && schema["enum"].is_array()) {
     all.assign(schema["enum"].begin(), schema["enum"].end());
   } else {
     return false;
   }
+  CAIRN_TRY(
+      refuse_keywords(schema, {"anyOf", "oneOf", "pattern", "minLength", "maxLength", "minimum",
+                               "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}));
+  if (!format_pattern(schema).empty()) return refuse("a format beside listed values");
   const std::vector<std::string> types = types_of(schema);
   for (const Json& value : all) {
     const bool fits = types.empty() ||
@@ -186,7 +205,8 @@ Result<Node> ValueGrammar::text(const Json& schema, std::vector<std::string> nev
       refuse_keywords(schema, {"allOf", "anyOf", "oneOf", "not", "if", "$ref", "contentEncoding"}));
   std::erase_if(never, [](const std::string& part) { return part.empty(); });
   std::vector<Json> values;
-  if (find_listed(schema, values)) {
+  CAIRN_TRY(const bool is_listed, find_listed(schema, values));
+  if (is_listed) {
     std::vector<Node> ways;
     for (const Json& value : values) {
       if (!value.is_string()) return refuse("a value that is no string");
@@ -197,10 +217,7 @@ Result<Node> ValueGrammar::text(const Json& schema, std::vector<std::string> nev
     return markers_.builder().choice(ways);
   }
   const bool is_counted = has(schema, "minLength") || has(schema, "maxLength");
-  std::string_view pattern;
-  if (has(schema, "format") && schema["format"].is_string()) {
-    pattern = grammar::pattern_of_format(schema["format"].get_ref<const std::string&>());
-  }
+  std::string_view pattern = format_pattern(schema);
   const bool has_pattern = has(schema, "pattern");
   if (int(is_counted) + int(has_pattern) + int(!pattern.empty()) > 1) {
     return refuse("more than one of pattern, format and a length");
@@ -226,6 +243,9 @@ Result<Node> ValueGrammar::text(const Json& schema, std::vector<std::string> nev
 Result<const Json*> ValueGrammar::resolved(ValueForm form, const Json& given) {
   const Json* schema = &given;
   for (int step = 0; has(*schema, "$ref"); ++step) {
+    for (const auto& [key, said] : schema->items()) {
+      if (!is_note(key)) return refuse(fmt::format("{} beside $ref", key));
+    }
     const Json& reference = (*schema)["$ref"];
     const std::string target = reference.is_string() ? reference.get<std::string>() : "";
     const size_t name = target.rfind('/') + 1;
@@ -250,7 +270,8 @@ Result<Node> ValueGrammar::value(ValueForm form, const Json& given, int depth) {
                 "minProperties", "maxProperties", "uniqueItems", "prefixItems", "dependentRequired",
                 "dependentSchemas", "unevaluatedProperties", "unevaluatedItems"}));
   std::vector<Json> values;
-  if (find_listed(*schema, values)) return listed(form, values);
+  CAIRN_TRY(const bool is_listed, find_listed(*schema, values));
+  if (is_listed) return listed(form, values);
   std::vector<Node> ways;
   for (const char* key : {"anyOf", "oneOf"}) {
     if (!has(*schema, key)) continue;

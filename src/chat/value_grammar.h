@@ -52,7 +52,7 @@ class ValueGrammar {
   // A string as it stands.
   Result<grammar::Node> text(const SchemaJson& schema, std::vector<std::string> never);
   Result<grammar::Node> value(ValueForm form, const SchemaJson& schema, int depth = 0);
-  // Members with commas; `order`: 0 as the schema has them, 1 by their names.
+  // The members, with what stands between them.
   Result<grammar::Node> members(ValueForm form, std::vector<SchemaProperty> properties, int depth);
 
   Error refuse(std::string_view what) const;
@@ -62,6 +62,8 @@ class ValueGrammar {
     grammar::Node node;
     bool is_required;
   };
+  // Where the schema lists values, those of its types.
+  Result<bool> find_listed(const SchemaJson& schema, std::vector<SchemaJson>& values);
   Status refuse_keywords(const SchemaJson& schema, std::initializer_list<const char*> keywords);
   Result<const SchemaJson*> resolved(ValueForm form, const SchemaJson& schema);
   Result<std::vector<SchemaProperty>> properties_of(const SchemaJson& schema);
@@ -81,8 +83,5 @@ class ValueGrammar {
   SchemaJson root_;
   std::string tool_, parameter_;
 };
-
-// Where the schema says so, the values that there are.
-bool find_listed(const SchemaJson& schema, std::vector<SchemaJson>& values);
 
 }  // namespace cairn::chat

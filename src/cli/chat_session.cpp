@@ -82,7 +82,7 @@ Status ChatSession::constrain_calls() {
 
 ChatSession::ChatSession(Engine* engine, ChatOptions options)
     : engine_(engine), options_(std::move(options)), generator_(engine) {
-  branches_.push_back({kFirstBranch, {}});
+  branches_.push_back({.name = kFirstBranch});
 }
 
 Result<Prompt> ChatSession::prompt(std::span<const Message> messages) const {
@@ -128,7 +128,7 @@ Result<Answer> ChatSession::answer_last(const AnswerHooks& hooks) {
   sample::Sampler sampler(options_.sampling, engine_->tokenizer());
   CAIRN_TRY(Answer answer,
             make_answer(*engine_, generator_, request(asked, messages()), sampler, hooks));
-  sampler_state_ = sampler.state();
+  branches_[active_].sampler = sampler.state();
   Message said = answer.message;
   name_calls(said, messages());
   active().push_back(std::move(said));
@@ -204,11 +204,11 @@ Result<Answer> ChatSession::continue_answer(const AnswerHooks& hooks) {
   if (said.tokens.empty()) said.tokens = engine_->tokenizer()->encode(said.content);
   asked.tokens.insert(asked.tokens.end(), said.tokens.begin(), said.tokens.end());
   sample::Sampler sampler(options_.sampling, engine_->tokenizer());
-  sampler.set_state(sampler_state_);
+  sampler.set_state(branches_[active_].sampler);
   AnswerRequest wanted = request(asked, before);
   wanted.said = said.tokens;
   CAIRN_TRY(Answer answer, make_answer(*engine_, generator_, wanted, sampler, hooks));
-  sampler_state_ = sampler.state();
+  branches_[active_].sampler = sampler.state();
   if (!answer.tokens.empty()) {
     said = answer.message;
     name_calls(said, before);
@@ -271,7 +271,7 @@ Result<memory::ResumePlan> ChatSession::rewind(int32_t turns) {
   }
   CAIRN_TRY(const memory::ResumePlan plan, plan_behind(kept));
   active().resize(kept);
-  sampler_state_ = {};
+  branches_[active_].sampler = {};
   return plan;
 }
 
@@ -284,7 +284,9 @@ Status ChatSession::fork(std::string_view name) {
     return fail(ErrorCode::invalid_argument, "/fork: expected a new name, found \"{}\" again",
                 name);
   }
-  branches_.push_back({std::string(name), messages()});
+  Branch forked = branches_[active_];
+  forked.name = name;
+  branches_.push_back(std::move(forked));
   active_ = branches_.size() - 1;
   return Ok{};
 }
@@ -296,7 +298,6 @@ Result<memory::ResumePlan> ChatSession::switch_to(std::string_view name) {
       const size_t left = std::exchange(active_, branch);
       Result<memory::ResumePlan> plan = plan_behind(messages().size());
       if (!plan) active_ = left;
-      sampler_state_ = {};
       return plan;
     }
     known += (branch == 0 ? "" : ", ") + branches_[branch].name;
@@ -318,13 +319,13 @@ Status ChatSession::load(const std::string& path) {
   options_.system = has_system ? loaded.front().content : "";
   if (has_system) loaded.erase(loaded.begin());
   active() = std::move(loaded);
-  sampler_state_ = {};
+  branches_[active_].sampler = {};
   return Ok{};
 }
 
 void ChatSession::clear() {
   active().clear();
-  sampler_state_ = {};
+  branches_[active_].sampler = {};
 }
 
 }  // namespace cairn::cli

@@ -38,7 +38,8 @@ struct ChatOptions {
 
 struct Branch {
   std::string name;
-  std::vector<Message> messages;  // Turns of user and assistant.
+  std::vector<Message> messages = {};  // Turns of user and assistant.
+  sample::SamplerState sampler = {};   // Of the last answer, for going on with it.
 };
 
 class ChatSession {
@@ -116,7 +117,6 @@ class ChatSession {
   std::vector<chat::Tool> tools_;
   // What answers to people look like where a tool choice is said, and those to results.
   std::unique_ptr<grammar::Matcher> calls_, calls_behind_results_;
-  sample::SamplerState sampler_state_;  // Of the last answer, for going on with it.
   Generator generator_;
   std::vector<Branch> branches_;  // At least one.
   size_t active_ = 0;

@@ -260,8 +260,8 @@ std::string_view fallback_of(std::string_view type) {
   return "F16";
 }
 
-// Types that llama.cpp makes with importances only.
-bool needs_importance(std::string_view type) {
+// Types of so few bits that importances matter much.
+bool wants_importance(std::string_view type) {
   return is_two_bit(type) || type == "IQ3_XXS";
 }
 
@@ -430,7 +430,7 @@ Result<TypeChoice> choose_types(const gguf::File& file, const QuantMix& mix,
       type = other;
     }
     choice.types[at] = type;
-    if (!has_importance && needs_importance(type->name)) ++blind_count;
+    if (!has_importance && wants_importance(type->name)) ++blind_count;
   }
   if (blind_count > 0) {
     choice.notes.push_back(fmt::format(

@@ -30,11 +30,6 @@ class Lengths {
   Result<Node> only(Node node, LengthRange wanted);
 
  private:
-  struct Part {
-    Node node;
-    LengthRange range;
-  };
-
   LengthRange range_of(Node node);
   LengthRange measure(const Expressions::Item& item);
   std::optional<Node> fit(Node node, LengthRange wanted);

@@ -320,6 +320,9 @@ Result<SchemaViews::Exclusion> SchemaViews::exclusion(const SchemaView& view) co
     } else if (said_count == 1 && said->key == "const") {
       excluded.values.push_back(said->value);
     } else if (said_count == 1 && said->key == "enum") {
+      if (document_.value(said->value).kind != Kind::array) {
+        return error_at(said->value, "expected a list of values");
+      }
       const std::vector<uint32_t>& items = document_.value(said->value).items;
       excluded.values.insert(excluded.values.end(), items.begin(), items.end());
     } else {

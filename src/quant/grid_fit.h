@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "base/half.h"
 
@@ -39,5 +40,21 @@ struct GridFit {
 // REQUIRES: 256 weights; `importance` may be null (quant.h says what it means).
 void fit_grid(const float* weights, const float* importance, const GridFormat& format,
               GridFit& out);
+
+// The s of two groups in each byte, the first lowest.
+inline void pack_scales(const GridFit& fit, std::span<uint8_t> bytes) {
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = uint8_t(fit.s[2 * i] | fit.s[2 * i + 1] << 4);
+  }
+}
+
+// Of a group of 32 weights with signs that are even: four times seven of them, and s on top.
+inline uint32_t signs_and_scale(const GridFit& fit, int group) {
+  uint32_t word = uint32_t(fit.s[group]) << 28;
+  for (int part = 0; part < 4; ++part) {
+    word |= uint32_t(fit.signs[4 * group + part] & 127) << (7 * part);
+  }
+  return word;
+}
 
 }  // namespace cairn::quant

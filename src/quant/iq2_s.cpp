@@ -52,9 +52,7 @@ void encode(const float* weights, const float* importance, std::byte* out) {
     block.high[part / 4] |= uint8_t((fit.index[part] >> 8) << (2 * (part % 4)));
     block.signs[part] = fit.signs[part];
   }
-  for (int unit = 0; unit < 8; ++unit) {
-    block.groups[unit] = uint8_t(fit.s[2 * unit] | fit.s[2 * unit + 1] << 4);
-  }
+  pack_scales(fit, block.groups);
   store(block, out);
 }
 

@@ -46,9 +46,7 @@ void encode(const float* weights, const float* importance, std::byte* out) {
   for (int part = 0; part < 32; ++part) {
     store_u16(fit.index[part] | uint32_t(fit.signs[part] & 127) << 9, block.words + 2 * part);
   }
-  for (int unit = 0; unit < 8; ++unit) {
-    block.groups[unit] = uint8_t(fit.s[2 * unit] | fit.s[2 * unit + 1] << 4);
-  }
+  pack_scales(fit, block.groups);
   store(block, out);
 }
 

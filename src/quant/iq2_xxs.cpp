@@ -43,12 +43,10 @@ void encode(const float* weights, const float* importance, std::byte* out) {
   Block block{};
   block.scale = fit.scale;
   for (int unit = 0; unit < 8; ++unit) {
-    uint32_t word = uint32_t(fit.s[unit]) << 28;
     for (int part = 0; part < 4; ++part) {
       block.groups[unit][part] = uint8_t(fit.index[4 * unit + part]);
-      word |= uint32_t(fit.signs[4 * unit + part] & 127) << (7 * part);
     }
-    store_u32(word, block.groups[unit] + 4);
+    store_u32(signs_and_scale(fit, unit), block.groups[unit] + 4);
   }
   store(block, out);
 }

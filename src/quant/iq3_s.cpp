@@ -53,9 +53,7 @@ void encode(const float* weights, const float* importance, std::byte* out) {
     block.high[part / 8] |= uint8_t((fit.index[part] >> 8) << (part % 8));
   }
   std::memcpy(block.signs, fit.signs, sizeof block.signs);
-  for (int pair = 0; pair < 4; ++pair) {
-    block.groups[pair] = uint8_t(fit.s[2 * pair] | fit.s[2 * pair + 1] << 4);
-  }
+  pack_scales(fit, block.groups);
   store(block, out);
 }
 

@@ -47,11 +47,7 @@ void encode(const float* weights, const float* importance, std::byte* out) {
   block.scale = fit.scale;
   for (int part = 0; part < 64; ++part) block.indices[part] = uint8_t(fit.index[part]);
   for (int unit = 0; unit < 8; ++unit) {
-    uint32_t word = uint32_t(fit.s[unit]) << 28;
-    for (int part = 0; part < 4; ++part) {
-      word |= uint32_t(fit.signs[4 * unit + part] & 127) << (7 * part);
-    }
-    store_u32(word, block.words + 4 * unit);
+    store_u32(signs_and_scale(fit, unit), block.words + 4 * unit);
   }
   store(block, out);
 }

@@ -139,6 +139,14 @@ template <class V>
       });
 }
 
+// From the `first`th value on.
+[[gnu::always_inline]] inline void keep_allowed(const float* values, size_t first, size_t count,
+                                                const uint64_t* words, float* out) {
+  for (size_t i = first; i < count; ++i) {
+    out[i] = (words[i / 64] >> (i % 64) & 1) != 0 ? values[i] : kNone;
+  }
+}
+
 template <class V>
 [[gnu::always_inline]] inline void nearness(const float* values, size_t count, float center,
                                             float* out) {

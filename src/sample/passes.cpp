@@ -69,9 +69,7 @@ void nearness(const float* values, size_t count, float center, float* out) {
 }
 
 void keep_allowed(const float* values, size_t count, const uint64_t* words, float* out) {
-  for (size_t i = 0; i < count; ++i) {
-    out[i] = (words[i / 64] >> (i % 64) & 1) != 0 ? values[i] : loops::kNone;
-  }
+  loops::keep_allowed(values, 0, count, words, out);
 }
 
 void noise_words(const NoiseKey& key, uint32_t first, size_t count, uint32_t* words) {

@@ -87,9 +87,7 @@ void keep_allowed(const float* values, size_t count, const uint64_t* words, floa
         _mm256_blendv_ps(none, _mm256_loadu_ps(values + i), _mm256_castsi256_ps(is_set));
     _mm256_storeu_ps(out + i, kept);
   }
-  for (; i < count; ++i) {
-    out[i] = (words[i / 64] >> (i % 64) & 1) != 0 ? values[i] : loops::kNone;
-  }
+  loops::keep_allowed(values, i, count, words, out);
 }
 
 // base/philox.h for four counters: each in the lower half of 64 bits, where products are whole.

@@ -152,7 +152,7 @@ Token Sampler::choose(int32_t position) {
     const bool is_run = tokens == nullptr && word_max != ~uint32_t(0);
     if (is_run) loops.noise_words(key, uint32_t(first), count, words);
     for (size_t i = 0; i < count; ++i) {
-      if (!(values[i] >= floor) || (is_run && words[i] > word_max)) continue;
+      if (!(values[i] >= floor)) continue;
       const Token token = tokens != nullptr ? tokens[i].token : Token(first + i);
       const uint32_t word =
           is_run ? words[i] : noise_word(params_.seed, position, NoiseStream::choice, token);

@@ -251,8 +251,34 @@ TEST(CallGrammar, WhatAFormCannotKeepIsNamed) {
             std::string::npos);
   EXPECT_NE(told(tags, R"({"type":"string","enum":["x</p>"]})").find("holds a mark of the form"),
             std::string::npos);
+  EXPECT_NE(told(tags, R"({"type":"string","enum":["x","y"],"pattern":"x"})")
+                .find("f.a: pattern cannot be kept"),
+            std::string::npos);
+  EXPECT_NE(told(braces, R"({"enum":["x",7],"maximum":5})").find("f.a: maximum cannot be kept"),
+            std::string::npos);
+  EXPECT_NE(told(braces, R"({"$ref":"#/$defs/a","enum":["x"]})").find("f.a: enum beside $ref"),
+            std::string::npos);
   EXPECT_NE(told(tags, R"({"type":"object","not":{"required":["b"]}})").find("f.a: schema"),
             std::string::npos);
+}
+
+// 答 and 称 begin with the same byte: what differs between the two turns begins within them.
+TEST(CallGrammar, MarksAreWholeCharacters) {
+  auto chat_template = text::ChatTemplate::parse(
+      "{% for m in messages %}<|{{ m.role }}|>{% if m.tool_calls %}"
+      "{% for call in m.tool_calls %}称{\"name\": \"{{ call.function.name }}\", \"arguments\": "
+      "{{ call.function.arguments | tojson }}}{% endfor %}{% else %}答{{ m.content }}{% endif %}"
+      "<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}");
+  ASSERT_TRUE(chat_template) << chat_template.error().message;
+  ChatFormat format = detect(*chat_template);
+  ASSERT_EQ(format.call.shape, CallShape::object);
+  EXPECT_EQ(format.call.header[0].before, "称");
+  const std::vector<Tool> tools = tools_of(kHardTools);
+  EXPECT_TRUE(call_grammar(format, tools, {.choice = ToolChoice::none}, nullptr));
+  format.call.header[0].before = "\xb0";
+  auto broken = call_grammar(format, tools, {.choice = ToolChoice::none}, nullptr);
+  ASSERT_FALSE(broken);
+  EXPECT_EQ(broken.error().code, ErrorCode::unsupported);
 }
 
 }  // namespace

@@ -203,6 +203,31 @@ TEST_F(ConversationCommands, AnswersOfThreeTokensAtATimeAddUp) {
   EXPECT_EQ(session.messages().back().tokens, expected.tokens);
 }
 
+// What stages with a memory learned belongs to the answer: also where another branch spoke since.
+TEST_F(ConversationCommands, GoingOnKeepsWhatTheSamplerLearned) {
+  ChatOptions options{.sampling = {.temperature = 1.5f, .mirostat = 2, .seed = 7}};
+  options.sampling.mirostat_tau = 2;
+  options.sampling.mirostat_eta = 1;
+  constexpr std::string_view kAsked = "What is cairn?";
+  ChatSession whole = new_session(options);
+  const Answer expected = say(whole, kAsked);
+  ASSERT_GT(expected.tokens.size(), 12u);
+  options.token_count_max = 4;
+  ChatSession session = new_session(options);
+  Answer part = say(session, kAsked);
+  ASSERT_TRUE(session.fork("other"));
+  for (int round = 0; round < 30 && part.finish == FinishReason::length; ++round) {
+    ASSERT_TRUE(session.switch_to("main"));
+    part = session.continue_answer().value();
+    ASSERT_TRUE(session.switch_to("other"));
+    ASSERT_TRUE(session.regenerate());
+    session.sampling().seed = 7;
+  }
+  ASSERT_TRUE(session.switch_to("main"));
+  EXPECT_EQ(part.finish, FinishReason::stop);
+  EXPECT_EQ(session.messages().back().tokens, expected.tokens);
+}
+
 // Random weights say all bytes, also those of half a character, where an answer may be cut.
 TEST_F(ConversationCommands, AnswersCutInACharacterKeepTheirBytes) {
   const ScratchFolder folder;

@@ -127,6 +127,27 @@ TEST(Quantize, ThreadsChangeNoByteAndRowsAreThoseOfTheEncoders) {
   EXPECT_EQ(out.fields().get<std::string_view>("general.architecture").value(), "llama");
 }
 
+// Encoders that search code books: one of each width of entries.
+TEST(Quantize, ThreadsChangeNoByteOfCodeBooks) {
+  const ScratchFolder folder;
+  const std::string path = synthetic(folder, "llama", 1);
+  for (const std::string type : {"IQ1_S", "IQ2_XS", "IQ3_S"}) {
+    std::string first;
+    for (const int thread_count : {1, 2, 3}) {
+      const QuantizeOptions options{.in_path = path,
+                                    .out_path = folder.file("out.gguf"),
+                                    .mix = "Q8_0",
+                                    .overrides = {"*attn_q*=" + type, "*ffn_down*=" + type},
+                                    .thread_count = thread_count};
+      run(options);
+      EXPECT_EQ(types_of(options.out_path)["blk.0.attn_q.weight"], type);
+      const std::string bytes = contents_of(options.out_path);
+      if (first.empty()) first = bytes;
+      EXPECT_TRUE(bytes == first) << type << ", " << thread_count << " threads";
+    }
+  }
+}
+
 TEST(Quantize, EveryMixWritesAModelThatOpens) {
   const ScratchFolder folder;
   const std::string path = synthetic(folder, "qwen3moe", 2);

@@ -1,7 +1,9 @@
 // Masks against trying every token; rewinding; what hostile grammars cost; grammars put together.
 #include "grammar/matcher.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <random>
 
 #include "tests/grammar/toy_vocabulary.h"
@@ -211,6 +213,40 @@ TEST(Builder, TextUntilAnEndThatRepeatsItself) {
   Builder b;
   expect_fits(b.finish(b.text_until("aabaac")), {"aabaac", "aabaabaac", "xaaabaac", "é aabaac"},
               {"aabaa", "aabaacx", "aabaab"});
+}
+
+// Against looking: every text of three characters, of which one has two bytes.
+TEST(Builder, TextWithoutOthersIsExact) {
+  constexpr std::string_view kLetters[] = {"a", "b", "é"};
+  const std::vector<std::vector<std::string>> cases = {
+      {"ab"}, {"aab", "aé", "bb"}, {"abab", "ba"}, {"é", "aaa"}, {"aa", "aabé"}};
+  for (const std::vector<std::string>& never : cases) {
+    Builder b;
+    const auto matcher = matcher_of(b.finish(b.text_without(never)));
+    ASSERT_NE(matcher, nullptr);
+    for (int length = 0; length <= 6; ++length) {
+      const int count = int(std::lround(std::pow(3, length)));
+      for (int number = 0; number < count; ++number) {
+        std::string text;
+        for (int i = 0, rest = number; i < length; ++i, rest /= 3) text += kLetters[rest % 3];
+        const bool holds = std::any_of(never.begin(), never.end(), [&](const std::string& part) {
+          return text.find(part) != std::string::npos;
+        });
+        ASSERT_EQ(fit(*matcher, text), holds ? Fit::no : Fit::whole) << text;
+      }
+    }
+  }
+}
+
+TEST(Builder, CharactersAreTakenOutOfPatternsAndSchemas) {
+  Builder pattern;
+  const Node text = must(pattern.pattern("^([<-@]|a<b|cd)+$", {{'<', '<'}}));
+  expect_fits(pattern.finish(pattern.sequence({pattern.text("<"), text})), {"<=", "<cd>", "<@@"},
+              {"<", "<<", "<a<b", "<cd<"});
+  Builder schema;
+  const Node json =
+      must(schema.schema(R"({"type":"array","items":{"type":"string"}})", {{'<', '<'}}));
+  expect_fits(schema.finish(json), {R"(["a>"])", R"(["\u003c"])"}, {R"(["<"])"});
 }
 
 TEST(Hostile, SourcesAreRefusedInTimeOrWork) {

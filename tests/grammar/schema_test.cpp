@@ -324,6 +324,7 @@ TEST(Schema, ErrorsSayWhereAndWhy) {
       {R"({"properties":3})", "column 15: expected an object of schemas"},
       {R"({"anyOf":[]})", "expected a list of schemas, not empty"},
       {R"({"enum":3})", "expected a list of values"},
+      {R"({"not":{"enum":3}})", "expected a list of values"},
       {R"({"required":[3]})", "column 14: expected a name"},
       {R"({"$ref":"#/a/b"})", "nothing in this schema is at \"#/a/b\""},
       {R"({"$ref":3})", "expected a reference in quotes"},
