@@ -25,6 +25,11 @@ std::string synthetic(const ScratchFolder& folder, std::string_view like, int32_
                        .out_path = folder.file(std::string(like) + ".gguf")};
   for (const SynthField& field : synth_fields()) {
     if (field.option == "layers") options.shape.*field.member = layer_count;
+    if (field.option == "vocab") options.shape.*field.member = 512;
+    // Their rows out are no multiple of large blocks, and there is less to search for IQ types.
+    if (field.option == "expert-width" && options.shape.expert_width > 0) {
+      options.shape.*field.member = 32;
+    }
   }
   EXPECT_TRUE(write_synthetic(options));
   return options.out_path;
@@ -133,11 +138,11 @@ TEST(Quantize, ThreadsChangeNoByteOfCodeBooks) {
   const std::string path = synthetic(folder, "llama", 1);
   for (const std::string type : {"IQ1_S", "IQ2_XS", "IQ3_S"}) {
     std::string first;
-    for (const int thread_count : {1, 2, 3}) {
+    for (const int thread_count : {1, 3}) {
       const QuantizeOptions options{.in_path = path,
                                     .out_path = folder.file("out.gguf"),
                                     .mix = "Q8_0",
-                                    .overrides = {"*attn_q*=" + type, "*ffn_down*=" + type},
+                                    .overrides = {"*attn_q*=" + type},
                                     .thread_count = thread_count};
       run(options);
       EXPECT_EQ(types_of(options.out_path)["blk.0.attn_q.weight"], type);
