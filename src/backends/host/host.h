@@ -1,5 +1,5 @@
 // Runs plans on this machine's threads. A host backend is a table of kernels; this file owns what
-// all of them share: cutting a stage into tasks, handing tasks to threads, the barriers between.
+// all of them share: cutting a round into tasks, handing tasks to threads, the barriers between.
 #pragma once
 
 #include <cstdint>
