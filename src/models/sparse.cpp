@@ -4,10 +4,8 @@
 #include "models/sparse.h"
 
 #include "graph/blocks/attention.h"
-#include "graph/blocks/experts.h"
-#include "graph/blocks/mlp.h"
 #include "models/decoder.h"
-#include "models/mixture.h"
+#include "models/sparse_block.h"
 
 namespace cairn::models {
 
@@ -20,10 +18,9 @@ struct Config : DecoderConfig {
 };
 
 struct Layer {
-  Vector attn_norm, q_norm, k_norm, mlp_norm, selection_bias;
+  Vector attn_norm, q_norm, k_norm, mlp_norm;
   blocks::Projections attn;
-  blocks::GatedMlp mlp;  // Of a layer without experts, or the shared expert.
-  blocks::Experts experts;
+  SparseBlock mlp;
 };
 
 class Sparse final : public Decoder<Config, Layer> {
@@ -58,34 +55,19 @@ class Sparse final : public Decoder<Config, Layer> {
           {.head_count = c_.head_counts[size_t(layer)], .scale = softmax_scale(c_.key_dim)});
       x = g.add(x, g.matmul(l.attn.out, a, l.attn.out_bias));
       const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);
-      if (c_.mixture.is_in(layer)) {
-        RouterSpec router = c_.mixture.router;
-        router.selection_bias = l.selection_bias.data();
-        x = g.add(x, blocks::mixture(g, m, l.experts, router, Activation::silu));
-        if (c_.mixture.shared_width == 0) continue;
-      }
-      x = g.add(x, blocks::gated_mlp(g, m, l.mlp, Activation::silu));
+      x = l.mlp.add_to(g, layer, x, m, c_.mixture);
     }
     return blocks::logits(g, x, ends_, c_.norm_epsilon);
   }
 
  private:
   void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
-    const MixtureConfig& mixture = c_.mixture;
     p.vector("attn_norm.weight", l.attn_norm, {c_.size.width});
     l.attn.joinable_parameters(p, c_.size.width, c_.attention(layer));
     p.optional_vector("attn_q_norm.weight", l.q_norm, {c_.key_dim});
     p.optional_vector("attn_k_norm.weight", l.k_norm, {c_.key_dim});
     p.vector(c_.traits.mlp_norm, l.mlp_norm, {c_.size.width});
-    if (!mixture.is_in(layer)) {
-      l.mlp.parameters(p, c_.size.width, c_.mlp_width);
-      return;
-    }
-    l.experts.parameters(p, c_.size.width, mixture.expert_width, mixture.expert_count);
-    p.optional_vector("exp_probs_b.bias", l.selection_bias, {mixture.expert_count});
-    if (mixture.shared_width > 0) {
-      l.mlp.parameters(p, c_.size.width, mixture.shared_width, "_shexp");
-    }
+    l.mlp.parameters(p, layer, c_.size.width, c_.mlp_width, c_.mixture);
   }
 };
 
