@@ -51,7 +51,7 @@ struct Quantize {
   QuantizedRows out;
 };
 
-// out[row][o] = sum over k of weight[o][k] * x[row][k], k ascending (+ bias[o] added at the end).
+// out[row][o] = weight's scale * sum over k of weight[o][k] * x[row][k], k ascending (+ bias[o]).
 // Quantized weights read `quantized`, others `x`; the one not read is there only where it was kept.
 struct MatMul {
   const Weight* weight;

@@ -31,7 +31,6 @@ struct Route {
   bool normalize = false;                 // Divide the k weights by their sum, unless that is 0.
   float scale = 1.0f;                     // Multiplies the weights last.
   const float* selection_bias = nullptr;  // [expert_count]: added for choosing only.
-  const float* expert_scale = nullptr;    // [expert_count]: multiplies an expert's weight at last.
   // Groups of equally many experts, in their order: only those of the `group_used_count` best
   // groups are chosen. A group is worth the sum of its `group_best_count` best scores, best first,
   // as they count for choosing; ties: the first group. REQUIRES: group_used_count groups have k
@@ -39,9 +38,9 @@ struct Route {
   int32_t group_count = 1, group_used_count = 1, group_best_count = 1;
 };
 
-// out[row][rank * weight.rows + o] = weight[chosen[row][rank]] * x (+ the expert's bias[o] at the
-// end); `x_per_rank`: x is [tokens, k * weight.cols] and each rank reads its own part, else all
-// read the same row.
+// out[row][rank * weight.rows + o] = weight[chosen[row][rank]] * x, as op::MatMul, with the
+// expert's scale and bias; `x_per_rank`: x is [tokens, k * weight.cols] and each rank reads its own
+// part, else all read the same row.
 struct ExpertMatMul {
   const Weight* weight;  // weight.count experts
   Rows x;

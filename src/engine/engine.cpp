@@ -53,26 +53,36 @@ std::string pack_cache_path(const std::string& folder, std::string_view model, u
 }
 
 // Layers behind the model's last guess further tokens; files from before 2024 list the angles of
-// the rotation, which follow from the metadata.
+// the rotation, which follow from the metadata; scales of inputs are for kernels that quantize
+// these to four bits.
 bool may_stay_unread(std::string_view name, int32_t layer_count) {
   constexpr std::string_view kLayer = "blk.";
-  if (!name.starts_with(kLayer)) return false;
-  if (name.ends_with(".attn_rot_embd")) return true;
+  if (!name.starts_with(kLayer)) return name == "output.input_scale";
+  if (name.ends_with(".attn_rot_embd") || name.ends_with(".input_scale")) return true;
   int32_t layer = 0;
   std::from_chars(name.data() + kLayer.size(), name.data() + name.size(), layer);
   return layer >= layer_count;
 }
 
-// A bias that the model does not know of would make it answer wrongly without a word.
-void warn_of_unread(std::vector<std::string_view> names, int32_t layer_count) {
+// A bias that the model does not know of would make it answer wrongly without a word; without a
+// scale what it answers is noise.
+Status check_unread(std::vector<std::string_view> names, int32_t layer_count) {
   std::erase_if(names, [&](std::string_view name) { return may_stay_unread(name, layer_count); });
-  if (names.empty()) return;
+  if (names.empty()) return Ok{};
+  for (const std::string_view name : names) {
+    if (!name.ends_with(".scale")) continue;
+    return fail(ErrorCode::unsupported,
+                "{}: expected a number for each matrix of a weight that is multiplied with, found "
+                "another scale",
+                name);
+  }
   constexpr size_t kShown = 4;
   const std::span<const std::string_view> shown(names.data(), std::min(names.size(), kShown));
   const std::string more =
       names.size() > kShown ? fmt::format(" and {} more", names.size() - kShown) : "";
   log::warning("tensors that this model has no use for, and may answer wrongly without: {}{}",
                fmt::join(shown, ", "), more);
+  return Ok{};
 }
 
 }  // namespace
@@ -162,7 +172,7 @@ Result<BackendOptions> Engine::backend_options() const {
 Status Engine::load_weights() {
   ParameterLoader loader(&file_);
   CAIRN_TRY(model_->visit_parameters(loader));
-  warn_of_unread(loader.unread(), size().layer_count);
+  CAIRN_TRY(check_unread(loader.unread(), size().layer_count));
   parameter_count_ = loader.parameter_count();
   matrices_ = std::move(loader).take_matrices();
   vectors_ = std::move(loader).take_vectors();

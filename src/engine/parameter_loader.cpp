@@ -7,6 +7,9 @@ namespace cairn {
 
 namespace {
 
+// Rows of it are looked up, and not multiplied with alone: a scale would be for half of what it is.
+constexpr std::string_view kEmbedding = "token_embd.weight";
+
 bool same_shape(const gguf::Tensor& tensor, std::span<const int64_t> shape) {
   for (size_t dim = 0; dim < tensor.dims.size(); ++dim) {
     const int64_t expected = dim < shape.size() ? shape[dim] : 1;
@@ -58,18 +61,35 @@ Status ParameterLoader::matrix(std::string_view name, Weight& weight,
             .rows = int32_t(tensor->dims[1]),
             .count = int32_t(tensor->dims[2]),
             .blocks = tensor->bytes};
+  if (weight.name != kEmbedding) weight.scales = scales_beside(weight);
   matrices_.push_back(&weight);
   return Ok{};
+}
+
+// "X.scale" beside "X.weight", if there is one: a number for each matrix.
+std::span<const float> ParameterLoader::scales_beside(const Weight& weight) {
+  constexpr std::string_view kWeight = ".weight";
+  if (!weight.name.ends_with(kWeight)) return {};
+  std::string name(weight.name.substr(0, weight.name.size() - kWeight.size()));
+  const gguf::Tensor* tensor = file_->find(name += ".scale");
+  const bool is_ours = tensor != nullptr && tensor->type != nullptr &&
+                       tensor->dims[0] == weight.count && tensor->weight_count == weight.count;
+  return is_ours ? read_vector(*tensor) : std::span<const float>{};
 }
 
 Status ParameterLoader::vector(std::string_view name, Vector& vector,
                                std::span<const int64_t> shape, Need need) {
   CAIRN_TRY(const gguf::Tensor* tensor, find(name, shape, need));
   if (tensor == nullptr) return Ok{};
-  std::vector<float>& values = vectors_.emplace_back(size_t(tensor->weight_count));
-  quant::decode_row(*tensor->type, tensor->bytes, values);
-  vector.values = values;
+  vector.values = read_vector(*tensor);
   return Ok{};
+}
+
+std::span<const float> ParameterLoader::read_vector(const gguf::Tensor& tensor) {
+  read_.insert(tensor.name);
+  std::vector<float>& values = vectors_.emplace_back(size_t(tensor.weight_count));
+  quant::decode_row(*tensor.type, tensor.bytes, values);
+  return values;
 }
 
 }  // namespace cairn

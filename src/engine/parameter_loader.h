@@ -1,5 +1,6 @@
 // Fills a model's parameters from a file: finds each by name, compares its shape, and keeps vectors
-// in f32. Matrices stay where they are, in the mapped file.
+// in f32, and the scales that quantizers leave beside matrices. Matrices stay where they are, in
+// the mapped file.
 #pragma once
 
 #include <string_view>
@@ -31,6 +32,8 @@ class ParameterLoader : public ParameterVisitor {
  private:
   Result<const gguf::Tensor*> find(std::string_view name, std::span<const int64_t> shape,
                                    Need need);
+  std::span<const float> scales_beside(const Weight& weight);
+  std::span<const float> read_vector(const gguf::Tensor& tensor);
 
   const gguf::File* file_;
   std::vector<Weight*> matrices_;

@@ -299,7 +299,6 @@ Routing Graph::route(Tensor logits, const RouterSpec& spec) {
                            .normalize = spec.normalize,
                            .scale = spec.scale,
                            .selection_bias = spec.selection_bias,
-                           .expert_scale = spec.expert_scale,
                            .group_count = spec.group_count,
                            .group_used_count = spec.group_used_count,
                            .group_best_count = spec.group_best_count});

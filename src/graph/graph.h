@@ -61,7 +61,6 @@ struct RouterSpec {
   bool normalize = false;
   float scale = 1.0f;
   const float* selection_bias = nullptr;
-  const float* expert_scale = nullptr;
   int32_t group_count = 1, group_used_count = 1, group_best_count = 1;  // See op::Route.
 };
 

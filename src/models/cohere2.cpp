@@ -44,13 +44,12 @@ class Cohere2 final : public Decoder<Config, Layer> {
       const Layer& l = layers_[size_t(layer)];
       const int32_t window = c_.windows[size_t(layer)];
       const Tensor h = g.layer_norm(x, l.norm, {}, c_.norm_epsilon);
-      Tensor q = g.matmul(l.attn.q, h, l.attn.q_bias);
-      Tensor k = g.matmul(l.attn.k, h, l.attn.k_bias);
+      auto [q, k, v] = l.attn.project(g, h, c_.attention(layer));
       if (window > 0) {
         q = g.rope(q, c_.key_dim, c_.rope);
         k = g.rope(k, c_.key_dim, c_.rope);
       }
-      const Tensor a = g.attend(layer, q, k, g.matmul(l.attn.v, h, l.attn.v_bias),
+      const Tensor a = g.attend(layer, q, k, v,
                                 {.head_count = c_.head_counts[size_t(layer)],
                                  .scale = softmax_scale(c_.key_dim),
                                  .window = window});

@@ -56,7 +56,7 @@ class Dbrx final : public Decoder<Config, Layer> {
  private:
   void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
     l.attn_norm.parameters(p, "attn_norm", c_.size.width);
-    l.attn.joinable_parameters(p, c_.size.width, c_.attention(layer));
+    l.attn.parameters(p, c_.size.width, c_.attention(layer));
     l.mlp_norm.parameters(p, "attn_output_norm", c_.size.width);
     l.experts.parameters(p, c_.size.width, c_.mixture.expert_width, c_.mixture.expert_count);
   }

@@ -45,15 +45,14 @@ class Exaone4 final : public Decoder<Config, Layer> {
     for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
       const Layer& l = layers_[size_t(layer)];
       const int32_t window = c_.windows[size_t(layer)];
-      Tensor q =
-          g.rms_norm(g.matmul(l.attn.q, x, l.attn.q_bias), l.q_norm, c_.norm_epsilon, c_.key_dim);
-      Tensor k =
-          g.rms_norm(g.matmul(l.attn.k, x, l.attn.k_bias), l.k_norm, c_.norm_epsilon, c_.key_dim);
+      const blocks::Qkv qkv = l.attn.project(g, x, c_.attention(layer));
+      Tensor q = g.rms_norm(qkv.q, l.q_norm, c_.norm_epsilon, c_.key_dim);
+      Tensor k = g.rms_norm(qkv.k, l.k_norm, c_.norm_epsilon, c_.key_dim);
       if (window > 0 || c_.rotate_all) {
         q = g.rope(q, c_.key_dim, rope);
         k = g.rope(k, c_.key_dim, rope);
       }
-      const Tensor a = g.attend(layer, q, k, g.matmul(l.attn.v, x, l.attn.v_bias),
+      const Tensor a = g.attend(layer, q, k, qkv.v,
                                 {.head_count = c_.head_counts[size_t(layer)],
                                  .scale = softmax_scale(c_.key_dim),
                                  .window = window});

@@ -53,7 +53,7 @@ class Falcon final : public Decoder<Config, Layer> {
     l.norm.parameters(p, "attn_norm", c_.size.width);
     p.optional_vector("attn_norm_2.weight", l.attn_norm, {c_.size.width});
     p.optional_vector("attn_norm_2.bias", l.attn_norm_bias, {c_.size.width});
-    l.attn.joinable_parameters(p, c_.size.width, c_.attention(layer));
+    l.attn.parameters(p, c_.size.width, c_.attention(layer));
     l.mlp.parameters(p, c_.size.width, c_.mlp_width);
   }
 

@@ -55,15 +55,14 @@ class Gemma3 final : public Decoder<Config, Layer> {
       const int32_t window = c_.windows[size_t(layer)];
       const RopeSpec& rope = window > 0 ? c_.window_rope : c_.rope;
       const Tensor h = g.rms_norm(x, l.attn_norm, c_.norm_epsilon);
-      const Tensor q =
-          g.rms_norm(g.matmul(l.attn.q, h, l.attn.q_bias), l.q_norm, c_.norm_epsilon, c_.key_dim);
-      const Tensor k =
-          g.rms_norm(g.matmul(l.attn.k, h, l.attn.k_bias), l.k_norm, c_.norm_epsilon, c_.key_dim);
-      const Tensor v = g.matmul(l.attn.v, h, l.attn.v_bias);
-      const Tensor a = g.attend(layer, g.rope(q, c_.key_dim, rope), g.rope(k, c_.key_dim, rope), v,
-                                {.head_count = c_.head_counts[size_t(layer)],
-                                 .scale = c_.attention_scale,
-                                 .window = window});
+      const blocks::Qkv qkv = l.attn.project(g, h, c_.attention(layer));
+      const Tensor q = g.rms_norm(qkv.q, l.q_norm, c_.norm_epsilon, c_.key_dim);
+      const Tensor k = g.rms_norm(qkv.k, l.k_norm, c_.norm_epsilon, c_.key_dim);
+      const Tensor a =
+          g.attend(layer, g.rope(q, c_.key_dim, rope), g.rope(k, c_.key_dim, rope), qkv.v,
+                   {.head_count = c_.head_counts[size_t(layer)],
+                    .scale = c_.attention_scale,
+                    .window = window});
       const Tensor mixed = g.matmul(l.attn.out, a, l.attn.out_bias);
       x = g.add(x, g.rms_norm(mixed, l.post_attn_norm, c_.norm_epsilon));
       const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);

@@ -41,7 +41,7 @@ struct Layer {
   Weight q, k, v, out;
   blocks::GatedMlp mlp;
   blocks::Experts experts;
-  Vector router_gain, expert_scale, experts_norm, post_dense_norm, post_experts_norm;
+  Vector router_gain, experts_norm, post_dense_norm, post_experts_norm;
   blocks::LayerInputGate input;
 };
 
@@ -149,7 +149,6 @@ class Gemma4 final : public Decoder<Config, Layer> {
     p.vector("ffn_gate_inp.scale", l.router_gain, {width});
     p.vector("pre_ffw_norm_2.weight", l.experts_norm, {width});
     l.experts.parameters(p, width, c_.expert_width, c_.expert_count);
-    p.optional_vector("ffn_down_exps.scale", l.expert_scale, {c_.expert_count});
     p.vector("post_ffw_norm_1.weight", l.post_dense_norm, {width});
     p.vector("post_ffw_norm_2.weight", l.post_experts_norm, {width});
   }
@@ -188,8 +187,7 @@ class Gemma4 final : public Decoder<Config, Layer> {
     const Routing routing =
         g.route(g.matmul(l.experts.router, r), {.expert_used_count = c_.expert_used_count,
                                                 .score = RouterScore::softmax_all,
-                                                .normalize = true,
-                                                .expert_scale = l.expert_scale.data()});
+                                                .normalize = true});
     const Tensor e = g.rms_norm(x, l.experts_norm, c_.norm_epsilon);
     const Tensor routed = blocks::mixture(g, e, l.experts, routing, Activation::gelu_tanh);
     return g.add(g.rms_norm(dense, l.post_dense_norm, c_.norm_epsilon),

@@ -45,7 +45,7 @@ class Gpt2 final : public Decoder<DecoderConfig, Layer> {
  private:
   void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
     l.attn_norm.parameters(p, "attn_norm", c_.size.width);
-    l.attn.joinable_parameters(p, c_.size.width, c_.attention(layer));
+    l.attn.parameters(p, c_.size.width, c_.attention(layer));
     l.mlp_norm.parameters(p, "ffn_norm", c_.size.width);
     l.mlp.parameters(p, c_.size.width, c_.mlp_width);
   }

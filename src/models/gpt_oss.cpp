@@ -46,9 +46,7 @@ class GptOss final : public Decoder<Config, Layer> {
     for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
       const Layer& l = layers_[size_t(layer)];
       const Tensor h = g.rms_norm(x, l.attn_norm, c_.norm_epsilon);
-      const Tensor q = g.matmul(l.attn.q, h, l.attn.q_bias);
-      const Tensor k = g.matmul(l.attn.k, h, l.attn.k_bias);
-      const Tensor v = g.matmul(l.attn.v, h, l.attn.v_bias);
+      const auto [q, k, v] = l.attn.project(g, h, c_.attention(layer));
       const Tensor a =
           g.attend(layer, g.rope(q, c_.key_dim, c_.rope), g.rope(k, c_.key_dim, c_.rope), v,
                    {.head_count = c_.head_counts[size_t(layer)],

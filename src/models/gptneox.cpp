@@ -51,7 +51,7 @@ class GptNeoX final : public Decoder<Config, Layer> {
  private:
   void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
     l.attn_norm.parameters(p, "attn_norm", c_.size.width);
-    l.attn.joinable_parameters(p, c_.size.width, c_.attention(layer));
+    l.attn.parameters(p, c_.size.width, c_.attention(layer));
     l.mlp_norm.parameters(p, "ffn_norm", c_.size.width);
     l.mlp.parameters(p, c_.size.width, c_.mlp_width);
   }

@@ -89,9 +89,7 @@ class GraniteHybrid final : public Decoder<Config, Layer> {
 
   Tensor attention(Graph& g, int32_t layer, Tensor h) const {
     const blocks::Projections& attn = layers_[size_t(layer)].attn;
-    Tensor q = g.matmul(attn.q, h, attn.q_bias);
-    Tensor k = g.matmul(attn.k, h, attn.k_bias);
-    const Tensor v = g.matmul(attn.v, h, attn.v_bias);
+    auto [q, k, v] = attn.project(g, h, c_.attention(layer));
     if (c_.has_positions) {
       q = g.rope(q, c_.key_dim, c_.rope);
       k = g.rope(k, c_.key_dim, c_.rope);

@@ -80,9 +80,9 @@ class Jamba final : public Decoder<Config, Layer> {
 
   Tensor attention(Graph& g, int32_t layer, Tensor h) const {
     const blocks::Projections& attn = layers_[size_t(layer)].attn;
+    const auto [q, k, v] = attn.project(g, h, c_.attention(layer));
     const Tensor a =
-        g.attend(layer, g.matmul(attn.q, h, attn.q_bias), g.matmul(attn.k, h, attn.k_bias),
-                 g.matmul(attn.v, h, attn.v_bias),
+        g.attend(layer, q, k, v,
                  {.head_count = c_.head_counts[size_t(layer)], .scale = softmax_scale(c_.key_dim)});
     return g.matmul(attn.out, a, attn.out_bias);
   }

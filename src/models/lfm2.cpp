@@ -127,13 +127,11 @@ class Lfm2 final : public Decoder<Config, Layer> {
 
   Tensor attention(Graph& g, int32_t layer, Tensor h) const {
     const Layer& l = layers_[size_t(layer)];
-    const Tensor q =
-        g.rms_norm(g.matmul(l.attn.q, h, l.attn.q_bias), l.q_norm, c_.norm_epsilon, c_.key_dim);
-    const Tensor k =
-        g.rms_norm(g.matmul(l.attn.k, h, l.attn.k_bias), l.k_norm, c_.norm_epsilon, c_.key_dim);
-    const Tensor v = g.matmul(l.attn.v, h, l.attn.v_bias);
+    const blocks::Qkv qkv = l.attn.project(g, h, c_.attention(layer));
+    const Tensor q = g.rms_norm(qkv.q, l.q_norm, c_.norm_epsilon, c_.key_dim);
+    const Tensor k = g.rms_norm(qkv.k, l.k_norm, c_.norm_epsilon, c_.key_dim);
     const Tensor a =
-        g.attend(layer, g.rope(q, c_.key_dim, c_.rope), g.rope(k, c_.key_dim, c_.rope), v,
+        g.attend(layer, g.rope(q, c_.key_dim, c_.rope), g.rope(k, c_.key_dim, c_.rope), qkv.v,
                  {.head_count = c_.head_counts[size_t(layer)], .scale = softmax_scale(c_.key_dim)});
     return g.matmul(l.attn.out, a, l.attn.out_bias);
   }

@@ -64,7 +64,7 @@ class Llama final : public Decoder<Config, Layer> {
  private:
   void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
     p.vector("attn_norm.weight", l.attn_norm, {c_.size.width});
-    l.attn.joinable_parameters(p, c_.size.width, c_.attention(layer));
+    l.attn.parameters(p, c_.size.width, c_.attention(layer));
     p.vector("ffn_norm.weight", l.mlp_norm, {c_.size.width});
     if (c_.mixture.expert_count == 0) {
       l.mlp.parameters(p, c_.size.width, c_.mlp_width);

@@ -88,9 +88,7 @@ class Llama4 final : public Decoder<Config, Layer> {
       const Layer& l = layers_[size_t(layer)];
       const int32_t chunk = c_.chunks[size_t(layer)];
       const Tensor h = g.rms_norm(x, l.attn_norm, c_.norm_epsilon);
-      Tensor q = g.matmul(l.attn.q, h, l.attn.q_bias);
-      Tensor k = g.matmul(l.attn.k, h, l.attn.k_bias);
-      const Tensor v = g.matmul(l.attn.v, h, l.attn.v_bias);
+      auto [q, k, v] = l.attn.project(g, h, c_.attention(layer));
       if (chunk == 0 && !c_.rotate_all) {
         q = g.scale_by_position(q, kQueryGrowth, kQueryStep, 1);
       } else {

@@ -38,14 +38,13 @@ class Mistral3 final : public Decoder<Config, Layer> {
     for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
       const Layer& l = layers_[size_t(layer)];
       const Tensor h = g.rms_norm(x, l.attn_norm, c_.norm_epsilon);
-      Tensor q = g.rope(g.matmul(l.attn.q, h, l.attn.q_bias), c_.key_dim, c_.rope);
+      const blocks::Qkv qkv = l.attn.project(g, h, c_.attention(layer));
+      Tensor q = g.rope(qkv.q, c_.key_dim, c_.rope);
       if (c_.temperature_scale != 0) {
         q = g.scale_by_position(q, double(c_.temperature_scale), c_.original_context);
       }
-      const Tensor k = g.matmul(l.attn.k, h, l.attn.k_bias);
-      const Tensor v = g.matmul(l.attn.v, h, l.attn.v_bias);
       const Tensor a = g.attend(
-          layer, q, g.rope(k, c_.key_dim, c_.rope), v,
+          layer, q, g.rope(qkv.k, c_.key_dim, c_.rope), qkv.v,
           {.head_count = c_.head_counts[size_t(layer)], .scale = softmax_scale(c_.key_dim)});
       x = g.add(x, g.matmul(l.attn.out, a, l.attn.out_bias));
       const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);

@@ -145,10 +145,9 @@ class NemotronH final : public Decoder<Config, Layer> {
 
   Tensor attention(Graph& g, int32_t layer, Tensor h) const {
     const blocks::Projections& attn = layers_[size_t(layer)].attn;
-    const Tensor a =
-        g.attend(layer, g.matmul(attn.q, h, attn.q_bias), g.matmul(attn.k, h, attn.k_bias),
-                 g.matmul(attn.v, h, attn.v_bias),
-                 {.head_count = c_.head_counts[size_t(layer)], .scale = c_.attention_scale});
+    const auto [q, k, v] = attn.project(g, h, c_.attention(layer));
+    const Tensor a = g.attend(
+        layer, q, k, v, {.head_count = c_.head_counts[size_t(layer)], .scale = c_.attention_scale});
     return g.matmul(attn.out, a, attn.out_bias);
   }
 

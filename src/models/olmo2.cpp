@@ -47,13 +47,14 @@ class Olmo2 final : public Decoder<Config, Layer> {
       const Layer& l = layers_[size_t(layer)];
       const int32_t window = c_.windows[size_t(layer)];
       const RopeSpec& rope = window > 0 ? c_.window_rope : c_.rope;
-      const Tensor q = g.rms_norm(g.matmul(l.attn.q, x, l.attn.q_bias), l.q_norm, c_.norm_epsilon);
-      const Tensor k = g.rms_norm(g.matmul(l.attn.k, x, l.attn.k_bias), l.k_norm, c_.norm_epsilon);
-      const Tensor v = g.matmul(l.attn.v, x, l.attn.v_bias);
-      const Tensor a = g.attend(layer, g.rope(q, c_.key_dim, rope), g.rope(k, c_.key_dim, rope), v,
-                                {.head_count = c_.head_counts[size_t(layer)],
-                                 .scale = softmax_scale(c_.key_dim),
-                                 .window = window});
+      const blocks::Qkv qkv = l.attn.project(g, x, c_.attention(layer));
+      const Tensor q = g.rms_norm(qkv.q, l.q_norm, c_.norm_epsilon);
+      const Tensor k = g.rms_norm(qkv.k, l.k_norm, c_.norm_epsilon);
+      const Tensor a =
+          g.attend(layer, g.rope(q, c_.key_dim, rope), g.rope(k, c_.key_dim, rope), qkv.v,
+                   {.head_count = c_.head_counts[size_t(layer)],
+                    .scale = softmax_scale(c_.key_dim),
+                    .window = window});
       x = g.add(x,
                 g.rms_norm(g.matmul(l.attn.out, a, l.attn.out_bias), l.attn_norm, c_.norm_epsilon));
       const Tensor m = blocks::gated_mlp(g, x, l.mlp, Activation::silu);

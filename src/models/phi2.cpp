@@ -47,7 +47,7 @@ class Phi2 final : public Decoder<Config, Layer> {
  private:
   void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
     l.norm.parameters(p, "attn_norm", c_.size.width);
-    l.attn.joinable_parameters(p, c_.size.width, c_.attention(layer));
+    l.attn.parameters(p, c_.size.width, c_.attention(layer));
     l.mlp.parameters(p, c_.size.width, c_.mlp_width);
   }
 

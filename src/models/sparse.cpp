@@ -63,7 +63,7 @@ class Sparse final : public Decoder<Config, Layer> {
  private:
   void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
     p.vector("attn_norm.weight", l.attn_norm, {c_.size.width});
-    l.attn.joinable_parameters(p, c_.size.width, c_.attention(layer));
+    l.attn.parameters(p, c_.size.width, c_.attention(layer));
     p.optional_vector("attn_q_norm.weight", l.q_norm, {c_.key_dim});
     p.optional_vector("attn_k_norm.weight", l.k_norm, {c_.key_dim});
     p.vector(c_.traits.mlp_norm, l.mlp_norm, {c_.size.width});

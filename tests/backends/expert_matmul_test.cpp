@@ -24,11 +24,13 @@ TEST(ExpertMatMul, EveryInstructionSetHasTheReferencesBits) {
   for (const std::string_view name : {"Q4_K", "MXFP4", "Q8_0", "F16", "IQ2_XS"}) {
     Matrix matrix(*quant::find(name), kCols, kOutputs, kExperts);
     matrix.fill_randomly(random);
+    const std::vector<float> scales = gaussian(kExperts, random);
     for (const int32_t rows : {1, 2, 7, 150}) {
       for (const bool x_per_rank : {false, true}) {
         Job job = expert_job(matrix, rows, x_per_rank, random);
         const std::vector<float> bias = gaussian(size_t(kExperts) * kOutputs, random);
         if (x_per_rank) job.bias = bias.data();
+        if (rows != 2) job.weight.scales = scales;
         const std::vector<float> expected = run({.backend = "reference", .threads = 2}, job);
         for (const IsaLevel isa : levels_here()) {
           for (const int threads : {1, 5}) {
@@ -70,11 +72,14 @@ TEST(ExpertMatMul, IsThePlainProductOfTheChosenExpert) {
   Job job = expert_job(matrix, 4, true, random);
   const std::vector<float> bias = gaussian(size_t(kExperts) * kOutputs, random);
   job.bias = bias.data();
+  const std::vector<float> scales = gaussian(kExperts, random);
+  job.weight.scales = scales;
   const std::vector<float> found = run({.backend = "reference"}, job);
   const size_t matrix_bytes = matrix.weight.row_bytes() * size_t(kOutputs);
   for (size_t pair = 0; pair < 4 * kRanks; ++pair) {
     Job plain{.weight = matrix.weight, .rows = 1};
     plain.weight.count = 1;
+    plain.weight.scales = std::span(scales).subspan(size_t(job.chosen[pair]), 1);
     plain.bias = bias.data() + size_t(job.chosen[pair]) * kOutputs;
     plain.weight.blocks =
         matrix.weight.blocks.subspan(size_t(job.chosen[pair]) * matrix_bytes, matrix_bytes);

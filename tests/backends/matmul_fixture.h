@@ -236,7 +236,8 @@ inline std::vector<float> run_kernels(const cpu::MatrixKernels& kernels, const J
                       .row_count = std::min(cpu::kChunkRows, job.rows - first),
                       .rows = rows.data() + first,
                       .bias = job.bias,
-                      .scratch = scratch[0].bytes});
+                      .scratch = scratch[0].bytes,
+                      .scale = job.weight.scale_of(0)});
   }
   return result;
 }

@@ -110,15 +110,6 @@ TEST(Route, OnlyExpertsOfTheBestGroupsAreChosen) {
   EXPECT_EQ((Chosen{0, 1}), route(op, {1, 1, 1, 1, 1, 1, 1, 1, 1}, 2).chosen);
 }
 
-TEST(Route, ExpertScaleMultipliesTheNormalisedWeights) {
-  const std::vector<float> scale = {3, 0.5f, 7, -2};
-  op::Route op = rule(RouterScore::sigmoid, true);
-  op.expert_scale = scale.data();
-  const Routed found = route(op, {1.0f, 1.0f, -9.0f, 1.0f}, 2);
-  EXPECT_EQ((std::vector<int32_t>{0, 1}), found.chosen);
-  EXPECT_EQ((std::vector<float>{1.5f, 0.25f}), found.weights);
-}
-
 TEST(Route, AllScoresZeroStayZero) {
   const op::Route op = rule(RouterScore::sigmoid, true);
   EXPECT_EQ((std::vector<float>{0, 0}), route(op, {-500, -500, -500}, 2).weights);

@@ -85,11 +85,17 @@ size_t kernel_scratch_bytes(const MatrixKernels& kernels, const PackedMatrix& we
   return std::max(kernels.scratch_bytes, product_scratch_bytes(weight));
 }
 
+// What the sums of a matrix's products are multiplied by, and what is added to them.
+struct Ending {
+  float scale;
+  const float* bias;  // Of the matrix's first output; may be null.
+};
+
 // Groups [first_group, first_group + groups) of a matrix times the rows of the list. The list's
 // `out` is that of the matrix's first output.
 template <const MatrixKernels& Kernels>
 void multiply(const PackedMatrix& weight, int32_t matrix, int32_t first_group, int32_t groups,
-              const float* bias, RowList& list, std::byte* scratch) {
+              Ending ending, RowList& list, std::byte* scratch) {
   const int32_t end_group = std::min(first_group + groups, weight.group_count);
   const int32_t on_the_way = groups_on_the_way(weight);
   const int32_t step = on_the_way == 0 ? groups : on_the_way;
@@ -110,8 +116,9 @@ void multiply(const PackedMatrix& weight, int32_t matrix, int32_t first_group, i
                       .output_count = end - first,
                       .row_count = list.count,
                       .rows = list.rows,
-                      .bias = bias == nullptr ? nullptr : bias + first,
-                      .scratch = scratch + kRowListBytes});
+                      .bias = ending.bias == nullptr ? nullptr : ending.bias + first,
+                      .scratch = scratch + kRowListBytes,
+                      .scale = ending.scale});
   }
 }
 
@@ -171,7 +178,8 @@ struct MatMulTasks {
       entry = product_row(op, step, row, 0);
       entry.out = step.row(op.out, row);
     }
-    multiply<Kernels>(packed(*op.weight), 0, groups.first, groups.count, op.bias, list, scratch);
+    multiply<Kernels>(packed(*op.weight), 0, groups.first, groups.count,
+                      {op.weight->scale_of(0), op.bias}, list, scratch);
   }
 };
 
@@ -208,7 +216,7 @@ struct ExpertTasks {
       const int32_t expert = expert_of(op, step, 0, which);
       CHECK(expert >= 0 && expert < op.weight->count);
       append(op, step, 0, which, list);
-      multiply<Kernels>(weight, expert, first_group, cut.groups, bias_of(op, expert), list,
+      multiply<Kernels>(weight, expert, first_group, cut.groups, ending_of(op, expert), list,
                         scratch);
       return;
     }
@@ -220,13 +228,13 @@ struct ExpertTasks {
         if (expert != which) continue;
         append(op, step, row, rank, list);
         if (list.count < kChunkRows) continue;
-        multiply<Kernels>(weight, which, first_group, cut.groups, bias_of(op, which), list,
+        multiply<Kernels>(weight, which, first_group, cut.groups, ending_of(op, which), list,
                           scratch);
         list.count = 0;
       }
     }
     if (list.count == 0) return;
-    multiply<Kernels>(weight, which, first_group, cut.groups, bias_of(op, which), list, scratch);
+    multiply<Kernels>(weight, which, first_group, cut.groups, ending_of(op, which), list, scratch);
   }
 
   // Whether one of the row's ranks is the expert: most are not, and all of them are looked at side
@@ -241,8 +249,9 @@ struct ExpertTasks {
     return is_there != 0;
   }
 
-  static const float* bias_of(const op::ExpertMatMul& op, int32_t expert) {
-    return op.bias == nullptr ? nullptr : op.bias + int64_t(expert) * op.weight->rows;
+  static Ending ending_of(const op::ExpertMatMul& op, int32_t expert) {
+    const int64_t first = int64_t(expert) * op.weight->rows;
+    return {op.weight->scale_of(expert), op.bias == nullptr ? nullptr : op.bias + first};
   }
 
   static int32_t expert_of(const op::ExpertMatMul& op, const Step& step, int32_t row,

@@ -34,6 +34,7 @@ struct Product {
   const ProductRow* rows;
   const float* bias;   // Of the first weight row; may be null.
   std::byte* scratch;  // product_scratch_bytes(), 64-byte aligned.
+  float scale = 1.0f;  // Of all sums, before the bias.
 };
 
 // Panels of all groups, expanded to one byte a weight and f32 scales.

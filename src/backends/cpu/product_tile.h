@@ -202,6 +202,7 @@ void store_outputs(const Product& product, int32_t row, int32_t first_output,
                    typename V::Floats values) {
   if (row >= product.row_count || first_output >= product.output_count) return;
   float* out = product.rows[row].out + first_output;
+  values = V::mul(values, V::broadcast(product.scale));
   if (first_output + V::kLanes <= product.output_count) {
     if (product.bias != nullptr) values = V::add(values, V::load(product.bias + first_output));
     V::store(out, values);

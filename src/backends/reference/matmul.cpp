@@ -58,8 +58,10 @@ void compute_output(const op::MatMul& op, const Step& step, int32_t output, std:
   const Weight& weight = *op.weight;
   const int32_t row_count = step.row_count(op.out.set);
   const float* bias = op.bias;
+  const float scale = weight.scale_of(0);
   const auto write = [&](int32_t row, float sum) {
-    step.row(op.out, row)[output] = bias != nullptr ? sum + bias[output] : sum;
+    const float scaled = sum * scale;
+    step.row(op.out, row)[output] = bias != nullptr ? scaled + bias[output] : scaled;
   };
   if (weight.type->is_float()) {
     const std::span weights{reinterpret_cast<float*>(scratch), size_t(weight.cols)};

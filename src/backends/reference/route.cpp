@@ -147,10 +147,6 @@ void route_row(const op::Route& op, std::span<const float> logits, std::span<flo
     }
   }
   for (float& weight : weights) weight *= op.scale;
-  if (op.expert_scale == nullptr) return;
-  for (size_t rank = 0; rank < chosen.size(); ++rank) {
-    weights[rank] *= op.expert_scale[size_t(std::bit_cast<int32_t>(chosen[rank]))];
-  }
 }
 
 size_t scratch_floats(const op::Route& op) {

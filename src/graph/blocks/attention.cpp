@@ -3,40 +3,35 @@
 
 namespace cairn::blocks {
 
-void Projections::parameters(Parameters& p, int32_t width, const AttentionShape& shape) {
-  const int32_t q_width = shape.head_count * shape.key_dim;
-  const int32_t k_width = shape.kv_head_count * shape.key_dim;
-  const int32_t v_width = shape.kv_head_count * shape.value_dim;
-  p.matrix("attn_q.weight", q, {width, q_width});
-  p.matrix("attn_k.weight", k, {width, k_width});
-  p.matrix("attn_v.weight", v, {width, v_width});
-  p.matrix("attn_output.weight", out, {shape.head_count * shape.value_dim, width});
-  p.optional_vector("attn_q.bias", q_bias, {q_width});
-  p.optional_vector("attn_k.bias", k_bias, {k_width});
-  p.optional_vector("attn_v.bias", v_bias, {v_width});
-  p.optional_vector("attn_output.bias", out_bias, {width});
+void QkvProjections::parameters(Parameters& p, int32_t width, const QkvWidths& to) {
+  p.optional_matrix("attn_qkv.weight", qkv, {width, to.all()});
+  if (qkv.exists()) return p.optional_vector("attn_qkv.bias", qkv_bias, {to.all()});
+  p.matrix("attn_q.weight", q, {width, to.q});
+  p.matrix("attn_k.weight", k, {width, to.k});
+  p.matrix("attn_v.weight", v, {width, to.v});
+  p.optional_vector("attn_q.bias", q_bias, {to.q});
+  p.optional_vector("attn_k.bias", k_bias, {to.k});
+  p.optional_vector("attn_v.bias", v_bias, {to.v});
 }
 
-void Projections::joinable_parameters(Parameters& p, int32_t width, const AttentionShape& shape) {
-  const int32_t qkv_width =
-      shape.head_count * shape.key_dim + shape.kv_head_count * (shape.key_dim + shape.value_dim);
-  p.optional_matrix("attn_qkv.weight", qkv, {width, qkv_width});
-  if (!qkv.exists()) return parameters(p, width, shape);
-  p.optional_vector("attn_qkv.bias", qkv_bias, {qkv_width});
+Qkv QkvProjections::project(Graph& g, Tensor x, const QkvWidths& to) const {
+  if (!qkv.exists()) {
+    return {.q = g.matmul(q, x, q_bias), .k = g.matmul(k, x, k_bias), .v = g.matmul(v, x, v_bias)};
+  }
+  const Tensor all = g.matmul(qkv, x, qkv_bias);
+  return {.q = g.columns(all, 0, to.q),
+          .k = g.columns(all, to.q, to.k),
+          .v = g.columns(all, to.q + to.k, to.v)};
+}
+
+void Projections::parameters(Parameters& p, int32_t width, const AttentionShape& shape) {
+  QkvProjections::parameters(p, width, shape.widths());
   p.matrix("attn_output.weight", out, {shape.head_count * shape.value_dim, width});
   p.optional_vector("attn_output.bias", out_bias, {width});
 }
 
 Qkv Projections::project(Graph& g, Tensor x, const AttentionShape& shape) const {
-  if (!qkv.exists()) {
-    return {.q = g.matmul(q, x, q_bias), .k = g.matmul(k, x, k_bias), .v = g.matmul(v, x, v_bias)};
-  }
-  const int32_t q_width = shape.head_count * shape.key_dim;
-  const int32_t k_width = shape.kv_head_count * shape.key_dim;
-  const Tensor all = g.matmul(qkv, x, qkv_bias);
-  return {.q = g.columns(all, 0, q_width),
-          .k = g.columns(all, q_width, k_width),
-          .v = g.columns(all, q_width + k_width, shape.kv_head_count * shape.value_dim)};
+  return QkvProjections::project(g, x, shape.widths());
 }
 
 Qkv clamped(Graph& g, const Qkv& qkv, float limit) {

@@ -5,12 +5,21 @@
 
 namespace cairn::blocks {
 
+struct QkvWidths {
+  int32_t q = 0, k = 0, v = 0;
+
+  int32_t all() const { return q + k + v; }
+};
+
 struct AttentionShape {
   int32_t head_count = 0;
   int32_t kv_head_count = 0;
   int32_t key_dim = 0;
   int32_t value_dim = 0;
 
+  QkvWidths widths() const {
+    return {head_count * key_dim, kv_head_count * key_dim, kv_head_count * value_dim};
+  }
   // `window`: how many tokens a position sees, 0 for all of them.
   State state(int32_t window = 0) const {
     return window == 0 ? State::full(kv_head_count, key_dim, value_dim)
@@ -22,14 +31,21 @@ struct Qkv {
   Tensor q, k, v;
 };
 
-struct Projections {
-  Weight q, k, v, out;
+// The three before attention.
+struct QkvProjections {
+  Weight q, k, v;
   Weight qkv;  // All three in one, in this order, where the file has them so.
-  Vector q_bias, k_bias, v_bias, qkv_bias, out_bias;
+  Vector q_bias, k_bias, v_bias, qkv_bias;
+
+  void parameters(Parameters& p, int32_t width, const QkvWidths& to);
+  Qkv project(Graph& g, Tensor x, const QkvWidths& to) const;
+};
+
+struct Projections : QkvProjections {
+  Weight out;
+  Vector out_bias;
 
   void parameters(Parameters& p, int32_t width, const AttentionShape& shape);
-  // Of models whose files have the first three in one matrix, or apart.
-  void joinable_parameters(Parameters& p, int32_t width, const AttentionShape& shape);
 
   Qkv project(Graph& g, Tensor x, const AttentionShape& shape) const;
 };

@@ -4,11 +4,18 @@
 #include "base/check.h"
 
 namespace cairn::blocks {
+namespace {
+
+QkvWidths widths_with_gates(const AttentionShape& shape) {
+  QkvWidths widths = shape.widths();
+  widths.q *= 2;
+  return widths;
+}
+
+}  // namespace
 
 void GatedAttention::parameters(Parameters& p, int32_t width, const AttentionShape& shape) {
-  p.matrix("attn_q.weight", q, {width, 2 * shape.head_count * shape.key_dim});
-  p.matrix("attn_k.weight", k, {width, shape.kv_head_count * shape.key_dim});
-  p.matrix("attn_v.weight", v, {width, shape.kv_head_count * shape.value_dim});
+  in.parameters(p, width, widths_with_gates(shape));
   p.matrix("attn_output.weight", out, {shape.head_count * shape.value_dim, width});
   p.vector("attn_q_norm.weight", q_norm, {shape.key_dim});
   p.vector("attn_k_norm.weight", k_norm, {shape.key_dim});
@@ -18,12 +25,11 @@ Tensor gated_attention(Graph& g, int32_t layer, Tensor x, const GatedAttention& 
                        const RopeSpec& rope, const GatedAttentionSpec& spec) {
   const int32_t dim = spec.shape.key_dim;
   CHECK(dim == spec.shape.value_dim);
-  const Tensor queries_and_gates = g.matmul(weights.q, x);
+  const auto [queries_and_gates, keys, v] = weights.in.project(g, x, widths_with_gates(spec.shape));
   const Tensor gate = g.pick_columns(queries_and_gates, dim, dim, 2 * dim);
   const Tensor q = g.rms_norm(g.pick_columns(queries_and_gates, 0, dim, 2 * dim), weights.q_norm,
                               spec.norm_epsilon, dim);
-  const Tensor k = g.rms_norm(g.matmul(weights.k, x), weights.k_norm, spec.norm_epsilon, dim);
-  const Tensor v = g.matmul(weights.v, x);
+  const Tensor k = g.rms_norm(keys, weights.k_norm, spec.norm_epsilon, dim);
   const Tensor a = g.attend(layer, g.rope(q, dim, rope), g.rope(k, dim, rope), v,
                             {.head_count = spec.shape.head_count, .scale = spec.scale});
   return g.matmul(weights.out, g.gate(gate, a, Activation::sigmoid));

@@ -8,7 +8,8 @@
 namespace cairn::blocks {
 
 struct GatedAttention {
-  Weight q, k, v, out;
+  QkvProjections in;
+  Weight out;
   Vector q_norm, k_norm;
 
   void parameters(Parameters& p, int32_t width, const AttentionShape& shape);
