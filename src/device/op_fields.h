@@ -120,6 +120,27 @@ void visit_fields(op::GatedDeltaScan& o, Visitor& visit) {
 }
 
 template <class Visitor>
+void visit_fields(op::ChannelDeltaScan& o, Visitor& visit) {
+  visit.read(o.q);
+  visit.read(o.k);
+  visit.read(o.log_decay);
+  visit.read(o.v);
+  visit.read(o.rate);
+  visit.read(o.asked);
+  visit.read(o.erased);
+  visit.write_state(o.state);
+  visit.write(o.out);
+}
+
+template <class Visitor>
+void visit_fields(op::ScaleByDots& o, Visitor& visit) {
+  visit.read(o.a);
+  visit.read(o.b);
+  visit.read(o.x);
+  visit.write(o.out);
+}
+
+template <class Visitor>
 void visit_fields(op::PickColumns& o, Visitor& visit) {
   visit.read(o.x);
   visit.write(o.out);

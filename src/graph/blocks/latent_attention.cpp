@@ -5,6 +5,11 @@ namespace cairn::blocks {
 
 namespace {
 
+// The part of queries and keys that positions turn, of models that have positions.
+Tensor rotate(Graph& g, Tensor x, const LatentShape& shape, const LatentSpec& spec) {
+  return spec.rope.frequencies.empty() ? x : g.rope(x, shape.rotated_dim, spec.rope);
+}
+
 // Each head's query, in the latent space and behind it the rotated part.
 Tensor latent_queries(Graph& g, Tensor x, const LatentAttention& weights, const LatentShape& shape,
                       const LatentSpec& spec) {
@@ -17,8 +22,8 @@ Tensor latent_queries(Graph& g, Tensor x, const LatentAttention& weights, const 
   }
   const int32_t head_dim = shape.plain_dim + shape.rotated_dim;
   const Tensor plain = g.pick_columns(q, 0, shape.plain_dim, head_dim);
-  const Tensor rotated = g.rope(g.pick_columns(q, shape.plain_dim, shape.rotated_dim, head_dim),
-                                shape.rotated_dim, spec.rope);
+  const Tensor rotated =
+      rotate(g, g.pick_columns(q, shape.plain_dim, shape.rotated_dim, head_dim), shape, spec);
   const Tensor joined = g.join_columns(g.matmul_each(weights.k_up, plain, true), shape.latent_width,
                                        rotated, shape.rotated_dim);
   if (spec.temperature_scale == 0) return joined;
@@ -49,7 +54,7 @@ Tensor latent_attention(Graph& g, int32_t layer, Tensor x, const LatentAttention
   const Tensor q = latent_queries(g, x, weights, shape, spec);
   const Tensor kept = g.matmul(weights.latent, x);
   const Tensor rotated =
-      g.rope(g.columns(kept, shape.latent_width, shape.rotated_dim), shape.rotated_dim, spec.rope);
+      rotate(g, g.columns(kept, shape.latent_width, shape.rotated_dim), shape, spec);
   const Tensor latent =
       g.rms_norm(g.columns(kept, 0, shape.latent_width), weights.latent_norm, spec.norm_epsilon);
   const Tensor k = g.join_columns(latent, shape.latent_width, rotated, shape.rotated_dim);

@@ -26,7 +26,7 @@ struct LatentAttention {
 };
 
 struct LatentSpec {
-  RopeSpec rope;
+  RopeSpec rope;  // Without frequencies nothing rotates.
   float scale = 1.0f;
   float norm_epsilon = 0;
   float temperature_scale = 0;  // 0: queries do not grow with their position.

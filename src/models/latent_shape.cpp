@@ -1,0 +1,27 @@
+// Reading the sizes of latent attention.
+#include "models/latent_shape.h"
+
+namespace cairn::models {
+
+Result<blocks::LatentShape> read_latent_shape(const gguf::Metadata& meta, int32_t head_count) {
+  if (!meta.has("attention.key_length_mla")) {
+    return fail(ErrorCode::unsupported,
+                "{}: expected the width of a head, found none: the file is from before latent "
+                "attention had its own tensors and has to be converted again",
+                meta.key("attention.key_length_mla"));
+  }
+  blocks::LatentShape shape{.head_count = head_count};
+  CAIRN_TRY(const int32_t key_dim, meta.count("attention.key_length_mla"));
+  CAIRN_TRY(shape.value_dim, meta.count("attention.value_length_mla"));
+  CAIRN_TRY(shape.latent_width, meta.count("attention.kv_lora_rank"));
+  CAIRN_TRY(shape.rotated_dim, meta.count("rope.dimension_count"));
+  CAIRN_TRY(shape.query_rank, meta.count_or("attention.q_lora_rank", 0));
+  shape.plain_dim = key_dim - shape.rotated_dim;
+  if (shape.plain_dim <= 0 || shape.rotated_dim <= 0) {
+    return fail(ErrorCode::invalid_data, "{}: expected 1 to {}, found {}",
+                meta.key("rope.dimension_count"), key_dim - 1, shape.rotated_dim);
+  }
+  return shape;
+}
+
+}  // namespace cairn::models
