@@ -109,9 +109,9 @@ bool is_mamba_1(const SynthShape& shape) {
 }
 
 bool recurs(std::string_view architecture) {
-  constexpr std::string_view kParts[] = {"hybrid",    "mamba",      "jamba",  "nemotron_h",
-                                         "falcon-h1", "lfm2",       "qwen35", "qwen3next",
-                                         "rwkv",      "kimi-linear"};
+  constexpr std::string_view kParts[] = {"hybrid",    "mamba",       "jamba",  "nemotron_h",
+                                         "falcon-h1", "lfm2",        "qwen35", "qwen3next",
+                                         "rwkv",      "kimi-linear", "plamo2"};
   return std::any_of(std::begin(kParts), std::end(kParts),
                      [&](std::string_view part) { return contains(architecture, part); });
 }
@@ -180,7 +180,8 @@ void add_recurrence(gguf::Writer& writer, const SynthShape& shape) {
   }
   writer.add(prefix + "ssm.state_size", uint32_t(std::min(kStateSize, shape.width)));
   writer.add(prefix + "ssm.time_step_rank", uint32_t(inner / head_dim));
-  writer.add(prefix + "ssm.group_count", uint32_t(1));
+  // B and C are made apart from the groups in PLaMo 2, which its files say so.
+  writer.add(prefix + "ssm.group_count", uint32_t(shape.architecture == "plamo2" ? 0 : 1));
 }
 
 // By layer: heads of keys and values where it attends, 0 where it recurs.
@@ -226,8 +227,9 @@ void add_latent_attention(gguf::Writer& writer, const SynthShape& shape) {
 void add_attention(gguf::Writer& writer, const SynthShape& shape) {
   const std::string prefix = shape.architecture + ".";
   const bool is_rwkv = shape.architecture.starts_with("rwkv");
+  const bool is_centred = is_rwkv || shape.architecture == "jais";
   writer.add(
-      prefix + (is_rwkv ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon"),
+      prefix + (is_centred ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon"),
       1e-5f);
   if (is_rwkv || shape.architecture.starts_with("mamba")) {
     writer.add(prefix + "attention.head_count", uint32_t(0));
@@ -515,7 +517,9 @@ void add_shape(gguf::Writer& writer, const SynthShape& shape, uint64_t seed) {
   if (contains(shape.architecture, "cohere2") || shape.architecture == "command-r") {
     writer.add(prefix + "logit_scale", 0.25f);
   }
-  if (shape.architecture == "mpt") writer.add(prefix + "attention.max_alibi_bias", 8.0f);
+  if (shape.architecture == "mpt" || shape.architecture == "jais") {
+    writer.add(prefix + "attention.max_alibi_bias", 8.0f);
+  }
   if (shape.architecture == "dbrx") writer.add(prefix + "attention.clamp_kqv", 8.0f);
   if (contains(shape.architecture, "gpt-oss")) {
     writer.add(prefix + "attention.sliding_window", uint32_t(128));

@@ -52,7 +52,7 @@ class DeepSeek2 final : public Decoder<Config, Layer> {
     Config c;
     CAIRN_TRY(static_cast<DecoderConfig&>(c), read_attending_config(meta));
     CAIRN_TRY(leave_out_guessing_layers(meta, c));
-    CAIRN_TRY(c.latent, read_latent_shape(meta, c.head_counts[0]));
+    CAIRN_TRY(c.latent, read_latent_shape(meta, c));
     CAIRN_TRY(c.spec, read_latent_spec(meta, c, c.latent));
     CAIRN_TRY(c.mixture, read_mixture(meta, {}));
     return c;

@@ -51,7 +51,7 @@ class KimiLinear final : public Decoder<Config, Layer> {
   static Result<Config> read(const gguf::Metadata& meta) {
     CAIRN_TRY(DecoderConfig common, read_decoder_config(meta));
     Config c{std::move(common)};
-    CAIRN_TRY(c.latent, read_latent_shape(meta, c.head_counts[0]));
+    CAIRN_TRY(c.latent, read_latent_shape(meta, c));
     CAIRN_TRY(c.mixture, read_mixture(meta, {.score = RouterScore::sigmoid, .normalize = true}));
     CAIRN_TRY(c.head_dim, meta.count("kda.head_dim"));
     CAIRN_TRY(c.conv_kernel, meta.count("ssm.conv_kernel"));

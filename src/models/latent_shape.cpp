@@ -3,16 +3,11 @@
 
 namespace cairn::models {
 
-Result<blocks::LatentShape> read_latent_shape(const gguf::Metadata& meta, int32_t head_count) {
-  if (!meta.has("attention.key_length_mla")) {
-    return fail(ErrorCode::unsupported,
-                "{}: expected the width of a head, found none: the file is from before latent "
-                "attention had its own tensors and has to be converted again",
-                meta.key("attention.key_length_mla"));
-  }
-  blocks::LatentShape shape{.head_count = head_count};
-  CAIRN_TRY(const int32_t key_dim, meta.count("attention.key_length_mla"));
-  CAIRN_TRY(shape.value_dim, meta.count("attention.value_length_mla"));
+Result<blocks::LatentShape> read_latent_shape(const gguf::Metadata& meta, const DecoderConfig& c) {
+  blocks::LatentShape shape{.head_count = c.head_counts[0]};
+  shape.keeps_heads = !meta.has("attention.key_length_mla");
+  CAIRN_TRY(const int32_t key_dim, meta.count_or("attention.key_length_mla", c.key_dim));
+  CAIRN_TRY(shape.value_dim, meta.count_or("attention.value_length_mla", c.value_dim));
   CAIRN_TRY(shape.latent_width, meta.count("attention.kv_lora_rank"));
   CAIRN_TRY(shape.rotated_dim, meta.count("rope.dimension_count"));
   CAIRN_TRY(shape.query_rank, meta.count_or("attention.q_lora_rank", 0));
@@ -20,6 +15,10 @@ Result<blocks::LatentShape> read_latent_shape(const gguf::Metadata& meta, int32_
   if (shape.plain_dim <= 0 || shape.rotated_dim <= 0) {
     return fail(ErrorCode::invalid_data, "{}: expected 1 to {}, found {}",
                 meta.key("rope.dimension_count"), key_dim - 1, shape.rotated_dim);
+  }
+  if (shape.keeps_heads && c.kv_head_counts != c.head_counts) {
+    return fail(ErrorCode::unsupported, "{}: expected as many as heads",
+                meta.key("attention.head_count_kv"));
   }
   return shape;
 }

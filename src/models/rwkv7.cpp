@@ -159,13 +159,13 @@ class Rwkv7 final : public Decoder<Config, Layer> {
 
   void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
     const int32_t width = c_.size.width;
-    norm_parameters(p, "attn_norm", l.time_norm);
-    norm_parameters(p, "attn_norm_2", l.channel_norm);
+    l.time_norm.biased_parameters(p, "attn_norm", width);
+    l.channel_norm.biased_parameters(p, "attn_norm_2", width);
     p.vector("time_mix_lerp_fused.weight", l.time_mixtures, {width, 1, 1, kMixtureCount});
     l.decay.parameters(p, 'w', width, c_.decay_rank);
     l.rate.parameters(p, 'a', width, c_.rate_rank);
-    // The first layer of a file may have this too, and does not use it.
-    if (layer > 0) l.value_share.parameters(p, 'v', width, c_.value_rank);
+    // The first layer's is there, of another rank, but never used.
+    l.value_share.parameters(p, 'v', width, layer == 0 ? c_.rate_rank : c_.value_rank);
     l.gate.matrices(p, 'g', width, c_.gate_rank);
     p.vector("time_mix_k_k.weight", l.k_k, {width});
     p.vector("time_mix_k_a.weight", l.k_a, {width});
@@ -173,7 +173,7 @@ class Rwkv7 final : public Decoder<Config, Layer> {
     p.matrix("time_mix_key.weight", l.key, {width, width});
     p.matrix("time_mix_value.weight", l.value, {width, width});
     p.matrix("time_mix_receptance.weight", l.receptance, {width, width});
-    norm_parameters(p, "time_mix_ln", l.head_norm);
+    l.head_norm.biased_parameters(p, "time_mix_ln", width);
     p.matrix("time_mix_output.weight", l.out, {width, width});
     p.vector("channel_mix_lerp_k.weight", l.channel_mixture, {width});
     p.matrix("channel_mix_key.weight", l.channel_key, {width, c_.mlp_width});
@@ -181,14 +181,8 @@ class Rwkv7 final : public Decoder<Config, Layer> {
   }
 
   void global_parameters(Parameters& p) override {
-    norm_parameters(p, "token_embd_norm", embedding_norm_);
+    embedding_norm_.biased_parameters(p, "token_embd_norm", c_.size.width);
     p.vector("output_norm.bias", biases_.norm, {c_.size.width});
-  }
-
-  // Each norm has a bias.
-  void norm_parameters(Parameters& p, std::string_view name, blocks::LayerNorm& norm) const {
-    p.vector(fmt::format("{}.weight", name), norm.gain, {c_.size.width});
-    p.vector(fmt::format("{}.bias", name), norm.bias, {c_.size.width});
   }
 
   blocks::LayerNorm embedding_norm_;

@@ -213,7 +213,7 @@ Status Vocabulary::read_pieces(const VocabularySource& source, Spelling spelling
             quoted(text));
       }
       bytes_ += char(byte);
-    } else if (is_special(types_[id])) {
+    } else if (is_special(types_[id]) || spelling == Spelling::plain) {
       bytes_ += text;
     } else if (spelling == Spelling::spaced) {
       append_unescaped(text, bytes_);

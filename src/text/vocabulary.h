@@ -21,7 +21,7 @@ namespace cairn::text {
 // What a model file says of its vocabulary; names as in GGUF, without "tokenizer.ggml.". Views must
 // live until the build has returned.
 struct VocabularySource {
-  std::string_view model;  // "gpt2" (BPE), "llama" (SPM), "bert" (WPM), "gemma4", "rwkv" (greedy).
+  std::string_view model;  // "gpt2" (BPE), "llama" (SPM), "bert" (WPM), "gemma4", "rwkv", "plamo2".
   std::optional<std::string_view> pre;
   std::string_view name;  // general.name: tells phi-3, whose special tokens eat spaces.
   std::vector<std::string_view> tokens;
@@ -53,8 +53,8 @@ struct SpecialTokens {
 class Vocabulary {
  public:
   // How the file writes bytes: as one printable character each (GPT-2), as UTF-8 with U+2581 in
-  // place of the space, or as Python's literals do ("\n", "\xff").
-  enum class Spelling { byte_level, spaced, escaped };
+  // place of the space, as they are, or as Python's literals do ("\n", "\xff").
+  enum class Spelling { byte_level, spaced, plain, escaped };
 
   static Result<Vocabulary> build(const VocabularySource& source, Spelling spelling);
 
