@@ -8,9 +8,9 @@ file, and what transformers (float32, eager attention) answers.
 
 MODEL_TYPE is what config.json calls model_type. --converter is a checkout of llama.cpp (its folder
 with convert_hf_to_gguf.py), so that names and metadata are those of files that people have; --class
-is what published configurations call the model, where transformers writes another name; --config and
---rename do the same for fields of config.json and for names of tensors (a regular expression). Needs
-torch and transformers from PyPI. docs/adding-an-architecture.md goes through an example.
+is what published configurations call the model, where transformers writes another name; --config
+and --rename do the same for fields of config.json and for names of tensors (a regular expression).
+Needs torch and transformers from PyPI. docs/adding-an-architecture.md goes through an example.
 """
 import argparse
 import contextlib
