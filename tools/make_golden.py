@@ -3,12 +3,14 @@
 file, and what transformers (float32, eager attention) answers.
 
   tools/make_golden.py NAME MODEL_TYPE --converter DIR --out DIR [--set KEY=VALUE …]
-                       [--lengths N,N,…] [--seed N] [--class NAME]
+                       [--lengths N,N,…] [--seed N] [--class NAME] [--config KEY=VALUE …]
+                       [--rename PATTERN=NAME …]
 
 MODEL_TYPE is what config.json calls model_type. --converter is a checkout of llama.cpp (its folder
 with convert_hf_to_gguf.py), so that names and metadata are those of files that people have; --class
-is what published configurations call the model, where transformers writes another name. Needs torch
-and transformers from PyPI. docs/adding-an-architecture.md goes through an example.
+is what published configurations call the model, where transformers writes another name; --config
+and --rename do the same for fields of config.json and for names of tensors (a regular expression).
+Needs torch and transformers from PyPI. docs/adding-an-architecture.md goes through an example.
 """
 import argparse
 import contextlib
@@ -16,6 +18,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import sys
 import tempfile
 
@@ -58,6 +61,10 @@ def parse_arguments():
                         help="of the sequences; greedy decoding goes on from the second")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--class", dest="class_name", help="of the model, for the converter")
+    parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE",
+                        help="a field of the saved configuration; the value is JSON")
+    parser.add_argument("--rename", action="append", default=[], metavar="PATTERN=NAME",
+                        help="of saved tensors, for the converter")
     return parser.parse_args()
 
 
@@ -102,11 +109,24 @@ def random_model(config, seed):
     return model
 
 
-def rename_class(folder, class_name):
+def make_as_published(folder, arguments):
     path = pathlib.Path(folder) / "config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
-    config["architectures"] = [class_name]
+    if arguments.class_name:
+        config["architectures"] = [arguments.class_name]
+    for setting in arguments.config:
+        key, value = setting.split("=", 1)
+        config[key] = json.loads(value)
     path.write_text(json.dumps(config), encoding="utf-8")
+    if not arguments.rename:
+        return
+    from safetensors.torch import load_file, save_file
+    weights = pathlib.Path(folder) / "model.safetensors"
+    tensors = load_file(weights)
+    for setting in arguments.rename:
+        pattern, name = setting.split("=", 1)
+        tensors = {re.sub(pattern, name, key): value for key, value in tensors.items()}
+    save_file(tensors, weights)
 
 
 def save_tokenizer(folder):
@@ -181,8 +201,7 @@ def main():
     path.with_suffix(".json").write_text(json.dumps(case) + "\n", encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
-        if arguments.class_name:
-            rename_class(folder, arguments.class_name)
+        make_as_published(folder, arguments)
         save_tokenizer(folder)
         convert(arguments.converter.resolve(), folder, path.with_suffix(".gguf").resolve())
     deviation = float(numpy.concatenate(logits).std())

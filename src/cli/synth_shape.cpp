@@ -109,8 +109,9 @@ bool is_mamba_1(const SynthShape& shape) {
 }
 
 bool recurs(std::string_view architecture) {
-  constexpr std::string_view kParts[] = {"hybrid",    "mamba", "jamba",  "nemotron_h",
-                                         "falcon-h1", "lfm2",  "qwen35", "qwen3next"};
+  constexpr std::string_view kParts[] = {"hybrid",    "mamba",       "jamba",  "nemotron_h",
+                                         "falcon-h1", "lfm2",        "qwen35", "qwen3next",
+                                         "rwkv",      "kimi-linear", "plamo2"};
   return std::any_of(std::begin(kParts), std::end(kParts),
                      [&](std::string_view part) { return contains(architecture, part); });
 }
@@ -136,10 +137,32 @@ void add_delta_nets(gguf::Writer& writer, const SynthShape& shape) {
   writer.add_array(prefix + "rope.dimension_sections", std::span<const int32_t>(sections));
 }
 
+// Heads of 64 where the width allows it; ranks as published models have them, about.
+void add_rwkv(gguf::Writer& writer, const SynthShape& shape) {
+  const std::string prefix = shape.architecture + ".";
+  int32_t head_dim = kRecurrentHeadDim;
+  while (shape.width % head_dim != 0) head_dim /= 2;
+  const auto rank = uint32_t(32 * std::max(1, shape.width / 768));
+  writer.add(prefix + "wkv.head_size", uint32_t(head_dim));
+  writer.add(prefix + "attention.decay_lora_rank", rank);
+  writer.add(prefix + "attention.iclr_lora_rank", rank);
+  writer.add(prefix + "attention.value_residual_mix_lora_rank", rank);
+  writer.add(prefix + "attention.gate_lora_rank", 2 * rank);
+}
+
 void add_recurrence(gguf::Writer& writer, const SynthShape& shape) {
   const std::string prefix = shape.architecture + ".";
+  if (shape.architecture == "rwkv7") {
+    add_rwkv(writer, shape);
+    return;
+  }
   if (has_delta_nets(shape)) {
     add_delta_nets(writer, shape);
+    return;
+  }
+  if (shape.architecture == "kimi-linear") {
+    writer.add(prefix + "ssm.conv_kernel", uint32_t(4));
+    writer.add(prefix + "kda.head_dim", uint32_t(shape.head_dim));
     return;
   }
   if (contains(shape.architecture, "lfm2")) {
@@ -157,7 +180,8 @@ void add_recurrence(gguf::Writer& writer, const SynthShape& shape) {
   }
   writer.add(prefix + "ssm.state_size", uint32_t(std::min(kStateSize, shape.width)));
   writer.add(prefix + "ssm.time_step_rank", uint32_t(inner / head_dim));
-  writer.add(prefix + "ssm.group_count", uint32_t(1));
+  // B and C are made apart from the groups in PLaMo 2, which its files say so.
+  writer.add(prefix + "ssm.group_count", uint32_t(shape.architecture == "plamo2" ? 0 : 1));
 }
 
 // By layer: heads of keys and values where it attends, 0 where it recurs.
@@ -180,7 +204,14 @@ void add_latent_attention(gguf::Writer& writer, const SynthShape& shape) {
   writer.add(prefix + "attention.head_count", uint32_t(shape.heads));
   const int32_t key_dim = shape.head_dim + rotated;
   const bool is_kept = shape.architecture != "minicpm3";
-  writer.add(prefix + "attention.head_count_kv", uint32_t(is_kept ? 1 : shape.heads));
+  const bool is_hybrid = shape.architecture == "kimi-linear";
+  if (is_hybrid) {
+    std::vector<int32_t> kv_heads = kv_heads_by_layer(shape);
+    for (int32_t& count : kv_heads) count = std::min(1, count);
+    writer.add_array(prefix + "attention.head_count_kv", std::span<const int32_t>(kv_heads));
+  } else {
+    writer.add(prefix + "attention.head_count_kv", uint32_t(is_kept ? 1 : shape.heads));
+  }
   writer.add(prefix + "attention.key_length", uint32_t(is_kept ? latent + rotated : key_dim));
   writer.add(prefix + "attention.value_length", uint32_t(is_kept ? latent : shape.head_dim));
   if (is_kept) {
@@ -188,19 +219,24 @@ void add_latent_attention(gguf::Writer& writer, const SynthShape& shape) {
     writer.add(prefix + "attention.value_length_mla", uint32_t(shape.head_dim));
   }
   writer.add(prefix + "attention.kv_lora_rank", uint32_t(latent));
-  writer.add(prefix + "attention.q_lora_rank", uint32_t(2 * latent));
+  if (!is_hybrid) writer.add(prefix + "attention.q_lora_rank", uint32_t(2 * latent));
   writer.add(prefix + "rope.freq_base", shape.rope_base);
   writer.add(prefix + "rope.dimension_count", uint32_t(rotated));
 }
 
 void add_attention(gguf::Writer& writer, const SynthShape& shape) {
   const std::string prefix = shape.architecture + ".";
-  writer.add(prefix + "attention.layer_norm_rms_epsilon", 1e-5f);
-  if (shape.architecture.starts_with("mamba")) {
+  const bool is_rwkv = shape.architecture.starts_with("rwkv");
+  const bool is_centred = is_rwkv || shape.architecture == "jais";
+  writer.add(
+      prefix + (is_centred ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon"),
+      1e-5f);
+  if (is_rwkv || shape.architecture.starts_with("mamba")) {
     writer.add(prefix + "attention.head_count", uint32_t(0));
     return;
   }
-  if (shape.architecture == "deepseek2" || shape.architecture == "minicpm3") {
+  if (shape.architecture == "deepseek2" || shape.architecture == "minicpm3" ||
+      shape.architecture == "kimi-linear") {
     add_latent_attention(writer, shape);
     return;
   }
@@ -254,7 +290,7 @@ void add_experts(gguf::Writer& writer, const SynthShape& shape) {
     writer.add(prefix + "expert_shared_feed_forward_length", uint32_t(2 * expert_width));
     writer.add(prefix + "expert_weights_norm", true);
   }
-  if (contains(shape.architecture, "deepseek2")) {
+  if (contains(shape.architecture, "deepseek2") || contains(shape.architecture, "kimi")) {
     writer.add(prefix + "expert_gating_func", uint32_t(2));
     writer.add(prefix + "expert_shared_count", uint32_t(1));
     writer.add(prefix + "expert_weights_norm", true);
@@ -411,7 +447,7 @@ void shape_as_gemma(SynthShape& shape) {
 SynthShape default_shape(std::string_view architecture) {
   SynthShape shape{.architecture = std::string(architecture)};
   constexpr std::string_view kWithExperts[] = {"moe",     "next",      "gpt-oss", "llama4",
-                                               "minimax", "deepseek2", "dbrx"};
+                                               "minimax", "deepseek2", "dbrx",    "kimi"};
   const bool has_experts =
       std::any_of(std::begin(kWithExperts), std::end(kWithExperts),
                   [&](std::string_view part) { return contains(architecture, part); });
@@ -481,7 +517,9 @@ void add_shape(gguf::Writer& writer, const SynthShape& shape, uint64_t seed) {
   if (contains(shape.architecture, "cohere2") || shape.architecture == "command-r") {
     writer.add(prefix + "logit_scale", 0.25f);
   }
-  if (shape.architecture == "mpt") writer.add(prefix + "attention.max_alibi_bias", 8.0f);
+  if (shape.architecture == "mpt" || shape.architecture == "jais") {
+    writer.add(prefix + "attention.max_alibi_bias", 8.0f);
+  }
   if (shape.architecture == "dbrx") writer.add(prefix + "attention.clamp_kqv", 8.0f);
   if (contains(shape.architecture, "gpt-oss")) {
     writer.add(prefix + "attention.sliding_window", uint32_t(128));

@@ -126,7 +126,7 @@ float vector_value(std::string_view name, int64_t inputs, RandomStream& random) 
   if (name.ends_with("ssm_a")) return -1.0f - 15.0f * random.unit();
   // Steps of 0.001 to 0.12 behind the softplus.
   if (name.ends_with("ssm_dt.bias")) return -7.0f + 5.0f * random.unit();
-  if (name.ends_with("conv1d.weight") || name.ends_with("conv.conv.weight")) {
+  if (name.find("conv1d") != std::string_view::npos || name.ends_with("conv.conv.weight")) {
     return random.normal() / std::sqrt(float(inputs));
   }
   if (name.ends_with(".bias")) return 0.1f * random.normal();

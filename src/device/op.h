@@ -189,12 +189,12 @@ struct GatherOutputs {
 
 }  // namespace op
 
-using Op =
-    std::variant<op::Embed, op::Quantize, op::MatMul, op::RmsNorm, op::LayerNorm, op::Add,
-                 op::Scale, op::Clamp, op::Activate, op::Gate, op::RopeTable, op::Rope,
-                 op::ScaleByPosition, op::StoreKv, op::Attend, op::ShortConv, op::MambaScan,
-                 op::Mamba2Scan, op::GatedDeltaScan, op::PickColumns, op::JoinColumns, op::Route,
-                 op::ExpertMatMul, op::ExpertScale, op::ExpertSum, op::StoreLog, op::LoadLog,
-                 op::MixStreams, op::MatchMagnitude, op::UpperTail, op::GatherOutputs>;
+using Op = std::variant<op::Embed, op::Quantize, op::MatMul, op::RmsNorm, op::LayerNorm, op::Add,
+                        op::Scale, op::Clamp, op::Activate, op::Gate, op::RopeTable, op::Rope,
+                        op::ScaleByPosition, op::StoreKv, op::Attend, op::ShortConv, op::MambaScan,
+                        op::Mamba2Scan, op::GatedDeltaScan, op::ChannelDeltaScan, op::ScaleByDots,
+                        op::PickColumns, op::JoinColumns, op::Route, op::ExpertMatMul,
+                        op::ExpertScale, op::ExpertSum, op::StoreLog, op::LoadLog, op::MixStreams,
+                        op::MatchMagnitude, op::UpperTail, op::GatherOutputs>;
 
 }  // namespace cairn

@@ -2,12 +2,12 @@
 // the recording of plans is built on. A visitor has read(), write() and change() for Rows& and
 // QuantizedRows&, read_plane() and write_plane() for the index of a key/value plane, write_state()
 // for that of a recurrent state, and read_weights() for a matrix that it multiplies or looks up.
-// Every op that moves a recurrent state on says write_state(): from there the log is found.
 #pragma once
 
 #include <type_traits>
 
 #include "device/op.h"
+#include "device/op_recurrent_fields.h"
 
 namespace cairn {
 
@@ -82,44 +82,6 @@ void visit_fields(op::Attend& o, Visitor& visit) {
 }
 
 template <class Visitor>
-void visit_fields(op::ShortConv& o, Visitor& visit) {
-  visit.read(o.x);
-  visit.write_state(o.state);
-  visit.write(o.out);
-}
-
-template <class Visitor>
-void visit_fields(op::MambaScan& o, Visitor& visit) {
-  visit.read(o.x);
-  visit.read(o.b);
-  visit.read(o.c);
-  visit.read(o.dt);
-  visit.write_state(o.state);
-  visit.write(o.out);
-}
-
-template <class Visitor>
-void visit_fields(op::Mamba2Scan& o, Visitor& visit) {
-  visit.read(o.x);
-  visit.read(o.b);
-  visit.read(o.c);
-  visit.read(o.dt);
-  visit.write_state(o.state);
-  visit.write(o.out);
-}
-
-template <class Visitor>
-void visit_fields(op::GatedDeltaScan& o, Visitor& visit) {
-  visit.read(o.q);
-  visit.read(o.k);
-  visit.read(o.v);
-  visit.read(o.dt);
-  visit.read(o.rate);
-  visit.write_state(o.state);
-  visit.write(o.out);
-}
-
-template <class Visitor>
 void visit_fields(op::PickColumns& o, Visitor& visit) {
   visit.read(o.x);
   visit.write(o.out);
@@ -159,16 +121,6 @@ template <class Visitor>
 void visit_fields(op::ExpertSum& o, Visitor& visit) {
   visit.read(o.x);
   visit.read(o.weights);
-  visit.write(o.out);
-}
-
-template <class Visitor>
-void visit_fields(op::StoreLog& o, Visitor& visit) {
-  visit.read(o.x);
-}
-
-template <class Visitor>
-void visit_fields(op::LoadLog& o, Visitor& visit) {
   visit.write(o.out);
 }
 

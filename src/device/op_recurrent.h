@@ -79,6 +79,32 @@ struct GatedDeltaScan {
   }
 };
 
+// The delta rule with a decay for each channel of the keys: RWKV-7's (Peng et al., 2025) and Kimi
+// Delta Attention's (Kimi Team, 2025). For each head h, token by token:
+// decay[n] = exp(log_decay[n] * a[h]); known[p] = sum over n of s[n][p] * asked[n] (fma,
+// ascending); s[n][p] = fma(erased[n], -known[p], fma(written[n], v[p], s[n][p] * decay[n]));
+// out[p] = sum over n of s[n][p] * q[n] (fma, ascending). Where there are `rate` rows, asked[n] =
+// k[n] * decay[n] and written[n] = erased[n] = k[n] * sigmoid(rate); else written is k, and the
+// others are given. State: [head_count][key_dim][value_dim] f32. REQUIRES: either `rate`, or
+// `asked` and `erased`.
+struct ChannelDeltaScan {
+  Rows q, k, log_decay;      // [tokens, head_count * key_dim]
+  Rows v, out;               // [tokens, head_count * value_dim]
+  Rows rate;                 // [tokens, head_count], before the sigmoid
+  Rows asked, erased;        // [tokens, head_count * key_dim]
+  const float* a = nullptr;  // [head_count]; null means ones.
+  int32_t head_count = 0, key_dim = 0, value_dim = 0;
+  int32_t state;  // Which of the step's state tensors.
+};
+
+// Each head of x times a number: out[p] = x[p] * dot, dot = sum over n of (a[n] * b[n]) * gain[n]
+// (fma, ascending). RWKV-7's way past its recurrence.
+struct ScaleByDots {
+  Rows a, b, x, out;  // Of equal width.
+  const float* gain;  // [width]
+  int32_t head_dim = 0;
+};
+
 // Keeps each row in the log of its sequence at the row's position, unless its page is kNoPage. What
 // recurrent ops read is logged so that their states can be computed again without weights.
 struct StoreLog {

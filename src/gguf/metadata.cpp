@@ -192,7 +192,8 @@ Status Metadata::check_relations() const {
   }
   const int64_t groups = scalar("expert_group_count");
   const int64_t used_groups = scalar("expert_group_used_count");
-  if (used_groups > groups || (groups > 0 && experts % groups != 0)) {
+  // Some files of one group say only that one is used.
+  if (used_groups > std::max<int64_t>(1, groups) || (groups > 0 && experts % groups != 0)) {
     return fail(
         ErrorCode::invalid_data,
         "{}: expected a divisor of the {} experts and at least the {} used groups, found {}",

@@ -113,10 +113,10 @@ Tensor Graph::scale(Tensor x, float factor) {
   return out;
 }
 
-Tensor Graph::scale_columns(Tensor x, const Vector& factors) {
-  CHECK(int64_t(factors.values.size()) == x.width);
+Tensor Graph::scale_columns(Tensor x, const Vector& factors, int32_t first) {
+  CHECK(first >= 0 && int64_t(factors.values.size()) >= int64_t(first) + x.width);
   const Tensor out = new_value(x.width, set_of(x));
-  ops_.push_back(op::Scale{.x = rows(x), .out = rows(out), .of_columns = factors.data()});
+  ops_.push_back(op::Scale{.x = rows(x), .out = rows(out), .of_columns = factors.data() + first});
   return out;
 }
 
@@ -217,9 +217,9 @@ Tensor Graph::attend_shared(int32_t layer, Tensor q, const AttentionSpec& spec) 
 }
 
 Tensor Graph::short_conv(int32_t layer, Tensor x, const Vector& weight, const Vector& bias,
-                         int32_t kernel, bool silu) {
-  const int32_t state = layout_.state_tensor_of_layer[size_t(layer)];
-  CHECK(state >= 0);
+                         int32_t kernel, bool silu, int32_t state) {
+  const int32_t first_state = layout_.state_tensor_of_layer[size_t(layer)];
+  CHECK(first_state >= 0);
   const Tensor out = new_value(x.width, RowSet::tokens);
   ops_.push_back(op::ShortConv{.x = rows(x),
                                .out = rows(out),
@@ -227,7 +227,7 @@ Tensor Graph::short_conv(int32_t layer, Tensor x, const Vector& weight, const Ve
                                .bias = bias.data(),
                                .kernel = kernel,
                                .silu = silu,
-                               .state = state});
+                               .state = first_state + state});
   return out;
 }
 
@@ -286,6 +286,41 @@ Tensor Graph::gated_delta_scan(int32_t layer, const GatedDeltaInputs& inputs,
                                     .value_dim = spec.value_dim,
                                     .order = spec.order,
                                     .state = state});
+  return out;
+}
+
+Tensor Graph::channel_delta_scan(int32_t layer, const ChannelDeltaInputs& inputs,
+                                 const ChannelDeltaSpec& spec, int32_t state) {
+  const bool has_rate = inputs.rate.exists();
+  CHECK(has_rate != inputs.asked.exists() && has_rate != inputs.erased.exists());
+  const Tensor out = new_value(inputs.v.width, RowSet::tokens);
+  ops_.push_back(
+      op::ChannelDeltaScan{.q = rows(inputs.q),
+                           .k = rows(inputs.k),
+                           .log_decay = rows(inputs.log_decay),
+                           .v = rows(inputs.v),
+                           .out = rows(out),
+                           .rate = has_rate ? rows(inputs.rate) : Rows{},
+                           .asked = has_rate ? Rows{} : rows(inputs.asked),
+                           .erased = has_rate ? Rows{} : rows(inputs.erased),
+                           .a = spec.a,
+                           .head_count = spec.head_count,
+                           .key_dim = spec.key_dim,
+                           .value_dim = spec.value_dim,
+                           .state = layout_.state_tensor_of_layer[size_t(layer)] + state});
+  return out;
+}
+
+Tensor Graph::scale_by_dots(Tensor x, Tensor a, Tensor b, const Vector& gain, int32_t head_dim) {
+  CHECK(x.width % head_dim == 0 && a.width == x.width && b.width == x.width);
+  CHECK(int64_t(gain.values.size()) == x.width);
+  const Tensor out = new_value(x.width, set_of(x));
+  ops_.push_back(op::ScaleByDots{.a = rows(a),
+                                 .b = rows(b),
+                                 .x = rows(x),
+                                 .out = rows(out),
+                                 .gain = gain.data(),
+                                 .head_dim = head_dim});
   return out;
 }
 

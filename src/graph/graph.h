@@ -55,6 +55,19 @@ struct GatedDeltaInputs {
   Tensor q, k, v, dt, rate;
 };
 
+struct ChannelDeltaSpec {
+  int32_t head_count = 0, key_dim = 0, value_dim = 0;
+  const float* a = nullptr;
+};
+
+// What goes into the delta rule with a decay for each channel (op::ChannelDeltaScan): either the
+// rate, or what is asked and what is erased.
+struct ChannelDeltaInputs {
+  Tensor q, k, v, log_decay;
+  Tensor rate;
+  Tensor asked, erased;
+};
+
 struct RouterSpec {
   int32_t expert_used_count = 0;
   RouterScore score = RouterScore::softmax_all;
@@ -96,8 +109,9 @@ class Graph {
                     int32_t group = 0);
   Tensor add(Tensor a, Tensor b, float scale = 1.0f);  // a + b * scale
   Tensor scale(Tensor x, float factor);
-  Tensor scale_columns(Tensor x, const Vector& factors);  // Each column by its own.
-  Tensor clamp(Tensor x, float limit);                    // Within [-limit, limit].
+  // Each column by its own factor; the first column's is the one at `first`.
+  Tensor scale_columns(Tensor x, const Vector& factors, int32_t first = 0);
+  Tensor clamp(Tensor x, float limit);  // Within [-limit, limit].
   Tensor activate(Tensor x, Activation activation);
   Tensor gate(Tensor gate, Tensor x, Activation activation);  // activation(gate) * x
   // The same where x holds both sides: runs of `run` columns, one of the gate and one of x in turn.
@@ -108,8 +122,9 @@ class Graph {
   Tensor attend(int32_t layer, Tensor q, Tensor k, Tensor v, const AttentionSpec& spec);
   // For a layer whose state is shared: reads what the other layer has stored in this step.
   Tensor attend_shared(int32_t layer, Tensor q, const AttentionSpec& spec);
+  // `state` says which of the layer's recurrent tensors.
   Tensor short_conv(int32_t layer, Tensor x, const Vector& weight, const Vector& bias,
-                    int32_t kernel, bool silu = true);
+                    int32_t kernel, bool silu = true, int32_t state = 0);
   // In both scans the layer's second recurrent tensor holds the state (the first is the
   // convolution's tail).
   Tensor mamba_scan(int32_t layer, Tensor x, Tensor b, Tensor c, Tensor dt, const Vector& a,
@@ -119,6 +134,10 @@ class Graph {
   // As mamba2_scan: the layer's second recurrent tensor.
   Tensor gated_delta_scan(int32_t layer, const GatedDeltaInputs& inputs,
                           const GatedDeltaSpec& spec);
+  Tensor channel_delta_scan(int32_t layer, const ChannelDeltaInputs& inputs,
+                            const ChannelDeltaSpec& spec, int32_t state);
+  // Each head of x times the sum of a * b * gain over the head.
+  Tensor scale_by_dots(Tensor x, Tensor a, Tensor b, const Vector& gain, int32_t head_dim);
   Routing route(Tensor logits, const RouterSpec& spec);
   Tensor expert_matmul(const Weight& weight, Tensor x, const Routing& routing, bool x_per_rank,
                        const Vector& bias = {});

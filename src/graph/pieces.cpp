@@ -84,6 +84,7 @@ struct Shapes {
   PieceShape operator()(const op::MambaScan& o) const { return leading(o.out, kVectorGrain); }
   PieceShape operator()(const op::Mamba2Scan& o) const { return leading(o.out, o.head_dim); }
   PieceShape operator()(const op::GatedDeltaScan& o) const { return leading(o.out, o.value_dim); }
+  PieceShape operator()(const op::ChannelDeltaScan& o) const { return leading(o.out, o.value_dim); }
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "graph/blocks/latent_attention.h"
 #include "models/decoder.h"
+#include "models/latent_shape.h"
 #include "models/sparse_block.h"
 
 namespace cairn::models {
@@ -22,27 +23,6 @@ struct Layer {
   blocks::LatentAttention attn;
   SparseBlock mlp;
 };
-
-Result<blocks::LatentShape> read_latent_shape(const gguf::Metadata& meta, const DecoderConfig& c) {
-  if (!meta.has("attention.key_length_mla")) {
-    return fail(ErrorCode::unsupported,
-                "{}: expected the width of a head, found none: the file is from before latent "
-                "attention had its own tensors and has to be converted again",
-                meta.key("attention.key_length_mla"));
-  }
-  blocks::LatentShape shape{.head_count = c.head_counts[0]};
-  CAIRN_TRY(const int32_t key_dim, meta.count("attention.key_length_mla"));
-  CAIRN_TRY(shape.value_dim, meta.count("attention.value_length_mla"));
-  CAIRN_TRY(shape.latent_width, meta.count("attention.kv_lora_rank"));
-  CAIRN_TRY(shape.rotated_dim, meta.count("rope.dimension_count"));
-  CAIRN_TRY(shape.query_rank, meta.count_or("attention.q_lora_rank", 0));
-  shape.plain_dim = key_dim - shape.rotated_dim;
-  if (shape.plain_dim <= 0 || shape.rotated_dim <= 0) {
-    return fail(ErrorCode::invalid_data, "{}: expected 1 to {}, found {}",
-                meta.key("rope.dimension_count"), key_dim - 1, shape.rotated_dim);
-  }
-  return shape;
-}
 
 // With YaRN not what rotates grows with the logarithm of the factor, but the whole scores, and by
 // both sides of them. Files have a tenth of the multiplier.

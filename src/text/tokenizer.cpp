@@ -7,15 +7,17 @@
 #include <string>
 
 #include "text/bpe.h"
+#include "text/greedy.h"
 #include "text/pretokenizer.h"
 #include "text/spm.h"
 #include "text/tokenizer_encoder.h"
+#include "text/unigram.h"
 #include "text/wpm.h"
 
 namespace cairn::text {
 namespace {
 
-enum class Kind { byte_level_bpe, spm, wpm, gemma4 };
+enum class Kind { byte_level_bpe, spm, wpm, gemma4, greedy, unigram };
 
 struct Plan {
   Kind kind;
@@ -28,14 +30,17 @@ Result<Plan> plan_of(const VocabularySource& source) {
   using Spelling = Vocabulary::Spelling;
   if (source.model == "llama") return Plan{Kind::spm, Spelling::spaced, nullptr, true};
   if (source.model == "bert") return Plan{Kind::wpm, Spelling::spaced, nullptr, true};
+  if (source.model == "rwkv") return Plan{Kind::greedy, Spelling::escaped, nullptr, false};
+  if (source.model == "plamo2") return Plan{Kind::unigram, Spelling::plain, nullptr, false};
   const bool is_gemma4 = source.model == "gpt2" && source.pre == "gemma4";
   if (source.model == "gemma4" || is_gemma4) {
     return Plan{Kind::gemma4, Spelling::spaced, nullptr, true};
   }
   if (source.model != "gpt2") {
-    return fail(ErrorCode::unsupported,
-                "tokenizer.ggml.model: expected gpt2, llama, bert or gemma4, found {}",
-                source.model.empty() ? "nothing" : source.model.substr(0, 64));
+    return fail(
+        ErrorCode::unsupported,
+        "tokenizer.ggml.model: expected gpt2, llama, bert, gemma4, rwkv or plamo2, found {}",
+        source.model.empty() ? "nothing" : source.model.substr(0, 64));
   }
   const std::string_view name = source.pre.value_or("default");
   const PretokenizerRule* rule = find_pretokenizer(name);
@@ -117,6 +122,12 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::build(const VocabularySource& give
     case Kind::spm:
       built->adds_space_prefix_ = source.add_space_prefix.value_or(true);
       built->encoder_ = std::make_unique<Spm>(vocabulary, built->adds_space_prefix_);
+      break;
+    case Kind::greedy:
+      built->encoder_ = std::make_unique<Greedy>(vocabulary);
+      break;
+    case Kind::unigram:
+      built->encoder_ = std::make_unique<Unigram>(vocabulary);
       break;
     case Kind::wpm: {
       const bool lowercase = source.lowercase.value_or(true);

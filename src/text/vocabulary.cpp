@@ -55,6 +55,10 @@ int hex_digit(char c) {
   return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
+int any_hex_digit(char c) {
+  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : hex_digit(c);
+}
+
 // The byte that `<0xHH>` names, or -1.
 int named_byte(std::string_view text) {
   if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return -1;
@@ -99,6 +103,28 @@ bool append_spelled_bytes(std::string_view spelled, std::string& out) {
     }
     out += char(byte);
     spelled.remove_prefix(character.length);
+  }
+  return true;
+}
+
+bool append_escaped_bytes(std::string_view escaped, std::string& out) {
+  constexpr std::string_view kEscapes = "\\'\"tnr", kMeanings = "\\'\"\t\n\r";
+  const size_t before = out.size();
+  for (size_t at = 0; at < escaped.size(); ++at) {
+    if (escaped[at] != '\\') {
+      out += escaped[at];
+      continue;
+    }
+    const char kind = ++at < escaped.size() ? escaped[at] : '\0';
+    const size_t known = kEscapes.find(kind);
+    const int high = kind == 'x' && at + 2 < escaped.size() ? any_hex_digit(escaped[at + 1]) : -1;
+    const int low = high < 0 ? -1 : any_hex_digit(escaped[at + 2]);
+    if (known == kEscapes.npos && low < 0) {
+      out.resize(before);
+      return false;
+    }
+    if (known == kEscapes.npos) at += 2;
+    out += known == kEscapes.npos ? char(high * 16 + low) : kMeanings[known];
   }
   return true;
 }
@@ -187,10 +213,15 @@ Status Vocabulary::read_pieces(const VocabularySource& source, Spelling spelling
             quoted(text));
       }
       bytes_ += char(byte);
-    } else if (is_special(types_[id])) {
+    } else if (is_special(types_[id]) || spelling == Spelling::plain) {
       bytes_ += text;
     } else if (spelling == Spelling::spaced) {
       append_unescaped(text, bytes_);
+    } else if (spelling == Spelling::escaped) {
+      if (append_escaped_bytes(text, bytes_)) continue;
+      return fail(ErrorCode::invalid_data,
+                  "tokenizer.ggml.tokens: token {}: expected bytes as Python writes them, found {}",
+                  id, quoted(text));
     } else if (!append_spelled_bytes(text, bytes_)) {
       bytes_ += text;
     }
@@ -206,8 +237,9 @@ Status Vocabulary::read_byte_tokens(const VocabularySource& source, Spelling spe
   byte_tokens_.fill(kNoToken);
   for (size_t id = 0; id < size(); ++id) {
     const bool is_byte = types_[id] == TokenType::byte;
-    const bool is_spelled = spelling == Spelling::byte_level && !is_special(types_[id]) &&
-                            source.tokens[id].size() <= 2;
+    const bool is_spelled = !is_special(types_[id]) &&
+                            ((spelling == Spelling::byte_level && source.tokens[id].size() <= 2) ||
+                             spelling == Spelling::escaped);
     if (!is_byte && (!is_spelled || piece(Token(id)).size() != 1)) continue;
     int32_t& known = byte_tokens_[static_cast<unsigned char>(piece(Token(id))[0])];
     if (known == kNoToken) {

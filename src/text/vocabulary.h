@@ -21,7 +21,7 @@ namespace cairn::text {
 // What a model file says of its vocabulary; names as in GGUF, without "tokenizer.ggml.". Views must
 // live until the build has returned.
 struct VocabularySource {
-  std::string_view model;  // "gpt2" (BPE), "llama" (SPM), "bert" (WPM) or "gemma4".
+  std::string_view model;  // "gpt2" (BPE), "llama" (SPM), "bert" (WPM), "gemma4", "rwkv", "plamo2".
   std::optional<std::string_view> pre;
   std::string_view name;  // general.name: tells phi-3, whose special tokens eat spaces.
   std::vector<std::string_view> tokens;
@@ -52,9 +52,9 @@ struct SpecialTokens {
 
 class Vocabulary {
  public:
-  // How the file writes bytes: as one printable character each (GPT-2), or as UTF-8 with U+2581 in
-  // place of the space.
-  enum class Spelling { byte_level, spaced };
+  // How the file writes bytes: as one printable character each (GPT-2), as UTF-8 with U+2581 in
+  // place of the space, as they are, or as Python's literals do ("\n", "\xff").
+  enum class Spelling { byte_level, spaced, plain, escaped };
 
   static Result<Vocabulary> build(const VocabularySource& source, Spelling spelling);
 
@@ -116,6 +116,9 @@ class Vocabulary {
 // The bytes that a byte-level token spells, appended; false (and nothing appended) where a
 // character is not of the alphabet.
 bool append_spelled_bytes(std::string_view spelled, std::string& out);
+// The bytes that a literal of Python spells between its quotes, appended; false (and nothing
+// appended) where it has another escape than \\, \', \", \t, \n, \r or \x and two digits.
+bool append_escaped_bytes(std::string_view escaped, std::string& out);
 // The same for U+2581: it becomes a space. Always succeeds.
 void append_unescaped(std::string_view spaced, std::string& out);
 

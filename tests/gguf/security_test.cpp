@@ -244,6 +244,11 @@ TEST(Security, Attack5_Relations) {
   EXPECT_NE(relation_error({u32("moe.expert_count", 8), u32("moe.expert_group_count", 3)})
                 .find("moe.expert_group_count: expected a divisor of the 8 experts"),
             std::string::npos);
+  EXPECT_EQ(relation_error({u32("moe.expert_count", 8), u32("moe.expert_group_used_count", 1)}),
+            "accepted");
+  EXPECT_NE(relation_error({u32("moe.expert_count", 8), u32("moe.expert_group_used_count", 2)})
+                .find("at least the 2 used groups, found 0"),
+            std::string::npos);
 }
 
 // A tensor that claims 2^40 bytes in a file of 4 KiB: refused by the table, nothing is read or

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "backends/cpu/ops_attend.h"
+#include "backends/cpu/ops_channel_delta.h"
 #include "backends/cpu/ops_delta.h"
 #include "backends/cpu/ops_kernels.h"
 #include "backends/cpu/ops_states.h"
@@ -266,6 +267,9 @@ struct Choice {
   host::HostKernel operator()(const op::MambaScan&) const { return mamba_kernel<Table>(); }
   host::HostKernel operator()(const op::Mamba2Scan&) const { return mamba2_kernel<Table>(); }
   host::HostKernel operator()(const op::GatedDeltaScan&) const { return delta_kernel<Table>(); }
+  host::HostKernel operator()(const op::ChannelDeltaScan&) const {
+    return channel_delta_kernel<Table>();
+  }
 };
 
 }  // namespace

@@ -231,6 +231,28 @@ struct DeltaStepArgs {
   float bias, a;
 };
 
+// Consecutive rows of one slice, some columns of one head, whose keys do four things.
+struct ChannelDeltaArgs {
+  const float *q, *written, *asked, *erased, *decay;  // This head's part of the first row.
+  const float* v;                                     // From the first column.
+  float* out;                                         // From the first column.
+  int32_t q_stride, written_stride, asked_stride, erased_stride, decay_stride, v_stride, out_stride;
+  int32_t row_count, column_count;
+  int32_t key_dim, value_dim;
+  const float* before;  // [key_dim][value_dim] from the first column; may be `after`.
+  float* after;
+  bool streams;  // As of ScanArgs.
+};
+
+// One row of one head: decay = exp(log_decay * a); where there are keys, asked = k * decay and
+// written = k * sigmoid(raw_rate).
+struct ChannelDeltaStepArgs {
+  const float *log_decay, *k;
+  float *decay, *asked, *written;
+  int32_t key_dim;
+  float a, raw_rate;
+};
+
 inline constexpr int32_t kActivationCount = 9;
 inline constexpr int32_t kKvTypeCount = 5;
 
@@ -256,6 +278,8 @@ struct OpsTable {
   void (*scan)(const ScanArgs&);
   void (*delta_steps)(const DeltaStepArgs&);
   void (*delta)(const DeltaArgs&);
+  void (*channel_delta_steps)(const ChannelDeltaStepArgs&);
+  void (*channel_delta)(const ChannelDeltaArgs&);
 };
 
 }  // namespace cairn::cpu

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cpu/attention.h"
+#include "backends/cpu/channel_delta.h"
 #include "backends/cpu/delta_rule.h"
 #include "backends/cpu/kv_store.h"
 #include "backends/cpu/norm.h"
@@ -44,6 +45,8 @@ constexpr cpu::OpsTable make_ops_table() {
       .scan = scan_rows<L>,
       .delta_steps = delta_step_sizes<L>,
       .delta = delta_rows<L>,
+      .channel_delta_steps = channel_delta_step_sizes<L>,
+      .channel_delta = channel_delta_rows<L>,
   };
 }
 

@@ -37,6 +37,8 @@ host::HostKernel short_conv_kernel();
 host::HostKernel mamba_scan_kernel();
 host::HostKernel mamba2_scan_kernel();
 host::HostKernel gated_delta_scan_kernel();
+host::HostKernel channel_delta_scan_kernel();
+host::HostKernel scale_by_dots_kernel();
 host::HostKernel store_log_kernel();
 host::HostKernel load_log_kernel();
 

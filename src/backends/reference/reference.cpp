@@ -32,6 +32,10 @@ struct Choice {
   host::HostKernel operator()(const op::MambaScan&) const { return mamba_scan_kernel(); }
   host::HostKernel operator()(const op::Mamba2Scan&) const { return mamba2_scan_kernel(); }
   host::HostKernel operator()(const op::GatedDeltaScan&) const { return gated_delta_scan_kernel(); }
+  host::HostKernel operator()(const op::ChannelDeltaScan&) const {
+    return channel_delta_scan_kernel();
+  }
+  host::HostKernel operator()(const op::ScaleByDots&) const { return scale_by_dots_kernel(); }
   host::HostKernel operator()(const op::PickColumns&) const { return pick_columns_kernel(); }
   host::HostKernel operator()(const op::JoinColumns&) const { return join_columns_kernel(); }
   host::HostKernel operator()(const op::Route&) const { return route_kernel(); }

@@ -5,24 +5,54 @@ namespace cairn::blocks {
 
 namespace {
 
-// Each head's query, in the latent space and behind it the rotated part.
-Tensor latent_queries(Graph& g, Tensor x, const LatentAttention& weights, const LatentShape& shape,
-                      const LatentSpec& spec) {
-  Tensor q;
-  if (shape.query_rank > 0) {
-    const Tensor down = g.rms_norm(g.matmul(weights.q_down, x), weights.q_norm, spec.norm_epsilon);
-    q = g.matmul(weights.q_up, down);
-  } else {
-    q = g.matmul(weights.q, x);
-  }
-  const int32_t head_dim = shape.plain_dim + shape.rotated_dim;
-  const Tensor plain = g.pick_columns(q, 0, shape.plain_dim, head_dim);
-  const Tensor rotated = g.rope(g.pick_columns(q, shape.plain_dim, shape.rotated_dim, head_dim),
-                                shape.rotated_dim, spec.rope);
-  const Tensor joined = g.join_columns(g.matmul_each(weights.k_up, plain, true), shape.latent_width,
-                                       rotated, shape.rotated_dim);
+// The part of queries and keys that positions turn, of models that have positions.
+Tensor rotate(Graph& g, Tensor x, const LatentShape& shape, const LatentSpec& spec) {
+  return spec.rope.frequencies.empty() ? x : g.rope(x, shape.rotated_dim, spec.rope);
+}
+
+// What all heads have of the token: the latent row, and the rotated key that they share.
+struct Kept {
+  Tensor latent, rotated;
+};
+
+Tensor queries(Graph& g, Tensor x, const LatentAttention& weights, const LatentShape& shape,
+               const LatentSpec& spec) {
+  if (shape.query_rank == 0) return g.matmul(weights.q, x);
+  const Tensor down = g.rms_norm(g.matmul(weights.q_down, x), weights.q_norm, spec.norm_epsilon);
+  return g.matmul(weights.q_up, down);
+}
+
+// Each head's query, in the space of what is kept, and behind it the rotated part.
+Tensor kept_queries(Graph& g, Tensor x, const LatentAttention& weights, const LatentShape& shape,
+                    const LatentSpec& spec) {
+  const Tensor q = queries(g, x, weights, shape, spec);
+  const Tensor plain = g.pick_columns(q, 0, shape.plain_dim, shape.key_dim());
+  const Tensor rotated = rotate(
+      g, g.pick_columns(q, shape.plain_dim, shape.rotated_dim, shape.key_dim()), shape, spec);
+  const Tensor joined = shape.keeps_heads
+                            ? g.join_columns(plain, shape.plain_dim, rotated, shape.rotated_dim)
+                            : g.join_columns(g.matmul_each(weights.k_up, plain, true),
+                                             shape.latent_width, rotated, shape.rotated_dim);
   if (spec.temperature_scale == 0) return joined;
   return g.scale_by_position(joined, double(spec.temperature_scale), spec.original_context);
+}
+
+// Attention to the rows themselves: the values' sums are brought back behind it.
+Tensor attend_rows(Graph& g, int32_t layer, Tensor q, Kept kept, const LatentAttention& weights,
+                   const LatentShape& shape, const LatentSpec& spec) {
+  const Tensor k = g.join_columns(kept.latent, shape.latent_width, kept.rotated, shape.rotated_dim);
+  const Tensor a = g.attend(layer, q, k, {}, {.head_count = shape.head_count, .scale = spec.scale});
+  return g.matmul_each(weights.v_up, a, true);
+}
+
+Tensor attend_heads(Graph& g, int32_t layer, Tensor q, Kept kept, const LatentAttention& weights,
+                    const LatentShape& shape, const LatentSpec& spec) {
+  const int32_t plain = shape.plain_dim, value = shape.value_dim;
+  const Tensor kv = g.matmul(weights.kv_up, kept.latent);
+  const Tensor k = g.join_columns(g.pick_columns(kv, 0, plain, plain + value), plain, kept.rotated,
+                                  shape.rotated_dim);
+  return g.attend(layer, q, k, g.pick_columns(kv, plain, value, plain + value),
+                  {.head_count = shape.head_count, .scale = spec.scale});
 }
 
 }  // namespace
@@ -39,22 +69,28 @@ void LatentAttention::parameters(Parameters& p, int32_t width, const LatentShape
   }
   p.matrix("attn_kv_a_mqa.weight", latent, {width, shape.latent_width + shape.rotated_dim});
   p.vector("attn_kv_a_norm.weight", latent_norm, {shape.latent_width});
-  p.matrix("attn_k_b.weight", k_up, {shape.plain_dim, shape.latent_width, heads});
-  p.matrix("attn_v_b.weight", v_up, {shape.latent_width, shape.value_dim, heads});
+  if (shape.keeps_heads) {
+    p.matrix("attn_kv_b.weight", kv_up,
+             {shape.latent_width, heads * (shape.plain_dim + shape.value_dim)});
+  } else {
+    p.matrix("attn_k_b.weight", k_up, {shape.plain_dim, shape.latent_width, heads});
+    p.matrix("attn_v_b.weight", v_up, {shape.latent_width, shape.value_dim, heads});
+  }
   p.matrix("attn_output.weight", out, {heads * shape.value_dim, width});
 }
 
 Tensor latent_attention(Graph& g, int32_t layer, Tensor x, const LatentAttention& weights,
                         const LatentShape& shape, const LatentSpec& spec) {
-  const Tensor q = latent_queries(g, x, weights, shape, spec);
-  const Tensor kept = g.matmul(weights.latent, x);
+  const Tensor q = kept_queries(g, x, weights, shape, spec);
+  const Tensor row = g.matmul(weights.latent, x);
   const Tensor rotated =
-      g.rope(g.columns(kept, shape.latent_width, shape.rotated_dim), shape.rotated_dim, spec.rope);
+      rotate(g, g.columns(row, shape.latent_width, shape.rotated_dim), shape, spec);
   const Tensor latent =
-      g.rms_norm(g.columns(kept, 0, shape.latent_width), weights.latent_norm, spec.norm_epsilon);
-  const Tensor k = g.join_columns(latent, shape.latent_width, rotated, shape.rotated_dim);
-  const Tensor a = g.attend(layer, q, k, {}, {.head_count = shape.head_count, .scale = spec.scale});
-  return g.matmul(weights.out, g.matmul_each(weights.v_up, a, true));
+      g.rms_norm(g.columns(row, 0, shape.latent_width), weights.latent_norm, spec.norm_epsilon);
+  const Kept kept{latent, rotated};
+  return g.matmul(weights.out, shape.keeps_heads
+                                   ? attend_heads(g, layer, q, kept, weights, shape, spec)
+                                   : attend_rows(g, layer, q, kept, weights, shape, spec));
 }
 
 }  // namespace cairn::blocks

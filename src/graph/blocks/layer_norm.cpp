@@ -10,6 +10,11 @@ void LayerNorm::parameters(Parameters& p, std::string_view name, int32_t width) 
   p.optional_vector(fmt::format("{}.bias", name), bias, {width});
 }
 
+void LayerNorm::biased_parameters(Parameters& p, std::string_view name, int32_t width) {
+  p.vector(fmt::format("{}.weight", name), gain, {width});
+  p.vector(fmt::format("{}.bias", name), bias, {width});
+}
+
 Tensor layer_norm(Graph& g, Tensor x, const LayerNorm& norm, float epsilon) {
   return g.layer_norm(x, norm.gain, norm.bias, epsilon);
 }

@@ -14,6 +14,8 @@ struct LayerNorm {
 
   // `name` as in "attn_norm.weight" and "attn_norm.bias".
   void parameters(Parameters& p, std::string_view name, int32_t width);
+  // Of models that have both everywhere.
+  void biased_parameters(Parameters& p, std::string_view name, int32_t width);
 };
 
 Tensor layer_norm(Graph& g, Tensor x, const LayerNorm& norm, float epsilon);

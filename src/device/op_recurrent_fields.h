@@ -1,0 +1,78 @@
+// A part of device/op_fields.h: the ops of device/op_recurrent.h. Every op that moves a recurrent
+// state on says write_state(): from there the log is found.
+#pragma once
+
+#include "device/op_recurrent.h"
+
+namespace cairn {
+
+template <class Visitor>
+void visit_fields(op::ShortConv& o, Visitor& visit) {
+  visit.read(o.x);
+  visit.write_state(o.state);
+  visit.write(o.out);
+}
+
+template <class Visitor>
+void visit_fields(op::MambaScan& o, Visitor& visit) {
+  visit.read(o.x);
+  visit.read(o.b);
+  visit.read(o.c);
+  visit.read(o.dt);
+  visit.write_state(o.state);
+  visit.write(o.out);
+}
+
+template <class Visitor>
+void visit_fields(op::Mamba2Scan& o, Visitor& visit) {
+  visit.read(o.x);
+  visit.read(o.b);
+  visit.read(o.c);
+  visit.read(o.dt);
+  visit.write_state(o.state);
+  visit.write(o.out);
+}
+
+template <class Visitor>
+void visit_fields(op::GatedDeltaScan& o, Visitor& visit) {
+  visit.read(o.q);
+  visit.read(o.k);
+  visit.read(o.v);
+  visit.read(o.dt);
+  visit.read(o.rate);
+  visit.write_state(o.state);
+  visit.write(o.out);
+}
+
+template <class Visitor>
+void visit_fields(op::ChannelDeltaScan& o, Visitor& visit) {
+  visit.read(o.q);
+  visit.read(o.k);
+  visit.read(o.log_decay);
+  visit.read(o.v);
+  visit.read(o.rate);
+  visit.read(o.asked);
+  visit.read(o.erased);
+  visit.write_state(o.state);
+  visit.write(o.out);
+}
+
+template <class Visitor>
+void visit_fields(op::ScaleByDots& o, Visitor& visit) {
+  visit.read(o.a);
+  visit.read(o.b);
+  visit.read(o.x);
+  visit.write(o.out);
+}
+
+template <class Visitor>
+void visit_fields(op::StoreLog& o, Visitor& visit) {
+  visit.read(o.x);
+}
+
+template <class Visitor>
+void visit_fields(op::LoadLog& o, Visitor& visit) {
+  visit.write(o.out);
+}
+
+}  // namespace cairn

@@ -1,0 +1,26 @@
+// Reading the sizes of latent attention.
+#include "models/latent_shape.h"
+
+namespace cairn::models {
+
+Result<blocks::LatentShape> read_latent_shape(const gguf::Metadata& meta, const DecoderConfig& c) {
+  blocks::LatentShape shape{.head_count = c.head_counts[0]};
+  shape.keeps_heads = !meta.has("attention.key_length_mla");
+  CAIRN_TRY(const int32_t key_dim, meta.count_or("attention.key_length_mla", c.key_dim));
+  CAIRN_TRY(shape.value_dim, meta.count_or("attention.value_length_mla", c.value_dim));
+  CAIRN_TRY(shape.latent_width, meta.count("attention.kv_lora_rank"));
+  CAIRN_TRY(shape.rotated_dim, meta.count("rope.dimension_count"));
+  CAIRN_TRY(shape.query_rank, meta.count_or("attention.q_lora_rank", 0));
+  shape.plain_dim = key_dim - shape.rotated_dim;
+  if (shape.plain_dim <= 0 || shape.rotated_dim <= 0) {
+    return fail(ErrorCode::invalid_data, "{}: expected 1 to {}, found {}",
+                meta.key("rope.dimension_count"), key_dim - 1, shape.rotated_dim);
+  }
+  if (shape.keeps_heads && c.kv_head_counts != c.head_counts) {
+    return fail(ErrorCode::unsupported, "{}: expected as many as heads",
+                meta.key("attention.head_count_kv"));
+  }
+  return shape;
+}
+
+}  // namespace cairn::models
