@@ -481,6 +481,10 @@ void add_shape(gguf::Writer& writer, const SynthShape& shape, uint64_t seed) {
   if (contains(shape.architecture, "cohere2") || shape.architecture == "command-r") {
     writer.add(prefix + "logit_scale", 0.25f);
   }
+  if (contains(shape.architecture, "bert")) {
+    writer.add(prefix + "attention.causal", false);
+    writer.add(prefix + "pooling_type", uint32_t(1));  // The mean.
+  }
   if (shape.architecture == "mpt") writer.add(prefix + "attention.max_alibi_bias", 8.0f);
   if (shape.architecture == "dbrx") writer.add(prefix + "attention.clamp_kqv", 8.0f);
   if (contains(shape.architecture, "gpt-oss")) {
