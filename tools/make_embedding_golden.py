@@ -11,8 +11,8 @@ and weights these are. --pooling is what the folder says of itself, as sentence-
 it. --scores: the model has a classifier, and its scores of each sequence are kept. --window is
 attention.sliding_window as it was published, where transformers halves it.
 
-NAME.f32 holds, for each sequence: a row for each token, then their mean, the first and the last one,
-each of these three divided by its length; then the scores.
+NAME.f32 holds, for each sequence: a row for each token, then their mean, the first and the last one
+(each of these three divided by its length), then the scores.
 """
 import json
 import os

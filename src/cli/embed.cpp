@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <iterator>
@@ -54,9 +55,8 @@ Result<std::vector<std::string>> all_texts(const EmbedArguments& arguments) {
   for (const std::string& text : arguments.texts) {
     if (!text.empty()) texts.push_back(text);
   }
-  const bool reads_input =
-      arguments.texts_path == "-" ||
-      (arguments.texts_path.empty() && texts.empty() && !is_terminal(stdin));
+  const bool reads_input = arguments.texts_path == "-" ||
+                           (arguments.texts_path.empty() && texts.empty() && !is_terminal(stdin));
   if (reads_input) {
     CAIRN_TRY(const std::string text, read_standard_input());
     add_lines(text, texts);
@@ -84,6 +84,18 @@ Result<std::unique_ptr<Engine>> load(const EmbedArguments& arguments) {
   Progress progress("loading", Progress::Unit::bytes);
   options.on_progress = [&progress](size_t done, size_t total) { progress.update(done, total); };
   return Engine::load(std::move(file), options);
+}
+
+// The number with a float's shortest digits, so that JSON does not show those of its neighbours.
+nlohmann::ordered_json json_numbers(std::span<const float> values) {
+  nlohmann::ordered_json numbers = nlohmann::ordered_json::array();
+  for (const float value : values) {
+    const std::string digits = fmt::format("{}", value);
+    double number = double(value);
+    std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    numbers.push_back(number);
+  }
+  return numbers;
 }
 
 double dot(std::span<const float> a, std::span<const float> b) {
@@ -118,8 +130,8 @@ std::string score_lines(const EmbedReport& report) {
   });
   std::string out;
   for (const size_t i : order) {
-    fmt::format_to(std::back_inserter(out), "{}\t{}\n",
-                   fmt::join(report.embeddings[i].values, " "), shortened(report.texts[i], 1000));
+    fmt::format_to(std::back_inserter(out), "{}\t{}\n", fmt::join(report.embeddings[i].values, " "),
+                   shortened(report.texts[i], 1000));
   }
   return out;
 }
@@ -148,17 +160,17 @@ std::string embed_json(const EmbedReport& report) {
     token_count += each.token_count;
     nlohmann::ordered_json entry = {{"object", "embedding"}, {"index", i}};
     if (report.pooling == Pooling::rank) {
-      entry = {{"index", i}, {"relevance_score", each.values[0]}};
-      if (each.values.size() > 1) entry["scores"] = each.values;
+      const nlohmann::ordered_json scores = json_numbers(each.values);
+      entry = {{"index", i}, {"relevance_score", scores[0]}};
+      if (scores.size() > 1) entry["scores"] = scores;
     } else if (report.pooling == Pooling::none) {
       entry["embedding"] = nlohmann::ordered_json::array();
       for (size_t at = 0; at < each.values.size(); at += size_t(report.width)) {
-        entry["embedding"].push_back(std::vector<float>(
-            each.values.begin() + std::ptrdiff_t(at),
-            each.values.begin() + std::ptrdiff_t(at) + report.width));
+        const auto row = std::span(each.values).subspan(at, size_t(report.width));
+        entry["embedding"].push_back(json_numbers(row));
       }
     } else {
-      entry["embedding"] = each.values;
+      entry["embedding"] = json_numbers(each.values);
     }
     data.push_back(std::move(entry));
   }
@@ -209,8 +221,8 @@ Result<EmbedReport> embed(const EmbedArguments& arguments) {
   }
   std::vector<std::vector<Token>> tokens;
   for (size_t i = is_rank ? 1 : 0; i < texts.size(); ++i) {
-    CAIRN_TRY(std::vector<Token> each, is_rank ? embedder.tokens_of_pair(texts[0], texts[i])
-                                               : embedder.tokens_of(texts[i]));
+    CAIRN_TRY(std::vector<Token> each,
+              is_rank ? embedder.tokens_of_pair(texts[0], texts[i]) : embedder.tokens_of(texts[i]));
     tokens.push_back(std::move(each));
   }
   CAIRN_TRY(report.embeddings, embedder.embed(tokens));

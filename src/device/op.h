@@ -36,8 +36,8 @@ enum class RopeStyle : uint8_t {
 
 namespace op {
 
-// out[row] = scale * table[token of the row, or its position, or one for all rows]; the table's rows
-// are decoded to f32. REQUIRES: the token, or the position, is in [0, table.rows).
+// out[row] = scale * table[token of the row, or its position, or one for all rows]; the table's
+// rows are decoded to f32. REQUIRES: the token, or the position, is in [0, table.rows).
 struct Embed {
   const Weight* table;
   Rows out;

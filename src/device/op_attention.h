@@ -26,10 +26,10 @@ struct Attend {
   int32_t plane;
   int32_t head_count = 0;
   float scale = 1.0f;
-  float softcap = 0;              // 0 means none: else s = softcap * tanh(s / softcap).
-  int32_t window = 0;             // 0 means all: else positions > own - window are visible, or,
-  bool chunked = false;           // if chunked, those of the own chunk of `window` positions.
-  bool is_causal = true;          // Else later rows are seen as well; the window is half on each side.
+  float softcap = 0;      // 0 means none: else s = softcap * tanh(s / softcap).
+  int32_t window = 0;     // 0 means all: else positions > own - window are visible, or,
+  bool chunked = false;   // if chunked, those of the own chunk of `window` positions.
+  bool is_causal = true;  // Else later rows are seen as well; the window is half on each side.
   const float* sinks = nullptr;   // [head_count]: one more logit at the end, without a value.
   const float* slopes = nullptr;  // [head_count]: s = fma(slope, -|position - own position|, s).
 

@@ -22,9 +22,8 @@ struct Embedder::Pooled {
     std::vector<int32_t> out;
     for (int32_t i = 0; i < count; ++i) {
       const int32_t token = read_count + i;
-      const bool is_wanted =
-          pooling == Pooling::none || pooling == Pooling::mean ||
-          (pooling == Pooling::last ? token == token_count - 1 : token == 0);
+      const bool is_wanted = pooling == Pooling::none || pooling == Pooling::mean ||
+                             (pooling == Pooling::last ? token == token_count - 1 : token == 0);
       if (is_wanted) out.push_back(i);
     }
     return out;
@@ -137,7 +136,8 @@ Result<std::vector<Token>> Embedder::tokens_of_pair(std::string_view question,
   if (separates && kind != "bert" && ids.sep) tokens.push_back(*ids.sep);
   CAIRN_TRY(std::vector<Token> second, tokens_of(answer));
   const std::vector<Token> nothing = engine_->tokenizer()->encode("", {.add_special = true});
-  const bool begins_specially = !nothing.empty() && (ids.cls == nothing[0] || ids.bos == nothing[0]);
+  const bool begins_specially =
+      !nothing.empty() && (ids.cls == nothing[0] || ids.bos == nothing[0]);
   tokens.insert(tokens.end(), second.begin() + (begins_specially ? 1 : 0), second.end());
   return tokens;
 }

@@ -227,8 +227,8 @@ Status Engine::expect_purpose() const {
                 architecture_);
   }
   if (options_.pooling == Pooling::rank && !model_->makes_scores()) {
-    return fail(ErrorCode::unsupported, "pooling rank: expected a model with a classifier, found {}",
-                architecture_);
+    return fail(ErrorCode::unsupported,
+                "pooling rank: expected a model with a classifier, found {}", architecture_);
   }
   return Ok{};
 }

@@ -25,10 +25,11 @@ Runner::Runner(Plans plans, const memory::Layout& layout, Backend* backend, Aren
       backend_(backend),
       workspace_(std::move(workspace)),
       last_plan_(&plans_.step) {
-  needs_whole_texts_ = std::any_of(plans_.step.ops.begin(), plans_.step.ops.end(), [](const Op& op) {
-    const auto* attend = std::get_if<op::Attend>(&op);
-    return attend != nullptr && !attend->is_causal;
-  });
+  needs_whole_texts_ =
+      std::any_of(plans_.step.ops.begin(), plans_.step.ops.end(), [](const Op& op) {
+        const auto* attend = std::get_if<op::Attend>(&op);
+        return attend != nullptr && !attend->is_causal;
+      });
   const size_t row_count = size_t(row_count_max());
   tokens_.reserve(row_count);
   no_tokens_.reserve(row_count);

@@ -30,8 +30,8 @@ struct AttentionSpec {
   int32_t head_count = 0;
   float scale = 1.0f;
   float softcap = 0;
-  int32_t window = 0;    // 0: all earlier positions.
-  bool chunked = false;  // The window is the position's own chunk.
+  int32_t window = 0;     // 0: all earlier positions.
+  bool chunked = false;   // The window is the position's own chunk.
   bool is_causal = true;  // Else later tokens are seen too (op::Attend).
   const float* sinks = nullptr;
   const float* slopes = nullptr;  // By head: how fast scores fall with distance.

@@ -1,6 +1,6 @@
 // EmbeddingGemma (Schechter Vera et al., 2025): Gemma 3 without a mask. Five layers of six see half
-// of their window on each side. Two matrices may stand at the end; they are linear, so that the mean
-// of what they make is what they would make of the mean, which the paper has.
+// of their window on each side. Two matrices may stand at the end; they are linear, so that the
+// mean of what they make is what they would make of the mean, which the paper has.
 #include "graph/blocks/attention.h"
 #include "graph/blocks/mlp.h"
 #include "models/decoder.h"
@@ -91,7 +91,6 @@ class GemmaEmbedding final : public Decoder<Config, Layer> {
 }  // namespace
 
 extern const Architecture arch_gemma_embedding;
-constinit const Architecture arch_gemma_embedding =
-    architecture<GemmaEmbedding>("gemma-embedding");
+constinit const Architecture arch_gemma_embedding = architecture<GemmaEmbedding>("gemma-embedding");
 
 }  // namespace cairn::models

@@ -65,8 +65,8 @@ TEST(Embed, JsonAsOpenAiHasIt) {
 }
 
 TEST(Embed, ATokenALineWithoutPooling) {
-  const EmbedReport report = embedded(
-      {.model_path = model("bert"), .texts = {"the weather", "way"}, .pooling = "none"});
+  const EmbedReport report =
+      embedded({.model_path = model("bert"), .texts = {"the weather", "way"}, .pooling = "none"});
   const std::string text = embed_text(report);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4 + 1 + 3);
   const auto json = nlohmann::json::parse(embed_json(report));
@@ -87,8 +87,7 @@ TEST(Embed, ScoresStandBeforeTheirTexts) {
                                        .texts = {"stones?", "a way", "small heaps of stones"},
                                        .pooling = "rank"});
   ASSERT_EQ(report.embeddings.size(), 2u);
-  const bool first_is_better =
-      report.embeddings[0].values[0] >= report.embeddings[1].values[0];
+  const bool first_is_better = report.embeddings[0].values[0] >= report.embeddings[1].values[0];
   const std::string text = embed_text(report);
   EXPECT_EQ(text.find("a way") < text.find("small heaps"), first_is_better) << text;
   const auto json = nlohmann::json::parse(embed_json(report));

@@ -64,8 +64,7 @@ void add_case(Row& row, const std::string& name) {
 
 void add_embedding_case(Row& row, const std::string& name) {
   add_states(row, embedding_path(name, ".gguf"));
-  const auto engine =
-      load_engine(embedding_path(name, ".gguf"), embedding_options(Pooling::none));
+  const auto engine = load_engine(embedding_path(name, ".gguf"), embedding_options(Pooling::none));
   ASSERT_NE(engine, nullptr);
   add_error(row, name, error_of(read_embedding_case(name), *engine));
 }
