@@ -4,12 +4,13 @@ and what transformers (float32, eager attention) gives for each token, pooled in
 
   tools/make_embedding_golden.py NAME MODEL_TYPE --converter DIR --out DIR [--set KEY=VALUE …]
                                  [--pooling mean|cls|lasttoken] [--scores] [--lengths N,N,…]
-                                 [--window N] [--seed N]
+                                 [--window N] [--dense N] [--seed N]
 
 MODEL_TYPE is what config.json calls model_type; the rest is as in tools/make_golden.py, whose sizes
 and weights these are. --pooling is what the folder says of itself, as sentence-transformers writes
 it. --scores: the model has a classifier, and its scores of each sequence are kept. --window is
-attention.sliding_window as it was published, where transformers halves it.
+attention.sliding_window as it was published, where transformers halves it. --dense: two matrices
+more, as sentence-transformers has them in folders of their own, to N columns and back.
 
 NAME.f32 holds, for each sequence: a row for each token, then their mean, the first and the last one
 (each of these three divided by its length), then the scores.
@@ -44,6 +45,7 @@ def parse_arguments():
     parser.add_argument("--scores", action="store_true")
     parser.add_argument("--lengths", default="1,7,80")
     parser.add_argument("--window", type=int)
+    parser.add_argument("--dense", type=int)
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()
 
@@ -59,12 +61,22 @@ def random_model(config, seed, has_scores):
     return model
 
 
-def rows_of(model, ids):
+def dense_matrices(width, inner, seed):
+    generator = torch.Generator().manual_seed(seed)
+    matrices = [torch.randn((inner, width), generator=generator),
+                torch.randn((width, inner), generator=generator)]
+    return [make_golden.on_grid(matrix, matrix.shape[1] ** -0.5) for matrix in matrices]
+
+
+def rows_of(model, ids, dense):
     with torch.no_grad():
         out = model(input_ids=torch.tensor([ids]), output_hidden_states=True)
     hidden = out.last_hidden_state if hasattr(out, "last_hidden_state") else out.hidden_states[-1]
     scores = out.logits[0].float().numpy() if hasattr(out, "logits") else None
-    return hidden[0].float().numpy(), scores
+    rows = hidden[0].float()
+    for matrix in dense:
+        rows = rows @ matrix.T
+    return rows.numpy(), scores
 
 
 def pooled(rows):
@@ -87,10 +99,23 @@ def save_word_pieces(folder):
     transformers.BertTokenizerFast(str(path), do_lower_case=True).save_pretrained(folder)
 
 
+def save_modules(folder, dense):
+    """What sentence-transformers does behind the model."""
+    names = ["1_Pooling"] + [f"{index + 2}_Dense" for index in range(len(dense))]
+    modules = [{"idx": index + 1, "name": str(index + 1), "path": name,
+                "type": "sentence_transformers.models." + name[2:]}
+               for index, name in enumerate(names)]
+    (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
+    for name, matrix in zip(names[1:], dense):
+        from safetensors.torch import save_file
+        (folder / name).mkdir()
+        save_file({"linear.weight": matrix.contiguous()}, str(folder / name / "model.safetensors"))
+        (folder / name / "config.json").write_text(
+            json.dumps({"in_features": matrix.shape[1], "out_features": matrix.shape[0]}),
+            encoding="utf-8")
+
+
 def save_pooling(folder, mode):
-    module = {"idx": 1, "name": "1", "path": "1_Pooling",
-              "type": "sentence_transformers.models.Pooling"}
-    (folder / "modules.json").write_text(json.dumps([module]), encoding="utf-8")
     (folder / "1_Pooling").mkdir()
     key = {"mean": "mean_tokens", "cls": "cls_token", "lasttoken": "lasttoken"}[mode]
     (folder / "1_Pooling" / "config.json").write_text(
@@ -135,7 +160,7 @@ def set_window(folder, window):
     path.write_text(json.dumps(config), encoding="utf-8")
 
 
-def save_and_convert(arguments, model, folder, path):
+def save_and_convert(arguments, model, dense, folder, path):
     has_word_pieces = arguments.model_type in ("bert", "nomic_bert")
     if arguments.model_type == "nomic_bert":
         published_nomic(folder, model)
@@ -144,6 +169,7 @@ def save_and_convert(arguments, model, folder, path):
     if arguments.window:
         set_window(folder, arguments.window)
     if arguments.pooling:
+        save_modules(folder, dense)
         save_pooling(folder, arguments.pooling)
     if has_word_pieces:
         save_word_pieces(folder)
@@ -151,7 +177,8 @@ def save_and_convert(arguments, model, folder, path):
         # Of Gemma the converter counts special tokens twice, and cuts the table to that.
         make_golden.save_tokenizer(folder, make_golden.VOCABULARY - 3)
     make_golden.convert(arguments.converter.resolve(), folder,
-                        path.with_suffix(".gguf").resolve(), not has_word_pieces)
+                        path.with_suffix(".gguf").resolve(), not has_word_pieces,
+                        ["--sentence-transformers-dense-modules"] if dense else [])
 
 
 def main():
@@ -165,8 +192,11 @@ def main():
     arguments.out.mkdir(parents=True, exist_ok=True)
     path = arguments.out / arguments.name
     numbers, width, score_count = [], 0, 0
+    dense = []
+    if arguments.dense:
+        dense = dense_matrices(config.hidden_size, arguments.dense, arguments.seed)
     for ids in sequences:
-        rows, scores = rows_of(model, ids)
+        rows, scores = rows_of(model, ids, dense)
         width = rows.shape[1]
         numbers += [rows.ravel(), pooled(rows).ravel()]
         if scores is not None:
@@ -177,7 +207,7 @@ def main():
     numpy.concatenate(numbers).astype("<f4").tofile(path.with_suffix(".f32"))
     path.with_suffix(".json").write_text(json.dumps(case) + "\n", encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
-        save_and_convert(arguments, model, pathlib.Path(folder), path)
+        save_and_convert(arguments, model, dense, pathlib.Path(folder), path)
     print(f"{arguments.name}: {len(sequences)} sequences, rows of {width}, {score_count} scores")
 
 

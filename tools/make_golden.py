@@ -125,7 +125,7 @@ def save_tokenizer(folder, token_count=VOCABULARY - 16):
     fast.save_pretrained(folder)
 
 
-def convert(converter, folder, out_path, is_byte_level=True):
+def convert(converter, folder, out_path, is_byte_level=True, options=()):
     """Runs the converter in this process. It knows tokenizers by what they make of a text, and
     cannot know this one: it is told, and, unless told otherwise, that it is a byte-level one
     whatever the model has."""
@@ -144,7 +144,7 @@ def convert(converter, folder, out_path, is_byte_level=True):
     if is_byte_level:
         convert_hf_to_gguf.get_model_class = with_byte_level_tokenizer
     sys.argv = ["convert_hf_to_gguf.py", str(folder), "--outfile", str(out_path), "--outtype",
-                "f16"]
+                "f16", *options]
     with contextlib.redirect_stdout(sys.stderr):
         convert_hf_to_gguf.main()
 

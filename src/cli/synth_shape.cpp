@@ -481,7 +481,10 @@ void add_shape(gguf::Writer& writer, const SynthShape& shape, uint64_t seed) {
   if (contains(shape.architecture, "cohere2") || shape.architecture == "command-r") {
     writer.add(prefix + "logit_scale", 0.25f);
   }
-  if (contains(shape.architecture, "bert")) {
+  if (shape.architecture == "modern-bert") {
+    writer.add(prefix + "attention.sliding_window", uint32_t(64));
+  }
+  if (contains(shape.architecture, "bert") || contains(shape.architecture, "embedding")) {
     writer.add(prefix + "attention.causal", false);
     writer.add(prefix + "pooling_type", uint32_t(1));  // The mean.
   }

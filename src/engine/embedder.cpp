@@ -38,6 +38,9 @@ struct Embedder::Pooled {
   }
 };
 
+// As many as a matrix is worth reading for; more only take memory.
+constexpr size_t kRowCountGoal = 512;
+
 // Texts that are read in one step.
 class Embedder::Batch {
  public:
@@ -45,7 +48,8 @@ class Embedder::Batch {
 
   bool empty() const { return parts_.empty(); }
   bool has_rows_for(size_t count) const {
-    return row_count_ + count <= size_t(engine_->runner().row_count_max());
+    const size_t row_count_max = size_t(engine_->runner().row_count_max());
+    return empty() || row_count_ + count <= std::min(kRowCountGoal, row_count_max);
   }
 
   Status add(std::span<const Token> text, Pooled& pooled) {
@@ -201,6 +205,7 @@ Result<std::vector<Embedding>> Embedder::embed(std::span<const std::vector<Token
   Batch batch(engine_);
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i].size() > size_t(engine_->runner().row_count_max())) {
+      CHECK(engine_->is_causal());
       CAIRN_TRY(read_in_pieces(all[i], pooled[i]));
       continue;
     }

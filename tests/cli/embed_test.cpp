@@ -27,6 +27,7 @@ std::vector<float> numbers_in(std::string line) {
 EmbedReport embedded(EmbedArguments arguments) {
   arguments.engine.thread_count = 1;
   arguments.engine.memory_budget = size_t(16) << 20;
+  arguments.engine.key_type = arguments.engine.value_type = KvType::f32;
   Result<EmbedReport> report = embed(arguments);
   EXPECT_TRUE(report) << (report ? "" : report.error().message);
   return report ? std::move(report).value() : EmbedReport{};

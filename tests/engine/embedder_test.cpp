@@ -118,7 +118,7 @@ TEST_P(EmbedderTest, AFullMemoryMakesSmallerSteps) {
   EngineOptions options = embedding_options(Pooling::mean);
   options.context_tokens = 96;
   options.row_count_max = 96;
-  options.memory_budget = size_t(200) << 10;
+  options.memory_budget = size_t(260) << 10;
   const auto narrow = load(options);
   ASSERT_NE(narrow, nullptr);
   auto found = Embedder(narrow.get(), {}).embed(texts);
