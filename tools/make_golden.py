@@ -129,14 +129,14 @@ def make_as_published(folder, arguments):
     save_file(tensors, weights)
 
 
-def save_tokenizer(folder):
+def save_tokenizer(folder, token_count=VOCABULARY - 16):
     import tokenizers
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = tokenizers.decoders.ByteLevel()
     specials = ["<|bos|>", "<|eos|>", "<|pad|>"]
     trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=VOCABULARY - 16, special_tokens=specials,
+        vocab_size=token_count, special_tokens=specials,
         initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(), show_progress=False)
     tokenizer.train_from_iterator([TEXT], trainer)
     fast = transformers.PreTrainedTokenizerFast(
@@ -145,9 +145,10 @@ def save_tokenizer(folder):
     fast.save_pretrained(folder)
 
 
-def convert(converter, folder, out_path):
+def convert(converter, folder, out_path, is_byte_level=True, options=()):
     """Runs the converter in this process. It knows tokenizers by what they make of a text, and
-    cannot know this one: it is told, and that it is a byte-level one whatever the model has."""
+    cannot know this one: it is told, and, unless told otherwise, that it is a byte-level one
+    whatever the model has."""
     sys.path.insert(0, str(converter))
     sys.path.insert(0, str(converter / "gguf-py"))
     import convert_hf_to_gguf
@@ -160,9 +161,10 @@ def convert(converter, folder, out_path):
         found.set_vocab = lambda self: self._set_vocab_gpt2()
         return found
 
-    convert_hf_to_gguf.get_model_class = with_byte_level_tokenizer
+    if is_byte_level:
+        convert_hf_to_gguf.get_model_class = with_byte_level_tokenizer
     sys.argv = ["convert_hf_to_gguf.py", str(folder), "--outfile", str(out_path), "--outtype",
-                "f16"]
+                "f16", *options]
     with contextlib.redirect_stdout(sys.stderr):
         convert_hf_to_gguf.main()
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/printable.h"
+#include "engine/pooling.h"
 
 namespace cairn::cli {
 namespace {
@@ -59,6 +60,7 @@ struct TokenizerSummary {
 
 struct Summary {
   std::string architecture;
+  std::string pooling;  // Empty where the file does not say it.
   std::string name;
   uint64_t weight_count = 0;
   uint64_t tensor_bytes = 0;
@@ -148,6 +150,7 @@ std::optional<TokenizerSummary> tokenizer_summary(const File& file) {
 Summary summarise(const File& file) {
   Summary summary;
   summary.architecture = text_of(file, "general.architecture");
+  if (auto pooling = pooling_of(file); pooling && *pooling) summary.pooling = name(**pooling);
   summary.name = text_of(file, "general.name");
   summary.types = type_shares(file);
   for (const TypeShare& share : summary.types) {
@@ -281,6 +284,7 @@ std::string json_report(const File& file, const Summary& summary) {
                  {"types", std::move(types)},
                  {"metadata", std::move(metadata)},
                  {"tensors", json_tensors(file)}};
+  if (!summary.pooling.empty()) report["pooling"] = summary.pooling;
   if (summary.tokenizer) report["tokenizer"] = json_tokenizer(*summary.tokenizer);
   report["chat_templates"] = std::move(templates);
   return report.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
@@ -424,6 +428,7 @@ std::string head_text(const File& file, const Summary& summary) {
   if (!summary.name.empty()) table.add({"name", one_line(summary.name)});
   table.add({"architecture",
              summary.architecture.empty() ? "(not said)" : one_line(summary.architecture)});
+  if (!summary.pooling.empty()) table.add({"pooling", summary.pooling + " (cairn embed)"});
   add_layers(file, table);
   if (!file.tensors().empty()) {
     table.add({"parameters", parameters_text(summary.weight_count)});

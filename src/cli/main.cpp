@@ -21,6 +21,7 @@
 #include "base/mapped_file.h"
 #include "base/printable.h"
 #include "cli/builtin_model.h"
+#include "cli/embed.h"
 #include "cli/exit_codes.h"
 #include "cli/inspect.h"
 #include "cli/load.h"
@@ -653,6 +654,38 @@ Action add_perplexity(CLI::App& command) {
   };
 }
 
+Action add_embed(CLI::App& command) {
+  struct Arguments {
+    EmbedArguments embed;
+    EngineArguments engine;
+    bool normalizes = false, does_not = false;
+  };
+  const auto a = std::make_shared<Arguments>();
+  command.add_option("MODEL", a->embed.model_path, "a GGUF file of a model that makes vectors");
+  command.add_option("TEXT", a->embed.texts,
+                     "texts; for a model that scores: a question, then what may answer it");
+  command.add_option("-f,--file", a->embed.texts_path, "a text a line; -: from input");
+  command.add_option("--pooling", a->embed.pooling,
+                     "none, mean, cls, last or rank; else as the file says");
+  CLI::Option* yes = command.add_flag("--normalize", a->normalizes,
+                                      "vectors of length 1 (the default for one vector a text)");
+  command.add_flag("--no-normalize", a->does_not, "vectors as they come")->excludes(yes);
+  command.add_flag("--truncate", a->embed.truncates,
+                   "texts that are longer than the context lose their end");
+  command.add_flag("--similarity", a->embed.similarity, "a table: how near the texts are");
+  command.add_flag("--json", a->embed.json, "JSON as OpenAI's interface has it");
+  a->engine.add_to(command);
+  a->engine.add_memory_to(command);
+  command.footer("Keys and values are kept in f32 unless --kv says otherwise.\n" +
+                 std::string(kFooter));
+  return [a]() -> Result<int> {
+    CAIRN_TRY(require("MODEL", a->embed.model_path));
+    if (a->normalizes || a->does_not) a->embed.normalizes = a->normalizes;
+    CAIRN_TRY(a->embed.engine, a->engine.read("f32"));
+    return embed_main(a->embed);
+  };
+}
+
 struct CommandRow {
   const char* name;
   const char* doc;
@@ -664,6 +697,7 @@ constexpr CommandRow kCommands[] = {
     {"inspect", "say all that a model file holds", add_inspect},
     {"tokenize", "show the tokens of a text", add_tokenize},
     {"template", "show a chat template, or messages in it", add_template},
+    {"embed", "vectors of texts, or how well texts answer a question", add_embed},
     {"logits", "write the logits of given tokens to a file", add_logits},
     {"verify", "show that memory changes no bit: rewinds, forks, evictions", add_verify},
     {"bench", "measure a model's speed, or what conversations cost", add_bench},

@@ -520,6 +520,13 @@ void add_shape(gguf::Writer& writer, const SynthShape& shape, uint64_t seed) {
   if (shape.architecture == "mpt" || shape.architecture == "jais") {
     writer.add(prefix + "attention.max_alibi_bias", 8.0f);
   }
+  if (shape.architecture == "modern-bert") {
+    writer.add(prefix + "attention.sliding_window", uint32_t(64));
+  }
+  if (contains(shape.architecture, "bert") || contains(shape.architecture, "embedding")) {
+    writer.add(prefix + "attention.causal", false);
+    writer.add(prefix + "pooling_type", uint32_t(1));  // The mean.
+  }
   if (shape.architecture == "dbrx") writer.add(prefix + "attention.clamp_kqv", 8.0f);
   if (contains(shape.architecture, "gpt-oss")) {
     writer.add(prefix + "attention.sliding_window", uint32_t(128));

@@ -6,10 +6,10 @@
 // their inputs. Every other `out` overlaps no input: tasks read rows that are not theirs.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <variant>
 
+#include "device/op_attention.h"
 #include "device/op_experts.h"
 #include "device/op_recurrent.h"
 #include "device/op_streams.h"
@@ -36,13 +36,14 @@ enum class RopeStyle : uint8_t {
 
 namespace op {
 
-// out[row] = scale * table[token of the row, or its position]; the table's rows are decoded to f32.
-// REQUIRES: the token, or the position, is in [0, table.rows).
+// out[row] = scale * table[token of the row, or its position, or one for all rows]; the table's
+// rows are decoded to f32. REQUIRES: the token, or the position, is in [0, table.rows).
 struct Embed {
   const Weight* table;
   Rows out;
   float scale = 1.0f;
   bool by_position = false;
+  int32_t fixed_row = -1;  // At least 0: this row of the table, whatever the token.
 };
 
 // q = x in blocks of 32: s = amax / 127, q = round_to_nearest_even(x / s).
@@ -137,34 +138,6 @@ struct ScaleByPosition {
   double factor = 0;
   int32_t original_context = 1;
   int32_t offset = 0;
-};
-
-// Encodes each row's keys and values into the pages of its sequence at the row's position.
-struct StoreKv {
-  Rows k, v;      // [tokens, kv_head_count * dim]; no v where the plane has values in its keys.
-  int32_t plane;  // Which of the step's kv planes.
-  int32_t kv_head_count = 0;  // The plane's, for those who cut rows by heads; 0: nobody may.
-};
-
-// Softmax attention of each row over its sequence's positions [first visible, its own position],
-// in runs of 256 positions that start at absolute multiples of 256, merged in ascending order.
-// Query head h reads kv head h / (head_count / kv_head_count). REQUIRES: it divides.
-struct Attend {
-  Rows q;    // [tokens, head_count * key_dim]
-  Rows out;  // [tokens, head_count * value_dim]
-  int32_t plane;
-  int32_t head_count = 0;
-  float scale = 1.0f;
-  float softcap = 0;              // 0 means none: else s = softcap * tanh(s / softcap).
-  int32_t window = 0;             // 0 means all: else positions > own - window are visible, or,
-  bool chunked = false;           // if chunked, those of the own chunk of `window` positions.
-  const float* sinks = nullptr;   // [head_count]: one more logit at the end, without a value.
-  const float* slopes = nullptr;  // [head_count]: s = fma(slope, position - own position, s).
-
-  int32_t first_visible(int32_t position) const {
-    if (window == 0) return 0;
-    return chunked ? position / window * window : std::max(0, position + 1 - window);
-  }
 };
 
 // Of each `period` columns the first `count`: out[row][i * count + j] = x[row][i * period + j].

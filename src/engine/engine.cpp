@@ -17,6 +17,11 @@ namespace cairn {
 
 namespace {
 
+Makes makes(std::optional<Pooling> pooling) {
+  if (!pooling) return Makes::logits;
+  return *pooling == Pooling::rank ? Makes::scores : Makes::vectors;
+}
+
 // Half of what the machine can give now: the rest is for the weights' pages and other programs.
 size_t default_memory_budget() {
   const size_t available_bytes = read_machine_memory().available_bytes;
@@ -223,7 +228,30 @@ Status Engine::choose_context() {
   return Ok{};
 }
 
+// That the model can make what it is asked for.
+Status Engine::expect_purpose() const {
+  if (!options_.pooling && !model_->makes_text()) {
+    return fail(ErrorCode::unsupported,
+                "{}: expected a model that makes text, found one that makes vectors of texts, "
+                "which `cairn embed` shows",
+                architecture_);
+  }
+  if (options_.pooling == Pooling::rank && !model_->makes_scores()) {
+    return fail(ErrorCode::unsupported,
+                "pooling rank: expected a model with a classifier, found {}", architecture_);
+  }
+  return Ok{};
+}
+
+void Engine::choose_step() {
+  // A text that is seen at once is one step.
+  if (!model_->makes_text()) options_.row_count_max = options_.context_tokens;
+  options_.row_count_max = std::min(options_.row_count_max, options_.context_tokens);
+  if (options_.pooling) options_.output_count_max = options_.row_count_max;
+}
+
 Status Engine::prepare_memory() {
+  CAIRN_TRY(expect_purpose());
   CAIRN_TRY(choose_context());
   if (options_.memory_budget == 0) options_.memory_budget = default_memory_budget();
   std::vector<std::vector<State>> states;
@@ -232,8 +260,9 @@ Status Engine::prepare_memory() {
   }
   memory::Layout layout =
       memory::Layout::make(states, options_.key_type, options_.value_type, size().width);
-  options_.row_count_max = std::min(options_.row_count_max, options_.context_tokens);
-  Graph graph(layout, {.context_tokens = options_.context_tokens,
+  choose_step();
+  Graph graph(layout, {.makes = makes(options_.pooling),
+                       .context_tokens = options_.context_tokens,
                        .keeps_plain_rows = backend_->reads_plain_rows(),
                        .low_ranks = low_ranks_});
   const Tensor logits = model_->forward(graph);
@@ -241,6 +270,11 @@ Status Engine::prepare_memory() {
     return fail(ErrorCode::unsupported,
                 "adapters: expected changes of matrices that are multiplied with, found {} others",
                 low_ranks_.size() - graph.used_low_rank_count());
+  }
+  if (options_.pooling && !graph.delivers(logits)) {
+    return fail(ErrorCode::unsupported,
+                "{}: expected an architecture whose vectors are known, found one that makes logits",
+                architecture_);
   }
   Plans plans = std::move(graph).finish(logits, {.row_count_max = options_.row_count_max,
                                                  .output_count_max = options_.output_count_max});

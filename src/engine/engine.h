@@ -13,6 +13,7 @@
 #include "base/threads.h"
 #include "device/numerics.h"
 #include "engine/adapter.h"
+#include "engine/pooling.h"
 #include "engine/runner.h"
 #include "gguf/gguf.h"
 #include "memory/memory.h"
@@ -54,6 +55,8 @@ struct EngineOptions {
   // Weights are read from the file as they are needed, and packed each time: for models that are
   // larger than the memory.
   bool is_unpacked = false;
+  // Set: the engine makes vectors of texts, or scores (engine/embedder.h), instead of logits.
+  std::optional<Pooling> pooling;
   // Changes of the model, all on for everything that the engine computes: what its memory holds was
   // made with them.
   std::vector<AdapterChoice> adapters;
@@ -70,6 +73,8 @@ class Engine {
   const gguf::File& file() const { return file_; }
   const std::string& architecture() const { return architecture_; }
   const models::ModelSize& size() const { return model_->size(); }
+  // Else it sees whole texts at once, and a step must hold each of them.
+  bool is_causal() const { return model_->makes_text(); }
   const EngineOptions& options() const { return options_; }  // As they took effect.
   // The rules by which everything in memory() was and will be computed: an engine has one id, and
   // whatever names its pages and states outside of it must name this too.
@@ -94,6 +99,8 @@ class Engine {
   Status load_model();
   Result<BackendOptions> backend_options() const;
   Status choose_context();
+  Status expect_purpose() const;
+  void choose_step();
   Status load_weights();
   Status load_adapters();
   Status prepare_memory();

@@ -25,6 +25,11 @@ Runner::Runner(Plans plans, const memory::Layout& layout, Backend* backend, Aren
       backend_(backend),
       workspace_(std::move(workspace)),
       last_plan_(&plans_.step) {
+  needs_whole_texts_ =
+      std::any_of(plans_.step.ops.begin(), plans_.step.ops.end(), [](const Op& op) {
+        const auto* attend = std::get_if<op::Attend>(&op);
+        return attend != nullptr && !attend->is_causal;
+      });
   const size_t row_count = size_t(row_count_max());
   tokens_.reserve(row_count);
   no_tokens_.reserve(row_count);
@@ -48,7 +53,9 @@ void Runner::run(std::span<const BatchPart> parts) {
   for (const BatchPart& part : parts) {
     const int32_t first_row = int32_t(tokens_.size());
     for (const int32_t output : part.outputs) output_rows_.push_back(first_row + output);
-    add_slice(part.transaction->slice(first_row), part.transaction->tokens());
+    const Slice slice = part.transaction->slice(first_row);
+    CHECK(slice.first_position == 0 || !needs_whole_texts_);
+    add_slice(slice, part.transaction->tokens());
   }
   CHECK(int32_t(tokens_.size()) <= row_count_max());
   CHECK(int32_t(output_rows_.size()) <= output_count_max());

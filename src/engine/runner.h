@@ -28,7 +28,8 @@ class Runner {
   static Result<std::unique_ptr<Runner>> create(Plans plans, const memory::Layout& layout,
                                                 Backend* backend);
 
-  // REQUIRES: the parts' tokens and outputs together are within the limits.
+  // REQUIRES: the parts' tokens and outputs together are within the limits; parts of models that
+  // see whole texts at once are such.
   void run(std::span<const BatchPart> parts);
 
   // Of the last step's outputs, counted over all parts in order; valid until the runner computes
@@ -65,6 +66,7 @@ class Runner {
   Arena workspace_;
   const Plan* last_plan_ = nullptr;  // Where the outputs lie: the step's or the head's.
   int64_t run_count_ = 0;
+  bool needs_whole_texts_ = false;
   std::vector<Token> tokens_;
   std::vector<Token> no_tokens_;  // Replays look at none.
   std::vector<int32_t> positions_, slice_of_row_, output_rows_;

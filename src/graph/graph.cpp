@@ -53,6 +53,17 @@ Tensor Graph::embed_positions(const Weight& table) {
   return out;
 }
 
+Tensor Graph::embed_row(const Weight& table, int32_t row) {
+  const Tensor out = new_value(table.cols, RowSet::tokens);
+  ops_.push_back(op::Embed{.table = &table, .out = rows(out), .fixed_row = row});
+  return out;
+}
+
+Tensor Graph::deliver(Tensor x) {
+  delivered_ = x;
+  return x;
+}
+
 Tensor Graph::matmul(const Weight& weight, Tensor x, const Vector& bias) {
   Tensor out = product(weight, x, bias);
   for (const LowRank& change : options_.low_ranks) {
@@ -211,6 +222,7 @@ Tensor Graph::attend_shared(int32_t layer, Tensor q, const AttentionSpec& spec) 
                             .softcap = spec.softcap,
                             .window = spec.window,
                             .chunked = spec.chunked,
+                            .is_causal = spec.is_causal,
                             .sinks = spec.sinks,
                             .slopes = spec.slopes});
   return out;

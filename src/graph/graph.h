@@ -30,8 +30,9 @@ struct AttentionSpec {
   int32_t head_count = 0;
   float scale = 1.0f;
   float softcap = 0;
-  int32_t window = 0;    // 0: all earlier positions.
-  bool chunked = false;  // The window is the position's own chunk.
+  int32_t window = 0;     // 0: all earlier positions.
+  bool chunked = false;   // The window is the position's own chunk.
+  bool is_causal = true;  // Else later tokens are seen too (op::Attend).
   const float* sinks = nullptr;
   const float* slopes = nullptr;  // By head: how fast scores fall with distance.
 };
@@ -81,7 +82,15 @@ struct Routing {
   Tensor chosen, weights;  // [tokens, k] each
 };
 
+// What the forward pass ends with.
+enum class Makes : uint8_t {
+  logits,   // Of the next token.
+  vectors,  // What logits would be made of: [width].
+  scores,   // Of a classifier.
+};
+
 struct GraphOptions {
+  Makes makes = Makes::logits;
   int32_t context_tokens = 0;  // How many positions the model is loaded for; 0: nobody says.
   // Products of quantized weights name the rows that were quantized too, for a backend that
   // multiplies these.
@@ -95,12 +104,17 @@ class Graph {
       : layout_(layout), options_(options) {}
 
   int32_t context_tokens() const { return options_.context_tokens; }
+  Makes makes() const { return options_.makes; }
+  // The end of a pass that makes no logits, said by who knows what it is.
+  Tensor deliver(Tensor x);
+  bool delivers(Tensor x) const { return x.exists() && delivered_.value == x.value; }
   // How many of the changes stand in what was recorded; one may stand there more than once.
   size_t used_low_rank_count() const { return used_low_ranks_.size(); }
 
   Tensor embed(const Weight& table, float scale = 1.0f);
   // The table's row for the position of each token. The table has as many as the model reads.
   Tensor embed_positions(const Weight& table);
+  Tensor embed_row(const Weight& table, int32_t row);  // The same one for each token.
   Tensor matmul(const Weight& weight, Tensor x, const Vector& bias = {});
   // Normalises each run of `group` columns by itself; 0 means the whole row. The gain has one
   // entry for each column of a group, or for each column of the row.
@@ -192,7 +206,8 @@ class Graph {
   std::vector<Table> tables_;
   std::vector<std::vector<double>> constants_;
   std::set<const LowRank*> used_low_ranks_;
-  Tensor hidden_;  // What outputs() gave.
+  Tensor hidden_;     // What outputs() gave.
+  Tensor delivered_;  // What deliver() was given.
 };
 
 }  // namespace cairn

@@ -30,7 +30,13 @@ class Model {
   virtual Status visit_parameters(ParameterVisitor& visitor) = 0;
   // What the layer keeps: nothing, or at most one of each kind.
   virtual std::vector<State> layer_states(int32_t layer) const = 0;
-  // Records the forward pass up to the logits of the wanted outputs. REQUIRES: visited parameters.
+  // Whether it guesses the next token. Others see a text at once, each token also those behind it:
+  // they make vectors of whole texts, and keep nothing.
+  virtual bool makes_text() const { return true; }
+  // Whether it can score a text. Constant once the parameters are visited.
+  virtual bool makes_scores() const { return false; }
+  // Records the forward pass up to what g.makes() of the wanted outputs; vectors and scores through
+  // g.deliver(). REQUIRES: visited parameters.
   virtual Tensor forward(Graph& g) const = 0;
 };
 

@@ -148,12 +148,12 @@ Status Tokenizer::set_flags(const VocabularySource& source, bool adds_bos_by_def
     return fail(ErrorCode::invalid_data,
                 "tokenizer.ggml.add_bos_token: expected false without a bos_token_id, found true");
   }
-  if (source.add_eos.value_or(false) && !ids.eos) {
+  if (source.add_eos.value_or(false) && !ids.eos && !ids.sep) {
     return fail(ErrorCode::invalid_data,
                 "tokenizer.ggml.add_eos_token: expected false without an eos_token_id, found true");
   }
   adds_bos_ = source.add_bos.value_or(adds_bos_by_default) && ids.bos;
-  adds_eos_ = source.add_eos.value_or(false) && ids.eos;
+  adds_eos_ = source.add_eos.value_or(false) && ids.eos;  // Of WordPiece: what separates.
   if (adds_bos_) first_ = ids.bos;
   if (adds_eos_) last_ = ids.eos;
   return Ok{};

@@ -22,6 +22,7 @@ struct Shape {
   float softcap = 0;
   bool sinks = false;
   bool slopes = false;
+  bool is_causal = true;
   bool in_keys = false;  // Values are the beginnings of keys.
   float spread = 1.0f;
 };
@@ -41,6 +42,7 @@ op::Attend make_attend(World& world, const Shape& shape) {
           .scale = 1.0f / std::sqrt(float(shape.key_dim)),
           .softcap = shape.softcap,
           .window = shape.window,
+          .is_causal = shape.is_causal,
           .sinks = shape.sinks ? world.parameters(size_t(heads)) : nullptr,
           .slopes = shape.slopes ? world.parameters(size_t(heads), 0.2f) : nullptr};
 }
@@ -330,8 +332,11 @@ std::vector<double> plain_attention(const op::Attend& op, const Step& step, int3
   const int32_t own = step.positions[size_t(row)];
   double sum = op.sinks == nullptr ? 0 : std::exp(double(op.sinks[head]));
   std::vector<double> out(value_dim, 0.0);
-  for (int32_t position = 0; position <= own; ++position) {
-    if (op.window != 0 && position <= own - op.window) continue;
+  const Slice& slice = step.slices[size_t(step.slice_of_row[size_t(row)])];
+  const int32_t end = op.is_causal ? own + 1 : slice.first_position + slice.row_count;
+  for (int32_t position = 0; position < end; ++position) {
+    const int32_t distance = std::abs(own - position);
+    if (op.window != 0 && distance > (op.is_causal ? op.window - 1 : op.window / 2)) continue;
     const size_t page = size_t(index_of(pages[position / kPageTokens]));
     const size_t slot = size_t(position % kPageTokens);
     double score = 0;
@@ -342,7 +347,7 @@ std::vector<double> plain_attention(const op::Attend& op, const Step& step, int3
     }
     score *= double(op.scale);
     if (op.softcap != 0) score = double(op.softcap) * std::tanh(score / double(op.softcap));
-    if (op.slopes != nullptr) score -= double(op.slopes[head]) * (own - position);
+    if (op.slopes != nullptr) score -= double(op.slopes[head]) * distance;
     sum += std::exp(score);
     for (size_t d = 0; d < value_dim; ++d) {
       out[d] += std::exp(score) *
@@ -354,24 +359,93 @@ std::vector<double> plain_attention(const op::Attend& op, const Step& step, int3
   return out;
 }
 
+double worst_error(World& world, const op::Attend& attend, const Step& step) {
+  double worst = 0;
+  for (int32_t row = 0; row < world.row_count(); ++row) {
+    for (int32_t head = 0; head < attend.head_count; ++head) {
+      const std::vector<double> expected = plain_attention(attend, step, row, head);
+      const float* found = step.row(attend.out, row) + size_t(head) * expected.size();
+      for (size_t d = 0; d < expected.size(); ++d) {
+        worst = std::max(worst, relative_error(expected[d], double(found[d])));
+      }
+    }
+  }
+  return worst;
+}
+
 TEST(Attend, ReferenceIsSoftmaxAttention) {
   for (uint32_t seed = 100; seed < 112; ++seed) {
     World world(seed, random_slices(seed));
     const op::Attend attend = make_attend(world, random_shape(world));
     const Step step = world.step();
     run_op(reference::kernel_for(attend), attend, step);
-    double worst = 0;
-    for (int32_t row = 0; row < world.row_count(); ++row) {
-      for (int32_t head = 0; head < attend.head_count; ++head) {
-        const std::vector<double> expected = plain_attention(attend, step, row, head);
-        const float* found = step.row(attend.out, row) + size_t(head) * expected.size();
-        for (size_t d = 0; d < expected.size(); ++d) {
-          worst = std::max(worst, relative_error(expected[d], double(found[d])));
-        }
-      }
-    }
     // Scores reach about 100, so their last place is 1e-5 of a weight.
-    EXPECT_LT(worst, 1e-4) << "seed " << seed;
+    EXPECT_LT(worst_error(world, attend, step), 1e-4) << "seed " << seed;
+  }
+}
+
+// Whole texts, of which each row sees what stands behind it as well.
+std::vector<SliceSpec> random_texts(uint32_t seed) {
+  std::mt19937 random(seed);
+  constexpr int32_t kRows[] = {1, 2, 16, 17, 33, 100, 256, 257, 300, 530};
+  std::vector<SliceSpec> specs;
+  for (uint32_t i = 0; i < 1 + seed % 4; ++i) specs.push_back({.row_count = kRows[random() % 10]});
+  return specs;
+}
+
+op::Attend make_two_sided(World& world, bool is_small) {
+  Shape shape = random_shape(world);
+  shape.is_causal = false;
+  if (is_small) {
+    shape.kv_heads = shape.group = 2;
+    shape.key_dim = shape.value_dim = 5;
+  }
+  return make_attend(world, shape);
+}
+
+TEST(Attend, WithoutAMaskEveryLevelHasTheReferencesBits) {
+  for (uint32_t seed = 0; seed < 24; ++seed) {
+    expect_same_bits(seed, random_texts(seed),
+                     [&](World& world) -> Op { return make_two_sided(world, seed % 3 != 0); });
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Attend, WithoutAMaskReferenceIsSoftmaxAttention) {
+  for (uint32_t seed = 200; seed < 208; ++seed) {
+    World world(seed, random_texts(seed));
+    const op::Attend attend = make_two_sided(world, true);
+    const Step step = world.step();
+    run_op(reference::kernel_for(attend), attend, step);
+    EXPECT_LT(worst_error(world, attend, step), 1e-4) << "seed " << seed;
+  }
+}
+
+// What stands beside a text in a step changes none of its bits.
+TEST(Attend, WithoutAMaskTextsTogetherEqualTextsAlone) {
+  const Shape shape{.kv_heads = 2, .group = 2, .key_dim = 24, .value_dim = 40, .is_causal = false};
+  World together(5, {{.row_count = 300}, {.row_count = 7}});
+  const op::Attend attend = make_attend(together, shape);
+  const Step all = together.step();
+  run_op(reference::kernel_for(attend), attend, all);
+  World alone(5, {{.row_count = 300}, {.row_count = 7}});
+  const op::Attend same = make_attend(alone, shape);
+  Step one = alone.step();
+  Slice text = one.slices[1];
+  text.first_row = 0;
+  const std::vector<int32_t> slice_of_row(7, 0);
+  one.slices = {&text, 1};
+  one.slice_of_row = slice_of_row;
+  one.tokens = one.tokens.subspan(300);
+  one.positions = one.positions.subspan(300);
+  op::Attend moved = same;
+  moved.q = moved_to(same.q, 300);
+  moved.out = moved_to(same.out, 300);
+  run_op(reference::kernel_for(moved), moved, one);
+  for (int32_t row = 0; row < 7; ++row) {
+    EXPECT_EQ(std::memcmp(all.row(attend.out, 300 + row), one.row(moved.out, row),
+                          sizeof(float) * size_t(attend.out.width)),
+              0);
   }
 }
 

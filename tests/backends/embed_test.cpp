@@ -43,6 +43,26 @@ TEST(Embed, ByPositionReadsTheRowOfEachPosition) {
   }
 }
 
+TEST(Embed, AFixedRowIsTheSameForEveryToken) {
+  World world(3, {{.row_count = 3}, {.row_count = 2}});
+  constexpr int32_t kWidth = 9;
+  const float* values = world.parameters(size_t(kWidth) * 2);
+  const Weight table{.name = "token_types.weight",
+                     .type = quant::find("F32"),
+                     .cols = kWidth,
+                     .rows = 2,
+                     .blocks = std::as_bytes(std::span(values, size_t(kWidth) * 2))};
+  for (const int32_t fixed_row : {0, 1}) {
+    const op::Embed embed{.table = &table, .out = world.rows(kWidth), .fixed_row = fixed_row};
+    const Step step = world.step();
+    run_op(reference::kernel_for(embed), embed, step);
+    for (int32_t row = 0; row < 5; ++row) {
+      EXPECT_EQ(0, std::memcmp(values + fixed_row * kWidth, step.row(embed.out, row),
+                               kWidth * sizeof(float)));
+    }
+  }
+}
+
 TEST(GatherOutputs, CopiesTheWantedRowsInOrder) {
   for (const std::vector<int32_t>& wanted : {std::vector<int32_t>{}, {4}, {0, 2, 3, 8}}) {
     World world(2, {{.row_count = 5}, {.row_count = 4}});

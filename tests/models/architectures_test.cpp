@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "tests/models/golden_model.h"
+#include "tests/models/embedding_case.h"
 
 namespace cairn::testing {
 namespace {
@@ -31,23 +31,42 @@ struct Row {
   std::string cases;
 };
 
-void add_case(Row& row, const std::string& name) {
-  Result<gguf::File> file = gguf::File::open(golden_path(name, ".gguf"));
+// The states of the model in a file. Models that see whole texts at once keep nothing.
+void add_states(Row& row, const std::string& path) {
+  Result<gguf::File> file = gguf::File::open(path);
   ASSERT_TRUE(file) << file.error().message;
   Result<gguf::Metadata> meta = file->metadata();
   ASSERT_TRUE(meta) << meta.error().message;
   auto created = models::find_architecture(meta->architecture()).value()->create(*meta);
   ASSERT_TRUE(created) << created.error().message;
   const std::unique_ptr<models::Model> model = std::move(created).value();
+  if (!model->makes_text()) {
+    row.states.insert("none");
+    return;
+  }
   for (int32_t layer = 0; layer < model->size().layer_count; ++layer) {
     for (const State& state : model->layer_states(layer)) {
       row.states.insert(state.values_in_keys ? "latent" : word_for(state.kind));
     }
   }
+}
+
+void add_error(Row& row, const std::string& name, double error) {
+  row.cases += fmt::format("{}{} {:.0e}", row.cases.empty() ? "" : ", ", name, error);
+}
+
+void add_case(Row& row, const std::string& name) {
+  add_states(row, golden_path(name, ".gguf"));
   const auto engine = load_engine(golden_path(name, ".gguf"), golden_options(KvType::f32));
   ASSERT_NE(engine, nullptr);
-  const double error = error_of(read_golden(name), *engine).logit;
-  row.cases += fmt::format("{}{} {:.0e}", row.cases.empty() ? "" : ", ", name, error);
+  add_error(row, name, error_of(read_golden(name), *engine).logit);
+}
+
+void add_embedding_case(Row& row, const std::string& name) {
+  add_states(row, embedding_path(name, ".gguf"));
+  const auto engine = load_engine(embedding_path(name, ".gguf"), embedding_options(Pooling::none));
+  ASSERT_NE(engine, nullptr);
+  add_error(row, name, error_of(read_embedding_case(name), *engine));
 }
 
 std::string table() {
@@ -58,6 +77,10 @@ std::string table() {
   for (const std::string& name : supported_cases()) {
     Result<gguf::File> file = gguf::File::open(golden_path(name, ".gguf"));
     add_case(rows[file->metadata()->architecture()], name);
+  }
+  for (const std::string& name : embedding_cases()) {
+    Result<gguf::File> file = gguf::File::open(embedding_path(name, ".gguf"));
+    add_embedding_case(rows[file->metadata()->architecture()], name);
   }
   std::string text;
   for (const auto& [name, row] : rows) {

@@ -19,7 +19,7 @@ struct Scores {
   float* values;
   int32_t count;
   float slope;
-  int32_t distance;  // From the query's own position to the first: 0 or less.
+  int32_t distance;  // From the query's own position to the first.
 };
 
 // Scales and caps scores, lets them fall with distance and replaces them by exp(score - max);
@@ -37,8 +37,8 @@ inline float exponentials(const cpu::AttendArgs& args, const Scores& of) {
     L score = load_some<L>(scores + i, lane_count) * scale;
     if (args.softcap != 0) score = cap * elementary::tanh(score / cap);
     if (of.slope != 0) {
-      const L distance = L(float(of.distance + i)) + L::load(kLanes);
-      score = fma(L(of.slope), distance, score);
+      const L offset = L(float(of.distance + i)) + L::load(kLanes);
+      score = fma(L(of.slope), zero - larger(offset, zero - offset), score);
     }
     store_some(scores + i, score, lane_count);
     if (lane_count == L::kCount) {
@@ -287,7 +287,7 @@ void attend_run(const cpu::AttendArgs& args, const AttendRoom& room, int32_t run
     float* scores = room.scores + i * cpu::kRunPositions + view.begin[i];
     const cpu::AttendQuery& query = args.queries[i];
     const int32_t first = run * cpu::kRunPositions + view.begin[i];
-    view.slots[i][0] = exponentials<L>(args, {scores, count, query.slope, first - (query.end - 1)});
+    view.slots[i][0] = exponentials<L>(args, {scores, count, query.slope, first - query.position});
     for (int32_t d = 0; d < padded; d += L::kCount) store(view.outs[i] + d, L(0.0f));
   }
   add_values_of_run<L>(args, view, room);

@@ -76,6 +76,16 @@ struct Notes {
   int32_t left[kCounters];
 };
 
+// Behind the slice's last position.
+int32_t end_of(const Slice& slice) {
+  return slice.first_position + slice.row_count;
+}
+
+// Behind the last run that the slice's rows see: its last row sees its last position.
+int32_t end_run_of(const Slice& slice) {
+  return (end_of(slice) - 1) / kRunPositions + 1;
+}
+
 // Runs of positions before both slices' rows that lie in the same pages.
 int32_t common_runs(const Slice& a, const Slice& b, int32_t group) {
   const int32_t run_count = std::min(a.first_position, b.first_position) / kRunPositions;
@@ -136,11 +146,10 @@ class Cutter {
 
  private:
   void add_member(const Slice& slice) {
-    const int32_t last = slice.first_position + slice.row_count - 1;
     notes_.members[notes_.member_count++] = {
         .slice = &slice,
         .first_run = op_.first_visible(slice.first_position) / kRunPositions,
-        .end_run = last / kRunPositions + 1};
+        .end_run = end_run_of(slice)};
   }
 
   // The slice and those after it that had better walk with it. Each makes the team's trunk cheaper
@@ -159,8 +168,7 @@ class Cutter {
       }
       int32_t common = common_runs(leader, slice, shape_.plane.group);
       if (team.member_count > 1) common = std::min(common, trunk);
-      const int32_t slice_end = (slice.first_position + slice.row_count - 1) / kRunPositions + 1;
-      const bool has_slots = std::max(end_run, slice_end) - common + 1 <= slots_max_;
+      const bool has_slots = std::max(end_run, end_run_of(slice)) - common + 1 <= slots_max_;
       if (common == 0 || !has_slots) continue;
       if (common * team.member_count < trunk * (team.member_count - 1)) continue;
       is_taken[i] = true;
@@ -168,7 +176,7 @@ class Cutter {
       ++team.member_count;
       trunk = common;
       row_count += slice.row_count;
-      end_run = std::max(end_run, slice_end);
+      end_run = std::max(end_run, end_run_of(slice));
     }
     team.first_run = notes_.members[team.first_member].first_run;
     team.trunk_end = team.member_count > 1 ? trunk : end_run;
@@ -218,11 +226,13 @@ class Call {
   void add_rows(int32_t first_row, int32_t row_count, float* slots, int32_t query_floats) {
     for (int32_t row = first_row; row < first_row + row_count; ++row) {
       const int32_t position = step_.positions[size_t(row)];
+      const int32_t slice_end = end_of(step_.slices[size_t(step_.slice_of_row[size_t(row)])]);
       for (int32_t i = shape_.first_head(part_); i < shape_.end_head(part_); ++i) {
         queries_[count_++] = {.q = step_.row(op_.q, row) + head(i) * shape_.plane.key_dim,
                               .slot = slots,
                               .begin = op_.first_visible(position),
-                              .end = position + 1,
+                              .end = op_.end_visible(position, slice_end),
+                              .position = position,
                               .slope = op_.slopes == nullptr ? 0.0f : op_.slopes[head(i)]};
         slots += query_floats;
       }
@@ -376,7 +386,7 @@ void run_block(const OpsTable& table, const op::Attend& op, const Step& step, co
   scratch += sizeof(float) * size_t(kAttendQueries * shape.slot_floats());
   const int32_t first = step.positions[size_t(block.first_row)];
   const int32_t last = first + block.row_count - 1;
-  const int32_t end_run = last / kRunPositions + 1;
+  const int32_t end_run = (op.end_visible(last, end_of(*block.slice)) - 1) / kRunPositions + 1;
   call.attend(*block.slice, op.first_visible(first) / kRunPositions, end_run, 0, scratch);
   call.finish(block.first_row, block.row_count, end_run);
 }

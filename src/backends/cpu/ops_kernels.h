@@ -107,7 +107,8 @@ struct AttendQuery {
   const float* q;
   float* slot;  // Where its sums go: see attention.h.
   int32_t begin, end;
-  float slope;  // How fast scores fall with the distance to position end - 1; 0: not at all.
+  int32_t position;  // Its own.
+  float slope;       // How fast scores fall with the distance to it; 0: not at all.
 };
 
 inline constexpr int32_t kAttendQueries = 64;  // That one call may take at most.

@@ -2,6 +2,7 @@
 // positions that are merged by the (maximum, sum, output) rule (Milakov and Gimelshein, 2018).
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "backends/reference/kernels.h"
@@ -178,7 +179,8 @@ float score(const op::Attend& op, const Query& query, const HeadView& view, int3
   }
   dot *= op.scale;
   if (op.softcap != 0) dot = op.softcap * elementary::tanh(dot / op.softcap);
-  return query.slope == 0 ? dot : std::fma(query.slope, float(position - query.position), dot);
+  if (query.slope == 0) return dot;
+  return std::fma(query.slope, float(-std::abs(position - query.position)), dot);
 }
 
 // The part of positions [begin, end), which lie in one run.
@@ -233,8 +235,9 @@ void attend_head(const op::Attend& op, const Step& step, int32_t row, int32_t he
                     .position = own,
                     .slope = op.slopes == nullptr ? 0.0f : op.slopes[head]};
 
-  const int32_t end = own + 1;
-  const int32_t begin = op.first_visible(end - 1);
+  const Slice& slice = step.slices[size_t(step.slice_of_row[size_t(row)])];
+  const int32_t end = op.end_visible(own, slice.first_position + slice.row_count);
+  const int32_t begin = op.first_visible(own);
   Part total{.out = {step.row(op.out, row) + size_t(head) * run_out.size(), run_out.size()}};
   Part next{.out = run_out};
   const int32_t first_run_end = std::min(end, (begin / kAttentionRun + 1) * kAttentionRun);

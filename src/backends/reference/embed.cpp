@@ -9,8 +9,9 @@ namespace cairn::reference {
 namespace {
 
 void embed(const op::Embed& op, const Step& step, int32_t row) {
-  const int32_t entry =
-      op.by_position ? step.positions[size_t(row)] : index_of(step.tokens[size_t(row)]);
+  const int32_t entry = op.fixed_row >= 0 ? op.fixed_row
+                        : op.by_position  ? step.positions[size_t(row)]
+                                          : index_of(step.tokens[size_t(row)]);
   CHECK(entry >= 0 && entry < op.table->rows);
   const std::span<float> out = row_of(step, op.out, row);
   quant::decode_row(*op.table->type, {op.table->row(0, entry), op.table->row_bytes()}, out);

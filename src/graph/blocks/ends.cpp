@@ -23,6 +23,7 @@ Tensor softcap(Graph& g, Tensor x, float cap) {
 
 Tensor logits(Graph& g, Tensor x, const Ends& ends, float norm_epsilon) {
   const Tensor last = g.rms_norm(g.outputs(x), ends.norm, norm_epsilon);
+  if (g.makes() != Makes::logits) return g.deliver(last);
   return g.matmul(ends.output.exists() ? ends.output : ends.embedding, last);
 }
 

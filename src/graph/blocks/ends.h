@@ -23,7 +23,7 @@ float root_of(int32_t width);
 // cap * tanh(x / cap), which keeps x within +-cap; x itself where cap is 0.
 Tensor softcap(Graph& g, Tensor x, float cap);
 
-// Logits of the wanted outputs.
+// Logits of the wanted outputs, or the vectors that they are made of.
 Tensor logits(Graph& g, Tensor x, const Ends& ends, float norm_epsilon);
 
 }  // namespace cairn::blocks

@@ -27,6 +27,7 @@ void EndBiases::parameters(Parameters& p, int32_t width, int32_t vocabulary_coun
 Tensor centred_logits(Graph& g, Tensor x, const Ends& ends, const EndBiases& biases,
                       float epsilon) {
   const Tensor last = g.layer_norm(g.outputs(x), ends.norm, biases.norm, epsilon);
+  if (g.makes() != Makes::logits) return g.deliver(last);
   return g.matmul(ends.output.exists() ? ends.output : ends.embedding, last, biases.output);
 }
 

@@ -27,7 +27,7 @@ struct EndBiases {
   void parameters(Parameters& p, int32_t width, int32_t vocabulary_count);
 };
 
-// Logits of the wanted outputs.
+// Logits of the wanted outputs, or the vectors that they are made of.
 Tensor centred_logits(Graph& g, Tensor x, const Ends& ends, const EndBiases& biases, float epsilon);
 
 }  // namespace cairn::blocks

@@ -1,0 +1,239 @@
+// Steps of whole texts, and what is made of their rows.
+#include "engine/embedder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <utility>
+
+#include "base/check.h"
+
+namespace cairn {
+
+// What has been gathered of one text.
+struct Embedder::Pooled {
+  Pooling pooling = Pooling::none;
+  int32_t token_count = 0;  // Of the whole text.
+  int32_t read_count = 0;   // Tokens whose rows were added.
+  std::vector<float> values = {};
+
+  // Which of the next `count` tokens' rows are wanted.
+  std::vector<int32_t> wanted(int32_t count) const {
+    std::vector<int32_t> out;
+    for (int32_t i = 0; i < count; ++i) {
+      const int32_t token = read_count + i;
+      const bool is_wanted = pooling == Pooling::none || pooling == Pooling::mean ||
+                             (pooling == Pooling::last ? token == token_count - 1 : token == 0);
+      if (is_wanted) out.push_back(i);
+    }
+    return out;
+  }
+  // Columns are summed one by one in the order of tokens (docs/numerics.md).
+  void add(std::span<const float> row) {
+    if (pooling != Pooling::mean || values.empty()) {
+      values.insert(values.end(), row.begin(), row.end());
+      return;
+    }
+    for (size_t i = 0; i < row.size(); ++i) values[i] += row[i];
+  }
+};
+
+// As many as a matrix is worth reading for; more only take memory.
+constexpr size_t kRowCountGoal = 512;
+
+// Texts that are read in one step.
+class Embedder::Batch {
+ public:
+  explicit Batch(Engine* engine) : engine_(engine) {}
+
+  bool empty() const { return parts_.empty(); }
+  bool has_rows_for(size_t count) const {
+    const size_t row_count_max = size_t(engine_->runner().row_count_max());
+    return empty() || row_count_ + count <= std::min(kRowCountGoal, row_count_max);
+  }
+
+  Status add(std::span<const Token> text, Pooled& pooled) {
+    memory::Memory& memory = engine_->memory();
+    sequences_.push_back(memory.new_sequence());
+    Result<memory::Transaction> begun = memory.begin(sequences_.back(), {.tokens = text});
+    if (!begun) {
+      sequences_.pop_back();
+      return std::move(begun).error();
+    }
+    transactions_.push_back(std::move(begun).value());
+    pooled_.push_back(&pooled);
+    outputs_.push_back(pooled.wanted(int32_t(text.size())));
+    parts_.push_back({.transaction = &transactions_.back(), .outputs = outputs_.back()});
+    row_count_ += text.size();
+    return Ok{};
+  }
+
+  // Reads them; what their steps have taken is given back.
+  void run() {
+    engine_->runner().run(parts_);
+    int32_t output = 0;
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      for (size_t row = 0; row < outputs_[i].size(); ++row) {
+        pooled_[i]->add(engine_->runner().logits(output++));
+      }
+      pooled_[i]->read_count += int32_t(parts_[i].transaction->tokens().size());
+    }
+    parts_.clear();
+    transactions_.clear();
+    sequences_.clear();
+    outputs_.clear();
+    pooled_.clear();
+    row_count_ = 0;
+  }
+
+ private:
+  Engine* engine_;
+  std::deque<memory::Sequence> sequences_;  // Their addresses stay, as transactions want it.
+  std::deque<memory::Transaction> transactions_;
+  std::deque<std::vector<int32_t>> outputs_;
+  std::vector<Pooled*> pooled_;
+  std::vector<BatchPart> parts_;
+  size_t row_count_ = 0;
+};
+
+namespace {
+
+// Divided by its length, which is computed in f64; zeros stay zeros.
+void normalize(std::span<float> vector) {
+  double squares = 0;
+  for (const float value : vector) squares = std::fma(double(value), double(value), squares);
+  if (squares == 0) return;
+  const double length = std::sqrt(squares);
+  for (float& value : vector) value = float(double(value) / length);
+}
+
+}  // namespace
+
+Embedder::Embedder(Engine* engine, const EmbedderOptions& options)
+    : engine_(engine), pooling_(engine->options().pooling.value()) {
+  const bool is_one_vector = pooling_ != Pooling::none && pooling_ != Pooling::rank;
+  normalizes_ = options.normalizes.value_or(is_one_vector);
+  truncates_ = options.truncates;
+}
+
+int32_t Embedder::width() const {
+  return engine_->runner().plans().step.logits.width;
+}
+
+Result<std::vector<Token>> Embedder::tokens_of(std::string_view text) const {
+  if (engine_->tokenizer() == nullptr) {
+    return fail(ErrorCode::unsupported, "{}: expected a vocabulary, found none",
+                engine_->file().name());
+  }
+  return engine_->tokenizer()->encode(text, {.add_special = true});
+}
+
+Result<std::vector<Token>> Embedder::tokens_of_pair(std::string_view question,
+                                                    std::string_view answer) const {
+  CAIRN_TRY(std::vector<Token> tokens, tokens_of(question));
+  CAIRN_TRY(const bool separates,
+            engine_->file().fields().get_or<bool>("tokenizer.ggml.add_sep_token", false));
+  CAIRN_TRY(const std::string_view kind,
+            engine_->file().fields().get_or<std::string_view>("tokenizer.ggml.model", ""));
+  const text::SpecialTokens& ids = engine_->tokenizer()->special_ids();
+  // WordPiece has one separator between the two, which already stands behind the first.
+  if (separates && kind != "bert" && ids.sep) tokens.push_back(*ids.sep);
+  CAIRN_TRY(std::vector<Token> second, tokens_of(answer));
+  const std::vector<Token> nothing = engine_->tokenizer()->encode("", {.add_special = true});
+  const bool begins_specially =
+      !nothing.empty() && (ids.cls == nothing[0] || ids.bos == nothing[0]);
+  tokens.insert(tokens.end(), second.begin() + (begins_specially ? 1 : 0), second.end());
+  return tokens;
+}
+
+Result<std::span<const Token>> Embedder::checked(std::span<const Token> text, size_t index,
+                                                 std::vector<Token>& place) const {
+  if (text.empty()) {
+    return fail(ErrorCode::invalid_argument, "text {}: expected at least a token, found none",
+                index + 1);
+  }
+  for (const Token token : text) {
+    if (index_of(token) >= 0 && index_of(token) < engine_->size().vocabulary_count) continue;
+    return fail(ErrorCode::invalid_argument, "text {}: expected tokens from 0 to {}, found {}",
+                index + 1, engine_->size().vocabulary_count - 1, index_of(token));
+  }
+  const size_t context = size_t(engine_->options().context_tokens);
+  if (text.size() <= context) return text;
+  if (!truncates_) {
+    return fail(ErrorCode::invalid_argument, "text {}: expected at most {} tokens, found {}",
+                index + 1, context, text.size());
+  }
+  place.assign(text.begin(), text.begin() + std::ptrdiff_t(context));
+  if (engine_->tokenizer() != nullptr) {
+    const text::SpecialTokens& ids = engine_->tokenizer()->special_ids();
+    if (ids.sep == text.back() || ids.eos == text.back()) place.back() = text.back();
+  }
+  return std::span<const Token>(place);
+}
+
+// A text with more tokens than a step has rows: each reads those before it from memory.
+Status Embedder::read_in_pieces(std::span<const Token> text, Pooled& pooled) {
+  memory::Sequence sequence = engine_->memory().new_sequence();
+  const size_t row_count_max = size_t(engine_->runner().row_count_max());
+  for (size_t begin = 0; begin < text.size(); begin += row_count_max) {
+    const auto piece = text.subspan(begin, std::min(row_count_max, text.size() - begin));
+    CAIRN_TRY(memory::Transaction transaction,
+              engine_->memory().begin(sequence, {.tokens = piece}));
+    const std::vector<int32_t> outputs = pooled.wanted(int32_t(piece.size()));
+    const BatchPart part{.transaction = &transaction, .outputs = outputs};
+    engine_->runner().run({&part, 1});
+    for (size_t row = 0; row < outputs.size(); ++row) {
+      pooled.add(engine_->runner().logits(int32_t(row)));
+    }
+    pooled.read_count += int32_t(piece.size());
+    transaction.commit(int32_t(piece.size()));
+  }
+  return Ok{};
+}
+
+Result<std::vector<Embedding>> Embedder::embed(std::span<const std::vector<Token>> texts) {
+  std::deque<std::vector<Token>> places(texts.size());
+  std::vector<std::span<const Token>> all;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    CAIRN_TRY(const std::span<const Token> text, checked(texts[i], i, places[i]));
+    all.push_back(text);
+  }
+  std::vector<Pooled> pooled;
+  for (const auto text : all) {
+    pooled.push_back({.pooling = pooling_, .token_count = int32_t(text.size())});
+  }
+  Batch batch(engine_);
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].size() > size_t(engine_->runner().row_count_max())) {
+      CHECK(engine_->is_causal());
+      CAIRN_TRY(read_in_pieces(all[i], pooled[i]));
+      continue;
+    }
+    if (!batch.has_rows_for(all[i].size())) batch.run();
+    Status added = batch.add(all[i], pooled[i]);
+    if (!added && added.error().code == ErrorCode::no_room && !batch.empty()) {
+      batch.run();
+      added = batch.add(all[i], pooled[i]);
+    }
+    CAIRN_TRY(std::move(added));
+  }
+  if (!batch.empty()) batch.run();
+  std::vector<Embedding> out;
+  for (Pooled& each : pooled) out.push_back(finish(std::move(each)));
+  return out;
+}
+
+Embedding Embedder::finish(Pooled pooled) const {
+  Embedding out{.values = std::move(pooled.values), .token_count = pooled.token_count};
+  if (pooling_ == Pooling::mean) {
+    for (float& value : out.values) value /= float(out.token_count);
+  }
+  if (!normalizes_) return out;
+  const size_t width = size_t(this->width());
+  for (size_t begin = 0; begin < out.values.size(); begin += width) {
+    normalize(std::span(out.values).subspan(begin, width));
+  }
+  return out;
+}
+
+}  // namespace cairn

@@ -1,0 +1,122 @@
+// `cairn embed`: texts from the command line and from files, the forms of its output, scores, and
+// what it refuses.
+#include "cli/embed.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/run_program.h"
+#include "tests/models/embedding_case.h"
+
+namespace cairn::cli {
+namespace {
+
+using testing::embedding_path;
+
+std::string model(const std::string& name) {
+  return embedding_path(name, ".gguf");
+}
+
+std::vector<float> numbers_in(std::string line) {
+  std::istringstream stream(std::move(line));
+  std::vector<float> numbers;
+  for (float number = 0; stream >> number;) numbers.push_back(number);
+  return numbers;
+}
+
+EmbedReport embedded(EmbedArguments arguments) {
+  arguments.engine.thread_count = 1;
+  arguments.engine.memory_budget = size_t(16) << 20;
+  arguments.engine.key_type = arguments.engine.value_type = KvType::f32;
+  Result<EmbedReport> report = embed(arguments);
+  EXPECT_TRUE(report) << (report ? "" : report.error().message);
+  return report ? std::move(report).value() : EmbedReport{};
+}
+
+TEST(Embed, AVectorALineOfLengthOne) {
+  const auto run = run_program({"embed", model("bert"), "the weather", "the way"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  std::istringstream lines(run.out);
+  int32_t line_count = 0;
+  for (std::string line; std::getline(lines, line); ++line_count) {
+    const std::vector<float> vector = numbers_in(line);
+    ASSERT_EQ(vector.size(), 64u);
+    double squares = 0;
+    for (const float value : vector) squares += double(value) * double(value);
+    EXPECT_NEAR(squares, 1.0, 1e-6);
+  }
+  EXPECT_EQ(line_count, 2);
+}
+
+TEST(Embed, JsonAsOpenAiHasIt) {
+  const ScratchFolder folder;
+  write_to(folder.file("texts"), "the weather\n\nthe way\r\n");
+  const auto run =
+      run_program({"embed", model("nomic_bert"), "--json", "-f", folder.file("texts")});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_EQ(json["object"], "list");
+  ASSERT_EQ(json["data"].size(), 2u);
+  EXPECT_EQ(json["data"][1]["object"], "embedding");
+  EXPECT_EQ(json["data"][1]["index"], 1);
+  EXPECT_EQ(json["data"][1]["embedding"].size(), 64u);
+  EXPECT_EQ(json["usage"]["prompt_tokens"], 8);  // Two words each, between [CLS] and [SEP].
+  const EmbedReport same = embedded({.model_path = model("nomic_bert"), .texts = {"the way"}});
+  EXPECT_EQ(json["data"][1]["embedding"].get<std::vector<float>>(), same.embeddings[0].values);
+}
+
+TEST(Embed, ATokenALineWithoutPooling) {
+  const EmbedReport report =
+      embedded({.model_path = model("bert"), .texts = {"the weather", "way"}, .pooling = "none"});
+  const std::string text = embed_text(report);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4 + 1 + 3);
+  const auto json = nlohmann::json::parse(embed_json(report));
+  EXPECT_EQ(json["data"][1]["embedding"].size(), 3u);
+  EXPECT_EQ(json["data"][1]["embedding"][2].size(), 64u);
+}
+
+TEST(Embed, TheTableShowsEqualTextsAsEqual) {
+  const EmbedReport report =
+      embedded({.model_path = model("bert"), .texts = {"the way", "the weather", "the way"}});
+  const std::string table = similarity_text(report);
+  EXPECT_NE(table.find("    1   1.00█"), std::string::npos) << table;
+  EXPECT_NE(table.find("1.00█  the way\n"), std::string::npos) << table;
+}
+
+TEST(Embed, ScoresStandBeforeTheirTexts) {
+  const EmbedReport report = embedded({.model_path = model("roberta_scores"),
+                                       .texts = {"stones?", "a way", "small heaps of stones"},
+                                       .pooling = "rank"});
+  ASSERT_EQ(report.embeddings.size(), 2u);
+  const bool first_is_better = report.embeddings[0].values[0] >= report.embeddings[1].values[0];
+  const std::string text = embed_text(report);
+  EXPECT_EQ(text.find("a way") < text.find("small heaps"), first_is_better) << text;
+  const auto json = nlohmann::json::parse(embed_json(report));
+  EXPECT_EQ(json["results"][1]["relevance_score"].get<float>(), report.embeddings[1].values[0]);
+}
+
+TEST(Embed, WhatItRefuses) {
+  const auto expect_error = [](const std::vector<std::string>& arguments, const std::string& part) {
+    const auto run = run_program(arguments);
+    EXPECT_NE(run.exit_code, 0);
+    EXPECT_NE(run.err.find(part), std::string::npos) << run.err;
+  };
+  expect_error({"embed", model("roberta_scores"), "one"}, "does not say it");
+  expect_error({"embed", model("roberta_scores"), "--pooling", "rank", "one"}, "found one text");
+  expect_error({"embed", model("bert"), "--pooling", "max", "one"}, "found \"max\"");
+  expect_error({"embed", model("bert"), "--json", "--similarity", "one"}, "found both");
+  expect_error({"embed", model("bert"), "--pooling", "none", "--similarity", "a"},
+               "found pooling none");
+  expect_error({"embed", model("bert"), "-c", "3", "the weather"},
+               "text 1: expected at most 3 tokens, found 4");
+  expect_error({"run", model("bert"), "-p", "Hello"}, "`cairn embed` shows");
+  expect_error({"bench", model("bert")}, "`cairn embed` shows");
+}
+
+TEST(Embed, InspectSaysThePooling) {
+  const auto run = run_program({"inspect", model("bert")});
+  EXPECT_NE(run.out.find("cls (cairn embed)"), std::string::npos) << run.out;
+}
+
+}  // namespace
+}  // namespace cairn::cli
