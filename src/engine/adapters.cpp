@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
@@ -35,28 +36,32 @@ std::string Adapters::free_name(const AdapterChoice& choice) const {
     if (name.ends_with(".gguf")) name.remove_suffix(5);
   }
   std::string free(name);
-  for (int32_t number = 2; find(free); ++number) free = fmt::format("{}-{}", name, number);
+  for (int32_t number = 2; place_of(free) < loaded_.size(); ++number)
+    free = fmt::format("{}-{}", name, number);
   return free;
 }
 
-Result<size_t> Adapters::find(std::string_view name) const {
-  std::string known;
-  for (size_t index = 0; index < loaded_.size(); ++index) {
-    if (loaded_[index].name == name) return index;
-    known += known.empty() ? "" : ", ";
-    known += loaded_[index].name;
-  }
-  if (known.empty()) {
+size_t Adapters::place_of(std::string_view name) const {
+  const auto found = std::find_if(loaded_.begin(), loaded_.end(),
+                                  [&](const AdapterUse& use) { return use.name == name; });
+  return size_t(found - loaded_.begin());
+}
+
+Error Adapters::unknown(std::string_view name) const {
+  if (loaded_.empty()) {
     return fail(ErrorCode::invalid_argument, "adapter: expected none, as none is loaded, found {}",
                 name);
   }
+  std::string known;
+  for (const AdapterUse& use : loaded_) known += (known.empty() ? "" : ", ") + use.name;
   return fail(ErrorCode::invalid_argument, "adapter: expected one of {}, found {}", known, name);
 }
 
 Result<Selection> Adapters::select(std::span<const AdapterUse> uses) const {
   std::vector<float> scales(adapters_.size(), 0.0f);
   for (const AdapterUse& use : uses) {
-    CAIRN_TRY(const size_t index, find(use.name));
+    const size_t index = place_of(use.name);
+    if (index == loaded_.size()) return unknown(use.name);
     scales[index] += use.scale;
     if (!std::isfinite(scales[index] * adapters_[index].largest_factor())) {
       return fail(ErrorCode::invalid_argument, "adapter {}: expected a finite scale, found {}",
@@ -77,9 +82,7 @@ Result<Selection> Adapters::select(std::span<const AdapterUse> uses) const {
 memory::Variant Adapters::variant_of(std::span<const AdapterUse> uses) const {
   uint64_t all = 0;
   for (const AdapterUse& use : uses) {
-    const Result<size_t> index = find(use.name);
-    CHECK(bool(index));
-    const uint64_t adapter = adapters_[*index].digest();
+    const uint64_t adapter = adapters_[place_of(use.name)].digest();
     all = digest(std::as_bytes(std::span(&adapter, 1)), all);
     all = digest(std::as_bytes(std::span(&use.scale, 1)), all);
   }
@@ -90,9 +93,9 @@ memory::Variant Adapters::variant_of(std::span<const AdapterUse> uses) const {
 std::vector<LowRank> Adapters::changes(std::span<const AdapterUse> uses) const {
   std::vector<LowRank> changes;
   for (const AdapterUse& use : uses) {
-    const Result<size_t> index = find(use.name);
-    CHECK(bool(index));
-    adapters_[*index].add_changes(use.scale, changes);
+    const size_t index = place_of(use.name);
+    CHECK(index < adapters_.size());
+    adapters_[index].add_changes(use.scale, changes);
   }
   return changes;
 }

@@ -66,7 +66,8 @@ class Adapters {
   std::vector<LowRank> changes(std::span<const AdapterUse> uses) const;
 
  private:
-  Result<size_t> find(std::string_view name) const;
+  size_t place_of(std::string_view name) const;  // adapters_.size() where there is none.
+  Error unknown(std::string_view name) const;
   std::string free_name(const AdapterChoice& choice) const;
   memory::Variant variant_of(std::span<const AdapterUse> uses) const;
 
