@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes a case for adapters: random LoRAs for a folder that tools/make_folder.py made, each as the
-GGUF file of llama.cpp's converter (NAME.gguf), and the logits of the same tokens with it (NAME.f32);
-of several, also the logits with all of them at their scales (FIRST-mix.f32).
+GGUF file of llama.cpp's converter (NAME.gguf), and the logits of the same tokens (NAME.f32); of
+several, also the logits with all of them at their scales (FIRST-mix.f32).
 
   tools/make_adapter.py FOLDER NAME:RANK:ALPHA:SEED:SCALE:TARGET,TARGET… [NAME:…] --converter DIR
                         --out DIR
@@ -91,7 +91,7 @@ def main():
         model.base_model.set_adapter([adapter.name for adapter in arguments.adapters])
         for module in model.modules():
             for adapter in arguments.adapters:
-                if isinstance(module, peft.tuners.lora.LoraLayer) and adapter.name in module.scaling:
+                if adapter.name in getattr(module, "scaling", {}):
                     module.set_scale(adapter.name, adapter.scale)
         save_logits(model, arguments.out / f"{arguments.adapters[0].name}-mix.f32")
 

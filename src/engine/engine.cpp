@@ -256,8 +256,11 @@ Result<Selection> Engine::select(std::span<const AdapterUse> uses) {
   }
   drop_idle_selection();
   CAIRN_TRY(Plans plans, record(memory_->layout(), adapters_.changes(asked.uses())));
-  // All variants log the same values, only computed otherwise: a sum instead of its product.
-  CHECK(plans.log_widths == runner_->plans().log_widths);
+  // Variants log the same values, only made otherwise: a sum in place of a product.
+  if (plans.log_widths != runner_->plans().log_widths) {
+    return fail(ErrorCode::unsupported,
+                "adapters: expected changes that the states' log has room for, found others");
+  }
   CAIRN_TRY(runner_->add(asked.variant(), std::move(plans)));
   ready_.push_back(asked);
   return asked;
