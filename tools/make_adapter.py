@@ -89,9 +89,11 @@ def main():
         convert(model, adapter, arguments)
     if len(arguments.adapters) > 1:
         model.base_model.set_adapter([adapter.name for adapter in arguments.adapters])
-        for module in model.modules():
+        changed = [module for module in model.modules()
+                   if isinstance(module, peft.tuners.lora.LoraLayer)]
+        for module in changed:
             for adapter in arguments.adapters:
-                if adapter.name in getattr(module, "scaling", {}):
+                if adapter.name in module.scaling:
                     module.set_scale(adapter.name, adapter.scale)
         save_logits(model, arguments.out / f"{arguments.adapters[0].name}-mix.f32")
 
