@@ -31,6 +31,11 @@ Result<blocks::LatentShape> read_latent_shape(const gguf::Metadata& meta, const 
                 meta.key("attention.key_length_mla"));
   }
   blocks::LatentShape shape{.head_count = c.head_counts[0]};
+  for (const int32_t count : c.head_counts) {
+    if (count == shape.head_count) continue;
+    return fail(ErrorCode::unsupported, "{}: expected {} in all layers, found {}",
+                meta.key("attention.head_count"), shape.head_count, count);
+  }
   CAIRN_TRY(const int32_t key_dim, meta.count("attention.key_length_mla"));
   CAIRN_TRY(shape.value_dim, meta.count("attention.value_length_mla"));
   CAIRN_TRY(shape.latent_width, meta.count("attention.kv_lora_rank"));
