@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/printable.h"
+#include "cli/adapter_choice.h"
 #include "cli/answer_printer.h"
 #include "cli/chat_settings.h"
 #include "cli/exit_codes.h"
@@ -43,6 +44,8 @@ const ChatLoop::Command ChatLoop::kCommands[] = {
     {"/retry", "[N=V …]", "the same with other settings, as temperature=0.2", &ChatLoop::retry},
     {"/set", "N V", "changes a setting for the answers to come", &ChatLoop::set},
     {"/show", "", "shows the settings", &ChatLoop::show},
+    {"/lora", "[N:S …]", "changes the adapters; off: none; without a name lists them",
+     &ChatLoop::adapters},
     {"/continue", "", "goes on with an answer that was stopped", &ChatLoop::go_on},
     {"/edit", "[TEXT]", "changes your last message and answers it", &ChatLoop::edit},
     {"/rewind", "[TURNS]", "takes the last turns back; one unless told", &ChatLoop::rewind},
@@ -249,13 +252,27 @@ ChatLoop::Next ChatLoop::set(std::string_view rest) {
 }
 
 ChatLoop::Next ChatLoop::show(std::string_view /*rest*/) {
-  std::string_view lines;
-  const std::string all = show_settings(session_->options());
-  for (lines = all; !lines.empty();) {
+  remark_lines(show_settings(session_->options()));
+  return Next::go_on;
+}
+
+void ChatLoop::remark_lines(std::string_view lines) {
+  while (!lines.empty()) {
     const size_t end = std::min(lines.find('\n'), lines.size());
     remark(lines.substr(0, end));
     lines.remove_prefix(std::min(end + 1, lines.size()));
   }
+}
+
+ChatLoop::Next ChatLoop::adapters(std::string_view rest) {
+  if (!rest.empty()) {
+    Result<std::vector<AdapterUse>> uses = parse_adapter_uses(rest);
+    if (!uses) return complain(uses.error());
+    if (const Status chosen = session_->choose_adapters(*uses); !chosen) {
+      return complain(chosen.error());
+    }
+  }
+  remark_lines(show_adapters(engine_->adapters(), session_->generator().selection()));
   return Next::go_on;
 }
 

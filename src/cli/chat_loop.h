@@ -42,6 +42,7 @@ class ChatLoop {
   LineEditor::Event read_block(std::string& message);
 
   Next complain(const Error& error);
+  static void remark_lines(std::string_view lines);
   Next help(std::string_view rest);
   Next leave(std::string_view rest);
   Next clear(std::string_view rest);
@@ -49,6 +50,7 @@ class ChatLoop {
   Next retry(std::string_view rest);
   Next set(std::string_view rest);
   Next show(std::string_view rest);
+  Next adapters(std::string_view rest);
   Next go_on(std::string_view rest);
   Next edit(std::string_view rest);
   Next rewind(std::string_view rest);

@@ -256,6 +256,12 @@ Result<memory::ResumePlan> ChatSession::plan_behind(size_t count) const {
   return generator_.plan(asked.tokens, !is_answer(kept.back()));
 }
 
+Status ChatSession::choose_adapters(std::span<const AdapterUse> uses) {
+  CAIRN_TRY(Selection selection, engine_->select(uses));
+  generator_.select(std::move(selection));
+  return Ok{};
+}
+
 Result<memory::ResumePlan> ChatSession::rewind(int32_t turns) {
   if (turn_count() == 0) {
     return fail(ErrorCode::invalid_argument, "/rewind: expected a turn to take back, found none");

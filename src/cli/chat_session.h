@@ -87,6 +87,9 @@ class ChatSession {
   // Forgets all turns of the branch; the system message stays.
   void clear();
   void set_system(std::string_view text) { options_.system = text; }
+  // From the next answer on by these, and all that was said is read by them too. Errors: those of
+  // Engine::select(); nothing has changed then.
+  Status choose_adapters(std::span<const AdapterUse> uses);
 
   const std::vector<Message>& messages() const { return branches_[active_].messages; }
   bool is_raw() const { return options_.raw; }  // Asked for, or the model has no template.

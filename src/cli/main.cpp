@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/mapped_file.h"
 #include "base/printable.h"
+#include "cli/adapter_choice.h"
 #include "cli/builtin_model.h"
 #include "cli/embed.h"
 #include "cli/exit_codes.h"
@@ -109,20 +110,6 @@ Result<Numerics> parse_numerics(std::string_view text) {
               "--numerics: expected \"exact\" or \"fast\", found \"{}\"", text);
 }
 
-// "FILE" or "FILE:0.5". A name with a colon of its own needs a scale behind it.
-Result<AdapterChoice> parse_adapter(const std::string& text) {
-  const size_t colon = text.rfind(':');
-  if (colon == text.npos) return AdapterChoice{.path = text};
-  const std::string number = text.substr(colon + 1);
-  float scale = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), scale);
-  if (error == std::errc() && end == number.data() + number.size() && std::isfinite(scale)) {
-    return AdapterChoice{.path = text.substr(0, colon), .scale = scale};
-  }
-  return fail(ErrorCode::invalid_argument, "--lora: expected FILE or FILE:SCALE, found \"{}\"",
-              text);
-}
-
 // Options of everything that computes.
 struct EngineArguments {
   EngineOptions options;
@@ -149,7 +136,8 @@ struct EngineArguments {
         ->excludes(cache);
     command
         .add_option("--lora", adapters,
-                    "FILE or FILE:SCALE: a LoRA adapter in GGUF; may come several times")
+                    "FILE or FILE:SCALE: a LoRA adapter in GGUF; may come several times; 0: only "
+                    "where it is asked for")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command.add_option("--kv", kv, "how keys and values are kept: f32, f16, bf16, q8_0 or q4_0");

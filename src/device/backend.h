@@ -54,8 +54,10 @@ class Backend {
   virtual bool reads_plain_rows() const { return false; }
   // Makes ready what the plan needs: weights in their own form, scratch for each thread. After it
   // execute allocates nothing. Any number of plans may be ready at a time; each stays where it is,
-  // unchanged, as long as the backend.
+  // unchanged, until it is released or the backend goes.
   virtual Status prepare(const Plan& plan) = 0;
+  // Forgets a plan; weights stay ready. Does nothing where it is not prepared.
+  virtual void release(const Plan& plan) = 0;
   // REQUIRES: the plan is prepared.
   virtual void execute(const Plan& plan, const Step& step) = 0;
 };

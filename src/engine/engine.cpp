@@ -102,8 +102,10 @@ Result<std::unique_ptr<Engine>> Engine::load(gguf::File file, const EngineOption
   CAIRN_TRY(engine->load_text());
   CAIRN_TRY(engine->load_model());
   CAIRN_TRY(engine->load_weights());
-  CAIRN_TRY(engine->load_adapters());
+  CAIRN_TRY(engine->adapters_, Adapters::load(options.adapters, engine->architecture_,
+                                              engine->matrices_, *engine->backend_));
   CAIRN_TRY(engine->prepare_memory());
+  CAIRN_TRY(engine->prepare_adapters());
   return engine;
 }
 
@@ -185,29 +187,6 @@ Status Engine::load_weights() {
   return Ok{};
 }
 
-Status Engine::load_adapters() {
-  if (options_.adapters.empty()) return Ok{};
-  if (!options_.pack_cache.empty()) {
-    return fail(ErrorCode::unsupported,
-                "pack cache: expected a model without adapters, found {} of them",
-                options_.adapters.size());
-  }
-  for (const AdapterChoice& choice : options_.adapters) {
-    CAIRN_TRY(Adapter adapter, Adapter::open(choice, architecture_));
-    adapters_.push_back(std::move(adapter));
-  }
-  for (size_t i = 0; i < adapters_.size(); ++i) {
-    const Status bound = adapters_[i].bind(matrices_, low_ranks_);
-    if (bound) continue;
-    return fail(bound.error().code, "{}: {}", options_.adapters[i].path, bound.error().message);
-  }
-  for (LowRank& change : low_ranks_) {
-    CAIRN_TRY(backend_->load(change.a));
-    CAIRN_TRY(backend_->load(change.b));
-  }
-  return Ok{};
-}
-
 Status Engine::choose_context() {
   const int32_t trained = size().context_length;
   if (options_.context_tokens <= 0) {
@@ -261,33 +240,85 @@ Status Engine::prepare_memory() {
   memory::Layout layout =
       memory::Layout::make(states, options_.key_type, options_.value_type, size().width);
   choose_step();
-  Graph graph(layout, {.makes = makes(options_.pooling),
-                       .context_tokens = options_.context_tokens,
-                       .keeps_plain_rows = backend_->reads_plain_rows(),
-                       .low_ranks = low_ranks_});
-  const Tensor logits = model_->forward(graph);
-  if (graph.used_low_rank_count() != low_ranks_.size()) {
-    return fail(ErrorCode::unsupported,
-                "adapters: expected changes of matrices that are multiplied with, found {} others",
-                low_ranks_.size() - graph.used_low_rank_count());
-  }
-  if (options_.pooling && !graph.delivers(logits)) {
-    return fail(ErrorCode::unsupported,
-                "{}: expected an architecture whose vectors are known, found one that makes logits",
-                architecture_);
-  }
-  Plans plans = std::move(graph).finish(logits, {.row_count_max = options_.row_count_max,
-                                                 .output_count_max = options_.output_count_max});
+  CAIRN_TRY(Plans plans, record(layout, {}));
   CHECK(plans.step.hidden.width == layout.hidden_width);
   layout.add_log(plans.log_widths);
+  CAIRN_TRY(const Selection usual, adapters_.select(adapters_.loaded()));
   CAIRN_TRY(memory_, memory::Memory::create(std::move(layout),
                                             {.budget_bytes = options_.memory_budget,
                                              .context_tokens_max = options_.context_tokens,
                                              .log_step = options_.log_step,
-                                             .log_tokens_max = options_.log_tokens_max}));
+                                             .log_tokens_max = options_.log_tokens_max,
+                                             .usual_variant = usual.variant()}));
   cache_.emplace(memory_.get());
   CAIRN_TRY(runner_, Runner::create(std::move(plans), memory_->layout(), backend_.get()));
   return Ok{};
+}
+
+Result<Plans> Engine::record(const memory::Layout& layout, std::span<const LowRank> changes) const {
+  Graph graph(layout, {.makes = makes(options_.pooling),
+                       .context_tokens = options_.context_tokens,
+                       .keeps_plain_rows = backend_->reads_plain_rows(),
+                       .low_ranks = changes});
+  const Tensor made = model_->forward(graph);
+  if (graph.used_low_rank_count() != changes.size()) {
+    return fail(ErrorCode::unsupported,
+                "adapters: expected changes of matrices that are multiplied with, found {} others",
+                changes.size() - graph.used_low_rank_count());
+  }
+  if (options_.pooling && !graph.delivers(made)) {
+    return fail(ErrorCode::unsupported,
+                "{}: expected an architecture whose vectors are known, found one that makes logits",
+                architecture_);
+  }
+  return std::move(graph).finish(made, {.row_count_max = options_.row_count_max,
+                                        .output_count_max = options_.output_count_max});
+}
+
+// Whatever requests choose later is known to fit, and packed.
+Status Engine::prepare_adapters() {
+  if (adapters().empty()) return Ok{};
+  std::vector<AdapterUse> all(adapters().begin(), adapters().end());
+  for (AdapterUse& use : all) use.scale = 1.0f;
+  CAIRN_TRY(const Plans plans, record(memory_->layout(), adapters_.changes(all)));
+  const Status prepared = backend_->prepare(plans.step);
+  backend_->release(plans.step);
+  CAIRN_TRY(std::move(prepared));
+  CAIRN_TRY(usual_, select(adapters()));
+  return Ok{};
+}
+
+Result<Selection> Engine::select(std::span<const AdapterUse> uses) {
+  CAIRN_TRY(const Selection asked, adapters_.select(uses));
+  if (asked.variant() == memory::Variant::plain) return asked;
+  const auto known = std::find_if(ready_.begin(), ready_.end(), [&](const Selection& selection) {
+    return selection.variant() == asked.variant();
+  });
+  if (known != ready_.end()) {
+    std::rotate(known, known + 1, ready_.end());
+    return ready_.back();
+  }
+  drop_idle_selection();
+  CAIRN_TRY(Plans plans, record(memory_->layout(), adapters_.changes(asked.uses())));
+  // Variants log the same values, only made otherwise: a sum in place of a product.
+  if (plans.log_widths != runner_->plans().log_widths) {
+    return fail(ErrorCode::unsupported,
+                "adapters: expected changes that the states' log has room for, found others");
+  }
+  CAIRN_TRY(runner_->add(asked.variant(), std::move(plans)));
+  ready_.push_back(asked);
+  return asked;
+}
+
+// The one whose last use is longest ago, where there are many; none that somebody holds.
+void Engine::drop_idle_selection() {
+  constexpr size_t kReadyMax = 8;
+  if (ready_.size() < kReadyMax) return;
+  const auto idle = std::find_if(ready_.begin(), ready_.end(),
+                                 [](const Selection& selection) { return !selection.is_shared(); });
+  if (idle == ready_.end()) return;
+  runner_->drop(idle->variant());
+  ready_.erase(idle);
 }
 
 }  // namespace cairn

@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "base/threads.h"
 #include "device/numerics.h"
-#include "engine/adapter.h"
+#include "engine/adapters.h"
 #include "engine/pooling.h"
 #include "engine/runner.h"
 #include "gguf/gguf.h"
@@ -57,8 +57,7 @@ struct EngineOptions {
   bool is_unpacked = false;
   // Set: the engine makes vectors of texts, or scores (engine/embedder.h), instead of logits.
   std::optional<Pooling> pooling;
-  // Changes of the model, all on for everything that the engine computes: what its memory holds was
-  // made with them.
+  // Changes of the model that requests may choose; with these scales, unless they say something.
   std::vector<AdapterChoice> adapters;
   // Told while weights are made ready: bytes done and bytes in all.
   std::function<void(size_t done_bytes, size_t total_bytes)> on_progress;
@@ -93,6 +92,14 @@ class Engine {
   memory::PrefixCache& cache() { return *cache_; }
   Runner& runner() { return *runner_; }
 
+  // The adapters that there are, with their scales where nobody says another.
+  std::span<const AdapterUse> adapters() const { return adapters_.loaded(); }
+  // What sequences and generators compute with unless they are told.
+  const Selection& usual_selection() const { return usual_; }
+  // Makes ready to compute with these adapters and no others; what is ready stays so for a while.
+  // Errors: invalid_argument: unknown names, scales that are not finite; no_room.
+  Result<Selection> select(std::span<const AdapterUse> uses);
+
  private:
   Engine(gguf::File file, const EngineOptions& options);
   Status load_text();
@@ -102,8 +109,10 @@ class Engine {
   Status expect_purpose() const;
   void choose_step();
   Status load_weights();
-  Status load_adapters();
   Status prepare_memory();
+  Status prepare_adapters();
+  Result<Plans> record(const memory::Layout& layout, std::span<const LowRank> changes) const;
+  void drop_idle_selection();
 
   gguf::File file_;
   EngineOptions options_;
@@ -116,11 +125,12 @@ class Engine {
   std::unique_ptr<models::Model> model_;
   std::vector<Weight*> matrices_;  // The model's.
   std::vector<std::vector<float>> vectors_;
-  std::vector<Adapter> adapters_;
-  std::vector<LowRank> low_ranks_;  // What they change.
+  Adapters adapters_;
   std::unique_ptr<memory::Memory> memory_;
   std::optional<memory::PrefixCache> cache_;
   std::unique_ptr<Runner> runner_;
+  std::vector<Selection> ready_;  // The runner has their plans; the last used one last.
+  Selection usual_;
 };
 
 }  // namespace cairn

@@ -1,6 +1,8 @@
 // Reading prompts in steps, and single tokens after them.
 #include "engine/generator.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -24,7 +26,18 @@ bool is_better(const memory::ResumePlan& a, const memory::ResumePlan& b) {
 }  // namespace
 
 Generator::Generator(Engine* engine)
-    : engine_(engine), sequence_(engine->memory().new_sequence()) {}
+    : engine_(engine),
+      selection_(engine->usual_selection()),
+      sequence_(engine->memory().new_sequence(selection_.variant())) {}
+
+void Generator::select(Selection selection) {
+  selection_ = std::move(selection);
+  if (selection_.variant() == sequence_.variant()) return;
+  engine_->cache().keep(std::move(sequence_));
+  sequence_ = engine_->memory().new_sequence(selection_.variant());
+  computed_at_ = -1;
+  left_out_tokens_ = 0;
+}
 
 int32_t Generator::room() const {
   const int32_t room = engine_->options().context_tokens - sequence_.length();
@@ -35,7 +48,7 @@ int32_t Generator::room() const {
 std::span<const float> Generator::logits() const {
   Runner& runner = engine_->runner();
   if (runner.run_count() != computed_at_) {
-    runner.restore_logits(engine_->memory().hidden(sequence_));
+    runner.restore_logits(engine_->memory().hidden(sequence_), sequence_.variant());
     computed_at_ = runner.run_count();
   }
   return runner.logits(0);
@@ -138,9 +151,16 @@ Generator::Start Generator::find_start(std::span<const Token> prompt, bool wants
   const int32_t shared = common_prefix(sequence_.tokens(), prompt);
   const bool is_whole = shared == int32_t(prompt.size());
   const Start own{&sequence_, engine_->memory().plan(sequence_, shared, is_whole && wants_logits)};
-  const memory::PrefixCache::Found found = engine_->cache().find(prompt, wants_logits);
+  const memory::PrefixCache::Found found =
+      engine_->cache().find(prompt, sequence_.variant(), wants_logits);
   const bool is_kept = found.sequence != nullptr && is_better(found.plan, own.plan);
-  return is_kept ? Start{found.sequence, found.plan} : own;
+  Start start = is_kept ? Start{found.sequence, found.plan} : own;
+  if (found.foreign_tokens > start.plan.target) {
+    start.plan.limited_by = "adapters";
+    start.plan.reason =
+        fmt::format("{} tokens are held as other adapters read them.", found.foreign_tokens);
+  }
+  return start;
 }
 
 memory::ResumePlan Generator::plan(std::span<const Token> prompt, bool wants_logits) const {

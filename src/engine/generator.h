@@ -31,12 +31,19 @@ struct PromptReport {
   int32_t computed_tokens = 0;  // prompt_tokens - reused_tokens.
   int32_t left_out_tokens = 0;  // By the policy for full contexts, from behind the first kept ones.
   bool from_cache = false;      // Another timeline than the generator's own held more.
-  memory::ResumePlan plan;      // Where the timeline could be resumed, and what limited it.
+  memory::ResumePlan plan;      // Where the timeline could be resumed, and what limited it: as
+                                // memory::ResumePlan says, or "adapters", if others made more.
 };
 
 class Generator {
  public:
   explicit Generator(Engine* engine);
+
+  // From now on by these adapters, which the engine has selected; until then by its usual ones. The
+  // timeline so far goes to the engine's cache, for whoever asks for it by the same adapters; the
+  // next prompt is read by these, from where others were read by them before.
+  void select(Selection selection);
+  const Selection& selection() const { return selection_; }
 
   // Brings the timeline to exactly `prompt` (not empty), so that sample() can follow. Errors:
   // no_room where the prompt is longer than the context and no policy says what to leave out, or
@@ -80,6 +87,7 @@ class Generator {
   Status shift(Token token);
 
   Engine* engine_;
+  Selection selection_;  // The sequence is of its variant.
   memory::Sequence sequence_;
   mutable int64_t computed_at_ = -1;  // The runner's count when it last computed for this timeline.
   int32_t left_out_tokens_ = 0;

@@ -2,34 +2,68 @@
 #include "engine/runner.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace cairn {
 
 Result<std::unique_ptr<Runner>> Runner::create(Plans plans, const memory::Layout& layout,
                                                Backend* backend) {
-  const size_t workspace_bytes = std::max(
-      {plans.step.workspace_bytes, plans.head.workspace_bytes, plans.replay.workspace_bytes});
-  CAIRN_TRY(Arena workspace, Arena::reserve(workspace_bytes));
-  std::unique_ptr<Runner> runner(
-      new Runner(std::move(plans), layout, backend, std::move(workspace)));
-  for (const Plan* plan : {&runner->plans_.step, &runner->plans_.head, &runner->plans_.replay}) {
-    CAIRN_TRY(backend->prepare(*plan));
-  }
+  std::unique_ptr<Runner> runner(new Runner(layout, backend));
+  CAIRN_TRY(runner->add(memory::Variant::plain, std::move(plans)));
+  runner->reserve_rows();
+  const std::vector<Op>& ops = runner->plans().step.ops;
+  runner->needs_whole_texts_ = std::any_of(ops.begin(), ops.end(), [](const Op& op) {
+    const auto* attend = std::get_if<op::Attend>(&op);
+    return attend != nullptr && !attend->is_causal;
+  });
   return runner;
 }
 
-Runner::Runner(Plans plans, const memory::Layout& layout, Backend* backend, Arena workspace)
-    : plans_(std::move(plans)),
-      layout_(layout),
-      backend_(backend),
-      workspace_(std::move(workspace)),
-      last_plan_(&plans_.step) {
-  needs_whole_texts_ =
-      std::any_of(plans_.step.ops.begin(), plans_.step.ops.end(), [](const Op& op) {
-        const auto* attend = std::get_if<op::Attend>(&op);
-        return attend != nullptr && !attend->is_causal;
-      });
+Status Runner::add(memory::Variant variant, Plans plans) {
+  forget_outputs();
+  auto entry = std::make_unique<const VariantPlans>(VariantPlans{variant, std::move(plans)});
+  const std::array all = {&entry->plans.step, &entry->plans.head, &entry->plans.replay};
+  for (const Plan* plan : all) {
+    if (!workspace_ || plan->workspace_bytes > workspace_bytes_) {
+      CAIRN_TRY(workspace_, Arena::reserve(plan->workspace_bytes));
+      workspace_bytes_ = plan->workspace_bytes;
+    }
+  }
+  for (const Plan* plan : all) {
+    Status prepared = backend_->prepare(*plan);
+    if (prepared) continue;
+    for (const Plan* ready : all) backend_->release(*ready);
+    return prepared;
+  }
+  plans_.push_back(std::move(entry));
+  forget_outputs();
+  return Ok{};
+}
+
+void Runner::drop(memory::Variant variant) {
+  CHECK(variant != memory::Variant::plain);
+  const Plans& old = plans(variant);
+  for (const Plan* plan : {&old.step, &old.head, &old.replay}) backend_->release(*plan);
+  std::erase_if(plans_, [&](const auto& entry) { return entry->variant == variant; });
+  forget_outputs();
+}
+
+const Plans& Runner::plans(memory::Variant variant) const {
+  for (const auto& entry : plans_) {
+    if (entry->variant == variant) return entry->plans;
+  }
+  CHECK(false);
+  return plans_.front()->plans;
+}
+
+void Runner::forget_outputs() {
+  clear();
+  ++run_count_;
+  last_plan_ = plans_.empty() ? nullptr : &plans().step;
+}
+
+void Runner::reserve_rows() {
   const size_t row_count = size_t(row_count_max());
   tokens_.reserve(row_count);
   no_tokens_.reserve(row_count);
@@ -50,7 +84,10 @@ void Runner::add_slice(const Slice& slice, std::span<const Token> tokens) {
 
 void Runner::run(std::span<const BatchPart> parts) {
   clear();
+  CHECK(!parts.empty());
+  const memory::Variant variant = parts.front().transaction->variant();
   for (const BatchPart& part : parts) {
+    CHECK(part.transaction->variant() == variant);
     const int32_t first_row = int32_t(tokens_.size());
     for (const int32_t output : part.outputs) output_rows_.push_back(first_row + output);
     const Slice slice = part.transaction->slice(first_row);
@@ -59,8 +96,8 @@ void Runner::run(std::span<const BatchPart> parts) {
   }
   CHECK(int32_t(tokens_.size()) <= row_count_max());
   CHECK(int32_t(output_rows_.size()) <= output_count_max());
-  last_plan_ = &plans_.step;
-  execute(plans_.step);
+  last_plan_ = &plans(variant).step;
+  execute(*last_plan_);
 }
 
 void Runner::keep_hidden(memory::Transaction& transaction, int32_t output) {
@@ -70,24 +107,25 @@ void Runner::keep_hidden(memory::Transaction& transaction, int32_t output) {
   std::copy(row.begin(), row.end(), place.begin());
 }
 
-void Runner::restore_logits(std::span<const float> hidden) {
+void Runner::restore_logits(std::span<const float> hidden, memory::Variant variant) {
   clear();
   output_rows_.push_back(0);
-  last_plan_ = &plans_.head;
-  const std::span<float> place = output_row(plans_.head.hidden, 0);
+  last_plan_ = &plans(variant).head;
+  const std::span<float> place = output_row(last_plan_->hidden, 0);
   CHECK(hidden.size() == place.size());
   std::copy(hidden.begin(), hidden.end(), place.begin());
-  execute(plans_.head);
+  execute(*last_plan_);
 }
 
 void Runner::replay(memory::Replay& replay) {
+  const Plan& plan = plans(replay.variant()).replay;
   for (int32_t piece = 0; piece < replay.piece_count(); ++piece) {
     clear();
     const Slice slice = replay.slice(piece, 0);
     CHECK(slice.row_count <= row_count_max());
     no_tokens_.resize(size_t(slice.row_count));  // Within what was reserved.
     add_slice(slice, no_tokens_);
-    execute(plans_.replay);
+    execute(plan);
   }
 }
 
@@ -109,12 +147,12 @@ void Runner::execute(const Plan& plan) {
                            .kv_planes = layout_.kv_planes,
                            .state_tensors = layout_.state_tensors,
                            .log_planes = layout_.log_planes,
-                           .workspace = workspace_.data()});
+                           .workspace = workspace_->data()});
 }
 
 std::span<float> Runner::output_row(const Rows& rows, int32_t output) const {
   CHECK(output >= 0 && output < int32_t(output_rows_.size()));
-  float* first = reinterpret_cast<float*>(workspace_.data()) + rows.offset;
+  float* first = reinterpret_cast<float*>(workspace_->data()) + rows.offset;
   return {first + int64_t(output) * rows.stride, size_t(rows.width)};
 }
 

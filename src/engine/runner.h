@@ -1,10 +1,12 @@
-// Computes steps: transactions in, logits out. Decides nothing. Owns the recorded plans and the
-// workspace, all made once; a step allocates nothing.
-// Not thread-safe: the engine's thread owns it.
+// Computes steps: transactions in, logits out. Decides nothing. Owns the recorded plans of each
+// variant of the model and the workspace, made before they are used; a step allocates nothing.
+// Which plans compute is said by what is computed, so that no timeline goes on by another's. Not
+// thread-safe: the engine's thread owns it.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,7 +18,7 @@
 
 namespace cairn {
 
-// The rows of one sequence in a step.
+// The rows of one sequence in a step. All parts of a step are of one variant.
 struct BatchPart {
   memory::Transaction* transaction = nullptr;
   // Tokens whose logits are wanted, by their index in the transaction, ascending.
@@ -25,11 +27,16 @@ struct BatchPart {
 
 class Runner {
  public:
+  // With the plans of the plain variant.
   static Result<std::unique_ptr<Runner>> create(Plans plans, const memory::Layout& layout,
                                                 Backend* backend);
+  // Plans of another variant, for the same memory and as many rows. Outputs that were valid are no
+  // longer. Errors: no_room, those of the backend.
+  Status add(memory::Variant variant, Plans plans);
+  void drop(memory::Variant variant);  // Likewise. REQUIRES: it was added.
 
-  // REQUIRES: the parts' tokens and outputs together are within the limits; parts of models that
-  // see whole texts at once are such.
+  // REQUIRES: the parts' tokens and outputs together are within the limits; the parts are of one
+  // variant, whose plans are here, and whole texts where the model sees these at once.
   void run(std::span<const BatchPart> parts);
 
   // Of the last step's outputs, counted over all parts in order; valid until the runner computes
@@ -39,32 +46,44 @@ class Runner {
 
   // Copies the hidden row of an output of the last step into the transaction that asked for it.
   void keep_hidden(memory::Transaction& transaction, int32_t output);
-  // Makes logits(0) from a hidden row that was kept. REQUIRES: it is as wide as the model.
-  void restore_logits(std::span<const float> hidden);
+  // Makes logits(0) from a hidden row that a variant made. REQUIRES: it is as wide as the model;
+  // the variant's plans are here.
+  void restore_logits(std::span<const float> hidden, memory::Variant variant);
 
   // Computes all pieces of a replay: afterwards it can be committed. There are no logits then.
-  // REQUIRES: a piece has at most row_count_max() rows.
+  // REQUIRES: a piece has at most row_count_max() rows; its variant's plans are here.
   void replay(memory::Replay& replay);
 
-  // How often it has computed anything: outputs belong to the last time.
+  // Changes whenever outputs are no longer what they were: they belong to the last time.
   int64_t run_count() const { return run_count_; }
 
-  int32_t row_count_max() const { return plans_.step.row_count_max; }
-  int32_t output_count_max() const { return plans_.step.output_count_max; }
-  const Plans& plans() const { return plans_; }
+  int32_t row_count_max() const { return plans().step.row_count_max; }
+  int32_t output_count_max() const { return plans().step.output_count_max; }
+  int32_t variant_count() const { return int32_t(plans_.size()); }
+  // REQUIRES: they are here.
+  const Plans& plans(memory::Variant variant = memory::Variant::plain) const;
 
  private:
-  Runner(Plans plans, const memory::Layout& layout, Backend* backend, Arena workspace);
+  struct VariantPlans {
+    memory::Variant variant;
+    Plans plans;
+  };
+
+  Runner(const memory::Layout& layout, Backend* backend) : layout_(layout), backend_(backend) {}
+  void reserve_rows();
+  void forget_outputs();
   void clear();
   void add_slice(const Slice& slice, std::span<const Token> tokens);
   void execute(const Plan& plan);
   std::span<float> output_row(const Rows& rows, int32_t output) const;
 
-  Plans plans_;
   const memory::Layout& layout_;
   Backend* backend_;
-  Arena workspace_;
-  const Plan* last_plan_ = nullptr;  // Where the outputs lie: the step's or the head's.
+  // Few, the plain ones first. Backends know plans by where they are.
+  std::vector<std::unique_ptr<const VariantPlans>> plans_;
+  std::optional<Arena> workspace_;  // As large as the largest plan needs.
+  size_t workspace_bytes_ = 0;
+  const Plan* last_plan_ = nullptr;  // Where the outputs lie: a step's or a head's.
   int64_t run_count_ = 0;
   bool needs_whole_texts_ = false;
   std::vector<Token> tokens_;

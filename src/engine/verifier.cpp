@@ -296,7 +296,7 @@ class Program {
     if (length > 0 && sequence.has_hidden()) {
       CAIRN_TRY(read(fresh, std::span(tokens).first(size_t(length)), {}, false));
       expected_here = copy_logits();
-      engine_.runner().restore_logits(memory().hidden(sequence));
+      engine_.runner().restore_logits(memory().hidden(sequence), sequence.variant());
       row_->differing_bits += count_differing_bits(expected_here, engine_.runner().logits(0));
       fresh = memory().new_sequence();
     }

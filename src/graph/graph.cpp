@@ -69,7 +69,7 @@ Tensor Graph::matmul(const Weight& weight, Tensor x, const Vector& bias) {
   for (const LowRank& change : options_.low_ranks) {
     if (change.of != &weight) continue;
     used_low_ranks_.insert(&change);
-    out = add(out, product(change.b, product(change.a, x, {}), {}), change.scale);
+    out = add(out, product(*change.b, product(*change.a, x, {}), {}), change.scale);
   }
   return out;
 }
@@ -354,6 +354,18 @@ Routing Graph::route(Tensor logits, const RouterSpec& spec) {
 
 Tensor Graph::expert_matmul(const Weight& weight, Tensor x, const Routing& routing, bool x_per_rank,
                             const Vector& bias) {
+  Tensor out = expert_product(weight, x, routing, x_per_rank, bias);
+  for (const LowRank& change : options_.low_ranks) {
+    if (change.of != &weight) continue;
+    used_low_ranks_.insert(&change);
+    const Tensor low = expert_product(*change.a, x, routing, x_per_rank, {});
+    out = add(out, expert_product(*change.b, low, routing, true, {}), change.scale);
+  }
+  return out;
+}
+
+Tensor Graph::expert_product(const Weight& weight, Tensor x, const Routing& routing,
+                             bool x_per_rank, const Vector& bias) {
   const int32_t rank_count = routing.chosen.width;
   CHECK(x.width == weight.cols * (x_per_rank ? rank_count : 1));
   const QuantizedRows quantized = quantized_rows(weight, x);

@@ -95,7 +95,8 @@ struct GraphOptions {
   // Products of quantized weights name the rows that were quantized too, for a backend that
   // multiplies these.
   bool keeps_plain_rows = false;
-  std::span<const LowRank> low_ranks;  // Changes of matrices; must live as long as the plans.
+  // Changes of matrices, until finish(); what they point to must live as long as the plans.
+  std::span<const LowRank> low_ranks;
 };
 
 class Graph {
@@ -197,6 +198,8 @@ class Graph {
   Rows plain_rows(const Weight& weight, Tensor x) const;
   Tensor rope_table(const RopeSpec& spec);
   Tensor product(const Weight& weight, Tensor x, const Vector& bias);
+  Tensor expert_product(const Weight& weight, Tensor x, const Routing& routing, bool x_per_rank,
+                        const Vector& bias);
 
   const memory::Layout& layout_;
   GraphOptions options_;

@@ -182,23 +182,25 @@ std::vector<Eviction::Candidate> Eviction::candidates() const {
   return list;
 }
 
-// How far each timeline agrees with some other one: in the order of dictionaries, the neighbours
-// are those that share most.
+// How far each timeline agrees with some other one: in the order of dictionaries, one variant
+// behind the other, the neighbours are those that share most.
 std::vector<int32_t> Eviction::branch_positions() const {
   std::vector<size_t> order(timelines_.size());
   for (size_t index = 0; index < order.size(); ++index) order[index] = index;
-  const auto tokens = [&](size_t index) { return timelines_[index].sequence.tokens(); };
+  const auto sequence = [&](size_t index) -> const Sequence& { return timelines_[index].sequence; };
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    const size_t shared = size_t(shared_tokens(tokens(a), tokens(b)));
-    if (shared == tokens(a).size() || shared == tokens(b).size()) {
-      return tokens(a).size() < tokens(b).size();
+    const std::span<const Token> left = sequence(a).tokens(), right = sequence(b).tokens();
+    if (sequence(a).variant() != sequence(b).variant()) {
+      return sequence(a).variant() < sequence(b).variant();
     }
-    return tokens(a)[shared] < tokens(b)[shared];
+    const size_t shared = size_t(shared_tokens(left, right));
+    if (shared == left.size() || shared == right.size()) return left.size() < right.size();
+    return left[shared] < right[shared];
   });
   std::vector<int32_t> branches(order.size(), 0);
   for (size_t rank = 1; rank < order.size(); ++rank) {
     const size_t left = order[rank - 1], right = order[rank];
-    const int32_t shared = shared_tokens(tokens(left), tokens(right));
+    const int32_t shared = shared_tokens(sequence(left), sequence(right));
     branches[left] = std::max(branches[left], shared);
     branches[right] = std::max(branches[right], shared);
   }

@@ -55,7 +55,8 @@ class Memory {
   // Errors: a budget below a page of each group and two states, with both numbers.
   static Result<std::unique_ptr<Memory>> create(Layout layout, const Options& options);
 
-  Sequence new_sequence() { return Sequence(store_.get()); }
+  Sequence new_sequence() { return new_sequence(options().usual_variant); }
+  Sequence new_sequence(Variant variant) { return Sequence(store_.get(), variant); }
 
   // What it costs to stand at `position`, which may lie beyond the end (tokens not read yet).
   // `wants_logits`: the last token is read again where the hidden row at `position` is not held.

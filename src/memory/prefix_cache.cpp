@@ -19,13 +19,18 @@ constexpr int32_t kHeaderTokensMax = 64;
 
 }  // namespace
 
-PrefixCache::Found PrefixCache::find(std::span<const Token> prompt, bool wants_logits) {
+PrefixCache::Found PrefixCache::find(std::span<const Token> prompt, Variant variant,
+                                     bool wants_logits) {
   Found best;
   Timeline* used = nullptr;
   const Timeline* nearest = nullptr;  // The one that shares most, whatever it still holds.
   int32_t nearest_shared = 0;
   for (Timeline& timeline : timelines_) {
     const std::span<const Token> tokens = timeline.sequence.tokens();
+    if (timeline.sequence.variant() != variant) {
+      best.foreign_tokens = std::max(best.foreign_tokens, shared_tokens(tokens, prompt));
+      continue;
+    }
     // Where this token differs, nothing behind the best so far can be shared.
     const size_t bound = size_t(std::min(best.plan.resume, nearest_shared));
     if (bound >= std::min(tokens.size(), prompt.size()) || tokens[bound] != prompt[bound]) continue;
@@ -41,7 +46,9 @@ PrefixCache::Found PrefixCache::find(std::span<const Token> prompt, bool wants_l
         plan.resume > best.plan.resume || (plan.resume > 0 && plan.resume == best.plan.resume &&
                                            plan.recurrence_steps < best.plan.recurrence_steps);
     if (!is_better) continue;
-    best = {&timeline.sequence, shared, std::move(plan)};
+    best.sequence = &timeline.sequence;
+    best.shared_tokens = shared;
+    best.plan = std::move(plan);
     used = &timeline;
   }
   if (nearest != nullptr) {
@@ -75,8 +82,8 @@ void PrefixCache::keep(Sequence sequence) {
 }
 
 bool PrefixCache::begins_with(const Sequence& sequence, const Sequence& beginning) {
-  return beginning.length() <= sequence.length() &&
-         shared_tokens(sequence.tokens(), beginning.tokens()) == beginning.length();
+  return sequence.variant() == beginning.variant() && beginning.length() <= sequence.length() &&
+         shared_tokens(sequence, beginning) == beginning.length();
 }
 
 // Whether `sequence` serves whoever comes back to a border of `beginning` at no more tokens, with
@@ -110,7 +117,7 @@ std::vector<Place> PrefixCache::places_of(const Sequence& sequence) const {
   const Timeline* nearest = nullptr;
   int32_t nearest_shared = 0;
   for (const Timeline& timeline : timelines_) {
-    const int32_t shared = shared_tokens(timeline.sequence.tokens(), sequence.tokens());
+    const int32_t shared = shared_tokens(timeline.sequence, sequence);
     if (shared <= nearest_shared) continue;
     nearest = &timeline;
     nearest_shared = shared;

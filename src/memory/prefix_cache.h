@@ -25,11 +25,12 @@ class PrefixCache {
   struct Found {
     const Sequence* sequence = nullptr;  // Valid until the cache changes; null: nothing of use.
     int32_t shared_tokens = 0;           // The tokens at its beginning that the prompt begins with.
-    ResumePlan plan;  // Of standing at shared_tokens: memory.at() carries it out.
+    ResumePlan plan;             // Of standing at shared_tokens: memory.at() carries it out.
+    int32_t foreign_tokens = 0;  // That a timeline of another variant shares: of no use.
   };
-  // The timeline from which the prompt can be reached with the fewest tokens to read. Learns from
-  // the prompt where timelines are taken up again.
-  Found find(std::span<const Token> prompt, bool wants_logits);
+  // The timeline of this variant from which the prompt can be reached with the fewest tokens to
+  // read. Learns from the prompt where timelines are taken up again.
+  Found find(std::span<const Token> prompt, Variant variant, bool wants_logits);
 
   // Keeps a timeline. Others that are its beginning and hold nothing that it lacks go; where
   // another holds all that this one does, that one stays and counts as used.

@@ -19,7 +19,8 @@ class Replay {
   Replay& operator=(Replay&&) = delete;
   ~Replay();
 
-  int32_t row_count() const { return row_count_; }  // Of all pieces.
+  int32_t row_count() const { return row_count_; }          // Of all pieces.
+  Variant variant() const { return sequence_->variant(); }  // REQUIRES: not committed.
   int32_t piece_count() const { return (row_count_ + piece_rows_ - 1) / piece_rows_; }
   // One piece for a step; first_row is the caller's. Each piece goes on from the state that the one
   // before it stored. Valid until the next call.

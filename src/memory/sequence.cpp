@@ -6,7 +6,7 @@
 
 namespace cairn::memory {
 
-Sequence::Sequence(Store* store) : store_(store) {
+Sequence::Sequence(Store* store, Variant variant) : store_(store), variant_(variant) {
   const int32_t tokens_max = store->options().context_tokens_max;
   tokens_ = TokenList(size_t(tokens_max));
   for (int32_t group = 0; group < store->group_count(); ++group) {
@@ -18,6 +18,7 @@ Sequence::Sequence(Store* store) : store_(store) {
 
 Sequence::Sequence(Sequence&& other) noexcept
     : store_(std::exchange(other.store_, nullptr)),
+      variant_(other.variant_),
       tokens_(std::exchange(other.tokens_, {})),
       tables_(std::exchange(other.tables_, {})),
       state_(std::move(other.state_)),
@@ -28,6 +29,7 @@ Sequence::Sequence(Sequence&& other) noexcept
 
 Sequence& Sequence::operator=(Sequence other) noexcept {
   std::swap(store_, other.store_);
+  std::swap(variant_, other.variant_);
   std::swap(tokens_, other.tokens_);
   std::swap(tables_, other.tables_);
   std::swap(state_, other.state_);

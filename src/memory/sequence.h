@@ -2,8 +2,8 @@
 // no bytes); a copy that is left alone is a snapshot. It grows only through a Transaction.
 // Invariants: (1) every group is at position length(); (2) blocks named by more than one sequence
 // are never written; (3) anchors ascend, up to length(); (4) windows hold what protected positions
-// need and nothing else; (5) each position of the log is derived by a state that is kept.
-// Not thread-safe; must not outlive its Memory.
+// need and nothing else; (5) each position of the log is derived by a state that is kept;
+// (6) one variant has made all of it. Not thread-safe; must not outlive its Memory.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,7 @@
 #include "memory/resolver.h"
 #include "memory/store.h"
 #include "memory/token_list.h"
+#include "memory/variant.h"
 
 namespace cairn::memory {
 
@@ -38,6 +39,7 @@ class Sequence {
 
   bool is_closed() const { return store_ == nullptr; }
   int32_t length() const { return tokens_.size(); }
+  Variant variant() const { return variant_; }  // Stays with copies, however short.
   std::span<const Token> tokens() const { return tokens_.view(); }
   std::span<const Anchor> anchors() const { return anchors_; }
   int32_t protected_from() const { return protected_from_; }
@@ -53,7 +55,7 @@ class Sequence {
   friend class Census;
   friend class Inspector;  // Tests look at names and pages.
 
-  explicit Sequence(Store* store);
+  Sequence(Store* store, Variant variant);
 
   // A recurrent model's state at length() is not there, but derivable.
   bool rests() const { return store_->has_states() && length() > 0 && !state_; }
@@ -71,6 +73,7 @@ class Sequence {
   void drop_unneeded_pages(int32_t group);
 
   Store* store_ = nullptr;
+  Variant variant_ = Variant::plain;
   TokenList tokens_;
   std::vector<PageTable> tables_;  // By group; empty for groups without pages.
   BlockRef state_;                 // At length(); none at position 0 and while resting.

@@ -1,4 +1,4 @@
-// How far two texts agree. Pure.
+// How far two texts agree, and two timelines. Pure.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/ids.h"
+#include "memory/sequence.h"
 
 namespace cairn::memory {
 
@@ -22,6 +23,11 @@ inline int32_t shared_tokens(std::span<const Token> a, std::span<const Token> b)
   }
   while (index < end && a[index] == b[index]) ++index;
   return int32_t(index);
+}
+
+// What one can use of the other: nothing where another variant has made it.
+inline int32_t shared_tokens(const Sequence& a, const Sequence& b) {
+  return a.variant() == b.variant() ? shared_tokens(a.tokens(), b.tokens()) : 0;
 }
 
 }  // namespace cairn::memory

@@ -11,6 +11,7 @@
 #include "memory/layout.h"
 #include "memory/ledger.h"
 #include "memory/pool.h"
+#include "memory/variant.h"
 
 namespace cairn::memory {
 
@@ -20,6 +21,7 @@ struct Options {
   int32_t log_step = 0;            // At most so many steps derive a state; 0: chosen by its size.
   int32_t log_tokens_max = 0;      // The log's length; 0: twice the step.
   bool poisons = false;            // For tests: see Pool::Options.
+  Variant usual_variant = Variant::plain;  // Of sequences for which nobody says another.
 };
 
 struct Usage {

@@ -56,6 +56,7 @@ class Transaction {
   // The sequence's rows for a step; first_row is the caller's. Valid until commit.
   Slice slice(int32_t first_row) const;
   std::span<const Token> tokens() const { return work_->tokens; }
+  Variant variant() const { return sequence_->variant(); }  // REQUIRES: not committed.
   // The last hidden row after the tokens that will be accepted: [hidden width], or empty if the
   // request did not ask for it.
   std::span<float> hidden();

@@ -5,6 +5,11 @@ namespace cairn::models {
 
 Result<blocks::LatentShape> read_latent_shape(const gguf::Metadata& meta, const DecoderConfig& c) {
   blocks::LatentShape shape{.head_count = c.head_counts[0]};
+  for (const int32_t count : c.head_counts) {
+    if (count == shape.head_count) continue;
+    return fail(ErrorCode::unsupported, "{}: expected {} in all layers, found {}",
+                meta.key("attention.head_count"), shape.head_count, count);
+  }
   shape.keeps_heads = !meta.has("attention.key_length_mla");
   CAIRN_TRY(const int32_t key_dim, meta.count_or("attention.key_length_mla", c.key_dim));
   CAIRN_TRY(shape.value_dim, meta.count_or("attention.value_length_mla", c.value_dim));
@@ -17,8 +22,8 @@ Result<blocks::LatentShape> read_latent_shape(const gguf::Metadata& meta, const 
                 meta.key("rope.dimension_count"), key_dim - 1, shape.rotated_dim);
   }
   if (shape.keeps_heads && c.kv_head_counts != c.head_counts) {
-    return fail(ErrorCode::unsupported, "{}: expected as many as heads",
-                meta.key("attention.head_count_kv"));
+    return fail(ErrorCode::unsupported, "{}: expected {} in all layers, found others",
+                meta.key("attention.head_count_kv"), shape.head_count);
   }
   return shape;
 }

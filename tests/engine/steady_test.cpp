@@ -71,11 +71,14 @@ constexpr int32_t kWarmTokens = 140, kSteadyTokens = 200;
 // Reads a prompt and decodes long enough that every buffer has its size.
 class Decoder {
  public:
-  Decoder(const std::string& model, int32_t thread_count) {
+  Decoder(const std::string& model, int32_t thread_count)
+      : Decoder(golden_path(model, ".gguf"), thread_count, {}) {}
+  Decoder(const std::string& path, int32_t thread_count, std::vector<AdapterChoice> adapters) {
     EngineOptions options = golden_options(KvType::f16);
     options.thread_count = thread_count;
     options.row_count_max = 64;
-    engine_ = load_engine(golden_path(model, ".gguf"), options);
+    options.adapters = std::move(adapters);
+    engine_ = load_engine(path, options);
     generator_.emplace(engine_.get());
     std::vector<Token> prompt;
     for (int32_t index = 0; index < 50; ++index) prompt.push_back(Token(index * 7 % 384));
@@ -161,6 +164,15 @@ TEST_P(SteadyTest, ATokenMakesNoSystemCall) {
     if (status == kNoFilter) GTEST_SKIP() << "no filters here";
     EXPECT_EQ(status, 0) << thread_count << " threads";
   }
+}
+
+TEST(Steady, ATokenByAdaptersAllocatesNothing) {
+  const std::string folder = std::string(CAIRN_FIXTURES) + "/adapters/";
+  Decoder decoder(std::string(CAIRN_FIXTURES) + "/folders/Tiny-Llama-3.1-8B-Instruct.gguf", 2,
+                  {{.path = folder + "tone.gguf"}, {.path = folder + "facts.gguf"}});
+  const int64_t before = allocation_count.load();
+  ASSERT_TRUE(decoder.decode(kSteadyTokens));
+  EXPECT_EQ(allocation_count.load() - before, 0);
 }
 
 TEST(Steady, TheFilterSeesASystemCall) {

@@ -63,14 +63,15 @@ class Inspector {
                       .pages = pages.data(),
                       .states = states.data(),
                       .captures = {}};
-    return output_of(model, layout, slice, state_position, token);
+    const uint64_t embedded = testing::embed(token, length, sequence.variant());
+    return output_of(model, layout, slice, state_position, embedded);
   }
 
  private:
   static uint64_t output_of(const testing::ToyModel& model, const Layout& layout,
-                            const Slice& slice, int32_t state_position, Token token) {
+                            const Slice& slice, int32_t state_position, uint64_t embedded) {
     const int32_t position = slice.first_position;
-    uint64_t x = testing::embed(token, position);
+    uint64_t x = embedded;
     std::vector<uint64_t> own(model.layers().size());  // By the layer that owns the plane.
     for (size_t layer = 0; layer < own.size(); ++layer) {
       for (const State& state : model.layers()[layer]) {

@@ -10,155 +10,17 @@
 #include <random>
 
 #include "memory/shared_tokens.h"
-#include "tests/memory/inspector.h"
-#include "tests/memory/toy_alone.h"
-#include "tests/memory/toy_model.h"
+#include "tests/memory/toy_chat.h"
 
 namespace cairn::memory {
 namespace {
 
-using testing::ToyAlone;
+using testing::Chat;
+using testing::Host;
+using testing::text;
+using testing::Text;
 using testing::ToyModel;
-using Text = std::vector<Token>;
-
-// A text that no other number gives.
-Text text(int32_t count, int32_t number) {
-  std::mt19937 random{uint32_t(number)};
-  Text tokens(static_cast<size_t>(count));
-  for (Token& token : tokens) token = Token(1 + random() % 60000);
-  return tokens;
-}
-
-Text operator+(Text a, const Text& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-// A memory, its cache, and a model that computes in them.
-class Host {
- public:
-  explicit Host(ToyModel toy, size_t budget_bytes = 16 << 20, int32_t context = 4000)
-      : model(std::move(toy)),
-        memory(Memory::create(
-                   model.layout(),
-                   {.budget_bytes = budget_bytes, .context_tokens_max = context, .poisons = true})
-                   .value()),
-        cache(memory.get()) {}
-
-  // What the sequence sees is what its tokens alone would show.
-  void expect_exact(const Sequence& sequence) const {
-    ToyAlone alone(&model);
-    alone.append(sequence.tokens());
-    ASSERT_EQ(Inspector::probe(model, sequence, Token(9)), alone.probe(Token(9)))
-        << "at " << sequence.length();
-    const std::span<const float> row = memory->hidden(sequence);
-    if (row.empty()) return;
-    uint64_t output = 0;
-    std::memcpy(&output, row.data(), sizeof output);
-    ASSERT_EQ(output, alone.output());
-  }
-
-  ToyModel model;
-  std::unique_ptr<Memory> memory;
-  PrefixCache cache;
-};
-
-// A conversation that holds one active sequence.
-class Chat {
- public:
-  explicit Chat(Host* host, Text system) : Chat(host, std::move(system), {}) {}
-  // Goes on where the messages of another chat were.
-  Chat(Host* host, Text history, std::vector<int32_t> starts)
-      : host_(host),
-        history_(std::move(history)),
-        starts_(std::move(starts)),
-        sequence_(host->memory->new_sequence()) {}
-
-  // A user's message and its answer; the result is the tokens that had to be read.
-  Result<int32_t> turn(const Text& message, int32_t answer_count, int32_t number) {
-    starts_.push_back(int32_t(history_.size()));
-    CAIRN_TRY(const int32_t read_count, read(history_ + message));
-    CAIRN_TRY(answer(answer_count, number));
-    return read_count;
-  }
-
-  // Computes what is not there of the prompt, from the nearest of the own sequence and the cache.
-  Result<int32_t> read(const Text& prompt) {
-    const int32_t own = shared_tokens(sequence_.tokens(), prompt);
-    const bool is_whole = size_t(own) == prompt.size();
-    const ResumePlan plan = host_->memory->plan(sequence_, own, is_whole);
-    const PrefixCache::Found found = host_->cache.find(prompt, true);
-    const bool takes_found = found.sequence != nullptr && found.plan.resume > plan.resume;
-    CAIRN_TRY(sequence_, host_->memory->at(takes_found ? *found.sequence : sequence_,
-                                           takes_found ? found.plan.resume : plan.resume));
-    const int32_t begin = sequence_.length();
-    const Text rest(prompt.begin() + begin, prompt.end());
-    std::vector<int32_t> captures;
-    for (const int32_t start : starts_) {
-      if (start > begin && start < int32_t(prompt.size())) captures.push_back(start - begin);
-    }
-    history_ = prompt;
-    if (!rest.empty()) CAIRN_TRY(step(rest, captures));
-    CAIRN_TRY(anchor(AnchorKind::prompt_end));
-    return int32_t(rest.size());
-  }
-
-  Status answer(int32_t count, int32_t number) {
-    for (const Token token : text(count, number)) {
-      CAIRN_TRY(step({token}, {}));
-      history_.push_back(token);
-    }
-    CAIRN_TRY(anchor(AnchorKind::answer_end));
-    host_->memory->protect_from(sequence_, starts_.empty() ? 0 : starts_.back());
-    host_->memory->rest(sequence_);
-    host_->cache.keep(sequence_);
-    return Ok{};
-  }
-
-  // The conversation up to before its message `index`.
-  Chat before(size_t index) const {
-    return Chat(host_, Text(history_.begin(), history_.begin() + starts_[index]),
-                std::vector<int32_t>(starts_.begin(), starts_.begin() + std::ptrdiff_t(index)));
-  }
-  void close() { host_->memory->close(sequence_); }
-  void reopen() { sequence_ = host_->memory->new_sequence(); }
-
-  const Text& history() const { return history_; }
-  const std::vector<int32_t>& starts() const { return starts_; }
-  const Sequence& sequence() const { return sequence_; }
-
- private:
-  Status anchor(AnchorKind kind) {
-    CAIRN_TRY(replay());
-    return host_->memory->keep_anchor(sequence_, kind);
-  }
-
-  Status replay() {
-    if (!host_->memory->needs_replay(sequence_)) return Ok{};
-    CAIRN_TRY(Replay replay, host_->cache.begin_replay(sequence_, 16));
-    for (int32_t piece = 0; piece < replay.piece_count(); ++piece) {
-      host_->model.replay(host_->memory->layout(), replay.slice(piece, 0));
-    }
-    replay.commit();
-    return Ok{};
-  }
-
-  Status step(const Text& tokens, const std::vector<int32_t>& captures) {
-    CAIRN_TRY(replay());
-    CAIRN_TRY(Transaction transaction,
-              host_->cache.begin(sequence_,
-                                 {.tokens = tokens, .captures = captures, .keeps_hidden = true}));
-    const std::vector<uint64_t> rows = host_->model.run(host_->memory->layout(), transaction);
-    std::memcpy(transaction.hidden().data(), &rows.back(), sizeof(uint64_t));
-    transaction.commit(int32_t(tokens.size()));
-    return Ok{};
-  }
-
-  Host* host_;
-  Text history_;
-  std::vector<int32_t> starts_;
-  Sequence sequence_;
-};
+using testing::operator+;
 
 // A state of about 4 KiB and pages of 256 bytes, as in real models: some states cost as much as
 // hundreds of tokens.
@@ -206,6 +68,31 @@ TEST(PrefixCache, NextTurnReadsOnlyTheMessage) {
     // The turn before is the beginning of this one, and goes.
     EXPECT_EQ(host.cache.timeline_count(), 1u);
   }
+}
+
+// The same words by two variants are two timelines, and neither is the other's beginning.
+TEST(PrefixCache, VariantsShareNothing) {
+  Host host(ToyModel({{ToyModel::window(48)}, {ToyModel::recurrent()}, {ToyModel::full()}}));
+  const Variant other = Variant(7);
+  Chat plain(&host, text(40, 1)), adapted(&host, text(40, 1), other);
+  ASSERT_TRUE(plain.turn(text(30, 2), 10, 3));
+  const size_t bytes = host.memory->usage().used_bytes();
+  EXPECT_EQ(adapted.turn(text(30, 2), 10, 3).value(), 70);
+  EXPECT_EQ(host.memory->usage().used_bytes(), 2 * bytes);
+  EXPECT_EQ(host.cache.timeline_count(), 2u);
+  ASSERT_EQ(plain.history(), adapted.history());
+  for (const Variant variant : {Variant::plain, other, Variant(8)}) {
+    const PrefixCache::Found found = host.cache.find(plain.history(), variant, true);
+    EXPECT_EQ(found.foreign_tokens, 80);
+    EXPECT_EQ(found.plan.resume, variant == Variant(8) ? 0 : 80);
+    EXPECT_EQ(found.sequence == nullptr ? variant : found.sequence->variant(), variant);
+  }
+  host.expect_exact(plain.sequence());
+  host.expect_exact(adapted.sequence());
+  // Back and forth costs nothing more than the new message.
+  adapted.change(Variant::plain);
+  EXPECT_EQ(adapted.turn(text(20, 4), 5, 5).value(), 20);
+  host.expect_exact(adapted.sequence());
 }
 
 TEST(PrefixCache, AskingAgainReadsNothing) {
@@ -323,7 +210,7 @@ TEST(PrefixCache, ABeginningThatHoldsMoreStays) {
     host.cache.keep(longer_first ? first : second);
     EXPECT_EQ(host.cache.timeline_count(), 2u);
     const Text prompt(first.tokens().begin(), first.tokens().begin() + 110);
-    const PrefixCache::Found found = host.cache.find(prompt, true);
+    const PrefixCache::Found found = host.cache.find(prompt, Variant::plain, true);
     ASSERT_NE(found.sequence, nullptr);
     EXPECT_EQ(found.sequence->length(), first.length());
     EXPECT_EQ(found.plan.forward_tokens, 0);
@@ -352,13 +239,13 @@ TEST(PrefixCache, FindsWhatResumesLatestNotWhatSharesMost) {
     host.cache.clear();
     kept(longer_first ? 600 : 400, 2);
     kept(longer_first ? 400 : 600, 3);
-    EXPECT_EQ(host.cache.find(prompt, true).plan.resume, 300);
+    EXPECT_EQ(host.cache.find(prompt, Variant::plain, true).plan.resume, 300);
     kept(100, 4);
     Sequence whole = host.memory->new_sequence();
     const Text beginning(prompt.begin(), prompt.begin() + 350);
     host.cache.begin(whole, {.tokens = beginning}).value().commit(350);
     host.cache.keep(whole);
-    const PrefixCache::Found found = host.cache.find(prompt, true);
+    const PrefixCache::Found found = host.cache.find(prompt, Variant::plain, true);
     EXPECT_EQ(found.plan.resume, 350);
     EXPECT_EQ(found.shared_tokens, 350);
   }
@@ -412,10 +299,11 @@ class Pressure : public ::testing::Test {
     return history + text(50, 30) + text(30, 31);
   }
 
-  static int32_t resume_of(Host& host, const Text& prompt) {
-    const PrefixCache::Found found = host.cache.find(prompt, true);
-    if (found.sequence != nullptr)
-      host.expect_exact(host.memory->at(*found.sequence, found.plan.resume).value());
+  static int32_t resume_of(Host& host, const Text& prompt, Variant variant = Variant::plain) {
+    const PrefixCache::Found found = host.cache.find(prompt, variant, true);
+    if (found.sequence == nullptr) return 0;
+    EXPECT_EQ(found.sequence->variant(), variant);
+    host.expect_exact(host.memory->at(*found.sequence, found.plan.resume).value());
     return found.plan.resume;
   }
 };
@@ -660,7 +548,8 @@ TEST_F(Pressure, BranchesLetGoOfSharedAnchorsTogether) {
 }
 
 // Several conversations in a memory that holds a part of them: turns, questions asked again, edits,
-// changes of the conversation. Whatever is found, taken up and gone on with is exact.
+// changes of the conversation and of the variant. Whatever is found, taken up and gone on with is
+// exact.
 TEST_F(Pressure, RandomConversations) {
   for (Family& family : families()) {
     const auto four = [](Host& host) {
@@ -686,6 +575,8 @@ TEST_F(Pressure, RandomConversations) {
         } else if (sort == 2) {
           chat.close();
           chat.reopen();
+        } else if (sort == 3) {
+          chat.change(Variant(random() % 3));
         } else if (chat.history().size() > 600) {
           chat = Chat(&host, text(50, 1));
         }
@@ -706,7 +597,9 @@ TEST_F(Pressure, RandomConversations) {
         if (operation % 8 != 0) continue;
         for (const Chat& open : chats) {
           ASSERT_NO_FATAL_FAILURE(host.expect_exact(open.sequence()));
-          resume_of(host, open.history());
+          for (const uint64_t variant : {0, 1, 2}) {
+            ASSERT_NO_FATAL_FAILURE(resume_of(host, open.history(), Variant(variant)));
+          }
         }
       }
       for (Chat& chat : chats) chat.close();
@@ -723,11 +616,11 @@ TEST(PrefixCache, FindsLogitsOnlyWhereTheyWereKept) {
   Chat chat(&host, text(50, 1));
   ASSERT_TRUE(chat.turn(text(60, 2), 20, 3));
   const Text prompt(chat.history().begin(), chat.history().begin() + 70);
-  EXPECT_EQ(host.cache.find(prompt, false).plan.resume, 70);
-  EXPECT_EQ(host.cache.find(prompt, true).plan.resume, 69);
+  EXPECT_EQ(host.cache.find(prompt, Variant::plain, false).plan.resume, 70);
+  EXPECT_EQ(host.cache.find(prompt, Variant::plain, true).plan.resume, 69);
   const Text asked(chat.history().begin(), chat.history().begin() + 110);
-  EXPECT_EQ(host.cache.find(asked, true).plan.resume, 110);
-  EXPECT_EQ(host.cache.find(asked + text(1, 4), true).plan.resume, 110);
+  EXPECT_EQ(host.cache.find(asked, Variant::plain, true).plan.resume, 110);
+  EXPECT_EQ(host.cache.find(asked + text(1, 4), Variant::plain, true).plan.resume, 110);
 }
 
 TEST(PrefixCache, LearnsWhereTimelinesAreTakenUp) {
@@ -737,9 +630,9 @@ TEST(PrefixCache, LearnsWhereTimelinesAreTakenUp) {
   const Text prompt = chat.history() + text(10, 4);
   const size_t sort = size_t(AnchorKind::answer_end) * RewindHabits::kTurnBuckets;
   const double before = host.cache.habits().count(sort);
-  host.cache.find(prompt, true);
+  host.cache.find(prompt, Variant::plain, true);
   EXPECT_EQ(host.cache.habits().count(sort), before + 1);
-  host.cache.find(text(10, 99), true);  // Nothing is shared: nothing is learned.
+  host.cache.find(text(10, 99), Variant::plain, true);  // Nothing is shared: nothing is learned.
   EXPECT_EQ(host.cache.habits().count(sort), before + 1);
 }
 
@@ -759,7 +652,7 @@ TEST(PrefixCache, LookingUpIsCheap) {
   double least = 1;
   for (int32_t round = 0; round < 5; ++round) {
     const auto start = std::chrono::steady_clock::now();
-    const PrefixCache::Found found = host.cache.find(prompt, true);
+    const PrefixCache::Found found = host.cache.find(prompt, Variant::plain, true);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     EXPECT_EQ(found.plan.resume, 32000);
     least = std::min(least, seconds.count());

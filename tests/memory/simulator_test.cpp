@@ -66,8 +66,9 @@ class Run {
   bool has_states() const { return layout().recurrent_group >= 0; }
 
   void add_live() {
-    lives_.push_back({.sequence = memory_->new_sequence(),
-                      .alone = ToyAlone(&model_),
+    const Variant variant = Variant(added_count_++ % 3);
+    lives_.push_back({.sequence = memory_->new_sequence(variant),
+                      .alone = ToyAlone(&model_, variant),
                       .anchors = {},
                       .pages = std::vector<std::vector<bool>>(layout().groups.size())});
   }
@@ -127,6 +128,7 @@ class Run {
   const ToyModel& model_;
   std::unique_ptr<Memory> memory_;
   std::vector<Live> lives_;
+  uint64_t added_count_ = 0;
   std::optional<std::string> failure_;
   std::vector<std::vector<int32_t>> names_;
   struct Watched {
@@ -147,7 +149,10 @@ void Run::apply(const Operation& operation) {
     case Action::rewind:
       return rewind(live, operation);
     case Action::fork:
-      if (lives_.size() < kLiveMax) lives_.push_back(Live(live));
+      if (lives_.size() == kLiveMax) return;
+      // Now and then one of another variant begins in its place.
+      if (operation.b % 4 == 3) return add_live();
+      lives_.push_back(Live(live));
       return;
     case Action::edit:
       return edit(live, operation);
@@ -418,7 +423,7 @@ void Run::partners(const Operation& operation) {
   std::vector<StepRequest> requests;
   std::vector<std::optional<Transaction>> transactions;
   std::vector<Slice> slices;
-  std::vector<std::span<const Token>> views;
+  std::vector<ToyModel::Input> views;
   int32_t row_count = 0;
   tokens.reserve(lives_.size());
   for (size_t index = 0; index < lives_.size(); ++index) {
@@ -428,8 +433,8 @@ void Run::partners(const Operation& operation) {
     transactions.push_back(begin(lives_[index], requests.back()));
     if (!transactions.back()) continue;
     slices.push_back(transactions.back()->slice(row_count));
-    views.push_back(transactions.back()->tokens());
-    row_count += int32_t(views.back().size());
+    views.push_back({transactions.back()->tokens(), transactions.back()->variant()});
+    row_count += int32_t(views.back().tokens.size());
   }
   const std::vector<uint64_t> rows = model_.run(layout(), slices, views);
   size_t first = 0;

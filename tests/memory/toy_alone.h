@@ -11,8 +11,9 @@ namespace cairn::memory::testing {
 
 class ToyAlone {
  public:
-  explicit ToyAlone(const ToyModel* model)
+  explicit ToyAlone(const ToyModel* model, Variant variant = Variant::plain)
       : model_(model),
+        variant_(variant),
         layout_(model->layout(false)),
         layers_(model->layers().size()),
         last_values_(layers_.size()) {}
@@ -53,7 +54,7 @@ class ToyAlone {
 
   uint64_t next(Token token, bool keeps) {
     const int32_t position = length();
-    uint64_t x = embed(token, position);
+    uint64_t x = embed(token, position, variant_);
     for (size_t layer = 0; layer < layers_.size(); ++layer) {
       for (const State& state : model_->layers()[layer]) {
         if (state.kind == State::Kind::recurrent) {
@@ -92,6 +93,7 @@ class ToyAlone {
   }
 
   const ToyModel* model_;
+  Variant variant_;
   Layout layout_;
   std::vector<PerLayer> layers_;
   std::vector<Token> tokens_;

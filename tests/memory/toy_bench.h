@@ -47,7 +47,7 @@ struct ToyBench {
   }
   // What the sequence sees is what its tokens alone would show.
   void expect_exact(const Sequence& sequence) const {
-    ToyAlone alone(&model);
+    ToyAlone alone(&model, sequence.variant());
     alone.append(sequence.tokens());
     ASSERT_EQ(Inspector::probe(model, sequence, Token(9)), alone.probe(Token(9)))
         << "at " << sequence.length();

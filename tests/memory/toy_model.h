@@ -33,14 +33,21 @@ class ToyModel {
     return layout;
   }
 
+  // What a slice of a step has beside its pages.
+  struct Input {
+    std::span<const Token> tokens;
+    Variant variant = Variant::plain;
+  };
+
   // A step over several slices at once, layer by layer. Writes pages, log rows and captured states;
   // the result is each row's output.
   std::vector<uint64_t> run(const Layout& layout, std::span<const Slice> slices,
-                            std::span<const std::span<const Token>> tokens) const {
+                            std::span<const Input> inputs) const {
     std::vector<uint64_t> rows;
     for (size_t index = 0; index < slices.size(); ++index) {
       for (int32_t row = 0; row < slices[index].row_count; ++row) {
-        rows.push_back(embed(tokens[index][size_t(row)], slices[index].first_position + row));
+        rows.push_back(embed(inputs[index].tokens[size_t(row)], slices[index].first_position + row,
+                             inputs[index].variant));
       }
     }
     for (size_t layer = 0; layer < layers_.size(); ++layer) {
@@ -68,8 +75,8 @@ class ToyModel {
 
   std::vector<uint64_t> run(const Layout& layout, const Transaction& transaction) const {
     const Slice slice = transaction.slice(0);
-    const std::span<const Token> tokens = transaction.tokens();
-    return run(layout, {&slice, 1}, {&tokens, 1});
+    const Input input{transaction.tokens(), transaction.variant()};
+    return run(layout, {&slice, 1}, {&input, 1});
   }
 
   // States from the log alone.

@@ -11,31 +11,30 @@ namespace {
 
 using Counts = std::vector<int32_t>;
 
-// A small Gemma 4 of six layers, to which a test adds what it is about.
+// A small model of six layers, to which a test adds what it is about.
 class Described {
  public:
-  Described() {
-    writer_.add("general.architecture", "gemma4");
+  explicit Described(const std::string& architecture = "gemma4") : prefix_(architecture + ".") {
+    writer_.add("general.architecture", architecture);
     for (const auto& [name, value] : {std::pair("block_count", 6),
                                       {"context_length", 64},
                                       {"embedding_length", 64},
                                       {"vocab_size", 300},
                                       {"feed_forward_length", 96},
-                                      {"attention.head_count", 4},
                                       {"attention.key_length", 32},
                                       {"attention.value_length", 32},
                                       {"attention.sliding_window", 16}}) {
       add(name, value);
     }
-    writer_.add("gemma4.attention.layer_norm_rms_epsilon", 1e-6f);
+    writer_.add(prefix_ + "attention.layer_norm_rms_epsilon", 1e-6f);
   }
 
   Described& add(const std::string& name, int32_t value) {
-    writer_.add("gemma4." + name, uint32_t(value));
+    writer_.add(prefix_ + name, uint32_t(value));
     return *this;
   }
   Described& add(const std::string& name, const Counts& values) {
-    writer_.add_array("gemma4." + name, std::span<const int32_t>(values));
+    writer_.add_array(prefix_ + name, std::span<const int32_t>(values));
     return *this;
   }
 
@@ -53,14 +52,20 @@ class Described {
   // What making the model says: "" where it goes well.
   std::string complaint() const {
     return with_metadata([](const gguf::Metadata& meta) -> std::string {
-      const auto model = find_architecture("gemma4").value()->create(meta);
+      const auto model = find_architecture(meta.architecture()).value()->create(meta);
       return model ? "" : model.error().message;
     });
   }
 
  private:
+  std::string prefix_;
   gguf::Writer writer_;
 };
+
+// Of as many heads in every layer.
+Described described_with_heads() {
+  return Described().add("attention.head_count", 4);
+}
 
 const Counts kPattern = {1, 1, 0, 1, 1, 0};
 
@@ -106,10 +111,11 @@ TEST(Config, SlopesHalveFromHeadToHead) {
 
 TEST(Config, ModelsThatContradictThemselvesAreRefused) {
   const auto described = [] {
-    return Described().add("attention.sliding_window_pattern", kPattern);
+    return described_with_heads().add("attention.sliding_window_pattern", kPattern);
   };
   EXPECT_EQ(described().add("attention.head_count_kv", 2).complaint(), "");
-  EXPECT_NE(Described().add("attention.head_count_kv", 2).complaint(), "");  // No pattern.
+  // No pattern.
+  EXPECT_NE(described_with_heads().add("attention.head_count_kv", 2).complaint(), "");
   EXPECT_NE(described().add("attention.head_count_kv", {2, 2, 0, 2, 2, 2}).complaint(), "");
   EXPECT_NE(described().add("attention.head_count_kv", {2, 2, 3, 2, 2, 2}).complaint(), "");
   EXPECT_NE(described().add("attention.shared_kv_layers", 6).complaint(), "");
@@ -122,6 +128,21 @@ TEST(Config, ModelsThatContradictThemselvesAreRefused) {
                 .add("expert_feed_forward_length", 32)
                 .complaint(),
             "");
+}
+
+TEST(Config, LatentHeadsAreAsManyInEveryLayer) {
+  const auto latent = [] {
+    return Described("deepseek2")
+        .add("attention.head_count_kv", 1)
+        .add("attention.key_length_mla", 24)
+        .add("attention.value_length_mla", 16)
+        .add("attention.kv_lora_rank", 32)
+        .add("rope.dimension_count", 8);
+  };
+  EXPECT_EQ(latent().add("attention.head_count", 4).complaint(), "");
+  EXPECT_EQ(latent().add("attention.head_count", {4, 4, 4, 4, 4, 4}).complaint(), "");
+  EXPECT_EQ(latent().add("attention.head_count", {4, 4, 4, 2, 4, 4}).complaint(),
+            "deepseek2.attention.head_count: expected 4 in all layers, found 2");
 }
 
 }  // namespace

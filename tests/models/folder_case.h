@@ -17,13 +17,13 @@ inline std::string folder_path(const std::string& name) {
 }
 
 // In units of the standard deviation of the logits in the file, the worst single one.
-inline double folder_error(const std::vector<float>& logits, const std::string& name) {
-  std::ifstream file(folder_path(name), std::ios::binary);
-  EXPECT_TRUE(file.good()) << name;
+inline double error_against(const std::vector<float>& logits, const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  EXPECT_TRUE(file.good()) << path;
   std::vector<float> expected(logits.size());
   const auto bytes = std::streamsize(expected.size() * sizeof(float));
   file.read(reinterpret_cast<char*>(expected.data()), bytes);
-  EXPECT_TRUE(file.gcount() == bytes && file.peek() == std::ifstream::traits_type::eof()) << name;
+  EXPECT_TRUE(file.gcount() == bytes && file.peek() == std::ifstream::traits_type::eof()) << path;
   double worst = 0, sum = 0, squares = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
     const double difference = std::abs(double(logits[i]) - double(expected[i]));
@@ -33,6 +33,10 @@ inline double folder_error(const std::vector<float>& logits, const std::string& 
   }
   const auto count = double(logits.size());
   return worst / std::sqrt(squares / count - sum * sum / count / count);
+}
+
+inline double folder_error(const std::vector<float>& logits, const std::string& name) {
+  return error_against(logits, folder_path(name));
 }
 
 }  // namespace cairn::testing

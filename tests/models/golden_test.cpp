@@ -184,7 +184,7 @@ TEST_P(GoldenTest, AHiddenRowGivesItsLogitsBack) {
   }
   memory::Sequence other = memory.new_sequence();
   append(*engine, other, std::span(tokens).subspan(40));
-  engine->runner().restore_logits(memory.hidden(sequence));
+  engine->runner().restore_logits(memory.hidden(sequence), sequence.variant());
   const std::span<const float> logits = engine->runner().logits(0);
   EXPECT_EQ(
       std::memcmp(logits.data(), expected.data() + 32 * vocabulary, vocabulary * sizeof(float)), 0);

@@ -47,9 +47,13 @@ Status HostBackend::prepare(const Plan& plan) {
   prepared.cuts.assign(prepared.task_ends.size(), {});
   place_shared(prepared);
   CAIRN_TRY(make_room());
-  std::erase_if(prepared_, [&](const Prepared& other) { return other.plan == &plan; });
+  release(plan);
   prepared_.push_back(std::move(prepared));
   return Ok{};
+}
+
+void HostBackend::release(const Plan& plan) {
+  std::erase_if(prepared_, [&](const Prepared& other) { return other.plan == &plan; });
 }
 
 // Stages run one after another, so their ops may share in the same bytes; notes are written before

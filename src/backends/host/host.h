@@ -28,6 +28,7 @@ class HostBackend : public Backend {
   Status load(Weight& weight) override;  // Nothing to do: kernels read the file's blocks.
   bool supports(const Op& op) const override;
   Status prepare(const Plan& plan) override;
+  void release(const Plan& plan) override;
   void execute(const Plan& plan, const Step& step) override;
 
  private:

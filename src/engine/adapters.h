@@ -1,0 +1,78 @@
+// The adapters that an engine has loaded, by name, and what a request can choose of them. Choices
+// that compute the same are one: in the order of loading, each adapter once, none of scale 0.
+// Knows no plans. Thread-safe: constant once loaded.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/adapter.h"
+#include "memory/variant.h"
+
+namespace cairn {
+
+// What a request says: how much of which adapter.
+struct AdapterUse {
+  std::string name;
+  float scale = 1.0f;
+
+  bool operator==(const AdapterUse&) const = default;
+};
+
+// What Engine::select() made of it: a handle, cheap to copy. While it lives, its plans do. Means
+// something to its engine only.
+class Selection {
+ public:
+  Selection() = default;  // No adapters.
+
+  memory::Variant variant() const { return data_ ? data_->variant : memory::Variant::plain; }
+  std::span<const AdapterUse> uses() const {
+    return data_ ? std::span<const AdapterUse>(data_->uses) : std::span<const AdapterUse>();
+  }
+
+ private:
+  friend class Adapters;
+  friend class Engine;
+  struct Data {
+    memory::Variant variant;
+    std::vector<AdapterUse> uses;
+  };
+  explicit Selection(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
+  bool is_shared() const { return data_.use_count() > 1; }
+
+  std::shared_ptr<const Data> data_;  // Null: none.
+};
+
+class Adapters {
+ public:
+  // Names that are taken get a number behind them. Errors: those of Adapter and of the backend,
+  // with the file's name.
+  static Result<Adapters> load(std::span<const AdapterChoice> choices,
+                               std::string_view architecture, std::span<Weight* const> matrices,
+                               Backend& backend);
+
+  // All of them, as they were loaded: names and scales.
+  std::span<const AdapterUse> loaded() const { return loaded_; }
+  // Scales of an adapter that is named twice add up. Errors: invalid_argument: unknown names (the
+  // known ones are listed), scales that are not finite.
+  Result<Selection> select(std::span<const AdapterUse> uses) const;
+  // What the uses change. REQUIRES: their names are known.
+  std::vector<LowRank> changes(std::span<const AdapterUse> uses) const;
+
+ private:
+  size_t place_of(std::string_view name) const;  // adapters_.size() where there is none.
+  Error unknown(std::string_view name) const;
+  std::string free_name(const AdapterChoice& choice) const;
+  memory::Variant variant_of(std::span<const AdapterUse> uses) const;
+
+  std::vector<Adapter> adapters_;
+  std::vector<AdapterUse> loaded_;  // By adapter.
+};
+
+}  // namespace cairn
