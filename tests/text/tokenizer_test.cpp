@@ -73,7 +73,7 @@ TEST(Tokenizer, UnknownKindsAndNamesAreNamed) {
   small.source.model = "rwkv";
   auto model = Tokenizer::build(small.source);
   ASSERT_FALSE(model);
-  EXPECT_NE(model.error().message.find("expected gpt2, llama, bert or gemma4, found rwkv"),
+  EXPECT_NE(model.error().message.find("expected gpt2, llama, bert, t5 or gemma4, found rwkv"),
             std::string::npos);
 }
 
