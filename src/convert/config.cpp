@@ -1,77 +1,16 @@
-// Defaults are those of transformers' configuration classes, for the keys that conversion reads.
+// Defaults are those of transformers' configuration classes, for the keys that conversion reads;
+// each family has its own.
 #include "convert/config.h"
 
 #include <filesystem>
 #include <utility>
 
+#include "convert/family.h"
+
 namespace cairn::convert {
 namespace {
 
 constexpr int64_t kCountMax = int64_t(1) << 31;
-
-struct Default {
-  std::string_view model_type, key;
-  double value;
-};
-
-constexpr Default kDefaults[] = {
-    {"llama", "rms_norm_eps", 1e-6},
-    {"mistral", "rms_norm_eps", 1e-6},
-    {"mixtral", "rms_norm_eps", 1e-5},
-    {"mixtral", "rope_theta", 1e6},
-    {"mixtral", "num_experts_per_tok", 2},
-    {"mixtral", "num_local_experts", 8},
-    {"qwen2", "rms_norm_eps", 1e-6},
-    {"qwen2_moe", "rms_norm_eps", 1e-6},
-    {"qwen3", "rms_norm_eps", 1e-6},
-    {"qwen3", "head_dim", 128},
-    {"qwen3_moe", "rms_norm_eps", 1e-6},
-    {"gemma", "head_dim", 256},
-    {"gemma", "rms_norm_eps", 1e-6},
-    {"gemma2", "head_dim", 256},
-    {"gemma2", "rms_norm_eps", 1e-6},
-    {"gemma2", "sliding_window", 4096},
-    {"gemma2", "attn_logit_softcapping", 50},
-    {"gemma2", "final_logit_softcapping", 30},
-    {"gemma3_text", "head_dim", 256},
-    {"gemma3_text", "rms_norm_eps", 1e-6},
-    {"gemma3_text", "sliding_window", 4096},
-    {"gemma3_text", "max_position_embeddings", 131072},
-    {"gemma3_text", "hidden_size", 2304},
-    {"gemma3_text", "intermediate_size", 9216},
-    {"gemma3_text", "num_hidden_layers", 26},
-    {"gemma3_text", "num_attention_heads", 8},
-    {"gemma3_text", "num_key_value_heads", 4},
-    {"gemma3_text", "vocab_size", 262208},
-    {"gemma3_text", "rope_theta", 1e6},
-    {"phi3", "rms_norm_eps", 1e-5},
-    {"phi3", "partial_rotary_factor", 1},
-    {"phi3", "original_max_position_embeddings", 4096},
-    {"phi", "partial_rotary_factor", 0.5},
-    {"phi", "layer_norm_eps", 1e-5},
-    {"olmo2", "rms_norm_eps", 1e-5},
-    {"olmo3", "rms_norm_eps", 1e-5},
-    {"olmo3", "rope_theta", 5e5},
-    {"olmo3", "sliding_window", 4096},
-    {"olmoe", "rms_norm_eps", 1e-5},
-    {"granite", "rms_norm_eps", 1e-6},
-    {"granite", "attention_multiplier", 1},
-    {"granite", "embedding_multiplier", 1},
-    {"granite", "residual_multiplier", 1},
-    {"granite", "logits_scaling", 1},
-    {"granitemoe", "rms_norm_eps", 1e-6},
-    {"granitemoe", "attention_multiplier", 1},
-    {"granitemoe", "embedding_multiplier", 1},
-    {"granitemoe", "residual_multiplier", 1},
-    {"granitemoe", "logits_scaling", 1},
-    {"smollm3", "rms_norm_eps", 1e-6},
-    {"smollm3", "rope_theta", 2e6},
-    {"seed_oss", "rms_norm_eps", 1e-6},
-    {"seed_oss", "head_dim", 128},
-    {"stablelm", "partial_rotary_factor", 0.25},
-    {"stablelm", "layer_norm_eps", 1e-5},
-    {"starcoder2", "norm_epsilon", 1e-5},
-};
 
 constexpr double kRopeBase = 10000;
 // Of layers with a window, where a model has two bases.
@@ -136,10 +75,12 @@ Result<Config> Config::from_json(Json root) {
 }
 
 void Config::add_defaults() {
-  for (const Default& row : kDefaults) {
-    // A null stays: it says that there is none.
-    if (row.model_type == model_type_ && root_.find(row.key) == nullptr) {
-      root_.set(row.key, number_of(row.value));
+  for (const FamilyGroup* group : all_family_groups()) {
+    for (const ConfigDefault& row : group->defaults) {
+      // A null stays: it says that there is none.
+      if (row.model_type == model_type_ && root_.find(row.key) == nullptr) {
+        root_.set(row.key, number_of(row.value));
+      }
     }
   }
   // Copies: what find() gives lies in the object that set() changes.

@@ -16,9 +16,11 @@ constexpr uint32_t kQuantizationVersion = 2;
 
 Error unknown_class(const Config& config) {
   std::string known;
-  for (const Family& family : all_families()) {
-    for (const std::string_view name : family.classes) {
-      known += (known.empty() ? "" : ", ") + std::string(name);
+  for (const FamilyGroup* group : all_family_groups()) {
+    for (const Family& family : group->families) {
+      for (const std::string_view name : family.classes) {
+        known += (known.empty() ? "" : ", ") + std::string(name);
+      }
     }
   }
   return fail(ErrorCode::unsupported, "config.json: expected one of {}, found {}", known,

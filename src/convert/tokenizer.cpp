@@ -97,7 +97,7 @@ Result<Tokenizer> Tokenizer::load(const std::string& folder, const Config& confi
   Tokenizer tokenizer(config, family);
   CAIRN_TRY(tokenizer.read_files(folder));
   const TokenizerFiles& files = tokenizer.files_;
-  const bool is_phi4 = family.parameters == Parameters::phi3 &&
+  const bool is_phi4 = family.habits == TokenHabits::phi3 &&
                        files.tokenizer_config.text_at("tokenizer_class") == "GPT2Tokenizer";
   if (family.vocabulary == VocabularyFile::sentencepiece_first && !is_phi4) {
     const std::string path = (std::filesystem::path(folder) / "tokenizer.model").string();
@@ -175,7 +175,7 @@ Status Tokenizer::add_from_tokenizer_config() {
                   key.substr(0, 40));
     }
     CAIRN_TRY(set_added(std::stoll(key), std::string(*text), value.is_true_at("special"),
-                        family_.parameters != Parameters::phi3));
+                        family_.habits != TokenHabits::phi3));
   }
   return Ok{};
 }
@@ -215,7 +215,7 @@ Status Tokenizer::read_sentencepiece(const std::string& bytes) {
     types_[size_t(number)] = kUserDefined;
   }
   CAIRN_TRY(add_from_tokenizer_config());
-  if (family_.parameters == Parameters::phi3) CAIRN_TRY(add_from_tokenizer_json(false));
+  if (family_.habits == TokenHabits::phi3) CAIRN_TRY(add_from_tokenizer_json(false));
   model_ = "llama";
   pre_ = "default";
   return Ok{};
@@ -330,11 +330,9 @@ bool Tokenizer::prepends_space() const {
 }
 
 Status Tokenizer::add_to(KeyValues& out) const {
-  const bool is_llama =
-      family_.parameters == Parameters::llama || family_.parameters == Parameters::granite;
-  const bool is_gemma = family_.parameters == Parameters::gemma ||
-                        family_.parameters == Parameters::gemma2 ||
-                        family_.parameters == Parameters::gemma3;
+  const bool is_llama = family_.habits == TokenHabits::llama;
+  const bool is_gemma =
+      family_.habits == TokenHabits::gemma || family_.habits == TokenHabits::gemma2;
   const Json* prefix = files_.tokenizer_config.find_set("add_prefix_space");
   if (is_llama && prefix != nullptr && prefix->as_boolean()) {
     out.set("tokenizer.ggml.add_space_prefix", *prefix->as_boolean());
@@ -347,7 +345,7 @@ Status Tokenizer::add_to(KeyValues& out) const {
   if (!merges_.empty()) out.set("tokenizer.ggml.merges", merges_);
   CAIRN_TRY(add_special_tokens(files_, token_count(), out));
   // Models for code of these two families end a turn with a token that no file names.
-  if (family_.parameters == Parameters::gemma && token_count() > 107) {
+  if (family_.habits == TokenHabits::gemma && token_count() > 107) {
     out.set("tokenizer.ggml.eot_token_id", uint32_t(107));
   }
   if (is_llama && token_count() == 32016) {
@@ -358,6 +356,7 @@ Status Tokenizer::add_to(KeyValues& out) const {
   if ((is_gemma && model_ == "llama") || (is_unsaid && !prepends_space())) {
     out.set("tokenizer.ggml.add_space_prefix", false);
   }
+  if (family_.tokens != nullptr) family_.tokens(files_, token_count(), out);
   return Ok{};
 }
 

@@ -1,0 +1,98 @@
+// Llama and what is built like it: Mistral, Mixtral, SmolLM 3, Granite. Heads of q and k
+// interleave; Llama 3's rotary scaling becomes a tensor.
+#include "convert/parameters.h"
+#include "convert/shared_families.h"
+
+namespace cairn::convert {
+namespace {
+
+using Names = const NameRow[];
+using Classes = const std::string_view[];
+
+// Experts are written in the order of these rows.
+constexpr Names kMixtral = {
+    {"block_sparse_moe.gate", "ffn_gate_inp"},
+    {"block_sparse_moe.experts.*.w1", "ffn_gate_exps"},
+    {"block_sparse_moe.experts.*.w2", "ffn_down_exps"},
+    {"block_sparse_moe.experts.*.w3", "ffn_up_exps"},
+};
+constexpr Names kGraniteExperts = {
+    {"block_sparse_moe.router.layer", "ffn_gate_inp"},
+    {"block_sparse_moe.input_linear", "ffn_gate_exps", "ffn_up_exps"},
+    {"block_sparse_moe.output_linear", "ffn_down_exps"},
+    {"shared_mlp.input_linear", "ffn_gate_shexp", "ffn_up_shexp"},
+    {"shared_mlp.output_linear", "ffn_down_shexp"},
+};
+
+constexpr Classes kLlamaClasses = {"LlamaForCausalLM", "LLaMAForCausalLM", "MistralForCausalLM",
+                                   "MixtralForCausalLM"};
+constexpr Classes kSmollm3Classes = {"SmolLM3ForCausalLM"};
+constexpr Classes kGraniteClasses = {"GraniteForCausalLM"};
+constexpr Classes kGraniteMoeClasses = {"GraniteMoeForCausalLM", "GraniteMoeSharedForCausalLM"};
+
+Status add_llama(ParameterWriter& writer) {
+  return add_llama_parameters(writer, ParameterWriter::HeadDim::added);
+}
+
+Status add_granite(ParameterWriter& writer) {
+  CAIRN_TRY(add_llama_parameters(writer, ParameterWriter::HeadDim::left_out));
+  CAIRN_TRY(writer.add_multiplier("attention.scale", "attention_multiplier"));
+  CAIRN_TRY(writer.add_multiplier("embedding_scale", "embedding_multiplier"));
+  CAIRN_TRY(writer.add_multiplier("residual_scale", "residual_multiplier"));
+  CAIRN_TRY(writer.add_multiplier("logit_scale", "logits_scaling"));
+  return writer.add_count_if_set("expert_shared_feed_forward_length", {"shared_intermediate_size"});
+}
+
+constexpr Family kFamilies[] = {
+    {.classes = kLlamaClasses,
+     .architecture = "llama",
+     .names = kMixtral,
+     .parameters = add_llama,
+     .extra_tensors = add_llama3_factors,
+     .vocabulary = VocabularyFile::sentencepiece_first,
+     .habits = TokenHabits::llama,
+     .interleaves_heads = true},
+    {.classes = kSmollm3Classes,
+     .architecture = "smollm3",
+     .parameters = add_llama,
+     .extra_tensors = add_llama3_factors,
+     .vocabulary = VocabularyFile::sentencepiece_first,
+     .habits = TokenHabits::llama,
+     .interleaves_heads = true},
+    {.classes = kGraniteClasses,
+     .architecture = "granite",
+     .parameters = add_granite,
+     .extra_tensors = add_llama3_factors,
+     .vocabulary = VocabularyFile::sentencepiece_first,
+     .habits = TokenHabits::llama,
+     .interleaves_heads = true,
+     .digits_name = "refact"},
+    {.classes = kGraniteMoeClasses,
+     .architecture = "granitemoe",
+     .names = kGraniteExperts,
+     .parameters = add_granite,
+     .extra_tensors = add_llama3_factors,
+     .vocabulary = VocabularyFile::sentencepiece_first,
+     .habits = TokenHabits::llama,
+     .interleaves_heads = true,
+     .digits_name = "refact"},
+};
+
+constexpr ConfigDefault kDefaults[] = {
+    {"llama", "rms_norm_eps", 1e-6},           {"mistral", "rms_norm_eps", 1e-6},
+    {"mixtral", "rms_norm_eps", 1e-5},         {"mixtral", "rope_theta", 1e6},
+    {"mixtral", "num_experts_per_tok", 2},     {"mixtral", "num_local_experts", 8},
+    {"granite", "rms_norm_eps", 1e-6},         {"granite", "attention_multiplier", 1},
+    {"granite", "embedding_multiplier", 1},    {"granite", "residual_multiplier", 1},
+    {"granite", "logits_scaling", 1},          {"granitemoe", "rms_norm_eps", 1e-6},
+    {"granitemoe", "attention_multiplier", 1}, {"granitemoe", "embedding_multiplier", 1},
+    {"granitemoe", "residual_multiplier", 1},  {"granitemoe", "logits_scaling", 1},
+    {"smollm3", "rms_norm_eps", 1e-6},         {"smollm3", "rope_theta", 2e6},
+};
+
+}  // namespace
+
+extern const FamilyGroup families_llama;
+constinit const FamilyGroup families_llama = {kFamilies, kDefaults};
+
+}  // namespace cairn::convert

@@ -1,0 +1,43 @@
+// What several families have in common: lists of names, hyperparameters, tensors made here.
+// Pure; any thread.
+#pragma once
+
+#include "convert/parameters.h"
+#include "convert/tensor_plan.h"
+
+namespace cairn::convert {
+
+// Experts as Qwen names them, written in the order of these rows.
+inline constexpr NameRow kQwenExperts[] = {
+    {"mlp.gate", "ffn_gate_inp"},
+    {"mlp.experts.*.down_proj", "ffn_down_exps"},
+    {"mlp.experts.*.gate_proj", "ffn_gate_exps"},
+    {"mlp.experts.*.up_proj", "ffn_up_exps"},
+    {"mlp.experts.gate_up_proj", "ffn_gate_exps", "ffn_up_exps"},
+    {"mlp.experts.down_proj", "ffn_down_exps"},
+    {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
+    {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
+    {"mlp.shared_expert.down_proj", "ffn_down_shexp"},
+    {"mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
+};
+
+// Norms before and behind both halves of a layer.
+inline constexpr NameRow kFourNorms[] = {
+    {"post_attention_layernorm", "post_attention_norm"},
+    {"pre_feedforward_layernorm", "ffn_norm"},
+    {"post_feedforward_layernorm", "post_ffw_norm"},
+};
+
+// The common list, the size of the vocabulary, and how much of a head rotates: all of it.
+Status add_llama_parameters(ParameterWriter& writer, ParameterWriter::HeadDim head_dim);
+
+// The common list and the widths of Qwen's experts.
+Status add_qwen_moe_parameters(ParameterWriter& writer);
+
+// rope_freqs, where the model has Llama 3's rotary scaling.
+Status add_llama3_factors(TensorPlan& plan);
+
+// rope_factors_long and rope_factors_short, and the factor of attention, where it has long ones.
+Status add_long_factors(TensorPlan& plan);
+
+}  // namespace cairn::convert
