@@ -43,6 +43,7 @@ Result<Config> Config::load(const std::string& folder) {
   const std::string path = (std::filesystem::path(folder) / "config.json").string();
   CAIRN_TRY(Json root, read_json_file(path));
   Result<Config> config = from_json(std::move(root));
+  if (config) config->folder_ = folder;
   if (config) return config;
   return fail(config.error().code, "{}: {}", path, config.error().message);
 }
@@ -114,11 +115,16 @@ void Config::read_rope() {
   adopt("rope_theta");
   adopt("partial_rotary_factor");
   adopt("original_max_position_embeddings");
-  if (rope_.find_set("rope_theta") == nullptr) rope_.set("rope_theta", number_of(kRopeBase));
+  states_rope_base_ = rope_.find_set("rope_theta") != nullptr;
+  if (!states_rope_base_) rope_.set("rope_theta", number_of(kRopeBase));
   if (const Json* type = rope_.find_set("type"); type && rope_.find_set("rope_type") == nullptr) {
     rope_.set("rope_type", Json(*type));
   }
-  if (!has_two) return;
+  if (!has_two) {
+    const Json* base = sliding != nullptr ? sliding->find_set("rope_theta") : nullptr;
+    if (base != nullptr && base->as_real()) sliding_rope_base_ = base->as_real();
+    return;
+  }
   const bool is_gemma = model_type_ == "gemma3_text";
   const Json* base = sliding != nullptr ? sliding->find_set("rope_theta") : nullptr;
   if (base == nullptr && is_gemma) base = find("rope_local_base_freq");

@@ -12,6 +12,7 @@
 
 namespace cairn::convert {
 
+class Config;
 class KeyValues;
 class ParameterWriter;
 class TensorPlan;
@@ -42,6 +43,8 @@ struct NameRow {
 enum class VocabularyFile : uint8_t {
   tokenizer_json,
   sentencepiece_first,  // tokenizer.model where it is there.
+  gemma4,               // tokenizer.json's tokens as they are, with its merges.
+  xlm_roberta,          // sentencepiece.bpe.model where it is there, with ids of its own.
 };
 
 // What is said of the tokens beside the vocabulary.
@@ -60,13 +63,17 @@ struct Family {
   Result<bool> (*tensor)(TensorPlan& plan, const TensorName& name,
                          const SourceTensor& source) = nullptr;
   // What the file says of the tokens at last.
-  void (*tokens)(const TokenizerFiles& files, int64_t token_count, KeyValues& out) = nullptr;
+  void (*tokens)(const Config& config, const TokenizerFiles& files, KeyValues& out) = nullptr;
   VocabularyFile vocabulary = VocabularyFile::tokenizer_json;
   TokenHabits habits = TokenHabits::common;
-  bool interleaves_heads = false;  // Rows of q and k lie pair by pair in GGUF.
-  bool norms_less_one = false;     // Norms are kept less one.
-  bool drops_output = false;       // The output matrix is always the embedding.
-  bool trims_embedding = false;    // Rows beyond the vocabulary stand for nothing.
+  bool interleaves_heads = false;   // Rows of q and k lie pair by pair in GGUF.
+  bool norms_less_one = false;      // Norms are kept less one.
+  bool drops_output = false;        // The output matrix is always the embedding.
+  bool trims_embedding = false;     // Rows beyond the vocabulary stand for nothing.
+  bool never_adds_space = false;    // Before a text, where the vocabulary is of tokenizer.json.
+  int64_t vocabulary_multiple = 1;  // The number of tokens is rounded up to one of it.
+  // What depends on the configuration; changes a copy.
+  void (*adapt)(const Config& config, Family& family) = nullptr;
   // Names for pre-tokenizers that cut alike and have several names in GGUF: GPT-2's alone, and
   // GPT-2's after single digits.
   std::string_view gpt2_name = "gpt-2", digits_name = "smollm";

@@ -2,6 +2,8 @@
 // says otherwise.
 #include "convert/parameters.h"
 
+#include <algorithm>
+
 #include "convert/rope_factors.h"
 
 namespace cairn::convert {
@@ -20,6 +22,23 @@ Status ParameterWriter::add_count(std::string_view name, Keys keys) {
 Status ParameterWriter::add_count_if_set(std::string_view name, Keys keys) {
   CAIRN_TRY(const std::optional<int64_t> count, config_.count_if_set(keys));
   if (count) set(name, uint32_t(*count));
+  return Ok{};
+}
+
+Status ParameterWriter::add_counts_if_set(std::string_view name, Keys keys) {
+  const Json* list = config_.find(keys);
+  if (list == nullptr || !list->is_array()) return add_count_if_set(name, keys);
+  std::vector<int32_t> counts;
+  for (const Json& item : list->items()) {
+    const int64_t count = item.as_integer().value_or(-1);
+    if (count < 0 || count > INT32_MAX) {
+      return fail(ErrorCode::invalid_data, "{}: expected counts below 2^31, found {}",
+                  *keys.begin(), item.describe());
+    }
+    counts.push_back(int32_t(count));
+  }
+  if (counts.empty()) return Ok{};
+  set(name, std::move(counts));
   return Ok{};
 }
 
@@ -95,10 +114,28 @@ Status ParameterWriter::add_rope_scaling() {
     CAIRN_TRY(add_if_set("rope.scaling.yarn_beta_slow", {"beta_slow"}));
   } else if (type == "longrope" || type == "su") {
     set("rope.scaling.type", std::string("longrope"));
-  } else if (type != "default" && type != "linear" && type != "llama3") {
+  } else if (type != "default" && type != "linear" && type != "llama3" && type != "proportional") {
     return fail(ErrorCode::unsupported,
                 "rotary scaling: expected linear, yarn, longrope or llama3, found {}", type);
   }
+  return Ok{};
+}
+
+// Pairs that turn with time, height and width, and those left over.
+Status ParameterWriter::add_rope_sections() {
+  const Json* stated = config_.rope().find_set("mrope_section");
+  if (stated == nullptr) return Ok{};
+  std::vector<int32_t> sections;
+  for (const Json& item : stated->items()) {
+    const int64_t count = item.as_integer().value_or(-1);
+    if (count < 0 || count > INT32_MAX || sections.size() == 4) {
+      return fail(ErrorCode::invalid_data, "mrope_section: expected up to 4 counts, found {}",
+                  stated->describe());
+    }
+    sections.push_back(int32_t(count));
+  }
+  sections.resize(4);
+  set("rope.dimension_sections", std::move(sections));
   return Ok{};
 }
 
@@ -124,10 +161,11 @@ Status ParameterWriter::add_common(HeadDim head_dim) {
   CAIRN_TRY(add_count("block_count", {"num_hidden_layers", "n_layer", "n_layers", "num_layers"}));
   CAIRN_TRY(add_context());
   CAIRN_TRY(add_count("embedding_length", {"hidden_size", "n_embd"}));
-  CAIRN_TRY(add_count_if_set("feed_forward_length", {"intermediate_size", "n_inner"}));
+  CAIRN_TRY(add_counts_if_set("feed_forward_length", {"intermediate_size", "n_inner"}));
   CAIRN_TRY(add_count("attention.head_count", {"num_attention_heads", "n_head"}));
   CAIRN_TRY(add_count_if_set("attention.head_count_kv", {"num_key_value_heads"}));
   CAIRN_TRY(add_rope_scaling());
+  CAIRN_TRY(add_rope_sections());
   CAIRN_TRY(const double base, rope_number(config_, "rope_theta"));
   set("rope.freq_base", float(base));
   if (config_.sliding_rope_base()) set("rope.freq_base_swa", float(*config_.sliding_rope_base()));
@@ -144,11 +182,16 @@ Status ParameterWriter::add_common(HeadDim head_dim) {
 }
 
 Result<std::vector<bool>> ParameterWriter::sliding_layers() const {
+  return layers_of_type({"sliding_attention"});
+}
+
+Result<std::vector<bool>> ParameterWriter::layers_of_type(Keys names) const {
   CAIRN_TRY(const int64_t layer_count, config_.count("num_hidden_layers"));
   std::vector<bool> pattern;
   if (const Json* types = config_.find("layer_types")) {
     for (const Json& type : types->items()) {
-      pattern.push_back(type.as_text() == "sliding_attention");
+      const std::string_view text = type.as_text().value_or("");
+      pattern.push_back(std::find(names.begin(), names.end(), text) != names.end());
     }
   }
   if (int64_t(pattern.size()) == layer_count) return pattern;
@@ -156,9 +199,16 @@ Result<std::vector<bool>> ParameterWriter::sliding_layers() const {
               pattern.size());
 }
 
+void ParameterWriter::set_where(std::string_view name, const std::vector<bool>& layers,
+                                int64_t count) {
+  std::vector<int32_t> counts;
+  for (const bool has : layers) counts.push_back(has ? int32_t(count) : 0);
+  set(name, std::move(counts));
+}
+
 Status add_parameters(const Config& config, const Family& family, uint32_t file_type,
-                      KeyValues& out) {
-  ParameterWriter writer(config, family, file_type, out);
+                      int64_t layers_in_file, KeyValues& out) {
+  ParameterWriter writer(config, family, file_type, layers_in_file, out);
   return family.parameters == nullptr ? writer.add_common() : family.parameters(writer);
 }
 

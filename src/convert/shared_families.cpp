@@ -19,6 +19,15 @@ Status add_llama_parameters(ParameterWriter& writer, ParameterWriter::HeadDim he
   return Ok{};
 }
 
+Status add_granite_parameters(ParameterWriter& writer) {
+  CAIRN_TRY(add_llama_parameters(writer, ParameterWriter::HeadDim::left_out));
+  CAIRN_TRY(writer.add_multiplier("attention.scale", "attention_multiplier"));
+  CAIRN_TRY(writer.add_multiplier("embedding_scale", "embedding_multiplier"));
+  CAIRN_TRY(writer.add_multiplier("residual_scale", "residual_multiplier"));
+  CAIRN_TRY(writer.add_multiplier("logit_scale", "logits_scaling"));
+  return writer.add_count_if_set("expert_shared_feed_forward_length", {"shared_intermediate_size"});
+}
+
 Status add_qwen_moe_parameters(ParameterWriter& writer) {
   CAIRN_TRY(writer.add_common());
   CAIRN_TRY(writer.add_count_if_set("expert_feed_forward_length", {"moe_intermediate_size"}));

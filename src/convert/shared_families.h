@@ -21,6 +21,15 @@ inline constexpr NameRow kQwenExperts[] = {
     {"mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
 };
 
+// Granite's, two matrices in one; without experts the shared one is all that a layer has.
+inline constexpr NameRow kGraniteExperts[] = {
+    {"block_sparse_moe.router.layer", "ffn_gate_inp"},
+    {"block_sparse_moe.input_linear", "ffn_gate_exps", "ffn_up_exps"},
+    {"block_sparse_moe.output_linear", "ffn_down_exps"},
+    {"shared_mlp.input_linear", "ffn_gate_shexp", "ffn_up_shexp"},
+    {"shared_mlp.output_linear", "ffn_down_shexp"},
+};
+
 // Norms before and behind both halves of a layer.
 inline constexpr NameRow kFourNorms[] = {
     {"post_attention_layernorm", "post_attention_norm"},
@@ -30,6 +39,9 @@ inline constexpr NameRow kFourNorms[] = {
 
 // The common list, the size of the vocabulary, and how much of a head rotates: all of it.
 Status add_llama_parameters(ParameterWriter& writer, ParameterWriter::HeadDim head_dim);
+
+// Llama's list, without a head's width, and Granite's multipliers.
+Status add_granite_parameters(ParameterWriter& writer);
 
 // The common list and the widths of Qwen's experts.
 Status add_qwen_moe_parameters(ParameterWriter& writer);

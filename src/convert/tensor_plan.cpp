@@ -76,9 +76,13 @@ PlannedTensor TensorPlan::start(std::string name, std::vector<int64_t> dims) con
 
 // Vectors, routers and small tables lose too much in 16 bits, and cost nothing.
 bool TensorPlan::must_be_f32(const PlannedTensor& tensor) const {
-  static constexpr std::string_view kEndings[] = {"_norm.weight", ".ffn_gate_inp.weight",
+  static constexpr std::string_view kEndings[] = {"_norm.weight",
+                                                  ".ffn_gate_inp.weight",
                                                   ".ffn_gate_inp_shexp.weight",
-                                                  ".ssm_conv1d.weight", ".shortconv.conv.weight"};
+                                                  ".ssm_conv1d.weight",
+                                                  ".shortconv.conv.weight",
+                                                  ".altup_correct_coef.weight",
+                                                  ".altup_predict_coef.weight"};
   const std::string_view name = tensor.name;
   if (tensor.dims.size() <= 1 || !name.ends_with(".weight")) return true;
   if (name == "position_embd.weight" || name == "token_types.weight") return true;

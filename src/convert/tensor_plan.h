@@ -27,6 +27,8 @@ enum class OutType : uint8_t { automatic, f32, f16, bf16 };
 struct RowRun {
   const SourceTensor* source;
   int64_t first, row_count, row_stride, step = 1;
+  // Each number times one, then times the other, each rounded as the source is; 0 makes zeros.
+  float factor = 1, second_factor = 1;
 };
 
 struct PlannedTensor {

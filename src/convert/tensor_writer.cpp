@@ -49,12 +49,16 @@ class Rows {
     const size_t width = width_of(source.number), step = size_t(run.step) * width;
     const std::byte* in =
         source.bytes.data() + size_t(run.first + source_row(row) * run.row_stride) * width;
-    if (changes_nothing() && run.step == 1 && is_same(source.number)) {
+    const bool is_scaled = run.factor != 1 || run.second_factor != 1;
+    if (!is_scaled && changes_nothing() && run.step == 1 && is_same(source.number)) {
       bytes.insert(bytes.end(), in, in + size_t(tensor_.row_numbers) * width);
       return;
     }
     numbers_.resize(size_t(tensor_.row_numbers));
     for (size_t i = 0; i < numbers_.size(); ++i) numbers_[i] = widen(source.number, in + i * step);
+    if (is_scaled) {
+      for (float& number : numbers_) number = scaled(number, run);
+    }
     if (!changes_nothing()) {
       for (float& number : numbers_) number = edited(number, source.number);
     }
@@ -81,6 +85,14 @@ class Rows {
 
   bool changes_nothing() const {
     return tensor_.edit != Edit::add_one && tensor_.edit != Edit::negative_exp;
+  }
+
+  static float scaled(float number, const RowRun& run) {
+    if (run.factor == 0) return 0;
+    const auto rounded = [&](float product) {
+      return run.source->number == Number::f16 ? to_float(to_half(product)) : product;
+    };
+    return rounded(rounded(number * run.factor) * run.second_factor);
   }
 
   float edited(float number, Number type) const {

@@ -109,18 +109,29 @@ Result<Tokenizer> Tokenizer::load(const std::string& folder, const Config& confi
     }
     if (bytes.error().code != ErrorCode::not_found) return std::move(bytes).error();
   }
+  if (family.vocabulary == VocabularyFile::xlm_roberta) {
+    CAIRN_TRY(const bool is_there, tokenizer.read_unigram_file());
+    if (is_there) return tokenizer;
+  }
   const Json* model = files.tokenizer.find("model");
   if (model == nullptr) {
     return fail(ErrorCode::not_found, "{}: expected tokenizer.json with a model, found none",
                 folder);
   }
-  const std::string_view type = model->text_at("type").value_or("none");
-  if (type != "BPE") {
-    return fail(ErrorCode::unsupported, "tokenizer.json: expected a BPE model, found {}", type);
-  }
-  CAIRN_TRY(model->is_true_at("byte_fallback") ? tokenizer.read_spaced()
-                                               : tokenizer.read_byte_level());
+  CAIRN_TRY(tokenizer.read_json_model(*model));
   return tokenizer;
+}
+
+Status Tokenizer::read_json_model(const Json& model) {
+  const std::string_view type = model.text_at("type").value_or("none");
+  if (type == "WordPiece") return read_word_pieces();
+  if (type == "Unigram") return read_unigram(model);
+  if (type != "BPE") {
+    return fail(ErrorCode::unsupported,
+                "tokenizer.json: expected a BPE, WordPiece or Unigram model, found {}", type);
+  }
+  if (family_.vocabulary == VocabularyFile::gemma4) return read_gemma4();
+  return model.is_true_at("byte_fallback") ? read_spaced() : read_byte_level();
 }
 
 Status Tokenizer::read_files(const std::string& folder) {
@@ -136,7 +147,10 @@ Status Tokenizer::read_files(const std::string& folder) {
 // All ids as unused; `count` where config.json does not say how many there are.
 Status Tokenizer::start(int64_t count) {
   CAIRN_TRY(const std::optional<int64_t> stated, config_.count_if_set({"vocab_size"}));
-  const int64_t size = stated.value_or(count);
+  const int64_t multiple = family_.vocabulary_multiple;
+  int64_t size = stated.value_or(count);
+  if (family_.vocabulary == VocabularyFile::xlm_roberta) size = std::max(size, count);
+  size = (size + multiple - 1) / multiple * multiple;
   if (size < 1 || size > kTokenCountMax) {
     return fail(ErrorCode::invalid_data, "vocab_size: expected 1 to {} tokens, found {}",
                 kTokenCountMax, size);
@@ -337,11 +351,13 @@ Status Tokenizer::add_to(KeyValues& out) const {
   if (is_llama && prefix != nullptr && prefix->as_boolean()) {
     out.set("tokenizer.ggml.add_space_prefix", *prefix->as_boolean());
   }
+  if (model_ == "bert") CAIRN_TRY(add_type_count(out));
   out.set("tokenizer.ggml.model", model_);
-  out.set("tokenizer.ggml.pre", pre_);
+  if (!pre_.empty()) out.set("tokenizer.ggml.pre", pre_);
   out.set("tokenizer.ggml.tokens", tokens_);
   if (!scores_.empty()) out.set("tokenizer.ggml.scores", scores_);
   out.set("tokenizer.ggml.token_type", types_);
+  if (model_ == "t5") CAIRN_TRY(add_normalizer(out));
   if (!merges_.empty()) out.set("tokenizer.ggml.merges", merges_);
   CAIRN_TRY(add_special_tokens(files_, token_count(), out));
   // Models for code of these two families end a turn with a token that no file names.
@@ -352,11 +368,14 @@ Status Tokenizer::add_to(KeyValues& out) const {
     out.set("tokenizer.ggml.eot_token_id", uint32_t(32010));
   }
   if (is_llama && token_count() == 49152) out.set("tokenizer.ggml.add_bos_token", false);
+  if (family_.never_adds_space && is_spaced_json_) {
+    out.set("tokenizer.ggml.add_space_prefix", false);
+  }
   const bool is_unsaid = is_spaced_json_ && out.find("tokenizer.ggml.add_space_prefix") == nullptr;
   if ((is_gemma && model_ == "llama") || (is_unsaid && !prepends_space())) {
     out.set("tokenizer.ggml.add_space_prefix", false);
   }
-  if (family_.tokens != nullptr) family_.tokens(files_, token_count(), out);
+  if (family_.tokens != nullptr) family_.tokens(config_, files_, out);
   return Ok{};
 }
 

@@ -16,13 +16,6 @@ constexpr Names kMixtral = {
     {"block_sparse_moe.experts.*.w2", "ffn_down_exps"},
     {"block_sparse_moe.experts.*.w3", "ffn_up_exps"},
 };
-constexpr Names kGraniteExperts = {
-    {"block_sparse_moe.router.layer", "ffn_gate_inp"},
-    {"block_sparse_moe.input_linear", "ffn_gate_exps", "ffn_up_exps"},
-    {"block_sparse_moe.output_linear", "ffn_down_exps"},
-    {"shared_mlp.input_linear", "ffn_gate_shexp", "ffn_up_shexp"},
-    {"shared_mlp.output_linear", "ffn_down_shexp"},
-};
 
 constexpr Classes kLlamaClasses = {"LlamaForCausalLM", "LLaMAForCausalLM", "MistralForCausalLM",
                                    "MixtralForCausalLM"};
@@ -32,15 +25,6 @@ constexpr Classes kGraniteMoeClasses = {"GraniteMoeForCausalLM", "GraniteMoeShar
 
 Status add_llama(ParameterWriter& writer) {
   return add_llama_parameters(writer, ParameterWriter::HeadDim::added);
-}
-
-Status add_granite(ParameterWriter& writer) {
-  CAIRN_TRY(add_llama_parameters(writer, ParameterWriter::HeadDim::left_out));
-  CAIRN_TRY(writer.add_multiplier("attention.scale", "attention_multiplier"));
-  CAIRN_TRY(writer.add_multiplier("embedding_scale", "embedding_multiplier"));
-  CAIRN_TRY(writer.add_multiplier("residual_scale", "residual_multiplier"));
-  CAIRN_TRY(writer.add_multiplier("logit_scale", "logits_scaling"));
-  return writer.add_count_if_set("expert_shared_feed_forward_length", {"shared_intermediate_size"});
 }
 
 constexpr Family kFamilies[] = {
@@ -61,7 +45,7 @@ constexpr Family kFamilies[] = {
      .interleaves_heads = true},
     {.classes = kGraniteClasses,
      .architecture = "granite",
-     .parameters = add_granite,
+     .parameters = add_granite_parameters,
      .extra_tensors = add_llama3_factors,
      .vocabulary = VocabularyFile::sentencepiece_first,
      .habits = TokenHabits::llama,
@@ -70,7 +54,7 @@ constexpr Family kFamilies[] = {
     {.classes = kGraniteMoeClasses,
      .architecture = "granitemoe",
      .names = kGraniteExperts,
-     .parameters = add_granite,
+     .parameters = add_granite_parameters,
      .extra_tensors = add_llama3_factors,
      .vocabulary = VocabularyFile::sentencepiece_first,
      .habits = TokenHabits::llama,
