@@ -51,9 +51,17 @@ void ParameterWriter::add_flag(std::string_view name, std::string_view key) {
   set(name, value != nullptr && value->as_boolean().value_or(false));
 }
 
+void ParameterWriter::add_flag_if_set(std::string_view name, std::string_view key) {
+  if (config_.find(key) != nullptr) add_flag(name, key);
+}
+
+Status ParameterWriter::add_layer_count() {
+  return add_count("block_count", {"num_hidden_layers", "n_layer", "n_layers", "num_layers"});
+}
+
 Status ParameterWriter::add_context() {
   return add_count("context_length",
-                   {"max_position_embeddings", "n_positions", "max_sequence_length"});
+                   {"max_position_embeddings", "n_ctx", "n_positions", "max_sequence_length"});
 }
 
 Status ParameterWriter::add_head_counts() {
@@ -95,10 +103,29 @@ Status ParameterWriter::add_rope_scaling() {
     CAIRN_TRY(add_if_set("rope.scaling.yarn_beta_slow", {"beta_slow"}));
   } else if (type == "longrope" || type == "su") {
     set("rope.scaling.type", std::string("longrope"));
-  } else if (type != "default" && type != "linear" && type != "llama3") {
+  } else if (type != "default" && type != "linear" && type != "llama3" && type != "mrope" &&
+             type != "dynamic" && type != "xdrope") {
     return fail(ErrorCode::unsupported,
                 "rotary scaling: expected linear, yarn, longrope or llama3, found {}", type);
   }
+  return Ok{};
+}
+
+// Pairs that turn with time, height and width, and those left over.
+Status ParameterWriter::add_rope_sections() {
+  const Json* stated = config_.rope().find_set("mrope_section");
+  if (stated == nullptr) return Ok{};
+  std::vector<int32_t> sections;
+  for (const Json& item : stated->items()) {
+    const int64_t count = item.as_integer().value_or(-1);
+    if (count < 0 || count > INT32_MAX || sections.size() == 4) {
+      return fail(ErrorCode::invalid_data, "mrope_section: expected up to 4 counts, found {}",
+                  stated->describe());
+    }
+    sections.push_back(int32_t(count));
+  }
+  sections.resize(4);
+  set("rope.dimension_sections", std::move(sections));
   return Ok{};
 }
 
@@ -121,13 +148,14 @@ Status ParameterWriter::add_experts() {
 }
 
 Status ParameterWriter::add_common(HeadDim head_dim) {
-  CAIRN_TRY(add_count("block_count", {"num_hidden_layers", "n_layer", "n_layers", "num_layers"}));
+  CAIRN_TRY(add_layer_count());
   CAIRN_TRY(add_context());
   CAIRN_TRY(add_count("embedding_length", {"hidden_size", "n_embd"}));
   CAIRN_TRY(add_count_if_set("feed_forward_length", {"intermediate_size", "n_inner"}));
   CAIRN_TRY(add_count("attention.head_count", {"num_attention_heads", "n_head"}));
   CAIRN_TRY(add_count_if_set("attention.head_count_kv", {"num_key_value_heads"}));
   CAIRN_TRY(add_rope_scaling());
+  CAIRN_TRY(add_rope_sections());
   CAIRN_TRY(const double base, rope_number(config_, "rope_theta"));
   set("rope.freq_base", float(base));
   if (config_.sliding_rope_base()) set("rope.freq_base_swa", float(*config_.sliding_rope_base()));

@@ -343,7 +343,7 @@ Status Tokenizer::add_to(KeyValues& out) const {
   if (!scores_.empty()) out.set("tokenizer.ggml.scores", scores_);
   out.set("tokenizer.ggml.token_type", types_);
   if (!merges_.empty()) out.set("tokenizer.ggml.merges", merges_);
-  CAIRN_TRY(add_special_tokens(files_, token_count(), out));
+  CAIRN_TRY(add_special_tokens(files_, token_count(), family_.roles, out));
   // Models for code of these two families end a turn with a token that no file names.
   if (family_.habits == TokenHabits::gemma && token_count() > 107) {
     out.set("tokenizer.ggml.eot_token_id", uint32_t(107));
@@ -356,7 +356,7 @@ Status Tokenizer::add_to(KeyValues& out) const {
   if ((is_gemma && model_ == "llama") || (is_unsaid && !prepends_space())) {
     out.set("tokenizer.ggml.add_space_prefix", false);
   }
-  if (family_.tokens != nullptr) family_.tokens(files_, token_count(), out);
+  if (family_.tokens != nullptr) family_.tokens(config_, files_, out);
   return Ok{};
 }
 
