@@ -64,7 +64,9 @@ Result<Config> Config::from_json(Json root) {
   if (config.class_name_.empty()) {
     return fail(ErrorCode::invalid_data, "expected a class under architectures, found none");
   }
-  if (const Json* quantized = root.find_set("quantization_config")) {
+  // Blocks of MXFP4 are kept as they are, by the family that has them.
+  const Json* quantized = root.find_set("quantization_config");
+  if (quantized != nullptr && quantized->text_at("quant_method") != "mxfp4") {
     return fail(ErrorCode::unsupported,
                 "expected weights that are not quantized, found quantization_config with {}",
                 quantized->text_at("quant_method").value_or("no method"));

@@ -50,6 +50,11 @@ enum class VocabularyFile : uint8_t {
 // What is said of the tokens beside the vocabulary.
 enum class TokenHabits : uint8_t { common, llama, gemma, gemma2, phi3 };
 
+// A special token that has its role in all models of the family, where no file says otherwise.
+struct TokenRole {
+  std::string_view role, text;  // "eot", "<|user|>".
+};
+
 struct Family {
   std::span<const std::string_view> classes;
   std::string_view architecture;   // In GGUF.
@@ -64,6 +69,7 @@ struct Family {
                          const SourceTensor& source) = nullptr;
   // What the file says of the tokens at last.
   void (*tokens)(const Config& config, const TokenizerFiles& files, KeyValues& out) = nullptr;
+  std::span<const TokenRole> roles = {};
   VocabularyFile vocabulary = VocabularyFile::tokenizer_json;
   TokenHabits habits = TokenHabits::common;
   bool interleaves_heads = false;   // Rows of q and k lie pair by pair in GGUF.
@@ -77,6 +83,8 @@ struct Family {
   // Names for pre-tokenizers that cut alike and have several names in GGUF: GPT-2's alone, and
   // GPT-2's after single digits.
   std::string_view gpt2_name = "gpt-2", digits_name = "smollm";
+  // Llama 3's expression, and GPT-4o's; empty where the usual name is meant.
+  std::string_view three_digits_name = {}, by_case_name = {};
 };
 
 // What a library's configuration class takes where config.json says nothing.

@@ -70,9 +70,17 @@ void ParameterWriter::add_flag(std::string_view name, std::string_view key) {
   set(name, value != nullptr && value->as_boolean().value_or(false));
 }
 
+void ParameterWriter::add_flag_if_set(std::string_view name, std::string_view key) {
+  if (config_.find(key) != nullptr) add_flag(name, key);
+}
+
+Status ParameterWriter::add_layer_count() {
+  return add_count("block_count", {"num_hidden_layers", "n_layer", "n_layers", "num_layers"});
+}
+
 Status ParameterWriter::add_context() {
   return add_count("context_length",
-                   {"max_position_embeddings", "n_positions", "max_sequence_length"});
+                   {"max_position_embeddings", "n_ctx", "n_positions", "max_sequence_length"});
 }
 
 Status ParameterWriter::add_head_counts() {
@@ -114,7 +122,8 @@ Status ParameterWriter::add_rope_scaling() {
     CAIRN_TRY(add_if_set("rope.scaling.yarn_beta_slow", {"beta_slow"}));
   } else if (type == "longrope" || type == "su") {
     set("rope.scaling.type", std::string("longrope"));
-  } else if (type != "default" && type != "linear" && type != "llama3" && type != "proportional") {
+  } else if (type != "default" && type != "linear" && type != "llama3" && type != "mrope" &&
+             type != "dynamic" && type != "xdrope" && type != "proportional") {
     return fail(ErrorCode::unsupported,
                 "rotary scaling: expected linear, yarn, longrope or llama3, found {}", type);
   }
@@ -158,7 +167,7 @@ Status ParameterWriter::add_experts() {
 }
 
 Status ParameterWriter::add_common(HeadDim head_dim) {
-  CAIRN_TRY(add_count("block_count", {"num_hidden_layers", "n_layer", "n_layers", "num_layers"}));
+  CAIRN_TRY(add_layer_count());
   CAIRN_TRY(add_context());
   CAIRN_TRY(add_count("embedding_length", {"hidden_size", "n_embd"}));
   CAIRN_TRY(add_counts_if_set("feed_forward_length", {"intermediate_size", "n_inner"}));

@@ -52,8 +52,10 @@ class ParameterWriter {
   Status add_multiplier(std::string_view name, std::string_view key);
   // False where nothing is said.
   void add_flag(std::string_view name, std::string_view key);
+  void add_flag_if_set(std::string_view name, std::string_view key);
 
   // The parts of the common list.
+  Status add_layer_count();
   Status add_context();
   Status add_head_counts();
   Status add_rope_scaling();

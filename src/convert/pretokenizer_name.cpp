@@ -87,11 +87,15 @@ Result<std::string_view> pretokenizer_name(const Json& tokenizer, const Family& 
   const std::string_view one = steps;
   if (one.starts_with("split ")) {
     const std::string_view expression = one.substr(6);
-    if (expression == kThreeDigits)
+    if (expression == kThreeDigits) {
+      if (!family.three_digits_name.empty()) return family.three_digits_name;
       return std::string_view(takes_whole_words ? "llama-bpe" : "dbrx");
+    }
     if (expression == kOneDigit) return std::string_view("qwen2");
     if (expression == kWithMarks) return std::string_view("qwen35");
-    if (expression == kByCase) return std::string_view("gpt-4o");
+    if (expression == kByCase) {
+      return family.by_case_name.empty() ? "gpt-4o" : family.by_case_name;
+    }
     if (expression == kTekken) return std::string_view("tekken");
   }
   return fail(ErrorCode::unsupported,

@@ -35,6 +35,38 @@ Status add_qwen_moe_parameters(ParameterWriter& writer) {
                                  {"shared_expert_intermediate_size"});
 }
 
+Status add_shared_expert_parameters(ParameterWriter& writer) {
+  CAIRN_TRY(writer.add_count_if_set("leading_dense_block_count", {"first_k_dense_replace"}));
+  CAIRN_TRY(writer.add_count_if_set("expert_shared_count", {"n_shared_experts"}));
+  CAIRN_TRY(writer.add_number_if_set("expert_weights_scale", {"routed_scaling_factor"}));
+  writer.add_flag_if_set("expert_weights_norm", "norm_topk_prob");
+  return Ok{};
+}
+
+bool is_tied_output(const TensorPlan& plan, const TensorName& name) {
+  const Json* tied = plan.config().find("tie_word_embeddings");
+  return name.rest == "lm_head" && tied != nullptr && tied->as_boolean().value_or(false);
+}
+
+Status add_transposed_halves(TensorPlan& plan, const TensorName& name, const SourceTensor& source) {
+  if (source.shape.size() != 3 || source.shape[2] % 2 != 0) {
+    return fail(ErrorCode::invalid_data, "tensor {}: expected two matrices in one, found shape {}",
+                source.name, shape_text(source));
+  }
+  const int64_t experts = source.shape[0], columns = source.shape[1], both = source.shape[2];
+  static constexpr std::string_view kTargets[] = {"ffn_gate_exps", "ffn_up_exps"};
+  for (int64_t part = 0; part < 2; ++part) {
+    PlannedTensor tensor =
+        plan.start(TensorPlan::target_name(name, kTargets[part]), {columns, both / 2, experts});
+    for (int64_t expert = 0; expert < experts; ++expert) {
+      const int64_t first = expert * columns * both + part * (both / 2);
+      tensor.runs.push_back({&source, first, both / 2, 1, both});
+    }
+    CAIRN_TRY(plan.add(std::move(tensor)));
+  }
+  return Ok{};
+}
+
 Status add_llama3_factors(TensorPlan& plan) {
   CAIRN_TRY(std::vector<float> factors, llama3_factors(plan.config()));
   if (!factors.empty()) plan.add_numbers("rope_freqs.weight", std::move(factors));

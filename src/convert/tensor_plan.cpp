@@ -133,12 +133,13 @@ Status TensorPlan::add_row(const TensorName& name, const NameRow& row, const Sou
 }
 
 Status TensorPlan::add_whole(const TensorName& name, std::string_view target,
-                             const SourceTensor& source) {
+                             const SourceTensor& source, Width width) {
   std::vector<int64_t> dims = dims_of(source);
   if (target == "token_embd" && family_.trims_embedding && dims.size() == 2) {
     dims[1] = std::min(dims[1], token_count_);
   }
   PlannedTensor tensor = start(target_name(name, target), std::move(dims));
+  if (width == Width::of_matrices) tensor.type_id = type_id_of(type_);
   const bool is_norm = source.name.ends_with("norm.weight");
   if (family_.norms_less_one && is_norm) tensor.edit = Edit::add_one;
   if (family_.interleaves_heads) {

@@ -82,8 +82,10 @@ class TensorPlan {
 
   // What the row of the table says, with its edit.
   Status add_row(const TensorName& name, const NameRow& row, const SourceTensor& source);
-  // As it is, under another name.
-  Status add_whole(const TensorName& name, std::string_view target, const SourceTensor& source);
+  // As it is, under another name, in the type that the name asks for or in that of matrices.
+  enum class Width : uint8_t { by_name, of_matrices };
+  Status add_whole(const TensorName& name, std::string_view target, const SourceTensor& source,
+                   Width width = Width::by_name);
   // Rows of a matrix, or numbers of a vector, as a tensor of its own. `parts` are pairs of a first
   // row and a count, one after the other. `head_rows` as in PlannedTensor.
   struct Rows {

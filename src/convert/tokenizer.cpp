@@ -359,7 +359,7 @@ Status Tokenizer::add_to(KeyValues& out) const {
   out.set("tokenizer.ggml.token_type", types_);
   if (model_ == "t5") CAIRN_TRY(add_normalizer(out));
   if (!merges_.empty()) out.set("tokenizer.ggml.merges", merges_);
-  CAIRN_TRY(add_special_tokens(files_, token_count(), out));
+  CAIRN_TRY(add_special_tokens(files_, token_count(), family_.roles, out));
   // Models for code of these two families end a turn with a token that no file names.
   if (family_.habits == TokenHabits::gemma && token_count() > 107) {
     out.set("tokenizer.ggml.eot_token_id", uint32_t(107));

@@ -1,6 +1,7 @@
-// Llama and what is built like it: Mistral, Mixtral, SmolLM 3, Granite. Heads of q and k
+// Llama and what is built like it: Mistral, Mixtral, Ministral 3, Arcee, SmolLM 3,
+// Granite. Heads of q and k
 // interleave; Llama 3's rotary scaling becomes a tensor.
-#include "convert/parameters.h"
+#include "convert/rope_factors.h"
 #include "convert/shared_families.h"
 
 namespace cairn::convert {
@@ -9,16 +10,10 @@ namespace {
 using Names = const NameRow[];
 using Classes = const std::string_view[];
 
-// Experts are written in the order of these rows.
-constexpr Names kMixtral = {
-    {"block_sparse_moe.gate", "ffn_gate_inp"},
-    {"block_sparse_moe.experts.*.w1", "ffn_gate_exps"},
-    {"block_sparse_moe.experts.*.w2", "ffn_down_exps"},
-    {"block_sparse_moe.experts.*.w3", "ffn_up_exps"},
-};
-
 constexpr Classes kLlamaClasses = {"LlamaForCausalLM", "LLaMAForCausalLM", "MistralForCausalLM",
                                    "MixtralForCausalLM"};
+constexpr Classes kArceeClasses = {"ArceeForCausalLM"};
+constexpr Classes kMistral3Classes = {"Ministral3ForCausalLM", "Mistral3ForConditionalGeneration"};
 constexpr Classes kSmollm3Classes = {"SmolLM3ForCausalLM"};
 constexpr Classes kGraniteClasses = {"GraniteForCausalLM"};
 constexpr Classes kGraniteMoeClasses = {"GraniteMoeForCausalLM", "GraniteMoeSharedForCausalLM"};
@@ -27,11 +22,41 @@ Status add_llama(ParameterWriter& writer) {
   return add_llama_parameters(writer, ParameterWriter::HeadDim::added);
 }
 
+Status add_mistral3(ParameterWriter& writer) {
+  const Config& config = writer.config();
+  if (config.model_type() == "mistral4") {
+    return fail(ErrorCode::unsupported,
+                "model_type: expected mistral or ministral3, found mistral4");
+  }
+  CAIRN_TRY(add_llama(writer));
+  if (config.model_type() != "ministral3") return Ok{};
+  CAIRN_TRY(const double slope, rope_number(config, "mscale_all_dim"));
+  writer.set("rope.scaling.yarn_log_multiplier", float(slope));
+  CAIRN_TRY(const double scale, rope_number(config, "llama_4_scaling_beta"));
+  writer.set("attention.temperature_scale", float(scale));
+  return Ok{};
+}
+
 constexpr Family kFamilies[] = {
     {.classes = kLlamaClasses,
      .architecture = "llama",
-     .names = kMixtral,
+     .names = kMixtralExperts,
      .parameters = add_llama,
+     .extra_tensors = add_llama3_factors,
+     .vocabulary = VocabularyFile::sentencepiece_first,
+     .habits = TokenHabits::llama,
+     .interleaves_heads = true},
+    {.classes = kArceeClasses,
+     .architecture = "arcee",
+     .parameters = add_llama,
+     .extra_tensors = add_llama3_factors,
+     .vocabulary = VocabularyFile::sentencepiece_first,
+     .habits = TokenHabits::llama,
+     .interleaves_heads = true},
+    {.classes = kMistral3Classes,
+     .architecture = "mistral3",
+     .names = kMixtralExperts,
+     .parameters = add_mistral3,
      .extra_tensors = add_llama3_factors,
      .vocabulary = VocabularyFile::sentencepiece_first,
      .habits = TokenHabits::llama,
@@ -71,6 +96,7 @@ constexpr ConfigDefault kDefaults[] = {
     {"granite", "logits_scaling", 1},          {"granitemoe", "rms_norm_eps", 1e-6},
     {"granitemoe", "attention_multiplier", 1}, {"granitemoe", "embedding_multiplier", 1},
     {"granitemoe", "residual_multiplier", 1},  {"granitemoe", "logits_scaling", 1},
+    {"arcee", "rms_norm_eps", 1e-5},           {"ministral3", "rms_norm_eps", 1e-5},
     {"smollm3", "rms_norm_eps", 1e-6},         {"smollm3", "rope_theta", 2e6},
 };
 

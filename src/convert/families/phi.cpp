@@ -1,4 +1,4 @@
-// Phi 2 and Phi 3, each with a list of hyperparameters of its own.
+// Phi 2, Phi 3 and its relative with experts, each with a list of hyperparameters of its own.
 #include "convert/rope_factors.h"
 #include "convert/shared_families.h"
 
@@ -15,6 +15,7 @@ constexpr NameRow kPhi2[] = {
     {"mlp.fc2", "ffn_down"},
     {"model.final_layernorm", "output_norm"},
 };
+constexpr std::string_view kPhimoeClasses[] = {"PhiMoEForCausalLM", "PhimoeForCausalLM"};
 constexpr std::string_view kPhi3Classes[] = {"Phi3ForCausalLM"};
 constexpr std::string_view kPhi2Classes[] = {"PhiForCausalLM"};
 
@@ -56,11 +57,24 @@ Status add_phi3(ParameterWriter& writer) {
   return Ok{};
 }
 
+Status add_phimoe(ParameterWriter& writer) {
+  CAIRN_TRY(add_phi3(writer));
+  CAIRN_TRY(writer.add_count("expert_used_count", {"num_experts_per_tok"}));
+  return writer.add_count("expert_count", {"num_local_experts"});
+}
+
 constexpr Family kFamilies[] = {
     {.classes = kPhi3Classes,
      .architecture = "phi3",
      .names = kPhi3,
      .parameters = add_phi3,
+     .extra_tensors = add_long_factors,
+     .vocabulary = VocabularyFile::sentencepiece_first,
+     .habits = TokenHabits::phi3},
+    {.classes = kPhimoeClasses,
+     .architecture = "phimoe",
+     .names = kMixtralExperts,
+     .parameters = add_phimoe,
      .extra_tensors = add_long_factors,
      .vocabulary = VocabularyFile::sentencepiece_first,
      .habits = TokenHabits::phi3},
@@ -75,6 +89,10 @@ constexpr ConfigDefault kDefaults[] = {
     {"phi3", "rms_norm_eps", 1e-5},
     {"phi3", "partial_rotary_factor", 1},
     {"phi3", "original_max_position_embeddings", 4096},
+    {"phimoe", "rms_norm_eps", 1e-5},
+    {"phimoe", "partial_rotary_factor", 1},
+    {"phimoe", "original_max_position_embeddings", 4096},
+    {"phimoe", "rope_theta", 1e6},
     {"phi", "partial_rotary_factor", 0.5},
     {"phi", "layer_norm_eps", 1e-5},
 };
