@@ -27,6 +27,9 @@ struct Piece {
   PieceKind kind = PieceKind::normal;
 };
 
+// Whether a text is given a space in front. Errors: invalid_data.
+Result<bool> sentencepiece_prepends_space(std::string_view bytes);
+
 // Errors: invalid_data.
 Result<std::vector<Piece>> parse_sentencepiece(std::string_view bytes);
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,10 @@ class Tokenizer {
   Status add_from_tokenizer_config();
   Status add_from_tokenizer_json(bool looks_count);
   void score_by_merges();
+  // A family that says in two files which tokens were added, and marks none by their look.
+  bool lists_twice() const {
+    return family_.habits == TokenHabits::phi3 || family_.habits == TokenHabits::internlm;
+  }
   bool prepends_space() const;
 
   const Config& config_;
@@ -48,6 +53,7 @@ class Tokenizer {
   Json added_tokens_;  // added_tokens.json: ids by text.
   std::string model_, pre_;
   bool is_spaced_json_ = false;
+  std::optional<bool> prefix_;  // What tokenizer.model says of a space in front, where it counts.
   std::vector<std::string> tokens_, merges_;
   std::vector<float> scores_;
   std::vector<int32_t> types_;
