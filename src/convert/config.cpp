@@ -2,6 +2,7 @@
 // each family has its own.
 #include "convert/config.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -13,6 +14,8 @@ namespace {
 constexpr int64_t kCountMax = int64_t(1) << 31;
 
 constexpr double kRopeBase = 10000;
+// Types that only their authors' code knows: what such a file leaves out has no default.
+constexpr std::string_view kWithoutLibrary[] = {"baichuan"};
 // Of layers with a window, where a model has two bases.
 constexpr double kGemma3SlidingBase = 10000, kOlmo3SlidingBase = 500000;
 
@@ -77,6 +80,11 @@ Result<Config> Config::from_json(Json root) {
   return config;
 }
 
+bool Config::has_library() const {
+  return std::find(std::begin(kWithoutLibrary), std::end(kWithoutLibrary), model_type_) ==
+         std::end(kWithoutLibrary);
+}
+
 void Config::add_defaults() {
   for (const FamilyGroup* group : all_family_groups()) {
     for (const ConfigDefault& row : group->defaults) {
@@ -89,7 +97,7 @@ void Config::add_defaults() {
   // Copies: what find() gives lies in the object that set() changes.
   const Json* stated = find("num_attention_heads");
   const Json heads = stated == nullptr ? Json() : *stated;
-  if (!heads.is_null() && find("num_key_value_heads") == nullptr) {
+  if (!heads.is_null() && find("num_key_value_heads") == nullptr && has_library()) {
     root_.set("num_key_value_heads", heads);
   }
   const Json* width = find("hidden_size");
@@ -118,7 +126,7 @@ void Config::read_rope() {
   adopt("partial_rotary_factor");
   adopt("original_max_position_embeddings");
   states_rope_base_ = rope_.find_set("rope_theta") != nullptr;
-  if (!states_rope_base_) rope_.set("rope_theta", number_of(kRopeBase));
+  if (!states_rope_base_ && has_library()) rope_.set("rope_theta", number_of(kRopeBase));
   if (const Json* type = rope_.find_set("type"); type && rope_.find_set("rope_type") == nullptr) {
     rope_.set("rope_type", Json(*type));
   }

@@ -43,6 +43,7 @@ class Config {
 
  private:
   Config() = default;
+  bool has_library() const;
   void add_defaults();
   void read_rope();
 

@@ -48,7 +48,7 @@ enum class VocabularyFile : uint8_t {
 };
 
 // What is said of the tokens beside the vocabulary.
-enum class TokenHabits : uint8_t { common, llama, gemma, gemma2, phi3 };
+enum class TokenHabits : uint8_t { common, llama, gemma, gemma2, phi3, internlm };
 
 // A special token that has its role in all models of the family, where no file says otherwise.
 struct TokenRole {

@@ -175,8 +175,10 @@ Status ParameterWriter::add_common(HeadDim head_dim) {
   CAIRN_TRY(add_count_if_set("attention.head_count_kv", {"num_key_value_heads"}));
   CAIRN_TRY(add_rope_scaling());
   CAIRN_TRY(add_rope_sections());
-  CAIRN_TRY(const double base, rope_number(config_, "rope_theta"));
-  set("rope.freq_base", float(base));
+  if (config_.rope().find_set("rope_theta") != nullptr) {
+    CAIRN_TRY(const double base, rope_number(config_, "rope_theta"));
+    set("rope.freq_base", float(base));
+  }
   if (config_.sliding_rope_base()) set("rope.freq_base_swa", float(*config_.sliding_rope_base()));
   CAIRN_TRY(add_number_if_set("attention.layer_norm_rms_epsilon", {"rms_norm_eps", "norm_eps"}));
   CAIRN_TRY(add_number_if_set("attention.layer_norm_epsilon",

@@ -1,6 +1,6 @@
-// Of the message field 1 is read, the pieces; of 2, the trainer's, the kind of the model; and 3,
-// the normalizer's. Fields are a tag (number and wire type) and a
-// value; those of other numbers are stepped over.
+// Of the message three fields are read: the pieces, the kind of the model, and how a text is
+// prepared. Fields are a tag (number and wire type) and a value; those of other numbers are stepped
+// over.
 #include "convert/sentencepiece.h"
 
 #include <cstring>
@@ -9,6 +9,7 @@
 namespace cairn::convert {
 namespace {
 
+constexpr uint64_t kNormalizer = 3, kDummyPrefix = 3;
 constexpr size_t kPiecesMax = size_t(1) << 22;
 
 enum class Wire : uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
@@ -155,6 +156,24 @@ Result<std::vector<Piece>> parse_sentencepiece(std::string_view bytes) {
   }
   if (pieces.empty()) return broken(0);
   return pieces;
+}
+
+Result<bool> sentencepiece_prepends_space(std::string_view bytes) {
+  bool prepends = true;
+  Message message(bytes);
+  while (!message.is_done()) {
+    const auto field = message.next();
+    if (!field) return broken(0);
+    if (field->number != kNormalizer || field->wire != Wire::bytes) continue;
+    Message normalizer(field->bytes);
+    while (!normalizer.is_done()) {
+      const auto inner = normalizer.next();
+      if (!inner) return broken(0);
+      if (inner->number == kDummyPrefix && inner->wire == Wire::varint)
+        prepends = inner->varint != 0;
+    }
+  }
+  return prepends;
 }
 
 }  // namespace cairn::convert

@@ -37,6 +37,9 @@ struct UnigramNormalizer {
 // Errors: invalid_data, unsupported (a model of another kind).
 Result<UnigramNormalizer> parse_unigram_normalizer(std::string_view bytes);
 
+// Whether a text is given a space in front. Errors: invalid_data.
+Result<bool> sentencepiece_prepends_space(std::string_view bytes);
+
 // Errors: invalid_data.
 Result<std::vector<Piece>> parse_sentencepiece(std::string_view bytes);
 

@@ -189,7 +189,7 @@ Status Tokenizer::add_from_tokenizer_config() {
                   key.substr(0, 40));
     }
     CAIRN_TRY(set_added(std::stoll(key), std::string(*text), value.is_true_at("special"),
-                        family_.habits != TokenHabits::phi3));
+                        !lists_twice()));
   }
   return Ok{};
 }
@@ -221,6 +221,12 @@ Status Tokenizer::read_sentencepiece(const std::string& bytes) {
     const bool is_defined = pieces[id].kind == PieceKind::user_defined;
     types_[id] = is_defined ? kNormal : int32_t(pieces[id].kind);
   }
+  if (family_.habits == TokenHabits::internlm) {
+    CAIRN_TRY(prefix_, sentencepiece_prepends_space(bytes));
+    for (size_t id = 0; id < count; ++id) {
+      if (tokens_[id].starts_with("[UNUSED")) types_[id] = kUnused;
+    }
+  }
   for (const auto& [text, id] : added_tokens_.members()) {
     const int64_t number = id.as_integer().value_or(-1);
     if (number < 0 || number >= token_count()) continue;
@@ -229,7 +235,7 @@ Status Tokenizer::read_sentencepiece(const std::string& bytes) {
     types_[size_t(number)] = kUserDefined;
   }
   CAIRN_TRY(add_from_tokenizer_config());
-  if (family_.habits == TokenHabits::phi3) CAIRN_TRY(add_from_tokenizer_json(false));
+  if (lists_twice()) CAIRN_TRY(add_from_tokenizer_json(false));
   model_ = "llama";
   pre_ = "default";
   return Ok{};
@@ -359,6 +365,7 @@ Status Tokenizer::add_to(KeyValues& out) const {
   out.set("tokenizer.ggml.token_type", types_);
   if (model_ == "t5") CAIRN_TRY(add_normalizer(out));
   if (!merges_.empty()) out.set("tokenizer.ggml.merges", merges_);
+  if (prefix_) out.set("tokenizer.ggml.add_space_prefix", *prefix_);
   CAIRN_TRY(add_special_tokens(files_, token_count(), family_.roles, out));
   // Models for code of these two families end a turn with a token that no file names.
   if (family_.habits == TokenHabits::gemma && token_count() > 107) {

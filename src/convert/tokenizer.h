@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,10 @@ class Tokenizer {
   Status add_from_tokenizer_config();
   Status add_from_tokenizer_json(bool looks_count);
   void score_by_merges();
+  // A family that says in two files which tokens were added, and marks none by their look.
+  bool lists_twice() const {
+    return family_.habits == TokenHabits::phi3 || family_.habits == TokenHabits::internlm;
+  }
   bool prepends_space() const;
 
   const Config& config_;
@@ -64,6 +69,7 @@ class Tokenizer {
   bool is_spaced_json_ = false;
   int64_t row_count_ = 0;
   UnigramNormalizer normalizer_;  // Of unigram vocabularies.
+  std::optional<bool> prefix_;    // What tokenizer.model says of a space in front, where it counts.
   std::vector<std::string> tokens_, merges_;
   std::vector<float> scores_;
   std::vector<int32_t> types_;

@@ -150,7 +150,8 @@ constexpr Family kFamilies[] = {
      .architecture = "falcon-h1",
      .names = kNames,
      .parameters = add_falcon,
-     .tensor = add_tensor},
+     .tensor = add_tensor,
+     .three_digits_name = "falcon-h1"},
 };
 
 constexpr ConfigDefault kDefaults[] = {
