@@ -58,7 +58,7 @@ Result<ConvertReport> convert(const ConvertOptions& options) {
   KeyValues values;
   values.set("general.architecture", std::string(family->architecture));
   CAIRN_TRY(const std::vector<PlannedTensor> tensors,
-            plan_tensors(checkpoint, config, *family, type, tokenizer.row_count(), values));
+            plan_tensors(checkpoint, config, *family, type, tokenizer.token_count(), values));
   CAIRN_TRY(add_general(options.folder, config, tensors, values));
   CAIRN_TRY(add_parameters(config, *family, file_type_of(type), layer_count(tensors), values));
   values.set("general.quantization_version", kQuantizationVersion);

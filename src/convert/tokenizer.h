@@ -25,8 +25,6 @@ class Tokenizer {
                                 const Family& family);
 
   int64_t token_count() const { return int64_t(tokens_.size()); }
-  // Rows of an embedding that tokens may have; those behind them stand for nothing.
-  int64_t row_count() const { return row_count_ > 0 ? row_count_ : token_count(); }
   std::string description() const { return pre_.empty() ? model_ : model_ + ", " + pre_; }
   Status add_to(KeyValues& out) const;
 
@@ -67,7 +65,6 @@ class Tokenizer {
   Json added_tokens_;  // added_tokens.json: ids by text.
   std::string model_, pre_;
   bool is_spaced_json_ = false;
-  int64_t row_count_ = 0;
   UnigramNormalizer normalizer_;  // Of unigram vocabularies.
   std::optional<bool> prefix_;    // What tokenizer.model says of a space in front, where it counts.
   std::vector<std::string> tokens_, merges_;

@@ -198,11 +198,9 @@ Status Tokenizer::read_gemma4() {
   std::map<int64_t, std::string> texts;
   for (const auto& [text, id] : vocabulary->members()) texts[id.as_integer().value_or(-1)] = text;
   const auto base_count = int64_t(texts.size());
-  row_count_ = int64_t(vocabulary->members().size());
   for (size_t i = 0; added != nullptr && i < added->items().size(); ++i) {
     const Json* id = added->items()[i].find("id");
     texts.emplace(id == nullptr ? -1 : id->as_integer().value_or(-1), text_of(added->items()[i]));
-    ++row_count_;
   }
   const int64_t last = texts.rbegin()->first;
   if (texts.begin()->first != 0 || last + 1 != int64_t(texts.size()) || last >= kTokenCountMax) {
