@@ -55,6 +55,10 @@ struct TokenRole {
   std::string_view role, text;  // "eot", "<|user|>".
 };
 
+struct PretokenizerAlias {
+  std::string_view usual, own;  // "gpt-4o", "llama4".
+};
+
 struct Family {
   std::span<const std::string_view> classes;
   std::string_view architecture;   // In GGUF.
@@ -83,8 +87,8 @@ struct Family {
   // Names for pre-tokenizers that cut alike and have several names in GGUF: GPT-2's alone, and
   // GPT-2's after single digits.
   std::string_view gpt2_name = "gpt-2", digits_name = "smollm";
-  // Llama 3's expression, and GPT-4o's; empty where the usual name is meant.
-  std::string_view three_digits_name = {}, by_case_name = {};
+  // Of other pre-tokenizers too: the family's own name for one that cuts alike.
+  std::span<const PretokenizerAlias> pretokenizers = {};
 };
 
 // What a library's configuration class takes where config.json says nothing.

@@ -34,10 +34,13 @@ Status add_ernie_moe(ParameterWriter& writer) {
   if (!shared) return Ok{};
   writer.set("expert_shared_count", uint32_t(*shared));
   if (*shared == 0) return Ok{};
-  // What the usual converter writes here is no width; the tensors say it.
-  CAIRN_TRY(const int64_t width, config.count("intermediate_size"));
-  CAIRN_TRY(const int64_t heads, config.positive("num_key_value_heads"));
-  writer.set("expert_shared_feed_forward_length", uint32_t(width / heads));
+  // The usual converter writes the dense layers' width by the heads of keys, which is the same in
+  // every published model.
+  CAIRN_TRY(const int64_t width, config.count("moe_intermediate_size"));
+  if (width * *shared > INT32_MAX) {
+    return fail(ErrorCode::invalid_data, "moe_intermediate_size: expected less, found {}", width);
+  }
+  writer.set("expert_shared_feed_forward_length", uint32_t(width * *shared));
   return Ok{};
 }
 

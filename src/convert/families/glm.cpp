@@ -31,6 +31,7 @@ constexpr NameRow kGlm4Moe[] = {
 };
 constexpr std::string_view kGlm4Classes[] = {"Glm4ForCausalLM"};
 constexpr std::string_view kGlm4MoeClasses[] = {"Glm4MoeForCausalLM"};
+constexpr PretokenizerAlias kNames[] = {{"llama-bpe", "glm4"}, {"dbrx", "glm4"}};
 constexpr TokenRole kGlm4Roles[] = {{"eos", "<|endoftext|>"},
                                     {"eot", "<|user|>"},
                                     {"unk", "<|endoftext|>"},
@@ -78,13 +79,13 @@ constexpr Family kFamilies[] = {
      .names = kGlm4,
      .parameters = add_glm4,
      .roles = kGlm4Roles,
-     .three_digits_name = "glm4"},
+     .pretokenizers = kNames},
     {.classes = kGlm4MoeClasses,
      .architecture = "glm4moe",
      .names = kGlm4Moe,
      .parameters = add_glm4moe,
      .roles = kGlm4MoeRoles,
-     .three_digits_name = "glm4"},
+     .pretokenizers = kNames},
 };
 
 constexpr ConfigDefault kDefaults[] = {

@@ -15,6 +15,7 @@ constexpr NameRow kNames[] = {
     {"self_attn.query_layernorm", "attn_q_norm"},
     {"self_attn.key_layernorm", "attn_k_norm"},
 };
+constexpr PretokenizerAlias kPretokenizers[] = {{"deepseek-v3", "hunyuan-dense"}};
 constexpr std::string_view kClasses[] = {"HunYuanDenseV1ForCausalLM"};
 
 Status add_hunyuan(ParameterWriter& writer) {
@@ -68,7 +69,8 @@ constexpr Family kFamilies[] = {
      .names = kNames,
      .parameters = add_hunyuan,
      .tensor = skip_tied,
-     .tokens = add_tokens},
+     .tokens = add_tokens,
+     .pretokenizers = kPretokenizers},
 };
 
 constexpr ConfigDefault kDefaults[] = {

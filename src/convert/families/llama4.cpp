@@ -18,6 +18,7 @@ constexpr NameRow kNames[] = {
     {"feed_forward.shared_expert.up_proj", "ffn_up_shexp"},
     {"feed_forward.shared_expert.down_proj", "ffn_down_shexp"},
 };
+constexpr PretokenizerAlias kPretokenizers[] = {{"gpt-4o", "llama4"}};
 constexpr std::string_view kClasses[] = {"Llama4ForCausalLM", "Llama4ForConditionalGeneration"};
 
 Status add_llama4(ParameterWriter& writer) {
@@ -48,7 +49,7 @@ constexpr Family kFamilies[] = {
      .parameters = add_llama4,
      .extra_tensors = add_llama3_factors,
      .tensor = split_experts,
-     .by_case_name = "llama4"},
+     .pretokenizers = kPretokenizers},
 };
 
 constexpr ConfigDefault kDefaults[] = {

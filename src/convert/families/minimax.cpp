@@ -4,6 +4,7 @@
 namespace cairn::convert {
 namespace {
 
+constexpr PretokenizerAlias kPretokenizers[] = {{"gpt-4o", "minimax-m2"}};
 constexpr std::string_view kClasses[] = {"MiniMaxM2ForCausalLM"};
 
 Status add_minimax(ParameterWriter& writer) {
@@ -16,7 +17,8 @@ constexpr Family kFamilies[] = {
     {.classes = kClasses,
      .architecture = "minimax-m2",
      .names = kMixtralExperts,
-     .parameters = add_minimax},
+     .parameters = add_minimax,
+     .pretokenizers = kPretokenizers},
 };
 
 constexpr ConfigDefault kDefaults[] = {

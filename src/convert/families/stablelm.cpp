@@ -5,6 +5,7 @@
 namespace cairn::convert {
 namespace {
 
+constexpr PretokenizerAlias kPretokenizers[] = {{"qwen2", "stablelm2"}};
 constexpr std::string_view kClasses[] = {"StableLmForCausalLM", "StableLMEpochForCausalLM"};
 
 Status add_stablelm(ParameterWriter& writer) {
@@ -26,7 +27,10 @@ Status add_stablelm(ParameterWriter& writer) {
 }
 
 constexpr Family kFamilies[] = {
-    {.classes = kClasses, .architecture = "stablelm", .parameters = add_stablelm},
+    {.classes = kClasses,
+     .architecture = "stablelm",
+     .parameters = add_stablelm,
+     .pretokenizers = kPretokenizers},
 };
 constexpr ConfigDefault kDefaults[] = {
     {"stablelm", "partial_rotary_factor", 0.25},
