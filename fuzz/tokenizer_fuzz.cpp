@@ -21,12 +21,17 @@ std::string_view next_line(std::string_view& input) {
   return line;
 }
 
-// A line's first byte says what it is: a merge, or a token with its type and score.
+// A line's first byte says what it is: a merge, a table of replacements, or a token with its type
+// and score.
 void read_line(std::string_view line, VocabularySource& source) {
   const auto head = static_cast<unsigned char>(line[0]);
   line.remove_prefix(1);
   if (head == 'm') {
     source.merges.push_back(line);
+    return;
+  }
+  if (head == 'n') {
+    source.precompiled_charsmap = line;
     return;
   }
   source.tokens.push_back(line);
@@ -35,7 +40,7 @@ void read_line(std::string_view line, VocabularySource& source) {
 }
 
 VocabularySource read_source(std::string_view& input) {
-  static constexpr std::string_view kModels[] = {"gpt2", "llama", "bert", "gemma4", "gpt2"};
+  static constexpr std::string_view kModels[] = {"gpt2", "llama", "bert", "gemma4", "t5"};
   VocabularySource source;
   std::string_view head = next_line(input);
   const auto choose = [&]() -> unsigned {
@@ -54,6 +59,7 @@ VocabularySource read_source(std::string_view& input) {
   if (flags & 1) source.add_bos = (flags & 2) != 0;
   if (flags & 4) source.add_eos = (flags & 8) != 0;
   if (flags & 16) source.add_space_prefix = (flags & 32) != 0;
+  source.remove_extra_whitespaces = (flags & 3) == 2;
   if (flags & 64) source.name = "phi-3";
   for (std::string_view line = next_line(input); !line.empty(); line = next_line(input)) {
     read_line(line, source);

@@ -96,8 +96,8 @@ def fill(tensor, name, generator):
         tensor.copy_(0.15 * values)  # A bias, or a gain that is kept less one.
 
 
-def random_model(config, seed):
-    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+def random_model(config, seed, auto_class="AutoModelForCausalLM"):
+    model = getattr(transformers, auto_class).from_config(config, attn_implementation="eager")
     model = model.to(torch.float32).eval()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():

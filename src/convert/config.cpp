@@ -1,79 +1,21 @@
-// Defaults are those of transformers' configuration classes, for the keys that conversion reads.
+// Defaults are those of transformers' configuration classes, for the keys that conversion reads;
+// each family has its own.
 #include "convert/config.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
+
+#include "convert/family.h"
 
 namespace cairn::convert {
 namespace {
 
 constexpr int64_t kCountMax = int64_t(1) << 31;
 
-struct Default {
-  std::string_view model_type, key;
-  double value;
-};
-
-constexpr Default kDefaults[] = {
-    {"llama", "rms_norm_eps", 1e-6},
-    {"mistral", "rms_norm_eps", 1e-6},
-    {"mixtral", "rms_norm_eps", 1e-5},
-    {"mixtral", "rope_theta", 1e6},
-    {"mixtral", "num_experts_per_tok", 2},
-    {"mixtral", "num_local_experts", 8},
-    {"qwen2", "rms_norm_eps", 1e-6},
-    {"qwen2_moe", "rms_norm_eps", 1e-6},
-    {"qwen3", "rms_norm_eps", 1e-6},
-    {"qwen3", "head_dim", 128},
-    {"qwen3_moe", "rms_norm_eps", 1e-6},
-    {"gemma", "head_dim", 256},
-    {"gemma", "rms_norm_eps", 1e-6},
-    {"gemma2", "head_dim", 256},
-    {"gemma2", "rms_norm_eps", 1e-6},
-    {"gemma2", "sliding_window", 4096},
-    {"gemma2", "attn_logit_softcapping", 50},
-    {"gemma2", "final_logit_softcapping", 30},
-    {"gemma3_text", "head_dim", 256},
-    {"gemma3_text", "rms_norm_eps", 1e-6},
-    {"gemma3_text", "sliding_window", 4096},
-    {"gemma3_text", "max_position_embeddings", 131072},
-    {"gemma3_text", "hidden_size", 2304},
-    {"gemma3_text", "intermediate_size", 9216},
-    {"gemma3_text", "num_hidden_layers", 26},
-    {"gemma3_text", "num_attention_heads", 8},
-    {"gemma3_text", "num_key_value_heads", 4},
-    {"gemma3_text", "vocab_size", 262208},
-    {"gemma3_text", "rope_theta", 1e6},
-    {"phi3", "rms_norm_eps", 1e-5},
-    {"phi3", "partial_rotary_factor", 1},
-    {"phi3", "original_max_position_embeddings", 4096},
-    {"phi", "partial_rotary_factor", 0.5},
-    {"phi", "layer_norm_eps", 1e-5},
-    {"olmo2", "rms_norm_eps", 1e-5},
-    {"olmo3", "rms_norm_eps", 1e-5},
-    {"olmo3", "rope_theta", 5e5},
-    {"olmo3", "sliding_window", 4096},
-    {"olmoe", "rms_norm_eps", 1e-5},
-    {"granite", "rms_norm_eps", 1e-6},
-    {"granite", "attention_multiplier", 1},
-    {"granite", "embedding_multiplier", 1},
-    {"granite", "residual_multiplier", 1},
-    {"granite", "logits_scaling", 1},
-    {"granitemoe", "rms_norm_eps", 1e-6},
-    {"granitemoe", "attention_multiplier", 1},
-    {"granitemoe", "embedding_multiplier", 1},
-    {"granitemoe", "residual_multiplier", 1},
-    {"granitemoe", "logits_scaling", 1},
-    {"smollm3", "rms_norm_eps", 1e-6},
-    {"smollm3", "rope_theta", 2e6},
-    {"seed_oss", "rms_norm_eps", 1e-6},
-    {"seed_oss", "head_dim", 128},
-    {"stablelm", "partial_rotary_factor", 0.25},
-    {"stablelm", "layer_norm_eps", 1e-5},
-    {"starcoder2", "norm_epsilon", 1e-5},
-};
-
 constexpr double kRopeBase = 10000;
+// Types that only their authors' code knows: what such a file leaves out has no default.
+constexpr std::string_view kWithoutLibrary[] = {"baichuan"};
 // Of layers with a window, where a model has two bases.
 constexpr double kGemma3SlidingBase = 10000, kOlmo3SlidingBase = 500000;
 
@@ -104,6 +46,7 @@ Result<Config> Config::load(const std::string& folder) {
   const std::string path = (std::filesystem::path(folder) / "config.json").string();
   CAIRN_TRY(Json root, read_json_file(path));
   Result<Config> config = from_json(std::move(root));
+  if (config) config->folder_ = folder;
   if (config) return config;
   return fail(config.error().code, "{}: {}", path, config.error().message);
 }
@@ -124,7 +67,9 @@ Result<Config> Config::from_json(Json root) {
   if (config.class_name_.empty()) {
     return fail(ErrorCode::invalid_data, "expected a class under architectures, found none");
   }
-  if (const Json* quantized = root.find_set("quantization_config")) {
+  // Blocks of MXFP4 are kept as they are, by the family that has them.
+  const Json* quantized = root.find_set("quantization_config");
+  if (quantized != nullptr && quantized->text_at("quant_method") != "mxfp4") {
     return fail(ErrorCode::unsupported,
                 "expected weights that are not quantized, found quantization_config with {}",
                 quantized->text_at("quant_method").value_or("no method"));
@@ -135,17 +80,24 @@ Result<Config> Config::from_json(Json root) {
   return config;
 }
 
+bool Config::has_library() const {
+  return std::find(std::begin(kWithoutLibrary), std::end(kWithoutLibrary), model_type_) ==
+         std::end(kWithoutLibrary);
+}
+
 void Config::add_defaults() {
-  for (const Default& row : kDefaults) {
-    // A null stays: it says that there is none.
-    if (row.model_type == model_type_ && root_.find(row.key) == nullptr) {
-      root_.set(row.key, number_of(row.value));
+  for (const FamilyGroup* group : all_family_groups()) {
+    for (const ConfigDefault& row : group->defaults) {
+      // A null stays: it says that there is none.
+      if (row.model_type == model_type_ && root_.find(row.key) == nullptr) {
+        root_.set(row.key, number_of(row.value));
+      }
     }
   }
   // Copies: what find() gives lies in the object that set() changes.
   const Json* stated = find("num_attention_heads");
   const Json heads = stated == nullptr ? Json() : *stated;
-  if (!heads.is_null() && find("num_key_value_heads") == nullptr) {
+  if (!heads.is_null() && find("num_key_value_heads") == nullptr && has_library()) {
     root_.set("num_key_value_heads", heads);
   }
   const Json* width = find("hidden_size");
@@ -173,11 +125,16 @@ void Config::read_rope() {
   adopt("rope_theta");
   adopt("partial_rotary_factor");
   adopt("original_max_position_embeddings");
-  if (rope_.find_set("rope_theta") == nullptr) rope_.set("rope_theta", number_of(kRopeBase));
+  states_rope_base_ = rope_.find_set("rope_theta") != nullptr;
+  if (!states_rope_base_ && has_library()) rope_.set("rope_theta", number_of(kRopeBase));
   if (const Json* type = rope_.find_set("type"); type && rope_.find_set("rope_type") == nullptr) {
     rope_.set("rope_type", Json(*type));
   }
-  if (!has_two) return;
+  if (!has_two) {
+    const Json* base = sliding != nullptr ? sliding->find_set("rope_theta") : nullptr;
+    if (base != nullptr && base->as_real()) sliding_rope_base_ = base->as_real();
+    return;
+  }
   const bool is_gemma = model_type_ == "gemma3_text";
   const Json* base = sliding != nullptr ? sliding->find_set("rope_theta") : nullptr;
   if (base == nullptr && is_gemma) base = find("rope_local_base_freq");

@@ -22,6 +22,7 @@ class Config {
 
   std::string_view class_name() const { return class_name_; }  // "LlamaForCausalLM".
   std::string_view model_type() const { return model_type_; }
+  const std::string& folder() const { return folder_; }  // Empty: read from no file.
 
   // The first of the keys that has a value; null if none has.
   const Json* find(std::initializer_list<std::string_view> keys) const;
@@ -37,16 +38,19 @@ class Config {
 
   // Rotary parameters of layers that see everything, and the base of those with a window.
   const Json& rope() const { return rope_; }
+  bool states_rope_base() const { return states_rope_base_; }  // Or it is the usual 10000.
   std::optional<double> sliding_rope_base() const { return sliding_rope_base_; }
 
  private:
   Config() = default;
+  bool has_library() const;
   void add_defaults();
   void read_rope();
 
   Json root_, rope_;
+  bool states_rope_base_ = true;
   std::optional<double> sliding_rope_base_;
-  std::string class_name_, model_type_;
+  std::string class_name_, model_type_, folder_;
 };
 
 }  // namespace cairn::convert

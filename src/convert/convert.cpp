@@ -1,6 +1,7 @@
 // The order of the metadata is: what the file is, how it is called, its parameters, its tokenizer.
 #include "convert/convert.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "convert/general.h"
@@ -16,21 +17,41 @@ constexpr uint32_t kQuantizationVersion = 2;
 
 Error unknown_class(const Config& config) {
   std::string known;
-  for (const Family& family : all_families()) {
-    for (const std::string_view name : family.classes) {
-      known += (known.empty() ? "" : ", ") + std::string(name);
+  for (const FamilyGroup* group : all_family_groups()) {
+    for (const Family& family : group->families) {
+      for (const std::string_view name : family.classes) {
+        known += (known.empty() ? "" : ", ") + std::string(name);
+      }
     }
   }
   return fail(ErrorCode::unsupported, "config.json: expected one of {}, found {}", known,
               config.class_name());
 }
 
+// One behind the last layer that a tensor is of.
+int64_t layer_count(const std::vector<PlannedTensor>& tensors) {
+  constexpr std::string_view kLayer = "blk.";
+  int64_t count = 0;
+  for (const PlannedTensor& tensor : tensors) {
+    if (!tensor.name.starts_with(kLayer)) continue;
+    int64_t number = 0;
+    for (size_t at = kLayer.size(); at < tensor.name.size() && tensor.name[at] != '.'; ++at) {
+      number = 10 * number + (tensor.name[at] - '0');
+    }
+    count = std::max(count, number + 1);
+  }
+  return count;
+}
+
 }  // namespace
 
 Result<ConvertReport> convert(const ConvertOptions& options) {
   CAIRN_TRY(const Config config, Config::load(options.folder));
-  const Family* family = find_family(config.class_name());
-  if (family == nullptr) return unknown_class(config);
+  const Family* known = find_family(config.class_name());
+  if (known == nullptr) return unknown_class(config);
+  Family adapted = *known;
+  if (known->adapt != nullptr) known->adapt(config, adapted);
+  const Family* family = &adapted;
   CAIRN_TRY(const Tokenizer tokenizer, Tokenizer::load(options.folder, config, *family));
   CAIRN_TRY(const Checkpoint checkpoint, Checkpoint::open(options.folder));
   const OutType type = choose_type(checkpoint, options.type);
@@ -39,7 +60,7 @@ Result<ConvertReport> convert(const ConvertOptions& options) {
   CAIRN_TRY(const std::vector<PlannedTensor> tensors,
             plan_tensors(checkpoint, config, *family, type, tokenizer.token_count(), values));
   CAIRN_TRY(add_general(options.folder, config, tensors, values));
-  CAIRN_TRY(add_parameters(config, *family, file_type_of(type), values));
+  CAIRN_TRY(add_parameters(config, *family, file_type_of(type), layer_count(tensors), values));
   values.set("general.quantization_version", kQuantizationVersion);
   CAIRN_TRY(tokenizer.add_to(values));
 

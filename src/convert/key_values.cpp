@@ -16,6 +16,9 @@ struct Put {
   void operator()(float value) const { writer.add(key, value); }
   void operator()(const std::string& value) const { writer.add(key, std::string_view(value)); }
   void operator()(const std::vector<bool>& values) const { writer.add_booleans(key, values); }
+  void operator()(const std::vector<uint8_t>& values) const {
+    writer.add_array<uint8_t>(key, values);
+  }
   void operator()(const std::vector<int32_t>& values) const {
     writer.add_array<int32_t>(key, values);
   }
@@ -34,6 +37,10 @@ void KeyValues::set(std::string_view key, MetaValue value) {
     return;
   }
   all_.emplace_back(std::string(key), std::move(value));
+}
+
+void KeyValues::erase(std::string_view key) {
+  std::erase_if(all_, [&](const auto& row) { return row.first == key; });
 }
 
 const MetaValue* KeyValues::find(std::string_view key) const {

@@ -14,11 +14,13 @@
 namespace cairn::convert {
 
 using MetaValue = std::variant<bool, uint32_t, int32_t, float, std::string, std::vector<bool>,
-                               std::vector<int32_t>, std::vector<float>, std::vector<std::string>>;
+                               std::vector<uint8_t>, std::vector<int32_t>, std::vector<float>,
+                               std::vector<std::string>>;
 
 class KeyValues {
  public:
   void set(std::string_view key, MetaValue value);
+  void erase(std::string_view key);
   const std::vector<std::pair<std::string, MetaValue>>& all() const { return all_; }
   const MetaValue* find(std::string_view key) const;
   void write_to(gguf::Writer& writer) const;

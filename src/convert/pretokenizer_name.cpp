@@ -2,9 +2,11 @@
 //   byte_level  GPT-2's own expression; or, where it is switched off, nothing but bytes
 //   digits      each digit alone; runs: digits together
 //   split R     pieces that match the regular expression R, and what lies between
+//   keep R      pieces that match R, and nothing else
 #include "convert/pretokenizer_name.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace cairn::convert {
@@ -32,6 +34,13 @@ constexpr std::string_view kTekken = "[^\\r\\n\\p{L}\\p{N}]?" CAIRN_UPPER "*" CA
                                      "|[^\\r\\n\\p{L}\\p{N}]?" CAIRN_UPPER "+" CAIRN_LOWER
                                      "*"
                                      "|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" CAIRN_SPACES;
+constexpr std::string_view kNoLineEnds = CAIRN_CONTRACTIONS
+    "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1}| ?[^\\s\\p{L}\\p{N}\\r\\n]+" CAIRN_SPACES;
+constexpr std::string_view kBloom = " ?[^(\\s|[.,!?\u2026\u3002\uFF0C\u3001\u0964\u06D4\u060C])]+";
+constexpr std::string_view kDeepseek3 =
+    "split \\p{N}{1,3}, split [\u4E00-\u9FA5\u3040-\u309F\u30A0-\u30FF]+, split "
+    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?"
+    "[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*" CAIRN_SPACES;
 #undef CAIRN_CONTRACTIONS
 #undef CAIRN_SYMBOLS
 #undef CAIRN_SPACES
@@ -40,6 +49,24 @@ constexpr std::string_view kTekken = "[^\\r\\n\\p{L}\\p{N}]?" CAIRN_UPPER "*" CA
 
 constexpr std::string_view kGpt2 = "byte_level", kDigitsGpt2 = "digits, byte_level";
 constexpr std::string_view kFalcon = "punctuation, byte_level, runs, split [0-9][0-9][0-9]";
+
+constexpr std::pair<std::string_view, std::string_view> kExpressions[] = {
+    {kOneDigit, "qwen2"}, {kWithMarks, "qwen35"},      {kByCase, "gpt-4o"},
+    {kTekken, "tekken"},  {kNoLineEnds, "seed-coder"}, {kBloom, "bloom"},
+};
+
+// Some files have line ends in their expressions, others the signs for them.
+std::string with_signs(std::string_view expression) {
+  std::string text;
+  for (const char c : expression) {
+    if (c == '\r' || c == '\n') {
+      text += c == '\r' ? "\\r" : "\\n";
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
 
 // Steps as a text; what the form does not allow gives the step's own type, which no row has.
 std::string step_of(const Json& step) {
@@ -51,10 +78,14 @@ std::string step_of(const Json& step) {
   }
   if (type == "Digits") return step.is_true_at("individual_digits") ? "digits" : "runs";
   if (type == "Punctuation" && step.text_at("behavior") == "Contiguous") return "punctuation";
-  if (type == "Split" && step.text_at("behavior") == "Isolated" && !step.is_true_at("invert")) {
+  if (type == "Split") {
     const Json* pattern = step.find("pattern");
     const auto expression = pattern == nullptr ? std::nullopt : pattern->text_at("Regex");
-    if (expression) return "split " + std::string(*expression);
+    const bool is_inverse = step.is_true_at("invert");
+    const bool is_split = step.text_at("behavior") == "Isolated" && !is_inverse;
+    const bool keeps = step.text_at("behavior") == "Removed" && is_inverse;
+    if (expression && is_split) return "split " + with_signs(*expression);
+    if (expression && keeps) return "keep " + with_signs(*expression);
   }
   return std::string(type);
 }
@@ -71,6 +102,25 @@ std::string steps_of(const Json& pretokenizer) {
   return steps;
 }
 
+// Empty if there is none.
+std::string_view usual_name(std::string_view steps, bool takes_whole_words) {
+  if (steps == kGpt2) return "gpt-2";
+  if (steps == kDigitsGpt2) return "smollm";
+  if (steps == kFalcon) return "falcon";
+  if (steps == kDeepseek3) return "deepseek-v3";
+  // A single expression that covers every text cuts alike, whether its matches are set apart or all
+  // else is thrown away.
+  for (const std::string_view start : {"split ", "keep "}) {
+    if (!steps.starts_with(start)) continue;
+    const std::string_view expression = steps.substr(start.size());
+    if (expression == kThreeDigits) return takes_whole_words ? "llama-bpe" : "dbrx";
+    for (const auto& [known, name] : kExpressions) {
+      if (expression == known) return name;
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::string_view> pretokenizer_name(const Json& tokenizer, const Family& family) {
@@ -81,22 +131,18 @@ Result<std::string_view> pretokenizer_name(const Json& tokenizer, const Family& 
   const Json* model = tokenizer.find("model");
   const bool takes_whole_words = model != nullptr && model->is_true_at("ignore_merges");
   const std::string steps = steps_of(*pretokenizer);
+  const std::string_view usual = usual_name(steps, takes_whole_words);
+  if (usual.empty()) {
+    return fail(ErrorCode::unsupported,
+                "tokenizer.json: expected a pre-tokenizer that GGUF has a name for, found {}",
+                steps.substr(0, 400));
+  }
   if (steps == kGpt2) return family.gpt2_name;
   if (steps == kDigitsGpt2) return family.digits_name;
-  if (steps == kFalcon) return std::string_view("falcon");
-  const std::string_view one = steps;
-  if (one.starts_with("split ")) {
-    const std::string_view expression = one.substr(6);
-    if (expression == kThreeDigits)
-      return std::string_view(takes_whole_words ? "llama-bpe" : "dbrx");
-    if (expression == kOneDigit) return std::string_view("qwen2");
-    if (expression == kWithMarks) return std::string_view("qwen35");
-    if (expression == kByCase) return std::string_view("gpt-4o");
-    if (expression == kTekken) return std::string_view("tekken");
+  for (const PretokenizerAlias& alias : family.pretokenizers) {
+    if (alias.usual == usual) return alias.own;
   }
-  return fail(ErrorCode::unsupported,
-              "tokenizer.json: expected a pre-tokenizer that GGUF has a name for, found {}",
-              steps.substr(0, 400));
+  return usual;
 }
 
 }  // namespace cairn::convert

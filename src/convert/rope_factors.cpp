@@ -15,6 +15,8 @@ double number_or(const Json& rope, std::string_view key, double otherwise) {
   return value == nullptr ? otherwise : value->as_real().value_or(otherwise);
 }
 
+}  // namespace
+
 Result<std::vector<float>> factor_list(const Json& rope, std::string_view key, int64_t count) {
   const Json* list = rope.find_set(key);
   if (list == nullptr || !list->is_array() || int64_t(list->items().size()) != count) {
@@ -30,8 +32,6 @@ Result<std::vector<float>> factor_list(const Json& rope, std::string_view key, i
   }
   return factors;
 }
-
-}  // namespace
 
 Result<double> rope_number(const Config& config, std::string_view key) {
   const Json* value = config.rope().find_set(key);

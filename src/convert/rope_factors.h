@@ -21,6 +21,9 @@ Result<int64_t> rotated_dims(const Config& config);
 // What each pair's frequency is divided by; empty where the model has no such scaling.
 Result<std::vector<float>> llama3_factors(const Config& config);
 
+// A list of `count` numbers. Errors: invalid_data.
+Result<std::vector<float>> factor_list(const Json& rope, std::string_view key, int64_t count);
+
 struct LongFactors {
   std::vector<float> long_factors, short_factors;  // Empty: none.
   float attention_factor = 1;

@@ -1,5 +1,6 @@
-// Of the message only field 1 is read: the pieces. Fields are a tag (number and wire type) and a
-// value; those of other numbers are stepped over.
+// Of the message three fields are read: the pieces, the kind of the model, and how a text is
+// prepared. Fields are a tag (number and wire type) and a value; those of other numbers are stepped
+// over.
 #include "convert/sentencepiece.h"
 
 #include <cstring>
@@ -8,6 +9,7 @@
 namespace cairn::convert {
 namespace {
 
+constexpr uint64_t kNormalizer = 3, kDummyPrefix = 3;
 constexpr size_t kPiecesMax = size_t(1) << 22;
 
 enum class Wire : uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
@@ -97,7 +99,50 @@ Result<Piece> read_piece(std::string_view bytes, size_t number) {
   return piece;
 }
 
+constexpr uint64_t kUnigram = 1;
+
+Status read_normalizer(std::string_view bytes, UnigramNormalizer& normalizer) {
+  Message message(bytes);
+  while (!message.is_done()) {
+    const auto field = message.next();
+    if (!field) return broken(0);
+    if (field->number == 2 && field->wire == Wire::bytes) {
+      normalizer.charsmap = field->bytes;
+    } else if (field->number == 3 && field->wire == Wire::varint) {
+      normalizer.adds_space = field->varint != 0;
+    } else if (field->number == 4 && field->wire == Wire::varint) {
+      normalizer.removes_extra_spaces = field->varint != 0;
+    }
+  }
+  return Ok{};
+}
+
+Status check_kind(std::string_view bytes) {
+  Message message(bytes);
+  while (!message.is_done()) {
+    const auto field = message.next();
+    if (!field) return broken(0);
+    const bool is_kind = field->number == 3 && field->wire == Wire::varint;
+    if (!is_kind || field->varint == kUnigram) continue;
+    return fail(ErrorCode::unsupported, "expected a unigram model, found kind {}", field->varint);
+  }
+  return Ok{};
+}
+
 }  // namespace
+
+Result<UnigramNormalizer> parse_unigram_normalizer(std::string_view bytes) {
+  UnigramNormalizer normalizer;
+  Message message(bytes);
+  while (!message.is_done()) {
+    const auto field = message.next();
+    if (!field) return broken(0);
+    if (field->wire != Wire::bytes) continue;
+    if (field->number == 2) CAIRN_TRY(check_kind(field->bytes));
+    if (field->number == 3) CAIRN_TRY(read_normalizer(field->bytes, normalizer));
+  }
+  return normalizer;
+}
 
 Result<std::vector<Piece>> parse_sentencepiece(std::string_view bytes) {
   std::vector<Piece> pieces;
@@ -111,6 +156,24 @@ Result<std::vector<Piece>> parse_sentencepiece(std::string_view bytes) {
   }
   if (pieces.empty()) return broken(0);
   return pieces;
+}
+
+Result<bool> sentencepiece_prepends_space(std::string_view bytes) {
+  bool prepends = true;
+  Message message(bytes);
+  while (!message.is_done()) {
+    const auto field = message.next();
+    if (!field) return broken(0);
+    if (field->number != kNormalizer || field->wire != Wire::bytes) continue;
+    Message normalizer(field->bytes);
+    while (!normalizer.is_done()) {
+      const auto inner = normalizer.next();
+      if (!inner) return broken(0);
+      if (inner->number == kDummyPrefix && inner->wire == Wire::varint)
+        prepends = inner->varint != 0;
+    }
+  }
+  return prepends;
 }
 
 }  // namespace cairn::convert

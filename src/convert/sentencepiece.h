@@ -1,4 +1,5 @@
-// Reads tokenizer.model, SentencePiece's own file: pieces with scores and kinds. The file is a
+// Reads tokenizer.model, SentencePiece's own file: pieces with scores and kinds, and what a unigram
+// model does with text. The file is a
 // Protocol Buffers message; nothing in it is trusted. Pure; any thread.
 #pragma once
 
@@ -26,6 +27,18 @@ struct Piece {
   float score = 0;
   PieceKind kind = PieceKind::normal;
 };
+
+// What a unigram model does with text before it is cut.
+struct UnigramNormalizer {
+  bool adds_space = true, removes_extra_spaces = true;
+  std::string charsmap;  // A table of replacements, as it lies in the file.
+};
+
+// Errors: invalid_data, unsupported (a model of another kind).
+Result<UnigramNormalizer> parse_unigram_normalizer(std::string_view bytes);
+
+// Whether a text is given a space in front. Errors: invalid_data.
+Result<bool> sentencepiece_prepends_space(std::string_view bytes);
 
 // Errors: invalid_data.
 Result<std::vector<Piece>> parse_sentencepiece(std::string_view bytes);

@@ -75,6 +75,18 @@ class Gatherer {
     return read_config();
   }
 
+  void assign(std::span<const TokenRole> roles) {
+    const Json* added = files_.tokenizer.find("added_tokens");
+    if (added == nullptr) return;
+    for (const TokenRole& row : roles) {
+      for (const Json& token : added->items()) {
+        const Json* id = token.find("id");
+        if (token.text_at("content") != row.text || id == nullptr || !id->as_integer()) continue;
+        set_id(row.role, *id->as_integer());
+      }
+    }
+  }
+
   Status add_to(KeyValues& out) const {
     for (const auto& [role, id] : ids_) {
       for (const IdKey& row : kIdKeys) {
@@ -111,10 +123,14 @@ class Gatherer {
     if (id < 0) {
       return fail(ErrorCode::invalid_data, "{}_token_id: expected an id, found {}", role, id);
     }
+    set_id(role, id);
+    return Ok{};
+  }
+
+  void set_id(std::string_view role, int64_t id) {
     const bool is_known =
         std::any_of(ids_.begin(), ids_.end(), [&](const auto& row) { return row.first == role; });
-    if (!is_known && id < token_count_) ids_.emplace_back(role, id);
-    return Ok{};
+    if (!is_known && id >= 0 && id < token_count_) ids_.emplace_back(role, id);
   }
 
   void read_normalizer(const Json& normalizer) {
@@ -317,9 +333,11 @@ class Gatherer {
 
 }  // namespace
 
-Status add_special_tokens(const TokenizerFiles& files, int64_t token_count, KeyValues& out) {
+Status add_special_tokens(const TokenizerFiles& files, int64_t token_count,
+                          std::span<const TokenRole> roles, KeyValues& out) {
   Gatherer gatherer(files, token_count);
   CAIRN_TRY(gatherer.gather());
+  gatherer.assign(roles);
   return gatherer.add_to(out);
 }
 

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "base/result.h"
+#include "convert/family.h"
 #include "convert/json.h"
 #include "convert/key_values.h"
 
@@ -20,6 +22,8 @@ struct TokenizerFiles {
 
 // Adds the ids (those below token_count), the flags, the template and BERT's normalizer.
 // Errors: invalid_data (a negative id), io.
-Status add_special_tokens(const TokenizerFiles& files, int64_t token_count, KeyValues& out);
+// `roles` hold where no file says otherwise.
+Status add_special_tokens(const TokenizerFiles& files, int64_t token_count,
+                          std::span<const TokenRole> roles, KeyValues& out);
 
 }  // namespace cairn::convert

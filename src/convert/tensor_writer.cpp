@@ -1,6 +1,6 @@
 // Writing: a piece of rows at a time is gathered, widened to f32, changed where the format wants it
 // and narrowed; rows whose type stays and that are not changed are copied.
-#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/half.h"
@@ -43,29 +43,35 @@ class Rows {
 
   size_t out_row_bytes() const { return quant::row_bytes(out_, tensor_.row_numbers); }
 
-  // Appends the run's row to `bytes`.
+  // Appends row `row` of the run to `bytes`.
   void append(const RowRun& run, int64_t row, std::vector<std::byte>& bytes) {
     const SourceTensor& source = *run.source;
-    const size_t in_bytes = size_t(tensor_.row_numbers) * width_of(source.number);
-    const std::byte* in = source.bytes.data() + size_t(run.first_row + source_row(row)) * in_bytes;
-    if (!tensor_.adds_one && is_same(source.number)) {
-      bytes.insert(bytes.end(), in, in + in_bytes);
+    const size_t width = width_of(source.number), step = size_t(run.step) * width;
+    const std::byte* in =
+        source.bytes.data() + size_t(run.first + source_row(row) * run.row_stride) * width;
+    const bool is_scaled = run.factor != 1 || run.second_factor != 1;
+    if (!is_scaled && changes_nothing() && run.step == 1 && is_same(source.number)) {
+      bytes.insert(bytes.end(), in, in + size_t(tensor_.row_numbers) * width);
       return;
     }
     numbers_.resize(size_t(tensor_.row_numbers));
-    for (size_t i = 0; i < numbers_.size(); ++i) {
-      numbers_[i] = widen(source.number, in + i * width_of(source.number));
+    for (size_t i = 0; i < numbers_.size(); ++i) numbers_[i] = widen(source.number, in + i * step);
+    if (is_scaled) {
+      for (float& number : numbers_) number = scaled(number, run);
     }
-    if (tensor_.adds_one) {
-      for (float& number : numbers_) {
-        number += 1;
-        // The usual converter adds in the type of the file, and f16 is one it has.
-        if (source.number == Number::f16) number = to_float(to_half(number));
-      }
+    if (!changes_nothing()) {
+      for (float& number : numbers_) number = edited(number, source.number);
     }
     const size_t at = bytes.size();
     bytes.resize(at + out_row_bytes());
     quant::encode_row(out_, numbers_, std::span(bytes).subspan(at));
+  }
+
+  // A row that a function makes.
+  void append_made(int64_t row, std::vector<std::byte>& bytes) {
+    const size_t at = bytes.size();
+    bytes.resize(at + out_row_bytes());
+    tensor_.make_row(row, std::span(bytes).subspan(at));
   }
 
  private:
@@ -75,6 +81,24 @@ class Rows {
     if (height == 0) return row;
     const int64_t in_head = row % height;
     return row - in_head + in_head % 2 * (height / 2) + in_head / 2;
+  }
+
+  bool changes_nothing() const {
+    return tensor_.edit != Edit::add_one && tensor_.edit != Edit::negative_exp;
+  }
+
+  static float scaled(float number, const RowRun& run) {
+    if (run.factor == 0) return 0;
+    const auto rounded = [&](float product) {
+      return run.source->number == Number::f16 ? to_float(to_half(product)) : product;
+    };
+    return rounded(rounded(number * run.factor) * run.second_factor);
+  }
+
+  float edited(float number, Number type) const {
+    number = tensor_.edit == Edit::add_one ? number + 1 : -float(std::exp(double(number)));
+    // The usual converter computes in the type of the file, and f16 is one it has.
+    return type == Number::f16 ? to_float(to_half(number)) : number;
   }
 
   bool is_same(Number number) const {
@@ -103,6 +127,10 @@ Status write_tensors(const Checkpoint& checkpoint, const std::vector<PlannedTens
     const auto* numbers = reinterpret_cast<const std::byte*>(tensor.numbers.data());
     piece.assign(numbers, numbers + tensor.numbers.size() * sizeof(float));
     Rows rows(tensor);
+    for (int64_t row = 0; tensor.make_row != nullptr && row < tensor.row_count(); ++row) {
+      rows.append_made(row, piece);
+      if (piece.size() >= kPieceBytes) CAIRN_TRY(flush());
+    }
     for (const RowRun& run : tensor.runs) {
       for (int64_t row = 0; row < run.row_count; ++row) {
         rows.append(run, row, piece);

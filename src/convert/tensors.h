@@ -5,37 +5,13 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "base/result.h"
-#include "convert/config.h"
-#include "convert/family.h"
-#include "convert/key_values.h"
-#include "convert/safetensors.h"
+#include "convert/tensor_plan.h"
 #include "gguf/writer.h"
 
 namespace cairn::convert {
-
-enum class OutType : uint8_t { automatic, f32, f16, bf16 };
-
-// Consecutive rows of a source.
-struct RowRun {
-  const SourceTensor* source;
-  int64_t first_row, row_count;
-};
-
-struct PlannedTensor {
-  std::string name;
-  std::vector<int64_t> dims;  // dims[0] is the length of a row.
-  uint32_t type_id;
-  std::vector<RowRun> runs;    // All rows, one run after another.
-  std::vector<float> numbers;  // Instead of runs: what is made here.
-  int64_t row_numbers;         // In a row; a row of a permuted bias is one number.
-  // Above 0: within so many rows (a head's) the first half's rows and the second half's alternate.
-  int64_t head_rows = 0;
-  bool adds_one = false;
-};
 
 // f32, f16 or bf16: what stands for `automatic` is what the checkpoint's first matrix has, f16 if
 // that is f32.

@@ -97,7 +97,7 @@ Result<Tokenizer> Tokenizer::load(const std::string& folder, const Config& confi
   Tokenizer tokenizer(config, family);
   CAIRN_TRY(tokenizer.read_files(folder));
   const TokenizerFiles& files = tokenizer.files_;
-  const bool is_phi4 = family.parameters == Parameters::phi3 &&
+  const bool is_phi4 = family.habits == TokenHabits::phi3 &&
                        files.tokenizer_config.text_at("tokenizer_class") == "GPT2Tokenizer";
   if (family.vocabulary == VocabularyFile::sentencepiece_first && !is_phi4) {
     const std::string path = (std::filesystem::path(folder) / "tokenizer.model").string();
@@ -109,18 +109,29 @@ Result<Tokenizer> Tokenizer::load(const std::string& folder, const Config& confi
     }
     if (bytes.error().code != ErrorCode::not_found) return std::move(bytes).error();
   }
+  if (family.vocabulary == VocabularyFile::xlm_roberta) {
+    CAIRN_TRY(const bool is_there, tokenizer.read_unigram_file());
+    if (is_there) return tokenizer;
+  }
   const Json* model = files.tokenizer.find("model");
   if (model == nullptr) {
     return fail(ErrorCode::not_found, "{}: expected tokenizer.json with a model, found none",
                 folder);
   }
-  const std::string_view type = model->text_at("type").value_or("none");
-  if (type != "BPE") {
-    return fail(ErrorCode::unsupported, "tokenizer.json: expected a BPE model, found {}", type);
-  }
-  CAIRN_TRY(model->is_true_at("byte_fallback") ? tokenizer.read_spaced()
-                                               : tokenizer.read_byte_level());
+  CAIRN_TRY(tokenizer.read_json_model(*model));
   return tokenizer;
+}
+
+Status Tokenizer::read_json_model(const Json& model) {
+  const std::string_view type = model.text_at("type").value_or("none");
+  if (type == "WordPiece") return read_word_pieces();
+  if (type == "Unigram") return read_unigram(model);
+  if (type != "BPE") {
+    return fail(ErrorCode::unsupported,
+                "tokenizer.json: expected a BPE, WordPiece or Unigram model, found {}", type);
+  }
+  if (family_.vocabulary == VocabularyFile::gemma4) return read_gemma4();
+  return model.is_true_at("byte_fallback") ? read_spaced() : read_byte_level();
 }
 
 Status Tokenizer::read_files(const std::string& folder) {
@@ -136,7 +147,10 @@ Status Tokenizer::read_files(const std::string& folder) {
 // All ids as unused; `count` where config.json does not say how many there are.
 Status Tokenizer::start(int64_t count) {
   CAIRN_TRY(const std::optional<int64_t> stated, config_.count_if_set({"vocab_size"}));
-  const int64_t size = stated.value_or(count);
+  const int64_t multiple = family_.vocabulary_multiple;
+  int64_t size = stated.value_or(count);
+  if (family_.vocabulary == VocabularyFile::xlm_roberta) size = std::max(size, count);
+  size = (size + multiple - 1) / multiple * multiple;
   if (size < 1 || size > kTokenCountMax) {
     return fail(ErrorCode::invalid_data, "vocab_size: expected 1 to {} tokens, found {}",
                 kTokenCountMax, size);
@@ -175,7 +189,7 @@ Status Tokenizer::add_from_tokenizer_config() {
                   key.substr(0, 40));
     }
     CAIRN_TRY(set_added(std::stoll(key), std::string(*text), value.is_true_at("special"),
-                        family_.parameters != Parameters::phi3));
+                        !lists_twice()));
   }
   return Ok{};
 }
@@ -207,6 +221,12 @@ Status Tokenizer::read_sentencepiece(const std::string& bytes) {
     const bool is_defined = pieces[id].kind == PieceKind::user_defined;
     types_[id] = is_defined ? kNormal : int32_t(pieces[id].kind);
   }
+  if (family_.habits == TokenHabits::internlm) {
+    CAIRN_TRY(prefix_, sentencepiece_prepends_space(bytes));
+    for (size_t id = 0; id < count; ++id) {
+      if (tokens_[id].starts_with("[UNUSED")) types_[id] = kUnused;
+    }
+  }
   for (const auto& [text, id] : added_tokens_.members()) {
     const int64_t number = id.as_integer().value_or(-1);
     if (number < 0 || number >= token_count()) continue;
@@ -215,7 +235,7 @@ Status Tokenizer::read_sentencepiece(const std::string& bytes) {
     types_[size_t(number)] = kUserDefined;
   }
   CAIRN_TRY(add_from_tokenizer_config());
-  if (family_.parameters == Parameters::phi3) CAIRN_TRY(add_from_tokenizer_json(false));
+  if (lists_twice()) CAIRN_TRY(add_from_tokenizer_json(false));
   model_ = "llama";
   pre_ = "default";
   return Ok{};
@@ -330,34 +350,39 @@ bool Tokenizer::prepends_space() const {
 }
 
 Status Tokenizer::add_to(KeyValues& out) const {
-  const bool is_llama =
-      family_.parameters == Parameters::llama || family_.parameters == Parameters::granite;
-  const bool is_gemma = family_.parameters == Parameters::gemma ||
-                        family_.parameters == Parameters::gemma2 ||
-                        family_.parameters == Parameters::gemma3;
+  const bool is_llama = family_.habits == TokenHabits::llama;
+  const bool is_gemma =
+      family_.habits == TokenHabits::gemma || family_.habits == TokenHabits::gemma2;
   const Json* prefix = files_.tokenizer_config.find_set("add_prefix_space");
   if (is_llama && prefix != nullptr && prefix->as_boolean()) {
     out.set("tokenizer.ggml.add_space_prefix", *prefix->as_boolean());
   }
+  if (model_ == "bert") CAIRN_TRY(add_type_count(out));
   out.set("tokenizer.ggml.model", model_);
-  out.set("tokenizer.ggml.pre", pre_);
+  if (!pre_.empty()) out.set("tokenizer.ggml.pre", pre_);
   out.set("tokenizer.ggml.tokens", tokens_);
   if (!scores_.empty()) out.set("tokenizer.ggml.scores", scores_);
   out.set("tokenizer.ggml.token_type", types_);
+  if (model_ == "t5") CAIRN_TRY(add_normalizer(out));
   if (!merges_.empty()) out.set("tokenizer.ggml.merges", merges_);
-  CAIRN_TRY(add_special_tokens(files_, token_count(), out));
+  if (prefix_) out.set("tokenizer.ggml.add_space_prefix", *prefix_);
+  CAIRN_TRY(add_special_tokens(files_, token_count(), family_.roles, out));
   // Models for code of these two families end a turn with a token that no file names.
-  if (family_.parameters == Parameters::gemma && token_count() > 107) {
+  if (family_.habits == TokenHabits::gemma && token_count() > 107) {
     out.set("tokenizer.ggml.eot_token_id", uint32_t(107));
   }
   if (is_llama && token_count() == 32016) {
     out.set("tokenizer.ggml.eot_token_id", uint32_t(32010));
   }
   if (is_llama && token_count() == 49152) out.set("tokenizer.ggml.add_bos_token", false);
+  if (family_.never_adds_space && is_spaced_json_) {
+    out.set("tokenizer.ggml.add_space_prefix", false);
+  }
   const bool is_unsaid = is_spaced_json_ && out.find("tokenizer.ggml.add_space_prefix") == nullptr;
   if ((is_gemma && model_ == "llama") || (is_unsaid && !prepends_space())) {
     out.set("tokenizer.ggml.add_space_prefix", false);
   }
+  if (family_.tokens != nullptr) family_.tokens(config_, files_, out);
   return Ok{};
 }
 

@@ -8,6 +8,7 @@
 
 #include "text/bpe.h"
 #include "text/greedy.h"
+#include "text/plamo.h"
 #include "text/pretokenizer.h"
 #include "text/spm.h"
 #include "text/tokenizer_encoder.h"
@@ -17,13 +18,14 @@
 namespace cairn::text {
 namespace {
 
-enum class Kind { byte_level_bpe, spm, wpm, gemma4, greedy, unigram };
+enum class Kind { byte_level_bpe, spm, wpm, gemma4, greedy, plamo, unigram };
 
 struct Plan {
   Kind kind;
   Vocabulary::Spelling spelling;
   const PretokenizerRule* rule = nullptr;  // Of byte-level BPE.
-  bool adds_bos = false;                   // Where the file does not say.
+  bool adds_bos = false;                   // Where the file does not say; and the same of the end.
+  bool adds_eos = false;
 };
 
 Result<Plan> plan_of(const VocabularySource& source) {
@@ -31,7 +33,10 @@ Result<Plan> plan_of(const VocabularySource& source) {
   if (source.model == "llama") return Plan{Kind::spm, Spelling::spaced, nullptr, true};
   if (source.model == "bert") return Plan{Kind::wpm, Spelling::spaced, nullptr, true};
   if (source.model == "rwkv") return Plan{Kind::greedy, Spelling::escaped, nullptr, false};
-  if (source.model == "plamo2") return Plan{Kind::unigram, Spelling::plain, nullptr, false};
+  if (source.model == "plamo2") return Plan{Kind::plamo, Spelling::plain, nullptr, false};
+  if (source.model == "t5") {
+    return Plan{.kind = Kind::unigram, .spelling = Spelling::spaced, .adds_eos = true};
+  }
   const bool is_gemma4 = source.model == "gpt2" && source.pre == "gemma4";
   if (source.model == "gemma4" || is_gemma4) {
     return Plan{Kind::gemma4, Spelling::spaced, nullptr, true};
@@ -39,7 +44,7 @@ Result<Plan> plan_of(const VocabularySource& source) {
   if (source.model != "gpt2") {
     return fail(
         ErrorCode::unsupported,
-        "tokenizer.ggml.model: expected gpt2, llama, bert, gemma4, rwkv or plamo2, found {}",
+        "tokenizer.ggml.model: expected gpt2, llama, bert, t5, gemma4, rwkv or plamo2, found {}",
         source.model.empty() ? "nothing" : source.model.substr(0, 64));
   }
   const std::string_view name = source.pre.value_or("default");
@@ -70,6 +75,10 @@ VocabularySource with_defaults(VocabularySource source, Kind kind) {
     set_default(source.unk, 100, count);
     set_default(source.pad, 0, count);
     set_default(source.mask, 103, count);
+  } else if (kind == Kind::unigram) {
+    set_default(source.eos, 1, count);
+    set_default(source.unk, 2, count);
+    set_default(source.pad, 0, count);
   } else if (kind == Kind::gemma4 && source.bos) {
     source.add_bos = true;  // Early files say no by mistake; without it the models babble.
   }
@@ -109,7 +118,7 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::build(const VocabularySource& give
   if (has_merges) merges = BpeMerges::build(source.merges, plan.spelling, checked);
   std::unique_ptr<Tokenizer> built(
       new Tokenizer(std::move(checked), plan.kind == Kind::spm && is_phi3(source.name)));
-  CAIRN_TRY(built->set_flags(source, plan.adds_bos));
+  CAIRN_TRY(built->set_flags(source, plan.adds_bos, plan.adds_eos));
   const Vocabulary& vocabulary = built->vocabulary_;
   switch (plan.kind) {
     case Kind::byte_level_bpe: {
@@ -126,9 +135,17 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::build(const VocabularySource& give
     case Kind::greedy:
       built->encoder_ = std::make_unique<Greedy>(vocabulary);
       break;
-    case Kind::unigram:
-      built->encoder_ = std::make_unique<Unigram>(vocabulary);
+    case Kind::plamo:
+      built->encoder_ = std::make_unique<Plamo>(vocabulary);
       break;
+    case Kind::unigram: {
+      built->adds_space_prefix_ = source.add_space_prefix.value_or(false);
+      CAIRN_TRY(Charsmap charsmap, Charsmap::build(source.precompiled_charsmap));
+      CAIRN_TRY(built->encoder_, Unigram::build(vocabulary, std::move(charsmap),
+                                                {built->adds_space_prefix_,
+                                                 source.remove_extra_whitespaces.value_or(false)}));
+      break;
+    }
     case Kind::wpm: {
       const bool lowercase = source.lowercase.value_or(true);
       const Folding folding{source.strip_accents.value_or(lowercase), lowercase};
@@ -142,7 +159,8 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::build(const VocabularySource& give
   return built;
 }
 
-Status Tokenizer::set_flags(const VocabularySource& source, bool adds_bos_by_default) {
+Status Tokenizer::set_flags(const VocabularySource& source, bool adds_bos_by_default,
+                            bool adds_eos_by_default) {
   const SpecialTokens& ids = vocabulary_.special_ids();
   if (source.add_bos.value_or(false) && !ids.bos && !ids.cls) {
     return fail(ErrorCode::invalid_data,
@@ -153,7 +171,8 @@ Status Tokenizer::set_flags(const VocabularySource& source, bool adds_bos_by_def
                 "tokenizer.ggml.add_eos_token: expected false without an eos_token_id, found true");
   }
   adds_bos_ = source.add_bos.value_or(adds_bos_by_default) && ids.bos;
-  adds_eos_ = source.add_eos.value_or(false) && ids.eos;  // Of WordPiece: what separates.
+  // Of WordPiece: what separates.
+  adds_eos_ = source.add_eos.value_or(adds_eos_by_default) && ids.eos;
   if (adds_bos_) first_ = ids.bos;
   if (adds_eos_) last_ = ids.eos;
   return Ok{};

@@ -36,7 +36,8 @@ class Tokenizer {
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
 
-  // Any bytes are allowed; what is no UTF-8 becomes bytes (BPE, SPM) or nothing (WPM).
+  // Any bytes are allowed; what is no UTF-8 becomes bytes (BPE, SPM), nothing (WPM) or
+  // U+FFFD (unigram).
   std::vector<Token> encode(std::string_view text, EncodeOptions options = {}) const;
   // The pieces are one text. With parse_special, special tokens are recognised where all their
   // bytes are trusted; control tokens and markup never come out of untrusted text.
@@ -61,7 +62,7 @@ class Tokenizer {
   const SpecialTokens& special_ids() const { return vocabulary_.special_ids(); }
   bool adds_bos() const { return adds_bos_; }
   bool adds_eos() const { return adds_eos_; }
-  // Text gets a space before it (SPM, WPM): decoding a whole text takes it away again.
+  // Text gets a space before it (SPM, WPM, unigram): decoding a whole text takes it away again.
   bool adds_space_prefix() const { return adds_space_prefix_; }
   // What was wrong with the file and was lived with.
   std::span<const std::string> warnings() const { return vocabulary_.warnings(); }
@@ -69,7 +70,8 @@ class Tokenizer {
  private:
   Tokenizer(Vocabulary vocabulary, bool strips_right);
 
-  Status set_flags(const VocabularySource& source, bool adds_bos_by_default);
+  Status set_flags(const VocabularySource& source, bool adds_bos_by_default,
+                   bool adds_eos_by_default);
   void encode_regions(std::string_view text, std::span<const Region> regions, EncodeOptions options,
                       std::vector<Token>& out) const;
 

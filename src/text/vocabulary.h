@@ -21,7 +21,8 @@ namespace cairn::text {
 // What a model file says of its vocabulary; names as in GGUF, without "tokenizer.ggml.". Views must
 // live until the build has returned.
 struct VocabularySource {
-  std::string_view model;  // "gpt2" (BPE), "llama" (SPM), "bert" (WPM), "gemma4", "rwkv", "plamo2".
+  // "gpt2" (BPE), "llama" (SPM), "bert" (WPM), "t5" (unigram), "gemma4", "rwkv" or "plamo2".
+  std::string_view model;
   std::optional<std::string_view> pre;
   std::string_view name;  // general.name: tells phi-3, whose special tokens eat spaces.
   std::vector<std::string_view> tokens;

@@ -46,7 +46,7 @@ TEST(Config, FillsInWhatFollowsFromTheHeads) {
 // What the parameters' errors say; "" where there is none.
 std::string complaint_about(const Config& config) {
   KeyValues values;
-  const Status status = add_parameters(config, *find_family(config.class_name()), 1, values);
+  const Status status = add_parameters(config, *find_family(config.class_name()), 1, 0, values);
   return status ? "" : status.error().message;
 }
 

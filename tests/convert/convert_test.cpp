@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -40,14 +41,19 @@ std::string converted(const test::ScratchFolder& scratch, const std::string& nam
   return out;
 }
 
+// What the usual converter makes of it has the same bytes.
+void expect_usual_bytes(const char* name) {
+  const test::ScratchFolder scratch;
+  const std::string ours = read(converted(scratch, name));
+  const std::string usual = read(fixtures() / (std::string(name) + ".gguf"));
+  ASSERT_EQ(ours.size(), usual.size());
+  for (size_t i = 0; i < ours.size(); ++i) ASSERT_EQ(ours[i], usual[i]) << "byte " << i;
+}
+
 class ConvertTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(ConvertTest, WritesTheUsualConvertersBytes) {
-  const test::ScratchFolder scratch;
-  const std::string ours = read(converted(scratch, GetParam()));
-  const std::string usual = read(fixtures() / (std::string(GetParam()) + ".gguf"));
-  ASSERT_EQ(ours.size(), usual.size());
-  for (size_t i = 0; i < ours.size(); ++i) ASSERT_EQ(ours[i], usual[i]) << "byte " << i;
+  expect_usual_bytes(GetParam());
 }
 
 TEST_P(ConvertTest, GivesTheLogitsOfTheFolder) {
@@ -65,6 +71,55 @@ TEST_P(ConvertTest, GivesTheLogitsOfTheFolder) {
 INSTANTIATE_TEST_SUITE_P(Folders, ConvertTest,
                          ::testing::Values("Tiny-Llama-3.1-8B-Instruct", "qwen3moe-tiny",
                                            "gemma2-tiny", "phi3-tiny"));
+
+// One or two of each family; what each of them has to itself is said in its file.
+class FamilyTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(FamilyTest, WritesTheUsualConvertersBytes) {
+  expect_usual_bytes(GetParam());
+}
+
+// Names, shapes and keys are what the engine asks for.
+TEST_P(FamilyTest, GivesAModelThatRuns) {
+  const test::ScratchFolder scratch;
+  const auto engine =
+      testing::load_engine(converted(scratch, GetParam()), testing::golden_options(KvType::f32));
+  ASSERT_NE(engine, nullptr);
+  memory::Sequence sequence = engine->memory().new_sequence();
+  const std::vector<float> logits = testing::append(*engine, sequence, testing::folder_tokens());
+  for (const float logit : logits) ASSERT_TRUE(std::isfinite(logit));
+}
+
+INSTANTIATE_TEST_SUITE_P(Attention, FamilyTest,
+                         ::testing::Values("arcee", "baichuan", "bloom", "cohere2", "command_r",
+                                           "dbrx", "deepseek2", "deepseek3", "dots1", "ernie4_5",
+                                           "ernie4_5_moe", "exaone4", "falcon", "falcon_7b", "glm4",
+                                           "glm4moe", "gpt2", "gpt_oss", "gpt_oss_f16", "gptneox",
+                                           "hunyuan_dense", "internlm2", "llama4", "minicpm3",
+                                           "minimax_m2", "ministral3", "mpt", "nemotron", "phimoe",
+                                           "qwen2vl", "qwen3vl", "qwen3vlmoe", "refact", "seed_oss",
+                                           "starcoder"),
+                         [](const auto& family) { return std::string(family.param); });
+
+// Where the usual converter leaves out a key that readers ask for, it is there; all else is equal.
+TEST(Convert, GivesExaoneItsEpsilon) {
+  const test::ScratchFolder scratch;
+  Result<gguf::File> ours = gguf::File::open(converted(scratch, "exaone"));
+  Result<gguf::File> usual = gguf::File::open((fixtures() / "exaone.gguf").string());
+  ASSERT_TRUE(ours && usual);
+  const auto fields = ours->fields().all(), others = usual->fields().all();
+  ASSERT_EQ(fields.size(), others.size() + 1);
+  size_t at = 0;
+  for (const auto& field : fields) {
+    if (field.key == "exaone.attention.layer_norm_rms_epsilon") continue;
+    ASSERT_LT(at, others.size());
+    EXPECT_EQ(field.key, others[at].key);
+    EXPECT_TRUE(std::ranges::equal(field.value.bytes, others[at].value.bytes)) << field.key;
+    ++at;
+  }
+  EXPECT_NE(testing::load_engine(scratch.file("exaone.gguf"), testing::golden_options(KvType::f32)),
+            nullptr);
+}
 
 // Where the usual converter writes the same score for every token, so that nothing says what is
 // joined first, the scores here are the order of the merges. And ids without a token are there.

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kRounds = 600;
+constexpr int kRounds = 1000;
 
 std::string read(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -42,11 +42,15 @@ struct Target {
 
 std::vector<Target> copy_folders(const fs::path& scratch) {
   std::vector<Target> targets;
-  for (const char* name : {"Tiny-Llama-3.1-8B-Instruct", "qwen3moe-tiny", "gemma2-tiny",
-                           "phi3-tiny", "spaced-llama"}) {
+  for (const char* name :
+       {"Tiny-Llama-3.1-8B-Instruct", "qwen3moe-tiny", "gemma2-tiny", "phi3-tiny", "spaced-llama",
+        "gemma3n-tiny", "gemma4-tiny", "mamba-tiny", "jamba-tiny", "falcon-h1-tiny",
+        "granitehybrid-tiny", "nomic-tiny", "nemotron-h-moe-tiny", "lfm2moe-tiny", "qwen3next-tiny",
+        "qwen35-tiny", "bert-tiny", "xlmr-tiny", "xlmr-json-tiny"}) {
     const fs::path folder = scratch / name;
     fs::copy(fs::path(CAIRN_FIXTURES) / "folders" / name, folder);
     for (const auto& entry : fs::directory_iterator(folder)) {
+      if (!entry.is_regular_file()) continue;
       targets.push_back({.folder = folder,
                          .file = entry.path().filename().string(),
                          .bytes = read(entry.path()),

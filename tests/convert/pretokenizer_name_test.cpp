@@ -51,6 +51,33 @@ TEST(PretokenizerName, TellsExpressionsApart) {
   EXPECT_EQ(name_of(one, "Qwen2ForCausalLM"), "qwen2");
 }
 
+TEST(PretokenizerName, KnowsSplitsInARow) {
+  const std::string steps =
+      split("\\\\p{N}{1,3}") + ", " + split("[一-龥\u3040-ゟ゠-ヿ]+") + ", " +
+      split(
+          "[!\\\"#$%&'()*+,\\\\-./:;<=>?@\\\\[\\\\\\\\\\\\]^_`{|}~][A-Za-z]+|"
+          "[^\\r\\n\\\\p{L}\\\\p{P}\\\\p{S}]?[\\\\p{L}\\\\p{M}]+| "
+          "?[\\\\p{P}\\\\p{S}]+[\\r\\n]*|\\\\s*[\\r\\n]+|\\\\s+(?!\\\\S)|\\\\s+") +
+      ", " + kBytesOnly;
+  EXPECT_EQ(name_of(steps, "DeepseekV3ForCausalLM"), "deepseek-v3");
+  EXPECT_EQ(name_of(steps, "HunYuanDenseV1ForCausalLM"), "hunyuan-dense");
+}
+
+TEST(PretokenizerName, KnowsWhatIsKeptOfAWholeCover) {
+  const std::string one =
+      "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}"
+      "| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+";
+  std::string steps = split(one) + ", " + kBytesOnly;
+  EXPECT_EQ(name_of(steps, "Dots1ForCausalLM"), "qwen2");
+  EXPECT_EQ(name_of(steps, "StableLmForCausalLM"), "stablelm2");
+  const std::string isolated = R"("Isolated")", kept = R"("Removed", "invert": true)";
+  steps.replace(steps.find(isolated), isolated.size(), kept);
+  EXPECT_EQ(name_of(steps, "Dots1ForCausalLM"), "qwen2");
+  EXPECT_EQ(
+      name_of(split(" ?[^(\\\\s|[.,!?…。，、।۔،])]+") + ", " + kBytesOnly, "BloomForCausalLM"),
+      "bloom");
+}
+
 TEST(PretokenizerName, NamesNothingThatItDoesNotKnow) {
   for (const std::string& steps :
        {split("\\\\p{L}+") + ", " + kBytesOnly, std::string(kBytesOnly),

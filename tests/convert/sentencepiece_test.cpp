@@ -33,6 +33,32 @@ TEST(Sentencepiece, ReadsPiecesAndStepsOverTheRest) {
   EXPECT_EQ((*pieces)[2].kind, PieceKind::byte);
 }
 
+TEST(Sentencepiece, ReadsTheNormalizer) {
+  // The trainer's kind is 1; the normalizer has a name, a table and two flags.
+  const std::string kind("\x12\x02\x18\x01", 4);
+  const std::string spec("\x0a\x01n\x12\x03xyz\x18\x00\x20\x00", 12);
+  const auto normalizer = [](const std::string& inside) {
+    return std::string("\x1a") + char(inside.size()) + inside;
+  };
+  auto read = parse_unigram_normalizer(piece("<unk>", 0, 2) + kind + normalizer(spec));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->charsmap, "xyz");
+  EXPECT_FALSE(read->adds_space);
+  EXPECT_FALSE(read->removes_extra_spaces);
+  auto silent = parse_unigram_normalizer(piece("<unk>", 0, 2));
+  ASSERT_TRUE(silent);
+  EXPECT_TRUE(silent->adds_space);
+  EXPECT_TRUE(silent->removes_extra_spaces);
+  EXPECT_TRUE(silent->charsmap.empty());
+  auto other = parse_unigram_normalizer(std::string("\x12\x02\x18\x02", 4));
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().code, ErrorCode::unsupported);
+  // What is cut within the flags' numbers or the table.
+  for (const size_t size : {4u, 6u, 9u, 11u}) {
+    EXPECT_FALSE(parse_unigram_normalizer(normalizer(spec.substr(0, size)))) << size;
+  }
+}
+
 TEST(Sentencepiece, RefusesCutsAndNonsense) {
   const std::string one = piece("<unk>", 0, 2), bytes = one + piece("abc", -1, 1);
   ASSERT_TRUE(parse_sentencepiece(bytes));

@@ -1,0 +1,86 @@
+// Folders of models with states, of Gemma's later ones and of encoders: the usual converter's
+// bytes. And their tokenizers, WordPiece and unigram, as the file's reader builds them.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "convert/convert.h"
+#include "engine/vocabulary_source.h"
+#include "gguf/gguf.h"
+#include "tests/scratch_folder.h"
+#include "text/tokenizer.h"
+
+namespace cairn::convert {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path fixture(const std::string& name) {
+  return fs::path(CAIRN_FIXTURES) / "folders" / name;
+}
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  EXPECT_TRUE(file.good()) << path;
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class StatesTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(StatesTest, WritesTheUsualConvertersBytes) {
+  const test::ScratchFolder scratch;
+  const std::string name = GetParam(), out = scratch.file("out.gguf");
+  const Result<ConvertReport> report = convert({.folder = fixture(name).string(), .out_path = out});
+  ASSERT_TRUE(report) << report.error().message;
+  const std::string ours = read(out), usual = read(fixture(name + ".gguf"));
+  ASSERT_EQ(ours.size(), usual.size());
+  for (size_t i = 0; i < ours.size(); ++i) ASSERT_EQ(ours[i], usual[i]) << "byte " << i;
+}
+
+// Heads of two widths, double blocks and keys that layers share; experts; matrices in three parts
+// and rows that are missing; weights with multipliers in them; layers of one kind only; linear
+// attention in either order, with a layer that guesses a further token; positions that begin
+// behind the padding, a classifier, and pooling by a file of its own.
+INSTANTIATE_TEST_SUITE_P(Folders, StatesTest,
+                         ::testing::Values("gemma3n-tiny", "gemma4-tiny", "gemma4moe-tiny",
+                                           "mamba-tiny", "falcon-mamba-tiny", "mamba2-tiny",
+                                           "jamba-tiny", "falcon-h1-tiny", "granitehybrid-tiny",
+                                           "granite-from-hybrid-tiny", "nemotron-h-moe-tiny",
+                                           "lfm2-tiny", "lfm2moe-tiny", "qwen3next-tiny",
+                                           "qwen35-tiny", "qwen35moe-tiny", "bert-tiny",
+                                           "nomic-tiny", "xlmr-tiny", "xlmr-json-tiny"));
+
+class EncoderTest : public ::testing::TestWithParam<const char*> {};
+
+// What tokenizers (WordPiece) and sentencepiece (unigram) answer.
+TEST_P(EncoderTest, CutsTextAsTheFolderDoes) {
+  const std::string name = GetParam();
+  const test::ScratchFolder scratch;
+  const std::string out = scratch.file("out.gguf");
+  ASSERT_TRUE(convert({.folder = fixture(name).string(), .out_path = out}));
+  Result<gguf::File> file = gguf::File::open(out);
+  ASSERT_TRUE(file);
+  Result<text::VocabularySource> source = vocabulary_source(*file);
+  ASSERT_TRUE(source) << source.error().message;
+  auto tokenizer = text::Tokenizer::build(*source);
+  ASSERT_TRUE(tokenizer);
+  const std::string expected = name == "bert-tiny" ? name : "xlmr-tiny";
+  const nlohmann::json cases = nlohmann::json::parse(read(fixture(expected + ".tokens.json")));
+  ASSERT_GT(cases.size(), 50u);
+  for (const auto& [words, ids] : cases.items()) {
+    std::vector<int32_t> found;
+    for (const Token token : (*tokenizer)->encode(words, {.add_special = true})) {
+      found.push_back(index_of(token));
+    }
+    EXPECT_EQ(found, ids.get<std::vector<int32_t>>()) << words;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Folders, EncoderTest,
+                         ::testing::Values("bert-tiny", "xlmr-tiny", "xlmr-json-tiny"));
+
+}  // namespace
+}  // namespace cairn::convert
