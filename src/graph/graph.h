@@ -13,74 +13,11 @@
 #include "graph/low_rank.h"
 #include "graph/parameters.h"
 #include "graph/planner.h"
+#include "graph/specs.h"
 #include "graph/tensor.h"
 #include "memory/layout.h"
 
 namespace cairn {
-
-// How positions turn pairs of elements: an angle of position * frequency, and a factor on both the
-// cosine and the sine.
-struct RopeSpec {
-  RopeStyle style = RopeStyle::halves;
-  std::vector<double> frequencies;  // One for each rotated pair.
-  double magnitude = 1.0;
-};
-
-struct AttentionSpec {
-  int32_t head_count = 0;
-  float scale = 1.0f;
-  float softcap = 0;
-  int32_t window = 0;     // 0: all earlier positions.
-  bool chunked = false;   // The window is the position's own chunk.
-  bool is_causal = true;  // Else later tokens are seen too (op::Attend).
-  const float* sinks = nullptr;
-  const float* slopes = nullptr;  // By head: how fast scores fall with distance.
-};
-
-struct Mamba2Spec {
-  int32_t head_count = 0, head_dim = 0, state_size = 0, group_count = 1;
-  const float* a = nullptr;
-  const float* d = nullptr;
-  const float* dt_bias = nullptr;
-};
-
-struct GatedDeltaSpec {
-  int32_t head_count = 0, key_head_count = 0, key_dim = 0, value_dim = 0;
-  HeadOrder order = HeadOrder::grouped;
-  const float* a = nullptr;
-  const float* dt_bias = nullptr;
-};
-
-// What goes into the gated delta rule; q and k normalised and scaled (op::GatedDeltaScan).
-struct GatedDeltaInputs {
-  Tensor q, k, v, dt, rate;
-};
-
-struct ChannelDeltaSpec {
-  int32_t head_count = 0, key_dim = 0, value_dim = 0;
-  const float* a = nullptr;
-};
-
-// What goes into the delta rule with a decay for each channel (op::ChannelDeltaScan): either the
-// rate, or what is asked and what is erased.
-struct ChannelDeltaInputs {
-  Tensor q, k, v, log_decay;
-  Tensor rate;
-  Tensor asked, erased;
-};
-
-struct RouterSpec {
-  int32_t expert_used_count = 0;
-  RouterScore score = RouterScore::softmax_all;
-  bool normalize = false;
-  float scale = 1.0f;
-  const float* selection_bias = nullptr;
-  int32_t group_count = 1, group_used_count = 1, group_best_count = 1;  // See op::Route.
-};
-
-struct Routing {
-  Tensor chosen, weights;  // [tokens, k] each
-};
 
 // What the forward pass ends with.
 enum class Makes : uint8_t {
