@@ -1,6 +1,6 @@
 // Walks the table of architectures: a tiny random model of each is written, read, run in pieces,
-// rewound and run again, and refused, by name, with each of its tensors missing in turn. Of those
-// that make vectors a text has the same ones whatever stands beside it.
+// rewound, given to the cache and taken up again, and refused, by name, with each of its tensors
+// missing in turn. Of those that make vectors a text has the same ones whatever stands beside it.
 #include <algorithm>
 #include <cstring>
 
@@ -84,7 +84,7 @@ void expect_same_vectors_beside_others(const std::string& path, std::span<const 
 
 class EveryArchitecture : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(EveryArchitecture, RunsInPiecesAndRewinds) {
+TEST_P(EveryArchitecture, RunsInPiecesRewindsAndIsKept) {
   const ScratchFolder folder;
   const std::string path = write_tiny(folder, GetParam());
   std::vector<Token> tokens;
@@ -116,6 +116,14 @@ TEST_P(EveryArchitecture, RunsInPiecesAndRewinds) {
     const int32_t first = fork.length();
     EXPECT_EQ(append(*engine, fork, rest), rows_from(first)) << "rewound to " << target;
   }
+  engine->cache().keep(std::move(whole));
+  const auto kept =
+      engine->cache().find(std::span(tokens).first(60), memory::Variant::plain, false);
+  ASSERT_NE(kept.sequence, nullptr);
+  memory::Sequence again = memory.at(*kept.sequence, kept.shared_tokens).value();
+  const int32_t first = again.length();
+  const auto rest = std::span<const Token>(tokens).subspan(size_t(first));
+  EXPECT_EQ(append(*engine, again, rest), rows_from(first)) << "taken up at " << first;
 }
 
 TEST_P(EveryArchitecture, IsRefusedWithAnyTensorMissing) {
