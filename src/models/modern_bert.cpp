@@ -88,7 +88,7 @@ class ModernBert final : public Encoder<Config, Layer> {
  private:
   void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
     if (layer > 0) p.vector("attn_norm.weight", l.attn_norm, {c_.size.width});
-    l.attn.joinable_parameters(p, c_.size.width, c_.attention(layer));
+    l.attn.parameters(p, c_.size.width, c_.attention(layer));
     p.vector("ffn_norm.weight", l.mlp_norm, {c_.size.width});
     l.mlp.joined_parameters(p, c_.size.width, c_.mlp_width);
   }

@@ -46,7 +46,7 @@ class NomicBert final : public Encoder<Config, Layer> {
 
  private:
   void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
-    l.attn.joinable_parameters(p, c_.size.width, c_.attention(layer));
+    l.attn.parameters(p, c_.size.width, c_.attention(layer));
     l.attn_norm.parameters(p, "attn_output_norm", c_.size.width);
     l.mlp.parameters(p, c_.size.width, c_.mlp_width);
     l.mlp_norm.parameters(p, "layer_output_norm", c_.size.width);
