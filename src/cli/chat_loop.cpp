@@ -12,6 +12,7 @@
 #include "cli/exit_codes.h"
 #include "cli/interrupt.h"
 #include "cli/memory_map.h"
+#include "cli/quantities.h"
 #include "cli/report.h"
 
 namespace cairn::cli {
@@ -273,6 +274,10 @@ ChatLoop::Next ChatLoop::adapters(std::string_view rest) {
     }
   }
   remark_lines(show_adapters(engine_->adapters(), session_->generator().selection()));
+  if (engine_->adapters().empty()) return Next::go_on;
+  const Runner& runner = engine_->runner();
+  remark(fmt::format("plans: {} selections, {}", runner.variant_count(),
+                     show_bytes(runner.plan_bytes())));
   return Next::go_on;
 }
 

@@ -60,6 +60,7 @@ class Runner {
   int32_t row_count_max() const { return plans().step.row_count_max; }
   int32_t output_count_max() const { return plans().step.output_count_max; }
   int32_t variant_count() const { return int32_t(plans_.size()); }
+  size_t plan_bytes() const;  // Of all recorded plans; outside of the memory's budget.
   // REQUIRES: they are here.
   const Plans& plans(memory::Variant variant = memory::Variant::plain) const;
 

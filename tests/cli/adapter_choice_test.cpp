@@ -52,11 +52,12 @@ TEST(AdapterChoice, ChangesDuringAConversation) {
            "/lora\nhello there\n/lora off\n/regen\n/lora facts:-1.25 tone:0.5\n/regen\n"
            "/lora nobody\n/lora tone:x\n/lora tone\n/regen\n");
   EXPECT_EQ(run.out, by_tone + plain + by_both + by_tone) << run.err;
-  for (const char* line : {"tone   on, scale 1\nfacts  off\n", "tone   off\nfacts  off\n",
-                           "tone   on, scale 0.5\nfacts  on, scale -1.25\n",
-                           "adapter: expected one of tone, facts, found nobody",
-                           "/lora: expected NAME or NAME:SCALE, found \"tone:x\"",
-                           " 0 reused, the rest anew by other adapters"}) {
+  for (const char* line :
+       {"tone   on, scale 1\nfacts  off\n", "tone   off\nfacts  off\n", "plans: 3 selections, ",
+        "tone   on, scale 0.5\nfacts  on, scale -1.25\n",
+        "adapter: expected one of tone, facts, found nobody",
+        "/lora: expected NAME or NAME:SCALE, found \"tone:x\"",
+        " 0 reused, the rest anew by other adapters"}) {
     EXPECT_NE(run.err.find(line), std::string::npos) << line << "\nin\n" << run.err;
   }
   const Finished without = chat({}, "/lora\n/lora tone\n");

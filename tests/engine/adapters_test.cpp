@@ -220,9 +220,11 @@ TEST(Adapters, PlansAreBounded) {
   ASSERT_NE(engine, nullptr);
   const Selection held = engine->select(Uses{{"tone", 1}}).value();
   const std::vector<float> expected = logits_of(*engine, held);
+  const size_t two_bytes = engine->runner().plan_bytes();
   for (int32_t round = 1; round <= 40; ++round) {
     ASSERT_TRUE(engine->select(Uses{{"tone", 1 + 0.1f * float(round)}}));
     ASSERT_LE(engine->runner().variant_count(), 9);
+    ASSERT_LE(engine->runner().plan_bytes(), 8 * two_bytes);
   }
   EXPECT_TRUE(same_bits(logits_of(*engine, held), expected));
   std::vector<Selection> all;
