@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kRounds = 600;
+constexpr int kRounds = 1000;
 
 std::string read(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -42,8 +42,10 @@ struct Target {
 
 std::vector<Target> copy_folders(const fs::path& scratch) {
   std::vector<Target> targets;
-  for (const char* name : {"Tiny-Llama-3.1-8B-Instruct", "qwen3moe-tiny", "gemma2-tiny",
-                           "phi3-tiny", "spaced-llama"}) {
+  for (const char* name :
+       {"Tiny-Llama-3.1-8B-Instruct", "qwen3moe-tiny", "gemma2-tiny", "phi3-tiny", "spaced-llama",
+        "falcon", "bloom", "mpt", "dbrx", "gptneox", "deepseek3", "exaone4", "glm4moe", "gpt_oss",
+        "hunyuan_dense", "internlm2", "llama4", "minicpm3", "qwen3vlmoe"}) {
     const fs::path folder = scratch / name;
     fs::copy(fs::path(CAIRN_FIXTURES) / "folders" / name, folder);
     for (const auto& entry : fs::directory_iterator(folder)) {
