@@ -135,13 +135,18 @@ RULES = ["41\t61", "42\t62", "FB01\t66 69", "FF21\t61", "9\t20", "3000\t20", "A0
          "E9\t65 301", "2460\t31", "AD\t"]
 
 
+# Of several scripts.
+LETTERS = "Größe über straße. Съешь ещё этих мягких булок. 今日は良い天気です. "
+
+
 def save_unigram(folder, keeps_file):
     import sentencepiece
     import tokenizers
     from sentencepiece import sentencepiece_model_pb2
     from tokenizers import decoders, normalizers, pre_tokenizers, processors
     text, rules = folder / "text.txt", folder / "rules.tsv"
-    text.write_text("\n".join(make_golden.TEXT.split(". ") * 4), encoding="utf-8")
+    lines = (make_golden.TEXT + LETTERS).split(". ") * 4
+    text.write_text("\n".join(lines), encoding="utf-8")
     rules.write_text("\n".join(RULES), encoding="utf-8")
     path = folder / "sentencepiece.bpe.model"
     sentencepiece.SentencePieceTrainer.train(
