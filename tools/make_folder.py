@@ -135,13 +135,18 @@ RULES = ["41\t61", "42\t62", "FB01\t66 69", "FF21\t61", "9\t20", "3000\t20", "A0
          "E9\t65 301", "2460\t31", "AD\t"]
 
 
+# Of several scripts.
+LETTERS = "Größe über straße. Съешь ещё этих мягких булок. 今日は良い天気です. "
+
+
 def save_unigram(folder, keeps_file):
     import sentencepiece
     import tokenizers
     from sentencepiece import sentencepiece_model_pb2
     from tokenizers import decoders, normalizers, pre_tokenizers, processors
     text, rules = folder / "text.txt", folder / "rules.tsv"
-    text.write_text("\n".join(make_golden.TEXT.split(". ") * 4), encoding="utf-8")
+    lines = (make_golden.TEXT + LETTERS).split(". ") * 4
+    text.write_text("\n".join(lines), encoding="utf-8")
     rules.write_text("\n".join(RULES), encoding="utf-8")
     path = folder / "sentencepiece.bpe.model"
     sentencepiece.SentencePieceTrainer.train(
@@ -207,8 +212,7 @@ def change_config(folder, settings):
     path.write_text(json.dumps(config, indent=1), encoding="utf-8")
 
 
-def convert(converter, folder, out_path, arguments):
-    kind = arguments.tokenizer
+def convert(converter, folder, out_path, kind, outtype, reads_file=False, options=()):
     sys.path.insert(0, str(converter))
     sys.path.insert(0, str(converter / "gguf-py"))
     import convert_hf_to_gguf
@@ -218,12 +222,12 @@ def convert(converter, folder, out_path, arguments):
         # Not the class of the model's type, which adds tokens that no file names.
         fast = transformers.PreTrainedTokenizerFast
         transformers.AutoTokenizer.from_pretrained = fast.from_pretrained
-    if arguments.config:
+    if reads_file:
         # As the file says it, not as the library reads it.
         base.ModelBase.load_hparams = staticmethod(
             lambda path, is_mistral_format=False: json.loads((path / "config.json").read_text()))
     sys.argv = ["convert_hf_to_gguf.py", str(folder), "--outfile", str(out_path), "--outtype",
-                arguments.outtype] + (["--no-mtp"] if arguments.no_mtp else [])
+                outtype, *options]
     with contextlib.redirect_stdout(sys.stderr):
         convert_hf_to_gguf.main()
 
@@ -261,7 +265,9 @@ def main():
         logits.astype("<f4").tofile(arguments.out / f"{arguments.name}.f32")
     change_config(folder, arguments.config)
     convert(arguments.converter.resolve(), folder,
-            (arguments.out / f"{arguments.name}.gguf").resolve(), arguments)
+            (arguments.out / f"{arguments.name}.gguf").resolve(), arguments.tokenizer,
+            arguments.outtype, reads_file=bool(arguments.config),
+            options=["--no-mtp"] if arguments.no_mtp else [])
 
 
 if __name__ == "__main__":

@@ -104,7 +104,7 @@ def random_model(config, seed, auto_class="AutoModelForCausalLM"):
         for name, parameter in model.named_parameters():
             fill(parameter, name, generator)
         for name, buffer in model.named_buffers():
-            if name.endswith("correction_bias"):
+            if name.endswith(("correction_bias", "expert_bias")):
                 fill(buffer, name, generator)
     return model
 

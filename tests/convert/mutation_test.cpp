@@ -42,11 +42,39 @@ struct Target {
 
 std::vector<Target> copy_folders(const fs::path& scratch) {
   std::vector<Target> targets;
-  for (const char* name :
-       {"Tiny-Llama-3.1-8B-Instruct", "qwen3moe-tiny", "gemma2-tiny", "phi3-tiny", "spaced-llama",
-        "gemma3n-tiny", "gemma4-tiny", "mamba-tiny", "jamba-tiny", "falcon-h1-tiny",
-        "granitehybrid-tiny", "nomic-tiny", "nemotron-h-moe-tiny", "lfm2moe-tiny", "qwen3next-tiny",
-        "qwen35-tiny", "bert-tiny", "xlmr-tiny", "xlmr-json-tiny"}) {
+  for (const char* name : {"Tiny-Llama-3.1-8B-Instruct",
+                           "qwen3moe-tiny",
+                           "gemma2-tiny",
+                           "phi3-tiny",
+                           "spaced-llama",
+                           "gemma3n-tiny",
+                           "gemma4-tiny",
+                           "mamba-tiny",
+                           "jamba-tiny",
+                           "falcon-h1-tiny",
+                           "granitehybrid-tiny",
+                           "nomic-tiny",
+                           "nemotron-h-moe-tiny",
+                           "lfm2moe-tiny",
+                           "qwen3next-tiny",
+                           "qwen35-tiny",
+                           "bert-tiny",
+                           "xlmr-tiny",
+                           "xlmr-json-tiny",
+                           "falcon",
+                           "bloom",
+                           "mpt",
+                           "dbrx",
+                           "gptneox",
+                           "deepseek3",
+                           "exaone4",
+                           "glm4moe",
+                           "gpt_oss",
+                           "hunyuan_dense",
+                           "internlm2",
+                           "llama4",
+                           "minicpm3",
+                           "qwen3vlmoe"}) {
     const fs::path folder = scratch / name;
     fs::copy(fs::path(CAIRN_FIXTURES) / "folders" / name, folder);
     for (const auto& entry : fs::directory_iterator(folder)) {

@@ -145,13 +145,15 @@ Result<bool> add_tensor(TensorPlan& plan, const TensorName& name, const SourceTe
   return add_mamba2_tensor(plan, name, source, "mamba.", groups);
 }
 
+constexpr PretokenizerAlias kPretokenizers[] = {{"llama-bpe", "falcon-h1"}, {"dbrx", "falcon-h1"}};
+
 constexpr Family kFamilies[] = {
     {.classes = kClasses,
      .architecture = "falcon-h1",
      .names = kNames,
      .parameters = add_falcon,
      .tensor = add_tensor,
-     .three_digits_name = "falcon-h1"},
+     .pretokenizers = kPretokenizers},
 };
 
 constexpr ConfigDefault kDefaults[] = {

@@ -1,6 +1,5 @@
 // The older decoders: GPT-2, GPT-NeoX, StarCoder (GPTBigCode), Bloom, Falcon, MPT. Positions are
 // learned, rotated or a slope; q, k and v come in one matrix, and two of them keep it head by head.
-#include <algorithm>
 #include <vector>
 
 #include "convert/rope_factors.h"
@@ -120,11 +119,14 @@ Status add_gptneox(ParameterWriter& writer) {
   // The second name is the newer one.
   CAIRN_TRY(const double part, config.find("rotary_pct") != nullptr ? config.number("rotary_pct")
                                                                     : rotated_part(config));
+  if (!(part >= 0 && part <= 1)) {
+    return fail(ErrorCode::invalid_data, "rotary_pct: expected 0 to 1, found {}", part);
+  }
   CAIRN_TRY(writer.add_context());
   writer.set("embedding_length", uint32_t(width));
   CAIRN_TRY(writer.add_count("block_count", {"num_hidden_layers"}));
   CAIRN_TRY(writer.add_count("feed_forward_length", {"intermediate_size"}));
-  writer.set("rope.dimension_count", uint32_t(std::max(part, 0.0) * double(width / heads)));
+  writer.set("rope.dimension_count", uint32_t(part * double(width / heads)));
   writer.set("attention.head_count", uint32_t(heads));
   const Json* parallel = config.find("use_parallel_residual");
   writer.set("use_parallel_residual", parallel == nullptr || parallel->as_boolean().value_or(true));
@@ -180,7 +182,8 @@ Status add_mpt(ParameterWriter& writer) {
     const Json* value = attention == nullptr ? nullptr : attention->find_set(key);
     return value == nullptr ? std::nullopt : value->as_real();
   };
-  if (const auto kv_heads = number_at("kv_n_heads"); kv_heads && *kv_heads > 0) {
+  if (const auto kv_heads = number_at("kv_n_heads");
+      kv_heads && *kv_heads > 0 && *kv_heads < double(INT32_MAX)) {
     writer.set("attention.head_count_kv", uint32_t(*kv_heads));
   }
   writer.set("attention.layer_norm_epsilon", 1e-5f);

@@ -77,9 +77,19 @@ Status add_moe(ParameterWriter& writer) {
   return writer.add_count("shortconv.l_cache", {"conv_L_cache"});
 }
 
+constexpr PretokenizerAlias kPretokenizers[] = {{"llama-bpe", "lfm2"}, {"dbrx", "lfm2"}};
+
 constexpr Family kFamilies[] = {
-    {.classes = kDenseClasses, .architecture = "lfm2", .names = kNames, .parameters = add_dense},
-    {.classes = kMoeClasses, .architecture = "lfm2moe", .names = kNames, .parameters = add_moe},
+    {.classes = kDenseClasses,
+     .architecture = "lfm2",
+     .names = kNames,
+     .parameters = add_dense,
+     .pretokenizers = kPretokenizers},
+    {.classes = kMoeClasses,
+     .architecture = "lfm2moe",
+     .names = kNames,
+     .parameters = add_moe,
+     .pretokenizers = kPretokenizers},
 };
 
 constexpr ConfigDefault kDefaults[] = {
