@@ -151,7 +151,7 @@ def save_unigram(folder, keeps_file):
     path = folder / "sentencepiece.bpe.model"
     sentencepiece.SentencePieceTrainer.train(
         input=str(text), model_prefix=str(path.with_suffix("")), model_type="unigram",
-        vocab_size=make_golden.VOCABULARY - 50, hard_vocab_limit=False, minloglevel=2,
+        vocab_size=make_golden.VOCABULARY - 54, hard_vocab_limit=False, minloglevel=2,
         normalization_rule_tsv=str(rules), character_coverage=1.0)
     for extra in (text, rules, path.with_suffix(".vocab")):
         extra.unlink()

@@ -14,6 +14,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import sys
 
@@ -36,10 +37,11 @@ SMALL = {
     "first_k_dense_replace": 1, "n_shared_experts": 1,
     "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2,
 }
-TEXT = {key: SMALL[key] for key in (
+SMALL_TEXT = {key: SMALL[key] for key in (
     "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
     "intermediate_size", "max_position_embeddings", "bos_token_id", "eos_token_id", "pad_token_id")}
-TEXT["rope_scaling"] = {"rope_type": "default", "mrope_section": [1, 2, 1], "rope_theta": 1e6}
+TEXT = dict(SMALL_TEXT, rope_scaling={
+    "rope_type": "default", "mrope_section": [1, 2, 1], "rope_theta": 1e6})
 VISION = {"depth": 1, "hidden_size": 32, "embed_dim": 32, "num_heads": 2, "intermediate_size": 48,
           "out_hidden_size": 32, "patch_size": 4}
 PICTURES = dict(VISION, deepstack_visual_indexes=[0])
@@ -134,6 +136,15 @@ CASES = {
                    "also": {"scoring_func": "sigmoid"}},
     "seed_oss": {"type": "seed_oss", "set": {"head_dim": 8}},
     "ministral3": {"type": "ministral3", "class": "Ministral3ForCausalLM", "set": {"head_dim": 8}},
+    "mistral3": {"type": "mistral3", "set": {
+        "text_config": dict(SMALL_TEXT, model_type="ministral3", head_dim=8),
+        "vision_config": {"model_type": "pixtral", "hidden_size": 32, "num_hidden_layers": 1,
+                          "num_attention_heads": 2, "intermediate_size": 48, "patch_size": 14,
+                          "image_size": 28}}},
+    # More than ten heads: their numbers are not in the order of their names.
+    "stablelm_heads": {"type": "stablelm", "set": {
+        "qk_layernorm": True, "num_attention_heads": 12, "hidden_size": 96,
+        "num_hidden_layers": 1}},
     "deepseek2": {"type": "deepseek_v2", "set": dict(
         LATENT, q_lora_rank=None, topk_method="greedy", n_group=1, topk_group=1)},
     "deepseek3": {"type": "deepseek_v3", "set": dict(
@@ -270,11 +281,13 @@ def finish_folder(case, folder):
 
 @contextlib.contextmanager
 def amended_converter(converter):
-    """What published files say and transformers drops is there; and Baichuan's plain tensors are
-    named once (the converter names them without end)."""
+    """What published files say and transformers drops is there; Baichuan's plain tensors are named
+    once (the converter names them without end); StableLM's norms of heads are not lost."""
     sys.path[:0] = [str(converter), str(converter / "gguf-py")]
-    from conversion import baichuan, base
+    from conversion import baichuan, base, stablelm
     load, modify = base.ModelBase.load_hparams, baichuan.BaichuanModel.modify_tensors
+    modify_other = stablelm.StableLMModel.modify_tensors
+    norms = {}
 
     def load_all(folder, is_mistral_format):
         said = json.loads((pathlib.Path(folder) / "config.json").read_text())
@@ -285,7 +298,20 @@ def amended_converter(converter):
         whole = modify if "W_pack" in name else base.TextModel.modify_tensors
         return whole(self, tensor, name, layer)
 
+    def modify_norms(self, tensor, name, layer):
+        found = re.search(r"([qk])_layernorm\.norms", name)
+        if not found:
+            yield from modify_other(self, tensor, name, layer)
+            return
+        key = {"q": "num_attention_heads", "k": "num_key_value_heads"}[found[1]]
+        gathered = norms.setdefault((found[1], layer), {})
+        gathered[name] = tensor
+        if len(gathered) == self.hparams[key]:
+            yield from self._stack_qk_norm(layer, self.hparams[key], gathered,
+                                           f"{found[1]}_layernorm")
+
     base.ModelBase.load_hparams = staticmethod(load_all)
+    stablelm.StableLMModel.modify_tensors = modify_norms
     baichuan.BaichuanModel.modify_tensors = modify_once
     yield
 

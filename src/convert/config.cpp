@@ -90,7 +90,7 @@ void Config::add_defaults() {
     for (const ConfigDefault& row : group->defaults) {
       // A null stays: it says that there is none.
       if (row.model_type == model_type_ && root_.find(row.key) == nullptr) {
-        root_.set(row.key, number_of(row.value));
+        root_.set(row.key, row.is_flag ? Json::boolean(row.value != 0) : number_of(row.value));
       }
     }
   }

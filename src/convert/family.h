@@ -95,6 +95,7 @@ struct Family {
 struct ConfigDefault {
   std::string_view model_type, key;
   double value;
+  bool is_flag = false;
 };
 
 // One file's.

@@ -59,9 +59,10 @@ constexpr Family kFamilies[] = {
 };
 
 constexpr ConfigDefault kDefaults[] = {
-    {"cohere", "layer_norm_eps", 1e-5},  {"cohere", "logit_scale", 0.0625},
-    {"cohere2", "layer_norm_eps", 1e-5}, {"cohere2", "logit_scale", 0.0625},
-    {"cohere2", "sliding_window", 4096}, {"cohere2", "rotary_pct", 1},
+    {"cohere", "rope_theta", 5e5},      {"cohere", "layer_norm_eps", 1e-5},
+    {"cohere", "logit_scale", 0.0625},  {"cohere2", "layer_norm_eps", 1e-5},
+    {"cohere2", "logit_scale", 0.0625}, {"cohere2", "sliding_window", 4096},
+    {"cohere2", "rotary_pct", 1},
 };
 
 }  // namespace

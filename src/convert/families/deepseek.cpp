@@ -111,13 +111,25 @@ constexpr Family kFamilies[] = {
 };
 
 constexpr ConfigDefault kDefaults[] = {
-    {"deepseek_v2", "rms_norm_eps", 1e-6},   {"deepseek_v2", "kv_lora_rank", 512},
-    {"deepseek_v2", "qk_rope_head_dim", 64}, {"deepseek_v2", "qk_nope_head_dim", 128},
-    {"deepseek_v2", "v_head_dim", 128},      {"deepseek_v2", "routed_scaling_factor", 1},
-    {"deepseek_v3", "rms_norm_eps", 1e-6},   {"deepseek_v3", "kv_lora_rank", 512},
-    {"deepseek_v3", "qk_rope_head_dim", 64}, {"deepseek_v3", "qk_nope_head_dim", 128},
-    {"deepseek_v3", "v_head_dim", 128},      {"deepseek_v3", "routed_scaling_factor", 2.5},
-    {"dots1", "rms_norm_eps", 1e-6},         {"dots1", "routed_scaling_factor", 1},
+    {"deepseek_v2", "rms_norm_eps", 1e-6},
+    {"deepseek_v2", "kv_lora_rank", 512},
+    {"deepseek_v2", "qk_rope_head_dim", 64},
+    {"deepseek_v2", "qk_nope_head_dim", 128},
+    {"deepseek_v2", "v_head_dim", 128},
+    {"deepseek_v2", "routed_scaling_factor", 1},
+    {"deepseek_v3", "rms_norm_eps", 1e-6},
+    {"deepseek_v3", "kv_lora_rank", 512},
+    {"deepseek_v3", "qk_rope_head_dim", 64},
+    {"deepseek_v3", "qk_nope_head_dim", 128},
+    {"deepseek_v3", "v_head_dim", 128},
+    {"deepseek_v3", "routed_scaling_factor", 2.5},
+    {"deepseek_v3", "n_shared_experts", 1},
+    {"deepseek_v3", "norm_topk_prob", 1, true},
+    {"dots1", "n_group", 1},
+    {"dots1", "topk_group", 1},
+    {"dots1", "norm_topk_prob", 0, true},
+    {"dots1", "rms_norm_eps", 1e-6},
+    {"dots1", "routed_scaling_factor", 1},
 };
 
 }  // namespace

@@ -86,6 +86,7 @@ constexpr Family kFamilies[] = {
 };
 
 constexpr ConfigDefault kDefaults[] = {
+    {"ernie4_5", "num_key_value_heads", 2},
     {"ernie4_5", "rms_norm_eps", 1e-5},
     {"ernie4_5", "rope_theta", 5e5},
     {"ernie4_5", "head_dim", 128},

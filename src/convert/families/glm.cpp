@@ -89,6 +89,10 @@ constexpr Family kFamilies[] = {
 };
 
 constexpr ConfigDefault kDefaults[] = {
+    {"glm4", "num_key_value_heads", 2},
+    {"glm4_moe", "n_shared_experts", 1},
+    {"glm4_moe", "first_k_dense_replace", 1},
+    {"glm4_moe", "norm_topk_prob", 1, true},
     {"glm4", "partial_rotary_factor", 0.5},
     {"glm4", "head_dim", 128},
     {"glm4", "rms_norm_eps", 1.5625e-07},

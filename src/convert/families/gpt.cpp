@@ -276,9 +276,14 @@ constexpr Family kFamilies[] = {
 };
 
 constexpr ConfigDefault kDefaults[] = {
-    {"gpt2", "layer_norm_epsilon", 1e-5},  {"gpt_bigcode", "layer_norm_epsilon", 1e-5},
-    {"gpt_neox", "layer_norm_eps", 1e-5},  {"gpt_neox", "partial_rotary_factor", 0.25},
-    {"bloom", "layer_norm_epsilon", 1e-5}, {"falcon", "layer_norm_epsilon", 1e-5},
+    {"gpt2", "layer_norm_epsilon", 1e-5},
+    {"gpt_bigcode", "layer_norm_epsilon", 1e-5},
+    {"gpt_neox", "layer_norm_eps", 1e-5},
+    {"gpt_neox", "partial_rotary_factor", 0.25},
+    {"bloom", "layer_norm_epsilon", 1e-5},
+    {"bloom", "n_layer", 2},
+    {"bloom", "n_head", 8},
+    {"falcon", "layer_norm_epsilon", 1e-5},
 };
 
 }  // namespace

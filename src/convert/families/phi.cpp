@@ -89,6 +89,8 @@ constexpr ConfigDefault kDefaults[] = {
     {"phi3", "rms_norm_eps", 1e-5},
     {"phi3", "partial_rotary_factor", 1},
     {"phi3", "original_max_position_embeddings", 4096},
+    {"phimoe", "num_experts_per_tok", 2},
+    {"phimoe", "num_local_experts", 16},
     {"phimoe", "rms_norm_eps", 1e-5},
     {"phimoe", "partial_rotary_factor", 1},
     {"phimoe", "original_max_position_embeddings", 4096},

@@ -1,4 +1,9 @@
-// StableLM.
+// StableLM. The larger ones have a norm for each head.
+#include <algorithm>
+#include <functional>
+#include <string_view>
+#include <utility>
+
 #include "convert/rope_factors.h"
 #include "convert/shared_families.h"
 
@@ -26,10 +31,35 @@ Status add_stablelm(ParameterWriter& writer) {
   return Ok{};
 }
 
+// A norm for each head is one matrix, once the last of the layer has come.
+Result<bool> stack_norms(TensorPlan& plan, const TensorName& name, const SourceTensor& source) {
+  const bool is_q = name.rest.starts_with("self_attn.q_layernorm.norms.");
+  if (!is_q && !name.rest.starts_with("self_attn.k_layernorm.norms.")) return false;
+  const int64_t heads = is_q ? plan.head_count() : plan.kv_head_count();
+  const int64_t dim = source.number_count();
+  const std::string_view stem =
+      std::string_view(source.name).substr(0, source.name.find(".norms.") + 7);
+  PlannedTensor tensor =
+      plan.start(TensorPlan::target_name(name, is_q ? "attn_q_norm" : "attn_k_norm"), {dim, heads});
+  const SourceTensor* last = nullptr;
+  for (int64_t head = 0; head < heads; ++head) {
+    const SourceTensor* norm = plan.checkpoint().find(fmt::format("{}{}.weight", stem, head));
+    if (norm == nullptr || norm->number_count() != dim) {
+      return fail(ErrorCode::invalid_data, "tensor {}{}.weight: expected {} numbers, found {}",
+                  stem, head, dim, norm == nullptr ? 0 : norm->number_count());
+    }
+    tensor.runs.push_back({norm, 0, 1, dim});
+    last = std::max(last, norm, std::less<>());
+  }
+  if (last == &source) CAIRN_TRY(plan.add(std::move(tensor)));
+  return true;
+}
+
 constexpr Family kFamilies[] = {
     {.classes = kClasses,
      .architecture = "stablelm",
      .parameters = add_stablelm,
+     .tensor = stack_norms,
      .pretokenizers = kPretokenizers},
 };
 constexpr ConfigDefault kDefaults[] = {
