@@ -51,9 +51,11 @@ void add_lines(std::string_view text, std::vector<std::string>& lines) {
 
 // What was said on the command line, then the file's lines; standard input where nothing else is.
 Result<std::vector<std::string>> all_texts(const EmbedArguments& arguments) {
-  std::vector<std::string> texts;
-  for (const std::string& text : arguments.texts) {
-    if (!text.empty()) texts.push_back(text);
+  std::vector<std::string> texts = arguments.texts;
+  const auto empty = std::find(texts.begin(), texts.end(), "");
+  if (empty != texts.end()) {
+    return fail(ErrorCode::invalid_argument, "TEXT {}: expected at least a character, found none",
+                empty - texts.begin() + 1);
   }
   const bool reads_input = arguments.texts_path == "-" ||
                            (arguments.texts_path.empty() && texts.empty() && !is_terminal(stdin));
@@ -77,10 +79,28 @@ Result<Pooling> pooling_for(const EmbedArguments& arguments, const gguf::File& f
               file.name());
 }
 
-Result<std::unique_ptr<Engine>> load(const EmbedArguments& arguments) {
+// That what was asked for has a meaning with this pooling.
+Status check_request(const EmbedArguments& arguments, Pooling pooling, size_t text_count) {
+  const bool is_rank = pooling == Pooling::rank;
+  if (arguments.similarity && (is_rank || pooling == Pooling::none)) {
+    return fail(ErrorCode::invalid_argument,
+                "--similarity: expected one vector a text, found pooling {}", name(pooling));
+  }
+  if (is_rank && arguments.normalizes.value_or(false)) {
+    return fail(ErrorCode::invalid_argument, "--normalize: expected vectors, found pooling rank");
+  }
+  if (is_rank && text_count < 2) {
+    return fail(ErrorCode::invalid_argument,
+                "embed: expected a question and a text for a model that scores, found one text");
+  }
+  return Ok{};
+}
+
+Result<std::unique_ptr<Engine>> load(const EmbedArguments& arguments, size_t text_count) {
   CAIRN_TRY(gguf::File file, open_model(arguments.model_path));
   EngineOptions options = arguments.engine;
   CAIRN_TRY(options.pooling, pooling_for(arguments, file));
+  CAIRN_TRY(check_request(arguments, *options.pooling, text_count));
   Progress progress("loading", Progress::Unit::bytes);
   options.on_progress = [&progress](size_t done, size_t total) { progress.update(done, total); };
   return Engine::load(std::move(file), options);
@@ -202,7 +222,7 @@ std::string similarity_text(const EmbedReport& report) {
 
 Result<EmbedReport> embed(const EmbedArguments& arguments) {
   CAIRN_TRY(std::vector<std::string> texts, all_texts(arguments));
-  CAIRN_TRY(const std::unique_ptr<Engine> engine, load(arguments));
+  CAIRN_TRY(const std::unique_ptr<Engine> engine, load(arguments, texts.size()));
   Embedder embedder(engine.get(),
                     {.normalizes = arguments.normalizes, .truncates = arguments.truncates});
   EmbedReport report{.model = engine->file().name(),
@@ -211,14 +231,6 @@ Result<EmbedReport> embed(const EmbedArguments& arguments) {
                      .texts = {},
                      .embeddings = {}};
   const bool is_rank = report.pooling == Pooling::rank;
-  if (arguments.similarity && (is_rank || report.pooling == Pooling::none)) {
-    return fail(ErrorCode::invalid_argument,
-                "--similarity: expected one vector a text, found pooling {}", name(report.pooling));
-  }
-  if (is_rank && texts.size() < 2) {
-    return fail(ErrorCode::invalid_argument,
-                "embed: expected a question and a text for a model that scores, found one text");
-  }
   std::vector<std::vector<Token>> tokens;
   for (size_t i = is_rank ? 1 : 0; i < texts.size(); ++i) {
     CAIRN_TRY(std::vector<Token> each,

@@ -429,6 +429,8 @@ std::string head_text(const File& file, const Summary& summary) {
   table.add({"architecture",
              summary.architecture.empty() ? "(not said)" : one_line(summary.architecture)});
   if (!summary.pooling.empty()) table.add({"pooling", summary.pooling + " (cairn embed)"});
+  const std::string adapter = text_of(file, "adapter.type");
+  if (!adapter.empty()) table.add({"adapter", one_line(adapter) + " (--lora)"});
   add_layers(file, table);
   if (!file.tensors().empty()) {
     table.add({"parameters", parameters_text(summary.weight_count)});

@@ -139,6 +139,7 @@ struct EngineArguments {
                     "FILE or FILE:SCALE: a LoRA adapter in GGUF; may come several times; 0: only "
                     "where it is asked for")
         ->expected(1)
+        ->allow_extra_args(false)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command.add_option("--kv", kv, "how keys and values are kept: f32, f16, bf16, q8_0 or q4_0");
     command.add_option("--cache-type-k", keys, "how keys are kept, where not as --kv says");
@@ -220,6 +221,7 @@ struct SamplingArguments {
       lists.emplace_back();
       command.add_option("--" + std::string(list.option), lists.back(), std::string(list.doc))
           ->expected(1)
+          ->allow_extra_args(false)
           ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
           ->default_str(std::string(list.default_text));
     }
@@ -314,9 +316,11 @@ Action add_run(CLI::App& command) {
   command
       .add_option("--choice", a->run.constraint.choices,
                   "the answer is one of these, between commas")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command.add_option("--stop", a->run.stop, "a text that ends the answer; may be said again")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.add_option("--reasoning", a->run.reasoning,
                      "on, off, or at most so many tokens of it; else as the template has it");
@@ -544,6 +548,7 @@ Action add_quantize(CLI::App& command) {
       .add_option("--tensor", a->overrides,
                   "PATTERN=TYPE: matrices of these names get this type; * stands for anything")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.add_option("--imatrix", a->importance_path,
                      "importances of inputs, as llama.cpp's imatrix tool writes them");

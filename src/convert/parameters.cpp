@@ -173,6 +173,9 @@ Status ParameterWriter::add_common(HeadDim head_dim) {
   CAIRN_TRY(add_counts_if_set("feed_forward_length", {"intermediate_size", "n_inner"}));
   CAIRN_TRY(add_count("attention.head_count", {"num_attention_heads", "n_head"}));
   CAIRN_TRY(add_count_if_set("attention.head_count_kv", {"num_key_value_heads"}));
+  // Encoders made of decoders: tokens see those behind them too.
+  const Json* is_causal = config_.find("is_causal");
+  if (is_causal != nullptr && is_causal->as_boolean() == false) set("attention.causal", false);
   CAIRN_TRY(add_rope_scaling());
   CAIRN_TRY(add_rope_sections());
   if (config_.rope().find_set("rope_theta") != nullptr) {

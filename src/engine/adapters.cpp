@@ -27,15 +27,15 @@ Result<Adapters> Adapters::load(std::span<const AdapterChoice> choices,
   return adapters;
 }
 
-// "folder/tone.gguf" is "tone"; a second one "tone-2".
+// "folder/my tone.gguf" is "my-tone", since names stand in lists; a second one "my-tone-2".
 std::string Adapters::free_name(const AdapterChoice& choice) const {
-  std::string_view name = choice.name;
+  std::string name = choice.name;
   if (name.empty()) {
-    name = choice.path;
-    name.remove_prefix(name.rfind('/') + 1);  // npos + 1 is 0.
-    if (name.ends_with(".gguf")) name.remove_suffix(5);
+    name = choice.path.substr(choice.path.rfind('/') + 1);  // npos + 1 is 0.
+    if (name.ends_with(".gguf")) name.resize(name.size() - 5);
+    std::replace(name.begin(), name.end(), ' ', '-');
   }
-  std::string free(name);
+  std::string free = name;
   for (int32_t number = 2; place_of(free) < loaded_.size(); ++number)
     free = fmt::format("{}-{}", name, number);
   return free;

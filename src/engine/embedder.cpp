@@ -131,6 +131,12 @@ Result<std::vector<Token>> Embedder::tokens_of(std::string_view text) const {
 Result<std::vector<Token>> Embedder::tokens_of_pair(std::string_view question,
                                                     std::string_view answer) const {
   CAIRN_TRY(std::vector<Token> tokens, tokens_of(question));
+  // Else a truncated pair would hold nothing of the answer but its end token.
+  const int64_t question_max = int64_t(engine_->options().context_tokens) - 2;
+  if (int64_t(tokens.size()) > question_max) {
+    return fail(ErrorCode::invalid_argument, "question: expected at most {} tokens, found {}",
+                std::max(question_max, int64_t(0)), tokens.size());
+  }
   CAIRN_TRY(const bool separates,
             engine_->file().fields().get_or<bool>("tokenizer.ggml.add_sep_token", false));
   CAIRN_TRY(const std::string_view kind,
@@ -206,6 +212,7 @@ Result<std::vector<Embedding>> Embedder::embed(std::span<const std::vector<Token
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i].size() > size_t(engine_->runner().row_count_max())) {
       CHECK(engine_->is_causal());
+      if (!batch.empty()) batch.run();  // Its pages may be the room that this text needs.
       CAIRN_TRY(read_in_pieces(all[i], pooled[i]));
       continue;
     }
@@ -219,14 +226,22 @@ Result<std::vector<Embedding>> Embedder::embed(std::span<const std::vector<Token
   }
   if (!batch.empty()) batch.run();
   std::vector<Embedding> out;
-  for (Pooled& each : pooled) out.push_back(finish(std::move(each)));
+  for (size_t i = 0; i < pooled.size(); ++i) {
+    CAIRN_TRY(Embedding each, finish(std::move(pooled[i]), i));
+    out.push_back(std::move(each));
+  }
   return out;
 }
 
-Embedding Embedder::finish(Pooled pooled) const {
+Result<Embedding> Embedder::finish(Pooled pooled, size_t index) const {
   Embedding out{.values = std::move(pooled.values), .token_count = pooled.token_count};
   if (pooling_ == Pooling::mean) {
     for (float& value : out.values) value /= float(out.token_count);
+  }
+  for (const float value : out.values) {
+    if (std::isfinite(value)) continue;
+    return fail(ErrorCode::invalid_data, "text {}: expected finite numbers in its vector, found {}",
+                index + 1, value);
   }
   if (!normalizes_) return out;
   const size_t width = size_t(this->width());

@@ -39,12 +39,13 @@ class Embedder {
 
   // With the special tokens that the model wants around a text. Errors: no vocabulary.
   Result<std::vector<Token>> tokens_of(std::string_view text) const;
-  // A question and what may answer it, as models that compare them want it.
+  // A question and what may answer it, as models that compare them want it. Errors: the same, or
+  // a question that leaves no room for an answer.
   Result<std::vector<Token>> tokens_of_pair(std::string_view question,
                                             std::string_view answer) const;
 
   // One for each text, in order. Errors: a text without tokens, with unknown ones, or longer than
-  // the context; no room.
+  // the context; no room; invalid_data: a vector that is not finite.
   Result<std::vector<Embedding>> embed(std::span<const std::vector<Token>> texts);
 
  private:
@@ -53,7 +54,7 @@ class Embedder {
   Result<std::span<const Token>> checked(std::span<const Token> text, size_t index,
                                          std::vector<Token>& place) const;
   Status read_in_pieces(std::span<const Token> text, Pooled& pooled);
-  Embedding finish(Pooled pooled) const;
+  Result<Embedding> finish(Pooled pooled, size_t index) const;
 
   Engine* engine_;
   Pooling pooling_;

@@ -90,6 +90,14 @@ Status check_unread(std::vector<std::string_view> names, int32_t layer_count) {
   return Ok{};
 }
 
+// Some models have relatives that see both ways, whose files bear the same architecture.
+Status check_direction(const gguf::Metadata& meta, bool is_causal) {
+  CAIRN_TRY(const bool found, meta.flag_or("attention.causal", is_causal));
+  if (found == is_causal) return Ok{};
+  return fail(ErrorCode::unsupported, "{}: expected {}, found {}", meta.key("attention.causal"),
+              is_causal, found);
+}
+
 }  // namespace
 
 Engine::Engine(gguf::File file, const EngineOptions& options)
@@ -127,10 +135,17 @@ Status Engine::load_text() {
 }
 
 Status Engine::load_model() {
+  CAIRN_TRY(const std::string_view type,
+            file_.fields().get_or<std::string_view>("general.type", "model"));
+  if (type == "adapter") {
+    return fail(ErrorCode::unsupported, "{}: expected a model, found an adapter of one",
+                file_.name());
+  }
   CAIRN_TRY(const gguf::Metadata meta, file_.metadata());
   architecture_ = meta.architecture();
   CAIRN_TRY(const models::Architecture* architecture, models::find_architecture(architecture_));
   CAIRN_TRY(model_, architecture->create(meta));
+  CAIRN_TRY(check_direction(meta, is_causal()));
   if (options_.thread_count <= 0) options_.thread_count = usable_core_count();
   threads_ = std::make_unique<ThreadPool>(options_.thread_count);
   CAIRN_TRY(const BackendType* backend, find_backend(options_.backend));
@@ -179,6 +194,7 @@ Result<BackendOptions> Engine::backend_options() const {
 Status Engine::load_weights() {
   ParameterLoader loader(&file_);
   CAIRN_TRY(model_->visit_parameters(loader));
+  CAIRN_TRY(expect_purpose());
   CAIRN_TRY(check_unread(loader.unread(), size().layer_count));
   parameter_count_ = loader.parameter_count();
   matrices_ = std::move(loader).take_matrices();
@@ -207,7 +223,7 @@ Status Engine::choose_context() {
   return Ok{};
 }
 
-// That the model can make what it is asked for.
+// That the model can make what it is asked for. REQUIRES: its parameters are visited.
 Status Engine::expect_purpose() const {
   if (!options_.pooling && !model_->makes_text()) {
     return fail(ErrorCode::unsupported,
@@ -230,7 +246,6 @@ void Engine::choose_step() {
 }
 
 Status Engine::prepare_memory() {
-  CAIRN_TRY(expect_purpose());
   CAIRN_TRY(choose_context());
   if (options_.memory_budget == 0) options_.memory_budget = default_memory_budget();
   std::vector<std::vector<State>> states;
@@ -261,10 +276,11 @@ Result<Plans> Engine::record(const memory::Layout& layout, std::span<const LowRa
                        .keeps_plain_rows = backend_->reads_plain_rows(),
                        .low_ranks = changes});
   const Tensor made = model_->forward(graph);
-  if (graph.used_low_rank_count() != changes.size()) {
+  for (const LowRank& change : changes) {
+    if (graph.uses(change)) continue;
     return fail(ErrorCode::unsupported,
-                "adapters: expected changes of matrices that are multiplied with, found {} others",
-                changes.size() - graph.used_low_rank_count());
+                "{}: expected a change of a matrix that is multiplied with, found one of {}",
+                change.a->name, change.of->name);
   }
   if (options_.pooling && !graph.delivers(made)) {
     return fail(ErrorCode::unsupported,

@@ -46,8 +46,8 @@ class Graph {
   // The end of a pass that makes no logits, said by who knows what it is.
   Tensor deliver(Tensor x);
   bool delivers(Tensor x) const { return x.exists() && delivered_.value == x.value; }
-  // How many of the changes stand in what was recorded; one may stand there more than once.
-  size_t used_low_rank_count() const { return used_low_ranks_.size(); }
+  // Whether one of the changes stands in what was recorded.
+  bool uses(const LowRank& change) const { return used_low_ranks_.contains(&change); }
 
   Tensor embed(const Weight& table, float scale = 1.0f);
   // The table's row for the position of each token. The table has as many as the model reads.

@@ -8,11 +8,6 @@ namespace cairn::models {
 Result<EncoderConfig> read_encoder_config(const gguf::Metadata& meta) {
   CAIRN_TRY(DecoderConfig common, read_attending_config(meta));
   EncoderConfig c{std::move(common)};
-  CAIRN_TRY(const bool is_causal, meta.flag_or("attention.causal", false));
-  if (is_causal) {
-    return fail(ErrorCode::unsupported, "{}: expected false, found true",
-                meta.key("attention.causal"));
-  }
   constexpr std::string_view kTypeCount = "tokenizer.ggml.token_type_count";
   CAIRN_TRY(c.type_count, meta.fields().get_or<int32_t>(kTypeCount, 1));
   if (c.type_count < 1) {

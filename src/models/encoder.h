@@ -18,7 +18,7 @@ struct EncoderConfig : DecoderConfig {
   int32_t score_count = 1;  // Of the classifier, where the file has one.
 };
 
-// Errors: as read_attending_config(); unsupported where the file says that attention is causal.
+// Errors: as read_attending_config(); invalid_data: kinds of segments or labels that are none.
 Result<EncoderConfig> read_encoder_config(const gguf::Metadata& meta);
 
 // Table rows of tokens, plus the first kind of segment's row (all text is of the first kind).

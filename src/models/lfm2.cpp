@@ -52,15 +52,9 @@ Status read_experts(const gguf::Metadata& meta, Config& c) {
   return Ok{};
 }
 
-// Relatives of the language model under the same name: those that see both ways, and those whose
-// attention has a window.
+// Relatives of the language model under the same name, whose attention has a window.
 Status check_kind(const gguf::Metadata& meta) {
-  CAIRN_TRY(const bool causal, meta.flag_or("attention.causal", true));
   CAIRN_TRY(const int32_t window, meta.count_or("attention.sliding_window", 0));
-  if (!causal) {
-    return fail(ErrorCode::unsupported, "{}: expected true, found false",
-                meta.key("attention.causal"));
-  }
   if (window > 0) {
     return fail(ErrorCode::unsupported, "{}: expected 0, found {}",
                 meta.key("attention.sliding_window"), window);

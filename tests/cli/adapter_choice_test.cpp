@@ -27,6 +27,23 @@ std::string fixture(const std::string& name) {
   return std::string(CAIRN_FIXTURES) + "/" + name;
 }
 
+// Options that may come several times take one value each time: what stands behind is the model.
+TEST(AdapterChoice, OneValueForEachOption) {
+  const std::string model = fixture("folders/Tiny-Llama-3.1-8B-Instruct.gguf");
+  const std::string tone = fixture("adapters/tone.gguf"), facts = fixture("adapters/facts.gguf");
+  const auto answer = [](std::vector<std::string> arguments) {
+    for (const char* more : {"-p", "hello", "--temp", "0", "-n", "6"}) arguments.emplace_back(more);
+    const Finished run = run_program(arguments);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    return run.out;
+  };
+  const std::string expected = answer({"run", model, "--lora", tone, "--lora", facts});
+  EXPECT_EQ(answer({"run", "--lora", tone, "--lora", facts, model}), expected);
+  EXPECT_EQ(answer({"run", "--lora", tone, "--lora", facts, "--stop", "zzz", model}), expected);
+  EXPECT_EQ(answer({"run", "--choice", "yes,no", model}),
+            answer({"run", model, "--choice", "yes,no"}));
+}
+
 // What is said after a change is what a conversation says that had those adapters from the
 // beginning, and the way back costs nothing.
 TEST(AdapterChoice, ChangesDuringAConversation) {

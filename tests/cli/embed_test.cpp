@@ -107,6 +107,11 @@ TEST(Embed, WhatItRefuses) {
   expect_error({"embed", model("bert"), "--json", "--similarity", "one"}, "found both");
   expect_error({"embed", model("bert"), "--pooling", "none", "--similarity", "a"},
                "found pooling none");
+  expect_error({"embed", model("roberta_scores"), "--pooling", "rank", "", "one", "two"},
+               "TEXT 1: expected at least a character, found none");
+  expect_error(
+      {"embed", model("roberta_scores"), "--pooling", "rank", "--normalize", "a", "one", "two"},
+      "--normalize: expected vectors, found pooling rank");
   expect_error({"embed", model("bert"), "-c", "3", "the weather"},
                "text 1: expected at most 3 tokens, found 4");
   expect_error({"run", model("bert"), "-p", "Hello"}, "`cairn embed` shows");

@@ -187,6 +187,18 @@ TEST_F(RefusalTest, OtherArchitectures) {
   expect_refused("found Qwen9ForCausalLM");
 }
 
+// It converts, as the usual converter does it; but then nobody may read it the other way.
+TEST_F(RefusalTest, AttentionInBothDirectionsByTheEngine) {
+  replace("config.json", "\"architectures\"", R"("is_causal": false, "architectures")");
+  const std::string out = scratch_.file("out.gguf");
+  const Result<ConvertReport> report = convert({.folder = folder_.string(), .out_path = out});
+  ASSERT_TRUE(report) << report.error().message;
+  const auto engine =
+      Engine::load(gguf::File::open(out).value(), testing::golden_options(KvType::f32));
+  ASSERT_FALSE(engine);
+  EXPECT_EQ(engine.error().message, "qwen3moe.attention.causal: expected true, found false");
+}
+
 TEST_F(RefusalTest, QuantizedWeights) {
   replace("config.json", "\"architectures\"",
           R"("quantization_config": {"quant_method": "gptq"}, "architectures")");

@@ -214,6 +214,24 @@ TEST(Adapters, NamesAndScalesAreChecked) {
   EXPECT_EQ(refusal(*none, {}), "none");
 }
 
+// Names stand in lists, between blanks.
+TEST(Adapters, NamesOfFilesHaveNoBlanks) {
+  const test::ScratchFolder scratch;
+  std::filesystem::copy_file(adapter_path("tone.gguf"), scratch.file("my tone.gguf"));
+  EngineOptions options = golden_options(KvType::f32);
+  options.adapters = {{.path = scratch.file("my tone.gguf")}};
+  const auto engine = load_engine(folder_path(kModel + ".gguf"), options);
+  ASSERT_NE(engine, nullptr);
+  EXPECT_EQ(engine->adapters()[0].name, "my-tone");
+}
+
+TEST(Adapters, AnAdapterIsNoModel) {
+  const std::string path = adapter_path("tone.gguf");
+  auto loaded = Engine::load(gguf::File::open(path).value(), golden_options(KvType::f32));
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().message, path + ": expected a model, found an adapter of one");
+}
+
 // Many scales come and go; those that somebody holds stay ready.
 TEST(Adapters, PlansAreBounded) {
   const auto engine = engine_with({{"tone", 0}});
@@ -276,8 +294,9 @@ TEST(Adapters, TheMemoryIsExactUnderASelection) {
   const test::ScratchFolder scratch;
   const std::vector<std::string> supported = supported_cases();
   int32_t model_count = 0;
-  for (const char* name : {"llama", "gemma3", "llama4", "qwen3moe", "granitehybrid", "lfm2",
-                           "mamba", "falcon_h1", "qwen3next", "jamba", "gemma3n"}) {
+  for (const char* name :
+       {"llama", "gemma3", "llama4", "qwen3moe", "granitehybrid", "lfm2", "mamba", "falcon_h1",
+        "qwen3next", "jamba", "gemma3n", "deepseek2lite", "rwkv7", "kimi_linear", "plamo2"}) {
     if (!std::binary_search(supported.begin(), supported.end(), name)) continue;
     SCOPED_TRACE(name);
     ++model_count;
@@ -296,7 +315,7 @@ TEST(Adapters, TheMemoryIsExactUnderASelection) {
     ASSERT_TRUE(report) << report.error().message;
     EXPECT_EQ(report->differing_bits(), 0) << report->first_difference;
   }
-  EXPECT_GE(model_count, 8);
+  EXPECT_GE(model_count, 12);
 }
 
 }  // namespace

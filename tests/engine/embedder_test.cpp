@@ -126,6 +126,32 @@ TEST_P(EmbedderTest, AFullMemoryMakesSmallerSteps) {
   for (const Embedding& each : *found) expect_same_bits(each, expected, GetParam());
 }
 
+// A short text that waits for its step leaves a long one, which is read in pieces, all the room.
+TEST_P(EmbedderTest, ALongTextHasTheRoomOfThoseBeforeIt) {
+  const EmbeddingCase golden = read_embedding_case(GetParam());
+  const std::vector<Token>& text = golden.sequences.back().tokens;
+  EngineOptions options = embedding_options(Pooling::mean);
+  options.context_tokens = 96;
+  options.row_count_max = 19;
+  std::unique_ptr<Engine> engine;
+  Result<std::vector<Embedding>> alone = std::vector<Embedding>();
+  for (options.memory_budget = size_t(8) << 10; options.memory_budget < size_t(4) << 20;
+       options.memory_budget += size_t(8) << 10) {
+    auto loaded =
+        Engine::load(gguf::File::open(embedding_path(GetParam(), ".gguf")).value(), options);
+    if (!loaded) continue;
+    engine = std::move(loaded).value();
+    alone = Embedder(engine.get(), {}).embed({&text, 1});
+    if (alone) break;
+  }
+  ASSERT_NE(engine, nullptr);
+  ASSERT_TRUE(alone) << alone.error().message;
+  const std::vector<std::vector<Token>> both = {{text.begin(), text.begin() + 5}, text};
+  auto found = Embedder(engine.get(), {}).embed(both);
+  ASSERT_TRUE(found) << found.error().message;
+  expect_same_bits((*found)[1], (*alone)[0], GetParam());
+}
+
 TEST_P(EmbedderTest, LongTextsAreRefusedOrTruncated) {
   const EmbeddingCase golden = read_embedding_case(GetParam());
   EngineOptions options = embedding_options(Pooling::none);
@@ -183,6 +209,48 @@ TEST(Embedder, WordPieceTextsHaveTheirSpecialTokens) {
   EXPECT_EQ(one.back(), Token(102));
   const std::vector<Token> pair = {Token(101), one[1], Token(102), other[1], Token(102)};
   EXPECT_EQ(embedder.tokens_of_pair("weather", "way").value(), pair);
+}
+
+TEST(Embedder, AQuestionLeavesRoomForAnAnswer) {
+  EngineOptions options = embedding_options(Pooling::cls);
+  options.context_tokens = 4;
+  const auto engine = load_engine(embedding_path("bert", ".gguf"), options);
+  ASSERT_NE(engine, nullptr);
+  for (const bool truncates : {false, true}) {
+    const auto pair =
+        Embedder(engine.get(), {.truncates = truncates}).tokens_of_pair("weather", "way");
+    ASSERT_FALSE(pair);
+    EXPECT_EQ(pair.error().message, "question: expected at most 2 tokens, found 3");
+  }
+}
+
+std::string adapter_path(const std::string& name) {
+  return std::string(CAIRN_FIXTURES) + "/adapters/" + name;
+}
+
+const std::string kDecoder =
+    std::string(CAIRN_FIXTURES) + "/folders/Tiny-Llama-3.1-8B-Instruct.gguf";
+
+TEST(Embedder, VectorsThatAreNotFiniteAreErrors) {
+  EngineOptions options = embedding_options(Pooling::mean);
+  options.adapters = {{.path = adapter_path("tone.gguf"), .scale = 1e30f}};
+  const auto engine = load_engine(kDecoder, options);
+  ASSERT_NE(engine, nullptr);
+  const std::vector<std::vector<Token>> texts = {{Token(1), Token(2)}};
+  const auto found = Embedder(engine.get(), {}).embed(texts);
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().code, ErrorCode::invalid_data);
+  EXPECT_NE(found.error().message.find("text 1: expected finite numbers"), std::string::npos)
+      << found.error().message;
+}
+
+// The output matrix makes logits, and vectors are what it would read.
+TEST(Embedder, AdaptersOfWhatIsNotComputedAreNamed) {
+  EngineOptions options = embedding_options(Pooling::mean);
+  options.adapters = {{.path = adapter_path("facts.gguf")}};
+  EXPECT_EQ(error_of_loading(kDecoder, options).message,
+            "output.weight.lora_a: expected a change of a matrix that is multiplied with, found "
+            "one of output.weight");
 }
 
 TEST(Pooling, NamesAndNumbers) {

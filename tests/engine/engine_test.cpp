@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <functional>
+#include <optional>
 
 #include "engine/parameter_loader.h"
 #include "gguf/writer.h"
@@ -18,6 +19,7 @@ struct Change {
   std::string without_tensor;   // Left out.
   std::string narrower_tensor;  // Half of its second dimension.
   std::string architecture;     // Instead of the file's.
+  std::optional<bool> causal;   // Said anew.
 };
 
 // A golden model written anew with one thing changed.
@@ -27,9 +29,13 @@ std::vector<std::byte> rewritten(const std::string& name, const Change& change) 
   for (const gguf::Field& field : file.fields().all()) {
     if (field.key == "general.architecture" && !change.architecture.empty()) {
       writer.add(field.key, std::string_view(change.architecture));
-    } else {
+    } else if (!change.causal || !field.key.ends_with(".attention.causal")) {
       writer.add(field.key, field.value);
     }
+  }
+  if (change.causal) {
+    const std::string prefix(file.metadata().value().architecture());
+    writer.add(prefix + ".attention.causal", *change.causal);
   }
   std::vector<std::span<const std::byte>> parts;
   for (const gguf::Tensor& tensor : file.tensors()) {
@@ -62,6 +68,17 @@ TEST(Engine, NamesAnUnknownArchitectureAndTheKnownOnes) {
       load_error(rewritten("llama", {.architecture = "nonesuch"}), golden_options(KvType::f16));
   EXPECT_NE(error.find("nonesuch"), std::string::npos) << error;
   EXPECT_NE(error.find("granitehybrid"), std::string::npos) << error;
+}
+
+// Files of the same architecture may see both ways; read the other way, all would be wrong.
+TEST(Engine, RefusesTheOtherDirectionOfAttention) {
+  const EngineOptions options = golden_options(KvType::f16);
+  EXPECT_EQ(load_error(rewritten("llama", {.causal = false}), options),
+            "llama.attention.causal: expected true, found false");
+  EXPECT_EQ(load_error(rewritten("llama", {.causal = true}), options), "");
+  const std::string bert = "../golden_embeddings/bert";
+  EXPECT_EQ(load_error(rewritten(bert, {.causal = true}), options),
+            "bert.attention.causal: expected false, found true");
 }
 
 TEST(Engine, NamesEachMissingTensor) {

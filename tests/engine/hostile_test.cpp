@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "gguf/hyperparameters.h"
 #include "gguf/writer.h"
-#include "tests/models/golden_model.h"
+#include "tests/models/embedding_case.h"
 
 namespace cairn::testing {
 namespace {
@@ -57,6 +57,9 @@ class Hostile : public ::testing::Test {
   Hostile() : random_(uint64_t(::testing::UnitTest::GetInstance()->random_seed())) {
     for (const std::string& name : supported_cases()) {
       files_.push_back(gguf::File::open(golden_path(name, ".gguf")).value());
+    }
+    for (const std::string& name : embedding_cases()) {
+      files_.push_back(gguf::File::open(embedding_path(name, ".gguf")).value());
     }
     log::set_level(log::Level::error);  // Of tensors that nobody reads there is much to say.
   }
@@ -155,11 +158,16 @@ class Hostile : public ::testing::Test {
     options.row_count_max = 4;
     options.output_count_max = 4;
     if (below(4) == 0) options.backend = "reference";
+    // Of encoders nothing else is to be had.
+    auto meta = file->metadata();
+    const bool makes_vectors = meta && (meta->has("attention.causal") || meta->has("pooling_type"));
+    if (makes_vectors || below(8) == 0) options.pooling = Pooling(below(5));
     auto engine = Engine::load(std::move(*file), options);
     if (!engine) {
       EXPECT_FALSE(engine.error().message.empty());
       return false;
     }
+    if (options.pooling) return embeds(**engine);
     memory::Sequence sequence = (*engine)->memory().new_sequence();
     const int32_t last = (*engine)->size().vocabulary_count - 1;
     const std::vector<Token> tokens = {Token(0), Token(last), Token(last / 2)};
@@ -167,6 +175,15 @@ class Hostile : public ::testing::Test {
     if (!is_room || (*engine)->options().context_tokens < 3) return true;
     append(**engine, sequence, std::span(tokens).first(2));
     append(**engine, sequence, std::span(tokens).last(1));
+    return true;
+  }
+
+  // Vectors, or an error: their numbers are not always finite.
+  bool embeds(Engine& engine) {
+    const Token last = Token(engine.size().vocabulary_count - 1);
+    const std::vector<std::vector<Token>> texts = {{Token(0), last}, {last}};
+    const auto made = Embedder(&engine, {}).embed(texts);
+    EXPECT_TRUE(made || !made.error().message.empty());
     return true;
   }
 

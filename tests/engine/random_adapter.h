@@ -16,12 +16,37 @@
 namespace cairn::testing {
 
 inline bool is_adapted(const gguf::Tensor& tensor) {
-  for (const char* part :
-       {".attn_q.weight", ".attn_k.weight", ".attn_v.weight", ".attn_qkv.weight",
-        ".attn_gate.weight", ".attn_output.weight", ".ffn_gate.weight", ".ffn_up.weight",
-        ".ffn_down.weight", ".ffn_gate_exps.weight", ".ffn_up_exps.weight", ".ffn_down_exps.weight",
-        ".ssm_in.weight", ".ssm_x.weight", ".ssm_dt.weight", ".ssm_out.weight", ".ssm_ba.weight",
-        ".shortconv.in_proj.weight", ".shortconv.out_proj.weight"}) {
+  for (const char* part : {".attn_q.weight",
+                           ".attn_k.weight",
+                           ".attn_v.weight",
+                           ".attn_qkv.weight",
+                           ".attn_gate.weight",
+                           ".attn_output.weight",
+                           ".ffn_gate.weight",
+                           ".ffn_up.weight",
+                           ".ffn_down.weight",
+                           ".ffn_gate_exps.weight",
+                           ".ffn_up_exps.weight",
+                           ".ffn_down_exps.weight",
+                           ".ssm_in.weight",
+                           ".ssm_x.weight",
+                           ".ssm_dt.weight",
+                           ".ssm_out.weight",
+                           ".ssm_ba.weight",
+                           ".shortconv.in_proj.weight",
+                           ".shortconv.out_proj.weight",
+                           ".attn_kv_a_mqa.weight",
+                           ".ssm_beta.weight",
+                           ".ssm_f_a.weight",
+                           ".ssm_g_b.weight",
+                           ".time_mix_receptance.weight",
+                           ".time_mix_key.weight",
+                           ".time_mix_value.weight",
+                           ".time_mix_output.weight",
+                           ".time_mix_w1.weight",
+                           ".time_mix_g2.weight",
+                           ".channel_mix_key.weight",
+                           ".channel_mix_value.weight"}) {
     if (tensor.name.ends_with(part)) return true;
   }
   return false;
