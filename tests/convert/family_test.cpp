@@ -23,8 +23,9 @@ std::set<std::string_view> converted_architectures() {
   return names;
 }
 
-// Architectures that a configuration decides on: another one's family makes them.
-constexpr std::array kWithoutFamily = {"nemotron_h_moe"};
+// A configuration decides on the first: another one's family makes it. The second's published
+// tokenizer is a program.
+constexpr std::array kWithoutFamily = {"nemotron_h_moe", "hunyuan-moe"};
 // Architectures of encoders, which a build without embeddings does not run.
 constexpr std::array<std::string_view, 2> kEncoders = {"bert", "nomic-bert"};
 
