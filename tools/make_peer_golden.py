@@ -2,7 +2,7 @@
 """Makes a golden case of an architecture that transformers has not: the weights of a model that
 `cairn synth` wrote are replaced by others, and llama.cpp (float32) says what it answers.
 
-  cairn synth --arch ARCH --type F32 … -o MODEL.gguf
+  cairn synth --like ARCH --type F32 --untied … -o MODEL.gguf
   tools/make_peer_golden.py NAME MODEL.gguf --out DIR [--lengths N,N,…] [--seed N]
 
 llama.cpp reads the file by itself: a tensor whose name or shape is not what its loader expects is

@@ -180,7 +180,7 @@ void add_recurrence(gguf::Writer& writer, const SynthShape& shape) {
   }
   writer.add(prefix + "ssm.state_size", uint32_t(std::min(kStateSize, shape.width)));
   writer.add(prefix + "ssm.time_step_rank", uint32_t(inner / head_dim));
-  // B and C are made apart from the groups in PLaMo 2, which its files say so.
+  // PLaMo 2 makes B and C without groups, and its files say that there are none.
   writer.add(prefix + "ssm.group_count", uint32_t(shape.architecture == "plamo2" ? 0 : 1));
 }
 

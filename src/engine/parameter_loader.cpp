@@ -7,8 +7,11 @@ namespace cairn {
 
 namespace {
 
-// Rows of it are looked up, and not multiplied with alone: a scale would be for half of what it is.
-constexpr std::string_view kEmbedding = "token_embd.weight";
+// Tables whose rows are looked up: a scale of products would be for half of what they are, or for
+// nothing.
+bool is_table(std::string_view name) {
+  return name.ends_with("embd.weight") || name == "token_types.weight";
+}
 
 bool same_shape(const gguf::Tensor& tensor, std::span<const int64_t> shape) {
   for (size_t dim = 0; dim < tensor.dims.size(); ++dim) {
@@ -61,7 +64,7 @@ Status ParameterLoader::matrix(std::string_view name, Weight& weight,
             .rows = int32_t(tensor->dims[1]),
             .count = int32_t(tensor->dims[2]),
             .blocks = tensor->bytes};
-  if (weight.name != kEmbedding) weight.scales = scales_beside(weight);
+  if (!is_table(weight.name)) weight.scales = scales_beside(weight);
   matrices_.push_back(&weight);
   return Ok{};
 }

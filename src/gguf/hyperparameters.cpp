@@ -20,8 +20,11 @@ constexpr int32_t kInnerWidth = 1 << 20;
 constexpr CountRange kCounts[] = {
     {"altup.active_idx", 0, 63, 0},
     {"altup.num_inputs", 1, 64, 1},
+    {"attention.decay_lora_rank", 1, kWidth, 1},
+    {"attention.gate_lora_rank", 1, kWidth, 1},
     {"attention.head_count", 1, kHeads, 0},
     {"attention.head_count_kv", 1, kHeads, 0},
+    {"attention.iclr_lora_rank", 1, kWidth, 1},
     {"attention.key_length", 1, kHeadWidth, 1},
     {"attention.key_length_mla", 1, kHeadWidth, 1},
     {"attention.key_length_swa", 1, kHeadWidth, 1},
@@ -34,8 +37,10 @@ constexpr CountRange kCounts[] = {
     {"attention.value_length", 1, kHeadWidth, 1},
     {"attention.value_length_mla", 1, kHeadWidth, 1},
     {"attention.value_length_swa", 1, kHeadWidth, 1},
+    {"attention.value_residual_mix_lora_rank", 1, kWidth, 1},
     {"block_count", 1, 1024, 1},
     {"context_length", 1, kContext, 1},
+    {"dense_2_feat_out", 0, kInnerWidth, 0},
     {"embedding_length", 1, kWidth, 1},
     {"embedding_length_per_layer_input", 0, kWidth, 0},
     {"expert_count", 0, kExperts, 0},
@@ -49,6 +54,7 @@ constexpr CountRange kCounts[] = {
     {"feed_forward_length", 0, kInnerWidth, 0},
     {"full_attention_interval", 1, 1024, 1},
     {"interleave_moe_layer_step", 0, 1024, 0},
+    {"kda.head_dim", 1, kHeadWidth, 1},
     {"leading_dense_block_count", 0, 1024, 0},
     {"moe_latent_size", 0, kWidth, 0},
     {"nextn_predict_layers", 0, 64, 0},
@@ -64,6 +70,7 @@ constexpr CountRange kCounts[] = {
     {"ssm.time_step_rank", 1, kWidth, 1},
     {"token_type_count", 0, kVocabulary, 0},
     {"vocab_size", 1, kVocabulary, 1},
+    {"wkv.head_size", 1, kHeadWidth, 1},
 };
 
 constexpr RealRange kReals[] = {

@@ -1,8 +1,9 @@
-// Hunyuan's dense models (Tencent, 2025): Qwen 3's shape, but queries and keys are normalised
-// behind the rotation.
+// Hunyuan's models (Tencent, 2025): Qwen 3's shape, but queries and keys are normalised behind the
+// rotation.
 #include "graph/blocks/attention.h"
-#include "graph/blocks/mlp.h"
 #include "models/decoder.h"
+#include "models/hunyuan.h"
+#include "models/sparse_block.h"
 
 namespace cairn::models {
 
@@ -10,22 +11,23 @@ namespace {
 
 struct Config : DecoderConfig {
   RopeSpec rope;
+  MixtureConfig mixture;  // Of no experts where the model is dense.
 };
 
 struct Layer {
   Vector attn_norm, q_norm, k_norm, mlp_norm;
   blocks::Projections attn;
-  blocks::GatedMlp mlp;
+  SparseBlock mlp;
 };
 
-class HunyuanDense final : public Decoder<Config, Layer> {
+class Hunyuan final : public Decoder<Config, Layer> {
  public:
   using Decoder::Decoder;
 
   static Result<Config> read(const gguf::Metadata& meta) {
     CAIRN_TRY(DecoderConfig common, read_attending_config(meta));
     CAIRN_TRY(RopeSpec rope, read_rope(meta, common.key_dim, RopeStyle::halves));
-    return Config{std::move(common), std::move(rope)};
+    return Config{std::move(common), std::move(rope), {}};
   }
 
   Tensor forward(Graph& g) const override {
@@ -41,7 +43,7 @@ class HunyuanDense final : public Decoder<Config, Layer> {
           {.head_count = c_.head_counts[size_t(layer)], .scale = softmax_scale(c_.key_dim)});
       x = g.add(x, g.matmul(l.attn.out, a, l.attn.out_bias));
       const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);
-      x = g.add(x, blocks::gated_mlp(g, m, l.mlp, Activation::silu));
+      x = l.mlp.add_to(g, layer, x, m, c_.mixture);
     }
     return blocks::logits(g, x, ends_, c_.norm_epsilon);
   }
@@ -53,13 +55,22 @@ class HunyuanDense final : public Decoder<Config, Layer> {
     p.vector("attn_q_norm.weight", l.q_norm, {c_.key_dim});
     p.vector("attn_k_norm.weight", l.k_norm, {c_.key_dim});
     p.vector("ffn_norm.weight", l.mlp_norm, {c_.size.width});
-    l.mlp.parameters(p, c_.size.width, c_.mlp_width);
+    l.mlp.parameters(p, layer, c_.size.width, c_.mlp_width, c_.mixture);
   }
 };
 
 }  // namespace
 
+Result<std::unique_ptr<Model>> create_hunyuan_moe(const gguf::Metadata& meta) {
+  CAIRN_TRY(Config config, Hunyuan::read(meta));
+  CAIRN_TRY(config.mixture, read_mixture(meta, {.normalize = true}));
+  CAIRN_TRY(expect_experts(meta, config.mixture));
+  // All models have one that every token uses, as wide as a plain block unless the file says more.
+  if (config.mixture.shared_width == 0) config.mixture.shared_width = config.mlp_width;
+  return std::unique_ptr<Model>(std::make_unique<Hunyuan>(std::move(config)));
+}
+
 extern const Architecture arch_hunyuan_dense;
-constinit const Architecture arch_hunyuan_dense = architecture<HunyuanDense>("hunyuan-dense");
+constinit const Architecture arch_hunyuan_dense = architecture<Hunyuan>("hunyuan-dense");
 
 }  // namespace cairn::models

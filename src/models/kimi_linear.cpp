@@ -3,6 +3,7 @@
 // layers experts beside one that every token uses.
 #include <cmath>
 
+#include "graph/blocks/attention.h"
 #include "models/decoder.h"
 #include "models/latent_shape.h"
 #include "models/sparse_block.h"
@@ -23,18 +24,13 @@ struct Config : DecoderConfig {
 
   bool is_attention(int32_t layer) const { return kv_head_counts[size_t(layer)] > 0; }
   int32_t delta_width() const { return head_counts[0] * head_dim; }
-};
-
-// A projection and the convolution behind it.
-struct Stream {
-  Weight weight;
-  Vector conv;
+  blocks::QkvWidths delta_widths() const { return {delta_width(), delta_width(), delta_width()}; }
 };
 
 struct DeltaAttention {
-  Stream q, k, v;
+  blocks::QkvProjections in;
   Weight decay_down, decay_up, rate, gate_down, gate_up, out;
-  Vector dt_bias, a, norm;
+  Vector q_conv, k_conv, v_conv, dt_bias, a, norm;
 };
 
 struct Layer {
@@ -84,9 +80,9 @@ class KimiLinear final : public Decoder<Config, Layer> {
  private:
   Tensor delta_attention(Graph& g, int32_t layer, Tensor x) const {
     const DeltaAttention& l = layers_[size_t(layer)].delta;
-    const auto mixed = [&](const Stream& stream, int32_t state) {
-      const Tensor projected = g.matmul(stream.weight, x);
-      return g.short_conv(layer, projected, stream.conv, {}, c_.conv_kernel, true, state);
+    const auto [q, k, v] = l.in.project(g, x, c_.delta_widths());
+    const auto mixed = [&](Tensor projected, const Vector& conv, int32_t state) {
+      return g.short_conv(layer, projected, conv, {}, c_.conv_kernel, true, state);
     };
     // A root mean square of 1 is a length of sqrt(head_dim).
     const auto head_dim = float(c_.head_dim);
@@ -95,9 +91,9 @@ class KimiLinear final : public Decoder<Config, Layer> {
     };
     const Tensor decay = g.matmul(l.decay_up, g.matmul(l.decay_down, x), l.dt_bias);
     const ChannelDeltaInputs inputs{
-        .q = normal(mixed(l.q, 0), 1.0f / head_dim),
-        .k = normal(mixed(l.k, 1), float(1.0 / std::sqrt(double(head_dim)))),
-        .v = mixed(l.v, 2),
+        .q = normal(mixed(q, l.q_conv, 0), 1.0f / head_dim),
+        .k = normal(mixed(k, l.k_conv, 1), float(1.0 / std::sqrt(double(head_dim)))),
+        .v = mixed(v, l.v_conv, 2),
         .log_decay = g.activate(decay, Activation::softplus),
         .rate = g.matmul(l.rate, x),
         .asked = {},
@@ -114,12 +110,10 @@ class KimiLinear final : public Decoder<Config, Layer> {
 
   void delta_parameters(Parameters& p, DeltaAttention& l) const {
     const int32_t width = c_.size.width, inner = c_.delta_width();
-    p.matrix("attn_q.weight", l.q.weight, {width, inner});
-    p.matrix("attn_k.weight", l.k.weight, {width, inner});
-    p.matrix("attn_v.weight", l.v.weight, {width, inner});
-    p.vector("ssm_conv1d_q.weight", l.q.conv, {c_.conv_kernel, 1, inner});
-    p.vector("ssm_conv1d_k.weight", l.k.conv, {c_.conv_kernel, 1, inner});
-    p.vector("ssm_conv1d_v.weight", l.v.conv, {c_.conv_kernel, 1, inner});
+    l.in.parameters(p, width, c_.delta_widths());
+    p.vector("ssm_conv1d_q.weight", l.q_conv, {c_.conv_kernel, 1, inner});
+    p.vector("ssm_conv1d_k.weight", l.k_conv, {c_.conv_kernel, 1, inner});
+    p.vector("ssm_conv1d_v.weight", l.v_conv, {c_.conv_kernel, 1, inner});
     p.matrix("ssm_f_a.weight", l.decay_down, {width, c_.head_dim});
     p.matrix("ssm_f_b.weight", l.decay_up, {c_.head_dim, inner});
     p.vector("ssm_dt.bias", l.dt_bias, {inner});

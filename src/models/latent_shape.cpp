@@ -21,9 +21,12 @@ Result<blocks::LatentShape> read_latent_shape(const gguf::Metadata& meta, const 
     return fail(ErrorCode::invalid_data, "{}: expected 1 to {}, found {}",
                 meta.key("rope.dimension_count"), key_dim - 1, shape.rotated_dim);
   }
-  if (shape.keeps_heads && c.kv_head_counts != c.head_counts) {
-    return fail(ErrorCode::unsupported, "{}: expected {} in all layers, found others",
-                meta.key("attention.head_count_kv"), shape.head_count);
+  for (const int32_t count : c.kv_head_counts) {
+    // Layers that recur have none.
+    if (!shape.keeps_heads || count == 0 || count == shape.head_count) continue;
+    return fail(ErrorCode::unsupported, "{}: expected {} where {} is not given, found {}",
+                meta.key("attention.head_count_kv"), shape.head_count,
+                meta.key("attention.key_length_mla"), count);
   }
   return shape;
 }

@@ -45,7 +45,7 @@ class Plamo2 final : public Decoder<Config, Layer> {
     CAIRN_TRY(c.mixer_head_count, meta.count("ssm.time_step_rank"));
     CAIRN_TRY(c.state_size, meta.count("ssm.state_size"));
     CAIRN_TRY(c.conv_kernel, meta.count("ssm.conv_kernel"));
-    if (c.mixer_head_count == 0 || c.inner_width % c.mixer_head_count != 0) {
+    if (c.inner_width % c.mixer_head_count != 0) {
       return fail(ErrorCode::invalid_data, "{}: expected a divisor of {}, found {}",
                   meta.key("ssm.time_step_rank"), c.inner_width, c.mixer_head_count);
     }

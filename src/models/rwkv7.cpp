@@ -74,7 +74,7 @@ class Rwkv7 final : public Decoder<Config, Layer> {
     CAIRN_TRY(c.rate_rank, meta.count("attention.iclr_lora_rank"));
     CAIRN_TRY(c.value_rank, meta.count("attention.value_residual_mix_lora_rank"));
     CAIRN_TRY(c.gate_rank, meta.count("attention.gate_lora_rank"));
-    if (c.head_dim == 0 || c.size.width % c.head_dim != 0) {
+    if (c.size.width % c.head_dim != 0) {
       return fail(ErrorCode::invalid_data, "{}: expected a divisor of the width {}, found {}",
                   meta.key("wkv.head_size"), c.size.width, c.head_dim);
     }

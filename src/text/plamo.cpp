@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "text/unicode.h"
+#include "text/tokenizer_words.h"
 
 namespace cairn::text {
 namespace {
@@ -31,11 +31,9 @@ class Plamo::Session : public EncoderSession {
     ways_.assign(text.size() + 1, {});
     for (size_t at = text.size(); at-- > 0;) ways_[at] = best_way(text, at);
     for (size_t at = 0; at < text.size(); at += ways_[at].length) {
-      if (ways_[at].token != kNoToken) {
-        out.push_back(Token(ways_[at].token));
-      } else {
-        append_bytes(text.substr(at, ways_[at].length), out);
-      }
+      const Way& way = ways_[at];
+      append_symbol(encoder_.vocabulary_, text.substr(at, way.length), {0, way.length, way.token},
+                    out);
     }
   }
 
@@ -47,8 +45,8 @@ class Plamo::Session : public EncoderSession {
   };
 
   Way best_way(std::string_view text, size_t at) const {
-    const size_t length = std::max(size_t(1), size_t(first_character(text.substr(at)).length));
-    Way best{ways_[at + length].cost + kUnknownCost, kNoToken, uint32_t(length)};
+    const uint32_t length = character_or_byte(text.substr(at)).length;
+    Way best{ways_[at + length].cost + kUnknownCost, kNoToken, length};
     uint32_t node = VocabularyTrie::kRoot;
     for (size_t end = at; end < text.size();) {
       node = encoder_.tokens_.step(node, static_cast<unsigned char>(text[end++]));
@@ -59,18 +57,6 @@ class Plamo::Session : public EncoderSession {
       if (cost <= best.cost) best = {cost, token, uint32_t(end - at)};
     }
     return best;
-  }
-
-  void append_bytes(std::string_view bytes, std::vector<Token>& out) const {
-    for (const char byte : bytes) {
-      const int32_t token = encoder_.vocabulary_.byte_token(uint8_t(byte));
-      const std::optional<Token>& unknown = encoder_.vocabulary_.special_ids().unk;
-      if (token != kNoToken) {
-        out.push_back(Token(token));
-      } else if (unknown) {
-        out.push_back(*unknown);
-      }
-    }
   }
 
   const Plamo& encoder_;

@@ -116,14 +116,16 @@ TEST_P(EveryArchitecture, RunsInPiecesRewindsAndIsKept) {
     const int32_t first = fork.length();
     EXPECT_EQ(append(*engine, fork, rest), rows_from(first)) << "rewound to " << target;
   }
+  // What goes on behind all of it, with the logits of a sequence that was never given away.
+  const std::vector<Token> more = {Token(5), Token(250), Token(17)};
+  memory::Sequence stayed = memory.at(whole, whole.length()).value();
+  const std::vector<float> rows = append(*engine, stayed, more);
   engine->cache().keep(std::move(whole));
-  const auto kept =
-      engine->cache().find(std::span(tokens).first(60), memory::Variant::plain, false);
+  const auto kept = engine->cache().find(tokens, memory::Variant::plain, false);
   ASSERT_NE(kept.sequence, nullptr);
   memory::Sequence again = memory.at(*kept.sequence, kept.shared_tokens).value();
-  const int32_t first = again.length();
-  const auto rest = std::span<const Token>(tokens).subspan(size_t(first));
-  EXPECT_EQ(append(*engine, again, rest), rows_from(first)) << "taken up at " << first;
+  EXPECT_EQ(again.length(), int32_t(tokens.size()));
+  EXPECT_EQ(append(*engine, again, more), rows);
 }
 
 TEST_P(EveryArchitecture, IsRefusedWithAnyTensorMissing) {

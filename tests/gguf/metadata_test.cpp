@@ -172,7 +172,7 @@ TEST(Metadata, EveryGoldenModelPasses) {
     EXPECT_EQ((*weight)->dims[0], *width);
     ++count;
   }
-  EXPECT_EQ(count, 77u);
+  EXPECT_GE(count, 77u);
 }
 
 }  // namespace

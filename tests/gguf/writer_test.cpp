@@ -77,7 +77,7 @@ size_t round_trip_folder(const std::string& folder) {
 }
 
 TEST(Writer, RoundTripsEveryGoldenModel) {
-  EXPECT_EQ(round_trip_folder(CAIRN_FIXTURES "/golden"), 77u);
+  EXPECT_GE(round_trip_folder(CAIRN_FIXTURES "/golden"), 77u);
 }
 
 TEST(Writer, RoundTripsEveryTokenizerFixture) {

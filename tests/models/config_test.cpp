@@ -63,8 +63,8 @@ class Described {
 };
 
 // Of as many heads in every layer.
-Described described_with_heads() {
-  return Described().add("attention.head_count", 4);
+Described described_with_heads(const std::string& architecture = "gemma4") {
+  return Described(architecture).add("attention.head_count", 4);
 }
 
 const Counts kPattern = {1, 1, 0, 1, 1, 0};
@@ -143,6 +143,47 @@ TEST(Config, LatentHeadsAreAsManyInEveryLayer) {
   EXPECT_EQ(latent().add("attention.head_count", {4, 4, 4, 4, 4, 4}).complaint(), "");
   EXPECT_EQ(latent().add("attention.head_count", {4, 4, 4, 2, 4, 4}).complaint(),
             "deepseek2.attention.head_count: expected 4 in all layers, found 2");
+}
+
+TEST(Config, LatentHeadsThatAreKeptAreAsManyAsThoseThatAsk) {
+  const auto joined = [] {
+    return described_with_heads("deepseek2")
+        .add("attention.kv_lora_rank", 32)
+        .add("rope.dimension_count", 8);
+  };
+  EXPECT_EQ(joined().add("attention.head_count_kv", 4).complaint(), "");
+  EXPECT_EQ(joined().add("attention.head_count_kv", 1).complaint(),
+            "deepseek2.attention.head_count_kv: expected 4 where "
+            "deepseek2.attention.key_length_mla is not given, found 1");
+}
+
+// Heads times widths would be more than an int32_t holds, or nothing that can be divided by.
+TEST(Config, HeadsOfRecurrencesAreAsWideAsOthersMayBe) {
+  const auto kimi = [](int32_t head_dim) {
+    return described_with_heads("kimi-linear")
+        .add("attention.head_count_kv", {0, 0, 1, 0, 0, 1})
+        .add("attention.key_length_mla", 24)
+        .add("attention.value_length_mla", 16)
+        .add("attention.kv_lora_rank", 32)
+        .add("rope.dimension_count", 8)
+        .add("ssm.conv_kernel", 4)
+        .add("kda.head_dim", head_dim)
+        .complaint();
+  };
+  EXPECT_EQ(kimi(16), "");
+  EXPECT_EQ(kimi(0), "kimi-linear.kda.head_dim: expected 1 to 1024, found 0");
+  EXPECT_EQ(kimi(2147483647), "kimi-linear.kda.head_dim: expected 1 to 1024, found 2147483647");
+  const auto rwkv = [](int32_t head_size, int32_t rank) {
+    Described described = described_with_heads("rwkv7");
+    for (const char* name : {"decay", "iclr", "value_residual_mix", "gate"}) {
+      described.add(std::string("attention.") + name + "_lora_rank", rank);
+    }
+    return described.add("wkv.head_size", head_size).complaint();
+  };
+  EXPECT_EQ(rwkv(16, 8), "");
+  EXPECT_EQ(rwkv(0, 8), "rwkv7.wkv.head_size: expected 1 to 1024, found 0");
+  EXPECT_EQ(rwkv(24, 8), "rwkv7.wkv.head_size: expected a divisor of the width 64, found 24");
+  EXPECT_EQ(rwkv(16, 0), "rwkv7.attention.decay_lora_rank: expected 1 to 65536, found 0");
 }
 
 }  // namespace

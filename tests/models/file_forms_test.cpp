@@ -183,6 +183,25 @@ TEST_P(ScalesBesideMatrices, MultiplyTheirProducts) {
   EXPECT_EQ(logits_of(std::move(file)), found);
 }
 
+// Nothing multiplies with a row that is looked up, so a number beside the table would be for
+// nothing.
+TEST(ScalesBesideTables, AreRefused) {
+  for (const char* name : {"token_embd", "position_embd"}) {
+    Result<gguf::File> file = gguf::File::open(golden_path("gpt2", ".gguf"));
+    ASSERT_TRUE(file);
+    std::vector<NewTensor> tensors = tensors_of(*file);
+    const float half = 0.5f;
+    NewTensor& scale = tensors.emplace_back(NewTensor{name + std::string(".scale"), {1}, 0, {}});
+    scale.bytes.resize(sizeof(half));
+    std::memcpy(scale.bytes.data(), &half, sizeof(half));
+    const std::vector<std::byte> bytes = copy_with(*file, tensors);
+    const auto engine = Engine::load(gguf::File::from_bytes(bytes, "model.gguf").value(),
+                                     golden_options(KvType::f16));
+    ASSERT_FALSE(engine) << name;
+    EXPECT_NE(engine.error().message.find(scale.name), std::string::npos) << engine.error().message;
+  }
+}
+
 const auto name_of = [](const auto& each) { return each.param; };
 
 INSTANTIATE_TEST_SUITE_P(Golden, JoinedProjections, ::testing::ValuesIn(joinable_cases()), name_of);
