@@ -57,6 +57,11 @@ ENDS = {"model.embed_tokens.weight": [384, 32], "model.norm.weight": [32],
         "lm_head.weight": [384, 32]}
 
 
+def add_slopes(tensors):
+    slopes = torch.tensor([2.0 ** (-2 * (head + 1)) for head in range(4)])
+    return {**tensors, "transformer.relative_pe.slopes": slopes}
+
+
 def publish_experts(tensors):
     """As Qwen3-VL was published; transformers writes what it computes with."""
     return {name: tensor.transpose(1, 2) if ".mlp.experts." in name else tensor
@@ -190,6 +195,25 @@ CASES = {
                        "ln_1.weight": [32], "ln_2.weight": [32], "attn.q.weight": [32, 32],
                        "attn.kv.weight": [16, 32], "attn.c_proj.weight": [32, 32],
                        "mlp.gate_up_proj.weight": [512, 32], "mlp.c_proj.weight": [32, 256]})}},
+    "jais": {
+        "pre": "jais",
+        "config": {"architectures": ["JAISLMHeadModel"], "model_type": "jais", "n_embd": 32,
+                   "n_head": 4, "n_layer": 2, "n_inner": 48, "n_positions": 512,
+                   "layer_norm_epsilon": 1e-5, "activation_function": "swiglu",
+                   "position_embedding_type": "alibi", "scale_qk_dot_by_d": True,
+                   "mup_embeddings_scale": 14.6, "mup_output_alpha": 2.22,
+                   "mup_width_scale": 0.125},
+        "shapes": {"transformer.wte.weight": [384, 32], "transformer.ln_f.weight": [32],
+                   "transformer.ln_f.bias": [32], "lm_head.weight": [384, 32],
+                   "transformer.relative_pe.slopes": [4], **layers("transformer.h", {
+                       "ln_1.weight": [32], "ln_1.bias": [32], "ln_2.weight": [32],
+                       "ln_2.bias": [32], "attn.c_attn.weight": [32, 96],
+                       "attn.c_attn.bias": [96], "attn.c_proj.weight": [32, 32],
+                       "attn.c_proj.bias": [32], "mlp.c_fc.weight": [32, 48],
+                       "mlp.c_fc.bias": [48], "mlp.c_fc2.weight": [32, 48],
+                       "mlp.c_fc2.bias": [48], "mlp.c_proj.weight": [48, 32],
+                       "mlp.c_proj.bias": [32]})},
+        "edit": add_slopes, "options": ["--no-lazy"]},
     "minicpm3": {
         "tokenizer": "sentencepiece",
         "config": dict(LATENT, architectures=["MiniCPM3ForCausalLM"], model_type="minicpm3",
@@ -336,7 +360,8 @@ def main():
             if "pre" in case:
                 make_folder.PRE_NAMES[kind] = case["pre"]
             make_folder.convert(arguments.converter.resolve(), folder,
-                                (arguments.out / f"{name}.gguf").resolve(), kind, "auto")
+                                (arguments.out / f"{name}.gguf").resolve(), kind, "auto",
+                                options=case.get("options", ()))
             print(name, flush=True)
 
 

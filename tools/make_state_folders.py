@@ -60,6 +60,29 @@ def publish_nemotron(config):
     return {**config, "hybrid_override_pattern": pattern, "num_hidden_layers": len(pattern)}
 
 
+def publish_modernbert(config):
+    bases = config.pop("rope_parameters")
+    config.pop("layer_types")
+    return {**config, "global_attn_every_n_layers": 3, "layer_norm_eps": 1e-5,
+            "global_rope_theta": bases["full_attention"]["rope_theta"],
+            "local_rope_theta": bases["sliding_attention"]["rope_theta"]}
+
+
+def finish_modernbert(folder):
+    add_pooling(folder)
+    path = folder / "tokenizer.json"
+    tokenizer = json.loads(path.read_text())
+    text, start, end = {"Sequence": {"id": "A", "type_id": 0}}, "<|bos|>", "<|eos|>"
+    specials = [{"SpecialToken": {"id": name, "type_id": 0}} for name in (start, end)]
+    other = {"Sequence": {"id": "B", "type_id": 0}}
+    tokenizer["post_processor"] = {
+        "type": "TemplateProcessing", "single": [specials[0], text, specials[1]],
+        "pair": [specials[0], text, specials[1], other, specials[1]],
+        "special_tokens": {name: {"id": name, "ids": [index], "tokens": [name]}
+                           for index, name in enumerate((start, end))}}
+    path.write_text(json.dumps(tokenizer))
+
+
 def add_guesses(folder):
     """A layer that guesses a further token, which transformers drops."""
     path = folder / "model.safetensors"
@@ -84,6 +107,29 @@ def add_pooling(folder):
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(
         {"word_embedding_dimension": 32, "pooling_mode_cls_token": True}))
+
+
+def add_dense(folder):
+    """Two matrices behind the mean, in folders of their own; and the window as it is published."""
+    kind = "sentence_transformers.models."
+    names = ["", "1_Pooling", "2_Dense", "3_Dense", "4_Normalize"]
+    modules = [{"idx": index, "name": str(index), "path": name,
+                "type": kind + (name[2:] or "Transformer")} for index, name in enumerate(names)]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(
+        {"word_embedding_dimension": 32, "pooling_mode_mean_tokens": True}))
+    generator = torch.Generator().manual_seed(2)
+    for name, shape in (("2_Dense", (48, 32)), ("3_Dense", (32, 48))):
+        (folder / name).mkdir()
+        matrix = torch.randn(shape, generator=generator)
+        save_file({"linear.weight": matrix}, folder / name / "model.safetensors")
+        (folder / name / "config.json").write_text(json.dumps(
+            {"in_features": shape[1], "out_features": shape[0], "bias": False,
+             "activation_function": "torch.nn.modules.linear.Identity"}))
+    path = folder / "config.json"
+    config = {**json.loads(path.read_text()), "sliding_window": 16}
+    path.write_text(json.dumps(config, indent=1))
 
 
 # Of each: transformers' model_type, what it is given, and a tokenizer of make_folder. `publish`
@@ -137,6 +183,15 @@ CASES = {
     "bert-tiny": ("bert", {}, "wordpiece", {"auto": "AutoModel", "edit": add_pooling}),
     "nomic-tiny": ("nomic_bert", {}, "wordpiece",
                    {"auto": "AutoModel", "publish": lambda config: NOMIC}),
+    "modernbert-tiny": ("modernbert", {
+        "num_hidden_layers": 4, "local_attention": 16, "sep_token_id": 1, "cls_token_id": 0,
+        "classifier_pooling": "mean"}, "gpt2",
+        {"auto": "AutoModel", "publish": publish_modernbert, "edit": finish_modernbert,
+         "pre": "modern-bert"}),
+    "gemma-embedding-tiny": ("gemma3_text", {
+        "layer_types": WINDOWS, "use_bidirectional_attention": True, "sliding_window": 16},
+        "sentencepiece", {"auto": "AutoModel", "edit": add_dense,
+                          "options": ["--sentence-transformers-dense-modules"]}),
     "xlmr-tiny": ("xlm-roberta", XLM, "unigram-file", {"auto": "AutoModel"}),
     "xlmr-json-tiny": ("xlm-roberta", {**XLM, "num_labels": 1}, "unigram",
                        {"auto": "AutoModelForSequenceClassification"}),
@@ -159,6 +214,8 @@ def make(name, converter, out):
         path.write_text(json.dumps(case["publish"](json.loads(path.read_text())), indent=1))
     if "edit" in case:
         case["edit"](folder)
+    if "pre" in case:
+        make_folder.PRE_NAMES[tokenizer] = case["pre"]
     make_folder.convert(converter, folder, out / f"{name}.gguf", tokenizer, "auto",
                         reads_file="publish" in case, options=case.get("options", ()))
 

@@ -155,7 +155,9 @@ Result<std::optional<int64_t>> Config::count_if_set(
   if (value == nullptr) return std::optional<int64_t>();
   const auto count = value->as_integer();
   if (count && *count >= 0 && *count < kCountMax) return count;
-  return fail(ErrorCode::invalid_data, "{}: expected a count below 2^31, found {}", *keys.begin(),
+  const auto* key = std::find_if(keys.begin(), keys.end(),
+                                 [&](std::string_view known) { return find(known) == value; });
+  return fail(ErrorCode::invalid_data, "{}: expected a count below 2^31, found {}", *key,
               value->describe());
 }
 

@@ -6,6 +6,7 @@
 
 #include "convert/general.h"
 #include "convert/parameters.h"
+#include "convert/sentence_modules.h"
 #include "convert/tokenizer.h"
 #include "gguf/writer.h"
 
@@ -53,7 +54,8 @@ Result<ConvertReport> convert(const ConvertOptions& options) {
   if (known->adapt != nullptr) known->adapt(config, adapted);
   const Family* family = &adapted;
   CAIRN_TRY(const Tokenizer tokenizer, Tokenizer::load(options.folder, config, *family));
-  CAIRN_TRY(const Checkpoint checkpoint, Checkpoint::open(options.folder));
+  CAIRN_TRY(Checkpoint checkpoint, Checkpoint::open(options.folder));
+  if (family->has_dense_modules) CAIRN_TRY(open_dense_modules(options.folder, checkpoint));
   const OutType type = choose_type(checkpoint, options.type);
   KeyValues values;
   values.set("general.architecture", std::string(family->architecture));

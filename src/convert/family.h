@@ -80,6 +80,8 @@ struct Family {
   bool norms_less_one = false;      // Norms are kept less one.
   bool drops_output = false;        // The output matrix is always the embedding.
   bool trims_embedding = false;     // Rows beyond the vocabulary stand for nothing.
+  bool adds_ends = false;           // Around a text, where its tokenizer says nothing of it.
+  bool has_dense_modules = false;   // Matrices behind the pooling, in folders of their own.
   bool never_adds_space = false;    // Before a text, where the vocabulary is of tokenizer.json.
   int64_t vocabulary_multiple = 1;  // The number of tokens is rounded up to one of it.
   // What depends on the configuration; changes a copy.

@@ -221,11 +221,7 @@ Result<Checkpoint> Checkpoint::open(const std::string& folder) {
   Checkpoint checkpoint;
   for (const std::string& name : parts.names) {
     const std::string path = (std::filesystem::path(folder) / name).string();
-    CAIRN_TRY(MappedFile file, MappedFile::open(path));
-    CAIRN_TRY(std::vector<SourceTensor> tensors,
-              read_safetensors(file.bytes(), path, uint32_t(checkpoint.parts_.size())));
-    checkpoint.parts_.push_back(std::move(file));
-    for (SourceTensor& tensor : tensors) checkpoint.tensors_.push_back(std::move(tensor));
+    CAIRN_TRY(checkpoint.add_file(path, checkpoint.tensors_));
   }
   std::vector<uint32_t>& order = checkpoint.by_name_;
   const std::vector<SourceTensor>& all = checkpoint.tensors_;
@@ -243,6 +239,19 @@ Result<Checkpoint> Checkpoint::open(const std::string& folder) {
                 name);
   }
   return checkpoint;
+}
+
+Status Checkpoint::add_file(const std::string& path, std::vector<SourceTensor>& tensors) {
+  CAIRN_TRY(MappedFile file, MappedFile::open(path));
+  CAIRN_TRY(std::vector<SourceTensor> found,
+            read_safetensors(file.bytes(), path, uint32_t(parts_.size())));
+  parts_.push_back(std::move(file));
+  for (SourceTensor& tensor : found) tensors.push_back(std::move(tensor));
+  return Ok{};
+}
+
+Status Checkpoint::add_module(const std::string& path) {
+  return add_file(path, module_tensors_);
 }
 
 const SourceTensor* Checkpoint::find(std::string_view name) const {

@@ -39,18 +39,23 @@ class Checkpoint {
  public:
   // Errors: not_found (no safetensors in the folder; a part of the index is missing), invalid_data.
   static Result<Checkpoint> open(const std::string& folder);
+  // A file of tensors beside the model's own, which are kept apart.
+  Status add_module(const std::string& path);
 
   // Part after part, in each by name.
   std::span<const SourceTensor> tensors() const { return tensors_; }
   const SourceTensor* find(std::string_view name) const;
+  // Those that add_module() brought, in the order of the calls.
+  std::span<const SourceTensor> module_tensors() const { return module_tensors_; }
   // Takes the tensor's pages out of this process again.
   void forget(const SourceTensor& tensor) const;
 
  private:
   Checkpoint() = default;
+  Status add_file(const std::string& path, std::vector<SourceTensor>& tensors);
 
   std::vector<MappedFile> parts_;
-  std::vector<SourceTensor> tensors_;
+  std::vector<SourceTensor> tensors_, module_tensors_;
   std::vector<uint32_t> by_name_;
 };
 

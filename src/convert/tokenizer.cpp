@@ -357,6 +357,9 @@ Status Tokenizer::add_to(KeyValues& out) const {
   if (is_llama && prefix != nullptr && prefix->as_boolean()) {
     out.set("tokenizer.ggml.add_space_prefix", *prefix->as_boolean());
   }
+  for (const std::string_view end : {"bos", "eos", "sep"}) {
+    if (family_.adds_ends) out.set(fmt::format("tokenizer.ggml.add_{}_token", end), true);
+  }
   if (model_ == "bert") CAIRN_TRY(add_type_count(out));
   out.set("tokenizer.ggml.model", model_);
   if (!pre_.empty()) out.set("tokenizer.ggml.pre", pre_);

@@ -95,10 +95,10 @@ INSTANTIATE_TEST_SUITE_P(Attention, FamilyTest,
                                            "dbrx", "deepseek2", "deepseek3", "dots1", "ernie4_5",
                                            "ernie4_5_moe", "exaone4", "falcon", "falcon_7b", "glm4",
                                            "glm4moe", "gpt2", "gpt_oss", "gpt_oss_f16", "gptneox",
-                                           "hunyuan_dense", "internlm2", "llama4", "minicpm3",
-                                           "minimax_m2", "ministral3", "mistral3", "mpt",
-                                           "nemotron", "phimoe", "qwen2vl", "qwen3vl", "qwen3vlmoe",
-                                           "refact", "seed_oss", "starcoder"),
+                                           "hunyuan_dense", "internlm2", "jais", "llama4",
+                                           "minicpm3", "minimax_m2", "ministral3", "mistral3",
+                                           "mpt", "nemotron", "phimoe", "qwen2vl", "qwen3vl",
+                                           "qwen3vlmoe", "refact", "seed_oss", "starcoder"),
                          [](const auto& family) { return std::string(family.param); });
 
 // Where the usual converter leaves out a key that readers ask for, it is there; all else is equal.

@@ -61,6 +61,9 @@ std::vector<Target> copy_folders(const fs::path& scratch) {
                            "bert-tiny",
                            "xlmr-tiny",
                            "xlmr-json-tiny",
+                           "modernbert-tiny",
+                           "gemma-embedding-tiny",
+                           "jais",
                            "falcon",
                            "bloom",
                            "mpt",
@@ -76,11 +79,11 @@ std::vector<Target> copy_folders(const fs::path& scratch) {
                            "minicpm3",
                            "qwen3vlmoe"}) {
     const fs::path folder = scratch / name;
-    fs::copy(fs::path(CAIRN_FIXTURES) / "folders" / name, folder);
-    for (const auto& entry : fs::directory_iterator(folder)) {
+    fs::copy(fs::path(CAIRN_FIXTURES) / "folders" / name, folder, fs::copy_options::recursive);
+    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
       if (!entry.is_regular_file()) continue;
       targets.push_back({.folder = folder,
-                         .file = entry.path().filename().string(),
+                         .file = entry.path().lexically_relative(folder).string(),
                          .bytes = read(entry.path()),
                          .is_tensors = entry.path().extension() == ".safetensors"});
     }

@@ -43,15 +43,42 @@ TEST_P(StatesTest, WritesTheUsualConvertersBytes) {
 // Heads of two widths, double blocks and keys that layers share; experts; matrices in three parts
 // and rows that are missing; weights with multipliers in them; layers of one kind only; linear
 // attention in either order, with a layer that guesses a further token; positions that begin
-// behind the padding, a classifier, and pooling by a file of its own.
+// behind the padding, a classifier, pooling by a file of its own, and two matrices behind it.
 INSTANTIATE_TEST_SUITE_P(Folders, StatesTest,
                          ::testing::Values("gemma3n-tiny", "gemma4-tiny", "gemma4moe-tiny",
                                            "mamba-tiny", "falcon-mamba-tiny", "mamba2-tiny",
                                            "jamba-tiny", "falcon-h1-tiny", "granitehybrid-tiny",
                                            "granite-from-hybrid-tiny", "nemotron-h-moe-tiny",
-                                           "lfm2-tiny", "lfm2moe-tiny", "qwen3next-tiny",
-                                           "qwen35-tiny", "qwen35moe-tiny", "bert-tiny",
-                                           "nomic-tiny", "xlmr-tiny", "xlmr-json-tiny"));
+                                           "lfm2-tiny", "lfm2moe-tiny", "gemma-embedding-tiny",
+                                           "modernbert-tiny", "qwen3next-tiny", "qwen35-tiny",
+                                           "qwen35moe-tiny", "bert-tiny", "nomic-tiny", "xlmr-tiny",
+                                           "xlmr-json-tiny"));
+
+// A matrix behind the pooling that is not linear, or is missing; a model that sees no later token.
+TEST(Modules, AreRefusedWhereTheyWouldBeLost) {
+  const test::ScratchFolder scratch;
+  const fs::path folder = scratch.path() / "folder";
+  const auto expect_refused = [&](const char* file, const std::string& from, const std::string& to,
+                                  const std::string& part) {
+    fs::remove_all(folder);
+    fs::copy(fixture("gemma-embedding-tiny"), folder, fs::copy_options::recursive);
+    std::string text = read(folder / file);
+    const size_t at = text.find(from);
+    ASSERT_NE(at, text.npos) << from;
+    std::ofstream(folder / file, std::ios::binary) << text.replace(at, from.size(), to);
+    const Result<ConvertReport> report =
+        convert({.folder = folder.string(), .out_path = scratch.file("out.gguf")});
+    ASSERT_FALSE(report) << part;
+    EXPECT_NE(report.error().message.find(part), std::string::npos) << report.error().message;
+  };
+  expect_refused("2_Dense/config.json", "linear.Identity", "activation.Tanh", "activation.Tanh");
+  expect_refused("2_Dense/config.json", "48", "47", "expected shape [47, 32], found [48, 32]");
+  expect_refused("3_Dense/model.safetensors", "linear.weight", "linear.other_", "linear.weight");
+  expect_refused("modules.json", "3_Dense", "../else", "folder within");
+  expect_refused("modules.json", "models.Dense", "models.Other", "expected 2 of Dense, found 1");
+  expect_refused("config.json", "\"use_bidirectional_attention\": true",
+                 "\"use_bidirectional_attention\": false", "use_bidirectional_attention");
+}
 
 class EncoderTest : public ::testing::TestWithParam<const char*> {};
 

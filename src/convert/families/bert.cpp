@@ -1,7 +1,6 @@
 // BERT, RoBERTa, XLM-RoBERTa and Nomic's BERT: models that make embeddings, and rerankers. Heads
 // that guess masked words are left out. RoBERTa's positions begin behind its padding.
-#include <filesystem>
-
+#include "convert/sentence_modules.h"
 #include "convert/shared_families.h"
 #include "convert/special_tokens.h"
 
@@ -64,49 +63,6 @@ Result<int64_t> context_length(const Config& config) {
   if (trained.value_or(2048) == 2048 && stated == 8192) return 2048;
   if (trained.value_or(2048) == 2048 && stated == 2048) return 512;
   return fail(ErrorCode::unsupported, "n_positions: expected 2048 or 8192, found {}", stated);
-}
-
-// modules.json names a folder whose config.json says how a text's tokens become one vector.
-Status add_pooling(ParameterWriter& writer) {
-  const std::filesystem::path folder = writer.config().folder();
-  Result<Json> modules = read_json_file((folder / "modules.json").string());
-  if (!modules) {
-    if (modules.error().code == ErrorCode::not_found) return Ok{};
-    return std::move(modules).error();
-  }
-  for (const Json& part : modules->items()) {
-    if (!part.text_at("type").value_or("").ends_with("Pooling")) continue;
-    const std::string name(part.text_at("path").value_or(""));
-    // A folder within, nothing else.
-    if (name.empty() || name.find("..") != name.npos || name.front() == '/') {
-      return fail(ErrorCode::invalid_data, "modules.json: expected a folder within, found {}",
-                  name.substr(0, 80));
-    }
-    CAIRN_TRY(const Json pooling, read_json_file((folder / name / "config.json").string()));
-    const std::string_view mode = pooling.text_at("pooling_mode").value_or("");
-    const bool is_mean = pooling.is_true_at("pooling_mode_mean_tokens") || mode == "mean";
-    const bool is_first = pooling.is_true_at("pooling_mode_cls_token") || mode == "cls";
-    const bool is_last = pooling.is_true_at("pooling_mode_lasttoken") || mode == "lasttoken";
-    if (!is_mean && !is_first && !is_last) {
-      return fail(ErrorCode::unsupported, "{}: expected mean, cls or lasttoken, found another",
-                  name);
-    }
-    writer.set("pooling_type", uint32_t(is_mean ? 1 : is_first ? 2 : 3));
-    return Ok{};
-  }
-  return Ok{};
-}
-
-// What a classifier answers; two labels that a library makes up are none.
-std::vector<std::string> labels_of(const Config& config) {
-  std::vector<std::string> labels;
-  const Json* stated = config.find("id2label");
-  for (size_t id = 0; stated != nullptr && id < stated->members().size(); ++id) {
-    const auto text = stated->text_at(std::to_string(id));
-    if (text) labels.emplace_back(*text);
-  }
-  if (labels.size() == 2 && labels[0] == "LABEL_0") labels.clear();
-  return labels;
 }
 
 Status add_bert(ParameterWriter& writer) {

@@ -1,10 +1,22 @@
-// Gemma 1 to 3: norms less one; Gemma 3 trims its embedding to the vocabulary.
+// Gemma 1 to 3: norms less one; Gemma 3 trims its embedding to the vocabulary. And EmbeddingGemma,
+// which is Gemma 3 without a mask, and maybe two matrices more.
+#include "convert/sentence_modules.h"
 #include "convert/shared_families.h"
 
 namespace cairn::convert {
 namespace {
 
 constexpr std::string_view kGemmaClasses[] = {"GemmaForCausalLM"};
+constexpr std::string_view kEmbeddingClasses[] = {"Gemma3TextModel"};
+
+constexpr NameRow kEmbeddingNames[] = {
+    {"embed_tokens", "token_embd"},
+    {"norm", "output_norm"},
+    {"post_attention_layernorm", "post_attention_norm"},
+    {"pre_feedforward_layernorm", "ffn_norm"},
+    {"post_feedforward_layernorm", "post_ffw_norm"},
+};
+
 constexpr std::string_view kGemma2Classes[] = {"Gemma2ForCausalLM"};
 constexpr std::string_view kGemma3Classes[] = {"Gemma3ForCausalLM",
                                                "Gemma3ForConditionalGeneration"};
@@ -42,6 +54,18 @@ Status add_gemma3(ParameterWriter& writer) {
   return writer.add_count("attention.sliding_window", {"sliding_window"});
 }
 
+Status add_embedding(ParameterWriter& writer) {
+  const Json* is_open = writer.config().find("use_bidirectional_attention");
+  if (is_open == nullptr || !is_open->as_boolean().value_or(false)) {
+    return fail(ErrorCode::unsupported, "use_bidirectional_attention: expected true, found {}",
+                is_open == nullptr ? "none" : is_open->describe());
+  }
+  CAIRN_TRY(add_gemma3(writer));
+  CAIRN_TRY(writer.add_count("attention.sliding_window", {"sliding_window"}));
+  CAIRN_TRY(add_dense_sizes(writer));
+  return add_pooling(writer);
+}
+
 constexpr Family kFamilies[] = {
     {.classes = kGemmaClasses,
      .architecture = "gemma",
@@ -66,6 +90,16 @@ constexpr Family kFamilies[] = {
      .habits = TokenHabits::gemma2,
      .norms_less_one = true,
      .trims_embedding = true},
+    {.classes = kEmbeddingClasses,
+     .architecture = "gemma-embedding",
+     .names = kEmbeddingNames,
+     .parameters = add_embedding,
+     .extra_tensors = add_dense_tensors,
+     .vocabulary = VocabularyFile::sentencepiece_first,
+     .habits = TokenHabits::gemma2,
+     .norms_less_one = true,
+     .trims_embedding = true,
+     .has_dense_modules = true},
 };
 
 constexpr ConfigDefault kDefaults[] = {

@@ -192,6 +192,7 @@ Result<bool> add_stacked(TensorPlan& plan, std::string_view prefix, std::string_
       parts[i] = last = &other;
     }
   }
+  if (last == nullptr) return false;
   if (last != &source) return true;
   for (const SourceTensor* part : parts) {
     if (part == nullptr || part->shape.size() != 2 || part->shape != source.shape) {
