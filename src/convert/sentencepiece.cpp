@@ -131,6 +131,14 @@ Status check_kind(std::string_view bytes) {
 
 }  // namespace
 
+bool is_byte_token(std::string_view text) {
+  const auto is_hex = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'F') || (c >= 'a' && c <= 'f');
+  };
+  return text.size() == 6 && text.starts_with("<0x") && text[5] == '>' && is_hex(text[3]) &&
+         is_hex(text[4]);
+}
+
 Result<UnigramNormalizer> parse_unigram_normalizer(std::string_view bytes) {
   UnigramNormalizer normalizer;
   Message message(bytes);

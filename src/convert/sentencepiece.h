@@ -1,6 +1,6 @@
 // Reads tokenizer.model, SentencePiece's own file: pieces with scores and kinds, and what a unigram
-// model does with text. The file is a
-// Protocol Buffers message; nothing in it is trusted. Pure; any thread.
+// model does with text. The file is a Protocol Buffers message; nothing in it is trusted. Pure; any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,9 @@
 #include "base/result.h"
 
 namespace cairn::convert {
+
+inline constexpr size_t kModelBytesMax = size_t(256) << 20;  // Of a tokenizer.model.
+inline constexpr int64_t kTokenCountMax = int64_t(1) << 21;  // Of any vocabulary.
 
 // Numbered as in the file, and in GGUF.
 enum class PieceKind : int32_t {
@@ -27,6 +30,9 @@ struct Piece {
   float score = 0;
   PieceKind kind = PieceKind::normal;
 };
+
+// "<0x41>": stands for the byte 65.
+bool is_byte_token(std::string_view text);
 
 // What a unigram model does with text before it is cut.
 struct UnigramNormalizer {

@@ -14,8 +14,6 @@
 namespace cairn::convert {
 namespace {
 
-constexpr size_t kModelBytesMax = size_t(256) << 20;
-constexpr int64_t kTokenCountMax = int64_t(1) << 21;
 constexpr float kPadScore = -10000, kAddedScore = -1000;
 constexpr std::string_view kSpace = "\u2581";
 
@@ -30,14 +28,6 @@ bool looks_special(std::string_view text) {
   return (text.starts_with("<|") && text.ends_with("|>")) ||
          (text.starts_with("<｜") && text.ends_with("｜>")) ||
          (text.starts_with("<unused") && text.ends_with(">"));
-}
-
-bool is_byte_token(std::string_view text) {
-  const auto is_hex = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'F') || (c >= 'a' && c <= 'f');
-  };
-  return text.size() == 6 && text.starts_with("<0x") && text[5] == '>' && is_hex(text[3]) &&
-         is_hex(text[4]);
 }
 
 std::string with_spaces(std::string_view text) {

@@ -12,8 +12,6 @@
 namespace cairn::convert {
 namespace {
 
-constexpr size_t kModelBytesMax = size_t(256) << 20;
-constexpr int64_t kTokenCountMax = int64_t(1) << 21;
 constexpr float kSameScore = -1000;
 constexpr std::string_view kSpace = "\u2581";
 
@@ -59,14 +57,6 @@ const Json* find_charsmap(const Json& normalizer) {
 
 std::string_view text_of(const Json& token) {
   return token.is_object() ? token.text_at("content").value_or("") : token.as_text().value_or("");
-}
-
-bool is_byte_token(std::string_view text) {
-  const auto is_hex = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'F') || (c >= 'a' && c <= 'f');
-  };
-  return text.size() == 6 && text.starts_with("<0x") && text[5] == '>' && is_hex(text[3]) &&
-         is_hex(text[4]);
 }
 
 }  // namespace
@@ -117,8 +107,11 @@ Status Tokenizer::read_unigram(const Json& model) {
   if (const Json* list = files_.tokenizer.find_set("added_tokens")) {
     for (const Json& token : list->items()) added[text_of(token)] = true;
   }
-  const size_t count = std::min(vocabulary->items().size(), tokens_.size());
-  for (size_t id = 0; id < count; ++id) {
+  if (vocabulary->items().size() > tokens_.size()) {
+    return fail(ErrorCode::invalid_data, "tokenizer.json: expected at most {} tokens, found {}",
+                tokens_.size(), vocabulary->items().size());
+  }
+  for (size_t id = 0; id < vocabulary->items().size(); ++id) {
     const auto& row = vocabulary->items()[id].items();
     if (row.size() != 2 || !row[0].as_text() || !row[1].as_real()) {
       return fail(ErrorCode::invalid_data,

@@ -2,14 +2,17 @@
 // bytes. And their tokenizers, WordPiece and unigram, as the file's reader builds them.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "convert/convert.h"
+#include "engine/embedder.h"
 #include "engine/vocabulary_source.h"
 #include "gguf/gguf.h"
+#include "tests/models/folder_case.h"
 #include "tests/scratch_folder.h"
 #include "text/tokenizer.h"
 
@@ -78,6 +81,24 @@ TEST(Modules, AreRefusedWhereTheyWouldBeLost) {
   expect_refused("modules.json", "models.Dense", "models.Other", "expected 2 of Dense, found 1");
   expect_refused("config.json", "\"use_bidirectional_attention\": true",
                  "\"use_bidirectional_attention\": false", "use_bidirectional_attention");
+}
+
+// Names, shapes and keys are what the engine asks for.
+TEST(Modules, GiveVectorsThroughTheMatrices) {
+  for (const char* name : {"gemma-embedding-tiny", "modernbert-tiny"}) {
+    const test::ScratchFolder scratch;
+    const std::string out = scratch.file("out.gguf");
+    ASSERT_TRUE(convert({.folder = fixture(name).string(), .out_path = out}));
+    EngineOptions options = testing::golden_options(KvType::f32);
+    options.pooling = Pooling::mean;
+    const auto engine = testing::load_engine(out, options);
+    ASSERT_NE(engine, nullptr) << name;
+    const std::vector<std::vector<Token>> texts = {testing::folder_tokens()};
+    auto vectors = Embedder(engine.get(), {}).embed(texts);
+    ASSERT_TRUE(vectors) << vectors.error().message;
+    ASSERT_EQ(vectors->front().values.size(), 32u) << name;
+    for (const float number : vectors->front().values) ASSERT_TRUE(std::isfinite(number)) << name;
+  }
 }
 
 class EncoderTest : public ::testing::TestWithParam<const char*> {};
