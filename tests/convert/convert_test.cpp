@@ -229,5 +229,12 @@ TEST_F(RefusalTest, TokensBeyondTheVocabulary) {
   expect_refused("below 200");
 }
 
+TEST_F(RefusalTest, UnigramTokensBeyondTheVocabulary) {
+  fs::copy_file(fixtures() / "xlmr-json-tiny" / "tokenizer.json", folder_ / "tokenizer.json",
+                fs::copy_options::overwrite_existing);
+  replace("config.json", "\"vocab_size\": 384", "\"vocab_size\": 20");
+  expect_refused("expected at most 20 tokens");
+}
+
 }  // namespace
 }  // namespace cairn::convert
