@@ -266,9 +266,11 @@ struct Choice {
   host::HostKernel operator()(const op::ShortConv&) const { return short_conv_kernel<Table>(); }
   host::HostKernel operator()(const op::MambaScan&) const { return mamba_kernel<Table>(); }
   host::HostKernel operator()(const op::Mamba2Scan&) const { return mamba2_kernel<Table>(); }
-  host::HostKernel operator()(const op::GatedDeltaScan&) const { return delta_kernel<Table>(); }
+  host::HostKernel operator()(const op::GatedDeltaScan&) const {
+    return delta_tasks<GatedDeltaRule<Table>>();
+  }
   host::HostKernel operator()(const op::ChannelDeltaScan&) const {
-    return channel_delta_kernel<Table>();
+    return delta_tasks<ChannelDeltaRule<Table>>();
   }
 };
 
