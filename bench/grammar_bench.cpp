@@ -100,8 +100,8 @@ Result<Figures> walk(Matcher& matcher, const std::vector<Token>& tokens) {
 }
 
 Status measure(const char* name, Result<Grammar> (*compile)(std::string_view, const Limits&),
-               const std::string& source, const std::string& text, const text::Tokenizer& tokenizer,
-               const std::shared_ptr<const TokenTrie>& trie) {
+               const std::string& source, const std::string& text,
+               const tokenize::Tokenizer& tokenizer, const std::shared_ptr<const TokenTrie>& trie) {
   const Clock::time_point begin = Clock::now();
   CAIRN_TRY(const Grammar grammar, compile(source, {}));
   const double compiled = microseconds_since(begin);
@@ -119,8 +119,9 @@ Status measure(const char* name, Result<Grammar> (*compile)(std::string_view, co
 
 Status run(const char* path) {
   CAIRN_TRY(const gguf::File file, gguf::File::open(path));
-  CAIRN_TRY(const text::VocabularySource source, vocabulary_source(file));
-  CAIRN_TRY(const std::unique_ptr<text::Tokenizer> tokenizer, text::Tokenizer::build(source));
+  CAIRN_TRY(const tokenize::VocabularySource source, vocabulary_source(file));
+  CAIRN_TRY(const std::unique_ptr<tokenize::Tokenizer> tokenizer,
+            tokenize::Tokenizer::build(source));
   const Clock::time_point begin = Clock::now();
   const std::shared_ptr<const TokenTrie> trie = TokenTrie::build(*tokenizer);
   fmt::print("{} tokens, {} + {} + {} nodes, built in {:.0f} us\n", trie->token_count(),

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "base/arena.h"
-#include "cli/machine_limits.h"
-#include "cli/step_costs.h"
 #include "device/backend.h"
+#include "measure/machine_limits.h"
+#include "measure/step_costs.h"
 
 namespace cairn::bench {
 
@@ -28,15 +28,15 @@ class Work {
  public:
   virtual ~Work() = default;
   virtual void run() = 0;
-  virtual cli::StepCosts costs() const = 0;
+  virtual measure::StepCosts costs() const = 0;
 };
 
 class Context {
  public:
   Context(int thread_count, IsaLevel isa)
-      : threads_(thread_count), isa_(isa), limits_(cli::measure_limits(threads_, isa)) {}
+      : threads_(thread_count), isa_(isa), limits_(measure::measure_limits(threads_, isa)) {}
 
-  const cli::MachineLimits& limits() const { return limits_; }
+  const measure::MachineLimits& limits() const { return limits_; }
   IsaLevel isa() const { return isa_; }
   int thread_count() const { return threads_.thread_count(); }
 
@@ -66,16 +66,16 @@ class Context {
   }
 
  private:
-  void report(benchmark::State& state, const cli::StepCosts& costs) const {
+  void report(benchmark::State& state, const measure::StepCosts& costs) const {
     const auto rate = benchmark::Counter::kIsIterationInvariantRate;
     state.counters["bytes/s"] = benchmark::Counter(costs.bytes(), rate);
     state.counters["op/s"] = benchmark::Counter(costs.integer_ops + costs.float_ops, rate);
-    state.counters["of_roof"] = benchmark::Counter(cli::least_seconds(costs, limits_), rate);
+    state.counters["of_roof"] = benchmark::Counter(measure::least_seconds(costs, limits_), rate);
   }
 
   ThreadPool threads_;
   IsaLevel isa_;
-  cli::MachineLimits limits_;
+  measure::MachineLimits limits_;
   std::string kept_name_;
   std::unique_ptr<Work> kept_;
 };
@@ -133,9 +133,9 @@ class Rowwise : public Work {
                                   .workspace = arena_.data()});
   }
   // Of products, those of their matrices.
-  cli::StepCosts costs() const override {
-    cli::StepCosts costs =
-        cli::step_costs(plan_, memory::Layout(), {.rows = int32_t(tokens_.size())});
+  measure::StepCosts costs() const override {
+    measure::StepCosts costs =
+        measure::step_costs(plan_, memory::Layout(), {.rows = int32_t(tokens_.size())});
     costs.weight_bytes += more_bytes_;
     return costs;
   }

@@ -31,7 +31,7 @@ int main(int argument_count, char** arguments) {
     }
   }
   bench::Context context(thread_count, isa);
-  const cli::MachineLimits& limits = context.limits();
+  const measure::MachineLimits& limits = context.limits();
   fmt::print(stderr, "{} threads, {}: {:.1f} GB/s read, {:.0f} Gop/s of int8, {:.0f} of f32\n",
              thread_count, name(isa), limits.read_bytes_per_second * 1e-9,
              limits.integer_ops_per_second * 1e-9, limits.float_ops_per_second * 1e-9);

@@ -53,11 +53,11 @@ class OnWorld : public Work {
   }
 
   void run() override { backend_->execute(plan_, step_); }
-  cli::StepCosts costs() const override {
+  measure::StepCosts costs() const override {
     memory::Layout layout;
     layout.kv_planes.assign(step_.kv_planes.begin(), step_.kv_planes.end());
     layout.state_tensors.assign(step_.state_tensors.begin(), step_.state_tensors.end());
-    cli::StepCosts costs = cli::step_costs(plan_, layout, shape_);
+    measure::StepCosts costs = measure::step_costs(plan_, layout, shape_);
     costs.float_ops += more_ops_;
     return costs;
   }
@@ -72,7 +72,7 @@ class OnWorld : public Work {
 
  private:
   std::unique_ptr<Backend> backend_;
-  cli::StepShape shape_;
+  measure::StepShape shape_;
   std::optional<Arena> arena_;
   std::vector<KvPlane> planes_;
   Plan plan_;

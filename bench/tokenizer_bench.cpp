@@ -13,7 +13,7 @@
 
 #include "base/check.h"
 #include "engine/vocabulary_source.h"
-#include "text/detokenizer.h"
+#include "tokenize/detokenizer.h"
 
 namespace cairn {
 namespace {
@@ -35,7 +35,8 @@ std::string line_of(size_t bytes, std::string_view alphabet) {
   return line;
 }
 
-void encode(benchmark::State& state, const text::Tokenizer& tokenizer, const std::string& text) {
+void encode(benchmark::State& state, const tokenize::Tokenizer& tokenizer,
+            const std::string& text) {
   std::vector<Token> tokens;
   for ([[maybe_unused]] auto _ : state) {
     tokens.clear();
@@ -46,17 +47,17 @@ void encode(benchmark::State& state, const text::Tokenizer& tokenizer, const std
   state.counters["tokens"] = double(tokens.size());
 }
 
-void decode_stream(benchmark::State& state, const text::Tokenizer& tokenizer,
+void decode_stream(benchmark::State& state, const tokenize::Tokenizer& tokenizer,
                    const std::string& text) {
   const std::vector<Token> tokens = tokenizer.encode(text);
   for ([[maybe_unused]] auto _ : state) {
-    text::Detokenizer detokenizer(tokenizer);
+    tokenize::Detokenizer detokenizer(tokenizer);
     for (const Token token : tokens) benchmark::DoNotOptimize(detokenizer.push(token).data());
   }
   state.SetItemsProcessed(int64_t(tokens.size()) * state.iterations());
 }
 
-void add_line(const text::Tokenizer& tokenizer, const char* name, std::string_view alphabet) {
+void add_line(const tokenize::Tokenizer& tokenizer, const char* name, std::string_view alphabet) {
   for (const size_t mebibytes : {1, 10}) {
     auto line = std::make_shared<std::string>(line_of(mebibytes << 20, alphabet));
     benchmark::RegisterBenchmark(
@@ -77,12 +78,12 @@ int run(int argument_count, char** arguments) {
   CHECK(file);
   auto source = vocabulary_source(*file);
   CHECK(source);
-  auto tokenizer = text::Tokenizer::build(*source);
+  auto tokenizer = tokenize::Tokenizer::build(*source);
   CHECK(tokenizer);
   const std::string english = english_text();
   benchmark::RegisterBenchmark("build", [&](benchmark::State& state) {
     for ([[maybe_unused]] auto _ : state) {
-      benchmark::DoNotOptimize(text::Tokenizer::build(*source));
+      benchmark::DoNotOptimize(tokenize::Tokenizer::build(*source));
     }
   })->Unit(benchmark::kMillisecond);
   benchmark::RegisterBenchmark("english", [&](benchmark::State& state) {

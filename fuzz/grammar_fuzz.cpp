@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "grammar/matcher.h"
-#include "text/tokenizer.h"
-#include "text/unicode.h"
+#include "tokenize/tokenizer.h"
+#include "unicode/unicode.h"
 
 namespace {
 
@@ -17,25 +17,26 @@ namespace grammar = cairn::grammar;
 namespace text = cairn::text;
 
 // Bytes, some words, and an end.
-std::unique_ptr<text::Tokenizer> make_tokenizer() {
+std::unique_ptr<tokenize::Tokenizer> make_tokenizer() {
   std::vector<std::string> spelled;
   const auto add = [&](std::string_view bytes) {
     std::string symbols;
-    for (const char byte : bytes) text::append_utf8(text::symbol_of_byte(uint8_t(byte)), symbols);
+    for (const char byte : bytes)
+      unicode::append_utf8(unicode::symbol_of_byte(uint8_t(byte)), symbols);
     spelled.push_back(symbols);
   };
   for (int byte = 0; byte < 256; ++byte) add(std::string(1, char(byte)));
   for (const char* word : {"\"}", "\":", "aa", "aaaaaaaaaaaaaaaaaaaa", "true", "é", "\",\""})
     add(word);
   spelled.push_back("<|im_end|>");
-  text::VocabularySource source;
+  tokenize::VocabularySource source;
   source.model = "gpt2";
   source.pre = "gpt-2";
   source.tokens.assign(spelled.begin(), spelled.end());
-  source.types.assign(spelled.size(), int32_t(text::TokenType::normal));
-  source.types.back() = int32_t(text::TokenType::control);
+  source.types.assign(spelled.size(), int32_t(tokenize::TokenType::normal));
+  source.types.back() = int32_t(tokenize::TokenType::control);
   source.eos = int64_t(spelled.size()) - 1;
-  auto tokenizer = text::Tokenizer::build(source);
+  auto tokenizer = tokenize::Tokenizer::build(source);
   CHECK(tokenizer);
   return std::move(*tokenizer);
 }

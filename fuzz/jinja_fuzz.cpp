@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "text/chat_template.h"
-#include "text/json_value.h"
+#include "chat/chat_template.h"
+#include "jinja/values/json_value.h"
 
 namespace {
 
@@ -18,19 +18,19 @@ constexpr std::string_view kMessages =
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view source(reinterpret_cast<const char*>(data), size);
-  auto parsed = cairn::text::ChatTemplate::parse(source);
+  auto parsed = cairn::chat::ChatTemplate::parse(source);
   if (!parsed) return 0;
-  cairn::text::ChatInput input;
-  auto messages = cairn::text::parse_json(kMessages);
+  cairn::chat::ChatInput input;
+  auto messages = cairn::jinja::parse_json(kMessages);
   CHECK(messages);
   input.messages = *messages;
   input.tools = *messages;
   input.bos_token = "<s>";
-  input.clock = cairn::text::CivilTime{2026, 3, 14, 9, 26, 53};
+  input.clock = cairn::jinja::CivilTime{2026, 3, 14, 9, 26, 53};
   auto prompt = (*parsed).render(input);
   if (!prompt) return 0;
   size_t covered = 0;
-  for (const cairn::text::OriginSpan& span : prompt->spans) {
+  for (const cairn::jinja::OriginSpan& span : prompt->spans) {
     CHECK(span.begin == covered && span.end > span.begin);
     covered = span.end;
   }

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "base/check.h"
-#include "text/detokenizer.h"
-#include "text/pretokenizer.h"
-#include "text/tokenizer.h"
+#include "tokenize/detokenizer.h"
+#include "tokenize/pretokenizer.h"
+#include "tokenize/tokenizer.h"
 
-namespace cairn::text {
+namespace cairn::tokenize {
 namespace {
 
 // The next line, without its line feed; takes it off the input.
@@ -90,12 +90,12 @@ void use(const Tokenizer& tokenizer, std::string_view text) {
 }
 
 }  // namespace
-}  // namespace cairn::text
+}  // namespace cairn::tokenize
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view input(reinterpret_cast<const char*>(data), size);
-  const auto source = cairn::text::read_source(input);
-  auto tokenizer = cairn::text::Tokenizer::build(source);
-  if (tokenizer) cairn::text::use(**tokenizer, input);
+  const auto source = cairn::tokenize::read_source(input);
+  auto tokenizer = cairn::tokenize::Tokenizer::build(source);
+  if (tokenizer) cairn::tokenize::use(**tokenizer, input);
   return 0;
 }

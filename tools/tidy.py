@@ -13,16 +13,8 @@ import re
 import subprocess
 import sys
 
-# The house, from the ground up: each module may include only itself and what its line lists.
-MAY_USE = {
-    "base": "", "quant": "base", "text": "base", "gguf": "base quant", "device": "base quant",
-    "memory": "base device", "sample": "base text", "grammar": "base text",
-    "chat": "base text grammar", "graph": "base quant device memory",
-    "models": "base gguf graph memory", "backends": "base quant device",
-    "convert": "base quant gguf",
-    "engine": "base quant text gguf device memory sample graph models",
-    "cli": "base quant text grammar chat convert gguf device memory sample graph models engine "
-           "backends"}
+# The table of modules: who may use whom.
+MODULES = "src/CMakeLists.txt"
 
 # Files of src/ without a test file of their own name: which tests cover them, and why so.
 COVERED_BY = [
@@ -43,16 +35,20 @@ COVERED_BY = [
     ("src/gguf/*.cpp", "tests/gguf/gguf_test.cpp", "one reader in several files"),
     ("src/convert/*.cpp", "tests/convert/*_test.cpp", "parsers alone, the rest by whole models"),
     ("src/device/*.cpp", "tests/device/*_test.cpp", "walking a plan"),
-    ("src/text/jinja/*.cpp", "tests/text/*_test.cpp", "one interpreter, tested by goldens"),
+    ("src/jinja/*.cpp", "tests/jinja/*_test.cpp", "one interpreter, tested by goldens"),
     ("src/chat/*.cpp", "tests/chat/*_test.cpp", "tested through the parser and the templates"),
-    ("src/text/*.cpp", "tests/text/*_test.cpp", "tokenizers are tested by goldens"),
+    ("src/tokenize/*.cpp", "tests/tokenize/*_test.cpp", "tokenizers are tested by goldens"),
+    ("src/session/*.cpp", "tests/session/*_test.cpp", "through whole answers"),
+    ("src/synth/*.cpp", "tests/cli/synth_test.cpp", "through the program"),
+    ("src/quantize/*.cpp", "tests/cli/quantize_test.cpp", "through the program"),
+    ("src/measure/*.cpp", "tests/cli/speed_bench_test.cpp", "through the program"),
     ("src/cli/*.cpp", "tests/cli/*_test.cpp", "the program is tested from outside"),
 ]
 
 # Function-local statics that change. Each is the only way; the file says why.
 MUTABLE_STATICS = {"src/base/mapped_file.cpp": "what a signal handler reads",
                    "src/base/log.cpp": "one stderr, one logger",
-                   "src/cli/interrupt.cpp": "what a signal handler sets"}
+                   "src/cli/terminal/interrupt.cpp": "what a signal handler sets"}
 
 # Functions with newer instructions than x86-64-v2 in files for everyone, and who calls them.
 CHOOSE_THEMSELVES = {"machine_limits.cpp": "loops of one instruction set, called where it is"}
@@ -155,9 +151,17 @@ def new_instructions(disassembly):
     return set(pattern.findall(disassembly)) - {"verr", "verw"}
 
 
+def modules_of(text):
+    """What each module may use, in the order of the table: the lines of src/CMakeLists.txt."""
+    lines = re.findall(r"^cairn_module\((\w+)([^)]*)\)", text, re.M)
+    return {name: below.split() for name, below in lines}
+
+
 class Tidy:
     def __init__(self, root):
-        self.root, self.problems = root, []
+        self.root, self.problems, self.used = root, [], set()
+        table = root / MODULES
+        self.may_use = modules_of(table.read_text()) if table.is_file() else {}
         listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=root,
                                 capture_output=True, text=True)
         names = listed.stdout.split("\n") if listed.returncode == 0 else [
@@ -226,15 +230,28 @@ class Tidy:
         parts = name.split("/")
         if parts[0] != "src" or len(parts) < 3:
             return
-        allowed = {parts[1], *MAY_USE.get(parts[1], "").split()}
-        if parts[1] not in MAY_USE:
-            self.report(name, 1, f"module {parts[1]}/ is not in the table of tools/tidy.py")
+        allowed = {parts[1], *self.may_use.get(parts[1], [])}
+        if parts[1] not in self.may_use:
+            self.report(name, 1, f"module {parts[1]}/ is not in the table of {MODULES}")
         for number, line in enumerate(text.split("\n"), 1):
             hit = re.match(r'\s*#include "(\w+)/', line)
+            if hit:
+                self.used.add((parts[1], hit[1]))
             if hit and hit[1] not in allowed:
                 self.report(name, number, f"{parts[1]}/ may not use {hit[1]}/")
             elif re.match(r'\s*#include "[^/"]+"', line):
                 self.report(name, number, "an include names its module: \"module/file.h\"")
+
+    def check_modules(self):
+        """The table goes upwards, and each of its permissions is made use of."""
+        below = set()
+        for module, allowed in self.may_use.items():
+            for other in allowed:
+                if other not in below:
+                    self.report(MODULES, 1, f"{module}/ uses {other}/, which comes after it")
+                elif (module, other) not in self.used:
+                    self.report(MODULES, 1, f"{module}/ does not use {other}/")
+            below.add(module)
 
     def check_scopes(self, name, code):
         for what, line, *rest in walk_scopes(code):
@@ -303,6 +320,7 @@ class Tidy:
     def run(self, objects):
         for name in self.files:
             self.check_file(name)
+        self.check_modules()
         self.check_tests()
         self.check_tour()
         if objects:

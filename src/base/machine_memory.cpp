@@ -1,8 +1,11 @@
 // Reading /proc/meminfo: lines of "Name:   12345 kB".
 #include "base/machine_memory.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
+#include <fstream>
 #include <string>
 
 #include "base/file.h"
@@ -32,6 +35,14 @@ MachineMemory read_machine_memory() {
   constexpr size_t kTextBytesMax = size_t(1) << 16;
   Result<std::string> text = read_file("/proc/meminfo", kTextBytesMax);
   return text ? parse_machine_memory(*text) : MachineMemory{};
+}
+
+// Pages: of the address space, then of those that are resident.
+size_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  size_t total_pages = 0, resident_pages = 0;
+  statm >> total_pages >> resident_pages;
+  return resident_pages * size_t(::sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace cairn

@@ -18,4 +18,8 @@ MachineMemory read_machine_memory();
 // The same from the text of Linux's /proc/meminfo.
 MachineMemory parse_machine_memory(std::string_view meminfo);
 
+// Bytes of this process that are in the machine's memory now (its resident set); 0 where the system
+// does not say.
+size_t resident_bytes();
+
 }  // namespace cairn

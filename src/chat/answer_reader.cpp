@@ -3,7 +3,7 @@
 
 namespace cairn::chat {
 
-AnswerReader::AnswerReader(const text::Tokenizer* tokenizer, const ChatFormat& format,
+AnswerReader::AnswerReader(const tokenize::Tokenizer* tokenizer, const ChatFormat& format,
                            ParserOptions options)
     : tokenizer_(tokenizer), detokenizer_(*tokenizer), parser_(format, std::move(options)) {
   message_.role = "assistant";

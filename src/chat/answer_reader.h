@@ -9,15 +9,16 @@
 #include "base/ids.h"
 #include "chat/conversation.h"
 #include "chat/output_parser.h"
-#include "text/detokenizer.h"
-#include "text/tokenizer.h"
+#include "tokenize/detokenizer.h"
+#include "tokenize/tokenizer.h"
 
 namespace cairn::chat {
 
 class AnswerReader {
  public:
   // `tokenizer` must outlive the reader.
-  AnswerReader(const text::Tokenizer* tokenizer, const ChatFormat& format, ParserOptions options);
+  AnswerReader(const tokenize::Tokenizer* tokenizer, const ChatFormat& format,
+               ParserOptions options);
 
   // What the token tells. REQUIRES: the tokenizer holds it; it does not end generation.
   std::vector<OutputEvent> push(Token token);
@@ -33,8 +34,8 @@ class AnswerReader {
  private:
   std::vector<OutputEvent> add(std::vector<OutputEvent> events);
 
-  const text::Tokenizer* tokenizer_;
-  text::Detokenizer detokenizer_;
+  const tokenize::Tokenizer* tokenizer_;
+  tokenize::Detokenizer detokenizer_;
   OutputParser parser_;
   Message message_;
   std::string plain_;           // The text of all tokens.

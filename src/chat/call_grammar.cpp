@@ -7,7 +7,7 @@
 #include "chat/loose_match.h"
 #include "chat/marker_nodes.h"
 #include "chat/value_grammar.h"
-#include "text/unicode.h"
+#include "unicode/unicode.h"
 
 namespace cairn::chat {
 
@@ -441,7 +441,7 @@ Status check_marks(const CallFormat& call) {
                                          call.value_close};
   for (const CallHeaderPart& part : call.header) marks.push_back(part.before);
   for (const std::string_view mark : marks) {
-    if (text::valid_utf8_bytes(mark) == mark.size()) continue;
+    if (unicode::valid_utf8_bytes(mark) == mark.size()) continue;
     return fail(ErrorCode::unsupported,
                 "tokenizer.chat_template: expected marks of calls in UTF-8, found other bytes");
   }
@@ -451,7 +451,8 @@ Status check_marks(const CallFormat& call) {
 }  // namespace
 
 Result<grammar::Grammar> call_grammar(const ChatFormat& format, std::span<const Tool> tools,
-                                      const CallDemand& demand, const text::Tokenizer* tokenizer) {
+                                      const CallDemand& demand,
+                                      const tokenize::Tokenizer* tokenizer) {
   if (format.call.shape == CallShape::none) {
     return fail(ErrorCode::unsupported, "tools: expected a form for calls, found none");
   }

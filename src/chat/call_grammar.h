@@ -12,7 +12,7 @@
 #include "chat/format.h"
 #include "chat/tools.h"
 #include "grammar/grammar.h"
-#include "text/tokenizer.h"
+#include "tokenize/tokenizer.h"
 
 namespace cairn::chat {
 
@@ -36,6 +36,7 @@ struct CallDemand {
 // Errors: invalid_argument: no such tool, or a schema that is none; unsupported, naming what: no
 // form is known, or the form cannot keep a schema exactly.
 Result<grammar::Grammar> call_grammar(const ChatFormat& format, std::span<const Tool> tools,
-                                      const CallDemand& demand, const text::Tokenizer* tokenizer);
+                                      const CallDemand& demand,
+                                      const tokenize::Tokenizer* tokenizer);
 
 }  // namespace cairn::chat

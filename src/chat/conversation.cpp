@@ -6,37 +6,36 @@
 #include <optional>
 
 #include "chat/loose_match.h"
-#include "text/json_value.h"
-#include "text/unicode.h"
+#include "jinja/values/json_value.h"
+#include "unicode/unicode.h"
 
 namespace cairn::chat {
 
 namespace {
 
-using text::RenderedPrompt;
-using text::Value;
+using chat::RenderedPrompt;
+using jinja::Value;
 
 constexpr size_t kPromptEndBytes = 256;
 // Stands for a turn whose place is looked for; no template and no user writes it.
 constexpr std::string_view kPlaceMark = "\x02turn\x03";
 
-std::string piece_or_nothing(const text::Tokenizer& tokenizer, std::optional<Token> token) {
+std::string piece_or_nothing(const tokenize::Tokenizer& tokenizer, std::optional<Token> token) {
   return token ? std::string(tokenizer.piece(*token)) : std::string();
 }
 
-void add_member(std::string_view name, Value value, std::vector<text::jinja::Entry>& entries) {
-  entries.emplace_back(text::jinja::plain_string(name, false), std::move(value));
+void add_member(std::string_view name, Value value, std::vector<jinja::Entry>& entries) {
+  entries.emplace_back(jinja::plain_string(name, false), std::move(value));
 }
 
-void add_text(std::string_view name, std::string_view text,
-              std::vector<text::jinja::Entry>& entries) {
-  add_member(name, text::jinja::plain_string(as_utf8(text), false), entries);
+void add_text(std::string_view name, std::string_view text, std::vector<jinja::Entry>& entries) {
+  add_member(name, jinja::plain_string(as_utf8(text), false), entries);
 }
 
 Result<Value> call_value(const ToolCall& call, const CallFormat& format) {
-  std::vector<text::jinja::Entry> function, entries;
+  std::vector<jinja::Entry> function, entries;
   add_text("name", call.name, function);
-  Result<Value> arguments = text::parse_json(as_utf8(call.arguments));
+  Result<Value> arguments = jinja::parse_json(as_utf8(call.arguments));
   if (arguments && !format.wants_text_arguments) {
     add_member("arguments", std::move(arguments).value(), function);
   } else {
@@ -44,20 +43,20 @@ Result<Value> call_value(const ToolCall& call, const CallFormat& format) {
   }
   add_text("id", call.id, entries);
   add_text("type", "function", entries);
-  CAIRN_TRY(Value dict, text::jinja::plain_dict(std::move(function)));
+  CAIRN_TRY(Value dict, jinja::plain_dict(std::move(function)));
   add_member("function", std::move(dict), entries);
-  return text::jinja::plain_dict(std::move(entries));
+  return jinja::plain_dict(std::move(entries));
 }
 
 Result<Value> message_value(const Message& message, const CallFormat& format) {
-  std::vector<text::jinja::Entry> entries;
+  std::vector<jinja::Entry> entries;
   add_text("role", message.role, entries);
   if (message.content.empty() && !message.calls.empty() && format.wants_null_content) {
     add_member("content", Value::none(), entries);
   } else if (message.role == "assistant") {
     add_text("content", message.content, entries);
   } else {
-    const size_t valid = text::valid_utf8_bytes(message.content);
+    const size_t valid = unicode::valid_utf8_bytes(message.content);
     if (valid != message.content.size()) {
       return fail(ErrorCode::invalid_argument, "content: expected UTF-8, found byte 0x{:02x} at {}",
                   unsigned(uint8_t(message.content[valid])), valid);
@@ -73,10 +72,10 @@ Result<Value> message_value(const Message& message, const CallFormat& format) {
       CAIRN_TRY(Value value, call_value(call, format));
       calls.push_back(std::move(value));
     }
-    CAIRN_TRY(Value list, text::jinja::plain_list(std::move(calls)));
+    CAIRN_TRY(Value list, jinja::plain_list(std::move(calls)));
     add_member("tool_calls", std::move(list), entries);
   }
-  return text::jinja::plain_dict(std::move(entries));
+  return jinja::plain_dict(std::move(entries));
 }
 
 Result<RenderedPrompt> render(const Dialect& dialect, std::span<const Message> messages,
@@ -87,19 +86,19 @@ Result<RenderedPrompt> render(const Dialect& dialect, std::span<const Message> m
     CAIRN_TRY(Value value, message_value(message, format));
     list.push_back(std::move(value));
   }
-  text::ChatInput input;
-  CAIRN_TRY(input.messages, text::jinja::plain_list(std::move(list)));
+  chat::ChatInput input;
+  CAIRN_TRY(input.messages, jinja::plain_list(std::move(list)));
   if (!options.tools.empty()) {
-    CAIRN_TRY(input.tools, text::parse_json(options.tools));
+    CAIRN_TRY(input.tools, jinja::parse_json(options.tools));
   }
   for (const auto& [name, value] : options.switches) {
     input.variables.emplace_back(name, Value::boolean(value));
   }
   input.add_generation_prompt = adds_prompt;
-  const text::Tokenizer& tokenizer = *dialect.tokenizer;
+  const tokenize::Tokenizer& tokenizer = *dialect.tokenizer;
   input.bos_token = piece_or_nothing(tokenizer, tokenizer.special_ids().bos);
   input.eos_token = piece_or_nothing(tokenizer, tokenizer.special_ids().eos);
-  input.clock = text::local_time_now();
+  input.clock = jinja::local_time_now();
   return dialect.chat_template->render(input);
 }
 
@@ -109,11 +108,11 @@ struct Range {
 
 // Where each message's content stands; absent where the template has changed it, or where two of
 // them touch.
-std::vector<std::optional<Range>> find_contents(const text::RenderedPrompt& prompt,
+std::vector<std::optional<Range>> find_contents(const chat::RenderedPrompt& prompt,
                                                 std::span<const Message> messages) {
   std::vector<std::optional<Range>> found(messages.size());
   size_t next = 0;
-  for (const text::OriginSpan& span : prompt.spans) {
+  for (const jinja::OriginSpan& span : prompt.spans) {
     if (span.trusted) continue;
     const auto text = std::string_view(prompt.text).substr(span.begin, span.end - span.begin);
     for (size_t message = next; message < messages.size(); ++message) {
@@ -127,10 +126,10 @@ std::vector<std::optional<Range>> find_contents(const text::RenderedPrompt& prom
 }
 
 // The tokens of a part of the rendered text, behind those in `tokens`.
-void encode_part(const text::Tokenizer& tokenizer, const text::RenderedPrompt& prompt, Range part,
-                 std::vector<Token>& tokens) {
-  std::vector<text::TextPiece> pieces;
-  for (const text::OriginSpan& span : prompt.spans) {
+void encode_part(const tokenize::Tokenizer& tokenizer, const chat::RenderedPrompt& prompt,
+                 Range part, std::vector<Token>& tokens) {
+  std::vector<tokenize::TextPiece> pieces;
+  for (const jinja::OriginSpan& span : prompt.spans) {
     const size_t begin = std::max<size_t>(span.begin, part.begin);
     const size_t end = std::min<size_t>(span.end, part.end);
     if (begin >= end) continue;
@@ -139,7 +138,7 @@ void encode_part(const text::Tokenizer& tokenizer, const text::RenderedPrompt& p
   if (!pieces.empty()) tokenizer.encode_to(pieces, {.parse_special = true}, tokens);
 }
 
-std::string spell(const text::Tokenizer& tokenizer, std::span<const Token> tokens) {
+std::string spell(const tokenize::Tokenizer& tokenizer, std::span<const Token> tokens) {
   std::string text;
   for (const Token token : tokens) text += tokenizer.piece(token);
   return text;
@@ -152,7 +151,7 @@ struct Splice {
 };
 
 // As many of the tokens as spell what stands at `begin`.
-Splice splice_at(const text::Tokenizer& tokenizer, std::string_view text, size_t begin,
+Splice splice_at(const tokenize::Tokenizer& tokenizer, std::string_view text, size_t begin,
                  std::span<const Token> tokens) {
   size_t count = 0, end = begin;
   for (; count < tokens.size(); ++count) {
@@ -233,7 +232,7 @@ std::vector<Splice> find_splices(const Dialect& dialect, std::span<const Message
 }
 
 // The rendered text's tokens, where answers keep the tokens that they were made of.
-std::vector<Token> encode_prompt(const text::Tokenizer& tokenizer, const RenderedPrompt& prompt,
+std::vector<Token> encode_prompt(const tokenize::Tokenizer& tokenizer, const RenderedPrompt& prompt,
                                  std::span<const Splice> splices) {
   std::vector<Token> tokens;
   size_t begin = 0;
@@ -246,8 +245,8 @@ std::vector<Token> encode_prompt(const text::Tokenizer& tokenizer, const Rendere
   return tokens;
 }
 
-std::vector<int32_t> find_message_starts(const text::Tokenizer& tokenizer,
-                                         const text::RenderedPrompt& prompt,
+std::vector<int32_t> find_message_starts(const tokenize::Tokenizer& tokenizer,
+                                         const chat::RenderedPrompt& prompt,
                                          std::span<const Token> tokens,
                                          std::span<const Message> messages,
                                          std::span<const std::optional<Range>> contents) {
@@ -278,7 +277,7 @@ std::string as_utf8(std::string_view bytes) {
   constexpr std::string_view kReplacement = "\xef\xbf\xbd";
   std::string out;
   while (true) {
-    const size_t valid = text::valid_utf8_bytes(bytes);
+    const size_t valid = unicode::valid_utf8_bytes(bytes);
     out += bytes.substr(0, valid);
     if (valid == bytes.size()) return out;
     out += kReplacement;
@@ -290,7 +289,7 @@ Result<Prompt> encode_conversation(const Dialect& dialect, std::span<const Messa
                                    const PromptOptions& options) {
   CHECK(dialect.tokenizer != nullptr && dialect.chat_template != nullptr &&
         dialect.format != nullptr);
-  const text::Tokenizer& tokenizer = *dialect.tokenizer;
+  const tokenize::Tokenizer& tokenizer = *dialect.tokenizer;
   CAIRN_TRY(RenderedPrompt rendered, render(dialect, messages, options, true));
   const std::vector<std::optional<Range>> contents = find_contents(rendered, messages);
   const std::vector<Splice> splices = find_splices(dialect, messages, options, rendered, contents);

@@ -12,9 +12,9 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "chat/chat_template.h"
 #include "chat/format.h"
-#include "text/chat_template.h"
-#include "text/tokenizer.h"
+#include "tokenize/tokenizer.h"
 
 namespace cairn::chat {
 
@@ -41,8 +41,8 @@ struct Message {
 
 // How a model speaks. The pointers must outlive what uses them.
 struct Dialect {
-  const text::Tokenizer* tokenizer = nullptr;
-  const text::ChatTemplate* chat_template = nullptr;
+  const tokenize::Tokenizer* tokenizer = nullptr;
+  const chat::ChatTemplate* chat_template = nullptr;
   const ChatFormat* format = nullptr;
 };
 

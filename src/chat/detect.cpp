@@ -219,7 +219,7 @@ void detect_id_length(const Prober& prober, CallFormat& format) {
 
 }  // namespace
 
-ChatFormat detect(const text::ChatTemplate& chat_template) {
+ChatFormat detect(const chat::ChatTemplate& chat_template) {
   const Prober prober(chat_template);
   ChatFormat format;
   detect_switch(prober, format);

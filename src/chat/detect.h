@@ -6,12 +6,12 @@
 #include <string>
 #include <string_view>
 
+#include "chat/chat_template.h"
 #include "chat/format.h"
-#include "text/chat_template.h"
 
 namespace cairn::chat {
 
 // Some fifty renderings of short messages: a few milliseconds.
-ChatFormat detect(const text::ChatTemplate& chat_template);
+ChatFormat detect(const chat::ChatTemplate& chat_template);
 
 }  // namespace cairn::chat

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "chat/loose_match.h"
-#include "text/unicode.h"
+#include "unicode/unicode.h"
 
 namespace cairn::chat {
 
@@ -111,10 +111,10 @@ bool JsonScanner::unescape(std::string_view& text, bool is_all, std::string& out
     if (*unit >= 0xd800 && *unit < 0xdc00) {
       high_surrogate_ = *unit;
     } else if (is_low) {
-      text::append_utf8(0x10000 + ((high_surrogate_ - 0xd800) << 10) + (*unit - 0xdc00), out);
+      unicode::append_utf8(0x10000 + ((high_surrogate_ - 0xd800) << 10) + (*unit - 0xdc00), out);
       high_surrogate_ = 0;
     } else {
-      text::append_utf8(*unit, out);
+      unicode::append_utf8(*unit, out);
     }
   }
   text.remove_prefix(needed);

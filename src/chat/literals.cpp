@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "chat/loose_match.h"
-#include "text/unicode.h"
+#include "unicode/unicode.h"
 
 namespace cairn::chat {
 
@@ -229,7 +229,7 @@ class LiteralReader {
       point = 0x10000 + ((point - 0xd800) << 10) + (low - 0xdc00);
     }
     if (point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff)) return false;
-    text::append_utf8(point, value);
+    unicode::append_utf8(point, value);
     return true;
   }
 

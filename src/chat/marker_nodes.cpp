@@ -23,7 +23,7 @@ bool overlaps_itself(std::string_view text) {
 
 }  // namespace
 
-MarkerNodes::MarkerNodes(grammar::Builder* builder, const text::Tokenizer* tokenizer)
+MarkerNodes::MarkerNodes(grammar::Builder* builder, const tokenize::Tokenizer* tokenizer)
     : builder_(builder) {
   if (tokenizer == nullptr) return;
   for (int32_t id = 0; size_t(id) < tokenizer->token_count(); ++id) {

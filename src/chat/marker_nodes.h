@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "grammar/grammar.h"
-#include "text/tokenizer.h"
+#include "tokenize/tokenizer.h"
 
 namespace cairn::chat {
 
 class MarkerNodes {
  public:
   // `tokenizer`: null where all is text. REQUIRES: both outlive this.
-  MarkerNodes(grammar::Builder* builder, const text::Tokenizer* tokenizer);
+  MarkerNodes(grammar::Builder* builder, const tokenize::Tokenizer* tokenizer);
 
   grammar::Builder& builder() { return *builder_; }
   // Exactly this text, up to a token that ends generation.

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "text/unicode.h"
+#include "unicode/unicode.h"
 
 namespace cairn::chat {
 
@@ -36,7 +36,7 @@ std::vector<OutputEvent> EventList::take(bool is_all) {
   if (is_all) {
     settle();
   } else if (has_open_) {
-    const size_t held = text::unfinished_utf8_bytes(open_.text);
+    const size_t held = unicode::unfinished_utf8_bytes(open_.text);
     std::string rest = open_.text.substr(open_.text.size() - held);
     open_.text.resize(open_.text.size() - held);
     if (!open_.text.empty()) {

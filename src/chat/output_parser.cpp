@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "chat/loose_match.h"
-#include "text/unicode.h"
+#include "unicode/unicode.h"
 
 namespace cairn::chat {
 

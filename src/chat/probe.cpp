@@ -1,7 +1,7 @@
 // Messages as JSON, rendered.
 #include "chat/probe.h"
 
-#include "text/json_value.h"
+#include "jinja/values/json_value.h"
 
 namespace cairn::chat {
 
@@ -66,21 +66,21 @@ std::optional<std::string> Prober::prompt(const Probe& probe) const {
 
 std::optional<std::string> Prober::render(const std::string& messages, const Probe& probe,
                                           bool adds_prompt) const {
-  text::ChatInput input;
-  auto list = text::parse_json(messages);
+  chat::ChatInput input;
+  auto list = jinja::parse_json(messages);
   CHECK(list);
   input.messages = std::move(list).value();
   if (probe.has_tools) {
-    auto tools = text::parse_json(kTools);
+    auto tools = jinja::parse_json(kTools);
     CHECK(tools);
     input.tools = std::move(tools).value();
   }
   input.add_generation_prompt = adds_prompt;
-  input.clock = text::CivilTime{};
+  input.clock = jinja::CivilTime{};
   if (!probe.switch_name.empty()) {
-    input.variables.emplace_back(probe.switch_name, text::Value::boolean(probe.switch_value));
+    input.variables.emplace_back(probe.switch_name, jinja::Value::boolean(probe.switch_value));
   }
-  Result<text::RenderedPrompt> rendered = template_.render(input);
+  Result<chat::RenderedPrompt> rendered = template_.render(input);
   if (!rendered) return std::nullopt;
   const size_t user = rendered->text.rfind(kUser);
   if (user == std::string::npos) return std::nullopt;

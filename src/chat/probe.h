@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "text/chat_template.h"
+#include "chat/chat_template.h"
 
 namespace cairn::chat {
 
@@ -34,7 +34,7 @@ struct Probe {
 
 class Prober {
  public:
-  explicit Prober(const text::ChatTemplate& chat_template) : template_(chat_template) {}
+  explicit Prober(const chat::ChatTemplate& chat_template) : template_(chat_template) {}
 
   // All that stands behind the user's message; nothing where the template refuses.
   std::optional<std::string> turn(const Probe& probe) const;
@@ -45,7 +45,7 @@ class Prober {
   std::optional<std::string> render(const std::string& messages, const Probe& probe,
                                     bool adds_prompt) const;
 
-  const text::ChatTemplate& template_;
+  const chat::ChatTemplate& template_;
 };
 
 }  // namespace cairn::chat

@@ -20,28 +20,28 @@
 #include "base/log.h"
 #include "base/mapped_file.h"
 #include "base/printable.h"
-#include "cli/adapter_choice.h"
+#include "base/quantities.h"
 #include "cli/builtin_model.h"
-#include "cli/embed.h"
+#include "cli/commands/adapter_choice.h"
+#include "cli/commands/embed.h"
+#include "cli/commands/inspect.h"
+#include "cli/commands/load.h"
+#include "cli/commands/logits.h"
+#include "cli/commands/memory_bench.h"
+#include "cli/commands/perplexity.h"
+#include "cli/commands/run.h"
+#include "cli/commands/speed_bench.h"
+#include "cli/commands/template.h"
+#include "cli/commands/tokenize.h"
+#include "cli/commands/verify.h"
+#include "cli/commands/welcome.h"
 #include "cli/exit_codes.h"
-#include "cli/inspect.h"
-#include "cli/load.h"
-#include "cli/logits.h"
-#include "cli/memory_bench.h"
-#include "cli/perplexity.h"
-#include "cli/quantities.h"
-#include "cli/quantize.h"
-#include "cli/quantize_types.h"
-#include "cli/run.h"
-#include "cli/speed_bench.h"
-#include "cli/synth.h"
-#include "cli/template.h"
-#include "cli/terminal.h"
-#include "cli/tokenize.h"
-#include "cli/verify.h"
-#include "cli/welcome.h"
+#include "cli/terminal/terminal.h"
 #include "convert/convert.h"
 #include "models/model.h"
+#include "quantize/quantize.h"
+#include "quantize/quantize_types.h"
+#include "synth/synth.h"
 
 namespace cairn::cli {
 
@@ -227,8 +227,8 @@ struct SamplingArguments {
     }
     command.add_option("--seed", seed, "the same seed gives the same answer; else a new one");
   }
-  Result<SamplingChoice> read() const {
-    SamplingChoice choice{.said = {}, .lists = {}, .seed = seed};
+  Result<session::SamplingChoice> read() const {
+    session::SamplingChoice choice{.said = {}, .lists = {}, .seed = seed};
     sample::SamplingParams checked;
     const auto fields = sample::sampling_fields();
     for (size_t i = 0; i < fields.size(); ++i) {
@@ -258,29 +258,29 @@ struct ShapeArguments {
     for (const models::Architecture* architecture : models::all_architectures()) {
       architectures += " " + std::string(architecture->name);
     }
-    for (const SynthPreset& known : synth_presets()) {
+    for (const synth::SynthPreset& known : synth::synth_presets()) {
       presets += fmt::format("\n{}: {}", known.name, known.doc);
     }
     CLI::Option* like_option =
         command.add_option("--like", like, "a small model of this architecture:" + architectures);
     command.add_option("--preset", preset, "the shape of a real model:" + presets)
         ->excludes(like_option);
-    for (const SynthField& field : synth_fields()) {
+    for (const synth::SynthField& field : synth::synth_fields()) {
       values.emplace_back();
       command.add_option("--" + std::string(field.option), values.back(), std::string(field.doc))
           ->check(CLI::Range(field.min, field.max));
     }
     command.add_flag("--untied", untied, "an output matrix of its own beside the embedding table");
   }
-  Result<SynthShape> read() const {
+  Result<synth::SynthShape> read() const {
     if (like.empty() && preset.empty()) {
       return fail(ErrorCode::invalid_argument, "synth: expected --like or --preset, found neither");
     }
-    SynthShape shape = default_shape(like);
+    synth::SynthShape shape = synth::default_shape(like);
     if (!preset.empty()) {
-      CAIRN_TRY(shape, preset_shape(preset));
+      CAIRN_TRY(shape, synth::preset_shape(preset));
     }
-    const auto fields = synth_fields();
+    const auto fields = synth::synth_fields();
     for (size_t i = 0; i < fields.size(); ++i) {
       if (values[i]) shape.*fields[i].member = *values[i];
     }
@@ -444,7 +444,7 @@ struct BenchArguments {
           ->check(CLI::Range(min, 1 << 24))
           ->capture_default_str();
     };
-    SpeedWork& work = speed.work;
+    measure::SpeedWork& work = speed.work;
     work.prompts = {512};
     work.new_tokens = 128;
     add_list("-p,--prompt-tokens", work.prompts, 0, "speed: tokens of prompts, between commas");
@@ -508,7 +508,7 @@ Action add_bench(CLI::App& command) {
 
 Action add_synth(CLI::App& command) {
   struct Arguments {
-    SynthOptions synth;
+    synth::SynthOptions synth;
     ShapeArguments shape;
   };
   const auto a = std::make_shared<Arguments>();
@@ -526,7 +526,7 @@ Action add_synth(CLI::App& command) {
     CAIRN_TRY(a->synth.shape, a->shape.read());
     Progress progress("writing", Progress::Unit::bytes);
     a->synth.on_progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
-    CAIRN_TRY(const SynthReport report, write_synthetic(a->synth));
+    CAIRN_TRY(const synth::SynthReport report, synth::write_synthetic(a->synth));
     for (const std::string& note : report.notes) {
       std::fprintf(stderr, "cairn: %s\n", printable(note).c_str());
     }
@@ -538,9 +538,10 @@ Action add_synth(CLI::App& command) {
 }
 
 Action add_quantize(CLI::App& command) {
-  const auto a = std::make_shared<QuantizeOptions>();
+  const auto a = std::make_shared<quantize::QuantizeOptions>();
   std::string mixes;
-  for (const QuantMix& mix : quant_mixes()) mixes += " " + std::string(mix.name);
+  for (const quantize::QuantMix& mix : quantize::quant_mixes())
+    mixes += " " + std::string(mix.name);
   command.add_option("IN", a->in_path, "the GGUF file to read; of a split model the first");
   command.add_option("OUT", a->out_path, "the GGUF file to write");
   command.add_option("TYPE", a->mix, "one of" + mixes);
@@ -561,7 +562,7 @@ Action add_quantize(CLI::App& command) {
     CAIRN_TRY(require("TYPE", a->mix));
     std::optional<Progress> progress(std::in_place, "quantizing", Progress::Unit::bytes);
     a->on_progress = [&](uint64_t done, uint64_t total) { progress->update(done, total); };
-    CAIRN_TRY(const QuantizeReport report, quantize(*a));
+    CAIRN_TRY(const quantize::QuantizeReport report, quantize::quantize(*a));
     progress.reset();
     for (const std::string& note : report.notes) {
       std::fprintf(stderr, "cairn: %s\n", printable(note).c_str());

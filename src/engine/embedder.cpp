@@ -141,7 +141,7 @@ Result<std::vector<Token>> Embedder::tokens_of_pair(std::string_view question,
             engine_->file().fields().get_or<bool>("tokenizer.ggml.add_sep_token", false));
   CAIRN_TRY(const std::string_view kind,
             engine_->file().fields().get_or<std::string_view>("tokenizer.ggml.model", ""));
-  const text::SpecialTokens& ids = engine_->tokenizer()->special_ids();
+  const tokenize::SpecialTokens& ids = engine_->tokenizer()->special_ids();
   // WordPiece has one separator between the two, which already stands behind the first.
   if (separates && kind != "bert" && ids.sep) tokens.push_back(*ids.sep);
   CAIRN_TRY(std::vector<Token> second, tokens_of(answer));
@@ -171,7 +171,7 @@ Result<std::span<const Token>> Embedder::checked(std::span<const Token> text, si
   }
   place.assign(text.begin(), text.begin() + std::ptrdiff_t(context));
   if (engine_->tokenizer() != nullptr) {
-    const text::SpecialTokens& ids = engine_->tokenizer()->special_ids();
+    const tokenize::SpecialTokens& ids = engine_->tokenizer()->special_ids();
     if (ids.sep == text.back() || ids.eos == text.back()) place.back() = text.back();
   }
   return std::span<const Token>(place);

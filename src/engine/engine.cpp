@@ -121,14 +121,14 @@ Status Engine::load_text() {
   CAIRN_TRY(const std::string_view vocabulary,
             file_.fields().get_or<std::string_view>("tokenizer.ggml.model", "none"));
   if (vocabulary != "none" && vocabulary != "no_vocab") {
-    CAIRN_TRY(const text::VocabularySource source, vocabulary_source(file_));
-    CAIRN_TRY(tokenizer_, text::Tokenizer::build(source));
+    CAIRN_TRY(const tokenize::VocabularySource source, vocabulary_source(file_));
+    CAIRN_TRY(tokenizer_, tokenize::Tokenizer::build(source));
     for (const std::string& warning : tokenizer_->warnings()) log::warning("{}", warning);
   }
   CAIRN_TRY(const std::string_view chat_template,
             file_.fields().get_or<std::string_view>("tokenizer.chat_template", ""));
   if (!chat_template.empty()) {
-    CAIRN_TRY(text::ChatTemplate parsed, text::ChatTemplate::parse(chat_template));
+    CAIRN_TRY(chat::ChatTemplate parsed, chat::ChatTemplate::parse(chat_template));
     chat_template_ = std::move(parsed);
   }
   return Ok{};

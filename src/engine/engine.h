@@ -11,6 +11,7 @@
 #include "base/cpu_features.h"
 #include "base/result.h"
 #include "base/threads.h"
+#include "chat/chat_template.h"
 #include "device/numerics.h"
 #include "engine/adapters.h"
 #include "engine/pooling.h"
@@ -19,8 +20,7 @@
 #include "memory/memory.h"
 #include "memory/prefix_cache.h"
 #include "models/model.h"
-#include "text/chat_template.h"
-#include "text/tokenizer.h"
+#include "tokenize/tokenizer.h"
 
 namespace cairn {
 
@@ -81,9 +81,9 @@ class Engine {
   int64_t parameter_count() const { return parameter_count_; }
 
   // Null where the file has no vocabulary.
-  const text::Tokenizer* tokenizer() const { return tokenizer_.get(); }
+  const tokenize::Tokenizer* tokenizer() const { return tokenizer_.get(); }
   // Null where the file has no chat template.
-  const text::ChatTemplate* chat_template() const {
+  const chat::ChatTemplate* chat_template() const {
     return chat_template_ ? &*chat_template_ : nullptr;
   }
 
@@ -118,8 +118,8 @@ class Engine {
   EngineOptions options_;
   std::string architecture_;
   int64_t parameter_count_ = 0;
-  std::unique_ptr<text::Tokenizer> tokenizer_;
-  std::optional<text::ChatTemplate> chat_template_;
+  std::unique_ptr<tokenize::Tokenizer> tokenizer_;
+  std::optional<chat::ChatTemplate> chat_template_;
   std::unique_ptr<ThreadPool> threads_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<models::Model> model_;

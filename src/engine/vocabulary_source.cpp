@@ -13,11 +13,11 @@ constexpr std::string_view kPrefix = "tokenizer.ggml.";
 
 struct IdKey {
   std::string_view name;
-  std::optional<int64_t> text::VocabularySource::*field;
+  std::optional<int64_t> tokenize::VocabularySource::*field;
 };
 
 // Where a field has two names, the first that is there counts.
-using Source = text::VocabularySource;
+using Source = tokenize::VocabularySource;
 constexpr IdKey kIdKeys[] = {
     {"bos_token_id", &Source::bos},
     {"eos_token_id", &Source::eos},
@@ -42,7 +42,7 @@ constexpr IdKey kIdKeys[] = {
 
 struct FlagKey {
   std::string_view name;
-  std::optional<bool> text::VocabularySource::*field;
+  std::optional<bool> tokenize::VocabularySource::*field;
 };
 
 constexpr FlagKey kFlagKeys[] = {
@@ -94,7 +94,7 @@ Status read_arrays(const gguf::Fields& fields, Source& source) {
 
 }  // namespace
 
-Result<text::VocabularySource> vocabulary_source(const gguf::File& file) {
+Result<tokenize::VocabularySource> vocabulary_source(const gguf::File& file) {
   const gguf::Fields& fields = file.fields();
   Source source;
   CAIRN_TRY(source.model, fields.get<std::string_view>(key_of("model")));

@@ -5,12 +5,12 @@
 
 #include "base/result.h"
 #include "gguf/gguf.h"
-#include "text/vocabulary.h"
+#include "tokenize/vocabulary.h"
 
 namespace cairn {
 
 // Views into the file, which must live while the source is used. Errors: not_found (no
 // tokenizer.ggml.model or .tokens), invalid_data (a key of another type).
-Result<text::VocabularySource> vocabulary_source(const gguf::File& file);
+Result<tokenize::VocabularySource> vocabulary_source(const gguf::File& file);
 
 }  // namespace cairn

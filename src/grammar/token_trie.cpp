@@ -10,10 +10,10 @@ namespace cairn::grammar {
 
 namespace {
 
-bool spells_text(const text::Tokenizer& tokenizer, Token token) {
+bool spells_text(const tokenize::Tokenizer& tokenizer, Token token) {
   if (tokenizer.is_control(token) || tokenizer.is_end_of_generation(token)) return false;
-  const text::TokenType type = tokenizer.type(token);
-  if (type == text::TokenType::unknown || type == text::TokenType::unused) return false;
+  const tokenize::TokenType type = tokenizer.type(token);
+  if (type == tokenize::TokenType::unknown || type == tokenize::TokenType::unused) return false;
   const size_t size = tokenizer.piece(token).size();
   return 0 < size && size <= TokenTrie::kBytesMax;
 }
@@ -43,7 +43,7 @@ std::vector<TokenTrie::Node> make_nodes(
 
 }  // namespace
 
-std::shared_ptr<const TokenTrie> TokenTrie::build(const text::Tokenizer& tokenizer) {
+std::shared_ptr<const TokenTrie> TokenTrie::build(const tokenize::Tokenizer& tokenizer) {
   auto trie = std::make_shared<TokenTrie>();
   trie->token_count_ = tokenizer.token_count();
   trie->is_text_.assign(trie->token_count_, false);

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "text/tokenizer.h"
+#include "tokenize/tokenizer.h"
 
 namespace cairn::grammar {
 
@@ -36,7 +36,7 @@ class TokenTrie {
     uint8_t depth;  // Of the root's children: 1.
   };
 
-  static std::shared_ptr<const TokenTrie> build(const text::Tokenizer& tokenizer);
+  static std::shared_ptr<const TokenTrie> build(const tokenize::Tokenizer& tokenizer);
 
   size_t token_count() const { return token_count_; }
   std::span<const Node> plain_nodes() const { return plain_; }

@@ -1,7 +1,7 @@
 // AFM (Arcee, 2025): Llama's shape with plain feed-forward blocks and the square of relu.
 #include "graph/blocks/attention.h"
 #include "graph/blocks/mlp.h"
-#include "models/decoder.h"
+#include "models/common/decoder.h"
 
 namespace cairn::models {
 

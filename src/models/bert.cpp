@@ -3,7 +3,7 @@
 // matrices with biases. The table of positions of RoBERTa begins at its first real one in files.
 #include "graph/blocks/attention.h"
 #include "graph/blocks/mlp.h"
-#include "models/encoder.h"
+#include "models/common/encoder.h"
 
 namespace cairn::models {
 

@@ -1,6 +1,6 @@
 // dots.llm1 (Xiaohongshu, 2025): queries and keys have norms; experts are scored each by itself and
 // chosen with a bias.
-#include "models/sparse.h"
+#include "models/common/sparse.h"
 
 namespace cairn::models {
 

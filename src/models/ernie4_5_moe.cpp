@@ -1,6 +1,6 @@
 // ERNIE 4.5 with experts (Baidu, 2025): experts are scored against each other and chosen with a
 // bias.
-#include "models/sparse.h"
+#include "models/common/sparse.h"
 
 namespace cairn::models {
 

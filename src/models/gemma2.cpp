@@ -2,7 +2,7 @@
 // each block; scores and logits are bounded by soft caps.
 #include "graph/blocks/attention.h"
 #include "graph/blocks/mlp.h"
-#include "models/decoder.h"
+#include "models/common/decoder.h"
 
 namespace cairn::models {
 

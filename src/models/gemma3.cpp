@@ -2,7 +2,7 @@
 // than the sixth, which attends to all; queries and keys are normalised by head.
 #include "graph/blocks/attention.h"
 #include "graph/blocks/mlp.h"
-#include "models/decoder.h"
+#include "models/common/decoder.h"
 
 namespace cairn::models {
 

@@ -8,7 +8,7 @@
 #include "graph/blocks/experts.h"
 #include "graph/blocks/layer_inputs.h"
 #include "graph/blocks/mlp.h"
-#include "models/decoder.h"
+#include "models/common/decoder.h"
 
 namespace cairn::models {
 

@@ -3,7 +3,7 @@
 // mean of what they make is what they would make of the mean, which the paper has.
 #include "graph/blocks/attention.h"
 #include "graph/blocks/mlp.h"
-#include "models/decoder.h"
+#include "models/common/decoder.h"
 
 namespace cairn::models {
 

@@ -2,7 +2,7 @@
 // well as what they read; a part of each head rotates; gate and up are one matrix.
 #include "graph/blocks/attention.h"
 #include "graph/blocks/mlp.h"
-#include "models/decoder.h"
+#include "models/common/decoder.h"
 
 namespace cairn::models {
 

@@ -1,6 +1,6 @@
 // GLM-4.5 to 4.7 (Zhipu, 2025): a part of each head rotates; experts are scored each by itself and
 // chosen with a bias; in some sizes queries and keys have norms.
-#include "models/sparse.h"
+#include "models/common/sparse.h"
 
 namespace cairn::models {
 

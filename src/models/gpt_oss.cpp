@@ -2,7 +2,7 @@
 // in every layer a sink, a logit to which a head can give its weight instead of to a position.
 #include "graph/blocks/attention.h"
 #include "graph/blocks/experts.h"
-#include "models/decoder.h"
+#include "models/common/decoder.h"
 
 namespace cairn::models {
 

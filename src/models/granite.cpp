@@ -5,8 +5,8 @@
 #include "graph/blocks/attention.h"
 #include "graph/blocks/experts.h"
 #include "graph/blocks/mlp.h"
-#include "models/decoder.h"
-#include "models/mixture.h"
+#include "models/common/decoder.h"
+#include "models/common/mixture.h"
 
 namespace cairn::models {
 

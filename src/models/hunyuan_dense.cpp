@@ -1,9 +1,9 @@
 // Hunyuan's models (Tencent, 2025): Qwen 3's shape, but queries and keys are normalised behind the
 // rotation.
 #include "graph/blocks/attention.h"
-#include "models/decoder.h"
+#include "models/common/decoder.h"
+#include "models/common/sparse_block.h"
 #include "models/hunyuan.h"
-#include "models/sparse_block.h"
 
 namespace cairn::models {
 

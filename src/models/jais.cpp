@@ -3,7 +3,7 @@
 // head's width itself, not by its root. Files have the other multipliers in their matrices.
 #include "graph/blocks/attention.h"
 #include "graph/blocks/layer_norm.h"
-#include "models/decoder.h"
+#include "models/common/decoder.h"
 
 namespace cairn::models {
 

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "graph/blocks/attention.h"
-#include "models/decoder.h"
-#include "models/latent_shape.h"
-#include "models/sparse_block.h"
+#include "models/common/decoder.h"
+#include "models/common/latent_shape.h"
+#include "models/common/sparse_block.h"
 
 namespace cairn::models {
 

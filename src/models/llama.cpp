@@ -6,9 +6,9 @@
 #include "graph/blocks/attention.h"
 #include "graph/blocks/experts.h"
 #include "graph/blocks/mlp.h"
-#include "models/decoder.h"
-#include "models/long_rope.h"
-#include "models/mixture.h"
+#include "models/common/decoder.h"
+#include "models/common/long_rope.h"
+#include "models/common/mixture.h"
 
 namespace cairn::models {
 

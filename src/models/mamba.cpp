@@ -1,7 +1,7 @@
 // Mamba (Gu and Dao, 2023) and Falcon Mamba: layers of nothing but the selective scan. Falcon Mamba
 // also normalises time steps, B and C, without gains.
 #include "graph/blocks/mamba1.h"
-#include "models/decoder.h"
+#include "models/common/decoder.h"
 
 namespace cairn::models {
 

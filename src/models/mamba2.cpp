@@ -1,7 +1,7 @@
 // Mamba-2 (Dao and Gu, 2024) and Codestral Mamba: layers of nothing but its recurrence.
 #include "graph/blocks/mamba2.h"
 
-#include "models/decoder.h"
+#include "models/common/decoder.h"
 
 namespace cairn::models {
 

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "graph/blocks/mlp.h"
-#include "models/decoder.h"
-#include "models/latent_shape.h"
-#include "models/long_rope.h"
+#include "models/common/decoder.h"
+#include "models/common/latent_shape.h"
+#include "models/common/long_rope.h"
 
 namespace cairn::models {
 

@@ -4,7 +4,7 @@
 // normalised already.
 #include "graph/blocks/attention.h"
 #include "graph/blocks/mlp.h"
-#include "models/encoder.h"
+#include "models/common/encoder.h"
 
 namespace cairn::models {
 

@@ -6,7 +6,7 @@
 
 #include "graph/blocks/attention.h"
 #include "graph/blocks/mamba2.h"
-#include "models/decoder.h"
+#include "models/common/decoder.h"
 
 namespace cairn::models {
 

@@ -2,7 +2,7 @@
 // no biases but those of its norms.
 #include "graph/blocks/attention.h"
 #include "graph/blocks/mlp.h"
-#include "models/encoder.h"
+#include "models/common/encoder.h"
 
 namespace cairn::models {
 

@@ -3,7 +3,7 @@
 // three of four layers, which rotate by unscaled frequencies.
 #include "graph/blocks/attention.h"
 #include "graph/blocks/mlp.h"
-#include "models/decoder.h"
+#include "models/common/decoder.h"
 
 namespace cairn::models {
 

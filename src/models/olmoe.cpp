@@ -2,8 +2,8 @@
 // norm of queries, and that of keys, is over all heads together.
 #include "graph/blocks/attention.h"
 #include "graph/blocks/experts.h"
-#include "models/decoder.h"
-#include "models/mixture.h"
+#include "models/common/decoder.h"
+#include "models/common/mixture.h"
 
 namespace cairn::models {
 

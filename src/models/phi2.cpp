@@ -3,7 +3,7 @@
 #include "graph/blocks/attention.h"
 #include "graph/blocks/layer_norm.h"
 #include "graph/blocks/mlp.h"
-#include "models/decoder.h"
+#include "models/common/decoder.h"
 
 namespace cairn::models {
 

@@ -3,8 +3,8 @@
 // (LongRoPE, Ding et al., 2024).
 #include "graph/blocks/attention.h"
 #include "graph/blocks/mlp.h"
-#include "models/decoder.h"
-#include "models/long_rope.h"
+#include "models/common/decoder.h"
+#include "models/common/long_rope.h"
 
 namespace cairn::models {
 

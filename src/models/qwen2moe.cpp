@@ -2,8 +2,8 @@
 // as they are, beside one that every token uses as much as a gate of its own says.
 #include "graph/blocks/attention.h"
 #include "graph/blocks/experts.h"
-#include "models/decoder.h"
-#include "models/mixture.h"
+#include "models/common/decoder.h"
+#include "models/common/mixture.h"
 
 namespace cairn::models {
 

@@ -1,7 +1,7 @@
 // Qwen 3.5, dense: three layers in four mix by gated delta nets, the fourth by gated attention;
 // behind each a gated feed-forward block. Text only: the three position axes of images are equal
 // then, which makes the sections of the rotation one.
-#include "models/delta_hybrid.h"
+#include "models/common/delta_hybrid.h"
 
 namespace cairn::models {
 

@@ -1,6 +1,6 @@
 // Qwen 3.5 with experts: the layers of the dense model (gated delta nets and, every fourth, gated
 // attention), with a mixture of experts behind each, and one expert that every token uses.
-#include "models/delta_hybrid.h"
+#include "models/common/delta_hybrid.h"
 
 namespace cairn::models {
 

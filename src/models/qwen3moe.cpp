@@ -2,7 +2,7 @@
 // layer. The router's softmax runs over all experts; the chosen weights are normalised.
 #include "graph/blocks/attention.h"
 #include "graph/blocks/experts.h"
-#include "models/decoder.h"
+#include "models/common/decoder.h"
 #include "models/qwen3.h"
 
 namespace cairn::models {

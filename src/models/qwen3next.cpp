@@ -1,7 +1,7 @@
 // Qwen3-Next: gated delta nets and, every fourth layer, gated attention; behind each a mixture of
 // experts and one expert that every token uses. Value heads stand by the key head that they share,
 // and rates and decays come from one matrix; Qwen 3.5 has both in another order.
-#include "models/delta_hybrid.h"
+#include "models/common/delta_hybrid.h"
 
 namespace cairn::models {
 

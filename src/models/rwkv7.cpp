@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "graph/blocks/layer_norm.h"
-#include "models/decoder.h"
+#include "models/common/decoder.h"
 
 namespace cairn::models {
 

@@ -2,7 +2,7 @@
 // their share of the stream, and queries, keys and values have biases.
 #include "graph/blocks/attention.h"
 #include "graph/blocks/mlp.h"
-#include "models/decoder.h"
+#include "models/common/decoder.h"
 
 namespace cairn::models {
 

@@ -1,7 +1,7 @@
 // SmolLM 3 (Hugging Face, 2025): Llama's shape, but every fourth layer knows no positions.
 #include "graph/blocks/attention.h"
 #include "graph/blocks/mlp.h"
-#include "models/decoder.h"
+#include "models/common/decoder.h"
 
 namespace cairn::models {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "text/tokenizer.h"
+#include "tokenize/tokenizer.h"
 
 namespace cairn::sample {
 
@@ -17,7 +17,7 @@ constexpr size_t kTailTokensMax = 20;
 
 // The sequences for one token: it alone where it holds the breaker, else for each place where its
 // end is the breaker's beginning the tokens of what is left.
-void add_sequences(const text::Tokenizer& tokenizer, Token token, std::string_view breaker,
+void add_sequences(const tokenize::Tokenizer& tokenizer, Token token, std::string_view breaker,
                    std::vector<std::vector<Token>>& sequences) {
   const std::string_view word = tokenizer.piece(token);
   if (word.find(breaker) != word.npos) {
@@ -34,7 +34,7 @@ void add_sequences(const text::Tokenizer& tokenizer, Token token, std::string_vi
   }
 }
 
-std::vector<std::vector<Token>> sequences_of(const text::Tokenizer& tokenizer,
+std::vector<std::vector<Token>> sequences_of(const tokenize::Tokenizer& tokenizer,
                                              std::span<const std::string> texts) {
   std::vector<std::vector<Token>> sequences;
   for (const std::string& text : texts) {
@@ -55,7 +55,7 @@ DryBreakers::DryBreakers(std::vector<std::vector<Token>> sequences)
   std::sort(sequences_.begin(), sequences_.end());
 }
 
-DryBreakers::DryBreakers(const text::Tokenizer& tokenizer, std::span<const std::string> texts)
+DryBreakers::DryBreakers(const tokenize::Tokenizer& tokenizer, std::span<const std::string> texts)
     : DryBreakers(sequences_of(tokenizer, texts)) {}
 
 bool DryBreakers::is_breaker(Token token) const {

@@ -10,7 +10,7 @@
 
 #include "base/ids.h"
 
-namespace cairn::text {
+namespace cairn::tokenize {
 class Tokenizer;
 }
 
@@ -21,7 +21,7 @@ class DryBreakers {
   // Breakers by their tokens: the head, then what must follow it.
   explicit DryBreakers(std::vector<std::vector<Token>> sequences);
   // Looks at the text of every token.
-  DryBreakers(const text::Tokenizer& tokenizer, std::span<const std::string> texts);
+  DryBreakers(const tokenize::Tokenizer& tokenizer, std::span<const std::string> texts);
 
   // The token alone is one.
   bool is_breaker(Token token) const;

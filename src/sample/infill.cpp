@@ -5,7 +5,7 @@
 
 #include "base/elementary.h"
 #include "sample/stage.h"
-#include "text/tokenizer.h"
+#include "tokenize/tokenizer.h"
 
 namespace cairn::sample {
 
@@ -15,14 +15,14 @@ constexpr size_t kCountMax = 256;  // Pairs are compared; orders with infill hav
 constexpr float kShareMin = 0.2f;
 
 // Ends and marks have no text.
-std::string_view text_of(Token token, const text::Tokenizer& words) {
+std::string_view text_of(Token token, const tokenize::Tokenizer& words) {
   return words.is_control(token) ? std::string_view() : words.piece(token);
 }
 
 // A token whose text begins another's, or that another begins: the less likely one of both gives
 // its share to the other.
 void join_beginnings(std::span<const Candidate> list, std::vector<float>& shares,
-                     const text::Tokenizer& words) {
+                     const tokenize::Tokenizer& words) {
   for (size_t i = 0; i < list.size(); ++i) {
     const std::string_view beginning = text_of(list[i].token, words);
     for (size_t j = 0; j < list.size() && shares[i] > 0; ++j) {
@@ -36,7 +36,7 @@ void join_beginnings(std::span<const Candidate> list, std::vector<float>& shares
   }
 }
 
-std::optional<Token> end_of(const text::Tokenizer& words) {
+std::optional<Token> end_of(const tokenize::Tokenizer& words) {
   const auto& ids = words.special_ids();
   return ids.eot ? ids.eot : ids.eos;
 }
@@ -46,7 +46,7 @@ bool is_on(const SamplingParams&) {
 }
 
 void apply(Candidates& candidates, StageContext& context) {
-  const text::Tokenizer& words = *context.tokenizer;
+  const tokenize::Tokenizer& words = *context.tokenizer;
   candidates.keep_top(kCountMax);
   const float best = candidates.max_logit();
   const float total = float(candidates.exp_sums().total);

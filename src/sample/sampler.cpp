@@ -7,7 +7,7 @@
 
 #include "sample/dry_breakers.h"
 #include "sample/noise.h"
-#include "text/tokenizer.h"
+#include "tokenize/tokenizer.h"
 
 namespace cairn::sample {
 
@@ -57,7 +57,7 @@ bool Sampler::needs_tokenizer(const SamplingParams& params) {
   return has_words || has_text || has_breakers || params.ignore_eos;
 }
 
-Sampler::Sampler(const SamplingParams& params, const text::Tokenizer* tokenizer)
+Sampler::Sampler(const SamplingParams& params, const tokenize::Tokenizer* tokenizer)
     : params_(params), tokenizer_(tokenizer) {
   CHECK(tokenizer != nullptr || !needs_tokenizer(params));
   if (params_.mirostat != 0) params_.dynatemp_range = 0;  // Its temperature is a plain one.
@@ -65,7 +65,7 @@ Sampler::Sampler(const SamplingParams& params, const text::Tokenizer* tokenizer)
   build_chain();
 }
 
-void Sampler::collect_biases(const text::Tokenizer* tokenizer) {
+void Sampler::collect_biases(const tokenize::Tokenizer* tokenizer) {
   std::map<Token, float> biases;
   for (const LogitBias& bias : params_.logit_bias) {
     if (bias.text.empty()) {

@@ -32,7 +32,7 @@ class Sampler {
   static bool needs_tokenizer(const SamplingParams& params);
 
   // REQUIRES: a tokenizer, which must outlive the sampler, where needs_tokenizer().
-  explicit Sampler(const SamplingParams& params, const text::Tokenizer* tokenizer = nullptr);
+  explicit Sampler(const SamplingParams& params, const tokenize::Tokenizer* tokenizer = nullptr);
 
   const SamplingParams& params() const { return params_; }
 
@@ -53,12 +53,12 @@ class Sampler {
   void set_state(SamplerState state) { state_ = std::move(state); }
 
  private:
-  void collect_biases(const text::Tokenizer* tokenizer);
+  void collect_biases(const tokenize::Tokenizer* tokenizer);
   void build_chain();
   Token choose(int32_t position);
 
   SamplingParams params_;
-  const text::Tokenizer* tokenizer_;
+  const tokenize::Tokenizer* tokenizer_;
   std::shared_ptr<const DryBreakers> breakers_;
   std::vector<const SamplerStage*> chain_;  // Those that are on.
   const SamplerStage* learner_ = nullptr;   // The one of them with a memory.

@@ -10,7 +10,7 @@
 #include "sample/params.h"
 #include "sample/state.h"
 
-namespace cairn::text {
+namespace cairn::tokenize {
 class Tokenizer;
 }
 
@@ -21,13 +21,13 @@ class DryBreakers;
 // What a stage may know besides the candidates.
 struct StageContext {
   const SamplingParams& params;
-  int32_t position = 0;                        // Of the token to be chosen.
-  std::span<const Token> history = {};         // All tokens before it.
-  const text::Tokenizer* tokenizer = nullptr;  // Where a stage needs_words.
-  const DryBreakers* breakers = nullptr;       // Where DRY is on.
-  const StageMemory* before = nullptr;         // Of stages that learn; null at the beginning.
-  StageMemory memory = {};                     // What learn() leaves for the next token.
-  std::vector<Candidate> originals = {};       // What apply() leaves for learn().
+  int32_t position = 0;                            // Of the token to be chosen.
+  std::span<const Token> history = {};             // All tokens before it.
+  const tokenize::Tokenizer* tokenizer = nullptr;  // Where a stage needs_words.
+  const DryBreakers* breakers = nullptr;           // Where DRY is on.
+  const StageMemory* before = nullptr;             // Of stages that learn; null at the beginning.
+  StageMemory memory = {};                         // What learn() leaves for the next token.
+  std::vector<Candidate> originals = {};           // What apply() leaves for learn().
 };
 
 // The last `count` tokens, or all where it is negative.

@@ -1,10 +1,10 @@
 // fast-1's products, of pairs of bf16: by AVX-512's instruction where the machine has it, and by
 // tiles, the machine's or emulated. They have a bound, not bits; but threads change no bit, few
 // rows are exact-1's, and a machine without the instructions says so.
-#include "backends/cpu/fast_product.h"
+#include "backends/cpu/product/fast_product.h"
 
-#include "backends/cpu/matmul.h"
-#include "backends/cpu/tiles_check.h"
+#include "backends/cpu/product/matmul.h"
+#include "backends/cpu/product/tiles_check.h"
 #include "tests/backends/matmul_fixture.h"
 
 #if defined(__x86_64__)

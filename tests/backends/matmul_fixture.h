@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/cpu/pack.h"
-#include "backends/cpu/product.h"
+#include "backends/cpu/pack/pack.h"
+#include "backends/cpu/product/product.h"
 #include "base/cpu_levels.h"
 #include "device/backend.h"
 #include "tests/backends/tile_emulator.h"

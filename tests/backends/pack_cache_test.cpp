@@ -1,6 +1,6 @@
 // Packed weights that outlive the program: what comes back is what was packed, and a file that is
 // damaged, foreign or cannot be written costs a warning and nothing else.
-#include "backends/cpu/pack_cache.h"
+#include "backends/cpu/pack/pack_cache.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -12,7 +12,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "backends/cpu/pack.h"
+#include "backends/cpu/pack/pack.h"
 #include "tests/backends/matmul_fixture.h"
 #include "tests/scratch_folder.h"
 

@@ -1,6 +1,6 @@
 // What becomes of weights when they are packed: sizes and refusals. That no value changes is what
 // matmul_test.cpp shows for every format (it also covers pack_rules.cpp).
-#include "backends/cpu/pack.h"
+#include "backends/cpu/pack/pack.h"
 
 #include "base/digest.h"
 #include "tests/backends/matmul_fixture.h"

@@ -1,6 +1,6 @@
 // The check that refuses AMX where tiles do not multiply as AVX-512 does: it must find a wrong
 // product, and pass the right ones; tiles are the machine's, or emulated.
-#include "backends/cpu/tiles_check.h"
+#include "backends/cpu/product/tiles_check.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 // the same text with another encoding of its instructions, or with plain code in their place.
 #pragma once
 
-#include "backends/cpu/product.h"
+#include "backends/cpu/product/product.h"
 
 namespace cairn::matmul_test {
 

@@ -98,7 +98,7 @@ constexpr std::string_view kHardTools =
     R"("text":{"type":"string"}}}}])";
 
 // Walks at random, and after some steps takes what leads to an end wherever it may.
-std::string walk(Matcher& matcher, const text::Tokenizer& tokenizer, int32_t first_closing,
+std::string walk(Matcher& matcher, const tokenize::Tokenizer& tokenizer, int32_t first_closing,
                  std::mt19937& random) {
   grammar::State state = matcher.start();
   std::string text;
@@ -264,7 +264,7 @@ TEST(CallGrammar, WhatAFormCannotKeepIsNamed) {
 
 // 答 and 称 begin with the same byte: what differs between the two turns begins within them.
 TEST(CallGrammar, MarksAreWholeCharacters) {
-  auto chat_template = text::ChatTemplate::parse(
+  auto chat_template = chat::ChatTemplate::parse(
       "{% for m in messages %}<|{{ m.role }}|>{% if m.tool_calls %}"
       "{% for call in m.tool_calls %}称{\"name\": \"{{ call.function.name }}\", \"arguments\": "
       "{{ call.function.arguments | tojson }}}{% endfor %}{% else %}答{{ m.content }}{% endif %}"

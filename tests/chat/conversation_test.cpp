@@ -9,7 +9,7 @@
 #include "chat/answer_reader.h"
 #include "chat/detect.h"
 #include "tests/chat/template_fixtures.h"
-#include "tests/text/small_vocabularies.h"
+#include "tests/tokenize/small_vocabularies.h"
 
 namespace cairn::chat {
 namespace {
@@ -34,15 +34,15 @@ constexpr std::string_view kTemplate =
 class Conversation : public testing::Test {
  protected:
   void SetUp() override {
-    text::SmallVocabulary small = text::byte_level_vocabulary();
+    tokenize::SmallVocabulary small = tokenize::byte_level_vocabulary();
     for (const char* marker :
          {"<|im_start|>", "<think>", "</think>", "<tool_call>", "</tool_call>"}) {
-      small.add(marker, text::TokenType::control);
+      small.add(marker, tokenize::TokenType::control);
     }
-    auto built = text::Tokenizer::build(small.source);
+    auto built = tokenize::Tokenizer::build(small.source);
     ASSERT_TRUE(built) << built.error().message;
     tokenizer_ = std::move(built).value();
-    auto parsed = text::ChatTemplate::parse(kTemplate);
+    auto parsed = chat::ChatTemplate::parse(kTemplate);
     ASSERT_TRUE(parsed) << parsed.error().message;
     template_.emplace(std::move(parsed).value());
     format_ = detect(*template_);
@@ -69,7 +69,7 @@ class Conversation : public testing::Test {
       for (const std::string_view marker : {"<think>", "</think>", "<tool_call>", "</tool_call>"}) {
         if (text.starts_with(marker)) bytes = marker.size();
       }
-      const text::TextPiece piece{text.substr(0, bytes), true};
+      const tokenize::TextPiece piece{text.substr(0, bytes), true};
       tokenizer_->encode_to(std::span(&piece, 1), {.parse_special = true}, tokens);
       text.remove_prefix(bytes);
     }
@@ -88,8 +88,8 @@ class Conversation : public testing::Test {
     return size_t(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
   }
 
-  std::unique_ptr<text::Tokenizer> tokenizer_;
-  std::optional<text::ChatTemplate> template_;
+  std::unique_ptr<tokenize::Tokenizer> tokenizer_;
+  std::optional<chat::ChatTemplate> template_;
   ChatFormat format_;
 };
 
@@ -205,8 +205,8 @@ TEST(CallIds, HaveTheLengthThatTheTemplateTakes) {
 TEST(CallIds, EveryTemplateTakesResults) {
   const auto templates = shared_templates();
   if (templates.empty()) GTEST_SKIP() << "no shared fixtures here";
-  text::SmallVocabulary small = text::byte_level_vocabulary();
-  auto tokenizer = text::Tokenizer::build(small.source);
+  tokenize::SmallVocabulary small = tokenize::byte_level_vocabulary();
+  auto tokenizer = tokenize::Tokenizer::build(small.source);
   ASSERT_TRUE(tokenizer);
   int taken = 0;
   std::string refused;

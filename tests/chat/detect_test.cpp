@@ -48,8 +48,8 @@ TEST(Detect, EveryTemplateHasItsRowInTheDocs) {
               with_reasoning);
 }
 
-text::ChatTemplate parsed(std::string_view source) {
-  auto made = text::ChatTemplate::parse(source);
+chat::ChatTemplate parsed(std::string_view source) {
+  auto made = chat::ChatTemplate::parse(source);
   CHECK(made);
   return std::move(made).value();
 }

@@ -8,10 +8,10 @@
 #include <random>
 
 #include "chat/detect.h"
+#include "jinja/values/json_value.h"
 #include "tests/chat/reading.h"
 #include "tests/chat/template_fixtures.h"
 #include "tests/chat/template_turns.h"
-#include "text/json_value.h"
 
 namespace cairn::chat {
 namespace {

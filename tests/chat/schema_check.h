@@ -5,7 +5,7 @@
 #include <regex>
 #include <string>
 
-#include "text/unicode.h"
+#include "unicode/unicode.h"
 
 namespace cairn::chat {
 

@@ -9,13 +9,13 @@
 #include <utility>
 #include <vector>
 
-#include "text/chat_template.h"
+#include "chat/chat_template.h"
 
 namespace cairn::chat {
 
 struct NamedTemplate {
   std::string name;
-  text::ChatTemplate chat_template;
+  chat::ChatTemplate chat_template;
 };
 
 inline std::vector<NamedTemplate> shared_templates() {
@@ -28,7 +28,7 @@ inline std::vector<NamedTemplate> shared_templates() {
     std::ifstream file(entry.path(), std::ios::binary);
     std::stringstream source;
     source << file.rdbuf();
-    auto made = text::ChatTemplate::parse(source.str());
+    auto made = chat::ChatTemplate::parse(source.str());
     if (made) templates.push_back({entry.path().stem().string(), std::move(made).value()});
   }
   std::sort(templates.begin(), templates.end(),

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/check.h"
+#include "chat/chat_template.h"
 #include "chat/tools.h"
-#include "text/chat_template.h"
-#include "text/json_value.h"
+#include "jinja/values/json_value.h"
 
 namespace cairn::chat {
 
@@ -32,8 +32,8 @@ inline const char* const kArguments[2] = {
     R"({"city": "São Paulo", "days": 3, "note": "12", "list": ["x", "y z"]})",
     R"({"word": "a \"b\" <c> {d}\nnext e", "is_exact": true, "ratio": -2.5})"};
 
-inline text::Value value_of(std::string_view json) {
-  auto value = text::parse_json(json);
+inline jinja::Value value_of(std::string_view json) {
+  auto value = jinja::parse_json(json);
   CHECK(value);
   return std::move(value).value();
 }
@@ -53,7 +53,7 @@ struct Render {
   bool has_tools = true;
 };
 
-inline std::optional<std::string> render(const text::ChatTemplate& chat_template,
+inline std::optional<std::string> render(const chat::ChatTemplate& chat_template,
                                          const Render& what, bool is_prompt) {
   // Members in the order of the schemas.
   using Ordered = nlohmann::ordered_json;
@@ -73,11 +73,11 @@ inline std::optional<std::string> render(const text::ChatTemplate& chat_template
   }
   Ordered messages = {{{"role", "user"}, {"content", "What is up?"}}};
   if (!is_prompt) messages.push_back(message);
-  text::ChatInput input;
+  chat::ChatInput input;
   input.messages = value_of(messages.dump());
   if (what.has_tools) input.tools = value_of(kTools);
   input.add_generation_prompt = is_prompt;
-  input.clock = text::CivilTime{};
+  input.clock = jinja::CivilTime{};
   auto rendered = chat_template.render(input);
   if (!rendered) return std::nullopt;
   return rendered->text;
@@ -113,7 +113,7 @@ struct Turn {
   std::string prompt, output;
 };
 
-inline std::optional<Turn> model_turn(const text::ChatTemplate& chat_template, const Render& what) {
+inline std::optional<Turn> model_turn(const chat::ChatTemplate& chat_template, const Render& what) {
   const auto whole = render(chat_template, what, false);
   const auto asked = render(chat_template, what, true);
   const auto plain =
@@ -142,7 +142,7 @@ struct Case {
   Turn turn;
 };
 
-inline std::optional<Case> find_case(const text::ChatTemplate& chat_template, Render what) {
+inline std::optional<Case> find_case(const chat::ChatTemplate& chat_template, Render what) {
   for (const bool is_text : {false, true}) {
     for (const bool is_null : {false, true}) {
       for (const bool has_tools : {true, false}) {

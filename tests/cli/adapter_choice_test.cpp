@@ -1,5 +1,5 @@
 // Adapters as people choose them: on the command line and during a conversation.
-#include "cli/adapter_choice.h"
+#include "cli/commands/adapter_choice.h"
 
 #include <gtest/gtest.h>
 

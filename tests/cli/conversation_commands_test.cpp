@@ -5,11 +5,11 @@
 
 #include <algorithm>
 
-#include "cli/chat_session.h"
-#include "cli/load.h"
+#include "cli/commands/load.h"
+#include "session/chat_session.h"
 #include "tests/cli/run_program.h"
-#include "text/detokenizer.h"
-#include "text/unicode.h"
+#include "tokenize/detokenizer.h"
+#include "unicode/unicode.h"
 
 namespace cairn::cli {
 namespace {
@@ -25,20 +25,20 @@ class ConversationCommands : public testing::Test {
  protected:
   void SetUp() override { ASSERT_NE(engine_ = open_engine(), nullptr); }
 
-  ChatSession new_session(ChatOptions options = {}) {
-    return ChatSession::start(engine_.get(), std::move(options)).value();
+  session::ChatSession new_session(session::ChatOptions options = {}) {
+    return session::ChatSession::start(engine_.get(), std::move(options)).value();
   }
-  ChatSession greedy(std::string system = {}) {
+  session::ChatSession greedy(std::string system = {}) {
     return new_session({.system = std::move(system), .sampling = {.temperature = 0}});
   }
-  static Answer say(ChatSession& session, std::string_view text) {
-    Result<Answer> answer = session.say(text);
+  static session::Answer say(session::ChatSession& session, std::string_view text) {
+    Result<session::Answer> answer = session.say(text);
     EXPECT_TRUE(answer) << answer.error().message;
-    return answer ? *answer : Answer{};
+    return answer ? *answer : session::Answer{};
   }
-  static std::vector<std::string> texts(const ChatSession& session) {
+  static std::vector<std::string> texts(const session::ChatSession& session) {
     std::vector<std::string> all;
-    for (const Message& message : session.messages()) {
+    for (const session::Message& message : session.messages()) {
       all.push_back(message.role + ": " + message.content);
     }
     return all;
@@ -54,34 +54,34 @@ class ConversationCommands : public testing::Test {
 };
 
 TEST_F(ConversationCommands, TurnsAreTakenBackWithoutReading) {
-  ChatSession session = greedy();
+  session::ChatSession session = greedy();
   say(session, "My cat is called Mimi.");
   const std::vector<std::string> after_first = texts(session);
   say(session, "What is 17 + 5?");
-  const Answer third = say(session, "What is my cat called?");
+  const session::Answer third = say(session, "What is my cat called?");
   EXPECT_EQ(third.text, "Your cat is called Mimi.");
   auto plan = session.rewind(1);
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->forward_tokens, 0);
   EXPECT_GT(plan->resume, 0);
   EXPECT_EQ(session.turn_count(), 2);
-  const Answer again = say(session, "What is my cat called?");
+  const session::Answer again = say(session, "What is my cat called?");
   EXPECT_EQ(again.tokens, third.tokens);
   EXPECT_EQ(again.prompt.computed_tokens, 0) << "the whole prompt is still known";
   ASSERT_TRUE(session.rewind(2));
   EXPECT_EQ(texts(session), after_first);
   // Other words from here on: only they are read, and the answer is a fresh conversation's.
-  const Answer other = say(session, "What is the opposite of early?");
+  const session::Answer other = say(session, "What is the opposite of early?");
   EXPECT_GE(other.prompt.reused_tokens, session.generator().sequence().length() / 3);
   const auto fresh_engine = open_engine();
-  ChatSession fresh =
-      ChatSession::start(fresh_engine.get(), {.sampling = {.temperature = 0}}).value();
+  session::ChatSession fresh =
+      session::ChatSession::start(fresh_engine.get(), {.sampling = {.temperature = 0}}).value();
   say(fresh, "My cat is called Mimi.");
   EXPECT_EQ(say(fresh, "What is the opposite of early?").tokens, other.tokens);
 }
 
 TEST_F(ConversationCommands, TakingBackAllLeavesAnEmptyConversation) {
-  ChatSession session = greedy();
+  session::ChatSession session = greedy();
   say(session, "Hello");
   auto plan = session.rewind(1);
   ASSERT_TRUE(plan);
@@ -92,7 +92,7 @@ TEST_F(ConversationCommands, TakingBackAllLeavesAnEmptyConversation) {
 }
 
 TEST_F(ConversationCommands, WrongArgumentsChangeNothing) {
-  ChatSession session = greedy();
+  session::ChatSession session = greedy();
   expect_refused(session.continue_answer(), "/continue: expected an answer, found none");
   expect_refused(session.regenerate(), "/regen: expected an answer to make anew, found none");
   expect_refused(session.edit("x"), "/edit: expected a message to change, found none");
@@ -117,7 +117,7 @@ TEST_F(ConversationCommands, WrongArgumentsChangeNothing) {
 }
 
 TEST_F(ConversationCommands, AnEditedMessageGetsTheAnswerOfAFreshConversation) {
-  ChatSession session = greedy();
+  session::ChatSession session = greedy();
   say(session, "My cat is called Mimi.");
   say(session, "Count from 3 to 9.");
   EXPECT_EQ(session.last_message().value(), "Count from 3 to 9.");
@@ -132,7 +132,7 @@ TEST_F(ConversationCommands, AnEditedMessageGetsTheAnswerOfAFreshConversation) {
 
 TEST_F(ConversationCommands, AnEditThatFailsLeavesTheOldTurn) {
   engine_ = open_engine("", {.context_tokens = 48});
-  ChatSession session = greedy();
+  session::ChatSession session = greedy();
   say(session, "What is the capital of France?");
   const std::vector<std::string> before = texts(session);
   std::string long_text;
@@ -145,8 +145,8 @@ TEST_F(ConversationCommands, AnEditThatFailsLeavesTheOldTurn) {
 }
 
 TEST_F(ConversationCommands, AnsweringAnewComputesNoPrompt) {
-  ChatSession session = new_session({.sampling = {.temperature = 1.5F, .seed = 11}});
-  const Answer first = say(session, "Tell me a story about Nora and a red lamp in Oslo.");
+  session::ChatSession session = new_session({.sampling = {.temperature = 1.5F, .seed = 11}});
+  const session::Answer first = say(session, "Tell me a story about Nora and a red lamp in Oslo.");
   bool differs = false;
   for (int round = 0; round < 4; ++round) {
     auto again = session.regenerate();
@@ -159,24 +159,24 @@ TEST_F(ConversationCommands, AnsweringAnewComputesNoPrompt) {
   }
   EXPECT_TRUE(differs) << "other seeds";
   // The first seed from the start says the first answer again.
-  ChatSession other = new_session({.sampling = {.temperature = 1.5F, .seed = 11}});
+  session::ChatSession other = new_session({.sampling = {.temperature = 1.5F, .seed = 11}});
   EXPECT_EQ(say(other, "Tell me a story about Nora and a red lamp in Oslo.").tokens, first.tokens);
 }
 
 TEST_F(ConversationCommands, GoingOnSaysWhatTheUninterruptedAnswerSays) {
-  const ChatOptions options{.sampling = {.temperature = 1, .seed = 3}};
+  const session::ChatOptions options{.sampling = {.temperature = 1, .seed = 3}};
   constexpr std::string_view kAsked = "What is cairn?";
-  ChatSession whole = new_session(options);
-  const Answer expected = say(whole, kAsked);
+  session::ChatSession whole = new_session(options);
+  const session::Answer expected = say(whole, kAsked);
   ASSERT_GT(expected.tokens.size(), 12u);
   for (const size_t stop_after : {size_t(0), size_t(1), size_t(5), size_t(12)}) {
-    ChatSession session = new_session(options);
+    session::ChatSession session = new_session(options);
     size_t asked_count = 0;
-    const AnswerHooks stops{
+    const session::AnswerHooks stops{
         .on_text = {}, .on_prompt = {}, .wants_stop = [&] { return asked_count++ > stop_after; }};
     auto part = session.say(kAsked, stops);
     ASSERT_TRUE(part);
-    EXPECT_EQ(part->finish, FinishReason::interrupted);
+    EXPECT_EQ(part->finish, session::FinishReason::interrupted);
     EXPECT_LT(part->tokens.size(), expected.tokens.size());
     auto rest = session.continue_answer();
     ASSERT_TRUE(rest) << rest.error().message;
@@ -190,32 +190,34 @@ TEST_F(ConversationCommands, GoingOnSaysWhatTheUninterruptedAnswerSays) {
 }
 
 TEST_F(ConversationCommands, AnswersOfThreeTokensAtATimeAddUp) {
-  ChatSession whole = greedy();
-  const Answer expected = say(whole, "Count from 3 to 9.");
-  ChatSession session = new_session({.sampling = {.temperature = 0}, .token_count_max = 3});
-  Answer part = say(session, "Count from 3 to 9.");
-  for (int round = 0; round < 30 && part.finish == FinishReason::length; ++round) {
+  session::ChatSession whole = greedy();
+  const session::Answer expected = say(whole, "Count from 3 to 9.");
+  session::ChatSession session =
+      new_session({.sampling = {.temperature = 0}, .token_count_max = 3});
+  session::Answer part = say(session, "Count from 3 to 9.");
+  for (int round = 0; round < 30 && part.finish == session::FinishReason::length; ++round) {
     part = session.continue_answer().value();
     EXPECT_LE(part.prompt.computed_tokens, 1) << "but for the last token, that nobody read yet";
   }
-  EXPECT_EQ(part.finish, FinishReason::stop);
+  EXPECT_EQ(part.finish, session::FinishReason::stop);
   EXPECT_EQ(session.messages().back().content, expected.text);
   EXPECT_EQ(session.messages().back().tokens, expected.tokens);
 }
 
 // What stages with a memory learned belongs to the answer: also where another branch spoke since.
 TEST_F(ConversationCommands, GoingOnKeepsWhatTheSamplerLearned) {
-  ChatOptions options{.sampling = {.temperature = 3, .mirostat = 2, .ignore_eos = true, .seed = 7}};
+  session::ChatOptions options{
+      .sampling = {.temperature = 3, .mirostat = 2, .ignore_eos = true, .seed = 7}};
   options.sampling.mirostat_tau = 3;
   options.sampling.mirostat_eta = 0.5f;
   constexpr std::string_view kAsked = "What is cairn?";
   constexpr size_t kTokenCount = 24;
   options.token_count_max = kTokenCount;
-  ChatSession whole = new_session(options);
-  const Answer expected = say(whole, kAsked);
+  session::ChatSession whole = new_session(options);
+  const session::Answer expected = say(whole, kAsked);
   ASSERT_EQ(expected.tokens.size(), kTokenCount);
   options.token_count_max = 4;
-  ChatSession session = new_session(options), forgetful = new_session(options);
+  session::ChatSession session = new_session(options), forgetful = new_session(options);
   say(session, kAsked);
   say(forgetful, kAsked);
   ASSERT_TRUE(session.fork("other"));
@@ -245,14 +247,16 @@ TEST_F(ConversationCommands, AnswersCutInACharacterKeepTheirBytes) {
   ASSERT_NE(engine, nullptr);
   int32_t cut_count = 0;
   for (uint64_t seed = 0; seed < 3; ++seed) {
-    ChatOptions options{.sampling = {.temperature = 2, .seed = seed}, .token_count_max = 1};
+    session::ChatOptions options{.sampling = {.temperature = 2, .seed = seed},
+                                 .token_count_max = 1};
     options.sampling.top_p = 1;
     options.sampling.min_p = 0;
-    ChatSession session = ChatSession::start(engine.get(), options).value();
-    Answer part = say(session, "talk");
-    for (int round = 0; round < 200 && part.finish == FinishReason::length; ++round) {
-      const Message& said = session.messages().back();
-      ASSERT_EQ(said.content, text::decode(*engine->tokenizer(), said.tokens)) << "seed " << seed;
+    session::ChatSession session = session::ChatSession::start(engine.get(), options).value();
+    session::Answer part = say(session, "talk");
+    for (int round = 0; round < 200 && part.finish == session::FinishReason::length; ++round) {
+      const session::Message& said = session.messages().back();
+      ASSERT_EQ(said.content, tokenize::decode(*engine->tokenizer(), said.tokens))
+          << "seed " << seed;
       cut_count += int32_t(!said.content.empty() && uint8_t(said.content.back()) >= 0xC2);
       part = session.continue_answer().value();
     }
@@ -261,11 +265,11 @@ TEST_F(ConversationCommands, AnswersCutInACharacterKeepTheirBytes) {
 }
 
 TEST_F(ConversationCommands, BranchesAreConversationsOfTheirOwn) {
-  ChatSession session = greedy();
+  session::ChatSession session = greedy();
   say(session, "I have 12 apples.");
   ASSERT_TRUE(session.fork("other"));
   EXPECT_EQ(session.active_branch(), 1u);
-  const Answer in_other = say(session, "Repeat: kilo tera mano");
+  const session::Answer in_other = say(session, "Repeat: kilo tera mano");
   EXPECT_GT(in_other.prompt.reused_tokens, 0) << "a branch shares what was said before it";
   auto back = session.switch_to("main");
   ASSERT_TRUE(back) << back.error().message;
@@ -276,7 +280,7 @@ TEST_F(ConversationCommands, BranchesAreConversationsOfTheirOwn) {
   ASSERT_TRUE(there);
   EXPECT_EQ(there->forward_tokens, 0) << "what was computed of the branch was kept";
   EXPECT_EQ(session.messages()[2].content, "Repeat: kilo tera mano");
-  const Answer onwards = say(session, "How many apples do I have?");
+  const session::Answer onwards = say(session, "How many apples do I have?");
   EXPECT_TRUE(onwards.prompt.from_cache);
   EXPECT_EQ(onwards.text, "You have 12 apples.");
   ASSERT_EQ(session.branches().size(), 2u);
@@ -289,16 +293,16 @@ TEST_F(ConversationCommands, BranchesAreConversationsOfTheirOwn) {
 
 TEST_F(ConversationCommands, SavedConversationsGoOn) {
   const ScratchFolder folder;
-  ChatSession session = greedy("The code is 4711.");
+  session::ChatSession session = greedy("The code is 4711.");
   say(session, "My cat is called Mimi.");
   ASSERT_TRUE(session.save(folder.file("chat.json")));
-  const Answer expected = say(session, "What is my cat called?");
+  const session::Answer expected = say(session, "What is my cat called?");
   const auto fresh_engine = open_engine();
-  ChatSession other =
-      ChatSession::start(fresh_engine.get(), {.sampling = {.temperature = 0}}).value();
+  session::ChatSession other =
+      session::ChatSession::start(fresh_engine.get(), {.sampling = {.temperature = 0}}).value();
   ASSERT_TRUE(other.load(folder.file("chat.json")));
   EXPECT_EQ(other.turn_count(), 1);
-  const Answer got = say(other, "What is my cat called?");
+  const session::Answer got = say(other, "What is my cat called?");
   EXPECT_EQ(got.text, expected.text);
   EXPECT_EQ(got.prompt.prompt_tokens, expected.prompt.prompt_tokens) << "the system message too";
   // Files that cannot be read change nothing, nor does a folder that is not there.
@@ -328,9 +332,9 @@ TEST_F(ConversationCommands, AnswersKeepTheirOwnTokens) {
   const std::vector<Token> usual = engine_->tokenizer()->encode(text);
   ASSERT_GT(own.size(), usual.size());
   const auto tokens_with = [&](std::vector<Token> said) {
-    const std::vector<Message> messages{
+    const std::vector<session::Message> messages{
         {"user", "Hi"}, {"assistant", text, std::move(said)}, {"user", "Hi"}};
-    return encode_conversation(*engine_, messages).value().tokens;
+    return session::encode_conversation(*engine_, messages).value().tokens;
   };
   const auto contains = [](const std::vector<Token>& all, const std::vector<Token>& part) {
     return std::search(all.begin(), all.end(), part.begin(), part.end()) != all.end();
@@ -356,16 +360,17 @@ TEST_F(ConversationCommands, AnswersKeepTheirOwnTokens) {
 TEST_F(ConversationCommands, OddlySpelledAnswersAreReusedWhole) {
   int32_t odd_count = 0;
   for (uint64_t seed = 1; seed <= 6; ++seed) {
-    ChatOptions options{.sampling = {.temperature = 3, .seed = seed}, .token_count_max = 12};
+    session::ChatOptions options{.sampling = {.temperature = 3, .seed = seed},
+                                 .token_count_max = 12};
     options.sampling.top_p = 1;
     options.sampling.top_k = 0;
     options.sampling.min_p = 0;
-    ChatSession session = new_session(options);
-    const Answer first = say(session, "Hello");
-    const bool is_text = text::valid_utf8_bytes(first.text) == first.text.size();
+    session::ChatSession session = new_session(options);
+    const session::Answer first = say(session, "Hello");
+    const bool is_text = unicode::valid_utf8_bytes(first.text) == first.text.size();
     const bool is_odd = engine_->tokenizer()->encode(first.text) != first.tokens;
     const int32_t held = session.generator().sequence().length();
-    const Answer second = say(session, "Thanks");
+    const session::Answer second = say(session, "Thanks");
     if (!is_text || !is_odd) continue;
     ++odd_count;
     EXPECT_EQ(second.prompt.reused_tokens, held) << first.text;

@@ -1,6 +1,6 @@
 // `cairn embed`: texts from the command line and from files, the forms of its output, scores, and
 // what it refuses.
-#include "cli/embed.h"
+#include "cli/commands/embed.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>

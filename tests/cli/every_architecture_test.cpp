@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cli/synth.h"
 #include "engine/embedder.h"
 #include "models/model.h"
+#include "synth/synth.h"
 #include "tests/cli/run_program.h"
 #include "tests/models/golden_model.h"
 
@@ -25,7 +25,7 @@ std::vector<std::string> names_of_architectures() {
 
 // Small, and where heads and rows may be of any width no multiples of what machines like.
 std::string write_tiny(const ScratchFolder& folder, const std::string& architecture) {
-  SynthShape shape = default_shape(architecture);
+  synth::SynthShape shape = synth::default_shape(architecture);
   if (shape.shared_kv_layers == 0) shape.layers = 4;
   shape.width = 96;
   shape.heads = 4;
@@ -35,12 +35,12 @@ std::string write_tiny(const ScratchFolder& folder, const std::string& architect
   shape.expert_width = shape.experts > 0 ? 56 : 0;
   shape.vocabulary = 300;
   shape.context = 256;
-  SynthOptions options{.shape = shape,
-                       .type = "F16",
-                       .seed = 11,
-                       .out_path = folder.file("model.gguf"),
-                       .thread_count = 1};
-  const auto report = write_synthetic(options);
+  synth::SynthOptions options{.shape = shape,
+                              .type = "F16",
+                              .seed = 11,
+                              .out_path = folder.file("model.gguf"),
+                              .thread_count = 1};
+  const auto report = synth::write_synthetic(options);
   EXPECT_TRUE(report) << (report ? "" : report.error().message);
   return options.out_path;
 }

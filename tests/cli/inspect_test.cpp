@@ -1,6 +1,6 @@
 // `cairn inspect` on good and broken files: what must stand in the text, and that the JSON is
 // whole.
-#include "cli/inspect.h"
+#include "cli/commands/inspect.h"
 
 #include <gtest/gtest.h>
 

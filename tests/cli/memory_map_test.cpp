@@ -1,5 +1,5 @@
 // The drawing of a conversation's memory, on timelines whose pages and states are known.
-#include "cli/memory_map.h"
+#include "cli/terminal/memory_map.h"
 
 #include <gtest/gtest.h>
 

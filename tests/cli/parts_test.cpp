@@ -1,42 +1,16 @@
-// The small parts of the command line: quantities, progress, text for files and terminals, where
+// The small parts of the command line: progress, text for files and terminals, where
 // sampling parameters come from, sequences of ids.
 #include <gtest/gtest.h>
 
-#include "cli/logits.h"
-#include "cli/quantities.h"
-#include "cli/sampling_choice.h"
-#include "cli/terminal.h"
+#include "cli/commands/logits.h"
+#include "cli/terminal/terminal.h"
 #include "gguf/gguf.h"
 #include "gguf/writer.h"
+#include "session/sampling_choice.h"
 #include "tests/cli/run_program.h"
 
 namespace cairn::cli {
 namespace {
-
-TEST(Quantities, SizesReadAsPeopleWriteThem) {
-  const std::pair<const char*, uint64_t> good[] = {
-      {"65536", 65536},      {"64K", 65536},       {"1.5G", 3ull << 29}, {"2GiB", 2ull << 30},
-      {"2 gib", 2ull << 30}, {"800MB", 800000000}, {"1t", 1ull << 40},   {"12B", 12},
-  };
-  for (const auto& [text, bytes] : good) {
-    auto parsed = parse_bytes("size", text);
-    ASSERT_TRUE(parsed) << text;
-    EXPECT_EQ(*parsed, bytes) << text;
-  }
-  for (const char* bad : {"", "G", "-1G", "1.2.3G", "1X", "0", "99999999T", "1G2"}) {
-    EXPECT_FALSE(parse_bytes("size", bad)) << bad;
-  }
-}
-
-TEST(Quantities, AmountsAreShownShort) {
-  EXPECT_EQ(show_bytes(12), "12 bytes");
-  EXPECT_EQ(show_bytes(1536), "1.5 KiB");
-  EXPECT_EQ(show_bytes(300ull << 20), "300 MiB");
-  EXPECT_EQ(show_bytes(1000ull << 20), "1.0 GiB");
-  EXPECT_EQ(show_seconds(0.347), "0.35 s");
-  EXPECT_EQ(show_seconds(42), "42 s");
-  EXPECT_EQ(show_seconds(185), "3:05 min");
-}
 
 TEST(Progress, LinesSayHowFarAndHowLong) {
   EXPECT_EQ(progress_line("loading", Progress::Unit::bytes, 1ull << 30, 3ull << 30, 2),
@@ -76,18 +50,19 @@ TEST(SamplingChoice, FileOverDefaultsAndUserOverFile) {
   gguf::TensorStream stream = writer.open_memory(bytes).value();
   ASSERT_TRUE(stream.finish());
   const gguf::File file = gguf::File::from_bytes(bytes, "test").value();
-  auto from_file = effective_sampling(file.fields(), false, {.said = {}, .seed = 3});
+  auto from_file = session::effective_sampling(file.fields(), false, {.said = {}, .seed = 3});
   ASSERT_TRUE(from_file);
   EXPECT_EQ(from_file->temperature, 0.5f);
   EXPECT_EQ(from_file->top_k, 7);
   EXPECT_EQ(from_file->top_p, 0.95f);
   EXPECT_EQ(from_file->seed, 3u);
   const sample::SamplingField* temperature = &sample::sampling_fields()[0];
-  auto from_user = effective_sampling(file.fields(), false, {.said = {{temperature, 1.5}}});
+  auto from_user =
+      session::effective_sampling(file.fields(), false, {.said = {{temperature, 1.5}}});
   ASSERT_TRUE(from_user);
   EXPECT_EQ(from_user->temperature, 1.5f);
   EXPECT_EQ(from_user->top_k, 7);
-  auto builtin = effective_sampling(gguf::Fields(), true, {});
+  auto builtin = session::effective_sampling(gguf::Fields(), true, {});
   ASSERT_TRUE(builtin);
   EXPECT_EQ(builtin->temperature, 0.0f);
 }
@@ -100,7 +75,7 @@ TEST(SamplingChoice, BadValuesOfAFileAreNamed) {
   gguf::TensorStream stream = writer.open_memory(bytes).value();
   ASSERT_TRUE(stream.finish());
   const gguf::File file = gguf::File::from_bytes(bytes, "test").value();
-  const auto params = effective_sampling(file.fields(), false, {});
+  const auto params = session::effective_sampling(file.fields(), false, {});
   ASSERT_FALSE(params);
   EXPECT_EQ(params.error().message,
             "general.sampling.top_p: expected a number, found string \"often\"");

@@ -1,6 +1,6 @@
 // Perplexity and divergence: against the same sums made from `cairn logits`, of a model with
 // itself, and of one with fewer bits; and files of saved logits. Covers saved_logits.cpp.
-#include "cli/perplexity.h"
+#include "cli/commands/perplexity.h"
 
 #include <gtest/gtest.h>
 
@@ -8,10 +8,10 @@
 #include <cstring>
 #include <random>
 
-#include "cli/load.h"
-#include "cli/logits.h"
-#include "cli/quantize.h"
-#include "cli/saved_logits.h"
+#include "cli/commands/load.h"
+#include "cli/commands/logits.h"
+#include "measure/saved_logits.h"
+#include "quantize/quantize.h"
 #include "tests/cli/run_program.h"
 
 namespace cairn::cli {
@@ -33,12 +33,12 @@ TEST(Estimate, MeanAndStandardError) {
 TEST(SavedLogits, RowsComeBackWithinTheirStep) {
   const ScratchFolder folder;
   const std::string path = folder.file("logits");
-  const LogitsShape shape{.context = 8, .vocabulary = 101, .chunk_count = 2};
+  const measure::LogitsShape shape{.context = 8, .vocabulary = 101, .chunk_count = 2};
   std::vector<Token> tokens(16, Token(7));
   std::mt19937 random(1);
   std::normal_distribution<float> normal(0, 4);
   std::vector<std::vector<float>> rows(size_t(shape.row_count()) * 2);
-  LogitsWriter writer = LogitsWriter::open(path, shape, tokens).value();
+  measure::LogitsWriter writer = measure::LogitsWriter::open(path, shape, tokens).value();
   for (auto& row : rows) {
     double total = 0;
     for (int i = 0; i < 101; ++i) row.push_back(normal(random));
@@ -48,12 +48,12 @@ TEST(SavedLogits, RowsComeBackWithinTheirStep) {
     for (float& x : row) x = float(double(x) - std::log(total));
   }
   ASSERT_TRUE(writer.commit());
-  const SavedLogits saved = SavedLogits::open(path).value();
+  const measure::SavedLogits saved = measure::SavedLogits::open(path).value();
   EXPECT_EQ(saved.shape().context, 8);
   EXPECT_EQ(saved.shape().vocabulary, 101);
   EXPECT_EQ(saved.tokens(), tokens);
   for (size_t r = 0; r < rows.size(); ++r) {
-    const SavedRow row = saved.row(int64_t(r));
+    const measure::SavedRow row = saved.row(int64_t(r));
     const float best = *std::max_element(rows[r].begin(), rows[r].end());
     for (size_t i = 0; i < 101; ++i) {
       const float expected = std::max(rows[r][i], best - 16);
@@ -64,13 +64,13 @@ TEST(SavedLogits, RowsComeBackWithinTheirStep) {
   EXPECT_EQ(whole.size(), 20 + 64 + 6 * (8 + 2 * 102u));
   for (const size_t size : {size_t(1), size_t(19), size_t(50), whole.size() - 1}) {
     write_to(path, whole.substr(0, size));
-    EXPECT_FALSE(SavedLogits::open(path)) << size;
+    EXPECT_FALSE(measure::SavedLogits::open(path)) << size;
   }
   for (const size_t at : {0, 8, 11, 12, 15, 16, 19, 20}) {
     std::string broken = whole;
     broken[at] = char(0xff);
     write_to(path, broken);
-    EXPECT_FALSE(SavedLogits::open(path)) << at;
+    EXPECT_FALSE(measure::SavedLogits::open(path)) << at;
   }
 }
 
@@ -147,7 +147,7 @@ TEST(Perplexity, DivergenceGrowsAsBitsGetFewer) {
   double before = std::abs(same.comparison.divergence.mean);
   for (const std::string mix : {"Q8_0", "Q5_0", "Q3_K_S"}) {
     const std::string path = folder.file(mix + ".gguf");
-    ASSERT_TRUE(quantize({.in_path = model, .out_path = path, .mix = mix}));
+    ASSERT_TRUE(quantize::quantize({.in_path = model, .out_path = path, .mix = mix}));
     const Comparison found = compare_with(path).comparison;
     if (mix != "Q8_0") {  // The model's own type may be that.
       EXPECT_GT(found.divergence.mean, before) << mix;

@@ -1,6 +1,6 @@
 // Quantizing: which tensor gets which type, the bytes of its rows, importances, and that neither
 // threads nor hostile files change anything. Covers importance.cpp and quantize_types.cpp too.
-#include "cli/quantize.h"
+#include "quantize/quantize.h"
 
 #include <gtest/gtest.h>
 
@@ -8,22 +8,22 @@
 #include <map>
 #include <random>
 
-#include "cli/importance.h"
-#include "cli/quantize_types.h"
-#include "cli/synth.h"
 #include "gguf/gguf.h"
 #include "gguf/writer.h"
+#include "quantize/importance.h"
+#include "quantize/quantize_types.h"
+#include "synth/synth.h"
 #include "tests/cli/run_program.h"
 
 namespace cairn::cli {
 namespace {
 
 std::string synthetic(const ScratchFolder& folder, std::string_view like, int32_t layer_count) {
-  SynthOptions options{.shape = default_shape(like),
-                       .type = "F16",
-                       .seed = 5,
-                       .out_path = folder.file(std::string(like) + ".gguf")};
-  for (const SynthField& field : synth_fields()) {
+  synth::SynthOptions options{.shape = synth::default_shape(like),
+                              .type = "F16",
+                              .seed = 5,
+                              .out_path = folder.file(std::string(like) + ".gguf")};
+  for (const synth::SynthField& field : synth::synth_fields()) {
     if (field.option == "layers") options.shape.*field.member = layer_count;
     if (field.option == "vocab") options.shape.*field.member = 512;
     // Their rows out are no multiple of large blocks, and there is less to search for IQ types.
@@ -31,7 +31,7 @@ std::string synthetic(const ScratchFolder& folder, std::string_view like, int32_
       options.shape.*field.member = 32;
     }
   }
-  EXPECT_TRUE(write_synthetic(options));
+  EXPECT_TRUE(synth::write_synthetic(options));
   return options.out_path;
 }
 
@@ -44,21 +44,21 @@ std::map<std::string, std::string> types_of(const std::string& path) {
   return types;
 }
 
-QuantizeReport run(const QuantizeOptions& options) {
-  auto report = quantize(options);
+quantize::QuantizeReport run(const quantize::QuantizeOptions& options) {
+  auto report = quantize::quantize(options);
   EXPECT_TRUE(report) << report.error().message;
-  return report ? std::move(report).value() : QuantizeReport();
+  return report ? std::move(report).value() : quantize::QuantizeReport();
 }
 
 TEST(Quantize, MixesAreFoundByAllTheirNames) {
-  EXPECT_EQ(find_mix("q4_k_m").value()->name, "Q4_K_M");
-  EXPECT_EQ(find_mix("Q4_K").value()->name, "Q4_K_M");
-  for (const QuantMix& mix : quant_mixes()) {
-    EXPECT_EQ(find_mix(mix.name).value(), &mix);
+  EXPECT_EQ(quantize::find_mix("q4_k_m").value()->name, "Q4_K_M");
+  EXPECT_EQ(quantize::find_mix("Q4_K").value()->name, "Q4_K_M");
+  for (const quantize::QuantMix& mix : quantize::quant_mixes()) {
+    EXPECT_EQ(quantize::find_mix(mix.name).value(), &mix);
     ASSERT_NE(quant::find(mix.base_type), nullptr) << mix.name;
     EXPECT_NE(quant::find(mix.base_type)->encode, nullptr) << mix.name;
   }
-  const auto unknown = find_mix("Q4_K_XL");
+  const auto unknown = quantize::find_mix("Q4_K_XL");
   ASSERT_FALSE(unknown);
   EXPECT_NE(unknown.error().message.find("Q4_K_M, Q4_K_S"), std::string::npos);
 }
@@ -68,7 +68,8 @@ TEST(Quantize, AMixGivesMoreBitsWhereItsNamePromises) {
   const ScratchFolder folder;
   const gguf::File file = gguf::File::open(synthetic(folder, "llama", 16)).value();
   const auto chosen = [&](std::string_view mix) {
-    const TypeChoice choice = choose_types(file, *find_mix(mix).value(), {}, false).value();
+    const quantize::TypeChoice choice =
+        quantize::choose_types(file, *quantize::find_mix(mix).value(), {}, false).value();
     std::map<std::string, std::string> types;
     for (size_t i = 0; i < choice.types.size(); ++i) {
       types[std::string(file.tensors()[i].name)] =
@@ -98,11 +99,11 @@ TEST(Quantize, AMixGivesMoreBitsWhereItsNamePromises) {
 
 TEST(Quantize, ThreadsChangeNoByteAndRowsAreThoseOfTheEncoders) {
   const ScratchFolder folder;
-  QuantizeOptions options{.in_path = synthetic(folder, "llama", 2),
-                          .out_path = folder.file("one.gguf"),
-                          .mix = "Q4_0",
-                          .thread_count = 1};
-  const QuantizeReport report = run(options);
+  quantize::QuantizeOptions options{.in_path = synthetic(folder, "llama", 2),
+                                    .out_path = folder.file("one.gguf"),
+                                    .mix = "Q4_0",
+                                    .thread_count = 1};
+  const quantize::QuantizeReport report = run(options);
   options.out_path = folder.file("three.gguf");
   options.thread_count = 3;
   run(options);
@@ -139,11 +140,11 @@ TEST(Quantize, ThreadsChangeNoByteOfCodeBooks) {
   for (const std::string type : {"IQ1_S", "IQ2_XS", "IQ3_S"}) {
     std::string first;
     for (const int thread_count : {1, 3}) {
-      const QuantizeOptions options{.in_path = path,
-                                    .out_path = folder.file("out.gguf"),
-                                    .mix = "Q8_0",
-                                    .overrides = {"*attn_q*=" + type},
-                                    .thread_count = thread_count};
+      const quantize::QuantizeOptions options{.in_path = path,
+                                              .out_path = folder.file("out.gguf"),
+                                              .mix = "Q8_0",
+                                              .overrides = {"*attn_q*=" + type},
+                                              .thread_count = thread_count};
       run(options);
       EXPECT_EQ(types_of(options.out_path)["blk.0.attn_q.weight"], type);
       const std::string bytes = contents_of(options.out_path);
@@ -156,11 +157,11 @@ TEST(Quantize, ThreadsChangeNoByteOfCodeBooks) {
 TEST(Quantize, EveryMixWritesAModelThatOpens) {
   const ScratchFolder folder;
   const std::string path = synthetic(folder, "qwen3moe", 2);
-  for (const QuantMix& mix : quant_mixes()) {
-    const QuantizeOptions options{.in_path = path,
-                                  .out_path = folder.file("out.gguf"),
-                                  .mix = std::string(mix.name),
-                                  .thread_count = 2};
+  for (const quantize::QuantMix& mix : quantize::quant_mixes()) {
+    const quantize::QuantizeOptions options{.in_path = path,
+                                            .out_path = folder.file("out.gguf"),
+                                            .mix = std::string(mix.name),
+                                            .thread_count = 2};
     run(options);
     const gguf::File file = gguf::File::open(options.out_path).value();
     const auto* router = file.find("blk.0.ffn_gate_inp.weight");
@@ -171,18 +172,18 @@ TEST(Quantize, EveryMixWritesAModelThatOpens) {
 }
 
 TEST(Quantize, PatternsChooseTensors) {
-  EXPECT_TRUE(fits("blk.0.attn_q.weight", "blk.*.attn_q.weight"));
-  EXPECT_TRUE(fits("blk.0.attn_q.weight", "*"));
-  EXPECT_TRUE(fits("blk.0.attn_q.weight", "*q*weight*"));
-  EXPECT_FALSE(fits("blk.0.attn_q.weight", "attn_q"));
-  EXPECT_FALSE(fits("blk.0.attn_q.weight", "blk.1.*"));
-  EXPECT_FALSE(fits("", "a"));
-  EXPECT_TRUE(fits("", "**"));
+  EXPECT_TRUE(quantize::fits("blk.0.attn_q.weight", "blk.*.attn_q.weight"));
+  EXPECT_TRUE(quantize::fits("blk.0.attn_q.weight", "*"));
+  EXPECT_TRUE(quantize::fits("blk.0.attn_q.weight", "*q*weight*"));
+  EXPECT_FALSE(quantize::fits("blk.0.attn_q.weight", "attn_q"));
+  EXPECT_FALSE(quantize::fits("blk.0.attn_q.weight", "blk.1.*"));
+  EXPECT_FALSE(quantize::fits("", "a"));
+  EXPECT_TRUE(quantize::fits("", "**"));
   const ScratchFolder folder;
-  QuantizeOptions options{.in_path = synthetic(folder, "llama", 2),
-                          .out_path = folder.file("out.gguf"),
-                          .mix = "Q8_0",
-                          .overrides = {"blk.1.*=F16", "blk.*.attn_q.weight=q4_0"}};
+  quantize::QuantizeOptions options{.in_path = synthetic(folder, "llama", 2),
+                                    .out_path = folder.file("out.gguf"),
+                                    .mix = "Q8_0",
+                                    .overrides = {"blk.1.*=F16", "blk.*.attn_q.weight=q4_0"}};
   run(options);
   auto types = types_of(options.out_path);
   EXPECT_EQ(types["blk.0.attn_q.weight"], "Q4_0");
@@ -191,7 +192,7 @@ TEST(Quantize, PatternsChooseTensors) {
   EXPECT_EQ(types["blk.1.attn_norm.weight"], "F32");
   for (const std::string bad : {"nothing=Q8_0", "blk.*", "=Q8_0", "blk.*=Q9"}) {
     options.overrides = {bad};
-    const auto report = quantize(options);
+    const auto report = quantize::quantize(options);
     ASSERT_FALSE(report) << bad;
     EXPECT_EQ(report.error().code, ErrorCode::invalid_argument);
     EXPECT_NE(report.error().message.find("--tensor"), std::string::npos);
@@ -202,9 +203,9 @@ TEST(Quantize, TheInputIsNotWrittenOver) {
   const ScratchFolder folder;
   const std::string path = synthetic(folder, "llama", 2);
   const std::string before = contents_of(path);
-  EXPECT_FALSE(quantize({.in_path = path, .out_path = path, .mix = "Q4_0"}));
+  EXPECT_FALSE(quantize::quantize({.in_path = path, .out_path = path, .mix = "Q4_0"}));
   EXPECT_TRUE(contents_of(path) == before);
-  EXPECT_FALSE(quantize({.in_path = path, .out_path = "/no/such/folder/x", .mix = "Q4_0"}));
+  EXPECT_FALSE(quantize::quantize({.in_path = path, .out_path = "/no/such/folder/x", .mix = "Q4_0"}));
 }
 
 // The same importances in both forms: inputs of a matrix get weights 1, 2, 3 … times a sum.
@@ -257,7 +258,7 @@ TEST(Quantize, BothFormsOfImportancesGiveTheSameAndReachTheEncoder) {
   write_gguf(folder.file("i.gguf"), name, inputs, 8);
   std::string first;
   for (const std::string file : {"i.dat", "i.gguf"}) {
-    const Importance importance = Importance::load(folder.file(file)).value();
+    const quantize::Importance importance = quantize::Importance::load(folder.file(file)).value();
     EXPECT_EQ(importance.size(), 1u);
     EXPECT_EQ(importance.datasets()[0], "x.txt");
     const auto factors = importance.of(name, inputs, 1).value();
@@ -268,12 +269,12 @@ TEST(Quantize, BothFormsOfImportancesGiveTheSameAndReachTheEncoder) {
     ASSERT_FALSE(wrong);
     EXPECT_NE(wrong.error().message.find(name), std::string::npos);
 
-    QuantizeOptions options{.in_path = path,
-                            .out_path = folder.file("out.gguf"),
-                            .mix = "Q4_0",
-                            .importance_path = folder.file(file),
-                            .thread_count = 2};
-    const QuantizeReport report = run(options);
+    quantize::QuantizeOptions options{.in_path = path,
+                                      .out_path = folder.file("out.gguf"),
+                                      .mix = "Q4_0",
+                                      .importance_path = folder.file(file),
+                                      .thread_count = 2};
+    const quantize::QuantizeReport report = run(options);
     EXPECT_NE(report.notes.back().find("no importances"), std::string::npos);
     const gguf::File out = gguf::File::open(options.out_path).value();
     const gguf::Tensor& tensor = *out.find(name);
@@ -301,19 +302,19 @@ TEST(Quantize, BrokenImportancesAreErrors) {
   // Everything shorter up to the end of the values.
   for (size_t size = 1; size + 13 < whole.size(); size += 3) {
     write_to(path, whole.substr(0, size));
-    EXPECT_FALSE(Importance::load(path)) << size;
+    EXPECT_FALSE(quantize::Importance::load(path)) << size;
   }
   std::mt19937 random(1);
   for (int round = 0; round < 150; ++round) {
     std::string broken = whole;
     for (int i = 0; i < 3; ++i) broken[random() % 44] = char(random());
     write_to(path, broken);
-    (void)Importance::load(path);  // An error or not, but no crash.
+    (void)quantize::Importance::load(path);  // An error or not, but no crash.
   }
   write_gguf(folder.file("none.gguf"), "x", 64, 0);
-  const Importance none = Importance::load(folder.file("none.gguf")).value();
+  const quantize::Importance none = quantize::Importance::load(folder.file("none.gguf")).value();
   EXPECT_EQ(none.of("x", 64, 1).value()[5], 1.0f) << "what saw no token says nothing";
-  EXPECT_FALSE(Importance::load(folder.file("missing")));
+  EXPECT_FALSE(quantize::Importance::load(folder.file("missing")));
 }
 
 // A model in two files becomes one.

@@ -5,9 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/machine_limits.h"
-#include "cli/speed_samples.h"
-#include "cli/step_costs.h"
+#include "measure/machine_limits.h"
+#include "measure/speed_samples.h"
+#include "measure/step_costs.h"
 #include "tests/cli/run_program.h"
 
 namespace cairn::cli {
@@ -77,7 +77,7 @@ TEST(Speed, RowsStandInTheirOrder) {
     EXPECT_EQ(row["depth"], expected[i].depth) << i;
     EXPECT_EQ(row["batch"], expected[i].batch) << i;
     ASSERT_EQ(row["samples"].size(), expected[i].sample_count) << i;
-    EXPECT_EQ(row["tokens_per_second"], median(row["samples"].get<std::vector<double>>())) << i;
+    EXPECT_EQ(row["tokens_per_second"], measure::median(row["samples"].get<std::vector<double>>())) << i;
     EXPECT_GT(row["tokens_per_second"], 0) << i;
     EXPECT_GT(row["limit_tokens_per_second"], 0) << i;
     EXPECT_EQ(row.contains("first_token_ms"), expected[i].prompt > 0) << i;
@@ -148,14 +148,14 @@ TEST(Speed, CountsStatesAndTheExpertsInUse) {
 }
 
 TEST(Speed, TheLimitIsReadingOrComputing) {
-  const MachineLimits limits{
+  const measure::MachineLimits limits{
       .read_bytes_per_second = 1000, .integer_ops_per_second = 100, .float_ops_per_second = 10};
-  const StepCosts reading{.weight_bytes = 500, .kv_bytes = 300, .state_bytes = 200};
-  EXPECT_DOUBLE_EQ(least_seconds(reading, limits), 1);
-  const StepCosts computing{.weight_bytes = 500, .integer_ops = 50, .float_ops = 15};
-  EXPECT_DOUBLE_EQ(least_seconds(computing, limits), 2);
+  const measure::StepCosts reading{.weight_bytes = 500, .kv_bytes = 300, .state_bytes = 200};
+  EXPECT_DOUBLE_EQ(measure::least_seconds(reading, limits), 1);
+  const measure::StepCosts computing{.weight_bytes = 500, .integer_ops = 50, .float_ops = 15};
+  EXPECT_DOUBLE_EQ(measure::least_seconds(computing, limits), 2);
   // What could not be measured limits nothing.
-  EXPECT_DOUBLE_EQ(least_seconds(computing, {.read_bytes_per_second = 1000}), 0.5);
+  EXPECT_DOUBLE_EQ(measure::least_seconds(computing, {.read_bytes_per_second = 1000}), 0.5);
 }
 
 TEST(Speed, EachSequenceMayHaveAPastOfItsOwn) {

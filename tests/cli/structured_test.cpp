@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
-#include "cli/chat_session.h"
-#include "cli/constraint.h"
-#include "cli/load.h"
+#include "cli/commands/load.h"
+#include "session/chat_session.h"
+#include "session/constraint.h"
 #include "tests/cli/run_program.h"
 
 namespace cairn::cli {
@@ -82,18 +82,18 @@ TEST(Structured, MistakesSayWhereAndWhy) {
 TEST(Structured, CutAnswersGoOnAsTheyWould) {
   auto engine = load_engine("", {});
   ASSERT_TRUE(engine);
-  auto matcher = make_matcher({.json_schema = kSchema}, *(*engine)->tokenizer());
+  auto matcher = session::make_matcher({.json_schema = kSchema}, *(*engine)->tokenizer());
   ASSERT_TRUE(matcher) << matcher.error().message;
-  ChatOptions options{.matcher = matcher->get()};
+  session::ChatOptions options{.matcher = matcher->get()};
   options.sampling.seed = 5;
-  auto whole_session = ChatSession::start(engine->get(), options);
+  auto whole_session = session::ChatSession::start(engine->get(), options);
   auto whole = whole_session->say(kQuestion);
   ASSERT_TRUE(whole) << whole.error().message;
-  EXPECT_EQ(whole->finish, FinishReason::stop);
+  EXPECT_EQ(whole->finish, session::FinishReason::stop);
   options.token_count_max = 3;
-  auto session = ChatSession::start(engine->get(), options);
+  auto session = session::ChatSession::start(engine->get(), options);
   auto answer = session->say(kQuestion);
-  for (int i = 0; answer && answer->finish == FinishReason::length && i < 200; ++i) {
+  for (int i = 0; answer && answer->finish == session::FinishReason::length && i < 200; ++i) {
     answer = session->continue_answer();
   }
   ASSERT_TRUE(answer) << answer.error().message;

@@ -1,12 +1,12 @@
 // Synthetic models: every architecture's file opens, has sane weights and the same bytes for the
 // same seed. Covers synth_shape.cpp, synth_vocabulary.cpp, synth_weights.cpp, random_stream.h.
-#include "cli/synth.h"
+#include "synth/synth.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "cli/random_stream.h"
+#include "base/random_stream.h"
 #include "gguf/gguf.h"
 #include "models/model.h"
 #include "tests/cli/run_program.h"
@@ -14,8 +14,8 @@
 namespace cairn::cli {
 namespace {
 
-SynthReport write(const SynthOptions& options) {
-  auto report = write_synthetic(options);
+synth::SynthReport write(const synth::SynthOptions& options) {
+  auto report = synth::write_synthetic(options);
   EXPECT_TRUE(report) << report.error().message;
   return std::move(report).value();
 }
@@ -23,11 +23,11 @@ SynthReport write(const SynthOptions& options) {
 TEST(Synth, EveryArchitectureIsWrittenWholeAndWithSaneWeights) {
   const ScratchFolder folder;
   for (const models::Architecture* architecture : models::all_architectures()) {
-    SynthOptions options{.shape = default_shape(architecture->name),
-                         .type = "Q4_0",
-                         .seed = 5,
-                         .out_path = folder.file("model.gguf")};
-    const SynthReport report = write(options);
+    synth::SynthOptions options{.shape = synth::default_shape(architecture->name),
+                                .type = "Q4_0",
+                                .seed = 5,
+                                .out_path = folder.file("model.gguf")};
+    const synth::SynthReport report = write(options);
     EXPECT_EQ(contents_of(options.out_path).size(), report.file_bytes);
     auto file = gguf::File::open(options.out_path);
     ASSERT_TRUE(file) << file.error().message;
@@ -53,7 +53,7 @@ TEST(Synth, EveryArchitectureIsWrittenWholeAndWithSaneWeights) {
 
 TEST(Synth, SeedDecidesTheBytesAndThreadsDoNot) {
   const ScratchFolder folder;
-  SynthOptions options{.shape = default_shape("qwen3moe"), .type = "Q8_0", .seed = 1};
+  synth::SynthOptions options{.shape = synth::default_shape("qwen3moe"), .type = "Q8_0", .seed = 1};
   const auto bytes_with = [&](uint64_t seed, int32_t thread_count) {
     options.seed = seed;
     options.thread_count = thread_count;
@@ -68,15 +68,15 @@ TEST(Synth, SeedDecidesTheBytesAndThreadsDoNot) {
 
 TEST(Synth, RowsThatDoNotFitGetAnotherTypeWithANote) {
   const ScratchFolder folder;
-  SynthOptions options{.shape = default_shape("llama"),
-                       .type = "Q4_K",
-                       .seed = 1,
-                       .out_path = folder.file("model.gguf")};
+  synth::SynthOptions options{.shape = synth::default_shape("llama"),
+                              .type = "Q4_K",
+                              .seed = 1,
+                              .out_path = folder.file("model.gguf")};
   EXPECT_TRUE(write(options).notes.empty());
   options.shape.width = 96;
   options.shape.head_dim = 10;
   options.shape.mlp_width = 256;
-  const SynthReport report = write(options);
+  const synth::SynthReport report = write(options);
   ASSERT_EQ(report.notes.size(), 2u);
   EXPECT_TRUE(report.notes[0].ends_with(
       "matrices with rows of 40 are F16: Q4_K has blocks of 256 weights (as llama.cpp does it)"))
@@ -91,7 +91,9 @@ TEST(Synth, RowsThatDoNotFitGetAnotherTypeWithANote) {
 TEST(Synth, FormatsThatTakeLongAreMadeOfCodes) {
   const ScratchFolder folder;
   for (const char* type : {"IQ1_S", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S"}) {
-    write({.shape = default_shape("llama"), .type = type, .out_path = folder.file("model.gguf")});
+    write({.shape = synth::default_shape("llama"),
+           .type = type,
+           .out_path = folder.file("model.gguf")});
     const gguf::File file = gguf::File::open(folder.file("model.gguf")).value();
     const auto* tensor = file.find("blk.1.ffn_down.weight");
     ASSERT_EQ(tensor->type->name, type);
@@ -108,26 +110,27 @@ TEST(Synth, FormatsThatTakeLongAreMadeOfCodes) {
 }
 
 TEST(Synth, PresetsAreTrueShapes) {
-  for (const SynthPreset& preset : synth_presets()) {
+  for (const synth::SynthPreset& preset : synth::synth_presets()) {
     EXPECT_TRUE(check(preset.shape)) << preset.name;
     EXPECT_TRUE(models::find_architecture(preset.shape.architecture)) << preset.name;
   }
-  EXPECT_FALSE(preset_shape("no-such"));
+  EXPECT_FALSE(synth::preset_shape("no-such"));
 }
 
 TEST(Synth, BadShapesAreNamed) {
   const auto message_of = [](auto change) {
-    SynthShape shape = default_shape("llama");
+    synth::SynthShape shape = synth::default_shape("llama");
     change(shape);
     const Status status = check(shape);
     return status ? std::string("fine") : status.error().message;
   };
-  EXPECT_EQ(message_of([](SynthShape& s) { s.heads = 0; }), "--heads: expected 1 to 1024, found 0");
-  EXPECT_EQ(message_of([](SynthShape& s) { s.kv_heads = 3; }),
+  EXPECT_EQ(message_of([](synth::SynthShape& s) { s.heads = 0; }),
+            "--heads: expected 1 to 1024, found 0");
+  EXPECT_EQ(message_of([](synth::SynthShape& s) { s.kv_heads = 3; }),
             "--kv-heads: expected a divisor of 4 heads, found 3");
-  EXPECT_EQ(message_of([](SynthShape& s) { s.head_dim = 63; }),
+  EXPECT_EQ(message_of([](synth::SynthShape& s) { s.head_dim = 63; }),
             "--head-dim: expected an even number, found 63");
-  EXPECT_EQ(message_of([](SynthShape& s) {
+  EXPECT_EQ(message_of([](synth::SynthShape& s) {
               s.experts = 4;
               s.experts_used = 5;
             }),

@@ -1,5 +1,5 @@
 // `cairn template`: a template's source, messages rendered with it, and what is wrong with either.
-#include "cli/template.h"
+#include "cli/commands/template.h"
 
 #include <gtest/gtest.h>
 

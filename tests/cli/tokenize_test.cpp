@@ -1,32 +1,32 @@
 // `cairn tokenize`: what stands in its lines and in its JSON.
-#include "cli/tokenize.h"
+#include "cli/commands/tokenize.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "tests/text/small_vocabularies.h"
+#include "tests/tokenize/small_vocabularies.h"
 
 namespace cairn::cli {
 namespace {
 
 TEST(Tokenize, LinesShowIdsAndPieces) {
-  const auto tokenizer = text::build(text::byte_level_vocabulary());
+  const auto tokenizer = tokenize::build(tokenize::byte_level_vocabulary());
   EXPECT_EQ(tokenize_report(*tokenizer, "the the\n\x1B\xFF\t", {}),
             "257  the\n258   the\n 10  \\n\n 27  \\x1b\n255  \\xff\n  9  \\t\n");
   EXPECT_EQ(tokenize_report(*tokenizer, "", {}), "");
 }
 
 TEST(Tokenize, OptionsReachTheTokenizer) {
-  text::SmallVocabulary small = text::byte_level_vocabulary();
+  tokenize::SmallVocabulary small = tokenize::byte_level_vocabulary();
   small.source.add_bos = true;
-  const auto tokenizer = text::build(small);
+  const auto tokenizer = tokenize::build(small);
   EXPECT_EQ(tokenize_report(*tokenizer, "<|im_end|>", {.add_special = true, .parse_special = true}),
             "264  <|start|>\n265  <|im_end|>\n");
 }
 
 TEST(Tokenize, JsonIsWholeAndAscii) {
-  const auto tokenizer = text::build(text::byte_level_vocabulary());
+  const auto tokenizer = tokenize::build(tokenize::byte_level_vocabulary());
   const std::string report = tokenize_report(*tokenizer, "th\u00E9\xC3", {.json = true});
   for (const char c : report) EXPECT_TRUE(c == '\n' || (c >= ' ' && c <= '~'));
   const auto list = nlohmann::json::parse(report);

@@ -5,9 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/chat_session.h"
-#include "cli/chat_settings.h"
-#include "cli/load.h"
+#include "cli/commands/chat_settings.h"
+#include "cli/commands/load.h"
+#include "session/chat_session.h"
 #include "tests/cli/tool_model.h"
 
 namespace cairn::cli {
@@ -48,9 +48,9 @@ class ToolChat : public testing::Test {
 
 TEST_F(ToolChat, AnOpenCallTakesItsResult) {
   const auto model = engine();
-  ChatOptions options{.sampling = {.temperature = 0}, .token_count_max = 8};
+  session::ChatOptions options{.sampling = {.temperature = 0}, .token_count_max = 8};
   options.tools = kTools;
-  ChatSession session = ChatSession::start(model.get(), options).value();
+  session::ChatSession session = session::ChatSession::start(model.get(), options).value();
   ASSERT_TRUE(session.load(saved_));
   ASSERT_EQ(session.open_calls().size(), 1u);
   EXPECT_EQ(session.open_calls()[0].name, "get_weather");
@@ -66,7 +66,7 @@ TEST_F(ToolChat, AnOpenCallTakesItsResult) {
   EXPECT_FALSE(session.give_results(one)) << "there is no open call";
   // Saved and read again, it is the same conversation.
   ASSERT_TRUE(session.save(folder_.file("again.json")));
-  ChatSession other = ChatSession::start(model.get(), options).value();
+  session::ChatSession other = session::ChatSession::start(model.get(), options).value();
   ASSERT_TRUE(other.load(folder_.file("again.json")));
   EXPECT_EQ(other.messages()[1].calls, session.messages()[1].calls);
   EXPECT_EQ(other.messages()[2].content, "21 degrees");
@@ -139,14 +139,14 @@ TEST_F(ToolChat, CallsFitTheToolsSchemas) {
 // Results are answered by text; and an answer that was cut within its call goes on within it.
 TEST_F(ToolChat, RequiredCallsEndAndGoOn) {
   const auto model = engine();
-  ChatOptions options{.sampling = {.temperature = 0}, .token_count_max = 400};
+  session::ChatOptions options{.sampling = {.temperature = 0}, .token_count_max = 400};
   options.tools = kStrictTools;
   options.tool_choice = "stop";
-  auto session = ChatSession::start(model.get(), options);
+  auto session = session::ChatSession::start(model.get(), options);
   ASSERT_TRUE(session) << session.error().message;
   auto asked = session->say(kQuestion);
   ASSERT_TRUE(asked) << asked.error().message;
-  EXPECT_EQ(asked->finish, FinishReason::tool_calls);
+  EXPECT_EQ(asked->finish, session::FinishReason::tool_calls);
   ASSERT_EQ(session->open_calls().size(), 1u);
   const std::string first_id = session->open_calls()[0].id;
   session->options().token_count_max = 12;
@@ -157,7 +157,7 @@ TEST_F(ToolChat, RequiredCallsEndAndGoOn) {
   // Cut every three tokens.
   session->options().token_count_max = 3;
   answer = session->say(kQuestion);
-  for (int i = 0; answer && answer->finish == FinishReason::length && i < 40; ++i) {
+  for (int i = 0; answer && answer->finish == session::FinishReason::length && i < 40; ++i) {
     answer = session->continue_answer();
   }
   ASSERT_TRUE(answer) << answer.error().message;
@@ -261,7 +261,7 @@ TEST_F(ToolChat, SettingsChangeByName) {
 }
 
 TEST(ChatSettings, SeveralAreSetTogetherOrNotAtAll) {
-  ChatOptions options;
+  session::ChatOptions options;
   EXPECT_FALSE(set_settings(options, "temp=0.5 top-k=-3"));
   EXPECT_EQ(options.sampling.temperature, sample::SamplingParams().temperature);
   ASSERT_TRUE(set_settings(options, "temp=0.5  seed=9 max-tokens=-1 reasoning=12"));

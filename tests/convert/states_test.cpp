@@ -14,7 +14,7 @@
 #include "gguf/gguf.h"
 #include "tests/models/folder_case.h"
 #include "tests/scratch_folder.h"
-#include "text/tokenizer.h"
+#include "tokenize/tokenizer.h"
 
 namespace cairn::convert {
 namespace {
@@ -111,9 +111,9 @@ TEST_P(EncoderTest, CutsTextAsTheFolderDoes) {
   ASSERT_TRUE(convert({.folder = fixture(name).string(), .out_path = out}));
   Result<gguf::File> file = gguf::File::open(out);
   ASSERT_TRUE(file);
-  Result<text::VocabularySource> source = vocabulary_source(*file);
+  Result<tokenize::VocabularySource> source = vocabulary_source(*file);
   ASSERT_TRUE(source) << source.error().message;
-  auto tokenizer = text::Tokenizer::build(*source);
+  auto tokenizer = tokenize::Tokenizer::build(*source);
   ASSERT_TRUE(tokenizer);
   const std::string expected = name == "bert-tiny" ? name : "xlmr-tiny";
   const nlohmann::json cases = nlohmann::json::parse(read(fixture(expected + ".tokens.json")));

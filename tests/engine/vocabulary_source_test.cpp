@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "gguf/writer.h"
-#include "text/tokenizer.h"
+#include "tokenize/tokenizer.h"
 
 namespace cairn {
 namespace {
 
-using text::EncodeOptions;
-using text::Tokenizer;
+using tokenize::EncodeOptions;
+using tokenize::Tokenizer;
 
 std::vector<int32_t> ids_of(const std::vector<Token>& tokens) {
   std::vector<int32_t> ids;

@@ -63,7 +63,7 @@ const char* const kGrammars[] = {
 };
 
 // The mask says what trying says, for states along random walks; the walks also rewind.
-void check_masks(Matcher& matcher, const text::Tokenizer& tokenizer, uint32_t seed) {
+void check_masks(Matcher& matcher, const tokenize::Tokenizer& tokenizer, uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<State> path = {matcher.start()};
   for (int step = 0; step < 60; ++step) {

@@ -41,7 +41,7 @@ std::string refusal(const Error& error) {
 
 class Session {
  public:
-  explicit Session(const text::Tokenizer& tokenizer) : trie_(TokenTrie::build(tokenizer)) {}
+  explicit Session(const tokenize::Tokenizer& tokenizer) : trie_(TokenTrie::build(tokenizer)) {}
 
   std::string answer(const std::string& line) {
     std::istringstream fields(line);
@@ -103,7 +103,7 @@ int run(const char* path) {
   if (!file) return 1;
   auto source = vocabulary_source(*file);
   if (!source) return 1;
-  auto tokenizer = text::Tokenizer::build(*source);
+  auto tokenizer = tokenize::Tokenizer::build(*source);
   if (!tokenizer) return 1;
   Session session(**tokenizer);
   for (std::string line; std::getline(std::cin, line);) {

@@ -10,27 +10,29 @@
 #include <vector>
 
 #include "grammar/matcher.h"
-#include "tests/text/small_vocabularies.h"
+#include "tests/tokenize/small_vocabularies.h"
 
 namespace cairn::grammar {
 
 // Tokens 0 to 255 are bytes, then `words` in order, then "<think>", "</think>" and the end
 // "<|im_end|>" as control tokens.
-inline std::unique_ptr<text::Tokenizer> toy_tokenizer(const std::vector<std::string>& words = {}) {
-  text::SmallVocabulary small;
+inline std::unique_ptr<tokenize::Tokenizer> toy_tokenizer(
+    const std::vector<std::string>& words = {}) {
+  tokenize::SmallVocabulary small;
   small.source.model = "gpt2";
   small.source.pre = "gpt-2";
   const auto spelled = [](std::string_view bytes) {
     std::string symbols;
-    for (const char byte : bytes) text::append_utf8(text::symbol_of_byte(uint8_t(byte)), symbols);
+    for (const char byte : bytes)
+      unicode::append_utf8(unicode::symbol_of_byte(uint8_t(byte)), symbols);
     return symbols;
   };
   for (int byte = 0; byte < 256; ++byte) small.add(spelled(std::string(1, char(byte))));
   for (const std::string& word : words) small.add(spelled(word));
-  small.add("<think>", text::TokenType::control);
-  small.add("</think>", text::TokenType::control);
-  small.source.eos = small.add("<|im_end|>", text::TokenType::control);
-  auto tokenizer = text::Tokenizer::build(small.source);
+  small.add("<think>", tokenize::TokenType::control);
+  small.add("</think>", tokenize::TokenType::control);
+  small.source.eos = small.add("<|im_end|>", tokenize::TokenType::control);
+  auto tokenizer = tokenize::Tokenizer::build(small.source);
   EXPECT_TRUE(tokenizer) << (tokenizer ? "" : tokenizer.error().message);
   return std::move(*tokenizer);
 }

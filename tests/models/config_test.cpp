@@ -1,5 +1,5 @@
 // What metadata say of windows, shared keys and values and heads, and what they must not say.
-#include "models/config.h"
+#include "models/common/config.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The metadata of Qwen3-Next and Qwen 3.5 as files have it in several ways: which layers recur,
 // layers that predict further tokens, sizes that do not fit together.
-#include "models/delta_hybrid.h"
+#include "models/common/delta_hybrid.h"
 
 #include <gtest/gtest.h>
 

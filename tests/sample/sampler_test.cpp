@@ -13,8 +13,8 @@
 
 #include "sample/dry_breakers.h"
 #include "sample/noise.h"
-#include "tests/text/small_vocabularies.h"
-#include "text/tokenizer.h"
+#include "tests/tokenize/small_vocabularies.h"
+#include "tokenize/tokenizer.h"
 
 namespace cairn::sample {
 namespace {
@@ -425,15 +425,15 @@ TEST(Sampler, MirostatHoldsItsSurprise) {
   }
 }
 
-text::SmallVocabulary small_vocabulary() {
-  text::SmallVocabulary small = text::byte_level_vocabulary();
-  small.source.eos = small.add("<eos>", text::TokenType::control);
+tokenize::SmallVocabulary small_vocabulary() {
+  tokenize::SmallVocabulary small = tokenize::byte_level_vocabulary();
+  small.source.eos = small.add("<eos>", tokenize::TokenType::control);
   return small;
 }
 
 TEST(Sampler, EndsAreIgnoredOnlyWhereAskedFor) {
-  const text::SmallVocabulary small = small_vocabulary();
-  const auto tokenizer = text::Tokenizer::build(small.source).value();
+  const tokenize::SmallVocabulary small = small_vocabulary();
+  const auto tokenizer = tokenize::Tokenizer::build(small.source).value();
   const Token end = Token(int32_t(*small.source.eos));
   ASSERT_TRUE(tokenizer->is_end_of_generation(end));
   std::vector<float> logits(tokenizer->token_count(), 0);
@@ -449,7 +449,7 @@ TEST(Sampler, EndsAreIgnoredOnlyWhereAskedFor) {
 }
 
 TEST(Sampler, BiasesByTextMeanAllItsTokens) {
-  const auto tokenizer = text::Tokenizer::build(small_vocabulary().source).value();
+  const auto tokenizer = tokenize::Tokenizer::build(small_vocabulary().source).value();
   SamplingParams params{.temperature = 0};
   params.logit_bias = {{.text = "the!", .bias = 2}};
   Sampler sampler(params, tokenizer.get());
@@ -464,7 +464,7 @@ TEST(Sampler, BiasesByTextMeanAllItsTokens) {
 }
 
 TEST(Sampler, DryBreakersAreFoundInTokensAndAcrossThem) {
-  const auto tokenizer = text::Tokenizer::build(small_vocabulary().source).value();
+  const auto tokenizer = tokenize::Tokenizer::build(small_vocabulary().source).value();
   const auto token = [&](std::string_view text) { return tokenizer->encode(text).at(0); };
   const std::vector<std::string> texts{"h", "aab"};
   const DryBreakers breakers(*tokenizer, texts);
@@ -495,8 +495,8 @@ TEST(Sampler, DryBreakersAreFoundInTokensAndAcrossThem) {
 }
 
 TEST(Sampler, InfillEndsTheTextOrKeepsWhatIsAhead) {
-  const text::SmallVocabulary small = small_vocabulary();
-  const auto tokenizer = text::Tokenizer::build(small.source).value();
+  const tokenize::SmallVocabulary small = small_vocabulary();
+  const auto tokenizer = tokenize::Tokenizer::build(small.source).value();
   const Token end = Token(int32_t(*small.source.eos));
   const auto token = [&](std::string_view text) { return tokenizer->encode(text).at(0); };
   SamplingParams params{.seed = 1};

@@ -10,6 +10,7 @@ tidy = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(tidy)
 
 CLEAN = {
+    "src/CMakeLists.txt": "# Modules.\ncairn_module(base)\n",
     "TOUR.md": "See `src/base/thing.h`.\n",
     "src/base/thing.h": "// A thing.\n#pragma once\n\nnamespace cairn {\n"
                         "int thing(int count);\n}\n",
@@ -31,6 +32,7 @@ def problems_of(changes):
         checker = tidy.Tidy(pathlib.Path(folder))
         for name in checker.files:
             checker.check_file(name)
+        checker.check_modules()
         checker.check_tests()
         checker.check_tour()
         return checker.problems
@@ -58,6 +60,14 @@ class TidyTest(unittest.TestCase):
 
     def test_clean(self):
         self.expect({})
+
+    def test_table_of_modules(self):
+        table = "# Modules.\ncairn_module(base)\ncairn_module(gguf base)\n"
+        self.expect({"src/CMakeLists.txt": table}, "gguf/ does not use base/")
+        self.expect({"src/CMakeLists.txt": table.replace("(base)", "(base gguf)"),
+                     "src/base/thing.cpp": '// A thing.\n#include "gguf/a.h"\n',
+                     "src/gguf/a.h": '// Uses it.\n#pragma once\n#include "base/thing.h"\n'},
+                    "base/ uses gguf/, which comes after it")
 
     def test_layers(self):
         self.expect(self.with_body('#include "quant/quant.h"\n'), "base/ may not use quant/")

@@ -7,10 +7,10 @@
 #include <variant>
 #include <vector>
 
-#include "backends/cpu/matmul.h"
 #include "backends/cpu/ops.h"
-#include "backends/cpu/pack.h"
-#include "backends/cpu/tiles_check.h"
+#include "backends/cpu/pack/pack.h"
+#include "backends/cpu/product/matmul.h"
+#include "backends/cpu/product/tiles_check.h"
 #include "backends/reference/reference.h"
 
 namespace cairn {

@@ -2,8 +2,8 @@
 // includes the vector type `Lanes` first. Same bits as backends/reference/elementwise.cpp.
 #pragma once
 
+#include "backends/cpu/lanes/repeat.h"
 #include "backends/cpu/ops_kernels.h"
-#include "backends/cpu/repeat.h"
 #include "base/elementary.h"
 
 namespace cairn {

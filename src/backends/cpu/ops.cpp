@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <variant>
 
-#include "backends/cpu/ops_attend.h"
-#include "backends/cpu/ops_channel_delta.h"
-#include "backends/cpu/ops_delta.h"
+#include "backends/cpu/attention/ops_attend.h"
+#include "backends/cpu/lanes/slice_blocks.h"
 #include "backends/cpu/ops_kernels.h"
-#include "backends/cpu/ops_states.h"
-#include "backends/cpu/slice_blocks.h"
+#include "backends/cpu/recurrent/ops_channel_delta.h"
+#include "backends/cpu/recurrent/ops_delta.h"
+#include "backends/cpu/recurrent/ops_states.h"
 #include "backends/reference/position_scale.h"
 
 namespace cairn::cpu {

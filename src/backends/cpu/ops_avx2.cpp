@@ -1,6 +1,6 @@
 // The kernels of ops.cpp for AVX2 with FMA and F16C: binds the texts to the vector, and nothing
 // else.
-#include "backends/cpu/lanes_avx2.h"
+#include "backends/cpu/lanes/lanes_avx2.h"
 #include "backends/cpu/ops_table.h"
 
 namespace cairn::avx2 {

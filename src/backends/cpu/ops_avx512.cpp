@@ -1,5 +1,5 @@
 // The kernels of ops.cpp for AVX-512: binds the texts to the vector, and nothing else.
-#include "backends/cpu/lanes_avx512.h"
+#include "backends/cpu/lanes/lanes_avx512.h"
 #include "backends/cpu/ops_table.h"
 
 namespace cairn::avx512 {

@@ -1,5 +1,5 @@
 // The kernels of ops.cpp for 64-bit ARM: binds the texts to the vector, and nothing else.
-#include "backends/cpu/lanes_neon.h"
+#include "backends/cpu/lanes/lanes_neon.h"
 #include "backends/cpu/ops_table.h"
 
 namespace cairn::neon {

@@ -1,12 +1,12 @@
 // Fills the table of kernels for one instruction set: the last text that ops_<isa>.cpp includes.
 #pragma once
 
-#include "backends/cpu/attention.h"
-#include "backends/cpu/channel_delta.h"
-#include "backends/cpu/delta_rule.h"
-#include "backends/cpu/kv_store.h"
+#include "backends/cpu/attention/attention.h"
+#include "backends/cpu/attention/kv_store.h"
 #include "backends/cpu/norm.h"
-#include "backends/cpu/recurrence.h"
+#include "backends/cpu/recurrent/channel_delta.h"
+#include "backends/cpu/recurrent/delta_rule.h"
+#include "backends/cpu/recurrent/recurrence.h"
 #include "backends/cpu/rope.h"
 #include "backends/cpu/streams.h"
 

@@ -1,0 +1,334 @@
+// Text of the attention kernels; compiled once for each instruction set by ops_<isa>.cpp. Same bits
+// as backends/reference/attention.cpp: runs are walked one by one, and merged in ascending order.
+// One call walks some runs for some queries: the heads of a group, several rows of a prompt, rows
+// of several sequences in what they share. It leaves sums in slots: the maximum, the sum, and from
+// kSlotHead on the output, not yet divided.
+#pragma once
+
+#include "backends/cpu/attention/attention_tile.h"
+#include "backends/cpu/attention/attention_walks.h"
+
+namespace cairn {
+namespace {
+
+// The first lanes' distances from the first lane.
+constexpr float kLanes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
+// Scores of `count` positions that follow each other.
+struct Scores {
+  float* values;
+  int32_t count;
+  float slope;
+  int32_t distance;  // From the query's own position to the first.
+};
+
+// Scales and caps scores, lets them fall with distance and replaces them by exp(score - max);
+// returns the maximum.
+template <class L>
+inline float exponentials(const cpu::AttendArgs& args, const Scores& of) {
+  float* const scores = of.values;
+  const int32_t count = of.count;
+  constexpr float kInfinity = __builtin_inff();
+  const L scale = L(args.scale), cap = L(args.softcap), zero = L(0.0f);
+  L largest_lanes = L(-kInfinity),
+    lowest_lanes = L(-kInfinity);  // The lowest with its sign turned.
+  float max = -kInfinity, lowest = -kInfinity;
+  for_lanes<L>(count, [&](int32_t i, int32_t lane_count) {
+    L score = load_some<L>(scores + i, lane_count) * scale;
+    if (args.softcap != 0) score = cap * elementary::tanh(score / cap);
+    if (of.slope != 0) {
+      const L offset = L(float(of.distance + i)) + L::load(kLanes);
+      score = fma(L(of.slope), zero - larger(offset, zero - offset), score);
+    }
+    store_some(scores + i, score, lane_count);
+    if (lane_count == L::kCount) {
+      largest_lanes = larger(score, largest_lanes);
+      lowest_lanes = larger(zero - score, lowest_lanes);
+    } else {
+      for (int32_t j = i; j < count; ++j) {
+        max = scores[j] > max ? scores[j] : max;
+        lowest = -scores[j] > lowest ? -scores[j] : lowest;
+      }
+    }
+  });
+  max = largest(largest_lanes, max);
+  lowest = largest(lowest_lanes, lowest);
+  const L max_lanes = L(max);
+  if (max + lowest <= 87.0f) {
+    for_lanes<L>(count, [&](int32_t i, int32_t lane_count) {
+      const L score = load_some<L>(scores + i, lane_count);
+      store_some(scores + i, elementary::exp_within_range(score - max_lanes), lane_count);
+    });
+  } else {
+    for_lanes<L>(count, [&](int32_t i, int32_t lane_count) {
+      const L score = load_some<L>(scores + i, lane_count);
+      store_some(scores + i, elementary::exp(score - max_lanes), lane_count);
+    });
+  }
+  return max;
+}
+
+// Adds the part `next`, of the positions after the total's, to the total.
+template <class L>
+void merge_slots(float* total, const float* next, int32_t padded) {
+  const float both = next[0] > total[0] ? next[0] : total[0];
+  const float keep = elementary::exp(total[0] - both);
+  const float take = elementary::exp(next[0] - both);
+  total[1] = __builtin_fmaf(next[1], take, total[1] * keep);
+  total[0] = both;
+  const L keep_lanes = L(keep), take_lanes = L(take);
+  for (int32_t i = cpu::kSlotHead; i < cpu::kSlotHead + padded; i += L::kCount) {
+    store(total + i, fma(L::load(next + i), take_lanes, L::load(total + i) * keep_lanes));
+  }
+}
+
+// Where a call keeps what it works with, in its scratch.
+struct AttendRoom {
+  float* q;       // [query / kBlock][dim][kBlock]
+  float* scores;  // [query][kRunPositions]
+  float* slots;   // [query]: of one run, where the query's own slot is in use.
+  float* tile;    // One page of keys, or some of values.
+
+  explicit AttendRoom(const cpu::AttendArgs& args) {
+    q = args.scratch;
+    scores = q + cpu::attend_q_floats(args.head.key_dim);
+    slots = scores + cpu::kAttendQueries * cpu::kRunPositions;
+    tile = slots + cpu::kAttendQueries * cpu::slot_floats(args.head.value_dim);
+  }
+};
+
+// One run as the queries of a call see it, in positions from the run's start.
+struct RunView {
+  cpu::KvHeadArgs head;                                          // Its pages begin with the run's.
+  int32_t begin[cpu::kAttendQueries], end[cpu::kAttendQueries];  // Empty: nothing is seen.
+  int32_t first, last;                                           // Of all queries.
+  int32_t limit;                      // Where the last query ends, in whichever run of the call.
+  float* slots[cpu::kAttendQueries];  // Where the run's part of each query goes.
+  float* outs[cpu::kAttendQueries];   // The outputs in them.
+  float sums[cpu::kAttendQueries];
+};
+
+// Queries [first, first + count), which share walks.
+struct Block {
+  int32_t first, count;
+};
+
+// The values of positions [from, to). The queries' ranges may begin and end at different positions
+// (rows of a prompt on the diagonal, windows): what only some of them see is added for these alone,
+// in order.
+template <class L>
+void add_values_of_block(const Walks& walks, const cpu::KvHeadArgs& head, RunView& view,
+                         const float* scores, Block block, int32_t from, int32_t to) {
+  int32_t begin[cpu::kQueryBlock], end[cpu::kQueryBlock];
+  int32_t common_begin = from, common_end = to;
+  for (int32_t i = 0; i < block.count; ++i) {
+    const int32_t query = block.first + i;
+    begin[i] = view.begin[query] > from ? view.begin[query] : from;
+    end[i] = view.end[query] < to ? view.end[query] : to;
+    common_begin = begin[i] > common_begin ? begin[i] : common_begin;
+    common_end = end[i] < common_end ? end[i] : common_end;
+  }
+  if (common_begin >= common_end) common_begin = common_end = to;
+  const auto walk = [&](int32_t i, int32_t count, int32_t first, int32_t last) {
+    const int32_t query = block.first + i;
+    walks.values[count](head, {scores + query * cpu::kRunPositions, view.outs + query,
+                               view.sums + query, first, last, view.limit});
+  };
+  // Neighbours that see the same go together: the heads of a row.
+  const auto walk_alone = [&](const int32_t* first, const int32_t* last, int32_t low,
+                              int32_t high) {
+    for (int32_t i = 0; i < block.count;) {
+      const int32_t start = first[i] > low ? first[i] : low;
+      const int32_t stop = last[i] < high ? last[i] : high;
+      int32_t next = i + 1;
+      while (next < block.count && first[next] == first[i] && last[next] == last[i]) ++next;
+      if (start < stop) walk(i, next - i, start, stop);
+      i = next;
+    }
+  };
+  walk_alone(begin, end, from, common_begin);
+  if (common_begin < common_end) walk(0, block.count, common_begin, common_end);
+  walk_alone(begin, end, common_end, to);
+}
+
+// Calls body(block) for blocks of like size.
+template <class L, class Body>
+void for_blocks(int32_t query_count, const Body& body) {
+  const int32_t block_count = (query_count + kBlock<L> - 1) / kBlock<L>;
+  const int32_t size = (query_count + block_count - 1) / block_count;
+  for (int32_t first = 0; first < query_count; first += size) {
+    const int32_t left = query_count - first;
+    body(Block{first, left < size ? left : size});
+  }
+}
+
+template <class L>
+void pack_queries(const cpu::AttendArgs& args, const AttendRoom& room) {
+  int32_t index = 0;
+  for_blocks<L>(args.query_count, [&](Block block) {
+    float* to = room.q + size_t(index++) * size_t(kBlock<L> * args.head.key_dim);
+    for (int32_t i = 0; i < block.count; ++i) {
+      const float* from = args.queries[block.first + i].q;
+      for (int32_t d = 0; d < args.head.key_dim; ++d) to[d * kBlock<L> + i] = from[d];
+    }
+  });
+}
+
+template <class L>
+void score_run(const cpu::AttendArgs& args, const RunView& view, const AttendRoom& room) {
+  const int32_t first = view.first / cpu::kPageSlots * cpu::kPageSlots;
+  const int32_t run_end = (view.last + cpu::kPageSlots - 1) / cpu::kPageSlots * cpu::kPageSlots;
+  const size_t block_floats = size_t(kBlock<L> * args.head.key_dim);
+  if (args.query_count <= kBlock<L>) {
+    kWalks<L>[args.key_type].scores[args.query_count](
+        view.head, {room.q, room.scores, first, view.last, run_end});
+    return;
+  }
+  cpu::KvHeadArgs tile_head = view.head;
+  tile_head.keys = reinterpret_cast<std::byte*>(room.tile);
+  tile_head.keys_page_bytes = 0;  // Whichever page is asked for: there is one.
+  for (int32_t position = first; position < view.last; position += cpu::kPageSlots) {
+    const int32_t page_end = position + cpu::kPageSlots;
+    kWidenKeys<L>[args.key_type](view.head, keys_at(view.head, position),
+                                 ahead_of_keys(view.head, position, first, run_end), room.tile);
+    int32_t index = 0;
+    for_blocks<L>(args.query_count, [&](Block block) {
+      const float* q = room.q + size_t(index++) * block_floats;
+      bool is_seen = false;
+      for (int32_t i = block.first; i < block.first + block.count; ++i) {
+        is_seen = is_seen || (view.begin[i] < page_end && view.end[i] > position);
+      }
+      if (!is_seen) return;
+      kTileWalks<L>.scores[block.count](
+          tile_head, {q, room.scores + block.first * cpu::kRunPositions, position, page_end, 0});
+    });
+  }
+}
+
+template <class L>
+void add_values_of_run(const cpu::AttendArgs& args, RunView& view, const AttendRoom& room) {
+  const bool in_keys = args.head.values_in_keys;
+  if (args.query_count <= kBlock<L> && !in_keys) {
+    add_values_of_block<L>(kWalks<L>[args.value_type], view.head, view, room.scores,
+                           {0, args.query_count}, view.first, view.last);
+    return;
+  }
+  // As many pages at a time as stay in the first cache, since sums are loaded and stored for each
+  // time: the run's pages take turns in the tile.
+  const int32_t tile_pages = cpu::value_tile_pages(args.head.value_dim);
+  PageId places[cpu::kRunPositions / cpu::kPageSlots];
+  for (int32_t i = 0; i < cpu::kRunPositions / cpu::kPageSlots; ++i) {
+    places[i] = PageId(i % tile_pages);
+  }
+  cpu::KvHeadArgs tile_head = view.head;
+  tile_head.values = reinterpret_cast<std::byte*>(room.tile);
+  tile_head.values_page_bytes = sizeof(float) * size_t(cpu::kPageSlots * args.head.value_dim);
+  tile_head.pages = places;
+  const int32_t step = tile_pages * cpu::kPageSlots;
+  const int32_t run_end = (view.last + cpu::kPageSlots - 1) / cpu::kPageSlots * cpu::kPageSlots;
+  for (int32_t from = view.first / step * step; from < view.last; from += step) {
+    for (int32_t position = from; position < from + step && position < view.last;
+         position += cpu::kPageSlots) {
+      if (position + cpu::kPageSlots <= view.first) continue;  // Perhaps no longer kept.
+      const std::byte* ahead = ahead_of_values(view.head, position, run_end, view.limit);
+      float* place = room.tile + position / cpu::kPageSlots % tile_pages *
+                                     (cpu::kPageSlots * args.head.value_dim);
+      const Widen widen =
+          in_keys ? kWidenKeysAsValues<L>[args.value_type] : kWidenValues<L>[args.value_type];
+      widen(view.head, values_at(view.head, position), ahead, place);
+    }
+    for_blocks<L>(args.query_count, [&](Block block) {
+      add_values_of_block<L>(kTileWalks<L>, tile_head, view, room.scores, block, from, from + step);
+    });
+  }
+}
+
+// The part of `run` that each query sees, and where the sums go: to the query's slot where that is
+// still empty.
+inline RunView view_run(const cpu::AttendArgs& args, const AttendRoom& room, int32_t run,
+                        const bool* started) {
+  const int32_t start = run * cpu::kRunPositions;
+  RunView view;
+  view.head = args.head;
+  view.head.pages += run * (cpu::kRunPositions / cpu::kPageSlots);
+  view.first = cpu::kRunPositions;
+  view.last = view.limit = 0;
+  const int32_t call_end = args.end_run * cpu::kRunPositions - start;
+  for (int32_t i = 0; i < args.query_count; ++i) {
+    const cpu::AttendQuery& query = args.queries[i];
+    const int32_t begin = query.begin > start ? query.begin - start : 0;
+    const int32_t query_end = query.end - start < call_end ? query.end - start : call_end;
+    const int32_t end = query_end < cpu::kRunPositions ? query_end : cpu::kRunPositions;
+    view.limit = query_end > view.limit ? query_end : view.limit;
+    view.begin[i] = view.end[i] = 0;
+    if (begin >= end) continue;
+    view.begin[i] = begin;
+    view.end[i] = end;
+    view.first = begin < view.first ? begin : view.first;
+    view.last = end > view.last ? end : view.last;
+    const int32_t slot_floats = cpu::slot_floats(args.head.value_dim);
+    view.slots[i] = started[i] ? room.slots + i * slot_floats
+                               : query.slot + (run - args.first_run) * args.run_step;
+    view.outs[i] = view.slots[i] + cpu::kSlotHead;
+  }
+  return view;
+}
+
+template <class L>
+void attend_run(const cpu::AttendArgs& args, const AttendRoom& room, int32_t run, bool* started) {
+  RunView view = view_run(args, room, run, started);
+  if (view.first >= view.last) return;
+  score_run<L>(args, view, room);
+  const int32_t padded = cpu::padded_dim(args.head.value_dim);
+  for (int32_t i = 0; i < args.query_count; ++i) {
+    view.sums[i] = 0;
+    const int32_t count = view.end[i] - view.begin[i];
+    if (count == 0) continue;
+    float* scores = room.scores + i * cpu::kRunPositions + view.begin[i];
+    const cpu::AttendQuery& query = args.queries[i];
+    const int32_t first = run * cpu::kRunPositions + view.begin[i];
+    view.slots[i][0] = exponentials<L>(args, {scores, count, query.slope, first - query.position});
+    for (int32_t d = 0; d < padded; d += L::kCount) store(view.outs[i] + d, L(0.0f));
+  }
+  add_values_of_run<L>(args, view, room);
+  for (int32_t i = 0; i < args.query_count; ++i) {
+    if (view.begin[i] == view.end[i]) continue;
+    view.slots[i][1] = view.sums[i];
+    if (started[i]) merge_slots<L>(args.queries[i].slot, view.slots[i], padded);
+    started[i] = args.run_step == 0;
+  }
+}
+
+template <class L>
+void attend_queries(const cpu::AttendArgs& args) {
+  const AttendRoom room(args);
+  pack_queries<L>(args, room);
+  bool started[cpu::kAttendQueries] = {};
+  for (int32_t run = args.first_run; run < args.end_run; ++run) {
+    attend_run<L>(args, room, run, started);
+  }
+}
+
+// Merges a query's slots into the first, adds the sink and divides.
+template <class L>
+void finish_attention(const cpu::FinishAttentionArgs& args) {
+  const int32_t padded = cpu::padded_dim(args.value_dim);
+  float* total = args.slots;
+  for (int32_t slot = 1; slot < args.slot_count; ++slot) {
+    merge_slots<L>(total, total + slot * cpu::slot_floats(args.value_dim), padded);
+  }
+  float sum = total[1], keep = 1;
+  if (args.sink != nullptr) {
+    const float max = *args.sink > total[0] ? *args.sink : total[0];
+    keep = elementary::exp(total[0] - max);
+    sum = sum * keep + elementary::exp(*args.sink - max);
+  }
+  const L keep_lanes = L(keep), sum_lanes = L(sum);
+  for_lanes<L>(args.value_dim, [&](int32_t i, int32_t count) {
+    const L out = L::load(total + cpu::kSlotHead + i);
+    store_some(args.out + i, (out * keep_lanes) / sum_lanes, count);
+  });
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,31 @@
+// The products of numerics id fast-1: both sides rounded to bf16, pairs of columns added up in f32
+// (docs/numerics.md). Plain data for the files of every instruction set, and which of them a
+// machine has. Weights are packed as for exact-1; panels of bf16 are made on the way.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backends/cpu/product/product.h"
+
+namespace cairn::cpu {
+
+// Columns of a window: a panel of four groups, [column / 2][16 outputs][2] in bf16, passes over all
+// rows from the first and second level caches.
+inline constexpr int kFastColumns = 512;
+inline constexpr int64_t kFastPanelBytes = int64_t(kFastColumns) * kGroupRows * 2;
+// A tile may read rows past the last one.
+inline constexpr int64_t kFastRowsBytes = int64_t(kChunkRows + kTileRows) * kFastColumns * 2;
+
+// Rows, sums between two windows, and panels, in this order.
+inline constexpr size_t kFastScratchBytes =
+    size_t(kFastRowsBytes + kTotalsBytes + kPanels * kFastPanelBytes);
+
+}  // namespace cairn::cpu
+
+namespace cairn::avx512bf16 {
+extern const cpu::MatrixKernels matrix_kernels;
+}
+namespace cairn::amxbf16 {
+extern const cpu::MatrixKernels matrix_kernels;
+}

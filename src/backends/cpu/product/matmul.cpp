@@ -1,0 +1,379 @@
+// Cuts matrix products and the quantization of activations into tasks, and unpacks ops and steps
+// into plain arguments for the vector kernels. A task is some groups of outputs times some rows:
+// a few microseconds of memory traffic for few rows, panels that fit the second level cache for
+// many. Products of experts gather the rows that chose the same expert, so that its weights are
+// read once for all of them.
+#include "backends/cpu/product/matmul.h"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+#include <variant>
+
+#include "backends/cpu/pack/pack.h"
+#include "backends/cpu/product/fast_product.h"
+#include "backends/cpu/product/product.h"
+#include "base/check.h"
+
+namespace cairn::cpu {
+namespace {
+
+// Packed weights that a task reads for few rows: a share of the matrix, so that all threads end at
+// about the same time, but enough for the memory's prefetchers to get going.
+constexpr int64_t kTaskBytesMin = 64 * 1024, kTaskBytesMax = 256 * 1024, kTaskShare = 24;
+
+constexpr int64_t kOnTheWayBytes = 512 * 1024;
+
+const PackedMatrix& packed(const Weight& weight) {
+  return *static_cast<const PackedMatrix*>(weight.packed);
+}
+
+// How outputs and rows are cut into tasks.
+struct Cut {
+  int32_t groups;       // Of a task.
+  int32_t group_tasks;  // Tasks that cover all groups of one matrix.
+  int32_t row_chunks;
+};
+
+Cut cut_product(const MatrixKernels& kernels, const PackedMatrix& weight, int32_t row_count) {
+  Cut cut;
+  if (row_count <= kDirectRows) {
+    const int64_t share = weight.group_count * weight.group_bytes / kTaskShare;
+    const int64_t bytes = std::clamp(share, kTaskBytesMin, kTaskBytesMax);
+    cut.groups = int32_t(std::max<int64_t>(1, bytes / weight.group_bytes));
+    cut.groups = (cut.groups + 3) / 4 * 4;  // A row alone has four of them side by side.
+  } else {
+    cut.groups = is_float(weight.form.plane) ? kernels.float_groups : kPanels;
+  }
+  cut.group_tasks = (weight.group_count + cut.groups - 1) / cut.groups;
+  cut.row_chunks = (row_count + kChunkRows - 1) / kChunkRows;
+  return cut;
+}
+
+// A product's rows and the scratch behind them.
+struct RowList {
+  ProductRow rows[kChunkRows];
+  int32_t count = 0;
+};
+static_assert(sizeof(RowList) < 16384);
+constexpr size_t kRowListBytes = (sizeof(RowList) + 63) / 64 * 64;
+
+// Values [first, …) of a row as the op's weight multiplies it: quantized, or f32, or either.
+template <class T>
+ProductRow product_row(const T& op, const Step& step, int32_t row, int32_t first) {
+  ProductRow out{};
+  if (!op.weight->type->is_float()) {
+    const QuantizedRows& quantized = op.quantized;
+    const std::byte* bytes = step.row(quantized, row);
+    out.q = reinterpret_cast<const int8_t*>(bytes) + first;
+    out.scales = reinterpret_cast<const float*>(bytes + quantized.scales_offset()) + first / 32;
+    out.sums = reinterpret_cast<const int32_t*>(bytes + quantized.sums_offset()) + first / 16;
+  }
+  if (op.x.exists()) out.x = step.row(op.x, row) + first;
+  return out;
+}
+
+// Weights that stay in the file are packed on the way, so many groups at a time: as a product takes
+// them, as long as they fit the second level cache.
+int32_t groups_on_the_way(const PackedMatrix& weight) {
+  if (weight.data != nullptr) return 0;
+  if (is_float(weight.form.plane)) return 4;
+  return int32_t(std::clamp<int64_t>(kOnTheWayBytes / weight.group_bytes, 1, kPanels));
+}
+
+size_t kernel_scratch_bytes(const MatrixKernels& kernels, const PackedMatrix& weight) {
+  return std::max(kernels.scratch_bytes, product_scratch_bytes(weight));
+}
+
+// What the sums of a matrix's products are multiplied by, and what is added to them.
+struct Ending {
+  float scale;
+  const float* bias;  // Of the matrix's first output; may be null.
+};
+
+// Groups [first_group, first_group + groups) of a matrix times the rows of the list. The list's
+// `out` is that of the matrix's first output.
+template <const MatrixKernels& Kernels>
+void multiply(const PackedMatrix& weight, int32_t matrix, int32_t first_group, int32_t groups,
+              Ending ending, RowList& list, std::byte* scratch) {
+  const int32_t end_group = std::min(first_group + groups, weight.group_count);
+  const int32_t on_the_way = groups_on_the_way(weight);
+  const int32_t step = on_the_way == 0 ? groups : on_the_way;
+  uint8_t* const buffer =
+      reinterpret_cast<uint8_t*>(scratch + kRowListBytes + kernel_scratch_bytes(Kernels, weight));
+  int32_t done = 0;  // Outputs that the list's `out` has moved on.
+  for (int32_t group = first_group; group < end_group; group += step) {
+    const int32_t first = group * kGroupRows;
+    const int32_t end =
+        std::min({weight.rows, (group + step) * kGroupRows, end_group * kGroupRows});
+    for (int32_t row = 0; row < list.count; ++row) list.rows[row].out += first - done;
+    done = first;
+    for (int32_t i = 0; i < on_the_way && group + i < end_group; ++i) {
+      pack_group(*weight.source, weight, matrix, group + i, buffer + i * weight.group_bytes);
+    }
+    Kernels.multiply({.weight = &weight,
+                      .groups = on_the_way == 0 ? group_at(weight, matrix, group) : buffer,
+                      .output_count = end - first,
+                      .row_count = list.count,
+                      .rows = list.rows,
+                      .bias = ending.bias == nullptr ? nullptr : ending.bias + first,
+                      .scratch = scratch + kRowListBytes,
+                      .scale = ending.scale});
+  }
+}
+
+template <const MatrixKernels& Kernels, class T>
+size_t scratch_bytes(const Op& any) {
+  const PackedMatrix& weight = packed(*std::get<T>(any).weight);
+  return kRowListBytes + kernel_scratch_bytes(Kernels, weight) +
+         size_t(groups_on_the_way(weight) * weight.group_bytes);
+}
+
+template <const MatrixKernels& Kernels>
+struct MatMulTasks {
+  static int64_t count(const Op& any, const Step& step) {
+    const auto& op = std::get<op::MatMul>(any);
+    const Cut cut = cut_product(Kernels, packed(*op.weight), step.row_count(op.out.set));
+    return int64_t(cut.group_tasks) * cut.row_chunks;
+  }
+
+  static void run(const Op& any, const Step& step, int64_t task, std::byte* scratch) {
+    const auto& op = std::get<op::MatMul>(any);
+    const PackedMatrix& weight = packed(*op.weight);
+    const int32_t row_count = step.row_count(op.out.set);
+    const Cut cut = cut_product(Kernels, weight, row_count);
+    const int32_t first_row = int32_t(task / cut.group_tasks) * kChunkRows;
+    run_groups(op, step, {first_row, std::min(row_count, first_row + kChunkRows)},
+               {int32_t(task % cut.group_tasks) * cut.groups, cut.groups}, scratch);
+  }
+
+  static int32_t piece_columns(const Op& any, const Step& step) {
+    const auto& op = std::get<op::MatMul>(any);
+    return cut_product(Kernels, packed(*op.weight), step.row_count(op.out.set)).groups * kGroupRows;
+  }
+
+  // The rows of a piece are those of one task, so that the kernel takes them the same way.
+  static void run_piece(const Op& any, const Step& step, const host::Piece& piece,
+                        std::byte* scratch) {
+    run_groups(
+        std::get<op::MatMul>(any), step, {piece.first_row, piece.end_row},
+        {piece.first_column / kGroupRows, (piece.column_count() + kGroupRows - 1) / kGroupRows},
+        scratch);
+  }
+
+ private:
+  struct RowRange {
+    int32_t first, end;
+  };
+  struct Groups {
+    int32_t first, count;
+  };
+
+  static void run_groups(const op::MatMul& op, const Step& step, RowRange rows, Groups groups,
+                         std::byte* scratch) {
+    CHECK(rows.end - rows.first <= kChunkRows);
+    RowList& list = *new (scratch) RowList;
+    for (int32_t row = rows.first; row < rows.end; ++row) {
+      ProductRow& entry = list.rows[list.count++];
+      entry = product_row(op, step, row, 0);
+      entry.out = step.row(op.out, row);
+    }
+    multiply<Kernels>(packed(*op.weight), 0, groups.first, groups.count,
+                      {op.weight->scale_of(0), op.bias}, list, scratch);
+  }
+};
+
+template <const MatrixKernels& Kernels>
+struct ExpertTasks {
+  // One row: its experts one after the other. More: for each expert, the rows that chose it; tasks
+  // are large then, since each looks through all choices.
+  static Cut cut_experts(const PackedMatrix& weight, int32_t row_count) {
+    Cut cut = cut_product(Kernels, weight, 1);
+    if (row_count > 1) {
+      cut.groups = std::max(cut.groups, 16);
+      cut.group_tasks = (weight.group_count + cut.groups - 1) / cut.groups;
+    }
+    return cut;
+  }
+
+  static int64_t count(const Op& any, const Step& step) {
+    const auto& op = std::get<op::ExpertMatMul>(any);
+    const int32_t row_count = step.row_count(op.out.set);
+    const Cut cut = cut_experts(packed(*op.weight), row_count);
+    if (row_count <= 1) return int64_t(row_count) * op.rank_count() * cut.group_tasks;
+    return int64_t(op.weight->count) * cut.group_tasks;
+  }
+
+  static void run(const Op& any, const Step& step, int64_t task, std::byte* scratch) {
+    const auto& op = std::get<op::ExpertMatMul>(any);
+    const PackedMatrix& weight = packed(*op.weight);
+    const int32_t row_count = step.row_count(op.out.set);
+    const Cut cut = cut_experts(weight, row_count);
+    const int32_t first_group = int32_t(task % cut.group_tasks) * cut.groups;
+    const int32_t which = int32_t(task / cut.group_tasks);  // A rank, or an expert.
+    RowList& list = *new (scratch) RowList;
+    if (row_count == 1) {
+      const int32_t expert = expert_of(op, step, 0, which);
+      CHECK(expert >= 0 && expert < op.weight->count);
+      append(op, step, 0, which, list);
+      multiply<Kernels>(weight, expert, first_group, cut.groups, ending_of(op, expert), list,
+                        scratch);
+      return;
+    }
+    for (int32_t row = 0; row < row_count; ++row) {
+      if (!chooses(op, step, row, which)) continue;
+      for (int32_t rank = 0; rank < op.rank_count(); ++rank) {
+        const int32_t expert = expert_of(op, step, row, rank);
+        DCHECK(expert >= 0 && expert < op.weight->count);
+        if (expert != which) continue;
+        append(op, step, row, rank, list);
+        if (list.count < kChunkRows) continue;
+        multiply<Kernels>(weight, which, first_group, cut.groups, ending_of(op, which), list,
+                          scratch);
+        list.count = 0;
+      }
+    }
+    if (list.count == 0) return;
+    multiply<Kernels>(weight, which, first_group, cut.groups, ending_of(op, which), list, scratch);
+  }
+
+  // Whether one of the row's ranks is the expert: most are not, and all of them are looked at side
+  // by side.
+  static bool chooses(const op::ExpertMatMul& op, const Step& step, int32_t row, int32_t expert) {
+    if (!op.chosen.exists()) return true;
+    const float* chosen = step.row(op.chosen, row);
+    int32_t is_there = 0;
+    for (int32_t rank = 0; rank < op.chosen.width; ++rank) {
+      is_there |= int32_t(std::bit_cast<int32_t>(chosen[rank]) == expert);
+    }
+    return is_there != 0;
+  }
+
+  static Ending ending_of(const op::ExpertMatMul& op, int32_t expert) {
+    const int64_t first = int64_t(expert) * op.weight->rows;
+    return {op.weight->scale_of(expert), op.bias == nullptr ? nullptr : op.bias + first};
+  }
+
+  static int32_t expert_of(const op::ExpertMatMul& op, const Step& step, int32_t row,
+                           int32_t rank) {
+    return op.chosen.exists() ? std::bit_cast<int32_t>(step.row(op.chosen, row)[rank]) : rank;
+  }
+
+  static void append(const op::ExpertMatMul& op, const Step& step, int32_t row, int32_t rank,
+                     RowList& list) {
+    ProductRow& entry = list.rows[list.count++];
+    entry = product_row(op, step, row, op.x_per_rank ? rank * op.weight->cols : 0);
+    entry.out = step.row(op.out, row) + int64_t(rank) * op.weight->rows;
+  }
+};
+
+// Few rows are cut into pieces so that all threads take part; of many, a task takes several.
+constexpr int32_t kQuantizePiece = 2048;
+constexpr int32_t kQuantizeFewRows = 16;
+
+template <const MatrixKernels& Kernels>
+struct QuantizeTasks {
+  static int32_t rows_of_task(const op::Quantize& op, int32_t row_count) {
+    if (row_count <= kQuantizeFewRows) return 1;
+    return std::max(1, 4 * kQuantizePiece / op.out.width);
+  }
+  static int32_t pieces(const op::Quantize& op, int32_t row_count) {
+    if (row_count > kQuantizeFewRows) return 1;
+    return (op.out.width + kQuantizePiece - 1) / kQuantizePiece;
+  }
+
+  static int64_t count(const Op& any, const Step& step) {
+    const auto& op = std::get<op::Quantize>(any);
+    const int32_t row_count = step.row_count(op.out.set);
+    const int32_t rows = rows_of_task(op, row_count);
+    return int64_t((row_count + rows - 1) / rows) * pieces(op, row_count);
+  }
+
+  static void run(const Op& any, const Step& step, int64_t task, std::byte*) {
+    const auto& op = std::get<op::Quantize>(any);
+    const int32_t row_count = step.row_count(op.out.set);
+    const int32_t rows = rows_of_task(op, row_count);
+    const int32_t piece_count = pieces(op, row_count);
+    const int32_t first = piece_count == 1 ? 0 : int32_t(task % piece_count) * kQuantizePiece;
+    const int32_t count =
+        piece_count == 1 ? op.out.width : std::min(kQuantizePiece, op.out.width - first);
+    const int32_t first_row = int32_t(task / piece_count) * rows;
+    const int32_t end_row = std::min(row_count, first_row + rows);
+    for (int32_t row = first_row; row < end_row; ++row) quantize(op, step, row, first, count);
+  }
+
+  static void run_piece(const Op& any, const Step& step, const host::Piece& piece, std::byte*) {
+    for (int32_t row = piece.first_row; row < piece.end_row; ++row) {
+      quantize(std::get<op::Quantize>(any), step, row, piece.first_column, piece.column_count());
+    }
+  }
+
+  static void quantize(const op::Quantize& op, const Step& step, int32_t row, int32_t first,
+                       int32_t count) {
+    std::byte* bytes = step.row(op.out, row);
+    Kernels.quantize(step.row(op.x, row) + first, count, reinterpret_cast<int8_t*>(bytes) + first,
+                     reinterpret_cast<float*>(bytes + op.out.scales_offset()) + first / 32,
+                     reinterpret_cast<int32_t*>(bytes + op.out.sums_offset()) + first / 16);
+  }
+};
+
+template <const MatrixKernels& Kernels>
+host::HostKernel choose(const Op& op) {
+  if (const auto* matmul = std::get_if<op::MatMul>(&op)) {
+    if (matmul->weight->packed == nullptr) return {};
+    return {.task_count = &MatMulTasks<Kernels>::count,
+            .run = &MatMulTasks<Kernels>::run,
+            .scratch_bytes = &scratch_bytes<Kernels, op::MatMul>,
+            .run_piece = &MatMulTasks<Kernels>::run_piece,
+            .piece_columns = &MatMulTasks<Kernels>::piece_columns};
+  }
+  if (const auto* experts = std::get_if<op::ExpertMatMul>(&op)) {
+    if (experts->weight->packed == nullptr) return {};
+    return {&ExpertTasks<Kernels>::count, &ExpertTasks<Kernels>::run,
+            &scratch_bytes<Kernels, op::ExpertMatMul>};
+  }
+  if (std::holds_alternative<op::Quantize>(op)) {
+    return {.task_count = &QuantizeTasks<Kernels>::count,
+            .run = &QuantizeTasks<Kernels>::run,
+            .run_piece = &QuantizeTasks<Kernels>::run_piece};
+  }
+  return {};
+}
+
+}  // namespace
+
+host::HostKernel choose_matrix_kernel(const Op& op, IsaLevel isa, Numerics numerics) {
+  if (numerics == Numerics::fast_1) {
+#if defined(__x86_64__)
+    if (isa == IsaLevel::amx) return choose<amxbf16::matrix_kernels>(op);
+    if (isa == IsaLevel::avx512_vnni) return choose<avx512bf16::matrix_kernels>(op);
+#endif
+    return {};
+  }
+  switch (isa) {
+#if defined(__x86_64__)
+    case IsaLevel::avx2:
+      return choose<avx2::matrix_kernels>(op);
+    case IsaLevel::avx2_vnni:
+      return choose<avxvnni::matrix_kernels>(op);
+    case IsaLevel::avx512_vnni:
+      return choose<avx512::matrix_kernels>(op);
+    case IsaLevel::amx:
+      return choose<amx::matrix_kernels>(op);
+#elif defined(__aarch64__)
+    case IsaLevel::neon_dot:
+      return choose<neon::matrix_kernels>(op);
+#endif
+    default:  // Scalar, and levels of other machines.
+      return {};
+  }
+}
+
+std::string_view lacks_for_fast(IsaLevel isa, const CpuFeatures& features) {
+  const bool has_pairs = features.avx512_bf16 && runs_on(IsaLevel::avx512_vnni, features);
+  if (isa != IsaLevel::avx512_vnni && isa != IsaLevel::amx) return "AVX512_BF16 or AMX-BF16";
+  if (!has_pairs) return "AVX512_BF16";
+  return isa == IsaLevel::amx && !features.amx_bf16 ? "AMX-BF16" : "";
+}
+
+}  // namespace cairn::cpu

@@ -1,0 +1,92 @@
+// What the matrix kernels of an instruction set are asked for, as plain data. The files of an
+// instruction set include this, <cstdint>-like headers and intrinsics, and nothing else: whatever
+// inline function they shared with other files might be linked from here and fail on old machines.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backends/cpu/pack/packed.h"
+
+namespace cairn::cpu {
+
+// One activation row that multiplies, quantized or f32, and where its outputs go.
+struct ProductRow {
+  const int8_t* q;  // [cols], with scales [cols / 32] and sums of 16 [cols / 16]; or
+  const float* scales;
+  const int32_t* sums;
+  const float* x;  // [cols]
+  float* out;      // The output of the product's first weight row.
+};
+
+inline constexpr int kTileRows = 16;    // Rows that one walk over panels multiplies at most.
+inline constexpr int kDirectRows = 12;  // Up to so many rows multiply the packed form itself.
+inline constexpr int kChunkRows = 256;  // Rows of a product at most.
+inline constexpr int kPanelUnits = 16;  // Columns of a panel, in units.
+inline constexpr int kPanels = 16;      // Groups that are panels at the same time.
+
+// rows x some consecutive groups of one matrix.
+struct Product {
+  const PackedMatrix* weight;
+  const uint8_t* groups;  // The first group.
+  int32_t output_count;   // Weight rows from the first group on; the last group may be partial.
+  int32_t row_count;      // 1..kChunkRows
+  const ProductRow* rows;
+  const float* bias;   // Of the first weight row; may be null.
+  std::byte* scratch;  // product_scratch_bytes(), 64-byte aligned.
+  float scale = 1.0f;  // Of all sums, before the bias.
+};
+
+// Panels of all groups, expanded to one byte a weight and f32 scales.
+static constexpr int64_t panel_bytes(const PackedMatrix& weight) {
+  const int parts = scale_parts(weight.form.halves, weight.form.offsets);
+  return int64_t(kPanelUnits) * (512 + parts * kGroupRows * 4);
+}
+
+// Activation rows side by side: for each unit of a row 32 bytes, a scale, and twice (halves) a
+// start value and a sum. `row_units` is the number of units of all rows, a multiple of kPanelUnits.
+static constexpr int64_t side_by_side_bytes(int64_t row_units) {
+  return row_units * (32 + 4 + 8 + 8);
+}
+
+static constexpr int64_t padded_units(const PackedMatrix& weight) {
+  return (unit_count(weight) + kPanelUnits - 1) / kPanelUnits * kPanelUnits;
+}
+
+// Sums of a product between two panels of columns.
+inline constexpr int64_t kTotalsBytes = int64_t(kChunkRows) * kPanels * kGroupRows * 4;
+
+static constexpr size_t product_scratch_bytes(const PackedMatrix& weight) {
+  if (is_float(weight.form.plane)) return 0;
+  const int64_t direct = side_by_side_bytes(padded_units(weight) * kDirectRows);
+  const int64_t panels =
+      side_by_side_bytes(kPanelUnits * kTileRows) + kTotalsBytes + kPanels * panel_bytes(weight);
+  return size_t(direct > panels ? direct : panels);
+}
+
+// The kernels of one instruction set.
+struct MatrixKernels {
+  void (*multiply)(const Product& product);
+  // x[count] → q[count], scales[count / 32], sums[count / 16]; count is a multiple of 32.
+  void (*quantize)(const float* x, int64_t count, int8_t* q, float* scales, int32_t* sums);
+  int32_t float_groups = 4;  // Of a task that multiplies many rows and float weights.
+  size_t scratch_bytes = 0;  // Of a product, where product_scratch_bytes() is less.
+};
+
+}  // namespace cairn::cpu
+
+namespace cairn::avx2 {
+extern const cpu::MatrixKernels matrix_kernels;
+}
+namespace cairn::avxvnni {
+extern const cpu::MatrixKernels matrix_kernels;
+}
+namespace cairn::avx512 {
+extern const cpu::MatrixKernels matrix_kernels;
+}
+namespace cairn::amx {
+extern const cpu::MatrixKernels matrix_kernels;
+}
+namespace cairn::neon {
+extern const cpu::MatrixKernels matrix_kernels;
+}

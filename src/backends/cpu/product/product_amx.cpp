@@ -1,0 +1,173 @@
+// The matrix kernels for AMX: products of many rows by tiles. A tile multiplies 16 rows by 16
+// outputs over a unit (or its half) exactly; vectors scale and add up its sums, as everywhere else,
+// while the tiles of the next units are under way. Few rows and float weights are AVX-512's.
+#include "backends/cpu/product/expand_amx.h"
+#include "backends/cpu/product/tiles_amx.h"
+
+namespace cairn::amx {
+namespace {
+
+using cpu::kGroupRows;
+using cpu::PanelForm;
+using cpu::PanelScratch;
+using cpu::PanelSource;
+using cpu::Product;
+using cpu::RowsView;
+using cpu::Window;
+
+using V = TileVectors;
+
+constexpr int kPassRows = 16;  // A tile's.
+static_assert(kPassRows == cpu::kTileRows && cpu::kChunkRows % kPassRows == 0);
+static_assert(V::kLanes == kGroupRows);
+
+// Sums that are on their way from the tiles to the vectors. Making one takes about 90 cycles,
+// scaling one about 30: the tile of a step is issued three steps ahead.
+constexpr int kRing = 4;
+struct Ring {
+  alignas(64) int32_t sums[kRing][kPassRows * kGroupRows];
+};
+
+// R rows times one panel; the x are of R rows and of the panel's columns.
+template <class F, int R>
+struct TilePass {
+  const Tiles& tiles;
+  const std::byte* panel;
+  const std::byte* next;  // The panel of the next pass, whose first tiles are issued here; or null.
+  const RowsView x;
+  const int step_count;
+
+  // Step kSlot of four, or that and any number of fours. A tile has 16 rows; where R is less, it
+  // reads what lies behind the rows, and these sums are left alone.
+  template <int kSlot>
+  [[gnu::always_inline]] void issue(const std::byte* from, int step, Ring& ring) const {
+    constexpr int kHalf = kSlot % F::kHalfCount;
+    constexpr int kLeft = Tiles::kActivations + kSlot % 2, kRight = Tiles::kWeights + kSlot % 2;
+    const int unit = step / F::kHalfCount;
+    tiles.template load<kRight>(from + unit * 512 + kHalf * 256, 64);
+    tiles.template load<kLeft>(x.q + unit * 32 + kHalf * 16, cpu::kPanelUnits * 32);
+    tiles.template zero<kSlot>();
+    tiles.template dot<kSlot, kLeft, kRight>();
+    tiles.template store<kSlot>(ring.sums[kSlot]);
+  }
+
+  template <int kSlot>
+  [[gnu::always_inline]] void scale(int step, const Ring& ring, V::Floats (&acc)[R]) const {
+    constexpr int kHalf = kSlot % F::kHalfCount;
+    const int unit = step / F::kHalfCount;
+    const cpu::ScaleOffset<V> w = PanelSource<V, F>{panel}.scale(unit, kHalf, 0);
+    const float* scales = x.scales + unit;
+    const float* sums = x.sums + kHalf * R * cpu::kPanelUnits + unit;
+#pragma GCC unroll 16
+    for (int row = 0; row < R; ++row) {
+      const V::Floats s = V::broadcast(scales[row * cpu::kPanelUnits]);
+      const auto* isum = reinterpret_cast<const uint8_t*>(ring.sums[kSlot] + row * kGroupRows);
+      acc[row] = V::fma(V::to_floats(V::load(isum)), V::mul(w.scale, s), acc[row]);
+      if constexpr (F::kOffsets) {
+        const V::Floats xsum = V::broadcast(sums[row * cpu::kPanelUnits]);
+        acc[row] = V::fma(xsum, V::mul(w.offset, s), acc[row]);
+      }
+    }
+  }
+
+  template <int kSlot>
+  [[gnu::always_inline]] void advance(int step, Ring& ring, V::Floats (&acc)[R]) const {
+    constexpr int kAhead = kRing - 1, kTarget = (kSlot + kAhead) % kRing;
+    if (step >= step_count) return;
+    if (step + kAhead < step_count) {
+      issue<kTarget>(panel, step + kAhead, ring);
+    } else if (next != nullptr) {
+      issue<kTarget>(next, step + kAhead - step_count, ring);
+    }
+    scale<kSlot>(step, ring, acc);
+  }
+
+  // Adds to `total`. `is_primed`: the first tiles were issued by the pass before. The accumulators
+  // are variables of their own, so that no instruction on tiles makes the compiler store them.
+  [[gnu::always_inline]] void run(bool is_primed, Ring& ring, V::Floats (&total)[1][R]) const {
+    V::Floats acc[R];
+#pragma GCC unroll 16
+    for (int row = 0; row < R; ++row) acc[row] = total[0][row];
+    if (!is_primed) {
+      issue<0>(panel, 0, ring);
+      if (step_count > 1) issue<1>(panel, 1, ring);
+      if (step_count > 2) issue<2>(panel, 2, ring);
+    }
+    for (int step = 0; step < step_count; step += kRing) {
+      advance<0>(step, ring, acc);
+      advance<1>(step + 1, ring, acc);
+      advance<2>(step + 2, ring, acc);
+      advance<3>(step + 3, ring, acc);
+    }
+#pragma GCC unroll 16
+    for (int row = 0; row < R; ++row) total[0][row] = acc[row];
+  }
+};
+
+// R rows from `row` on times all panels of a window.
+template <class F, int R>
+void multiply_panels(const Product& product, const Tiles& tiles, const PanelScratch& scratch,
+                     const Window& window, int32_t row) {
+  const RowsView x = cpu::put_side_by_side<F::kHalves, F::kOffsets, R>(
+      product, row, window.first_unit, window.unit_count, 0, scratch.rows);
+  const int step_count = window.unit_count * F::kHalfCount;
+  Ring ring;
+  bool is_primed = false;
+  const std::byte* panel = scratch.panels;
+  float* totals = scratch.totals + int64_t(row) * cpu::kPanels * kGroupRows;
+  for (int32_t output = window.first_output; output < window.end_output; output += kGroupRows) {
+    // The next pass finds its tiles in the slots where this one would put them.
+    const bool has_next = step_count % kRing == 0 && output + kGroupRows < window.end_output;
+    const std::byte* next = has_next ? panel + PanelSource<V, F>::kBytes : nullptr;
+    const TilePass<F, R> pass{tiles, panel, next, x, step_count};
+    V::Floats total[1][R];
+    for (int r = 0; r < R; ++r) {
+      total[0][r] = window.is_first() ? V::zero() : V::load(totals + r * kGroupRows);
+    }
+    pass.run(is_primed, ring, total);
+    if (window.is_last()) {
+      cpu::store_tile<V, R, 1>(product, row, output, total);
+    } else {
+      for (int r = 0; r < R; ++r) V::store(totals + r * kGroupRows, total[0][r]);
+    }
+    is_primed = has_next;
+    panel += PanelSource<V, F>::kBytes;
+    totals += R * kGroupRows;
+  }
+}
+
+template <class F>
+void multiply_by_tiles(const Product& product) {
+  const Tiles tiles(32 / F::kHalfCount);
+  // Bytes of a plane become the signed weights that they stand for.
+  const V::Bytes bias = _mm512_set1_epi8(char(product.weight->form.bias));
+  const auto make_signed = [&bias](V::Bytes bytes) { return as_signed<F>(bytes, bias); };
+  cpu::for_each_window<V, F>(
+      product, make_signed, [&](const PanelScratch& scratch, const Window& window) {
+        for (int32_t row = 0; row < product.row_count; row += kPassRows) {
+          if (product.row_count - row > kPassRows / 2) {
+            multiply_panels<PanelForm<F>, kPassRows>(product, tiles, scratch, window, row);
+          } else {
+            multiply_panels<PanelForm<F>, kPassRows / 2>(product, tiles, scratch, window, row);
+          }
+        }
+      });
+}
+
+void multiply(const Product& product) {
+  const cpu::PackedForm& form = product.weight->form;
+  if (cpu::is_float(form.plane) || product.row_count <= cpu::kDirectRows) {
+    return avx512::matrix_kernels.multiply(product);
+  }
+  cpu::visit_form(form, [&product]<class F>(F) { multiply_by_tiles<F>(product); });
+}
+
+void quantize(const float* x, int64_t count, int8_t* q, float* scales, int32_t* sums) {
+  avx512::matrix_kernels.quantize(x, count, q, scales, sums);
+}
+
+}  // namespace
+
+constinit const cpu::MatrixKernels matrix_kernels{.multiply = multiply, .quantize = quantize};
+
+}  // namespace cairn::amx

@@ -1,0 +1,11 @@
+// The matrix kernels for AVX-512 with VNNI: binds the texts to the vectors.
+#include "backends/cpu/lanes/quantize_avx512.h"
+#include "backends/cpu/product/matrix_vectors_avx512.h"
+#include "backends/cpu/product/product_any.h"
+
+namespace cairn::avx512 {
+
+constinit const cpu::MatrixKernels matrix_kernels{.multiply = cpu::multiply_any<MatrixVectors>,
+                                                  .quantize = quantize};
+
+}  // namespace cairn::avx512

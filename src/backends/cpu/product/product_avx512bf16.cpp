@@ -1,0 +1,139 @@
+// fast-1's matrix kernels for AVX-512 with BF16: many rows of float weights, two products in an
+// instruction. The integer products of exact-1 are twice as fast as these, so quantized weights
+// stay with them, and so do few rows.
+#include "backends/cpu/product/fast_product.h"
+#include "backends/cpu/product/product_bf16.h"
+#include "backends/cpu/product/product_tile.h"
+
+namespace cairn::avx512bf16 {
+namespace {
+
+using cpu::FastScratch;
+using cpu::FastWindow;
+using cpu::kChunkRows;
+using cpu::kFastColumns;
+using cpu::kFastPanelBytes;
+using cpu::kGroupRows;
+using cpu::Plane;
+using cpu::Product;
+using V = avx512::MatrixVectors;
+
+constexpr int kPassRows = 6;    // With four groups: 24 sums of 32 registers,
+constexpr int kPassGroups = 4;  // and ten loads for 24 products.
+constexpr int kPassOutputs = kPassGroups * kGroupRows;
+
+// R rows times N groups over a window.
+template <int R, int N>
+[[gnu::always_inline]] inline void add_window(const uint16_t* rows, const std::byte* panels,
+                                              int32_t pair_count, V::Floats (&sums)[R][N]) {
+  for (int32_t pair = 0; pair < pair_count; ++pair) {
+    __m512bh weights[N];
+#pragma GCC unroll 4
+    for (int n = 0; n < N; ++n) {
+      const std::byte* at = panels + n * kFastPanelBytes + int64_t(pair) * 64;
+      weights[n] = __builtin_bit_cast(__m512bh, _mm512_load_si512(at));
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      int32_t two;
+      std::memcpy(&two, rows + r * kFastColumns + 2 * pair, 4);
+      const auto x = __builtin_bit_cast(__m512bh, _mm512_set1_epi32(two));
+#pragma GCC unroll 4
+      for (int n = 0; n < N; ++n) sums[r][n] = _mm512_dpbf16_ps(sums[r][n], weights[n], x);
+    }
+  }
+}
+
+// Where the sums of a row and of the window's groups from `output` on wait for the next window.
+float* totals_at(const FastScratch& scratch, const FastWindow& window, int32_t row,
+                 int32_t output) {
+  const int32_t at = output - window.first_output;
+  const int64_t pass = at / kPassOutputs;
+  return scratch.totals + (pass * (kChunkRows + cpu::kTileRows) + row) * kPassOutputs +
+         at % kPassOutputs;
+}
+
+template <int R, int N>
+void multiply_pass(const Product& product, const FastScratch& scratch, const FastWindow& window,
+                   int32_t row, int32_t output) {
+  V::Floats sums[R][N];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int n = 0; n < N; ++n) {
+      const float* total = totals_at(scratch, window, row + r, output) + n * kGroupRows;
+      sums[r][n] = window.is_first() ? V::zero() : V::load(total);
+    }
+  }
+  add_window<R, N>(scratch.rows + int64_t(row) * kFastColumns,
+                   scratch.panels + window.panel_offset(output), (window.col_count + 1) / 2, sums);
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int n = 0; n < N; ++n) {
+      if (window.is_last()) {
+        cpu::store_outputs<V>(product, row + r, output + n * kGroupRows, sums[r][n]);
+      } else {
+        V::store(totals_at(scratch, window, row + r, output) + n * kGroupRows, sums[r][n]);
+      }
+    }
+  }
+}
+
+// All rows times N groups, whose panels stay in the first level cache.
+template <int N>
+void multiply_groups(const Product& product, const FastScratch& scratch, const FastWindow& window,
+                     int32_t output) {
+  int32_t row = 0;
+  for (; product.row_count - row > 4; row += kPassRows) {
+    multiply_pass<kPassRows, N>(product, scratch, window, row, output);
+  }
+  if (product.row_count - row > 2) {
+    multiply_pass<4, N>(product, scratch, window, row, output);
+  } else if (product.row_count > row) {
+    multiply_pass<2, N>(product, scratch, window, row, output);
+  }
+}
+
+void multiply_window(const Product& product, const FastScratch& scratch, const FastWindow& window) {
+  int32_t output = window.first_output;
+  for (; output + kPassOutputs <= window.end_output; output += kPassOutputs) {
+    multiply_groups<kPassGroups>(product, scratch, window, output);
+  }
+  for (; output < window.end_output; output += kGroupRows) {
+    multiply_groups<1>(product, scratch, window, output);
+  }
+}
+
+template <Plane plane>
+void multiply_pairs(const Product& product) {
+  const FastScratch scratch(product);
+  cpu::for_windows(product, [&](const FastWindow& window) {
+    cpu::expand_float_panels<plane>(product, window, scratch.panels);
+    cpu::round_rows(product, window, scratch.rows);
+    multiply_window(product, scratch, window);
+  });
+}
+
+void multiply(const Product& product) {
+  const Plane plane = product.weight->form.plane;
+  if (!cpu::is_float(plane) || product.row_count <= cpu::kDirectRows) {
+    return avx512::matrix_kernels.multiply(product);
+  }
+  if (plane == Plane::f16) multiply_pairs<Plane::f16>(product);
+  if (plane == Plane::bf16) multiply_pairs<Plane::bf16>(product);
+  if (plane == Plane::f32) multiply_pairs<Plane::f32>(product);
+}
+
+void quantize(const float* x, int64_t count, int8_t* q, float* scales, int32_t* sums) {
+  avx512::matrix_kernels.quantize(x, count, q, scales, sums);
+}
+
+}  // namespace
+
+constinit const cpu::MatrixKernels matrix_kernels{.multiply = multiply,
+                                                  .quantize = quantize,
+                                                  .float_groups = cpu::kPanels,
+                                                  .scratch_bytes = cpu::kFastScratchBytes};
+
+}  // namespace cairn::avx512bf16

@@ -1,0 +1,123 @@
+// What products in bf16 have in common: windows of columns, activations rounded to bf16 side by
+// side, and panels of float weights in bf16. Whoever multiplies them chooses the instructions.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "backends/cpu/product/fast_product.h"
+#include "backends/cpu/product/matrix_vectors_avx512.h"
+
+namespace cairn::cpu {
+namespace {
+
+// What is multiplied at a time: some columns of some outputs.
+struct FastWindow {
+  int32_t first_output, end_output;  // At most kPanels groups.
+  int32_t first_col, col_count, all_cols;
+
+  bool is_first() const { return first_col == 0; }
+  bool is_last() const { return first_col + col_count == all_cols; }
+  // Up to here rows and panels are zeros where columns end: a tile takes 32 columns at a time.
+  int32_t padded_count() const { return (col_count + 31) / 32 * 32; }
+  int64_t panel_offset(int32_t output) const {
+    return (output - first_output) / kGroupRows * kFastPanelBytes;
+  }
+};
+
+struct FastScratch {
+  uint16_t* rows;  // [row][kFastColumns]
+  float* totals;   // Its layout is the kernel's.
+  std::byte* panels;
+
+  explicit FastScratch(const Product& product)
+      : rows(reinterpret_cast<uint16_t*>(product.scratch)),
+        totals(reinterpret_cast<float*>(product.scratch + kFastRowsBytes)),
+        panels(product.scratch + kFastRowsBytes + kTotalsBytes) {}
+};
+
+// low[i] becomes number 2i, high[i] number 2i + 1.
+[[gnu::always_inline]] inline __m512i interleave(__m512i low_high) {
+  alignas(64) static constexpr uint16_t kOrder[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
+                                                      21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
+                                                      11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  return _mm512_permutexvar_epi16(_mm512_load_si512(kOrder), low_high);
+}
+
+[[gnu::always_inline]] inline __m512i round_two(__m512 low, __m512 high) {
+  return __builtin_bit_cast(__m512i, _mm512_cvtne2ps_pbh(high, low));
+}
+
+// The window's columns of all rows, in bf16.
+inline void round_rows(const Product& product, const FastWindow& window, uint16_t* rows) {
+  for (int32_t row = 0; row < product.row_count; ++row) {
+    const float* x = product.rows[row].x + window.first_col;
+    uint16_t* out = rows + int64_t(row) * kFastColumns;
+    int32_t col = 0;
+    for (; col + 32 <= window.col_count; col += 32) {
+      const __m512 low = _mm512_loadu_ps(x + col), high = _mm512_loadu_ps(x + col + 16);
+      _mm512_store_si512(out + col, round_two(low, high));
+    }
+    if (col == window.col_count) continue;
+    const uint32_t is_there = (1u << (window.col_count - col)) - 1;
+    const __m512 low = _mm512_maskz_loadu_ps(__mmask16(is_there), x + col);
+    const __m512 high = _mm512_maskz_loadu_ps(__mmask16(is_there >> 16), x + col + 16);
+    _mm512_store_si512(out + col, round_two(low, high));
+  }
+}
+
+// Two columns of a group of float weights, from `at` on.
+template <Plane plane>
+[[gnu::always_inline]] inline __m512i float_pair(const uint8_t* at) {
+  using V = avx512::MatrixVectors;
+  constexpr int kColumn = plane_bytes(plane);
+  if constexpr (plane == Plane::bf16) return interleave(_mm512_loadu_si512(at));
+  if constexpr (plane == Plane::f16) {
+    return interleave(round_two(V::load_f16(at), V::load_f16(at + kColumn)));
+  }
+  return interleave(round_two(V::load_f32(at), V::load_f32(at + kColumn)));
+}
+
+template <Plane plane>
+void expand_float_panel(const uint8_t* group, const FastWindow& window, std::byte* panel) {
+  constexpr int kColumn = plane_bytes(plane);
+  const uint8_t* at = group + int64_t(window.first_col) * kColumn;
+  int32_t col = 0;
+  for (; col + 2 <= window.col_count; col += 2) {
+    _mm512_store_si512(panel + int64_t(col) * 32, float_pair<plane>(at + int64_t(col) * kColumn));
+  }
+  for (; col < window.padded_count(); col += 2) {
+    alignas(64) uint8_t last[2 * kColumn] = {};
+    if (col < window.col_count) std::memcpy(last, at + int64_t(col) * kColumn, kColumn);
+    _mm512_store_si512(panel + int64_t(col) * 32, float_pair<plane>(last));
+  }
+}
+
+// The window's columns of its groups.
+template <Plane plane>
+void expand_float_panels(const Product& product, const FastWindow& window, std::byte* panels) {
+  for (int32_t output = window.first_output; output < window.end_output; output += kGroupRows) {
+    const uint8_t* group = product.groups + output / kGroupRows * product.weight->group_bytes;
+    expand_float_panel<plane>(group, window, panels + window.panel_offset(output));
+  }
+}
+
+// visit(window) for all outputs, and for each all columns, ascending.
+template <class Visit>
+[[gnu::always_inline]] inline void for_windows(const Product& product, const Visit& visit) {
+  const int32_t cols = product.weight->cols;
+  const int32_t outputs = (product.output_count + kGroupRows - 1) / kGroupRows * kGroupRows;
+  constexpr int32_t kOutputs = kPanels * kGroupRows;
+  for (int32_t output = 0; output < outputs; output += kOutputs) {
+    const int32_t end = outputs - output < kOutputs ? outputs : output + kOutputs;
+    for (int32_t col = 0; col < cols; col += kFastColumns) {
+      const int32_t count = cols - col < kFastColumns ? cols - col : kFastColumns;
+      visit(FastWindow{output, end, col, count, cols});
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cairn::cpu

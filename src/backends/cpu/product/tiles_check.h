@@ -1,0 +1,20 @@
+// Whether AMX may be used: the operating system must allow it, and tiles must multiply as AVX-512
+// does. Nothing else would notice a machine or an emulation whose tiles are wrong.
+// Thread rule: any thread; the permission is the whole program's.
+#pragma once
+
+#include "backends/cpu/product/product.h"
+#include "base/cpu_features.h"
+#include "device/numerics.h"
+
+namespace cairn::cpu {
+
+// `wanted`; where that is amx and it cannot be used, avx512_vnni, and a warning says why.
+IsaLevel usable_level(IsaLevel wanted, Numerics numerics = Numerics::exact_1);
+
+// Whether both give the same bits for some small products of many rows.
+bool same_products(const MatrixKernels& a, const MatrixKernels& b);
+// Likewise for float weights, where all numbers and sums are integers that no rounding changes.
+bool same_whole_products(const MatrixKernels& a, const MatrixKernels& b);
+
+}  // namespace cairn::cpu

@@ -1,0 +1,124 @@
+// Text of the kernel of the delta rule with a decay for each channel; compiled once for each
+// instruction set by ops_<isa>.cpp. Same bits as backends/reference/channel_delta.cpp. Vectors run
+// across a head's values; each token walks over some columns of the state once: the walk that
+// moves them on also asks them what they know of the next token's key (as delta_rule.h).
+#pragma once
+
+#include "backends/cpu/elementwise.h"
+#include "backends/cpu/lanes/repeat.h"
+
+namespace cairn {
+namespace {
+
+template <class L>
+void channel_delta_step_sizes(const cpu::ChannelDeltaStepArgs& args) {
+  const L a = L(args.a), rate = elementary::sigmoid(L(args.raw_rate));
+  for_lanes<L>(args.key_dim, [&](int32_t n, auto count) {
+    const L decay = elementary::exp(load_some<L>(args.log_decay + n, count) * a);
+    store_some(args.decay + n, decay, count);
+    if (args.k == nullptr) return;
+    const L k = load_some<L>(args.k + n, count);
+    store_some(args.asked + n, k * decay, count);
+    store_some(args.written + n, k * rate, count);
+  });
+}
+
+// The sums of state * asked for N vectors of the head's values from column p on; `count` is that of
+// the last vector.
+template <class L, int32_t N, StatesGo Go>
+[[gnu::always_inline]] inline void channel_delta_known(const cpu::ChannelDeltaArgs& args, int32_t p,
+                                                       int32_t count, L (&known)[N]) {
+  const float* source = args.before + p;
+  repeat<N>([&](auto i) { known[i] = L(0.0f); });
+  for (int32_t n = 0; n < args.key_dim; ++n, source += args.value_dim) {
+    if constexpr (Go == StatesGo::past_caches) fetch_ahead<L, N>(source);
+    const L asked = L(args.asked[n]);
+    repeat<N>([&](auto i) {
+      const L state = load_some<L>(source + i * L::kCount, N > 1 ? L::kCount : count);
+      known[i] = fma(state, asked, known[i]);
+    });
+  }
+}
+
+// Moves N vectors on by one row. `known` comes as the row's and, where there is a next row, goes as
+// that one's.
+template <class L, int32_t N, bool HasNext, StatesGo Go>
+[[gnu::always_inline]] inline void channel_delta_row(const cpu::ChannelDeltaArgs& args, int32_t row,
+                                                     int32_t p, int32_t count, const float* before,
+                                                     L (&known)[N]) {
+  const float* q = args.q + int64_t(row) * args.q_stride;
+  const float* written = args.written + int64_t(row) * args.written_stride;
+  const float* erased = args.erased + int64_t(row) * args.erased_stride;
+  const float* decay = args.decay + int64_t(row) * args.decay_stride;
+  const float* next = HasNext ? args.asked + int64_t(row + 1) * args.asked_stride : nullptr;
+  const float* v = args.v + int64_t(row) * args.v_stride + p;
+  float* out = args.out + int64_t(row) * args.out_stride + p;
+  const int32_t lanes = N > 1 ? L::kCount : count;
+  L value[N], minus_known[N], total[N];
+  repeat<N>([&](auto i) {
+    value[i] = load_some<L>(v + i * L::kCount, lanes);
+    minus_known[i] = known[i] * L(-1.0f);
+    total[i] = known[i] = L(0.0f);
+  });
+  const float* source = before + p;
+  float* target = args.after + p;
+  for (int32_t n = 0; n < args.key_dim; ++n) {
+    repeat<N>([&](auto i) {
+      L state = load_some<L>(source + i * L::kCount, lanes) * L(decay[n]);
+      state = fma(L(written[n]), value[i], state);
+      state = fma(L(erased[n]), minus_known[i], state);
+      total[i] = fma(state, L(q[n]), total[i]);
+      if constexpr (HasNext) known[i] = fma(state, L(next[n]), known[i]);
+      if constexpr (Go == StatesGo::past_caches) {
+        store_past_caches(target + i * L::kCount, state);
+      } else {
+        store_some(target + i * L::kCount, state, lanes);
+      }
+    });
+    source += args.value_dim;
+    target += args.value_dim;
+  }
+  repeat<N>([&](auto i) { store_some(out + i * L::kCount, total[i], lanes); });
+}
+
+// All rows past N vectors; past the caches only a row alone.
+template <class L, int32_t N, StatesGo Go = StatesGo::home>
+void channel_delta_columns(const cpu::ChannelDeltaArgs& args, int32_t p, int32_t count) {
+  L known[N];
+  channel_delta_known<L, N, Go>(args, p, count, known);
+  const float* before = args.before;
+  for (int32_t row = 0; row + 1 < args.row_count; ++row) {
+    channel_delta_row<L, N, true, Go>(args, row, p, count, before, known);
+    before = args.after;
+  }
+  channel_delta_row<L, N, false, Go>(args, args.row_count - 1, p, count, before, known);
+}
+
+// A row alone walks over states that come from memory: wide, so that what it reads lies together.
+// Of many rows two vectors have four sums each in flight, which is what registers hold everywhere.
+template <class L>
+void channel_delta_rows(const cpu::ChannelDeltaArgs& args) {
+  constexpr int32_t kVectors = 2, kVectorsAlone = L::kCount >= 16 ? 8 : 4;
+  constexpr int32_t kColumns = kVectors * L::kCount, kColumnsAlone = kVectorsAlone * L::kCount;
+  int32_t p = 0;
+  if (args.streams) {
+    for (; p + kColumnsAlone <= args.column_count; p += kColumnsAlone) {
+      channel_delta_columns<L, kVectorsAlone, StatesGo::past_caches>(args, p, L::kCount);
+    }
+    drain_past_caches(L{});
+  } else if (args.row_count == 1) {
+    for (; p + kColumnsAlone <= args.column_count; p += kColumnsAlone) {
+      channel_delta_columns<L, kVectorsAlone>(args, p, L::kCount);
+    }
+  }
+  for (; p + kColumns <= args.column_count; p += kColumns) {
+    channel_delta_columns<L, kVectors>(args, p, L::kCount);
+  }
+  for (; p < args.column_count; p += L::kCount) {
+    const int32_t left = args.column_count - p;
+    channel_delta_columns<L, 1>(args, p, left < L::kCount ? left : L::kCount);
+  }
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,118 @@
+// Text of the gated delta rule's kernel; compiled once for each instruction set by ops_<isa>.cpp.
+// Same bits as backends/reference/delta_rule.cpp. Vectors run across a head's values; 32 of them
+// with all keys are 16 KiB at 128 keys, half of the smallest first cache, and tokens stream past.
+// Each token walks over the state once: the walk that moves it on also asks it for what it knows of
+// the next token's key.
+#pragma once
+
+#include "backends/cpu/elementwise.h"
+#include "backends/cpu/lanes/repeat.h"
+
+namespace cairn {
+namespace {
+
+template <class L>
+void delta_step_sizes(const cpu::DeltaStepArgs& args) {
+  const L a = L(args.a), bias = L(args.bias);
+  for_lanes<L>(args.count, [&](int32_t row, auto count) {
+    const float* raw = args.raw + int64_t(row) * args.raw_stride;
+    const float* raw_rate = args.raw_rate + int64_t(row) * args.raw_rate_stride;
+    const L dt = elementary::softplus(L::load_strided(raw, args.raw_stride, count) + bias);
+    store_some(args.decay + row, elementary::exp(dt * a), count);
+    const L rate = elementary::sigmoid(L::load_strided(raw_rate, args.raw_rate_stride, count));
+    store_some(args.rate + row, rate, count);
+  });
+}
+
+// The sums of state * key for N vectors of the head's values from column p on; `count` is that of
+// the last vector.
+template <class L, int32_t N, StatesGo Go>
+[[gnu::always_inline]] inline void delta_known(const cpu::DeltaArgs& args, int32_t p, int32_t count,
+                                               L (&known)[N]) {
+  const float* source = args.before + p;
+  repeat<N>([&](auto i) { known[i] = L(0.0f); });
+  for (int32_t n = 0; n < args.key_dim; ++n, source += args.value_dim) {
+    if constexpr (Go == StatesGo::past_caches) fetch_ahead<L, N>(source);
+    const L k = L(args.k[n]);
+    repeat<N>([&](auto i) {
+      const L state = load_some<L>(source + i * L::kCount, N > 1 ? L::kCount : count);
+      known[i] = fma(state, k, known[i]);
+    });
+  }
+}
+
+// Moves N vectors on by one row. `known` comes as the row's and, where there is a next row, goes as
+// that one's.
+template <class L, int32_t N, bool HasNext, StatesGo Go>
+[[gnu::always_inline]] inline void delta_row(const cpu::DeltaArgs& args, int32_t row, int32_t p,
+                                             int32_t count, const float* before, L (&known)[N]) {
+  const float* q = args.q + int64_t(row) * args.q_stride;
+  const float* k = args.k + int64_t(row) * args.k_stride;
+  const float* v = args.v + int64_t(row) * args.v_stride + p;
+  float* out = args.out + int64_t(row) * args.out_stride + p;
+  const float* next = HasNext ? k + args.k_stride : nullptr;
+  const L decay = L(args.decay[row]), minus_decay = L(-args.decay[row]), rate = L(args.rate[row]);
+  const int32_t lanes = N > 1 ? L::kCount : count;
+  L delta[N], total[N];
+  repeat<N>([&](auto i) {
+    delta[i] = fma(known[i], minus_decay, load_some<L>(v + i * L::kCount, lanes)) * rate;
+    total[i] = known[i] = L(0.0f);
+  });
+  const float* source = before + p;
+  float* target = args.after + p;
+  for (int32_t n = 0; n < args.key_dim; ++n) {
+    repeat<N>([&](auto i) {
+      L state = load_some<L>(source + i * L::kCount, lanes) * decay;
+      state = fma(L(k[n]), delta[i], state);
+      total[i] = fma(state, L(q[n]), total[i]);
+      if constexpr (HasNext) known[i] = fma(state, L(next[n]), known[i]);
+      if constexpr (Go == StatesGo::past_caches) {
+        store_past_caches(target + i * L::kCount, state);
+      } else {
+        store_some(target + i * L::kCount, state, lanes);
+      }
+    });
+    source += args.value_dim;
+    target += args.value_dim;
+  }
+  repeat<N>([&](auto i) { store_some(out + i * L::kCount, total[i], lanes); });
+}
+
+// All rows past N vectors; past the caches only a row alone.
+template <class L, int32_t N, StatesGo Go = StatesGo::home>
+void delta_columns(const cpu::DeltaArgs& args, int32_t p, int32_t count) {
+  L known[N];
+  delta_known<L, N, Go>(args, p, count, known);
+  const float* before = args.before;
+  for (int32_t row = 0; row + 1 < args.row_count; ++row) {
+    delta_row<L, N, true, Go>(args, row, p, count, before, known);
+    before = args.after;
+  }
+  delta_row<L, N, false, Go>(args, args.row_count - 1, p, count, before, known);
+}
+
+// A row alone walks over states that come from memory: wide, so that what it reads lies together.
+template <class L>
+void delta_rows(const cpu::DeltaArgs& args) {
+  constexpr int32_t kVectors = 32 / L::kCount, kVectorsAlone = 8;
+  constexpr int32_t kColumnsAlone = kVectorsAlone * L::kCount;
+  int32_t p = 0;
+  if (args.streams) {
+    for (; p + kColumnsAlone <= args.column_count; p += kColumnsAlone) {
+      delta_columns<L, kVectorsAlone, StatesGo::past_caches>(args, p, L::kCount);
+    }
+    drain_past_caches(L{});
+  } else if (args.row_count == 1) {
+    for (; p + kColumnsAlone <= args.column_count; p += kColumnsAlone) {
+      delta_columns<L, kVectorsAlone>(args, p, L::kCount);
+    }
+  }
+  for (; p + 32 <= args.column_count; p += 32) delta_columns<L, kVectors>(args, p, L::kCount);
+  for (; p < args.column_count; p += L::kCount) {
+    const int32_t left = args.column_count - p;
+    delta_columns<L, 1>(args, p, left < L::kCount ? left : L::kCount);
+  }
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,372 @@
+// Reading lines, answering them, and the commands.
+#include "cli/commands/chat_loop.h"
+
+#include <charconv>
+#include <cstdio>
+#include <iterator>
+
+#include "base/printable.h"
+#include "base/quantities.h"
+#include "cli/commands/adapter_choice.h"
+#include "cli/commands/chat_settings.h"
+#include "cli/commands/report.h"
+#include "cli/exit_codes.h"
+#include "cli/terminal/answer_printer.h"
+#include "cli/terminal/interrupt.h"
+#include "cli/terminal/memory_map.h"
+
+namespace cairn::cli {
+
+namespace {
+
+constexpr char kPrompt[] = "> ";
+constexpr char kContinuationPrompt[] = ". ";
+constexpr char kEditPrompt[] = "edit> ";
+constexpr char kResultPrompt[] = "result> ";
+constexpr std::string_view kBlockMark = "\"\"\"";
+
+// A remark of the program's own, beside the conversation.
+void remark(std::string_view text) {
+  std::fprintf(stderr, "%s\n", printable(text).c_str());
+}
+
+}  // namespace
+
+struct ChatLoop::Command {
+  std::string_view name;
+  std::string_view argument;
+  std::string_view doc;
+  Next (ChatLoop::*run)(std::string_view rest);
+};
+
+const ChatLoop::Command ChatLoop::kCommands[] = {
+    {"/help", "", "shows this", &ChatLoop::help},
+    {"/regen", "", "makes the last answer anew, with the next seed", &ChatLoop::regenerate},
+    {"/retry", "[N=V …]", "the same with other settings, as temperature=0.2", &ChatLoop::retry},
+    {"/set", "N V", "changes a setting for the answers to come", &ChatLoop::set},
+    {"/show", "", "shows the settings", &ChatLoop::show},
+    {"/lora", "[N:S …]", "changes the adapters; off: none; without a name lists them",
+     &ChatLoop::adapters},
+    {"/continue", "", "goes on with an answer that was stopped", &ChatLoop::go_on},
+    {"/edit", "[TEXT]", "changes your last message and answers it", &ChatLoop::edit},
+    {"/rewind", "[TURNS]", "takes the last turns back; one unless told", &ChatLoop::rewind},
+    {"/fork", "[NAME]", "goes on in a new branch; this one stays as it is", &ChatLoop::fork},
+    {"/switch", "NAME", "goes on in another branch", &ChatLoop::switch_branch},
+    {"/branches", "", "lists the branches", &ChatLoop::list_branches},
+    {"/memory", "", "draws what the conversation keeps", &ChatLoop::show_memory},
+    {"/save", "FILE", "writes the conversation's text as JSON", &ChatLoop::save},
+    {"/load", "FILE", "goes on with a conversation that was saved", &ChatLoop::load},
+    {"/clear", "", "forgets the conversation", &ChatLoop::clear},
+    {"/system", "[TEXT]", "sets the system message; without TEXT removes it",
+     &ChatLoop::set_system},
+    {"/exit", "", "ends the program, as Ctrl-D does", &ChatLoop::leave},
+};
+
+ChatLoop::ChatLoop(Engine* engine, session::ChatSession* session, std::string model_name,
+                   bool shows_statistics)
+    : engine_(engine),
+      session_(session),
+      model_name_(std::move(model_name)),
+      shows_statistics_(shows_statistics),
+      out_(stdout),
+      editor_(stdin, stdout, default_history_path()) {}
+
+Result<int> ChatLoop::run() {
+  // Between prompt and answer too, Ctrl-C must not end the conversation.
+  const InterruptGuard guard;
+  greet();
+  bool was_interrupt = false;
+  std::string message;
+  while (true) {
+    const LineEditor::Event event = read_message(message);
+    if (event == LineEditor::Event::end) break;
+    if (event == LineEditor::Event::interrupt) {
+      if (was_interrupt) return kExitInterrupted;
+      was_interrupt = true;
+      remark("Ctrl-C again, Ctrl-D or /exit ends the program.");
+      continue;
+    }
+    was_interrupt = false;
+    if (handle(message) == Next::leave) break;
+    CAIRN_TRY(out_.finish());
+  }
+  return kExitFine;
+}
+
+void ChatLoop::greet() {
+  if (!is_terminal(stdin)) return;
+  remark(fmt::format("{}: {} ({} million parameters). /help lists commands, Ctrl-D ends.",
+                     model_name_, engine_->architecture(),
+                     (engine_->parameter_count() + 500000) / 1000000));
+}
+
+// A message is a line, or several where each but the last ends with a backslash, or those between
+// two marks of three quotes.
+LineEditor::Event ChatLoop::read_message(std::string& message) {
+  message.clear();
+  const char* prompt = kPrompt;
+  while (true) {
+    std::string line;
+    const LineEditor::Event event = editor_.read(prompt, line);
+    if (event != LineEditor::Event::line) return event;
+    editor_.remember(line);
+    if (message.empty() && line.starts_with(kBlockMark)) {
+      message = line.substr(kBlockMark.size());
+      return read_block(message);
+    }
+    if (!line.ends_with('\\')) {
+      message += line;
+      return event;
+    }
+    line.back() = '\n';
+    message += line;
+    prompt = kContinuationPrompt;
+  }
+}
+
+LineEditor::Event ChatLoop::read_block(std::string& message) {
+  while (!message.ends_with(kBlockMark)) {
+    std::string line;
+    const LineEditor::Event event = editor_.read(kContinuationPrompt, line);
+    if (event != LineEditor::Event::line) return event;
+    if (!message.empty()) message += '\n';
+    message += line;
+  }
+  message.resize(message.size() - kBlockMark.size());
+  if (message.ends_with('\n')) message.pop_back();
+  return LineEditor::Event::line;
+}
+
+ChatLoop::Next ChatLoop::handle(const std::string& message) {
+  if (message.find_first_not_of(" \t\n") == std::string::npos) return Next::go_on;
+  if (message.starts_with('/')) return handle_command(message);
+  answer([&](const session::AnswerHooks& hooks) { return session_->say(message, hooks); });
+  return Next::go_on;
+}
+
+ChatLoop::Next ChatLoop::handle_command(std::string_view line) {
+  const size_t end = std::min(line.find(' '), line.size());
+  const std::string_view name = line.substr(0, end);
+  std::string_view rest = line.substr(end);
+  while (rest.starts_with(' ')) rest.remove_prefix(1);
+  for (const Command& command : kCommands) {
+    if (command.name == name) return (this->*command.run)(rest);
+  }
+  remark(fmt::format("{}: no such command; /help lists them. A message may start with a blank.",
+                     name));
+  return Next::go_on;
+}
+
+// False where there is no answer to go on from.
+bool ChatLoop::answer_once(FunctionRef<Result<session::Answer>(const session::AnswerHooks&)> make) {
+  AnswerPrinter printer(&out_);
+  const InterruptGuard guard;
+  Result<session::Answer> made = make(printer.hooks());
+  printer.finish();
+  if (!made) {
+    remark("cairn: " + made.error().message);
+    return false;
+  }
+  if (shows_statistics_) {
+    const bool dim = uses_color(stderr);
+    const memory::Sequence& sequence = session_->generator().sequence();
+    const std::string line = statistics_line(*made, engine_->memory().usage(),
+                                             {.used_tokens = sequence.length(),
+                                              .free_tokens = session_->generator().room(),
+                                              .weight_bytes = weight_bytes(engine_->file())});
+    std::fprintf(stderr, "%s[%s]%s\n", dim ? "\033[2m" : "", line.c_str(), dim ? "\033[0m" : "");
+  }
+  return made->finish == session::FinishReason::tool_calls;
+}
+
+// The results of the calls that the answer ended with, each a line of the person's.
+bool ChatLoop::read_results(std::vector<std::string>& results) {
+  results.clear();
+  for (const chat::ToolCall& call : session_->open_calls()) {
+    remark("call: " + call_line(call));
+    std::string result;
+    if (editor_.read(kResultPrompt, result) != LineEditor::Event::line) return false;
+    results.push_back(std::move(result));
+  }
+  return !results.empty();
+}
+
+void ChatLoop::answer(FunctionRef<Result<session::Answer>(const session::AnswerHooks&)> make) {
+  if (answer_once(make)) answer_calls();
+}
+
+void ChatLoop::answer_calls() {
+  std::vector<std::string> results;
+  while (read_results(results)) {
+    const auto give = [&](const session::AnswerHooks& hooks) {
+      return session_->give_results(results, hooks);
+    };
+    if (!answer_once(give)) return;
+  }
+}
+
+ChatLoop::Next ChatLoop::complain(const Error& error) {
+  remark("cairn: " + error.message);
+  return Next::go_on;
+}
+
+ChatLoop::Next ChatLoop::help(std::string_view /*rest*/) {
+  for (const Command& command : kCommands) {
+    remark(fmt::format("{:<10}{:<8}{}", command.name, command.argument, command.doc));
+  }
+  remark(
+      "A line that ends with \\ goes on in the next one, as do lines between \"\"\" and \"\"\".");
+  remark("Ctrl-C stops an answer.");
+  return Next::go_on;
+}
+
+ChatLoop::Next ChatLoop::leave(std::string_view /*rest*/) {
+  return Next::leave;
+}
+
+ChatLoop::Next ChatLoop::clear(std::string_view /*rest*/) {
+  session_->clear();
+  return Next::go_on;
+}
+
+ChatLoop::Next ChatLoop::regenerate(std::string_view /*rest*/) {
+  answer([&](const session::AnswerHooks& hooks) { return session_->regenerate(hooks); });
+  return Next::go_on;
+}
+
+ChatLoop::Next ChatLoop::retry(std::string_view rest) {
+  session::ChatOptions& options = session_->options();
+  const sample::SamplingParams old = options.sampling;
+  if (Status status = set_settings(options, rest); !status)
+    return complain(std::move(status).error());
+  // With the same seed unless one is said: what differs is what was set.
+  if (options.sampling.seed == old.seed && !rest.empty()) --options.sampling.seed;
+  return regenerate({});
+}
+
+ChatLoop::Next ChatLoop::set(std::string_view rest) {
+  const size_t end = std::min(rest.find_first_of(" ="), rest.size());
+  const std::string_view value = rest.substr(std::min(end + 1, rest.size()));
+  if (Status status = set_setting(session_->options(), rest.substr(0, end), value); !status)
+    return complain(std::move(status).error());
+  return Next::go_on;
+}
+
+ChatLoop::Next ChatLoop::show(std::string_view /*rest*/) {
+  remark_lines(show_settings(session_->options()));
+  return Next::go_on;
+}
+
+void ChatLoop::remark_lines(std::string_view lines) {
+  while (!lines.empty()) {
+    const size_t end = std::min(lines.find('\n'), lines.size());
+    remark(lines.substr(0, end));
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+  }
+}
+
+ChatLoop::Next ChatLoop::adapters(std::string_view rest) {
+  if (!rest.empty()) {
+    Result<std::vector<AdapterUse>> uses = parse_adapter_uses(rest);
+    if (!uses) return complain(uses.error());
+    if (const Status chosen = session_->choose_adapters(*uses); !chosen) {
+      return complain(chosen.error());
+    }
+  }
+  remark_lines(show_adapters(engine_->adapters(), session_->generator().selection()));
+  if (engine_->adapters().empty()) return Next::go_on;
+  const Runner& runner = engine_->runner();
+  remark(fmt::format("plans: {} selections, {}", runner.variant_count(),
+                     show_bytes(runner.plan_bytes())));
+  return Next::go_on;
+}
+
+ChatLoop::Next ChatLoop::go_on(std::string_view /*rest*/) {
+  answer([&](const session::AnswerHooks& hooks) { return session_->continue_answer(hooks); });
+  return Next::go_on;
+}
+
+// Without a text the old message is put on the line, to be changed there.
+ChatLoop::Next ChatLoop::edit(std::string_view rest) {
+  Result<std::string> old = session_->last_message();
+  if (!old) return complain(std::move(old).error());
+  std::string text(rest);
+  if (text.empty()) {
+    if (editor_.read(kEditPrompt, text, *old) != LineEditor::Event::line) return Next::go_on;
+    editor_.remember(text);
+    if (text.empty()) return Next::go_on;
+  }
+  answer([&](const session::AnswerHooks& hooks) { return session_->edit(text, hooks); });
+  return Next::go_on;
+}
+
+ChatLoop::Next ChatLoop::rewind(std::string_view rest) {
+  int32_t turns = 1;
+  const char* end = rest.data() + rest.size();
+  const auto read = std::from_chars(rest.data(), end, turns);
+  if (!rest.empty() && (read.ec != std::errc() || read.ptr != end)) {
+    return complain({ErrorCode::invalid_argument,
+                     fmt::format("/rewind: expected a number of turns, found \"{}\"", rest)});
+  }
+  Result<memory::ResumePlan> plan = session_->rewind(turns);
+  if (!plan) return complain(std::move(plan).error());
+  remark(fmt::format("{} turns left; {}", session_->turn_count(), plan_line(*plan)));
+  return Next::go_on;
+}
+
+ChatLoop::Next ChatLoop::fork(std::string_view rest) {
+  const std::string name =
+      rest.empty() ? fmt::format("branch-{}", session_->branches().size() + 1) : std::string(rest);
+  if (Status made = session_->fork(name); !made) return complain(std::move(made).error());
+  remark(fmt::format("now in {}; it shares all {} turns so far", name, session_->turn_count()));
+  return Next::go_on;
+}
+
+ChatLoop::Next ChatLoop::switch_branch(std::string_view rest) {
+  Result<memory::ResumePlan> plan = session_->switch_to(rest);
+  if (!plan) return complain(std::move(plan).error());
+  remark(fmt::format("now in {}, {} turns; {}", rest, session_->turn_count(), plan_line(*plan)));
+  return Next::go_on;
+}
+
+ChatLoop::Next ChatLoop::list_branches(std::string_view /*rest*/) {
+  const std::vector<session::Branch>& branches = session_->branches();
+  for (size_t branch = 0; branch < branches.size(); ++branch) {
+    const std::vector<session::Message>& messages = branches[branch].messages;
+    remark(fmt::format("{} {:<16} {} messages", branch == session_->active_branch() ? '*' : ' ',
+                       branches[branch].name, messages.size()));
+  }
+  return Next::go_on;
+}
+
+ChatLoop::Next ChatLoop::save(std::string_view rest) {
+  if (rest.empty()) return complain({ErrorCode::invalid_argument, "/save: expected a file name"});
+  if (Status saved = session_->save(std::string(rest)); !saved)
+    return complain(std::move(saved).error());
+  remark(fmt::format("{} messages written to {}", session_->messages().size(), rest));
+  return Next::go_on;
+}
+
+ChatLoop::Next ChatLoop::load(std::string_view rest) {
+  if (rest.empty()) return complain({ErrorCode::invalid_argument, "/load: expected a file name"});
+  if (Status read = session_->load(std::string(rest)); !read)
+    return complain(std::move(read).error());
+  remark(fmt::format("{} messages read from {}", session_->messages().size(), rest));
+  answer_calls();  // The conversation may have been left before the results of its last calls.
+  return Next::go_on;
+}
+
+ChatLoop::Next ChatLoop::set_system(std::string_view rest) {
+  session_->set_system(rest);
+  return Next::go_on;
+}
+
+ChatLoop::Next ChatLoop::show_memory(std::string_view /*rest*/) {
+  const memory::Sequence& sequence = session_->generator().sequence();
+  remark(memory_map(engine_->memory(), sequence) +
+         fmt::format("{} tokens, room for {} more; all conversations: {}", sequence.length(),
+                     session_->generator().room(), memory_line(engine_->memory().usage())));
+  return Next::go_on;
+}
+
+}  // namespace cairn::cli

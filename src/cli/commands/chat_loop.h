@@ -1,0 +1,75 @@
+// The conversation as a person sees it: a prompt, lines, answers that appear as they are made,
+// commands that begin with a slash. Works on a terminal and, line by line, on a pipe.
+// Thread rule: the engine's thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/function_ref.h"
+#include "base/result.h"
+#include "cli/terminal/line_editor.h"
+#include "cli/terminal/terminal.h"
+#include "engine/engine.h"
+#include "session/answer.h"
+#include "session/chat_session.h"
+
+namespace cairn::cli {
+
+class ChatLoop {
+ public:
+  // `session` and `engine` must outlive the loop. `shows_statistics`: a line on stderr after each
+  // answer.
+  ChatLoop(Engine* engine, session::ChatSession* session, std::string model_name,
+           bool shows_statistics);
+
+  // Until the end of input, /exit, or Ctrl-C twice at the prompt. Returns the exit code.
+  // Errors: io, when standard output cannot be written.
+  Result<int> run();
+
+ private:
+  struct Command;
+  enum class Next { go_on, leave };
+
+  void greet();
+  LineEditor::Event read_message(std::string& message);
+  Next handle(const std::string& message);
+  Next handle_command(std::string_view line);
+  void answer(FunctionRef<Result<session::Answer>(const session::AnswerHooks&)> make);
+  bool answer_once(FunctionRef<Result<session::Answer>(const session::AnswerHooks&)> make);
+  void answer_calls();
+  bool read_results(std::vector<std::string>& results);
+  LineEditor::Event read_block(std::string& message);
+
+  Next complain(const Error& error);
+  static void remark_lines(std::string_view lines);
+  Next help(std::string_view rest);
+  Next leave(std::string_view rest);
+  Next clear(std::string_view rest);
+  Next regenerate(std::string_view rest);
+  Next retry(std::string_view rest);
+  Next set(std::string_view rest);
+  Next show(std::string_view rest);
+  Next adapters(std::string_view rest);
+  Next go_on(std::string_view rest);
+  Next edit(std::string_view rest);
+  Next rewind(std::string_view rest);
+  Next fork(std::string_view rest);
+  Next switch_branch(std::string_view rest);
+  Next list_branches(std::string_view rest);
+  Next save(std::string_view rest);
+  Next load(std::string_view rest);
+  Next set_system(std::string_view rest);
+  Next show_memory(std::string_view rest);
+  static const Command kCommands[];
+
+  Engine* engine_;
+  session::ChatSession* session_;
+  std::string model_name_;
+  bool shows_statistics_;
+  TextOut out_;
+  LineEditor editor_;
+};
+
+}  // namespace cairn::cli

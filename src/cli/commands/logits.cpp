@@ -1,0 +1,112 @@
+// Sequences from a file through the engine's steps into a file of rows.
+#include "cli/commands/logits.h"
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+
+#include "base/file.h"
+#include "cli/commands/load.h"
+#include "cli/terminal/terminal.h"
+#include "memory/memory.h"
+
+namespace cairn::cli {
+
+namespace {
+
+constexpr size_t kTokensBytesMax = size_t(1) << 30;
+constexpr std::string_view kSeparators = " ,\t\r";
+
+Result<std::vector<Token>> parse_line(std::string_view line, int64_t line_number,
+                                      int32_t vocabulary_count) {
+  std::vector<Token> tokens;
+  while (true) {
+    const size_t begin = line.find_first_not_of(kSeparators);
+    if (begin == std::string_view::npos) return tokens;
+    const size_t end = std::min(line.find_first_of(kSeparators, begin), line.size());
+    const std::string_view word = line.substr(begin, end - begin);
+    int32_t id = -1;
+    const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), id);
+    const bool is_number = error == std::errc() && stop == word.data() + word.size();
+    if (!is_number || id < 0 || id >= vocabulary_count) {
+      return fail(ErrorCode::invalid_data, "tokens, line {}: expected ids below {}, found \"{}\"",
+                  line_number, vocabulary_count, word.substr(0, 40));
+    }
+    tokens.push_back(Token(id));
+    line.remove_prefix(end);
+  }
+}
+
+// All rows of one sequence, in steps of at most `batch` tokens.
+Status write_sequence(Engine& engine, std::span<const Token> tokens, FileWriter& out) {
+  memory::Memory& memory = engine.memory();
+  Runner& runner = engine.runner();
+  memory::Sequence sequence = memory.new_sequence();
+  const size_t batch = size_t(std::min(runner.row_count_max(), runner.output_count_max()));
+  std::vector<int32_t> outputs(batch);
+  std::iota(outputs.begin(), outputs.end(), 0);
+  while (!tokens.empty()) {
+    const size_t count = std::min(batch, tokens.size());
+    CAIRN_TRY(memory::Transaction transaction,
+              memory.begin(sequence, {.tokens = tokens.first(count)}));
+    const BatchPart part{.transaction = &transaction, .outputs = std::span(outputs).first(count)};
+    runner.run({&part, 1});
+    for (size_t row = 0; row < count; ++row) {
+      CAIRN_TRY(out.append(std::as_bytes(runner.logits(int32_t(row)))));
+    }
+    transaction.commit(int32_t(count));
+    tokens = tokens.subspan(count);
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<std::vector<std::vector<Token>>> parse_sequences(std::string_view text,
+                                                        int32_t vocabulary_count) {
+  std::vector<std::vector<Token>> sequences;
+  for (int64_t line_number = 1; !text.empty(); ++line_number) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    CAIRN_TRY(std::vector<Token> tokens,
+              parse_line(text.substr(0, end), line_number, vocabulary_count));
+    if (!tokens.empty()) sequences.push_back(std::move(tokens));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  if (sequences.empty()) {
+    return fail(ErrorCode::invalid_data, "tokens: expected at least one sequence, found none");
+  }
+  return sequences;
+}
+
+Result<int64_t> write_logits(const LogitsOptions& options) {
+  if (options.batch < 1) {
+    return fail(ErrorCode::invalid_argument, "--batch: expected at least 1, found {}",
+                options.batch);
+  }
+  CAIRN_TRY(const std::string text, read_file(options.tokens_path, kTokensBytesMax));
+  EngineOptions engine_options = options.engine;
+  engine_options.row_count_max = options.batch;
+  engine_options.output_count_max = options.batch;
+  CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(options.model_path, engine_options));
+  CAIRN_TRY(const auto sequences, parse_sequences(text, engine->size().vocabulary_count));
+  int64_t total_tokens = 0;
+  for (const auto& sequence : sequences) {
+    total_tokens += int64_t(sequence.size());
+    if (sequence.size() > size_t(engine->options().context_tokens)) {
+      return fail(ErrorCode::no_room, "tokens: expected sequences of at most {}, found one of {}",
+                  engine->options().context_tokens, sequence.size());
+    }
+  }
+  CAIRN_TRY(FileWriter out, FileWriter::open(options.out_path));
+  Progress progress("computing", Progress::Unit::tokens);
+  int64_t done_tokens = 0;
+  for (const auto& sequence : sequences) {
+    CAIRN_TRY(write_sequence(*engine, sequence, out));
+    done_tokens += int64_t(sequence.size());
+    progress.update(uint64_t(done_tokens), uint64_t(total_tokens));
+  }
+  CAIRN_TRY(out.commit());
+  return total_tokens;
+}
+
+}  // namespace cairn::cli

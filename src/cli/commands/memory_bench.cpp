@@ -1,0 +1,160 @@
+// Models one after another: written if need be, loaded, measured, and shown as a table or as JSON.
+#include "cli/commands/memory_bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/machine_memory.h"
+#include "cli/commands/load.h"
+#include "cli/exit_codes.h"
+#include "cli/terminal/terminal.h"
+#include "measure/memory_figures.h"
+#include "synth/synth.h"
+
+namespace cairn::cli {
+
+namespace {
+
+constexpr int32_t kContextTokens = 32768;
+constexpr double kMiB = 1 << 20;
+
+constexpr std::string_view kPresets[] = {"llama-1b", "gemma3-1b", "gemma4-e2b", "granite-h-1b",
+                                         "qwen35-0.8b"};
+
+// A preset's file, which goes when the measuring is done.
+class SyntheticModel {
+ public:
+  static Result<SyntheticModel> write(std::string_view preset, const MemoryBenchArguments& args) {
+    std::error_code error;
+    const std::filesystem::path folder = args.folder.empty()
+                                             ? std::filesystem::temp_directory_path(error)
+                                             : std::filesystem::path(args.folder);
+    SyntheticModel model(folder / fmt::format("cairn-bench-{}-{}.gguf", preset, ::getpid()));
+    Progress progress(fmt::format("writing {}", preset), Progress::Unit::bytes);
+    CAIRN_TRY(synth::SynthShape shape, synth::preset_shape(preset));
+    shape.context = kContextTokens;
+    synth::SynthOptions options{
+        .shape = std::move(shape), .type = args.type, .out_path = model.path_.string()};
+    options.on_progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
+    CAIRN_TRY(const synth::SynthReport report, synth::write_synthetic(options));
+    return model;
+  }
+  SyntheticModel(SyntheticModel&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  SyntheticModel& operator=(SyntheticModel&&) = delete;
+  ~SyntheticModel() {
+    std::error_code error;
+    if (!path_.empty()) std::filesystem::remove(path_, error);
+  }
+  std::string path() const { return path_.string(); }
+
+ private:
+  explicit SyntheticModel(std::filesystem::path path) : path_(std::move(path)) {}
+  std::filesystem::path path_;
+};
+
+struct ModelFigures {
+  std::string model;
+  std::vector<measure::Figure> figures;
+};
+
+Result<ModelFigures> measure(const std::string& path, std::string_view preset,
+                             const MemoryBenchArguments& arguments) {
+  EngineOptions options = arguments.engine;
+  if (options.context_tokens == 0) options.context_tokens = kContextTokens;
+  const double before = double(resident_bytes());
+  CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(path, options));
+  ModelFigures result{.model = preset.empty() ? path : std::string(preset), .figures = {}};
+  std::error_code error;
+  const double weights = double(std::filesystem::file_size(path, error));
+  result.figures.push_back({.what = "resident at the start beyond the weights, 32k context",
+                            .measured = (double(resident_bytes()) - before - weights) / kMiB,
+                            .unit = "MiB",
+                            .bar = 64});
+  if (is_terminal(stderr)) std::fprintf(stderr, "measuring %s\n", result.model.c_str());
+  const auto add = [&](Result<std::vector<measure::Figure>> figures) -> Status {
+    if (!figures) return std::move(figures).error();
+    for (measure::Figure& figure : *figures) result.figures.push_back(std::move(figure));
+    return Ok{};
+  };
+  CAIRN_TRY(add(measure::measure_costs(*engine)));
+  CAIRN_TRY(add(measure::measure_conversations(*engine, preset)));
+  CAIRN_TRY(add(measure::measure_paging(*engine)));
+  return result;
+}
+
+std::string show(double value) {
+  return value == double(int64_t(value)) ? fmt::format("{:.0f}", value)
+                                         : fmt::format("{:.2f}", value);
+}
+
+std::string table(const ModelFigures& model) {
+  std::string text = fmt::format("\n{}\n{:<58}{:>12} {:<10}{:>10}{:>11}\n", model.model, "figure",
+                                 "measured", "", "at most", "llama.cpp");
+  for (const measure::Figure& figure : model.figures) {
+    text += fmt::format("{:<58}{:>12} {:<10}{:>10}{:>11}{}\n", figure.what, show(figure.measured),
+                        figure.unit, figure.has_bar ? show(figure.bar) : "",
+                        figure.peer < 0 ? "" : show(figure.peer), figure.holds() ? "" : "  MISSED");
+  }
+  return text;
+}
+
+nlohmann::ordered_json json_of(const ModelFigures& model) {
+  nlohmann::ordered_json json;
+  json["model"] = model.model;
+  json["figures"] = nlohmann::ordered_json::array();
+  for (const measure::Figure& figure : model.figures) {
+    nlohmann::ordered_json row = {{"figure", figure.what},
+                                  {"measured", figure.measured},
+                                  {"unit", figure.unit},
+                                  {"holds", figure.holds()}};
+    if (figure.has_bar) row["at_most"] = figure.bar;
+    if (figure.peer >= 0) row["llama_cpp"] = figure.peer;
+    json["figures"].push_back(std::move(row));
+  }
+  return json;
+}
+
+Result<std::vector<ModelFigures>> measure_all(const MemoryBenchArguments& arguments, TextOut& out) {
+  std::vector<ModelFigures> all;
+  const auto keep = [&](ModelFigures figures) {
+    if (!arguments.json) out.write(table(figures));
+    all.push_back(std::move(figures));
+  };
+  for (const std::string& path : arguments.models) {
+    CAIRN_TRY(ModelFigures figures, measure(path, "", arguments));
+    keep(std::move(figures));
+  }
+  std::vector<std::string> presets = arguments.presets;
+  if (presets.empty() && arguments.models.empty()) {
+    presets.assign(std::begin(kPresets), std::end(kPresets));
+  }
+  for (const std::string& preset : presets) {
+    CAIRN_TRY(const SyntheticModel model, SyntheticModel::write(preset, arguments));
+    CAIRN_TRY(ModelFigures figures, measure(model.path(), preset, arguments));
+    keep(std::move(figures));
+  }
+  return all;
+}
+
+}  // namespace
+
+Result<int> memory_bench_main(const MemoryBenchArguments& arguments) {
+  TextOut out(stdout);
+  CAIRN_TRY(const std::vector<ModelFigures> all, measure_all(arguments, out));
+  bool holds = true;
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const ModelFigures& model : all) {
+    json.push_back(json_of(model));
+    for (const measure::Figure& figure : model.figures) holds = holds && figure.holds();
+  }
+  if (arguments.json) out.write(json.dump(2) + "\n");
+  CAIRN_TRY(out.finish());
+  return holds ? kExitFine : kExitError;
+}
+
+}  // namespace cairn::cli

@@ -1,0 +1,152 @@
+// Statistics of answers.
+#include "cli/commands/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/quantities.h"
+
+namespace cairn::cli {
+
+namespace {
+
+double rate(size_t count, double seconds) {
+  return seconds > 0 ? double(count) / seconds : 0;
+}
+
+nlohmann::ordered_json sampling_json(const sample::SamplingParams& params) {
+  nlohmann::ordered_json json;
+  for (const sample::SamplingField& field : sample::sampling_fields()) {
+    const std::string key(field.name);
+    if (field.flag != nullptr) json[key] = params.*field.flag;
+    if (field.count != nullptr) json[key] = params.*field.count;
+    // The shortest digits that read back as the same f32: 0.8, not 0.800000012.
+    if (field.real != nullptr) json[key] = std::stod(show(params, field));
+  }
+  json["samplers"] = params.samplers;
+  json["dry_sequence_breakers"] = params.dry_breakers;
+  json["seed"] = params.seed;
+  return json;
+}
+
+nlohmann::ordered_json probability_json(const sample::TokenProbability& one,
+                                        const tokenize::Tokenizer& tokenizer) {
+  const std::string_view piece = tokenizer.piece(one.token);
+  nlohmann::ordered_json bytes = nlohmann::ordered_json::array();
+  for (const char byte : piece) bytes.push_back(unsigned(uint8_t(byte)));
+  // JSON has no infinity; nobody asks how impossible.
+  const double value = std::max(double(one.log_probability), -9999.0);
+  return {{"token", std::string(piece)}, {"logprob", value}, {"bytes", std::move(bytes)}};
+}
+
+}  // namespace
+
+std::string memory_line(const memory::Usage& usage) {
+  std::string kinds;
+  const std::pair<std::string_view, size_t> all[] = {{"keys and values", usage.page_bytes},
+                                                     {"states", usage.state_bytes},
+                                                     {"logs", usage.log_bytes},
+                                                     {"rows", usage.hidden_bytes}};
+  for (const auto& [kind, bytes] : all) {
+    if (bytes > 0)
+      kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", kind, show_bytes(bytes));
+  }
+  return fmt::format("{} of {}{}", show_bytes(usage.used_bytes()), show_bytes(usage.budget_bytes),
+                     kinds.empty() ? "" : " (" + kinds + ")");
+}
+
+uint64_t weight_bytes(const gguf::File& file) {
+  uint64_t bytes = 0;
+  for (const gguf::Tensor& tensor : file.tensors()) bytes += tensor.bytes.size();
+  return bytes;
+}
+
+std::string plan_line(const memory::ResumePlan& plan) {
+  std::string line = fmt::format("{} tokens stay, {} to compute", plan.resume, plan.forward_tokens);
+  if (plan.recurrence_steps > 0) {
+    line += fmt::format(", {} recurrence steps", plan.recurrence_steps);
+  }
+  if (!plan.limited_by.empty()) line += fmt::format(" ({})", plan.reason);
+  return line;
+}
+
+std::string statistics_line(const session::Answer& answer, const memory::Usage& usage,
+                            const ContextUse& context) {
+  std::string line = fmt::format("{} tokens", answer.tokens.size());
+  if (answer.tokens.size() > 0) {
+    line += fmt::format(", {:.1f} a second", rate(answer.tokens.size(), answer.generation_seconds));
+  }
+  if (answer.reasoning_tokens > 0) {
+    line += fmt::format(", {} of them reasoning", answer.reasoning_tokens);
+  }
+  line += fmt::format("; prompt of {} tokens, {} reused", answer.prompt.prompt_tokens,
+                      answer.prompt.reused_tokens);
+  if (answer.prompt.from_cache) line += " from the cache";
+  if (answer.prompt.plan.limited_by == "adapters") line += ", the rest anew by other adapters";
+  if (answer.prompt.computed_tokens > 0) {
+    line += fmt::format(", {:.1f} a second",
+                        rate(size_t(answer.prompt.computed_tokens), answer.prompt_seconds));
+  }
+  if (answer.prompt.plan.recurrence_steps > 0) {
+    line += fmt::format(", {} recurrence steps", answer.prompt.plan.recurrence_steps);
+  }
+  if (answer.left_out_tokens > 0) line += fmt::format("; {} left out", answer.left_out_tokens);
+  if (answer.first_token_seconds > 0) {
+    line += fmt::format("; first token after {}", show_seconds(answer.first_token_seconds));
+  }
+  if (answer.finish != session::FinishReason::stop)
+    line += fmt::format("; end: {}", name(answer.finish));
+  if (context.free_tokens >= 0) {
+    line += fmt::format("; context {} of {}", context.used_tokens,
+                        int64_t(context.used_tokens) + context.free_tokens);
+  }
+  line += "; memory " + memory_line(usage);
+  if (context.weight_bytes > 0) line += ", weights " + show_bytes(context.weight_bytes);
+  return line;
+}
+
+std::string answer_json(const session::Answer& answer, const AnswerContext& context,
+                        const tokenize::Tokenizer& tokenizer) {
+  nlohmann::ordered_json json;
+  json["text"] = answer.text;
+  if (!answer.message.reasoning.empty()) json["reasoning"] = answer.message.reasoning;
+  for (const chat::ToolCall& call : answer.message.calls) {
+    json["tool_calls"].push_back(
+        {{"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+  }
+  json["tokens"] = answer.tokens.size();
+  json["reasoning_tokens"] = answer.reasoning_tokens;
+  json["prompt_tokens"] = answer.prompt.prompt_tokens;
+  json["reused_tokens"] = answer.prompt.reused_tokens;
+  json["recurrence_steps"] = answer.prompt.plan.recurrence_steps;
+  json["limited_by"] = std::string(answer.prompt.plan.limited_by);
+  json["from_cache"] = answer.prompt.from_cache;
+  json["left_out_tokens"] = answer.left_out_tokens;
+  for (const sample::LogProbabilities& one : answer.probabilities) {
+    nlohmann::ordered_json token = probability_json(one.chosen, tokenizer);
+    for (const sample::TokenProbability& other : one.top) {
+      token["top_logprobs"].push_back(probability_json(other, tokenizer));
+    }
+    json["logprobs"]["content"].push_back(std::move(token));
+  }
+  json["finish_reason"] = std::string(name(answer.finish));
+  json["timings"] = {
+      {"prompt_ms", answer.prompt_seconds * 1e3},
+      {"first_token_ms", answer.first_token_seconds * 1e3},
+      {"generation_ms", answer.generation_seconds * 1e3},
+      {"prompt_tokens_per_second",
+       rate(size_t(answer.prompt.computed_tokens), answer.prompt_seconds)},
+      {"tokens_per_second", rate(answer.tokens.size(), answer.generation_seconds)},
+  };
+  json["memory"] = {{"page_bytes", context.memory.page_bytes},
+                    {"state_bytes", context.memory.state_bytes},
+                    {"budget_bytes", context.memory.budget_bytes}};
+  json["sampling"] = sampling_json(context.sampling);
+  json["model"] = std::string(context.model);
+  json["architecture"] = std::string(context.architecture);
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace cairn::cli

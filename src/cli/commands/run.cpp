@@ -1,0 +1,161 @@
+// Choosing between a prompt and a conversation, and showing one answer.
+#include "cli/commands/run.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "base/file.h"
+#include "base/function_ref.h"
+#include "base/printable.h"
+#include "cli/commands/chat_loop.h"
+#include "cli/commands/chat_settings.h"
+#include "cli/commands/load.h"
+#include "cli/commands/report.h"
+#include "cli/exit_codes.h"
+#include "cli/terminal/answer_printer.h"
+#include "cli/terminal/interrupt.h"
+#include "cli/terminal/terminal.h"
+#include "session/chat_session.h"
+
+namespace cairn::cli {
+
+namespace {
+
+constexpr size_t kPromptBytesMax = size_t(64) << 20;
+constexpr size_t kToolsBytesMax = size_t(16) << 20;
+
+Result<std::string> read_standard_input() {
+  std::string text;
+  char buffer[1 << 16];
+  while (const size_t count = std::fread(buffer, 1, sizeof buffer, stdin)) {
+    text.append(buffer, count);
+    if (text.size() > kPromptBytesMax) {
+      return fail(ErrorCode::no_room, "standard input: expected at most {} bytes, found more",
+                  kPromptBytesMax);
+    }
+  }
+  if (std::ferror(stdin) != 0) {
+    return fail(ErrorCode::io, "standard input: cannot read: {}", std::strerror(errno));
+  }
+  return text;
+}
+
+// The one prompt of this run, or nothing for a conversation.
+Result<std::optional<std::string>> find_prompt(const RunOptions& options) {
+  std::string text;
+  if (options.prompt) {
+    text = *options.prompt;
+  } else if (options.prompt_path && *options.prompt_path != "-") {
+    CAIRN_TRY(text, read_file(*options.prompt_path, kPromptBytesMax));
+  } else if (options.prompt_path || (!options.chat && !is_terminal(stdin))) {
+    CAIRN_TRY(text, read_standard_input());
+  } else {
+    return std::optional<std::string>();
+  }
+  // The newline that ends a text file is not part of what is said. A raw prompt is exact.
+  if (!options.prompt && !options.raw && text.ends_with('\n')) text.pop_back();
+  if (text.empty()) {
+    return fail(ErrorCode::invalid_argument, "prompt: expected some text, found none");
+  }
+  return std::optional<std::string>(std::move(text));
+}
+
+Result<session::Answer> print_answer(
+    TextOut& out, bool is_silent,
+    FunctionRef<Result<session::Answer>(const session::AnswerHooks&)> make) {
+  AnswerPrinter printer(&out, is_silent);
+  Result<session::Answer> answer = make(printer.hooks());
+  printer.finish();
+  return answer;
+}
+
+// Shows the calls and reads a line for the result of each; false where there are none.
+bool read_results(const session::ChatSession& session, std::vector<std::string>& results) {
+  results.clear();
+  for (const chat::ToolCall& call : session.open_calls()) {
+    std::fprintf(stderr, "call: %s\n", printable(call_line(call)).c_str());
+    std::string result;
+    int letter = 0;
+    while ((letter = std::getc(stdin)) != EOF && letter != '\n') result += char(letter);
+    if (letter == EOF && result.empty()) return false;
+    results.push_back(std::move(result));
+  }
+  return !results.empty();
+}
+
+Result<int> answer_once(const RunOptions& options, Engine& engine, session::ChatSession& session,
+                        const sample::SamplingParams& sampling, const std::string& prompt) {
+  TextOut out(stdout);
+  const InterruptGuard guard;
+  CAIRN_TRY(session::Answer answer,
+            print_answer(out, options.json, [&](const session::AnswerHooks& hooks) {
+              return session.say(prompt, hooks);
+            }));
+  std::vector<std::string> results;
+  while (!options.json && answer.finish == session::FinishReason::tool_calls &&
+         read_results(session, results)) {
+    CAIRN_TRY(answer, print_answer(out, options.json, [&](const session::AnswerHooks& hooks) {
+                return session.give_results(results, hooks);
+              }));
+  }
+  const memory::Usage usage = engine.memory().usage();
+  if (options.json) {
+    out.write(answer_json(answer,
+                          {.model = engine.file().name(),
+                           .architecture = engine.architecture(),
+                           .sampling = sampling,
+                           .memory = usage},
+                          *engine.tokenizer()));
+  }
+  if (options.json) out.write("\n");
+  CAIRN_TRY(out.finish());
+  if (options.verbose || is_terminal(stderr)) {
+    std::fprintf(
+        stderr, "[%s]\n",
+        statistics_line(answer, usage, {.weight_bytes = weight_bytes(engine.file())}).c_str());
+  }
+  return answer.finish == session::FinishReason::interrupted ? kExitInterrupted : kExitFine;
+}
+
+}  // namespace
+
+Result<int> run(const RunOptions& options) {
+  CAIRN_TRY(const std::optional<std::string> prompt, find_prompt(options));
+  if (!prompt && options.json) {
+    return fail(ErrorCode::invalid_argument, "--json: expected a prompt, found a conversation");
+  }
+  CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(options.model_path, options.engine));
+  const bool is_builtin = options.model_path.empty();
+  CAIRN_TRY(const sample::SamplingParams sampling,
+            session::effective_sampling(engine->file().fields(), is_builtin, options.sampling));
+  std::unique_ptr<grammar::Matcher> matcher;
+  if (engine->tokenizer() != nullptr) {
+    CAIRN_TRY(matcher, session::make_matcher(options.constraint, *engine->tokenizer()));
+  }
+  session::ChatOptions chat_options{.system = options.system,
+                                    .sampling = sampling,
+                                    .token_count_max = options.token_count_max,
+                                    .matcher = matcher.get(),
+                                    .raw = options.raw};
+  chat_options.stop = options.stop;
+  if (!options.reasoning.empty()) {
+    CAIRN_TRY(set_reasoning_option(chat_options, options.reasoning));
+  }
+  if (!options.tools_path.empty()) {
+    CAIRN_TRY(chat_options.tools, read_file(options.tools_path, kToolsBytesMax));
+  }
+  chat_options.tool_choice = options.tool_choice;
+  CAIRN_TRY(session::ChatSession session,
+            session::ChatSession::start(engine.get(), std::move(chat_options)));
+  if (session.is_raw() && !options.raw) {
+    std::fprintf(stderr, "cairn: the model has no chat template: it gets the text as it is\n");
+  }
+  if (prompt) return answer_once(options, *engine, session, sampling, *prompt);
+  ChatLoop loop(engine.get(), &session, engine->file().name(),
+                options.verbose || is_terminal(stderr));
+  return loop.run();
+}
+
+}  // namespace cairn::cli

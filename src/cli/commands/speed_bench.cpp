@@ -1,0 +1,212 @@
+// The machine first, while nothing else is in memory; then the model.
+#include "cli/commands/speed_bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/machine_memory.h"
+#include "base/quantities.h"
+#include "cli/commands/load.h"
+#include "cli/exit_codes.h"
+#include "cli/terminal/interrupt.h"
+#include "cli/terminal/terminal.h"
+#include "measure/memory_figures.h"
+
+namespace cairn::cli {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct SpeedReport {
+  std::string model, architecture;
+  int64_t parameter_count = 0;
+  uint64_t file_bytes = 0, resident_bytes = 0;
+  EngineOptions options;  // As they took effect.
+  measure::MachineLimits limits;
+  double load_seconds = 0;
+  double first_token_seconds = 0;  // From the beginning of loading.
+  bool separate_prompts = false;
+  std::vector<measure::SpeedRow> rows;
+};
+
+constexpr std::string_view kKvNames[] = {"f32", "f16", "bf16", "q8_0", "q4_0"};  // By KvType.
+
+std::string_view kv_name(KvType type) {
+  return kKvNames[size_t(type)];
+}
+
+// As in "1.61 T": a number of a rate that may be missing.
+std::string show_rate(double rate) {
+  if (rate <= 0) return "not measured";
+  return rate >= 1e12 ? fmt::format("{:.2f} T", rate * 1e-12)
+                      : fmt::format("{:.1f} G", rate * 1e-9);
+}
+
+std::string head_lines(const SpeedReport& report) {
+  return fmt::format(
+      "{}: {}, {:.2f} G weights, {}\n"
+      "{} threads, {}, {}; keys {}, values {}\n"
+      "at best: {}B/s read, {}op/s of int8, {}op/s of {}\n"
+      "loaded in {}, first token after {}; {} resident\n\n",
+      report.model, report.architecture, double(report.parameter_count) * 1e-9,
+      show_bytes(report.file_bytes), report.options.thread_count, name(*report.options.isa),
+      name(report.options.numerics), kv_name(report.options.key_type),
+      kv_name(report.options.value_type), show_rate(report.limits.read_bytes_per_second),
+      show_rate(report.limits.integer_ops_per_second),
+      show_rate(report.limits.float_ops_per_second),
+      report.options.numerics == Numerics::fast_1 ? "bf16" : "f32",
+      show_seconds(report.load_seconds), show_seconds(report.first_token_seconds),
+      show_bytes(report.resident_bytes));
+}
+
+std::string table(const SpeedReport& report) {
+  std::string text = head_lines(report);
+  text +=
+      fmt::format("{:<13}{:>7}{:>6}{:>10}{:>10}{:>10}{:>8}{:>13}{:>10}{:>7}\n", "", "depth",
+                  "batch", "tokens/s", "from", "to", "samples", "first token", "limit", "of it");
+  for (const measure::SpeedRow& row : report.rows) {
+    const std::string what = row.prompt_tokens > 0 ? fmt::format("prompt {}", row.prompt_tokens)
+                                                   : fmt::format("decode {}", row.new_tokens);
+    const auto [low, high] = std::minmax_element(row.samples.begin(), row.samples.end());
+    const std::string first_token =
+        row.prompt_tokens > 0
+            ? fmt::format("{:.1f} ms", measure::median(row.first_token_seconds) * 1e3)
+            : "";
+    const double limit = row.limit_tokens_per_second();
+    text += fmt::format(
+        "{:<13}{:>7}{:>6}{:>10.2f}{:>10.2f}{:>10.2f}{:>8}{:>13}{:>10.1f}{:>6.0f}%\n", what,
+        row.depth, row.batch, row.tokens_per_second(), *low, *high, row.samples.size(), first_token,
+        limit, limit > 0 ? 100 * row.tokens_per_second() / limit : 0);
+  }
+  for (const measure::SpeedRow& row : report.rows) {
+    if (row.new_tokens == 0 || row.batch > 1) continue;
+    text += fmt::format("{}a token at {}: {} of weights, {} of keys and values, {} of states\n",
+                        &row == &report.rows[0] ? "\n" : "", row.depth,
+                        show_bytes(uint64_t(row.costs.weight_bytes)),
+                        show_bytes(uint64_t(row.costs.kv_bytes)),
+                        show_bytes(uint64_t(row.costs.state_bytes)));
+  }
+  return text;
+}
+
+nlohmann::ordered_json json_of(const measure::SpeedRow& row) {
+  nlohmann::ordered_json json = {{"n_prompt", row.prompt_tokens},
+                                 {"n_gen", row.new_tokens},
+                                 {"depth", row.depth},
+                                 {"batch", row.batch},
+                                 {"tokens_per_second", row.tokens_per_second()},
+                                 {"samples", row.samples}};
+  if (row.prompt_tokens > 0) {
+    json["first_token_ms"] = measure::median(row.first_token_seconds) * 1e3;
+  }
+  const double token_count = row.prompt_tokens > 0 ? row.prompt_tokens : row.batch;
+  json["bytes_per_token"] = {{"weights", row.costs.weight_bytes / token_count},
+                             {"keys_and_values", row.costs.kv_bytes / token_count},
+                             {"states", row.costs.state_bytes / token_count}};
+  json["operations_per_token"] = {{"integer", row.costs.integer_ops / token_count},
+                                  {"float", row.costs.float_ops / token_count}};
+  json["limit_tokens_per_second"] = row.limit_tokens_per_second();
+  return json;
+}
+
+std::string json_of(const SpeedReport& report) {
+  nlohmann::ordered_json json;
+  json["model"] = report.model;
+  json["architecture"] = report.architecture;
+  json["parameters"] = report.parameter_count;
+  json["file_bytes"] = report.file_bytes;
+  json["threads"] = report.options.thread_count;
+  json["isa"] = std::string(name(*report.options.isa));
+  json["numerics"] = std::string(name(report.options.numerics));
+  json["keys"] = std::string(kv_name(report.options.key_type));
+  json["values"] = std::string(kv_name(report.options.value_type));
+  json["machine"] = {{"read_bytes_per_second", report.limits.read_bytes_per_second},
+                     {"integer_ops_per_second", report.limits.integer_ops_per_second},
+                     {"float_ops_per_second", report.limits.float_ops_per_second}};
+  json["load_ms"] = report.load_seconds * 1e3;
+  json["load_to_first_token_ms"] = report.first_token_seconds * 1e3;
+  json["resident_bytes"] = report.resident_bytes;
+  json["separate_prompts"] = report.separate_prompts;
+  json["rows"] = nlohmann::ordered_json::array();
+  for (const measure::SpeedRow& row : report.rows) json["rows"].push_back(json_of(row));
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+// What was not asked for is not measured; depths and batches in their order, each once.
+Status tidy_up(measure::SpeedWork& work) {
+  std::erase(work.prompts, 0);
+  if (work.prompts.empty() && work.new_tokens == 0) {
+    return fail(ErrorCode::invalid_argument,
+                "bench: expected tokens of a prompt (-p) or new ones (-n), found neither");
+  }
+  std::sort(work.depths.begin(), work.depths.end());
+  work.depths.erase(std::unique(work.depths.begin(), work.depths.end()), work.depths.end());
+  CHECK(!work.depths.empty() && !work.batches.empty());
+  const int32_t row_count_max = EngineOptions{}.row_count_max;
+  if (output_count(work) > row_count_max) {
+    return fail(ErrorCode::invalid_argument, "--batch: expected at most {} sequences, found {}",
+                row_count_max, output_count(work));
+  }
+  return Ok{};
+}
+
+Result<measure::MachineLimits> limits_for(const EngineOptions& options) {
+  const IsaLevel best = best_isa(detect_cpu_features());
+  ThreadPool threads(options.thread_count > 0 ? options.thread_count : usable_core_count());
+  const bool bf16 = options.numerics == Numerics::fast_1 && detect_cpu_features().avx512_bf16;
+  return measure::measure_limits(threads, std::min(best, options.isa.value_or(best)), bf16);
+}
+
+Result<std::vector<measure::SpeedRow>> measure_with_progress(Engine& engine,
+                                                             const measure::MachineLimits& limits,
+                                                             measure::SpeedWork& work) {
+  Progress progress("measuring", Progress::Unit::tokens);
+  const InterruptGuard guard;
+  work.on_progress = [&](int64_t done, int64_t total) {
+    progress.update(uint64_t(done), uint64_t(total));
+    return !interrupted();
+  };
+  return measure::measure_speed(engine, limits, work);
+}
+
+}  // namespace
+
+Result<int> speed_bench_main(SpeedBenchArguments arguments) {
+  measure::SpeedWork& work = arguments.work;
+  CAIRN_TRY(tidy_up(work));
+  EngineOptions options = arguments.engine;
+  const int32_t needed_tokens = context_tokens(work);
+  if (options.context_tokens == 0) options.context_tokens = needed_tokens;
+  if (options.context_tokens < needed_tokens) {
+    return fail(ErrorCode::invalid_argument, "--ctx-size: expected at least {}, found {}",
+                needed_tokens, options.context_tokens);
+  }
+  options.output_count_max = std::max(options.output_count_max, output_count(work));
+  SpeedReport report{.model = arguments.model_path, .separate_prompts = work.separate_prompts};
+  CAIRN_TRY(gguf::File file, open_model(arguments.model_path));  // Before anything takes time.
+  CAIRN_TRY(report.limits, limits_for(options));
+  const Clock::time_point start = Clock::now();
+  CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(arguments.model_path, options));
+  report.load_seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  CAIRN_TRY(const double one_token, measure::time_one_token(*engine));
+  report.first_token_seconds = report.load_seconds + one_token;
+  report.resident_bytes = cairn::resident_bytes();
+  report.architecture = engine->architecture();
+  report.parameter_count = engine->parameter_count();
+  std::error_code error;
+  report.file_bytes = std::filesystem::file_size(arguments.model_path, error);
+  report.options = engine->options();
+  CAIRN_TRY(report.rows, measure_with_progress(*engine, report.limits, work));
+  TextOut out(stdout);
+  out.write(arguments.json ? json_of(report) : table(report));
+  CAIRN_TRY(out.finish());
+  return kExitFine;
+}
+
+}  // namespace cairn::cli

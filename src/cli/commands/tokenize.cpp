@@ -1,0 +1,102 @@
+// The report is made whole before it is printed: a text of some MB at most.
+#include "cli/commands/tokenize.h"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <cstdio>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/printable.h"
+#include "engine/vocabulary_source.h"
+#include "unicode/unicode.h"
+
+namespace cairn::cli {
+namespace {
+
+constexpr size_t kTextBytesMax = size_t{1} << 30;
+
+// On one line: printable() lets line feeds and tabs pass.
+std::string on_one_line(std::string_view text) {
+  std::string out;
+  for (const char c : printable(text)) {
+    if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+nlohmann::ordered_json json_piece(std::string_view piece) {
+  if (unicode::valid_utf8_bytes(piece) == piece.size()) return std::string(piece);
+  nlohmann::ordered_json bytes = nlohmann::ordered_json::array();
+  for (const char c : piece) bytes.push_back(static_cast<unsigned char>(c));
+  return bytes;
+}
+
+Result<std::string> read_input() {
+  std::string text;
+  std::array<char, 65536> part;
+  while (const size_t count = std::fread(part.data(), 1, part.size(), stdin)) {
+    if (text.size() + count > kTextBytesMax) {
+      return fail(ErrorCode::no_room, "standard input: expected at most {} bytes, found more",
+                  kTextBytesMax);
+    }
+    text.append(part.data(), count);
+  }
+  if (std::ferror(stdin) != 0) return fail(ErrorCode::io, "standard input cannot be read");
+  return text;
+}
+
+Result<std::string> run(const TokenizeOptions& options) {
+  CAIRN_TRY(const auto file, gguf::File::open(options.model));
+  CAIRN_TRY(const auto source, vocabulary_source(file));
+  CAIRN_TRY(const auto tokenizer, tokenize::Tokenizer::build(source));
+  for (const std::string& warning : tokenizer->warnings()) {
+    log::warning("{}: {}", options.model, warning);
+  }
+  CAIRN_TRY(const std::string text,
+            options.text ? read_file(*options.text, kTextBytesMax) : read_input());
+  return tokenize_report(*tokenizer, text, options);
+}
+
+}  // namespace
+
+std::string tokenize_report(const tokenize::Tokenizer& tokenizer, std::string_view text,
+                            const TokenizeOptions& options) {
+  const std::vector<Token> tokens = tokenizer.encode(
+      text, {.add_special = options.add_special, .parse_special = options.parse_special});
+  if (options.json) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const Token token : tokens) {
+      list.push_back({{"id", index_of(token)}, {"piece", json_piece(tokenizer.piece(token))}});
+    }
+    return list.dump(-1, ' ', true) + "\n";
+  }
+  std::string report;
+  const int width = int(fmt::formatted_size("{}", tokenizer.token_count() - 1));
+  for (const Token token : tokens) {
+    fmt::format_to(std::back_inserter(report), "{:>{}}  {}\n", index_of(token), width,
+                   on_one_line(tokenizer.piece(token)));
+  }
+  return report;
+}
+
+int tokenize_main(const TokenizeOptions& options) {
+  auto report = run(options);
+  if (!report) {
+    fmt::print(stderr, "cairn: {}\n", on_one_line(report.error().message));
+    return 1;
+  }
+  return std::fwrite(report->data(), 1, report->size(), stdout) == report->size() ? 0 : 1;
+}
+
+}  // namespace cairn::cli

@@ -1,0 +1,53 @@
+// The first screen.
+#include "cli/commands/welcome.h"
+
+#include <fmt/core.h>
+
+#include "base/cpu_features.h"
+#include "base/machine_memory.h"
+#include "base/quantities.h"
+#include "base/threads.h"
+
+namespace cairn::cli {
+
+namespace {
+
+std::string feature_names() {
+  const CpuFeatures has = detect_cpu_features();
+  const std::pair<bool, const char*> all[] = {
+      {has.avx2, "AVX2"},         {has.fma, "FMA"},           {has.f16c, "F16C"},
+      {has.avx512, "AVX-512"},    {has.avx512_vnni, "VNNI"},  {has.avx512_vbmi, "VBMI"},
+      {has.avx512_bf16, "BF16"},  {has.avx_vnni, "AVX-VNNI"}, {has.amx_int8, "AMX-INT8"},
+      {has.amx_bf16, "AMX-BF16"},
+  };
+  std::string names;
+  for (const auto& [is_there, text] : all) {
+    if (!is_there) continue;
+    if (!names.empty()) names += ' ';
+    names += text;
+  }
+  return names.empty() ? "no vector extensions that cairn knows" : names;
+}
+
+}  // namespace
+
+std::string welcome_screen() {
+  const MachineMemory memory = read_machine_memory();
+  const IsaLevel isa = best_isa(detect_cpu_features());
+  return fmt::format(
+      "cairn {}: runs language models from GGUF files\n"
+      "\n"
+      "  CPU      {} cores; {}; kernels: {}\n"
+      "  memory   {}, {} free\n"
+      "\n"
+      "  cairn run                    chat with the built-in demo model\n"
+      "  cairn run MODEL.gguf         chat with a model of yours\n"
+      "  cairn run MODEL.gguf -p ...  one answer\n"
+      "  cairn inspect MODEL.gguf     what is in a file\n"
+      "\n"
+      "  cairn --help                 all commands; cairn COMMAND --help their options\n",
+      CAIRN_VERSION, usable_core_count(), feature_names(), name(isa),
+      show_bytes(memory.total_bytes), show_bytes(memory.available_bytes));
+}
+
+}  // namespace cairn::cli

@@ -1,0 +1,37 @@
+// What `cairn bench memory` measures, as rows: a figure, the bar that it has to keep, and what
+// llama.cpp needs in the same scenario where somebody has measured it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/engine.h"
+
+namespace cairn::measure {
+
+struct Figure {
+  std::string what;
+  double measured = 0;
+  std::string unit;  // "tokens", "µs", "MiB" …
+  double bar = 0;    // The largest allowed value.
+  bool has_bar = true;
+  double peer = -1;  // llama.cpp's; negative: not measured.
+
+  bool holds() const { return !has_bar || measured <= bar; }
+};
+
+// Token counts of conversations, through the engine, as clients cause them: 100 tokens of system
+// prompt, user messages of 600 tokens, answers of 24. `preset` says which of the peer's figures
+// stand beside; may be empty.
+Result<std::vector<Figure>> measure_conversations(Engine& engine, std::string_view preset);
+
+// Time and bytes of the memory alone, at 32k tokens; nothing is computed for it.
+Result<std::vector<Figure>> measure_costs(Engine& engine);
+
+// Attention over pages in scattered order against pages in a row, at 8k tokens.
+Result<std::vector<Figure>> measure_paging(Engine& engine);
+
+}  // namespace cairn::measure

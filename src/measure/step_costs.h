@@ -1,0 +1,38 @@
+// What a step cannot do without: bytes that it reads and operations that it makes, counted from
+// the recorded plan. With what the machine can do at best, the time that no program can beat.
+// Thread-safe: pure.
+#pragma once
+
+#include <cstdint>
+
+#include "device/plan.h"
+#include "measure/machine_limits.h"
+#include "memory/layout.h"
+
+namespace cairn::measure {
+
+struct StepShape {
+  int32_t sequences = 1;
+  int32_t rows = 1;              // Of each sequence.
+  int32_t depth = 0;             // Tokens before them.
+  int32_t outputs = 1;           // Rows of logits, of all sequences.
+  bool shares_the_past = false;  // One past for all sequences, read once.
+};
+
+struct StepCosts {
+  // Bytes as the file has them. Of experts, those that so many rows use on average.
+  double weight_bytes = 0;
+  double kv_bytes = 0;     // Keys and values that are read.
+  double state_bytes = 0;  // Of recurrent layers, read (and written as much again).
+  // Multiplications and additions of matrix products, and those of attention.
+  double integer_ops = 0, float_ops = 0;
+
+  double bytes() const { return weight_bytes + kv_bytes + state_bytes; }
+};
+
+StepCosts step_costs(const Plan& plan, const memory::Layout& layout, const StepShape& shape);
+
+// Seconds: for reading or for computing, whichever takes longer.
+double least_seconds(const StepCosts& costs, const MachineLimits& limits);
+
+}  // namespace cairn::measure

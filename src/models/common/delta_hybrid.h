@@ -1,0 +1,62 @@
+// Qwen3-Next and Qwen 3.5: most layers mix by gated delta nets (Yang et al., 2024), one of a few by
+// gated attention; behind each stands a gated feed-forward block, or a mixture of experts and one
+// expert that every token uses. The layer loop of all of them: what they differ in, the order of
+// heads and rates in their files, is in their configurations.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "graph/blocks/delta_net.h"
+#include "graph/blocks/experts.h"
+#include "graph/blocks/gated_attention.h"
+#include "graph/blocks/mlp.h"
+#include "models/common/decoder.h"
+
+namespace cairn::models {
+
+struct ExpertsConfig {
+  RouterSpec router;
+  int32_t expert_count = 0, expert_width = 0, shared_expert_width = 0;
+};
+
+struct DeltaHybridConfig : DecoderConfig {
+  blocks::DeltaNetShape delta;
+  RopeSpec rope;
+  std::vector<int32_t> recurrent;        // By layer: 1 where a delta net mixes.
+  std::optional<ExpertsConfig> experts;  // None: the feed-forward block is dense.
+
+  bool is_recurrent(int32_t layer) const { return recurrent[size_t(layer)] != 0; }
+  State state(int32_t layer) const {
+    return is_recurrent(layer) ? delta.state() : attention(layer).state();
+  }
+};
+
+// With delta heads grouped; the caller says so where they are not. Layers that predict further
+// tokens (nextn_predict_layers) stand behind the others in a file and are left out.
+Result<DeltaHybridConfig> read_delta_hybrid(const gguf::Metadata& meta);
+Result<DeltaHybridConfig> read_delta_hybrid_moe(const gguf::Metadata& meta);
+
+struct DeltaHybridLayer {
+  Vector mixer_norm, mlp_norm;
+  blocks::DeltaNet delta;       // Or
+  blocks::GatedAttention attn;  // this.
+  blocks::GatedMlp mlp;         // Or
+  blocks::Experts experts;      // these.
+  blocks::SharedExpert shared;
+};
+
+class DeltaHybrid : public Decoder<DeltaHybridConfig, DeltaHybridLayer> {
+ public:
+  using Decoder::Decoder;
+
+  std::vector<State> layer_states(int32_t layer) const override { return {c_.state(layer)}; }
+  Tensor forward(Graph& g) const override;
+
+ private:
+  Tensor mix(Graph& g, int32_t layer, Tensor x) const;
+  Tensor feed_forward(Graph& g, const DeltaHybridLayer& l, Tensor x) const;
+  void layer_parameters(Parameters& p, int32_t layer, DeltaHybridLayer& l) override;
+};
+
+}  // namespace cairn::models

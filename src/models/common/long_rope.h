@@ -1,0 +1,24 @@
+// The factors of LongRoPE (Ding et al., 2024): a file has one set for contexts up to the original
+// length and one for longer ones. Which of them counts is decided when a model is loaded, by the
+// context that it is given: keys in memory are rotated already.
+#pragma once
+
+#include "graph/graph.h"
+#include "models/common/config.h"
+
+namespace cairn::models {
+
+struct LongRope {
+  Vector long_factors, short_factors;
+
+  void parameters(Parameters& p, int64_t pair_count) {
+    p.optional_vector("rope_factors_long.weight", long_factors, {pair_count});
+    p.optional_vector("rope_factors_short.weight", short_factors, {pair_count});
+  }
+
+  RopeSpec scaled(RopeSpec rope, bool is_long) const {
+    return with_factors(std::move(rope), is_long ? long_factors : short_factors);
+  }
+};
+
+}  // namespace cairn::models

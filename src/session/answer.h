@@ -1,0 +1,76 @@
+// One answer: reads a prompt, continues it token by token and hands out the text as it is made.
+// Knows neither terminals nor conversations. Thread rule: the engine's thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "chat/answer_reader.h"
+#include "engine/engine.h"
+#include "engine/generator.h"
+#include "grammar/matcher.h"
+#include "sample/sampler.h"
+#include "session/conversation.h"
+
+namespace cairn::session {
+
+enum class FinishReason {
+  stop,         // The model ended its answer, or a stop text did.
+  tool_calls,   // It ended with calls that want results.
+  length,       // As many tokens as were asked for.
+  context,      // No more tokens fit.
+  interrupted,  // The caller stopped it.
+};
+
+std::string_view name(FinishReason reason);
+
+struct AnswerRequest {
+  std::span<const Token> prompt;            // Not empty.
+  std::span<const int32_t> message_starts;  // Tokens before each user message; may be empty.
+  // The beginning of the answer, where it is gone on with: the last tokens of the prompt.
+  std::span<const Token> said;
+  int32_t token_count_max = -1;  // Negative: as many as the model likes.
+  // What the answer must look like, `said` included, but for its reasoning; null: anything.
+  grammar::Matcher* matcher = nullptr;
+  bool constrains_calls = false;  // The matcher knows how the model writes calls and headers.
+  // How the model writes calls and reasoning; null: all is text.
+  const chat::ChatFormat* format = nullptr;
+  std::span<const chat::Tool> tools = {};  // What it may call; none: calls are text.
+  std::span<const std::string> stop = {};  // Texts that end the answer.
+  std::string_view prompt_end = {};        // The prompt's last bytes.
+  int32_t reasoning_tokens_max = -1;       // Then its end is forced; negative: never.
+};
+
+struct Answer {
+  std::string text;  // Without what was said before, reasoning and calls.
+  std::vector<Token> tokens;
+  chat::Message message;         // All of it, with what was said before.
+  int32_t reasoning_tokens = 0;  // Of the tokens.
+  // One for each token, where the sampler's parameters ask for them.
+  std::vector<sample::LogProbabilities> probabilities;
+  PromptReport prompt;
+  int32_t left_out_tokens = 0;  // Because the context was full: of the prompt, and meanwhile.
+  FinishReason finish = FinishReason::stop;
+  double prompt_seconds = 0;       // Until the whole prompt was read.
+  double first_token_seconds = 0;  // Until the first token was chosen; 0 if there was none.
+  double generation_seconds = 0;   // From then on to the end.
+};
+
+struct AnswerHooks {
+  std::function<void(std::string_view)> on_text;               // Complete characters.
+  std::function<void(const chat::OutputEvent&)> on_other;      // Reasoning and calls.
+  std::function<void(int32_t done, int32_t total)> on_prompt;  // Tokens of the prompt.
+  std::function<bool()> wants_stop;                            // Asked between steps.
+};
+
+// REQUIRES: the engine has a tokenizer; `generator` is one of its.
+// Errors: what the generator and the sampler say.
+Result<Answer> make_answer(Engine& engine, Generator& generator, const AnswerRequest& request,
+                           sample::Sampler& sampler, const AnswerHooks& hooks);
+
+}  // namespace cairn::session

@@ -1,0 +1,337 @@
+// Turns of a conversation.
+#include "session/chat_session.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "chat/call_grammar.h"
+#include "chat/detect.h"
+#include "grammar/token_trie.h"
+#include "sample/sampler.h"
+#include "session/transcript.h"
+
+namespace cairn::session {
+
+namespace {
+
+constexpr char kFirstBranch[] = "main";
+
+bool is_answer(const Message& message) {
+  return message.role == "assistant";
+}
+
+bool is_users(const Message& message) {
+  return message.role == "user";
+}
+
+}  // namespace
+
+Result<ChatSession> ChatSession::start(Engine* engine, ChatOptions options) {
+  if (engine->tokenizer() == nullptr) {
+    return fail(ErrorCode::unsupported,
+                "tokenizer.ggml.model: expected a vocabulary, found none: this model cannot chat");
+  }
+  options.raw = options.raw || engine->chat_template() == nullptr;
+  ChatSession session(engine, std::move(options));
+  if (!session.options_.raw) session.format_ = chat::detect(*engine->chat_template());
+  if (session.options_.tools.empty()) {
+    if (session.options_.tool_choice.empty()) return session;
+    return fail(ErrorCode::invalid_argument, "tool choice: expected tools, found none");
+  }
+  CAIRN_TRY(session.tools_, chat::read_tools(session.options_.tools));
+  if (session.format_.call.shape == chat::CallShape::none) {
+    return fail(ErrorCode::unsupported,
+                "tokenizer.chat_template: expected a form for tool calls, found none");
+  }
+  CAIRN_TRY(session.constrain_calls());
+  return session;
+}
+
+// Who is made to call a tool once would have to call it for ever: behind results a model may speak.
+Status ChatSession::constrain_calls() {
+  const std::string& said = options_.tool_choice;
+  if (said.empty()) return Ok{};
+  if (options_.matcher != nullptr) {
+    return fail(ErrorCode::invalid_argument,
+                "expected a tool choice or what the answer looks like, found both");
+  }
+  const Message question{"user", "x"};
+  CAIRN_TRY(const Prompt asked, prompt(std::span(&question, 1)));
+  chat::CallDemand demand{.prompt_end = asked.end};
+  if (said == "none") {
+    demand.choice = chat::ToolChoice::none;
+  } else if (said == "required") {
+    demand.choice = chat::ToolChoice::required;
+  } else if (said != "auto") {
+    demand.choice = chat::ToolChoice::named;
+    demand.name = said;
+  }
+  const tokenize::Tokenizer& tokenizer = *engine_->tokenizer();
+  const std::shared_ptr<const grammar::TokenTrie> tokens = grammar::TokenTrie::build(tokenizer);
+  CAIRN_TRY(grammar::Grammar first, chat::call_grammar(format_, tools_, demand, &tokenizer));
+  CAIRN_TRY(calls_, grammar::Matcher::build(std::move(first), tokens));
+  if (demand.choice == chat::ToolChoice::automatic || demand.choice == chat::ToolChoice::none) {
+    return Ok{};
+  }
+  demand.choice = chat::ToolChoice::automatic;
+  CAIRN_TRY(grammar::Grammar later, chat::call_grammar(format_, tools_, demand, &tokenizer));
+  CAIRN_TRY(calls_behind_results_, grammar::Matcher::build(std::move(later), tokens));
+  return Ok{};
+}
+
+ChatSession::ChatSession(Engine* engine, ChatOptions options)
+    : engine_(engine), options_(std::move(options)), generator_(engine) {
+  branches_.push_back({.name = kFirstBranch});
+}
+
+Result<Prompt> ChatSession::prompt(std::span<const Message> messages) const {
+  if (options_.raw) {
+    std::string text = options_.system;
+    for (const Message& message : messages) text += message.content;
+    Prompt prompt;
+    CAIRN_TRY(prompt.tokens, encode_raw(*engine_, text));
+    return prompt;
+  }
+  std::vector<Message> all;
+  if (!options_.system.empty()) all.push_back({"system", options_.system});
+  all.insert(all.end(), messages.begin(), messages.end());
+  return encode_conversation(*engine_, all, &format_, prompt_options());
+}
+
+chat::PromptOptions ChatSession::prompt_options() const {
+  chat::PromptOptions prompt{.tools = options_.tools};
+  chat::set_reasoning(format_, options_.reasoning, prompt);
+  return prompt;
+}
+
+AnswerRequest ChatSession::request(const Prompt& asked, std::span<const Message> messages) const {
+  const bool is_to_results = !messages.empty() && messages.back().role == "tool";
+  grammar::Matcher* const calls = is_to_results && calls_behind_results_ != nullptr
+                                      ? calls_behind_results_.get()
+                                      : calls_.get();
+  return {.prompt = asked.tokens,
+          .message_starts = asked.message_starts,
+          .said = {},
+          .token_count_max = options_.token_count_max,
+          .matcher = calls != nullptr ? calls : options_.matcher,
+          .constrains_calls = calls != nullptr,
+          .format = options_.raw ? nullptr : &format_,
+          .tools = tools_,
+          .stop = options_.stop,
+          .prompt_end = asked.end,
+          .reasoning_tokens_max = options_.reasoning_tokens_max};
+}
+
+Result<Answer> ChatSession::answer_last(const AnswerHooks& hooks) {
+  CAIRN_TRY(const Prompt asked, prompt(messages()));
+  sample::Sampler sampler(options_.sampling, engine_->tokenizer());
+  CAIRN_TRY(Answer answer,
+            make_answer(*engine_, generator_, request(asked, messages()), sampler, hooks));
+  branches_[active_].sampler = sampler.state();
+  Message said = answer.message;
+  name_calls(said, messages());
+  active().push_back(std::move(said));
+  return answer;
+}
+
+// A result is told apart by its call's id, so that none may be there twice.
+void ChatSession::name_calls(Message& said, std::span<const Message> before) const {
+  std::set<std::string> known;
+  for (const Message& message : before) {
+    for (const chat::ToolCall& call : message.calls) known.insert(call.id);
+  }
+  for (size_t call = 0; call < said.calls.size(); ++call) {
+    std::string& id = said.calls[call].id;
+    for (size_t place = before.size(); id.empty() || known.contains(id); ++place) {
+      id = chat::make_call_id(format_.call, place, call);
+    }
+    known.insert(id);
+  }
+}
+
+Result<Answer> ChatSession::say(std::string_view text, const AnswerHooks& hooks) {
+  active().push_back({"user", std::string(text)});
+  Result<Answer> answer = answer_last(hooks);
+  if (!answer) active().pop_back();
+  return answer;
+}
+
+std::span<const chat::ToolCall> ChatSession::open_calls() const {
+  if (messages().empty()) return {};
+  return messages().back().calls;
+}
+
+Result<Answer> ChatSession::give_results(std::span<const std::string> results,
+                                         const AnswerHooks& hooks) {
+  const std::span<const chat::ToolCall> open = open_calls();
+  if (open.empty() || results.size() != open.size()) {
+    return fail(ErrorCode::invalid_argument, "tool results: expected {}, found {}", open.size(),
+                results.size());
+  }
+  const size_t before = messages().size();
+  const std::vector<chat::ToolCall> calls(open.begin(), open.end());
+  for (size_t call = 0; call < calls.size(); ++call) {
+    Message result{"tool", results[call]};
+    result.call_id = calls[call].id;
+    result.name = calls[call].name;
+    active().push_back(std::move(result));
+  }
+  Result<Answer> answer = answer_last(hooks);
+  if (!answer) active().resize(before);
+  return answer;
+}
+
+Result<Answer> ChatSession::regenerate(const AnswerHooks& hooks) {
+  if (messages().empty()) {
+    return fail(ErrorCode::invalid_argument, "/regen: expected an answer to make anew, found none");
+  }
+  const Message old = messages().back();
+  if (is_answer(old)) active().pop_back();
+  ++options_.sampling.seed;
+  Result<Answer> answer = answer_last(hooks);
+  if (!answer && is_answer(old)) active().push_back(old);
+  return answer;
+}
+
+Result<Answer> ChatSession::continue_answer(const AnswerHooks& hooks) {
+  if (messages().empty() || !is_answer(messages().back())) {
+    return fail(ErrorCode::invalid_argument, "/continue: expected an answer, found none");
+  }
+  Message& said = active().back();
+  const std::span<const Message> before = std::span(messages()).first(messages().size() - 1);
+  CAIRN_TRY(Prompt asked, prompt(before));
+  if (said.tokens.empty()) said.tokens = engine_->tokenizer()->encode(said.content);
+  asked.tokens.insert(asked.tokens.end(), said.tokens.begin(), said.tokens.end());
+  sample::Sampler sampler(options_.sampling, engine_->tokenizer());
+  sampler.set_state(branches_[active_].sampler);
+  AnswerRequest wanted = request(asked, before);
+  wanted.said = said.tokens;
+  CAIRN_TRY(Answer answer, make_answer(*engine_, generator_, wanted, sampler, hooks));
+  branches_[active_].sampler = sampler.state();
+  if (!answer.tokens.empty()) {
+    said = answer.message;
+    name_calls(said, before);
+  }
+  return answer;
+}
+
+Result<std::string> ChatSession::last_message() const {
+  const auto found = std::find_if(messages().rbegin(), messages().rend(), is_users);
+  if (found == messages().rend()) {
+    return fail(ErrorCode::invalid_argument, "/edit: expected a message to change, found none");
+  }
+  return found->content;
+}
+
+Result<Answer> ChatSession::edit(std::string_view text, const AnswerHooks& hooks) {
+  if (Result<std::string> last = last_message(); !last) return std::move(last).error();
+  const std::vector<Message> old = messages();
+  while (!is_users(active().back())) active().pop_back();
+  active().pop_back();
+  Result<Answer> answer = say(text, hooks);
+  if (!answer) active() = old;
+  return answer;
+}
+
+int32_t ChatSession::turn_count() const {
+  return int32_t(std::count_if(messages().begin(), messages().end(), is_users));
+}
+
+// Where an answer is last, a message of the user follows: its start is where reading goes on. It is
+// found by a message whose text does not matter.
+Result<memory::ResumePlan> ChatSession::plan_behind(size_t count) const {
+  if (count == 0) return memory::ResumePlan{};
+  const std::span<const Message> kept = std::span(messages()).first(count);
+  if (is_answer(kept.back()) && !options_.raw) {
+    std::vector<Message> followed(kept.begin(), kept.end());
+    followed.push_back({"user", "x"});
+    CAIRN_TRY(const Prompt asked, prompt(followed));
+    if (!asked.message_starts.empty()) {
+      const size_t target = size_t(asked.message_starts.back());
+      return generator_.plan(std::span(asked.tokens).first(target), false);
+    }
+  }
+  CAIRN_TRY(const Prompt asked, prompt(kept));
+  return generator_.plan(asked.tokens, !is_answer(kept.back()));
+}
+
+Status ChatSession::choose_adapters(std::span<const AdapterUse> uses) {
+  CAIRN_TRY(Selection selection, engine_->select(uses));
+  generator_.select(std::move(selection));
+  return Ok{};
+}
+
+Result<memory::ResumePlan> ChatSession::rewind(int32_t turns) {
+  if (turn_count() == 0) {
+    return fail(ErrorCode::invalid_argument, "/rewind: expected a turn to take back, found none");
+  }
+  if (turns < 1 || turns > turn_count()) {
+    return fail(ErrorCode::invalid_argument, "/rewind: expected 1 to {} turns, found {}",
+                turn_count(), turns);
+  }
+  size_t kept = messages().size();
+  for (int32_t turn = 0; turn < turns; ++turn) {
+    while (!is_users(messages()[kept - 1])) --kept;
+    --kept;
+  }
+  CAIRN_TRY(const memory::ResumePlan plan, plan_behind(kept));
+  active().resize(kept);
+  branches_[active_].sampler = {};
+  return plan;
+}
+
+Status ChatSession::fork(std::string_view name) {
+  if (messages().empty()) {
+    return fail(ErrorCode::invalid_argument, "/fork: expected a conversation, found no message");
+  }
+  for (const Branch& branch : branches_) {
+    if (branch.name != name) continue;
+    return fail(ErrorCode::invalid_argument, "/fork: expected a new name, found \"{}\" again",
+                name);
+  }
+  Branch forked = branches_[active_];
+  forked.name = name;
+  branches_.push_back(std::move(forked));
+  active_ = branches_.size() - 1;
+  return Ok{};
+}
+
+Result<memory::ResumePlan> ChatSession::switch_to(std::string_view name) {
+  std::string known;
+  for (size_t branch = 0; branch < branches_.size(); ++branch) {
+    if (branches_[branch].name == name) {
+      const size_t left = std::exchange(active_, branch);
+      Result<memory::ResumePlan> plan = plan_behind(messages().size());
+      if (!plan) active_ = left;
+      return plan;
+    }
+    known += (branch == 0 ? "" : ", ") + branches_[branch].name;
+  }
+  return fail(ErrorCode::invalid_argument, "/switch: expected one of {}, found \"{}\"", known,
+              name);
+}
+
+Status ChatSession::save(const std::string& path) const {
+  std::vector<Message> all;
+  if (!options_.system.empty()) all.push_back({"system", options_.system});
+  all.insert(all.end(), messages().begin(), messages().end());
+  return write_transcript(path, all);
+}
+
+Status ChatSession::load(const std::string& path) {
+  CAIRN_TRY(std::vector<Message> loaded, read_transcript(path));
+  const bool has_system = !loaded.empty() && loaded.front().role == "system";
+  options_.system = has_system ? loaded.front().content : "";
+  if (has_system) loaded.erase(loaded.begin());
+  active() = std::move(loaded);
+  branches_[active_].sampler = {};
+  return Ok{};
+}
+
+void ChatSession::clear() {
+  active().clear();
+  branches_[active_].sampler = {};
+}
+
+}  // namespace cairn::session

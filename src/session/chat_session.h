@@ -1,0 +1,128 @@
+// A conversation with a model: branches of messages, and the timeline that holds what was computed
+// of the one in use; what the others hold waits in the engine's cache. What a turn shares with
+// anything held is not computed again. Knows no terminal. Thread rule: the engine's thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "engine/generator.h"
+#include "grammar/matcher.h"
+#include "sample/params.h"
+#include "sample/state.h"
+#include "session/answer.h"
+#include "session/conversation.h"
+
+namespace cairn::session {
+
+struct ChatOptions {
+  std::string system;
+  sample::SamplingParams sampling;
+  int32_t token_count_max = -1;  // Of an answer; negative: as many as the model likes.
+  // What answers must look like; null: anything. Outlives the session.
+  grammar::Matcher* matcher = nullptr;
+  bool raw = false;        // No template: the prompt is the text of all turns.
+  std::string tools = {};  // A JSON list in OpenAI's form; what may be called.
+  // auto, none, required or a tool's name: calls fit the tools' schemas; empty: as the model likes.
+  std::string tool_choice = {};
+  chat::ReasoningMode reasoning = chat::ReasoningMode::automatic;
+  int32_t reasoning_tokens_max = -1;   // Negative: as many as the model likes.
+  std::vector<std::string> stop = {};  // Texts that end an answer.
+};
+
+struct Branch {
+  std::string name;
+  std::vector<Message> messages = {};  // Turns of user and assistant.
+  sample::SamplerState sampler = {};   // Of the last answer, for going on with it.
+};
+
+class ChatSession {
+ public:
+  // `engine` must outlive the session. Errors: unsupported, if the model has no vocabulary or no
+  // form for the tools' calls; invalid_data, where the tools are none.
+  static Result<ChatSession> start(Engine* engine, ChatOptions options);
+
+  // Adds a message of the user and the answer to it. An answer that was interrupted stays as far as
+  // it went; after an error the conversation is as before.
+  Result<Answer> say(std::string_view text, const AnswerHooks& hooks = {});
+  // The results of the last answer's calls, in their order, and the answer to them. Errors:
+  // invalid_argument: not as many results as calls.
+  Result<Answer> give_results(std::span<const std::string> results, const AnswerHooks& hooks = {});
+  // The calls of the last message that have no result yet.
+  std::span<const chat::ToolCall> open_calls() const;
+  // Answers the last message anew, with the next seed. Errors: invalid_argument: nothing to answer.
+  Result<Answer> regenerate(const AnswerHooks& hooks = {});
+  // Goes on with an answer that was interrupted or reached its limit; the same seed says what it
+  // would have said. Errors: invalid_argument: no answer.
+  Result<Answer> continue_answer(const AnswerHooks& hooks = {});
+  // Puts `text` in place of the user's last message and answers it. Errors: invalid_argument.
+  Result<Answer> edit(std::string_view text, const AnswerHooks& hooks = {});
+  // The user's last message. Errors: invalid_argument: none.
+  Result<std::string> last_message() const;
+
+  // Takes the last turns back: a message and its answer each. Errors: invalid_argument: there are
+  // fewer.
+  Result<memory::ResumePlan> rewind(int32_t turns);
+  int32_t turn_count() const;
+
+  // A branch that starts with the same messages, and goes on there. Errors: invalid_argument: the
+  // name is taken, or nothing was said yet.
+  Status fork(std::string_view name);
+  // Errors: invalid_argument, with the names that there are.
+  Result<memory::ResumePlan> switch_to(std::string_view name);
+  const std::vector<Branch>& branches() const { return branches_; }
+  size_t active_branch() const { return active_; }
+
+  // The messages as {"messages": [{"role", "content"}, …]}, the form that chat clients send.
+  // Errors: io; load: also invalid_data. After an error nothing has changed.
+  Status save(const std::string& path) const;
+  Status load(const std::string& path);
+
+  // Forgets all turns of the branch; the system message stays.
+  void clear();
+  void set_system(std::string_view text) { options_.system = text; }
+  // From the next answer on by these, and all that was said is read by them too. Errors: those of
+  // Engine::select(); nothing has changed then.
+  Status choose_adapters(std::span<const AdapterUse> uses);
+
+  const std::vector<Message>& messages() const { return branches_[active_].messages; }
+  bool is_raw() const { return options_.raw; }  // Asked for, or the model has no template.
+  const std::string& system() const { return options_.system; }
+  const chat::ChatFormat& format() const { return format_; }
+  // For what is answered from now on.
+  sample::SamplingParams& sampling() { return options_.sampling; }
+  ChatOptions& options() { return options_; }
+  uint64_t seed() const { return options_.sampling.seed; }
+  const Generator& generator() const { return generator_; }
+
+ private:
+  ChatSession(Engine* engine, ChatOptions options);
+  std::vector<Message>& active() { return branches_[active_].messages; }
+  Result<Prompt> prompt(std::span<const Message> messages) const;
+  // What going on behind the first `count` messages costs, as far as the timelines tell.
+  Result<memory::ResumePlan> plan_behind(size_t count) const;
+  chat::PromptOptions prompt_options() const;
+  // `messages`: those that the prompt was made of.
+  AnswerRequest request(const Prompt& asked, std::span<const Message> messages) const;
+  Status constrain_calls();
+  void name_calls(Message& said, std::span<const Message> before) const;
+  Result<Answer> answer_last(const AnswerHooks& hooks);
+
+  Engine* engine_;
+  ChatOptions options_;
+  chat::ChatFormat format_;
+  std::vector<chat::Tool> tools_;
+  // What answers to people look like where a tool choice is said, and those to results.
+  std::unique_ptr<grammar::Matcher> calls_, calls_behind_results_;
+  Generator generator_;
+  std::vector<Branch> branches_;  // At least one.
+  size_t active_ = 0;
+};
+
+}  // namespace cairn::session

@@ -1,0 +1,29 @@
+// What an engine's model is asked: conversations as its chat template writes them
+// (chat/conversation.h), or, for models without one, plain text. Thread-safe: pure.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "chat/conversation.h"
+#include "engine/engine.h"
+
+namespace cairn::session {
+
+using chat::Message;
+using chat::Prompt;
+
+// The prompt that asks for the assistant's next message. `format`: null for what every template
+// has. REQUIRES: the engine has a tokenizer and a chat template. Errors: the template's.
+Result<Prompt> encode_conversation(const Engine& engine, std::span<const Message> messages,
+                                   const chat::ChatFormat* format = nullptr,
+                                   const chat::PromptOptions& options = {});
+
+// The text as it is, special tokens in it included, with the tokens that the model wants around a
+// text. REQUIRES: the engine has a tokenizer. Errors: invalid_argument when there are no tokens.
+Result<std::vector<Token>> encode_raw(const Engine& engine, std::string_view text);
+
+}  // namespace cairn::session

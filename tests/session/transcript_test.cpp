@@ -1,0 +1,127 @@
+// Conversations as files: what is written is read again, what is no conversation is refused by
+// name.
+#include "session/transcript.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/run_program.h"
+
+namespace cairn::session {
+namespace {
+
+TEST(Transcript, WhatIsWrittenIsRead) {
+  const cli::ScratchFolder folder;
+  const std::vector<Message> messages{{"system", "Be kind."},
+                                      {"user", "\"quotes\"\n\\ and \x01 and ünïcödé 🦀"},
+                                      {"assistant", "", {Token(1), Token(2)}},
+                                      {"user", "again"}};
+  ASSERT_TRUE(write_transcript(folder.file("chat"), messages));
+  auto read = read_transcript(folder.file("chat"));
+  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_EQ(read->size(), messages.size());
+  for (size_t index = 0; index < messages.size(); ++index) {
+    EXPECT_EQ((*read)[index].role, messages[index].role);
+    EXPECT_EQ((*read)[index].content, messages[index].content);
+    EXPECT_TRUE((*read)[index].tokens.empty());
+  }
+  // The form that chat clients send.
+  const auto json = nlohmann::json::parse(cli::contents_of(folder.file("chat")));
+  EXPECT_EQ(json["messages"][0], (nlohmann::json{{"role", "system"}, {"content", "Be kind."}}));
+}
+
+TEST(Transcript, CallsAndResultsAreKept) {
+  const cli::ScratchFolder folder;
+  Message call{"assistant", "I look."};
+  call.reasoning = "Hm.";
+  call.calls = {{"call_1", "f", "{\"a\": 1}"}, {"call_2", "g", "{}"}};
+  Message result{"tool", "21"};
+  result.call_id = "call_1";
+  result.name = "f";
+  Message second{"tool", "22"};
+  const std::vector<Message> messages{{"user", "Hi"}, call, result, second, {"assistant", "So."}};
+  ASSERT_TRUE(write_transcript(folder.file("chat"), messages));
+  const auto read = read_transcript(folder.file("chat")).value();
+  ASSERT_EQ(read.size(), messages.size());
+  EXPECT_EQ(read[1].reasoning, "Hm.");
+  EXPECT_EQ(read[1].calls, call.calls);
+  EXPECT_EQ(read[2].call_id, "call_1");
+  EXPECT_EQ(read[2].name, "f");
+  cli::write_to(folder.file("chat"),
+           R"({"messages": [{"role": "user", "content": "x"}, {"role": "tool", "content": "y"}]})");
+  EXPECT_FALSE(read_transcript(folder.file("chat"))) << "a result of no call";
+}
+
+TEST(Transcript, BytesThatAreNoTextAreReplaced) {
+  const cli::ScratchFolder folder;
+  ASSERT_TRUE(write_transcript(folder.file("chat"), std::vector<Message>{{"user",
+                                                                          "a\xff"
+                                                                          "b"}}));
+  EXPECT_EQ(read_transcript(folder.file("chat")).value()[0].content,
+            "a\xef\xbf\xbd"
+            "b");
+}
+
+TEST(Transcript, AnEmptyConversationIsOne) {
+  const cli::ScratchFolder folder;
+  ASSERT_TRUE(write_transcript(folder.file("chat"), {}));
+  EXPECT_TRUE(read_transcript(folder.file("chat")).value().empty());
+}
+
+TEST(Transcript, WhatIsNoConversationIsRefusedByName) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"", "found no JSON"},
+      {"hello", "found no JSON"},
+      {R"({"messages": [)", "found no JSON"},
+      {"[]", "expected an object with a list \"messages\", found array"},
+      {"{}", "expected an object with a list \"messages\", found object"},
+      {R"({"messages": {}})", "expected an object with a list \"messages\""},
+      {R"({"messages": [7]})", "messages[0]: expected an object, found number"},
+      {R"({"messages": [{"content": "x"}]})", "messages[0].role: expected a string, found none"},
+      {R"({"messages": [{"role": "user", "content": 1}]})",
+       "messages[0].content: expected a string, found number"},
+      {R"({"messages": [{"role": "assistant", "content": ""}]})",
+       "messages[0].role: expected \"user\", found \"assistant\""},
+      {R"({"messages": [{"role": "user", "content": ""}, {"role": "user", "content": ""}]})",
+       "messages[1].role: expected \"assistant\", found \"user\""},
+      {R"({"messages": [{"role": "user", "content": ""}, {"role": "system", "content": ""}]})",
+       "messages[1].role: expected \"assistant\", found \"system\""},
+      {R"({"messages": [{"role": "tool", "content": ""}]})", "found \"tool\""},
+  };
+  const cli::ScratchFolder folder;
+  for (const auto& [text, message] : cases) {
+    cli::write_to(folder.file("chat"), text);
+    auto read = read_transcript(folder.file("chat"));
+    ASSERT_FALSE(read) << text;
+    EXPECT_EQ(read.error().code, ErrorCode::invalid_data) << text;
+    EXPECT_TRUE(read.error().message.starts_with(folder.file("chat") + ": ")) << text;
+    EXPECT_NE(read.error().message.find(message), std::string::npos) << read.error().message;
+  }
+}
+
+TEST(Transcript, DeepNestingIsNoDanger) {
+  const cli::ScratchFolder folder;
+  cli::write_to(folder.file("chat"), std::string(200000, '['));
+  EXPECT_FALSE(read_transcript(folder.file("chat")));
+  cli::write_to(folder.file("chat"), std::string(200000, '[') + std::string(200000, ']'));
+  EXPECT_FALSE(read_transcript(folder.file("chat")));
+}
+
+// A file is replaced as a whole or not at all.
+TEST(Transcript, AFailedWriteLeavesTheOldFile) {
+  const cli::ScratchFolder folder;
+  EXPECT_FALSE(write_transcript(folder.file("no/such/chat"), {}));
+  std::filesystem::create_directory(folder.file("chat"));
+  cli::write_to(folder.file("chat") + "/inside", "kept");
+  EXPECT_FALSE(write_transcript(folder.file("chat"), std::vector<Message>{{"user", "x"}}));
+  EXPECT_EQ(cli::contents_of(folder.file("chat") + "/inside"), "kept");
+  int32_t entries = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.file(""))) {
+    entries += int32_t(entry.exists());
+  }
+  EXPECT_EQ(entries, 1) << "no half-written file stays";
+}
+
+}  // namespace
+}  // namespace cairn::session
