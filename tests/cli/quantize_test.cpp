@@ -205,7 +205,8 @@ TEST(Quantize, TheInputIsNotWrittenOver) {
   const std::string before = contents_of(path);
   EXPECT_FALSE(quantize::quantize({.in_path = path, .out_path = path, .mix = "Q4_0"}));
   EXPECT_TRUE(contents_of(path) == before);
-  EXPECT_FALSE(quantize::quantize({.in_path = path, .out_path = "/no/such/folder/x", .mix = "Q4_0"}));
+  EXPECT_FALSE(
+      quantize::quantize({.in_path = path, .out_path = "/no/such/folder/x", .mix = "Q4_0"}));
 }
 
 // The same importances in both forms: inputs of a matrix get weights 1, 2, 3 … times a sum.

@@ -77,7 +77,8 @@ TEST(Speed, RowsStandInTheirOrder) {
     EXPECT_EQ(row["depth"], expected[i].depth) << i;
     EXPECT_EQ(row["batch"], expected[i].batch) << i;
     ASSERT_EQ(row["samples"].size(), expected[i].sample_count) << i;
-    EXPECT_EQ(row["tokens_per_second"], measure::median(row["samples"].get<std::vector<double>>())) << i;
+    EXPECT_EQ(row["tokens_per_second"], measure::median(row["samples"].get<std::vector<double>>()))
+        << i;
     EXPECT_GT(row["tokens_per_second"], 0) << i;
     EXPECT_GT(row["limit_tokens_per_second"], 0) << i;
     EXPECT_EQ(row.contains("first_token_ms"), expected[i].prompt > 0) << i;
