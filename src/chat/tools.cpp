@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "json/value.h"
+
 namespace cairn::chat {
 
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "json/value.h"
+#include "json/reader.h"
 
 namespace cairn::chat {
 

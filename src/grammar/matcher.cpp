@@ -282,33 +282,6 @@ bool Matcher::is_finished(State state) const {
   return is_complete(state) && stacks_.items(set_of(state)).empty();
 }
 
-Result<std::string> Matcher::forced_bytes(State state, size_t bytes_max) {
-  CAIRN_TRY(make_room());
-  const Automaton& automaton = grammar_.automaton();
-  std::string forced;
-  Set set = set_of(state);
-  while (forced.size() < bytes_max && !stacks_.is_accepting(set)) {
-    for (const Stacks::Item& item : stacks_.items(set)) {
-      if (!automaton.tokens_of(item.state).empty()) return forced;
-    }
-    Set next = Stacks::kDead;
-    uint8_t byte = 0;
-    for (size_t i = 0; i < automaton.class_bytes.size(); ++i) {
-      const Set to = stacks_.step(set, automaton.class_bytes[i]);
-      if (to == Stacks::kOver) return over();
-      if (to == Stacks::kDead) continue;
-      const size_t end = i + 1 == automaton.class_bytes.size() ? 256 : automaton.class_bytes[i + 1];
-      if (next != Stacks::kDead || end - automaton.class_bytes[i] != 1) return forced;
-      next = to;
-      byte = automaton.class_bytes[i];
-    }
-    if (next == Stacks::kDead) break;
-    forced.push_back(char(byte));
-    set = next;
-  }
-  return forced;
-}
-
 size_t Matcher::byte_size() const {
   return stacks_.byte_size() + cache_.size() * ((tokens_->token_count() + 63) / 64) * 8;
 }

@@ -97,22 +97,24 @@ Result<Value> read_value(std::string_view name, std::string_view text, const Lim
   }
 }
 
+Value::Value() = default;
+Value::Value(std::string text) : kind_(Kind::string), text_(std::move(text)) {}
+Value::Value(std::string_view text) : Value(std::string(text)) {}
+Value::Value(const char* text) : Value(std::string(text)) {}
+
 Value::Value(std::initializer_list<Member> members) : kind_(Kind::object), members_(members) {
   make_index();
 }
 
-Value Value::array(std::vector<Value> items) {
+Value Value::array() {
   Value value;
   value.kind_ = Kind::array;
-  value.items_ = std::move(items);
   return value;
 }
 
-Value Value::object(std::vector<Member> members) {
+Value Value::object() {
   Value value;
   value.kind_ = Kind::object;
-  value.members_ = std::move(members);
-  value.make_index();
   return value;
 }
 
@@ -192,13 +194,19 @@ Value& Value::operator[](std::string_view key) {
   CHECK(kind_ == Kind::object);
   if (const Value* known = find(key)) return const_cast<Value&>(*known);
   members_.push_back({std::string(key), Value()});
-  if (!index_.empty()) {
+  if (index_.empty()) {
+    make_index();
+  } else {
     const auto at = std::lower_bound(
         index_.begin(), index_.end(), key,
         [&](uint32_t member, std::string_view wanted) { return members_[member].key < wanted; });
     index_.insert(at, uint32_t(members_.size() - 1));
   }
   return members_.back().value;
+}
+
+void Value::set(std::string_view key, Value value) {
+  (*this)[key] = std::move(value);
 }
 
 void Value::push_back(Value value) {

@@ -23,20 +23,22 @@ class Value {
 
   struct Member;
 
-  Value() = default;
+  Value();
   template <std::same_as<bool> T>
   Value(T value) : kind_(Kind::boolean), boolean_(value) {}
   template <std::integral T>
   requires(!std::same_as<T, bool>) Value(T value) { set_integer(value < 0, uint64_t(value)); }
   template <std::floating_point T>
   Value(T value) : kind_(Kind::real), real_(value) {}
-  Value(std::string text) : kind_(Kind::string), text_(std::move(text)) {}
-  Value(std::string_view text) : Value(std::string(text)) {}
-  Value(const char* text) : Value(std::string(text)) {}
+  Value(std::string text);
+  Value(std::string_view text);
+  Value(const char* text);
+  template <class T>
+  Value(const std::vector<T>& items) : kind_(Kind::array), items_(items.begin(), items.end()) {}
   // {{"name", 1}, {"other", "x"}}. REQUIRES: no key twice.
   Value(std::initializer_list<Member> members);
-  static Value array(std::vector<Value> items = {});
-  static Value object(std::vector<Member> members = {});  // REQUIRES: no key twice.
+  static Value array();
+  static Value object();
 
   Kind kind() const { return kind_; }
   bool is_null() const { return kind_ == Kind::null; }
@@ -63,7 +65,7 @@ class Value {
   // The member of this name, made where it is missing. REQUIRES: an object, or null, which becomes
   // one.
   Value& operator[](std::string_view key);
-  void set(std::string_view key, Value value) { (*this)[key] = std::move(value); }
+  void set(std::string_view key, Value value);
   // REQUIRES: an array, or null, which becomes one.
   void push_back(Value value);
 

@@ -258,7 +258,7 @@ TEST(JsonReader, AgreesWithAnotherReader) {
   limits.depth = SIZE_MAX;
   limits.may_repeat_keys = true;
   int accepted = 0;
-  for (int round = 0; round < 200'000; ++round) {
+  for (int round = 0; round < 60'000; ++round) {
     std::string text(kSample);
     if (round % 2 == 0) text = text.substr(random() % text.size(), 1 + random() % 12);
     for (uint32_t change = random() % 4; change > 0; --change) {
@@ -274,7 +274,7 @@ TEST(JsonReader, AgreesWithAnotherReader) {
     accepted += theirs;
     ASSERT_EQ(is_json(text, limits), theirs) << text;
   }
-  EXPECT_GT(accepted, 1000);
+  EXPECT_GT(accepted, 500);
 }
 
 TEST(JsonReader, WhatIsEscapedReadsBack) {
