@@ -71,9 +71,10 @@ TEST(Transcript, AnEmptyConversationIsOne) {
 
 TEST(Transcript, WhatIsNoConversationIsRefusedByName) {
   const std::pair<const char*, const char*> cases[] = {
-      {"", "found no JSON"},
-      {"hello", "found no JSON"},
-      {R"({"messages": [)", "found no JSON"},
+      {"", "line 1, column 1: expected a JSON value, found the end"},
+      {"hello", "line 1, column 1: expected a JSON value, found \"h\""},
+      {R"({"messages": [)", "line 1, column 15: expected a JSON value, found the end"},
+      {R"({"messages": [], "messages": []})", "the key \"messages\" comes twice"},
       {"[]", "expected an object with a list \"messages\", found array"},
       {"{}", "expected an object with a list \"messages\", found object"},
       {R"({"messages": {}})", "expected an object with a list \"messages\""},

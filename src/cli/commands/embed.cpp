@@ -9,7 +9,6 @@
 #include <cmath>
 #include <cstdio>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "base/file.h"
@@ -17,6 +16,7 @@
 #include "cli/commands/load.h"
 #include "cli/exit_codes.h"
 #include "cli/terminal/terminal.h"
+#include "json/value.h"
 #include "unicode/unicode.h"
 
 namespace cairn::cli {
@@ -107,8 +107,8 @@ Result<std::unique_ptr<Engine>> load(const EmbedArguments& arguments, size_t tex
 }
 
 // The number with a float's shortest digits, so that JSON does not show those of its neighbours.
-nlohmann::ordered_json json_numbers(std::span<const float> values) {
-  nlohmann::ordered_json numbers = nlohmann::ordered_json::array();
+json::Value json_numbers(std::span<const float> values) {
+  json::Value numbers = json::Value::array();
   for (const float value : values) {
     const std::string digits = fmt::format("{}", value);
     double number = double(value);
@@ -173,18 +173,18 @@ std::string embed_text(const EmbedReport& report) {
 }
 
 std::string embed_json(const EmbedReport& report) {
-  nlohmann::ordered_json data = nlohmann::ordered_json::array();
+  json::Value data = json::Value::array();
   int64_t token_count = 0;
   for (size_t i = 0; i < report.embeddings.size(); ++i) {
     const Embedding& each = report.embeddings[i];
     token_count += each.token_count;
-    nlohmann::ordered_json entry = {{"object", "embedding"}, {"index", i}};
+    json::Value entry = {{"object", "embedding"}, {"index", i}};
     if (report.pooling == Pooling::rank) {
-      const nlohmann::ordered_json scores = json_numbers(each.values);
-      entry = {{"index", i}, {"relevance_score", scores[0]}};
-      if (scores.size() > 1) entry["scores"] = scores;
+      const json::Value scores = json_numbers(each.values);
+      entry = {{"index", i}, {"relevance_score", scores.items()[0]}};
+      if (scores.items().size() > 1) entry["scores"] = scores;
     } else if (report.pooling == Pooling::none) {
-      entry["embedding"] = nlohmann::ordered_json::array();
+      entry["embedding"] = json::Value::array();
       for (size_t at = 0; at < each.values.size(); at += size_t(report.width)) {
         const auto row = std::span(each.values).subspan(at, size_t(report.width));
         entry["embedding"].push_back(json_numbers(row));
@@ -195,12 +195,12 @@ std::string embed_json(const EmbedReport& report) {
     data.push_back(std::move(entry));
   }
   const bool is_rank = report.pooling == Pooling::rank;
-  const nlohmann::ordered_json all = {
+  const json::Value all = {
       {"object", "list"},
       {"model", report.model},
       {is_rank ? "results" : "data", std::move(data)},
       {"usage", {{"prompt_tokens", token_count}, {"total_tokens", token_count}}}};
-  return all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return json::to_text(all) + "\n";
 }
 
 std::string similarity_text(const EmbedReport& report) {

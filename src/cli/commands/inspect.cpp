@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstdio>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -15,6 +14,7 @@
 
 #include "base/printable.h"
 #include "engine/pooling.h"
+#include "json/value.h"
 
 namespace cairn::cli {
 namespace {
@@ -24,7 +24,7 @@ using gguf::File;
 using gguf::Tensor;
 using gguf::Value;
 using gguf::ValueType;
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 constexpr size_t kJsonArrayMax = 64;
 constexpr size_t kJsonArrayFirst = 8;
@@ -265,7 +265,7 @@ std::string json_report(const File& file, const Summary& summary) {
   for (const Field& field : file.fields().all()) {
     const std::string key(field.key);
     // Of a key that stands twice the first counts; the problems name it.
-    if (!metadata.contains(key)) metadata[key] = json_value(field.value);
+    if (metadata.find(key) == nullptr) metadata[key] = json_value(field.value);
   }
   Json templates = Json::object();
   for (const auto& [key, text] : summary.templates) templates[key] = std::string(text);
@@ -287,7 +287,7 @@ std::string json_report(const File& file, const Summary& summary) {
   if (!summary.pooling.empty()) report["pooling"] = summary.pooling;
   if (summary.tokenizer) report["tokenizer"] = json_tokenizer(*summary.tokenizer);
   report["chat_templates"] = std::move(templates);
-  return report.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
+  return json::to_text(report, {.indent = 2, .is_ascii = true}) + "\n";
 }
 
 // ---- Text ----

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/machine_memory.h"
 #include "cli/commands/load.h"
 #include "cli/exit_codes.h"
 #include "cli/terminal/terminal.h"
+#include "json/value.h"
 #include "measure/memory_figures.h"
 #include "synth/synth.h"
 
@@ -103,15 +103,15 @@ std::string table(const ModelFigures& model) {
   return text;
 }
 
-nlohmann::ordered_json json_of(const ModelFigures& model) {
-  nlohmann::ordered_json json;
+json::Value json_of(const ModelFigures& model) {
+  json::Value json;
   json["model"] = model.model;
-  json["figures"] = nlohmann::ordered_json::array();
+  json["figures"] = json::Value::array();
   for (const measure::Figure& figure : model.figures) {
-    nlohmann::ordered_json row = {{"figure", figure.what},
-                                  {"measured", figure.measured},
-                                  {"unit", figure.unit},
-                                  {"holds", figure.holds()}};
+    json::Value row = {{"figure", figure.what},
+                       {"measured", figure.measured},
+                       {"unit", figure.unit},
+                       {"holds", figure.holds()}};
     if (figure.has_bar) row["at_most"] = figure.bar;
     if (figure.peer >= 0) row["llama_cpp"] = figure.peer;
     json["figures"].push_back(std::move(row));
@@ -147,12 +147,12 @@ Result<int> memory_bench_main(const MemoryBenchArguments& arguments) {
   TextOut out(stdout);
   CAIRN_TRY(const std::vector<ModelFigures> all, measure_all(arguments, out));
   bool holds = true;
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  json::Value json = json::Value::array();
   for (const ModelFigures& model : all) {
     json.push_back(json_of(model));
     for (const measure::Figure& figure : model.figures) holds = holds && figure.holds();
   }
-  if (arguments.json) out.write(json.dump(2) + "\n");
+  if (arguments.json) out.write(json::to_text(json, {.indent = 2}) + "\n");
   CAIRN_TRY(out.finish());
   return holds ? kExitFine : kExitError;
 }

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 
 #include "cli/commands/load.h"
 #include "cli/terminal/terminal.h"
+#include "json/value.h"
 #include "measure/saved_logits.h"
 #include "memory/memory.h"
 #include "sample/candidates.h"
@@ -248,7 +248,7 @@ std::string report_text(const PerplexityReport& report) {
 }
 
 std::string report_json(const PerplexityReport& report) {
-  nlohmann::ordered_json json;
+  json::Value json;
   json["perplexity"] = report.perplexity;
   json["perplexity_error"] = report.error;
   json["tokens"] = report.token_count;
@@ -267,7 +267,7 @@ std::string report_json(const PerplexityReport& report) {
     json["same_top_error"] = c.same_top.error;
     json["probability_rms"] = c.probability_rms;
   }
-  return json.dump();
+  return json::to_text(json);
 }
 
 }  // namespace cairn::cli

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/machine_memory.h"
@@ -15,6 +14,7 @@
 #include "cli/exit_codes.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/terminal.h"
+#include "json/value.h"
 #include "measure/memory_figures.h"
 
 namespace cairn::cli {
@@ -95,13 +95,13 @@ std::string table(const SpeedReport& report) {
   return text;
 }
 
-nlohmann::ordered_json json_of(const measure::SpeedRow& row) {
-  nlohmann::ordered_json json = {{"n_prompt", row.prompt_tokens},
-                                 {"n_gen", row.new_tokens},
-                                 {"depth", row.depth},
-                                 {"batch", row.batch},
-                                 {"tokens_per_second", row.tokens_per_second()},
-                                 {"samples", row.samples}};
+json::Value json_of(const measure::SpeedRow& row) {
+  json::Value json = {{"n_prompt", row.prompt_tokens},
+                      {"n_gen", row.new_tokens},
+                      {"depth", row.depth},
+                      {"batch", row.batch},
+                      {"tokens_per_second", row.tokens_per_second()},
+                      {"samples", row.samples}};
   if (row.prompt_tokens > 0) {
     json["first_token_ms"] = measure::median(row.first_token_seconds) * 1e3;
   }
@@ -116,7 +116,7 @@ nlohmann::ordered_json json_of(const measure::SpeedRow& row) {
 }
 
 std::string json_of(const SpeedReport& report) {
-  nlohmann::ordered_json json;
+  json::Value json;
   json["model"] = report.model;
   json["architecture"] = report.architecture;
   json["parameters"] = report.parameter_count;
@@ -133,9 +133,9 @@ std::string json_of(const SpeedReport& report) {
   json["load_to_first_token_ms"] = report.first_token_seconds * 1e3;
   json["resident_bytes"] = report.resident_bytes;
   json["separate_prompts"] = report.separate_prompts;
-  json["rows"] = nlohmann::ordered_json::array();
+  json["rows"] = json::Value::array();
   for (const measure::SpeedRow& row : report.rows) json["rows"].push_back(json_of(row));
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return json::to_text(json, {.indent = 2}) + "\n";
 }
 
 // What was not asked for is not measured; depths and batches in their order, each once.

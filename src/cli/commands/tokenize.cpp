@@ -6,13 +6,13 @@
 #include <array>
 #include <cstdio>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/file.h"
 #include "base/log.h"
 #include "base/printable.h"
 #include "engine/vocabulary_source.h"
+#include "json/value.h"
 #include "unicode/unicode.h"
 
 namespace cairn::cli {
@@ -35,9 +35,9 @@ std::string on_one_line(std::string_view text) {
   return out;
 }
 
-nlohmann::ordered_json json_piece(std::string_view piece) {
+json::Value json_piece(std::string_view piece) {
   if (unicode::valid_utf8_bytes(piece) == piece.size()) return std::string(piece);
-  nlohmann::ordered_json bytes = nlohmann::ordered_json::array();
+  json::Value bytes = json::Value::array();
   for (const char c : piece) bytes.push_back(static_cast<unsigned char>(c));
   return bytes;
 }
@@ -75,11 +75,11 @@ std::string tokenize_report(const tokenize::Tokenizer& tokenizer, std::string_vi
   const std::vector<Token> tokens = tokenizer.encode(
       text, {.add_special = options.add_special, .parse_special = options.parse_special});
   if (options.json) {
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    json::Value list = json::Value::array();
     for (const Token token : tokens) {
       list.push_back({{"id", index_of(token)}, {"piece", json_piece(tokenizer.piece(token))}});
     }
-    return list.dump(-1, ' ', true) + "\n";
+    return json::to_text(list, {.is_ascii = true}) + "\n";
   }
   std::string report;
   const int width = int(fmt::formatted_size("{}", tokenizer.token_count() - 1));

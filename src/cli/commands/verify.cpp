@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/quantities.h"
@@ -13,6 +12,7 @@
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/terminal.h"
 #include "engine/verifier.h"
+#include "json/value.h"
 
 namespace cairn::cli {
 
@@ -31,11 +31,11 @@ std::string table(const VerifyReport& report) {
 }
 
 std::string json_of(const VerifyReport& report, uint64_t seed) {
-  nlohmann::ordered_json json;
+  json::Value json;
   json["seed"] = seed;
   json["differing_bits"] = report.differing_bits();
   json["first_difference"] = report.first_difference;
-  json["operations"] = nlohmann::ordered_json::array();
+  json["operations"] = json::Value::array();
   for (const VerifyRow& row : report.rows) {
     json["operations"].push_back({{"operation", std::string(row.operation)},
                                   {"count", row.count},
@@ -44,7 +44,7 @@ std::string json_of(const VerifyReport& report, uint64_t seed) {
                                   {"recurrence_steps", row.recurrence_steps},
                                   {"differing_bits", row.differing_bits}});
   }
-  return json.dump() + "\n";
+  return json::to_text(json) + "\n";
 }
 
 }  // namespace
