@@ -39,22 +39,23 @@ Result<std::vector<Token>> parse_line(std::string_view line, int64_t line_number
 
 // All rows of one sequence, in steps of at most `batch` tokens.
 Status write_sequence(Engine& engine, std::span<const Token> tokens, FileWriter& out) {
-  memory::Memory& memory = engine.memory();
-  Runner& runner = engine.runner();
-  memory::Sequence sequence = memory.new_sequence();
-  const size_t batch = size_t(std::min(runner.row_count_max(), runner.output_count_max()));
+  memory::Sequence sequence = engine.memory().new_sequence();
+  const size_t batch = size_t(engine.runner().row_count_max());
   std::vector<int32_t> outputs(batch);
   std::iota(outputs.begin(), outputs.end(), 0);
   while (!tokens.empty()) {
     const size_t count = std::min(batch, tokens.size());
-    CAIRN_TRY(memory::Transaction transaction,
-              memory.begin(sequence, {.tokens = tokens.first(count)}));
-    const BatchPart part{.transaction = &transaction, .outputs = std::span(outputs).first(count)};
-    runner.run({&part, 1});
-    for (size_t row = 0; row < count; ++row) {
-      CAIRN_TRY(out.append(std::as_bytes(runner.logits(int32_t(row)))));
-    }
-    transaction.commit(int32_t(count));
+    const StepItem item{.sequence = &sequence,
+                        .tokens = tokens.first(count),
+                        .outputs = std::span(outputs).first(count)};
+    Status written = Ok{};
+    CAIRN_TRY(engine.step({&item, 1}, [&](size_t, const StepOutputs& rows) {
+      for (int32_t row = 0; row < rows.count() && written; ++row) {
+        written = out.append(std::as_bytes(rows.logits(row)));
+      }
+      return int32_t(count);
+    }));
+    CAIRN_TRY(std::move(written));
     tokens = tokens.subspan(count);
   }
   return Ok{};
@@ -86,7 +87,6 @@ Result<int64_t> write_logits(const LogitsOptions& options) {
   CAIRN_TRY(const std::string text, read_file(options.tokens_path, kTokensBytesMax));
   EngineOptions engine_options = options.engine;
   engine_options.row_count_max = options.batch;
-  engine_options.output_count_max = options.batch;
   CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(options.model_path, engine_options));
   CAIRN_TRY(const auto sequences, parse_sequences(text, engine->size().vocabulary_count));
   int64_t total_tokens = 0;
