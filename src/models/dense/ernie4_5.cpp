@@ -1,5 +1,5 @@
 // ERNIE 4.5 without experts (Baidu, 2025): Llama's shape.
-#include "models/llama.h"
+#include "models/dense/llama.h"
 
 namespace cairn::models {
 

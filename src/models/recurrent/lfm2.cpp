@@ -1,7 +1,7 @@
 // LFM2 (Liquid AI, 2025): most layers mix by a short convolution between two gates, a few by
 // attention with normalised queries and keys. Behind each a gated feed-forward block or, past the
 // first layers of the larger models, a mixture of experts with a sigmoid for each expert.
-#include "models/lfm2.h"
+#include "models/recurrent/lfm2.h"
 
 #include "graph/blocks/attention.h"
 #include "graph/blocks/experts.h"

@@ -1,5 +1,5 @@
 // Nemotron-H with experts, which includes Nemotron 3: the family's other name in files.
-#include "models/nemotron_h.h"
+#include "models/recurrent/nemotron_h.h"
 
 namespace cairn::models {
 

@@ -3,7 +3,7 @@
 #include "graph/blocks/attention.h"
 #include "models/common/decoder.h"
 #include "models/common/sparse_block.h"
-#include "models/hunyuan.h"
+#include "models/experts/hunyuan.h"
 
 namespace cairn::models {
 

@@ -1,6 +1,6 @@
 // Hunyuan with experts (Tencent, 2025): experts in every layer, their chosen weights normalised,
 // beside one that every token uses.
-#include "models/hunyuan.h"
+#include "models/experts/hunyuan.h"
 
 namespace cairn::models {
 

@@ -2,7 +2,7 @@
 // without positions or a feed-forward block, whose activation is the square of relu. In place of
 // the latter may stand a mixture of experts of the same kind with a shared one; the larger models
 // narrow the stream before their experts and widen it behind them.
-#include "models/nemotron_h.h"
+#include "models/recurrent/nemotron_h.h"
 
 #include "graph/blocks/attention.h"
 #include "graph/blocks/mamba2.h"

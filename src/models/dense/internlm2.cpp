@@ -1,5 +1,5 @@
 // InternLM 2 and 2.5 (Shanghai AI Laboratory, 2024): Llama's shape.
-#include "models/llama.h"
+#include "models/dense/llama.h"
 
 namespace cairn::models {
 

@@ -1,5 +1,5 @@
 // Qwen 3 VL with experts (2025), the text side: Qwen 3 with experts.
-#include "models/qwen3.h"
+#include "models/dense/qwen3.h"
 
 namespace cairn::models {
 

@@ -1,6 +1,6 @@
-// Qwen 3 (Yang et al., 2025): a dense decoder. Each query and key head is normalised before
-// rotation.
-#include "models/qwen3.h"
+// Refact (Small Magellanic Cloud AI, 2023): Llama's shape, but instead of rotating, scores fall
+// with distance, each head's at its own slope.
+#include "models/dense/refact.h"
 
 #include "graph/blocks/attention.h"
 #include "graph/blocks/mlp.h"
@@ -11,23 +11,23 @@ namespace cairn::models {
 namespace {
 
 struct Config : DecoderConfig {
-  RopeSpec rope;
+  std::vector<float> slopes;
 };
 
 struct Layer {
-  Vector attn_norm, q_norm, k_norm, mlp_norm;
+  Vector attn_norm, mlp_norm;
   blocks::Projections attn;
   blocks::GatedMlp mlp;
 };
 
-class Qwen3 final : public Decoder<Config, Layer> {
+class Refact final : public Decoder<Config, Layer> {
  public:
   using Decoder::Decoder;
 
   static Result<Config> read(const gguf::Metadata& meta) {
-    CAIRN_TRY(DecoderConfig common, read_decoder_config(meta));
-    CAIRN_TRY(RopeSpec rope, read_rope(meta, common.key_dim, RopeStyle::halves));
-    return Config{std::move(common), std::move(rope)};
+    CAIRN_TRY(DecoderConfig common, read_attending_config(meta));
+    CAIRN_TRY(std::vector<float> slopes, read_slopes(meta, common, 8.0f));
+    return Config{std::move(common), std::move(slopes)};
   }
 
   Tensor forward(Graph& g) const override {
@@ -35,12 +35,11 @@ class Qwen3 final : public Decoder<Config, Layer> {
     for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
       const Layer& l = layers_[size_t(layer)];
       const Tensor h = g.rms_norm(x, l.attn_norm, c_.norm_epsilon);
-      const blocks::Qkv qkv = l.attn.project(g, h, c_.attention(layer));
-      const Tensor q = g.rms_norm(qkv.q, l.q_norm, c_.norm_epsilon, c_.key_dim);
-      const Tensor k = g.rms_norm(qkv.k, l.k_norm, c_.norm_epsilon, c_.key_dim);
-      const Tensor a = g.attend(
-          layer, g.rope(q, c_.key_dim, c_.rope), g.rope(k, c_.key_dim, c_.rope), qkv.v,
-          {.head_count = c_.head_counts[size_t(layer)], .scale = softmax_scale(c_.key_dim)});
+      const auto [q, k, v] = l.attn.project(g, h, c_.attention(layer));
+      const Tensor a = g.attend(layer, q, k, v,
+                                {.head_count = c_.head_counts[size_t(layer)],
+                                 .scale = softmax_scale(c_.key_dim),
+                                 .slopes = c_.slopes.data()});
       x = g.add(x, g.matmul(l.attn.out, a, l.attn.out_bias));
       const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);
       x = g.add(x, blocks::gated_mlp(g, m, l.mlp, Activation::silu));
@@ -52,8 +51,6 @@ class Qwen3 final : public Decoder<Config, Layer> {
   void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
     p.vector("attn_norm.weight", l.attn_norm, {c_.size.width});
     l.attn.parameters(p, c_.size.width, c_.attention(layer));
-    p.vector("attn_q_norm.weight", l.q_norm, {c_.key_dim});
-    p.vector("attn_k_norm.weight", l.k_norm, {c_.key_dim});
     p.vector("ffn_norm.weight", l.mlp_norm, {c_.size.width});
     l.mlp.parameters(p, c_.size.width, c_.mlp_width);
   }
@@ -61,11 +58,11 @@ class Qwen3 final : public Decoder<Config, Layer> {
 
 }  // namespace
 
-Result<std::unique_ptr<Model>> create_qwen3(const gguf::Metadata& meta) {
-  return architecture<Qwen3>("qwen3").create(meta);
+Result<std::unique_ptr<Model>> create_refact(const gguf::Metadata& meta) {
+  return architecture<Refact>("refact").create(meta);
 }
 
-extern const Architecture arch_qwen3;
-constinit const Architecture arch_qwen3 = {.name = "qwen3", .create = &create_qwen3};
+extern const Architecture arch_refact;
+constinit const Architecture arch_refact = {.name = "refact", .create = &create_refact};
 
 }  // namespace cairn::models

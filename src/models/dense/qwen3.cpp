@@ -1,9 +1,10 @@
-// Qwen 3 with experts (Yang et al., 2025): the dense model with a mixture of experts in every
-// layer. The router's softmax runs over all experts; the chosen weights are normalised.
+// Qwen 3 (Yang et al., 2025): a dense decoder. Each query and key head is normalised before
+// rotation.
+#include "models/dense/qwen3.h"
+
 #include "graph/blocks/attention.h"
-#include "graph/blocks/experts.h"
+#include "graph/blocks/mlp.h"
 #include "models/common/decoder.h"
-#include "models/qwen3.h"
 
 namespace cairn::models {
 
@@ -11,33 +12,25 @@ namespace {
 
 struct Config : DecoderConfig {
   RopeSpec rope;
-  int32_t expert_count = 0, expert_used_count = 0, expert_width = 0;
 };
 
 struct Layer {
   Vector attn_norm, q_norm, k_norm, mlp_norm;
   blocks::Projections attn;
-  blocks::Experts experts;
+  blocks::GatedMlp mlp;
 };
 
-class Qwen3Moe final : public Decoder<Config, Layer> {
+class Qwen3 final : public Decoder<Config, Layer> {
  public:
   using Decoder::Decoder;
 
   static Result<Config> read(const gguf::Metadata& meta) {
     CAIRN_TRY(DecoderConfig common, read_decoder_config(meta));
     CAIRN_TRY(RopeSpec rope, read_rope(meta, common.key_dim, RopeStyle::halves));
-    CAIRN_TRY(const int32_t expert_count, meta.count("expert_count"));
-    CAIRN_TRY(const int32_t expert_used_count, meta.count("expert_used_count"));
-    CAIRN_TRY(const int32_t expert_width, meta.count("expert_feed_forward_length"));
-    return Config{std::move(common), std::move(rope), expert_count, expert_used_count,
-                  expert_width};
+    return Config{std::move(common), std::move(rope)};
   }
 
   Tensor forward(Graph& g) const override {
-    const RouterSpec router{.expert_used_count = c_.expert_used_count,
-                            .score = RouterScore::softmax_all,
-                            .normalize = true};
     Tensor x = g.embed(ends_.embedding);
     for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
       const Layer& l = layers_[size_t(layer)];
@@ -50,7 +43,7 @@ class Qwen3Moe final : public Decoder<Config, Layer> {
           {.head_count = c_.head_counts[size_t(layer)], .scale = softmax_scale(c_.key_dim)});
       x = g.add(x, g.matmul(l.attn.out, a, l.attn.out_bias));
       const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);
-      x = g.add(x, blocks::mixture(g, m, l.experts, router, Activation::silu));
+      x = g.add(x, blocks::gated_mlp(g, m, l.mlp, Activation::silu));
     }
     return blocks::logits(g, x, ends_, c_.norm_epsilon);
   }
@@ -62,17 +55,17 @@ class Qwen3Moe final : public Decoder<Config, Layer> {
     p.vector("attn_q_norm.weight", l.q_norm, {c_.key_dim});
     p.vector("attn_k_norm.weight", l.k_norm, {c_.key_dim});
     p.vector("ffn_norm.weight", l.mlp_norm, {c_.size.width});
-    l.experts.parameters(p, c_.size.width, c_.expert_width, c_.expert_count);
+    l.mlp.parameters(p, c_.size.width, c_.mlp_width);
   }
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Model>> create_qwen3moe(const gguf::Metadata& meta) {
-  return architecture<Qwen3Moe>("qwen3moe").create(meta);
+Result<std::unique_ptr<Model>> create_qwen3(const gguf::Metadata& meta) {
+  return architecture<Qwen3>("qwen3").create(meta);
 }
 
-extern const Architecture arch_qwen3moe;
-constinit const Architecture arch_qwen3moe = {.name = "qwen3moe", .create = &create_qwen3moe};
+extern const Architecture arch_qwen3;
+constinit const Architecture arch_qwen3 = {.name = "qwen3", .create = &create_qwen3};
 
 }  // namespace cairn::models

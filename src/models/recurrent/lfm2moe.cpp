@@ -1,5 +1,5 @@
 // LFM2 with experts: the family's other name in files.
-#include "models/lfm2.h"
+#include "models/recurrent/lfm2.h"
 
 namespace cairn::models {
 

@@ -1,6 +1,6 @@
 // Granite 3 (IBM, 2024): Llama's shape, where embeddings, residuals, scores and logits have
 // multipliers; with experts in some sizes, and one beside them that every token uses.
-#include "models/granite.h"
+#include "models/dense/granite.h"
 
 #include "graph/blocks/attention.h"
 #include "graph/blocks/experts.h"

@@ -1,7 +1,7 @@
 // Baichuan 1 and 2 (Yang et al., 2023): Llama's shape. The size of 13B has slopes instead of
 // rotation, and its files say so by their number of layers alone.
-#include "models/llama.h"
-#include "models/refact.h"
+#include "models/dense/llama.h"
+#include "models/dense/refact.h"
 
 namespace cairn::models {
 

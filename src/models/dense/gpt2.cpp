@@ -1,7 +1,7 @@
 // GPT-2 (Radford et al., 2019): positions are learned rows that are added to the embeddings; norms
 // are around the mean; every matrix has a bias. StarCoder 1 (Li et al., 2023) has the same shape
 // with one head of keys and values.
-#include "models/gpt2.h"
+#include "models/dense/gpt2.h"
 
 #include "graph/blocks/attention.h"
 #include "graph/blocks/layer_norm.h"

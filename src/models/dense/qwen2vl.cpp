@@ -1,6 +1,6 @@
 // Qwen 2 VL and 2.5 VL (2024), the text side: Qwen 2, whose three axes of positions are equal
 // where there is only text.
-#include "models/llama.h"
+#include "models/dense/llama.h"
 
 namespace cairn::models {
 

@@ -1,5 +1,5 @@
 // Granite 3 with experts: the family's other name in files.
-#include "models/granite.h"
+#include "models/dense/granite.h"
 
 namespace cairn::models {
 

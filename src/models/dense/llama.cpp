@@ -1,7 +1,7 @@
 // Llama 1 to 3.x and Mistral (Touvron et al., 2023): the plain decoder. Llama 3.1 and later bring a
 // factor for each frequency of the rotation; Mixtral (Jiang et al., 2024) has experts. Other models
 // with the same shape differ in which elements of a head rotate together.
-#include "models/llama.h"
+#include "models/dense/llama.h"
 
 #include "graph/blocks/attention.h"
 #include "graph/blocks/experts.h"

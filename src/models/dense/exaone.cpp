@@ -1,5 +1,5 @@
 // EXAONE 3 and 3.5 (LG AI Research, 2024): Llama's shape; halves of a head rotate together.
-#include "models/llama.h"
+#include "models/dense/llama.h"
 
 namespace cairn::models {
 

@@ -1,5 +1,5 @@
 // StarCoder 1 (Li et al., 2023): GPT-2's shape.
-#include "models/gpt2.h"
+#include "models/dense/gpt2.h"
 
 namespace cairn::models {
 
