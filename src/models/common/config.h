@@ -89,7 +89,7 @@ Result<std::vector<int32_t>> layers_of_kv(const gguf::Metadata& meta,
 enum class YarnRange : uint8_t { whole_pairs, real };
 
 // Frequencies base^(-2i/dims), scaled as rope.scaling.* says: none, linear or YaRN (Peng et al.,
-// 2023). The kind "longrope" leaves them to models/long_rope.h. Errors: unsupported for others.
+// 2023). The kind "longrope" leaves them to common/long_rope.h. Errors: unsupported for others.
 Result<RopeSpec> read_rope(const gguf::Metadata& meta, int32_t head_dim, RopeStyle style,
                            YarnRange range = YarnRange::whole_pairs);
 
