@@ -1,5 +1,6 @@
 // JSON text as it was written: order of members, the spelling of numbers, and where each value
-// begins, so that whoever finds a value wrong can say where. Knows no schemas. One thread.
+// begins, so that whoever finds a value wrong can say where. Knows no schemas. Thread-safe:
+// constant once read.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +9,11 @@
 #include <vector>
 
 #include "base/result.h"
+#include "json/reader.h"
 
-namespace cairn::grammar {
+namespace cairn::json {
 
-class JsonDocument {
+class Document {
  public:
   enum class Kind : uint8_t { null, boolean, number, string, array, object };
   struct Member {
@@ -28,9 +30,9 @@ class JsonDocument {
     std::vector<Member> members = {};  // An object's, in order.
   };
 
-  // Errors: invalid_data (broken JSON, a key that comes twice); no_room (nested too deeply).
-  static Result<JsonDocument> read(std::string_view name, std::string_view source,
-                                   size_t depth_max);
+  // Errors: those of the reader.
+  static Result<Document> read(std::string_view name, std::string_view source,
+                               const Limits& limits);
 
   uint32_t root() const { return 0; }
   const Value& value(uint32_t number) const { return values_[number]; }
@@ -46,12 +48,8 @@ class JsonDocument {
   std::string compact(uint32_t number) const;
 
  private:
-  friend class JsonReader;
   std::string source_;
   std::vector<Value> values_;
 };
 
-// As JSON writes a string's content, without the quotes.
-std::string json_escaped(std::string_view text);
-
-}  // namespace cairn::grammar
+}  // namespace cairn::json

@@ -1,12 +1,12 @@
 // Counting lines; quoting what a stranger wrote.
-#include "grammar/source.h"
+#include "unicode/place.h"
 
 #include <algorithm>
 
 #include "base/printable.h"
-#include "grammar/characters.h"
+#include "unicode/unicode.h"
 
-namespace cairn::grammar {
+namespace cairn::unicode {
 
 Place place_of(std::string_view text, size_t offset) {
   const std::string_view before = text.substr(0, std::min(offset, text.size()));
@@ -26,8 +26,8 @@ std::string quote(std::string_view text) {
 
 std::string found_at(std::string_view text, size_t offset) {
   if (offset >= text.size()) return "the end";
-  const auto character = decode_character(text.substr(offset));
-  return quote(text.substr(offset, character ? character->bytes : 1));
+  const Character character = first_character(text.substr(offset));
+  return quote(text.substr(offset, character.length == 0 ? 1 : character.length));
 }
 
-}  // namespace cairn::grammar
+}  // namespace cairn::unicode

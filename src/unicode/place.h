@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 
-namespace cairn::grammar {
+namespace cairn::unicode {
 
 // Counted from 1; columns in bytes.
 struct Place {
@@ -33,4 +33,4 @@ std::string quote(std::string_view text);
 // The text from `offset` on, as an error shows it: a character or two, or "the end".
 std::string found_at(std::string_view text, size_t offset);
 
-}  // namespace cairn::grammar
+}  // namespace cairn::unicode
