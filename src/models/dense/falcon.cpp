@@ -1,67 +1,40 @@
 // Falcon (Almazrouei et al., 2023): attention and feed-forward read the stream side by side and are
 // added together, from one norm or, in the size of 40B, from two; keys and values have few heads.
-#include "graph/blocks/attention.h"
-#include "graph/blocks/layer_norm.h"
-#include "graph/blocks/mlp.h"
 #include "models/common/decoder.h"
 
 namespace cairn::models {
 
 namespace {
 
-struct Config : DecoderConfig {
-  RopeSpec rope;
-};
-
 struct Layer {
   blocks::LayerNorm norm;            // Of both, or of the feed-forward block alone.
   Vector attn_norm, attn_norm_bias;  // Of attention, where it has one of its own.
   blocks::Projections attn;
   blocks::PlainMlp mlp;
+
+  void parameters(Parameters& p, const DecoderConfig& c, int32_t layer) {
+    norm.parameters(p, "attn_norm", c.size.width);
+    p.optional_vector("attn_norm_2.weight", attn_norm, {c.size.width});
+    p.optional_vector("attn_norm_2.bias", attn_norm_bias, {c.size.width});
+    attn.parameters(p, c.size.width, c.attention(layer));
+    mlp.parameters(p, c.size.width, c.mlp_width);
+  }
 };
 
-class Falcon final : public Decoder<Config, Layer> {
+class Falcon final : public CentredDecoder<RotaryConfig<RopeStyle::halves>, Layer> {
  public:
-  using Decoder::Decoder;
-
-  static Result<Config> read(const gguf::Metadata& meta) {
-    CAIRN_TRY(DecoderConfig common, read_attending_config(meta));
-    CAIRN_TRY(RopeSpec rope, read_rope(meta, common.key_dim, RopeStyle::halves));
-    return Config{std::move(common), std::move(rope)};
-  }
-
   Tensor forward(Graph& g) const override {
     Tensor x = g.embed(ends_.embedding);
-    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
-      const Layer& l = layers_[size_t(layer)];
-      const Tensor m = blocks::layer_norm(g, x, l.norm, c_.norm_epsilon);
+    for (const auto& [layer, l] : layers()) {
+      const Tensor m = norm(g, x, l.norm);
       const Tensor h = l.attn_norm.exists()
                            ? g.layer_norm(x, l.attn_norm, l.attn_norm_bias, c_.norm_epsilon)
                            : m;
-      const auto [q, k, v] = l.attn.project(g, h, c_.attention(layer));
-      const Tensor a = g.attend(
-          layer, g.rope(q, c_.key_dim, c_.rope), g.rope(k, c_.key_dim, c_.rope), v,
-          {.head_count = c_.head_counts[size_t(layer)], .scale = softmax_scale(c_.key_dim)});
-      x = g.add(x, g.matmul(l.attn.out, a, l.attn.out_bias));
+      x = g.add(x, rotary_attention(g, layer, h, l.attn, c_.rope));
       x = g.add(x, blocks::plain_mlp(g, m, l.mlp, Activation::gelu_erf));
     }
-    return blocks::centred_logits(g, x, ends_, biases_, c_.norm_epsilon);
+    return logits(g, x);
   }
-
- private:
-  void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
-    l.norm.parameters(p, "attn_norm", c_.size.width);
-    p.optional_vector("attn_norm_2.weight", l.attn_norm, {c_.size.width});
-    p.optional_vector("attn_norm_2.bias", l.attn_norm_bias, {c_.size.width});
-    l.attn.parameters(p, c_.size.width, c_.attention(layer));
-    l.mlp.parameters(p, c_.size.width, c_.mlp_width);
-  }
-
-  void global_parameters(Parameters& p) override {
-    biases_.parameters(p, c_.size.width, c_.size.vocabulary_count);
-  }
-
-  blocks::EndBiases biases_;
 };
 
 }  // namespace

@@ -1,55 +1,20 @@
 // Gemma 1 (Gemma Team, 2024): Llama's shape, with embeddings scaled by the root of the width and
 // gates of GELU.
-#include "graph/blocks/attention.h"
-#include "graph/blocks/mlp.h"
 #include "models/common/decoder.h"
 
 namespace cairn::models {
 
 namespace {
 
-struct Config : DecoderConfig {
-  RopeSpec rope;
-};
-
-struct Layer {
-  Vector attn_norm, mlp_norm;
-  blocks::Projections attn;
-  blocks::GatedMlp mlp;
-};
-
-class Gemma final : public Decoder<Config, Layer> {
+class Gemma final : public Decoder<RotaryConfig<RopeStyle::halves>, RmsLayer<blocks::GatedMlp>> {
  public:
-  using Decoder::Decoder;
-
-  static Result<Config> read(const gguf::Metadata& meta) {
-    CAIRN_TRY(DecoderConfig common, read_attending_config(meta));
-    CAIRN_TRY(RopeSpec rope, read_rope(meta, common.key_dim, RopeStyle::halves));
-    return Config{std::move(common), std::move(rope)};
-  }
-
   Tensor forward(Graph& g) const override {
     Tensor x = g.embed(ends_.embedding, blocks::root_of(c_.size.width));
-    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
-      const Layer& l = layers_[size_t(layer)];
-      const Tensor h = g.rms_norm(x, l.attn_norm, c_.norm_epsilon);
-      const auto [q, k, v] = l.attn.project(g, h, c_.attention(layer));
-      const Tensor a = g.attend(
-          layer, g.rope(q, c_.key_dim, c_.rope), g.rope(k, c_.key_dim, c_.rope), v,
-          {.head_count = c_.head_counts[size_t(layer)], .scale = softmax_scale(c_.key_dim)});
-      x = g.add(x, g.matmul(l.attn.out, a, l.attn.out_bias));
-      const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);
-      x = g.add(x, blocks::gated_mlp(g, m, l.mlp, Activation::gelu_tanh));
+    for (const auto& [layer, l] : layers()) {
+      x = g.add(x, rotary_attention(g, layer, norm(g, x, l.attn_norm), l.attn, c_.rope));
+      x = g.add(x, blocks::gated_mlp(g, norm(g, x, l.mlp_norm), l.mlp, Activation::gelu_tanh));
     }
-    return blocks::logits(g, x, ends_, c_.norm_epsilon);
-  }
-
- private:
-  void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
-    p.vector("attn_norm.weight", l.attn_norm, {c_.size.width});
-    l.attn.parameters(p, c_.size.width, c_.attention(layer));
-    p.vector("ffn_norm.weight", l.mlp_norm, {c_.size.width});
-    l.mlp.parameters(p, c_.size.width, c_.mlp_width);
+    return logits(g, x);
   }
 };
 

@@ -18,16 +18,43 @@ constexpr float kMagnitudeFloor = 1e-5f;
 // Of the published models; files do not say it.
 constexpr int32_t kLaurelRank = 64;
 
-struct Config : DecoderConfig {
-  std::vector<int32_t> windows;     // By layer; 0: attends to all.
+struct Config : RotaryConfig<RopeStyle::halves> {
   std::vector<int32_t> kv_layers;   // By layer: whose keys and values it reads; often its own.
   std::vector<int32_t> mlp_widths;  // By layer.
   std::vector<float> tails;         // By layer: where the tail begins, in deviations; or -infinity.
-  RopeSpec rope, window_rope;
+  RopeSpec window_rope;
   int32_t part_width = 0;  // Of a layer's own input.
   int32_t stream_count = 0, active = 0;
   float logit_cap = 0;
 
+  Status read(const gguf::Metadata& meta) {
+    CAIRN_TRY(RotaryConfig::read(meta));
+    attention_scale = 1.0f;
+    const int32_t layer_count = size.layer_count;
+    CAIRN_TRY(windows, read_windows(meta, layer_count, 5));
+    // The published models compute keys and values in their first 20 layers.
+    CAIRN_TRY(const int32_t shared_count,
+              meta.count_or("attention.shared_kv_layers", std::max(0, layer_count - 20)));
+    CAIRN_TRY(kv_layers, layers_of_kv(meta, windows, shared_count));
+    CAIRN_TRY(mlp_widths, meta.per_layer("feed_forward_length", layer_count));
+    CAIRN_TRY(tails, meta.per_layer_reals("activation_sparsity_scale", layer_count));
+    CAIRN_TRY(window_rope, read_window_rope(meta, 10000.0f, key_dim));
+    CAIRN_TRY(part_width, meta.count("embedding_length_per_layer_input"));
+    CAIRN_TRY(read_streams(meta));
+    CAIRN_TRY(logit_cap, meta.real_or("final_logit_softcapping", 0.0f));
+    return Ok{};
+  }
+
+  Status read_streams(const gguf::Metadata& meta) {
+    CAIRN_TRY(stream_count, meta.count("altup.num_inputs"));
+    CAIRN_TRY(active, meta.count("altup.active_idx"));
+    if (stream_count < 2 || active >= stream_count) {
+      return fail(ErrorCode::invalid_data,
+                  "{}: expected one of at least two streams, found {} of {}",
+                  meta.key("altup.active_idx"), active, stream_count);
+    }
+    return Ok{};
+  }
   bool shares_kv(int32_t layer) const { return kv_layers[size_t(layer)] != layer; }
 };
 
@@ -40,44 +67,11 @@ struct Layer {
   blocks::LayerInputGate input;
 };
 
-Status read_streams(const gguf::Metadata& meta, Config& c) {
-  CAIRN_TRY(c.stream_count, meta.count("altup.num_inputs"));
-  CAIRN_TRY(c.active, meta.count("altup.active_idx"));
-  if (c.stream_count < 2 || c.active >= c.stream_count) {
-    return fail(ErrorCode::invalid_data, "{}: expected one of at least two streams, found {} of {}",
-                meta.key("altup.active_idx"), c.active, c.stream_count);
-  }
-  return Ok{};
-}
-
 class Gemma3n final : public Decoder<Config, Layer> {
  public:
-  using Decoder::Decoder;
-
-  static Result<Config> read(const gguf::Metadata& meta) {
-    CAIRN_TRY(DecoderConfig common, read_decoder_config(meta));
-    Config c{std::move(common)};
-    CAIRN_TRY(expect_attention(meta, c));
-    const int32_t layer_count = c.size.layer_count;
-    CAIRN_TRY(c.windows, read_windows(meta, layer_count, 5));
-    // The published models compute keys and values in their first 20 layers.
-    CAIRN_TRY(const int32_t shared_count,
-              meta.count_or("attention.shared_kv_layers", std::max(0, layer_count - 20)));
-    CAIRN_TRY(c.kv_layers, layers_of_kv(meta, c.windows, shared_count));
-    CAIRN_TRY(c.mlp_widths, meta.per_layer("feed_forward_length", layer_count));
-    CAIRN_TRY(c.tails, meta.per_layer_reals("activation_sparsity_scale", layer_count));
-    CAIRN_TRY(c.rope, read_rope(meta, c.key_dim, RopeStyle::halves));
-    CAIRN_TRY(const float window_base, meta.real_or("rope.freq_base_swa", 10000.0f));
-    CAIRN_TRY(c.window_rope, read_unscaled_rope(meta, window_base, c.key_dim, RopeStyle::halves));
-    CAIRN_TRY(c.part_width, meta.count("embedding_length_per_layer_input"));
-    CAIRN_TRY(read_streams(meta, c));
-    CAIRN_TRY(c.logit_cap, meta.real_or("final_logit_softcapping", 0.0f));
-    return c;
-  }
-
   std::vector<State> layer_states(int32_t layer) const override {
     if (c_.shares_kv(layer)) return {State::shared(c_.kv_layers[size_t(layer)])};
-    return {c_.attention(layer).state(c_.windows[size_t(layer)])};
+    return Decoder::layer_states(layer);
   }
 
   Tensor forward(Graph& g) const override {
@@ -85,18 +79,17 @@ class Gemma3n final : public Decoder<Config, Layer> {
     const Tensor embedded = g.embed(ends_.embedding, blocks::root_of(width));
     const Tensor parts = blocks::layer_inputs(g, embedded, inputs_, c_.norm_epsilon);
     Tensor streams = first_streams(g, embedded);
-    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
-      const Layer& l = layers_[size_t(layer)];
+    for (const auto& [layer, l] : layers()) {
       const Tensor predictions = g.matmul(l.predict, modalities(g, l, active(g, streams)));
       const Tensor predicted = g.mix_streams(streams, streams, predictions, width);
       const Tensor x = active(g, predicted);
-      const Tensor h = g.rms_norm(x, l.attn_norm, c_.norm_epsilon);
+      const Tensor h = norm(g, x, l.attn_norm);
       const Tensor mixed = g.matmul(l.out, attention(g, layer, h));
-      const Tensor attended = g.add(x, g.rms_norm(mixed, l.post_attn_norm, c_.norm_epsilon));
+      const Tensor attended = g.add(x, norm(g, mixed, l.post_attn_norm));
       const Tensor both = g.scale(g.add(attended, laurel(g, l, h)), float(std::sqrt(0.5)));
-      const Tensor m = g.rms_norm(both, l.mlp_norm, c_.norm_epsilon);
+      const Tensor m = norm(g, both, l.mlp_norm);
       const Tensor fed = feed_forward(g, layer, m);
-      const Tensor done = g.add(both, g.rms_norm(fed, l.post_mlp_norm, c_.norm_epsilon));
+      const Tensor done = g.add(both, norm(g, fed, l.post_mlp_norm));
 
       const Tensor corrections = g.matmul(l.correct, modalities(g, l, done));
       streams = g.mix_streams(predicted, g.add(done, x, -1.0f), corrections, width, 1.0f);
@@ -105,8 +98,7 @@ class Gemma3n final : public Decoder<Config, Layer> {
       const Tensor input = blocks::gated_layer_input(g, scaled, part, l.input, c_.norm_epsilon);
       g.add_to_streams(others(g, streams), input);
     }
-    const Tensor logits = blocks::logits(g, merged(g, streams), ends_, c_.norm_epsilon);
-    return blocks::softcap(g, logits, c_.logit_cap);
+    return blocks::softcap(g, logits(g, merged(g, streams)), c_.logit_cap);
   }
 
  private:
@@ -179,22 +171,20 @@ class Gemma3n final : public Decoder<Config, Layer> {
 
   // How much of each stream: what the coefficients of predictions and corrections are made of.
   Tensor modalities(Graph& g, const Layer& l, Tensor x) const {
-    const Tensor normal = g.rms_norm(x, l.router_norm, c_.norm_epsilon);
+    const Tensor normal = norm(g, x, l.router_norm);
     const Tensor routed = g.matmul(l.router, g.scale(normal, 1.0f / float(c_.size.width)));
     return g.activate(routed, Activation::tanh);
   }
 
   Tensor laurel(Graph& g, const Layer& l, Tensor h) const {
     const Tensor low_rank = g.matmul(l.laurel_right, g.matmul(l.laurel_left, h));
-    return g.add(h, g.rms_norm(low_rank, l.laurel_norm, c_.norm_epsilon));
+    return g.add(h, norm(g, low_rank, l.laurel_norm));
   }
 
   Tensor attention(Graph& g, int32_t layer, Tensor h) const {
     const Layer& l = layers_[size_t(layer)];
-    const int32_t window = c_.windows[size_t(layer)];
-    const RopeSpec& rope = window > 0 ? c_.window_rope : c_.rope;
-    const AttentionSpec spec{
-        .head_count = c_.head_counts[size_t(layer)], .scale = 1.0f, .window = window};
+    const RopeSpec& rope = c_.window(layer) > 0 ? c_.window_rope : c_.rope;
+    const AttentionSpec spec = c_.scores(layer);
     const Tensor q = g.rms_norm(g.matmul(l.q, h), l.q_norm, c_.norm_epsilon, c_.key_dim);
     const Tensor turned_q = g.rope(q, c_.key_dim, rope);
     if (c_.shares_kv(layer)) return g.attend_shared(layer, turned_q, spec);

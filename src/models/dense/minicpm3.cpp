@@ -3,7 +3,6 @@
 // embeddings, residuals and logits are scaled.
 #include <cmath>
 
-#include "graph/blocks/mlp.h"
 #include "models/common/decoder.h"
 #include "models/common/latent_shape.h"
 #include "models/common/long_rope.h"
@@ -19,29 +18,28 @@ constexpr double kDepthScale = 1.4, kBaseWidth = 256.0;
 struct Config : DecoderConfig {
   blocks::LatentShape latent;
   RopeSpec rope;
-  int32_t original_context = 0;
+
+  Status read(const gguf::Metadata& meta) {
+    CAIRN_TRY(DecoderConfig::read(meta));
+    CAIRN_TRY(latent, read_latent_shape(meta, *this));
+    CAIRN_TRY(rope, read_rope(meta, latent.rotated_dim, RopeStyle::halves));
+    return Ok{};
+  }
 };
 
-struct Layer {
-  Vector attn_norm, mlp_norm;
+struct Layer : NormedMlp<Vector, blocks::GatedMlp> {
+  Vector attn_norm;
   blocks::LatentAttention attn;
-  blocks::GatedMlp mlp;
+
+  void parameters(Parameters& p, const Config& c, int32_t) {
+    p.vector("attn_norm.weight", attn_norm, {c.size.width});
+    attn.parameters(p, c.size.width, c.latent);
+    mlp_parameters(p, c);
+  }
 };
 
 class MiniCpm3 final : public Decoder<Config, Layer> {
  public:
-  using Decoder::Decoder;
-
-  static Result<Config> read(const gguf::Metadata& meta) {
-    Config c;
-    CAIRN_TRY(static_cast<DecoderConfig&>(c), read_attending_config(meta));
-    CAIRN_TRY(c.latent, read_latent_shape(meta, c));
-    CAIRN_TRY(c.rope, read_rope(meta, c.latent.rotated_dim, RopeStyle::halves));
-    CAIRN_TRY(c.original_context,
-              meta.count_or("rope.scaling.original_context_length", c.size.context_length));
-    return c;
-  }
-
   std::vector<State> layer_states(int32_t) const override { return {c_.latent.state()}; }
 
   Tensor forward(Graph& g) const override {
@@ -51,12 +49,11 @@ class MiniCpm3 final : public Decoder<Config, Layer> {
         .norm_epsilon = c_.norm_epsilon};
     const auto residual_scale = float(kDepthScale / std::sqrt(double(c_.size.layer_count)));
     Tensor x = g.embed(ends_.embedding, kEmbeddingScale);
-    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
-      const Layer& l = layers_[size_t(layer)];
-      const Tensor h = g.rms_norm(x, l.attn_norm, c_.norm_epsilon);
+    for (const auto& [layer, l] : layers()) {
+      const Tensor h = norm(g, x, l.attn_norm);
       const Tensor a = blocks::latent_attention(g, layer, h, l.attn, c_.latent, spec);
       x = g.add(x, a, residual_scale);
-      const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);
+      const Tensor m = norm(g, x, l.mlp_norm);
       x = g.add(x, blocks::gated_mlp(g, m, l.mlp, Activation::silu), residual_scale);
     }
     const Tensor last = g.rms_norm(g.outputs(x), ends_.norm, c_.norm_epsilon);
@@ -65,13 +62,6 @@ class MiniCpm3 final : public Decoder<Config, Layer> {
   }
 
  private:
-  void layer_parameters(Parameters& p, int32_t, Layer& l) override {
-    p.vector("attn_norm.weight", l.attn_norm, {c_.size.width});
-    l.attn.parameters(p, c_.size.width, c_.latent);
-    p.vector("ffn_norm.weight", l.mlp_norm, {c_.size.width});
-    l.mlp.parameters(p, c_.size.width, c_.mlp_width);
-  }
-
   void global_parameters(Parameters& p) override {
     long_rope_.parameters(p, int64_t(c_.rope.frequencies.size()));
   }

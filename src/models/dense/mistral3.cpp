@@ -1,64 +1,35 @@
 // Ministral 3 and Mistral Small 3.x: Llama's shape with YaRN, and queries that grow with the
 // logarithm of their position beyond the original context.
-#include "graph/blocks/attention.h"
-#include "graph/blocks/mlp.h"
 #include "models/common/decoder.h"
 
 namespace cairn::models {
 
 namespace {
 
-struct Config : DecoderConfig {
-  RopeSpec rope;
+struct Config : RotaryConfig<RopeStyle::adjacent> {
   float temperature_scale = 0;  // 0: queries do not grow.
-  int32_t original_context = 1;
-};
 
-struct Layer {
-  Vector attn_norm, mlp_norm;
-  blocks::Projections attn;
-  blocks::GatedMlp mlp;
-};
-
-class Mistral3 final : public Decoder<Config, Layer> {
- public:
-  using Decoder::Decoder;
-
-  static Result<Config> read(const gguf::Metadata& meta) {
-    CAIRN_TRY(DecoderConfig common, read_decoder_config(meta));
-    CAIRN_TRY(RopeSpec rope, read_rope(meta, common.key_dim, RopeStyle::adjacent));
-    CAIRN_TRY(const float scale, meta.real_or("attention.temperature_scale", 0.0f));
-    CAIRN_TRY(const int32_t original,
-              meta.count_or("rope.scaling.original_context_length", common.size.context_length));
-    return Config{std::move(common), std::move(rope), scale, original};
+  Status read(const gguf::Metadata& meta) {
+    CAIRN_TRY(RotaryConfig::read(meta));
+    CAIRN_TRY(temperature_scale, meta.real_or("attention.temperature_scale", 0.0f));
+    return Ok{};
   }
+};
 
+class Mistral3 final : public Decoder<Config, RmsLayer<blocks::GatedMlp>> {
+ public:
   Tensor forward(Graph& g) const override {
     Tensor x = g.embed(ends_.embedding);
-    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
-      const Layer& l = layers_[size_t(layer)];
-      const Tensor h = g.rms_norm(x, l.attn_norm, c_.norm_epsilon);
-      const blocks::Qkv qkv = l.attn.project(g, h, c_.attention(layer));
-      Tensor q = g.rope(qkv.q, c_.key_dim, c_.rope);
+    for (const auto& [layer, l] : layers()) {
+      const Tensor h = norm(g, x, l.attn_norm);
+      blocks::Qkv qkv = rotate(g, project(g, layer, h, l.attn), c_.rope);
       if (c_.temperature_scale != 0) {
-        q = g.scale_by_position(q, double(c_.temperature_scale), c_.original_context);
+        qkv.q = g.scale_by_position(qkv.q, double(c_.temperature_scale), c_.original_context);
       }
-      const Tensor a = g.attend(
-          layer, q, g.rope(qkv.k, c_.key_dim, c_.rope), qkv.v,
-          {.head_count = c_.head_counts[size_t(layer)], .scale = softmax_scale(c_.key_dim)});
-      x = g.add(x, g.matmul(l.attn.out, a, l.attn.out_bias));
-      const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);
-      x = g.add(x, blocks::gated_mlp(g, m, l.mlp, Activation::silu));
+      x = g.add(x, attend(g, layer, qkv, l.attn));
+      x = g.add(x, blocks::gated_mlp(g, norm(g, x, l.mlp_norm), l.mlp, Activation::silu));
     }
-    return blocks::logits(g, x, ends_, c_.norm_epsilon);
-  }
-
- private:
-  void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
-    p.vector("attn_norm.weight", l.attn_norm, {c_.size.width});
-    l.attn.parameters(p, c_.size.width, c_.attention(layer));
-    p.vector("ffn_norm.weight", l.mlp_norm, {c_.size.width});
-    l.mlp.parameters(p, c_.size.width, c_.mlp_width);
+    return logits(g, x);
   }
 };
 

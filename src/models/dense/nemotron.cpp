@@ -1,63 +1,22 @@
 // Nemotron 3 and 4 and Minitron (NVIDIA, 2024): norms around the mean; a part of each head rotates;
 // plain feed-forward blocks with the square of relu.
-#include "graph/blocks/attention.h"
-#include "graph/blocks/layer_norm.h"
-#include "graph/blocks/mlp.h"
 #include "models/common/decoder.h"
 
 namespace cairn::models {
 
 namespace {
 
-struct Config : DecoderConfig {
-  RopeSpec rope;
-};
-
-struct Layer {
-  blocks::LayerNorm attn_norm, mlp_norm;
-  blocks::Projections attn;
-  blocks::PlainMlp mlp;
-};
-
-class Nemotron final : public Decoder<Config, Layer> {
+class Nemotron final
+    : public CentredDecoder<RotaryConfig<RopeStyle::halves>, CentredLayer<blocks::PlainMlp>> {
  public:
-  using Decoder::Decoder;
-
-  static Result<Config> read(const gguf::Metadata& meta) {
-    CAIRN_TRY(DecoderConfig common, read_attending_config(meta));
-    CAIRN_TRY(RopeSpec rope, read_rope(meta, common.key_dim, RopeStyle::halves));
-    return Config{std::move(common), std::move(rope)};
-  }
-
   Tensor forward(Graph& g) const override {
     Tensor x = g.embed(ends_.embedding);
-    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
-      const Layer& l = layers_[size_t(layer)];
-      const Tensor h = blocks::layer_norm(g, x, l.attn_norm, c_.norm_epsilon);
-      const auto [q, k, v] = l.attn.project(g, h, c_.attention(layer));
-      const Tensor a = g.attend(
-          layer, g.rope(q, c_.key_dim, c_.rope), g.rope(k, c_.key_dim, c_.rope), v,
-          {.head_count = c_.head_counts[size_t(layer)], .scale = softmax_scale(c_.key_dim)});
-      x = g.add(x, g.matmul(l.attn.out, a, l.attn.out_bias));
-      const Tensor m = blocks::layer_norm(g, x, l.mlp_norm, c_.norm_epsilon);
-      x = g.add(x, blocks::squared_relu_mlp(g, m, l.mlp));
+    for (const auto& [layer, l] : layers()) {
+      x = g.add(x, rotary_attention(g, layer, norm(g, x, l.attn_norm), l.attn, c_.rope));
+      x = g.add(x, blocks::squared_relu_mlp(g, norm(g, x, l.mlp_norm), l.mlp));
     }
-    return blocks::centred_logits(g, x, ends_, biases_, c_.norm_epsilon);
+    return logits(g, x);
   }
-
- private:
-  void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
-    l.attn_norm.parameters(p, "attn_norm", c_.size.width);
-    l.attn.parameters(p, c_.size.width, c_.attention(layer));
-    l.mlp_norm.parameters(p, "ffn_norm", c_.size.width);
-    l.mlp.parameters(p, c_.size.width, c_.mlp_width);
-  }
-
-  void global_parameters(Parameters& p) override {
-    biases_.parameters(p, c_.size.width, c_.size.vocabulary_count);
-  }
-
-  blocks::EndBiases biases_;
 };
 
 }  // namespace

@@ -2,25 +2,11 @@
 // gated feed-forward blocks, all without biases. The first of three layers sees everything, the
 // others half of a window on each side, with a rotation of their own. The first layer's input is
 // normalised already.
-#include "graph/blocks/attention.h"
-#include "graph/blocks/mlp.h"
 #include "models/common/encoder.h"
 
 namespace cairn::models {
 
 namespace {
-
-struct Config : EncoderConfig {
-  std::vector<int32_t> windows;  // By layer; 0: sees all.
-  RopeSpec rope, window_rope;
-  Activation activation = Activation::gelu_erf;
-};
-
-struct Layer {
-  Vector attn_norm, mlp_norm;
-  blocks::Projections attn;
-  blocks::GatedMlp mlp;
-};
 
 // A period says that the first layer of each sees everything; or there is a mark for each layer.
 Result<std::vector<int32_t>> read_first_dense_windows(const gguf::Metadata& meta, int32_t count) {
@@ -48,37 +34,43 @@ Result<Activation> read_activation(const gguf::Metadata& meta) {
               meta.key("hidden_activation"), said);
 }
 
+struct Config : RotaryConfig<RopeStyle::halves, EncoderConfig> {
+  RopeSpec window_rope;
+  Activation activation = Activation::gelu_erf;
+
+  Status read(const gguf::Metadata& meta) {
+    CAIRN_TRY(RotaryConfig::read(meta));
+    CAIRN_TRY(windows, read_first_dense_windows(meta, size.layer_count));
+    CAIRN_TRY(window_rope, read_window_rope(meta, 10000.0f, key_dim));
+    CAIRN_TRY(activation, read_activation(meta));
+    return Ok{};
+  }
+};
+
+struct Layer {
+  Vector attn_norm, mlp_norm;
+  blocks::Projections attn;
+  blocks::JoinedMlp mlp;
+
+  void parameters(Parameters& p, const Config& c, int32_t layer) {
+    if (layer > 0) p.vector("attn_norm.weight", attn_norm, {c.size.width});
+    attn.parameters(p, c.size.width, c.attention(layer));
+    p.vector("ffn_norm.weight", mlp_norm, {c.size.width});
+    mlp.parameters(p, c.size.width, c.mlp_width);
+  }
+};
+
 class ModernBert final : public Encoder<Config, Layer> {
  public:
-  using Encoder::Encoder;
-
-  static Result<Config> read(const gguf::Metadata& meta) {
-    CAIRN_TRY(EncoderConfig common, read_encoder_config(meta));
-    Config c{std::move(common), {}, {}, {}};
-    CAIRN_TRY(c.windows, read_first_dense_windows(meta, c.size.layer_count));
-    CAIRN_TRY(c.rope, read_rope(meta, c.key_dim, RopeStyle::halves));
-    CAIRN_TRY(const float window_base, meta.real_or("rope.freq_base_swa", 10000.0f));
-    CAIRN_TRY(c.window_rope, read_unscaled_rope(meta, window_base, c.key_dim, RopeStyle::halves));
-    CAIRN_TRY(c.activation, read_activation(meta));
-    return c;
-  }
-
   // Its classifier has another shape than those of BERT.
   bool makes_scores() const override { return false; }
 
   Tensor forward(Graph& g) const override {
     Tensor x = g.layer_norm(embeddings_.embed(g), norm_, {}, c_.norm_epsilon);
-    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
-      const Layer& l = layers_[size_t(layer)];
-      const int32_t window = c_.windows[size_t(layer)];
-      const RopeSpec& rope = window > 0 ? c_.window_rope : c_.rope;
-      AttentionSpec spec = attention_spec(layer);
-      spec.window = window;
+    for (const auto& [layer, l] : layers()) {
+      const RopeSpec& rope = c_.window(layer) > 0 ? c_.window_rope : c_.rope;
       const Tensor h = layer == 0 ? x : g.layer_norm(x, l.attn_norm, {}, c_.norm_epsilon);
-      const auto [q, k, v] = l.attn.project(g, h, c_.attention(layer));
-      const Tensor a =
-          g.attend(layer, g.rope(q, c_.key_dim, rope), g.rope(k, c_.key_dim, rope), v, spec);
-      x = g.add(x, g.matmul(l.attn.out, a));
+      x = g.add(x, rotary_attention(g, layer, h, l.attn, rope));
       const Tensor m = g.layer_norm(x, l.mlp_norm, {}, c_.norm_epsilon);
       x = g.add(x, blocks::gated_mlp(g, m, l.mlp, c_.activation));
     }
@@ -86,13 +78,6 @@ class ModernBert final : public Encoder<Config, Layer> {
   }
 
  private:
-  void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
-    if (layer > 0) p.vector("attn_norm.weight", l.attn_norm, {c_.size.width});
-    l.attn.parameters(p, c_.size.width, c_.attention(layer));
-    p.vector("ffn_norm.weight", l.mlp_norm, {c_.size.width});
-    l.mlp.joined_parameters(p, c_.size.width, c_.mlp_width);
-  }
-
   void global_parameters(Parameters& p) override {
     p.vector("token_embd_norm.weight", norm_, {c_.size.width});
     p.vector("output_norm.weight", last_norm_, {c_.size.width});

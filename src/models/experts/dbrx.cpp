@@ -1,71 +1,45 @@
 // DBRX (Databricks, 2024): experts in every layer; norms are around the mean, without a bias;
 // queries, keys and values are clamped.
-#include "graph/blocks/attention.h"
-#include "graph/blocks/experts.h"
-#include "graph/blocks/layer_norm.h"
 #include "models/common/decoder.h"
-#include "models/common/mixture.h"
 
 namespace cairn::models {
 
 namespace {
 
-struct Config : DecoderConfig {
-  RopeSpec rope;
+struct Config : RotaryConfig<RopeStyle::halves> {
   float clamp = 0;
   MixtureConfig mixture;
-};
 
-struct Layer {
-  blocks::LayerNorm attn_norm, mlp_norm;
-  blocks::Projections attn;
-  blocks::Experts experts;
-};
-
-class Dbrx final : public Decoder<Config, Layer> {
- public:
-  using Decoder::Decoder;
-
-  static Result<Config> read(const gguf::Metadata& meta) {
-    Config c;
-    CAIRN_TRY(static_cast<DecoderConfig&>(c), read_attending_config(meta));
-    CAIRN_TRY(c.rope, read_rope(meta, c.key_dim, RopeStyle::halves));
-    CAIRN_TRY(c.clamp, meta.real("attention.clamp_kqv"));
-    CAIRN_TRY(c.mixture, read_mixture(meta, {.score = RouterScore::softmax_chosen}));
-    CAIRN_TRY(expect_experts(meta, c.mixture));
-    return c;
+  Status read(const gguf::Metadata& meta) {
+    CAIRN_TRY(RotaryConfig::read(meta));
+    CAIRN_TRY(clamp, meta.real("attention.clamp_kqv"));
+    CAIRN_TRY(mixture, read_mixture(meta, {.score = RouterScore::softmax_chosen}));
+    return expect_experts(meta, mixture);
   }
+};
 
+using Norm = blocks::LayerNorm;
+
+struct Layer : NormedAttention<Norm>, NormedExperts<Norm> {
+  void parameters(Parameters& p, const Config& c, int32_t layer) {
+    attention_parameters(p, c, layer);
+    expert_parameters(p, c, c.mixture, "attn_output_norm");
+  }
+};
+
+class Dbrx final : public CentredDecoder<Config, Layer> {
+ public:
   Tensor forward(Graph& g) const override {
     Tensor x = g.embed(ends_.embedding);
-    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
-      const Layer& l = layers_[size_t(layer)];
-      const Tensor h = blocks::layer_norm(g, x, l.attn_norm, c_.norm_epsilon);
-      const auto [q, k, v] =
-          blocks::clamped(g, l.attn.project(g, h, c_.attention(layer)), c_.clamp);
-      const Tensor a = g.attend(
-          layer, g.rope(q, c_.key_dim, c_.rope), g.rope(k, c_.key_dim, c_.rope), v,
-          {.head_count = c_.head_counts[size_t(layer)], .scale = softmax_scale(c_.key_dim)});
-      x = g.add(x, g.matmul(l.attn.out, a, l.attn.out_bias));
-      const Tensor m = blocks::layer_norm(g, x, l.mlp_norm, c_.norm_epsilon);
+    for (const auto& [layer, l] : layers()) {
+      const blocks::Qkv qkv = project(g, layer, norm(g, x, l.attn_norm), l.attn);
+      const blocks::Qkv clamped = blocks::clamped(g, qkv, c_.clamp);
+      x = g.add(x, attend(g, layer, rotate(g, clamped, c_.rope), l.attn));
+      const Tensor m = norm(g, x, l.mlp_norm);
       x = g.add(x, blocks::mixture(g, m, l.experts, c_.mixture.router, Activation::silu));
     }
-    return blocks::centred_logits(g, x, ends_, biases_, c_.norm_epsilon);
+    return logits(g, x);
   }
-
- private:
-  void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
-    l.attn_norm.parameters(p, "attn_norm", c_.size.width);
-    l.attn.parameters(p, c_.size.width, c_.attention(layer));
-    l.mlp_norm.parameters(p, "attn_output_norm", c_.size.width);
-    l.experts.parameters(p, c_.size.width, c_.mixture.expert_width, c_.mixture.expert_count);
-  }
-
-  void global_parameters(Parameters& p) override {
-    biases_.parameters(p, c_.size.width, c_.size.vocabulary_count);
-  }
-
-  blocks::EndBiases biases_;
 };
 
 }  // namespace

@@ -15,7 +15,6 @@ namespace cairn::models {
 namespace {
 
 struct Config : DecoderConfig {
-  std::vector<int32_t> windows;     // By layer; 0: attends to all.
   std::vector<int32_t> kv_layers;   // By layer: whose keys and values it reads; often its own.
   std::vector<int32_t> mlp_widths;  // By layer.
   int32_t window_head_dim = 0;
@@ -24,7 +23,51 @@ struct Config : DecoderConfig {
   int32_t expert_count = 0, expert_used_count = 0, expert_width = 0;
   float logit_cap = 0;
 
-  int32_t window(int32_t layer) const { return windows[size_t(layer)]; }
+  Status read(const gguf::Metadata& meta) {
+    CAIRN_TRY(DecoderConfig::read(meta));
+    attention_scale = 1.0f;
+    const int32_t layer_count = size.layer_count;
+    CAIRN_TRY(meta.per_layer("attention.sliding_window_pattern", layer_count));
+    CAIRN_TRY(windows, read_windows(meta, layer_count, 0));
+    CAIRN_TRY(const int32_t shared_count, meta.count_or("attention.shared_kv_layers", 0));
+    CAIRN_TRY(kv_layers, layers_of_kv(meta, windows, shared_count));
+    CAIRN_TRY(mlp_widths, meta.per_layer("feed_forward_length", layer_count));
+    CAIRN_TRY(read_heads(meta));
+    CAIRN_TRY(part_width, meta.count_or("embedding_length_per_layer_input", 0));
+    CAIRN_TRY(expert_count, meta.count_or("expert_count", 0));
+    if (expert_count > 0) {
+      CAIRN_TRY(expert_used_count, meta.count("expert_used_count"));
+      CAIRN_TRY(expert_width, meta.count("expert_feed_forward_length"));
+      if (expert_used_count < 1 || expert_width < 1) {
+        return fail(ErrorCode::invalid_data,
+                    "{}: expected at least one expert, found {} of width {}",
+                    meta.key("expert_used_count"), expert_used_count, expert_width);
+      }
+    }
+    CAIRN_TRY(logit_cap, meta.real_or("final_logit_softcapping", 0.0f));
+    return Ok{};
+  }
+
+  Status read_heads(const gguf::Metadata& meta) {
+    CAIRN_TRY(window_head_dim, meta.count_or("attention.key_length_swa", key_dim));
+    CAIRN_TRY(const int32_t window_value_dim,
+              meta.count_or("attention.value_length_swa", value_dim));
+    if (key_dim != value_dim || window_head_dim != window_value_dim) {
+      return fail(ErrorCode::unsupported, "{}: expected that of keys, {} and {}, found {} and {}",
+                  meta.key("attention.value_length"), key_dim, window_head_dim, value_dim,
+                  window_value_dim);
+    }
+    // Each kind of layer rotates whole heads; the factors of `rope_freqs` switch pairs off.
+    CAIRN_TRY(rope, read_rope(meta, key_dim, RopeStyle::halves));
+    CAIRN_TRY(const float base, meta.real_or("rope.freq_base_swa", 10000.0f));
+    CAIRN_TRY(const int32_t dims, meta.count_or("rope.dimension_count_swa", window_head_dim));
+    if (dims != window_head_dim || dims % 2 != 0) {
+      return fail(ErrorCode::unsupported, "{}: expected the even width {} of a head, found {}",
+                  meta.key("rope.dimension_count_swa"), window_head_dim, dims);
+    }
+    window_rope = plain_rope(base, dims, RopeStyle::halves);
+    return Ok{};
+  }
   int32_t head_dim(int32_t layer) const { return window(layer) > 0 ? window_head_dim : key_dim; }
   bool shares_kv(int32_t layer) const { return kv_layers[size_t(layer)] != layer; }
 
@@ -45,59 +88,11 @@ struct Layer {
   blocks::LayerInputGate input;
 };
 
-Status read_heads(const gguf::Metadata& meta, Config& c) {
-  CAIRN_TRY(c.window_head_dim, meta.count_or("attention.key_length_swa", c.key_dim));
-  CAIRN_TRY(const int32_t value_dim, meta.count_or("attention.value_length_swa", c.value_dim));
-  if (c.key_dim != c.value_dim || c.window_head_dim != value_dim) {
-    return fail(ErrorCode::unsupported, "{}: expected that of keys, {} and {}, found {} and {}",
-                meta.key("attention.value_length"), c.key_dim, c.window_head_dim, c.value_dim,
-                value_dim);
-  }
-  // Each kind of layer rotates whole heads; the factors of `rope_freqs` switch pairs off.
-  CAIRN_TRY(c.rope, read_rope(meta, c.key_dim, RopeStyle::halves));
-  CAIRN_TRY(const float base, meta.real_or("rope.freq_base_swa", 10000.0f));
-  CAIRN_TRY(const int32_t dims, meta.count_or("rope.dimension_count_swa", c.window_head_dim));
-  if (dims != c.window_head_dim || dims % 2 != 0) {
-    return fail(ErrorCode::unsupported, "{}: expected the even width {} of a head, found {}",
-                meta.key("rope.dimension_count_swa"), c.window_head_dim, dims);
-  }
-  c.window_rope = plain_rope(base, dims, RopeStyle::halves);
-  return Ok{};
-}
-
 class Gemma4 final : public Decoder<Config, Layer> {
  public:
-  using Decoder::Decoder;
-
-  static Result<Config> read(const gguf::Metadata& meta) {
-    CAIRN_TRY(DecoderConfig common, read_decoder_config(meta));
-    Config c{std::move(common)};
-    CAIRN_TRY(expect_attention(meta, c));
-    const int32_t layer_count = c.size.layer_count;
-    CAIRN_TRY(meta.per_layer("attention.sliding_window_pattern", layer_count));
-    CAIRN_TRY(c.windows, read_windows(meta, layer_count, 0));
-    CAIRN_TRY(const int32_t shared_count, meta.count_or("attention.shared_kv_layers", 0));
-    CAIRN_TRY(c.kv_layers, layers_of_kv(meta, c.windows, shared_count));
-    CAIRN_TRY(c.mlp_widths, meta.per_layer("feed_forward_length", layer_count));
-    CAIRN_TRY(read_heads(meta, c));
-    CAIRN_TRY(c.part_width, meta.count_or("embedding_length_per_layer_input", 0));
-    CAIRN_TRY(c.expert_count, meta.count_or("expert_count", 0));
-    if (c.expert_count > 0) {
-      CAIRN_TRY(c.expert_used_count, meta.count("expert_used_count"));
-      CAIRN_TRY(c.expert_width, meta.count("expert_feed_forward_length"));
-      if (c.expert_used_count < 1 || c.expert_width < 1) {
-        return fail(ErrorCode::invalid_data,
-                    "{}: expected at least one expert, found {} of width {}",
-                    meta.key("expert_used_count"), c.expert_used_count, c.expert_width);
-      }
-    }
-    CAIRN_TRY(c.logit_cap, meta.real_or("final_logit_softcapping", 0.0f));
-    return c;
-  }
-
   std::vector<State> layer_states(int32_t layer) const override {
     if (c_.shares_kv(layer)) return {State::shared(c_.kv_layers[size_t(layer)])};
-    return {c_.attention(layer).state(c_.window(layer))};
+    return Decoder::layer_states(layer);
   }
 
   Tensor forward(Graph& g) const override {
@@ -105,19 +100,18 @@ class Gemma4 final : public Decoder<Config, Layer> {
     Tensor x = g.embed(ends_.embedding, blocks::root_of(c_.size.width));
     const Tensor parts =
         c_.part_width > 0 ? blocks::layer_inputs(g, x, inputs_, c_.norm_epsilon) : Tensor{};
-    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
-      const Layer& l = layers_[size_t(layer)];
-      const Tensor h = g.rms_norm(x, l.attn_norm, c_.norm_epsilon);
+    for (const auto& [layer, l] : layers()) {
+      const Tensor h = norm(g, x, l.attn_norm);
       const Tensor a = attention(g, layer, h, c_.window(layer) > 0 ? c_.window_rope : rope);
-      x = g.add(x, g.rms_norm(g.matmul(l.out, a), l.post_attn_norm, c_.norm_epsilon));
-      x = g.add(x, g.rms_norm(feed_forward(g, l, x), l.post_mlp_norm, c_.norm_epsilon));
+      x = g.add(x, norm(g, g.matmul(l.out, a), l.post_attn_norm));
+      x = g.add(x, norm(g, feed_forward(g, l, x), l.post_mlp_norm));
       if (c_.part_width > 0) {
         const Tensor part = g.columns(parts, layer * c_.part_width, c_.part_width);
         x = g.add(x, blocks::gated_layer_input(g, x, part, l.input, c_.norm_epsilon));
       }
       if (l.output_scale.exists()) x = g.scale(x, l.output_scale.values[0]);
     }
-    return blocks::softcap(g, blocks::logits(g, x, ends_, c_.norm_epsilon), c_.logit_cap);
+    return blocks::softcap(g, logits(g, x), c_.logit_cap);
   }
 
  private:
@@ -164,8 +158,7 @@ class Gemma4 final : public Decoder<Config, Layer> {
   Tensor attention(Graph& g, int32_t layer, Tensor h, const RopeSpec& rope) const {
     const Layer& l = layers_[size_t(layer)];
     const int32_t head_dim = c_.head_dim(layer);
-    const AttentionSpec spec{
-        .head_count = c_.head_counts[size_t(layer)], .scale = 1.0f, .window = c_.window(layer)};
+    const AttentionSpec spec = c_.scores(layer);
     const Tensor q = g.rms_norm(g.matmul(l.q, h), l.q_norm, c_.norm_epsilon, head_dim);
     const Tensor turned_q = g.rope(q, head_dim, rope);
     if (c_.shares_kv(layer)) return g.attend_shared(layer, turned_q, spec);
@@ -179,19 +172,18 @@ class Gemma4 final : public Decoder<Config, Layer> {
   // With experts, these and the dense block both read the stream, each behind a norm of its own,
   // and the router reads it behind a third.
   Tensor feed_forward(Graph& g, const Layer& l, Tensor x) const {
-    const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);
+    const Tensor m = norm(g, x, l.mlp_norm);
     const Tensor dense = blocks::gated_mlp(g, m, l.mlp, Activation::gelu_tanh);
     if (c_.expert_count == 0) return dense;
     const float router_scale = float(1.0 / std::sqrt(double(c_.size.width)));
-    const Tensor r = g.scale(g.rms_norm(x, l.router_gain, c_.norm_epsilon), router_scale);
+    const Tensor r = g.scale(norm(g, x, l.router_gain), router_scale);
     const Routing routing =
         g.route(g.matmul(l.experts.router, r), {.expert_used_count = c_.expert_used_count,
                                                 .score = RouterScore::softmax_all,
                                                 .normalize = true});
-    const Tensor e = g.rms_norm(x, l.experts_norm, c_.norm_epsilon);
+    const Tensor e = norm(g, x, l.experts_norm);
     const Tensor routed = blocks::mixture(g, e, l.experts, routing, Activation::gelu_tanh);
-    return g.add(g.rms_norm(dense, l.post_dense_norm, c_.norm_epsilon),
-                 g.rms_norm(routed, l.post_experts_norm, c_.norm_epsilon));
+    return g.add(norm(g, dense, l.post_dense_norm), norm(g, routed, l.post_experts_norm));
   }
 
   blocks::LayerInputs inputs_;

@@ -7,6 +7,6 @@
 
 namespace cairn::models {
 
-Result<std::unique_ptr<Model>> create_hunyuan_moe(const gguf::Metadata& meta);
+Result<std::unique_ptr<Model>> create_hunyuan(const gguf::Metadata& meta, const bool& has_experts);
 
 }  // namespace cairn::models

@@ -1,6 +1,6 @@
 // Hunyuan's models (Tencent, 2025): Qwen 3's shape, but queries and keys are normalised behind the
-// rotation.
-#include "graph/blocks/attention.h"
+// rotation; in some, experts in every layer beside one that every token uses, the weights of the
+// chosen ones normalised.
 #include "models/common/decoder.h"
 #include "models/common/sparse_block.h"
 #include "models/experts/hunyuan.h"
@@ -9,68 +9,59 @@ namespace cairn::models {
 
 namespace {
 
-struct Config : DecoderConfig {
-  RopeSpec rope;
+struct Config : RotaryConfig<RopeStyle::halves> {
+  bool has_experts = false;
   MixtureConfig mixture;  // Of no experts where the model is dense.
+
+  Status read(const gguf::Metadata& meta) {
+    CAIRN_TRY(RotaryConfig::read(meta));
+    if (!has_experts) return Ok{};
+    CAIRN_TRY(mixture, read_mixture(meta, {.normalize = true}));
+    // All models have one that every token uses, as wide as a plain block unless the file says
+    // more.
+    if (mixture.shared_width == 0) mixture.shared_width = mlp_width;
+    return expect_experts(meta, mixture);
+  }
 };
 
-struct Layer {
-  Vector attn_norm, q_norm, k_norm, mlp_norm;
-  blocks::Projections attn;
+struct Layer : NormedAttention<Vector> {
+  blocks::QkNorms qk_norms;
+  Vector mlp_norm;
   SparseBlock mlp;
+
+  void parameters(Parameters& p, const Config& c, int32_t layer) {
+    attention_parameters(p, c, layer);
+    qk_norms.parameters(p, c.key_dim, c.key_dim);
+    p.vector("ffn_norm.weight", mlp_norm, {c.size.width});
+    mlp.parameters(p, layer, c.size.width, c.mlp_width, c.mixture);
+  }
 };
 
 class Hunyuan final : public Decoder<Config, Layer> {
  public:
-  using Decoder::Decoder;
-
-  static Result<Config> read(const gguf::Metadata& meta) {
-    CAIRN_TRY(DecoderConfig common, read_attending_config(meta));
-    CAIRN_TRY(RopeSpec rope, read_rope(meta, common.key_dim, RopeStyle::halves));
-    return Config{std::move(common), std::move(rope), {}};
-  }
+  explicit Hunyuan(bool has_experts) { c_.has_experts = has_experts; }
 
   Tensor forward(Graph& g) const override {
     Tensor x = g.embed(ends_.embedding);
-    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
-      const Layer& l = layers_[size_t(layer)];
-      const Tensor h = g.rms_norm(x, l.attn_norm, c_.norm_epsilon);
-      auto [q, k, v] = l.attn.project(g, h, c_.attention(layer));
-      q = g.rms_norm(g.rope(q, c_.key_dim, c_.rope), l.q_norm, c_.norm_epsilon, c_.key_dim);
-      k = g.rms_norm(g.rope(k, c_.key_dim, c_.rope), l.k_norm, c_.norm_epsilon, c_.key_dim);
-      const Tensor a = g.attend(
-          layer, q, k, v,
-          {.head_count = c_.head_counts[size_t(layer)], .scale = softmax_scale(c_.key_dim)});
-      x = g.add(x, g.matmul(l.attn.out, a, l.attn.out_bias));
-      const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);
-      x = l.mlp.add_to(g, layer, x, m, c_.mixture);
+    for (const auto& [layer, l] : layers()) {
+      const blocks::Qkv qkv = project(g, layer, norm(g, x, l.attn_norm), l.attn);
+      const blocks::Qkv normed = norm(g, rotate(g, qkv, c_.rope), l.qk_norms, c_.key_dim);
+      x = g.add(x, attend(g, layer, normed, l.attn));
+      x = l.mlp.add_to(g, layer, x, norm(g, x, l.mlp_norm), c_.mixture);
     }
-    return blocks::logits(g, x, ends_, c_.norm_epsilon);
-  }
-
- private:
-  void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
-    p.vector("attn_norm.weight", l.attn_norm, {c_.size.width});
-    l.attn.parameters(p, c_.size.width, c_.attention(layer));
-    p.vector("attn_q_norm.weight", l.q_norm, {c_.key_dim});
-    p.vector("attn_k_norm.weight", l.k_norm, {c_.key_dim});
-    p.vector("ffn_norm.weight", l.mlp_norm, {c_.size.width});
-    l.mlp.parameters(p, layer, c_.size.width, c_.mlp_width, c_.mixture);
+    return logits(g, x);
   }
 };
 
+constexpr bool kDense = false;
+
 }  // namespace
 
-Result<std::unique_ptr<Model>> create_hunyuan_moe(const gguf::Metadata& meta) {
-  CAIRN_TRY(Config config, Hunyuan::read(meta));
-  CAIRN_TRY(config.mixture, read_mixture(meta, {.normalize = true}));
-  CAIRN_TRY(expect_experts(meta, config.mixture));
-  // All models have one that every token uses, as wide as a plain block unless the file says more.
-  if (config.mixture.shared_width == 0) config.mixture.shared_width = config.mlp_width;
-  return std::unique_ptr<Model>(std::make_unique<Hunyuan>(std::move(config)));
+Result<std::unique_ptr<Model>> create_hunyuan(const gguf::Metadata& meta, const bool& has_experts) {
+  return create_model<Hunyuan>(meta, has_experts);
 }
 
 extern const Architecture arch_hunyuan_dense;
-constinit const Architecture arch_hunyuan_dense = architecture<Hunyuan>("hunyuan-dense");
+constinit const Architecture arch_hunyuan_dense = variant<create_hunyuan, kDense>("hunyuan-dense");
 
 }  // namespace cairn::models

@@ -18,14 +18,31 @@ constexpr double kQueryGrowth = 0.1;
 // Of the sizes that exist, the one with 128 experts does not norm its queries and keys.
 constexpr int32_t kExpertsWithoutNorm = 128;
 
-struct Config : DecoderConfig {
+struct Config : RotaryConfig<RopeStyle::adjacent> {
   std::vector<int32_t> chunks;  // By layer; 0: the layer sees everything.
   bool rotate_all = false;      // There are no chunks.
-  RopeSpec rope;
   int32_t expert_count = 0, expert_used_count = 0, expert_width = 0, expert_step = 0;
 
+  Status read(const gguf::Metadata& meta) {
+    CAIRN_TRY(RotaryConfig::read(meta));
+    CAIRN_TRY(const int32_t window, meta.count_or("attention.sliding_window", kChunk));
+    rotate_all = window == 0;
+    CAIRN_TRY(chunks, read_windows(meta, size.layer_count, 4, kChunk));
+    CAIRN_TRY(expert_count, meta.count_or("expert_count", 0));
+    CAIRN_TRY(expert_step, meta.count("interleave_moe_layer_step"));
+    if (expert_count == 0) return Ok{};
+    CAIRN_TRY(expert_used_count, meta.count("expert_used_count"));
+    CAIRN_TRY(expert_width, meta.count("expert_feed_forward_length"));
+    return Ok{};
+  }
   bool has_experts(int32_t layer) const {
     return expert_count > 0 && expert_step > 0 && (layer + 1) % expert_step == 0;
+  }
+  AttentionSpec scores(int32_t layer) const {
+    AttentionSpec spec = DecoderConfig::scores(layer);
+    spec.window = chunks[size_t(layer)];
+    spec.chunked = true;
+    return spec;
   }
 };
 
@@ -34,23 +51,17 @@ struct Layer {
   blocks::Projections attn;
   blocks::GatedMlp mlp;  // For all tokens: the shared expert, or the layer has no others.
   blocks::Experts experts;
-};
 
-Result<Config> read_config(const gguf::Metadata& meta) {
-  Config c;
-  CAIRN_TRY(static_cast<DecoderConfig&>(c), read_decoder_config(meta));
-  CAIRN_TRY(const int32_t window, meta.count_or("attention.sliding_window", kChunk));
-  c.rotate_all = window == 0;
-  CAIRN_TRY(c.chunks, read_windows(meta, c.size.layer_count, 4, kChunk));
-  CAIRN_TRY(c.rope, read_rope(meta, c.key_dim, RopeStyle::adjacent));
-  CAIRN_TRY(c.expert_count, meta.count_or("expert_count", 0));
-  CAIRN_TRY(c.expert_step, meta.count("interleave_moe_layer_step"));
-  if (c.expert_count > 0) {
-    CAIRN_TRY(c.expert_used_count, meta.count("expert_used_count"));
-    CAIRN_TRY(c.expert_width, meta.count("expert_feed_forward_length"));
+  void parameters(Parameters& p, const Config& c, int32_t layer) {
+    const int32_t width = c.size.width;
+    p.vector("attn_norm.weight", attn_norm, {width});
+    attn.parameters(p, width, c.attention(layer));
+    p.vector("ffn_norm.weight", mlp_norm, {width});
+    if (!c.has_experts(layer)) return mlp.parameters(p, width, c.mlp_width);
+    experts.parameters(p, width, c.expert_width, c.expert_count);
+    mlp.parameters(p, width, c.expert_width, "_shexp");
   }
-  return c;
-}
+};
 
 // The weight stands before the expert, so that the outputs are added as they are.
 Tensor weighted_input_mixture(Graph& g, Tensor x, const blocks::Experts& experts,
@@ -67,10 +78,6 @@ Tensor weighted_input_mixture(Graph& g, Tensor x, const blocks::Experts& experts
 
 class Llama4 final : public Decoder<Config, Layer> {
  public:
-  using Decoder::Decoder;
-
-  static Result<Config> read(const gguf::Metadata& meta) { return read_config(meta); }
-
   std::vector<State> layer_states(int32_t layer) const override {
     const blocks::AttentionShape shape = c_.attention(layer);
     const int32_t chunk = c_.chunks[size_t(layer)];
@@ -84,47 +91,24 @@ class Llama4 final : public Decoder<Config, Layer> {
     const RopeSpec rope = with_factors(c_.rope, rope_factors_);
     const bool norms = c_.expert_count != kExpertsWithoutNorm;
     Tensor x = g.embed(ends_.embedding);
-    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
-      const Layer& l = layers_[size_t(layer)];
+    for (const auto& [layer, l] : layers()) {
       const int32_t chunk = c_.chunks[size_t(layer)];
-      const Tensor h = g.rms_norm(x, l.attn_norm, c_.norm_epsilon);
-      auto [q, k, v] = l.attn.project(g, h, c_.attention(layer));
+      blocks::Qkv qkv = project(g, layer, norm(g, x, l.attn_norm), l.attn);
       if (chunk == 0 && !c_.rotate_all) {
-        q = g.scale_by_position(q, kQueryGrowth, kQueryStep, 1);
+        qkv.q = g.scale_by_position(qkv.q, kQueryGrowth, kQueryStep, 1);
       } else {
-        q = g.rope(q, c_.key_dim, rope);
-        k = g.rope(k, c_.key_dim, rope);
-        if (norms) {
-          q = g.rms_norm(q, {}, c_.norm_epsilon, c_.key_dim);
-          k = g.rms_norm(k, {}, c_.norm_epsilon, c_.key_dim);
-        }
+        qkv = rotate(g, qkv, rope);
+        if (norms) qkv = norm(g, qkv, blocks::QkNorms{}, c_.key_dim);
       }
-      const Tensor a = g.attend(layer, q, k, v,
-                                {.head_count = c_.head_counts[size_t(layer)],
-                                 .scale = softmax_scale(c_.key_dim),
-                                 .window = chunk,
-                                 .chunked = true});
-      x = g.add(x, g.matmul(l.attn.out, a, l.attn.out_bias));
-      const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);
+      x = g.add(x, attend(g, layer, qkv, l.attn));
+      const Tensor m = norm(g, x, l.mlp_norm);
       x = g.add(x, blocks::gated_mlp(g, m, l.mlp, Activation::silu));
       if (c_.has_experts(layer)) x = g.add(x, weighted_input_mixture(g, m, l.experts, router));
     }
-    return blocks::logits(g, x, ends_, c_.norm_epsilon);
+    return logits(g, x);
   }
 
  private:
-  void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
-    p.vector("attn_norm.weight", l.attn_norm, {c_.size.width});
-    l.attn.parameters(p, c_.size.width, c_.attention(layer));
-    p.vector("ffn_norm.weight", l.mlp_norm, {c_.size.width});
-    if (c_.has_experts(layer)) {
-      l.experts.parameters(p, c_.size.width, c_.expert_width, c_.expert_count);
-      l.mlp.parameters(p, c_.size.width, c_.expert_width, "_shexp");
-    } else {
-      l.mlp.parameters(p, c_.size.width, c_.mlp_width);
-    }
-  }
-
   void global_parameters(Parameters& p) override {
     p.optional_vector("rope_freqs.weight", rope_factors_, {int64_t(c_.rope.frequencies.size())});
   }

@@ -1,65 +1,44 @@
 // OLMoE (Muennighoff et al., 2024): experts in every layer, whose weights are left as they are; the
 // norm of queries, and that of keys, is over all heads together.
-#include "graph/blocks/attention.h"
-#include "graph/blocks/experts.h"
 #include "models/common/decoder.h"
-#include "models/common/mixture.h"
 
 namespace cairn::models {
 
 namespace {
 
-struct Config : DecoderConfig {
-  RopeSpec rope;
+struct Config : RotaryConfig<RopeStyle::halves> {
   MixtureConfig mixture;
+
+  Status read(const gguf::Metadata& meta) {
+    CAIRN_TRY(RotaryConfig::read(meta));
+    CAIRN_TRY(mixture, read_mixture(meta, {}));
+    return expect_experts(meta, mixture);
+  }
 };
 
-struct Layer {
-  Vector attn_norm, q_norm, k_norm, mlp_norm;
-  blocks::Projections attn;
-  blocks::Experts experts;
+struct Layer : NormedAttention<Vector>, NormedExperts<Vector> {
+  blocks::QkNorms qk_norms;
+
+  void parameters(Parameters& p, const Config& c, int32_t layer) {
+    const blocks::QkvWidths widths = c.attention(layer).widths();
+    attention_parameters(p, c, layer);
+    qk_norms.parameters(p, widths.q, widths.k);
+    expert_parameters(p, c, c.mixture);
+  }
 };
 
 class Olmoe final : public Decoder<Config, Layer> {
  public:
-  using Decoder::Decoder;
-
-  static Result<Config> read(const gguf::Metadata& meta) {
-    Config c;
-    CAIRN_TRY(static_cast<DecoderConfig&>(c), read_attending_config(meta));
-    CAIRN_TRY(c.rope, read_rope(meta, c.key_dim, RopeStyle::halves));
-    CAIRN_TRY(c.mixture, read_mixture(meta, {}));
-    CAIRN_TRY(expect_experts(meta, c.mixture));
-    return c;
-  }
-
   Tensor forward(Graph& g) const override {
     Tensor x = g.embed(ends_.embedding);
-    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
-      const Layer& l = layers_[size_t(layer)];
-      const Tensor h = g.rms_norm(x, l.attn_norm, c_.norm_epsilon);
-      auto [q, k, v] = l.attn.project(g, h, c_.attention(layer));
-      q = g.rms_norm(q, l.q_norm, c_.norm_epsilon);
-      k = g.rms_norm(k, l.k_norm, c_.norm_epsilon);
-      const Tensor a = g.attend(
-          layer, g.rope(q, c_.key_dim, c_.rope), g.rope(k, c_.key_dim, c_.rope), v,
-          {.head_count = c_.head_counts[size_t(layer)], .scale = softmax_scale(c_.key_dim)});
-      x = g.add(x, g.matmul(l.attn.out, a, l.attn.out_bias));
-      const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);
+    for (const auto& [layer, l] : layers()) {
+      const blocks::Qkv qkv = project(g, layer, norm(g, x, l.attn_norm), l.attn);
+      const blocks::Qkv normed = norm(g, qkv, l.qk_norms);
+      x = g.add(x, attend(g, layer, rotate(g, normed, c_.rope), l.attn));
+      const Tensor m = norm(g, x, l.mlp_norm);
       x = g.add(x, blocks::mixture(g, m, l.experts, c_.mixture.router, Activation::silu));
     }
-    return blocks::logits(g, x, ends_, c_.norm_epsilon);
-  }
-
- private:
-  void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
-    const blocks::AttentionShape shape = c_.attention(layer);
-    p.vector("attn_norm.weight", l.attn_norm, {c_.size.width});
-    l.attn.parameters(p, c_.size.width, shape);
-    p.vector("attn_q_norm.weight", l.q_norm, {shape.head_count * shape.key_dim});
-    p.vector("attn_k_norm.weight", l.k_norm, {shape.kv_head_count * shape.key_dim});
-    p.vector("ffn_norm.weight", l.mlp_norm, {c_.size.width});
-    l.experts.parameters(p, c_.size.width, c_.mixture.expert_width, c_.mixture.expert_count);
+    return logits(g, x);
   }
 };
 

@@ -1,66 +1,44 @@
 // Qwen 1.5 and 2 with experts (Yang et al., 2024): experts in every layer, whose weights are left
 // as they are, beside one that every token uses as much as a gate of its own says.
-#include "graph/blocks/attention.h"
-#include "graph/blocks/experts.h"
 #include "models/common/decoder.h"
-#include "models/common/mixture.h"
 
 namespace cairn::models {
 
 namespace {
 
-struct Config : DecoderConfig {
-  RopeSpec rope;
+struct Config : RotaryConfig<RopeStyle::halves> {
   MixtureConfig mixture;
+
+  Status read(const gguf::Metadata& meta) {
+    CAIRN_TRY(RotaryConfig::read(meta));
+    CAIRN_TRY(mixture, read_mixture(meta, {}));
+    return expect_experts(meta, mixture);
+  }
 };
 
-struct Layer {
-  Vector attn_norm, mlp_norm;
-  blocks::Projections attn;
-  blocks::Experts experts;
+struct Layer : NormedAttention<Vector>, NormedExperts<Vector> {
   blocks::SharedExpert shared;
+
+  void parameters(Parameters& p, const Config& c, int32_t layer) {
+    const int32_t shared_width = c.mixture.shared_width;
+    attention_parameters(p, c, layer);
+    expert_parameters(p, c, c.mixture);
+    shared.parameters(p, c.size.width, shared_width > 0 ? shared_width : c.mlp_width);
+  }
 };
 
 class Qwen2Moe final : public Decoder<Config, Layer> {
  public:
-  using Decoder::Decoder;
-
-  static Result<Config> read(const gguf::Metadata& meta) {
-    Config c;
-    CAIRN_TRY(static_cast<DecoderConfig&>(c), read_attending_config(meta));
-    CAIRN_TRY(c.rope, read_rope(meta, c.key_dim, RopeStyle::halves));
-    CAIRN_TRY(c.mixture, read_mixture(meta, {}));
-    CAIRN_TRY(expect_experts(meta, c.mixture));
-    return c;
-  }
-
   Tensor forward(Graph& g) const override {
     Tensor x = g.embed(ends_.embedding);
-    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
-      const Layer& l = layers_[size_t(layer)];
-      const Tensor h = g.rms_norm(x, l.attn_norm, c_.norm_epsilon);
-      const auto [q, k, v] = l.attn.project(g, h, c_.attention(layer));
-      const Tensor a = g.attend(
-          layer, g.rope(q, c_.key_dim, c_.rope), g.rope(k, c_.key_dim, c_.rope), v,
-          {.head_count = c_.head_counts[size_t(layer)], .scale = softmax_scale(c_.key_dim)});
-      x = g.add(x, g.matmul(l.attn.out, a, l.attn.out_bias));
-      const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);
+    for (const auto& [layer, l] : layers()) {
+      x = g.add(x, rotary_attention(g, layer, norm(g, x, l.attn_norm), l.attn, c_.rope));
+      const Tensor m = norm(g, x, l.mlp_norm);
       const Tensor shared = blocks::shared_expert(g, m, l.shared, Activation::silu);
       const Tensor routed = blocks::mixture(g, m, l.experts, c_.mixture.router, Activation::silu);
       x = g.add(x, g.add(routed, shared));
     }
-    return blocks::logits(g, x, ends_, c_.norm_epsilon);
-  }
-
- private:
-  void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
-    const MixtureConfig& mixture = c_.mixture;
-    p.vector("attn_norm.weight", l.attn_norm, {c_.size.width});
-    l.attn.parameters(p, c_.size.width, c_.attention(layer));
-    p.vector("ffn_norm.weight", l.mlp_norm, {c_.size.width});
-    l.experts.parameters(p, c_.size.width, mixture.expert_width, mixture.expert_count);
-    l.shared.parameters(p, c_.size.width,
-                        mixture.shared_width > 0 ? mixture.shared_width : c_.mlp_width);
+    return logits(g, x);
   }
 };
 

@@ -16,13 +16,23 @@ namespace {
 // or a key.
 constexpr float kLatentEpsilon = 1e-6f, kLengthEpsilon = 1e-6f;
 
-struct Config : DecoderConfig {
+struct Config : HybridConfig {
   blocks::LatentShape latent;
   blocks::LatentSpec spec;
   MixtureConfig mixture;
   int32_t head_dim = 0, conv_kernel = 0;  // Of the delta rule.
 
-  bool is_attention(int32_t layer) const { return kv_head_counts[size_t(layer)] > 0; }
+  Status read(const gguf::Metadata& meta) {
+    CAIRN_TRY(HybridConfig::read(meta));
+    CAIRN_TRY(latent, read_latent_shape(meta, *this));
+    CAIRN_TRY(mixture, read_mixture(meta, {.score = RouterScore::sigmoid, .normalize = true}));
+    CAIRN_TRY(head_dim, meta.count("kda.head_dim"));
+    CAIRN_TRY(conv_kernel, meta.count("ssm.conv_kernel"));
+    spec.scale = softmax_scale(latent.plain_dim + latent.rotated_dim);
+    spec.norm_epsilon = kLatentEpsilon;
+    return Ok{};
+  }
+
   int32_t delta_width() const { return head_counts[0] * head_dim; }
   blocks::QkvWidths delta_widths() const { return {delta_width(), delta_width(), delta_width()}; }
 };
@@ -42,20 +52,6 @@ struct Layer {
 
 class KimiLinear final : public Decoder<Config, Layer> {
  public:
-  using Decoder::Decoder;
-
-  static Result<Config> read(const gguf::Metadata& meta) {
-    CAIRN_TRY(DecoderConfig common, read_decoder_config(meta));
-    Config c{std::move(common)};
-    CAIRN_TRY(c.latent, read_latent_shape(meta, c));
-    CAIRN_TRY(c.mixture, read_mixture(meta, {.score = RouterScore::sigmoid, .normalize = true}));
-    CAIRN_TRY(c.head_dim, meta.count("kda.head_dim"));
-    CAIRN_TRY(c.conv_kernel, meta.count("ssm.conv_kernel"));
-    c.spec.scale = softmax_scale(c.latent.plain_dim + c.latent.rotated_dim);
-    c.spec.norm_epsilon = kLatentEpsilon;
-    return c;
-  }
-
   // The tails of three convolutions, then the recurrence's state.
   std::vector<State> layer_states(int32_t layer) const override {
     if (c_.is_attention(layer)) return {c_.latent.state()};
@@ -65,16 +61,15 @@ class KimiLinear final : public Decoder<Config, Layer> {
 
   Tensor forward(Graph& g) const override {
     Tensor x = g.embed(ends_.embedding);
-    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
-      const Layer& l = layers_[size_t(layer)];
-      const Tensor h = g.rms_norm(x, l.mixer_norm, c_.norm_epsilon);
+    for (const auto& [layer, l] : layers()) {
+      const Tensor h = norm(g, x, l.mixer_norm);
       x = g.add(x, c_.is_attention(layer)
                        ? blocks::latent_attention(g, layer, h, l.attn, c_.latent, c_.spec)
                        : delta_attention(g, layer, h));
-      const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);
+      const Tensor m = norm(g, x, l.mlp_norm);
       x = l.mlp.add_to(g, layer, x, m, c_.mixture);
     }
-    return blocks::logits(g, x, ends_, c_.norm_epsilon);
+    return logits(g, x);
   }
 
  private:

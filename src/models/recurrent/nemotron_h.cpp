@@ -2,8 +2,6 @@
 // without positions or a feed-forward block, whose activation is the square of relu. In place of
 // the latter may stand a mixture of experts of the same kind with a shared one; the larger models
 // narrow the stream before their experts and widen it behind them.
-#include "models/recurrent/nemotron_h.h"
-
 #include "graph/blocks/attention.h"
 #include "graph/blocks/mamba2.h"
 #include "models/common/decoder.h"
@@ -12,18 +10,42 @@ namespace cairn::models {
 
 namespace {
 
-struct Config : DecoderConfig {
+struct Config : HybridConfig {
   blocks::Mamba2Shape mamba;
   std::vector<int32_t> mlp_widths;  // By layer; 0: not a feed-forward layer.
   int32_t expert_count = 0, expert_used_count = 0, expert_width = 0, shared_expert_width = 0;
   int32_t latent_width = 0;  // Of what the experts see; 0: the whole stream.
   bool normalizes_weights = false;
   float weights_scale = 1;
-  float attention_scale = 1;
+
+  Status read(const gguf::Metadata& meta) {
+    CAIRN_TRY(HybridConfig::read(meta));
+    CAIRN_TRY(mlp_widths, meta.per_layer("feed_forward_length", size.layer_count));
+    CAIRN_TRY(mamba, read_mamba2(meta));
+    CAIRN_TRY(read_experts(meta));
+    CAIRN_TRY(attention_scale, meta.real_or("attention.scale", attention_scale));
+    return leave_out_guessing_layers(meta, *this);
+  }
+  Status read_experts(const gguf::Metadata& meta) {
+    CAIRN_TRY(expert_count, meta.count_or("expert_count", 0));
+    if (expert_count == 0) return Ok{};
+    CAIRN_TRY(expert_used_count, meta.count("expert_used_count"));
+    CAIRN_TRY(expert_width, meta.count("expert_feed_forward_length"));
+    CAIRN_TRY(shared_expert_width, meta.count("expert_shared_feed_forward_length"));
+    CAIRN_TRY(latent_width, meta.count_or("moe_latent_size", 0));
+    CAIRN_TRY(normalizes_weights, meta.flag_or("expert_weights_norm", false));
+    CAIRN_TRY(weights_scale, meta.real_or("expert_weights_scale", 1.0f));
+    CAIRN_TRY(const int32_t group_count, meta.count_or("expert_group_count", 1));
+    if (group_count > 1) {
+      return fail(ErrorCode::unsupported, "{}: expected at most 1, found {}",
+                  meta.key("expert_group_count"), group_count);
+    }
+    return Ok{};
+  }
 
   bool is_mlp(int32_t layer) const { return mlp_widths[size_t(layer)] > 0; }
   bool is_attention(int32_t layer) const {
-    return !is_mlp(layer) && kv_head_counts[size_t(layer)] > 0;
+    return !is_mlp(layer) && HybridConfig::is_attention(layer);
   }
 };
 
@@ -50,44 +72,8 @@ Tensor relu_squared(Graph& g, Tensor x) {
   return g.gate(x, x, Activation::relu);
 }
 
-Status read_experts(const gguf::Metadata& meta, Config& c) {
-  CAIRN_TRY(c.expert_count, meta.count_or("expert_count", 0));
-  if (c.expert_count == 0) return Ok{};
-  CAIRN_TRY(c.expert_used_count, meta.count("expert_used_count"));
-  CAIRN_TRY(c.expert_width, meta.count("expert_feed_forward_length"));
-  CAIRN_TRY(c.shared_expert_width, meta.count("expert_shared_feed_forward_length"));
-  CAIRN_TRY(c.latent_width, meta.count_or("moe_latent_size", 0));
-  CAIRN_TRY(c.normalizes_weights, meta.flag_or("expert_weights_norm", false));
-  CAIRN_TRY(c.weights_scale, meta.real_or("expert_weights_scale", 1.0f));
-  CAIRN_TRY(const int32_t group_count, meta.count_or("expert_group_count", 1));
-  if (group_count > 1) {
-    return fail(ErrorCode::unsupported, "{}: expected at most 1, found {}",
-                meta.key("expert_group_count"), group_count);
-  }
-  return Ok{};
-}
-
 class NemotronH final : public Decoder<Config, Layer> {
  public:
-  using Decoder::Decoder;
-
-  static Result<Config> read(const gguf::Metadata& meta) {
-    CAIRN_TRY(DecoderConfig common, read_decoder_config(meta));
-    Config c{std::move(common)};
-    CAIRN_TRY(c.mlp_widths, meta.per_layer("feed_forward_length", c.size.layer_count));
-    CAIRN_TRY(c.mamba, read_mamba2(meta));
-    CAIRN_TRY(read_experts(meta, c));
-    CAIRN_TRY(c.attention_scale, meta.real_or("attention.scale", softmax_scale(c.key_dim)));
-    // The last layers may be there for guessing further tokens; they are not part of the model.
-    CAIRN_TRY(const int32_t guess_layer_count, meta.count_or("nextn_predict_layers", 0));
-    if (guess_layer_count >= c.size.layer_count) {
-      return fail(ErrorCode::invalid_data, "{}: expected fewer than {} layers, found {}",
-                  meta.key("nextn_predict_layers"), c.size.layer_count, guess_layer_count);
-    }
-    c.size.layer_count -= guess_layer_count;
-    return c;
-  }
-
   std::vector<State> layer_states(int32_t layer) const override {
     if (c_.is_mlp(layer)) return {};
     return {c_.is_attention(layer) ? c_.attention(layer).state() : c_.mamba.state()};
@@ -95,9 +81,8 @@ class NemotronH final : public Decoder<Config, Layer> {
 
   Tensor forward(Graph& g) const override {
     Tensor x = g.embed(ends_.embedding);
-    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
-      const Layer& l = layers_[size_t(layer)];
-      const Tensor h = g.rms_norm(x, l.norm, c_.norm_epsilon);
+    for (const auto& [layer, l] : layers()) {
+      const Tensor h = norm(g, x, l.norm);
       if (c_.is_mlp(layer)) {
         x = g.add(x, c_.expert_count > 0 ? mixture(g, l, h) : mlp(g, l.mlp, h));
       } else if (c_.is_attention(layer)) {
@@ -106,7 +91,7 @@ class NemotronH final : public Decoder<Config, Layer> {
         x = g.add(x, blocks::mamba2(g, layer, h, l.mamba, c_.mamba, c_.norm_epsilon));
       }
     }
-    return blocks::logits(g, x, ends_, c_.norm_epsilon);
+    return logits(g, x);
   }
 
  private:
@@ -145,10 +130,7 @@ class NemotronH final : public Decoder<Config, Layer> {
 
   Tensor attention(Graph& g, int32_t layer, Tensor h) const {
     const blocks::Projections& attn = layers_[size_t(layer)].attn;
-    const auto [q, k, v] = attn.project(g, h, c_.attention(layer));
-    const Tensor a = g.attend(
-        layer, q, k, v, {.head_count = c_.head_counts[size_t(layer)], .scale = c_.attention_scale});
-    return g.matmul(attn.out, a, attn.out_bias);
+    return attend(g, layer, project(g, layer, h, attn), attn);
   }
 
   static Tensor mlp(Graph& g, const Mlp& weights, Tensor h) {
@@ -174,11 +156,7 @@ class NemotronH final : public Decoder<Config, Layer> {
 
 }  // namespace
 
-Result<std::unique_ptr<Model>> create_nemotron_h(const gguf::Metadata& meta) {
-  return architecture<NemotronH>("nemotron_h").create(meta);
-}
-
 extern const Architecture arch_nemotron_h;
-constinit const Architecture arch_nemotron_h = {.name = "nemotron_h", .create = &create_nemotron_h};
+constinit const Architecture arch_nemotron_h = architecture<NemotronH>("nemotron_h");
 
 }  // namespace cairn::models

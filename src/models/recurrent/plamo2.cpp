@@ -11,11 +11,22 @@ namespace cairn::models {
 
 namespace {
 
-struct Config : DecoderConfig {
-  RopeSpec rope;
+struct Config : RotaryConfig<RopeStyle::halves, HybridConfig> {
   int32_t inner_width = 0, mixer_head_count = 0, state_size = 0, conv_kernel = 0;
 
-  bool is_attention(int32_t layer) const { return kv_head_counts[size_t(layer)] > 0; }
+  Status read(const gguf::Metadata& meta) {
+    CAIRN_TRY(RotaryConfig::read(meta));
+    CAIRN_TRY(inner_width, meta.count("ssm.inner_size"));
+    CAIRN_TRY(mixer_head_count, meta.count("ssm.time_step_rank"));
+    CAIRN_TRY(state_size, meta.count("ssm.state_size"));
+    CAIRN_TRY(conv_kernel, meta.count("ssm.conv_kernel"));
+    if (inner_width % mixer_head_count != 0) {
+      return fail(ErrorCode::invalid_data, "{}: expected a divisor of {}, found {}",
+                  meta.key("ssm.time_step_rank"), inner_width, mixer_head_count);
+    }
+    return Ok{};
+  }
+
   int32_t mixer_head_dim() const { return inner_width / mixer_head_count; }
   // Files do not say it.
   int32_t step_rank() const { return std::max(64, size.width / 16); }
@@ -27,31 +38,15 @@ struct Mixer {
 };
 
 struct Layer {
-  Vector mixer_norm, post_mixer_norm, mlp_norm, post_mlp_norm, q_norm, k_norm;
+  Vector mixer_norm, post_mixer_norm, mlp_norm, post_mlp_norm;
   blocks::Projections attn;
+  blocks::QkNorms qk_norms;  // Each head has gains of its own.
   Mixer mixer;
-  blocks::GatedMlp mlp;
+  blocks::JoinedMlp mlp;
 };
 
 class Plamo2 final : public Decoder<Config, Layer> {
  public:
-  using Decoder::Decoder;
-
-  static Result<Config> read(const gguf::Metadata& meta) {
-    CAIRN_TRY(DecoderConfig common, read_decoder_config(meta));
-    Config c{std::move(common)};
-    CAIRN_TRY(c.rope, read_rope(meta, c.key_dim, RopeStyle::halves));
-    CAIRN_TRY(c.inner_width, meta.count("ssm.inner_size"));
-    CAIRN_TRY(c.mixer_head_count, meta.count("ssm.time_step_rank"));
-    CAIRN_TRY(c.state_size, meta.count("ssm.state_size"));
-    CAIRN_TRY(c.conv_kernel, meta.count("ssm.conv_kernel"));
-    if (c.inner_width % c.mixer_head_count != 0) {
-      return fail(ErrorCode::invalid_data, "{}: expected a divisor of {}, found {}",
-                  meta.key("ssm.time_step_rank"), c.inner_width, c.mixer_head_count);
-    }
-    return c;
-  }
-
   // A recurrent layer: the convolution's tail, then the recurrence's state.
   std::vector<State> layer_states(int32_t layer) const override {
     if (c_.is_attention(layer)) return {c_.attention(layer).state()};
@@ -61,31 +56,21 @@ class Plamo2 final : public Decoder<Config, Layer> {
 
   Tensor forward(Graph& g) const override {
     Tensor x = g.embed(ends_.embedding);
-    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
-      const Layer& l = layers_[size_t(layer)];
+    for (const auto& [layer, l] : layers()) {
       const Tensor h = norm(g, x, l.mixer_norm);
       const Tensor y = c_.is_attention(layer) ? attention(g, layer, h) : mix(g, layer, h);
       x = g.add(x, norm(g, y, l.post_mixer_norm));
       const Tensor m = norm(g, x, l.mlp_norm);
       x = g.add(x, norm(g, blocks::gated_mlp(g, m, l.mlp, Activation::silu), l.post_mlp_norm));
     }
-    return blocks::logits(g, x, ends_, c_.norm_epsilon);
+    return logits(g, x);
   }
 
  private:
-  Tensor norm(Graph& g, Tensor x, const Vector& gain, int32_t group = 0) const {
-    return g.rms_norm(x, gain, c_.norm_epsilon, group);
-  }
-
-  // Each head of queries and of keys has a gain of its own.
   Tensor attention(Graph& g, int32_t layer, Tensor x) const {
     const Layer& l = layers_[size_t(layer)];
-    const auto [q, k, v] = l.attn.project(g, x, c_.attention(layer));
-    const Tensor a =
-        g.attend(layer, g.rope(norm(g, q, l.q_norm, c_.key_dim), c_.key_dim, c_.rope),
-                 g.rope(norm(g, k, l.k_norm, c_.key_dim), c_.key_dim, c_.rope), v,
-                 {.head_count = c_.head_counts[size_t(layer)], .scale = softmax_scale(c_.key_dim)});
-    return g.matmul(l.attn.out, a);
+    const blocks::Qkv qkv = norm(g, project(g, layer, x, l.attn), l.qk_norms, c_.key_dim);
+    return attend(g, layer, rotate(g, qkv, c_.rope), l.attn);
   }
 
   Tensor mix(Graph& g, int32_t layer, Tensor x) const {
@@ -131,18 +116,16 @@ class Plamo2 final : public Decoder<Config, Layer> {
     p.vector("attn_norm.weight", l.mixer_norm, {width});
     if (c_.is_attention(layer)) {
       const blocks::AttentionShape shape = c_.attention(layer);
-      p.matrix("attn_qkv.weight", l.attn.qkv,
-               {width, shape.head_count * shape.key_dim +
-                           shape.kv_head_count * (shape.key_dim + shape.value_dim)});
+      p.matrix("attn_qkv.weight", l.attn.qkv, {width, shape.widths().all()});
       p.matrix("attn_output.weight", l.attn.out, {shape.head_count * shape.value_dim, width});
-      p.vector("attn_q_norm.weight", l.q_norm, {shape.key_dim, shape.head_count});
-      p.vector("attn_k_norm.weight", l.k_norm, {shape.key_dim, shape.kv_head_count});
+      p.vector("attn_q_norm.weight", l.qk_norms.q, {shape.key_dim, shape.head_count});
+      p.vector("attn_k_norm.weight", l.qk_norms.k, {shape.key_dim, shape.kv_head_count});
     } else {
       mixer_parameters(p, l.mixer);
     }
     p.vector("post_attention_norm", l.post_mixer_norm, {width});
     p.vector("ffn_norm.weight", l.mlp_norm, {width});
-    l.mlp.joined_parameters(p, width, c_.mlp_width);
+    l.mlp.parameters(p, width, c_.mlp_width);
     p.vector("post_ffw_norm", l.post_mlp_norm, {width});
   }
 };

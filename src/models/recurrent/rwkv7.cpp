@@ -20,9 +20,23 @@ constexpr float kLengthEpsilon = 1e-24f;
 // No channel forgets faster than by exp(-exp(-1/2)) a token: exp(-1/2) with a minus.
 constexpr float kLogDecayScale = -0.60653065971263342f;
 
-struct Config : DecoderConfig {
+struct Config : HybridConfig {
   int32_t head_dim = 0;
   int32_t decay_rank = 0, rate_rank = 0, value_rank = 0, gate_rank = 0;
+
+  Status read(const gguf::Metadata& meta) {
+    CAIRN_TRY(HybridConfig::read(meta));
+    CAIRN_TRY(head_dim, meta.count("wkv.head_size"));
+    CAIRN_TRY(decay_rank, meta.count("attention.decay_lora_rank"));
+    CAIRN_TRY(rate_rank, meta.count("attention.iclr_lora_rank"));
+    CAIRN_TRY(value_rank, meta.count("attention.value_residual_mix_lora_rank"));
+    CAIRN_TRY(gate_rank, meta.count("attention.gate_lora_rank"));
+    if (size.width % head_dim != 0) {
+      return fail(ErrorCode::invalid_data, "{}: expected a divisor of the width {}, found {}",
+                  meta.key("wkv.head_size"), size.width, head_dim);
+    }
+    return Ok{};
+  }
 
   int32_t head_count() const { return size.width / head_dim; }
 };
@@ -58,27 +72,14 @@ struct Layer {
 // The order of the mixtures in time_mix_lerp_fused.
 enum Mixture : int32_t { kForR, kForW, kForK, kForV, kForA, kForG, kMixtureCount };
 
-class Rwkv7 final : public Decoder<Config, Layer> {
+class Rwkv7 final : public CentredDecoder<Config, Layer> {
  public:
-  explicit Rwkv7(Config config) : Decoder(std::move(config)) {
+  Status read(const gguf::Metadata& meta) {
+    CAIRN_TRY(CentredDecoder::read(meta));
     for (int32_t channel = 0; channel < c_.size.width; ++channel) {
       previous_less_own_.insert(previous_less_own_.end(), {1.0f, -1.0f});
     }
-  }
-
-  static Result<Config> read(const gguf::Metadata& meta) {
-    CAIRN_TRY(DecoderConfig common, read_decoder_config(meta));
-    Config c{std::move(common)};
-    CAIRN_TRY(c.head_dim, meta.count("wkv.head_size"));
-    CAIRN_TRY(c.decay_rank, meta.count("attention.decay_lora_rank"));
-    CAIRN_TRY(c.rate_rank, meta.count("attention.iclr_lora_rank"));
-    CAIRN_TRY(c.value_rank, meta.count("attention.value_residual_mix_lora_rank"));
-    CAIRN_TRY(c.gate_rank, meta.count("attention.gate_lora_rank"));
-    if (c.size.width % c.head_dim != 0) {
-      return fail(ErrorCode::invalid_data, "{}: expected a divisor of the width {}, found {}",
-                  meta.key("wkv.head_size"), c.size.width, c.head_dim);
-    }
-    return c;
+    return Ok{};
   }
 
   // What came before, for the mixtures over time and over channels, and the recurrence's state.
@@ -88,16 +89,15 @@ class Rwkv7 final : public Decoder<Config, Layer> {
   }
 
   Tensor forward(Graph& g) const override {
-    Tensor x = blocks::layer_norm(g, g.embed(ends_.embedding), embedding_norm_, c_.norm_epsilon);
+    Tensor x = norm(g, g.embed(ends_.embedding), embedding_norm_);
     Tensor first_value;
-    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
-      const Layer& l = layers_[size_t(layer)];
-      const Tensor h = blocks::layer_norm(g, x, l.time_norm, c_.norm_epsilon);
+    for (const auto& [layer, l] : layers()) {
+      const Tensor h = norm(g, x, l.time_norm);
       x = g.add(x, time_mix(g, layer, h, first_value));
-      const Tensor m = blocks::layer_norm(g, x, l.channel_norm, c_.norm_epsilon);
+      const Tensor m = norm(g, x, l.channel_norm);
       x = g.add(x, channel_mix(g, layer, m));
     }
-    return blocks::centred_logits(g, x, ends_, biases_, c_.norm_epsilon);
+    return logits(g, x);
   }
 
  private:
@@ -186,7 +186,6 @@ class Rwkv7 final : public Decoder<Config, Layer> {
   }
 
   blocks::LayerNorm embedding_norm_;
-  blocks::EndBiases biases_;
   std::vector<float> previous_less_own_;  // [width][2]: a convolution's weights.
 };
 
