@@ -9,13 +9,16 @@
 #include <cmath>
 #include <cstdio>
 #include <iterator>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "base/file.h"
 #include "base/printable.h"
+#include "cli/commands/commands.h"
 #include "cli/commands/load.h"
 #include "cli/exit_codes.h"
+#include "cli/options/engine_arguments.h"
 #include "cli/terminal/terminal.h"
 #include "unicode/unicode.h"
 
@@ -243,7 +246,9 @@ Result<EmbedReport> embed(const EmbedArguments& arguments) {
   return report;
 }
 
-Result<int> embed_main(const EmbedArguments& arguments) {
+namespace {
+
+Result<int> print_embeddings(const EmbedArguments& arguments) {
   if (arguments.json && arguments.similarity) {
     return fail(ErrorCode::invalid_argument, "embed: expected --json or --similarity, found both");
   }
@@ -255,5 +260,41 @@ Result<int> embed_main(const EmbedArguments& arguments) {
   CAIRN_TRY(out.finish());
   return kExitFine;
 }
+
+Action add_embed(Options& command) {
+  struct Arguments {
+    EmbedArguments embed;
+    EngineArguments engine;
+    bool normalizes = false, does_not = false;
+  };
+  const auto a = std::make_shared<Arguments>();
+  command.add("MODEL", a->embed.model_path, "a GGUF file of a model that makes vectors");
+  command.add("TEXT", a->embed.texts,
+              "texts; for a model that scores: a question, then what may answer it");
+  command.add("-f,--file", a->embed.texts_path, "a text a line; -: from input");
+  command.add("--pooling", a->embed.pooling,
+              "none, mean, cls, last or rank; else as the file says");
+  const Option yes = command.add_flag("--normalize", a->normalizes,
+                                      "vectors of length 1 (the default for one vector a text)");
+  command.add_flag("--no-normalize", a->does_not, "vectors as they come").excludes(yes);
+  command.add_flag("--truncate", a->embed.truncates,
+                   "texts that are longer than the context lose their end");
+  command.add_flag("--similarity", a->embed.similarity, "a table: how near the texts are");
+  command.add_flag("--json", a->embed.json, "JSON as OpenAI's interface has it");
+  a->engine.add_to(command);
+  a->engine.add_memory_to(command);
+  command.set_footer("Keys and values are kept in f32 unless --kv says otherwise.\n");
+  return [a]() -> Result<int> {
+    CAIRN_TRY(require("MODEL", a->embed.model_path));
+    if (a->normalizes || a->does_not) a->embed.normalizes = a->normalizes;
+    CAIRN_TRY(a->embed.engine, a->engine.read("f32"));
+    return print_embeddings(a->embed);
+  };
+}
+
+}  // namespace
+
+const Command kEmbedCommand = {"embed", "vectors of texts, or how well texts answer a question",
+                               add_embed};
 
 }  // namespace cairn::cli

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <iterator>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
@@ -14,6 +15,8 @@
 #include <vector>
 
 #include "base/printable.h"
+#include "cli/commands/commands.h"
+#include "cli/exit_codes.h"
 #include "engine/pooling.h"
 
 namespace cairn::cli {
@@ -545,14 +548,38 @@ std::string inspect_report(const File& file, bool json) {
          templates_text(summary);
 }
 
-int inspect_main(const InspectOptions& options) {
+namespace {
+
+struct InspectOptions {
+  std::string path;
+  bool json = false;
+};
+
+// Opens the file and prints the report to standard output. Returns the exit code: 0, or 1 with a
+// message on standard error if the file cannot be read.
+int inspect(const InspectOptions& options) {
   auto file = File::open(options.path, gguf::OpenMode::inspect);
   if (!file) {
     fmt::print(stderr, "cairn: {}\n", one_line(file.error().message, 4096));
-    return 1;
+    return kExitError;
   }
   const std::string report = inspect_report(*file, options.json);
-  return std::fwrite(report.data(), 1, report.size(), stdout) == report.size() ? 0 : 1;
+  const bool is_written = std::fwrite(report.data(), 1, report.size(), stdout) == report.size();
+  return is_written ? kExitFine : kExitError;
 }
+
+Action add_inspect(Options& command) {
+  const auto options = std::make_shared<InspectOptions>();
+  command.add("MODEL", options->path, "a GGUF file");
+  command.add_flag("--json", options->json, "one JSON object instead of text");
+  return [options]() -> Result<int> {
+    CAIRN_TRY(require("MODEL", options->path));
+    return inspect(*options);
+  };
+}
+
+}  // namespace
+
+const Command kInspectCommand = {"inspect", "say all that a model file holds", add_inspect};
 
 }  // namespace cairn::cli

@@ -5,8 +5,11 @@
 
 #include <cstdio>
 #include <fstream>
+#include <memory>
 
 #include "base/printable.h"
+#include "cli/commands/commands.h"
+#include "cli/exit_codes.h"
 #include "gguf/gguf.h"
 #include "gguf/value.h"
 #include "jinja/values/json_value.h"
@@ -151,17 +154,37 @@ Result<std::string> template_report(const TemplateOptions& options) {
   return options.marks ? with_marks(prompt) : prompt.text;
 }
 
-int template_main(const TemplateOptions& options) {
+namespace {
+
+// Prints the report. Returns the exit code: 0, or 1 with a message on standard error.
+int show_template(const TemplateOptions& options) {
   auto report = template_report(options);
   if (!report) {
     std::fprintf(stderr, "cairn template: %s\n", printable(report.error().message).c_str());
-    return 1;
+    return kExitError;
   }
   std::string text = std::move(report).value();
   // A terminal gets visible control characters; a file or a pipe gets the exact bytes.
   if (isatty(STDOUT_FILENO) != 0) text = printable(text) + "\n";
   std::fwrite(text.data(), 1, text.size(), stdout);
-  return 0;
+  return kExitFine;
 }
+
+Action add_template(Options& command) {
+  const auto options = std::make_shared<TemplateOptions>();
+  command.add("MODEL", options->path, "a GGUF file, or a file with a template");
+  command.add("--messages", options->messages_path,
+              "JSON: a list of messages, or an object with them, tools and variables");
+  command.add_flag("--marks", options->marks, "set what the user wrote between ⟦ and ⟧");
+  return [options]() -> Result<int> {
+    CAIRN_TRY(require("MODEL", options->path));
+    return show_template(*options);
+  };
+}
+
+}  // namespace
+
+const Command kTemplateCommand = {"template", "show a chat template, or messages in it",
+                                  add_template};
 
 }  // namespace cairn::cli

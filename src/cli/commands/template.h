@@ -35,7 +35,4 @@ Result<chat::ChatInput> chat_input(std::string_view json, const TemplateSource& 
 // The text to show, not yet made harmless.
 Result<std::string> template_report(const TemplateOptions& options);
 
-// Prints the report. Returns the exit code: 0, or 1 with a message on standard error.
-int template_main(const TemplateOptions& options);
-
 }  // namespace cairn::cli

@@ -6,12 +6,15 @@
 #include <array>
 #include <cstdio>
 #include <iterator>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/file.h"
 #include "base/log.h"
 #include "base/printable.h"
+#include "cli/commands/commands.h"
+#include "cli/exit_codes.h"
 #include "engine/vocabulary_source.h"
 #include "unicode/unicode.h"
 
@@ -56,18 +59,6 @@ Result<std::string> read_input() {
   return text;
 }
 
-Result<std::string> run(const TokenizeOptions& options) {
-  CAIRN_TRY(const auto file, gguf::File::open(options.model));
-  CAIRN_TRY(const auto source, vocabulary_source(file));
-  CAIRN_TRY(const auto tokenizer, tokenize::Tokenizer::build(source));
-  for (const std::string& warning : tokenizer->warnings()) {
-    log::warning("{}: {}", options.model, warning);
-  }
-  CAIRN_TRY(const std::string text,
-            options.text ? read_file(*options.text, kTextBytesMax) : read_input());
-  return tokenize_report(*tokenizer, text, options);
-}
-
 }  // namespace
 
 std::string tokenize_report(const tokenize::Tokenizer& tokenizer, std::string_view text,
@@ -90,13 +81,47 @@ std::string tokenize_report(const tokenize::Tokenizer& tokenizer, std::string_vi
   return report;
 }
 
-int tokenize_main(const TokenizeOptions& options) {
-  auto report = run(options);
+namespace {
+
+Result<std::string> report_of(const TokenizeOptions& options) {
+  CAIRN_TRY(const auto file, gguf::File::open(options.model));
+  CAIRN_TRY(const auto source, vocabulary_source(file));
+  CAIRN_TRY(const auto tokenizer, tokenize::Tokenizer::build(source));
+  for (const std::string& warning : tokenizer->warnings()) {
+    log::warning("{}: {}", options.model, warning);
+  }
+  CAIRN_TRY(const std::string text,
+            options.text ? read_file(*options.text, kTextBytesMax) : read_input());
+  return tokenize_report(*tokenizer, text, options);
+}
+
+// Returns the exit code: 0, or 1 with a message on standard error. What is odd about the vocabulary
+// goes to the log.
+int tokenize(const TokenizeOptions& options) {
+  auto report = report_of(options);
   if (!report) {
     fmt::print(stderr, "cairn: {}\n", on_one_line(report.error().message));
-    return 1;
+    return kExitError;
   }
-  return std::fwrite(report->data(), 1, report->size(), stdout) == report->size() ? 0 : 1;
+  const bool is_written = std::fwrite(report->data(), 1, report->size(), stdout) == report->size();
+  return is_written ? kExitFine : kExitError;
 }
+
+Action add_tokenize(Options& command) {
+  const auto options = std::make_shared<TokenizeOptions>();
+  command.add("MODEL", options->model, "a GGUF file");
+  command.add("FILE", options->text, "the text; else standard input");
+  command.add_flag("--special", options->add_special, "with the tokens around a text (BOS, EOS)");
+  command.add_flag("--parse-special", options->parse_special, "recognise special tokens in it");
+  command.add_flag("--json", options->json, "JSON instead of lines");
+  return [options]() -> Result<int> {
+    CAIRN_TRY(require("MODEL", options->model));
+    return tokenize(*options);
+  };
+}
+
+}  // namespace
+
+const Command kTokenizeCommand = {"tokenize", "show the tokens of a text", add_tokenize};
 
 }  // namespace cairn::cli
