@@ -242,7 +242,6 @@ void Engine::choose_step() {
   // A text that is seen at once is one step.
   if (!model_->makes_text()) options_.row_count_max = options_.context_tokens;
   options_.row_count_max = std::min(options_.row_count_max, options_.context_tokens);
-  if (options_.pooling) options_.output_count_max = options_.row_count_max;
 }
 
 Status Engine::prepare_memory() {
@@ -267,6 +266,7 @@ Status Engine::prepare_memory() {
                                              .usual_variant = usual.variant()}));
   cache_.emplace(memory_.get());
   CAIRN_TRY(runner_, Runner::create(std::move(plans), memory_->layout(), backend_.get()));
+  stepper_.emplace(memory_.get(), &*cache_, runner_.get());
   return Ok{};
 }
 
@@ -287,8 +287,14 @@ Result<Plans> Engine::record(const memory::Layout& layout, std::span<const LowRa
                 "{}: expected an architecture whose vectors are known, found one that makes logits",
                 architecture_);
   }
-  return std::move(graph).finish(made, {.row_count_max = options_.row_count_max,
-                                        .output_count_max = options_.output_count_max});
+  return std::move(graph).finish(
+      made, {.row_count_max = options_.row_count_max, .output_count_max = options_.row_count_max});
+}
+
+Result<StepReport> Engine::step(std::span<const StepItem> items) {
+  return step(items, [items](size_t item, const StepOutputs&) {
+    return int32_t(items[item].tokens.size());
+  });
 }
 
 // Whatever requests choose later is known to fit, and packed.

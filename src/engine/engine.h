@@ -16,6 +16,7 @@
 #include "engine/adapters.h"
 #include "engine/pooling.h"
 #include "engine/runner.h"
+#include "engine/step.h"
 #include "gguf/gguf.h"
 #include "memory/memory.h"
 #include "memory/prefix_cache.h"
@@ -45,10 +46,9 @@ struct EngineOptions {
   // Windows are kept from the last user's message on; or of all positions, so that going back far
   // costs memory instead of reading.
   bool keeps_all_windows = false;
-  int32_t log_step = 0;          // See memory::Options: how many steps derive a state at most …
-  int32_t log_tokens_max = 0;    // … and how far back at an answer's end that is possible.
-  int32_t row_count_max = 512;   // Tokens of a step.
-  int32_t output_count_max = 8;  // Rows of logits of a step.
+  int32_t log_step = 0;         // See memory::Options: how many steps derive a state at most …
+  int32_t log_tokens_max = 0;   // … and how far back at an answer's end that is possible.
+  int32_t row_count_max = 512;  // Tokens of a step.
   // A folder where packed weights are left for the next start, which maps them; empty: none.
   // Whoever may write there decides what the model computes.
   std::string pack_cache;
@@ -90,6 +90,12 @@ class Engine {
   memory::Memory& memory() { return *memory_; }
   // Timelines that no generator uses just now; and the place to begin steps, since it makes room.
   memory::PrefixCache& cache() { return *cache_; }
+  // Computes; everything that is kept grows by it. See engine/step.h.
+  Result<StepReport> step(std::span<const StepItem> items, StepAcceptor accept) {
+    return stepper_->step(items, accept);
+  }
+  // The same, and all tokens become part of their sequences.
+  Result<StepReport> step(std::span<const StepItem> items);
   Runner& runner() { return *runner_; }
 
   // The adapters that there are, with their scales where nobody says another.
@@ -129,6 +135,7 @@ class Engine {
   std::unique_ptr<memory::Memory> memory_;
   std::optional<memory::PrefixCache> cache_;
   std::unique_ptr<Runner> runner_;
+  std::optional<Stepper> stepper_;
   std::vector<Selection> ready_;  // The runner has their plans; the last used one last.
   Selection usual_;
 };

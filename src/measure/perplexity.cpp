@@ -81,24 +81,25 @@ class Judge {
 // follows each is `text`'s.
 Status judge_chunk(Engine& engine, std::span<const Token> tokens, std::span<const Token> text,
                    const LogitsShape& shape, Judge& judge) {
-  memory::Memory& memory = engine.memory();
-  Runner& runner = engine.runner();
-  memory::Sequence sequence = memory.new_sequence();
+  memory::Sequence sequence = engine.memory().new_sequence();
   const int32_t end = shape.context - 1;
   for (int32_t begin = 0; begin < end;) {
     const bool counts = begin >= shape.first_row();
-    const int32_t limit = counts ? runner.output_count_max() : shape.first_row() - begin;
-    const int32_t count = std::min({limit, runner.row_count_max(), end - begin});
+    const int32_t limit = counts ? kOutputsMax : shape.first_row() - begin;
+    const int32_t count = std::min({limit, engine.runner().row_count_max(), end - begin});
     std::vector<int32_t> outputs(counts ? size_t(count) : 0);
     std::iota(outputs.begin(), outputs.end(), 0);
-    CAIRN_TRY(memory::Transaction transaction,
-              memory.begin(sequence, {.tokens = tokens.subspan(size_t(begin), size_t(count))}));
-    const BatchPart part{.transaction = &transaction, .outputs = outputs};
-    runner.run({&part, 1});
-    for (const int32_t row : outputs) {
-      CAIRN_TRY(judge.add({.logits = runner.logits(row), .next = text[size_t(begin + row + 1)]}));
-    }
-    transaction.commit(count);
+    const StepItem item{.sequence = &sequence,
+                        .tokens = tokens.subspan(size_t(begin), size_t(count)),
+                        .outputs = outputs};
+    Status judged = Ok{};
+    CAIRN_TRY(engine.step({&item, 1}, [&](size_t, const StepOutputs& rows) {
+      for (int32_t row = 0; row < rows.count() && judged; ++row) {
+        judged = judge.add({.logits = rows.logits(row), .next = text[size_t(begin + row + 1)]});
+      }
+      return count;
+    }));
+    CAIRN_TRY(std::move(judged));
     begin += count;
   }
   return Ok{};
@@ -148,7 +149,6 @@ Estimate estimate(const std::vector<double>& values) {
 EngineOptions fit_for_perplexity(EngineOptions options, int32_t context) {
   options.context_tokens = context;
   options.row_count_max = std::min(kRowsMax, context);
-  options.output_count_max = std::min(kOutputsMax, options.row_count_max);
   return options;
 }
 

@@ -156,7 +156,6 @@ class Hostile : public ::testing::Test {
     EngineOptions options = golden_options(KvType::f16);
     options.thread_count = 1;
     options.row_count_max = 4;
-    options.output_count_max = 4;
     if (below(4) == 0) options.backend = "reference";
     // Of encoders nothing else is to be had.
     auto meta = file->metadata();

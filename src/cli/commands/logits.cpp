@@ -67,7 +67,6 @@ Result<int64_t> write_logits(const LogitsOptions& options) {
   CAIRN_TRY(const std::string text, read_file(options.tokens_path, kTokensBytesMax));
   EngineOptions engine_options = options.engine;
   engine_options.row_count_max = options.batch;
-  engine_options.output_count_max = options.batch;
   CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(options.model_path, engine_options));
   CAIRN_TRY(const auto sequences, parse_sequences(text, engine->size().vocabulary_count));
   int64_t total_tokens = 0;

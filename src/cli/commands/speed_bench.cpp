@@ -170,7 +170,6 @@ Result<int> bench_speed(SpeedBenchArguments arguments) {
     return fail(ErrorCode::invalid_argument, "--ctx-size: expected at least {}, found {}",
                 needed_tokens, options.context_tokens);
   }
-  options.output_count_max = std::max(options.output_count_max, output_count(work));
   SpeedBench bench{.model = arguments.model_path, .separate_prompts = work.separate_prompts};
   CAIRN_TRY(gguf::File file, open_model(arguments.model_path));  // Before anything takes time.
   std::error_code error;

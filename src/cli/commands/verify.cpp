@@ -69,7 +69,6 @@ Result<int> run_programs(const VerifyArguments& arguments) {
   EngineOptions options = arguments.engine;
   // Programs are short; a step's workspace for more rows would only cost memory.
   options.row_count_max = 256;
-  options.output_count_max = 16;
   CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(arguments.model_path, options));
   const InterruptGuard guard;
   std::optional<Progress> progress;
