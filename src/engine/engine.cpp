@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "base/machine_memory.h"
 #include "engine/parameter_loader.h"
-#include "engine/vocabulary_source.h"
 
 namespace cairn {
 
@@ -107,7 +106,7 @@ Engine::~Engine() = default;
 
 Result<std::unique_ptr<Engine>> Engine::load(gguf::File file, const EngineOptions& options) {
   std::unique_ptr<Engine> engine(new Engine(std::move(file), options));
-  CAIRN_TRY(engine->load_text());
+  CAIRN_TRY(engine->text_, ModelText::load(engine->file_));
   CAIRN_TRY(engine->load_model());
   CAIRN_TRY(engine->load_weights());
   CAIRN_TRY(engine->adapters_, Adapters::load(options.adapters, engine->architecture_,
@@ -115,23 +114,6 @@ Result<std::unique_ptr<Engine>> Engine::load(gguf::File file, const EngineOption
   CAIRN_TRY(engine->prepare_memory());
   CAIRN_TRY(engine->prepare_adapters());
   return engine;
-}
-
-Status Engine::load_text() {
-  CAIRN_TRY(const std::string_view vocabulary,
-            file_.fields().get_or<std::string_view>("tokenizer.ggml.model", "none"));
-  if (vocabulary != "none" && vocabulary != "no_vocab") {
-    CAIRN_TRY(const tokenize::VocabularySource source, vocabulary_source(file_));
-    CAIRN_TRY(tokenizer_, tokenize::Tokenizer::build(source));
-    for (const std::string& warning : tokenizer_->warnings()) log::warning("{}", warning);
-  }
-  CAIRN_TRY(const std::string_view chat_template,
-            file_.fields().get_or<std::string_view>("tokenizer.chat_template", ""));
-  if (!chat_template.empty()) {
-    CAIRN_TRY(chat::ChatTemplate parsed, chat::ChatTemplate::parse(chat_template));
-    chat_template_ = std::move(parsed);
-  }
-  return Ok{};
 }
 
 Status Engine::load_model() {

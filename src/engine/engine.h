@@ -11,9 +11,9 @@
 #include "base/cpu_features.h"
 #include "base/result.h"
 #include "base/threads.h"
-#include "chat/chat_template.h"
 #include "device/numerics.h"
 #include "engine/adapters.h"
+#include "engine/model_text.h"
 #include "engine/pooling.h"
 #include "engine/runner.h"
 #include "engine/step.h"
@@ -21,7 +21,6 @@
 #include "memory/memory.h"
 #include "memory/prefix_cache.h"
 #include "models/model.h"
-#include "tokenize/tokenizer.h"
 
 namespace cairn {
 
@@ -80,12 +79,12 @@ class Engine {
   Numerics numerics() const { return options_.numerics; }
   int64_t parameter_count() const { return parameter_count_; }
 
-  // Null where the file has no vocabulary.
-  const tokenize::Tokenizer* tokenizer() const { return tokenizer_.get(); }
-  // Null where the file has no chat template.
-  const chat::ChatTemplate* chat_template() const {
-    return chat_template_ ? &*chat_template_ : nullptr;
-  }
+  // What the file says about text; any thread may read it.
+  const ModelText& text() const { return *text_; }
+  const tokenize::Tokenizer* tokenizer() const { return text_->tokenizer(); }
+  const chat::ChatTemplate* chat_template() const { return text_->chat_template(); }
+  const chat::ChatFormat& chat_format() const { return text_->chat_format(); }
+  std::shared_ptr<const grammar::TokenTrie> token_trie() const { return text_->token_trie(); }
 
   memory::Memory& memory() { return *memory_; }
   // Timelines that no generator uses just now; and the place to begin steps, since it makes room.
@@ -108,7 +107,6 @@ class Engine {
 
  private:
   Engine(gguf::File file, const EngineOptions& options);
-  Status load_text();
   Status load_model();
   Result<BackendOptions> backend_options() const;
   Status choose_context();
@@ -124,8 +122,7 @@ class Engine {
   EngineOptions options_;
   std::string architecture_;
   int64_t parameter_count_ = 0;
-  std::unique_ptr<tokenize::Tokenizer> tokenizer_;
-  std::optional<chat::ChatTemplate> chat_template_;
+  std::unique_ptr<ModelText> text_;
   std::unique_ptr<ThreadPool> threads_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<models::Model> model_;

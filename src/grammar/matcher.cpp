@@ -6,7 +6,7 @@
 #include <array>
 
 #include "grammar/automaton.h"
-#include "grammar/source.h"
+#include "unicode/place.h"
 
 namespace cairn::grammar {
 
@@ -61,7 +61,8 @@ Status Matcher::resolve_patterns() {
       const auto found = tokens_->find_any(pattern.text);
       if (!found) {
         return fail(ErrorCode::invalid_argument,
-                    "grammar: expected a token of the vocabulary, found {}", quote(pattern.text));
+                    "grammar: expected a token of the vocabulary, found {}",
+                    unicode::quote(pattern.text));
       }
       id = *found;
     } else if (size_t(id) >= tokens_->token_count()) {
@@ -128,7 +129,7 @@ Result<State> Matcher::advance(State state, Token token) {
   if (set != Stacks::kDead) return keep(set);
   if (tokens_->is_end(token) && is_complete(state)) return state;
   return fail(ErrorCode::invalid_argument, "grammar: expected a token that fits, found {}",
-              quote(tokens_->bytes_of(token)));
+              unicode::quote(tokens_->bytes_of(token)));
 }
 
 Result<State> Matcher::advance(State state, std::string_view bytes) {
@@ -137,7 +138,7 @@ Result<State> Matcher::advance(State state, std::string_view bytes) {
   if (set == Stacks::kOver) return over();
   if (set != Stacks::kDead) return keep(set);
   return fail(ErrorCode::invalid_argument, "grammar: expected a text that fits, found {}",
-              quote(bytes));
+              unicode::quote(bytes));
 }
 
 Status Matcher::fill(Set set, std::span<const TokenTrie::Node> nodes, std::span<uint64_t> words) {

@@ -1,6 +1,6 @@
 // What the engine knows of a model: its parameters, what each layer keeps, and how to record its
-// forward pass. An architecture is one file in this folder, found by general.architecture through
-// a generated table. Models see ops and kinds of state, no backend and no memory.
+// forward pass. An architecture is one file below this folder, found by general.architecture
+// through a generated table. Models see ops and kinds of state, no backend and no memory.
 #pragma once
 
 #include <memory>

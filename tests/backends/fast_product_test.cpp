@@ -1,5 +1,5 @@
 // fast-1's products, of pairs of bf16: by AVX-512's instruction where the machine has it, and by
-// tiles, the machine's or emulated. They have a bound, not bits; but threads change no bit, few
+// tiles, the processor's or emulated. They have a bound, not bits; but threads change no bit, few
 // rows are exact-1's, and a machine without the instructions says so.
 #include "backends/cpu/product/fast_product.h"
 
@@ -23,8 +23,9 @@ std::string_view lacks_here(IsaLevel isa) {
 
 std::vector<FastKernels> fast_kernels_here() {
   if (!lacks_here(IsaLevel::avx512_vnni).empty()) return {};
-  return {{"avx512bf16", &avx512bf16::matrix_kernels, false},
-          {"amxbf16", &amxbf16::matrix_kernels, true}};
+  std::vector<FastKernels> kernels = {{"avx512bf16", &avx512bf16::matrix_kernels, false}};
+  if (test::tiles_take_pairs()) kernels.push_back({"amxbf16", &amxbf16::matrix_kernels, true});
+  return kernels;
 }
 
 // Products in f64, and for each the sum of its terms' magnitudes.
@@ -101,6 +102,7 @@ TEST(FastProduct, IsWithinItsBound) {
 
 TEST(FastProduct, TilesTakeEveryFormat) {
   if (fast_kernels_here().empty()) GTEST_SKIP() << "no AVX512_BF16";
+  if (!test::tiles_take_pairs()) GTEST_SKIP() << "tiles by " << name(test::tiles_here());
   Random random(12);
   const long before = test::TileEmulator::count();
   for (const quant::Type* type : quant::all()) {
@@ -110,7 +112,7 @@ TEST(FastProduct, TilesTakeEveryFormat) {
     job.x = gaussian(17 * size_t(matrix.weight.cols), random);
     expect_close(job, run_kernels(amxbf16::matrix_kernels, job), type->name);
   }
-  if (!detect_cpu_features().amx_bf16) {
+  if (test::tiles_here() == test::TilesBy::emulator) {
     EXPECT_GT(test::TileEmulator::count(), before) << "no tile was used";
   }
 }
@@ -180,7 +182,7 @@ TEST(FastProduct, IsRefusedWhereNothingComputesIt) {
     for (const IsaLevel isa : levels_of(detect_cpu_features())) {
       const auto made =
           type->create({.threads = &threads, .isa = isa, .numerics = Numerics::fast_1});
-      if (type->name == "cpu" && lacks_here(isa).empty()) {
+      if (type->name == "cpu" && lacks_here(cpu::usable_level(isa)).empty()) {
         EXPECT_TRUE(made) << name(isa);
         continue;
       }
@@ -216,8 +218,10 @@ void multiply_nearly(const cpu::Product& product) {
 
 TEST(FastProduct, TheCheckOfTilesFindsOneWrongBit) {
   if (fast_kernels_here().empty()) GTEST_SKIP() << "no AVX512_BF16";
-  const test::TileEmulator emulator;
-  EXPECT_TRUE(cpu::same_whole_products(amxbf16::matrix_kernels, avx512::matrix_kernels));
+  if (test::tiles_take_pairs()) {
+    const test::UsableTiles tiles;
+    EXPECT_TRUE(cpu::same_whole_products(amxbf16::matrix_kernels, avx512::matrix_kernels));
+  }
   EXPECT_TRUE(cpu::same_whole_products(avx512bf16::matrix_kernels, avx512::matrix_kernels));
   cpu::MatrixKernels wrong = avx512bf16::matrix_kernels;
   wrong.multiply = multiply_nearly;

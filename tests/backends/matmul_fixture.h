@@ -17,7 +17,7 @@
 #include "backends/cpu/product/product.h"
 #include "base/cpu_levels.h"
 #include "device/backend.h"
-#include "tests/backends/tile_emulator.h"
+#include "tests/backends/tiles_here.h"
 #include "tests/backends/twins.h"
 
 namespace cairn::matmul_test {
@@ -45,7 +45,11 @@ inline std::vector<Kernels> kernels_here() {
 #if defined(__x86_64__)
   if (runs_on(IsaLevel::avx512_vnni, detect_cpu_features())) {
     kernels.push_back({"avx2_vnni's twin", IsaLevel::avx512_vnni, &avxvnni_twin});
-    kernels.push_back({"amx, emulated", IsaLevel::avx512_vnni, &amx::matrix_kernels, true});
+    const test::TilesBy tiles = test::tiles_here();
+    if (tiles != test::TilesBy::nobody) {
+      const bool is_slow = tiles == test::TilesBy::emulator;
+      kernels.push_back({"amx itself", IsaLevel::avx512_vnni, &amx::matrix_kernels, is_slow});
+    }
   }
 #endif
   return kernels;
@@ -203,7 +207,7 @@ inline std::unique_ptr<Backend> make_backend(const Case& on, ThreadPool& threads
 
 // A plain product by these kernels alone.
 inline std::vector<float> run_kernels(const cpu::MatrixKernels& kernels, const Job& job) {
-  const test::TileEmulator emulator;
+  const test::UsableTiles tiles;
   ThreadPool threads(1);
   cpu::PackedWeights weights;
   const cpu::PackedMatrix* packed = weights.add(job.weight).value();

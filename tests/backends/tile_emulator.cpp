@@ -3,16 +3,16 @@
 // their rules, or is another instruction, ends the program.
 #include "tests/backends/tile_emulator.h"
 
+#if defined(__x86_64__)
+#include <signal.h>
+#include <ucontext.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-
-#if defined(__x86_64__)
-#include <signal.h>
-#include <ucontext.h>
-#include <unistd.h>
 
 namespace cairn::test {
 namespace {
@@ -29,7 +29,7 @@ struct TileState {
 };
 
 thread_local TileState state;
-std::atomic<long> emulated_count{0};
+std::atomic<long> trapped_count{0};
 struct sigaction previous;
 
 [[noreturn]] void refuse(const char* why) {
@@ -44,12 +44,13 @@ void expect(bool condition, const char* why) {
   if (!condition) refuse(why);
 }
 
-// Registers as instructions number them.
-int64_t register_value(const ucontext_t& context, int number) {
+TileRegisters registers_of(const ucontext_t& context) {
   constexpr int kOrder[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
                               REG_RSI, REG_RDI, REG_R8,  REG_R9,  REG_R10, REG_R11,
                               REG_R12, REG_R13, REG_R14, REG_R15};
-  return context.uc_mcontext.gregs[kOrder[number]];
+  TileRegisters registers;
+  for (int i = 0; i < 16; ++i) registers[size_t(i)] = context.uc_mcontext.gregs[kOrder[i]];
+  return registers;
 }
 
 // An instruction, taken apart.
@@ -73,7 +74,7 @@ int64_t read_displacement(const uint8_t* at, int mode, int& length) {
   return wide;
 }
 
-Instruction decode(const uint8_t* code, const ucontext_t& context) {
+Instruction decode(const uint8_t* code, const TileRegisters& registers) {
   expect(code[0] == 0xc4, "no VEX prefix of three bytes");
   expect((code[1] & 0x1f) == 2, "not in map 0F38");
   expect((code[2] & 0x84) == 0, "W or L is set");
@@ -93,12 +94,12 @@ Instruction decode(const uint8_t* code, const ucontext_t& context) {
     out.length = 6;
     base = (sib & 7) | base_high;
     const int index = (sib >> 3 & 7) | index_high;
-    if (index != 4) out.stride = register_value(context, index) * (1 << (sib >> 6));
+    if (index != 4) out.stride = registers[size_t(index)] * (1 << (sib >> 6));
     expect(out.mode != 0 || (sib & 7) != 5, "an address without a base");
   } else {
     expect(out.mode != 0 || out.rm != 5, "an address relative to the instruction");
   }
-  out.address = register_value(context, base);
+  out.address = registers[size_t(base)];
   out.address += read_displacement(code + out.length, out.mode, out.length);
   return out;
 }
@@ -210,13 +211,17 @@ void execute(const Instruction& instruction) {
 void handle(int, siginfo_t*, void* pointer) {
   auto& context = *static_cast<ucontext_t*>(pointer);
   const auto* code = reinterpret_cast<const uint8_t*>(context.uc_mcontext.gregs[REG_RIP]);
-  const Instruction instruction = decode(code, context);
-  execute(instruction);
-  context.uc_mcontext.gregs[REG_RIP] += instruction.length;
-  emulated_count.fetch_add(1, std::memory_order_relaxed);
+  context.uc_mcontext.gregs[REG_RIP] += emulate_tile_instruction(code, registers_of(context));
+  trapped_count.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace
+
+int emulate_tile_instruction(const uint8_t* code, const TileRegisters& registers) {
+  const Instruction instruction = decode(code, registers);
+  execute(instruction);
+  return instruction.length;
+}
 
 TileEmulator::TileEmulator() {
   struct sigaction action = {};
@@ -230,18 +235,7 @@ TileEmulator::~TileEmulator() {
 }
 
 long TileEmulator::count() {
-  return emulated_count.load();
-}
-
-}  // namespace cairn::test
-#else
-namespace cairn::test {
-
-// No such instructions, nothing to emulate.
-TileEmulator::TileEmulator() = default;
-TileEmulator::~TileEmulator() = default;
-long TileEmulator::count() {
-  return 0;
+  return trapped_count.load();
 }
 
 }  // namespace cairn::test

@@ -1,10 +1,10 @@
 // The check that refuses AMX where tiles do not multiply as AVX-512 does: it must find a wrong
-// product, and pass the right ones; tiles are the machine's, or emulated.
+// product, and pass the right ones; tiles are the processor's, or emulated.
 #include "backends/cpu/product/tiles_check.h"
 
 #include <gtest/gtest.h>
 
-#include "tests/backends/tile_emulator.h"
+#include "tests/backends/tiles_here.h"
 
 #if defined(__x86_64__)
 namespace cairn::cpu {
@@ -34,10 +34,12 @@ TEST(TilesCheck, FindsOneWrongBit) {
 TEST(TilesCheck, PassesKernelsThatAgree) {
   if (!has(IsaLevel::avx512_vnni)) GTEST_SKIP() << "no AVX-512 with VNNI";
   EXPECT_TRUE(same_products(avx2::matrix_kernels, avx512::matrix_kernels));
+  const test::TilesBy by = test::tiles_here();
+  if (by == test::TilesBy::nobody) GTEST_SKIP() << "tiles by " << name(by);
   const long before = test::TileEmulator::count();
-  const test::TileEmulator emulator;
+  const test::UsableTiles tiles;
   EXPECT_TRUE(same_products(amx::matrix_kernels, avx512::matrix_kernels));
-  if (!has(IsaLevel::amx)) {
+  if (by == test::TilesBy::emulator) {
     EXPECT_GT(test::TileEmulator::count(), before) << "no tile was used";
   }
 }
@@ -47,9 +49,13 @@ TEST(TilesCheck, LeavesOtherLevelsAlone) {
        {IsaLevel::scalar, IsaLevel::avx2, IsaLevel::avx2_vnni, IsaLevel::avx512_vnni}) {
     EXPECT_EQ(usable_level(level), level);
   }
-  if (!has(IsaLevel::amx)) {
-    EXPECT_EQ(usable_level(IsaLevel::amx), IsaLevel::avx512_vnni);
-  }
+}
+
+// The program and the tests find the same.
+TEST(TilesCheck, AllowsTilesWhereTheProcessorRunsThem) {
+  const bool by_processor = test::tiles_here() == test::TilesBy::processor;
+  if (by_processor && !has(IsaLevel::amx)) GTEST_SKIP() << "tiles without the rest of the level";
+  EXPECT_EQ(usable_level(IsaLevel::amx), by_processor ? IsaLevel::amx : IsaLevel::avx512_vnni);
 }
 
 }  // namespace

@@ -48,8 +48,9 @@ TEST(Transcript, CallsAndResultsAreKept) {
   EXPECT_EQ(read[1].calls, call.calls);
   EXPECT_EQ(read[2].call_id, "call_1");
   EXPECT_EQ(read[2].name, "f");
-  cli::write_to(folder.file("chat"),
-           R"({"messages": [{"role": "user", "content": "x"}, {"role": "tool", "content": "y"}]})");
+  cli::write_to(
+      folder.file("chat"),
+      R"({"messages": [{"role": "user", "content": "x"}, {"role": "tool", "content": "y"}]})");
   EXPECT_FALSE(read_transcript(folder.file("chat"))) << "a result of no call";
 }
 

@@ -104,15 +104,17 @@ std::vector<float> multiply_whole_sample(const MatrixKernels& kernels) {
   return out;
 }
 
-#if defined(__x86_64__)
+}  // namespace
+
 // Linux saves tiles only for programs that asked (arch_prctl, kernel 5.16 and later).
 bool ask_for_tiles() {
+#if defined(__x86_64__)
   constexpr int kRequest = 0x1023, kTileData = 18;
   return ::syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
-}
+#else
+  return false;
 #endif
-
-}  // namespace
+}
 
 bool same_products(const MatrixKernels& a, const MatrixKernels& b) {
   for (const bool halves : {false, true}) {

@@ -9,6 +9,10 @@
 
 namespace cairn::cpu {
 
+// Asks the system to lend this program the tiles' data: for all its threads, for good, and for the
+// programs that it starts. False, with errno, where the system or the processor has none to lend.
+bool ask_for_tiles();
+
 // `wanted`; where that is amx and it cannot be used, avx512_vnni, and a warning says why.
 IsaLevel usable_level(IsaLevel wanted, Numerics numerics = Numerics::exact_1);
 
