@@ -50,7 +50,7 @@ struct PerplexityWork {
   std::function<void(int64_t done_tokens, int64_t total_tokens)> on_progress;
 };
 
-// Rows and outputs of a step that do: rows of logits are as wide as the vocabulary.
+// With the context of a chunk, and steps no longer than that.
 EngineOptions fit_for_perplexity(EngineOptions options, int32_t context);
 
 // REQUIRES: an engine with a vocabulary and room for a chunk. Errors: no_room, io, invalid_data

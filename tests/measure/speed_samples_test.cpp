@@ -26,9 +26,7 @@ std::unique_ptr<Engine> load(const ScratchFolder& folder, const synth::SynthShap
                              const SpeedWork& work) {
   const std::string path = folder.file("model.gguf");
   EXPECT_TRUE(synth::write_synthetic({.shape = shape, .out_path = path, .thread_count = 1}));
-  const EngineOptions options{.thread_count = 1,
-                              .context_tokens = context_tokens(work),
-                              .output_count_max = std::max(8, output_count(work))};
+  const EngineOptions options{.thread_count = 1, .context_tokens = context_tokens(work)};
   return Engine::load(gguf::File::open(path).value(), options).value();
 }
 
