@@ -6,6 +6,7 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -135,7 +136,7 @@ void Options::set_footer(const std::string& lines) {
 
 int run_command_line(const Program& program, int argument_count, char** arguments) {
   CLI::App app(program.doc, "cairn");
-  app.set_version_flag("--version", std::string("cairn ") + CAIRN_VERSION);
+  app.set_version_flag("--version", std::function<std::string()>(program.version));
   app.require_subcommand(0, 1);
   app.footer(kFooter);  // Of its commands too.
   std::vector<std::pair<CLI::App*, Action>> commands;

@@ -70,6 +70,7 @@ struct Command {
 struct Program {
   const char* doc;
   std::span<const Command* const> commands;  // In the order of the help.
+  std::string (*version)();                  // What --version prints.
   std::string (*welcome)();                  // What is printed where no command is named.
 };
 
