@@ -1,12 +1,15 @@
 // CLI11 parses; environment variables are read behind it.
 #include "cli/command_line.h"
 
+#include <fmt/format.h>
+
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -66,6 +69,44 @@ int complain(std::string_view message, int exit_code) {
   }
   std::fprintf(stderr, "cairn: %s\n", line.c_str());
   return exit_code;
+}
+
+// How many letters have to be put in, left out or changed to make one word of the other.
+size_t distance_of(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t(0));
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = std::exchange(row[j + 1], std::min({changed, row[j] + 1, row[j + 1] + 1}));
+    }
+  }
+  return row.back();
+}
+
+// What to say of a first word that is no command; empty where it is one or an option.
+std::string mistake_of(std::string_view word, std::span<const Command* const> commands) {
+  if (word.starts_with('-')) return "";
+  std::string names;
+  std::string_view nearest;
+  size_t nearest_distance = 3;  // A word with more mistakes than two is another one.
+  for (const Command* command : commands) {
+    if (word == command->name) return "";
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", command->name);
+    const size_t distance = distance_of(word, command->name);
+    if (distance < std::min(nearest_distance, std::string_view(command->name).size())) {
+      nearest = command->name;
+      nearest_distance = distance;
+    }
+  }
+  std::string hint;
+  if (word.ends_with(".gguf")) {
+    hint = fmt::format("; did you mean `cairn run {}`?", word);
+  } else if (!nearest.empty()) {
+    hint = fmt::format("; did you mean {}?", nearest);
+  }
+  return fmt::format("expected a command ({}), found \"{}\"{}", names, word, hint);
 }
 
 }  // namespace
@@ -135,6 +176,10 @@ void Options::set_footer(const std::string& lines) {
 }
 
 int run_command_line(const Program& program, int argument_count, char** arguments) {
+  if (argument_count > 1) {
+    const std::string mistake = mistake_of(arguments[1], program.commands);
+    if (!mistake.empty()) return complain(mistake, kExitUsage);
+  }
   CLI::App app(program.doc, "cairn");
   app.set_version_flag("--version", std::function<std::string()>(program.version));
   app.require_subcommand(0, 1);

@@ -174,6 +174,23 @@ TEST(Program, HelpAndVersionEverywhere) {
   EXPECT_NE(alone.out.find("cairn run"), std::string::npos);
 }
 
+TEST(Program, UnknownCommandsGetTheListAndTheNearest) {
+  const auto message_of = [](const std::string& word) {
+    const Finished done = run_program({word, "--help"});
+    EXPECT_EQ(done.exit_code, 2);
+    EXPECT_EQ(done.out, "");
+    EXPECT_NE(done.err.find("expected a command (run, inspect, tokenize, "), std::string::npos);
+    return done.err.substr(done.err.find("found"));
+  };
+  EXPECT_EQ(message_of("rum"), "found \"rum\"; did you mean run?\n");
+  EXPECT_EQ(message_of("tokenise"), "found \"tokenise\"; did you mean tokenize?\n");
+  EXPECT_EQ(message_of("insepct"), "found \"insepct\"; did you mean inspect?\n");
+  EXPECT_EQ(message_of("xy"), "found \"xy\"\n");
+  EXPECT_EQ(message_of("frobnicate"), "found \"frobnicate\"\n");
+  EXPECT_EQ(message_of("a.gguf"), "found \"a.gguf\"; did you mean `cairn run a.gguf`?\n");
+  EXPECT_EQ(message_of(""), "found \"\"\n");
+}
+
 // Two programs that share nothing but the engine agree: the likeliest next token of `logits` is the
 // first token of a raw, greedy `run`.
 TEST(Program, SynthAndLogitsAndRunAgree) {
