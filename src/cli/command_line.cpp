@@ -61,6 +61,22 @@ void take_variables(CLI::App& command) {
   }
 }
 
+// An argument that is there and empty is a variable of the shell that was never set. It must not
+// mean the same as no argument.
+Status check_arguments(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    const auto& words = option->results();
+    const auto empty = std::find(words.begin(), words.end(), "");
+    if (!option->get_positional() || empty == words.end()) continue;
+    const std::string which = option->get_items_expected_max() > 1
+                                  ? fmt::format(" {}", empty - words.begin() + 1)
+                                  : std::string();
+    return fail(ErrorCode::invalid_argument, "{}{}: expected at least a character, found none",
+                option->get_name(true), which);
+  }
+  return Ok{};
+}
+
 // A message of one line, whatever it quotes.
 int complain(std::string_view message, int exit_code) {
   std::string line = printable(message);
@@ -202,7 +218,8 @@ int run_command_line(const Program& program, int argument_count, char** argument
   }
   for (auto& [parser, action] : commands) {
     if (!parser->parsed()) continue;
-    Result<int> code = action();
+    const Status checked = check_arguments(*parser);
+    Result<int> code = checked ? action() : checked.error();
     if (code) return *code;
     const bool is_usage = code.error().code == ErrorCode::invalid_argument;
     return complain(code.error().message, is_usage ? kExitUsage : kExitError);

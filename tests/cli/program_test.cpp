@@ -191,6 +191,21 @@ TEST(Program, UnknownCommandsGetTheListAndTheNearest) {
   EXPECT_EQ(message_of(""), "found \"\"\n");
 }
 
+// As in `cairn run "$MODEL"` where nobody has set that.
+TEST(Program, EmptyArgumentsAreMistakes) {
+  for (const char* command :
+       {"run", "inspect", "tokenize", "template", "logits", "verify", "perplexity", "embed"}) {
+    const Finished done = run_program({command, ""}, "What is the capital of France?");
+    EXPECT_EQ(done.exit_code, 2) << command;
+    EXPECT_EQ(done.out, "") << command;
+    EXPECT_EQ(done.err, "cairn: MODEL: expected at least a character, found none\n");
+  }
+  // A variable that is set and empty is none.
+  const Finished done =
+      run_program({"run"}, "What is the capital of France?", {{"CAIRN_MODEL", ""}});
+  EXPECT_EQ(done.out, "The capital of France is Paris.\n") << done.err;
+}
+
 // Two programs that share nothing but the engine agree: the likeliest next token of `logits` is the
 // first token of a raw, greedy `run`.
 TEST(Program, SynthAndLogitsAndRunAgree) {
