@@ -77,6 +77,21 @@ Status check_arguments(const CLI::App& command) {
   return Ok{};
 }
 
+// The arguments behind the program's name in the parser's order, which is the reverse.
+std::vector<std::string> words_of(int argument_count, char** arguments,
+                                  const Options::Spellings& spellings) {
+  std::vector<std::string> words(arguments + std::min(argument_count, 1),
+                                 arguments + argument_count);
+  for (std::string& word : words) {
+    if (word == "--") break;
+    const size_t end = std::min(word.find('='), word.size());
+    const auto found = spellings.find(word.substr(0, end));
+    if (found != spellings.end()) word.replace(0, end, found->second);
+  }
+  std::reverse(words.begin(), words.end());
+  return words;
+}
+
 // A message of one line, whatever it quotes.
 int complain(std::string_view message, int exit_code) {
   std::string line = printable(message);
@@ -168,9 +183,23 @@ Option Option::with_type_text(const std::string& text) const {
   return *this;
 }
 
+Option Option::hidden() const {
+  option_->group("");
+  return *this;
+}
+
 template <class T>
 Option Options::add(const std::string& names, T& value, const std::string& doc) {
-  return Option(command_->add_option(names, value, doc));
+  std::string known, last_long;
+  for (const std::string& name : CLI::detail::split(names, ',')) {
+    if (name.size() > 2 && name[0] == '-' && name[1] != '-') {
+      (*spellings_)[name] = last_long;
+      continue;
+    }
+    if (name.starts_with("--")) last_long = name;
+    known += (known.empty() ? "" : ",") + name;
+  }
+  return Option(command_->add_option(known, value, doc));
 }
 
 template Option Options::add(const std::string&, std::string&, const std::string&);
@@ -201,14 +230,15 @@ int run_command_line(const Program& program, int argument_count, char** argument
   app.require_subcommand(0, 1);
   app.footer(kFooter);  // Of its commands too.
   std::vector<std::pair<CLI::App*, Action>> commands;
+  Options::Spellings spellings;
   for (const Command* command : program.commands) {
     CLI::App* parser = app.add_subcommand(command->name, command->doc);
-    Options options(parser);
+    Options options(parser, &spellings);
     commands.emplace_back(parser, command->add(options));
     name_variables(*parser);
   }
   try {
-    app.parse(argument_count, arguments);
+    app.parse(words_of(argument_count, arguments, spellings));
     for (auto& [parser, action] : commands) {
       if (parser->parsed()) take_variables(*parser);
     }

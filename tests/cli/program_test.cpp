@@ -206,6 +206,44 @@ TEST(Program, EmptyArgumentsAreMistakes) {
   EXPECT_EQ(done.out, "The capital of France is Paris.\n") << done.err;
 }
 
+// As users of other programs type them.
+TEST(Program, KnowsOtherSpellings) {
+  const std::string model = CAIRN_SOURCE "/assets/nano.gguf", question = "Spell the word tree.";
+  const Finished usual = run_program({"run", model, "-p", question, "--system", "You are Ada.",
+                                      "--temp", "0.5", "-n", "4", "--seed", "3"});
+  EXPECT_EQ(usual.exit_code, 0) << usual.err;
+  EXPECT_FALSE(usual.out.empty());
+  const std::vector<std::vector<std::string>> others = {
+      {"-m", model, "-sys", "You are Ada.", "--temperature", "0.5", "--n-predict", "4"},
+      {"--model", model, "-sys=You are Ada.", "--temperature=0.5", "--predict", "4"},
+      {"-m" + model, "--system-prompt", "You are Ada.", "--temp=0.5", "-n4"}};
+  for (const std::vector<std::string>& spelling : others) {
+    std::vector<std::string> arguments{"run", "-p", question, "--seed", "3"};
+    arguments.insert(arguments.end(), spelling.begin(), spelling.end());
+    const Finished run = run_program(arguments);
+    EXPECT_EQ(run.out, usual.out) << spelling[0] << run.err;
+    EXPECT_EQ(run.err, "");
+  }
+  EXPECT_EQ(run_program({"inspect", "-m", model}).out, run_program({"inspect", model}).out);
+  EXPECT_EQ(run_program({"run", "-m", model, model}).exit_code, 2);
+  EXPECT_EQ(run_program({"run", "-m", ""}).exit_code, 2);
+}
+
+TEST(Program, SaysWhatItDoesNotDo) {
+  const Finished gpu = run_program({"run", "-ngl", "99", "-p", "What is the capital of France?"});
+  EXPECT_EQ(gpu.exit_code, 0);
+  EXPECT_EQ(gpu.out, "The capital of France is Paris.\n");
+  EXPECT_NE(gpu.err.find("--gpu-layers 99: cairn has no GPU backend"), std::string::npos)
+      << gpu.err;
+  const Finished hub = run_program({"run", "-hf", "someone/some-model-GGUF:Q4_K_M"});
+  EXPECT_EQ(hub.exit_code, 2);
+  EXPECT_EQ(hub.out, "");
+  EXPECT_EQ(hub.err,
+            "cairn: --hf-repo: cairn downloads nothing; take a file from "
+            "https://huggingface.co/someone/some-model-GGUF/tree/main and type: cairn run "
+            "FILE.gguf\n");
+}
+
 // Two programs that share nothing but the engine agree: the likeliest next token of `logits` is the
 // first token of a raw, greedy `run`.
 TEST(Program, SynthAndLogitsAndRunAgree) {
