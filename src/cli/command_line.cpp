@@ -1,11 +1,15 @@
 // CLI11 parses; environment variables are read behind it.
 #include "cli/command_line.h"
 
+#include <fmt/format.h>
+
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <functional>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -57,6 +61,37 @@ void take_variables(CLI::App& command) {
   }
 }
 
+// An argument that is there and empty is a variable of the shell that was never set. It must not
+// mean the same as no argument.
+Status check_arguments(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    const auto& words = option->results();
+    const auto empty = std::find(words.begin(), words.end(), "");
+    if (!option->get_positional() || empty == words.end()) continue;
+    const std::string which = option->get_items_expected_max() > 1
+                                  ? fmt::format(" {}", empty - words.begin() + 1)
+                                  : std::string();
+    return fail(ErrorCode::invalid_argument, "{}{}: expected at least a character, found none",
+                option->get_name(true), which);
+  }
+  return Ok{};
+}
+
+// The arguments behind the program's name in the parser's order, which is the reverse.
+std::vector<std::string> words_of(int argument_count, char** arguments,
+                                  const Options::Spellings& spellings) {
+  std::vector<std::string> words(arguments + std::min(argument_count, 1),
+                                 arguments + argument_count);
+  for (std::string& word : words) {
+    if (word == "--") break;
+    const size_t end = std::min(word.find('='), word.size());
+    const auto found = spellings.find(word.substr(0, end));
+    if (found != spellings.end()) word.replace(0, end, found->second);
+  }
+  std::reverse(words.begin(), words.end());
+  return words;
+}
+
 // A message of one line, whatever it quotes.
 int complain(std::string_view message, int exit_code) {
   std::string line = printable(message);
@@ -65,6 +100,44 @@ int complain(std::string_view message, int exit_code) {
   }
   std::fprintf(stderr, "cairn: %s\n", line.c_str());
   return exit_code;
+}
+
+// How many letters have to be put in, left out or changed to make one word of the other.
+size_t distance_of(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t(0));
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = std::exchange(row[j + 1], std::min({changed, row[j] + 1, row[j + 1] + 1}));
+    }
+  }
+  return row.back();
+}
+
+// What to say of a first word that is no command; empty where it is one or an option.
+std::string mistake_of(std::string_view word, std::span<const Command* const> commands) {
+  if (word.starts_with('-')) return "";
+  std::string names;
+  std::string_view nearest;
+  size_t nearest_distance = 3;  // A word with more mistakes than two is another one.
+  for (const Command* command : commands) {
+    if (word == command->name) return "";
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", command->name);
+    const size_t distance = distance_of(word, command->name);
+    if (distance < std::min(nearest_distance, std::string_view(command->name).size())) {
+      nearest = command->name;
+      nearest_distance = distance;
+    }
+  }
+  std::string hint;
+  if (word.ends_with(".gguf")) {
+    hint = fmt::format("; did you mean `cairn run {}`?", word);
+  } else if (!nearest.empty()) {
+    hint = fmt::format("; did you mean {}?", nearest);
+  }
+  return fmt::format("expected a command ({}), found \"{}\"{}", names, word, hint);
 }
 
 }  // namespace
@@ -110,9 +183,23 @@ Option Option::with_type_text(const std::string& text) const {
   return *this;
 }
 
+Option Option::hidden() const {
+  option_->group("");
+  return *this;
+}
+
 template <class T>
 Option Options::add(const std::string& names, T& value, const std::string& doc) {
-  return Option(command_->add_option(names, value, doc));
+  std::string known, last_long;
+  for (const std::string& name : CLI::detail::split(names, ',')) {
+    if (name.size() > 2 && name[0] == '-' && name[1] != '-') {
+      (*spellings_)[name] = last_long;
+      continue;
+    }
+    if (name.starts_with("--")) last_long = name;
+    known += (known.empty() ? "" : ",") + name;
+  }
+  return Option(command_->add_option(known, value, doc));
 }
 
 template Option Options::add(const std::string&, std::string&, const std::string&);
@@ -134,19 +221,24 @@ void Options::set_footer(const std::string& lines) {
 }
 
 int run_command_line(const Program& program, int argument_count, char** arguments) {
+  if (argument_count > 1) {
+    const std::string mistake = mistake_of(arguments[1], program.commands);
+    if (!mistake.empty()) return complain(mistake, kExitUsage);
+  }
   CLI::App app(program.doc, "cairn");
-  app.set_version_flag("--version", std::string("cairn ") + CAIRN_VERSION);
+  app.set_version_flag("--version", std::function<std::string()>(program.version));
   app.require_subcommand(0, 1);
   app.footer(kFooter);  // Of its commands too.
   std::vector<std::pair<CLI::App*, Action>> commands;
+  Options::Spellings spellings;
   for (const Command* command : program.commands) {
     CLI::App* parser = app.add_subcommand(command->name, command->doc);
-    Options options(parser);
+    Options options(parser, &spellings);
     commands.emplace_back(parser, command->add(options));
     name_variables(*parser);
   }
   try {
-    app.parse(argument_count, arguments);
+    app.parse(words_of(argument_count, arguments, spellings));
     for (auto& [parser, action] : commands) {
       if (parser->parsed()) take_variables(*parser);
     }
@@ -156,7 +248,8 @@ int run_command_line(const Program& program, int argument_count, char** argument
   }
   for (auto& [parser, action] : commands) {
     if (!parser->parsed()) continue;
-    Result<int> code = action();
+    const Status checked = check_arguments(*parser);
+    Result<int> code = checked ? action() : checked.error();
     if (code) return *code;
     const bool is_usage = code.error().code == ErrorCode::invalid_argument;
     return complain(code.error().message, is_usage ? kExitUsage : kExitError);

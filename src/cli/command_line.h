@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,8 @@ class Option {
   Option shows_default() const;
   Option with_default_text(const std::string& text) const;
   Option with_type_text(const std::string& text) const;
+  // Not in the help.
+  Option hidden() const;
 
  private:
   CLI::Option* option_;
@@ -43,11 +46,15 @@ class Option {
 // The options of a command. Where values are kept has to outlive the parsing.
 class Options {
  public:
-  explicit Options(CLI::App* command) : command_(command) {}
+  // Names of one dash and several letters, such as "-sys", and the names that stand for them.
+  using Spellings = std::map<std::string, std::string>;
 
-  // `names`: "-t,--threads", or "MODEL" for an argument that is known by its place. T: std::string,
-  // int32_t, uint64_t, double, a std::optional or a std::vector of one; the linker says which ones
-  // command_line.cpp lacks.
+  Options(CLI::App* command, Spellings* spellings) : command_(command), spellings_(spellings) {}
+
+  // `names`: "-t,--threads", or "MODEL" for an argument that is known by its place, or both. A name
+  // such as "-sys" stands behind one with two dashes, and means the same in all commands. T:
+  // std::string, int32_t, uint64_t, double, a std::optional or a std::vector of one; the linker
+  // says which ones command_line.cpp lacks.
   template <class T>
   Option add(const std::string& names, T& value, const std::string& doc);
   Option add_flag(const std::string& names, bool& value, const std::string& doc);
@@ -56,6 +63,7 @@ class Options {
 
  private:
   CLI::App* command_;
+  Spellings* spellings_;
 };
 
 // What a command does when its options have been read. Returns the exit code.
@@ -70,6 +78,7 @@ struct Command {
 struct Program {
   const char* doc;
   std::span<const Command* const> commands;  // In the order of the help.
+  std::string (*version)();                  // What --version prints.
   std::string (*welcome)();                  // What is printed where no command is named.
 };
 

@@ -31,6 +31,7 @@ int main(int argument_count, char** arguments) {
   cairn::log::set_level(cairn::log::Level::warning);
   return cairn::cli::run_command_line({.doc = "cairn runs language models from GGUF files.",
                                        .commands = kCommands,
+                                       .version = cairn::cli::version_text,
                                        .welcome = cairn::cli::welcome_screen},
                                       argument_count, arguments);
 }

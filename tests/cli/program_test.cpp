@@ -157,7 +157,10 @@ TEST(Program, HostileNamesCannotSteerTheTerminal) {
 TEST(Program, HelpAndVersionEverywhere) {
   const Finished version = run_program({"--version"});
   EXPECT_EQ(version.exit_code, 0);
-  EXPECT_TRUE(version.out.starts_with("cairn ")) << version.out;
+  EXPECT_EQ(version.out,
+            std::string("cairn " CAIRN_VERSION "\nnumerics: exact-1 (default), fast-1\n"
+                        "instruction set: ") +
+                std::string(name(best_isa(detect_cpu_features()))) + "\n");
   for (const char* command :
        {"run", "inspect", "tokenize", "template", "logits", "verify", "bench", "synth"}) {
     const Finished help = run_program({command, "--help"});
@@ -169,6 +172,76 @@ TEST(Program, HelpAndVersionEverywhere) {
   const Finished alone = run_program({});
   EXPECT_EQ(alone.exit_code, 0);
   EXPECT_NE(alone.out.find("cairn run"), std::string::npos);
+}
+
+TEST(Program, UnknownCommandsGetTheListAndTheNearest) {
+  const auto message_of = [](const std::string& word) {
+    const Finished done = run_program({word, "--help"});
+    EXPECT_EQ(done.exit_code, 2);
+    EXPECT_EQ(done.out, "");
+    EXPECT_NE(done.err.find("expected a command (run, inspect, tokenize, "), std::string::npos);
+    return done.err.substr(done.err.find("found"));
+  };
+  EXPECT_EQ(message_of("rum"), "found \"rum\"; did you mean run?\n");
+  EXPECT_EQ(message_of("tokenise"), "found \"tokenise\"; did you mean tokenize?\n");
+  EXPECT_EQ(message_of("insepct"), "found \"insepct\"; did you mean inspect?\n");
+  EXPECT_EQ(message_of("xy"), "found \"xy\"\n");
+  EXPECT_EQ(message_of("frobnicate"), "found \"frobnicate\"\n");
+  EXPECT_EQ(message_of("a.gguf"), "found \"a.gguf\"; did you mean `cairn run a.gguf`?\n");
+  EXPECT_EQ(message_of(""), "found \"\"\n");
+}
+
+// As in `cairn run "$MODEL"` where nobody has set that.
+TEST(Program, EmptyArgumentsAreMistakes) {
+  for (const char* command :
+       {"run", "inspect", "tokenize", "template", "logits", "verify", "perplexity", "embed"}) {
+    const Finished done = run_program({command, ""}, "What is the capital of France?");
+    EXPECT_EQ(done.exit_code, 2) << command;
+    EXPECT_EQ(done.out, "") << command;
+    EXPECT_EQ(done.err, "cairn: MODEL: expected at least a character, found none\n");
+  }
+  // A variable that is set and empty is none.
+  const Finished done =
+      run_program({"run"}, "What is the capital of France?", {{"CAIRN_MODEL", ""}});
+  EXPECT_EQ(done.out, "The capital of France is Paris.\n") << done.err;
+}
+
+// As users of other programs type them.
+TEST(Program, KnowsOtherSpellings) {
+  const std::string model = CAIRN_SOURCE "/assets/nano.gguf", question = "Spell the word tree.";
+  const Finished usual = run_program({"run", model, "-p", question, "--system", "You are Ada.",
+                                      "--temp", "0.5", "-n", "4", "--seed", "3"});
+  EXPECT_EQ(usual.exit_code, 0) << usual.err;
+  EXPECT_FALSE(usual.out.empty());
+  const std::vector<std::vector<std::string>> others = {
+      {"-m", model, "-sys", "You are Ada.", "--temperature", "0.5", "--n-predict", "4"},
+      {"--model", model, "-sys=You are Ada.", "--temperature=0.5", "--predict", "4"},
+      {"-m" + model, "--system-prompt", "You are Ada.", "--temp=0.5", "-n4"}};
+  for (const std::vector<std::string>& spelling : others) {
+    std::vector<std::string> arguments{"run", "-p", question, "--seed", "3"};
+    arguments.insert(arguments.end(), spelling.begin(), spelling.end());
+    const Finished run = run_program(arguments);
+    EXPECT_EQ(run.out, usual.out) << spelling[0] << run.err;
+    EXPECT_EQ(run.err, "");
+  }
+  EXPECT_EQ(run_program({"inspect", "-m", model}).out, run_program({"inspect", model}).out);
+  EXPECT_EQ(run_program({"run", "-m", model, model}).exit_code, 2);
+  EXPECT_EQ(run_program({"run", "-m", ""}).exit_code, 2);
+}
+
+TEST(Program, SaysWhatItDoesNotDo) {
+  const Finished gpu = run_program({"run", "-ngl", "99", "-p", "What is the capital of France?"});
+  EXPECT_EQ(gpu.exit_code, 0);
+  EXPECT_EQ(gpu.out, "The capital of France is Paris.\n");
+  EXPECT_NE(gpu.err.find("--gpu-layers 99: cairn has no GPU backend"), std::string::npos)
+      << gpu.err;
+  const Finished hub = run_program({"run", "-hf", "someone/some-model-GGUF:Q4_K_M"});
+  EXPECT_EQ(hub.exit_code, 2);
+  EXPECT_EQ(hub.out, "");
+  EXPECT_EQ(hub.err,
+            "cairn: --hf-repo: cairn downloads nothing; take a file from "
+            "https://huggingface.co/someone/some-model-GGUF/tree/main and type: cairn run "
+            "FILE.gguf\n");
 }
 
 // Two programs that share nothing but the engine agree: the likeliest next token of `logits` is the

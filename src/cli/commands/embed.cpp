@@ -268,7 +268,7 @@ Action add_embed(Options& command) {
     bool normalizes = false, does_not = false;
   };
   const auto a = std::make_shared<Arguments>();
-  command.add("MODEL", a->embed.model_path, "a GGUF file of a model that makes vectors");
+  command.add("MODEL,-m,--model", a->embed.model_path, "a GGUF file of a model that makes vectors");
   command.add("TEXT", a->embed.texts,
               "texts; for a model that scores: a question, then what may answer it");
   command.add("-f,--file", a->embed.texts_path, "a text a line; -: from input");

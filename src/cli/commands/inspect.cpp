@@ -443,7 +443,7 @@ int inspect(const InspectOptions& options) {
 
 Action add_inspect(Options& command) {
   const auto options = std::make_shared<InspectOptions>();
-  command.add("MODEL", options->path, "a GGUF file");
+  command.add("MODEL,-m,--model", options->path, "a GGUF file");
   command.add_flag("--json", options->json, "one JSON object instead of text");
   return [options]() -> Result<int> {
     CAIRN_TRY(require("MODEL", options->path));

@@ -97,7 +97,7 @@ Action add_logits(Options& command) {
     EngineArguments engine;
   };
   const auto a = std::make_shared<Arguments>();
-  command.add("MODEL", a->logits.model_path, "a GGUF file");
+  command.add("MODEL,-m,--model", a->logits.model_path, "a GGUF file");
   command.add("--tokens", a->logits.tokens_path,
               "file of token ids, a sequence a line, between blanks or commas");
   command.add("--batch", a->logits.batch, "tokens of a step").in_range(1, 1 << 16);

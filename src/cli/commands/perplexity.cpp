@@ -138,7 +138,7 @@ Action add_perplexity(Options& command) {
     EngineArguments engine;
   };
   const auto a = std::make_shared<Arguments>();
-  command.add("MODEL", a->perplexity.model_path, "a GGUF file; else the built-in model");
+  command.add("MODEL,-m,--model", a->perplexity.model_path, "a GGUF file; else the built-in model");
   const Option text = command.add("-f,--file", a->perplexity.text_path, "the text");
   command.add_flag("--parse-special", a->perplexity.parse_special,
                    "text that spells special tokens means them");

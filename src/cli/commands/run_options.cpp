@@ -21,17 +21,18 @@ constexpr char kBuiltinModelDoc[] =
 
 struct Arguments {
   RunOptions run;
+  std::string repository;  // Of a model that other programs would download.
   EngineArguments engine;
   SamplingArguments sampling;
 };
 
 // What is said to the model.
 void add_prompt(Options& command, RunOptions& run) {
-  command.add("MODEL", run.model_path, "a GGUF file (of a split model: the first)");
+  command.add("MODEL,-m,--model", run.model_path, "a GGUF file (of a split model: the first)");
   const Option prompt = command.add("-p,--prompt", run.prompt, "answer this and end");
   command.add("-f,--file", run.prompt_path, "answer the text in this file; -: from input")
       .excludes(prompt);
-  command.add("--system", run.system, "the system message");
+  command.add("--system,--system-prompt,-sys", run.system, "the system message");
 }
 
 // What the answer is like, beside how it is sampled.
@@ -59,20 +60,31 @@ void add_manner(Options& command, RunOptions& run) {
   command.add_flag("-v,--verbose", run.verbose, "statistics even when stderr is no terminal");
 }
 
+// cairn opens no connection.
+Error refuse_download(const std::string& repository) {
+  const std::string_view name = std::string_view(repository).substr(0, repository.find(':'));
+  return fail(ErrorCode::invalid_argument,
+              "--hf-repo: cairn downloads nothing; take a file from "
+              "https://huggingface.co/{}/tree/main and type: cairn run FILE.gguf",
+              name);
+}
+
 Action add_run(Options& command) {
   const auto a = std::make_shared<Arguments>();
   add_prompt(command, a->run);
   command
-      .add("-n,--max-tokens", a->run.token_count_max,
+      .add("-n,--max-tokens,--n-predict,--predict", a->run.token_count_max,
            "at most so many tokens an answer; -1: as many as it takes")
       .in_range(-1, 1 << 30);
   a->sampling.add_to(command);
   add_answer(command, a->run);
   add_manner(command, a->run);
+  command.add("--hf-repo,-hf,-hfr", a->repository, "a model of a hub").hidden();
   a->engine.add_to(command);
   a->engine.add_memory_to(command);
   command.set_footer(kBuiltinModelDoc);
   return [a]() -> Result<int> {
+    if (!a->repository.empty()) return refuse_download(a->repository);
     CAIRN_TRY(a->run.engine, a->engine.read("f16"));
     CAIRN_TRY(a->run.sampling, a->sampling.read());
     if (a->run.verbose) log::set_level(log::Level::info);

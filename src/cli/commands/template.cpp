@@ -119,7 +119,7 @@ int show_template(const TemplateOptions& options) {
 
 Action add_template(Options& command) {
   const auto options = std::make_shared<TemplateOptions>();
-  command.add("MODEL", options->path, "a GGUF file, or a file with a template");
+  command.add("MODEL,-m,--model", options->path, "a GGUF file, or a file with a template");
   command.add("--messages", options->messages_path,
               "JSON: a list of messages, or an object with them, tools and variables");
   command.add_flag("--marks", options->marks, "set what the user wrote between ⟦ and ⟧");

@@ -109,7 +109,7 @@ int tokenize(const TokenizeOptions& options) {
 
 Action add_tokenize(Options& command) {
   const auto options = std::make_shared<TokenizeOptions>();
-  command.add("MODEL", options->model, "a GGUF file");
+  command.add("MODEL,-m,--model", options->model, "a GGUF file");
   command.add("FILE", options->text, "the text; else standard input");
   command.add_flag("--special", options->add_special, "with the tokens around a text (BOS, EOS)");
   command.add_flag("--parse-special", options->parse_special, "recognise special tokens in it");

@@ -96,7 +96,7 @@ Action add_verify(Options& command) {
     EngineArguments engine;
   };
   const auto a = std::make_shared<Arguments>();
-  command.add("MODEL", a->verify.model_path, "a GGUF file; else the built-in model");
+  command.add("MODEL,-m,--model", a->verify.model_path, "a GGUF file; else the built-in model");
   command.add("--programs", a->verify.program_count, "random programs to run")
       .in_range(1, 1 << 20)
       .shows_default();

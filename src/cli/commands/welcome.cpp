@@ -7,6 +7,7 @@
 #include "base/machine_memory.h"
 #include "base/quantities.h"
 #include "base/threads.h"
+#include "engine/engine.h"
 
 namespace cairn::cli {
 
@@ -48,6 +49,12 @@ std::string welcome_screen() {
       "  cairn --help                 all commands; cairn COMMAND --help their options\n",
       CAIRN_VERSION, usable_core_count(), feature_names(), name(isa),
       show_bytes(memory.total_bytes), show_bytes(memory.available_bytes));
+}
+
+std::string version_text() {
+  return fmt::format("cairn {}\nnumerics: {} (default), {}\ninstruction set: {}", CAIRN_VERSION,
+                     name(Numerics::exact_1), name(Numerics::fast_1),
+                     name(best_isa(detect_cpu_features())));
 }
 
 }  // namespace cairn::cli

@@ -1,4 +1,5 @@
-// What `cairn` alone says: the program, the machine, what to type next. Thread-safe: pure.
+// What `cairn` alone and `cairn --version` say: the program, the machine, what to type next.
+// Thread-safe: pure.
 #pragma once
 
 #include <string>
@@ -6,5 +7,8 @@
 namespace cairn::cli {
 
 std::string welcome_screen();
+
+// The program, the rules by which it rounds, and the instruction set that it chooses here.
+std::string version_text();
 
 }  // namespace cairn::cli

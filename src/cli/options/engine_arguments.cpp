@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/cpu_features.h"
+#include "base/log.h"
 #include "base/quantities.h"
 #include "cli/commands/adapter_choice.h"
 
@@ -69,6 +70,7 @@ void EngineArguments::add_to(Options& command) {
       .repeatable();
   command.add("--kv", kv_, "how keys and values are kept: f32, f16, bf16, q8_0 or q4_0");
   command.add("--cache-type-k", keys_, "how keys are kept, where not as --kv says");
+  command.add("--gpu-layers,--n-gpu-layers,-ngl", gpu_layers_, "layers for a GPU").hidden();
   command.add("--cache-type-v", values_, "how values are kept, where not as --kv says");
 }
 
@@ -88,6 +90,10 @@ void EngineArguments::add_memory_to(Options& command) {
 
 Result<EngineOptions> EngineArguments::read(std::string_view default_kv) const {
   EngineOptions options = options_;
+  if (gpu_layers_) {
+    log::warning("--gpu-layers {}: cairn has no GPU backend; the CPU computes all layers",
+                 *gpu_layers_);
+  }
   if (!isa_.empty()) {
     CAIRN_TRY(const IsaLevel level, parse_isa(isa_));
     options.isa = level;

@@ -3,6 +3,7 @@
 // thread.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,7 @@ class EngineArguments {
   EngineOptions options_;
   std::string isa_, numerics_, kv_, keys_, values_, memory_budget_, context_policy_;
   std::vector<std::string> adapters_;
+  std::optional<std::string> gpu_layers_;
 };
 
 // "f32", "q8_0" …

@@ -8,7 +8,9 @@ namespace cairn::cli {
 void SamplingArguments::add_to(Options& command) {
   const sample::SamplingParams defaults;
   for (const sample::SamplingField& field : sample::sampling_fields()) {
-    const std::string option = "--" + std::string(field.option);
+    // The longer name is llama.cpp's too.
+    const std::string option =
+        "--" + std::string(field.option) + (field.option == "temp" ? ",--temperature" : "");
     values_.emplace_back();
     flags_.push_back(false);
     if (field.flag != nullptr) {
