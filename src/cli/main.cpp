@@ -166,7 +166,7 @@ struct EngineArguments {
     EngineOptions read_options = options;
     if (!isa.empty()) {
       CAIRN_TRY(const IsaLevel level, parse_isa(isa));
-      read_options.isa = level;
+      read_options.isa = name(level);
     }
     CAIRN_TRY(read_options.numerics, parse_numerics(numerics));
     for (const std::string& adapter : adapters) {

@@ -52,7 +52,7 @@ class GptOss final : public Decoder<Config, Layer> {
                    {.head_count = c_.head_counts[size_t(layer)],
                     .scale = softmax_scale(c_.key_dim),
                     .window = c_.windows[size_t(layer)],
-                    .sinks = l.sinks.data()});
+                    .sinks = l.sinks});
       x = g.add(x, g.matmul(l.attn.out, a, l.attn.out_bias));
       const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);
       x = g.add(x, blocks::mixture(g, m, l.experts, router, Activation::clamped_swiglu));

@@ -39,7 +39,7 @@ class Jais final : public Decoder<Config, Layer> {
       const Tensor a = g.attend(layer, q, k, v,
                                 {.head_count = c_.head_counts[size_t(layer)],
                                  .scale = 1.0f / float(c_.key_dim),
-                                 .slopes = c_.slopes.data()});
+                                 .slopes = c_.slopes});
       x = g.add(x, g.matmul(l.attn.out, a, l.attn.out_bias));
       const Tensor m = blocks::layer_norm(g, x, l.mlp_norm, c_.norm_epsilon);
       const Tensor gated =

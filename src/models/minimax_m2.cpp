@@ -47,7 +47,7 @@ class MiniMaxM2 final : public Decoder<Config, Layer> {
       x = g.add(x, g.matmul(l.attn.out, a, l.attn.out_bias));
       const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);
       RouterSpec router = c_.mixture.router;
-      router.selection_bias = l.selection_bias.data();
+      router.selection_bias = l.selection_bias;
       x = g.add(x, blocks::mixture(g, m, l.experts, router, Activation::silu));
     }
     return blocks::logits(g, x, ends_, c_.norm_epsilon);

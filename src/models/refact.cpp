@@ -39,7 +39,7 @@ class Refact final : public Decoder<Config, Layer> {
       const Tensor a = g.attend(layer, q, k, v,
                                 {.head_count = c_.head_counts[size_t(layer)],
                                  .scale = softmax_scale(c_.key_dim),
-                                 .slopes = c_.slopes.data()});
+                                 .slopes = c_.slopes});
       x = g.add(x, g.matmul(l.attn.out, a, l.attn.out_bias));
       const Tensor m = g.rms_norm(x, l.mlp_norm, c_.norm_epsilon);
       x = g.add(x, blocks::gated_mlp(g, m, l.mlp, Activation::silu));

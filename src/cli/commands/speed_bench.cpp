@@ -55,7 +55,7 @@ std::string head_lines(const SpeedReport& report) {
       "at best: {}B/s read, {}op/s of int8, {}op/s of {}\n"
       "loaded in {}, first token after {}; {} resident\n\n",
       report.model, report.architecture, double(report.parameter_count) * 1e-9,
-      show_bytes(report.file_bytes), report.options.thread_count, name(*report.options.isa),
+      show_bytes(report.file_bytes), report.options.thread_count, report.options.isa,
       name(report.options.numerics), kv_name(report.options.key_type),
       kv_name(report.options.value_type), show_rate(report.limits.read_bytes_per_second),
       show_rate(report.limits.integer_ops_per_second),
@@ -122,7 +122,7 @@ std::string json_of(const SpeedReport& report) {
   json["parameters"] = report.parameter_count;
   json["file_bytes"] = report.file_bytes;
   json["threads"] = report.options.thread_count;
-  json["isa"] = std::string(name(*report.options.isa));
+  json["isa"] = report.options.isa;
   json["numerics"] = std::string(name(report.options.numerics));
   json["keys"] = std::string(kv_name(report.options.key_type));
   json["values"] = std::string(kv_name(report.options.value_type));
@@ -157,10 +157,14 @@ Status tidy_up(measure::SpeedWork& work) {
 }
 
 Result<measure::MachineLimits> limits_for(const EngineOptions& options) {
-  const IsaLevel best = best_isa(detect_cpu_features());
+  IsaLevel isa = best_isa(detect_cpu_features());
+  if (!options.isa.empty()) {
+    CAIRN_TRY(const IsaLevel wanted, parse_isa(options.isa));
+    isa = std::min(isa, wanted);
+  }
   ThreadPool threads(options.thread_count > 0 ? options.thread_count : usable_core_count());
   const bool bf16 = options.numerics == Numerics::fast_1 && detect_cpu_features().avx512_bf16;
-  return measure::measure_limits(threads, std::min(best, options.isa.value_or(best)), bf16);
+  return measure::measure_limits(threads, isa, bf16);
 }
 
 Result<std::vector<measure::SpeedRow>> measure_with_progress(Engine& engine,
