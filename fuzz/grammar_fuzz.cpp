@@ -14,7 +14,8 @@ namespace {
 
 using cairn::Token;
 namespace grammar = cairn::grammar;
-namespace text = cairn::text;
+namespace tokenize = cairn::tokenize;
+namespace unicode = cairn::unicode;
 
 // Bytes, some words, and an end.
 std::unique_ptr<tokenize::Tokenizer> make_tokenizer() {

@@ -1,10 +1,12 @@
-// A folder of its own for a test, removed with what the test has put there.
+// A folder of its own for a test, removed with what the test has put there; and files in it, whole.
 #pragma once
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <system_error>
 
@@ -30,5 +32,14 @@ class ScratchFolder {
  private:
   std::filesystem::path path_;
 };
+
+inline std::string contents_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+inline void write_to(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
 
 }  // namespace cairn::test

@@ -39,9 +39,10 @@ COVERED_BY = [
     ("src/chat/*.cpp", "tests/chat/*_test.cpp", "tested through the parser and the templates"),
     ("src/tokenize/*.cpp", "tests/tokenize/*_test.cpp", "tokenizers are tested by goldens"),
     ("src/session/*.cpp", "tests/session/*_test.cpp", "through whole answers"),
-    ("src/synth/*.cpp", "tests/cli/synth_test.cpp", "through the program"),
-    ("src/quantize/*.cpp", "tests/cli/quantize_test.cpp", "through the program"),
-    ("src/measure/*.cpp", "tests/cli/speed_bench_test.cpp", "through the program"),
+    ("src/synth/*.cpp", "tests/synth/synth_test.cpp", "seen in whole models"),
+    ("src/quantize/*.cpp", "tests/quantize/quantize_test.cpp", "seen in whole models"),
+    ("src/measure/memory_*.cpp", "tests/cli/memory_commands_test.cpp", "through the program"),
+    ("src/measure/*.cpp", "tests/measure/*_test.cpp", "figures of one another"),
     ("src/cli/*.cpp", "tests/cli/*_test.cpp", "the program is tested from outside"),
 ]
 

@@ -177,7 +177,7 @@ class CallWriter {
 
   Result<Node> members() {
     const bool is_braces = format_.shape == CallShape::braces;
-    CAIRN_TRY(std::vector<SchemaProperty> properties, values_.properties());
+    CAIRN_TRY(std::vector<Parameter> properties, values_.properties());
     CAIRN_TRY(const Node content,
               values_.members(is_braces ? ValueForm::braces : ValueForm::elements,
                               std::move(properties), 0));
@@ -185,17 +185,17 @@ class CallWriter {
   }
 
   Result<Node> python(const Tool& tool) {
-    CAIRN_TRY(std::vector<SchemaProperty> properties, values_.properties());
+    CAIRN_TRY(std::vector<Parameter> properties, values_.properties());
     CAIRN_TRY(const Node content, values_.members(ValueForm::python, std::move(properties), 0));
     return b_.sequence({b_.text(tool.name + "("), content, b_.text(")")});
   }
 
   Result<Node> parameters(const Tool& tool) {
-    CAIRN_TRY(const std::vector<SchemaProperty> properties, values_.properties());
+    CAIRN_TRY(const std::vector<Parameter> properties, values_.properties());
     std::vector<Node> parts;
-    for (const SchemaProperty& property : properties) {
+    for (const Parameter& property : properties) {
       values_.name_parameter(property.name);
-      CAIRN_TRY(const Node value, parameter(tool.type_of(property.name), *property.schema));
+      CAIRN_TRY(const Node value, parameter(tool.type_of(property.name), property.schema));
       const Node key = b_.sequence({markers_.trimmed(format_.key_open), b_.text(property.name),
                                     markers_.trimmed(format_.key_end), value});
       const Node one = b_.sequence({key, markers_.blanks()});
@@ -206,7 +206,7 @@ class CallWriter {
   }
 
   // From behind the key to behind the value.
-  Result<Node> parameter(ParameterType type, const SchemaJson& schema) {
+  Result<Node> parameter(ParameterType type, Schema schema) {
     const bool is_string = type == ParameterType::string;
     CAIRN_TRY(const Node type_name, written_type(is_string, schema));
     const Node margin = format_.has_margin ? b_.text("\n") : b_.empty();
@@ -229,26 +229,26 @@ class CallWriter {
     return b_.choice({quotation, b_.sequence({plain, close})});
   }
 
-  static bool is_free_text(const SchemaJson& schema) {
-    for (const char* key : {"enum", "const", "pattern", "format", "minLength", "maxLength"}) {
-      if (schema.contains(key)) return false;
+  bool is_free_text(Schema schema) const {
+    for (const std::string_view key :
+         {"enum", "const", "pattern", "format", "minLength", "maxLength"}) {
+      if (values_.has(schema, key)) return false;
     }
     return true;
   }
 
   // JSON; where templates write Python's literals instead, those too.
-  Result<Node> other_value(const SchemaJson& schema) {
+  Result<Node> other_value(Schema schema) {
     CAIRN_TRY(const Node json, values_.json(schema));
-    const bool has_type = schema.is_object() && schema.contains("type");
-    const bool is_listed = has_type && (schema.contains("enum") || schema.contains("const"));
-    if (!has_type || is_listed) return json;
-    if (schema["type"] != "boolean" && schema["type"] != "array") return json;
+    const std::string_view type = values_.type_name(schema);
+    const bool is_listed = values_.has(schema, "enum") || values_.has(schema, "const");
+    if (is_listed || (type != "boolean" && type != "array")) return json;
     Result<Node> python = values_.value(ValueForm::python, schema);
     return python ? b_.choice({json, *python}) : json;
   }
 
   // What some forms say of a value's type, and what ends it.
-  Result<Node> written_type(bool is_string, const SchemaJson& schema) {
+  Result<Node> written_type(bool is_string, Schema schema) {
     if (format_.type_end.empty()) return b_.empty();
     std::vector<Node> names;
     if (is_string) {
@@ -256,10 +256,7 @@ class CallWriter {
     } else if (format_.string_type == "true") {
       names.push_back(b_.text("false"));
     } else if (format_.string_type == "string") {
-      const std::string type =
-          schema.is_object() && schema.contains("type") && schema["type"].is_string()
-              ? schema["type"].get<std::string>()
-              : "";
+      const std::string_view type = values_.type_name(schema);
       for (const char* name : {"number", "boolean", "object", "array", "null"}) {
         const bool is_other = !type.empty() && type != name;
         if (is_other && !(type == "integer" && std::string_view(name) == "number")) continue;

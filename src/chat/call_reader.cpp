@@ -7,6 +7,7 @@
 #include "chat/cdata.h"
 #include "chat/literals.h"
 #include "chat/loose_match.h"
+#include "json/reader.h"
 
 namespace cairn::chat {
 
@@ -286,7 +287,7 @@ CallReader::Step CallReader::read_parameter(Cursor& input, EventList& events) {
   if (!format_.type_end.empty()) {
     value_type_ = type == format_.string_type ? ParameterType::string : ParameterType::other;
   }
-  arguments_piece((has_arguments_ ? ", " : "{") + json_quoted(key) + ": ", events);
+  arguments_piece((has_arguments_ ? ", " : "{") + json::quoted(key) + ": ", events);
   has_arguments_ = true;
   is_value_begun_ = false;
   input.at = ahead.at;
@@ -326,7 +327,7 @@ CallReader::Step CallReader::read_value(Cursor& input, EventList& events) {
   if (end == kNone && !is_string) return Step::more;
   std::string json;
   if (is_string) {
-    append_escaped(value, json);
+    json::append_escaped(value, json);
   } else {
     json = scalar_json(value, value_type_);
   }

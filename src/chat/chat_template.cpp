@@ -70,23 +70,6 @@ Status check_utf8(std::string_view text, std::string_view what) {
 
 }  // namespace
 
-Result<jinja::Value> make_messages(std::span<const ChatMessage> messages) {
-  std::vector<jinja::Value> list;
-  list.reserve(messages.size());
-  for (const ChatMessage& message : messages) {
-    CAIRN_TRY(check_utf8(message.role, "role"));
-    CAIRN_TRY(check_utf8(message.content, "content"));
-    std::vector<jinja::Entry> entries;
-    entries.emplace_back(jinja::plain_string("role", false),
-                         jinja::plain_string(message.role, false));
-    entries.emplace_back(jinja::plain_string("content", false),
-                         jinja::plain_string(message.content, false));
-    CAIRN_TRY(jinja::Value dict, jinja::plain_dict(std::move(entries)));
-    list.push_back(std::move(dict));
-  }
-  return jinja::plain_list(std::move(list));
-}
-
 Status check_variables(std::span<const std::pair<std::string, jinja::Value>> variables) {
   for (const auto& [name, value] : variables) {
     if (std::find(std::begin(kReserved), std::end(kReserved), name) == std::end(kReserved)) {

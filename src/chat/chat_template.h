@@ -22,17 +22,8 @@ struct Tree;
 
 namespace cairn::chat {
 
-struct ChatMessage {
-  std::string role;
-  std::string content;
-};
-
-// The messages as a list of dicts {role, content}; their text counts as the user's. Error: text
-// that is not UTF-8.
-Result<jinja::Value> make_messages(std::span<const ChatMessage> messages);
-
 struct ChatInput {
-  jinja::Value messages;  // A list of dicts, from make_messages() or parse_json().
+  jinja::Value messages;                      // A list of dicts, from jinja::parse_json().
   jinja::Value tools = jinja::Value::none();  // A list of dicts, or none.
   jinja::Value documents = jinja::Value::none();
   bool add_generation_prompt = true;

@@ -1,5 +1,6 @@
 // Finds the end of a JSON value in a text that arrives in pieces, and undoes its escapes where the
-// value is a string that holds JSON. Accepts more than JSON: it only has to find the end.
+// value is a string that holds JSON. Accepts more than JSON and judges nothing: json/reader.h reads
+// whole texts, while here each piece is handed on before the rest is known.
 // Thread rule: one thread.
 #pragma once
 

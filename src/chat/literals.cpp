@@ -1,15 +1,18 @@
 // Small recursive readers over complete texts.
 #include "chat/literals.h"
 
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "chat/loose_match.h"
+#include "json/reader.h"
 #include "unicode/unicode.h"
 
 namespace cairn::chat {
 
 namespace {
+
+// What is no JSON is a text: nothing is lost. Models may say a key twice.
+constexpr json::Limits kJsonLimits{.depth = kLiteralDepthMax, .may_repeat_keys = true};
 
 bool is_digit(char letter) {
   return letter >= '0' && letter <= '9';
@@ -80,10 +83,10 @@ class LiteralReader {
       while (equals < text_.size() && is_space(text_[equals])) ++equals;
       const bool is_named = end > at_ && equals < text_.size() && text_[equals] == '=';
       if (is_named) {
-        json += json_quoted(text_.substr(at_, end - at_));
+        json += json::quoted(text_.substr(at_, end - at_));
         at_ = equals + 1;
       } else if (tool != nullptr && position < tool->types.size()) {
-        json += json_quoted(tool->types[position].first);
+        json += json::quoted(tool->types[position].first);
       } else {
         return false;
       }
@@ -137,7 +140,7 @@ class LiteralReader {
     std::string_view name = trimmed(text_.substr(at_, end - at_));
     if (name.empty()) return false;
     at_ = end;
-    json += json_quoted(name);
+    json += json::quoted(name);
     return true;
   }
 
@@ -146,7 +149,7 @@ class LiteralReader {
       at_ += quote_.size();
       const size_t end = text_.find(quote_, at_);
       if (end == std::string_view::npos) return false;
-      json += json_quoted(text_.substr(at_, end - at_));
+      json += json::quoted(text_.substr(at_, end - at_));
       at_ = end + quote_.size();
       return true;
     }
@@ -160,7 +163,7 @@ class LiteralReader {
       }
     }
     if (!take(end)) return false;
-    json += json_quoted(value);
+    json += json::quoted(value);
     return true;
   }
 
@@ -246,7 +249,7 @@ class LiteralReader {
     if (name == "False" || name == "false") return json += "false", true;
     if (name == "None" || name == "null") return json += "null", true;
     const bool is_number = !name.empty() && (is_digit(name[0]) || name[0] == '-');
-    if (!is_number || !nlohmann::json::accept(name)) return false;
+    if (!is_number || !json::is_json(name, kJsonLimits)) return false;
     json += name;
     return true;
   }
@@ -273,7 +276,7 @@ class ElementReader {
       is_list = is_list && name == "item";
       const char* separator = is_first ? "" : ", ";
       items += separator + value;
-      members += separator + json_quoted(name) + ": " + value;
+      members += separator + json::quoted(name) + ": " + value;
       is_first = false;
     }
     json += is_list && !is_first ? "[" + items + "]" : "{" + members + "}";
@@ -327,41 +330,6 @@ class ElementReader {
 
 }  // namespace
 
-void append_escaped(std::string_view text, std::string& json) {
-  for (const char letter : text) {
-    switch (letter) {
-      case '"':
-        json += "\\\"";
-        break;
-      case '\\':
-        json += "\\\\";
-        break;
-      case '\n':
-        json += "\\n";
-        break;
-      case '\r':
-        json += "\\r";
-        break;
-      case '\t':
-        json += "\\t";
-        break;
-      default:
-        if (uint8_t(letter) < 0x20) {
-          json += fmt::format("\\u{:04x}", unsigned(uint8_t(letter)));
-        } else {
-          json += letter;
-        }
-    }
-  }
-}
-
-std::string json_quoted(std::string_view text) {
-  std::string json = "\"";
-  append_escaped(text, json);
-  json += '"';
-  return json;
-}
-
 std::optional<std::string> python_literal_json(std::string_view text) {
   LiteralReader reader(text);
   std::string json;
@@ -377,11 +345,11 @@ std::optional<std::string> python_arguments_json(std::string_view text, const To
 }
 
 std::string scalar_json(std::string_view text, ParameterType type) {
-  if (type == ParameterType::string) return json_quoted(text);
+  if (type == ParameterType::string) return json::quoted(text);
   const std::string_view value = trimmed(text);
-  if (nlohmann::json::accept(value)) return std::string(value);
+  if (json::is_json(value, kJsonLimits)) return std::string(value);
   if (std::optional<std::string> json = python_literal_json(value)) return *json;
-  return json_quoted(text);
+  return json::quoted(text);
 }
 
 std::optional<std::string> braces_json(std::string_view text, std::string_view quote) {

@@ -12,11 +12,6 @@ namespace cairn::chat {
 
 constexpr int kLiteralDepthMax = 64;  // Values in values.
 
-// The inside of a JSON string: quotes, backslashes and control characters escaped. Text may be
-// escaped piece by piece.
-void append_escaped(std::string_view text, std::string& json);
-std::string json_quoted(std::string_view text);
-
 // Python's or JSON's literal as JSON; nothing where it is neither.
 std::optional<std::string> python_literal_json(std::string_view text);
 

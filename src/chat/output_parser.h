@@ -40,7 +40,6 @@ class OutputParser {
   bool has_stopped() const { return has_stopped_; }
   const std::string& stop_text() const { return stop_text_; }  // Empty unless has_stopped().
   bool is_reasoning() const { return state_ == State::reasoning; }
-  bool is_calling() const { return state_ == State::call; }
   bool is_in_header() const { return state_ == State::header; }  // Of a message in a channel.
   // Where the last push() ended reasoning: what stood behind its end in that piece.
   const std::string& behind_reasoning() const { return behind_reasoning_; }

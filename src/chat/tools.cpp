@@ -2,16 +2,17 @@
 #include "chat/tools.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+
+#include "json/value.h"
 
 namespace cairn::chat {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 ParameterType type_named(const Json& name) {
-  return name == "string" ? ParameterType::string : ParameterType::other;
+  return name.as_text() == "string" ? ParameterType::string : ParameterType::other;
 }
 
 ParameterType common_type(const std::vector<ParameterType>& types) {
@@ -22,42 +23,40 @@ ParameterType common_type(const std::vector<ParameterType>& types) {
 }
 
 ParameterType type_in(const Json& schema) {
-  if (!schema.is_object()) return ParameterType::any;
   std::vector<ParameterType> types;
-  if (const auto type = schema.find("type"); type != schema.end()) {
-    if (type->is_string()) return type_named(*type);
-    if (!type->is_array()) return ParameterType::any;
-    for (const Json& name : *type) types.push_back(type_named(name));
+  if (const Json* type = schema.find("type")) {
+    if (type->as_text()) return type_named(*type);
+    for (const Json& name : type->items()) types.push_back(type_named(name));
     return common_type(types);
   }
-  if (const auto values = schema.find("enum"); values != schema.end() && values->is_array()) {
-    for (const Json& value : *values) {
-      types.push_back(value.is_string() ? ParameterType::string : ParameterType::other);
+  if (const Json* values = schema.find("enum")) {
+    for (const Json& value : values->items()) {
+      types.push_back(value.as_text() ? ParameterType::string : ParameterType::other);
     }
   }
   return common_type(types);
 }
 
 Result<Tool> read_tool(const Json& entry, size_t index) {
-  const bool is_wrapped = entry.is_object() && entry.contains("function");
-  const Json& function = is_wrapped ? entry["function"] : entry;
-  if (!function.is_object() || !function.contains("name") || !function["name"].is_string() ||
-      function["name"].get<std::string>().empty()) {
+  const Json* wrapped = entry.find("function");
+  const Json& function = wrapped == nullptr ? entry : *wrapped;
+  const std::string_view name = function.text_at("name").value_or("");
+  if (name.empty()) {
     return fail(ErrorCode::invalid_data, "tools[{}]: expected a function with a name, found {}",
                 index, function.is_object() ? "none" : function.type_name());
   }
-  Tool tool{.name = function["name"].get<std::string>(), .parameters = "{}", .types = {}};
-  const auto parameters = function.find("parameters");
-  if (parameters == function.end() || parameters->is_null()) return tool;
+  Tool tool{.name = std::string(name), .parameters = "{}", .types = {}};
+  const Json* parameters = function.find_set("parameters");
+  if (parameters == nullptr) return tool;
   if (!parameters->is_object()) {
     return fail(ErrorCode::invalid_data, "tools[{}].parameters: expected an object, found {}",
                 index, parameters->type_name());
   }
-  tool.parameters = parameters->dump();
-  const auto properties = parameters->find("properties");
-  if (properties == parameters->end() || !properties->is_object()) return tool;
-  for (const auto& [name, schema] : properties->items()) {
-    tool.types.emplace_back(name, type_in(schema));
+  tool.parameters = json::to_text(*parameters);
+  if (const Json* properties = parameters->find("properties")) {
+    for (const auto& [key, schema] : properties->members()) {
+      tool.types.emplace_back(key, type_in(schema));
+    }
   }
   return tool;
 }
@@ -72,17 +71,15 @@ ParameterType Tool::type_of(std::string_view parameter) const {
 }
 
 ParameterType Tool::type_at(std::span<const std::string> path) const {
-  const Json root = Json::parse(parameters, nullptr, false);
-  const Json* schema = &root;
-  const auto below = [&](const char* key) -> const Json* {
-    if (!schema->is_object() || !schema->contains(key)) return nullptr;
-    return &(*schema)[key];
-  };
+  auto root = json::read_value("tools", parameters, kToolLimits);
+  if (!root) return ParameterType::any;
+  const Json* schema = &*root;
   for (const std::string& member : path) {
-    const Json* properties = below("properties");
-    const Json* items = below("items");
-    if (properties != nullptr && properties->is_object() && properties->contains(member)) {
-      schema = &(*properties)[member];
+    const Json* properties = schema->find("properties");
+    const Json* items = schema->find("items");
+    const Json* property = properties == nullptr ? nullptr : properties->find(member);
+    if (property != nullptr) {
+      schema = property;
     } else if (items != nullptr && member == "item") {
       schema = items;
     } else {
@@ -93,13 +90,12 @@ ParameterType Tool::type_at(std::span<const std::string> path) const {
 }
 
 Result<std::vector<Tool>> read_tools(std::string_view json) {
-  const Json list = Json::parse(json, nullptr, false);
+  CAIRN_TRY(const Json list, json::read_value("tools", json, kToolLimits));
   if (!list.is_array()) {
-    return fail(ErrorCode::invalid_data, "tools: expected a list, found {}",
-                list.is_discarded() ? "no JSON" : list.type_name());
+    return fail(ErrorCode::invalid_data, "tools: expected a list, found {}", list.type_name());
   }
   std::vector<Tool> tools;
-  for (const Json& entry : list) {
+  for (const Json& entry : list.items()) {
     CAIRN_TRY(Tool tool, read_tool(entry, tools.size()));
     if (find_tool(tools, tool.name) != nullptr) {
       return fail(ErrorCode::invalid_data,

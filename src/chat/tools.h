@@ -10,8 +10,12 @@
 #include <vector>
 
 #include "base/result.h"
+#include "json/reader.h"
 
 namespace cairn::chat {
+
+// Of the text that describes tools, and of what is written for one of them.
+constexpr json::Limits kToolLimits{};
 
 enum class ParameterType : uint8_t {
   any,     // Nothing is said, or several types are possible.
@@ -30,7 +34,8 @@ struct Tool {
 };
 
 // [{"type": "function", "function": {"name", "description", "parameters"}}, …]; also the functions
-// without the object around them. Errors: invalid_data, naming what is not as expected.
+// without the object around them. Errors: invalid_data, naming what is not as expected; no_room,
+// over a limit.
 Result<std::vector<Tool>> read_tools(std::string_view json);
 
 // Null where there is none of this name.

@@ -2,8 +2,10 @@
 #include "chat/value_grammar.h"
 
 #include <algorithm>
+#include <bit>
 
-#include "grammar/string_formats.h"
+#include "grammar/schema.h"
+#include "json/value.h"
 
 namespace cairn::chat {
 
@@ -12,55 +14,13 @@ namespace {
 using grammar::CharacterSet;
 using grammar::kUnbounded;
 using grammar::Node;
-using Json = SchemaJson;
+using json::Document;
+using Kind = Document::Kind;
 
 constexpr int kDepthMax = 24;
 constexpr int32_t kCountMax = 10'000;
-
-bool has(const Json& schema, const char* key) {
-  return schema.is_object() && schema.contains(key);
-}
-
-bool is_of_type(const Json& value, std::string_view type) {
-  if (type == "string") return value.is_string();
-  if (type == "integer") return value.is_number_integer();
-  if (type == "number") return value.is_number();
-  if (type == "boolean") return value.is_boolean();
-  if (type == "null") return value.is_null();
-  return type == "array" ? value.is_array() : type == "object" && value.is_object();
-}
-
-// The types that are said, or those that the keywords are about.
-std::vector<std::string> types_of(const Json& schema) {
-  std::vector<std::string> types;
-  if (has(schema, "type")) {
-    const Json& type = schema["type"];
-    if (type.is_string()) types.push_back(type.get<std::string>());
-    if (!type.is_array()) return types;
-    for (const Json& one : type) {
-      if (one.is_string()) types.push_back(one.get<std::string>());
-    }
-    return types;
-  }
-  if (has(schema, "properties")) types.emplace_back("object");
-  if (has(schema, "items")) types.emplace_back("array");
-  return types;
-}
-
-// A count among the keywords; false where it is none.
-bool read_count(const Json& schema, const char* key, int32_t& count) {
-  if (!has(schema, key)) return true;
-  const Json& value = schema[key];
-  if (!value.is_number_unsigned() || value.get<uint64_t>() > uint64_t(kCountMax)) return false;
-  count = int32_t(value.get<uint64_t>());
-  return true;
-}
-
-// Of a format that is more than an annotation.
-std::string_view format_pattern(const Json& schema) {
-  if (!has(schema, "format") || !schema["format"].is_string()) return "";
-  return grammar::pattern_of_format(schema["format"].get_ref<const std::string&>());
-}
+// Where references may lead.
+constexpr std::string_view kDefinitions[] = {"$defs", "definitions"};
 
 CharacterSet first_characters(const std::vector<std::string>& texts) {
   CharacterSet set;
@@ -77,13 +37,18 @@ bool holds_any(std::string_view text, const std::vector<std::string>& parts) {
   });
 }
 
-// Whether a value that is listed somewhere in the schema holds the character.
-bool lists_character(const Json& schema, std::string_view character) {
-  if (!schema.is_structured()) return false;
-  for (const auto& [key, inside] : schema.items()) {
-    const bool is_list = schema.is_object() && (key == "enum" || key == "const");
-    if (is_list && inside.dump().find(character) != std::string::npos) return true;
-    if (lists_character(inside, character)) return true;
+// Whether `is_it` holds for a member of an object within the value.
+template <class IsIt>
+bool any_member(const Document& document, uint32_t value, const IsIt& is_it) {
+  std::vector<uint32_t> waiting = {value};
+  while (!waiting.empty()) {
+    const Document::Value& inside = document.value(waiting.back());
+    waiting.pop_back();
+    waiting.insert(waiting.end(), inside.items.begin(), inside.items.end());
+    for (const Document::Member& member : inside.members) {
+      if (is_it(member)) return true;
+      waiting.push_back(member.value);
+    }
   }
   return false;
 }
@@ -107,28 +72,21 @@ bool is_plain_name(std::string_view name) {
 
 }  // namespace
 
-Result<bool> ValueGrammar::find_listed(const Json& schema, std::vector<Json>& values) {
-  std::vector<Json> all;
-  if (has(schema, "const")) {
-    CAIRN_TRY(refuse_keywords(schema, {"enum"}));
-    all.push_back(schema["const"]);
-  } else if (has(schema, "enum") && schema["enum"].is_array()) {
-    all.assign(schema["enum"].begin(), schema["enum"].end());
-  } else {
-    return false;
-  }
-  CAIRN_TRY(
-      refuse_keywords(schema, {"anyOf", "oneOf", "pattern", "minLength", "maxLength", "minimum",
-                               "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}));
-  if (!format_pattern(schema).empty()) return refuse("a format beside listed values");
-  const std::vector<std::string> types = types_of(schema);
-  for (const Json& value : all) {
-    const bool fits = types.empty() ||
-                      std::any_of(types.begin(), types.end(),
-                                  [&](const std::string& type) { return is_of_type(value, type); });
-    if (fits) values.push_back(value);
-  }
-  return true;
+struct ValueGrammar::Source {
+  Source(Document read, const grammar::Limits& limits)
+      : document(std::move(read)), views(document, limits), contents(document, views, limits) {}
+  Document document;
+  grammar::SchemaViews views;
+  grammar::SchemaContents contents;
+};
+
+bool ValueGrammar::has(Schema schema, std::string_view keyword) const {
+  return source_->document.find(schema, keyword) != nullptr;
+}
+
+std::string_view ValueGrammar::type_name(Schema schema) const {
+  const Document::Member* type = source_->document.find(schema, "type");
+  return type == nullptr ? std::string_view() : source_->document.value(type->value).text;
 }
 
 Error ValueGrammar::refuse(std::string_view what) const {
@@ -137,9 +95,15 @@ Error ValueGrammar::refuse(std::string_view what) const {
               place, what);
 }
 
-Status ValueGrammar::refuse_keywords(const Json& schema,
-                                     std::initializer_list<const char*> keywords) {
-  for (const char* keyword : keywords) {
+Error ValueGrammar::placed(Error error) const {
+  const std::string& where = parameter_.empty() ? "parameters" : parameter_;
+  error.message = "tools: " + tool_ + "." + where + ": " + error.message;
+  return error;
+}
+
+Status ValueGrammar::refuse_keywords(Schema schema,
+                                     std::initializer_list<std::string_view> keywords) {
+  for (const std::string_view keyword : keywords) {
     if (has(schema, keyword)) return refuse(keyword);
   }
   return Ok{};
@@ -148,181 +112,242 @@ Status ValueGrammar::refuse_keywords(const Json& schema,
 Status ValueGrammar::enter(const Tool& tool) {
   tool_ = tool.name;
   parameter_.clear();
-  root_ = Json::parse(tool.parameters, nullptr, false);
-  if (!root_.is_object()) root_ = Json::object();
-  if (!has(root_, "type")) root_["type"] = "object";
-  if (root_["type"] != "object") {
+  auto read = json::read_value("tools", tool.parameters, kToolLimits);
+  json::Value root = read && read->is_object() ? std::move(read).value() : json::Value::object();
+  if (root.find("type") == nullptr) root.set("type", "object");
+  if (root.text_at("type") != "object") {
     return fail(ErrorCode::invalid_argument,
                 "tools: {}.parameters.type: expected \"object\", found {}", tool_,
-                root_["type"].dump());
+                json::to_text(*root.find("type")));
   }
   // What takes no parameters gets none.
-  if ((!has(root_, "properties") || root_["properties"].empty()) &&
-      !has(root_, "additionalProperties") && !has(root_, "$ref") && !has(root_, "anyOf") &&
-      !has(root_, "oneOf") && !has(root_, "allOf")) {
-    root_["additionalProperties"] = false;
-  }
+  const json::Value* properties = root.find("properties");
+  const bool is_closed = (properties == nullptr || properties->members().empty()) &&
+                         root.find("additionalProperties") == nullptr &&
+                         root.find("$ref") == nullptr && root.find("anyOf") == nullptr &&
+                         root.find("oneOf") == nullptr && root.find("allOf") == nullptr;
+  if (is_closed) root.set("additionalProperties", false);
+  const grammar::Limits& limits = markers_.builder().limits();
+  auto document = grammar::read_schema_text(json::to_text(root), limits);
+  if (!document) return placed(std::move(document).error());
+  source_ = std::make_shared<Source>(std::move(document).value(), limits);
   return Ok{};
 }
 
 Result<Node> ValueGrammar::arguments() {
-  Result<Node> node = markers_.builder().schema(root_.dump());
-  if (node) return node;
-  Error error = std::move(node).error();
-  error.message = "tools: " + tool_ + ".parameters: " + error.message;
-  return error;
+  const Document& document = source_->document;
+  auto node = markers_.builder().schema(document, document.root(), grammar::kTypeAny, {});
+  if (!node) return placed(std::move(node).error());
+  return node;
 }
 
-Result<Node> ValueGrammar::json(const Json& schema) {
-  Json whole = schema;
-  for (const char* key : {"$defs", "definitions"}) {
-    if (whole.is_object() && !has(whole, key) && has(root_, key)) whole[key] = root_[key];
+// Of the schema and of all that may be referred to.
+Status ValueGrammar::check_references(Schema schema) const {
+  const Document& document = source_->document;
+  const auto is_elsewhere = [&](const Document::Member& member) {
+    const std::string_view target = document.value(member.value).text;
+    return member.key == "$ref" && document.value(member.value).kind == Kind::string &&
+           !target.starts_with("#/$defs/") && !target.starts_with("#/definitions/");
+  };
+  bool is_found = any_member(document, schema, is_elsewhere);
+  for (const std::string_view key : kDefinitions) {
+    const Document::Member* all = document.find(document.root(), key);
+    is_found = is_found || (all != nullptr && any_member(document, all->value, is_elsewhere));
   }
-  const std::string source = whole.dump();
-  constexpr std::string_view kReference = "\"$ref\":\"";
-  for (size_t at = 0; (at = source.find(kReference, at)) != std::string::npos;) {
-    at += kReference.size();
-    const std::string_view target = std::string_view(source).substr(at);
-    if (!target.starts_with("#/$defs/") && !target.starts_with("#/definitions/")) {
-      return refuse("a reference to elsewhere than $defs");
-    }
-  }
+  if (is_found) return refuse("a reference to elsewhere than $defs");
+  return Ok{};
+}
+
+// Whether a value that is listed somewhere in the schema, or in what may be referred to, holds the
+// character.
+bool ValueGrammar::lists_character(Schema schema, std::string_view character) const {
+  const Document& document = source_->document;
+  const auto lists = [&](const Document::Member& member) {
+    return (member.key == "enum" || member.key == "const") &&
+           document.compact(member.value).find(character) != std::string::npos;
+  };
+  if (any_member(document, schema, lists)) return true;
+  return std::any_of(std::begin(kDefinitions), std::end(kDefinitions), [&](std::string_view key) {
+    const Document::Member* all = document.find(document.root(), key);
+    return all != nullptr && any_member(document, all->value, lists);
+  });
+}
+
+Result<Node> ValueGrammar::json(Schema schema, uint32_t types) {
+  CAIRN_TRY(check_references(schema));
   const std::string first = marks_.end.substr(0, 1);
-  if (!first.empty() && (first != "<" || lists_character(whole, first))) {
+  if (!first.empty() && (first != "<" || lists_character(schema, first))) {
     return refuse("a value whose end stands within it");
   }
-  Result<Node> node = markers_.builder().schema(source, first_characters({marks_.end}));
-  if (node) return node;
-  Error error = std::move(node).error();
-  error.message = "tools: " + tool_ + "." + parameter_ + ": " + error.message;
-  return error;
+  auto node =
+      markers_.builder().schema(source_->document, schema, types, first_characters({marks_.end}));
+  if (!node) return placed(std::move(node).error());
+  return node;
+}
+
+Result<bool> ValueGrammar::find_listed(Schema schema, std::vector<uint32_t>& values) {
+  const grammar::SchemaView view = {{.schema = schema}};
+  if (!source_->views.is_listed(view)) return false;
+  if (has(schema, "const")) CAIRN_TRY(refuse_keywords(schema, {"enum"}));
+  CAIRN_TRY(
+      refuse_keywords(schema, {"anyOf", "oneOf", "pattern", "minLength", "maxLength", "minimum",
+                               "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}));
+  auto texts = source_->views.texts(view);
+  if (!texts) return placed(std::move(texts).error());
+  if (texts->pattern_count > 0) return refuse("a format beside listed values");
+  CAIRN_TRY(const uint32_t types, types_of(schema));
+  auto listed = source_->views.values(view, types, {});
+  if (!listed) return placed(std::move(listed).error());
+  values = std::move(listed).value();
+  return true;
 }
 
 // One of: values that are listed, a pattern, a length, or any text. Where what is wanted could hold
 // the beginning of what ends the value, texts without its first character do.
-Result<Node> ValueGrammar::text(const Json& schema, std::vector<std::string> never) {
+Result<Node> ValueGrammar::text(Schema schema, std::vector<std::string> never) {
   CAIRN_TRY(
       refuse_keywords(schema, {"allOf", "anyOf", "oneOf", "not", "if", "$ref", "contentEncoding"}));
   std::erase_if(never, [](const std::string& part) { return part.empty(); });
-  std::vector<Json> values;
+  grammar::Builder& b = markers_.builder();
+  std::vector<uint32_t> values;
   CAIRN_TRY(const bool is_listed, find_listed(schema, values));
   if (is_listed) {
     std::vector<Node> ways;
-    for (const Json& value : values) {
-      if (!value.is_string()) return refuse("a value that is no string");
-      const std::string& said = value.get_ref<const std::string&>();
-      if (holds_any(said, never)) return refuse("a listed value that holds a mark of the form");
-      ways.push_back(markers_.builder().text(said));
+    for (const uint32_t number : values) {
+      const Document::Value& value = source_->document.value(number);
+      if (value.kind != Kind::string) return refuse("a value that is no string");
+      if (holds_any(value.text, never)) {
+        return refuse("a listed value that holds a mark of the form");
+      }
+      ways.push_back(b.text(value.text));
     }
-    return markers_.builder().choice(ways);
+    return b.choice(ways);
   }
+  auto texts = source_->views.texts({{.schema = schema}});
+  if (!texts) return placed(std::move(texts).error());
   const bool is_counted = has(schema, "minLength") || has(schema, "maxLength");
-  std::string_view pattern = format_pattern(schema);
-  const bool has_pattern = has(schema, "pattern");
-  if (int(is_counted) + int(has_pattern) + int(!pattern.empty()) > 1) {
+  if (texts->pattern_count + size_t(is_counted) > 1) {
     return refuse("more than one of pattern, format and a length");
   }
-  if (has_pattern) {
-    if (!schema["pattern"].is_string()) return refuse("a pattern that is no string");
-    pattern = schema["pattern"].get_ref<const std::string&>();
-  }
   const CharacterSet first = first_characters(never);
-  if (!pattern.empty()) {
-    const std::string whole = has_pattern ? std::string(pattern) : fmt::format("^(?:{})$", pattern);
-    return markers_.builder().pattern(whole, first);
+  if (texts->pattern_count == 1) {
+    const std::string_view pattern = texts->pattern;
+    return b.pattern(texts->is_whole ? fmt::format("^(?:{})$", pattern) : std::string(pattern),
+                     first);
   }
   if (!is_counted) return markers_.without(std::move(never));
-  int32_t min = 0, max = kUnbounded;
-  if (!read_count(schema, "minLength", min) || !read_count(schema, "maxLength", max)) {
-    return refuse("a length over 10000");
-  }
+  const auto [min, max] = texts->length;
+  const bool is_open = !has(schema, "maxLength");
+  if (min > kCountMax || (!is_open && max > kCountMax)) return refuse("a length over 10000");
   if (min > max) return refuse("a minLength above its maxLength");
-  return markers_.builder().repeat(markers_.builder().characters(first.inverse()), min, max);
+  return b.repeat(b.characters(first.inverse()), min, is_open ? kUnbounded : max);
 }
 
-Result<const Json*> ValueGrammar::resolved(ValueForm form, const Json& given) {
-  const Json* schema = &given;
-  for (int step = 0; has(*schema, "$ref"); ++step) {
-    for (const auto& [key, said] : schema->items()) {
-      if (!is_note(key)) return refuse(fmt::format("{} beside $ref", key));
+Result<Schema> ValueGrammar::resolved(ValueForm form, Schema schema) {
+  const Document& document = source_->document;
+  for (int step = 0; has(schema, "$ref"); ++step) {
+    for (const Document::Member& member : document.value(schema).members) {
+      if (!is_note(member.key)) return refuse(fmt::format("{} beside $ref", member.key));
     }
-    const Json& reference = (*schema)["$ref"];
-    const std::string target = reference.is_string() ? reference.get<std::string>() : "";
+    const uint32_t reference = document.find(schema, "$ref")->value;
+    const std::string_view target = document.value(reference).text;
     const size_t name = target.rfind('/') + 1;
-    const bool is_old = target.starts_with("#/definitions/");
-    const bool is_near = (is_old && name == 14) || (target.starts_with("#/$defs/") && name == 8);
-    const char* const key = is_old ? "definitions" : "$defs";
-    const bool is_known = is_near && has(root_, key) && root_[key].contains(target.substr(name));
-    if (!is_known || step == kDepthMax || form == ValueForm::elements) {
+    const bool is_near = (target.starts_with("#/definitions/") && name == 14) ||
+                         (target.starts_with("#/$defs/") && name == 8);
+    auto next = source_->views.resolve(reference);
+    if (!is_near || !next || step == kDepthMax || form == ValueForm::elements) {
       return refuse(fmt::format("$ref \"{}\"", target));
     }
-    schema = &root_[key][target.substr(name)];
+    schema = *next;
   }
-  if (!schema->is_object()) return refuse("a schema that says nothing");
+  if (document.value(schema).kind != Kind::object) return refuse("a schema that says nothing");
   return schema;
 }
 
-Result<Node> ValueGrammar::value(ValueForm form, const Json& given, int depth) {
+// Those that are said, or that the keywords are about; all of them where nothing says any.
+Result<uint32_t> ValueGrammar::types_of(Schema schema) {
+  auto types = source_->views.types({{.schema = schema}});
+  if (!types) return placed(std::move(types).error());
+  return types;
+}
+
+Result<Node> ValueGrammar::value(ValueForm form, Schema given, int depth) {
   if (depth > kDepthMax) return refuse("a schema within itself");
-  CAIRN_TRY(const Json* schema, resolved(form, given));
+  CAIRN_TRY(const Schema schema, resolved(form, given));
   CAIRN_TRY(refuse_keywords(
-      *schema, {"allOf", "not", "if", "contains", "patternProperties", "propertyNames",
-                "minProperties", "maxProperties", "uniqueItems", "prefixItems", "dependentRequired",
-                "dependentSchemas", "unevaluatedProperties", "unevaluatedItems"}));
-  std::vector<Json> values;
-  CAIRN_TRY(const bool is_listed, find_listed(*schema, values));
+      schema, {"allOf", "not", "if", "contains", "patternProperties", "propertyNames",
+               "minProperties", "maxProperties", "uniqueItems", "prefixItems", "dependentRequired",
+               "dependentSchemas", "unevaluatedProperties", "unevaluatedItems"}));
+  std::vector<uint32_t> values;
+  CAIRN_TRY(const bool is_listed, find_listed(schema, values));
   if (is_listed) return listed(form, values);
-  std::vector<Node> ways;
-  for (const char* key : {"anyOf", "oneOf"}) {
-    if (!has(*schema, key)) continue;
-    if (!(*schema)[key].is_array() || has(*schema, "type") || form == ValueForm::elements) {
+  const Document& document = source_->document;
+  for (const std::string_view key : {"anyOf", "oneOf"}) {
+    const Document::Member* choices = document.find(schema, key);
+    if (choices == nullptr) continue;
+    if (document.value(choices->value).kind != Kind::array || has(schema, "type") ||
+        form == ValueForm::elements) {
       return refuse(key);
     }
-    for (const Json& one : (*schema)[key]) {
+    std::vector<Node> ways;
+    for (const Schema one : document.value(choices->value).items) {
       CAIRN_TRY(const Node way, value(form, one, depth + 1));
       ways.push_back(way);
     }
     return markers_.builder().choice(ways);
   }
-  const std::vector<std::string> types = types_of(*schema);
-  if (types.empty()) return refuse("a schema without a type");
-  if (types.size() > 1 && form == ValueForm::elements) return refuse("several types");
-  for (const std::string& type : types) {
-    CAIRN_TRY(const Node way, of_type(form, type, *schema, depth));
+  if (!has(schema, "type") && !has(schema, "properties") && !has(schema, "items")) {
+    return refuse("a schema without a type");
+  }
+  CAIRN_TRY(const uint32_t types, types_of(schema));
+  return of_types(form, types, schema, depth);
+}
+
+Result<Node> ValueGrammar::of_types(ValueForm form, uint32_t types, Schema schema, int depth) {
+  using grammar::kTypeInteger, grammar::kTypeNumber;
+  grammar::Builder& b = markers_.builder();
+  // What may be a number may be an integer.
+  const uint32_t kinds = (types & kTypeNumber) != 0 ? types & ~uint32_t(kTypeInteger) : types;
+  if (std::popcount(kinds) > 1 && form == ValueForm::elements) return refuse("several types");
+  std::vector<Node> ways;
+  if ((types & grammar::kTypeString) != 0) {
+    CAIRN_TRY(const Node way, string(form, schema));
     ways.push_back(way);
   }
-  return markers_.builder().choice(ways);
+  if ((types & grammar::kTypeArray) != 0) {
+    CAIRN_TRY(const Node way, list(form, schema, depth));
+    ways.push_back(way);
+  }
+  if ((types & grammar::kTypeObject) != 0) {
+    CAIRN_TRY(const Node way, object(form, schema, depth));
+    ways.push_back(way);
+  }
+  const bool is_python = form == ValueForm::python;
+  if ((types & grammar::kTypeBoolean) != 0) {
+    for (const std::string_view word : {"true", "false"}) ways.push_back(b.text(word));
+    for (const std::string_view word : {"True", "False"}) {
+      if (is_python) ways.push_back(b.text(word));
+    }
+  }
+  if ((types & grammar::kTypeNull) != 0) {
+    ways.push_back(b.text("null"));
+    if (is_python) ways.push_back(b.text("None"));
+  }
+  if ((types & (kTypeInteger | kTypeNumber)) != 0) {
+    CAIRN_TRY(const Node way, json(schema, types & (kTypeInteger | kTypeNumber)));
+    ways.push_back(way);
+  }
+  return b.choice(ways);
 }
 
-Result<Node> ValueGrammar::of_type(ValueForm form, const std::string& type, const Json& schema,
-                                   int depth) {
-  grammar::Builder& b = markers_.builder();
-  if (type == "string") return string(form, schema);
-  if (type == "array") return list(form, schema, depth);
-  if (type == "object") return object(form, schema, depth);
-  if (type == "boolean") {
-    if (form != ValueForm::python) return b.choice({b.text("true"), b.text("false")});
-    return b.choice({b.text("True"), b.text("False"), b.text("true"), b.text("false")});
-  }
-  if (type == "null") {
-    return form == ValueForm::python ? b.choice({b.text("None"), b.text("null")}) : b.text("null");
-  }
-  if (type != "integer" && type != "number") return refuse(fmt::format("type \"{}\"", type));
-  Json number = schema;
-  number["type"] = type;
-  return json(number);
-}
-
-Result<Node> ValueGrammar::string(ValueForm form, const Json& schema) {
+Result<Node> ValueGrammar::string(ValueForm form, Schema schema) {
   grammar::Builder& b = markers_.builder();
   if (form == ValueForm::elements) return text(schema, {marks_.mark});
   if (form == ValueForm::braces) {
     CAIRN_TRY(const Node content, text(schema, {marks_.mark, marks_.never}));
     return b.sequence({markers_.marker(marks_.mark), content, markers_.marker(marks_.mark)});
   }
-  Json own = schema;
-  own["type"] = "string";
-  CAIRN_TRY(const Node quoted, json(own));
+  CAIRN_TRY(const Node quoted, json(schema, grammar::kTypeString));
   const bool is_plain = !has(schema, "pattern") && !has(schema, "format") &&
                         !has(schema, "minLength") && !has(schema, "maxLength");
   if (!is_plain) return quoted;
@@ -336,18 +361,23 @@ Result<Node> ValueGrammar::string(ValueForm form, const Json& schema) {
   return b.choice({quoted, other});
 }
 
-Result<Node> ValueGrammar::listed(ValueForm form, const std::vector<Json>& values) {
+Result<Node> ValueGrammar::listed(ValueForm form, const std::vector<uint32_t>& values) {
   grammar::Builder& b = markers_.builder();
-  const bool all_strings = std::all_of(values.begin(), values.end(),
-                                       [](const Json& value) { return value.is_string(); });
+  const Document& document = source_->document;
+  const bool all_strings = std::all_of(values.begin(), values.end(), [&](uint32_t number) {
+    return document.value(number).kind == Kind::string;
+  });
   std::vector<Node> ways;
-  for (const Json& value : values) {
-    if (value.is_structured()) return refuse("a listed value that is no scalar");
-    if (!value.is_string()) {
-      ways.push_back(b.text(value.dump()));
+  for (const uint32_t number : values) {
+    const Document::Value& value = document.value(number);
+    if (value.kind == Kind::object || value.kind == Kind::array) {
+      return refuse("a listed value that is no scalar");
+    }
+    if (value.kind != Kind::string) {
+      ways.push_back(b.text(document.spelling(number)));
       continue;
     }
-    const std::string& said = value.get_ref<const std::string&>();
+    const std::string& said = value.text;
     if (form == ValueForm::python) {
       if (holds_any(said, {marks_.end})) return refuse("a listed value that holds its own end");
       ways.push_back(b.json_text(said));
@@ -368,16 +398,26 @@ Result<Node> ValueGrammar::listed(ValueForm form, const std::vector<Json>& value
   return b.choice(ways);
 }
 
-Result<Node> ValueGrammar::list(ValueForm form, const Json& schema, int depth) {
+Result<Node> ValueGrammar::list(ValueForm form, Schema schema, int depth) {
   grammar::Builder& b = markers_.builder();
   if (!has(schema, "items")) return refuse("a list without items");
-  int32_t min = 0, max = kUnbounded;
-  if (!read_count(schema, "minItems", min) || !read_count(schema, "maxItems", max) || min > max) {
+  const grammar::SchemaView view = {{.schema = schema}};
+  auto counts = source_->views.counts(view, "minItems", "maxItems");
+  if (!counts) return placed(std::move(counts).error());
+  auto said = source_->contents.items(view);
+  if (!said) return placed(std::move(said).error());
+  const int32_t min = counts->min;
+  const bool is_open = !has(schema, "maxItems");
+  const int32_t max = is_open ? kUnbounded : counts->max;
+  if (min > kCountMax || (!is_open && (max > kCountMax || min > max))) {
     return refuse("minItems or maxItems");
   }
   const bool is_elements = form == ValueForm::elements;
   if (max == 0) return b.text("[]");
-  CAIRN_TRY(Node item, value(form, schema["items"], depth + 1));
+  if (!said->prefix.empty() || said->rest.view.empty()) {
+    return refuse("a schema that says nothing");
+  }
+  CAIRN_TRY(Node item, value(form, said->rest.view[0].schema, depth + 1));
   if (is_elements) item = element("item", item);
   Node comma = b.empty();
   if (form == ValueForm::python) comma = b.sequence({b.text(","), b.optional(b.text(" "))});
@@ -392,71 +432,60 @@ Result<Node> ValueGrammar::list(ValueForm form, const Json& schema, int depth) {
   return b.sequence({b.text("["), min == 0 ? b.optional(items) : items, b.text("]")});
 }
 
-Result<Node> ValueGrammar::object(ValueForm form, const Json& schema, int depth) {
-  if (form == ValueForm::python) return json(schema);
+Result<Node> ValueGrammar::object(ValueForm form, Schema schema, int depth) {
+  if (form == ValueForm::python) return json(schema, grammar::kTypeObject);
   grammar::Builder& b = markers_.builder();
-  const bool is_closed = has(schema, "additionalProperties") &&
-                         schema["additionalProperties"].is_boolean() &&
-                         !schema["additionalProperties"].get<bool>();
-  CAIRN_TRY(const std::vector<SchemaProperty> inner, properties_of(schema));
+  CAIRN_TRY(const std::vector<Parameter> inner, properties_of(schema));
   if (inner.empty()) {
+    const Document::Member* others = source_->document.find(schema, "additionalProperties");
+    const bool is_closed =
+        others != nullptr && source_->document.spelling(others->value) == "false";
     if (!is_closed) return refuse("an object of any members");
     return b.text("{}");
   }
   CAIRN_TRY(const Node content, members(form, inner, depth + 1));
   if (form == ValueForm::braces) return b.sequence({b.text("{"), content, b.text("}")});
   const bool may_be_empty = std::none_of(inner.begin(), inner.end(),
-                                         [](const SchemaProperty& one) { return one.is_required; });
+                                         [](const Parameter& one) { return one.is_required; });
   // An element with nothing in it is an empty text: what has no members is written as JSON.
   const Node some = b.sequence({content, markers_.blanks()});
   return may_be_empty ? b.choice({b.text("{}"), some}) : some;
 }
 
-Result<std::vector<SchemaProperty>> ValueGrammar::properties_of(const Json& schema) {
+Result<std::vector<Parameter>> ValueGrammar::properties_of(Schema schema) {
   CAIRN_TRY(refuse_keywords(
       schema, {"anyOf", "oneOf", "allOf", "not", "if", "$ref", "enum", "const", "patternProperties",
                "propertyNames", "minProperties", "maxProperties", "dependentRequired",
                "dependentSchemas", "dependencies", "unevaluatedProperties"}));
-  std::vector<SchemaProperty> found;
-  if (has(schema, "properties")) {
-    if (!schema["properties"].is_object()) return refuse("properties that are no object");
-    for (const auto& [name, property] : schema["properties"].items()) {
-      if (!is_plain_name(name)) return refuse(fmt::format("the name \"{}\"", name));
-      found.push_back({name, &property, false});
-    }
-  }
-  if (!has(schema, "required")) return found;
-  for (const Json& name : schema["required"]) {
-    const auto known = std::find_if(found.begin(), found.end(), [&](const SchemaProperty& one) {
-      return name.is_string() && one.name == name.get_ref<const std::string&>();
-    });
-    if (known == found.end()) return refuse(fmt::format("required {}", name.dump()));
-    known->is_required = true;
+  auto members = source_->contents.members({{.schema = schema}});
+  if (!members) return placed(std::move(members).error());
+  std::vector<Parameter> found;
+  for (const grammar::SchemaProperty& property : members->properties) {
+    if (!property.is_named) return refuse("required " + json::quoted(property.name));
+    if (!is_plain_name(property.name)) return refuse(fmt::format("the name \"{}\"", property.name));
+    found.push_back({property.name, property.view[0].schema, property.is_required});
   }
   return found;
 }
 
 // Some templates sort the members by their names: both orders are taken.
-Result<Node> ValueGrammar::members(ValueForm form, std::vector<SchemaProperty> properties,
-                                   int depth) {
+Result<Node> ValueGrammar::members(ValueForm form, std::vector<Parameter> properties, int depth) {
   CAIRN_TRY(const Node first, member_list(form, properties, depth));
   if (form != ValueForm::braces) return first;
-  const auto by_name = [](const SchemaProperty& a, const SchemaProperty& b) {
-    return a.name < b.name;
-  };
+  const auto by_name = [](const Parameter& a, const Parameter& b) { return a.name < b.name; };
   if (std::is_sorted(properties.begin(), properties.end(), by_name)) return first;
   std::sort(properties.begin(), properties.end(), by_name);
   CAIRN_TRY(const Node second, member_list(form, properties, depth));
   return markers_.builder().choice({first, second});
 }
 
-Result<Node> ValueGrammar::member_list(ValueForm form,
-                                       const std::vector<SchemaProperty>& properties, int depth) {
+Result<Node> ValueGrammar::member_list(ValueForm form, const std::vector<Parameter>& properties,
+                                       int depth) {
   grammar::Builder& b = markers_.builder();
   std::vector<Member> all;
-  for (const SchemaProperty& property : properties) {
+  for (const Parameter& property : properties) {
     if (depth == 0) parameter_ = property.name;
-    CAIRN_TRY(const Node content, value(form, *property.schema, depth));
+    CAIRN_TRY(const Node content, value(form, property.schema, depth));
     if (form == ValueForm::elements) {
       if (property.name == "item") return refuse("the name \"item\", which is that of a list's");
       all.push_back({element(property.name, content), property.is_required});

@@ -1,10 +1,11 @@
 // What a tool's schema allows of a value, as a grammar of the text that a model writes for it:
 // JSON, a text as it stands, or one of the forms that chat/literals.h reads. Errors: unsupported,
 // naming the tool, the parameter and the keyword, where a form cannot keep what the schema asks
-// for. Thread rule: one thread.
+// for. What schemas say is read in grammar/; here it is only printed in other forms than JSON.
+// Thread rule: one thread.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,16 +14,18 @@
 #include "base/result.h"
 #include "chat/marker_nodes.h"
 #include "chat/tools.h"
+#include "grammar/schema_contents.h"
 
 namespace cairn::chat {
 
-using SchemaJson = nlohmann::ordered_json;
+// A schema, by its number in the document of the tool's parameters.
+using Schema = uint32_t;
 
 enum class ValueForm : uint8_t { python, braces, elements };
 
-struct SchemaProperty {
+struct Parameter {
   std::string name;
-  const SchemaJson* schema = nullptr;
+  Schema schema = 0;
   bool is_required = false;
 };
 
@@ -46,41 +49,50 @@ class ValueGrammar {
 
   // The whole of the arguments as a JSON object.
   Result<grammar::Node> arguments();
-  // The members of the arguments, or of an object within them.
-  Result<std::vector<SchemaProperty>> properties() { return properties_of(root_); }
-  Result<grammar::Node> json(const SchemaJson& schema);
+  // The members of the arguments.
+  Result<std::vector<Parameter>> properties() { return properties_of(0); }
+  Result<grammar::Node> json(Schema schema, uint32_t types = grammar::kTypeAny);
   // A string as it stands.
-  Result<grammar::Node> text(const SchemaJson& schema, std::vector<std::string> never);
-  Result<grammar::Node> value(ValueForm form, const SchemaJson& schema, int depth = 0);
+  Result<grammar::Node> text(Schema schema, std::vector<std::string> never);
+  Result<grammar::Node> value(ValueForm form, Schema schema, int depth = 0);
   // The members, with what stands between them.
-  Result<grammar::Node> members(ValueForm form, std::vector<SchemaProperty> properties, int depth);
+  Result<grammar::Node> members(ValueForm form, std::vector<Parameter> properties, int depth);
 
+  bool has(Schema schema, std::string_view keyword) const;
+  // The one type that is said; empty where none is, or several.
+  std::string_view type_name(Schema schema) const;
   Error refuse(std::string_view what) const;
 
  private:
+  // The tool's parameters and what reads them.
+  struct Source;
   struct Member {
     grammar::Node node;
     bool is_required;
   };
+  // Says at which tool and parameter.
+  Error placed(Error error) const;
   // Where the schema lists values, those of its types.
-  Result<bool> find_listed(const SchemaJson& schema, std::vector<SchemaJson>& values);
-  Status refuse_keywords(const SchemaJson& schema, std::initializer_list<const char*> keywords);
-  Result<const SchemaJson*> resolved(ValueForm form, const SchemaJson& schema);
-  Result<std::vector<SchemaProperty>> properties_of(const SchemaJson& schema);
-  Result<grammar::Node> member_list(ValueForm form, const std::vector<SchemaProperty>& properties,
+  Result<bool> find_listed(Schema schema, std::vector<uint32_t>& values);
+  Status refuse_keywords(Schema schema, std::initializer_list<std::string_view> keywords);
+  Status check_references(Schema schema) const;
+  bool lists_character(Schema schema, std::string_view character) const;
+  Result<Schema> resolved(ValueForm form, Schema schema);
+  Result<uint32_t> types_of(Schema schema);
+  Result<std::vector<Parameter>> properties_of(Schema schema);
+  Result<grammar::Node> member_list(ValueForm form, const std::vector<Parameter>& properties,
                                     int depth);
-  Result<grammar::Node> of_type(ValueForm form, const std::string& type, const SchemaJson& schema,
-                                int depth);
-  Result<grammar::Node> string(ValueForm form, const SchemaJson& schema);
-  Result<grammar::Node> listed(ValueForm form, const std::vector<SchemaJson>& values);
-  Result<grammar::Node> list(ValueForm form, const SchemaJson& schema, int depth);
-  Result<grammar::Node> object(ValueForm form, const SchemaJson& schema, int depth);
+  Result<grammar::Node> of_types(ValueForm form, uint32_t types, Schema schema, int depth);
+  Result<grammar::Node> string(ValueForm form, Schema schema);
+  Result<grammar::Node> listed(ValueForm form, const std::vector<uint32_t>& values);
+  Result<grammar::Node> list(ValueForm form, Schema schema, int depth);
+  Result<grammar::Node> object(ValueForm form, Schema schema, int depth);
   grammar::Node element(std::string_view name, grammar::Node content);
   grammar::Node with_commas(const std::vector<Member>& members, grammar::Node comma);
 
   MarkerNodes& markers_;
   FormMarks marks_;
-  SchemaJson root_;
+  std::shared_ptr<Source> source_;
   std::string tool_, parameter_;
 };
 

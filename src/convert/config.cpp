@@ -20,7 +20,7 @@ constexpr std::string_view kWithoutLibrary[] = {"baichuan"};
 constexpr double kGemma3SlidingBase = 10000, kOlmo3SlidingBase = 500000;
 
 Json number_of(double value) {
-  return double(int64_t(value)) == value ? Json::integer(int64_t(value)) : Json::real(value);
+  return double(int64_t(value)) == value ? Json(int64_t(value)) : Json(value);
 }
 
 // The members of `from` over those of `to`.
@@ -29,7 +29,7 @@ void lay_over(Json& to, const Json& from) {
 }
 
 Json copy_of_object(const Json* from) {
-  Json copy = Json::object({}).value();
+  Json copy = Json::object();
   if (from != nullptr) lay_over(copy, *from);
   return copy;
 }
@@ -90,7 +90,7 @@ void Config::add_defaults() {
     for (const ConfigDefault& row : group->defaults) {
       // A null stays: it says that there is none.
       if (row.model_type == model_type_ && root_.find(row.key) == nullptr) {
-        root_.set(row.key, row.is_flag ? Json::boolean(row.value != 0) : number_of(row.value));
+        root_.set(row.key, row.is_flag ? Json(row.value != 0) : number_of(row.value));
       }
     }
   }
@@ -105,7 +105,7 @@ void Config::add_defaults() {
   if (has_head_dim && find("head_dim") == nullptr && width != nullptr) {
     const auto numbers = width->as_integer(), head_count = heads.as_integer();
     if (numbers && head_count && *head_count > 0) {
-      root_.set("head_dim", Json::integer(*numbers / *head_count));
+      root_.set("head_dim", Json(*numbers / *head_count));
     }
   }
 }

@@ -28,6 +28,11 @@ struct Embedder::Pooled {
     }
     return out;
   }
+  // The wanted rows of the next `count` tokens.
+  void add(const StepOutputs& rows, int32_t count) {
+    for (int32_t row = 0; row < rows.count(); ++row) add(rows.logits(row));
+    read_count += count;
+  }
   // Columns are summed one by one in the order of tokens (docs/numerics.md).
   void add(std::span<const float> row) {
     if (pooling != Pooling::mean || values.empty()) {
@@ -38,65 +43,10 @@ struct Embedder::Pooled {
   }
 };
 
+namespace {
+
 // As many as a matrix is worth reading for; more only take memory.
 constexpr size_t kRowCountGoal = 512;
-
-// Texts that are read in one step.
-class Embedder::Batch {
- public:
-  explicit Batch(Engine* engine) : engine_(engine) {}
-
-  bool empty() const { return parts_.empty(); }
-  bool has_rows_for(size_t count) const {
-    const size_t row_count_max = size_t(engine_->runner().row_count_max());
-    return empty() || row_count_ + count <= std::min(kRowCountGoal, row_count_max);
-  }
-
-  Status add(std::span<const Token> text, Pooled& pooled) {
-    memory::Memory& memory = engine_->memory();
-    sequences_.push_back(memory.new_sequence());
-    Result<memory::Transaction> begun = memory.begin(sequences_.back(), {.tokens = text});
-    if (!begun) {
-      sequences_.pop_back();
-      return std::move(begun).error();
-    }
-    transactions_.push_back(std::move(begun).value());
-    pooled_.push_back(&pooled);
-    outputs_.push_back(pooled.wanted(int32_t(text.size())));
-    parts_.push_back({.transaction = &transactions_.back(), .outputs = outputs_.back()});
-    row_count_ += text.size();
-    return Ok{};
-  }
-
-  // Reads them; what their steps have taken is given back.
-  void run() {
-    engine_->runner().run(parts_);
-    int32_t output = 0;
-    for (size_t i = 0; i < parts_.size(); ++i) {
-      for (size_t row = 0; row < outputs_[i].size(); ++row) {
-        pooled_[i]->add(engine_->runner().logits(output++));
-      }
-      pooled_[i]->read_count += int32_t(parts_[i].transaction->tokens().size());
-    }
-    parts_.clear();
-    transactions_.clear();
-    sequences_.clear();
-    outputs_.clear();
-    pooled_.clear();
-    row_count_ = 0;
-  }
-
- private:
-  Engine* engine_;
-  std::deque<memory::Sequence> sequences_;  // Their addresses stay, as transactions want it.
-  std::deque<memory::Transaction> transactions_;
-  std::deque<std::vector<int32_t>> outputs_;
-  std::vector<Pooled*> pooled_;
-  std::vector<BatchPart> parts_;
-  size_t row_count_ = 0;
-};
-
-namespace {
 
 // Divided by its length, which is computed in f64; zeros stay zeros.
 void normalize(std::span<float> vector) {
@@ -179,22 +129,46 @@ Result<std::span<const Token>> Embedder::checked(std::span<const Token> text, si
 
 // A text with more tokens than a step has rows: each reads those before it from memory.
 Status Embedder::read_in_pieces(std::span<const Token> text, Pooled& pooled) {
+  CHECK(engine_->is_causal());
   memory::Sequence sequence = engine_->memory().new_sequence();
   const size_t row_count_max = size_t(engine_->runner().row_count_max());
-  for (size_t begin = 0; begin < text.size(); begin += row_count_max) {
-    const auto piece = text.subspan(begin, std::min(row_count_max, text.size() - begin));
-    CAIRN_TRY(memory::Transaction transaction,
-              engine_->memory().begin(sequence, {.tokens = piece}));
+  while (!text.empty()) {
+    const auto piece = text.first(std::min(row_count_max, text.size()));
     const std::vector<int32_t> outputs = pooled.wanted(int32_t(piece.size()));
-    const BatchPart part{.transaction = &transaction, .outputs = outputs};
-    engine_->runner().run({&part, 1});
-    for (size_t row = 0; row < outputs.size(); ++row) {
-      pooled.add(engine_->runner().logits(int32_t(row)));
-    }
-    pooled.read_count += int32_t(piece.size());
-    transaction.commit(int32_t(piece.size()));
+    const StepItem item{.sequence = &sequence, .tokens = piece, .outputs = outputs};
+    CAIRN_TRY(engine_->step({&item, 1}, [&](size_t, const StepOutputs& rows) {
+      pooled.add(rows, int32_t(piece.size()));
+      return int32_t(piece.size());
+    }));
+    text = text.subspan(piece.size());
   }
   return Ok{};
+}
+
+// As many whole texts as there is room for in a step; how many that were. Nothing of them stays in
+// memory.
+Result<size_t> Embedder::read_together(std::span<const std::span<const Token>> texts,
+                                       std::span<Pooled> pooled) {
+  const size_t row_goal = std::min(kRowCountGoal, size_t(engine_->runner().row_count_max()));
+  size_t count = 0, row_count = 0;
+  while (count < texts.size() && (count == 0 || row_count + texts[count].size() <= row_goal)) {
+    row_count += texts[count++].size();
+  }
+  std::vector<memory::Sequence> sequences;
+  std::vector<std::vector<int32_t>> outputs;
+  for (size_t i = 0; i < count; ++i) {
+    sequences.push_back(engine_->memory().new_sequence());
+    outputs.push_back(pooled[i].wanted(int32_t(texts[i].size())));
+  }
+  std::vector<StepItem> items;
+  for (size_t i = 0; i < count; ++i) {
+    items.push_back({.sequence = &sequences[i], .tokens = texts[i], .outputs = outputs[i]});
+  }
+  CAIRN_TRY(const StepReport report, engine_->step(items, [&](size_t i, const StepOutputs& rows) {
+    pooled[i].add(rows, int32_t(texts[i].size()));
+    return 0;
+  }));
+  return report.item_count;
 }
 
 Result<std::vector<Embedding>> Embedder::embed(std::span<const std::vector<Token>> texts) {
@@ -208,23 +182,17 @@ Result<std::vector<Embedding>> Embedder::embed(std::span<const std::vector<Token
   for (const auto text : all) {
     pooled.push_back({.pooling = pooling_, .token_count = int32_t(text.size())});
   }
-  Batch batch(engine_);
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (all[i].size() > size_t(engine_->runner().row_count_max())) {
-      CHECK(engine_->is_causal());
-      if (!batch.empty()) batch.run();  // Its pages may be the room that this text needs.
-      CAIRN_TRY(read_in_pieces(all[i], pooled[i]));
+  const size_t row_count_max = size_t(engine_->runner().row_count_max());
+  for (size_t first = 0; first < all.size();) {
+    if (all[first].size() > row_count_max) {
+      CAIRN_TRY(read_in_pieces(all[first], pooled[first]));
+      ++first;
       continue;
     }
-    if (!batch.has_rows_for(all[i].size())) batch.run();
-    Status added = batch.add(all[i], pooled[i]);
-    if (!added && added.error().code == ErrorCode::no_room && !batch.empty()) {
-      batch.run();
-      added = batch.add(all[i], pooled[i]);
-    }
-    CAIRN_TRY(std::move(added));
+    CAIRN_TRY(const size_t count,
+              read_together(std::span(all).subspan(first), std::span(pooled).subspan(first)));
+    first += count;
   }
-  if (!batch.empty()) batch.run();
   std::vector<Embedding> out;
   for (size_t i = 0; i < pooled.size(); ++i) {
     CAIRN_TRY(Embedding each, finish(std::move(pooled[i]), i));

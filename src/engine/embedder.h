@@ -50,10 +50,11 @@ class Embedder {
 
  private:
   struct Pooled;
-  class Batch;
   Result<std::span<const Token>> checked(std::span<const Token> text, size_t index,
                                          std::vector<Token>& place) const;
   Status read_in_pieces(std::span<const Token> text, Pooled& pooled);
+  Result<size_t> read_together(std::span<const std::span<const Token>> texts,
+                               std::span<Pooled> pooled);
   Result<Embedding> finish(Pooled pooled, size_t index) const;
 
   Engine* engine_;

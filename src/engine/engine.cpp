@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "base/machine_memory.h"
 #include "engine/parameter_loader.h"
-#include "engine/vocabulary_source.h"
 
 namespace cairn {
 
@@ -106,7 +105,7 @@ Engine::~Engine() = default;
 
 Result<std::unique_ptr<Engine>> Engine::load(gguf::File file, const EngineOptions& options) {
   std::unique_ptr<Engine> engine(new Engine(std::move(file), options));
-  CAIRN_TRY(engine->load_text());
+  CAIRN_TRY(engine->text_, ModelText::load(engine->file_));
   CAIRN_TRY(engine->load_model());
   CAIRN_TRY(engine->load_weights());
   CAIRN_TRY(engine->adapters_, Adapters::load(options.adapters, engine->architecture_,
@@ -114,23 +113,6 @@ Result<std::unique_ptr<Engine>> Engine::load(gguf::File file, const EngineOption
   CAIRN_TRY(engine->prepare_memory());
   CAIRN_TRY(engine->prepare_adapters());
   return engine;
-}
-
-Status Engine::load_text() {
-  CAIRN_TRY(const std::string_view vocabulary,
-            file_.fields().get_or<std::string_view>("tokenizer.ggml.model", "none"));
-  if (vocabulary != "none" && vocabulary != "no_vocab") {
-    CAIRN_TRY(const tokenize::VocabularySource source, vocabulary_source(file_));
-    CAIRN_TRY(tokenizer_, tokenize::Tokenizer::build(source));
-    for (const std::string& warning : tokenizer_->warnings()) log::warning("{}", warning);
-  }
-  CAIRN_TRY(const std::string_view chat_template,
-            file_.fields().get_or<std::string_view>("tokenizer.chat_template", ""));
-  if (!chat_template.empty()) {
-    CAIRN_TRY(chat::ChatTemplate parsed, chat::ChatTemplate::parse(chat_template));
-    chat_template_ = std::move(parsed);
-  }
-  return Ok{};
 }
 
 Status Engine::load_model() {
@@ -230,7 +212,6 @@ void Engine::choose_step() {
   // A text that is seen at once is one step.
   if (!model_->makes_text()) options_.row_count_max = options_.context_tokens;
   options_.row_count_max = std::min(options_.row_count_max, options_.context_tokens);
-  if (options_.pooling) options_.output_count_max = options_.row_count_max;
 }
 
 Status Engine::prepare_memory() {
@@ -256,6 +237,7 @@ Status Engine::prepare_memory() {
                                             backend_->memory()));
   cache_.emplace(memory_.get());
   CAIRN_TRY(runner_, Runner::create(std::move(plans), memory_->layout(), backend_.get()));
+  stepper_.emplace(memory_.get(), &*cache_, runner_.get());
   return Ok{};
 }
 
@@ -277,8 +259,14 @@ Result<Plans> Engine::record(const memory::Layout& layout, std::span<const LowRa
                 "{}: expected an architecture whose vectors are known, found one that makes logits",
                 architecture_);
   }
-  return std::move(graph).finish(made, {.row_count_max = options_.row_count_max,
-                                        .output_count_max = options_.output_count_max});
+  return std::move(graph).finish(
+      made, {.row_count_max = options_.row_count_max, .output_count_max = options_.row_count_max});
+}
+
+Result<StepReport> Engine::step(std::span<const StepItem> items) {
+  return step(items, [items](size_t item, const StepOutputs&) {
+    return int32_t(items[item].tokens.size());
+  });
 }
 
 // Whatever requests choose later is known to fit, and packed.

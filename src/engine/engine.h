@@ -10,16 +10,16 @@
 
 #include "base/result.h"
 #include "base/threads.h"
-#include "chat/chat_template.h"
 #include "device/numerics.h"
 #include "engine/adapters.h"
+#include "engine/model_text.h"
 #include "engine/pooling.h"
 #include "engine/runner.h"
+#include "engine/step.h"
 #include "gguf/gguf.h"
 #include "memory/memory.h"
 #include "memory/prefix_cache.h"
 #include "models/model.h"
-#include "tokenize/tokenizer.h"
 
 namespace cairn {
 
@@ -44,10 +44,9 @@ struct EngineOptions {
   // Windows are kept from the last user's message on; or of all positions, so that going back far
   // costs memory instead of reading.
   bool keeps_all_windows = false;
-  int32_t log_step = 0;          // See memory::Options: how many steps derive a state at most …
-  int32_t log_tokens_max = 0;    // … and how far back at an answer's end that is possible.
-  int32_t row_count_max = 512;   // Tokens of a step.
-  int32_t output_count_max = 8;  // Rows of logits of a step.
+  int32_t log_step = 0;         // See memory::Options: how many steps derive a state at most …
+  int32_t log_tokens_max = 0;   // … and how far back at an answer's end that is possible.
+  int32_t row_count_max = 512;  // Tokens of a step.
   // A folder where packed weights are left for the next start, which maps them; empty: none.
   // Whoever may write there decides what the model computes.
   std::string pack_cache;
@@ -79,16 +78,22 @@ class Engine {
   Numerics numerics() const { return options_.numerics; }
   int64_t parameter_count() const { return parameter_count_; }
 
-  // Null where the file has no vocabulary.
-  const tokenize::Tokenizer* tokenizer() const { return tokenizer_.get(); }
-  // Null where the file has no chat template.
-  const chat::ChatTemplate* chat_template() const {
-    return chat_template_ ? &*chat_template_ : nullptr;
-  }
+  // What the file says about text; any thread may read it.
+  const ModelText& text() const { return *text_; }
+  const tokenize::Tokenizer* tokenizer() const { return text_->tokenizer(); }
+  const chat::ChatTemplate* chat_template() const { return text_->chat_template(); }
+  const chat::ChatFormat& chat_format() const { return text_->chat_format(); }
+  std::shared_ptr<const grammar::TokenTrie> token_trie() const { return text_->token_trie(); }
 
   memory::Memory& memory() { return *memory_; }
   // Timelines that no generator uses just now; and the place to begin steps, since it makes room.
   memory::PrefixCache& cache() { return *cache_; }
+  // Computes; everything that is kept grows by it. See engine/step.h.
+  Result<StepReport> step(std::span<const StepItem> items, StepAcceptor accept) {
+    return stepper_->step(items, accept);
+  }
+  // The same, and all tokens become part of their sequences.
+  Result<StepReport> step(std::span<const StepItem> items);
   Runner& runner() { return *runner_; }
 
   // The adapters that there are, with their scales where nobody says another.
@@ -101,7 +106,6 @@ class Engine {
 
  private:
   Engine(gguf::File file, const EngineOptions& options);
-  Status load_text();
   Status load_model();
   Result<BackendOptions> backend_options() const;
   Status choose_context();
@@ -117,8 +121,7 @@ class Engine {
   EngineOptions options_;
   std::string architecture_;
   int64_t parameter_count_ = 0;
-  std::unique_ptr<tokenize::Tokenizer> tokenizer_;
-  std::optional<chat::ChatTemplate> chat_template_;
+  std::unique_ptr<ModelText> text_;
   std::unique_ptr<ThreadPool> threads_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<models::Model> model_;
@@ -128,6 +131,7 @@ class Engine {
   std::unique_ptr<memory::Memory> memory_;
   std::optional<memory::PrefixCache> cache_;
   std::unique_ptr<Runner> runner_;
+  std::optional<Stepper> stepper_;
   std::vector<Selection> ready_;  // The runner has their plans; the last used one last.
   Selection usual_;
 };

@@ -82,6 +82,7 @@ void Runner::reserve_rows() {
   slice_of_row_.reserve(row_count);
   slices_.reserve(row_count);
   output_rows_.reserve(size_t(output_count_max()));
+  replayed_pieces_.reserve(row_count);
 }
 
 void Runner::add_slice(const Slice& slice, std::span<const Token> tokens) {
@@ -123,16 +124,32 @@ void Runner::restore_logits(DeviceBytes hidden, memory::Variant variant) {
   execute(*last_plan_);
 }
 
-void Runner::replay(memory::Replay& replay) {
-  const Plan& plan = plans(replay.variant()).replay;
-  for (int32_t piece = 0; piece < replay.piece_count(); ++piece) {
-    clear();
-    const Slice slice = replay.slice(piece, 0);
-    CHECK(slice.row_count <= row_count_max());
-    no_tokens_.resize(size_t(slice.row_count));  // Within what was reserved.
-    add_slice(slice, no_tokens_);
-    execute(plan);
+void Runner::replay(std::span<memory::Replay> replays) {
+  replayed_pieces_.assign(replays.size(), 0);
+  while (add_pieces(replays)) execute(*last_plan_);
+}
+
+// The next piece of each replay that has one, as far as there are rows; those of one variant. False
+// when all have been computed.
+bool Runner::add_pieces(std::span<memory::Replay> replays) {
+  clear();
+  const memory::Replay* first = nullptr;
+  int32_t row_count = 0;
+  for (size_t i = 0; i < replays.size(); ++i) {
+    memory::Replay& replay = replays[i];
+    int32_t& piece = replayed_pieces_[i];
+    if (piece == replay.piece_count()) continue;
+    if (first != nullptr && replay.variant() != first->variant()) continue;
+    const int32_t piece_rows = replay.piece_row_count(piece);
+    if (first != nullptr && row_count + piece_rows > row_count_max()) continue;
+    CHECK(piece_rows <= row_count_max());
+    no_tokens_.resize(size_t(piece_rows));  // Within what was reserved.
+    add_slice(replay.slice(piece++, row_count), no_tokens_);
+    row_count += piece_rows;
+    if (first == nullptr) first = &replay;
   }
+  if (first != nullptr) last_plan_ = &plans(first->variant()).replay;
+  return first != nullptr;
 }
 
 void Runner::clear() {

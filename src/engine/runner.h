@@ -48,9 +48,10 @@ class Runner {
   // the variant's plans are here.
   void restore_logits(DeviceBytes hidden, memory::Variant variant);
 
-  // Computes all pieces of a replay: afterwards it can be committed. There are no logits then.
+  // Computes all pieces of replays, those of several sequences side by side: afterwards they can be
+  // committed. There are no logits then.
   // REQUIRES: a piece has at most row_count_max() rows; its variant's plans are here.
-  void replay(memory::Replay& replay);
+  void replay(std::span<memory::Replay> replays);
 
   // Changes whenever outputs are no longer what they were: they belong to the last time.
   int64_t run_count() const { return run_count_; }
@@ -71,6 +72,7 @@ class Runner {
   Runner(const memory::Layout& layout, Backend* backend) : layout_(layout), backend_(backend) {}
   void reserve_rows();
   void forget_outputs();
+  bool add_pieces(std::span<memory::Replay> replays);
   void clear();
   void add_slice(const Slice& slice, std::span<const Token> tokens);
   void execute(const Plan& plan);
@@ -90,6 +92,7 @@ class Runner {
   std::vector<Token> no_tokens_;  // Replays look at none.
   std::vector<int32_t> positions_, slice_of_row_, output_rows_;
   std::vector<Slice> slices_;
+  std::vector<int32_t> replayed_pieces_;  // Of each replay.
 };
 
 }  // namespace cairn

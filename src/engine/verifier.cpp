@@ -141,31 +141,40 @@ class Program {
     return captures;
   }
 
-  // Brings back states that only the log knows.
-  Status wake(memory::Sequence& sequence, bool counts) {
+  // Brings back a state that only the log has.
+  Status wake(memory::Sequence& sequence) {
     if (!memory().needs_replay(sequence)) return Ok{};
     CAIRN_TRY(memory::Replay replay,
               memory().begin_replay(sequence, engine_.runner().row_count_max()));
-    if (counts) row_->recurrence_steps += replay.row_count();
-    engine_.runner().replay(replay);
+    row_->recurrence_steps += replay.row_count();
+    engine_.runner().replay({&replay, 1});
     replay.commit();
+    return Ok{};
+  }
+
+  Status step(std::span<const StepItem> items, StepAcceptor accept, bool counts) {
+    CAIRN_TRY(const StepReport report, engine_.step(items, accept));
+    if (report.item_count < items.size()) {
+      return fail(ErrorCode::no_room, "verify: expected room for {} sequences, found room for {}",
+                  items.size(), report.item_count);
+    }
+    if (!counts) return Ok{};
+    row_->recurrence_steps += report.replayed_rows;
+    row_->computed_tokens += report.computed_rows;
     return Ok{};
   }
 
   // Reads tokens in one step; the last one's hidden row is kept. Leaves logits in the runner.
   Status read(memory::Sequence& sequence, std::span<const Token> tokens,
               std::span<const int32_t> captures, bool counts) {
-    CAIRN_TRY(wake(sequence, counts));
-    CAIRN_TRY(
-        memory::Transaction transaction,
-        memory().begin(sequence, {.tokens = tokens, .captures = captures, .keeps_hidden = true}));
     const int32_t last = int32_t(tokens.size()) - 1;
-    const BatchPart part{.transaction = &transaction, .outputs = {&last, 1}};
-    engine_.runner().run({&part, 1});
-    engine_.runner().keep_hidden(transaction, 0);
-    transaction.commit(int32_t(tokens.size()));
-    if (counts) row_->computed_tokens += int64_t(tokens.size());
-    return Ok{};
+    const StepItem item{.sequence = &sequence,
+                        .tokens = tokens,
+                        .outputs = {&last, 1},
+                        .captures = captures,
+                        .keeps_hidden = true};
+    return step(
+        {&item, 1}, [&](size_t, const StepOutputs&) { return last + 1; }, counts);
   }
 
   Status append(memory::Sequence& sequence, int32_t count) {
@@ -217,47 +226,40 @@ class Program {
   Status regenerate() {
     const std::span<const memory::Anchor> anchors = touched().anchors();
     if (anchors.empty()) {
-      CAIRN_TRY(wake(touched(), true));
+      CAIRN_TRY(wake(touched()));
       return memory().keep_anchor(touched(), memory::AnchorKind::prompt_end);
     }
     const int32_t position = anchors[size_t(pick(int32_t(anchors.size())))].position;
     return rewind(position);
   }
 
+  // A draft of which the first tokens are accepted, or none.
   Status speculate() {
-    CAIRN_TRY(wake(touched(), true));
     const int32_t drafted = 1 + pick(7);
     const std::vector<Token> tokens = random_tokens(drafted);
-    CAIRN_TRY(memory::Transaction transaction,
-              memory().begin(touched(), {.tokens = tokens, .keeps_hidden = true}));
     std::vector<int32_t> outputs(size_t(drafted), 0);
     std::iota(outputs.begin(), outputs.end(), 0);
-    const BatchPart part{.transaction = &transaction, .outputs = outputs};
-    engine_.runner().run({&part, 1});
-    const int32_t accepted = pick(drafted + 1);
-    if (accepted > 0) engine_.runner().keep_hidden(transaction, accepted - 1);
-    row_->computed_tokens += drafted;
     row_->reused_tokens += touched().length();
-    transaction.commit(accepted);
-    return Ok{};
+    const StepItem item{
+        .sequence = &touched(), .tokens = tokens, .outputs = outputs, .keeps_hidden = true};
+    return step(
+        {&item, 1}, [&](size_t, const StepOutputs&) { return pick(drafted + 1); }, true);
   }
 
+  // Computed, and then not wanted.
   Status cancel() {
-    CAIRN_TRY(wake(touched(), true));
     const std::vector<Token> tokens = random_tokens(random_length(touched()));
-    CAIRN_TRY(memory::Transaction transaction,
-              memory().begin(touched(), {.tokens = tokens, .keeps_hidden = true}));
     const int32_t last = int32_t(tokens.size()) - 1;
-    const BatchPart part{.transaction = &transaction, .outputs = {&last, 1}};
-    engine_.runner().run({&part, 1});
-    row_->computed_tokens += int64_t(tokens.size());
-    return Ok{};
+    const StepItem item{
+        .sequence = &touched(), .tokens = tokens, .outputs = {&last, 1}, .keeps_hidden = true};
+    return step(
+        {&item, 1}, [](size_t, const StepOutputs&) { return 0; }, true);
   }
 
   Status evict() {
     const size_t anchor_count = touched().anchors().size();
     if (anchor_count > 0 && pick(2) == 0) {
-      CAIRN_TRY(wake(touched(), true));  // Else the anchor may be what the sequence rests on.
+      CAIRN_TRY(wake(touched()));  // Else the anchor may be what the sequence rests on.
       return memory().drop_anchor(touched(), size_t(pick(int32_t(anchor_count))));
     }
     if (pick(2) == 0) {
@@ -271,19 +273,18 @@ class Program {
   Status step_with_partner() {
     const size_t other = (touched_ + 1) % sequences_.size();
     memory::Sequence& partner = sequences_[other];
-    CAIRN_TRY(wake(touched(), true));
-    CAIRN_TRY(wake(partner, true));
     const std::vector<Token> mine = random_tokens(1 + pick(9));
     const std::vector<Token> theirs = random_tokens(std::clamp(room(partner), 1, 1 + pick(40)));
-    CAIRN_TRY(memory::Transaction a, memory().begin(touched(), {.tokens = mine}));
-    CAIRN_TRY(memory::Transaction b, memory().begin(partner, {.tokens = theirs}));
-    const BatchPart parts[] = {{.transaction = &a}, {.transaction = &b}};
-    engine_.runner().run(parts);
-    a.commit(int32_t(mine.size()));
     // The partner may take back what it has done; that must not matter.
-    b.commit(room(partner) > int32_t(theirs.size()) ? int32_t(theirs.size()) : 0);
-    row_->computed_tokens += int64_t(mine.size() + theirs.size());
-    return Ok{};
+    const bool is_kept = room(partner) > int32_t(theirs.size());
+    const StepItem items[] = {{.sequence = &touched(), .tokens = mine},
+                              {.sequence = &partner, .tokens = theirs}};
+    return step(
+        items,
+        [&](size_t item, const StepOutputs&) {
+          return item == 0 ? int32_t(mine.size()) : is_kept ? int32_t(theirs.size()) : 0;
+        },
+        true);
   }
 
   // One more token behind a copy, and the kept hidden row, against a fresh timeline.

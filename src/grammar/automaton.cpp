@@ -7,7 +7,7 @@
 
 #include "grammar/determinize.h"
 #include "grammar/fragments.h"
-#include "grammar/source.h"
+#include "unicode/place.h"
 
 namespace cairn::grammar {
 
@@ -139,7 +139,7 @@ Result<Automaton> compile(const Expressions& expressions, Rule root, const Limit
   if (!is_living[fragments.pieces[0].start]) {
     return fail(ErrorCode::invalid_argument,
                 "grammar: expected a text that fits, found that rule {} can never end",
-                quote(expressions.name(root)));
+                unicode::quote(expressions.name(root)));
   }
   Automaton automaton;
   automaton.patterns.assign(expressions.patterns().begin(), expressions.patterns().end());
@@ -153,7 +153,7 @@ Result<Automaton> compile(const Expressions& expressions, Rule root, const Limit
   if (const uint32_t piece = left.find_cycle(); piece != kNone) {
     return fail(ErrorCode::invalid_argument,
                 "grammar: rule {} calls itself before anything else (left recursion)",
-                quote(expressions.name(Rule(fragments.pieces[piece].name))));
+                unicode::quote(expressions.name(Rule(fragments.pieces[piece].name))));
   }
   for (size_t i = 0; i < fragments.repeats.size(); ++i) {
     if (!left.is_nullable(fragments.repeats[i].body)) continue;

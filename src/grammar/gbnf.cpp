@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "grammar/groups.h"
-#include "grammar/source.h"
+#include "unicode/place.h"
 
 namespace cairn::grammar {
 
@@ -46,15 +46,16 @@ class Reader {
 
   template <class... Args>
   Error error(size_t offset, fmt::format_string<Args...> format, Args&&... args) const {
-    return fail_at(ErrorCode::invalid_argument, kName, source_, offset, format,
-                   std::forward<Args>(args)...);
+    return unicode::fail_at(ErrorCode::invalid_argument, kName, source_, offset, format,
+                            std::forward<Args>(args)...);
   }
   template <class... Args>
   Error over_limit(fmt::format_string<Args...> format, Args&&... args) const {
-    return fail_at(ErrorCode::no_room, kName, source_, at_, format, std::forward<Args>(args)...);
+    return unicode::fail_at(ErrorCode::no_room, kName, source_, at_, format,
+                            std::forward<Args>(args)...);
   }
   Error expected(std::string_view what) const {
-    return error(at_, "expected {}, found {}", what, found_at(source_, at_));
+    return error(at_, "expected {}, found {}", what, unicode::found_at(source_, at_));
   }
 
   char peek() const { return at_ < source_.size() ? source_[at_] : '\0'; }
@@ -101,7 +102,7 @@ class Reader {
     }
     if (missing == nullptr) return Ok{};
     return error(missing->offset, "rule {} is called and not defined",
-                 quote(expressions_.name(missing->rule)));
+                 unicode::quote(expressions_.name(missing->rule)));
   }
 
   Status read_rule() {
@@ -112,7 +113,8 @@ class Reader {
     if (!take("::=")) return expected("\"::=\"");
     skip(true);
     CAIRN_TRY(const Rule rule, rule_of(name, begin));
-    if (expressions_.is_defined(rule)) return error(begin, "rule {} is there twice", quote(name));
+    if (expressions_.is_defined(rule))
+      return error(begin, "rule {} is there twice", unicode::quote(name));
     CAIRN_TRY(const Node body, read_body());
     expressions_.define(rule, body);
     skip(false);
@@ -161,7 +163,7 @@ class Reader {
   Status read_repetition(Groups& groups) {
     const size_t begin = at_;
     if (!groups.has_last()) {
-      return error(begin, "expected something before {}", found_at(source_, begin));
+      return error(begin, "expected something before {}", unicode::found_at(source_, begin));
     }
     CountText count{.min = 0, .max = kUnbounded, .bytes = 0};
     const char sign = source_[at_++];
@@ -174,8 +176,8 @@ class Reader {
     }
     const bool is_unbounded = count.max == kUnbounded;
     if (count.min > limits_.repeat_count || (!is_unbounded && count.max > limits_.repeat_count)) {
-      return fail_at(ErrorCode::no_room, kName, source_, begin,
-                     "expected at most {} repetitions, found more", limits_.repeat_count);
+      return unicode::fail_at(ErrorCode::no_room, kName, source_, begin,
+                              "expected at most {} repetitions, found more", limits_.repeat_count);
     }
     if (count.max < count.min) return error(begin, "expected a maximum not below the minimum");
     groups.last() = expressions_.repeat(groups.last(), int32_t(count.min), int32_t(count.max));
@@ -220,7 +222,8 @@ class Reader {
   Result<char32_t> read_character() {
     if (peek() != '\\') {
       const auto character = decode_character(source_.substr(at_));
-      if (!character) return error(at_, "expected UTF-8, found {}", found_at(source_, at_));
+      if (!character)
+        return error(at_, "expected UTF-8, found {}", unicode::found_at(source_, at_));
       at_ += character->bytes;
       return character->value;
     }
@@ -234,7 +237,7 @@ class Reader {
     const size_t digits = escape == 'x' ? 2 : escape == 'u' ? 4 : escape == 'U' ? 8 : 0;
     if (digits == 0) {
       return error(begin, "expected an escape such as \\n, \\\", \\x0A or \\u000A, found {}",
-                   quote(source_.substr(begin, 2)));
+                   unicode::quote(source_.substr(begin, 2)));
     }
     const int64_t value = read_hex(source_.substr(std::min(at_, source_.size())), digits);
     if (value < 0) return error(begin, "expected {} hexadecimal digits", digits);
@@ -296,7 +299,7 @@ class Reader {
       const char* last = name.data() + name.size() - 1;
       const auto [behind, trouble] = std::from_chars(name.data() + 1, last, pattern.id);
       if (*last != ']' || trouble != std::errc() || behind != last || pattern.id < 0) {
-        return error(begin, "expected a token's number, found {}", quote(name));
+        return error(begin, "expected a token's number, found {}", unicode::quote(name));
       }
     } else {
       pattern.text = source_.substr(end - name.size() - 1, name.size() + 2);

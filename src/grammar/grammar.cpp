@@ -6,6 +6,7 @@
 #include "grammar/json_nodes.h"
 #include "grammar/regex.h"
 #include "grammar/schema.h"
+#include "grammar/schema_view.h"
 #include "grammar/text_without.h"
 
 namespace cairn::grammar {
@@ -101,8 +102,14 @@ Result<Node> Builder::pattern(std::string_view regex, const CharacterSet& never)
 }
 
 Result<Node> Builder::schema(std::string_view schema, const CharacterSet& never) {
+  CAIRN_TRY(const json::Document document, read_schema_text(schema, limits_));
+  return this->schema(document, document.root(), kTypeAny, never);
+}
+
+Result<Node> Builder::schema(const json::Document& document, uint32_t schema, uint32_t types,
+                             const CharacterSet& never) {
   const size_t first = expressions_.size();
-  CAIRN_TRY(const Node node, read_schema(schema, limits_, expressions_));
+  CAIRN_TRY(const Node node, read_schema(document, schema, types, limits_, expressions_));
   if (!never.ranges().empty()) expressions_.forbid(first, never);
   return node;
 }

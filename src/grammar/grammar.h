@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "grammar/expression.h"
 #include "grammar/limits.h"
+#include "json/document.h"
 
 namespace cairn::grammar {
 
@@ -76,6 +77,9 @@ class Builder {
 
   // `never`: characters that no text of it holds. REQUIRES: none that JSON is written with.
   Result<Node> schema(std::string_view schema, const CharacterSet& never = {});
+  // One of the document's values as a schema, narrowed to some types (grammar/schema_view.h).
+  Result<Node> schema(const json::Document& document, uint32_t schema, uint32_t types,
+                      const CharacterSet& never);
   Result<Node> gbnf(std::string_view source);
   Result<Node> regex(std::string_view regex);
   // A text in which the expression is found somewhere, as a schema's pattern, and none of these
@@ -92,6 +96,7 @@ class Builder {
   Node call(Rule rule) { return expressions_.call(rule); }
 
   Result<Grammar> finish(Node root);
+  const Limits& limits() const { return limits_; }
 
  private:
   Limits limits_;

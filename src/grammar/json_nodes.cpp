@@ -1,7 +1,7 @@
 // Each rule once. What a rule calls may call it in turn: it is declared before it is made.
 #include "grammar/json_nodes.h"
 
-#include "grammar/json_document.h"
+#include "json/document.h"
 
 namespace cairn::grammar {
 
@@ -127,7 +127,7 @@ Node JsonNodes::comma() {
 }
 
 Node JsonNodes::quoted(std::string_view content) {
-  return expressions_.text("\"" + json_escaped(content) + "\"");
+  return expressions_.text(json::quoted(content));
 }
 
 }  // namespace cairn::grammar

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "grammar/automaton.h"
-#include "grammar/source.h"
+#include "unicode/place.h"
 
 namespace cairn::grammar {
 
@@ -61,7 +61,8 @@ Status Matcher::resolve_patterns() {
       const auto found = tokens_->find_any(pattern.text);
       if (!found) {
         return fail(ErrorCode::invalid_argument,
-                    "grammar: expected a token of the vocabulary, found {}", quote(pattern.text));
+                    "grammar: expected a token of the vocabulary, found {}",
+                    unicode::quote(pattern.text));
       }
       id = *found;
     } else if (size_t(id) >= tokens_->token_count()) {
@@ -128,7 +129,7 @@ Result<State> Matcher::advance(State state, Token token) {
   if (set != Stacks::kDead) return keep(set);
   if (tokens_->is_end(token) && is_complete(state)) return state;
   return fail(ErrorCode::invalid_argument, "grammar: expected a token that fits, found {}",
-              quote(tokens_->bytes_of(token)));
+              unicode::quote(tokens_->bytes_of(token)));
 }
 
 Result<State> Matcher::advance(State state, std::string_view bytes) {
@@ -137,7 +138,7 @@ Result<State> Matcher::advance(State state, std::string_view bytes) {
   if (set == Stacks::kOver) return over();
   if (set != Stacks::kDead) return keep(set);
   return fail(ErrorCode::invalid_argument, "grammar: expected a text that fits, found {}",
-              quote(bytes));
+              unicode::quote(bytes));
 }
 
 Status Matcher::fill(Set set, std::span<const TokenTrie::Node> nodes, std::span<uint64_t> words) {
@@ -279,33 +280,6 @@ bool Matcher::is_complete(State state) const {
 
 bool Matcher::is_finished(State state) const {
   return is_complete(state) && stacks_.items(set_of(state)).empty();
-}
-
-Result<std::string> Matcher::forced_bytes(State state, size_t bytes_max) {
-  CAIRN_TRY(make_room());
-  const Automaton& automaton = grammar_.automaton();
-  std::string forced;
-  Set set = set_of(state);
-  while (forced.size() < bytes_max && !stacks_.is_accepting(set)) {
-    for (const Stacks::Item& item : stacks_.items(set)) {
-      if (!automaton.tokens_of(item.state).empty()) return forced;
-    }
-    Set next = Stacks::kDead;
-    uint8_t byte = 0;
-    for (size_t i = 0; i < automaton.class_bytes.size(); ++i) {
-      const Set to = stacks_.step(set, automaton.class_bytes[i]);
-      if (to == Stacks::kOver) return over();
-      if (to == Stacks::kDead) continue;
-      const size_t end = i + 1 == automaton.class_bytes.size() ? 256 : automaton.class_bytes[i + 1];
-      if (next != Stacks::kDead || end - automaton.class_bytes[i] != 1) return forced;
-      next = to;
-      byte = automaton.class_bytes[i];
-    }
-    if (next == Stacks::kDead) break;
-    forced.push_back(char(byte));
-    set = next;
-  }
-  return forced;
 }
 
 size_t Matcher::byte_size() const {

@@ -50,8 +50,6 @@ class Matcher {
   bool is_complete(State state) const;
   // It is complete and nothing can follow.
   bool is_finished(State state) const;
-  // The bytes that must come next, whatever the tokens: at most `bytes_max`, maybe none.
-  Result<std::string> forced_bytes(State state, size_t bytes_max = 256);
 
   size_t byte_size() const;
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "grammar/groups.h"
-#include "grammar/source.h"
+#include "unicode/place.h"
 
 namespace cairn::grammar {
 
@@ -62,11 +62,12 @@ class Reader {
  private:
   template <class... Args>
   Error error(size_t offset, fmt::format_string<Args...> format, Args&&... args) const {
-    return fail_at(ErrorCode::invalid_argument, kName, source_, offset, format,
-                   std::forward<Args>(args)...);
+    return unicode::fail_at(ErrorCode::invalid_argument, kName, source_, offset, format,
+                            std::forward<Args>(args)...);
   }
   Error unsupported(size_t offset, std::string_view what) const {
-    return fail_at(ErrorCode::unsupported, kName, source_, offset, "{} cannot be followed", what);
+    return unicode::fail_at(ErrorCode::unsupported, kName, source_, offset, "{} cannot be followed",
+                            what);
   }
   char peek(size_t ahead = 0) const {
     return at_ + ahead < source_.size() ? source_[at_ + ahead] : '\0';
@@ -103,8 +104,9 @@ class Reader {
         groups_.alternate();
         begin_alternative();
         if (int64_t(groups_.alternative_count()) > limits_.alternative_count) {
-          return fail_at(ErrorCode::no_room, kName, source_, begin,
-                         "expected at most {} alternatives, found more", limits_.alternative_count);
+          return unicode::fail_at(ErrorCode::no_room, kName, source_, begin,
+                                  "expected at most {} alternatives, found more",
+                                  limits_.alternative_count);
         }
         return Ok{};
       case '(':
@@ -151,8 +153,8 @@ class Reader {
   Status open_group() {
     const size_t begin = at_++;
     if (int64_t(groups_.depth()) >= limits_.nesting) {
-      return fail_at(ErrorCode::no_room, kName, source_, begin,
-                     "expected at most {} open parentheses, found more", limits_.nesting);
+      return unicode::fail_at(ErrorCode::no_room, kName, source_, begin,
+                              "expected at most {} open parentheses, found more", limits_.nesting);
     }
     if (peek() == '?' && !take("?:")) {
       const bool is_named =
@@ -172,12 +174,12 @@ class Reader {
     const size_t begin = at_;
     at_ += 1 + count.bytes;
     if (!is_repeatable_) {
-      return error(begin, "expected something before {}", found_at(source_, begin));
+      return error(begin, "expected something before {}", unicode::found_at(source_, begin));
     }
     const bool is_unbounded = count.max == kUnbounded;
     if (count.min > limits_.repeat_count || (!is_unbounded && count.max > limits_.repeat_count)) {
-      return fail_at(ErrorCode::no_room, kName, source_, begin,
-                     "expected at most {} repetitions, found more", limits_.repeat_count);
+      return unicode::fail_at(ErrorCode::no_room, kName, source_, begin,
+                              "expected at most {} repetitions, found more", limits_.repeat_count);
     }
     if (count.max < count.min) return error(begin, "expected a maximum not below the minimum");
     if (peek() == '+') return unsupported(begin, "a possessive repetition");
@@ -224,7 +226,7 @@ class Reader {
   Result<std::optional<char32_t>> read_member(CharacterSet& set, bool in_class, bool is_inverse) {
     if (peek() == '\\') return read_escape(set, in_class, is_inverse);
     const auto character = decode_character(source_.substr(at_));
-    if (!character) return error(at_, "expected UTF-8, found {}", found_at(source_, at_));
+    if (!character) return error(at_, "expected UTF-8, found {}", unicode::found_at(source_, at_));
     at_ += character->bytes;
     set.add(character->value);
     return std::optional(character->value);
@@ -267,7 +269,7 @@ class Reader {
     }
     if ('1' <= letter && letter <= '9') return unsupported(begin, "a back reference");
     if (('a' <= letter && letter <= 'z') || ('A' <= letter && letter <= 'Z')) {
-      return unsupported(begin, quote(source_.substr(begin, 2)));
+      return unsupported(begin, unicode::quote(source_.substr(begin, 2)));
     }
     if (uint8_t(letter) >= 0x80) return error(begin, "expected an escape of ASCII");
     return only(char32_t(letter));

@@ -2,15 +2,18 @@
 #include "grammar/schema_view.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "grammar/groups.h"
-#include "grammar/source.h"
+#include "grammar/string_formats.h"
+#include "unicode/place.h"
 
 namespace cairn::grammar {
 
 namespace {
 
-using Kind = JsonDocument::Kind;
+using Kind = json::Document::Kind;
 
 struct Keyword {
   std::string_view name;
@@ -96,24 +99,24 @@ std::string pointer_step(std::string_view step) {
 }  // namespace
 
 Error SchemaViews::error(ErrorCode code, size_t offset, std::string_view what) const {
-  return fail_at(code, "schema", document_.source(), offset, "{}", what);
+  return unicode::fail_at(code, "schema", document_.source(), offset, "{}", what);
 }
 
 Result<uint32_t> SchemaViews::resolve(uint32_t reference) const {
-  const JsonDocument::Value& value = document_.value(reference);
+  const json::Document::Value& value = document_.value(reference);
   if (value.kind != Kind::string) return error_at(reference, "expected a reference in quotes");
   const std::string_view text = value.text;
   if (!text.starts_with('#') || (text.size() > 1 && text[1] != '/')) {
-    return error(
-        ErrorCode::unsupported, value.offset,
-        "expected a reference within this schema, such as \"#/$defs/name\", found " + quote(text));
+    return error(ErrorCode::unsupported, value.offset,
+                 "expected a reference within this schema, such as \"#/$defs/name\", found " +
+                     unicode::quote(text));
   }
   uint32_t target = document_.root();
   for (size_t at = 1; at < text.size();) {
     const size_t end = std::min(text.find('/', at + 1), text.size());
     const std::string step = pointer_step(text.substr(at + 1, end - at - 1));
-    const JsonDocument::Value& inside = document_.value(target);
-    const JsonDocument::Member* member = document_.find(target, step);
+    const json::Document::Value& inside = document_.value(target);
+    const json::Document::Member* member = document_.find(target, step);
     size_t index = 0;
     for (const char c : step)
       index = std::min<size_t>(index * 10 + size_t(uint8_t(c) - '0'), 1u << 30);
@@ -122,7 +125,7 @@ Result<uint32_t> SchemaViews::resolve(uint32_t reference) const {
     } else if (inside.kind == Kind::array && !step.empty() && index < inside.items.size()) {
       target = inside.items[index];
     } else {
-      return error_at(reference, "nothing in this schema is at " + quote(text));
+      return error_at(reference, "nothing in this schema is at " + unicode::quote(text));
     }
     at = end;
   }
@@ -131,9 +134,9 @@ Result<uint32_t> SchemaViews::resolve(uint32_t reference) const {
 
 Result<uint32_t> SchemaViews::follow(uint32_t schema) const {
   for (size_t steps = 0; steps < 64; ++steps) {
-    const JsonDocument::Member* reference = document_.find(schema, "$ref");
+    const json::Document::Member* reference = document_.find(schema, "$ref");
     if (reference == nullptr) return schema;
-    for (const JsonDocument::Member& member : document_.value(schema).members) {
+    for (const json::Document::Member& member : document_.value(schema).members) {
       const bool is_refused =
           std::find(std::begin(kRefused), std::end(kRefused), member.key) != std::end(kRefused);
       if (member.key != "$ref" && (is_refused || find_followed(member.key) != nullptr)) {
@@ -146,16 +149,16 @@ Result<uint32_t> SchemaViews::follow(uint32_t schema) const {
 }
 
 Status SchemaViews::check_keywords(uint32_t schema) const {
-  const JsonDocument::Value& value = document_.value(schema);
+  const json::Document::Value& value = document_.value(schema);
   if (value.kind != Kind::object && value.kind != Kind::boolean) {
     return error_at(schema, "expected a schema: an object, true or false");
   }
-  for (const JsonDocument::Member& member : value.members) {
+  for (const json::Document::Member& member : value.members) {
     const bool is_refused =
         std::find(std::begin(kRefused), std::end(kRefused), member.key) != std::end(kRefused);
     if (!is_refused) continue;
     return error(ErrorCode::unsupported, member.offset,
-                 "the keyword " + quote(member.key) + " cannot be followed");
+                 "the keyword " + unicode::quote(member.key) + " cannot be followed");
   }
   return Ok{};
 }
@@ -171,7 +174,7 @@ Result<std::optional<SchemaView>> SchemaViews::flatten(const SchemaView& view) c
     });
     if (is_known) continue;
     CAIRN_TRY(check_keywords(part.schema));
-    const JsonDocument::Value& value = document_.value(part.schema);
+    const json::Document::Value& value = document_.value(part.schema);
     if (value.kind == Kind::boolean) {
       if (document_.is_true(part.schema)) continue;
       return std::optional<SchemaView>();
@@ -199,7 +202,7 @@ Result<std::optional<SchemaView>> SchemaViews::flatten(const SchemaView& view) c
 
 bool SchemaViews::has_constraint(const SchemaPart& part) const {
   const auto& members = document_.value(part.schema).members;
-  return std::any_of(members.begin(), members.end(), [&](const JsonDocument::Member& member) {
+  return std::any_of(members.begin(), members.end(), [&](const json::Document::Member& member) {
     if (member.key == "anyOf") return !part.any_of_is_done;
     if (member.key == "oneOf") return !part.one_of_is_done;
     if (member.key == "$ref" || member.key == "allOf") return !part.is_flat;
@@ -218,7 +221,7 @@ const SchemaPart* SchemaViews::find_choice(const SchemaView& view) const {
 
 Result<std::vector<SchemaView>> SchemaViews::choices(const SchemaView& view,
                                                      const SchemaPart& part) const {
-  const JsonDocument::Member* any_of = document_.find(part.schema, "anyOf");
+  const json::Document::Member* any_of = document_.find(part.schema, "anyOf");
   const bool is_any = any_of != nullptr && !part.any_of_is_done;
   const uint32_t list = is_any ? any_of->value : document_.find(part.schema, "oneOf")->value;
   if (document_.value(list).kind != Kind::array || document_.value(list).items.empty()) {
@@ -238,10 +241,10 @@ Result<std::vector<SchemaView>> SchemaViews::choices(const SchemaView& view,
   return views;
 }
 
-const JsonDocument::Member* SchemaViews::find(const SchemaView& view,
-                                              std::string_view keyword) const {
+const json::Document::Member* SchemaViews::find(const SchemaView& view,
+                                                std::string_view keyword) const {
   for (const SchemaPart& part : view) {
-    if (const JsonDocument::Member* member = document_.find(part.schema, keyword)) return member;
+    if (const json::Document::Member* member = document_.find(part.schema, keyword)) return member;
   }
   return nullptr;
 }
@@ -249,18 +252,21 @@ const JsonDocument::Member* SchemaViews::find(const SchemaView& view,
 std::vector<uint32_t> SchemaViews::all(const SchemaView& view, std::string_view keyword) const {
   std::vector<uint32_t> values;
   for (const SchemaPart& part : view) {
-    const JsonDocument::Member* member = document_.find(part.schema, keyword);
+    const json::Document::Member* member = document_.find(part.schema, keyword);
     if (member != nullptr) values.push_back(member->value);
   }
   return values;
 }
 
-const JsonDocument::Member* SchemaViews::find_other(
+const json::Document::Member* SchemaViews::find_other(
     const SchemaView& view, std::initializer_list<std::string_view> keywords) const {
   for (const SchemaPart& part : view) {
-    for (const JsonDocument::Member& member : document_.value(part.schema).members) {
+    for (const json::Document::Member& member : document_.value(part.schema).members) {
       const Keyword* followed = find_followed(member.key);
       if (followed == nullptr || followed->types == 0) continue;
+      const bool is_unknown_format =
+          member.key == "format" && pattern_of_format(document_.value(member.value).text).empty();
+      if (is_unknown_format) continue;
       if (std::find(keywords.begin(), keywords.end(), member.key) == keywords.end()) return &member;
     }
   }
@@ -273,7 +279,7 @@ Result<uint32_t> SchemaViews::types(const SchemaView& view) const {
   for (const uint32_t said : all(view, "type")) {
     is_said = true;
     uint32_t some = 0;
-    const JsonDocument::Value& value = document_.value(said);
+    const json::Document::Value& value = document_.value(said);
     const std::vector<uint32_t> names =
         value.kind == Kind::array ? value.items : std::vector<uint32_t>{said};
     for (const uint32_t name : names) {
@@ -287,7 +293,7 @@ Result<uint32_t> SchemaViews::types(const SchemaView& view) const {
     types &= some;
   }
   for (const SchemaPart& part : view) {
-    for (const JsonDocument::Member& member : document_.value(part.schema).members) {
+    for (const json::Document::Member& member : document_.value(part.schema).members) {
       if (const Keyword* followed = find_followed(member.key)) hinted |= followed->types;
     }
   }
@@ -298,12 +304,12 @@ Result<uint32_t> SchemaViews::types(const SchemaView& view) const {
 Result<SchemaViews::Exclusion> SchemaViews::exclusion(const SchemaView& view) const {
   Exclusion excluded;
   for (const uint32_t schema : all(view, "not")) {
-    const JsonDocument::Value& value = document_.value(schema);
+    const json::Document::Value& value = document_.value(schema);
     CAIRN_TRY(check_keywords(schema));
     if (value.kind == Kind::boolean && !document_.is_true(schema)) continue;
-    const JsonDocument::Member* said = nullptr;
+    const json::Document::Member* said = nullptr;
     size_t said_count = 0;
-    for (const JsonDocument::Member& member : value.members) {
+    for (const json::Document::Member& member : value.members) {
       if (find_followed(member.key) == nullptr) continue;
       said = &member;
       ++said_count;
@@ -359,16 +365,73 @@ Result<SchemaViews::Counts> SchemaViews::counts(const SchemaView& view,
   return counts;
 }
 
+Result<SchemaViews::Texts> SchemaViews::texts(const SchemaView& view) const {
+  Texts texts;
+  CAIRN_TRY(texts.length, counts(view, "minLength", "maxLength"));
+  for (const uint32_t value : all(view, "pattern")) {
+    if (document_.value(value).kind != Kind::string) {
+      return error_at(value, "expected a pattern in quotes");
+    }
+    texts.pattern = document_.value(value).text;
+    texts.offset = document_.value(value).offset;
+    ++texts.pattern_count;
+  }
+  for (const uint32_t value : all(view, "format")) {
+    const std::string_view format = pattern_of_format(document_.value(value).text);
+    if (format.empty()) continue;
+    texts.pattern = format;
+    texts.offset = document_.value(value).offset;
+    texts.is_whole = true;
+    ++texts.pattern_count;
+  }
+  return texts;
+}
+
+// The values of enum and const that all parts name and none excludes.
+Result<std::vector<uint32_t>> SchemaViews::values(const SchemaView& view, uint32_t types,
+                                                  const Exclusion& excluded) const {
+  if (const json::Document::Member* other = find_other(view, {})) {
+    return error(
+        ErrorCode::unsupported, other->offset,
+        "the keyword " + unicode::quote(other->key) + " cannot be followed beside enum or const");
+  }
+  std::vector<std::vector<uint32_t>> lists;
+  for (const uint32_t value : all(view, "const")) lists.push_back({value});
+  for (const uint32_t value : all(view, "enum")) {
+    if (document_.value(value).kind != Kind::array) {
+      return error_at(value, "expected a list of values");
+    }
+    lists.push_back(document_.value(value).items);
+    if (int64_t(lists.back().size()) > limits_.enum_count) {
+      return error(ErrorCode::no_room, document_.value(value).offset,
+                   fmt::format("expected at most {} values", limits_.enum_count));
+    }
+  }
+  std::map<std::string, size_t> count_of;
+  for (const std::vector<uint32_t>& list : lists) {
+    std::set<std::string> once;
+    for (const uint32_t value : list) once.insert(document_.compact(value));
+    for (const std::string& text : once) ++count_of[text];
+  }
+  for (const uint32_t value : excluded.values) count_of[document_.compact(value)] = SIZE_MAX;
+  std::vector<uint32_t> values;
+  for (const uint32_t value : lists[0]) {
+    const bool is_named = count_of[document_.compact(value)] == lists.size();
+    if ((type_of(value) & types) != 0 && is_named) values.push_back(value);
+  }
+  return values;
+}
+
 // `direction`: 1 for a lower bound, of which the largest counts, -1 for an upper one.
 Status SchemaViews::add_bound(const SchemaView& view, std::string_view keyword,
                               std::string_view strict_keyword, int direction,
                               std::optional<Decimal>& bound, bool& is_excluded) const {
   for (const SchemaPart& part : view) {
-    const JsonDocument::Member* plain = document_.find(part.schema, keyword);
-    const JsonDocument::Member* strict = document_.find(part.schema, strict_keyword);
+    const json::Document::Member* plain = document_.find(part.schema, keyword);
+    const json::Document::Member* strict = document_.find(part.schema, strict_keyword);
     // Before 2019, the strict keyword was a flag of the other.
     const bool is_flag = strict != nullptr && document_.value(strict->value).kind == Kind::boolean;
-    for (const JsonDocument::Member* member : {plain, is_flag ? nullptr : strict}) {
+    for (const json::Document::Member* member : {plain, is_flag ? nullptr : strict}) {
       if (member == nullptr) continue;
       if (document_.value(member->value).kind != Kind::number) {
         return error_at(member->value, "expected a number");

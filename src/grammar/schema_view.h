@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "grammar/json_document.h"
 #include "grammar/limits.h"
 #include "grammar/number_ranges.h"
+#include "json/document.h"
 
 namespace cairn::grammar {
 
@@ -38,9 +38,12 @@ using SchemaView = std::vector<SchemaPart>;
 
 class SchemaViews {
  public:
-  // REQUIRES: `document` outlives this.
-  explicit SchemaViews(const JsonDocument& document) : document_(document) {}
+  // REQUIRES: both outlive this.
+  SchemaViews(const json::Document& document, const Limits& limits)
+      : document_(document), limits_(limits) {}
 
+  // What a reference points to.
+  Result<uint32_t> resolve(uint32_t reference) const;
   // Where a schema that is only a reference leads to.
   Result<uint32_t> follow(uint32_t schema) const;
   // All parts with those that $ref and allOf add; nothing where one of them is false.
@@ -59,12 +62,12 @@ class SchemaViews {
   };
   Result<Exclusion> exclusion(const SchemaView& view) const;
   // The first part's keyword, or null.
-  const JsonDocument::Member* find(const SchemaView& view, std::string_view keyword) const;
+  const json::Document::Member* find(const SchemaView& view, std::string_view keyword) const;
   // All parts' values of a keyword.
   std::vector<uint32_t> all(const SchemaView& view, std::string_view keyword) const;
-  // Whether any keyword but these, `type` and annotations says something.
-  const JsonDocument::Member* find_other(const SchemaView& view,
-                                         std::initializer_list<std::string_view> keywords) const;
+  // A keyword but these, `type` and annotations that says something, or null.
+  const json::Document::Member* find_other(const SchemaView& view,
+                                           std::initializer_list<std::string_view> keywords) const;
   // The largest of all minima and the smallest of all maxima of a count.
   struct Counts {
     int32_t min = 0, max = INT32_MAX;
@@ -72,6 +75,22 @@ class SchemaViews {
   Result<Counts> counts(const SchemaView& view, std::string_view min_keyword,
                         std::string_view max_keyword) const;
   Result<Bounds> bounds(const SchemaView& view) const;
+  // What is said of strings: the last pattern, how many there are, and the length.
+  struct Texts {
+    Counts length;
+    std::string_view pattern;
+    size_t pattern_count = 0, offset = 0;
+    bool is_whole = false;  // A format: it describes all of the text.
+    bool is_counted() const { return length.min > 0 || length.max != INT32_MAX; }
+  };
+  Result<Texts> texts(const SchemaView& view) const;
+  // Whether enum or const lists what fits.
+  bool is_listed(const SchemaView& view) const {
+    return find(view, "enum") != nullptr || find(view, "const") != nullptr;
+  }
+  // The values of enum and const that all parts name and none excludes. REQUIRES: is_listed().
+  Result<std::vector<uint32_t>> values(const SchemaView& view, uint32_t types,
+                                       const Exclusion& excluded) const;
 
   uint32_t type_of(uint32_t value) const;
   Error error(ErrorCode code, size_t offset, std::string_view what) const;
@@ -80,14 +99,14 @@ class SchemaViews {
   }
 
  private:
-  Result<uint32_t> resolve(uint32_t reference) const;
   Status check_keywords(uint32_t schema) const;
   bool has_constraint(const SchemaPart& part) const;
   Status add_bound(const SchemaView& view, std::string_view keyword,
                    std::string_view strict_keyword, int direction, std::optional<Decimal>& bound,
                    bool& is_excluded) const;
 
-  const JsonDocument& document_;
+  const json::Document& document_;
+  const Limits& limits_;
 };
 
 }  // namespace cairn::grammar

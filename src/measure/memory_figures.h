@@ -34,4 +34,13 @@ Result<std::vector<Figure>> measure_costs(Engine& engine);
 // Attention over pages in scattered order against pages in a row, at 8k tokens.
 Result<std::vector<Figure>> measure_paging(Engine& engine);
 
+struct MemoryWork {
+  std::string_view preset;       // Whose figures of the peer stand beside; may be empty.
+  uint64_t resident_before = 0;  // Resident bytes before the engine was loaded.
+  uint64_t weights_bytes = 0;    // Of the model's file.
+};
+
+// All of these, behind what a loaded engine holds beside its weights.
+Result<std::vector<Figure>> measure_memory(Engine& engine, const MemoryWork& work);
+
 }  // namespace cairn::measure

@@ -49,23 +49,18 @@ class Meter {
   // A step of rows behind each of the sequences; logits of each one's last row where wanted.
   Status step(std::span<Sequence> sequences, std::span<const std::vector<Token>> tokens,
               bool wants_logits) {
-    transactions_.clear();
-    parts_.clear();
+    items_.clear();
     const int32_t last = int32_t(tokens[0].size()) - 1;
     for (size_t i = 0; i < sequences.size(); ++i) {
-      CAIRN_TRY(
-          memory::Transaction transaction,
-          engine_.cache().begin(sequences[i], {.tokens = tokens[i], .keeps_hidden = wants_logits}));
-      transactions_.push_back(std::move(transaction));
+      items_.push_back({.sequence = &sequences[i],
+                        .tokens = tokens[i],
+                        .outputs = {&last, size_t(wants_logits ? 1 : 0)},
+                        .keeps_hidden = wants_logits});
     }
-    for (memory::Transaction& transaction : transactions_) {
-      parts_.push_back(
-          {.transaction = &transaction, .outputs = {&last, size_t(wants_logits ? 1 : 0)}});
-    }
-    engine_.runner().run(parts_);
-    for (size_t i = 0; i < transactions_.size(); ++i) {
-      if (wants_logits) engine_.runner().keep_hidden(transactions_[i], int32_t(i));
-      transactions_[i].commit(last + 1);
+    CAIRN_TRY(const StepReport report, engine_.step(items_));
+    if (report.item_count < items_.size()) {
+      return fail(ErrorCode::no_room, "memory budget: expected room for {} sequences, found {}",
+                  items_.size(), report.item_count);
     }
     done_tokens_ += int64_t(sequences.size()) * (last + 1);
     return Ok{};
@@ -212,8 +207,7 @@ class Meter {
   const SpeedWork& work_;
   std::vector<Sequence> pasts_;
   std::vector<SpeedRow> rows_;
-  std::vector<memory::Transaction> transactions_;
-  std::vector<BatchPart> parts_;
+  std::vector<StepItem> items_;
   uint64_t sample_count_ = 0;
   int64_t done_tokens_ = 0;
   ptrdiff_t first_token_ = 0;

@@ -46,7 +46,7 @@ Slice Replay::slice(int32_t piece, int32_t first_row) {
   const size_t group_count = size_t(store_->group_count());
   const size_t recurrent = size_t(store_->layout().recurrent_group);
   const int32_t begin = piece * piece_rows_;
-  const int32_t row_count = std::min(piece_rows_, row_count_ - begin);
+  const int32_t row_count = piece_row_count(piece);
   const int32_t base = sequence_->base_anchor();
   work_->page_tables.assign(group_count, nullptr);
   work_->states_before.assign(group_count, nullptr);

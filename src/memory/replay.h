@@ -3,6 +3,7 @@
 // Not thread-safe: the engine's thread owns it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 
@@ -22,6 +23,9 @@ class Replay {
   int32_t row_count() const { return row_count_; }          // Of all pieces.
   Variant variant() const { return sequence_->variant(); }  // REQUIRES: not committed.
   int32_t piece_count() const { return (row_count_ + piece_rows_ - 1) / piece_rows_; }
+  int32_t piece_row_count(int32_t piece) const {
+    return std::min(piece_rows_, row_count_ - piece * piece_rows_);
+  }
   // One piece for a step; first_row is the caller's. Each piece goes on from the state that the one
   // before it stored. Valid until the next call.
   // REQUIRES: pieces are asked for, and computed, in their order.

@@ -1,6 +1,6 @@
 // What the engine knows of a model: its parameters, what each layer keeps, and how to record its
-// forward pass. An architecture is one file in this folder, found by general.architecture through
-// a generated table. Models see ops and kinds of state, no backend and no memory.
+// forward pass. An architecture is one file below this folder, found by general.architecture
+// through a generated table. Models see ops and kinds of state, no backend and no memory.
 #pragma once
 
 #include <memory>
@@ -49,14 +49,23 @@ std::span<const Architecture* const> all_architectures();
 // Errors: unsupported, with the list of those that are known.
 Result<const Architecture*> find_architecture(std::string_view name);
 
-// Makes an architecture of a class with `static Result<…Config> read(const gguf::Metadata&)` and a
-// constructor from what it returns.
+// A model of a class with `Status read(const gguf::Metadata&)`.
+template <class Class, class... Traits>
+Result<std::unique_ptr<Model>> create_model(const gguf::Metadata& meta, const Traits&... traits) {
+  auto model = std::make_unique<Class>(traits...);
+  CAIRN_TRY(model->read(meta));
+  return std::unique_ptr<Model>(std::move(model));
+}
+
 template <class Class>
 constexpr Architecture architecture(std::string_view name) {
-  return {.name = name, .create = [](const gguf::Metadata& meta) -> Result<std::unique_ptr<Model>> {
-            CAIRN_TRY(auto config, Class::read(meta));
-            return std::unique_ptr<Model>(std::make_unique<Class>(std::move(config)));
-          }};
+  return {.name = name, .create = &create_model<Class>};
+}
+
+// One of several that a function creates from traits.
+template <auto create, const auto& traits>
+constexpr Architecture variant(std::string_view name) {
+  return {.name = name, .create = [](const gguf::Metadata& meta) { return create(meta, traits); }};
 }
 
 }  // namespace cairn::models

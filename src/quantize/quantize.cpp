@@ -153,11 +153,6 @@ Status write_tensors(const gguf::File& file, const TypeChoice& choice, const Imp
 
 Result<QuantizeReport> quantize(const QuantizeOptions& options) {
   CAIRN_TRY(const QuantMix* mix, find_mix(options.mix));
-  std::vector<TypeOverride> overrides;
-  for (const std::string& text : options.overrides) {
-    CAIRN_TRY(TypeOverride parsed, parse_override(text));
-    overrides.push_back(std::move(parsed));
-  }
   CAIRN_TRY(check_paths(options));
   CAIRN_TRY(const gguf::File file, gguf::File::open(options.in_path));
   std::optional<Importance> importance;
@@ -165,8 +160,10 @@ Result<QuantizeReport> quantize(const QuantizeOptions& options) {
     CAIRN_TRY(importance, Importance::load(options.importance_path));
   }
   const Importance* factors = importance ? &*importance : nullptr;
-  CAIRN_TRY(TypeChoice choice, choose_types(file, *mix, overrides, factors != nullptr));
-  QuantizeReport report{.in_bytes = file.file_bytes(), .notes = std::move(choice.notes)};
+  CAIRN_TRY(TypeChoice choice, choose_types(file, *mix, options.overrides, factors != nullptr));
+  QuantizeReport report{.in_bytes = file.file_bytes(),
+                        .blind_count = choice.blind_count,
+                        .notes = std::move(choice.notes)};
   gguf::Writer writer;
   copy_fields(file.fields(), *mix, factors, writer);
   CAIRN_TRY(declare_tensors(file, choice, writer, report));

@@ -392,16 +392,18 @@ bool fits(std::string_view name, std::string_view pattern) {
   return p == pattern.size();
 }
 
-Result<TypeOverride> parse_override(std::string_view text) {
+Result<TypeOverride> parse_override(std::string_view source, std::string_view text) {
   const size_t sign = text.rfind('=');
   const quant::Type* type = sign == text.npos ? nullptr : encodable(text.substr(sign + 1));
-  if (type != nullptr && sign > 0) return TypeOverride{std::string(text.substr(0, sign)), type};
+  if (type != nullptr && sign > 0) {
+    return TypeOverride{std::string(text.substr(0, sign)), type, std::string(source)};
+  }
   std::string known;
   for (const quant::Type* other : quant::all()) {
     if (other->encode != nullptr) known += (known.empty() ? "" : ", ") + std::string(other->name);
   }
-  return fail(ErrorCode::invalid_argument,
-              "--tensor: expected PATTERN=TYPE with one of {}, found \"{}\"", known, text);
+  return fail(ErrorCode::invalid_argument, "{}: expected PATTERN=TYPE with one of {}, found \"{}\"",
+              source, known, text);
 }
 
 Result<TypeChoice> choose_types(const gguf::File& file, const QuantMix& mix,
@@ -411,7 +413,6 @@ Result<TypeChoice> choose_types(const gguf::File& file, const QuantMix& mix,
   TypeChoice choice{.types = std::vector<const quant::Type*>(file.tensors().size(), nullptr)};
   std::vector<bool> was_used(overrides.size(), false);
   std::map<std::string, int> replaced;
-  int blind_count = 0;
   Chooser chooser(mix, facts);
   for (const size_t at : by_layer(file)) {
     const gguf::Tensor& tensor = file.tensors()[at];
@@ -430,11 +431,7 @@ Result<TypeChoice> choose_types(const gguf::File& file, const QuantMix& mix,
       type = other;
     }
     choice.types[at] = type;
-    if (!has_importance && wants_importance(type->name)) ++blind_count;
-  }
-  if (blind_count > 0) {
-    choice.notes.push_back(fmt::format(
-        "{} matrices get so few bits that importances (--imatrix) matter much", blind_count));
+    if (!has_importance && wants_importance(type->name)) ++choice.blind_count;
   }
   for (const auto& [what, count] : replaced) {
     choice.notes.push_back(fmt::format("{} matrices with {}", count, what));
@@ -442,7 +439,7 @@ Result<TypeChoice> choose_types(const gguf::File& file, const QuantMix& mix,
   for (size_t i = 0; i < overrides.size(); ++i) {
     if (was_used[i]) continue;
     return fail(ErrorCode::invalid_argument,
-                "--tensor: expected a pattern that fits a matrix, found \"{}\"",
+                "{}: expected a pattern that fits a matrix, found \"{}\"", overrides[i].source,
                 overrides[i].pattern);
   }
   return choice;

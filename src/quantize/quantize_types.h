@@ -28,14 +28,17 @@ Result<const QuantMix*> find_mix(std::string_view name);
 struct TypeOverride {
   std::string pattern;
   const quant::Type* type;
+  std::string source;  // Where it was said, for errors about it.
 };
-// "blk.*.ffn_down*=Q6_K". Errors: invalid_argument.
-Result<TypeOverride> parse_override(std::string_view text);
+// "blk.*.ffn_down*=Q6_K". Errors: invalid_argument, which name `source`.
+Result<TypeOverride> parse_override(std::string_view source, std::string_view text);
 bool fits(std::string_view name, std::string_view pattern);
 
 struct TypeChoice {
   // One for each tensor of the file; null: its bytes stay as they are.
   std::vector<const quant::Type*> types;
+  // Matrices of so few bits that importances matter much, where there are none.
+  int64_t blind_count = 0;
   std::vector<std::string> notes;  // What got another type than was meant, and why.
 };
 

@@ -1,21 +1,19 @@
-// One answer: reads a prompt, continues it token by token and hands out the text as it is made.
-// Knows neither terminals nor conversations. Thread rule: the engine's thread.
+// An answer of a model, and what it is asked for. Knows neither terminals nor conversations.
+// Thread-safe: values.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/result.h"
-#include "chat/answer_reader.h"
-#include "engine/engine.h"
-#include "engine/generator.h"
+#include "chat/conversation.h"
+#include "chat/format.h"
+#include "chat/tools.h"
+#include "engine/lane.h"
 #include "grammar/matcher.h"
 #include "sample/sampler.h"
-#include "session/conversation.h"
 
 namespace cairn::session {
 
@@ -29,13 +27,14 @@ enum class FinishReason {
 
 std::string_view name(FinishReason reason);
 
+// The spans need to live until the answer is begun; the matcher and the format until its end.
 struct AnswerRequest {
   std::span<const Token> prompt;            // Not empty.
   std::span<const int32_t> message_starts;  // Tokens before each user message; may be empty.
-  // The beginning of the answer, where it is gone on with: the last tokens of the prompt.
-  std::span<const Token> said;
+  // The beginning of the answer, where an answer is continued: the last tokens of the prompt.
+  std::span<const Token> answer_prefix;
   int32_t token_count_max = -1;  // Negative: as many as the model likes.
-  // What the answer must look like, `said` included, but for its reasoning; null: anything.
+  // What the answer must look like, its prefix included, but for its reasoning; null: anything.
   grammar::Matcher* matcher = nullptr;
   bool constrains_calls = false;  // The matcher knows how the model writes calls and headers.
   // How the model writes calls and reasoning; null: all is text.
@@ -47,9 +46,9 @@ struct AnswerRequest {
 };
 
 struct Answer {
-  std::string text;  // Without what was said before, reasoning and calls.
+  std::string text;  // Without its prefix, reasoning and calls.
   std::vector<Token> tokens;
-  chat::Message message;         // All of it, with what was said before.
+  chat::Message message;         // All of it, with its prefix.
   int32_t reasoning_tokens = 0;  // Of the tokens.
   // One for each token, where the sampler's parameters ask for them.
   std::vector<sample::LogProbabilities> probabilities;
@@ -60,17 +59,5 @@ struct Answer {
   double first_token_seconds = 0;  // Until the first token was chosen; 0 if there was none.
   double generation_seconds = 0;   // From then on to the end.
 };
-
-struct AnswerHooks {
-  std::function<void(std::string_view)> on_text;               // Complete characters.
-  std::function<void(const chat::OutputEvent&)> on_other;      // Reasoning and calls.
-  std::function<void(int32_t done, int32_t total)> on_prompt;  // Tokens of the prompt.
-  std::function<bool()> wants_stop;                            // Asked between steps.
-};
-
-// REQUIRES: the engine has a tokenizer; `generator` is one of its.
-// Errors: what the generator and the sampler say.
-Result<Answer> make_answer(Engine& engine, Generator& generator, const AnswerRequest& request,
-                           sample::Sampler& sampler, const AnswerHooks& hooks);
 
 }  // namespace cairn::session

@@ -6,8 +6,6 @@
 #include <utility>
 
 #include "chat/call_grammar.h"
-#include "chat/detect.h"
-#include "grammar/token_trie.h"
 #include "sample/sampler.h"
 #include "session/transcript.h"
 
@@ -34,13 +32,12 @@ Result<ChatSession> ChatSession::start(Engine* engine, ChatOptions options) {
   }
   options.raw = options.raw || engine->chat_template() == nullptr;
   ChatSession session(engine, std::move(options));
-  if (!session.options_.raw) session.format_ = chat::detect(*engine->chat_template());
   if (session.options_.tools.empty()) {
     if (session.options_.tool_choice.empty()) return session;
     return fail(ErrorCode::invalid_argument, "tool choice: expected tools, found none");
   }
   CAIRN_TRY(session.tools_, chat::read_tools(session.options_.tools));
-  if (session.format_.call.shape == chat::CallShape::none) {
+  if (session.format().call.shape == chat::CallShape::none) {
     return fail(ErrorCode::unsupported,
                 "tokenizer.chat_template: expected a form for tool calls, found none");
   }
@@ -68,20 +65,20 @@ Status ChatSession::constrain_calls() {
     demand.name = said;
   }
   const tokenize::Tokenizer& tokenizer = *engine_->tokenizer();
-  const std::shared_ptr<const grammar::TokenTrie> tokens = grammar::TokenTrie::build(tokenizer);
-  CAIRN_TRY(grammar::Grammar first, chat::call_grammar(format_, tools_, demand, &tokenizer));
+  const std::shared_ptr<const grammar::TokenTrie> tokens = engine_->token_trie();
+  CAIRN_TRY(grammar::Grammar first, chat::call_grammar(format(), tools_, demand, &tokenizer));
   CAIRN_TRY(calls_, grammar::Matcher::build(std::move(first), tokens));
   if (demand.choice == chat::ToolChoice::automatic || demand.choice == chat::ToolChoice::none) {
     return Ok{};
   }
   demand.choice = chat::ToolChoice::automatic;
-  CAIRN_TRY(grammar::Grammar later, chat::call_grammar(format_, tools_, demand, &tokenizer));
+  CAIRN_TRY(grammar::Grammar later, chat::call_grammar(format(), tools_, demand, &tokenizer));
   CAIRN_TRY(calls_behind_results_, grammar::Matcher::build(std::move(later), tokens));
   return Ok{};
 }
 
 ChatSession::ChatSession(Engine* engine, ChatOptions options)
-    : engine_(engine), options_(std::move(options)), generator_(engine) {
+    : engine_(engine), options_(std::move(options)), lane_(engine) {
   branches_.push_back({.name = kFirstBranch});
 }
 
@@ -96,12 +93,12 @@ Result<Prompt> ChatSession::prompt(std::span<const Message> messages) const {
   std::vector<Message> all;
   if (!options_.system.empty()) all.push_back({"system", options_.system});
   all.insert(all.end(), messages.begin(), messages.end());
-  return encode_conversation(*engine_, all, &format_, prompt_options());
+  return encode_conversation(*engine_, all, &format(), prompt_options());
 }
 
 chat::PromptOptions ChatSession::prompt_options() const {
   chat::PromptOptions prompt{.tools = options_.tools};
-  chat::set_reasoning(format_, options_.reasoning, prompt);
+  chat::set_reasoning(format(), options_.reasoning, prompt);
   return prompt;
 }
 
@@ -112,27 +109,74 @@ AnswerRequest ChatSession::request(const Prompt& asked, std::span<const Message>
                                       : calls_.get();
   return {.prompt = asked.tokens,
           .message_starts = asked.message_starts,
-          .said = {},
+          .answer_prefix = {},
           .token_count_max = options_.token_count_max,
           .matcher = calls != nullptr ? calls : options_.matcher,
           .constrains_calls = calls != nullptr,
-          .format = options_.raw ? nullptr : &format_,
+          .format = options_.raw ? nullptr : &format(),
           .tools = tools_,
           .stop = options_.stop,
           .prompt_end = asked.end,
           .reasoning_tokens_max = options_.reasoning_tokens_max};
 }
 
-Result<Answer> ChatSession::answer_last(const AnswerHooks& hooks) {
-  CAIRN_TRY(const Prompt asked, prompt(messages()));
-  sample::Sampler sampler(options_.sampling, engine_->tokenizer());
-  CAIRN_TRY(Answer answer,
-            make_answer(*engine_, generator_, request(asked, messages()), sampler, hooks));
-  branches_[active_].sampler = sampler.state();
-  Message said = answer.message;
+// The format in which all is text where there is no template, or none is wanted.
+const chat::ChatFormat& ChatSession::format() const {
+  static const chat::ChatFormat plain;
+  return options_.raw ? plain : engine_->chat_format();
+}
+
+// Answers the messages as they are now; `before` is what comes back where that fails. `continues`:
+// the last message is the beginning of the answer.
+Status ChatSession::begin_answer(std::vector<Message> before, bool continues) {
+  completion_.reset();
+  const auto begin = [&]() -> Status {
+    const size_t asked_count = messages().size() - (continues ? 1 : 0);
+    const std::span<const Message> asking = std::span(messages()).first(asked_count);
+    CAIRN_TRY(Prompt asked, prompt(asking));
+    sample::Sampler sampler(options_.sampling, engine_->tokenizer());
+    AnswerRequest wanted = request(asked, asking);
+    if (continues) {
+      Message& said = active().back();
+      if (said.tokens.empty()) said.tokens = engine_->tokenizer()->encode(said.content);
+      asked.tokens.insert(asked.tokens.end(), said.tokens.begin(), said.tokens.end());
+      wanted.prompt = asked.tokens;
+      wanted.answer_prefix = said.tokens;
+      sampler.set_state(branches_[active_].sampler);
+    }
+    CAIRN_TRY(completion_, Completion::begin(engine_, &lane_, wanted, std::move(sampler)));
+    return Ok{};
+  };
+  Status begun = begin();
+  if (!begun) active() = std::move(before);
+  before_ = std::move(before);
+  continues_ = continues;
+  return begun;
+}
+
+Result<Answer> ChatSession::end_answer(Status driven) {
+  CHECK(completion_ != nullptr);
+  const std::unique_ptr<Completion> completion = std::move(completion_);
+  const auto end = [&]() -> Result<Answer> {
+    CAIRN_TRY(std::move(driven));
+    return completion->finish();
+  };
+  Result<Answer> answer = end();
+  if (!answer) {
+    active() = std::move(before_);
+    return answer;
+  }
+  branches_[active_].sampler = completion->sampler_state();
+  if (continues_ && answer->tokens.empty()) return answer;
+  if (continues_) active().pop_back();
+  Message said = answer->message;
   name_calls(said, messages());
   active().push_back(std::move(said));
   return answer;
+}
+
+Result<Answer> ChatSession::complete(const AnswerHooks& hooks) {
+  return end_answer(drive(*engine_, completion(), hooks));
 }
 
 // A result is told apart by its call's id, so that none may be there twice.
@@ -144,17 +188,16 @@ void ChatSession::name_calls(Message& said, std::span<const Message> before) con
   for (size_t call = 0; call < said.calls.size(); ++call) {
     std::string& id = said.calls[call].id;
     for (size_t place = before.size(); id.empty() || known.contains(id); ++place) {
-      id = chat::make_call_id(format_.call, place, call);
+      id = chat::make_call_id(format().call, place, call);
     }
     known.insert(id);
   }
 }
 
-Result<Answer> ChatSession::say(std::string_view text, const AnswerHooks& hooks) {
+Status ChatSession::say(std::string_view text) {
+  std::vector<Message> before = messages();
   active().push_back({"user", std::string(text)});
-  Result<Answer> answer = answer_last(hooks);
-  if (!answer) active().pop_back();
-  return answer;
+  return begin_answer(std::move(before), false);
 }
 
 std::span<const chat::ToolCall> ChatSession::open_calls() const {
@@ -162,14 +205,13 @@ std::span<const chat::ToolCall> ChatSession::open_calls() const {
   return messages().back().calls;
 }
 
-Result<Answer> ChatSession::give_results(std::span<const std::string> results,
-                                         const AnswerHooks& hooks) {
+Status ChatSession::give_results(std::span<const std::string> results) {
   const std::span<const chat::ToolCall> open = open_calls();
   if (open.empty() || results.size() != open.size()) {
     return fail(ErrorCode::invalid_argument, "tool results: expected {}, found {}", open.size(),
                 results.size());
   }
-  const size_t before = messages().size();
+  std::vector<Message> before = messages();
   const std::vector<chat::ToolCall> calls(open.begin(), open.end());
   for (size_t call = 0; call < calls.size(); ++call) {
     Message result{"tool", results[call]};
@@ -177,61 +219,40 @@ Result<Answer> ChatSession::give_results(std::span<const std::string> results,
     result.name = calls[call].name;
     active().push_back(std::move(result));
   }
-  Result<Answer> answer = answer_last(hooks);
-  if (!answer) active().resize(before);
-  return answer;
+  return begin_answer(std::move(before), false);
 }
 
-Result<Answer> ChatSession::regenerate(const AnswerHooks& hooks) {
+Status ChatSession::regenerate() {
   if (messages().empty()) {
-    return fail(ErrorCode::invalid_argument, "/regen: expected an answer to make anew, found none");
+    return fail(ErrorCode::invalid_argument, "expected an answer to make again, found none");
   }
-  const Message old = messages().back();
-  if (is_answer(old)) active().pop_back();
+  std::vector<Message> before = messages();
+  if (is_answer(before.back())) active().pop_back();
   ++options_.sampling.seed;
-  Result<Answer> answer = answer_last(hooks);
-  if (!answer && is_answer(old)) active().push_back(old);
-  return answer;
+  return begin_answer(std::move(before), false);
 }
 
-Result<Answer> ChatSession::continue_answer(const AnswerHooks& hooks) {
+Status ChatSession::continue_answer() {
   if (messages().empty() || !is_answer(messages().back())) {
-    return fail(ErrorCode::invalid_argument, "/continue: expected an answer, found none");
+    return fail(ErrorCode::invalid_argument, "expected an answer to continue, found none");
   }
-  Message& said = active().back();
-  const std::span<const Message> before = std::span(messages()).first(messages().size() - 1);
-  CAIRN_TRY(Prompt asked, prompt(before));
-  if (said.tokens.empty()) said.tokens = engine_->tokenizer()->encode(said.content);
-  asked.tokens.insert(asked.tokens.end(), said.tokens.begin(), said.tokens.end());
-  sample::Sampler sampler(options_.sampling, engine_->tokenizer());
-  sampler.set_state(branches_[active_].sampler);
-  AnswerRequest wanted = request(asked, before);
-  wanted.said = said.tokens;
-  CAIRN_TRY(Answer answer, make_answer(*engine_, generator_, wanted, sampler, hooks));
-  branches_[active_].sampler = sampler.state();
-  if (!answer.tokens.empty()) {
-    said = answer.message;
-    name_calls(said, before);
-  }
-  return answer;
+  return begin_answer(messages(), true);
 }
 
 Result<std::string> ChatSession::last_message() const {
   const auto found = std::find_if(messages().rbegin(), messages().rend(), is_users);
   if (found == messages().rend()) {
-    return fail(ErrorCode::invalid_argument, "/edit: expected a message to change, found none");
+    return fail(ErrorCode::invalid_argument, "expected a message to change, found none");
   }
   return found->content;
 }
 
-Result<Answer> ChatSession::edit(std::string_view text, const AnswerHooks& hooks) {
+Status ChatSession::edit(std::string_view text) {
   if (Result<std::string> last = last_message(); !last) return std::move(last).error();
-  const std::vector<Message> old = messages();
+  std::vector<Message> before = messages();
   while (!is_users(active().back())) active().pop_back();
-  active().pop_back();
-  Result<Answer> answer = say(text, hooks);
-  if (!answer) active() = old;
-  return answer;
+  active().back() = {"user", std::string(text)};
+  return begin_answer(std::move(before), false);
 }
 
 int32_t ChatSession::turn_count() const {
@@ -249,26 +270,26 @@ Result<memory::ResumePlan> ChatSession::plan_behind(size_t count) const {
     CAIRN_TRY(const Prompt asked, prompt(followed));
     if (!asked.message_starts.empty()) {
       const size_t target = size_t(asked.message_starts.back());
-      return generator_.plan(std::span(asked.tokens).first(target), false);
+      return lane_.plan(std::span(asked.tokens).first(target), false);
     }
   }
   CAIRN_TRY(const Prompt asked, prompt(kept));
-  return generator_.plan(asked.tokens, !is_answer(kept.back()));
+  return lane_.plan(asked.tokens, !is_answer(kept.back()));
 }
 
 Status ChatSession::choose_adapters(std::span<const AdapterUse> uses) {
   CAIRN_TRY(Selection selection, engine_->select(uses));
-  generator_.select(std::move(selection));
+  lane_.select(std::move(selection));
   return Ok{};
 }
 
 Result<memory::ResumePlan> ChatSession::rewind(int32_t turns) {
   if (turn_count() == 0) {
-    return fail(ErrorCode::invalid_argument, "/rewind: expected a turn to take back, found none");
+    return fail(ErrorCode::invalid_argument, "expected a turn to take back, found none");
   }
   if (turns < 1 || turns > turn_count()) {
-    return fail(ErrorCode::invalid_argument, "/rewind: expected 1 to {} turns, found {}",
-                turn_count(), turns);
+    return fail(ErrorCode::invalid_argument, "expected 1 to {} turns, found {}", turn_count(),
+                turns);
   }
   size_t kept = messages().size();
   for (int32_t turn = 0; turn < turns; ++turn) {
@@ -283,12 +304,11 @@ Result<memory::ResumePlan> ChatSession::rewind(int32_t turns) {
 
 Status ChatSession::fork(std::string_view name) {
   if (messages().empty()) {
-    return fail(ErrorCode::invalid_argument, "/fork: expected a conversation, found no message");
+    return fail(ErrorCode::invalid_argument, "expected a conversation, found no message");
   }
   for (const Branch& branch : branches_) {
     if (branch.name != name) continue;
-    return fail(ErrorCode::invalid_argument, "/fork: expected a new name, found \"{}\" again",
-                name);
+    return fail(ErrorCode::invalid_argument, "expected a new name, found \"{}\" again", name);
   }
   Branch forked = branches_[active_];
   forked.name = name;
@@ -308,8 +328,7 @@ Result<memory::ResumePlan> ChatSession::switch_to(std::string_view name) {
     }
     known += (branch == 0 ? "" : ", ") + branches_[branch].name;
   }
-  return fail(ErrorCode::invalid_argument, "/switch: expected one of {}, found \"{}\"", known,
-              name);
+  return fail(ErrorCode::invalid_argument, "expected one of {}, found \"{}\"", known, name);
 }
 
 Status ChatSession::save(const std::string& path) const {

@@ -1,5 +1,5 @@
-// A conversation with a model: branches of messages, and the timeline that holds what was computed
-// of the one in use; what the others hold waits in the engine's cache. What a turn shares with
+// A conversation with a model: branches of messages, and the lane that holds what was computed of
+// the one in use; what the others hold waits in the engine's cache. What a turn shares with
 // anything held is not computed again. Knows no terminal. Thread rule: the engine's thread.
 #pragma once
 
@@ -12,11 +12,12 @@
 
 #include "base/result.h"
 #include "engine/engine.h"
-#include "engine/generator.h"
+#include "engine/lane.h"
 #include "grammar/matcher.h"
 #include "sample/params.h"
 #include "sample/state.h"
 #include "session/answer.h"
+#include "session/completion.h"
 #include "session/conversation.h"
 
 namespace cairn::session {
@@ -48,21 +49,34 @@ class ChatSession {
   // form for the tools' calls; invalid_data, where the tools are none.
   static Result<ChatSession> start(Engine* engine, ChatOptions options);
 
-  // Adds a message of the user and the answer to it. An answer that was interrupted stays as far as
-  // it went; after an error the conversation is as before.
-  Result<Answer> say(std::string_view text, const AnswerHooks& hooks = {});
-  // The results of the last answer's calls, in their order, and the answer to them. Errors:
-  // invalid_argument: not as many results as calls.
-  Result<Answer> give_results(std::span<const std::string> results, const AnswerHooks& hooks = {});
-  // The calls of the last message that have no result yet.
-  std::span<const chat::ToolCall> open_calls() const;
-  // Answers the last message anew, with the next seed. Errors: invalid_argument: nothing to answer.
-  Result<Answer> regenerate(const AnswerHooks& hooks = {});
+  // Each of these begins an answer, which completion() is driven to the end of; end_answer() takes
+  // it into the conversation. An answer that was interrupted stays as far as it went. Errors: those
+  // of the template and of Completion::begin(); the conversation is as before then.
+  //
+  // Adds a message of the user.
+  Status say(std::string_view text);
+  // Adds the results of the last answer's calls, in their order. Errors: invalid_argument: not as
+  // many results as calls.
+  Status give_results(std::span<const std::string> results);
+  // Answers the last message again, with the next seed. Errors: invalid_argument: nothing to
+  // answer.
+  Status regenerate();
   // Goes on with an answer that was interrupted or reached its limit; the same seed says what it
   // would have said. Errors: invalid_argument: no answer.
-  Result<Answer> continue_answer(const AnswerHooks& hooks = {});
-  // Puts `text` in place of the user's last message and answers it. Errors: invalid_argument.
-  Result<Answer> edit(std::string_view text, const AnswerHooks& hooks = {});
+  Status continue_answer();
+  // Puts `text` in place of the user's last message. Errors: invalid_argument: none.
+  Status edit(std::string_view text);
+
+  // The answer that is being made. REQUIRES: one was begun, and has not been ended.
+  Completion& completion() { return *completion_; }
+  // Of a completion that is done, or, with an error of driving it, of one that cannot be: then the
+  // conversation is as it was before, and the error comes back.
+  Result<Answer> end_answer(Status driven = Ok{});
+  // Drives the answer alone, and ends it.
+  Result<Answer> complete(const AnswerHooks& hooks = {});
+
+  // The calls of the last message that have no result yet.
+  std::span<const chat::ToolCall> open_calls() const;
   // The user's last message. Errors: invalid_argument: none.
   Result<std::string> last_message() const;
 
@@ -94,12 +108,12 @@ class ChatSession {
   const std::vector<Message>& messages() const { return branches_[active_].messages; }
   bool is_raw() const { return options_.raw; }  // Asked for, or the model has no template.
   const std::string& system() const { return options_.system; }
-  const chat::ChatFormat& format() const { return format_; }
+  const chat::ChatFormat& format() const;
   // For what is answered from now on.
   sample::SamplingParams& sampling() { return options_.sampling; }
   ChatOptions& options() { return options_; }
   uint64_t seed() const { return options_.sampling.seed; }
-  const Generator& generator() const { return generator_; }
+  const Lane& lane() const { return lane_; }
 
  private:
   ChatSession(Engine* engine, ChatOptions options);
@@ -112,17 +126,19 @@ class ChatSession {
   AnswerRequest request(const Prompt& asked, std::span<const Message> messages) const;
   Status constrain_calls();
   void name_calls(Message& said, std::span<const Message> before) const;
-  Result<Answer> answer_last(const AnswerHooks& hooks);
+  Status begin_answer(std::vector<Message> before, bool continues);
 
   Engine* engine_;
   ChatOptions options_;
-  chat::ChatFormat format_;
   std::vector<chat::Tool> tools_;
   // What answers to people look like where a tool choice is said, and those to results.
   std::unique_ptr<grammar::Matcher> calls_, calls_behind_results_;
-  Generator generator_;
+  Lane lane_;
   std::vector<Branch> branches_;  // At least one.
   size_t active_ = 0;
+  std::unique_ptr<Completion> completion_;
+  std::vector<Message> before_;  // The branch's messages, where the answer that is made fails.
+  bool continues_ = false;       // It goes on with the last message.
 };
 
 }  // namespace cairn::session

@@ -1,26 +1,15 @@
-// A schema is told from a file's name by how it begins: no file is called "{".
+// Compiling a choice, and following the tokens of an answer.
 #include "session/constraint.h"
 
-#include "base/file.h"
+#include "chat/loose_match.h"
 
 namespace cairn::session {
 
 namespace {
 
-constexpr size_t kSourceBytesMax = 1 << 20;
-
 Result<grammar::Grammar> compile(const ConstraintChoice& choice) {
-  if (choice.json_schema) {
-    const std::string& said = *choice.json_schema;
-    const size_t begin = said.find_first_not_of(" \t\r\n");
-    if (begin != std::string::npos && said[begin] == '{') return grammar::compile_schema(said);
-    CAIRN_TRY(const std::string schema, read_file(said, kSourceBytesMax));
-    return grammar::compile_schema(schema);
-  }
-  if (choice.grammar) {
-    CAIRN_TRY(const std::string source, read_file(*choice.grammar, kSourceBytesMax));
-    return grammar::compile_gbnf(source);
-  }
+  if (choice.json_schema) return grammar::compile_schema(*choice.json_schema);
+  if (choice.grammar) return grammar::compile_gbnf(*choice.grammar);
   return choice.regex ? grammar::compile_regex(*choice.regex)
                       : grammar::compile_choices(choice.choices);
 }
@@ -28,37 +17,44 @@ Result<grammar::Grammar> compile(const ConstraintChoice& choice) {
 }  // namespace
 
 Result<std::unique_ptr<grammar::Matcher>> make_matcher(const ConstraintChoice& choice,
-                                                       const tokenize::Tokenizer& tokenizer) {
-  const int count = int(choice.json_schema.has_value()) + int(choice.grammar.has_value()) +
-                    int(choice.regex.has_value()) + int(!choice.choices.empty());
-  if (count == 0) return std::unique_ptr<grammar::Matcher>();
-  if (count > 1) {
+                                                       const Engine& engine) {
+  if (choice.count() == 0) return std::unique_ptr<grammar::Matcher>();
+  if (choice.count() > 1) {
     return fail(ErrorCode::invalid_argument,
-                "expected one of --json-schema, --grammar, --regex and --choice, found {}", count);
+                "answer: expected one of a JSON schema, a grammar, a regular expression and a list "
+                "of choices, found {} of them",
+                choice.count());
   }
   CAIRN_TRY(grammar::Grammar compiled, compile(choice));
-  return grammar::Matcher::build(std::move(compiled), grammar::TokenTrie::build(tokenizer));
+  return grammar::Matcher::build(std::move(compiled), engine.token_trie());
 }
 
-Constraint::Constraint(grammar::Matcher* matcher) : matcher_(matcher) {
+ConstraintState::ConstraintState(grammar::Matcher* matcher, bool describes_headers,
+                                 const chat::OutputParser* parser)
+    : matcher_(matcher), parser_(parser), describes_headers_(describes_headers) {
   if (matcher != nullptr) state_ = matcher->start();
 }
 
-Result<Token> Constraint::sample(Generator& generator, sample::Sampler& sampler) {
-  if (matcher_ == nullptr) return generator.sample(sampler);
+void ConstraintState::prepare() {
+  is_free_ = parser_->is_reasoning() || (!describes_headers_ && parser_->is_in_header());
+}
+
+Result<Token> ConstraintState::sample(Lane& lane, sample::Sampler& sampler) {
+  if (matcher_ == nullptr || is_free_) return lane.sample(sampler);
   CAIRN_TRY(const grammar::TokenMask mask, matcher_->mask(state_));
-  return generator.sample(sampler, &mask);
+  return lane.sample(sampler, &mask);
 }
 
-Status Constraint::accept(Token token) {
+Status ConstraintState::accept(Token token) {
   if (matcher_ == nullptr) return Ok{};
-  CAIRN_TRY(state_, matcher_->advance(state_, token));
-  return Ok{};
-}
-
-Status Constraint::accept(std::string_view text) {
-  if (matcher_ == nullptr || text.empty()) return Ok{};
-  CAIRN_TRY(state_, matcher_->advance(state_, text));
+  if (!is_free_) {
+    CAIRN_TRY(state_, matcher_->advance(state_, token));
+    return Ok{};
+  }
+  // The token that ends the reasoning may hold the beginning of what follows.
+  const std::string_view behind = chat::trimmed_left(parser_->behind_reasoning());
+  if (behind.empty()) return Ok{};
+  CAIRN_TRY(state_, matcher_->advance(state_, behind));
   return Ok{};
 }
 

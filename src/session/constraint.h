@@ -1,44 +1,59 @@
-// What an answer must look like: from the command line's words to a matcher, and the step from one
-// token to the next. Knows neither prompts nor terminals. Thread rule: the engine's thread.
+// What an answer must look like: from texts of schemas and grammars to a matcher, and where an
+// answer stands in it from one token to the next. Thread rule: the engine's thread.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
-#include "engine/generator.h"
+#include "chat/output_parser.h"
+#include "engine/lane.h"
 #include "grammar/matcher.h"
 
 namespace cairn::session {
 
 // At most one of them.
 struct ConstraintChoice {
-  std::optional<std::string> json_schema;  // The schema itself, or a file's name.
-  std::optional<std::string> grammar;      // A file of GBNF.
+  std::optional<std::string> json_schema;
+  std::optional<std::string> grammar;  // GBNF.
   std::optional<std::string> regex;
-  std::vector<std::string> choices;
+  std::vector<std::string> choices;  // Texts, of which the answer is one.
+
+  int32_t count() const {
+    return int32_t(json_schema.has_value()) + int32_t(grammar.has_value()) +
+           int32_t(regex.has_value()) + int32_t(!choices.empty());
+  }
 };
 
-// Null where nothing is asked for. Errors: the grammar's, with line, column and reason; io.
+// Null where nothing is asked for. REQUIRES: the engine has a tokenizer. Errors: invalid_argument
+// for more than one choice; the grammar's, with line, column and reason.
 Result<std::unique_ptr<grammar::Matcher>> make_matcher(const ConstraintChoice& choice,
-                                                       const tokenize::Tokenizer& tokenizer);
+                                                       const Engine& engine);
 
-// Where an answer stands. Without a matcher everything is allowed.
-class Constraint {
+// Where an answer stands in what it must look like. Reasoning is free, and so are headers of the
+// model's format that the grammar does not describe. Without a matcher everything is allowed.
+class ConstraintState {
  public:
-  explicit Constraint(grammar::Matcher* matcher);
+  // `parser` reads the answer, and must outlive this.
+  ConstraintState(grammar::Matcher* matcher, bool describes_headers,
+                  const chat::OutputParser* parser);
 
-  Result<Token> sample(Generator& generator, sample::Sampler& sampler);
-  // Errors: invalid_argument where the token does not fit.
+  // Before each token, whether sampled or given.
+  void prepare();
+  Result<Token> sample(Lane& lane, sample::Sampler& sampler);
+  // Behind it, when the parser has read it. Errors: invalid_argument where the token does not fit.
   Status accept(Token token);
-  Status accept(std::string_view text);
   // Nothing more can follow.
   bool is_finished() const { return matcher_ != nullptr && matcher_->is_finished(state_); }
 
  private:
   grammar::Matcher* matcher_;
+  const chat::OutputParser* parser_;
+  bool describes_headers_;
+  bool is_free_ = false;
   grammar::State state_{};
 };
 

@@ -1,57 +1,57 @@
 // Writing and reading transcripts as JSON.
 #include "session/transcript.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/file.h"
+#include "json/value.h"
 
 namespace cairn::session {
 
 namespace {
 
-constexpr size_t kTranscriptBytesMax = size_t(256) << 20;
+constexpr json::Limits kTranscriptLimits{.bytes = size_t(256) << 20, .values = size_t(1) << 24};
 
-std::string_view type_of(const nlohmann::json& json, const char* key) {
-  const auto found = json.find(key);
-  return found == json.end() ? "none" : found->type_name();
+std::string_view type_of(const json::Value& json, std::string_view key) {
+  const json::Value* found = json.find(key);
+  return found == nullptr ? "none" : found->type_name();
 }
 
 // An optional member; its kind is checked.
-Status read_text(const nlohmann::json& json, const char* key, const std::string& where,
+Status read_text(const json::Value& json, std::string_view key, const std::string& where,
                  std::string& text) {
-  const auto found = json.find(key);
-  if (found == json.end() || found->is_null()) return Ok{};
-  if (!found->is_string()) {
+  const json::Value* found = json.find_set(key);
+  if (found == nullptr) return Ok{};
+  if (!found->as_text()) {
     return fail(ErrorCode::invalid_data, "{}.{}: expected a string, found {}", where, key,
                 found->type_name());
   }
-  text = found->get<std::string>();
+  text = *found->as_text();
   return Ok{};
 }
 
-Status read_calls(const nlohmann::json& json, const std::string& where, Message& message) {
-  const auto calls = json.find("tool_calls");
-  if (calls == json.end() || calls->is_null()) return Ok{};
+Status read_calls(const json::Value& json, const std::string& where, Message& message) {
+  const json::Value* calls = json.find_set("tool_calls");
+  if (calls == nullptr) return Ok{};
   if (!calls->is_array()) {
     return fail(ErrorCode::invalid_data, "{}.tool_calls: expected a list, found {}", where,
                 calls->type_name());
   }
-  for (const nlohmann::json& entry : *calls) {
+  for (const json::Value& entry : calls->items()) {
     const std::string place = fmt::format("{}.tool_calls[{}]", where, message.calls.size());
-    if (!entry.is_object() || !entry.contains("function") || !entry["function"].is_object()) {
+    const json::Value* function = entry.find("function");
+    if (function == nullptr || !function->is_object()) {
       return fail(ErrorCode::invalid_data, "{}: expected an object with a function, found {}",
                   place, entry.type_name());
     }
     chat::ToolCall call;
     CAIRN_TRY(read_text(entry, "id", place, call.id));
-    CAIRN_TRY(read_text(entry["function"], "name", place, call.name));
-    CAIRN_TRY(read_text(entry["function"], "arguments", place, call.arguments));
+    CAIRN_TRY(read_text(*function, "name", place, call.name));
+    CAIRN_TRY(read_text(*function, "arguments", place, call.arguments));
     message.calls.push_back(std::move(call));
   }
   return Ok{};
 }
 
-Result<Message> read_message(const nlohmann::json& json, const std::string& path, size_t index) {
+Result<Message> read_message(const json::Value& json, const std::string& path, size_t index) {
   const std::string where = fmt::format("{}: messages[{}]", path, index);
   if (!json.is_object()) {
     return fail(ErrorCode::invalid_data, "{}: expected an object, found {}", where,
@@ -59,10 +59,9 @@ Result<Message> read_message(const nlohmann::json& json, const std::string& path
   }
   Message message;
   CAIRN_TRY(read_calls(json, where, message));
-  for (const char* key : {"role", "content"}) {
-    const auto found = json.find(key);
-    const bool may_lack = !message.calls.empty() && std::string_view(key) == "content";
-    if ((found == json.end() || !found->is_string()) && !may_lack) {
+  for (const std::string_view key : {"role", "content"}) {
+    const bool may_lack = !message.calls.empty() && key == "content";
+    if (!json.text_at(key) && !may_lack) {
       return fail(ErrorCode::invalid_data, "{}.{}: expected a string, found {}", where, key,
                   type_of(json, key));
     }
@@ -75,8 +74,8 @@ Result<Message> read_message(const nlohmann::json& json, const std::string& path
   return message;
 }
 
-nlohmann::ordered_json message_json(const Message& message) {
-  nlohmann::ordered_json json = {{"role", message.role}, {"content", message.content}};
+json::Value message_json(const Message& message) {
+  json::Value json = {{"role", message.role}, {"content", message.content}};
   if (!message.reasoning.empty()) json["reasoning_content"] = message.reasoning;
   for (const chat::ToolCall& call : message.calls) {
     json["tool_calls"].push_back(
@@ -110,27 +109,26 @@ std::string_view expected_role(const std::vector<Message>& before) {
 }  // namespace
 
 Status write_transcript(const std::string& path, std::span<const Message> messages) {
-  nlohmann::ordered_json json;
-  json["messages"] = nlohmann::ordered_json::array();
+  json::Value json;
+  json["messages"] = json::Value::array();
   for (const Message& message : messages) {
     json["messages"].push_back(message_json(message));
   }
-  const std::string text =
-      json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  const std::string text = json::to_text(json, {.indent = 2}) + "\n";
   return write_file_aside(path, std::as_bytes(std::span(text)));
 }
 
 Result<std::vector<Message>> read_transcript(const std::string& path) {
-  CAIRN_TRY(const std::string text, read_file(path, kTranscriptBytesMax));
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-  const bool has_messages = json.is_object() && json.contains("messages");
-  if (!has_messages || !json["messages"].is_array()) {
+  CAIRN_TRY(const std::string text, read_file(path, kTranscriptLimits.bytes));
+  CAIRN_TRY(const json::Value json, json::read_value(path, text, kTranscriptLimits));
+  const json::Value* list = json.find("messages");
+  if (list == nullptr || !list->is_array()) {
     return fail(ErrorCode::invalid_data,
                 "{}: expected an object with a list \"messages\", found {}", path,
-                json.is_discarded() ? "no JSON" : json.type_name());
+                json.type_name());
   }
   std::vector<Message> messages;
-  for (const nlohmann::json& entry : json["messages"]) {
+  for (const json::Value& entry : list->items()) {
     CAIRN_TRY(Message message, read_message(entry, path, messages.size()));
     if (!may_follow(messages, message)) {
       return fail(ErrorCode::invalid_data, "{}: messages[{}].role: expected \"{}\", found \"{}\"",

@@ -29,14 +29,14 @@ Result<std::unique_ptr<models::Model>> described_model(const gguf::Writer& metad
   return architecture->create(meta);
 }
 
+}  // namespace
+
 Result<const quant::Type*> matrix_type(std::string_view name) {
   const quant::Type* type = quant::find(name);
   if (type != nullptr) return type;
-  return fail(ErrorCode::not_found,
-              "--type: expected a type such as Q8_0, Q4_K or F16, found \"{}\"", name);
+  return fail(ErrorCode::not_found, "type: expected a type such as Q8_0, Q4_K or F16, found \"{}\"",
+              name);
 }
-
-}  // namespace
 
 Result<SynthReport> write_synthetic(const SynthOptions& options) {
   CAIRN_TRY(check(options.shape));

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "quant/quant.h"
 #include "synth/synth_shape.h"
 
 namespace cairn::synth {
@@ -29,8 +31,11 @@ struct SynthReport {
   std::vector<std::string> notes;  // Which matrices got another type than the wanted one.
 };
 
+// The type that is meant by SynthOptions::type. Errors: not_found ("type: …").
+Result<const quant::Type*> matrix_type(std::string_view name);
+
 // The file appears under its name when it is whole; an equal seed and shape give equal bytes.
-// Errors: invalid_argument (shape), unsupported (architecture, type), io.
+// Errors: those of check(), matrix_type() and models::find_architecture(), io.
 Result<SynthReport> write_synthetic(const SynthOptions& options);
 
 }  // namespace cairn::synth

@@ -469,31 +469,31 @@ Result<SynthShape> preset_shape(std::string_view name) {
     if (preset.name == name) return preset.shape;
     known += (known.empty() ? "" : ", ") + std::string(preset.name);
   }
-  return fail(ErrorCode::not_found, "--preset: expected one of {}, found \"{}\"", known, name);
+  return fail(ErrorCode::not_found, "preset: expected one of {}, found \"{}\"", known, name);
 }
 
 Status check(const SynthShape& shape) {
   for (const SynthField& field : kFields) {
     const int32_t value = shape.*field.member;
     if (value < field.min || value > field.max) {
-      return fail(ErrorCode::invalid_argument, "--{}: expected {} to {}, found {}", field.option,
+      return fail(ErrorCode::invalid_argument, "{}: expected {} to {}, found {}", field.name,
                   field.min, field.max, value);
     }
   }
   if (shape.heads % shape.kv_heads != 0) {
-    return fail(ErrorCode::invalid_argument, "--kv-heads: expected a divisor of {} heads, found {}",
+    return fail(ErrorCode::invalid_argument, "kv-heads: expected a divisor of {} heads, found {}",
                 shape.heads, shape.kv_heads);
   }
   if (has_delta_nets(shape) && shape.attention_every == 0) {
-    return fail(ErrorCode::invalid_argument,
-                "--attention-every: expected at least 1 for {}, found 0", shape.architecture);
+    return fail(ErrorCode::invalid_argument, "attention-every: expected at least 1 for {}, found 0",
+                shape.architecture);
   }
   if (shape.head_dim % 2 != 0) {
-    return fail(ErrorCode::invalid_argument, "--head-dim: expected an even number, found {}",
+    return fail(ErrorCode::invalid_argument, "head-dim: expected an even number, found {}",
                 shape.head_dim);
   }
   if (shape.experts_used > shape.experts || (shape.experts > 0 && shape.experts_used == 0)) {
-    return fail(ErrorCode::invalid_argument, "--experts-used: expected 1 to {}, found {}",
+    return fail(ErrorCode::invalid_argument, "experts-used: expected 1 to {}, found {}",
                 shape.experts, shape.experts_used);
   }
   return Ok{};

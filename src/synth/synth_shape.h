@@ -36,9 +36,9 @@ struct SynthShape {
   float rope_base = 10000.0f;
 };
 
-// A number of the shape that the command line can set.
+// A number of the shape that can be set by name. Errors about one begin with its name.
 struct SynthField {
-  std::string_view option;  // "kv-heads"
+  std::string_view name;  // "kv-heads"
   int32_t SynthShape::*member;
   int32_t min, max;
   std::string_view doc;
@@ -55,7 +55,7 @@ std::span<const SynthPreset> synth_presets();
 // A small model of an architecture, of the kind that the architecture is for: with experts, or with
 // recurrent layers, where its name says so.
 SynthShape default_shape(std::string_view architecture);
-// Errors: not_found, with the names there are.
+// Errors: not_found ("preset: …"), with the names there are.
 Result<SynthShape> preset_shape(std::string_view name);
 
 // Errors: invalid_argument for sizes out of range or that do not fit together.

@@ -8,6 +8,7 @@
 #include "cli/commands/load.h"
 #include "session/chat_session.h"
 #include "tests/cli/run_program.h"
+#include "tests/session/answered.h"
 #include "tokenize/detokenizer.h"
 #include "unicode/unicode.h"
 
@@ -32,7 +33,7 @@ class ConversationCommands : public testing::Test {
     return new_session({.system = std::move(system), .sampling = {.temperature = 0}});
   }
   static session::Answer say(session::ChatSession& session, std::string_view text) {
-    Result<session::Answer> answer = session.say(text);
+    Result<session::Answer> answer = session::answered(session, session.say(text));
     EXPECT_TRUE(answer) << answer.error().message;
     return answer ? *answer : session::Answer{};
   }
@@ -72,7 +73,7 @@ TEST_F(ConversationCommands, TurnsAreTakenBackWithoutReading) {
   EXPECT_EQ(texts(session), after_first);
   // Other words from here on: only they are read, and the answer is a fresh conversation's.
   const session::Answer other = say(session, "What is the opposite of early?");
-  EXPECT_GE(other.prompt.reused_tokens, session.generator().sequence().length() / 3);
+  EXPECT_GE(other.prompt.reused_tokens, session.lane().sequence().length() / 3);
   const auto fresh_engine = open_engine();
   session::ChatSession fresh =
       session::ChatSession::start(fresh_engine.get(), {.sampling = {.temperature = 0}}).value();
@@ -87,33 +88,35 @@ TEST_F(ConversationCommands, TakingBackAllLeavesAnEmptyConversation) {
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->target, 0);
   EXPECT_TRUE(session.messages().empty());
-  expect_refused(session.rewind(1), "/rewind: expected a turn to take back, found none");
+  expect_refused(session.rewind(1), "expected a turn to take back, found none");
   EXPECT_EQ(say(session, "What is my name?").text, "You have not told me your name.");
 }
 
 TEST_F(ConversationCommands, WrongArgumentsChangeNothing) {
   session::ChatSession session = greedy();
-  expect_refused(session.continue_answer(), "/continue: expected an answer, found none");
-  expect_refused(session.regenerate(), "/regen: expected an answer to make anew, found none");
-  expect_refused(session.edit("x"), "/edit: expected a message to change, found none");
-  expect_refused(session.last_message(), "/edit: expected a message to change, found none");
+  expect_refused(session::answered(session, session.continue_answer()),
+                 "expected an answer to continue, found none");
+  expect_refused(session::answered(session, session.regenerate()),
+                 "expected an answer to make again, found none");
+  expect_refused(session::answered(session, session.edit("x")),
+                 "expected a message to change, found none");
+  expect_refused(session.last_message(), "expected a message to change, found none");
   ASSERT_FALSE(session.fork("a"));
   EXPECT_EQ(session.seed(), sample::SamplingParams().seed);
   EXPECT_EQ(session.branches().size(), 1u);
   say(session, "Hello");
   const std::vector<std::string> before = texts(session);
-  const int32_t length = session.generator().sequence().length();
+  const int32_t length = session.lane().sequence().length();
   for (const int32_t turns : {0, -1, 2, INT32_MAX, INT32_MIN}) {
-    expect_refused(session.rewind(turns),
-                   fmt::format("/rewind: expected 1 to 1 turns, found {}", turns));
+    expect_refused(session.rewind(turns), fmt::format("expected 1 to 1 turns, found {}", turns));
   }
   const Status taken = session.fork("main");
   ASSERT_FALSE(taken);
-  EXPECT_EQ(taken.error().message, "/fork: expected a new name, found \"main\" again");
-  expect_refused(session.switch_to("nowhere"), "/switch: expected one of main, found \"nowhere\"");
+  EXPECT_EQ(taken.error().message, "expected a new name, found \"main\" again");
+  expect_refused(session.switch_to("nowhere"), "expected one of main, found \"nowhere\"");
   EXPECT_EQ(texts(session), before);
   EXPECT_EQ(session.branches().size(), 1u);
-  EXPECT_EQ(session.generator().sequence().length(), length);
+  EXPECT_EQ(session.lane().sequence().length(), length);
 }
 
 TEST_F(ConversationCommands, AnEditedMessageGetsTheAnswerOfAFreshConversation) {
@@ -121,7 +124,7 @@ TEST_F(ConversationCommands, AnEditedMessageGetsTheAnswerOfAFreshConversation) {
   say(session, "My cat is called Mimi.");
   say(session, "Count from 3 to 9.");
   EXPECT_EQ(session.last_message().value(), "Count from 3 to 9.");
-  auto edited = session.edit("What is my cat called?");
+  auto edited = session::answered(session, session.edit("What is my cat called?"));
   ASSERT_TRUE(edited) << edited.error().message;
   EXPECT_EQ(edited->text, "Your cat is called Mimi.");
   EXPECT_GT(edited->prompt.reused_tokens, edited->prompt.computed_tokens);
@@ -137,7 +140,7 @@ TEST_F(ConversationCommands, AnEditThatFailsLeavesTheOldTurn) {
   const std::vector<std::string> before = texts(session);
   std::string long_text;
   for (int word = 0; word < 60; ++word) long_text += "Norway ";
-  auto edited = session.edit(long_text);
+  auto edited = session::answered(session, session.edit(long_text));
   ASSERT_FALSE(edited);
   EXPECT_EQ(edited.error().code, ErrorCode::no_room);
   EXPECT_EQ(texts(session), before);
@@ -149,7 +152,7 @@ TEST_F(ConversationCommands, AnsweringAnewComputesNoPrompt) {
   const session::Answer first = say(session, "Tell me a story about Nora and a red lamp in Oslo.");
   bool differs = false;
   for (int round = 0; round < 4; ++round) {
-    auto again = session.regenerate();
+    auto again = session::answered(session, session.regenerate());
     ASSERT_TRUE(again) << again.error().message;
     EXPECT_EQ(again->prompt.computed_tokens, 0);
     EXPECT_EQ(again->prompt.prompt_tokens, first.prompt.prompt_tokens);
@@ -174,11 +177,11 @@ TEST_F(ConversationCommands, GoingOnSaysWhatTheUninterruptedAnswerSays) {
     size_t asked_count = 0;
     const session::AnswerHooks stops{
         .on_text = {}, .on_prompt = {}, .wants_stop = [&] { return asked_count++ > stop_after; }};
-    auto part = session.say(kAsked, stops);
+    auto part = session::answered(session, session.say(kAsked), stops);
     ASSERT_TRUE(part);
     EXPECT_EQ(part->finish, session::FinishReason::interrupted);
     EXPECT_LT(part->tokens.size(), expected.tokens.size());
-    auto rest = session.continue_answer();
+    auto rest = session::answered(session, session.continue_answer());
     ASSERT_TRUE(rest) << rest.error().message;
     if (!part->tokens.empty()) {
       EXPECT_EQ(rest->prompt.computed_tokens, 0) << "stopped after " << stop_after;
@@ -196,7 +199,7 @@ TEST_F(ConversationCommands, AnswersOfThreeTokensAtATimeAddUp) {
       new_session({.sampling = {.temperature = 0}, .token_count_max = 3});
   session::Answer part = say(session, "Count from 3 to 9.");
   for (int round = 0; round < 30 && part.finish == session::FinishReason::length; ++round) {
-    part = session.continue_answer().value();
+    part = session::answered(session, session.continue_answer()).value();
     EXPECT_LE(part.prompt.computed_tokens, 1) << "but for the last token, that nobody read yet";
   }
   EXPECT_EQ(part.finish, session::FinishReason::stop);
@@ -224,13 +227,13 @@ TEST_F(ConversationCommands, GoingOnKeepsWhatTheSamplerLearned) {
   const ScratchFolder folder;
   for (size_t count = 4; count < kTokenCount; count += 4) {
     ASSERT_TRUE(session.switch_to("other"));
-    ASSERT_TRUE(session.regenerate());
+    ASSERT_TRUE(session::answered(session, session.regenerate()));
     session.sampling().seed = options.sampling.seed;
     ASSERT_TRUE(session.switch_to("main"));
-    ASSERT_TRUE(session.continue_answer());
+    ASSERT_TRUE(session::answered(session, session.continue_answer()));
     ASSERT_TRUE(forgetful.save(folder.file("chat.json")));
     ASSERT_TRUE(forgetful.load(folder.file("chat.json")));
-    ASSERT_TRUE(forgetful.continue_answer());
+    ASSERT_TRUE(session::answered(forgetful, forgetful.continue_answer()));
   }
   EXPECT_EQ(session.messages().back().tokens, expected.tokens);
   EXPECT_NE(forgetful.messages().back().tokens, expected.tokens) << "it never mattered";
@@ -258,7 +261,7 @@ TEST_F(ConversationCommands, AnswersCutInACharacterKeepTheirBytes) {
       ASSERT_EQ(said.content, tokenize::decode(*engine->tokenizer(), said.tokens))
           << "seed " << seed;
       cut_count += int32_t(!said.content.empty() && uint8_t(said.content.back()) >= 0xC2);
-      part = session.continue_answer().value();
+      part = session::answered(session, session.continue_answer()).value();
     }
   }
   EXPECT_GT(cut_count, 20) << "none was cut in a character: this tests nothing";
@@ -369,7 +372,7 @@ TEST_F(ConversationCommands, OddlySpelledAnswersAreReusedWhole) {
     const session::Answer first = say(session, "Hello");
     const bool is_text = unicode::valid_utf8_bytes(first.text) == first.text.size();
     const bool is_odd = engine_->tokenizer()->encode(first.text) != first.tokens;
-    const int32_t held = session.generator().sequence().length();
+    const int32_t held = session.lane().sequence().length();
     const session::Answer second = say(session, "Thanks");
     if (!is_text || !is_odd) continue;
     ++odd_count;

@@ -10,6 +10,7 @@
 #include "session/chat_session.h"
 #include "session/constraint.h"
 #include "tests/cli/run_program.h"
+#include "tests/session/answered.h"
 
 namespace cairn::cli {
 namespace {
@@ -82,25 +83,25 @@ TEST(Structured, MistakesSayWhereAndWhy) {
 TEST(Structured, CutAnswersGoOnAsTheyWould) {
   auto engine = load_engine("", {});
   ASSERT_TRUE(engine);
-  auto matcher = session::make_matcher({.json_schema = kSchema}, *(*engine)->tokenizer());
+  auto matcher = session::make_matcher({.json_schema = kSchema}, **engine);
   ASSERT_TRUE(matcher) << matcher.error().message;
   session::ChatOptions options{.matcher = matcher->get()};
   options.sampling.seed = 5;
   auto whole_session = session::ChatSession::start(engine->get(), options);
-  auto whole = whole_session->say(kQuestion);
+  auto whole = session::answered(*whole_session, whole_session->say(kQuestion));
   ASSERT_TRUE(whole) << whole.error().message;
   EXPECT_EQ(whole->finish, session::FinishReason::stop);
   options.token_count_max = 3;
   auto session = session::ChatSession::start(engine->get(), options);
-  auto answer = session->say(kQuestion);
+  auto answer = session::answered(*session, session->say(kQuestion));
   for (int i = 0; answer && answer->finish == session::FinishReason::length && i < 200; ++i) {
-    answer = session->continue_answer();
+    answer = session::answered(*session, session->continue_answer());
   }
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(session->messages().back().content, whole->text);
   EXPECT_EQ(session->messages().back().tokens, whole->tokens);
   // There is nothing to go on with.
-  auto nothing = session->continue_answer();
+  auto nothing = session::answered(*session, session->continue_answer());
   ASSERT_TRUE(nothing);
   EXPECT_EQ(nothing->text, "");
 }

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/cli/run_program.h"
 #include "tests/tokenize/small_vocabularies.h"
 
 namespace cairn::cli {
@@ -37,16 +38,14 @@ TEST(Tokenize, JsonIsWholeAndAscii) {
 }
 
 TEST(Tokenize, FailsWithoutAModel) {
-  EXPECT_EQ(tokenize_main({.model = "/nonexistent/model.gguf"}), 1);
+  EXPECT_EQ(run_program({"tokenize", "/nonexistent/model.gguf"}).exit_code, 1);
 }
 
 TEST(Tokenize, ReadsAModelAndAFile) {
-  testing::internal::CaptureStdout();
-  EXPECT_EQ(tokenize_main({.model = CAIRN_FIXTURES "/golden/qwen3.gguf",
-                           .text = CAIRN_SOURCE "/.clang-format",
-                           .json = true}),
-            0);
-  const auto list = nlohmann::json::parse(testing::internal::GetCapturedStdout());
+  const Finished done = run_program(
+      {"tokenize", CAIRN_FIXTURES "/golden/qwen3.gguf", CAIRN_SOURCE "/.clang-format", "--json"});
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  const auto list = nlohmann::json::parse(done.out);
   std::string text;
   for (const auto& token : list) {
     if (token.at("piece").is_string()) text += token.at("piece").get<std::string>();

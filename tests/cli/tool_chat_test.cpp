@@ -9,6 +9,7 @@
 #include "cli/commands/load.h"
 #include "session/chat_session.h"
 #include "tests/cli/tool_model.h"
+#include "tests/session/answered.h"
 
 namespace cairn::cli {
 namespace {
@@ -55,15 +56,15 @@ TEST_F(ToolChat, AnOpenCallTakesItsResult) {
   ASSERT_EQ(session.open_calls().size(), 1u);
   EXPECT_EQ(session.open_calls()[0].name, "get_weather");
   const std::vector<std::string> none, one{"21 degrees"};
-  EXPECT_FALSE(session.give_results(none));
+  EXPECT_FALSE(session::answered(session, session.give_results(none)));
   EXPECT_EQ(session.messages().size(), 2u);
-  auto answer = session.give_results(one);
+  auto answer = session::answered(session, session.give_results(one));
   ASSERT_TRUE(answer) << answer.error().message;
   ASSERT_EQ(session.messages().size(), 4u);
   EXPECT_EQ(session.messages()[2].role, "tool");
   EXPECT_EQ(session.messages()[2].call_id, "call_1");
   EXPECT_TRUE(session.open_calls().empty());
-  EXPECT_FALSE(session.give_results(one)) << "there is no open call";
+  EXPECT_FALSE(session::answered(session, session.give_results(one))) << "there is no open call";
   // Saved and read again, it is the same conversation.
   ASSERT_TRUE(session.save(folder_.file("again.json")));
   session::ChatSession other = session::ChatSession::start(model.get(), options).value();
@@ -144,21 +145,21 @@ TEST_F(ToolChat, RequiredCallsEndAndGoOn) {
   options.tool_choice = "stop";
   auto session = session::ChatSession::start(model.get(), options);
   ASSERT_TRUE(session) << session.error().message;
-  auto asked = session->say(kQuestion);
+  auto asked = session::answered(*session, session->say(kQuestion));
   ASSERT_TRUE(asked) << asked.error().message;
   EXPECT_EQ(asked->finish, session::FinishReason::tool_calls);
   ASSERT_EQ(session->open_calls().size(), 1u);
   const std::string first_id = session->open_calls()[0].id;
   session->options().token_count_max = 12;
   const std::vector<std::string> results{"done"};
-  auto answer = session->give_results(results);
+  auto answer = session::answered(*session, session->give_results(results));
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_TRUE(session->open_calls().empty());
   // Cut every three tokens.
   session->options().token_count_max = 3;
-  answer = session->say(kQuestion);
+  answer = session::answered(*session, session->say(kQuestion));
   for (int i = 0; answer && answer->finish == session::FinishReason::length && i < 40; ++i) {
-    answer = session->continue_answer();
+    answer = session::answered(*session, session->continue_answer());
   }
   ASSERT_TRUE(answer) << answer.error().message;
   ASSERT_EQ(session->open_calls().size(), 1u);

@@ -25,8 +25,8 @@ TEST(Json, KeepsTheOrderOfKeysAndFindsThem) {
   EXPECT_EQ(json->find("key100"), nullptr);
   EXPECT_NE(json->find("last"), nullptr);
   EXPECT_EQ(json->find_set("last"), nullptr);
-  json->set("key55", Json::text("other"));
-  json->set("new", Json::boolean(true));
+  json->set("key55", "other");
+  json->set("new", true);
   EXPECT_EQ(json->text_at("key55"), "other");
   EXPECT_TRUE(json->is_true_at("new"));
   EXPECT_EQ(json->find("key54")->as_integer(), 54);

@@ -7,7 +7,9 @@
 
 #include <cmath>
 #include <cstring>
+#include <deque>
 #include <filesystem>
+#include <numeric>
 
 #include "engine/generator.h"
 #include "engine/verifier.h"
@@ -112,6 +114,46 @@ TEST(Adapters, RequestsInterleave) {
       EXPECT_FALSE(same_bits(found[index], found[other]));
     }
   }
+}
+
+// All of them in the same steps.
+TEST(Adapters, RequestsShareSteps) {
+  const auto engine = engine_with({{"tone", 1}, {"facts", 1}});
+  ASSERT_NE(engine, nullptr);
+  const std::vector<Token> tokens = folder_tokens();
+  std::vector<std::vector<float>> expected, found;
+  std::deque<memory::Sequence> sequences;
+  for (const Choice& choice : choices()) {
+    const Selection selection = engine->select(choice.uses).value();
+    expected.push_back(logits_of(*engine, selection));
+    // Twice each, so that items of a variant do not stand side by side.
+    for (int copy = 0; copy < 2; ++copy) {
+      sequences.push_back(engine->memory().new_sequence(selection.variant()));
+    }
+  }
+  found.resize(sequences.size());
+  for (size_t begin = 0; begin < tokens.size(); begin += 3) {
+    const auto piece = std::span(tokens).subspan(begin, std::min<size_t>(3, tokens.size() - begin));
+    std::vector<int32_t> outputs(piece.size());
+    std::iota(outputs.begin(), outputs.end(), 0);
+    std::vector<StepItem> items;
+    std::vector<size_t> owners;
+    for (size_t i = 0; i < sequences.size(); ++i) {
+      owners.push_back((i * 2) % sequences.size() + (i * 2) / sequences.size());
+      items.push_back({.sequence = &sequences[owners[i]], .tokens = piece, .outputs = outputs});
+    }
+    const auto keep = [&](size_t item, const StepOutputs& rows) {
+      std::vector<float>& kept = found[owners[item]];
+      for (int32_t row = 0; row < rows.count(); ++row) {
+        kept.insert(kept.end(), rows.logits(row).begin(), rows.logits(row).end());
+      }
+      return int32_t(piece.size());
+    };
+    Result<StepReport> report = engine->step(items, keep);
+    ASSERT_TRUE(report);
+    EXPECT_EQ(report->item_count, items.size());
+  }
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(same_bits(found[i], expected[i / 2])) << i;
 }
 
 std::vector<float> after(Engine& engine, Generator& generator, std::span<const Token> prompt,

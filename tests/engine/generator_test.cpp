@@ -43,7 +43,6 @@ constexpr int32_t kLogStep = 8;
 EngineOptions small_steps() {
   EngineOptions options = golden_options(KvType::f16);
   options.row_count_max = 16;
-  options.output_count_max = 1;
   options.log_step = kLogStep;
   return options;
 }
@@ -285,10 +284,41 @@ TEST_P(GeneratorTest, AFullContextIsAnErrorOrShifts) {
     if (held.size() > 64) held.erase(held.begin() + 10, held.begin() + 37);
     ASSERT_EQ(generator.sequence().length(), int32_t(held.size()));
   }
-  EXPECT_EQ(generator.left_out_tokens(), 27);
+  EXPECT_EQ(generator.left_out_tokens(), 54 + 27);  // Of the prompt, and by one shift.
   EXPECT_EQ(Tokens(generator.sequence().tokens().begin(), generator.sequence().tokens().end()),
             held);
   expect_fresh(generator);
+}
+
+// What is sampled behind a shift is not what was sampled before it: noise is keyed by the position
+// in the whole text, and penalties still see what was left out.
+TEST_P(GeneratorTest, NoiseDoesNotRepeatAfterAShift) {
+  EngineOptions options = small_steps();
+  options.context_tokens = 64;
+  options.context_policy = ContextPolicy::shift;
+  open(options);
+  Generator generator(engine_.get());
+  read(generator, random_tokens(1, 4));
+  sample::SamplingParams params;
+  params.seed = 1;
+  params.temperature = 1000;  // Noise alone decides.
+  params.top_k = 0;
+  params.top_p = 1;
+  params.min_p = 0;
+  sample::Sampler sampler(params);
+  Tokens sampled;
+  for (int32_t count = 0; count < 200; ++count) {
+    Result<Token> token = generator.sample(sampler);
+    ASSERT_TRUE(bool(token));
+    sampled.push_back(*token);
+    ASSERT_TRUE(bool(generator.advance(sampled.back())));
+  }
+  EXPECT_GT(generator.left_out_tokens(), 96);
+  // A shift leaves out 32 tokens: keyed by the place in the context, the same 32 would come again.
+  for (size_t begin = 100; begin + 32 <= sampled.size(); begin += 4) {
+    const auto at = sampled.begin() + std::ptrdiff_t(begin);
+    EXPECT_FALSE(std::equal(at, at + 16, at - 32)) << begin;
+  }
 }
 
 TEST_P(GeneratorTest, WindowsAreKeptFromTheLastMessageOnOrAltogether) {

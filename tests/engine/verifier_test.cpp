@@ -20,7 +20,6 @@ EngineOptions verify_options(KvType kv) {
   EngineOptions options = golden_options(kv);
   options.thread_count = 1;  // Threads gain nothing in models this small.
   options.row_count_max = 256;
-  options.output_count_max = 8;
   options.log_step = kLogStep;
   return options;
 }
@@ -156,7 +155,7 @@ class BorderSweep : public ::testing::TestWithParam<std::string> {
       tokens_.push_back(Token(int32_t(random() % 384)));
     }
     EngineOptions options = verify_options(KvType::f16);
-    options.row_count_max = options.output_count_max = kLengthMax + 1;
+    options.row_count_max = kLengthMax + 1;
     engine_ = open(GetParam(), options);
     ASSERT_NE(engine_, nullptr);
     memory::Sequence fresh = engine_->memory().new_sequence();

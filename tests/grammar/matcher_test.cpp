@@ -164,17 +164,6 @@ TEST(Matcher, EndTokensWhereTheTextIsComplete) {
   EXPECT_FALSE(matcher->advance(a, Token(-1)));
 }
 
-TEST(Matcher, ForcedBytes) {
-  const auto matcher = matcher_of(compile_schema(
-      R"({"type":"object","properties":{"name":{"enum":["abc","abd"]}},"required":["name"]})"));
-  const State quote = must(matcher->advance(matcher->start(), "{\""));
-  EXPECT_EQ(must(matcher->forced_bytes(quote)), "name\":");
-  EXPECT_EQ(must(matcher->forced_bytes(quote, 3)), "nam");
-  EXPECT_EQ(must(matcher->forced_bytes(matcher->start())), "{");
-  const State value = must(matcher->advance(quote, "name\":\""));
-  EXPECT_EQ(must(matcher->forced_bytes(value)), "ab");
-}
-
 TEST(Matcher, AmbiguityHasALimit) {
   // After k characters, a counter may stand anywhere between k / 2 and k, in each of two counters.
   const auto matcher =

@@ -1,5 +1,5 @@
 // The template language: goldens whose expected texts come from Jinja2 3.1.6 set up as
-// transformers does (tests/text/cases/jinja.json), and what goldens cannot show.
+// transformers does (tests/jinja/cases/jinja.json), and what goldens cannot show.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ std::string text_of_run(std::string_view source, std::span<const Variable> varia
 }
 
 TEST(Jinja, Goldens) {
-  std::ifstream file(CAIRN_SOURCE "/tests/text/cases/jinja.json");
+  std::ifstream file(CAIRN_SOURCE "/tests/jinja/cases/jinja.json");
   std::stringstream json;
   json << file.rdbuf();
   auto parsed = parse_json(json.str());

@@ -42,7 +42,8 @@ TEST(JsonValue, RefusesWhatIsBroken) {
 TEST(JsonValue, PlacesOfErrorsAreLinesAndColumns) {
   auto parsed = parse_json("{\n  \"a\": nope\n}");
   ASSERT_FALSE(parsed);
-  EXPECT_TRUE(parsed.error().message.starts_with("JSON line 2, column ")) << parsed.error().message;
+  EXPECT_TRUE(parsed.error().message.starts_with("JSON: line 2, column 8: "))
+      << parsed.error().message;
 }
 
 TEST(JsonValue, NestingAndMembersAreBounded) {

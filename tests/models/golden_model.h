@@ -9,6 +9,7 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -96,8 +97,7 @@ inline EngineOptions golden_options(KvType kv) {
           .key_type = kv,
           .value_type = kv,
           .memory_budget = size_t(64) << 20,
-          .row_count_max = 128,
-          .output_count_max = 128};
+          .row_count_max = 128};
 }
 
 // Appends tokens to the sequence in one step, after its state has been derived where it rests; the
@@ -105,25 +105,18 @@ inline EngineOptions golden_options(KvType kv) {
 inline std::vector<float> append(Engine& engine, memory::Sequence& sequence,
                                  std::span<const Token> tokens,
                                  std::span<const int32_t> captures = {}) {
-  if (engine.memory().needs_replay(sequence)) {
-    auto replay = engine.memory().begin_replay(sequence, engine.runner().row_count_max()).value();
-    engine.runner().replay(replay);
-    replay.commit();
-  }
-  Result<memory::Transaction> begun =
-      engine.memory().begin(sequence, {.tokens = tokens, .captures = captures});
-  EXPECT_TRUE(bool(begun)) << (begun ? "" : begun.error().message);
-  memory::Transaction transaction = std::move(begun).value();
-  std::vector<int32_t> outputs;
-  for (int32_t token = 0; token < int32_t(tokens.size()); ++token) outputs.push_back(token);
-  const BatchPart part{.transaction = &transaction, .outputs = outputs};
-  engine.runner().run({&part, 1});
-  transaction.commit(int32_t(tokens.size()));
+  std::vector<int32_t> outputs(tokens.size());
+  std::iota(outputs.begin(), outputs.end(), 0);
+  const StepItem item{
+      .sequence = &sequence, .tokens = tokens, .outputs = outputs, .captures = captures};
   std::vector<float> logits;
-  for (const int32_t output : outputs) {
-    const std::span<const float> row = engine.runner().logits(output);
-    logits.insert(logits.end(), row.begin(), row.end());
-  }
+  const Result<StepReport> report = engine.step({&item, 1}, [&](size_t, const StepOutputs& rows) {
+    for (int32_t row = 0; row < rows.count(); ++row) {
+      logits.insert(logits.end(), rows.logits(row).begin(), rows.logits(row).end());
+    }
+    return int32_t(tokens.size());
+  });
+  EXPECT_TRUE(bool(report)) << (report ? "" : report.error().message);
   return logits;
 }
 

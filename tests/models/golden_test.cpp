@@ -163,12 +163,8 @@ TEST_P(GoldenTest, TheLogGivesTheSameBits) {
     memory::Sequence fork = trunk;
     std::vector<Token> guess(tokens.begin() + 61, tokens.begin() + 61 + accepted);
     guess.resize(7, Token(1));
-    {
-      auto transaction = memory.begin(fork, {.tokens = guess}).value();
-      const BatchPart part{.transaction = &transaction, .outputs = {}};
-      engine->runner().run({&part, 1});
-      transaction.commit(accepted);
-    }
+    const StepItem item{.sequence = &fork, .tokens = guess};
+    ASSERT_TRUE(engine->step({&item, 1}, [&](size_t, const StepOutputs&) { return accepted; }));
     expect_same_bits(append(*engine, fork, std::span(tokens).subspan(size_t(61 + accepted))),
                      rows_from(61 + accepted), fmt::format("{} of 7 accepted", accepted));
   }
@@ -183,16 +179,12 @@ TEST_P(GoldenTest, AHiddenRowGivesItsLogitsBack) {
   memory::Memory& memory = engine->memory();
   memory::Sequence sequence = memory.new_sequence();
   const std::vector<float> expected = read_in_steps(*engine, std::span(tokens).first(33), 33);
-  {
-    auto transaction =
-        memory.begin(sequence, {.tokens = std::span(tokens).first(33), .keeps_hidden = true})
-            .value();
-    const int32_t outputs[] = {7, 32};
-    const BatchPart part{.transaction = &transaction, .outputs = outputs};
-    engine->runner().run({&part, 1});
-    engine->runner().keep_hidden(transaction, 1);
-    transaction.commit(33);
-  }
+  const int32_t outputs[] = {7, 32};
+  const StepItem item{.sequence = &sequence,
+                      .tokens = std::span(tokens).first(33),
+                      .outputs = outputs,
+                      .keeps_hidden = true};
+  ASSERT_TRUE(engine->step({&item, 1}));
   memory::Sequence other = memory.new_sequence();
   append(*engine, other, std::span(tokens).subspan(40));
   engine->runner().restore_logits(memory.hidden(sequence), sequence.variant());
@@ -211,18 +203,25 @@ TEST_P(GoldenTest, PartnersInABatchDoNotMatter) {
   memory::Sequence first = engine->memory().new_sequence();
   memory::Sequence second = engine->memory().new_sequence();
   append(*engine, first, std::span(tokens).first(37));
-  auto a = engine->memory().begin(first, {.tokens = std::span(tokens).subspan(37, 1)}).value();
-  auto b = engine->memory().begin(second, {.tokens = std::span(tokens).first(41)}).value();
   const int32_t outputs_a[] = {0};
   const int32_t outputs_b[] = {3, 40};
-  const BatchPart parts[] = {{&a, outputs_a}, {&b, outputs_b}};
-  engine->runner().run(parts);
-  int32_t output = 0;
+  const StepItem items[] = {
+      {.sequence = &first, .tokens = std::span(tokens).subspan(37, 1), .outputs = outputs_a},
+      {.sequence = &second, .tokens = std::span(tokens).first(41), .outputs = outputs_b}};
+  std::vector<float> found;
+  const auto keep = [&](size_t item, const StepOutputs& rows) {
+    for (int32_t row = 0; row < rows.count(); ++row) {
+      found.insert(found.end(), rows.logits(row).begin(), rows.logits(row).end());
+    }
+    return int32_t(items[item].tokens.size());
+  };
+  ASSERT_TRUE(engine->step(items, keep));
+  ASSERT_EQ(found.size(), 3 * vocabulary);
+  size_t output = 0;
   for (const size_t row : {size_t(37), size_t(3), size_t(40)}) {
-    const std::span<const float> logits = engine->runner().logits(output++);
-    EXPECT_EQ(
-        std::memcmp(logits.data(), expected.data() + row * vocabulary, vocabulary * sizeof(float)),
-        0)
+    EXPECT_EQ(std::memcmp(found.data() + output++ * vocabulary, expected.data() + row * vocabulary,
+                          vocabulary * sizeof(float)),
+              0)
         << "row " << row;
   }
 }

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands/load.h"
+#include "tests/session/answered.h"
 
 namespace cairn::session {
 namespace {
@@ -24,7 +25,7 @@ ChatSession greedy_session(Engine& engine, ChatOptions options = {}) {
 }
 
 std::string say(ChatSession& session, std::string_view text) {
-  auto answer = session.say(text);
+  auto answer = answered(session, session.say(text));
   EXPECT_TRUE(answer) << answer.error().message;
   return answer->text;
 }
@@ -52,12 +53,16 @@ TEST(ChatSession, EveryExpectedConversation) {
     }
     auto prompt = encode_conversation(*engine, messages);
     ASSERT_TRUE(prompt) << prompt.error().message;
-    Generator generator(engine.get());
-    sample::Sampler sampler({.temperature = 0});
-    auto answer = make_answer(
-        *engine, generator,
-        {.prompt = prompt->tokens, .message_starts = {}, .said = {}, .token_count_max = 200},
-        sampler, {});
+    Lane lane(engine.get());
+    auto completion = Completion::begin(engine.get(), &lane,
+                                        {.prompt = prompt->tokens,
+                                         .message_starts = {},
+                                         .answer_prefix = {},
+                                         .token_count_max = 200},
+                                        sample::Sampler({.temperature = 0}));
+    ASSERT_TRUE(completion) << completion.error().message;
+    ASSERT_TRUE(drive(*engine, **completion, {}));
+    auto answer = (*completion)->finish();
     ASSERT_TRUE(answer) << answer.error().message;
     EXPECT_EQ(answer->text, conversation["answer"]) << messages.back().content;
     ++compared;
@@ -68,11 +73,11 @@ TEST(ChatSession, EveryExpectedConversation) {
 TEST(ChatSession, ATurnReadsOnlyWhatIsNew) {
   const auto engine = builtin_engine();
   ChatSession session = greedy_session(*engine);
-  auto first = session.say("What is the capital of Norway?");
+  auto first = answered(session, session.say("What is the capital of Norway?"));
   ASSERT_TRUE(first);
   EXPECT_EQ(first->prompt.reused_tokens, 0);
-  const int32_t held = session.generator().sequence().length();
-  auto second = session.say("And what is the opposite of early?");
+  const int32_t held = session.lane().sequence().length();
+  auto second = answered(session, session.say("And what is the opposite of early?"));
   ASSERT_TRUE(second);
   EXPECT_EQ(second->prompt.reused_tokens, held);
   EXPECT_EQ(second->text, "The opposite of early is late.");
@@ -82,9 +87,9 @@ TEST(ChatSession, RegeneratingTakesTheNextSeedAndReusesThePrompt) {
   const auto engine = builtin_engine();
   ChatSession session =
       ChatSession::start(engine.get(), {.sampling = {.temperature = 1, .seed = 3}}).value();
-  EXPECT_FALSE(session.regenerate()) << "there is nothing to answer yet";
-  ASSERT_TRUE(session.say("Please count from 1 to 5."));
-  auto again = session.regenerate();
+  EXPECT_FALSE(answered(session, session.regenerate())) << "there is nothing to answer yet";
+  ASSERT_TRUE(answered(session, session.say("Please count from 1 to 5.")));
+  auto again = answered(session, session.regenerate());
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(session.seed(), 4u);
   EXPECT_EQ(again->prompt.computed_tokens, 0);
@@ -94,11 +99,11 @@ TEST(ChatSession, RegeneratingTakesTheNextSeedAndReusesThePrompt) {
 TEST(ChatSession, SystemMessagesCountAndStay) {
   const auto engine = builtin_engine();
   ChatSession session = greedy_session(*engine, {.system = "The code is 4711."});
-  auto with_system = session.say("Hello.");
+  auto with_system = answered(session, session.say("Hello."));
   ASSERT_TRUE(with_system);
   session.clear();
   session.set_system("");
-  auto without = session.say("Hello.");
+  auto without = answered(session, session.say("Hello."));
   ASSERT_TRUE(without);
   EXPECT_GT(with_system->prompt.prompt_tokens, without->prompt.prompt_tokens);
 }
@@ -107,10 +112,10 @@ TEST(ChatSession, StoppingKeepsWhatWasSaid) {
   const auto engine = builtin_engine();
   ChatSession session = greedy_session(*engine);
   int pieces = 0;
-  auto answer =
-      session.say("What is the capital of France?", {.on_text = [&](std::string_view) { ++pieces; },
-                                                     .on_prompt = {},
-                                                     .wants_stop = [&] { return pieces == 2; }});
+  auto answer = answered(session, session.say("What is the capital of France?"),
+                         {.on_text = [&](std::string_view) { ++pieces; },
+                          .on_prompt = {},
+                          .wants_stop = [&] { return pieces == 2; }});
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->finish, FinishReason::interrupted);
   EXPECT_EQ(answer->tokens.size(), 2u);
@@ -137,10 +142,11 @@ TEST(ChatSession, BrokenAnswersDoNotBreakTheConversation) {
 TEST(ChatSession, TheContextsEndIsTold) {
   auto engine = cli::load_engine("", {.context_tokens = 16}).value();
   ChatSession session = greedy_session(*engine);
-  auto answer = session.say("What is the capital of France?");
+  auto answer = answered(session, session.say("What is the capital of France?"));
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(answer->finish, FinishReason::context);
-  const auto too_long = session.say("What is the capital of Norway? And of France? And of Italy?");
+  const auto too_long =
+      answered(session, session.say("What is the capital of Norway? And of France? And of Italy?"));
   ASSERT_FALSE(too_long);
   EXPECT_EQ(too_long.error().code, ErrorCode::no_room);
   EXPECT_EQ(session.messages().size(), 2u) << "the failed turn left no message";

@@ -48,8 +48,9 @@ TEST(Transcript, CallsAndResultsAreKept) {
   EXPECT_EQ(read[1].calls, call.calls);
   EXPECT_EQ(read[2].call_id, "call_1");
   EXPECT_EQ(read[2].name, "f");
-  cli::write_to(folder.file("chat"),
-           R"({"messages": [{"role": "user", "content": "x"}, {"role": "tool", "content": "y"}]})");
+  cli::write_to(
+      folder.file("chat"),
+      R"({"messages": [{"role": "user", "content": "x"}, {"role": "tool", "content": "y"}]})");
   EXPECT_FALSE(read_transcript(folder.file("chat"))) << "a result of no call";
 }
 
@@ -71,9 +72,10 @@ TEST(Transcript, AnEmptyConversationIsOne) {
 
 TEST(Transcript, WhatIsNoConversationIsRefusedByName) {
   const std::pair<const char*, const char*> cases[] = {
-      {"", "found no JSON"},
-      {"hello", "found no JSON"},
-      {R"({"messages": [)", "found no JSON"},
+      {"", "line 1, column 1: expected a JSON value, found the end"},
+      {"hello", "line 1, column 1: expected a JSON value, found \"h\""},
+      {R"({"messages": [)", "line 1, column 15: expected a JSON value, found the end"},
+      {R"({"messages": [], "messages": []})", "the key \"messages\" comes twice"},
       {"[]", "expected an object with a list \"messages\", found array"},
       {"{}", "expected an object with a list \"messages\", found object"},
       {R"({"messages": {}})", "expected an object with a list \"messages\""},

@@ -140,8 +140,7 @@ LineEditor::Event ChatLoop::read_block(std::string& message) {
 ChatLoop::Next ChatLoop::handle(const std::string& message) {
   if (message.find_first_not_of(" \t\n") == std::string::npos) return Next::go_on;
   if (message.starts_with('/')) return handle_command(message);
-  answer([&](const session::AnswerHooks& hooks) { return session_->say(message, hooks); });
-  return Next::go_on;
+  return answer(session_->say(message));
 }
 
 ChatLoop::Next ChatLoop::handle_command(std::string_view line) {
@@ -157,11 +156,11 @@ ChatLoop::Next ChatLoop::handle_command(std::string_view line) {
   return Next::go_on;
 }
 
-// False where there is no answer to go on from.
-bool ChatLoop::answer_once(FunctionRef<Result<session::Answer>(const session::AnswerHooks&)> make) {
+// Of the answer that the session has begun; false where it asks for no results.
+bool ChatLoop::print_answer() {
   AnswerPrinter printer(&out_);
   const InterruptGuard guard;
-  Result<session::Answer> made = make(printer.hooks());
+  Result<session::Answer> made = session_->complete(printer.hooks());
   printer.finish();
   if (!made) {
     remark("cairn: " + made.error().message);
@@ -169,10 +168,10 @@ bool ChatLoop::answer_once(FunctionRef<Result<session::Answer>(const session::An
   }
   if (shows_statistics_) {
     const bool dim = uses_color(stderr);
-    const memory::Sequence& sequence = session_->generator().sequence();
+    const memory::Sequence& sequence = session_->lane().sequence();
     const std::string line = statistics_line(*made, engine_->memory().usage(),
                                              {.used_tokens = sequence.length(),
-                                              .free_tokens = session_->generator().room(),
+                                              .free_tokens = session_->lane().room(),
                                               .weight_bytes = weight_bytes(engine_->file())});
     std::fprintf(stderr, "%s[%s]%s\n", dim ? "\033[2m" : "", line.c_str(), dim ? "\033[0m" : "");
   }
@@ -191,22 +190,26 @@ bool ChatLoop::read_results(std::vector<std::string>& results) {
   return !results.empty();
 }
 
-void ChatLoop::answer(FunctionRef<Result<session::Answer>(const session::AnswerHooks&)> make) {
-  if (answer_once(make)) answer_calls();
+// `begun`: what beginning the answer said.
+ChatLoop::Next ChatLoop::answer(const Status& begun, std::string_view command) {
+  if (!begun) return complain(begun.error(), command);
+  if (print_answer()) answer_calls();
+  return Next::go_on;
 }
 
 void ChatLoop::answer_calls() {
   std::vector<std::string> results;
   while (read_results(results)) {
-    const auto give = [&](const session::AnswerHooks& hooks) {
-      return session_->give_results(results, hooks);
-    };
-    if (!answer_once(give)) return;
+    if (const Status begun = session_->give_results(results); !begun) {
+      complain(begun.error());
+      return;
+    }
+    if (!print_answer()) return;
   }
 }
 
-ChatLoop::Next ChatLoop::complain(const Error& error) {
-  remark("cairn: " + error.message);
+ChatLoop::Next ChatLoop::complain(const Error& error, std::string_view command) {
+  remark(fmt::format("cairn: {}{}{}", command, command.empty() ? "" : ": ", error.message));
   return Next::go_on;
 }
 
@@ -230,8 +233,7 @@ ChatLoop::Next ChatLoop::clear(std::string_view /*rest*/) {
 }
 
 ChatLoop::Next ChatLoop::regenerate(std::string_view /*rest*/) {
-  answer([&](const session::AnswerHooks& hooks) { return session_->regenerate(hooks); });
-  return Next::go_on;
+  return answer(session_->regenerate(), "/regen");
 }
 
 ChatLoop::Next ChatLoop::retry(std::string_view rest) {
@@ -273,7 +275,7 @@ ChatLoop::Next ChatLoop::adapters(std::string_view rest) {
       return complain(chosen.error());
     }
   }
-  remark_lines(show_adapters(engine_->adapters(), session_->generator().selection()));
+  remark_lines(show_adapters(engine_->adapters(), session_->lane().selection()));
   if (engine_->adapters().empty()) return Next::go_on;
   const Runner& runner = engine_->runner();
   remark(fmt::format("plans: {} selections, {}", runner.variant_count(),
@@ -282,22 +284,20 @@ ChatLoop::Next ChatLoop::adapters(std::string_view rest) {
 }
 
 ChatLoop::Next ChatLoop::go_on(std::string_view /*rest*/) {
-  answer([&](const session::AnswerHooks& hooks) { return session_->continue_answer(hooks); });
-  return Next::go_on;
+  return answer(session_->continue_answer(), "/continue");
 }
 
 // Without a text the old message is put on the line, to be changed there.
 ChatLoop::Next ChatLoop::edit(std::string_view rest) {
   Result<std::string> old = session_->last_message();
-  if (!old) return complain(std::move(old).error());
+  if (!old) return complain(old.error(), "/edit");
   std::string text(rest);
   if (text.empty()) {
     if (editor_.read(kEditPrompt, text, *old) != LineEditor::Event::line) return Next::go_on;
     editor_.remember(text);
     if (text.empty()) return Next::go_on;
   }
-  answer([&](const session::AnswerHooks& hooks) { return session_->edit(text, hooks); });
-  return Next::go_on;
+  return answer(session_->edit(text), "/edit");
 }
 
 ChatLoop::Next ChatLoop::rewind(std::string_view rest) {
@@ -309,7 +309,7 @@ ChatLoop::Next ChatLoop::rewind(std::string_view rest) {
                      fmt::format("/rewind: expected a number of turns, found \"{}\"", rest)});
   }
   Result<memory::ResumePlan> plan = session_->rewind(turns);
-  if (!plan) return complain(std::move(plan).error());
+  if (!plan) return complain(plan.error(), "/rewind");
   remark(fmt::format("{} turns left; {}", session_->turn_count(), plan_line(*plan)));
   return Next::go_on;
 }
@@ -317,14 +317,14 @@ ChatLoop::Next ChatLoop::rewind(std::string_view rest) {
 ChatLoop::Next ChatLoop::fork(std::string_view rest) {
   const std::string name =
       rest.empty() ? fmt::format("branch-{}", session_->branches().size() + 1) : std::string(rest);
-  if (Status made = session_->fork(name); !made) return complain(std::move(made).error());
+  if (const Status made = session_->fork(name); !made) return complain(made.error(), "/fork");
   remark(fmt::format("now in {}; it shares all {} turns so far", name, session_->turn_count()));
   return Next::go_on;
 }
 
 ChatLoop::Next ChatLoop::switch_branch(std::string_view rest) {
   Result<memory::ResumePlan> plan = session_->switch_to(rest);
-  if (!plan) return complain(std::move(plan).error());
+  if (!plan) return complain(plan.error(), "/switch");
   remark(fmt::format("now in {}, {} turns; {}", rest, session_->turn_count(), plan_line(*plan)));
   return Next::go_on;
 }
@@ -362,10 +362,10 @@ ChatLoop::Next ChatLoop::set_system(std::string_view rest) {
 }
 
 ChatLoop::Next ChatLoop::show_memory(std::string_view /*rest*/) {
-  const memory::Sequence& sequence = session_->generator().sequence();
+  const memory::Sequence& sequence = session_->lane().sequence();
   remark(memory_map(engine_->memory(), sequence) +
          fmt::format("{} tokens, room for {} more; all conversations: {}", sequence.length(),
-                     session_->generator().room(), memory_line(engine_->memory().usage())));
+                     session_->lane().room(), memory_line(engine_->memory().usage())));
   return Next::go_on;
 }
 

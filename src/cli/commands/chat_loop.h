@@ -36,13 +36,13 @@ class ChatLoop {
   LineEditor::Event read_message(std::string& message);
   Next handle(const std::string& message);
   Next handle_command(std::string_view line);
-  void answer(FunctionRef<Result<session::Answer>(const session::AnswerHooks&)> make);
-  bool answer_once(FunctionRef<Result<session::Answer>(const session::AnswerHooks&)> make);
+  Next answer(const Status& begun, std::string_view command = "");
+  bool print_answer();
   void answer_calls();
   bool read_results(std::vector<std::string>& results);
   LineEditor::Event read_block(std::string& message);
 
-  Next complain(const Error& error);
+  Next complain(const Error& error, std::string_view command = "");
   static void remark_lines(std::string_view lines);
   Next help(std::string_view rest);
   Next leave(std::string_view rest);

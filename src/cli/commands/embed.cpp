@@ -9,14 +9,17 @@
 #include <cmath>
 #include <cstdio>
 #include <iterator>
-#include <nlohmann/json.hpp>
+#include <memory>
 #include <numeric>
 
 #include "base/file.h"
 #include "base/printable.h"
+#include "cli/commands/commands.h"
 #include "cli/commands/load.h"
 #include "cli/exit_codes.h"
+#include "cli/options/engine_arguments.h"
 #include "cli/terminal/terminal.h"
+#include "json/value.h"
 #include "unicode/unicode.h"
 
 namespace cairn::cli {
@@ -107,8 +110,8 @@ Result<std::unique_ptr<Engine>> load(const EmbedArguments& arguments, size_t tex
 }
 
 // The number with a float's shortest digits, so that JSON does not show those of its neighbours.
-nlohmann::ordered_json json_numbers(std::span<const float> values) {
-  nlohmann::ordered_json numbers = nlohmann::ordered_json::array();
+json::Value json_numbers(std::span<const float> values) {
+  json::Value numbers = json::Value::array();
   for (const float value : values) {
     const std::string digits = fmt::format("{}", value);
     double number = double(value);
@@ -173,18 +176,18 @@ std::string embed_text(const EmbedReport& report) {
 }
 
 std::string embed_json(const EmbedReport& report) {
-  nlohmann::ordered_json data = nlohmann::ordered_json::array();
+  json::Value data = json::Value::array();
   int64_t token_count = 0;
   for (size_t i = 0; i < report.embeddings.size(); ++i) {
     const Embedding& each = report.embeddings[i];
     token_count += each.token_count;
-    nlohmann::ordered_json entry = {{"object", "embedding"}, {"index", i}};
+    json::Value entry = {{"object", "embedding"}, {"index", i}};
     if (report.pooling == Pooling::rank) {
-      const nlohmann::ordered_json scores = json_numbers(each.values);
-      entry = {{"index", i}, {"relevance_score", scores[0]}};
-      if (scores.size() > 1) entry["scores"] = scores;
+      const json::Value scores = json_numbers(each.values);
+      entry = {{"index", i}, {"relevance_score", scores.items()[0]}};
+      if (scores.items().size() > 1) entry["scores"] = scores;
     } else if (report.pooling == Pooling::none) {
-      entry["embedding"] = nlohmann::ordered_json::array();
+      entry["embedding"] = json::Value::array();
       for (size_t at = 0; at < each.values.size(); at += size_t(report.width)) {
         const auto row = std::span(each.values).subspan(at, size_t(report.width));
         entry["embedding"].push_back(json_numbers(row));
@@ -195,12 +198,12 @@ std::string embed_json(const EmbedReport& report) {
     data.push_back(std::move(entry));
   }
   const bool is_rank = report.pooling == Pooling::rank;
-  const nlohmann::ordered_json all = {
+  const json::Value all = {
       {"object", "list"},
       {"model", report.model},
       {is_rank ? "results" : "data", std::move(data)},
       {"usage", {{"prompt_tokens", token_count}, {"total_tokens", token_count}}}};
-  return all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return json::to_text(all) + "\n";
 }
 
 std::string similarity_text(const EmbedReport& report) {
@@ -243,7 +246,9 @@ Result<EmbedReport> embed(const EmbedArguments& arguments) {
   return report;
 }
 
-Result<int> embed_main(const EmbedArguments& arguments) {
+namespace {
+
+Result<int> print_embeddings(const EmbedArguments& arguments) {
   if (arguments.json && arguments.similarity) {
     return fail(ErrorCode::invalid_argument, "embed: expected --json or --similarity, found both");
   }
@@ -255,5 +260,41 @@ Result<int> embed_main(const EmbedArguments& arguments) {
   CAIRN_TRY(out.finish());
   return kExitFine;
 }
+
+Action add_embed(Options& command) {
+  struct Arguments {
+    EmbedArguments embed;
+    EngineArguments engine;
+    bool normalizes = false, does_not = false;
+  };
+  const auto a = std::make_shared<Arguments>();
+  command.add("MODEL", a->embed.model_path, "a GGUF file of a model that makes vectors");
+  command.add("TEXT", a->embed.texts,
+              "texts; for a model that scores: a question, then what may answer it");
+  command.add("-f,--file", a->embed.texts_path, "a text a line; -: from input");
+  command.add("--pooling", a->embed.pooling,
+              "none, mean, cls, last or rank; else as the file says");
+  const Option yes = command.add_flag("--normalize", a->normalizes,
+                                      "vectors of length 1 (the default for one vector a text)");
+  command.add_flag("--no-normalize", a->does_not, "vectors as they come").excludes(yes);
+  command.add_flag("--truncate", a->embed.truncates,
+                   "texts that are longer than the context lose their end");
+  command.add_flag("--similarity", a->embed.similarity, "a table: how near the texts are");
+  command.add_flag("--json", a->embed.json, "JSON as OpenAI's interface has it");
+  a->engine.add_to(command);
+  a->engine.add_memory_to(command);
+  command.set_footer("Keys and values are kept in f32 unless --kv says otherwise.\n");
+  return [a]() -> Result<int> {
+    CAIRN_TRY(require("MODEL", a->embed.model_path));
+    if (a->normalizes || a->does_not) a->embed.normalizes = a->normalizes;
+    CAIRN_TRY(a->embed.engine, a->engine.read("f32"));
+    return print_embeddings(a->embed);
+  };
+}
+
+}  // namespace
+
+const Command kEmbedCommand = {"embed", "vectors of texts, or how well texts answer a question",
+                               add_embed};
 
 }  // namespace cairn::cli

@@ -1,6 +1,6 @@
 // `cairn embed`: vectors of texts, how near texts are to each other, or how well each of them
 // answers a question where the model scores that.
-// Thread rule: pure but for reading, computing and what embed_main() prints.
+// Thread rule: pure but for reading and computing.
 #pragma once
 
 #include <optional>
@@ -43,6 +43,5 @@ std::string similarity_text(const EmbedReport& report);
 // Errors: no texts, a file that cannot be read, options that contradict each other, and those of
 // the engine.
 Result<EmbedReport> embed(const EmbedArguments& arguments);
-Result<int> embed_main(const EmbedArguments& arguments);
 
 }  // namespace cairn::cli

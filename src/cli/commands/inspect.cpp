@@ -1,4 +1,4 @@
-// Gathers what a report says, once, and renders it in two ways: as aligned text and as JSON.
+// What a summary says, rendered in two ways: as aligned text and as JSON.
 #include "cli/commands/inspect.h"
 
 #include <fmt/format.h>
@@ -7,169 +7,43 @@
 #include <cmath>
 #include <cstdio>
 #include <iterator>
-#include <nlohmann/json.hpp>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/printable.h"
+#include "cli/commands/commands.h"
+#include "cli/exit_codes.h"
 #include "engine/pooling.h"
+#include "gguf/summary.h"
+#include "json/value.h"
 
 namespace cairn::cli {
 namespace {
 
 using gguf::Field;
 using gguf::File;
+using gguf::SpecialToken;
+using gguf::Summary;
 using gguf::Tensor;
+using gguf::TokenizerSummary;
+using gguf::TypeShare;
 using gguf::Value;
 using gguf::ValueType;
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 constexpr size_t kJsonArrayMax = 64;
 constexpr size_t kJsonArrayFirst = 8;
 constexpr size_t kTextArrayFirst = 6;
 constexpr size_t kTextValueColumns = 72;
-constexpr std::string_view kTokenizer = "tokenizer.ggml.";
 constexpr std::string_view kTemplate = "tokenizer.chat_template";
 
-// ---- What a report says ----
-
-struct TypeShare {
-  uint32_t type_id = 0;
-  uint64_t tensor_count = 0;
-  uint64_t weight_count = 0;
-  uint64_t bytes = 0;
-};
-
-struct SpecialToken {
-  std::string name;  // "bos", "eos", …
-  int64_t id = 0;
-  std::optional<std::string_view> piece;
-};
-
-struct TokenizerSummary {
-  std::string model;
-  std::string pre;
-  uint64_t token_count = 0;
-  uint64_t merge_count = 0;
-  std::vector<std::pair<std::string, uint64_t>> kinds;  // Token types with their counts.
-  std::vector<SpecialToken> specials;
-  std::vector<std::pair<std::string, bool>> flags;  // "add_bos_token", …
-};
-
-struct Summary {
-  std::string architecture;
-  std::string pooling;  // Empty where the file does not say it.
-  std::string name;
-  uint64_t weight_count = 0;
-  uint64_t tensor_bytes = 0;
-  double bits_per_weight = 0;    // Of the tensors whose bytes are there.
-  std::vector<TypeShare> types;  // The largest first.
-  std::optional<TokenizerSummary> tokenizer;
-  std::vector<std::pair<std::string, std::string_view>> templates;
-};
-
-std::string text_of(const File& file, std::string_view key) {
-  auto text = file.fields().get<std::string_view>(key);
-  return text ? std::string(*text) : std::string();
-}
-
-std::vector<TypeShare> type_shares(const File& file) {
-  std::vector<TypeShare> shares;
-  for (const Tensor& tensor : file.tensors()) {
-    const auto is_same = [&](const TypeShare& share) { return share.type_id == tensor.type_id; };
-    auto share = std::find_if(shares.begin(), shares.end(), is_same);
-    if (share == shares.end()) {
-      shares.push_back({.type_id = tensor.type_id});
-      share = std::prev(shares.end());
-    }
-    ++share->tensor_count;
-    share->weight_count += uint64_t(tensor.weight_count);
-    share->bytes += tensor.bytes.size();
-  }
-  std::stable_sort(shares.begin(), shares.end(),
-                   [](const TypeShare& a, const TypeShare& b) { return a.bytes > b.bytes; });
-  return shares;
-}
-
-// The numbers that tokenizer.ggml.token_type uses.
-std::string_view token_kind_name(int64_t kind) {
-  constexpr std::string_view kNames[] = {"undefined",    "normal", "unknown", "control",
-                                         "user-defined", "unused", "byte"};
-  return kind >= 0 && kind < int64_t(std::size(kNames)) ? kNames[kind] : "other";
-}
-
-std::vector<std::pair<std::string, uint64_t>> token_kinds(const gguf::Integers& types) {
-  std::vector<std::pair<std::string, uint64_t>> kinds;
-  for (size_t token = 0; token < types.size(); ++token) {
-    const std::string_view name = token_kind_name(types[token]);
-    auto kind = std::find_if(kinds.begin(), kinds.end(),
-                             [&](const auto& other) { return other.first == name; });
-    if (kind == kinds.end()) kind = kinds.insert(kind, {std::string(name), 0});
-    ++kind->second;
-  }
-  return kinds;
-}
-
-std::optional<TokenizerSummary> tokenizer_summary(const File& file) {
-  const gguf::Fields& fields = file.fields();
-  const auto key = [](std::string_view name) { return fmt::format("{}{}", kTokenizer, name); };
-  if (fields.find(key("model")) == nullptr && fields.find(key("tokens")) == nullptr) {
-    return std::nullopt;
-  }
-  TokenizerSummary summary;
-  summary.model = text_of(file, key("model"));
-  summary.pre = text_of(file, key("pre"));
-  std::vector<std::string_view> tokens;
-  if (auto found = fields.get<gguf::Strings>(key("tokens"))) {
-    tokens.assign(found->begin(), found->end());
-  }
-  summary.token_count = tokens.size();
-  if (auto merges = fields.get<gguf::Strings>(key("merges"))) summary.merge_count = merges->size();
-  if (auto types = fields.get<gguf::Integers>(key("token_type"))) {
-    summary.kinds = token_kinds(*types);
-  }
-  for (const Field& field : fields.all()) {
-    if (!field.key.starts_with(kTokenizer)) continue;
-    std::string_view name = field.key.substr(kTokenizer.size());
-    if (const auto flag = gguf::boolean_in(field.value)) {
-      summary.flags.emplace_back(std::string(name), *flag);
-    }
-    constexpr std::string_view kSuffix = "_token_id";
-    const std::optional<int64_t> id = gguf::integer_in(field.value);
-    if (!id || !name.ends_with(kSuffix)) continue;
-    name.remove_suffix(kSuffix.size());
-    SpecialToken special{.name = std::string(name), .id = *id, .piece = std::nullopt};
-    if (*id >= 0 && uint64_t(*id) < tokens.size()) special.piece = tokens[size_t(*id)];
-    summary.specials.push_back(std::move(special));
-  }
-  return summary;
-}
-
-Summary summarise(const File& file) {
-  Summary summary;
-  summary.architecture = text_of(file, "general.architecture");
-  if (auto pooling = pooling_of(file); pooling && *pooling) summary.pooling = name(**pooling);
-  summary.name = text_of(file, "general.name");
-  summary.types = type_shares(file);
-  for (const TypeShare& share : summary.types) {
-    summary.weight_count += share.weight_count;
-    summary.tensor_bytes += share.bytes;
-  }
-  uint64_t stored = 0;
-  for (const Tensor& tensor : file.tensors()) {
-    if (!tensor.bytes.empty()) stored += uint64_t(tensor.weight_count);
-  }
-  if (stored != 0) summary.bits_per_weight = 8.0 * double(summary.tensor_bytes) / double(stored);
-  summary.tokenizer = tokenizer_summary(file);
-  for (const Field& field : file.fields().all()) {
-    if (!field.key.starts_with(kTemplate)) continue;
-    if (const auto text = gguf::string_in(field.value)) {
-      summary.templates.emplace_back(std::string(field.key), *text);
-    }
-  }
-  return summary;
+// Empty where the file does not say it.
+std::string pooling_text(const File& file) {
+  auto pooling = pooling_of(file);
+  return pooling && *pooling ? std::string(name(**pooling)) : std::string();
 }
 
 // ---- JSON ----
@@ -265,7 +139,7 @@ std::string json_report(const File& file, const Summary& summary) {
   for (const Field& field : file.fields().all()) {
     const std::string key(field.key);
     // Of a key that stands twice the first counts; the problems name it.
-    if (!metadata.contains(key)) metadata[key] = json_value(field.value);
+    if (metadata.find(key) == nullptr) metadata[key] = json_value(field.value);
   }
   Json templates = Json::object();
   for (const auto& [key, text] : summary.templates) templates[key] = std::string(text);
@@ -284,10 +158,11 @@ std::string json_report(const File& file, const Summary& summary) {
                  {"types", std::move(types)},
                  {"metadata", std::move(metadata)},
                  {"tensors", json_tensors(file)}};
-  if (!summary.pooling.empty()) report["pooling"] = summary.pooling;
+  const std::string pooling = pooling_text(file);
+  if (!pooling.empty()) report["pooling"] = pooling;
   if (summary.tokenizer) report["tokenizer"] = json_tokenizer(*summary.tokenizer);
   report["chat_templates"] = std::move(templates);
-  return report.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
+  return json::to_text(report, {.indent = 2, .is_ascii = true}) + "\n";
 }
 
 // ---- Text ----
@@ -428,9 +303,10 @@ std::string head_text(const File& file, const Summary& summary) {
   if (!summary.name.empty()) table.add({"name", one_line(summary.name)});
   table.add({"architecture",
              summary.architecture.empty() ? "(not said)" : one_line(summary.architecture)});
-  if (!summary.pooling.empty()) table.add({"pooling", summary.pooling + " (cairn embed)"});
-  const std::string adapter = text_of(file, "adapter.type");
-  if (!adapter.empty()) table.add({"adapter", one_line(adapter) + " (--lora)"});
+  const std::string pooling = pooling_text(file);
+  if (!pooling.empty()) table.add({"pooling", pooling + " (cairn embed)"});
+  auto adapter = file.fields().get<std::string_view>("adapter.type");
+  if (adapter && !adapter->empty()) table.add({"adapter", one_line(*adapter) + " (--lora)"});
   add_layers(file, table);
   if (!file.tensors().empty()) {
     table.add({"parameters", parameters_text(summary.weight_count)});
@@ -538,21 +414,45 @@ std::string templates_text(const Summary& summary) {
 }  // namespace
 
 std::string inspect_report(const File& file, bool json) {
-  const Summary summary = summarise(file);
+  const Summary summary = gguf::summarise(file);
   if (json) return json_report(file, summary);
   return head_text(file, summary) + problems_text(file) + types_text(summary) +
          tokenizer_text(summary) + metadata_text(file) + tensors_text(file) +
          templates_text(summary);
 }
 
-int inspect_main(const InspectOptions& options) {
+namespace {
+
+struct InspectOptions {
+  std::string path;
+  bool json = false;
+};
+
+// Opens the file and prints the report to standard output. Returns the exit code: 0, or 1 with a
+// message on standard error if the file cannot be read.
+int inspect(const InspectOptions& options) {
   auto file = File::open(options.path, gguf::OpenMode::inspect);
   if (!file) {
     fmt::print(stderr, "cairn: {}\n", one_line(file.error().message, 4096));
-    return 1;
+    return kExitError;
   }
   const std::string report = inspect_report(*file, options.json);
-  return std::fwrite(report.data(), 1, report.size(), stdout) == report.size() ? 0 : 1;
+  const bool is_written = std::fwrite(report.data(), 1, report.size(), stdout) == report.size();
+  return is_written ? kExitFine : kExitError;
 }
+
+Action add_inspect(Options& command) {
+  const auto options = std::make_shared<InspectOptions>();
+  command.add("MODEL", options->path, "a GGUF file");
+  command.add_flag("--json", options->json, "one JSON object instead of text");
+  return [options]() -> Result<int> {
+    CAIRN_TRY(require("MODEL", options->path));
+    return inspect(*options);
+  };
+}
+
+}  // namespace
+
+const Command kInspectCommand = {"inspect", "say all that a model file holds", add_inspect};
 
 }  // namespace cairn::cli

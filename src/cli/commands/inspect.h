@@ -10,18 +10,9 @@
 
 namespace cairn::cli {
 
-struct InspectOptions {
-  std::string path;
-  bool json = false;
-};
-
 // The report, ending in a line feed. JSON: one object, ASCII only (all else is escaped); numbers
 // that JSON does not have are the strings "nan", "inf", "-inf"; arrays of more than 64 elements
 // give their count and their first 8.
 std::string inspect_report(const gguf::File& file, bool json);
-
-// Opens the file and prints the report to standard output. Returns the exit code: 0, or 1 with a
-// message on standard error if the file cannot be read.
-int inspect_main(const InspectOptions& options);
 
 }  // namespace cairn::cli

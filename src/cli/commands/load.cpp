@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "cli/builtin_model.h"
+#include "builtin/builtin_model.h"
 #include "cli/terminal/terminal.h"
 
 namespace cairn::cli {
@@ -18,7 +18,7 @@ Result<gguf::File> open_model(const std::string& path) {
                 path);
   }
   if (!path.empty()) return gguf::File::open(path);
-  return gguf::File::from_bytes(builtin_model(), std::string(kBuiltinModelName));
+  return gguf::File::from_bytes(builtin::model(), std::string(builtin::kModelName));
 }
 
 Result<std::unique_ptr<Engine>> load_engine(const std::string& path, EngineOptions options) {
@@ -26,30 +26,6 @@ Result<std::unique_ptr<Engine>> load_engine(const std::string& path, EngineOptio
   Progress progress("loading", Progress::Unit::bytes);
   options.on_progress = [&progress](size_t done, size_t total) { progress.update(done, total); };
   return Engine::load(std::move(file), options);
-}
-
-namespace {
-
-struct KvName {
-  std::string_view name;
-  KvType type;
-};
-constexpr KvName kKvNames[] = {{"f32", KvType::f32},
-                               {"f16", KvType::f16},
-                               {"bf16", KvType::bf16},
-                               {"q8_0", KvType::q8_0},
-                               {"q4_0", KvType::q4_0}};
-
-}  // namespace
-
-Result<KvType> parse_kv_type(std::string_view option, std::string_view text) {
-  std::string names;
-  for (const KvName& entry : kKvNames) {
-    if (entry.name == text) return entry.type;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.name);
-  }
-  return fail(ErrorCode::invalid_argument, "{}: expected one of {}, found \"{}\"", option, names,
-              text);
 }
 
 }  // namespace cairn::cli

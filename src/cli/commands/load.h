@@ -16,8 +16,4 @@ Result<gguf::File> open_model(const std::string& path);
 
 Result<std::unique_ptr<Engine>> load_engine(const std::string& path, EngineOptions options);
 
-// A form of keys or values by name: f32, f16 … `option` is named in the error.
-// Errors: invalid_argument.
-Result<KvType> parse_kv_type(std::string_view option, std::string_view text);
-
 }  // namespace cairn::cli

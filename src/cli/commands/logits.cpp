@@ -3,12 +3,16 @@
 
 #include <algorithm>
 #include <charconv>
-#include <numeric>
+#include <cstdio>
+#include <memory>
 
 #include "base/file.h"
+#include "cli/commands/commands.h"
 #include "cli/commands/load.h"
+#include "cli/exit_codes.h"
+#include "cli/options/engine_arguments.h"
 #include "cli/terminal/terminal.h"
-#include "memory/memory.h"
+#include "measure/sequence_logits.h"
 
 namespace cairn::cli {
 
@@ -37,29 +41,6 @@ Result<std::vector<Token>> parse_line(std::string_view line, int64_t line_number
   }
 }
 
-// All rows of one sequence, in steps of at most `batch` tokens.
-Status write_sequence(Engine& engine, std::span<const Token> tokens, FileWriter& out) {
-  memory::Memory& memory = engine.memory();
-  Runner& runner = engine.runner();
-  memory::Sequence sequence = memory.new_sequence();
-  const size_t batch = size_t(std::min(runner.row_count_max(), runner.output_count_max()));
-  std::vector<int32_t> outputs(batch);
-  std::iota(outputs.begin(), outputs.end(), 0);
-  while (!tokens.empty()) {
-    const size_t count = std::min(batch, tokens.size());
-    CAIRN_TRY(memory::Transaction transaction,
-              memory.begin(sequence, {.tokens = tokens.first(count)}));
-    const BatchPart part{.transaction = &transaction, .outputs = std::span(outputs).first(count)};
-    runner.run({&part, 1});
-    for (size_t row = 0; row < count; ++row) {
-      CAIRN_TRY(out.append(std::as_bytes(runner.logits(int32_t(row)))));
-    }
-    transaction.commit(int32_t(count));
-    tokens = tokens.subspan(count);
-  }
-  return Ok{};
-}
-
 }  // namespace
 
 Result<std::vector<std::vector<Token>>> parse_sequences(std::string_view text,
@@ -86,7 +67,6 @@ Result<int64_t> write_logits(const LogitsOptions& options) {
   CAIRN_TRY(const std::string text, read_file(options.tokens_path, kTokensBytesMax));
   EngineOptions engine_options = options.engine;
   engine_options.row_count_max = options.batch;
-  engine_options.output_count_max = options.batch;
   CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(options.model_path, engine_options));
   CAIRN_TRY(const auto sequences, parse_sequences(text, engine->size().vocabulary_count));
   int64_t total_tokens = 0;
@@ -101,12 +81,42 @@ Result<int64_t> write_logits(const LogitsOptions& options) {
   Progress progress("computing", Progress::Unit::tokens);
   int64_t done_tokens = 0;
   for (const auto& sequence : sequences) {
-    CAIRN_TRY(write_sequence(*engine, sequence, out));
+    CAIRN_TRY(measure::append_logits(*engine, sequence, out));
     done_tokens += int64_t(sequence.size());
     progress.update(uint64_t(done_tokens), uint64_t(total_tokens));
   }
   CAIRN_TRY(out.commit());
   return total_tokens;
 }
+
+namespace {
+
+Action add_logits(Options& command) {
+  struct Arguments {
+    LogitsOptions logits;
+    EngineArguments engine;
+  };
+  const auto a = std::make_shared<Arguments>();
+  command.add("MODEL", a->logits.model_path, "a GGUF file");
+  command.add("--tokens", a->logits.tokens_path,
+              "file of token ids, a sequence a line, between blanks or commas");
+  command.add("--batch", a->logits.batch, "tokens of a step").in_range(1, 1 << 16);
+  command.add("-o,--output", a->logits.out_path, "file of f32 rows to write");
+  a->engine.add_to(command);
+  command.set_footer("Keys and values are kept in f32 unless --kv says otherwise.\n");
+  return [a]() -> Result<int> {
+    CAIRN_TRY(require("MODEL", a->logits.model_path));
+    CAIRN_TRY(require("--tokens", a->logits.tokens_path));
+    CAIRN_TRY(require("--output", a->logits.out_path));
+    CAIRN_TRY(a->logits.engine, a->engine.read("f32"));
+    CAIRN_TRY(const int64_t row_count, write_logits(a->logits));
+    std::fprintf(stderr, "%lld rows\n", static_cast<long long>(row_count));
+    return kExitFine;
+  };
+}
+
+}  // namespace
+
+const Command kLogitsCommand = {"logits", "write the logits of given tokens to a file", add_logits};
 
 }  // namespace cairn::cli

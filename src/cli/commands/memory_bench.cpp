@@ -1,4 +1,4 @@
-// Models one after another: written if need be, loaded, measured, and shown as a table or as JSON.
+// Models one after another: written where they are presets, loaded, measured; then a table or JSON.
 #include "cli/commands/memory_bench.h"
 
 #include <fmt/format.h>
@@ -6,13 +6,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/machine_memory.h"
+#include "cli/command_line.h"
 #include "cli/commands/load.h"
 #include "cli/exit_codes.h"
 #include "cli/terminal/terminal.h"
+#include "json/value.h"
 #include "measure/memory_figures.h"
 #include "synth/synth.h"
 
@@ -21,7 +22,6 @@ namespace cairn::cli {
 namespace {
 
 constexpr int32_t kContextTokens = 32768;
-constexpr double kMiB = 1 << 20;
 
 constexpr std::string_view kPresets[] = {"llama-1b", "gemma3-1b", "gemma4-e2b", "granite-h-1b",
                                          "qwen35-0.8b"};
@@ -36,10 +36,12 @@ class SyntheticModel {
                                              : std::filesystem::path(args.folder);
     SyntheticModel model(folder / fmt::format("cairn-bench-{}-{}.gguf", preset, ::getpid()));
     Progress progress(fmt::format("writing {}", preset), Progress::Unit::bytes);
-    CAIRN_TRY(synth::SynthShape shape, synth::preset_shape(preset));
-    shape.context = kContextTokens;
+    Result<synth::SynthShape> shape = synth::preset_shape(preset);
+    if (!shape) return as_option(shape.error());
+    shape->context = kContextTokens;
+    if (const auto type = synth::matrix_type(args.type); !type) return as_option(type.error());
     synth::SynthOptions options{
-        .shape = std::move(shape), .type = args.type, .out_path = model.path_.string()};
+        .shape = std::move(*shape), .type = args.type, .out_path = model.path_.string()};
     options.on_progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
     CAIRN_TRY(const synth::SynthReport report, synth::write_synthetic(options));
     return model;
@@ -62,28 +64,17 @@ struct ModelFigures {
   std::vector<measure::Figure> figures;
 };
 
-Result<ModelFigures> measure(const std::string& path, std::string_view preset,
-                             const MemoryBenchArguments& arguments) {
+Result<ModelFigures> figures_of(const std::string& path, std::string_view preset,
+                                const MemoryBenchArguments& arguments) {
   EngineOptions options = arguments.engine;
   if (options.context_tokens == 0) options.context_tokens = kContextTokens;
-  const double before = double(resident_bytes());
+  measure::MemoryWork work{.preset = preset, .resident_before = resident_bytes()};
   CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(path, options));
-  ModelFigures result{.model = preset.empty() ? path : std::string(preset), .figures = {}};
   std::error_code error;
-  const double weights = double(std::filesystem::file_size(path, error));
-  result.figures.push_back({.what = "resident at the start beyond the weights, 32k context",
-                            .measured = (double(resident_bytes()) - before - weights) / kMiB,
-                            .unit = "MiB",
-                            .bar = 64});
+  work.weights_bytes = std::filesystem::file_size(path, error);
+  ModelFigures result{.model = preset.empty() ? path : std::string(preset), .figures = {}};
   if (is_terminal(stderr)) std::fprintf(stderr, "measuring %s\n", result.model.c_str());
-  const auto add = [&](Result<std::vector<measure::Figure>> figures) -> Status {
-    if (!figures) return std::move(figures).error();
-    for (measure::Figure& figure : *figures) result.figures.push_back(std::move(figure));
-    return Ok{};
-  };
-  CAIRN_TRY(add(measure::measure_costs(*engine)));
-  CAIRN_TRY(add(measure::measure_conversations(*engine, preset)));
-  CAIRN_TRY(add(measure::measure_paging(*engine)));
+  CAIRN_TRY(result.figures, measure::measure_memory(*engine, work));
   return result;
 }
 
@@ -103,15 +94,15 @@ std::string table(const ModelFigures& model) {
   return text;
 }
 
-nlohmann::ordered_json json_of(const ModelFigures& model) {
-  nlohmann::ordered_json json;
+json::Value json_of(const ModelFigures& model) {
+  json::Value json;
   json["model"] = model.model;
-  json["figures"] = nlohmann::ordered_json::array();
+  json["figures"] = json::Value::array();
   for (const measure::Figure& figure : model.figures) {
-    nlohmann::ordered_json row = {{"figure", figure.what},
-                                  {"measured", figure.measured},
-                                  {"unit", figure.unit},
-                                  {"holds", figure.holds()}};
+    json::Value row = {{"figure", figure.what},
+                       {"measured", figure.measured},
+                       {"unit", figure.unit},
+                       {"holds", figure.holds()}};
     if (figure.has_bar) row["at_most"] = figure.bar;
     if (figure.peer >= 0) row["llama_cpp"] = figure.peer;
     json["figures"].push_back(std::move(row));
@@ -126,7 +117,7 @@ Result<std::vector<ModelFigures>> measure_all(const MemoryBenchArguments& argume
     all.push_back(std::move(figures));
   };
   for (const std::string& path : arguments.models) {
-    CAIRN_TRY(ModelFigures figures, measure(path, "", arguments));
+    CAIRN_TRY(ModelFigures figures, figures_of(path, "", arguments));
     keep(std::move(figures));
   }
   std::vector<std::string> presets = arguments.presets;
@@ -135,7 +126,7 @@ Result<std::vector<ModelFigures>> measure_all(const MemoryBenchArguments& argume
   }
   for (const std::string& preset : presets) {
     CAIRN_TRY(const SyntheticModel model, SyntheticModel::write(preset, arguments));
-    CAIRN_TRY(ModelFigures figures, measure(model.path(), preset, arguments));
+    CAIRN_TRY(ModelFigures figures, figures_of(model.path(), preset, arguments));
     keep(std::move(figures));
   }
   return all;
@@ -143,16 +134,16 @@ Result<std::vector<ModelFigures>> measure_all(const MemoryBenchArguments& argume
 
 }  // namespace
 
-Result<int> memory_bench_main(const MemoryBenchArguments& arguments) {
+Result<int> bench_memory(const MemoryBenchArguments& arguments) {
   TextOut out(stdout);
   CAIRN_TRY(const std::vector<ModelFigures> all, measure_all(arguments, out));
   bool holds = true;
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  json::Value json = json::Value::array();
   for (const ModelFigures& model : all) {
     json.push_back(json_of(model));
     for (const measure::Figure& figure : model.figures) holds = holds && figure.holds();
   }
-  if (arguments.json) out.write(json.dump(2) + "\n");
+  if (arguments.json) out.write(json::to_text(json, {.indent = 2}) + "\n");
   CAIRN_TRY(out.finish());
   return holds ? kExitFine : kExitError;
 }

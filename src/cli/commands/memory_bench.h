@@ -20,6 +20,6 @@ struct MemoryBenchArguments {
 };
 
 // Prints a table for each model; returns the exit code, an error's where a bar is missed.
-Result<int> memory_bench_main(const MemoryBenchArguments& arguments);
+Result<int> bench_memory(const MemoryBenchArguments& arguments);
 
 }  // namespace cairn::cli

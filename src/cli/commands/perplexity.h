@@ -1,15 +1,13 @@
-// `cairn perplexity`: how surprised a model is by a text, and how far its probabilities are from
-// those of another model. As llama.cpp counts it: the text in chunks of one context, each from its
-// beginning, of which the second half counts.
-// Thread rule: one thread.
+// `cairn perplexity`: a text in a file, or the tokens of saved logits, as measure/perplexity.h has
+// them. Thread rule: one thread.
 #pragma once
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "base/result.h"
 #include "engine/engine.h"
+#include "measure/perplexity.h"
 
 namespace cairn::cli {
 
@@ -25,36 +23,6 @@ struct PerplexityOptions {
   EngineOptions engine;
 };
 
-// A mean over tokens, with its standard error.
-struct Estimate {
-  double mean = 0;
-  double error = 0;
-};
-
-// Of a list of values.
-Estimate estimate(const std::vector<double>& values);
-
-struct Comparison {
-  double base_perplexity = 0;
-  Estimate log_ratio;   // log(perplexity / base perplexity)
-  Estimate divergence;  // Kullback-Leibler, of this model from the base, in nats.
-  double divergence_median = 0, divergence_99 = 0, divergence_max = 0;
-  Estimate same_top;           // Share of tokens at which both have the same favourite.
-  double probability_rms = 0;  // Root mean square of the change of the text's own tokens.
-};
-
-struct PerplexityReport {
-  int32_t chunk_count = 0;
-  int64_t token_count = 0;  // That counted.
-  double perplexity = 0;
-  double error = 0;
-  bool has_comparison = false;
-  Comparison comparison;
-};
-
-Result<PerplexityReport> measure_perplexity(const PerplexityOptions& options);
-
-std::string report_text(const PerplexityReport& report);
-std::string report_json(const PerplexityReport& report);
+Result<measure::PerplexityReport> perplexity(const PerplexityOptions& options);
 
 }  // namespace cairn::cli

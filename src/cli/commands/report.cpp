@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/quantities.h"
+#include "json/value.h"
 
 namespace cairn::cli {
 
@@ -16,8 +16,8 @@ double rate(size_t count, double seconds) {
   return seconds > 0 ? double(count) / seconds : 0;
 }
 
-nlohmann::ordered_json sampling_json(const sample::SamplingParams& params) {
-  nlohmann::ordered_json json;
+json::Value sampling_json(const sample::SamplingParams& params) {
+  json::Value json;
   for (const sample::SamplingField& field : sample::sampling_fields()) {
     const std::string key(field.name);
     if (field.flag != nullptr) json[key] = params.*field.flag;
@@ -31,10 +31,10 @@ nlohmann::ordered_json sampling_json(const sample::SamplingParams& params) {
   return json;
 }
 
-nlohmann::ordered_json probability_json(const sample::TokenProbability& one,
-                                        const tokenize::Tokenizer& tokenizer) {
+json::Value probability_json(const sample::TokenProbability& one,
+                             const tokenize::Tokenizer& tokenizer) {
   const std::string_view piece = tokenizer.piece(one.token);
-  nlohmann::ordered_json bytes = nlohmann::ordered_json::array();
+  json::Value bytes = json::Value::array();
   for (const char byte : piece) bytes.push_back(unsigned(uint8_t(byte)));
   // JSON has no infinity; nobody asks how impossible.
   const double value = std::max(double(one.log_probability), -9999.0);
@@ -109,7 +109,7 @@ std::string statistics_line(const session::Answer& answer, const memory::Usage& 
 
 std::string answer_json(const session::Answer& answer, const AnswerContext& context,
                         const tokenize::Tokenizer& tokenizer) {
-  nlohmann::ordered_json json;
+  json::Value json;
   json["text"] = answer.text;
   if (!answer.message.reasoning.empty()) json["reasoning"] = answer.message.reasoning;
   for (const chat::ToolCall& call : answer.message.calls) {
@@ -125,7 +125,7 @@ std::string answer_json(const session::Answer& answer, const AnswerContext& cont
   json["from_cache"] = answer.prompt.from_cache;
   json["left_out_tokens"] = answer.left_out_tokens;
   for (const sample::LogProbabilities& one : answer.probabilities) {
-    nlohmann::ordered_json token = probability_json(one.chosen, tokenizer);
+    json::Value token = probability_json(one.chosen, tokenizer);
     for (const sample::TokenProbability& other : one.top) {
       token["top_logprobs"].push_back(probability_json(other, tokenizer));
     }
@@ -146,7 +146,7 @@ std::string answer_json(const session::Answer& answer, const AnswerContext& cont
   json["sampling"] = sampling_json(context.sampling);
   json["model"] = std::string(context.model);
   json["architecture"] = std::string(context.architecture);
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return json::to_text(json);
 }
 
 }  // namespace cairn::cli

@@ -62,11 +62,32 @@ Result<std::optional<std::string>> find_prompt(const RunOptions& options) {
   return std::optional<std::string>(std::move(text));
 }
 
-Result<session::Answer> print_answer(
-    TextOut& out, bool is_silent,
-    FunctionRef<Result<session::Answer>(const session::AnswerHooks&)> make) {
+// The same choice with the texts of its files. A schema is told from a file's name by how it
+// begins: no file is called "{".
+Result<session::ConstraintChoice> read_constraint(session::ConstraintChoice choice) {
+  constexpr size_t kSourceBytesMax = 1 << 20;
+  if (choice.count() > 1) {
+    return fail(ErrorCode::invalid_argument,
+                "expected one of --json-schema, --grammar, --regex and --choice, found {}",
+                choice.count());
+  }
+  if (choice.json_schema) {
+    const size_t begin = choice.json_schema->find_first_not_of(" \t\r\n");
+    const bool is_schema = begin != std::string::npos && (*choice.json_schema)[begin] == '{';
+    if (!is_schema) {
+      CAIRN_TRY(choice.json_schema, read_file(*choice.json_schema, kSourceBytesMax));
+    }
+  }
+  if (choice.grammar) {
+    CAIRN_TRY(choice.grammar, read_file(*choice.grammar, kSourceBytesMax));
+  }
+  return choice;
+}
+
+// The answer that the session has begun.
+Result<session::Answer> print_answer(TextOut& out, bool is_silent, session::ChatSession& session) {
   AnswerPrinter printer(&out, is_silent);
-  Result<session::Answer> answer = make(printer.hooks());
+  Result<session::Answer> answer = session.complete(printer.hooks());
   printer.finish();
   return answer;
 }
@@ -89,16 +110,13 @@ Result<int> answer_once(const RunOptions& options, Engine& engine, session::Chat
                         const sample::SamplingParams& sampling, const std::string& prompt) {
   TextOut out(stdout);
   const InterruptGuard guard;
-  CAIRN_TRY(session::Answer answer,
-            print_answer(out, options.json, [&](const session::AnswerHooks& hooks) {
-              return session.say(prompt, hooks);
-            }));
+  CAIRN_TRY(session.say(prompt));
+  CAIRN_TRY(session::Answer answer, print_answer(out, options.json, session));
   std::vector<std::string> results;
   while (!options.json && answer.finish == session::FinishReason::tool_calls &&
          read_results(session, results)) {
-    CAIRN_TRY(answer, print_answer(out, options.json, [&](const session::AnswerHooks& hooks) {
-                return session.give_results(results, hooks);
-              }));
+    CAIRN_TRY(session.give_results(results));
+    CAIRN_TRY(answer, print_answer(out, options.json, session));
   }
   const memory::Usage usage = engine.memory().usage();
   if (options.json) {
@@ -132,7 +150,8 @@ Result<int> run(const RunOptions& options) {
             session::effective_sampling(engine->file().fields(), is_builtin, options.sampling));
   std::unique_ptr<grammar::Matcher> matcher;
   if (engine->tokenizer() != nullptr) {
-    CAIRN_TRY(matcher, session::make_matcher(options.constraint, *engine->tokenizer()));
+    CAIRN_TRY(const session::ConstraintChoice constraint, read_constraint(options.constraint));
+    CAIRN_TRY(matcher, session::make_matcher(constraint, *engine));
   }
   session::ChatOptions chat_options{.system = options.system,
                                     .sampling = sampling,

@@ -1,45 +1,32 @@
-// The machine first, while nothing else is in memory; then the model.
+// What was measured as a table and as JSON.
 #include "cli/commands/speed_bench.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
-#include <nlohmann/json.hpp>
-#include <optional>
+#include <memory>
 
-#include "base/machine_memory.h"
 #include "base/quantities.h"
 #include "cli/commands/load.h"
 #include "cli/exit_codes.h"
+#include "cli/options/engine_arguments.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/terminal.h"
-#include "measure/memory_figures.h"
+#include "json/value.h"
+#include "measure/speed_report.h"
 
 namespace cairn::cli {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-struct SpeedReport {
-  std::string model, architecture;
-  int64_t parameter_count = 0;
-  uint64_t file_bytes = 0, resident_bytes = 0;
-  EngineOptions options;  // As they took effect.
-  measure::MachineLimits limits;
-  double load_seconds = 0;
-  double first_token_seconds = 0;  // From the beginning of loading.
+// What was measured, and of which file.
+struct SpeedBench {
+  std::string model;
+  uint64_t file_bytes = 0;
   bool separate_prompts = false;
-  std::vector<measure::SpeedRow> rows;
+  measure::SpeedReport report;
 };
-
-constexpr std::string_view kKvNames[] = {"f32", "f16", "bf16", "q8_0", "q4_0"};  // By KvType.
-
-std::string_view kv_name(KvType type) {
-  return kKvNames[size_t(type)];
-}
 
 // As in "1.61 T": a number of a rate that may be missing.
 std::string show_rate(double rate) {
@@ -48,16 +35,17 @@ std::string show_rate(double rate) {
                       : fmt::format("{:.1f} G", rate * 1e-9);
 }
 
-std::string head_lines(const SpeedReport& report) {
+std::string head_lines(const SpeedBench& bench) {
+  const measure::SpeedReport& report = bench.report;
   return fmt::format(
       "{}: {}, {:.2f} G weights, {}\n"
       "{} threads, {}, {}; keys {}, values {}\n"
       "at best: {}B/s read, {}op/s of int8, {}op/s of {}\n"
       "loaded in {}, first token after {}; {} resident\n\n",
-      report.model, report.architecture, double(report.parameter_count) * 1e-9,
-      show_bytes(report.file_bytes), report.options.thread_count, report.options.isa,
-      name(report.options.numerics), kv_name(report.options.key_type),
-      kv_name(report.options.value_type), show_rate(report.limits.read_bytes_per_second),
+      bench.model, report.architecture, double(report.parameter_count) * 1e-9,
+      show_bytes(bench.file_bytes), report.options.thread_count, report.options.isa,
+      name(report.options.numerics), kv_type_name(report.options.key_type),
+      kv_type_name(report.options.value_type), show_rate(report.limits.read_bytes_per_second),
       show_rate(report.limits.integer_ops_per_second),
       show_rate(report.limits.float_ops_per_second),
       report.options.numerics == Numerics::fast_1 ? "bf16" : "f32",
@@ -65,8 +53,9 @@ std::string head_lines(const SpeedReport& report) {
       show_bytes(report.resident_bytes));
 }
 
-std::string table(const SpeedReport& report) {
-  std::string text = head_lines(report);
+std::string table(const SpeedBench& bench) {
+  const measure::SpeedReport& report = bench.report;
+  std::string text = head_lines(bench);
   text +=
       fmt::format("{:<13}{:>7}{:>6}{:>10}{:>10}{:>10}{:>8}{:>13}{:>10}{:>7}\n", "", "depth",
                   "batch", "tokens/s", "from", "to", "samples", "first token", "limit", "of it");
@@ -95,13 +84,13 @@ std::string table(const SpeedReport& report) {
   return text;
 }
 
-nlohmann::ordered_json json_of(const measure::SpeedRow& row) {
-  nlohmann::ordered_json json = {{"n_prompt", row.prompt_tokens},
-                                 {"n_gen", row.new_tokens},
-                                 {"depth", row.depth},
-                                 {"batch", row.batch},
-                                 {"tokens_per_second", row.tokens_per_second()},
-                                 {"samples", row.samples}};
+json::Value json_of(const measure::SpeedRow& row) {
+  json::Value json = {{"n_prompt", row.prompt_tokens},
+                      {"n_gen", row.new_tokens},
+                      {"depth", row.depth},
+                      {"batch", row.batch},
+                      {"tokens_per_second", row.tokens_per_second()},
+                      {"samples", row.samples}};
   if (row.prompt_tokens > 0) {
     json["first_token_ms"] = measure::median(row.first_token_seconds) * 1e3;
   }
@@ -115,27 +104,28 @@ nlohmann::ordered_json json_of(const measure::SpeedRow& row) {
   return json;
 }
 
-std::string json_of(const SpeedReport& report) {
-  nlohmann::ordered_json json;
-  json["model"] = report.model;
+std::string json_of(const SpeedBench& bench) {
+  const measure::SpeedReport& report = bench.report;
+  json::Value json;
+  json["model"] = bench.model;
   json["architecture"] = report.architecture;
   json["parameters"] = report.parameter_count;
-  json["file_bytes"] = report.file_bytes;
+  json["file_bytes"] = bench.file_bytes;
   json["threads"] = report.options.thread_count;
   json["isa"] = report.options.isa;
   json["numerics"] = std::string(name(report.options.numerics));
-  json["keys"] = std::string(kv_name(report.options.key_type));
-  json["values"] = std::string(kv_name(report.options.value_type));
+  json["keys"] = std::string(kv_type_name(report.options.key_type));
+  json["values"] = std::string(kv_type_name(report.options.value_type));
   json["machine"] = {{"read_bytes_per_second", report.limits.read_bytes_per_second},
                      {"integer_ops_per_second", report.limits.integer_ops_per_second},
                      {"float_ops_per_second", report.limits.float_ops_per_second}};
   json["load_ms"] = report.load_seconds * 1e3;
   json["load_to_first_token_ms"] = report.first_token_seconds * 1e3;
   json["resident_bytes"] = report.resident_bytes;
-  json["separate_prompts"] = report.separate_prompts;
-  json["rows"] = nlohmann::ordered_json::array();
+  json["separate_prompts"] = bench.separate_prompts;
+  json["rows"] = json::Value::array();
   for (const measure::SpeedRow& row : report.rows) json["rows"].push_back(json_of(row));
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return json::to_text(json, {.indent = 2}) + "\n";
 }
 
 // What was not asked for is not measured; depths and batches in their order, each once.
@@ -156,17 +146,6 @@ Status tidy_up(measure::SpeedWork& work) {
   return Ok{};
 }
 
-Result<measure::MachineLimits> limits_for(const EngineOptions& options) {
-  IsaLevel isa = best_isa(detect_cpu_features());
-  if (!options.isa.empty()) {
-    CAIRN_TRY(const IsaLevel wanted, parse_isa(options.isa));
-    isa = std::min(isa, wanted);
-  }
-  ThreadPool threads(options.thread_count > 0 ? options.thread_count : usable_core_count());
-  const bool bf16 = options.numerics == Numerics::fast_1 && detect_cpu_features().avx512_bf16;
-  return measure::measure_limits(threads, isa, bf16);
-}
-
 Result<std::vector<measure::SpeedRow>> measure_with_progress(Engine& engine,
                                                              const measure::MachineLimits& limits,
                                                              measure::SpeedWork& work) {
@@ -181,7 +160,7 @@ Result<std::vector<measure::SpeedRow>> measure_with_progress(Engine& engine,
 
 }  // namespace
 
-Result<int> speed_bench_main(SpeedBenchArguments arguments) {
+Result<int> bench_speed(SpeedBenchArguments arguments) {
   measure::SpeedWork& work = arguments.work;
   CAIRN_TRY(tidy_up(work));
   EngineOptions options = arguments.engine;
@@ -191,24 +170,19 @@ Result<int> speed_bench_main(SpeedBenchArguments arguments) {
     return fail(ErrorCode::invalid_argument, "--ctx-size: expected at least {}, found {}",
                 needed_tokens, options.context_tokens);
   }
-  options.output_count_max = std::max(options.output_count_max, output_count(work));
-  SpeedReport report{.model = arguments.model_path, .separate_prompts = work.separate_prompts};
+  SpeedBench bench{.model = arguments.model_path, .separate_prompts = work.separate_prompts};
   CAIRN_TRY(gguf::File file, open_model(arguments.model_path));  // Before anything takes time.
-  CAIRN_TRY(report.limits, limits_for(options));
-  const Clock::time_point start = Clock::now();
-  CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(arguments.model_path, options));
-  report.load_seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  CAIRN_TRY(const double one_token, measure::time_one_token(*engine));
-  report.first_token_seconds = report.load_seconds + one_token;
-  report.resident_bytes = cairn::resident_bytes();
-  report.architecture = engine->architecture();
-  report.parameter_count = engine->parameter_count();
   std::error_code error;
-  report.file_bytes = std::filesystem::file_size(arguments.model_path, error);
-  report.options = engine->options();
-  CAIRN_TRY(report.rows, measure_with_progress(*engine, report.limits, work));
+  bench.file_bytes = std::filesystem::file_size(arguments.model_path, error);
+  std::unique_ptr<Engine> engine;
+  const auto load = [&]() -> Result<Engine*> {
+    CAIRN_TRY(engine, load_engine(arguments.model_path, options));
+    return engine.get();
+  };
+  CAIRN_TRY(bench.report, measure::measure_start(options, load));
+  CAIRN_TRY(bench.report.rows, measure_with_progress(*engine, bench.report.limits, work));
   TextOut out(stdout);
-  out.write(arguments.json ? json_of(report) : table(report));
+  out.write(arguments.json ? json_of(bench) : table(bench));
   CAIRN_TRY(out.finish());
   return kExitFine;
 }

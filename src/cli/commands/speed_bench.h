@@ -19,6 +19,6 @@ struct SpeedBenchArguments {
 
 // Prints; returns the exit code. Errors: invalid_argument, of what there is to measure; those of
 // loading; no_room; cancelled.
-Result<int> speed_bench_main(SpeedBenchArguments arguments);
+Result<int> bench_speed(SpeedBenchArguments arguments);
 
 }  // namespace cairn::cli

@@ -5,17 +5,17 @@
 
 #include <cstdio>
 #include <fstream>
+#include <memory>
 
 #include "base/printable.h"
+#include "chat/chat_input.h"
+#include "cli/commands/commands.h"
+#include "cli/exit_codes.h"
 #include "gguf/gguf.h"
 #include "gguf/value.h"
-#include "jinja/values/json_value.h"
 
 namespace cairn::cli {
 namespace {
-
-using jinja::Kind;
-using jinja::Value;
 
 constexpr size_t kFileBytesMax = 32u << 20;
 
@@ -63,33 +63,6 @@ std::string token_text(const gguf::File& file, std::string_view key) {
   return {};
 }
 
-Status set_member(chat::ChatInput& input, std::string_view name, const Value& value) {
-  const auto wrong = [&](std::string_view expected) {
-    return fail(ErrorCode::invalid_data, "{}: expected {}, found {}", name, expected,
-                jinja::name_of(value.kind()));
-  };
-  if (name == "messages") {
-    input.messages = value;
-  } else if (name == "tools") {
-    input.tools = value;
-  } else if (name == "documents") {
-    input.documents = value;
-  } else if (name == "add_generation_prompt") {
-    if (!value.is(Kind::boolean)) return wrong("true or false");
-    input.add_generation_prompt = value.as_boolean();
-  } else if (name == "bos_token" || name == "eos_token") {
-    if (!value.is(Kind::string)) return wrong("a string");
-    (name == "bos_token" ? input.bos_token : input.eos_token) = value.text();
-  } else if (name == "now") {
-    if (!value.is(Kind::string)) return wrong("a string");
-    input.clock = jinja::parse_civil_time(value.text());
-    if (!input.clock) return wrong("a time such as 2026-03-14T09:26:53");
-  } else {
-    input.variables.emplace_back(std::string(name), value);
-  }
-  return Ok{};
-}
-
 std::string with_marks(const chat::RenderedPrompt& prompt) {
   std::string text;
   for (const jinja::OriginSpan& span : prompt.spans) {
@@ -117,51 +90,48 @@ Result<TemplateSource> read_template(const std::string& path) {
   return source;
 }
 
-Result<chat::ChatInput> chat_input(std::string_view json, const TemplateSource& source) {
-  CAIRN_TRY(const Value value, jinja::parse_json(json));
-  chat::ChatInput input;
-  input.bos_token = source.bos_token;
-  input.eos_token = source.eos_token;
-  input.clock = jinja::local_time_now();
-  if (value.is(Kind::list)) {
-    input.messages = value;
-    return input;
-  }
-  if (!value.is(Kind::dict)) {
-    return fail(ErrorCode::invalid_data, "messages: expected a list or an object, found {}",
-                jinja::name_of(value.kind()));
-  }
-  for (const auto& [key, member] : value.as<jinja::DictObject>().entries) {
-    CAIRN_TRY(set_member(input, key.text(), member));
-  }
-  if (!input.messages.is(Kind::list)) {
-    return fail(ErrorCode::invalid_data, "messages: expected a list, found {}",
-                jinja::name_of(input.messages.kind()));
-  }
-  return input;
-}
-
 Result<std::string> template_report(const TemplateOptions& options) {
   CAIRN_TRY(const TemplateSource source, read_template(options.path));
   if (options.messages_path.empty()) return source.source;
   CAIRN_TRY(const chat::ChatTemplate chat_template, chat::ChatTemplate::parse(source.source));
   CAIRN_TRY(const std::string json, read_file(options.messages_path));
-  CAIRN_TRY(const chat::ChatInput input, chat_input(json, source));
+  CAIRN_TRY(const chat::ChatInput input,
+            chat::parse_chat_input(json, source.bos_token, source.eos_token));
   CAIRN_TRY(const chat::RenderedPrompt prompt, chat_template.render(input));
   return options.marks ? with_marks(prompt) : prompt.text;
 }
 
-int template_main(const TemplateOptions& options) {
+namespace {
+
+// Prints the report. Returns the exit code: 0, or 1 with a message on standard error.
+int show_template(const TemplateOptions& options) {
   auto report = template_report(options);
   if (!report) {
     std::fprintf(stderr, "cairn template: %s\n", printable(report.error().message).c_str());
-    return 1;
+    return kExitError;
   }
   std::string text = std::move(report).value();
   // A terminal gets visible control characters; a file or a pipe gets the exact bytes.
   if (isatty(STDOUT_FILENO) != 0) text = printable(text) + "\n";
   std::fwrite(text.data(), 1, text.size(), stdout);
-  return 0;
+  return kExitFine;
 }
+
+Action add_template(Options& command) {
+  const auto options = std::make_shared<TemplateOptions>();
+  command.add("MODEL", options->path, "a GGUF file, or a file with a template");
+  command.add("--messages", options->messages_path,
+              "JSON: a list of messages, or an object with them, tools and variables");
+  command.add_flag("--marks", options->marks, "set what the user wrote between ⟦ and ⟧");
+  return [options]() -> Result<int> {
+    CAIRN_TRY(require("MODEL", options->path));
+    return show_template(*options);
+  };
+}
+
+}  // namespace
+
+const Command kTemplateCommand = {"template", "show a chat template, or messages in it",
+                                  add_template};
 
 }  // namespace cairn::cli

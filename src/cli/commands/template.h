@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "chat/chat_template.h"
 
 namespace cairn::cli {
 
@@ -27,15 +26,7 @@ struct TemplateSource {
 // Errors: not_found (also: a model without a template), io, invalid_data, no_room.
 Result<TemplateSource> read_template(const std::string& path);
 
-// The input that a JSON text describes: a list of messages, or an object with `messages` and, as
-// they are wanted, `tools`, `documents`, `add_generation_prompt`, `bos_token`, `eos_token`, `now`
-// (YYYY-MM-DDTHH:MM:SS); any other member is a variable of the template.
-Result<chat::ChatInput> chat_input(std::string_view json, const TemplateSource& source);
-
 // The text to show, not yet made harmless.
 Result<std::string> template_report(const TemplateOptions& options);
-
-// Prints the report. Returns the exit code: 0, or 1 with a message on standard error.
-int template_main(const TemplateOptions& options);
 
 }  // namespace cairn::cli

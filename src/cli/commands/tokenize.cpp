@@ -6,13 +6,16 @@
 #include <array>
 #include <cstdio>
 #include <iterator>
-#include <nlohmann/json.hpp>
+#include <memory>
 #include <vector>
 
 #include "base/file.h"
 #include "base/log.h"
 #include "base/printable.h"
+#include "cli/commands/commands.h"
+#include "cli/exit_codes.h"
 #include "engine/vocabulary_source.h"
+#include "json/value.h"
 #include "unicode/unicode.h"
 
 namespace cairn::cli {
@@ -35,9 +38,9 @@ std::string on_one_line(std::string_view text) {
   return out;
 }
 
-nlohmann::ordered_json json_piece(std::string_view piece) {
+json::Value json_piece(std::string_view piece) {
   if (unicode::valid_utf8_bytes(piece) == piece.size()) return std::string(piece);
-  nlohmann::ordered_json bytes = nlohmann::ordered_json::array();
+  json::Value bytes = json::Value::array();
   for (const char c : piece) bytes.push_back(static_cast<unsigned char>(c));
   return bytes;
 }
@@ -56,7 +59,31 @@ Result<std::string> read_input() {
   return text;
 }
 
-Result<std::string> run(const TokenizeOptions& options) {
+}  // namespace
+
+std::string tokenize_report(const tokenize::Tokenizer& tokenizer, std::string_view text,
+                            const TokenizeOptions& options) {
+  const std::vector<Token> tokens = tokenizer.encode(
+      text, {.add_special = options.add_special, .parse_special = options.parse_special});
+  if (options.json) {
+    json::Value list = json::Value::array();
+    for (const Token token : tokens) {
+      list.push_back({{"id", index_of(token)}, {"piece", json_piece(tokenizer.piece(token))}});
+    }
+    return json::to_text(list, {.is_ascii = true}) + "\n";
+  }
+  std::string report;
+  const int width = int(fmt::formatted_size("{}", tokenizer.token_count() - 1));
+  for (const Token token : tokens) {
+    fmt::format_to(std::back_inserter(report), "{:>{}}  {}\n", index_of(token), width,
+                   on_one_line(tokenizer.piece(token)));
+  }
+  return report;
+}
+
+namespace {
+
+Result<std::string> report_of(const TokenizeOptions& options) {
   CAIRN_TRY(const auto file, gguf::File::open(options.model));
   CAIRN_TRY(const auto source, vocabulary_source(file));
   CAIRN_TRY(const auto tokenizer, tokenize::Tokenizer::build(source));
@@ -68,35 +95,33 @@ Result<std::string> run(const TokenizeOptions& options) {
   return tokenize_report(*tokenizer, text, options);
 }
 
-}  // namespace
-
-std::string tokenize_report(const tokenize::Tokenizer& tokenizer, std::string_view text,
-                            const TokenizeOptions& options) {
-  const std::vector<Token> tokens = tokenizer.encode(
-      text, {.add_special = options.add_special, .parse_special = options.parse_special});
-  if (options.json) {
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const Token token : tokens) {
-      list.push_back({{"id", index_of(token)}, {"piece", json_piece(tokenizer.piece(token))}});
-    }
-    return list.dump(-1, ' ', true) + "\n";
-  }
-  std::string report;
-  const int width = int(fmt::formatted_size("{}", tokenizer.token_count() - 1));
-  for (const Token token : tokens) {
-    fmt::format_to(std::back_inserter(report), "{:>{}}  {}\n", index_of(token), width,
-                   on_one_line(tokenizer.piece(token)));
-  }
-  return report;
-}
-
-int tokenize_main(const TokenizeOptions& options) {
-  auto report = run(options);
+// Returns the exit code: 0, or 1 with a message on standard error. What is odd about the vocabulary
+// goes to the log.
+int tokenize(const TokenizeOptions& options) {
+  auto report = report_of(options);
   if (!report) {
     fmt::print(stderr, "cairn: {}\n", on_one_line(report.error().message));
-    return 1;
+    return kExitError;
   }
-  return std::fwrite(report->data(), 1, report->size(), stdout) == report->size() ? 0 : 1;
+  const bool is_written = std::fwrite(report->data(), 1, report->size(), stdout) == report->size();
+  return is_written ? kExitFine : kExitError;
 }
+
+Action add_tokenize(Options& command) {
+  const auto options = std::make_shared<TokenizeOptions>();
+  command.add("MODEL", options->model, "a GGUF file");
+  command.add("FILE", options->text, "the text; else standard input");
+  command.add_flag("--special", options->add_special, "with the tokens around a text (BOS, EOS)");
+  command.add_flag("--parse-special", options->parse_special, "recognise special tokens in it");
+  command.add_flag("--json", options->json, "JSON instead of lines");
+  return [options]() -> Result<int> {
+    CAIRN_TRY(require("MODEL", options->model));
+    return tokenize(*options);
+  };
+}
+
+}  // namespace
+
+const Command kTokenizeCommand = {"tokenize", "show the tokens of a text", add_tokenize};
 
 }  // namespace cairn::cli

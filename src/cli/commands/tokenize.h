@@ -26,8 +26,4 @@ struct TokenizeOptions {
 std::string tokenize_report(const tokenize::Tokenizer& tokenizer, std::string_view text,
                             const TokenizeOptions& options);
 
-// Returns the exit code: 0, or 1 with a message on standard error. What is odd about the vocabulary
-// goes to the log.
-int tokenize_main(const TokenizeOptions& options);
-
 }  // namespace cairn::cli

@@ -1,22 +1,34 @@
-// The programs run with a progress bar, then the table.
-#include "cli/commands/verify.h"
-
+// `cairn verify`: shows, on the user's own model and machine, that whatever was forked, rewound,
+// edited or thrown out of memory, the next logits are those of a fresh reading, bit for bit.
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <cstdio>
-#include <nlohmann/json.hpp>
+#include <memory>
 #include <optional>
+#include <string>
 
 #include "base/quantities.h"
+#include "cli/commands/commands.h"
 #include "cli/commands/load.h"
 #include "cli/exit_codes.h"
+#include "cli/options/engine_arguments.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/terminal.h"
 #include "engine/verifier.h"
+#include "json/value.h"
 
 namespace cairn::cli {
 
 namespace {
+
+struct VerifyArguments {
+  std::string model_path;  // Empty: the built-in model.
+  int32_t program_count = 8;
+  uint64_t seed = 1;
+  bool json = false;
+  EngineOptions engine;
+};
 
 std::string table(const VerifyReport& report) {
   std::string text =
@@ -31,11 +43,11 @@ std::string table(const VerifyReport& report) {
 }
 
 std::string json_of(const VerifyReport& report, uint64_t seed) {
-  nlohmann::ordered_json json;
+  json::Value json;
   json["seed"] = seed;
   json["differing_bits"] = report.differing_bits();
   json["first_difference"] = report.first_difference;
-  json["operations"] = nlohmann::ordered_json::array();
+  json["operations"] = json::Value::array();
   for (const VerifyRow& row : report.rows) {
     json["operations"].push_back({{"operation", std::string(row.operation)},
                                   {"count", row.count},
@@ -44,12 +56,11 @@ std::string json_of(const VerifyReport& report, uint64_t seed) {
                                   {"recurrence_steps", row.recurrence_steps},
                                   {"differing_bits", row.differing_bits}});
   }
-  return json.dump() + "\n";
+  return json::to_text(json) + "\n";
 }
 
-}  // namespace
-
-Result<int> verify_main(const VerifyArguments& arguments) {
+// Prints a table; returns the exit code, which is an error's where a single bit differs.
+Result<int> run_programs(const VerifyArguments& arguments) {
   if (arguments.engine.numerics != Numerics::exact_1) {
     return fail(ErrorCode::invalid_argument,
                 "verify: expected numerics {}, whose bits are promised; found {}",
@@ -58,7 +69,6 @@ Result<int> verify_main(const VerifyArguments& arguments) {
   EngineOptions options = arguments.engine;
   // Programs are short; a step's workspace for more rows would only cost memory.
   options.row_count_max = 256;
-  options.output_count_max = 16;
   CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(arguments.model_path, options));
   const InterruptGuard guard;
   std::optional<Progress> progress;
@@ -79,5 +89,31 @@ Result<int> verify_main(const VerifyArguments& arguments) {
                static_cast<long long>(report.differing_bits()), report.first_difference.c_str());
   return kExitError;
 }
+
+Action add_verify(Options& command) {
+  struct Arguments {
+    VerifyArguments verify;
+    EngineArguments engine;
+  };
+  const auto a = std::make_shared<Arguments>();
+  command.add("MODEL", a->verify.model_path, "a GGUF file; else the built-in model");
+  command.add("--programs", a->verify.program_count, "random programs to run")
+      .in_range(1, 1 << 20)
+      .shows_default();
+  command.add("--seed", a->verify.seed, "the same seed runs the same programs").shows_default();
+  command.add_flag("--json", a->verify.json, "one JSON object instead of a table");
+  a->engine.add_to(command);
+  a->engine.add_memory_to(command);
+  command.set_footer("Exit code 1 where a single bit differs.\n");
+  return [a]() -> Result<int> {
+    CAIRN_TRY(a->verify.engine, a->engine.read("f16"));
+    return run_programs(a->verify);
+  };
+}
+
+}  // namespace
+
+const Command kVerifyCommand = {
+    "verify", "show that memory changes no bit: rewinds, forks, evictions", add_verify};
 
 }  // namespace cairn::cli

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "cli/terminal/terminal.h"
-#include "session/answer.h"
+#include "session/completion.h"
 
 namespace cairn::cli {
 

@@ -34,6 +34,26 @@ Qkv Projections::project(Graph& g, Tensor x, const AttentionShape& shape) const 
   return QkvProjections::project(g, x, shape.widths());
 }
 
+Tensor Projections::attend(Graph& g, int32_t layer, const Qkv& rows,
+                           const AttentionSpec& spec) const {
+  return g.matmul(out, g.attend(layer, rows.q, rows.k, rows.v, spec), out_bias);
+}
+
+void QkNorms::parameters(Parameters& p, int32_t q_width, int32_t k_width) {
+  p.vector("attn_q_norm.weight", q, {q_width});
+  p.vector("attn_k_norm.weight", k, {k_width});
+}
+
+Qkv rms_normed(Graph& g, const Qkv& qkv, const QkNorms& norms, float epsilon, int32_t group) {
+  return {.q = g.rms_norm(qkv.q, norms.q, epsilon, group),
+          .k = g.rms_norm(qkv.k, norms.k, epsilon, group),
+          .v = qkv.v};
+}
+
+Qkv rotated(Graph& g, const Qkv& qkv, int32_t head_dim, const RopeSpec& rope) {
+  return {.q = g.rope(qkv.q, head_dim, rope), .k = g.rope(qkv.k, head_dim, rope), .v = qkv.v};
+}
+
 Qkv clamped(Graph& g, const Qkv& qkv, float limit) {
   if (limit == 0) return qkv;
   return {.q = g.clamp(qkv.q, limit), .k = g.clamp(qkv.k, limit), .v = g.clamp(qkv.v, limit)};

@@ -1,4 +1,5 @@
-// The four projections around attention, with the biases that some models have.
+// The four projections around attention, with the biases that some models have, and what happens to
+// queries and keys between them.
 #pragma once
 
 #include "graph/graph.h"
@@ -48,7 +49,22 @@ struct Projections : QkvProjections {
   void parameters(Parameters& p, int32_t width, const AttentionShape& shape);
 
   Qkv project(Graph& g, Tensor x, const AttentionShape& shape) const;
+  // Attention, and what the last projection makes of it.
+  Tensor attend(Graph& g, int32_t layer, const Qkv& qkv, const AttentionSpec& spec) const;
 };
+
+// Gains of the norms of queries and of keys.
+struct QkNorms {
+  Vector q, k;
+
+  // Widths of heads where all heads have the same gains, else of all heads together.
+  void parameters(Parameters& p, int32_t q_width, int32_t k_width);
+};
+
+// Queries and keys normalised, each `group` columns by themselves; 0 means all heads together.
+Qkv rms_normed(Graph& g, const Qkv& qkv, const QkNorms& norms, float epsilon, int32_t group);
+// Queries and keys rotated.
+Qkv rotated(Graph& g, const Qkv& qkv, int32_t head_dim, const RopeSpec& rope);
 
 // All three within [-limit, limit]; as they are where the limit is 0.
 Qkv clamped(Graph& g, const Qkv& qkv, float limit);

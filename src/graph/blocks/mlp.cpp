@@ -12,7 +12,7 @@ void GatedMlp::parameters(Parameters& p, int32_t width, int32_t inner_width,
   p.matrix(fmt::format("ffn_down{}.weight", suffix), down, {inner_width, width});
 }
 
-void GatedMlp::joined_parameters(Parameters& p, int32_t width, int32_t inner_width) {
+void JoinedMlp::parameters(Parameters& p, int32_t width, int32_t inner_width) {
   p.matrix("ffn_up.weight", gate_up, {width, 2 * inner_width});
   p.matrix("ffn_down.weight", down, {inner_width, width});
 }

@@ -14,8 +14,11 @@ struct GatedMlp {
 
   // `suffix` follows the usual names: "" or "_shexp" for a shared expert.
   void parameters(Parameters& p, int32_t width, int32_t inner_width, std::string_view suffix = "");
-  // Of models whose files have gate and up in one matrix, under the name of the latter.
-  void joined_parameters(Parameters& p, int32_t width, int32_t inner_width);
+};
+
+// Of models whose files have gate and up in one matrix, under the name of the latter.
+struct JoinedMlp : GatedMlp {
+  void parameters(Parameters& p, int32_t width, int32_t inner_width);
 };
 
 Tensor gated_mlp(Graph& g, Tensor x, const GatedMlp& mlp, Activation activation);

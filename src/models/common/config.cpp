@@ -102,7 +102,26 @@ Result<DecoderConfig> read_decoder_config(const gguf::Metadata& meta) {
   constexpr std::string_view kCentred = "attention.layer_norm_epsilon";
   const bool is_centred = meta.has(kCentred) && !meta.has(kRms);
   CAIRN_TRY(c.norm_epsilon, meta.real(is_centred ? kCentred : kRms));
+  if (c.key_dim > 0) c.attention_scale = softmax_scale(c.key_dim);
+  CAIRN_TRY(c.original_context,
+            meta.count_or("rope.scaling.original_context_length", c.size.context_length));
   return c;
+}
+
+Status DecoderConfig::read(const gguf::Metadata& meta) {
+  CAIRN_TRY(*this, read_attending_config(meta));
+  return Ok{};
+}
+
+Status HybridConfig::read(const gguf::Metadata& meta) {
+  CAIRN_TRY(static_cast<DecoderConfig&>(*this), read_decoder_config(meta));
+  return Ok{};
+}
+
+Status SlopedConfig::read(const gguf::Metadata& meta, float unsaid_bias) {
+  CAIRN_TRY(DecoderConfig::read(meta));
+  CAIRN_TRY(slopes, read_slopes(meta, *this, unsaid_bias));
+  return Ok{};
 }
 
 Result<blocks::Mamba1Shape> read_mamba1(const gguf::Metadata& meta) {
@@ -152,6 +171,11 @@ Result<std::vector<int32_t>> read_windows(const gguf::Metadata& meta, int32_t la
     if (layers > 0 && int32_t(layer) % layers == layers - 1) windows[layer] = 0;
   }
   return windows;
+}
+
+Result<std::vector<int32_t>> read_same_windows(const gguf::Metadata& meta, int32_t layer_count) {
+  CAIRN_TRY(const int32_t window, meta.count_or("attention.sliding_window", 0));
+  return std::vector<int32_t>(size_t(layer_count), window);
 }
 
 Result<std::vector<float>> read_slopes(const gguf::Metadata& meta, const DecoderConfig& c,
@@ -235,6 +259,11 @@ Result<RopeSpec> read_unscaled_rope(const gguf::Metadata& meta, float base, int3
                 meta.key("rope.dimension_count"), head_dim, dims);
   }
   return plain_rope(base, dims, style);
+}
+
+Result<RopeSpec> read_window_rope(const gguf::Metadata& meta, float unsaid_base, int32_t head_dim) {
+  CAIRN_TRY(const float base, meta.real_or("rope.freq_base_swa", unsaid_base));
+  return read_unscaled_rope(meta, base, head_dim, RopeStyle::halves);
 }
 
 RopeSpec plain_rope(float base, int32_t dims, RopeStyle style) {

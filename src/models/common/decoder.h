@@ -1,51 +1,55 @@
-// The frame that all decoders share: a list of parameters that starts and ends alike and has one
-// part for each layer. The forward pass is each model's own, with its layer loop in sight.
-// Immutable after its parameters are visited; thread-safe then.
+// The frames of decoders: lists of parameters that start and end alike and have one part for each
+// layer. Immutable after its parameters are visited; thread-safe then.
 #pragma once
 
 #include <utility>
 #include <vector>
 
 #include "graph/blocks/ends.h"
-#include "graph/parameters.h"
-#include "models/common/config.h"
-#include "models/model.h"
+#include "models/common/layered.h"
+#include "models/common/layers.h"
 
 namespace cairn::models {
 
-// `Config` derives from DecoderConfig; `Layer` holds the parameters of one layer.
+// With a norm of root mean squares at the end.
 template <class Config, class Layer>
-class Decoder : public Model {
+class Decoder : public LayeredModel<Config, Layer> {
  public:
-  explicit Decoder(Config config) : c_(std::move(config)), layers_(size_t(c_.size.layer_count)) {}
-
-  const ModelSize& size() const override { return c_.size; }
-
   Status visit_parameters(ParameterVisitor& visitor) override {
     Parameters p(&visitor);
-    ends_.parameters(p, c_.size.width, c_.size.vocabulary_count, output_norm_name());
+    const ModelSize& size = this->c_.size;
+    ends_.parameters(p, size.width, size.vocabulary_count, output_norm_name());
     global_parameters(p);
-    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
-      Parameters lp = p.layer(layer);
-      layer_parameters(lp, layer, layers_[size_t(layer)]);
-      p.join(std::move(lp));
-    }
+    this->all_layer_parameters(p);
     return std::move(p).finish();
   }
 
-  std::vector<State> layer_states(int32_t layer) const override {
-    return {c_.attention(layer).state()};
-  }
-
  protected:
-  virtual void layer_parameters(Parameters& p, int32_t layer, Layer& l) = 0;
   // Those of no layer, besides embedding, last norm and output.
   virtual void global_parameters(Parameters&) {}
   virtual std::string_view output_norm_name() const { return "output_norm.weight"; }
 
-  Config c_;
+  // Logits of the wanted outputs, or the vectors that they are made of.
+  Tensor logits(Graph& g, Tensor x) const {
+    return blocks::logits(g, x, ends_, this->c_.norm_epsilon);
+  }
+
   blocks::Ends ends_;
-  std::vector<Layer> layers_;
+};
+
+// With a norm around the mean at the end, and biases where a file has them.
+template <class Config, class Layer>
+class CentredDecoder : public Decoder<Config, Layer> {
+ protected:
+  void global_parameters(Parameters& p) override {
+    biases_.parameters(p, this->c_.size.width, this->c_.size.vocabulary_count);
+  }
+
+  Tensor logits(Graph& g, Tensor x) const {
+    return blocks::centred_logits(g, x, this->ends_, biases_, this->c_.norm_epsilon);
+  }
+
+  blocks::EndBiases biases_;
 };
 
 }  // namespace cairn::models

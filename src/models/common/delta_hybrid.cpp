@@ -35,53 +35,54 @@ Result<std::vector<int32_t>> read_recurrent(const gguf::Metadata& meta, int32_t 
   return recurrent;
 }
 
-}  // namespace
-
-Result<DeltaHybridConfig> read_delta_hybrid(const gguf::Metadata& meta) {
-  CAIRN_TRY(DecoderConfig common, read_decoder_config(meta));
-  DeltaHybridConfig c{std::move(common), {}, {}, {}, {}};
-  CAIRN_TRY(read_delta(meta, c.delta));
-  CAIRN_TRY(c.rope, read_rope(meta, c.key_dim, RopeStyle::halves));
-  CAIRN_TRY(c.recurrent, read_recurrent(meta, c.size.layer_count));
-  CAIRN_TRY(const int32_t predicting_count, meta.count_or("nextn_predict_layers", 0));
-  if (predicting_count >= c.size.layer_count) {
-    return fail(ErrorCode::invalid_data, "{}: expected less than {} layers, found {}",
-                meta.key("nextn_predict_layers"), c.size.layer_count, predicting_count);
-  }
-  c.size.layer_count -= predicting_count;
-  for (int32_t layer = 0; layer < c.size.layer_count; ++layer) {
-    if (!c.is_recurrent(layer) && c.kv_head_counts[size_t(layer)] == 0) {
-      return fail(ErrorCode::invalid_data, "{}: expected heads in attending layer {}, found 0",
-                  meta.key("attention.head_count_kv"), layer);
-    }
-  }
-  if (c.key_dim != c.value_dim) {
-    return fail(ErrorCode::unsupported, "{}: expected the key length {}, found {}",
-                meta.key("attention.value_length"), c.key_dim, c.value_dim);
-  }
-  return c;
-}
-
-Result<DeltaHybridConfig> read_delta_hybrid_moe(const gguf::Metadata& meta) {
-  CAIRN_TRY(DeltaHybridConfig c, read_delta_hybrid(meta));
+Result<ExpertsConfig> read_experts(const gguf::Metadata& meta) {
   ExpertsConfig experts{.router = {.score = RouterScore::softmax_all, .normalize = true}};
   CAIRN_TRY(experts.expert_count, meta.count("expert_count"));
   CAIRN_TRY(experts.router.expert_used_count, meta.count("expert_used_count"));
   CAIRN_TRY(experts.expert_width, meta.count("expert_feed_forward_length"));
   CAIRN_TRY(experts.shared_expert_width,
             meta.count_or("expert_shared_feed_forward_length", experts.expert_width));
-  c.experts = experts;
-  return c;
+  return experts;
+}
+
+}  // namespace
+
+Status DeltaHybridConfig::read(const gguf::Metadata& meta) {
+  CAIRN_TRY(static_cast<DecoderConfig&>(*this), read_decoder_config(meta));
+  CAIRN_TRY(read_delta(meta, delta));
+  delta.order = traits.order;
+  delta.joined_rates = traits.joined_rates;
+  CAIRN_TRY(rope, read_rope(meta, key_dim, RopeStyle::halves));
+  CAIRN_TRY(recurrent, read_recurrent(meta, size.layer_count));
+  CAIRN_TRY(const int32_t predicting_count, meta.count_or("nextn_predict_layers", 0));
+  if (predicting_count >= size.layer_count) {
+    return fail(ErrorCode::invalid_data, "{}: expected less than {} layers, found {}",
+                meta.key("nextn_predict_layers"), size.layer_count, predicting_count);
+  }
+  size.layer_count -= predicting_count;
+  for (int32_t layer = 0; layer < size.layer_count; ++layer) {
+    if (!is_recurrent(layer) && kv_head_counts[size_t(layer)] == 0) {
+      return fail(ErrorCode::invalid_data, "{}: expected heads in attending layer {}, found 0",
+                  meta.key("attention.head_count_kv"), layer);
+    }
+  }
+  if (key_dim != value_dim) {
+    return fail(ErrorCode::unsupported, "{}: expected the key length {}, found {}",
+                meta.key("attention.value_length"), key_dim, value_dim);
+  }
+  if (traits.has_experts) {
+    CAIRN_TRY(experts, read_experts(meta));
+  }
+  return Ok{};
 }
 
 Tensor DeltaHybrid::forward(Graph& g) const {
   Tensor x = g.embed(ends_.embedding);
-  for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
-    const DeltaHybridLayer& l = layers_[size_t(layer)];
-    x = g.add(x, mix(g, layer, g.rms_norm(x, l.mixer_norm, c_.norm_epsilon)));
-    x = g.add(x, feed_forward(g, l, g.rms_norm(x, l.mlp_norm, c_.norm_epsilon)));
+  for (const auto& [layer, l] : layers()) {
+    x = g.add(x, mix(g, layer, norm(g, x, l.mixer_norm)));
+    x = g.add(x, feed_forward(g, l, norm(g, x, l.mlp_norm)));
   }
-  return blocks::logits(g, x, ends_, c_.norm_epsilon);
+  return logits(g, x);
 }
 
 Tensor DeltaHybrid::mix(Graph& g, int32_t layer, Tensor x) const {
@@ -116,6 +117,11 @@ void DeltaHybrid::layer_parameters(Parameters& p, int32_t layer, DeltaHybridLaye
   } else {
     l.mlp.parameters(p, width, c_.mlp_width);
   }
+}
+
+Result<std::unique_ptr<Model>> create_delta_hybrid(const gguf::Metadata& meta,
+                                                   const DeltaHybridTraits& traits) {
+  return create_model<DeltaHybrid>(meta, traits);
 }
 
 }  // namespace cairn::models

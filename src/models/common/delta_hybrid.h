@@ -1,7 +1,7 @@
 // Qwen3-Next and Qwen 3.5: most layers mix by gated delta nets (Yang et al., 2024), one of a few by
 // gated attention; behind each stands a gated feed-forward block, or a mixture of experts and one
 // expert that every token uses. The layer loop of all of them: what they differ in, the order of
-// heads and rates in their files, is in their configurations.
+// heads and rates in their files, are traits.
 #pragma once
 
 #include <optional>
@@ -20,22 +20,29 @@ struct ExpertsConfig {
   int32_t expert_count = 0, expert_width = 0, shared_expert_width = 0;
 };
 
+// What their files have in other ways.
+struct DeltaHybridTraits {
+  bool has_experts = false;
+  HeadOrder order = HeadOrder::grouped;  // Of the delta nets' value heads.
+  bool joined_rates = false;             // Rates and decays come from one matrix.
+};
+
 struct DeltaHybridConfig : DecoderConfig {
+  DeltaHybridTraits traits;
   blocks::DeltaNetShape delta;
   RopeSpec rope;
   std::vector<int32_t> recurrent;        // By layer: 1 where a delta net mixes.
   std::optional<ExpertsConfig> experts;  // None: the feed-forward block is dense.
+
+  // Layers that predict further tokens (nextn_predict_layers) stand behind the others in a file and
+  // are left out.
+  Status read(const gguf::Metadata& meta);
 
   bool is_recurrent(int32_t layer) const { return recurrent[size_t(layer)] != 0; }
   State state(int32_t layer) const {
     return is_recurrent(layer) ? delta.state() : attention(layer).state();
   }
 };
-
-// With delta heads grouped; the caller says so where they are not. Layers that predict further
-// tokens (nextn_predict_layers) stand behind the others in a file and are left out.
-Result<DeltaHybridConfig> read_delta_hybrid(const gguf::Metadata& meta);
-Result<DeltaHybridConfig> read_delta_hybrid_moe(const gguf::Metadata& meta);
 
 struct DeltaHybridLayer {
   Vector mixer_norm, mlp_norm;
@@ -48,7 +55,7 @@ struct DeltaHybridLayer {
 
 class DeltaHybrid : public Decoder<DeltaHybridConfig, DeltaHybridLayer> {
  public:
-  using Decoder::Decoder;
+  explicit DeltaHybrid(const DeltaHybridTraits& traits) { c_.traits = traits; }
 
   std::vector<State> layer_states(int32_t layer) const override { return {c_.state(layer)}; }
   Tensor forward(Graph& g) const override;
@@ -58,5 +65,8 @@ class DeltaHybrid : public Decoder<DeltaHybridConfig, DeltaHybridLayer> {
   Tensor feed_forward(Graph& g, const DeltaHybridLayer& l, Tensor x) const;
   void layer_parameters(Parameters& p, int32_t layer, DeltaHybridLayer& l) override;
 };
+
+Result<std::unique_ptr<Model>> create_delta_hybrid(const gguf::Metadata& meta,
+                                                   const DeltaHybridTraits& traits);
 
 }  // namespace cairn::models

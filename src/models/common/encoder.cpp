@@ -5,21 +5,20 @@
 
 namespace cairn::models {
 
-Result<EncoderConfig> read_encoder_config(const gguf::Metadata& meta) {
-  CAIRN_TRY(DecoderConfig common, read_attending_config(meta));
-  EncoderConfig c{std::move(common)};
+Status EncoderConfig::read(const gguf::Metadata& meta) {
+  CAIRN_TRY(DecoderConfig::read(meta));
   constexpr std::string_view kTypeCount = "tokenizer.ggml.token_type_count";
-  CAIRN_TRY(c.type_count, meta.fields().get_or<int32_t>(kTypeCount, 1));
-  if (c.type_count < 1) {
+  CAIRN_TRY(type_count, meta.fields().get_or<int32_t>(kTypeCount, 1));
+  if (type_count < 1) {
     return fail(ErrorCode::invalid_data, "{}: expected at least 1, found {}", kTypeCount,
-                c.type_count);
+                type_count);
   }
   if (meta.has("classifier.output_labels")) {
     const std::string key = meta.key("classifier.output_labels");
     CAIRN_TRY(const gguf::Strings labels, meta.fields().get<gguf::Strings>(key));
-    c.score_count = std::max(1, int32_t(labels.size()));
+    score_count = std::max(1, int32_t(labels.size()));
   }
-  return c;
+  return Ok{};
 }
 
 void TokenEmbeddings::parameters(Parameters& p, const EncoderConfig& c) {

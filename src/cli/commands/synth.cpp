@@ -1,0 +1,103 @@
+// `cairn synth`: options of a synthetic model's shape, from their table, and a line about the file.
+#include "synth/synth.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <deque>
+#include <memory>
+#include <optional>
+
+#include "base/printable.h"
+#include "base/quantities.h"
+#include "cli/commands/commands.h"
+#include "cli/exit_codes.h"
+#include "cli/terminal/terminal.h"
+#include "models/model.h"
+
+namespace cairn::cli {
+
+namespace {
+
+class ShapeArguments {
+ public:
+  void add_to(Options& command) {
+    std::string architectures, presets;
+    for (const models::Architecture* architecture : models::all_architectures()) {
+      architectures += " " + std::string(architecture->name);
+    }
+    for (const synth::SynthPreset& known : synth::synth_presets()) {
+      presets += fmt::format("\n{}: {}", known.name, known.doc);
+    }
+    const Option like =
+        command.add("--like", like_, "a small model of this architecture:" + architectures);
+    command.add("--preset", preset_, "the shape of a real model:" + presets).excludes(like);
+    for (const synth::SynthField& field : synth::synth_fields()) {
+      values_.emplace_back();
+      command.add("--" + std::string(field.name), values_.back(), std::string(field.doc))
+          .in_range(field.min, field.max);
+    }
+    command.add_flag("--untied", untied_, "an output matrix of its own beside the embedding table");
+  }
+
+  Result<synth::SynthShape> read() const {
+    if (like_.empty() && preset_.empty()) {
+      return fail(ErrorCode::invalid_argument, "synth: expected --like or --preset, found neither");
+    }
+    Result<synth::SynthShape> shape =
+        preset_.empty() ? synth::default_shape(like_) : synth::preset_shape(preset_);
+    if (!shape) return as_option(shape.error());
+    const auto fields = synth::synth_fields();
+    for (size_t i = 0; i < fields.size(); ++i) {
+      if (values_[i]) (*shape).*fields[i].member = *values_[i];
+    }
+    if (untied_) shape->tied_output = false;
+    if (const Status status = check(*shape); !status) return as_option(status.error());
+    return shape;
+  }
+
+ private:
+  std::string like_, preset_;
+  std::deque<std::optional<int32_t>> values_;  // One for each field; addresses stay.
+  bool untied_ = false;
+};
+
+struct Arguments {
+  synth::SynthOptions synth;
+  ShapeArguments shape;
+};
+
+Result<int> run_synth(Arguments& a) {
+  CAIRN_TRY(require("--output", a.synth.out_path));
+  CAIRN_TRY(a.synth.shape, a.shape.read());
+  CAIRN_TRY(models::find_architecture(a.synth.shape.architecture));
+  if (const auto type = synth::matrix_type(a.synth.type); !type) return as_option(type.error());
+  Progress progress("writing", Progress::Unit::bytes);
+  a.synth.on_progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
+  CAIRN_TRY(const synth::SynthReport report, synth::write_synthetic(a.synth));
+  for (const std::string& note : report.notes) {
+    std::fprintf(stderr, "cairn: %s\n", printable(note).c_str());
+  }
+  std::fprintf(stderr, "%s, %lld tensors, %lld weights\n", show_bytes(report.file_bytes).c_str(),
+               static_cast<long long>(report.tensor_count),
+               static_cast<long long>(report.weight_count));
+  return kExitFine;
+}
+
+Action add_synth(Options& command) {
+  const auto a = std::make_shared<Arguments>();
+  a->shape.add_to(command);
+  command.add("--type", a->synth.type, "type of matrices, such as Q4_K, Q8_0 or F16")
+      .shows_default();
+  command.add("--seed", a->synth.seed, "the same seed gives the same file").shows_default();
+  command.add("-t,--threads", a->synth.thread_count, "threads; 0: one for each core")
+      .in_range(0, 1024);
+  command.add("-o,--output", a->synth.out_path, "the GGUF file to write");
+  return [a]() -> Result<int> { return run_synth(*a); };
+}
+
+}  // namespace
+
+const Command kSynthCommand = {"synth", "write a model with random weights", add_synth};
+
+}  // namespace cairn::cli

@@ -1,0 +1,122 @@
+// Names of options, and what their words mean.
+#include "cli/options/engine_arguments.h"
+
+#include <utility>
+
+#include "base/cpu_features.h"
+#include "base/quantities.h"
+#include "cli/commands/adapter_choice.h"
+
+namespace cairn::cli {
+
+namespace {
+
+constexpr std::string_view kKvNames[] = {"f32", "f16", "bf16", "q8_0", "q4_0"};  // By KvType.
+static_assert(int(KvType::q4_0) + 1 == std::size(kKvNames));
+
+Result<KvType> parse_kv_type(std::string_view option, std::string_view text) {
+  std::string names;
+  for (size_t type = 0; type < std::size(kKvNames); ++type) {
+    if (kKvNames[type] == text) return KvType(type);
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", kKvNames[type]);
+  }
+  return fail(ErrorCode::invalid_argument, "{}: expected one of {}, found \"{}\"", option, names,
+              text);
+}
+
+Result<ContextPolicy> parse_context_policy(std::string_view text) {
+  if (text == "stop") return ContextPolicy::stop;
+  if (text == "shift") return ContextPolicy::shift;
+  return fail(ErrorCode::invalid_argument,
+              "--context-policy: expected \"stop\" or \"shift\", found \"{}\"", text);
+}
+
+Result<Numerics> parse_numerics(std::string_view text) {
+  if (text.empty() || text == "exact") return Numerics::exact_1;
+  if (text == "fast") return Numerics::fast_1;
+  return fail(ErrorCode::invalid_argument,
+              "--numerics: expected \"exact\" or \"fast\", found \"{}\"", text);
+}
+
+}  // namespace
+
+std::string_view kv_type_name(KvType type) {
+  return kKvNames[size_t(type)];
+}
+
+void EngineArguments::add_to(Options& command) {
+  command.add("-t,--threads", options_.thread_count, "threads; 0: one for each core")
+      .in_range(0, 1024);
+  command.add("--backend", options_.backend, "what computes: cpu, or reference (slow)");
+  command.add("--isa", isa_,
+              "this instruction set, not the best there is: scalar, avx2, avx2_vnni, "
+              "avx512_vnni, amx");
+  command.add("--numerics", numerics_,
+              "exact (unless told): the same bits always; fast: prompts round to bf16 "
+              "where the CPU multiplies that faster");
+  const Option cache =
+      command.add("--pack-cache", options_.pack_cache,
+                  "a folder for packed weights: the next start maps them instead of packing");
+  command
+      .add_flag("--no-pack", options_.is_unpacked,
+                "read weights from the file as they are needed: slow, for models larger than "
+                "the memory")
+      .excludes(cache);
+  command
+      .add("--lora", adapters_,
+           "FILE or FILE:SCALE: a LoRA adapter in GGUF; may come several times; 0: only "
+           "where it is asked for")
+      .repeatable();
+  command.add("--kv", kv_, "how keys and values are kept: f32, f16, bf16, q8_0 or q4_0");
+  command.add("--cache-type-k", keys_, "how keys are kept, where not as --kv says");
+  command.add("--cache-type-v", values_, "how values are kept, where not as --kv says");
+}
+
+void EngineArguments::add_memory_to(Options& command) {
+  command.add("-c,--ctx-size", options_.context_tokens, "context in tokens; 0: the model's")
+      .in_range(0, 1 << 24);
+  command.add("--memory-budget", memory_budget_,
+              "at most so much memory for conversations: 512M, 4G; else half of what is free");
+  command.add("--context-policy", context_policy_,
+              "when the context is full: stop (unless told), or shift: leave out what is "
+              "oldest and read the rest anew");
+  command.add("--keep", options_.shift_keep, "tokens at the beginning that no shift leaves out")
+      .in_range(0, 1 << 24);
+  command.add_flag("--keep-windows", options_.keeps_all_windows,
+                   "going back far costs memory for all of a window's past, not reading again");
+}
+
+Result<EngineOptions> EngineArguments::read(std::string_view default_kv) const {
+  EngineOptions options = options_;
+  if (!isa_.empty()) {
+    CAIRN_TRY(const IsaLevel level, parse_isa(isa_));
+    options.isa = name(level);
+  }
+  CAIRN_TRY(options.numerics, parse_numerics(numerics_));
+  for (const std::string& adapter : adapters_) {
+    CAIRN_TRY(AdapterChoice choice, parse_adapter(adapter));
+    options.adapters.push_back(std::move(choice));
+  }
+  CAIRN_TRY(const KvType both, parse_kv_type("--kv", kv_.empty() ? default_kv : kv_));
+  options.key_type = options.value_type = both;
+  if (!keys_.empty()) {
+    CAIRN_TRY(options.key_type, parse_kv_type("--cache-type-k", keys_));
+  }
+  if (!values_.empty()) {
+    CAIRN_TRY(options.value_type, parse_kv_type("--cache-type-v", values_));
+  }
+  if (!context_policy_.empty()) {
+    CAIRN_TRY(options.context_policy, parse_context_policy(context_policy_));
+  }
+  if (options_.shift_keep > 0 && options.context_policy != ContextPolicy::shift) {
+    return fail(ErrorCode::invalid_argument,
+                "--keep: expected --context-policy shift beside it, found stop");
+  }
+  if (!memory_budget_.empty()) {
+    CAIRN_TRY(const uint64_t bytes, parse_bytes("--memory-budget", memory_budget_));
+    options.memory_budget = bytes;
+  }
+  return options;
+}
+
+}  // namespace cairn::cli

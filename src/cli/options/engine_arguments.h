@@ -1,0 +1,32 @@
+// The options of every command that computes: threads, instruction set, how keys and values are
+// kept, adapters; and of those that hold conversations: context and budget. Thread rule: one
+// thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/command_line.h"
+#include "engine/engine.h"
+
+namespace cairn::cli {
+
+class EngineArguments {
+ public:
+  void add_to(Options& command);
+  void add_memory_to(Options& command);
+  // `default_kv`: how keys and values are kept where nothing is said. Errors: invalid_argument.
+  Result<EngineOptions> read(std::string_view default_kv) const;
+
+ private:
+  EngineOptions options_;
+  std::string isa_, numerics_, kv_, keys_, values_, memory_budget_, context_policy_;
+  std::vector<std::string> adapters_;
+};
+
+// "f32", "q8_0" …
+std::string_view kv_type_name(KvType type);
+
+}  // namespace cairn::cli

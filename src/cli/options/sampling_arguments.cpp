@@ -1,0 +1,50 @@
+// From the table of sampling to options and back.
+#include "cli/options/sampling_arguments.h"
+
+#include <fmt/format.h>
+
+namespace cairn::cli {
+
+void SamplingArguments::add_to(Options& command) {
+  const sample::SamplingParams defaults;
+  for (const sample::SamplingField& field : sample::sampling_fields()) {
+    const std::string option = "--" + std::string(field.option);
+    values_.emplace_back();
+    flags_.push_back(false);
+    if (field.flag != nullptr) {
+      command.add_flag(option, flags_.back(), std::string(field.doc));
+      continue;
+    }
+    command.add(option, values_.back(), std::string(field.doc))
+        .with_type_text(fmt::format("{} to {}", field.min, field.max))
+        .with_default_text(show(defaults, field));
+  }
+  for (const sample::SamplingList& list : sample::sampling_lists()) {
+    lists_.emplace_back();
+    command.add("--" + std::string(list.option), lists_.back(), std::string(list.doc))
+        .repeatable()
+        .with_default_text(std::string(list.default_text));
+  }
+  command.add("--seed", seed_, "the same seed gives the same answer; else a new one");
+}
+
+Result<session::SamplingChoice> SamplingArguments::read() const {
+  session::SamplingChoice choice{.said = {}, .lists = {}, .seed = seed_};
+  sample::SamplingParams checked;
+  const auto fields = sample::sampling_fields();
+  for (size_t i = 0; i < fields.size(); ++i) {
+    if (!values_[i] && !flags_[i]) continue;
+    const double value = flags_[i] ? 1 : *values_[i];
+    CAIRN_TRY(set(checked, fields[i], value));
+    choice.said.emplace_back(&fields[i], value);
+  }
+  for (size_t i = 0; i < lists_.size(); ++i) {
+    if (lists_[i].empty()) continue;
+    const sample::SamplingList& list = sample::sampling_lists()[i];
+    CAIRN_TRY(list.set(checked, lists_[i]));
+    choice.lists.emplace_back(&list, lists_[i]);
+  }
+  return choice;
+}
+
+}  // namespace cairn::cli

@@ -1,0 +1,310 @@
+// What a lane wants of steps, and what it keeps of them.
+#include "engine/lane.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace cairn {
+
+namespace {
+
+using memory::AnchorKind;
+
+int32_t common_prefix(std::span<const Token> a, std::span<const Token> b) {
+  const auto [end, other] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+  return int32_t(end - a.begin());
+}
+
+// Fewer tokens to read count for more than fewer steps of the recurrence.
+bool is_better(const memory::ResumePlan& a, const memory::ResumePlan& b) {
+  if (a.resume != b.resume) return a.resume > b.resume;
+  return a.recurrence_steps < b.recurrence_steps;
+}
+
+}  // namespace
+
+Lane::Lane(Engine* engine)
+    : engine_(engine),
+      selection_(engine->usual_selection()),
+      sequence_(engine->memory().new_sequence(selection_.variant())) {}
+
+void Lane::select(Selection selection) {
+  selection_ = std::move(selection);
+  if (selection_.variant() == sequence_.variant()) return;
+  engine_->cache().keep(std::move(sequence_));
+  sequence_ = engine_->memory().new_sequence(selection_.variant());
+  pending_.clear();
+  text_.clear();
+  next_ = 0;
+  computed_at_ = -1;
+  left_out_tokens_ = 0;
+}
+
+int32_t Lane::room() const {
+  const int32_t room = engine_->options().context_tokens - sequence_.length();
+  return engine_->options().context_policy == ContextPolicy::shift ? std::max(room, 1) : room;
+}
+
+// Other lanes may have been computed meanwhile; the hidden row brings the logits back.
+std::span<const float> Lane::logits() const {
+  CHECK(!wants_rows());
+  Runner& runner = engine_->runner();
+  if (runner.run_count() != computed_at_) {
+    runner.restore_logits(engine_->memory().hidden(sequence_), sequence_.variant());
+    computed_at_ = runner.run_count();
+    output_ = 0;
+  }
+  return runner.logits(output_);
+}
+
+Status Lane::check(std::span<const Token> prompt) const {
+  if (prompt.empty()) {
+    return fail(ErrorCode::invalid_argument, "prompt: expected at least one token, found none");
+  }
+  const int32_t count = engine_->size().vocabulary_count;
+  for (const Token token : prompt) {
+    if (index_of(token) < 0 || index_of(token) >= count) {
+      return fail(ErrorCode::invalid_argument, "prompt: expected token ids below {}, found {}",
+                  count, index_of(token));
+    }
+  }
+  return Ok{};
+}
+
+// How many tokens behind the kept ones do not fit: always a whole number of halves of the room
+// there, so that a conversation that grows is cut at the same place for many turns.
+Result<int32_t> Lane::tokens_to_leave_out(int64_t token_count) const {
+  const EngineOptions& options = engine_->options();
+  const int64_t excess = token_count - options.context_tokens;
+  if (excess <= 0) return 0;
+  if (options.context_policy == ContextPolicy::stop) {
+    return fail(ErrorCode::no_room, "context: {} tokens are needed, {} fit", token_count,
+                options.context_tokens);
+  }
+  const int64_t half = (options.context_tokens - options.shift_keep) / 2;
+  return int32_t((excess + half - 1) / half * half);
+}
+
+std::vector<Token> Lane::without(std::span<const Token> tokens, int32_t left_out) const {
+  const size_t kept = size_t(engine_->options().shift_keep);
+  std::vector<Token> result(tokens.begin(), tokens.begin() + std::ptrdiff_t(kept));
+  const auto rest = tokens.subspan(kept + size_t(left_out));
+  result.insert(result.end(), rest.begin(), rest.end());
+  return result;
+}
+
+Result<PromptReport> Lane::start(std::span<const Token> prompt,
+                                 std::span<const int32_t> message_starts) {
+  CAIRN_TRY(check(prompt));
+  CAIRN_TRY(const int32_t left_out, tokens_to_leave_out(int64_t(prompt.size())));
+  left_out_tokens_ = left_out;
+  message_starts_.clear();
+  text_.clear();
+  if (left_out == 0) {
+    message_starts_.assign(message_starts.begin(), message_starts.end());
+    return start_whole(prompt);
+  }
+  const int32_t kept = engine_->options().shift_keep;
+  for (const int32_t start : message_starts) {
+    if (start <= kept) message_starts_.push_back(start);
+    if (start > kept + left_out) message_starts_.push_back(start - left_out);
+  }
+  text_.assign(prompt.begin(), prompt.end());
+  CAIRN_TRY(PromptReport report, start_whole(without(prompt, left_out)));
+  report.left_out_tokens = left_out;
+  return report;
+}
+
+// The sequence from which the fewest tokens have to be read: the own one, or one that the engine
+// keeps.
+struct Lane::Start {
+  const memory::Sequence* sequence;
+  memory::ResumePlan plan;
+};
+
+Lane::Start Lane::find_start(std::span<const Token> prompt, bool wants_logits) const {
+  const int32_t shared = common_prefix(sequence_.tokens(), prompt);
+  const bool is_whole = shared == int32_t(prompt.size());
+  const Start own{&sequence_, engine_->memory().plan(sequence_, shared, is_whole && wants_logits)};
+  const memory::PrefixCache::Found found =
+      engine_->cache().find(prompt, sequence_.variant(), wants_logits);
+  const bool is_kept = found.sequence != nullptr && is_better(found.plan, own.plan);
+  Start start = is_kept ? Start{found.sequence, found.plan} : own;
+  if (found.foreign_tokens > start.plan.target) {
+    start.plan.limited_by = "adapters";
+    start.plan.reason =
+        fmt::format("{} tokens are held as other adapters read them.", found.foreign_tokens);
+  }
+  return start;
+}
+
+memory::ResumePlan Lane::plan(std::span<const Token> prompt, bool wants_logits) const {
+  return find_start(prompt, wants_logits).plan;
+}
+
+// REQUIRES: the prompt fits into the context. What the own sequence loses is kept by the engine.
+Result<PromptReport> Lane::start_whole(std::span<const Token> prompt) {
+  pending_.clear();
+  next_ = 0;
+  const Start found = find_start(prompt, true);
+  const int32_t prompt_tokens = int32_t(prompt.size());
+  PromptReport report{.prompt_tokens = prompt_tokens,
+                      .from_cache = found.sequence != &sequence_,
+                      .plan = found.plan};
+  CAIRN_TRY(memory::Sequence start, engine_->memory().at(*found.sequence, report.plan.resume));
+  std::swap(sequence_, start);
+  computed_at_ = -1;
+  const bool loses_tokens =
+      report.from_cache ? start.length() > 0 : start.length() > sequence_.length();
+  if (loses_tokens) engine_->cache().keep(std::move(start));
+  report.reused_tokens = report.plan.resume;
+  report.computed_tokens = prompt_tokens - report.reused_tokens;
+  reads_prompt_ = true;
+  resumed_at_ = sequence_.length();
+  const auto rest = prompt.subspan(size_t(resumed_at_));
+  pending_.assign(rest.begin(), rest.end());
+  if (!wants_rows()) CAIRN_TRY(end_prompt());
+  return report;
+}
+
+LaneDemand Lane::demand() const {
+  if (!wants_rows()) return {};
+  const int32_t rows = int32_t(pending_.size() - next_);
+  const memory::ResumePlan plan = engine_->memory().plan(sequence_, sequence_.length() + rows);
+  return {.rows = rows,
+          .outputs = 1,
+          .replay_rows = plan.recurrence_steps,
+          .new_bytes = plan.new_bytes};
+}
+
+StepItem Lane::next(int32_t row_count_max) {
+  CHECK(wants_rows() && row_count_max > 0);
+  const int32_t begin = sequence_.length();
+  const std::span<const Token> rest = std::span(pending_).subspan(next_);
+  item_tokens_ = std::min(row_count_max, int32_t(rest.size()));
+  item_output_ = item_tokens_ - 1;
+  StepItem item{.sequence = &sequence_, .tokens = rest.first(size_t(item_tokens_))};
+  if (size_t(item_tokens_) == rest.size()) {
+    item.outputs = {&item_output_, 1};
+    item.keeps_hidden = true;
+  }
+  if (!reads_prompt_) return item;
+  captures_.clear();
+  for (const int32_t start : message_starts_) {
+    if (start > begin && start <= begin + item_tokens_) captures_.push_back(start - begin);
+    if (start == begin && begin == resumed_at_) item.anchors_start = true;
+  }
+  item.captures = captures_;
+  return item;
+}
+
+int32_t Lane::take(const StepOutputs& outputs) {
+  if (outputs.count() > 0) {
+    output_ = outputs.first();
+    computed_at_ = engine_->runner().run_count();
+  }
+  return item_tokens_;
+}
+
+Status Lane::settle() {
+  const bool is_first = reads_prompt_ && sequence_.length() == resumed_at_ + item_tokens_;
+  next_ += size_t(item_tokens_);
+  if (is_first) CAIRN_TRY(drop_anchors_of_earlier_turns());
+  return reads_prompt_ && !wants_rows() ? end_prompt() : Status(Ok{});
+}
+
+// States are large: of earlier turns only the starts of messages keep theirs. Without recurrence an
+// anchor costs next to nothing, so all of them stay.
+Status Lane::drop_anchors_of_earlier_turns() {
+  memory::Memory& memory = engine_->memory();
+  if (memory.layout().recurrent_group < 0) return Ok{};
+  for (size_t index = sequence_.anchors().size(); index-- > 0;) {
+    const memory::Anchor& anchor = sequence_.anchors()[index];
+    const bool stays = anchor.kind == AnchorKind::message_start || anchor.position >= resumed_at_;
+    if (!stays) CAIRN_TRY(memory.drop_anchor(sequence_, index));
+  }
+  return Ok{};
+}
+
+Status Lane::end_prompt() {
+  reads_prompt_ = false;
+  memory::Memory& memory = engine_->memory();
+  // Where nothing was read the sequence may be suspended; the state is not worth deriving for an
+  // anchor.
+  if (!memory.needs_replay(sequence_)) {
+    CAIRN_TRY(memory.keep_anchor(sequence_, AnchorKind::prompt_end));
+  }
+  if (engine_->options().keeps_all_windows) return Ok{};
+  memory.protect_from(sequence_,
+                      message_starts_.empty() ? sequence_.length() : message_starts_.back());
+  return Ok{};
+}
+
+Result<Token> Lane::sample(sample::Sampler& sampler, const sample::TokenMask* allowed) {
+  return sampler.sample({.logits = logits(),
+                         .position = int32_t(text().size()),
+                         .history = text(),
+                         .allowed = allowed});
+}
+
+Status Lane::push(Token token) {
+  CHECK(!wants_rows());
+  if (sequence_.length() == engine_->options().context_tokens) return shift(token);
+  if (!text_.empty()) text_.push_back(token);
+  pending_.assign(1, token);
+  next_ = 0;
+  return Ok{};
+}
+
+// Positions are part of keys and states, so nothing can be moved: what stays is read again.
+Status Lane::shift(Token token) {
+  std::vector<Token> tokens(sequence_.tokens().begin(), sequence_.tokens().end());
+  tokens.push_back(token);
+  CAIRN_TRY(const int32_t left_out, tokens_to_leave_out(int64_t(tokens.size())));
+  message_starts_.clear();
+  const std::vector<Token> kept = without(tokens, left_out);
+  if (text_.empty()) text_.assign(tokens.begin(), tokens.end() - 1);
+  text_.push_back(token);
+  CAIRN_TRY(start_whole(kept));
+  left_out_tokens_ += left_out;
+  return Ok{};
+}
+
+std::span<const Token> Lane::text() const {
+  return text_.empty() ? sequence_.tokens() : std::span<const Token>(text_);
+}
+
+Status Lane::finish_turn() {
+  memory::Memory& memory = engine_->memory();
+  if (sequence_.length() == 0) return Ok{};
+  if (!memory.needs_replay(sequence_)) {
+    // Where the log derives the state at the end, it need not be kept.
+    if (!memory.rest(sequence_)) {
+      CAIRN_TRY(memory.keep_anchor(sequence_, AnchorKind::answer_end));
+    }
+  }
+  engine_->cache().keep(sequence_);
+  return Ok{};
+}
+
+Result<size_t> LaneBatch::step(std::span<Lane* const> lanes) {
+  stepped_.clear();
+  items_.clear();
+  int32_t free_rows = engine_->runner().row_count_max();
+  for (Lane* lane : lanes) {
+    if (!lane->wants_rows() || free_rows == 0) continue;
+    stepped_.push_back(lane);
+    items_.push_back(lane->next(free_rows));
+    free_rows -= int32_t(items_.back().tokens.size());
+  }
+  const auto take = [this](size_t item, const StepOutputs& outputs) {
+    return stepped_[item]->take(outputs);
+  };
+  CAIRN_TRY(const StepReport report, engine_->step(items_, take));
+  for (size_t item = 0; item < report.item_count; ++item) CAIRN_TRY(stepped_[item]->settle());
+  return report.item_count;
+}
+
+}  // namespace cairn

@@ -1,0 +1,132 @@
+// One step: replays, room, rows, commits.
+#include "engine/step.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace cairn {
+
+Stepper::Stepper(memory::Memory* memory, memory::PrefixCache* cache, Runner* runner)
+    : memory_(memory), cache_(cache), runner_(runner) {
+  const size_t item_count_max = size_t(runner->row_count_max());
+  transactions_.reserve(item_count_max);
+  variants_.reserve(item_count_max);
+  replays_.reserve(item_count_max);
+  parts_.reserve(item_count_max);
+}
+
+Result<StepReport> Stepper::step(std::span<const StepItem> items, StepAcceptor accept) {
+  CHECK(!items.empty());
+  StepReport report;
+  CAIRN_TRY(const size_t awake_count, replay(items.first(fitting_items(items)), report));
+  for (const StepItem& item : items.first(awake_count)) {
+    Status begun = begin(item);
+    if (begun) continue;
+    if (!transactions_.empty() && begun.error().code == ErrorCode::no_room) break;
+    transactions_.clear();
+    return std::move(begun).error();
+  }
+  report.item_count = transactions_.size();
+  const auto computed = items.first(report.item_count);
+  for (const StepItem& item : computed) report.computed_rows += int32_t(item.tokens.size());
+  variants_.clear();
+  for (const memory::Transaction& transaction : transactions_) {
+    variants_.push_back(transaction.variant());
+  }
+  for (size_t item = 0; item < computed.size(); ++item) {
+    const auto end = variants_.begin() + std::ptrdiff_t(item);
+    const bool is_first = std::find(variants_.begin(), end, variants_[item]) == end;
+    if (is_first) compute(computed, variants_[item], accept);
+  }
+  transactions_.clear();
+  return report;
+}
+
+// Those that the runner can take together.
+size_t Stepper::fitting_items(std::span<const StepItem> items) const {
+  size_t row_count = 0, output_count = 0, count = 0;
+  for (const StepItem& item : items) {
+    row_count += item.tokens.size();
+    output_count += item.outputs.size();
+    const bool fits = row_count <= size_t(runner_->row_count_max()) &&
+                      output_count <= size_t(runner_->output_count_max());
+    if (!fits) break;
+    ++count;
+  }
+  CHECK(count > 0);
+  return count;
+}
+
+// Brings back the states of suspended sequences; of how many leading items there is room for that.
+Result<size_t> Stepper::replay(std::span<const StepItem> items, StepReport& report) {
+  size_t count = 0;
+  Status status = Ok{};
+  for (const StepItem& item : items) {
+    if (memory_->needs_replay(*item.sequence)) {
+      Result<memory::Replay> begun = cache_->begin_replay(*item.sequence, runner_->row_count_max());
+      if (!begun) {
+        status = std::move(begun).error();
+        break;
+      }
+      report.replayed_rows += begun->row_count();
+      replays_.push_back(std::move(begun).value());
+    }
+    ++count;
+  }
+  if (!replays_.empty()) runner_->replay(replays_);
+  for (memory::Replay& replay : replays_) replay.commit();
+  replays_.clear();
+  if (count == 0) return std::move(status).error();
+  return count;
+}
+
+Status Stepper::begin(const StepItem& item) {
+  if (item.anchors_start) {
+    CAIRN_TRY(memory_->keep_anchor(*item.sequence, memory::AnchorKind::message_start));
+  }
+  CAIRN_TRY(memory::Transaction transaction, begin_transaction(item));
+  transactions_.push_back(std::move(transaction));
+  return Ok{};
+}
+
+// Where there is no room for states on the way, it goes on without them.
+Result<memory::Transaction> Stepper::begin_transaction(const StepItem& item) {
+  memory::StepRequest request{
+      .tokens = item.tokens, .captures = item.captures, .keeps_hidden = item.keeps_hidden};
+  Result<memory::Transaction> begun = cache_->begin(*item.sequence, request);
+  const bool has_room = begun || begun.error().code != ErrorCode::no_room;
+  if (has_room || request.captures.empty()) return begun;
+  request.captures = {};
+  return cache_->begin(*item.sequence, request);
+}
+
+// The rows of all items of one variant: a variant has plans of its own.
+void Stepper::compute(std::span<const StepItem> items, memory::Variant variant,
+                      StepAcceptor accept) {
+  parts_.clear();
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (variants_[i] != variant) continue;
+    parts_.push_back({.transaction = &transactions_[i], .outputs = items[i].outputs});
+  }
+  runner_->run(parts_);
+  int32_t first_output = 0;
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (variants_[i] != variant) continue;
+    const StepItem& item = items[i];
+    const StepOutputs outputs(runner_, first_output, int32_t(item.outputs.size()));
+    first_output += outputs.count();
+    const int32_t accepted = accept(i, outputs);
+    if (accepted == 0) continue;  // Undone when the transaction goes.
+    if (item.keeps_hidden) {
+      const auto output = std::find(item.outputs.begin(), item.outputs.end(), accepted - 1);
+      CHECK(output != item.outputs.end());
+      runner_->keep_hidden(transactions_[i],
+                           outputs.first() + int32_t(output - item.outputs.begin()));
+    }
+    transactions_[i].commit(accepted);
+  }
+}
+
+}  // namespace cairn

@@ -1,0 +1,86 @@
+// Steps: tokens of one sequence or of many go through the model at once. Everybody who computes
+// does it by Engine::step(): states that only the log has come back, room is taken in all groups or
+// in none, rows are computed, hidden rows kept, tokens committed. Rows of different adapters may
+// share a step. Decides nothing. Not thread-safe: the engine's thread owns it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/function_ref.h"
+#include "base/result.h"
+#include "engine/runner.h"
+#include "memory/memory.h"
+#include "memory/prefix_cache.h"
+
+namespace cairn {
+
+// The rows of one sequence. Its arrays must stay until the step has been made.
+struct StepItem {
+  memory::Sequence* sequence = nullptr;   // Comes once in a step.
+  std::span<const Token> tokens;          // Behind its end; at least one.
+  std::span<const int32_t> outputs = {};  // Of which tokens logits are wanted: indices, ascending.
+  // After how many of the tokens an anchor is kept, ascending. Left out where there is no room.
+  std::span<const int32_t> captures = {};
+  bool anchors_start = false;  // The end before these tokens is kept as an anchor too.
+  // The hidden row of the last accepted token stays with the sequence, so that its logits can be
+  // had again. REQUIRES: the token is among the outputs, if any is accepted.
+  bool keeps_hidden = false;
+};
+
+// The rows of one item, in the order of its outputs; valid until the runner computes again.
+class StepOutputs {
+ public:
+  StepOutputs(const Runner* runner, int32_t first, int32_t count)
+      : runner_(runner), first_(first), count_(count) {}
+
+  int32_t count() const { return count_; }
+  std::span<const float> logits(int32_t output) const { return runner_->logits(first_ + output); }
+  std::span<const float> hidden(int32_t output) const { return runner_->hidden(first_ + output); }
+  int32_t first() const { return first_; }  // Its number among the runner's outputs.
+
+ private:
+  const Runner* runner_;
+  int32_t first_, count_;
+};
+
+// Called once for each item that was computed, by its index, while its outputs are valid; returns
+// how many of its tokens become part of the sequence: all, or, where drafts are checked, fewer (see
+// memory::Transaction::can_accept). 0 leaves the sequence as it was.
+using StepAcceptor = FunctionRef<int32_t(size_t item, const StepOutputs& outputs)>;
+
+struct StepReport {
+  size_t item_count = 0;      // The items, from the first, that were computed; at least one.
+  int32_t replayed_rows = 0;  // Recurrence steps that brought states back, for all items.
+  int32_t computed_rows = 0;  // Tokens of the items.
+};
+
+class Stepper {
+ public:
+  Stepper(memory::Memory* memory, memory::PrefixCache* cache, Runner* runner);
+
+  // Computes the leading items for which there are rows, outputs and bytes; kept sequences that are
+  // worth least make room. Errors: what memory::begin() says of the first item; nothing has changed
+  // then. REQUIRES: at least one item; the first is within the runner's limits.
+  Result<StepReport> step(std::span<const StepItem> items, StepAcceptor accept);
+
+ private:
+  size_t fitting_items(std::span<const StepItem> items) const;
+  Result<size_t> replay(std::span<const StepItem> items, StepReport& report);
+  Status begin(const StepItem& item);
+  Result<memory::Transaction> begin_transaction(const StepItem& item);
+  void compute(std::span<const StepItem> items, memory::Variant variant, StepAcceptor accept);
+
+  memory::Memory* memory_;
+  memory::PrefixCache* cache_;
+  Runner* runner_;
+  // Empty between steps; their capacity stays, so that steps allocate nothing.
+  std::vector<memory::Transaction> transactions_;
+  std::vector<memory::Variant> variants_;  // Of the items, which commits hide.
+  std::vector<memory::Replay> replays_;
+  std::vector<BatchPart> parts_;
+};
+
+}  // namespace cairn

@@ -1,9 +1,0 @@
-// Granite 3 with experts: the family's other name in files.
-#include "models/granite.h"
-
-namespace cairn::models {
-
-extern const Architecture arch_granitemoe;
-constinit const Architecture arch_granitemoe = {.name = "granitemoe", .create = &create_granite};
-
-}  // namespace cairn::models

@@ -1,0 +1,182 @@
+// From logits to tokens to events.
+#include "session/completion.h"
+
+#include <utility>
+
+#include "chat/loose_match.h"
+
+namespace cairn::session {
+
+Completion::ReasoningLimit::ReasoningLimit(const tokenize::Tokenizer& tokenizer,
+                                           const AnswerRequest& request)
+    : tokens_max_(request.reasoning_tokens_max) {
+  if (tokens_max_ < 0 || request.format == nullptr) return;
+  std::string end = chat::reasoning_end(*request.format);
+  if (request.matcher != nullptr) {
+    // What follows the end is the matcher's.
+    const std::string& close = request.format->channels.reasoning_close;
+    end = request.constrains_calls && !close.empty() ? close : chat::trimmed_right(end);
+  }
+  const tokenize::TextPiece piece{end, true};
+  tokenizer.encode_to(std::span(&piece, 1), {.parse_special = true}, forced_);
+}
+
+std::optional<Token> Completion::ReasoningLimit::next(const chat::AnswerReader& reader) {
+  const bool is_full = reader.parser().is_reasoning() && tokens_max_ >= 0 &&
+                       reader.reasoning_tokens() >= tokens_max_;
+  if (given_count_ == 0 && !is_full) return std::nullopt;
+  if (given_count_ == forced_.size()) return std::nullopt;
+  return forced_[given_count_++];
+}
+
+Completion::Completion(const Engine* engine, Lane* lane, const AnswerRequest& request,
+                       sample::Sampler sampler)
+    : tokenizer_(*engine->tokenizer()),
+      lane_(lane),
+      sampler_(std::move(sampler)),
+      token_count_max_(request.token_count_max),
+      reader_(&tokenizer_, request.format != nullptr ? *request.format : chat::ChatFormat(),
+              {.tools = {request.tools.begin(), request.tools.end()},
+               .reads_calls = !request.tools.empty(),
+               .stop = {request.stop.begin(), request.stop.end()},
+               .prompt = request.prompt_end}),
+      constraint_(request.matcher, request.constrains_calls, &reader_.parser()),
+      reasoning_limit_(tokenizer_, request),
+      begin_time_(Clock::now()) {}
+
+Result<std::unique_ptr<Completion>> Completion::begin(const Engine* engine, Lane* lane,
+                                                      const AnswerRequest& request,
+                                                      sample::Sampler sampler) {
+  CHECK(engine->tokenizer() != nullptr);
+  std::unique_ptr<Completion> made(new Completion(engine, lane, request, std::move(sampler)));
+  CAIRN_TRY(made->answer_.prompt, lane->start(request.prompt, request.message_starts));
+  CAIRN_TRY(made->take_prefix(request.answer_prefix));
+  return made;
+}
+
+// The events of the prefix were handed out when it was made.
+Status Completion::take_prefix(std::span<const Token> prefix) {
+  for (const Token token : prefix) {
+    constraint_.prepare();
+    reader_.push(token);
+    CAIRN_TRY(constraint_.accept(token));
+  }
+  return Ok{};
+}
+
+Status Completion::advance() {
+  CHECK(!is_done_ && !lane_->wants_rows());
+  if (!has_prompt_) answer_.prompt_seconds = seconds();
+  has_prompt_ = true;
+  if (is_full()) {
+    end(FinishReason::length);
+    return Ok{};
+  }
+  if (constraint_.is_finished()) {
+    end(FinishReason::stop);
+    return Ok{};
+  }
+  constraint_.prepare();
+  const std::optional<Token> forced = reasoning_limit_.next(reader_);
+  Token token = forced.value_or(Token(-1));
+  if (!forced) {
+    CAIRN_TRY(token, constraint_.sample(*lane_, sampler_));
+  }
+  if (answer_.first_token_seconds == 0) answer_.first_token_seconds = seconds();
+  return add(token, forced.has_value());
+}
+
+Status Completion::add(Token token, bool is_forced) {
+  if (!tokenizer_.holds(token)) {
+    return fail(ErrorCode::invalid_data, "vocabulary: expected a token below {}, found {}",
+                tokenizer_.token_count(), index_of(token));
+  }
+  if (tokenizer_.is_end_of_generation(token)) {
+    end(FinishReason::stop);
+    return Ok{};
+  }
+  answer_.tokens.push_back(token);
+  if (const int32_t count = sampler_.params().probability_count; count > 0) {
+    answer_.probabilities.push_back(
+        is_forced ? sample::log_probabilities(lane_->logits(), token, size_t(count))
+                  : sampler_.probabilities());
+  }
+  keep(reader_.push(token));
+  CAIRN_TRY(constraint_.accept(token));
+  if (reader_.parser().has_stopped() || constraint_.is_finished()) {
+    end(FinishReason::stop);
+  } else if (is_full()) {
+    end(FinishReason::length);
+  } else if (lane_->room() == 0) {
+    end(FinishReason::context);
+  } else {
+    return lane_->push(token);
+  }
+  return Ok{};
+}
+
+void Completion::keep(std::vector<chat::OutputEvent> events) {
+  for (chat::OutputEvent& event : events) {
+    if (event.kind == chat::OutputEvent::Kind::text) answer_.text += event.text;
+    events_.push_back(std::move(event));
+  }
+}
+
+void Completion::end(FinishReason reason) {
+  if (is_done_) return;
+  is_done_ = true;
+  if (!has_prompt_) answer_.prompt_seconds = seconds();
+  keep(reader_.finish(reason != FinishReason::stop));
+  answer_.message = reader_.message();
+  answer_.reasoning_tokens = reader_.reasoning_tokens();
+  const bool has_calls = !answer_.message.calls.empty();
+  answer_.finish = reason == FinishReason::stop && has_calls ? FinishReason::tool_calls : reason;
+}
+
+std::vector<chat::OutputEvent> Completion::take_events() {
+  return std::exchange(events_, {});
+}
+
+Result<Answer> Completion::finish() {
+  CHECK(is_done_);
+  answer_.left_out_tokens = lane_->left_out_tokens();
+  if (has_prompt_) CAIRN_TRY(lane_->finish_turn());
+  answer_.generation_seconds = seconds() - answer_.prompt_seconds;
+  return std::move(answer_);
+}
+
+namespace {
+
+void hand_out(Completion& completion, const AnswerHooks& hooks) {
+  for (const chat::OutputEvent& event : completion.take_events()) {
+    if (event.kind != chat::OutputEvent::Kind::text) {
+      if (hooks.on_other) hooks.on_other(event);
+    } else if (hooks.on_text) {
+      hooks.on_text(event.text);
+    }
+  }
+}
+
+}  // namespace
+
+Status drive(Engine& engine, Completion& completion, const AnswerHooks& hooks) {
+  LaneBatch batch(&engine);
+  while (!completion.is_done()) {
+    // Not between a token's choice and its step: who goes on later should find it computed.
+    const bool may_stop = !completion.has_prompt() || !completion.lane().wants_rows();
+    if (may_stop && hooks.wants_stop && hooks.wants_stop()) {
+      completion.stop();
+    } else if (!completion.lane().wants_rows()) {
+      CAIRN_TRY(completion.advance());
+    } else {
+      CAIRN_TRY(batch.step(completion.lane()));
+      if (!completion.has_prompt() && hooks.on_prompt) {
+        hooks.on_prompt(completion.prompt_tokens_done(), completion.prompt_tokens());
+      }
+    }
+    hand_out(completion, hooks);
+  }
+  return Ok{};
+}
+
+}  // namespace cairn::session

@@ -1,0 +1,110 @@
+// An answer in the making. It does not compute by itself, it is driven: while its lane wants rows,
+// these go into some step; then advance() chooses the token that follows. So that many answers can
+// share steps, whoever runs these. Knows neither terminals nor conversations.
+// Thread rule: the engine's thread.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "chat/answer_reader.h"
+#include "chat/output_event.h"
+#include "engine/engine.h"
+#include "engine/lane.h"
+#include "sample/sampler.h"
+#include "session/answer.h"
+#include "session/constraint.h"
+
+namespace cairn::session {
+
+class Completion {
+ public:
+  // Takes up the prompt where the fewest of its tokens have to be read. The lane is used by nobody
+  // else until the answer has ended. REQUIRES: the engine has a tokenizer, and the lane is one of
+  // its. Errors: those of Lane::start(); invalid_argument where the answer's prefix does not fit
+  // what the answer must look like.
+  static Result<std::unique_ptr<Completion>> begin(const Engine* engine, Lane* lane,
+                                                   const AnswerRequest& request,
+                                                   sample::Sampler sampler);
+  Completion(const Completion&) = delete;
+  Completion& operator=(const Completion&) = delete;
+
+  Lane& lane() { return *lane_; }
+  bool is_done() const { return is_done_; }
+  // The prompt's rows are computed: the next ones are the answer's.
+  bool has_prompt() const { return has_prompt_; }
+  // Tokens of the prompt that are in memory, and of the whole prompt.
+  int32_t prompt_tokens_done() const { return lane_->sequence().length(); }
+  int32_t prompt_tokens() const { return answer_.prompt.prompt_tokens; }
+
+  // Chooses the token that follows, and either adds it to the lane or ends the answer.
+  // REQUIRES: !is_done(); the lane wants no rows. Errors: those of the sampler, of the matcher and
+  // of Lane::push(); the answer cannot be gone on with then.
+  Status advance();
+  // Ends the answer where it stands.
+  void stop() { end(FinishReason::interrupted); }
+
+  // What became of the tokens since the last call, in order: pieces of text (whole characters), of
+  // reasoning and of calls.
+  std::vector<chat::OutputEvent> take_events();
+  // The whole answer. What was computed for it is kept for whoever goes on from there.
+  // REQUIRES: is_done(). Errors: those of Lane::finish_turn().
+  Result<Answer> finish();
+  // What the sampler's stages remember, for going on with the answer.
+  const sample::SamplerState& sampler_state() const { return sampler_.state(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  // The end of reasoning that has had its tokens, chosen in the model's place.
+  class ReasoningLimit {
+   public:
+    ReasoningLimit(const tokenize::Tokenizer& tokenizer, const AnswerRequest& request);
+    std::optional<Token> next(const chat::AnswerReader& reader);
+
+   private:
+    int32_t tokens_max_;
+    std::vector<Token> forced_;
+    size_t given_count_ = 0;
+  };
+
+  Completion(const Engine* engine, Lane* lane, const AnswerRequest& request,
+             sample::Sampler sampler);
+  Status take_prefix(std::span<const Token> prefix);
+  bool is_full() const { return int64_t(answer_.tokens.size()) == token_count_max_; }
+  Status add(Token token, bool is_forced);
+  void keep(std::vector<chat::OutputEvent> events);
+  void end(FinishReason reason);
+  double seconds() const {
+    return std::chrono::duration<double>(Clock::now() - begin_time_).count();
+  }
+
+  const tokenize::Tokenizer& tokenizer_;
+  Lane* lane_;
+  sample::Sampler sampler_;
+  int32_t token_count_max_;
+  chat::AnswerReader reader_;
+  ConstraintState constraint_;
+  ReasoningLimit reasoning_limit_;
+  Answer answer_;
+  std::vector<chat::OutputEvent> events_;
+  Clock::time_point begin_time_;
+  bool has_prompt_ = false, is_done_ = false;
+};
+
+struct AnswerHooks {
+  std::function<void(std::string_view)> on_text;               // Complete characters.
+  std::function<void(const chat::OutputEvent&)> on_other;      // Reasoning and calls.
+  std::function<void(int32_t done, int32_t total)> on_prompt;  // Tokens of the prompt.
+  std::function<bool()> wants_stop;                            // Asked between steps.
+};
+
+// Drives the answer alone until it is done. Errors: those of Completion::advance() and of
+// Engine::step().
+Status drive(Engine& engine, Completion& completion, const AnswerHooks& hooks);
+
+}  // namespace cairn::session
