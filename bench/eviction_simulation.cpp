@@ -146,16 +146,14 @@ class Keeper {
   }
 
   void keep(int32_t position) {
-    points_.push_back({position, 1});
+    points_.push_back({position});
     if (points_.size() <= state_count_) return;
     points_.erase(points_.begin() + std::ptrdiff_t(worst(position)));
   }
 
   size_t worst(int32_t length) const {
     if (rule_.drop == Drop::oldest) return 0;
-    if (rule_.drop == Drop::loss) {
-      return *least_valuable(TargetMass(*habits_, places_, length), points_);
-    }
+    if (rule_.drop == Drop::loss) return least_loss(length);
     // The newest state stays: behind it there is no gap yet.
     size_t worst = 0;
     double least = HUGE_VAL;
@@ -169,6 +167,15 @@ class Keeper {
       }
     }
     return worst;
+  }
+
+  size_t least_loss(int32_t length) const {
+    const TargetMass mass(*habits_, places_, length);
+    std::vector<double> losses;
+    for (size_t index = 0; index < points_.size(); ++index) {
+      losses.push_back(loss(mass, points_, index));
+    }
+    return size_t(std::min_element(losses.begin(), losses.end()) - losses.begin());
   }
 
   const Rule& rule_;

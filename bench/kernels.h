@@ -43,7 +43,8 @@ class Context {
   std::unique_ptr<Backend> make_backend() {
     for (const BackendType* type : backend_types()) {
       if (type->name != "cpu") continue;
-      return std::move(type->create({.threads = &threads_, .isa = isa_})).value();
+      return std::move(type->create({.threads = &threads_, .isa = std::string(name(isa_))}))
+          .value();
     }
     return nullptr;
   }
@@ -80,12 +81,31 @@ class Context {
   std::unique_ptr<Work> kept_;
 };
 
+// An arena whose bytes are handed out one behind the other.
+class Bytes {
+ public:
+  explicit Bytes(size_t size) : arena_(std::move(Arena::reserve(size)).value()) {}
+
+  std::byte* data() const { return arena_.data(); }
+  // Aligned to a cache line.
+  std::byte* take(size_t bytes) {
+    std::byte* const begin = data() + used_;
+    used_ += (bytes + 63) / 64 * 64;
+    CHECK(used_ <= arena_.size());
+    return begin;
+  }
+
+ private:
+  Arena arena_;
+  size_t used_ = 0;
+};
+
 // Ops one after another on rows of random numbers, laid out as the engine lays them out.
 class Rowwise : public Work {
  public:
   Rowwise(Context& context, int32_t row_count)
       : backend_(context.make_backend()),
-        arena_(std::move(Arena::reserve(size_t(1) << 30)).value()),
+        bytes_(size_t(1) << 30),
         tokens_(size_t(row_count), Token(0)) {
     for (int32_t row = 0; row < row_count; ++row) positions_.push_back(row);
     slice_of_row_.assign(size_t(row_count), 0);
@@ -97,18 +117,17 @@ class Rowwise : public Work {
     float* data = floats(count);
     for (size_t i = 0; i < count; ++i) data[i] = normal_(random_) * spread;
     return {
-        .offset = data - reinterpret_cast<float*>(arena_.data()), .stride = stride, .width = width};
+        .offset = data - reinterpret_cast<float*>(bytes_.data()), .stride = stride, .width = width};
   }
   QuantizedRows quantized(int32_t width) {
     const int32_t stride = QuantizedRows::row_bytes(width);
-    const std::byte* data = arena_.allocate(size_t(stride) * tokens_.size());
-    CHECK(data != nullptr);
-    return {.offset = data - arena_.data(), .stride = stride, .width = width};
+    const std::byte* data = bytes_.take(size_t(stride) * tokens_.size());
+    return {.offset = data - bytes_.data(), .stride = stride, .width = width};
   }
-  const float* parameters(size_t count) {
+  Constant parameters(size_t count) {
     float* data = floats(count);
     for (size_t i = 0; i < count; ++i) data[i] = normal_(random_);
-    return data;
+    return std::span<const float>(data, count);
   }
   Weight& weight(const Weight& like) {
     weights_.push_back(std::make_unique<Weight>(like));
@@ -130,7 +149,7 @@ class Rowwise : public Work {
                                   .positions = positions_,
                                   .slice_of_row = slice_of_row_,
                                   .slices = {&slice_, 1},
-                                  .workspace = arena_.data()});
+                                  .workspace = bytes_.data()});
   }
   // Of products, those of their matrices.
   measure::StepCosts costs() const override {
@@ -144,15 +163,13 @@ class Rowwise : public Work {
 
  private:
   float* floats(size_t count) {
-    std::byte* data = arena_.allocate(count * sizeof(float));
-    CHECK(data != nullptr);
-    return reinterpret_cast<float*>(data);
+    return reinterpret_cast<float*>(bytes_.take(count * sizeof(float)));
   }
 
   std::mt19937 random_{1};
   std::normal_distribution<float> normal_;
   std::unique_ptr<Backend> backend_;
-  Arena arena_;
+  Bytes bytes_;
   std::vector<Token> tokens_;
   std::vector<int32_t> positions_, slice_of_row_;
   std::vector<std::unique_ptr<Weight>> weights_;

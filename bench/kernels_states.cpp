@@ -39,12 +39,11 @@ class OnWorld : public Work {
     const size_t page_count = size_t((tokens + kPageTokens - 1) / kPageTokens) + 3;
     const size_t keys_bytes = first.keys_page_bytes * page_count;
     const size_t values_bytes = first.values_page_bytes * page_count;
-    arena_.emplace(
-        std::move(Arena::reserve((keys_bytes + values_bytes + 128) * size_t(count))).value());
+    bytes_.emplace((keys_bytes + values_bytes + 128) * size_t(count));
     for (int32_t copy = 0; copy < count; ++copy) {
       KvPlane next = first;
-      next.keys = arena_->allocate(keys_bytes);
-      next.values = arena_->allocate(values_bytes);
+      next.keys = bytes_->take(keys_bytes);
+      next.values = bytes_->take(values_bytes);
       std::memcpy(next.keys, first.keys, keys_bytes);
       std::memcpy(next.values, first.values, values_bytes);
       if (first.values_in_keys) next.values = next.keys;
@@ -63,9 +62,9 @@ class OnWorld : public Work {
   }
   // Of recurrences.
   void add_ops(double ops) { more_ops_ += ops; }
-  const float* decays(size_t count) {
+  Constant decays(size_t count) {
     decays_.assign(count, -1.0f);
-    return decays_.data();
+    return decays_;
   }
 
   World world;
@@ -73,7 +72,7 @@ class OnWorld : public Work {
  private:
   std::unique_ptr<Backend> backend_;
   measure::StepShape shape_;
-  std::optional<Arena> arena_;
+  std::optional<Bytes> bytes_;
   std::vector<KvPlane> planes_;
   Plan plan_;
   Step step_;
@@ -90,8 +89,8 @@ constexpr std::string_view kKvNames[] = {"f32", "f16", "bf16", "q8_0", "q4_0"}; 
 
 std::unique_ptr<Work> make_attention(Context& context, const Heads& heads, int32_t rows,
                                      int32_t depth) {
-  const size_t plane_bytes =
-      size_t(depth + rows + 4 * kPageTokens) * 512 * 2 * kv_row_bytes(heads.type, 32) / 32 * 9 / 8;
+  const size_t plane_bytes = size_t(depth + rows + 4 * kPageTokens) * 512 * 2 *
+                             host::kv_row_bytes(heads.type, 32) / 32 * 9 / 8;
   const size_t row_bytes = size_t(heads.kv_heads() * heads.per_kv_head * heads.dim + 8) * 4;
   auto work = std::make_unique<OnWorld>(
       context, rows, depth, plane_bytes + 2 * row_bytes * size_t(rows + 1) + (size_t(1) << 20));
@@ -119,7 +118,7 @@ std::unique_ptr<Work> make_latent_attention(Context& context, KvType type, int32
                                             int32_t depth) {
   constexpr int32_t kHeads = 16, kKeyDim = 576, kValueDim = 512;
   const size_t plane_bytes =
-      size_t(depth + rows + 4 * kPageTokens) * kv_head_bytes(type, kKeyDim) / kPageTokens;
+      size_t(depth + rows + 4 * kPageTokens) * host::kv_head_bytes(type, kKeyDim) / kPageTokens;
   const size_t row_bytes = size_t(kHeads * kKeyDim + 8) * sizeof(float);
   auto work = std::make_unique<OnWorld>(
       context, rows, depth, 2 * (plane_bytes + row_bytes * size_t(rows + 1)) + (size_t(1) << 20));
@@ -174,8 +173,8 @@ std::unique_ptr<Work> make_mamba(Context& context, int32_t rows) {
   World& world = work->world;
   const Rows x = world.rows(kChannels), dt = world.rows(kChannels), out = world.rows(kChannels);
   const Rows b = world.rows(kStateSize), c = world.rows(kStateSize);
-  const float* d = world.parameters(kChannels);
-  const float* a = work->decays(size_t(kChannels) * kStateSize);
+  const Constant d = world.parameters(kChannels);
+  const Constant a = work->decays(size_t(kChannels) * kStateSize);
   const op::MambaScan scan{
       .x = x, .b = b, .c = c, .dt = dt, .out = out, .a = a, .d = d, .state_size = kStateSize};
   // A product for the exponent, which itself is not counted; the decay; two sums.
@@ -188,8 +187,8 @@ std::unique_ptr<Work> make_mamba2(Context& context, int32_t rows) {
   World& world = work->world;
   const Rows x = world.rows(kInner), out = world.rows(kInner), dt = world.rows(kHeads);
   const Rows b = world.rows(kStateSize), c = world.rows(kStateSize);
-  const float* a = work->decays(kHeads);
-  const float *d = world.parameters(kHeads), *dt_bias = world.parameters(kHeads);
+  const Constant a = work->decays(kHeads);
+  const Constant d = world.parameters(kHeads), dt_bias = world.parameters(kHeads);
   const op::Mamba2Scan scan{.x = x,
                             .b = b,
                             .c = c,
@@ -214,8 +213,8 @@ std::unique_ptr<Work> make_delta_rule(Context& context, int32_t rows) {
   const Rows k = world.rows(kWidth, RowSet::tokens, spread);
   const Rows v = world.rows(kWidth), out = world.rows(kWidth);
   const Rows dt = world.rows(kHeads), rate = world.rows(kHeads);
-  const float* a = work->decays(kHeads);
-  const float* dt_bias = world.parameters(kHeads);
+  const Constant a = work->decays(kHeads);
+  const Constant dt_bias = world.parameters(kHeads);
   const op::GatedDeltaScan scan{.q = q,
                                 .k = k,
                                 .v = v,

@@ -10,6 +10,8 @@
 #include <functional>
 #include <vector>
 
+#include "backends/host/kv_page.h"
+#include "device/host_memory.h"
 #include "memory/memory.h"
 
 namespace {
@@ -24,7 +26,7 @@ Layout gemma3_1b() {
     layers.push_back(
         {layer % 6 == 5 ? State::full(1, 256, 256) : State::windowed(512, 1, 256, 256)});
   }
-  return Layout::make(layers, KvType::f16, KvType::f16, 1152);
+  return Layout::make(layers, host::kPageFormat, KvType::f16, KvType::f16, 1152);
 }
 
 // Attention in four of forty layers; states of 48 heads of 64 x 128, and a convolution's tail.
@@ -36,7 +38,7 @@ Layout granite4_tiny() {
                           ? State::full(4, 128, 128)
                           : State::recurrent({int64_t(3) * 3328, int64_t(48) * 64 * 128})});
   }
-  Layout layout = Layout::make(layers, KvType::f16, KvType::f16, 1536);
+  Layout layout = Layout::make(layers, host::kPageFormat, KvType::f16, KvType::f16, 1536);
   layout.add_log(std::vector<int32_t>(36, 3328 + 48));
   return layout;
 }
@@ -64,9 +66,12 @@ void append(Memory& memory, Sequence& sequence, int32_t count) {
 }
 
 void measure(const char* name, Layout layout, int32_t token_count) {
-  auto memory = Memory::create(std::move(layout), {.budget_bytes = size_t(16) << 30,
-                                                   .context_tokens_max = token_count + 20000})
-                    .value();
+  HostMemory device;
+  auto memory =
+      Memory::create(std::move(layout),
+                     {.budget_bytes = size_t(16) << 30, .context_tokens_max = token_count + 20000},
+                     device)
+          .value();
   Sequence sequence = memory->new_sequence();
   memory->protect_from(sequence, token_count);
   append(*memory, sequence, token_count);

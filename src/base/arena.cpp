@@ -44,7 +44,6 @@ Arena& Arena::operator=(Arena&& other) noexcept {
   release();
   data_ = std::exchange(other.data_, nullptr);
   size_ = std::exchange(other.size_, 0);
-  allocated_ = std::exchange(other.allocated_, 0);
   return *this;
 }
 
@@ -63,15 +62,6 @@ void Arena::discard(size_t offset, size_t bytes) {
   const size_t begin = (offset + page - 1) / page * page;
   const size_t end = (offset + bytes) / page * page;
   if (begin < end) CHECK(::madvise(data_ + begin, end - begin, MADV_DONTNEED) == 0);
-}
-
-std::byte* Arena::allocate(size_t bytes, size_t align) {
-  CHECK(align > 0 && (align & (align - 1)) == 0 && align <= kHugePageBytes);
-  // data_ is aligned to a huge page, so aligning the offset aligns the address.
-  const size_t begin = (allocated_ + align - 1) & ~(align - 1);
-  if (begin > size_ || bytes > size_ - begin) return nullptr;
-  allocated_ = begin + bytes;
-  return data_ + begin;
 }
 
 }  // namespace cairn

@@ -1,7 +1,7 @@
 // A large run of anonymous memory: reserved at once, backed by pages only as they are touched, on
 // huge pages where the kernel gives them and on ordinary ones where not.
 // Invariant: data() is aligned to 2 MiB, fresh and discarded memory reads as zeros.
-// Thread rule: the memory is the caller's affair; allocate() and reset() need one thread at a time.
+// Thread rule: the memory is the caller's affair.
 #pragma once
 
 #include <cstddef>
@@ -29,19 +29,12 @@ class Arena {
   // REQUIRES: offset + bytes <= size().
   void discard(size_t offset, size_t bytes);
 
-  // The next `bytes` bytes, aligned to `align` (a power of two, at most 2 MiB), or null when the
-  // arena is full. There is no free: reset() starts anew.
-  std::byte* allocate(size_t bytes, size_t align = 64);
-  size_t allocated() const { return allocated_; }
-  void reset() { allocated_ = 0; }
-
  private:
   Arena(std::byte* data, size_t size) : data_(data), size_(size) {}
   void release();
 
   std::byte* data_ = nullptr;
   size_t size_ = 0;
-  size_t allocated_ = 0;
 };
 
 }  // namespace cairn

@@ -1,4 +1,4 @@
-// Strong integers: a position cannot be passed where a page is meant. They cost nothing.
+// Strong integers: a token cannot be passed where a page is meant. They cost nothing.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,8 @@
 
 namespace cairn {
 
-enum class Token : int32_t {};     // An id of the vocabulary.
-enum class Position : int32_t {};  // How many tokens stand before this one in its sequence.
-enum class PageId : int32_t {};    // An index into a group's pool of pages.
+enum class Token : int32_t {};   // An id of the vocabulary.
+enum class PageId : int32_t {};  // An index into a group's pool of pages.
 
 // The plain number behind a strong id.
 template <class Id>

@@ -1,6 +1,6 @@
 // What can compute: a closed list of ops over rows in a workspace. Backends are handed out by name
-// from a generated table, nobody includes them. An op that a backend does not support itself runs
-// on the reference kernels, so that a half-finished backend is already a correct one.
+// from a generated table, nobody includes them. A backend computes every op of the list; what it
+// has no kernels of its own for may run on the reference's.
 #pragma once
 
 #include <functional>
@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
-#include "base/cpu_features.h"
 #include "base/result.h"
 #include "base/threads.h"
+#include "device/buffer.h"
 #include "device/numerics.h"
 #include "device/plan.h"
 #include "device/step.h"
@@ -33,8 +33,8 @@ struct PackOptions {
 };
 
 struct BackendOptions {
-  ThreadPool* threads = nullptr;    // Not owned; outlives the backend.
-  IsaLevel isa = IsaLevel::scalar;  // The best that kernels may use.
+  ThreadPool* threads = nullptr;  // Not owned; outlives the backend.
+  std::string isa;                // The instruction set of kernels, by name; empty: the best.
   Numerics numerics = Numerics::exact_1;
   PackOptions pack;
   BlockAdvice advice;
@@ -46,10 +46,14 @@ struct BackendOptions {
 class Backend {
  public:
   virtual ~Backend() = default;
+  // Where workspaces and pools lie. What is allocated there must go before the backend does.
+  virtual DeviceMemory& memory() = 0;
+  virtual PageFormat page_format() const = 0;
+  virtual PieceGrains grains() const = 0;
+  virtual std::string_view isa() const = 0;  // The instruction set that kernels use, by name.
   // Takes note of `weight` and sets weight.packed where it will have a form of its own, which lives
   // as long as the backend. The blocks must stay readable as long.
   virtual Status load(Weight& weight) = 0;
-  virtual bool supports(const Op& op) const = 0;
   // Whether products of quantized weights read the plain rows too, where an op has both.
   virtual bool reads_plain_rows() const { return false; }
   // Makes ready what the plan needs: weights in their own form, scratch for each thread. After it
@@ -64,7 +68,8 @@ class Backend {
 
 struct BackendType {
   std::string_view name;  // "cpu", "reference"
-  // Errors: unsupported where the backend, or this machine, does not compute by these numerics.
+  // Errors: invalid_argument: no such instruction set; unsupported where the backend, or this
+  // machine, does not have it, or does not compute by these numerics.
   Result<std::unique_ptr<Backend>> (*create)(const BackendOptions& options);
 };
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <variant>
 
+#include "device/constant.h"
 #include "device/op_attention.h"
 #include "device/op_experts.h"
 #include "device/op_recurrent.h"
@@ -59,7 +60,7 @@ struct MatMul {
   Rows x;
   QuantizedRows quantized;
   Rows out;
-  const float* bias = nullptr;  // [weight.rows]
+  Constant bias;  // [weight.rows]
 };
 
 // Each run of `group` elements of a row by itself: out = x / sqrt(mean(x^2) + epsilon) * gain.
@@ -67,7 +68,7 @@ struct MatMul {
 struct RmsNorm {
   Rows x;
   Rows out;
-  const float* gain = nullptr;  // [group], or [width] where `gain_per_element`; null means ones.
+  Constant gain;  // [group], or [width] where `gain_per_element`; absent: ones.
   int32_t group = 0;
   bool gain_per_element = false;
   float epsilon = 0;
@@ -77,8 +78,8 @@ struct RmsNorm {
 struct LayerNorm {
   Rows x;
   Rows out;
-  const float* gain = nullptr;  // As RmsNorm's.
-  const float* bias = nullptr;  // Of the gain's size; null means none. REQUIRES a gain.
+  Constant gain;  // As RmsNorm's.
+  Constant bias;  // Of the gain's size; absent: none. REQUIRES a gain.
   int32_t group = 0;
   bool gain_per_element = false;
   float epsilon = 0;
@@ -91,7 +92,7 @@ struct Add {  // out = fma(b, scale, a)
 struct Scale {  // out = x * factor, and then times of_columns
   Rows x, out;
   float factor = 1.0f;
-  const float* of_columns = nullptr;  // [width]
+  Constant of_columns;  // [width]
 };
 
 struct Clamp {  // out = x within [-limit, limit]; NaN stays NaN
@@ -115,7 +116,7 @@ struct Gate {
 // The angles of a step's rows: out[row][2i] = cos(position * frequency[i]) * magnitude, [2i+1] the
 // sine; computed in f64, rounded once.
 struct RopeTable {
-  const double* frequencies;  // [pair_count]
+  ConstantOf<double> frequencies;  // [pair_count]
   int32_t pair_count = 0;
   double magnitude = 1.0;
   Rows out;  // width 2 * pair_count

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "device/constant.h"
 #include "device/values.h"
 
 namespace cairn::op {
@@ -30,8 +31,8 @@ struct Attend {
   int32_t window = 0;     // 0 means all: else positions > own - window are visible, or,
   bool chunked = false;   // if chunked, those of the own chunk of `window` positions.
   bool is_causal = true;  // Else later rows are seen as well; the window is half on each side.
-  const float* sinks = nullptr;   // [head_count]: one more logit at the end, without a value.
-  const float* slopes = nullptr;  // [head_count]: s = fma(slope, -|position - own position|, s).
+  Constant sinks;         // [head_count]: one more logit at the end, without a value.
+  Constant slopes;        // [head_count]: s = fma(slope, -|position - own position|, s).
 
   int32_t first_visible(int32_t position) const {
     if (window == 0) return 0;

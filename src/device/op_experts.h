@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "device/constant.h"
 #include "device/values.h"
 #include "device/weight.h"
 
@@ -28,9 +29,9 @@ struct Route {
   Rows chosen;   // [tokens, k]
   Rows weights;  // [tokens, k]
   RouterScore score = RouterScore::softmax_all;
-  bool normalize = false;                 // Divide the k weights by their sum, unless that is 0.
-  float scale = 1.0f;                     // Multiplies the weights last.
-  const float* selection_bias = nullptr;  // [expert_count]: added for choosing only.
+  bool normalize = false;   // Divide the k weights by their sum, unless that is 0.
+  float scale = 1.0f;       // Multiplies the weights last.
+  Constant selection_bias;  // [expert_count]: added for choosing only.
   // Groups of equally many experts, in their order: only those of the `group_used_count` best
   // groups are chosen. A group is worth the sum of its `group_best_count` best scores, best first,
   // as they count for choosing; ties: the first group. REQUIRES: group_used_count groups have k
@@ -48,7 +49,7 @@ struct ExpertMatMul {
   Rows chosen;  // Where it does not exist, rank r has matrix r, for all matrices.
   Rows out;
   bool x_per_rank = false;
-  const float* bias = nullptr;  // [weight.count][weight.rows]
+  Constant bias;  // [weight.count][weight.rows]
 
   int32_t rank_count() const { return chosen.exists() ? chosen.width : weight->count; }
 };

@@ -1,7 +1,8 @@
 // Which rows each op reads, writes or changes in place, and what else it touches: the one list that
 // the recording of plans is built on. A visitor has read(), write() and change() for Rows& and
 // QuantizedRows&, read_plane() and write_plane() for the index of a key/value plane, write_state()
-// for that of a recurrent state, and read_weights() for a matrix that it multiplies or looks up.
+// for that of a recurrent state, read_weights() for a matrix that it multiplies or looks up, and
+// read_constant() for ConstantOf<…>&. Rows and constants are visited where they do not exist, too.
 #pragma once
 
 #include <type_traits>
@@ -16,10 +17,31 @@ constexpr bool kIsOneOf = (std::is_same_v<Op, Others> || ...);
 
 // The ops that read rows x and write rows out, and that is all.
 template <class Op, class Visitor>
-requires kIsOneOf<Op, op::Quantize, op::RmsNorm, op::LayerNorm, op::Scale, op::Clamp, op::Activate,
-                  op::UpperTail, op::GatherOutputs>
+requires kIsOneOf<Op, op::Quantize, op::Clamp, op::Activate, op::UpperTail, op::GatherOutputs>
 void visit_fields(Op& o, Visitor& visit) {
   visit.read(o.x);
+  visit.write(o.out);
+}
+
+template <class Visitor>
+void visit_fields(op::RmsNorm& o, Visitor& visit) {
+  visit.read(o.x);
+  visit.read_constant(o.gain);
+  visit.write(o.out);
+}
+
+template <class Visitor>
+void visit_fields(op::LayerNorm& o, Visitor& visit) {
+  visit.read(o.x);
+  visit.read_constant(o.gain);
+  visit.read_constant(o.bias);
+  visit.write(o.out);
+}
+
+template <class Visitor>
+void visit_fields(op::Scale& o, Visitor& visit) {
+  visit.read(o.x);
+  visit.read_constant(o.of_columns);
   visit.write(o.out);
 }
 
@@ -34,6 +56,7 @@ void visit_fields(op::MatMul& o, Visitor& visit) {
   visit.read_weights(*o.weight);
   visit.read(o.x);
   visit.read(o.quantized);
+  visit.read_constant(o.bias);
   visit.write(o.out);
 }
 
@@ -53,6 +76,7 @@ void visit_fields(op::Gate& o, Visitor& visit) {
 
 template <class Visitor>
 void visit_fields(op::RopeTable& o, Visitor& visit) {
+  visit.read_constant(o.frequencies);
   visit.write(o.out);
 }
 
@@ -78,6 +102,8 @@ template <class Visitor>
 void visit_fields(op::Attend& o, Visitor& visit) {
   visit.read(o.q);
   visit.read_plane(o.plane);
+  visit.read_constant(o.sinks);
+  visit.read_constant(o.slopes);
   visit.write(o.out);
 }
 
@@ -97,6 +123,7 @@ void visit_fields(op::JoinColumns& o, Visitor& visit) {
 template <class Visitor>
 void visit_fields(op::Route& o, Visitor& visit) {
   visit.read(o.logits);
+  visit.read_constant(o.selection_bias);
   visit.write(o.chosen);
   visit.write(o.weights);
 }
@@ -107,6 +134,7 @@ void visit_fields(op::ExpertMatMul& o, Visitor& visit) {
   visit.read(o.x);
   visit.read(o.quantized);
   visit.read(o.chosen);
+  visit.read_constant(o.bias);
   visit.write(o.out);
 }
 

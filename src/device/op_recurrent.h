@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "device/constant.h"
 #include "device/values.h"
 
 namespace cairn {
@@ -20,8 +21,8 @@ namespace op {
 // Its tail (the last kernel-1 inputs, oldest first, [kernel-1][channels]) is part of the state.
 struct ShortConv {
   Rows x, out;
-  const float* weight;          // [channels][kernel]
-  const float* bias = nullptr;  // [channels]
+  Constant weight;  // [channels][kernel]
+  Constant bias;    // [channels]
   int32_t kernel = 0;
   bool silu = true;
   int32_t state;  // Which of the step's state tensors holds the tail.
@@ -32,12 +33,12 @@ struct ShortConv {
 // over n of s[n][c] * C[n] (fma, ascending), then y[c] = fma(d[c], x[c], y[c]).
 // State: [state_size][channels] f32.
 struct MambaScan {
-  Rows x;          // [tokens, channels]
-  Rows b, c;       // [tokens, state_size]
-  Rows dt;         // [tokens, channels], with its bias, before softplus
-  Rows out;        // [tokens, channels]
-  const float* a;  // [channels][state_size], negative
-  const float* d;  // [channels]
+  Rows x;      // [tokens, channels]
+  Rows b, c;   // [tokens, state_size]
+  Rows dt;     // [tokens, channels], with its bias, before softplus
+  Rows out;    // [tokens, channels]
+  Constant a;  // [channels][state_size], negative
+  Constant d;  // [channels]
   int32_t state_size = 0;
   int32_t state;  // Which of the step's state tensors.
 };
@@ -47,13 +48,13 @@ struct MambaScan {
 // s[n][p] = fma(x[p] * dt, B[n], s[n][p] * decay); y[p] = sum over n of s[n][p] * C[n] (fma,
 // ascending), then y[p] = fma(d[h], x[p], y[p]). State: [head_count][state_size][head_dim] f32.
 struct Mamba2Scan {
-  Rows x;          // [tokens, head_count * head_dim]
-  Rows b, c;       // [tokens, group_count * state_size]; head h reads group h / (heads per group)
-  Rows dt;         // [tokens, head_count], before bias and softplus
-  Rows out;        // [tokens, head_count * head_dim]
-  const float* a;  // [head_count], negative
-  const float* d;  // [head_count]
-  const float* dt_bias;  // [head_count]
+  Rows x;            // [tokens, head_count * head_dim]
+  Rows b, c;         // [tokens, group_count * state_size]; head h reads group h / (heads per group)
+  Rows dt;           // [tokens, head_count], before bias and softplus
+  Rows out;          // [tokens, head_count * head_dim]
+  Constant a;        // [head_count], negative
+  Constant d;        // [head_count]
+  Constant dt_bias;  // [head_count]
   int32_t head_count = 0, head_dim = 0, state_size = 0, group_count = 1;
   int32_t state;  // Which of the step's state tensors.
 };
@@ -65,11 +66,11 @@ struct Mamba2Scan {
 // ascending). q and k come normalised and scaled. State: [head_count][key_dim][value_dim] f32.
 // REQUIRES: key_head_count divides head_count.
 struct GatedDeltaScan {
-  Rows q, k;             // [tokens, key_head_count * key_dim]
-  Rows v, out;           // [tokens, head_count * value_dim]
-  Rows dt, rate;         // [tokens, head_count], before bias, softplus and sigmoid
-  const float* a;        // [head_count], negative
-  const float* dt_bias;  // [head_count]
+  Rows q, k;         // [tokens, key_head_count * key_dim]
+  Rows v, out;       // [tokens, head_count * value_dim]
+  Rows dt, rate;     // [tokens, head_count], before bias, softplus and sigmoid
+  Constant a;        // [head_count], negative
+  Constant dt_bias;  // [head_count]
   int32_t head_count = 0, key_head_count = 0, key_dim = 0, value_dim = 0;
   HeadOrder order = HeadOrder::grouped;
   int32_t state;  // Which of the step's state tensors.
@@ -88,11 +89,11 @@ struct GatedDeltaScan {
 // others are given. State: [head_count][key_dim][value_dim] f32. REQUIRES: either `rate`, or
 // `asked` and `erased`.
 struct ChannelDeltaScan {
-  Rows q, k, log_decay;      // [tokens, head_count * key_dim]
-  Rows v, out;               // [tokens, head_count * value_dim]
-  Rows rate;                 // [tokens, head_count], before the sigmoid
-  Rows asked, erased;        // [tokens, head_count * key_dim]
-  const float* a = nullptr;  // [head_count]; null means ones.
+  Rows q, k, log_decay;  // [tokens, head_count * key_dim]
+  Rows v, out;           // [tokens, head_count * value_dim]
+  Rows rate;             // [tokens, head_count], before the sigmoid
+  Rows asked, erased;    // [tokens, head_count * key_dim]
+  Constant a;            // [head_count]; absent: ones.
   int32_t head_count = 0, key_dim = 0, value_dim = 0;
   int32_t state;  // Which of the step's state tensors.
 };
@@ -101,7 +102,7 @@ struct ChannelDeltaScan {
 // (fma, ascending). RWKV-7's way past its recurrence.
 struct ScaleByDots {
   Rows a, b, x, out;  // Of equal width.
-  const float* gain;  // [width]
+  Constant gain;      // [width]
   int32_t head_dim = 0;
 };
 

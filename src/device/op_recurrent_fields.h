@@ -9,6 +9,8 @@ namespace cairn {
 template <class Visitor>
 void visit_fields(op::ShortConv& o, Visitor& visit) {
   visit.read(o.x);
+  visit.read_constant(o.weight);
+  visit.read_constant(o.bias);
   visit.write_state(o.state);
   visit.write(o.out);
 }
@@ -19,6 +21,8 @@ void visit_fields(op::MambaScan& o, Visitor& visit) {
   visit.read(o.b);
   visit.read(o.c);
   visit.read(o.dt);
+  visit.read_constant(o.a);
+  visit.read_constant(o.d);
   visit.write_state(o.state);
   visit.write(o.out);
 }
@@ -29,6 +33,9 @@ void visit_fields(op::Mamba2Scan& o, Visitor& visit) {
   visit.read(o.b);
   visit.read(o.c);
   visit.read(o.dt);
+  visit.read_constant(o.a);
+  visit.read_constant(o.d);
+  visit.read_constant(o.dt_bias);
   visit.write_state(o.state);
   visit.write(o.out);
 }
@@ -40,6 +47,8 @@ void visit_fields(op::GatedDeltaScan& o, Visitor& visit) {
   visit.read(o.v);
   visit.read(o.dt);
   visit.read(o.rate);
+  visit.read_constant(o.a);
+  visit.read_constant(o.dt_bias);
   visit.write_state(o.state);
   visit.write(o.out);
 }
@@ -53,6 +62,7 @@ void visit_fields(op::ChannelDeltaScan& o, Visitor& visit) {
   visit.read(o.rate);
   visit.read(o.asked);
   visit.read(o.erased);
+  visit.read_constant(o.a);
   visit.write_state(o.state);
   visit.write(o.out);
 }
@@ -62,6 +72,7 @@ void visit_fields(op::ScaleByDots& o, Visitor& visit) {
   visit.read(o.a);
   visit.read(o.b);
   visit.read(o.x);
+  visit.read_constant(o.gain);
   visit.write(o.out);
 }
 

@@ -16,6 +16,12 @@ struct Stage {
   int32_t op_count = 0;
 };
 
+// From which columns on pieces may begin.
+struct PieceGrains {
+  int32_t product = 16;  // Of a product's outputs: those whose weights are read together.
+  int32_t vector = 16;   // Of other ops: floats of a line of the caches, which no two pieces share.
+};
+
 // Some ops of a stage, one behind the other. A piece is some rows and the columns
 // [a * grain, b * grain) of `width`: what an op computes of it depends on nothing that another op
 // of the chain computes of other pieces. With grain == width, pieces are whole rows, and the ops'

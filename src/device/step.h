@@ -7,8 +7,8 @@
 #include <span>
 
 #include "base/ids.h"
-#include "device/kv_page.h"
 #include "device/op.h"
+#include "device/page_format.h"
 
 namespace cairn {
 
@@ -17,24 +17,21 @@ inline constexpr int32_t kLogPageTokens = 8;   // Consecutive tokens of a page o
 // In a page table: nothing is kept of these positions.
 inline constexpr PageId kNoPage = PageId(-1);
 
-// One layer's keys and values in all pages of its group. A page's keys are
-// [kv_head_count][key_dim][kPageTokens] (so that scores of neighbouring positions are neighbours),
-// its values [kv_head_count][kPageTokens][value_dim]; of q8_0 and q4_0 see device/kv_page.h.
-// Where a token's value is the beginning of its key (latent attention), it is not stored again:
-// values, values_page_bytes and value_type are then those of the keys.
+// One layer's keys and values in all pages of its group: in each page the heads' keys one after
+// another, and their values; how a head lies is the backend's (device/page_format.h). Where a
+// token's value is the beginning of its key (latent attention), it is not stored again: values,
+// values_page_bytes and value_type are then those of the keys.
 struct KvPlane {
   std::byte* keys = nullptr;  // Page 0.
   std::byte* values = nullptr;
   size_t keys_page_bytes = 0;  // From one page to the next.
   size_t values_page_bytes = 0;
-  int32_t group = 0;  // Whose page tables to use.
+  size_t key_bytes = 0;    // Of one head in a page.
+  size_t value_bytes = 0;  // Likewise; 0 where values are in keys.
+  int32_t group = 0;       // Whose page tables to use.
   int32_t kv_head_count = 0, key_dim = 0, value_dim = 0;
   KvType key_type = KvType::f16, value_type = KvType::f16;
   bool values_in_keys = false;
-
-  // Of one head in a page.
-  size_t key_bytes() const { return kv_head_bytes(key_type, key_dim); }
-  size_t value_bytes() const { return values_in_keys ? 0 : kv_head_bytes(value_type, value_dim); }
 };
 
 // A state after some of a slice's rows: where the recurrence stores it.

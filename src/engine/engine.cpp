@@ -7,7 +7,6 @@
 #include <charconv>
 #include <utility>
 
-#include "base/cpu_levels.h"
 #include "base/log.h"
 #include "base/machine_memory.h"
 #include "engine/parameter_loader.h"
@@ -131,19 +130,9 @@ Status Engine::load_model() {
   if (options_.thread_count <= 0) options_.thread_count = usable_core_count();
   threads_ = std::make_unique<ThreadPool>(options_.thread_count);
   CAIRN_TRY(const BackendType* backend, find_backend(options_.backend));
-  const CpuFeatures features = detect_cpu_features();
-  if (!options_.isa) {
-    options_.isa = best_isa(features);
-    if (*options_.isa == IsaLevel::scalar) {
-      log::warning("CPU: expected AVX2 with FMA and F16C, found less: answers will take long");
-    }
-  }
-  if (!runs_on(*options_.isa, features)) {
-    return fail(ErrorCode::unsupported, "instruction set: expected one of {}, found {}",
-                names_of_levels(features), name(*options_.isa));
-  }
   CAIRN_TRY(const BackendOptions backend_options, this->backend_options());
   CAIRN_TRY(backend_, backend->create(backend_options));
+  options_.isa = backend_->isa();
   return Ok{};
 }
 
@@ -152,8 +141,7 @@ Result<BackendOptions> Engine::backend_options() const {
     return fail(ErrorCode::invalid_argument,
                 "pack cache: expected weights that are packed, found that they are not to be");
   }
-  BackendOptions out{
-      .threads = threads_.get(), .isa = *options_.isa, .numerics = options_.numerics};
+  BackendOptions out{.threads = threads_.get(), .isa = options_.isa, .numerics = options_.numerics};
   out.on_progress = options_.on_progress;
   out.pack.is_off = options_.is_unpacked;
   if (!options_.pack_cache.empty()) {
@@ -233,8 +221,8 @@ Status Engine::prepare_memory() {
   for (int32_t layer = 0; layer < size().layer_count; ++layer) {
     states.push_back(model_->layer_states(layer));
   }
-  memory::Layout layout =
-      memory::Layout::make(states, options_.key_type, options_.value_type, size().width);
+  memory::Layout layout = memory::Layout::make(states, backend_->page_format(), options_.key_type,
+                                               options_.value_type, size().width);
   choose_step();
   CAIRN_TRY(Plans plans, record(layout, {}));
   CHECK(plans.step.hidden.width == layout.hidden_width);
@@ -245,7 +233,8 @@ Status Engine::prepare_memory() {
                                              .context_tokens_max = options_.context_tokens,
                                              .log_step = options_.log_step,
                                              .log_tokens_max = options_.log_tokens_max,
-                                             .usual_variant = usual.variant()}));
+                                             .usual_variant = usual.variant()},
+                                            backend_->memory()));
   cache_.emplace(memory_.get());
   CAIRN_TRY(runner_, Runner::create(std::move(plans), memory_->layout(), backend_.get()));
   stepper_.emplace(memory_.get(), &*cache_, runner_.get());
@@ -256,6 +245,7 @@ Result<Plans> Engine::record(const memory::Layout& layout, std::span<const LowRa
   Graph graph(layout, {.makes = makes(options_.pooling),
                        .context_tokens = options_.context_tokens,
                        .keeps_plain_rows = backend_->reads_plain_rows(),
+                       .grains = backend_->grains(),
                        .low_ranks = changes});
   const Tensor made = model_->forward(graph);
   for (const LowRank& change : changes) {

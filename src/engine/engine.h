@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 
-#include "base/cpu_features.h"
 #include "base/result.h"
 #include "base/threads.h"
 #include "device/numerics.h"
@@ -32,8 +31,8 @@ enum class ContextPolicy : uint8_t {
 
 struct EngineOptions {
   std::string backend = "cpu";
-  int32_t thread_count = 0;     // 0: one for each physical core.
-  std::optional<IsaLevel> isa;  // Absent: the best that the machine has.
+  int32_t thread_count = 0;  // 0: one for each physical core.
+  std::string isa;           // The instruction set, by name; empty: the best that there is.
   // fast_1 is refused where the machine has nothing that it would be faster with.
   Numerics numerics = Numerics::exact_1;
   KvType key_type = KvType::f16;

@@ -26,7 +26,7 @@ Status Runner::add(memory::Variant variant, Plans plans) {
   const std::array all = {&entry->plans.step, &entry->plans.head, &entry->plans.replay};
   for (const Plan* plan : all) {
     if (!workspace_ || plan->workspace_bytes > workspace_bytes_) {
-      CAIRN_TRY(workspace_, Arena::reserve(plan->workspace_bytes));
+      CAIRN_TRY(workspace_, backend_->memory().allocate(plan->workspace_bytes));
       workspace_bytes_ = plan->workspace_bytes;
     }
   }
@@ -113,19 +113,14 @@ void Runner::run(std::span<const BatchPart> parts) {
 }
 
 void Runner::keep_hidden(memory::Transaction& transaction, int32_t output) {
-  const std::span<const float> row = hidden(output);
-  const std::span<float> place = transaction.hidden();
-  CHECK(place.size() == row.size());
-  std::copy(row.begin(), row.end(), place.begin());
+  backend_->memory().copy(transaction.hidden(), output_row(last_plan_->hidden, output));
 }
 
-void Runner::restore_logits(std::span<const float> hidden, memory::Variant variant) {
+void Runner::restore_logits(DeviceBytes hidden, memory::Variant variant) {
   clear();
   output_rows_.push_back(0);
   last_plan_ = &plans(variant).head;
-  const std::span<float> place = output_row(last_plan_->hidden, 0);
-  CHECK(hidden.size() == place.size());
-  std::copy(hidden.begin(), hidden.end(), place.begin());
+  backend_->memory().copy(output_row(last_plan_->hidden, 0), hidden);
   execute(*last_plan_);
 }
 
@@ -178,18 +173,23 @@ void Runner::execute(const Plan& plan) {
                            .workspace = workspace_->data()});
 }
 
-std::span<float> Runner::output_row(const Rows& rows, int32_t output) const {
+DeviceBytes Runner::output_row(const Rows& rows, int32_t output) const {
   CHECK(output >= 0 && output < int32_t(output_rows_.size()));
-  float* first = reinterpret_cast<float*>(workspace_->data()) + rows.offset;
-  return {first + int64_t(output) * rows.stride, size_t(rows.width)};
+  const size_t first = size_t(rows.offset) + size_t(output) * size_t(rows.stride);
+  return {workspace_->data() + first * sizeof(float), size_t(rows.width) * sizeof(float)};
+}
+
+std::span<const float> Runner::seen_by_host(const Rows& rows, int32_t output) const {
+  const std::span<const std::byte> row = backend_->memory().view(output_row(rows, output));
+  return {reinterpret_cast<const float*>(row.data()), row.size() / sizeof(float)};
 }
 
 std::span<const float> Runner::hidden(int32_t output) const {
-  return output_row(last_plan_->hidden, output);
+  return seen_by_host(last_plan_->hidden, output);
 }
 
 std::span<const float> Runner::logits(int32_t output) const {
-  return output_row(last_plan_->logits, output);
+  return seen_by_host(last_plan_->logits, output);
 }
 
 }  // namespace cairn

@@ -6,11 +6,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
-#include "base/arena.h"
 #include "base/result.h"
 #include "device/backend.h"
 #include "device/plan.h"
@@ -48,7 +46,7 @@ class Runner {
   void keep_hidden(memory::Transaction& transaction, int32_t output);
   // Makes logits(0) from a hidden row that a variant made. REQUIRES: it is as wide as the model;
   // the variant's plans are here.
-  void restore_logits(std::span<const float> hidden, memory::Variant variant);
+  void restore_logits(DeviceBytes hidden, memory::Variant variant);
 
   // Computes all pieces of replays, those of several sequences side by side: afterwards they can be
   // committed. There are no logits then.
@@ -78,13 +76,14 @@ class Runner {
   void clear();
   void add_slice(const Slice& slice, std::span<const Token> tokens);
   void execute(const Plan& plan);
-  std::span<float> output_row(const Rows& rows, int32_t output) const;
+  DeviceBytes output_row(const Rows& rows, int32_t output) const;
+  std::span<const float> seen_by_host(const Rows& rows, int32_t output) const;
 
   const memory::Layout& layout_;
   Backend* backend_;
   // Few, the plain ones first. Backends know plans by where they are.
   std::vector<std::unique_ptr<const VariantPlans>> plans_;
-  std::optional<Arena> workspace_;  // As large as the largest plan needs.
+  std::unique_ptr<Buffer> workspace_;  // As large as the largest plan needs.
   size_t workspace_bytes_ = 0;
   const Plan* last_plan_ = nullptr;  // Where the outputs lie: a step's or a head's.
   int64_t run_count_ = 0;

@@ -61,15 +61,17 @@ struct AccessFinder {
   void read_plane(int32_t plane) { add_plane(plane, false); }
   void write_plane(int32_t plane) { add_plane(plane, true); }
   void write_state(int32_t) {}  // A state is moved on by one op only.
+  void read_constant(const auto&) {}
   void read_weights(const Weight&) {}
 };
 
 class Dealer {
  public:
-  explicit Dealer(size_t value_count) : value_count_(value_count), accesses_(value_count) {}
+  Dealer(size_t value_count, const PieceGrains& grains)
+      : value_count_(value_count), grains_(grains), accesses_(value_count) {}
 
   void deal(Op& op) {
-    const PieceShape shape = piece_shape(op);
+    const PieceShape shape = piece_shape(op, grains_);
     AccessFinder finder{.value_count = value_count_, .op = dealt_.ops.size(), .shape = shape};
     std::visit([&](auto& fields) { visit_fields(fields, finder); }, op);
     const std::vector<Dependency> latest = latest_dependencies(finder.found);
@@ -181,14 +183,15 @@ class Dealer {
   }
 
   size_t value_count_;
+  const PieceGrains& grains_;
   DealtOps dealt_;
   std::vector<std::vector<Access>> accesses_;  // By value, then by plane.
 };
 
 }  // namespace
 
-DealtOps deal_out(std::vector<Op>& ops, size_t value_count) {
-  Dealer dealer(value_count);
+DealtOps deal_out(std::vector<Op>& ops, size_t value_count, const PieceGrains& grains) {
+  Dealer dealer(value_count, grains);
   for (Op& op : ops) dealer.deal(op);
   return std::move(dealer).finish();
 }

@@ -31,6 +31,6 @@ struct DealtOps {
 };
 
 // REQUIRES: `ops` as they were recorded, with values named as graph/reference.h says.
-DealtOps deal_out(std::vector<Op>& ops, size_t value_count);
+DealtOps deal_out(std::vector<Op>& ops, size_t value_count, const PieceGrains& grains);
 
 }  // namespace cairn

@@ -37,6 +37,7 @@ struct OutputFinder {
   void read_plane(int32_t) {}
   void write_plane(int32_t) {}
   void write_state(int32_t) {}
+  void read_constant(const auto&) {}
   void read_weights(const Weight&) {}
 };
 
@@ -55,14 +56,14 @@ std::vector<Op> ops_of_head(const std::vector<Op>& ops, Tensor hidden) {
 Plans Graph::finish(Tensor logits, const Limits& limits) && {
   ReplayCut cut = cut_replay(ops_, values_);
   const PlanEnds ends{.hidden = hidden_, .logits = logits};
-  Plans plans{.step = make_plan(std::move(cut.step_ops), values_, ends, limits),
+  Plans plans{.step = make_plan(std::move(cut.step_ops), values_, ends, limits, options_.grains),
               .log_widths = std::move(cut.log_widths),
               .constants = std::move(constants_)};
   const Limits head_limits{.row_count_max = 0, .output_count_max = limits.output_count_max};
   if (hidden_.exists())
-    plans.head = make_plan(ops_of_head(ops_, hidden_), values_, ends, head_limits);
+    plans.head = make_plan(ops_of_head(ops_, hidden_), values_, ends, head_limits, options_.grains);
   const Limits replay_limits{.row_count_max = limits.row_count_max, .output_count_max = 0};
-  plans.replay = make_plan(std::move(cut.replay_ops), values_, {}, replay_limits);
+  plans.replay = make_plan(std::move(cut.replay_ops), values_, {}, replay_limits, options_.grains);
   return plans;
 }
 

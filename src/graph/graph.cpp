@@ -82,7 +82,7 @@ Tensor Graph::product(const Weight& weight, Tensor x, const Vector& bias) {
                             .x = plain_rows(weight, x),
                             .quantized = quantized,
                             .out = rows(out),
-                            .bias = bias.data()});
+                            .bias = bias});
   return out;
 }
 
@@ -91,7 +91,7 @@ Tensor Graph::rms_norm(Tensor x, const Vector& gain, float epsilon, int32_t grou
   const Tensor out = new_value(x.width, set_of(x));
   ops_.push_back(op::RmsNorm{.x = rows(x),
                              .out = rows(out),
-                             .gain = gain.data(),
+                             .gain = gain,
                              .group = group_width,
                              .gain_per_element = int64_t(gain.values.size()) > group_width,
                              .epsilon = epsilon});
@@ -104,8 +104,8 @@ Tensor Graph::layer_norm(Tensor x, const Vector& gain, const Vector& bias, float
   const Tensor out = new_value(x.width, set_of(x));
   ops_.push_back(op::LayerNorm{.x = rows(x),
                                .out = rows(out),
-                               .gain = gain.data(),
-                               .bias = bias.data(),
+                               .gain = gain,
+                               .bias = bias,
                                .group = group_width,
                                .gain_per_element = int64_t(gain.values.size()) > group_width,
                                .epsilon = epsilon});
@@ -127,7 +127,9 @@ Tensor Graph::scale(Tensor x, float factor) {
 Tensor Graph::scale_columns(Tensor x, const Vector& factors, int32_t first) {
   CHECK(first >= 0 && int64_t(factors.values.size()) >= int64_t(first) + x.width);
   const Tensor out = new_value(x.width, set_of(x));
-  ops_.push_back(op::Scale{.x = rows(x), .out = rows(out), .of_columns = factors.data() + first});
+  ops_.push_back(op::Scale{.x = rows(x),
+                           .out = rows(out),
+                           .of_columns = factors.values.subspan(size_t(first), size_t(x.width))});
   return out;
 }
 
@@ -170,7 +172,7 @@ Tensor Graph::rope_table(const RopeSpec& spec) {
   const int32_t pair_count = int32_t(spec.frequencies.size());
   const Tensor out = new_value(2 * pair_count, RowSet::tokens);
   constants_.push_back(spec.frequencies);
-  ops_.push_back(op::RopeTable{.frequencies = constants_.back().data(),
+  ops_.push_back(op::RopeTable{.frequencies = constants_.back(),
                                .pair_count = pair_count,
                                .magnitude = spec.magnitude,
                                .out = rows(out)});
@@ -235,8 +237,8 @@ Tensor Graph::short_conv(int32_t layer, Tensor x, const Vector& weight, const Ve
   const Tensor out = new_value(x.width, RowSet::tokens);
   ops_.push_back(op::ShortConv{.x = rows(x),
                                .out = rows(out),
-                               .weight = weight.data(),
-                               .bias = bias.data(),
+                               .weight = weight,
+                               .bias = bias,
                                .kernel = kernel,
                                .silu = silu,
                                .state = first_state + state});
@@ -253,8 +255,8 @@ Tensor Graph::mamba_scan(int32_t layer, Tensor x, Tensor b, Tensor c, Tensor dt,
                                .c = rows(c),
                                .dt = rows(dt),
                                .out = rows(out),
-                               .a = a.data(),
-                               .d = d.data(),
+                               .a = a,
+                               .d = d,
                                .state_size = b.width,
                                .state = state});
   return out;
@@ -331,7 +333,7 @@ Tensor Graph::scale_by_dots(Tensor x, Tensor a, Tensor b, const Vector& gain, in
                                  .b = rows(b),
                                  .x = rows(x),
                                  .out = rows(out),
-                                 .gain = gain.data(),
+                                 .gain = gain,
                                  .head_dim = head_dim});
   return out;
 }
@@ -376,7 +378,7 @@ Tensor Graph::expert_product(const Weight& weight, Tensor x, const Routing& rout
                                   .chosen = rows(routing.chosen),
                                   .out = rows(out),
                                   .x_per_rank = x_per_rank,
-                                  .bias = bias.data()});
+                                  .bias = bias});
   return out;
 }
 

@@ -32,6 +32,7 @@ struct GraphOptions {
   // Products of quantized weights name the rows that were quantized too, for a backend that
   // multiplies these.
   bool keeps_plain_rows = false;
+  PieceGrains grains = {};  // Of the backend that computes.
   // Changes of matrices, until finish(); what they point to must live as long as the plans.
   std::span<const LowRank> low_ranks;
 };

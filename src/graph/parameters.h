@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "device/constant.h"
 #include "device/weight.h"
 
 namespace cairn {
@@ -19,7 +20,7 @@ struct Vector {
   std::span<const float> values;
 
   bool exists() const { return !values.empty(); }
-  const float* data() const { return values.empty() ? nullptr : values.data(); }
+  operator Constant() const { return values; }
 };
 
 // A size in a shape that only the file knows. `size` is that of the published models, for whoever

@@ -8,9 +8,7 @@ namespace cairn {
 
 namespace {
 
-constexpr int32_t kProductGrain = 16;  // Outputs whose weights are packed together.
-constexpr int32_t kVectorGrain = 16;   // Floats of a line of the caches: no two pieces share one.
-constexpr int32_t kBlockGrain = 32;    // Numbers that are quantized together.
+constexpr int32_t kBlockGrain = 32;  // Numbers that are quantized together.
 
 // Pieces of `shape`'s rows and columns; whose addresses are listed has the same columns.
 PieceShape columns(const Rows& shape, int32_t grain, std::initializer_list<const void*> aligned) {
@@ -32,6 +30,8 @@ PieceShape leading(const Rows& out, int32_t grain) {
 }
 
 struct Shapes {
+  const PieceGrains& grains;
+
   template <class T>
   PieceShape operator()(const T&) const {
     return {};
@@ -56,32 +56,32 @@ struct Shapes {
     return columns(o.out, o.group, {&o.x, &o.out});
   }
   PieceShape operator()(const op::Add& o) const {
-    return columns(o.out, kVectorGrain, {&o.a, &o.b, &o.out});
+    return columns(o.out, grains.vector, {&o.a, &o.b, &o.out});
   }
   PieceShape operator()(const op::Scale& o) const {
-    return columns(o.out, kVectorGrain, {&o.x, &o.out});
+    return columns(o.out, grains.vector, {&o.x, &o.out});
   }
   PieceShape operator()(const op::Activate& o) const {
-    return columns(o.out, kVectorGrain, {&o.x, &o.out});
+    return columns(o.out, grains.vector, {&o.x, &o.out});
   }
   PieceShape operator()(const op::Gate& o) const {
     if (o.run != 0) return whole_rows(o.out);
-    return columns(o.out, kVectorGrain, {&o.gate, &o.x, &o.out});
+    return columns(o.out, grains.vector, {&o.gate, &o.x, &o.out});
   }
   PieceShape operator()(const op::Rope& o) const { return columns(o.x, o.head_dim, {&o.x}); }
   PieceShape operator()(const op::ScaleByPosition& o) const {
-    return columns(o.x, kVectorGrain, {&o.x});
+    return columns(o.x, grains.vector, {&o.x});
   }
   PieceShape operator()(const op::StoreKv& o) const {
     if (o.kv_head_count == 0 || o.k.width != o.v.width) return whole_rows(o.k);
     return columns(o.k, o.k.width / o.kv_head_count, {&o.k, &o.v});
   }
 
-  PieceShape operator()(const op::MatMul& o) const { return leading(o.out, kProductGrain); }
+  PieceShape operator()(const op::MatMul& o) const { return leading(o.out, grains.product); }
   // Behind a product its pieces would be small: its weights and tail lie in rows far apart, and
   // are read in long pieces or slowly.
-  PieceShape operator()(const op::ShortConv& o) const { return leading(o.out, kVectorGrain); }
-  PieceShape operator()(const op::MambaScan& o) const { return leading(o.out, kVectorGrain); }
+  PieceShape operator()(const op::ShortConv& o) const { return leading(o.out, grains.vector); }
+  PieceShape operator()(const op::MambaScan& o) const { return leading(o.out, grains.vector); }
   PieceShape operator()(const op::Mamba2Scan& o) const { return leading(o.out, o.head_dim); }
   PieceShape operator()(const op::GatedDeltaScan& o) const { return leading(o.out, o.value_dim); }
   PieceShape operator()(const op::ChannelDeltaScan& o) const { return leading(o.out, o.value_dim); }
@@ -89,8 +89,8 @@ struct Shapes {
 
 }  // namespace
 
-PieceShape piece_shape(const Op& op) {
-  return std::visit(Shapes{}, op);
+PieceShape piece_shape(const Op& op, const PieceGrains& grains) {
+  return std::visit(Shapes{grains}, op);
 }
 
 }  // namespace cairn

@@ -1,11 +1,11 @@
 // Which ops can be computed piece by piece, and how: some rows and some columns at a time. The
-// list that chains are made of. Knows nothing of plans. Thread-safe: pure.
+// list that chains are made of. Knows nothing of other ops. Thread-safe: pure.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "device/op.h"
+#include "device/plan.h"
 
 namespace cairn {
 
@@ -20,6 +20,6 @@ struct PieceShape {
   std::vector<const void*> aligned;
 };
 
-PieceShape piece_shape(const Op& op);
+PieceShape piece_shape(const Op& op, const PieceGrains& grains);
 
 }  // namespace cairn

@@ -48,6 +48,7 @@ struct Uses {
   void read_plane(int32_t) {}
   void write_plane(int32_t) {}
   void write_state(int32_t) {}
+  void read_constant(const auto&) {}
   void read_weights(const Weight&) {}
 };
 
@@ -83,6 +84,7 @@ struct Placer {
   void read_plane(int32_t) {}
   void write_plane(int32_t) {}
   void write_state(int32_t) {}
+  void read_constant(const auto&) {}
   void read_weights(const Weight&) {}
 };
 
@@ -190,8 +192,8 @@ void put_in_order(std::vector<Op>& ops, const DealtOps& dealt, int32_t stage_cou
 }  // namespace
 
 Plan make_plan(std::vector<Op> ops, const std::vector<Value>& values, const PlanEnds& ends,
-               const PlanLimits& limits) {
-  const DealtOps dealt = deal_out(ops, values.size());
+               const PlanLimits& limits, const PieceGrains& grains) {
+  const DealtOps dealt = deal_out(ops, values.size(), grains);
   Uses uses{.values = std::vector<Uses::Span>(values.size())};
   int32_t stage_count = 0;
   for (size_t op = 0; op < ops.size(); ++op) {

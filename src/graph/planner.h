@@ -32,6 +32,6 @@ struct PlanEnds {
 
 // `ops` in the order in which they were recorded, with values named as graph/reference.h says.
 Plan make_plan(std::vector<Op> ops, const std::vector<Value>& values, const PlanEnds& ends,
-               const PlanLimits& limits);
+               const PlanLimits& limits, const PieceGrains& grains);
 
 }  // namespace cairn

@@ -54,6 +54,7 @@ struct Footprint {
   void read_plane(int32_t) { needs_more = true; }
   void write_plane(int32_t) { needs_more = true; }
   void write_state(int32_t) { writes_state = true; }
+  void read_constant(const auto&) {}
   void read_weights(const Weight&) { needs_more = true; }
 };
 

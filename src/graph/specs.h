@@ -1,5 +1,5 @@
-// What a model says of an op that takes more than its rows: numbers, rules, and parameters by
-// address. Plain data; those with "Inputs" and what a router gives are handles of rows.
+// What a model says of an op that takes more than its rows: numbers, rules, and constant
+// parameters. Plain data; those with "Inputs" and what a router gives are handles of rows.
 #pragma once
 
 #include <cstdint>
@@ -25,22 +25,22 @@ struct AttentionSpec {
   int32_t window = 0;     // 0: all earlier positions.
   bool chunked = false;   // The window is the position's own chunk.
   bool is_causal = true;  // Else later tokens are seen too (op::Attend).
-  const float* sinks = nullptr;
-  const float* slopes = nullptr;  // By head: how fast scores fall with distance.
+  Constant sinks;
+  Constant slopes;  // By head: how fast scores fall with distance.
 };
 
 struct Mamba2Spec {
   int32_t head_count = 0, head_dim = 0, state_size = 0, group_count = 1;
-  const float* a = nullptr;
-  const float* d = nullptr;
-  const float* dt_bias = nullptr;
+  Constant a;
+  Constant d;
+  Constant dt_bias;
 };
 
 struct GatedDeltaSpec {
   int32_t head_count = 0, key_head_count = 0, key_dim = 0, value_dim = 0;
   HeadOrder order = HeadOrder::grouped;
-  const float* a = nullptr;
-  const float* dt_bias = nullptr;
+  Constant a;
+  Constant dt_bias;
 };
 
 // What goes into the gated delta rule; q and k normalised and scaled (op::GatedDeltaScan).
@@ -50,7 +50,7 @@ struct GatedDeltaInputs {
 
 struct ChannelDeltaSpec {
   int32_t head_count = 0, key_dim = 0, value_dim = 0;
-  const float* a = nullptr;
+  Constant a;
 };
 
 // What goes into the delta rule with a decay for each channel (op::ChannelDeltaScan): either the
@@ -66,7 +66,7 @@ struct RouterSpec {
   RouterScore score = RouterScore::softmax_all;
   bool normalize = false;
   float scale = 1.0f;
-  const float* selection_bias = nullptr;
+  Constant selection_bias;
   int32_t group_count = 1, group_used_count = 1, group_best_count = 1;  // See op::Route.
 };
 

@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "base/machine_memory.h"
-#include "device/kv_page.h"
 #include "measure/memory_figures.h"
 
 namespace cairn::measure {
@@ -120,8 +119,8 @@ Status touch(memory::Memory& memory, memory::Sequence& sequence, int32_t count) 
     const int32_t end = (sequence.length() + count + kPageTokens - 1) / kPageTokens;
     for (int32_t page = first; page < end; ++page) {
       const size_t id = size_t(index_of(slice.pages[plane.group][page]));
-      const size_t key_bytes = size_t(plane.kv_head_count) * plane.key_bytes();
-      const size_t value_bytes = size_t(plane.kv_head_count) * plane.value_bytes();
+      const size_t key_bytes = size_t(plane.kv_head_count) * plane.key_bytes;
+      const size_t value_bytes = size_t(plane.kv_head_count) * plane.value_bytes;
       std::memset(plane.keys + id * plane.keys_page_bytes, 1, key_bytes);
       std::memset(plane.values + id * plane.values_page_bytes, 1, value_bytes);
     }

@@ -5,7 +5,6 @@
 #include <memory>
 #include <random>
 
-#include "base/arena.h"
 #include "graph/graph.h"
 #include "measure/memory_figures.h"
 
@@ -70,22 +69,24 @@ class AttentionAlone {
               .rows = 1,
               .blocks = std::as_bytes(std::span(values_))};
     const std::vector<std::vector<State>> layers = {{state}};
-    memory::Layout layout = memory::Layout::make(layers, options.key_type, options.value_type);
-    Graph graph(layout);
+    for (const BackendType* type : backend_types()) {
+      if (type->name != options.backend) continue;
+      CAIRN_TRY(backend_, type->create({.threads = &threads_, .isa = options.isa}));
+    }
+    memory::Layout layout =
+        memory::Layout::make(layers, backend_->page_format(), options.key_type, options.value_type);
+    Graph graph(layout, {.grains = backend_->grains()});
     const Tensor row = graph.embed(table_);
     const Tensor out =
         graph.attend(0, graph.columns(row, 0, q_width_), graph.columns(row, q_width_, k_width_),
                      v_width_ == 0 ? Tensor{} : graph.columns(row, q_width_ + k_width_, v_width_),
                      {.head_count = state.kv_head_count * kQueriesPerKvHead, .scale = 0.1f});
     plans_ = std::move(graph).finish(graph.outputs(out), {kPromptRows, 1});
-    CAIRN_TRY(memory_,
-              memory::Memory::create(std::move(layout), {.budget_bytes = size_t(1) << 30,
-                                                         .context_tokens_max = 2 * kTokens}));
-    CAIRN_TRY(workspace_, Arena::reserve(plans_.step.workspace_bytes));
-    for (const BackendType* type : backend_types()) {
-      if (type->name != options.backend) continue;
-      CAIRN_TRY(backend_, type->create({.threads = &threads_, .isa = *options.isa}));
-    }
+    CAIRN_TRY(memory_, memory::Memory::create(
+                           std::move(layout),
+                           {.budget_bytes = size_t(1) << 30, .context_tokens_max = 2 * kTokens},
+                           backend_->memory()));
+    CAIRN_TRY(workspace_, backend_->memory().allocate(plans_.step.workspace_bytes));
     return backend_->prepare(plans_.step);
   }
 
@@ -111,9 +112,9 @@ class AttentionAlone {
   std::vector<float> values_;
   Weight table_;
   Plans plans_;
-  std::unique_ptr<memory::Memory> memory_;
-  std::optional<Arena> workspace_;
   std::unique_ptr<Backend> backend_;
+  std::unique_ptr<memory::Memory> memory_;
+  std::unique_ptr<Buffer> workspace_;
   std::vector<int32_t> positions_, slice_of_row_;
 };
 

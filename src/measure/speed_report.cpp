@@ -13,10 +13,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 MachineLimits limits_for(const EngineOptions& options) {
-  const IsaLevel best = best_isa(detect_cpu_features());
+  IsaLevel isa = best_isa(detect_cpu_features());
+  Result<IsaLevel> wanted = parse_isa(options.isa);
+  if (wanted) isa = std::min(isa, *wanted);
   ThreadPool threads(options.thread_count > 0 ? options.thread_count : usable_core_count());
   const bool bf16 = options.numerics == Numerics::fast_1 && detect_cpu_features().avx512_bf16;
-  return measure_limits(threads, std::min(best, options.isa.value_or(best)), bf16);
+  return measure_limits(threads, isa, bf16);
 }
 
 }  // namespace

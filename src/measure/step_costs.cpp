@@ -39,6 +39,7 @@ class Counter {
   void write_state(int32_t state) {
     costs.state_bytes += double(layout_.state_tensors[size_t(state)].bytes) * shape_.sequences;
   }
+  void read_constant(const auto&) {}
   void read_weights(const Weight& weight) {
     if (is_lookup_) {
       costs.weight_bytes += double(weight.row_bytes()) * row_count();
@@ -74,7 +75,7 @@ class Counter {
     is_lookup_ = false;
     const KvPlane& plane = layout_.kv_planes[size_t(attend.plane)];
     const double token_bytes =
-        double(plane.key_bytes() + plane.value_bytes()) * plane.kv_head_count / kPageTokens;
+        double(plane.key_bytes + plane.value_bytes) * plane.kv_head_count / kPageTokens;
     const int32_t first = attend.first_visible(shape_.depth);
     const double past = shape_.depth - first;
     costs.kv_bytes +=

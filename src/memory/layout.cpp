@@ -7,17 +7,15 @@ namespace cairn::memory {
 
 namespace {
 
-// Planes and tensors start on cache lines.
-size_t aligned(size_t bytes) {
-  return (bytes + 63) / 64 * 64;
+size_t rounded_up(size_t bytes, size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
 }
 
-// Large blocks fill whole pages of the system, so that a free one can be given back whole; where a
+// Large blocks fill whole units of the system, so that a free one can be given back whole; where a
 // block is small, rounding it up would cost more than its borders.
-size_t padded_block(size_t bytes) {
-  constexpr size_t kSystemPageBytes = 4096;
-  if (bytes < 16 * kSystemPageBytes) return bytes;
-  return (bytes + kSystemPageBytes - 1) / kSystemPageBytes * kSystemPageBytes;
+size_t padded_block(const Layout& layout, size_t bytes) {
+  const size_t unit = layout.format.unit_bytes;
+  return bytes < 16 * unit ? bytes : rounded_up(bytes, unit);
 }
 
 GroupKind group_kind(State::Kind kind) {
@@ -42,30 +40,33 @@ int32_t group_of_kind(Layout& layout, GroupKind kind, int32_t window) {
   return int32_t(layout.groups.size()) - 1;
 }
 
-// A plane's place is the block's size so far; until attach() knows the arena's address, the pointer
-// has the offset alone.
-std::byte* append_plane(GroupSpec& group, size_t bytes) {
+// A plane's place is the block's size so far; until attach() knows the first block's address, the
+// pointer has the offset alone.
+std::byte* append_plane(const Layout& layout, GroupSpec& group, size_t bytes) {
   const uintptr_t offset = group.block_bytes;
-  group.block_bytes += aligned(bytes);
+  group.block_bytes += rounded_up(bytes, layout.format.alignment);
   return reinterpret_cast<std::byte*>(offset);
 }
 
 void add_attention(Layout& layout, const State& state, KvType key_type, KvType value_type) {
   const int32_t group = group_of_kind(layout, group_kind(state.kind), state.window);
   GroupSpec& spec = layout.groups[size_t(group)];
-  const auto plane_bytes = [&](int32_t dim, KvType type) {
-    return size_t(state.kv_head_count) * kv_head_bytes(type, dim);
-  };
-  std::byte* const keys = append_plane(spec, plane_bytes(state.key_dim, key_type));
+  const size_t head_count = size_t(state.kv_head_count);
+  const size_t key_bytes = layout.format.head_bytes(key_type, state.key_dim);
+  std::byte* const keys = append_plane(layout, spec, head_count * key_bytes);
   std::byte* values = keys;
+  size_t value_bytes = 0;
   if (state.values_in_keys) {
     CHECK(state.value_dim <= state.key_dim);
     value_type = key_type;
   } else {
-    values = append_plane(spec, plane_bytes(state.value_dim, value_type));
+    value_bytes = layout.format.head_bytes(value_type, state.value_dim);
+    values = append_plane(layout, spec, head_count * value_bytes);
   }
   layout.kv_planes.push_back({.keys = keys,
                               .values = values,
+                              .key_bytes = key_bytes,
+                              .value_bytes = value_bytes,
                               .group = group,
                               .kv_head_count = state.kv_head_count,
                               .key_dim = state.key_dim,
@@ -82,12 +83,14 @@ void add_recurrent(Layout& layout, const State& state) {
     const size_t bytes = size_t(float_count) * sizeof(float);
     layout.state_tensors.push_back(
         {.group = layout.recurrent_group, .offset = spec.block_bytes, .bytes = bytes});
-    spec.block_bytes += aligned(bytes);
+    spec.block_bytes += rounded_up(bytes, layout.format.alignment);
   }
 }
 
 void pad_blocks(Layout& layout) {
-  for (GroupSpec& group : layout.groups) group.block_bytes = padded_block(group.block_bytes);
+  for (GroupSpec& group : layout.groups) {
+    group.block_bytes = padded_block(layout, group.block_bytes);
+  }
   for (KvPlane& plane : layout.kv_planes) {
     plane.keys_page_bytes = layout.groups[size_t(plane.group)].block_bytes;
     plane.values_page_bytes = plane.keys_page_bytes;
@@ -114,9 +117,10 @@ std::string_view name(GroupKind kind) {
   return "";
 }
 
-Layout Layout::make(std::span<const std::vector<State>> layers, KvType key_type, KvType value_type,
-                    int32_t hidden_width) {
+Layout Layout::make(std::span<const std::vector<State>> layers, const PageFormat& format,
+                    KvType key_type, KvType value_type, int32_t hidden_width) {
   Layout layout;
+  layout.format = format;
   for (const std::vector<State>& states : layers) {
     int32_t kv_plane = -1;
     int32_t state_tensor = -1;
@@ -140,7 +144,8 @@ Layout Layout::make(std::span<const std::vector<State>> layers, KvType key_type,
   if (hidden_width > 0) {
     layout.hidden_width = hidden_width;
     layout.hidden_group = group_of_kind(layout, GroupKind::hidden, 0);
-    layout.groups.back().block_bytes = aligned(size_t(hidden_width) * sizeof(float));
+    layout.groups.back().block_bytes =
+        rounded_up(size_t(hidden_width) * sizeof(float), format.alignment);
   }
   pad_blocks(layout);
   return layout;
@@ -153,16 +158,18 @@ void Layout::add_log(std::span<const int32_t> widths) {
   GroupSpec& spec = groups.back();
   for (const int32_t width : widths) {
     const size_t bytes = size_t(kLogPageTokens) * size_t(width) * sizeof(float);
-    log_planes.push_back(
-        {.first = append_plane(spec, bytes), .page_bytes = 0, .group = log_group, .width = width});
+    log_planes.push_back({.first = append_plane(*this, spec, bytes),
+                          .page_bytes = 0,
+                          .group = log_group,
+                          .width = width});
   }
-  spec.block_bytes = padded_block(spec.block_bytes);
+  spec.block_bytes = padded_block(*this, spec.block_bytes);
   for (LogPlane& plane : log_planes) plane.page_bytes = spec.block_bytes;
 }
 
-void Layout::attach(std::span<std::byte* const> arenas) {
+void Layout::attach(std::span<std::byte* const> first_blocks) {
   const auto moved = [&](std::byte* place, int32_t group) {
-    return arenas[size_t(group)] + reinterpret_cast<uintptr_t>(place);
+    return first_blocks[size_t(group)] + reinterpret_cast<uintptr_t>(place);
   };
   for (KvPlane& plane : kv_planes) {
     plane.keys = moved(plane.keys, plane.group);

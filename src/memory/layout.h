@@ -47,19 +47,23 @@ struct Layout {
   std::vector<int32_t> state_tensor_of_layer;  // The layer's first tensor; -1: none.
   int32_t recurrent_group = -1, hidden_group = -1, log_group = -1;
   int32_t hidden_width = 0;  // f32 elements of a hidden row.
+  PageFormat format;
 
-  // `layers`: each layer's states, at most one with keys and values and one recurrent.
-  // `hidden_width`: of the row that goes into the output matrix; 0 keeps no such rows.
-  static Layout make(std::span<const std::vector<State>> layers, KvType key_type, KvType value_type,
-                     int32_t hidden_width = 0);
+  size_t hidden_bytes() const { return size_t(hidden_width) * sizeof(float); }
+
+  // `layers`: each layer's states, at most one with keys and values and one recurrent. `format`:
+  // of the backend that computes in the blocks. `hidden_width`: of the row that goes into the
+  // output matrix; 0 keeps no such rows.
+  static Layout make(std::span<const std::vector<State>> layers, const PageFormat& format,
+                     KvType key_type, KvType value_type, int32_t hidden_width = 0);
 
   // Room for a log of the recurrence's inputs, `widths` f32 elements each, of every token. One
   // plane for each width, in their order. Nothing happens without widths or recurrent layers.
   // REQUIRES: called at most once, before the layout is given to a Memory.
   void add_log(std::span<const int32_t> widths);
 
-  // The groups' blocks lie at `arenas`, one address for each group.
-  void attach(std::span<std::byte* const> arenas);
+  // Where the groups' first blocks lie, one address for each group.
+  void attach(std::span<std::byte* const> first_blocks);
 };
 
 }  // namespace cairn::memory

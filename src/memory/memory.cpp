@@ -32,8 +32,9 @@ Status check_captures(std::span<const int32_t> captures, size_t token_count) {
 
 }  // namespace
 
-Result<std::unique_ptr<Memory>> Memory::create(Layout layout, const Options& options) {
-  CAIRN_TRY(std::unique_ptr<Store> store, Store::create(std::move(layout), options));
+Result<std::unique_ptr<Memory>> Memory::create(Layout layout, const Options& options,
+                                               DeviceMemory& device) {
+  CAIRN_TRY(std::unique_ptr<Store> store, Store::create(std::move(layout), options, device));
   return std::unique_ptr<Memory>(new Memory(std::move(store)));
 }
 
@@ -143,10 +144,9 @@ void Memory::protect_from(Sequence& sequence, int32_t position) {
   sequence.drop_unneeded_pages();
 }
 
-std::span<const float> Memory::hidden(const Sequence& sequence) const {
+DeviceBytes Memory::hidden(const Sequence& sequence) const {
   if (!sequence.hidden_) return {};
-  return {reinterpret_cast<const float*>(sequence.hidden_.address()),
-          size_t(layout().hidden_width)};
+  return {sequence.hidden_.address(), layout().hidden_bytes()};
 }
 
 }  // namespace cairn::memory

@@ -53,7 +53,9 @@ struct GroupUsage {
 class Memory {
  public:
   // Errors: a budget below a page of each group and two states, with both numbers.
-  static Result<std::unique_ptr<Memory>> create(Layout layout, const Options& options);
+  // `device`, which outlives the memory, has the blocks.
+  static Result<std::unique_ptr<Memory>> create(Layout layout, const Options& options,
+                                                DeviceMemory& device);
 
   Sequence new_sequence() { return new_sequence(options().usual_variant); }
   Sequence new_sequence(Variant variant) { return Sequence(store_.get(), variant); }
@@ -91,8 +93,8 @@ class Memory {
   // for anchors. 0, the default, keeps everything; what was let go does not come back.
   void protect_from(Sequence& sequence, int32_t position);
 
-  // The last hidden row at the end, or empty: what the output matrix makes logits of.
-  std::span<const float> hidden(const Sequence& sequence) const;
+  // The last hidden row at the end, where it is held: what the output matrix makes logits of.
+  DeviceBytes hidden(const Sequence& sequence) const;
 
   const Layout& layout() const { return store_->layout(); }
   const Options& options() const { return store_->options(); }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 
 namespace cairn::memory {
 
@@ -100,20 +99,6 @@ double loss(const TargetMass& mass, std::span<const ResumePoint> points, size_t 
   const int32_t before = index == 0 ? 0 : points[index - 1].position;
   const int32_t next = index + 1 == points.size() ? mass.length() + 1 : points[index + 1].position;
   return mass.between(position, next) * (position - before);
-}
-
-std::optional<size_t> least_valuable(const TargetMass& mass, std::span<const ResumePoint> points) {
-  std::optional<size_t> least;
-  double least_density = std::numeric_limits<double>::infinity();
-  for (size_t index = 0; index < points.size(); ++index) {
-    if (points[index].bytes_freed == 0) continue;
-    const double density = loss(mass, points, index) / double(points[index].bytes_freed);
-    if (density < least_density) {
-      least = index;
-      least_density = density;
-    }
-  }
-  return least;
 }
 
 }  // namespace cairn::memory

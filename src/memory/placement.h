@@ -6,7 +6,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -82,15 +81,11 @@ class TargetMass {
 // A position from which a timeline can be resumed; position 0 always can and is not listed.
 struct ResumePoint {
   int32_t position = 0;
-  size_t bytes_freed = 0;  // By letting go of this point alone; 0 keeps it.
 };
 
 // How many tokens more the next target will cost on average without points[index]. Each target
 // costs the tokens from the nearest point at or before it; those of the targets up to the next
 // point would start one point earlier. `points` ascend.
 double loss(const TargetMass& mass, std::span<const ResumePoint> points, size_t index);
-
-// The point with the least loss for each byte that it frees; none if no point frees any.
-std::optional<size_t> least_valuable(const TargetMass& mass, std::span<const ResumePoint> points);
 
 }  // namespace cairn::memory

@@ -1,7 +1,6 @@
 // Finding free blocks, and giving memory back.
 #include "memory/pool.h"
 
-#include <cstring>
 #include <utility>
 
 #include "device/step.h"
@@ -14,26 +13,33 @@ constexpr size_t kSlackBytes = size_t(8) << 20;
 
 }  // namespace
 
-Result<Pool> Pool::create(const Options& options, Ledger* ledger) {
+Result<Pool> Pool::create(const Options& options, Ledger* ledger, DeviceMemory* device) {
   CHECK(options.block_bytes > 0 && options.block_count_max > 0);
-  CAIRN_TRY(Arena arena, Arena::reserve(options.block_bytes * size_t(options.block_count_max)));
-  return Pool(options, std::move(arena), ledger);
+  CAIRN_TRY(std::unique_ptr<Buffer> buffer,
+            device->allocate(options.block_bytes * size_t(options.block_count_max)));
+  return Pool(options, std::move(buffer), ledger, device);
 }
 
 // The lists get room for all blocks at once; the system backs it only as it is used.
-Pool::Pool(const Options& options, Arena arena, Ledger* ledger)
-    : options_(options), arena_(std::move(arena)), ledger_(ledger) {
+Pool::Pool(const Options& options, std::unique_ptr<Buffer> buffer, Ledger* ledger,
+           DeviceMemory* device)
+    : options_(options),
+      buffer_(std::move(buffer)),
+      first_(buffer_->data()),
+      slab_bytes_(device->slab_bytes()),
+      ledger_(ledger),
+      device_(device) {
   counts_.reserve(size_t(options.block_count_max));
   cold_.reserve(size_t(options.block_count_max));
   warm_.reserve(size_t(options.warm_count_max));
-  slab_counts_.assign(arena_.size() / Arena::kHugePageBytes, 0);
+  slab_counts_.assign(buffer_->size() / slab_bytes_, 0);
 }
 
 template <class Body>
 void Pool::for_slabs(PageId block, const Body& body) const {
   const size_t begin = size_t(index_of(block)) * options_.block_bytes;
   const size_t last = begin + options_.block_bytes - 1;
-  for (size_t slab = begin / Arena::kHugePageBytes; slab <= last / Arena::kHugePageBytes; ++slab) {
+  for (size_t slab = begin / slab_bytes_; slab <= last / slab_bytes_; ++slab) {
     body(slab);
   }
 }
@@ -56,7 +62,7 @@ PageId Pool::take() {
       counts_[size_t(index_of(block))] = 1;
     }
     for_slabs(block, [&](size_t slab) { slabs_in_use_ += size_t(slab_counts_[slab]++ == 0); });
-    if (options_.poisons) std::memset(address(block), int(kPoison), options_.block_bytes);
+    poison(block);
   }
   ++used_count_;
   return block;
@@ -64,7 +70,7 @@ PageId Pool::take() {
 
 void Pool::become_free(PageId block) {
   --used_count_;
-  if (options_.poisons) std::memset(address(block), int(kPoison), options_.block_bytes);
+  poison(block);
   if (used_count_ == 0) {
     // Nobody is at work here: nothing has to be ready.
     give_back(block);
@@ -80,14 +86,14 @@ void Pool::give_back(PageId block) {
   for_slabs(block, [&](size_t slab) {
     if (--slab_counts_[slab] > 0) return;
     --slabs_in_use_;
-    arena_.discard(slab * Arena::kHugePageBytes, Arena::kHugePageBytes);
+    buffer_->discard(slab * slab_bytes_, slab_bytes_);
   });
   ledger_->give_back(options_.block_bytes);
   cold_.push_back(block);
   const size_t held_bytes = (size_t(used_count_) + warm_.size()) * options_.block_bytes;
   const size_t slack_bytes = kSlackBytes + held_bytes / 8;
-  if (slabs_in_use_ * Arena::kHugePageBytes > held_bytes + slack_bytes) {
-    arena_.discard(size_t(index_of(block)) * options_.block_bytes, options_.block_bytes);
+  if (slabs_in_use_ * slab_bytes_ > held_bytes + slack_bytes) {
+    buffer_->discard(size_t(index_of(block)) * options_.block_bytes, options_.block_bytes);
   }
 }
 

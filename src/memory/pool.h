@@ -1,17 +1,18 @@
-// The blocks of one group in one arena: address space is reserved once, a block is an index. It is
+// The blocks of one group in one buffer: address space is reserved once, a block is an index. It is
 // counted in the ledger before it is touched, and free again when nobody names it; a few free
 // blocks stay warm (touched and counted), so that steady use makes no system call, the others go
-// back to the system: a slab (huge page) at a time, since a torn one is slower to read ever after,
+// back to the system: a slab at a time, since a torn one is slower to read ever after,
 // and torn only where much would stay otherwise. What is named more than once is never written.
 // Not thread-safe: the engine's thread owns it; kernels write only blocks of the running step.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
-#include "base/arena.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "device/buffer.h"
 #include "memory/ledger.h"
 
 namespace cairn::memory {
@@ -26,7 +27,8 @@ class Pool {
   };
   static constexpr std::byte kPoison{0xA5};
 
-  static Result<Pool> create(const Options& options, Ledger* ledger);
+  // The ledger and the device outlive the pool.
+  static Result<Pool> create(const Options& options, Ledger* ledger, DeviceMemory* device);
 
   // A block named once, or kNoPage where the ledger or the pool has no room. Its bytes are
   // arbitrary.
@@ -43,9 +45,10 @@ class Pool {
   bool is_shared(PageId block) const { return name_count(block) > 1; }
 
   std::byte* address(PageId block) const {
-    return arena_.data() + size_t(index_of(block)) * options_.block_bytes;
+    return first_ + size_t(index_of(block)) * options_.block_bytes;
   }
-  std::byte* arena() const { return arena_.data(); }
+  std::byte* first() const { return first_; }  // The address of block 0.
+  void copy(PageId to, PageId from) { device_->copy(bytes_of(to), bytes_of(from)); }
   size_t block_bytes() const { return options_.block_bytes; }
   int32_t used_count() const { return used_count_; }
   int32_t warm_count() const { return int32_t(warm_.size()); }
@@ -54,7 +57,12 @@ class Pool {
   void trim();
 
  private:
-  Pool(const Options& options, Arena arena, Ledger* ledger);
+  Pool(const Options& options, std::unique_ptr<Buffer> buffer, Ledger* ledger,
+       DeviceMemory* device);
+  DeviceBytes bytes_of(PageId block) const { return {address(block), options_.block_bytes}; }
+  void poison(PageId block) {
+    if (options_.poisons) device_->fill(bytes_of(block), kPoison);
+  }
   void become_free(PageId block);
   void give_back(PageId block);
   // Calls body(slab) for those that the block lies on.
@@ -62,13 +70,16 @@ class Pool {
   void for_slabs(PageId block, const Body& body) const;
 
   Options options_;
-  Arena arena_;
+  std::unique_ptr<Buffer> buffer_;
+  std::byte* first_;
+  size_t slab_bytes_;
   std::vector<int32_t> counts_;       // Names of each block so far used.
   std::vector<PageId> warm_, cold_;   // Free: counted in the ledger or not.
   std::vector<int32_t> slab_counts_;  // Blocks on each slab that are not cold.
   size_t slabs_in_use_ = 0;           // With such blocks.
   int32_t used_count_ = 0;
   Ledger* ledger_;
+  DeviceMemory* device_;
 };
 
 }  // namespace cairn::memory

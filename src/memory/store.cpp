@@ -61,7 +61,8 @@ Status Store::check_budget() const {
               needed_bytes, options_.budget_bytes);
 }
 
-Result<std::unique_ptr<Store>> Store::create(Layout layout, const Options& options) {
+Result<std::unique_ptr<Store>> Store::create(Layout layout, const Options& options,
+                                             DeviceMemory& device) {
   std::unique_ptr<Store> store(new Store(std::move(layout), options));
   const Options& chosen = store->options_;
   if (chosen.log_step < 0 || chosen.log_tokens_max < chosen.log_step) {
@@ -70,7 +71,7 @@ Result<std::unique_ptr<Store>> Store::create(Layout layout, const Options& optio
                 options.log_step, options.log_tokens_max);
   }
   CAIRN_TRY(store->check_budget());
-  std::vector<std::byte*> arenas;
+  std::vector<std::byte*> first_blocks;
   for (int32_t group = 0; group < store->group_count(); ++group) {
     const GroupSpec& spec = store->spec(group);
     CAIRN_TRY(Pool pool,
@@ -78,11 +79,11 @@ Result<std::unique_ptr<Store>> Store::create(Layout layout, const Options& optio
                             .block_count_max = block_count_max(spec, options.budget_bytes),
                             .warm_count_max = warm_count_max(*store, group),
                             .poisons = options.poisons},
-                           &store->ledger_));
+                           &store->ledger_, &device));
     store->pools_.push_back(std::make_unique<Pool>(std::move(pool)));
-    arenas.push_back(store->pools_.back()->arena());
+    first_blocks.push_back(store->pools_.back()->first());
   }
-  store->layout_.attach(arenas);
+  store->layout_.attach(first_blocks);
   return store;
 }
 

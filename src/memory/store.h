@@ -40,7 +40,9 @@ struct TransactionWork;
 class Store {
  public:
   // Errors: a budget that does not hold a block of each group and a second state.
-  static Result<std::unique_ptr<Store>> create(Layout layout, const Options& options);
+  // `device`, which outlives the store, has the blocks.
+  static Result<std::unique_ptr<Store>> create(Layout layout, const Options& options,
+                                               DeviceMemory& device);
   ~Store();
 
   const Layout& layout() const { return layout_; }

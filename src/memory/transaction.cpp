@@ -2,7 +2,6 @@
 #include "memory/transaction.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace cairn::memory {
@@ -114,7 +113,7 @@ bool Transaction::own_tail(int32_t group) {
   if (tail != kNoPage && !pool.is_shared(tail)) return true;
   const PageId page = store_->take(group);
   if (page == kNoPage) return false;
-  if (tail != kNoPage) std::memcpy(pool.address(page), pool.address(tail), pool.block_bytes());
+  if (tail != kNoPage) pool.copy(page, tail);
   TableEdit& edit = work_->edits[size_t(group)];
   edit.old_tail = table.exchange_back(page);
   edit.replaced_tail = true;
@@ -149,9 +148,9 @@ Slice Transaction::slice(int32_t first_row) const {
           .captures = work_->captures};
 }
 
-std::span<float> Transaction::hidden() {
+DeviceBytes Transaction::hidden() {
   if (!work_->hidden) return {};
-  return {reinterpret_cast<float*>(work_->hidden.address()), size_t(store_->layout().hidden_width)};
+  return {work_->hidden.address(), store_->layout().hidden_bytes()};
 }
 
 bool Transaction::can_accept(int32_t accepted) const {

@@ -57,9 +57,9 @@ class Transaction {
   Slice slice(int32_t first_row) const;
   std::span<const Token> tokens() const { return work_->tokens; }
   Variant variant() const { return sequence_->variant(); }  // REQUIRES: not committed.
-  // The last hidden row after the tokens that will be accepted: [hidden width], or empty if the
-  // request did not ask for it.
-  std::span<float> hidden();
+  // The last hidden row after the tokens that will be accepted: [hidden width] in f32; does not
+  // exist where the request did not ask for it.
+  DeviceBytes hidden();
 
   // The first `accepted` tokens become part of the sequence. Requested captures among them become
   // anchors.

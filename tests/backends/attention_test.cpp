@@ -43,8 +43,8 @@ op::Attend make_attend(World& world, const Shape& shape) {
           .softcap = shape.softcap,
           .window = shape.window,
           .is_causal = shape.is_causal,
-          .sinks = shape.sinks ? world.parameters(size_t(heads)) : nullptr,
-          .slopes = shape.slopes ? world.parameters(size_t(heads), 0.2f) : nullptr};
+          .sinks = shape.sinks ? world.parameters(size_t(heads)) : Constant{},
+          .slopes = shape.slopes ? world.parameters(size_t(heads), 0.2f) : Constant{}};
 }
 
 Shape random_shape(World& world) {
@@ -308,7 +308,7 @@ double load(const std::byte* values, KvType type, size_t index) {
 // The number at a dim of the token in a slot, of one head in a page: keys [dim][slot], values
 // [slot][dim].
 double number(const std::byte* head, KvType type, size_t dims, size_t d, size_t slot, bool keys) {
-  if (!has_scales(type)) return load(head, type, keys ? d * 32 + slot : slot * dims + d);
+  if (!host::has_scales(type)) return load(head, type, keys ? d * 32 + slot : slot * dims + d);
   const size_t bytes = type == KvType::q8_0 ? dims : (dims + 1) / 2;
   const size_t blocks = (dims + 31) / 32;
   const size_t at = type == KvType::q8_0 ? d : d / 2;
@@ -326,11 +326,11 @@ std::vector<double> plain_attention(const op::Attend& op, const Step& step, int3
   const PageId* pages = step.slices[size_t(step.slice_of_row[size_t(row)])].pages[0];
   const size_t kv_head = size_t(head / (op.head_count / plane.kv_head_count));
   const size_t key_dim = size_t(plane.key_dim), value_dim = size_t(plane.value_dim);
-  const size_t keys_bytes = kv_head_bytes(plane.key_type, plane.key_dim);
-  const size_t values_bytes = kv_head_bytes(plane.value_type, plane.value_dim);
+  const size_t keys_bytes = host::kv_head_bytes(plane.key_type, plane.key_dim);
+  const size_t values_bytes = host::kv_head_bytes(plane.value_type, plane.value_dim);
   const float* q = step.row(op.q, row) + size_t(head) * key_dim;
   const int32_t own = step.positions[size_t(row)];
-  double sum = op.sinks == nullptr ? 0 : std::exp(double(op.sinks[head]));
+  double sum = op.sinks.exists() ? std::exp(double(op.sinks[head])) : 0;
   std::vector<double> out(value_dim, 0.0);
   const Slice& slice = step.slices[size_t(step.slice_of_row[size_t(row)])];
   const int32_t end = op.is_causal ? own + 1 : slice.first_position + slice.row_count;
@@ -347,7 +347,7 @@ std::vector<double> plain_attention(const op::Attend& op, const Step& step, int3
     }
     score *= double(op.scale);
     if (op.softcap != 0) score = double(op.softcap) * std::tanh(score / double(op.softcap));
-    if (op.slopes != nullptr) score -= double(op.slopes[head]) * distance;
+    if (op.slopes.exists()) score -= double(op.slopes[head]) * distance;
     sum += std::exp(score);
     for (size_t d = 0; d < value_dim; ++d) {
       out[d] += std::exp(score) *
@@ -508,7 +508,7 @@ TEST(StoreKv, CodesAreTheNearestOfTheirBlock) {
     const op::StoreKv op{k, v, plane_index};
     run_op(reference::kernel_for(op), op, step);
     const KvPlane& plane = step.kv_planes[size_t(plane_index)];
-    const size_t head_bytes = kv_head_bytes(type, kDim);
+    const size_t head_bytes = host::kv_head_bytes(type, kDim);
     for (int32_t row = 0; row < 40; ++row) {
       const size_t page = size_t(index_of(step.slices[0].pages[0][(20 + row) / 32]));
       const size_t slot = size_t((20 + row) % 32);

@@ -1,8 +1,8 @@
 // The kernels of product_avxvnni.cpp with the byte dot product in the encoding of AVX-512VL.
-#include "backends/cpu/lanes/quantize_avx2.h"
 #include "backends/cpu/product/matrix_vectors_avxvnni.h"
 #include "backends/cpu/product/product_float.h"
 #include "backends/cpu/product/product_quantized.h"
+#include "backends/cpu/product/quantize_avx2.h"
 #include "tests/backends/twins.h"
 
 namespace cairn::matmul_test {

@@ -78,7 +78,7 @@ struct Papers {
     return step.row(rows, row) + head * scan.key_dim;
   }
   double decay(int32_t row, int32_t head, int32_t n) const {
-    const double a = scan.a == nullptr ? 1.0 : double(scan.a[head]);
+    const double a = scan.a.exists() ? double(scan.a[head]) : 1.0;
     return std::exp(double(keys(scan.log_decay, row, head)[n]) * a);
   }
   // S diag(w) - (S asked) erased^T + v k^T.

@@ -12,7 +12,7 @@ op::ShortConv make_conv(World& world, int32_t channels, int32_t kernel, bool bia
   return {.x = x,
           .out = out,
           .weight = world.parameters(size_t(channels) * size_t(kernel)),
-          .bias = bias ? world.parameters(size_t(channels)) : nullptr,
+          .bias = bias ? world.parameters(size_t(channels)) : Constant{},
           .kernel = kernel,
           .silu = silu,
           .state = world.state(size_t(channels) * size_t(kernel - 1))};

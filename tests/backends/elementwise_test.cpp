@@ -24,7 +24,7 @@ TEST(Elementwise, EveryLevelHasTheReferencesBits) {
       return op::Scale{.x = x, .out = x, .factor = 1.7f};
     });
     expect_same_bits(++seed, specs, [&](World& world) -> Op {
-      const float* factors = world.parameters(size_t(width));
+      const Constant factors = world.parameters(size_t(width));
       const Rows x = world.rows(width), out = world.rows(width);
       return op::Scale{.x = x, .out = out, .factor = 0.3f, .of_columns = factors};
     });

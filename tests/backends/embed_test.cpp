@@ -8,7 +8,7 @@ namespace {
 TEST(Embed, DecodesTheTokensRowAndScalesIt) {
   World world(2, {{.row_count = 6}});
   constexpr int32_t kWidth = 24, kVocabulary = 97;
-  const float* values = world.parameters(size_t(kWidth) * kVocabulary);
+  const float* values = world.parameters(size_t(kWidth) * kVocabulary).data();
   const Weight table{.name = "token_embd.weight",
                      .type = quant::find("F32"),
                      .cols = kWidth,
@@ -28,7 +28,7 @@ TEST(Embed, DecodesTheTokensRowAndScalesIt) {
 TEST(Embed, ByPositionReadsTheRowOfEachPosition) {
   World world(2, {{.row_count = 3, .first_position = 5}, {.row_count = 2}});
   constexpr int32_t kWidth = 9, kPositions = 64;
-  const float* values = world.parameters(size_t(kWidth) * kPositions);
+  const float* values = world.parameters(size_t(kWidth) * kPositions).data();
   const Weight table{.name = "position_embd.weight",
                      .type = quant::find("F32"),
                      .cols = kWidth,
@@ -46,7 +46,7 @@ TEST(Embed, ByPositionReadsTheRowOfEachPosition) {
 TEST(Embed, AFixedRowIsTheSameForEveryToken) {
   World world(3, {{.row_count = 3}, {.row_count = 2}});
   constexpr int32_t kWidth = 9;
-  const float* values = world.parameters(size_t(kWidth) * 2);
+  const float* values = world.parameters(size_t(kWidth) * 2).data();
   const Weight table{.name = "token_types.weight",
                      .type = quant::find("F32"),
                      .cols = kWidth,

@@ -29,7 +29,7 @@ TEST(ExpertMatMul, EveryInstructionSetHasTheReferencesBits) {
       for (const bool x_per_rank : {false, true}) {
         Job job = expert_job(matrix, rows, x_per_rank, random);
         const std::vector<float> bias = gaussian(size_t(kExperts) * kOutputs, random);
-        if (x_per_rank) job.bias = bias.data();
+        if (x_per_rank) job.bias = bias;
         if (rows != 2) job.weight.scales = scales;
         const std::vector<float> expected = run({.backend = "reference", .threads = 2}, job);
         for (const IsaLevel isa : levels_here()) {
@@ -71,7 +71,7 @@ TEST(ExpertMatMul, IsThePlainProductOfTheChosenExpert) {
   matrix.fill_randomly(random);
   Job job = expert_job(matrix, 4, true, random);
   const std::vector<float> bias = gaussian(size_t(kExperts) * kOutputs, random);
-  job.bias = bias.data();
+  job.bias = bias;
   const std::vector<float> scales = gaussian(kExperts, random);
   job.weight.scales = scales;
   const std::vector<float> found = run({.backend = "reference"}, job);
@@ -80,7 +80,8 @@ TEST(ExpertMatMul, IsThePlainProductOfTheChosenExpert) {
     Job plain{.weight = matrix.weight, .rows = 1};
     plain.weight.count = 1;
     plain.weight.scales = std::span(scales).subspan(size_t(job.chosen[pair]), 1);
-    plain.bias = bias.data() + size_t(job.chosen[pair]) * kOutputs;
+    const auto own_bias = bias.begin() + job.chosen[pair] * kOutputs;
+    plain.bias.assign(own_bias, own_bias + kOutputs);
     plain.weight.blocks =
         matrix.weight.blocks.subspan(size_t(job.chosen[pair]) * matrix_bytes, matrix_bytes);
     plain.x.assign(job.x.begin() + int64_t(pair) * kCols,

@@ -44,7 +44,7 @@ Products products_in_f64(const Job& job) {
   }
   for (size_t row = 0; row < size_t(job.rows); ++row) {
     for (size_t output = 0; output < weights.size(); ++output) {
-      double sum = job.bias == nullptr ? 0 : job.bias[output], magnitude = std::abs(sum);
+      double sum = job.bias.empty() ? 0 : job.bias[output], magnitude = std::abs(sum);
       for (size_t k = 0; k < cols; ++k) {
         const double term = double(weights[output][k]) * job.x[row * cols + k];
         sum += term;
@@ -92,7 +92,7 @@ TEST(FastProduct, IsWithinItsBound) {
         if (shape.cols % type.block_weights != 0) continue;
         Matrix matrix(type, shape.cols, shape.outputs);
         matrix.fill_randomly(random);
-        Job job{.weight = matrix.weight, .rows = shape.rows, .bias = bias.data()};
+        Job job{.weight = matrix.weight, .rows = shape.rows, .bias = bias};
         job.x = gaussian(size_t(shape.rows) * size_t(shape.cols), random);
         expect_close(job, run_kernels(*fast.kernels, job), fast.name);
       }
@@ -180,8 +180,8 @@ TEST(FastProduct, IsRefusedWhereNothingComputesIt) {
   ThreadPool threads(1);
   for (const BackendType* type : backend_types()) {
     for (const IsaLevel isa : levels_of(detect_cpu_features())) {
-      const auto made =
-          type->create({.threads = &threads, .isa = isa, .numerics = Numerics::fast_1});
+      const auto made = type->create(
+          {.threads = &threads, .isa = std::string(name(isa)), .numerics = Numerics::fast_1});
       if (type->name == "cpu" && lacks_here(cpu::usable_level(isa)).empty()) {
         EXPECT_TRUE(made) << name(isa);
         continue;

@@ -105,7 +105,7 @@ struct Job {
   Weight weight;
   std::vector<float> x;
   int32_t rows = 0;
-  const float* bias = nullptr;
+  std::vector<float> bias;      // As many as the weight has rows in all, or none.
   std::vector<int32_t> chosen;  // [rows, ranks]; empty: a plain product.
   int32_t ranks = 1;
   bool x_per_rank = false;
@@ -197,7 +197,8 @@ class Bench {
 inline std::unique_ptr<Backend> make_backend(const Case& on, ThreadPool& threads) {
   for (const BackendType* type : backend_types()) {
     if (type->name != on.backend) continue;
-    auto made = type->create({.threads = &threads, .isa = on.isa, .numerics = on.numerics});
+    auto made = type->create(
+        {.threads = &threads, .isa = std::string(name(on.isa)), .numerics = on.numerics});
     EXPECT_TRUE(made);
     return std::move(made).value();
   }
@@ -239,7 +240,7 @@ inline std::vector<float> run_kernels(const cpu::MatrixKernels& kernels, const J
                       .output_count = job.weight.rows,
                       .row_count = std::min(cpu::kChunkRows, job.rows - first),
                       .rows = rows.data() + first,
-                      .bias = job.bias,
+                      .bias = job.bias.empty() ? nullptr : job.bias.data(),
                       .scratch = scratch[0].bytes,
                       .scale = job.weight.scale_of(0)});
   }

@@ -30,7 +30,7 @@ TEST(MatMul, EveryFormatHasTheReferencesBits) {
       for (const int32_t rows : {1, 2, 3, 5, 8, 17, 33}) {
         Job job{.weight = matrix.weight, .rows = rows};
         job.x = gaussian(size_t(rows) * size_t(matrix.weight.cols), random);
-        job.bias = rows % 2 == 0 ? nullptr : bias.data();
+        job.bias = rows % 2 == 0 ? std::vector<float>{} : bias;
         if (rows > 2) job.weight.scales = scale;
         const std::vector<float> expected = run({.backend = "reference"}, job);
         for (const Kernels& on : kernels_here()) {

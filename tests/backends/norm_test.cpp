@@ -13,7 +13,7 @@ op::RmsNorm make_norm(World& world, int32_t group, int32_t group_count, int32_t 
   const int32_t gain_count = gains == 2 ? group * group_count : group;
   return {.x = x,
           .out = out,
-          .gain = gains == 0 ? nullptr : world.parameters(size_t(gain_count)),
+          .gain = gains == 0 ? Constant{} : world.parameters(size_t(gain_count)),
           .group = group,
           .gain_per_element = gains == 2,
           .epsilon = 1e-5f};
@@ -60,8 +60,8 @@ op::LayerNorm make_layer_norm(World& world, int32_t group, int32_t group_count, 
   const size_t gain_count = size_t(per_element ? group * group_count : group);
   return {.x = x,
           .out = out,
-          .gain = gains == 0 ? nullptr : world.parameters(gain_count),
-          .bias = gains == 3 || gains == 1 ? world.parameters(gain_count) : nullptr,
+          .gain = gains == 0 ? Constant{} : world.parameters(gain_count),
+          .bias = gains == 3 || gains == 1 ? world.parameters(gain_count) : Constant{},
           .group = group,
           .gain_per_element = per_element,
           .epsilon = 1e-5f};
@@ -104,7 +104,7 @@ TEST(LayerNorm, ReferenceIsTheFormula) {
         }
         double expected = (double(x[i]) - mean) / std::sqrt(squares / 100 + double(norm.epsilon));
         expected *= double(norm.gain[i]);
-        if (norm.bias != nullptr) expected += double(norm.bias[i]);
+        if (norm.bias.exists()) expected += double(norm.bias[i]);
         EXPECT_NEAR(expected, double(step.row(norm.out, row)[i]), 1e-5);
       }
     }

@@ -18,7 +18,7 @@ struct Routed {
   std::vector<float> weights;
 };
 
-op::Route rule(RouterScore score, bool normalize = false, const float* bias = nullptr) {
+op::Route rule(RouterScore score, bool normalize = false, Constant bias = {}) {
   op::Route op{};
   op.score = score;
   op.normalize = normalize;
@@ -78,8 +78,7 @@ TEST(Route, OrderKeySortsAsNumbersDo) {
 
 TEST(Route, BiasChoosesAndDoesNotWeigh) {
   const std::vector<float> bias = {0, 0, 10, 0};
-  const Routed found =
-      route(rule(RouterScore::sigmoid, false, bias.data()), {3.0f, 1.0f, -2.0f, 0.0f}, 2);
+  const Routed found = route(rule(RouterScore::sigmoid, false, bias), {3.0f, 1.0f, -2.0f, 0.0f}, 2);
   EXPECT_EQ((std::vector<int32_t>{2, 0}), found.chosen);
   EXPECT_NEAR(1 / (1 + std::exp(2.0)), double(found.weights[0]), 1e-7);
   EXPECT_NEAR(1 / (1 + std::exp(-3.0)), double(found.weights[1]), 1e-7);
@@ -102,11 +101,11 @@ TEST(Route, OnlyExpertsOfTheBestGroupsAreChosen) {
   op.group_used_count = 3;
   EXPECT_EQ((Chosen{0, 3, 4, 8}), route(op, logits, 4).chosen);
   const std::vector<float> bias = {0, 0, 0, 0, -5, 0, 0, 0, 0};
-  op.selection_bias = bias.data();
+  op.selection_bias = bias;
   op.group_used_count = 1;
   op.group_best_count = 2;
   EXPECT_EQ((Chosen{8, 6}), route(op, logits, 2).chosen);
-  op.selection_bias = nullptr;
+  op.selection_bias = {};
   EXPECT_EQ((Chosen{0, 1}), route(op, {1, 1, 1, 1, 1, 1, 1, 1, 1}, 2).chosen);
 }
 

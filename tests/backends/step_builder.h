@@ -10,6 +10,7 @@
 #include <deque>
 #include <limits>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "backends/host/host.h"
@@ -62,16 +63,16 @@ class World {
   }
 
   // Numbers that ops point to: gains, biases, taps.
-  const float* parameters(size_t count, float spread = 1.0f) {
+  Constant parameters(size_t count, float spread = 1.0f) {
     float* data = floats(count);
     for (size_t i = 0; i < count; ++i) data[i] = normal() * spread;
-    return data;
+    return std::span<const float>(data, count);
   }
   // Negative ones, as the `a` of recurrences.
-  const float* decays(size_t count) {
+  Constant decays(size_t count) {
     float* data = floats(count);
     for (size_t i = 0; i < count; ++i) data[i] = -std::fabs(normal()) - 0.1f;
-    return data;
+    return std::span<const float>(data, count);
   }
 
   // A plane whose pages hold random keys and values at all positions that a slice knows, and NaN
@@ -79,12 +80,14 @@ class World {
   int32_t plane(int32_t kv_head_count, int32_t key_dim, int32_t value_dim, KvType key_type,
                 KvType value_type, float spread = 1.0f) {
     make_page_tables();
-    const size_t keys_bytes = size_t(kv_head_count) * kv_head_bytes(key_type, key_dim);
-    const size_t values_bytes = size_t(kv_head_count) * kv_head_bytes(value_type, value_dim);
+    const size_t keys_bytes = size_t(kv_head_count) * host::kv_head_bytes(key_type, key_dim);
+    const size_t values_bytes = size_t(kv_head_count) * host::kv_head_bytes(value_type, value_dim);
     KvPlane plane{.keys = take(keys_bytes * size_t(page_count_)),
                   .values = take(values_bytes * size_t(page_count_)),
                   .keys_page_bytes = keys_bytes,
                   .values_page_bytes = values_bytes,
+                  .key_bytes = host::kv_head_bytes(key_type, key_dim),
+                  .value_bytes = host::kv_head_bytes(value_type, value_dim),
                   .group = 0,
                   .kv_head_count = kv_head_count,
                   .key_dim = key_dim,
@@ -106,6 +109,7 @@ class World {
     plane.values = plane.keys;
     plane.values_page_bytes = plane.keys_page_bytes;
     plane.value_dim = value_dim;
+    plane.value_bytes = 0;
     plane.values_in_keys = true;
     return index;
   }
@@ -177,7 +181,7 @@ class World {
       const auto slot = size_t(position % kPageTokens);
       for (size_t head = 0; head < size_t(plane.kv_head_count); ++head) {
         put({.page = plane.keys + page * plane.keys_page_bytes +
-                     head * kv_head_bytes(plane.key_type, plane.key_dim),
+                     head * host::kv_head_bytes(plane.key_type, plane.key_dim),
              .type = plane.key_type,
              .dim_count = plane.key_dim,
              .dim_stride = kPageTokens,
@@ -185,16 +189,16 @@ class World {
              .block_stride = kPageTokens,
              .block_token = slot},
             spread);
-        const size_t row = kv_row_bytes(plane.value_type, plane.value_dim);
-        const auto width = has_scales(plane.value_type) ? row : size_t(plane.value_dim);
+        const size_t row = host::kv_row_bytes(plane.value_type, plane.value_dim);
+        const auto width = host::has_scales(plane.value_type) ? row : size_t(plane.value_dim);
         put({.page = plane.values + page * plane.values_page_bytes +
-                     head * kv_head_bytes(plane.value_type, plane.value_dim),
+                     head * host::kv_head_bytes(plane.value_type, plane.value_dim),
              .type = plane.value_type,
              .dim_count = plane.value_dim,
              .dim_stride = 1,
              .token = slot * width,
              .block_stride = 1,
-             .block_token = slot * size_t(kv_block_count(plane.value_dim))},
+             .block_token = slot * size_t(host::kv_block_count(plane.value_dim))},
             spread);
       }
     }
@@ -209,14 +213,14 @@ class World {
     size_t dim_stride, token, block_stride, block_token;
   };
   void put(const TokenPart& at, float spread) {
-    if (has_scales(at.type)) {
-      auto* scales = reinterpret_cast<Half*>(at.page + kv_codes_bytes(at.type, at.dim_count));
-      for (int32_t block = 0; block < kv_block_count(at.dim_count); ++block) {
+    if (host::has_scales(at.type)) {
+      auto* scales = reinterpret_cast<Half*>(at.page + host::kv_codes_bytes(at.type, at.dim_count));
+      for (int32_t block = 0; block < host::kv_block_count(at.dim_count); ++block) {
         const float levels = at.type == KvType::q8_0 ? 60.0f : 4.0f;
         scales[size_t(block) * at.block_stride + at.block_token] =
             to_half(std::abs(normal()) * spread / levels);
       }
-      for (size_t d = 0; d < kv_row_bytes(at.type, at.dim_count); ++d) {
+      for (size_t d = 0; d < host::kv_row_bytes(at.type, at.dim_count); ++d) {
         at.page[d * at.dim_stride + at.token] = std::byte(random_() % 256);
       }
       return;

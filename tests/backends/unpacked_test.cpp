@@ -11,7 +11,7 @@ std::vector<float> run_with(bool is_off, IsaLevel isa, const Job& job) {
   ThreadPool threads(2);
   for (const BackendType* type : backend_types()) {
     if (type->name != "cpu") continue;
-    BackendOptions options{.threads = &threads, .isa = isa};
+    BackendOptions options{.threads = &threads, .isa = std::string(name(isa))};
     options.pack.is_off = is_off;
     const auto backend = type->create(options).value();
     Weight weight = job.weight;
@@ -33,7 +33,7 @@ TEST(Unpacked, EveryFormatHasTheSameBits) {
       const Job job{.weight = matrix.weight,
                     .x = gaussian(size_t(rows) * 512, random),
                     .rows = rows,
-                    .bias = bias.data()};
+                    .bias = bias};
       for (const IsaLevel isa : levels_here()) {
         EXPECT_TRUE(same_bits(run_with(true, isa, job), run_with(false, isa, job)))
             << type->name << ", rows " << rows << ", " << name(isa);

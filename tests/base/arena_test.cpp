@@ -1,4 +1,4 @@
-// Reserving, bumping, giving back.
+// Reserving and giving back.
 #include "base/arena.h"
 
 #include <gtest/gtest.h>
@@ -33,24 +33,6 @@ TEST(Arena, DiscardsWholePagesOnly) {
   arena->discard(10, 20);
   EXPECT_EQ(arena->data()[15], std::byte(7));
   arena->discard(arena->size(), 0);
-}
-
-TEST(Arena, AllocatesUntilItIsFull) {
-  Result<Arena> arena = Arena::reserve(Arena::kHugePageBytes);
-  ASSERT_TRUE(arena);
-  std::byte* const first = arena->allocate(10);
-  std::byte* const second = arena->allocate(10);
-  EXPECT_EQ(first, arena->data());
-  EXPECT_EQ(second, first + 64);
-  EXPECT_EQ(arena->allocate(1, 4096), first + 4096);
-  EXPECT_EQ(arena->allocated(), 4097u);
-  EXPECT_EQ(arena->allocate(Arena::kHugePageBytes), nullptr);
-  EXPECT_EQ(arena->allocate(SIZE_MAX), nullptr);
-  EXPECT_EQ(arena->allocated(), 4097u) << "a refusal changes nothing";
-  EXPECT_NE(arena->allocate(Arena::kHugePageBytes - 4097, 1), nullptr);
-  EXPECT_EQ(arena->allocate(1, 1), nullptr);
-  arena->reset();
-  EXPECT_EQ(arena->allocate(1), first);
 }
 
 TEST(Arena, MovesWithItsMemory) {

@@ -5,6 +5,9 @@
 
 #include <sstream>
 
+#include "backends/host/kv_page.h"
+#include "device/host_memory.h"
+
 namespace cairn::cli {
 namespace {
 
@@ -45,8 +48,9 @@ class MemoryMapTest : public testing::Test {
   void SetUp() override {
     const std::vector<std::vector<State>> layers{
         {State::full(1, 32, 32)}, {State::windowed(32, 1, 32, 32)}, {State::recurrent({4})}};
-    memory_ = memory::Memory::create(memory::Layout::make(layers, KvType::f16, KvType::f16, 8),
-                                     {.budget_bytes = size_t(16) << 20, .context_tokens_max = 4096})
+    memory_ = memory::Memory::create(
+                  memory::Layout::make(layers, host::kPageFormat, KvType::f16, KvType::f16, 8),
+                  {.budget_bytes = size_t(16) << 20, .context_tokens_max = 4096}, device_)
                   .value();
     sequence_ = memory_->new_sequence();
   }
@@ -58,6 +62,7 @@ class MemoryMapTest : public testing::Test {
     transaction.commit(count);
   }
 
+  HostMemory device_;
   std::unique_ptr<memory::Memory> memory_;
   memory::Sequence sequence_;
 };

@@ -90,7 +90,7 @@ TEST_P(EmbedderTest, BitsDependOnNothingButTheText) {
     options.backend = "cpu";
     for (const IsaLevel isa : levels_of(detect_cpu_features())) {
       for (const int32_t thread_count : {1, 3}) {
-        options.isa = isa;
+        options.isa = name(isa);
         options.thread_count = thread_count;
         // Causal models read long texts in pieces then.
         options.row_count_max = thread_count == 1 ? 128 : 19;

@@ -10,6 +10,7 @@
 #include <random>
 #include <vector>
 
+#include "backends/host/kv_page.h"
 #include "base/arena.h"
 #include "base/half.h"
 #include "device/backend.h"
@@ -122,9 +123,9 @@ Tensor scan(Graph& g, Weights& w, int32_t layer, Tensor x) {
                                  {.head_count = kScanHeads,
                                   .head_dim = kScanDim,
                                   .state_size = kScanStates,
-                                  .a = w.vector(kScanHeads, -0.1f).data(),
-                                  .d = w.vector(kScanHeads).data(),
-                                  .dt_bias = w.vector(kScanHeads).data()});
+                                  .a = w.vector(kScanHeads, -0.1f),
+                                  .d = w.vector(kScanHeads),
+                                  .dt_bias = w.vector(kScanHeads)});
   return g.matmul(w.matrix(kScanWidth, kWidth),
                   g.gate(g.columns(projected, 0, kScanWidth), y, Activation::silu));
 }
@@ -137,7 +138,7 @@ struct Model {
   explicit Model(const std::vector<Mixer>& mixers) {
     std::vector<std::vector<State>> states;
     for (const Mixer mixer : mixers) states.push_back(state_of(mixer));
-    layout = memory::Layout::make(states, KvType::f16, KvType::f16);
+    layout = memory::Layout::make(states, host::kPageFormat, KvType::f16, KvType::f16);
     Graph g(layout);
     Tensor x = g.embed(weights.matrix(kWidth, kVocabulary));
     for (int32_t layer = 0; layer < int32_t(mixers.size()); ++layer) {
@@ -208,8 +209,7 @@ class Machine {
       : threads_(thread_count), model_(mixers) {
     for (const BackendType* type : backend_types()) {
       if (type->name != backend) continue;
-      backend_ =
-          type->create({.threads = &threads_, .isa = best_isa(detect_cpu_features())}).value();
+      backend_ = type->create({.threads = &threads_}).value();
     }
     for (Weight* weight : model_.weights.all()) EXPECT_TRUE(bool(backend_->load(*weight)));
     EXPECT_TRUE(bool(backend_->prepare(model_.plans.step)));

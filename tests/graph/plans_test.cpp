@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "backends/host/kv_page.h"
 #include "base/arena.h"
 #include "device/backend.h"
 #include "graph/graph.h"
@@ -70,9 +71,9 @@ Tensor mixer(Graph& g, Weights& w, int32_t layer, Tensor x) {
       {.head_count = kHeads,
        .head_dim = kHeadDim,
        .state_size = kStateSize,
-       .a = w.vector(kHeads).data(),
-       .d = w.vector(kHeads).data(),
-       .dt_bias = w.vector(kHeads).data()});
+       .a = w.vector(kHeads),
+       .d = w.vector(kHeads),
+       .dt_bias = w.vector(kHeads)});
   return g.matmul(w.matrix(kInner, kWidth), g.gate(gate, y, Activation::silu));
 }
 
@@ -89,7 +90,7 @@ Plans record(const memory::Layout& layout, Weights& w) {
 
 memory::Layout recurrent_layout() {
   const std::vector<std::vector<State>> layers(size_t(kLayerCount), recurrent_layer());
-  return memory::Layout::make(layers, KvType::f32, KvType::f32);
+  return memory::Layout::make(layers, host::kPageFormat, KvType::f32, KvType::f32);
 }
 
 // The plans on the reference backend, with one sequence, its states and its log.

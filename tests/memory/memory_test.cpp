@@ -22,7 +22,7 @@ TEST(Layout, GroupsLayersByKindAndPlacesThem) {
                                                   {State::full(1, 4, 4)},
                                                   {State::windowed(7, 1, 4, 4)},
                                                   {State::shared(2)}};
-  Layout layout = Layout::make(layers, KvType::f32, KvType::f16, 100);
+  Layout layout = Layout::make(layers, testing::kToyFormat, KvType::f32, KvType::f16, 100);
   layout.add_log(std::vector<int32_t>{3, 16});
   ASSERT_EQ(layout.groups.size(), 5u);
   EXPECT_EQ(layout.kv_plane_of_layer, (std::vector<int32_t>{0, -1, 1, 2, 1}));
@@ -44,16 +44,36 @@ TEST(Layout, GroupsLayersByKindAndPlacesThem) {
 
 TEST(Layout, ValuesThatBeginKeysTakeNoRoom) {
   const std::vector<std::vector<State>> layers = {{State::latent(18, 16)}, {State::full(1, 4, 4)}};
-  Layout layout = Layout::make(layers, KvType::f16, KvType::q8_0);
+  Layout layout = Layout::make(layers, testing::kToyFormat, KvType::f16, KvType::q8_0);
   const KvPlane& latent = layout.kv_planes[0];
   EXPECT_TRUE(latent.values_in_keys);
   EXPECT_EQ(latent.value_type, KvType::f16);
-  EXPECT_EQ(latent.value_bytes(), 0u);
+  EXPECT_EQ(latent.value_bytes, 0u);
   EXPECT_EQ(layout.groups[0].block_bytes, 18u * 32 * 2 + 4 * 32 * 2 + 4 * 32 + 64);
   std::vector<std::byte> arena(16);
   layout.attach(std::vector<std::byte*>(1, arena.data()));
   EXPECT_EQ(latent.values, arena.data());
   EXPECT_EQ(layout.kv_planes[1].keys - arena.data(), 18 * 32 * 2);
+}
+
+// A device may want other borders than this machine's, and other sizes.
+TEST(Layout, FollowsTheFormatOfTheBackend) {
+  const PageFormat format{.head_bytes = [](KvType, int32_t dim) { return size_t(dim) * 100; },
+                          .alignment = 256,
+                          .unit_bytes = 1000};
+  const std::vector<std::vector<State>> layers = {{State::full(3, 5, 7)},
+                                                  {State::recurrent({1, 2000})}};
+  const Layout layout = Layout::make(layers, format, KvType::f32, KvType::q4_0, 1);
+  const KvPlane& plane = layout.kv_planes[0];
+  EXPECT_EQ(plane.key_bytes, 500u);
+  EXPECT_EQ(plane.value_bytes, 700u);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(plane.values), 1536u) << "3 * 500, aligned";
+  EXPECT_EQ(layout.groups[0].block_bytes, 1536u + 2304) << "too small to be filled up";
+  EXPECT_EQ(layout.state_tensors[1].offset, 256u);
+  EXPECT_EQ(layout.groups[size_t(layout.recurrent_group)].block_bytes, 256u + 8192);
+  EXPECT_EQ(layout.groups[size_t(layout.hidden_group)].block_bytes, 256u);
+  const std::vector<std::vector<State>> large = {{State::full(1, 200, 1)}};
+  EXPECT_EQ(Layout::make(large, format, KvType::f32, KvType::f32).groups[0].block_bytes, 21000u);
 }
 
 TEST(Memory, FailedBeginChangesNothing) {
@@ -208,15 +228,16 @@ TEST(Memory, ABudgetThatIsTooSmallIsToldWithBothNumbers) {
   const ToyModel model = hybrid();
   size_t needed_bytes = 128;  // The second state.
   for (const GroupSpec& group : model.layout().groups) needed_bytes += group.block_bytes;
-  const auto small =
-      Memory::create(model.layout(), {.budget_bytes = needed_bytes - 1, .context_tokens_max = 100});
+  HostMemory device;
+  const auto small = Memory::create(
+      model.layout(), {.budget_bytes = needed_bytes - 1, .context_tokens_max = 100}, device);
   ASSERT_FALSE(bool(small));
   EXPECT_EQ(small.error().code, ErrorCode::no_room);
   for (const size_t bytes : {needed_bytes, needed_bytes - 1}) {
     EXPECT_NE(small.error().message.find(std::to_string(bytes)), std::string::npos);
   }
-  EXPECT_TRUE(bool(
-      Memory::create(model.layout(), {.budget_bytes = needed_bytes, .context_tokens_max = 100})));
+  EXPECT_TRUE(bool(Memory::create(
+      model.layout(), {.budget_bytes = needed_bytes, .context_tokens_max = 100}, device)));
 }
 
 // Free blocks of one group, kept warm, make room for another.

@@ -115,14 +115,13 @@ TEST(Loss, ByHand) {
   for (int32_t lesson = 0; lesson < 2; ++lesson) habits.learn(places, 63, 50);
   // Sorts: the last message 3, the opening 1, distances 0, 1, 2, 4, 8, 16, 32: 7. In all 11.
   const TargetMass mass(habits, places, 63);
-  const std::vector<ResumePoint> points = {{10, 100}, {50, 100}};
+  const std::vector<ResumePoint> points = {{10}, {50}};
   // From 50: the message; distances 0, 1, 2.., 4.. and six of the eight from 8 to 15.
   const double expected_50 = (0.85 * (3 + 4 + 6.0 / 8) / 11 + 0.15 * 14 / 64) * 40;
   EXPECT_NEAR(loss(mass, points, 1), expected_50, 1e-9);
   // From 10 up to 50: the opening; distances 14 and 15, 16..31, and 32..53 of 32..63.
   const double expected_10 = (0.85 * (1 + 2.0 / 8 + 1 + 22.0 / 32) / 11 + 0.15 * 40 / 64) * 10;
   EXPECT_NEAR(loss(mass, points, 0), expected_10, 1e-9);
-  EXPECT_EQ(least_valuable(mass, points), 0u);
 }
 
 TEST(Loss, IsTheDifferenceOfExpectedReplay) {
@@ -137,40 +136,16 @@ TEST(Loss, IsTheDifferenceOfExpectedReplay) {
     const TargetMass mass(habits, places, length);
     std::vector<ResumePoint> points;
     for (int32_t position = 1; position <= length; ++position) {
-      if (random() % 12 == 0) points.push_back({position, 1 + random() % 3});
+      if (random() % 12 == 0) points.push_back({position});
     }
     const double whole = expected_replay(mass, points);
-    double least = std::numeric_limits<double>::infinity();
     for (size_t index = 0; index < points.size(); ++index) {
       std::vector<ResumePoint> fewer = points;
       fewer.erase(fewer.begin() + std::ptrdiff_t(index));
       const double difference = expected_replay(mass, fewer) - whole;
       ASSERT_NEAR(loss(mass, points, index), difference, 1e-9);
-      least = std::min(least, difference / double(points[index].bytes_freed));
     }
-    const std::optional<size_t> chosen = least_valuable(mass, points);
-    ASSERT_EQ(bool(chosen), !points.empty());
-    if (!chosen) continue;
-    EXPECT_NEAR(loss(mass, points, *chosen) / double(points[*chosen].bytes_freed), least, 1e-9);
   }
-}
-
-TEST(LeastValuable, PassesOverWhatFreesNothing) {
-  const TargetMass mass(RewindHabits(), {}, 100);
-  const std::vector<ResumePoint> points = {{1, 0}, {50, 7}, {51, 0}};
-  EXPECT_EQ(least_valuable(mass, points), 1u);
-  const std::vector<ResumePoint> fixed = {{1, 0}};
-  EXPECT_EQ(least_valuable(mass, fixed), std::nullopt);
-  EXPECT_EQ(least_valuable(mass, {}), std::nullopt);
-}
-
-// A large state must be worth more than a small one to stay.
-TEST(LeastValuable, WeighsBytes) {
-  const TargetMass mass(RewindHabits(), {}, 100);
-  std::vector<ResumePoint> points = {{40, 10}, {80, 10}};
-  const size_t cheaper = *least_valuable(mass, points);
-  points[1 - cheaper].bytes_freed = 1000000;
-  EXPECT_EQ(*least_valuable(mass, points), 1 - cheaper);
 }
 
 }  // namespace

@@ -105,7 +105,7 @@ TEST(PrefixCache, AskingAgainReadsNothing) {
     chat.close();
     chat.reopen();
     EXPECT_EQ(chat.read(prompt).value(), 0);
-    EXPECT_FALSE(host.memory->hidden(chat.sequence()).empty());
+    EXPECT_TRUE(host.memory->hidden(chat.sequence()).exists());
     host.expect_exact(chat.sequence());
     // Another answer is another timeline; the first one stays.
     ASSERT_TRUE(chat.answer(24, 4));

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <random>
 
+#include "device/host_memory.h"
+
 namespace cairn::memory::testing {
 namespace {
 
@@ -39,7 +41,7 @@ bool needs(const GroupSpec& spec, int32_t position, int32_t token) {
 class Run {
  public:
   explicit Run(const Program& program) : program_(program), model_(toy_models()[program.model]) {
-    memory_ = Memory::create(model_.layout(), program.options).value();
+    memory_ = Memory::create(model_.layout(), program.options, device_).value();
     add_live();
   }
 
@@ -126,6 +128,7 @@ class Run {
 
   const Program& program_;
   const ToyModel& model_;
+  HostMemory device_;
   std::unique_ptr<Memory> memory_;
   std::vector<Live> lives_;
   uint64_t added_count_ = 0;
@@ -236,7 +239,7 @@ void Run::commit(Live& live, Transaction& transaction, const StepRequest& reques
                  std::span<const uint64_t> rows) {
   if (request.keeps_hidden && accepted > 0) {
     const uint64_t output = rows[size_t(accepted) - 1];
-    std::memcpy(transaction.hidden().data(), &output, sizeof output);
+    std::memcpy(transaction.hidden().data, &output, sizeof output);
   }
   const int32_t length = live.sequence.length();
   transaction.commit(accepted);
@@ -276,8 +279,8 @@ void Run::append(Live& live, const Operation& operation) {
 void Run::sample(Live& live) {
   if (live.sequence.length() == 0) return;
   uint64_t output = live.alone.output();
-  const std::span<const float> row = memory_->hidden(live.sequence);
-  if (!row.empty()) std::memcpy(&output, row.data(), sizeof output);
+  const DeviceBytes row = memory_->hidden(live.sequence);
+  if (row.exists()) std::memcpy(&output, row.data, sizeof output);
   const Token token = Token(output % 64);
   const StepRequest request{.tokens = {&token, 1}, .keeps_hidden = true};
   std::optional<Transaction> transaction = begin(live, request);
@@ -510,10 +513,10 @@ void Run::check_content(Live& live) {
     return fail_with(fmt::format("the sequence of {} tokens sees something else than its tokens",
                                  sequence.length()));
   }
-  const std::span<const float> row = memory_->hidden(sequence);
-  if (row.empty()) return;
+  const DeviceBytes row = memory_->hidden(sequence);
+  if (!row.exists()) return;
   uint64_t output = 0;
-  std::memcpy(&output, row.data(), sizeof output);
+  std::memcpy(&output, row.data, sizeof output);
   if (output != live.alone.output()) fail_with("another hidden row");
 }
 

@@ -5,7 +5,9 @@
 #include <cstdio>
 #include <cstring>
 
+#include "device/host_memory.h"
 #include "memory/memory.h"
+#include "tests/memory/toy_format.h"
 
 namespace cairn::memory {
 namespace {
@@ -44,9 +46,11 @@ TEST(SystemMemory, WhatTheProcessOccupiesFollowsTheLedger) {
 #endif
   // 2 MiB a page: 192 MiB for 3072 tokens.
   const std::vector<std::vector<State>> layers(16, {State::full(8, 128, 128)});
-  Layout layout = Layout::make(layers, KvType::f16, KvType::f16);
+  Layout layout = Layout::make(layers, testing::kToyFormat, KvType::f16, KvType::f16);
+  HostMemory device;
   const auto memory =
-      Memory::create(std::move(layout), {.budget_bytes = 256 * kMiB, .context_tokens_max = 4096})
+      Memory::create(std::move(layout), {.budget_bytes = 256 * kMiB, .context_tokens_max = 4096},
+                     device)
           .value();
   const size_t page_bytes = memory->layout().groups[0].block_bytes;
   ASSERT_EQ(page_bytes, 2 * kMiB);
@@ -76,7 +80,9 @@ TEST(SystemMemory, HugePagesAreGivenBackWhole) {
   GTEST_SKIP() << "sanitizers keep memory of their own beside each page";
 #endif
   Ledger ledger(1024 * kMiB);
-  Pool pool = Pool::create({.block_bytes = 3 * kMiB / 2, .block_count_max = 32}, &ledger).value();
+  HostMemory device;
+  Pool pool =
+      Pool::create({.block_bytes = 3 * kMiB / 2, .block_count_max = 32}, &ledger, &device).value();
   const size_t before = resident_bytes();
   if (before == 0) GTEST_SKIP() << "/proc/self/statm cannot be read";
   std::vector<PageId> blocks;
@@ -116,11 +122,13 @@ TEST(SystemMemory, SteadyDecodingGivesNothingBack) {
           {layer % 4 == 1 ? State::full(8, 128, 128) : State::windowed(500, 16, 256, 256)});
     }
   }
-  Layout layout = Layout::make(layers, KvType::f16, KvType::f16, 4096);
+  Layout layout = Layout::make(layers, testing::kToyFormat, KvType::f16, KvType::f16, 4096);
   layout.add_log(std::vector<int32_t>(10, 3376));
-  const auto memory = Memory::create(std::move(layout),
-                                     {.budget_bytes = size_t(8) << 30, .context_tokens_max = 4096})
-                          .value();
+  HostMemory device;
+  const auto memory =
+      Memory::create(std::move(layout),
+                     {.budget_bytes = size_t(8) << 30, .context_tokens_max = 4096}, device)
+          .value();
   Sequence sequence = memory->new_sequence();
   memory->protect_from(sequence, 4096);
   append(*memory, sequence, 700, false);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "device/host_memory.h"
 #include "tests/memory/inspector.h"
 #include "tests/memory/toy_alone.h"
 #include "tests/memory/toy_model.h"
@@ -19,7 +20,7 @@ struct ToyBench {
     if (with_options.budget_bytes == 0) with_options.budget_bytes = 1 << 20;
     if (with_options.context_tokens_max == 0) with_options.context_tokens_max = 1000;
     with_options.poisons = true;
-    memory = Memory::create(model.layout(with_log), with_options).value();
+    memory = Memory::create(model.layout(with_log), with_options, device).value();
   }
 
   // Reads the tokens and accepts `accepted` of them, or all.
@@ -33,7 +34,7 @@ struct ToyBench {
     const std::vector<uint64_t> rows = model.run(memory->layout(), transaction);
     if (accepted < 0) accepted = int32_t(tokens.size());
     if (keeps_hidden && accepted > 0) {
-      std::memcpy(transaction.hidden().data(), &rows[size_t(accepted) - 1], sizeof(uint64_t));
+      std::memcpy(transaction.hidden().data, &rows[size_t(accepted) - 1], sizeof(uint64_t));
     }
     transaction.commit(accepted);
     return Ok{};
@@ -51,15 +52,16 @@ struct ToyBench {
     alone.append(sequence.tokens());
     ASSERT_EQ(Inspector::probe(model, sequence, Token(9)), alone.probe(Token(9)))
         << "at " << sequence.length();
-    const std::span<const float> row = memory->hidden(sequence);
-    if (row.empty()) return;
+    const DeviceBytes row = memory->hidden(sequence);
+    if (!row.exists()) return;
     uint64_t output = 0;
-    std::memcpy(&output, row.data(), sizeof output);
+    std::memcpy(&output, row.data, sizeof output);
     ASSERT_EQ(output, alone.output());
   }
 
   ToyModel model;
   Options with_options;
+  HostMemory device;
   std::unique_ptr<Memory> memory;
 };
 

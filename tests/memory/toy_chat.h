@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/host_memory.h"
 #include "memory/prefix_cache.h"
 #include "memory/shared_tokens.h"
 #include "tests/memory/inspector.h"
@@ -39,7 +40,8 @@ class Host {
       : model(std::move(toy)),
         memory(Memory::create(
                    model.layout(),
-                   {.budget_bytes = budget_bytes, .context_tokens_max = context, .poisons = true})
+                   {.budget_bytes = budget_bytes, .context_tokens_max = context, .poisons = true},
+                   device)
                    .value()),
         cache(memory.get()) {}
 
@@ -49,14 +51,15 @@ class Host {
     alone.append(sequence.tokens());
     ASSERT_EQ(Inspector::probe(model, sequence, Token(9)), alone.probe(Token(9)))
         << "at " << sequence.length();
-    const std::span<const float> row = memory->hidden(sequence);
-    if (row.empty()) return;
+    const DeviceBytes row = memory->hidden(sequence);
+    if (!row.exists()) return;
     uint64_t output = 0;
-    std::memcpy(&output, row.data(), sizeof output);
+    std::memcpy(&output, row.data, sizeof output);
     ASSERT_EQ(output, alone.output());
   }
 
   ToyModel model;
+  HostMemory device;
   std::unique_ptr<Memory> memory;
   PrefixCache cache;
 };
@@ -156,7 +159,7 @@ class Chat {
               host_->cache.begin(sequence_,
                                  {.tokens = tokens, .captures = captures, .keeps_hidden = true}));
     const std::vector<uint64_t> rows = host_->model.run(host_->memory->layout(), transaction);
-    std::memcpy(transaction.hidden().data(), &rows.back(), sizeof(uint64_t));
+    std::memcpy(transaction.hidden().data, &rows.back(), sizeof(uint64_t));
     transaction.commit(int32_t(tokens.size()));
     return Ok{};
   }

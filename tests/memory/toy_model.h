@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "memory/memory.h"
+#include "tests/memory/toy_format.h"
 #include "tests/memory/toy_hash.h"
 
 namespace cairn::memory::testing {
@@ -26,7 +27,7 @@ class ToyModel {
   static State recurrent() { return State::recurrent({2, 2}); }
 
   Layout layout(bool with_log = true) const {
-    Layout layout = Layout::make(layers_, KvType::f32, KvType::f32, kHiddenWidth);
+    Layout layout = Layout::make(layers_, kToyFormat, KvType::f32, KvType::f32, kHiddenWidth);
     std::vector<int32_t> widths;
     for (size_t tensor = 0; tensor < layout.state_tensors.size(); tensor += 2) widths.push_back(2);
     if (with_log) layout.add_log(widths);

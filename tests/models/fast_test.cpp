@@ -124,7 +124,7 @@ TEST(Fast, IsNotTheDefaultAndIsRefusedWhereItIsSlower) {
   ASSERT_NE(engine, nullptr);
   EXPECT_EQ(engine->numerics(), Numerics::exact_1);
   EngineOptions options = options_for(Numerics::fast_1);
-  options.isa = IsaLevel::scalar;
+  options.isa = name(IsaLevel::scalar);
   const auto refused = Engine::load(gguf::File::open(path).value(), options);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::unsupported);

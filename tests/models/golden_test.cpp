@@ -73,7 +73,7 @@ TEST_P(GoldenTest, BitsDependOnNothingButTheTokens) {
   options.backend = "cpu";
   const size_t whole = tokens.size();
   const auto check = [&](IsaLevel isa, int32_t thread_count, std::initializer_list<size_t> steps) {
-    options.isa = isa;
+    options.isa = name(isa);
     options.thread_count = thread_count;
     const auto engine = load_engine(golden_path(GetParam(), ".gguf"), options);
     ASSERT_NE(engine, nullptr);

@@ -60,7 +60,7 @@ TEST_P(KvTypesTest, BitsAreTheReferencesAndLogitsStayNear) {
   options.backend = "cpu";
   for (const IsaLevel isa : levels_of(detect_cpu_features())) {
     for (const int32_t thread_count : {1, 3}) {
-      options.isa = isa;
+      options.isa = name(isa);
       options.thread_count = thread_count;
       const auto engine = load_engine(path, options);
       ASSERT_NE(engine, nullptr);

@@ -12,6 +12,8 @@
 #include "backends/cpu/product/matmul.h"
 #include "backends/cpu/product/tiles_check.h"
 #include "backends/reference/reference.h"
+#include "base/cpu_levels.h"
+#include "base/log.h"
 
 namespace cairn {
 namespace cpu {
@@ -53,21 +55,24 @@ const Weight* weight_of(const Op& op) {
 
 class CpuBackend : public host::HostBackend {
  public:
-  explicit CpuBackend(const BackendOptions& options)
-      : HostBackend(options.threads, kernel_choice(options.isa, options.numerics),
-                    &reference::kernel_for),
+  CpuBackend(const BackendOptions& options, IsaLevel isa)
+      : HostBackend(options.threads, kernel_choice(isa, options.numerics), &reference::kernel_for),
         options_(options),
+        isa_(isa),
         weights_({options.pack, options.advice, options.on_progress}) {}
 
+  std::string_view isa() const override { return name(isa_); }
+  PieceGrains grains() const override { return {.product = kGroupRows}; }
+
   Status load(Weight& weight) override {
-    if (options_.isa == IsaLevel::scalar) return Ok{};
+    if (isa_ == IsaLevel::scalar) return Ok{};
     CAIRN_TRY(weight.packed, weights_.add(weight));
     return Ok{};
   }
 
   // Tiles multiply quantized weights as bf16 too; elsewhere their integers are faster.
   bool reads_plain_rows() const override {
-    return options_.numerics == Numerics::fast_1 && options_.isa == IsaLevel::amx;
+    return options_.numerics == Numerics::fast_1 && isa_ == IsaLevel::amx;
   }
 
   Status prepare(const Plan& plan) override {
@@ -83,24 +88,43 @@ class CpuBackend : public host::HostBackend {
 
  private:
   BackendOptions options_;
+  IsaLevel isa_;
   PackedWeights weights_;
 };
+
+// The named level, or the best; none that this machine lacks.
+Result<IsaLevel> choose_level(std::string_view wanted) {
+  const CpuFeatures features = detect_cpu_features();
+  if (wanted.empty()) {
+    const IsaLevel best = best_isa(features);
+    if (best == IsaLevel::scalar) {
+      log::warning("CPU: expected AVX2 with FMA and F16C, found less: answers will take long");
+    }
+    return best;
+  }
+  CAIRN_TRY(const IsaLevel level, parse_isa(wanted));
+  if (!runs_on(level, features)) {
+    return fail(ErrorCode::unsupported, "instruction set: expected one of {}, found {}",
+                names_of_levels(features), wanted);
+  }
+  return level;
+}
 
 Result<std::unique_ptr<Backend>> create(const BackendOptions& options) {
   if (options.threads == nullptr) {
     return fail(ErrorCode::invalid_argument, "backend cpu: expected a thread pool, found none");
   }
-  BackendOptions usable = options;
-  usable.isa = usable_level(options.isa, options.numerics);
+  CAIRN_TRY(const IsaLevel wanted, choose_level(options.isa));
+  const IsaLevel isa = usable_level(wanted, options.numerics);
   if (options.numerics == Numerics::fast_1) {
-    const std::string_view lacking = lacks_for_fast(usable.isa, detect_cpu_features());
+    const std::string_view lacking = lacks_for_fast(isa, detect_cpu_features());
     if (!lacking.empty()) {
       return fail(ErrorCode::unsupported,
                   "numerics {}: expected a CPU with {}, found kernels for {}",
-                  name(options.numerics), lacking, name(usable.isa));
+                  name(options.numerics), lacking, name(isa));
     }
   }
-  return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(usable));
+  return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(options, isa));
 }
 
 }  // namespace

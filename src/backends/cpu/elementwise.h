@@ -1,4 +1,4 @@
-// Text of the elementwise kernels; compiled once for each instruction set by ops_<isa>.cpp, which
+// Elementwise kernel templates, instantiated per instruction set by ops_<isa>.cpp, which
 // includes the vector type `Lanes` first. Same bits as backends/reference/elementwise.cpp.
 #pragma once
 

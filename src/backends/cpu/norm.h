@@ -1,4 +1,4 @@
-// Text of the normalisation kernels; compiled once for each instruction set by ops_<isa>.cpp. Same
+// Kernel templates of normalisation, instantiated per instruction set by ops_<isa>.cpp. Same
 // bits as backends/reference/norm.cpp: sixteen partial sums and a fixed tree, whatever the vector.
 #pragma once
 

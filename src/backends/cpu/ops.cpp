@@ -7,11 +7,11 @@
 #include <variant>
 
 #include "backends/cpu/attention/ops_attend.h"
-#include "backends/cpu/lanes/slice_blocks.h"
 #include "backends/cpu/ops_kernels.h"
 #include "backends/cpu/recurrent/ops_channel_delta.h"
 #include "backends/cpu/recurrent/ops_delta.h"
 #include "backends/cpu/recurrent/ops_states.h"
+#include "backends/cpu/slice_blocks.h"
 #include "backends/reference/position_scale.h"
 
 namespace cairn::cpu {
@@ -74,8 +74,8 @@ host::HostKernel row_kernel() {
 }
 
 // Where a gain of `group` or of `width` numbers stands for the columns from `first` on.
-const float* gain_at(const float* gain, bool per_element, int32_t first) {
-  return gain == nullptr || !per_element ? gain : gain + first;
+const float* gain_at(const Constant& gain, bool per_element, int32_t first) {
+  return gain.from(per_element ? first : 0);
 }
 
 template <const OpsTable& Table>
@@ -113,7 +113,7 @@ void add(const op::Add& op, const Step& step, int32_t row, Columns columns) {
 template <const OpsTable& Table>
 void scale(const op::Scale& op, const Step& step, int32_t row, Columns columns) {
   Table.scale({.x = step.row(op.x, row) + columns.first,
-               .of_columns = op.of_columns == nullptr ? nullptr : op.of_columns + columns.first,
+               .of_columns = op.of_columns.from(columns.first),
                .out = step.row(op.out, row) + columns.first,
                .count = columns.count,
                .factor = op.factor});

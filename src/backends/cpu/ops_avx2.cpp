@@ -1,5 +1,5 @@
-// The kernels of ops.cpp for AVX2 with FMA and F16C: binds the texts to the vector, and nothing
-// else.
+// The kernels of ops.cpp for AVX2 with FMA and F16C: binds the kernel templates to the
+// vector, and nothing else.
 #include "backends/cpu/lanes/lanes_avx2.h"
 #include "backends/cpu/ops_table.h"
 

@@ -1,4 +1,4 @@
-// The kernels of ops.cpp for AVX-512: binds the texts to the vector, and nothing else.
+// The kernels of ops.cpp for AVX-512: binds the kernel templates to the vector.
 #include "backends/cpu/lanes/lanes_avx512.h"
 #include "backends/cpu/ops_table.h"
 

@@ -1,4 +1,4 @@
-// The kernels of ops.cpp for 64-bit ARM: binds the texts to the vector, and nothing else.
+// The kernels of ops.cpp for 64-bit ARM: binds the kernel templates to the vector.
 #include "backends/cpu/lanes/lanes_neon.h"
 #include "backends/cpu/ops_table.h"
 

@@ -1,4 +1,4 @@
-// Fills the table of kernels for one instruction set: the last text that ops_<isa>.cpp includes.
+// Fills the table of kernels for one instruction set: the last file that ops_<isa>.cpp includes.
 #pragma once
 
 #include "backends/cpu/attention/attention.h"

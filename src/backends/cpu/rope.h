@@ -1,4 +1,4 @@
-// Text of the rotation kernels; compiled once for each instruction set by ops_<isa>.cpp. Same bits
+// Kernel templates of rotations, instantiated per instruction set by ops_<isa>.cpp. Same bits
 // as backends/reference/rope.cpp.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Text of the kernels on residual streams and of a row's upper tail; compiled once for each
+// Kernel templates on residual streams and for a row's upper tail, instantiated per
 // instruction set by ops_<isa>.cpp. Same bits as backends/reference/streams.cpp.
 #pragma once
 

@@ -24,10 +24,6 @@ Status HostBackend::load(Weight&) {
   return Ok{};
 }
 
-bool HostBackend::supports(const Op& op) const {
-  return choice_(op).exists();
-}
-
 HostKernel HostBackend::kernel_for(const Op& op) const {
   const HostKernel kernel = choice_(op);
   return kernel.exists() ? kernel : fallback_(op);

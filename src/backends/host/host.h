@@ -6,14 +6,17 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "backends/host/kernel.h"
+#include "backends/host/kv_page.h"
 #include "backends/host/rounds.h"
 #include "base/arena.h"
+#include "base/cpu_features.h"
 #include "base/threads.h"
 #include "device/backend.h"
+#include "device/host_memory.h"
 
 namespace cairn::host {
 
@@ -25,8 +28,11 @@ class HostBackend : public Backend {
  public:
   HostBackend(ThreadPool* threads, KernelChoice choice, KernelChoice fallback);
 
+  DeviceMemory& memory() override { return memory_; }
+  PageFormat page_format() const override { return kPageFormat; }
+  PieceGrains grains() const override { return {}; }
+  std::string_view isa() const override { return name(IsaLevel::scalar); }
   Status load(Weight& weight) override;  // Nothing to do: kernels read the file's blocks.
-  bool supports(const Op& op) const override;
   Status prepare(const Plan& plan) override;
   void release(const Plan& plan) override;
   void execute(const Plan& plan, const Step& step) override;
@@ -60,6 +66,7 @@ class HostBackend : public Backend {
   void work(const Prepared& prepared, const std::vector<Round>& rounds, const Step& step,
             int worker);
 
+  HostMemory memory_;
   ThreadPool* threads_;
   KernelChoice choice_;
   KernelChoice fallback_;

@@ -60,16 +60,16 @@ struct HeadPart {
   }
   uint8_t& code(int32_t slot, int32_t dim) const {
     const int32_t step = type == KvType::q4_0 ? 2 : 1;
-    const size_t at = index(slot, dim / step, int32_t(kv_row_bytes(type, dim_count)));
+    const size_t at = index(slot, dim / step, int32_t(host::kv_row_bytes(type, dim_count)));
     return reinterpret_cast<uint8_t*>(page)[at];
   }
   Half& scale(int32_t slot, int32_t dim) const {
-    auto* scales = reinterpret_cast<Half*>(page + kv_codes_bytes(type, dim_count));
-    return scales[index(slot, dim / kKvBlock, kv_block_count(dim_count))];
+    auto* scales = reinterpret_cast<Half*>(page + host::kv_codes_bytes(type, dim_count));
+    return scales[index(slot, dim / host::kKvBlock, host::kv_block_count(dim_count))];
   }
 
   float read(int32_t slot, int32_t dim) const {
-    if (!has_scales(type)) return load(page, type, index(slot, dim, dim_count));
+    if (!host::has_scales(type)) return load(page, type, index(slot, dim, dim_count));
     const uint8_t byte = code(slot, dim);
     const int32_t number =
         type == KvType::q8_0 ? Q8Block::code_of(byte, dim) : Q4Block::code_of(byte, dim);
@@ -86,9 +86,9 @@ struct HeadPart {
 
   template <class Block>
   void write_blocks(int32_t slot, std::span<const float> x) const {
-    for (int32_t first = 0; first < dim_count; first += kKvBlock) {
-      const int32_t count = std::min(kKvBlock, dim_count - first);
-      uint8_t codes[kKvBlock] = {};
+    for (int32_t first = 0; first < dim_count; first += host::kKvBlock) {
+      const int32_t count = std::min(host::kKvBlock, dim_count - first);
+      uint8_t codes[host::kKvBlock] = {};
       Half& half = scale(slot, first);
       half = to_half(Block::scale(&x[size_t(first)], count));
       Block::encode(&x[size_t(first)], count, to_float(half), codes);
@@ -125,7 +125,7 @@ class HeadView {
   HeadPart part(int32_t position, std::byte* first_page, size_t page_bytes, KvType type,
                 int32_t dim, bool dims_first) const {
     const auto page = size_t(index_of(pages_[position / kPageTokens]));
-    return {first_page + page * page_bytes + kv_head_ * kv_head_bytes(type, dim), type, dim,
+    return {first_page + page * page_bytes + kv_head_ * host::kv_head_bytes(type, dim), type, dim,
             dims_first};
   }
 
@@ -233,7 +233,7 @@ void attend_head(const op::Attend& op, const Step& step, int32_t row, int32_t he
   const int32_t own = step.positions[size_t(row)];
   const Query query{.q = {step.row(op.q, row) + size_t(head) * key_dim, key_dim},
                     .position = own,
-                    .slope = op.slopes == nullptr ? 0.0f : op.slopes[head]};
+                    .slope = op.slopes.exists() ? op.slopes[head] : 0.0f};
 
   const Slice& slice = step.slices[size_t(step.slice_of_row[size_t(row)])];
   const int32_t end = op.end_visible(own, slice.first_position + slice.row_count);
@@ -246,7 +246,7 @@ void attend_head(const op::Attend& op, const Step& step, int32_t row, int32_t he
     attend_run(op, query, view, from, std::min(end, from + kAttentionRun), next);
     merge(total, next);
   }
-  if (op.sinks != nullptr) merge_sink(total, op.sinks[head]);
+  if (op.sinks.exists()) merge_sink(total, op.sinks[head]);
   for (float& value : total.out) value /= total.sum;
 }
 

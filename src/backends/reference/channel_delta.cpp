@@ -20,7 +20,7 @@ HeadRow head_row(const op::ChannelDeltaScan& op, const Step& step, int32_t row, 
   const size_t key_dim = size_t(op.key_dim), first = size_t(head) * key_dim;
   const float* k = step.row(op.k, row) + first;
   const float* log_decay = step.row(op.log_decay, row) + first;
-  const float a = op.a == nullptr ? 1.0f : op.a[head];
+  const float a = op.a.exists() ? op.a[head] : 1.0f;
   float *decay = scratch, *asked = scratch + key_dim, *written = scratch + 2 * key_dim;
   for (size_t n = 0; n < key_dim; ++n) decay[n] = elementary::exp(log_decay[n] * a);
   const float* q = step.row(op.q, row) + first;

@@ -27,7 +27,7 @@ void convolve_row(const Inputs& inputs, int32_t row) {
   const op::ShortConv& op = inputs.op;
   float* out = inputs.step.row(op.out, inputs.slice.first_row + row);
   for (int32_t channel = 0; channel < op.x.width; ++channel) {
-    float total = op.bias == nullptr ? 0 : op.bias[channel];
+    float total = op.bias.exists() ? op.bias[channel] : 0;
     for (int32_t tap = 0; tap < op.kernel; ++tap) {
       total = std::fma(op.weight[channel * op.kernel + tap],
                        inputs.at(row - (op.kernel - 1) + tap, channel), total);

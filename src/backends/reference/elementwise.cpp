@@ -19,8 +19,8 @@ void scale(const op::Scale& op, const Step& step, int32_t row) {
   const std::span<const float> x = row_of(step, op.x, row);
   const std::span<float> out = row_of(step, op.out, row);
   for (size_t i = 0; i < out.size(); ++i) out[i] = x[i] * op.factor;
-  if (op.of_columns == nullptr) return;
-  for (size_t i = 0; i < out.size(); ++i) out[i] *= op.of_columns[i];
+  if (!op.of_columns.exists()) return;
+  for (size_t i = 0; i < out.size(); ++i) out[i] *= op.of_columns[int64_t(i)];
 }
 
 void clamp(const op::Clamp& op, const Step& step, int32_t row) {

@@ -58,7 +58,7 @@ void run(const Op& op, const Step& step, int64_t task, std::byte* scratch) {
   for (int32_t output = first; output < std::min(first + kTaskOutputs, weight.rows); ++output) {
     float sum = product(matmul, step, row, rank, weight.row(expert, output), scratch);
     sum *= weight.scale_of(expert);
-    if (matmul.bias != nullptr) sum += matmul.bias[int64_t(expert) * weight.rows + output];
+    if (matmul.bias.exists()) sum += matmul.bias[int64_t(expert) * weight.rows + output];
     out[output] = sum;
   }
 }

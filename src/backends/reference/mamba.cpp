@@ -17,7 +17,7 @@ void scan_row(const op::MambaScan& op, const Step& step, int32_t row, int32_t ch
   const float x = step.row(op.x, row)[channel];
   const float* b = step.row(op.b, row);
   const float* c = step.row(op.c, row);
-  const float* a = op.a + size_t(channel) * state_size;
+  const float* a = op.a.from(int64_t(channel) * int64_t(state_size));
 
   const float dt = elementary::softplus(step.row(op.dt, row)[channel]);
   const float fed = x * dt;

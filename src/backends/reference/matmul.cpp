@@ -57,7 +57,7 @@ size_t scratch_bytes(const Op& op) {
 void compute_output(const op::MatMul& op, const Step& step, int32_t output, std::byte* scratch) {
   const Weight& weight = *op.weight;
   const int32_t row_count = step.row_count(op.out.set);
-  const float* bias = op.bias;
+  const float* bias = op.bias.data();
   const float scale = weight.scale_of(0);
   const auto write = [&](int32_t row, float sum) {
     const float scaled = sum * scale;

@@ -25,7 +25,7 @@ void rms_norm(const op::RmsNorm& op, const Step& step, int32_t row) {
   const std::span<float> out = row_of(step, op.out, row);
   const size_t group = size_t(op.group);
   for (size_t first = 0; first < x.size(); first += group) {
-    const float* gain = op.gain;
+    const float* gain = op.gain.data();
     if (gain != nullptr && op.gain_per_element) gain += first;
     rms_norm_group(x.subspan(first, group), gain, op.epsilon, out.subspan(first, group));
   }
@@ -55,9 +55,8 @@ void layer_norm(const op::LayerNorm& op, const Step& step, int32_t row) {
   const size_t group = size_t(op.group);
   for (size_t first = 0; first < x.size(); first += group) {
     const size_t skip = op.gain_per_element ? first : 0;
-    layer_norm_group(x.subspan(first, group), op.gain == nullptr ? nullptr : op.gain + skip,
-                     op.bias == nullptr ? nullptr : op.bias + skip, op.epsilon,
-                     out.subspan(first, group));
+    layer_norm_group(x.subspan(first, group), op.gain.from(int64_t(skip)),
+                     op.bias.from(int64_t(skip)), op.epsilon, out.subspan(first, group));
   }
 }
 

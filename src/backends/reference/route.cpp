@@ -72,8 +72,8 @@ int64_t weigh_groups(const op::Route& op, size_t expert_count, const ScoreOf& sc
 void choose(const op::Route& op, std::span<const float> scores, std::span<float> worths,
             std::span<float> chosen) {
   const auto score_of = [&](size_t expert) {
-    return op.selection_bias == nullptr ? scores[expert]
-                                        : scores[expert] + op.selection_bias[expert];
+    return op.selection_bias.exists() ? scores[expert] + op.selection_bias[int64_t(expert)]
+                                      : scores[expert];
   };
   const bool all_groups = op.group_used_count >= op.group_count;
   const size_t group_size = scores.size() / size_t(op.group_count);

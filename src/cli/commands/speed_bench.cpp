@@ -43,7 +43,7 @@ std::string head_lines(const SpeedBench& bench) {
       "at best: {}B/s read, {}op/s of int8, {}op/s of {}\n"
       "loaded in {}, first token after {}; {} resident\n\n",
       bench.model, report.architecture, double(report.parameter_count) * 1e-9,
-      show_bytes(bench.file_bytes), report.options.thread_count, name(*report.options.isa),
+      show_bytes(bench.file_bytes), report.options.thread_count, report.options.isa,
       name(report.options.numerics), kv_type_name(report.options.key_type),
       kv_type_name(report.options.value_type), show_rate(report.limits.read_bytes_per_second),
       show_rate(report.limits.integer_ops_per_second),
@@ -112,7 +112,7 @@ std::string json_of(const SpeedBench& bench) {
   json["parameters"] = report.parameter_count;
   json["file_bytes"] = bench.file_bytes;
   json["threads"] = report.options.thread_count;
-  json["isa"] = std::string(name(*report.options.isa));
+  json["isa"] = report.options.isa;
   json["numerics"] = std::string(name(report.options.numerics));
   json["keys"] = std::string(kv_type_name(report.options.key_type));
   json["values"] = std::string(kv_type_name(report.options.value_type));

@@ -96,7 +96,7 @@ Result<EngineOptions> EngineArguments::read(std::string_view default_kv) const {
   }
   if (!isa_.empty()) {
     CAIRN_TRY(const IsaLevel level, parse_isa(isa_));
-    options.isa = level;
+    options.isa = name(level);
   }
   CAIRN_TRY(options.numerics, parse_numerics(numerics_));
   for (const std::string& adapter : adapters_) {

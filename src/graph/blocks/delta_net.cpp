@@ -69,8 +69,8 @@ Tensor delta_net(Graph& g, int32_t layer, Tensor x, const DeltaNet& weights,
                                        .key_dim = shape.key_dim,
                                        .value_dim = shape.value_dim,
                                        .order = shape.order,
-                                       .a = weights.a.data(),
-                                       .dt_bias = weights.dt_bias.data()});
+                                       .a = weights.a,
+                                       .dt_bias = weights.dt_bias});
   const Tensor normed = g.rms_norm(y, weights.norm, norm_epsilon, shape.value_dim);
   return g.matmul(weights.out, g.gate(z, normed, Activation::silu));
 }

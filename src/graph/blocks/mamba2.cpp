@@ -41,9 +41,9 @@ Tensor mamba2(Graph& g, int32_t layer, Tensor x, const Mamba2& weights, const Ma
                      .head_dim = shape.head_dim(),
                      .state_size = shape.state_size,
                      .group_count = shape.group_count,
-                     .a = weights.a.data(),
-                     .d = weights.d.data(),
-                     .dt_bias = weights.dt_bias.data()});
+                     .a = weights.a,
+                     .d = weights.d,
+                     .dt_bias = weights.dt_bias});
   const Tensor gated = g.gate(z, y, Activation::silu);
   if (!weights.norm.exists()) return g.matmul(weights.out, gated);
   return g.matmul(weights.out,

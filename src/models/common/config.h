@@ -122,7 +122,7 @@ struct SlopedConfig : DecoderConfig {
   Status read(const gguf::Metadata& meta, float unsaid_bias = 8.0f);
   AttentionSpec scores(int32_t layer) const {
     AttentionSpec spec = DecoderConfig::scores(layer);
-    spec.slopes = slopes.data();
+    spec.slopes = slopes;
     return spec;
   }
 };

@@ -28,7 +28,7 @@ struct SparseBlock {
   Tensor add_to(Graph& g, int32_t layer, Tensor x, Tensor h, const MixtureConfig& mixture) const {
     if (mixture.is_in(layer)) {
       RouterSpec router = mixture.router;
-      router.selection_bias = selection_bias.data();
+      router.selection_bias = selection_bias;
       x = g.add(x, blocks::mixture(g, h, experts, router, Activation::silu));
       if (mixture.shared_width == 0) return x;
     }

@@ -39,7 +39,7 @@ class GptOss final : public Decoder<Config, Layer> {
     for (const auto& [layer, l] : layers()) {
       const blocks::Qkv qkv = project(g, layer, norm(g, x, l.attn_norm), l.attn);
       AttentionSpec scores = c_.scores(layer);
-      scores.sinks = l.sinks.data();
+      scores.sinks = l.sinks;
       x = g.add(x, l.attn.attend(g, layer, rotate(g, qkv, c_.rope), scores));
       const Tensor m = norm(g, x, l.mlp_norm);
       const RouterSpec& router = c_.mixture.router;

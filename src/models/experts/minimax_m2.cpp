@@ -39,7 +39,7 @@ class MiniMaxM2 final : public Decoder<Config, Layer> {
       x = g.add(x, attend(g, layer, rotate(g, normed, c_.rope), l.attn));
       const Tensor m = norm(g, x, l.mlp_norm);
       RouterSpec router = c_.mixture.router;
-      router.selection_bias = l.selection_bias.data();
+      router.selection_bias = l.selection_bias;
       x = g.add(x, blocks::mixture(g, m, l.experts, router, Activation::silu));
     }
     return logits(g, x);

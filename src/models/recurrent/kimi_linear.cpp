@@ -96,7 +96,7 @@ class KimiLinear final : public Decoder<Config, Layer> {
     const ChannelDeltaSpec spec{.head_count = c_.head_counts[0],
                                 .key_dim = c_.head_dim,
                                 .value_dim = c_.head_dim,
-                                .a = l.a.data()};
+                                .a = l.a};
     const Tensor y = g.channel_delta_scan(layer, inputs, spec, 3);
     const Tensor normed = g.rms_norm(y, l.norm, c_.norm_epsilon, c_.head_dim);
     const Tensor gate = g.matmul(l.gate_up, g.matmul(l.gate_down, x));

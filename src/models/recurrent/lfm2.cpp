@@ -133,7 +133,7 @@ class Lfm2 final : public Decoder<Config, Layer> {
                             .score = RouterScore::sigmoid,
                             .normalize = true,
                             .scale = c_.weights_scale,
-                            .selection_bias = l.selection_bias.data()};
+                            .selection_bias = l.selection_bias};
     return blocks::mixture(g, m, l.experts, router, Activation::silu);
   }
 };

@@ -145,7 +145,7 @@ class NemotronH final : public Decoder<Config, Layer> {
                                               .score = RouterScore::sigmoid,
                                               .normalize = c_.normalizes_weights,
                                               .scale = c_.weights_scale,
-                                              .selection_bias = experts.selection_bias.data()});
+                                              .selection_bias = experts.selection_bias});
     const Tensor seen = c_.latent_width > 0 ? g.matmul(experts.narrow, h) : h;
     const Tensor inner = relu_squared(g, g.expert_matmul(experts.up, seen, routing, false));
     Tensor routed = g.expert_sum(g.expert_matmul(experts.down, inner, routing, true), routing);

@@ -90,9 +90,9 @@ class Plamo2 final : public Decoder<Config, Layer> {
                                    {.head_count = c_.mixer_head_count,
                                     .head_dim = head_dim,
                                     .state_size = states,
-                                    .a = l.a.data(),
-                                    .d = l.d.data(),
-                                    .dt_bias = l.step_bias.data()});
+                                    .a = l.a,
+                                    .d = l.d,
+                                    .dt_bias = l.step_bias});
     return g.matmul(l.out, g.gate(z, y, Activation::silu));
   }
 

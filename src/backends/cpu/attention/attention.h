@@ -1,12 +1,12 @@
-// Text of the attention kernels; compiled once for each instruction set by ops_<isa>.cpp. Same bits
+// Kernel template of attention, instantiated per instruction set by ops_<isa>.cpp. Same bits
 // as backends/reference/attention.cpp: runs are walked one by one, and merged in ascending order.
 // One call walks some runs for some queries: the heads of a group, several rows of a prompt, rows
 // of several sequences in what they share. It leaves sums in slots: the maximum, the sum, and from
 // kSlotHead on the output, not yet divided.
 #pragma once
 
-#include "backends/cpu/attention/attention_tile.h"
-#include "backends/cpu/attention/attention_walks.h"
+#include "backends/cpu/attention/tile.h"
+#include "backends/cpu/attention/walks.h"
 
 namespace cairn {
 namespace {

@@ -1,6 +1,6 @@
 // How the attention kernels read keys and values as floats, for every stored form: each reader
 // turns some vectors of a page into lanes and says where in the page they lie, so that the same
-// place of a later page can be asked for. Compiled once for each instruction set by ops_<isa>.cpp.
+// place of a later page can be asked for. Instantiated per instruction set by ops_<isa>.cpp.
 #pragma once
 
 #include "backends/cpu/elementwise.h"
@@ -9,7 +9,7 @@
 namespace cairn {
 namespace {
 
-constexpr int32_t kScaleDims = 32;  // kKvBlock of device/kv_page.h.
+constexpr int32_t kScaleDims = 32;  // kKvBlock of backends/host/kv_page.h.
 
 // Keys of N vectors of slots from `slot` on, dim by dim, ascending from 0.
 template <class L, class Key, int32_t N>

@@ -1,5 +1,5 @@
-// Text of the kernels that write one row's keys and values of one head into a page; compiled once
-// for each instruction set by ops_<isa>.cpp. Same bits as backends/reference/attention.cpp.
+// Kernel templates that write one row's keys and values of one head into a page, instantiated per
+// instruction set by ops_<isa>.cpp. Same bits as backends/reference/attention.cpp.
 #pragma once
 
 #include "backends/cpu/elementwise.h"

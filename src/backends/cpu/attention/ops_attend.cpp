@@ -7,7 +7,7 @@
 #include <span>
 #include <variant>
 
-#include "backends/cpu/lanes/slice_blocks.h"
+#include "backends/cpu/slice_blocks.h"
 
 namespace cairn::cpu {
 namespace {
@@ -102,7 +102,7 @@ class Cutter {
     const int64_t slots_in_all = kSharedFloats / shape_.slot_floats();
     const int64_t queries = int64_t(step.tokens.size()) * shape.part_count * shape.task_heads;
     slots_max_ = int32_t(slots_in_all / std::max(int64_t(1), queries));
-    const size_t run_bytes = kRunPages * (shape.plane.key_bytes() + shape.plane.value_bytes());
+    const size_t run_bytes = kRunPages * (shape.plane.key_bytes + shape.plane.value_bytes);
     part_runs_min_ = int32_t((kPartBytes + run_bytes - 1) / run_bytes);
   }
 
@@ -233,7 +233,7 @@ class Call {
                               .begin = op_.first_visible(position),
                               .end = op_.end_visible(position, slice_end),
                               .position = position,
-                              .slope = op_.slopes == nullptr ? 0.0f : op_.slopes[head(i)]};
+                              .slope = op_.slopes.exists() ? op_.slopes[head(i)] : 0.0f};
         slots += query_floats;
       }
     }
@@ -263,7 +263,7 @@ class Call {
             {.slots = query->slot + first * shape_.slot_floats(),
              .slot_count = slot_of(query->end - 1, stored_from) - first + 1,
              .value_dim = shape_.plane.value_dim,
-             .sink = op_.sinks == nullptr ? nullptr : op_.sinks + head(i),
+             .sink = op_.sinks.from(head(i)),
              .out = step_.row(op_.out, row) + head(i) * shape_.plane.value_dim});
       }
     }
@@ -394,8 +394,8 @@ void run_block(const OpsTable& table, const op::Attend& op, const Step& step, co
 }  // namespace
 
 KvHeadArgs kv_head_args(const KvPlane& plane, const Slice& slice, int32_t kv_head) {
-  const size_t key_bytes = plane.key_bytes();
-  const size_t value_bytes = plane.values_in_keys ? key_bytes : plane.value_bytes();
+  const size_t key_bytes = plane.key_bytes;
+  const size_t value_bytes = plane.values_in_keys ? key_bytes : plane.value_bytes;
   return {.keys = plane.keys + size_t(kv_head) * key_bytes,
           .values = plane.values + size_t(kv_head) * value_bytes,
           .keys_page_bytes = plane.keys_page_bytes,

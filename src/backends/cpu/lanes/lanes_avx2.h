@@ -1,6 +1,6 @@
-// Eight floats side by side: the vector that the kernel texts are written in, for AVX2 with FMA and
-// F16C: what base/lanes.h lists, under the same names as in lanes_avx512.h, and loads and stores.
-// Every function is one or a few instructions and always inlined, so that a file for this
+// Eight floats side by side: the vector that the kernel templates are written in, for AVX2 with FMA
+// and F16C: what base/lanes.h lists, under the same names as in lanes_avx512.h, and loads and
+// stores. Every function is one or a few instructions and always inlined, so that a file for this
 // instruction set emits no symbol that the linker could give to others.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Sixteen floats side by side: the vector that the kernel texts are written in, for AVX-512. It has
-// what base/lanes.h lists, and loads and stores, under the same names as in lanes_avx2.h. Every
+// Sixteen floats side by side: the vector that the kernel templates are written in, for AVX-512. It
+// has what base/lanes.h lists, and loads and stores, under the same names as in lanes_avx2.h. Every
 // function is one or a few instructions and always inlined, so that a file for this instruction set
 // emits no symbol that the linker could give to others.
 #pragma once

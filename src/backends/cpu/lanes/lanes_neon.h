@@ -1,8 +1,8 @@
-// Eight floats side by side in two registers: the vector that the kernel texts are written in, for
-// 64-bit ARM: what base/lanes.h lists, under the same names as in lanes_avx2.h, and loads and
-// stores. Eight rather than four, because 32 registers hold sixteen pairs: the texts' blocks, which
-// are cut for sixteen vectors of eight, fit. Every function is always inlined, so that a file for
-// this instruction set emits no symbol that the linker could give to others.
+// Eight floats side by side in two registers: the vector that the kernel templates are written in,
+// for 64-bit ARM: what base/lanes.h lists, under the same names as in lanes_avx2.h, and loads and
+// stores. Eight rather than four, because 32 registers hold sixteen pairs: the templates' blocks,
+// which are cut for sixteen vectors of eight, fit. Every function is always inlined, so that a file
+// for this instruction set emits no symbol that the linker could give to others.
 #pragma once
 
 #include <arm_neon.h>

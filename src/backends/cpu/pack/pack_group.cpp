@@ -5,7 +5,7 @@
 #include <array>
 #include <cstring>
 
-#include "backends/cpu/lanes/transpose.h"
+#include "backends/cpu/lanes/transpose_rows.h"
 #include "backends/cpu/pack/pack.h"
 #include "base/check.h"
 

@@ -179,7 +179,7 @@ struct MatMulTasks {
       entry.out = step.row(op.out, row);
     }
     multiply<Kernels>(packed(*op.weight), 0, groups.first, groups.count,
-                      {op.weight->scale_of(0), op.bias}, list, scratch);
+                      {op.weight->scale_of(0), op.bias.data()}, list, scratch);
   }
 };
 
@@ -251,7 +251,7 @@ struct ExpertTasks {
 
   static Ending ending_of(const op::ExpertMatMul& op, int32_t expert) {
     const int64_t first = int64_t(expert) * op.weight->rows;
-    return {op.weight->scale_of(expert), op.bias == nullptr ? nullptr : op.bias + first};
+    return {op.weight->scale_of(expert), op.bias.from(first)};
   }
 
   static int32_t expert_of(const op::ExpertMatMul& op, const Step& step, int32_t row,

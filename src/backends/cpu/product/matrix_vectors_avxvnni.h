@@ -1,7 +1,7 @@
 // The vectors that the matrix kernels are written in, for AVX2 with the byte dot product of VNNI in
 // 256 bits. As with AVX-512, weight bytes go in as unsigned numbers: what was added to make them so
 // is taken off by the start value of the sum. Processors have the instruction in two encodings,
-// AVX-VNNI's and AVX-512VL's; the flags of the file that includes this text choose.
+// AVX-VNNI's and AVX-512VL's; the flags of the file that includes this one choose.
 #pragma once
 
 #include "backends/cpu/product/matrix_vectors_avx2.h"

@@ -1,4 +1,4 @@
-// A product of any weights: which of the two texts multiplies them. Rows of either text have the
+// A product of any weights: which of the two templates multiplies them. Rows of either have the
 // bits that docs/numerics.md defines.
 #pragma once
 

@@ -1,7 +1,7 @@
-// The matrix kernels for AVX-512 with VNNI: binds the texts to the vectors.
-#include "backends/cpu/lanes/quantize_avx512.h"
+// The matrix kernels for AVX-512 with VNNI: binds the kernel templates to the vectors.
 #include "backends/cpu/product/matrix_vectors_avx512.h"
 #include "backends/cpu/product/product_any.h"
+#include "backends/cpu/product/quantize_avx512.h"
 
 namespace cairn::avx512 {
 

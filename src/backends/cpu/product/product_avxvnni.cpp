@@ -1,7 +1,7 @@
-// The matrix kernels for AVX2 with AVX-VNNI: binds the texts to the vectors.
-#include "backends/cpu/lanes/quantize_avx2.h"
+// The matrix kernels for AVX2 with AVX-VNNI: binds the kernel templates to the vectors.
 #include "backends/cpu/product/matrix_vectors_avxvnni.h"
 #include "backends/cpu/product/product_any.h"
+#include "backends/cpu/product/quantize_avx2.h"
 
 namespace cairn::avxvnni {
 

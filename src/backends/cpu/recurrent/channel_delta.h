@@ -1,4 +1,4 @@
-// Text of the kernel of the delta rule with a decay for each channel; compiled once for each
+// Kernel template of the delta rule with a decay for each channel, instantiated per
 // instruction set by ops_<isa>.cpp. Same bits as backends/reference/channel_delta.cpp. Vectors run
 // across a head's values; each token walks over some columns of the state once: the walk that
 // moves them on also asks them what they know of the next token's key (as delta_rule.h).

@@ -1,4 +1,4 @@
-// Text of the gated delta rule's kernel; compiled once for each instruction set by ops_<isa>.cpp.
+// Kernel template of the gated delta rule, instantiated per instruction set by ops_<isa>.cpp.
 // Same bits as backends/reference/delta_rule.cpp. Vectors run across a head's values; 32 of them
 // with all keys are 16 KiB at 128 keys, half of the smallest first cache, and tokens stream past.
 // Each token walks over the state once: the walk that moves it on also asks it for what it knows of

@@ -24,7 +24,7 @@ void fill_channel_delta(const op::ChannelDeltaScan& op, const Step& step, int32_
                                .asked = asked + at,
                                .written = written + at,
                                .key_dim = op.key_dim,
-                               .a = op.a == nullptr ? 1.0f : op.a[head],
+                               .a = op.a.exists() ? op.a[head] : 1.0f,
                                .raw_rate = is_given ? 0.0f : step.row(op.rate, first + row)[head]});
   }
   args.decay = decay;

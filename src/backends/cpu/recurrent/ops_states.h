@@ -7,9 +7,9 @@
 #include <cstring>
 #include <variant>
 
-#include "backends/cpu/lanes/slice_blocks.h"
 #include "backends/cpu/ops_kernels.h"
 #include "backends/cpu/recurrent/state_streams.h"
+#include "backends/cpu/slice_blocks.h"
 #include "backends/host/host.h"
 #include "backends/reference/recurrence.h"
 
@@ -63,8 +63,8 @@ void conv_block(const op::ShortConv& op, const Step& step, const SliceBlock& blo
   const float* tail = reference::state_before(slice, tensor);
   const ConvArgs args{.x = step.row(op.x, slice.first_row) + first,
                       .tail = tail == nullptr ? nullptr : tail + first,
-                      .weight = op.weight + int64_t(first) * op.kernel,
-                      .bias = op.bias == nullptr ? nullptr : op.bias + first,
+                      .weight = op.weight.from(int64_t(first) * op.kernel),
+                      .bias = op.bias.from(first),
                       .out = step.row(op.out, slice.first_row) + first,
                       .x_stride = op.x.stride,
                       .tail_stride = op.x.width,
@@ -258,8 +258,8 @@ void scan_channels(const op::MambaScan& op, const Step& step, const Slice& slice
   args.channels = channels;
   args.state_size = op.state_size;
   args.state_stride = op.x.width;
-  args.d = op.d + first;
-  args.a = op.a + int64_t(first) * op.state_size;
+  args.d = op.d.from(first);
+  args.a = op.a.from(int64_t(first) * op.state_size);
   args.decays = reinterpret_cast<float*>(scratch);
   args.states = args.decays + size_t(channels_per_task(op)) * size_t(op.state_size);
 

@@ -1,12 +1,12 @@
-// Text of the recurrent kernels (short convolution, the scans of Mamba-1 and Mamba-2); compiled
-// once for each instruction set by ops_<isa>.cpp. Same bits as conv.cpp, mamba.cpp and mamba2.cpp
-// of backends/reference. Vectors run across channels, tokens stream past: what a channel remembers
-// stays in registers (convolution) or in the first cache (scan).
+// Kernel templates of recurrences (short convolution, the scans of Mamba-1 and Mamba-2),
+// instantiated per instruction set by ops_<isa>.cpp. Same bits as conv.cpp, mamba.cpp and
+// mamba2.cpp of backends/reference. Vectors run across channels, tokens stream past: what a channel
+// remembers stays in registers (convolution) or in the first cache (scan).
 #pragma once
 
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/lanes/repeat.h"
-#include "backends/cpu/lanes/turn.h"
+#include "backends/cpu/lanes/transpose_vectors.h"
 
 namespace cairn {
 namespace {
@@ -42,7 +42,7 @@ template <class L, int32_t Taps>
   if constexpr (Taps == 2 || Taps == 4) {
     if (count == L::kCount) {
       repeat<Taps>([&](auto tap) { taps[tap] = L::load(weight + tap * L::kCount); });
-      return turn(taps);
+      return transpose_vectors(taps);
     }
   }
   repeat<Taps>([&](auto tap) { taps[tap] = L::load_strided(weight + tap, Taps, count); });
@@ -138,7 +138,7 @@ void turn_decays(const cpu::ChannelScanArgs& args) {
     for (; count == L::kCount && n + L::kCount <= size; n += L::kCount) {
       L block[L::kCount];
       repeat<L::kCount>([&](auto i) { block[i] = L::load(from + int64_t(i) * size + n); });
-      turn(block);
+      transpose_vectors(block);
       repeat<L::kCount>([&](auto i) { store(to + int64_t(n + i) * args.channels, block[i]); });
     }
     for (; n < size; ++n) {

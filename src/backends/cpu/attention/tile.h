@@ -1,10 +1,10 @@
 // A page's keys or values of one head as plain floats, in the same order as in the page. Where many
 // queries read a page, it is widened once for all of them; the same place of the page `ahead` is
-// asked for. Text, compiled once for each instruction set by ops_<isa>.cpp.
+// asked for. A template, instantiated per instruction set by ops_<isa>.cpp.
 #pragma once
 
-#include "backends/cpu/attention/attention_walks.h"
-#include "backends/cpu/lanes/transpose.h"
+#include "backends/cpu/attention/walks.h"
+#include "backends/cpu/lanes/transpose_rows.h"
 
 namespace cairn {
 namespace {

@@ -1,7 +1,7 @@
 // The two walks of attention over pages: products of some queries with keys, and sums of values
 // weighted by them. Vectors run across positions for the scores (a page's keys lie [dim][slot])
 // and across dims for the values; what is loaded serves up to kBlock queries. Positions are counted
-// from the start of a run. Text, compiled once for each instruction set by ops_<isa>.cpp.
+// from the start of a run. Templates, instantiated per instruction set by ops_<isa>.cpp.
 #pragma once
 
 #include "backends/cpu/attention/kv_readers.h"

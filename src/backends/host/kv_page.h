@@ -1,20 +1,19 @@
-// The sizes of one head's keys, or values, in a page, for every form that they are stored in. A
-// page holds the heads one after another; a head in q8_0 or q4_0 has its codes first, then its
-// scales.
+// How the backends of this machine's processors lay out a page of keys and values: the sizes of one
+// head's keys, or values, for every form that they are stored in. A page holds the heads one after
+// another; a head in q8_0 or q4_0 has its codes first, then its scales.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-namespace cairn {
+#include "device/page_format.h"
 
-inline constexpr int32_t kPageTokens = 32;  // Consecutive tokens of a page, in every group.
+namespace cairn::host {
 
-// Keys lie [dim][slot], values [slot][dim]. The q types: blocks of 32 dims of one
-// token with an f16 scale; scales lie [block][slot] for keys, [slot][block] for values; q4_0 has
-// two dims of one token in a byte. A last block may be shorter.
-enum class KvType : uint8_t { f32, f16, bf16, q8_0, q4_0 };
-
+// Keys lie [dim][slot], so that scores of neighbouring positions are neighbours, values
+// [slot][dim]. The q types: blocks of 32 dims of one token with an f16 scale; scales lie
+// [block][slot] for keys, [slot][block] for values; q4_0 has two dims of one token in a byte. A
+// last block may be shorter.
 inline constexpr int32_t kKvBlock = 32;  // Dims that share a scale.
 
 constexpr bool has_scales(KvType type) {
@@ -50,4 +49,8 @@ constexpr size_t kv_head_bytes(KvType type, int32_t dim) {
   return kv_codes_bytes(type, dim) + scales;
 }
 
-}  // namespace cairn
+// Cache lines, and the pages of the system.
+inline constexpr PageFormat kPageFormat{
+    .head_bytes = &kv_head_bytes, .alignment = 64, .unit_bytes = 4096};
+
+}  // namespace cairn::host

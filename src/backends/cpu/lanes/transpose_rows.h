@@ -1,4 +1,4 @@
-// Turns sixteen rows into columns of sixteen: the move at the heart of packing. Written with the
+// Transposes four rows of 32-bit numbers, or eight rows of 16-bit ones, in memory. Written with the
 // compiler's own vectors of 16 bytes, which every processor has. Functions here are static.
 #pragma once
 
