@@ -1,5 +1,5 @@
-// What the ground floor costs: barriers and runs of a team, one elementary function, one noise
-// word.
+// What the ground floor costs: barriers and runs of a thread pool, one elementary function, one
+// noise word.
 #include <benchmark/benchmark.h>
 
 #include <atomic>

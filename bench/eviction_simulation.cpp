@@ -51,7 +51,7 @@ using Chat = std::vector<Turn>;
 enum class Traffic { expected, unexpected };
 
 // The mix of rewinds that chats show: ask again, edit what was said last, edit what was said some
-// messages ago, start anew behind the system prompt.
+// messages ago, start again behind the system prompt.
 int32_t expected_target(Random& random, const Chat& chat) {
   const double sort = random.unit();
   const Turn& last = chat.back();

@@ -1,5 +1,5 @@
-// What the benchmarks of kernels share: the team and the machine's limits, steps laid out for a
-// backend, and the counters that say which share of the limit a kernel reaches.
+// What the benchmarks of kernels share: the thread pool and the machine's limits, steps laid out
+// for a backend, and the counters that say which share of the limit a kernel reaches.
 // Thread rule: one thread.
 #pragma once
 

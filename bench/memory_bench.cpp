@@ -1,4 +1,4 @@
-// What timelines cost beside the model: snapshots, forks, rewinds, and the memory's part of a step.
+// What sequences cost beside the model: snapshots, forks, rewinds, and the memory's part of a step.
 //   memory_bench [TOKENS]
 // Nothing is computed: pages are reserved, not written, so that the numbers are those of the
 // bookkeeping and of the copies that a fork makes when it goes on.

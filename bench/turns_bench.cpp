@@ -1,4 +1,4 @@
-// What the turns of a conversation cost: the first reading, an answer made anew, the next message,
+// What the turns of a conversation cost: the first reading, an answer made again, the next message,
 // going back into an answer, another branch. Tokens read, steps replayed, milliseconds.
 //   turns_bench MODEL [PROMPT_TOKENS [ANSWER_TOKENS [THREADS]]]
 #include <fmt/core.h>
@@ -43,7 +43,7 @@ class Turns {
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     fmt::print("{:<28} {:6} tokens held, {:5} read, {:3} steps replayed, {:9.2f} ms{}\n", what,
                report.reused_tokens, report.computed_tokens, report.plan.recurrence_steps,
-               seconds * 1e3, report.from_cache ? ", from a kept timeline" : "");
+               seconds * 1e3, report.from_cache ? ", from the prefix cache" : "");
     return Ok{};
   }
   Status answer(const Tokens& tokens) {

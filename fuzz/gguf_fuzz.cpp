@@ -1,5 +1,5 @@
 // Fuzz target for the GGUF reader: opens the input both ways, reads every field as every type and
-// every tensor's ends, asks for hyper-parameters, and writes what opened strictly anew: the copy
+// every tensor's ends, asks for hyper-parameters, and writes what opened strictly again: the copy
 // must open and hold the same. The tests feed it mutated files through the same entrance.
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
-// A fast digest of 64 bits that finds accidents: flipped bits, torn or foreign blocks. It reads as
-// fast as memory does. Not a defence against somebody who wants two inputs to agree.
-// The value is part of file formats: it never changes. Thread-safe: pure.
+// A fast 64-bit checksum that detects accidental damage: flipped bits, torn or foreign blocks. As
+// fast as memory is read. Not cryptographic: collisions can be constructed. The value is part of
+// file formats: it never changes. Thread-safe: pure.
 #pragma once
 
 #include <cstddef>

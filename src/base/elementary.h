@@ -1,7 +1,7 @@
 // The elementary functions of numerics id exact-1: polynomials in f32 with written-out fused
-// multiply-adds, no C library, no tables, no branches on values. One text for one number and for a
-// register of them (base/lanes.h), so every machine gets the same bits. Errors against the true
-// value, over all finite floats, are below 2 ulp (tests/base/elementary_test.cpp has the figures);
+// multiply-adds, no C library, no tables, no branches on values. One template for scalars and SIMD
+// registers (base/lanes.h), so every machine computes the same bits. Errors against the true value,
+// over all finite floats, are below 2 ulp (tests/base/elementary_test.cpp has the figures);
 // subnormal results are kept, infinities have their limits, NaN gives NaN.
 // Polynomials: minimax fits with coefficients rounded to f32 as they were fitted.
 // Thread rule: pure.

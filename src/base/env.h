@@ -1,5 +1,5 @@
 // The only place that reads environment variables, so that `grep base/env.h` finds every hidden
-// switch there is. Thread rule: as getenv: nobody may change the environment meanwhile.
+// switch there is. Thread rule: as getenv: no thread may change the environment meanwhile.
 #pragma once
 
 #include <optional>

@@ -1,7 +1,6 @@
-// The exponential, and what is left of it for those who need more than one rounding: e^x as a sum
-// of two floats and two powers of two. Part of numerics id exact-1; see base/elementary.h, through
-// which it is used. Polynomial: a minimax fit with coefficients rounded to f32 as it was fitted.
-// Thread rule: pure.
+// The exponential, also in more than f32 precision: e^x as a sum of two floats and two powers of
+// two. Part of numerics id exact-1; see base/elementary.h, through which it is used. Polynomial: a
+// minimax fit with coefficients rounded to f32 as it was fitted. Thread rule: pure.
 #pragma once
 
 #include "base/lanes.h"

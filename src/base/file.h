@@ -22,7 +22,7 @@ Status write_file_aside(const std::string& path, std::span<const std::byte> byte
 
 class FileWriter {
  public:
-  // Creates the file aside, readable by its owner only as far as the umask says so.
+  // Creates the temporary file, with permissions as the umask allows.
   static Result<FileWriter> open(const std::string& path);
 
   FileWriter(FileWriter&& other) noexcept;

@@ -1,8 +1,8 @@
-// The small vocabulary in which arithmetic is written once for one number and for a register full
-// of them. A lane type V is a struct of one SIMD register (or plain float, below); argument
-// dependent lookup finds, in V's own namespace, what is listed here. Each item is one or two
-// instructions. Everything is always_inline, so that a file compiled for one instruction set emits
-// no symbol that the linker could give to a file compiled for another.
+// The few operations in which arithmetic is written once, for one number and for a SIMD register. A
+// lane type V is a struct of one SIMD register (or plain float, below); argument dependent lookup
+// finds, in V's own namespace, what is listed here. Each item is one or two instructions.
+// Everything is always_inline, so that a file compiled for one instruction set emits no symbol that
+// the linker could give to a file compiled for another.
 #pragma once
 
 #include <bit>

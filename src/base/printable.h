@@ -1,5 +1,5 @@
-// Text from strangers (file names, metadata, what a model says) made harmless for a terminal.
-// Thread rule: pure.
+// Escapes untrusted text (file names, metadata, a model's output) so that it cannot control a
+// terminal. Thread rule: pure.
 #pragma once
 
 #include <string>

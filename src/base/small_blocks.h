@@ -1,8 +1,8 @@
 // Blocks of up to 32 numbers as small integers with one f16 scale: the arithmetic of keys and
-// values in q8_0 and q4_0. One text for all instruction sets: this is needed once when a row is
-// stored, and the compiler makes vectors of its loops. The caller rounds scale() to f16 and gives
-// encode() the rounded one, so that the codes belong to the scale that is read later. No symbol
-// leaves a file that includes this (see base/lanes.h).
+// values in q8_0 and q4_0. One function for all instruction sets: a row is stored once, and the
+// compiler vectorizes the loops. The caller rounds scale() to f16 and gives encode() the rounded
+// one, so that the codes belong to the scale that is read later. No symbol leaves a file that
+// includes this (see base/lanes.h).
 #pragma once
 
 #include <cstdint>

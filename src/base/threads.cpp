@@ -172,7 +172,7 @@ void ThreadPool::run(FunctionRef<void(int worker)> fn) {
   run_chosen(fn);
 }
 
-void ThreadPool::run_with_the_ready(FunctionRef<void(int worker)> fn) {
+void ThreadPool::run_skipping_busy_workers(FunctionRef<void(int worker)> fn) {
   if (thread_count_ == 1) return fn(0);
   choose_team();
   const Clock::time_point start = Clock::now();

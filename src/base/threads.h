@@ -1,8 +1,8 @@
-// A fixed team of threads that runs one function at a time on all of its members. Made for many
-// very short runs: workers spin a little before they park, a barrier inside a run costs well under
-// a microsecond, and nothing is allocated after construction.
-// Invariants: 1. run() returns only when every worker has left the function. 2. What the caller
-// wrote before run() is visible to the workers, and what they wrote is visible after it.
+// A thread pool that runs one function at a time on all its workers. For many very short calls:
+// workers spin a little before they park, a barrier costs well under a microsecond, and nothing is
+// allocated after construction. Invariants: 1. run() returns only when every worker has left the
+// function. 2. What the caller wrote before run() is visible to the workers, and what they wrote is
+// visible after it.
 // Thread rule: one thread at a time may call run(), and not from inside a run.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace cairn {
 
 // The CPUs this process may use: first one of each physical core, then their hyper-threads.
 std::vector<int> usable_cpus();
-// How many physical cores stand behind them: a good number of threads for arithmetic.
+// The number of physical cores of these CPUs: a good number of threads for arithmetic.
 int usable_core_count();
 
 class ThreadPool {
@@ -41,12 +41,12 @@ class ThreadPool {
   // Calls fn(worker) for every worker at the same time. fn must not throw.
   void run(FunctionRef<void(int worker)> fn);
 
-  // The same, but workers whose CPU is needed by other programs may be left out: waiting for them
-  // can cost more than they do. Who makes the others wait for more than two fifths of a run, two
-  // runs in a row, rests for some runs, and longer each time until it is in time again. If it was
-  // the caller, the last worker rests and the caller takes its CPU. REQUIRES: fn does all there is
-  // to do whoever takes part.
-  void run_with_the_ready(FunctionRef<void(int worker)> fn);
+  // The same, but skips workers whose CPU is used by other programs, since waiting for them can
+  // cost more than their help is worth. A worker that makes the others wait for more than two
+  // fifths of a run, twice in a row, is skipped for some runs, and for more each time until it is
+  // in time again. If it was the caller, the last worker is skipped and the caller moves to its
+  // CPU. REQUIRES: fn does all the work whichever workers take part.
+  void run_skipping_busy_workers(FunctionRef<void(int worker)> fn);
 
   // Inside a run: whether that worker is in it.
   bool takes_part(int worker) const { return workers_[size_t(worker)].takes_part; }
@@ -94,7 +94,7 @@ class ThreadPool {
   const int thread_count_;
   bool oversubscribed_ = false;  // More threads than CPUs: waiting must give the CPU away.
   int home_cpu_ = -1;            // Where the caller stays while the team is awake; -1: anywhere.
-  std::vector<int> cpus_;        // Of each worker; empty where nobody is pinned.
+  std::vector<int> cpus_;        // Of each worker; empty if no thread is pinned.
   std::vector<Worker> workers_;
   std::vector<Record> records_;  // Of each worker.
   std::vector<std::thread> threads_;
@@ -109,13 +109,13 @@ class ThreadPool {
   std::atomic<std::thread::id> home_{};  // The thread that is pinned; none: the default id.
 };
 
-// Hands out the indices 0, 1, 2, … in chunks to whoever asks first.
+// Hands out the indices 0, 1, 2, … in chunks, first come, first served.
 struct alignas(64) TaskCounter {
   std::atomic<int64_t> next{0};
 
   // The first index of a chunk that is now the caller's; at or past the task count: nothing left.
   int64_t claim(int64_t chunk) { return next.fetch_add(chunk, std::memory_order_relaxed); }
-  // REQUIRES: nobody claims at the same time (between runs, or between two barriers).
+  // REQUIRES: no thread claims at the same time (between runs, or between two barriers).
   void reset() { next.store(0, std::memory_order_relaxed); }
 };
 

@@ -1,6 +1,6 @@
-// An answer as it is made: tokens become text, text becomes events, and events add up to a message.
-// Tokens that are markers of the format are read by their names, other control tokens are no text.
-// Thread rule: one thread.
+// Parses an answer while it is generated: tokens become text, text becomes events, and events add
+// up to a message. Tokens that are markers of the format are parsed by their names; other control
+// tokens are not text. Thread rule: one thread.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// What an answer may look like that calls tools: a grammar of the calls in a model's form, their
-// arguments as the tools' schemas say, and of the text that may stand there instead. Whatever fits
-// it is read back by chat/output_parser.h as calls that fit the schemas. Thread-safe: pure.
+// The grammar of answers with tool calls: calls in the model's format, with arguments that the
+// tools' schemas allow, or plain text. chat/output_parser.h parses every text of this grammar into
+// calls that are valid by the schemas. Thread-safe: pure.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ struct CallDemand {
   std::string_view prompt_end = {};  // What the answer goes on with: ParserOptions::prompt.
 };
 
-// The grammar of an answer but for its reasoning: behind what opens reasoning the grammar goes on
-// with what follows its end. `tokenizer`: which marks are tokens; null where all is text.
+// The grammar of an answer without its reasoning: after the marker that opens reasoning the grammar
+// goes on with what follows its end. `tokenizer`: which marks are tokens; null where all is text.
 // Errors: invalid_argument: no such tool, or a schema that is none; unsupported, naming what: no
 // form is known, or the form cannot keep a schema exactly.
 Result<grammar::Grammar> call_grammar(const ChatFormat& format, std::span<const Tool> tools,

@@ -1,5 +1,5 @@
-// Reads tool calls out of a text that arrives in pieces. Every decision depends only on the text,
-// never on how it was cut. Knows nothing of what stands around the calls. Thread rule: one thread.
+// Parses tool calls from a text that arrives in pieces. The result depends only on the text, never
+// on how it was cut. Knows nothing of the text around the calls. Thread rule: one thread.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class CallReader {
     more,        // Nothing can be decided before more of the text is there.
     moved,       // Something was read; there may be more.
     ended,       // The calls are over; what follows is text.
-    not_a_call,  // What was read since begin() was no call. Nothing was told of it.
+    not_a_call,  // What was read since begin() was no call. No event was emitted for it.
   };
 
   // Both must outlive the reader. `tools` may be empty.
@@ -50,7 +50,7 @@ class CallReader {
   void finish(EventList& events);
 
   int32_t call_count() const { return call_count_; }
-  // Whether an event was told since begin.
+  // Whether an event was emitted since begin().
   bool is_certain() const { return is_certain_; }
   bool is_bare() const { return is_bare_; }
 

@@ -1,4 +1,4 @@
-// Reads the form of calls off rendered ones, whose names, keys, values and ids are known
+// Infers the format of tool calls from rendered ones whose names, keys, values and ids are known
 // (chat/probe.h). Thread-safe: pure.
 #pragma once
 

@@ -1,4 +1,4 @@
-// XML's quotation, in which some forms let a model put texts as they stand. Pure.
+// XML's CDATA sections, in which some call formats write texts without escapes. Pure.
 #pragma once
 
 #include <string_view>

@@ -29,7 +29,7 @@ struct Message {
   std::string role;  // "system", "user", "assistant" or "tool"
   std::string content;
   // Of an answer: the tokens that the model chose, its reasoning and its calls among them. Its text
-  // read anew could give other ones, and all that is remembered of it would be lost. Empty where
+  // read again could give other ones, and all that is remembered of it would be lost. Empty where
   // nobody knows them.
   std::vector<Token> tokens = {};
   std::string reasoning = {};
@@ -55,7 +55,7 @@ struct PromptOptions {
 
 struct Prompt {
   std::vector<Token> tokens;
-  // How many tokens stand before the text of each user message, ascending. Empty where the tokens
+  // The number of tokens before the text of each user message, ascending. Empty where the tokens
   // do not spell the rendered text byte for byte.
   std::vector<int32_t> message_starts = {};
   std::string end = {};  // The last bytes of the rendered text: ParserOptions::prompt.
@@ -71,7 +71,7 @@ std::string as_utf8(std::string_view bytes);
 
 enum class ReasoningMode : uint8_t { automatic, on, off };
 
-// What to ask of the template, and to put behind its prompt, for this mode.
+// The template's options, and the text to append to its prompt, for this mode.
 void set_reasoning(const ChatFormat& format, ReasoningMode mode, PromptOptions& options);
 
 // The text that ends reasoning where the model does not end it itself; empty where there is none.

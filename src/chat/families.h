@@ -1,5 +1,5 @@
-// What no rendering shows: formats and texts that only the template's source, or nothing at all,
-// tells of. Plain data, keyed by a phrase that the source has. Thread-safe: constants.
+// The formats of model families that cannot be detected by rendering their templates. Plain data,
+// keyed by a phrase of the template's source. Thread-safe: constants.
 #pragma once
 
 #include <string_view>

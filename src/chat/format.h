@@ -1,6 +1,6 @@
-// How a model writes what is more than text: its reasoning and its tool calls. Data only, found by
-// chat/detect.h and read by chat/output_parser.h. Texts of several words match with any white space
-// (or none) where they have some. Knows nothing of tokens. Thread-safe: values.
+// The output format of a model: how it writes reasoning and tool calls. Data only, made by
+// chat/detect.h and used by chat/output_parser.h. White space in a marker matches any white space,
+// or none. Knows nothing of tokens. Thread-safe: values.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,12 @@ enum class CallShape : uint8_t {
 enum class CallGrouping : uint8_t {
   each,   // Each with its own opening and close.
   list,   // In one JSON list between them.
-  lines,  // One behind the other between them.
+  lines,  // One after another between them.
 };
 
 enum class CallField : uint8_t { name, id, index };
 
-// A text, and the field that stands behind it.
+// A text, and the field that follows it.
 struct CallHeaderPart {
   std::string before;
   CallField field = CallField::name;
@@ -37,25 +37,25 @@ struct CallHeaderPart {
 struct CallFormat {
   CallShape shape = CallShape::none;
   std::string section_open, section_close;  // Around all calls; both may be empty.
-  // What stands before the arguments; the first text opens a call. Of shapes `object` and `python`
-  // only that first text is used; where it is empty, a call is told by its first bytes.
+  // The text before the arguments; the first one opens a call. Of shapes `object` and `python`
+  // only that first text is used; if it is empty, a call is recognised by its first bytes.
   std::vector<CallHeaderPart> header;
   std::string arguments_open;  // Between the last field and the arguments.
-  std::string close;           // Behind a call; behind all of them for `object` and `python`.
+  std::string close;           // The text after a call; after all calls for `object` and `python`.
   std::string other_open;      // A second text that opens calls, or nothing.
 
   // Of `object`. A name key that is empty: {"f": {…}}.
   std::string name_key, arguments_key, id_key;
-  bool is_id_first = false;  // Before the name; else behind the arguments.
+  bool is_id_first = false;  // Before the name; else after the arguments.
   CallGrouping grouping = CallGrouping::each;
 
   // Of `parameters`: <key_open> key <key_end> [type <type_end>] value <value_close>.
   std::string key_open, key_end, type_end, value_close;
   std::string string_type;  // The type that says: the value is a string as it stands.
   bool has_cdata = false;   // Values may stand in <![CDATA[…]]>.
-  bool has_margin = false;  // A line break of its own stands before and behind each value.
+  bool has_margin = false;  // Each value has a line break before and after it.
 
-  std::string mark;  // Of `braces`: the quote; of `elements`: what stands before each tag.
+  std::string mark;  // Of `braces`: the quote; of `elements`: the text before each tag.
 
   std::string text_name;              // Called by this name, the "call" is text for the user.
   bool wants_text_arguments = false;  // The template takes arguments as a string of JSON…
@@ -74,7 +74,7 @@ struct ChannelFormat {
 
 struct ChatFormat {
   CallFormat call;
-  std::string reasoning_open, reasoning_close;  // Empty: no reasoning is told apart.
+  std::string reasoning_open, reasoning_close;  // Empty: reasoning is not recognised.
   std::vector<std::string> silent;              // Stands around text and is not part of it.
   ChannelFormat channels;
   // A variable of the template that switches reasoning; empty where there is none.

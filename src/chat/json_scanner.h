@@ -15,7 +15,7 @@ class JsonScanner {
  public:
   enum class State : uint8_t { more, done, broken };
 
-  // Starts anew. `unwraps`: of a string, its text is wanted, not its quotes and escapes.
+  // Starts again. `unwraps`: of a string, its text is wanted, not its quotes and escapes.
   void reset(bool unwraps);
   // Reads on from the front of `text`; what belongs to the value is appended to `out`, and the
   // bytes that were read are taken from `text`.

@@ -1,6 +1,5 @@
-// Comparing text that arrives in pieces with markers: yes, no, or more must be known. Markers have
-// words; between them, and where a marker has white space at its ends, any white space will do.
-// Thread-safe: pure.
+// Matches text that arrives in pieces with markers: yes, no, or undecided until more text comes.
+// White space in a marker, or at its ends, matches any white space. Thread-safe: pure.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// The texts of a form of calls as parts of a grammar: what the vocabulary has as control tokens is
-// those tokens, since text never spells them; the rest is text. Thread rule: one thread.
+// The markers of a call format as nodes of a grammar: control tokens of the vocabulary as tokens,
+// since text never spells them; the rest as text. Thread rule: one thread.
 #pragma once
 
 #include <string>

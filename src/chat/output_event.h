@@ -1,4 +1,5 @@
-// What a model's output consists of, in the order in which it is written. Thread-safe: values.
+// The events of a model's output (text, reasoning, tool calls), in the order in which it is
+// written. Thread-safe: values.
 #pragma once
 
 #include <cstdint>

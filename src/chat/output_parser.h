@@ -1,7 +1,7 @@
-// A model's output as it comes, in pieces of any size, told apart into text, reasoning and tool
-// calls. What could be the beginning of a marker, of a stop text or of a character waits: no half
-// of them is ever told as text. However the text is cut, the events are the same.
-// Thread rule: one thread.
+// Parses a model's output, in pieces of any size, into text, reasoning and tool calls. What could
+// be the beginning of a marker, of a stop text or of a character is held back, so that no part of
+// them is emitted as text. The events do not depend on how the text is cut. Thread rule: one
+// thread.
 #pragma once
 
 #include <string>
@@ -30,18 +30,18 @@ class OutputParser {
   OutputParser(const OutputParser&) = delete;
   OutputParser& operator=(const OutputParser&) = delete;
 
-  // Nothing is read any more behind a stop text.
+  // Nothing is parsed after a stop text.
   std::vector<OutputEvent> push(std::string_view piece);
-  // The output has ended. A call that is not complete ends unfinished; where not even its name was
-  // known, nothing is told of it. `is_cut`: the model would have gone on, so that what may be half
-  // a marker is left out.
+  // The output has ended. A call that is not complete ends unfinished; without even a name, it has
+  // no event. `is_cut`: the model would have gone on, so that what may be half a marker is left
+  // out.
   std::vector<OutputEvent> finish(bool is_cut = false);
 
   bool has_stopped() const { return has_stopped_; }
   const std::string& stop_text() const { return stop_text_; }  // Empty unless has_stopped().
   bool is_reasoning() const { return state_ == State::reasoning; }
   bool is_in_header() const { return state_ == State::header; }  // Of a message in a channel.
-  // Where the last push() ended reasoning: what stood behind its end in that piece.
+  // If the last push() ended reasoning: the rest of that piece after the end.
   const std::string& behind_reasoning() const { return behind_reasoning_; }
   int32_t call_count() const { return calls_.call_count(); }
   // Whether a control token of this text is part of the format and has to be pushed as text.
@@ -57,7 +57,7 @@ class OutputParser {
     bool is_exact = false;
   };
   struct Found {
-    size_t begin = 0;  // What stands before is text.
+    size_t begin = 0;  // The part before it is text.
     size_t bytes = 0;
     const Marker* marker = nullptr;  // Null: `begin` bytes are text, the rest has to wait.
     bool is_bare_call = false;

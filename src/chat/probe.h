@@ -1,5 +1,5 @@
-// What a template writes for an assistant's turn of a certain kind: the renderings that detection
-// compares. Thread-safe: pure.
+// Renders a chat template with probe messages: the assistant turns that chat/detect.h compares.
+// Thread-safe: pure.
 #pragma once
 
 #include <optional>
@@ -36,7 +36,7 @@ class Prober {
  public:
   explicit Prober(const chat::ChatTemplate& chat_template) : template_(chat_template) {}
 
-  // All that stands behind the user's message; nothing where the template refuses.
+  // All text after the user's message; nothing if the template refuses.
   std::optional<std::string> turn(const Probe& probe) const;
   // Likewise what it writes to have an answer begun.
   std::optional<std::string> prompt(const Probe& probe) const;

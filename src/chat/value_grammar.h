@@ -1,7 +1,7 @@
-// What a tool's schema allows of a value, as a grammar of the text that a model writes for it:
-// JSON, a text as it stands, or one of the forms that chat/literals.h reads. Errors: unsupported,
-// naming the tool, the parameter and the keyword, where a form cannot keep what the schema asks
-// for. What schemas say is read in grammar/; here it is only printed in other forms than JSON.
+// The grammar of an argument's value, by the tool's schema, in the syntax that the model writes:
+// JSON, unquoted text, or one of the syntaxes that chat/literals.h parses. Errors: unsupported,
+// with the tool, the parameter and the keyword, if the syntax cannot enforce what the schema
+// requires. What schemas say is read in grammar/; here it is only printed in other forms than JSON.
 // Thread rule: one thread.
 #pragma once
 
@@ -30,7 +30,7 @@ struct Parameter {
 };
 
 struct FormMarks {
-  std::string mark;   // CallFormat's: the quote of braces, what stands before elements' tags.
+  std::string mark;   // CallFormat's: the quote of braces, the text before elements' tags.
   std::string never;  // No text within the value may hold it.
   std::string end;    // What ends a value wherever it stands, within JSON's quotes too; or nothing.
 };

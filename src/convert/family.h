@@ -1,7 +1,6 @@
-// What conversion knows of the model families: which class names belong to one, how its tensors
-// are called, where its files differ from the common form, and the functions for what no table
-// says. Each file of families/ holds a family or a group of relatives. Knows no file and no format.
-// Thread-safe: constant data.
+// The description of a model family for conversion: its class names, the names of its tensors, what
+// differs from the common form, and functions for what no table can express. Each file of families/
+// has one family or several related ones. Knows no file and no format. Thread-safe: constant data.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +46,8 @@ enum class VocabularyFile : uint8_t {
   xlm_roberta,          // sentencepiece.bpe.model where it is there, with ids of its own.
 };
 
-// What is said of the tokens beside the vocabulary.
-enum class TokenHabits : uint8_t { common, llama, gemma, gemma2, phi3, internlm };
+// The rules for special tokens, which the vocabulary does not express.
+enum class SpecialTokenRules : uint8_t { common, llama, gemma, gemma2, phi3, internlm };
 
 // A special token that has its role in all models of the family, where no file says otherwise.
 struct TokenRole {
@@ -75,7 +74,7 @@ struct Family {
   void (*tokens)(const Config& config, const TokenizerFiles& files, KeyValues& out) = nullptr;
   std::span<const TokenRole> roles = {};
   VocabularyFile vocabulary = VocabularyFile::tokenizer_json;
-  TokenHabits habits = TokenHabits::common;
+  SpecialTokenRules token_rules = SpecialTokenRules::common;
   bool interleaves_heads = false;   // Rows of q and k lie pair by pair in GGUF.
   bool norms_less_one = false;      // Norms are kept less one.
   bool drops_output = false;        // The output matrix is always the embedding.

@@ -1,7 +1,6 @@
-// What a folder of sentence-transformers says besides the model: modules.json lists what is done
-// with the vectors of a text's tokens, each in a folder of its own. Known are one pooling and, for
-// the families that have them, two matrices behind it.
-// Pure; any thread.
+// The modules of a sentence-transformers folder besides the model: modules.json lists what is
+// applied to the vectors of a text's tokens, each in a folder of its own. Supported are one pooling
+// and, for some families, two matrices after it. Pure; any thread.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// What a model directory says of special tokens, gathered from tokenizer.json,
-// tokenizer_config.json and config.json: which ids they have, which are put around a text, and the
-// chat template. Pure but for reading templates that lie in files of their own; any thread.
+// The special tokens of a model directory, from tokenizer.json, tokenizer_config.json and
+// config.json: their ids, which of them are added around a text, and the chat template. Pure but
+// for reading templates that lie in files of their own; any thread.
 #pragma once
 
 #include <cstdint>

@@ -87,7 +87,7 @@ Result<Tokenizer> Tokenizer::load(const std::string& folder, const Config& confi
   Tokenizer tokenizer(config, family);
   CAIRN_TRY(tokenizer.read_files(folder));
   const TokenizerFiles& files = tokenizer.files_;
-  const bool is_phi4 = family.habits == TokenHabits::phi3 &&
+  const bool is_phi4 = family.token_rules == SpecialTokenRules::phi3 &&
                        files.tokenizer_config.text_at("tokenizer_class") == "GPT2Tokenizer";
   if (family.vocabulary == VocabularyFile::sentencepiece_first && !is_phi4) {
     const std::string path = (std::filesystem::path(folder) / "tokenizer.model").string();
@@ -211,7 +211,7 @@ Status Tokenizer::read_sentencepiece(const std::string& bytes) {
     const bool is_defined = pieces[id].kind == PieceKind::user_defined;
     types_[id] = is_defined ? kNormal : int32_t(pieces[id].kind);
   }
-  if (family_.habits == TokenHabits::internlm) {
+  if (family_.token_rules == SpecialTokenRules::internlm) {
     CAIRN_TRY(prefix_, sentencepiece_prepends_space(bytes));
     for (size_t id = 0; id < count; ++id) {
       if (tokens_[id].starts_with("[UNUSED")) types_[id] = kUnused;
@@ -340,9 +340,9 @@ bool Tokenizer::prepends_space() const {
 }
 
 Status Tokenizer::add_to(KeyValues& out) const {
-  const bool is_llama = family_.habits == TokenHabits::llama;
-  const bool is_gemma =
-      family_.habits == TokenHabits::gemma || family_.habits == TokenHabits::gemma2;
+  const bool is_llama = family_.token_rules == SpecialTokenRules::llama;
+  const bool is_gemma = family_.token_rules == SpecialTokenRules::gemma ||
+                        family_.token_rules == SpecialTokenRules::gemma2;
   const Json* prefix = files_.tokenizer_config.find_set("add_prefix_space");
   if (is_llama && prefix != nullptr && prefix->as_boolean()) {
     out.set("tokenizer.ggml.add_space_prefix", *prefix->as_boolean());
@@ -361,7 +361,7 @@ Status Tokenizer::add_to(KeyValues& out) const {
   if (prefix_) out.set("tokenizer.ggml.add_space_prefix", *prefix_);
   CAIRN_TRY(add_special_tokens(files_, token_count(), family_.roles, out));
   // Models for code of these two families end a turn with a token that no file names.
-  if (family_.habits == TokenHabits::gemma && token_count() > 107) {
+  if (family_.token_rules == SpecialTokenRules::gemma && token_count() > 107) {
     out.set("tokenizer.ggml.eot_token_id", uint32_t(107));
   }
   if (is_llama && token_count() == 32016) {

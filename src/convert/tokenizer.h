@@ -55,7 +55,8 @@ class Tokenizer {
   void score_by_merges();
   // A family that says in two files which tokens were added, and marks none by their look.
   bool lists_twice() const {
-    return family_.habits == TokenHabits::phi3 || family_.habits == TokenHabits::internlm;
+    return family_.token_rules == SpecialTokenRules::phi3 ||
+           family_.token_rules == SpecialTokenRules::internlm;
   }
   bool prepends_space() const;
 

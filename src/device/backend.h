@@ -18,18 +18,18 @@
 
 namespace cairn {
 
-// Who told about the use of the file's bytes can have them read in time and set free. Any thread.
+// Callbacks around each use of the file's bytes, so that the system can read them ahead and drop
+// them afterwards. Called on any thread.
 struct BlockAdvice {
   std::function<void(std::span<const std::byte> blocks)> before_reading;
   std::function<void(std::span<const std::byte> blocks)> after_reading;
 };
 
-// How weights come to their own form, in backends that have one.
+// How weights are repacked, in backends that have a layout of their own.
 struct PackOptions {
-  bool is_off = false;  // Kernels make do with the file's blocks, and memory stays as it is.
-  std::string
-      cache_path;  // A file to take packed weights from, and to leave them in; may be empty.
-  uint64_t model_digest = 0;  // Which model the cache must be of.
+  bool is_off = false;        // Kernels read the file's blocks; no packed copy is kept.
+  std::string cache_path;     // A file that caches packed weights; empty: none.
+  uint64_t model_digest = 0;  // The model that the cache must belong to.
 };
 
 struct BackendOptions {
@@ -38,7 +38,7 @@ struct BackendOptions {
   Numerics numerics = Numerics::exact_1;
   PackOptions pack;
   BlockAdvice advice;
-  // Told while weights are made ready: bytes done and bytes in all.
+  // Called while weights are prepared, with the bytes done and the bytes in all.
   std::function<void(size_t done_bytes, size_t total_bytes)> on_progress;
 };
 
@@ -51,16 +51,16 @@ class Backend {
   virtual PageFormat page_format() const = 0;
   virtual PieceGrains grains() const = 0;
   virtual std::string_view isa() const = 0;  // The instruction set that kernels use, by name.
-  // Takes note of `weight` and sets weight.packed where it will have a form of its own, which lives
-  // as long as the backend. The blocks must stay readable as long.
+  // Registers `weight`, and sets weight.packed if the backend will repack it. The packed form lives
+  // as long as the backend; the blocks must stay readable as long.
   virtual Status load(Weight& weight) = 0;
-  // Whether products of quantized weights read the plain rows too, where an op has both.
+  // Whether products of quantized weights read the f32 rows too, if an op has both.
   virtual bool reads_plain_rows() const { return false; }
-  // Makes ready what the plan needs: weights in their own form, scratch for each thread. After it
-  // execute allocates nothing. Any number of plans may be ready at a time; each stays where it is,
-  // unchanged, until it is released or the backend goes.
+  // Prepares what the plan needs: packed weights, and scratch for each thread. After it execute()
+  // allocates nothing. Any number of plans may be prepared at a time; each must stay at its
+  // address, unchanged, until it is released or the backend is destroyed.
   virtual Status prepare(const Plan& plan) = 0;
-  // Forgets a plan; weights stay ready. Does nothing where it is not prepared.
+  // Forgets a plan; weights stay packed. Does nothing if it is not prepared.
   virtual void release(const Plan& plan) = 0;
   // REQUIRES: the plan is prepared.
   virtual void execute(const Plan& plan, const Step& step) = 0;

@@ -1,5 +1,5 @@
-// The rules by which a backend rounds (docs/numerics.md). An engine computes under one of them from
-// its first token to its last, so that nothing it keeps was ever computed under another.
+// The numerics ids: the rounding rules that a backend computes by (docs/numerics.md). An engine has
+// one from its start to its end, so that all that it caches was computed by the same rules.
 #pragma once
 
 #include <cstdint>

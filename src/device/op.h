@@ -1,9 +1,9 @@
-// The closed list of what a backend can be asked to compute. An op is plain data: which rows it
-// reads, which it writes, with which weights. It knows neither models nor memory management; the
-// meaning of each op, to the bit, is the scalar code in backends/reference (docs/numerics.md).
+// The closed list of ops that backends compute. An op is plain data: the rows that it reads, the
+// rows that it writes, its weights. It knows neither models nor memory management. The scalar code
+// in backends/reference defines the result of each op to the bit (docs/numerics.md).
 //
 // Aliases: `out` of RmsNorm, Add, Scale, Clamp, Activate and Gate may be the same rows as one of
-// their inputs. Every other `out` overlaps no input: tasks read rows that are not theirs.
+// their inputs. Every other `out` overlaps no input, since tasks read rows that other tasks write.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +54,7 @@ struct Quantize {
 };
 
 // out[row][o] = weight's scale * sum over k of weight[o][k] * x[row][k], k ascending (+ bias[o]).
-// Quantized weights read `quantized`, others `x`; the one not read is there only where it was kept.
+// Quantized weights read `quantized`, others `x`; the other of the two may not exist.
 struct MatMul {
   const Weight* weight;
   Rows x;
@@ -74,7 +74,8 @@ struct RmsNorm {
   float epsilon = 0;
 };
 
-// The same around the mean m: c = x - m, out = c / sqrt(mean(c^2) + epsilon) * gain + bias.
+// The same after the mean m is subtracted: c = x - m, out = c / sqrt(mean(c^2) + epsilon) * gain +
+// bias.
 struct LayerNorm {
   Rows x;
   Rows out;
@@ -106,7 +107,8 @@ struct Activate {  // out = activation(x); relu of NaN is 0
 
 // out = activation(gate) * x. clamped_swiglu, with g = min(gate, 7) and
 // u = clamp(x, -7, 7): out = (g * sigmoid(1.702 * g)) * (u + 1).
-// With `run`, both inputs lie in the same rows as [runs][2][run]; x begins `run` behind `gate`.
+// With `run`, both inputs lie in the same rows as [runs][2][run]; x begins `run` columns after
+// `gate`.
 struct Gate {
   Rows gate, x, out;
   Activation activation = Activation::silu;
@@ -149,7 +151,7 @@ struct PickColumns {
 };
 
 // a and b in runs of columns, one of each in turn: out[row] = a[0, a_run), b[0, b_run), a[a_run, …
-// REQUIRES: both have equally many runs, or b one, which then stands behind each of a's.
+// REQUIRES: both have equally many runs, or b has one, which then follows each of a's.
 struct JoinColumns {
   Rows a, b, out;
   int32_t a_run = 0, b_run = 0;
@@ -169,6 +171,6 @@ using Op = std::variant<op::Embed, op::Quantize, op::MatMul, op::RmsNorm, op::La
                         op::Mamba2Scan, op::GatedDeltaScan, op::ChannelDeltaScan, op::ScaleByDots,
                         op::PickColumns, op::JoinColumns, op::Route, op::ExpertMatMul,
                         op::ExpertScale, op::ExpertSum, op::StoreLog, op::LoadLog, op::MixStreams,
-                        op::MatchMagnitude, op::UpperTail, op::GatherOutputs>;
+                        op::MatchMagnitude, op::GaussianTopk, op::GatherOutputs>;
 
 }  // namespace cairn

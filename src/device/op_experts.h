@@ -1,5 +1,5 @@
-// The ops of a mixture of experts: choosing them, their products, and the sum of what they give.
-// Part of the closed list of device/op.h, which says what ops are. Plain data.
+// The ops of a mixture of experts: routing, the experts' products, and the weighted sum of their
+// outputs. A part of the closed list of device/op.h, with its rules.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ struct ExpertMatMul {
   const Weight* weight;  // weight.count experts
   Rows x;
   QuantizedRows quantized;
-  Rows chosen;  // Where it does not exist, rank r has matrix r, for all matrices.
+  Rows chosen;  // If it does not exist, rank r uses matrix r, for all matrices.
   Rows out;
   bool x_per_rank = false;
   Constant bias;  // [weight.count][weight.rows]
@@ -54,8 +54,8 @@ struct ExpertMatMul {
   int32_t rank_count() const { return chosen.exists() ? chosen.width : weight->count; }
 };
 
-// out[row][rank * width + i] = x[row][i] * weights[row][rank]: what an expert reads where its
-// weight stands before it.
+// out[row][rank * width + i] = x[row][i] * weights[row][rank]: the expert's input, in models that
+// apply the router's weight before the expert.
 struct ExpertScale {
   Rows x;        // [tokens, width]
   Rows weights;  // [tokens, k]

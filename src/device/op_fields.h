@@ -1,8 +1,9 @@
-// Which rows each op reads, writes or changes in place, and what else it touches: the one list that
-// the recording of plans is built on. A visitor has read(), write() and change() for Rows& and
-// QuantizedRows&, read_plane() and write_plane() for the index of a key/value plane, write_state()
-// for that of a recurrent state, read_weights() for a matrix that it multiplies or looks up, and
-// read_constant() for ConstantOf<…>&. Rows and constants are visited where they do not exist, too.
+// The rows that each op reads, writes or changes in place, and what else it touches: the one list
+// of dependencies, from which plans are made. A visitor has read(), write() and change() for Rows&
+// and QuantizedRows&, read_plane() and write_plane() for the index of a key/value plane,
+// write_state() for that of a recurrent state, read_weights() for a matrix that it multiplies or
+// looks up, and read_constant() for ConstantOf<…>&. Rows and constants are visited where they do
+// not exist, too.
 #pragma once
 
 #include <type_traits>
@@ -15,9 +16,9 @@ namespace cairn {
 template <class Op, class... Others>
 constexpr bool kIsOneOf = (std::is_same_v<Op, Others> || ...);
 
-// The ops that read rows x and write rows out, and that is all.
+// The ops that only read rows x and write rows out.
 template <class Op, class Visitor>
-requires kIsOneOf<Op, op::Quantize, op::Clamp, op::Activate, op::UpperTail, op::GatherOutputs>
+requires kIsOneOf<Op, op::Quantize, op::Clamp, op::Activate, op::GaussianTopk, op::GatherOutputs>
 void visit_fields(Op& o, Visitor& visit) {
   visit.read(o.x);
   visit.write(o.out);

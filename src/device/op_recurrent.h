@@ -1,5 +1,5 @@
-// The ops that move recurrent states on, token by token, and those that log what such ops read: a
-// part of the closed list of device/op.h, with its rules.
+// The ops that update recurrent states, token by token, and those that log the inputs of such
+// updates. A part of the closed list of device/op.h, with its rules.
 #pragma once
 
 #include <cstdint>
@@ -99,21 +99,22 @@ struct ChannelDeltaScan {
 };
 
 // Each head of x times a number: out[p] = x[p] * dot, dot = sum over n of (a[n] * b[n]) * gain[n]
-// (fma, ascending). RWKV-7's way past its recurrence.
+// (fma, ascending). RWKV-7's bonus term, which bypasses the recurrence.
 struct ScaleByDots {
   Rows a, b, x, out;  // Of equal width.
   Constant gain;      // [width]
   int32_t head_dim = 0;
 };
 
-// Keeps each row in the log of its sequence at the row's position, unless its page is kNoPage. What
-// recurrent ops read is logged so that their states can be computed again without weights.
+// Stores each row in the log of its sequence at the row's position, unless the page there is
+// kNoPage. Inputs of recurrent ops are logged, so that their states can be replayed without
+// weights.
 struct StoreLog {
   Rows x;
   int32_t log_plane;  // Which of the step's log planes.
 };
 
-// Reads each row back. REQUIRES: the log has it.
+// Reads each row from the log. REQUIRES: the log has it.
 struct LoadLog {
   Rows out;
   int32_t log_plane;

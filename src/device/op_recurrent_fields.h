@@ -1,5 +1,5 @@
-// A part of device/op_fields.h: the ops of device/op_recurrent.h. Every op that moves a recurrent
-// state on says write_state(): from there the log is found.
+// A part of device/op_fields.h: the ops of device/op_recurrent.h. Every op that updates a recurrent
+// state calls write_state(); from these ops graph/replay.h finds what must be logged.
 #pragma once
 
 #include "device/op_recurrent.h"

@@ -1,6 +1,6 @@
 // The ops of models that carry several residual streams side by side in a row (AltUp, Baykal et
-// al., 2023) and of activations that keep only a row's largest elements. Part of the closed list of
-// device/op.h, which says what ops are. Plain data.
+// al., 2023) and of activations that keep only a row's largest elements. A part of the closed list
+// of device/op.h, with its rules.
 #pragma once
 
 #include "device/values.h"
@@ -27,9 +27,10 @@ struct MatchMagnitude {
   float floor = 0;
 };
 
-// What is above a row's mean by more than so many standard deviations, and 0 below that: out =
-// max((x - mean) - deviations * sqrt(mean((x - mean)^2)), 0); NaN gives 0.
-struct UpperTail {
+// Gemma 3n's gaussian top-k: keeps what exceeds the row's mean by more than `deviations` standard
+// deviations, reduced by that threshold, and 0 elsewhere: out = max((x - mean) - deviations *
+// sqrt(mean((x - mean)^2)), 0); NaN gives 0.
+struct GaussianTopk {
   Rows x, out;
   float deviations = 0;
 };

@@ -12,9 +12,9 @@
 
 namespace cairn {
 
-inline constexpr int32_t kAttentionRun = 256;  // Positions of a softmax run (docs/numerics.md).
-inline constexpr int32_t kLogPageTokens = 8;   // Consecutive tokens of a page of the log.
-// In a page table: nothing is kept of these positions.
+inline constexpr int32_t kAttentionBlock = 256;  // Positions of a block of keys (docs/numerics.md).
+inline constexpr int32_t kLogPageTokens = 8;     // Consecutive tokens of a page of the log.
+// In a page table: these positions are not kept.
 inline constexpr PageId kNoPage = PageId(-1);
 
 // One layer's keys and values in all pages of its group: in each page the heads' keys one after
@@ -28,7 +28,7 @@ struct KvPlane {
   size_t values_page_bytes = 0;
   size_t key_bytes = 0;    // Of one head in a page.
   size_t value_bytes = 0;  // Likewise; 0 where values are in keys.
-  int32_t group = 0;       // Whose page tables to use.
+  int32_t group = 0;       // The group whose page table to use.
   int32_t kv_head_count = 0, key_dim = 0, value_dim = 0;
   KvType key_type = KvType::f16, value_type = KvType::f16;
   bool values_in_keys = false;
@@ -47,7 +47,7 @@ struct StateTensor {
   size_t bytes = 0;
 };
 
-// Where the log keeps one input of the recurrence: a page has [kLogPageTokens][width] f32.
+// Where the log stores one input of the recurrence: a page has [kLogPageTokens][width] f32.
 struct LogPlane {
   std::byte* first = nullptr;  // Its rows in page 0.
   size_t page_bytes = 0;       // From one page to the next.

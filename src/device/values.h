@@ -1,4 +1,4 @@
-// Where the values of a plan lie in the workspace of a step: rows of f32, or of int8 with scales.
+// The offsets of a plan's values in the workspace of a step: rows of f32, or of int8 with scales.
 // Plain data.
 #pragma once
 

@@ -1,5 +1,5 @@
-// A weight matrix as ops see it: the file's blocks, and what a backend made of them. Does not own
-// the blocks (they live in the mapped file or in the model).
+// A weight matrix as ops refer to it: the file's blocks, and the backend's packed form. Does not
+// own the blocks, which belong to the mapped file or to the model.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
-// Adapters (LoRA) in GGUF: for each matrix that they change, two matrices of a low rank. Checked
-// against the model's matrices; nothing is merged, so quantized weights stay as they are.
-// Invariant: what changes() gave points into the adapter, which must live as long.
-// Thread-safe: constant once bound and loaded.
+// LoRA adapters in GGUF: two low-rank matrices for each matrix that they change. Checked against
+// the model's matrices; nothing is merged, so quantized weights stay as they are. Invariant: the
+// result of changes() points into the adapter, which must live as long. Thread-safe: constant once
+// bound and loaded.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace cairn {
 
 struct AdapterChoice {
   std::string path;
-  float scale = 1.0f;     // On top of the adapter's own, where a request says nothing else.
-  std::string name = {};  // What requests call it; empty: the file's name without its ending.
+  float scale = 1.0f;     // Multiplies the adapter's own scale; a request's default.
+  std::string name = {};  // Its name in requests; empty: the file's name without its extension.
 };
 
 class Adapter {
@@ -29,17 +29,17 @@ class Adapter {
   // kind of adapter, or for another architecture).
   static Result<Adapter> open(const std::string& path, std::string_view architecture);
 
-  // Finds the matrices that it changes. Errors: unsupported (a tensor that is no matrix of the
-  // model), invalid_data (shapes that do not fit, scales that are not finite).
+  // Finds the model's matrices that the adapter changes. Errors: unsupported (a tensor that is no
+  // matrix of the model), invalid_data (shapes that do not fit, scales that are not finite).
   Status bind(std::span<Weight* const> matrices);
   // Hands its matrices to the backend. REQUIRES: bound.
   Status load(Backend& backend);
 
-  // Of its weights and how they count, wherever the file lies.
+  // Of its tensors and alpha; independent of the file's path.
   uint64_t digest() const { return digest_; }
   // Adds a LowRank for each pair. REQUIRES: bound.
   void add_changes(float scale, std::vector<LowRank>& changes) const;
-  // What the scale is multiplied with, at most.
+  // The largest factor that a scale is multiplied by.
   float largest_factor() const;
 
  private:
@@ -54,7 +54,7 @@ class Adapter {
                    std::span<Weight* const> matrices);
 
   gguf::File file_;
-  float alpha_;  // A pair counts alpha / rank; 0: as it is.
+  float alpha_;  // A pair is scaled by alpha / rank; 0: not scaled.
   uint64_t digest_ = 0;
   std::vector<Pair> pairs_;
 };

@@ -1,4 +1,4 @@
-// Choosing among adapters: names to numbers, and what is chosen to one number.
+// Names of adapters to indices, and selections to digests.
 #include "engine/adapters.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
-// The adapters that an engine has loaded, by name, and what a request can choose of them. Choices
-// that compute the same are one: in the order of loading, each adapter once, none of scale 0.
-// Knows no plans. Thread-safe: constant once loaded.
+// The adapters that an engine has loaded, by name, and selections of them by requests. Selections
+// are normalised, so that equal ones compare equal: adapters in the order of loading, each once,
+// none with scale 0. Knows no plans. Thread-safe: constant once loaded.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace cairn {
 
-// What a request says: how much of which adapter.
+// One adapter of a request, with its scale.
 struct AdapterUse {
   std::string name;
   float scale = 1.0f;
@@ -25,8 +25,8 @@ struct AdapterUse {
   bool operator==(const AdapterUse&) const = default;
 };
 
-// What Engine::select() made of it: a handle, cheap to copy. While it lives, its plans do. Means
-// something to its engine only.
+// The adapters that a sequence is computed with: a handle from Engine::select(), cheap to copy. It
+// keeps its plans alive, and is valid for its engine only.
 class Selection {
  public:
   Selection() = default;  // No adapters.
@@ -51,18 +51,18 @@ class Selection {
 
 class Adapters {
  public:
-  // Names that are taken get a number behind them. Errors: those of Adapter and of the backend,
-  // with the file's name.
+  // A name that is already used gets a number appended. Errors: those of Adapter and of the
+  // backend, with the file's name.
   static Result<Adapters> load(std::span<const AdapterChoice> choices,
                                std::string_view architecture, std::span<Weight* const> matrices,
                                Backend& backend);
 
   // All of them, as they were loaded: names and scales.
   std::span<const AdapterUse> loaded() const { return loaded_; }
-  // Scales of an adapter that is named twice add up. Errors: invalid_argument: unknown names (the
+  // Scales of an adapter that is listed twice add up. Errors: invalid_argument: unknown names (the
   // known ones are listed), scales that are not finite.
   Result<Selection> select(std::span<const AdapterUse> uses) const;
-  // What the uses change. REQUIRES: their names are known.
+  // The low-rank changes of these adapters. REQUIRES: their names are known.
   std::vector<LowRank> changes(std::span<const AdapterUse> uses) const;
 
  private:

@@ -1,4 +1,4 @@
-// Steps of whole texts, and what is made of their rows.
+// Steps of whole texts, and the pooling of their rows.
 #include "engine/embedder.h"
 
 #include <algorithm>

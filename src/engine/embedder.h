@@ -1,7 +1,7 @@
-// Vectors of texts: one for each text from those of its tokens, or scores where a classifier makes
-// them. Several texts go into one step; the bits of each depend on nothing but its own tokens. No
-// memory is kept of any: pages are taken for a step and given back.
-// Not thread-safe: the engine's thread owns it.
+// Embedding vectors of texts, pooled from those of their tokens, or the scores of a classifier.
+// Several texts are batched into one step; the bits of each depend on its own tokens alone. Nothing
+// is cached: pages are allocated for a step and released. Not thread-safe: the engine's thread owns
+// it.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@
 namespace cairn {
 
 struct EmbedderOptions {
-  // Vectors of length 1. Absent: yes, but for pooling none and rank.
+  // Whether vectors are normalised to length 1. Absent: yes, except with pooling none and rank.
   std::optional<bool> normalizes;
-  // What does not fit into the context is left out, but for the token that ends a text; else it is
-  // an error.
+  // Truncates texts that are longer than the context, but keeps the token that ends them; else they
+  // are an error.
   bool truncates = false;
 };
 
@@ -34,13 +34,13 @@ class Embedder {
   Embedder(Engine* engine, const EmbedderOptions& options);
 
   Pooling pooling() const { return pooling_; }
-  // Of each vector: the model's width, or with pooling rank how many scores there are.
+  // The length of each vector: the model's width, or with pooling rank the number of scores.
   int32_t width() const;
 
-  // With the special tokens that the model wants around a text. Errors: no vocabulary.
+  // Tokens, with the special tokens that the model expects around a text. Errors: no vocabulary.
   Result<std::vector<Token>> tokens_of(std::string_view text) const;
-  // A question and what may answer it, as models that compare them want it. Errors: the same, or
-  // a question that leaves no room for an answer.
+  // The tokens of a query and a document, joined as a reranker expects them. Errors: the same, or a
+  // query that leaves no room for the document.
   Result<std::vector<Token>> tokens_of_pair(std::string_view question,
                                             std::string_view answer) const;
 

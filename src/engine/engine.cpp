@@ -15,9 +15,9 @@ namespace cairn {
 
 namespace {
 
-Makes makes(std::optional<Pooling> pooling) {
-  if (!pooling) return Makes::logits;
-  return *pooling == Pooling::rank ? Makes::scores : Makes::vectors;
+OutputKind output_kind(std::optional<Pooling> pooling) {
+  if (!pooling) return OutputKind::logits;
+  return *pooling == Pooling::rank ? OutputKind::scores : OutputKind::vectors;
 }
 
 // Half of what the machine can give now: the rest is for the weights' pages and other programs.
@@ -227,13 +227,13 @@ Status Engine::prepare_memory() {
   CAIRN_TRY(Plans plans, record(layout, {}));
   CHECK(plans.step.hidden.width == layout.hidden_width);
   layout.add_log(plans.log_widths);
-  CAIRN_TRY(const Selection usual, adapters_.select(adapters_.loaded()));
+  CAIRN_TRY(const Selection at_load, adapters_.select(adapters_.loaded()));
   CAIRN_TRY(memory_, memory::Memory::create(std::move(layout),
                                             {.budget_bytes = options_.memory_budget,
                                              .context_tokens_max = options_.context_tokens,
                                              .log_step = options_.log_step,
                                              .log_tokens_max = options_.log_tokens_max,
-                                             .usual_variant = usual.variant()},
+                                             .default_variant = at_load.variant()},
                                             backend_->memory()));
   cache_.emplace(memory_.get());
   CAIRN_TRY(runner_, Runner::create(std::move(plans), memory_->layout(), backend_.get()));
@@ -242,10 +242,10 @@ Status Engine::prepare_memory() {
 }
 
 Result<Plans> Engine::record(const memory::Layout& layout, std::span<const LowRank> changes) const {
-  Graph graph(layout, {.makes = makes(options_.pooling),
+  Graph graph(layout, {.output_kind = output_kind(options_.pooling),
                        .context_tokens = options_.context_tokens,
                        .keeps_plain_rows = backend_->reads_plain_rows(),
-                       .grains = backend_->grains(),
+                       .multiple = backend_->multiple(),
                        .low_ranks = changes});
   const Tensor made = model_->forward(graph);
   for (const LowRank& change : changes) {
@@ -254,7 +254,7 @@ Result<Plans> Engine::record(const memory::Layout& layout, std::span<const LowRa
                 "{}: expected a change of a matrix that is multiplied with, found one of {}",
                 change.a->name, change.of->name);
   }
-  if (options_.pooling && !graph.delivers(made)) {
+  if (options_.pooling && !graph.is_output(made)) {
     return fail(ErrorCode::unsupported,
                 "{}: expected an architecture whose vectors are known, found one that makes logits",
                 architecture_);
@@ -278,7 +278,7 @@ Status Engine::prepare_adapters() {
   const Status prepared = backend_->prepare(plans.step);
   backend_->release(plans.step);
   CAIRN_TRY(std::move(prepared));
-  CAIRN_TRY(usual_, select(adapters()));
+  CAIRN_TRY(default_selection_, select(adapters()));
   return Ok{};
 }
 

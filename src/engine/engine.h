@@ -25,56 +25,57 @@ namespace cairn {
 
 // What happens when a context is full.
 enum class ContextPolicy : uint8_t {
-  stop,   // Nothing more fits: an error that says how many tokens are needed.
-  shift,  // The first tokens and the newer half of the others are read anew.
+  stop,   // An error that says how many tokens are needed.
+  shift,  // The first tokens and the newer half of the others are computed again.
 };
 
 struct EngineOptions {
   std::string backend = "cpu";
   int32_t thread_count = 0;  // 0: one for each physical core.
   std::string isa;           // The instruction set, by name; empty: the best that there is.
-  // fast_1 is refused where the machine has nothing that it would be faster with.
+  // fast_1 is an error if the machine has no instructions that make it faster.
   Numerics numerics = Numerics::exact_1;
   KvType key_type = KvType::f16;
   KvType value_type = KvType::f16;
   int32_t context_tokens = 0;  // 0: the model's, or what the budget holds if that is less.
   size_t memory_budget = 0;    // Bytes for pages and states; 0: half of the free memory.
   ContextPolicy context_policy = ContextPolicy::stop;
-  int32_t shift_keep = 0;  // Tokens at the beginning that no shift leaves out.
-  // Windows are kept from the last user's message on; or of all positions, so that going back far
-  // costs memory instead of reading.
+  int32_t shift_keep = 0;  // Tokens at the beginning that every shift keeps.
+  // Keeps window pages of all positions, so that any position can be resumed without computing
+  // tokens again; else only those from the last user's message on.
   bool keeps_all_windows = false;
-  int32_t log_step = 0;         // See memory::Options: how many steps derive a state at most …
-  int32_t log_tokens_max = 0;   // … and how far back at an answer's end that is possible.
+  int32_t log_step = 0;         // See memory::Options: the most steps that replay a state …
+  int32_t log_tokens_max = 0;   // … and how far back from an answer's end that is possible.
   int32_t row_count_max = 512;  // Tokens of a step.
-  // A folder where packed weights are left for the next start, which maps them; empty: none.
-  // Whoever may write there decides what the model computes.
+  // A folder that caches packed weights, which the next start maps; empty: none. Its files are
+  // trusted: who can write there can change what the model computes.
   std::string pack_cache;
-  // Weights are read from the file as they are needed, and packed each time: for models that are
-  // larger than the memory.
+  // Weights stay in the file and are repacked in every step that needs it: for models that are
+  // larger than memory.
   bool is_unpacked = false;
-  // Set: the engine makes vectors of texts, or scores (engine/embedder.h), instead of logits.
+  // If set, the engine computes embeddings or scores (engine/embedder.h) instead of logits.
   std::optional<Pooling> pooling;
-  // Changes of the model that requests may choose; with these scales, unless they say something.
+  // LoRA adapters that requests may select; these scales are the default.
   std::vector<AdapterChoice> adapters;
-  // Told while weights are made ready: bytes done and bytes in all.
+  // Called while weights are prepared, with the bytes done and the bytes in all.
   std::function<void(size_t done_bytes, size_t total_bytes)> on_progress;
 };
 
 class Engine {
  public:
-  // Errors: what the file lacks or has wrong, named; unsupported architectures, tokenizers, types.
+  // Errors: what is missing or wrong in the file, by name; unsupported architectures, tokenizers,
+  // types.
   static Result<std::unique_ptr<Engine>> load(gguf::File file, const EngineOptions& options);
   ~Engine();
 
   const gguf::File& file() const { return file_; }
   const std::string& architecture() const { return architecture_; }
   const models::ModelSize& size() const { return model_->size(); }
-  // Else it sees whole texts at once, and a step must hold each of them.
+  // Whether attention is causal; else each text must fit into one step.
   bool is_causal() const { return model_->makes_text(); }
   const EngineOptions& options() const { return options_; }  // As they took effect.
-  // The rules by which everything in memory() was and will be computed: an engine has one id, and
-  // whatever names its pages and states outside of it must name this too.
+  // The numerics id by which everything in memory() is computed. An engine has one; pages and
+  // states that are stored outside of it must be stored with this id.
   Numerics numerics() const { return options_.numerics; }
   int64_t parameter_count() const { return parameter_count_; }
 
@@ -86,7 +87,7 @@ class Engine {
   std::shared_ptr<const grammar::TokenTrie> token_trie() const { return text_->token_trie(); }
 
   memory::Memory& memory() { return *memory_; }
-  // Timelines that no generator uses just now; and the place to begin steps, since it makes room.
+  // The prefix cache. Generators begin their transactions here, since it makes room.
   memory::PrefixCache& cache() { return *cache_; }
   // Computes; everything that is kept grows by it. See engine/step.h.
   Result<StepReport> step(std::span<const StepItem> items, StepAcceptor accept) {
@@ -96,11 +97,11 @@ class Engine {
   Result<StepReport> step(std::span<const StepItem> items);
   Runner& runner() { return *runner_; }
 
-  // The adapters that there are, with their scales where nobody says another.
+  // The loaded adapters, with their default scales.
   std::span<const AdapterUse> adapters() const { return adapters_.loaded(); }
-  // What sequences and generators compute with unless they are told.
-  const Selection& usual_selection() const { return usual_; }
-  // Makes ready to compute with these adapters and no others; what is ready stays so for a while.
+  // The adapters that sequences and generators use by default.
+  const Selection& default_selection() const { return default_selection_; }
+  // Prepares the plans for exactly these adapters; they are cached for a while.
   // Errors: invalid_argument: unknown names, scales that are not finite; no_room.
   Result<Selection> select(std::span<const AdapterUse> uses);
 
@@ -132,8 +133,9 @@ class Engine {
   std::optional<memory::PrefixCache> cache_;
   std::unique_ptr<Runner> runner_;
   std::optional<Stepper> stepper_;
-  std::vector<Selection> ready_;  // The runner has their plans; the last used one last.
-  Selection usual_;
+  std::vector<Selection>
+      ready_;  // Selections whose plans the runner has; least recently used first.
+  Selection default_selection_;
 };
 
 }  // namespace cairn

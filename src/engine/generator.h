@@ -1,6 +1,6 @@
-// A lane that is computed alone: reads prompts and continues them token by token, each call until
-// it is done. Several generators may share an engine.
-// Not thread-safe: the engine's thread owns it. Must not outlive its engine.
+// A lane that is computed alone: reads prompts and continues them token by token; each call returns
+// when it is done. Several generators may share an engine. Not thread-safe: the engine's thread
+// owns it. Must not outlive its engine.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace cairn {
 struct ReadOptions {
   // Positions of the prompt at which messages begin, ascending: where people edit and branch.
   std::span<const int32_t> message_starts = {};
-  // Told (tokens done, tokens in all) after each step; may return false to stop: then the error is
-  // `cancelled`, and what was read so far is kept.
+  // Called after each step with the tokens done and the tokens in all; returning false stops with
+  // the error `cancelled`, and keeps what was read so far.
   std::function<bool(int32_t, int32_t)> on_progress = {};
 };
 
@@ -26,7 +26,7 @@ class Generator {
  public:
   explicit Generator(Engine* engine) : lane_(engine), batch_(engine) {}
 
-  // See Lane, whose words these are.
+  // As in Lane.
   void select(Selection selection) { lane_.select(std::move(selection)); }
   const Selection& selection() const { return lane_.selection(); }
   memory::ResumePlan plan(std::span<const Token> prompt, bool wants_logits = true) const {

@@ -27,7 +27,7 @@ bool is_better(const memory::ResumePlan& a, const memory::ResumePlan& b) {
 
 Lane::Lane(Engine* engine)
     : engine_(engine),
-      selection_(engine->usual_selection()),
+      selection_(engine->default_selection()),
       sequence_(engine->memory().new_sequence(selection_.variant())) {}
 
 void Lane::select(Selection selection) {
@@ -281,7 +281,7 @@ Status Lane::finish_turn() {
   if (sequence_.length() == 0) return Ok{};
   if (!memory.needs_replay(sequence_)) {
     // Where the log derives the state at the end, it need not be kept.
-    if (!memory.rest(sequence_)) {
+    if (!memory.suspend(sequence_)) {
       CAIRN_TRY(memory.keep_anchor(sequence_, AnchorKind::answer_end));
     }
   }

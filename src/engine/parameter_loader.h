@@ -1,5 +1,5 @@
-// Fills a model's parameters from a file: finds each by name, compares its shape, and keeps vectors
-// in f32, and the scales that quantizers leave beside matrices. Matrices stay where they are, in
+// Fills a model's parameters from a GGUF file: finds each by name and checks its shape. Vectors,
+// and the scales that some quantizers store beside matrices, are converted to f32; matrices stay in
 // the mapped file.
 #pragma once
 
@@ -26,7 +26,7 @@ class ParameterLoader : public ParameterVisitor {
   // Owns the vectors; they must live as long as the model.
   std::vector<std::vector<float>> take_vectors() && { return std::move(vectors_); }
   int64_t parameter_count() const { return parameter_count_; }
-  // The tensors that no parameter was found in, in the file's order.
+  // The tensors that the model does not use, in the file's order.
   std::vector<std::string_view> unread() const;
 
  private:

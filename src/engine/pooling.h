@@ -1,5 +1,5 @@
-// How one vector of a text comes from those of its tokens: the kinds, their names and what a file
-// says. Thread-safe: pure.
+// Pooling: how the embedding of a text is computed from those of its tokens. The kinds, their names
+// and the file's metadata. Thread-safe: pure.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace cairn {
 
-// In the order of the numbers in files.
+// The values are those of the file's `pooling_type`.
 enum class Pooling : uint8_t {
   none,  // A vector for each token.
   mean,  // Of all tokens' vectors.
   cls,   // The first token's.
   last,  // The last token's.
-  rank,  // What a classifier makes of the first token's: scores.
+  rank,  // The classifier's scores of the first token's vector.
 };
 
 std::string_view name(Pooling pooling);  // "none", "mean" …

@@ -62,7 +62,7 @@ size_t Runner::plan_bytes() const {
   for (const auto& entry : plans_) {
     for (const Plan* plan : {&entry->plans.step, &entry->plans.head, &entry->plans.replay}) {
       bytes += std::span(plan->ops).size_bytes() + std::span(plan->stages).size_bytes() +
-               std::span(plan->chains).size_bytes() + std::span(plan->pieces).size_bytes();
+               std::span(plan->fused_ops).size_bytes() + std::span(plan->pieces).size_bytes();
     }
   }
   return bytes;

@@ -1,7 +1,7 @@
-// Computes steps: transactions in, logits out. Decides nothing. Owns the recorded plans of each
-// variant of the model and the workspace, made before they are used; a step allocates nothing.
-// Which plans compute is said by what is computed, so that no timeline goes on by another's. Not
-// thread-safe: the engine's thread owns it.
+// Computes steps: transactions in, logits out. Schedules nothing. Owns the workspace and the
+// recorded plans of each variant of the model (such as its adapters), all allocated before they are
+// used; a step allocates nothing. A sequence is always computed by the plans of its own variant.
+// Not thread-safe: the engine's thread owns it.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ class Runner {
   // With the plans of the plain variant.
   static Result<std::unique_ptr<Runner>> create(Plans plans, const memory::Layout& layout,
                                                 Backend* backend);
-  // Plans of another variant, for the same memory and as many rows. Outputs that were valid are no
-  // longer. Errors: no_room, those of the backend.
+  // Adds the plans of another variant, for the same memory and as many rows. Invalidates outputs.
+  // Errors: no_room, those of the backend.
   Status add(memory::Variant variant, Plans plans);
   void drop(memory::Variant variant);  // Likewise. REQUIRES: it was added.
 
@@ -37,15 +37,15 @@ class Runner {
   // variant, whose plans are here, and whole texts where the model sees these at once.
   void run(std::span<const BatchPart> parts);
 
-  // Of the last step's outputs, counted over all parts in order; valid until the runner computes
-  // again.
-  std::span<const float> hidden(int32_t output) const;  // [width]: what the logits are made of.
+  // Output `output` of the last step, counted over all parts in order; valid until the runner
+  // computes again.
+  std::span<const float> hidden(int32_t output) const;  // [width]: the head's input.
   std::span<const float> logits(int32_t output) const;  // [vocabulary]
 
   // Copies the hidden row of an output of the last step into the transaction that asked for it.
   void keep_hidden(memory::Transaction& transaction, int32_t output);
-  // Makes logits(0) from a hidden row that a variant made. REQUIRES: it is as wide as the model;
-  // the variant's plans are here.
+  // Computes logits(0) from a hidden row of a variant. REQUIRES: it is as wide as the model; the
+  // variant's plans are here.
   void restore_logits(DeviceBytes hidden, memory::Variant variant);
 
   // Computes all pieces of replays, those of several sequences side by side: afterwards they can be
@@ -53,7 +53,7 @@ class Runner {
   // REQUIRES: a piece has at most row_count_max() rows; its variant's plans are here.
   void replay(std::span<memory::Replay> replays);
 
-  // Changes whenever outputs are no longer what they were: they belong to the last time.
+  // The number of computations so far; outputs belong to the last one.
   int64_t run_count() const { return run_count_; }
 
   int32_t row_count_max() const { return plans().step.row_count_max; }
@@ -81,15 +81,15 @@ class Runner {
 
   const memory::Layout& layout_;
   Backend* backend_;
-  // Few, the plain ones first. Backends know plans by where they are.
+  // Few, the plain variant first. Backends identify plans by their addresses.
   std::vector<std::unique_ptr<const VariantPlans>> plans_;
   std::unique_ptr<Buffer> workspace_;  // As large as the largest plan needs.
   size_t workspace_bytes_ = 0;
-  const Plan* last_plan_ = nullptr;  // Where the outputs lie: a step's or a head's.
+  const Plan* last_plan_ = nullptr;  // The plan that wrote the outputs: a step's or a head's.
   int64_t run_count_ = 0;
   bool needs_whole_texts_ = false;
   std::vector<Token> tokens_;
-  std::vector<Token> no_tokens_;  // Replays look at none.
+  std::vector<Token> no_tokens_;  // For replays, which read no tokens.
   std::vector<int32_t> positions_, slice_of_row_, output_rows_;
   std::vector<Slice> slices_;
   std::vector<int32_t> replayed_pieces_;  // Of each replay.

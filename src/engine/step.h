@@ -1,7 +1,7 @@
-// Steps: tokens of one sequence or of many go through the model at once. Everybody who computes
-// does it by Engine::step(): states that only the log has come back, room is taken in all groups or
-// in none, rows are computed, hidden rows kept, tokens committed. Rows of different adapters may
-// share a step. Decides nothing. Not thread-safe: the engine's thread owns it.
+// Steps: a batch of tokens of one sequence or several goes through the model. Everything is
+// computed by Engine::step(): suspended states are replayed, blocks are allocated, rows are
+// computed, hidden rows kept, tokens committed. Rows of different adapters may share a step.
+// Schedules nothing. Not thread-safe: the engine's thread owns it.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +19,15 @@ namespace cairn {
 
 // The rows of one sequence. Its arrays must stay until the step has been made.
 struct StepItem {
-  memory::Sequence* sequence = nullptr;   // Comes once in a step.
-  std::span<const Token> tokens;          // Behind its end; at least one.
-  std::span<const int32_t> outputs = {};  // Of which tokens logits are wanted: indices, ascending.
+  memory::Sequence* sequence = nullptr;  // Comes once in a step.
+  std::span<const Token> tokens;         // Appended to it; at least one.
+  std::span<const int32_t> outputs =
+      {};  // Indices of the tokens whose logits are wanted, ascending.
   // After how many of the tokens an anchor is kept, ascending. Left out where there is no room.
   std::span<const int32_t> captures = {};
   bool anchors_start = false;  // The end before these tokens is kept as an anchor too.
-  // The hidden row of the last accepted token stays with the sequence, so that its logits can be
-  // had again. REQUIRES: the token is among the outputs, if any is accepted.
+  // Keeps the hidden row of the last accepted token with the sequence, so that its logits can be
+  // computed again. REQUIRES: the token is among the outputs, if any is accepted.
   bool keeps_hidden = false;
 };
 
@@ -53,7 +54,7 @@ using StepAcceptor = FunctionRef<int32_t(size_t item, const StepOutputs& outputs
 
 struct StepReport {
   size_t item_count = 0;      // The items, from the first, that were computed; at least one.
-  int32_t replayed_rows = 0;  // Recurrence steps that brought states back, for all items.
+  int32_t replayed_rows = 0;  // Recurrence steps that replayed states, for all items.
   int32_t computed_rows = 0;  // Tokens of the items.
 };
 
@@ -61,9 +62,9 @@ class Stepper {
  public:
   Stepper(memory::Memory* memory, memory::PrefixCache* cache, Runner* runner);
 
-  // Computes the leading items for which there are rows, outputs and bytes; kept sequences that are
-  // worth least make room. Errors: what memory::begin() says of the first item; nothing has changed
-  // then. REQUIRES: at least one item; the first is within the runner's limits.
+  // Computes the leading items for which there are rows, outputs and bytes; the prefix cache evicts
+  // what is worth least to make room. Errors: what memory::begin() says of the first item; nothing
+  // has changed then. REQUIRES: at least one item; the first is within the runner's limits.
   Result<StepReport> step(std::span<const StepItem> items, StepAcceptor accept);
 
  private:

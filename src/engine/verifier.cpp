@@ -259,13 +259,13 @@ class Program {
   Status evict() {
     const size_t anchor_count = touched().anchors().size();
     if (anchor_count > 0 && pick(2) == 0) {
-      CAIRN_TRY(wake(touched()));  // Else the anchor may be what the sequence rests on.
+      CAIRN_TRY(wake(touched()));  // Else it may be replayed from the anchor.
       return memory().drop_anchor(touched(), size_t(pick(int32_t(anchor_count))));
     }
     if (pick(2) == 0) {
       memory().protect_from(touched(), pick(touched().length() + 1));
     } else {
-      memory().rest(touched());
+      memory().suspend(touched());
     }
     return Ok{};
   }
@@ -287,7 +287,7 @@ class Program {
         true);
   }
 
-  // One more token behind a copy, and the kept hidden row, against a fresh timeline.
+  // One more token behind a copy, and the kept hidden row, against a fresh sequence.
   Status check(const memory::Sequence& sequence) {
     std::vector<Token> tokens(sequence.tokens().begin(), sequence.tokens().end());
     const int32_t length = int32_t(tokens.size());

@@ -1,7 +1,7 @@
-// The promise, checked on a loaded model: random programs of what conversations do to the memory,
-// and after each operation the next logits compared, bit for bit, with those of a fresh timeline
-// that reads the same tokens at once. Uses the engine's memory and gives all of it back.
-// Thread rule: the engine's thread.
+// Checks on a loaded model that the cache changes no bit: random programs of what conversations do
+// to the memory, and after each operation the next logits are compared, bit for bit, with those of
+// a new sequence that reads the same tokens at once. Uses the engine's memory and releases all of
+// it. Thread rule: the engine's thread.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct VerifyOptions {
   int32_t operation_count = 24;  // Of each program.
   int32_t sequence_tokens_max = 160;
   uint64_t seed = 1;  // The same seed gives the same programs.
-  // Told after each operation; false stops with the error `cancelled`.
+  // Called after each operation; returning false stops with the error `cancelled`.
   std::function<bool(int32_t done, int32_t total)> on_progress;
 };
 

@@ -1,6 +1,6 @@
-// The bridge from a GGUF file's metadata to what text/ builds a tokenizer from. Knows the keys;
-// what the values mean, and whether they agree, text/vocabulary.h says.
-// Thread-safe: pure.
+// Reads a GGUF file's metadata as the source that tokenize/ builds a tokenizer from. Knows the
+// keys; tokenize/vocabulary.h interprets the values and checks whether they agree. Thread-safe:
+// pure.
 #pragma once
 
 #include "base/result.h"

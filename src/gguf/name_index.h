@@ -1,7 +1,6 @@
 // Finds a name among many, by binary search over a sorted order. Not a hash table on purpose: the
-// names come from strangers, who could make them all collide; this costs O(log n) whatever they
-// are. Holds 4 bytes a name; the names themselves stay where they are. Thread-safe once built:
-// constant data.
+// names are untrusted and could all collide; this costs O(log n) whatever they are. Holds 4 bytes a
+// name; the names themselves stay where they are. Thread-safe once built: constant data.
 #pragma once
 
 #include <algorithm>

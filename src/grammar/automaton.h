@@ -1,8 +1,8 @@
-// A compiled grammar: for each rule an automaton over bytes, whose states may also call rules and
-// take tokens; calls nest, so a walk through it has stacks (grammar/stacks.h). Regular parts are
-// deterministic wherever that is affordable. Knows no vocabulary.
-// Invariants: from every state the end of its rule can be reached; no rule calls itself without a
-// byte before. Thread-safe: constant once built.
+// A compiled grammar, a pushdown automaton: each rule is an automaton over bytes, whose states may
+// also call rules and accept whole tokens; nested calls need stacks (grammar/stacks.h). Regular
+// parts are deterministic wherever that is affordable. Knows no vocabulary. Invariants: from every
+// state the end of its rule can be reached; no rule calls itself without a byte before.
+// Thread-safe: constant once built.
 #pragma once
 
 #include <array>
@@ -26,13 +26,13 @@ struct Automaton {
   struct Call {
     uint32_t start;   // The called rule's first state.
     uint32_t repeat;  // kNone, or which of `repeats`: then `start` is its body's.
-    uint32_t target;  // Where to go on behind it.
+    uint32_t target;  // The state after it.
   };
   struct TokenEdge {
     uint32_t pattern;
     uint32_t target;
   };
-  // {min,max} where writing the body out would be too much: counted on the stack.
+  // A repetition {min,max} that is too large to be unrolled: counted on the stack.
   struct Repeat {
     uint32_t start;  // Of the body.
     int32_t min, max;

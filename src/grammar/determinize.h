@@ -1,6 +1,6 @@
-// The second half of compiling: each piece becomes deterministic, where that is affordable: at most
-// some times as large as it was. Elsewhere it only loses its empty edges, and the walk at run time
-// follows several states at once. One thread.
+// The second half of compiling: each piece is determinized if the result is at most a few times as
+// large. Otherwise only its epsilon edges are removed, and matching follows several states at once.
+// One thread.
 #pragma once
 
 #include <cstdint>

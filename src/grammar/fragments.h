@@ -1,6 +1,6 @@
-// The first half of compiling: expressions become a nondeterministic automaton with empty edges,
-// one for each rule that is called. Small rules without recursion are written out where they are
-// called; counted repetitions are written out or become bodies of their own. One thread.
+// The first half of compiling: expressions become nondeterministic automata with epsilon edges, one
+// for each rule that is called. Small rules without recursion are inlined; counted repetitions are
+// unrolled or become bodies of their own. One thread.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,8 @@
-// What a text must look like, compiled: from GBNF, a JSON schema, a regular expression, a list of
-// choices, or put together in C++ by a Builder. Knows no vocabulary: grammar/matcher.h follows a
-// model's tokens through it.
-// Errors of all of these: invalid_argument, with line, column and reason; unsupported, for what is
-// well-formed and not done here; no_room, over the limits. Thread-safe: a Grammar is constant; a
-// Builder is one thread's.
+// A compiled grammar that constrains text, from GBNF, a JSON schema, a regular expression, a list
+// of choices, or a Builder in C++. Knows no vocabulary: grammar/matcher.h matches a model's tokens
+// against it. Errors of all of these: invalid_argument, with line, column and reason; unsupported,
+// for what is well-formed and not done here; no_room, over the limits. Thread-safe: a Grammar is
+// constant; a Builder is one thread's.
 #pragma once
 
 #include <initializer_list>
@@ -22,7 +21,7 @@ namespace cairn::grammar {
 
 struct Automaton;
 
-// A small value: copies share what is compiled.
+// A small value: copies share the automaton.
 class Grammar {
  public:
   explicit Grammar(Automaton automaton);

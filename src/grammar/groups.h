@@ -13,12 +13,13 @@ class Groups {
   explicit Groups(Expressions& expressions) : expressions_(expressions) { open(0); }
 
   void open(size_t offset) { levels_.push_back({.offset = offset}); }
-  // What the innermost group says; the group is gone. The outermost may be closed too.
+  // Closes the innermost group and returns its expression. The outermost may be closed too.
   Node close();
   // The end of an alternative of the innermost group.
   void alternate();
   void append(Node node) { levels_.back().sequence.push_back(node); }
-  // The element that a repetition would stand behind, or nothing: then `last` may not be asked for.
+  // Whether there is an element that a repetition would apply to; if not, `last` must not be
+  // called.
   bool has_last() const { return !levels_.back().sequence.empty(); }
   Node& last() { return levels_.back().sequence.back(); }
 
@@ -38,8 +39,8 @@ class Groups {
   size_t alternative_count_ = 0;
 };
 
-// {min,max} as text, from behind the brace: "3}", "3,}", "3,5}". What is not of this form is no
-// count: `bytes` is then 0.
+// Parses {min,max} after its opening brace: "3}", "3,}", "3,5}". If the text is no count, `bytes`
+// is 0.
 struct CountText {
   int64_t min = 0, max = 0;  // Larger than any limit where the digits are more than fit.
   size_t bytes = 0;          // Up to and with the closing brace.

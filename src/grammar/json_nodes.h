@@ -1,5 +1,5 @@
-// What JSON texts are made of, as expressions: each made once, as a rule, when it is first asked
-// for. Knows no schemas. One thread.
+// The expressions of JSON's syntax, each made as a rule when it is first used. Knows no schemas.
+// One thread.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
-// Expressions of which only the texts of some lengths are wanted: a pattern beside bounds of its
-// length. Lengths are counted in units, which are nodes that stand for one character each, however
-// it is spelled. Knows no syntax. One thread.
+// Restricts an expression to texts of some lengths: a schema's pattern together with minLength and
+// maxLength. Lengths are counted in units, which are nodes that stand for one character each,
+// however it is spelled. Knows no syntax. One thread.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ class Lengths {
   // nowhere else in what is asked about.
   Lengths(Expressions& expressions, const std::vector<Node>& units);
 
-  // What `node` says of so many characters. Errors: unsupported where that takes too much writing
-  // out.
+  // `node` restricted to texts of these lengths. Errors: unsupported if the expression would become
+  // too large.
   Result<Node> only(Node node, LengthRange wanted);
 
  private:

@@ -1,5 +1,5 @@
-// What a stranger's grammar may cost. Over a limit the answer is an error of no_room, in bounded
-// time and memory; honest grammars stay far below. Thread-safe: plain data.
+// The limits of untrusted grammars. What exceeds one is a no_room error, in bounded time and
+// memory; ordinary grammars stay far below. Thread-safe: plain data.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// Follows a model's tokens through a grammar: which tokens may come next, and where each leads. A
-// State is a value: any older one may be gone on from, so rewinding is taking an older number. One
-// Matcher serves any number of sequences with one grammar and vocabulary; masks are remembered.
+// Matches a model's tokens against a grammar: which tokens are allowed next, and the state after
+// each. A State is a value: any older one stays valid, so a rewind takes an older number. One
+// Matcher serves any number of sequences with one grammar and vocabulary; masks are cached.
 // Invariant: mask() allows exactly the tokens that advance() takes, and the tokens that end an
 // answer where the text so far is complete. One thread.
 #pragma once

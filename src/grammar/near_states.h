@@ -1,5 +1,5 @@
-// States that no text of a few bytes tells apart: where counts are written out as chains of states,
-// most of a chain is far from its end, and masks of short tokens are the same all along it. Pure.
+// States that no text of a few bytes distinguishes. In an unrolled repetition most states are far
+// from its end, and the masks of short tokens are the same for all of them. Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace cairn::grammar {
 
-// For each state the lowest one that goes on with the same texts of at most `bytes` bytes, whatever
-// lies below on the stack, and with the same tokens. Empty where that would be too much work: every
-// state is then its own.
+// For each state the lowest one that accepts the same continuations of at most `bytes` bytes,
+// whatever is below on the stack, and the same tokens. Empty if that would be too much work: then
+// no states are merged.
 std::vector<uint32_t> near_states(const Automaton& automaton, int32_t bytes);
 
 }  // namespace cairn::grammar

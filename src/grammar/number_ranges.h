@@ -38,7 +38,7 @@ std::optional<Node> integers_between(const Bounds& bounds, Expressions& expressi
 // fine; not_found where there is none.
 Result<Node> multiples_between(const Bounds& bounds, const Decimal& step, bool has_fractions,
                                Expressions& expressions);
-// All numbers within, of at most 16 digits behind the point and without exponent.
+// All numbers within, with at most 16 decimals and without exponent.
 std::optional<Node> numbers_between(const Bounds& bounds, Expressions& expressions);
 
 }  // namespace cairn::grammar

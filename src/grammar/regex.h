@@ -13,8 +13,8 @@
 namespace cairn::grammar {
 
 struct RegexStyle {
-  // A text may have more before and behind what fits, unless ^ and $ say otherwise: as the patterns
-  // of JSON schemas. Else the whole text must fit.
+  // The expression may match anywhere in the text, unless ^ and $ anchor it: as the patterns of
+  // JSON schemas. Else the whole text must fit.
   bool is_search = false;
   // Characters stand as they are written inside a JSON string: quotes and such escaped.
   bool is_json = false;

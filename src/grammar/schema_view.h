@@ -1,6 +1,6 @@
-// What several schemas say at once: the members of allOf and the targets of $ref beside keywords of
-// their own, read as one list of parts that all hold. Finds keywords, follows references, refuses
-// what cannot be followed. Knows no expressions. One thread.
+// The conjunction of several schemas (a schema with its allOf and the targets of its $ref) as one
+// list of parts that all hold. Finds keywords, follows references, refuses what is not supported.
+// Knows no expressions. One thread.
 #pragma once
 
 #include <compare>
@@ -29,7 +29,7 @@ enum TypeBit : uint32_t {
 
 struct SchemaPart {
   uint32_t schema;
-  bool is_flat = false;  // Its $ref and allOf stand beside it already.
+  bool is_flat = false;  // Its $ref and allOf are separate parts already.
   bool any_of_is_done = false, one_of_is_done = false;  // Likewise, one of them.
   auto operator<=>(const SchemaPart&) const = default;
 };

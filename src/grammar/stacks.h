@@ -1,7 +1,7 @@
-// Where a text stands in a grammar: a set of stacks over the automaton's states. Sets are values
-// with numbers, equal sets have equal numbers, and steps from one to the next by a byte are
-// remembered: the walk becomes a table as it is used. Knows bytes, no tokens.
-// Invariant: a number stays valid until collect(). One thread.
+// The state of a text in a grammar: a set of stacks over the automaton's states. Sets are numbered,
+// equal sets have equal numbers, and the step from a set by a byte is cached: a table that is built
+// lazily, as in a lazy DFA. Knows bytes, no tokens. Invariant: a number stays valid until
+// collect(). One thread.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace cairn::grammar {
 
-// Finds numbers by hash; whoever asks compares. Open addressing, never more than half full.
+// Finds numbers by hash; the caller compares keys. Open addressing, never more than half full.
 class NumberIndex {
  public:
   template <class IsEqual>

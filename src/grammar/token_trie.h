@@ -1,7 +1,6 @@
-// A vocabulary's tokens as three trees of bytes, in the order in which they are walked: masks are
-// made by one pass that skips what does not fit. Tokens that are not text (control tokens and such)
-// are in neither. Knows no grammar. Thread-safe: constant once built; shared by all who use the
-// vocabulary.
+// A vocabulary's tokens as three byte tries in preorder: a mask is made by one pass that skips
+// subtrees that do not match. Tokens that are not text (such as control tokens) are in none. Knows
+// no grammar. Thread-safe: constant once built; shared by all users of the vocabulary.
 #pragma once
 
 #include <cstdint>

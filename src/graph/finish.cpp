@@ -1,4 +1,4 @@
-// The end of a recording: the plans that the recorded ops give.
+// The end of a recording: makes the plans of the recorded ops.
 #include <algorithm>
 #include <utility>
 
@@ -55,15 +55,18 @@ std::vector<Op> ops_of_head(const std::vector<Op>& ops, Tensor hidden) {
 
 Plans Graph::finish(Tensor logits, const Limits& limits) && {
   ReplayCut cut = cut_replay(ops_, values_);
-  const PlanEnds ends{.hidden = hidden_, .logits = logits};
-  Plans plans{.step = make_plan(std::move(cut.step_ops), values_, ends, limits, options_.grains),
-              .log_widths = std::move(cut.log_widths),
-              .constants = std::move(constants_)};
+  const PlanOutputs outputs{.hidden = hidden_, .logits = logits};
+  Plans plans{
+      .step = make_plan(std::move(cut.step_ops), values_, outputs, limits, options_.multiple),
+      .log_widths = std::move(cut.log_widths),
+      .constants = std::move(constants_)};
   const Limits head_limits{.row_count_max = 0, .output_count_max = limits.output_count_max};
   if (hidden_.exists())
-    plans.head = make_plan(ops_of_head(ops_, hidden_), values_, ends, head_limits, options_.grains);
+    plans.head =
+        make_plan(ops_of_head(ops_, hidden_), values_, outputs, head_limits, options_.multiple);
   const Limits replay_limits{.row_count_max = limits.row_count_max, .output_count_max = 0};
-  plans.replay = make_plan(std::move(cut.replay_ops), values_, {}, replay_limits, options_.grains);
+  plans.replay =
+      make_plan(std::move(cut.replay_ops), values_, {}, replay_limits, options_.multiple);
   return plans;
 }
 

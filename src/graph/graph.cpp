@@ -59,8 +59,8 @@ Tensor Graph::embed_row(const Weight& table, int32_t row) {
   return out;
 }
 
-Tensor Graph::deliver(Tensor x) {
-  delivered_ = x;
+Tensor Graph::set_output(Tensor x) {
+  output_ = x;
   return x;
 }
 
@@ -432,9 +432,9 @@ Tensor Graph::match_magnitude(Tensor first, Tensor x, float floor) {
   return out;
 }
 
-Tensor Graph::upper_tail(Tensor x, float deviations) {
+Tensor Graph::gaussian_topk(Tensor x, float deviations) {
   const Tensor out = new_value(x.width, set_of(x));
-  ops_.push_back(op::UpperTail{.x = rows(x), .out = rows(out), .deviations = deviations});
+  ops_.push_back(op::GaussianTopk{.x = rows(x), .out = rows(out), .deviations = deviations});
   return out;
 }
 

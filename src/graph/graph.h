@@ -1,7 +1,7 @@
-// Records a model's forward pass as a plan of ops, in reading order. Values are rows of f32, one
-// row a token (or one a wanted output, behind outputs()). finish() makes the plans: of a step, of
-// its end alone, and of the recurrence alone. Knows the ops and the memory's layout, not the
-// models. One thread; used once and thrown away.
+// Records a model's forward pass as a plan of ops, in execution order. Values are rows of f32, one
+// for each token, or after outputs() one for each token whose logits are wanted. finish() makes
+// three plans: a whole step, the head alone, and the recurrence alone. Knows the ops and the
+// memory's layout, not the models. One thread; used once.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +19,20 @@
 
 namespace cairn {
 
-// What the forward pass ends with.
-enum class Makes : uint8_t {
+// What the forward pass computes.
+enum class OutputKind : uint8_t {
   logits,   // Of the next token.
-  vectors,  // What logits would be made of: [width].
+  vectors,  // The last hidden row: [width].
   scores,   // Of a classifier.
 };
 
 struct GraphOptions {
-  Makes makes = Makes::logits;
-  int32_t context_tokens = 0;  // How many positions the model is loaded for; 0: nobody says.
-  // Products of quantized weights name the rows that were quantized too, for a backend that
-  // multiplies these.
+  OutputKind output_kind = OutputKind::logits;
+  int32_t context_tokens = 0;  // The context length that the model is loaded for; 0: unknown.
+  // Products of quantized weights also get the f32 rows, for a backend that multiplies these.
   bool keeps_plain_rows = false;
-  PieceGrains grains = {};  // Of the backend that computes.
-  // Changes of matrices, until finish(); what they point to must live as long as the plans.
+  PieceGrains multiple = {};  // Of the backend that computes.
+  // LoRA adapters, valid until finish(); what they point to must live as long as the plans.
   std::span<const LowRank> low_ranks;
 };
 
@@ -43,11 +42,11 @@ class Graph {
       : layout_(layout), options_(options) {}
 
   int32_t context_tokens() const { return options_.context_tokens; }
-  Makes makes() const { return options_.makes; }
-  // The end of a pass that makes no logits, said by who knows what it is.
-  Tensor deliver(Tensor x);
-  bool delivers(Tensor x) const { return x.exists() && delivered_.value == x.value; }
-  // Whether one of the changes stands in what was recorded.
+  OutputKind output_kind() const { return options_.output_kind; }
+  // Marks x as what the pass computes, in models without logits.
+  Tensor set_output(Tensor x);
+  bool is_output(Tensor x) const { return x.exists() && output_.value == x.value; }
+  // Whether this adapter's matrix is part of what was recorded.
   bool uses(const LowRank& change) const { return used_low_ranks_.contains(&change); }
 
   Tensor embed(const Weight& table, float scale = 1.0f);
@@ -98,21 +97,21 @@ class Graph {
   // All matrices of a weight side by side, each times x, or times its own part of x.
   Tensor matmul_each(const Weight& weight, Tensor x, bool x_per_matrix);
   Tensor expert_sum(Tensor x, const Routing& routing);
-  // Only the rows whose logits are wanted: the hidden rows. Once in a model; what stands behind it
-  // depends on nothing else.
   // Streams: columns of equal width side by side. Adds to each stream of a all streams of b, each
   // times its coefficient + offset.
   Tensor mix_streams(Tensor a, Tensor b, Tensor coefficients, int32_t width, float offset = 0);
   void add_to_streams(Tensor streams, Tensor x);  // The same x to each of them, in place.
   // `first`, then the streams of x, as long as `first` is.
   Tensor match_magnitude(Tensor first, Tensor x, float floor);
-  Tensor upper_tail(Tensor x, float deviations);
+  Tensor gaussian_topk(Tensor x, float deviations);
+  // Only the rows whose logits are wanted: the hidden rows. Once in a model; all that follows is
+  // computed from these rows alone.
   Tensor outputs(Tensor x);
   Tensor columns(Tensor x, int32_t first, int32_t width) const;  // A view.
   // Of each `period` columns those from `first` on, `count` of them.
   Tensor pick_columns(Tensor x, int32_t first, int32_t count, int32_t period);
   // Runs of a and of b in turn: the heads of both, each head's parts side by side; or one run of b
-  // behind each of a's.
+  // after each of a's.
   Tensor join_columns(Tensor a, int32_t a_run, Tensor b, int32_t b_run);
 
   using Limits = PlanLimits;
@@ -147,8 +146,8 @@ class Graph {
   std::vector<Table> tables_;
   std::vector<std::vector<double>> constants_;
   std::set<const LowRank*> used_low_ranks_;
-  Tensor hidden_;     // What outputs() gave.
-  Tensor delivered_;  // What deliver() was given.
+  Tensor hidden_;  // What outputs() gave.
+  Tensor output_;  // What set_output() was given.
 };
 
 }  // namespace cairn

@@ -1,6 +1,5 @@
-// A change to a matrix that stays beside it: W x + scale * B (A x), with a short A x; for experts,
-// one for each of them. How adapters (LoRA) reach a model without touching its weights.
-// Thread-safe: constant data.
+// A LoRA adapter of one matrix, which is not merged into it: W x + scale * B (A x); with experts,
+// one pair for each of them. Thread-safe: constant data.
 #pragma once
 
 #include "device/weight.h"

@@ -1,5 +1,5 @@
-// The parameters of a model as its file lists them: each with its name, where it goes and its
-// shape. One list serves the loader, the shape check, the memory estimate and random models.
+// The parameters of a model: each with its name in the file, its destination and its shape. One
+// list serves the loader, the shape check, the memory estimate and random models.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,13 @@ struct Vector {
   operator Constant() const { return values; }
 };
 
-// A size in a shape that only the file knows. `size` is that of the published models, for whoever
-// has no file.
+// A size in a shape that is read from the file. `size` is the one of the published models, used
+// where there is no file.
 constexpr int64_t usual(int64_t size) {
   return -size;
 }
 
-// What walks the list. Names are GGUF's; shapes are in GGUF's order (inputs first).
+// The visitor of the list. Names are GGUF's; shapes are in GGUF's order (inputs first).
 class ParameterVisitor {
  public:
   virtual ~ParameterVisitor() = default;

@@ -1,5 +1,5 @@
-// Ops are dealt out to stages (graph/chains.h); values whose stages do not overlap may share
-// memory.
+// Ops are assigned to stages (graph/stage_assignment.h); values whose stages do not overlap may
+// share memory.
 #include "graph/planner.h"
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 
 #include "base/check.h"
 #include "device/op_fields.h"
-#include "graph/chains.h"
 #include "graph/reference.h"
+#include "graph/stage_assignment.h"
 
 namespace cairn {
 
@@ -140,7 +140,7 @@ Rows rows_of(Tensor tensor, const std::vector<Value>& values) {
 }
 
 std::vector<Lifetime> lifetimes_of(const Uses& uses, const std::vector<Value>& values,
-                                   const std::vector<int32_t>& strides, const PlanEnds& ends,
+                                   const std::vector<int32_t>& strides, const PlanOutputs& outputs,
                                    const PlanLimits& limits, int32_t stage_count) {
   std::vector<Lifetime> lifetimes(values.size());
   for (size_t value = 0; value < values.size(); ++value) {
@@ -150,7 +150,7 @@ std::vector<Lifetime> lifetimes_of(const Uses& uses, const std::vector<Value>& v
                         .last_stage = uses.values[value].last,
                         .bytes = int64_t(strides[value]) * row_count};
   }
-  for (const Tensor end : {ends.hidden, ends.logits}) {
+  for (const Tensor end : {outputs.hidden, outputs.logits}) {
     if (!end.exists()) continue;
     Lifetime& lifetime = lifetimes[size_t(end.value)];
     if (!uses.values[size_t(end.value)].is_written) lifetime.first_stage = 0;
@@ -159,29 +159,31 @@ std::vector<Lifetime> lifetimes_of(const Uses& uses, const std::vector<Value>& v
   return lifetimes;
 }
 
-// The ops of each chain, leaders first, and so each stage's; alone what is in no chain.
-void put_in_order(std::vector<Op>& ops, const DealtOps& dealt, int32_t stage_count, Plan& plan) {
-  std::vector<std::vector<size_t>> leaders(dealt.chains.size()), followers(dealt.chains.size());
+// The ops of each stage: fused ops one after another with producers first, and single ops.
+void put_in_order(std::vector<Op>& ops, const StageAssignment& assignment, int32_t stage_count,
+                  Plan& plan) {
+  std::vector<std::vector<size_t>> producers(assignment.fused_ops.size()),
+      followers(assignment.fused_ops.size());
   for (size_t op = 0; op < ops.size(); ++op) {
-    const DealtOp& place = dealt.ops[op];
-    (place.leads ? leaders : followers)[size_t(place.chain)].push_back(op);
+    const OpAssignment& place = assignment.ops[op];
+    (place.is_producer ? producers : followers)[size_t(place.fused)].push_back(op);
   }
   for (int32_t stage = 0; stage < stage_count; ++stage) {
     const int32_t first_op = int32_t(plan.ops.size());
-    for (size_t i = 0; i < dealt.chains.size(); ++i) {
-      if (dealt.chains[i].stage != stage) continue;
-      const PieceShape& shape = dealt.chains[i].shape;
-      const Chain chain{.first_op = int32_t(plan.ops.size()),
-                        .op_count = int32_t(leaders[i].size() + followers[i].size()),
-                        .leader_count = int32_t(leaders[i].size()),
-                        .set = shape.set,
-                        .width = shape.width,
-                        .grain = shape.grain};
-      if (chain.op_count > 1) plan.chains.push_back(chain);
-      for (const auto* list : {&leaders[i], &followers[i]}) {
+    for (size_t i = 0; i < assignment.fused_ops.size(); ++i) {
+      if (assignment.fused_ops[i].stage != stage) continue;
+      const PieceShape& shape = assignment.fused_ops[i].shape;
+      const FusedOps fused{.first_op = int32_t(plan.ops.size()),
+                           .op_count = int32_t(producers[i].size() + followers[i].size()),
+                           .producer_count = int32_t(producers[i].size()),
+                           .set = shape.set,
+                           .width = shape.width,
+                           .alignment = shape.alignment};
+      if (fused.op_count > 1) plan.fused_ops.push_back(fused);
+      for (const auto* list : {&producers[i], &followers[i]}) {
         for (const size_t op : *list) {
           plan.ops.push_back(std::move(ops[op]));
-          plan.pieces.push_back(dealt.ops[op].piece);
+          plan.pieces.push_back(assignment.ops[op].piece);
         }
       }
     }
@@ -191,22 +193,23 @@ void put_in_order(std::vector<Op>& ops, const DealtOps& dealt, int32_t stage_cou
 
 }  // namespace
 
-Plan make_plan(std::vector<Op> ops, const std::vector<Value>& values, const PlanEnds& ends,
-               const PlanLimits& limits, const PieceGrains& grains) {
-  const DealtOps dealt = deal_out(ops, values.size(), grains);
+Plan make_plan(std::vector<Op> ops, const std::vector<Value>& values, const PlanOutputs& outputs,
+               const PlanLimits& limits, const PieceGrains& multiple) {
+  const StageAssignment assignment = assign_stages(ops, values.size(), multiple);
   Uses uses{.values = std::vector<Uses::Span>(values.size())};
   int32_t stage_count = 0;
   for (size_t op = 0; op < ops.size(); ++op) {
-    uses.stage = dealt.stage_of(op);
+    uses.stage = assignment.stage_of(op);
     std::visit([&](auto& fields) { visit_fields(fields, uses); }, ops[op]);
     stage_count = std::max(stage_count, uses.stage + 1);
   }
   std::vector<int32_t> strides;
   for (const Value& value : values) strides.push_back(row_stride(value));
-  std::vector<Lifetime> lifetimes = lifetimes_of(uses, values, strides, ends, limits, stage_count);
+  std::vector<Lifetime> lifetimes =
+      lifetimes_of(uses, values, strides, outputs, limits, stage_count);
 
-  Plan plan{.hidden = rows_of(ends.hidden, values),
-            .logits = rows_of(ends.logits, values),
+  Plan plan{.hidden = rows_of(outputs.hidden, values),
+            .logits = rows_of(outputs.logits, values),
             .workspace_bytes = place_values(lifetimes),
             .row_count_max = limits.row_count_max,
             .output_count_max = limits.output_count_max};
@@ -216,7 +219,7 @@ Plan make_plan(std::vector<Op> ops, const std::vector<Value>& values, const Plan
   placer.place(plan.hidden);
   placer.place(plan.logits);
   for (Op& op : ops) std::visit([&](auto& fields) { visit_fields(fields, placer); }, op);
-  put_in_order(ops, dealt, stage_count, plan);
+  put_in_order(ops, assignment, stage_count, plan);
   return plan;
 }
 

@@ -1,5 +1,5 @@
-// Makes a plan of recorded ops: which of them run side by side, and where values lie in the
-// workspace. Knows nothing of models; the ops say themselves what they read and write.
+// Makes a plan of recorded ops: which of them run in parallel, and at which workspace offset each
+// value is stored. Knows nothing of models; device/op_fields.h lists what each op reads and writes.
 // Thread-safe: pure.
 #pragma once
 
@@ -24,14 +24,14 @@ struct PlanLimits {
   int32_t output_count_max = 0;
 };
 
-// What stands at the ends of a plan.
-struct PlanEnds {
-  Tensor hidden;  // There before the first op or after one; readable up to the end.
+// The values that callers exchange with a plan.
+struct PlanOutputs {
+  Tensor hidden;  // An input of the head, an output of a step; stays readable.
   Tensor logits;  // Likewise.
 };
 
 // `ops` in the order in which they were recorded, with values named as graph/reference.h says.
-Plan make_plan(std::vector<Op> ops, const std::vector<Value>& values, const PlanEnds& ends,
-               const PlanLimits& limits, const PieceGrains& grains);
+Plan make_plan(std::vector<Op> ops, const std::vector<Value>& values, const PlanOutputs& outputs,
+               const PlanLimits& limits, const PieceGrains& multiple);
 
 }  // namespace cairn

@@ -1,5 +1,5 @@
-// How a value of a graph is named inside an op until the graph is finished: its index and first
-// column, in the place of the offset.
+// How ops refer to values while a graph is recorded: the value's index and first column are packed
+// into the field that finish() replaces by a workspace offset.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,6 @@
-// Finds in a recorded forward pass what moves the recurrent states on, and what that reads from
-// elsewhere. Logging these values makes states that can be computed again without weights, by the
-// same kernels, hence with the same bits.
-// Thread-safe: pure.
+// Finds in a recorded forward pass the ops that update recurrent states, and the values that these
+// read from other ops. These values are logged, so that states can be replayed without weights, by
+// the same kernels and hence with the same bits. Thread-safe: pure.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +12,8 @@
 namespace cairn {
 
 struct ReplayCut {
-  std::vector<Op> step_ops;         // The recorded ops, and behind each logged value a StoreLog.
-  std::vector<Op> replay_ops;       // A LoadLog for each logged value, then what leads to states.
+  std::vector<Op> step_ops;    // The recorded ops, with a StoreLog after each logged value.
+  std::vector<Op> replay_ops;  // A LoadLog for each logged value, then the ops that update states.
   std::vector<int32_t> log_widths;  // By log plane.
 };
 

@@ -10,8 +10,8 @@
 
 namespace cairn {
 
-// How positions turn pairs of elements: an angle of position * frequency, and a factor on both the
-// cosine and the sine.
+// Rotary position embedding: pairs of elements are rotated by the angle position * frequency;
+// `magnitude` multiplies both the cosine and the sine.
 struct RopeSpec {
   RopeStyle style = RopeStyle::halves;
   std::vector<double> frequencies;  // One for each rotated pair.
@@ -26,7 +26,7 @@ struct AttentionSpec {
   bool chunked = false;   // The window is the position's own chunk.
   bool is_causal = true;  // Else later tokens are seen too (op::Attend).
   Constant sinks;
-  Constant slopes;  // By head: how fast scores fall with distance.
+  Constant slopes;  // By head: ALiBi's slopes.
 };
 
 struct Mamba2Spec {
@@ -53,8 +53,8 @@ struct ChannelDeltaSpec {
   Constant a;
 };
 
-// What goes into the delta rule with a decay for each channel (op::ChannelDeltaScan): either the
-// rate, or what is asked and what is erased.
+// What goes into the delta rule with a decay for each channel (op::ChannelDeltaScan): either
+// `rate`, or `asked` and `erased`.
 struct ChannelDeltaInputs {
   Tensor q, k, v, log_decay;
   Tensor rate;

@@ -1,4 +1,5 @@
-// A handle to a value of a plan that is being recorded. Copying it copies the handle.
+// A handle to a value of the graph that is being recorded, or to a view of some of its columns.
+// Copying it copies the handle.
 #pragma once
 
 #include <cstdint>

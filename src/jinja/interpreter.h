@@ -1,4 +1,5 @@
-// Runs a tree. Reads the tree only, so many threads may render one template at once.
+// Renders a template's syntax tree. Only reads the tree, so many threads may render one template at
+// once.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
 // The interpreter's state and its parts: statements (interpreter.cpp), expressions
 // (evaluation.cpp) and calls (calls.cpp). Private to these. One render, one thread.
-// Invariant: scope_ and out_ are restored by whoever changes them, unless an error ends the render.
+// Invariant: a function that changes scope_ or out_ restores it, unless an error ends the render.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// What one render may use up, and what it may know of the outside: steps, memory, the clock.
-// One render, one Runtime, one thread.
+// The limits of one render (steps, memory) and its clock, the only outside input. One render, one
+// Runtime, one thread.
 #pragma once
 
 #include <cstdint>

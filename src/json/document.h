@@ -1,5 +1,5 @@
 // JSON text as it was written: order of members, the spelling of numbers, and where each value
-// begins, so that whoever finds a value wrong can say where. Knows no schemas. Thread-safe:
+// begins, so that errors can say where. Knows no schemas. Thread-safe:
 // constant once read.
 #pragma once
 

@@ -1,8 +1,7 @@
-// The one reader of JSON text: RFC 8259, with UTF-8 and surrogate pairs checked and a limit on
-// everything that a stranger's text can make large. It hands out one event after the other, in the
-// order of the text; containers that are open stand on a stack of its own, so that depth costs no
-// recursion. Numbers come as they are spelled. A byte order mark in front is skipped.
-// Knows nothing of what the values mean. One thread.
+// The only parser of JSON text (RFC 8259): checks UTF-8 and surrogate pairs, and limits everything
+// that untrusted text can make large. It is a pull parser: one event after another, in the order of
+// the text, with an explicit stack instead of recursion. Numbers come as they are spelled. A byte
+// order mark in front is skipped. Knows nothing of what the values mean. One thread.
 #pragma once
 
 #include <cstdint>

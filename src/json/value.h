@@ -1,7 +1,6 @@
-// JSON as a tree: objects keep the order in which their members came. What is read becomes one, and
-// what is to be written is put together as one. Numbers that are no 64-bit integers keep their
-// spelling, so that they are written as they were read. Knows nothing of what the values mean.
-// Thread-safe: constant once made.
+// JSON as a tree: objects keep the order in which their members came. For reading and for writing.
+// Numbers that are no 64-bit integers keep their spelling, so that they are written as they were
+// read. Knows nothing of what the values mean. Thread-safe: constant once made.
 #pragma once
 
 #include <concepts>

@@ -44,7 +44,7 @@ double best_seconds(ThreadPool& threads, const F& run) {
 
 #if defined(__x86_64__)
 // Instructions that do not wait for each other: more than latency times throughput asks for.
-constexpr int kChains = 12;
+constexpr int kFused = 12;
 constexpr int64_t kTurns = 200'000;
 
 struct PeakLoop {
@@ -57,18 +57,18 @@ struct PeakLoop {
 // sums of products stay near 3.
 template <class Step>
 [[gnu::always_inline]] inline void run_chains(int64_t turns) {
-  typename Step::Vector starts[kChains], sums[kChains];
+  typename Step::Vector starts[kFused], sums[kFused];
   std::memset(starts, 0x3f, sizeof starts);
   asm volatile("" : "+m"(starts));  // Nobody knows that they are equal: no chain is left out.
 #pragma GCC unroll 12
-  for (int chain = 0; chain < kChains; ++chain) sums[chain] = starts[chain];
+  for (int fused = 0; fused < kFused; ++fused) sums[fused] = starts[fused];
   const typename Step::Vector x = starts[0];
   for (int64_t turn = 0; turn < turns; ++turn) {
 #pragma GCC unroll 12
     for (auto& sum : sums) Step::add(sum, x);
   }
 #pragma GCC unroll 12
-  for (int chain = 0; chain < kChains; ++chain) starts[chain] = sums[chain];
+  for (int fused = 0; fused < kFused; ++fused) starts[fused] = sums[fused];
   asm volatile("" : : "m"(starts));  // All sums are wanted.
 }
 
@@ -142,19 +142,19 @@ PeakLoop integer_loop(IsaLevel isa) {
     case IsaLevel::scalar:
       return {};
     case IsaLevel::avx2:
-      return {&dots_avx2, 2.0 * 32 * kChains};
+      return {&dots_avx2, 2.0 * 32 * kFused};
     case IsaLevel::avx2_vnni:
-      return {&dots_avx_vnni, 2.0 * 32 * kChains};
+      return {&dots_avx_vnni, 2.0 * 32 * kFused};
     default:  // Tiles are not counted: what fits into them is no measure for the rest.
-      return {&dots_avx512_vnni, 2.0 * 64 * kChains};
+      return {&dots_avx512_vnni, 2.0 * 64 * kFused};
   }
 }
 
 PeakLoop float_loop(IsaLevel isa, bool bf16) {
-  if (bf16) return {&pairs_avx512, 2.0 * 32 * kChains};
+  if (bf16) return {&pairs_avx512, 2.0 * 32 * kFused};
   if (isa == IsaLevel::scalar) return {};
-  if (isa < IsaLevel::avx512_vnni) return {&fmas_avx2, 2.0 * 8 * kChains};
-  return {&fmas_avx512, 2.0 * 16 * kChains};
+  if (isa < IsaLevel::avx512_vnni) return {&fmas_avx2, 2.0 * 8 * kFused};
+  return {&fmas_avx512, 2.0 * 16 * kFused};
 }
 
 double peak(ThreadPool& threads, const PeakLoop& measured) {

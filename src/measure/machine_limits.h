@@ -1,6 +1,6 @@
-// What the machine can do at best, measured: bytes read from memory and products summed up in a
-// second, by a team of threads. The yardstick of every other figure. Knows no kernels of cairn.
-// Thread rule: one thread calls; the pool's threads work inside a call.
+// Measures what the machine can do at best: memory bandwidth and multiply-adds per second, by
+// several threads. Every other figure is compared with it. Knows no kernels of cairn. Thread rule:
+// one thread calls; the pool's threads work inside a call.
 #pragma once
 
 #include "base/cpu_features.h"

@@ -40,7 +40,7 @@ double median_microseconds(Make make) {
   return times[100];
 }
 
-// Bytes that the window groups of a lone timeline may hold: from what the first protected position
+// Bytes that the window groups of a lone sequence may hold: from what the first protected position
 // sees up to the end, in pages.
 size_t allowed_window_bytes(const memory::Memory& memory, int32_t protected_from, int32_t length) {
   size_t bytes = 0;

@@ -1,5 +1,5 @@
-// What `cairn bench memory` measures, as rows: a figure, the bar that it has to keep, and what
-// llama.cpp needs in the same scenario where somebody has measured it.
+// The results of `cairn bench memory`, as rows: a figure, its limit, and llama.cpp's figure in the
+// same scenario if it is known.
 #pragma once
 
 #include <cstdint>

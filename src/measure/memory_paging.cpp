@@ -1,4 +1,4 @@
-// Attention alone, over a timeline whose pages lie in a row and over one whose pages lie anywhere:
+// Attention alone, over a sequence whose pages lie in a row and over one whose pages lie anywhere:
 // what pages cost the kernels. The two are timed in turn, so that the machine's moods hit both.
 #include <algorithm>
 #include <chrono>
@@ -75,7 +75,7 @@ class AttentionAlone {
     }
     memory::Layout layout =
         memory::Layout::make(layers, backend_->page_format(), options.key_type, options.value_type);
-    Graph graph(layout, {.grains = backend_->grains()});
+    Graph graph(layout, {.multiple = backend_->multiple()});
     const Tensor row = graph.embed(table_);
     const Tensor out =
         graph.attend(0, graph.columns(row, 0, q_width_), graph.columns(row, q_width_, k_width_),
@@ -118,7 +118,7 @@ class AttentionAlone {
   std::vector<int32_t> positions_, slice_of_row_;
 };
 
-// One of several timelines that grow page by page in random turns: its pages lie among the others'.
+// One of several sequences that grow page by page in random turns: its pages lie among the others'.
 Result<memory::Sequence> make_scattered(AttentionAlone& alone, std::vector<memory::Sequence>& all) {
   std::mt19937 random(2);
   for (int32_t chat = 0; chat < 4; ++chat) all.push_back(alone.memory().new_sequence());

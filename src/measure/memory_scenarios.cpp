@@ -75,7 +75,7 @@ class Client {
     return generator_.finish_turn();
   }
 
-  // Brings the timeline to exactly these tokens; how many had to be computed.
+  // Brings the sequence to exactly these tokens; how many had to be computed.
   Result<double> read(const History& history) {
     CAIRN_TRY(const PromptReport report,
               generator_.read(history.tokens, {.message_starts = history.starts}));

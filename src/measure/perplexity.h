@@ -1,6 +1,6 @@
-// How surprised a model is by a text, and how far its probabilities are from those of another
-// model. As llama.cpp counts it: the text in chunks of one context, each from its beginning, of
-// which the second half counts. Knows tokens, not texts. Thread rule: the engine's thread.
+// Perplexity of a text, and the divergence from another model's probabilities, as llama.cpp
+// computes them: the text in chunks of one context, each from its beginning, of which the second
+// half counts. Knows tokens, not texts. Thread rule: the engine's thread.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Everything that the measuring of a model's speed finds out: the machine's limits, the start, then
+// The report of a model's speed: the machine's limits, the start, then
 // prompts and decoding. Knows no options, no tables. Thread rule: the engine's thread.
 #pragma once
 

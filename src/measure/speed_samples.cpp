@@ -127,7 +127,7 @@ class Meter {
 
   void add_costs(SpeedRow& row, const StepShape& shape) const {
     const StepCosts costs =
-        step_costs(engine_.runner().plans(engine_.usual_selection().variant()).step,
+        step_costs(engine_.runner().plans(engine_.default_selection().variant()).step,
                    engine_.memory().layout(), shape);
     row.least_seconds += least_seconds(costs, limits_);
     row.costs.weight_bytes += costs.weight_bytes;

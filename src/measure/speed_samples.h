@@ -1,7 +1,7 @@
-// Timing an engine: prompts read and tokens decoded behind a past of some depth, alone and in
-// batches. A past is read once; each sample begins with a fork of it, so that all samples of a
-// figure start from the same place. Samples of all figures take turns, so that the machine's moods
-// hit them alike. Knows no files, no tables. Thread rule: the engine's thread.
+// Times an engine: prompts read and tokens decoded after a prefix of some length, alone and in
+// batches. A prefix is read once; each sample begins with a fork of it, so that all samples of a
+// figure start from the same place. Samples of all figures take turns, so that changes in the
+// machine's speed affect them alike. Knows no files, no tables. Thread rule: the engine's thread.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,7 @@ int32_t output_count(const SpeedWork& work);
 Result<std::vector<SpeedRow>> measure_speed(Engine& engine, const MachineLimits& limits,
                                             const SpeedWork& work);
 
-// Seconds until the engine has the logits behind a prompt of one token.
+// Seconds until the engine has the logits after a prompt of one token.
 Result<double> time_one_token(Engine& engine);
 
 }  // namespace cairn::measure

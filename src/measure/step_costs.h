@@ -1,5 +1,5 @@
-// What a step cannot do without: bytes that it reads and operations that it makes, counted from
-// the recorded plan. With what the machine can do at best, the time that no program can beat.
+// The lower bound of a step's time (a roofline): the bytes that it must read and the operations
+// that it must do, counted from the recorded plan, divided by what the machine can do at best.
 // Thread-safe: pure.
 #pragma once
 

@@ -1,4 +1,5 @@
-// Why a position of a timeline was given an anchor. Knows nothing of what an anchor keeps.
+// Why a position of a sequence has an anchor (a checkpoint that one can go back to). Knows nothing
+// of what an anchor keeps.
 #pragma once
 
 #include <cstdint>
@@ -6,10 +7,10 @@
 namespace cairn::memory {
 
 enum class AnchorKind : uint8_t {
-  message_start,  // A message of the conversation begins: the place where people edit.
-  prompt_end,     // Behind the prompt, before its answer: the place to ask again.
-  answer_end,     // Behind an answer: the place to go on from.
-  tail,           // Set by the memory itself, as the base of its log.
+  message_start,  // A message begins here: where people edit.
+  prompt_end,     // The prompt ends here: where an answer is regenerated.
+  answer_end,     // An answer ends here: where the next turn starts.
+  tail,           // Set by the memory itself: the state from which its log is replayed.
 };
 
 }  // namespace cairn::memory

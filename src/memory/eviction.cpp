@@ -1,7 +1,7 @@
-// Everything that could go has a worth: the tokens that its loss will cost, as far as anybody can
-// expect, for each byte that it frees, added to the clock of its timeline's last use. The least
-// goes first and sets the clock (GreedyDual-Size, Cao and Irani 1997), so that what is not used
-// grows old however much it is worth.
+// GreedyDual-Size (Cao and Irani, 1997): what can be evicted has a value, the tokens that its loss
+// is expected to cost per byte that it frees, added to the clock at its entry's last use. The least
+// is evicted first and sets the clock to its value, so that what is not used ages however valuable
+// it is.
 #include "memory/eviction.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include <tuple>
 #include <utility>
 
-#include "memory/census.h"
+#include "memory/exclusive_blocks.h"
 #include "memory/shared_tokens.h"
 
 namespace cairn::memory {
@@ -103,27 +103,27 @@ size_t Eviction::available_bytes() const {
   return usage.budget_bytes - usage.used_bytes();
 }
 
-// What closing all kept timelines and dropping all anchors would free.
+// What closing all inactive entries and dropping all anchors would free.
 size_t Eviction::evictable_bytes() const {
-  Census census;
-  for (const Timeline& timeline : timelines_) {
-    if (timeline.is_active) {
-      census.add_anchors(timeline.sequence);
+  ExclusiveBlocks exclusive;
+  for (const CacheEntry& entry : entries_) {
+    if (entry.is_active) {
+      exclusive.add_anchors(entry.sequence);
     } else {
-      census.add(timeline.sequence);
+      exclusive.add(entry.sequence);
     }
   }
-  return census.exclusive_bytes();
+  return exclusive.exclusive_bytes();
 }
 
 bool Eviction::make_room(const Room& room) {
   if (available_bytes() + evictable_bytes() < room.needed_bytes) return false;
-  for (Timeline& timeline : timelines_) {
-    if (!timeline.is_active) memory_->rest(timeline.sequence);
+  for (CacheEntry& entry : entries_) {
+    if (!entry.is_active) memory_->suspend(entry.sequence);
   }
   while (available_bytes() < room.wanted_bytes + room.slack_bytes) {
     if (let_go_of_least(room)) continue;
-    // What kept timelines have in common only becomes free when some of them have gone.
+    // What kept sequences have in common only becomes free when some of them have gone.
     if (available_bytes() >= room.wanted_bytes || evictable_bytes() == 0) break;
     if (!drop_least_used()) break;
   }
@@ -135,7 +135,7 @@ bool Eviction::make_room(const Room& room) {
 bool Eviction::let_go_of_least(const Room& room) {
   std::vector<Candidate> list = candidates();
   const auto last_use = [&](const Candidate& candidate) {
-    return timelines_[candidate.timelines.front()].last_use;
+    return entries_[candidate.entries.front()].last_use;
   };
   std::sort(list.begin(), list.end(), [&](const Candidate& a, const Candidate& b) {
     return std::tuple(a.is_last_resort, a.worth, last_use(a)) <
@@ -143,19 +143,19 @@ bool Eviction::let_go_of_least(const Room& room) {
   });
   const size_t goal = room.wanted_bytes + room.slack_bytes;
   const size_t available_before = available_bytes();
-  std::set<std::pair<size_t, int32_t>> waiting;  // Timeline and position.
+  std::set<std::pair<size_t, int32_t>> waiting;  // Sequence and position.
   for (const Candidate& candidate : list) {
     const size_t available = available_bytes();
     if (available >= goal) break;
     if (candidate.is_active && available >= room.wanted_bytes) continue;
     if (candidate.kind != Candidate::Kind::anchor && available > available_before) break;
-    const std::vector<size_t>& timelines = candidate.timelines;
-    const bool waits = std::any_of(timelines.begin(), timelines.end(), [&](size_t index) {
+    const std::vector<size_t>& entries = candidate.entries;
+    const bool waits = std::any_of(entries.begin(), entries.end(), [&](size_t index) {
       return waiting.count({index, candidate.position}) > 0;
     });
     if (waits) continue;
-    for (const size_t index : timelines) {
-      for (const int32_t position : neighbours(timelines_[index].sequence, candidate.position)) {
+    for (const size_t index : entries) {
+      for (const int32_t position : neighbours(entries_[index].sequence, candidate.position)) {
         waiting.insert({index, position});
       }
     }
@@ -170,11 +170,11 @@ std::vector<Eviction::Candidate> Eviction::candidates() const {
   std::vector<Candidate> list;
   const std::vector<int32_t> branches = branch_positions();
   std::vector<Holder> holders;
-  for (size_t index = 0; index < timelines_.size(); ++index) {
-    const Timeline& timeline = timelines_[index];
-    const TargetMass mass(habits_, timeline.places, timeline.sequence.length());
+  for (size_t index = 0; index < entries_.size(); ++index) {
+    const CacheEntry& entry = entries_[index];
+    const TargetMass mass(habits_, entry.places, entry.sequence.length());
     add_holders(index, mass, holders);
-    if (timeline.is_active) continue;
+    if (entry.is_active) continue;
     add_window(index, mass, list);
     add_end(index, branches[index], mass, list);
   }
@@ -182,12 +182,12 @@ std::vector<Eviction::Candidate> Eviction::candidates() const {
   return list;
 }
 
-// How far each timeline agrees with some other one: in the order of dictionaries, one variant
-// behind the other, the neighbours are those that share most.
+// The longest prefix that each entry shares with another one. In lexicographic order, one variant
+// behind the other, neighbours share most.
 std::vector<int32_t> Eviction::branch_positions() const {
-  std::vector<size_t> order(timelines_.size());
+  std::vector<size_t> order(entries_.size());
   for (size_t index = 0; index < order.size(); ++index) order[index] = index;
-  const auto sequence = [&](size_t index) -> const Sequence& { return timelines_[index].sequence; };
+  const auto sequence = [&](size_t index) -> const Sequence& { return entries_[index].sequence; };
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     const std::span<const Token> left = sequence(a).tokens(), right = sequence(b).tokens();
     if (sequence(a).variant() != sequence(b).variant()) {
@@ -209,16 +209,16 @@ std::vector<int32_t> Eviction::branch_positions() const {
 
 void Eviction::add_holders(size_t index, const TargetMass& mass,
                            std::vector<Holder>& holders) const {
-  const Timeline& timeline = timelines_[index];
-  const std::span<const Anchor> anchors = timeline.sequence.anchors();
-  const size_t base = base_of_log(timeline.sequence);
-  const std::vector<double> losses = anchor_losses(*memory_, timeline.sequence, mass);
+  const CacheEntry& entry = entries_[index];
+  const std::span<const Anchor> anchors = entry.sequence.anchors();
+  const size_t base = base_of_log(entry.sequence);
+  const std::vector<double> losses = anchor_losses(*memory_, entry.sequence, mass);
   for (size_t anchor = 0; anchor < anchors.size(); ++anchor) {
-    // The block that forks of one timeline have in common.
+    // The block that forks of one sequence have in common.
     const BlockRef& block = anchors[anchor].state ? anchors[anchor].state : anchors[anchor].hidden;
     holders.push_back({.position = anchors[anchor].position,
                        .block = block.block(),
-                       .timeline = index,
+                       .entry = index,
                        .anchor = anchor,
                        .loss = losses[anchor],
                        .is_base = anchor == base});
@@ -228,7 +228,7 @@ void Eviction::add_holders(size_t index, const TargetMass& mass,
 // Holders of the same anchor are neighbours in this order.
 void Eviction::add_anchors(std::vector<Holder> holders, std::vector<Candidate>& list) const {
   const auto key = [](const Holder& holder) {
-    return std::tuple(holder.position, holder.block, holder.timeline);
+    return std::tuple(holder.position, holder.block, holder.entry);
   };
   std::sort(holders.begin(), holders.end(),
             [&](const Holder& a, const Holder& b) { return key(a) < key(b); });
@@ -247,62 +247,63 @@ void Eviction::add_anchors(std::vector<Holder> holders, std::vector<Candidate>& 
 // all of them at once.
 void Eviction::add_anchor(std::span<const Holder> holders, std::vector<Candidate>& list) const {
   const Holder& first = holders.front();
-  Census census;
+  ExclusiveBlocks exclusive;
   for (const Holder& holder : holders) {
-    census.add_anchor(timelines_[holder.timeline].sequence, holder.anchor);
+    exclusive.add_anchor(entries_[holder.entry].sequence, holder.anchor);
   }
   // Alone, it may also be the only one to need some pages of windows.
-  const size_t bytes = holders.size() == 1 ? memory_->exclusive_bytes(
-                                                 timelines_[first.timeline].sequence, first.anchor)
-                                           : census.exclusive_bytes();
+  const size_t bytes = holders.size() == 1
+                           ? memory_->exclusive_bytes(entries_[first.entry].sequence, first.anchor)
+                           : exclusive.exclusive_bytes();
   if (bytes == 0) return;
   Candidate candidate{.kind = Candidate::Kind::anchor, .position = first.position};
   for (const Holder& holder : holders) {
-    const Timeline& timeline = timelines_[holder.timeline];
-    if (holder.is_base && memory_->needs_replay(timeline.sequence)) return;
-    candidate.worth = std::max(candidate.worth, timeline.credit + holder.loss / double(bytes));
-    candidate.timelines.push_back(holder.timeline);
-    candidate.is_active = candidate.is_active || timeline.is_active;
+    const CacheEntry& entry = entries_[holder.entry];
+    if (holder.is_base && memory_->needs_replay(entry.sequence)) return;
+    candidate.worth = std::max(candidate.worth, entry.credit + holder.loss / double(bytes));
+    candidate.entries.push_back(holder.entry);
+    candidate.is_active = candidate.is_active || entry.is_active;
     candidate.is_last_resort = candidate.is_last_resort || holder.is_base;
   }
   list.push_back(std::move(candidate));
 }
 
-// While the changed copy lives, what the original alone names is what the change frees.
+// While the changed copy exists, the blocks that only the original refers to are what the change
+// frees.
 void Eviction::add_window(size_t index, const TargetMass& mass,
                           std::vector<Candidate>& list) const {
-  const Timeline& timeline = timelines_[index];
-  const Sequence& sequence = timeline.sequence;
+  const CacheEntry& entry = entries_[index];
+  const Sequence& sequence = entry.sequence;
   if (!has_windows(memory_->layout()) || sequence.protected_from() >= sequence.length()) return;
   Sequence changed = sequence;
   memory_->protect_from(changed, sequence.length());
   const size_t bytes = memory_->exclusive_bytes(sequence);
   if (bytes == 0) return;
   list.push_back({.kind = Candidate::Kind::window,
-                  .worth = timeline.credit + window_loss(*memory_, sequence, mass) / double(bytes),
-                  .timelines = {index}});
+                  .worth = entry.credit + window_loss(*memory_, sequence, mass) / double(bytes),
+                  .entries = {index}});
 }
 
-// From where it parts from all others, a timeline costs its tokens to make again.
+// Behind the prefix that it shares with others, losing an entry costs computing its tokens again.
 void Eviction::add_end(size_t index, int32_t branch, const TargetMass& mass,
                        std::vector<Candidate>& list) const {
-  const Timeline& timeline = timelines_[index];
-  const size_t bytes = memory_->exclusive_bytes(timeline.sequence);
+  const CacheEntry& entry = entries_[index];
+  const size_t bytes = memory_->exclusive_bytes(entry.sequence);
   if (bytes == 0) return;
-  const int32_t length = timeline.sequence.length();
+  const int32_t length = entry.sequence.length();
   const double tokens = mass.between(branch, length + 1) * (length - branch);
-  // Rounded to powers of two, so that between timelines that are worth about the same it is the
+  // Rounded to powers of two, so that between sequences that are worth about the same it is the
   // last use that decides, and not how full their last pages are.
   const double density = std::exp2(std::round(std::log2(tokens / double(bytes))));
   list.push_back({.kind = Candidate::Kind::end,
-                  .worth = timeline.credit + density,
-                  .timelines = {index},
+                  .worth = entry.credit + density,
+                  .entries = {index},
                   .position = branch});
 }
 
 void Eviction::let_go(const Candidate& candidate, size_t wanted_bytes) {
-  for (const size_t index : candidate.timelines) {
-    Sequence& sequence = timelines_[index].sequence;
+  for (const size_t index : candidate.entries) {
+    Sequence& sequence = entries_[index].sequence;
     switch (candidate.kind) {
       case Candidate::Kind::anchor:
         drop_anchor_at(sequence, candidate.position);
@@ -311,7 +312,7 @@ void Eviction::let_go(const Candidate& candidate, size_t wanted_bytes) {
         memory_->protect_from(sequence, sequence.length());
         break;
       case Candidate::Kind::end:
-        cut_end(timelines_[index], candidate.position, wanted_bytes);
+        cut_end(entries_[index], candidate.position, wanted_bytes);
     }
   }
 }
@@ -320,47 +321,47 @@ void Eviction::drop_anchor_at(Sequence& sequence, int32_t position) {
   for (size_t index = 0; index < sequence.anchors().size(); ++index) {
     if (sequence.anchors()[index].position != position) continue;
     const Status dropped = memory_->drop_anchor(sequence, index);
-    DCHECK(dropped);  // Bases of resting sequences are no candidates.
+    DCHECK(dropped);  // Anchors that suspended sequences replay from are no candidates.
     return;
   }
 }
 
-// Cuts off as little as frees wanted_bytes; closes a timeline of which nothing of its own would be
+// Cuts off as little as frees wanted_bytes; closes a sequence of which nothing of its own would be
 // left.
-void Eviction::cut_end(Timeline& timeline, int32_t branch, size_t wanted_bytes) {
+void Eviction::cut_end(CacheEntry& entry, int32_t branch, size_t wanted_bytes) {
   const auto freed_bytes = [&](int32_t position) {
-    const Result<Sequence> shorter = memory_->at(timeline.sequence, position);
+    const Result<Sequence> shorter = memory_->at(entry.sequence, position);
     DCHECK(shorter);
-    return memory_->exclusive_bytes(timeline.sequence);
+    return memory_->exclusive_bytes(entry.sequence);
   };
-  int32_t kept = branch, end = timeline.sequence.length();  // kept frees enough, end does not.
-  if (freed_bytes(kept) < wanted_bytes) return memory_->close(timeline.sequence);
+  int32_t kept = branch, end = entry.sequence.length();  // kept frees enough, end does not.
+  if (freed_bytes(kept) < wanted_bytes) return memory_->close(entry.sequence);
   while (kept + 1 < end) {
     const int32_t middle = kept + (end - kept) / 2;
     (freed_bytes(middle) >= wanted_bytes ? kept : end) = middle;
   }
-  Result<Sequence> shorter = memory_->at(timeline.sequence, kept);
+  Result<Sequence> shorter = memory_->at(entry.sequence, kept);
   if (!shorter || (*shorter).length() <= std::max(branch, kPageTokens)) {
-    return memory_->close(timeline.sequence);
+    return memory_->close(entry.sequence);
   }
-  timeline.sequence = std::move(shorter).value();
-  std::erase_if(timeline.places,
-                [&](const Place& place) { return place.position > timeline.sequence.length(); });
+  entry.sequence = std::move(shorter).value();
+  std::erase_if(entry.places,
+                [&](const Place& place) { return place.position > entry.sequence.length(); });
 }
 
 void Eviction::close_gaps() {
-  std::erase_if(timelines_, [](const Timeline& timeline) { return timeline.sequence.is_closed(); });
+  std::erase_if(entries_, [](const CacheEntry& entry) { return entry.sequence.is_closed(); });
 }
 
 bool Eviction::drop_least_used() {
-  const auto least = std::min_element(timelines_.begin(), timelines_.end(),
-                                      [](const Timeline& a, const Timeline& b) {
+  const auto least = std::min_element(entries_.begin(), entries_.end(),
+                                      [](const CacheEntry& a, const CacheEntry& b) {
                                         return std::tuple(a.is_active, a.credit, a.last_use) <
                                                std::tuple(b.is_active, b.credit, b.last_use);
                                       });
-  if (least == timelines_.end() || least->is_active) return false;
+  if (least == entries_.end() || least->is_active) return false;
   *clock_ = std::max(*clock_, least->credit);
-  timelines_.erase(least);
+  entries_.erase(least);
   return true;
 }
 

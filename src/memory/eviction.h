@@ -1,6 +1,6 @@
-// Makes room in a memory by letting go of what is worth least among some timelines: anchors, the
-// windows before the end, or the end itself. Blocks that other sequences name are not touched.
-// Knows nothing of prompts. Not thread-safe: the engine's thread owns it.
+// Makes room in a memory by evicting what is worth least from the prefix cache's entries: anchors,
+// the windows before the end, or the last tokens themselves. Blocks that other sequences refer to
+// stay. Knows nothing of prompts. Not thread-safe: the engine's thread owns it.
 #pragma once
 
 #include <cstddef>
@@ -8,51 +8,51 @@
 #include <span>
 #include <vector>
 
+#include "memory/cache_entry.h"
 #include "memory/memory.h"
 #include "memory/placement.h"
-#include "memory/timeline.h"
 
 namespace cairn::memory {
 
 struct Room {
-  size_t needed_bytes = 0;  // Nothing is let go of where not even these can be had.
+  size_t needed_bytes = 0;  // Nothing is evicted if not even these can be freed.
   size_t wanted_bytes = 0;
-  size_t slack_bytes =
-      0;  // Beyond these, from kept timelines only: so that one rarely has to look.
+  size_t slack_bytes = 0;  // More, from inactive entries only, so that eviction is rare.
 };
 
 class Eviction {
  public:
-  // The clock goes on from eviction to eviction, and is read where a timeline is used.
-  Eviction(Memory* memory, const RewindHabits& habits, std::vector<Timeline>& timelines,
+  // The clock is GreedyDual-Size's: each eviction advances it, and an entry that is used takes its
+  // value.
+  Eviction(Memory* memory, const RewindHabits& habits, std::vector<CacheEntry>& entries,
            double* clock)
-      : memory_(memory), habits_(habits), timelines_(timelines), clock_(clock) {}
+      : memory_(memory), habits_(habits), entries_(entries), clock_(clock) {}
 
-  // Whether the needed bytes are available now. Timelines of which nothing is left are removed.
+  // Whether the needed bytes are available now. Entries of which nothing is left are removed.
   bool make_room(const Room& room);
 
-  bool drop_least_used();  // A whole timeline; false if there is none that is not active.
+  bool drop_least_used();  // A whole entry; false if all are active.
   size_t evictable_bytes() const;
 
  private:
-  // Something that can be let go of.
+  // Something that can be evicted.
   struct Candidate {
     enum class Kind : uint8_t { anchor, window, end };
     Kind kind = Kind::anchor;
-    double worth = 0;                    // The clock when it goes.
-    std::vector<size_t> timelines = {};  // Which hold it: several where branches share an anchor.
-    int32_t position = 0;                // The anchor's; of an end, where it parts from all others.
-    bool is_active = false;              // One of the timelines is.
-    bool is_last_resort = false;         // A log would be useless without it.
+    double worth = 0;                  // The clock's value after its eviction.
+    std::vector<size_t> entries = {};  // Entries that hold it: several if branches share an anchor.
+    int32_t position = 0;              // The anchor's; of an end, how far another entry shares it.
+    bool is_active = false;            // One of the entries is in use.
+    bool is_last_resort = false;       // A log is replayed from it.
   };
 
-  // An anchor of one timeline.
+  // An anchor of one entry.
   struct Holder {
     int32_t position;
     PageId block;
-    size_t timeline, anchor;
+    size_t entry, anchor;
     double loss;
-    bool is_base;  // The log goes on from it.
+    bool is_base;  // The log is replayed from it.
   };
 
   size_t available_bytes() const;
@@ -67,12 +67,12 @@ class Eviction {
                std::vector<Candidate>& list) const;
   void let_go(const Candidate& candidate, size_t wanted_bytes);
   void drop_anchor_at(Sequence& sequence, int32_t position);
-  void cut_end(Timeline& timeline, int32_t branch, size_t wanted_bytes);
-  void close_gaps();  // Where timelines were closed.
+  void cut_end(CacheEntry& entry, int32_t branch, size_t wanted_bytes);
+  void close_gaps();  // Removes the entries that were closed.
 
   Memory* memory_;
   const RewindHabits& habits_;
-  std::vector<Timeline>& timelines_;
+  std::vector<CacheEntry>& entries_;
   double* clock_;
 };
 

@@ -1,6 +1,7 @@
-// Where each layer's state lives: layers with the same rule form a group, which has one kind of
-// block (a page of consecutive tokens, a state, a row); a layer is a plane or a tensor at a fixed
-// place inside these blocks. Constant after it is made; knows nothing of pools and sequences.
+// Where the state of each layer is stored. Layers that keep the same kind of state form a group,
+// which has one kind of block: a page of consecutive tokens, a recurrent state or a hidden row. A
+// layer is a plane or a tensor at a fixed offset in its group's blocks. Constant after it is made;
+// knows nothing of pools and sequences.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +17,10 @@ namespace cairn::memory {
 enum class GroupKind : uint8_t {
   full,       // Pages: keys and values of every token.
   window,     // Pages: of the last tokens.
-  chunked,    // Pages: of the tokens of the running chunk.
+  chunked,    // Pages: of the tokens of the current chunk.
   recurrent,  // States; at most one group, of all recurrent layers.
-  hidden,     // Rows: the last hidden row, from which logits come back without reading a token.
-  log,        // Pages: inputs of the recurrence, from which states come back without weights.
+  hidden,     // Rows: the last hidden row, from which the head computes the logits again.
+  log,        // Pages: inputs of the recurrence, from which states are replayed without weights.
 };
 
 std::string_view name(GroupKind kind);  // "full", "window" …
@@ -40,7 +41,7 @@ struct GroupSpec {
 
 struct Layout {
   std::vector<GroupSpec> groups;
-  std::vector<KvPlane> kv_planes;    // Pointers are mere offsets until attach().
+  std::vector<KvPlane> kv_planes;    // Pointers are offsets until attach().
   std::vector<LogPlane> log_planes;  // Likewise.
   std::vector<StateTensor> state_tensors;
   std::vector<int32_t> kv_plane_of_layer;      // -1: the layer has none; shared: the other's.

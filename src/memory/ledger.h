@@ -1,5 +1,6 @@
-// The byte budget of everything a memory keeps: counted before it is touched. No room is an answer,
-// not an error. Not thread-safe: the engine's thread owns it.
+// The byte budget of everything that a memory keeps: bytes are counted before they are touched.
+// take() refuses what exceeds the budget; the caller decides what follows. Not thread-safe: the
+// engine's thread owns it.
 #pragma once
 
 #include <cstddef>

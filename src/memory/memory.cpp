@@ -12,9 +12,9 @@ Error closed_error() {
   return fail(ErrorCode::invalid_argument, "sequence: expected an open one, found a closed one");
 }
 
-Error rests_error() {
+Error suspended_error() {
   return fail(ErrorCode::invalid_argument,
-              "sequence: expected its state, found that it rests; it has to be replayed first");
+              "sequence: expected its state, found it suspended; it has to be replayed first");
 }
 
 Status check_captures(std::span<const int32_t> captures, size_t token_count) {
@@ -63,7 +63,7 @@ void Memory::close(Sequence& sequence) {
 
 Result<Transaction> Memory::begin(Sequence& sequence, const StepRequest& request) {
   if (sequence.is_closed()) return closed_error();
-  if (sequence.rests()) return rests_error();
+  if (sequence.is_suspended()) return suspended_error();
   if (request.tokens.empty()) {
     return fail(ErrorCode::invalid_argument, "tokens: expected at least one, found none");
   }
@@ -85,12 +85,12 @@ Result<Transaction> Memory::begin(Sequence& sequence, const StepRequest& request
 }
 
 bool Memory::needs_replay(const Sequence& sequence) const {
-  return !sequence.is_closed() && sequence.rests();
+  return !sequence.is_closed() && sequence.is_suspended();
 }
 
 Result<Replay> Memory::begin_replay(Sequence& sequence, int32_t piece_rows) {
   if (sequence.is_closed()) return closed_error();
-  if (!sequence.rests()) {
+  if (!sequence.is_suspended()) {
     return fail(ErrorCode::invalid_argument,
                 "replay: expected a sequence without its state, found one that has it");
   }
@@ -103,7 +103,7 @@ Result<Replay> Memory::begin_replay(Sequence& sequence, int32_t piece_rows) {
   return replay;
 }
 
-bool Memory::rest(Sequence& sequence) {
+bool Memory::suspend(Sequence& sequence) {
   if (sequence.is_closed() || !sequence.state_.is_exclusive()) return false;
   if (!sequence.log_derives_end(SIZE_MAX)) return false;
   sequence.state_.reset();
@@ -112,7 +112,7 @@ bool Memory::rest(Sequence& sequence) {
 
 Status Memory::keep_anchor(Sequence& sequence, AnchorKind kind) {
   if (sequence.is_closed()) return closed_error();
-  if (sequence.rests()) return rests_error();
+  if (sequence.is_suspended()) return suspended_error();
   if (sequence.length() == 0) return Ok{};
   sequence.add_anchor({.position = sequence.length(),
                        .kind = kind,
@@ -127,9 +127,9 @@ Status Memory::drop_anchor(Sequence& sequence, size_t index) {
     return fail(ErrorCode::invalid_argument, "anchor: expected an index below {}, found {}",
                 sequence.anchors_.size(), index);
   }
-  if (sequence.rests() && !sequence.log_derives_end(index)) {
+  if (sequence.is_suspended() && !sequence.log_derives_end(index)) {
     return fail(ErrorCode::invalid_argument,
-                "anchor {}: expected one that can go, found the state that the sequence rests on",
+                "anchor {}: expected one that can go, found the state that is replayed from",
                 index);
   }
   sequence.anchors_.erase(sequence.anchors_.begin() + std::ptrdiff_t(index));

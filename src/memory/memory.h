@@ -1,7 +1,6 @@
-// What the engine keeps of conversations, exact and rewindable (docs/memory.md). One Memory for a
-// loaded model: pools of pages, states and rows under one byte budget. Sequences are values; they
-// grow only through transactions, which happen in all groups or in none.
-// Not thread-safe: the engine's thread owns it.
+// The KV cache and recurrent states of a loaded model (docs/memory.md): pools of pages, states and
+// hidden rows under one byte budget. Sequences are values; they grow only through transactions,
+// which change all groups of layers or none. Not thread-safe: the engine's thread owns it.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +22,14 @@ namespace cairn::memory {
 
 // What going to a position costs.
 struct ResumePlan {
-  int32_t target = 0;            // How many tokens the caller wants to stand at.
-  int32_t resume = 0;            // From where every group can go on: at most target.
+  int32_t target = 0;            // The position that the caller wants.
+  int32_t resume = 0;            // The last position up to target that every group can resume.
   int32_t forward_tokens = 0;    // target - resume: tokens to read (again).
-  int32_t recurrence_steps = 0;  // Of the log, before the first of them; no weights.
-  size_t copied_bytes = 0;       // At most: pages that are continued while others name them.
+  int32_t recurrence_steps = 0;  // Replayed from the log before them, without weights.
+  size_t copied_bytes = 0;       // At most: copy on write of pages that others share.
   size_t new_bytes = 0;          // At most: blocks taken for the tokens to read, with the copies.
   std::string_view limited_by;   // "window", "chunked", "recurrent", "hidden", or nothing.
-  std::string reason;            // The same for people, as a sentence.
+  std::string reason;            // limited_by for people, as a sentence.
   bool logits_ready = false;     // The hidden row at target is held: nothing has to be read.
 };
 
@@ -44,10 +43,10 @@ struct GroupUsage {
   int32_t window = 0;
   int32_t tokens = 0;                   // Positions whose pages are held; of states and rows, 0.
   int32_t blocks = 0;                   // Pages, states or rows; each once.
-  int32_t shared = 0;                   // Those that other sequences name too.
+  int32_t shared = 0;                   // Those that other sequences refer to as well.
   size_t bytes = 0;                     // Of all of them.
   std::vector<PositionRun> runs = {};   // Of pages: the positions that they hold, ascending.
-  std::vector<int32_t> positions = {};  // Of states and rows: where each one stands, ascending.
+  std::vector<int32_t> positions = {};  // Of states and rows: the position of each one, ascending.
 };
 
 class Memory {
@@ -57,40 +56,43 @@ class Memory {
   static Result<std::unique_ptr<Memory>> create(Layout layout, const Options& options,
                                                 DeviceMemory& device);
 
-  Sequence new_sequence() { return new_sequence(options().usual_variant); }
+  Sequence new_sequence() { return new_sequence(options().default_variant); }
   Sequence new_sequence(Variant variant) { return Sequence(store_.get(), variant); }
 
   // What it costs to stand at `position`, which may lie beyond the end (tokens not read yet).
   // `wants_logits`: the last token is read again where the hidden row at `position` is not held.
   ResumePlan plan(const Sequence& sequence, int32_t position, bool wants_logits = false) const;
 
-  // A sequence at plan(sequence, position).resume; `sequence` stays as it is. It rests where only
-  // the log has its state. Errors: a position before the beginning or past the end; closed.
+  // A sequence at plan(sequence, position).resume; `sequence` stays as it is. The new one is
+  // suspended if its recurrent state must be replayed from the log. Errors: a position before the
+  // beginning or past the end; closed.
   Result<Sequence> at(const Sequence& sequence, int32_t position) const;
   // The same as copying, but an error where `sequence` is closed.
   Result<Sequence> fork(const Sequence& sequence) const;
-  // Lets go of everything. Using the sequence later is an error, or a plan that says so.
+  // Releases everything that it holds. Using the sequence later is an error, or a plan that says
+  // so.
   void close(Sequence& sequence);
 
-  // Room for tokens behind `sequence`, in all groups; or no_room, and nothing has changed. Further
-  // errors: no tokens, captures that do not ascend within them, closed, needs_replay().
+  // Allocates room for tokens after `sequence`, in all groups; or no_room, and nothing has changed.
+  // Further errors: no tokens, captures that do not ascend within them, closed, needs_replay().
   // The sequence must not be copied, changed, moved or destroyed before the transaction is.
   Result<Transaction> begin(Sequence& sequence, const StepRequest& request);
 
-  // A recurrent model's state at the end is derivable, but not there: replay before begin().
+  // The sequence is suspended: its recurrent state must be replayed before begin().
   bool needs_replay(const Sequence& sequence) const;
   // `piece_rows`: how many rows a step can take. Errors: nothing to replay, no room.
   Result<Replay> begin_replay(Sequence& sequence, int32_t piece_rows);
-  // Lets go of the live state if the log derives it and nobody else names it; whether it did.
-  bool rest(Sequence& sequence);
+  // Releases the live state if it can be replayed from the log and nobody else refers to it;
+  // whether it did.
+  bool suspend(Sequence& sequence);
 
   // Keeps the end as an anchor, with its state and hidden row: references, no copy. Nothing happens
   // at position 0, which is always there. Errors: closed, needs_replay().
   Status keep_anchor(Sequence& sequence, AnchorKind kind);
-  // Errors: no such anchor; the state on which a resting sequence rests.
+  // Errors: no such anchor; the anchor from which a suspended sequence is replayed.
   Status drop_anchor(Sequence& sequence, size_t index);
-  // Windows are kept so that `position` and all positions behind it can be resumed; older ones only
-  // for anchors. 0, the default, keeps everything; what was let go does not come back.
+  // Window pages are kept so that `position` and all later positions can be resumed; older ones
+  // only for anchors. 0, the default, keeps everything; what was released does not come back.
   void protect_from(Sequence& sequence, int32_t position);
 
   // The last hidden row at the end, where it is held: what the output matrix makes logits of.
@@ -101,15 +103,15 @@ class Memory {
   int32_t log_step() const { return store_->log_step(); }
   Usage usage() const { return store_->usage(); }
   std::vector<GroupUsage> usage(const Sequence& sequence) const;
-  // What would be free if the sequence were closed, or one of its anchors dropped: blocks that
-  // nobody else names.
+  // What would be free if the sequence were closed, or one of its anchors dropped: the blocks that
+  // nobody else refers to.
   size_t exclusive_bytes(const Sequence& sequence) const;
   size_t exclusive_bytes(const Sequence& sequence, size_t anchor) const;
   // Gives free blocks back to the system.
   void trim() { store_->trim(); }
 
  private:
-  friend class Inspector;  // Tests look at names and pages, and let takes fail.
+  friend class Inspector;  // Tests look at references and pages, and let allocations fail.
   explicit Memory(std::unique_ptr<Store> store) : store_(std::move(store)) {}
   std::vector<Holding> holdings(const Sequence& sequence, std::vector<int32_t>& states) const;
   void add_costs(const Sequence& sequence, ResumePlan& plan) const;

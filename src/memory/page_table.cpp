@@ -1,4 +1,4 @@
-// Counting names, page by page.
+// Reference counts, page by page.
 #include "memory/page_table.h"
 
 #include <algorithm>

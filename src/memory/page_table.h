@@ -1,6 +1,6 @@
-// Names of blocks: one (BlockRef), or those of consecutive pages with holes where nothing is kept
-// (PageTable). Copying names the blocks once more, destroying lets go of the names; nothing else
-// moves. Not thread-safe.
+// Counted references to blocks: to one (BlockRef), or to consecutive pages with holes where nothing
+// is kept (PageTable). Copies increment the reference counts, destructors decrement them; no bytes
+// are copied. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace cairn::memory {
 class BlockRef {
  public:
   BlockRef() = default;
-  // Takes over the caller's name.
+  // Takes over the caller's reference.
   BlockRef(Pool* pool, PageId block) : pool_(pool), block_(block) {}
   BlockRef(const BlockRef& other) : pool_(other.pool_), block_(other.block_) {
     if (block_ != kNoPage) pool_->retain(block_);
@@ -35,7 +35,7 @@ class BlockRef {
   explicit operator bool() const { return block_ != kNoPage; }
   PageId block() const { return block_; }
   std::byte* address() const { return block_ == kNoPage ? nullptr : pool_->address(block_); }
-  // Nobody else names it: letting go would free it.
+  // There is no other reference: releasing it would free the block.
   bool is_exclusive() const { return block_ != kNoPage && !pool_->is_shared(block_); }
 
  private:
@@ -60,11 +60,11 @@ class PageTable {
   int32_t first_kept() const { return first_kept_; }
 
   void reserve(size_t count) { pages_.reserve(count); }
-  void push(PageId page);         // Takes over the caller's name; kNoPage is a hole.
-  void truncate(int32_t count);   // Lets go of all behind the first `count`.
+  void push(PageId page);         // Takes over the caller's reference; kNoPage is a hole.
+  void truncate(int32_t count);   // Releases all after the first `count`.
   void drop(int32_t page);        // Makes a hole.
   void drop_before(int32_t end);  // Makes holes of all pages before `end`.
-  // Puts `page` in place of the last one, whose name passes to the caller.
+  // Puts `page` in place of the last one, whose reference passes to the caller.
   PageId exchange_back(PageId page);
 
  private:

@@ -1,4 +1,4 @@
-// Histogram, probabilities and losses of placement.h. Pure; constant memory but for a timeline's
+// Histogram, probabilities and losses of placement.h. Pure; constant memory but for a sequence's
 // places. Probabilities are doubles: they choose what to keep and never touch a model's numbers.
 #include "memory/placement.h"
 
@@ -15,7 +15,7 @@ size_t turn_bucket(size_t turns) {
                    : std::min(size_t(std::bit_width(turns)) + 1, RewindHabits::kTurnBuckets - 1);
 }
 
-// Behind this many lessons all counts are halved, so that habits can change.
+// After this many rewinds all counts are halved, so that old habits are forgotten.
 constexpr double kLessonsMax = 2000;
 
 }  // namespace
@@ -59,7 +59,7 @@ TargetMass::TargetMass(const RewindHabits& habits, std::span<const Place> places
   std::array<int32_t, RewindHabits::kSortCount + 1> members{};
   for (const size_t sort : sorts) ++members[sort];
   const size_t farthest = RewindHabits::distance_sort(length);
-  double total = 0;  // Of the sorts that this timeline has.
+  double total = 0;  // Of the sorts that this sequence has.
   for (size_t sort = 0; sort <= farthest; ++sort) {
     if (members[sort] > 0 || sort >= RewindHabits::kFirstDistance) total += habits.count(sort);
   }

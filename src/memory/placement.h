@@ -1,6 +1,6 @@
-// Which kept states are worth their bytes: learns where timelines are taken up again, and says what
-// letting go of a state would cost. Knows nothing of sequences, pages or pools: positions and bytes
-// only, all of it arithmetic. Not thread-safe; the owner is one thread.
+// Which kept recurrent states are worth their bytes: learns to which positions conversations are
+// rewound, and estimates what losing a state would cost. Knows positions and bytes only, not
+// sequences, pages or pools. Not thread-safe; the owner is one thread.
 #pragma once
 
 #include <array>
@@ -13,16 +13,16 @@
 
 namespace cairn::memory {
 
-// A position of a timeline that has a name. Places of the kind `tail` have none and are passed
-// over.
+// A position where something begins or ends: a message, a prompt or an answer. Places of the kind
+// `tail` are no such borders and are skipped.
 struct Place {
   int32_t position = 0;
   AnchorKind kind = AnchorKind::message_start;
 };
 
-// How often timelines were taken up at which sort of position. A sort is: the end of what stands
-// before the first message; or a kind of place, so and so many messages ago; or, for a position
-// without a name, the logarithm of its distance from the end.
+// A histogram of the positions that sequences were rewound to, by sort: the end of the system
+// prompt; a kind of place, so many messages ago; or, for any other position, the logarithm of its
+// distance from the end.
 class RewindHabits {
  public:
   static constexpr size_t kTurnBuckets = 8;       // 0, 1, 2, 3, 4.., 8.., 16.., 32.. messages ago
@@ -32,14 +32,14 @@ class RewindHabits {
   static constexpr size_t kFirstDistance = kOpening + 1;
   static constexpr size_t kSortCount = kFirstDistance + kDistanceBuckets;
 
-  RewindHabits() { counts_.fill(1.0); }  // Laplace's rule: each sort was seen once.
+  RewindHabits() { counts_.fill(1.0); }  // Laplace smoothing: each sort starts as seen once.
 
-  // Somebody went to `target` of a timeline of `length` tokens with these places, ascending.
+  // A sequence of `length` tokens with these places, ascending, was rewound to `target`.
   void learn(std::span<const Place> places, int32_t length, int32_t target);
 
   double count(size_t sort) const { return counts_[sort]; }
 
-  // The sorts of places, in their order; kSortCount for those without a name.
+  // The sorts of places, in their order; kSortCount for those that are skipped.
   static std::vector<size_t> sorts(std::span<const Place> places);
   static size_t distance_sort(int32_t distance);
 
@@ -48,10 +48,11 @@ class RewindHabits {
   double learned_ = 0;
 };
 
-// Where one timeline will be taken up next, as a probability for each of its positions 0..length.
+// The probability of each position 0..length to be the one that a sequence is rewound to next.
 class TargetMass {
  public:
-  // The part that is spread evenly over all positions: what nobody expected must not be ruinous.
+  // The share that is spread evenly over all positions, so that a rewind that the histogram does
+  // not expect is not ruinous.
   static constexpr double kEvenPart = 0.15;
 
   TargetMass(const RewindHabits& habits, std::span<const Place> places, int32_t length);
@@ -78,7 +79,7 @@ class TargetMass {
   std::vector<Band> bands_;
 };
 
-// A position from which a timeline can be resumed; position 0 always can and is not listed.
+// A position from which a sequence can be resumed; position 0 always can and is not listed.
 struct ResumePoint {
   int32_t position = 0;
 };

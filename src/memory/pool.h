@@ -3,7 +3,7 @@
 // blocks stay warm (touched and counted), so that steady use makes no system call, the others go
 // back to the system: a slab at a time, since a torn one is slower to read ever after,
 // and torn only where much would stay otherwise. What is named more than once is never written.
-// Not thread-safe: the engine's thread owns it; kernels write only blocks of the running step.
+// Not thread-safe: the engine's thread owns it; kernels write only blocks of the current step.
 #pragma once
 
 #include <cstdint>
@@ -23,26 +23,26 @@ class Pool {
     size_t block_bytes = 0;
     int32_t block_count_max = 0;
     int32_t warm_count_max = 1;  // Free blocks that are kept ready.
-    bool poisons = false;        // Fills blocks that nobody has written: stale reads show.
+    bool poisons = false;        // Fills new blocks with a pattern, so that stale reads show.
   };
   static constexpr std::byte kPoison{0xA5};
 
   // The ledger and the device outlive the pool.
   static Result<Pool> create(const Options& options, Ledger* ledger, DeviceMemory* device);
 
-  // A block named once, or kNoPage where the ledger or the pool has no room. Its bytes are
+  // A block with one reference, or kNoPage if the ledger or the pool has no room. Its bytes are
   // arbitrary.
   PageId take();
   void retain(PageId block) {
-    DCHECK(name_count(block) > 0);
+    DCHECK(ref_count(block) > 0);
     ++counts_[size_t(index_of(block))];
   }
   void release(PageId block) {
-    DCHECK(name_count(block) > 0);
+    DCHECK(ref_count(block) > 0);
     if (--counts_[size_t(index_of(block))] == 0) become_free(block);
   }
-  int32_t name_count(PageId block) const { return counts_[size_t(index_of(block))]; }
-  bool is_shared(PageId block) const { return name_count(block) > 1; }
+  int32_t ref_count(PageId block) const { return counts_[size_t(index_of(block))]; }
+  bool is_shared(PageId block) const { return ref_count(block) > 1; }
 
   std::byte* address(PageId block) const {
     return first_ + size_t(index_of(block)) * options_.block_bytes;
@@ -73,8 +73,8 @@ class Pool {
   std::unique_ptr<Buffer> buffer_;
   std::byte* first_;
   size_t slab_bytes_;
-  std::vector<int32_t> counts_;       // Names of each block so far used.
-  std::vector<PageId> warm_, cold_;   // Free: counted in the ledger or not.
+  std::vector<int32_t> counts_;       // References to each block that was ever used.
+  std::vector<PageId> warm_, cold_;   // Free blocks: still counted in the ledger, or not.
   std::vector<int32_t> slab_counts_;  // Blocks on each slab that are not cold.
   size_t slabs_in_use_ = 0;           // With such blocks.
   int32_t used_count_ = 0;

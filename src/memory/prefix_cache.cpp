@@ -1,20 +1,19 @@
-// Looking up and keeping timelines. What is let go of under pressure, and in which order, is in
-// eviction.h.
+// Finding and adding entries. What is evicted under pressure, and in which order, is in eviction.h.
 #include "memory/prefix_cache.h"
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
-#include "memory/census.h"
 #include "memory/eviction.h"
+#include "memory/exclusive_blocks.h"
 #include "memory/shared_tokens.h"
 
 namespace cairn::memory {
 
 namespace {
 
-// Between an answer's end and the next message stands what the template writes there.
+// Between an answer's end and the next message are the tokens that the chat template writes there.
 constexpr int32_t kHeaderTokensMax = 64;
 
 }  // namespace
@@ -22,12 +21,12 @@ constexpr int32_t kHeaderTokensMax = 64;
 PrefixCache::Found PrefixCache::find(std::span<const Token> prompt, Variant variant,
                                      bool wants_logits) {
   Found best;
-  Timeline* used = nullptr;
-  const Timeline* nearest = nullptr;  // The one that shares most, whatever it still holds.
+  CacheEntry* used = nullptr;
+  const CacheEntry* nearest = nullptr;  // The one that shares most, whatever it still holds.
   int32_t nearest_shared = 0;
-  for (Timeline& timeline : timelines_) {
-    const std::span<const Token> tokens = timeline.sequence.tokens();
-    if (timeline.sequence.variant() != variant) {
+  for (CacheEntry& entry : entries_) {
+    const std::span<const Token> tokens = entry.sequence.tokens();
+    if (entry.sequence.variant() != variant) {
       best.foreign_tokens = std::max(best.foreign_tokens, shared_tokens(tokens, prompt));
       continue;
     }
@@ -36,20 +35,20 @@ PrefixCache::Found PrefixCache::find(std::span<const Token> prompt, Variant vari
     if (bound >= std::min(tokens.size(), prompt.size()) || tokens[bound] != prompt[bound]) continue;
     const int32_t shared = shared_tokens(tokens, prompt);
     if (shared > nearest_shared) {
-      nearest = &timeline;
+      nearest = &entry;
       nearest_shared = shared;
     }
     if (shared <= best.plan.resume) continue;
     const bool is_whole = size_t(shared) == prompt.size();
-    ResumePlan plan = memory_->plan(timeline.sequence, shared, is_whole && wants_logits);
+    ResumePlan plan = memory_->plan(entry.sequence, shared, is_whole && wants_logits);
     const bool is_better =
         plan.resume > best.plan.resume || (plan.resume > 0 && plan.resume == best.plan.resume &&
                                            plan.recurrence_steps < best.plan.recurrence_steps);
     if (!is_better) continue;
-    best.sequence = &timeline.sequence;
+    best.sequence = &entry.sequence;
     best.shared_tokens = shared;
     best.plan = std::move(plan);
-    used = &timeline;
+    used = &entry;
   }
   if (nearest != nullptr) {
     habits_.learn(nearest->places, nearest->sequence.length(), nearest_shared);
@@ -58,27 +57,27 @@ PrefixCache::Found PrefixCache::find(std::span<const Token> prompt, Variant vari
   return best;
 }
 
-void PrefixCache::mark_used(Timeline& timeline) {
-  timeline.credit = clock_;
-  timeline.last_use = ++use_count_;
+void PrefixCache::mark_used(CacheEntry& entry) {
+  entry.credit = clock_;
+  entry.last_use = ++use_count_;
 }
 
 void PrefixCache::keep(Sequence sequence) {
   if (sequence.is_closed() || sequence.length() == 0) return;
   std::vector<Place> places = places_of(sequence);
-  for (Timeline& timeline : timelines_) {
-    if (!begins_with(timeline.sequence, sequence) || !covers(timeline.sequence, sequence)) continue;
-    mark_used(timeline);
+  for (CacheEntry& entry : entries_) {
+    if (!begins_with(entry.sequence, sequence) || !covers(entry.sequence, sequence)) continue;
+    mark_used(entry);
     return;
   }
-  std::erase_if(timelines_, [&](const Timeline& timeline) {
-    return begins_with(sequence, timeline.sequence) && covers(sequence, timeline.sequence);
+  std::erase_if(entries_, [&](const CacheEntry& entry) {
+    return begins_with(sequence, entry.sequence) && covers(sequence, entry.sequence);
   });
-  if (timelines_.size() == kTimelinesMax) {
-    Eviction(memory_, habits_, timelines_, &clock_).drop_least_used();
+  if (entries_.size() == kEntriesMax) {
+    Eviction(memory_, habits_, entries_, &clock_).drop_least_used();
   }
-  timelines_.push_back({.sequence = std::move(sequence), .places = std::move(places)});
-  mark_used(timelines_.back());
+  entries_.push_back({.sequence = std::move(sequence), .places = std::move(places)});
+  mark_used(entries_.back());
 }
 
 bool PrefixCache::begins_with(const Sequence& sequence, const Sequence& beginning) {
@@ -112,14 +111,15 @@ bool PrefixCache::covers(const Sequence& sequence, const Sequence& beginning) co
          });
 }
 
-// The borders that its anchors name, and those known from the timeline that it shares most with.
+// The places of its anchors, and those known from the entry with which it shares the longest
+// prefix.
 std::vector<Place> PrefixCache::places_of(const Sequence& sequence) const {
-  const Timeline* nearest = nullptr;
+  const CacheEntry* nearest = nullptr;
   int32_t nearest_shared = 0;
-  for (const Timeline& timeline : timelines_) {
-    const int32_t shared = shared_tokens(timeline.sequence, sequence);
+  for (const CacheEntry& entry : entries_) {
+    const int32_t shared = shared_tokens(entry.sequence, sequence);
     if (shared <= nearest_shared) continue;
-    nearest = &timeline;
+    nearest = &entry;
     nearest_shared = shared;
   }
   std::vector<Place> places;
@@ -165,28 +165,28 @@ Result<Replay> PrefixCache::begin_replay(Sequence& sequence, int32_t piece_rows)
   return memory_->begin_replay(sequence, piece_rows);
 }
 
-// While room is made, the sequence is one of the timelines.
+// While room is made, the sequence is one of the entries.
 bool PrefixCache::make_room(Sequence& sequence, size_t needed_bytes, size_t wanted_bytes) {
   std::vector<Place> places = places_of(sequence);
-  timelines_.push_back({.sequence = std::move(sequence),
-                        .places = std::move(places),
-                        .credit = clock_,
-                        .last_use = use_count_ + 1,
-                        .is_active = true});
+  entries_.push_back({.sequence = std::move(sequence),
+                      .places = std::move(places),
+                      .credit = clock_,
+                      .last_use = use_count_ + 1,
+                      .is_active = true});
   // More than was asked, so that steps in a full memory rarely have to come here.
   const Room room{.needed_bytes = needed_bytes,
                   .wanted_bytes = wanted_bytes,
                   .slack_bytes = memory_->options().budget_bytes / 64};
-  const bool has_room = Eviction(memory_, habits_, timelines_, &clock_).make_room(room);
-  sequence = std::move(timelines_.back().sequence);
-  timelines_.pop_back();
+  const bool has_room = Eviction(memory_, habits_, entries_, &clock_).make_room(room);
+  sequence = std::move(entries_.back().sequence);
+  entries_.pop_back();
   return has_room;
 }
 
 size_t PrefixCache::evictable_bytes() const {
-  Census census;
-  for (const Timeline& timeline : timelines_) census.add(timeline.sequence);
-  return census.exclusive_bytes();
+  ExclusiveBlocks exclusive;
+  for (const CacheEntry& entry : entries_) exclusive.add(entry.sequence);
+  return exclusive.exclusive_bytes();
 }
 
 size_t PrefixCache::block_bytes(int32_t group) const {

@@ -1,6 +1,6 @@
-// A resting sequence's state, derived from an earlier one and the log: recurrence only, no weights.
-// The rows may be computed in pieces, in their order. Without commit the sequence rests on.
-// Not thread-safe: the engine's thread owns it.
+// The recurrent state of a suspended sequence, computed from an earlier state and the logged
+// inputs: the recurrence alone, without weights. The rows may be computed in pieces, in their
+// order. Without commit the sequence stays suspended. Not thread-safe: the engine's thread owns it.
 #pragma once
 
 #include <algorithm>
@@ -28,10 +28,10 @@ class Replay {
   }
   // One piece for a step; first_row is the caller's. Each piece goes on from the state that the one
   // before it stored. Valid until the next call.
-  // REQUIRES: pieces are asked for, and computed, in their order.
+  // REQUIRES: pieces are taken, and computed, in their order.
   Slice slice(int32_t piece, int32_t first_row);
 
-  // The state becomes the sequence's live one. REQUIRES: all pieces have been computed.
+  // The state becomes the sequence's live state. REQUIRES: all pieces have been computed.
   void commit();
 
  private:

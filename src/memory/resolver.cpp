@@ -1,4 +1,5 @@
-// The descending fixpoint, and each kind's own answer.
+// The last position that each kind of group can resume, and the descent to one that all of them
+// can.
 #include "memory/resolver.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// From where a timeline can go on. Each group answers for itself what a position needs and what it
-// holds; the resolver finds the last position that all of them can resume. Pure: knows page tables
-// and positions, neither pools nor sequences.
+// From which position a sequence can be resumed. Each group of layers knows what a position needs
+// and what it holds; the resolver finds the last position that all groups can resume. Pure: knows
+// page tables and positions, neither pools nor sequences.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace cairn::memory {
 
-// To go on at `position`, a group with pages must hold them from the one of this position up to the
-// one before `position`: what the next token sees. Where it sees nothing but itself that is still
-// the page that it goes into, if that has a beginning.
+// The first position that the token at `position` sees. To resume there, a group with pages must
+// hold the pages from this position up to `position` - 1. A token that sees only itself still needs
+// the page that it is written into, if earlier tokens are in that page.
 int32_t first_needed(const GroupSpec& group, int32_t position);
 
-// What one group of a timeline holds.
+// What a sequence holds of one group.
 struct Holding {
   int32_t group = 0;  // Its index, for the answer.
   const GroupSpec* spec = nullptr;
@@ -25,15 +25,15 @@ struct Holding {
   int32_t log_begin = 0, log_end = 0;  // Recurrent: what the log holds.
 };
 
-// The last position at or before `position` from which this group alone can go on; 0 always can.
+// The last position at or before `position` that this group alone can resume; 0 always can.
 int32_t last_resumable(const Holding& holding, int32_t position);
 
 struct Resolution {
   int32_t position = 0;
-  int32_t limiting_group = -1;  // The last one that had to go back further; -1: none had to.
+  int32_t limiting_group = -1;  // The last group that lowered the position; -1: none did.
 };
 
-// The last position at or before `position` from which all groups can go on.
+// The last position at or before `position` that all groups can resume.
 Resolution resolve(std::span<const Holding> holdings, int32_t position);
 
 }  // namespace cairn::memory

@@ -72,7 +72,8 @@ void Memory::add_costs(const Sequence& sequence, ResumePlan& plan) const {
     for (int32_t group = 0; group < store_->group_count(); ++group) {
       const GroupSpec& spec = store_->spec(group);
       if (!spec.has_pages() || (spec.kind == GroupKind::log && !is_logged)) continue;
-      // A page that is continued: a copy where others name it, a new one where it is a hole.
+      // The page that the first token is written into: a copy if others share it, a new one if it
+      // is a hole.
       const bool has_tail = plan.resume % spec.page_tokens() != 0;
       const PageTable& table = sequence.tables_[size_t(group)];
       const bool is_hole = has_tail && table[plan.resume / spec.page_tokens()] == kNoPage;

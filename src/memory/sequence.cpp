@@ -1,4 +1,4 @@
-// What a timeline keeps and lets go of as it grows, is cut and gets anchors.
+// What a sequence keeps and releases as it grows, is cut and gets anchors.
 #include "memory/sequence.h"
 
 #include <algorithm>
@@ -80,8 +80,8 @@ void Sequence::cut(int32_t length) {
   drop_unneeded_pages();
 }
 
-// A position has one anchor: the newest name for it, and all that was ever kept there. A tail
-// names nothing.
+// A position has one anchor, with the newest kind and all that was ever kept there. The kind `tail`
+// does not replace another.
 void Sequence::add_anchor(Anchor anchor) {
   Anchor* const last = anchors_.empty() ? nullptr : &anchors_.back();
   DCHECK(last == nullptr || last->position <= anchor.position);

@@ -1,9 +1,9 @@
-// One timeline of tokens and what the model keeps of them. A value: copying it forks (references,
-// no bytes); a copy that is left alone is a snapshot. It grows only through a Transaction.
-// Invariants: (1) every group is at position length(); (2) blocks named by more than one sequence
-// are never written; (3) anchors ascend, up to length(); (4) windows hold what protected positions
-// need and nothing else; (5) each position of the log is derived by a state that is kept;
-// (6) one variant has made all of it. Not thread-safe; must not outlive its Memory.
+// A sequence of tokens and what the model keeps of them. A value: copying it forks (references, no
+// bytes); a copy that is left alone is a snapshot. It grows only through a Transaction. Invariants:
+// (1) every group is at position length(); (2) blocks with more than one reference are never
+// written; (3) anchors ascend, up to length(); (4) windows hold what protected positions need and
+// nothing else; (5) a kept state precedes the log, which replays from it; (6) all of it was
+// computed by one variant. Not thread-safe; must not outlive its Memory.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@
 
 namespace cairn::memory {
 
-// A position that can always be gone back to: its pages stay, and its state and hidden row are
-// named where the model has them.
+// A checkpoint: a position that one can always go back to. Its pages stay, and it refers to its
+// recurrent state and hidden row if the model has them.
 struct Anchor {
   int32_t position = 0;
   AnchorKind kind = AnchorKind::message_start;
   BlockRef state;   // None on models without recurrent layers.
-  BlockRef hidden;  // None where nobody asked for the logits there.
+  BlockRef hidden;  // None unless it was requested.
 };
 
 class Sequence {
@@ -52,15 +52,15 @@ class Sequence {
   friend class Memory;
   friend class Transaction;
   friend class Replay;
-  friend class Census;
-  friend class Inspector;  // Tests look at names and pages.
+  friend class ExclusiveBlocks;
+  friend class Inspector;  // Tests look at references and pages.
 
   Sequence(Store* store, Variant variant);
 
-  // A recurrent model's state at length() is not there, but derivable.
-  bool rests() const { return store_->has_states() && length() > 0 && !state_; }
-  // The state from which the log derives length(): an anchor's index, or -1 for the zeros at the
-  // beginning. REQUIRES: the log derives length().
+  // The recurrent state at length() is not held: it must be replayed from the log.
+  bool is_suspended() const { return store_->has_states() && length() > 0 && !state_; }
+  // The state from which length() is replayed: an anchor's index, or -1 for the zeros at the
+  // beginning. REQUIRES: the log reaches length().
   int32_t base_anchor() const;
   bool log_derives_end(size_t without_anchor) const;
   // The anchor at exactly this position, or null.
@@ -76,11 +76,11 @@ class Sequence {
   Variant variant_ = Variant::plain;
   TokenList tokens_;
   std::vector<PageTable> tables_;  // By group; empty for groups without pages.
-  BlockRef state_;                 // At length(); none at position 0 and while resting.
-  BlockRef hidden_;                // At length(), if somebody asked for it.
+  BlockRef state_;                 // At length(); none at position 0 and while suspended.
+  BlockRef hidden_;                // At length(), if it was requested.
   std::vector<Anchor> anchors_;
   int32_t log_begin_ = 0;       // length() where nothing is logged.
-  int32_t protected_from_ = 0;  // Windows: this position and all behind it stay resumable.
+  int32_t protected_from_ = 0;  // Windows: this position and all later ones stay resumable.
 };
 
 }  // namespace cairn::memory

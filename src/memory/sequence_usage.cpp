@@ -1,4 +1,4 @@
-// What a sequence holds, and what of it nobody else names.
+// What a sequence holds, and which of its blocks nobody else refers to.
 #include <algorithm>
 
 #include "memory/memory.h"
@@ -7,29 +7,29 @@ namespace cairn::memory {
 
 namespace {
 
-// Blocks of states or rows: anchors and the end, each block once, with how often the sequence
-// itself names it. A block is named for one position only, so equal ones are neighbours.
+// Blocks of states or rows: anchors and the end, each block once, with the references that the
+// sequence itself holds. A block belongs to one position, so equal ones are neighbours.
 class NamedBlocks {
  public:
   void add(const BlockRef& ref) {
     if (!ref) return;
     if (!blocks_.empty() && blocks_.back().block == ref.block()) {
-      ++blocks_.back().names;
+      ++blocks_.back().refs;
     } else {
-      blocks_.push_back({.block = ref.block(), .names = 1});
+      blocks_.push_back({.block = ref.block(), .refs = 1});
     }
   }
   int32_t count() const { return int32_t(blocks_.size()); }
   int32_t shared_count(const Pool& pool) const {
     return int32_t(std::count_if(blocks_.begin(), blocks_.end(), [&](const Entry& entry) {
-      return pool.name_count(entry.block) > entry.names;
+      return pool.ref_count(entry.block) > entry.refs;
     }));
   }
 
  private:
   struct Entry {
     PageId block;
-    int32_t names;
+    int32_t refs;
   };
   std::vector<Entry> blocks_;
 };

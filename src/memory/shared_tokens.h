@@ -1,4 +1,4 @@
-// How far two texts agree, and two timelines. Pure.
+// The length of the common prefix of two token lists, and of two sequences. Pure.
 #pragma once
 
 #include <algorithm>
@@ -11,21 +11,21 @@
 
 namespace cairn::memory {
 
-// The number of tokens at which two texts begin alike. Whole runs are compared as bytes, which is
-// many times faster than token by token.
+// The length of the common prefix. Whole blocks are compared as bytes, which is many times faster
+// than token by token.
 inline int32_t shared_tokens(std::span<const Token> a, std::span<const Token> b) {
-  constexpr size_t kRun = 256;
+  constexpr size_t kBlock = 256;
   const size_t end = std::min(a.size(), b.size());
   size_t index = 0;
-  while (index + kRun <= end &&
-         std::memcmp(a.data() + index, b.data() + index, kRun * sizeof(Token)) == 0) {
-    index += kRun;
+  while (index + kBlock <= end &&
+         std::memcmp(a.data() + index, b.data() + index, kBlock * sizeof(Token)) == 0) {
+    index += kBlock;
   }
   while (index < end && a[index] == b[index]) ++index;
   return int32_t(index);
 }
 
-// What one can use of the other: nothing where another variant has made it.
+// The prefix that one can take from the other: nothing if another variant computed it.
 inline int32_t shared_tokens(const Sequence& a, const Sequence& b) {
   return a.variant() == b.variant() ? shared_tokens(a.tokens(), b.tokens()) : 0;
 }

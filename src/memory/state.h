@@ -1,5 +1,5 @@
-// What a layer keeps of the past. A model gives a list of these for each layer; the kinds are
-// composed by listing, never by a class for a combination.
+// What a layer keeps of the tokens before: a KV cache of some kind, or recurrent tensors. A model
+// gives a list of these for each layer, so a hybrid model is a list and needs no class of its own.
 #pragma once
 
 #include <cstddef>

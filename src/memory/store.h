@@ -1,6 +1,5 @@
-// The pools of one memory under one budget, and the rules that all its sequences share. The only
-// entrance through which blocks are taken. Knows nothing of sequences.
-// Not thread-safe: the engine's thread owns it.
+// The pools of one memory under one byte budget. All blocks are allocated here. Knows nothing of
+// sequences. Not thread-safe: the engine's thread owns it.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +17,10 @@ namespace cairn::memory {
 struct Options {
   size_t budget_bytes = 0;
   int32_t context_tokens_max = 0;  // The longest sequence.
-  int32_t log_step = 0;            // At most so many steps derive a state; 0: chosen by its size.
-  int32_t log_tokens_max = 0;      // The log's length; 0: twice the step.
-  bool poisons = false;            // For tests: see Pool::Options.
-  Variant usual_variant = Variant::plain;  // Of sequences for which nobody says another.
+  int32_t log_step = 0;  // A state is replayed in at most so many steps; 0: chosen by its size.
+  int32_t log_tokens_max = 0;                // The log's length; 0: twice the step.
+  bool poisons = false;                      // For tests: see Pool::Options.
+  Variant default_variant = Variant::plain;  // Of sequences that are made without a variant.
 };
 
 struct Usage {
@@ -56,13 +55,14 @@ class Store {
   // Transactions of at most so many tokens are logged; 0 without a log.
   int32_t log_step() const { return has_log() ? options_.log_step : 0; }
 
-  // A block named once, or kNoPage. Warm blocks of other groups make room.
+  // A block with one reference, or kNoPage. Warm blocks of other groups make room.
   PageId take(int32_t group);
   size_t available_bytes() const;
   Usage usage() const;
   void trim();
 
-  // Refuses the take after the next `count` ones, once: how tests reach every way to run out.
+  // The allocation after the next `count` ones fails, once: so tests reach every way to run out of
+  // memory.
   void refuse_after(int64_t count) { takes_left_ = count; }
 
   // Buffers of finished transactions, so that steps allocate nothing.

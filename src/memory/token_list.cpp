@@ -1,4 +1,4 @@
-// When copies part.
+// Appending in place or to a copy.
 #include "memory/token_list.h"
 
 #include <algorithm>

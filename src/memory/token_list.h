@@ -1,6 +1,6 @@
-// The tokens of a timeline. Copies share one buffer and part only when both go on: appending at the
-// end of what the buffer holds is seen by nobody else, anything else makes a buffer of its own.
-// Spans stay valid until the list that gave them changes. Not thread-safe.
+// The tokens of a sequence. Copies share one buffer: appending at the end of what the buffer holds
+// writes in place, which no other list sees; appending anywhere else copies the tokens into a new
+// buffer. Spans stay valid until the list that gave them changes. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class TokenList {
   void append(std::span<const Token> tokens);
 
  private:
-  std::shared_ptr<std::vector<Token>> buffer_;  // May hold more than this list does.
+  std::shared_ptr<std::vector<Token>> buffer_;  // May be longer than this list.
   int32_t size_ = 0;
   size_t capacity_ = 0;
 };

@@ -1,4 +1,4 @@
-// Taking room in all groups, and what a commit changes.
+// Allocation in all groups, commit and rollback.
 #include "memory/transaction.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ Transaction::~Transaction() {
   if (sequence_ != nullptr) undo();
 }
 
-// New pages, copies of tails that others name, states, and the row.
+// New pages, copies of last pages that others share, states, and the hidden row.
 size_t Transaction::needed_bytes() const {
   const int32_t length = sequence_->length();
   const Layout& layout = store_->layout();
@@ -104,8 +104,8 @@ bool Transaction::extend_table(int32_t group) {
   return true;
 }
 
-// The page that the first row goes into: a copy where somebody else names it too, a new one where
-// it is a hole (a log that begins in the middle of its page).
+// The page that the first row is written into: a copy if others share it, a new one if it is a hole
+// (a log that begins in the middle of its page).
 bool Transaction::own_tail(int32_t group) {
   Pool& pool = store_->pool(group);
   PageTable& table = sequence_->tables_[size_t(group)];
@@ -187,9 +187,9 @@ void Transaction::commit(int32_t accepted) {
   finish();
 }
 
-// The state after the accepted tokens becomes the live one; where none was stored, the sequence
-// rests on the log. The state before them stays as a tail where the log would else run further than
-// a step beyond its base.
+// The state after the accepted tokens becomes the live one; if none was stored, the sequence is
+// suspended. The state before them stays as a tail anchor if the log would otherwise reach further
+// than a step beyond the state that it is replayed from.
 void Transaction::take_over_states(int32_t accepted) {
   const int32_t old_length = sequence_->length();
   const int32_t length = old_length + accepted;
@@ -226,7 +226,7 @@ void Transaction::undo() {
   finish();
 }
 
-// Lets go of what nobody took over, and gives back the buffers.
+// Releases what nobody took over, and gives back the buffers.
 void Transaction::finish() {
   work_->captured_states.clear();
   work_->hidden.reset();

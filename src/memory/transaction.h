@@ -1,7 +1,7 @@
-// Tokens on their way into a sequence, in all groups or in none: room first, then the step, then
-// one commit. Neither commit nor undo can fail. On recurrent models a short transaction also writes
-// the log, so that any number of its tokens can be accepted.
-// Not thread-safe: the engine's thread owns it.
+// Appends tokens to a sequence, in all groups of layers or in none: blocks are allocated first,
+// then the step computes, then one commit. Neither commit nor rollback can fail. On recurrent
+// models a short transaction also writes the log, so that any number of its tokens can be accepted,
+// as speculative decoding needs. Not thread-safe: the engine's thread owns it.
 #pragma once
 
 #include <cstdint>
@@ -30,11 +30,11 @@ struct StepRequest {
 struct TableEdit {
   int32_t old_size = 0;
   bool replaced_tail = false;
-  PageId old_tail = kNoPage;  // Named here while a copy, or a hole, stands in its place.
+  PageId old_tail = kNoPage;  // Referenced here while a copy, or a hole, is in its place.
 };
 
-// What a transaction has taken, and the arrays that a step reads. States and rows that are here
-// are named once, by the transaction.
+// What a transaction has allocated, and the arrays that a step reads. Only the transaction refers
+// to these states and rows.
 struct TransactionWork {
   std::vector<Token> tokens;
   std::vector<TableEdit> edits;         // By group.
@@ -51,7 +51,7 @@ class Transaction {
  public:
   Transaction(Transaction&& other) noexcept;
   Transaction& operator=(Transaction&&) = delete;
-  ~Transaction();  // Without commit, the sequence is as it was.
+  ~Transaction();  // Rolls back unless committed.
 
   // The sequence's rows for a step; first_row is the caller's. Valid until commit.
   Slice slice(int32_t first_row) const;

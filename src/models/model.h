@@ -1,4 +1,4 @@
-// What the engine knows of a model: its parameters, what each layer keeps, and how to record its
+// The interface of models to the engine: parameters, what each layer caches, and recording the
 // forward pass. An architecture is one file below this folder, found by general.architecture
 // through a generated table. Models see ops and kinds of state, no backend and no memory.
 #pragma once
@@ -30,13 +30,13 @@ class Model {
   virtual Status visit_parameters(ParameterVisitor& visitor) = 0;
   // What the layer keeps: nothing, or at most one of each kind.
   virtual std::vector<State> layer_states(int32_t layer) const = 0;
-  // Whether it guesses the next token. Others see a text at once, each token also those behind it:
+  // Whether attention is causal. Other models see a text at once, each token also the later ones:
   // they make vectors of whole texts, and keep nothing.
   virtual bool makes_text() const { return true; }
   // Whether it can score a text. Constant once the parameters are visited.
   virtual bool makes_scores() const { return false; }
   // Records the forward pass up to what g.makes() of the wanted outputs; vectors and scores through
-  // g.deliver(). REQUIRES: visited parameters.
+  // g.set_output(). REQUIRES: visited parameters.
   virtual Tensor forward(Graph& g) const = 0;
 };
 

@@ -1,5 +1,5 @@
-// What the block formats share when they are read: blocks at any alignment, units with one or two
-// scales, nibble order, and decoding as the definition scale * q + offset. Knows no format.
+// Helpers for decoding block formats: blocks at any alignment, units with one or two scales, the
+// order of nibbles, and decoding as scale * q + offset. Knows no format.
 #pragma once
 
 #include <bit>

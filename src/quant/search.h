@@ -1,4 +1,4 @@
-// What encoders share: weights made finite and scaled, and the search for the scale (and minimum)
+// Helpers for encoders: weights made finite and scaled, and the search for the scale (and minimum)
 // of a group by weighted least squares. Squared errors are weighted by importance. Knows no block
 // layout. Every result is deterministic: plain f32 arithmetic in a fixed order, the same on every
 // machine.

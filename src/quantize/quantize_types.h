@@ -1,4 +1,4 @@
-// Which type each tensor of a model gets when it is quantized: the usual mixes by their names
+// The type that each tensor of a model is quantized to: the usual mixes by their names
 // (Q4_K_M …), with the choices that llama.cpp makes for them, so that a name means one thing.
 // Thread-safe: pure.
 #pragma once

@@ -1,8 +1,8 @@
-// The tokens that may still be chosen, with their logits. Starts as all of a vocabulary without
-// copying it: what a mask forbids, what penalties change and a temperature are applied while it is
-// walked; what is kept is copied when a stage first narrows it. Never sorts a whole vocabulary.
-// Invariants: no logit is NaN or -infinity (such tokens have no probability); +infinity counts as
-// the largest finite number. Order, where there is one: likelier first, equal ones by id.
+// The tokens that may still be sampled, with their logits. Starts as the whole vocabulary without
+// copying it: masks, penalties and temperature are applied lazily during a pass; the remaining
+// tokens are copied when a stage first narrows them. Never sorts a whole vocabulary. Invariants: no
+// logit is NaN or -infinity (such tokens have no probability); +infinity counts as the largest
+// finite number. Order, where there is one: likelier first, equal ones by id.
 // Thread rule: belongs to one Sampler.
 #pragma once
 
@@ -22,19 +22,19 @@ struct Candidate {
   float logit;
 };
 
-// One bit for each token, the lowest bit of the first word for token 0; set: allowed. Tokens behind
+// One bit for each token, the lowest bit of the first word for token 0; set: allowed. Tokens past
 // its end are forbidden.
 using TokenMask = std::span<const uint64_t>;
 
-// "Likelier", as a strict order of all candidates.
+// The order of candidates, likelier ones first.
 inline bool is_before(const Candidate& a, const Candidate& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
 }
 
 class Candidates {
  public:
-  // Starts over with all tokens of `logits`, or those that `allowed` has; both must stay readable
-  // while this is used.
+  // Starts again with all tokens of `logits`, or those that `allowed` has; both must stay readable
+  // meanwhile.
   void reset(std::span<const float> logits, const TokenMask* allowed = nullptr);
 
   bool empty() { return max_logit() < -kLargest; }
@@ -44,7 +44,7 @@ class Candidates {
   bool is_whole() const { return is_whole_; }
   // Whether the mask has the token, if there is one.
   bool is_allowed(Token token) const;
-  // The token's logit, or nothing where it is no candidate.
+  // The token's logit, or nothing if it is no candidate.
   std::optional<float> logit_of(Token token) const;
 
   // With max_logit() as reference: the probability of x is e^(x - max_logit()) / total.
@@ -53,8 +53,8 @@ class Candidates {
 
   // Keeps the k likeliest. REQUIRES: k > 0.
   void keep_top(size_t k);
-  // Keeps the fewest likeliest tokens whose probabilities, among those at hand, reach `share`, and
-  // at least `min_keep`.
+  // Top-p: keeps the fewest likeliest tokens whose probabilities, among the candidates, add up to
+  // `share`, and at least `min_keep`.
   void keep_nucleus(float share, size_t min_keep);
   // Keeps those whose logit is at least `floor`, and the `min_keep` likeliest. The likeliest always
   // stays.
@@ -69,16 +69,16 @@ class Candidates {
 
   // logit /= divisor. REQUIRES: divisor > 0.
   void divide(float divisor);
-  // Gives the tokens (ascending, each once) other logits: change(place in `tokens`, logit). What is
-  // no candidate stays none; what becomes NaN or -infinity is one no longer.
+  // Replaces the logits of the tokens (ascending, each once) by change(index in `tokens`, logit).
+  // Tokens that become NaN or -infinity are removed; tokens that are no candidates stay out.
   void change(std::span<const Token> tokens, FunctionRef<float(size_t, float)> change);
   // The candidates as a list, in no particular order; it may be changed and shortened.
   void change_list(FunctionRef<void(std::vector<Candidate>&)> change);
   std::span<const Candidate> list();
 
-  // Walks what is left in pieces of at most kChunk: walk(tokens, first, values, count), where token
-  // i is tokens[i] or, where `tokens` is null, first + i. Values without probability may be among
-  // them.
+  // Visits the candidates in pieces of at most kChunk: walk(tokens, first, values, count), where
+  // token i is tokens[i] or, if `tokens` is null, first + i. Values without probability may be
+  // among them.
   void for_each_chunk(
       FunctionRef<void(const Candidate*, size_t first, const float* values, size_t count)> walk);
 
@@ -96,7 +96,7 @@ class Candidates {
   std::vector<Candidate> changed_;  // Final logits of some tokens of the whole, by id.
   float divisor_ = 1;               // Of the others.
   std::vector<Candidate> list_;
-  std::vector<Candidate> found_;  // What a pass finds; keeps its room from token to token.
+  std::vector<Candidate> found_;  // Results of a pass; its capacity is reused from token to token.
   std::optional<float> max_logit_;
   bool is_whole_ = false;   // All of logits_; list_ is not filled yet.
   bool is_sorted_ = false;  // list_ has the order.

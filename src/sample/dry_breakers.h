@@ -1,7 +1,7 @@
-// Where repetitions end for DRY: breakers are texts, but tokens need not begin and end where they
-// do. So a breaker is found as a token that holds it, or as one that holds its beginning, followed
-// by the tokens of the rest (as in the original by pi6am, 2024).
-// Thread-safe: constant once built.
+// DRY's sequence breakers, at which repetitions end. Breakers are texts that need not begin and end
+// at token borders: one is found as a token that contains it, or as a token that contains its
+// beginning, followed by the tokens of the rest (as in the original by pi6am, 2024). Thread-safe:
+// constant once built.
 #pragma once
 
 #include <span>
@@ -23,9 +23,9 @@ class DryBreakers {
   // Looks at the text of every token.
   DryBreakers(const tokenize::Tokenizer& tokenizer, std::span<const std::string> texts);
 
-  // The token alone is one.
+  // Whether the token alone is a breaker.
   bool is_breaker(Token token) const;
-  // How many tokens lie behind the last breaker: no repetition counts for more.
+  // The number of tokens after the last breaker, which is the longest repetition that counts.
   size_t repetition_limit(std::span<const Token> tokens) const;
 
  private:

@@ -1,4 +1,4 @@
-// How likely tokens were: of the chosen one and the likeliest few, by one pass over all logits.
+// Log-probabilities of the sampled token and of the likeliest ones, by one pass over all logits.
 // Thread-safe: pure.
 #pragma once
 
@@ -20,9 +20,9 @@ struct LogProbabilities {
   std::vector<TokenProbability> top;  // Likeliest first, equal ones by id.
 };
 
-// By the softmax of the logits: what the model itself says, before any sampling.
+// By the softmax of the logits, before any sampler stage.
 LogProbabilities log_probabilities(std::span<const float> logits, Token chosen, size_t top_count);
-// By the softmax of what a chain left. REQUIRES: there are candidates.
+// By the softmax of the candidates after the sampler chain. REQUIRES: there are candidates.
 LogProbabilities log_probabilities(Candidates& candidates, Token chosen, size_t top_count);
 
 }  // namespace cairn::sample

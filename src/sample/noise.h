@@ -12,11 +12,11 @@
 
 namespace cairn::sample {
 
-// Which draw at a position is meant; more kinds may come, each with noise of its own.
+// Distinguishes independent draws at one position.
 enum class NoiseStream : uint32_t { choice = 0, xtc = 1 };
 
-// The bounds of gumbel_noise, with room: a token that lies further behind than their distance can
-// never win, whatever the noise.
+// The bounds of gumbel_noise, with a margin: a token whose logit is lower by more than their
+// distance can never win.
 constexpr float kNoiseMin = -2.9f;
 constexpr float kNoiseMax = 22.9f;
 

@@ -1,6 +1,6 @@
-// What a caller may say about sampling: one table of fields, from which the command line's options,
-// its help, docs/sampling.md, the keys of model files and the checks of requests are made.
-// Thread-safe: constant data.
+// The parameters of sampling: one table of fields, from which the command line's options, its help,
+// docs/sampling.md, the keys of model files and the checks of requests are made. Thread-safe:
+// constant data.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace cairn::sample {
 // Added to a token's logit before anything else; -infinity bans it.
 struct LogitBias {
   Token token = Token(-1);
-  std::string text;  // Where not empty: each of its tokens is meant instead.
+  std::string text;  // If not empty: applies to each token of this text instead.
   float bias = 0;
 };
 
@@ -79,7 +79,7 @@ Status set(SamplingParams& params, const SamplingField& field, double value);
 // The value as a person would write it: 0.8, 40, on.
 std::string show(const SamplingParams& params, const SamplingField& field);
 
-// What is said by words, not by a number. Each call of `set` replaces what was said before.
+// Parameters with a text value. Each call of `set` replaces the value before.
 struct SamplingList {
   std::string_view option;
   std::string_view name;

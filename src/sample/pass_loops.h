@@ -1,4 +1,4 @@
-// The text of the loops in sample/passes.h, over a lane type V of base/lanes.h with V::kWidth
+// The templates of the loops in sample/passes.h, over a lane type V of base/lanes.h with V::kWidth
 // lanes, V::load(values), v.store(out) and V::above_bits(values, floor): a bit for each of
 // kPassLanes values that is above. Included once by each file that is compiled for an instruction
 // set. Thread rule: pure.
@@ -16,8 +16,7 @@ constexpr float kNone = -__builtin_inff();
 template <class V>
 constexpr size_t kVectors = kPassLanes / V::kWidth;
 
-// Calls use(values) for each kPassLanes of them, the last ones filled up with what counts for
-// nothing.
+// Calls use(values) for each kPassLanes of them, the last ones padded with neutral values.
 template <class Use>
 [[gnu::always_inline]] inline void for_each_piece(const float* values, size_t count, Use use) {
   size_t i = 0;

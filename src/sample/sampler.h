@@ -1,8 +1,8 @@
-// Chooses a token from logits: by the chain of stages and Gumbel noise keyed by (seed, position,
-// token), so that the same text is chosen again after a rewind, whatever was computed in between
+// Samples a token from logits by the chain of stages and Gumbel noise keyed by (seed, position,
+// token), so that the same text is sampled again after a rewind, whatever was computed in between
 // (docs/numerics.md, sampling). What depends on earlier tokens (penalties, DRY) reads them from the
-// timeline; what depends on earlier choices is kept by position (sample/state.h).
-// Thread rule: one thread; two Samplers with equal parameters and states choose alike.
+// sequence; what depends on earlier choices is kept by position (sample/state.h). Thread rule: one
+// thread; two Samplers with equal parameters and states choose alike.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct SampleInput {
 
 class Sampler {
  public:
-  // Whether some of the parameters speak of text, so that a tokenizer is needed.
+  // Whether some of the parameters contain text, which needs a tokenizer.
   static bool needs_tokenizer(const SamplingParams& params);
 
   // REQUIRES: a tokenizer, which must outlive the sampler, where needs_tokenizer().

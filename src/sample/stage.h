@@ -18,7 +18,7 @@ namespace cairn::sample {
 
 class DryBreakers;
 
-// What a stage may know besides the candidates.
+// The inputs of a stage besides the candidates.
 struct StageContext {
   const SamplingParams& params;
   int32_t position = 0;                            // Of the token to be chosen.
@@ -37,16 +37,15 @@ inline std::span<const Token> last_tokens(std::span<const Token> history, int32_
 
 struct SamplerStage {
   std::string_view name;
-  char letter;  // In an order of single letters; 0: has no place in an order that people give.
-  // The likeliest token before it is the likeliest after it: where that one is wanted, it need not
-  // run.
+  char letter;  // In an order of single letters; 0: cannot be part of a user's order.
+  // The stage never changes which token is the likeliest, so greedy sampling can skip it.
   bool keeps_likeliest = false;
   bool needs_words = false;  // The tokens' text.
-  // Whether it does anything with these parameters.
+  // Whether it has an effect with these parameters.
   bool (*is_on)(const SamplingParams& params);
   // REQUIRES: candidates are not empty; leaves at least one.
   void (*apply)(Candidates& candidates, StageContext& context);
-  // Takes in what was chosen from what the chain left; null where nothing is learned.
+  // Updates its memory with the sampled token and the candidates; null: the stage has no memory.
   void (*learn)(Candidates& candidates, Token chosen, StageContext& context) = nullptr;
 };
 

@@ -1,7 +1,7 @@
-// What a stage with a memory (mirostat, adaptive_p) remembers: two numbers after each token that it
-// chose, kept by position. So the state is a function of the timeline: going back forgets what came
-// later, and other tokens in its place forget what was said of them. A value: a snapshot copies it.
-// Thread rule: belongs to one Sampler.
+// The memory of an adaptive stage (mirostat, adaptive_p): two numbers for each sampled token, kept
+// by position. So it is a function of the sequence: a rewind drops the numbers of later tokens, and
+// so does a token that replaces another. A value: a snapshot copies it. Thread rule: belongs to one
+// Sampler.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct StageMemory {
 
 class SamplerState {
  public:
-  // What was remembered before `position`, or null where nothing was: later tokens are forgotten,
-  // and so are those that `history`, where it has their positions, does not have.
+  // The memory before `position`, or null if there is none. Drops the numbers of later tokens, and
+  // of tokens that differ from those in `history`.
   const StageMemory* before(int32_t position, std::span<const Token> history) {
     size_t kept = 0;
     while (kept < steps_.size() && steps_[kept].position < position &&

@@ -1,4 +1,4 @@
-// An answer of a model, and what it is asked for. Knows neither terminals nor conversations.
+// The request for an answer, and the answer. Knows neither terminals nor conversations.
 // Thread-safe: values.
 #pragma once
 

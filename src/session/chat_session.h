@@ -1,6 +1,6 @@
-// A conversation with a model: branches of messages, and the lane that holds what was computed of
-// the one in use; what the others hold waits in the engine's cache. What a turn shares with
-// anything held is not computed again. Knows no terminal. Thread rule: the engine's thread.
+// A conversation with a model: branches of messages, and the lane with the cache of the active
+// branch; those of the others are in the engine's prefix cache. The longest cached prefix of a turn
+// is not computed again. Knows no terminal. Thread rule: the engine's thread.
 #pragma once
 
 #include <memory>
@@ -119,7 +119,7 @@ class ChatSession {
   ChatSession(Engine* engine, ChatOptions options);
   std::vector<Message>& active() { return branches_[active_].messages; }
   Result<Prompt> prompt(std::span<const Message> messages) const;
-  // What going on behind the first `count` messages costs, as far as the timelines tell.
+  // What going on behind the first `count` messages costs, as far as the sequences tell.
   Result<memory::ResumePlan> plan_behind(size_t count) const;
   chat::PromptOptions prompt_options() const;
   // `messages`: those that the prompt was made of.

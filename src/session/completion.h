@@ -1,7 +1,6 @@
-// An answer in the making. It does not compute by itself, it is driven: while its lane wants rows,
-// these go into some step; then advance() chooses the token that follows. So that many answers can
-// share steps, whoever runs these. Knows neither terminals nor conversations.
-// Thread rule: the engine's thread.
+// The generation of one answer. It is driven by its caller: while its lane wants rows, the caller
+// runs them in a step; then advance() samples the next token. So many answers can share steps.
+// Knows neither terminals nor conversations. Thread rule: the engine's thread.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// What an answer must look like: from texts of schemas and grammars to a matcher, and where an
-// answer stands in it from one token to the next. Thread rule: the engine's thread.
+// Constraints on answers: makes a matcher from the text of a schema or grammar, and keeps an
+// answer's state in it from token to token. Thread rule: the engine's thread.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// What an engine's model is asked: conversations as its chat template writes them
-// (chat/conversation.h), or, for models without one, plain text. Thread-safe: pure.
+// The prompt of a conversation, as the model's chat template writes it (chat/conversation.h), or
+// plain text for models without a template. Thread-safe: pure.
 #pragma once
 
 #include <span>

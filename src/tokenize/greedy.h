@@ -1,6 +1,5 @@
-// RWKV's tokenizer (GGUF: "rwkv"): at each place of a text the longest token, whatever comes behind
-// it. Tokens are bytes, and may end within a character.
-// Thread-safe: constant; sessions serve one thread.
+// RWKV's tokenizer (GGUF: "rwkv"): greedy longest match, token by token. Tokens are bytes, and may
+// end within a character. Thread-safe: constant; sessions serve one thread.
 #pragma once
 
 #include <memory>

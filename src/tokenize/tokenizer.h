@@ -78,7 +78,7 @@ class Tokenizer {
   Vocabulary vocabulary_;
   SpecialMatcher specials_;
   std::unique_ptr<Encoder> encoder_;
-  std::optional<Token> first_;  // What add_special puts before and behind a text.
+  std::optional<Token> first_;  // The tokens that add_special puts before and after a text.
   std::optional<Token> last_;
   bool adds_bos_ = false;
   bool adds_eos_ = false;

@@ -1,6 +1,6 @@
-// What words became, for the length of one call: text repeats itself, and most words are short. A
-// direct-mapped table; a new word displaces the old one. Knows nothing of how words are encoded.
-// One cache serves one thread.
+// A cache of encoded words for the length of one call: words repeat, and most are short.
+// Direct-mapped; a new word replaces the old one. Knows nothing of how words are encoded. One cache
+// serves one thread.
 #pragma once
 
 #include <algorithm>

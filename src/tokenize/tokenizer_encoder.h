@@ -1,4 +1,5 @@
-// What a kind of vocabulary (BPE, SPM, WPM) does with text that holds no special tokens.
+// The interface of the encoders of each kind of vocabulary (BPE, SPM, WPM), for text without
+// special tokens.
 #pragma once
 
 #include <memory>

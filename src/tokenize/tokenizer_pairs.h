@@ -1,7 +1,7 @@
-// Which two characters stand side by side inside some token. Between two that never do, no token
-// can span: there a text may be cut and its parts encoded by themselves, with the same result.
-// A hashed set of bits: a pair may seem to be in it that is not, which only costs a cut.
-// Thread-safe: constant once built.
+// The pairs of characters that are adjacent inside some token. Between two characters that are not
+// such a pair no token can span, so a text may be cut there and its parts encoded separately, with
+// the same result. A Bloom filter: a false positive only costs a cut. Thread-safe: constant once
+// built.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@ namespace cairn::tokenize {
 
 // How far a stretch of text is believed; each level allows all that the one before it does.
 enum class Trust : uint8_t {
-  user,   // A stranger's: user-defined tokens only, and none that looks like markup.
+  user,   // Untrusted: user-defined tokens only, and none that looks like markup.
   plain,  // User-defined tokens.
   full,   // All special tokens.
 };

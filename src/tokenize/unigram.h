@@ -1,7 +1,7 @@
 // SentencePiece's unigram vocabularies (GGUF: "t5"; XLM-RoBERTa, T5): text is normalized by the
-// model's table, then cut into the row of tokens with the highest sum of scores (Kudo, 2018). What
-// no token spells is unknown, a stretch of it once; or bytes, where the vocabulary has them all.
-// Thread-safe: constant; sessions serve one thread.
+// model's table, then segmented into the tokens with the highest sum of scores (Kudo, 2018). Text
+// that no token spells becomes one unknown token for each stretch, or bytes if the vocabulary has
+// all of them. Thread-safe: constant; sessions serve one thread.
 #pragma once
 
 #include <memory>

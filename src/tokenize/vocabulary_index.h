@@ -13,7 +13,7 @@ namespace cairn::tokenize {
 
 constexpr int32_t kNoToken = -1;
 
-// A number a process that no model file can know: with it, nobody can prepare keys that collide.
+// A random number for each process, so that a model file cannot contain keys that collide.
 uint64_t hash_seed();
 
 inline uint64_t mix(uint64_t value) {

@@ -1,6 +1,6 @@
 // WordPiece (BERT; GGUF: "bert"): text is folded and cut at spaces, punctuation and ideographs;
-// each word is the row of its longest tokens from the left, or unknown as a whole. In GGUF a token
-// that begins a word begins with U+2581, one that continues it has no "##".
+// each word is segmented by greedy longest match from the left, or is unknown as a whole. In GGUF a
+// token that begins a word begins with U+2581, one that continues it has no "##".
 // Thread-safe: constant; sessions serve one thread.
 #pragma once
 

@@ -27,7 +27,7 @@ template <class... Args>
               fmt::format(format, std::forward<Args>(args)...));
 }
 
-// At most 40 bytes of a stranger's text between quotes, control characters made visible.
+// At most 40 bytes of untrusted text between quotes, control characters made visible.
 std::string quote(std::string_view text);
 
 // The text from `offset` on, as an error shows it: a character or two, or "the end".

@@ -172,7 +172,7 @@ int64_t task_count(const host::HostKernel& kernel, const op::Attend& attend, con
   return kernel.joint->cut(attend, step, memory.room().notes);
 }
 
-TEST(Attend, FewHeadsAtDepthAreCutIntoRuns) {
+TEST(Attend, FewHeadsAtDepthAreCutIntoBlocks) {
   for (const int32_t window : {0, 1300}) {
     for (const int32_t row_count : {1, 5}) {
       const std::vector<SliceSpec> specs = {{.row_count = row_count, .first_position = 2557}};

@@ -70,7 +70,7 @@ TEST(MatMul, ThreadsAndRowsInTheBatchDoNotChangeABit) {
   }
 }
 
-TEST(MatMul, WhoRestsLeavesNothingUndone) {
+TEST(MatMul, SkippedWorkersLeaveNothingUndone) {
   Random random(7);
   Matrix matrix(*quant::find("Q4_0"), 512, 530);
   matrix.fill_randomly(random);
@@ -84,7 +84,7 @@ TEST(MatMul, WhoRestsLeavesNothingUndone) {
   for (int time = 0; time < 3; ++time) {
     // Now one worker has made the others wait, and is left out of the next runs.
     for (int run = 0; run < 2; ++run) {
-      threads.run_with_the_ready([&](int worker) {
+      threads.run_skipping_busy_workers([&](int worker) {
         if (worker == 1) std::this_thread::sleep_for(std::chrono::milliseconds(5));
         threads.barrier(worker);
       });

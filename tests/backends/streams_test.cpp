@@ -33,7 +33,7 @@ TEST(Streams, EveryLevelHasTheReferencesBits) {
     });
     expect_same_bits(++seed, specs, [&](World& world) -> Op {
       const Rows x = world.rows(width, RowSet::tokens, 3.0f), out = world.rows(width);
-      return op::UpperTail{.x = x, .out = out, .deviations = 0.4f};
+      return op::GaussianTopk{.x = x, .out = out, .deviations = 0.4f};
     });
     if (HasFatalFailure()) return;
   }
@@ -80,10 +80,10 @@ TEST(Streams, MagnitudesMatchUnlessTheyAreTooSmall) {
   }
 }
 
-TEST(UpperTail, IsTheFormula) {
+TEST(GaussianTopk, IsTheFormula) {
   World world(52, {{.row_count = 2}});
   const Rows x = world.rows(500, RowSet::tokens, 2.0f);
-  const op::UpperTail op{.x = x, .out = world.rows(500), .deviations = 1.6f};
+  const op::GaussianTopk op{.x = x, .out = world.rows(500), .deviations = 1.6f};
   const Step step = world.step();
   run_op(reference::kernel_for(op), op, step);
   for (int32_t row = 0; row < 2; ++row) {

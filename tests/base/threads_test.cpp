@@ -160,7 +160,7 @@ TEST(ThreadPool, CallersMayTakeTurns) {
 // What takes part in a run, and makes the others wait if it is `sleeper`.
 std::vector<int> members(ThreadPool& team, int sleeper = -1) {
   std::vector<std::atomic<int>> took_part(size_t(team.thread_count()));
-  team.run_with_the_ready([&](int worker) {
+  team.run_skipping_busy_workers([&](int worker) {
     took_part[size_t(worker)] = 1;
     if (worker == sleeper) std::this_thread::sleep_for(std::chrono::milliseconds(20));
     team.barrier(worker);
@@ -207,7 +207,7 @@ TEST(ThreadPool, ACallerThatMakesOthersWaitTakesAnothersCpu) {
   // On a busy machine the other worker may itself come late.
   while (members(team, 0) != std::vector<int>{1, 0}) continue;
   int cpu = -1;
-  team.run_with_the_ready([&](int) { cpu = ::sched_getcpu(); });
+  team.run_skipping_busy_workers([&](int) { cpu = ::sched_getcpu(); });
   EXPECT_EQ(cpu, cpus[1]);
 }
 

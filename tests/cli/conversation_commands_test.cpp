@@ -1,4 +1,4 @@
-// What people do to conversations, below the command line: taking back, changing, answering anew,
+// What people do to conversations, below the command line: taking back, changing, answering again,
 // going on, branches, files. What comes out is what a fresh conversation says; what is reused is
 // counted; whatever is refused changes nothing. Covers chat_session.cpp and conversation.cpp.
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The drawing of a conversation's memory, on timelines whose pages and states are known.
+// The drawing of a conversation's memory, on sequences whose pages and states are known.
 #include "cli/terminal/memory_map.h"
 
 #include <gtest/gtest.h>
@@ -97,7 +97,7 @@ TEST_F(MemoryMapTest, HalfHeldCellsAreDrawnLighter) {
   EXPECT_TRUE(lines[1].ends_with(repeated("░", 31) + "▒")) << lines[1];
 }
 
-TEST_F(MemoryMapTest, BlocksOfTwoTimelinesAreShared) {
+TEST_F(MemoryMapTest, BlocksOfTwoSequencesAreShared) {
   read(96);
   const memory::Sequence twin = sequence_;
   const std::vector<std::string> lines = lines_of(memory_map(*memory_, sequence_));

@@ -1,4 +1,4 @@
-// docs/terminal-chat.md shows what the program really does: each session is held anew on a
+// docs/terminal-chat.md shows what the program really does: each session is held again on a
 // pseudo-terminal and compared, but for numbers that differ from run to run.
 #include <gtest/gtest.h>
 

@@ -73,7 +73,7 @@ std::vector<float> logits_of(Engine& engine, const Selection& selection, size_t 
 TEST(Adapters, EachChoiceIsPeftsAndThatOfAnEngineWithNothingElse) {
   const auto engine = engine_with({{"tone", 1}, {"facts", 0}});
   ASSERT_NE(engine, nullptr);
-  EXPECT_EQ(engine->usual_selection().uses().size(), 1u);
+  EXPECT_EQ(engine->default_selection().uses().size(), 1u);
   for (const Choice& choice : choices()) {
     SCOPED_TRACE(choice.logits);
     const Selection selection = engine->select(choice.uses).value();
@@ -81,8 +81,8 @@ TEST(Adapters, EachChoiceIsPeftsAndThatOfAnEngineWithNothingElse) {
     EXPECT_LE(error_against(logits, choice.logits), 2e-4);
     const auto alone = engine_with(choice.uses);
     ASSERT_NE(alone, nullptr);
-    EXPECT_TRUE(same_bits(logits, logits_of(*alone, alone->usual_selection())));
-    EXPECT_EQ(alone->usual_selection().variant(), selection.variant());
+    EXPECT_TRUE(same_bits(logits, logits_of(*alone, alone->default_selection())));
+    EXPECT_EQ(alone->default_selection().variant(), selection.variant());
     for (const size_t step : {1, 5}) {
       EXPECT_TRUE(same_bits(logits, logits_of(*engine, selection, step))) << step;
     }
@@ -167,7 +167,7 @@ std::vector<float> after(Engine& engine, Generator& generator, std::span<const T
   return {logits.begin(), logits.end()};
 }
 
-TEST(Adapters, ATimelineServesItsOwnSelectionOnly) {
+TEST(Adapters, ASequenceServesItsOwnSelectionOnly) {
   const auto engine = engine_with({{"tone", 0}, {"facts", 0}});
   ASSERT_NE(engine, nullptr);
   const std::vector<Token> prompt = folder_tokens();
@@ -214,7 +214,7 @@ TEST(Adapters, EqualChoicesAreOne) {
   const auto engine = engine_with({{"tone", 1}, {"facts", 1}});
   ASSERT_NE(engine, nullptr);
   const auto variant = [&](const Uses& uses) { return engine->select(uses).value().variant(); };
-  const memory::Variant both = engine->usual_selection().variant();
+  const memory::Variant both = engine->default_selection().variant();
   EXPECT_EQ(variant({{"facts", 1}, {"tone", 1}}), both);
   EXPECT_EQ(variant({{"facts", 0.5f}, {"tone", 1}, {"facts", 0.5f}}), both);
   EXPECT_EQ(variant({{"tone", 0}, {"facts", -0.0f}}), memory::Variant::plain);
@@ -231,7 +231,7 @@ TEST(Adapters, EqualChoicesAreOne) {
   const auto other = load_engine(folder_path(kModel + ".gguf"), options);
   ASSERT_NE(other, nullptr);
   EXPECT_EQ(other->adapters()[0].name, "other");
-  EXPECT_EQ(other->usual_selection().variant(), variant({{"tone", 1}}));
+  EXPECT_EQ(other->default_selection().variant(), variant({{"tone", 1}}));
 }
 
 TEST(Adapters, NamesAndScalesAreChecked) {
@@ -303,11 +303,11 @@ TEST(Adapters, ExpertsAreAdaptedAsPeftDoes) {
   options.adapters = {{.path = adapter_path("experts.gguf")}};
   const auto engine = load_engine(folder_path("qwen3moe-tiny.gguf"), options);
   ASSERT_NE(engine, nullptr);
-  const std::vector<float> logits = logits_of(*engine, engine->usual_selection());
+  const std::vector<float> logits = logits_of(*engine, engine->default_selection());
   EXPECT_LE(error_against(logits, adapter_path("experts.f32")), 2e-4);
   EXPECT_GT(error_against(logits, folder_path("qwen3moe-tiny.f32")), 0.1);
   for (const size_t step : {1, 5}) {
-    EXPECT_TRUE(same_bits(logits, logits_of(*engine, engine->usual_selection(), step))) << step;
+    EXPECT_TRUE(same_bits(logits, logits_of(*engine, engine->default_selection(), step))) << step;
   }
   const std::vector<float> without = logits_of(*engine, Selection());
   EXPECT_LE(error_against(without, folder_path("qwen3moe-tiny.f32")), 2e-4);
@@ -323,8 +323,8 @@ TEST(Adapters, PackedWeightsAreKeptWithoutThem) {
     const auto engine = load_engine(folder_path(kModel + ".gguf"), options);
     const auto expected = engine_with(uses);
     ASSERT_NE(engine, nullptr);
-    EXPECT_TRUE(same_bits(logits_of(*engine, engine->usual_selection()),
-                          logits_of(*expected, expected->usual_selection())));
+    EXPECT_TRUE(same_bits(logits_of(*engine, engine->default_selection()),
+                          logits_of(*expected, expected->default_selection())));
     const std::filesystem::directory_iterator files(folder);
     EXPECT_EQ(std::distance(begin(files), end(files)), 1);
   }
@@ -349,9 +349,9 @@ TEST(Adapters, TheMemoryIsExactUnderASelection) {
     options.adapters = {{.path = path}};
     const auto engine = load_engine(golden_path(name, ".gguf"), options);
     ASSERT_NE(engine, nullptr);
-    ASSERT_NE(engine->usual_selection().variant(), memory::Variant::plain);
-    EXPECT_FALSE(
-        same_bits(logits_of(*engine, engine->usual_selection()), logits_of(*engine, Selection())));
+    ASSERT_NE(engine->default_selection().variant(), memory::Variant::plain);
+    EXPECT_FALSE(same_bits(logits_of(*engine, engine->default_selection()),
+                           logits_of(*engine, Selection())));
     Result<VerifyReport> report =
         verify(*engine, {.program_count = 1, .operation_count = 16, .sequence_tokens_max = 80});
     ASSERT_TRUE(report) << report.error().message;

@@ -19,10 +19,10 @@ struct Change {
   std::string without_tensor;   // Left out.
   std::string narrower_tensor;  // Half of its second dimension.
   std::string architecture;     // Instead of the file's.
-  std::optional<bool> causal;   // Said anew.
+  std::optional<bool> causal;   // Said again.
 };
 
-// A golden model written anew with one thing changed.
+// A golden model written again with one thing changed.
 std::vector<std::byte> rewritten(const std::string& name, const Change& change) {
   const gguf::File file = gguf::File::open(golden_path(name, ".gguf")).value();
   gguf::Writer writer;

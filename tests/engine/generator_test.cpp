@@ -1,4 +1,4 @@
-// A timeline reads only what nobody holds, on models of every kind of memory; and whatever it
+// A sequence reads only what nobody holds, on models of every kind of memory; and whatever it
 // reused, its logits are, bit for bit, those of an engine that has read nothing else.
 #include "engine/generator.h"
 
@@ -163,16 +163,16 @@ TEST_P(GeneratorTest, GoingBackIntoTheAnswerReadsNothingAgain) {
 }
 
 TEST_P(GeneratorTest, AnAbandonedBranchIsTakenUpAgain) {
-  const Tokens trunk = random_tokens(1, 60), first = random_tokens(2, 33);
+  const Tokens parent = random_tokens(1, 60), first = random_tokens(2, 33);
   const Tokens second = random_tokens(3, 40);
   Generator generator(engine_.get());
-  read(generator, trunk + first, {60});
+  read(generator, parent + first, {60});
   answer(generator, random_tokens(4, 9));
-  const PromptReport branch = read(generator, trunk + second, {60});
+  const PromptReport branch = read(generator, parent + second, {60});
   EXPECT_EQ(branch.computed_tokens, 40);
   expect_fresh(generator);
   answer(generator, random_tokens(5, 9));
-  const Tokens back = trunk + first + random_tokens(4, 9) + random_tokens(6, 12);
+  const Tokens back = parent + first + random_tokens(4, 9) + random_tokens(6, 12);
   const PromptReport report = read(generator, back, {60, 102});
   EXPECT_TRUE(report.from_cache);
   EXPECT_EQ(report.computed_tokens, 12);

@@ -124,7 +124,7 @@ TEST_P(StepTest, SuspendedSequencesReplayTogether) {
     for (size_t at = 12; at < texts[i].size(); ++at) {
       append(*engine, sequences[i], std::span(texts[i]).subspan(at, 1));
     }
-    engine->memory().rest(sequences[i]);
+    engine->memory().suspend(sequences[i]);
     EXPECT_EQ(engine->memory().needs_replay(sequences[i]), is_recurrent);
   }
   const Tokens next = random_tokens(9, 2);

@@ -105,7 +105,7 @@ TEST(Verifier, CanBeStopped) {
 // use at a time.
 void change_bits(memory::Pool& pool, int32_t block_count) {
   for (int32_t block = 0; block < block_count; ++block) {
-    if (pool.name_count(PageId(block)) == 0) continue;
+    if (pool.ref_count(PageId(block)) == 0) continue;
     std::byte* const bytes = pool.address(PageId(block));
     for (size_t byte = 0; byte < pool.block_bytes(); ++byte) bytes[byte] ^= std::byte(2);
   }
@@ -205,10 +205,10 @@ TEST_P(BorderSweep, EveryLengthAndEveryPositionOfItsEnd) {
   memory::Memory& memory = engine_->memory();
   for (int32_t length = 1; length <= kLengthMax; ++length) {
     const int32_t answer_count = std::min(length, length % (kBackMax + 3));
-    memory::Sequence trunk = converse(length, answer_count);
+    memory::Sequence parent = converse(length, answer_count);
     for (int32_t back = 0; back <= std::min(length, kBackMax); ++back) {
-      const memory::ResumePlan plan = memory.plan(trunk, length - back);
-      memory::Sequence branch = memory.at(trunk, length - back).value();
+      const memory::ResumePlan plan = memory.plan(parent, length - back);
+      memory::Sequence branch = memory.at(parent, length - back).value();
       ASSERT_EQ(branch.length(), plan.resume);
       // Within the answer nothing is read again as far as the log's steps reach.
       if (back <= std::min(answer_count, kLogStep)) {
@@ -217,7 +217,7 @@ TEST_P(BorderSweep, EveryLengthAndEveryPositionOfItsEnd) {
       ASSERT_TRUE(goes_on_as_fresh(branch, length - back))
           << "length " << length << ", back " << back;
     }
-    ASSERT_TRUE(goes_on_as_fresh(trunk, length)) << "the trunk of length " << length;
+    ASSERT_TRUE(goes_on_as_fresh(parent, length)) << "the parent of length " << length;
   }
 }
 

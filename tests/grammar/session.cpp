@@ -2,7 +2,7 @@
 // are in hexadecimal. Answers begin with "ok" or "error CODE MESSAGE".
 //   grammar_session MODEL.gguf
 //   vocabulary          a line for each token: its bytes and t (text), s (special) or e (end)
-//   compile KIND TEXT   gbnf, schema, regex; starts anew
+//   compile KIND TEXT   gbnf, schema, regex; starts again
 //   mask                a byte for each eight tokens, the lowest bit first
 //   take TOKEN          whether the text is complete, whether it is finished
 #include <fmt/core.h>

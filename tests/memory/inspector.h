@@ -1,5 +1,5 @@
-// A test's look inside: which blocks a sequence names, what its pages hold, and takes that fail.
-// Changes nothing.
+// A test's look inside: which blocks a sequence refers to, what its pages hold, and allocations
+// that fail. Changes nothing.
 #pragma once
 
 #include <span>
@@ -17,12 +17,12 @@ class Inspector {
     return sequence.tables_[size_t(group)];
   }
 
-  // Adds one for each name that the sequence has for a block: [group][block].
-  static void count_names(const Sequence& sequence, std::vector<std::vector<int32_t>>& names) {
+  // Adds one for each reference that the sequence holds to a block: [group][block].
+  static void count_refs(const Sequence& sequence, std::vector<std::vector<int32_t>>& refs) {
     const Layout& layout = sequence.store_->layout();
     const auto add = [&](int32_t group, PageId block) {
       if (block == kNoPage) return;
-      std::vector<int32_t>& counts = names[size_t(group)];
+      std::vector<int32_t>& counts = refs[size_t(group)];
       if (size_t(index_of(block)) >= counts.size()) counts.resize(size_t(index_of(block)) + 1);
       ++counts[size_t(index_of(block))];
     };
@@ -51,7 +51,7 @@ class Inspector {
     int32_t state_position = length;
     if (layout.recurrent_group >= 0 && length > 0) {
       const std::byte* block = sequence.state_.address();
-      if (sequence.rests()) {
+      if (sequence.is_suspended()) {
         const int32_t base = sequence.base_anchor();
         state_position = base < 0 ? 0 : sequence.anchors_[size_t(base)].position;
         block = base < 0 ? nullptr : sequence.anchors_[size_t(base)].state.address();

@@ -158,10 +158,10 @@ TEST(Memory, TheLogBringsStatesBack) {
     const Sequence before = memory.at(sequence, sequence.length() - back).value();
     bench.expect_exact(before);
   }
-  EXPECT_TRUE(memory.rest(sequence));
-  EXPECT_FALSE(memory.rest(sequence));
+  EXPECT_TRUE(memory.suspend(sequence));
+  EXPECT_FALSE(memory.suspend(sequence));
   bench.expect_exact(sequence);
-  // The state on which it rests cannot go, the others can.
+  // The state that is replayed from cannot go, the others can.
   size_t refused_count = 0;
   while (refused_count < sequence.anchors().size()) {
     if (!memory.drop_anchor(sequence, refused_count)) ++refused_count;
@@ -217,7 +217,7 @@ TEST(Memory, BadRequestsAreErrors) {
     EXPECT_FALSE(bool(memory.begin(*closed, {.tokens = too_many})));
     EXPECT_FALSE(bool(memory.keep_anchor(*closed, AnchorKind::tail)));
     EXPECT_NE(memory.plan(*closed, 5).reason.find("closed"), std::string::npos);
-    EXPECT_FALSE(memory.rest(*closed));
+    EXPECT_FALSE(memory.suspend(*closed));
     EXPECT_TRUE(memory.usage(*closed).empty());
   }
   EXPECT_EQ(memory.usage().used_bytes(), 0u);

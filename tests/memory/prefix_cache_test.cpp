@@ -1,5 +1,5 @@
 // The cache used as an engine uses it, by toy models that read back what they see: a prompt costs
-// only what no timeline holds, room is made in the order of worth, and whatever is found is exact.
+// only what no sequence holds, room is made in the order of worth, and whatever is found is exact.
 #include "memory/prefix_cache.h"
 
 #include <gtest/gtest.h>
@@ -66,11 +66,11 @@ TEST(PrefixCache, NextTurnReadsOnlyTheMessage) {
     EXPECT_EQ(chat.turn(text(61, 4), 24, 5).value(), 61);
     host.expect_exact(chat.sequence());
     // The turn before is the beginning of this one, and goes.
-    EXPECT_EQ(host.cache.timeline_count(), 1u);
+    EXPECT_EQ(host.cache.entry_count(), 1u);
   }
 }
 
-// The same words by two variants are two timelines, and neither is the other's beginning.
+// The same words by two variants are two sequences, and neither is the other's beginning.
 TEST(PrefixCache, VariantsShareNothing) {
   Host host(ToyModel({{ToyModel::window(48)}, {ToyModel::recurrent()}, {ToyModel::full()}}));
   const Variant other = Variant(7);
@@ -79,7 +79,7 @@ TEST(PrefixCache, VariantsShareNothing) {
   const size_t bytes = host.memory->usage().used_bytes();
   EXPECT_EQ(adapted.turn(text(30, 2), 10, 3).value(), 70);
   EXPECT_EQ(host.memory->usage().used_bytes(), 2 * bytes);
-  EXPECT_EQ(host.cache.timeline_count(), 2u);
+  EXPECT_EQ(host.cache.entry_count(), 2u);
   ASSERT_EQ(plain.history(), adapted.history());
   for (const Variant variant : {Variant::plain, other, Variant(8)}) {
     const PrefixCache::Found found = host.cache.find(plain.history(), variant, true);
@@ -107,9 +107,9 @@ TEST(PrefixCache, AskingAgainReadsNothing) {
     EXPECT_EQ(chat.read(prompt).value(), 0);
     EXPECT_TRUE(host.memory->hidden(chat.sequence()).exists());
     host.expect_exact(chat.sequence());
-    // Another answer is another timeline; the first one stays.
+    // Another answer is another sequence; the first one stays.
     ASSERT_TRUE(chat.answer(24, 4));
-    EXPECT_EQ(host.cache.timeline_count(), 2u);
+    EXPECT_EQ(host.cache.entry_count(), 2u);
   }
 }
 
@@ -179,7 +179,7 @@ TEST(PrefixCache, TwoChatsAlternate) {
         chat->close();
       }
     }
-    EXPECT_EQ(host.cache.timeline_count(), 2u);
+    EXPECT_EQ(host.cache.entry_count(), 2u);
   }
 }
 
@@ -200,15 +200,15 @@ TEST(PrefixCache, ABeginningThatHoldsMoreStays) {
   const Sequence without = bare(host, first);
   ASSERT_LT(without.anchors().size(), first.anchors().size());
   host.cache.keep(without);  // Holds less than what is kept: nothing changes.
-  EXPECT_EQ(host.cache.timeline_count(), 1u);
+  EXPECT_EQ(host.cache.entry_count(), 1u);
   ASSERT_TRUE(chat.turn(text(60, 4), 90, 5));
-  EXPECT_EQ(host.cache.timeline_count(), 1u);
+  EXPECT_EQ(host.cache.entry_count(), 1u);
   const Sequence second = bare(host, chat.sequence());
   for (const bool longer_first : {true, false}) {
     host.cache.clear();
     host.cache.keep(longer_first ? second : first);
     host.cache.keep(longer_first ? first : second);
-    EXPECT_EQ(host.cache.timeline_count(), 2u);
+    EXPECT_EQ(host.cache.entry_count(), 2u);
     const Text prompt(first.tokens().begin(), first.tokens().begin() + 110);
     const PrefixCache::Found found = host.cache.find(prompt, Variant::plain, true);
     ASSERT_NE(found.sequence, nullptr);
@@ -216,10 +216,10 @@ TEST(PrefixCache, ABeginningThatHoldsMoreStays) {
     EXPECT_EQ(found.plan.forward_tokens, 0);
   }
   host.cache.keep(chat.sequence());  // Covers both.
-  EXPECT_EQ(host.cache.timeline_count(), 1u);
+  EXPECT_EQ(host.cache.entry_count(), 1u);
   host.cache.keep(Sequence());
   host.cache.keep(host.memory->new_sequence());
-  EXPECT_EQ(host.cache.timeline_count(), 1u);
+  EXPECT_EQ(host.cache.entry_count(), 1u);
 }
 
 // Sharing more tokens is nothing where they cannot be gone on from.
@@ -251,7 +251,7 @@ TEST(PrefixCache, FindsWhatResumesLatestNotWhatSharesMost) {
   }
 }
 
-TEST(PrefixCache, CanOnlyFreeWhatNobodyElseNames) {
+TEST(PrefixCache, CanOnlyFreeWhatNobodyElseRefersTo) {
   for (Family& family : families()) {
     SCOPED_TRACE(family.name);
     Host host(family.model);
@@ -318,7 +318,7 @@ TEST_F(Pressure, StatesThatNobodyComesBackToGoFirst) {
   const size_t whole = bytes_of(model, two_chats);
   Host host(model, whole * 3 / 4);
   two_chats(host);
-  EXPECT_EQ(host.cache.timeline_count(), 2u);
+  EXPECT_EQ(host.cache.entry_count(), 2u);
   const Usage usage = host.memory->usage();
   EXPECT_LE(usage.used_bytes(), whole * 3 / 4);
   for (const int32_t number : {1000, 2000}) {
@@ -329,8 +329,8 @@ TEST_F(Pressure, StatesThatNobodyComesBackToGoFirst) {
   EXPECT_EQ(host.memory->usage().used_bytes(), 0u);
 }
 
-// Nothing but keys and values: the timeline whose last use is longest ago gives its end.
-TEST_F(Pressure, TheOldestTimelineGivesItsEnd) {
+// Nothing but keys and values: the sequence whose last use is longest ago gives its end.
+TEST_F(Pressure, TheOldestEntryGivesItsEnd) {
   const ToyModel model({{ToyModel::full()}});
   const auto chats = [](Host& host) {
     for (const int32_t number : {1000, 2000, 3000, 4000}) chat_of(host, 6, number);
@@ -348,7 +348,7 @@ TEST_F(Pressure, TheOldestTimelineGivesItsEnd) {
   }
 }
 
-// A timeline that was found is used: another one is the oldest then.
+// A sequence that was found is used: another one is the oldest then.
 TEST_F(Pressure, WhatWasFoundStays) {
   const ToyModel model({{ToyModel::full()}});
   const auto chats = [](Host& host, int32_t count) {
@@ -395,7 +395,7 @@ TEST_F(Pressure, WhatNobodyUsesGrowsOld) {
   }
 }
 
-// Timelines that free nothing alone, since they hold the same pages, still make room together.
+// Sequences that free nothing alone, since they hold the same pages, still make room together.
 TEST_F(Pressure, TwinsMakeRoom) {
   const ToyModel model({{ToyModel::full()}});
   Host host(model, 10000);
@@ -410,7 +410,7 @@ TEST_F(Pressure, TwinsMakeRoom) {
   host.cache.clear();
   host.cache.keep(std::move(one));
   host.cache.keep(std::move(other));
-  ASSERT_EQ(host.cache.timeline_count(), 2u);
+  ASSERT_EQ(host.cache.entry_count(), 2u);
   Sequence sequence = host.memory->new_sequence();
   const Text tokens = text(1100, 4);
   EXPECT_TRUE(host.cache.begin(sequence, {.tokens = tokens}));
@@ -446,9 +446,9 @@ TEST_F(Pressure, WhatAnActiveSequenceHoldsStays) {
       ASSERT_TRUE(active.turn(text(60, 10 + turn), 30, 20 + turn));
     }
     std::vector<std::vector<int32_t>> before(host.memory->layout().groups.size()), after = before;
-    Inspector::count_names(active.sequence(), before);
+    Inspector::count_refs(active.sequence(), before);
     for (int32_t number = 1000; number < 9000; number += 1000) chat_of(host, 5, number);
-    Inspector::count_names(active.sequence(), after);
+    Inspector::count_refs(active.sequence(), after);
     EXPECT_EQ(before, after);
     host.expect_exact(active.sequence());
     EXPECT_EQ(resume_of(host, active.history()), int32_t(active.history().size()));
@@ -486,7 +486,7 @@ TEST_F(Pressure, NothingGoesForWhatCannotFit) {
     ASSERT_FALSE(bool(room));
     EXPECT_EQ(room.error().code, ErrorCode::no_room);
     EXPECT_EQ(host.cache.evictable_bytes(), evictable);
-    EXPECT_EQ(host.cache.timeline_count(), 1u);
+    EXPECT_EQ(host.cache.entry_count(), 1u);
   }
 }
 
@@ -533,7 +533,7 @@ TEST_F(Pressure, BranchesLetGoOfSharedAnchorsTogether) {
   const size_t whole = bytes_of(model, branches);
   Host host(model, whole + 15000);
   branches(host);
-  ASSERT_EQ(host.cache.timeline_count(), 2u);
+  ASSERT_EQ(host.cache.entry_count(), 2u);
   const size_t evictable = host.cache.evictable_bytes();
   ASSERT_EQ(evictable, host.memory->usage().used_bytes());
   Sequence sequence = host.memory->new_sequence();
@@ -542,7 +542,7 @@ TEST_F(Pressure, BranchesLetGoOfSharedAnchorsTogether) {
   const Transaction transaction =
       host.cache.begin(sequence, {.tokens = tokens, .captures = captures}).value();
   EXPECT_LT(host.cache.evictable_bytes(), evictable);
-  EXPECT_EQ(host.cache.timeline_count(), 2u);  // Both ends are still there.
+  EXPECT_EQ(host.cache.entry_count(), 2u);  // Both ends are still there.
   const Text history = history_of_branch();
   EXPECT_EQ(resume_of(host, history), int32_t(history.size()));
 }
@@ -623,7 +623,7 @@ TEST(PrefixCache, FindsLogitsOnlyWhereTheyWereKept) {
   EXPECT_EQ(host.cache.find(asked + text(1, 4), Variant::plain, true).plan.resume, 110);
 }
 
-TEST(PrefixCache, LearnsWhereTimelinesAreTakenUp) {
+TEST(PrefixCache, LearnsWhereSequencesAreTakenUp) {
   Host host(ToyModel({{ToyModel::full()}}));
   Chat chat(&host, text(50, 1));
   ASSERT_TRUE(chat.turn(text(60, 2), 20, 3));
@@ -636,7 +636,7 @@ TEST(PrefixCache, LearnsWhereTimelinesAreTakenUp) {
   EXPECT_EQ(host.cache.habits().count(sort), before + 1);
 }
 
-// A hundred timelines of 32k tokens behind one system prompt, looked up in well under the time of a
+// A hundred sequences of 32k tokens behind one system prompt, looked up in well under the time of a
 // token. The bound is loose for slow machines.
 TEST(PrefixCache, LookingUpIsCheap) {
   Host host(ToyModel({{ToyModel::recurrent()}}), size_t(1) << 30, 40000);
@@ -647,7 +647,7 @@ TEST(PrefixCache, LookingUpIsCheap) {
     host.cache.begin(sequence, {.tokens = tokens}).value().commit(int32_t(tokens.size()));
     host.cache.keep(sequence);
   }
-  ASSERT_EQ(host.cache.timeline_count(), 100u);
+  ASSERT_EQ(host.cache.entry_count(), 100u);
   const Text prompt = system + text(30000, 50) + text(100, 1000);
   double least = 1;
   for (int32_t round = 0; round < 5; ++round) {

@@ -9,9 +9,9 @@
 namespace cairn::memory {
 namespace {
 
-// What a timeline of some length holds, at random.
-struct Timeline {
-  explicit Timeline(uint32_t seed) {
+// What a sequence of some length holds, at random.
+struct History {
+  explicit History(uint32_t seed) {
     std::mt19937 random(seed);
     length = int32_t(random() % 400);
     const size_t group_count = 1 + random() % 4;
@@ -76,21 +76,21 @@ struct Timeline {
 TEST(Resolver, FindsTheLastPositionThatAllGroupsCanResume) {
   int64_t moved_count = 0;
   for (uint32_t seed = 1; seed <= 1500; ++seed) {
-    const Timeline timeline(seed);
+    const History history(seed);
     int32_t expected = 0;
-    for (int32_t position = 0; position <= timeline.length; ++position) {
+    for (int32_t position = 0; position <= history.length; ++position) {
       bool is_possible = true;
-      for (size_t group = 0; group < timeline.specs.size(); ++group) {
-        is_possible = is_possible && timeline.can_resume(group, position);
+      for (size_t group = 0; group < history.specs.size(); ++group) {
+        is_possible = is_possible && history.can_resume(group, position);
       }
       if (is_possible) expected = position;
-      const Resolution found = resolve(timeline.holdings, position);
+      const Resolution found = resolve(history.holdings, position);
       ASSERT_EQ(found.position, expected) << "seed " << seed << ", position " << position;
       ASSERT_EQ(found.limiting_group < 0, expected == position);
       moved_count += int64_t(expected < position && expected > 0);
       if (found.limiting_group < 0) continue;
       // The group that is named cannot go on from the next higher position.
-      ASSERT_FALSE(timeline.can_resume(size_t(found.limiting_group), expected + 1));
+      ASSERT_FALSE(history.can_resume(size_t(found.limiting_group), expected + 1));
     }
   }
   EXPECT_GT(moved_count, 10000);  // The cases are not all trivial.

@@ -1,7 +1,8 @@
 // Runs programs of operations on a toy model's memory and looks, after each of them, at every
 // live sequence: it must see what its tokens alone would show, hold what its protection demands and
-// nothing else, and the pools must count exactly the names that there are. An operation is three
-// numbers that are read against the state they meet, so that any part of a program is a program.
+// nothing else, and the pools must count exactly the references that there are. An operation is
+// three numbers that are read against the state they meet, so that any part of a program is a
+// program.
 #pragma once
 
 #include <memory>

@@ -133,7 +133,7 @@ class Run {
   std::vector<Live> lives_;
   uint64_t added_count_ = 0;
   std::optional<std::string> failure_;
-  std::vector<std::vector<int32_t>> names_;
+  std::vector<std::vector<int32_t>> refs_;
   struct Watched {
     size_t group;
     PageId block;
@@ -171,7 +171,7 @@ void Run::apply(const Operation& operation) {
     case Action::replay:
       return replay(live, operation);
     case Action::rest:
-      return void(memory_->rest(live.sequence));
+      return void(memory_->suspend(live.sequence));
     case Action::keep_anchor:
       return keep_anchor(live, operation);
     case Action::drop_anchor:
@@ -187,7 +187,7 @@ void Run::apply(const Operation& operation) {
   }
 }
 
-// Replays where the sequence rests; false where there is no room for it.
+// Replays a suspended sequence; false if there is no room for it.
 bool Run::make_ready(Live& live) {
   if (!memory_->needs_replay(live.sequence)) return true;
   auto begun = memory_->begin_replay(live.sequence, 1000);
@@ -398,7 +398,7 @@ void Run::drop_anchor(Live& live, const Operation& operation) {
   const size_t free_bytes = memory_->usage().used_bytes();
   const size_t exclusive_bytes = memory_->exclusive_bytes(live.sequence, index);
   if (!memory_->drop_anchor(live.sequence, index)) {
-    // Only the last state can be what the sequence rests on.
+    // Only the last state can be the one that is replayed from.
     if (!memory_->needs_replay(live.sequence)) fail_with("an anchor cannot be dropped");
     return;
   }
@@ -478,15 +478,15 @@ void Run::out_of_memory(Live& live, const Operation& operation) {
 
 // An operation on one sequence changes no byte of what the others hold.
 void Run::watch_others(size_t operated) {
-  names_.assign(layout().groups.size(), {});
+  refs_.assign(layout().groups.size(), {});
   watched_.clear();
   for (size_t index = 0; index < lives_.size(); ++index) {
-    if (index != operated) Inspector::count_names(lives_[index].sequence, names_);
+    if (index != operated) Inspector::count_refs(lives_[index].sequence, refs_);
   }
-  for (size_t group = 0; group < names_.size(); ++group) {
+  for (size_t group = 0; group < refs_.size(); ++group) {
     const Pool& pool = Inspector::store(*memory_).pool(int32_t(group));
-    for (size_t block = 0; block < names_[group].size(); ++block) {
-      if (names_[group][block] == 0) continue;
+    for (size_t block = 0; block < refs_[group].size(); ++block) {
+      if (refs_[group][block] == 0) continue;
       const PageId id = PageId(int32_t(block));
       const auto* const bytes = reinterpret_cast<const char*>(pool.address(id));
       watched_.push_back({group, id, std::string(bytes, pool.block_bytes())});
@@ -563,21 +563,22 @@ void Run::check_log(const Live& live) {
 }
 
 void Run::check_names() {
-  names_.resize(layout().groups.size());
-  for (std::vector<int32_t>& counts : names_) std::fill(counts.begin(), counts.end(), 0);
-  for (const Live& live : lives_) Inspector::count_names(live.sequence, names_);
+  refs_.resize(layout().groups.size());
+  for (std::vector<int32_t>& counts : refs_) std::fill(counts.begin(), counts.end(), 0);
+  for (const Live& live : lives_) Inspector::count_refs(live.sequence, refs_);
   Store& store = Inspector::store(*memory_);
-  for (size_t group = 0; group < names_.size(); ++group) {
+  for (size_t group = 0; group < refs_.size(); ++group) {
     const Pool& pool = store.pool(int32_t(group));
     int32_t used_count = 0;
-    for (size_t block = 0; block < names_[group].size(); ++block) {
-      used_count += int32_t(names_[group][block] > 0);
-      if (names_[group][block] > 0 && names_[group][block] != pool.name_count(PageId(block))) {
-        return fail_with(fmt::format("block {} of group {} has {} names, {} are counted", block,
-                                     group, names_[group][block], pool.name_count(PageId(block))));
+    for (size_t block = 0; block < refs_[group].size(); ++block) {
+      used_count += int32_t(refs_[group][block] > 0);
+      if (refs_[group][block] > 0 && refs_[group][block] != pool.ref_count(PageId(block))) {
+        return fail_with(fmt::format("block {} of group {} has {} references, {} are counted",
+                                     block, group, refs_[group][block],
+                                     pool.ref_count(PageId(block))));
       }
     }
-    if (used_count != pool.used_count()) return fail_with("blocks are used that nobody names");
+    if (used_count != pool.used_count()) return fail_with("blocks are used that nobody refers to");
   }
   if (memory_->usage().used_bytes() > program_.options.budget_bytes) fail_with("over the budget");
 }

@@ -15,8 +15,8 @@ void expect_same(const ToyModel& model, const Sequence& sequence, const ToyAlone
       << "at " << sequence.length();
 }
 
-// A timeline that was read in steps of one size, rewound to every one of its positions.
-TEST(Sweep, EveryPositionOfATimelineCanBeGoneTo) {
+// A sequence that was read in steps of one size, rewound to every one of its positions.
+TEST(Sweep, EveryPositionOfASequenceCanBeGoneTo) {
   constexpr int32_t kLength = 3 * kPageTokens + 6;
   for (const ToyModel& model : toy_models()) {
     ToyAlone alone(&model);
@@ -24,15 +24,15 @@ TEST(Sweep, EveryPositionOfATimelineCanBeGoneTo) {
     for (const int32_t step : {1, 7, 32, kLength}) {
       for (const int32_t protected_from : {0, 50, kLength}) {
         ToyBench bench(model, {.log_step = 16});
-        Sequence trunk = bench.memory->new_sequence();
-        bench.memory->protect_from(trunk, protected_from);
+        Sequence parent = bench.memory->new_sequence();
+        bench.memory->protect_from(parent, protected_from);
         for (int32_t begin = 0; begin < kLength; begin += step) {
           const std::span<const Token> part = alone.tokens().subspan(size_t(begin));
           const size_t count = std::min(part.size(), size_t(step));
-          ASSERT_TRUE(bool(bench.read(trunk, {part.begin(), part.begin() + ptrdiff_t(count)})));
+          ASSERT_TRUE(bool(bench.read(parent, {part.begin(), part.begin() + ptrdiff_t(count)})));
         }
         for (int32_t target = 0; target <= kLength; ++target) {
-          Sequence branch = bench.memory->at(trunk, target).value();
+          Sequence branch = bench.memory->at(parent, target).value();
           const bool is_attention = bench.memory->layout().recurrent_group < 0;
           if (is_attention && target >= protected_from) {
             ASSERT_EQ(branch.length(), target);
@@ -41,7 +41,7 @@ TEST(Sweep, EveryPositionOfATimelineCanBeGoneTo) {
           ASSERT_TRUE(bool(bench.read(branch, tokens(3, 20))));
           bench.expect_exact(branch);
         }
-        expect_same(model, trunk, alone);
+        expect_same(model, parent, alone);
       }
     }
   }

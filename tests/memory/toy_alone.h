@@ -1,4 +1,4 @@
-// A toy model's timeline run alone: plain arrays that grow token by token, without pages, windows
+// A toy model's sequence run alone: plain arrays that grow token by token, without pages, windows
 // to be dropped, forks or logs. What any sequence of the same tokens must see.
 #pragma once
 

@@ -113,7 +113,7 @@ class Chat {
     }
     CAIRN_TRY(anchor(AnchorKind::answer_end));
     host_->memory->protect_from(sequence_, starts_.empty() ? 0 : starts_.back());
-    host_->memory->rest(sequence_);
+    host_->memory->suspend(sequence_);
     host_->cache.keep(sequence_);
     return Ok{};
   }

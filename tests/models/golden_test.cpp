@@ -109,21 +109,21 @@ TEST_P(GoldenTest, ForksAndRewindsGiveTheSameBits) {
                               expected.end());
   };
   {
-    memory::Sequence trunk = memory.new_sequence();
+    memory::Sequence parent = memory.new_sequence();
     const int32_t captures[] = {5, 31, 32, 33, 50};
-    append(*engine, trunk, std::span(tokens).first(60), captures);
+    append(*engine, parent, std::span(tokens).first(60), captures);
     for (const int32_t target : {0, 1, 5, 20, 31, 32, 33, 40, 50, 59, 60}) {
-      memory::Sequence fork = memory.at(trunk, target).value();
-      EXPECT_EQ(fork.length(), memory.plan(trunk, target).resume);
-      // A branch with other tokens must not disturb the trunk or its sibling.
+      memory::Sequence fork = memory.at(parent, target).value();
+      EXPECT_EQ(fork.length(), memory.plan(parent, target).resume);
+      // A branch with other tokens must not disturb the parent or its sibling.
       memory::Sequence other = fork;
       append(*engine, other, std::span(tokens).first(7));
       expect_same_bits(append(*engine, fork, std::span(tokens).subspan(size_t(fork.length()))),
-                       rows_from(memory.plan(trunk, target).resume),
+                       rows_from(memory.plan(parent, target).resume),
                        fmt::format("rewound to {}", target));
     }
-    expect_same_bits(append(*engine, trunk, std::span(tokens).subspan(60)), rows_from(60),
-                     "the trunk after its forks");
+    expect_same_bits(append(*engine, parent, std::span(tokens).subspan(60)), rows_from(60),
+                     "the parent after its forks");
   }
   EXPECT_EQ(memory.usage().page_bytes, 0u);
   EXPECT_EQ(memory.usage().state_bytes, 0u);
@@ -148,19 +148,19 @@ TEST_P(GoldenTest, TheLogGivesTheSameBits) {
     return std::vector<float>(expected.begin() + std::ptrdiff_t(size_t(first) * vocabulary),
                               expected.end());
   };
-  memory::Sequence trunk = memory.new_sequence();
-  append(*engine, trunk, std::span(tokens).first(45));
+  memory::Sequence parent = memory.new_sequence();
+  append(*engine, parent, std::span(tokens).first(45));
   for (const int32_t count : {1, 5, 1, 9}) {
-    append(*engine, trunk, std::span(tokens).subspan(size_t(trunk.length()), size_t(count)));
+    append(*engine, parent, std::span(tokens).subspan(size_t(parent.length()), size_t(count)));
   }
   for (int32_t target = 45; target <= 61; ++target) {
-    memory::Sequence fork = memory.at(trunk, target).value();
+    memory::Sequence fork = memory.at(parent, target).value();
     ASSERT_EQ(fork.length(), target);
     expect_same_bits(append(*engine, fork, std::span(tokens).subspan(size_t(target))),
                      rows_from(target), fmt::format("rewound to {}", target));
   }
   for (const int32_t accepted : {0, 1, 4, 6}) {
-    memory::Sequence fork = trunk;
+    memory::Sequence fork = parent;
     std::vector<Token> guess(tokens.begin() + 61, tokens.begin() + 61 + accepted);
     guess.resize(7, Token(1));
     const StepItem item{.sequence = &fork, .tokens = guess};

@@ -335,10 +335,10 @@ TEST(Sampler, PenaltiesReadTheHistoryEvenWhereTheLikeliestIsTaken) {
       Token(1));
 }
 
-// A timeline whose logits depend on its tokens, as a model's do.
-class Timeline {
+// A sequence whose logits depend on its tokens, as a model's do.
+class History {
  public:
-  explicit Timeline(const SamplingParams& params) : sampler(params) {}
+  explicit History(const SamplingParams& params) : sampler(params) {}
   void go_to(size_t length) {
     while (tokens.size() < length) {
       const uint32_t last = tokens.empty() ? 0 : uint32_t(index_of(tokens.back()));
@@ -369,11 +369,11 @@ std::vector<SamplingParams> params_with_memory() {
 
 TEST(Sampler, ARewindIsExactForEveryStateThatStagesHave) {
   for (const SamplingParams& params : params_with_memory()) {
-    Timeline straight(params);
+    History straight(params);
     straight.go_to(120);
     EXPECT_GT(std::set<Token>(straight.tokens.begin(), straight.tokens.end()).size(), 20u);
     // Another way on and back.
-    Timeline rewound(params);
+    History rewound(params);
     rewound.go_to(70);
     rewound.tokens.resize(30);
     rewound.tokens[25] = Token(399);
@@ -382,7 +382,7 @@ TEST(Sampler, ARewindIsExactForEveryStateThatStagesHave) {
     rewound.go_to(120);
     EXPECT_EQ(rewound.tokens, straight.tokens);
     // A snapshot taken up by another sampler.
-    Timeline forked(params);
+    History forked(params);
     forked.tokens.assign(straight.tokens.begin(), straight.tokens.begin() + 60);
     forked.sampler.set_state(straight.sampler.state());
     forked.go_to(120);
@@ -396,7 +396,7 @@ TEST(Sampler, MemoriesMatter) {
     // A memory says little of one token, so that some seeds choose alike without it.
     int different = 0;
     for (params.seed = 1; params.seed <= 10; ++params.seed) {
-      Timeline straight(params), forgetful(params);
+      History straight(params), forgetful(params);
       straight.go_to(100);
       forgetful.tokens.assign(straight.tokens.begin(), straight.tokens.begin() + 60);
       forgetful.go_to(100);

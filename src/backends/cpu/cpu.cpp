@@ -1,7 +1,7 @@
 // This machine's processors as a backend: the vector kernels of the best instruction set that was
 // allowed, and the reference's for what they do not cover. Weights are packed when the first plan
 // that multiplies them is prepared, all of them at once and by all threads, or not at all; tables
-// that are only looked up stay as they are in the file.
+// that are only gathered from stay as they are in the file.
 #include <memory>
 #include <utility>
 #include <variant>

@@ -32,9 +32,9 @@ template <class L>
   }
 }
 
-// Stores a whole vector that nobody reads soon: past the caches where the machine can, so that the
-// line's old contents are not fetched. REQUIRES: p is aligned to the vector's size, and
-// drain_past_caches() comes before anybody else may look.
+// A non-temporal store of a whole vector that is not read soon, so that the cache line's old
+// contents are not fetched. REQUIRES: p is aligned to the vector's size; other threads read it only
+// after drain_past_caches().
 template <class L>
 [[gnu::always_inline]] inline void store_past_caches(float* p, L a) {
   if constexpr (requires { stream(p, a); }) {
@@ -48,10 +48,10 @@ template <class L>
   if constexpr (requires { drain_streams(a); }) drain_streams(a);
 }
 
-// Where a state goes that was moved on: into the caches, where the next row finds it, or past them.
+// How an updated state is stored: into the caches, for the next row, or past them.
 enum class StatesGo : uint8_t { home, past_caches };
 
-// Asks for what lies kAheadFloats behind N vectors.
+// Prefetches what is kAheadFloats after N vectors.
 template <class L, int32_t N>
 [[gnu::always_inline]] inline void fetch_ahead(const float* p) {
   constexpr int32_t kLineFloats = int32_t(cpu::kLineBytes / sizeof(float));

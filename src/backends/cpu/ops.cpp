@@ -17,7 +17,7 @@
 namespace cairn::cpu {
 namespace {
 
-static_assert(kAttentionRun == kRunPositions && kPageTokens == kPageSlots);
+static_assert(kAttentionBlock == kBlockPositions && kPageTokens == kPageSlots);
 static_assert(int32_t(Activation::none) + 1 == kActivationCount);
 static_assert(int32_t(KvType::q4_0) + 1 == kKvTypeCount);
 
@@ -172,11 +172,11 @@ void mix_streams(const op::MixStreams& op, const Step& step, int32_t row) {
 }
 
 template <const OpsTable& Table>
-void upper_tail(const op::UpperTail& op, const Step& step, int32_t row) {
-  Table.upper_tail({.x = step.row(op.x, row),
-                    .out = step.row(op.out, row),
-                    .count = op.out.width,
-                    .deviations = op.deviations});
+void gaussian_topk(const op::GaussianTopk& op, const Step& step, int32_t row) {
+  Table.gaussian_topk({.x = step.row(op.x, row),
+                       .out = step.row(op.out, row),
+                       .count = op.out.width,
+                       .deviations = op.deviations});
 }
 
 template <const OpsTable& Table>
@@ -250,8 +250,8 @@ struct Choice {
   host::HostKernel operator()(const op::MixStreams&) const {
     return row_kernel<op::MixStreams, &op::MixStreams::out, mix_streams<Table>>();
   }
-  host::HostKernel operator()(const op::UpperTail&) const {
-    return row_kernel<op::UpperTail, &op::UpperTail::out, upper_tail<Table>>();
+  host::HostKernel operator()(const op::GaussianTopk&) const {
+    return row_kernel<op::GaussianTopk, &op::GaussianTopk::out, gaussian_topk<Table>>();
   }
   host::HostKernel operator()(const op::Rope&) const {
     return columns_kernel<op::Rope, &op::Rope::x, rope<Table>>();

@@ -1,5 +1,5 @@
-// The vector kernels of every op that is not a matrix product: which one computes an op at a level
-// of instruction sets. All of them give the reference's bits.
+// Chooses the vector kernel of every op that is not a matrix product, by the level of instruction
+// sets. All of them compute the reference's bits.
 #pragma once
 
 #include "backends/host/host.h"

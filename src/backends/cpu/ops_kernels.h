@@ -1,7 +1,7 @@
 // The arguments of the vector kernels, as plain data, and the table of kernels that each
-// instruction set fills. Here end the ops and steps of device/ (ops.cpp unpacks them) and begin
-// pointers and counts, because the files of an instruction set must not include what the standard
-// library inlines. All strides are in floats.
+// instruction set fills. ops.cpp unpacks the ops and steps of device/ into these pointers and
+// counts, because the files of an instruction set must not include inline functions of the standard
+// library. All strides are in floats.
 #pragma once
 
 #include <cstddef>
@@ -73,7 +73,7 @@ struct MixStreamsArgs {
   float offset;
 };
 
-struct UpperTailArgs {
+struct GaussianTopkArgs {
   const float* x;
   float* out;
   int32_t count;
@@ -108,25 +108,25 @@ struct AttendQuery {
   float* slot;  // Where its sums go: see attention.h.
   int32_t begin, end;
   int32_t position;  // Its own.
-  float slope;       // How fast scores fall with the distance to it; 0: not at all.
+  float slope;       // ALiBi's slope; 0: none.
 };
 
-inline constexpr int32_t kAttendQueries = 64;  // That one call may take at most.
-inline constexpr int32_t kRunPositions = 256;  // kAttentionRun of device/step.h.
-inline constexpr int32_t kPageSlots = 32;      // kPageTokens of device/step.h.
-inline constexpr int32_t kQueryBlock = 8;      // Queries that share one walk, at most.
-inline constexpr int32_t kSlotHead = 16;       // Floats of a slot before the output.
+inline constexpr int32_t kAttendQueries = 64;    // The most queries of one call.
+inline constexpr int32_t kBlockPositions = 256;  // kAttentionBlock of device/step.h.
+inline constexpr int32_t kPageSlots = 32;        // kPageTokens of device/step.h.
+inline constexpr int32_t kQueryBlock = 8;        // Queries that share one walk, at most.
+inline constexpr int32_t kSlotHead = 16;         // Floats of a slot before the output.
 
-// The runs [first_run, end_run), as far as the queries see them.
+// The blocks [first_block, end_block), as far as they are visible to the queries.
 struct AttendArgs {
   KvHeadArgs head;
   const AttendQuery* queries;
   int32_t query_count;
   int32_t key_type, value_type;  // KvType.
   float scale, softcap;
-  int32_t first_run, end_run;
-  int32_t run_step;  // Floats from a run's slot to the next one's; 0: runs are merged into one.
-  float* scratch;    // attend_scratch_floats() long, 64-byte aligned.
+  int32_t first_block, end_block;
+  int32_t block_step;  // Floats from a block's slot to the next one's; 0: one slot for all.
+  float* scratch;      // attend_scratch_floats() long, 64-byte aligned.
 };
 
 // The slots of one query, in order.
@@ -154,11 +154,11 @@ constexpr int32_t value_tile_pages(int32_t value_dim) {
 constexpr int32_t attend_scratch_floats(int32_t key_dim, int32_t value_dim) {
   const int32_t values_tile = value_tile_pages(value_dim) * value_dim;
   const int32_t tile = kPageSlots * (key_dim > values_tile ? key_dim : values_tile);
-  return attend_q_floats(key_dim) + kAttendQueries * (kRunPositions + slot_floats(value_dim)) +
+  return attend_q_floats(key_dim) + kAttendQueries * (kBlockPositions + slot_floats(value_dim)) +
          tile;
 }
 
-inline constexpr size_t kLineBytes = 64;       // Of a cache; what lies behind a state's start.
+inline constexpr size_t kLineBytes = 64;       // Of a cache line, to which states are aligned.
 inline constexpr int32_t kAheadFloats = 1024;  // How far ahead states are fetched: some 100 ns.
 
 // Consecutive rows of one slice, some neighbouring channels.
@@ -200,7 +200,7 @@ struct ScanArgs {
   const float* before;  // [state_size][head_dim]; may be `after`.
   float* after;
   float d;
-  bool streams;  // One row; `after` is aligned to kLineBytes, and nobody reads it soon.
+  bool streams;  // One row; `after` is aligned to kLineBytes and not read soon.
 };
 
 // dt = softplus(raw + bias), decay = exp(dt * a), for `count` rows.
@@ -266,7 +266,7 @@ struct OpsTable {
   void (*gate[kActivationCount])(const GateArgs&);          // By Activation.
   void (*expert_sum)(const ExpertSumArgs&);
   void (*mix_streams)(const MixStreamsArgs&);
-  void (*upper_tail)(const UpperTailArgs&);
+  void (*gaussian_topk)(const GaussianTopkArgs&);
   void (*rope_adjacent)(const RopeArgs&);
   void (*rope_halves)(const RopeArgs&);
   void (*store_keys[kKvTypeCount])(const StoreKvArgs&);    // By KvType.

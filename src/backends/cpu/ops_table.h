@@ -29,7 +29,7 @@ constexpr cpu::OpsTable make_ops_table() {
                gate_row<L, ClampedSwiglu>, gate_row<L, Identity>},
       .expert_sum = expert_sum_row<L>,
       .mix_streams = mix_streams_row<L>,
-      .upper_tail = upper_tail_row<L>,
+      .gaussian_topk = gaussian_topk_row<L>,
       .rope_adjacent = rope_adjacent_row<L>,
       .rope_halves = rope_halves_row<L>,
       .store_keys = {store_keys<L, F32Bits>, store_keys<L, F16Bits>, store_keys<L, BF16Bits>,

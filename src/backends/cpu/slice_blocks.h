@@ -1,5 +1,5 @@
-// Cuts a step's rows into blocks that never cross from one sequence to another. Slices stand in row
-// order; finding a block walks over them, which is cheap beside what a block computes.
+// Cuts a step's rows into blocks that never cross from one sequence to another. Slices are in row
+// order; find_block() searches them linearly, which is cheap compared with a block's computation.
 #pragma once
 
 #include <algorithm>

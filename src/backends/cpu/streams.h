@@ -27,7 +27,7 @@ void mix_streams_row(const cpu::MixStreamsArgs& args) {
 }
 
 template <class L>
-void upper_tail_row(const cpu::UpperTailArgs& args) {
+void gaussian_topk_row(const cpu::GaussianTopkArgs& args) {
   auto sums = zero_partials(L{});
   for (int32_t i = 0; i < args.count; i += 16) {
     add_values(sums, args.x + i, args.count - i < 16 ? args.count - i : 16);

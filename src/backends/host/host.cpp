@@ -1,5 +1,6 @@
-// The walk of a plan by the threads of a pool, round by round. Each thread has a share of a round's
-// tasks, in a row: what it reads lies in a row as well. Who is done early takes from the others.
+// Executes a plan by the threads of a pool, round by round. Each thread has a contiguous share of a
+// round's tasks, so that it reads contiguous memory. Threads that are done early steal from the
+// others.
 #include "backends/host/host.h"
 
 #include <algorithm>
@@ -108,7 +109,7 @@ void HostBackend::count_tasks(Prepared& prepared, const std::vector<Round>& roun
       const Unit& unit = prepared.rounds->units()[size_t(i)];
       const size_t op = size_t(unit.first_op);
       const HostKernel& kernel = prepared.kernels[op];
-      if (unit.chain >= 0) {
+      if (unit.fused >= 0) {
         prepared.cuts[size_t(i)] = Rounds::cut(unit, plan, prepared.kernels, step);
         end += prepared.cuts[size_t(i)].count();
       } else if (kernel.joint != nullptr) {
@@ -124,7 +125,7 @@ void HostBackend::count_tasks(Prepared& prepared, const std::vector<Round>& roun
 void HostBackend::run_task(const Prepared& prepared, const Step& step, size_t unit, int64_t task,
                            const SharedRoom& room) {
   const Unit& tasks = prepared.rounds->units()[unit];
-  if (tasks.chain >= 0) return run_pieces(prepared, step, unit, task, room.scratch);
+  if (tasks.fused >= 0) return run_pieces(prepared, step, unit, task, room.scratch);
   const size_t op = size_t(tasks.first_op);
   const HostKernel& kernel = prepared.kernels[op];
   const Op& fields = prepared.plan->ops[op];
@@ -191,7 +192,7 @@ void HostBackend::execute(const Plan& plan, const Step& step) {
   const std::vector<Round>& rounds = prepared.rounds->choose(step);
   count_tasks(prepared, rounds, step);
   for (Claims& claims : claims_) claims.of_round[0].reset();
-  threads_->run_with_the_ready([&](int worker) { work(prepared, rounds, step, worker); });
+  threads_->run_skipping_busy_workers([&](int worker) { work(prepared, rounds, step, worker); });
 }
 
 }  // namespace cairn::host

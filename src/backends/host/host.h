@@ -1,5 +1,5 @@
-// Runs plans on this machine's threads. A host backend is a table of kernels; this file owns what
-// all of them share: cutting a round into tasks, handing tasks to threads, the barriers between.
+// Runs plans on this machine's threads. A host backend is a table of kernels; this file has what
+// all of them share: cutting a round into tasks, distributing tasks over threads, and the barriers.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +20,17 @@
 
 namespace cairn::host {
 
-// Which kernel computes an op; one that does not exist means: not this backend.
+// The kernel that computes an op; a kernel that does not exist means that this backend has none.
 using KernelChoice = HostKernel (*)(const Op& op);
 
-// Runs each op on choice(op) or, where that declines, on fallback(op), which must not.
+// Runs each op on choice(op) or, if that has no kernel, on fallback(op), which must have one.
 class HostBackend : public Backend {
  public:
   HostBackend(ThreadPool* threads, KernelChoice choice, KernelChoice fallback);
 
   DeviceMemory& memory() override { return memory_; }
   PageFormat page_format() const override { return kPageFormat; }
-  PieceGrains grains() const override { return {}; }
+  PieceGrains multiple() const override { return {}; }
   std::string_view isa() const override { return name(IsaLevel::scalar); }
   Status load(Weight& weight) override;  // Nothing to do: kernels read the file's blocks.
   Status prepare(const Plan& plan) override;
@@ -47,7 +47,7 @@ class HostBackend : public Backend {
     std::vector<HostKernel> kernels;  // One for each op.
     std::optional<Rounds> rounds;
     std::vector<int64_t> task_ends;  // Of each unit, counted from its round's first task.
-    std::vector<PieceCut> cuts;      // Of each unit of a chain.
+    std::vector<PieceCut> cuts;      // Of each unit of fused ops.
     std::vector<size_t> notes;       // Of each op: where they begin in notes_.
     std::vector<size_t> shared;      // Of each op, likewise in shared_.
   };

@@ -1,6 +1,6 @@
-// What a host backend's kernels look like: functions that compute one task of an op, or a piece of
-// it. A task is a part of an op's outputs that no other task writes, so which thread runs it, and
-// when, cannot change a bit.
+// The kernels of a host backend: functions that compute one task of an op, or a piece of it. A task
+// is a part of an op's outputs that no other task writes, so the results do not depend on which
+// thread runs it, or when.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace cairn::host {
 
-// What an op's tasks share, for ops whose tasks work together. All pieces are 64-byte aligned.
+// The buffers of an op whose tasks work together. All are 64-byte aligned.
 struct SharedRoom {
   std::byte* scratch;  // Belongs to the calling thread.
   std::byte* notes;    // Belongs to the op: what its cut() wrote for the tasks of this step.
@@ -26,7 +26,7 @@ struct JointKernel {
   void (*run)(const Op& op, const Step& step, int64_t task, const SharedRoom& room);
 };
 
-// Some rows and some of an op's columns (device/plan.h: Chain).
+// Some rows and some of an op's columns (device/plan.h: FusedOps).
 struct Piece {
   int32_t first_row = 0, end_row = 0;
   int32_t first_column = 0, end_column = 0;
@@ -41,11 +41,10 @@ struct HostKernel {
   void (*run)(const Op& op, const Step& step, int64_t task, std::byte* scratch) = nullptr;
   // Scratch that a task or a piece needs at most; null means none.
   size_t (*scratch_bytes)(const Op& op) = nullptr;
-  // Computes a piece, for ops in chains; null: the op is only cut into tasks.
+  // Computes a piece, for fused ops; null: the op is only cut into tasks.
   void (*run_piece)(const Op& op, const Step& step, const Piece& piece,
                     std::byte* scratch) = nullptr;
-  // How many columns of few rows are a good piece; null: the op is so light that it does not
-  // matter.
+  // The best number of columns of a piece with few rows; null: the op is so cheap that any will do.
   int32_t (*piece_columns)(const Op& op, const Step& step) = nullptr;
   // Instead of all of the above.
   const JointKernel* joint = nullptr;

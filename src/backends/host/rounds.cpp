@@ -1,4 +1,4 @@
-// How stages become rounds, and chains become pieces.
+// How stages are divided into rounds, and fused ops into pieces.
 #include "backends/host/rounds.h"
 
 #include <algorithm>
@@ -14,13 +14,13 @@ constexpr int32_t kFewRows = 8;
 // columns that are worth handing to another thread.
 constexpr int32_t kPieceElements = 16384, kPieceColumns = 2048;
 
-// The chain that begins at `op`; -1: none does.
-int32_t chain_at(const Plan& plan, int32_t op) {
+// The index of the fused ops that begin at `op`; -1: none do.
+int32_t fused_at(const Plan& plan, int32_t op) {
   const auto at =
-      std::lower_bound(plan.chains.begin(), plan.chains.end(), op,
-                       [](const Chain& chain, int32_t first) { return chain.first_op < first; });
-  if (at == plan.chains.end() || at->first_op != op) return -1;
-  return int32_t(at - plan.chains.begin());
+      std::lower_bound(plan.fused_ops.begin(), plan.fused_ops.end(), op,
+                       [](const FusedOps& fused, int32_t first) { return fused.first_op < first; });
+  if (at == plan.fused_ops.end() || at->first_op != op) return -1;
+  return int32_t(at - plan.fused_ops.begin());
 }
 
 // A stage's ops in both forms.
@@ -36,8 +36,8 @@ struct Parts {
   }
 };
 
-// Apart, leaders and what is in no chain run first; then what follows in each chain, as one unit if
-// its kernels can do that.
+// In the form `apart`, producers and single ops run first; then the other fused ops, as one unit if
+// their kernels can compute pieces.
 Parts parts_of(const Plan& plan, const Stage& stage, const std::vector<HostKernel>& kernels) {
   Parts parts;
   const auto have_pieces = [&kernels](int32_t first, int32_t end) {
@@ -45,20 +45,20 @@ Parts parts_of(const Plan& plan, const Stage& stage, const std::vector<HostKerne
                        [](const HostKernel& kernel) { return kernel.run_piece != nullptr; });
   };
   for (int32_t op = stage.first_op; op < stage.first_op + stage.op_count;) {
-    const int32_t index = chain_at(plan, op);
+    const int32_t index = fused_at(plan, op);
     if (index < 0) {
       parts.together.push_back({.first_op = op});
       parts.add_apart(0, {.first_op = op});
       ++op;
       continue;
     }
-    const Chain& chain = plan.chains[size_t(index)];
-    const int32_t followers = op + chain.leader_count, end = op + chain.op_count;
-    parts.together.push_back({op, chain.op_count, index});
-    parts.needs_few_rows = parts.needs_few_rows || chain.leader_count > 0;
+    const FusedOps& fused = plan.fused_ops[size_t(index)];
+    const int32_t followers = op + fused.producer_count, end = op + fused.op_count;
+    parts.together.push_back({op, fused.op_count, index});
+    parts.needs_few_rows = parts.needs_few_rows || fused.producer_count > 0;
     parts.can_be_together = parts.can_be_together && have_pieces(op, end);
     for (; op < followers; ++op) parts.add_apart(0, {.first_op = op});
-    size_t round = chain.leader_count > 0 ? 1 : 0;
+    size_t round = fused.producer_count > 0 ? 1 : 0;
     if (op < end && have_pieces(op, end)) {
       parts.add_apart(round, {op, end - op, index});
       op = end;
@@ -111,13 +111,13 @@ const std::vector<Round>& Rounds::choose(const Step& step) {
 
 PieceCut Rounds::cut(const Unit& unit, const Plan& plan, const std::vector<HostKernel>& kernels,
                      const Step& step) {
-  const Chain& chain = plan.chains[size_t(unit.chain)];
-  const bool leads = unit.first_op < chain.first_op + chain.leader_count;
-  PieceCut cut{.row_count = step.row_count(chain.set), .width = chain.width};
-  cut.columns = chain.width;
-  cut.rows = leads ? std::max(1, cut.row_count) : std::max(1, kPieceElements / chain.width);
-  if (chain.grain == chain.width || (!leads && cut.row_count > kFewRows)) return cut;
-  if (!leads) cut.rows = 1;
+  const FusedOps& fused = plan.fused_ops[size_t(unit.fused)];
+  const bool is_producer = unit.first_op < fused.first_op + fused.producer_count;
+  PieceCut cut{.row_count = step.row_count(fused.set), .width = fused.width};
+  cut.columns = fused.width;
+  cut.rows = is_producer ? std::max(1, cut.row_count) : std::max(1, kPieceElements / fused.width);
+  if (fused.alignment == fused.width || (!is_producer && cut.row_count > kFewRows)) return cut;
+  if (!is_producer) cut.rows = 1;
   int32_t columns = 0;  // Of a good piece.
   for (int32_t op = unit.first_op; op < unit.first_op + unit.op_count; ++op) {
     const HostKernel& kernel = kernels[size_t(op)];
@@ -126,8 +126,8 @@ PieceCut Rounds::cut(const Unit& unit, const Plan& plan, const std::vector<HostK
     columns = columns == 0 ? good : std::min(columns, good);
   }
   if (columns == 0) columns = kPieceColumns;
-  const int32_t grains = std::max(1, (columns + chain.grain / 2) / chain.grain);
-  cut.columns = std::min(chain.width, grains * chain.grain);
+  const int32_t multiple = std::max(1, (columns + fused.alignment / 2) / fused.alignment);
+  cut.columns = std::min(fused.width, multiple * fused.alignment);
   return cut;
 }
 

@@ -1,4 +1,4 @@
-// Keys and values in pages: writing a row's, and softmax attention over a sequence's, in runs of
+// Keys and values in pages: writing a row's, and softmax attention over a sequence's, in blocks of
 // positions that are merged by the (maximum, sum, output) rule (Milakov and Gimelshein, 2018).
 #include <algorithm>
 #include <cmath>
@@ -183,10 +183,10 @@ float score(const op::Attend& op, const Query& query, const HeadView& view, int3
   return std::fma(query.slope, float(-std::abs(position - query.position)), dot);
 }
 
-// The part of positions [begin, end), which lie in one run.
-void attend_run(const op::Attend& op, const Query& query, const HeadView& view, int32_t begin,
-                int32_t end, Part& part) {
-  float scores[kAttentionRun];
+// The part of positions [begin, end), which lie in one block.
+void attend_block(const op::Attend& op, const Query& query, const HeadView& view, int32_t begin,
+                  int32_t end, Part& part) {
+  float scores[kAttentionBlock];
   part.max = -std::numeric_limits<float>::infinity();
   for (int32_t position = begin; position < end; ++position) {
     scores[position - begin] = score(op, query, view, position);
@@ -225,7 +225,7 @@ void merge_sink(Part& total, float sink) {
 }
 
 void attend_head(const op::Attend& op, const Step& step, int32_t row, int32_t head,
-                 std::span<float> run_out) {
+                 std::span<float> block_out) {
   const KvPlane& plane = step.kv_planes[size_t(op.plane)];
   const int32_t group_heads = op.head_count / plane.kv_head_count;
   const HeadView view(plane, pages_of_row(step, plane, row), head / group_heads);
@@ -238,12 +238,12 @@ void attend_head(const op::Attend& op, const Step& step, int32_t row, int32_t he
   const Slice& slice = step.slices[size_t(step.slice_of_row[size_t(row)])];
   const int32_t end = op.end_visible(own, slice.first_position + slice.row_count);
   const int32_t begin = op.first_visible(own);
-  Part total{.out = {step.row(op.out, row) + size_t(head) * run_out.size(), run_out.size()}};
-  Part next{.out = run_out};
-  const int32_t first_run_end = std::min(end, (begin / kAttentionRun + 1) * kAttentionRun);
-  attend_run(op, query, view, begin, first_run_end, total);
-  for (int32_t from = first_run_end; from < end; from += kAttentionRun) {
-    attend_run(op, query, view, from, std::min(end, from + kAttentionRun), next);
+  Part total{.out = {step.row(op.out, row) + size_t(head) * block_out.size(), block_out.size()}};
+  Part next{.out = block_out};
+  const int32_t first_block_end = std::min(end, (begin / kAttentionBlock + 1) * kAttentionBlock);
+  attend_block(op, query, view, begin, first_block_end, total);
+  for (int32_t from = first_block_end; from < end; from += kAttentionBlock) {
+    attend_block(op, query, view, from, std::min(end, from + kAttentionBlock), next);
     merge(total, next);
   }
   if (op.sinks.exists()) merge_sink(total, op.sinks[head]);

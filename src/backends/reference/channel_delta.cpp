@@ -1,4 +1,4 @@
-// The delta rule with a decay for each channel, token by token, and what RWKV-7 adds to its heads.
+// The delta rule with a decay for each channel, token by token, and RWKV-7's bonus term.
 #include <cmath>
 
 #include "backends/reference/kernels.h"

@@ -47,6 +47,6 @@ host::HostKernel route_kernel();
 
 host::HostKernel mix_streams_kernel();
 host::HostKernel match_magnitude_kernel();
-host::HostKernel upper_tail_kernel();
+host::HostKernel gaussian_topk_kernel();
 
 }  // namespace cairn::reference

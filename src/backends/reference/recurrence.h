@@ -1,4 +1,5 @@
-// How recurrent ops find their state: what stood before a slice, and the captures they must fill.
+// How recurrent ops find their states: the state before a slice, and the captures that they must
+// store.
 #pragma once
 
 #include <algorithm>

@@ -46,7 +46,7 @@ struct Choice {
   host::HostKernel operator()(const op::LoadLog&) const { return load_log_kernel(); }
   host::HostKernel operator()(const op::MixStreams&) const { return mix_streams_kernel(); }
   host::HostKernel operator()(const op::MatchMagnitude&) const { return match_magnitude_kernel(); }
-  host::HostKernel operator()(const op::UpperTail&) const { return upper_tail_kernel(); }
+  host::HostKernel operator()(const op::GaussianTopk&) const { return gaussian_topk_kernel(); }
   host::HostKernel operator()(const op::GatherOutputs&) const { return gather_outputs_kernel(); }
 };
 

@@ -1,5 +1,5 @@
-// The scalar backend: it supports every op, computes each exactly as docs/numerics.md defines it,
-// and is what other backends fall back to and are compared with.
+// The scalar backend: supports every op and defines its result (docs/numerics.md). Other backends
+// fall back to its kernels and are tested against them.
 #pragma once
 
 #include "backends/host/host.h"

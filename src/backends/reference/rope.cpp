@@ -1,5 +1,5 @@
-// Rotary positions (Su et al., 2021): the table of a step's angles, the rotation by it, and the
-// query scale that grows with the position.
+// Rotary position embedding (Su et al., 2021): the table of a step's angles, the rotation by it,
+// and the query scale that grows with the position.
 #include <cmath>
 
 #include "backends/reference/kernels.h"

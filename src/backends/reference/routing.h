@@ -1,5 +1,5 @@
-// Choosing experts for one row of router logits. One function for all instruction sets: a row is
-// short, and its order must be the same everywhere.
+// Routing: chooses the experts for one row of router logits. One function for all instruction sets:
+// a row is short, and its order must be the same everywhere.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ void route_row(const op::Route& op, std::span<const float> logits, std::span<flo
 size_t scratch_floats(const op::Route& op);
 
 // The order in which scores are compared: as integers, ascending, NaN below everything, and -0
-// equal to +0. Weights are strangers' numbers: a comparison of floats would have no order with NaN.
+// equal to +0. Weights come from files that may hold NaN, with which a comparison of floats is no
+// order.
 int32_t order_key(float score);
 
 }  // namespace cairn::reference

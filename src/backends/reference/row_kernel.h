@@ -1,5 +1,5 @@
-// Makes a kernel out of a function that computes one row of an op: one task a row. Knows nothing of
-// any op except which member says how many rows there are.
+// Makes a kernel from a function that computes one row of an op: one task for each row. Knows of an
+// op only the field that has the number of rows.
 #pragma once
 
 #include <span>

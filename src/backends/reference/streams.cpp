@@ -1,4 +1,4 @@
-// Ops on residual streams that lie side by side in a row, and the upper tail of a row.
+// Ops on residual streams that lie side by side in a row, and gaussian top-k.
 #include <algorithm>
 #include <cmath>
 
@@ -41,7 +41,7 @@ void match_magnitude(const op::MatchMagnitude& op, const Step& step, int32_t row
   }
 }
 
-void upper_tail(const op::UpperTail& op, const Step& step, int32_t row) {
+void gaussian_topk(const op::GaussianTopk& op, const Step& step, int32_t row) {
   const std::span<const float> x = row_of(step, op.x, row);
   const std::span<float> out = row_of(step, op.out, row);
   const float mean = sum(x) / float(x.size());
@@ -58,8 +58,8 @@ host::HostKernel mix_streams_kernel() {
 host::HostKernel match_magnitude_kernel() {
   return row_kernel<op::MatchMagnitude, match_magnitude>();
 }
-host::HostKernel upper_tail_kernel() {
-  return row_kernel<op::UpperTail, upper_tail>();
+host::HostKernel gaussian_topk_kernel() {
+  return row_kernel<op::GaussianTopk, gaussian_topk>();
 }
 
 }  // namespace cairn::reference

@@ -40,7 +40,7 @@ std::string plan_line(const memory::ResumePlan& plan);
 
 // "1.2 MiB of 12 GiB (keys and values 1.0 MiB, states 0.2 MiB)": kinds that there are none of are
 // left out. States are those of recurrences, logs what older ones are derived from, rows what lets
-// an answer be made anew without reading a token.
+// an answer be made again without reading a token.
 std::string memory_line(const memory::Usage& usage);
 
 // One JSON object; bytes that are not UTF-8 become U+FFFD in it.

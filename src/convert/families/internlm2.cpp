@@ -60,7 +60,7 @@ constexpr Family kFamilies[] = {
      .tensor = split_groups,
      .tokens = add_tokens,
      .vocabulary = VocabularyFile::sentencepiece_first,
-     .habits = TokenHabits::internlm},
+     .token_rules = SpecialTokenRules::internlm},
 };
 
 }  // namespace

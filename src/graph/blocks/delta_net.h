@@ -1,6 +1,6 @@
 // The gated delta net mixer (Yang et al., 2024): projections into queries, keys and values, into an
-// output gate and into a decay and a rate for each head; a short causal convolution; keys and
-// queries of length 1; the delta rule; a norm of each head, gated; a projection back.
+// output gate and into a decay and a rate for each head; a short causal convolution; L2
+// normalisation of keys and queries; the delta rule; a gated norm of each head; a projection back.
 #pragma once
 
 #include "graph/graph.h"

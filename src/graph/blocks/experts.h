@@ -13,11 +13,11 @@ struct Experts {
   Vector router_bias, gate_bias, up_bias, gate_up_bias, down_bias;  // Few models have them.
 
   void parameters(Parameters& p, int32_t width, int32_t inner_width, int32_t expert_count);
-  // All but the router, for those who ask for it themselves.
+  // All but the router, for models that list the router's parameters themselves.
   void expert_parameters(Parameters& p, int32_t width, int32_t inner_width, int32_t expert_count);
 };
 
-// An expert that every token uses, as much as a gate of its own says: the sigmoid of one number.
+// A shared expert that every token uses, multiplied by a gate: the sigmoid of one number.
 struct SharedExpert {
   Weight router;
   GatedMlp mlp;
@@ -29,10 +29,10 @@ Tensor shared_expert(Graph& g, Tensor x, const SharedExpert& expert, Activation 
 
 Tensor mixture(Graph& g, Tensor x, const Experts& experts, const RouterSpec& spec,
                Activation activation);
-// The same with a choice that was made elsewhere.
+// The same with a routing that was computed elsewhere.
 Tensor mixture(Graph& g, Tensor x, const Experts& experts, const Routing& routing,
                Activation activation);
-// What the experts give, one after another, [tokens, k * width]: neither weighed nor added.
+// The experts' outputs side by side, [tokens, k * width]: neither weighted nor added.
 Tensor expert_outputs(Graph& g, Tensor x, const Experts& experts, const Routing& routing,
                       Activation activation, bool x_per_rank);
 

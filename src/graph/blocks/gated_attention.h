@@ -1,5 +1,5 @@
-// Attention whose output has a gate for each element (Qiu et al., 2025): the query projection makes
-// each head's query and, behind it, the head's gate. Queries and keys are normalised by head.
+// Attention whose output has a gate for each element (Qiu et al., 2025): the query projection gives
+// each head's query and, after it, the head's gate. Queries and keys are normalised by head.
 #pragma once
 
 #include "graph/blocks/attention.h"

@@ -5,7 +5,7 @@ namespace cairn::blocks {
 
 namespace {
 
-// The part of queries and keys that positions turn, of models that have positions.
+// The rotated part of queries and keys, in models with positions.
 Tensor rotate(Graph& g, Tensor x, const LatentShape& shape, const LatentSpec& spec) {
   return spec.rope.frequencies.empty() ? x : g.rope(x, shape.rotated_dim, spec.rope);
 }

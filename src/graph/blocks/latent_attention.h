@@ -1,8 +1,8 @@
-// Multi-head latent attention (DeepSeek, 2024): keys and values of all heads come from one latent
-// row, which is all that is kept of a token, beside one rotated key that all heads share. The
-// matrices that would make keys and values of it stand on the other side: queries are brought into
-// the latent space, and what the values' sums are there is brought back. Where a file has the two
-// matrices in one piece, every head's keys and values are made of the row, and those are kept.
+// Multi-head latent attention (DeepSeek, 2024): the cache holds one latent row for each token, and
+// one rotated key that all heads share. The up-projections of keys and values are absorbed: queries
+// are projected into the latent space, and the weighted sums of latent rows are projected back. If
+// a file has both up-projections in one matrix, the keys and values of every head are computed and
+// cached instead.
 #pragma once
 
 #include "graph/graph.h"
@@ -14,8 +14,8 @@ struct LatentShape {
   int32_t plain_dim = 0, rotated_dim = 0;  // Of a head's query.
   int32_t value_dim = 0;                   // Of a head.
   int32_t latent_width = 0;
-  int32_t query_rank = 0;    // Of the matrix that makes the queries; 0: it is whole.
-  bool keeps_heads = false;  // Keys and values of all heads instead of the row.
+  int32_t query_rank = 0;    // Of the query projection; 0: it is not factored.
+  bool keeps_heads = false;  // Caches keys and values of all heads, not the row.
 
   int32_t key_dim() const { return plain_dim + rotated_dim; }
   State state() const {
@@ -33,10 +33,10 @@ struct LatentAttention {
 };
 
 struct LatentSpec {
-  RopeSpec rope;  // Without frequencies nothing rotates.
+  RopeSpec rope;  // Without frequencies there is no rotation.
   float scale = 1.0f;
   float norm_epsilon = 0;
-  float temperature_scale = 0;  // 0: queries do not grow with their position.
+  float temperature_scale = 0;  // 0: queries are not scaled by their position.
   int32_t original_context = 1;
 };
 

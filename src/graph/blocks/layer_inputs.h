@@ -1,6 +1,6 @@
-// Inputs of a layer besides the residual stream (Gemma 3n): each token has a row with a part for
-// each layer, from a table of its own and a projection of the embedding; each layer gates its part
-// by the stream and adds what comes out.
+// Per-layer embeddings (Gemma 3n): each token has a row with a part for each layer, from a table of
+// its own and a projection of the embedding. Each layer gates its part by the residual stream,
+// projects it and adds the result to the stream.
 #pragma once
 
 #include "graph/graph.h"
@@ -25,7 +25,8 @@ struct LayerInputGate {
   void parameters(Parameters& p, int32_t width, int32_t part_width);
 };
 
-// What a layer adds to the stream: `x` is the stream, or what stands for it; `part` the layer's.
+// What a layer adds to the stream: `x` is the stream, or the row used in its place; `part` the
+// layer's part.
 Tensor gated_layer_input(Graph& g, Tensor x, Tensor part, const LayerInputGate& weights,
                          float norm_epsilon);
 

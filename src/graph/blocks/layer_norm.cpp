@@ -1,4 +1,4 @@
-// The norm around the mean, and the end of models that have it.
+// Layer normalisation, and the head of models that use it.
 #include "graph/blocks/layer_norm.h"
 
 #include <fmt/core.h>
@@ -19,16 +19,17 @@ Tensor layer_norm(Graph& g, Tensor x, const LayerNorm& norm, float epsilon) {
   return g.layer_norm(x, norm.gain, norm.bias, epsilon);
 }
 
-void EndBiases::parameters(Parameters& p, int32_t width, int32_t vocabulary_count) {
+void HeadBiases::parameters(Parameters& p, int32_t width, int32_t vocabulary_count) {
   p.optional_vector("output_norm.bias", norm, {width});
   p.optional_vector("output.bias", output, {vocabulary_count});
 }
 
-Tensor centred_logits(Graph& g, Tensor x, const Ends& ends, const EndBiases& biases,
+Tensor centred_logits(Graph& g, Tensor x, const EmbeddingAndHead& weights, const HeadBiases& biases,
                       float epsilon) {
-  const Tensor last = g.layer_norm(g.outputs(x), ends.norm, biases.norm, epsilon);
-  if (g.makes() != Makes::logits) return g.deliver(last);
-  return g.matmul(ends.output.exists() ? ends.output : ends.embedding, last, biases.output);
+  const Tensor last = g.layer_norm(g.outputs(x), weights.norm, biases.norm, epsilon);
+  if (g.output_kind() != OutputKind::logits) return g.set_output(last);
+  return g.matmul(weights.output.exists() ? weights.output : weights.embedding, last,
+                  biases.output);
 }
 
 }  // namespace cairn::blocks

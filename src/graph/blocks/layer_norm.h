@@ -1,10 +1,10 @@
-// The norm around the mean (Ba et al., 2016) with a gain and, in most models, a bias; and the end
-// of the models that have it.
+// Layer normalisation (Ba et al., 2016) with a gain and, in most models, a bias; and the head of
+// the models that use it.
 #pragma once
 
 #include <string_view>
 
-#include "graph/blocks/ends.h"
+#include "graph/blocks/embedding_and_head.h"
 #include "graph/graph.h"
 
 namespace cairn::blocks {
@@ -14,20 +14,21 @@ struct LayerNorm {
 
   // `name` as in "attn_norm.weight" and "attn_norm.bias".
   void parameters(Parameters& p, std::string_view name, int32_t width);
-  // Of models that have both everywhere.
+  // For models in which every norm has both.
   void biased_parameters(Parameters& p, std::string_view name, int32_t width);
 };
 
 Tensor layer_norm(Graph& g, Tensor x, const LayerNorm& norm, float epsilon);
 
-// What Ends does not have: the biases of the last norm and of the output matrix.
-struct EndBiases {
+// The biases of the last norm and of the output matrix, which few models have.
+struct HeadBiases {
   Vector norm, output;
 
   void parameters(Parameters& p, int32_t width, int32_t vocabulary_count);
 };
 
-// Logits of the wanted outputs, or the vectors that they are made of.
-Tensor centred_logits(Graph& g, Tensor x, const Ends& ends, const EndBiases& biases, float epsilon);
+// Logits of the wanted outputs, or their last hidden rows.
+Tensor centred_logits(Graph& g, Tensor x, const EmbeddingAndHead& weights, const HeadBiases& biases,
+                      float epsilon);
 
 }  // namespace cairn::blocks

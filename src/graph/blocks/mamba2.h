@@ -16,7 +16,7 @@ struct Mamba2Shape {
   int32_t state_size = 0;
   int32_t group_count = 1;
   int32_t conv_kernel = 0;
-  bool needs_norm = true;  // Else a file says by its tensors whether there is one.
+  bool needs_norm = true;  // False: the norm is optional in the file.
 
   int32_t head_dim() const { return inner_width / head_count; }
   int32_t conv_width() const { return inner_width + 2 * group_count * state_size; }

@@ -12,7 +12,7 @@ struct GatedMlp {
   Weight gate, up, down;
   Weight gate_up;  // Both in one, gate first, where the file has them so.
 
-  // `suffix` follows the usual names: "" or "_shexp" for a shared expert.
+  // `suffix` is appended to the names: "" or "_shexp" for a shared expert.
   void parameters(Parameters& p, int32_t width, int32_t inner_width, std::string_view suffix = "");
 };
 

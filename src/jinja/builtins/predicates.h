@@ -1,4 +1,4 @@
-// What may stand after `is`: Jinja's tests, a closed table. Constant data; any thread.
+// Jinja's tests, as in `x is defined`: a closed table. Constant data; any thread.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
-// The memory of one render: what its objects cost together is bounded, and at its end every object
-// that can be part of a cycle is emptied, so that counting frees the rest.
-// Invariant: a Heap outlives all values made through it. One thread.
+// The memory of one render: the total size of its objects is bounded, and at its end every object
+// that can be part of a cycle is emptied, so that reference counting frees the rest. Invariant: a
+// Heap outlives all values made through it. One thread.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Text in which every byte knows where it came from: the template (trusted) or the user. The
+// Text with the origin of every byte: the template (trusted) or the user. The
 // tokenizer recognises special tokens only in trusted text (docs/chat-templates.md).
 // Invariants: (1) switches_ ascends strictly and lies in (0, size). (2) A text of one origin, by
 // far the most common, holds no list at all. Value type; not shared between threads while changed.

@@ -1,7 +1,8 @@
-// What a template computes with: JSON's values and the few objects of Jinja (namespaces, macros,
-// loops, …), as Python sees them. A Value is 16 bytes; everything larger is a counted object.
-// Invariants: (1) strings, lists, tuples and dicts never change once made, so a cycle can only pass
-// through a MutableObject, and the Heap that made those breaks the cycles when a render ends.
+// The values of templates: JSON's values and the few objects of Jinja (namespaces, macros, loops,
+// …), with Python's semantics. A Value is 16 bytes; everything larger is a reference-counted
+// object. Invariants: (1) strings, lists, tuples and dicts never change once made, so a cycle can
+// only pass through a MutableObject, and the Heap that made those breaks the cycles when a render
+// ends.
 // (2) Containers nest at most kNestingMax deep, so recursion over them is safe.
 // Counts are atomic: values of a template and of an input may be shared between threads.
 #pragma once
@@ -72,7 +73,8 @@ class Object {
   friend class Heap;
   std::atomic<uint32_t> references_{0};
   uint32_t nesting_ = 0;
-  Heap* heap_ = nullptr;  // Who pays for it; null where nobody counts (inputs, constants).
+  Heap* heap_ =
+      nullptr;  // The heap that accounts for it; null: not accounted for (inputs, constants).
   size_t paid_bytes_ = 0;
 };
 
@@ -167,7 +169,8 @@ struct ListObject final : Object {
   std::vector<Value> items;
 };
 
-// Keys keep the order in which they came. Found by a sorted index: no hash a stranger could steer.
+// Keys keep the order in which they came. Found by a sorted index: no hash that untrusted input
+// could collide.
 struct DictObject final : Object {
   // A key that comes twice keeps its first place and its last value, as in Python.
   explicit DictObject(std::vector<Entry> values);

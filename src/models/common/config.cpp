@@ -219,7 +219,7 @@ Result<DecoderConfig> read_attending_config(const gguf::Metadata& meta) {
   return c;
 }
 
-Status leave_out_guessing_layers(const gguf::Metadata& meta, DecoderConfig& c) {
+Status drop_mtp_layers(const gguf::Metadata& meta, DecoderConfig& c) {
   CAIRN_TRY(const int32_t guessing_count, meta.count_or("nextn_predict_layers", 0));
   if (guessing_count >= c.size.layer_count) {
     return fail(ErrorCode::invalid_data, "{}: expected fewer than {} layers, found {}",

@@ -76,9 +76,9 @@ Status expect_attention(const gguf::Metadata& meta, const DecoderConfig& c);
 // Both of the above: what most decoders begin with.
 Result<DecoderConfig> read_attending_config(const gguf::Metadata& meta);
 
-// Takes the layers that only guess further tokens (nextn_predict_layers), which stand behind the
+// Subtracts the layers for multi-token prediction (MTP, nextn_predict_layers), which follow the
 // others in a file, from the count of layers. Errors: there are no others.
-Status leave_out_guessing_layers(const gguf::Metadata& meta, DecoderConfig& c);
+Status drop_mtp_layers(const gguf::Metadata& meta, DecoderConfig& c);
 
 // By layer: whose keys and values it reads. The last `shared_count` layers read those of the last
 // layer before them that has the same window; all others their own. Errors: there is none.

@@ -1,11 +1,11 @@
-// The frames of decoders: lists of parameters that start and end alike and have one part for each
-// layer. Immutable after its parameters are visited; thread-safe then.
+// The base classes of decoders: lists of parameters with the embedding table first, one part for
+// each layer, and the head last. Immutable after its parameters are visited; thread-safe then.
 #pragma once
 
 #include <utility>
 #include <vector>
 
-#include "graph/blocks/ends.h"
+#include "graph/blocks/embedding_and_head.h"
 #include "models/common/layered.h"
 #include "models/common/layers.h"
 
@@ -18,7 +18,7 @@ class Decoder : public LayeredModel<Config, Layer> {
   Status visit_parameters(ParameterVisitor& visitor) override {
     Parameters p(&visitor);
     const ModelSize& size = this->c_.size;
-    ends_.parameters(p, size.width, size.vocabulary_count, output_norm_name());
+    embedding_and_head_.parameters(p, size.width, size.vocabulary_count, output_norm_name());
     global_parameters(p);
     this->all_layer_parameters(p);
     return std::move(p).finish();
@@ -31,10 +31,10 @@ class Decoder : public LayeredModel<Config, Layer> {
 
   // Logits of the wanted outputs, or the vectors that they are made of.
   Tensor logits(Graph& g, Tensor x) const {
-    return blocks::logits(g, x, ends_, this->c_.norm_epsilon);
+    return blocks::logits(g, x, embedding_and_head_, this->c_.norm_epsilon);
   }
 
-  blocks::Ends ends_;
+  blocks::EmbeddingAndHead embedding_and_head_;
 };
 
 // With a norm around the mean at the end, and biases where a file has them.
@@ -46,10 +46,10 @@ class CentredDecoder : public Decoder<Config, Layer> {
   }
 
   Tensor logits(Graph& g, Tensor x) const {
-    return blocks::centred_logits(g, x, this->ends_, biases_, this->c_.norm_epsilon);
+    return blocks::centred_logits(g, x, this->embedding_and_head_, biases_, this->c_.norm_epsilon);
   }
 
-  blocks::EndBiases biases_;
+  blocks::HeadBiases biases_;
 };
 
 }  // namespace cairn::models

@@ -77,7 +77,7 @@ Status DeltaHybridConfig::read(const gguf::Metadata& meta) {
 }
 
 Tensor DeltaHybrid::forward(Graph& g) const {
-  Tensor x = g.embed(ends_.embedding);
+  Tensor x = g.embed(embedding_and_head_.embedding);
   for (const auto& [layer, l] : layers()) {
     x = g.add(x, mix(g, layer, norm(g, x, l.mixer_norm)));
     x = g.add(x, feed_forward(g, l, norm(g, x, l.mlp_norm)));

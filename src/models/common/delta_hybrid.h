@@ -1,7 +1,7 @@
-// Qwen3-Next and Qwen 3.5: most layers mix by gated delta nets (Yang et al., 2024), one of a few by
-// gated attention; behind each stands a gated feed-forward block, or a mixture of experts and one
-// expert that every token uses. The layer loop of all of them: what they differ in, the order of
-// heads and rates in their files, are traits.
+// Qwen3-Next and Qwen 3.5: most layers use gated delta nets (Yang et al., 2024), one in a few gated
+// attention; each is followed by a gated feed-forward block, or by a mixture of experts with a
+// shared expert. One layer loop for all of them; traits say the order of heads and rates in their
+// files.
 #pragma once
 
 #include <optional>

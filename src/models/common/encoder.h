@@ -1,6 +1,6 @@
-// The frame that encoders share (BERT and its relatives): tokens see each other in both directions,
-// and what comes out are their vectors, or what a classifier makes of them. The layer loop is each
-// model's own. Immutable after its parameters are visited; thread-safe then.
+// The base class of encoders (BERT and related models): attention is bidirectional, and the output
+// is the tokens' vectors, or a classifier's scores of them. Each model writes its own layer loop.
+// Immutable after its parameters are visited; thread-safe then.
 #pragma once
 
 #include <utility>
@@ -68,7 +68,7 @@ class Encoder : public LayeredModel<Config, Layer> {
 
   Tensor end(Graph& g, Tensor x) const {
     const Tensor rows = g.outputs(x);
-    return g.deliver(g.makes() == Makes::scores ? classifier_.scores(g, rows) : rows);
+    return g.set_output(g.output_kind() == OutputKind::scores ? classifier_.scores(g, rows) : rows);
   }
 
   TokenEmbeddings embeddings_;

@@ -1,6 +1,6 @@
-// What all models of layers share: the configuration, the layers, and the words in which their
-// forward passes are written. The pass is each model's own, with its layer loop in sight.
-// Immutable after its parameters are visited; thread-safe then.
+// The base class of models with layers: the configuration, the layers, and helpers to write a
+// forward pass. Each model writes its own pass, with its layer loop. Immutable after its parameters
+// are visited; thread-safe then.
 #pragma once
 
 #include <vector>

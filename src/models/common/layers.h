@@ -1,5 +1,5 @@
-// What most layers hold, in halves to put together: attention behind a norm, and a feed-forward
-// block behind a norm. Each lists its parameters in the order of files.
+// The two halves of most layers: attention after a norm, and a feed-forward block after a norm.
+// Each lists its parameters in the order of files.
 #pragma once
 
 #include <fmt/core.h>

@@ -1,6 +1,6 @@
 // The factors of LongRoPE (Ding et al., 2024): a file has one set for contexts up to the original
-// length and one for longer ones. Which of them counts is decided when a model is loaded, by the
-// context that it is given: keys in memory are rotated already.
+// length and one for longer ones. The set is chosen when a model is loaded, by its context length,
+// since keys in the cache are rotated already.
 #pragma once
 
 #include "graph/graph.h"

@@ -18,7 +18,7 @@ struct Config : DecoderConfig {
 
   Status read(const gguf::Metadata& meta) {
     CAIRN_TRY(DecoderConfig::read(meta));
-    CAIRN_TRY(leave_out_guessing_layers(meta, *this));
+    CAIRN_TRY(drop_mtp_layers(meta, *this));
     CAIRN_TRY(rope, read_rope(meta, key_dim, traits.rope_style));
     CAIRN_TRY(mixture, read_mixture(meta, traits.router));
     CAIRN_TRY(const int32_t step, meta.count_or("interleave_moe_layer_step", 1));
@@ -46,7 +46,7 @@ class Sparse final : public Decoder<Config, Layer> {
   explicit Sparse(const SparseTraits& traits) { c_.traits = traits; }
 
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       blocks::Qkv qkv = project(g, layer, norm(g, x, l.attn_norm), l.attn);
       if (l.q_norm.exists()) qkv.q = norm(g, qkv.q, l.q_norm, c_.key_dim);

@@ -1,4 +1,4 @@
-// The usual decoder with experts under its many names, and what differs between them.
+// The common mixture-of-experts decoder under its many names, and what differs between them.
 #pragma once
 
 #include <memory>

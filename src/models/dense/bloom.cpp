@@ -9,7 +9,7 @@ namespace {
 class Bloom final : public CentredDecoder<SlopedConfig, CentredLayer<blocks::PlainMlp>> {
  public:
   Tensor forward(Graph& g) const override {
-    Tensor x = norm(g, g.embed(ends_.embedding), embedding_norm_);
+    Tensor x = norm(g, g.embed(embedding_and_head_.embedding), embedding_norm_);
     for (const auto& [layer, l] : layers()) {
       const blocks::Qkv qkv = project(g, layer, norm(g, x, l.attn_norm), l.attn);
       x = g.add(x, attend(g, layer, qkv, l.attn));

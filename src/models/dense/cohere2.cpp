@@ -33,7 +33,7 @@ struct Layer {
 class Cohere2 final : public Decoder<Config, Layer> {
  public:
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       const Tensor h = g.layer_norm(x, l.norm, {}, c_.norm_epsilon);
       blocks::Qkv qkv = project(g, layer, h, l.attn);
@@ -41,8 +41,9 @@ class Cohere2 final : public Decoder<Config, Layer> {
       x = g.add(x, attend(g, layer, qkv, l.attn));
       x = g.add(x, blocks::gated_mlp(g, h, l.mlp, Activation::silu));
     }
-    const Tensor last = g.layer_norm(g.outputs(x), ends_.norm, {}, c_.norm_epsilon);
-    const Weight& output = ends_.output.exists() ? ends_.output : ends_.embedding;
+    const Tensor last = g.layer_norm(g.outputs(x), embedding_and_head_.norm, {}, c_.norm_epsilon);
+    const Weight& output = embedding_and_head_.output.exists() ? embedding_and_head_.output
+                                                               : embedding_and_head_.embedding;
     return g.scale(g.matmul(output, last), c_.logit_scale);
   }
 };

@@ -35,7 +35,7 @@ class CommandR final : public Decoder<Config, Layer> {
  public:
   Tensor forward(Graph& g) const override {
     const float epsilon = c_.norm_epsilon;
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       const Tensor h = g.layer_norm(x, l.norm, {}, epsilon);
       blocks::Qkv qkv = project(g, layer, h, l.attn);
@@ -44,7 +44,7 @@ class CommandR final : public Decoder<Config, Layer> {
       x = g.add(x, attend(g, layer, rotate(g, qkv, c_.rope), l.attn));
       x = g.add(x, blocks::gated_mlp(g, h, l.mlp, Activation::silu));
     }
-    return g.scale(blocks::centred_logits(g, x, ends_, {}, epsilon), c_.logit_scale);
+    return g.scale(blocks::centred_logits(g, x, embedding_and_head_, {}, epsilon), c_.logit_scale);
   }
 };
 

@@ -38,7 +38,7 @@ class Exaone4 final : public Decoder<Config, Layer> {
  public:
   Tensor forward(Graph& g) const override {
     const RopeSpec rope = with_factors(c_.rope, rope_factors_);
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       blocks::Qkv qkv = norm(g, project(g, layer, x, l.attn), l.qk_norms, c_.key_dim);
       if (c_.window(layer) > 0 || c_.rotate_all) qkv = rotate(g, qkv, rope);

@@ -24,7 +24,7 @@ struct Layer {
 class Falcon final : public CentredDecoder<RotaryConfig<RopeStyle::halves>, Layer> {
  public:
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       const Tensor m = norm(g, x, l.norm);
       const Tensor h = l.attn_norm.exists()

@@ -9,7 +9,7 @@ namespace {
 class Gemma final : public Decoder<RotaryConfig<RopeStyle::halves>, RmsLayer<blocks::GatedMlp>> {
  public:
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding, blocks::root_of(c_.size.width));
+    Tensor x = g.embed(embedding_and_head_.embedding, blocks::root_of(c_.size.width));
     for (const auto& [layer, l] : layers()) {
       x = g.add(x, rotary_attention(g, layer, norm(g, x, l.attn_norm), l.attn, c_.rope));
       x = g.add(x, blocks::gated_mlp(g, norm(g, x, l.mlp_norm), l.mlp, Activation::gelu_tanh));

@@ -45,7 +45,7 @@ struct Layer : RmsLayer<blocks::GatedMlp> {
 class Gemma2 final : public Decoder<Config, Layer> {
  public:
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding, blocks::root_of(c_.size.width));
+    Tensor x = g.embed(embedding_and_head_.embedding, blocks::root_of(c_.size.width));
     for (const auto& [layer, l] : layers()) {
       const Tensor h = norm(g, x, l.attn_norm);
       const Tensor mixed = rotary_attention(g, layer, h, l.attn, c_.rope);

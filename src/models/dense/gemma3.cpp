@@ -43,7 +43,7 @@ struct Layer : RmsLayer<blocks::GatedMlp> {
 class Gemma3 final : public Decoder<Config, Layer> {
  public:
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding, blocks::root_of(c_.size.width));
+    Tensor x = g.embed(embedding_and_head_.embedding, blocks::root_of(c_.size.width));
     for (const auto& [layer, l] : layers()) {
       const RopeSpec& rope = c_.window(layer) > 0 ? c_.window_rope : c_.rope;
       const blocks::Qkv qkv = project(g, layer, norm(g, x, l.attn_norm), l.attn);

@@ -76,7 +76,7 @@ class Gemma3n final : public Decoder<Config, Layer> {
 
   Tensor forward(Graph& g) const override {
     const int32_t width = c_.size.width;
-    const Tensor embedded = g.embed(ends_.embedding, blocks::root_of(width));
+    const Tensor embedded = g.embed(embedding_and_head_.embedding, blocks::root_of(width));
     const Tensor parts = blocks::layer_inputs(g, embedded, inputs_, c_.norm_epsilon);
     Tensor streams = first_streams(g, embedded);
     for (const auto& [layer, l] : layers()) {
@@ -197,7 +197,7 @@ class Gemma3n final : public Decoder<Config, Layer> {
     const blocks::GatedMlp& mlp = layers_[size_t(layer)].mlp;
     const float tail = c_.tails[size_t(layer)];
     Tensor gate = g.matmul(mlp.gate, m);
-    if (std::isfinite(tail)) gate = g.upper_tail(gate, tail);
+    if (std::isfinite(tail)) gate = g.gaussian_topk(gate, tail);
     return g.matmul(mlp.down, g.gate(gate, g.matmul(mlp.up, m), Activation::gelu_tanh));
   }
 

@@ -9,7 +9,7 @@ namespace {
 struct Config : RotaryConfig<RopeStyle::adjacent> {
   Status read(const gguf::Metadata& meta) {
     CAIRN_TRY(RotaryConfig::read(meta));
-    return leave_out_guessing_layers(meta, *this);
+    return drop_mtp_layers(meta, *this);
   }
 };
 
@@ -27,7 +27,7 @@ struct Layer : RmsLayer<blocks::JoinedMlp> {
 class Glm4 final : public Decoder<Config, Layer> {
  public:
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       const Tensor h = norm(g, x, l.attn_norm);
       const Tensor mixed = rotary_attention(g, layer, h, l.attn, c_.rope);

@@ -10,7 +10,7 @@ namespace {
 class Gpt2 final : public CentredDecoder<DecoderConfig, CentredLayer<blocks::PlainMlp>> {
  public:
   Tensor forward(Graph& g) const override {
-    Tensor x = g.add(g.embed(ends_.embedding), g.embed_positions(positions_));
+    Tensor x = g.add(g.embed(embedding_and_head_.embedding), g.embed_positions(positions_));
     for (const auto& [layer, l] : layers()) {
       const blocks::Qkv qkv = project(g, layer, norm(g, x, l.attn_norm), l.attn);
       x = g.add(x, attend(g, layer, qkv, l.attn));

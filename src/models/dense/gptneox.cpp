@@ -19,7 +19,7 @@ struct Config : RotaryConfig<RopeStyle::halves> {
 class GptNeoX final : public CentredDecoder<Config, CentredLayer<blocks::PlainMlp>> {
  public:
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       const Tensor h = norm(g, x, l.attn_norm);
       const Tensor attended = g.add(x, rotary_attention(g, layer, h, l.attn, c_.rope));

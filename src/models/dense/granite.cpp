@@ -40,7 +40,7 @@ class Granite final : public Decoder<Config, Layer> {
  public:
   Tensor forward(Graph& g) const override {
     const RopeSpec rope = with_factors(c_.rope, rope_factors_);
-    Tensor x = g.embed(ends_.embedding, c_.embedding_scale);
+    Tensor x = g.embed(embedding_and_head_.embedding, c_.embedding_scale);
     for (const auto& [layer, l] : layers()) {
       const Tensor h = norm(g, x, l.attn_norm);
       x = g.add(x, rotary_attention(g, layer, h, l.attn, rope), c_.residual_scale);

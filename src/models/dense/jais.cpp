@@ -43,7 +43,7 @@ struct Layer {
 class Jais final : public CentredDecoder<Config, Layer> {
  public:
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       const blocks::Qkv qkv = project(g, layer, norm(g, x, l.attn_norm), l.attn);
       x = g.add(x, attend(g, layer, qkv, l.attn));

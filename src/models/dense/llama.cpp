@@ -48,7 +48,7 @@ class Llama final : public Decoder<Config, Layer> {
   Tensor forward(Graph& g) const override {
     const RopeSpec rope = with_factors(
         long_rope_.scaled(c_.rope, g.context_tokens() > c_.original_context), rope_factors_);
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       const Tensor h = g.rms_norm(x, l.attn_norm, c_.norm_epsilon);
       const auto [q, k, v] = l.attn.project(g, h, c_.attention(layer));

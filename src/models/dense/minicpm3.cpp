@@ -48,7 +48,7 @@ class MiniCpm3 final : public Decoder<Config, Layer> {
         .scale = softmax_scale(c_.latent.key_dim()),
         .norm_epsilon = c_.norm_epsilon};
     const auto residual_scale = float(kDepthScale / std::sqrt(double(c_.size.layer_count)));
-    Tensor x = g.embed(ends_.embedding, kEmbeddingScale);
+    Tensor x = g.embed(embedding_and_head_.embedding, kEmbeddingScale);
     for (const auto& [layer, l] : layers()) {
       const Tensor h = norm(g, x, l.attn_norm);
       const Tensor a = blocks::latent_attention(g, layer, h, l.attn, c_.latent, spec);
@@ -56,8 +56,9 @@ class MiniCpm3 final : public Decoder<Config, Layer> {
       const Tensor m = norm(g, x, l.mlp_norm);
       x = g.add(x, blocks::gated_mlp(g, m, l.mlp, Activation::silu), residual_scale);
     }
-    const Tensor last = g.rms_norm(g.outputs(x), ends_.norm, c_.norm_epsilon);
-    return g.matmul(ends_.output.exists() ? ends_.output : ends_.embedding,
+    const Tensor last = g.rms_norm(g.outputs(x), embedding_and_head_.norm, c_.norm_epsilon);
+    return g.matmul(embedding_and_head_.output.exists() ? embedding_and_head_.output
+                                                        : embedding_and_head_.embedding,
                     g.scale(last, float(kBaseWidth / c_.size.width)));
   }
 

@@ -19,7 +19,7 @@ struct Config : RotaryConfig<RopeStyle::adjacent> {
 class Mistral3 final : public Decoder<Config, RmsLayer<blocks::GatedMlp>> {
  public:
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       const Tensor h = norm(g, x, l.attn_norm);
       blocks::Qkv qkv = rotate(g, project(g, layer, h, l.attn), c_.rope);

@@ -19,7 +19,7 @@ struct Config : SlopedConfig {
 class Mpt final : public CentredDecoder<Config, CentredLayer<blocks::PlainMlp>> {
  public:
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       const blocks::Qkv qkv = project(g, layer, norm(g, x, l.attn_norm), l.attn);
       x = g.add(x, attend(g, layer, blocks::clamped(g, qkv, c_.clamp), l.attn));

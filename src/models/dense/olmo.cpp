@@ -29,7 +29,7 @@ struct Layer {
 class Olmo final : public Decoder<Config, Layer> {
  public:
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       const Tensor h = g.layer_norm(x, {}, {}, c_.norm_epsilon);
       const blocks::Qkv qkv = blocks::clamped(g, project(g, layer, h, l.attn), c_.clamp);
@@ -37,7 +37,7 @@ class Olmo final : public Decoder<Config, Layer> {
       const Tensor m = g.layer_norm(x, {}, {}, c_.norm_epsilon);
       x = g.add(x, blocks::gated_mlp(g, m, l.mlp, Activation::silu));
     }
-    return blocks::centred_logits(g, x, ends_, {}, c_.norm_epsilon);
+    return blocks::centred_logits(g, x, embedding_and_head_, {}, c_.norm_epsilon);
   }
 
  private:

@@ -40,7 +40,7 @@ struct Layer {
 class Olmo2 final : public Decoder<Config, Layer> {
  public:
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       const RopeSpec& rope = c_.window(layer) > 0 ? c_.window_rope : c_.rope;
       const blocks::Qkv qkv = norm(g, project(g, layer, x, l.attn), l.qk_norms);

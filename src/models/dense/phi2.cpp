@@ -21,7 +21,7 @@ struct Layer {
 class Phi2 final : public CentredDecoder<RotaryConfig<RopeStyle::halves>, Layer> {
  public:
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       const Tensor h = norm(g, x, l.norm);
       x = g.add(x, rotary_attention(g, layer, h, l.attn, c_.rope));

@@ -20,7 +20,7 @@ class Phi3 final : public Decoder<Config, RmsLayer<blocks::JoinedMlp>> {
  public:
   Tensor forward(Graph& g) const override {
     const RopeSpec rope = long_rope_.scaled(c_.rope, g.context_tokens() > c_.original_context);
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       x = g.add(x, rotary_attention(g, layer, norm(g, x, l.attn_norm), l.attn, rope));
       x = g.add(x, blocks::gated_mlp(g, norm(g, x, l.mlp_norm), l.mlp, Activation::silu));

@@ -9,7 +9,7 @@ namespace {
 class Refact final : public Decoder<SlopedConfig, RmsLayer<blocks::GatedMlp>> {
  public:
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       const blocks::Qkv qkv = project(g, layer, norm(g, x, l.attn_norm), l.attn);
       x = g.add(x, attend(g, layer, qkv, l.attn));

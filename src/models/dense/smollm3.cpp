@@ -16,7 +16,7 @@ class SmolLm3 final
     : public Decoder<RotaryConfig<RopeStyle::adjacent>, RmsLayer<blocks::GatedMlp>> {
  public:
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       blocks::Qkv qkv = project(g, layer, norm(g, x, l.attn_norm), l.attn);
       if (rotates(layer)) qkv = rotate(g, qkv, c_.rope);

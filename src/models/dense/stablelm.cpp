@@ -34,7 +34,7 @@ class StableLm final : public CentredDecoder<Config, Layer> {
  public:
   Tensor forward(Graph& g) const override {
     const float epsilon = c_.norm_epsilon;
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       const Tensor h = norm(g, x, l.attn_norm);
       blocks::Qkv qkv = project(g, layer, h, l.attn);

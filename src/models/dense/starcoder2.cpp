@@ -17,7 +17,7 @@ struct Config : RotaryConfig<RopeStyle::halves> {
 class StarCoder2 final : public CentredDecoder<Config, CentredLayer<blocks::PlainMlp>> {
  public:
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       x = g.add(x, rotary_attention(g, layer, norm(g, x, l.attn_norm), l.attn, c_.rope));
       x = g.add(x, blocks::plain_mlp(g, norm(g, x, l.mlp_norm), l.mlp, Activation::gelu_tanh));

@@ -48,7 +48,7 @@ class GemmaEmbedding final : public Decoder<Config, Layer> {
   }
 
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding, blocks::root_of(c_.size.width));
+    Tensor x = g.embed(embedding_and_head_.embedding, blocks::root_of(c_.size.width));
     for (const auto& [layer, l] : layers()) {
       const RopeSpec& rope = c_.window(layer) > 0 ? c_.window_rope : c_.rope;
       const blocks::Qkv qkv = project(g, layer, norm(g, x, l.attn_norm), l.attn);
@@ -59,9 +59,9 @@ class GemmaEmbedding final : public Decoder<Config, Layer> {
       const Tensor fed = blocks::gated_mlp(g, m, l.mlp, Activation::gelu_tanh);
       x = g.add(x, norm(g, fed, l.post_mlp_norm));
     }
-    x = norm(g, g.outputs(x), ends_.norm);
+    x = norm(g, g.outputs(x), embedding_and_head_.norm);
     if (dense_2_.exists()) x = g.matmul(dense_3_, g.matmul(dense_2_, x));
-    return g.deliver(x);
+    return g.set_output(x);
   }
 
  private:

@@ -30,7 +30,7 @@ struct Layer : NormedAttention<Norm>, NormedExperts<Norm> {
 class Dbrx final : public CentredDecoder<Config, Layer> {
  public:
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       const blocks::Qkv qkv = project(g, layer, norm(g, x, l.attn_norm), l.attn);
       const blocks::Qkv clamped = blocks::clamped(g, qkv, c_.clamp);

@@ -37,7 +37,7 @@ struct Config : DecoderConfig {
 
   Status read(const gguf::Metadata& meta) {
     CAIRN_TRY(DecoderConfig::read(meta));
-    CAIRN_TRY(leave_out_guessing_layers(meta, *this));
+    CAIRN_TRY(drop_mtp_layers(meta, *this));
     CAIRN_TRY(latent, read_latent_shape(meta, *this));
     CAIRN_TRY(spec, read_latent_spec(meta, *this, latent));
     CAIRN_TRY(mixture, read_mixture(meta, {}));
@@ -63,7 +63,7 @@ class DeepSeek2 final : public Decoder<Config, Layer> {
   std::vector<State> layer_states(int32_t) const override { return {c_.latent.state()}; }
 
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       const Tensor h = norm(g, x, l.attn_norm);
       x = g.add(x, blocks::latent_attention(g, layer, h, l.attn, c_.latent, c_.spec));

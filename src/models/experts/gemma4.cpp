@@ -97,7 +97,7 @@ class Gemma4 final : public Decoder<Config, Layer> {
 
   Tensor forward(Graph& g) const override {
     const RopeSpec rope = with_factors(c_.rope, rope_factors_);
-    Tensor x = g.embed(ends_.embedding, blocks::root_of(c_.size.width));
+    Tensor x = g.embed(embedding_and_head_.embedding, blocks::root_of(c_.size.width));
     const Tensor parts =
         c_.part_width > 0 ? blocks::layer_inputs(g, x, inputs_, c_.norm_epsilon) : Tensor{};
     for (const auto& [layer, l] : layers()) {

@@ -35,7 +35,7 @@ struct Layer : NormedAttention<Vector>, NormedExperts<Vector> {
 class GptOss final : public Decoder<Config, Layer> {
  public:
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       const blocks::Qkv qkv = project(g, layer, norm(g, x, l.attn_norm), l.attn);
       AttentionSpec scores = c_.scores(layer);

@@ -42,7 +42,7 @@ class Hunyuan final : public Decoder<Config, Layer> {
   explicit Hunyuan(bool has_experts) { c_.has_experts = has_experts; }
 
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       const blocks::Qkv qkv = project(g, layer, norm(g, x, l.attn_norm), l.attn);
       const blocks::Qkv normed = norm(g, rotate(g, qkv, c_.rope), l.qk_norms, c_.key_dim);

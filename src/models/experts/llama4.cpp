@@ -90,7 +90,7 @@ class Llama4 final : public Decoder<Config, Layer> {
                             .score = RouterScore::sigmoid_chosen};
     const RopeSpec rope = with_factors(c_.rope, rope_factors_);
     const bool norms = c_.expert_count != kExpertsWithoutNorm;
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       const int32_t chunk = c_.chunks[size_t(layer)];
       blocks::Qkv qkv = project(g, layer, norm(g, x, l.attn_norm), l.attn);

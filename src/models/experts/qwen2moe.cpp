@@ -30,7 +30,7 @@ struct Layer : NormedAttention<Vector>, NormedExperts<Vector> {
 class Qwen2Moe final : public Decoder<Config, Layer> {
  public:
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       x = g.add(x, rotary_attention(g, layer, norm(g, x, l.attn_norm), l.attn, c_.rope));
       const Tensor m = norm(g, x, l.mlp_norm);

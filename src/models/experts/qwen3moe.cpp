@@ -32,7 +32,7 @@ struct Layer : NormedAttention<Vector>, NormedExperts<Vector> {
 class Qwen3Moe final : public Decoder<Config, Layer> {
  public:
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       const blocks::Qkv qkv = project(g, layer, norm(g, x, l.attn_norm), l.attn);
       const blocks::Qkv normed = norm(g, qkv, l.qk_norms, c_.key_dim);

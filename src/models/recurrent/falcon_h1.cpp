@@ -40,7 +40,7 @@ class FalconH1 final : public Decoder<Config, Layer> {
   }
 
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       const Tensor h = norm(g, x, l.mixer_norm);
       const Tensor attended = rotary_attention(g, layer, h, l.attn, c_.rope);

@@ -58,7 +58,7 @@ class GraniteHybrid final : public Decoder<Config, Layer> {
   }
 
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding, c_.embedding_scale);
+    Tensor x = g.embed(embedding_and_head_.embedding, c_.embedding_scale);
     for (const auto& [layer, l] : layers()) {
       const Tensor h = norm(g, x, l.mixer_norm);
       const Tensor mixed = c_.is_attention(layer)

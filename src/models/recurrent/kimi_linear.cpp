@@ -60,7 +60,7 @@ class KimiLinear final : public Decoder<Config, Layer> {
   }
 
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       const Tensor h = norm(g, x, l.mixer_norm);
       x = g.add(x, c_.is_attention(layer)

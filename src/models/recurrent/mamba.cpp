@@ -37,7 +37,7 @@ class Mamba final : public Decoder<Config, Layer> {
   std::vector<State> layer_states(int32_t) const override { return {c_.mamba.state()}; }
 
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       const Tensor h = norm(g, x, l.norm);
       x = g.add(x, blocks::mamba1(g, layer, h, l.mamba, c_.mamba, kStepNormEpsilon));

@@ -32,7 +32,7 @@ class Mamba2 final : public Decoder<Config, Layer> {
   std::vector<State> layer_states(int32_t) const override { return {c_.mamba.state()}; }
 
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       const Tensor h = norm(g, x, l.norm);
       x = g.add(x, blocks::mamba2(g, layer, h, l.mamba, c_.mamba, c_.norm_epsilon));

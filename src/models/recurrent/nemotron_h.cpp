@@ -24,7 +24,7 @@ struct Config : HybridConfig {
     CAIRN_TRY(mamba, read_mamba2(meta));
     CAIRN_TRY(read_experts(meta));
     CAIRN_TRY(attention_scale, meta.real_or("attention.scale", attention_scale));
-    return leave_out_guessing_layers(meta, *this);
+    return drop_mtp_layers(meta, *this);
   }
   Status read_experts(const gguf::Metadata& meta) {
     CAIRN_TRY(expert_count, meta.count_or("expert_count", 0));
@@ -80,7 +80,7 @@ class NemotronH final : public Decoder<Config, Layer> {
   }
 
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       const Tensor h = norm(g, x, l.norm);
       if (c_.is_mlp(layer)) {

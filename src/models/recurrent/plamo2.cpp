@@ -55,7 +55,7 @@ class Plamo2 final : public Decoder<Config, Layer> {
   }
 
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(ends_.embedding);
+    Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       const Tensor h = norm(g, x, l.mixer_norm);
       const Tensor y = c_.is_attention(layer) ? attention(g, layer, h) : mix(g, layer, h);

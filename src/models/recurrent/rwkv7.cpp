@@ -89,7 +89,7 @@ class Rwkv7 final : public CentredDecoder<Config, Layer> {
   }
 
   Tensor forward(Graph& g) const override {
-    Tensor x = norm(g, g.embed(ends_.embedding), embedding_norm_);
+    Tensor x = norm(g, g.embed(embedding_and_head_.embedding), embedding_norm_);
     Tensor first_value;
     for (const auto& [layer, l] : layers()) {
       const Tensor h = norm(g, x, l.time_norm);

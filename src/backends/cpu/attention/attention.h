@@ -22,8 +22,8 @@ struct Scores {
   int32_t distance;  // From the query's own position to the first.
 };
 
-// Scales and caps scores, lets them fall with distance and replaces them by exp(score - max);
-// returns the maximum.
+// Scales and caps scores, adds ALiBi's bias and replaces them by exp(score - max); returns the
+// maximum.
 template <class L>
 inline float exponentials(const cpu::AttendArgs& args, const Scores& of) {
   float* const scores = of.values;
@@ -82,28 +82,28 @@ void merge_slots(float* total, const float* next, int32_t padded) {
   }
 }
 
-// Where a call keeps what it works with, in its scratch.
+// A call's buffers, in its scratch.
 struct AttendRoom {
   float* q;       // [query / kBlock][dim][kBlock]
-  float* scores;  // [query][kRunPositions]
-  float* slots;   // [query]: of one run, where the query's own slot is in use.
+  float* scores;  // [query][kBlockPositions]
+  float* slots;   // [query]: of one block, if the query's own slot is in use.
   float* tile;    // One page of keys, or some of values.
 
   explicit AttendRoom(const cpu::AttendArgs& args) {
     q = args.scratch;
     scores = q + cpu::attend_q_floats(args.head.key_dim);
-    slots = scores + cpu::kAttendQueries * cpu::kRunPositions;
+    slots = scores + cpu::kAttendQueries * cpu::kBlockPositions;
     tile = slots + cpu::kAttendQueries * cpu::slot_floats(args.head.value_dim);
   }
 };
 
-// One run as the queries of a call see it, in positions from the run's start.
-struct RunView {
-  cpu::KvHeadArgs head;                                          // Its pages begin with the run's.
+// The part of one block that each query of a call sees, in positions from the block's start.
+struct KvBlockView {
+  cpu::KvHeadArgs head;  // Its pages begin with the block's.
   int32_t begin[cpu::kAttendQueries], end[cpu::kAttendQueries];  // Empty: nothing is seen.
   int32_t first, last;                                           // Of all queries.
-  int32_t limit;                      // Where the last query ends, in whichever run of the call.
-  float* slots[cpu::kAttendQueries];  // Where the run's part of each query goes.
+  int32_t limit;                      // Where the last query ends, in any block of the call.
+  float* slots[cpu::kAttendQueries];  // Where each query's sums of the block are stored.
   float* outs[cpu::kAttendQueries];   // The outputs in them.
   float sums[cpu::kAttendQueries];
 };
@@ -117,7 +117,7 @@ struct Block {
 // (rows of a prompt on the diagonal, windows): what only some of them see is added for these alone,
 // in order.
 template <class L>
-void add_values_of_block(const Walks& walks, const cpu::KvHeadArgs& head, RunView& view,
+void add_values_of_block(const Walks& walks, const cpu::KvHeadArgs& head, KvBlockView& view,
                          const float* scores, Block block, int32_t from, int32_t to) {
   int32_t begin[cpu::kQueryBlock], end[cpu::kQueryBlock];
   int32_t common_begin = from, common_end = to;
@@ -131,7 +131,7 @@ void add_values_of_block(const Walks& walks, const cpu::KvHeadArgs& head, RunVie
   if (common_begin >= common_end) common_begin = common_end = to;
   const auto walk = [&](int32_t i, int32_t count, int32_t first, int32_t last) {
     const int32_t query = block.first + i;
-    walks.values[count](head, {scores + query * cpu::kRunPositions, view.outs + query,
+    walks.values[count](head, {scores + query * cpu::kBlockPositions, view.outs + query,
                                view.sums + query, first, last, view.limit});
   };
   // Neighbours that see the same go together: the heads of a row.
@@ -175,22 +175,24 @@ void pack_queries(const cpu::AttendArgs& args, const AttendRoom& room) {
 }
 
 template <class L>
-void score_run(const cpu::AttendArgs& args, const RunView& view, const AttendRoom& room) {
+void score_kv_block(const cpu::AttendArgs& args, const KvBlockView& view, const AttendRoom& room) {
   const int32_t first = view.first / cpu::kPageSlots * cpu::kPageSlots;
-  const int32_t run_end = (view.last + cpu::kPageSlots - 1) / cpu::kPageSlots * cpu::kPageSlots;
+  const int32_t kv_block_end =
+      (view.last + cpu::kPageSlots - 1) / cpu::kPageSlots * cpu::kPageSlots;
   const size_t block_floats = size_t(kBlock<L> * args.head.key_dim);
   if (args.query_count <= kBlock<L>) {
     kWalks<L>[args.key_type].scores[args.query_count](
-        view.head, {room.q, room.scores, first, view.last, run_end});
+        view.head, {room.q, room.scores, first, view.last, kv_block_end});
     return;
   }
   cpu::KvHeadArgs tile_head = view.head;
   tile_head.keys = reinterpret_cast<std::byte*>(room.tile);
-  tile_head.keys_page_bytes = 0;  // Whichever page is asked for: there is one.
+  tile_head.keys_page_bytes = 0;  // All pages are the one in the tile.
   for (int32_t position = first; position < view.last; position += cpu::kPageSlots) {
     const int32_t page_end = position + cpu::kPageSlots;
     kWidenKeys<L>[args.key_type](view.head, keys_at(view.head, position),
-                                 ahead_of_keys(view.head, position, first, run_end), room.tile);
+                                 ahead_of_keys(view.head, position, first, kv_block_end),
+                                 room.tile);
     int32_t index = 0;
     for_blocks<L>(args.query_count, [&](Block block) {
       const float* q = room.q + size_t(index++) * block_floats;
@@ -200,13 +202,14 @@ void score_run(const cpu::AttendArgs& args, const RunView& view, const AttendRoo
       }
       if (!is_seen) return;
       kTileWalks<L>.scores[block.count](
-          tile_head, {q, room.scores + block.first * cpu::kRunPositions, position, page_end, 0});
+          tile_head, {q, room.scores + block.first * cpu::kBlockPositions, position, page_end, 0});
     });
   }
 }
 
 template <class L>
-void add_values_of_run(const cpu::AttendArgs& args, RunView& view, const AttendRoom& room) {
+void add_values_of_kv_block(const cpu::AttendArgs& args, KvBlockView& view,
+                            const AttendRoom& room) {
   const bool in_keys = args.head.values_in_keys;
   if (args.query_count <= kBlock<L> && !in_keys) {
     add_values_of_block<L>(kWalks<L>[args.value_type], view.head, view, room.scores,
@@ -214,10 +217,10 @@ void add_values_of_run(const cpu::AttendArgs& args, RunView& view, const AttendR
     return;
   }
   // As many pages at a time as stay in the first cache, since sums are loaded and stored for each
-  // time: the run's pages take turns in the tile.
+  // time: the block's pages take turns in the tile.
   const int32_t tile_pages = cpu::value_tile_pages(args.head.value_dim);
-  PageId places[cpu::kRunPositions / cpu::kPageSlots];
-  for (int32_t i = 0; i < cpu::kRunPositions / cpu::kPageSlots; ++i) {
+  PageId places[cpu::kBlockPositions / cpu::kPageSlots];
+  for (int32_t i = 0; i < cpu::kBlockPositions / cpu::kPageSlots; ++i) {
     places[i] = PageId(i % tile_pages);
   }
   cpu::KvHeadArgs tile_head = view.head;
@@ -225,12 +228,13 @@ void add_values_of_run(const cpu::AttendArgs& args, RunView& view, const AttendR
   tile_head.values_page_bytes = sizeof(float) * size_t(cpu::kPageSlots * args.head.value_dim);
   tile_head.pages = places;
   const int32_t step = tile_pages * cpu::kPageSlots;
-  const int32_t run_end = (view.last + cpu::kPageSlots - 1) / cpu::kPageSlots * cpu::kPageSlots;
+  const int32_t kv_block_end =
+      (view.last + cpu::kPageSlots - 1) / cpu::kPageSlots * cpu::kPageSlots;
   for (int32_t from = view.first / step * step; from < view.last; from += step) {
     for (int32_t position = from; position < from + step && position < view.last;
          position += cpu::kPageSlots) {
       if (position + cpu::kPageSlots <= view.first) continue;  // Perhaps no longer kept.
-      const std::byte* ahead = ahead_of_values(view.head, position, run_end, view.limit);
+      const std::byte* ahead = ahead_of_values(view.head, position, kv_block_end, view.limit);
       float* place = room.tile + position / cpu::kPageSlots % tile_pages *
                                      (cpu::kPageSlots * args.head.value_dim);
       const Widen widen =
@@ -243,22 +247,22 @@ void add_values_of_run(const cpu::AttendArgs& args, RunView& view, const AttendR
   }
 }
 
-// The part of `run` that each query sees, and where the sums go: to the query's slot where that is
-// still empty.
-inline RunView view_run(const cpu::AttendArgs& args, const AttendRoom& room, int32_t run,
-                        const bool* started) {
-  const int32_t start = run * cpu::kRunPositions;
-  RunView view;
+// The part of `block` that each query sees, and where its sums are stored: in the query's slot if
+// that is still empty.
+inline KvBlockView view_kv_block(const cpu::AttendArgs& args, const AttendRoom& room, int32_t block,
+                                 const bool* started) {
+  const int32_t start = block * cpu::kBlockPositions;
+  KvBlockView view;
   view.head = args.head;
-  view.head.pages += run * (cpu::kRunPositions / cpu::kPageSlots);
-  view.first = cpu::kRunPositions;
+  view.head.pages += block * (cpu::kBlockPositions / cpu::kPageSlots);
+  view.first = cpu::kBlockPositions;
   view.last = view.limit = 0;
-  const int32_t call_end = args.end_run * cpu::kRunPositions - start;
+  const int32_t call_end = args.end_block * cpu::kBlockPositions - start;
   for (int32_t i = 0; i < args.query_count; ++i) {
     const cpu::AttendQuery& query = args.queries[i];
     const int32_t begin = query.begin > start ? query.begin - start : 0;
     const int32_t query_end = query.end - start < call_end ? query.end - start : call_end;
-    const int32_t end = query_end < cpu::kRunPositions ? query_end : cpu::kRunPositions;
+    const int32_t end = query_end < cpu::kBlockPositions ? query_end : cpu::kBlockPositions;
     view.limit = query_end > view.limit ? query_end : view.limit;
     view.begin[i] = view.end[i] = 0;
     if (begin >= end) continue;
@@ -268,34 +272,35 @@ inline RunView view_run(const cpu::AttendArgs& args, const AttendRoom& room, int
     view.last = end > view.last ? end : view.last;
     const int32_t slot_floats = cpu::slot_floats(args.head.value_dim);
     view.slots[i] = started[i] ? room.slots + i * slot_floats
-                               : query.slot + (run - args.first_run) * args.run_step;
+                               : query.slot + (block - args.first_block) * args.block_step;
     view.outs[i] = view.slots[i] + cpu::kSlotHead;
   }
   return view;
 }
 
 template <class L>
-void attend_run(const cpu::AttendArgs& args, const AttendRoom& room, int32_t run, bool* started) {
-  RunView view = view_run(args, room, run, started);
+void attend_kv_block(const cpu::AttendArgs& args, const AttendRoom& room, int32_t block,
+                     bool* started) {
+  KvBlockView view = view_kv_block(args, room, block, started);
   if (view.first >= view.last) return;
-  score_run<L>(args, view, room);
+  score_kv_block<L>(args, view, room);
   const int32_t padded = cpu::padded_dim(args.head.value_dim);
   for (int32_t i = 0; i < args.query_count; ++i) {
     view.sums[i] = 0;
     const int32_t count = view.end[i] - view.begin[i];
     if (count == 0) continue;
-    float* scores = room.scores + i * cpu::kRunPositions + view.begin[i];
+    float* scores = room.scores + i * cpu::kBlockPositions + view.begin[i];
     const cpu::AttendQuery& query = args.queries[i];
-    const int32_t first = run * cpu::kRunPositions + view.begin[i];
+    const int32_t first = block * cpu::kBlockPositions + view.begin[i];
     view.slots[i][0] = exponentials<L>(args, {scores, count, query.slope, first - query.position});
     for (int32_t d = 0; d < padded; d += L::kCount) store(view.outs[i] + d, L(0.0f));
   }
-  add_values_of_run<L>(args, view, room);
+  add_values_of_kv_block<L>(args, view, room);
   for (int32_t i = 0; i < args.query_count; ++i) {
     if (view.begin[i] == view.end[i]) continue;
     view.slots[i][1] = view.sums[i];
     if (started[i]) merge_slots<L>(args.queries[i].slot, view.slots[i], padded);
-    started[i] = args.run_step == 0;
+    started[i] = args.block_step == 0;
   }
 }
 
@@ -304,8 +309,8 @@ void attend_queries(const cpu::AttendArgs& args) {
   const AttendRoom room(args);
   pack_queries<L>(args, room);
   bool started[cpu::kAttendQueries] = {};
-  for (int32_t run = args.first_run; run < args.end_run; ++run) {
-    attend_run<L>(args, room, run, started);
+  for (int32_t block = args.first_block; block < args.end_block; ++block) {
+    attend_kv_block<L>(args, room, block, started);
   }
 }
 

@@ -38,7 +38,7 @@ void store_values(const cpu::StoreKvArgs& args) {
       encode_some<L>(args.v + d, count, values + d);
       return;
     }
-    // The page may end behind the last value of its last slot.
+    // The page may end right after the last value of its last slot.
     Value encoded[L::kCount];
     encode_some<L>(args.v + d, count, encoded);
     for (int32_t i = 0; i < count; ++i) values[d + i] = encoded[i];

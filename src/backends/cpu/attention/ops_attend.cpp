@@ -1,4 +1,4 @@
-// Cutting attention into tasks, and gathering what the kernels take for each of them.
+// Cuts attention into tasks, and gathers the kernels' arguments for each of them.
 #include "backends/cpu/attention/ops_attend.h"
 
 #include <algorithm>
@@ -12,18 +12,18 @@
 namespace cairn::cpu {
 namespace {
 
-constexpr int32_t kRunPages = kRunPositions / kPageSlots;
+constexpr int32_t kBlockPages = kBlockPositions / kPageSlots;
 // Tasks that are enough for any number of threads: more of them only cost slots.
 constexpr int32_t kTaskGoal = 32;
 // Keys and values of a part, at least: some microseconds of reading.
 constexpr size_t kPartBytes = size_t(96) << 10;
 // Room for slots. Of it only what is used costs memory.
 constexpr int64_t kSharedFloats = int64_t(1) << 20;
-constexpr int32_t kMembers = 64;
+constexpr int32_t kBranches = 64;
 constexpr int32_t kCounters = 1024;
 
-// How the heads of one kv head are dealt out: as many a task as one call takes, and so many rows
-// that it has up to kAttendQueries queries.
+// How the query heads of one KV head are divided: as many a task as one call takes, and so many
+// rows that it has up to kAttendQueries queries.
 struct Shape {
   const KvPlane& plane;
   int32_t group_heads;  // Query heads of a kv head.
@@ -47,32 +47,32 @@ struct Shape {
   int32_t slot_floats() const { return cpu::slot_floats(plane.value_dim); }
 };
 
-// One slice of a team.
-struct Member {
+// One slice of a shared-prefix group.
+struct Branch {
   const Slice* slice;
-  int32_t first_run, end_run;    // That its rows see.
-  int32_t own_parts, part_runs;  // Of its own runs.
-  int64_t first_slot;            // Floats.
+  int32_t first_block, end_block;  // Visible to its rows.
+  int32_t own_parts, part_blocks;  // Of its own blocks.
+  int64_t first_slot;              // Floats.
 };
 
-struct Team {
-  int32_t first_member, member_count;
-  int32_t first_run, trunk_end;  // The trunk's runs: for a member alone, all of them.
-  int32_t stored_from;           // From this run on, every run has a slot.
-  int32_t trunk_parts, part_runs;
+struct PrefixGroup {
+  int32_t first_branch, branch_count;
+  int32_t first_block, prefix_end;  // The prefix: for a single branch, all its blocks.
+  int32_t stored_from;              // From this block on, every block has a slot.
+  int32_t prefix_parts, part_blocks;
 
-  int32_t slot_count(const Member& member) const { return 1 + member.end_run - stored_from; }
+  int32_t slot_count(const Branch& branch) const { return 1 + branch.end_block - stored_from; }
 };
 
 // What a cut leaves for the tasks.
 struct Notes {
-  int32_t team_count = 0;  // 0: blocks of rows.
-  int32_t member_count = 0;
-  int64_t trunk_tasks = 0;
-  Team teams[kMembers];
-  Member members[kMembers];
-  // Tasks to come, by member and part of the heads: atomic while tasks run. Plain numbers, which
-  // nobody sets to zero for each step, since few of them are in use.
+  int32_t group_count = 0;  // 0: tasks are blocks of rows.
+  int32_t branch_count = 0;
+  int64_t prefix_tasks = 0;
+  PrefixGroup groups[kBranches];
+  Branch branches[kBranches];
+  // Tasks that are left, by branch and part of the heads: atomic while tasks run. Plain numbers,
+  // which nobody sets to zero for each step, since few of them are in use.
   int32_t left[kCounters];
 };
 
@@ -81,17 +81,18 @@ int32_t end_of(const Slice& slice) {
   return slice.first_position + slice.row_count;
 }
 
-// Behind the last run that the slice's rows see: its last row sees its last position.
-int32_t end_run_of(const Slice& slice) {
-  return (end_of(slice) - 1) / kRunPositions + 1;
+// One past the last block that the slice's rows see: its last row sees its last position.
+int32_t end_block_of(const Slice& slice) {
+  return (end_of(slice) - 1) / kBlockPositions + 1;
 }
 
-// Runs of positions before both slices' rows that lie in the same pages.
-int32_t common_runs(const Slice& a, const Slice& b, int32_t group) {
-  const int32_t run_count = std::min(a.first_position, b.first_position) / kRunPositions;
+// The blocks before both slices' rows that lie in the same pages.
+int32_t common_blocks(const Slice& a, const Slice& b, int32_t group) {
+  const int32_t kv_block_count = std::min(a.first_position, b.first_position) / kBlockPositions;
   const PageId* pages = a.pages[group];
-  const auto differing = std::mismatch(pages, pages + run_count * kRunPages, b.pages[group]).first;
-  return int32_t(differing - pages) / kRunPages;
+  const auto differing =
+      std::mismatch(pages, pages + kv_block_count * kBlockPages, b.pages[group]).first;
+  return int32_t(differing - pages) / kBlockPages;
 }
 
 // Cuts a step of few rows a slice.
@@ -102,22 +103,22 @@ class Cutter {
     const int64_t slots_in_all = kSharedFloats / shape_.slot_floats();
     const int64_t queries = int64_t(step.tokens.size()) * shape.part_count * shape.task_heads;
     slots_max_ = int32_t(slots_in_all / std::max(int64_t(1), queries));
-    const size_t run_bytes = kRunPages * (shape.plane.key_bytes + shape.plane.value_bytes);
-    part_runs_min_ = int32_t((kPartBytes + run_bytes - 1) / run_bytes);
+    const size_t block_bytes = kBlockPages * (shape.plane.key_bytes + shape.plane.value_bytes);
+    part_blocks_min_ = int32_t((kPartBytes + block_bytes - 1) / block_bytes);
   }
 
-  // Whether teams are of use: if not, blocks of rows do as well.
+  // Whether groups help: if not, tasks are blocks of rows.
   bool cut() {
     if (slots_max_ < 2) return false;
-    bool is_taken[kMembers] = {};
+    bool is_taken[kBranches] = {};
     for (size_t i = 0; i < step_.slices.size(); ++i) {
-      if (!is_taken[i]) add_team(i, is_taken);
+      if (!is_taken[i]) add_group(i, is_taken);
     }
     bool is_useful = false;
-    for (int32_t team = 0; team < notes_.team_count; ++team) {
-      cut_trunk(notes_.teams[team]);
-      is_useful =
-          is_useful || notes_.teams[team].member_count > 1 || notes_.teams[team].trunk_parts > 1;
+    for (int32_t group = 0; group < notes_.group_count; ++group) {
+      cut_prefix(notes_.groups[group]);
+      is_useful = is_useful || notes_.groups[group].branch_count > 1 ||
+                  notes_.groups[group].prefix_parts > 1;
     }
     return is_useful;
   }
@@ -125,85 +126,85 @@ class Cutter {
   int64_t task_count() const { return task_count_; }
 
   void place_slots_and_count() {
-    for (int32_t t = 0; t < notes_.team_count; ++t) {
-      const Team& team = notes_.teams[t];
-      notes_.trunk_tasks += int64_t(team.trunk_parts) * shape_.part_count;
-      for (int32_t m = team.first_member; m < team.first_member + team.member_count; ++m) {
-        Member& member = notes_.members[m];
-        member.first_slot = slot_end_;
-        slot_end_ += int64_t(shape_.part_count) * member.slice->row_count * shape_.task_heads *
-                     team.slot_count(member) * shape_.slot_floats();
-        cut_own(team, member);
-        task_count_ += int64_t(member.own_parts) * shape_.part_count;
+    for (int32_t t = 0; t < notes_.group_count; ++t) {
+      const PrefixGroup& group = notes_.groups[t];
+      notes_.prefix_tasks += int64_t(group.prefix_parts) * shape_.part_count;
+      for (int32_t m = group.first_branch; m < group.first_branch + group.branch_count; ++m) {
+        Branch& branch = notes_.branches[m];
+        branch.first_slot = slot_end_;
+        slot_end_ += int64_t(shape_.part_count) * branch.slice->row_count * shape_.task_heads *
+                     group.slot_count(branch) * shape_.slot_floats();
+        cut_own(group, branch);
+        task_count_ += int64_t(branch.own_parts) * shape_.part_count;
         for (int32_t part = 0; part < shape_.part_count; ++part) {
-          notes_.left[m * shape_.part_count + part] = team.trunk_parts + member.own_parts;
+          notes_.left[m * shape_.part_count + part] = group.prefix_parts + branch.own_parts;
         }
       }
     }
     CHECK(slot_end_ <= kSharedFloats);
-    task_count_ += notes_.trunk_tasks;
+    task_count_ += notes_.prefix_tasks;
   }
 
  private:
-  void add_member(const Slice& slice) {
-    notes_.members[notes_.member_count++] = {
+  void add_branch(const Slice& slice) {
+    notes_.branches[notes_.branch_count++] = {
         .slice = &slice,
-        .first_run = op_.first_visible(slice.first_position) / kRunPositions,
-        .end_run = end_run_of(slice)};
+        .first_block = op_.first_visible(slice.first_position) / kBlockPositions,
+        .end_block = end_block_of(slice)};
   }
 
-  // The slice and those after it that had better walk with it. Each makes the team's trunk cheaper
-  // by one reading, but must not make it so short that the others lose more than that.
-  void add_team(size_t first, bool* is_taken) {
-    const Slice& leader = step_.slices[first];
-    Team& team = notes_.teams[notes_.team_count++];
-    team = {.first_member = notes_.member_count, .member_count = 1};
-    add_member(leader);
-    int32_t trunk = 0, row_count = leader.row_count;
-    int32_t end_run = notes_.members[team.first_member].end_run;
+  // The slice and those after it that should share its prefix. Each one saves a reading of the
+  // prefix, but must not shorten it so much that the others lose more than that.
+  void add_group(size_t first, bool* is_taken) {
+    const Slice& first_slice = step_.slices[first];
+    PrefixGroup& group = notes_.groups[notes_.group_count++];
+    group = {.first_branch = notes_.branch_count, .branch_count = 1};
+    add_branch(first_slice);
+    int32_t prefix = 0, row_count = first_slice.row_count;
+    int32_t end_block = notes_.branches[group.first_branch].end_block;
     for (size_t i = first + 1; i < step_.slices.size() && op_.window == 0; ++i) {
       const Slice& slice = step_.slices[i];
       if (is_taken[i] || (row_count + slice.row_count) * shape_.task_heads > kAttendQueries) {
         continue;
       }
-      int32_t common = common_runs(leader, slice, shape_.plane.group);
-      if (team.member_count > 1) common = std::min(common, trunk);
-      const bool has_slots = std::max(end_run, end_run_of(slice)) - common + 1 <= slots_max_;
+      int32_t common = common_blocks(first_slice, slice, shape_.plane.group);
+      if (group.branch_count > 1) common = std::min(common, prefix);
+      const bool has_slots = std::max(end_block, end_block_of(slice)) - common + 1 <= slots_max_;
       if (common == 0 || !has_slots) continue;
-      if (common * team.member_count < trunk * (team.member_count - 1)) continue;
+      if (common * group.branch_count < prefix * (group.branch_count - 1)) continue;
       is_taken[i] = true;
-      add_member(slice);
-      ++team.member_count;
-      trunk = common;
+      add_branch(slice);
+      ++group.branch_count;
+      prefix = common;
       row_count += slice.row_count;
-      end_run = std::max(end_run, end_run_of(slice));
+      end_block = std::max(end_block, end_block_of(slice));
     }
-    team.first_run = notes_.members[team.first_member].first_run;
-    team.trunk_end = team.member_count > 1 ? trunk : end_run;
-    team.stored_from = std::max(team.first_run + 1, end_run + 1 - slots_max_);
+    group.first_block = notes_.branches[group.first_branch].first_block;
+    group.prefix_end = group.branch_count > 1 ? prefix : end_block;
+    group.stored_from = std::max(group.first_block + 1, end_block + 1 - slots_max_);
   }
 
-  int32_t parts_of(int32_t run_count, int32_t units) const {
+  int32_t parts_of(int32_t kv_block_count, int32_t units) const {
     const int32_t goal = (kTaskGoal + units - 1) / units;
-    return std::max(1, std::min(goal, run_count / part_runs_min_));
+    return std::max(1, std::min(goal, kv_block_count / part_blocks_min_));
   }
 
-  void cut_trunk(Team& team) {
-    const int32_t run_count = team.trunk_end - team.first_run;
-    const int32_t parts = parts_of(run_count, notes_.team_count * shape_.part_count);
-    team.part_runs = (run_count + parts - 1) / parts;
+  void cut_prefix(PrefixGroup& group) {
+    const int32_t kv_block_count = group.prefix_end - group.first_block;
+    const int32_t parts = parts_of(kv_block_count, notes_.group_count * shape_.part_count);
+    group.part_blocks = (kv_block_count + parts - 1) / parts;
     // The first part is longer where there are too few slots.
-    team.stored_from =
-        std::min(team.trunk_end, std::max(team.stored_from, team.first_run + team.part_runs));
-    team.trunk_parts =
-        1 + (team.trunk_end - team.stored_from + team.part_runs - 1) / team.part_runs;
+    group.stored_from = std::min(
+        group.prefix_end, std::max(group.stored_from, group.first_block + group.part_blocks));
+    group.prefix_parts =
+        1 + (group.prefix_end - group.stored_from + group.part_blocks - 1) / group.part_blocks;
   }
 
-  void cut_own(const Team& team, Member& member) {
-    const int32_t run_count = member.end_run - team.trunk_end;
-    const int32_t parts = parts_of(run_count, notes_.member_count * shape_.part_count);
-    member.part_runs = std::max(1, (run_count + parts - 1) / parts);
-    member.own_parts = (run_count + member.part_runs - 1) / member.part_runs;
+  void cut_own(const PrefixGroup& group, Branch& branch) {
+    const int32_t kv_block_count = branch.end_block - group.prefix_end;
+    const int32_t parts = parts_of(kv_block_count, notes_.branch_count * shape_.part_count);
+    branch.part_blocks = std::max(1, (kv_block_count + parts - 1) / parts);
+    branch.own_parts = (kv_block_count + branch.part_blocks - 1) / branch.part_blocks;
   }
 
   const op::Attend& op_;
@@ -211,7 +212,7 @@ class Cutter {
   const Shape& shape_;
   Notes& notes_;
   int32_t slots_max_ = 0;  // Of a query.
-  int32_t part_runs_min_ = 1;
+  int32_t part_blocks_min_ = 1;
   int64_t slot_end_ = 0, task_count_ = 0;
 };
 
@@ -238,7 +239,7 @@ class Call {
       }
     }
   }
-  void attend(const Slice& slice, int32_t first_run, int32_t end_run, int32_t run_step,
+  void attend(const Slice& slice, int32_t first_block, int32_t end_block, int32_t block_step,
               std::byte* scratch) const {
     table_.attend({.head = kv_head_args(shape_.plane, slice, shape_.kv_head(part_)),
                    .queries = queries_,
@@ -247,13 +248,13 @@ class Call {
                    .value_type = int32_t(shape_.plane.value_type),
                    .scale = op_.scale,
                    .softcap = op_.softcap,
-                   .first_run = first_run,
-                   .end_run = end_run,
-                   .run_step = run_step,
+                   .first_block = first_block,
+                   .end_block = end_block,
+                   .block_step = block_step,
                    .scratch = reinterpret_cast<float*>(scratch)});
   }
-  // Merges the slots of the rows that add_rows() named, all of them with slot 0 for the runs before
-  // `stored_from`, and writes the rows' output.
+  // Merges the slots of the rows that add_rows() named, all of them with slot 0 for the blocks
+  // before `stored_from`, and writes the rows' output.
   void finish(int32_t first_row, int32_t row_count, int32_t stored_from) const {
     const AttendQuery* query = queries_;
     for (int32_t row = first_row; row < first_row + row_count; ++row) {
@@ -271,7 +272,7 @@ class Call {
 
  private:
   static int32_t slot_of(int32_t position, int32_t stored_from) {
-    return std::max(0, position / kRunPositions - stored_from + 1);
+    return std::max(0, position / kBlockPositions - stored_from + 1);
   }
   int64_t head(int32_t i) const { return int64_t(shape_.kv_head(part_)) * shape_.group_heads + i; }
 
@@ -284,11 +285,11 @@ class Call {
   AttendQuery queries_[kAttendQueries];
 };
 
-// The tasks of teams.
-class TeamTasks {
+// The tasks of shared-prefix groups.
+class PrefixGroupTasks {
  public:
-  TeamTasks(const OpsTable& table, const op::Attend& op, const Step& step, const Shape& shape,
-            const host::SharedRoom& room)
+  PrefixGroupTasks(const OpsTable& table, const op::Attend& op, const Step& step,
+                   const Shape& shape, const host::SharedRoom& room)
       : table_(table),
         op_(op),
         step_(step),
@@ -297,21 +298,21 @@ class TeamTasks {
         notes_(*reinterpret_cast<Notes*>(room.notes)) {}
 
   void run(int64_t task) const {
-    if (task < notes_.trunk_tasks) {
-      const Team* team = notes_.teams;
-      for (; task >= int64_t(team->trunk_parts) * shape_.part_count; ++team) {
-        task -= int64_t(team->trunk_parts) * shape_.part_count;
+    if (task < notes_.prefix_tasks) {
+      const PrefixGroup* group = notes_.groups;
+      for (; task >= int64_t(group->prefix_parts) * shape_.part_count; ++group) {
+        task -= int64_t(group->prefix_parts) * shape_.part_count;
       }
-      run_trunk(*team, int32_t(task) / team->trunk_parts, int32_t(task) % team->trunk_parts);
+      run_prefix(*group, int32_t(task) / group->prefix_parts, int32_t(task) % group->prefix_parts);
       return;
     }
-    task -= notes_.trunk_tasks;
-    for (const Team& team : std::span(notes_.teams, size_t(notes_.team_count))) {
-      for (int32_t m = team.first_member; m < team.first_member + team.member_count; ++m) {
-        const int64_t count = int64_t(notes_.members[m].own_parts) * shape_.part_count;
+    task -= notes_.prefix_tasks;
+    for (const PrefixGroup& group : std::span(notes_.groups, size_t(notes_.group_count))) {
+      for (int32_t m = group.first_branch; m < group.first_branch + group.branch_count; ++m) {
+        const int64_t count = int64_t(notes_.branches[m].own_parts) * shape_.part_count;
         if (task < count) {
-          const int32_t own_parts = notes_.members[m].own_parts;
-          return run_own(team, m, int32_t(task) / own_parts, int32_t(task) % own_parts);
+          const int32_t own_parts = notes_.branches[m].own_parts;
+          return run_own(group, m, int32_t(task) / own_parts, int32_t(task) % own_parts);
         }
         task -= count;
       }
@@ -319,53 +320,54 @@ class TeamTasks {
   }
 
  private:
-  void run_trunk(const Team& team, int32_t part, int32_t index) const {
+  void run_prefix(const PrefixGroup& group, int32_t part, int32_t index) const {
     Call call(table_, op_, step_, shape_, part);
-    // The first part fills slot 0, the others one slot for each run.
+    // The first part fills slot 0, the others one slot for each block.
     const int32_t first =
-        index == 0 ? team.first_run : team.stored_from + (index - 1) * team.part_runs;
+        index == 0 ? group.first_block : group.stored_from + (index - 1) * group.part_blocks;
     const int32_t end =
-        index == 0 ? team.stored_from : std::min(team.trunk_end, first + team.part_runs);
-    const int32_t slot = index == 0 ? 0 : 1 + first - team.stored_from;
-    for (int32_t m = team.first_member; m < team.first_member + team.member_count; ++m) {
-      add_member(call, team, m, part, slot);
+        index == 0 ? group.stored_from : std::min(group.prefix_end, first + group.part_blocks);
+    const int32_t slot = index == 0 ? 0 : 1 + first - group.stored_from;
+    for (int32_t m = group.first_branch; m < group.first_branch + group.branch_count; ++m) {
+      add_branch(call, group, m, part, slot);
     }
-    const Slice& slice = *notes_.members[team.first_member].slice;
+    const Slice& slice = *notes_.branches[group.first_branch].slice;
     call.attend(slice, first, end, index == 0 ? 0 : shape_.slot_floats(), room_.scratch);
-    for (int32_t m = team.first_member; m < team.first_member + team.member_count; ++m) {
-      finish_if_last(team, m, part);
+    for (int32_t m = group.first_branch; m < group.first_branch + group.branch_count; ++m) {
+      finish_if_last(group, m, part);
     }
   }
 
-  void run_own(const Team& team, int32_t m, int32_t part, int32_t index) const {
-    const Member& member = notes_.members[m];
+  void run_own(const PrefixGroup& group, int32_t m, int32_t part, int32_t index) const {
+    const Branch& branch = notes_.branches[m];
     Call call(table_, op_, step_, shape_, part);
-    const int32_t first = team.trunk_end + index * member.part_runs;
-    const int32_t end = std::min(member.end_run, first + member.part_runs);
-    add_member(call, team, m, part, 1 + first - team.stored_from);
-    call.attend(*member.slice, first, end, shape_.slot_floats(), room_.scratch);
-    finish_if_last(team, m, part);
+    const int32_t first = group.prefix_end + index * branch.part_blocks;
+    const int32_t end = std::min(branch.end_block, first + branch.part_blocks);
+    add_branch(call, group, m, part, 1 + first - group.stored_from);
+    call.attend(*branch.slice, first, end, shape_.slot_floats(), room_.scratch);
+    finish_if_last(group, m, part);
   }
 
-  void add_member(Call& call, const Team& team, int32_t m, int32_t part, int32_t slot) const {
-    const Member& member = notes_.members[m];
-    const int32_t rows = member.slice->row_count;
-    const int32_t query_floats = team.slot_count(member) * shape_.slot_floats();
-    const int64_t first = member.first_slot +
+  void add_branch(Call& call, const PrefixGroup& group, int32_t m, int32_t part,
+                  int32_t slot) const {
+    const Branch& branch = notes_.branches[m];
+    const int32_t rows = branch.slice->row_count;
+    const int32_t query_floats = group.slot_count(branch) * shape_.slot_floats();
+    const int64_t first = branch.first_slot +
                           int64_t(part) * rows * shape_.task_heads * query_floats +
                           int64_t(slot) * shape_.slot_floats();
-    call.add_rows(member.slice->first_row, rows, reinterpret_cast<float*>(room_.shared) + first,
+    call.add_rows(branch.slice->first_row, rows, reinterpret_cast<float*>(room_.shared) + first,
                   query_floats);
   }
 
-  void finish_if_last(const Team& team, int32_t m, int32_t part) const {
+  void finish_if_last(const PrefixGroup& group, int32_t m, int32_t part) const {
     // Whoever comes last sees what the others have written.
     const std::atomic_ref<int32_t> left(notes_.left[m * shape_.part_count + part]);
     if (left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     Call call(table_, op_, step_, shape_, part);
-    add_member(call, team, m, part, 0);
-    const Slice& slice = *notes_.members[m].slice;
-    call.finish(slice.first_row, slice.row_count, team.stored_from);
+    add_branch(call, group, m, part, 0);
+    const Slice& slice = *notes_.branches[m].slice;
+    call.finish(slice.first_row, slice.row_count, group.stored_from);
   }
 
   const OpsTable& table_;
@@ -386,9 +388,9 @@ void run_block(const OpsTable& table, const op::Attend& op, const Step& step, co
   scratch += sizeof(float) * size_t(kAttendQueries * shape.slot_floats());
   const int32_t first = step.positions[size_t(block.first_row)];
   const int32_t last = first + block.row_count - 1;
-  const int32_t end_run = (op.end_visible(last, end_of(*block.slice)) - 1) / kRunPositions + 1;
-  call.attend(*block.slice, op.first_visible(first) / kRunPositions, end_run, 0, scratch);
-  call.finish(block.first_row, block.row_count, end_run);
+  const int32_t end_block = (op.end_visible(last, end_of(*block.slice)) - 1) / kBlockPositions + 1;
+  call.attend(*block.slice, op.first_visible(first) / kBlockPositions, end_block, 0, scratch);
+  call.finish(block.first_row, block.row_count, end_block);
 }
 
 }  // namespace
@@ -426,7 +428,7 @@ int64_t cut_attend(const Op& any, const Step& step, std::byte* notes_bytes) {
   const Shape shape(op, step);
   Notes& notes = *new (notes_bytes) Notes;
   const bool has_few_rows =
-      step.slices.size() <= size_t(kMembers) &&
+      step.slices.size() <= size_t(kBranches) &&
       int64_t(step.slices.size()) * shape.part_count <= kCounters &&
       std::all_of(step.slices.begin(), step.slices.end(),
                   [&](const Slice& slice) { return slice.row_count <= shape.task_rows; });
@@ -437,7 +439,7 @@ int64_t cut_attend(const Op& any, const Step& step, std::byte* notes_bytes) {
       return cutter.task_count();
     }
   }
-  notes.team_count = 0;
+  notes.group_count = 0;
   return int64_t(block_count(step, shape.task_rows)) * shape.part_count;
 }
 
@@ -445,10 +447,10 @@ void run_attend(const OpsTable& table, const Op& any, const Step& step, int64_t 
                 const host::SharedRoom& room) {
   const auto& op = std::get<op::Attend>(any);
   const Shape shape(op, step);
-  if (reinterpret_cast<const Notes*>(room.notes)->team_count == 0) {
+  if (reinterpret_cast<const Notes*>(room.notes)->group_count == 0) {
     run_block(table, op, step, shape, task, room.scratch);
   } else {
-    TeamTasks(table, op, step, shape, room).run(task);
+    PrefixGroupTasks(table, op, step, shape, room).run(task);
   }
 }
 

@@ -1,9 +1,9 @@
-// Attention's tasks. Many rows of a sequence: blocks of rows, each a task for every kv head. Few
-// rows, and so few tasks: rows that walk together form a team. Sequences that begin with the same
-// pages are one team, whose trunk (the runs in common) is read once for all of them; each member
-// then reads the runs that are its own. Both are cut into parts by runs. Each run's sums go to a
-// slot of their own, but for the trunk's first part, which fills one slot; whoever ends a member's
-// last part merges its slots in ascending order. So the bits depend neither on the cut nor on time.
+// The tasks of attention. With many rows a task is a block of rows for one KV head. With few rows,
+// slices whose sequences share their first pages form a shared-prefix group (as in cascade
+// attention): the prefix is read once for all, then each branch reads its own blocks of 256 keys.
+// Both are split by blocks (as in flash-decoding). Each block's sums get a slot, except that the
+// prefix's first part has one slot; the task that finishes a branch last merges its slots in
+// ascending order. So the bits depend neither on the split nor on timing.
 #pragma once
 
 #include "backends/cpu/ops_kernels.h"

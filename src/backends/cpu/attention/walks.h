@@ -42,9 +42,9 @@ inline const std::byte* values_at(const cpu::KvHeadArgs& head, int32_t position)
   return head.values + size_t(page) * head.values_page_bytes;
 }
 
-// Pages lie anywhere in memory, so the machine cannot guess the next one: whoever walks a page asks
-// for the one that is read two pages later. The order of reading: a run's keys, its values, the
-// next run's keys. Plain floats are a tile in a cache: nobody asks for them.
+// Pages lie anywhere in memory, so the hardware cannot prefetch the next one: reading a page
+// prefetches the one that is read two pages later. The order of reading: a block's keys, its
+// values, the next block's keys. Plain floats are a tile in a cache and are not prefetched.
 constexpr int32_t kAhead = 2 * cpu::kPageSlots;
 template <class Bits>
 constexpr bool kAsks = !__is_same(Bits, float);
@@ -55,7 +55,7 @@ inline void ask_for(const void* line) {
   __builtin_prefetch(line, 0, 2);
 }
 
-// For the keys at `position` of a run whose part [first, last) is read; both start pages.
+// For the keys at `position` of a block whose part [first, last) is read; both start pages.
 inline const std::byte* ahead_of_keys(const cpu::KvHeadArgs& head, int32_t position, int32_t first,
                                       int32_t last) {
   if (position + kAhead < last) return keys_at(head, position + kAhead);
@@ -63,8 +63,8 @@ inline const std::byte* ahead_of_keys(const cpu::KvHeadArgs& head, int32_t posit
   return values_at(head, value < last ? value : position);
 }
 
-// For the values at `position` of a run that is read up to `last` (the start of a page). The keys
-// of the next run are read if they stand before `limit`.
+// For the values at `position` of a block that is read up to `last` (the start of a page). The keys
+// of the next block are read if they are before `limit`.
 inline const std::byte* ahead_of_values(const cpu::KvHeadArgs& head, int32_t position, int32_t last,
                                         int32_t limit) {
   if (position + kAhead < last) return values_at(head, position + kAhead);
@@ -74,10 +74,10 @@ inline const std::byte* ahead_of_values(const cpu::KvHeadArgs& head, int32_t pos
 
 // What a walk over the keys of the pages that hold [first, last) reads and writes.
 struct KeyWalk {
-  const float* q;       // [dim][kBlock]
-  float* scores;        // [query][kRunPositions], from the run's start.
-  int32_t first, last;  // Both start pages, or last is the run's end.
-  int32_t run_end;      // Where the run's last page that is read ends.
+  const float* q;        // [dim][kBlock]
+  float* scores;         // [query][kBlockPositions], from the start of the block.
+  int32_t first, last;   // Both start pages, or last is the block's end.
+  int32_t kv_block_end;  // The end of the last page that is read.
 };
 
 // P pages side by side.
@@ -90,7 +90,7 @@ template <class L, class Key, int32_t Q, int32_t P>
   repeat<P>([&](auto p) {
     const int32_t at = position + p * cpu::kPageSlots;
     pages[p] = keys_at(head, at);
-    if constexpr (kAsks<Key>) ahead[p] = ahead_of_keys(head, at, walk.first, walk.run_end);
+    if constexpr (kAsks<Key>) ahead[p] = ahead_of_keys(head, at, walk.first, walk.kv_block_end);
   });
   for (int32_t slot = 0; slot < cpu::kPageSlots; slot += kVectors * L::kCount) {
     L sums[Q][P][kVectors];
@@ -121,7 +121,7 @@ template <class L, class Key, int32_t Q, int32_t P>
     repeat<Q>([&](auto query) {
       repeat<P>([&](auto p) {
         repeat<kVectors>([&](auto i) {
-          store(to + query * cpu::kRunPositions + p * cpu::kPageSlots + i * L::kCount,
+          store(to + query * cpu::kBlockPositions + p * cpu::kPageSlots + i * L::kCount,
                 sums[query][p][i]);
         });
       });
@@ -144,11 +144,11 @@ void add_scores(const cpu::KvHeadArgs& head, const KeyWalk& walk) {
 
 // What a walk over the values of [begin, end) adds to.
 struct ValueWalk {
-  const float* p;     // [query][kRunPositions], from the run's start.
+  const float* p;     // [query][kBlockPositions], from the block's start.
   float* const* out;  // [query]: [value_dim], padded.
   float* sums;        // [query]
   int32_t begin, end;
-  int32_t limit;  // Positions from here on are not read after this run.
+  int32_t limit;  // Positions from here on are not read after this block.
 };
 
 // out[query][dim…] += p[query][position] * value[position][dim…] for N vectors from `dim`,
@@ -179,7 +179,7 @@ inline void add_values(const cpu::KvHeadArgs& head, const ValueWalk& walk, int32
       constexpr size_t kBytes = kAsks<Value> ? ValueReader<L, Value, N>::kBytes : 0;
       for (size_t line = 0; line < kBytes; line += 64) ask_for(ahead + offset + line);
       repeat<Q>([&](auto query) {
-        const float weight = p[query * cpu::kRunPositions + step];
+        const float weight = p[query * cpu::kBlockPositions + step];
         if constexpr (WithSum) sums[query] += weight;
         repeat<N>([&](auto i) { out[query][i] = fma(L(weight), value[i], out[query][i]); });
       });

@@ -1,6 +1,6 @@
-// Packing: from a file's blocks to the form that the vector kernels read (packed.h). Which form a
-// format gets is decided here, and every format has one: those that nobody thought of become bytes
-// with f32 scales. The values are kept exactly. Thread-safe: pure functions.
+// Packs weights from a file's blocks into the layout that the vector kernels read (packed.h),
+// without changing their values. Chooses the layout for each format; a format without a special one
+// becomes bytes with f32 scales. Thread-safe: pure functions.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Reading distrusts everything but the size of the file: whatever is in it, at worst it is refused.
+// The file's content is untrusted: whatever is in it, at worst it is refused.
 #include "backends/cpu/pack/pack_cache.h"
 
 #include <algorithm>

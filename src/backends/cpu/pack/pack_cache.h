@@ -1,7 +1,7 @@
-// A file of packed weights: the next start maps it instead of packing. It is complete or it is not
-// there, it is checked as a whole before it is used, and it fits one model and one packed layout
-// only. docs/loading.md draws it.
-// Thread rule: one thread at a time; opening and saving use the pool.
+// A file that caches packed weights: the next start maps it instead of packing. It is written
+// atomically, validated by a checksum before it is used, and belongs to one model and one packed
+// layout. docs/loading.md has its format. Thread rule: one thread at a time; opening and saving use
+// the pool.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // The packer: 16 rows at a time, through the formats' own integers, so that what is packed is by
 // construction what the reference multiplies. A block of every row is decoded side by side; then
-// the bytes are turned, and the rest is done on whole vectors of the packed form.
+// the bytes are transposed, and the rest is done on whole vectors of the packed form.
 #include <algorithm>
 #include <array>
 #include <cstring>

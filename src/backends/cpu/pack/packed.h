@@ -1,12 +1,12 @@
-// How weights lie in memory once they are packed for the vector kernels: sixteen rows (outputs)
-// form a group, in which they are interleaved. Plain data only; files of every instruction set read
-// it. Functions here are static: a file of an instruction set must not lend its copy to others.
+// The packed layout of weights for the vector kernels: sixteen rows (outputs) are interleaved and
+// form a group. Plain data only, included by the files of every instruction set. Functions here are
+// static, so that no file links to a copy that was compiled for newer instructions.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-// A group is one run of bytes: the scales of all its units, then the planes of all its units. A
+// A group is contiguous: the scales of all its units, then the planes of all its units. A
 // unit is 16 rows x 32 columns; rows that do not exist have zero scales. "Vector t" below is 64
 // bytes: byte 4 * row + j belongs to column 4 * t + j.
 //   nibbles, table   4 x 64 B: byte 4r + j of the i-th holds vector 2i low, vector 2i + 1 high

@@ -1,5 +1,4 @@
-// Weights as AMX's kernels take them out of the packed form: signed bytes, since tiles multiply
-// these.
+// Expands packed weights to the signed bytes that AMX tiles multiply.
 #pragma once
 
 #include <immintrin.h>

@@ -1,6 +1,6 @@
 // The products of numerics id fast-1: both sides rounded to bf16, pairs of columns added up in f32
-// (docs/numerics.md). Plain data for the files of every instruction set, and which of them a
-// machine has. Weights are packed as for exact-1; panels of bf16 are made on the way.
+// (docs/numerics.md). The kernel tables of every instruction set, and the choice among them.
+// Weights are packed as for exact-1; they are expanded to panels of bf16 during the product.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// The kernels of the matrix products and of the quantizer that feeds them: which one computes an op
-// at a level of instruction sets. Those of exact-1 give the reference's bits.
+// Chooses the kernel of the matrix products, and of the quantizer of their activations, by the
+// level of instruction sets. Those of exact-1 compute the reference's bits.
 #pragma once
 
 #include "backends/host/host.h"

@@ -1,6 +1,7 @@
-// What the matrix kernels of an instruction set are asked for, as plain data. The files of an
-// instruction set include this, <cstdint>-like headers and intrinsics, and nothing else: whatever
-// inline function they shared with other files might be linked from here and fail on old machines.
+// The arguments of the matrix kernels of an instruction set, as plain data. The files of an
+// instruction set include this, <cstdint>-like headers and intrinsics, and nothing else: the linker
+// could give their copy of a shared inline function to other files, which would then fail on old
+// machines.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// What products in bf16 have in common: windows of columns, activations rounded to bf16 side by
-// side, and panels of float weights in bf16. Whoever multiplies them chooses the instructions.
+// What products in bf16 share: windows of columns, activations rounded to bf16 and interleaved, and
+// panels of float weights in bf16. The including file chooses the instructions that multiply them.
 #pragma once
 
 #include <immintrin.h>

@@ -1,5 +1,6 @@
-// The heart of the quantized product: R rows times 16 outputs over all columns, for any vectors V
-// and any form. Vectors run across outputs; each output has one f32 accumulator, units ascending:
+// The inner tile of the quantized product: R rows times 16 outputs over all columns, for any
+// vectors V and any form. Vectors run across outputs; each output has one f32 accumulator, units
+// ascending:
 //   acc = fma(float(isum), scale * s, acc), then acc = fma(float(xsum), offset * s, acc)
 // for each unit, or for its lower and then its upper half (docs/numerics.md).
 #pragma once
@@ -45,7 +46,7 @@ struct PackedSource {
     }
     fetch_unit(at, later);
   }
-  // For those who read the same units of one group after the other.
+  // For readers of the same units of consecutive groups.
   [[gnu::always_inline]] void prefetch_next_group(int unit) const {
     fetch_unit(group + group_bytes, unit);
   }

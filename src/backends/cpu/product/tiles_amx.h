@@ -1,7 +1,8 @@
 // AMX's tiles: eight registers of up to 16 rows of 64 bytes, one instruction that multiplies two of
 // them. Written out, because the compilers' intrinsics do not tell which memory the instructions
-// read and write. The sizes of tiles are state of the thread: whoever makes a Tiles has them until
-// it ends, and the operating system saves none afterwards.
+// read and write. The tile configuration is state of the thread: it is set while a Tiles object
+// lives and released by its destructor, so that the operating system has no tiles to save
+// afterwards.
 #pragma once
 
 #include <cstdint>

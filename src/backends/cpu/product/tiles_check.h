@@ -1,6 +1,6 @@
-// Whether AMX may be used: the operating system must allow it, and tiles must multiply as AVX-512
-// does. Nothing else would notice a machine or an emulation whose tiles are wrong.
-// Thread rule: any thread; the permission is the whole program's.
+// Whether AMX may be used: the operating system must allow it, and its products must equal those of
+// AVX-512, which detects a processor or an emulator whose tiles are wrong. Thread rule: any thread;
+// the permission is the whole program's.
 #pragma once
 
 #include "backends/cpu/product/product.h"

@@ -1,7 +1,7 @@
 // Kernel template of the delta rule with a decay for each channel, instantiated per
 // instruction set by ops_<isa>.cpp. Same bits as backends/reference/channel_delta.cpp. Vectors run
-// across a head's values; each token walks over some columns of the state once: the walk that
-// moves them on also asks them what they know of the next token's key (as delta_rule.h).
+// across a head's values; each token reads some columns of the state once: the loop that updates
+// them also computes their product with the next token's key (as delta_rule.h).
 #pragma once
 
 #include "backends/cpu/elementwise.h"
@@ -23,8 +23,8 @@ void channel_delta_step_sizes(const cpu::ChannelDeltaStepArgs& args) {
   });
 }
 
-// The sums of state * asked for N vectors of the head's values from column p on; `count` is that of
-// the last vector.
+// The sums of state * `asked` for N vectors of the head's values from column p on; `count` is that
+// of the last vector.
 template <class L, int32_t N, StatesGo Go>
 [[gnu::always_inline]] inline void channel_delta_known(const cpu::ChannelDeltaArgs& args, int32_t p,
                                                        int32_t count, L (&known)[N]) {
@@ -40,7 +40,7 @@ template <class L, int32_t N, StatesGo Go>
   }
 }
 
-// Moves N vectors on by one row. `known` comes as the row's and, where there is a next row, goes as
+// Updates N vectors by one row. `known` comes as the row's and, where there is a next row, goes as
 // that one's.
 template <class L, int32_t N, bool HasNext, StatesGo Go>
 [[gnu::always_inline]] inline void channel_delta_row(const cpu::ChannelDeltaArgs& args, int32_t row,

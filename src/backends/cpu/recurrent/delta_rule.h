@@ -1,8 +1,7 @@
 // Kernel template of the gated delta rule, instantiated per instruction set by ops_<isa>.cpp.
 // Same bits as backends/reference/delta_rule.cpp. Vectors run across a head's values; 32 of them
-// with all keys are 16 KiB at 128 keys, half of the smallest first cache, and tokens stream past.
-// Each token walks over the state once: the walk that moves it on also asks it for what it knows of
-// the next token's key.
+// with all keys are 16 KiB at 128 keys, half of the smallest L1 cache. Each token reads the state
+// once: the loop that updates it also computes its product with the next token's key.
 #pragma once
 
 #include "backends/cpu/elementwise.h"
@@ -41,7 +40,7 @@ template <class L, int32_t N, StatesGo Go>
   }
 }
 
-// Moves N vectors on by one row. `known` comes as the row's and, where there is a next row, goes as
+// Updates N vectors by one row. `known` comes as the row's and, where there is a next row, goes as
 // that one's.
 template <class L, int32_t N, bool HasNext, StatesGo Go>
 [[gnu::always_inline]] inline void delta_row(const cpu::DeltaArgs& args, int32_t row, int32_t p,

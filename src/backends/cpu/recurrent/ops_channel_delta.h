@@ -1,4 +1,4 @@
-// The delta rule with a decay for each channel as a rule of ops_delta_tasks.h.
+// The delta rule with a decay for each channel, as a Rule of ops_delta_tasks.h.
 #pragma once
 
 #include "backends/cpu/recurrent/ops_delta_tasks.h"

@@ -1,4 +1,4 @@
-// The gated delta rule as a rule of ops_delta_tasks.h.
+// The gated delta rule, as a Rule of ops_delta_tasks.h.
 #pragma once
 
 #include "backends/cpu/recurrent/ops_delta_tasks.h"

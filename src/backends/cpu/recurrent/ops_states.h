@@ -1,6 +1,6 @@
-// The recurrent ops' tasks: which rows and states a task moves on, and where it stores the
-// captures. A state before a slice is only read; the next capture's memory is where the state is
-// kept while rows stream past, so nothing is copied.
+// The tasks of recurrent ops: which rows and states a task updates, and where it stores the
+// captures. A state before a slice is only read; the running state is kept in the next capture's
+// memory, so nothing is copied.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ inline constexpr int32_t kConvChannels = 512, kConvChannelsAlone = 1024;
 // Rows of a head whose step sizes are computed at once.
 inline constexpr int32_t kScanRows = 64;
 
-// How the channels of a convolution are dealt out: pieces of about the same size, whole vectors
+// How the channels of a convolution are divided: pieces of about the same size, whole vectors
 // each but the last. A row alone is cut for pairs of threads.
 struct ConvPieces {
   int32_t count, channels;

@@ -1,7 +1,7 @@
 // Kernel templates of recurrences (short convolution, the scans of Mamba-1 and Mamba-2),
 // instantiated per instruction set by ops_<isa>.cpp. Same bits as conv.cpp, mamba.cpp and
-// mamba2.cpp of backends/reference. Vectors run across channels, tokens stream past: what a channel
-// remembers stays in registers (convolution) or in the first cache (scan).
+// mamba2.cpp of backends/reference. Vectors run across channels; a channel's state stays in
+// registers (convolution) or in the L1 cache (scan) from token to token.
 #pragma once
 
 #include "backends/cpu/elementwise.h"
@@ -180,7 +180,7 @@ template <class L, StatesGo Go>
 }
 
 // States that come from memory and go there. Their lines lie far apart, which no prefetcher
-// follows: so they are asked for, all of them, before the decays are turned.
+// follows: so all of them are prefetched before the decays are transposed.
 template <class L>
 void channel_scan_alone(const cpu::ChannelScanArgs& args) {
   constexpr int32_t kLineFloats = int32_t(cpu::kLineBytes / sizeof(float));
@@ -249,7 +249,7 @@ void scan_step_sizes(const cpu::ScanStepArgs& args) {
 
 // Moves N vectors of the head's width on by T rows: each state is loaded and stored once for T
 // rows, and the T * N sums of outputs hide each other's latency. `count` is that of the last
-// vector. States that go past the caches come from memory too, and are asked for ahead.
+// vector. States that go past the caches come from memory too, and are prefetched.
 template <class L, int32_t T, int32_t N, StatesGo Go = StatesGo::home>
 [[gnu::always_inline]] inline void scan_block(const cpu::ScanArgs& args, int32_t row, int32_t p,
                                               int32_t count, const float* before) {

@@ -1,5 +1,6 @@
-// When a state that was moved on goes past the caches to memory. A decoded token moves all states
-// of a model once, and reads all its weights before it does so again: by then no cache has them.
+// When updated states are stored past the caches (non-temporal stores). A decoded token updates all
+// states of a model once, and reads all weights before the next update: by then no cache has the
+// states.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ inline bool may_stream(const float* state, int32_t width) {
          size_t(width) * sizeof(float) % kLineBytes == 0;
 }
 
-// Asks for the first kAheadFloats of a state that is read next; the kernel asks for the others.
+// Prefetches the first kAheadFloats of a state that is read next; the kernel prefetches the rest.
 inline void fetch_first(const float* state) {
   constexpr size_t kLineFloats = kLineBytes / sizeof(float);
   for (size_t i = 0; i < kAheadFloats; i += kLineFloats) __builtin_prefetch(state + i);

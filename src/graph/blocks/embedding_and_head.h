@@ -1,5 +1,5 @@
-// Where a decoder begins and ends: the embedding table, the last norm, and the output matrix, which
-// is the embedding table again where the file has none of its own.
+// A decoder's embedding table and head: the last norm and the output matrix, which is the embedding
+// table again (tied) if the file has no other.
 #pragma once
 
 #include <string_view>
@@ -8,11 +8,11 @@
 
 namespace cairn::blocks {
 
-struct Ends {
+struct EmbeddingAndHead {
   Weight embedding, output;
   Vector norm;
 
-  // Without a name the last norm has no parameters.
+  // With an empty `norm_name` the last norm has no parameters.
   void parameters(Parameters& p, int32_t width, int32_t vocabulary_count,
                   std::string_view norm_name = "output_norm.weight");
 };
@@ -23,7 +23,7 @@ float root_of(int32_t width);
 // cap * tanh(x / cap), which keeps x within +-cap; x itself where cap is 0.
 Tensor softcap(Graph& g, Tensor x, float cap);
 
-// Logits of the wanted outputs, or the vectors that they are made of.
-Tensor logits(Graph& g, Tensor x, const Ends& ends, float norm_epsilon);
+// Logits of the wanted outputs, or their last hidden rows.
+Tensor logits(Graph& g, Tensor x, const EmbeddingAndHead& weights, float norm_epsilon);
 
 }  // namespace cairn::blocks

@@ -1,5 +1,5 @@
-// Chains of ops: how many stages a layer takes, and that going piece by piece changes no bit, for
-// steps of few rows (one piece has all of them) and of many (chains are taken apart).
+// Fused ops: how many stages a layer takes, and that computing in pieces changes no bit, for steps
+// of few rows (one piece has all of them) and of many (producers are computed apart).
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -162,7 +162,7 @@ int32_t stages_of_a_layer(Mixer mixer) {
   return int32_t(two.plans.step.stages.size() - one.plans.step.stages.size());
 }
 
-TEST(Chains, FewStagesALayer) {
+TEST(FusedOps, FewStagesALayer) {
   // Norm and quantization | queries, keys and values, up to their pages | attention | quantization
   // | product and sum | norm and quantization | gate and up, up to the quantization | down and sum.
   EXPECT_EQ(stages_of_a_layer(Mixer::attention), 8);
@@ -172,29 +172,29 @@ TEST(Chains, FewStagesALayer) {
   EXPECT_EQ(stages_of_a_layer(Mixer::scan), 8);
 }
 
-bool is_leader(const Op& any) {
+bool is_producer(const Op& any) {
   return std::holds_alternative<op::MatMul>(any) || std::holds_alternative<op::ShortConv>(any) ||
          std::holds_alternative<op::Mamba2Scan>(any) ||
          std::holds_alternative<op::GatedDeltaScan>(any);
 }
 
-TEST(Chains, LeadersStandFirstAndPiecesFit) {
+TEST(FusedOps, ProducersStandFirstAndPiecesFit) {
   const Model model({Mixer::attention, Mixer::delta_net, Mixer::scan});
   const Plan& plan = model.plans.step;
   ASSERT_EQ(plan.pieces.size(), plan.ops.size());
-  ASSERT_FALSE(plan.chains.empty());
+  ASSERT_FALSE(plan.fused_ops.empty());
   int32_t end_before = 0;
-  for (const Chain& chain : plan.chains) {
-    EXPECT_GE(chain.first_op, end_before);
-    end_before = chain.first_op + chain.op_count;
-    EXPECT_GE(chain.op_count, 2);
-    EXPECT_EQ(chain.width % chain.grain, 0);
-    for (int32_t op = chain.first_op; op < end_before; ++op) {
-      EXPECT_EQ(op < chain.first_op + chain.leader_count, is_leader(plan.ops[size_t(op)]));
-      if (chain.grain == chain.width) continue;
+  for (const FusedOps& fused : plan.fused_ops) {
+    EXPECT_GE(fused.first_op, end_before);
+    end_before = fused.first_op + fused.op_count;
+    EXPECT_GE(fused.op_count, 2);
+    EXPECT_EQ(fused.width % fused.alignment, 0);
+    for (int32_t op = fused.first_op; op < end_before; ++op) {
+      EXPECT_EQ(op < fused.first_op + fused.producer_count, is_producer(plan.ops[size_t(op)]));
+      if (fused.alignment == fused.width) continue;
       const PieceOfOp& piece = plan.pieces[size_t(op)];
-      EXPECT_LE(piece.first_column + piece.column_count, chain.width);
-      EXPECT_EQ(piece.first_column % chain.grain, 0);
+      EXPECT_LE(piece.first_column + piece.column_count, fused.width);
+      EXPECT_EQ(piece.first_column % fused.alignment, 0);
     }
   }
 }
@@ -333,15 +333,15 @@ void expect_same_bits(const std::vector<Mixer>& mixers) {
   }
 }
 
-TEST(Chains, AttentionHasTheReferencesBits) {
+TEST(FusedOps, AttentionHasTheReferencesBits) {
   expect_same_bits({Mixer::attention, Mixer::attention});
 }
 
-TEST(Chains, TheDeltaRuleHasTheReferencesBits) {
+TEST(FusedOps, TheDeltaRuleHasTheReferencesBits) {
   expect_same_bits({Mixer::delta_net, Mixer::delta_net});
 }
 
-TEST(Chains, ScansHaveTheReferencesBits) {
+TEST(FusedOps, ScansHaveTheReferencesBits) {
   expect_same_bits({Mixer::scan, Mixer::attention, Mixer::scan});
 }
 
