@@ -38,7 +38,8 @@ function(cairn_instruction_sets target)
     foreach(isa avx2 avxvnni avx512 avx512bf16 amx amxbf16 neon)
       if(source MATCHES "_${isa}\\.cpp$")
         set_source_files_properties(${source} TARGET_DIRECTORY ${target}
-          PROPERTIES COMPILE_OPTIONS "${CAIRN_FLAGS_${isa}};${CAIRN_FLAGS_sanitized_kernels}")
+          PROPERTIES COMPILE_OPTIONS "${CAIRN_FLAGS_${isa}};${CAIRN_FLAGS_sanitized_kernels}"
+                     SKIP_PRECOMPILE_HEADERS ON)
       endif()
     endforeach()
     if(source MATCHES "/product_avx2\\.cpp$" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

@@ -1,0 +1,41 @@
+# Headers that are read once instead of once for each source, which is most of a compilation. All
+# modules share cmake/precompiled.h; one with a precompiled.h of its own has that instead. Sources
+# include what they use nonetheless: the sanitizers' builds are made without (CAIRN_PRECOMPILED).
+# Files for one instruction set have flags of their own, so they read headers one by one.
+option(CAIRN_PRECOMPILED "Precompile headers" ON)
+
+if(CAIRN_PRECOMPILED)
+  # A cache of objects takes these only if it may trust macros' names and dates.
+  if(CCACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+  endif()
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/precompiled.cpp
+       CONTENT "// Nothing: cmake/precompiled.h is compiled for the sake of others.\n")
+  add_library(cairn_precompiled OBJECT ${CMAKE_BINARY_DIR}/precompiled.cpp)
+  target_link_libraries(cairn_precompiled PRIVATE cairn_flags fmt::fmt)
+  # By a name that is the same in every clone, so that a cache serves them all.
+  target_include_directories(cairn_precompiled PRIVATE ${CMAKE_SOURCE_DIR})
+  target_precompile_headers(cairn_precompiled PRIVATE <cmake/precompiled.h>)
+endif()
+
+# g++ 12 forgets which of the headers are the system's and repeats within them the mistake that
+# CMakeLists.txt names (GCC 105651), in three warnings more.
+function(cairn_hush_precompiled target)
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-stringop-overflow>
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-stringop-overread>
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-array-bounds>)
+endfunction()
+
+function(cairn_precompile target folder)
+  if(NOT CAIRN_PRECOMPILED)
+    return()
+  endif()
+  if(EXISTS ${folder}/precompiled.h)
+    get_filename_component(module ${folder} NAME)
+    target_precompile_headers(${target} PRIVATE <${module}/precompiled.h>)
+  else()
+    target_precompile_headers(${target} REUSE_FROM cairn_precompiled)
+  endif()
+  cairn_hush_precompiled(${target})
+endfunction()
