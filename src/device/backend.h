@@ -49,7 +49,7 @@ class Backend {
   // Where workspaces and pools lie. What is allocated there must go before the backend does.
   virtual DeviceMemory& memory() = 0;
   virtual PageFormat page_format() const = 0;
-  virtual PieceGrains grains() const = 0;
+  virtual PieceAlignment piece_alignment() const = 0;
   virtual std::string_view isa() const = 0;  // The instruction set that kernels use, by name.
   // Registers `weight`, and sets weight.packed if the backend will repack it. The packed form lives
   // as long as the backend; the blocks must stay readable as long.

@@ -17,7 +17,7 @@ struct Stage {
 };
 
 // From which columns on pieces may begin.
-struct PieceGrains {
+struct PieceAlignment {
   int32_t product = 16;  // Of a product's outputs: those whose weights are read together.
   int32_t vector = 16;   // Of other ops: floats of a line of the caches, which no two pieces share.
 };

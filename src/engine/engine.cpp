@@ -245,7 +245,7 @@ Result<Plans> Engine::record(const memory::Layout& layout, std::span<const LowRa
   Graph graph(layout, {.output_kind = output_kind(options_.pooling),
                        .context_tokens = options_.context_tokens,
                        .keeps_plain_rows = backend_->reads_plain_rows(),
-                       .multiple = backend_->multiple(),
+                       .alignment = backend_->piece_alignment(),
                        .low_ranks = changes});
   const Tensor made = model_->forward(graph);
   for (const LowRank& change : changes) {

@@ -57,16 +57,16 @@ Plans Graph::finish(Tensor logits, const Limits& limits) && {
   ReplayCut cut = cut_replay(ops_, values_);
   const PlanOutputs outputs{.hidden = hidden_, .logits = logits};
   Plans plans{
-      .step = make_plan(std::move(cut.step_ops), values_, outputs, limits, options_.multiple),
+      .step = make_plan(std::move(cut.step_ops), values_, outputs, limits, options_.alignment),
       .log_widths = std::move(cut.log_widths),
       .constants = std::move(constants_)};
   const Limits head_limits{.row_count_max = 0, .output_count_max = limits.output_count_max};
   if (hidden_.exists())
     plans.head =
-        make_plan(ops_of_head(ops_, hidden_), values_, outputs, head_limits, options_.multiple);
+        make_plan(ops_of_head(ops_, hidden_), values_, outputs, head_limits, options_.alignment);
   const Limits replay_limits{.row_count_max = limits.row_count_max, .output_count_max = 0};
   plans.replay =
-      make_plan(std::move(cut.replay_ops), values_, {}, replay_limits, options_.multiple);
+      make_plan(std::move(cut.replay_ops), values_, {}, replay_limits, options_.alignment);
   return plans;
 }
 

@@ -31,7 +31,7 @@ struct GraphOptions {
   int32_t context_tokens = 0;  // The context length that the model is loaded for; 0: unknown.
   // Products of quantized weights also get the f32 rows, for a backend that multiplies these.
   bool keeps_plain_rows = false;
-  PieceGrains multiple = {};  // Of the backend that computes.
+  PieceAlignment alignment = {};  // Of the backend that computes.
   // LoRA adapters, valid until finish(); what they point to must live as long as the plans.
   std::span<const LowRank> low_ranks;
 };

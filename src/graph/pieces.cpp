@@ -31,7 +31,7 @@ PieceShape producer(const Rows& out, int32_t alignment) {
 }
 
 struct Shapes {
-  const PieceGrains& multiple;
+  const PieceAlignment& alignment;
 
   template <class T>
   PieceShape operator()(const T&) const {
@@ -57,32 +57,32 @@ struct Shapes {
     return columns(o.out, o.group, {&o.x, &o.out});
   }
   PieceShape operator()(const op::Add& o) const {
-    return columns(o.out, multiple.vector, {&o.a, &o.b, &o.out});
+    return columns(o.out, alignment.vector, {&o.a, &o.b, &o.out});
   }
   PieceShape operator()(const op::Scale& o) const {
-    return columns(o.out, multiple.vector, {&o.x, &o.out});
+    return columns(o.out, alignment.vector, {&o.x, &o.out});
   }
   PieceShape operator()(const op::Activate& o) const {
-    return columns(o.out, multiple.vector, {&o.x, &o.out});
+    return columns(o.out, alignment.vector, {&o.x, &o.out});
   }
   PieceShape operator()(const op::Gate& o) const {
     if (o.run != 0) return whole_rows(o.out);
-    return columns(o.out, multiple.vector, {&o.gate, &o.x, &o.out});
+    return columns(o.out, alignment.vector, {&o.gate, &o.x, &o.out});
   }
   PieceShape operator()(const op::Rope& o) const { return columns(o.x, o.head_dim, {&o.x}); }
   PieceShape operator()(const op::ScaleByPosition& o) const {
-    return columns(o.x, multiple.vector, {&o.x});
+    return columns(o.x, alignment.vector, {&o.x});
   }
   PieceShape operator()(const op::StoreKv& o) const {
     if (o.kv_head_count == 0 || o.k.width != o.v.width) return whole_rows(o.k);
     return columns(o.k, o.k.width / o.kv_head_count, {&o.k, &o.v});
   }
 
-  PieceShape operator()(const op::MatMul& o) const { return producer(o.out, multiple.product); }
+  PieceShape operator()(const op::MatMul& o) const { return producer(o.out, alignment.product); }
   // Behind a product its pieces would be small: its weights and tail lie in rows far apart, and
   // are read in long pieces or slowly.
-  PieceShape operator()(const op::ShortConv& o) const { return producer(o.out, multiple.vector); }
-  PieceShape operator()(const op::MambaScan& o) const { return producer(o.out, multiple.vector); }
+  PieceShape operator()(const op::ShortConv& o) const { return producer(o.out, alignment.vector); }
+  PieceShape operator()(const op::MambaScan& o) const { return producer(o.out, alignment.vector); }
   PieceShape operator()(const op::Mamba2Scan& o) const { return producer(o.out, o.head_dim); }
   PieceShape operator()(const op::GatedDeltaScan& o) const { return producer(o.out, o.value_dim); }
   PieceShape operator()(const op::ChannelDeltaScan& o) const {
@@ -92,8 +92,8 @@ struct Shapes {
 
 }  // namespace
 
-PieceShape piece_shape(const Op& op, const PieceGrains& multiple) {
-  return std::visit(Shapes{multiple}, op);
+PieceShape piece_shape(const Op& op, const PieceAlignment& alignment) {
+  return std::visit(Shapes{alignment}, op);
 }
 
 }  // namespace cairn

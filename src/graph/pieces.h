@@ -20,6 +20,6 @@ struct PieceShape {
   std::vector<const void*> aligned;
 };
 
-PieceShape piece_shape(const Op& op, const PieceGrains& multiple);
+PieceShape piece_shape(const Op& op, const PieceAlignment& alignment);
 
 }  // namespace cairn

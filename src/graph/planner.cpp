@@ -194,8 +194,8 @@ void put_in_order(std::vector<Op>& ops, const StageAssignment& assignment, int32
 }  // namespace
 
 Plan make_plan(std::vector<Op> ops, const std::vector<Value>& values, const PlanOutputs& outputs,
-               const PlanLimits& limits, const PieceGrains& multiple) {
-  const StageAssignment assignment = assign_stages(ops, values.size(), multiple);
+               const PlanLimits& limits, const PieceAlignment& alignment) {
+  const StageAssignment assignment = assign_stages(ops, values.size(), alignment);
   Uses uses{.values = std::vector<Uses::Span>(values.size())};
   int32_t stage_count = 0;
   for (size_t op = 0; op < ops.size(); ++op) {

@@ -32,6 +32,6 @@ struct PlanOutputs {
 
 // `ops` in the order in which they were recorded, with values named as graph/reference.h says.
 Plan make_plan(std::vector<Op> ops, const std::vector<Value>& values, const PlanOutputs& outputs,
-               const PlanLimits& limits, const PieceGrains& multiple);
+               const PlanLimits& limits, const PieceAlignment& alignment);
 
 }  // namespace cairn

@@ -68,11 +68,11 @@ struct AccessFinder {
 
 class StageAssigner {
  public:
-  StageAssigner(size_t value_count, const PieceGrains& multiple)
-      : value_count_(value_count), grains_(multiple), accesses_(value_count) {}
+  StageAssigner(size_t value_count, const PieceAlignment& alignment)
+      : value_count_(value_count), alignment_(alignment), accesses_(value_count) {}
 
   void assign(Op& op) {
-    const PieceShape shape = piece_shape(op, grains_);
+    const PieceShape shape = piece_shape(op, alignment_);
     AccessFinder finder{.value_count = value_count_, .op = assignment_.ops.size(), .shape = shape};
     std::visit([&](auto& fields) { visit_fields(fields, finder); }, op);
     const std::vector<Dependency> latest = latest_dependencies(finder.found);
@@ -184,7 +184,7 @@ class StageAssigner {
   }
 
   size_t value_count_;
-  const PieceGrains& grains_;
+  const PieceAlignment& alignment_;
   StageAssignment assignment_;
   std::vector<std::vector<Access>> accesses_;  // By value, then by plane.
 };
@@ -192,8 +192,8 @@ class StageAssigner {
 }  // namespace
 
 StageAssignment assign_stages(std::vector<Op>& ops, size_t value_count,
-                              const PieceGrains& multiple) {
-  StageAssigner assigner(value_count, multiple);
+                              const PieceAlignment& alignment) {
+  StageAssigner assigner(value_count, alignment);
   for (Op& op : ops) assigner.assign(op);
   return std::move(assigner).finish();
 }

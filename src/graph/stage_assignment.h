@@ -31,6 +31,6 @@ struct StageAssignment {
 
 // REQUIRES: `ops` as they were recorded, with values named as graph/reference.h says.
 StageAssignment assign_stages(std::vector<Op>& ops, size_t value_count,
-                              const PieceGrains& multiple);
+                              const PieceAlignment& alignment);
 
 }  // namespace cairn

@@ -75,7 +75,7 @@ class AttentionAlone {
     }
     memory::Layout layout =
         memory::Layout::make(layers, backend_->page_format(), options.key_type, options.value_type);
-    Graph graph(layout, {.multiple = backend_->multiple()});
+    Graph graph(layout, {.alignment = backend_->piece_alignment()});
     const Tensor row = graph.embed(table_);
     const Tensor out =
         graph.attend(0, graph.columns(row, 0, q_width_), graph.columns(row, q_width_, k_width_),

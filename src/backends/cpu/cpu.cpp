@@ -62,7 +62,7 @@ class CpuBackend : public host::HostBackend {
         weights_({options.pack, options.advice, options.on_progress}) {}
 
   std::string_view isa() const override { return name(isa_); }
-  PieceGrains grains() const override { return {.product = kGroupRows}; }
+  PieceAlignment piece_alignment() const override { return {.product = kGroupRows}; }
 
   Status load(Weight& weight) override {
     if (isa_ == IsaLevel::scalar) return Ok{};

@@ -30,7 +30,7 @@ class HostBackend : public Backend {
 
   DeviceMemory& memory() override { return memory_; }
   PageFormat page_format() const override { return kPageFormat; }
-  PieceGrains multiple() const override { return {}; }
+  PieceAlignment piece_alignment() const override { return {}; }
   std::string_view isa() const override { return name(IsaLevel::scalar); }
   Status load(Weight& weight) override;  // Nothing to do: kernels read the file's blocks.
   Status prepare(const Plan& plan) override;
