@@ -6,16 +6,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "memory/common_prefix.h"
+
 namespace cairn {
 
 namespace {
 
 using memory::AnchorKind;
-
-int32_t common_prefix(std::span<const Token> a, std::span<const Token> b) {
-  const auto [end, other] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
-  return int32_t(end - a.begin());
-}
 
 // Fewer tokens to read count for more than fewer steps of the recurrence.
 bool is_better(const memory::ResumePlan& a, const memory::ResumePlan& b) {
@@ -125,7 +122,7 @@ struct Lane::Start {
 };
 
 Lane::Start Lane::find_start(std::span<const Token> prompt, bool wants_logits) const {
-  const int32_t shared = common_prefix(sequence_.tokens(), prompt);
+  const int32_t shared = memory::common_prefix(sequence_.tokens(), prompt);
   const bool is_whole = shared == int32_t(prompt.size());
   const Start own{&sequence_, engine_->memory().plan(sequence_, shared, is_whole && wants_logits)};
   const memory::PrefixCache::Found found =

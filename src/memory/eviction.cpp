@@ -10,8 +10,8 @@
 #include <tuple>
 #include <utility>
 
+#include "memory/common_prefix.h"
 #include "memory/exclusive_blocks.h"
-#include "memory/shared_tokens.h"
 
 namespace cairn::memory {
 
@@ -193,14 +193,14 @@ std::vector<int32_t> Eviction::branch_positions() const {
     if (sequence(a).variant() != sequence(b).variant()) {
       return sequence(a).variant() < sequence(b).variant();
     }
-    const size_t shared = size_t(shared_tokens(left, right));
+    const size_t shared = size_t(common_prefix(left, right));
     if (shared == left.size() || shared == right.size()) return left.size() < right.size();
     return left[shared] < right[shared];
   });
   std::vector<int32_t> branches(order.size(), 0);
   for (size_t rank = 1; rank < order.size(); ++rank) {
     const size_t left = order[rank - 1], right = order[rank];
-    const int32_t shared = shared_tokens(sequence(left), sequence(right));
+    const int32_t shared = common_prefix(sequence(left), sequence(right));
     branches[left] = std::max(branches[left], shared);
     branches[right] = std::max(branches[right], shared);
   }

@@ -5,9 +5,9 @@
 #include <array>
 #include <utility>
 
+#include "memory/common_prefix.h"
 #include "memory/eviction.h"
 #include "memory/exclusive_blocks.h"
-#include "memory/shared_tokens.h"
 
 namespace cairn::memory {
 
@@ -27,13 +27,13 @@ PrefixCache::Found PrefixCache::find(std::span<const Token> prompt, Variant vari
   for (CacheEntry& entry : entries_) {
     const std::span<const Token> tokens = entry.sequence.tokens();
     if (entry.sequence.variant() != variant) {
-      best.foreign_tokens = std::max(best.foreign_tokens, shared_tokens(tokens, prompt));
+      best.foreign_tokens = std::max(best.foreign_tokens, common_prefix(tokens, prompt));
       continue;
     }
     // Where this token differs, nothing behind the best so far can be shared.
     const size_t bound = size_t(std::min(best.plan.resume, nearest_shared));
     if (bound >= std::min(tokens.size(), prompt.size()) || tokens[bound] != prompt[bound]) continue;
-    const int32_t shared = shared_tokens(tokens, prompt);
+    const int32_t shared = common_prefix(tokens, prompt);
     if (shared > nearest_shared) {
       nearest = &entry;
       nearest_shared = shared;
@@ -82,7 +82,7 @@ void PrefixCache::keep(Sequence sequence) {
 
 bool PrefixCache::begins_with(const Sequence& sequence, const Sequence& beginning) {
   return sequence.variant() == beginning.variant() && beginning.length() <= sequence.length() &&
-         shared_tokens(sequence, beginning) == beginning.length();
+         common_prefix(sequence, beginning) == beginning.length();
 }
 
 // Whether `sequence` serves whoever comes back to a border of `beginning` at no more tokens, with
@@ -117,7 +117,7 @@ std::vector<Place> PrefixCache::places_of(const Sequence& sequence) const {
   const CacheEntry* nearest = nullptr;
   int32_t nearest_shared = 0;
   for (const CacheEntry& entry : entries_) {
-    const int32_t shared = shared_tokens(entry.sequence, sequence);
+    const int32_t shared = common_prefix(entry.sequence, sequence);
     if (shared <= nearest_shared) continue;
     nearest = &entry;
     nearest_shared = shared;

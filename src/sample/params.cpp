@@ -202,13 +202,6 @@ std::span<const SamplingList> sampling_lists() {
   return kLists;
 }
 
-const SamplingField* find_field(std::string_view name) {
-  for (const SamplingField& field : kFields) {
-    if (field.name == name) return &field;
-  }
-  return nullptr;
-}
-
 double get(const SamplingParams& params, const SamplingField& field) {
   if (field.flag != nullptr) return params.*field.flag ? 1 : 0;
   return field.real != nullptr ? double(params.*field.real) : double(params.*field.count);
@@ -263,15 +256,6 @@ Result<std::vector<std::string_view>> sampler_order(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return sampler_order(names);
-}
-
-std::string order_text(std::span<const std::string_view> order) {
-  std::string text;
-  for (const std::string_view name : order) {
-    if (!text.empty()) text += ';';
-    text += name;
-  }
-  return text;
 }
 
 Result<LogitBias> parse_logit_bias(std::string_view text) {

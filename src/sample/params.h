@@ -70,8 +70,6 @@ struct SamplingField {
 };
 
 std::span<const SamplingField> sampling_fields();
-// By `name`; null where there is none.
-const SamplingField* find_field(std::string_view name);
 
 double get(const SamplingParams& params, const SamplingField& field);  // A switch is 0 or 1.
 // Errors: invalid_argument, naming the option, when the value is out of range or not a number.
@@ -97,8 +95,6 @@ std::span<const SamplingList> sampling_lists();
 Result<std::vector<std::string_view>> sampler_order(std::string_view text);
 // The same from one name each; none means no stages at all.
 Result<std::vector<std::string_view>> sampler_order(std::span<const std::string> names);
-// "top_k;temperature".
-std::string order_text(std::span<const std::string_view> order);
 
 // "15043+1", "15043-inf", "15043=false" (banned) or, where no number stands first, "text=-2".
 Result<LogitBias> parse_logit_bias(std::string_view text);

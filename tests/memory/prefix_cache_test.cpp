@@ -9,7 +9,7 @@
 #include <numeric>
 #include <random>
 
-#include "memory/shared_tokens.h"
+#include "memory/common_prefix.h"
 #include "tests/memory/toy_chat.h"
 
 namespace cairn::memory {
@@ -47,11 +47,11 @@ TEST(SharedTokens, SweepsTheBordersOfRuns) {
   const Text whole = text(600, 1);
   for (int32_t length : {0, 1, 255, 256, 257, 511, 512, 513, 599, 600}) {
     const std::span<const Token> beginning = std::span(whole).first(size_t(length));
-    EXPECT_EQ(shared_tokens(whole, beginning), length);
+    EXPECT_EQ(common_prefix(whole, beginning), length);
     Text other = whole;
     if (length == 600) continue;
     other[size_t(length)] = Token(0);
-    EXPECT_EQ(shared_tokens(whole, other), length);
+    EXPECT_EQ(common_prefix(whole, other), length);
   }
 }
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "device/host_memory.h"
+#include "memory/common_prefix.h"
 #include "memory/prefix_cache.h"
-#include "memory/shared_tokens.h"
 #include "tests/memory/inspector.h"
 #include "tests/memory/toy_alone.h"
 #include "tests/memory/toy_model.h"
@@ -87,7 +87,7 @@ class Chat {
 
   // Computes what is not there of the prompt, from the nearest of the own sequence and the cache.
   Result<int32_t> read(const Text& prompt) {
-    const int32_t own = shared_tokens(sequence_.tokens(), prompt);
+    const int32_t own = common_prefix(sequence_.tokens(), prompt);
     const bool is_whole = size_t(own) == prompt.size();
     const ResumePlan plan = host_->memory->plan(sequence_, own, is_whole);
     const PrefixCache::Found found = host_->cache.find(prompt, variant_, true);

@@ -13,7 +13,7 @@ namespace cairn::memory {
 
 // The length of the common prefix. Whole blocks are compared as bytes, which is many times faster
 // than token by token.
-inline int32_t shared_tokens(std::span<const Token> a, std::span<const Token> b) {
+inline int32_t common_prefix(std::span<const Token> a, std::span<const Token> b) {
   constexpr size_t kBlock = 256;
   const size_t end = std::min(a.size(), b.size());
   size_t index = 0;
@@ -26,8 +26,8 @@ inline int32_t shared_tokens(std::span<const Token> a, std::span<const Token> b)
 }
 
 // The prefix that one can take from the other: nothing if another variant computed it.
-inline int32_t shared_tokens(const Sequence& a, const Sequence& b) {
-  return a.variant() == b.variant() ? shared_tokens(a.tokens(), b.tokens()) : 0;
+inline int32_t common_prefix(const Sequence& a, const Sequence& b) {
+  return a.variant() == b.variant() ? common_prefix(a.tokens(), b.tokens()) : 0;
 }
 
 }  // namespace cairn::memory
