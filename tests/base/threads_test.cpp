@@ -9,6 +9,7 @@
 #include <chrono>
 #include <memory>
 #include <numeric>
+#include <string>
 #include <vector>
 
 namespace cairn {
@@ -59,7 +60,8 @@ TEST_P(Team, ParkedWorkersWakeUp) {
 }
 
 // 9 takes the way of large teams; 5 is more than the CPUs of a small machine.
-INSTANTIATE_TEST_SUITE_P(Sizes, Team, testing::Values(1, 2, 3, 5, 9));
+INSTANTIATE_TEST_SUITE_P(Sizes, Team, testing::Values(1, 2, 3, 5, 9),
+                         [](const auto& size) { return std::to_string(size.param) + "_threads"; });
 
 TEST(ThreadPool, ClaimsEveryTaskOnce) {
   ThreadPool pool(3);

@@ -9,6 +9,7 @@
 #include "synth/synth.h"
 #include "tests/cli/run_program.h"
 #include "tests/models/golden_model.h"
+#include "tests/test_name.h"
 
 namespace cairn::cli {
 namespace {
@@ -158,13 +159,8 @@ TEST_P(EveryArchitecture, IsRefusedWithAnyTensorMissing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Architectures, EveryArchitecture,
-                         ::testing::ValuesIn(names_of_architectures()), [](const auto& each) {
-                           std::string name = each.param;
-                           for (char& c : name) {
-                             if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
-                           }
-                           return name;
-                         });
+                         ::testing::ValuesIn(names_of_architectures()),
+                         [](const auto& each) { return test::test_name(each.param); });
 
 }  // namespace
 }  // namespace cairn::cli

@@ -12,6 +12,7 @@
 #include "gguf/gguf.h"
 #include "tests/models/folder_case.h"
 #include "tests/scratch_folder.h"
+#include "tests/test_name.h"
 
 namespace cairn::convert {
 namespace {
@@ -70,7 +71,8 @@ TEST_P(ConvertTest, GivesTheLogitsOfTheFolder) {
 // matrices.
 INSTANTIATE_TEST_SUITE_P(Folders, ConvertTest,
                          ::testing::Values("Tiny-Llama-3.1-8B-Instruct", "qwen3moe-tiny",
-                                           "gemma2-tiny", "phi3-tiny"));
+                                           "gemma2-tiny", "phi3-tiny"),
+                         [](const auto& folder) { return test::test_name(folder.param); });
 
 // One or two of each family; what each of them has to itself is said in its file.
 class FamilyTest : public ::testing::TestWithParam<const char*> {};
@@ -99,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(Attention, FamilyTest,
                                            "minicpm3", "minimax_m2", "ministral3", "mistral3",
                                            "mpt", "nemotron", "phimoe", "qwen2vl", "qwen3vl",
                                            "qwen3vlmoe", "refact", "seed_oss", "starcoder"),
-                         [](const auto& family) { return std::string(family.param); });
+                         [](const auto& family) { return test::test_name(family.param); });
 
 // Where the usual converter leaves out a key that readers ask for, it is there; all else is equal.
 TEST(Convert, GivesExaoneItsEpsilon) {

@@ -14,6 +14,7 @@
 #include "gguf/gguf.h"
 #include "tests/models/folder_case.h"
 #include "tests/scratch_folder.h"
+#include "tests/test_name.h"
 #include "tokenize/tokenizer.h"
 
 namespace cairn::convert {
@@ -55,7 +56,8 @@ INSTANTIATE_TEST_SUITE_P(Folders, StatesTest,
                                            "lfm2-tiny", "lfm2moe-tiny", "gemma-embedding-tiny",
                                            "modernbert-tiny", "qwen3next-tiny", "qwen35-tiny",
                                            "qwen35moe-tiny", "bert-tiny", "nomic-tiny", "xlmr-tiny",
-                                           "xlmr-json-tiny"));
+                                           "xlmr-json-tiny"),
+                         [](const auto& folder) { return test::test_name(folder.param); });
 
 // A matrix behind the pooling that is not linear, or is missing; a model that sees no later token.
 TEST(Modules, AreRefusedWhereTheyWouldBeLost) {
@@ -128,7 +130,8 @@ TEST_P(EncoderTest, CutsTextAsTheFolderDoes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Folders, EncoderTest,
-                         ::testing::Values("bert-tiny", "xlmr-tiny", "xlmr-json-tiny"));
+                         ::testing::Values("bert-tiny", "xlmr-tiny", "xlmr-json-tiny"),
+                         [](const auto& folder) { return test::test_name(folder.param); });
 
 }  // namespace
 }  // namespace cairn::convert

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gguf/writer.h"
+#include "tests/test_name.h"
 #include "tokenize/tokenizer.h"
 
 namespace cairn {
@@ -74,11 +75,7 @@ TEST_P(SharedVocabulary, MatchesEveryStringAndPiece) {
 INSTANTIATE_TEST_SUITE_P(All, SharedVocabulary,
                          testing::Values("bert-bge", "deepseek-llm", "falcon", "gemma-4", "gpt-2",
                                          "llama-bpe", "llama-spm", "phi-3", "qwen2", "qwen35"),
-                         [](const auto& instance) {
-                           std::string name = instance.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         [](const auto& each) { return test::test_name(each.param); });
 
 TEST(VocabularySource, ReadsTheGoldenModels) {
   auto file = gguf::File::open(CAIRN_FIXTURES "/golden/qwen3.gguf");

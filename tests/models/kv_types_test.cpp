@@ -1,6 +1,11 @@
 // Every form of keys and values on whole models: the same bits however the tokens are cut, threaded
 // and computed, and logits that stay near those with keys and values in f32.
+#include <fmt/format.h>
+
 #include <cstring>
+#include <ostream>
+#include <string>
+#include <string_view>
 
 #include "base/cpu_levels.h"
 #include "tests/models/golden_model.h"
@@ -12,7 +17,16 @@ struct KvCase {
   std::string model;
   KvType keys, values;
   double error_max;  // Median over rows of the root mean square, in deviations of the logits.
+
+  std::string name() const {
+    constexpr std::string_view kNames[] = {"f32", "f16", "bf16", "q8_0", "q4_0"};
+    return fmt::format("{}_{}_{}", model, kNames[int(keys)], kNames[int(values)]);
+  }
 };
+
+void PrintTo(const KvCase& tested, std::ostream* out) {
+  *out << tested.name();
+}
 
 std::vector<float> logits_in_steps(Engine& engine, std::span<const Token> tokens, size_t step) {
   memory::Sequence sequence = engine.memory().new_sequence();
@@ -79,7 +93,8 @@ INSTANTIATE_TEST_SUITE_P(Models, KvTypesTest,
                                            KvCase{"llama", KvType::q4_0, KvType::q4_0, 0.3},
                                            KvCase{"gptoss", KvType::q8_0, KvType::q4_0, 0.3},
                                            KvCase{"cohere2", KvType::q4_0, KvType::q8_0, 0.3},
-                                           KvCase{"gemma3", KvType::bf16, KvType::q8_0, 0.1}));
+                                           KvCase{"gemma3", KvType::bf16, KvType::q8_0, 0.1}),
+                         [](const auto& each) { return each.param.name(); });
 
 }  // namespace
 }  // namespace cairn::testing

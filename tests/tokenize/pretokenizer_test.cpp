@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/test_name.h"
 #include "tests/tokenize/small_vocabularies.h"
 
 namespace cairn::tokenize {
@@ -36,9 +37,7 @@ std::vector<PretokenizerRule> distinct_rules() {
 }
 
 std::string name_of(const testing::TestParamInfo<PretokenizerRule>& instance) {
-  std::string name;
-  for (const char c : instance.param.name) name += isalnum(c) ? c : '_';
-  return name;
+  return test::test_name(instance.param.name);
 }
 
 TEST_P(EveryRule, KeepsTheTextAndItsCharacters) {
