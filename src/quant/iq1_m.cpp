@@ -2,8 +2,8 @@
 // For each 8 weights a nibble of `high`: 3 upper bits of the grid index, sign of the eighth. Each
 // of the four words has four 3-bit s; their top nibbles, last word highest, are the f16 scale.
 #include "quant/block.h"
-#include "quant/grid.h"
-#include "quant/grid_fit.h"
+#include "quant/grids/grid.h"
+#include "quant/grids/grid_fit.h"
 
 namespace cairn::quant {
 namespace {

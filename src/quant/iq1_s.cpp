@@ -2,8 +2,8 @@
 // from the grid. A group's word: four times 3 upper bits of a grid index, 3-bit s, sign of the
 // eighth. As integers: q = 8 * g ± 1, and the scale is an eighth (exact).
 #include "quant/block.h"
-#include "quant/grid.h"
-#include "quant/grid_fit.h"
+#include "quant/grids/grid.h"
+#include "quant/grids/grid_fit.h"
 
 namespace cairn::quant {
 namespace {

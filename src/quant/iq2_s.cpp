@@ -2,8 +2,8 @@
 // index has 8 bits in `low` and 2 in `high`; all 8 sign bits are stored. A byte of `groups` holds
 // two s.
 #include "quant/block.h"
-#include "quant/grid.h"
-#include "quant/grid_fit.h"
+#include "quant/grids/grid.h"
+#include "quant/grids/grid_fit.h"
 
 namespace cairn::quant {
 namespace {

@@ -1,8 +1,8 @@
 // IQ2_XS: 256 weights in 16 groups of 16; weight = scale * (s + 1/2) / 4 * sign * magnitude. Each 8
 // weights are a word: 9 bits grid index, 7 sign bits. A byte of `groups` holds two s, low first.
 #include "quant/block.h"
-#include "quant/grid.h"
-#include "quant/grid_fit.h"
+#include "quant/grids/grid.h"
+#include "quant/grids/grid_fit.h"
 
 namespace cairn::quant {
 namespace {

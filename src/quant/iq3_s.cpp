@@ -2,8 +2,8 @@
 // index of 4 weights has 8 bits in `low` and 1 in `high`. A byte of `groups` holds two s, low
 // first.
 #include "quant/block.h"
-#include "quant/grid.h"
-#include "quant/grid_fit.h"
+#include "quant/grids/grid.h"
+#include "quant/grids/grid_fit.h"
 
 namespace cairn::quant {
 namespace {

@@ -1,8 +1,8 @@
 // IQ3_XXS: 256 weights in 8 groups of 32; weight = scale * (s + 1/2) / 2 * sign * magnitude. A
 // group is eight grid indices of 4 weights and a word: four times 7 sign bits, 4-bit s on top.
 #include "quant/block.h"
-#include "quant/grid.h"
-#include "quant/grid_fit.h"
+#include "quant/grids/grid.h"
+#include "quant/grids/grid_fit.h"
 
 namespace cairn::quant {
 namespace {

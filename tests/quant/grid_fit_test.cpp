@@ -1,12 +1,12 @@
 // The fits to code books: whatever scales they chose, no other entry and no other signs would be
 // better; and scales that are there are found. Signs and eighths stay within what a file can hold.
-#include "quant/grid_fit.h"
+#include "quant/grids/grid_fit.h"
 
 #include <gtest/gtest.h>
 
 #include <bit>
 
-#include "quant/grid.h"
+#include "quant/grids/grid.h"
 #include "quant/search.h"
 #include "tests/quant/data.h"
 

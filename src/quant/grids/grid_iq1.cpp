@@ -1,6 +1,6 @@
 // The code book of IQ1_S and IQ1_M: 8 weights an entry, 2 bits each (value + 1), first weight
 // lowest. Facts of the GGUF format; tests/quant/fixtures_test.cpp checks them by decoded blocks.
-#include "quant/grid.h"
+#include "quant/grids/grid.h"
 
 namespace cairn::quant {
 

@@ -5,7 +5,7 @@
 // halves. One block takes some ten passes over the grid for each of its 32 (or 64) runs. In the end
 // the scale is stretched until the values reach as far along the weights as these do: least squares
 // leaves them shorter by their squared error, always, and a model suffers most from that.
-#include "quant/grid_fit.h"
+#include "quant/grids/grid_fit.h"
 
 #include <algorithm>
 #include <bit>

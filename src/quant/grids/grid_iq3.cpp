@@ -1,7 +1,7 @@
 // The code books of IQ3_XXS and IQ3_S: 4 weights an entry, 3 bits each (the magnitude's rank),
 // first weight lowest. Facts of the GGUF format; tests/quant/fixtures_test.cpp checks them by
 // decoded blocks.
-#include "quant/grid.h"
+#include "quant/grids/grid.h"
 
 namespace cairn::quant {
 

@@ -1,7 +1,7 @@
 // The code books of IQ2_XXS, IQ2_XS and IQ2_S: 8 weights an entry, 2 bits each (0, 1, 2 for the
 // magnitudes 8, 25, 43), first weight lowest. Facts of the GGUF format;
 // tests/quant/fixtures_test.cpp checks them by decoded blocks.
-#include "quant/grid.h"
+#include "quant/grids/grid.h"
 
 namespace cairn::quant {
 
