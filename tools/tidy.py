@@ -7,6 +7,7 @@
 instructions of all others; they must come from a release build.
 """
 import argparse
+import collections
 import fnmatch
 import pathlib
 import re
@@ -16,34 +17,80 @@ import sys
 # The table of modules: who may use whom.
 MODULES = "src/CMakeLists.txt"
 
-# Files of src/ without a test file of their own name: which tests cover them, and why so.
+# Files of src/ without a test file of their own name: which tests cover them, and why so. Braces
+# hold alternatives, each of which has to match such a file; a star stands for a name, not for
+# folders.
 COVERED_BY = [
-    ("src/backends/*_avx2.cpp", "tests/backends/*_test.cpp", "half of a file"),
-    ("src/backends/*_avx512.cpp", "tests/backends/*_test.cpp", "likewise"),
-    ("src/backends/*_avxvnni.cpp", "tests/backends/*_test.cpp", "likewise"),
-    ("src/backends/*_amx.cpp", "tests/backends/*_test.cpp", "likewise"),
-    ("src/backends/*_neon.cpp", "tests/backends/*_test.cpp", "likewise"),
-    ("src/backends/*.cpp", "tests/backends/*_test.cpp", "op by op against the reference"),
-    ("src/quant/*.cpp", "tests/quant/all_types_test.cpp", "walks the table of formats"),
-    ("src/models/*.cpp", "tests/models/golden_test.cpp", "walks the table of architectures"),
-    ("src/sample/*.cpp", "tests/sample/sampler_test.cpp", "stages are tested in the chain"),
-    ("src/grammar/*.cpp", "tests/grammar/*_test.cpp", "notations through what fits them"),
+    ("src/backends/cpu/attention/ops_attend.cpp", "tests/backends/attention_test.cpp", "a table"),
+    ("src/backends/cpu/{cpu,ops,ops_avx2,ops_avx512,ops_neon}.cpp", "tests/backends/*_test.cpp",
+     "which kernel an op gets: each op has its test"),
+    ("src/backends/cpu/pack/pack_{codes,group,rules}.cpp", "tests/backends/matmul_test.cpp",
+     "every format, as products see it"),
+    ("src/backends/cpu/product/product_{amx,avx2,avx512,avxvnni,neon}.cpp",
+     "tests/backends/matmul_test.cpp", "one product for each instruction set, the same bits"),
+    ("src/backends/cpu/product/product_{amxbf16,avx512bf16}.cpp",
+     "tests/backends/fast_product_test.cpp", "likewise, of fast-1"),
+    ("src/backends/host/{host,rounds}.cpp", "tests/graph/graph_test.cpp", "walk whole plans"),
+    ("src/backends/reference/reference.cpp", "tests/backends/*_test.cpp", "a table of ops"),
+    ("src/chat/{answer_reader,call_reader,call_shape,families,format,json_scanner,literals,"
+     "marker_nodes,output_event}.cpp", "tests/chat/output_parser_test.cpp", "one parser"),
+    ("src/chat/probe.cpp", "tests/chat/detect_test.cpp", "asks templates for their format"),
+    ("src/chat/value_grammar.cpp", "tests/chat/call_grammar_test.cpp", "part of calls' grammars"),
+    ("src/cli/{main,command_line}.cpp", "tests/cli/program_test.cpp", "from outside"),
+    ("src/cli/commands/{report,run,run_options,welcome}.cpp", "tests/cli/program_test.cpp",
+     "likewise"),
+    ("src/cli/commands/{load,logits}.cpp", "tests/cli/parts_test.cpp", "parts of commands"),
+    ("src/cli/commands/{chat_loop,chat_settings}.cpp", "tests/cli/tool_chat_test.cpp",
+     "settings and calls in whole conversations"),
+    ("src/cli/commands/{memory_bench,verify}.cpp", "tests/cli/memory_commands_test.cpp",
+     "from outside"),
+    ("src/cli/options/{engine,sampling}_arguments.cpp", "tests/cli/parts_test.cpp",
+     "where parameters come from"),
+    ("src/cli/terminal/{answer_printer,interrupt,line_editor,terminal}.cpp",
+     "tests/cli/terminal_chat_test.cpp", "on a pseudo-terminal"),
+    ("src/convert/{general,key_values,parameters,rope_factors,sentence_modules,shared_families,"
+     "special_tokens,ssm_tensors,tensor_plan,tensor_writer,tensors,tokenizer,tokenizer_kinds}.cpp",
+     "tests/convert/*_test.cpp", "whole folders, byte for byte"),
+    ("src/convert/families/*.cpp", "tests/convert/*_test.cpp", "walk the table of families"),
+    ("src/engine/{lane,runner}.cpp", "tests/engine/generator_test.cpp", "all that is generated"),
+    ("src/engine/{model_text,parameter_loader}.cpp", "tests/engine/engine_test.cpp", "loading"),
+    ("src/engine/pooling.cpp", "tests/engine/embedder_test.cpp", "the end of an embedding"),
+    ("src/grammar/{automaton,determinize,expression,fragments,grammar,groups,key_set,lengths,"
+     "near_states,stacks,token_trie}.cpp", "tests/grammar/matcher_test.cpp", "one automaton"),
+    ("src/grammar/{json_nodes,number_ranges,schema_contents,schema_view,string_formats,"
+     "text_without}.cpp", "tests/grammar/schema_test.cpp", "keyword by keyword"),
+    ("src/grammar/characters.cpp", "tests/grammar/regex_test.cpp", "classes of characters"),
     ("src/graph/blocks/*.cpp", "tests/models/golden_test.cpp", "blocks are seen in whole models"),
-    ("src/graph/*.cpp", "tests/graph/graph_test.cpp", "one builder in several files"),
-    ("src/memory/*.cpp", "tests/memory/memory_test.cpp", "one entrance, tested as a whole"),
-    ("src/engine/*.cpp", "tests/engine/*_test.cpp", "tested through the engine"),
-    ("src/gguf/*.cpp", "tests/gguf/gguf_test.cpp", "one reader in several files"),
-    ("src/convert/*.cpp", "tests/convert/*_test.cpp", "parsers alone, the rest by whole models"),
-    ("src/device/*.cpp", "tests/device/*_test.cpp", "walking a plan"),
-    ("src/jinja/*.cpp", "tests/jinja/*_test.cpp", "one interpreter, tested by goldens"),
-    ("src/chat/*.cpp", "tests/chat/*_test.cpp", "tested through the parser and the templates"),
-    ("src/tokenize/*.cpp", "tests/tokenize/*_test.cpp", "tokenizers are tested by goldens"),
-    ("src/session/*.cpp", "tests/session/*_test.cpp", "through whole answers"),
-    ("src/synth/*.cpp", "tests/synth/synth_test.cpp", "seen in whole models"),
-    ("src/quantize/*.cpp", "tests/quantize/quantize_test.cpp", "seen in whole models"),
-    ("src/measure/memory_*.cpp", "tests/cli/memory_commands_test.cpp", "through the program"),
-    ("src/measure/*.cpp", "tests/measure/*_test.cpp", "figures of one another"),
-    ("src/cli/*.cpp", "tests/cli/*_test.cpp", "the program is tested from outside"),
+    ("src/graph/{finish,parameters,pieces,planner}.cpp", "tests/graph/graph_test.cpp",
+     "one builder in several files"),
+    ("src/graph/replay.cpp", "tests/graph/plans_test.cpp", "one of the plans"),
+    ("src/jinja/{calls,characters,evaluation,interpreter,lookup,operations,runtime}.cpp",
+     "tests/jinja/jinja_test.cpp", "one interpreter, tested by goldens"),
+    ("src/jinja/{builtins,syntax,values}/*.cpp", "tests/jinja/jinja_test.cpp", "likewise"),
+    ("src/measure/memory_{costs,figures,paging,scenarios}.cpp",
+     "tests/cli/memory_commands_test.cpp", "through the program"),
+    ("src/measure/sequence_logits.cpp", "tests/measure/perplexity_test.cpp", "what it sums"),
+    ("src/measure/{machine_limits,speed_report}.cpp", "tests/measure/speed_samples_test.cpp",
+     "figures of one another"),
+    ("src/memory/{exclusive_blocks,layout,page_table,pool,replay,resume_plan,sequence,"
+     "sequence_usage,store,token_list,transaction}.cpp", "tests/memory/*_test.cpp",
+     "one entrance, tested as a whole"),
+    ("src/memory/eviction.cpp", "tests/memory/prefix_cache_test.cpp", "how the cache makes room"),
+    ("src/models/{aliases,model}.cpp", "tests/models/architectures_test.cpp", "the table itself"),
+    ("src/models/*/*.cpp", "tests/models/golden_test.cpp", "walks the table of architectures"),
+    ("src/quant/*.cpp", "tests/quant/all_types_test.cpp", "walks the table of formats"),
+    ("src/quant/grids/grid_iq[123].cpp", "tests/quant/all_types_test.cpp", "likewise"),
+    ("src/quantize/{importance,quantize_types}.cpp", "tests/quantize/quantize_test.cpp",
+     "seen in whole models"),
+    ("src/sample/{adaptive_p,dry,dry_breakers,infill,min_p,mirostat,penalties,temperature,top_k,"
+     "top_n_sigma,top_p,typ_p,xtc}.cpp", "tests/sample/stages_test.cpp", "walks the table"),
+    ("src/sample/log_probabilities.cpp", "tests/sample/sampler_test.cpp", "of what is chosen"),
+    ("src/sample/passes_avx2.cpp", "tests/sample/passes_test.cpp", "half of a file"),
+    ("src/session/{answer,completion,constraint,conversation,sampling_choice}.cpp",
+     "tests/session/chat_session_test.cpp", "through whole answers"),
+    ("src/synth/synth_{shape,vocabulary,weights}.cpp", "tests/synth/synth_test.cpp",
+     "seen in whole models"),
+    ("src/tokenize/charsmap.cpp", "tests/tokenize/unigram_test.cpp", "part of a vocabulary"),
 ]
 
 # Function-local statics that change. Each is the only way; the file says why.
@@ -58,6 +105,7 @@ BANNED = [(r"\bn_\w+", "…_count"), (r"\bcur\b", "a name of what it is"),
           (r"\btmp\b", "a name of what it is"), (r"\bil\b", "layer"), (r"\binp\b", "input"),
           (r"\bthrow\b", "a Result (base/result.h)")]
 FILE_LINES, HEADER_LINES, FUNCTION_LINES, COLUMNS, TOP_COMMENT_LINES = 800, 200, 70, 100, 8
+FOLDER_SOURCES = 45
 CODE = {".h", ".cpp", ".py", ".cmake", ".sh"}
 # Written in pieces, so that this file passes its own check.
 FORBIDDEN_TEXT = ["/wo" "rk/", "/fa" "rm/", "FIX" "ME", "TO" "DO"]
@@ -150,6 +198,27 @@ def new_instructions(disassembly):
                          r"|tile\w+|ldtilecfg|tdp\w+|sarx|shlx|shrx|rorx|mulx|andn|pdep|pext"
                          r"|bextr|blsi|blsr|blsmsk|lzcnt|bzhi|movbe)\b")
     return set(pattern.findall(disassembly)) - {"verr", "verw"}
+
+
+def alternatives(pattern):
+    """What braces stand for: "a{b,c}" is "ab" and "ac"."""
+    found = re.search(r"\{([^{}]*)\}", pattern)
+    if not found:
+        return [pattern]
+    return [each for word in found[1].split(",")
+            for each in alternatives(pattern[:found.start()] + word + pattern[found.end():])]
+
+
+def matches(name, pattern):
+    """As a shell matches names of files: a star does not reach into folders."""
+    parts, wanted = name.split("/"), pattern.split("/")
+    return len(parts) == len(wanted) and all(map(fnmatch.fnmatchcase, parts, wanted))
+
+
+def cover_of(name, covered_by):
+    """The first line that names the file; None where none does."""
+    return next((line for line in covered_by
+                 if any(matches(name, pattern) for pattern in alternatives(line[0]))), None)
 
 
 def modules_of(text):
@@ -263,8 +332,10 @@ class Tidy:
             if what == "statement" and name.startswith("src/") and is_mutable_variable(rest[0]):
                 self.report(name, line, f"a global variable that changes: {rest[0][:60]}")
 
-    def check_tests(self):
+    def check_tests(self, covered_by):
+        """Each source has a test; no line of the list is for nothing, so that it only shrinks."""
         tests = [n for n in self.files if n.startswith("tests/")]
+        uncovered = []
         for name in self.files:
             parts = pathlib.PurePath(name).parts
             if parts[0] != "src" or not name.endswith(".cpp"):
@@ -275,11 +346,24 @@ class Tidy:
             if any(t.startswith(f"tests/{module}/") and pattern.fullmatch(t.rsplit("/", 1)[1])
                    for t in tests):
                 continue
-            cover = next((c for c in COVERED_BY if fnmatch.fnmatch(name, c[0])), None)
+            uncovered.append(name)
+            cover = cover_of(name, covered_by)
             if cover is None:
                 self.report(name, 1, f"expected tests/{module}/{wanted}, found none")
-            elif not fnmatch.filter(tests, cover[1]):
+            elif not any(matches(test, cover[1]) for test in tests):
                 self.report(name, 1, f"expected {cover[1]} ({cover[2]}), found none")
+        for line in covered_by:
+            for pattern in alternatives(line[0]):
+                if not any(matches(name, pattern) for name in uncovered):
+                    self.report("tools/tidy.py", 1, f"COVERED_BY: {pattern} matches no source that "
+                                                    "has no test of its name")
+
+    def check_folders(self):
+        folders = collections.Counter(str(pathlib.PurePath(name).parent) for name in self.files
+                                      if re.match(r"src/.*\.(h|cpp)$", name))
+        for folder, count in sorted(folders.items()):
+            if count > FOLDER_SOURCES:
+                self.report(folder, 1, f"{count} sources; a folder has at most {FOLDER_SOURCES}")
 
     def check_tour(self):
         if "TOUR.md" not in self.files:
@@ -322,7 +406,8 @@ class Tidy:
         for name in self.files:
             self.check_file(name)
         self.check_modules()
-        self.check_tests()
+        self.check_tests(COVERED_BY)
+        self.check_folders()
         self.check_tour()
         if objects:
             self.check_objects(objects)

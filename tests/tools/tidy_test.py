@@ -22,7 +22,7 @@ CLEAN = {
 }
 
 
-def problems_of(changes):
+def problems_of(changes, covered_by=()):
     with tempfile.TemporaryDirectory() as folder:
         for name, text in {**CLEAN, **changes}.items():
             if text is not None:
@@ -33,14 +33,15 @@ def problems_of(changes):
         for name in checker.files:
             checker.check_file(name)
         checker.check_modules()
-        checker.check_tests()
+        checker.check_tests(covered_by)
+        checker.check_folders()
         checker.check_tour()
         return checker.problems
 
 
 class TidyTest(unittest.TestCase):
-    def expect(self, changes, *messages):
-        found = problems_of(changes)
+    def expect(self, changes, *messages, covered_by=()):
+        found = problems_of(changes, covered_by)
         for message in messages:
             self.assertTrue(any(message in problem for problem in found), (message, found))
         self.assertEqual(len(found), len(messages), found)
@@ -82,6 +83,14 @@ class TidyTest(unittest.TestCase):
         header = CLEAN["src/base/thing.h"] + "// x\n" * 200
         self.expect({"src/base/thing.h": header}, "a header has at most 200")
 
+    def test_folders(self):
+        row = {f"src/base/part{i}.h": "// A part.\n#pragma once\n" for i in range(43)}
+        self.expect(row)
+        self.expect({**row, "src/base/part.h": "// A part.\n#pragma once\n"},
+                    "src/base:1: 46 sources; a folder has at most 45")
+        row = {name.replace("base/", "base/deep/"): text for name, text in row.items()}
+        self.expect({**row, "src/base/part.h": "// A part.\n#pragma once\n"})
+
     def test_function_inside_class(self):
         body = "class A {\n  int f() {\n" + "    g({1, 2});\n" * 70 + "  }\n};\n"
         self.expect(self.with_body(body), "f() has 72 lines")
@@ -113,6 +122,22 @@ class TidyTest(unittest.TestCase):
 
     def test_company(self):
         self.expect({"tests/base/thing_test.cpp": None}, "expected tests/base/thing_test.cpp")
+        covered = [("src/base/{thing,part}.cpp", "tests/base/whole_test.cpp", "one entrance")]
+        untested = {"tests/base/thing_test.cpp": None, "tests/base/whole_test.cpp": "// Of all.\n",
+                    "src/base/part.cpp": "// A part.\n"}
+        self.expect(untested, covered_by=covered)
+        self.expect({**untested, "tests/base/whole_test.cpp": None},
+                    "src/base/part.cpp:1: expected tests/base/whole_test.cpp",
+                    "src/base/thing.cpp:1: expected tests/base/whole_test.cpp", covered_by=covered)
+        # A line for what has a test of its own, or is not there, is for nothing.
+        self.expect({**untested, "tests/base/thing_test.cpp": "// Of the thing.\n"},
+                    "src/base/thing.cpp matches no source", covered_by=covered)
+        self.expect({**untested, "src/base/part.cpp": None},
+                    "src/base/part.cpp matches no source", covered_by=covered)
+        # A star does not reach into folders.
+        self.expect({"src/base/deep/part.cpp": "// A part.\n"},
+                    "expected tests/base/part_test.cpp", "src/base/*.cpp matches no source",
+                    covered_by=[("src/base/*.cpp", "tests/base/thing_test.cpp", "all")])
         self.expect({"TOUR.md": "See `base/other.h`.\n"}, "base/other.h does not exist")
         self.expect({"TOUR.md": None}, "there is none")
 
