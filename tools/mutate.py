@@ -25,10 +25,10 @@ import time
 import tidy
 
 BUILD_SECONDS = 1800  # A mutant that keeps the compiler busy for longer counts as refused by it.
-SWAPS = {" < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > ", " == ": " != ",
-         " != ": " == ", " + ": " - ", " - ": " + ", " += ": " -= ", " -= ": " += ",
-         " && ": " || ", " || ": " && "}
-SWAP = re.compile("|".join(re.escape(word) for word in sorted(SWAPS, key=len, reverse=True)))
+SWAPS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "+": "-", "-": "+",
+         "+=": "-=", "-=": "+=", "&&": "||", "||": "&&"}
+# Blanks on both sides tell them from what a template, a pointer or a reference is written with.
+SWAP = re.compile(r"(?<= )(?:" + "|".join(map(re.escape, SWAPS)) + r")(?=\s)")
 ASSERTION = re.compile(r"\b(?:D?CHECK\w*|static_assert|assert)\s*\(")
 DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.M)
 CONDITION = re.compile(r"\bif \(")
@@ -90,6 +90,8 @@ def pieces(code):
         if end < len(code) and ";" not in condition and not re.search(r"[^=<>!]=[^=]", condition):
             yield begin, end, None
     for found in CALL.finditer(code):
+        if not code[:found.start()].rstrip().endswith((";", "{", "}", ")", ":", "else")):
+            continue  # The rest of a statement that began on a line before.
         yield found.start(1), found.end(1), ";"
 
 

@@ -43,7 +43,20 @@ std::vector<Family> families() {
           {"all", Toy({{large_state()}, {Toy::window(50)}, {Toy::full()}})}};
 }
 
-TEST(SharedTokens, SweepsTheBordersOfRuns) {
+TEST(CommonPrefix, IsNothingBetweenVariants) {
+  Host host(ToyModel({{large_state()}}));
+  const Text tokens = text(40, 1);
+  const auto read = [&](Variant variant) {
+    Sequence sequence = host.memory->new_sequence(variant);
+    host.cache.begin(sequence, {.tokens = tokens}).value().commit(40);
+    return sequence;
+  };
+  const Sequence one = read(Variant(7)), other = read(Variant(8));
+  EXPECT_EQ(common_prefix(one, read(Variant(7))), 40);
+  EXPECT_EQ(common_prefix(one, other), 0);
+}
+
+TEST(CommonPrefix, SweepsTheBordersOfBlocks) {
   const Text whole = text(600, 1);
   for (int32_t length : {0, 1, 255, 256, 257, 511, 512, 513, 599, 600}) {
     const std::span<const Token> beginning = std::span(whole).first(size_t(length));

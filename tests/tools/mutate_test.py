@@ -26,7 +26,8 @@ bool f(int a, std::vector<int> b) {
   if (const int c = g(a); c != x) return true;
   Pool pool(a);
   pool.free(a);
-  return a - y == z && u;
+  return a - y == z && u ||
+         call(a);
 }
 '''
 
@@ -86,7 +87,8 @@ class MutateTest(unittest.TestCase):
             'if (a < int(b.size())) say("x == 1");', 'if (!(a <= int(b.size()))) say("x == 1");',
             "if (const int c = g(a); c == x) return true;",
             "if (const int c = g(a); c != x) return false;", ";",
-            "return a + y == z && u;", "return a - y != z && u;", "return a - y == z || u;"]))
+            "return a + y == z && u ||", "return a - y != z && u ||", "return a - y == z || u ||",
+            "return a - y == z && u &&"]))
 
     def test_constants(self):
         shown = [m.text for m in mutate.mutants_of(
@@ -116,7 +118,7 @@ class MutateTest(unittest.TestCase):
             lenient = text.replace("a <= b", "a < b")
             return "passed" if lenient == AFTER else "failed"
         noticed, said = self.check(Pretended(self.root, passes))
-        self.assertEqual([m.text for m in noticed["nobody"]], [" <= "])
+        self.assertEqual([m.text for m in noticed["nobody"]], ["<="])
         self.assertEqual(len(noticed["tests"]), 3)
         self.assertEqual(said, "src/base/thing.cpp:6: no test notices\n"
                                "  - if (a < b) return 7;\n  + if (a <= b) return 7;\n")
