@@ -14,7 +14,8 @@ import run_tests  # noqa: E402
 
 PRETENDER = r'''#!/usr/bin/env python3
 import os, sys, time
-tests = ["A.passes", "A.fails", "A.skips", "A.crashes", "A.after", "Long/B.hangs/x", "C.DISABLED_no"]
+tests = ["A.passes", "A.fails", "A.skips", "A.crashes", "A.after", "Long/B.hangs/x",
+         "C.DISABLED_no"]
 if "--gtest_list_tests" in sys.argv:
     suite = ""
     for test in tests:
