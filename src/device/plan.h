@@ -29,8 +29,8 @@ struct PieceAlignment {
 struct FusedOps {
   int32_t first_op = 0;
   int32_t op_count = 0;
-  int32_t producer_count =
-      0;  // The first ops: products and recurrences, which read none of the others.
+  // The first ops: products and recurrences, which read none of the others.
+  int32_t producer_count = 0;
   RowSet set = RowSet::tokens;
   int32_t width = 0;
   int32_t alignment = 0;

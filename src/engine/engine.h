@@ -133,8 +133,8 @@ class Engine {
   std::optional<memory::PrefixCache> cache_;
   std::unique_ptr<Runner> runner_;
   std::optional<Stepper> stepper_;
-  std::vector<Selection>
-      ready_;  // Selections whose plans the runner has; least recently used first.
+  // Selections whose plans the runner has; least recently used first.
+  std::vector<Selection> ready_;
   Selection default_selection_;
 };
 

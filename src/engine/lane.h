@@ -23,9 +23,9 @@ struct PromptReport {
   int32_t computed_tokens = 0;  // prompt_tokens - reused_tokens.
   int32_t left_out_tokens = 0;  // Dropped by the context policy, after the first kept ones.
   bool from_cache = false;      // An entry of the prefix cache had a longer prefix.
-  memory::ResumePlan
-      plan;  // Where the sequence was resumed, and what limited it: as memory::ResumePlan says, or
-             // "adapters" if only other adapters had a longer prefix.
+  // Where the sequence was resumed, and what limited it: as memory::ResumePlan says, or "adapters"
+  // if only other adapters had a longer prefix.
+  memory::ResumePlan plan;
 };
 
 // The resources of a step that computes all of a lane's pending tokens.
@@ -82,8 +82,8 @@ class Lane {
   Status finish_turn();
 
   const memory::Sequence& sequence() const { return sequence_; }
-  int32_t room()
-      const;  // Tokens that still fit into the context; at least 1 with the shift policy.
+  // Tokens that still fit into the context; at least 1 with the shift policy.
+  int32_t room() const;
   // Of the text since the last start(), dropped by the context policy and by shifts.
   int32_t left_out_tokens() const { return left_out_tokens_; }
 

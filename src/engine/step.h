@@ -21,8 +21,8 @@ namespace cairn {
 struct StepItem {
   memory::Sequence* sequence = nullptr;  // Comes once in a step.
   std::span<const Token> tokens;         // Appended to it; at least one.
-  std::span<const int32_t> outputs =
-      {};  // Indices of the tokens whose logits are wanted, ascending.
+  // Indices of the tokens whose logits are wanted, ascending.
+  std::span<const int32_t> outputs = {};
   // After how many of the tokens an anchor is kept, ascending. Left out where there is no room.
   std::span<const int32_t> captures = {};
   bool anchors_start = false;  // The end before these tokens is kept as an anchor too.
@@ -63,8 +63,8 @@ class Stepper {
   Stepper(memory::Memory* memory, memory::PrefixCache* cache, Runner* runner);
 
   // Computes the leading items for which there are rows, outputs and bytes; the prefix cache evicts
-  // what is worth least to make room. Errors: what memory::begin() says of the first item; nothing
-  // has changed then. REQUIRES: at least one item; the first is within the runner's limits.
+  // what is worth least to make room. Errors: those of Memory::begin() and of replaying; no token
+  // was computed then. REQUIRES: at least one item; the first is within the runner's limits.
   Result<StepReport> step(std::span<const StepItem> items, StepAcceptor accept);
 
  private:

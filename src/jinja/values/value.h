@@ -73,8 +73,8 @@ class Object {
   friend class Heap;
   std::atomic<uint32_t> references_{0};
   uint32_t nesting_ = 0;
-  Heap* heap_ =
-      nullptr;  // The heap that accounts for it; null: not accounted for (inputs, constants).
+  // The heap that accounts for it; null: not accounted for (inputs, constants).
+  Heap* heap_ = nullptr;
   size_t paid_bytes_ = 0;
 };
 
