@@ -4,9 +4,9 @@
 namespace cairn {
 
 Result<PromptReport> Generator::read(std::span<const Token> prompt, const ReadOptions& options) {
-  CAIRN_TRY(PromptReport report, lane_.start(prompt, options.message_starts));
-  while (lane_.wants_rows()) {
-    CAIRN_TRY(batch_.step(lane_));
+  CAIRN_TRY(PromptReport report, start(prompt, options.message_starts));
+  while (wants_rows()) {
+    CAIRN_TRY(batch_.step(*this));
     const int32_t done = sequence().length();
     if (options.on_progress && !options.on_progress(done, report.prompt_tokens)) {
       return fail(ErrorCode::cancelled, "prompt: stopped after {} of {} tokens", done,
@@ -17,8 +17,8 @@ Result<PromptReport> Generator::read(std::span<const Token> prompt, const ReadOp
 }
 
 Status Generator::advance(Token token) {
-  CAIRN_TRY(lane_.push(token));
-  while (lane_.wants_rows()) CAIRN_TRY(batch_.step(lane_));
+  CAIRN_TRY(push(token));
+  while (wants_rows()) CAIRN_TRY(batch_.step(*this));
   return Ok{};
 }
 

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <span>
-#include <utility>
 
 #include "base/result.h"
 #include "engine/engine.h"
@@ -22,25 +21,9 @@ struct ReadOptions {
   std::function<bool(int32_t, int32_t)> on_progress = {};
 };
 
-class Generator {
+class Generator : public Lane {
  public:
-  explicit Generator(Engine* engine) : lane_(engine), batch_(engine) {}
-
-  // As in Lane.
-  void select(Selection selection) { lane_.select(std::move(selection)); }
-  const Selection& selection() const { return lane_.selection(); }
-  memory::ResumePlan plan(std::span<const Token> prompt, bool wants_logits = true) const {
-    return lane_.plan(prompt, wants_logits);
-  }
-  Result<Token> sample(sample::Sampler& sampler, const sample::TokenMask* allowed = nullptr) {
-    return lane_.sample(sampler, allowed);
-  }
-  Status finish_turn() { return lane_.finish_turn(); }
-  std::span<const float> logits() const { return lane_.logits(); }
-  const memory::Sequence& sequence() const { return lane_.sequence(); }
-  int32_t room() const { return lane_.room(); }
-  int32_t left_out_tokens() const { return lane_.left_out_tokens(); }
-  Lane& lane() { return lane_; }
+  explicit Generator(Engine* engine) : Lane(engine), batch_(engine) {}
 
   // Brings the sequence to exactly `prompt`, so that sample() can follow. Errors: those of
   // Lane::start() and Engine::step(); cancelled.
@@ -50,7 +33,6 @@ class Generator {
   Status advance(Token token);
 
  private:
-  Lane lane_;
   LaneBatch batch_;
 };
 

@@ -191,7 +191,7 @@ Status add_switch(Engine& engine, std::vector<Figure>& figures) {
   CAIRN_TRY(client.turn(b));
   const size_t used_before = engine.memory().usage().used_bytes();
   const Clock::time_point start = Clock::now();
-  CAIRN_TRY(client.generator().lane().start(a.tokens));
+  CAIRN_TRY(client.generator().start(a.tokens));
   const double milliseconds =
       std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   figures.push_back(
