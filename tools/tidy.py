@@ -111,6 +111,49 @@ CODE = {".h", ".cpp", ".py", ".cmake", ".sh"}
 FORBIDDEN_TEXT = ["/wo" "rk/", "/fa" "rm/", "FIX" "ME", "TO" "DO"]
 
 
+# Names that precompiled headers bring along, and the header that each belongs to. A file that uses
+# a name includes its header, by itself or by a header of the project.
+NAMES = {
+    "algorithm": r"std::(?:ranges::)?(?:(?:stable_|partial_|is_)?sort|min|max|clamp"
+                 r"|(?:any|all|none)_of|find(?:_if(?:_not)?)?|copy(?:_n|_if|_backward)?"
+                 r"|fill(?:_n)?|equal(?:_range)?|count(?:_if)?|(?:lower|upper)_bound"
+                 r"|binary_search|remove(?:_if)?|reverse|rotate|unique|transform"
+                 r"|(?:min|max|minmax|nth)_element|for_each|merge|replace|search|mismatch"
+                 r"|lexicographical_compare|(?:push|pop|make)_heap|includes)\s*\(",
+    "array": r"std::(?:array|to_array)\b",
+    "bit": r"std::(?:bit_(?:cast|width|ceil|floor)|popcount|count[lr]_(?:zero|one)|has_single_bit"
+           r"|rot[lr]|endian)\b",
+    "charconv": r"std::(?:from|to)_chars\b",
+    "cmath": r"std::(?:sqrt|exp2?|expm1|log(?:2|10|1p)?|pow|floor|ceil|round|lround|llround|trunc"
+             r"|nearbyint|rint|lrint|fma|fmod|is(?:nan|inf|finite)|sin|cos|tan|tanh|erfc?|ldexp"
+             r"|frexp|scalbn|ilogb|signbit|copysign|nextafter|hypot)\s*\(",
+    "cstdint": r"\bu?int(?:8|16|32|64|ptr)_t\b",
+    "cstring": r"std::(?:mem(?:cpy|cmp|set|move|chr)|str(?:len|cmp|ncmp|error|chr|rchr|str))\b",
+    "functional": r"std::(?:function|hash|less|greater|plus|multiplies|reference_wrapper|c?ref"
+                  r"|identity|invoke)\b",
+    "limits": r"std::numeric_limits\b",
+    "map": r"std::(?:multi)?map\b",
+    "memory": r"std::(?:(?:unique|shared|weak)_ptr|make_(?:unique|shared)|enable_shared_from_this"
+              r"|construct_at|destroy_at|addressof|allocator)\b",
+    "numeric": r"std::(?:accumulate|iota|gcd|lcm|(?:transform_)?reduce|inner_product|partial_sum"
+               r"|(?:in|ex)clusive_scan|midpoint)\b",
+    "optional": r"std::(?:optional|nullopt|make_optional)\b",
+    "span": r"std::(?:span|as_(?:writable_)?bytes)\b",
+    "string": r"std::(?:string|to_string|sto(?:i|l|ll|ul|ull|f|d)|getline)\b",
+    "string_view": r"std::string_view\b",
+    "utility": r"std::(?:move|forward|pair|swap|exchange|make_pair|as_const|in_place"
+               r"|(?:make_)?index_sequence|piecewise_construct|cmp_\w+|unreachable)\b",
+    "variant": r"std::(?:variant|visit|get_if|holds_alternative|monostate)\b",
+    "vector": r"std::vector\b",
+    "fmt/core.h": r"\bfmt::(?:format\w*|runtime)\b(?!<)",
+    "fmt/format.h": r"\bfmt::(?:join|memory_buffer|formatter)\b",
+    "base/result.h": r"\b(?:Result|Status|fail|CAIRN_TRY)\b\s*[<(]",
+}
+# Standard headers that every library's other header is sure to bring: the standard says so, or its
+# interface cannot be written without.
+BRINGS = {"string": {"string_view"}, "map": {"utility"}, "fmt/format.h": {"fmt/core.h", "string"}}
+
+
 def without_comments(text):
     """The same text with comments and the insides of literals blanked, line breaks kept."""
     pattern = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|'
@@ -229,7 +272,7 @@ def modules_of(text):
 
 class Tidy:
     def __init__(self, root):
-        self.root, self.problems, self.used = root, [], set()
+        self.root, self.problems, self.used, self.headers = root, [], set(), {}
         table = root / MODULES
         self.may_use = modules_of(table.read_text()) if table.is_file() else {}
         listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=root,
@@ -311,6 +354,29 @@ class Tidy:
                 self.report(name, number, f"{parts[1]}/ may not use {hit[1]}/")
             elif re.match(r'\s*#include "[^/"]+"', line):
                 self.report(name, number, "an include names its module: \"module/file.h\"")
+
+    def headers_of(self, name):
+        """The headers that a file reads, by itself and by headers of the project."""
+        if name not in self.headers:
+            self.headers[name] = set()  # Ends a circle.
+            text = (self.root / name).read_text() if (self.root / name).is_file() else ""
+            found = set(re.findall(r'^\s*#include ["<]([^">]+)[">]', text, re.M))
+            for header in tuple(found):
+                found |= BRINGS.get(header, set()) | self.headers_of(f"src/{header}")
+            self.headers[name] = found
+        return self.headers[name]
+
+    def check_names(self):
+        """Sources stand alone, although precompiled headers would hide that they do not."""
+        for name in self.files:
+            if not re.match(r"src/.*\.(h|cpp)$", name) or name.endswith("/precompiled.h"):
+                continue
+            code = without_comments((self.root / name).read_text())
+            for header, pattern in NAMES.items():
+                hit = re.search(pattern, code)
+                if hit and header not in self.headers_of(name) and name != f"src/{header}":
+                    line = code[:hit.start()].count("\n") + 1
+                    self.report(name, line, f"{hit[0].rstrip(' (<')}: include {header}")
 
     def check_modules(self):
         """The table goes upwards, and each of its permissions is made use of."""
@@ -405,6 +471,7 @@ class Tidy:
     def run(self, objects):
         for name in self.files:
             self.check_file(name)
+        self.check_names()
         self.check_modules()
         self.check_tests(COVERED_BY)
         self.check_folders()

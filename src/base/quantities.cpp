@@ -1,6 +1,7 @@
 // Reading and showing amounts.
 #include "base/quantities.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <iterator>

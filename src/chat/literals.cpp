@@ -1,6 +1,7 @@
 // Small recursive readers over complete texts.
 #include "chat/literals.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "chat/loose_match.h"

@@ -4,6 +4,7 @@
 // includes. Thread rule: one thread.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <span>

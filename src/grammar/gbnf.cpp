@@ -2,6 +2,7 @@
 // before it. Rules that are called before they are there are declared by the call.
 #include "grammar/gbnf.h"
 
+#include <algorithm>
 #include <charconv>
 #include <unordered_map>
 

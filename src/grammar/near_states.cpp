@@ -3,6 +3,7 @@
 // to is compared within the same round, until no class falls apart any more.
 #include "grammar/near_states.h"
 
+#include <algorithm>
 #include <span>
 
 #include "grammar/stacks.h"

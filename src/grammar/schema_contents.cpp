@@ -2,6 +2,7 @@
 #include "grammar/schema_contents.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "grammar/automaton.h"

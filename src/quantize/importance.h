@@ -3,6 +3,8 @@
 // Thread-safe once loaded: constant data.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>

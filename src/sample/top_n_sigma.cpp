@@ -1,5 +1,6 @@
 // Keeps the tokens whose logit is at most top_n_sigma standard deviations below the largest (Tang
 // et al., 2024, "Top-nσ: Not All Logits Are You Need"). The deviation is that of all candidates.
+#include <algorithm>
 #include <cmath>
 
 #include "sample/stage.h"

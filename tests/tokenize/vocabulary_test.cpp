@@ -5,7 +5,6 @@
 
 #include <ctime>
 
-#include "tests/sanitized.h"
 #include "tests/tokenize/small_vocabularies.h"
 
 namespace cairn::tokenize {
@@ -113,7 +112,7 @@ TEST(Attack6, AMillionMergesInACircle) {
   const std::clock_t start = std::clock();  // Work, not waiting for a busy machine.
   const auto tokenizer = build(small);
   const double seconds = double(std::clock() - start) / CLOCKS_PER_SEC;
-  EXPECT_LT(seconds, test::kIsSanitized ? 20.0 : 2.0);
+  EXPECT_LT(seconds, 20);  // One on a quiet machine; quadratic work would take hours.
   EXPECT_FALSE(tokenizer->warnings().empty());
   EXPECT_EQ(ids(tokenizer->encode("aaaa")), (std::vector<int32_t>{260}));
 }

@@ -32,6 +32,7 @@ def problems_of(changes, covered_by=()):
         checker = tidy.Tidy(pathlib.Path(folder))
         for name in checker.files:
             checker.check_file(name)
+        checker.check_names()
         checker.check_modules()
         checker.check_tests(covered_by)
         checker.check_folders()
@@ -47,7 +48,19 @@ class TidyTest(unittest.TestCase):
         self.assertEqual(len(found), len(messages), found)
 
     def with_body(self, body):
-        return {"src/base/thing.cpp": "// A thing.\nnamespace cairn {\n" + body + "}\n"}
+        head = "// A thing.\n#include <vector>\nnamespace cairn {\n"
+        return {"src/base/thing.cpp": head + body + "}\n"}
+
+    def test_names_without_their_headers(self):
+        self.expect(self.with_body("int f() {\n  return std::min(1, 2);\n}\n"),
+                    "src/base/thing.cpp:5: std::min: include algorithm")
+        include = "// A thing.\n#pragma once\n#include <string>\n"
+        uses = '// A thing.\n#include "base/thing.h"\nnamespace cairn {\nbool f(%s s) {\n}\n}\n'
+        self.expect({"src/base/thing.h": include,
+                     "src/base/thing.cpp": uses % "std::string_view"})
+        self.expect({"src/base/thing.h": include,
+                     "src/base/thing.cpp": uses % "std::span<int>"},
+                    "src/base/thing.cpp:4: std::span: include span")
 
     def test_instructions(self):
         front = "thing.cpp.o:     file format elf64-x86-64\n\n0 <f>:\n"

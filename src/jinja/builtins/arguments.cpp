@@ -1,6 +1,8 @@
 // Binding of arguments to parameters.
 #include "jinja/builtins/arguments.h"
 
+#include <algorithm>
+
 #include "jinja/operations.h"
 
 namespace cairn::jinja {

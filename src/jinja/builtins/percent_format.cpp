@@ -1,6 +1,7 @@
 // printf-style String Formatting of the Python library reference.
 #include "jinja/builtins/percent_format.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "jinja/characters.h"

@@ -1,6 +1,7 @@
 // Accounts and funerals.
 #include "jinja/values/heap.h"
 
+#include <algorithm>
 #include <memory>
 
 namespace cairn::jinja {
