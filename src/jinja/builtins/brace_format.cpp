@@ -1,8 +1,8 @@
 // `'{} {name.attribute[0]:>8}'.format(…)`: Format String Syntax of the Python library reference,
 // with the look-ups of the sandbox.
-#include "jinja/builtins/percent_format.h"
 #include <algorithm>
 
+#include "jinja/builtins/percent_format.h"
 #include "jinja/characters.h"
 #include "jinja/operations.h"
 #include "jinja/values/number_format.h"
