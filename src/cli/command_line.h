@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/reference.h"
 
 namespace CLI {
 class App;
@@ -21,10 +22,27 @@ class Option;
 
 namespace cairn::cli {
 
+// What the parser does not know of an option.
+struct OptionDetail {
+  std::string value;                 // As in OptionEntry.
+  std::vector<std::string> choices;  // Likewise.
+  bool is_required = false;
+  bool is_repeatable = false;
+  bool is_from_variable = false;  // Where the value was found.
+};
+
+// Beside the parser, for all commands.
+struct Declarations {
+  std::map<const CLI::Option*, OptionDetail> details;
+  // Names of one dash and several letters, such as "-sys", and the names that they stand for.
+  std::map<std::string, std::string> spellings;
+  std::map<const CLI::App*, std::vector<Example>> examples;
+};
+
 // How an option is read and what its help shows. A handle: copies mean the same option.
 class Option {
  public:
-  explicit Option(CLI::Option* option) : option_(option) {}
+  Option(CLI::Option* option, OptionDetail* detail) : option_(option), detail_(detail) {}
 
   Option in_range(int32_t min, int32_t max) const;
   Option one_of(std::vector<std::string> texts) const;
@@ -33,24 +51,28 @@ class Option {
   // Several values in one word.
   Option separated_by(char separator) const;
   Option excludes(Option other) const;
+  // An error where neither the command line nor a variable has it.
+  Option required() const;
+  // What the help calls the value: FILE, DIR (shells complete these), N, TEXT. Without: TEXT or N.
+  Option takes(const std::string& value) const;
+  // Values that shells complete; others are possible, or the command checks them.
+  Option suggests(std::vector<std::string> texts) const;
   // The help shows the value that the option has now.
   Option shows_default() const;
   Option with_default_text(const std::string& text) const;
-  Option with_type_text(const std::string& text) const;
   // Not in the help.
   Option hidden() const;
 
  private:
   CLI::Option* option_;
+  OptionDetail* detail_;
 };
 
 // The options of a command. Where values are kept has to outlive the parsing.
 class Options {
  public:
-  // Names of one dash and several letters, such as "-sys", and the names that stand for them.
-  using Spellings = std::map<std::string, std::string>;
-
-  Options(CLI::App* command, Spellings* spellings) : command_(command), spellings_(spellings) {}
+  Options(CLI::App* command, Declarations* declarations)
+      : command_(command), declarations_(declarations) {}
 
   // `names`: "-t,--threads", or "MODEL" for an argument that is known by its place, or both. A name
   // such as "-sys" stands behind one with two dashes, and means the same in all commands. T:
@@ -59,12 +81,18 @@ class Options {
   template <class T>
   Option add(const std::string& names, T& value, const std::string& doc);
   Option add_flag(const std::string& names, bool& value, const std::string& doc);
-  // Lines that end the help, before those that end every help.
-  void set_footer(const std::string& lines);
+  // Options that are added from here on stand under this heading of the help.
+  void begin_group(const std::string& name) { group_ = name; }
+  void add_example(const std::string& line, const std::string& doc);
+  // Lines behind the options.
+  void set_notes(const std::string& lines);
 
  private:
+  Option declare(CLI::Option* option, std::string value);
+
   CLI::App* command_;
-  Spellings* spellings_;
+  Declarations* declarations_;
+  std::string group_ = "Options";
 };
 
 // What a command does when its options have been read. Returns the exit code.
@@ -79,15 +107,14 @@ struct Command {
 struct Program {
   const char* doc;
   std::span<const Command* const> commands;  // In the order of the help.
-  std::string (*version)();                  // What --version prints.
-  std::string (*welcome)();                  // What is printed where no command is named.
+  std::vector<Example> examples;
+  const char* version;            // "0.1.0".
+  std::string (*version_text)();  // What --version prints.
+  std::string (*welcome)();       // What is printed where no command is named.
 };
 
 // Runs the command that the arguments name. Errors become a line on stderr. Returns the exit code.
 int run_command_line(const Program& program, int argument_count, char** arguments);
-
-// For what a command cannot do without. Checked by the command, since a variable may give it.
-Status require(std::string_view option, const std::string& value);
 
 // The error of a module that names a field, "width: …", for a person who typed it: "--width: …".
 Error as_option(const Error& error);

@@ -29,9 +29,14 @@ int main(int argument_count, char** arguments) {
   }
   cairn::install_mapping_guard();
   cairn::log::set_level(cairn::log::Level::warning);
-  return cairn::cli::run_command_line({.doc = "cairn runs language models from GGUF files.",
-                                       .commands = kCommands,
-                                       .version = cairn::cli::version_text,
-                                       .welcome = cairn::cli::welcome_screen},
-                                      argument_count, arguments);
+  return cairn::cli::run_command_line(
+      {.doc = "cairn runs language models from GGUF files.",
+       .commands = kCommands,
+       .examples = {{"cairn run", "a conversation with the built-in model"},
+                    {"cairn run MODEL.gguf", "a conversation with your model"},
+                    {"cairn run MODEL.gguf -p \"Why is the sky blue?\"", "one answer"}},
+       .version = CAIRN_VERSION,
+       .version_text = cairn::cli::version_text,
+       .welcome = cairn::cli::welcome_screen},
+      argument_count, arguments);
 }

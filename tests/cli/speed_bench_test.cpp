@@ -108,16 +108,16 @@ TEST(Speed, MistakesNameTheThing) {
   };
   const Case cases[] = {
       {{"bench"}, 2, "bench: expected a model or \"memory\", found neither"},
-      {{"bench", model, "-p", "12x"}, 2, "--prompt-tokens"},
-      {{"bench", model, "-d", "1,-1"}, 2, "--depths"},
-      {{"bench", model, "-n", "many"}, 2, "--new-tokens"},
-      {{"bench", model, "--batch", "0"}, 2, "--batch"},
-      {{"bench", model, "-r", "0"}, 2, "--rounds"},
+      {{"bench", model, "-p", "12x"}, 2, "cairn: -p: "},
+      {{"bench", model, "-d", "1,-1"}, 2, "cairn: -d: "},
+      {{"bench", model, "-n", "many"}, 2, "cairn: -n: "},
+      {{"bench", model, "--batch", "0"}, 2, "cairn: --batch: "},
+      {{"bench", model, "-r", "0"}, 2, "cairn: -r: "},
       {{"bench", model, "-p", "0", "-n", "0"}, 2, "(-p) or new ones (-n), found neither"},
       {{"bench", model, "x.gguf"}, 2, "bench: expected one model, found \"x.gguf\""},
       {{"bench", "no-such-file.gguf"}, 1, "no-such-file.gguf: "},
       {{"bench", model, "-p", "90", "-n", "9", "-d", "11"}, 2, "the model's 100 tokens, found 101"},
-      {{"bench", model, "-p", "9", "-n", "3", "-c", "8"}, 2, "--ctx-size: expected at least 9"},
+      {{"bench", model, "-p", "9", "-n", "3", "-c", "8"}, 2, "cairn: -c: expected at least 9"},
       {{"bench", model, "-p", "0", "-n", "3", "--batch", "600"}, 2, "--batch: expected at most"},
   };
   for (const Case& wrong : cases) {

@@ -37,27 +37,30 @@ void* counted_allocation(size_t bytes, size_t align) {
 
 }  // namespace
 
-void* operator new(size_t bytes) {
+// Inlined, half of a pair alone would look like memory that another allocator gives back.
+#define CAIRN_NOT_INLINED __attribute__((noinline))
+
+CAIRN_NOT_INLINED void* operator new(size_t bytes) {
   return counted_allocation(bytes, alignof(std::max_align_t));
 }
 // std::stable_sort takes its buffer so. A sanitizer would allocate it, and miss the pair's other
 // half.
-void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+CAIRN_NOT_INLINED void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
   return counted_allocation(bytes, alignof(std::max_align_t));
 }
-void* operator new(size_t bytes, std::align_val_t align) {
+CAIRN_NOT_INLINED void* operator new(size_t bytes, std::align_val_t align) {
   return counted_allocation(bytes, size_t(align));
 }
-void operator delete(void* memory) noexcept {
+CAIRN_NOT_INLINED void operator delete(void* memory) noexcept {
   std::free(memory);
 }
-void operator delete(void* memory, size_t) noexcept {
+CAIRN_NOT_INLINED void operator delete(void* memory, size_t) noexcept {
   std::free(memory);
 }
-void operator delete(void* memory, std::align_val_t) noexcept {
+CAIRN_NOT_INLINED void operator delete(void* memory, std::align_val_t) noexcept {
   std::free(memory);
 }
-void operator delete(void* memory, size_t, std::align_val_t) noexcept {
+CAIRN_NOT_INLINED void operator delete(void* memory, size_t, std::align_val_t) noexcept {
   std::free(memory);
 }
 

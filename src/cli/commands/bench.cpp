@@ -21,28 +21,40 @@ struct Arguments {
 void add_speed(Options& command, SpeedBenchArguments& speed) {
   const auto add_list = [&](const char* names, std::vector<int32_t>& list, int32_t min,
                             const char* doc) {
-    command.add(names, list, doc).separated_by(',').in_range(min, 1 << 24).shows_default();
+    command.add(names, list, doc)
+        .takes("N,N...")
+        .separated_by(',')
+        .in_range(min, 1 << 24)
+        .shows_default();
   };
   measure::SpeedWork& work = speed.work;
   work.prompts = {512};
   work.new_tokens = 128;
-  add_list("-p,--prompt-tokens", work.prompts, 0, "speed: tokens of prompts, between commas");
-  command.add("-n,--new-tokens", work.new_tokens, "speed: tokens to decode; 0: none")
+  command.begin_group("Speed (MODEL)");
+  add_list("-p,--prompt-tokens", work.prompts, 0, "prompt lengths to measure, in tokens");
+  command.add("-n,--new-tokens", work.new_tokens, "tokens to decode; 0: none")
       .in_range(0, 1 << 24)
       .shows_default();
-  add_list("-d,--depths", work.depths, 0, "speed: tokens before them");
-  add_list("--batch", work.batches, 1, "speed: sequences that decode together");
+  add_list("-d,--depths", work.depths, 0, "tokens already in the context before each measurement");
+  add_list("--batch", work.batches, 1, "numbers of sequences that decode together");
   command.add_flag("--separate-prompts", work.separate_prompts,
-                   "speed: what stands before is another for each sequence of a batch");
-  command.add("-r,--rounds", work.round_count, "speed: how often all is measured")
+                   "give each sequence of a batch a context of its own, not a shared one");
+  command.add("-r,--rounds", work.round_count, "how often to measure; the median is shown")
       .in_range(1, 10000)
       .shows_default();
 }
 
 void add_memory(Options& command, MemoryBenchArguments& memory) {
-  command.add("--preset", memory.presets, "memory: of those, only these shapes");
-  command.add("--type", memory.type, "memory: type of their matrices").shows_default();
-  command.add("--folder", memory.folder, "memory: where they are written meanwhile");
+  command.begin_group("Memory (the word memory)");
+  command
+      .add("--preset", memory.presets,
+           "measure models of these shapes only (names of `cairn synth --preset`)")
+      .takes("NAME");
+  command.add("--type", memory.type, "type of those models' matrices")
+      .takes("TYPE")
+      .shows_default();
+  command.add("--folder", memory.folder, "where to write those models while they are measured")
+      .takes("DIR");
 }
 
 Result<int> bench(Arguments& a) {
@@ -68,17 +80,24 @@ Result<int> bench(Arguments& a) {
 
 Action add_bench(Options& command) {
   const auto a = std::make_shared<Arguments>();
-  command.add("WHAT", a->what,
-              "a GGUF file, whose speed is measured; or memory: what conversations cost");
-  command.add("MODEL", a->memory.models, "memory: GGUF files; else models with random weights");
+  command.add(
+      "WHAT", a->what,
+      "a GGUF file, to measure its speed; or the word memory, to measure what conversations cost");
+  command
+      .add("MODEL", a->memory.models,
+           "behind the word memory: GGUF files; default: models with random weights")
+      .takes("FILE");
   add_speed(command, a->speed);
   add_memory(command, a->memory);
-  command.add_flag("--json", a->speed.json, "JSON instead of tables");
+  command.begin_group("Output");
+  command.add_flag("--json", a->speed.json, "print JSON");
   a->engine.add_to(command);
   a->engine.add_memory_to(command);
-  command.set_footer(
-      "Speed: medians of samples that take turns, beside what the machine could do at best.\n"
-      "Memory: exit code 1 where a figure misses its bar.\n");
+  command.set_notes(
+      "Speed: medians of samples taken in turn, beside the limits of the machine's memory and "
+      "arithmetic.\nMemory: exit code 1 if a figure misses its target.\n");
+  command.add_example("cairn bench MODEL.gguf", "tokens per second, prompt and decoding");
+  command.add_example("cairn bench memory", "tokens, bytes and time that conversations cost");
   return [a]() -> Result<int> { return bench(*a); };
 }
 

@@ -25,8 +25,6 @@ struct Arguments {
 };
 
 Result<int> run_convert(Arguments& a) {
-  CAIRN_TRY(require("DIR", a.convert.folder));
-  CAIRN_TRY(require("--output", a.convert.out_path));
   const auto* chosen = std::find(std::begin(kOutTypes), std::end(kOutTypes), a.type);
   a.convert.type = convert::OutType(chosen - std::begin(kOutTypes));
   std::optional<Progress> progress(std::in_place, "converting", Progress::Unit::bytes);
@@ -42,11 +40,16 @@ Result<int> run_convert(Arguments& a) {
 
 Action add_convert(Options& command) {
   const auto a = std::make_shared<Arguments>();
-  command.add("DIR", a->convert.folder, "a folder with config.json, safetensors and a tokenizer");
-  command.add("-o,--output", a->convert.out_path, "the GGUF file to write");
+  command.add("DIR", a->convert.folder, "a folder with config.json, safetensors and a tokenizer")
+      .takes("DIR")
+      .required();
+  command.add("-o,--output", a->convert.out_path, "the GGUF file to write")
+      .takes("FILE")
+      .required();
   command
       .add("--outtype", a->type,
-           "type of matrices: f32, f16, bf16; auto: as in the folder, f16 for f32")
+           "type of matrices: f32, f16, bf16; auto: what the folder has, but f16 for f32")
+      .takes("TYPE")
       .one_of({std::begin(kOutTypes), std::end(kOutTypes)})
       .shows_default();
   return [a]() -> Result<int> { return run_convert(*a); };
@@ -54,7 +57,7 @@ Action add_convert(Options& command) {
 
 }  // namespace
 
-const Command kConvertCommand = {"convert", "write a folder of safetensors as a GGUF file",
-                                 add_convert};
+const Command kConvertCommand = {
+    "convert", "convert a Hugging Face folder (safetensors) to a GGUF file", add_convert};
 
 }  // namespace cairn::cli

@@ -268,24 +268,36 @@ Action add_embed(Options& command) {
     bool normalizes = false, does_not = false;
   };
   const auto a = std::make_shared<Arguments>();
-  command.add("MODEL,-m,--model", a->embed.model_path, "a GGUF file of a model that makes vectors");
+  command
+      .add("MODEL,-m,--model", a->embed.model_path, "a GGUF file of an embedding model or reranker")
+      .takes("FILE")
+      .required();
   command.add("TEXT", a->embed.texts,
-              "texts; for a model that scores: a question, then what may answer it");
-  command.add("-f,--file", a->embed.texts_path, "a text a line; -: from input");
-  command.add("--pooling", a->embed.pooling,
-              "none, mean, cls, last or rank; else as the file says");
-  const Option yes = command.add_flag("--normalize", a->normalizes,
-                                      "vectors of length 1 (the default for one vector a text)");
-  command.add_flag("--no-normalize", a->does_not, "vectors as they come").excludes(yes);
+              "the texts; for a reranker: a question, then the passages to score");
+  command
+      .add("-f,--file", a->embed.texts_path, "read texts from this file, one per line; - is stdin")
+      .takes("FILE");
+  command
+      .add("--pooling", a->embed.pooling,
+           "how token vectors become one: none, mean, cls, last or rank; default: what the model "
+           "file says")
+      .takes("TYPE")
+      .suggests({"none", "mean", "cls", "last", "rank"});
+  const Option yes =
+      command.add_flag("--normalize", a->normalizes,
+                       "scale vectors to length 1 (the default, except with --pooling none)");
+  command.add_flag("--no-normalize", a->does_not, "do not scale vectors").excludes(yes);
   command.add_flag("--truncate", a->embed.truncates,
-                   "texts that are longer than the context lose their end");
-  command.add_flag("--similarity", a->embed.similarity, "a table: how near the texts are");
-  command.add_flag("--json", a->embed.json, "JSON as OpenAI's interface has it");
+                   "cut texts that are longer than the context, instead of refusing them");
+  command.add_flag("--similarity", a->embed.similarity,
+                   "print the cosine similarity of each pair of texts");
+  command.add_flag("--json", a->embed.json, "print JSON in the form of OpenAI's embeddings API");
   a->engine.add_to(command);
   a->engine.add_memory_to(command);
-  command.set_footer("Keys and values are kept in f32 unless --kv says otherwise.\n");
+  command.set_notes("The KV cache is f32 by default here.\n");
+  command.add_example("cairn embed MODEL.gguf --similarity \"a cat\" \"a dog\" \"a car\"",
+                      "how similar texts are");
   return [a]() -> Result<int> {
-    CAIRN_TRY(require("MODEL", a->embed.model_path));
     if (a->normalizes || a->does_not) a->embed.normalizes = a->normalizes;
     CAIRN_TRY(a->embed.engine, a->engine.read("f32"));
     return print_embeddings(a->embed);
@@ -294,7 +306,7 @@ Action add_embed(Options& command) {
 
 }  // namespace
 
-const Command kEmbedCommand = {"embed", "vectors of texts, or how well texts answer a question",
-                               add_embed};
+const Command kEmbedCommand = {
+    "embed", "compute embeddings of texts, or rerank passages for a question", add_embed};
 
 }  // namespace cairn::cli

@@ -443,16 +443,15 @@ int inspect(const InspectOptions& options) {
 
 Action add_inspect(Options& command) {
   const auto options = std::make_shared<InspectOptions>();
-  command.add("MODEL,-m,--model", options->path, "a GGUF file");
-  command.add_flag("--json", options->json, "one JSON object instead of text");
-  return [options]() -> Result<int> {
-    CAIRN_TRY(require("MODEL", options->path));
-    return inspect(*options);
-  };
+  command.add("MODEL,-m,--model", options->path, "a GGUF file; of a split model, its first part")
+      .takes("FILE")
+      .required();
+  command.add_flag("--json", options->json, "print one JSON object");
+  return [options]() -> Result<int> { return inspect(*options); };
 }
 
 }  // namespace
 
-const Command kInspectCommand = {"inspect", "say all that a model file holds", add_inspect};
+const Command kInspectCommand = {"inspect", "show what a model file contains", add_inspect};
 
 }  // namespace cairn::cli

@@ -97,17 +97,25 @@ Action add_logits(Options& command) {
     EngineArguments engine;
   };
   const auto a = std::make_shared<Arguments>();
-  command.add("MODEL,-m,--model", a->logits.model_path, "a GGUF file");
-  command.add("--tokens", a->logits.tokens_path,
-              "file of token ids, a sequence a line, between blanks or commas");
-  command.add("--batch", a->logits.batch, "tokens of a step").in_range(1, 1 << 16);
-  command.add("-o,--output", a->logits.out_path, "file of f32 rows to write");
+  command
+      .add("MODEL,-m,--model", a->logits.model_path,
+           "a GGUF file; of a split model, its first part")
+      .takes("FILE")
+      .required();
+  command
+      .add("--tokens", a->logits.tokens_path,
+           "token ids: one sequence per line, separated by spaces or commas")
+      .takes("FILE")
+      .required();
+  command.add("--batch", a->logits.batch, "tokens per step").in_range(1, 1 << 16);
+  command
+      .add("-o,--output", a->logits.out_path,
+           "where to write the logits: rows of f32, one per token")
+      .takes("FILE")
+      .required();
   a->engine.add_to(command);
-  command.set_footer("Keys and values are kept in f32 unless --kv says otherwise.\n");
+  command.set_notes("The KV cache is f32 by default here.\n");
   return [a]() -> Result<int> {
-    CAIRN_TRY(require("MODEL", a->logits.model_path));
-    CAIRN_TRY(require("--tokens", a->logits.tokens_path));
-    CAIRN_TRY(require("--output", a->logits.out_path));
     CAIRN_TRY(a->logits.engine, a->engine.read("f32"));
     CAIRN_TRY(const int64_t row_count, write_logits(a->logits));
     std::fprintf(stderr, "%lld rows\n", static_cast<long long>(row_count));
@@ -117,6 +125,7 @@ Action add_logits(Options& command) {
 
 }  // namespace
 
-const Command kLogitsCommand = {"logits", "write the logits of given tokens to a file", add_logits};
+const Command kLogitsCommand = {"logits", "write the logits of given token sequences to a file",
+                                add_logits};
 
 }  // namespace cairn::cli

@@ -138,25 +138,34 @@ Action add_perplexity(Options& command) {
     EngineArguments engine;
   };
   const auto a = std::make_shared<Arguments>();
-  command.add("MODEL,-m,--model", a->perplexity.model_path, "a GGUF file; else the built-in model");
-  const Option text = command.add("-f,--file", a->perplexity.text_path, "the text");
+  command
+      .add("MODEL,-m,--model", a->perplexity.model_path,
+           "a GGUF file; of a split model, its first part; default: the built-in model")
+      .takes("FILE");
+  const Option text =
+      command.add("-f,--file", a->perplexity.text_path, "the text to measure").takes("FILE");
   command.add_flag("--parse-special", a->perplexity.parse_special,
-                   "text that spells special tokens means them");
-  command.add("-c,--ctx-size", a->perplexity.context, "tokens of a chunk")
+                   "parse special tokens (such as <|im_start|>) in the text");
+  command.add("-c,--ctx-size", a->perplexity.context, "tokens per chunk")
       .in_range(4, 1 << 24)
       .shows_default();
-  command.add("--chunks", a->perplexity.chunk_count_max, "so many chunks; 0: all")
+  command.add("--chunks", a->perplexity.chunk_count_max, "use only the first N chunks; 0: all")
       .in_range(0, 1 << 24);
-  command.add("--save-logits", a->perplexity.save_path,
-              "keep all log-probabilities in this file, as llama.cpp does");
+  command
+      .add("--save-logits", a->perplexity.save_path,
+           "write all log-probabilities to this file, in llama.cpp's format, for a later --kl")
+      .takes("FILE");
   command
       .add("--kl", a->perplexity.kl_path,
-           "compare with the log-probabilities in this file, over its text")
+           "compare with a file from --save-logits: KL divergence over the text it was made from")
+      .takes("FILE")
       .excludes(text);
-  command.add_flag("--json", a->perplexity.json, "JSON instead of text");
+  command.add_flag("--json", a->perplexity.json, "print JSON");
   a->engine.add_to(command);
   return [a]() -> Result<int> {
-    if (a->perplexity.kl_path.empty()) CAIRN_TRY(require("--file", a->perplexity.text_path));
+    if (a->perplexity.kl_path.empty() && a->perplexity.text_path.empty()) {
+      return fail(ErrorCode::invalid_argument, "--file: expected a value, found none");
+    }
     CAIRN_TRY(a->perplexity.engine, a->engine.read("f16"));
     CAIRN_TRY(const measure::PerplexityReport report, perplexity(a->perplexity));
     TextOut out(stdout);
@@ -169,6 +178,7 @@ Action add_perplexity(Options& command) {
 }  // namespace
 
 const Command kPerplexityCommand = {
-    "perplexity", "how surprised a model is by a text; how far from another it is", add_perplexity};
+    "perplexity", "measure perplexity on a text, or KL divergence from another model",
+    add_perplexity};
 
 }  // namespace cairn::cli

@@ -41,9 +41,6 @@ void show(const quantize::QuantizeReport& report) {
 }
 
 Result<int> run_quantize(Arguments& a) {
-  CAIRN_TRY(require("IN", a.quantize.in_path));
-  CAIRN_TRY(require("OUT", a.quantize.out_path));
-  CAIRN_TRY(require("TYPE", a.quantize.mix));
   for (const std::string& text : a.overrides) {
     CAIRN_TRY(quantize::TypeOverride parsed, quantize::parse_override("--tensor", text));
     a.quantize.overrides.push_back(std::move(parsed));
@@ -59,25 +56,34 @@ Result<int> run_quantize(Arguments& a) {
 Action add_quantize(Options& command) {
   const auto a = std::make_shared<Arguments>();
   std::string mixes;
-  for (const quantize::QuantMix& mix : quantize::quant_mixes())
-    mixes += " " + std::string(mix.name);
-  command.add("IN", a->quantize.in_path, "the GGUF file to read; of a split model the first");
-  command.add("OUT", a->quantize.out_path, "the GGUF file to write");
-  command.add("TYPE", a->quantize.mix, "one of" + mixes);
+  for (const quantize::QuantMix& mix : quantize::quant_mixes()) {
+    mixes += fmt::format("{}{}", mixes.empty() ? "" : ", ", mix.name);
+  }
+  command.add("IN", a->quantize.in_path, "the GGUF file to read; of a split model, its first part")
+      .takes("FILE")
+      .required();
+  command.add("OUT", a->quantize.out_path, "the GGUF file to write").takes("FILE").required();
+  command.add("TYPE", a->quantize.mix, "one of " + mixes).required();
   command
       .add("--tensor", a->overrides,
-           "PATTERN=TYPE: matrices of these names get this type; * stands for anything")
+           "store the tensors whose names match PATTERN as TYPE; * matches anything; may be given "
+           "several times")
+      .takes("PATTERN=TYPE")
       .repeatable();
-  command.add("--imatrix", a->quantize.importance_path,
-              "importances of inputs, as llama.cpp's imatrix tool writes them");
-  command.add("-t,--threads", a->quantize.thread_count, "threads; 0: one for each core")
+  command
+      .add("--imatrix", a->quantize.importance_path,
+           "an importance matrix, as llama.cpp's imatrix tool writes it")
+      .takes("FILE");
+  command.add("-t,--threads", a->quantize.thread_count, "number of threads; 0: one per core")
       .in_range(0, 1024);
+  command.add_example("cairn quantize MODEL-F16.gguf MODEL-Q4_K_M.gguf Q4_K_M",
+                      "the usual compromise between size and quality");
   return [a]() -> Result<int> { return run_quantize(*a); };
 }
 
 }  // namespace
 
-const Command kQuantizeCommand = {"quantize", "write a model again with smaller weights",
+const Command kQuantizeCommand = {"quantize", "write a smaller model file: fewer bits per weight",
                                   add_quantize};
 
 }  // namespace cairn::cli

@@ -12,12 +12,11 @@ namespace cairn::cli {
 namespace {
 
 constexpr char kBuiltinModelDoc[] =
-    "Without MODEL the built-in one runs: cairn nano, 4 million parameters, trained on made-up\n"
-    "conversations. It recalls what it is told, copies, spells, counts and knows a few capitals "
-    "and\n"
-    "opposites. It is there to show that everything works; it is not a chat model.\n"
-    "It answers greedily (--temp 0) unless told otherwise. Without -p and -f, piped\n"
-    "input is the prompt; on a terminal a conversation starts.\n";
+    "Without MODEL the built-in model runs: cairn nano, 4 million parameters, trained on made-up "
+    "conversations. It repeats what it was told, copies, spells, counts and knows a few capitals "
+    "and opposites. It shows that everything works; it is not a chat model. Its default is --temp "
+    "0.\n"
+    "Without -p and -f, piped input is the prompt; on a terminal a conversation starts.\n";
 
 struct Arguments {
   RunOptions run;
@@ -28,36 +27,61 @@ struct Arguments {
 
 // What is said to the model.
 void add_prompt(Options& command, RunOptions& run) {
-  command.add("MODEL,-m,--model", run.model_path, "a GGUF file (of a split model: the first)");
-  const Option prompt = command.add("-p,--prompt", run.prompt, "answer this and end");
-  command.add("-f,--file", run.prompt_path, "answer the text in this file; -: from input")
+  command.begin_group("Prompt");
+  command
+      .add("MODEL,-m,--model", run.model_path,
+           "a GGUF file; of a split model, its first part; default: the built-in model")
+      .takes("FILE");
+  const Option prompt = command.add("-p,--prompt", run.prompt, "answer this text and exit");
+  command.add("-f,--file", run.prompt_path, "answer the text in this file and exit; - is stdin")
+      .takes("FILE")
       .excludes(prompt);
   command.add("--system,--system-prompt,-sys", run.system, "the system message");
 }
 
 // What the answer is like, beside how it is sampled.
 void add_answer(Options& command, RunOptions& run) {
-  command.add("--json-schema", run.constraint.json_schema,
-              "the answer is JSON that this schema (or this file's) describes");
-  command.add("--grammar", run.constraint.grammar, "the answer fits the GBNF grammar in this file");
-  command.add("--regex", run.constraint.regex, "the whole answer fits this regular expression");
-  command.add("--choice", run.constraint.choices, "the answer is one of these, between commas")
+  command.begin_group("Form of the answer");
+  command
+      .add("--json-schema", run.constraint.json_schema,
+           "the answer is JSON that matches this JSON Schema: the schema itself, or a file with it")
+      .takes("SCHEMA|FILE");
+  command
+      .add("--grammar", run.constraint.grammar, "the answer matches the GBNF grammar in this file")
+      .takes("FILE");
+  command.add("--regex", run.constraint.regex, "the whole answer matches this regular expression")
+      .takes("REGEX");
+  command.add("--choice", run.constraint.choices, "the answer is one of these texts")
+      .takes("TEXT,TEXT...")
       .separated_by(',');
-  command.add("--stop", run.stop, "a text that ends the answer; may be said again").repeatable();
-  command.add("--reasoning", run.reasoning,
-              "on, off, or at most so many tokens of it; else as the template has it");
-  command.add("--tools", run.tools_path,
-              "tools that the model may call: a JSON list in OpenAI's form");
-  command.add("--tool-choice", run.tool_choice,
-              "auto, none, required or a tool's name: calls fit the tools' schemas");
+  command.add("--stop", run.stop, "end the answer before this text; may be given several times")
+      .repeatable();
+  command
+      .add("--reasoning", run.reasoning,
+           "on, off, or the largest number of tokens for reasoning; default: what the chat "
+           "template does")
+      .takes("on|off|N")
+      .suggests({"on", "off"});
+  command
+      .add("--tools", run.tools_path,
+           "tools that the model may call: a JSON list in the form of OpenAI's API")
+      .takes("FILE");
+  command
+      .add("--tool-choice", run.tool_choice,
+           "auto, none, required, or the name of the tool that must be called; calls then match "
+           "the tool's JSON Schema")
+      .takes("CHOICE")
+      .suggests({"auto", "none", "required"});
 }
 
 // How the program talks.
 void add_manner(Options& command, RunOptions& run) {
-  command.add_flag("--raw", run.raw, "no chat template: continue the text as it is");
-  command.add_flag("--json", run.json, "one JSON object instead of text");
-  command.add_flag("--chat", run.chat, "converse line by line even when input is no terminal");
-  command.add_flag("-v,--verbose", run.verbose, "statistics even when stderr is no terminal");
+  command.begin_group("Input and output");
+  command.add_flag("--raw", run.raw, "use no chat template: continue the text as it is");
+  command.add_flag("--json", run.json, "print one JSON object instead of text");
+  command.add_flag("--chat", run.chat,
+                   "hold a conversation, one line per message, even if stdin is not a terminal");
+  command.add_flag("-v,--verbose", run.verbose, "show statistics and messages of level info");
 }
 
 // cairn opens no connection.
@@ -74,15 +98,22 @@ Action add_run(Options& command) {
   add_prompt(command, a->run);
   command
       .add("-n,--max-tokens,--n-predict,--predict", a->run.token_count_max,
-           "at most so many tokens an answer; -1: as many as it takes")
+           "the largest number of tokens in an answer; -1: no limit")
       .in_range(-1, 1 << 30);
-  a->sampling.add_to(command);
-  add_answer(command, a->run);
   add_manner(command, a->run);
+  add_answer(command, a->run);
+  a->sampling.add_to(command);
   command.add("--hf-repo,-hf,-hfr", a->repository, "a model of a hub").hidden();
   a->engine.add_to(command);
   a->engine.add_memory_to(command);
-  command.set_footer(kBuiltinModelDoc);
+  command.set_notes(kBuiltinModelDoc);
+  command.add_example("cairn run", "a conversation with the built-in model");
+  command.add_example("cairn run MODEL.gguf", "a conversation with your model");
+  command.add_example("cairn run MODEL.gguf -p \"Why is the sky blue?\"", "one answer");
+  command.add_example("cairn run MODEL.gguf -sys \"Summarize.\" < report.txt",
+                      "piped input is the prompt");
+  command.add_example("cairn run MODEL.gguf --json-schema schema.json -f letter.txt",
+                      "an answer in a given form");
   return [a]() -> Result<int> {
     if (!a->repository.empty()) return refuse_download(a->repository);
     CAIRN_TRY(a->run.engine, a->engine.read("f16"));

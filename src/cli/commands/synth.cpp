@@ -30,14 +30,17 @@ class ShapeArguments {
       presets += fmt::format("\n{}: {}", known.name, known.doc);
     }
     const Option like =
-        command.add("--like", like_, "a small model of this architecture:" + architectures);
-    command.add("--preset", preset_, "the shape of a real model:" + presets).excludes(like);
+        command.add("--like", like_, "a small model of this architecture:" + architectures)
+            .takes("ARCH");
+    command.add("--preset", preset_, "the shape of a real model:" + presets)
+        .takes("NAME")
+        .excludes(like);
     for (const synth::SynthField& field : synth::synth_fields()) {
       values_.emplace_back();
       command.add("--" + std::string(field.name), values_.back(), std::string(field.doc))
           .in_range(field.min, field.max);
     }
-    command.add_flag("--untied", untied_, "an output matrix of its own beside the embedding table");
+    command.add_flag("--untied", untied_, "an output matrix separate from the embedding table");
   }
 
   Result<synth::SynthShape> read() const {
@@ -68,7 +71,6 @@ struct Arguments {
 };
 
 Result<int> run_synth(Arguments& a) {
-  CAIRN_TRY(require("--output", a.synth.out_path));
   CAIRN_TRY(a.synth.shape, a.shape.read());
   CAIRN_TRY(models::find_architecture(a.synth.shape.architecture));
   if (const auto type = synth::matrix_type(a.synth.type); !type) return as_option(type.error());
@@ -86,18 +88,22 @@ Result<int> run_synth(Arguments& a) {
 
 Action add_synth(Options& command) {
   const auto a = std::make_shared<Arguments>();
+  command.begin_group("Shape");
   a->shape.add_to(command);
+  command.begin_group("File");
   command.add("--type", a->synth.type, "type of matrices, such as Q4_K, Q8_0 or F16")
+      .takes("TYPE")
       .shows_default();
   command.add("--seed", a->synth.seed, "the same seed gives the same file").shows_default();
-  command.add("-t,--threads", a->synth.thread_count, "threads; 0: one for each core")
+  command.add("-t,--threads", a->synth.thread_count, "number of threads; 0: one per core")
       .in_range(0, 1024);
-  command.add("-o,--output", a->synth.out_path, "the GGUF file to write");
+  command.add("-o,--output", a->synth.out_path, "the GGUF file to write").takes("FILE").required();
   return [a]() -> Result<int> { return run_synth(*a); };
 }
 
 }  // namespace
 
-const Command kSynthCommand = {"synth", "write a model with random weights", add_synth};
+const Command kSynthCommand = {"synth", "write a model file with random weights, for measurements",
+                               add_synth};
 
 }  // namespace cairn::cli

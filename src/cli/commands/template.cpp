@@ -119,19 +119,21 @@ int show_template(const TemplateOptions& options) {
 
 Action add_template(Options& command) {
   const auto options = std::make_shared<TemplateOptions>();
-  command.add("MODEL,-m,--model", options->path, "a GGUF file, or a file with a template");
-  command.add("--messages", options->messages_path,
-              "JSON: a list of messages, or an object with them, tools and variables");
-  command.add_flag("--marks", options->marks, "set what the user wrote between ⟦ and ⟧");
-  return [options]() -> Result<int> {
-    CAIRN_TRY(require("MODEL", options->path));
-    return show_template(*options);
-  };
+  command
+      .add("MODEL,-m,--model", options->path, "a GGUF file, or a text file with a Jinja template")
+      .takes("FILE")
+      .required();
+  command
+      .add("--messages", options->messages_path,
+           "render these: JSON, a list of messages or an object with messages, tools and variables")
+      .takes("FILE");
+  command.add_flag("--marks", options->marks, "mark the text that came from messages with ⟦ and ⟧");
+  return [options]() -> Result<int> { return show_template(*options); };
 }
 
 }  // namespace
 
-const Command kTemplateCommand = {"template", "show a chat template, or messages in it",
-                                  add_template};
+const Command kTemplateCommand = {
+    "template", "show a model's chat template, or render messages with it", add_template};
 
 }  // namespace cairn::cli

@@ -109,15 +109,16 @@ int tokenize(const TokenizeOptions& options) {
 
 Action add_tokenize(Options& command) {
   const auto options = std::make_shared<TokenizeOptions>();
-  command.add("MODEL,-m,--model", options->model, "a GGUF file");
-  command.add("FILE", options->text, "the text; else standard input");
-  command.add_flag("--special", options->add_special, "with the tokens around a text (BOS, EOS)");
-  command.add_flag("--parse-special", options->parse_special, "recognise special tokens in it");
-  command.add_flag("--json", options->json, "JSON instead of lines");
-  return [options]() -> Result<int> {
-    CAIRN_TRY(require("MODEL", options->model));
-    return tokenize(*options);
-  };
+  command.add("MODEL,-m,--model", options->model, "a GGUF file; of a split model, its first part")
+      .takes("FILE")
+      .required();
+  command.add("FILE", options->text, "the text; default: stdin");
+  command.add_flag("--special", options->add_special,
+                   "add the tokens that the model expects around a text (BOS, EOS)");
+  command.add_flag("--parse-special", options->parse_special,
+                   "parse special tokens (such as <|im_start|>) in the text");
+  command.add_flag("--json", options->json, "print a JSON list");
+  return [options]() -> Result<int> { return tokenize(*options); };
 }
 
 }  // namespace

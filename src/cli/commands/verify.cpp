@@ -96,15 +96,19 @@ Action add_verify(Options& command) {
     EngineArguments engine;
   };
   const auto a = std::make_shared<Arguments>();
-  command.add("MODEL,-m,--model", a->verify.model_path, "a GGUF file; else the built-in model");
-  command.add("--programs", a->verify.program_count, "random programs to run")
+  command
+      .add("MODEL,-m,--model", a->verify.model_path,
+           "a GGUF file; of a split model, its first part; default: the built-in model")
+      .takes("FILE");
+  command
+      .add("--programs", a->verify.program_count, "how many random sequences of operations to run")
       .in_range(1, 1 << 20)
       .shows_default();
-  command.add("--seed", a->verify.seed, "the same seed runs the same programs").shows_default();
-  command.add_flag("--json", a->verify.json, "one JSON object instead of a table");
+  command.add("--seed", a->verify.seed, "the same seed runs the same operations").shows_default();
+  command.add_flag("--json", a->verify.json, "print one JSON object");
   a->engine.add_to(command);
   a->engine.add_memory_to(command);
-  command.set_footer("Exit code 1 where a single bit differs.\n");
+  command.set_notes("Exit code 1 if a single bit differs.\n");
   return [a]() -> Result<int> {
     CAIRN_TRY(a->verify.engine, a->engine.read("f16"));
     return run_programs(a->verify);
@@ -114,6 +118,6 @@ Action add_verify(Options& command) {
 }  // namespace
 
 const Command kVerifyCommand = {
-    "verify", "show that memory changes no bit: rewinds, forks, evictions", add_verify};
+    "verify", "check that rewinds, forks and evictions change no bit of the logits", add_verify};
 
 }  // namespace cairn::cli

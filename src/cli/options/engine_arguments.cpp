@@ -46,46 +46,77 @@ std::string_view kv_type_name(KvType type) {
 }
 
 void EngineArguments::add_to(Options& command) {
-  command.add("-t,--threads", options_.thread_count, "threads; 0: one for each core")
+  command.begin_group("Computation");
+  command.add("-t,--threads", options_.thread_count, "number of threads; 0: one per core")
       .in_range(0, 1024);
-  command.add("--backend", options_.backend, "what computes: cpu, or reference (slow)");
-  command.add("--isa", isa_,
-              "this instruction set, not the best there is: scalar, avx2, avx2_vnni, "
-              "avx512_vnni, amx");
-  command.add("--numerics", numerics_,
-              "exact (unless told): the same bits always; fast: prompts round to bf16 "
-              "where the CPU multiplies that faster");
-  const Option cache =
-      command.add("--pack-cache", options_.pack_cache,
-                  "a folder for packed weights: the next start maps them instead of packing");
+  command.add("--backend", options_.backend, "cpu, or reference (slow; for checks)")
+      .takes("NAME")
+      .suggests({"cpu", "reference"});
+  command
+      .add("--isa", isa_,
+           "the instruction set of the kernels: scalar, avx2, avx2_vnni, avx512_vnni or amx; "
+           "default: the best that the CPU has")
+      .takes("NAME")
+      .suggests({"scalar", "avx2", "avx2_vnni", "avx512_vnni", "amx"});
+  command
+      .add("--numerics", numerics_,
+           "exact: results have the same bits on every CPU; fast: prompts are computed in bf16 "
+           "on CPUs that multiply bf16 faster [default: exact]")
+      .takes("MODE")
+      .suggests({"exact", "fast"});
+  command.begin_group("Weights");
+  const Option cache = command
+                           .add("--pack-cache", options_.pack_cache,
+                                "a folder that keeps the weights in the kernels' layout, so that "
+                                "the next start is faster")
+                           .takes("DIR");
   command
       .add_flag("--no-pack", options_.is_unpacked,
-                "read weights from the file as they are needed: slow, for models larger than "
+                "read weights from the file while computing: slow, but models may be larger than "
                 "the memory")
       .excludes(cache);
   command
       .add("--lora", adapters_,
-           "FILE or FILE:SCALE: a LoRA adapter in GGUF; may come several times; 0: only "
-           "where it is asked for")
+           "a LoRA adapter in GGUF, and how strongly it counts (default 1; with 0 it is loaded, "
+           "and used when /lora asks for it); may be given several times")
+      .takes("FILE[:SCALE]")
       .repeatable();
-  command.add("--kv", kv_, "how keys and values are kept: f32, f16, bf16, q8_0 or q4_0");
-  command.add("--cache-type-k", keys_, "how keys are kept, where not as --kv says");
+  command.begin_group("KV cache and context");
+  const std::vector<std::string> kv_types(std::begin(kKvNames), std::end(kKvNames));
+  command.add("--kv", kv_, "type of the KV cache: f32, f16, bf16, q8_0 or q4_0")
+      .takes("TYPE")
+      .suggests(kv_types);
+  command.add("--cache-type-k", keys_, "type of the keys in the KV cache; default: as --kv")
+      .takes("TYPE")
+      .suggests(kv_types);
+  command.add("--cache-type-v", values_, "type of the values in the KV cache; default: as --kv")
+      .takes("TYPE")
+      .suggests(kv_types);
   command.add("--gpu-layers,--n-gpu-layers,-ngl", gpu_layers_, "layers for a GPU").hidden();
-  command.add("--cache-type-v", values_, "how values are kept, where not as --kv says");
 }
 
 void EngineArguments::add_memory_to(Options& command) {
-  command.add("-c,--ctx-size", options_.context_tokens, "context in tokens; 0: the model's")
+  command
+      .add("-c,--ctx-size", options_.context_tokens,
+           "largest number of tokens in a conversation; 0: what the model was trained for")
       .in_range(0, 1 << 24);
-  command.add("--memory-budget", memory_budget_,
-              "at most so much memory for conversations: 512M, 4G; else half of what is free");
-  command.add("--context-policy", context_policy_,
-              "when the context is full: stop (unless told), or shift: leave out what is "
-              "oldest and read the rest anew");
-  command.add("--keep", options_.shift_keep, "tokens at the beginning that no shift leaves out")
+  command
+      .add("--memory-budget", memory_budget_,
+           "largest memory for conversations, such as 512M or 4G; default: half of what is free")
+      .takes("SIZE");
+  command
+      .add("--context-policy", context_policy_,
+           "when the context is full: stop, or shift: drop the oldest part and read the rest "
+           "again [default: stop]")
+      .takes("POLICY")
+      .suggests({"stop", "shift"});
+  command
+      .add("--keep", options_.shift_keep,
+           "number of tokens at the beginning that --context-policy shift never drops")
       .in_range(0, 1 << 24);
   command.add_flag("--keep-windows", options_.keeps_all_windows,
-                   "going back far costs memory for all of a window's past, not reading again");
+                   "models with sliding windows: keep the whole past, so that rewinding far back "
+                   "costs memory instead of reading again");
 }
 
 Result<EngineOptions> EngineArguments::read(std::string_view default_kv) const {

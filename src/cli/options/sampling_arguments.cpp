@@ -6,6 +6,7 @@
 namespace cairn::cli {
 
 void SamplingArguments::add_to(Options& command) {
+  command.begin_group("Sampling");
   const sample::SamplingParams defaults;
   for (const sample::SamplingField& field : sample::sampling_fields()) {
     // The longer name is llama.cpp's too.
@@ -18,7 +19,7 @@ void SamplingArguments::add_to(Options& command) {
       continue;
     }
     command.add(option, values_.back(), std::string(field.doc))
-        .with_type_text(fmt::format("{} to {}", field.min, field.max))
+        .takes(field.real != nullptr ? "X" : "N")
         .with_default_text(show(defaults, field));
   }
   for (const sample::SamplingList& list : sample::sampling_lists()) {
@@ -27,7 +28,9 @@ void SamplingArguments::add_to(Options& command) {
         .repeatable()
         .with_default_text(std::string(list.default_text));
   }
-  command.add("--seed", seed_, "the same seed gives the same answer; else a new one");
+  command.add(
+      "--seed", seed_,
+      "seed of the random numbers: the same seed gives the same answer; default: a new one");
 }
 
 Result<session::SamplingChoice> SamplingArguments::read() const {
