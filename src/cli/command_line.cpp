@@ -40,7 +40,7 @@ std::string variable_of(const CLI::Option& option) {
 }
 
 bool has_variable(const CLI::App& command, const CLI::Option& option) {
-  return &option != command.get_help_ptr();
+  return command.get_parent() != nullptr && &option != command.get_help_ptr();
 }
 
 OptionEntry entry_of(const CLI::App& command, const CLI::Option& option,

@@ -194,7 +194,7 @@ std::string manual_option(const OptionEntry& option) {
   std::string doc = capitalized(option.doc);
   if (!option.default_text.empty()) doc += fmt::format(" [default: {}]", option.default_text);
   std::string text = fmt::format(".TP\n{}\n{}", head, manual_text(doc));
-  if (!option.variable.empty()) text += fmt::format("\nVariable: {}.", option.variable);
+  if (!option.variable.empty()) text += fmt::format(". Environment: {}.", option.variable);
   return text + "\n";
 }
 
