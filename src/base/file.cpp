@@ -5,10 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstdio>
+#include <cstdint>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 namespace cairn {
@@ -30,28 +30,36 @@ Error io_error(const std::string& path, const char* verb) {
   return fail(code, "{}: cannot {}: {}", path, verb, std::strerror(errno));
 }
 
-// A rename is on the disk only when its directory is.
-Status sync_directory_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  const Descriptor opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (opened.number < 0) return io_error(directory, "open the directory");
-  // Some file systems have nothing to sync in a directory and say so.
-  if (::fsync(opened.number) != 0 && errno != EINVAL) return io_error(directory, "sync");
-  return Ok{};
+// A regular file, opened for reading.
+Result<int> open_regular(const std::string& path, struct stat& status) {
+  const int opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (opened < 0) return io_error(path, "open");
+  Status found = Ok{};
+  if (::fstat(opened, &status) != 0) {
+    found = io_error(path, "read its size");
+  } else if (!S_ISREG(status.st_mode)) {
+    found = fail(ErrorCode::invalid_argument, "{}: expected a regular file, found {}", path,
+                 S_ISDIR(status.st_mode) ? "a directory" : "something else");
+  }
+  if (found) return opened;
+  ::close(opened);
+  return std::move(found).error();
+}
+
+Error too_long(std::string_view name, size_t bytes_max) {
+  return fail(ErrorCode::no_room, "{}: expected at most {} bytes, found more", name, bytes_max);
+}
+
+Error input_error() {
+  return fail(ErrorCode::io, "standard input: cannot read: {}", std::strerror(errno));
 }
 
 }  // namespace
 
 Result<std::string> read_file(const std::string& path, size_t bytes_max) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.number < 0) return io_error(path, "open");
   struct stat status = {};
-  if (::fstat(file.number, &status) != 0) return io_error(path, "read its size");
-  if (!S_ISREG(status.st_mode)) {
-    return fail(ErrorCode::invalid_argument, "{}: expected a regular file, found {}", path,
-                S_ISDIR(status.st_mode) ? "a directory" : "something else");
-  }
+  CAIRN_TRY(const int opened, open_regular(path, status));
+  const Descriptor file(opened);
   if (uint64_t(status.st_size) > bytes_max) {
     return fail(ErrorCode::no_room, "{}: expected at most {} bytes, found {}", path, bytes_max,
                 status.st_size);
@@ -64,78 +72,51 @@ Result<std::string> read_file(const std::string& path, size_t bytes_max) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return io_error(path, "read");
     if (got == 0) return text;
-    if (size_t(got) > bytes_max - text.size()) {
-      return fail(ErrorCode::no_room, "{}: expected at most {} bytes, found more", path, bytes_max);
-    }
+    if (size_t(got) > bytes_max - text.size()) return too_long(path, bytes_max);
     text.append(buffer, size_t(got));
   }
 }
 
-Status write_file_aside(const std::string& path, std::span<const std::byte> bytes) {
-  CAIRN_TRY(FileWriter writer, FileWriter::open(path));
-  CAIRN_TRY(writer.append(bytes));
-  return writer.commit();
-}
-
-Result<FileWriter> FileWriter::open(const std::string& path) {
-  std::string aside = fmt::format("{}.partial.{}.{}", path, ::getpid(), ::gettid());
-  const int descriptor =
-      ::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (descriptor < 0) return io_error(aside, "create");
-  return FileWriter(path, std::move(aside), descriptor);
-}
-
-FileWriter::FileWriter(std::string path, std::string aside, int descriptor)
-    : path_(std::move(path)), aside_(std::move(aside)), descriptor_(descriptor) {}
-
-FileWriter::FileWriter(FileWriter&& other) noexcept {
-  *this = std::move(other);
-}
-
-FileWriter& FileWriter::operator=(FileWriter&& other) noexcept {
-  if (this == &other) return *this;
-  abandon();
-  path_ = std::move(other.path_);
-  aside_ = std::move(other.aside_);
-  descriptor_ = std::exchange(other.descriptor_, -1);
-  appended_ = std::exchange(other.appended_, 0);
-  return *this;
-}
-
-FileWriter::~FileWriter() {
-  abandon();
-}
-
-void FileWriter::abandon() {
-  if (descriptor_ < 0) return;
-  ::close(std::exchange(descriptor_, -1));
-  ::unlink(aside_.c_str());
-}
-
-Status FileWriter::append(std::span<const std::byte> bytes) {
-  CAIRN_TRY(pwrite(appended_, bytes));
-  appended_ += bytes.size();
-  return Ok{};
-}
-
-Status FileWriter::pwrite(uint64_t offset, std::span<const std::byte> bytes) {
-  CHECK(descriptor_ >= 0);
-  while (!bytes.empty()) {
-    const ssize_t wrote = ::pwrite(descriptor_, bytes.data(), bytes.size(), off_t(offset));
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return io_error(aside_, "write");
-    bytes = bytes.subspan(size_t(wrote));
-    offset += uint64_t(wrote);
+Result<std::string> read_beginning(const std::string& path, size_t count) {
+  struct stat status = {};
+  CAIRN_TRY(const int opened, open_regular(path, status));
+  const Descriptor file(opened);
+  std::string text(count, '\0');
+  size_t done = 0;
+  while (done < count) {
+    const ssize_t got = ::read(file.number, text.data() + done, count - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return io_error(path, "read");
+    if (got == 0) break;
+    done += size_t(got);
   }
-  return Ok{};
+  text.resize(done);
+  return text;
 }
 
-Status FileWriter::commit() {
-  CHECK(descriptor_ >= 0);
-  if (::fsync(descriptor_) != 0) return io_error(aside_, "sync");
-  if (::rename(aside_.c_str(), path_.c_str()) != 0) return io_error(path_, "rename to");
-  ::close(std::exchange(descriptor_, -1));
-  return sync_directory_of(path_);
+Result<std::string> read_standard_input(size_t bytes_max) {
+  std::string text;
+  char buffer[1 << 16];
+  while (const size_t count = std::fread(buffer, 1, sizeof buffer, stdin)) {
+    if (count > bytes_max - text.size()) return too_long("standard input", bytes_max);
+    text.append(buffer, count);
+  }
+  if (std::ferror(stdin) != 0) return input_error();
+  return text;
+}
+
+Result<bool> read_line(std::FILE* stream, std::string& line, size_t bytes_max) {
+  line.clear();
+  int letter = std::getc(stream);
+  if (letter == EOF) {
+    if (std::ferror(stream) != 0) return input_error();
+    return false;
+  }
+  for (; letter != EOF && letter != '\n'; letter = std::getc(stream)) {
+    if (line.size() == bytes_max) return too_long("a line of input", bytes_max);
+    line += char(letter);
+  }
+  return true;
 }
 
 }  // namespace cairn

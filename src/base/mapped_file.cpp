@@ -78,6 +78,7 @@ void on_sigbus(int signal, siginfo_t* info, void* /*context*/) {
     print_from_handler("cairn: ");
     print_from_handler(row.name);
     print_from_handler(": the file shrank or could not be read while it was in use\n");
+    remove_unfinished_outputs();
     ::_exit(3);
   }
   // Not ours: the default action, as if this handler had never been there.
@@ -131,6 +132,7 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
     return fail(ErrorCode::io, "{}: cannot map {} bytes: {}", path, size, std::strerror(why));
   }
   MappedFile file(path, descriptor, static_cast<const std::byte*>(data), size);
+  file.identity_ = {uint64_t(status.st_dev), uint64_t(status.st_ino)};
   file.modified_ns_ = int64_t(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
   return file;
 }
@@ -154,6 +156,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   data_ = std::exchange(other.data_, nullptr);
   size_ = std::exchange(other.size_, 0);
   modified_ns_ = other.modified_ns_;
+  identity_ = other.identity_;
   guard_slot_ = std::exchange(other.guard_slot_, -1);
   return *this;
 }

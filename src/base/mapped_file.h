@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 
+#include "base/output_file.h"
 #include "base/result.h"
 
 namespace cairn {
@@ -29,6 +30,8 @@ class MappedFile {
 
   // When its content was last changed, in nanoseconds since 1970, as it was opened.
   int64_t modified_ns() const { return modified_ns_; }
+  // For outputs, which must not be written over it.
+  const FileIdentity& identity() const { return identity_; }
 
   // Takes the whole pages inside the range out of this process; they stay readable, and cheap to
   // read again as long as the page cache has them. REQUIRES: the range is inside.
@@ -57,11 +60,13 @@ class MappedFile {
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
   int64_t modified_ns_ = 0;
+  FileIdentity identity_;
   int guard_slot_ = -1;  // The row of the table of live mappings, or -1 when the table was full.
 };
 
-// From now on a SIGBUS inside a live MappedFile prints the file's name and ends the process with
-// exit code 3; any other SIGBUS does what it would have done. Calling it again changes nothing.
+// From now on a SIGBUS inside a live MappedFile prints the file's name, removes unfinished outputs
+// and ends the process with exit code 3; any other SIGBUS does what it would have done. Calling it
+// again changes nothing.
 void install_mapping_guard();
 
 }  // namespace cairn

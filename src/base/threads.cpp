@@ -9,6 +9,7 @@
 #include <chrono>
 #include <fstream>
 #include <string>
+#include <system_error>
 
 #include "base/check.h"
 
@@ -106,7 +107,19 @@ int usable_core_count() {
   return find_cpus().core_count;
 }
 
-ThreadPool::ThreadPool(int thread_count)
+ThreadPool::ThreadPool(int thread_count) : ThreadPool(thread_count, MayLackThreads{}) {
+  CHECK(int(threads_.size()) == thread_count - 1);
+}
+
+Result<std::unique_ptr<ThreadPool>> ThreadPool::start(int thread_count) {
+  std::unique_ptr<ThreadPool> pool(new ThreadPool(thread_count, MayLackThreads{}));
+  const int started = int(pool->threads_.size()) + 1;
+  if (started == thread_count) return pool;
+  return fail(ErrorCode::io, "threads: expected {}, found that the system gives {}", thread_count,
+              started);
+}
+
+ThreadPool::ThreadPool(int thread_count, MayLackThreads /*tag*/)
     : thread_count_(thread_count),
       workers_(size_t(std::max(thread_count, 1))),
       records_(workers_.size()) {
@@ -119,10 +132,19 @@ ThreadPool::ThreadPool(int thread_count)
     cpus_.assign(cpus.begin(), cpus.begin() + thread_count);
     home_cpu_ = cpus_[0];
   }
-  threads_.reserve(size_t(thread_count - 1));
-  for (int worker = 1; worker < thread_count; ++worker) {
-    threads_.emplace_back([this, worker] { work(worker); });
-    if (can_pin) pin(threads_.back(), cpus_[size_t(worker)]);
+  start_workers();
+}
+
+// As many as the system gives.
+void ThreadPool::start_workers() {
+  threads_.reserve(size_t(thread_count_ - 1));
+  try {
+    for (int worker = 1; worker < thread_count_; ++worker) {
+      threads_.emplace_back([this, worker] { work(worker); });
+      if (!cpus_.empty()) pin(threads_.back(), cpus_[size_t(worker)]);
+    }
+  } catch (const std::system_error&) {
+    // start() says it.
   }
 }
 

@@ -11,11 +11,13 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "base/function_ref.h"
+#include "base/result.h"
 
 namespace cairn {
 
@@ -30,8 +32,10 @@ class ThreadPool {
   // CPUs of their own where there are enough of them, and so is the caller while the team is awake:
   // from a run until a worker parks, so that runs in quick succession make no system calls. (What
   // the caller starts meanwhile inherits its CPU.)
-  // REQUIRES: 1 <= thread_count <= 1024.
+  // REQUIRES: 1 <= thread_count <= 1024, and that the system gives them.
   explicit ThreadPool(int thread_count);
+  // The same where it may refuse. Errors: io, with how many there were.
+  static Result<std::unique_ptr<ThreadPool>> start(int thread_count);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -83,6 +87,9 @@ class ThreadPool {
     cpu_set_t cpus_before;
   };
 
+  struct MayLackThreads {};
+  ThreadPool(int thread_count, MayLackThreads);
+  void start_workers();
   void work(int worker);
   bool wait_for_run(Worker& own, uint32_t last_run);
   void choose_team();

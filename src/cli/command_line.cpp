@@ -7,8 +7,12 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <charconv>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -17,6 +21,7 @@
 
 #include "base/env.h"
 #include "base/printable.h"
+#include "base/process.h"
 #include "cli/exit_codes.h"
 
 namespace cairn::cli {
@@ -89,19 +94,72 @@ CommandEntry entry_of(const CLI::App& command, const Declarations& declarations)
   return entry;
 }
 
+// An option whose value is a variable's.
+struct Taken {
+  const CLI::Option* option;
+  std::string variable, value;
+};
+
+// Whether another option, of the command line, stands in the way of this one. Errors: one of a
+// variable does.
+Result<bool> is_excluded(const CLI::Option& option, std::span<const Taken> taken) {
+  for (const CLI::Option* rival : option.get_excludes()) {
+    if (rival->count() == 0) continue;
+    const auto other = std::find_if(taken.begin(), taken.end(),
+                                    [&](const Taken& one) { return one.option == rival; });
+    if (other == taken.end()) return true;
+    return fail(ErrorCode::invalid_argument, "{}: expected it or {}, found both",
+                variable_of(option), other->variable);
+  }
+  return false;
+}
+
 // Gives options that the command line left out their variables' values.
-void take_variables(CLI::App& command, Declarations& declarations) {
+Result<std::vector<Taken>> take_variables(CLI::App& command, const Declarations& declarations) {
+  std::vector<Taken> taken;
   for (CLI::Option* option : command.get_options()) {
     if (!has_variable(command, *option) || option->count() > 0) continue;
-    const auto& rivals = option->get_excludes();
-    const bool is_excluded = std::any_of(rivals.begin(), rivals.end(),
-                                         [](CLI::Option* rival) { return rival->count() > 0; });
-    const auto value = is_excluded ? std::nullopt : env(variable_of(*option).c_str());
+    const std::string variable = variable_of(*option);
+    const auto value = env(variable.c_str());
     if (!value || value->empty()) continue;
-    declarations.details[option].is_from_variable = true;
-    option->add_result(*value);
-    option->run_callback();
+    CAIRN_TRY(const bool is_left_out, is_excluded(*option, taken));
+    if (is_left_out) continue;
+    try {
+      option->add_result(*value);
+      option->run_callback();
+    } catch (const CLI::ParseError& error) {
+      return fail(ErrorCode::invalid_argument, "{}: {}", variable, error.what());
+    }
+    taken.push_back({option, variable, *value});
+    const auto found = declarations.details.find(option);
+    if (found != declarations.details.end() && found->second.is_variable != nullptr) {
+      *found->second.is_variable = true;
+    }
   }
+  return taken;
+}
+
+// Whether a message is about the option: names it, or begins with what it was given.
+bool is_about(std::string_view message, const Taken& one) {
+  const auto ends_name = [&](size_t at) {
+    return at >= message.size() || (message[at] != '-' && std::isalnum(message[at]) == 0);
+  };
+  std::vector<std::string> names = one.option->get_lnames();
+  if (one.option->get_positional()) names.push_back(one.option->get_name(true));
+  for (const std::string& name : names) {
+    if (message.starts_with(name + ":")) return true;
+    const size_t at = message.find("--" + name);
+    if (at != std::string_view::npos && ends_name(at + 2 + name.size())) return true;
+  }
+  return message.starts_with(one.value + ":");
+}
+
+std::string with_variables(std::string message, std::span<const Taken> taken) {
+  std::string variables;
+  for (const Taken& one : taken) {
+    if (is_about(message, one)) variables += (variables.empty() ? "" : ", ") + one.variable;
+  }
+  return variables.empty() ? message : message + " (from " + variables + ")";
 }
 
 // An argument that is there and empty is a variable of the shell that was never set. It must not
@@ -141,17 +199,13 @@ std::vector<std::string> words_of(int argument_count, char** arguments,
 }
 
 // Messages begin with an option's first long name, or that of an argument. Whoever typed another
-// name of it, or set its variable, reads that one.
+// name of it reads that one.
 std::string as_typed(const std::string& message, const CLI::App& command,
                      const Declarations& declarations, std::span<char* const> arguments) {
   for (const CLI::Option* option : command.get_options()) {
     const OptionEntry entry = entry_of(command, *option, declarations);
     const std::string name = option->get_name(option->get_lnames().empty());
     if (!message.starts_with(name + ":") && !message.starts_with(name + " ")) continue;
-    const auto found = declarations.details.find(option);
-    if (found != declarations.details.end() && found->second.is_from_variable) {
-      return entry.variable + message.substr(name.size());
-    }
     for (const std::string_view word : arguments) {
       const std::string typed(word.substr(0, word.find('=')));
       if (std::find(entry.names.begin(), entry.names.end(), typed) == entry.names.end()) continue;
@@ -169,6 +223,24 @@ int complain(std::string_view message, int exit_code) {
   }
   std::fprintf(stderr, "cairn: %s\n", line.c_str());
   return exit_code;
+}
+
+// The exit code of a command that has printed all, or that of an output that did not take it.
+int finish_output(int exit_code) {
+  if (exit_code != kExitFine || (std::fflush(stdout) == 0 && std::ferror(stdout) == 0)) {
+    return exit_code;
+  }
+  return complain(fmt::format("standard output: cannot write: {}", std::strerror(errno)),
+                  kExitError);
+}
+
+// The action's result, also where memory or threads are not to be had.
+Result<int> carry_out(const std::string& command, const Action& action) {
+  try {
+    return action();
+  } catch (...) {
+    return fail(ErrorCode::no_room, "{}: {}", command, exception_text());
+  }
 }
 
 // How many letters have to be put in, left out or changed to make one word of the other.
@@ -209,6 +281,15 @@ std::string mistake_of(std::string_view word, std::span<const Command* const> co
   return fmt::format("expected a command ({}), found \"{}\"{}", names, word, hint);
 }
 
+// A message where the text is no number of 64 bits.
+std::string check_unsigned(const std::string& text) {
+  uint64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, number);
+  if (read.ec == std::errc() && read.ptr == end) return "";
+  return fmt::format("expected a whole number from 0 to {}, found \"{}\"", UINT64_MAX, text);
+}
+
 }  // namespace
 
 Option Option::in_range(int32_t min, int32_t max) const {
@@ -246,6 +327,11 @@ Option Option::required() const {
 
 Option Option::takes(const std::string& value) const {
   detail_->value = value;
+  return *this;
+}
+
+Option Option::notes_variable(bool& is_variable) const {
+  detail_->is_variable = &is_variable;
   return *this;
 }
 
@@ -290,7 +376,12 @@ Option Options::add(const std::string& names, T& value, const std::string& doc) 
   constexpr bool is_text = std::is_same_v<T, std::string> ||
                            std::is_same_v<T, std::optional<std::string>> ||
                            std::is_same_v<T, std::vector<std::string>>;
-  return declare(command_->add_option(known, value, doc), is_text ? "TEXT" : "N");
+  CLI::Option* option = command_->add_option(known, value, doc);
+  // The parser takes the least number for the largest, and what is too large for it as well.
+  constexpr bool is_unsigned =
+      std::is_same_v<T, uint64_t> || std::is_same_v<T, std::optional<uint64_t>>;
+  if constexpr (is_unsigned) option->check(&check_unsigned);
+  return declare(option, is_text ? "TEXT" : "N");
 }
 
 template Option Options::add(const std::string&, std::string&, const std::string&);
@@ -373,15 +464,27 @@ Result<std::string> text_without_command(const CommandLine& line, const Program&
   return program.welcome();
 }
 
-Result<int> run_parsed(CommandLine& line, const Program& program) {
-  for (auto& [parser, action] : line.commands) {
-    if (!parser->parsed()) continue;
-    CAIRN_TRY(check_arguments(*parser, line.declarations));
-    return action();
+int run_command(CLI::App& command, const Action& action, const Declarations& declarations,
+                std::span<char* const> arguments) {
+  Result<std::vector<Taken>> taken = take_variables(command, declarations);
+  if (!taken) {
+    return complain(
+        fmt::format("{} (see cairn {} --help)", taken.error().message, command.get_name()),
+        kExitUsage);
   }
-  CAIRN_TRY(const std::string text, text_without_command(line, program));
-  std::fputs(text.c_str(), stdout);
-  return kExitFine;
+  const Status checked = check_arguments(command, declarations);
+  Result<int> code = checked ? carry_out(command.get_name(), action) : checked.error();
+  if (code) return finish_output(*code);
+  const bool is_usage = code.error().code == ErrorCode::invalid_argument;
+  const std::string message = with_variables(code.error().message, *taken);
+  return complain(as_typed(message, command, declarations, arguments),
+                  is_usage ? kExitUsage : kExitError);
+}
+
+int print(Result<std::string> text) {
+  if (!text) return complain(text.error().message, kExitUsage);
+  std::fwrite(text->data(), 1, text->size(), stdout);
+  return finish_output(kExitFine);
 }
 
 }  // namespace
@@ -393,29 +496,23 @@ int run_command_line(const Program& program, int argument_count, char** argument
   }
   CommandLine line(program);
   const std::span<char* const> words(arguments, size_t(argument_count));
-  const auto told = [&](const std::string& message) {
-    const CLI::App* parsed = line.parsed();
-    return as_typed(message, parsed != nullptr ? *parsed : line.app, line.declarations, words);
-  };
   try {
     line.app.parse(words_of(argument_count, arguments, line.declarations.spellings));
-    for (auto& [parser, action] : line.commands) {
-      if (parser->parsed()) take_variables(*parser, line.declarations);
-    }
   } catch (const CLI::CallForHelp&) {
-    std::fputs(help_of(line, program).c_str(), stdout);
-    return kExitFine;
+    return print(help_of(line, program));
   } catch (const CLI::CallForVersion& version) {
-    std::fprintf(stdout, "%s\n", version.what());
-    return kExitFine;
+    return print(std::string(version.what()) + "\n");
   } catch (const CLI::ParseError& error) {
-    const std::string name = line.parsed() != nullptr ? line.parsed()->get_name() + " " : "";
-    return complain(fmt::format("{} (see cairn {}--help)", told(error.what()), name), kExitUsage);
+    const CLI::App& parsed = line.parsed() != nullptr ? *line.parsed() : line.app;
+    const std::string name = line.parsed() != nullptr ? parsed.get_name() + " " : "";
+    return complain(fmt::format("{} (see cairn {}--help)",
+                                as_typed(error.what(), parsed, line.declarations, words), name),
+                    kExitUsage);
   }
-  Result<int> code = run_parsed(line, program);
-  if (code) return *code;
-  const bool is_usage = code.error().code == ErrorCode::invalid_argument;
-  return complain(told(code.error().message), is_usage ? kExitUsage : kExitError);
+  for (auto& [parser, action] : line.commands) {
+    if (parser->parsed()) return run_command(*parser, action, line.declarations, words);
+  }
+  return print(text_without_command(line, program));
 }
 
 Error as_option(const Error& error) {

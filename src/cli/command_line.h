@@ -28,7 +28,7 @@ struct OptionDetail {
   std::vector<std::string> choices;  // Likewise.
   bool is_required = false;
   bool is_repeatable = false;
-  bool is_from_variable = false;  // Where the value was found.
+  bool* is_variable = nullptr;  // Becomes true where a variable gives the value.
 };
 
 // Beside the parser, for all commands.
@@ -53,6 +53,8 @@ class Option {
   Option excludes(Option other) const;
   // An error where neither the command line nor a variable has it.
   Option required() const;
+  // `is_variable`, which has to outlive the parsing, becomes true where a variable gives the value.
+  Option notes_variable(bool& is_variable) const;
   // What the help calls the value: FILE, DIR (shells complete these), N, TEXT. Without: TEXT or N.
   Option takes(const std::string& value) const;
   // Values that shells complete; others are possible, or the command checks them.

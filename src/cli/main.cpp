@@ -5,6 +5,8 @@
 #include "base/cpu_levels.h"
 #include "base/log.h"
 #include "base/mapped_file.h"
+#include "base/output_file.h"
+#include "base/process.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/welcome.h"
 #include "cli/exit_codes.h"
@@ -21,6 +23,9 @@ constexpr const cairn::cli::Command* kCommands[] = {
 }  // namespace
 
 int main(int argument_count, char** arguments) {
+  cairn::forbid_process();
+  cairn::install_last_catch();
+  cairn::install_output_guard();
   const std::string missing = cairn::missing_from_oldest();
   if (!missing.empty()) {
     std::fprintf(stderr, "cairn: CPU: expected x86-64-v2 or later, found one without %s\n",

@@ -2,8 +2,14 @@
 #include "convert/convert.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <string_view>
+#include <system_error>
 #include <utility>
+#include <vector>
 
+#include "base/output_file.h"
 #include "convert/general.h"
 #include "convert/parameters.h"
 #include "convert/sentence_modules.h"
@@ -44,9 +50,29 @@ int64_t layer_count(const std::vector<PlannedTensor>& tensors) {
   return count;
 }
 
+// What a model's folder has, by its kind of file: a GGUF file that was written there before may be
+// written again.
+std::vector<FileIdentity> files_of(const std::string& folder) {
+  constexpr std::string_view kKinds[] = {".safetensors", ".json", ".model", ".jinja", ".txt"};
+  constexpr int kDepthMax = 1;  // Modules of sentence models have folders of their own.
+  std::vector<FileIdentity> files;
+  namespace fs = std::filesystem;
+  std::error_code error;
+  auto entry = fs::recursive_directory_iterator(folder, error);
+  for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    if (entry.depth() >= kDepthMax) entry.disable_recursion_pending();
+    const std::string kind = entry->path().extension().string();
+    if (std::find(std::begin(kKinds), std::end(kKinds), kind) == std::end(kKinds)) continue;
+    if (const auto file = identity_of(entry->path().string())) files.push_back(*file);
+  }
+  return files;
+}
+
 }  // namespace
 
 Result<ConvertReport> convert(const ConvertOptions& options) {
+  const std::vector<FileIdentity> inputs = files_of(options.folder);
+  CAIRN_TRY(OutputFile out, OutputFile::open(options.out_path, {.inputs = inputs}));
   CAIRN_TRY(const Config config, Config::load(options.folder));
   const Family* known = find_family(config.class_name());
   if (known == nullptr) return unknown_class(config);
@@ -77,7 +103,7 @@ Result<ConvertReport> convert(const ConvertOptions& options) {
                        .tensor_count = int64_t(tensors.size()),
                        .token_count = tokenizer.token_count()};
   CAIRN_TRY(report.out_bytes, writer.file_bytes());
-  CAIRN_TRY(gguf::TensorStream stream, writer.open_file(options.out_path));
+  CAIRN_TRY(gguf::TensorStream stream, writer.open_file(std::move(out)));
   uint64_t done = 0;
   CAIRN_TRY(write_tensors(checkpoint, tensors, stream, [&](uint64_t bytes) {
     done += bytes;

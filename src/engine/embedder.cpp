@@ -171,11 +171,18 @@ Result<size_t> Embedder::read_together(std::span<const std::span<const Token>> t
   return report.item_count;
 }
 
-Result<std::vector<Embedding>> Embedder::embed(std::span<const std::vector<Token>> texts) {
+Status Embedder::check(std::span<const Token> text, size_t index) const {
+  std::vector<Token> place;
+  CAIRN_TRY(checked(text, index, place));
+  return Ok{};
+}
+
+Result<std::vector<Embedding>> Embedder::embed(std::span<const std::vector<Token>> texts,
+                                               size_t first_index) {
   std::deque<std::vector<Token>> places(texts.size());
   std::vector<std::span<const Token>> all;
   for (size_t i = 0; i < texts.size(); ++i) {
-    CAIRN_TRY(const std::span<const Token> text, checked(texts[i], i, places[i]));
+    CAIRN_TRY(const std::span<const Token> text, checked(texts[i], first_index + i, places[i]));
     all.push_back(text);
   }
   std::vector<Pooled> pooled;
@@ -195,7 +202,7 @@ Result<std::vector<Embedding>> Embedder::embed(std::span<const std::vector<Token
   }
   std::vector<Embedding> out;
   for (size_t i = 0; i < pooled.size(); ++i) {
-    CAIRN_TRY(Embedding each, finish(std::move(pooled[i]), i));
+    CAIRN_TRY(Embedding each, finish(std::move(pooled[i]), first_index + i));
     out.push_back(std::move(each));
   }
   return out;

@@ -44,9 +44,13 @@ class Embedder {
   Result<std::vector<Token>> tokens_of_pair(std::string_view question,
                                             std::string_view answer) const;
 
-  // One for each text, in order. Errors: a text without tokens, with unknown ones, or longer than
-  // the context; no room; invalid_data: a vector that is not finite.
-  Result<std::vector<Embedding>> embed(std::span<const std::vector<Token>> texts);
+  // That the text can be embedded. `index`: its own, for the error. Errors: no tokens, unknown
+  // ones, more than the context.
+  Status check(std::span<const Token> text, size_t index) const;
+  // One for each text, in order. `first_index`: the first text's, for errors. Errors: those of
+  // check(); no room; invalid_data: a vector that is not finite.
+  Result<std::vector<Embedding>> embed(std::span<const std::vector<Token>> texts,
+                                       size_t first_index = 0);
 
  private:
   struct Pooled;

@@ -128,7 +128,7 @@ Status Engine::load_model() {
   CAIRN_TRY(model_, architecture->create(meta));
   CAIRN_TRY(check_direction(meta, is_causal()));
   if (options_.thread_count <= 0) options_.thread_count = usable_core_count();
-  threads_ = std::make_unique<ThreadPool>(options_.thread_count);
+  CAIRN_TRY(threads_, ThreadPool::start(options_.thread_count));
   CAIRN_TRY(const BackendType* backend, find_backend(options_.backend));
   CAIRN_TRY(const BackendOptions backend_options, this->backend_options());
   CAIRN_TRY(backend_, backend->create(backend_options));

@@ -218,6 +218,12 @@ int32_t File::part_count() const {
   return std::max(int32_t(contents_->maps.size()), 1);
 }
 
+std::vector<FileIdentity> File::identities() const {
+  std::vector<FileIdentity> all;
+  for (const MappedFile& map : contents_->maps) all.push_back(map.identity());
+  return all;
+}
+
 const Fields& File::fields() const {
   return contents_->fields;
 }

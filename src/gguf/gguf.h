@@ -11,7 +11,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/output_file.h"
 #include "base/result.h"
 #include "gguf/fields.h"
 #include "gguf/metadata.h"
@@ -40,6 +42,8 @@ class File {
   uint64_t alignment() const;
   uint64_t file_bytes() const;  // Of all parts.
   int32_t part_count() const;   // 1 for a whole file.
+  // Of all parts, for outputs, which must not be written over them; empty for bytes.
+  std::vector<FileIdentity> identities() const;
 
   const Fields& fields() const;  // Of the first part.
   Result<Metadata> metadata() const;

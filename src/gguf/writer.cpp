@@ -8,7 +8,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "base/file.h"
 #include "gguf/file_int.h"
 #include "gguf/rules.h"
 
@@ -315,12 +314,16 @@ Result<TensorStream> Writer::open(Sink sink) const {
   return open(std::move(sink), nullptr);
 }
 
-Result<TensorStream> Writer::open_file(const std::string& path) const {
-  CAIRN_TRY(FileWriter opened, FileWriter::open(path));
+Result<TensorStream> Writer::open_file(OutputFile opened) const {
   // The sink and the commit share the file: a std::function must be copyable, a file is not.
-  const auto file = std::make_shared<FileWriter>(std::move(opened));
+  const auto file = std::make_shared<OutputFile>(std::move(opened));
   return open([file](std::span<const std::byte> bytes) { return file->append(bytes); },
               [file] { return file->commit(); });
+}
+
+Result<TensorStream> Writer::open_file(const std::string& path) const {
+  CAIRN_TRY(OutputFile file, OutputFile::open(path));
+  return open_file(std::move(file));
 }
 
 Result<TensorStream> Writer::open_memory(std::vector<std::byte>& bytes) const {

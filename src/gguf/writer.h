@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/output_file.h"
 #include "base/result.h"
 #include "gguf/fields.h"
 #include "gguf/limits.h"
@@ -82,7 +83,8 @@ class Writer {
   // Errors: invalid_argument (a rule of the reader is broken; names the key or tensor), io.
   // The stream does not need the Writer any more.
   Result<TensorStream> open(Sink sink) const;
-  // The file appears under its name when the stream finishes, whole or not at all.
+  // The file is committed when the stream finishes.
+  Result<TensorStream> open_file(OutputFile file) const;
   Result<TensorStream> open_file(const std::string& path) const;
   // Appends to `bytes`, which must outlive the stream.
   Result<TensorStream> open_memory(std::vector<std::byte>& bytes) const;

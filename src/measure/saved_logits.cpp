@@ -23,10 +23,9 @@ size_t row_bytes(int32_t vocabulary) {
 
 }  // namespace
 
-Result<LogitsWriter> LogitsWriter::open(const std::string& path, const LogitsShape& shape,
+Result<LogitsWriter> LogitsWriter::open(OutputFile file, const LogitsShape& shape,
                                         std::span<const Token> tokens) {
   CHECK(tokens.size() == size_t(shape.context) * size_t(shape.chunk_count));
-  CAIRN_TRY(FileWriter file, FileWriter::open(path));
   const int32_t numbers[] = {shape.context, shape.vocabulary, shape.chunk_count};
   CAIRN_TRY(file.append(std::as_bytes(std::span(kMagic))));
   CAIRN_TRY(file.append(std::as_bytes(std::span(numbers))));

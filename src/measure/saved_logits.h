@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
 #include "base/ids.h"
 #include "base/mapped_file.h"
+#include "base/output_file.h"
 #include "base/result.h"
 
 namespace cairn::measure {
@@ -31,15 +31,15 @@ struct LogitsShape {
 
 class LogitsWriter {
  public:
-  static Result<LogitsWriter> open(const std::string& path, const LogitsShape& shape,
+  static Result<LogitsWriter> open(OutputFile file, const LogitsShape& shape,
                                    std::span<const Token> tokens);
   // The next row. `log_total`: the logarithm of the sum of all e^logit.
   Status append(std::span<const float> logits, double log_total);
   Status commit() { return file_.commit(); }
 
  private:
-  explicit LogitsWriter(FileWriter file) : file_(std::move(file)) {}
-  FileWriter file_;
+  explicit LogitsWriter(OutputFile file) : file_(std::move(file)) {}
+  OutputFile file_;
   std::vector<std::byte> row_;
 };
 

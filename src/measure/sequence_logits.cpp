@@ -9,7 +9,7 @@
 
 namespace cairn::measure {
 
-Status append_logits(Engine& engine, std::span<const Token> tokens, FileWriter& out) {
+Status append_logits(Engine& engine, std::span<const Token> tokens, OutputFile& out) {
   memory::Sequence sequence = engine.memory().new_sequence();
   const size_t batch = size_t(engine.runner().row_count_max());
   std::vector<int32_t> outputs(batch);

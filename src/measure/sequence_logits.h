@@ -4,8 +4,8 @@
 
 #include <span>
 
-#include "base/file.h"
 #include "base/ids.h"
+#include "base/output_file.h"
 #include "base/result.h"
 #include "engine/engine.h"
 
@@ -13,6 +13,6 @@ namespace cairn::measure {
 
 // Adds [tokens][vocabulary] f32, little-endian, computed from the beginning in steps as long as the
 // engine takes them with all their outputs. Errors: no_room, io.
-Status append_logits(Engine& engine, std::span<const Token> tokens, FileWriter& out);
+Status append_logits(Engine& engine, std::span<const Token> tokens, OutputFile& out);
 
 }  // namespace cairn::measure

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 
 #include "base/machine_memory.h"
 
@@ -12,20 +13,23 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-MachineLimits limits_for(const EngineOptions& options) {
+Result<MachineLimits> limits_for(const EngineOptions& options) {
   IsaLevel isa = best_isa(detect_cpu_features());
   Result<IsaLevel> wanted = parse_isa(options.isa);
   if (wanted) isa = std::min(isa, *wanted);
-  ThreadPool threads(options.thread_count > 0 ? options.thread_count : usable_core_count());
+  CAIRN_TRY(
+      const std::unique_ptr<ThreadPool> threads,
+      ThreadPool::start(options.thread_count > 0 ? options.thread_count : usable_core_count()));
   const bool bf16 = options.numerics == Numerics::fast_1 && detect_cpu_features().avx512_bf16;
-  return measure_limits(threads, isa, bf16);
+  return measure_limits(*threads, isa, bf16);
 }
 
 }  // namespace
 
 Result<SpeedReport> measure_start(const EngineOptions& options,
                                   FunctionRef<Result<Engine*>()> load) {
-  SpeedReport report{.limits = limits_for(options)};
+  SpeedReport report;
+  CAIRN_TRY(report.limits, limits_for(options));
   const Clock::time_point start = Clock::now();
   CAIRN_TRY(Engine* const engine, load());
   report.load_seconds = std::chrono::duration<double>(Clock::now() - start).count();

@@ -1,11 +1,12 @@
 // Reads, decodes, encodes and writes a piece of a tensor at a time.
 #include "quantize/quantize.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
+#include <memory>
 #include <optional>
+#include <utility>
 
+#include "base/output_file.h"
 #include "base/threads.h"
 #include "gguf/gguf.h"
 #include "gguf/writer.h"
@@ -41,8 +42,8 @@ void copy_fields(const gguf::Fields& fields, const QuantMix& mix, const Importan
 
 class TensorWriter {
  public:
-  TensorWriter(int thread_count, gguf::TensorStream* stream)
-      : threads_(thread_count), stream_(stream) {}
+  TensorWriter(ThreadPool* threads, gguf::TensorStream* stream)
+      : threads_(threads), stream_(stream) {}
 
   // `factors`: one for each input, for each expert; or none.
   Status encode(const gguf::Tensor& tensor, const quant::Type& type,
@@ -52,12 +53,12 @@ class TensorWriter {
     const size_t out_bytes = quant::row_bytes(type, inputs);
     const int64_t rows_of_expert = tensor.dims[1];
     const int64_t piece_rows =
-        std::max(int64_t(kPieceBytes / out_bytes), int64_t(threads_.thread_count()));
+        std::max(int64_t(kPieceBytes / out_bytes), int64_t(threads_->thread_count()));
     for (int64_t first = 0; first < tensor.row_count(); first += piece_rows) {
       const int64_t count = std::min(piece_rows, tensor.row_count() - first);
       piece_.resize(size_t(count) * out_bytes);
       TaskCounter counter;
-      threads_.run([&](int) {
+      threads_->run([&](int) {
         std::vector<float> weights(static_cast<size_t>(inputs));
         for (int64_t row = counter.claim(1); row < count; row = counter.claim(1)) {
           const size_t at = size_t(first + row);
@@ -75,20 +76,15 @@ class TensorWriter {
   }
 
  private:
-  ThreadPool threads_;
+  ThreadPool* threads_;
   gguf::TensorStream* stream_;
   std::vector<std::byte> piece_;
 };
 
-// The output would be written over the mapped input, or over one of its parts.
-Status check_paths(const QuantizeOptions& options) {
-  struct stat in, out;
-  const bool is_same = ::stat(options.in_path.c_str(), &in) == 0 &&
-                       ::stat(options.out_path.c_str(), &out) == 0 && in.st_dev == out.st_dev &&
-                       in.st_ino == out.st_ino;
-  if (!is_same) return Ok{};
-  return fail(ErrorCode::invalid_argument, "{}: expected another file than the input",
-              options.out_path);
+Result<OutputFile> open_output(const gguf::File& in, const QuantizeOptions& options) {
+  std::vector<FileIdentity> inputs = in.identities();
+  if (const auto importance = identity_of(options.importance_path)) inputs.push_back(*importance);
+  return OutputFile::open(options.out_path, {.inputs = inputs});
 }
 
 bool loses_again(const gguf::Tensor& tensor, const quant::Type* type) {
@@ -119,7 +115,10 @@ Status write_tensors(const gguf::File& file, const TypeChoice& choice, const Imp
                      const QuantizeOptions& options, gguf::TensorStream& stream,
                      QuantizeReport& report) {
   const auto tensors = file.tensors();
-  TensorWriter out(options.thread_count > 0 ? options.thread_count : usable_core_count(), &stream);
+  CAIRN_TRY(
+      const std::unique_ptr<ThreadPool> threads,
+      ThreadPool::start(options.thread_count > 0 ? options.thread_count : usable_core_count()));
+  TensorWriter out(threads.get(), &stream);
   uint64_t done = 0, total = 0;
   for (const gguf::Tensor& tensor : tensors) total += tensor.bytes.size();
   int64_t without_factors = 0;
@@ -153,8 +152,8 @@ Status write_tensors(const gguf::File& file, const TypeChoice& choice, const Imp
 
 Result<QuantizeReport> quantize(const QuantizeOptions& options) {
   CAIRN_TRY(const QuantMix* mix, find_mix(options.mix));
-  CAIRN_TRY(check_paths(options));
   CAIRN_TRY(const gguf::File file, gguf::File::open(options.in_path));
+  CAIRN_TRY(OutputFile out, open_output(file, options));
   std::optional<Importance> importance;
   if (!options.importance_path.empty()) {
     CAIRN_TRY(importance, Importance::load(options.importance_path));
@@ -167,7 +166,7 @@ Result<QuantizeReport> quantize(const QuantizeOptions& options) {
   gguf::Writer writer;
   copy_fields(file.fields(), *mix, factors, writer);
   CAIRN_TRY(declare_tensors(file, choice, writer, report));
-  CAIRN_TRY(gguf::TensorStream stream, writer.open_file(options.out_path));
+  CAIRN_TRY(gguf::TensorStream stream, writer.open_file(std::move(out)));
   CAIRN_TRY(write_tensors(file, choice, factors, options, stream, report));
   return report;
 }

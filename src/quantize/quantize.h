@@ -16,7 +16,7 @@ namespace cairn::quantize {
 
 struct QuantizeOptions {
   std::string in_path;  // Of a split model: the first file.
-  std::string out_path;
+  std::string out_path;  // "-": standard output.
   std::string mix;  // "Q4_K_M".
   std::vector<TypeOverride> overrides;
   std::string importance_path;  // May be empty.

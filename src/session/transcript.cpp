@@ -2,13 +2,14 @@
 #include "session/transcript.h"
 
 #include "base/file.h"
+#include "base/output_file.h"
 #include "json/value.h"
 
 namespace cairn::session {
 
 namespace {
 
-constexpr json::Limits kTranscriptLimits{.bytes = size_t(256) << 20, .values = size_t(1) << 24};
+constexpr json::Limits kTranscriptLimits{.bytes = size_t(64) << 20, .values = size_t(1) << 22};
 
 std::string_view type_of(const json::Value& json, std::string_view key) {
   const json::Value* found = json.find(key);
@@ -115,7 +116,7 @@ Status write_transcript(const std::string& path, std::span<const Message> messag
     json["messages"].push_back(message_json(message));
   }
   const std::string text = json::to_text(json, {.indent = 2}) + "\n";
-  return write_file_aside(path, std::as_bytes(std::span(text)));
+  return write_file(path, std::as_bytes(std::span(text)), {.is_private = true});
 }
 
 Result<std::vector<Message>> read_transcript(const std::string& path) {

@@ -12,7 +12,8 @@
 
 namespace cairn::session {
 
-// Replaces the file as a whole or not at all. Bytes that are not UTF-8 become U+FFFD. Errors: io.
+// Replaces the file as a whole or not at all, readable by its owner alone. Bytes that are not UTF-8
+// become U+FFFD. Errors: io.
 Status write_transcript(const std::string& path, std::span<const Message> messages);
 
 // Errors: not_found, io, no_room, and invalid_data that names what is not as expected: an optional

@@ -3,8 +3,10 @@
 #include "synth/synth.h"
 
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "base/output_file.h"
 #include "base/threads.h"
 #include "gguf/gguf.h"
 #include "gguf/writer.h"
@@ -43,6 +45,7 @@ Result<SynthReport> write_synthetic(const SynthOptions& options) {
   // First of all, so that an unknown name is told as such and not as a missing key.
   CAIRN_TRY(models::find_architecture(options.shape.architecture));
   CAIRN_TRY(const quant::Type* type, matrix_type(options.type));
+  CAIRN_TRY(OutputFile out, OutputFile::open(options.out_path));
   gguf::Writer writer;
   add_shape(writer, options.shape, options.seed);
   add_vocabulary(writer, options.shape.vocabulary);
@@ -57,9 +60,11 @@ Result<SynthReport> write_synthetic(const SynthOptions& options) {
   report.tensor_count = int64_t(list.tensors.size());
   CAIRN_TRY(report.file_bytes, writer.file_bytes());
 
-  ThreadPool threads(options.thread_count > 0 ? options.thread_count : usable_core_count());
-  SynthWeights weights(options.seed, &threads);
-  CAIRN_TRY(gguf::TensorStream stream, writer.open_file(options.out_path));
+  CAIRN_TRY(
+      const std::unique_ptr<ThreadPool> threads,
+      ThreadPool::start(options.thread_count > 0 ? options.thread_count : usable_core_count()));
+  SynthWeights weights(options.seed, threads.get());
+  CAIRN_TRY(gguf::TensorStream stream, writer.open_file(std::move(out)));
   uint64_t done_bytes = 0;
   for (size_t index = 0; index < list.tensors.size(); ++index) {
     const auto append = [&](std::span<const std::byte> bytes) -> Status {

@@ -1,31 +1,16 @@
-// Files that appear whole or not at all.
+// Reading whole files and streams, within limits.
 #include "base/file.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <optional>
-#include <string_view>
-#include <utility>
 
 #include "tests/scratch_folder.h"
 
 namespace cairn {
 namespace {
 
-namespace fs = std::filesystem;
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text));
-}
-
 class File : public testing::Test {
  protected:
   std::string path(const char* name) const { return folder_.file(name); }
-  size_t file_count() const {
-    return size_t(std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()));
-  }
 
   test::ScratchFolder folder_;
 };
@@ -33,17 +18,16 @@ class File : public testing::Test {
 TEST_F(File, ReadsBackWhatWasWritten) {
   std::string text = "one\0two";
   text.resize(100000, 'x');
-  ASSERT_TRUE(write_file_aside(path("a"), bytes_of(text)));
+  test::write_to(path("a"), text);
   Result<std::string> back = read_file(path("a"), 100000);
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(*back, text);
-  EXPECT_EQ(file_count(), 1u) << "nothing is left aside";
-  ASSERT_TRUE(write_file_aside(path("a"), bytes_of("")));
+  test::write_to(path("a"), "");
   EXPECT_EQ(read_file(path("a"), 0).value(), "");
 }
 
 TEST_F(File, RefusesWhatItCannotRead) {
-  ASSERT_TRUE(write_file_aside(path("a"), bytes_of("12345")));
+  test::write_to(path("a"), "12345");
   const Error large = read_file(path("a"), 4).error();
   EXPECT_EQ(large.code, ErrorCode::no_room);
   EXPECT_NE(large.message.find("at most 4 bytes, found 5"), std::string::npos) << large.message;
@@ -59,35 +43,32 @@ TEST_F(File, KernelFilesWithoutASizeAreReadAndLimited) {
   EXPECT_EQ(read_file("/proc/self/status", 10).error().code, ErrorCode::no_room);
 }
 
-TEST_F(File, TheWriterKeepsTheOldFileUntilCommit) {
-  ASSERT_TRUE(write_file_aside(path("a"), bytes_of("old")));
-  Result<FileWriter> writer = FileWriter::open(path("a"));
-  ASSERT_TRUE(writer) << writer.error().message;
-  ASSERT_TRUE(writer->append(bytes_of("....world")));
-  ASSERT_TRUE(writer->pwrite(0, bytes_of("new ")));
-  ASSERT_TRUE(writer->append(bytes_of("!")));
-  EXPECT_EQ(writer->appended(), 10u);
-  EXPECT_EQ(read_file(path("a"), 100).value(), "old");
-  ASSERT_TRUE(writer->commit());
-  EXPECT_EQ(read_file(path("a"), 100).value(), "new world!");
+TEST_F(File, TheBeginningIsAsLongAsTheFileAtMost) {
+  test::write_to(path("a"), "GGUF and more");
+  EXPECT_EQ(read_beginning(path("a"), 4).value(), "GGUF");
+  EXPECT_EQ(read_beginning(path("a"), 100).value(), "GGUF and more");
+  EXPECT_EQ(read_beginning("/dev/zero", 4).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(read_beginning(path("none"), 4).error().code, ErrorCode::not_found);
 }
 
-TEST_F(File, AnUncommittedWriterLeavesNothing) {
-  {
-    Result<FileWriter> writer = FileWriter::open(path("a"));
-    ASSERT_TRUE(writer);
-    FileWriter moved = std::move(*writer);
-    ASSERT_TRUE(moved.append(bytes_of("half")));
-    EXPECT_EQ(file_count(), 1u);
-  }
-  EXPECT_EQ(file_count(), 0u);
-}
-
-TEST_F(File, WritingWhereThereIsNoFolderIsAnError) {
-  const Status status = write_file_aside(path("none/a"), bytes_of("x"));
-  ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().code, ErrorCode::not_found);
-  EXPECT_NE(status.error().message.find("none/a"), std::string::npos);
+TEST_F(File, LinesEndAtTheirLimit) {
+  test::write_to(path("a"), "one\n\n12345\n123456\n");
+  std::FILE* stream = std::fopen(path("a").c_str(), "rb");
+  std::string line;
+  EXPECT_TRUE(read_line(stream, line, 5).value());
+  EXPECT_EQ(line, "one");
+  EXPECT_TRUE(read_line(stream, line, 5).value());
+  EXPECT_EQ(line, "");
+  EXPECT_TRUE(read_line(stream, line, 5).value());
+  EXPECT_EQ(line, "12345");
+  EXPECT_EQ(read_line(stream, line, 5).error().code, ErrorCode::no_room);
+  std::fclose(stream);
+  test::write_to(path("b"), "without an end");
+  stream = std::fopen(path("b").c_str(), "rb");
+  EXPECT_TRUE(read_line(stream, line, 99).value());
+  EXPECT_EQ(line, "without an end");
+  EXPECT_FALSE(read_line(stream, line, 99).value());
+  std::fclose(stream);
 }
 
 }  // namespace

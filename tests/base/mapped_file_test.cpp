@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/file.h"
+#include "base/output_file.h"
 #include "tests/scratch_folder.h"
 
 namespace cairn {
@@ -19,7 +19,7 @@ class Mapped : public testing::Test {
  protected:
   std::string write(const char* name, const std::string& text) {
     const std::string path = folder_.file(name);
-    EXPECT_TRUE(write_file_aside(path, std::as_bytes(std::span(text))));
+    EXPECT_TRUE(write_file(path, std::as_bytes(std::span(text))));
     return path;
   }
 

@@ -4,13 +4,18 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
+
+#include "tests/sanitized.h"
 
 namespace cairn {
 namespace {
@@ -222,6 +227,21 @@ TEST(UsableCpus, AreDistinctAndAtLeastAsManyAsCores) {
 }
 
 using ThreadPoolDeathTest = testing::Test;
+// A process with little room left, in which a thread's stack has none.
+TEST(ThreadPoolDeathTest, ThreadsThatTheSystemRefusesAreAnError) {
+  if (test::kIsSanitized) GTEST_SKIP() << "needs a limit of the address space";
+  const auto check = [] {
+    const struct rlimit limit = {rlim_t(1) << 30, rlim_t(1) << 30};
+    ::setrlimit(RLIMIT_AS, &limit);
+    const auto refused = ThreadPool::start(1000);
+    if (refused) ::_exit(1);
+    std::fputs(refused.error().message.c_str(), stderr);
+    ::_exit(ThreadPool::start(2) ? 0 : 2);
+  };
+  EXPECT_EXIT(check(), testing::ExitedWithCode(0),
+              "^threads: expected 1000, found that the system gives [0-9]+$");
+}
+
 TEST(ThreadPoolDeathTest, NoThreadsIsAMistake) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(ThreadPool(0), "check failed");

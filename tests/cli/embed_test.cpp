@@ -24,13 +24,17 @@ std::vector<float> numbers_in(std::string line) {
   return numbers;
 }
 
-EmbedReport embedded(EmbedArguments arguments) {
+std::string embedded(EmbedArguments arguments) {
   arguments.engine.thread_count = 1;
   arguments.engine.memory_budget = size_t(16) << 20;
   arguments.engine.key_type = arguments.engine.value_type = KvType::f32;
-  Result<EmbedReport> report = embed(arguments);
-  EXPECT_TRUE(report) << (report ? "" : report.error().message);
-  return report ? std::move(report).value() : EmbedReport{};
+  const ScratchFolder folder;
+  std::FILE* file = std::fopen(folder.file("out").c_str(), "wb");
+  TextOut out(file);
+  const Status printed = print_embeddings(arguments, out);
+  EXPECT_TRUE(printed) << (printed ? "" : printed.error().message);
+  std::fclose(file);
+  return contents_of(folder.file("out"));
 }
 
 TEST(Embed, AVectorALineOfLengthOne) {
@@ -61,38 +65,76 @@ TEST(Embed, JsonAsOpenAiHasIt) {
   EXPECT_EQ(json["data"][1]["index"], 1);
   EXPECT_EQ(json["data"][1]["embedding"].size(), 64u);
   EXPECT_EQ(json["usage"]["prompt_tokens"], 8);  // Two words each, between [CLS] and [SEP].
-  const EmbedReport same = embedded({.model_path = model("nomic_bert"), .texts = {"the way"}});
-  EXPECT_EQ(json["data"][1]["embedding"].get<std::vector<float>>(), same.embeddings[0].values);
+  const std::string same = embedded({.model_path = model("nomic_bert"), .texts = {"the way"}});
+  EXPECT_EQ(json["data"][1]["embedding"].get<std::vector<float>>(), numbers_in(same));
 }
 
 TEST(Embed, ATokenALineWithoutPooling) {
-  const EmbedReport report =
-      embedded({.model_path = model("bert"), .texts = {"the weather", "way"}, .pooling = "none"});
-  const std::string text = embed_text(report);
+  EmbedArguments arguments{
+      .model_path = model("bert"), .texts = {"the weather", "way"}, .pooling = "none"};
+  const std::string text = embedded(arguments);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4 + 1 + 3);
-  const auto json = nlohmann::json::parse(embed_json(report));
+  arguments.json = true;
+  const auto json = nlohmann::json::parse(embedded(arguments));
   EXPECT_EQ(json["data"][1]["embedding"].size(), 3u);
   EXPECT_EQ(json["data"][1]["embedding"][2].size(), 64u);
 }
 
 TEST(Embed, TheTableShowsEqualTextsAsEqual) {
-  const EmbedReport report =
-      embedded({.model_path = model("bert"), .texts = {"the way", "the weather", "the way"}});
-  const std::string table = similarity_text(report);
+  const std::string table = embedded({.model_path = model("bert"),
+                                      .texts = {"the way", "the weather", "the way"},
+                                      .similarity = true});
   EXPECT_NE(table.find("    1   1.00█"), std::string::npos) << table;
   EXPECT_NE(table.find("1.00█  the way\n"), std::string::npos) << table;
 }
 
 TEST(Embed, ScoresStandBeforeTheirTexts) {
-  const EmbedReport report = embedded({.model_path = model("roberta_scores"),
-                                       .texts = {"stones?", "a way", "small heaps of stones"},
-                                       .pooling = "rank"});
-  ASSERT_EQ(report.embeddings.size(), 2u);
-  const bool first_is_better = report.embeddings[0].values[0] >= report.embeddings[1].values[0];
-  const std::string text = embed_text(report);
+  EmbedArguments arguments{.model_path = model("roberta_scores"),
+                           .texts = {"stones?", "a way", "small heaps of stones"},
+                           .pooling = "rank"};
+  const std::string text = embedded(arguments);
+  arguments.json = true;
+  const auto results = nlohmann::json::parse(embedded(arguments))["results"];
+  ASSERT_EQ(results.size(), 2u);
+  const bool first_is_better = results[0]["relevance_score"] >= results[1]["relevance_score"];
   EXPECT_EQ(text.find("a way") < text.find("small heaps"), first_is_better) << text;
-  const auto json = nlohmann::json::parse(embed_json(report));
-  EXPECT_EQ(json["results"][1]["relevance_score"].get<float>(), report.embeddings[1].values[0]);
+  const std::string second = text.substr(first_is_better ? text.find('\n') + 1 : 0);
+  EXPECT_EQ(numbers_in(second.substr(0, second.find('\t')))[0],
+            results[1]["relevance_score"].get<float>());
+}
+
+// More texts than are embedded at a time, and tokens as well.
+TEST(Embed, ManyTextsAreTheSameOnesInTheirOrder) {
+  const ScratchFolder folder;
+  std::string lines;
+  for (int i = 0; i < 2500; ++i) lines += i % 3 == 0 ? "the weather the way\n" : "way\n";
+  write_to(folder.file("texts"), lines);
+  const EmbedArguments arguments{.model_path = model("bert"), .texts_path = folder.file("texts")};
+  std::istringstream found(embedded(arguments));
+  const std::string first =
+      embedded({.model_path = model("bert"), .texts = {"the weather the way"}});
+  const std::string other = embedded({.model_path = model("bert"), .texts = {"way"}});
+  int count = 0;
+  for (std::string line; std::getline(found, line); ++count) {
+    ASSERT_EQ(line + "\n", count % 3 == 0 ? first : other) << count;
+  }
+  EXPECT_EQ(count, 2500);
+  write_to(folder.file("texts"), lines + lines);
+  const auto refused =
+      run_program({"embed", model("bert"), "--similarity", "-f", folder.file("texts")});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_EQ(refused.err, "cairn: embed: expected at most 4096 texts to compare, found 5000\n");
+}
+
+// A text behind some thousand others that cannot be embedded: nothing is printed before it is told.
+TEST(Embed, MistakesAreToldBeforeAnythingIsPrinted) {
+  std::string lines;
+  for (int i = 0; i < 1500; ++i) lines += "way\n";
+  const auto run =
+      run_program({"embed", model("bert"), "-c", "3", "-f", "-"}, lines + "the weather\n");
+  EXPECT_EQ(run.exit_code, 2) << run.err;
+  EXPECT_EQ(run.out, "");
+  EXPECT_EQ(run.err, "cairn: text 1501: expected at most 3 tokens, found 4\n");
 }
 
 TEST(Embed, WhatItRefuses) {

@@ -2,6 +2,7 @@
 #include "cli/commands/template.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 
@@ -67,6 +68,21 @@ TEST(Template, SaysWhatIsWrong) {
     auto report = template_report({.path = source.path(), .messages_path = messages.path()});
     ASSERT_FALSE(report) << json;
     EXPECT_FALSE(report.error().message.empty()) << json;
+  }
+}
+
+// A FIFO that nobody writes to would never end; a folder is no empty template.
+TEST(Template, ReadsRegularFilesOnly) {
+  const test::ScratchFolder folder;
+  ASSERT_EQ(::mkfifo(folder.file("fifo").c_str(), 0600), 0);
+  const ScratchFile source("source.jinja", kSource);
+  for (const std::string& path : {folder.file("fifo"), folder.path().string()}) {
+    for (const auto& report : {template_report({.path = path}),
+                               template_report({.path = source.path(), .messages_path = path})}) {
+      ASSERT_FALSE(report) << path;
+      EXPECT_NE(report.error().message.find("expected a regular file, found "), std::string::npos)
+          << report.error().message;
+    }
   }
 }
 

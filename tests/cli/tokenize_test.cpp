@@ -11,6 +11,13 @@
 namespace cairn::cli {
 namespace {
 
+std::string tokenize_report(const tokenize::Tokenizer& tokenizer, std::string_view text,
+                            const TokenizeOptions& options) {
+  std::string report;
+  report_tokens(tokenizer, text, options, [&](std::string_view part) { report += part; });
+  return report;
+}
+
 TEST(Tokenize, LinesShowIdsAndPieces) {
   const auto tokenizer = tokenize::build(tokenize::byte_level_vocabulary());
   EXPECT_EQ(tokenize_report(*tokenizer, "the the\n\x1B\xFF\t", {}),

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/file.h"
+#include "base/output_file.h"
 #include "tests/gguf/raw_file.h"
 #include "tests/scratch_folder.h"
 
@@ -42,7 +42,7 @@ class SplitFileTest : public ::testing::Test {
 
   std::string path(std::string_view name) const { return (folder_ / name).string(); }
   void write(std::string_view name, const RawFile& file) const {
-    ASSERT_TRUE(write_file_aside(path(name), file.build()));
+    ASSERT_TRUE(write_file(path(name), file.build()));
   }
   void write_three() const {
     write("m-00001-of-00003.gguf", part_file(0));

@@ -61,7 +61,7 @@ TEST(Perplexity, EqualsTheSumOverLogits) {
   auto report = measure_perplexity(*engine, chunks.work);
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ(report->chunk_count, int32_t(chunk_count));
-  FileWriter out = FileWriter::open(folder.file("logits")).value();
+  OutputFile out = OutputFile::open(folder.file("logits")).value();
   const auto bos = engine->tokenizer()->special_ids().bos;
   for (size_t chunk = 0; chunk < chunk_count; ++chunk) {
     const auto text = std::span(chunks.tokens).subspan(chunk * kContext, kContext);
@@ -95,8 +95,9 @@ TEST(Perplexity, DivergenceGrowsAsBitsGetFewer) {
   const ScratchFolder folder;
   const auto engine = load(kModel);
   Chunks chunks(*engine);
+  OutputFile out = OutputFile::open(folder.file("logits")).value();
   LogitsWriter writer =
-      LogitsWriter::open(folder.file("logits"), chunks.work.shape, chunks.tokens).value();
+      LogitsWriter::open(std::move(out), chunks.work.shape, chunks.tokens).value();
   chunks.work.writer = &writer;
   int64_t told_tokens = 0;
   chunks.work.on_progress = [&](int64_t done, int64_t total) {

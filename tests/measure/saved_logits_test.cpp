@@ -24,7 +24,7 @@ TEST(SavedLogits, RowsComeBackWithinTheirStep) {
   std::mt19937 random(1);
   std::normal_distribution<float> normal(0, 4);
   std::vector<std::vector<float>> rows(size_t(shape.row_count()) * 2);
-  LogitsWriter writer = LogitsWriter::open(path, shape, tokens).value();
+  LogitsWriter writer = LogitsWriter::open(OutputFile::open(path).value(), shape, tokens).value();
   for (auto& row : rows) {
     double total = 0;
     for (int i = 0; i < 101; ++i) row.push_back(normal(random));

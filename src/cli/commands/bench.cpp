@@ -13,6 +13,7 @@ namespace {
 
 struct Arguments {
   std::string what;
+  bool is_variable_model = false;  // The models of `memory` are the environment's.
   MemoryBenchArguments memory;
   SpeedBenchArguments speed;
   EngineArguments engine;
@@ -64,7 +65,8 @@ Result<int> bench(Arguments& a) {
     return bench_memory(a.memory);
   }
   // A model that only the environment names stands where further ones would.
-  if (a.what.empty() && a.memory.models.size() == 1) std::swap(a.what, a.memory.models[0]);
+  if (a.is_variable_model && a.what.empty()) a.what = a.memory.models[0];
+  if (a.is_variable_model) a.memory.models.clear();
   if (a.what.empty()) {
     return fail(ErrorCode::invalid_argument,
                 "bench: expected a model or \"memory\", found neither");
@@ -86,7 +88,8 @@ Action add_bench(Options& command) {
   command
       .add("MODEL", a->memory.models,
            "behind the word memory: GGUF files; default: models with random weights")
-      .takes("FILE");
+      .takes("FILE")
+      .notes_variable(a->is_variable_model);
   add_speed(command, a->speed);
   add_memory(command, a->memory);
   command.begin_group("Output");

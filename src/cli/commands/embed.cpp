@@ -1,16 +1,17 @@
-// The texts are read whole and embedded at once: the engine makes steps of them.
+// Texts are embedded and printed some at a time; what has to be known of all of them is bounded.
 #include "cli/commands/embed.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <iterator>
 #include <memory>
 #include <numeric>
+#include <string_view>
+#include <utility>
 
 #include "base/file.h"
 #include "base/printable.h"
@@ -18,7 +19,6 @@
 #include "cli/commands/load.h"
 #include "cli/exit_codes.h"
 #include "cli/options/engine_arguments.h"
-#include "cli/terminal/terminal.h"
 #include "json/value.h"
 #include "unicode/unicode.h"
 
@@ -27,50 +27,61 @@ namespace cairn::cli {
 namespace {
 
 constexpr size_t kTextBytesMax = size_t{1} << 28;
+// Texts that are embedded at a time, while they have no more tokens.
+constexpr size_t kBatchTexts = 1024, kBatchTokens = 8192;
+// A table has a cell for each pair; scores are sorted.
+constexpr size_t kTableTextsMax = 4096, kScoredTextsMax = size_t{1} << 20;
 
-Result<std::string> read_standard_input() {
-  std::string text;
-  std::array<char, 65536> part;
-  while (const size_t count = std::fread(part.data(), 1, part.size(), stdin)) {
-    if (text.size() + count > kTextBytesMax) {
-      return fail(ErrorCode::no_room, "standard input: expected at most {} bytes, found more",
-                  kTextBytesMax);
+// The texts, one after the other: those of the command line, then the lines of a file.
+class Texts {
+ public:
+  Texts(std::span<const std::string> said, std::string lines)
+      : said_(said), lines_(std::move(lines)) {}
+
+  // From the first one on again.
+  void rewind() { said_count_ = at_ = 0; }
+
+  // Valid as long as the Texts stay where they are; nothing behind the last one.
+  std::optional<std::string_view> next() {
+    if (said_count_ < said_.size()) return said_[said_count_++];
+    while (at_ < lines_.size()) {
+      const size_t end = std::min(lines_.find('\n', at_), lines_.size());
+      std::string_view line = std::string_view(lines_).substr(at_, end - at_);
+      at_ = end + 1;
+      if (line.ends_with('\r')) line.remove_suffix(1);
+      if (!line.empty()) return line;
     }
-    text.append(part.data(), count);
+    return std::nullopt;
   }
-  if (std::ferror(stdin) != 0) return fail(ErrorCode::io, "standard input cannot be read");
-  return text;
-}
 
-void add_lines(std::string_view text, std::vector<std::string>& lines) {
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (!line.empty()) lines.emplace_back(line);
-    text.remove_prefix(std::min(end + 1, text.size()));
+  size_t count() {
+    size_t count = 0;
+    for (rewind(); next(); ++count) continue;
+    rewind();
+    return count;
   }
-}
+
+ private:
+  std::span<const std::string> said_;
+  std::string lines_;
+  size_t said_count_ = 0, at_ = 0;
+};
 
 // What was said on the command line, then the file's lines; standard input where nothing else is.
-Result<std::vector<std::string>> all_texts(const EmbedArguments& arguments) {
-  std::vector<std::string> texts = arguments.texts;
-  const auto empty = std::find(texts.begin(), texts.end(), "");
-  if (empty != texts.end()) {
+Result<Texts> all_texts(const EmbedArguments& arguments) {
+  const auto empty = std::find(arguments.texts.begin(), arguments.texts.end(), "");
+  if (empty != arguments.texts.end()) {
     return fail(ErrorCode::invalid_argument, "TEXT {}: expected at least a character, found none",
-                empty - texts.begin() + 1);
+                empty - arguments.texts.begin() + 1);
   }
-  const bool reads_input = arguments.texts_path == "-" ||
-                           (arguments.texts_path.empty() && texts.empty() && !is_terminal(stdin));
-  if (reads_input) {
-    CAIRN_TRY(const std::string text, read_standard_input());
-    add_lines(text, texts);
-  } else if (!arguments.texts_path.empty()) {
-    CAIRN_TRY(const std::string text, read_file(arguments.texts_path, kTextBytesMax));
-    add_lines(text, texts);
+  std::string lines;
+  const std::string& path = arguments.texts_path;
+  if (path == "-" || (path.empty() && arguments.texts.empty() && !is_terminal(stdin))) {
+    CAIRN_TRY(lines, read_standard_input(kTextBytesMax));
+  } else if (!path.empty()) {
+    CAIRN_TRY(lines, read_file(path, kTextBytesMax));
   }
-  if (!texts.empty()) return texts;
-  return fail(ErrorCode::invalid_argument, "embed: expected a text, found none");
+  return Texts(arguments.texts, std::move(lines));
 }
 
 Result<Pooling> pooling_for(const EmbedArguments& arguments, const gguf::File& file) {
@@ -85,6 +96,16 @@ Result<Pooling> pooling_for(const EmbedArguments& arguments, const gguf::File& f
 // That what was asked for has a meaning with this pooling.
 Status check_request(const EmbedArguments& arguments, Pooling pooling, size_t text_count) {
   const bool is_rank = pooling == Pooling::rank;
+  if (text_count == 0) {
+    return fail(ErrorCode::invalid_argument, "embed: expected a text, found none");
+  }
+  const size_t count_max = arguments.similarity ? kTableTextsMax
+                           : is_rank            ? kScoredTextsMax
+                                                : text_count;
+  if (text_count > count_max) {
+    return fail(ErrorCode::no_room, "embed: expected at most {} texts to compare, found {}",
+                count_max, text_count);
+  }
   if (arguments.similarity && (is_rank || pooling == Pooling::none)) {
     return fail(ErrorCode::invalid_argument,
                 "--similarity: expected one vector a text, found pooling {}", name(pooling));
@@ -145,121 +166,208 @@ std::string shortened(std::string_view text, size_t length_max) {
   return end == line.size() ? line : line.substr(0, end) + "…";
 }
 
-std::string score_lines(const EmbedReport& report) {
-  std::vector<size_t> order(report.texts.size());
-  std::iota(order.begin(), order.end(), size_t(0));
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return report.embeddings[a].values[0] > report.embeddings[b].values[0];
-  });
-  std::string out;
-  for (const size_t i : order) {
-    fmt::format_to(std::back_inserter(out), "{}\t{}\n", fmt::join(report.embeddings[i].values, " "),
-                   shortened(report.texts[i], 1000));
+// Prints embeddings as they come, or keeps what a comparison of all needs.
+class EmbedPrinter {
+ public:
+  EmbedPrinter(const EmbedArguments& arguments, Pooling pooling, int32_t width, TextOut* out)
+      : form_(arguments.json             ? Form::json
+              : arguments.similarity     ? Form::table
+              : pooling == Pooling::rank ? Form::scores
+                                         : Form::vectors),
+        pooling_(pooling),
+        width_(size_t(width)),
+        out_(out) {}
+
+  void begin(std::string_view model) {
+    if (form_ != Form::json) return;
+    out_->write(fmt::format("{{\"object\":\"list\",\"model\":{},\"{}\":[",
+                            json::to_text(std::string(model)),
+                            pooling_ == Pooling::rank ? "results" : "data"));
   }
-  return out;
+
+  // `texts` stay until the end.
+  void add(std::span<const std::string_view> texts, std::span<const Embedding> embeddings) {
+    std::string part;
+    for (size_t i = 0; i < texts.size(); ++i) {
+      switch (form_) {
+        case Form::vectors:
+          add_vectors(embeddings[i], part);
+          break;
+        case Form::json:
+          add_json(embeddings[i], part);
+          break;
+        case Form::table:
+        case Form::scores:
+          texts_.push_back(texts[i]);
+          values_.insert(values_.end(), embeddings[i].values.begin(), embeddings[i].values.end());
+      }
+      ++count_;
+    }
+    out_->write(part);
+  }
+
+  void end() {
+    if (form_ == Form::table) print_table();
+    if (form_ == Form::scores) print_scores();
+    if (form_ != Form::json) return;
+    const json::Value usage = {{"prompt_tokens", token_count_}, {"total_tokens", token_count_}};
+    out_->write(fmt::format("],\"usage\":{}}}\n", json::to_text(usage)));
+  }
+
+ private:
+  enum class Form { vectors, json, table, scores };
+
+  std::span<const float> values(size_t i) const {
+    return std::span(values_).subspan(i * width_, width_);
+  }
+
+  void add_vectors(const Embedding& one, std::string& part) const {
+    if (count_ > 0 && pooling_ == Pooling::none) part += "\n";
+    std::span<const float> left(one.values);
+    for (; !left.empty(); left = left.subspan(width_)) {
+      fmt::format_to(std::back_inserter(part), "{}\n", fmt::join(left.first(width_), " "));
+    }
+  }
+
+  void add_json(const Embedding& one, std::string& part) {
+    token_count_ += one.token_count;
+    json::Value entry = {{"object", "embedding"}, {"index", count_}};
+    if (pooling_ == Pooling::rank) {
+      const json::Value scores = json_numbers(one.values);
+      entry = {{"index", count_}, {"relevance_score", scores.items()[0]}};
+      if (scores.items().size() > 1) entry["scores"] = scores;
+    } else if (pooling_ == Pooling::none) {
+      entry["embedding"] = json::Value::array();
+      for (size_t at = 0; at < one.values.size(); at += width_) {
+        entry["embedding"].push_back(json_numbers(std::span(one.values).subspan(at, width_)));
+      }
+    } else {
+      entry["embedding"] = json_numbers(one.values);
+    }
+    if (count_ > 0) part += ",";
+    part += json::to_text(entry);
+  }
+
+  void print_scores() const {
+    std::vector<size_t> order(texts_.size());
+    std::iota(order.begin(), order.end(), size_t(0));
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return values(a)[0] > values(b)[0]; });
+    for (const size_t i : order) {
+      out_->write(fmt::format("{}\t{}\n", fmt::join(values(i), " "), shortened(texts_[i], 1000)));
+    }
+  }
+
+  // Cosines of all pairs, shaded by size.
+  void print_table() const {
+    constexpr std::string_view kShades[] = {" ", "░", "▒", "▓", "█"};
+    std::string line = "      ";
+    for (size_t i = 0; i < texts_.size(); ++i) line += fmt::format("{:>6} ", i + 1);
+    out_->write(line + "\n");
+    for (size_t i = 0; i < texts_.size(); ++i) {
+      line = fmt::format("{:>5} ", i + 1);
+      for (size_t j = 0; j < texts_.size(); ++j) {
+        const double value = cosine(values(i), values(j));
+        const auto shade = size_t(std::clamp(value * 5, 0.0, 4.0));
+        line += fmt::format(" {:5.2f}{}", value, kShades[shade]);
+      }
+      out_->write(line + fmt::format("  {}\n", shortened(texts_[i], 60)));
+    }
+  }
+
+  Form form_;
+  Pooling pooling_;
+  size_t width_;
+  TextOut* out_;
+  size_t count_ = 0;
+  int64_t token_count_ = 0;
+  std::vector<std::string_view> texts_;  // Of a table or of scores, as what follows.
+  std::vector<float> values_;            // [texts][width]
+};
+
+// Texts as the model reads them: with pooling rank each behind the first one, which is a question.
+class TokenSource {
+ public:
+  TokenSource(Texts* texts, const Embedder* embedder) : texts_(texts), embedder_(embedder) {
+    rewind();
+  }
+
+  void rewind() {
+    texts_->rewind();
+    if (embedder_->pooling() == Pooling::rank) question_ = texts_->next();
+  }
+
+  // False behind the last text.
+  Result<bool> next(std::string_view& text, std::vector<Token>& tokens) {
+    const std::optional<std::string_view> found = texts_->next();
+    if (!found) return false;
+    text = *found;
+    CAIRN_TRY(tokens,
+              question_ ? embedder_->tokens_of_pair(*question_, text) : embedder_->tokens_of(text));
+    return true;
+  }
+
+ private:
+  Texts* texts_;
+  const Embedder* embedder_;
+  std::optional<std::string_view> question_;
+};
+
+// Before anything is printed.
+Status check_texts(TokenSource& source, const Embedder& embedder) {
+  std::string_view text;
+  std::vector<Token> tokens;
+  for (size_t index = 0;; ++index) {
+    CAIRN_TRY(const bool is_there, source.next(text, tokens));
+    if (!is_there) break;
+    CAIRN_TRY(embedder.check(tokens, index));
+  }
+  source.rewind();
+  return Ok{};
+}
+
+Status print_texts(TokenSource& source, Embedder& embedder, EmbedPrinter& printer) {
+  size_t done_count = 0;
+  for (bool is_there = true; is_there;) {
+    std::vector<std::string_view> texts;
+    std::vector<std::vector<Token>> batch;
+    size_t token_count = 0;
+    while (batch.size() < kBatchTexts && token_count < kBatchTokens) {
+      std::string_view text;
+      std::vector<Token> tokens;
+      CAIRN_TRY(is_there, source.next(text, tokens));
+      if (!is_there) break;
+      token_count += tokens.size();
+      texts.push_back(text);
+      batch.push_back(std::move(tokens));
+    }
+    CAIRN_TRY(const std::vector<Embedding> embeddings, embedder.embed(batch, done_count));
+    printer.add(texts, embeddings);
+    done_count += batch.size();
+  }
+  return Ok{};
 }
 
 }  // namespace
 
-std::string embed_text(const EmbedReport& report) {
-  if (report.pooling == Pooling::rank) return score_lines(report);
-  std::string out;
-  for (size_t i = 0; i < report.embeddings.size(); ++i) {
-    if (i > 0 && report.pooling == Pooling::none) out += "\n";
-    std::span<const float> left(report.embeddings[i].values);
-    for (; !left.empty(); left = left.subspan(size_t(report.width))) {
-      fmt::format_to(std::back_inserter(out), "{}\n",
-                     fmt::join(left.first(size_t(report.width)), " "));
-    }
-  }
-  return out;
-}
-
-std::string embed_json(const EmbedReport& report) {
-  json::Value data = json::Value::array();
-  int64_t token_count = 0;
-  for (size_t i = 0; i < report.embeddings.size(); ++i) {
-    const Embedding& each = report.embeddings[i];
-    token_count += each.token_count;
-    json::Value entry = {{"object", "embedding"}, {"index", i}};
-    if (report.pooling == Pooling::rank) {
-      const json::Value scores = json_numbers(each.values);
-      entry = {{"index", i}, {"relevance_score", scores.items()[0]}};
-      if (scores.items().size() > 1) entry["scores"] = scores;
-    } else if (report.pooling == Pooling::none) {
-      entry["embedding"] = json::Value::array();
-      for (size_t at = 0; at < each.values.size(); at += size_t(report.width)) {
-        const auto row = std::span(each.values).subspan(at, size_t(report.width));
-        entry["embedding"].push_back(json_numbers(row));
-      }
-    } else {
-      entry["embedding"] = json_numbers(each.values);
-    }
-    data.push_back(std::move(entry));
-  }
-  const bool is_rank = report.pooling == Pooling::rank;
-  const json::Value all = {
-      {"object", "list"},
-      {"model", report.model},
-      {is_rank ? "results" : "data", std::move(data)},
-      {"usage", {{"prompt_tokens", token_count}, {"total_tokens", token_count}}}};
-  return json::to_text(all) + "\n";
-}
-
-std::string similarity_text(const EmbedReport& report) {
-  constexpr std::string_view kShades[] = {" ", "░", "▒", "▓", "█"};
-  std::string out = "      ";
-  for (size_t i = 0; i < report.texts.size(); ++i) out += fmt::format("{:>6} ", i + 1);
-  out += "\n";
-  for (size_t i = 0; i < report.texts.size(); ++i) {
-    out += fmt::format("{:>5} ", i + 1);
-    for (size_t j = 0; j < report.texts.size(); ++j) {
-      const double value = cosine(report.embeddings[i].values, report.embeddings[j].values);
-      const auto shade = size_t(std::clamp(value * 5, 0.0, 4.0));
-      out += fmt::format(" {:5.2f}{}", value, kShades[shade]);
-    }
-    out += fmt::format("  {}\n", shortened(report.texts[i], 60));
-  }
-  return out;
-}
-
-Result<EmbedReport> embed(const EmbedArguments& arguments) {
-  CAIRN_TRY(std::vector<std::string> texts, all_texts(arguments));
-  CAIRN_TRY(const std::unique_ptr<Engine> engine, load(arguments, texts.size()));
-  Embedder embedder(engine.get(),
-                    {.normalizes = arguments.normalizes, .truncates = arguments.truncates});
-  EmbedReport report{.model = engine->file().name(),
-                     .pooling = embedder.pooling(),
-                     .width = embedder.width(),
-                     .texts = {},
-                     .embeddings = {}};
-  const bool is_rank = report.pooling == Pooling::rank;
-  std::vector<std::vector<Token>> tokens;
-  for (size_t i = is_rank ? 1 : 0; i < texts.size(); ++i) {
-    CAIRN_TRY(std::vector<Token> each,
-              is_rank ? embedder.tokens_of_pair(texts[0], texts[i]) : embedder.tokens_of(texts[i]));
-    tokens.push_back(std::move(each));
-  }
-  CAIRN_TRY(report.embeddings, embedder.embed(tokens));
-  if (is_rank) texts.erase(texts.begin());
-  report.texts = std::move(texts);
-  return report;
-}
-
-namespace {
-
-Result<int> print_embeddings(const EmbedArguments& arguments) {
+Status print_embeddings(const EmbedArguments& arguments, TextOut& out) {
   if (arguments.json && arguments.similarity) {
     return fail(ErrorCode::invalid_argument, "embed: expected --json or --similarity, found both");
   }
-  CAIRN_TRY(const EmbedReport report, embed(arguments));
-  TextOut out(stdout);
-  out.write(arguments.json         ? embed_json(report)
-            : arguments.similarity ? similarity_text(report)
-                                   : embed_text(report));
-  CAIRN_TRY(out.finish());
-  return kExitFine;
+  CAIRN_TRY(Texts texts, all_texts(arguments));
+  CAIRN_TRY(const std::unique_ptr<Engine> engine, load(arguments, texts.count()));
+  Embedder embedder(engine.get(),
+                    {.normalizes = arguments.normalizes, .truncates = arguments.truncates});
+  TokenSource source(&texts, &embedder);
+  CAIRN_TRY(check_texts(source, embedder));
+  EmbedPrinter printer(arguments, embedder.pooling(), embedder.width(), &out);
+  printer.begin(engine->file().name());
+  CAIRN_TRY(print_texts(source, embedder, printer));
+  printer.end();
+  return out.finish();
 }
+
+namespace {
 
 Action add_embed(Options& command) {
   struct Arguments {
@@ -300,7 +408,9 @@ Action add_embed(Options& command) {
   return [a]() -> Result<int> {
     if (a->normalizes || a->does_not) a->embed.normalizes = a->normalizes;
     CAIRN_TRY(a->embed.engine, a->engine.read("f32"));
-    return print_embeddings(a->embed);
+    TextOut out(stdout);
+    CAIRN_TRY(print_embeddings(a->embed, out));
+    return kExitFine;
   };
 }
 

@@ -1,6 +1,7 @@
 // `cairn embed`: vectors of texts, how near texts are to each other, or how well each of them
-// answers a question where the model scores that.
-// Thread rule: pure but for reading and computing.
+// answers a question where the model scores that. Texts are embedded and printed some at a time, so
+// that their number is not bounded by memory.
+// Thread rule: pure but for reading, computing and printing.
 #pragma once
 
 #include <optional>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/terminal/terminal.h"
 #include "engine/embedder.h"
 
 namespace cairn::cli {
@@ -24,24 +26,10 @@ struct EmbedArguments {
   EngineOptions engine;
 };
 
-// What was computed, in the order of the texts.
-struct EmbedReport {
-  std::string model;
-  Pooling pooling = Pooling::mean;
-  int32_t width = 0;
-  std::vector<std::string> texts;  // With pooling rank without the question.
-  std::vector<Embedding> embeddings;
-};
-
-// A vector a line; of pooling none a token's a line, with an empty line between texts. Scores stand
-// before their texts, the best one first.
-std::string embed_text(const EmbedReport& report);
-std::string embed_json(const EmbedReport& report);
-// Cosines of all pairs, shaded by size. REQUIRES: a vector for each text.
-std::string similarity_text(const EmbedReport& report);
-
-// Errors: no texts, a file that cannot be read, options that contradict each other, and those of
-// the engine.
-Result<EmbedReport> embed(const EmbedArguments& arguments);
+// Prints a vector a line; of pooling none a token's a line, with an empty line between texts.
+// Scores stand before their texts, the best one first. Nothing is printed where a text cannot be
+// embedded. Errors: no texts, too many for a table, a file that cannot be read, options that
+// contradict each other, and those of the engine.
+Status print_embeddings(const EmbedArguments& arguments, TextOut& out);
 
 }  // namespace cairn::cli

@@ -23,6 +23,10 @@ Result<gguf::File> open_model(const std::string& path) {
 
 Result<std::unique_ptr<Engine>> load_engine(const std::string& path, EngineOptions options) {
   CAIRN_TRY(gguf::File file, open_model(path));
+  return load_engine(std::move(file), std::move(options));
+}
+
+Result<std::unique_ptr<Engine>> load_engine(gguf::File file, EngineOptions options) {
   Progress progress("loading", Progress::Unit::bytes);
   options.on_progress = [&progress](size_t done, size_t total) { progress.update(done, total); };
   return Engine::load(std::move(file), options);

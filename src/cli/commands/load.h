@@ -14,6 +14,7 @@ namespace cairn::cli {
 // The file at `path`, or the built-in model where it is empty.
 Result<gguf::File> open_model(const std::string& path);
 
+Result<std::unique_ptr<Engine>> load_engine(gguf::File file, EngineOptions options);
 Result<std::unique_ptr<Engine>> load_engine(const std::string& path, EngineOptions options);
 
 }  // namespace cairn::cli

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/file.h"
+#include "base/output_file.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/load.h"
 #include "cli/exit_codes.h"
@@ -67,7 +68,11 @@ Result<int64_t> write_logits(const LogitsOptions& options) {
   CAIRN_TRY(const std::string text, read_file(options.tokens_path, kTokensBytesMax));
   EngineOptions engine_options = options.engine;
   engine_options.row_count_max = options.batch;
-  CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(options.model_path, engine_options));
+  CAIRN_TRY(gguf::File model, open_model(options.model_path));
+  std::vector<FileIdentity> inputs = model.identities();
+  if (const auto tokens = identity_of(options.tokens_path)) inputs.push_back(*tokens);
+  CAIRN_TRY(OutputFile out, OutputFile::open(options.out_path, {.inputs = inputs}));
+  CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(std::move(model), engine_options));
   CAIRN_TRY(const auto sequences, parse_sequences(text, engine->size().vocabulary_count));
   int64_t total_tokens = 0;
   for (const auto& sequence : sequences) {
@@ -77,7 +82,6 @@ Result<int64_t> write_logits(const LogitsOptions& options) {
                   engine->options().context_tokens, sequence.size());
     }
   }
-  CAIRN_TRY(FileWriter out, FileWriter::open(options.out_path));
   Progress progress("computing", Progress::Unit::tokens);
   int64_t done_tokens = 0;
   for (const auto& sequence : sequences) {

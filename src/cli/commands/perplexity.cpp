@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/output_file.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/load.h"
 #include "cli/exit_codes.h"
@@ -56,6 +57,14 @@ Status find_chunks(const PerplexityOptions& options, const Engine& engine,
   return Ok{};
 }
 
+Result<OutputFile> open_output(const PerplexityOptions& options, const gguf::File& model) {
+  std::vector<FileIdentity> inputs = model.identities();
+  for (const std::string& path : {options.text_path, options.kl_path}) {
+    if (const auto input = identity_of(path)) inputs.push_back(*input);
+  }
+  return OutputFile::open(options.save_path, {.inputs = inputs});
+}
+
 }  // namespace
 
 Result<measure::PerplexityReport> perplexity(const PerplexityOptions& options) {
@@ -65,7 +74,12 @@ Result<measure::PerplexityReport> perplexity(const PerplexityOptions& options) {
   }
   const EngineOptions engine_options =
       measure::fit_for_perplexity(options.engine, base ? base->shape().context : options.context);
-  CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(options.model_path, engine_options));
+  CAIRN_TRY(gguf::File model, open_model(options.model_path));
+  std::optional<OutputFile> out;
+  if (!options.save_path.empty()) {
+    CAIRN_TRY(out, open_output(options, model));
+  }
+  CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(std::move(model), engine_options));
   if (engine->tokenizer() == nullptr) {
     return fail(ErrorCode::unsupported, "{}: expected a vocabulary, found none",
                 options.model_path);
@@ -75,8 +89,8 @@ Result<measure::PerplexityReport> perplexity(const PerplexityOptions& options) {
   CAIRN_TRY(find_chunks(options, *engine, work.base, work.shape, tokens));
   work.tokens = tokens;
   std::optional<measure::LogitsWriter> writer;
-  if (!options.save_path.empty()) {
-    CAIRN_TRY(writer, measure::LogitsWriter::open(options.save_path, work.shape, tokens));
+  if (out) {
+    CAIRN_TRY(writer, measure::LogitsWriter::open(*std::move(out), work.shape, tokens));
     work.writer = &*writer;
   }
   Progress progress("computing", Progress::Unit::tokens);

@@ -32,28 +32,40 @@ void add_prompt(Options& command, RunOptions& run) {
       .add("MODEL,-m,--model", run.model_path,
            "a GGUF file; of a split model, its first part; default: the built-in model")
       .takes("FILE");
-  const Option prompt = command.add("-p,--prompt", run.prompt, "answer this text and exit");
+  const Option prompt = command.add("-p,--prompt", run.prompt, "answer this text and exit")
+                            .notes_variable(run.is_variable_prompt);
   command.add("-f,--file", run.prompt_path, "answer the text in this file and exit; - is stdin")
       .takes("FILE")
-      .excludes(prompt);
+      .excludes(prompt)
+      .notes_variable(run.is_variable_prompt);
   command.add("--system,--system-prompt,-sys", run.system, "the system message");
 }
 
 // What the answer is like, beside how it is sampled.
 void add_answer(Options& command, RunOptions& run) {
   command.begin_group("Form of the answer");
-  command
-      .add("--json-schema", run.constraint.json_schema,
-           "the answer is JSON that matches this JSON Schema: the schema itself, or a file with it")
-      .takes("SCHEMA|FILE");
-  command
-      .add("--grammar", run.constraint.grammar, "the answer matches the GBNF grammar in this file")
-      .takes("FILE");
-  command.add("--regex", run.constraint.regex, "the whole answer matches this regular expression")
-      .takes("REGEX");
+  const Option schema = command
+                            .add("--json-schema", run.constraint.json_schema,
+                                 "the answer is JSON that matches this JSON Schema: the schema "
+                                 "itself, or a file with it")
+                            .takes("SCHEMA|FILE");
+  const Option grammar = command
+                             .add("--grammar", run.constraint.grammar,
+                                  "the answer matches the GBNF grammar in this file")
+                             .takes("FILE")
+                             .excludes(schema);
+  const Option regex =
+      command
+          .add("--regex", run.constraint.regex, "the whole answer matches this regular expression")
+          .takes("REGEX")
+          .excludes(schema)
+          .excludes(grammar);
   command.add("--choice", run.constraint.choices, "the answer is one of these texts")
       .takes("TEXT,TEXT...")
-      .separated_by(',');
+      .separated_by(',')
+      .excludes(schema)
+      .excludes(grammar)
+      .excludes(regex);
   command.add("--stop", run.stop, "end the answer before this text; may be given several times")
       .repeatable();
   command
@@ -81,6 +93,8 @@ void add_manner(Options& command, RunOptions& run) {
   command.add_flag("--json", run.json, "print one JSON object instead of text");
   command.add_flag("--chat", run.chat,
                    "hold a conversation, one line per message, even if stdin is not a terminal");
+  command.add_flag("--no-history", run.forgets_lines,
+                   "do not keep the lines that are typed for the next conversation");
   command.add_flag("-v,--verbose", run.verbose, "show statistics and messages of level info");
 }
 

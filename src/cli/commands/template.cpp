@@ -1,16 +1,14 @@
 // Reads, renders, prints.
 #include "cli/commands/template.h"
 
-#include <unistd.h>
-
 #include <cstdio>
-#include <fstream>
 #include <memory>
 
-#include "base/printable.h"
+#include "base/file.h"
 #include "chat/chat_input.h"
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/terminal/terminal.h"
 #include "gguf/gguf.h"
 #include "gguf/value.h"
 
@@ -18,28 +16,7 @@ namespace cairn::cli {
 namespace {
 
 constexpr size_t kFileBytesMax = 32u << 20;
-
-Result<std::string> read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return fail(ErrorCode::not_found, "{}: expected a file that can be read", path);
-  std::string text;
-  char buffer[65536];
-  while (file.read(buffer, sizeof buffer) || file.gcount() > 0) {
-    text.append(buffer, size_t(file.gcount()));
-    if (text.size() > kFileBytesMax) {
-      return fail(ErrorCode::no_room, "{}: expected at most {} bytes, found more", path,
-                  kFileBytesMax);
-    }
-  }
-  return text;
-}
-
-bool is_gguf(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  char magic[4] = {};
-  file.read(magic, sizeof magic);
-  return std::string_view(magic, sizeof magic) == "GGUF";
-}
+constexpr std::string_view kMagic = "GGUF";
 
 std::string string_field(const gguf::File& file, std::string_view key) {
   const gguf::Value* field = file.fields().find(key);
@@ -76,8 +53,9 @@ std::string with_marks(const chat::RenderedPrompt& prompt) {
 
 Result<TemplateSource> read_template(const std::string& path) {
   TemplateSource source;
-  if (!is_gguf(path)) {
-    CAIRN_TRY(source.source, read_file(path));
+  CAIRN_TRY(const std::string magic, read_beginning(path, kMagic.size()));
+  if (magic != kMagic) {
+    CAIRN_TRY(source.source, read_file(path, kFileBytesMax));
     return source;
   }
   CAIRN_TRY(const gguf::File file, gguf::File::open(path, gguf::OpenMode::inspect));
@@ -94,7 +72,7 @@ Result<std::string> template_report(const TemplateOptions& options) {
   CAIRN_TRY(const TemplateSource source, read_template(options.path));
   if (options.messages_path.empty()) return source.source;
   CAIRN_TRY(const chat::ChatTemplate chat_template, chat::ChatTemplate::parse(source.source));
-  CAIRN_TRY(const std::string json, read_file(options.messages_path));
+  CAIRN_TRY(const std::string json, read_file(options.messages_path, kFileBytesMax));
   CAIRN_TRY(const chat::ChatInput input,
             chat::parse_chat_input(json, source.bos_token, source.eos_token));
   CAIRN_TRY(const chat::RenderedPrompt prompt, chat_template.render(input));
@@ -103,17 +81,13 @@ Result<std::string> template_report(const TemplateOptions& options) {
 
 namespace {
 
-// Prints the report. Returns the exit code: 0, or 1 with a message on standard error.
-int show_template(const TemplateOptions& options) {
-  auto report = template_report(options);
-  if (!report) {
-    std::fprintf(stderr, "cairn template: %s\n", printable(report.error().message).c_str());
-    return kExitError;
-  }
-  std::string text = std::move(report).value();
+Result<int> show_template(const TemplateOptions& options) {
+  CAIRN_TRY(std::string text, template_report(options));
   // A terminal gets visible control characters; a file or a pipe gets the exact bytes.
-  if (isatty(STDOUT_FILENO) != 0) text = printable(text) + "\n";
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (is_terminal(stdout)) text += "\n";
+  TextOut out(stdout);
+  out.write(text);
+  CAIRN_TRY(out.finish());
   return kExitFine;
 }
 

@@ -1,12 +1,13 @@
-// The report is made whole before it is printed: a text of some MB at most.
+// Tokens are few bytes each; what is printed of them is many, so it is printed as it is made.
 #include "cli/commands/tokenize.h"
 
 #include <fmt/core.h>
 
-#include <array>
 #include <cstdio>
 #include <iterator>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/file.h"
@@ -22,6 +23,7 @@ namespace cairn::cli {
 namespace {
 
 constexpr size_t kTextBytesMax = size_t{1} << 30;
+constexpr size_t kPartBytes = 1 << 16;  // Printed at a time.
 
 // On one line: printable() lets line feeds and tabs pass.
 std::string on_one_line(std::string_view text) {
@@ -38,73 +40,55 @@ std::string on_one_line(std::string_view text) {
   return out;
 }
 
-json::Value json_piece(std::string_view piece) {
-  if (unicode::valid_utf8_bytes(piece) == piece.size()) return std::string(piece);
-  json::Value bytes = json::Value::array();
-  for (const char c : piece) bytes.push_back(static_cast<unsigned char>(c));
-  return bytes;
-}
-
-Result<std::string> read_input() {
-  std::string text;
-  std::array<char, 65536> part;
-  while (const size_t count = std::fread(part.data(), 1, part.size(), stdin)) {
-    if (text.size() + count > kTextBytesMax) {
-      return fail(ErrorCode::no_room, "standard input: expected at most {} bytes, found more",
-                  kTextBytesMax);
-    }
-    text.append(part.data(), count);
+// A list's entry.
+std::string json_entry(Token token, std::string_view piece) {
+  json::Value shown = std::string(piece);
+  if (unicode::valid_utf8_bytes(piece) != piece.size()) {
+    shown = json::Value::array();
+    for (const char c : piece) shown.push_back(static_cast<unsigned char>(c));
   }
-  if (std::ferror(stdin) != 0) return fail(ErrorCode::io, "standard input cannot be read");
-  return text;
+  return json::to_text({{"id", index_of(token)}, {"piece", std::move(shown)}}, {.is_ascii = true});
 }
 
 }  // namespace
 
-std::string tokenize_report(const tokenize::Tokenizer& tokenizer, std::string_view text,
-                            const TokenizeOptions& options) {
+void report_tokens(const tokenize::Tokenizer& tokenizer, std::string_view text,
+                   const TokenizeOptions& options, FunctionRef<void(std::string_view)> write) {
   const std::vector<Token> tokens = tokenizer.encode(
       text, {.add_special = options.add_special, .parse_special = options.parse_special});
-  if (options.json) {
-    json::Value list = json::Value::array();
-    for (const Token token : tokens) {
-      list.push_back({{"id", index_of(token)}, {"piece", json_piece(tokenizer.piece(token))}});
-    }
-    return json::to_text(list, {.is_ascii = true}) + "\n";
-  }
-  std::string report;
   const int width = int(fmt::formatted_size("{}", tokenizer.token_count() - 1));
-  for (const Token token : tokens) {
-    fmt::format_to(std::back_inserter(report), "{:>{}}  {}\n", index_of(token), width,
-                   on_one_line(tokenizer.piece(token)));
+  std::string part = options.json ? "[" : "";
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const std::string_view piece = tokenizer.piece(tokens[i]);
+    if (options.json) {
+      if (i > 0) part += ',';
+      part += json_entry(tokens[i], piece);
+    } else {
+      fmt::format_to(std::back_inserter(part), "{:>{}}  {}\n", index_of(tokens[i]), width,
+                     on_one_line(piece));
+    }
+    if (part.size() < kPartBytes) continue;
+    write(part);
+    part.clear();
   }
-  return report;
+  if (options.json) part += "]\n";
+  write(part);
 }
 
 namespace {
 
-Result<std::string> report_of(const TokenizeOptions& options) {
+Result<int> tokenize(const TokenizeOptions& options) {
   CAIRN_TRY(const auto file, gguf::File::open(options.model));
   CAIRN_TRY(const auto source, vocabulary_source(file));
   CAIRN_TRY(const auto tokenizer, tokenize::Tokenizer::build(source));
   for (const std::string& warning : tokenizer->warnings()) {
     log::warning("{}: {}", options.model, warning);
   }
-  CAIRN_TRY(const std::string text,
-            options.text ? read_file(*options.text, kTextBytesMax) : read_input());
-  return tokenize_report(*tokenizer, text, options);
-}
-
-// Returns the exit code: 0, or 1 with a message on standard error. What is odd about the vocabulary
-// goes to the log.
-int tokenize(const TokenizeOptions& options) {
-  auto report = report_of(options);
-  if (!report) {
-    fmt::print(stderr, "cairn: {}\n", on_one_line(report.error().message));
-    return kExitError;
-  }
-  const bool is_written = std::fwrite(report->data(), 1, report->size(), stdout) == report->size();
-  return is_written ? kExitFine : kExitError;
+  CAIRN_TRY(const std::string text, options.text ? read_file(*options.text, kTextBytesMax)
+                                                 : read_standard_input(kTextBytesMax));
+  report_tokens(*tokenizer, text, options,
+                [](std::string_view part) { std::fwrite(part.data(), 1, part.size(), stdout); });
+  return kExitFine;
 }
 
 Action add_tokenize(Options& command) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/function_ref.h"
 #include "base/result.h"
 #include "gguf/gguf.h"
 #include "tokenize/tokenizer.h"
@@ -21,9 +22,10 @@ struct TokenizeOptions {
   bool json = false;
 };
 
-// Lines "id  piece", ending in a line feed, all control characters escaped. JSON: one array of
-// {"id", "piece"}, ASCII only; a piece that is no UTF-8 is an array of its bytes.
-std::string tokenize_report(const tokenize::Tokenizer& tokenizer, std::string_view text,
-                            const TokenizeOptions& options);
+// Gives `write`, part by part, lines "id  piece", each ending in a line feed, all control
+// characters escaped. JSON: one array of {"id", "piece"}, ASCII only; a piece that is no UTF-8 is
+// an array of its bytes.
+void report_tokens(const tokenize::Tokenizer& tokenizer, std::string_view text,
+                   const TokenizeOptions& options, FunctionRef<void(std::string_view)> write);
 
 }  // namespace cairn::cli

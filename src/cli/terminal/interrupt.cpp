@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "base/output_file.h"
 #include "cli/exit_codes.h"
 
 namespace cairn::cli {
@@ -19,7 +20,9 @@ std::atomic<bool>& flag() {
 }
 
 void on_interrupt(int /*signal*/) {
-  if (flag().exchange(true)) _exit(kExitInterrupted);
+  if (!flag().exchange(true)) return;
+  remove_unfinished_outputs();
+  _exit(kExitInterrupted);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include <system_error>
 
 #include "base/digest.h"
-#include "base/file.h"
+#include "base/output_file.h"
 
 namespace cairn::cpu {
 namespace {
@@ -164,7 +164,7 @@ Status PackCache::save(const PackOptions& options, const std::vector<PackJob>& j
   std::vector<std::byte> head(data_offset(packed.size()));
   std::memcpy(head.data(), &header, sizeof header);
   std::memcpy(head.data() + sizeof header, digests.data(), digests.size() * 8);
-  CAIRN_TRY(FileWriter writer, FileWriter::open(options.cache_path));
+  CAIRN_TRY(OutputFile writer, OutputFile::open(options.cache_path));
   CAIRN_TRY(writer.append(head));
   CAIRN_TRY(writer.append(packed));
   return writer.commit();
