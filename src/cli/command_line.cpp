@@ -7,15 +7,21 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <charconv>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <functional>
 #include <numeric>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "base/env.h"
 #include "base/printable.h"
+#include "base/process.h"
 #include "cli/exit_codes.h"
 
 namespace cairn::cli {
@@ -48,18 +54,69 @@ void name_variables(CLI::App& command) {
   }
 }
 
+// An option whose value is a variable's.
+struct Taken {
+  const CLI::Option* option;
+  std::string variable, value;
+};
+
+// Whether another option, of the command line, stands in the way of this one. Errors: one of a
+// variable does.
+Result<bool> is_excluded(const CLI::Option& option, std::span<const Taken> taken) {
+  for (const CLI::Option* rival : option.get_excludes()) {
+    if (rival->count() == 0) continue;
+    const auto other = std::find_if(taken.begin(), taken.end(),
+                                    [&](const Taken& one) { return one.option == rival; });
+    if (other == taken.end()) return true;
+    return fail(ErrorCode::invalid_argument, "{}: expected it or {}, found both",
+                variable_of(option), other->variable);
+  }
+  return false;
+}
+
 // Gives options that the command line left out their variables' values.
-void take_variables(CLI::App& command) {
+Result<std::vector<Taken>> take_variables(CLI::App& command, const Options::Watched& watched) {
+  std::vector<Taken> taken;
   for (CLI::Option* option : command.get_options()) {
     if (!has_variable(command, *option) || option->count() > 0) continue;
-    const auto& rivals = option->get_excludes();
-    const bool is_excluded = std::any_of(rivals.begin(), rivals.end(),
-                                         [](CLI::Option* rival) { return rival->count() > 0; });
-    const auto value = is_excluded ? std::nullopt : env(variable_of(*option).c_str());
+    const std::string variable = variable_of(*option);
+    const auto value = env(variable.c_str());
     if (!value || value->empty()) continue;
-    option->add_result(*value);
-    option->run_callback();
+    CAIRN_TRY(const bool is_left_out, is_excluded(*option, taken));
+    if (is_left_out) continue;
+    try {
+      option->add_result(*value);
+      option->run_callback();
+    } catch (const CLI::ParseError& error) {
+      return fail(ErrorCode::invalid_argument, "{}: {}", variable, error.what());
+    }
+    taken.push_back({option, variable, *value});
+    if (const auto found = watched.find(option); found != watched.end()) *found->second = true;
   }
+  return taken;
+}
+
+// Whether a message is about the option: names it, or begins with what it was given.
+bool is_about(std::string_view message, const Taken& one) {
+  const auto ends_name = [&](size_t at) {
+    return at >= message.size() || (message[at] != '-' && std::isalnum(message[at]) == 0);
+  };
+  std::vector<std::string> names = one.option->get_lnames();
+  if (one.option->get_positional()) names.push_back(one.option->get_name(true));
+  for (const std::string& name : names) {
+    if (message.starts_with(name + ":")) return true;
+    const size_t at = message.find("--" + name);
+    if (at != std::string_view::npos && ends_name(at + 2 + name.size())) return true;
+  }
+  return message.starts_with(one.value + ":");
+}
+
+std::string with_variables(std::string message, std::span<const Taken> taken) {
+  std::string variables;
+  for (const Taken& one : taken) {
+    if (is_about(message, one)) variables += (variables.empty() ? "" : ", ") + one.variable;
+  }
+  return variables.empty() ? message : message + " (from " + variables + ")";
 }
 
 // An argument that is there and empty is a variable of the shell that was never set. It must not
@@ -103,6 +160,34 @@ int complain(std::string_view message, int exit_code) {
   return exit_code;
 }
 
+// The exit code of a command that has printed all, or that of an output that did not take it.
+int finish_output(int exit_code) {
+  if (exit_code != kExitFine || (std::fflush(stdout) == 0 && std::ferror(stdout) == 0)) {
+    return exit_code;
+  }
+  return complain(fmt::format("standard output: cannot write: {}", std::strerror(errno)),
+                  kExitError);
+}
+
+// The action's result, also where memory or threads are not to be had.
+Result<int> carry_out(const std::string& command, const Action& action) {
+  try {
+    return action();
+  } catch (...) {
+    return fail(ErrorCode::no_room, "{}: {}", command, exception_text());
+  }
+}
+
+int run_command(CLI::App& command, const Action& action, const Options::Watched& watched) {
+  Result<std::vector<Taken>> taken = take_variables(command, watched);
+  if (!taken) return complain(taken.error().message + " (see cairn --help)", kExitUsage);
+  const Status checked = check_arguments(command);
+  Result<int> code = checked ? carry_out(command.get_name(), action) : checked.error();
+  if (code) return finish_output(*code);
+  const bool is_usage = code.error().code == ErrorCode::invalid_argument;
+  return complain(with_variables(code.error().message, *taken), is_usage ? kExitUsage : kExitError);
+}
+
 // How many letters have to be put in, left out or changed to make one word of the other.
 size_t distance_of(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
@@ -139,6 +224,15 @@ std::string mistake_of(std::string_view word, std::span<const Command* const> co
     hint = fmt::format("; did you mean {}?", nearest);
   }
   return fmt::format("expected a command ({}), found \"{}\"{}", names, word, hint);
+}
+
+// A message where the text is no number of 64 bits.
+std::string check_unsigned(const std::string& text) {
+  uint64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, number);
+  if (read.ec == std::errc() && read.ptr == end) return "";
+  return fmt::format("expected a whole number from 0 to {}, found \"{}\"", UINT64_MAX, text);
 }
 
 }  // namespace
@@ -200,7 +294,12 @@ Option Options::add(const std::string& names, T& value, const std::string& doc) 
     if (name.starts_with("--")) last_long = name;
     known += (known.empty() ? "" : ",") + name;
   }
-  return Option(command_->add_option(known, value, doc));
+  CLI::Option* option = command_->add_option(known, value, doc);
+  // The parser takes the least number for the largest, and what is too large for it as well.
+  constexpr bool is_unsigned =
+      std::is_same_v<T, uint64_t> || std::is_same_v<T, std::optional<uint64_t>>;
+  if constexpr (is_unsigned) option->check(&check_unsigned);
+  return Option(option);
 }
 
 template Option Options::add(const std::string&, std::string&, const std::string&);
@@ -215,6 +314,10 @@ template Option Options::add(const std::string&, std::vector<int32_t>&, const st
 
 Option Options::add_flag(const std::string& names, bool& value, const std::string& doc) {
   return Option(command_->add_flag(names, value, doc));
+}
+
+void Options::watch(Option option, bool& is_variable) {
+  (*watched_)[option.option_] = &is_variable;
 }
 
 void Options::set_footer(const std::string& lines) {
@@ -232,31 +335,25 @@ int run_command_line(const Program& program, int argument_count, char** argument
   app.footer(kFooter);  // Of its commands too.
   std::vector<std::pair<CLI::App*, Action>> commands;
   Options::Spellings spellings;
+  Options::Watched watched;
   for (const Command* command : program.commands) {
     CLI::App* parser = app.add_subcommand(command->name, command->doc);
-    Options options(parser, &spellings);
+    Options options(parser, &spellings, &watched);
     commands.emplace_back(parser, command->add(options));
     name_variables(*parser);
   }
   try {
     app.parse(words_of(argument_count, arguments, spellings));
-    for (auto& [parser, action] : commands) {
-      if (parser->parsed()) take_variables(*parser);
-    }
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // Help or version was asked for.
+    // Help or version was asked for.
+    if (error.get_exit_code() == 0) return finish_output(app.exit(error));
     return complain(std::string(error.what()) + " (see cairn --help)", kExitUsage);
   }
   for (auto& [parser, action] : commands) {
-    if (!parser->parsed()) continue;
-    const Status checked = check_arguments(*parser);
-    Result<int> code = checked ? action() : checked.error();
-    if (code) return *code;
-    const bool is_usage = code.error().code == ErrorCode::invalid_argument;
-    return complain(code.error().message, is_usage ? kExitUsage : kExitError);
+    if (parser->parsed()) return run_command(*parser, action, watched);
   }
   std::fputs(program.welcome().c_str(), stdout);
-  return kExitFine;
+  return finish_output(kExitFine);
 }
 
 Status require(std::string_view option, const std::string& value) {

@@ -41,6 +41,7 @@ class Option {
   Option hidden() const;
 
  private:
+  friend class Options;
   CLI::Option* option_;
 };
 
@@ -49,8 +50,11 @@ class Options {
  public:
   // Names of one dash and several letters, such as "-sys", and the names that stand for them.
   using Spellings = std::map<std::string, std::string>;
+  // Options, and what becomes true where a variable gives their value.
+  using Watched = std::map<const CLI::Option*, bool*>;
 
-  Options(CLI::App* command, Spellings* spellings) : command_(command), spellings_(spellings) {}
+  Options(CLI::App* command, Spellings* spellings, Watched* watched)
+      : command_(command), spellings_(spellings), watched_(watched) {}
 
   // `names`: "-t,--threads", or "MODEL" for an argument that is known by its place, or both. A name
   // such as "-sys" stands behind one with two dashes, and means the same in all commands. T:
@@ -59,12 +63,15 @@ class Options {
   template <class T>
   Option add(const std::string& names, T& value, const std::string& doc);
   Option add_flag(const std::string& names, bool& value, const std::string& doc);
+  // `is_variable`, which has to outlive the parsing, becomes true where a variable gives the value.
+  void watch(Option option, bool& is_variable);
   // Lines that end the help, before those that end every help.
   void set_footer(const std::string& lines);
 
  private:
   CLI::App* command_;
   Spellings* spellings_;
+  Watched* watched_;
 };
 
 // What a command does when its options have been read. Returns the exit code.

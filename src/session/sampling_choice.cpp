@@ -36,13 +36,13 @@ Status take_list_from_file(const gguf::Fields& fields, const sample::SamplingLis
   return Ok{};
 }
 
+}  // namespace
+
 uint64_t new_seed() {
   std::random_device device;
   // 32 bits: enough to be new, short enough to be typed again.
   return device();
 }
-
-}  // namespace
 
 Result<sample::SamplingParams> effective_sampling(const gguf::Fields& fields, bool is_builtin,
                                                   const SamplingChoice& choice) {

@@ -18,7 +18,11 @@ struct SamplingChoice {
   std::vector<std::pair<const sample::SamplingField*, double>> said;
   std::vector<std::pair<const sample::SamplingList*, std::vector<std::string>>> lists;
   std::optional<uint64_t> seed;  // Absent: a new one.
+  bool tells_seed = false;       // A new one was asked for, so that it has to be told.
 };
+
+// A random seed.
+uint64_t new_seed();
 
 // `is_builtin`: the built-in model is greedy unless the user says otherwise, since these are the
 // answers that it was trained to give.

@@ -80,6 +80,50 @@ TEST_F(TerminalChat, InterruptAtThePromptDropsTheLineAndTwiceEnds) {
   EXPECT_EQ(terminal.exit_code_after("\x03"), 130);
 }
 
+// What is typed goes to the history file, and to nothing that lies in its place.
+TEST_F(TerminalChat, TheHistoryIsBoundedPrivateAndItsOwn) {
+  const auto type_in_a_chat = [&](std::vector<std::string> arguments,
+                                  const std::vector<std::string>& lines) {
+    arguments.insert(arguments.begin(), "run");
+    Terminal terminal(arguments, environment());
+    for (const std::string& line : lines) {
+      EXPECT_TRUE(terminal.at_prompt()) << terminal.screen();
+      terminal.type(line + "\n");
+    }
+    EXPECT_TRUE(terminal.at_prompt()) << terminal.screen();
+    EXPECT_EQ(terminal.exit_code_after("\x04"), 0);
+    return terminal.screen();
+  };
+  const auto kept = [&] { return contents_of(history_path()); };
+  type_in_a_chat({"--no-history"}, {"/show"});
+  EXPECT_FALSE(std::filesystem::exists(history_path()));
+  type_in_a_chat({}, {"/show", "/" + std::string(5000, 'x'), "/memory"});
+  EXPECT_NE(kept().find("/show\n/memory\n"), std::string::npos) << kept();
+  // Some lines more than are kept, of a file that others could read.
+  std::string many = "_HiStOrY_V2_\n";
+  for (int i = 0; i < 1010; ++i) many += "line" + std::to_string(i) + "\n";
+  write_to(history_path(), many);
+  ASSERT_EQ(chmod(history_path().c_str(), 0644), 0);
+  type_in_a_chat({}, {"/show"});
+  const std::string lines = kept();
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1001);
+  EXPECT_TRUE(lines.ends_with("line1009\n/show\n"));
+  struct stat info = {};
+  ASSERT_EQ(stat(history_path().c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+  // A link, and a file of another kind.
+  std::filesystem::remove(history_path());
+  write_to(folder_.file("precious"), "");
+  ASSERT_EQ(symlink(folder_.file("precious").c_str(), history_path().c_str()), 0);
+  EXPECT_NE(type_in_a_chat({}, {"/show"}).find("expected a file, found a symbolic link"),
+            std::string::npos);
+  EXPECT_EQ(contents_of(folder_.file("precious")), "");
+  std::filesystem::remove(history_path());
+  write_to(history_path(), "a letter\n");
+  EXPECT_NE(type_in_a_chat({}, {"/show"}).find("expected a history"), std::string::npos);
+  EXPECT_EQ(kept(), "a letter\n");
+}
+
 // A model with random weights talks without end, so that there is an answer to interrupt.
 TEST_F(TerminalChat, InterruptStopsTheAnswerNotTheChat) {
   const std::string model = folder_.file("model.gguf");

@@ -13,6 +13,7 @@ namespace {
 
 struct Arguments {
   std::string what;
+  bool is_variable_model = false;  // The models of `memory` are the environment's.
   MemoryBenchArguments memory;
   SpeedBenchArguments speed;
   EngineArguments engine;
@@ -52,7 +53,8 @@ Result<int> bench(Arguments& a) {
     return bench_memory(a.memory);
   }
   // A model that only the environment names stands where further ones would.
-  if (a.what.empty() && a.memory.models.size() == 1) std::swap(a.what, a.memory.models[0]);
+  if (a.is_variable_model && a.what.empty()) a.what = a.memory.models[0];
+  if (a.is_variable_model) a.memory.models.clear();
   if (a.what.empty()) {
     return fail(ErrorCode::invalid_argument,
                 "bench: expected a model or \"memory\", found neither");
@@ -70,7 +72,9 @@ Action add_bench(Options& command) {
   const auto a = std::make_shared<Arguments>();
   command.add("WHAT", a->what,
               "a GGUF file, whose speed is measured; or memory: what conversations cost");
-  command.add("MODEL", a->memory.models, "memory: GGUF files; else models with random weights");
+  const Option models =
+      command.add("MODEL", a->memory.models, "memory: GGUF files; else models with random weights");
+  command.watch(models, a->is_variable_model);
   add_speed(command, a->speed);
   add_memory(command, a->memory);
   command.add_flag("--json", a->speed.json, "JSON instead of tables");

@@ -1,9 +1,13 @@
 // Reading lines, answering them, and the commands.
 #include "cli/commands/chat_loop.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 #include <iterator>
+#include <system_error>
+#include <utility>
 
 #include "base/printable.h"
 #include "base/quantities.h"
@@ -24,6 +28,7 @@ constexpr char kContinuationPrompt[] = ". ";
 constexpr char kEditPrompt[] = "edit> ";
 constexpr char kResultPrompt[] = "result> ";
 constexpr std::string_view kBlockMark = "\"\"\"";
+constexpr size_t kMessageBytesMax = size_t(64) << 20;  // As of a prompt in a file.
 
 // A remark of the program's own, beside the conversation.
 void remark(std::string_view text) {
@@ -55,6 +60,7 @@ const ChatLoop::Command ChatLoop::kCommands[] = {
     {"/branches", "", "lists the branches", &ChatLoop::list_branches},
     {"/memory", "", "draws what the conversation keeps", &ChatLoop::show_memory},
     {"/save", "FILE", "writes the conversation's text as JSON", &ChatLoop::save},
+    {"/save!", "FILE", "the same in place of a file that is there", &ChatLoop::save_over},
     {"/load", "FILE", "goes on with a conversation that was saved", &ChatLoop::load},
     {"/clear", "", "forgets the conversation", &ChatLoop::clear},
     {"/system", "[TEXT]", "sets the system message; without TEXT removes it",
@@ -63,13 +69,13 @@ const ChatLoop::Command ChatLoop::kCommands[] = {
 };
 
 ChatLoop::ChatLoop(Engine* engine, session::ChatSession* session, std::string model_name,
-                   bool shows_statistics)
+                   bool shows_statistics, std::string history_path)
     : engine_(engine),
       session_(session),
       model_name_(std::move(model_name)),
       shows_statistics_(shows_statistics),
       out_(stdout),
-      editor_(stdin, stdout, default_history_path()) {}
+      editor_(stdin, stdout, std::move(history_path)) {}
 
 Result<int> ChatLoop::run() {
   // Between prompt and answer too, Ctrl-C must not end the conversation.
@@ -80,6 +86,7 @@ Result<int> ChatLoop::run() {
   while (true) {
     const LineEditor::Event event = read_message(message);
     if (event == LineEditor::Event::end) break;
+    if (event == LineEditor::Event::failure) return editor_.error();
     if (event == LineEditor::Event::interrupt) {
       if (was_interrupt) return kExitInterrupted;
       was_interrupt = true;
@@ -107,7 +114,7 @@ LineEditor::Event ChatLoop::read_message(std::string& message) {
   const char* prompt = kPrompt;
   while (true) {
     std::string line;
-    const LineEditor::Event event = editor_.read(prompt, line);
+    const LineEditor::Event event = editor_.read(prompt, line, kMessageBytesMax - message.size());
     if (event != LineEditor::Event::line) return event;
     editor_.remember(line);
     if (message.empty() && line.starts_with(kBlockMark)) {
@@ -127,7 +134,8 @@ LineEditor::Event ChatLoop::read_message(std::string& message) {
 LineEditor::Event ChatLoop::read_block(std::string& message) {
   while (!message.ends_with(kBlockMark)) {
     std::string line;
-    const LineEditor::Event event = editor_.read(kContinuationPrompt, line);
+    const LineEditor::Event event =
+        editor_.read(kContinuationPrompt, line, kMessageBytesMax - message.size());
     if (event != LineEditor::Event::line) return event;
     if (!message.empty()) message += '\n';
     message += line;
@@ -184,7 +192,8 @@ bool ChatLoop::read_results(std::vector<std::string>& results) {
   for (const chat::ToolCall& call : session_->open_calls()) {
     remark("call: " + call_line(call));
     std::string result;
-    if (editor_.read(kResultPrompt, result) != LineEditor::Event::line) return false;
+    if (editor_.read(kResultPrompt, result, kMessageBytesMax) != LineEditor::Event::line)
+      return false;
     results.push_back(std::move(result));
   }
   return !results.empty();
@@ -293,7 +302,8 @@ ChatLoop::Next ChatLoop::edit(std::string_view rest) {
   if (!old) return complain(old.error(), "/edit");
   std::string text(rest);
   if (text.empty()) {
-    if (editor_.read(kEditPrompt, text, *old) != LineEditor::Event::line) return Next::go_on;
+    const LineEditor::Event event = editor_.read(kEditPrompt, text, kMessageBytesMax, *old);
+    if (event != LineEditor::Event::line) return Next::go_on;
     editor_.remember(text);
     if (text.empty()) return Next::go_on;
   }
@@ -340,10 +350,32 @@ ChatLoop::Next ChatLoop::list_branches(std::string_view /*rest*/) {
 }
 
 ChatLoop::Next ChatLoop::save(std::string_view rest) {
-  if (rest.empty()) return complain({ErrorCode::invalid_argument, "/save: expected a file name"});
-  if (Status saved = session_->save(std::string(rest)); !saved)
-    return complain(std::move(saved).error());
-  remark(fmt::format("{} messages written to {}", session_->messages().size(), rest));
+  return save_to(std::string(rest), false);
+}
+
+ChatLoop::Next ChatLoop::save_over(std::string_view rest) {
+  return save_to(std::string(rest), true);
+}
+
+ChatLoop::Next ChatLoop::save_to(const std::string& path, bool replaces) {
+  if (path.empty()) return complain({ErrorCode::invalid_argument, "/save: expected a file name"});
+  const std::vector<FileIdentity> inputs = engine_->file().identities();
+  if (const Status allowed = check_output(path, {.inputs = inputs}); !allowed) {
+    return complain(allowed.error());
+  }
+  const auto found = identity_of(path);
+  const bool is_own =
+      found && std::find(own_files_.begin(), own_files_.end(), *found) != own_files_.end();
+  std::error_code error;
+  if (found && !is_own && !replaces && std::filesystem::is_regular_file(path, error)) {
+    return complain(fail(ErrorCode::invalid_argument,
+                         "{}: expected a new file or one of this conversation, found another; "
+                         "/save! writes over it",
+                         path));
+  }
+  if (const Status saved = session_->save(path); !saved) return complain(saved.error());
+  if (const auto written = identity_of(path)) own_files_.push_back(*written);
+  remark(fmt::format("{} messages written to {}", session_->messages().size(), path));
   return Next::go_on;
 }
 
@@ -351,6 +383,7 @@ ChatLoop::Next ChatLoop::load(std::string_view rest) {
   if (rest.empty()) return complain({ErrorCode::invalid_argument, "/load: expected a file name"});
   if (Status read = session_->load(std::string(rest)); !read)
     return complain(std::move(read).error());
+  if (const auto read_from = identity_of(std::string(rest))) own_files_.push_back(*read_from);
   remark(fmt::format("{} messages read from {}", session_->messages().size(), rest));
   answer_calls();  // The conversation may have been left before the results of its last calls.
   return Next::go_on;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/function_ref.h"
+#include "base/output_file.h"
 #include "base/result.h"
 #include "cli/terminal/line_editor.h"
 #include "cli/terminal/terminal.h"
@@ -20,12 +21,12 @@ namespace cairn::cli {
 class ChatLoop {
  public:
   // `session` and `engine` must outlive the loop. `shows_statistics`: a line on stderr after each
-  // answer.
+  // answer. `history_path`: empty for none.
   ChatLoop(Engine* engine, session::ChatSession* session, std::string model_name,
-           bool shows_statistics);
+           bool shows_statistics, std::string history_path);
 
   // Until the end of input, /exit, or Ctrl-C twice at the prompt. Returns the exit code.
-  // Errors: io, when standard output cannot be written.
+  // Errors: io, when standard output cannot be written; no_room, when a message has no end.
   Result<int> run();
 
  private:
@@ -59,6 +60,8 @@ class ChatLoop {
   Next switch_branch(std::string_view rest);
   Next list_branches(std::string_view rest);
   Next save(std::string_view rest);
+  Next save_over(std::string_view rest);
+  Next save_to(const std::string& path, bool replaces);
   Next load(std::string_view rest);
   Next set_system(std::string_view rest);
   Next show_memory(std::string_view rest);
@@ -70,6 +73,7 @@ class ChatLoop {
   bool shows_statistics_;
   TextOut out_;
   LineEditor editor_;
+  std::vector<FileIdentity> own_files_;  // That this conversation was saved to or loaded from.
 };
 
 }  // namespace cairn::cli

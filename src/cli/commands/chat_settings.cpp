@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "sample/params.h"
+#include "session/sampling_choice.h"
 
 namespace cairn::cli {
 
@@ -69,8 +70,8 @@ Status set_setting(session::ChatOptions& options, std::string_view name, std::st
   if (known == "reasoning") return set_reasoning_option(options, value);
   if (known == "seed") {
     const std::optional<uint64_t> seed = number_in<uint64_t>(value);
-    if (!seed) return not_a_number(known, value);
-    options.sampling.seed = *seed;
+    if (!seed && value != "-1") return not_a_number(known, value);
+    options.sampling.seed = seed ? *seed : session::new_seed();
     return Ok{};
   }
   if (known == "max-tokens") {

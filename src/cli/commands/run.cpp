@@ -1,13 +1,15 @@
 // Choosing between a prompt and a conversation, and showing one answer.
 #include "cli/commands/run.h"
 
-#include <cerrno>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cstdio>
-#include <cstring>
 #include <memory>
 
 #include "base/file.h"
 #include "base/function_ref.h"
+#include "base/log.h"
 #include "base/printable.h"
 #include "cli/commands/chat_loop.h"
 #include "cli/commands/chat_settings.h"
@@ -26,36 +28,38 @@ namespace {
 constexpr size_t kPromptBytesMax = size_t(64) << 20;
 constexpr size_t kToolsBytesMax = size_t(16) << 20;
 
-Result<std::string> read_standard_input() {
-  std::string text;
-  char buffer[1 << 16];
-  while (const size_t count = std::fread(buffer, 1, sizeof buffer, stdin)) {
-    text.append(buffer, count);
-    if (text.size() > kPromptBytesMax) {
-      return fail(ErrorCode::no_room, "standard input: expected at most {} bytes, found more",
-                  kPromptBytesMax);
-    }
-  }
-  if (std::ferror(stdin) != 0) {
-    return fail(ErrorCode::io, "standard input: cannot read: {}", std::strerror(errno));
+// What was piped to a run whose prompt is only the environment's; nothing where there is none.
+Result<std::string> piped_before_variable(const RunOptions& options) {
+  struct stat input = {};
+  const bool is_piped = !options.chat && ::fstat(STDIN_FILENO, &input) == 0 &&
+                        (S_ISREG(input.st_mode) || S_ISFIFO(input.st_mode));
+  if (!options.is_variable_prompt || !is_piped) return std::string();
+  CAIRN_TRY(std::string text, read_standard_input(kPromptBytesMax));
+  if (!text.empty()) {
+    log::warning("{}: expected no piped input beside it, found some, which is the prompt now",
+                 options.prompt ? "CAIRN_PROMPT" : "CAIRN_FILE");
   }
   return text;
 }
 
 // The one prompt of this run, or nothing for a conversation.
 Result<std::optional<std::string>> find_prompt(const RunOptions& options) {
-  std::string text;
-  if (options.prompt) {
+  CAIRN_TRY(std::string text, piped_before_variable(options));
+  const bool is_piped = !text.empty();
+  if (is_piped) {
+    // It stands for what the environment says.
+  } else if (options.prompt) {
     text = *options.prompt;
   } else if (options.prompt_path && *options.prompt_path != "-") {
     CAIRN_TRY(text, read_file(*options.prompt_path, kPromptBytesMax));
   } else if (options.prompt_path || (!options.chat && !is_terminal(stdin))) {
-    CAIRN_TRY(text, read_standard_input());
+    CAIRN_TRY(text, read_standard_input(kPromptBytesMax));
   } else {
     return std::optional<std::string>();
   }
   // The newline that ends a text file is not part of what is said. A raw prompt is exact.
-  if (!options.prompt && !options.raw && text.ends_with('\n')) text.pop_back();
+  const bool is_text_file = is_piped || !options.prompt;
+  if (is_text_file && !options.raw && text.ends_with('\n')) text.pop_back();
   if (text.empty()) {
     return fail(ErrorCode::invalid_argument, "prompt: expected some text, found none");
   }
@@ -93,14 +97,13 @@ Result<session::Answer> print_answer(TextOut& out, bool is_silent, session::Chat
 }
 
 // Shows the calls and reads a line for the result of each; false where there are none.
-bool read_results(const session::ChatSession& session, std::vector<std::string>& results) {
+Result<bool> read_results(const session::ChatSession& session, std::vector<std::string>& results) {
   results.clear();
   for (const chat::ToolCall& call : session.open_calls()) {
     std::fprintf(stderr, "call: %s\n", printable(call_line(call)).c_str());
     std::string result;
-    int letter = 0;
-    while ((letter = std::getc(stdin)) != EOF && letter != '\n') result += char(letter);
-    if (letter == EOF && result.empty()) return false;
+    CAIRN_TRY(const bool is_there, read_line(stdin, result, kPromptBytesMax));
+    if (!is_there) return false;
     results.push_back(std::move(result));
   }
   return !results.empty();
@@ -113,8 +116,9 @@ Result<int> answer_once(const RunOptions& options, Engine& engine, session::Chat
   CAIRN_TRY(session.say(prompt));
   CAIRN_TRY(session::Answer answer, print_answer(out, options.json, session));
   std::vector<std::string> results;
-  while (!options.json && answer.finish == session::FinishReason::tool_calls &&
-         read_results(session, results)) {
+  while (!options.json && answer.finish == session::FinishReason::tool_calls) {
+    CAIRN_TRY(const bool is_answered, read_results(session, results));
+    if (!is_answered) break;
     CAIRN_TRY(session.give_results(results));
     CAIRN_TRY(answer, print_answer(out, options.json, session));
   }
@@ -148,6 +152,9 @@ Result<int> run(const RunOptions& options) {
   const bool is_builtin = options.model_path.empty();
   CAIRN_TRY(const sample::SamplingParams sampling,
             session::effective_sampling(engine->file().fields(), is_builtin, options.sampling));
+  if (options.sampling.tells_seed) {
+    std::fprintf(stderr, "cairn: seed %llu\n", static_cast<unsigned long long>(sampling.seed));
+  }
   std::unique_ptr<grammar::Matcher> matcher;
   if (engine->tokenizer() != nullptr) {
     CAIRN_TRY(const session::ConstraintChoice constraint, read_constraint(options.constraint));
@@ -173,7 +180,8 @@ Result<int> run(const RunOptions& options) {
   }
   if (prompt) return answer_once(options, *engine, session, sampling, *prompt);
   ChatLoop loop(engine.get(), &session, engine->file().name(),
-                options.verbose || is_terminal(stderr));
+                options.verbose || is_terminal(stderr),
+                options.forgets_lines ? "" : default_history_path());
   return loop.run();
 }
 

@@ -18,6 +18,7 @@ struct RunOptions {
   std::string model_path;  // Empty: the built-in model.
   std::optional<std::string> prompt;
   std::optional<std::string> prompt_path;  // "-": standard input.
+  bool is_variable_prompt = false;         // One of these is the environment's: input comes first.
   std::string system;
   int32_t token_count_max = -1;
   session::SamplingChoice sampling;
@@ -28,8 +29,9 @@ struct RunOptions {
   std::vector<std::string> stop = {};  // Texts that end an answer.
   bool raw = false;
   bool json = false;
-  bool chat = false;     // A conversation line by line even where input is no terminal.
-  bool verbose = false;  // Statistics even where stderr is no terminal.
+  bool chat = false;           // A conversation line by line even where input is no terminal.
+  bool verbose = false;        // Statistics even where stderr is no terminal.
+  bool forgets_lines = false;  // Typed lines are not kept in the history file.
   EngineOptions engine;
 };
 

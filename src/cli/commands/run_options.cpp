@@ -30,19 +30,32 @@ struct Arguments {
 void add_prompt(Options& command, RunOptions& run) {
   command.add("MODEL,-m,--model", run.model_path, "a GGUF file (of a split model: the first)");
   const Option prompt = command.add("-p,--prompt", run.prompt, "answer this and end");
-  command.add("-f,--file", run.prompt_path, "answer the text in this file; -: from input")
-      .excludes(prompt);
+  const Option file =
+      command.add("-f,--file", run.prompt_path, "answer the text in this file; -: from input")
+          .excludes(prompt);
+  command.watch(prompt, run.is_variable_prompt);
+  command.watch(file, run.is_variable_prompt);
   command.add("--system,--system-prompt,-sys", run.system, "the system message");
 }
 
 // What the answer is like, beside how it is sampled.
 void add_answer(Options& command, RunOptions& run) {
-  command.add("--json-schema", run.constraint.json_schema,
-              "the answer is JSON that this schema (or this file's) describes");
-  command.add("--grammar", run.constraint.grammar, "the answer fits the GBNF grammar in this file");
-  command.add("--regex", run.constraint.regex, "the whole answer fits this regular expression");
+  const Option schema =
+      command.add("--json-schema", run.constraint.json_schema,
+                  "the answer is JSON that this schema (or this file's) describes");
+  const Option grammar =
+      command
+          .add("--grammar", run.constraint.grammar, "the answer fits the GBNF grammar in this file")
+          .excludes(schema);
+  const Option regex =
+      command.add("--regex", run.constraint.regex, "the whole answer fits this regular expression")
+          .excludes(schema)
+          .excludes(grammar);
   command.add("--choice", run.constraint.choices, "the answer is one of these, between commas")
-      .separated_by(',');
+      .separated_by(',')
+      .excludes(schema)
+      .excludes(grammar)
+      .excludes(regex);
   command.add("--stop", run.stop, "a text that ends the answer; may be said again").repeatable();
   command.add("--reasoning", run.reasoning,
               "on, off, or at most so many tokens of it; else as the template has it");
@@ -56,6 +69,8 @@ void add_answer(Options& command, RunOptions& run) {
 void add_manner(Options& command, RunOptions& run) {
   command.add_flag("--raw", run.raw, "no chat template: continue the text as it is");
   command.add_flag("--json", run.json, "one JSON object instead of text");
+  command.add_flag("--no-history", run.forgets_lines,
+                   "what is typed is not kept for the next chat (docs/terminal-chat.md)");
   command.add_flag("--chat", run.chat, "converse line by line even when input is no terminal");
   command.add_flag("-v,--verbose", run.verbose, "statistics even when stderr is no terminal");
 }

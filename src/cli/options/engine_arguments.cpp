@@ -1,6 +1,8 @@
 // Names of options, and what their words mean.
 #include "cli/options/engine_arguments.h"
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/cpu_features.h"
@@ -37,6 +39,26 @@ Result<Numerics> parse_numerics(std::string_view text) {
   if (text == "fast") return Numerics::fast_1;
   return fail(ErrorCode::invalid_argument,
               "--numerics: expected \"exact\" or \"fast\", found \"{}\"", text);
+}
+
+// A folder may be made in another one, but not where a path begins: there it is a mistake, as of a
+// variable in it that is not set.
+Status check_cache_folder(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::absolute(path, error).lexically_normal();
+  std::filesystem::path folder = whole;
+  while (folder.has_relative_path() && !std::filesystem::exists(folder, error)) {
+    folder = folder.parent_path();
+  }
+  if (!std::filesystem::is_directory(folder, error)) {
+    return fail(ErrorCode::invalid_argument, "--pack-cache: expected a folder, found the file {}",
+                folder.string());
+  }
+  if (folder.has_relative_path() || !whole.has_relative_path()) return Ok{};
+  return fail(ErrorCode::invalid_argument,
+              "--pack-cache: expected a folder, or a place for one in another, found {}, of which "
+              "nothing exists",
+              whole.string());
 }
 
 }  // namespace
@@ -98,6 +120,7 @@ Result<EngineOptions> EngineArguments::read(std::string_view default_kv) const {
     CAIRN_TRY(const IsaLevel level, parse_isa(isa_));
     options.isa = name(level);
   }
+  if (!options.pack_cache.empty()) CAIRN_TRY(check_cache_folder(options.pack_cache));
   CAIRN_TRY(options.numerics, parse_numerics(numerics_));
   for (const std::string& adapter : adapters_) {
     CAIRN_TRY(AdapterChoice choice, parse_adapter(adapter));

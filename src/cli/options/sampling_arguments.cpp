@@ -3,7 +3,24 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+#include <cstdint>
+
 namespace cairn::cli {
+
+namespace {
+
+Result<uint64_t> parse_seed(const std::string& text) {
+  uint64_t seed = 0;
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, seed);
+  if (read.ec == std::errc() && read.ptr == end) return seed;
+  return fail(ErrorCode::invalid_argument,
+              "--seed: expected a whole number from 0 to {}, or -1 for a new one, found \"{}\"",
+              UINT64_MAX, text);
+}
+
+}  // namespace
 
 void SamplingArguments::add_to(Options& command) {
   const sample::SamplingParams defaults;
@@ -27,11 +44,16 @@ void SamplingArguments::add_to(Options& command) {
         .repeatable()
         .with_default_text(std::string(list.default_text));
   }
-  command.add("--seed", seed_, "the same seed gives the same answer; else a new one");
+  command.add("--seed", seed_, "the same seed gives the same answer; -1: a new one, which is told")
+      .with_type_text("N")
+      .with_default_text("a new one");
 }
 
 Result<session::SamplingChoice> SamplingArguments::read() const {
-  session::SamplingChoice choice{.said = {}, .lists = {}, .seed = seed_};
+  session::SamplingChoice choice{.tells_seed = seed_ == "-1"};
+  if (!seed_.empty() && !choice.tells_seed) {
+    CAIRN_TRY(choice.seed, parse_seed(seed_));
+  }
   sample::SamplingParams checked;
   const auto fields = sample::sampling_fields();
   for (size_t i = 0; i < fields.size(); ++i) {

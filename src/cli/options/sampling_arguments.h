@@ -23,7 +23,7 @@ class SamplingArguments {
   std::deque<std::optional<double>> values_;  // One for each field; addresses stay.
   std::deque<bool> flags_;
   std::deque<std::vector<std::string>> lists_;
-  std::optional<uint64_t> seed_;
+  std::string seed_;
 };
 
 }  // namespace cairn::cli

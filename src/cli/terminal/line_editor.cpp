@@ -3,15 +3,22 @@
 
 #include <fcntl.h>
 #include <histedit.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <clocale>
+#include <cstring>
 #include <filesystem>
+#include <span>
 #include <system_error>
 
 #include "base/env.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/output_file.h"
 #include "cli/terminal/terminal.h"
 
 namespace cairn::cli {
@@ -20,20 +27,29 @@ namespace {
 
 constexpr int kHistoryLinesMax = 1000;
 
-// Makes the folder and the file readable by their owner alone.
-bool prepare_private_file(const std::string& path) {
-  namespace fs = std::filesystem;
+constexpr size_t kHistoryLineBytesMax = 4096;
+// The file spells some characters with four.
+constexpr off_t kHistoryFileBytesMax = off_t(4 * kHistoryLineBytesMax * kHistoryLinesMax);
+
+// Makes the folder readable by its owner alone.
+void make_private_folder(const std::filesystem::path& folder) {
   std::error_code error;
-  const fs::path folder = fs::path(path).parent_path();
-  if (!fs::is_directory(folder, error)) {
-    fs::create_directories(folder, error);
-    fs::permissions(folder, fs::perms::owner_all, error);
+  if (folder.empty() || std::filesystem::is_directory(folder, error)) return;
+  std::filesystem::create_directories(folder, error);
+  std::filesystem::permissions(folder, std::filesystem::perms::owner_all, error);
+}
+
+// What is not as expected of an opened history file; empty where all is well.
+std::string mistake_in(int file) {
+  struct stat found = {};
+  if (fstat(file, &found) != 0) return std::strerror(errno);
+  if (!S_ISREG(found.st_mode)) return "expected a regular file, found another kind";
+  if (found.st_uid != geteuid()) return "expected a file of this user, found another's";
+  if (found.st_size > kHistoryFileBytesMax) {
+    return fmt::format("expected at most {} bytes, found {}", kHistoryFileBytesMax, found.st_size);
   }
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-  if (file < 0) return false;
-  const bool is_private = fchmod(file, 0600) == 0;
-  close(file);
-  return is_private;
+  if (fchmod(file, 0600) != 0) return std::strerror(errno);
+  return "";
 }
 
 }  // namespace
@@ -45,6 +61,10 @@ struct LineEditor::Editing {
   std::string history_path;
   const char* prompt = "";
   bool was_interrupted = false;
+
+  // Takes the file's lines, and keeps it for further ones where it is what it should be.
+  void load_history(const std::string& path);
+  void save_history();
 
   ~Editing() {
     if (history != nullptr) history_end(history);
@@ -62,6 +82,51 @@ struct LineEditor::Editing {
     return CC_NEWLINE;
   }
 };
+
+// The file is read by the name of what was opened and looked at, not by its own once more.
+void LineEditor::Editing::load_history(const std::string& path) {
+  make_private_folder(std::filesystem::path(path).parent_path());
+  const int file = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0 && errno == ENOENT) {
+    history_path = path;
+    return;
+  }
+  std::string mistake = file < 0 && errno == ELOOP ? "expected a file, found a symbolic link"
+                        : file < 0                 ? std::strerror(errno)
+                                                   : mistake_in(file);
+  struct stat found = {};
+  if (mistake.empty() && fstat(file, &found) == 0 && found.st_size > 0) {
+    const std::string opened = fmt::format("/proc/self/fd/{}", file);
+    const bool is_read = ::history(history, &event, H_LOAD, opened.c_str()) >= 0;
+    if (!is_read) mistake = "expected a history, found something else";
+  }
+  if (file >= 0) close(file);
+  if (mistake.empty()) {
+    history_path = path;
+  } else {
+    log::warning("{}: {}; what is typed is not kept", path, mistake);
+  }
+}
+
+// libedit wants a file that has permissions; it gets one without a name.
+void LineEditor::Editing::save_history() {
+  const int file = memfd_create("history", MFD_CLOEXEC);
+  std::FILE* stream = file < 0 ? nullptr : fdopen(file, "w");
+  Status saved = fail(ErrorCode::io, "{}: {}", history_path, std::strerror(errno));
+  if (stream != nullptr && ::history(history, &event, H_SAVE_FP, stream) >= 0 &&
+      std::fflush(stream) == 0) {
+    std::string text(size_t(std::max(off_t(0), lseek(file, 0, SEEK_END))), '\0');
+    const ssize_t got = pread(file, text.data(), text.size(), 0);
+    if (got == ssize_t(text.size())) {
+      saved = write_file(history_path, std::as_bytes(std::span(text)),
+                         {.is_private = true, .follows_links = false});
+    }
+  }
+  if (stream != nullptr) std::fclose(stream);
+  if (saved) return;
+  log::warning("{}; what is typed is not kept", saved.error().message);
+  history_path.clear();
+}
 
 LineEditor::LineEditor(std::FILE* in, std::FILE* out, std::string history_path)
     : in_(in), out_(out) {
@@ -87,17 +152,14 @@ LineEditor::LineEditor(std::FILE* in, std::FILE* out, std::string history_path)
     history(editing->history, &editing->event, H_SETSIZE, kHistoryLinesMax);
     history(editing->history, &editing->event, H_SETUNIQUE, 1);
     el_set(editor, EL_HIST, history, editing->history);
-    if (!history_path.empty() && prepare_private_file(history_path)) {
-      editing->history_path = std::move(history_path);
-      history(editing->history, &editing->event, H_LOAD, editing->history_path.c_str());
-    }
+    if (!history_path.empty()) editing->load_history(history_path);
   }
   editing_ = std::move(editing);
 }
 
 LineEditor::~LineEditor() = default;
 
-LineEditor::Event LineEditor::read(const char* prompt, std::string& line,
+LineEditor::Event LineEditor::read(const char* prompt, std::string& line, size_t bytes_max,
                                    const std::string& initial) {
   line.clear();
   if (editing_ == nullptr) {
@@ -105,12 +167,9 @@ LineEditor::Event LineEditor::read(const char* prompt, std::string& line,
       std::fputs(prompt, stderr);
       std::fflush(stderr);
     }
-    int character = std::getc(in_);
-    if (character == EOF) return Event::end;
-    for (; character != EOF && character != '\n'; character = std::getc(in_)) {
-      line += char(character);
-    }
-    return Event::line;
+    Result<bool> is_there = read_line(in_, line, bytes_max);
+    if (!is_there) error_ = is_there.error();
+    return !is_there ? Event::failure : *is_there ? Event::line : Event::end;
   }
   editing_->prompt = prompt;
   editing_->was_interrupted = false;
@@ -125,6 +184,11 @@ LineEditor::Event LineEditor::read(const char* prompt, std::string& line,
     return Event::interrupt;
   }
   if (text == nullptr || count <= 0) return Event::end;
+  if (size_t(count) > bytes_max) {
+    error_ = fail(ErrorCode::no_room, "a message: expected at most {} bytes more, found {}",
+                  bytes_max, count);
+    return Event::failure;
+  }
   line.assign(text, size_t(count));
   while (line.ends_with('\n') || line.ends_with('\r')) line.pop_back();
   return Event::line;
@@ -132,9 +196,9 @@ LineEditor::Event LineEditor::read(const char* prompt, std::string& line,
 
 void LineEditor::remember(const std::string& line) {
   if (editing_ == nullptr || editing_->history == nullptr || line.empty()) return;
+  if (line.size() > kHistoryLineBytesMax) return;
   history(editing_->history, &editing_->event, H_ENTER, line.c_str());
-  if (editing_->history_path.empty()) return;
-  history(editing_->history, &editing_->event, H_SAVE, editing_->history_path.c_str());
+  if (!editing_->history_path.empty()) editing_->save_history();
 }
 
 std::string default_history_path() {
