@@ -93,12 +93,15 @@ Status Stepper::begin(const StepItem& item) {
 
 // Where there is no room for states on the way, it goes on without them.
 Result<memory::Transaction> Stepper::begin_transaction(const StepItem& item) {
-  memory::StepRequest request{
-      .tokens = item.tokens, .captures = item.captures, .keeps_hidden = item.keeps_hidden};
+  memory::StepRequest request{.tokens = item.tokens,
+                              .captures = item.captures,
+                              .capture_kinds = item.capture_kinds,
+                              .keeps_hidden = item.keeps_hidden};
   Result<memory::Transaction> begun = cache_->begin(*item.sequence, request);
   const bool has_room = begun || begun.error().code != ErrorCode::no_room;
   if (has_room || request.captures.empty()) return begun;
   request.captures = {};
+  request.capture_kinds = {};
   return cache_->begin(*item.sequence, request);
 }
 
