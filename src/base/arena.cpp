@@ -12,6 +12,14 @@
 namespace cairn {
 
 Result<Arena> Arena::reserve(size_t bytes) {
+  return map(bytes, PROT_READ | PROT_WRITE);
+}
+
+Result<Arena> Arena::reserve_addresses(size_t bytes) {
+  return map(bytes, PROT_NONE);
+}
+
+Result<Arena> Arena::map(size_t bytes, int protection) {
   if (bytes == 0) return fail(ErrorCode::invalid_argument, "memory: expected a size, found 0");
   if (bytes > SIZE_MAX - 2 * kHugePageBytes) {
     return fail(ErrorCode::no_room, "memory: {} bytes do not fit an address space", bytes);
@@ -19,8 +27,8 @@ Result<Arena> Arena::reserve(size_t bytes) {
   const size_t size = (bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
   // One huge page more than asked: the kernel aligns to 4 KiB only, so the ends are cut off.
   const size_t mapped = size + kHugePageBytes;
-  void* start = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* start =
+      ::mmap(nullptr, mapped, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (start == MAP_FAILED) {
     return fail(ErrorCode::no_room, "memory: cannot reserve {} bytes: {}", size,
                 std::strerror(errno));
@@ -56,12 +64,38 @@ void Arena::release() {
   data_ = nullptr;
 }
 
+bool Arena::commit(size_t offset, size_t bytes) {
+  CHECK(offset % kHugePageBytes == 0 && bytes % kHugePageBytes == 0);
+  CHECK(offset <= size_ && bytes <= size_ - offset);
+  return ::mprotect(data_ + offset, bytes, PROT_READ | PROT_WRITE) == 0;
+}
+
+// A new mapping in the old one's place: a change of protection alone would leave the memory counted
+// as committed.
+void Arena::decommit(size_t offset, size_t bytes) {
+  CHECK(offset % kHugePageBytes == 0 && bytes % kHugePageBytes == 0);
+  CHECK(offset <= size_ && bytes <= size_ - offset);
+  void* const place = data_ + offset;
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  if (::mmap(place, bytes, PROT_NONE, flags, -1, 0) == MAP_FAILED) {
+    // The kernel counts mappings and may refuse one more; the pages at least go back.
+    CHECK(::madvise(place, bytes, MADV_DONTNEED) == 0);
+  }
+  (void)::madvise(place, bytes, MADV_HUGEPAGE);
+}
+
 void Arena::discard(size_t offset, size_t bytes) {
   CHECK(offset <= size_ && bytes <= size_ - offset);
   const size_t page = size_t(::sysconf(_SC_PAGESIZE));
   const size_t begin = (offset + page - 1) / page * page;
   const size_t end = (offset + bytes) / page * page;
-  if (begin < end) CHECK(::madvise(data_ + begin, end - begin, MADV_DONTNEED) == 0);
+  if (begin >= end) return;
+  if (begin % kHugePageBytes != 0 || end % kHugePageBytes != 0) {
+    const size_t first = begin / kHugePageBytes * kHugePageBytes;
+    const size_t last = (end + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+    (void)::madvise(data_ + first, last - first, MADV_NOHUGEPAGE);
+  }
+  CHECK(::madvise(data_ + begin, end - begin, MADV_DONTNEED) == 0);
 }
 
 }  // namespace cairn

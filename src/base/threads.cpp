@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "base/check.h"
+#include "base/control_groups.h"
 
 namespace cairn {
 namespace {
@@ -57,12 +58,12 @@ bool has_reached(const std::atomic<uint32_t>& counter, uint32_t target) {
   return int32_t(counter.load(std::memory_order_acquire) - target) >= 0;
 }
 
-// Whether this CPU is the first of its physical core's hyper-threads.
-bool leads_its_core(int cpu) {
-  std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
+// The first of the hyper-threads of this CPU's physical core.
+int first_sibling(const std::string& root, int cpu) {
+  std::ifstream file(root + "/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
                      "/topology/thread_siblings_list");
   int first = cpu;
-  return !(file >> first) || first == cpu;
+  return file >> first ? first : cpu;
 }
 
 struct Cpus {
@@ -70,7 +71,7 @@ struct Cpus {
   int core_count = 0;
 };
 
-Cpus find_cpus() {
+Cpus find_cpus(const std::string& root) {
   cpu_set_t set;
   CPU_ZERO(&set);
   Cpus cpus;
@@ -79,13 +80,16 @@ Cpus find_cpus() {
     cpus.core_count = std::max(1, int(std::thread::hardware_concurrency()));
     return cpus;
   }
-  std::vector<int> followers;
+  std::vector<int> followers, cores;
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (!CPU_ISSET(cpu, &set)) continue;
-    (leads_its_core(cpu) ? cpus.ids : followers).push_back(cpu);
+    // A mask may leave out the first of a core's threads; then another one leads.
+    const int core = first_sibling(root, cpu);
+    const bool leads = std::find(cores.begin(), cores.end(), core) == cores.end();
+    if (leads) cores.push_back(core);
+    (leads ? cpus.ids : followers).push_back(cpu);
   }
-  // A mask may hold followers only; then each of them stands for its core.
-  cpus.core_count = int(cpus.ids.empty() ? followers.size() : cpus.ids.size());
+  cpus.core_count = int(cores.size());
   cpus.ids.insert(cpus.ids.end(), followers.begin(), followers.end());
   return cpus;
 }
@@ -101,10 +105,13 @@ void pin(std::thread& thread, int cpu) {
 }  // namespace
 
 std::vector<int> usable_cpus() {
-  return find_cpus().ids;
+  return find_cpus("").ids;
 }
-int usable_core_count() {
-  return find_cpus().core_count;
+
+// Threads beyond the quota would be stopped in the middle of a step, while others wait for them.
+int usable_core_count(const std::string& root) {
+  const double paid = std::clamp(read_control_groups(root).cpus, 1.0, 1024.0);
+  return std::min(find_cpus(root).core_count, int(paid));
 }
 
 ThreadPool::ThreadPool(int thread_count) : ThreadPool(thread_count, MayLackThreads{}) {

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -23,8 +24,10 @@ namespace cairn {
 
 // The CPUs this process may use: first one of each physical core, then their hyper-threads.
 std::vector<int> usable_cpus();
-// The number of physical cores of these CPUs: a good number of threads for arithmetic.
-int usable_core_count();
+// The number of physical cores of these CPUs, or of whole CPUs that the process's control groups
+// pay for where these are fewer: a good number of threads for arithmetic. At least 1. `root` is
+// where /proc and /sys lie: tests have trees of their own.
+int usable_core_count(const std::string& root = "");
 
 class ThreadPool {
  public:

@@ -56,6 +56,8 @@ class Backend {
   virtual Status load(Weight& weight) = 0;
   // Whether products of quantized weights read the f32 rows too, if an op has both.
   virtual bool reads_plain_rows() const { return false; }
+  // The bytes that prepare() would take for weights, beside those that it has taken for others.
+  virtual size_t weight_bytes(const Plan& /*plan*/) const { return 0; }
   // Prepares what the plan needs: packed weights, and scratch for each thread. After it execute()
   // allocates nothing. Any number of plans may be prepared at a time; each must stay at its
   // address, unchanged, until it is released or the backend is destroyed.

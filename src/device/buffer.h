@@ -20,8 +20,8 @@ struct DeviceBytes {
   bool exists() const { return data != nullptr; }
 };
 
-// A range of addresses, until it goes. The system backs it as it is used; before that, and after
-// discard(), it reads as zeros.
+// A range of addresses, until it goes. What is committed of it the system backs as it is used;
+// before that, and after discard(), it reads as zeros.
 class Buffer {
  public:
   virtual ~Buffer() = default;
@@ -30,6 +30,11 @@ class Buffer {
 
   std::byte* data() const { return all_.data; }
   size_t size() const { return all_.size; }
+
+  // Makes a part of a reserved buffer memory, or mere addresses again, which nobody may touch.
+  // False: the system has no room. REQUIRES: whole slabs within size().
+  virtual bool commit(size_t offset, size_t bytes) = 0;
+  virtual void decommit(size_t offset, size_t bytes) = 0;
 
   // Gives what backs the range back to the system, in the whole units of it that lie inside.
   // REQUIRES: offset + bytes <= size().
@@ -49,8 +54,12 @@ class DeviceMemory {
   // At least `bytes`, rounded up to whole slabs and aligned to one. Errors: invalid_argument for 0
   // bytes, no_room.
   virtual Result<std::unique_ptr<Buffer>> allocate(size_t bytes) = 0;
-  // Memory that goes back by whole slabs leaves the rest as fast to read as it was.
+  // The same, of addresses alone: nothing is committed yet.
+  virtual Result<std::unique_ptr<Buffer>> reserve(size_t bytes) = 0;
+  // Memory that goes back by whole slabs leaves the rest as fast to read as it was; the least that
+  // goes back is a unit. Slabs are whole units.
   virtual size_t slab_bytes() const = 0;
+  virtual size_t unit_bytes() const = 0;
 
   // REQUIRES: equal sizes; the ranges do not overlap.
   virtual void copy(DeviceBytes to, DeviceBytes from) = 0;

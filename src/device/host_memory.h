@@ -15,6 +15,8 @@ class HostBuffer final : public Buffer {
  public:
   explicit HostBuffer(Arena arena)
       : Buffer({arena.data(), arena.size()}), arena_(std::move(arena)) {}
+  bool commit(size_t offset, size_t bytes) override { return arena_.commit(offset, bytes); }
+  void decommit(size_t offset, size_t bytes) override { arena_.decommit(offset, bytes); }
   void discard(size_t offset, size_t bytes) override { arena_.discard(offset, bytes); }
 
  private:
@@ -27,7 +29,12 @@ class HostMemory final : public DeviceMemory {
     CAIRN_TRY(Arena arena, Arena::reserve(bytes));
     return std::unique_ptr<Buffer>(std::make_unique<HostBuffer>(std::move(arena)));
   }
+  Result<std::unique_ptr<Buffer>> reserve(size_t bytes) override {
+    CAIRN_TRY(Arena arena, Arena::reserve_addresses(bytes));
+    return std::unique_ptr<Buffer>(std::make_unique<HostBuffer>(std::move(arena)));
+  }
   size_t slab_bytes() const override { return Arena::kHugePageBytes; }
+  size_t unit_bytes() const override { return 4096; }  // Systems with larger pages round it up.
   void copy(DeviceBytes to, DeviceBytes from) override {
     CHECK(to.size == from.size);
     std::memcpy(to.data, from.data, from.size);

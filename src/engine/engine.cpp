@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/machine_memory.h"
+#include "base/quantities.h"
 #include "engine/parameter_loader.h"
 
 namespace cairn {
@@ -20,10 +21,29 @@ OutputKind output_kind(std::optional<Pooling> pooling) {
   return *pooling == Pooling::rank ? OutputKind::scores : OutputKind::vectors;
 }
 
-// Half of what the machine can give now: the rest is for the weights' pages and other programs.
-size_t default_memory_budget() {
-  const size_t available_bytes = read_machine_memory().available_bytes;
-  return available_bytes == 0 ? size_t(1) << 30 : available_bytes / 2;
+// What an engine takes beside the memory of conversations.
+struct FixedBytes {
+  size_t weights = 0, workspace = 0, plans = 0;
+
+  size_t all() const { return weights + workspace + plans; }
+};
+
+FixedBytes fixed_bytes(const Plans& plans, const Backend& backend) {
+  FixedBytes bytes{.weights = backend.weight_bytes(plans.step)};
+  for (const Plan* plan : {&plans.step, &plans.head, &plans.replay}) {
+    bytes.workspace = std::max(bytes.workspace, plan->workspace_bytes);
+    bytes.plans += recorded_bytes(*plan);
+  }
+  return bytes;
+}
+
+// Half of what is left: the rest is for the file's pages and other programs. Each group of layers
+// reserves addresses for all of it; a part of these stays for threads and what else comes.
+size_t default_memory_budget(const MemoryRoom& room, size_t fixed_bytes, size_t group_count) {
+  if (room.bytes == 0) return size_t(1) << 30;
+  const size_t half = (room.bytes - fixed_bytes) / 2;
+  const size_t addresses = room.address_bytes - std::min(room.address_bytes, fixed_bytes);
+  return std::min(half, addresses / 4 * 3 / std::max<size_t>(group_count, 1));
 }
 
 // A context longer than this is given only when asked for: address tables grow with it.
@@ -136,6 +156,10 @@ Status Engine::load_model() {
   return Ok{};
 }
 
+MemoryRoom Engine::memory_room() const {
+  return options_.memory_room ? *options_.memory_room : read_memory_room();
+}
+
 Result<BackendOptions> Engine::backend_options() const {
   if (options_.is_unpacked && !options_.pack_cache.empty()) {
     return fail(ErrorCode::invalid_argument,
@@ -151,7 +175,7 @@ Result<BackendOptions> Engine::backend_options() const {
   }
   // The page cache keeps the file for the next start, unless there is no room for it beside the
   // packed weights, which take about as much.
-  const bool is_tight = read_machine_memory().available_bytes < 2 * file_.file_bytes();
+  const bool is_tight = memory_room().bytes < 2 * file_.file_bytes();
   out.advice.before_reading = [this](std::span<const std::byte> blocks) {
     file_.will_need(blocks);
   };
@@ -214,9 +238,34 @@ void Engine::choose_step() {
   options_.row_count_max = std::min(options_.row_count_max, options_.context_tokens);
 }
 
+// Before the weights are taken: what they and the steps need must be there, and conversations get
+// of what that leaves.
+Status Engine::choose_budget(const Plans& plans, const memory::Layout& layout) {
+  const MemoryRoom room = memory_room();
+  const FixedBytes fixed = fixed_bytes(plans, *backend_);
+  if (room.bytes > 0 && fixed.all() > room.bytes) {
+    return fail(ErrorCode::no_room,
+                "{}: needs {} bytes ({} for weights, {} for steps), found {} (limit: {}){}",
+                file_.name(), fixed.all(), fixed.weights, fixed.workspace + fixed.plans, room.bytes,
+                room.limited_by,
+                fixed.weights > 0 ? "; with --no-pack weights are read from the file" : "");
+  }
+  if (options_.memory_budget == 0) {
+    options_.memory_budget = default_memory_budget(room, fixed.all(), layout.groups.size());
+  }
+  const std::string limit = room.bytes == 0 ? "nobody says how much may be taken"
+                                            : fmt::format("{} may be taken (limit: {})",
+                                                          show_bytes(room.bytes), room.limited_by);
+  log::info("memory: {}; {} for weights, {} for steps, at most {} for conversations", limit,
+            show_bytes(fixed.weights), show_bytes(fixed.workspace + fixed.plans),
+            show_bytes(options_.memory_budget));
+  log::info("threads: {}; the process may use {} cores", options_.thread_count,
+            usable_core_count());
+  return Ok{};
+}
+
 Status Engine::prepare_memory() {
   CAIRN_TRY(choose_context());
-  if (options_.memory_budget == 0) options_.memory_budget = default_memory_budget();
   std::vector<std::vector<State>> states;
   for (int32_t layer = 0; layer < size().layer_count; ++layer) {
     states.push_back(model_->layer_states(layer));
@@ -227,6 +276,7 @@ Status Engine::prepare_memory() {
   CAIRN_TRY(Plans plans, record(layout, {}));
   CHECK(plans.step.hidden.width == layout.hidden_width);
   layout.add_log(plans.log_widths);
+  CAIRN_TRY(choose_budget(plans, layout));
   CAIRN_TRY(const Selection at_load, adapters_.select(adapters_.loaded()));
   CAIRN_TRY(memory_, memory::Memory::create(std::move(layout),
                                             {.budget_bytes = options_.memory_budget,
@@ -238,6 +288,7 @@ Status Engine::prepare_memory() {
   cache_.emplace(memory_.get());
   CAIRN_TRY(runner_, Runner::create(std::move(plans), memory_->layout(), backend_.get()));
   stepper_.emplace(memory_.get(), &*cache_, runner_.get());
+  if (!options_.pooling) memory_->keep_states_warm();
   return Ok{};
 }
 

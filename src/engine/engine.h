@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "base/machine_memory.h"
 #include "base/result.h"
 #include "base/threads.h"
 #include "device/numerics.h"
@@ -38,7 +39,10 @@ struct EngineOptions {
   KvType key_type = KvType::f16;
   KvType value_type = KvType::f16;
   int32_t context_tokens = 0;  // 0: the model's, or what the budget holds if that is less.
-  size_t memory_budget = 0;    // Bytes for pages and states; 0: half of the free memory.
+  // Bytes for pages and states; 0: half of what is left of the memory beside the weights.
+  size_t memory_budget = 0;
+  // What this process may take in all; none: what the machine and its limits say.
+  std::optional<MemoryRoom> memory_room;
   ContextPolicy context_policy = ContextPolicy::stop;
   int32_t shift_keep = 0;  // Tokens at the beginning that every shift keeps.
   // Keeps window pages of all positions, so that any position can be resumed without computing
@@ -108,10 +112,12 @@ class Engine {
  private:
   Engine(gguf::File file, const EngineOptions& options);
   Status load_model();
+  MemoryRoom memory_room() const;
   Result<BackendOptions> backend_options() const;
   Status choose_context();
   Status expect_purpose() const;
   void choose_step();
+  Status choose_budget(const Plans& plans, const memory::Layout& layout);
   Status load_weights();
   Status prepare_memory();
   Status prepare_adapters();

@@ -14,6 +14,11 @@ namespace {
 
 using memory::AnchorKind;
 
+// From a closing mark on, as many tokens are read again at most.
+constexpr int32_t kClosingTokens = 64;
+// A state takes as many bytes as hundreds of tokens; for fewer than these none is stored.
+constexpr int32_t kWorthTokens = 8;
+
 // Fewer tokens to read count for more than fewer steps of the recurrence.
 bool is_better(const memory::ResumePlan& a, const memory::ResumePlan& b) {
   if (a.resume != b.resume) return a.resume > b.resume;
@@ -119,6 +124,7 @@ Result<PromptReport> Lane::start(std::span<const Token> prompt,
 struct Lane::Start {
   const memory::Sequence* sequence;
   memory::ResumePlan plan;
+  int32_t branch = 0;  // Where the prompt parts from whatever it has most tokens in common with.
 };
 
 Lane::Start Lane::find_start(std::span<const Token> prompt, bool wants_logits) const {
@@ -129,6 +135,7 @@ Lane::Start Lane::find_start(std::span<const Token> prompt, bool wants_logits) c
       engine_->cache().find(prompt, sequence_.variant(), wants_logits);
   const bool is_kept = found.sequence != nullptr && is_better(found.plan, own.plan);
   Start start = is_kept ? Start{found.sequence, found.plan} : own;
+  start.branch = std::max(shared < sequence_.length() ? shared : 0, found.branch);
   if (found.foreign_tokens > start.plan.target) {
     start.plan.limited_by = "adapters";
     start.plan.reason =
@@ -162,8 +169,37 @@ Result<PromptReport> Lane::start_whole(std::span<const Token> prompt) {
   resumed_at_ = sequence_.length();
   const auto rest = prompt.subspan(size_t(resumed_at_));
   pending_.assign(rest.begin(), rest.end());
+  place_marks(prompt_tokens, found.branch);
   if (!wants_rows()) CAIRN_TRY(end_prompt());
   return report;
+}
+
+// Starts of messages; and where the model cannot resume everywhere, two places more: where
+// sequences part, which is seen when it happens and paid once; and a place from which another end
+// of the last message is soon read, since what follows a long document is often asked otherwise.
+void Lane::place_marks(int32_t prompt_tokens, int32_t branch) {
+  marks_.clear();
+  for (const int32_t start : message_starts_) {
+    if (start >= resumed_at_) marks_.push_back({start, AnchorKind::message_start});
+  }
+  const auto& groups = engine_->memory().layout().groups;
+  const bool resumes_everywhere = std::none_of(groups.begin(), groups.end(), [](const auto& group) {
+    return group.has_window() || group.kind == memory::GroupKind::recurrent;
+  });
+  if (resumes_everywhere) return;
+  add_mark({branch, AnchorKind::branch});
+  add_mark({prompt_tokens - kClosingTokens, AnchorKind::closing});
+}
+
+// REQUIRES: its kind is not message_start. None where the position before it does as well.
+void Lane::add_mark(Mark mark) {
+  const auto next = std::upper_bound(
+      marks_.begin(), marks_.end(), mark.position,
+      [](int32_t position, const Mark& other) { return position < other.position; });
+  const int32_t before = next == marks_.begin() ? resumed_at_ : std::prev(next)->position;
+  const bool is_covered = mark.kind == AnchorKind::closing && next != marks_.end();
+  if (is_covered || mark.position - before < kWorthTokens) return;
+  marks_.insert(next, mark);
 }
 
 LaneDemand Lane::demand() const {
@@ -189,11 +225,15 @@ StepItem Lane::next(int32_t row_count_max) {
   }
   if (!reads_prompt_) return item;
   captures_.clear();
-  for (const int32_t start : message_starts_) {
-    if (start > begin && start <= begin + item_tokens_) captures_.push_back(start - begin);
-    if (start == begin && begin == resumed_at_) item.anchors_start = true;
+  capture_kinds_.clear();
+  for (const Mark& mark : marks_) {
+    if (mark.position == begin && begin == resumed_at_) item.anchors_start = true;
+    if (mark.position <= begin || mark.position > begin + item_tokens_) continue;
+    captures_.push_back(mark.position - begin);
+    capture_kinds_.push_back(mark.kind);
   }
   item.captures = captures_;
+  item.capture_kinds = capture_kinds_;
   return item;
 }
 
@@ -212,14 +252,17 @@ Status Lane::settle() {
   return reads_prompt_ && !wants_rows() ? end_prompt() : Status(Ok{});
 }
 
-// States are large: of earlier turns only the starts of messages keep theirs. Without recurrence an
-// anchor costs next to nothing, so all of them stay.
+// States are large: of earlier turns only those stay that somebody is likely to come back to.
+// Without recurrence an anchor costs next to nothing, so all but the closing ones stay.
 Status Lane::drop_anchors_of_earlier_turns() {
   memory::Memory& memory = engine_->memory();
-  if (memory.layout().recurrent_group < 0) return Ok{};
+  const bool is_recurrent = memory.layout().recurrent_group >= 0;
   for (size_t index = sequence_.anchors().size(); index-- > 0;) {
     const memory::Anchor& anchor = sequence_.anchors()[index];
-    const bool stays = anchor.kind == AnchorKind::message_start || anchor.position >= resumed_at_;
+    const bool is_likely =
+        anchor.kind == AnchorKind::message_start || anchor.kind == AnchorKind::branch;
+    const bool is_cheap = !is_recurrent && anchor.kind != AnchorKind::closing;
+    const bool stays = is_likely || is_cheap || anchor.position >= resumed_at_;
     if (!stays) CAIRN_TRY(memory.drop_anchor(sequence_, index));
   }
   return Ok{};

@@ -93,6 +93,12 @@ class Lane {
   Result<int32_t> tokens_to_leave_out(int64_t token_count) const;
   std::vector<Token> without(std::span<const Token> tokens, int32_t left_out) const;
   Result<PromptReport> start_whole(std::span<const Token> prompt);
+  struct Mark {
+    int32_t position;
+    memory::AnchorKind kind;
+  };
+  void place_marks(int32_t prompt_tokens, int32_t branch);
+  void add_mark(Mark mark);
   Start find_start(std::span<const Token> prompt, bool wants_logits) const;
   Status drop_anchors_of_earlier_turns();
   Status end_prompt();
@@ -105,12 +111,14 @@ class Lane {
   std::vector<Token> pending_;  // Those before next_ are in the sequence already.
   size_t next_ = 0;
   std::vector<int32_t> message_starts_;  // Of the prompt that is being read.
+  std::vector<Mark> marks_;              // Where reading it leaves anchors, ascending.
   bool reads_prompt_ = false;            // Else a token after it.
   int32_t resumed_at_ = 0;               // Where reading the prompt began.
   int32_t left_out_tokens_ = 0;
   std::vector<Token> text_;  // The whole text, where some of it was left out; else empty.
   // Of the item that was handed out.
   std::vector<int32_t> captures_;
+  std::vector<memory::AnchorKind> capture_kinds_;
   int32_t item_tokens_ = 0, item_output_ = 0;
   // The index of the last token's output in the runner, and the runner's count at that step.
   mutable int32_t output_ = 0;

@@ -57,12 +57,16 @@ const Plans& Runner::plans(memory::Variant variant) const {
   return plans_.front()->plans;
 }
 
+size_t recorded_bytes(const Plan& plan) {
+  return std::span(plan.ops).size_bytes() + std::span(plan.stages).size_bytes() +
+         std::span(plan.fused_ops).size_bytes() + std::span(plan.pieces).size_bytes();
+}
+
 size_t Runner::plan_bytes() const {
   size_t bytes = 0;
   for (const auto& entry : plans_) {
     for (const Plan* plan : {&entry->plans.step, &entry->plans.head, &entry->plans.replay}) {
-      bytes += std::span(plan->ops).size_bytes() + std::span(plan->stages).size_bytes() +
-               std::span(plan->fused_ops).size_bytes() + std::span(plan->pieces).size_bytes();
+      bytes += recorded_bytes(*plan);
     }
   }
   return bytes;

@@ -23,6 +23,8 @@ struct BatchPart {
   std::span<const int32_t> outputs;
 };
 
+size_t recorded_bytes(const Plan& plan);  // Of its lists.
+
 class Runner {
  public:
   // With the plans of the plain variant.

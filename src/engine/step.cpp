@@ -91,15 +91,23 @@ Status Stepper::begin(const StepItem& item) {
   return Ok{};
 }
 
-// Where there is no room for states on the way, it goes on without them.
+// Where there is no room for states on the way, it goes on without them: first without the closing
+// one, which is behind the others and worth least.
 Result<memory::Transaction> Stepper::begin_transaction(const StepItem& item) {
-  memory::StepRequest request{
-      .tokens = item.tokens, .captures = item.captures, .keeps_hidden = item.keeps_hidden};
-  Result<memory::Transaction> begun = cache_->begin(*item.sequence, request);
-  const bool has_room = begun || begun.error().code != ErrorCode::no_room;
-  if (has_room || request.captures.empty()) return begun;
-  request.captures = {};
-  return cache_->begin(*item.sequence, request);
+  memory::StepRequest request{.tokens = item.tokens,
+                              .captures = item.captures,
+                              .capture_kinds = item.capture_kinds,
+                              .keeps_hidden = item.keeps_hidden};
+  for (;;) {
+    Result<memory::Transaction> begun = cache_->begin(*item.sequence, request);
+    const bool has_room = begun || begun.error().code != ErrorCode::no_room;
+    if (has_room || request.captures.empty()) return begun;
+    std::span<const memory::AnchorKind>& kinds = request.capture_kinds;
+    const bool has_closing = !kinds.empty() && kinds.back() == memory::AnchorKind::closing;
+    const size_t kept_count = has_closing ? kinds.size() - 1 : 0;
+    request.captures = request.captures.first(kept_count);
+    kinds = kinds.first(kept_count);
+  }
 }
 
 // The rows of all items of one variant: a variant has plans of its own.

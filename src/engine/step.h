@@ -23,8 +23,10 @@ struct StepItem {
   std::span<const Token> tokens;         // Appended to it; at least one.
   // Indices of the tokens whose logits are wanted, ascending.
   std::span<const int32_t> outputs = {};
-  // After how many of the tokens an anchor is kept, ascending. Left out where there is no room.
+  // After how many of the tokens an anchor is kept, ascending, and what these anchors are (none:
+  // starts of messages). Left out where there is no room.
   std::span<const int32_t> captures = {};
+  std::span<const memory::AnchorKind> capture_kinds = {};
   bool anchors_start = false;  // The end before these tokens is kept as an anchor too.
   // Keeps the hidden row of the last accepted token with the sequence, so that its logits can be
   // computed again. REQUIRES: the token is among the outputs, if any is accepted.

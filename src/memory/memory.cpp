@@ -58,7 +58,7 @@ Result<Sequence> Memory::fork(const Sequence& sequence) const {
 
 void Memory::close(Sequence& sequence) {
   sequence = Sequence();
-  if (usage().used_bytes() == 0) trim();
+  if (usage().used_bytes() == 0) store_->trim_to_kept();
 }
 
 Result<Transaction> Memory::begin(Sequence& sequence, const StepRequest& request) {
@@ -68,6 +68,7 @@ Result<Transaction> Memory::begin(Sequence& sequence, const StepRequest& request
     return fail(ErrorCode::invalid_argument, "tokens: expected at least one, found none");
   }
   CAIRN_TRY(check_captures(request.captures, request.tokens.size()));
+  CHECK(request.capture_kinds.empty() || request.capture_kinds.size() == request.captures.size());
   const int64_t length = int64_t(sequence.length()) + int64_t(request.tokens.size());
   if (length > options().context_tokens_max) {
     return fail(ErrorCode::no_room, "context: {} tokens are needed, {} fit", length,

@@ -109,6 +109,8 @@ class Memory {
   size_t exclusive_bytes(const Sequence& sequence, size_t anchor) const;
   // Gives free blocks back to the system.
   void trim() { store_->trim(); }
+  // See Store.
+  void keep_states_warm() { store_->keep_states_warm(); }
 
  private:
   friend class Inspector;  // Tests look at references and pages, and let allocations fail.

@@ -29,7 +29,7 @@ std::vector<size_t> RewindHabits::sorts(std::span<const Place> places) {
   size_t messages_behind = 0;
   for (size_t index = places.size(); index-- > 0;) {
     const Place& place = places[index];
-    if (place.kind == AnchorKind::tail) continue;
+    if (!is_border(place.kind)) continue;
     sorts[index] = size_t(place.kind) * kTurnBuckets + turn_bucket(messages_behind);
     if (place.kind == AnchorKind::message_start) ++messages_behind;
   }

@@ -26,7 +26,7 @@ struct Place {
 class RewindHabits {
  public:
   static constexpr size_t kTurnBuckets = 8;       // 0, 1, 2, 3, 4.., 8.., 16.., 32.. messages ago
-  static constexpr size_t kNamedKinds = 3;        // All but `tail`.
+  static constexpr size_t kNamedKinds = 4;        // Those with is_border().
   static constexpr size_t kDistanceBuckets = 32;  // 0, 1, 2.., 4.., 8.. tokens from the end
   static constexpr size_t kOpening = kNamedKinds * kTurnBuckets;
   static constexpr size_t kFirstDistance = kOpening + 1;

@@ -1,6 +1,7 @@
-// Finding free blocks, and giving memory back.
+// Finding free blocks, and letting go of them.
 #include "memory/pool.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "device/step.h"
@@ -8,7 +9,7 @@
 namespace cairn::memory {
 namespace {
 
-// What may stay on slabs in use without being counted; and an eighth of what is.
+// What may stay resident without being counted, beside an eighth of what is.
 constexpr size_t kSlackBytes = size_t(8) << 20;
 
 }  // namespace
@@ -16,7 +17,7 @@ constexpr size_t kSlackBytes = size_t(8) << 20;
 Result<Pool> Pool::create(const Options& options, Ledger* ledger, DeviceMemory* device) {
   CHECK(options.block_bytes > 0 && options.block_count_max > 0);
   CAIRN_TRY(std::unique_ptr<Buffer> buffer,
-            device->allocate(options.block_bytes * size_t(options.block_count_max)));
+            device->reserve(options.block_bytes * size_t(options.block_count_max)));
   return Pool(options, std::move(buffer), ledger, device);
 }
 
@@ -24,26 +25,16 @@ Result<Pool> Pool::create(const Options& options, Ledger* ledger, DeviceMemory* 
 Pool::Pool(const Options& options, std::unique_ptr<Buffer> buffer, Ledger* ledger,
            DeviceMemory* device)
     : options_(options),
-      buffer_(std::move(buffer)),
-      first_(buffer_->data()),
-      slab_bytes_(device->slab_bytes()),
+      backing_(std::move(buffer), {device->slab_bytes(), device->unit_bytes()}),
+      first_(backing_.data()),
       ledger_(ledger),
       device_(device) {
   counts_.reserve(size_t(options.block_count_max));
   cold_.reserve(size_t(options.block_count_max));
   warm_.reserve(size_t(options.warm_count_max));
-  slab_counts_.assign(buffer_->size() / slab_bytes_, 0);
 }
 
-template <class Body>
-void Pool::for_slabs(PageId block, const Body& body) const {
-  const size_t begin = size_t(index_of(block)) * options_.block_bytes;
-  const size_t last = begin + options_.block_bytes - 1;
-  for (size_t slab = begin / slab_bytes_; slab <= last / slab_bytes_; ++slab) {
-    body(slab);
-  }
-}
-
+// The cold block that was used last is the one that may still be backed.
 PageId Pool::take() {
   PageId block = kNoPage;
   if (!warm_.empty()) {
@@ -51,17 +42,20 @@ PageId Pool::take() {
     warm_.pop_back();
     counts_[size_t(index_of(block))] = 1;
   } else {
-    const bool has_address = !cold_.empty() || int32_t(counts_.size()) < options_.block_count_max;
-    if (!has_address || !ledger_->take(options_.block_bytes)) return kNoPage;
-    if (cold_.empty()) {
-      block = PageId(int32_t(counts_.size()));
+    const bool is_new = cold_.empty();
+    if (is_new && int32_t(counts_.size()) == options_.block_count_max) return kNoPage;
+    if (!ledger_->take(options_.block_bytes)) return kNoPage;
+    block = is_new ? PageId(int32_t(counts_.size())) : cold_.back();
+    if (!backing_.use(offset_of(block), options_.block_bytes)) {
+      ledger_->give_back(options_.block_bytes);
+      return kNoPage;
+    }
+    if (is_new) {
       counts_.push_back(1);
     } else {
-      block = cold_.back();
       cold_.pop_back();
       counts_[size_t(index_of(block))] = 1;
     }
-    for_slabs(block, [&](size_t slab) { slabs_in_use_ += size_t(slab_counts_[slab]++ == 0); });
     poison(block);
   }
   ++used_count_;
@@ -71,35 +65,43 @@ PageId Pool::take() {
 void Pool::become_free(PageId block) {
   --used_count_;
   poison(block);
-  if (used_count_ == 0) {
-    // Nobody is at work here: nothing has to be ready.
-    give_back(block);
-    trim();
-  } else if (int32_t(warm_.size()) < options_.warm_count_max) {
+  if (int32_t(warm_.size()) < options_.warm_count_max) {
     warm_.push_back(block);
   } else {
     give_back(block);
   }
+  // Nobody is at work here: little has to be ready.
+  if (used_count_ == 0) trim_to_kept();
 }
 
 void Pool::give_back(PageId block) {
-  for_slabs(block, [&](size_t slab) {
-    if (--slab_counts_[slab] > 0) return;
-    --slabs_in_use_;
-    buffer_->discard(slab * slab_bytes_, slab_bytes_);
-  });
+  backing_.drop(offset_of(block), options_.block_bytes);
   ledger_->give_back(options_.block_bytes);
   cold_.push_back(block);
   const size_t held_bytes = (size_t(used_count_) + warm_.size()) * options_.block_bytes;
-  const size_t slack_bytes = kSlackBytes + held_bytes / 8;
-  if (slabs_in_use_ * slab_bytes_ > held_bytes + slack_bytes) {
-    buffer_->discard(size_t(index_of(block)) * options_.block_bytes, options_.block_bytes);
-  }
+  backing_.reduce_slack(kSlackBytes + held_bytes / 8);
 }
 
-void Pool::trim() {
-  for (const PageId block : warm_) give_back(block);
-  warm_.clear();
+void Pool::keep_warm(int32_t count) {
+  kept_count_ = count;
+  options_.warm_count_max = std::max(options_.warm_count_max, count);
+  warm_.reserve(size_t(options_.warm_count_max));
+  std::vector<PageId> cleared;
+  while (int32_t(cleared.size()) < count) {
+    const PageId block = take();
+    if (block == kNoPage) break;
+    cleared.push_back(block);
+    device_->fill(bytes_of(block), std::byte(0));
+  }
+  for (const PageId block : cleared) release(block);
+}
+
+void Pool::trim_to(int32_t count) {
+  while (int32_t(warm_.size()) > count) {
+    const PageId block = warm_.back();
+    warm_.pop_back();
+    give_back(block);
+  }
 }
 
 }  // namespace cairn::memory

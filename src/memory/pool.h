@@ -1,8 +1,7 @@
 // The blocks of one group in one buffer: address space is reserved once, a block is an index. It is
 // counted in the ledger before it is touched, and free again when nobody names it; a few free
 // blocks stay warm (touched and counted), so that steady use makes no system call, the others go
-// back to the system: a slab at a time, since a torn one is slower to read ever after,
-// and torn only where much would stay otherwise. What is named more than once is never written.
+// back to the system as backing.h says. What is named more than once is never written.
 // Not thread-safe: the engine's thread owns it; kernels write only blocks of the current step.
 #pragma once
 
@@ -13,6 +12,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "device/buffer.h"
+#include "memory/backing.h"
 #include "memory/ledger.h"
 
 namespace cairn::memory {
@@ -53,8 +53,17 @@ class Pool {
   int32_t used_count() const { return used_count_; }
   int32_t warm_count() const { return int32_t(warm_.size()); }
 
-  // Gives the warm blocks back to the ledger and to the system.
-  void trim();
+  // What the system backs at most, and how much of it no block needs that is used or warm.
+  size_t resident_bytes() const { return backing_.resident_bytes(); }
+  size_t slack_bytes() const { return backing_.slack_bytes(); }
+  void reduce_slack(size_t bytes_left) { backing_.reduce_slack(bytes_left); }
+
+  // Keeps so many blocks warm from now on even where none is used, and clears them now as far as
+  // there is room.
+  void keep_warm(int32_t count);
+  // Gives the warm blocks back to the ledger and to the system, or all but those kept warm.
+  void trim() { trim_to(0); }
+  void trim_to_kept() { trim_to(kept_count_); }
 
  private:
   Pool(const Options& options, std::unique_ptr<Buffer> buffer, Ledger* ledger,
@@ -65,19 +74,16 @@ class Pool {
   }
   void become_free(PageId block);
   void give_back(PageId block);
-  // Calls body(slab) for those that the block lies on.
-  template <class Body>
-  void for_slabs(PageId block, const Body& body) const;
+  void trim_to(int32_t count);
+  size_t offset_of(PageId block) const { return size_t(index_of(block)) * options_.block_bytes; }
 
   Options options_;
-  std::unique_ptr<Buffer> buffer_;
+  Backing backing_;
   std::byte* first_;
-  size_t slab_bytes_;
-  std::vector<int32_t> counts_;       // References to each block that was ever used.
-  std::vector<PageId> warm_, cold_;   // Free blocks: still counted in the ledger, or not.
-  std::vector<int32_t> slab_counts_;  // Blocks on each slab that are not cold.
-  size_t slabs_in_use_ = 0;           // With such blocks.
+  std::vector<int32_t> counts_;      // References to each block that was ever used.
+  std::vector<PageId> warm_, cold_;  // Free blocks: still counted in the ledger, or not.
   int32_t used_count_ = 0;
+  int32_t kept_count_ = 0;  // Warm blocks that stay when none is used.
   Ledger* ledger_;
   DeviceMemory* device_;
 };

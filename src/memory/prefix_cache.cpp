@@ -52,6 +52,7 @@ PrefixCache::Found PrefixCache::find(std::span<const Token> prompt, Variant vari
   }
   if (nearest != nullptr) {
     habits_.learn(nearest->places, nearest->sequence.length(), nearest_shared);
+    if (nearest_shared < nearest->sequence.length()) best.branch = nearest_shared;
   }
   if (used != nullptr) mark_used(*used);
   return best;
@@ -103,7 +104,8 @@ bool PrefixCache::covers(const Sequence& sequence, const Sequence& beginning) co
            behind_end <= kHeaderTokensMax;
   });
   const auto counts = [&](AnchorKind kind) {
-    return kind != AnchorKind::tail && (kind == AnchorKind::message_start || !has_next_message);
+    const bool stays = kind == AnchorKind::message_start || kind == AnchorKind::branch;
+    return stays || (kind != AnchorKind::tail && !has_next_message);
   };
   return (has_next_message || covers_position(beginning.length())) &&
          std::ranges::all_of(beginning.anchors(), [&](const Anchor& anchor) {
@@ -124,7 +126,7 @@ std::vector<Place> PrefixCache::places_of(const Sequence& sequence) const {
   }
   std::vector<Place> places;
   for (const Anchor& anchor : sequence.anchors()) {
-    if (anchor.kind != AnchorKind::tail) places.push_back({anchor.position, anchor.kind});
+    if (is_border(anchor.kind)) places.push_back({anchor.position, anchor.kind});
   }
   if (nearest != nullptr) {
     for (const Place& place : nearest->places) {

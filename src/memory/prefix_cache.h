@@ -25,7 +25,8 @@ class PrefixCache {
   struct Found {
     const Sequence* sequence = nullptr;  // Valid until the cache changes; null: no entry helps.
     int32_t shared_tokens = 0;           // The length of the prefix that it shares with the prompt.
-    ResumePlan plan;                     // For going to shared_tokens, with memory.at().
+    int32_t branch = 0;          // The longest prefix behind which an entry goes on otherwise.
+    ResumePlan plan;             // For going to shared_tokens, with memory.at().
     int32_t foreign_tokens = 0;  // A prefix shared with an entry of another variant: not usable.
   };
   // The entry of this variant from which the fewest tokens of the prompt have to be computed.

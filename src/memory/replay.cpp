@@ -72,6 +72,8 @@ Slice Replay::slice(int32_t piece, int32_t first_row) {
 void Replay::commit() {
   CHECK(sequence_ != nullptr);
   sequence_->state_ = std::move(work_->captured_states[size_t(piece_count() - 1) % 2]);
+  sequence_->drop_spare_tails();
+  sequence_->drop_unneeded_pages();
   finish();
 }
 

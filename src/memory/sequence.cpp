@@ -116,6 +116,27 @@ void Sequence::trim_log() {
   log.drop_before(begin == length() ? log.size() : begin / kLogPageTokens);
 }
 
+// Between two states that are at most a step of the log apart, a third one saves next to nothing.
+void Sequence::drop_spare_tails() {
+  if (!store_->has_log()) return;
+  int32_t before = log_begin_ == 0 ? 0 : -1;  // The state before, from which the log is replayed.
+  for (size_t index = 0; index < anchors_.size();) {
+    const Anchor& anchor = anchors_[index];
+    int32_t next = state_ ? length() : -1;
+    for (size_t other = anchors_.size(); --other > index;) {
+      if (anchors_[other].state) next = anchors_[other].position;
+    }
+    const bool is_spare = anchor.kind == AnchorKind::tail && before >= 0 && next >= 0 &&
+                          next - before <= store_->log_step();
+    if (is_spare) {
+      anchors_.erase(anchors_.begin() + std::ptrdiff_t(index));
+      continue;
+    }
+    if (anchor.state && anchor.position >= log_begin_) before = anchor.position;
+    ++index;
+  }
+}
+
 void Sequence::drop_unneeded_pages() {
   for (int32_t group = 0; group < store_->group_count(); ++group) {
     if (store_->spec(group).has_window()) drop_unneeded_pages(group);

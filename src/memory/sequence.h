@@ -69,6 +69,7 @@ class Sequence {
   void cut(int32_t length);  // REQUIRES: the resolver's answer.
   void add_anchor(Anchor anchor);
   void trim_log();
+  void drop_spare_tails();
   void drop_unneeded_pages();
   void drop_unneeded_pages(int32_t group);
 

@@ -41,8 +41,11 @@ int32_t warm_count_max(const Store& store, int32_t group) {
 
 }  // namespace
 
-Store::Store(Layout layout, const Options& options)
-    : layout_(std::move(layout)), options_(options), ledger_(options.budget_bytes) {
+Store::Store(Layout layout, const Options& options, DeviceMemory& device)
+    : device_(device),
+      layout_(std::move(layout)),
+      options_(options),
+      ledger_(options.budget_bytes) {
   if (options_.log_step == 0) options_.log_step = chosen_log_step(layout_);
   if (options_.log_tokens_max == 0) options_.log_tokens_max = 2 * options_.log_step;
 }
@@ -63,7 +66,7 @@ Status Store::check_budget() const {
 
 Result<std::unique_ptr<Store>> Store::create(Layout layout, const Options& options,
                                              DeviceMemory& device) {
-  std::unique_ptr<Store> store(new Store(std::move(layout), options));
+  std::unique_ptr<Store> store(new Store(std::move(layout), options, device));
   const Options& chosen = store->options_;
   if (chosen.log_step < 0 || chosen.log_tokens_max < chosen.log_step) {
     return fail(ErrorCode::invalid_argument,
@@ -73,13 +76,7 @@ Result<std::unique_ptr<Store>> Store::create(Layout layout, const Options& optio
   CAIRN_TRY(store->check_budget());
   std::vector<std::byte*> first_blocks;
   for (int32_t group = 0; group < store->group_count(); ++group) {
-    const GroupSpec& spec = store->spec(group);
-    CAIRN_TRY(Pool pool,
-              Pool::create({.block_bytes = spec.block_bytes,
-                            .block_count_max = block_count_max(spec, options.budget_bytes),
-                            .warm_count_max = warm_count_max(*store, group),
-                            .poisons = options.poisons},
-                           &store->ledger_, &device));
+    CAIRN_TRY(Pool pool, store->create_pool(store->spec(group), warm_count_max(*store, group)));
     store->pools_.push_back(std::make_unique<Pool>(std::move(pool)));
     first_blocks.push_back(store->pools_.back()->first());
   }
@@ -87,12 +84,50 @@ Result<std::unique_ptr<Store>> Store::create(Layout layout, const Options& optio
   return store;
 }
 
+// Addresses for as many blocks as the budget could ever hold.
+Result<Pool> Store::create_pool(const GroupSpec& spec, int32_t warm_count_max) {
+  Result<Pool> pool = Pool::create({.block_bytes = spec.block_bytes,
+                                    .block_count_max = block_count_max(spec, options_.budget_bytes),
+                                    .warm_count_max = warm_count_max,
+                                    .poisons = options_.poisons},
+                                   &ledger_, &device_);
+  if (pool || pool.error().code != ErrorCode::no_room) return pool;
+  return fail(ErrorCode::no_room,
+              "memory budget: expected addresses for {} bytes in each of {} groups of layers, "
+              "found fewer ({}); a smaller --memory-budget needs fewer",
+              options_.budget_bytes, group_count(), pool.error().message);
+}
+
 PageId Store::take(int32_t group) {
   if (takes_left_-- == 0) return kNoPage;
-  const PageId block = pool(group).take();
-  if (block != kNoPage) return block;
-  trim();
-  return pool(group).take();
+  PageId block = pool(group).take();
+  if (block == kNoPage) {
+    trim();
+    block = pool(group).take();
+  }
+  keep_within_budget();
+  return block;
+}
+
+size_t Store::resident_bytes() const {
+  size_t bytes = 0;
+  for (const auto& pool : pools_) bytes += pool->resident_bytes();
+  return bytes;
+}
+
+// What was counted by one group and is still backed must not add to what another one takes. Slack
+// goes a little at a time, where most of it is.
+void Store::keep_within_budget() {
+  constexpr size_t kAtOnceBytes = size_t(4) << 20;
+  const size_t limit = ledger_.budget_bytes() + pools_.size() * device_.slab_bytes();
+  for (size_t resident = resident_bytes(); resident > limit; resident = resident_bytes()) {
+    const auto most = std::max_element(
+        pools_.begin(), pools_.end(),
+        [](const auto& a, const auto& b) { return a->slack_bytes() < b->slack_bytes(); });
+    const size_t slack = (*most)->slack_bytes();
+    if (slack == 0) return;  // Blocks that are smaller than a unit.
+    (*most)->reduce_slack(slack - std::min(slack, resident - limit + kAtOnceBytes));
+  }
 }
 
 size_t Store::available_bytes() const {
@@ -127,6 +162,14 @@ Usage Store::usage() const {
 
 void Store::trim() {
   for (const auto& pool : pools_) pool->trim();
+}
+
+void Store::trim_to_kept() {
+  for (const auto& pool : pools_) pool->trim_to_kept();
+}
+
+void Store::keep_states_warm() {
+  if (has_states()) pool(layout_.recurrent_group).keep_warm(2);
 }
 
 std::unique_ptr<TransactionWork> Store::borrow_work() {

@@ -59,7 +59,13 @@ class Store {
   PageId take(int32_t group);
   size_t available_bytes() const;
   Usage usage() const;
+  // What the system backs at most. Beside the budget, a slab of each group may be begun.
+  size_t resident_bytes() const;
   void trim();
+  void trim_to_kept();
+  // Keeps two states ready even where no sequence is open: what a conversation begins with, and
+  // what takes long to be cleared where states are large. They give way where room is needed.
+  void keep_states_warm();
 
   // The allocation after the next `count` ones fails, once: so tests reach every way to run out of
   // memory.
@@ -70,9 +76,12 @@ class Store {
   void return_work(std::unique_ptr<TransactionWork> work);
 
  private:
-  Store(Layout layout, const Options& options);
+  Store(Layout layout, const Options& options, DeviceMemory& device);
   Status check_budget() const;
+  Result<Pool> create_pool(const GroupSpec& spec, int32_t warm_count_max);
+  void keep_within_budget();
 
+  DeviceMemory& device_;
   Layout layout_;
   Options options_;
   Ledger ledger_;

@@ -11,11 +11,12 @@ Transaction::Transaction(Sequence* sequence, const StepRequest& request)
       sequence_(sequence),
       work_(store_->borrow_work()),
       requested_captures_(request.captures.size()),
-      capture_kind_(request.capture_kind),
       is_logged_(int32_t(request.tokens.size()) <= store_->log_step()),
       keeps_hidden_(request.keeps_hidden && store_->layout().hidden_group >= 0) {
   work_->tokens.assign(request.tokens.begin(), request.tokens.end());
   work_->capture_counts.assign(request.captures.begin(), request.captures.end());
+  work_->capture_kinds.assign(request.capture_kinds.begin(), request.capture_kinds.end());
+  work_->capture_kinds.resize(request.captures.size(), AnchorKind::message_start);
   const int32_t token_count = int32_t(request.tokens.size());
   if (request.captures.empty() || request.captures.back() != token_count) {
     work_->capture_counts.push_back(token_count);
@@ -31,7 +32,6 @@ Transaction::Transaction(Transaction&& other) noexcept
       sequence_(std::exchange(other.sequence_, nullptr)),
       work_(std::move(other.work_)),
       requested_captures_(other.requested_captures_),
-      capture_kind_(other.capture_kind_),
       is_logged_(other.is_logged_),
       keeps_hidden_(other.keeps_hidden_) {}
 
@@ -177,27 +177,36 @@ void Transaction::commit(int32_t accepted) {
   for (size_t capture = 0; capture < requested_captures_; ++capture) {
     const int32_t count = work_->capture_counts[capture];
     if (count > accepted) break;
-    Anchor anchor{.position = old_length + count, .kind = capture_kind_, .state = {}, .hidden = {}};
+    Anchor anchor{.position = old_length + count,
+                  .kind = work_->capture_kinds[capture],
+                  .state = {},
+                  .hidden = {}};
     if (store_->has_states()) anchor.state = work_->captured_states[capture];
     if (count == accepted) anchor.hidden = sequence_->hidden_;
     sequence_->add_anchor(std::move(anchor));
   }
   sequence_->trim_log();
+  sequence_->drop_spare_tails();
   sequence_->drop_unneeded_pages();
   finish();
 }
 
 // The state after the accepted tokens becomes the live one; if none was stored, the sequence is
-// suspended. The state before them stays as a tail anchor if the log would otherwise reach further
-// than a step beyond the state that it is replayed from.
+// suspended. The state before them stays as a tail anchor then, so that no step is replayed twice;
+// and also if the log would otherwise reach further than a step beyond the state that it is
+// replayed from.
 void Transaction::take_over_states(int32_t accepted) {
   const int32_t old_length = sequence_->length();
   const int32_t length = old_length + accepted;
+  const auto& counts = work_->capture_counts;
+  const auto found = std::lower_bound(counts.begin(), counts.end(), accepted);
+  const bool is_stored = found != counts.end() && *found == accepted;
   if (is_logged_) {
     const int32_t base = sequence_->base_anchor();
     const int32_t base_position = base < 0 ? 0 : sequence_->anchors_[size_t(base)].position;
     const bool is_derived = base_position >= sequence_->log_begin_;
-    if (old_length > 0 && (!is_derived || length - base_position > store_->log_step())) {
+    const bool is_far = !is_derived || length - base_position > store_->log_step();
+    if (old_length > 0 && (is_far || !is_stored)) {
       sequence_->add_anchor({.position = old_length,
                              .kind = AnchorKind::tail,
                              .state = sequence_->state_,
@@ -206,12 +215,8 @@ void Transaction::take_over_states(int32_t accepted) {
   } else {
     sequence_->log_begin_ = length;
   }
-  sequence_->state_.reset();
-  for (size_t capture = 0; capture < work_->capture_counts.size(); ++capture) {
-    if (work_->capture_counts[capture] == accepted) {
-      sequence_->state_ = work_->captured_states[capture];
-    }
-  }
+  sequence_->state_ =
+      is_stored ? work_->captured_states[size_t(found - counts.begin())] : BlockRef();
 }
 
 void Transaction::undo() {

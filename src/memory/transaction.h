@@ -22,8 +22,9 @@ struct StepRequest {
   // After how many of the tokens an anchor is kept, ascending; recurrent kernels store the state
   // there on their way. The state after all tokens is always stored, without an anchor.
   std::span<const int32_t> captures = {};
+  // What these anchors are, one for each; none: starts of messages.
+  std::span<const AnchorKind> capture_kinds = {};
   bool keeps_hidden = false;  // The caller writes Transaction::hidden() before it commits.
-  AnchorKind capture_kind = AnchorKind::message_start;
 };
 
 // What a page table was before a transaction.
@@ -39,6 +40,7 @@ struct TransactionWork {
   std::vector<Token> tokens;
   std::vector<TableEdit> edits;         // By group.
   std::vector<int32_t> capture_counts;  // Ascending; the last one is all tokens.
+  std::vector<AnchorKind> capture_kinds;
   std::vector<BlockRef> captured_states;
   BlockRef hidden;
   std::vector<const PageId*> page_tables;       // By group.
@@ -85,7 +87,6 @@ class Transaction {
   Sequence* sequence_;  // Null once committed, undone or moved from.
   std::unique_ptr<TransactionWork> work_;
   size_t requested_captures_;
-  AnchorKind capture_kind_;
   bool is_logged_, keeps_hidden_;
 };
 

@@ -48,6 +48,23 @@ TEST(Arena, MovesWithItsMemory) {
   EXPECT_EQ(moved.data()[0], std::byte(0));
 }
 
+TEST(Arena, AddressesBecomeMemoryAndAddressesAgain) {
+  constexpr size_t kSlab = Arena::kHugePageBytes;
+  Result<Arena> arena = Arena::reserve_addresses(size_t(1) << 40);
+  ASSERT_TRUE(arena) << arena.error().message;
+  ASSERT_TRUE(arena->commit(3 * kSlab, 2 * kSlab));
+  std::byte* const first = arena->data() + 3 * kSlab;
+  std::memset(first, 7, 2 * kSlab);
+  arena->discard(3 * kSlab + 4096, 8192);
+  EXPECT_EQ(first[4095], std::byte(7));
+  EXPECT_EQ(first[4096], std::byte(0));
+  EXPECT_EQ(first[3 * 4096], std::byte(7));
+  arena->decommit(3 * kSlab, kSlab);
+  EXPECT_EQ(first[kSlab], std::byte(7));
+  ASSERT_TRUE(arena->commit(3 * kSlab, kSlab));
+  for (size_t at = 0; at < kSlab; at += 4096) ASSERT_EQ(first[at], std::byte(0));
+}
+
 TEST(Arena, RefusesNothingAndTooMuch) {
   EXPECT_EQ(Arena::reserve(0).error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(Arena::reserve(SIZE_MAX).error().code, ErrorCode::no_room);

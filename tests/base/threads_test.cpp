@@ -10,12 +10,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/sanitized.h"
+#include "tests/scratch_folder.h"
 
 namespace cairn {
 namespace {
@@ -224,6 +227,31 @@ TEST(UsableCpus, AreDistinctAndAtLeastAsManyAsCores) {
   EXPECT_GE(cpus.size(), size_t(usable_core_count()));
   std::sort(cpus.begin(), cpus.end());
   EXPECT_EQ(std::adjacent_find(cpus.begin(), cpus.end()), cpus.end());
+}
+
+TEST(UsableCpus, AreCountedAsWholeCoresThatArePaidFor) {
+  const test::ScratchFolder folder;
+  const auto write = [&](const std::string& path, const std::string& text) {
+    std::filesystem::create_directories(std::filesystem::path(folder.file(path)).parent_path());
+    test::write_to(folder.file(path), text);
+  };
+  const std::string root = folder.path().string();
+  const int cpu_count = int(usable_cpus().size());
+  EXPECT_EQ(usable_core_count(root), cpu_count) << "nothing is said of hyper-threads";
+  write("proc/self/cgroup", "0::/box\n");
+  write("proc/self/mountinfo", "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+  for (const auto& [quota, expected] :
+       {std::pair("max", cpu_count), std::pair("50000", 1), std::pair("100000", 1),
+        std::pair("190000", 1), std::pair("200000", std::min(2, cpu_count)),
+        std::pair("99999999", cpu_count)}) {
+    write("sys/fs/cgroup/box/cpu.max", std::string(quota) + " 100000\n");
+    EXPECT_EQ(usable_core_count(root), expected) << quota;
+  }
+  for (const int cpu : usable_cpus()) {
+    write("sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list",
+          "1000,2000-2001\n");
+  }
+  EXPECT_EQ(usable_core_count(root), 1) << "one core, whose first thread is not ours";
 }
 
 using ThreadPoolDeathTest = testing::Test;

@@ -8,6 +8,7 @@
 
 #include "base/cpu_levels.h"
 #include "tests/cli/run_program.h"
+#include "tests/sanitized.h"
 
 namespace cairn::cli {
 namespace {
@@ -139,6 +140,35 @@ TEST(Program, TooSmallABudgetIsToldWithBothNumbers) {
   const Finished run = run_program({"run", "--memory-budget", "1K", "-p", "Hello"});
   EXPECT_EQ(run.exit_code, 1) << run.err;
   EXPECT_TRUE(run.err.starts_with("cairn: ")) << run.err;
+}
+
+TEST(Program, SaysWhatItMayTakeAndWhatItTakes) {
+  const Finished quiet = run_program({"run", "-p", "hi", "-n", "2"});
+  EXPECT_EQ(quiet.err.find("memory:"), std::string::npos) << quiet.err;
+  const Finished told = run_program({"run", "-p", "hi", "-n", "2", "-v", "-t", "1"});
+  EXPECT_EQ(told.exit_code, 0) << told.err;
+  for (const char* words : {"may be taken (limit: ", "for weights", "for conversations",
+                            "threads: 1; the process may use "}) {
+    EXPECT_NE(told.err.find(words), std::string::npos) << words << "\n" << told.err;
+  }
+}
+
+// Addresses may be few: what is reserved follows them, and where that cannot be it is said how.
+TEST(Program, RunsUnderALimitOfAddresses) {
+  if (test::kIsSanitized) GTEST_SKIP() << "sanitizers need addresses";
+  const auto run_limited = [](const std::string& kibibytes, const std::string& options) {
+    return run_command({"sh", "-c",
+                        "ulimit -v " + kibibytes + " && exec \"$0\" run -p hi -n 2 -t 2 " + options,
+                        CAIRN_PROGRAM});
+  };
+  for (const char* kibibytes : {"500000", "1000000", "4000000"}) {
+    const Finished finished = run_limited(kibibytes, "");
+    EXPECT_EQ(finished.exit_code, 0) << kibibytes << ": " << finished.err;
+  }
+  const Finished refused = run_limited("4000000", "--memory-budget 16G");
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("17179869184"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("--memory-budget"), std::string::npos) << refused.err;
 }
 
 TEST(Program, HostileNamesCannotSteerTheTerminal) {

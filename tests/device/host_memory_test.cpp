@@ -33,6 +33,19 @@ TEST(HostMemory, CopiesFillsAndShows) {
   EXPECT_EQ(seen[101], std::byte(0));
 }
 
+TEST(HostMemory, ReservesAddressesForMuchMore) {
+  HostMemory memory;
+  const std::unique_ptr<Buffer> buffer = memory.reserve(size_t(1) << 40).value();
+  const size_t slab = memory.slab_bytes();
+  EXPECT_EQ(slab % memory.unit_bytes(), 0u);
+  ASSERT_TRUE(buffer->commit(slab, slab));
+  memory.fill({buffer->data() + slab, slab}, std::byte(7));
+  buffer->decommit(slab, slab);
+  ASSERT_TRUE(buffer->commit(slab, slab));
+  EXPECT_EQ(buffer->data()[slab], std::byte(0));
+  EXPECT_EQ(memory.reserve(0).error().code, ErrorCode::invalid_argument);
+}
+
 TEST(HostMemory, DiscardedBytesAreZerosAgain) {
   std::unique_ptr<Buffer> buffer;
   {

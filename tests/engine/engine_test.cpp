@@ -70,6 +70,41 @@ TEST(Engine, NamesAnUnknownArchitectureAndTheKnownOnes) {
   EXPECT_NE(error.find("granitehybrid"), std::string::npos) << error;
 }
 
+// Weights that do not fit are not taken to find that out.
+TEST(Engine, ComparesWhatItNeedsWithTheLimitBeforeWeightsAreTaken) {
+  bool has_packed = false;
+  EngineOptions options = golden_options(KvType::f16);
+  options.memory_room = MemoryRoom{.bytes = 54321, .limited_by = "control group"};
+  options.on_progress = [&](size_t, size_t) { has_packed = true; };
+  const std::string error = load_error(rewritten("llama", {}), options);
+  EXPECT_EQ(error.find("model: needs "), 0u) << error;
+  EXPECT_NE(error.find("found 54321 (limit: control group)"), std::string::npos) << error;
+  EXPECT_FALSE(has_packed);
+  options.memory_room->bytes = size_t(1) << 30;
+  EXPECT_EQ(load_error(rewritten("llama", {}), options), "");
+}
+
+TEST(Engine, ConversationsGetHalfOfWhatWeightsLeave) {
+  const auto budget_of = [](MemoryRoom room, bool is_unpacked = false) {
+    EngineOptions options = golden_options(KvType::f16);
+    options.memory_budget = 0;
+    options.is_unpacked = is_unpacked;
+    options.memory_room = room;
+    const auto engine = load_engine(golden_path("llama", ".gguf"), options);
+    EXPECT_NE(engine, nullptr);
+    return engine == nullptr ? 0 : engine->options().memory_budget;
+  };
+  constexpr size_t kGiB = size_t(1) << 30;
+  const size_t budget = budget_of({.bytes = kGiB});
+  EXPECT_LT(budget, kGiB / 2);
+  EXPECT_GT(budget, kGiB / 2 - (size_t(64) << 20));
+  EXPECT_EQ(budget_of({.bytes = 2 * kGiB}), budget + kGiB / 2);
+  EXPECT_GT(budget_of({.bytes = kGiB}, true), budget) << "unpacked weights take nothing";
+  // Each group of layers reserves addresses for it: pages, and hidden rows.
+  EXPECT_LT(2 * budget_of({.bytes = 4 * kGiB, .address_bytes = kGiB}), kGiB);
+  EXPECT_EQ(budget_of({}), kGiB) << "nobody says";
+}
+
 // Files of the same architecture may see both ways; read the other way, all would be wrong.
 TEST(Engine, RefusesTheOtherDirectionOfAttention) {
   const EngineOptions options = golden_options(KvType::f16);

@@ -195,6 +195,63 @@ TEST_P(GeneratorTest, ASharedBeginningIsReadOnce) {
   }
 }
 
+// The same document with one question after another, in one message or in none: only the first
+// reading is a whole one. Nothing of this costs a step more.
+TEST_P(GeneratorTest, AnotherQuestionBehindADocumentReadsOnlyTheQuestion) {
+  const Tokens document = random_tokens(1, 290);
+  for (const bool has_messages : {false, true}) {
+    open(small_steps());
+    Generator generator(engine_.get());
+    for (uint32_t question = 0; question < 4; ++question) {
+      const Tokens asked = random_tokens(10 + question, 9);
+      const std::vector<int32_t> starts(has_messages ? 1 : 0, 2);
+      int32_t steps = 0;
+      Result<PromptReport> report = generator.read(
+          document + asked, {.message_starts = starts, .on_progress = [&](int32_t, int32_t) {
+                               ++steps;
+                               return true;
+                             }});
+      ASSERT_TRUE(report);
+      EXPECT_EQ(steps, (report->computed_tokens + 15) / 16) << "no step for an anchor";
+      const int32_t bar = question == 0 ? 299 : question == 1 ? 9 + 64 : 9;
+      EXPECT_LE(report->computed_tokens, bar) << "question " << question + 1;
+      expect_fresh(generator);
+      answer(generator, random_tokens(20 + question, 3 * kLogStep));
+    }
+  }
+}
+
+// Where sequences part, whatever stands behind: agents with one system prompt, each with a long
+// task. The second one pays for the place, and nobody does after it.
+TEST_P(GeneratorTest, WhereSequencesPartIsPaidOnce) {
+  const Tokens common = random_tokens(1, 150);
+  for (uint32_t agent = 0; agent < 4; ++agent) {
+    Generator generator(engine_.get());
+    const PromptReport report = read(generator, common + random_tokens(10 + agent, 140));
+    EXPECT_LE(report.computed_tokens, agent < 2 ? 290 : 140) << "agent " << agent + 1;
+    expect_fresh(generator);
+    answer(generator, random_tokens(20 + agent, 3 * kLogStep));
+  }
+}
+
+// Places from which another end is soon read stay for a turn only: a state is large.
+TEST_P(GeneratorTest, ClosingAnchorsGoWithTheNextTurn) {
+  Generator generator(engine_.get());
+  Tokens held = random_tokens(1, 120);
+  for (uint32_t turn = 0; turn < 3; ++turn) {
+    read(generator, held, {});
+    int32_t closing_count = 0;
+    for (const memory::Anchor& anchor : generator.sequence().anchors()) {
+      closing_count += int32_t(anchor.kind == memory::AnchorKind::closing);
+    }
+    const bool is_limited = is_recurrent() || GetParam() != "llama";
+    EXPECT_LE(closing_count, is_limited ? 1 : 0);
+    const Tokens said = random_tokens(30 + turn, 5);
+    answer(generator, said);
+    held = held + said + random_tokens(40 + turn, 80);
+  }
+}
+
 TEST_P(GeneratorTest, BordersOfMessagesDoNotCutSteps) {
   Generator generator(engine_.get());
   const Tokens prompt = random_tokens(1, 40);

@@ -109,6 +109,30 @@ TEST_P(StepTest, EveryRowHasItsLogits) {
   }
 }
 
+// Of drafts that are accepted in part, only what was accepted is replayed before the next ones.
+TEST_P(StepTest, DraftsReplayOnlyWhatWasAccepted) {
+  const auto engine = open(16);
+  ASSERT_NE(engine, nullptr);
+  const bool is_recurrent = engine->memory().layout().recurrent_group >= 0;
+  memory::Sequence sequence = engine->memory().new_sequence();
+  Tokens text = random_tokens(1, 16);
+  append(*engine, sequence, text);
+  int32_t replayed_rows = 0;
+  for (uint32_t step = 0; step < 40; ++step) {
+    const Tokens draft = random_tokens(10 + step, 5);
+    text.insert(text.end(), draft.begin(), draft.begin() + 3);
+    const StepItem item{.sequence = &sequence, .tokens = draft};
+    Result<StepReport> report =
+        engine->step({&item, 1}, [](size_t, const StepOutputs&) { return 3; });
+    ASSERT_TRUE(report);
+    replayed_rows += report->replayed_rows;
+  }
+  EXPECT_EQ(replayed_rows, is_recurrent ? 39 * 3 : 0);
+  const Tokens last = random_tokens(99, 1);
+  text.push_back(last[0]);
+  EXPECT_TRUE(same_bits(append(*engine, sequence, last), alone(*engine, text)));
+}
+
 // Suspended sequences come back together; what is not accepted leaves no trace.
 TEST_P(StepTest, SuspendedSequencesReplayTogether) {
   const auto engine = open(16);

@@ -170,6 +170,35 @@ TEST(Memory, TheLogBringsStatesBack) {
   EXPECT_EQ(refused_count, 1u);
 }
 
+// Of five tokens three are accepted, again and again, and no state was stored there: what is
+// replayed are these three, not all since the last anchor.
+TEST(Memory, PartialAcceptanceReplaysOnlyWhatWasAccepted) {
+  ToyBench bench(hybrid(), {.log_step = 32});
+  Memory& memory = *bench.memory;
+  Sequence sequence = memory.new_sequence();
+  ASSERT_TRUE(bool(bench.read(sequence, tokens(50))));
+  const size_t state_bytes =
+      memory.layout().groups[size_t(memory.layout().recurrent_group)].block_bytes;
+  int32_t replay_count = 0, replayed_rows = 0;
+  for (int32_t step = 0; step < 200; ++step) {
+    if (memory.needs_replay(sequence)) {
+      ++replay_count;
+      replayed_rows += memory.begin_replay(sequence, 1000).value().row_count();
+      bench.replay(sequence, 1000);
+    }
+    ASSERT_TRUE(bool(bench.read(sequence, tokens(5, step), {}, 3)));
+    ASSERT_NO_FATAL_FAILURE(bench.expect_exact(sequence));
+    EXPECT_LE(memory.usage().state_bytes, 5 * state_bytes) << step;
+    for (int32_t back = 0; back <= 32 && step > 10; back += 4) {
+      const ResumePlan plan = memory.plan(sequence, sequence.length() - back);
+      ASSERT_EQ(plan.forward_tokens, 0) << step << ", back " << back;
+      ASSERT_LE(plan.recurrence_steps, 32) << step << ", back " << back;
+    }
+  }
+  EXPECT_EQ(replay_count, 199);
+  EXPECT_LE(replayed_rows, 199 * 3);
+}
+
 TEST(Memory, WindowsKeepWhatIsProtected) {
   ToyBench bench(ToyModel({{ToyModel::window(40)}}));
   Memory& memory = *bench.memory;

@@ -264,6 +264,48 @@ TEST(PrefixCache, FindsWhatResumesLatestNotWhatSharesMost) {
   }
 }
 
+TEST(PrefixCache, TellsWhereSequencesPart) {
+  for (Family& family : families()) {
+    SCOPED_TRACE(family.name);
+    Host host(family.model);
+    Chat chat(&host, text(100, 1));
+    ASSERT_TRUE(chat.turn(text(60, 2), 24, 3));
+    const Text history = chat.history();
+    chat.close();
+    const auto branch_of = [&](const Text& prompt) {
+      return host.cache.find(prompt, Variant::plain, true).branch;
+    };
+    EXPECT_EQ(branch_of(Text(history.begin(), history.begin() + 130) + text(9, 4)), 130);
+    EXPECT_EQ(branch_of(Text(history.begin(), history.begin() + 30) + text(9, 4)), 30);
+    EXPECT_EQ(branch_of(text(50, 5)), 0);
+    EXPECT_EQ(branch_of(history + text(9, 4)), 0) << "goes on behind it";
+    EXPECT_EQ(host.cache.find(history, Variant(7), true).branch, 0);
+  }
+}
+
+// A sequence with an anchor where others parted from it is not covered by one without.
+TEST(PrefixCache, WhereSequencesPartStays) {
+  Host host(ToyModel({{large_state()}, {ToyModel::full()}}));
+  const Text tokens = text(300, 1);
+  const auto read = [&](std::vector<int32_t> captures) {
+    Sequence sequence = host.memory->new_sequence();
+    const std::vector<AnchorKind> kinds(captures.size(), AnchorKind::branch);
+    host.cache.begin(sequence, {.tokens = tokens, .captures = captures, .capture_kinds = kinds})
+        .value()
+        .commit(300);
+    return sequence;
+  };
+  const Sequence bare = read({}), parted = read({200});
+  for (const bool parted_first : {true, false}) {
+    host.cache.clear();
+    host.cache.keep(parted_first ? parted : bare);
+    host.cache.keep(parted_first ? bare : parted);
+    EXPECT_EQ(host.cache.entry_count(), 1u);
+    const Text prompt = Text(tokens.begin(), tokens.begin() + 200) + text(9, 2);
+    EXPECT_EQ(host.cache.find(prompt, Variant::plain, true).plan.resume, 200);
+  }
+}
+
 TEST(PrefixCache, CanOnlyFreeWhatNobodyElseRefersTo) {
   for (Family& family : families()) {
     SCOPED_TRACE(family.name);

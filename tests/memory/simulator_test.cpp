@@ -195,6 +195,7 @@ bool Run::make_ready(Live& live) {
   Replay replay = std::move(begun).value();
   model_.replay(layout(), replay.slice(0, 0));
   replay.commit();
+  follow(live);
   return true;
 }
 
@@ -248,7 +249,9 @@ void Run::commit(Live& live, Transaction& transaction, const StepRequest& reques
     fail_with("a step computed another output than the tokens alone");
   }
   for (const int32_t count : request.captures) {
-    if (count <= accepted) live.anchors.push_back({length + count, request.capture_kind});
+    const auto& kinds = request.capture_kinds;
+    const AnchorKind kind = kinds.empty() ? AnchorKind::message_start : kinds.front();
+    if (count <= accepted) live.anchors.push_back({length + count, kind});
   }
   if (accepted > 0 && live.sequence.has_hidden() != request.keeps_hidden) {
     fail_with("the hidden row");
@@ -262,10 +265,11 @@ void Run::append(Live& live, const Operation& operation) {
   std::vector<int32_t> captures;
   if (operation.c % 3 == 0) captures.push_back(1 + int32_t(operation.c / 3) % count);
   if (operation.c % 6 == 0 && captures[0] < count) captures.push_back(count);
+  const std::vector<AnchorKind> kinds(captures.size(), AnchorKind(operation.c % 5));
   const StepRequest request{.tokens = tokens,
                             .captures = captures,
-                            .keeps_hidden = operation.c % 2 == 0,
-                            .capture_kind = AnchorKind(operation.c % 3)};
+                            .capture_kinds = kinds,
+                            .keeps_hidden = operation.c % 2 == 0};
   std::optional<Transaction> transaction = begin(live, request);
   if (!transaction) return;
   const std::vector<uint64_t> rows = model_.run(layout(), *transaction);
@@ -375,7 +379,9 @@ void Run::replay(Live& live, const Operation& operation) {
   for (int32_t piece = 0; piece < replay.piece_count(); ++piece) {
     model_.replay(layout(), replay.slice(piece, 0));
   }
-  if (operation.c % 4 != 0) replay.commit();
+  if (operation.c % 4 == 0) return;
+  replay.commit();
+  follow(live);
 }
 
 void Run::keep_anchor(Live& live, const Operation& operation) {

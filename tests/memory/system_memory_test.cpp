@@ -1,12 +1,16 @@
 // What the system sees: how much memory the process occupies, and that steady decoding asks for
 // none and gives none back. Blocks have the sizes of real models; nothing is computed.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
 
 #include "device/host_memory.h"
 #include "memory/memory.h"
+#include "tests/memory/inspector.h"
 #include "tests/memory/toy_format.h"
 
 namespace cairn::memory {
@@ -108,6 +112,164 @@ TEST(SystemMemory, HugePagesAreGivenBackWhole) {
   release(0);
   EXPECT_LE(resident_bytes(), before + 4 * kMiB);
   EXPECT_EQ(0u, ledger.held_bytes());
+}
+
+// Sequences that grow by turns lie one page after the other; that 31 of 32 have gone is seen.
+TEST(SystemMemory, InterleavedSequencesGiveTheirMemoryBack) {
+#ifdef CAIRN_DEBUG_CHECKS
+  GTEST_SKIP() << "sanitizers keep memory of their own beside each page";
+#endif
+  // 128 KiB a page: 16 on a huge page.
+  const std::vector<std::vector<State>> layers(1, {State::full(8, 128, 128)});
+  Layout layout = Layout::make(layers, testing::kToyFormat, KvType::f16, KvType::f16);
+  HostMemory device;
+  const auto memory =
+      Memory::create(std::move(layout), {.budget_bytes = 256 * kMiB, .context_tokens_max = 4096},
+                     device)
+          .value();
+  const size_t before = resident_bytes();
+  if (before == 0) GTEST_SKIP() << "/proc/self/statm cannot be read";
+  std::vector<Sequence> sequences;
+  for (int32_t index = 0; index < 32; ++index) sequences.push_back(memory->new_sequence());
+  for (int32_t page = 0; page < 60; ++page) {
+    for (Sequence& sequence : sequences) append(*memory, sequence, kPageTokens, true);
+  }
+  EXPECT_GE(resident_bytes(), before + 230 * kMiB);
+  for (size_t index = 1; index < sequences.size(); ++index) memory->close(sequences[index]);
+  const Usage usage = memory->usage();
+  const size_t held_bytes = usage.used_bytes() + usage.warm_bytes;
+  EXPECT_LE(held_bytes, 16 * kMiB);
+  EXPECT_LE(resident_bytes(), before + held_bytes + held_bytes / 8 + 8 * kMiB + 2 * kMiB);
+  // What is left is whole, and grows again.
+  for (const PageId page : Inspector::table(sequences[0], 0).pages()) {
+    const auto* bytes =
+        reinterpret_cast<const uint8_t*>(Inspector::store(*memory).pool(0).address(page));
+    for (size_t at = 0; at < 128 * 1024; at += 4093) ASSERT_EQ(bytes[at], 1);
+  }
+  append(*memory, sequences[0], 64 * kPageTokens, true);
+}
+
+// What one group has let go of is not resident beside what another one takes.
+TEST(SystemMemory, GroupsStayWithinTheBudgetTogether) {
+#ifdef CAIRN_DEBUG_CHECKS
+  GTEST_SKIP() << "sanitizers keep memory of their own beside each page";
+#endif
+  const std::vector<std::vector<State>> layers = {{State::full(8, 128, 128)},
+                                                  {State::windowed(500, 16, 128, 128)},
+                                                  {State::chunked(500, 3, 96, 96)}};
+  HostMemory device;
+  const auto store =
+      Store::create(Layout::make(layers, testing::kToyFormat, KvType::f16, KvType::f16),
+                    {.budget_bytes = 400 * kMiB, .context_tokens_max = 4096}, device)
+          .value();
+  const size_t before = resident_bytes();
+  if (before == 0) GTEST_SKIP() << "/proc/self/statm cannot be read";
+  const auto fill = [&](int32_t group) {
+    std::vector<PageId> blocks;
+    for (PageId block = store->take(group); block != kNoPage; block = store->take(group)) {
+      std::memset(store->pool(group).address(block), 1, store->pool(group).block_bytes());
+      blocks.push_back(block);
+      if (blocks.size() % 64 != 0) continue;
+      EXPECT_LE(resident_bytes(), before + 412 * kMiB);
+    }
+    return blocks;
+  };
+  // By turns: nearly all of each group's blocks go, and the next group takes what they had.
+  for (const int32_t group : {0, 1, 2, 0, 1}) {
+    const std::vector<PageId> blocks = fill(group);
+    EXPECT_LE(resident_bytes(), before + 412 * kMiB) << group;
+    EXPECT_LE(resident_bytes(), before + store->resident_bytes() + 6 * kMiB) << group;
+    for (size_t index = 0; index < blocks.size(); ++index) {
+      if (index % 32 != 0) store->pool(group).release(blocks[index]);
+    }
+  }
+}
+
+// Reserved addresses are no committed memory, however large the budget: so it can be had where the
+// system promises no more than it has. A limit of data, which counts the same pages, stands for it.
+TEST(SystemMemory, OnlyWhatIsUsedIsCommitted) {
+#ifdef CAIRN_DEBUG_CHECKS
+  GTEST_SKIP() << "sanitizers keep memory of their own beside each page";
+#endif
+  const pid_t child = ::fork();
+  if (child == 0) {
+    rlimit limit = {};
+    ::getrlimit(RLIMIT_DATA, &limit);
+    limit.rlim_cur = 256 * kMiB;
+    if (::setrlimit(RLIMIT_DATA, &limit) != 0) ::_exit(2);
+    const std::vector<std::vector<State>> layers(1, {State::full(8, 128, 128)});
+    HostMemory device;
+    auto memory =
+        Memory::create(Layout::make(layers, testing::kToyFormat, KvType::f16, KvType::f16, 64),
+                       {.budget_bytes = 16384 * kMiB, .context_tokens_max = 1 << 20}, device);
+    if (!memory) ::_exit(3);
+    // Where the system gives no more, that is said, and what there is goes on.
+    Sequence sequence = (*memory)->new_sequence();
+    const std::vector<Token> tokens(32 * kPageTokens, Token(1));
+    int32_t steps = 0;
+    for (;; ++steps) {
+      Result<Transaction> begun = (*memory)->begin(sequence, {.tokens = tokens});
+      if (!begun) {
+        if (begun.error().code != ErrorCode::no_room || steps < 10 || steps > 64) ::_exit(4);
+        break;
+      }
+      begun->commit(int32_t(tokens.size()));
+    }
+    sequence = (*memory)->at(sequence, 32 * kPageTokens).value();
+    ::_exit((*memory)->begin(sequence, {.tokens = tokens}) ? 0 : 5);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 2) GTEST_SKIP() << "no limits here";
+  EXPECT_EQ(status, 0) << WEXITSTATUS(status);
+}
+
+// The states that a conversation begins with are there, cleared, before it does and after it.
+TEST(SystemMemory, TwoStatesStayWarm) {
+  const std::vector<std::vector<State>> layers(1, {State::recurrent({int64_t(8) << 20})});
+  HostMemory device;
+  const auto memory =
+      Memory::create(Layout::make(layers, testing::kToyFormat, KvType::f16, KvType::f16),
+                     {.budget_bytes = 200 * kMiB, .context_tokens_max = 4096}, device)
+          .value();
+  EXPECT_EQ(memory->usage().warm_bytes, 0u);
+  memory->keep_states_warm();
+  const size_t two_bytes = 64 * kMiB;
+  EXPECT_EQ(memory->usage().warm_bytes, two_bytes);
+  EXPECT_EQ(memory->usage().used_bytes(), 0u);
+  const auto step = [&](Sequence& sequence) {
+    const Token one = Token(1);
+    Transaction transaction = memory->begin(sequence, {.tokens = {&one, 1}}).value();
+    std::byte* const state = transaction.slice(0).captures[0].states[0];
+    for (size_t at = 0; at < 32 * kMiB; at += 4096) state[at] = std::byte(1);
+    transaction.commit(1);
+  };
+  for (int32_t round = 0; round < 2; ++round) {
+    Sequence sequence = memory->new_sequence();
+    rusage first = {}, last = {};
+    ::getrusage(RUSAGE_SELF, &first);
+    step(sequence);
+    step(sequence);
+    ::getrusage(RUSAGE_SELF, &last);
+#ifndef CAIRN_DEBUG_CHECKS
+    EXPECT_LT(last.ru_minflt - first.ru_minflt, 16) << "nothing has to be cleared";
+#endif
+    // A third state comes and goes.
+    Sequence other = memory->new_sequence();
+    step(other);
+    step(other);
+    memory->close(other);
+    memory->close(sequence);
+    EXPECT_EQ(memory->usage().warm_bytes, two_bytes);
+  }
+  // They give way.
+  std::vector<Sequence> all;
+  for (int32_t index = 0; index < 5; ++index) {
+    append(*memory, all.emplace_back(memory->new_sequence()), 1, false);
+  }
+  EXPECT_EQ(memory->usage().state_bytes, 160 * kMiB);
+  memory->trim();
+  EXPECT_EQ(memory->usage().warm_bytes, 0u);
 }
 
 // Held bytes grow by what a conversation keeps and never shrink, while windows slide, states turn

@@ -75,18 +75,26 @@ class CpuBackend : public host::HostBackend {
     return options_.numerics == Numerics::fast_1 && isa_ == IsaLevel::amx;
   }
 
+  size_t weight_bytes(const Plan& plan) const override {
+    return weights_.needed_bytes(matrices_of(plan));
+  }
+
   Status prepare(const Plan& plan) override {
+    CAIRN_TRY(weights_.pack(matrices_of(plan), *options_.threads));
+    return HostBackend::prepare(plan);
+  }
+
+ private:
+  static std::vector<const PackedMatrix*> matrices_of(const Plan& plan) {
     std::vector<const PackedMatrix*> matrices;
     for (const Op& op : plan.ops) {
       const Weight* weight = weight_of(op);
       if (weight == nullptr || weight->packed == nullptr) continue;
       matrices.push_back(static_cast<const PackedMatrix*>(weight->packed));
     }
-    CAIRN_TRY(weights_.pack(matrices, *options_.threads));
-    return HostBackend::prepare(plan);
+    return matrices;
   }
 
- private:
   BackendOptions options_;
   IsaLevel isa_;
   PackedWeights weights_;

@@ -2,6 +2,9 @@
 #include "backends/cpu/pack/pack.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include "base/check.h"
@@ -88,7 +91,8 @@ Result<const PackedMatrix*> PackedWeights::add(const Weight& weight) {
   return matrix;
 }
 
-std::vector<PackJob> PackedWeights::jobs_of(const std::vector<const PackedMatrix*>& matrices) {
+std::vector<PackJob> PackedWeights::jobs_of(
+    const std::vector<const PackedMatrix*>& matrices) const {
   std::vector<PackJob> jobs;
   size_t offset = 0;
   for (const PackedMatrix* matrix : matrices) {
@@ -132,6 +136,15 @@ Status PackedWeights::pack_all(const std::vector<PackJob>& jobs, uint8_t* data,
   for (const PackJob& job : jobs) advise(settings_.advice.after_reading, job.weight->blocks);
   if (settings_.on_progress) settings_.on_progress(bytes, bytes);
   return Ok{};
+}
+
+size_t PackedWeights::needed_bytes(const std::vector<const PackedMatrix*>& matrices) const {
+  std::error_code error;
+  const std::string& cache_path = settings_.options.cache_path;
+  const bool has_cache = !cache_path.empty() && std::filesystem::exists(cache_path, error);
+  if (settings_.options.is_off || has_cache) return 0;
+  const std::vector<PackJob> jobs = jobs_of(matrices);
+  return jobs.empty() ? 0 : jobs.back().offset + jobs.back().bytes();
 }
 
 Status PackedWeights::pack(const std::vector<const PackedMatrix*>& matrices, ThreadPool& threads) {

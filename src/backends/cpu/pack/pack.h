@@ -67,6 +67,8 @@ class PackedWeights {
   // Notes a weight and gives the matrix that will hold it, which stays where it is. Errors:
   // invalid_data when the blocks do not fit the shape.
   Result<const PackedMatrix*> add(const Weight& weight);
+  // What pack() would take for them: nothing where a cache's file is mapped instead.
+  size_t needed_bytes(const std::vector<const PackedMatrix*>& matrices) const;
   // Gives data to those of the matrices that have none yet: packs them, or takes them from the
   // cache. Does nothing where packing is off. Errors: no_room. A cache that cannot be used is a
   // warning.
@@ -78,7 +80,7 @@ class PackedWeights {
     PackedMatrix matrix;
   };
 
-  std::vector<PackJob> jobs_of(const std::vector<const PackedMatrix*>& matrices);
+  std::vector<PackJob> jobs_of(const std::vector<const PackedMatrix*>& matrices) const;
   Status pack_all(const std::vector<PackJob>& jobs, uint8_t* data, ThreadPool& threads);
 
   PackSettings settings_;
