@@ -30,16 +30,20 @@ Error io_error(const std::string& path, const char* verb) {
   return fail(code, "{}: cannot {}: {}", path, verb, std::strerror(errno));
 }
 
-// A regular file, opened for reading.
-Result<int> open_regular(const std::string& path, struct stat& status) {
+// A regular file, or a pipe where that may be one, opened for reading. It does not wait for whoever
+// may write to a pipe.
+Result<int> open_readable(const std::string& path, bool may_be_pipe, struct stat& status) {
   const int opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (opened < 0) return io_error(path, "open");
   Status found = Ok{};
   if (::fstat(opened, &status) != 0) {
     found = io_error(path, "read its size");
-  } else if (!S_ISREG(status.st_mode)) {
-    found = fail(ErrorCode::invalid_argument, "{}: expected a regular file, found {}", path,
+  } else if (!S_ISREG(status.st_mode) && !(may_be_pipe && S_ISFIFO(status.st_mode))) {
+    found = fail(ErrorCode::invalid_argument, "{}: expected a regular file{}, found {}", path,
+                 may_be_pipe ? " or a pipe" : "",
                  S_ISDIR(status.st_mode) ? "a directory" : "something else");
+  } else if (::fcntl(opened, F_SETFL, 0) != 0) {  // From here on reading waits for data.
+    found = io_error(path, "read");
   }
   if (found) return opened;
   ::close(opened);
@@ -54,11 +58,8 @@ Error input_error() {
   return fail(ErrorCode::io, "standard input: cannot read: {}", std::strerror(errno));
 }
 
-}  // namespace
-
-Result<std::string> read_file(const std::string& path, size_t bytes_max) {
-  struct stat status = {};
-  CAIRN_TRY(const int opened, open_regular(path, status));
+Result<std::string> read_opened(int opened, const struct stat& status, const std::string& path,
+                                size_t bytes_max) {
   const Descriptor file(opened);
   if (uint64_t(status.st_size) > bytes_max) {
     return fail(ErrorCode::no_room, "{}: expected at most {} bytes, found {}", path, bytes_max,
@@ -77,9 +78,24 @@ Result<std::string> read_file(const std::string& path, size_t bytes_max) {
   }
 }
 
+}  // namespace
+
+Result<std::string> read_file(const std::string& path, size_t bytes_max) {
+  struct stat status = {};
+  CAIRN_TRY(const int opened, open_readable(path, false, status));
+  return read_opened(opened, status, path, bytes_max);
+}
+
+Result<std::string> read_input(const std::string& path, size_t bytes_max) {
+  if (path == "-") return read_standard_input(bytes_max);
+  struct stat status = {};
+  CAIRN_TRY(const int opened, open_readable(path, true, status));
+  return read_opened(opened, status, path, bytes_max);
+}
+
 Result<std::string> read_beginning(const std::string& path, size_t count) {
   struct stat status = {};
-  CAIRN_TRY(const int opened, open_regular(path, status));
+  CAIRN_TRY(const int opened, open_readable(path, false, status));
   const Descriptor file(opened);
   std::string text(count, '\0');
   size_t done = 0;

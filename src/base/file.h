@@ -14,7 +14,13 @@ namespace cairn {
 // bytes_max bytes), io.
 Result<std::string> read_file(const std::string& path, size_t bytes_max);
 
-// Its first `count` bytes, or all where it has fewer. Errors: as read_file().
+// The same of what a person names as input: "-" is standard input, and a pipe is read to its end,
+// such as one that a shell makes for `<(command)`. A named pipe into which nobody writes is empty.
+// Errors: as read_file(); invalid_argument for folders and devices.
+Result<std::string> read_input(const std::string& path, size_t bytes_max);
+
+// Of a regular file the first `count` bytes, or all where it has fewer. Errors: as
+// read_file().
 Result<std::string> read_beginning(const std::string& path, size_t count);
 
 // All of standard input. Errors: no_room, io.

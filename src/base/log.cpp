@@ -2,12 +2,14 @@
 // the process, so there is one logger, and nothing else of it is global.
 #include "base/log.h"
 
+#include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <memory>
 #include <string>
 
+#include "base/env.h"
 #include "base/printable.h"
 
 namespace cairn::log {
@@ -17,7 +19,10 @@ constexpr size_t kLineBytesMax = 8192;
 
 spdlog::logger& logger() {
   static spdlog::logger logger = [] {
-    spdlog::logger made("cairn", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+    // Colours are for terminals whose user wants them (https://no-color.org).
+    const bool is_plain = !env("NO_COLOR").value_or("").empty();
+    const auto mode = is_plain ? spdlog::color_mode::never : spdlog::color_mode::automatic;
+    spdlog::logger made("cairn", std::make_shared<spdlog::sinks::stderr_color_sink_mt>(mode));
     made.set_pattern("%H:%M:%S.%e %^%l%$ %v");
     made.set_level(spdlog::level::info);
     made.flush_on(spdlog::level::trace);
@@ -66,6 +71,16 @@ void set_level(Level level) {
 
 bool is_shown(Level level) {
   return level != Level::off && logger().should_log(to_spdlog(level));
+}
+
+Status set_file(const std::string& path) {
+  try {
+    logger().sinks() = {std::make_shared<spdlog::sinks::basic_file_sink_mt>(path)};
+  } catch (const spdlog::spdlog_ex& error) {
+    return fail(ErrorCode::io, "{}: {}", path, error.what());
+  }
+  logger().set_pattern("%Y-%m-%d %H:%M:%S.%e %l %v");
+  return Ok{};
 }
 
 void write(Level level, std::string_view message) {

@@ -1,12 +1,15 @@
-// The program's own messages, on stderr, one line each. What they quote is made printable first, so
-// that nothing a file or a client says can steer a terminal or forge a line.
+// The program's own messages, on stderr or in a file, one line each. What they quote is made
+// printable first, so that nothing a file or a client says can steer a terminal or forge a line.
 // Thread rule: any thread, at any time.
 #pragma once
 
 #include <fmt/core.h>
 
+#include <string>
 #include <string_view>
 #include <utility>
+
+#include "base/result.h"
 
 namespace cairn::log {
 
@@ -15,6 +18,9 @@ enum class Level { debug, info, warning, error, off };
 // Messages below the level are dropped; the start is `info`.
 void set_level(Level level);
 bool is_shown(Level level);
+
+// Sends messages to the end of a file instead of stderr. Errors: io, where it cannot be opened.
+Status set_file(const std::string& path);
 
 // One line: LF and TAB are escaped too, and it is cut at 8 KiB.
 void write(Level level, std::string_view message);

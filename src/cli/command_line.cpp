@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "base/env.h"
+#include "base/log.h"
 #include "base/printable.h"
 #include "base/process.h"
 #include "cli/exit_codes.h"
@@ -27,6 +28,8 @@
 namespace cairn::cli {
 
 namespace {
+
+constexpr const char* kLevels[] = {"debug", "info", "warning", "error", "off"};  // log::Level.
 
 constexpr char kNotes[] =
     "Every option is also an environment variable: --max-tokens is CAIRN_MAX_TOKENS. The command "
@@ -281,6 +284,12 @@ std::string mistake_of(std::string_view word, std::span<const Command* const> co
   return fmt::format("expected a command ({}), found \"{}\"{}", names, word, hint);
 }
 
+// Shells expand "~/" where it begins a word, and not in "--file=~/x" or in a variable.
+std::string with_home(std::string path) {
+  const std::string home = env("HOME").value_or("");
+  return path.starts_with("~/") && !home.empty() ? home + path.substr(1) : path;
+}
+
 // A message where the text is no number of 64 bits.
 std::string check_unsigned(const std::string& text) {
   uint64_t number = 0;
@@ -327,6 +336,7 @@ Option Option::required() const {
 
 Option Option::takes(const std::string& value) const {
   detail_->value = value;
+  if (value.starts_with("FILE") || value == "DIR") option_->transform(&with_home);
   return *this;
 }
 
@@ -362,8 +372,7 @@ Option Options::declare(CLI::Option* option, std::string value) {
   return Option(option, &detail);
 }
 
-template <class T>
-Option Options::add(const std::string& names, T& value, const std::string& doc) {
+std::string Options::known_names(const std::string& names) {
   std::string known, last_long;
   for (const std::string& name : CLI::detail::split(names, ',')) {
     if (name.size() > 2 && name[0] == '-' && name[1] != '-') {
@@ -373,10 +382,15 @@ Option Options::add(const std::string& names, T& value, const std::string& doc) 
     if (name.starts_with("--")) last_long = name;
     known += (known.empty() ? "" : ",") + name;
   }
+  return known;
+}
+
+template <class T>
+Option Options::add(const std::string& names, T& value, const std::string& doc) {
   constexpr bool is_text = std::is_same_v<T, std::string> ||
                            std::is_same_v<T, std::optional<std::string>> ||
                            std::is_same_v<T, std::vector<std::string>>;
-  CLI::Option* option = command_->add_option(known, value, doc);
+  CLI::Option* option = command_->add_option(known_names(names), value, doc);
   // The parser takes the least number for the largest, and what is too large for it as well.
   constexpr bool is_unsigned =
       std::is_same_v<T, uint64_t> || std::is_same_v<T, std::optional<uint64_t>>;
@@ -395,7 +409,7 @@ template Option Options::add(const std::string&, std::vector<std::string>&, cons
 template Option Options::add(const std::string&, std::vector<int32_t>&, const std::string&);
 
 Option Options::add_flag(const std::string& names, bool& value, const std::string& doc) {
-  return declare(command_->add_flag(names, value, doc), "");
+  return declare(command_->add_flag(known_names(names), value, doc), "");
 }
 
 void Options::add_example(const std::string& line, const std::string& doc) {
@@ -423,6 +437,14 @@ struct CommandLine {
       CLI::App* parser = app.add_subcommand(command->name, command->doc);
       Options options(parser, &declarations);
       commands.emplace_back(parser, command->add(options));
+      options.begin_group("Messages");
+      options.add("--log-level", log_level, "show messages of this level and above")
+          .takes("LEVEL")
+          .one_of({std::begin(kLevels), std::end(kLevels)});
+      options
+          .add("--log-file", log_file,
+               "append messages to this file instead of writing them to stderr")
+          .takes("FILE");
     }
   }
 
@@ -447,9 +469,16 @@ struct CommandLine {
   CLI::App app;
   Declarations declarations;
   std::vector<std::pair<CLI::App*, Action>> commands;
-  std::string shell;
+  std::string shell, log_level, log_file;
   bool wants_manual = false;
 };
+
+// Before the command runs: its own defaults come first.
+Status set_log(const CommandLine& line) {
+  const auto level = std::find(std::begin(kLevels), std::end(kLevels), line.log_level);
+  if (level != std::end(kLevels)) log::set_level(log::Level(level - std::begin(kLevels)));
+  return line.log_file.empty() ? Ok{} : log::set_file(line.log_file);
+}
 
 std::string help_of(const CommandLine& line, const Program& program) {
   const Reference reference = line.reference(program);
@@ -464,15 +493,17 @@ Result<std::string> text_without_command(const CommandLine& line, const Program&
   return program.welcome();
 }
 
-int run_command(CLI::App& command, const Action& action, const Declarations& declarations,
+int run_command(const CommandLine& line, CLI::App& command, const Action& action,
                 std::span<char* const> arguments) {
+  const Declarations& declarations = line.declarations;
   Result<std::vector<Taken>> taken = take_variables(command, declarations);
   if (!taken) {
     return complain(
         fmt::format("{} (see cairn {} --help)", taken.error().message, command.get_name()),
         kExitUsage);
   }
-  const Status checked = check_arguments(command, declarations);
+  Status checked = check_arguments(command, declarations);
+  if (checked) checked = set_log(line);
   Result<int> code = checked ? carry_out(command.get_name(), action) : checked.error();
   if (code) return finish_output(*code);
   const bool is_usage = code.error().code == ErrorCode::invalid_argument;
@@ -510,7 +541,7 @@ int run_command_line(const Program& program, int argument_count, char** argument
                     kExitUsage);
   }
   for (auto& [parser, action] : line.commands) {
-    if (parser->parsed()) return run_command(*parser, action, line.declarations, words);
+    if (parser->parsed()) return run_command(line, *parser, action, words);
   }
   return print(text_without_command(line, program));
 }

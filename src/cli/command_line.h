@@ -55,7 +55,8 @@ class Option {
   Option required() const;
   // `is_variable`, which has to outlive the parsing, becomes true where a variable gives the value.
   Option notes_variable(bool& is_variable) const;
-  // What the help calls the value: FILE, DIR (shells complete these), N, TEXT. Without: TEXT or N.
+  // What the help calls the value: FILE, DIR (shells complete these, and "~/" at the beginning is
+  // the home folder), N, TEXT. Without: TEXT or N.
   Option takes(const std::string& value) const;
   // Values that shells complete; others are possible, or the command checks them.
   Option suggests(std::vector<std::string> texts) const;
@@ -91,6 +92,8 @@ class Options {
 
  private:
   Option declare(CLI::Option* option, std::string value);
+  // The names that the parser takes; it knows none of one dash and several letters.
+  std::string known_names(const std::string& names);
 
   CLI::App* command_;
   Declarations* declarations_;

@@ -1,7 +1,10 @@
 // Reading whole files and streams, within limits.
 #include "base/file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/scratch_folder.h"
 
@@ -34,6 +37,23 @@ TEST_F(File, RefusesWhatItCannotRead) {
   EXPECT_EQ(read_file(path("none"), 9).error().code, ErrorCode::not_found);
   EXPECT_EQ(read_file(folder_.path(), 9).error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(read_file("/dev/zero", 9).error().code, ErrorCode::invalid_argument);
+}
+
+TEST_F(File, InputsArePipesAsWell) {
+  test::write_to(path("a"), "12345");
+  EXPECT_EQ(read_input(path("a"), 5).value(), "12345");
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(write(ends[1], "piped", 5), 5);
+  close(ends[1]);
+  EXPECT_EQ(read_input("/dev/fd/" + std::to_string(ends[0]), 5).value(), "piped");
+  close(ends[0]);
+  // Nobody is there to write: no waiting.
+  ASSERT_EQ(mkfifo(path("fifo").c_str(), 0600), 0);
+  EXPECT_EQ(read_input(path("fifo"), 5).value(), "");
+  EXPECT_EQ(read_file(path("fifo"), 5).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(read_input("/dev/zero", 9).error().message,
+            "/dev/zero: expected a regular file or a pipe, found something else");
 }
 
 TEST_F(File, KernelFilesWithoutASizeAreReadAndLimited) {

@@ -184,13 +184,56 @@ TEST(Program, HostileNamesCannotSteerTheTerminal) {
   }
 }
 
+// What other programs' users type.
+TEST(Program, KnowsTheSpellingsOfOthers) {
+  const std::string paris = "The capital of France is Paris.\n";
+  const std::string question = "What is the capital of France?";
+  const ScratchFolder folder;
+  const std::string model = CAIRN_SOURCE "/assets/nano.gguf";
+  const Environment at_home = {{"HOME", folder.path().string()}};
+  write_to(folder.file("prompt.txt"), question);
+  EXPECT_EQ(run_program({"run", model, question}).out, paris);
+  EXPECT_EQ(run_program({"run", "-m", model, "--temperature", "0", "-p", question}).out, paris);
+  EXPECT_EQ(run_program({"run", "-i"}, question + "\n").out, paris);
+  EXPECT_EQ(run_program({"run", "-cnv"}, question + "\n").out, paris);
+  EXPECT_EQ(run_program({"run", "--file=~/prompt.txt"}, "", at_home).out, paris);
+  EXPECT_EQ(run_program({"run"}, "", {{"CAIRN_FILE", "~/prompt.txt"}, at_home[0]}).out, paris);
+  const auto tokens = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), {"run", "--json", "-n", "1", "-no-cnv", "-p"});
+    const Finished run = run_program(options);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    return json::parse(run.out)["prompt_tokens"].get<int>();
+  };
+  EXPECT_EQ(tokens({"a\\nb"}), tokens({"a\nb"}) + 1);
+  EXPECT_EQ(tokens({"a\\nb", "-e"}), tokens({"a\nb"}));
+}
+
+TEST(Program, MessagesHaveALevelAndAPlace) {
+  const ScratchFolder folder;
+  const std::string log = folder.file("log");
+  const std::vector<std::string> question = {"run", "-p", "hi", "-ngl", "9"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), question.begin(), question.end());
+    return run_program(more);
+  };
+  EXPECT_NE(with({}).err.find("no GPU"), std::string::npos);
+  EXPECT_EQ(with({"--log-level", "error"}).err, "");
+  EXPECT_NE(with({"--log-level", "info"}).err.find("threads"), std::string::npos);
+  const Finished filed = with({"--log-file", log});
+  EXPECT_EQ(filed.exit_code, 0);
+  EXPECT_EQ(filed.err, "");
+  EXPECT_NE(contents_of(log).find("no GPU"), std::string::npos) << contents_of(log);
+  EXPECT_EQ(with({"--log-level", "loud"}).exit_code, 2);
+  EXPECT_EQ(with({"--log-file", folder.path().string()}).exit_code, 1);
+}
+
 TEST(Program, HelpAndVersionEverywhere) {
   const Finished version = run_program({"--version"});
   EXPECT_EQ(version.exit_code, 0);
-  EXPECT_EQ(version.out,
-            std::string("cairn " CAIRN_VERSION "\nnumerics: exact-1 (default), fast-1\n"
-                        "instruction set: ") +
-                std::string(name(best_isa(detect_cpu_features()))) + "\n");
+  EXPECT_TRUE(version.out.starts_with("cairn " CAIRN_VERSION)) << version.out;
+  EXPECT_TRUE(version.out.ends_with("\nnumerics: exact-1 (default), fast-1\ninstruction set: " +
+                                    std::string(name(best_isa(detect_cpu_features()))) + "\n"))
+      << version.out;
   for (const char* command :
        {"run", "inspect", "tokenize", "template", "logits", "verify", "bench", "synth"}) {
     const Finished help = run_program({command, "--help"});
@@ -255,7 +298,7 @@ TEST(Program, KnowsOtherSpellings) {
     EXPECT_EQ(run.err, "");
   }
   EXPECT_EQ(run_program({"inspect", "-m", model}).out, run_program({"inspect", model}).out);
-  EXPECT_EQ(run_program({"run", "-m", model, model}).exit_code, 2);
+  EXPECT_EQ(run_program({"inspect", "-m", model, model}).exit_code, 2);
   EXPECT_EQ(run_program({"run", "-m", ""}).exit_code, 2);
 }
 

@@ -75,11 +75,10 @@ Result<Texts> all_texts(const EmbedArguments& arguments) {
                 empty - arguments.texts.begin() + 1);
   }
   std::string lines;
-  const std::string& path = arguments.texts_path;
-  if (path == "-" || (path.empty() && arguments.texts.empty() && !is_terminal(stdin))) {
-    CAIRN_TRY(lines, read_standard_input(kTextBytesMax));
-  } else if (!path.empty()) {
-    CAIRN_TRY(lines, read_file(path, kTextBytesMax));
+  std::string path = arguments.texts_path;
+  if (path.empty() && arguments.texts.empty() && !is_terminal(stdin)) path = "-";
+  if (!path.empty()) {
+    CAIRN_TRY(lines, read_input(path, kTextBytesMax));
   }
   return Texts(arguments.texts, std::move(lines));
 }

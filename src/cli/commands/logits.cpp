@@ -65,7 +65,7 @@ Result<int64_t> write_logits(const LogitsOptions& options) {
     return fail(ErrorCode::invalid_argument, "--batch: expected at least 1, found {}",
                 options.batch);
   }
-  CAIRN_TRY(const std::string text, read_file(options.tokens_path, kTokensBytesMax));
+  CAIRN_TRY(const std::string text, read_input(options.tokens_path, kTokensBytesMax));
   EngineOptions engine_options = options.engine;
   engine_options.row_count_max = options.batch;
   CAIRN_TRY(gguf::File model, open_model(options.model_path));

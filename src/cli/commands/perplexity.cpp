@@ -24,7 +24,7 @@ namespace {
 constexpr size_t kTextBytesMax = size_t(1) << 30;
 
 Result<std::vector<Token>> tokens_of_text(const Engine& engine, const PerplexityOptions& options) {
-  CAIRN_TRY(const std::string text, read_file(options.text_path, kTextBytesMax));
+  CAIRN_TRY(const std::string text, read_input(options.text_path, kTextBytesMax));
   return engine.tokenizer()->encode(text,
                                     {.add_special = true, .parse_special = options.parse_special});
 }

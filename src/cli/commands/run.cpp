@@ -50,10 +50,8 @@ Result<std::optional<std::string>> find_prompt(const RunOptions& options) {
     // It stands for what the environment says.
   } else if (options.prompt) {
     text = *options.prompt;
-  } else if (options.prompt_path && *options.prompt_path != "-") {
-    CAIRN_TRY(text, read_file(*options.prompt_path, kPromptBytesMax));
   } else if (options.prompt_path || (!options.chat && !is_terminal(stdin))) {
-    CAIRN_TRY(text, read_standard_input(kPromptBytesMax));
+    CAIRN_TRY(text, read_input(options.prompt_path.value_or("-"), kPromptBytesMax));
   } else {
     return std::optional<std::string>();
   }
@@ -79,11 +77,11 @@ Result<session::ConstraintChoice> read_constraint(session::ConstraintChoice choi
     const size_t begin = choice.json_schema->find_first_not_of(" \t\r\n");
     const bool is_schema = begin != std::string::npos && (*choice.json_schema)[begin] == '{';
     if (!is_schema) {
-      CAIRN_TRY(choice.json_schema, read_file(*choice.json_schema, kSourceBytesMax));
+      CAIRN_TRY(choice.json_schema, read_input(*choice.json_schema, kSourceBytesMax));
     }
   }
   if (choice.grammar) {
-    CAIRN_TRY(choice.grammar, read_file(*choice.grammar, kSourceBytesMax));
+    CAIRN_TRY(choice.grammar, read_input(*choice.grammar, kSourceBytesMax));
   }
   return choice;
 }
@@ -170,7 +168,7 @@ Result<int> run(const RunOptions& options) {
     CAIRN_TRY(set_reasoning_option(chat_options, options.reasoning));
   }
   if (!options.tools_path.empty()) {
-    CAIRN_TRY(chat_options.tools, read_file(options.tools_path, kToolsBytesMax));
+    CAIRN_TRY(chat_options.tools, read_input(options.tools_path, kToolsBytesMax));
   }
   chat_options.tool_choice = options.tool_choice;
   CAIRN_TRY(session::ChatSession session,

@@ -21,6 +21,7 @@ constexpr char kBuiltinModelDoc[] =
 struct Arguments {
   RunOptions run;
   std::string repository;  // Of a model that other programs would download.
+  bool has_escapes = false;
   EngineArguments engine;
   SamplingArguments sampling;
 };
@@ -32,7 +33,7 @@ void add_prompt(Options& command, RunOptions& run) {
       .add("MODEL,-m,--model", run.model_path,
            "a GGUF file; of a split model, its first part; default: the built-in model")
       .takes("FILE");
-  const Option prompt = command.add("-p,--prompt", run.prompt, "answer this text and exit")
+  const Option prompt = command.add("PROMPT,-p,--prompt", run.prompt, "answer this text and exit")
                             .notes_variable(run.is_variable_prompt);
   command.add("-f,--file", run.prompt_path, "answer the text in this file and exit; - is stdin")
       .takes("FILE")
@@ -89,13 +90,25 @@ void add_answer(Options& command, RunOptions& run) {
 // How the program talks.
 void add_manner(Options& command, RunOptions& run) {
   command.begin_group("Input and output");
-  command.add_flag("--raw", run.raw, "use no chat template: continue the text as it is");
+  command.add_flag("--raw,--no-conversation,-no-cnv", run.raw,
+                   "use no chat template: continue the text as it is");
   command.add_flag("--json", run.json, "print one JSON object instead of text");
-  command.add_flag("--chat", run.chat,
+  command.add_flag("--chat,--interactive,-i,--conversation,-cnv", run.chat,
                    "hold a conversation, one line per message, even if stdin is not a terminal");
   command.add_flag("--no-history", run.forgets_lines,
                    "do not keep the lines that are typed for the next conversation");
   command.add_flag("-v,--verbose", run.verbose, "show statistics and messages of level info");
+}
+
+std::string without_escapes(const std::string& text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char next = text[i] == '\\' && i + 1 < text.size() ? text[i + 1] : '\0';
+    const char meant = next == 'n' ? '\n' : next == 't' ? '\t' : next == '\\' ? '\\' : '\0';
+    out += meant != '\0' ? meant : text[i];
+    i += meant != '\0' ? 1 : 0;
+  }
+  return out;
 }
 
 // cairn opens no connection.
@@ -114,6 +127,8 @@ Action add_run(Options& command) {
       .add("-n,--max-tokens,--n-predict,--predict", a->run.token_count_max,
            "the largest number of tokens in an answer; -1: no limit")
       .in_range(-1, 1 << 30);
+  command.add_flag("-e,--escape", a->has_escapes,
+                   "in PROMPT, \\n is a line feed, \\t a tab and \\\\ a backslash");
   add_manner(command, a->run);
   add_answer(command, a->run);
   a->sampling.add_to(command);
@@ -132,7 +147,8 @@ Action add_run(Options& command) {
     if (!a->repository.empty()) return refuse_download(a->repository);
     CAIRN_TRY(a->run.engine, a->engine.read("f16"));
     CAIRN_TRY(a->run.sampling, a->sampling.read());
-    if (a->run.verbose) log::set_level(log::Level::info);
+    if (a->run.verbose && !log::is_shown(log::Level::info)) log::set_level(log::Level::info);
+    if (a->has_escapes && a->run.prompt) a->run.prompt = without_escapes(*a->run.prompt);
     return run(a->run);
   };
 }

@@ -72,7 +72,7 @@ Result<std::string> template_report(const TemplateOptions& options) {
   CAIRN_TRY(const TemplateSource source, read_template(options.path));
   if (options.messages_path.empty()) return source.source;
   CAIRN_TRY(const chat::ChatTemplate chat_template, chat::ChatTemplate::parse(source.source));
-  CAIRN_TRY(const std::string json, read_file(options.messages_path, kFileBytesMax));
+  CAIRN_TRY(const std::string json, read_input(options.messages_path, kFileBytesMax));
   CAIRN_TRY(const chat::ChatInput input,
             chat::parse_chat_input(json, source.bos_token, source.eos_token));
   CAIRN_TRY(const chat::RenderedPrompt prompt, chat_template.render(input));

@@ -84,8 +84,7 @@ Result<int> tokenize(const TokenizeOptions& options) {
   for (const std::string& warning : tokenizer->warnings()) {
     log::warning("{}: {}", options.model, warning);
   }
-  CAIRN_TRY(const std::string text, options.text ? read_file(*options.text, kTextBytesMax)
-                                                 : read_standard_input(kTextBytesMax));
+  CAIRN_TRY(const std::string text, read_input(options.text.value_or("-"), kTextBytesMax));
   report_tokens(*tokenizer, text, options,
                 [](std::string_view part) { std::fwrite(part.data(), 1, part.size(), stdout); });
   return kExitFine;
@@ -96,7 +95,7 @@ Action add_tokenize(Options& command) {
   command.add("MODEL,-m,--model", options->model, "a GGUF file; of a split model, its first part")
       .takes("FILE")
       .required();
-  command.add("FILE", options->text, "the text; default: stdin");
+  command.add("FILE", options->text, "the text; default: stdin").takes("FILE");
   command.add_flag("--special", options->add_special,
                    "add the tokens that the model expects around a text (BOS, EOS)");
   command.add_flag("--parse-special", options->parse_special,

@@ -52,7 +52,9 @@ std::string welcome_screen() {
 }
 
 std::string version_text() {
-  return fmt::format("cairn {}\nnumerics: {} (default), {}\ninstruction set: {}", CAIRN_VERSION,
+  constexpr std::string_view kCommit = CAIRN_COMMIT;  // Empty where the source has no history.
+  return fmt::format("cairn {}{}\nnumerics: {} (default), {}\ninstruction set: {}", CAIRN_VERSION,
+                     kCommit.empty() ? "" : fmt::format(" (commit {})", kCommit),
                      name(Numerics::exact_1), name(Numerics::fast_1),
                      name(best_isa(detect_cpu_features())));
 }
