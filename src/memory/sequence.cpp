@@ -117,23 +117,25 @@ void Sequence::trim_log() {
 }
 
 // Between two states that are at most a step of the log apart, a third one saves next to nothing.
+// From the end on, as far as the log reaches: there are few.
 void Sequence::drop_spare_tails() {
   if (!store_->has_log()) return;
-  int32_t before = log_begin_ == 0 ? 0 : -1;  // The state before, from which the log is replayed.
-  for (size_t index = 0; index < anchors_.size();) {
-    const Anchor& anchor = anchors_[index];
-    int32_t next = state_ ? length() : -1;
-    for (size_t other = anchors_.size(); --other > index;) {
-      if (anchors_[other].state) next = anchors_[other].position;
-    }
-    const bool is_spare = anchor.kind == AnchorKind::tail && before >= 0 && next >= 0 &&
-                          next - before <= store_->log_step();
+  const auto is_logged = [this](size_t index) { return anchors_[index].position >= log_begin_; };
+  int32_t next = state_ ? length() : INT32_MAX;  // The state behind.
+  for (size_t index = anchors_.size(); index-- > 0 && is_logged(index);) {
+    if (!anchors_[index].state) continue;
+    size_t before = index;
+    while (before > 0 && is_logged(before - 1) && !anchors_[before - 1].state) --before;
+    const bool has_before = before > 0 && is_logged(before - 1);
+    const bool is_spare =
+        anchors_[index].kind == AnchorKind::tail && next != INT32_MAX &&
+        (has_before || log_begin_ == 0) &&
+        next - (has_before ? anchors_[before - 1].position : 0) <= store_->log_step();
     if (is_spare) {
       anchors_.erase(anchors_.begin() + std::ptrdiff_t(index));
-      continue;
+    } else {
+      next = anchors_[index].position;
     }
-    if (anchor.state && anchor.position >= log_begin_) before = anchor.position;
-    ++index;
   }
 }
 
