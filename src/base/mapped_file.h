@@ -57,7 +57,7 @@ class MappedFile {
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
   int64_t modified_ns_ = 0;
-  int guard_slot_ = -1;  // The row of the table of live mappings, or -1 when the table was full.
+  int guard_slot_ = -1;  // The row of the table of live mappings.
 };
 
 // From now on a SIGBUS inside a live MappedFile prints the file's name and ends the process with

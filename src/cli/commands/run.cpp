@@ -148,6 +148,7 @@ Result<int> run(const RunOptions& options) {
   const bool is_builtin = options.model_path.empty();
   CAIRN_TRY(const sample::SamplingParams sampling,
             session::effective_sampling(engine->file().fields(), is_builtin, options.sampling));
+  CAIRN_TRY(sample::check_logit_bias(sampling, engine->size().vocabulary_count));
   std::unique_ptr<grammar::Matcher> matcher;
   if (engine->tokenizer() != nullptr) {
     CAIRN_TRY(const session::ConstraintChoice constraint, read_constraint(options.constraint));
