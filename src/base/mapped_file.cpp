@@ -19,7 +19,8 @@
 namespace cairn {
 namespace {
 
-constexpr int kGuardSlots = 256;
+// A model may have 1,000 parts; beside them there are adapters and packed weights.
+constexpr int kGuardSlots = 2048;
 constexpr size_t kGuardNameBytes = 240;
 
 // A row is taken by `taken`, filled, and shown to the handler by a non-zero `begin`.
@@ -35,21 +36,24 @@ GuardSlot* guard_slots() {
   return slots;
 }
 
-int guard(const std::string& path, const std::byte* data, size_t size) {
+// A row for a mapping, or -1 where all are taken.
+int take_slot() {
   for (int slot = 0; slot < kGuardSlots; ++slot) {
-    GuardSlot& row = guard_slots()[slot];
-    if (row.taken.exchange(true, std::memory_order_acquire)) continue;
-    const size_t length = std::min(path.size(), kGuardNameBytes - 1);
-    // The name goes to a terminal from the handler, where nothing can be escaped any more.
-    for (size_t i = 0; i < length; ++i) {
-      row.name[i] = uint8_t(path[i]) < 0x20 || path[i] == 0x7f ? '?' : path[i];
-    }
-    row.name[length] = 0;
-    row.end.store(uintptr_t(data) + size, std::memory_order_relaxed);
-    row.begin.store(uintptr_t(data), std::memory_order_release);
-    return slot;
+    if (!guard_slots()[slot].taken.exchange(true, std::memory_order_acquire)) return slot;
   }
   return -1;
+}
+
+void guard(int slot, const std::string& path, const std::byte* data, size_t size) {
+  GuardSlot& row = guard_slots()[slot];
+  const size_t length = std::min(path.size(), kGuardNameBytes - 1);
+  // The name goes to a terminal from the handler, where nothing can be escaped any more.
+  for (size_t i = 0; i < length; ++i) {
+    row.name[i] = uint8_t(path[i]) < 0x20 || path[i] == 0x7f ? '?' : path[i];
+  }
+  row.name[length] = 0;
+  row.end.store(uintptr_t(data) + size, std::memory_order_relaxed);
+  row.begin.store(uintptr_t(data), std::memory_order_release);
 }
 
 void unguard(int slot) {
@@ -125,24 +129,29 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
     return fail(ErrorCode::invalid_argument, "{}: expected content, found 0 bytes", path);
   }
   const size_t size = size_t(status.st_size);
+  const int slot = take_slot();
+  if (slot < 0) {
+    ::close(descriptor);
+    return fail(ErrorCode::no_room, "{}: expected at most {} mapped files at once, found more",
+                path, kGuardSlots);
+  }
   void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
   if (data == MAP_FAILED) {
     const int why = errno;
+    unguard(slot);
     ::close(descriptor);
     return fail(ErrorCode::io, "{}: cannot map {} bytes: {}", path, size, std::strerror(why));
   }
+  guard(slot, path, static_cast<const std::byte*>(data), size);
   MappedFile file(path, descriptor, static_cast<const std::byte*>(data), size);
   file.identity_ = {uint64_t(status.st_dev), uint64_t(status.st_ino)};
+  file.guard_slot_ = slot;
   file.modified_ns_ = int64_t(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
   return file;
 }
 
 MappedFile::MappedFile(std::string path, int descriptor, const std::byte* data, size_t size)
-    : path_(std::move(path)),
-      descriptor_(descriptor),
-      data_(data),
-      size_(size),
-      guard_slot_(guard(path_, data, size)) {}
+    : path_(std::move(path)), descriptor_(descriptor), data_(data), size_(size) {}
 
 MappedFile::MappedFile(MappedFile&& other) noexcept {
   *this = std::move(other);

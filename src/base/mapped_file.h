@@ -61,7 +61,7 @@ class MappedFile {
   size_t size_ = 0;
   int64_t modified_ns_ = 0;
   FileIdentity identity_;
-  int guard_slot_ = -1;  // The row of the table of live mappings, or -1 when the table was full.
+  int guard_slot_ = -1;  // The row of the table of live mappings.
 };
 
 // From now on a SIGBUS inside a live MappedFile prints the file's name, removes unfinished outputs

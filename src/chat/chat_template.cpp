@@ -95,6 +95,12 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source) {
 }
 
 Result<RenderedPrompt> ChatTemplate::render(const ChatInput& input) const {
+  jinja::WorkBudget budget;
+  return render(input, budget);
+}
+
+Result<RenderedPrompt> ChatTemplate::render(const ChatInput& input,
+                                            jinja::WorkBudget& budget) const {
   CAIRN_TRY(check_variables(input.variables));
   CAIRN_TRY(check_utf8(input.bos_token, "bos_token"));
   CAIRN_TRY(check_utf8(input.eos_token, "eos_token"));
@@ -107,7 +113,7 @@ Result<RenderedPrompt> ChatTemplate::render(const ChatInput& input) const {
                          jinja::Value::boolean(input.add_generation_prompt));
   variables.emplace_back("bos_token", jinja::plain_string(input.bos_token, true));
   variables.emplace_back("eos_token", jinja::plain_string(input.eos_token, true));
-  CAIRN_TRY(jinja::MarkedText text, jinja::render(*tree_, variables, input.clock));
+  CAIRN_TRY(jinja::MarkedText text, jinja::render(*tree_, variables, input.clock, budget));
   RenderedPrompt prompt;
   prompt.spans = text.spans();
   prompt.text = std::move(text).take_bytes();

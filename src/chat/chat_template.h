@@ -17,8 +17,9 @@
 #include "jinja/values/value.h"
 
 namespace cairn::jinja {
+class WorkBudget;
 struct Tree;
-}
+}  // namespace cairn::jinja
 
 namespace cairn::chat {
 
@@ -57,6 +58,8 @@ class ChatTemplate {
   // Errors: invalid_argument (the template's own raise_exception, whose text is passed on, or a
   // reserved variable), no_room (a budget), unsupported (any other failure of the template).
   Result<RenderedPrompt> render(const ChatInput& input) const;
+  // The same within a budget that other renders share.
+  Result<RenderedPrompt> render(const ChatInput& input, jinja::WorkBudget& budget) const;
 
   // Whether the source speaks of this name (such as `tools` or `enable_thinking`) anywhere.
   bool mentions(std::string_view name) const;

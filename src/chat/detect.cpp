@@ -35,12 +35,12 @@ std::string_view first_marker(std::string_view text) {
   return end == kNone ? std::string_view() : text.substr(0, end + 1);
 }
 
-Text plain_turn(const Prober& prober) {
+Text plain_turn(Prober& prober) {
   Text turn = prober.turn({});
   return turn ? turn : prober.turn({.has_tools = true});
 }
 
-void detect_switch(const Prober& prober, ChatFormat& format) {
+void detect_switch(Prober& prober, ChatFormat& format) {
   for (const std::string_view name : kSwitches) {
     const Text off = prober.prompt({.switch_name = name, .switch_value = false});
     const Text on = prober.prompt({.switch_name = name, .switch_value = true});
@@ -69,7 +69,7 @@ bool take_reasoning(std::string_view turn, ChatFormat& format) {
   return true;
 }
 
-void detect_reasoning(const Prober& prober, ChatFormat& format) {
+void detect_reasoning(Prober& prober, ChatFormat& format) {
   std::vector<Probe> probes = {{.has_reasoning = true}};
   for (const std::string_view name : kSwitches) {
     probes.push_back({.has_reasoning = true, .switch_name = name, .switch_value = true});
@@ -83,7 +83,7 @@ void detect_reasoning(const Prober& prober, ChatFormat& format) {
 }
 
 // Texts that stand around a plain answer and are no part of the prompt.
-void detect_silent(const Prober& prober, std::string_view before, std::string_view after,
+void detect_silent(Prober& prober, std::string_view before, std::string_view after,
                    ChatFormat& format) {
   std::string prompts;
   for (const bool value : {false, true}) {
@@ -104,7 +104,7 @@ void detect_silent(const Prober& prober, std::string_view before, std::string_vi
 }
 
 // Answers as messages with headers of their own: <|channel|>final<|message|>…
-bool detect_channels(const Prober& prober, std::string_view plain_before, ChatFormat& format) {
+bool detect_channels(Prober& prober, std::string_view plain_before, ChatFormat& format) {
   if (!trimmed_right(plain_before).ends_with(kMessageOpen)) return false;
   format.channels.message_open = kMessageOpen;
   format.channels.message_close = {"<|end|>", "<|call|>", "<|return|>", "<|eom|>", "<|eot|>"};
@@ -139,7 +139,7 @@ std::vector<Probe> call_probes(int call_count) {
 }
 
 // `found`: how the template was asked.
-Text find_call_turn(const Prober& prober, int call_count, Probe* found = nullptr) {
+Text find_call_turn(Prober& prober, int call_count, Probe* found = nullptr) {
   for (const Probe& probe : call_probes(call_count)) {
     Text turn = prober.turn(probe);
     if (!turn) continue;
@@ -180,7 +180,7 @@ std::string call_region(std::string_view turn, std::string_view before, std::str
   return std::string(region.substr(0, ends_turn ? region.find(end, 1) : kNone));
 }
 
-void detect_calls(const Prober& prober, std::string_view before, std::string_view after,
+void detect_calls(Prober& prober, std::string_view before, std::string_view after,
                   ChatFormat& format) {
   Probe probe;
   const Text one = find_call_turn(prober, 1, &probe);
@@ -208,7 +208,7 @@ void detect_calls(const Prober& prober, std::string_view before, std::string_vie
 }
 
 // Some templates check how ids look.
-void detect_id_length(const Prober& prober, CallFormat& format) {
+void detect_id_length(Prober& prober, CallFormat& format) {
   for (Probe probe : call_probes(1)) {
     if (!prober.turn(probe)) continue;
     probe.ids[0] = "call_0123456789abcdef";
@@ -220,7 +220,7 @@ void detect_id_length(const Prober& prober, CallFormat& format) {
 }  // namespace
 
 ChatFormat detect(const chat::ChatTemplate& chat_template) {
-  const Prober prober(chat_template);
+  Prober prober(chat_template);
   ChatFormat format;
   detect_switch(prober, format);
   detect_reasoning(prober, format);
@@ -242,7 +242,11 @@ ChatFormat detect(const chat::ChatTemplate& chat_template) {
   const std::string prompt = prober.prompt({}).value_or("");
   format.opens_reasoning =
       !format.reasoning_open.empty() && trimmed_right(prompt).ends_with(format.reasoning_open);
-  return format;
+  if (!prober.is_spent()) return format;
+  // What was found before the budget was spent is no more than a part.
+  ChatFormat unknown;
+  unknown.is_undetected = true;
+  return unknown;
 }
 
 }  // namespace cairn::chat

@@ -11,7 +11,8 @@
 
 namespace cairn::chat {
 
-// Some fifty renderings of short messages: a few milliseconds.
+// Some fifty renderings of short messages: a few milliseconds. Where they need more work than one
+// render may do, the form in which all is text, marked is_undetected.
 ChatFormat detect(const chat::ChatTemplate& chat_template);
 
 }  // namespace cairn::chat

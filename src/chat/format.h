@@ -80,6 +80,7 @@ struct ChatFormat {
   // A variable of the template that switches reasoning; empty where there is none.
   std::string reasoning_switch;
   bool opens_reasoning = false;  // The generation prompt leaves the model within its reasoning.
+  bool is_undetected = false;    // The template needs too much work to find anything out.
 };
 
 // A few words for people: "object <tool_call>…</tool_call>", …

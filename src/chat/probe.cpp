@@ -8,6 +8,10 @@ namespace cairn::chat {
 namespace {
 
 constexpr std::string_view kUser = "PROBEQUESTION";
+// Turns of probes have a few hundred bytes, and what is compared with them costs more than a look
+// at each byte.
+constexpr size_t kTurnBytesMax = 16 << 10;
+constexpr size_t kReadingWork = 8;  // For each byte of a rendered text.
 // The tools are described with every field that some template asks for.
 constexpr std::string_view kTools =
     R"([{"type":"function","function":{"name":"probe_alpha","description":"d","parameters":{)"
@@ -55,17 +59,18 @@ std::string message_json(const Probe& probe) {
 
 }  // namespace
 
-std::optional<std::string> Prober::turn(const Probe& probe) const {
+std::optional<std::string> Prober::turn(const Probe& probe) {
   return render(fmt::format(R"([{{"role":"user","content":"{}"}},{}])", kUser, message_json(probe)),
                 probe, false);
 }
 
-std::optional<std::string> Prober::prompt(const Probe& probe) const {
+std::optional<std::string> Prober::prompt(const Probe& probe) {
   return render(fmt::format(R"([{{"role":"user","content":"{}"}}])", kUser), probe, true);
 }
 
 std::optional<std::string> Prober::render(const std::string& messages, const Probe& probe,
-                                          bool adds_prompt) const {
+                                          bool adds_prompt) {
+  if (is_spent()) return std::nullopt;
   chat::ChatInput input;
   auto list = jinja::parse_json(messages);
   CHECK(list);
@@ -80,11 +85,13 @@ std::optional<std::string> Prober::render(const std::string& messages, const Pro
   if (!probe.switch_name.empty()) {
     input.variables.emplace_back(probe.switch_name, jinja::Value::boolean(probe.switch_value));
   }
-  Result<chat::RenderedPrompt> rendered = template_.render(input);
-  if (!rendered) return std::nullopt;
+  Result<chat::RenderedPrompt> rendered = template_.render(input, budget_);
+  if (!rendered || !budget_.work(rendered->text.size() * kReadingWork)) return std::nullopt;
   const size_t user = rendered->text.rfind(kUser);
   if (user == std::string::npos) return std::nullopt;
-  return rendered->text.substr(user + kUser.size());
+  std::string turn = rendered->text.substr(user + kUser.size());
+  if (turn.size() > kTurnBytesMax) return std::nullopt;
+  return turn;
 }
 
 }  // namespace cairn::chat

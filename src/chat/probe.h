@@ -1,5 +1,6 @@
 // Renders a chat template with probe messages: the assistant turns that chat/detect.h compares.
-// Thread-safe: pure.
+// All renders of a prober share one budget of work, so that a hostile template cannot spend it many
+// times over. One thread.
 #pragma once
 
 #include <optional>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "chat/chat_template.h"
+#include "jinja/work_budget.h"
 
 namespace cairn::chat {
 
@@ -36,16 +38,21 @@ class Prober {
  public:
   explicit Prober(const chat::ChatTemplate& chat_template) : template_(chat_template) {}
 
+  // Whether the budget is spent: then the template refuses whatever is asked.
+  bool is_spent() const { return budget_.is_spent(); }
+  int64_t used_steps() const { return budget_.used_steps(); }
+
   // All text after the user's message; nothing if the template refuses.
-  std::optional<std::string> turn(const Probe& probe) const;
+  std::optional<std::string> turn(const Probe& probe);
   // Likewise what it writes to have an answer begun.
-  std::optional<std::string> prompt(const Probe& probe) const;
+  std::optional<std::string> prompt(const Probe& probe);
 
  private:
   std::optional<std::string> render(const std::string& messages, const Probe& probe,
-                                    bool adds_prompt) const;
+                                    bool adds_prompt);
 
   const chat::ChatTemplate& template_;
+  jinja::WorkBudget budget_;
 };
 
 }  // namespace cairn::chat

@@ -88,7 +88,9 @@ Result<ConvertReport> convert(const ConvertOptions& options) {
   CAIRN_TRY(const std::vector<PlannedTensor> tensors,
             plan_tensors(checkpoint, config, *family, type, tokenizer.token_count(), values));
   CAIRN_TRY(add_general(options.folder, config, tensors, values));
-  CAIRN_TRY(add_parameters(config, *family, file_type_of(type), layer_count(tensors), values));
+  const int64_t layers_in_file = layer_count(tensors);
+  CAIRN_TRY(add_parameters(config, *family, file_type_of(type), layers_in_file, values));
+  CAIRN_TRY(check_parameters(values, family->architecture, layers_in_file));
   values.set("general.quantization_version", kQuantizationVersion);
   CAIRN_TRY(tokenizer.add_to(values));
 

@@ -5,13 +5,61 @@
 #include <algorithm>
 
 #include "convert/rope_factors.h"
+#include "gguf/hyperparameters.h"
 
 namespace cairn::convert {
 namespace {
 
 constexpr uint32_t kSoftmaxGate = 1, kSigmoidGate = 2;
 
+// Whether a parameter is in the range of its name; strings, flags and lists of them have none.
+struct RangeCheck {
+  std::string_view key;   // As it stands in the file.
+  std::string_view name;  // Without the architecture.
+
+  Status count(int64_t found) const {
+    const gguf::CountRange range = gguf::count_range(name);
+    if (found >= range.per_layer_min && found <= range.max) return Ok{};
+    return fail(ErrorCode::invalid_data, "{}: expected {} to {}, found {}", key,
+                range.per_layer_min, range.max, found);
+  }
+  Status real(float found) const {
+    const gguf::RealRange range = gguf::real_range(name);
+    if (found >= range.min && found <= range.max) return Ok{};
+    return fail(ErrorCode::invalid_data, "{}: expected {} to {}, found {}", key, range.min,
+                range.max, found);
+  }
+
+  Status operator()(uint32_t value) const { return count(value); }
+  Status operator()(int32_t value) const { return count(value); }
+  Status operator()(float value) const { return real(value); }
+  Status operator()(const std::vector<int32_t>& values) const {
+    for (const int32_t value : values) CAIRN_TRY(count(value));
+    return Ok{};
+  }
+  template <class T>
+  Status operator()(const T& /*value*/) const {
+    return Ok{};
+  }
+};
+
 }  // namespace
+
+Status check_parameters(const KeyValues& values, std::string_view architecture,
+                        int64_t layers_in_file) {
+  const std::string prefix = fmt::format("{}.", architecture);
+  for (const auto& [key, value] : values.all()) {
+    if (!key.starts_with(prefix)) continue;
+    CAIRN_TRY(std::visit(RangeCheck{key, std::string_view(key).substr(prefix.size())}, value));
+  }
+  const std::string name = prefix + "block_count";
+  const MetaValue* stated = values.find(name);
+  const auto* layers = stated == nullptr ? nullptr : std::get_if<uint32_t>(stated);
+  if (layers == nullptr || int64_t(*layers) <= layers_in_file) return Ok{};
+  return fail(ErrorCode::invalid_data,
+              "{}: expected at most the {} layers of the tensors, found {}", name, layers_in_file,
+              *layers);
+}
 
 Status ParameterWriter::add_count(std::string_view name, Keys keys) {
   CAIRN_TRY(const int64_t count, config_.count(keys));

@@ -85,6 +85,11 @@ class ParameterWriter {
 // A rotary parameter that counts something. Errors: invalid_data.
 Result<uint32_t> rope_count(const Config& config, std::string_view key);
 
+// What no engine would read: parameters outside the ranges of gguf/hyperparameters.h, and more
+// layers than the tensors have. Errors: invalid_data, naming the parameter.
+Status check_parameters(const KeyValues& values, std::string_view architecture,
+                        int64_t layers_in_file);
+
 // Adds everything under the architecture's name, and general.file_type. Errors: not_found or
 // invalid_data (names the key), unsupported (a rotary scaling that GGUF has no words for).
 Status add_parameters(const Config& config, const Family& family, uint32_t file_type,

@@ -120,6 +120,7 @@ Status Tokenizer::read_json_model(const Json& model) {
     return fail(ErrorCode::unsupported,
                 "tokenizer.json: expected a BPE, WordPiece or Unigram model, found {}", type);
   }
+  CAIRN_TRY(check_merges());
   if (family_.vocabulary == VocabularyFile::gemma4) return read_gemma4();
   return model.is_true_at("byte_fallback") ? read_spaced() : read_byte_level();
 }
@@ -255,8 +256,33 @@ Status Tokenizer::read_vocabulary() {
                   "found {}",
                   text.substr(0, 40), token_count(), value.describe());
     }
+    if (types_[size_t(id)] == kNormal) {
+      return fail(ErrorCode::invalid_data,
+                  "tokenizer.json: id {}: expected one token, found {} and {}", id,
+                  tokens_[size_t(id)].substr(0, 40), text.substr(0, 40));
+    }
     tokens_[size_t(id)] = text;
     types_[size_t(id)] = kNormal;
+  }
+  return Ok{};
+}
+
+// Two parts with a space between, or a list of two.
+Status Tokenizer::check_merges() const {
+  const Json* merges = files_.tokenizer.find("model")->find("merges");
+  if (merges == nullptr) return Ok{};
+  for (size_t i = 0; i < merges->items().size(); ++i) {
+    const Json& merge = merges->items()[i];
+    const auto text = merge.as_text();
+    const size_t space = text ? text->find(' ') : std::string_view::npos;
+    const auto& pair = merge.items();
+    const bool is_line = text && space != text->npos && space > 0 && space + 1 < text->size() &&
+                         text->find(' ', space + 1) == text->npos;
+    const bool is_pair = pair.size() == 2 && !pair[0].as_text().value_or("").empty() &&
+                         !pair[1].as_text().value_or("").empty();
+    if (is_line || is_pair) continue;
+    return fail(ErrorCode::invalid_data, "tokenizer.json: merge {}: expected two parts, found {}",
+                i, merge.describe());
   }
   return Ok{};
 }
@@ -270,10 +296,6 @@ Status Tokenizer::read_merges() {
       continue;
     }
     const auto& pair = merge.items();
-    if (pair.size() != 2 || !pair[0].as_text() || !pair[1].as_text()) {
-      return fail(ErrorCode::invalid_data, "tokenizer.json: merge {}: expected two parts, found {}",
-                  merges_.size(), merge.describe());
-    }
     merges_.push_back(merge_part(*pair[0].as_text()) + " " + merge_part(*pair[1].as_text()));
   }
   return Ok{};

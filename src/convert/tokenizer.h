@@ -48,6 +48,7 @@ class Tokenizer {
 
   Status start(int64_t count);
   Status read_vocabulary();
+  Status check_merges() const;
   Status read_merges();
   Status set_added(int64_t id, std::string text, bool is_special, bool looks_count);
   Status add_from_tokenizer_config();

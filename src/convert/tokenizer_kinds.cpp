@@ -189,7 +189,14 @@ Status Tokenizer::read_gemma4() {
     return fail(ErrorCode::invalid_data, "tokenizer.json: expected a vocabulary, found none");
   }
   std::map<int64_t, std::string> texts;
-  for (const auto& [text, id] : vocabulary->members()) texts[id.as_integer().value_or(-1)] = text;
+  for (const auto& [text, id] : vocabulary->members()) {
+    const int64_t number = id.as_integer().value_or(-1);
+    const auto [known, is_new] = texts.emplace(number, text);
+    if (is_new) continue;
+    return fail(ErrorCode::invalid_data,
+                "tokenizer.json: id {}: expected one token, found {} and {}", number,
+                known->second.substr(0, 40), text.substr(0, 40));
+  }
   const auto base_count = int64_t(texts.size());
   for (size_t i = 0; added != nullptr && i < added->items().size(); ++i) {
     const Json* id = added->items()[i].find("id");

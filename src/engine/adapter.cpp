@@ -7,8 +7,6 @@
 #include <cmath>
 #include <utility>
 
-#include "base/digest.h"
-
 namespace cairn {
 namespace {
 
@@ -52,15 +50,15 @@ Status check_pair(const Weight& matrix, const gguf::Tensor& a, const gguf::Tenso
               count, matrix.rows, count, gguf::shape_text(a), gguf::shape_text(b));
 }
 
-uint64_t digest_of(const gguf::File& file, float alpha) {
-  uint64_t all = digest(std::as_bytes(std::span(&alpha, 1)));
+Sha256Digest digest_of(const gguf::File& file, float alpha) {
+  Sha256 sha;
+  sha.add(std::as_bytes(std::span(&alpha, 1)));
   for (const gguf::Tensor& tensor : file.tensors()) {
-    const int64_t facts[] = {tensor.type_id, tensor.dims[0], tensor.dims[1], tensor.dims[2]};
-    all = digest(std::as_bytes(std::span(tensor.name)), all);
-    all = digest(std::as_bytes(std::span(facts)), all);
-    all = digest(tensor.bytes, all);
+    sha.add(uint64_t(tensor.name.size())).add(tensor.name).add(tensor.type_id);
+    for (const int64_t dim : tensor.dims) sha.add(uint64_t(dim));
+    sha.add(tensor.bytes);
   }
-  return all;
+  return sha.finish();
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/sha256.h"
 #include "device/backend.h"
 #include "gguf/gguf.h"
 #include "graph/low_rank.h"
@@ -36,7 +37,7 @@ class Adapter {
   Status load(Backend& backend);
 
   // Of its tensors and alpha; independent of the file's path.
-  uint64_t digest() const { return digest_; }
+  const Sha256Digest& digest() const { return digest_; }
   // Adds a LowRank for each pair. REQUIRES: bound.
   void add_changes(float scale, std::vector<LowRank>& changes) const;
   // The largest factor that a scale is multiplied by.
@@ -55,7 +56,7 @@ class Adapter {
 
   gguf::File file_;
   float alpha_;  // A pair is scaled by alpha / rank; 0: not scaled.
-  uint64_t digest_ = 0;
+  Sha256Digest digest_{};
   std::vector<Pair> pairs_;
 };
 

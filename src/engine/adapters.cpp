@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "base/digest.h"
 
 namespace cairn {
 
@@ -73,21 +72,21 @@ Result<Selection> Adapters::select(std::span<const AdapterUse> uses) const {
     if (scales[index] != 0) chosen.push_back({loaded_[index].name, scales[index]});
   }
   if (chosen.empty()) return Selection();
-  const memory::Variant variant = variant_of(chosen);
+  const std::vector<AdapterSource> sources = this->sources(chosen);
+  // The same for all else that an engine has.
+  const memory::Variant variant = Fingerprint::of({.adapters = sources}).variant();
   return Selection(
       std::make_shared<const Selection::Data>(Selection::Data{variant, std::move(chosen)}));
 }
 
-// By weights and scales in the order in which they are added up, not by names or places of files.
-memory::Variant Adapters::variant_of(std::span<const AdapterUse> uses) const {
-  uint64_t all = 0;
+std::vector<AdapterSource> Adapters::sources(std::span<const AdapterUse> uses) const {
+  std::vector<AdapterSource> sources;
   for (const AdapterUse& use : uses) {
-    const uint64_t adapter = adapters_[place_of(use.name)].digest();
-    all = digest(std::as_bytes(std::span(&adapter, 1)), all);
-    all = digest(std::as_bytes(std::span(&use.scale, 1)), all);
+    const size_t index = place_of(use.name);
+    CHECK(index < adapters_.size());
+    sources.push_back({adapters_[index].digest(), use.scale});
   }
-  const auto variant = memory::Variant(all);
-  return variant == memory::Variant::plain ? memory::Variant(1) : variant;
+  return sources;
 }
 
 std::vector<LowRank> Adapters::changes(std::span<const AdapterUse> uses) const {

@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "engine/adapter.h"
+#include "engine/fingerprint.h"
 #include "memory/variant.h"
 
 namespace cairn {
@@ -62,6 +63,9 @@ class Adapters {
   // Scales of an adapter that is listed twice add up. Errors: invalid_argument: unknown names (the
   // known ones are listed), scales that are not finite.
   Result<Selection> select(std::span<const AdapterUse> uses) const;
+  // For the fingerprint: by weights and scales, not by names or places of files.
+  // REQUIRES: their names are known.
+  std::vector<AdapterSource> sources(std::span<const AdapterUse> uses) const;
   // The low-rank changes of these adapters. REQUIRES: their names are known.
   std::vector<LowRank> changes(std::span<const AdapterUse> uses) const;
 
@@ -69,7 +73,6 @@ class Adapters {
   size_t place_of(std::string_view name) const;  // adapters_.size() where there is none.
   Error unknown(std::string_view name) const;
   std::string free_name(const AdapterChoice& choice) const;
-  memory::Variant variant_of(std::span<const AdapterUse> uses) const;
 
   std::vector<Adapter> adapters_;
   std::vector<AdapterUse> loaded_;  // By adapter.

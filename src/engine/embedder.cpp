@@ -75,6 +75,7 @@ Result<std::vector<Token>> Embedder::tokens_of(std::string_view text) const {
     return fail(ErrorCode::unsupported, "{}: expected a vocabulary, found none",
                 engine_->file().name());
   }
+  CAIRN_TRY(engine_->tokenizer()->check_text(text));
   return engine_->tokenizer()->encode(text, {.add_special = true});
 }
 

@@ -264,6 +264,16 @@ Status Engine::choose_budget(const Plans& plans, const memory::Layout& layout) {
   return Ok{};
 }
 
+Fingerprint Engine::fingerprint(const Selection& selection) const {
+  const std::vector<AdapterSource> sources = adapters_.sources(selection.uses());
+  return Fingerprint::of({.model = file_.identity(),
+                          .numerics = options_.numerics,
+                          .isa = options_.isa,
+                          .key_type = options_.key_type,
+                          .value_type = options_.value_type,
+                          .adapters = sources});
+}
+
 Status Engine::prepare_memory() {
   CAIRN_TRY(choose_context());
   std::vector<std::vector<State>> states;
@@ -294,7 +304,6 @@ Status Engine::prepare_memory() {
 
 Result<Plans> Engine::record(const memory::Layout& layout, std::span<const LowRank> changes) const {
   Graph graph(layout, {.output_kind = output_kind(options_.pooling),
-                       .context_tokens = options_.context_tokens,
                        .keeps_plain_rows = backend_->reads_plain_rows(),
                        .alignment = backend_->piece_alignment(),
                        .low_ranks = changes});

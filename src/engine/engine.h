@@ -13,6 +13,7 @@
 #include "base/threads.h"
 #include "device/numerics.h"
 #include "engine/adapters.h"
+#include "engine/fingerprint.h"
 #include "engine/model_text.h"
 #include "engine/pooling.h"
 #include "engine/runner.h"
@@ -103,6 +104,8 @@ class Engine {
 
   // The loaded adapters, with their default scales.
   std::span<const AdapterUse> adapters() const { return adapters_.loaded(); }
+  // What decides the bits of all that is computed with these adapters.
+  Fingerprint fingerprint(const Selection& selection) const;
   // The adapters that sequences and generators use by default.
   const Selection& default_selection() const { return default_selection_; }
   // Prepares the plans for exactly these adapters; they are cached for a while.

@@ -28,6 +28,11 @@ Result<std::unique_ptr<ModelText>> ModelText::load(const gguf::File& file) {
 const chat::ChatFormat& ModelText::chat_format() const {
   std::call_once(format_once_, [this] {
     if (chat_template_) chat_format_ = chat::detect(*chat_template_);
+    if (chat_format_.is_undetected) {
+      log::warning(
+          "tokenizer.chat_template: expected to render short messages with little work, found more "
+          "than its budget allows: calls and reasoning are not recognised");
+    }
   });
   return chat_format_;
 }

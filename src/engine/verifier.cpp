@@ -9,6 +9,7 @@
 #include <random>
 
 #include "base/check.h"
+#include "engine/generator.h"
 
 namespace cairn {
 
@@ -25,12 +26,14 @@ enum class Kind : uint8_t {
   cancel,
   evict,
   partners,
+  turn,
+  recall,
   drop,
   count
 };
-constexpr std::string_view kKindNames[] = {"append", "sample",     "rewind",    "fork",
-                                           "edit",   "regenerate", "speculate", "cancel",
-                                           "evict",  "partners",   "drop"};
+constexpr std::string_view kKindNames[] = {"append",     "sample",    "rewind", "fork",  "edit",
+                                           "regenerate", "speculate", "cancel", "evict", "partners",
+                                           "turn",       "recall",    "drop"};
 constexpr size_t kSequencesMax = 4;
 // Around pages of 32 tokens and the log's steps, where off-by-one errors live.
 constexpr int32_t kLengths[] = {1, 2, 3, 7, 8, 9, 31, 32, 33, 40, 63, 64, 65};
@@ -46,9 +49,29 @@ int64_t count_differing_bits(std::span<const float> a, std::span<const float> b)
 
 class Program {
  public:
-  Program(Engine& engine, const VerifyOptions& options, uint64_t seed)
-      : engine_(engine), options_(options), random_(seed) {
-    sequences_.push_back(engine.memory().new_sequence());
+  Program(Engine& engine, int32_t tokens_max, uint64_t seed)
+      : engine_(engine),
+        tokens_max_(tokens_max),
+        random_(seed),
+        generator_(&engine),
+        base_(engine.memory().new_sequence()),
+        reference_(engine.memory().new_sequence()) {}
+
+  // Reads the long text twice: once in random pieces, to be forked, and once as it is compared
+  // with.
+  Status begin() {
+    const int32_t base_count = tokens_max_ - VerifyOptions::kProgramTokens;
+    if (base_count > 0) {
+      const std::vector<Token> tokens = random_tokens(base_count);
+      VerifyRow unused;
+      row_ = &unused;
+      CAIRN_TRY(read_in_pieces(base_, tokens));
+      CAIRN_TRY(read(reference_, tokens, {}, false));
+      // Conversations through the generator begin with it too.
+      CAIRN_TRY(memory::Sequence known, memory().fork(base_));
+      engine_.cache().keep(std::move(known));
+    }
+    return add_sequence();
   }
 
   // Does one random operation and checks what it has left.
@@ -58,9 +81,9 @@ class Program {
     ++row.count;
     row_ = &row;
     CAIRN_TRY(operate(kind));
+    if (kind == Kind::turn || kind == Kind::recall) return check_generator();
     if (!sequences_.empty()) return check(sequences_[touched_]);
-    sequences_.push_back(engine_.memory().new_sequence());
-    return Ok{};
+    return add_sequence();
   }
 
   int32_t index() const { return operation_index_; }
@@ -69,8 +92,22 @@ class Program {
   int32_t pick(int32_t count) { return int32_t(random_() % uint64_t(std::max(1, count))); }
   memory::Memory& memory() { return engine_.memory(); }
   memory::Sequence& touched() { return sequences_[touched_]; }
-  int32_t room(const memory::Sequence& sequence) const {
-    return options_.sequence_tokens_max - sequence.length();
+  int32_t room(const memory::Sequence& sequence) const { return tokens_max_ - sequence.length(); }
+
+  Status add_sequence() {
+    if (base_.length() == 0) {
+      sequences_.push_back(memory().new_sequence());
+      return Ok{};
+    }
+    CAIRN_TRY(memory::Sequence fork, memory().fork(base_));
+    sequences_.push_back(std::move(fork));
+    return Ok{};
+  }
+
+  // Where to go back to: mostly not far, since people do so, but anywhere at times.
+  int32_t earlier(int32_t length) {
+    const int32_t near = std::min(length, VerifyOptions::kProgramTokens);
+    return pick(4) == 0 ? pick(length) : length - 1 - pick(near);
   }
 
   std::vector<Token> random_tokens(int32_t count) {
@@ -103,7 +140,7 @@ class Program {
       case Kind::sample:
         return sample();
       case Kind::rewind:
-        return rewind(pick(touched().length() + 1));
+        return rewind(earlier(touched().length() + 1));
       case Kind::fork:
         return fork();
       case Kind::edit:
@@ -118,6 +155,10 @@ class Program {
         return evict();
       case Kind::partners:
         return step_with_partner();
+      case Kind::turn:
+        return turn();
+      case Kind::recall:
+        return recall();
       case Kind::drop:
         sequences_.erase(sequences_.begin() + std::ptrdiff_t(touched_));
         touched_ = 0;
@@ -164,9 +205,32 @@ class Program {
     return Ok{};
   }
 
-  // Reads tokens in one step; the last one's hidden row is kept. Leaves logits in the runner.
+  // Reads tokens, in steps as long as they may be; the last one's hidden row is kept. Leaves logits
+  // in the runner.
   Status read(memory::Sequence& sequence, std::span<const Token> tokens,
               std::span<const int32_t> captures, bool counts) {
+    const size_t row_count_max = size_t(engine_.runner().row_count_max());
+    while (tokens.size() > row_count_max) {
+      CAIRN_TRY(read_step(sequence, tokens.first(row_count_max), {}, counts));
+      tokens = tokens.subspan(row_count_max);
+      captures = {};
+    }
+    return read_step(sequence, tokens, captures, counts);
+  }
+
+  // The same, in steps of random lengths, with states kept here and there.
+  Status read_in_pieces(memory::Sequence& sequence, std::span<const Token> tokens) {
+    while (!tokens.empty()) {
+      const int32_t most = std::min(engine_.runner().row_count_max(), int32_t(tokens.size()));
+      const int32_t count = 1 + pick(most);
+      CAIRN_TRY(read_step(sequence, tokens.first(size_t(count)), random_captures(count), true));
+      tokens = tokens.subspan(size_t(count));
+    }
+    return Ok{};
+  }
+
+  Status read_step(memory::Sequence& sequence, std::span<const Token> tokens,
+                   std::span<const int32_t> captures, bool counts) {
     const int32_t last = int32_t(tokens.size()) - 1;
     const StepItem item{.sequence = &sequence,
                         .tokens = tokens,
@@ -218,7 +282,7 @@ class Program {
   }
 
   Status edit() {
-    CAIRN_TRY(rewind(pick(touched().length())));
+    CAIRN_TRY(rewind(earlier(touched().length())));
     return append(touched(), random_length(touched()));
   }
 
@@ -287,21 +351,89 @@ class Program {
         true);
   }
 
+  // A turn of a conversation, as commands have it: what the generator holds up to some place, then
+  // new tokens and an answer. Whatever is known of the prompt comes from the prefix cache.
+  Status turn() {
+    const std::span<const Token> held = generator_.sequence().tokens();
+    std::vector<Token> prompt(held.begin(), held.end());
+    if (prompt.empty()) prompt.assign(base_.tokens().begin(), base_.tokens().end());
+    const int32_t room_for_all = tokens_max_ - int32_t(prompt.size());
+    const bool is_edit = !prompt.empty() && (room_for_all < 32 || pick(3) == 0);
+    if (is_edit) prompt.resize(size_t(earlier(int32_t(prompt.size()))));
+    return answer(std::move(prompt));
+  }
+
+  // Another conversation that begins like one of the program's sequences, whose pages it may find.
+  Status recall() {
+    engine_.cache().keep(touched());
+    const std::span<const Token> tokens = touched().tokens();
+    const int32_t shared = std::min(pick(int32_t(tokens.size()) + 1), tokens_max_ - 1);
+    return answer({tokens.begin(), tokens.begin() + shared});
+  }
+
+  // Reads a prompt that begins with these tokens and makes an answer of a few more.
+  Status answer(std::vector<Token> prompt) {
+    const int32_t shared = int32_t(prompt.size());
+    const int32_t room = tokens_max_ - shared;
+    const std::vector<Token> message =
+        random_tokens(std::clamp(kLengths[size_t(pick(int32_t(std::size(kLengths))))], 1, room));
+    prompt.insert(prompt.end(), message.begin(), message.end());
+    const int32_t starts[] = {shared};
+    const size_t start_count = shared > 0 ? 1 : 0;
+    CAIRN_TRY(const PromptReport report,
+              generator_.read(prompt, {.message_starts = std::span(starts).first(start_count)}));
+    row_->reused_tokens += report.reused_tokens;
+    row_->computed_tokens += report.computed_tokens;
+    row_->recurrence_steps += report.plan.recurrence_steps;
+    const int32_t answer_count = std::min(pick(12), tokens_max_ - int32_t(prompt.size()));
+    for (int32_t i = 0; i < answer_count; ++i) {
+      CAIRN_TRY(generator_.advance(random_tokens(1).front()));
+      ++row_->computed_tokens;
+    }
+    CAIRN_TRY(compare_generator());
+    return pick(3) == 0 ? Status(Ok{}) : generator_.finish_turn();
+  }
+
+  // What the generator would sample from, against a fresh sequence.
+  Status compare_generator() {
+    const std::span<const float> logits = generator_.logits();
+    const std::vector<float> found(logits.begin(), logits.end());
+    const std::span<const Token> held = generator_.sequence().tokens();
+    const std::vector<Token> tokens(held.begin(), held.end());
+    CAIRN_TRY(memory::Sequence fresh, beginning_of(tokens));
+    CAIRN_TRY(read(fresh, std::span(tokens).subspan(size_t(fresh.length())), {}, false));
+    row_->differing_bits += count_differing_bits(engine_.runner().logits(0), found);
+    return Ok{};
+  }
+
+  // The sequence that the turn has left may be suspended: one more token behind a copy of it.
+  Status check_generator() { return check(generator_.sequence()); }
+
+  // A sequence that holds what is compared with: the long text where the tokens begin with it, else
+  // nothing. The long text itself is looked at once in a while.
+  Result<memory::Sequence> beginning_of(std::span<const Token> tokens) {
+    const std::span<const Token> known = reference_.tokens();
+    const bool begins = !known.empty() && known.size() < tokens.size() && pick(16) != 0 &&
+                        std::equal(known.begin(), known.end(), tokens.begin());
+    if (!begins) return memory().new_sequence();
+    return memory().fork(reference_);
+  }
+
   // One more token behind a copy, and the kept hidden row, against a fresh sequence.
   Status check(const memory::Sequence& sequence) {
     std::vector<Token> tokens(sequence.tokens().begin(), sequence.tokens().end());
     const int32_t length = int32_t(tokens.size());
     tokens.push_back(random_tokens(1).front());
-    memory::Sequence fresh = memory().new_sequence();
-    std::vector<float> expected_here;
     if (length > 0 && sequence.has_hidden()) {
-      CAIRN_TRY(read(fresh, std::span(tokens).first(size_t(length)), {}, false));
-      expected_here = copy_logits();
+      const std::span<const Token> here = std::span(tokens).first(size_t(length));
+      CAIRN_TRY(memory::Sequence fresh, beginning_of(here));
+      CAIRN_TRY(read(fresh, here.subspan(size_t(fresh.length())), {}, false));
+      const std::vector<float> expected_here = copy_logits();
       engine_.runner().restore_logits(memory().hidden(sequence), sequence.variant());
       row_->differing_bits += count_differing_bits(expected_here, engine_.runner().logits(0));
-      fresh = memory().new_sequence();
     }
-    CAIRN_TRY(read(fresh, tokens, {}, false));
+    CAIRN_TRY(memory::Sequence fresh, beginning_of(tokens));
+    CAIRN_TRY(read(fresh, std::span(tokens).subspan(size_t(fresh.length())), {}, false));
     const std::vector<float> expected = copy_logits();
     memory::Sequence probe = sequence;
     CAIRN_TRY(read(probe, std::span(tokens).last(1), {}, false));
@@ -315,8 +447,11 @@ class Program {
   }
 
   Engine& engine_;
-  const VerifyOptions& options_;
+  int32_t tokens_max_;
   std::mt19937_64 random_;
+  Generator generator_;
+  memory::Sequence base_;       // The long text that sequences fork …
+  memory::Sequence reference_;  // … and the same, read at once, that nothing else is done to.
   std::vector<memory::Sequence> sequences_;
   size_t touched_ = 0;
   int32_t operation_index_ = 0;
@@ -330,13 +465,46 @@ int64_t VerifyReport::differing_bits() const {
                          [](int64_t sum, const VerifyRow& r) { return sum + r.differing_bits; });
 }
 
+namespace {
+
+// What the prefix cache was given is taken from it again, however a program ends.
+class CacheGuard {
+ public:
+  explicit CacheGuard(memory::PrefixCache* cache) : cache_(cache) {}
+  CacheGuard(const CacheGuard&) = delete;
+  CacheGuard& operator=(const CacheGuard&) = delete;
+  ~CacheGuard() { cache_->clear(); }
+
+ private:
+  memory::PrefixCache* cache_;
+};
+
+// A check reads one token more than a sequence has.
+Result<int32_t> choose_tokens_max(const Engine& engine, const VerifyOptions& options) {
+  const int32_t most = engine.options().context_tokens - 1;
+  if (most < 1) {
+    return fail(ErrorCode::invalid_argument,
+                "verify: expected a context of at least 2 tokens, found {}", most + 1);
+  }
+  if (options.sequence_tokens_max == 0) return std::min(VerifyOptions::kProgramTokens, most);
+  if (options.sequence_tokens_max <= most) return options.sequence_tokens_max;
+  return fail(ErrorCode::invalid_argument,
+              "verify: expected at most {} tokens in a context of {}, found {}", most, most + 1,
+              options.sequence_tokens_max);
+}
+
+}  // namespace
+
 Result<VerifyReport> verify(Engine& engine, const VerifyOptions& options) {
   VerifyReport report;
   for (const std::string_view name : kKindNames) report.rows.push_back({.operation = name});
   const int32_t total = options.program_count * options.operation_count;
+  CAIRN_TRY(const int32_t tokens_max, choose_tokens_max(engine, options));
   int32_t done = 0;
   for (int32_t program_index = 0; program_index < options.program_count; ++program_index) {
-    Program program(engine, options, options.seed + uint64_t(program_index));
+    Program program(engine, tokens_max, options.seed + uint64_t(program_index));
+    const CacheGuard guard(&engine.cache());
+    CAIRN_TRY(program.begin());
     for (int32_t operation = 0; operation < options.operation_count; ++operation) {
       const int64_t bits_before = report.differing_bits();
       CAIRN_TRY(program.operate(report.rows));

@@ -310,4 +310,20 @@ uint64_t File::digest() const {
   return all;
 }
 
+Sha256Digest File::identity() const {
+  Sha256 sha;
+  sha.add(contents_->first_bytes.first(contents_->first_data_offset));
+  constexpr size_t kSampleBytes = 4096;
+  for (const Tensor& tensor : contents_->tensors) {
+    sha.add(uint64_t(tensor.name.size())).add(tensor.name).add(tensor.type_id);
+    for (const int64_t dim : tensor.dims) sha.add(uint64_t(dim));
+    const size_t size = std::min(tensor.bytes.size(), kSampleBytes);
+    for (const size_t from :
+         {size_t(0), (tensor.bytes.size() - size) / 2, tensor.bytes.size() - size}) {
+      sha.add(tensor.bytes.subspan(from, size));
+    }
+  }
+  return sha.finish();
+}
+
 }  // namespace cairn::gguf

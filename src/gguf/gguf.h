@@ -15,6 +15,7 @@
 
 #include "base/output_file.h"
 #include "base/result.h"
+#include "base/sha256.h"
 #include "gguf/fields.h"
 #include "gguf/metadata.h"
 #include "gguf/part.h"
@@ -69,6 +70,9 @@ class File {
   // sizes and times of change, and of samples of every tensor. A change of a few weights that keeps
   // size and time may stay unseen.
   uint64_t digest() const;
+  // The same for fingerprints: the SHA-256 of all metadata of the first part and of a page from
+  // each end and the middle of every tensor. Copies of a file have the same one.
+  Sha256Digest identity() const;
 
  private:
   struct Contents;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 namespace cairn::gguf {
 
@@ -20,16 +21,14 @@ std::string text_of(const File& file, std::string_view key) {
 
 std::vector<TypeShare> type_shares(const File& file) {
   std::vector<TypeShare> shares;
+  std::map<uint32_t, size_t> places;  // Files may name as many types as they have tensors.
   for (const Tensor& tensor : file.tensors()) {
-    const auto is_same = [&](const TypeShare& share) { return share.type_id == tensor.type_id; };
-    auto share = std::find_if(shares.begin(), shares.end(), is_same);
-    if (share == shares.end()) {
-      shares.push_back({.type_id = tensor.type_id});
-      share = std::prev(shares.end());
-    }
-    ++share->tensor_count;
-    share->weight_count += uint64_t(tensor.weight_count);
-    share->bytes += tensor.bytes.size();
+    const auto [place, is_new] = places.try_emplace(tensor.type_id, shares.size());
+    if (is_new) shares.push_back({.type_id = tensor.type_id});
+    TypeShare& share = shares[place->second];
+    ++share.tensor_count;
+    share.weight_count += uint64_t(tensor.weight_count);
+    share.bytes += tensor.bytes.size();
   }
   std::stable_sort(shares.begin(), shares.end(),
                    [](const TypeShare& a, const TypeShare& b) { return a.bytes > b.bytes; });
@@ -74,7 +73,8 @@ std::optional<TokenizerSummary> tokenizer_summary(const File& file) {
     summary.kinds = token_kinds(*types);
   }
   for (const Field& field : fields.all()) {
-    if (!field.key.starts_with(kTokenizer)) continue;
+    // Of a key that stands twice the first counts.
+    if (!field.key.starts_with(kTokenizer) || fields.find(field.key) != &field.value) continue;
     std::string_view name = field.key.substr(kTokenizer.size());
     if (const auto flag = boolean_in(field.value)) {
       summary.flags.emplace_back(std::string(name), *flag);
@@ -108,7 +108,8 @@ Summary summarise(const File& file) {
   if (stored != 0) summary.bits_per_weight = 8.0 * double(summary.tensor_bytes) / double(stored);
   summary.tokenizer = tokenizer_summary(file);
   for (const Field& field : file.fields().all()) {
-    if (!field.key.starts_with(kTemplate)) continue;
+    const bool is_first = file.fields().find(field.key) == &field.value;
+    if (!field.key.starts_with(kTemplate) || !is_first) continue;
     if (const auto text = string_in(field.value)) {
       summary.templates.emplace_back(std::string(field.key), *text);
     }

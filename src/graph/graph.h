@@ -28,7 +28,6 @@ enum class OutputKind : uint8_t {
 
 struct GraphOptions {
   OutputKind output_kind = OutputKind::logits;
-  int32_t context_tokens = 0;  // The context length that the model is loaded for; 0: unknown.
   // Products of quantized weights also get the f32 rows, for a backend that multiplies these.
   bool keeps_plain_rows = false;
   PieceAlignment alignment = {};  // Of the backend that computes.
@@ -41,7 +40,6 @@ class Graph {
   explicit Graph(const memory::Layout& layout, const GraphOptions& options = {})
       : layout_(layout), options_(options) {}
 
-  int32_t context_tokens() const { return options_.context_tokens; }
   OutputKind output_kind() const { return options_.output_kind; }
   // Marks x as what the pass computes, in models without logits.
   Tensor set_output(Tensor x);

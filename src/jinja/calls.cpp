@@ -7,6 +7,17 @@
 #include "jinja/values/text_form.h"
 
 namespace cairn::jinja {
+namespace {
+
+// A name out of a dict is copied; one that the template's text has is not longer than that.
+Status check_argument_name(Runtime& runtime, std::string_view name) {
+  constexpr size_t kNameBytesMax = 1000;
+  if (name.size() <= kNameBytesMax) return runtime.work(name.size());
+  return fail(kOverBudget, "'**': expected names of at most {} bytes, found {}", kNameBytesMax,
+              name.size());
+}
+
+}  // namespace
 
 Result<Arguments> Machine::evaluate_arguments(const CallArguments* given, Place place) {
   Arguments arguments;
@@ -27,12 +38,13 @@ Result<Arguments> Machine::evaluate_arguments(const CallArguments* given, Place 
   if (given->double_star == nullptr) return arguments;
   CAIRN_TRY(const Value names, evaluate(*given->double_star));
   if (!names.is(Kind::dict)) return located(place, wrong_type("'**'", "a dict", names));
-  CAIRN_TRY(at(place, runtime_.work(names.as<DictObject>().entries.size() * 256)));
+  CAIRN_TRY(at(place, runtime_.work(names.as<DictObject>().entries.size() * kStepBytes)));
   if (names.as<DictObject>().entries.size() > 1000) {
     return located(place, fail(kOverBudget, "'**': expected at most 1000 names, found more"));
   }
   for (const auto& [key, value] : names.as<DictObject>().entries) {
     CAIRN_TRY(const std::string_view name, at(place, text_of(key, "'**'")));
+    CAIRN_TRY(at(place, check_argument_name(runtime_, name)));
     arguments.named.emplace_back(std::string(name), value);
   }
   return arguments;
@@ -115,17 +127,17 @@ Status Machine::bind_rest(const MacroShape& shape, const Arguments& arguments,
       caller = Value::undefined(Missing::variable, Kind::absent,
                                 tree_.name_values[tree_.caller_name].pointer());
     }
-    set(tree_.caller_name, caller);
+    CAIRN_TRY(set(tree_.caller_name, caller));
   }
   if (shape.uses_kwargs) {
-    CAIRN_TRY(Value kwargs, runtime_.heap().dict(std::move(rest)));
-    set(tree_.kwargs_name, std::move(kwargs));
+    CAIRN_TRY(Value kwargs, runtime_.dict(std::move(rest)));
+    CAIRN_TRY(set(tree_.kwargs_name, std::move(kwargs)));
   }
   const size_t taken = std::min(arguments.positional.size(), shape.parameters.size());
   if (shape.uses_varargs) {
     CAIRN_TRY(Value varargs, runtime_.tuple({arguments.positional.begin() + int64_t(taken),
                                              arguments.positional.end()}));
-    set(tree_.varargs_name, std::move(varargs));
+    CAIRN_TRY(set(tree_.varargs_name, std::move(varargs)));
   } else if (arguments.positional.size() > taken) {
     return fail(kRunFailed, "macro '{}': expected at most {} arguments, found {}", shape.name,
                 taken, arguments.positional.size());
@@ -138,6 +150,7 @@ Status Machine::bind_macro(const MacroShape& shape, const Arguments& arguments) 
   std::vector<Value> given(shape.parameters.size());
   for (size_t i = 0; i < shape.parameters.size(); ++i) {
     const std::string& name = tree_.names[shape.parameters[i]];
+    CAIRN_TRY(runtime_.work((arguments.named.size() + 1) * (8 + name.size() / 4)));
     if (i < arguments.positional.size()) given[i] = arguments.positional[i];
     for (size_t named = 0; named < arguments.named.size(); ++named) {
       if (arguments.named[named].first != name || i < arguments.positional.size()) continue;
@@ -154,7 +167,7 @@ Status Machine::bind_macro(const MacroShape& shape, const Arguments& arguments) 
       given[i] = Value::undefined(Missing::argument, Kind::absent,
                                   tree_.name_values[shape.parameters[i]].pointer());
     }
-    set(shape.parameters[i], given[i]);
+    CAIRN_TRY(set(shape.parameters[i], given[i]));
   }
   return Ok{};
 }

@@ -71,7 +71,8 @@ Result<Value> Machine::evaluate_kind(const Expression& node) {
 }
 
 Result<Value> Machine::evaluate_name(const Expression& node) {
-  if (const Value* value = find(node.name)) return *value;
+  CAIRN_TRY(const Value* const value, at(node.place, find(node.name)));
+  if (value != nullptr) return *value;
   return Value::undefined(Missing::variable, Kind::absent, tree_.name_values[node.name].pointer());
 }
 
@@ -83,7 +84,7 @@ Result<Value> Machine::evaluate_items(const Expression& node) {
     items.push_back(std::move(item));
   }
   const Kind kind = node.kind == ExpressionKind::list ? Kind::list : Kind::tuple;
-  return at(node.place, runtime_.heap().list(std::move(items), kind));
+  return at(node.place, runtime_.list(std::move(items), kind));
 }
 
 Result<Value> Machine::evaluate_dict(const Expression& node) {
@@ -97,7 +98,7 @@ Result<Value> Machine::evaluate_dict(const Expression& node) {
     }
     entries.emplace_back(std::move(key), std::move(value));
   }
-  return at(node.place, runtime_.heap().dict(std::move(entries)));
+  return at(node.place, runtime_.dict(std::move(entries)));
 }
 
 Result<Value> Machine::evaluate_item(const Expression& node) {

@@ -1,6 +1,8 @@
 // Statements: blocks, branches, loops, assignments and output.
 #include "jinja/interpreter.h"
 
+#include <algorithm>
+
 #include "jinja/builtins/functions.h"
 #include "jinja/machine.h"
 #include "jinja/values/text_form.h"
@@ -22,18 +24,42 @@ Error located(Place place, Error error) {
               error.message);
 }
 
+namespace {
+
+// Walking over a scope, and over a variable in it.
+constexpr size_t kScopeWork = 16;
+constexpr size_t kVariableWork = 2;
+// Giving a name of the template its value.
+constexpr size_t kNameWork = 64;
+
+std::vector<const Variable*> by_name(std::span<const Variable> variables) {
+  std::vector<const Variable*> sorted;
+  for (const Variable& variable : variables) sorted.push_back(&variable);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Variable* a, const Variable* b) { return a->first < b->first; });
+  return sorted;
+}
+
+}  // namespace
+
+// Of variables that are given twice the last one counts.
 Machine::Machine(const Tree& tree, std::span<const Variable> variables,
-                 std::optional<CivilTime> clock)
-    : tree_(tree), runtime_(clock), context_(tree.names.size()) {
+                 std::optional<CivilTime> clock, WorkBudget& budget)
+    : tree_(tree), runtime_(clock, budget), context_(tree.names.size()) {
+  const std::vector<const Variable*> given = by_name(variables);
   for (size_t name = 0; name < tree.names.size(); ++name) {
     if (const auto id = find_function(tree.names[name])) context_[name] = Value::function(*id);
-    for (const auto& [given, value] : variables) {
-      if (given == tree.names[name]) context_[name] = value;
-    }
+    const auto after = std::upper_bound(given.begin(), given.end(), tree.names[name],
+                                        [](const std::string& wanted, const Variable* variable) {
+                                          return wanted < variable->first;
+                                        });
+    if (after == given.begin() || (*(after - 1))->first != tree.names[name]) continue;
+    context_[name] = (*(after - 1))->second;
   }
 }
 
 Result<MarkedText> Machine::run() {
+  CAIRN_TRY(runtime_.work(tree_.names.size() * kNameWork));
   MarkedText out;
   out_ = &out;
   CAIRN_TRY(scope_, new_scope({}));
@@ -48,21 +74,25 @@ Result<Value> Machine::new_scope(const Value& parent) {
   return handle;
 }
 
-void Machine::set(Name name, Value value) {
-  for (auto& [known, old] : scope().variables) {
-    if (known == name) {
-      old = std::move(value);
-      return;
-    }
+Status Machine::set(Name name, Value value) {
+  auto& variables = scope().variables;
+  CAIRN_TRY(runtime_.work(variables.size() * kVariableWork));
+  for (auto& [known, old] : variables) {
+    if (known != name) continue;
+    old = std::move(value);
+    return Ok{};
   }
-  scope().variables.emplace_back(name, std::move(value));
+  variables.emplace_back(name, std::move(value));
+  return Ok{};
 }
 
-const Value* Machine::find(Name name) const {
+Result<const Value*> Machine::find(Name name) {
   for (const Value* at = &scope_; at->pointer() != nullptr; at = &at->as<Scope>().parent) {
-    for (const auto& [known, value] : at->as<Scope>().variables) {
-      if (known == name) return &value;
-    }
+    const auto& variables = at->as<Scope>().variables;
+    size_t walked = 0;
+    while (walked < variables.size() && variables[walked].first != name) ++walked;
+    CAIRN_TRY(runtime_.work(kScopeWork + walked * kVariableWork));
+    if (walked < variables.size()) return &variables[walked].second;
   }
   return context_[name].is(Kind::absent) ? nullptr : &context_[name];
 }
@@ -126,7 +156,7 @@ Result<Flow> Machine::run_statement(const Statement& statement) {
     case StatementKind::macro: {
       CAIRN_TRY(Value macro,
                 runtime_.heap().adopt(Kind::macro, new MacroObject(*statement.macro, scope_)));
-      set(statement.target.name, std::move(macro));
+      CAIRN_TRY(set(statement.target.name, std::move(macro)));
       break;
     }
     case StatementKind::if_:
@@ -211,7 +241,7 @@ Result<Flow> Machine::run_call_block(const Statement& statement) {
 }
 
 Status Machine::assign_attribute(const Target& target, const Value& value) {
-  const Value* object = find(target.name);
+  CAIRN_TRY(const Value* const object, at(target.place, find(target.name)));
   if (object == nullptr || !object->is(Kind::namespace_)) {
     return located(target.place,
                    fail(kRunFailed, "an assignment: expected a namespace before '.{}', found {}",
@@ -223,15 +253,14 @@ Status Machine::assign_attribute(const Target& target, const Value& value) {
                                       "front, found '{}'",
                                       target.attribute));
   }
-  object->as<NamespaceObject>().set(target.attribute, value);
+  NamespaceObject& names = object->as<NamespaceObject>();
+  CAIRN_TRY(at(target.place, runtime_.work(names.find_work(target.attribute))));
+  names.set(target.attribute, value);
   return Ok{};
 }
 
 Status Machine::assign(const Target& target, const Value& value) {
-  if (target.kind == TargetKind::name) {
-    set(target.name, value);
-    return Ok{};
-  }
+  if (target.kind == TargetKind::name) return at(target.place, set(target.name, value));
   if (target.kind == TargetKind::attribute) return assign_attribute(target, value);
   CAIRN_TRY(const std::vector<Value> parts, at(target.place, items_of(runtime_, value)));
   if (parts.size() != target.parts.size()) {
@@ -275,8 +304,7 @@ Status Machine::enter_iteration(Walk& walk, const Value& element) {
   }
   scope_ = walk.iteration;
   CAIRN_TRY(assign(walk.statement.target, element));
-  if (walk.statement.uses_loop) set(tree_.loop_name, walk.loop);
-  return Ok{};
+  return walk.statement.uses_loop ? set(tree_.loop_name, walk.loop) : Status(Ok{});
 }
 
 Result<Flow> Machine::run_else(const Statement& statement) {
@@ -348,7 +376,13 @@ Result<Flow> Machine::run_for(const Statement& statement, const Value& values, i
 
 Result<MarkedText> render(const Tree& tree, std::span<const Variable> variables,
                           std::optional<CivilTime> clock) {
-  return Machine(tree, variables, clock).run();
+  WorkBudget budget;
+  return render(tree, variables, clock, budget);
+}
+
+Result<MarkedText> render(const Tree& tree, std::span<const Variable> variables,
+                          std::optional<CivilTime> clock, WorkBudget& budget) {
+  return Machine(tree, variables, clock, budget).run();
 }
 
 }  // namespace cairn::jinja

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "jinja/builtins/strftime.h"
 #include "jinja/syntax/syntax.h"
+#include "jinja/work_budget.h"
 
 namespace cairn::jinja {
 
@@ -20,5 +21,8 @@ using Variable = std::pair<std::string, Value>;
 // (any other failure, such as an attribute of an undefined value).
 Result<MarkedText> render(const Tree& tree, std::span<const Variable> variables,
                           std::optional<CivilTime> clock);
+// The same within a budget that other renders share.
+Result<MarkedText> render(const Tree& tree, std::span<const Variable> variables,
+                          std::optional<CivilTime> clock, WorkBudget& budget);
 
 }  // namespace cairn::jinja

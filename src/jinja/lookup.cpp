@@ -37,12 +37,13 @@ Result<Value> loop_attribute(const Value& object, const Value& name) {
 }
 
 // The value under a name that is no method; absent where there is none.
-Result<Value> member(const Value& object, const Value& name) {
+Result<Value> member(Runtime& runtime, const Value& object, const Value& name) {
   if (object.is(Kind::dict)) {
-    const Value* found = object.as<DictObject>().find(name.text());
+    CAIRN_TRY(const Value* const found, runtime.find(object.as<DictObject>(), name.text()));
     return found == nullptr ? Value() : *found;
   }
   if (object.is(Kind::namespace_)) {
+    CAIRN_TRY(runtime.work(object.as<NamespaceObject>().find_work(name.text())));
     const Value* found = object.as<NamespaceObject>().find(name.text());
     return found == nullptr ? Value() : *found;
   }
@@ -75,7 +76,7 @@ Result<Value> element_of(Runtime& runtime, const Value& object, int64_t index) {
     if (!position) return Value();
     size_t begin = *position;
     if (!string.is_ascii()) {
-      CAIRN_TRY(runtime.work(string.text.size()));
+      CAIRN_TRY(runtime.work(*position * kCharacterWork));
       begin = offset_of_character(string.text.bytes(), *position);
     }
     const size_t end = next_character(string.text.bytes(), begin);
@@ -130,6 +131,7 @@ Result<Value> slice_of_string(Runtime& runtime, const Value& object, const Bound
   const std::string_view bytes = string.text.bytes();
   CAIRN_TRY(runtime.prepare_string(bytes.size()));
   MarkedText text;
+  if (!string.is_ascii()) CAIRN_TRY(runtime.work(bytes.size() * kCharacterWork));
   if (bounds.step == 1) {
     const size_t begin =
         string.is_ascii() ? size_t(bounds.start) : offset_of_character(bytes, size_t(bounds.start));
@@ -138,11 +140,18 @@ Result<Value> slice_of_string(Runtime& runtime, const Value& object, const Bound
                            : begin + offset_of_character(bytes.substr(begin), bounds.count);
     if (bounds.count > 0) text = string.text.slice(begin, end);
   } else {
-    std::vector<size_t> starts;
-    for (size_t i = 0; i < bytes.size(); i = next_character(bytes, i)) starts.push_back(i);
-    CAIRN_TRY(runtime.work(bytes.size() * sizeof(size_t)));
+    std::vector<uint32_t> starts;
+    if (!string.is_ascii()) {
+      starts.reserve(string.character_count);
+      for (size_t i = 0; i < bytes.size(); i = next_character(bytes, i)) {
+        starts.push_back(uint32_t(i));
+      }
+    }
+    CAIRN_TRY(runtime.work(bounds.count * kPropertyWork));
+    text.reserve(bounds.count);
     for (size_t i = 0; i < bounds.count; ++i) {
-      const size_t begin = starts[size_t(bounds.start + int64_t(i) * bounds.step)];
+      const size_t character = size_t(bounds.start + int64_t(i) * bounds.step);
+      const size_t begin = starts.empty() ? character : starts[character];
       text.append(string.text, begin, next_character(bytes, begin));
     }
   }
@@ -156,13 +165,13 @@ Result<Value> slice_of_string(Runtime& runtime, const Value& object, const Bound
 Result<Value> attribute_of(Runtime& runtime, const Value& object, const Value& name) {
   if (object.is(Kind::undefined)) return undefined_error(object);
   if (object.is(Kind::namespace_)) {
-    CAIRN_TRY(Value found, member(object, name));
+    CAIRN_TRY(Value found, member(runtime, object, name));
     if (!found.is(Kind::absent)) return found;
   }
   CAIRN_TRY(Value found, method_of(runtime, object, name));
   if (!found.is(Kind::absent)) return found;
   if (object.is(Kind::loop)) return loop_attribute(object, name);
-  CAIRN_TRY(found, member(object, name));
+  CAIRN_TRY(found, member(runtime, object, name));
   if (!found.is(Kind::absent)) return found;
   return missing_attribute(Missing::attribute, object, name);
 }
@@ -170,7 +179,8 @@ Result<Value> attribute_of(Runtime& runtime, const Value& object, const Value& n
 Result<Value> item_of(Runtime& runtime, const Value& object, const Value& key) {
   if (object.is(Kind::undefined)) return undefined_error(object);
   if (object.is(Kind::dict) && is_key(key)) {
-    if (const Value* found = object.as<DictObject>().find(key)) return *found;
+    CAIRN_TRY(const Value* const found, runtime.find(object.as<DictObject>(), key));
+    if (found != nullptr) return *found;
   } else if (key.is_whole()) {
     CAIRN_TRY(Value found, element_of(runtime, object, key.as_integer()));
     if (!found.is(Kind::absent)) return found;
@@ -208,7 +218,7 @@ Result<Value> slice_of(Runtime& runtime, const Value& object, const Value& start
   for (size_t i = 0; i < bounds.count; ++i) {
     items.push_back(object.items()[size_t(bounds.start + int64_t(i) * bounds.step)]);
   }
-  return runtime.heap().list(std::move(items), object.kind());
+  return runtime.list(std::move(items), object.kind());
 }
 
 Result<Iterator> Iterator::over(const Value& value) {
@@ -262,6 +272,7 @@ Result<bool> Iterator::next(Runtime& runtime, Value& out) {
   const ViewOf which = is_view ? value_.as<ViewObject>().which : ViewOf::keys;
   const Entry& entry = dict.as<DictObject>().entries[at_++];
   if (which == ViewOf::items) {
+    CAIRN_TRY(runtime.work(kElementWork));
     CAIRN_TRY(out, runtime.tuple({entry.first, entry.second}));
   } else {
     out = which == ViewOf::keys ? entry.first : entry.second;

@@ -34,7 +34,8 @@ enum class Flow : uint8_t { onward, break_, continue_ };
 
 class Machine {
  public:
-  Machine(const Tree& tree, std::span<const Variable> variables, std::optional<CivilTime> clock);
+  Machine(const Tree& tree, std::span<const Variable> variables, std::optional<CivilTime> clock,
+          WorkBudget& budget);
 
   Result<MarkedText> run();
 
@@ -57,8 +58,9 @@ class Machine {
 
   Result<Value> new_scope(const Value& parent);
   Scope& scope() { return scope_.as<Scope>(); }
-  void set(Name name, Value value);
-  const Value* find(Name name) const;
+  Status set(Name name, Value value);
+  // Null where nothing has this name.
+  Result<const Value*> find(Name name);
 
   // The elements of a `for`: those of the values that its condition lets through.
   struct Walk;

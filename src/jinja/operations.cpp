@@ -154,7 +154,7 @@ Result<Value> repeated(Runtime& runtime, const Value& value, int64_t times) {
   for (size_t i = 0; i < (items.empty() ? 0 : count); ++i) {
     made.insert(made.end(), items.begin(), items.end());
   }
-  return runtime.heap().list(std::move(made), value.kind());
+  return runtime.list(std::move(made), value.kind());
 }
 
 Result<Value> joined(Runtime& runtime, const Value& a, const Value& b) {
@@ -167,6 +167,7 @@ Result<Value> joined(Runtime& runtime, const Value& a, const Value& b) {
     for (const Value* part : {&a, &b}) {
       if (is_markup && !part->is_markup()) {
         CAIRN_TRY(runtime.prepare_string(part->text().size() * 5));
+        CAIRN_TRY(runtime.work(part->text().size() * kPropertyWork));
         text.append(escaped(part->marked()));
       } else {
         text.append(part->marked());
@@ -182,7 +183,7 @@ Result<Value> joined(Runtime& runtime, const Value& a, const Value& b) {
   items.reserve(count);
   items.insert(items.end(), a.items().begin(), a.items().end());
   items.insert(items.end(), b.items().begin(), b.items().end());
-  return runtime.heap().list(std::move(items), a.kind());
+  return runtime.list(std::move(items), a.kind());
 }
 
 bool can_repeat(const Value& value) {
@@ -204,7 +205,7 @@ Result<bool> equal_dicts(Runtime& runtime, const DictObject& a, const DictObject
   if (a.entries.size() != b.entries.size()) return false;
   CAIRN_TRY(runtime.work(a.entries.size() * 2 * kElementWork));
   for (const auto& [key, value] : a.entries) {
-    const Value* other = b.find(key);
+    CAIRN_TRY(const Value* const other, runtime.find(b, key));
     if (other == nullptr) return false;
     CAIRN_TRY(const bool same, equal(runtime, value, *other));
     if (!same) return false;
@@ -302,7 +303,8 @@ Result<bool> contains(Runtime& runtime, const Value& container, const Value& ite
   if (container.is(Kind::dict) || is_keys) {
     const Value& dict = is_keys ? container.as<ViewObject>().dict : container;
     if (!is_key(item)) return wrong_type("'in' a dict", "a value that can be a key", item);
-    return dict.as<DictObject>().find(item) != nullptr;
+    CAIRN_TRY(const Value* const found, runtime.find(dict.as<DictObject>(), item));
+    return found != nullptr;
   }
   CAIRN_TRY(Iterator walk, Iterator::over(container));
   while (true) {
@@ -439,6 +441,7 @@ Result<int64_t> integer_argument(std::string_view what, const Value& value) {
 
 MarkedText escaped(const MarkedText& text) {
   MarkedText out;
+  OriginWalk origin(text);
   size_t from = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     std::string_view entity;
@@ -462,7 +465,7 @@ MarkedText escaped(const MarkedText& text) {
         continue;
     }
     out.append(text, from, i);
-    out.append(entity, text.is_trusted_at(i));
+    out.append(entity, origin.is_trusted_at(i));
     from = i + 1;
   }
   out.append(text, from, text.size());

@@ -56,7 +56,7 @@ Error wrong_type(std::string_view what, std::string_view expected, const Value& 
 // What Python calls a number in `x * y` positions; error otherwise.
 Result<int64_t> integer_argument(std::string_view what, const Value& value);
 
-// Markup's escaping of &, <, >, ' and ".
+// Markup's escaping of &, <, >, ' and ". Each byte costs as much as kPropertyWork, at most.
 MarkedText escaped(const MarkedText& text);
 
 }  // namespace cairn::jinja

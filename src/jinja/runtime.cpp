@@ -1,13 +1,9 @@
-// Budgets, and the size of a range.
+// What is paid for, and the size of a range.
 #include "jinja/runtime.h"
 
 #include "jinja/values/objects.h"
 
 namespace cairn::jinja {
-
-Error Runtime::over_steps() {
-  return fail(kOverBudget, "the template's work: expected at most {} steps, found more", kStepsMax);
-}
 
 Status Runtime::check_string(size_t bytes) const {
   if (bytes > kStringBytesMax) {
@@ -31,7 +27,39 @@ Status Runtime::prepare_items(size_t count) {
   return heap_.check_room(count * sizeof(Value));
 }
 
+Result<Value> Runtime::string(MarkedText text) {
+  // Fresh memory costs more than what is written into it, and so do marks than bytes.
+  CAIRN_TRY(work(kObjectWork + 2 * text.size() + 4 * text.mark_bytes()));
+  return heap_.string(std::move(text));
+}
+
+Result<Value> Runtime::list(std::vector<Value> items, Kind kind) {
+  CAIRN_TRY(work(kObjectWork));
+  return heap_.list(std::move(items), kind);
+}
+
+Result<Value> Runtime::dict(std::vector<Entry> entries) {
+  CAIRN_TRY(work(kObjectWork + sorting_work(entries)));
+  return heap_.dict(std::move(entries));
+}
+
+Result<const Value*> Runtime::find(const DictObject& dict, const Value& key) {
+  CAIRN_TRY(work(dict.find_work(key_work(key))));
+  return dict.find(key);
+}
+
+Result<const Value*> Runtime::find(const DictObject& dict, std::string_view key) {
+  CAIRN_TRY(work(dict.find_work(key.size() + kKeyWorkMin)));
+  return dict.find(key);
+}
+
+Status Runtime::enter_filter() {
+  if (++filter_depth_ <= kCallDepthMax) return Ok{};
+  return fail(kOverBudget, "filters in filters: expected at most {}, found more", kCallDepthMax);
+}
+
 Result<Value> Runtime::generator(std::vector<Value> items) {
+  CAIRN_TRY(work(kObjectWork));
   const size_t bytes = items.capacity() * sizeof(Value);
   uint32_t nesting = 1;
   for (const Value& item : items) {

@@ -8,17 +8,24 @@
 #include "base/result.h"
 #include "jinja/builtins/strftime.h"
 #include "jinja/values/heap.h"
+#include "jinja/values/keys.h"
+#include "jinja/work_budget.h"
 
 namespace cairn::jinja {
 
-constexpr int64_t kStepsMax = 2'000'000;
 constexpr size_t kOutputBytesMax = 8u << 20;
 constexpr int kCallDepthMax = 64;
 constexpr int64_t kRangeMax = 100'000;
-// What handling one element costs, beside 256 for a step: as much as this many bytes.
+// What things cost, as much as touching so many bytes (256 are a step): handling one element of a
+// container, …
 constexpr size_t kElementWork = 64;
-// What searching costs for each byte of the text.
+// … searching, for each byte of the text, …
 constexpr size_t kSearchWork = 6;
+// … making an object, beside what it holds, …
+constexpr size_t kObjectWork = 128;
+// … looking at each character, and finding out what Unicode says of it.
+constexpr size_t kCharacterWork = 8;
+constexpr size_t kPropertyWork = 40;
 // Nested evaluations, whatever they are: each costs up to about 2 KiB of stack.
 constexpr int kNativeDepthMax = 900;
 
@@ -29,43 +36,43 @@ constexpr ErrorCode kOverBudget = ErrorCode::no_room;
 
 class Runtime {
  public:
-  explicit Runtime(std::optional<CivilTime> clock) : clock_(clock) {}
+  // The budget must outlive it.
+  Runtime(std::optional<CivilTime> clock, WorkBudget& budget) : budget_(budget), clock_(clock) {}
 
   Heap& heap() { return heap_; }
   const std::optional<CivilTime>& clock() const { return clock_; }
 
-  Status step() {
-    if (--steps_left_ >= 0) return Ok{};
-    return over_steps();
-  }
-  // Touching this many bytes: long operations pay, 256 bytes a step; small change adds up.
-  Status work(size_t bytes) {
-    work_bytes_ += bytes;
-    steps_left_ -= int64_t(work_bytes_ / 256);
-    work_bytes_ %= 256;
-    return steps_left_ >= 0 ? Status(Ok{}) : Status(over_steps());
-  }
+  Status step() { return budget_.step(); }
+  // Touching this many bytes.
+  Status work(size_t bytes) { return budget_.work(bytes); }
   // Whether a string may grow to this size.
   Status check_string(size_t bytes) const;
   // Before a string or a list of this size is built: checked and paid for.
   Status prepare_string(size_t bytes);
   Status prepare_items(size_t count);
 
-  Result<Value> string(MarkedText text) { return heap_.string(std::move(text)); }
+  // Objects. What their contents cost is the caller's to pay, but for the keys of a dict.
+  Result<Value> string(MarkedText text);
   Result<Value> string(std::string text, bool trusted) {
-    return heap_.string(MarkedText(std::move(text), trusted));
+    return string(MarkedText(std::move(text), trusted));
   }
-  Result<Value> list(std::vector<Value> items) { return heap_.list(std::move(items)); }
-  Result<Value> tuple(std::vector<Value> items) {
-    return heap_.list(std::move(items), Kind::tuple);
-  }
+  Result<Value> list(std::vector<Value> items, Kind kind = Kind::list);
+  Result<Value> tuple(std::vector<Value> items) { return list(std::move(items), Kind::tuple); }
   Result<Value> generator(std::vector<Value> items);
+  // REQUIRES: every key is_key().
+  Result<Value> dict(std::vector<Entry> entries);
+
+  // Null where the dict does not have it. REQUIRES: is_key(key).
+  Result<const Value*> find(const DictObject& dict, const Value& key);
+  Result<const Value*> find(const DictObject& dict, std::string_view key);
+
+  // Filters that call filters nest only so deep.
+  Status enter_filter();
+  void leave_filter() { --filter_depth_; }
 
  private:
-  static Error over_steps();
-
-  int64_t steps_left_ = kStepsMax;
-  size_t work_bytes_ = 0;  // Below a step.
+  WorkBudget& budget_;
+  int filter_depth_ = 0;
   Heap heap_;
   std::optional<CivilTime> clock_;
 };

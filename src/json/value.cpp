@@ -118,6 +118,13 @@ Value Value::object() {
   return value;
 }
 
+Value Value::object(std::vector<Member> members) {
+  Value value = object();
+  value.members_ = std::move(members);
+  value.make_index();
+  return value;
+}
+
 void Value::set_integer(bool is_negative, uint64_t bits) {
   kind_ = Kind::integer;
   integer_ = int64_t(bits);

@@ -38,6 +38,8 @@ class Value {
   Value(std::initializer_list<Member> members);
   static Value array();
   static Value object();
+  // Of many members: faster than one after the other. REQUIRES: no key twice.
+  static Value object(std::vector<Member> members);
 
   Kind kind() const { return kind_; }
   bool is_null() const { return kind_ == Kind::null; }

@@ -64,7 +64,16 @@ class Judge {
       return fail(ErrorCode::invalid_data, "the model's output: expected numbers, found {}",
                   sums.surprise.back());
     }
-    if (base_ != nullptr) compare(row, total, base_->row(row_index_), sums);
+    if (base_ != nullptr) {
+      CAIRN_TRY(check_base(base_->row(row_index_)));
+      compare(row, total, base_->row(row_index_), sums);
+      if (!std::isfinite(sums.divergence.back())) {
+        return fail(ErrorCode::invalid_data,
+                    "the model's output: row {}: expected logits near those to compare with, found "
+                    "a divergence of {}",
+                    row_index_, sums.divergence.back());
+      }
+    }
     if (writer_ != nullptr) CAIRN_TRY(writer_->append(row.logits, total));
     ++row_index_;
     return Ok{};
@@ -72,6 +81,14 @@ class Judge {
   Sums sums;
 
  private:
+  Status check_base(const SavedRow& row) const {
+    if (std::isfinite(row.scale) && std::isfinite(row.lowest) && row.scale >= 0) return Ok{};
+    return fail(ErrorCode::invalid_data,
+                "the logits to compare with: row {}: expected a finite scale and lowest "
+                "log-probability, found {} and {}",
+                row_index_, row.scale, row.lowest);
+  }
+
   const SavedLogits* base_;
   LogitsWriter* writer_;
   int64_t row_index_ = 0;

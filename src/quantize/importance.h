@@ -26,6 +26,8 @@ class Importance {
   Result<std::span<const float>> of(std::string_view tensor, int64_t inputs,
                                     int64_t expert_count) const;
   size_t size() const { return factors_.size(); }
+  bool has(std::string_view tensor) const { return factors_.contains(tensor); }
+  const std::string& first_name() const { return factors_.begin()->first; }
   std::span<const std::string> datasets() const { return datasets_; }
 
  private:

@@ -2,6 +2,8 @@
 #include "quantize/quantize.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -40,6 +42,32 @@ void copy_fields(const gguf::Fields& fields, const QuantMix& mix, const Importan
   }
 }
 
+Error not_finite(const gguf::Tensor& tensor, int64_t row, std::span<const float> weights) {
+  const auto bad = std::find_if(weights.begin(), weights.end(),
+                                [](float weight) { return !std::isfinite(weight); });
+  return fail(ErrorCode::invalid_data,
+              "tensor {}: row {}, weight {}: expected a finite one, found {}", tensor.name, row,
+              bad - weights.begin(), *bad);
+}
+
+bool all_finite(std::span<const float> weights) {
+  return std::all_of(weights.begin(), weights.end(),
+                     [](float weight) { return std::isfinite(weight); });
+}
+
+// Of a tensor that stays as it is. Blocks have been looked at when they were made.
+Status check_finite(const gguf::Tensor& tensor) {
+  if (tensor.type == nullptr || !tensor.type->is_float()) return Ok{};
+  const size_t row_bytes = quant::row_bytes(*tensor.type, tensor.dims[0]);
+  std::vector<float> weights(static_cast<size_t>(tensor.dims[0]));
+  for (int64_t row = 0; row < tensor.row_count(); ++row) {
+    quant::decode_row(*tensor.type, tensor.bytes.subspan(size_t(row) * row_bytes, row_bytes),
+                      weights);
+    if (!all_finite(weights)) return not_finite(tensor, row, weights);
+  }
+  return Ok{};
+}
+
 class TensorWriter {
  public:
   TensorWriter(ThreadPool* threads, gguf::TensorStream* stream)
@@ -58,11 +86,18 @@ class TensorWriter {
       const int64_t count = std::min(piece_rows, tensor.row_count() - first);
       piece_.resize(size_t(count) * out_bytes);
       TaskCounter counter;
+      std::atomic<int64_t> bad_row = INT64_MAX;  // The first whose weights are no numbers.
       threads_->run([&](int) {
         std::vector<float> weights(static_cast<size_t>(inputs));
         for (int64_t row = counter.claim(1); row < count; row = counter.claim(1)) {
           const size_t at = size_t(first + row);
           quant::decode_row(*tensor.type, tensor.bytes.subspan(at * in_bytes, in_bytes), weights);
+          if (!all_finite(weights)) {
+            int64_t known = bad_row.load();
+            while (first + row < known && !bad_row.compare_exchange_weak(known, first + row)) {
+            }
+            continue;
+          }
           const size_t expert = at / size_t(rows_of_expert);
           const auto of_row =
               factors.empty() ? factors : factors.subspan(expert * size_t(inputs), size_t(inputs));
@@ -70,6 +105,13 @@ class TensorWriter {
                             std::span(piece_).subspan(size_t(row) * out_bytes, out_bytes), of_row);
         }
       });
+      if (bad_row.load() < INT64_MAX) {
+        std::vector<float> weights(static_cast<size_t>(inputs));
+        quant::decode_row(*tensor.type,
+                          tensor.bytes.subspan(size_t(bad_row.load()) * in_bytes, in_bytes),
+                          weights);
+        return not_finite(tensor, bad_row.load(), weights);
+      }
       CAIRN_TRY(stream_->append(piece_));
     }
     return Ok{};
@@ -127,6 +169,7 @@ Status write_tensors(const gguf::File& file, const TypeChoice& choice, const Imp
     const quant::Type* type = choice.types[i];
     file.will_need(tensor.bytes);
     if (type == nullptr || type == tensor.type) {
+      CAIRN_TRY(check_finite(tensor));
       CAIRN_TRY(stream.append(tensor.bytes));
     } else {
       std::span<const float> factors;
@@ -148,6 +191,25 @@ Status write_tensors(const gguf::File& file, const TypeChoice& choice, const Imp
   return stream.finish();
 }
 
+// Importances of another model would change nothing, and nobody would know.
+Status check_importances(const gguf::File& file, const Importance& importance,
+                         const QuantizeOptions& options, QuantizeReport& report) {
+  int64_t fitting = 0;
+  for (const gguf::Tensor& tensor : file.tensors()) fitting += importance.has(tensor.name) ? 1 : 0;
+  if (fitting == 0) {
+    return fail(ErrorCode::invalid_argument,
+                "{}: expected importances of matrices of {}, found {} of others (one is {})",
+                options.importance_path, options.in_path, importance.size(),
+                importance.first_name());
+  }
+  const int64_t foreign = int64_t(importance.size()) - fitting;
+  if (foreign > 0) {
+    report.notes.push_back(
+        fmt::format("{} importances are of matrices that the model does not have", foreign));
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 Result<QuantizeReport> quantize(const QuantizeOptions& options) {
@@ -163,6 +225,7 @@ Result<QuantizeReport> quantize(const QuantizeOptions& options) {
   QuantizeReport report{.in_bytes = file.file_bytes(),
                         .blind_count = choice.blind_count,
                         .notes = std::move(choice.notes)};
+  if (factors != nullptr) CAIRN_TRY(check_importances(file, *factors, options, report));
   gguf::Writer writer;
   copy_fields(file.fields(), *mix, factors, writer);
   CAIRN_TRY(declare_tensors(file, choice, writer, report));

@@ -295,4 +295,13 @@ Result<LogitBias> parse_logit_bias(std::string_view text) {
   return bias;
 }
 
+Status check_logit_bias(const SamplingParams& params, int32_t vocabulary_count) {
+  for (const LogitBias& bias : params.logit_bias) {
+    if (!bias.text.empty() || index_of(bias.token) < vocabulary_count) continue;
+    return fail(ErrorCode::invalid_argument, "logit-bias: expected a token below {}, found {}",
+                vocabulary_count, index_of(bias.token));
+  }
+  return Ok{};
+}
+
 }  // namespace cairn::sample

@@ -98,5 +98,7 @@ Result<std::vector<std::string_view>> sampler_order(std::span<const std::string>
 
 // "15043+1", "15043-inf", "15043=false" (banned) or, where no number stands first, "text=-2".
 Result<LogitBias> parse_logit_bias(std::string_view text);
+// Error (invalid_argument): a token that the model does not have.
+Status check_logit_bias(const SamplingParams& params, int32_t vocabulary_count);
 
 }  // namespace cairn::sample

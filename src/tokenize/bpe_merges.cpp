@@ -9,12 +9,11 @@
 namespace cairn::tokenize {
 namespace {
 
-void append_bytes(std::string_view text, Vocabulary::Spelling spelling, std::string& out) {
-  if (spelling == Vocabulary::Spelling::spaced) {
-    append_unescaped(text, out);
-  } else if (!append_spelled_bytes(text, out)) {
-    out.append(text);
-  }
+// False where no token that text becomes has these characters.
+bool append_bytes(std::string_view text, Vocabulary::Spelling spelling, std::string& out) {
+  if (spelling != Vocabulary::Spelling::spaced) return append_spelled_bytes(text, out);
+  append_unescaped(text, out);
+  return true;
 }
 
 }  // namespace
@@ -32,9 +31,10 @@ BpeMerges BpeMerges::build(std::span<const std::string_view> merges, Vocabulary:
     const size_t space = merge.find(' ', 1);
     if (space != merge.npos) {
       bytes.clear();
-      append_bytes(merge.substr(0, space), spelling, bytes);
+      const bool is_left_spelled = append_bytes(merge.substr(0, space), spelling, bytes);
       const size_t left_bytes = bytes.size();
-      append_bytes(merge.substr(space + 1), spelling, bytes);
+      // Merges of characters outside the alphabet of bytes are never reached.
+      if (!is_left_spelled || !append_bytes(merge.substr(space + 1), spelling, bytes)) continue;
       const std::string_view whole = bytes;
       const auto token_of = [&](std::string_view part) {
         const int32_t word = vocabulary.find_word(part);

@@ -14,6 +14,7 @@
 #include "tokenize/tokenizer_encoder.h"
 #include "tokenize/unigram.h"
 #include "tokenize/wpm.h"
+#include "unicode/unicode.h"
 
 namespace cairn::tokenize {
 namespace {
@@ -140,6 +141,7 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::build(const VocabularySource& give
       break;
     case Kind::unigram: {
       built->adds_space_prefix_ = source.add_space_prefix.value_or(false);
+      built->keeps_all_bytes_ = false;
       CAIRN_TRY(Charsmap charsmap, Charsmap::build(source.precompiled_charsmap));
       CAIRN_TRY(built->encoder_, Unigram::build(vocabulary, std::move(charsmap),
                                                 {built->adds_space_prefix_,
@@ -147,6 +149,7 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::build(const VocabularySource& give
       break;
     }
     case Kind::wpm: {
+      built->keeps_all_bytes_ = false;
       const bool lowercase = source.lowercase.value_or(true);
       const unicode::Folding folding{source.strip_accents.value_or(lowercase), lowercase};
       built->encoder_ = std::make_unique<Wpm>(vocabulary, folding);
@@ -176,6 +179,13 @@ Status Tokenizer::set_flags(const VocabularySource& source, bool adds_bos_by_def
   if (adds_bos_) first_ = ids.bos;
   if (adds_eos_) last_ = ids.eos;
   return Ok{};
+}
+
+Status Tokenizer::check_text(std::string_view text) const {
+  const size_t valid_bytes = keeps_all_bytes_ ? text.size() : unicode::valid_utf8_bytes(text);
+  if (valid_bytes == text.size()) return Ok{};
+  return fail(ErrorCode::invalid_argument, "text: expected UTF-8, found byte 0x{:02x} at {}",
+              unsigned(uint8_t(text[valid_bytes])), valid_bytes);
 }
 
 std::vector<Token> Tokenizer::encode(std::string_view text, EncodeOptions options) const {

@@ -47,6 +47,10 @@ class Tokenizer {
   void encode_to(std::span<const TextPiece> pieces, EncodeOptions options,
                  std::vector<Token>& out) const;
 
+  // For those who need all of a text: an error (invalid_argument) where encode() would leave bytes
+  // out or replace them, with the first of them.
+  Status check_text(std::string_view text) const;
+
   size_t token_count() const { return vocabulary_.size(); }
   // The exact bytes of a token; a special token's name. REQUIRES (here and below): the id is below
   // token_count(); `holds` asks.
@@ -83,6 +87,7 @@ class Tokenizer {
   bool adds_bos_ = false;
   bool adds_eos_ = false;
   bool adds_space_prefix_ = false;
+  bool keeps_all_bytes_ = true;
 };
 
 }  // namespace cairn::tokenize

@@ -195,6 +195,7 @@ Status Vocabulary::read_pieces(const VocabularySource& source, Spelling spelling
   }
   bytes_.reserve(size_t(total));
   begins_.reserve(source.tokens.size() + 1);
+  outside_.assign(source.tokens.size(), false);
   size_t empty_count = 0;
   for (size_t id = 0; id < source.tokens.size(); ++id) {
     begins_.push_back(uint32_t(bytes_.size()));
@@ -224,6 +225,7 @@ Status Vocabulary::read_pieces(const VocabularySource& source, Spelling spelling
                   id, quoted(text));
     } else if (!append_spelled_bytes(text, bytes_)) {
       bytes_ += text;
+      outside_[id] = true;
     }
   }
   begins_.push_back(uint32_t(bytes_.size()));
@@ -237,7 +239,7 @@ Status Vocabulary::read_byte_tokens(const VocabularySource& source, Spelling spe
   byte_tokens_.fill(kNoToken);
   for (size_t id = 0; id < size(); ++id) {
     const bool is_byte = types_[id] == TokenType::byte;
-    const bool is_spelled = !is_special(types_[id]) &&
+    const bool is_spelled = !is_special(types_[id]) && !outside_[id] &&
                             ((spelling == Spelling::byte_level && source.tokens[id].size() <= 2) ||
                              spelling == Spelling::escaped);
     if (!is_byte && (!is_spelled || piece(Token(id)).size() != 1)) continue;
@@ -359,6 +361,7 @@ void Vocabulary::index_words() {
       const TokenType type = types_[id];
       const std::string_view bytes = piece(Token(id));
       if (bytes.empty() || is_control(Token(id)) || type == TokenType::byte) continue;
+      if (outside_[id]) continue;
       if ((type == TokenType::user_defined) != is_second) continue;
       const bool is_first = words_.insert(bytes, int32_t(id), *this);
       twin_count += !is_first && !is_second;

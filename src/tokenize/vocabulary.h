@@ -75,7 +75,8 @@ class Vocabulary {
   bool is_end(Token token) const { return ends_[size_t(index_of(token))]; }
 
   // The token for these bytes of ordinary text, or kNoToken: never a control token, so that text
-  // cannot spell one.
+  // cannot spell one; and of byte-level spelling none but those that bytes spell, since merges
+  // begin at these.
   int32_t find_word(std::string_view bytes) const { return words_.find(bytes, *this); }
   // Any token by its exact bytes; special tokens first.
   std::optional<Token> find(std::string_view bytes) const;
@@ -107,6 +108,8 @@ class Vocabulary {
   std::vector<TokenType> types_;
   std::vector<float> scores_;
   std::vector<bool> ends_;
+  std::vector<bool>
+      outside_;  // Of byte-level spelling: words with characters that it does not have.
   std::array<int32_t, 256> byte_tokens_{};
   std::vector<Token> specials_;
   SpecialTokens special_ids_;

@@ -2,9 +2,11 @@
 #include "base/mapped_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <string_view>
 #include <utility>
@@ -73,11 +75,29 @@ TEST_F(Mapped, DroppedPagesCanBeReadAgain) {
   EXPECT_EQ(text_of(*file), text);
 }
 
-TEST_F(Mapped, ManyMappingsAreMoreThanTheTableHolds) {
+// Descriptors for as many files as there may be mappings, and some more.
+void allow_many_files() {
+  rlimit limit = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  limit.rlim_cur = std::max(limit.rlim_cur, std::min<rlim_t>(limit.rlim_max, 4096));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+// No mapping is made that the guard does not know.
+TEST_F(Mapped, MoreThanTheTableHoldsAreAnError) {
+  allow_many_files();
   const std::string path = write("a", "text");
   std::vector<MappedFile> files;
-  for (int i = 0; i < 400; ++i) files.push_back(MappedFile::open(path).value());
+  Result<MappedFile> next = MappedFile::open(path);
+  while (next && files.size() < 3000) {
+    files.push_back(std::move(next).value());
+    next = MappedFile::open(path);
+  }
+  ASSERT_FALSE(next);
+  EXPECT_GE(files.size(), 1000u);
   for (const MappedFile& file : files) EXPECT_EQ(text_of(file), "text");
+  files.pop_back();
+  EXPECT_TRUE(MappedFile::open(path)) << "a place is free again";
 }
 
 using MappedDeathTest = Mapped;
@@ -91,6 +111,26 @@ TEST_F(MappedDeathTest, AShrunkFileIsNamedAndTheProcessEndsWith3) {
     Result<MappedFile> file = MappedFile::open(path);
     if (!file || ::truncate(path.c_str(), 10) != 0) ::_exit(1);
     const volatile std::byte* const data = file->bytes().data();
+    (void)data[2 * 4096];
+    ::_exit(0);
+  };
+  EXPECT_EXIT(read_past_the_end(), testing::ExitedWithCode(3), "cairn: .*a: the file shrank");
+}
+
+TEST_F(MappedDeathTest, TheThousandthMappingIsGuardedToo) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const std::string path = write("a", std::string(3 * 4096, 'x'));
+  const auto read_past_the_end = [&] {
+    allow_many_files();
+    install_mapping_guard();
+    std::vector<MappedFile> files;
+    for (int i = 0; i < 1000; ++i) {
+      Result<MappedFile> file = MappedFile::open(path);
+      if (!file) ::_exit(1);
+      files.push_back(std::move(file).value());
+    }
+    if (::truncate(path.c_str(), 10) != 0) ::_exit(1);
+    const volatile std::byte* const data = files.back().bytes().data();
     (void)data[2 * 4096];
     ::_exit(0);
   };

@@ -8,6 +8,7 @@
 #include <map>
 #include <sstream>
 
+#include "chat/probe.h"
 #include "tests/chat/template_fixtures.h"
 
 namespace cairn::chat {
@@ -37,6 +38,7 @@ TEST(Detect, EveryTemplateHasItsRowInTheDocs) {
   int with_calls = 0, with_reasoning = 0;
   for (const auto& [name, chat_template] : templates) {
     const ChatFormat format = detect(chat_template);
+    EXPECT_FALSE(format.is_undetected) << name;
     with_calls += format.call.shape != CallShape::none;
     with_reasoning += !format.reasoning_close.empty() || !format.channels.message_open.empty();
     const std::string line = row(name, format);
@@ -79,6 +81,27 @@ TEST(Detect, AnInventedTemplateIsUnderstood) {
   EXPECT_EQ(describe_calls(format.call), "<do it=\"NAME\"><with KEY>VALUE</with></do>");
   EXPECT_EQ(describe_reasoning(format), "<hm>…</hm>");
   EXPECT_EQ(format.reasoning_switch, "enable_thinking");
+}
+
+// All renders of a detection share the budget of one, so a template costs no more to load than to
+// render once, whatever it does; what honest templates do is far below it.
+TEST(Detect, ATemplateCannotSpendItsBudgetManyTimes) {
+  const std::string endless =
+      "{% for i in range(100000) %}{% for j in range(100000) %}{% set x = 1 %}{% endfor %}"
+      "{% endfor %}";
+  for (const std::string& source : std::vector<std::string>{
+           endless, "{{ messages[0].content }}{% set a = 'x' * 8000000 %}{{ a }}",
+           "{% if tools %}" + endless + "{% endif %}{{ messages[0].content }}"}) {
+    const chat::ChatTemplate hostile = parsed(source);
+    Prober prober(hostile);
+    int renders = 0;
+    while (!prober.is_spent() && renders < 100'000) {
+      prober.turn({.has_tools = true});
+      ++renders;
+    }
+    EXPECT_LT(renders, 10) << source.substr(0, 60);
+    EXPECT_TRUE(detect(hostile).is_undetected) << source.substr(0, 60);
+  }
 }
 
 }  // namespace

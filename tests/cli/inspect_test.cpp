@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -122,6 +123,37 @@ TEST(Inspect, BrokenFilesAreShownWithTheirProblems) {
 }
 
 // Attack 46: nothing of a file reaches the terminal as a command.
+// Files of many keys, special tokens, templates and types: what looks at each for each of them
+// takes minutes here, so a bound of ten seconds is far from both.
+TEST(Inspect, ManyEntriesOfAnyKindTakeNoLonger) {
+  constexpr int kCount = 300'000;
+  RawFile keys, specials, templates, types;
+  specials.fields = {text_field("tokenizer.ggml.model", "gpt2")};
+  for (int i = 0; i < kCount; ++i) {
+    keys.fields.push_back(number_field(fmt::format("k{}", i), ValueType::u8, uint8_t(0)));
+    specials.fields.push_back(
+        number_field(fmt::format("tokenizer.ggml.k{}_token_id", i), ValueType::u8, uint8_t(0)));
+    templates.fields.push_back(text_field(fmt::format("tokenizer.chat_template.{}", i), ""));
+    types.tensors.push_back({.name = fmt::format("t{}", i), .dims = {1}, .type = uint32_t(i)});
+  }
+  const std::clock_t begin = std::clock();
+  for (const RawFile& file : {keys, specials, templates, types}) {
+    const std::vector<std::byte> bytes = file.build();
+    EXPECT_FALSE(report(bytes, true).empty());
+    EXPECT_FALSE(report(bytes, false).empty());
+    EXPECT_LT(double(std::clock() - begin) / CLOCKS_PER_SEC, 10 * 4);
+  }
+}
+
+TEST(Inspect, OfAKeyThatStandsTwiceTheFirstCounts) {
+  const RawFile file{.fields = {number_field("tokenizer.ggml.bos_token_id", ValueType::u32, 1u),
+                                text_field("tokenizer.ggml.model", "gpt2"),
+                                number_field("tokenizer.ggml.bos_token_id", ValueType::u32, 2u)}};
+  const auto json = nlohmann::json::parse(report(file.build(), true));
+  EXPECT_EQ(json["tokenizer"]["special_tokens"]["bos"]["id"], 1);
+  EXPECT_EQ(json["metadata"]["tokenizer.ggml.bos_token_id"]["value"], 1);
+}
+
 TEST(Inspect, Attack46_ControlCharactersAreVisible) {
   const std::string evil = "\x1b]52;c;aGk=\x07\x1b[2J\xe2\x80\xae\xc2\x9b";
   const auto bytes =

@@ -22,7 +22,9 @@ TEST(Verify, TheBuiltInModelKeepsThePromise) {
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_TRUE(run.out.starts_with("operation ")) << run.out;
   EXPECT_TRUE(has(run.out, "differing bits")) << run.out;
-  EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n'), 12) << run.out;
+  EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n'), 15) << run.out;
+  EXPECT_TRUE(has(run.out, "\nturn ")) << run.out;
+  EXPECT_TRUE(has(run.out, "\nfingerprint ")) << run.out;
   EXPECT_EQ(run.err, "");
 }
 
@@ -45,6 +47,57 @@ TEST(Verify, JsonAddsUpAndTheSeedDecides) {
   EXPECT_GT(computed, 0);
   EXPECT_EQ(verified("5"), first);
   EXPECT_NE(verified("6")["operations"], first["operations"]);
+}
+
+TEST(Verify, AShortContextIsEnough) {
+  for (const char* context : {"2", "17", "64"}) {
+    const Finished run = run_program({"verify", "--programs", "2", "-c", context});
+    EXPECT_EQ(run.exit_code, 0) << context << ": " << run.err;
+  }
+  const Finished none = run_program({"verify", "-c", "1"});
+  EXPECT_NE(none.exit_code, 0);
+  EXPECT_TRUE(has(none.err, "verify: expected a context of at least 2 tokens, found 1"))
+      << none.err;
+  const Finished more = run_program({"verify", "-c", "64", "--tokens", "64"});
+  EXPECT_NE(more.exit_code, 0);
+  EXPECT_TRUE(has(more.err, "verify: expected at most 63 tokens in a context of 64, found 64"))
+      << more.err;
+}
+
+// The windows, chunks and steps of real models, crossed more than once: attention's runs of 256
+// positions, windows of 512 and 1024, recurrent states.
+TEST(Verify, LongSequencesOnShapesWithRealWindows) {
+  const ScratchFolder folder;
+  struct Shape {
+    std::vector<std::string> options;
+    const char* tokens;
+  };
+  const Shape shapes[] = {
+      {{"--like", "gemma3", "--window", "512"}, "1300"},
+      {{"--like", "gemma2", "--window", "1024"}, "2300"},
+      {{"--like", "gpt-oss"}, "700"},
+      {{"--like", "llama4"}, "700"},
+      {{"--like", "granitehybrid", "--attention-every", "2"}, "700"},
+      {{"--like", "qwen3next", "--attention-every", "2"}, "700"},
+  };
+  for (const Shape& shape : shapes) {
+    const std::string path = folder.file("model.gguf");
+    std::vector<std::string> write{"synth",     "--layers", "2",  "--vocab", "300",
+                                   "--context", "4096",     "-o", path};
+    write.insert(write.end(), shape.options.begin(), shape.options.end());
+    const Finished written = run_program(write);
+    ASSERT_EQ(written.exit_code, 0) << written.err;
+    const Finished run =
+        run_program({"verify", path, "--json", "--programs", "2", "--tokens", shape.tokens});
+    EXPECT_EQ(run.exit_code, 0) << shape.options[1] << ": " << run.err;
+    if (run.exit_code != 0) continue;
+    const json report = json::parse(run.out);
+    EXPECT_EQ(report["differing_bits"], 0) << shape.options[1];
+    int64_t reused = 0;
+    for (const json& row : report["operations"]) reused += row["reused_tokens"].get<int64_t>();
+    EXPECT_GT(reused, 2 * 24 * 200) << "forks of a long text: " << shape.options[1];
+    std::filesystem::remove(path);
+  }
 }
 
 TEST(Verify, SaysWhatIsMissing) {

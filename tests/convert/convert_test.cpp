@@ -2,11 +2,14 @@
 // and the same logits as transformers. Then what is refused.
 #include "convert/convert.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "gguf/gguf.h"
@@ -215,6 +218,48 @@ TEST_F(RefusalTest, TensorsOfUnknownNames) {
 TEST_F(RefusalTest, MissingExperts) {
   replace("config.json", "\"num_local_experts\": 8", "\"num_local_experts\": 9");
   expect_refused("experts");
+}
+
+// What no engine would read is not written.
+TEST_F(RefusalTest, ParametersOutOfRange) {
+  const std::string config = read(folder_ / "config.json");
+  const auto with = [&](const std::string& key, const std::string& value) {
+    auto json = nlohmann::json::parse(config);
+    json[key] = nlohmann::json::parse(value);
+    write(folder_ / "config.json", json.dump());
+  };
+  for (const auto& [key, value, message] : std::vector<std::array<std::string, 3>>{
+           {"num_hidden_layers", "0", "block_count: expected 1 to 1024, found 0"},
+           {"num_hidden_layers", "1000000000", "block_count: expected 1 to 1024, found 1000000000"},
+           {"num_hidden_layers", "900", "block_count: expected at most the "},
+           {"rms_norm_eps", "-1", "layer_norm_rms_epsilon: expected 0 to 0.1, found -1"},
+           {"rope_parameters", R"({"rope_type": "default", "rope_theta": 0})",
+            "rope.freq_base: expected 1 to 1e+15, found 0"},
+           {"max_position_embeddings", "0", "context_length: expected 1 to "}}) {
+    with(key, value);
+    expect_refused(message);
+  }
+}
+
+TEST_F(RefusalTest, TwoTokensOfOneId) {
+  auto json = nlohmann::json::parse(read(folder_ / "tokenizer.json"));
+  auto& vocabulary = json["model"]["vocab"];
+  const int id = vocabulary.begin().value();
+  vocabulary["twice"] = id;
+  write(folder_ / "tokenizer.json", json.dump());
+  expect_refused(fmt::format("id {}: expected one token, found ", id));
+}
+
+TEST_F(RefusalTest, MergesThatAreNoPairs) {
+  const std::string tokenizer = read(folder_ / "tokenizer.json");
+  for (const char* merge : {"\"ab\"", "\"a \"", "\" a\"", "\"a b c\"", "[\"a\"]", "[\"a\", \"\"]",
+                            "7", "null", "[\"a\", 1]"}) {
+    auto json = nlohmann::json::parse(tokenizer);
+    json["model"]["merges"].insert(json["model"]["merges"].begin() + 1,
+                                   nlohmann::json::parse(merge));
+    write(folder_ / "tokenizer.json", json.dump());
+    expect_refused("merge 1: expected two parts, found ");
+  }
 }
 
 TEST_F(RefusalTest, MissingFiles) {

@@ -211,6 +211,22 @@ TEST(Embedder, WordPieceTextsHaveTheirSpecialTokens) {
   EXPECT_EQ(embedder.tokens_of_pair("weather", "way").value(), pair);
 }
 
+// WordPiece has no tokens for bytes: what is no text would silently be left out.
+TEST(Embedder, WordPieceTextsAreUtf8) {
+  const auto engine = load_engine(embedding_path("bert", ".gguf"), embedding_options(Pooling::cls));
+  ASSERT_NE(engine, nullptr);
+  const Embedder embedder(engine.get(), {});
+  for (const std::string_view text : {"way\xff", "w\xc3y  ", "way\xed\xa0\x80"}) {
+    const auto tokens = embedder.tokens_of(text);
+    ASSERT_FALSE(tokens) << text;
+    EXPECT_EQ(tokens.error().code, ErrorCode::invalid_argument);
+    EXPECT_TRUE(tokens.error().message.starts_with("text: expected UTF-8, found byte 0x"))
+        << tokens.error().message;
+    EXPECT_FALSE(embedder.tokens_of_pair("way", text));
+  }
+  EXPECT_TRUE(embedder.tokens_of("w\u00e4y"));
+}
+
 TEST(Embedder, AQuestionLeavesRoomForAnAnswer) {
   EngineOptions options = embedding_options(Pooling::cls);
   options.context_tokens = 4;

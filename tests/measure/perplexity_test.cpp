@@ -139,5 +139,35 @@ TEST(Perplexity, DivergenceGrowsAsBitsGetFewer) {
   EXPECT_LT(before, 3);
 }
 
+// A damaged file must not become a report of "nan".
+TEST(Perplexity, SavedLogitsThatAreNoNumbersAreErrors) {
+  const ScratchFolder folder;
+  const auto engine = load(kModel);
+  Chunks chunks(*engine);
+  const std::string path = folder.file("saved");
+  LogitsWriter writer = LogitsWriter::open(path, chunks.work.shape, chunks.tokens).value();
+  chunks.work.writer = &writer;
+  ASSERT_TRUE(measure_perplexity(*engine, chunks.work));
+  ASSERT_TRUE(writer.commit());
+  chunks.work.writer = nullptr;
+  const std::string good = contents_of(path);
+  const size_t vocabulary = size_t(chunks.work.shape.vocabulary);
+  const size_t row_bytes = 8 + 2 * ((vocabulary + 1) / 2 * 2);
+  for (const size_t field : {size_t(0), size_t(4)}) {
+    for (const float value : {std::nanf(""), HUGE_VALF, -HUGE_VALF}) {
+      std::string bad = good;
+      std::memcpy(bad.data() + bad.size() - row_bytes + field, &value, sizeof value);
+      test::write_to(path, bad);
+      const SavedLogits base = SavedLogits::open(path).value();
+      chunks.work.base = &base;
+      const auto report = measure_perplexity(*engine, chunks.work);
+      ASSERT_FALSE(report) << field << " " << value;
+      EXPECT_EQ(report.error().code, ErrorCode::invalid_data);
+      EXPECT_TRUE(report.error().message.starts_with("the logits to compare with: row "))
+          << report.error().message;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace cairn::measure

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
+#include <filesystem>
 #include <map>
 #include <random>
 
@@ -319,6 +321,56 @@ TEST(Quantize, BothFormsOfImportancesGiveTheSameAndReachTheEncoder) {
     const std::string bytes = contents_of(options.out_path);
     if (first.empty()) first = bytes;
     EXPECT_TRUE(bytes == first);
+  }
+}
+
+// Of another model, or of nothing: without this the file would only be a little worse.
+TEST(Quantize, ImportancesOfAnotherModelAreErrors) {
+  const ScratchFolder folder;
+  const std::string path = synthetic(folder, "llama", 1);
+  write_to(folder.file("i.dat"), dat_file("blk.7.attn_q.weight", 64));
+  const QuantizeOptions options{.in_path = path,
+                                .out_path = folder.file("out.gguf"),
+                                .mix = "Q4_0",
+                                .importance_path = folder.file("i.dat"),
+                                .thread_count = 1};
+  const auto report = quantize(options);
+  ASSERT_FALSE(report);
+  EXPECT_NE(report.error().message.find("found 1 of others (one is blk.7.attn_q.weight)"),
+            std::string::npos)
+      << report.error().message;
+  EXPECT_FALSE(std::filesystem::exists(options.out_path));
+}
+
+TEST(Quantize, WeightsThatAreNoNumbersAreErrors) {
+  const ScratchFolder folder;
+  const std::string path = synthetic(folder, "llama", 1);
+  const std::string good = contents_of(path);
+  const gguf::File in = gguf::File::open(path).value();
+  // A matrix that gets another type, and a norm that stays as it is; F16 and F32.
+  const std::pair<const char*, uint32_t> cases[] = {{"blk.0.ffn_up.weight", 0x7e00},
+                                                    {"blk.0.ffn_up.weight", 0xfc00},
+                                                    {"blk.0.attn_norm.weight", 0x7f800000}};
+  for (const auto& [name, bits] : cases) {
+    const gguf::Tensor& tensor = *in.find(name);
+    const size_t weight_bytes = size_t(tensor.type->block_bytes);
+    const size_t row = tensor.row_count() > 2 ? 2 : 0;
+    std::string bad = good;
+    const size_t tensor_at = good.find(std::string(gguf::as_text(tensor.bytes)));
+    ASSERT_NE(tensor_at, std::string::npos);
+    const size_t at = tensor_at + (row * size_t(tensor.dims[0]) + 5) * weight_bytes;
+    std::memcpy(bad.data() + at, &bits, weight_bytes);
+    write_to(folder.file("bad.gguf"), bad);
+    const QuantizeOptions options{.in_path = folder.file("bad.gguf"),
+                                  .out_path = folder.file("out.gguf"),
+                                  .mix = "Q4_0",
+                                  .thread_count = 2};
+    const auto report = quantize(options);
+    ASSERT_FALSE(report) << name;
+    const std::string expected =
+        fmt::format("tensor {}: row {}, weight 5: expected a finite one, found ", name, row);
+    EXPECT_TRUE(report.error().message.starts_with(expected)) << report.error().message;
+    EXPECT_FALSE(std::filesystem::exists(options.out_path)) << name;
   }
 }
 

@@ -157,6 +157,15 @@ TEST(LogitBias, NumbersTextsAndBans) {
   }
 }
 
+TEST(LogitBias, TokensThatTheModelLacksAreErrors) {
+  SamplingParams params;
+  params.logit_bias = {parse_logit_bias("99+1").value(), parse_logit_bias("word=1").value()};
+  EXPECT_TRUE(check_logit_bias(params, 100));
+  const Status status = check_logit_bias(params, 99);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().message, "logit-bias: expected a token below 99, found 99");
+}
+
 TEST(SamplingLists, SetByWords) {
   SamplingParams params;
   for (const SamplingList& list : sampling_lists()) {

@@ -36,6 +36,40 @@ TEST(ByteLevelBpe, WholeWordsNeedNoMerges) {
   EXPECT_EQ(ids(build(small)->encode(" zebra")), (Ids{word}));
 }
 
+// Some published vocabularies have a token twice: as characters and as bytes spell it. Both stand
+// for the same text, and only the second can come out of merges of bytes.
+TEST(ByteLevelBpe, TokensOutsideTheAlphabetOfBytesAreNeverUsed) {
+  for (const bool is_first : {true, false}) {
+    for (const char* pre : {"gpt-2", "llama-bpe"}) {
+      SmallVocabulary small = byte_level_vocabulary();
+      small.source.pre = pre;
+      const std::string raw = "\u200D";  // Bytes E2 80 8D.
+      if (is_first) small.add(raw);
+      small.join("\u00E2", "\u0122");  // The letters of the bytes E2 and 80 …
+      const int32_t spelled = small.join("\u00E2\u0122", "\u012F");  // … and 8D.
+      const int32_t word = small.add("a" + raw);
+      if (!is_first) small.add(raw);
+      small.merge("a", raw);
+      const auto tokenizer = build(small);
+      EXPECT_EQ(ids(tokenizer->encode("\u200D")), (Ids{spelled})) << pre;
+      EXPECT_EQ(ids(tokenizer->encode("a\u200D")), (Ids{'a', spelled})) << pre;
+      for (const std::string& warning : tokenizer->warnings()) ADD_FAILURE() << warning;
+      // What a model may say all the same is text.
+      EXPECT_EQ(tokenizer->piece(Token(word)), "a\u200D");
+    }
+  }
+}
+
+// A raw byte is not the token of that byte either.
+TEST(ByteLevelBpe, ARawLineFeedIsNotTheTokenOfItsByte) {
+  SmallVocabulary small;
+  small.source.model = "gpt2";
+  small.source.pre = "gpt-2";
+  small.add("\n");
+  const int32_t spelled = small.add("\u010A");
+  EXPECT_EQ(ids(build(small)->encode("\n")), (Ids{spelled}));
+}
+
 TEST(ByteLevelBpe, TheBosOfAPretokenizerIsAdded) {
   SmallVocabulary small = byte_level_vocabulary();
   EXPECT_FALSE(build(small)->adds_bos());

@@ -95,19 +95,22 @@ Json json_value(const Value& value) {
 }
 
 Json json_tokenizer(const TokenizerSummary& tokenizer) {
-  Json specials = Json::object();
+  std::vector<Json::Member> specials, flags;
   for (const SpecialToken& special : tokenizer.specials) {
-    specials[special.name] = {{"id", special.id}};
-    if (special.piece) specials[special.name]["piece"] = std::string(*special.piece);
+    Json json = {{"id", special.id}};
+    if (special.piece) json["piece"] = std::string(*special.piece);
+    specials.push_back({special.name, std::move(json)});
   }
   Json kinds = Json::object();
   for (const auto& [name, count] : tokenizer.kinds) kinds[name] = count;
-  Json flags = Json::object();
-  for (const auto& [name, flag] : tokenizer.flags) flags[name] = flag;
-  return {{"model", tokenizer.model},        {"pre", tokenizer.pre},
-          {"tokens", tokenizer.token_count}, {"merges", tokenizer.merge_count},
-          {"token_kinds", std::move(kinds)}, {"special_tokens", std::move(specials)},
-          {"flags", std::move(flags)}};
+  for (const auto& [name, flag] : tokenizer.flags) flags.push_back({name, flag});
+  return {{"model", tokenizer.model},
+          {"pre", tokenizer.pre},
+          {"tokens", tokenizer.token_count},
+          {"merges", tokenizer.merge_count},
+          {"token_kinds", std::move(kinds)},
+          {"special_tokens", Json::object(std::move(specials))},
+          {"flags", Json::object(std::move(flags))}};
 }
 
 Json json_tensors(const File& file) {
@@ -135,14 +138,13 @@ std::string json_report(const File& file, const Summary& summary) {
                      {"parameters", share.weight_count},
                      {"bytes", share.bytes}});
   }
-  Json metadata = Json::object();
+  std::vector<Json::Member> metadata, templates;
   for (const Field& field : file.fields().all()) {
-    const std::string key(field.key);
     // Of a key that stands twice the first counts; the problems name it.
-    if (metadata.find(key) == nullptr) metadata[key] = json_value(field.value);
+    if (file.fields().find(field.key) != &field.value) continue;
+    metadata.push_back({std::string(field.key), json_value(field.value)});
   }
-  Json templates = Json::object();
-  for (const auto& [key, text] : summary.templates) templates[key] = std::string(text);
+  for (const auto& [key, text] : summary.templates) templates.push_back({key, std::string(text)});
   Json report = {{"path", file.name()},
                  {"gguf_version", file.version()},
                  {"alignment", file.alignment()},
@@ -156,12 +158,12 @@ std::string json_report(const File& file, const Summary& summary) {
                  {"problem_count", file.problems().count},
                  {"problems", file.problems().lines},
                  {"types", std::move(types)},
-                 {"metadata", std::move(metadata)},
+                 {"metadata", Json::object(std::move(metadata))},
                  {"tensors", json_tensors(file)}};
   const std::string pooling = pooling_text(file);
   if (!pooling.empty()) report["pooling"] = pooling;
   if (summary.tokenizer) report["tokenizer"] = json_tokenizer(*summary.tokenizer);
-  report["chat_templates"] = std::move(templates);
+  report["chat_templates"] = Json::object(std::move(templates));
   return json::to_text(report, {.indent = 2, .is_ascii = true}) + "\n";
 }
 

@@ -153,6 +153,7 @@ Result<int> run(const RunOptions& options) {
   if (options.sampling.tells_seed) {
     std::fprintf(stderr, "cairn: seed %llu\n", static_cast<unsigned long long>(sampling.seed));
   }
+  CAIRN_TRY(sample::check_logit_bias(sampling, engine->size().vocabulary_count));
   std::unique_ptr<grammar::Matcher> matcher;
   if (engine->tokenizer() != nullptr) {
     CAIRN_TRY(const session::ConstraintChoice constraint, read_constraint(options.constraint));

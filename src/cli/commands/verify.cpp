@@ -25,6 +25,7 @@ namespace {
 struct VerifyArguments {
   std::string model_path;  // Empty: the built-in model.
   int32_t program_count = 8;
+  int32_t token_count = 0;  // 0: the usual number, or what the context holds.
   uint64_t seed = 1;
   bool json = false;
   EngineOptions engine;
@@ -42,9 +43,10 @@ std::string table(const VerifyReport& report) {
   return text;
 }
 
-std::string json_of(const VerifyReport& report, uint64_t seed) {
+std::string json_of(const VerifyReport& report, uint64_t seed, const std::string& fingerprint) {
   json::Value json;
   json["seed"] = seed;
+  json["fingerprint"] = fingerprint;
   json["differing_bits"] = report.differing_bits();
   json["first_difference"] = report.first_difference;
   json["operations"] = json::Value::array();
@@ -75,6 +77,7 @@ Result<int> run_programs(const VerifyArguments& arguments) {
   progress.emplace("verifying", Progress::Unit::operations);
   CAIRN_TRY(const VerifyReport report,
             verify(*engine, {.program_count = arguments.program_count,
+                             .sequence_tokens_max = arguments.token_count,
                              .seed = arguments.seed,
                              .on_progress = [&](int32_t done, int32_t total) {
                                progress->update(uint64_t(done), uint64_t(total));
@@ -82,7 +85,9 @@ Result<int> run_programs(const VerifyArguments& arguments) {
                              }}));
   progress.reset();
   TextOut out(stdout);
-  out.write(arguments.json ? json_of(report, arguments.seed) : table(report));
+  const std::string fingerprint = engine->fingerprint(engine->default_selection()).text();
+  out.write(arguments.json ? json_of(report, arguments.seed, fingerprint)
+                           : table(report) + fmt::format("fingerprint {}\n", fingerprint));
   CAIRN_TRY(out.finish());
   if (report.differing_bits() == 0) return kExitFine;
   std::fprintf(stderr, "cairn: verify: expected equal bits, found %lld that differ (first: %s)\n",
@@ -104,6 +109,12 @@ Action add_verify(Options& command) {
       .add("--programs", a->verify.program_count, "how many random sequences of operations to run")
       .in_range(1, 1 << 20)
       .shows_default();
+  command
+      .add(
+          "--tokens", a->verify.token_count,
+          "how long sequences may be: longer ones cross windows and more of the attention's parts; "
+          "default: 160, or one less than the context")
+      .in_range(1, 1 << 24);
   command.add("--seed", a->verify.seed, "the same seed runs the same operations").shows_default();
   command.add_flag("--json", a->verify.json, "print one JSON object");
   a->engine.add_to(command);

@@ -48,6 +48,8 @@ Result<std::vector<Value>> bind(std::string_view function, std::string_view para
 
 Result<Value> invoke(Runtime& runtime, const Callable& callable, const Value& subject,
                      const Arguments& arguments) {
+  CAIRN_TRY(runtime.work(arguments.positional.size() * kArgumentWork +
+                         arguments.named.size() * 2 * kArgumentWork));
   if (callable.free_call != nullptr) return callable.free_call(runtime, subject, arguments);
   CAIRN_TRY(const std::vector<Value> bound, bind(callable.name, callable.parameters, arguments));
   return callable.call(runtime, subject, bound);

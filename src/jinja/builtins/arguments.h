@@ -30,6 +30,8 @@ struct Callable {
 };
 
 constexpr uint32_t kUnknownFunction = UINT32_MAX;
+// Handing over one argument costs as much as touching so many bytes.
+constexpr size_t kArgumentWork = 32;
 
 // Error: an argument too many, twice or missing.
 Result<std::vector<Value>> bind(std::string_view function, std::string_view parameters,

@@ -11,6 +11,9 @@
 namespace cairn::jinja {
 namespace {
 
+// What a field costs, beside what stands in it.
+constexpr size_t kFieldWork = 512;
+
 bool is_number(std::string_view text) {
   return !text.empty() && text.size() < 10 &&
          text.find_first_not_of("0123456789") == std::string_view::npos;
@@ -39,6 +42,7 @@ class BraceFormat {
         return fail(kRunFailed, "format: expected '{{' before a single '}}', found none");
       } else {
         CAIRN_TRY(const size_t end, end_of_field(text, at + 1));
+        CAIRN_TRY(runtime_.work(kFieldWork + (end - at) * kCharacterWork));
         CAIRN_TRY(const MarkedText made, field(format.slice(at + 1, end), depth));
         CAIRN_TRY(check(out.size(), made.size()));
         out.append(made);
@@ -104,6 +108,7 @@ class BraceFormat {
 
   Result<Value> first(std::string_view name) {
     if (!name.empty() && !is_number(name)) {
+      CAIRN_TRY(runtime_.work(arguments_.named.size() * (8 + name.size() / 4)));
       for (const auto& [key, value] : arguments_.named) {
         if (key == name) return value;
       }

@@ -19,7 +19,10 @@ Result<Value> call_filter(Runtime& runtime, uint32_t index, const Value& subject
   const std::span<const Callable> sequences = sequence_filters();
   const Callable& filter =
       index < sequences.size() ? sequences[index] : text_filters()[index - sequences.size()];
-  return invoke(runtime, filter, subject, arguments);
+  CAIRN_TRY(runtime.enter_filter());
+  auto value = invoke(runtime, filter, subject, arguments);
+  runtime.leave_filter();
+  return value;
 }
 
 }  // namespace cairn::jinja

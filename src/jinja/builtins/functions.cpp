@@ -31,6 +31,8 @@ Result<Value> strftime_now(Runtime& runtime, const Value&, Args args) {
   if (format.size() > 1000) {
     return fail(kOverBudget, "strftime_now: expected at most 1000 bytes, found {}", format.size());
   }
+  constexpr size_t kDirectiveWork = 512;
+  CAIRN_TRY(runtime.work((format.size() + 2) * kDirectiveWork));
   const auto text = format_time(format, *runtime.clock());
   if (!text) return fail(kRunFailed, "strftime_now: expected known directives, found '{}'", format);
   return runtime.string(*text, args[0].marked().is_trusted());
@@ -58,19 +60,22 @@ Result<Value> range(Runtime& runtime, const Value&, Args args) {
 
 Result<Value> dict(Runtime& runtime, const Value&, const Arguments& arguments) {
   CAIRN_TRY(std::vector<Entry> entries, entries_of(runtime, arguments));
-  return runtime.heap().dict(std::move(entries));
+  return runtime.dict(std::move(entries));
 }
 
 Result<Value> make_namespace(Runtime& runtime, const Value&, const Arguments& arguments) {
   CAIRN_TRY(const std::vector<Entry> entries, entries_of(runtime, arguments));
   auto* names = new NamespaceObject(runtime.heap());
-  CAIRN_TRY(Value made, runtime.heap().adopt(Kind::namespace_, names, entries.size() * 64));
+  size_t bytes = entries.size() * 64;
+  for (const Entry& entry : entries) bytes += key_work(entry.first);
+  CAIRN_TRY(Value made, runtime.heap().adopt(Kind::namespace_, names, bytes));
   if (entries.size() > 1000) {
     return fail(kOverBudget, "namespace: expected at most 1000 names, found {}", entries.size());
   }
-  CAIRN_TRY(runtime.work(entries.size() * 256));
+  CAIRN_TRY(runtime.work(kObjectWork + bytes));
   for (const auto& [key, value] : entries) {
     CAIRN_TRY(const std::string_view name, text_of(key, "namespace"));
+    CAIRN_TRY(runtime.work(names->find_work(name)));
     if (name.starts_with('_')) {
       return fail(kRunFailed, "namespace: expected names without '_' in front, found '{}'",
                   name.substr(0, 60));

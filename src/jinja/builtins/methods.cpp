@@ -12,9 +12,10 @@ namespace {
 
 using Args = std::span<const Value>;
 
-Result<Value> dict_get(Runtime&, const Value& self, Args args) {
+Result<Value> dict_get(Runtime& runtime, const Value& self, Args args) {
   if (!is_key(args[0])) return wrong_type("get", "a value that can be a key", args[0]);
-  if (const Value* found = self.as<DictObject>().find(args[0])) return *found;
+  CAIRN_TRY(const Value* const found, runtime.find(self.as<DictObject>(), args[0]));
+  if (found != nullptr) return *found;
   return args[1].is(Kind::absent) ? Value::none() : args[1];
 }
 

@@ -66,7 +66,8 @@ class PercentFormat {
     const std::string_view name = format_.bytes().substr(at_ + 1, end - at_ - 1);
     at_ = end + 1;
     ++used_;
-    const Value* found = values_.as<DictObject>().find(name);
+    CAIRN_TRY(runtime_.work(name.size()));
+    CAIRN_TRY(const Value* const found, runtime_.find(values_.as<DictObject>(), name));
     if (found != nullptr) return *found;
     return fail(kRunFailed, "'%({})': expected this key in the dict, found none",
                 name.substr(0, 60));
@@ -87,6 +88,8 @@ class PercentFormat {
   }
 
   Status directive() {
+    constexpr size_t kDirectiveWork = 512;
+    CAIRN_TRY(runtime_.work(kDirectiveWork));
     FieldSpec spec;
     Value value;
     const bool is_named = here() == '(';
@@ -138,6 +141,7 @@ class PercentFormat {
     }
     if (is_markup_ && !(value.is(Kind::string) && value.is_markup())) {
       CAIRN_TRY(check(text.size() * 5));
+      CAIRN_TRY(runtime_.work(text.size() * kPropertyWork));
       text = escaped(text);
     }
     if (spec.precision >= 0) {

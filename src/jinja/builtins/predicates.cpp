@@ -152,6 +152,7 @@ std::optional<uint32_t> find_test(std::string_view name) {
 Result<bool> call_test(Runtime& runtime, uint32_t index, const Value& subject,
                        const Arguments& arguments) {
   const Predicate& test = kPredicates[index];
+  CAIRN_TRY(runtime.work((arguments.positional.size() + arguments.named.size()) * kArgumentWork));
   CAIRN_TRY(const std::vector<Value> bound, bind(test.name, test.parameters, arguments));
   return test.answer(runtime, subject, bound);
 }

@@ -1,5 +1,6 @@
 // Filters over sequences and mappings.
 #include <algorithm>
+#include <bit>
 
 #include "jinja/builtins/filters.h"
 #include "jinja/builtins/predicates.h"
@@ -33,6 +34,7 @@ Result<Value> attribute_path(Runtime& runtime, Value value, const Value& path,
   for (size_t at = 0; at <= text.size();) {
     const size_t end = std::min(text.find('.', at), text.size());
     const std::string_view name = text.substr(at, end - at);
+    CAIRN_TRY(runtime.work(name.size()));
     const bool is_index = !name.empty() && name.size() < 10 &&
                           name.find_first_not_of("0123456789") == std::string_view::npos;
     if (is_index) {
@@ -100,6 +102,7 @@ Result<Value> dictsort(Runtime& runtime, const Value& self, Args args) {
   }
   std::vector<Value> keys;
   std::vector<Value> pairs;
+  CAIRN_TRY(runtime.prepare_items(self.as<DictObject>().entries.size()));
   for (const auto& [key, value] : self.as<DictObject>().entries) {
     Value by = by_value ? value : key;
     if (!truth_or(args[0], false)) {
@@ -121,11 +124,12 @@ Result<Value> sort_key(Runtime& runtime, const Value& item, const Value& attribu
     if (with_cases) return key;
     return without_case(runtime, key);
   };
-  if (!attribute.is(Kind::string) || attribute.text().find(',') == std::string_view::npos) {
-    return one(attribute);
-  }
+  if (!attribute.is(Kind::string)) return one(attribute);
+  CAIRN_TRY(runtime.work(attribute.text().size()));
+  if (attribute.text().find(',') == std::string_view::npos) return one(attribute);
   std::vector<Value> keys;
   const std::string_view text = attribute.text();
+  CAIRN_TRY(runtime.work(text.size()));
   for (size_t at = 0; at <= text.size();) {
     const size_t end = std::min(text.find(',', at), text.size());
     CAIRN_TRY(const Value path, runtime.string(std::string(text.substr(at, end - at)), true));
@@ -179,10 +183,12 @@ Result<Value> unique(Runtime& runtime, const Value& self, Args args) {
       CAIRN_TRY(key, without_case(runtime, key));
     }
     if (!is_key(key)) return wrong_type("unique", "values that can be keys", key);
+    const size_t comparisons = size_t(std::bit_width(seen.size())) + 1;
+    CAIRN_TRY(runtime.work(kStepBytes + comparisons * key_work(key)));
     const auto at =
         std::lower_bound(seen.begin(), seen.end(), key,
                          [](const Value& a, const Value& b) { return compare_keys(a, b) < 0; });
-    CAIRN_TRY(runtime.work(256 + size_t(seen.end() - at) * sizeof(Value)));
+    CAIRN_TRY(runtime.work(size_t(seen.end() - at) * sizeof(Value)));
     if (at != seen.end() && compare_keys(*at, key) == 0) continue;
     seen.insert(at, std::move(key));
     kept.push_back(item);
@@ -222,6 +228,7 @@ Result<Value> items(Runtime& runtime, const Value& self, Args) {
   if (self.is(Kind::undefined)) return runtime.generator({});
   if (!self.is(Kind::dict)) return wrong_type("items", "a dict", self);
   std::vector<Value> pairs;
+  CAIRN_TRY(runtime.prepare_items(self.as<DictObject>().entries.size()));
   for (const auto& [key, value] : self.as<DictObject>().entries) {
     CAIRN_TRY(Value pair, runtime.tuple({key, value}));
     pairs.push_back(std::move(pair));

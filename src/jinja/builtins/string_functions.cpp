@@ -2,6 +2,7 @@
 #include "jinja/builtins/string_functions.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "jinja/characters.h"
@@ -12,14 +13,15 @@ namespace cairn::jinja {
 namespace {
 
 constexpr size_t npos = std::string_view::npos;
+// Changing a character by what Unicode says of it.
+constexpr size_t kChangeWork = 2 * kPropertyWork;
 
 bool is_ascii(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return uint8_t(c) < 0x80; });
 }
 
-// Character by character work costs about eight times what copying does.
-Status prepare_characters(Runtime& runtime, const MarkedText& text) {
-  CAIRN_TRY(runtime.work(text.size() * (is_ascii(text.bytes()) ? 8 : 40)));
+Status prepare_characters(Runtime& runtime, const MarkedText& text, size_t work) {
+  CAIRN_TRY(runtime.work(text.size() * work));
   return runtime.prepare_string(text.size());
 }
 
@@ -125,19 +127,35 @@ Result<size_t> find_bytes_from_right(Runtime& runtime, std::string_view text,
   return npos;
 }
 
+namespace {
+
+// The characters of a string, in order.
+Result<std::u32string> character_set(Runtime& runtime, const Value& characters) {
+  if (!characters.is(Kind::string)) return wrong_type("strip", "a string", characters);
+  const std::string_view bytes = characters.text();
+  const size_t levels = size_t(std::bit_width(bytes.size()));
+  CAIRN_TRY(runtime.prepare_string(bytes.size() * sizeof(char32_t)));
+  CAIRN_TRY(runtime.work(bytes.size() * levels * kCharacterWork));
+  std::u32string set;
+  for (size_t i = 0; i < bytes.size(); i = next_character(bytes, i)) {
+    set += character_at(bytes, i);
+  }
+  std::sort(set.begin(), set.end());
+  return set;
+}
+
+}  // namespace
+
 Result<MarkedText> stripped(Runtime& runtime, const MarkedText& text, const Value& characters,
                             Side side) {
   std::u32string set;
   if (!is_absent(characters)) {
-    if (!characters.is(Kind::string)) return wrong_type("strip", "a string", characters);
-    const std::string_view bytes = characters.text();
-    CAIRN_TRY(runtime.work(bytes.size() * 4));
-    for (size_t i = 0; i < bytes.size(); i = next_character(bytes, i)) {
-      set += character_at(bytes, i);
-    }
-    std::sort(set.begin(), set.end());
+    CAIRN_TRY(set, character_set(runtime, characters));
   }
-  const auto goes = [&](char32_t code) {
+  const size_t levels = 1 + size_t(std::bit_width(set.size()));
+  const auto goes = [&](size_t at) -> Result<bool> {
+    CAIRN_TRY(runtime.work(levels * kCharacterWork));
+    const char32_t code = character_at(text.bytes(), at);
     if (is_absent(characters)) return is_python_space(code);
     return std::binary_search(set.begin(), set.end(), code);
   };
@@ -145,21 +163,25 @@ Result<MarkedText> stripped(Runtime& runtime, const MarkedText& text, const Valu
   CAIRN_TRY(runtime.prepare_string(bytes.size()));
   size_t begin = 0;
   size_t end = bytes.size();
-  while (side != Side::right && begin < end && goes(character_at(bytes, begin))) {
+  while (side != Side::right && begin < end) {
+    CAIRN_TRY(const bool is_off, goes(begin));
+    if (!is_off) break;
     begin = next_character(bytes, begin);
   }
   while (side != Side::left && end > begin) {
     const size_t before = previous_character(bytes, end);
-    if (!goes(character_at(bytes, before))) break;
+    CAIRN_TRY(const bool is_off, goes(before));
+    if (!is_off) break;
     end = before;
   }
   return text.slice(begin, end);
 }
 
 Result<MarkedText> with_case(Runtime& runtime, const MarkedText& text, Case wanted) {
-  CAIRN_TRY(prepare_characters(runtime, text));
   const std::string_view bytes = text.bytes();
-  if ((wanted == Case::upper || wanted == Case::lower) && is_ascii(bytes)) {
+  const bool is_bytewise = (wanted == Case::upper || wanted == Case::lower) && is_ascii(bytes);
+  CAIRN_TRY(prepare_characters(runtime, text, is_bytewise ? kCharacterWork : kChangeWork));
+  if (is_bytewise) {
     MarkedText out = text;
     out.change_bytes([wanted](char c) {
       const char first = wanted == Case::upper ? 'a' : 'A';
@@ -168,6 +190,7 @@ Result<MarkedText> with_case(Runtime& runtime, const MarkedText& text, Case want
     return out;
   }
   MarkedText out;
+  OriginWalk origin(text);
   bool inside_word = false;
   for (size_t at = 0; at < bytes.size(); at = next_character(bytes, at)) {
     const char32_t code = character_at(bytes, at);
@@ -185,15 +208,16 @@ Result<MarkedText> with_case(Runtime& runtime, const MarkedText& text, Case want
       append_lower(code, made);
     }
     inside_word = is_cased(code);
-    out.append(made, text.is_trusted_at(at));
+    out.append(made, origin.is_trusted_at(at));
   }
   return out;
 }
 
 Result<MarkedText> with_title_filter(Runtime& runtime, const MarkedText& text) {
-  CAIRN_TRY(prepare_characters(runtime, text));
+  CAIRN_TRY(prepare_characters(runtime, text, kChangeWork));
   const std::string_view bytes = text.bytes();
   MarkedText out;
+  OriginWalk origin(text);
   bool is_start = true;
   for (size_t at = 0; at < bytes.size(); at = next_character(bytes, at)) {
     const char32_t code = character_at(bytes, at);
@@ -204,7 +228,7 @@ Result<MarkedText> with_title_filter(Runtime& runtime, const MarkedText& text) {
       append_lower(code, made);
     }
     is_start = is_python_space(code) || std::u32string_view(U"-({[<").find(code) != npos;
-    out.append(made, text.is_trusted_at(at));
+    out.append(made, origin.is_trusted_at(at));
   }
   return out;
 }
@@ -246,7 +270,7 @@ Result<MarkedText> replaced(Runtime& runtime, const MarkedText& text, const Mark
 Result<std::vector<MarkedText>> split(Runtime& runtime, const MarkedText& text,
                                       const Value& separator, int64_t count_max, bool from_right) {
   if (is_absent(separator)) {
-    CAIRN_TRY(runtime.work(text.size() * 4));
+    CAIRN_TRY(runtime.work(text.size() * kCharacterWork));
     return from_right ? split_at_spaces_from_right(runtime, text, count_max)
                       : split_at_spaces(runtime, text, count_max);
   }
@@ -282,7 +306,7 @@ Result<std::vector<MarkedText>> split(Runtime& runtime, const MarkedText& text,
 Result<std::vector<MarkedText>> split_lines(Runtime& runtime, const MarkedText& text,
                                             bool keep_ends) {
   const std::string_view bytes = text.bytes();
-  CAIRN_TRY(runtime.work(bytes.size() * 4));
+  CAIRN_TRY(runtime.work(bytes.size() * kCharacterWork));
   std::vector<MarkedText> lines;
   size_t begin = 0;
   for (size_t at = 0; at < bytes.size();) {

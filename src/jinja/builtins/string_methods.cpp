@@ -31,7 +31,7 @@ Result<Value> made_list(Runtime& runtime, const Value& self, Result<std::vector<
     CAIRN_TRY(Value value, made(runtime, self, std::move(piece)));
     values.push_back(std::move(value));
   }
-  return runtime.heap().list(std::move(values), kind);
+  return runtime.list(std::move(values), kind);
 }
 
 template <Case wanted>
@@ -103,7 +103,7 @@ Result<Window> window_of(Runtime& runtime, const Value& self, const Value& start
   const StringObject& string = self.as<StringObject>();
   const int64_t size = int64_t(string.character_count);
   if (start.is(Kind::absent) && stop.is(Kind::absent)) return Window{0, string.text.size(), true};
-  CAIRN_TRY(runtime.work(string.text.size()));
+  CAIRN_TRY(runtime.work(string.text.size() * kCharacterWork));
   const auto bound = [&](const Value& value, int64_t fallback) -> Result<int64_t> {
     if (value.is(Kind::absent) || value.is(Kind::none)) return fallback;
     CAIRN_TRY(int64_t number, integer_argument("a position", value));
@@ -149,7 +149,7 @@ Result<Value> count(Runtime& runtime, const Value& self, Args args) {
   int64_t total = 0;
   for (size_t at = find_bytes(part, wanted); at != npos;
        at = find_bytes(part, wanted, at + wanted.size())) {
-    CAIRN_TRY(runtime.work(wanted.size()));
+    CAIRN_TRY(runtime.work(wanted.size() + 2 * kCharacterWork));
     ++total;
   }
   return Value::integer(total);
@@ -159,19 +159,19 @@ template <bool at_start>
 Result<Value> has_affix(Runtime& runtime, const Value& self, Args args) {
   CAIRN_TRY(const Window window, window_of(runtime, self, args[1], args[2]));
   const std::string_view part = self.text().substr(window.begin, window.end - window.begin);
-  const auto fits = [&](const Value& affix) {
-    return window.is_valid &&
-           (at_start ? part.starts_with(affix.text()) : part.ends_with(affix.text()));
+  const auto fits = [&](const Value& value) -> Result<bool> {
+    CAIRN_TRY(const std::string_view affix, text_of(value, at_start ? "startswith" : "endswith"));
+    CAIRN_TRY(runtime.work(std::min(affix.size(), part.size())));
+    return window.is_valid && (at_start ? part.starts_with(affix) : part.ends_with(affix));
   };
-  const std::string_view name = at_start ? "startswith" : "endswith";
   if (!args[0].is(Kind::tuple)) {
-    CAIRN_TRY(text_of(args[0], name));
-    return Value::boolean(fits(args[0]));
+    CAIRN_TRY(const bool fit, fits(args[0]));
+    return Value::boolean(fit);
   }
   CAIRN_TRY(runtime.work(args[0].items().size() * 16));
   for (const Value& affix : args[0].items()) {
-    CAIRN_TRY(text_of(affix, name));
-    if (fits(affix)) return Value::boolean(true);
+    CAIRN_TRY(const bool fit, fits(affix));
+    if (fit) return Value::boolean(true);
   }
   return Value::boolean(false);
 }
@@ -195,6 +195,7 @@ Result<Value> justify(Runtime& runtime, const Value& self, Args args) {
   CAIRN_TRY(spec.width, integer_argument("a width", args[0]));
   if (!args[1].is(Kind::absent)) {
     CAIRN_TRY(const std::string_view fill, text_of(args[1], "a fill character"));
+    CAIRN_TRY(runtime.work(fill.size()));
     if (count_characters(fill) != 1) {
       return fail(kRunFailed, "a fill: expected one character, found {}", count_characters(fill));
     }
@@ -202,6 +203,7 @@ Result<Value> justify(Runtime& runtime, const Value& self, Args args) {
   }
   const size_t width = size_t(std::clamp<int64_t>(spec.width, 0, kStringBytesMax + 1));
   CAIRN_TRY(runtime.prepare_string(std::max(width * spec.fill.size(), self.text().size())));
+  CAIRN_TRY(runtime.work(width * kCharacterWork));
   if (align != '^' || spec.width <= 0) {
     return made(runtime, self, padded(self.marked(), spec, align));
   }
@@ -234,16 +236,18 @@ Result<Value> expandtabs(Runtime& runtime, const Value& self, Args args) {
   CAIRN_TRY(const int64_t asked, integer_or(args[0], 8, "expandtabs"));
   const size_t stop = size_t(std::clamp<int64_t>(asked, 0, 1000));
   const MarkedText& text = self.marked();
-  CAIRN_TRY(runtime.work(text.size() * 8));
+  CAIRN_TRY(runtime.work(text.size() * kPropertyWork));
   MarkedText out;
+  OriginWalk origin(text);
   size_t column = 0;
   for (size_t at = 0; at < text.size();) {
     const size_t end = next_character(text.bytes(), at);
     const char byte = text.bytes()[at];
     if (byte == '\t') {
       const size_t spaces = stop == 0 ? 0 : stop - column % stop;
+      CAIRN_TRY(runtime.work(spaces));
       CAIRN_TRY(runtime.check_string(out.size() + spaces));
-      out.append(std::string(spaces, ' '), text.is_trusted_at(at));
+      out.append(std::string(spaces, ' '), origin.is_trusted_at(at));
       column += spaces;
     } else {
       out.append(text, at, end);
@@ -259,7 +263,7 @@ using Class = bool (*)(char32_t);
 template <Class is_member>
 Result<Value> all_are(Runtime& runtime, const Value& self, Args) {
   const std::string_view text = self.text();
-  CAIRN_TRY(runtime.work(text.size() * 8));
+  CAIRN_TRY(runtime.work(text.size() * kPropertyWork));
   for (size_t at = 0; at < text.size(); at = next_character(text, at)) {
     if (!is_member(character_at(text, at))) return Value::boolean(false);
   }
@@ -284,7 +288,7 @@ Result<Value> none_is_not(Runtime& runtime, const Value& self, Args args) {
 template <bool upper>
 Result<Value> is_cased_as(Runtime& runtime, const Value& self, Args) {
   const std::string_view text = self.text();
-  CAIRN_TRY(runtime.work(text.size() * 8));
+  CAIRN_TRY(runtime.work(text.size() * kPropertyWork));
   bool found = false;
   for (size_t at = 0; at < text.size(); at = next_character(text, at)) {
     const char32_t code = character_at(text, at);
@@ -296,7 +300,7 @@ Result<Value> is_cased_as(Runtime& runtime, const Value& self, Args) {
 
 Result<Value> istitle(Runtime& runtime, const Value& self, Args) {
   const std::string_view text = self.text();
-  CAIRN_TRY(runtime.work(text.size() * 8));
+  CAIRN_TRY(runtime.work(text.size() * kPropertyWork));
   bool found = false;
   bool inside_word = false;
   for (size_t at = 0; at < text.size(); at = next_character(text, at)) {

@@ -76,6 +76,7 @@ Result<Value> escape(Runtime& runtime, const Value& self, Args) {
   CAIRN_TRY(const Value text, to_string(runtime, self));
   if (text.is_markup() && !force) return text;
   CAIRN_TRY(runtime.prepare_string(text.text().size() * 5));
+  CAIRN_TRY(runtime.work(text.text().size() * kPropertyWork));
   CAIRN_TRY(Value made, runtime.string(escaped(text.marked())));
   made.set_markup(true);
   return made;
@@ -120,7 +121,7 @@ Result<Value> format(Runtime& runtime, const Value& self, const Arguments& argum
     CAIRN_TRY(Value key, runtime.string(name, true));
     entries.emplace_back(std::move(key), value);
   }
-  CAIRN_TRY(const Value values, runtime.heap().dict(std::move(entries)));
+  CAIRN_TRY(const Value values, runtime.dict(std::move(entries)));
   return percent_format(runtime, text, values);
 }
 
@@ -160,6 +161,7 @@ Result<Value> truncate(Runtime& runtime, const Value& self, Args args) {
   CAIRN_TRY(const int64_t length, integer_or(args[0], 255, "truncate"));
   CAIRN_TRY(const int64_t leeway, integer_or(args[3], 5, "truncate"));
   const MarkedText end = args[2].is(Kind::string) ? args[2].marked() : MarkedText("...", true);
+  CAIRN_TRY(runtime.work(4 * end.size()));
   const int64_t end_length = int64_t(count_characters(end.bytes()));
   if (length < end_length || leeway < 0) {
     return fail(kRunFailed, "truncate: expected a length of at least {}, found {}", end_length,
@@ -170,6 +172,7 @@ Result<Value> truncate(Runtime& runtime, const Value& self, Args args) {
   if (!self.is(Kind::string)) return wrong_type("truncate", "a string", self);
   const MarkedText& text = self.marked();
   CAIRN_TRY(runtime.prepare_string(text.size() + end.size()));
+  CAIRN_TRY(runtime.work(text.size() * kCharacterWork));
   size_t cut = offset_of_character(text.bytes(), size_t(length - end_length));
   if (!truth_or(args[1], false)) {
     cut = std::min(text.bytes().substr(0, cut).rfind(' '), cut);
@@ -181,7 +184,7 @@ Result<Value> truncate(Runtime& runtime, const Value& self, Args args) {
 
 Result<Value> wordcount(Runtime& runtime, const Value& self, Args) {
   CAIRN_TRY(const Value text, to_string(runtime, self));
-  CAIRN_TRY(runtime.work(text.text().size() * 4));
+  CAIRN_TRY(runtime.work(text.text().size() * kPropertyWork));
   int64_t count = 0;
   bool inside = false;
   for (size_t at = 0; at < text.text().size(); at = next_character(text.text(), at)) {
@@ -196,16 +199,20 @@ Result<Value> wordcount(Runtime& runtime, const Value& self, Args) {
 Result<Value> urlencode(Runtime& runtime, const Value& self, Args) {
   CAIRN_TRY(const Value text, to_string(runtime, self));
   CAIRN_TRY(runtime.prepare_string(text.text().size() * 3));
+  CAIRN_TRY(runtime.work(text.text().size() * kPropertyWork));
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
   MarkedText out;
+  OriginWalk origin(text.marked());
   for (size_t at = 0; at < text.text().size(); ++at) {
     const char byte = text.text()[at];
     const bool is_plain = isalnum(uint8_t(byte)) != 0 ||
                           std::string_view("_.-~/").find(byte) != std::string_view::npos;
-    const bool trusted = text.marked().is_trusted_at(at);
+    const bool trusted = origin.is_trusted_at(at);
     if (is_plain && uint8_t(byte) < 0x80) {
       out.append({&byte, 1}, trusted);
     } else {
-      out.append(fmt::format("%{:02X}", unsigned(uint8_t(byte))), trusted);
+      const char code[] = {'%', kDigits[uint8_t(byte) >> 4], kDigits[uint8_t(byte) & 15]};
+      out.append({code, sizeof code}, trusted);
     }
   }
   return runtime.string(std::move(out));
@@ -280,7 +287,7 @@ Result<Value> to_integer(Runtime& runtime, const Value& self, Args args) {
   if (self.is(Kind::string)) {
     CAIRN_TRY(const int64_t base, integer_or(args[1], 10, "int"));
     if (base != 0 && (base < 2 || base > 36)) return fallback;
-    CAIRN_TRY(runtime.work(self.text().size()));
+    CAIRN_TRY(runtime.work(self.text().size() * kPropertyWork));
     int64_t value = 0;
     const Parsed parsed = parse_integer(self.text(), int(base), value);
     if (parsed == Parsed::too_large) return too_large("int");
@@ -304,7 +311,7 @@ Result<Value> to_real(Runtime& runtime, const Value& self, Args args) {
   const Value fallback = args[0].is(Kind::absent) ? Value::real(0) : args[0];
   if (self.is_number()) return Value::real(self.as_real()).set_users(self.is_users());
   if (!self.is(Kind::string)) return fallback;
-  CAIRN_TRY(runtime.work(self.text().size()));
+  CAIRN_TRY(runtime.work(self.text().size() * kPropertyWork));
   const auto value = parse_real(self.text());
   return value ? Value::real(*value).set_users(has_users_text(self)) : fallback;
 }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "jinja/values/keys.h"
+
 namespace cairn::jinja {
 namespace {
 
@@ -93,6 +95,7 @@ Result<Value> Heap::list(std::vector<Value> items, Kind kind) {
   const size_t bytes = items.capacity() * sizeof(Value);
   auto* list = new ListObject(std::move(items));
   list->set_nesting(nesting);
+  if (kind == Kind::tuple) list->key_work = key_work_of_tuple(list->items);
   return adopt(kind, list, bytes);
 }
 

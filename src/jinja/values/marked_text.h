@@ -56,9 +56,24 @@ class MarkedText {
   size_t mark_bytes() const { return switches_.capacity() * sizeof(uint32_t); }
 
  private:
+  friend class OriginWalk;
+  void go_on_as(bool trusted);
+
   std::string bytes_;
   bool first_ = true;               // The origin of the first byte.
   std::vector<uint32_t> switches_;  // Offsets at which the origin changes.
+};
+
+// The origins of bytes that are asked for in ascending order: each costs next to nothing, however
+// often the origin changes. The text must outlive it and not change.
+class OriginWalk {
+ public:
+  explicit OriginWalk(const MarkedText& text) : text_(text) {}
+  bool is_trusted_at(size_t offset);
+
+ private:
+  const MarkedText& text_;
+  size_t next_ = 0;  // The first switch behind the last offset.
 };
 
 }  // namespace cairn::jinja

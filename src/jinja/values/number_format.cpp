@@ -49,6 +49,15 @@ std::string integer_digits(uint64_t magnitude, char type) {
   return digits;
 }
 
+std::string filling(const FieldSpec& spec, int64_t count) {
+  if (count <= 0) return {};
+  if (spec.fill.size() == 1) return std::string(size_t(count), spec.fill[0]);
+  std::string text;
+  text.reserve(size_t(count) * spec.fill.size());
+  for (int64_t i = 0; i < count; ++i) text += spec.fill;
+  return text;
+}
+
 MarkedText number_field(bool is_negative, std::string digits, const FieldSpec& spec, bool users) {
   std::string sign = is_negative ? "-" : spec.sign == '-' ? "" : std::string(1, spec.sign);
   if (spec.is_alternate &&
@@ -62,25 +71,23 @@ MarkedText number_field(bool is_negative, std::string digits, const FieldSpec& s
   }
   if (spec.align == '=') {
     MarkedText text(sign, !users);
-    for (size_t size = sign.size() + digits.size(); int64_t(size) < spec.width; ++size) {
-      text.append(spec.fill, true);
-    }
+    text.append(filling(spec, spec.width - int64_t(sign.size() + digits.size())), true);
     text.append(digits, !users);
     return text;
   }
   return padded(MarkedText(sign + digits, !users), spec, '>');
 }
 
-Result<MarkedText> format_string(const Value& value, const FieldSpec& spec) {
+Result<MarkedText> format_string(Runtime& runtime, const Value& value, const FieldSpec& spec) {
   if (spec.type != 0 && spec.type != 's') {
     return fail(kRunFailed, "a format: expected type 's' for a string, found '{}'", spec.type);
   }
   if (spec.align == '=') return fail(kRunFailed, "a format: '=' needs a number, found a string");
-  MarkedText text = value.marked();
-  if (spec.precision >= 0) {
-    text = text.slice(0, offset_of_character(text.bytes(), size_t(spec.precision)));
-  }
-  return padded(std::move(text), spec, '<');
+  const MarkedText& text = value.marked();
+  const size_t end =
+      spec.precision < 0 ? text.size() : offset_of_character(text.bytes(), size_t(spec.precision));
+  CAIRN_TRY(runtime.work(end));
+  return padded(text.slice(0, end), spec, '<');
 }
 
 bool is_integer_type(char type) {
@@ -150,16 +157,15 @@ MarkedText padded(MarkedText text, const FieldSpec& spec, char default_align) {
   if (missing <= 0) return text;
   const char align = spec.align == 0 ? default_align : spec.align;
   const int64_t left = align == '<' ? 0 : align == '^' ? missing / 2 : missing;
-  MarkedText out;
-  for (int64_t i = 0; i < left; ++i) out.append(spec.fill, true);
+  MarkedText out(filling(spec, left), true);
   out.append(text);
-  for (int64_t i = left; i < missing; ++i) out.append(spec.fill, true);
+  out.append(filling(spec, missing - left), true);
   return out;
 }
 
 Result<MarkedText> format_field(Runtime& runtime, const Value& value, const FieldSpec& spec) {
   CAIRN_TRY(runtime.work(size_t(spec.width) + 64));
-  if (value.is(Kind::string)) return format_string(value, spec);
+  if (value.is(Kind::string)) return format_string(runtime, value, spec);
   const bool users = value.is_users();
   if (value.is(Kind::integer) || (value.is(Kind::boolean) && spec.type != 0)) {
     if (is_integer_type(spec.type)) {
@@ -188,7 +194,7 @@ Result<MarkedText> format_field(Runtime& runtime, const Value& value, const Fiel
     return number_field(std::signbit(number), std::move(digits), spec, users);
   }
   CAIRN_TRY(const Value text, to_string(runtime, value));
-  return format_string(text, spec);
+  return format_string(runtime, text, spec);
 }
 
 }  // namespace cairn::jinja

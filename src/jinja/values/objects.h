@@ -43,6 +43,8 @@ struct NamespaceObject final : MutableObject {
                                  [&](const auto& entry) { return entry.first == name; });
     return at == entries.end() ? nullptr : &at->second;
   }
+  // How many bytes finding a name touches, at most.
+  size_t find_work(std::string_view name) const { return entries.size() * (8 + name.size() / 4); }
   void set(std::string_view name, Value value) {
     if (Value* old = find(name)) {
       *old = std::move(value);

@@ -75,13 +75,15 @@ class Form {
   Status quoted(const MarkedText& text) {
     const std::string_view bytes = text.bytes();
     CAIRN_TRY(check(bytes.size() * 10));  // \U0001f600 is the longest escape.
+    CAIRN_TRY(runtime_.work(bytes.size() * kPropertyWork));
+    OriginWalk origin(text);
     const bool double_quotes = bytes.find('\'') != bytes.npos && bytes.find('"') == bytes.npos;
     const char quote = double_quotes ? '"' : '\'';
     add({&quote, 1});
     for (size_t at = 0; at < bytes.size();) {
       const size_t end = next_character(bytes, at);
       const char32_t code = character_at(bytes, at);
-      const bool trusted = text.is_trusted_at(at);
+      const bool trusted = origin.is_trusted_at(at);
       if (code == '\\' || code == char32_t(quote)) {
         out_.append(std::string{'\\', char(code)}, trusted);
       } else if (code == '\n' || code == '\r' || code == '\t') {
@@ -89,6 +91,8 @@ class Form {
       } else if (is_printable(code)) {
         out_.append(bytes.substr(at, end - at), trusted);
       } else {
+        constexpr size_t kEscapeWork = 256;
+        CAIRN_TRY(runtime_.work(kEscapeWork));
         const uint32_t number = uint32_t(code);
         out_.append(number < 0x100     ? fmt::format("\\x{:02x}", number)
                     : number < 0x10000 ? fmt::format("\\u{:04x}", number)
@@ -156,8 +160,8 @@ class Form {
     for (const auto& [name, value] : names.entries) {
       if (!is_first) add(", ");
       is_first = false;
+      CAIRN_TRY(check(64 + name.size()));
       add("'" + name + "': ");
-      CAIRN_TRY(runtime_.work(64));
       CAIRN_TRY(repr(value));
     }
     add("}>");

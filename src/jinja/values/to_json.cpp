@@ -9,6 +9,9 @@
 namespace cairn::jinja {
 namespace {
 
+// Writing a character as \u and its number.
+constexpr size_t kEscapeWork = 256;
+
 class JsonWriter {
  public:
   JsonWriter(Runtime& runtime, const JsonStyle& style) : runtime_(runtime), style_(style) {}
@@ -84,7 +87,9 @@ class JsonWriter {
   Status quoted(const MarkedText& text) {
     const std::string_view bytes = text.bytes();
     CAIRN_TRY(check(bytes.size() + 2));
+    CAIRN_TRY(runtime_.work(bytes.size() * kCharacterWork));
     add("\"");
+    OriginWalk origin(text);
     size_t from = 0;
     for (size_t at = 0; at < bytes.size();) {
       const char32_t code = character_at(bytes, at);
@@ -98,9 +103,10 @@ class JsonWriter {
                                    0xdc00 + ((number - 0x10000) & 0x3ff));
       }
       if (!escape.empty()) {
-        if (escape.size() > 2) CAIRN_TRY(check(escape.size() * 4));
+        CAIRN_TRY(check(escape.size()));
+        CAIRN_TRY(runtime_.work(escape.size() > 2 ? kEscapeWork : kPropertyWork));
         out_.append(text, from, at);
-        out_.append(escape, text.is_trusted_at(at));
+        out_.append(escape, origin.is_trusted_at(at));
         from = end;
       }
       at = end;
@@ -163,6 +169,7 @@ class JsonWriter {
           return wrong_type("sort_keys", "keys of one type", entry->first);
         }
       }
+      CAIRN_TRY(runtime_.work(sorting_work(dict.entries)));
       std::stable_sort(order.begin(), order.end(), [](const Entry* a, const Entry* b) {
         return compare_keys(a->first, b->first) < 0;
       });

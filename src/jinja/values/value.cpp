@@ -2,11 +2,13 @@
 #include "jinja/values/value.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 
 #include "jinja/characters.h"
 #include "jinja/values/heap.h"
+#include "jinja/values/keys.h"
 
 namespace cairn::jinja {
 namespace {
@@ -32,6 +34,18 @@ int compare_integer_with_real(int64_t a, double b) {
 
 int sign_of(int order) {
   return order < 0 ? -1 : order > 0;
+}
+
+// The order of a key and a text, as compare_keys() has it.
+int compare_key_with_text(const Value& key, std::string_view text) {
+  if (!key.is(Kind::string)) return key_class(key) < 1 ? -1 : 1;
+  return sign_of(key.text().compare(text));
+}
+
+// More is more than any budget.
+size_t bounded(size_t work) {
+  constexpr size_t kMost = size_t(1) << 48;
+  return std::min(work, kMost);
 }
 
 uint32_t deepest(const std::vector<Value>& items) {
@@ -142,11 +156,32 @@ int compare_numbers(const Value& a, const Value& b) {
   return x < y ? -1 : x > y;
 }
 
-bool is_key(const Value& value) {
-  if (value.is(Kind::tuple)) {
-    return std::all_of(value.items().begin(), value.items().end(), is_key);
+size_t key_work(const Value& value) {
+  if (value.is(Kind::tuple)) return value.as<ListObject>().key_work;
+  if (value.is(Kind::string)) return kKeyWorkMin + value.text().size();
+  return value.is(Kind::none) || value.is_number() ? kKeyWorkMin : kNoKey;
+}
+
+size_t key_work_of_tuple(const std::vector<Value>& items) {
+  size_t sum = kKeyWorkMin;
+  for (const Value& item : items) {
+    const size_t work = key_work(item);
+    if (work == kNoKey) return kNoKey;
+    sum = bounded(sum + work);
   }
-  return value.is(Kind::none) || value.is_number() || value.is(Kind::string);
+  return sum;
+}
+
+// Each key takes part in as many comparisons as merging has levels.
+size_t sorting_work(const std::vector<Entry>& entries) {
+  const size_t levels = size_t(std::bit_width(entries.size()));
+  size_t sum = 0;
+  for (const Entry& entry : entries) sum = bounded(sum + key_work(entry.first) * levels);
+  return sum;
+}
+
+bool is_key(const Value& value) {
+  return key_work(value) != kNoKey;
 }
 
 int compare_keys(const Value& a, const Value& b) {
@@ -167,9 +202,9 @@ int compare_keys(const Value& a, const Value& b) {
 DictObject::DictObject(std::vector<Entry> values) : entries(std::move(values)) {
   std::vector<uint32_t> sorted(entries.size());
   std::iota(sorted.begin(), sorted.end(), 0u);
-  std::sort(sorted.begin(), sorted.end(), [this](uint32_t a, uint32_t b) {
-    const int order = compare_keys(entries[a].first, entries[b].first);
-    return order != 0 ? order < 0 : a < b;
+  // Merging, which compares no key more often than sorting_work() says.
+  std::stable_sort(sorted.begin(), sorted.end(), [this](uint32_t a, uint32_t b) {
+    return compare_keys(entries[a].first, entries[b].first) < 0;
   });
   std::vector<char> doomed(entries.size(), 0);
   bool has_twins = false;
@@ -184,17 +219,25 @@ DictObject::DictObject(std::vector<Entry> values) : entries(std::move(values)) {
   }
   if (has_twins) {
     std::vector<Entry> kept;
+    std::vector<uint32_t> place(entries.size());
     for (size_t i = 0; i < entries.size(); ++i) {
+      place[i] = uint32_t(kept.size());
       if (!doomed[i]) kept.push_back(std::move(entries[i]));
     }
+    std::erase_if(sorted, [&](uint32_t entry) { return doomed[entry] != 0; });
+    for (uint32_t& entry : sorted) entry = place[entry];
     entries = std::move(kept);
-    sorted.resize(entries.size());
-    std::iota(sorted.begin(), sorted.end(), 0u);
-    std::sort(sorted.begin(), sorted.end(), [this](uint32_t a, uint32_t b) {
-      return compare_keys(entries[a].first, entries[b].first) < 0;
-    });
+  }
+  for (const Entry& entry : entries) {
+    key_work_max_ = std::max(key_work_max_, key_work(entry.first));
   }
   if (entries.size() >= kIndexFrom) index_ = std::move(sorted);
+}
+
+size_t DictObject::find_work(size_t key_work) const {
+  const size_t comparisons =
+      index_.empty() ? entries.size() : size_t(std::bit_width(index_.size())) + 1;
+  return bounded(comparisons * std::min(key_work, key_work_max_));
 }
 
 const Value* DictObject::find(const Value& key) const {
@@ -218,7 +261,12 @@ const Value* DictObject::find(std::string_view key) const {
     }
     return nullptr;
   }
-  return find(plain_string(key, true));
+  const auto at = std::lower_bound(index_.begin(), index_.end(), key,
+                                   [this](uint32_t i, std::string_view text) {
+                                     return compare_key_with_text(entries[i].first, text) < 0;
+                                   });
+  if (at == index_.end() || compare_key_with_text(entries[*at].first, key) != 0) return nullptr;
+  return &entries[*at].second;
 }
 
 Value plain_string(std::string_view text, bool trusted) {

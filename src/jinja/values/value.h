@@ -167,6 +167,7 @@ struct StringObject final : Object {
 struct ListObject final : Object {
   explicit ListObject(std::vector<Value> values) : items(std::move(values)) {}
   std::vector<Value> items;
+  size_t key_work = SIZE_MAX;  // Of a tuple: as key_work() says it. Lists are no keys.
 };
 
 // Keys keep the order in which they came. Found by a sorted index: no hash that untrusted input
@@ -176,15 +177,14 @@ struct DictObject final : Object {
   explicit DictObject(std::vector<Entry> values);
   const Value* find(const Value& key) const;
   const Value* find(std::string_view key) const;
+  // How many bytes finding a key of this key_work() touches, at most.
+  size_t find_work(size_t key_work) const;
   std::vector<Entry> entries;
 
  private:
   std::vector<uint32_t> index_;  // Entries in the order of their keys; empty where few.
+  size_t key_work_max_ = 0;      // Of the keys here.
 };
-
-// What may be a key: none, booleans, numbers, strings and tuples of them. Orders keys of all kinds.
-bool is_key(const Value& value);
-int compare_keys(const Value& a, const Value& b);  // REQUIRES: both are keys.
 
 // A total order of numbers, exact between integers and reals; NaN comes last.
 int compare_numbers(const Value& a, const Value& b);

@@ -28,6 +28,10 @@ struct DecoderConfig {
   // What most decoders begin with. Errors: those of read_attending_config().
   Status read(const gguf::Metadata& meta);
 
+  // Whether the model is made for texts longer than those that its rotation was made for. This
+  // decides which factors of LongRoPE count, for all positions and whatever the context's length
+  // is, so that bits do not depend on it.
+  bool reads_long_texts() const { return size.context_length > original_context; }
   int32_t window(int32_t layer) const { return windows.empty() ? 0 : windows[size_t(layer)]; }
   AttentionSpec scores(int32_t layer) const {
     return {.head_count = head_counts[size_t(layer)],

@@ -1,6 +1,7 @@
-// The factors of LongRoPE (Ding et al., 2024): a file has one set for contexts up to the original
-// length and one for longer ones. The set is chosen when a model is loaded, by its context length,
-// since keys in the cache are rotated already.
+// The factors of LongRoPE (Ding et al., 2024): a file has one set for models that read no longer
+// texts than the original one, and one for those that do. What the file says of the model's context
+// decides, not the length of a text or of the context in use: keys in the cache are rotated
+// already, and the same tokens have to give the same bits.
 #pragma once
 
 #include "graph/graph.h"

@@ -46,8 +46,8 @@ class Llama final : public Decoder<Config, Layer> {
   explicit Llama(const LlamaTraits& traits) { c_.traits = traits; }
 
   Tensor forward(Graph& g) const override {
-    const RopeSpec rope = with_factors(
-        long_rope_.scaled(c_.rope, g.context_tokens() > c_.original_context), rope_factors_);
+    const RopeSpec rope =
+        with_factors(long_rope_.scaled(c_.rope, c_.reads_long_texts()), rope_factors_);
     Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       const Tensor h = g.rms_norm(x, l.attn_norm, c_.norm_epsilon);

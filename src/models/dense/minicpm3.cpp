@@ -43,10 +43,9 @@ class MiniCpm3 final : public Decoder<Config, Layer> {
   std::vector<State> layer_states(int32_t) const override { return {c_.latent.state()}; }
 
   Tensor forward(Graph& g) const override {
-    const blocks::LatentSpec spec{
-        .rope = long_rope_.scaled(c_.rope, g.context_tokens() > c_.original_context),
-        .scale = softmax_scale(c_.latent.key_dim()),
-        .norm_epsilon = c_.norm_epsilon};
+    const blocks::LatentSpec spec{.rope = long_rope_.scaled(c_.rope, c_.reads_long_texts()),
+                                  .scale = softmax_scale(c_.latent.key_dim()),
+                                  .norm_epsilon = c_.norm_epsilon};
     const auto residual_scale = float(kDepthScale / std::sqrt(double(c_.size.layer_count)));
     Tensor x = g.embed(embedding_and_head_.embedding, kEmbeddingScale);
     for (const auto& [layer, l] : layers()) {

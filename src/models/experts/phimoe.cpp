@@ -30,7 +30,7 @@ struct Layer : NormedAttention<Norm>, NormedExperts<Norm> {
 class PhiMoe final : public CentredDecoder<Config, Layer> {
  public:
   Tensor forward(Graph& g) const override {
-    const RopeSpec rope = long_rope_.scaled(c_.rope, g.context_tokens() > c_.original_context);
+    const RopeSpec rope = long_rope_.scaled(c_.rope, c_.reads_long_texts());
     Tensor x = g.embed(embedding_and_head_.embedding);
     for (const auto& [layer, l] : layers()) {
       x = g.add(x, rotary_attention(g, layer, norm(g, x, l.attn_norm), l.attn, rope));
