@@ -12,7 +12,7 @@
 #include <system_error>
 
 #include "base/check.h"
-#include "base/control_groups.h"
+#include "base/machine/control_groups.h"
 
 namespace cairn {
 namespace {

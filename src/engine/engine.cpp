@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "base/machine_memory.h"
+#include "base/machine/machine_memory.h"
 #include "base/quantities.h"
 #include "engine/parameter_loader.h"
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "base/machine_memory.h"
+#include "base/machine/machine_memory.h"
 #include "base/result.h"
 #include "base/threads.h"
 #include "device/numerics.h"

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <thread>
 
-#include "base/machine_memory.h"
+#include "base/machine/machine_memory.h"
 #include "measure/memory_figures.h"
 
 namespace cairn::measure {

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "base/machine_memory.h"
+#include "base/machine/machine_memory.h"
 
 namespace cairn::measure {
 

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <memory>
 
-#include "base/machine_memory.h"
+#include "base/machine/machine_memory.h"
 
 namespace cairn::measure {
 

@@ -1,5 +1,5 @@
 // Limits of containers, in made-up trees of both versions.
-#include "base/control_groups.h"
+#include "base/machine/control_groups.h"
 
 #include <gtest/gtest.h>
 

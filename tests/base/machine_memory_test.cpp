@@ -1,5 +1,5 @@
 // The machine's memory, from a text and from the machine.
-#include "base/machine_memory.h"
+#include "base/machine/machine_memory.h"
 
 #include <gtest/gtest.h>
 

@@ -40,7 +40,8 @@ TEST(Reference, UsageShowsWhatIsRequired) {
   EXPECT_EQ(run_program({"quantize", "--help"}).out.substr(0, 47),
             "Usage: cairn quantize [OPTIONS] IN OUT TYPE\n\nWr");
   EXPECT_NE(run_program({"convert", "-h"}).out.find("[OPTIONS] DIR -o FILE\n"), std::string::npos);
-  EXPECT_NE(run_program({"run", "-h"}).out.find("run [OPTIONS] [MODEL] [PROMPT]\n"), std::string::npos);
+  EXPECT_NE(run_program({"run", "-h"}).out.find("run [OPTIONS] [MODEL] [PROMPT]\n"),
+            std::string::npos);
 }
 
 TEST(Reference, GroupsDefaultsAndOtherNames) {

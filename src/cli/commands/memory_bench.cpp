@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "base/machine_memory.h"
+#include "base/machine/machine_memory.h"
 #include "cli/command_line.h"
 #include "cli/commands/load.h"
 #include "cli/exit_codes.h"

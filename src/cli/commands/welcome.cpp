@@ -4,7 +4,7 @@
 #include <fmt/core.h>
 
 #include "base/cpu_features.h"
-#include "base/machine_memory.h"
+#include "base/machine/machine_memory.h"
 #include "base/quantities.h"
 #include "base/threads.h"
 #include "engine/engine.h"

@@ -26,9 +26,10 @@ struct MemoryRoom {
   std::string_view limited_by;  // What that is: "MemAvailable", "control group", "ulimit -v" …
   size_t address_bytes = SIZE_MAX;  // Addresses that may be reserved, used or not.
 };
-// The least of what the machine has available, its control groups allow (base/control_groups.h),
-// the limits of the process leave, and, on machines that promise no more than they have, what they
-// may promise. `root` is where /proc and /sys lie: tests have trees of their own.
+// The least of what the machine has available, its control groups allow
+// (base/machine/control_groups.h), the limits of the process leave, and, on machines that promise
+// no more than they have, what they may promise. `root` is where /proc and /sys lie: tests have
+// trees of their own.
 MemoryRoom read_memory_room(const std::string& root = "");
 
 // Bytes of this process that are in the machine's memory now (its resident set); 0 where the system

@@ -1,6 +1,6 @@
 // Reading /proc: meminfo has lines of "Name:   12345 kB", limits has lines of
 // "Max address space         1048576              unlimited            bytes".
-#include "base/machine_memory.h"
+#include "base/machine/machine_memory.h"
 
 #include <unistd.h>
 
@@ -9,8 +9,8 @@
 #include <fstream>
 #include <string>
 
-#include "base/control_groups.h"
 #include "base/file.h"
+#include "base/machine/control_groups.h"
 
 namespace cairn {
 

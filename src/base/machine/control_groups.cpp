@@ -1,5 +1,5 @@
 // /proc/self/cgroup says which groups, /proc/self/mountinfo where their files are.
-#include "base/control_groups.h"
+#include "base/machine/control_groups.h"
 
 #include <algorithm>
 #include <charconv>
