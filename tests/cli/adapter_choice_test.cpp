@@ -74,7 +74,7 @@ TEST(AdapterChoice, ChangesDuringAConversation) {
         "tone   on, scale 0.5\nfacts  on, scale -1.25\n",
         "adapter: expected one of tone, facts, found nobody",
         "/lora: expected NAME or NAME:SCALE, found \"tone:x\"",
-        " 0 reused, the rest anew by other adapters"}) {
+        " 0 reused, the rest read again: other adapters"}) {
     EXPECT_NE(run.err.find(line), std::string::npos) << line << "\nin\n" << run.err;
   }
   const Finished without = chat({}, "/lora\n/lora tone\n");

@@ -46,7 +46,7 @@ struct ChatLoop::Command {
 
 const ChatLoop::Command ChatLoop::kCommands[] = {
     {"/help", "", "shows this", &ChatLoop::help},
-    {"/regen", "", "makes the last answer anew, with the next seed", &ChatLoop::regenerate},
+    {"/regen", "", "makes another last answer, with the next seed", &ChatLoop::regenerate},
     {"/retry", "[N=V …]", "the same with other settings, as temperature=0.2", &ChatLoop::retry},
     {"/set", "N V", "changes a setting for the answers to come", &ChatLoop::set},
     {"/show", "", "shows the settings", &ChatLoop::show},
@@ -54,7 +54,7 @@ const ChatLoop::Command ChatLoop::kCommands[] = {
      &ChatLoop::adapters},
     {"/continue", "", "goes on with an answer that was stopped", &ChatLoop::go_on},
     {"/edit", "[TEXT]", "changes your last message and answers it", &ChatLoop::edit},
-    {"/rewind", "[TURNS]", "takes the last turns back; one unless told", &ChatLoop::rewind},
+    {"/rewind", "[TURNS]", "takes back the last turns (default: 1)", &ChatLoop::rewind},
     {"/fork", "[NAME]", "goes on in a new branch; this one stays as it is", &ChatLoop::fork},
     {"/switch", "NAME", "goes on in another branch", &ChatLoop::switch_branch},
     {"/branches", "", "lists the branches", &ChatLoop::list_branches},

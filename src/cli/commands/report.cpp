@@ -84,7 +84,7 @@ std::string statistics_line(const session::Answer& answer, const memory::Usage& 
   line += fmt::format("; prompt of {} tokens, {} reused", answer.prompt.prompt_tokens,
                       answer.prompt.reused_tokens);
   if (answer.prompt.from_cache) line += " from the cache";
-  if (answer.prompt.plan.limited_by == "adapters") line += ", the rest anew by other adapters";
+  if (answer.prompt.plan.limited_by == "adapters") line += ", the rest read again: other adapters";
   if (answer.prompt.computed_tokens > 0) {
     line += fmt::format(", {:.1f} a second",
                         rate(size_t(answer.prompt.computed_tokens), answer.prompt_seconds));

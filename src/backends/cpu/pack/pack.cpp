@@ -161,7 +161,7 @@ Status PackedWeights::pack(const std::vector<const PackedMatrix*>& matrices, Thr
       data = cache->data();
       caches_.push_back(std::move(cache).value());
     } else if (cache.error().code != ErrorCode::not_found) {
-      log::warning("pack cache: {}: the weights are packed anew", cache.error().message);
+      log::warning("pack cache: {}: the weights are packed again", cache.error().message);
     }
   }
   if (data == nullptr) {
