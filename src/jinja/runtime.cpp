@@ -29,7 +29,7 @@ Status Runtime::prepare_items(size_t count) {
 
 Result<Value> Runtime::string(MarkedText text) {
   // Fresh memory costs more than what is written into it, and so do marks than bytes.
-  CAIRN_TRY(work(kObjectWork + 2 * text.size() + 4 * text.mark_bytes()));
+  CAIRN_TRY(work(kObjectWork + text.size() + 4 * text.mark_bytes()));
   return heap_.string(std::move(text));
 }
 

@@ -234,7 +234,7 @@ TEST_F(RefusalTest, ParametersOutOfRange) {
            {"num_hidden_layers", "900", "block_count: expected at most the "},
            {"rms_norm_eps", "-1", "layer_norm_rms_epsilon: expected 0 to 0.1, found -1"},
            {"rope_parameters", R"({"rope_type": "default", "rope_theta": 0})",
-            "rope.freq_base: expected 1 to 1e+15, found 0"},
+            "rope.freq_base: expected 1 to 1000000000000000, found 0"},
            {"max_position_embeddings", "0", "context_length: expected 1 to "}}) {
     with(key, value);
     expect_refused(message);

@@ -245,7 +245,7 @@ Result<Value> expandtabs(Runtime& runtime, const Value& self, Args args) {
     const char byte = text.bytes()[at];
     if (byte == '\t') {
       const size_t spaces = stop == 0 ? 0 : stop - column % stop;
-      CAIRN_TRY(runtime.work(spaces));
+      CAIRN_TRY(runtime.work(3 * spaces));
       CAIRN_TRY(runtime.check_string(out.size() + spaces));
       out.append(std::string(spaces, ' '), origin.is_trusted_at(at));
       column += spaces;
