@@ -21,11 +21,11 @@ OutputKind output_kind(std::optional<Pooling> pooling) {
   return *pooling == Pooling::rank ? OutputKind::scores : OutputKind::vectors;
 }
 
-// What an engine takes beside the memory of conversations.
+// What an engine takes beside the memory of conversations. Steps touch as much of the workspace as
+// they have rows and outputs, which is rarely all of it.
 struct FixedBytes {
-  size_t weights = 0, workspace = 0, plans = 0;
-
-  size_t all() const { return weights + workspace + plans; }
+  size_t weights = 0, plans = 0;
+  size_t workspace = 0;
 };
 
 FixedBytes fixed_bytes(const Plans& plans, const Backend& backend) {
@@ -37,12 +37,17 @@ FixedBytes fixed_bytes(const Plans& plans, const Backend& backend) {
   return bytes;
 }
 
+size_t minus(size_t bytes, size_t taken) {
+  return bytes - std::min(bytes, taken);
+}
+
 // Half of what is left: the rest is for the file's pages and other programs. Each group of layers
 // reserves addresses for all of it; a part of these stays for threads and what else comes.
-size_t default_memory_budget(const MemoryRoom& room, size_t fixed_bytes, size_t group_count) {
+size_t default_memory_budget(const MemoryRoom& room, const FixedBytes& fixed, size_t group_count) {
   if (room.bytes == 0) return size_t(1) << 30;
-  const size_t half = (room.bytes - fixed_bytes) / 2;
-  const size_t addresses = room.address_bytes - std::min(room.address_bytes, fixed_bytes);
+  const size_t left = minus(room.bytes, fixed.weights + fixed.plans);
+  const size_t half = std::max(minus(left, fixed.workspace), left / 4) / 2;
+  const size_t addresses = minus(room.address_bytes, fixed.weights + fixed.plans + fixed.workspace);
   return std::min(half, addresses / 4 * 3 / std::max<size_t>(group_count, 1));
 }
 
@@ -238,20 +243,20 @@ void Engine::choose_step() {
   options_.row_count_max = std::min(options_.row_count_max, options_.context_tokens);
 }
 
-// Before the weights are taken: what they and the steps need must be there, and conversations get
-// of what that leaves.
+// Before the weights are taken: there must be room for them, and conversations get of what they
+// leave.
 Status Engine::choose_budget(const Plans& plans, const memory::Layout& layout) {
   const MemoryRoom room = memory_room();
   const FixedBytes fixed = fixed_bytes(plans, *backend_);
-  if (room.bytes > 0 && fixed.all() > room.bytes) {
+  const size_t needed_bytes = fixed.weights + fixed.plans;
+  if (room.bytes > 0 && needed_bytes > room.bytes) {
     return fail(ErrorCode::no_room,
-                "{}: needs {} bytes ({} for weights, {} for steps), found {} (limit: {}){}",
-                file_.name(), fixed.all(), fixed.weights, fixed.workspace + fixed.plans, room.bytes,
-                room.limited_by,
+                "{}: needs {} bytes ({} of weights, {} of recorded steps), found {} (limit: {}){}",
+                file_.name(), needed_bytes, fixed.weights, fixed.plans, room.bytes, room.limited_by,
                 fixed.weights > 0 ? "; with --no-pack weights are read from the file" : "");
   }
   if (options_.memory_budget == 0) {
-    options_.memory_budget = default_memory_budget(room, fixed.all(), layout.groups.size());
+    options_.memory_budget = default_memory_budget(room, fixed, layout.groups.size());
   }
   const std::string limit = room.bytes == 0 ? "nobody says how much may be taken"
                                             : fmt::format("{} may be taken (limit: {})",
