@@ -70,7 +70,7 @@ TEST(Process, LinesWithoutAnEndAreErrors) {
 TEST(Process, LongTextsTakeLittleMemory) {
   if (test::kIsSanitized) GTEST_SKIP() << "needs a limit of the address space";
   const Finished tokens =
-      shell("ulimit -v 1000000; yes 'a b c d' | head -c 8000000 | $P tokenize --json " CAIRN_SOURCE
+      shell("ulimit -v 400000; yes 'a b c d' | head -c 8000000 | $P tokenize --json " CAIRN_SOURCE
             "/assets/nano.gguf | tail -c 40");
   EXPECT_EQ(tokens.exit_code, 0);
   EXPECT_EQ(tokens.err, "");
