@@ -135,6 +135,9 @@ Result<std::string> end_of_links(const std::string& path) {
 }
 
 Result<Place> find_place(const std::string& path, const OutputOptions& options) {
+  if (path.empty()) {
+    return fail(ErrorCode::invalid_argument, "output: expected a path, found none");
+  }
   struct stat found = {};
   const bool is_there = ::stat(path.c_str(), &found) == 0;
   if (!is_there && errno != ENOENT) return io_error(path, "write");

@@ -145,7 +145,7 @@ Result<std::vector<Taken>> take_variables(CLI::App& command, const Declarations&
 // Whether a message is about the option: names it, or begins with what it was given.
 bool is_about(std::string_view message, const Taken& one) {
   const auto ends_name = [&](size_t at) {
-    return at >= message.size() || (message[at] != '-' && std::isalnum(message[at]) == 0);
+    return at >= message.size() || (message[at] != '-' && std::isalnum(uint8_t(message[at])) == 0);
   };
   std::vector<std::string> names = one.option->get_lnames();
   if (one.option->get_positional()) names.push_back(one.option->get_name(true));

@@ -75,6 +75,7 @@ TEST_F(Output, WhatIsNotCommittedLeavesNothing) {
 }
 
 TEST_F(Output, RefusesWhatItMustNotWrite) {
+  expect_refused("", {}, "expected a path, found none");
   expect_refused(path("none/a"), {}, "expected a folder for it, found none at");
   expect_refused(folder_.path(), {}, "found a folder");
   test::write_to(path("in"), "input");

@@ -69,6 +69,10 @@ TEST_F(Outputs, NoCommandWritesOverItsInputs) {
   expect_spared({"perplexity", model(), "--kl", file("base"), "--save-logits", file("base")},
                 file("base"));
   expect_spared({"quantize", model(), model(), "Q8_0"}, model());
+  write_to(file("adapter"), "an adapter");
+  expect_spared({"logits", model(), "--tokens", file("ids"), "--lora", file("adapter"), "-o",
+                 file("adapter")},
+                file("adapter"));
   write_to(file("imatrix"), "importances");
   expect_spared({"quantize", model(), file("imatrix"), "Q8_0", "--imatrix", file("imatrix")},
                 file("imatrix"));

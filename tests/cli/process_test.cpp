@@ -16,13 +16,16 @@ Finished shell(const std::string& script) {
 
 TEST(Process, ForbidsItselfWhatItDoesNotNeed) {
   // The chat waits for its input, which the shell holds open.
-  const Finished done = shell(
-      "umask 022; ulimit -c unlimited; sleep 100 | $P run --chat & cairn=$!\n"
-      "for i in $(seq 200); do\n"
-      "  grep -q '^NoNewPrivs:.1' /proc/$cairn/status && break; sleep 0.05\n"
-      "done\n"
-      "grep -E '^(NoNewPrivs|Umask):' /proc/$cairn/status; grep core /proc/$cairn/limits\n"
-      "kill $cairn %1");
+  const ScratchFolder folder;
+  const Finished done =
+      shell("umask 022; ulimit -c unlimited; mkfifo " + folder.file("in") + "; $P run --chat < " +
+            folder.file("in") + " & cairn=$!; exec 3> " + folder.file("in") +
+            "\n"
+            "for i in $(seq 1000); do\n"
+            "  grep -q '^NoNewPrivs:.1' /proc/$cairn/status && break; sleep 0.02\n"
+            "done\n"
+            "grep -E '^(NoNewPrivs|Umask):' /proc/$cairn/status; grep core /proc/$cairn/limits\n"
+            "exec 3>&-; wait");
   EXPECT_NE(done.out.find("NoNewPrivs:\t1\n"), std::string::npos) << done.out;
   EXPECT_NE(done.out.find("Umask:\t0077\n"), std::string::npos) << done.out;
   EXPECT_NE(done.out.find("Max core file size        1                    1 "), std::string::npos)
@@ -67,7 +70,7 @@ TEST(Process, LinesWithoutAnEndAreErrors) {
 TEST(Process, LongTextsTakeLittleMemory) {
   if (test::kIsSanitized) GTEST_SKIP() << "needs a limit of the address space";
   const Finished tokens =
-      shell("ulimit -v 1000000; yes 'a b c d' | head -c 8000000 | $P tokenize --json " CAIRN_SOURCE
+      shell("ulimit -v 400000; yes 'a b c d' | head -c 8000000 | $P tokenize --json " CAIRN_SOURCE
             "/assets/nano.gguf | tail -c 40");
   EXPECT_EQ(tokens.exit_code, 0);
   EXPECT_EQ(tokens.err, "");

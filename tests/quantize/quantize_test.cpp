@@ -426,6 +426,18 @@ TEST(Quantize, SplitModelsAreRead) {
        .out_path = folder.file("b.gguf"),
        .mix = "Q5_0"});
   EXPECT_TRUE(contents_of(folder.file("a.gguf")) == contents_of(folder.file("b.gguf")));
+  // None of the parts is written over.
+  for (const char* part : {"s-00001-of-00002.gguf", "s-00002-of-00002.gguf"}) {
+    const std::string before = contents_of(folder.file(part));
+    const auto refused = quantize({.in_path = folder.file("s-00001-of-00002.gguf"),
+                                   .out_path = folder.file(part),
+                                   .mix = "Q5_0"});
+    ASSERT_FALSE(refused) << part;
+    EXPECT_NE(refused.error().message.find("expected another file than the input"),
+              std::string::npos)
+        << refused.error().message;
+    EXPECT_TRUE(contents_of(folder.file(part)) == before);
+  }
 }
 
 }  // namespace

@@ -110,6 +110,23 @@ TEST(Transcript, DeepNestingIsNoDanger) {
   EXPECT_FALSE(read_transcript(folder.file("chat")));
 }
 
+// Their values would take many times their bytes.
+TEST(Transcript, LargeFilesAreRefused) {
+  const cli::ScratchFolder folder;
+  const std::string path = folder.file("chat.json");
+  cli::write_to(path, "");
+  std::filesystem::resize_file(path, (size_t(64) << 20) + 1);
+  const auto bytes = read_transcript(path);
+  ASSERT_FALSE(bytes);
+  EXPECT_EQ(bytes.error().message, path + ": expected at most 67108864 bytes, found 67108865");
+  std::string many = "{\"messages\":[";
+  for (int i = 0; i <= 1 << 22; ++i) many += "0,";
+  cli::write_to(path, many + "0]}");
+  const auto values = read_transcript(path);
+  ASSERT_FALSE(values);
+  EXPECT_EQ(values.error().code, ErrorCode::no_room) << values.error().message;
+}
+
 // A file is replaced as a whole or not at all.
 TEST(Transcript, AFailedWriteLeavesTheOldFile) {
   const cli::ScratchFolder folder;

@@ -13,6 +13,7 @@
 #include "base/quantities.h"
 #include "cli/commands/adapter_choice.h"
 #include "cli/commands/chat_settings.h"
+#include "cli/commands/load.h"
 #include "cli/commands/report.h"
 #include "cli/exit_codes.h"
 #include "cli/terminal/answer_printer.h"
@@ -359,7 +360,7 @@ ChatLoop::Next ChatLoop::save_over(std::string_view rest) {
 
 ChatLoop::Next ChatLoop::save_to(const std::string& path, bool replaces) {
   if (path.empty()) return complain({ErrorCode::invalid_argument, "/save: expected a file name"});
-  const std::vector<FileIdentity> inputs = engine_->file().identities();
+  const std::vector<FileIdentity> inputs = input_files(engine_->file(), engine_->options());
   if (const Status allowed = check_output(path, {.inputs = inputs}); !allowed) {
     return complain(allowed.error());
   }

@@ -21,6 +21,17 @@ Result<gguf::File> open_model(const std::string& path) {
   return gguf::File::from_bytes(builtin::model(), std::string(builtin::kModelName));
 }
 
+std::vector<FileIdentity> input_files(const gguf::File& model, const EngineOptions& options,
+                                      std::initializer_list<std::string> others) {
+  std::vector<FileIdentity> files = model.identities();
+  std::vector<std::string> paths = others;
+  for (const AdapterChoice& adapter : options.adapters) paths.push_back(adapter.path);
+  for (const std::string& path : paths) {
+    if (const auto file = identity_of(path)) files.push_back(*file);
+  }
+  return files;
+}
+
 Result<std::unique_ptr<Engine>> load_engine(const std::string& path, EngineOptions options) {
   CAIRN_TRY(gguf::File file, open_model(path));
   return load_engine(std::move(file), std::move(options));

@@ -2,9 +2,12 @@
 // Thread rule: one thread.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "base/output_file.h"
 #include "base/result.h"
 #include "engine/engine.h"
 #include "gguf/gguf.h"
@@ -13,6 +16,10 @@ namespace cairn::cli {
 
 // The file at `path`, or the built-in model where it is empty.
 Result<gguf::File> open_model(const std::string& path);
+
+// What an engine of these reads, and the files at `others`: no output may be one of them.
+std::vector<FileIdentity> input_files(const gguf::File& model, const EngineOptions& options,
+                                      std::initializer_list<std::string> others = {});
 
 Result<std::unique_ptr<Engine>> load_engine(gguf::File file, EngineOptions options);
 Result<std::unique_ptr<Engine>> load_engine(const std::string& path, EngineOptions options);

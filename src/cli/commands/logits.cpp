@@ -69,8 +69,8 @@ Result<int64_t> write_logits(const LogitsOptions& options) {
   EngineOptions engine_options = options.engine;
   engine_options.row_count_max = options.batch;
   CAIRN_TRY(gguf::File model, open_model(options.model_path));
-  std::vector<FileIdentity> inputs = model.identities();
-  if (const auto tokens = identity_of(options.tokens_path)) inputs.push_back(*tokens);
+  const std::vector<FileIdentity> inputs =
+      input_files(model, options.engine, {options.tokens_path});
   CAIRN_TRY(OutputFile out, OutputFile::open(options.out_path, {.inputs = inputs}));
   CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(std::move(model), engine_options));
   CAIRN_TRY(const auto sequences, parse_sequences(text, engine->size().vocabulary_count));

@@ -58,10 +58,8 @@ Status find_chunks(const PerplexityOptions& options, const Engine& engine,
 }
 
 Result<OutputFile> open_output(const PerplexityOptions& options, const gguf::File& model) {
-  std::vector<FileIdentity> inputs = model.identities();
-  for (const std::string& path : {options.text_path, options.kl_path}) {
-    if (const auto input = identity_of(path)) inputs.push_back(*input);
-  }
+  const std::vector<FileIdentity> inputs =
+      input_files(model, options.engine, {options.text_path, options.kl_path});
   return OutputFile::open(options.save_path, {.inputs = inputs});
 }
 
