@@ -18,7 +18,9 @@ enum class ErrorCode {
   invalid_data,      // A file or a text breaks its format.
   not_found,         // A file, key or tensor is not there.
   unsupported,       // Well-formed, but this build cannot do it.
-  no_room,           // A budget or a limit is exhausted.
+  no_room,           // A limit is exceeded: of an input, or of the work that one may cost.
+  context_full,      // More tokens than the context holds.
+  memory_full,       // More bytes than the memory budget has free.
   io,                // The operating system said no.
   cancelled,         // The caller stopped it.
 };

@@ -2,10 +2,12 @@
 #include "chat/conversation.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <optional>
 
 #include "chat/loose_match.h"
+#include "jinja/characters.h"
 #include "jinja/values/json_value.h"
 #include "unicode/unicode.h"
 
@@ -106,17 +108,51 @@ struct Range {
   size_t begin = 0, end = 0;  // Bytes of the rendered text.
 };
 
-// Where each message's content stands; absent where the template has changed it, or where two of
-// them touch.
+std::string_view without_blanks_before(std::string_view text) {
+  while (!text.empty() && jinja::is_python_space(jinja::character_at(text, 0))) {
+    text.remove_prefix(jinja::next_character(text, 0));
+  }
+  return text;
+}
+
+std::string_view without_blanks_behind(std::string_view text) {
+  size_t end = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t next = jinja::next_character(text, at);
+    if (!jinja::is_python_space(jinja::character_at(text, at))) end = next;
+    at = next;
+  }
+  return text.substr(0, end);
+}
+
+// A message's content as templates write it: many take the blanks at its ends away.
+class WrittenContent {
+ public:
+  explicit WrittenContent(std::string_view content)
+      : forms_{content, without_blanks_before(content), without_blanks_behind(content),
+               without_blanks_behind(without_blanks_before(content))} {}
+
+  bool is(std::string_view text) const {
+    return !text.empty() && std::find(forms_.begin(), forms_.end(), text) != forms_.end();
+  }
+
+ private:
+  std::array<std::string_view, 4> forms_;
+};
+
+// Where each message's content stands; absent where the template has changed more of it than the
+// blanks at its ends, or where two of them touch.
 std::vector<std::optional<Range>> find_contents(const chat::RenderedPrompt& prompt,
                                                 std::span<const Message> messages) {
   std::vector<std::optional<Range>> found(messages.size());
+  std::vector<WrittenContent> contents;
+  for (const Message& message : messages) contents.emplace_back(message.content);
   size_t next = 0;
   for (const jinja::OriginSpan& span : prompt.spans) {
     if (span.trusted) continue;
     const auto text = std::string_view(prompt.text).substr(span.begin, span.end - span.begin);
     for (size_t message = next; message < messages.size(); ++message) {
-      if (messages[message].content != text) continue;
+      if (!contents[message].is(text)) continue;
       found[message] = Range{span.begin, span.end};
       next = message + 1;
       break;
@@ -135,7 +171,9 @@ void encode_part(const tokenize::Tokenizer& tokenizer, const chat::RenderedPromp
     if (begin >= end) continue;
     pieces.push_back({std::string_view(prompt.text).substr(begin, end - begin), span.trusted});
   }
-  if (!pieces.empty()) tokenizer.encode_to(pieces, {.parse_special = true}, tokens);
+  const bool goes_on = !tokens.empty();
+  if (pieces.empty()) return;
+  tokenizer.encode_to(pieces, {.parse_special = true, .goes_on = goes_on}, tokens);
 }
 
 std::string spell(const tokenize::Tokenizer& tokenizer, std::span<const Token> tokens) {

@@ -33,8 +33,9 @@ constexpr const char* kLevels[] = {"debug", "info", "warning", "error", "off"}; 
 
 constexpr char kNotes[] =
     "Every option is also an environment variable: --max-tokens is CAIRN_MAX_TOKENS. The command "
-    "line wins.\nExit codes: 0 success, 1 error, 2 wrong usage, 3 a mapped model file shrank, 130 "
-    "interrupted.\n";
+    "line wins.\nExit codes: 0 success, 1 error, 2 wrong usage, 3 a mapped model file shrank, 4 "
+    "the "
+    "answer was cut off before it had the requested form, 130 interrupted.\n";
 
 // "--top-k" → "CAIRN_TOP_K"; positional MODEL → "CAIRN_MODEL".
 std::string variable_of(const CLI::Option& option) {

@@ -25,6 +25,12 @@ bool is_better(const memory::ResumePlan& a, const memory::ResumePlan& b) {
   return a.recurrence_steps < b.recurrence_steps;
 }
 
+std::vector<Token> without(std::span<const Token> tokens, const ContextCut& cut) {
+  std::vector<Token> result(tokens.begin(), tokens.begin() + cut.kept);
+  result.insert(result.end(), tokens.begin() + cut.kept + cut.left_out, tokens.end());
+  return result;
+}
+
 }  // namespace
 
 Lane::Lane(Engine* engine)
@@ -41,7 +47,8 @@ void Lane::select(Selection selection) {
   text_.clear();
   next_ = 0;
   computed_at_ = -1;
-  left_out_tokens_ = 0;
+  cut_ = {};
+  turn_starts_.clear();
 }
 
 int32_t Lane::room() const {
@@ -75,47 +82,50 @@ Status Lane::check(std::span<const Token> prompt) const {
   return Ok{};
 }
 
-// How many tokens behind the kept ones do not fit: always a whole number of halves of the room
-// there, so that a conversation that grows is cut at the same place for many turns.
-Result<int32_t> Lane::tokens_to_leave_out(int64_t token_count) const {
-  const EngineOptions& options = engine_->options();
-  const int64_t excess = token_count - options.context_tokens;
-  if (excess <= 0) return 0;
-  if (options.context_policy == ContextPolicy::stop) {
-    return fail(ErrorCode::no_room, "context: {} tokens are needed, {} fit", token_count,
-                options.context_tokens);
-  }
-  const int64_t half = (options.context_tokens - options.shift_keep) / 2;
-  return int32_t((excess + half - 1) / half * half);
+ContextLimits Lane::limits() const {
+  return {.context_tokens = engine_->options().context_tokens,
+          .keep_tokens = engine_->options().shift_keep};
 }
 
-std::vector<Token> Lane::without(std::span<const Token> tokens, int32_t left_out) const {
-  const size_t kept = size_t(engine_->options().shift_keep);
-  std::vector<Token> result(tokens.begin(), tokens.begin() + std::ptrdiff_t(kept));
-  const auto rest = tokens.subspan(kept + size_t(left_out));
-  result.insert(result.end(), rest.begin(), rest.end());
-  return result;
+Result<ContextCut> Lane::find_cut(int64_t token_count, std::span<const int32_t> turn_starts) const {
+  const EngineOptions& options = engine_->options();
+  if (token_count <= options.context_tokens) return ContextCut{};
+  if (options.context_policy == ContextPolicy::stop) {
+    return fail(ErrorCode::context_full, "context: {} tokens are needed, {} fit", token_count,
+                options.context_tokens);
+  }
+  return cut_context(token_count, turn_starts, limits());
 }
 
 Result<PromptReport> Lane::start(std::span<const Token> prompt,
                                  std::span<const int32_t> message_starts) {
   CAIRN_TRY(check(prompt));
-  CAIRN_TRY(const int32_t left_out, tokens_to_leave_out(int64_t(prompt.size())));
-  left_out_tokens_ = left_out;
-  message_starts_.clear();
+  CAIRN_TRY(cut_, find_cut(int64_t(prompt.size()), message_starts));
+  turn_starts_.assign(message_starts.begin(), message_starts.end());
   text_.clear();
-  if (left_out == 0) {
-    message_starts_.assign(message_starts.begin(), message_starts.end());
-    return start_whole(prompt);
+  return start_cut(prompt);
+}
+
+// Reads what the cut leaves of the whole text, whose turns are known.
+Result<PromptReport> Lane::start_cut(std::span<const Token> text) {
+  message_starts_.clear();
+  if (cut_.left_out == 0) {
+    message_starts_ = turn_starts_;
+    return start_whole(text);
   }
-  const int32_t kept = engine_->options().shift_keep;
-  for (const int32_t start : message_starts) {
-    if (start <= kept) message_starts_.push_back(start);
-    if (start > kept + left_out) message_starts_.push_back(start - left_out);
+  for (const int32_t start : turn_starts_) {
+    const bool stays = start >= cut_.kept + cut_.left_out;
+    if (start <= cut_.kept) message_starts_.push_back(start);
+    if (!stays) continue;
+    const int32_t moved = start - cut_.left_out;
+    if (message_starts_.empty() || message_starts_.back() != moved) {
+      message_starts_.push_back(moved);
+    }
   }
-  text_.assign(prompt.begin(), prompt.end());
-  CAIRN_TRY(PromptReport report, start_whole(without(prompt, left_out)));
-  report.left_out_tokens = left_out;
+  text_.assign(text.begin(), text.end());
+  CAIRN_TRY(PromptReport report, start_whole(without(text_, cut_)));
+  report.left_out_tokens = cut_.left_out;
+  report.left_out_turns = cut_.turns;
   return report;
 }
 
@@ -144,8 +154,12 @@ Lane::Start Lane::find_start(std::span<const Token> prompt, bool wants_logits) c
   return start;
 }
 
-memory::ResumePlan Lane::plan(std::span<const Token> prompt, bool wants_logits) const {
-  return find_start(prompt, wants_logits).plan;
+// A prompt that start() refuses has a plan as well: what it would cost if there were room.
+memory::ResumePlan Lane::plan(std::span<const Token> prompt,
+                              std::span<const int32_t> message_starts, bool wants_logits) const {
+  Result<ContextCut> cut = find_cut(int64_t(prompt.size()), message_starts);
+  if (!cut || cut->left_out == 0) return find_start(prompt, wants_logits).plan;
+  return find_start(without(prompt, *cut), wants_logits).plan;
 }
 
 // REQUIRES: the prompt fits into the context. What the own sequence loses is kept by the engine.
@@ -300,16 +314,23 @@ Status Lane::push(Token token) {
 
 // Positions are part of keys and states, so nothing can be moved: what stays is read again.
 Status Lane::shift(Token token) {
-  std::vector<Token> tokens(sequence_.tokens().begin(), sequence_.tokens().end());
-  tokens.push_back(token);
-  CAIRN_TRY(const int32_t left_out, tokens_to_leave_out(int64_t(tokens.size())));
-  message_starts_.clear();
-  const std::vector<Token> kept = without(tokens, left_out);
-  if (text_.empty()) text_.assign(tokens.begin(), tokens.end() - 1);
-  text_.push_back(token);
-  CAIRN_TRY(start_whole(kept));
-  left_out_tokens_ += left_out;
+  std::vector<Token> whole(text().begin(), text().end());
+  whole.push_back(token);
+  CAIRN_TRY(cut_, find_cut(int64_t(whole.size()), turn_starts_));
+  CAIRN_TRY(start_cut(whole));
   return Ok{};
+}
+
+std::optional<ContextShift> Lane::next_shift() const {
+  const EngineOptions& options = engine_->options();
+  if (options.context_policy == ContextPolicy::stop) return std::nullopt;
+  const int64_t token_count = int64_t(options.context_tokens) + cut_.left_out + 1;
+  const ContextCut cut = cut_context(token_count, turn_starts_, limits());
+  const int32_t kept = std::min(cut.kept, sequence_.length());
+  const int32_t resume = engine_->memory().plan(sequence_, kept).resume;
+  return ContextShift{.left_out_tokens = cut.left_out - cut_.left_out,
+                      .left_out_turns = cut.turns - cut_.turns,
+                      .read_tokens = int32_t(token_count - cut.left_out) - resume};
 }
 
 std::span<const Token> Lane::text() const {

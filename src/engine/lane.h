@@ -6,10 +6,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/result.h"
+#include "engine/context_cut.h"
 #include "engine/engine.h"
 #include "engine/step.h"
 #include "memory/memory.h"
@@ -22,10 +24,18 @@ struct PromptReport {
   int32_t reused_tokens = 0;    // Found in the cache.
   int32_t computed_tokens = 0;  // prompt_tokens - reused_tokens.
   int32_t left_out_tokens = 0;  // Dropped by the context policy, after the first kept ones.
+  int32_t left_out_turns = 0;   // Whole turns among them.
   bool from_cache = false;      // An entry of the prefix cache had a longer prefix.
   // Where the sequence was resumed, and what limited it: as memory::ResumePlan says, or "adapters"
   // if only other adapters had a longer prefix.
   memory::ResumePlan plan;
+};
+
+// What happens to a sequence when its context is full and the policy is to shift.
+struct ContextShift {
+  int32_t left_out_tokens = 0;
+  int32_t left_out_turns = 0;  // Whole turns among them.
+  int32_t read_tokens = 0;     // Of the tokens that stay: those to compute again.
 };
 
 // The resources of a step that computes all of a lane's pending tokens.
@@ -47,19 +57,23 @@ class Lane {
   const Selection& selection() const { return selection_; }
 
   // Begins to read `prompt` (not empty), from its longest cached prefix. `message_starts`:
-  // positions of the prompt at which messages begin, ascending; the sequence can go back to them
-  // without computing tokens again. Errors: invalid_argument for ids outside the vocabulary;
-  // no_room if the prompt is longer than the context and the policy is to stop, or if the memory
-  // budget is too small.
+  // positions of the prompt at which messages of the user begin, ascending; the sequence can go
+  // back to them without computing tokens again, and shifts of the context leave out whole turns.
+  // Errors: invalid_argument for ids outside the vocabulary; context_full if the prompt is longer
+  // than the context and the policy is to stop.
   Result<PromptReport> start(std::span<const Token> prompt,
                              std::span<const int32_t> message_starts = {});
   // What start() and its steps would cost; with `wants_logits` false: without the logits at its
   // end, for a prompt that more tokens will follow.
-  memory::ResumePlan plan(std::span<const Token> prompt, bool wants_logits = true) const;
+  memory::ResumePlan plan(std::span<const Token> prompt,
+                          std::span<const int32_t> message_starts = {},
+                          bool wants_logits = true) const;
   // Adds a token (usually the sampled one). If the context is full and the policy is to shift, the
   // sequence is shortened, and what stays is pending again. Errors: those of start(). REQUIRES:
   // !wants_rows().
   Status push(Token token);
+  // What push() does once room() tokens were added; nothing where the policy is to stop.
+  std::optional<ContextShift> next_shift() const;
 
   // Whether tokens are pending.
   bool wants_rows() const { return next_ < pending_.size(); }
@@ -84,14 +98,17 @@ class Lane {
   const memory::Sequence& sequence() const { return sequence_; }
   // Tokens that still fit into the context; at least 1 with the shift policy.
   int32_t room() const;
-  // Of the text since the last start(), dropped by the context policy and by shifts.
-  int32_t left_out_tokens() const { return left_out_tokens_; }
+  // Of the text since the last start(), dropped by the context policy and by shifts; and the whole
+  // turns among them.
+  int32_t left_out_tokens() const { return cut_.left_out; }
+  int32_t left_out_turns() const { return cut_.turns; }
 
  private:
   struct Start;
   Status check(std::span<const Token> prompt) const;
-  Result<int32_t> tokens_to_leave_out(int64_t token_count) const;
-  std::vector<Token> without(std::span<const Token> tokens, int32_t left_out) const;
+  ContextLimits limits() const;
+  Result<ContextCut> find_cut(int64_t token_count, std::span<const int32_t> turn_starts) const;
+  Result<PromptReport> start_cut(std::span<const Token> text);
   Result<PromptReport> start_whole(std::span<const Token> prompt);
   struct Mark {
     int32_t position;
@@ -110,12 +127,13 @@ class Lane {
   memory::Sequence sequence_;
   std::vector<Token> pending_;  // Those before next_ are in the sequence already.
   size_t next_ = 0;
-  std::vector<int32_t> message_starts_;  // Of the prompt that is being read.
+  std::vector<int32_t> message_starts_;  // Of the prompt that is being read, as far as it stays.
   std::vector<Mark> marks_;              // Where reading it leaves anchors, ascending.
   bool reads_prompt_ = false;            // Else a token after it.
   int32_t resumed_at_ = 0;               // Where reading the prompt began.
-  int32_t left_out_tokens_ = 0;
-  std::vector<Token> text_;  // The whole text, where some of it was left out; else empty.
+  ContextCut cut_;                       // What the sequence lacks of the text.
+  std::vector<Token> text_;              // The whole text, where some is left out; else empty.
+  std::vector<int32_t> turn_starts_;     // Its messages of the user.
   // Of the item that was handed out.
   std::vector<int32_t> captures_;
   std::vector<memory::AnchorKind> capture_kinds_;
@@ -131,8 +149,8 @@ class LaneBatch {
   explicit LaneBatch(Engine* engine) : engine_(engine) {}
 
   // One step for the lanes that want rows, in their order, as far as there is room; returns how
-  // many were computed. Errors: those of Engine::step() and Lane::settle(). REQUIRES: at least one
-  // of the lanes wants rows.
+  // many were computed. Errors: those of Engine::step(), which are the first such lane's, and of
+  // Lane::settle(). REQUIRES: at least one of the lanes wants rows.
   Result<size_t> step(std::span<Lane* const> lanes);
   Status step(Lane& lane) {
     Lane* const one = &lane;

@@ -8,6 +8,15 @@
 
 namespace cairn {
 
+namespace {
+
+// Of one sequence only: those before it in the step are computed.
+bool has_no_room(const Error& error) {
+  return error.code == ErrorCode::memory_full || error.code == ErrorCode::context_full;
+}
+
+}  // namespace
+
 Stepper::Stepper(memory::Memory* memory, memory::PrefixCache* cache, Runner* runner)
     : memory_(memory), cache_(cache), runner_(runner) {
   const size_t item_count_max = size_t(runner->row_count_max());
@@ -24,7 +33,7 @@ Result<StepReport> Stepper::step(std::span<const StepItem> items, StepAcceptor a
   for (const StepItem& item : items.first(awake_count)) {
     Status begun = begin(item);
     if (begun) continue;
-    if (!transactions_.empty() && begun.error().code == ErrorCode::no_room) break;
+    if (!transactions_.empty() && has_no_room(begun.error())) break;
     transactions_.clear();
     return std::move(begun).error();
   }
@@ -100,7 +109,7 @@ Result<memory::Transaction> Stepper::begin_transaction(const StepItem& item) {
                               .keeps_hidden = item.keeps_hidden};
   for (;;) {
     Result<memory::Transaction> begun = cache_->begin(*item.sequence, request);
-    const bool has_room = begun || begun.error().code != ErrorCode::no_room;
+    const bool has_room = begun || begun.error().code != ErrorCode::memory_full;
     if (has_room || request.captures.empty()) return begun;
     std::span<const memory::AnchorKind>& kinds = request.capture_kinds;
     const bool has_closing = !kinds.empty() && kinds.back() == memory::AnchorKind::closing;

@@ -196,8 +196,9 @@ class Program {
   Status step(std::span<const StepItem> items, StepAcceptor accept, bool counts) {
     CAIRN_TRY(const StepReport report, engine_.step(items, accept));
     if (report.item_count < items.size()) {
-      return fail(ErrorCode::no_room, "verify: expected room for {} sequences, found room for {}",
-                  items.size(), report.item_count);
+      return fail(ErrorCode::memory_full,
+                  "verify: expected room for {} sequences, found room for {}", items.size(),
+                  report.item_count);
     }
     if (!counts) return Ok{};
     row_->recurrence_steps += report.replayed_rows;

@@ -46,8 +46,8 @@ struct VerifyReport {
   int64_t differing_bits() const;
 };
 
-// Errors: no_room where the memory budget is too small for the programs; invalid_argument where the
-// context is; cancelled.
+// Errors: memory_full where the memory budget is too small for the programs; invalid_argument where
+// the context is; cancelled.
 Result<VerifyReport> verify(Engine& engine, const VerifyOptions& options);
 
 }  // namespace cairn

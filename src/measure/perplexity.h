@@ -53,7 +53,7 @@ struct PerplexityWork {
 // With the context of a chunk, and steps no longer than that.
 EngineOptions fit_for_perplexity(EngineOptions options, int32_t context);
 
-// REQUIRES: an engine with a vocabulary and room for a chunk. Errors: no_room, io, invalid_data
+// REQUIRES: an engine with a vocabulary and room for a chunk. Errors: memory_full, io, invalid_data
 // where the model's output is no number.
 Result<PerplexityReport> measure_perplexity(Engine& engine, const PerplexityWork& work);
 

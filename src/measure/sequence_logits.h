@@ -12,7 +12,7 @@
 namespace cairn::measure {
 
 // Adds [tokens][vocabulary] f32, little-endian, computed from the beginning in steps as long as the
-// engine takes them with all their outputs. Errors: no_room, io.
+// engine takes them with all their outputs. Errors: memory_full, io.
 Status append_logits(Engine& engine, std::span<const Token> tokens, OutputFile& out);
 
 }  // namespace cairn::measure

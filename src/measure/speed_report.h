@@ -26,7 +26,7 @@ struct SpeedReport {
 };
 
 // All but the rows. The machine first, while nothing else is in memory; then what `load` loads,
-// which has to live on. Errors: those of `load`, no_room.
+// which has to live on. Errors: those of `load`, memory_full.
 Result<SpeedReport> measure_start(const EngineOptions& options,
                                   FunctionRef<Result<Engine*>()> load);
 

@@ -59,7 +59,7 @@ class Meter {
     }
     CAIRN_TRY(const StepReport report, engine_.step(items_));
     if (report.item_count < items_.size()) {
-      return fail(ErrorCode::no_room, "memory budget: expected room for {} sequences, found {}",
+      return fail(ErrorCode::memory_full, "memory budget: expected room for {} sequences, found {}",
                   items_.size(), report.item_count);
     }
     done_tokens_ += int64_t(sequences.size()) * (last + 1);

@@ -47,7 +47,7 @@ double median(std::vector<double> values);
 int32_t context_tokens(const SpeedWork& work);
 int32_t output_count(const SpeedWork& work);
 
-// Rows by depth: first the prompts, then the batches, as they are listed. Errors: no_room,
+// Rows by depth: first the prompts, then the batches, as they are listed. Errors: memory_full,
 // cancelled.
 Result<std::vector<SpeedRow>> measure_speed(Engine& engine, const MachineLimits& limits,
                                             const SpeedWork& work);

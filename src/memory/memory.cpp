@@ -71,15 +71,16 @@ Result<Transaction> Memory::begin(Sequence& sequence, const StepRequest& request
   CHECK(request.capture_kinds.empty() || request.capture_kinds.size() == request.captures.size());
   const int64_t length = int64_t(sequence.length()) + int64_t(request.tokens.size());
   if (length > options().context_tokens_max) {
-    return fail(ErrorCode::no_room, "context: {} tokens are needed, {} fit", length,
+    return fail(ErrorCode::context_full, "context: {} tokens are needed, {} fit", length,
                 options().context_tokens_max);
   }
   Transaction transaction(&sequence, request);
   const size_t needed_bytes = transaction.needed_bytes();
   if (needed_bytes > store_->available_bytes() || !transaction.take_blocks()) {
-    return fail(
-        ErrorCode::no_room, "memory budget: {} tokens more need {} bytes, {} of {} bytes are free",
-        request.tokens.size(), needed_bytes, store_->available_bytes(), options().budget_bytes);
+    return fail(ErrorCode::memory_full,
+                "memory budget: {} tokens more need {} bytes, {} of {} bytes are free",
+                request.tokens.size(), needed_bytes, store_->available_bytes(),
+                options().budget_bytes);
   }
   transaction.prepare_views();
   return transaction;
@@ -97,7 +98,7 @@ Result<Replay> Memory::begin_replay(Sequence& sequence, int32_t piece_rows) {
   }
   Replay replay(&sequence, piece_rows);
   if (replay.needed_bytes() > store_->available_bytes() || !replay.take_blocks()) {
-    return fail(ErrorCode::no_room,
+    return fail(ErrorCode::memory_full,
                 "memory budget: deriving a state needs {} bytes, {} of {} bytes are free",
                 replay.needed_bytes(), store_->available_bytes(), options().budget_bytes);
   }

@@ -73,14 +73,14 @@ class Memory {
   // so.
   void close(Sequence& sequence);
 
-  // Allocates room for tokens after `sequence`, in all groups; or no_room, and nothing has changed.
-  // Further errors: no tokens, captures that do not ascend within them, closed, needs_replay().
+  // Makes room for tokens after `sequence`, in all groups, or changes nothing. Errors: memory_full,
+  // context_full, no tokens, captures that do not ascend within them, closed, needs_replay().
   // The sequence must not be copied, changed, moved or destroyed before the transaction is.
   Result<Transaction> begin(Sequence& sequence, const StepRequest& request);
 
   // The sequence is suspended: its recurrent state must be replayed before begin().
   bool needs_replay(const Sequence& sequence) const;
-  // `piece_rows`: how many rows a step can take. Errors: nothing to replay, no room.
+  // `piece_rows`: how many rows a step can take. Errors: nothing to replay, memory_full.
   Result<Replay> begin_replay(Sequence& sequence, int32_t piece_rows);
   // Releases the live state if it can be replayed from the log and nobody else refers to it;
   // whether it did.

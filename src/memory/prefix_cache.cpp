@@ -142,9 +142,8 @@ std::vector<Place> PrefixCache::places_of(const Sequence& sequence) const {
 
 Result<Transaction> PrefixCache::begin(Sequence& sequence, const StepRequest& request) {
   Result<Transaction> begun = memory_->begin(sequence, request);
-  if (begun || begun.error().code != ErrorCode::no_room) return begun;
+  if (begun || begun.error().code != ErrorCode::memory_full) return begun;
   const int64_t length = int64_t(sequence.length()) + int64_t(request.tokens.size());
-  if (length > memory_->options().context_tokens_max) return begun;
   const Layout& layout = memory_->layout();
   const ResumePlan plan = memory_->plan(sequence, int32_t(length));
   size_t bytes = plan.new_bytes;
@@ -160,7 +159,7 @@ Result<Transaction> PrefixCache::begin(Sequence& sequence, const StepRequest& re
 
 Result<Replay> PrefixCache::begin_replay(Sequence& sequence, int32_t piece_rows) {
   Result<Replay> begun = memory_->begin_replay(sequence, piece_rows);
-  if (begun || begun.error().code != ErrorCode::no_room) return begun;
+  if (begun || begun.error().code != ErrorCode::memory_full) return begun;
   // Pieces alternate between two states.
   const size_t state_bytes = block_bytes(memory_->layout().recurrent_group);
   if (!make_room(sequence, state_bytes, 2 * state_bytes)) return begun;

@@ -58,7 +58,7 @@ Status Store::check_budget() const {
     needed_bytes += spec.block_bytes * (spec.kind == GroupKind::recurrent ? 2 : 1);
   }
   if (needed_bytes <= options_.budget_bytes) return Ok{};
-  return fail(ErrorCode::no_room,
+  return fail(ErrorCode::memory_full,
               "memory budget: expected at least {} bytes (a page of each group of layers, two "
               "states), found {}",
               needed_bytes, options_.budget_bytes);

@@ -13,6 +13,8 @@ std::string_view name(FinishReason reason) {
       return "length";
     case FinishReason::context:
       return "context";
+    case FinishReason::memory:
+      return "memory";
     case FinishReason::interrupted:
       return "interrupted";
   }

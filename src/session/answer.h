@@ -21,7 +21,8 @@ enum class FinishReason {
   stop,         // The model ended its answer, or a stop text did.
   tool_calls,   // It ended with calls that want results.
   length,       // As many tokens as were asked for.
-  context,      // No more tokens fit.
+  context,      // The context is full.
+  memory,       // The memory budget is full.
   interrupted,  // The caller stopped it.
 };
 
@@ -54,8 +55,11 @@ struct Answer {
   std::vector<sample::LogProbabilities> probabilities;
   PromptReport prompt;
   int32_t left_out_tokens = 0;  // Because the context was full: of the prompt, and meanwhile.
+  int32_t left_out_turns = 0;   // Whole turns among them.
   FinishReason finish = FinishReason::stop;
-  double prompt_seconds = 0;       // Until the whole prompt was read.
+  std::string cut_by;         // By what limit the model was cut off, for people; empty: by none.
+  bool fits_form = true;      // It looks like what the request's matcher describes, to its end.
+  double prompt_seconds = 0;  // Until the whole prompt was read.
   double first_token_seconds = 0;  // Until the first token was chosen; 0 if there was none.
   double generation_seconds = 0;   // From then on to the end.
 };

@@ -83,13 +83,7 @@ ChatSession::ChatSession(Engine* engine, ChatOptions options)
 }
 
 Result<Prompt> ChatSession::prompt(std::span<const Message> messages) const {
-  if (options_.raw) {
-    std::string text = options_.system;
-    for (const Message& message : messages) text += message.content;
-    Prompt prompt;
-    CAIRN_TRY(prompt.tokens, encode_raw(*engine_, text));
-    return prompt;
-  }
+  if (options_.raw) return encode_raw(*engine_, options_.system, messages);
   std::vector<Message> all;
   if (!options_.system.empty()) all.push_back({"system", options_.system});
   all.insert(all.end(), messages.begin(), messages.end());
@@ -138,7 +132,9 @@ Status ChatSession::begin_answer(std::vector<Message> before, bool continues) {
     AnswerRequest wanted = request(asked, asking);
     if (continues) {
       Message& said = active().back();
-      if (said.tokens.empty()) said.tokens = engine_->tokenizer()->encode(said.content);
+      if (said.tokens.empty()) {
+        said.tokens = engine_->tokenizer()->encode(said.content, {.goes_on = true});
+      }
       asked.tokens.insert(asked.tokens.end(), said.tokens.begin(), said.tokens.end());
       wanted.prompt = asked.tokens;
       wanted.answer_prefix = said.tokens;
@@ -172,6 +168,7 @@ Result<Answer> ChatSession::end_answer(Status driven) {
   Message said = answer->message;
   name_calls(said, messages());
   active().push_back(std::move(said));
+  ++change_count_;
   return answer;
 }
 
@@ -270,11 +267,11 @@ Result<memory::ResumePlan> ChatSession::plan_behind(size_t count) const {
     CAIRN_TRY(const Prompt asked, prompt(followed));
     if (!asked.message_starts.empty()) {
       const size_t target = size_t(asked.message_starts.back());
-      return lane_.plan(std::span(asked.tokens).first(target), false);
+      return lane_.plan(std::span(asked.tokens).first(target), asked.message_starts, false);
     }
   }
   CAIRN_TRY(const Prompt asked, prompt(kept));
-  return lane_.plan(asked.tokens, !is_answer(kept.back()));
+  return lane_.plan(asked.tokens, asked.message_starts, !is_answer(kept.back()));
 }
 
 Status ChatSession::choose_adapters(std::span<const AdapterUse> uses) {
@@ -297,6 +294,7 @@ Result<memory::ResumePlan> ChatSession::rewind(int32_t turns) {
     --kept;
   }
   CAIRN_TRY(const memory::ResumePlan plan, plan_behind(kept));
+  ++change_count_;
   active().resize(kept);
   branches_[active_].sampler = {};
   return plan;
@@ -323,6 +321,7 @@ Result<memory::ResumePlan> ChatSession::switch_to(std::string_view name) {
     if (branches_[branch].name == name) {
       const size_t left = std::exchange(active_, branch);
       Result<memory::ResumePlan> plan = plan_behind(messages().size());
+      change_count_ += plan ? 1 : 0;
       if (!plan) active_ = left;
       return plan;
     }
@@ -335,20 +334,34 @@ Status ChatSession::save(const std::string& path) const {
   std::vector<Message> all;
   if (!options_.system.empty()) all.push_back({"system", options_.system});
   all.insert(all.end(), messages().begin(), messages().end());
-  return write_transcript(path, all);
+  return write_transcript(path, {std::move(all), engine_->tokenizer()->digest()});
 }
 
 Status ChatSession::load(const std::string& path) {
-  CAIRN_TRY(std::vector<Message> loaded, read_transcript(path));
+  CAIRN_TRY(Transcript transcript, read_transcript(path));
+  std::vector<Message>& loaded = transcript.messages;
+  const tokenize::Tokenizer& tokenizer = *engine_->tokenizer();
+  const bool knows_ids = transcript.vocabulary == tokenizer.digest();
+  for (size_t index = 0; index < loaded.size(); ++index) {
+    if (!knows_ids) loaded[index].tokens.clear();
+    for (const Token token : loaded[index].tokens) {
+      if (tokenizer.holds(token)) continue;
+      return fail(ErrorCode::invalid_data,
+                  "{}: messages[{}].token_ids: expected ids below {}, found {}", path, index,
+                  tokenizer.token_count(), index_of(token));
+    }
+  }
   const bool has_system = !loaded.empty() && loaded.front().role == "system";
   options_.system = has_system ? loaded.front().content : "";
   if (has_system) loaded.erase(loaded.begin());
   active() = std::move(loaded);
   branches_[active_].sampler = {};
+  ++change_count_;
   return Ok{};
 }
 
 void ChatSession::clear() {
+  ++change_count_;
   active().clear();
   branches_[active_].sampler = {};
 }

@@ -93,17 +93,24 @@ class ChatSession {
   const std::vector<Branch>& branches() const { return branches_; }
   size_t active_branch() const { return active_; }
 
-  // The messages as {"messages": [{"role", "content"}, …]}, the form that chat clients send.
+  // The messages as {"messages": [{"role", "content"}, …]}, the form that chat clients send, with
+  // the answers' token ids, which a session of the same vocabulary takes up again.
   // Errors: io; load: also invalid_data. After an error nothing has changed.
   Status save(const std::string& path) const;
   Status load(const std::string& path);
 
   // Forgets all turns of the branch; the system message stays.
   void clear();
-  void set_system(std::string_view text) { options_.system = text; }
+  void set_system(std::string_view text) {
+    ++change_count_;
+    options_.system = text;
+  }
   // From the next answer on by these, and all that was said is read by them too. Errors: those of
   // Engine::select(); nothing has changed then.
   Status choose_adapters(std::span<const AdapterUse> uses);
+
+  // Grows with every change of what save() would write.
+  int64_t change_count() const { return change_count_; }
 
   const std::vector<Message>& messages() const { return branches_[active_].messages; }
   bool is_raw() const { return options_.raw; }  // Asked for, or the model has no template.
@@ -139,6 +146,7 @@ class ChatSession {
   std::unique_ptr<Completion> completion_;
   std::vector<Message> before_;  // The branch's messages, where the answer that is made fails.
   bool continues_ = false;       // It goes on with the last message.
+  int64_t change_count_ = 0;
 };
 
 }  // namespace cairn::session

@@ -1,6 +1,8 @@
 // From logits to tokens to events.
 #include "session/completion.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "chat/loose_match.h"
@@ -69,7 +71,7 @@ Status Completion::advance() {
   if (!has_prompt_) answer_.prompt_seconds = seconds();
   has_prompt_ = true;
   if (is_full()) {
-    end(FinishReason::length);
+    end_full();
     return Ok{};
   }
   if (constraint_.is_finished()) {
@@ -106,9 +108,10 @@ Status Completion::add(Token token, bool is_forced) {
   if (reader_.parser().has_stopped() || constraint_.is_finished()) {
     end(FinishReason::stop);
   } else if (is_full()) {
-    end(FinishReason::length);
+    end_full();
   } else if (lane_->room() == 0) {
-    end(FinishReason::context);
+    end(FinishReason::context,
+        fmt::format("the context of {} tokens is full", lane_->sequence().length()));
   } else {
     return lane_->push(token);
   }
@@ -122,9 +125,21 @@ void Completion::keep(std::vector<chat::OutputEvent> events) {
   }
 }
 
-void Completion::end(FinishReason reason) {
+Status Completion::take_step(Status stepped) {
+  if (stepped || !has_prompt_ || stepped.error().code != ErrorCode::memory_full) return stepped;
+  end(FinishReason::memory, std::move(stepped).error().message);
+  return Ok{};
+}
+
+void Completion::end_full() {
+  end(FinishReason::length, fmt::format("{} tokens, as many as were asked for", token_count_max_));
+}
+
+void Completion::end(FinishReason reason, std::string cut_by) {
   if (is_done_) return;
   is_done_ = true;
+  answer_.cut_by = std::move(cut_by);
+  answer_.fits_form = constraint_.is_complete();
   if (!has_prompt_) answer_.prompt_seconds = seconds();
   keep(reader_.finish(reason != FinishReason::stop));
   answer_.message = reader_.message();
@@ -140,6 +155,7 @@ std::vector<chat::OutputEvent> Completion::take_events() {
 Result<Answer> Completion::finish() {
   CHECK(is_done_);
   answer_.left_out_tokens = lane_->left_out_tokens();
+  answer_.left_out_turns = lane_->left_out_turns();
   if (has_prompt_) CAIRN_TRY(lane_->finish_turn());
   answer_.generation_seconds = seconds() - answer_.prompt_seconds;
   return std::move(answer_);
@@ -169,7 +185,7 @@ Status drive(Engine& engine, Completion& completion, const AnswerHooks& hooks) {
     } else if (!completion.lane().wants_rows()) {
       CAIRN_TRY(completion.advance());
     } else {
-      CAIRN_TRY(batch.step(completion.lane()));
+      CAIRN_TRY(completion.take_step(batch.step(completion.lane())));
       if (!completion.has_prompt() && hooks.on_prompt) {
         hooks.on_prompt(completion.prompt_tokens_done(), completion.prompt_tokens());
       }

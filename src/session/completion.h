@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -40,11 +41,16 @@ class Completion {
   // Tokens of the prompt that are in memory, and of the whole prompt.
   int32_t prompt_tokens_done() const { return lane_->sequence().length(); }
   int32_t prompt_tokens() const { return answer_.prompt.prompt_tokens; }
+  // What is reused of the prompt, computed and left out: known before anything is computed.
+  const PromptReport& prompt() const { return answer_.prompt; }
 
   // Chooses the token that follows, and either adds it to the lane or ends the answer.
   // REQUIRES: !is_done(); the lane wants no rows. Errors: those of the sampler, of the matcher and
   // of Lane::push(); the answer cannot be gone on with then.
   Status advance();
+  // What a step of the lane said. A memory budget that gets full while an answer is made ends the
+  // answer; its text stays. Errors: all others.
+  Status take_step(Status stepped);
   // Ends the answer where it stands.
   void stop() { end(FinishReason::interrupted); }
 
@@ -77,7 +83,8 @@ class Completion {
   bool is_full() const { return int64_t(answer_.tokens.size()) == token_count_max_; }
   Status add(Token token, bool is_forced);
   void keep(std::vector<chat::OutputEvent> events);
-  void end(FinishReason reason);
+  void end_full();
+  void end(FinishReason reason, std::string cut_by = {});
   double seconds() const {
     return std::chrono::duration<double>(Clock::now() - begin_time_).count();
   }
@@ -102,8 +109,8 @@ struct AnswerHooks {
   std::function<bool()> wants_stop;                            // Asked between steps.
 };
 
-// Drives the answer alone until it is done. Errors: those of Completion::advance() and of
-// Engine::step().
+// Drives the answer alone until it is done. Errors: those of Completion::advance() and
+// take_step().
 Status drive(Engine& engine, Completion& completion, const AnswerHooks& hooks);
 
 }  // namespace cairn::session

@@ -45,6 +45,10 @@ Result<Token> ConstraintState::sample(Lane& lane, sample::Sampler& sampler) {
   return lane.sample(sampler, &mask);
 }
 
+bool ConstraintState::is_complete() const {
+  return matcher_ == nullptr || (!parser_->has_stopped() && matcher_->is_complete(state_));
+}
+
 Status ConstraintState::accept(Token token) {
   if (matcher_ == nullptr) return Ok{};
   if (!is_free_) {

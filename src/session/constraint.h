@@ -46,6 +46,8 @@ class ConstraintState {
   Result<Token> sample(Lane& lane, sample::Sampler& sampler);
   // Behind it, when the parser has read it. Errors: invalid_argument where the token does not fit.
   Status accept(Token token);
+  // All that the form demands is there, and no stop text has taken any of it.
+  bool is_complete() const;
   // Nothing more can follow.
   bool is_finished() const { return matcher_ != nullptr && matcher_->is_finished(state_); }
 

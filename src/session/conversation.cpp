@@ -1,6 +1,8 @@
 // The engine's parts, put together.
 #include "session/conversation.h"
 
+#include "chat/raw_prompt.h"
+
 namespace cairn::session {
 
 Result<Prompt> encode_conversation(const Engine& engine, std::span<const Message> messages,
@@ -13,14 +15,14 @@ Result<Prompt> encode_conversation(const Engine& engine, std::span<const Message
                                    messages, options);
 }
 
-Result<std::vector<Token>> encode_raw(const Engine& engine, std::string_view text) {
+Result<Prompt> encode_raw(const Engine& engine, std::string_view system,
+                          std::span<const Message> messages) {
   CHECK(engine.tokenizer() != nullptr);
-  std::vector<Token> tokens =
-      engine.tokenizer()->encode(text, {.add_special = true, .parse_special = true});
-  if (tokens.empty()) {
+  Prompt prompt = chat::encode_raw(*engine.tokenizer(), system, messages);
+  if (prompt.tokens.empty()) {
     return fail(ErrorCode::invalid_argument, "prompt: expected at least one token, found none");
   }
-  return tokens;
+  return prompt;
 }
 
 }  // namespace cairn::session

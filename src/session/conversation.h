@@ -22,8 +22,9 @@ Result<Prompt> encode_conversation(const Engine& engine, std::span<const Message
                                    const chat::ChatFormat* format = nullptr,
                                    const chat::PromptOptions& options = {});
 
-// The text as it is, special tokens in it included, with the tokens that the model wants around a
-// text. REQUIRES: the engine has a tokenizer. Errors: invalid_argument when there are no tokens.
-Result<std::vector<Token>> encode_raw(const Engine& engine, std::string_view text);
+// The texts as they are (chat/raw_prompt.h). REQUIRES: the engine has a tokenizer. Errors:
+// invalid_argument when there are no tokens.
+Result<Prompt> encode_raw(const Engine& engine, std::string_view system,
+                          std::span<const Message> messages);
 
 }  // namespace cairn::session

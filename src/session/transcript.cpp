@@ -1,6 +1,8 @@
 // Writing and reading transcripts as JSON.
 #include "session/transcript.h"
 
+#include <charconv>
+
 #include "base/file.h"
 #include "base/output_file.h"
 #include "json/value.h"
@@ -52,6 +54,39 @@ Status read_calls(const json::Value& json, const std::string& where, Message& me
   return Ok{};
 }
 
+Status read_ids(const json::Value& json, const std::string& where, Message& message) {
+  std::string text;
+  CAIRN_TRY(read_text(json, "token_ids", where, text));
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at < end) {
+    int32_t id = 0;
+    const auto read = std::from_chars(at, end, id);
+    if (read.ec != std::errc() || id < 0 || (read.ptr < end && *read.ptr != ' ')) {
+      return fail(ErrorCode::invalid_data,
+                  "{}.token_ids: expected numbers with blanks between them, found \"{}\"", where,
+                  std::string_view(at, size_t(std::min<std::ptrdiff_t>(end - at, 20))));
+    }
+    message.tokens.push_back(Token(id));
+    at = read.ptr < end ? read.ptr + 1 : end;
+  }
+  return Ok{};
+}
+
+// Sixteen digits.
+Result<std::optional<uint64_t>> read_vocabulary(const json::Value& json, const std::string& path) {
+  const json::Value* found = json.find_set("vocabulary");
+  if (found == nullptr) return std::optional<uint64_t>();
+  const std::string_view text = found->as_text().value_or("");
+  uint64_t digest = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), digest, 16);
+  if (text.size() != 16 || read.ec != std::errc() || read.ptr != text.data() + text.size()) {
+    return fail(ErrorCode::invalid_data, "{}: vocabulary: expected 16 hexadecimal digits, found {}",
+                path, found->describe());
+  }
+  return std::optional<uint64_t>(digest);
+}
+
 Result<Message> read_message(const json::Value& json, const std::string& path, size_t index) {
   const std::string where = fmt::format("{}: messages[{}]", path, index);
   if (!json.is_object()) {
@@ -72,7 +107,18 @@ Result<Message> read_message(const json::Value& json, const std::string& path, s
   CAIRN_TRY(read_text(json, "reasoning_content", where, message.reasoning));
   CAIRN_TRY(read_text(json, "tool_call_id", where, message.call_id));
   CAIRN_TRY(read_text(json, "name", where, message.name));
+  if (message.role == "assistant") CAIRN_TRY(read_ids(json, where, message));
   return message;
+}
+
+// "12 345 67".
+std::string ids_text(std::span<const Token> tokens) {
+  std::string text;
+  for (const Token token : tokens) {
+    if (!text.empty()) text += ' ';
+    text += std::to_string(index_of(token));
+  }
+  return text;
 }
 
 json::Value message_json(const Message& message) {
@@ -86,6 +132,7 @@ json::Value message_json(const Message& message) {
   }
   if (!message.call_id.empty()) json["tool_call_id"] = message.call_id;
   if (!message.name.empty()) json["name"] = message.name;
+  if (!message.tokens.empty()) json["token_ids"] = ids_text(message.tokens);
   return json;
 }
 
@@ -109,17 +156,22 @@ std::string_view expected_role(const std::vector<Message>& before) {
 
 }  // namespace
 
-Status write_transcript(const std::string& path, std::span<const Message> messages) {
+Status write_transcript(const std::string& path, const Transcript& transcript) {
   json::Value json;
   json["messages"] = json::Value::array();
-  for (const Message& message : messages) {
+  bool has_ids = false;
+  for (const Message& message : transcript.messages) {
     json["messages"].push_back(message_json(message));
+    has_ids = has_ids || !message.tokens.empty();
+  }
+  if (has_ids && transcript.vocabulary) {
+    json["vocabulary"] = fmt::format("{:016x}", *transcript.vocabulary);
   }
   const std::string text = json::to_text(json, {.indent = 2}) + "\n";
   return write_file(path, std::as_bytes(std::span(text)), {.is_private = true});
 }
 
-Result<std::vector<Message>> read_transcript(const std::string& path) {
+Result<Transcript> read_transcript(const std::string& path) {
   CAIRN_TRY(const std::string text, read_file(path, kTranscriptLimits.bytes));
   CAIRN_TRY(const json::Value json, json::read_value(path, text, kTranscriptLimits));
   const json::Value* list = json.find("messages");
@@ -128,7 +180,9 @@ Result<std::vector<Message>> read_transcript(const std::string& path) {
                 "{}: expected an object with a list \"messages\", found {}", path,
                 json.type_name());
   }
-  std::vector<Message> messages;
+  Transcript transcript;
+  CAIRN_TRY(transcript.vocabulary, read_vocabulary(json, path));
+  std::vector<Message>& messages = transcript.messages;
   for (const json::Value& entry : list->items()) {
     CAIRN_TRY(Message message, read_message(entry, path, messages.size()));
     if (!may_follow(messages, message)) {
@@ -137,7 +191,7 @@ Result<std::vector<Message>> read_transcript(const std::string& path) {
     }
     messages.push_back(std::move(message));
   }
-  return messages;
+  return transcript;
 }
 
 }  // namespace cairn::session

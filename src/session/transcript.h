@@ -1,9 +1,11 @@
 // A conversation as a file: {"messages": [{"role": …, "content": …}, …]}, the form that chat
-// clients send, with reasoning_content, tool_calls and tool_call_id where there are any.
-// Thread-safe: pure.
+// clients send, with reasoning_content, tool_calls and tool_call_id where there are any. Answers
+// have "token_ids", numbers with blanks between them, and the object has the "vocabulary" that they
+// belong to: others ignore both. Thread-safe: pure.
 #pragma once
 
-#include <span>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,12 +14,19 @@
 
 namespace cairn::session {
 
+struct Transcript {
+  std::vector<Message> messages;
+  // Tokenizer::digest() of the vocabulary that the messages' tokens are ids of, where they have
+  // any.
+  std::optional<uint64_t> vocabulary = {};
+};
+
 // Replaces the file as a whole or not at all, readable by its owner alone. Bytes that are not UTF-8
 // become U+FFFD. Errors: io.
-Status write_transcript(const std::string& path, std::span<const Message> messages);
+Status write_transcript(const std::string& path, const Transcript& transcript);
 
 // Errors: not_found, io, no_room, and invalid_data that names what is not as expected: an optional
 // first system message, then user and assistant in turn, with results of tools behind calls.
-Result<std::vector<Message>> read_transcript(const std::string& path);
+Result<Transcript> read_transcript(const std::string& path);
 
 }  // namespace cairn::session

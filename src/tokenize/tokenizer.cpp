@@ -2,10 +2,13 @@
 // 2 and 0 for BOS, EOS and unknown and begins texts with BOS and a space; BERT has 101, 102, 100.
 #include "tokenize/tokenizer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <string>
 
+#include "base/digest.h"
 #include "tokenize/bpe.h"
 #include "tokenize/greedy.h"
 #include "tokenize/plamo.h"
@@ -188,6 +191,17 @@ Status Tokenizer::check_text(std::string_view text) const {
               unsigned(uint8_t(text[valid_bytes])), valid_bytes);
 }
 
+// Lengths and types stand before the bytes, so that no two vocabularies are spelled alike.
+uint64_t Tokenizer::digest() const {
+  std::string spelled;
+  for (size_t index = 0; index < token_count(); ++index) {
+    const Token token = Token(int32_t(index));
+    spelled += fmt::format("{} {} ", piece(token).size(), int(type(token)));
+    spelled += piece(token);
+  }
+  return cairn::digest(std::as_bytes(std::span(spelled)));
+}
+
 std::vector<Token> Tokenizer::encode(std::string_view text, EncodeOptions options) const {
   std::vector<Token> out;
   encode_to(text, options, out);
@@ -227,7 +241,7 @@ void Tokenizer::encode_regions(std::string_view text, std::span<const Region> re
     std::vector<Fragment> fragments;
     specials_.split(text, regions, fragments);
     const std::unique_ptr<EncoderSession> session = encoder_->start(text.size());
-    bool follows_special = true;
+    bool follows_special = !options.goes_on;
     for (const Fragment& fragment : fragments) {
       follows_special |= fragment.token != kNoToken;
       if (fragment.token != kNoToken) {

@@ -2,6 +2,7 @@
 // Ids equal those of the model's original tokenizer. Thread-safe: constant once built.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,6 +21,8 @@ class Encoder;
 struct EncodeOptions {
   bool add_special = false;  // The tokens that the model wants around a text (BOS, EOS, CLS, SEP).
   bool parse_special = false;  // Recognise special tokens in the text.
+  // Tokens of a text stand before it, which it goes on with: no space is put between them.
+  bool goes_on = false;
 };
 
 // A stretch of text with its origin: a template's own text is trusted, what a user wrote is not.
@@ -68,6 +71,8 @@ class Tokenizer {
   bool adds_eos() const { return adds_eos_; }
   // Text gets a space before it (SPM, WPM, unigram): decoding a whole text takes it away again.
   bool adds_space_prefix() const { return adds_space_prefix_; }
+  // Of all tokens, with their types: where it is the same, ids mean the same.
+  uint64_t digest() const;
   // What was wrong with the file and was lived with.
   std::span<const std::string> warnings() const { return vocabulary_.warnings(); }
 

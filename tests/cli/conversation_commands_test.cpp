@@ -8,6 +8,7 @@
 #include "cli/commands/load.h"
 #include "session/chat_session.h"
 #include "tests/cli/run_program.h"
+#include "tests/cli/tool_model.h"
 #include "tests/session/answered.h"
 #include "tokenize/detokenizer.h"
 #include "unicode/unicode.h"
@@ -142,7 +143,7 @@ TEST_F(ConversationCommands, AnEditThatFailsLeavesTheOldTurn) {
   for (int word = 0; word < 60; ++word) long_text += "Norway ";
   auto edited = session::answered(session, session.edit(long_text));
   ASSERT_FALSE(edited);
-  EXPECT_EQ(edited.error().code, ErrorCode::no_room);
+  EXPECT_EQ(edited.error().code, ErrorCode::context_full);
   EXPECT_EQ(texts(session), before);
   EXPECT_EQ(say(session, "What is the capital of Norway?").text, "The capital of Norway is Oslo.");
 }
@@ -318,6 +319,84 @@ TEST_F(ConversationCommands, SavedConversationsGoOn) {
   ASSERT_TRUE(other.rewind(1));
   EXPECT_EQ(say(other, "What is my cat called?").prompt.prompt_tokens,
             expected.prompt.prompt_tokens);
+}
+
+// The ids of answers are kept in the file, so that what is read again is what was said.
+TEST_F(ConversationCommands, SavedConversationsKeepTheirTokens) {
+  const ScratchFolder folder;
+  session::ChatOptions options{.sampling = {.temperature = 3, .seed = 5}, .token_count_max = 12};
+  session::ChatSession session = new_session(options);
+  say(session, "Hello");
+  ASSERT_TRUE(session.save(folder.file("chat.json")));
+  session::ChatSession loaded = new_session(options);
+  ASSERT_TRUE(loaded.load(folder.file("chat.json")));
+  ASSERT_FALSE(session.messages().back().tokens.empty());
+  EXPECT_EQ(loaded.messages().back().tokens, session.messages().back().tokens);
+  // Ids of another vocabulary mean other texts: only the text counts.
+  const std::string path = folder.file("model.gguf");
+  ASSERT_EQ(run_program({"synth", "--like", "llama", "--layers", "1", "--vocab", "300", "-o", path})
+                .exit_code,
+            0);
+  const auto other_engine = open_engine(path);
+  session::ChatSession other = session::ChatSession::start(other_engine.get(), {}).value();
+  ASSERT_TRUE(other.load(folder.file("chat.json")));
+  EXPECT_TRUE(other.messages().back().tokens.empty());
+  EXPECT_EQ(other.messages().back().content, loaded.messages().back().content);
+  // Who claims this vocabulary has to have ids of it.
+  std::string text = contents_of(folder.file("chat.json"));
+  const std::string key = "\"token_ids\": \"";
+  text.insert(text.find(key) + key.size(), "999999999 ");
+  write_to(folder.file("bad.json"), text);
+  const Status refused = loaded.load(folder.file("bad.json"));
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("messages[1].token_ids: expected ids below "),
+            std::string::npos)
+      << refused.error().message;
+}
+
+// Without a template too: what was computed of an answer is not computed again.
+TEST_F(ConversationCommands, RawConversationsReuseAnswersWhole) {
+  const ScratchFolder folder;
+  const std::string path = folder.file("model.gguf");
+  ASSERT_EQ(run_program({"synth", "--like", "llama", "--layers", "1", "--vocab", "300", "-o", path})
+                .exit_code,
+            0);
+  const auto engine = open_engine(path);
+  int32_t odd_count = 0;
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    session::ChatOptions options{
+        .sampling = {.temperature = 3, .seed = seed}, .token_count_max = 40, .raw = true};
+    session::ChatSession session = session::ChatSession::start(engine.get(), options).value();
+    const session::Answer first = say(session, "Once upon a time");
+    odd_count += int32_t(engine->tokenizer()->encode(first.text) != first.tokens);
+    const int32_t held = session.lane().sequence().length();
+    const session::Answer second = say(session, " there was");
+    EXPECT_EQ(second.prompt.reused_tokens, held) << seed;
+    auto plan = session.rewind(1);
+    ASSERT_TRUE(plan);
+    EXPECT_EQ(plan->forward_tokens, 0);
+  }
+  EXPECT_GT(odd_count, 0) << "no answer was spelled oddly: this tests nothing";
+}
+
+// A template that trims messages still leaves their starts to go back to.
+TEST_F(ConversationCommands, BlanksAroundMessagesCostNothing) {
+  const ScratchFolder folder;
+  std::string trimming = kToolTemplate;
+  const std::string content = "{{ m.content }}";
+  trimming.replace(trimming.find(content), content.size(), "{{ m.content | trim }}");
+  write_model(folder.file("model.gguf"), trimming);
+  const auto engine = open_engine(folder.file("model.gguf"));
+  ASSERT_NE(engine, nullptr);
+  session::ChatSession session =
+      session::ChatSession::start(engine.get(), {.sampling = {.temperature = 0}}).value();
+  say(session, "My cat is called Mimi.");
+  say(session, "  What is the capital of Norway?\n");
+  say(session, "\tWhat is my cat called? \u00a0");
+  auto plan = session.rewind(2);
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->forward_tokens, 0) << "of " << plan->target;
+  EXPECT_GT(plan->target, 0);
 }
 
 std::vector<Token> one_byte_tokens(const Engine& engine, const std::string& text) {

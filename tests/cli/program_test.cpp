@@ -295,7 +295,7 @@ TEST(Program, KnowsOtherSpellings) {
     arguments.insert(arguments.end(), spelling.begin(), spelling.end());
     const Finished run = run_program(arguments);
     EXPECT_EQ(run.out, usual.out) << spelling[0] << run.err;
-    EXPECT_EQ(run.err, "");
+    EXPECT_EQ(run.err, usual.err);
   }
   EXPECT_EQ(run_program({"inspect", "-m", model}).out, run_program({"inspect", model}).out);
   EXPECT_EQ(run_program({"inspect", "-m", model, model}).exit_code, 2);

@@ -26,7 +26,7 @@ TEST_F(TerminalChat, ConversesAndRemembersLines) {
   ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
   terminal.type("My name is Ada.\n");
   ASSERT_TRUE(terminal.shows("Ada.")) << terminal.screen();
-  ASSERT_TRUE(terminal.shows("tokens, ")) << terminal.screen();
+  ASSERT_TRUE(terminal.shows(" tokens · ")) << terminal.screen();
   ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
   terminal.type("What is my name?\n");
   ASSERT_TRUE(terminal.shows("Your name is Ada.")) << terminal.screen();
@@ -46,7 +46,7 @@ TEST_F(TerminalChat, EditPutsTheOldMessageOnTheLine) {
   Terminal terminal({"run"}, environment());
   ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
   terminal.type("What is the capital of\n");
-  ASSERT_TRUE(terminal.shows("tokens, ")) << terminal.screen();
+  ASSERT_TRUE(terminal.shows(" tokens · ")) << terminal.screen();
   ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
   terminal.type("/edit\n");
   ASSERT_TRUE(terminal.shows("edit> ")) << terminal.screen();
@@ -124,6 +124,69 @@ TEST_F(TerminalChat, TheHistoryIsBoundedPrivateAndItsOwn) {
   EXPECT_EQ(kept(), "a letter\n");
 }
 
+// The figures of an answer are one short line, all of them, or none.
+TEST_F(TerminalChat, FiguresAreOneLineUnlessToldOtherwise) {
+  for (const char* option : {"--chat", "-v", "-q"}) {
+    Terminal terminal({"run", option}, environment());
+    ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
+    terminal.type("What is the capital of France?\n");
+    ASSERT_TRUE(terminal.shows("The capital of France is Paris.\r\n")) << terminal.screen();
+    const size_t begin = terminal.screen().rfind("Paris.\r\n") + 8;
+    ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
+    const std::string line =
+        terminal.screen().substr(begin, terminal.screen().find('\r', begin) - begin);
+    const std::string_view manner = option;
+    EXPECT_EQ(line.find("first token after") != line.npos, manner == "-v") << line;
+    EXPECT_EQ(line.find(" tokens · ") != line.npos, manner == "--chat") << line;
+    if (manner == "--chat") {
+      const auto is_first_byte = [](char c) { return (uint8_t(c) & 0xC0) != 0x80; };
+      EXPECT_LE(std::count_if(line.begin(), line.end(), is_first_byte), 80) << line;
+    }
+    EXPECT_EQ(terminal.exit_code_after("\x04"), 0);
+  }
+}
+
+// Terminals put marks around what is pasted; line breaks between them are part of the message.
+TEST_F(TerminalChat, PastedLinesAreOneMessage) {
+  Terminal terminal({"run"}, environment());
+  ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
+  EXPECT_NE(terminal.screen().find("\x1b[?2004h"), std::string::npos);
+  const std::string saved = folder_.file("chat.json");
+  terminal.type("First: \x1b[200~one\r\ttwo\x07\rthree\r\x1b[201~ end\n");
+  ASSERT_TRUE(terminal.shows(" tokens · ")) << terminal.screen();
+  ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
+  terminal.type("/save " + saved + "\n");
+  ASSERT_TRUE(terminal.shows("2 messages written")) << terminal.screen();
+  EXPECT_NE(contents_of(saved).find("\"First: one\\n\\ttwo\\nthree end\""), std::string::npos)
+      << contents_of(saved);
+  ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
+  // A block of three quotes may be pasted as a whole.
+  terminal.type("\x1b[200~\"\"\"\rone\rtwo\r\"\"\"\r\x1b[201~\n");
+  ASSERT_TRUE(terminal.shows(" tokens · ")) << terminal.screen();
+  ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
+  terminal.type("/save " + saved + "\n");
+  ASSERT_TRUE(terminal.shows("4 messages written")) << terminal.screen();
+  EXPECT_NE(contents_of(saved).find("\"one\\ntwo\""), std::string::npos) << contents_of(saved);
+  ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
+  EXPECT_EQ(terminal.exit_code_after("\x04"), 0);
+  EXPECT_GT(terminal.screen().rfind("\x1b[?2004l"), terminal.screen().rfind("\x1b[?2004h"));
+}
+
+TEST_F(TerminalChat, EndOfInputEndsABlockFirst) {
+  Terminal terminal({"run"}, environment());
+  ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
+  terminal.type("\"\"\"What is the capital\n");
+  ASSERT_TRUE(terminal.shows(". ")) << terminal.screen();
+  ASSERT_TRUE(terminal.takes_keys());
+  terminal.type("of France?\n");
+  ASSERT_TRUE(terminal.shows(". ")) << terminal.screen();
+  ASSERT_TRUE(terminal.takes_keys());
+  terminal.type("\x04");
+  ASSERT_TRUE(terminal.shows(" tokens · ")) << terminal.screen();
+  ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
+  EXPECT_EQ(terminal.exit_code_after("\x04"), 0);
+}
+
 // A model with random weights talks without end, so that there is an answer to interrupt.
 TEST_F(TerminalChat, InterruptStopsTheAnswerNotTheChat) {
   const std::string model = folder_.file("model.gguf");
@@ -137,7 +200,7 @@ TEST_F(TerminalChat, InterruptStopsTheAnswerNotTheChat) {
   ASSERT_TRUE(terminal.shows("\n")) << terminal.screen();
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   terminal.type("\x03");
-  ASSERT_TRUE(terminal.shows("end: interrupted")) << terminal.screen();
+  ASSERT_TRUE(terminal.shows(" · interrupted")) << terminal.screen();
   ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
   // Random weights say any byte; none of them may reach the terminal as a control character.
   for (const char c : terminal.screen()) {

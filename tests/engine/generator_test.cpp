@@ -326,24 +326,68 @@ TEST_P(GeneratorTest, AFullContextIsAnErrorOrShifts) {
   Generator generator(engine_.get());
   const std::vector<int32_t> starts = {5, 90};
   const PromptReport report = generator.read(prompt, {.message_starts = starts}).value();
-  EXPECT_EQ(report.left_out_tokens, 54);  // Two halves of the 54 behind the kept ones.
+  // All between the kept tokens and the last message: its turn goes as a whole.
+  EXPECT_EQ(report.left_out_tokens, 80);
+  EXPECT_EQ(report.left_out_turns, 1);
   const Tokens beginning(prompt.begin(), prompt.begin() + 10),
-      end(prompt.begin() + 64, prompt.end());
+      end(prompt.begin() + 90, prompt.end());
   Tokens held = beginning + end;
   EXPECT_EQ(Tokens(generator.sequence().tokens().begin(), generator.sequence().tokens().end()),
             held);
-  EXPECT_EQ(generator.sequence().anchors()[1].position, 36);
+  EXPECT_EQ(generator.sequence().anchors()[1].position, 10);
   expect_fresh(generator);
-  for (const Token token : random_tokens(7, 30)) {
+  for (const Token token : random_tokens(7, 60)) {
     EXPECT_GT(generator.room(), 0);
     ASSERT_TRUE(bool(generator.advance(token)));
     held.push_back(token);
     if (held.size() > 64) held.erase(held.begin() + 10, held.begin() + 37);
     ASSERT_EQ(generator.sequence().length(), int32_t(held.size()));
   }
-  EXPECT_EQ(generator.left_out_tokens(), 54 + 27);  // Of the prompt, and by one shift.
+  // Of the prompt, and by one shift: half of the 54 behind the kept ones, as one turn is left.
+  EXPECT_EQ(generator.left_out_tokens(), 80 + 27);
   EXPECT_EQ(Tokens(generator.sequence().tokens().begin(), generator.sequence().tokens().end()),
             held);
+  expect_fresh(generator);
+}
+
+// In a conversation whole turns go, oldest first; what will happen is told before.
+TEST_P(GeneratorTest, AShiftLeavesOutWholeTurns) {
+  EngineOptions options = small_steps();
+  options.context_tokens = 64;
+  options.context_policy = ContextPolicy::shift;
+  open(options);
+  Generator generator(engine_.get());
+  const Tokens prompt = random_tokens(1, 60);
+  const std::vector<int32_t> starts = {6, 20, 34, 48};
+  read(generator, prompt, starts);
+  Tokens text = prompt;
+  for (const Token token : random_tokens(2, 4)) {
+    ASSERT_TRUE(bool(generator.advance(token)));
+    text.push_back(token);
+  }
+  const ContextShift told = generator.next_shift().value();
+  EXPECT_EQ(told.left_out_turns, 3);
+  EXPECT_EQ(told.left_out_tokens, 42);
+  text.push_back(Token(7));
+  ASSERT_TRUE(bool(generator.push(Token(7))));
+  EXPECT_EQ(generator.demand().rows, told.read_tokens);
+  EXPECT_LE(told.read_tokens, 65 - 42);
+  LaneBatch batch(engine_.get());
+  while (generator.wants_rows()) ASSERT_TRUE(bool(batch.step(generator)));
+  EXPECT_EQ(generator.left_out_turns(), 3);
+  const Tokens system(text.begin(), text.begin() + 6), last(text.begin() + 48, text.end());
+  EXPECT_EQ(Tokens(generator.sequence().tokens().begin(), generator.sequence().tokens().end()),
+            system + last);
+  expect_fresh(generator);
+  // The next turn is cut at the same place, so that it reads only what is new.
+  ASSERT_TRUE(bool(generator.finish_turn()));
+  const std::vector<int32_t> next_starts = {6, 20, 34, 48, 65};
+  const Tokens next = text + random_tokens(3, 9);
+  const memory::ResumePlan plan = generator.plan(next, next_starts);
+  EXPECT_EQ(plan.resume, 65 - 42) << "all that was read";
+  const PromptReport report = generator.read(next, {.message_starts = next_starts}).value();
+  EXPECT_EQ(report.computed_tokens, 9);
+  EXPECT_EQ(report.left_out_turns, 3);
   expect_fresh(generator);
 }
 

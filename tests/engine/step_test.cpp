@@ -210,7 +210,7 @@ TEST_P(StepTest, WhatDoesNotFitIsLeft) {
   const StepItem refused{.sequence = &second, .tokens = tokens};
   const Result<StepReport> none = engine->step({&refused, 1});
   ASSERT_FALSE(none);
-  EXPECT_EQ(none.error().code, ErrorCode::no_room);
+  EXPECT_EQ(none.error().code, ErrorCode::memory_full);
   EXPECT_LE(engine->memory().usage().used_bytes(), engine->memory().usage().budget_bytes);
   EXPECT_GE(engine->memory().usage().used_bytes(), used);
 }

@@ -86,7 +86,7 @@ TEST(Memory, FailedBeginChangesNothing) {
   const std::vector<Token> many = tokens(300);
   const auto refused = memory.begin(sequence, {.tokens = many});
   ASSERT_FALSE(bool(refused));
-  EXPECT_EQ(refused.error().code, ErrorCode::no_room);
+  EXPECT_EQ(refused.error().code, ErrorCode::memory_full);
   // 9 pages and the copied tail, and a state.
   const size_t needed_bytes = 10 * memory.layout().groups[0].block_bytes + 128;
   EXPECT_NE(refused.error().message.find(fmt::format("need {} bytes", needed_bytes)),
@@ -228,7 +228,7 @@ TEST(Memory, BadRequestsAreErrors) {
   EXPECT_FALSE(bool(memory.at(sequence, -1)));
   const std::vector<Token> too_many = tokens(41);
   const auto too_long = memory.begin(sequence, {.tokens = too_many});
-  EXPECT_EQ(too_long.error().code, ErrorCode::no_room);
+  EXPECT_EQ(too_long.error().code, ErrorCode::context_full);
   EXPECT_NE(too_long.error().message.find("101 tokens are needed, 100 fit"), std::string::npos);
   EXPECT_FALSE(bool(memory.begin(sequence, {})));
   for (const std::vector<int32_t>& captures :
@@ -261,7 +261,7 @@ TEST(Memory, ABudgetThatIsTooSmallIsToldWithBothNumbers) {
   const auto small = Memory::create(
       model.layout(), {.budget_bytes = needed_bytes - 1, .context_tokens_max = 100}, device);
   ASSERT_FALSE(bool(small));
-  EXPECT_EQ(small.error().code, ErrorCode::no_room);
+  EXPECT_EQ(small.error().code, ErrorCode::memory_full);
   for (const size_t bytes : {needed_bytes, needed_bytes - 1}) {
     EXPECT_NE(small.error().message.find(std::to_string(bytes)), std::string::npos);
   }

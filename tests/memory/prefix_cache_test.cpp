@@ -539,7 +539,7 @@ TEST_F(Pressure, NothingGoesForWhatCannotFit) {
     EXPECT_NE(context.error().message.find("100001"), std::string::npos);
     const auto room = host.cache.begin(sequence, {.tokens = long_text, .captures = every_token});
     ASSERT_FALSE(bool(room));
-    EXPECT_EQ(room.error().code, ErrorCode::no_room);
+    EXPECT_EQ(room.error().code, ErrorCode::memory_full);
     EXPECT_EQ(host.cache.evictable_bytes(), evictable);
     EXPECT_EQ(host.cache.entry_count(), 1u);
   }
@@ -641,7 +641,7 @@ TEST_F(Pressure, RandomConversations) {
         const Result<int32_t> read = chat.turn(message, answer_count, number + 1);
         if (!read) {
           // The chats that are open fill the memory.
-          ASSERT_EQ(read.error().code, ErrorCode::no_room);
+          ASSERT_EQ(read.error().code, ErrorCode::memory_full);
           for (Chat& open : chats) {
             open.close();
             open = Chat(&host, text(50, 1));

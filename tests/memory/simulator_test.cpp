@@ -203,7 +203,9 @@ std::optional<Transaction> Run::begin(Live& live, const StepRequest& request) {
   if (!make_ready(live)) return std::nullopt;
   auto begun = memory_->begin(live.sequence, request);
   if (begun) return std::move(begun).value();
-  if (begun.error().code != ErrorCode::no_room) fail_with(begun.error().message);
+  const ErrorCode code = begun.error().code;
+  const bool has_no_room = code == ErrorCode::memory_full || code == ErrorCode::context_full;
+  if (!has_no_room) fail_with(begun.error().message);
   return std::nullopt;
 }
 

@@ -210,7 +210,7 @@ TEST(SystemMemory, OnlyWhatIsUsedIsCommitted) {
     for (;; ++steps) {
       Result<Transaction> begun = (*memory)->begin(sequence, {.tokens = tokens});
       if (!begun) {
-        if (begun.error().code != ErrorCode::no_room || steps < 10 || steps > 64) ::_exit(4);
+        if (begun.error().code != ErrorCode::memory_full || steps < 10 || steps > 64) ::_exit(4);
         break;
       }
       begun->commit(int32_t(tokens.size()));

@@ -6,6 +6,7 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/commands/load.h"
 #include "tests/session/answered.h"
@@ -148,8 +149,125 @@ TEST(ChatSession, TheContextsEndIsTold) {
   const auto too_long =
       answered(session, session.say("What is the capital of Norway? And of France? And of Italy?"));
   ASSERT_FALSE(too_long);
-  EXPECT_EQ(too_long.error().code, ErrorCode::no_room);
+  EXPECT_EQ(too_long.error().code, ErrorCode::context_full);
   EXPECT_EQ(session.messages().size(), 2u) << "the failed turn left no message";
+}
+
+// A full budget ends an answer, not the conversation.
+TEST(ChatSession, AFullMemoryKeepsTheAnswer) {
+  constexpr std::string_view kAsked = "Tell me a story about Nora.";
+  const ChatOptions endless{.sampling = {.temperature = 1, .ignore_eos = true, .seed = 3}};
+  auto engine = cli::load_engine("", {.memory_budget = size_t(3) << 20}).value();
+  std::optional<ChatSession> other = ChatSession::start(engine.get(), endless).value();
+  other->options().token_count_max = 300;
+  ASSERT_TRUE(answered(*other, other->say("Hello")));
+
+  ChatSession session = ChatSession::start(engine.get(), endless).value();
+  std::string shown;
+  auto answer =
+      answered(session, session.say(kAsked), {.on_text = [&](auto text) { shown += text; }});
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->finish, FinishReason::memory);
+  EXPECT_TRUE(answer->cut_by.starts_with("memory budget: ")) << answer->cut_by;
+  EXPECT_GT(answer->tokens.size(), 100u);
+  EXPECT_EQ(answer->text, shown);
+  ASSERT_EQ(session.messages().size(), 2u);
+  EXPECT_EQ(session.messages().back().content, shown);
+  const std::vector<Message> before = session.messages();
+  const auto refused = answered(session, session.continue_answer());
+  if (!refused) {
+    EXPECT_EQ(refused.error().code, ErrorCode::memory_full);
+    EXPECT_EQ(session.messages().back().tokens, before.back().tokens);
+  }
+
+  other.reset();
+  engine->cache().clear();
+  session.options().token_count_max = 40;
+  auto rest = answered(session, session.continue_answer());
+  ASSERT_TRUE(rest) << rest.error().message;
+  EXPECT_EQ(rest->finish, FinishReason::length);
+  const std::vector<Token> all = session.messages().back().tokens;
+  const auto roomy = builtin_engine();
+  ChatSession whole = ChatSession::start(roomy.get(), endless).value();
+  whole.options().token_count_max = int32_t(all.size());
+  auto expected = answered(whole, whole.say(kAsked));
+  ASSERT_TRUE(expected);
+  EXPECT_EQ(all, expected->tokens);
+}
+
+// A prompt for which there is no room is refused: nothing was said yet.
+TEST(ChatSession, AFullMemoryRefusesAPrompt) {
+  auto engine = cli::load_engine("", {.memory_budget = size_t(1) << 20}).value();
+  ChatSession session = greedy_session(*engine);
+  std::string text;
+  for (int word = 0; word < 4000; ++word) text += "Norway ";
+  const auto refused = answered(session, session.say(text));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::memory_full);
+  EXPECT_TRUE(session.messages().empty());
+  EXPECT_EQ(say(session, "What is the capital of Norway?"), "The capital of Norway is Oslo.");
+}
+
+// What mirostat and adaptive-p have learned, penalties and noise go on behind a shift as before it:
+// an answer in parts, each of which reads the shortened text again, is the answer as a whole.
+TEST(ChatSession, AShiftForgetsNothingThatSamplingKnows) {
+  auto engine =
+      cli::load_engine("", {.context_tokens = 48, .context_policy = ContextPolicy::shift}).value();
+  constexpr size_t kTokenCount = 120;
+  for (const int32_t stage : {1, 2, 3}) {
+    ChatOptions options{.sampling = {.temperature = 2, .ignore_eos = true, .seed = 7}};
+    options.sampling.repeat_penalty = 1.2f;
+    options.sampling.repeat_last_count = 100;
+    if (stage < 3) {
+      options.sampling.mirostat = stage;
+      options.sampling.mirostat_tau = 3;
+      options.sampling.mirostat_eta = 0.5f;
+    } else {
+      options.sampling.adaptive_target = 0.3f;
+    }
+    options.token_count_max = kTokenCount;
+    ChatSession whole = ChatSession::start(engine.get(), options).value();
+    auto expected = answered(whole, whole.say("What is cairn?"));
+    ASSERT_TRUE(expected) << expected.error().message;
+    ASSERT_EQ(expected->tokens.size(), kTokenCount);
+    EXPECT_GT(expected->left_out_tokens, 48);
+    options.token_count_max = 8;
+    ChatSession parts = ChatSession::start(engine.get(), options).value();
+    ASSERT_TRUE(answered(parts, parts.say("What is cairn?")));
+    while (parts.messages().back().tokens.size() < kTokenCount) {
+      ASSERT_TRUE(answered(parts, parts.continue_answer()));
+    }
+    EXPECT_EQ(parts.messages().back().tokens, expected->tokens) << "stage " << stage;
+  }
+}
+
+// A long conversation in a small context: whole turns go, the system message stays.
+TEST(ChatSession, OldTurnsGoAsAWhole) {
+  auto engine =
+      cli::load_engine("", {.context_tokens = 96, .context_policy = ContextPolicy::shift}).value();
+  ChatSession session = greedy_session(*engine, {.system = "The code is 4711."});
+  int32_t left_out_turns = 0;
+  for (int turn = 0; turn < 8; ++turn) {
+    ASSERT_TRUE(session.say("What is the capital of Norway?"));
+    const PromptReport prompt = session.completion().prompt();
+    auto answer = session.complete();
+    ASSERT_TRUE(answer) << answer.error().message;
+    EXPECT_EQ(answer->text, "The capital of Norway is Oslo.") << turn;
+    EXPECT_GE(prompt.left_out_turns, left_out_turns);
+    left_out_turns = answer->left_out_turns;
+    std::string text;
+    for (const Token token : session.lane().sequence().tokens()) {
+      text += engine->tokenizer()->piece(token);
+    }
+    EXPECT_NE(text.find("The code is 4711."), std::string::npos) << text;
+    const size_t questions = size_t(turn + 1 - left_out_turns);
+    size_t found = 0;
+    for (size_t at = text.find("What is"); at != text.npos; at = text.find("What is", at + 1)) {
+      ++found;
+    }
+    EXPECT_EQ(found, questions) << text;
+  }
+  EXPECT_GT(left_out_turns, 2);
 }
 
 }  // namespace

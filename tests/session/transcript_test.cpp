@@ -15,16 +15,17 @@ TEST(Transcript, WhatIsWrittenIsRead) {
   const cli::ScratchFolder folder;
   const std::vector<Message> messages{{"system", "Be kind."},
                                       {"user", "\"quotes\"\n\\ and \x01 and ünïcödé 🦀"},
-                                      {"assistant", "", {Token(1), Token(2)}},
+                                      {"assistant", "", {Token(1), Token(200000)}},
                                       {"user", "again"}};
-  ASSERT_TRUE(write_transcript(folder.file("chat"), messages));
+  ASSERT_TRUE(write_transcript(folder.file("chat"), {messages, 0x12345678}));
   auto read = read_transcript(folder.file("chat"));
   ASSERT_TRUE(read) << read.error().message;
-  ASSERT_EQ(read->size(), messages.size());
+  EXPECT_EQ(read->vocabulary, 0x12345678u);
+  ASSERT_EQ(read->messages.size(), messages.size());
   for (size_t index = 0; index < messages.size(); ++index) {
-    EXPECT_EQ((*read)[index].role, messages[index].role);
-    EXPECT_EQ((*read)[index].content, messages[index].content);
-    EXPECT_TRUE((*read)[index].tokens.empty());
+    EXPECT_EQ(read->messages[index].role, messages[index].role);
+    EXPECT_EQ(read->messages[index].content, messages[index].content);
+    EXPECT_EQ(read->messages[index].tokens, messages[index].tokens);
   }
   // The form that chat clients send.
   const auto json = nlohmann::json::parse(cli::contents_of(folder.file("chat")));
@@ -41,8 +42,8 @@ TEST(Transcript, CallsAndResultsAreKept) {
   result.name = "f";
   Message second{"tool", "22"};
   const std::vector<Message> messages{{"user", "Hi"}, call, result, second, {"assistant", "So."}};
-  ASSERT_TRUE(write_transcript(folder.file("chat"), messages));
-  const auto read = read_transcript(folder.file("chat")).value();
+  ASSERT_TRUE(write_transcript(folder.file("chat"), {messages}));
+  const auto read = read_transcript(folder.file("chat")).value().messages;
   ASSERT_EQ(read.size(), messages.size());
   EXPECT_EQ(read[1].reasoning, "Hm.");
   EXPECT_EQ(read[1].calls, call.calls);
@@ -56,10 +57,11 @@ TEST(Transcript, CallsAndResultsAreKept) {
 
 TEST(Transcript, BytesThatAreNoTextAreReplaced) {
   const cli::ScratchFolder folder;
-  ASSERT_TRUE(write_transcript(folder.file("chat"), std::vector<Message>{{"user",
-                                                                          "a\xff"
-                                                                          "b"}}));
-  EXPECT_EQ(read_transcript(folder.file("chat")).value()[0].content,
+  const std::vector<Message> broken{{"user",
+                                     "a\xff"
+                                     "b"}};
+  ASSERT_TRUE(write_transcript(folder.file("chat"), {broken}));
+  EXPECT_EQ(read_transcript(folder.file("chat")).value().messages[0].content,
             "a\xef\xbf\xbd"
             "b");
 }
@@ -67,7 +69,7 @@ TEST(Transcript, BytesThatAreNoTextAreReplaced) {
 TEST(Transcript, AnEmptyConversationIsOne) {
   const cli::ScratchFolder folder;
   ASSERT_TRUE(write_transcript(folder.file("chat"), {}));
-  EXPECT_TRUE(read_transcript(folder.file("chat")).value().empty());
+  EXPECT_TRUE(read_transcript(folder.file("chat")).value().messages.empty());
 }
 
 TEST(Transcript, WhatIsNoConversationIsRefusedByName) {
@@ -90,6 +92,20 @@ TEST(Transcript, WhatIsNoConversationIsRefusedByName) {
       {R"({"messages": [{"role": "user", "content": ""}, {"role": "system", "content": ""}]})",
        "messages[1].role: expected \"assistant\", found \"system\""},
       {R"({"messages": [{"role": "tool", "content": ""}]})", "found \"tool\""},
+      {R"({"messages": [], "vocabulary": "12"})",
+       ": vocabulary: expected 16 hexadecimal digits, found \"12\""},
+      {R"({"messages": [], "vocabulary": "-123456789abcdef"})", ": vocabulary: expected 16"},
+      {R"({"messages": [], "vocabulary": 7})",
+       ": vocabulary: expected 16 hexadecimal digits, found 7"},
+      {R"({"messages": [{"role": "user", "content": ""},
+                        {"role": "assistant", "content": "x", "token_ids": "1 -2"}]})",
+       "messages[1].token_ids: expected numbers with blanks between them, found \"-2\""},
+      {R"({"messages": [{"role": "user", "content": ""},
+                        {"role": "assistant", "content": "x", "token_ids": "99999999999"}]})",
+       "messages[1].token_ids: expected numbers"},
+      {R"({"messages": [{"role": "user", "content": ""},
+                        {"role": "assistant", "content": "x", "token_ids": [1]}]})",
+       "messages[1].token_ids: expected a string, found array"},
   };
   const cli::ScratchFolder folder;
   for (const auto& [text, message] : cases) {
@@ -133,7 +149,7 @@ TEST(Transcript, AFailedWriteLeavesTheOldFile) {
   EXPECT_FALSE(write_transcript(folder.file("no/such/chat"), {}));
   std::filesystem::create_directory(folder.file("chat"));
   cli::write_to(folder.file("chat") + "/inside", "kept");
-  EXPECT_FALSE(write_transcript(folder.file("chat"), std::vector<Message>{{"user", "x"}}));
+  EXPECT_FALSE(write_transcript(folder.file("chat"), {{{"user", "x"}}}));
   EXPECT_EQ(cli::contents_of(folder.file("chat") + "/inside"), "kept");
   int32_t entries = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder.file(""))) {

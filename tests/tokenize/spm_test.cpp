@@ -53,6 +53,13 @@ TEST(Spm, SpacePrefixAtTheStartAndBehindSpecialTokens) {
   EXPECT_EQ(ids(build(small)->encode("he<s>he", {.parse_special = true})), (Ids{kHe, 1, kHe}));
 }
 
+TEST(Spm, NoSpaceIsPutIntoAText) {
+  const auto tokenizer = build(spm_vocabulary());
+  EXPECT_EQ(ids(tokenizer->encode("he", {.goes_on = true})), Ids{kHe});
+  EXPECT_EQ(ids(tokenizer->encode("he<s>he", {.parse_special = true, .goes_on = true})),
+            (Ids{kHe, 1, kSpaceHe}));
+}
+
 TEST(Spm, StrangeScoresKeepAnOrder) {
   SmallVocabulary small = spm_vocabulary();
   const float odd[] = {std::numeric_limits<float>::quiet_NaN(),

@@ -147,5 +147,20 @@ TEST(Tokenizer, TheCacheChangesNothing) {
   EXPECT_EQ(tokenizer->encode(text), expected);
 }
 
+TEST(Tokenizer, TheDigestTellsVocabulariesApart) {
+  const auto digest_of = [](const SmallVocabulary& small) { return build(small)->digest(); };
+  const SmallVocabulary same = byte_level_vocabulary();
+  SmallVocabulary longer = byte_level_vocabulary(), other = byte_level_vocabulary(),
+                  swapped = byte_level_vocabulary(), control = byte_level_vocabulary();
+  longer.add("more");
+  other.source.tokens.back() = "moer";
+  std::swap(swapped.source.tokens[65], swapped.source.tokens[66]);
+  control.source.types[256] = int32_t(TokenType::control);
+  EXPECT_EQ(digest_of(same), digest_of(byte_level_vocabulary()));
+  for (const SmallVocabulary* small : {&longer, &other, &swapped, &control}) {
+    EXPECT_NE(digest_of(*small), digest_of(same));
+  }
+}
+
 }  // namespace
 }  // namespace cairn::tokenize

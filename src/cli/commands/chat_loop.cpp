@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -34,6 +35,18 @@ constexpr size_t kMessageBytesMax = size_t(64) << 20;  // As of a prompt in a fi
 // A remark of the program's own, beside the conversation.
 void remark(std::string_view text) {
   std::fprintf(stderr, "%s\n", printable(text).c_str());
+}
+
+// How to go on with an answer that was cut off.
+std::string_view hint_for(session::FinishReason finish) {
+  switch (finish) {
+    case session::FinishReason::length:
+      return "; /continue goes on";
+    case session::FinishReason::memory:
+      return "; /continue goes on when there is room";
+    default:
+      return "";
+  }
 }
 
 }  // namespace
@@ -66,22 +79,32 @@ const ChatLoop::Command ChatLoop::kCommands[] = {
     {"/clear", "", "forgets the conversation", &ChatLoop::clear},
     {"/system", "[TEXT]", "sets the system message; without TEXT removes it",
      &ChatLoop::set_system},
-    {"/exit", "", "ends the program, as Ctrl-D does", &ChatLoop::leave},
+    {"/exit", "", "ends the program, as Ctrl-D, /quit and /bye do", &ChatLoop::leave},
 };
 
-ChatLoop::ChatLoop(Engine* engine, session::ChatSession* session, std::string model_name,
-                   bool shows_statistics, std::string history_path)
+// Other spellings of commands.
+constexpr std::pair<std::string_view, std::string_view> kSameCommands[] = {
+    {"/?", "/help"}, {"/quit", "/exit"}, {"/bye", "/exit"}};
+
+ChatLoop::ChatLoop(Engine* engine, session::ChatSession* session, ChatLoopOptions options)
     : engine_(engine),
       session_(session),
-      model_name_(std::move(model_name)),
-      shows_statistics_(shows_statistics),
+      model_name_(std::move(options.model_name)),
+      figures_(options.figures),
+      session_path_(std::move(options.session_path)),
+      kept_change_(session->change_count()),
       out_(stdout),
-      editor_(stdin, stdout, std::move(history_path)) {}
+      editor_(stdin, stdout, std::move(options.history_path)) {
+  if (session_path_.empty()) return;
+  if (const auto kept = identity_of(session_path_)) own_files_.push_back(*kept);
+}
 
 Result<int> ChatLoop::run() {
   // Between prompt and answer too, Ctrl-C must not end the conversation.
   const InterruptGuard guard;
   greet();
+  answer_calls();  // A session may have been left before the results of its last calls.
+  keep_session();
   bool was_interrupt = false;
   std::string message;
   while (true) {
@@ -96,6 +119,7 @@ Result<int> ChatLoop::run() {
     }
     was_interrupt = false;
     if (handle(message) == Next::leave) break;
+    keep_session();
     CAIRN_TRY(out_.finish());
   }
   return kExitFine;
@@ -116,10 +140,13 @@ LineEditor::Event ChatLoop::read_message(std::string& message) {
   while (true) {
     std::string line;
     const LineEditor::Event event = editor_.read(prompt, line, kMessageBytesMax - message.size());
+    if (event == LineEditor::Event::end && !message.empty()) return LineEditor::Event::line;
     if (event != LineEditor::Event::line) return event;
     editor_.remember(line);
     if (message.empty() && line.starts_with(kBlockMark)) {
       message = line.substr(kBlockMark.size());
+      // Of a pasted block the whole stands on one line.
+      if (message.starts_with('\n')) message.erase(0, 1);
       return read_block(message);
     }
     if (!line.ends_with('\\')) {
@@ -132,11 +159,13 @@ LineEditor::Event ChatLoop::read_message(std::string& message) {
   }
 }
 
+// The end of the input ends a block as well, and what was written counts.
 LineEditor::Event ChatLoop::read_block(std::string& message) {
   while (!message.ends_with(kBlockMark)) {
     std::string line;
     const LineEditor::Event event =
         editor_.read(kContinuationPrompt, line, kMessageBytesMax - message.size());
+    if (event == LineEditor::Event::end) return LineEditor::Event::line;
     if (event != LineEditor::Event::line) return event;
     if (!message.empty()) message += '\n';
     message += line;
@@ -154,9 +183,12 @@ ChatLoop::Next ChatLoop::handle(const std::string& message) {
 
 ChatLoop::Next ChatLoop::handle_command(std::string_view line) {
   const size_t end = std::min(line.find(' '), line.size());
-  const std::string_view name = line.substr(0, end);
+  std::string_view name = line.substr(0, end);
   std::string_view rest = line.substr(end);
   while (rest.starts_with(' ')) rest.remove_prefix(1);
+  for (const auto& [other, kept] : kSameCommands) {
+    if (name == other) name = kept;
+  }
   for (const Command& command : kCommands) {
     if (command.name == name) return (this->*command.run)(rest);
   }
@@ -167,6 +199,7 @@ ChatLoop::Next ChatLoop::handle_command(std::string_view line) {
 
 // Of the answer that the session has begun; false where it asks for no results.
 bool ChatLoop::print_answer() {
+  tell_shift();
   AnswerPrinter printer(&out_);
   const InterruptGuard guard;
   Result<session::Answer> made = session_->complete(printer.hooks());
@@ -175,16 +208,49 @@ bool ChatLoop::print_answer() {
     remark("cairn: " + made.error().message);
     return false;
   }
-  if (shows_statistics_) {
-    const bool dim = uses_color(stderr);
-    const memory::Sequence& sequence = session_->lane().sequence();
-    const std::string line = statistics_line(*made, engine_->memory().usage(),
-                                             {.used_tokens = sequence.length(),
-                                              .free_tokens = session_->lane().room(),
-                                              .weight_bytes = weight_bytes(engine_->file())});
-    std::fprintf(stderr, "%s[%s]%s\n", dim ? "\033[2m" : "", line.c_str(), dim ? "\033[0m" : "");
+  if (const std::string cut = cut_line(*made); !cut.empty()) {
+    remark(fmt::format("cairn: {}{}", cut, hint_for(made->finish)));
   }
+  show_figures(*made);
   return made->finish == session::FinishReason::tool_calls;
+}
+
+// Before what stays of a conversation that is too long is read.
+void ChatLoop::tell_shift() {
+  const session::Completion& begun = session_->completion();
+  const PromptReport& prompt = begun.prompt();
+  if (prompt.left_out_tokens == told_left_out_) return;
+  told_left_out_ = prompt.left_out_tokens;
+  if (prompt.left_out_tokens == 0) return;
+  remark("the context is full: " + shift_line({.left_out_tokens = prompt.left_out_tokens,
+                                               .left_out_turns = prompt.left_out_turns,
+                                               .read_tokens = prompt.computed_tokens}));
+}
+
+void ChatLoop::keep_session() {
+  if (session_path_.empty() || kept_change_ == session_->change_count()) return;
+  if (const Status saved = session_->save(session_path_); !saved) {
+    complain(saved.error());
+    return;
+  }
+  kept_change_ = session_->change_count();
+}
+
+void ChatLoop::show_figures(const session::Answer& answer) {
+  if (figures_ == Figures::none) return;
+  const memory::Usage usage = engine_->memory().usage();
+  const memory::Sequence& sequence = session_->lane().sequence();
+  const std::string line =
+      figures_ == Figures::brief
+          ? brief_line(answer, usage)
+          : "[" +
+                statistics_line(answer, usage,
+                                {.used_tokens = sequence.length(),
+                                 .free_tokens = session_->lane().room(),
+                                 .weight_bytes = weight_bytes(engine_->file())}) +
+                "]";
+  const bool dim = uses_color(stderr);
+  std::fprintf(stderr, "%s%s%s\n", dim ? "\033[2m" : "", line.c_str(), dim ? "\033[0m" : "");
 }
 
 // The results of the calls that the answer ended with, each a line of the person's.
@@ -400,6 +466,9 @@ ChatLoop::Next ChatLoop::show_memory(std::string_view /*rest*/) {
   remark(memory_map(engine_->memory(), sequence) +
          fmt::format("{} tokens, room for {} more; all conversations: {}", sequence.length(),
                      session_->lane().room(), memory_line(engine_->memory().usage())));
+  if (const std::optional<ContextShift> shift = session_->lane().next_shift()) {
+    remark("when the context is full: " + shift_line(*shift));
+  }
   return Next::go_on;
 }
 

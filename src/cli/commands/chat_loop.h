@@ -10,6 +10,7 @@
 #include "base/function_ref.h"
 #include "base/output_file.h"
 #include "base/result.h"
+#include "cli/commands/report.h"
 #include "cli/terminal/line_editor.h"
 #include "cli/terminal/terminal.h"
 #include "engine/engine.h"
@@ -18,12 +19,18 @@
 
 namespace cairn::cli {
 
+struct ChatLoopOptions {
+  std::string model_name;
+  Figures figures = Figures::none;  // On stderr after each answer.
+  std::string history_path = {};    // Of typed lines; empty for none.
+  // What the conversation is written to after each turn; empty for nothing.
+  std::string session_path = {};
+};
+
 class ChatLoop {
  public:
-  // `session` and `engine` must outlive the loop. `shows_statistics`: a line on stderr after each
-  // answer. `history_path`: empty for none.
-  ChatLoop(Engine* engine, session::ChatSession* session, std::string model_name,
-           bool shows_statistics, std::string history_path);
+  // `session` and `engine` must outlive the loop.
+  ChatLoop(Engine* engine, session::ChatSession* session, ChatLoopOptions options);
 
   // Until the end of input, /exit, or Ctrl-C twice at the prompt. Returns the exit code.
   // Errors: io, when standard output cannot be written; no_room, when a message has no end.
@@ -39,6 +46,9 @@ class ChatLoop {
   Next handle_command(std::string_view line);
   Next answer(const Status& begun, std::string_view command = "");
   bool print_answer();
+  void show_figures(const session::Answer& answer);
+  void tell_shift();
+  void keep_session();
   void answer_calls();
   bool read_results(std::vector<std::string>& results);
   LineEditor::Event read_block(std::string& message);
@@ -70,7 +80,10 @@ class ChatLoop {
   Engine* engine_;
   session::ChatSession* session_;
   std::string model_name_;
-  bool shows_statistics_;
+  Figures figures_;
+  std::string session_path_;
+  int32_t told_left_out_ = 0;  // Tokens that the person knows to be left out.
+  int64_t kept_change_;        // ChatSession::change_count() of what the session's file has.
   TextOut out_;
   LineEditor editor_;
   std::vector<FileIdentity> own_files_;  // That this conversation was saved to or loaded from.

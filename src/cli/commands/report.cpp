@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "base/quantities.h"
 #include "json/value.h"
@@ -41,6 +42,24 @@ json::Value probability_json(const sample::TokenProbability& one,
   return {{"token", std::string(piece)}, {"logprob", value}, {"bytes", std::move(bytes)}};
 }
 
+json::Value finish_json(const session::Answer& answer) {
+  json::Value json = {{"reason", std::string(name(answer.finish))},
+                      {"is_cut", !answer.cut_by.empty()},
+                      {"fits_form", answer.fits_form}};
+  if (const std::string line = cut_line(answer); !line.empty()) json["message"] = line;
+  return json;
+}
+
+json::Value context_json(const AnswerContext& context) {
+  json::Value json = {{"used_tokens", context.used_tokens}, {"free_tokens", context.free_tokens}};
+  if (context.next_shift) {
+    json["next_shift"] = {{"left_out_turns", context.next_shift->left_out_turns},
+                          {"left_out_tokens", context.next_shift->left_out_tokens},
+                          {"read_tokens", context.next_shift->read_tokens}};
+  }
+  return json;
+}
+
 }  // namespace
 
 std::string memory_line(const memory::Usage& usage) {
@@ -70,6 +89,48 @@ std::string plan_line(const memory::ResumePlan& plan) {
   }
   if (!plan.limited_by.empty()) line += fmt::format(" ({})", plan.reason);
   return line;
+}
+
+std::string brief_line(const session::Answer& answer, const memory::Usage& usage) {
+  constexpr size_t kColumnsMax = 80;
+  constexpr std::string_view kBetween = " · ";
+  const size_t count = answer.tokens.size();
+  std::vector<std::string> parts = {fmt::format("{} {}", count, count == 1 ? "token" : "tokens")};
+  const double speed = rate(count, answer.generation_seconds);
+  if (count > 0) parts.push_back(fmt::format("{:.{}f}/s", speed, speed < 10 ? 1 : 0));
+  if (answer.prompt.reused_tokens > 0) {
+    parts.push_back(fmt::format("{} reused", answer.prompt.reused_tokens));
+  }
+  parts.push_back(show_bytes(usage.used_bytes()));
+  if (answer.left_out_tokens > 0) {
+    parts.push_back(fmt::format("{} left out", answer.left_out_tokens));
+  }
+  if (answer.finish == session::FinishReason::interrupted) parts.emplace_back("interrupted");
+  std::string line;
+  size_t columns = 0;
+  for (const std::string& part : parts) {
+    // All that stands between parts is three columns wide.
+    const size_t width = part.size() + (line.empty() ? 0 : 3);
+    if (columns + width > kColumnsMax) break;
+    line += line.empty() ? "" : kBetween;
+    line += part;
+    columns += width;
+  }
+  return line;
+}
+
+std::string cut_line(const session::Answer& answer) {
+  std::string line;
+  if (!answer.cut_by.empty()) line = "the answer was cut off: " + answer.cut_by;
+  if (answer.fits_form || answer.finish == session::FinishReason::interrupted) return line;
+  if (line.empty()) line = "the answer ended early";
+  return line + "; it does not have the requested form";
+}
+
+std::string shift_line(const ContextShift& shift) {
+  return fmt::format("leaving out {} {} ({} tokens), reading {} tokens again", shift.left_out_turns,
+                     shift.left_out_turns == 1 ? "turn" : "turns", shift.left_out_tokens,
+                     shift.read_tokens);
 }
 
 std::string statistics_line(const session::Answer& answer, const memory::Usage& usage,
@@ -124,6 +185,7 @@ std::string answer_json(const session::Answer& answer, const AnswerContext& cont
   json["limited_by"] = std::string(answer.prompt.plan.limited_by);
   json["from_cache"] = answer.prompt.from_cache;
   json["left_out_tokens"] = answer.left_out_tokens;
+  json["left_out_turns"] = answer.left_out_turns;
   for (const sample::LogProbabilities& one : answer.probabilities) {
     json::Value token = probability_json(one.chosen, tokenizer);
     for (const sample::TokenProbability& other : one.top) {
@@ -132,6 +194,8 @@ std::string answer_json(const session::Answer& answer, const AnswerContext& cont
     json["logprobs"]["content"].push_back(std::move(token));
   }
   json["finish_reason"] = std::string(name(answer.finish));
+  json["finish"] = finish_json(answer);
+  json["context"] = context_json(context);
   json["timings"] = {
       {"prompt_ms", answer.prompt_seconds * 1e3},
       {"first_token_ms", answer.first_token_seconds * 1e3},

@@ -6,10 +6,12 @@
 
 #include <cstdio>
 #include <memory>
+#include <vector>
 
 #include "base/file.h"
 #include "base/function_ref.h"
 #include "base/log.h"
+#include "base/output_file.h"
 #include "base/printable.h"
 #include "cli/commands/chat_loop.h"
 #include "cli/commands/chat_settings.h"
@@ -107,6 +109,22 @@ Result<bool> read_results(const session::ChatSession& session, std::vector<std::
   return !results.empty();
 }
 
+Figures figures_of(const RunOptions& options) {
+  if (options.verbose) return Figures::all;
+  return options.quiet || !is_terminal(stderr) ? Figures::none : Figures::brief;
+}
+
+void show_figures(Figures figures, const session::Answer& answer, Engine& engine) {
+  if (figures == Figures::none) return;
+  const memory::Usage usage = engine.memory().usage();
+  const std::string line =
+      figures == Figures::brief
+          ? brief_line(answer, usage)
+          : fmt::format("[{}]", statistics_line(answer, usage,
+                                                {.weight_bytes = weight_bytes(engine.file())}));
+  std::fprintf(stderr, "%s\n", line.c_str());
+}
+
 Result<int> answer_once(const RunOptions& options, Engine& engine, session::ChatSession& session,
                         const sample::SamplingParams& sampling, const std::string& prompt) {
   TextOut out(stdout);
@@ -120,23 +138,53 @@ Result<int> answer_once(const RunOptions& options, Engine& engine, session::Chat
     CAIRN_TRY(session.give_results(results));
     CAIRN_TRY(answer, print_answer(out, options.json, session));
   }
+  if (!options.session_path.empty()) CAIRN_TRY(session.save(options.session_path));
+  const Lane& lane = session.lane();
   const memory::Usage usage = engine.memory().usage();
   if (options.json) {
     out.write(answer_json(answer,
                           {.model = engine.file().name(),
                            .architecture = engine.architecture(),
                            .sampling = sampling,
-                           .memory = usage},
+                           .memory = usage,
+                           .used_tokens = lane.sequence().length(),
+                           .free_tokens = lane.room(),
+                           .next_shift = lane.next_shift()},
                           *engine.tokenizer()));
+    out.write("\n");
   }
-  if (options.json) out.write("\n");
   CAIRN_TRY(out.finish());
-  if (options.verbose || is_terminal(stderr)) {
-    std::fprintf(
-        stderr, "[%s]\n",
-        statistics_line(answer, usage, {.weight_bytes = weight_bytes(engine.file())}).c_str());
+  show_figures(figures_of(options), answer, engine);
+  if (const std::string cut = cut_line(answer); !cut.empty()) {
+    std::fprintf(stderr, "cairn: %s\n", printable(cut).c_str());
   }
-  return answer.finish == session::FinishReason::interrupted ? kExitInterrupted : kExitFine;
+  if (answer.finish == session::FinishReason::interrupted) return kExitInterrupted;
+  return answer.fits_form ? kExitFine : kExitCut;
+}
+
+// Before a model is loaded: whether the conversation can be written where it has to be.
+Status check_session(const RunOptions& options) {
+  if (options.session_path.empty()) return Ok{};
+  if (options.session_path == "-") {
+    return fail(ErrorCode::invalid_argument, "--session: expected a file, found -");
+  }
+  std::vector<FileIdentity> inputs;
+  if (const auto model = identity_of(options.model_path)) inputs.push_back(*model);
+  return check_output(options.session_path, {.inputs = inputs});
+}
+
+// Goes on with the conversation that is in the session's file, where there is one.
+Status take_up_session(const RunOptions& options, session::ChatSession& session) {
+  if (options.session_path.empty()) return Ok{};
+  if (const Status loaded = session.load(options.session_path); !loaded) {
+    if (loaded.error().code != ErrorCode::not_found) return loaded;
+    return Ok{};
+  }
+  if (!options.system.empty()) session.set_system(options.system);
+  if (options.quiet || !is_terminal(stderr)) return Ok{};
+  std::fprintf(stderr, "%s: going on after %d turns\n", printable(options.session_path).c_str(),
+               int(session.turn_count()));
+  return Ok{};
 }
 
 }  // namespace
@@ -146,6 +194,7 @@ Result<int> run(const RunOptions& options) {
   if (!prompt && options.json) {
     return fail(ErrorCode::invalid_argument, "--json: expected a prompt, found a conversation");
   }
+  CAIRN_TRY(check_session(options));
   CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(options.model_path, options.engine));
   const bool is_builtin = options.model_path.empty();
   CAIRN_TRY(const sample::SamplingParams sampling,
@@ -177,10 +226,13 @@ Result<int> run(const RunOptions& options) {
   if (session.is_raw() && !options.raw) {
     std::fprintf(stderr, "cairn: the model has no chat template: it gets the text as it is\n");
   }
+  CAIRN_TRY(take_up_session(options, session));
   if (prompt) return answer_once(options, *engine, session, sampling, *prompt);
-  ChatLoop loop(engine.get(), &session, engine->file().name(),
-                options.verbose || is_terminal(stderr),
-                options.forgets_lines ? "" : default_history_path());
+  ChatLoop loop(engine.get(), &session,
+                {.model_name = engine->file().name(),
+                 .figures = figures_of(options),
+                 .history_path = options.forgets_lines ? "" : default_history_path(),
+                 .session_path = options.session_path});
   return loop.run();
 }
 

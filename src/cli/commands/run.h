@@ -30,8 +30,11 @@ struct RunOptions {
   bool raw = false;
   bool json = false;
   bool chat = false;           // A conversation line by line even where input is no terminal.
-  bool verbose = false;        // Statistics even where stderr is no terminal.
+  bool verbose = false;        // All figures, even where stderr is no terminal.
+  bool quiet = false;          // No figures.
   bool forgets_lines = false;  // Typed lines are not kept in the history file.
+  // A conversation that is gone on with, and written again after each turn; empty: none.
+  std::string session_path = {};
   EngineOptions engine;
 };
 

@@ -97,7 +97,17 @@ void add_manner(Options& command, RunOptions& run) {
                    "hold a conversation, one line per message, even if stdin is not a terminal");
   command.add_flag("--no-history", run.forgets_lines,
                    "do not keep the lines that are typed for the next conversation");
-  command.add_flag("-v,--verbose", run.verbose, "show statistics and messages of level info");
+  command
+      .add("--session", run.session_path,
+           "keep the conversation in this file: it is continued if the file exists, and written "
+           "after each turn")
+      .takes("FILE");
+  const Option quiet =
+      command.add_flag("-q,--quiet", run.quiet, "show no statistics after answers");
+  command
+      .add_flag("-v,--verbose", run.verbose,
+                "show all statistics after each answer, and messages of level info")
+      .excludes(quiet);
 }
 
 std::string without_escapes(const std::string& text) {

@@ -18,7 +18,7 @@ struct SpeedBenchArguments {
 };
 
 // Prints; returns the exit code. Errors: invalid_argument, of what there is to measure; those of
-// loading; no_room; cancelled.
+// loading; memory_full; cancelled.
 Result<int> bench_speed(SpeedBenchArguments arguments);
 
 }  // namespace cairn::cli

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <span>
+#include <string_view>
 #include <system_error>
 
 #include "base/env.h"
@@ -30,6 +31,27 @@ constexpr int kHistoryLinesMax = 1000;
 constexpr size_t kHistoryLineBytesMax = 4096;
 // The file spells some characters with four.
 constexpr off_t kHistoryFileBytesMax = off_t(4 * kHistoryLineBytesMax * kHistoryLinesMax);
+
+// Between them terminals put what was pasted, where they are asked to: line breaks in it are text,
+// not the end of the line.
+constexpr char kPasteBegin[] = "\033[200~";
+constexpr std::wstring_view kPasteEnd = L"\033[201~";
+constexpr char kAskForMarks[] = "\033[?2004h";
+constexpr char kNoMarks[] = "\033[?2004l";
+
+// What was pasted, as it can stand on a line: without the line break at its end, which would not
+// be seen, and without control characters. Terminals send line breaks as the key does that ends a
+// line.
+std::wstring pasted_text(std::wstring_view typed) {
+  std::wstring text;
+  for (const wchar_t letter : typed) {
+    const bool is_break = letter == L'\r' || letter == L'\n';
+    if (is_break) text += L'\n';
+    if (!is_break && (letter == L'\t' || (letter >= L' ' && letter != 127))) text += letter;
+  }
+  while (text.ends_with(L'\n')) text.pop_back();
+  return text;
+}
 
 // Makes the folder readable by its owner alone.
 void make_private_folder(const std::filesystem::path& folder) {
@@ -61,6 +83,8 @@ struct LineEditor::Editing {
   std::string history_path;
   const char* prompt = "";
   bool was_interrupted = false;
+  bool marks_pastes = false;  // The terminal says what is pasted.
+  size_t bytes_max = 0;       // Of the line.
 
   // Takes the file's lines, and keeps it for further ones where it is what it should be.
   void load_history(const std::string& path);
@@ -80,6 +104,21 @@ struct LineEditor::Editing {
   static unsigned char on_interrupt(EditLine* editor, int /*key*/) {
     of(editor).was_interrupted = true;
     return CC_NEWLINE;
+  }
+  static unsigned char on_paste(EditLine* editor, int /*key*/) {
+    const size_t letters_max = of(editor).bytes_max;
+    std::wstring typed, last;
+    while (last != kPasteEnd) {
+      wchar_t letter = 0;
+      if (el_wgetc(editor, &letter) != 1) return CC_EOF;
+      last += letter;
+      if (last.size() <= kPasteEnd.size()) continue;
+      // One letter too many is enough for the line to be refused.
+      if (typed.size() <= letters_max) typed += last.front();
+      last.erase(0, 1);
+    }
+    el_winsertstr(editor, pasted_text(typed).c_str());
+    return CC_REFRESH;
   }
 };
 
@@ -147,6 +186,9 @@ LineEditor::LineEditor(std::FILE* in, std::FILE* out, std::string history_path)
   el_set(editor, EL_ADDFN, "cairn-interrupt", "Drop the line", &Editing::on_interrupt);
   el_set(editor, EL_BIND, "^C", "cairn-interrupt", nullptr);
   el_set(editor, EL_BIND, "^R", "em-inc-search-prev", nullptr);
+  el_set(editor, EL_ADDFN, "cairn-paste", "Insert what is pasted", &Editing::on_paste);
+  el_set(editor, EL_BIND, kPasteBegin, "cairn-paste", nullptr);
+  editing->marks_pastes = env("TERM") != "dumb";
   editing->history = history_init();
   if (editing->history != nullptr) {
     history(editing->history, &editing->event, H_SETSIZE, kHistoryLinesMax);
@@ -172,12 +214,16 @@ LineEditor::Event LineEditor::read(const char* prompt, std::string& line, size_t
     return !is_there ? Event::failure : *is_there ? Event::line : Event::end;
   }
   editing_->prompt = prompt;
+  editing_->bytes_max = bytes_max;
   editing_->was_interrupted = false;
   const bool is_plain = std::none_of(initial.begin(), initial.end(),
                                      [](unsigned char c) { return c < ' ' || c == 127; });
   if (is_plain && !initial.empty()) el_push(editing_->editor, initial.c_str());
   int count = 0;
+  if (editing_->marks_pastes) std::fputs(kAskForMarks, out_);
   const char* text = el_gets(editing_->editor, &count);
+  if (editing_->marks_pastes) std::fputs(kNoMarks, out_);
+  std::fflush(out_);
   if (editing_->was_interrupted) {
     std::fputs("\n", out_);
     std::fflush(out_);

@@ -25,8 +25,8 @@ class LineEditor {
 
   // interrupt: Ctrl-C; the line is dropped. failure: error() says why.
   enum class Event { line, end, interrupt, failure };
-  // The next line, without its newline. `initial` stands on it already, to be changed, where lines
-  // are edited and it has no line break.
+  // The next line, without its newline; lines that are pasted are one. `initial` stands on it
+  // already, to be changed, where lines are edited and it has no line break.
   Event read(const char* prompt, std::string& line, size_t bytes_max,
              const std::string& initial = {});
   // REQUIRES: the last read() was a failure.
