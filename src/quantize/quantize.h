@@ -15,9 +15,9 @@
 namespace cairn::quantize {
 
 struct QuantizeOptions {
-  std::string in_path;  // Of a split model: the first file.
+  std::string in_path;   // Of a split model: the first file.
   std::string out_path;  // "-": standard output.
-  std::string mix;  // "Q4_K_M".
+  std::string mix;       // "Q4_K_M".
   std::vector<TypeOverride> overrides;
   std::string importance_path;  // May be empty.
   int32_t thread_count = 0;     // 0: one for each physical core.
