@@ -110,7 +110,7 @@ TEST(Program, ExitCodesAndMessagesOfMistakes) {
       {{"run", "no-such-file.gguf", "-p", "x"}, 1, "cairn: no-such-file.gguf: "},
       {{"run", CAIRN_SOURCE, "-p", "x"}, 2, "expected a regular file, found a directory"},
       {{"run", CAIRN_SOURCE "/assets/README.md", "-p", "x"}, 1, "cairn: "},
-      {{"run", "-p", ""}, 2, "prompt: expected some text"},
+      {{"run", "-p", ""}, 2, "PROMPT: expected at least a character, found none"},
       {{"run", "--temp", "-1", "-p", "x"}, 2, "temp: expected a number from 0 to 100, found -1"},
       {{"run", "--top-k", "1.5", "-p", "x"}, 2, "top-k: expected a whole number"},
       {{"run", "--kv", "q3", "-p", "x"},

@@ -71,19 +71,22 @@ TEST(Template, SaysWhatIsWrong) {
   }
 }
 
-// A FIFO that nobody writes to would never end; a folder is no empty template.
-TEST(Template, ReadsRegularFilesOnly) {
+// A FIFO that nobody writes to must not be waited for; a folder is no empty template.
+TEST(Template, WaitsForNobody) {
   const test::ScratchFolder folder;
   ASSERT_EQ(::mkfifo(folder.file("fifo").c_str(), 0600), 0);
   const ScratchFile source("source.jinja", kSource);
-  for (const std::string& path : {folder.file("fifo"), folder.path().string()}) {
-    for (const auto& report : {template_report({.path = path}),
-                               template_report({.path = source.path(), .messages_path = path})}) {
-      ASSERT_FALSE(report) << path;
-      EXPECT_NE(report.error().message.find("expected a regular file, found "), std::string::npos)
-          << report.error().message;
-    }
-  }
+  const auto error_of = [&](const std::string& path, const std::string& messages_path) {
+    const auto report = template_report({.path = path, .messages_path = messages_path});
+    return report ? "none" : report.error().message;
+  };
+  const std::string fifo = folder.file("fifo"), directory = folder.path().string();
+  EXPECT_EQ(error_of(fifo, ""), fifo + ": expected a regular file, found something else");
+  EXPECT_EQ(error_of(directory, ""), directory + ": expected a regular file, found a directory");
+  EXPECT_EQ(error_of(source.path(), directory),
+            directory + ": expected a regular file or a pipe, found a directory");
+  EXPECT_NE(error_of(source.path(), fifo).find("expected a JSON value, found the end"),
+            std::string::npos);
 }
 
 }  // namespace

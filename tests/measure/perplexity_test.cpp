@@ -145,7 +145,9 @@ TEST(Perplexity, SavedLogitsThatAreNoNumbersAreErrors) {
   const auto engine = load(kModel);
   Chunks chunks(*engine);
   const std::string path = folder.file("saved");
-  LogitsWriter writer = LogitsWriter::open(path, chunks.work.shape, chunks.tokens).value();
+  OutputFile out = OutputFile::open(path).value();
+  LogitsWriter writer =
+      LogitsWriter::open(std::move(out), chunks.work.shape, chunks.tokens).value();
   chunks.work.writer = &writer;
   ASSERT_TRUE(measure_perplexity(*engine, chunks.work));
   ASSERT_TRUE(writer.commit());

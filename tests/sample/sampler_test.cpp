@@ -24,9 +24,9 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 std::vector<float> normal_logits(size_t count, uint32_t seed, float spread) {
   std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0, spread);
+  std::normal_distribution<float> normal(0, 1);
   std::vector<float> logits(count);
-  for (float& logit : logits) logit = normal(random);
+  for (float& logit : logits) logit = spread * normal(random);
   return logits;
 }
 

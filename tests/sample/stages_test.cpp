@@ -74,9 +74,9 @@ void expect(std::string_view name, const SamplingParams& params, std::vector<dou
 
 std::vector<float> normal_logits(size_t count, uint32_t seed, float spread) {
   std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0, spread);
+  std::normal_distribution<float> normal(0, 1);
   std::vector<float> logits(count);
-  for (float& logit : logits) logit = normal(random);
+  for (float& logit : logits) logit = spread * normal(random);
   return logits;
 }
 
