@@ -285,12 +285,6 @@ std::string mistake_of(std::string_view word, std::span<const Command* const> co
   return fmt::format("expected a command ({}), found \"{}\"{}", names, word, hint);
 }
 
-// Shells expand "~/" where it begins a word, and not in "--file=~/x" or in a variable.
-std::string with_home(std::string path) {
-  const std::string home = env("HOME").value_or("");
-  return path.starts_with("~/") && !home.empty() ? home + path.substr(1) : path;
-}
-
 // A message where the text is no number of 64 bits.
 std::string check_unsigned(const std::string& text) {
   uint64_t number = 0;

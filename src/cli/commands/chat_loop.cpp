@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/env.h"
 #include "base/printable.h"
 #include "base/quantities.h"
 #include "cli/commands/adapter_choice.h"
@@ -92,6 +93,7 @@ ChatLoop::ChatLoop(Engine* engine, session::ChatSession* session, ChatLoopOption
       model_name_(std::move(options.model_name)),
       figures_(options.figures),
       session_path_(std::move(options.session_path)),
+      message_prefix_(std::move(options.message_prefix)),
       kept_change_(session->change_count()),
       out_(stdout),
       editor_(stdin, stdout, std::move(options.history_path)) {
@@ -178,7 +180,7 @@ LineEditor::Event ChatLoop::read_block(std::string& message) {
 ChatLoop::Next ChatLoop::handle(const std::string& message) {
   if (message.find_first_not_of(" \t\n") == std::string::npos) return Next::go_on;
   if (message.starts_with('/')) return handle_command(message);
-  return answer(session_->say(message));
+  return answer(session_->say(message_prefix_ + message));
 }
 
 ChatLoop::Next ChatLoop::handle_command(std::string_view line) {
@@ -417,11 +419,11 @@ ChatLoop::Next ChatLoop::list_branches(std::string_view /*rest*/) {
 }
 
 ChatLoop::Next ChatLoop::save(std::string_view rest) {
-  return save_to(std::string(rest), false);
+  return save_to(with_home(std::string(rest)), false);
 }
 
 ChatLoop::Next ChatLoop::save_over(std::string_view rest) {
-  return save_to(std::string(rest), true);
+  return save_to(with_home(std::string(rest)), true);
 }
 
 ChatLoop::Next ChatLoop::save_to(const std::string& path, bool replaces) {
@@ -448,10 +450,10 @@ ChatLoop::Next ChatLoop::save_to(const std::string& path, bool replaces) {
 
 ChatLoop::Next ChatLoop::load(std::string_view rest) {
   if (rest.empty()) return complain({ErrorCode::invalid_argument, "/load: expected a file name"});
-  if (Status read = session_->load(std::string(rest)); !read)
-    return complain(std::move(read).error());
-  if (const auto read_from = identity_of(std::string(rest))) own_files_.push_back(*read_from);
-  remark(fmt::format("{} messages read from {}", session_->messages().size(), rest));
+  const std::string path = with_home(std::string(rest));
+  if (Status read = session_->load(path); !read) return complain(std::move(read).error());
+  if (const auto read_from = identity_of(path)) own_files_.push_back(*read_from);
+  remark(fmt::format("{} messages read from {}", session_->messages().size(), path));
   answer_calls();  // The conversation may have been left before the results of its last calls.
   return Next::go_on;
 }

@@ -232,7 +232,8 @@ Result<int> run(const RunOptions& options) {
                 {.model_name = engine->file().name(),
                  .figures = figures_of(options),
                  .history_path = options.forgets_lines ? "" : default_history_path(),
-                 .session_path = options.session_path});
+                 .session_path = options.session_path,
+                 .message_prefix = options.message_prefix});
   return loop.run();
 }
 

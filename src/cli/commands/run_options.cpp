@@ -97,6 +97,8 @@ void add_manner(Options& command, RunOptions& run) {
                    "hold a conversation, one line per message, even if stdin is not a terminal");
   command.add_flag("--no-history", run.forgets_lines,
                    "do not keep the lines that are typed for the next conversation");
+  command.add("--in-prefix", run.message_prefix,
+              "put this text before each message of a conversation");
   command
       .add("--session", run.session_path,
            "keep the conversation in this file: it is continued if the file exists, and written "

@@ -124,7 +124,8 @@ void EngineArguments::add_memory_to(Options& command) {
       .in_range(0, 1 << 24);
   command
       .add("--memory-budget", memory_budget_,
-           "largest memory for conversations, such as 512M or 4G; default: half of what is free")
+           "largest memory for conversations, such as 512M or 4G; default: half of what is free "
+           "beside the weights")
       .takes("SIZE");
   command
       .add("--context-policy", context_policy_,
