@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <exception>
 #include <filesystem>
 #include <new>
 #include <string>
@@ -77,7 +78,8 @@ std::string text_of(Fails fails) {
 }
 
 TEST(Process, AnExceptionSaysWhatWasTooMuch) {
-  const std::string memory = text_of([] { throw std::bad_alloc(); });
+  const std::string memory =
+      text_of([] { std::rethrow_exception(std::make_exception_ptr(std::bad_alloc())); });
   EXPECT_TRUE(memory.starts_with("not enough memory: ")) << memory;
   EXPECT_NE(memory.find(" were in use"), std::string::npos) << memory;
   EXPECT_TRUE(text_of([] { std::vector<char>().reserve(size_t(-1)); }).starts_with("not enough"));
@@ -88,7 +90,7 @@ TEST(Process, AnExceptionSaysWhatWasTooMuch) {
 TEST(ProcessDeathTest, NobodysExceptionEndsWithALine) {
   const auto fails_elsewhere = [] {
     install_last_catch();
-    std::thread([] { throw std::bad_alloc(); }).join();
+    std::thread([] { std::rethrow_exception(std::make_exception_ptr(std::bad_alloc())); }).join();
   };
   EXPECT_EXIT(fails_elsewhere(), testing::ExitedWithCode(1), "cairn: not enough memory: ");
 }
