@@ -1,6 +1,6 @@
 // Samples a token from logits by the chain of stages and Gumbel noise keyed by (seed, position,
 // token), so that the same text is sampled again after a rewind, whatever was computed in between
-// (docs/numerics.md, sampling). What depends on earlier tokens (penalties, DRY) reads them from the
+// (docs/sampling.md). What depends on earlier tokens (penalties, DRY) reads them from the
 // sequence; what depends on earlier choices is kept by position (sample/state.h). Thread rule: one
 // thread; two Samplers with equal parameters and states choose alike.
 #pragma once
