@@ -59,9 +59,10 @@ OptionEntry entry_of(const CLI::App& command, const CLI::Option& option,
   if (entry.is_argument) entry.names.push_back(option.get_name(true));
   for (const std::string& name : option.get_snames()) entry.names.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) {
-    entry.names.push_back("--" + name);
+    const std::string typed = "--" + name;
+    entry.names.push_back(typed);
     for (const auto& [spelling, means] : declarations.spellings) {
-      if (means == entry.names.back()) entry.names.push_back(spelling);
+      if (means == typed) entry.names.push_back(spelling);
     }
   }
   if (has_variable(command, option)) entry.variable = variable_of(option);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "cli/reference.h"
 
@@ -23,27 +24,22 @@ std::string first_sentence(const OptionEntry& option) {
 }
 
 std::string words_of(const std::vector<std::string>& words) {
-  std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : " ") + word;
-  return out;
+  return fmt::format("{}", fmt::join(words, " "));
 }
 
 std::string names_of(const CommandEntry& command) {
-  std::string out;
+  std::vector<std::string> names;
   for (const OptionEntry& option : command.options) {
-    for (const std::string& name : option.names) {
-      if (name.starts_with('-')) out += (out.empty() ? "" : " ") + name;
-    }
+    std::copy_if(option.names.begin(), option.names.end(), std::back_inserter(names),
+                 [](const std::string& name) { return name.starts_with('-'); });
   }
-  return out;
+  return words_of(names);
 }
 
 std::string command_names(const Reference& reference) {
-  std::string out;
-  for (const CommandEntry& command : reference.commands) {
-    out += (out.empty() ? "" : " ") + command.name;
-  }
-  return out;
+  std::vector<std::string> names;
+  for (const CommandEntry& command : reference.commands) names.push_back(command.name);
+  return words_of(names);
 }
 
 // What the shell offers behind an option: bash's compgen.
@@ -70,9 +66,7 @@ std::string bash_script(const Reference& reference) {
                         quoted(names_of(command)));
     for (const OptionEntry& option : command.options) {
       if (option.value.empty() || option.is_argument) continue;
-      std::string names = words_of(option.names);
-      for (size_t at = 0; (at = names.find(' ', at)) != std::string::npos;)
-        names.replace(at, 1, "|");
+      const std::string names = fmt::format("{}", fmt::join(option.names, "|"));
       const std::string value = bash_value(option);
       text +=
           fmt::format("        {}) {}return ;;\n", names,

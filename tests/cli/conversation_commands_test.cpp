@@ -55,6 +55,15 @@ class ConversationCommands : public testing::Test {
   std::unique_ptr<Engine> engine_;
 };
 
+// A model whose random weights say all bytes.
+std::string random_model(const ScratchFolder& folder) {
+  const std::string path = folder.file("model.gguf");
+  EXPECT_EQ(run_program({"synth", "--like", "llama", "--layers", "1", "--vocab", "300", "-o", path})
+                .exit_code,
+            0);
+  return path;
+}
+
 TEST_F(ConversationCommands, TurnsAreTakenBackWithoutReading) {
   session::ChatSession session = greedy();
   say(session, "My cat is called Mimi.");
@@ -243,11 +252,7 @@ TEST_F(ConversationCommands, GoingOnKeepsWhatTheSamplerLearned) {
 // Random weights say all bytes, also those of half a character, where an answer may be cut.
 TEST_F(ConversationCommands, AnswersCutInACharacterKeepTheirBytes) {
   const ScratchFolder folder;
-  const std::string path = folder.file("model.gguf");
-  ASSERT_EQ(run_program({"synth", "--like", "llama", "--layers", "1", "--vocab", "300", "-o", path})
-                .exit_code,
-            0);
-  const auto engine = open_engine(path);
+  const auto engine = open_engine(random_model(folder));
   ASSERT_NE(engine, nullptr);
   int32_t cut_count = 0;
   for (uint64_t seed = 0; seed < 3; ++seed) {
@@ -357,11 +362,7 @@ TEST_F(ConversationCommands, SavedConversationsKeepTheirTokens) {
 // Without a template too: what was computed of an answer is not computed again.
 TEST_F(ConversationCommands, RawConversationsReuseAnswersWhole) {
   const ScratchFolder folder;
-  const std::string path = folder.file("model.gguf");
-  ASSERT_EQ(run_program({"synth", "--like", "llama", "--layers", "1", "--vocab", "300", "-o", path})
-                .exit_code,
-            0);
-  const auto engine = open_engine(path);
+  const auto engine = open_engine(random_model(folder));
   int32_t odd_count = 0;
   for (uint64_t seed = 1; seed <= 6; ++seed) {
     session::ChatOptions options{

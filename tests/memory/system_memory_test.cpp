@@ -44,18 +44,22 @@ void append(Memory& memory, Sequence& sequence, int32_t count, bool writes) {
 
 constexpr size_t kMiB = size_t(1) << 20;
 
+// A budget of 256 MiB for up to 4096 tokens of so many layers, each with 128 KiB a page.
+std::unique_ptr<Memory> memory_of_layers(size_t layer_count, HostMemory& device) {
+  const std::vector<std::vector<State>> layers(layer_count, {State::full(8, 128, 128)});
+  Layout layout = Layout::make(layers, testing::kToyFormat, KvType::f16, KvType::f16);
+  return Memory::create(std::move(layout), {.budget_bytes = 256 * kMiB, .context_tokens_max = 4096},
+                        device)
+      .value();
+}
+
 TEST(SystemMemory, WhatTheProcessOccupiesFollowsTheLedger) {
 #ifdef CAIRN_DEBUG_CHECKS
   GTEST_SKIP() << "sanitizers keep memory of their own beside each page";
 #endif
   // 2 MiB a page: 192 MiB for 3072 tokens.
-  const std::vector<std::vector<State>> layers(16, {State::full(8, 128, 128)});
-  Layout layout = Layout::make(layers, testing::kToyFormat, KvType::f16, KvType::f16);
   HostMemory device;
-  const auto memory =
-      Memory::create(std::move(layout), {.budget_bytes = 256 * kMiB, .context_tokens_max = 4096},
-                     device)
-          .value();
+  const auto memory = memory_of_layers(16, device);
   const size_t page_bytes = memory->layout().groups[0].block_bytes;
   ASSERT_EQ(page_bytes, 2 * kMiB);
   const size_t before = resident_bytes();
@@ -120,13 +124,8 @@ TEST(SystemMemory, InterleavedSequencesGiveTheirMemoryBack) {
   GTEST_SKIP() << "sanitizers keep memory of their own beside each page";
 #endif
   // 128 KiB a page: 16 on a huge page.
-  const std::vector<std::vector<State>> layers(1, {State::full(8, 128, 128)});
-  Layout layout = Layout::make(layers, testing::kToyFormat, KvType::f16, KvType::f16);
   HostMemory device;
-  const auto memory =
-      Memory::create(std::move(layout), {.budget_bytes = 256 * kMiB, .context_tokens_max = 4096},
-                     device)
-          .value();
+  const auto memory = memory_of_layers(1, device);
   const size_t before = resident_bytes();
   if (before == 0) GTEST_SKIP() << "/proc/self/statm cannot be read";
   std::vector<Sequence> sequences;
