@@ -184,6 +184,11 @@ bool PrefixCache::make_room(Sequence& sequence, size_t needed_bytes, size_t want
   return has_room;
 }
 
+bool PrefixCache::make_room(size_t bytes) {
+  Sequence none = memory_->new_sequence();
+  return make_room(none, bytes, bytes);
+}
+
 size_t PrefixCache::evictable_bytes() const {
   ExclusiveBlocks exclusive;
   for (const CacheEntry& entry : entries_) exclusive.add(entry.sequence);
