@@ -65,7 +65,10 @@ class DiskStore {
   // better than `known`, a position that needs no store.
   std::optional<Match> find(const Sha256Digest& fingerprint, const memory::Layout& layout,
                             std::span<const Token> prompt, bool wants_logits, int32_t known);
-  // All of a named session. Errors: not_found, invalid_data, unsupported (other fingerprint), io.
+  // All of a sequence, by its name or its session's.
+  // Errors: not_found, invalid_data, unsupported (other fingerprint or layout), io.
+  Result<Match> open_sequence(const Sha256Digest& name, const Sha256Digest& fingerprint,
+                              const memory::Layout& layout);
   Result<Match> open_session(const std::string& session, const Sha256Digest& fingerprint,
                              const memory::Layout& layout);
   // The sequence up to where it can be resumed, which is behind `known`. Records that turn out bad
@@ -86,6 +89,12 @@ class DiskStore {
   };
   // Reads every record whole and compares all digests; bad ones are put away.
   Result<Verified> verify();
+  // A record from elsewhere, whole: every digest of it is compared before it is written. Records
+  // come before the manifest that names them, which is refused without them.
+  // Errors: invalid_data, unsupported, no_room, io.
+  Result<Sha256Digest> adopt(std::span<const std::byte> record);
+  // All bytes of a record's file. Errors: not_found, invalid_data, io.
+  Result<std::vector<std::byte>> read_whole(Place place, const Sha256Digest& name);
   Result<Manifest> read_manifest(const Sha256Digest& name, Sha256Digest* fingerprint = nullptr,
                                  uint32_t* layout = nullptr);
   Folder& folder() { return *folder_; }
