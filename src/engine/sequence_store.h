@@ -1,7 +1,7 @@
 // What an engine keeps beyond its memory and its process: finished turns are written to a folder by
-// a thread of their own, and a prompt that memory does not know is looked for there. Nothing waits
-// for the disk but who asks for a prompt; no failure of it is more than a prompt computed again.
-// Thread rule: the engine's thread calls it.
+// a thread of its own, and a prompt that memory does not know is looked for there. Looking and
+// loading are done by the engine's thread, between steps; nothing waits for writing. No failure of
+// the disk is more than a prompt computed again. Thread rule: the engine's thread calls it.
 #pragma once
 
 #include <condition_variable>

@@ -61,7 +61,9 @@ Result<PieceRef> DiskStore::write_piece(const Snapshot& snapshot, const Piece& p
   being_written_.insert(name);
   if (folder_->size_of(Place::objects, name)) {
     Result<PieceRef> existing = keep_existing(header, name, durability);
-    if (existing) return existing;
+    // Who saves wants to know that what is there is good.
+    const bool is_good = existing && (durability == Durability::cache || verify_record(*existing));
+    if (is_good) return existing;
   }
   std::vector<std::span<const std::byte>> parts = snapshot.parts_of(piece);
   BlockChecksums checksums;

@@ -6,6 +6,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <functional>
+#include <utility>
 
 #include "store/folder.h"
 
@@ -16,6 +18,7 @@ constexpr int kReadFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 constexpr int kPartFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr size_t kGatherBytes = size_t(256) << 10;
 constexpr size_t kQuarantinedMax = 64;
+constexpr uint64_t kQuarantinedBytesMax = uint64_t(256) << 20;
 
 Error io_error(const std::string& what) {
   const bool is_full = errno == ENOSPC || errno == EDQUOT;
@@ -27,6 +30,10 @@ Error io_error(const std::string& what) {
 
 std::string folder_name(const Sha256Digest& name) {
   return hex_of(name).substr(0, 2);
+}
+
+int64_t changed_ns(const struct stat& status) {
+  return int64_t(status.st_mtim.tv_sec) * 1'000'000'000 + int64_t(status.st_mtim.tv_nsec);
 }
 
 // Small parts are gathered, so that each call writes much.
@@ -191,12 +198,22 @@ void Folder::quarantine(Place place, const Sha256Digest& name, const std::string
   trim_quarantine();
 }
 
-// Each damaged file has a second one that says why.
+// The newest stay, as far as there is room for them. Each has a second file that says why.
 void Folder::trim_quarantine() {
   std::vector<std::string> names;
   if (calls_->list(quarantine_.number(), names) != 0) return;
-  for (size_t index = 2 * kQuarantinedMax; index < names.size(); ++index) {
-    (void)calls_->remove_at(quarantine_.number(), names[index].c_str());
+  std::vector<std::pair<ListedRecord, std::string>> files;
+  for (std::string& name : names) {
+    struct stat status = {};
+    if (calls_->status_at(quarantine_.number(), name.c_str(), &status) != 0) continue;
+    files.push_back({{.bytes = uint64_t(status.st_size), .used_ns = changed_ns(status)}, name});
+  }
+  std::ranges::sort(files, std::greater{}, [](const auto& file) { return file.first.used_ns; });
+  uint64_t bytes = 0;
+  for (size_t index = 0; index < files.size(); ++index) {
+    bytes += files[index].first.bytes;
+    if (index < 2 * kQuarantinedMax && bytes <= kQuarantinedBytesMax) continue;
+    (void)calls_->remove_at(quarantine_.number(), files[index].second.c_str());
   }
 }
 
@@ -215,9 +232,8 @@ Result<std::vector<ListedRecord>> Folder::list(Place place) {
                              calls_->status_at(folder.number(), hex.c_str(), &status) == 0 &&
                              S_ISREG(status.st_mode);
       if (!is_record) continue;
-      const int64_t used_ns =
-          int64_t(status.st_mtim.tv_sec) * 1'000'000'000 + int64_t(status.st_mtim.tv_nsec);
-      records.push_back({.name = *name, .bytes = uint64_t(status.st_size), .used_ns = used_ns});
+      records.push_back(
+          {.name = *name, .bytes = uint64_t(status.st_size), .used_ns = changed_ns(status)});
     }
   }
   return records;

@@ -166,6 +166,22 @@ TEST(DiskStore, SavedSessionsHaveNames) {
   EXPECT_EQ(bench.store->open_session("my-chat", {}, layout).error().code, ErrorCode::unsupported);
 }
 
+// What is there already is read before a session counts as saved.
+TEST(DiskStore, SavingRepairsWhatIsDamaged) {
+  StoreBench bench(full_model());
+  const memory::Sequence original = read_text(bench.here, 64, 1);
+  ASSERT_TRUE(bool(bench.write(original)));
+  for (const std::string& path : bench.files("objects")) {
+    std::string bytes = test::contents_of(path);
+    bytes.back() = char(bytes.back() ^ 1);
+    std::filesystem::remove(path);
+    test::write_to(path, bytes);
+  }
+  ASSERT_TRUE(bool(bench.store->save("mine", *bench.snapshot_of(original))));
+  EXPECT_EQ(bench.store->verify().value().bad_records, 0u);
+  EXPECT_EQ(bench.restored(tokens_of(original)), 64);
+}
+
 TEST(DiskStore, VerifyFindsEveryFlippedBitAndRemoveLeavesNothing) {
   StoreBench bench(mixed_model());
   const memory::Sequence original = conversation(bench.here);

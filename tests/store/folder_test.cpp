@@ -120,6 +120,25 @@ TEST(Folder, WhatIsPlantedInTheNameOfARecordIsNotOpened) {
             damage);
 }
 
+TEST(Folder, TheQuarantineHasALimit) {
+  FolderBench bench;
+  const auto folder = bench.open().value();
+  for (uint64_t number = 0; number < 80; ++number) {
+    const Sha256Digest name = Sha256().add(number).finish();
+    const std::string text = "damaged";
+    const std::span<const std::byte> part = std::as_bytes(std::span(text));
+    ASSERT_TRUE(folder->write(Place::objects, name, {&part, 1}, Durability::cache).value());
+    folder->quarantine(Place::objects, name, "why");
+  }
+  size_t count = 0;
+  for (const auto& file : std::filesystem::directory_iterator(bench.path() + "/quarantine")) {
+    count += size_t(file.is_regular_file());
+  }
+  EXPECT_LE(count, 128u);
+  EXPECT_GE(count, 120u);
+  EXPECT_TRUE(folder->list(Place::objects).value().empty());
+}
+
 TEST(Folder, WhatKilledWritersLeftIsSweptByWhoeverIsAlone) {
   FolderBench bench;
   auto folder = bench.open().value();
