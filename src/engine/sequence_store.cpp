@@ -127,6 +127,26 @@ void SequenceStore::keep(const memory::Sequence& sequence, const Sha256Digest& f
   changed_.notify_all();
 }
 
+// The writing thread has nothing to do meanwhile: one thread writes at a time.
+Status SequenceStore::save(const std::string& session, const memory::Sequence& sequence,
+                           const Sha256Digest& fingerprint) {
+  if (sequence.is_closed() || sequence.length() == 0) {
+    return fail(ErrorCode::invalid_argument, "session {}: expected tokens, found none", session);
+  }
+  drain();
+  return disk_->save(session, store::Snapshot(*memory_, sequence, fingerprint, model_));
+}
+
+Result<std::vector<Token>> SequenceStore::restore(const std::string& session,
+                                                  const Sha256Digest& fingerprint,
+                                                  memory::Variant variant) {
+  CAIRN_TRY(const store::DiskStore::Match match,
+            disk_->open_session(session, fingerprint, memory_->layout()));
+  CAIRN_TRY(memory::Sequence sequence, load(fingerprint, variant, match, 0));
+  cache_->keep(std::move(sequence));
+  return match.manifest.outline.tokens;
+}
+
 Result<memory::Sequence> SequenceStore::load(const Sha256Digest& fingerprint,
                                              memory::Variant variant,
                                              const store::DiskStore::Match& match, int32_t known) {

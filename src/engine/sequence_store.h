@@ -40,6 +40,15 @@ class SequenceStore {
   // Waits until everything is written, and lets go of its blocks. False: there was nothing.
   bool drain();
 
+  // Saves the sequence under a name: it is on the disk when the call returns, and stays until it is
+  // removed. Errors: those of store::DiskStore::save().
+  Status save(const std::string& session, const memory::Sequence& sequence,
+              const Sha256Digest& fingerprint);
+  // Puts a saved sequence into the cache; its tokens, of which as many can be resumed as could be
+  // read. Errors: those of store::DiskStore::open_session() and load().
+  Result<std::vector<Token>> restore(const std::string& session, const Sha256Digest& fingerprint,
+                                     memory::Variant variant);
+
   store::StoreStats stats() const { return disk_->stats(); }
   const std::string& path() const { return path_; }
 

@@ -147,6 +147,36 @@ TEST_P(SequenceStoreKindTest, AdaptersArePartOfTheFingerprint) {
   EXPECT_EQ(report.computed_tokens, 0);
 }
 
+// A saved session has a name, and its tokens come back with it.
+TEST_P(SequenceStoreKindTest, SavedSessionsComeBackByName) {
+  Tokens whole;
+  {
+    const auto first = engine();
+    const Selection& selection = first->default_selection();
+    const Sha256Digest fingerprint = first->fingerprint(selection).digest();
+    Generator generator(first.get());
+    read(generator, random_tokens(1, 50, first->size().vocabulary_count), {40});
+    answer(generator, {Token(3), Token(4)});
+    whole = held(generator);
+    SequenceStore& store = *first->sequence_store();
+    EXPECT_TRUE(bool(store.save("mine", generator.sequence(), fingerprint)));
+    EXPECT_FALSE(bool(store.save("../mine", generator.sequence(), fingerprint)));
+    EXPECT_FALSE(bool(store.save("empty", first->memory().new_sequence(), fingerprint)));
+  }
+  const auto second = engine();
+  const Selection& selection = second->default_selection();
+  const Sha256Digest fingerprint = second->fingerprint(selection).digest();
+  SequenceStore& store = *second->sequence_store();
+  EXPECT_EQ(store.restore("mine", fingerprint, selection.variant()).value(), whole);
+  EXPECT_EQ(store.restore("other", fingerprint, selection.variant()).error().code,
+            ErrorCode::not_found);
+  Generator generator(second.get());
+  const PromptReport report = read(generator, whole);
+  EXPECT_TRUE(report.from_cache);
+  EXPECT_FALSE(report.from_store);
+  EXPECT_EQ(report.computed_tokens, 0);
+}
+
 // Bit rot in every file: the conversation is computed again, as far as it is lost.
 TEST_P(SequenceStoreKindTest, DamageCostsTimeAndNoBit) {
   Tokens prompt;
