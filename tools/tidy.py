@@ -150,6 +150,9 @@ NAMES = {
     "fmt/format.h": r"\bfmt::(?:join|memory_buffer|formatter)\b",
     "base/result.h": r"\b(?:Result|Status|fail|CAIRN_TRY)\b\s*[<(]",
 }
+# A type that a file declares for all who include it, and any declaration of one.
+TYPE = r"^(?:class|struct|enum class) (?:alignas\(.*?\) )?(\w+)(?: final)?(?: :[^;{]*)? \{"
+DECLARES = r"\b(?:class|struct|enum|using|typename)\s+(?:class\s+)?(?:alignas\(.*?\) )?(\w+)"
 # Standard headers that every library's other header is sure to bring: the standard says so, or its
 # interface cannot be written without.
 BRINGS = {"string": {"string_view"}, "map": {"utility"}, "fmt/format.h": {"fmt/core.h", "string"}}
@@ -379,6 +382,29 @@ class Tidy:
                     line = code[:hit.start()].count("\n") + 1
                     self.report(name, line, f"{hit[0].rstrip(' (<')}: include {header}")
 
+    def check_types(self):
+        """The same for the project's types, where one header alone declares a name for all."""
+        codes = {name: without_comments((self.root / name).read_text()) for name in self.files
+                 if re.match(r"src/.*\.(h|cpp)$", name)}
+        known = {name.removeprefix("src/"): set(re.findall(DECLARES, code))
+                 for name, code in codes.items()}
+        owners = collections.defaultdict(list)
+        for name, code in codes.items():
+            for kind in re.findall(TYPE, code, re.M):
+                owners[kind].append(name.removeprefix("src/"))
+        for name, code in codes.items():
+            if name.startswith("src/backends/cpu/") and name.endswith(".h"):
+                continue  # The text of a kernel stands behind others.
+            module = name.split("/")[1]
+            near = {module, *self.may_use.get(module, [])}
+            seen = known[name.removeprefix("src/")].union(
+                *(known.get(header, ()) for header in self.headers_of(name)))
+            for word in sorted(set(re.findall(r"\b[A-Z]\w*[a-z]\w*\b", code)) - seen):
+                owner = owners.get(word, [""])
+                if len(owner) == 1 and owner[0].endswith(".h") and owner[0].split("/")[0] in near:
+                    line = code[:re.search(rf"\b{word}\b", code).start()].count("\n") + 1
+                    self.report(name, line, f"{word}: include {owner[0]}")
+
     def check_modules(self):
         """The table goes upwards, and each of its permissions is made use of."""
         below = set()
@@ -473,6 +499,7 @@ class Tidy:
         for name in self.files:
             self.check_file(name)
         self.check_names()
+        self.check_types()
         self.check_modules()
         self.check_tests(COVERED_BY)
         self.check_folders()

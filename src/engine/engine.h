@@ -95,12 +95,14 @@ class Engine {
   // The prefix cache. Generators begin their transactions here, since it makes room.
   memory::PrefixCache& cache() { return *cache_; }
   // Computes; everything that is kept grows by it. See engine/step.h.
-  Result<StepReport> step(std::span<const StepItem> items, StepAcceptor accept) {
-    return stepper_->step(items, accept);
+  Result<StepReport> step(std::span<const StepItem> items, StepAcceptor accept,
+                          StepObserver observe = observe_nothing) {
+    return stepper_->step(items, accept, observe);
   }
   // The same, and all tokens become part of their sequences.
   Result<StepReport> step(std::span<const StepItem> items);
   Runner& runner() { return *runner_; }
+  ThreadPool& threads() { return *threads_; }
 
   // The loaded adapters, with their default scales.
   std::span<const AdapterUse> adapters() const { return adapters_.loaded(); }

@@ -41,6 +41,7 @@ class ConstraintState {
   ConstraintState(grammar::Matcher* matcher, bool describes_headers,
                   const chat::OutputParser* parser);
 
+  bool has_matcher() const { return matcher_ != nullptr; }
   // Before each token, whether sampled or given.
   void prepare();
   Result<Token> sample(Lane& lane, sample::Sampler& sampler);

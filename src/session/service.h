@@ -1,0 +1,75 @@
+// An engine that many use at once: a thread computes, and every other one submits, cancels and asks.
+// Owns the scheduler. Thread-safe. Must not outlive its engine, which nobody else uses meanwhile but
+// for its constant parts.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "engine/job.h"
+#include "engine/scheduler.h"
+#include "session/answer_job.h"
+#include "session/answer_stream.h"
+
+namespace cairn::session {
+
+class Service {
+ public:
+  // Errors: io, where the system gives no thread.
+  static Result<std::unique_ptr<Service>> start(Engine* engine,
+                                                const SchedulerOptions& options = {});
+  // Ends all jobs.
+  ~Service();
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  const Engine& engine() const { return *engine_; }
+
+  JobId submit(std::unique_ptr<Job> job, JobTerms terms);
+  // An answer that has been asked for.
+  struct Ticket {
+    JobId id;
+    std::shared_ptr<AnswerStream> stream;
+  };
+  Ticket answer(AnswerOrder order, JobTerms terms = {});
+  // Ends the job with the error `cancelled`, within a step, unless it has ended.
+  void cancel(JobId id);
+  // Calls `question` on the engine's thread between two steps, and returns when it has returned.
+  // REQUIRES: another thread than the engine's.
+  void ask(const std::function<void(Engine&)>& question);
+  SchedulerStats stats();
+
+ private:
+  struct Submission {
+    JobId id;
+    std::unique_ptr<Job> job;
+    JobTerms terms;
+  };
+
+  Service(Engine* engine, const SchedulerOptions& options);
+  void run();
+  bool take_mail();
+  void wake();
+
+  Engine* engine_;
+  Scheduler scheduler_;
+  std::mutex mutex_;
+  std::condition_variable mail_;      // Something came for the engine's thread.
+  std::condition_variable answered_;  // A question has returned.
+  std::vector<Submission> submissions_;
+  std::vector<JobId> cancelled_;
+  std::vector<const std::function<void(Engine&)>*> questions_;
+  int64_t asked_count_ = 0, answered_count_ = 0;
+  int64_t job_count_ = 0;
+  bool is_stopping_ = false, is_woken_ = false;
+  std::thread thread_;
+};
+
+}  // namespace cairn::session

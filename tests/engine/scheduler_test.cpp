@@ -1,0 +1,205 @@
+// Jobs that share steps, prefixes and memory say what they say alone, bit for bit, on models of every
+// kind of memory; and who waits for whom.
+#include "engine/scheduler.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/engine/sampled_job.h"
+#include "tests/models/golden_model.h"
+
+namespace cairn::testing {
+namespace {
+
+using Tokens = std::vector<Token>;
+
+Tokens random_tokens(std::mt19937& random, int32_t count) {
+  Tokens tokens;
+  for (int32_t index = 0; index < count; ++index) tokens.push_back(Token(int32_t(random() % 384)));
+  return tokens;
+}
+
+Tokens operator+(Tokens a, const Tokens& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+EngineOptions small_steps() {
+  EngineOptions options = golden_options(KvType::f16);
+  options.row_count_max = 48;
+  return options;
+}
+
+// One of each kind of memory.
+constexpr std::array kModels = {"llama",  "gemma3", "gemma4",        "gemma3n", "llama4",
+                                "qwen3moe", "mamba", "granitehybrid", "lfm2",    "qwen3next"};
+
+class SchedulerTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  std::unique_ptr<Engine> engine(const EngineOptions& options = small_steps()) {
+    auto made = load_engine(golden_path(GetParam(), ".gguf"), options);
+    EXPECT_NE(made, nullptr);
+    return made;
+  }
+
+  // What each request answers on an engine that has done nothing else.
+  std::vector<Sampled> alone(const std::vector<SampledRequest>& requests) {
+    std::vector<Sampled> results(requests.size());
+    for (size_t index = 0; index < requests.size(); ++index) {
+      const auto own = engine(golden_options(KvType::f16));
+      SampledJob job(own.get(), requests[index], &results[index]);
+      EXPECT_TRUE(job.start());
+      LaneBatch batch(own.get());
+      while (!job.is_done()) {
+        while (job.lane()->wants_rows()) EXPECT_TRUE(batch.step(*job.lane()));
+        EXPECT_TRUE(job.advance());
+      }
+      job.end(Ok{});
+    }
+    return results;
+  }
+};
+
+void run(Scheduler& scheduler, int64_t step_max = 100000) {
+  for (int64_t step = 0; scheduler.has_work(); ++step) {
+    ASSERT_LT(step, step_max) << "jobs that never end";
+    ASSERT_TRUE(scheduler.step());
+  }
+}
+
+// Requests behind a few shared prefixes, with samplers of their own.
+std::vector<SampledRequest> mixed_requests(uint32_t seed, size_t count) {
+  std::mt19937 random(seed);
+  const std::vector<Tokens> systems = {random_tokens(random, 130), random_tokens(random, 70), {}};
+  std::vector<SampledRequest> requests;
+  for (size_t index = 0; index < count; ++index) {
+    const Tokens& system = systems[random() % systems.size()];
+    SampledRequest request{.prompt = system + random_tokens(random, 1 + int32_t(random() % 40)),
+                           .token_count = 1 + int32_t(random() % 12)};
+    if (index > 0 && random() % 4 == 0) request.prompt = requests[random() % index].prompt;
+    if (random() % 2 == 0) {
+      request.sampling = {.temperature = 1.0f, .seed = random()};
+    }
+    // Room is made for prompts when they are admitted; answers find out later.
+    if (index % 3 == 0) request.token_count = 90;
+    if (random() % 3 == 0) request.message_starts = {int32_t(request.prompt.size() / 2)};
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+TEST_P(SchedulerTest, EverySchedulePreservesEachBit) {
+  const std::vector<SampledRequest> requests = mixed_requests(7, 14);
+  const std::vector<Sampled> expected = alone(requests);
+  int64_t preemptions = 0;
+  for (uint32_t schedule = 0; schedule < 6; ++schedule) {
+    std::mt19937 random(schedule);
+    EngineOptions options = small_steps();
+    options.row_count_max = std::array{17, 48, 128}[schedule % 3];
+    options.thread_count = 1 + int32_t(schedule % 2);
+    const auto own = engine(options);
+    // From the fourth on, so little memory that jobs have to make room for each other.
+    if (schedule >= 3) {
+      size_t longest = 0;
+      for (const SampledRequest& request : requests) {
+        longest = std::max(longest, request.prompt.size() + size_t(request.token_count));
+      }
+      const memory::Sequence empty = own->memory().new_sequence();
+      const size_t one = own->memory().plan(empty, int32_t(longest)).new_bytes;
+      // A job alone holds two states, and pages of the log.
+      const bool is_recurrent = own->memory().layout().recurrent_group >= 0;
+      options.memory_budget = (schedule == 5 ? 0 : one) + (is_recurrent ? 5 * one : 2 * one);
+    }
+    const auto tight = schedule >= 3 ? engine(options) : nullptr;
+    Engine& used = tight ? *tight : *own;
+    Scheduler scheduler(&used, {.step_seconds = schedule % 2 == 0 ? 1e-4 : 1e-2,
+                                .quiet_step_seconds = schedule % 2 == 0 ? 1e-3 : 1.0,
+                                .running_max = std::array{3, 64}[schedule % 2],
+                                .shared_tokens_min = 16});
+    std::vector<size_t> order(requests.size());
+    std::iota(order.begin(), order.end(), size_t(0));
+    std::shuffle(order.begin(), order.end(), random);
+    std::vector<Sampled> results(requests.size());
+    std::vector<Sampled> cancelled(requests.size());
+    int64_t next_id = 0;
+    for (const size_t index : order) {
+      scheduler.submit(JobId{next_id++},
+                       std::make_unique<SampledJob>(&used, requests[index], &results[index]),
+                       {.client = random() % 2 == 0 ? "a" : "b",
+                        .priority = int32_t(random() % 2)});
+      const JobId doomed{next_id++};
+      scheduler.submit(doomed,
+                       std::make_unique<SampledJob>(&used, requests[index], &cancelled[index]),
+                       {.client = "c"});
+      for (uint32_t steps = random() % 4; steps > 0 && scheduler.has_work(); --steps) {
+        ASSERT_TRUE(scheduler.step());
+      }
+      scheduler.cancel(doomed, fail(ErrorCode::cancelled, "by the test"));
+    }
+    ASSERT_NO_FATAL_FAILURE(run(scheduler));
+    preemptions += scheduler.stats().preemptions;
+    for (size_t index = 0; index < requests.size(); ++index) {
+      ASSERT_TRUE(results[index].has_ended && cancelled[index].has_ended);
+      ASSERT_FALSE(results[index].error) << results[index].error->message;
+      EXPECT_EQ(results[index].tokens, expected[index].tokens) << schedule << " " << index;
+      EXPECT_EQ(results[index].digest, expected[index].digest) << schedule << " " << index;
+    }
+    EXPECT_EQ(scheduler.stats().running + scheduler.stats().waiting, 0);
+    used.cache().clear();
+    EXPECT_EQ(used.memory().usage().used_bytes(), 0u);
+  }
+  EXPECT_GT(preemptions, 0) << "the tight schedules were not tight";
+}
+
+// Sixteen that arrive together compute what they share once.
+TEST_P(SchedulerTest, ASharedPrefixIsComputedOnce) {
+  std::mt19937 random(1);
+  const Tokens system = random_tokens(random, 300);
+  std::vector<SampledRequest> requests;
+  size_t own_tokens = 0;
+  for (int index = 0; index < 16; ++index) {
+    const Tokens own = random_tokens(random, 5 + index);
+    own_tokens += own.size();
+    requests.push_back({.prompt = system + own, .token_count = 2});
+  }
+  const auto own = engine();
+  Scheduler scheduler(own.get());
+  std::vector<Sampled> results(requests.size());
+  for (size_t index = 0; index < requests.size(); ++index) {
+    scheduler.submit(JobId{int64_t(index)},
+                     std::make_unique<SampledJob>(own.get(), requests[index], &results[index]), {});
+  }
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  EXPECT_EQ(scheduler.stats().prompt_rows, int64_t(system.size() + own_tokens));
+  EXPECT_EQ(scheduler.stats().shared_waits, 15);
+  const std::vector<Sampled> expected = alone(requests);
+  for (size_t index = 0; index < requests.size(); ++index) {
+    EXPECT_EQ(results[index].digest, expected[index].digest) << index;
+  }
+}
+
+// Several answers of one prompt share all of it.
+TEST_P(SchedulerTest, AnswersOfOnePromptComputeItOnce) {
+  std::mt19937 random(2);
+  const Tokens prompt = random_tokens(random, 200);
+  const auto own = engine();
+  Scheduler scheduler(own.get());
+  std::vector<Sampled> results(5);
+  for (size_t index = 0; index < results.size(); ++index) {
+    SampledRequest request{
+        .prompt = prompt, .token_count = 3, .sampling = {.temperature = 1, .seed = index}};
+    scheduler.submit(JobId{int64_t(index)},
+                     std::make_unique<SampledJob>(own.get(), request, &results[index]), {});
+  }
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  EXPECT_EQ(scheduler.stats().prompt_rows, int64_t(prompt.size()));
+  EXPECT_EQ(scheduler.stats().decode_rows, 5 * 2);
+  EXPECT_NE(results[0].tokens, results[1].tokens);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, SchedulerTest, ::testing::ValuesIn(kModels),
+                         [](const auto& each) { return std::string(each.param); });
+
+}  // namespace
+}  // namespace cairn::testing
