@@ -1,6 +1,5 @@
-// An answer as a job of the scheduler: it has a lane of its own, which exists from the first call on
-// the engine's thread, and hands its events to a stream. Thread rule: made on any thread; then that
-// of Job.
+// An answer as a job of the scheduler: it has a lane of its own, from the first call on the engine's
+// thread on, and hands its events to a stream. Thread rule: made on any thread; then that of Job.
 #pragma once
 
 #include <memory>

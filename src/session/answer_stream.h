@@ -1,5 +1,5 @@
-// An answer on its way from the engine's thread to whoever asked for it. Thread-safe: one side adds,
-// the other takes.
+// An answer on its way from the engine's thread to whoever asked for it. Thread-safe: one side
+// adds, the other takes.
 #pragma once
 
 #include <condition_variable>

@@ -1,6 +1,6 @@
-// An engine that many use at once: a thread computes, and every other one submits, cancels and asks.
-// Owns the scheduler. Thread-safe. Must not outlive its engine, which nobody else uses meanwhile but
-// for its constant parts.
+// An engine that many use at once: one thread computes; every other one may submit, cancel and ask.
+// Owns the scheduler. Thread-safe. Must not outlive its engine, of which nobody else uses more than
+// the constant parts meanwhile.
 #pragma once
 
 #include <condition_variable>

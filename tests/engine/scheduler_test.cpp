@@ -1,5 +1,5 @@
-// Jobs that share steps, prefixes and memory say what they say alone, bit for bit, on models of every
-// kind of memory; and who waits for whom.
+// Jobs that share steps, prefixes and memory say what they say alone, bit for bit, on models of
+// every kind of memory; and who waits for whom.
 #include "engine/scheduler.h"
 
 #include <gtest/gtest.h>
