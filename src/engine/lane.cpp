@@ -159,8 +159,13 @@ Lane::Start Lane::find_start(std::span<const Token> prompt, bool wants_logits) c
 memory::ResumePlan Lane::plan(std::span<const Token> prompt,
                               std::span<const int32_t> message_starts, bool wants_logits) const {
   Result<ContextCut> cut = find_cut(int64_t(prompt.size()), message_starts);
-  if (!cut || cut->left_out == 0) return find_start(prompt, wants_logits).plan;
-  return find_start(without(prompt, *cut), wants_logits).plan;
+  if (!cut || cut->left_out == 0) return plan_whole(prompt, wants_logits);
+  return plan_whole(without(prompt, *cut), wants_logits);
+}
+
+memory::ResumePlan Lane::plan_whole(std::span<const Token> prompt, bool wants_logits) const {
+  Start found = find_start(prompt, wants_logits);
+  return engine_->memory().extended(*found.sequence, std::move(found.plan), int32_t(prompt.size()));
 }
 
 // REQUIRES: the prompt fits into the context. What the own sequence loses is kept by the engine.
@@ -367,7 +372,7 @@ void Lane::preempt() {
 }
 
 memory::ResumePlan Lane::resume_plan() const {
-  return find_start(std::span(pending_).subspan(next_), true).plan;
+  return plan_whole(std::span(pending_).subspan(next_), true);
 }
 
 Status Lane::resume() {

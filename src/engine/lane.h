@@ -63,7 +63,7 @@ class Lane {
   // than the context and the policy is to stop.
   Result<PromptReport> start(std::span<const Token> prompt,
                              std::span<const int32_t> message_starts = {});
-  // What start() and its steps would cost; with `wants_logits` false: without the logits at its
+  // What start() and its steps would cost, all of the prompt included; with `wants_logits` false: without the logits at its
   // end, for a prompt that more tokens will follow.
   memory::ResumePlan plan(std::span<const Token> prompt,
                           std::span<const int32_t> message_starts = {},
@@ -141,6 +141,7 @@ class Lane {
   void place_marks(int32_t prompt_tokens, int32_t branch);
   void add_mark(Mark mark);
   Start find_start(std::span<const Token> prompt, bool wants_logits) const;
+  memory::ResumePlan plan_whole(std::span<const Token> prompt, bool wants_logits) const;
   Status drop_anchors_of_earlier_turns();
   Status end_prompt();
   Status shift(Token token);

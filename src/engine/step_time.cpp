@@ -51,7 +51,8 @@ double StepTime::decode_seconds(int32_t decode_rows) const {
 
 int32_t StepTime::prompt_rows(int32_t decode_rows, double seconds, int32_t least,
                               int32_t most) const {
-  if (least >= most || prompt_row_seconds_ == 0) return std::min(least, most);
+  if (prompt_row_seconds_ == 0) return decode_rows == 0 ? most : std::min(least, most);
+  if (least >= most) return most;
   const double rows = (seconds - decode_seconds(decode_rows)) / prompt_row_seconds_;
   return int32_t(std::clamp(rows, double(least), double(most)));
 }

@@ -14,7 +14,8 @@ class StepTime {
   void learn(int32_t decode_rows, int32_t prompt_rows, double seconds);
   // Of a step without rows of prompts; 0 if nothing is known.
   double decode_seconds(int32_t decode_rows) const;
-  // How many rows of prompts fit into `seconds` beside these rows, at least `least`.
+  // How many rows of prompts fit into `seconds` beside these rows, from `least` to `most`. Where
+  // nothing is known, as few as that; as many, if nobody waits for other rows.
   int32_t prompt_rows(int32_t decode_rows, double seconds, int32_t least, int32_t most) const;
 
  private:

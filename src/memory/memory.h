@@ -63,6 +63,9 @@ class Memory {
   // `wants_logits`: the last token is read again where the hidden row at `position` is not held.
   ResumePlan plan(const Sequence& sequence, int32_t position, bool wants_logits = false) const;
 
+  // The same plan, up to a later position: what lies behind the old one is read after resuming.
+  ResumePlan extended(const Sequence& sequence, ResumePlan plan, int32_t position) const;
+
   // A sequence at plan(sequence, position).resume; `sequence` stays as it is. The new one is
   // suspended if its recurrent state must be replayed from the log. Errors: a position before the
   // beginning or past the end; closed.

@@ -66,6 +66,15 @@ ResumePlan Memory::plan(const Sequence& sequence, int32_t position, bool wants_l
   return plan;
 }
 
+ResumePlan Memory::extended(const Sequence& sequence, ResumePlan plan, int32_t position) const {
+  CHECK(position >= plan.target);
+  plan.target = position;
+  plan.forward_tokens = position - plan.resume;
+  plan.copied_bytes = plan.new_bytes = 0;
+  if (!sequence.is_closed()) add_costs(sequence, plan);
+  return plan;
+}
+
 void Memory::add_costs(const Sequence& sequence, ResumePlan& plan) const {
   if (plan.forward_tokens > 0) {
     const bool is_logged = plan.forward_tokens <= store_->log_step();

@@ -257,19 +257,42 @@ int32_t ChatSession::turn_count() const {
 }
 
 // Where an answer is last, a message of the user follows: its start is where reading goes on. It is
-// found by a message whose text does not matter.
+// found by a message whose text does not matter. The prompt up to there; none where that is not
+// known.
+Result<std::optional<Prompt>> ChatSession::prompt_behind(std::span<const Message> messages) const {
+  std::optional<Prompt> asked;
+  if (messages.empty() || !is_answer(messages.back()) || options_.raw) return asked;
+  std::vector<Message> followed(messages.begin(), messages.end());
+  followed.push_back({"user", "x"});
+  CAIRN_TRY(asked, prompt(followed));
+  if (asked->message_starts.empty()) {
+    asked.reset();
+  } else {
+    asked->tokens.resize(size_t(asked->message_starts.back()));
+  }
+  return asked;
+}
+
+Result<PromptBeginning> ChatSession::next_beginning() const {
+  PromptBeginning beginning{.selection = lane_.selection()};
+  CAIRN_TRY(std::optional<Prompt> behind, prompt_behind(messages()));
+  const int32_t context = engine_->options().context_tokens;
+  if (!behind || behind->tokens.empty() || int64_t(behind->tokens.size()) >= context) {
+    return beginning;
+  }
+  if (lane_.plan(behind->tokens, behind->message_starts, false).forward_tokens == 0) {
+    return beginning;
+  }
+  beginning.tokens = std::move(behind->tokens);
+  beginning.message_starts = std::move(behind->message_starts);
+  return beginning;
+}
+
 Result<memory::ResumePlan> ChatSession::plan_behind(size_t count) const {
   if (count == 0) return memory::ResumePlan{};
   const std::span<const Message> kept = std::span(messages()).first(count);
-  if (is_answer(kept.back()) && !options_.raw) {
-    std::vector<Message> followed(kept.begin(), kept.end());
-    followed.push_back({"user", "x"});
-    CAIRN_TRY(const Prompt asked, prompt(followed));
-    if (!asked.message_starts.empty()) {
-      const size_t target = size_t(asked.message_starts.back());
-      return lane_.plan(std::span(asked.tokens).first(target), asked.message_starts, false);
-    }
-  }
+  CAIRN_TRY(const std::optional<Prompt> behind, prompt_behind(kept));
+  if (behind) return lane_.plan(behind->tokens, behind->message_starts, false);
   CAIRN_TRY(const Prompt asked, prompt(kept));
   return lane_.plan(asked.tokens, asked.message_starts, !is_answer(kept.back()));
 }

@@ -19,6 +19,7 @@
 #include "session/answer.h"
 #include "session/completion.h"
 #include "session/conversation.h"
+#include "session/read_ahead.h"
 
 namespace cairn::session {
 
@@ -75,6 +76,10 @@ class ChatSession {
   // Drives the answer alone, and ends it.
   Result<Answer> complete(const AnswerHooks& hooks = {});
 
+  // What the prompt behind the last answer will begin with, whatever is said next. Empty where that
+  // is not known, or is in memory.
+  Result<PromptBeginning> next_beginning() const;
+
   // The calls of the last message that have no result yet.
   std::span<const chat::ToolCall> open_calls() const;
   // The user's last message. Errors: invalid_argument: none.
@@ -126,6 +131,7 @@ class ChatSession {
   ChatSession(Engine* engine, ChatOptions options);
   std::vector<Message>& active() { return branches_[active_].messages; }
   Result<Prompt> prompt(std::span<const Message> messages) const;
+  Result<std::optional<Prompt>> prompt_behind(std::span<const Message> messages) const;
   // What going on behind the first `count` messages costs, as far as the sequences tell.
   Result<memory::ResumePlan> plan_behind(size_t count) const;
   chat::PromptOptions prompt_options() const;

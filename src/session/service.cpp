@@ -1,6 +1,8 @@
 // The engine's thread: mail, a step, mail again.
 #include "session/service.h"
 
+#include <signal.h>
+
 #include <chrono>
 #include <system_error>
 #include <utility>
@@ -16,11 +18,18 @@ constexpr std::chrono::milliseconds kLookAgain(20);
 
 Result<std::unique_ptr<Service>> Service::start(Engine* engine, const SchedulerOptions& options) {
   std::unique_ptr<Service> service(new Service(engine, options));
+  // Signals are for the threads that wait for input.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  Status started = Ok{};
   try {
     service->thread_ = std::thread([made = service.get()] { made->run(); });
   } catch (const std::system_error& refused) {
-    return fail(ErrorCode::io, "the engine's thread: {}", refused.what());
+    started = fail(ErrorCode::io, "the engine's thread: {}", refused.what());
   }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  CAIRN_TRY(std::move(started));
   return service;
 }
 
@@ -72,6 +81,21 @@ SchedulerStats Service::stats() {
   return stats;
 }
 
+void Service::lock() {
+  std::unique_lock lock(mutex_);
+  answered_.wait(lock, [this] { return !is_wanted_; });
+  is_wanted_ = true;
+  mail_.notify_all();
+  answered_.wait(lock, [this] { return is_lent_; });
+}
+
+void Service::unlock() {
+  const std::lock_guard lock(mutex_);
+  is_wanted_ = is_lent_ = false;
+  mail_.notify_all();
+  answered_.notify_all();
+}
+
 void Service::wake() {
   const std::lock_guard lock(mutex_);
   is_woken_ = true;
@@ -84,8 +108,8 @@ void Service::run() {
     {
       std::unique_lock lock(mutex_);
       const auto has_mail = [this] {
-        return is_stopping_ || is_woken_ || !submissions_.empty() || !cancelled_.empty() ||
-               !questions_.empty();
+        return is_stopping_ || is_woken_ || is_wanted_ || !submissions_.empty() ||
+               !cancelled_.empty() || !questions_.empty();
       };
       if (!scheduler_.has_work()) {
         mail_.wait(lock, has_mail);
@@ -94,8 +118,18 @@ void Service::run() {
       }
     }
     if (!take_mail()) return;
+    lend();
     has_done_something = scheduler_.has_work() && scheduler_.step();
   }
+}
+
+// What was cancelled has ended by now.
+void Service::lend() {
+  std::unique_lock lock(mutex_);
+  if (!is_wanted_) return;
+  is_lent_ = true;
+  answered_.notify_all();
+  mail_.wait(lock, [this] { return !is_lent_; });
 }
 
 // False where the service stops: questions are answered, submissions are not taken any more.

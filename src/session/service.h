@@ -46,6 +46,12 @@ class Service {
   void ask(const std::function<void(Engine&)>& question);
   SchedulerStats stats();
 
+  // Between these, no step is made and the engine is the caller's (BasicLockable, so that
+  // std::unique_lock holds it); jobs go on afterwards. By one thread at a time, which does not
+  // ask() meanwhile.
+  void lock();
+  void unlock();
+
  private:
   struct Submission {
     JobId id;
@@ -56,6 +62,7 @@ class Service {
   Service(Engine* engine, const SchedulerOptions& options);
   void run();
   bool take_mail();
+  void lend();
   void wake();
 
   Engine* engine_;
@@ -69,6 +76,8 @@ class Service {
   int64_t asked_count_ = 0, answered_count_ = 0;
   int64_t job_count_ = 0;
   bool is_stopping_ = false, is_woken_ = false;
+  bool is_wanted_ = false;  // Somebody locks the engine.
+  bool is_lent_ = false;    // The engine's thread waits until it is unlocked.
   std::thread thread_;
 };
 

@@ -8,9 +8,10 @@
 namespace cairn {
 namespace {
 
-TEST(StepTime, BeginsWithAsFewRowsAsAllowed) {
+TEST(StepTime, BeginsWithFewRowsWhereSomebodyWaits) {
   const StepTime time;
-  EXPECT_EQ(time.prompt_rows(0, 1.0, 16, 512), 16);
+  EXPECT_EQ(time.prompt_rows(0, 1.0, 16, 512), 512);
+  EXPECT_EQ(time.prompt_rows(4, 1.0, 16, 512), 16);
   EXPECT_EQ(time.prompt_rows(4, 1.0, 16, 8), 8);
   EXPECT_EQ(time.decode_seconds(7), 0);
 }

@@ -1,5 +1,5 @@
 // Many threads that use one engine at once, with the built-in model: each is answered as if it were
-// alone. Covers answer_job.cpp and answer_stream.cpp too.
+// alone. Covers answer_job.cpp, answer_stream.cpp and read_ahead.cpp too.
 #include "session/service.h"
 
 #include <gtest/gtest.h>
@@ -12,6 +12,9 @@
 #include "cli/commands/load.h"
 #include "session/constraint.h"
 #include "session/conversation.h"
+#include "session/read_ahead.h"
+#include "tests/scratch_folder.h"
+#include "tests/session/answered.h"
 
 namespace cairn::session {
 namespace {
@@ -133,6 +136,58 @@ TEST(Service, ConstraintsAdaptersAndErrorsAreEachRequestsOwn) {
   EXPECT_EQ(second.stream->wait().error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(third.stream->wait().error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(fourth.stream->wait()->text, kExchanges[2].answer);
+}
+
+// Between two steps the engine is its caller's, and idle work that was cancelled holds nothing.
+TEST(Service, LendsTheEngine) {
+  const auto engine = builtin_engine();
+  const auto service = Service::start(engine.get()).value();
+  const Service::Ticket ticket = service->answer(order(*engine, kExchanges[0].question));
+  for (int round = 0; round < 50; ++round) {
+    const std::lock_guard lock(*service);
+    Lane lane(engine.get());
+    LaneBatch batch(engine.get());
+    ASSERT_TRUE(lane.start(order(*engine, "Hello").prompt));
+    while (lane.wants_rows()) ASSERT_TRUE(batch.step(lane));
+  }
+  Result<Answer> answer = ticket.stream->wait();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->text, kExchanges[0].answer);
+}
+
+// A conversation that was loaded is computed before the next message is there.
+TEST(Service, ReadsAhead) {
+  const auto engine = builtin_engine();
+  const auto service = Service::start(engine.get()).value();
+  std::unique_lock lock(*service);
+  const ChatOptions greedy{.sampling = {.temperature = 0}};
+  ChatSession first = ChatSession::start(engine.get(), greedy).value();
+  EXPECT_TRUE(first.next_beginning()->tokens.empty());
+  ASSERT_TRUE(answered(first, first.say(kExchanges[0].question)));
+  const test::ScratchFolder folder;
+  ASSERT_TRUE(first.save(folder.file("chat.json")));
+  first = ChatSession::start(engine.get(), greedy).value();
+  engine->cache().clear();
+
+  ChatSession session = ChatSession::start(engine.get(), greedy).value();
+  ASSERT_TRUE(session.load(folder.file("chat.json")));
+  Result<PromptBeginning> beginning = session.next_beginning();
+  ASSERT_TRUE(beginning);
+  const int32_t unread = int32_t(beginning->tokens.size());
+  ASSERT_GT(unread, 10);
+  service->submit(std::make_unique<ReadAhead>(engine.get(), std::move(beginning).value()),
+                  {.is_idle = true});
+  lock.unlock();
+  for (bool is_read = false; !is_read; std::this_thread::yield()) {
+    const SchedulerStats stats = service->stats();
+    is_read = stats.idle_rows == unread && stats.running == 0;
+  }
+  lock.lock();
+  EXPECT_TRUE(session.next_beginning()->tokens.empty());
+  Result<Answer> next = answered(session, session.say(kExchanges[1].question));
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->text, kExchanges[1].answer);
+  EXPECT_EQ(next->prompt.reused_tokens, unread);
 }
 
 TEST(Service, StopsInTheMiddle) {

@@ -87,9 +87,11 @@ const ChatLoop::Command ChatLoop::kCommands[] = {
 constexpr std::pair<std::string_view, std::string_view> kSameCommands[] = {
     {"/?", "/help"}, {"/quit", "/exit"}, {"/bye", "/exit"}};
 
-ChatLoop::ChatLoop(Engine* engine, session::ChatSession* session, ChatLoopOptions options)
+ChatLoop::ChatLoop(Engine* engine, session::ChatSession* session, session::Service* service,
+                   ChatLoopOptions options)
     : engine_(engine),
       session_(session),
+      service_(service),
       model_name_(std::move(options.model_name)),
       figures_(options.figures),
       session_path_(std::move(options.session_path)),
@@ -110,7 +112,7 @@ Result<int> ChatLoop::run() {
   bool was_interrupt = false;
   std::string message;
   while (true) {
-    const LineEditor::Event event = read_message(message);
+    const LineEditor::Event event = read_while_reading_ahead(message);
     if (event == LineEditor::Event::end) break;
     if (event == LineEditor::Event::failure) return editor_.error();
     if (event == LineEditor::Event::interrupt) {
@@ -132,6 +134,21 @@ void ChatLoop::greet() {
   remark(fmt::format("{}: {} ({} million parameters). /help lists commands, Ctrl-D ends.",
                      model_name_, engine_->architecture(),
                      (engine_->parameter_count() + 500000) / 1000000));
+}
+
+// What the next prompt will begin with is read meanwhile. Where that fails the prompt will say why.
+LineEditor::Event ChatLoop::read_while_reading_ahead(std::string& message) {
+  if (service_ == nullptr) return read_message(message);
+  Result<session::PromptBeginning> beginning = session_->next_beginning();
+  if (!beginning || beginning->tokens.empty()) return read_message(message);
+  const JobId ahead = service_->submit(
+      std::make_unique<session::ReadAhead>(engine_, std::move(beginning).value()),
+      {.is_idle = true});
+  service_->unlock();
+  const LineEditor::Event event = read_message(message);
+  service_->cancel(ahead);
+  service_->lock();
+  return event;
 }
 
 // A message is a line, or several where each but the last ends with a backslash, or those between

@@ -16,6 +16,7 @@
 #include "engine/engine.h"
 #include "session/answer.h"
 #include "session/chat_session.h"
+#include "session/service.h"
 
 namespace cairn::cli {
 
@@ -30,8 +31,10 @@ struct ChatLoopOptions {
 
 class ChatLoop {
  public:
-  // `session` and `engine` must outlive the loop.
-  ChatLoop(Engine* engine, session::ChatSession* session, ChatLoopOptions options);
+  // `session`, `engine` and `service` must outlive the loop; the service, where there is one, is
+  // the engine's and locked by the caller. It reads ahead while the person types.
+  ChatLoop(Engine* engine, session::ChatSession* session, session::Service* service,
+           ChatLoopOptions options);
 
   // Until the end of input, /exit, or Ctrl-C twice at the prompt. Returns the exit code.
   // Errors: io, when standard output cannot be written; no_room, when a message has no end.
@@ -42,6 +45,7 @@ class ChatLoop {
   enum class Next { go_on, leave };
 
   void greet();
+  LineEditor::Event read_while_reading_ahead(std::string& message);
   LineEditor::Event read_message(std::string& message);
   Next handle(const std::string& message);
   Next handle_command(std::string_view line);
@@ -80,6 +84,7 @@ class ChatLoop {
 
   Engine* engine_;
   session::ChatSession* session_;
+  session::Service* service_;
   std::string model_name_;
   Figures figures_;
   std::string session_path_, message_prefix_;

@@ -228,13 +228,21 @@ Result<int> run(const RunOptions& options) {
   }
   CAIRN_TRY(take_up_session(options, session));
   if (prompt) return answer_once(options, *engine, session, sampling, *prompt);
-  ChatLoop loop(engine.get(), &session,
+  // Between the questions of a person there is time.
+  std::unique_ptr<session::Service> service;
+  if (is_terminal(stdin)) {
+    CAIRN_TRY(service, session::Service::start(engine.get()));
+    service->lock();
+  }
+  ChatLoop loop(engine.get(), &session, service.get(),
                 {.model_name = engine->file().name(),
                  .figures = figures_of(options),
                  .history_path = options.forgets_lines ? "" : default_history_path(),
                  .session_path = options.session_path,
                  .message_prefix = options.message_prefix});
-  return loop.run();
+  Result<int> code = loop.run();
+  if (service) service->unlock();
+  return code;
 }
 
 }  // namespace cairn::cli
