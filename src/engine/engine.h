@@ -109,7 +109,7 @@ class Engine {
   // The adapters that sequences and generators use by default.
   const Selection& default_selection() const { return default_selection_; }
   // Prepares the plans for exactly these adapters; they are cached for a while.
-  // Errors: invalid_argument: unknown names, scales that are not finite; no_room.
+  // Errors: invalid_argument: unknown names, scales that are not finite; memory_full.
   Result<Selection> select(std::span<const AdapterUse> uses);
 
  private:

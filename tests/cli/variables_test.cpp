@@ -22,8 +22,8 @@ void expect_error(const std::vector<std::string>& arguments, const Environment& 
 TEST(Variables, ErrorsNameThem) {
   expect_error(
       {"run", "-p", "x"}, {{"CAIRN_MAX_TOKENS", "many"}},
-      "CAIRN_MAX_TOKENS: --max-tokens: Value many not in range -1 to 1073741824 (see cairn run "
-      "--help)");
+      "CAIRN_MAX_TOKENS: --max-tokens: expected a whole number from -1 to 1073741824, found "
+      "\"many\" (see cairn run --help)");
   expect_error({"run", "-p", "x"}, {{"CAIRN_TEMP", "-1"}},
                "temp: expected a number from 0 to 100, found -1 (from CAIRN_TEMP)");
   expect_error({"run", "-p", "x"}, {{"CAIRN_MEMORY_BUDGET", "lots"}},
