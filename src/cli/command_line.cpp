@@ -17,6 +17,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/env.h"
 #include "base/log.h"
 #include "base/printable.h"
 #include "base/process.h"
