@@ -218,7 +218,7 @@ TEST_F(Output, ASignalRemovesTemporaryFiles) {
     const pid_t child = ::fork();
     if (child == 0) {
       install_output_guard();
-      const Result<TemporaryFile> file = TemporaryFile::create(folder_.path(), "model", ".gguf");
+      Result<TemporaryFile> file = TemporaryFile::create(folder_.path(), "model", ".gguf");
       if (!file || !write_file(file->path(), bytes_of("whole"))) ::_exit(1);
       ::raise(signal);
       ::_exit(2);
