@@ -35,8 +35,8 @@ constexpr const char* kLevels[] = {"debug", "info", "warning", "error", "off"}; 
 constexpr char kNotes[] =
     "Every option is also an environment variable: --max-tokens is CAIRN_MAX_TOKENS. The command "
     "line wins.\nExit codes: 0 success, 1 error, 2 wrong usage, 3 a mapped model file shrank, 4 "
-    "the "
-    "answer was cut off before it had the requested form, 130 interrupted.\n";
+    "the answer was cut off before it had the requested form, 5 a replay differs from its receipt, "
+    "130 interrupted.\n";
 
 OptionEntry entry_of(const CLI::App& command, const CLI::Option& option,
                      const Declarations& declarations) {

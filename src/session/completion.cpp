@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "chat/loose_match.h"
+#include "session/receipt.h"
 
 namespace cairn::session {
 
@@ -36,6 +37,7 @@ Completion::Completion(const Engine* engine, Lane* lane, const AnswerRequest& re
     : tokenizer_(*engine->tokenizer()),
       lane_(lane),
       sampler_(std::move(sampler)),
+      choices_(request.choices),
       token_count_max_(request.token_count_max),
       reader_(&tokenizer_, request.format != nullptr ? *request.format : chat::ChatFormat(),
               {.tools = {request.tools.begin(), request.tools.end()},
@@ -84,6 +86,7 @@ Status Completion::advance() {
   if (!forced) {
     CAIRN_TRY(token, constraint_.sample(*lane_, sampler_));
   }
+  if (choices_ != nullptr) choices_->add(lane_->logits(), token, forced.has_value());
   if (answer_.first_token_seconds == 0) answer_.first_token_seconds = seconds();
   return add(token, forced.has_value());
 }

@@ -21,6 +21,7 @@
 #include "cli/terminal/answer_printer.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/memory_map.h"
+#include "session/receipt_text.h"
 
 namespace cairn::cli {
 
@@ -93,6 +94,7 @@ ChatLoop::ChatLoop(Engine* engine, session::ChatSession* session, ChatLoopOption
       model_name_(std::move(options.model_name)),
       figures_(options.figures),
       session_path_(std::move(options.session_path)),
+      receipt_path_(std::move(options.receipt_path)),
       message_prefix_(std::move(options.message_prefix)),
       kept_change_(session->change_count()),
       out_(stdout),
@@ -214,6 +216,7 @@ bool ChatLoop::print_answer() {
     remark(fmt::format("cairn: {}{}", cut, hint_for(made->finish)));
   }
   show_figures(*made);
+  keep_receipt();
   return made->finish == session::FinishReason::tool_calls;
 }
 
@@ -236,6 +239,12 @@ void ChatLoop::keep_session() {
     return;
   }
   kept_change_ = session_->change_count();
+}
+
+void ChatLoop::keep_receipt() {
+  if (!session_->receipt()) return;
+  const Status written = session::write_receipt(receipt_path_, *session_->receipt());
+  if (!written) complain(written.error());
 }
 
 void ChatLoop::show_figures(const session::Answer& answer) {

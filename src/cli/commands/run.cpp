@@ -22,6 +22,7 @@
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/terminal.h"
 #include "session/chat_session.h"
+#include "session/receipt_text.h"
 
 namespace cairn::cli {
 
@@ -139,6 +140,9 @@ Result<int> answer_once(const RunOptions& options, Engine& engine, session::Chat
     CAIRN_TRY(answer, print_answer(out, options.json, session));
   }
   if (!options.session_path.empty()) CAIRN_TRY(session.save(options.session_path));
+  if (session.receipt()) {
+    CAIRN_TRY(session::write_receipt(options.receipt_path, *session.receipt()));
+  }
   const Lane& lane = session.lane();
   const memory::Usage usage = engine.memory().usage();
   if (options.json) {
@@ -162,15 +166,16 @@ Result<int> answer_once(const RunOptions& options, Engine& engine, session::Chat
   return answer.fits_form ? kExitFine : kExitCut;
 }
 
-// Before a model is loaded: whether the conversation can be written where it has to be.
-Status check_session(const RunOptions& options) {
-  if (options.session_path.empty()) return Ok{};
-  if (options.session_path == "-") {
-    return fail(ErrorCode::invalid_argument, "--session: expected a file, found -");
+// Before a model is loaded: whether a file of the conversation can be written where it has to be.
+Status check_file(std::string_view option, const std::string& path,
+                  std::initializer_list<std::string> inputs) {
+  if (path.empty()) return Ok{};
+  if (path == "-") return fail(ErrorCode::invalid_argument, "{}: expected a file, found -", option);
+  std::vector<FileIdentity> read;
+  for (const std::string& input : inputs) {
+    if (const auto file = identity_of(input)) read.push_back(*file);
   }
-  std::vector<FileIdentity> inputs;
-  if (const auto model = identity_of(options.model_path)) inputs.push_back(*model);
-  return check_output(options.session_path, {.inputs = inputs});
+  return check_output(path, {.inputs = read});
 }
 
 // Goes on with the conversation that is in the session's file, where there is one.
@@ -194,7 +199,10 @@ Result<int> run(const RunOptions& options) {
   if (!prompt && options.json) {
     return fail(ErrorCode::invalid_argument, "--json: expected a prompt, found a conversation");
   }
-  CAIRN_TRY(check_session(options));
+  CAIRN_TRY(check_file("--session", options.session_path, {options.model_path}));
+  CAIRN_TRY(
+      check_file("--receipt", options.receipt_path,
+                 {options.model_path, options.session_path, options.prompt_path.value_or("")}));
   CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(options.model_path, options.engine));
   const bool is_builtin = options.model_path.empty();
   CAIRN_TRY(const sample::SamplingParams sampling,
@@ -204,8 +212,9 @@ Result<int> run(const RunOptions& options) {
   }
   CAIRN_TRY(sample::check_logit_bias(sampling, engine->size().vocabulary_count));
   std::unique_ptr<grammar::Matcher> matcher;
+  session::ConstraintChoice constraint;
   if (engine->tokenizer() != nullptr) {
-    CAIRN_TRY(const session::ConstraintChoice constraint, read_constraint(options.constraint));
+    CAIRN_TRY(constraint, read_constraint(options.constraint));
     CAIRN_TRY(matcher, session::make_matcher(constraint, *engine));
   }
   session::ChatOptions chat_options{.system = options.system,
@@ -214,6 +223,8 @@ Result<int> run(const RunOptions& options) {
                                     .matcher = matcher.get(),
                                     .raw = options.raw};
   chat_options.stop = options.stop;
+  chat_options.keeps_receipts = !options.receipt_path.empty();
+  chat_options.constraint = constraint;
   if (!options.reasoning.empty()) {
     CAIRN_TRY(set_reasoning_option(chat_options, options.reasoning));
   }
@@ -233,6 +244,7 @@ Result<int> run(const RunOptions& options) {
                  .figures = figures_of(options),
                  .history_path = options.forgets_lines ? "" : default_history_path(),
                  .session_path = options.session_path,
+                 .receipt_path = options.receipt_path,
                  .message_prefix = options.message_prefix});
   return loop.run();
 }

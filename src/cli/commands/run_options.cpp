@@ -104,6 +104,12 @@ void add_manner(Options& command, RunOptions& run) {
            "keep the conversation in this file: it is continued if the file exists, and written "
            "after each turn")
       .takes("FILE");
+  command
+      .add(
+          "--receipt", run.receipt_path,
+          "write how the last answer was computed to this file, so that `cairn replay` can compute "
+          "it again and compare")
+      .takes("FILE");
   const Option quiet =
       command.add_flag("-q,--quiet", run.quiet, "show no statistics after answers");
   command
