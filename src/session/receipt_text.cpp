@@ -313,7 +313,7 @@ Result<sample::LogitBias> read_bias(const Part& part) {
     CAIRN_TRY(const int32_t token, part.integer("token", 0));
     bias.token = Token(token);
   }
-  const auto named = part.text("bias");
+  auto named = part.text("bias");
   if (named && (*named == "-inf" || *named == "inf")) {
     const float infinity = std::numeric_limits<float>::infinity();
     bias.bias = *named == "inf" ? infinity : -infinity;
@@ -371,7 +371,9 @@ Status read_form(const Part& part, Receipt& receipt) {
   CAIRN_TRY(form.constraint.json_schema, optional_text(part, "json_schema"));
   CAIRN_TRY(form.constraint.grammar, optional_text(part, "grammar"));
   CAIRN_TRY(form.constraint.regex, optional_text(part, "regex"));
-  if (part.has("choices")) CAIRN_TRY(form.constraint.choices, part.texts("choices"));
+  if (part.has("choices")) {
+    CAIRN_TRY(form.constraint.choices, part.texts("choices"));
+  }
   if (!part.has("tools")) return Ok{};
   CAIRN_TRY(form.tools, part.text("tools"));
   CAIRN_TRY(form.tool_choice, part.text("tool_choice"));

@@ -42,7 +42,9 @@ Result<Receipt> replay(Engine& engine, const Receipt& receipt,
   static const chat::ChatFormat plain;
   const chat::ChatFormat& format = receipt.is_raw ? plain : engine.chat_format();
   std::vector<chat::Tool> tools;
-  if (!receipt.form.tools.empty()) CAIRN_TRY(tools, chat::read_tools(receipt.form.tools));
+  if (!receipt.form.tools.empty()) {
+    CAIRN_TRY(tools, chat::read_tools(receipt.form.tools));
+  }
   CAIRN_TRY(
       const CallMatchers calls,
       make_call_matchers(engine, format, tools, receipt.form.tool_choice, receipt.form.calls_end));
