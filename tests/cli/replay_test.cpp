@@ -92,7 +92,7 @@ TEST_F(Replay, AConversationHasTheReceiptOfItsLastAnswer) {
 TEST_F(Replay, SparesWhatTheRunReads) {
   const std::string model = folder_.file("model.gguf");
   std::filesystem::copy(CAIRN_SOURCE "/assets/nano.gguf", model);
-  for (const std::string& path : {model, std::string("-"), folder_.path()}) {
+  for (const std::string& path : {model, std::string("-"), std::string(folder_.path())}) {
     const Finished refused = run_program({"run", model, "-p", "Hello", "--receipt", path});
     EXPECT_EQ(refused.exit_code, 2) << path << refused.err;
     EXPECT_EQ(refused.out, "") << path;
