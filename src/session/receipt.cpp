@@ -29,6 +29,12 @@ bool is_same(const AdapterSource& a, const AdapterSource& b) {
          std::bit_cast<uint32_t>(a.scale) == std::bit_cast<uint32_t>(b.scale);
 }
 
+// Cut off somewhere, a text may begin within a character, which is no text.
+std::string from_character(std::string_view text) {
+  while (!text.empty() && (uint8_t(text[0]) & 0xC0) == 0x80) text.remove_prefix(1);
+  return std::string(text);
+}
+
 std::string token_text(const Choice* choice) {
   if (choice == nullptr) return "no token";
   return fmt::format("{}{}", index_of(choice->token), choice->is_forced ? ", forced" : "");
@@ -69,7 +75,7 @@ ReceiptDraft::ReceiptDraft(const Engine& engine, const Selection& selection,
               .answer_prefix = int32_t(request.answer_prefix.size()),
               .message_starts = {request.message_starts.begin(), request.message_starts.end()},
               .is_raw = request.format == nullptr,
-              .prompt_end = std::string(request.prompt_end),
+              .prompt_end = from_character(request.prompt_end),
               .stop = {},
               .reasoning_tokens_max = request.reasoning_tokens_max,
               .form = std::move(form),
@@ -80,6 +86,7 @@ ReceiptDraft::ReceiptDraft(const Engine& engine, const Selection& selection,
               .sampler = {steps.begin(), steps.end()},
               .choices = {},
               .rows = {}};
+  receipt_.form.calls_end = from_character(receipt_.form.calls_end);
   for (const std::string& text : request.stop) {
     if (!text.empty()) receipt_.stop.push_back(text);
   }

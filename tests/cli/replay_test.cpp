@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/cpu_levels.h"
+#include "base/sha256.h"
 #include "tests/cli/run_program.h"
 
 namespace cairn::cli {
@@ -39,6 +40,32 @@ TEST_F(Replay, IsEqualOnEveryInstructionSet) {
   const Finished told = run_program({"replay", receipt(), "--json"});
   EXPECT_EQ(json::parse(told.out)["equal"], true);
   EXPECT_EQ(json::parse(told.out)["fingerprint"], parsed()["fingerprint"]["digest"]);
+}
+
+// Nothing of the digests is the program's secret: they are SHA-256 over what `cairn logits` writes.
+TEST_F(Replay, TheDigestsAreThoseOfTheLogits) {
+  answer({});
+  const json written = parsed();
+  std::string ids;
+  for (const char* part : {"prompt", "answer"}) {
+    for (const json& token : written[part]["tokens"]) ids += token.dump() + " ";
+  }
+  write_to(folder_.file("ids"), ids + "\n");
+  const Finished logits =
+      run_program({"logits", CAIRN_SOURCE "/assets/nano.gguf", "--tokens", folder_.file("ids"),
+                   "--kv", "f16", "-o", folder_.file("rows")});
+  ASSERT_EQ(logits.exit_code, 0) << logits.err;
+  const std::string rows = contents_of(folder_.file("rows"));
+  const size_t prompt_count = written["prompt"]["tokens"].size();
+  const size_t count = written["answer"]["tokens"].size();
+  const size_t row_bytes = rows.size() / (prompt_count + count);
+  for (size_t i = 0; i < count; ++i) {
+    Sha256 sha;
+    sha.add(std::string_view(rows).substr((prompt_count - 1) * row_bytes, (i + 1) * row_bytes));
+    const std::string digest = hex_of(sha.finish());
+    EXPECT_EQ(written["answer"]["logits"][i], digest.substr(0, 16)) << i;
+    if (i + 1 == count) EXPECT_EQ(written["answer"]["digest"], digest);
+  }
 }
 
 TEST_F(Replay, SaysWhereItIsNotEqual) {

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/cpu_levels.h"
 #include "cli/commands/load.h"
 #include "session/receipt_text.h"
@@ -159,7 +161,7 @@ TEST(Replay, ForcedTokensAreMarked) {
   cli::write_model(path, cli::kToolTemplate);
   const auto engine = engine_of({}, path);
   ASSERT_NE(engine, nullptr);
-  ChatOptions options = lively(12);
+  ChatOptions options = lively(30);
   options.reasoning = chat::ReasoningMode::on;
   options.reasoning_tokens_max = 3;
   ChatSession session = ChatSession::start(engine.get(), options).value();
@@ -268,11 +270,16 @@ TEST(Replay, WhatWasChangedIsFoundWhereItWas) {
   expect_difference("fingerprint.model", -1, [](Receipt& r) { r.sources.model[0] ^= 1; });
   expect_difference("fingerprint.keys", -1, [](Receipt& r) { r.sources.key_type = KvType::q4_0; });
   // Another choice is made from equal logits, at the first token where it matters.
-  for (const auto& change :
-       {+[](Receipt& r) { r.sampling.seed ^= 1; }, +[](Receipt& r) { r.sampling.top_k = 1; },
-        +[](Receipt& r) { r.sampling.samplers = {"temperature"}; }}) {
+  const Token third = receipt.choices[3].token;
+  const auto first_third = std::find_if(receipt.choices.begin(), receipt.choices.end(),
+                                        [&](const Choice& c) { return c.token == third; });
+  expect_difference(
+      "answer.token", int32_t(first_third - receipt.choices.begin()),
+      [&](Receipt& r) { r.sampling.logit_bias = {{.token = third, .text = {}, .bias = -1e9f}}; });
+  for (const bool is_seed : {true, false}) {
     Receipt changed = receipt;
-    change(changed);
+    if (is_seed) changed.sampling.seed ^= 1;
+    if (!is_seed) changed.sampling.temperature = 0;
     const auto difference = replayed(*engine, changed);
     ASSERT_TRUE(difference);
     EXPECT_EQ(difference->field, "answer.token");
