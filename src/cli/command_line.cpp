@@ -23,6 +23,7 @@
 #include "base/process.h"
 #include "cli/exit_codes.h"
 #include "cli/nearest_name.h"
+#include "cli/other_programs.h"
 #include "cli/parse_errors.h"
 #include "cli/variables.h"
 
@@ -106,7 +107,7 @@ Status check_arguments(const CLI::App& command, const Declarations& declarations
   return Ok{};
 }
 
-// The arguments behind the program's name in the parser's order, which is the reverse.
+// The arguments behind the program's name.
 std::vector<std::string> words_of(int argument_count, char** arguments,
                                   const std::map<std::string, std::string>& spellings) {
   std::vector<std::string> words(arguments + std::min(argument_count, 1),
@@ -117,7 +118,12 @@ std::vector<std::string> words_of(int argument_count, char** arguments,
     const auto found = spellings.find(word.substr(0, end));
     if (found != spellings.end()) word.replace(0, end, found->second);
   }
-  std::reverse(words.begin(), words.end());
+  // `cairn help run` and `cairn version`, as with other programs.
+  if (!words.empty() && words[0] == "version") words[0] = "--version";
+  if (!words.empty() && words[0] == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
   return words;
 }
 
@@ -168,13 +174,15 @@ Result<int> carry_out(const std::string& command, const Action& action) {
 
 // What to say of a first word that is no command; empty where it is one or an option.
 std::string mistake_of(const std::string& word, std::span<const Command* const> commands) {
-  if (word.starts_with('-')) return "";
+  if (word.starts_with('-') || word == "help" || word == "version") return "";
   std::vector<std::string> names;
   for (const Command* command : commands) names.emplace_back(command->name);
   if (std::find(names.begin(), names.end(), word) != names.end()) return "";
   const std::string nearest = nearest_name(word, names);
   std::string hint;
-  if (word.ends_with(".gguf")) {
+  if (const std::string_view advice = advice_for_command(word); !advice.empty()) {
+    hint = fmt::format("; {}", advice);
+  } else if (word.ends_with(".gguf")) {
     hint = fmt::format("; did you mean `cairn run {}`?", word);
   } else if (!nearest.empty()) {
     hint = fmt::format("; did you mean {}?", nearest);
@@ -358,6 +366,20 @@ struct CommandLine {
     return all;
   }
 
+  // What to say of options that the command in the first word does not have.
+  std::string mistaken(std::span<const std::string> words) const {
+    const CLI::App* command = &app;
+    for (const auto& [parser, action] : commands) {
+      if (!words.empty() && parser->get_name() == words[0]) command = parser;
+    }
+    const bool is_named = command != &app;
+    const std::string message =
+        mistaken_options(*command, declarations, words.subspan(is_named ? 1 : 0));
+    if (message.empty()) return message;
+    return fmt::format("{} (see cairn {}--help)", message,
+                       is_named ? command->get_name() + " " : "");
+  }
+
   const CLI::App* parsed() const {
     for (const auto& [parser, action] : commands) {
       if (parser->parsed()) return parser;
@@ -426,8 +448,13 @@ int run_command_line(const Program& program, int argument_count, char** argument
   }
   CommandLine line(program);
   const std::span<char* const> words(arguments, size_t(argument_count));
+  std::vector<std::string> typed = words_of(argument_count, arguments, line.declarations.spellings);
+  if (const std::string mistaken = line.mistaken(typed); !mistaken.empty()) {
+    return complain(mistaken, kExitUsage);
+  }
   try {
-    line.app.parse(words_of(argument_count, arguments, line.declarations.spellings));
+    std::reverse(typed.begin(), typed.end());  // The parser's order.
+    line.app.parse(std::move(typed));
   } catch (const CLI::CallForHelp&) {
     return print(help_of(line, program));
   } catch (const CLI::CallForVersion& version) {
@@ -435,8 +462,7 @@ int run_command_line(const Program& program, int argument_count, char** argument
   } catch (const CLI::ParseError& error) {
     const CLI::App& parsed = line.parsed() != nullptr ? *line.parsed() : line.app;
     const bool has_extras = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
-    const std::string message =
-        has_extras ? message_of_extras(parsed, line.declarations) : message_of(error);
+    const std::string message = has_extras ? message_of_extras(parsed) : message_of(error);
     const std::string name = line.parsed() != nullptr ? parsed.get_name() + " " : "";
     return complain(fmt::format("{} (see cairn {}--help)",
                                 as_typed(message, parsed, line.declarations, words), name),

@@ -11,6 +11,7 @@ namespace cairn::cli {
 namespace {
 
 constexpr size_t kMistakesMax = 2;  // A word with more of them is another one.
+constexpr size_t kLettersEach = 3;  // So many letters make up for a mistake.
 
 size_t distance_of(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
@@ -32,9 +33,10 @@ std::string nearest_name(std::string_view typed, std::span<const std::string> kn
   size_t nearest_distance = kMistakesMax + 1;
   for (const std::string& name : known) {
     const size_t longer = std::max(typed.size(), name.size());
-    if (longer - std::min(typed.size(), name.size()) > kMistakesMax) continue;
+    const size_t mistakes_max = std::min(kMistakesMax, longer / kLettersEach);
+    if (longer - std::min(typed.size(), name.size()) > mistakes_max) continue;
     const size_t distance = distance_of(typed, name);
-    if (distance >= std::min(nearest_distance, name.size())) continue;
+    if (distance > mistakes_max || distance >= nearest_distance) continue;
     nearest = name;
     nearest_distance = distance;
   }

@@ -7,8 +7,8 @@
 
 namespace cairn::cli {
 
-// The known name with the fewest letters to put in, leave out or change, at most two of them and
-// fewer than the name has; of several the first. Empty where there is none.
+// The known name with the fewest letters to put in, leave out or change: at most two of them, and
+// at most one for each three letters. Of several the first; empty where there is none.
 std::string nearest_name(std::string_view typed, std::span<const std::string> known);
 
 }  // namespace cairn::cli

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/nearest_name.h"
+#include "cli/other_programs.h"
 
 namespace cairn::cli {
 
@@ -25,10 +26,11 @@ std::pair<std::string, std::string> split_at(const std::string& text, std::strin
   return {text.substr(0, at), text.substr(at + mark.size())};
 }
 
-// As they are typed: "--json", "-p", and the spellings that the parser does not know.
+// As they are typed: "--json", and the spellings that the parser does not know.
 std::vector<std::string> option_names(const CLI::App& command, const Declarations& declarations) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options()) {
+    if (option->get_group().empty()) continue;  // Hidden.
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
   for (const auto& [spelling, means] : declarations.spellings) {
@@ -37,7 +39,57 @@ std::vector<std::string> option_names(const CLI::App& command, const Declaration
   return names;
 }
 
+std::string full_name(const CLI::App& command) {
+  return command.get_parent() == nullptr ? "cairn" : "cairn " + command.get_name();
+}
+
+bool looks_like_option(std::string_view word) {
+  const bool is_negative =
+      word.size() > 1 && (word[1] == '.' || (word[1] >= '0' && word[1] <= '9'));
+  return word.size() > 1 && word[0] == '-' && !is_negative;
+}
+
+// Whether another command has it, as `cairn -m FILE` lacks its `run`.
+std::string command_with(const CLI::App& program, const std::string& typed) {
+  for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_option_no_throw(typed) != nullptr) return command->get_name();
+  }
+  return "";
+}
+
 }  // namespace
+
+std::string mistaken_options(const CLI::App& command, const Declarations& declarations,
+                             std::span<const std::string> words) {
+  std::string found;
+  for (size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
+    if (!looks_like_option(words[i])) continue;
+    const std::string typed = words[i].substr(0, words[i].find('='));
+    const std::string_view advice = advice_for_option(typed);
+    // Behind a short option's letter its value may stand.
+    const bool is_long = typed.starts_with("--");
+    const std::string name = is_long || !advice.empty() ? typed : typed.substr(0, 2);
+    if (const CLI::Option* option = command.get_option_no_throw(name)) {
+      const auto detail = declarations.details.find(option);
+      const bool takes_value =
+          detail != declarations.details.end() && !detail->second.value.empty();
+      if (takes_value && words[i] == name) ++i;
+      continue;
+    }
+    std::string hint;
+    if (!advice.empty()) {
+      hint = fmt::format(" ({})", advice);
+    } else if (const auto nearest = nearest_name(typed, option_names(command, declarations));
+               !nearest.empty()) {
+      hint = fmt::format(" (did you mean {}?)", nearest);
+    } else if (const auto other = command_with(command, typed); !other.empty()) {
+      hint = fmt::format(" (did you mean `cairn {} {}`?)", other, typed);
+    }
+    found += fmt::format("{}\"{}\"{}", found.empty() ? "" : ", ", typed, hint);
+  }
+  if (found.empty()) return "";
+  return fmt::format("expected options of {}, found {}", full_name(command), found);
+}
 
 std::string message_of(const CLI::Error& error) {
   const std::string text = error.what();
@@ -50,6 +102,10 @@ std::string message_of(const CLI::Error& error) {
   if (const auto [name, rest] = split_at(text, " was given a disallowed"); !name.empty()) {
     return fmt::format("{}: expected no value, found one", name);
   }
+  // Another value stands where the option is known by its place.
+  if (const auto [name, rest] = split_at(text, ": At Most 1 required"); !name.empty()) {
+    return fmt::format("{}: expected one value, found more", name);
+  }
   if (const auto [none, rest] = split_at(text, "Could not convert: "); !rest.empty()) {
     const auto [name, value] = split_at(rest, " = ");
     return fmt::format("{}: expected a number, found \"{}\"", name, value);
@@ -57,24 +113,13 @@ std::string message_of(const CLI::Error& error) {
   return text;
 }
 
-std::string message_of_extras(const CLI::App& command, const Declarations& declarations) {
-  const std::vector<std::string> words = command.remaining();
-  const std::string name =
-      command.get_parent() == nullptr ? "cairn" : "cairn " + command.get_name();
-  const auto option = std::find_if(words.begin(), words.end(), [](const std::string& word) {
-    return word.size() > 1 && word[0] == '-';
-  });
-  if (option == words.end()) {
-    std::string arguments;
-    for (const CLI::Option* known : command.get_options()) {
-      if (known->get_positional()) arguments += " " + known->get_name(true);
-    }
-    return fmt::format("expected at most {}{}, found also \"{}\"", name, arguments, words.front());
+std::string message_of_extras(const CLI::App& command) {
+  std::string arguments;
+  for (const CLI::Option* known : command.get_options()) {
+    if (known->get_positional()) arguments += " " + known->get_name(true);
   }
-  const std::string typed = option->substr(0, option->find('='));
-  const std::string nearest = nearest_name(typed, option_names(command, declarations));
-  return fmt::format("expected an option of {}, found \"{}\"{}", name, typed,
-                     nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest));
+  return fmt::format("expected at most {}{}, found also \"{}\"", full_name(command), arguments,
+                     command.remaining().front());
 }
 
 }  // namespace cairn::cli

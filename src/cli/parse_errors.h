@@ -2,6 +2,7 @@
 // was found. Thread-safe: functions.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "cli/command_line.h"
@@ -15,8 +16,13 @@ namespace cairn::cli {
 // Of an error about one option.
 std::string message_of(const CLI::Error& error);
 
-// Of words that belong to no option: the first that looks like one, with the nearest that there is,
-// else the first that is one argument too many. REQUIRES: parsing `command` left words over.
-std::string message_of_extras(const CLI::App& command, const Declarations& declarations);
+// What to say of the words that look like options and are none of the command's: for each what to
+// do instead, or the nearest that there is. Empty where all are known. `words`: behind the command.
+// The parser would take such words for others: "-fa" for "-f a", the value of one for an argument.
+std::string mistaken_options(const CLI::App& command, const Declarations& declarations,
+                             std::span<const std::string> words);
+
+// Of one argument too many. REQUIRES: parsing `command` left words over.
+std::string message_of_extras(const CLI::App& command);
 
 }  // namespace cairn::cli

@@ -28,18 +28,19 @@ TEST(NearestName, MoreIsAnotherWord) {
   EXPECT_EQ(nearest_name("run", {}), "");
 }
 
-// A short name has few letters to be told by: as many mistakes as letters make any word of it.
-TEST(NearestName, ShortNamesNeedALetterInCommon) {
-  const std::vector<std::string> known = {"ab"};
-  EXPECT_EQ(nearest_name("xy", known), "");
-  EXPECT_EQ(nearest_name("ay", known), "ab");
+// A short name has few letters to be told by: any word is made of it by a mistake or two.
+TEST(NearestName, ShortNamesAllowFewMistakes) {
+  const std::vector<std::string> known = {"-p", "-hf", "abcde"};
+  EXPECT_EQ(nearest_name("-s", known), "");
+  EXPECT_EQ(nearest_name("-hx", known), "-hf");
+  EXPECT_EQ(nearest_name("abxye", known), "");
 }
 
 TEST(NearestName, TheNearestWinsAndOfEqualsTheFirst) {
-  const std::vector<std::string> known = {"stop", "step", "stem"};
-  EXPECT_EQ(nearest_name("stap", known), "stop");
-  EXPECT_EQ(nearest_name("stek", known), "step");
-  EXPECT_EQ(nearest_name("stems", known), "stem");
+  const std::vector<std::string> known = {"--stop", "--step", "--stem"};
+  EXPECT_EQ(nearest_name("--stap", known), "--stop");
+  EXPECT_EQ(nearest_name("--stek", known), "--step");
+  EXPECT_EQ(nearest_name("--stems", known), "--stem");
 }
 
 }  // namespace

@@ -42,19 +42,37 @@ TEST(ParseErrors, NumbersThatAreNone) {
 
 TEST(ParseErrors, UnknownOptionsGetTheNearest) {
   EXPECT_EQ(error_of({"run", "--temprature", "1"}),
-            "cairn: expected an option of cairn run, found \"--temprature\"; did you mean "
-            "--temperature? (see cairn run --help)\n");
-  EXPECT_EQ(error_of({"run", "--topk=3"}),
-            "cairn: expected an option of cairn run, found \"--topk\"; did you mean --top-k? (see "
-            "cairn run --help)\n");
+            "cairn: expected options of cairn run, found \"--temprature\" (did you mean "
+            "--temperature?) (see cairn run --help)\n");
+  EXPECT_EQ(error_of({"run", "-p", "x", "--topk=3", "--frobnicate", "-z"}),
+            "cairn: expected options of cairn run, found \"--topk\" (did you mean --top-k?), "
+            "\"--frobnicate\", \"-z\" (see cairn run --help)\n");
   const std::string spelling = error_of({"run", "-syss", "x"});
   EXPECT_NE(spelling.find("did you mean -sys?"), std::string::npos) << spelling;
-  EXPECT_EQ(error_of({"inspect", "--frobnicate"}),
-            "cairn: expected an option of cairn inspect, found \"--frobnicate\" (see cairn inspect "
-            "--help)\n");
   EXPECT_EQ(error_of({"--versoin"}),
-            "cairn: expected an option of cairn, found \"--versoin\"; did you mean --version? (see "
+            "cairn: expected options of cairn, found \"--versoin\" (did you mean --version?) (see "
             "cairn --help)\n");
+  EXPECT_EQ(error_of({"-m", "a.gguf"}),
+            "cairn: expected options of cairn, found \"-m\" (did you mean `cairn run -m`?) (see "
+            "cairn --help)\n");
+}
+
+// What looks like an option and is a value, or stands behind "--".
+TEST(ParseErrors, ValuesAreNoOptions) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"-p", "--frobnicate"},
+                                                {"--prompt=--frobnicate"},
+                                                {"-p--frobnicate"},
+                                                {"-n", "-1", "-p", "-x"},
+                                                {"--temp", "0", "-p", "-1.5"}}) {
+    std::vector<std::string> arguments{"run", "-n", "2", "-q"};
+    if (words[0] == "-n") arguments.erase(arguments.begin() + 1, arguments.begin() + 3);
+    arguments.insert(arguments.end(), words.begin(), words.end());
+    const Finished done = run_program(arguments);
+    EXPECT_EQ(done.exit_code, 0) << words[0] << done.err;
+  }
+  const Finished behind = run_program({"inspect", "--", "--frobnicate"});
+  EXPECT_EQ(behind.exit_code, 1);
+  EXPECT_NE(behind.err.find("--frobnicate: "), std::string::npos) << behind.err;
 }
 
 TEST(ParseErrors, OneArgumentTooMany) {

@@ -64,7 +64,9 @@ TEST_F(Replay, TheDigestsAreThoseOfTheLogits) {
     sha.add(std::string_view(rows).substr((prompt_count - 1) * row_bytes, (i + 1) * row_bytes));
     const std::string digest = hex_of(sha.finish());
     EXPECT_EQ(written["answer"]["logits"][i], digest.substr(0, 16)) << i;
-    if (i + 1 == count) EXPECT_EQ(written["answer"]["digest"], digest);
+    if (i + 1 == count) {
+      EXPECT_EQ(written["answer"]["digest"], digest);
+    }
   }
 }
 

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/output_file.h"
 #include "base/printable.h"
+#include "cli/command_line.h"
 #include "cli/commands/chat_loop.h"
 #include "cli/commands/chat_settings.h"
 #include "cli/commands/load.h"
@@ -62,7 +63,8 @@ Result<std::optional<std::string>> find_prompt(const RunOptions& options) {
   const bool is_text_file = is_piped || !options.prompt;
   if (is_text_file && !options.raw && text.ends_with('\n')) text.pop_back();
   if (text.empty()) {
-    return fail(ErrorCode::invalid_argument, "prompt: expected some text, found none");
+    return fail(ErrorCode::invalid_argument,
+                "prompt: expected some text (-p TEXT, -f FILE, or piped input), found none");
   }
   return std::optional<std::string>(std::move(text));
 }
@@ -83,7 +85,8 @@ Result<session::ConstraintChoice> read_constraint(session::ConstraintChoice choi
       CAIRN_TRY(choice.json_schema, read_input(*choice.json_schema, kSourceBytesMax));
     }
   }
-  if (choice.grammar) {
+  // Every grammar has a rule, and no file's name is like one.
+  if (choice.grammar && choice.grammar->find("::=") == std::string::npos) {
     CAIRN_TRY(choice.grammar, read_input(*choice.grammar, kSourceBytesMax));
   }
   return choice;
@@ -195,6 +198,7 @@ Status take_up_session(const RunOptions& options, session::ChatSession& session)
 }  // namespace
 
 Result<int> run(const RunOptions& options) {
+  CAIRN_TRY(check_model_name(options.model_path));
   CAIRN_TRY(const std::optional<std::string> prompt, find_prompt(options));
   if (!prompt && options.json) {
     return fail(ErrorCode::invalid_argument, "--json: expected a prompt, found a conversation");
@@ -210,7 +214,8 @@ Result<int> run(const RunOptions& options) {
   if (options.sampling.tells_seed) {
     std::fprintf(stderr, "cairn: seed %llu\n", static_cast<unsigned long long>(sampling.seed));
   }
-  CAIRN_TRY(sample::check_logit_bias(sampling, engine->size().vocabulary_count));
+  const Status biased = sample::check_logit_bias(sampling, engine->size().vocabulary_count);
+  if (!biased) return as_option(biased.error());
   std::unique_ptr<grammar::Matcher> matcher;
   session::ConstraintChoice constraint;
   if (engine->tokenizer() != nullptr) {
@@ -226,7 +231,8 @@ Result<int> run(const RunOptions& options) {
   chat_options.keeps_receipts = !options.receipt_path.empty();
   chat_options.constraint = constraint;
   if (!options.reasoning.empty()) {
-    CAIRN_TRY(set_reasoning_option(chat_options, options.reasoning));
+    const Status set = set_reasoning_option(chat_options, options.reasoning);
+    if (!set) return as_option(set.error());
   }
   if (!options.tools_path.empty()) {
     CAIRN_TRY(chat_options.tools, read_input(options.tools_path, kToolsBytesMax));

@@ -74,10 +74,11 @@ void EngineArguments::add_to(Options& command) {
   command.add("--kv", kv_, "type of the KV cache: f32, f16, bf16, q8_0 or q4_0")
       .takes("TYPE")
       .suggests(kv_types);
-  command.add("--cache-type-k", keys_, "type of the keys in the KV cache; default: as --kv")
+  command.add("--cache-type-k,-ctk", keys_, "type of the keys in the KV cache; default: as --kv")
       .takes("TYPE")
       .suggests(kv_types);
-  command.add("--cache-type-v", values_, "type of the values in the KV cache; default: as --kv")
+  command
+      .add("--cache-type-v,-ctv", values_, "type of the values in the KV cache; default: as --kv")
       .takes("TYPE")
       .suggests(kv_types);
   command.add("--gpu-layers,--n-gpu-layers,-ngl", gpu_layers_, "layers for a GPU").hidden();
