@@ -49,6 +49,11 @@ bool looks_like_option(std::string_view word) {
   return word.size() > 1 && word[0] == '-' && !is_negative;
 }
 
+// From the second on: "-syss", not "-n4" or "-s-1".
+bool has_letters(std::string_view word) {
+  return std::all_of(word.begin() + 1, word.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+}
+
 // Whether another command has it, as `cairn -m FILE` lacks its `run`.
 std::string command_with(const CLI::App& program, const std::string& typed) {
   for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; })) {
@@ -71,10 +76,10 @@ std::string mistaken_options(const CLI::App& command, const Declarations& declar
     const std::string name = is_long || !advice.empty() ? typed : typed.substr(0, 2);
     if (const CLI::Option* option = command.get_option_no_throw(name)) {
       const auto detail = declarations.details.find(option);
-      const bool takes_value =
-          detail != declarations.details.end() && !detail->second.value.empty();
-      if (takes_value && words[i] == name) ++i;
-      continue;
+      const std::string value = detail == declarations.details.end() ? "" : detail->second.value;
+      const bool is_no_number = value == "N" && typed.size() > name.size() && has_letters(typed);
+      if (!value.empty() && words[i] == name) ++i;
+      if (!is_no_number) continue;
     }
     std::string hint;
     if (!advice.empty()) {

@@ -247,6 +247,7 @@ TEST(Replay, WhatWasChangedIsFoundWhereItWas) {
   const auto engine = engine_of({});
   ChatOptions options = lively(10);
   options.sampling.temperature = 5;
+  options.sampling.samplers = {"temperature"};
   options.sampling.ignore_eos = true;
   ChatSession session = ChatSession::start(engine.get(), options).value();
   const Receipt receipt = answered_receipt(session, session.say("Hello"));

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "cli/commands/commands.h"
 #include "cli/commands/load.h"
@@ -65,22 +66,30 @@ std::string json_of(const Receipt& receipt, const std::optional<ReceiptDifferenc
   return json::to_text(json) + "\n";
 }
 
-Result<int> replay_receipt(const ReplayArguments& arguments) {
-  CAIRN_TRY(const Receipt receipt, session::load_receipt(arguments.receipt_path));
+// What this machine computes for the receipt. Another model is told by its digest, before its
+// weights are taken.
+Result<Receipt> compute(const ReplayArguments& arguments, const Receipt& receipt) {
+  CAIRN_TRY(gguf::File file, open_model(arguments.model_path));
+  Receipt other{.sources = receipt.sources};
+  other.sources.model = file.identity();
+  if (session::difference_of(receipt.sources, other.sources)) return other;
   EngineOptions options = arguments.engine;
   session::take_options(receipt, options);
-  CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(arguments.model_path, options));
+  CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(std::move(file), options));
   if (engine->tokenizer() == nullptr) {
     return fail(ErrorCode::unsupported,
                 "tokenizer.ggml.model: expected a vocabulary, found none: this model gives no "
                 "answers");
   }
-  std::optional<Progress> progress;
-  progress.emplace("replaying", Progress::Unit::operations);
-  CAIRN_TRY(const Receipt computed, session::replay(*engine, receipt, [&](int32_t tokens) {
-              progress->update(uint64_t(tokens), receipt.choices.size());
-            }));
-  progress.reset();
+  Progress progress("replaying", Progress::Unit::operations);
+  return session::replay(*engine, receipt, [&](int32_t tokens) {
+    progress.update(uint64_t(tokens), receipt.choices.size());
+  });
+}
+
+Result<int> replay_receipt(const ReplayArguments& arguments) {
+  CAIRN_TRY(const Receipt receipt, session::load_receipt(arguments.receipt_path));
+  CAIRN_TRY(const Receipt computed, compute(arguments, receipt));
   const std::optional<ReceiptDifference> difference = session::difference_of(receipt, computed);
   TextOut out(stdout);
   out.write(arguments.json ? json_of(receipt, difference) : text_of(receipt, difference));
