@@ -250,7 +250,7 @@ Status Engine::choose_budget(const Plans& plans, const memory::Layout& layout) {
   const FixedBytes fixed = fixed_bytes(plans, *backend_);
   const size_t needed_bytes = fixed.weights + fixed.plans;
   if (room.bytes > 0 && needed_bytes > room.bytes) {
-    return fail(ErrorCode::no_room,
+    return fail(ErrorCode::memory_full,
                 "{}: needs {} bytes ({} of weights, {} of recorded steps), found {} (limit: {}){}",
                 file_.name(), needed_bytes, fixed.weights, fixed.plans, room.bytes, room.limited_by,
                 fixed.weights > 0 ? "; with --no-pack weights are read from the file" : "");

@@ -6,7 +6,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "base/machine/machine_memory.h"
 #include "base/result.h"
@@ -108,10 +110,14 @@ class Engine {
   std::span<const AdapterUse> adapters() const { return adapters_.loaded(); }
   // What decides the bits of all that is computed with these adapters.
   Fingerprint fingerprint(const Selection& selection) const;
+  // The adapters' part of it. REQUIRES: their names are known.
+  std::vector<AdapterSource> adapter_sources(std::span<const AdapterUse> uses) const {
+    return adapters_.sources(uses);
+  }
   // The adapters that sequences and generators use by default.
   const Selection& default_selection() const { return default_selection_; }
   // Prepares the plans for exactly these adapters; they are cached for a while.
-  // Errors: invalid_argument: unknown names, scales that are not finite; no_room.
+  // Errors: invalid_argument: unknown names, scales that are not finite; memory_full.
   Result<Selection> select(std::span<const AdapterUse> uses);
 
  private:

@@ -63,8 +63,8 @@ class Lane {
   // than the context and the policy is to stop.
   Result<PromptReport> start(std::span<const Token> prompt,
                              std::span<const int32_t> message_starts = {});
-  // What start() and its steps would cost, all of the prompt included; with `wants_logits` false: without the logits at its
-  // end, for a prompt that more tokens will follow.
+  // What start() and its steps would cost, all of the prompt included; with `wants_logits` false:
+  // without the logits at its end, for a prompt that more tokens will follow.
   memory::ResumePlan plan(std::span<const Token> prompt,
                           std::span<const int32_t> message_starts = {},
                           bool wants_logits = true) const;

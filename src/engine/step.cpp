@@ -11,7 +11,7 @@ namespace cairn {
 namespace {
 
 // Of one sequence only: those before it in the step are computed.
-bool has_no_room(const Error& error) {
+bool is_full(const Error& error) {
   return error.code == ErrorCode::memory_full || error.code == ErrorCode::context_full;
 }
 
@@ -35,7 +35,7 @@ Result<StepReport> Stepper::step(std::span<const StepItem> items, StepAcceptor a
   for (const StepItem& item : items.first(awake_count)) {
     Status begun = begin(item);
     if (begun) continue;
-    if (!transactions_.empty() && has_no_room(begun.error())) break;
+    if (!transactions_.empty() && is_full(begun.error())) break;
     transactions_.clear();
     return std::move(begun).error();
   }

@@ -1,5 +1,6 @@
-// An answer as a job of the scheduler: it has a lane of its own, from the first call on the engine's
-// thread on, and hands its events to a stream. Thread rule: made on any thread; then that of Job.
+// An answer as a job of the scheduler. It has a lane of its own, from the first call on the
+// engine's thread on, and hands its events to a stream. Thread rule: made on any thread; then that
+// of Job.
 #pragma once
 
 #include <memory>

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "chat/loose_match.h"
+#include "session/receipt.h"
 
 namespace cairn::session {
 
@@ -36,6 +37,7 @@ Completion::Completion(const Engine* engine, Lane* lane, const AnswerRequest& re
     : tokenizer_(*engine->tokenizer()),
       lane_(lane),
       sampler_(std::move(sampler)),
+      choices_(request.choices),
       token_count_max_(request.token_count_max),
       reader_(&tokenizer_, request.format != nullptr ? *request.format : chat::ChatFormat(),
               {.tools = {request.tools.begin(), request.tools.end()},
@@ -90,8 +92,10 @@ void Completion::choose() {
   constraint_.prepare();
   const std::optional<Token> forced = reasoning_limit_.next(reader_);
   chosen_ = forced ? Result<Token>(*forced) : constraint_.sample(*lane_, sampler_);
+  if (!*chosen_) return;
+  if (choices_ != nullptr) choices_->add(lane_->logits(), **chosen_, forced.has_value());
   const int32_t count = sampler_.params().probability_count;
-  if (count == 0 || !*chosen_) return;
+  if (count == 0) return;
   chosen_probabilities_ = forced
                               ? sample::log_probabilities(lane_->logits(), *forced, size_t(count))
                               : sampler_.probabilities();

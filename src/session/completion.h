@@ -97,6 +97,7 @@ class Completion {
   const tokenize::Tokenizer& tokenizer_;
   Lane* lane_;
   sample::Sampler sampler_;
+  ChoiceLog* choices_;  // Null: nobody wants to know.
   int32_t token_count_max_;
   chat::AnswerReader reader_;
   ConstraintState constraint_;

@@ -1,6 +1,6 @@
-// Reading what a next prompt will begin with, before it is asked for: the history of a conversation
-// as the model's template writes it behind an answer. An idle job: it is computed while nobody wants
-// anything else, and what it has read is found in the prefix cache. Thread rule: that of Job.
+// Reads what a next prompt will begin with, before it is asked for: the history of a conversation
+// as the model's template writes it behind an answer. An idle job: it is computed while nobody
+// wants anything else, and the prefix cache keeps what it has read. Thread rule: that of Job.
 #pragma once
 
 #include <cstdint>

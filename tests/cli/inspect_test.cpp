@@ -122,7 +122,7 @@ TEST(Inspect, BrokenFilesAreShownWithTheirProblems) {
        "  odd   type 255 (unknown)  [32]        ?", "  good  F32                 [32]    128 B"});
 }
 
-// Attack 46: nothing of a file reaches the terminal as a command.
+// Nothing of a file reaches the terminal as a command.
 // Files of many keys, special tokens, templates and types: what looks at each for each of them
 // takes minutes here, so a bound of ten seconds is far from both.
 TEST(Inspect, ManyEntriesOfAnyKindTakeNoLonger) {

@@ -195,6 +195,19 @@ TEST_F(Outputs, SignalsLeaveNoUnfinishedFiles) {
   EXPECT_FALSE(fs::exists(file("big")) || fs::exists(file("rows")));
 }
 
+// Neither the model that is being written nor the name that it will have.
+TEST_F(Outputs, SignalsLeaveNoModelsOfBenchMemory) {
+  const std::string folder = file("models");
+  fs::create_directory(folder);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const Ended ended({"bench", "memory", "--preset", "llama-1b", "--folder", folder}, folder,
+                      [&](pid_t child) { kill(child, signal); });
+    EXPECT_TRUE(ended.was_seen);
+    EXPECT_EQ(ended.exit_code, 128 + signal);
+    EXPECT_TRUE(fs::is_empty(folder)) << signal;
+  }
+}
+
 // The model loses its end while its weights are read.
 TEST_F(Outputs, ASourceThatShrinksLeavesNoUnfinishedFile) {
   ASSERT_EQ(run_program({"synth", "--like", "llama", "--layers", "2", "--width", "2048", "--type",

@@ -171,6 +171,16 @@ TEST(Program, RunsUnderALimitOfAddresses) {
   EXPECT_NE(refused.err.find("--memory-budget"), std::string::npos) << refused.err;
 }
 
+// The first screen reckons with what the engine reckons with.
+TEST(Program, TheWelcomeShowsTheLimitOfTheProcess) {
+  if (test::kIsSanitized) GTEST_SKIP() << "sanitizers need addresses";
+  const Finished limited =
+      run_command({"sh", "-c", "ulimit -v 1000000 && exec \"$0\"", CAIRN_PROGRAM});
+  EXPECT_EQ(limited.exit_code, 0) << limited.err;
+  EXPECT_NE(limited.out.find("of which cairn may take"), std::string::npos) << limited.out;
+  EXPECT_NE(limited.out.find("MiB (limit: ulimit -v)\n"), std::string::npos) << limited.out;
+}
+
 TEST(Program, HostileNamesCannotSteerTheTerminal) {
   const ScratchFolder folder;
   const std::string evil = folder.file("\033]52;c;aGk=\a\033[2J.gguf");

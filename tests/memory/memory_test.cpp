@@ -269,6 +269,19 @@ TEST(Memory, ABudgetThatIsTooSmallIsToldWithBothNumbers) {
       model.layout(), {.budget_bytes = needed_bytes, .context_tokens_max = 100}, device)));
 }
 
+// A budget for which there are no addresses is a matter of memory too; the error says of how much.
+TEST(Memory, ABudgetWithoutAddressesIsMemoryThatIsFull) {
+  const ToyModel model({{State::full(1 << 12, 1 << 10, 1 << 10)}});
+  HostMemory device;
+  const size_t budget_bytes = size_t(1) << 50;
+  const auto refused = Memory::create(
+      model.layout(), {.budget_bytes = budget_bytes, .context_tokens_max = 100}, device);
+  ASSERT_FALSE(bool(refused));
+  EXPECT_EQ(refused.error().code, ErrorCode::memory_full);
+  EXPECT_NE(refused.error().message.find(std::to_string(budget_bytes)), std::string::npos)
+      << refused.error().message;
+}
+
 // Free blocks of one group, kept warm, make room for another.
 TEST(Memory, WarmBlocksGiveWay) {
   const ToyModel model({{ToyModel::full()}});

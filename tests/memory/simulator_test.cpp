@@ -204,8 +204,8 @@ std::optional<Transaction> Run::begin(Live& live, const StepRequest& request) {
   auto begun = memory_->begin(live.sequence, request);
   if (begun) return std::move(begun).value();
   const ErrorCode code = begun.error().code;
-  const bool has_no_room = code == ErrorCode::memory_full || code == ErrorCode::context_full;
-  if (!has_no_room) fail_with(begun.error().message);
+  const bool is_full = code == ErrorCode::memory_full || code == ErrorCode::context_full;
+  if (!is_full) fail_with(begun.error().message);
   return std::nullopt;
 }
 
@@ -479,8 +479,7 @@ void Run::out_of_memory(Live& live, const Operation& operation) {
     }
     check();
     if (failure_) return;
-    const bool has_no_room = count > 40;
-    if (has_no_room) return;
+    if (count > 40) return;  // There was no room for it.
   }
 }
 

@@ -26,6 +26,7 @@ struct ChatLoopOptions {
   std::string history_path = {};    // Of typed lines; empty for none.
   // What the conversation is written to after each turn; empty for nothing.
   std::string session_path = {};
+  std::string receipt_path = {};    // For the last answer's receipt; empty for none.
   std::string message_prefix = {};  // Stands before each message that is typed.
 };
 
@@ -54,6 +55,7 @@ class ChatLoop {
   void show_figures(const session::Answer& answer);
   void tell_shift();
   void keep_session();
+  void keep_receipt();
   void answer_calls();
   bool read_results(std::vector<std::string>& results);
   LineEditor::Event read_block(std::string& message);
@@ -87,7 +89,7 @@ class ChatLoop {
   session::Service* service_;
   std::string model_name_;
   Figures figures_;
-  std::string session_path_, message_prefix_;
+  std::string session_path_, receipt_path_, message_prefix_;
   int32_t told_left_out_ = 0;  // Tokens that the person knows to be left out.
   int64_t kept_change_;        // ChatSession::change_count() of what the session's file has.
   TextOut out_;
