@@ -195,7 +195,9 @@ TEST(Service, StopsInTheMiddle) {
   std::vector<Service::Ticket> tickets;
   {
     const auto service = Service::start(engine.get()).value();
-    for (int count = 0; count < 8; ++count) tickets.push_back(service->answer(order(*engine, "Hi")));
+    for (int count = 0; count < 8; ++count) {
+      tickets.push_back(service->answer(order(*engine, "Hi")));
+    }
   }
   for (const Service::Ticket& ticket : tickets) {
     Result<Answer> answer = ticket.stream->wait();
