@@ -144,7 +144,7 @@ class Many {
     scheduler_.submit(JobId{job_count_},
                       std::make_unique<TurnJob>(engine_, conversation.history, start,
                                                 uint64_t(job_count_), &conversation.turn),
-                      {.client = fmt::to_string(conversation.number)});
+                      {.client = std::to_string(conversation.number)});
     ++job_count_;
   }
 

@@ -198,6 +198,168 @@ TEST_P(SchedulerTest, AnswersOfOnePromptComputeItOnce) {
   EXPECT_NE(results[0].tokens, results[1].tokens);
 }
 
+// Jobs of a small model, to see who goes first.
+class Turns : public ::testing::Test {
+ protected:
+  Turns() : engine_(load_engine(golden_path("llama", ".gguf"), small_steps())) {}
+
+  Tokens prompt(uint32_t seed, int32_t count = 20) {
+    std::mt19937 random(seed);
+    return random_tokens(random, count);
+  }
+
+  // The results' places do not change.
+  Sampled& submit(Scheduler& scheduler, SampledRequest request, JobTerms terms = {}) {
+    results_.push_back(std::make_unique<Sampled>());
+    auto job = std::make_unique<SampledJob>(engine_.get(), std::move(request),
+                                            results_.back().get());
+    last_ = job.get();
+    scheduler.submit(JobId{int64_t(results_.size())}, std::move(job), std::move(terms));
+    return *results_.back();
+  }
+
+  std::unique_ptr<Engine> engine_;
+  std::vector<std::unique_ptr<Sampled>> results_;
+  SampledJob* last_ = nullptr;
+};
+
+TEST_F(Turns, AnAnswerGoesOnInEveryStepWhileOthersRead) {
+  Scheduler scheduler(engine_.get(), {.step_seconds = 1e-9});
+  Sampled& answer = submit(scheduler, {.prompt = prompt(1), .token_count = 40});
+  while (answer.tokens.empty()) ASSERT_TRUE(scheduler.step());
+  for (uint32_t other = 2; other < 5; ++other) {
+    submit(scheduler, {.prompt = prompt(other, 150)});
+  }
+  int32_t steps = 0;
+  while (!answer.has_ended) {
+    const size_t before = answer.tokens.size();
+    ASSERT_TRUE(scheduler.step());
+    ASSERT_EQ(answer.tokens.size(), before + 1);
+    ++steps;
+  }
+  EXPECT_EQ(steps, 39);
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  // Steps that have no time to spare read the least that is worth it.
+  EXPECT_GE(scheduler.stats().steps, 3 * 150 / 16);
+}
+
+TEST_F(Turns, ClientsTakeTurnsWhateverTheyAskFor) {
+  Scheduler scheduler(engine_.get(), {.running_max = 1});
+  std::vector<const Sampled*> greedy;
+  for (uint32_t index = 0; index < 6; ++index) {
+    greedy.push_back(&submit(scheduler, {.prompt = prompt(index)}, {.client = "greedy"}));
+  }
+  while (!greedy[1]->has_ended) ASSERT_TRUE(scheduler.step());
+  const Sampled& modest = submit(scheduler, {.prompt = prompt(9)}, {.client = "modest"});
+  while (!modest.has_ended) ASSERT_TRUE(scheduler.step());
+  const auto ended = std::count_if(greedy.begin(), greedy.end(),
+                                   [](const Sampled* each) { return each->has_ended; });
+  EXPECT_LE(ended, 3) << "who came later waits for one job of the other client, not for all";
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+}
+
+TEST_F(Turns, HigherPrioritiesGoFirst) {
+  Scheduler scheduler(engine_.get(), {.running_max = 1});
+  const Sampled& first = submit(scheduler, {.prompt = prompt(1), .token_count = 5});
+  ASSERT_TRUE(scheduler.step());
+  const Sampled& low = submit(scheduler, {.prompt = prompt(2)}, {.priority = -1});
+  const Sampled& high = submit(scheduler, {.prompt = prompt(3)}, {.priority = 1});
+  while (!high.has_ended) {
+    ASSERT_FALSE(low.has_ended);
+    ASSERT_TRUE(scheduler.step());
+  }
+  EXPECT_TRUE(first.has_ended);
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  EXPECT_TRUE(low.has_ended);
+}
+
+// Who waits for a prefix of a job of low priority is not held up by those in between.
+TEST_F(Turns, PrioritiesAreLentToThoseWhoComputeAPrefix) {
+  Scheduler scheduler(engine_.get(), {.step_seconds = 1e-9, .quiet_step_seconds = 1e-9});
+  const Tokens shared = prompt(1, 200);
+  const Sampled& low = submit(scheduler, {.prompt = shared}, {.priority = -1});
+  for (int count = 0; count < 2; ++count) ASSERT_TRUE(scheduler.step());
+  const Sampled& between = submit(scheduler, {.prompt = prompt(2, 400)});
+  const Sampled& high = submit(scheduler, {.prompt = shared + prompt(3)}, {.priority = 1});
+  while (!high.has_ended) ASSERT_TRUE(scheduler.step());
+  EXPECT_FALSE(between.has_ended);
+  EXPECT_TRUE(low.has_ended);
+  EXPECT_EQ(scheduler.stats().shared_waits, 1);
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+}
+
+TEST_F(Turns, IdleJobsTakeOnlyEmptySteps) {
+  Scheduler scheduler(engine_.get());
+  const Sampled& idle = submit(scheduler, {.prompt = prompt(1, 250)}, {.is_idle = true});
+  ASSERT_TRUE(scheduler.step());
+  const int64_t idle_rows = scheduler.stats().idle_rows;
+  EXPECT_GT(idle_rows, 0);
+  const Sampled& answer = submit(scheduler, {.prompt = prompt(2), .token_count = 10});
+  while (!answer.has_ended) {
+    ASSERT_TRUE(scheduler.step());
+    EXPECT_EQ(scheduler.stats().idle_rows, idle_rows);
+  }
+  EXPECT_FALSE(idle.has_ended);
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  EXPECT_TRUE(idle.has_ended);
+  EXPECT_EQ(scheduler.stats().idle_rows, 250);
+  EXPECT_EQ(scheduler.stats().prompt_rows, 20);
+}
+
+TEST_F(Turns, DeadlinesEndTheirJobAlone) {
+  Scheduler scheduler(engine_.get());
+  const Sampled& late = submit(scheduler, {.prompt = prompt(1), .token_count = 1000},
+                               {.deadline = JobTerms::Clock::now()});
+  const Sampled& other = submit(scheduler, {.prompt = prompt(2)});
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  ASSERT_TRUE(late.error);
+  EXPECT_EQ(late.error->code, ErrorCode::cancelled);
+  EXPECT_TRUE(late.tokens.empty());
+  EXPECT_FALSE(other.error);
+}
+
+TEST_F(Turns, BlockedJobsWaitAndHoldUpNobody) {
+  Scheduler scheduler(engine_.get());
+  const Sampled& blocked = submit(scheduler, {.prompt = prompt(1), .token_count = 5});
+  SampledJob* const job = last_;
+  while (blocked.tokens.empty()) ASSERT_TRUE(scheduler.step());
+  job->block(true);
+  const size_t count = blocked.tokens.size();
+  const Sampled& other = submit(scheduler, {.prompt = prompt(2), .token_count = 5});
+  while (!other.has_ended) ASSERT_TRUE(scheduler.step());
+  EXPECT_FALSE(scheduler.step()) << "there is nothing to do";
+  EXPECT_EQ(blocked.tokens.size(), count);
+  job->block(false);
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  EXPECT_EQ(blocked.tokens.size(), 5u);
+}
+
+TEST_F(Turns, TheQueueIsBounded) {
+  Scheduler scheduler(engine_.get(), {.running_max = 1, .waiting_max = 3});
+  for (uint32_t index = 0; index < 3; ++index) submit(scheduler, {.prompt = prompt(index)});
+  const Sampled& refused = submit(scheduler, {.prompt = prompt(9)});
+  ASSERT_TRUE(refused.has_ended && refused.error);
+  EXPECT_EQ(refused.error->code, ErrorCode::no_room);
+  EXPECT_EQ(refused.error->message, "queue: expected at most 3 waiting requests, found 3");
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+}
+
+// An error of one request is its own.
+TEST_F(Turns, ErrorsEndTheirJobAlone) {
+  Scheduler scheduler(engine_.get());
+  const Sampled& unknown = submit(scheduler, {.prompt = {Token(1 << 20)}});
+  const Sampled& empty = submit(scheduler, {.prompt = {}});
+  const int32_t context = engine_->options().context_tokens;
+  const Sampled& endless =
+      submit(scheduler, {.prompt = prompt(1, 30), .token_count = context + 1});
+  const Sampled& other = submit(scheduler, {.prompt = prompt(2), .token_count = 5});
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  EXPECT_EQ(unknown.error->code, ErrorCode::invalid_argument);
+  EXPECT_EQ(empty.error->code, ErrorCode::invalid_argument);
+  EXPECT_EQ(endless.error->code, ErrorCode::context_full);
+  EXPECT_FALSE(other.error);
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, SchedulerTest, ::testing::ValuesIn(kModels),
                          [](const auto& each) { return std::string(each.param); });
 
