@@ -55,7 +55,7 @@ class TurnJob final : public Job {
   Lane* lane() override { return &lane_; }
   memory::Variant variant() const override { return lane_.selection().variant(); }
   std::span<const Token> prompt() const override { return prompt_; }
-  memory::ResumePlan plan() override { return lane_.plan(prompt_, {&message_start_, 1}); }
+  memory::ResumePlan plan() override { return lane_.plan_reading(prompt_, {&message_start_, 1}); }
   Status start() override {
     CAIRN_TRY(lane_.start(prompt_, {&message_start_, 1}));
     return Ok{};

@@ -159,6 +159,14 @@ Lane::Start Lane::find_start(std::span<const Token> prompt, bool wants_logits) c
 memory::ResumePlan Lane::plan(std::span<const Token> prompt,
                               std::span<const int32_t> message_starts, bool wants_logits) const {
   Result<ContextCut> cut = find_cut(int64_t(prompt.size()), message_starts);
+  if (!cut || cut->left_out == 0) return find_start(prompt, wants_logits).plan;
+  return find_start(without(prompt, *cut), wants_logits).plan;
+}
+
+memory::ResumePlan Lane::plan_reading(std::span<const Token> prompt,
+                                      std::span<const int32_t> message_starts,
+                                      bool wants_logits) const {
+  Result<ContextCut> cut = find_cut(int64_t(prompt.size()), message_starts);
   if (!cut || cut->left_out == 0) return plan_whole(prompt, wants_logits);
   return plan_whole(without(prompt, *cut), wants_logits);
 }

@@ -63,11 +63,15 @@ class Lane {
   // than the context and the policy is to stop.
   Result<PromptReport> start(std::span<const Token> prompt,
                              std::span<const int32_t> message_starts = {});
-  // What start() and its steps would cost, all of the prompt included; with `wants_logits` false:
-  // without the logits at its end, for a prompt that more tokens will follow.
+  // What going back to what is held of the prompt costs; with `wants_logits` false: without the
+  // logits at its end, for a prompt that more tokens will follow.
   memory::ResumePlan plan(std::span<const Token> prompt,
                           std::span<const int32_t> message_starts = {},
                           bool wants_logits = true) const;
+  // The same up to the prompt's end: what start() and all its steps cost.
+  memory::ResumePlan plan_reading(std::span<const Token> prompt,
+                                  std::span<const int32_t> message_starts = {},
+                                  bool wants_logits = true) const;
   // Adds a token (usually the sampled one). If the context is full and the policy is to shift, the
   // sequence is shortened, and what stays is pending again. Errors: those of start(). REQUIRES:
   // !wants_rows().

@@ -28,7 +28,7 @@ Lane* AnswerJob::lane() {
 }
 
 memory::ResumePlan AnswerJob::plan() {
-  return lane()->plan(order_.prompt, order_.message_starts);
+  return lane()->plan_reading(order_.prompt, order_.message_starts);
 }
 
 Status AnswerJob::start() {

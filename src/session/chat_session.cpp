@@ -278,7 +278,7 @@ Result<PromptBeginning> ChatSession::next_beginning() const {
   if (!behind || behind->tokens.empty() || int64_t(behind->tokens.size()) >= context) {
     return beginning;
   }
-  if (lane_.plan(behind->tokens, behind->message_starts, false).forward_tokens == 0) {
+  if (lane_.plan_reading(behind->tokens, behind->message_starts, false).forward_tokens == 0) {
     return beginning;
   }
   beginning.tokens = std::move(behind->tokens);

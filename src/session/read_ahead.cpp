@@ -12,7 +12,7 @@ Lane* ReadAhead::lane() {
 }
 
 memory::ResumePlan ReadAhead::plan() {
-  return lane()->plan(beginning_.tokens, beginning_.message_starts, false);
+  return lane()->plan_reading(beginning_.tokens, beginning_.message_starts, false);
 }
 
 // Nothing is read where all of it is there but the logits, which nobody wants.

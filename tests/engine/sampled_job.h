@@ -40,7 +40,7 @@ class SampledJob final : public Job {
   memory::Variant variant() const override { return lane_.selection().variant(); }
   std::span<const Token> prompt() const override { return request_.prompt; }
   memory::ResumePlan plan() override {
-    return lane_.plan(request_.prompt, request_.message_starts);
+    return lane_.plan_reading(request_.prompt, request_.message_starts);
   }
   Status start() override {
     CAIRN_TRY(result_->prompt, lane_.start(request_.prompt, request_.message_starts));
