@@ -12,6 +12,7 @@ CacheEntry& CacheEntries::add(Sequence sequence, std::vector<Place> places, bool
   entry.sequence = std::move(sequence);
   entry.places = std::move(places);
   entry.is_pinned = is_pinned;
+  entry.last_use = ++use_count_;
   link(entry);
   return entry;
 }
@@ -26,6 +27,7 @@ Sequence CacheEntries::remove(CacheEntry& entry) {
 void CacheEntries::enter(CacheEntry& active) {
   active.id = ++last_id_;
   active.is_active = true;
+  active.last_use = use_count_ + 1;
   link(active);
 }
 

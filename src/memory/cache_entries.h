@@ -24,6 +24,9 @@ class CacheEntries {
   CacheEntry& add(Sequence sequence, std::vector<Place> places, bool is_pinned);
   Sequence remove(CacheEntry& entry);  // The result is its sequence.
 
+  // The entry was used last. A new one was as well.
+  void use(CacheEntry& entry) { tree_.use(entry, ++use_count_); }
+
   // A sequence in use is no entry that can be found, but shares anchors with entries.
   void enter(CacheEntry& active);
   void leave(CacheEntry& active);
@@ -61,7 +64,7 @@ class CacheEntries {
   std::map<int64_t, CacheEntry> entries_;
   std::set<Holding> holdings_;
   BlockCounts evictable_, pinned_;
-  int64_t last_id_ = 0;
+  int64_t last_id_ = 0, use_count_ = 0;
 };
 
 }  // namespace cairn::memory

@@ -35,12 +35,12 @@ struct CacheEntry {
   std::vector<Place> places = {};  // Also those whose anchors were dropped.
   bool is_active = false;          // In use: only its anchors can be evicted.
   bool is_pinned = false;          // Nothing of it is evicted.
+  int64_t last_use = 0;            // Ascending from use to use.
 
   PrefixNode* node = nullptr;  // The prefix tree's: where the sequence ends.
 
   // The rest is the eviction's.
-  double credit = 0;  // The clock when it was used last.
-  int64_t last_use = 0;
+  double credit = 0;                       // The clock when it was used last.
   bool is_announced = false;               // Whoever asked knows that it has been losing something.
   EvictionRank rank = {};                  // By the last valuation.
   int64_t valued_in = 0;                   // The search in which it was valued last.

@@ -16,7 +16,7 @@ namespace {
 constexpr int32_t kFirstValuationsMax = 64;  // In the first search, once something was found,
 constexpr int32_t kValuationsMax = 4;        // and in the others.
 constexpr int32_t kAgainMax = 32;            // In value_again(), of those that it knows of,
-constexpr int32_t kOthersMax = 8;            // and of all.
+constexpr int32_t kOthersMax = 32;           // and of all.
 constexpr int32_t kFineMax = 32;             // Evictions before only ends are evicted.
 constexpr int32_t kSlackMax = 16;            // Evictions for more room than is wanted.
 
@@ -24,7 +24,6 @@ constexpr int32_t kSlackMax = 16;            // Evictions for more room than is 
 
 void Eviction::add(CacheEntry& entry) {
   entry.credit = clock_;
-  entry.last_use = ++use_count_;
   // Whoever gives an entry often still holds it and soon lets go.
   put(entry, valuation_.least(entry, &entries_->evictable()));
 }
@@ -34,11 +33,16 @@ void Eviction::use(CacheEntry& entry) {
   queue_.erase(&entry);
   entry.rank.worth += clock_ - entry.credit;
   entry.credit = clock_;
-  entry.rank.last_use = entry.last_use = ++use_count_;
+  entry.rank.last_use = entry.last_use;
   queue_.insert(&entry);
 }
 
 void Eviction::forget(CacheEntry& entry) {
+  // What the two have in common may be the other's own now.
+  if (!entry.is_active) {
+    CacheEntry* const other = PrefixTree::neighbour(entry).entry;
+    if (other != nullptr && !other->is_pinned) overrated_.insert(other->id);
+  }
   queue_.erase(&entry);
   overrated_.erase(entry.id);
 }
@@ -50,7 +54,6 @@ size_t Eviction::available_bytes() const {
 
 bool Eviction::make_room(CacheEntry& active, const Room& room) {
   active.credit = clock_;
-  active.last_use = use_count_ + 1;
   entries_->enter(active);
   const size_t available = available_bytes();
   const size_t missing = room.needed_bytes - std::min(available, room.needed_bytes);

@@ -31,8 +31,9 @@ class Eviction {
   Eviction(Memory* memory, const RewindHabits* habits, CacheEntries* entries)
       : memory_(memory), entries_(entries), valuation_(memory, habits, entries) {}
 
-  // From now on the entry can be evicted. It counts as used now.
+  // From now on the entry, which is new, can be evicted.
   void add(CacheEntry& entry);
+  // The entry was used: after its last_use was set.
   void use(CacheEntry& entry);
   // REQUIRES: add() before. For entries that go otherwise.
   void forget(CacheEntry& entry);
@@ -71,7 +72,6 @@ class Eviction {
   std::set<int64_t> overrated_;
   int64_t overrated_cursor_ = 0, all_cursor_ = 0;  // Up to which value_again() has come.
   double clock_ = 0;  // GreedyDual-Size's: the worth of what was evicted last.
-  int64_t use_count_ = 0;
   int64_t search_count_ = 0;
 };
 

@@ -37,6 +37,7 @@ PrefixCache::Found PrefixCache::find(std::span<const Token> prompt, Variant vari
 }
 
 void PrefixCache::mark_used(CacheEntry& entry) {
+  entries_.use(entry);
   if (!entry.is_pinned) eviction_.use(entry);
 }
 

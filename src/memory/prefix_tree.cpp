@@ -20,6 +20,7 @@ struct PrefixNode {
     int32_t begin = 0;
     int32_t state = 0;
     bool has_hidden = false;  // Of one position, where the hidden row is held as well.
+    int64_t last_use = 0;     // Of the entry.
     CacheEntry* entry = nullptr;
   };
   struct Child {
@@ -61,10 +62,10 @@ namespace {
 
 using Mark = PrefixNode::Mark;
 
-// Hidden rows first, the latest state first.
+// Hidden rows first, the latest state first; of equal runs the one that was used last.
 bool comes_before(const Mark& a, const Mark& b) {
-  return std::tuple(!a.has_hidden, -a.state, a.begin, a.entry->id) <
-         std::tuple(!b.has_hidden, -b.state, b.begin, b.entry->id);
+  return std::tuple(!a.has_hidden, -a.state, a.begin, -a.last_use) <
+         std::tuple(!b.has_hidden, -b.state, b.begin, -b.last_use);
 }
 
 bool is_same_run(const Mark& a, const Mark& b) {
@@ -96,9 +97,13 @@ PrefixNode& split(PrefixNode& node, int32_t depth) {
   return upper;
 }
 
+// Of equal runs, the one that was used last is in the front.
 bool add_to_front(std::vector<Mark>& front, const Mark& mark) {
-  for (const Mark& other : front) {
-    if (surpasses(other, mark)) return false;
+  for (Mark& other : front) {
+    if (!surpasses(other, mark)) continue;
+    if (!is_same_run(other, mark) || other.last_use > mark.last_use) return false;
+    other = mark;
+    return true;
   }
   std::erase_if(front, [&](const Mark& other) { return surpasses(mark, other); });
   const auto place = std::find_if(front.begin(), front.end(),
@@ -114,17 +119,36 @@ void add_mark(PrefixNode& at, const Mark& mark) {
   }
 }
 
-// A run of another entry that is the same in the front.
-const Mark* find_same(const PrefixNode& node, const Mark& mark) {
-  const auto is_same = [&](const Mark& other) { return is_same_run(other, mark); };
-  const auto own = std::find_if(node.ends.begin(), node.ends.end(), is_same);
-  if (own != node.ends.end()) return &*own;
-  for (const PrefixNode::Child& child : node.children) {
-    const std::vector<Mark>& front = child.node->front;
-    const auto found = std::find_if(front.begin(), front.end(), is_same);
-    if (found != front.end()) return &*found;
+Mark* find_run(std::vector<Mark>& front, const Mark& mark) {
+  const auto found = std::find_if(front.begin(), front.end(),
+                                  [&](const Mark& other) { return is_same_run(other, mark); });
+  return found == front.end() ? nullptr : &*found;
+}
+
+// The same run of another entry, if there is one: of those that end at the node and those that few
+// of its children have, the one that was used last. It need not be the very last one, since an
+// entry that was used becomes the one in the front.
+const Mark* find_same(PrefixNode& node, const Mark& mark) {
+  constexpr size_t kChildrenMax = 64;
+  const Mark* same = nullptr;
+  const auto offer = [&](const Mark* other) {
+    if (other == nullptr || !is_same_run(*other, mark)) return;
+    if (same == nullptr || other->last_use > same->last_use) same = other;
+  };
+  for (const bool has_hidden : {false, true}) {
+    const Mark first{.begin = mark.begin,
+                     .state = mark.state,
+                     .has_hidden = has_hidden,
+                     .last_use = INT64_MAX,
+                     .entry = nullptr};
+    const auto at = std::lower_bound(node.ends.begin(), node.ends.end(), first, comes_before);
+    if (at != node.ends.end()) offer(&*at);
   }
-  return nullptr;
+  for (size_t index = 0; index < node.children.size(); ++index) {
+    if (index >= kChildrenMax && same != nullptr) break;
+    offer(find_run(node.children[index].node->front, mark));
+  }
+  return same;
 }
 
 void rebuild_front(PrefixNode& node) {
@@ -143,16 +167,24 @@ void remove_mark(PrefixNode& at, const Mark& mark) {
   DCHECK(found != at.ends.end() && found->entry == mark.entry);
   at.ends.erase(found);
   for (PrefixNode* node = &at; mark.begin <= node->depth; node = node->parent) {
-    const auto in_front = std::find_if(
-        node->front.begin(), node->front.end(),
-        [&](const Mark& other) { return is_same_run(other, mark) && other.entry == mark.entry; });
-    if (in_front == node->front.end()) break;
+    Mark* const in_front = find_run(node->front, mark);
+    if (in_front == nullptr || in_front->entry != mark.entry) break;
     if (const Mark* const same = find_same(*node, mark)) {
       *in_front = *same;
     } else {
       rebuild_front(*node);
     }
   }
+}
+
+// The entry was used.
+void renew_mark(PrefixNode& at, const Mark& mark, int64_t last_use) {
+  const auto found = std::lower_bound(at.ends.begin(), at.ends.end(), mark, comes_before);
+  DCHECK(found != at.ends.end() && found->entry == mark.entry);
+  at.ends.erase(found);
+  Mark renewed = mark;
+  renewed.last_use = last_use;
+  add_mark(at, renewed);
 }
 
 struct EndedMark {
@@ -172,9 +204,16 @@ std::vector<EndedMark> marks_of(const Memory& memory, CacheEntry& entry) {
   std::vector<EndedMark> marks;
   for (const ResumableRun& run : memory.resumable_runs(sequence)) {
     while (!rows.empty() && rows.back() > run.end) rows.pop_back();
-    marks.push_back({{.begin = run.begin, .state = run.state, .entry = &entry}, run.end});
+    const Mark mark{.begin = run.begin,
+                    .state = run.state,
+                    .has_hidden = false,
+                    .last_use = entry.last_use,
+                    .entry = &entry};
+    marks.push_back({mark, run.end});
     for (; !rows.empty() && rows.back() >= run.begin; rows.pop_back()) {
-      const Mark row{.begin = rows.back(), .state = run.state, .has_hidden = true, .entry = &entry};
+      Mark row = mark;
+      row.begin = rows.back();
+      row.has_hidden = true;
       marks.push_back({row, rows.back()});
     }
   }
@@ -278,6 +317,15 @@ void PrefixTree::erase(CacheEntry& entry) {
   if (root->second->children.empty()) roots_.erase(root);
 }
 
+void PrefixTree::use(CacheEntry& entry, int64_t last_use) {
+  PrefixNode* node = entry.node;
+  for (const EndedMark& ended : marks_of(*memory_, entry)) {
+    node = &above(*node, ended.end);
+    renew_mark(*node, ended.mark, last_use);
+  }
+  entry.last_use = last_use;
+}
+
 PrefixTree::Match PrefixTree::match(std::span<const Token> prompt, Variant variant,
                                     bool wants_logits) const {
   const auto root = roots_.find(variant);
@@ -319,13 +367,20 @@ int32_t PrefixTree::foreign_prefix(std::span<const Token> prompt, Variant varian
   return longest;
 }
 
-int32_t PrefixTree::shared_with_others(const CacheEntry& entry) {
+PrefixTree::Neighbour PrefixTree::neighbour(const CacheEntry& entry) {
   const PrefixNode* node = entry.node;
-  if (node->entries.size() > 1 || !node->children.empty()) return node->depth;
-  do {
+  const PrefixNode* from = nullptr;  // Its child on the way to the entry.
+  while (node->parent != nullptr && node->children.size() == (from ? 1u : 0u) &&
+         node->entries.size() == (from ? 0u : 1u)) {
+    from = node;
     node = node->parent;
-  } while (node->parent != nullptr && !node->is_fork());
-  return node->depth;
+  }
+  if (node->parent == nullptr) return {};
+  for (CacheEntry* const other : node->entries) {
+    if (other != &entry) return {node->depth, other};
+  }
+  const bool is_first = node->children.front().node.get() == from;
+  return {node->depth, node->children[is_first ? 1 : 0].node->owner};
 }
 
 std::vector<CacheEntry*> PrefixTree::beginnings(std::span<const Token> tokens, Variant variant,

@@ -2,7 +2,7 @@
 // variant. It also knows the positions at which each sequence can be resumed, so that the latest
 // one on a prompt's path is found without asking the sequences. The time of a look-up depends on
 // the prompt's length and on how often sequences part along it, not on how many there are. Only
-// reads entries, but for their `node`. Not thread-safe.
+// reads entries, but for `node` and `last_use`. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +27,9 @@ class PrefixTree {
   // REQUIRES: not closed, not empty.
   void insert(CacheEntry& entry);
   void erase(CacheEntry& entry);
+  // Sets the entry's last_use, later than that of any other. Of runs that begin alike, it is the
+  // entry that was used last that is found.
+  void use(CacheEntry& entry, int64_t last_use);
 
   struct Match {
     int32_t shared = 0;             // The longest prefix of the prompt that an entry begins with.
@@ -43,8 +46,13 @@ class PrefixTree {
   // The longest prefix of the prompt that entries of other variants begin with.
   int32_t foreign_prefix(std::span<const Token> prompt, Variant variant) const;
 
-  // The longest prefix that the entry shares with another one.
-  static int32_t shared_with_others(const CacheEntry& entry);
+  // The longest prefix that an entry shares with another one, and one of those that share it; null
+  // at 0.
+  struct Neighbour {
+    int32_t shared = 0;
+    CacheEntry* entry = nullptr;
+  };
+  static Neighbour neighbour(const CacheEntry& entry);
 
   // At most `count_max` of the entries that the tokens begin with, the longest first; and of those
   // that begin with the tokens.

@@ -193,7 +193,7 @@ std::optional<Candidate> Valuation::of_end(CacheEntry& entry, const TargetMass& 
                                            const BlockCounts* among) const {
   const size_t bytes = memory_->exclusive_bytes(entry.sequence, among);
   if (bytes == 0) return std::nullopt;
-  int32_t branch = PrefixTree::shared_with_others(entry);
+  int32_t branch = PrefixTree::neighbour(entry).shared;
   if (active_ != nullptr) {
     branch = std::max(branch, common_prefix(entry.sequence, active_->sequence));
   }

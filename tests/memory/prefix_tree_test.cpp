@@ -76,9 +76,12 @@ class Forest {
     while (sequence.length() == 0 || (sequence.length() < 400 && below(3) != 0)) grow(sequence);
     thin(sequence);
     CacheEntry& entry = entries_.emplace_back();
-    entry.id = ++last_id_;
+    entry.id = entry.last_use = ++last_use_;
     entry.sequence = std::move(sequence);
     tree_.insert(entry);
+  }
+  void use() {
+    if (!entries_.empty()) tree_.use(any(), ++last_use_);
   }
   void erase() {
     if (entries_.empty()) return;
@@ -127,7 +130,7 @@ class Forest {
   std::unique_ptr<Memory> memory_;
   std::list<CacheEntry> entries_;
   PrefixTree tree_;
-  int64_t last_id_ = 0;
+  int64_t last_use_ = 0;
 };
 
 // Tokens that are resumed at, and steps to replay, fewer being better.
@@ -183,7 +186,11 @@ void expect_relations(Forest& forest) {
       if (both == other.sequence.length()) beginnings.push_back(&other);
       if (both == entry.sequence.length()) continuations.push_back(&other);
     }
-    ASSERT_EQ(PrefixTree::shared_with_others(entry), shared);
+    const PrefixTree::Neighbour neighbour = PrefixTree::neighbour(entry);
+    ASSERT_EQ(neighbour.shared, shared);
+    ASSERT_EQ(neighbour.entry == nullptr, shared == 0);
+    ASSERT_NE(neighbour.entry, &entry);
+    if (shared > 0) ASSERT_EQ(common_prefix(entry.sequence, neighbour.entry->sequence), shared);
     const auto expect_some = [&](const std::vector<CacheEntry*>& found,
                                  const std::vector<const CacheEntry*>& all, size_t count_max) {
       ASSERT_EQ(found.size(), std::min(all.size(), count_max));
@@ -217,6 +224,7 @@ TEST(PrefixTree, IsAsGoodAsAskingEverySequence) {
         const uint32_t sort = forest.below(10);
         if (sort == 0) {
           forest.change();
+          forest.use();
         } else if (shrinks ? sort < 9 : sort < 3) {
           forest.erase();
         } else {
@@ -235,6 +243,40 @@ TEST(PrefixTree, IsAsGoodAsAskingEverySequence) {
   }
 }
 
+// Where several entries serve equally well, it is the one that was used last that does.
+TEST(PrefixTree, FindsWhatWasUsedLast) {
+  const ToyModel model({{ToyModel::recurrent()}, {ToyModel::full()}});
+  HostMemory device;
+  const auto memory =
+      Memory::create(model.layout(), {.budget_bytes = 1 << 20, .context_tokens_max = 400}, device)
+          .value();
+  const std::vector<Token> prompt(50, Token(3));
+  std::list<CacheEntry> entries;
+  PrefixTree tree(memory.get());
+  for (int32_t index = 0; index < 100; ++index) {
+    CacheEntry& entry = entries.emplace_back();
+    entry.id = entry.last_use = index + 1;
+    entry.sequence = memory->new_sequence();
+    std::vector<Token> tokens = prompt;
+    tokens.push_back(Token(10 + index % 50));
+    const std::vector<int32_t> captures = {50};
+    memory->begin(entry.sequence, {.tokens = tokens, .captures = captures}).value().commit(51);
+    tree.insert(entry);
+  }
+  const auto found = [&] { return tree.match(prompt, Variant::plain, false).best->id; };
+  EXPECT_EQ(found(), 100);
+  const auto entry = [&](int32_t id) -> CacheEntry& { return *std::next(entries.begin(), id - 1); };
+  tree.use(entry(3), 101);
+  EXPECT_EQ(found(), 3);
+  tree.use(entry(70), 102);
+  tree.erase(entry(3));
+  EXPECT_EQ(found(), 70);
+  tree.erase(entry(70));
+  EXPECT_EQ(found(), 100);
+  tree.use(entry(5), 103);
+  EXPECT_EQ(found(), 5);
+}
+
 // Every entry begins with all those before it.
 TEST(PrefixTree, BearsALineOfBranchesThatIsLong) {
   HostMemory device;
@@ -250,7 +292,7 @@ TEST(PrefixTree, BearsALineOfBranchesThatIsLong) {
       const Token token = Token(index % 7);
       memory->begin(sequence, {.tokens = {&token, 1}}).value().commit(1);
       CacheEntry& entry = entries.emplace_back();
-      entry.id = index;
+      entry.id = entry.last_use = index;
       entry.sequence = sequence;
       tree.insert(entry);
     }
