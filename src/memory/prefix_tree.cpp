@@ -7,6 +7,7 @@
 #include "memory/prefix_tree.h"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -22,6 +23,12 @@ struct PrefixNode {
     bool has_hidden = false;  // Of one position, where the hidden row is held as well.
     int64_t last_use = 0;     // Of the entry.
     CacheEntry* entry = nullptr;
+
+    // Hidden rows first, the latest state first; of equal runs the one that was used last.
+    bool operator<(const Mark& other) const {
+      return std::tuple(!has_hidden, -state, begin, -last_use) <
+             std::tuple(!other.has_hidden, -other.state, other.begin, -other.last_use);
+    }
   };
   struct Child {
     Token first;  // Of the edge: found without a look at the node.
@@ -34,7 +41,7 @@ struct PrefixNode {
   CacheEntry* owner = nullptr;   // An entry that ends here or behind.
   std::vector<Child> children;   // Ascending.
   std::vector<CacheEntry*> entries;  // That end here, by id.
-  std::vector<Mark> ends;            // Runs that end here, in the order of comes_before().
+  std::set<Mark> ends;               // Runs that end here.
   std::vector<Mark> front;           // Begins ascend, and so do states.
 
   auto child_slot(Token token) {
@@ -61,12 +68,6 @@ struct PrefixNode {
 namespace {
 
 using Mark = PrefixNode::Mark;
-
-// Hidden rows first, the latest state first; of equal runs the one that was used last.
-bool comes_before(const Mark& a, const Mark& b) {
-  return std::tuple(!a.has_hidden, -a.state, a.begin, -a.last_use) <
-         std::tuple(!b.has_hidden, -b.state, b.begin, -b.last_use);
-}
 
 bool is_same_run(const Mark& a, const Mark& b) {
   return a.begin == b.begin && a.state == b.state;
@@ -113,7 +114,7 @@ bool add_to_front(std::vector<Mark>& front, const Mark& mark) {
 }
 
 void add_mark(PrefixNode& at, const Mark& mark) {
-  at.ends.insert(std::lower_bound(at.ends.begin(), at.ends.end(), mark, comes_before), mark);
+  at.ends.insert(mark);
   for (PrefixNode* node = &at; mark.begin <= node->depth; node = node->parent) {
     if (!add_to_front(node->front, mark)) break;
   }
@@ -141,7 +142,7 @@ const Mark* find_same(PrefixNode& node, const Mark& mark) {
                      .has_hidden = has_hidden,
                      .last_use = INT64_MAX,
                      .entry = nullptr};
-    const auto at = std::lower_bound(node.ends.begin(), node.ends.end(), first, comes_before);
+    const auto at = node.ends.lower_bound(first);
     if (at != node.ends.end()) offer(&*at);
   }
   for (size_t index = 0; index < node.children.size(); ++index) {
@@ -163,9 +164,7 @@ void rebuild_front(PrefixNode& node) {
 
 // Where the front of a node does not have the run, no front above has it.
 void remove_mark(PrefixNode& at, const Mark& mark) {
-  const auto found = std::lower_bound(at.ends.begin(), at.ends.end(), mark, comes_before);
-  DCHECK(found != at.ends.end() && found->entry == mark.entry);
-  at.ends.erase(found);
+  at.ends.erase(mark);
   for (PrefixNode* node = &at; mark.begin <= node->depth; node = node->parent) {
     Mark* const in_front = find_run(node->front, mark);
     if (in_front == nullptr || in_front->entry != mark.entry) break;
@@ -179,9 +178,7 @@ void remove_mark(PrefixNode& at, const Mark& mark) {
 
 // The entry was used.
 void renew_mark(PrefixNode& at, const Mark& mark, int64_t last_use) {
-  const auto found = std::lower_bound(at.ends.begin(), at.ends.end(), mark, comes_before);
-  DCHECK(found != at.ends.end() && found->entry == mark.entry);
-  at.ends.erase(found);
+  at.ends.erase(mark);
   Mark renewed = mark;
   renewed.last_use = last_use;
   add_mark(at, renewed);
@@ -340,9 +337,9 @@ PrefixTree::Match PrefixTree::match(std::span<const Token> prompt, Variant varia
   const PrefixNode* node = at.node;
   int32_t limit = at.depth;
   if (wants_logits && size_t(at.depth) == prompt.size()) {
-    if (is_at_node && !node->ends.empty() && node->ends.front().has_hidden) {
+    if (is_at_node && !node->ends.empty() && node->ends.begin()->has_hidden) {
       match.resume = at.depth;
-      match.best = node->ends.front().entry;
+      match.best = node->ends.begin()->entry;
       return match;
     }
     --limit;

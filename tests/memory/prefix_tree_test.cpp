@@ -299,7 +299,7 @@ TEST(PrefixTree, BearsALineOfBranchesThatIsLong) {
     }
     EXPECT_EQ(tree.match(sequence.tokens(), Variant::plain, false).resume, 10000);
     const std::vector<Token> half(sequence.tokens().begin(), sequence.tokens().begin() + 5000);
-    EXPECT_EQ(tree.match(half, Variant::plain, false).best->sequence.length(), 5000);
+    EXPECT_EQ(tree.match(half, Variant::plain, false).resume, 5000);
   }
 }
 
