@@ -105,7 +105,7 @@ class Bench {
         cache_(memory_.get()) {}
 
   // Reads a prompt as an engine does, from what is kept, in chunks, and keeps it with an answer.
-  // `system_tokens`: where the first message starts.
+  // `system_tokens`: where the first message starts; before it are some more marks.
   void converse(const Text& prompt, int32_t system_tokens, bool is_measured) {
     const PrefixCache::Found found = cache_.find(prompt, Variant::plain, true);
     Sequence sequence = found.sequence == nullptr
@@ -115,8 +115,11 @@ class Bench {
     while (sequence.length() < int32_t(prompt.size())) {
       const int32_t begin = sequence.length();
       const int32_t count = std::min(kChunkTokens, int32_t(prompt.size()) - begin);
-      const bool has_start = begin < system_tokens && system_tokens <= begin + count;
-      const std::vector<int32_t> captures(size_t(has_start), system_tokens - begin);
+      std::vector<int32_t> captures;
+      for (const int32_t mark : {500, 1000, 1500, system_tokens}) {
+        const bool is_read = begin < mark && mark <= begin + count;
+        if (mark <= system_tokens && is_read) captures.push_back(mark - begin);
+      }
       step(sequence, std::span(prompt).subspan(size_t(begin), size_t(count)), captures,
            is_measured);
     }
@@ -168,19 +171,22 @@ struct Kind {
   ToyModel model;
 };
 
-// Conversations of 2k tokens that have nothing in common, or 2k tokens of a system prompt and a
-// message of their own.
-Text prompt_of(bool shares_system, int32_t index) {
-  const uint32_t own = uint32_t(1000 + index);
-  return shares_system ? joined(text(kPromptTokens, 1), text(kMessageTokens, own))
-                       : text(kPromptTokens, own);
+// Conversations of 2k tokens that have nothing in common; or 2k tokens, of a system prompt or of a
+// document that 30 of them are about, and a message of their own.
+enum class Sharing { nothing, system, documents };
+
+Text prompt_of(Sharing sharing, int32_t index) {
+  const uint32_t own = uint32_t(100000 + index);
+  if (sharing == Sharing::nothing) return text(kPromptTokens, own);
+  const uint32_t shared = sharing == Sharing::system ? 1 : 1 + uint32_t(index) / 30;
+  return joined(text(kPromptTokens, shared), text(kMessageTokens, own));
 }
 
-void measure(const Kind& kind, bool shares_system, int32_t count) {
-  const int32_t system_tokens = shares_system ? kPromptTokens : kMessageTokens;
+void measure(const Kind& kind, Sharing sharing, int32_t count) {
+  const int32_t system_tokens = sharing == Sharing::nothing ? kMessageTokens : kPromptTokens;
   const auto fill = [&](Bench& bench) {
     for (int32_t index = 0; index < count; ++index) {
-      bench.converse(prompt_of(shares_system, index), system_tokens, false);
+      bench.converse(prompt_of(sharing, index), system_tokens, false);
     }
   };
   size_t bytes = 0;
@@ -191,8 +197,7 @@ void measure(const Kind& kind, bool shares_system, int32_t count) {
     bytes = bench.used_bytes();
     // The next message, another first message, and a prompt that shares less.
     for (int32_t round = 0; round < 1000; ++round) {
-      const Text kept =
-          prompt_of(shares_system, int32_t((uint32_t(round) * 7919u) % uint32_t(count)));
+      const Text kept = prompt_of(sharing, int32_t((uint32_t(round) * 7919u) % uint32_t(count)));
       const Text message = text(50, uint32_t(900000 + round));
       bench.look_up(joined(kept, message), look_ups);
       const auto part = [&](int32_t tokens) { return Text(kept.begin(), kept.begin() + tokens); };
@@ -204,11 +209,12 @@ void measure(const Kind& kind, bool shares_system, int32_t count) {
   fill(bench);
   const int32_t more = std::clamp(count, 100, 1000);
   for (int32_t index = 0; index < more; ++index) {
-    bench.converse(prompt_of(shares_system, count + index), system_tokens, true);
+    bench.converse(prompt_of(sharing, count + index), system_tokens, true);
   }
+  constexpr const char* kSharing[] = {"nothing", "a system", "documents"};
   Times& room = bench.room_times();
-  fmt::print("{:<10} {:<11} {:>6} kept: {:>6.1f} {:>8.1f} {:>8.1f} {:>8.0f} {:>8.0f} {:>8.0f}\n",
-             kind.name, shares_system ? "one system" : "unrelated", count, look_ups.median(),
+  fmt::print("{:<10} {:<10} {:>6} kept: {:>6.1f} {:>8.1f} {:>8.1f} {:>8.0f} {:>8.0f} {:>8.0f}\n",
+             kind.name, kSharing[size_t(sharing)], count, look_ups.median(),
              look_ups.nearly_worst(), look_ups.worst(), room.median(), room.nearly_worst(),
              room.worst());
 }
@@ -230,8 +236,8 @@ int main(int argc, char** argv) {
       "microseconds: a look-up's median, 99.9 % and worst; the same of steps' room, in a full "
       "memory\n");
   for (const Kind& kind : kinds) {
-    for (const bool shares_system : {false, true}) {
-      for (const int32_t count : counts) measure(kind, shares_system, count);
+    for (const Sharing sharing : {Sharing::nothing, Sharing::system, Sharing::documents}) {
+      for (const int32_t count : counts) measure(kind, sharing, count);
     }
   }
   return 0;

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "memory/block_counts.h"

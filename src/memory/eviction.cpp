@@ -11,14 +11,14 @@ namespace cairn::memory {
 
 namespace {
 
-// A valuation takes some microseconds, letting go of something some tens of them: these numbers
-// bound the pause.
+// A valuation takes some microseconds, changing an entry some tens of them: these numbers bound the
+// pause.
 constexpr int32_t kFirstValuationsMax = 64;  // In the first search, once something was found,
 constexpr int32_t kValuationsMax = 4;        // and in the others.
 constexpr int32_t kAgainMax = 32;            // In value_again(), of those that it knows of,
 constexpr int32_t kOthersMax = 32;           // and of all.
-constexpr int32_t kFineMax = 32;             // Evictions before only ends are evicted.
-constexpr int32_t kSlackMax = 16;            // Evictions for more room than is wanted.
+constexpr int32_t kFineMax = 32;             // Entries changed before only ends are evicted.
+constexpr int32_t kSlackMax = 16;            // Entries changed for more room than is wanted.
 
 }  // namespace
 
@@ -72,24 +72,28 @@ bool Eviction::make_room(CacheEntry& active, const Room& room) {
 void Eviction::evict(const Room& room) {
   const size_t goal = room.wanted_bytes + room.slack_bytes;
   int32_t valuations_max = kFirstValuationsMax;
-  for (int32_t count = 0; available_bytes() < room.wanted_bytes; ++count) {
-    if (count == kFineMax) {
+  int32_t changed_count = 0;  // Of entries.
+  for (bool is_fine = true; available_bytes() < room.wanted_bytes;) {
+    if (is_fine && changed_count >= kFineMax) {
+      is_fine = false;
       valuation_.only_ends = true;
       valuations_max = kFirstValuationsMax;
     }
     if (const std::optional<Candidate> least = search(valuations_max)) {
-      let_go(*least, goal - available_bytes());
+      changed_count += int32_t(least->holders.size());
       valuations_max = kValuationsMax;
+      let_go(*least, goal - available_bytes());
     } else if (valuation_.only_ends) {
-      valuation_.only_ends = false;
+      valuation_.only_ends = false;  // There is no end left that would free anything.
     } else if (entries_->evictable().exclusive_bytes(1) == 0 || !drop_least_used()) {
       break;
     }
   }
   valuation_.spares_active = true;
-  for (int32_t count = 0; count < kSlackMax && available_bytes() < goal; ++count) {
+  for (changed_count = 0; changed_count < kSlackMax && available_bytes() < goal;) {
     const std::optional<Candidate> least = search(kValuationsMax);
     if (!least) break;
+    changed_count += int32_t(least->holders.size());
     let_go(*least, goal - available_bytes());
   }
 }

@@ -28,7 +28,7 @@ class Valuation {
  public:
   // What more entries than this share stays until they have become fewer: it is likely to be
   // wanted again, and it could not go without a pause.
-  static constexpr size_t kHoldersMax = 64;
+  static constexpr size_t kHoldersMax = 32;
 
   Valuation(Memory* memory, const RewindHabits* habits, const CacheEntries* entries)
       : memory_(memory), habits_(habits), entries_(entries) {}

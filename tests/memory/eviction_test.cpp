@@ -86,6 +86,27 @@ class Pressure : public ::testing::Test {
     host.expect_exact(host.memory->at(*found.sequence, found.plan.resume).value());
     return found.plan.resume;
   }
+
+  static void pin_or_unpin(std::mt19937& random, Host& host, const Sequence& sequence,
+                           std::vector<PinId>& pins) {
+    if (random() % 8 == 0) {
+      Result<PinId> pin = host.cache.pin(sequence);
+      if (pin) pins.push_back(*pin);
+    } else if (random() % 8 == 0 && !pins.empty()) {
+      ASSERT_TRUE(host.cache.unpin(pins.front()));
+      pins.erase(pins.begin());
+    }
+  }
+
+  // All of a history, and a part of it with another end.
+  static void look_up_parts(std::mt19937& random, Host& host, const Text& history) {
+    for (const uint64_t variant : {0, 1, 2}) {
+      ASSERT_NO_FATAL_FAILURE(resume_of(host, history, Variant(variant)));
+      const auto length = std::ptrdiff_t(random() % (history.size() + 1));
+      const Text part(history.begin(), history.begin() + length);
+      ASSERT_NO_FATAL_FAILURE(resume_of(host, part + text(5, 3), Variant(variant)));
+    }
+  }
 };
 
 // States go before tokens, and the ends that conversations go on from stay.
@@ -376,23 +397,11 @@ TEST_F(Pressure, RandomConversations) {
           continue;
         }
         ASSERT_NO_FATAL_FAILURE(host.expect_exact(chat.sequence()));
-        if (random() % 8 == 0) {
-          Result<PinId> pin = host.cache.pin(chat.sequence());
-          if (pin) pins.push_back(*pin);
-        } else if (random() % 8 == 0 && !pins.empty()) {
-          ASSERT_TRUE(host.cache.unpin(pins.front()));
-          pins.erase(pins.begin());
-        }
+        ASSERT_NO_FATAL_FAILURE(pin_or_unpin(random, host, chat.sequence(), pins));
         if (operation % 8 != 0) continue;
         for (const Chat& open : chats) {
           ASSERT_NO_FATAL_FAILURE(host.expect_exact(open.sequence()));
-          for (const uint64_t variant : {0, 1, 2}) {
-            ASSERT_NO_FATAL_FAILURE(resume_of(host, open.history(), Variant(variant)));
-            const Text part(
-                open.history().begin(),
-                open.history().begin() + std::ptrdiff_t(random() % (open.history().size() + 1)));
-            ASSERT_NO_FATAL_FAILURE(resume_of(host, part + text(5, 3), Variant(variant)));
-          }
+          ASSERT_NO_FATAL_FAILURE(look_up_parts(random, host, open.history()));
         }
       }
       for (Chat& chat : chats) chat.close();
