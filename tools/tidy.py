@@ -74,10 +74,9 @@ COVERED_BY = [
     ("src/measure/sequence_logits.cpp", "tests/measure/perplexity_test.cpp", "what it sums"),
     ("src/measure/{machine_limits,speed_report}.cpp", "tests/measure/speed_samples_test.cpp",
      "figures of one another"),
-    ("src/memory/{exclusive_blocks,layout,page_table,pool,replay,resume_plan,sequence,"
+    ("src/memory/{layout,page_table,pool,replay,resume_plan,sequence,"
      "sequence_usage,store,token_list,transaction}.cpp", "tests/memory/*_test.cpp",
      "one entrance, tested as a whole"),
-    ("src/memory/eviction.cpp", "tests/memory/prefix_cache_test.cpp", "how the cache makes room"),
     ("src/models/{aliases,model}.cpp", "tests/models/architectures_test.cpp", "the table itself"),
     ("src/models/*/*.cpp", "tests/models/golden_test.cpp", "walks the table of architectures"),
     ("src/quant/*.cpp", "tests/quant/all_types_test.cpp", "walks the table of formats"),

@@ -1,16 +1,20 @@
-// Makes room in a memory by evicting what is worth least from the prefix cache's entries: anchors,
-// the windows before the end, or the last tokens themselves. Blocks that other sequences refer to
-// stay. Knows nothing of prompts. Not thread-safe: the engine's thread owns it.
+// Makes room in a memory by evicting what is worth least from the prefix cache's entries. Blocks
+// that other sequences refer to stay. Each entry stands in a queue by what its least part was worth
+// when it was valued last; a search values again only what stands first, so that its time does not
+// grow with the number of entries. Knows nothing of prompts. Not thread-safe: the engine's thread
+// owns it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <vector>
+#include <functional>
+#include <optional>
+#include <set>
 
-#include "memory/cache_entry.h"
+#include "memory/cache_entries.h"
 #include "memory/memory.h"
 #include "memory/placement.h"
+#include "memory/valuation.h"
 
 namespace cairn::memory {
 
@@ -22,58 +26,53 @@ struct Room {
 
 class Eviction {
  public:
-  // The clock is GreedyDual-Size's: each eviction advances it, and an entry that is used takes its
-  // value.
-  Eviction(Memory* memory, const RewindHabits& habits, std::vector<CacheEntry>& entries,
-           double* clock)
-      : memory_(memory), habits_(habits), entries_(entries), clock_(clock) {}
+  using Announce = std::function<void(const Sequence&)>;
 
-  // Whether the needed bytes are available now. Entries of which nothing is left are removed.
-  bool make_room(const Room& room);
+  Eviction(Memory* memory, const RewindHabits* habits, CacheEntries* entries)
+      : memory_(memory), entries_(entries), valuation_(memory, habits, entries) {}
 
-  bool drop_least_used();  // A whole entry; false if all are active.
-  size_t evictable_bytes() const;
+  // From now on the entry, which is new, can be evicted.
+  void add(CacheEntry& entry);
+  // The entry was used: after its last_use was set.
+  void use(CacheEntry& entry);
+  // REQUIRES: add() before. For entries that go otherwise.
+  void forget(CacheEntry& entry);
+
+  // Whether the needed bytes are available now. `active` is the sequence that needs them, which may
+  // lose anchors. Entries of which nothing is left are removed.
+  bool make_room(CacheEntry& active, const Room& room);
+
+  // See PrefixCache::on_evict().
+  void announce_to(Announce announce) { announce_ = std::move(announce); }
 
  private:
-  // Something that can be evicted.
-  struct Candidate {
-    enum class Kind : uint8_t { anchor, window, end };
-    Kind kind = Kind::anchor;
-    double worth = 0;                  // The clock's value after its eviction.
-    std::vector<size_t> entries = {};  // Entries that hold it: several if branches share an anchor.
-    int32_t position = 0;              // The anchor's; of an end, how far another entry shares it.
-    bool is_active = false;            // One of the entries is in use.
-    bool is_last_resort = false;       // A log is replayed from it.
-  };
-
-  // An anchor of one entry.
-  struct Holder {
-    int32_t position;
-    PageId block;
-    size_t entry, anchor;
-    double loss;
-    bool is_base;  // The log is replayed from it.
-  };
-
   size_t available_bytes() const;
-  bool let_go_of_least(const Room& room);
-  std::vector<Candidate> candidates() const;
-  std::vector<int32_t> branch_positions() const;
-  void add_holders(size_t index, const TargetMass& mass, std::vector<Holder>& holders) const;
-  void add_anchors(std::vector<Holder> holders, std::vector<Candidate>& list) const;
-  void add_anchor(std::span<const Holder> holders, std::vector<Candidate>& list) const;
-  void add_window(size_t index, const TargetMass& mass, std::vector<Candidate>& list) const;
-  void add_end(size_t index, int32_t branch, const TargetMass& mass,
-               std::vector<Candidate>& list) const;
+  void put(CacheEntry& entry, const std::optional<Candidate>& least);
+  std::optional<Candidate> value(CacheEntry& entry);
+  void value_again();
+  void evict(const Room& room);
+  std::optional<Candidate> search(int32_t valuations_max);
   void let_go(const Candidate& candidate, size_t wanted_bytes);
-  void drop_anchor_at(Sequence& sequence, int32_t position);
+  void drop_anchor(const Candidate& candidate);
   void cut_end(CacheEntry& entry, int32_t branch, size_t wanted_bytes);
-  void close_gaps();  // Removes the entries that were closed.
+  bool drop_least_used();
+  void remove(CacheEntry& entry);
+  void announce(const Candidate& candidate);
+
+  struct ByRank {
+    bool operator()(const CacheEntry* a, const CacheEntry* b) const { return a->rank < b->rank; }
+  };
 
   Memory* memory_;
-  const RewindHabits& habits_;
-  std::vector<CacheEntry>& entries_;
-  double* clock_;
+  CacheEntries* entries_;
+  Valuation valuation_;
+  Announce announce_;
+  std::set<CacheEntry*, ByRank> queue_;
+  // By id: what would free more if some of it were not in use, or has more than its end.
+  std::set<int64_t> overrated_;
+  int64_t overrated_cursor_ = 0, all_cursor_ = 0;  // Up to which value_again() has come.
+  double clock_ = 0;  // GreedyDual-Size's: the worth of what was evicted last.
+  int64_t search_count_ = 0;
 };
 
 }  // namespace cairn::memory

@@ -32,6 +32,12 @@ std::vector<Holding> Memory::holdings(const Sequence& sequence,
   return holdings;
 }
 
+std::vector<ResumableRun> Memory::resumable_runs(const Sequence& sequence) const {
+  if (sequence.is_closed()) return {};
+  std::vector<int32_t> states;
+  return memory::resumable_runs(holdings(sequence, states), sequence.length());
+}
+
 ResumePlan Memory::plan(const Sequence& sequence, int32_t position, bool wants_logits) const {
   ResumePlan plan{.target = std::max(position, 0)};
   plan.forward_tokens = plan.target;

@@ -208,7 +208,7 @@ TEST(Memory, WindowsKeepWhatIsProtected) {
   memory.protect_from(sequence, 250);
   // Positions 211.. for the end, 61.. up to 100 for the anchor.
   EXPECT_EQ(memory.usage(sequence)[0].blocks, 4 + 3);
-  EXPECT_EQ(memory.exclusive_bytes(sequence, 0), 3 * memory.layout().groups[0].block_bytes);
+  EXPECT_EQ(memory.anchor_exclusive_bytes(sequence, 0), 3 * memory.layout().groups[0].block_bytes);
   EXPECT_EQ(memory.plan(sequence, 250).resume, 250);
   const ResumePlan plan = memory.plan(sequence, 180);
   EXPECT_EQ(plan.resume, 128);  // Page 1 to 3 are held, and 128 is where the third ends.

@@ -404,7 +404,7 @@ void Run::drop_anchor(Live& live, const Operation& operation) {
   const size_t index = operation.b % anchors.size();
   const int32_t position = anchors[index].position;
   const size_t free_bytes = memory_->usage().used_bytes();
-  const size_t exclusive_bytes = memory_->exclusive_bytes(live.sequence, index);
+  const size_t exclusive_bytes = memory_->anchor_exclusive_bytes(live.sequence, index);
   if (!memory_->drop_anchor(live.sequence, index)) {
     // Only the last state can be the one that is replayed from.
     if (!memory_->needs_replay(live.sequence)) fail_with("an anchor cannot be dropped");
