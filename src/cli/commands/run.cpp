@@ -234,6 +234,10 @@ Result<int> run(const RunOptions& options) {
     const Status set = set_reasoning_option(chat_options, options.reasoning);
     if (!set) return as_option(set.error());
   }
+  if (!options.tool_choice.empty() && options.tools_path.empty()) {
+    return fail(ErrorCode::invalid_argument,
+                "--tool-choice: expected --tools beside it, found none");
+  }
   if (!options.tools_path.empty()) {
     CAIRN_TRY(chat_options.tools, read_input(options.tools_path, kToolsBytesMax));
   }
