@@ -199,6 +199,10 @@ Status take_up_session(const RunOptions& options, session::ChatSession& session)
 
 Result<int> run(const RunOptions& options) {
   CAIRN_TRY(check_model_name(options.model_path));
+  if (!options.receipt_path.empty() && options.engine.numerics != Numerics::exact_1) {
+    return fail(ErrorCode::invalid_argument,
+                "--receipt: expected --numerics exact, whose bits are promised, found fast");
+  }
   CAIRN_TRY(const std::optional<std::string> prompt, find_prompt(options));
   if (!prompt && options.json) {
     return fail(ErrorCode::invalid_argument, "--json: expected a prompt, found a conversation");
