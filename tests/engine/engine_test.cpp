@@ -61,7 +61,9 @@ std::string load_error(const std::vector<std::byte>& bytes, const EngineOptions&
   Result<gguf::File> file = gguf::File::from_bytes(bytes, "model");
   EXPECT_TRUE(bool(file)) << (file ? "" : file.error().message);
   const auto engine = Engine::load(std::move(file).value(), options);
-  if (!engine && code) EXPECT_EQ(engine.error().code, *code);
+  if (!engine && code) {
+    EXPECT_EQ(engine.error().code, *code);
+  }
   return engine ? "" : engine.error().message;
 }
 

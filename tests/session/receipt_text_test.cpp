@@ -202,7 +202,7 @@ TEST(ReceiptText, AnyChangeIsReadOrRefused) {
   int read_count = 0, refused_count = 0;
   for (int i = 0; i < 3000; ++i) {
     std::string bad = good;
-    for (uint32_t change = random() % 3; change < 3; ++change) {
+    for (size_t change = random() % 3; change < 3; ++change) {
       const size_t at = random() % bad.size();
       const size_t kind = random() % 3;
       if (kind == 0) bad[at] = bytes[random() % bytes.size()];
