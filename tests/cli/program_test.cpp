@@ -238,7 +238,12 @@ TEST(Program, MessagesHaveALevelAndAPlace) {
   EXPECT_EQ(filed.err, "");
   EXPECT_NE(contents_of(log).find("no GPU"), std::string::npos) << contents_of(log);
   EXPECT_EQ(with({"--log-level", "loud"}).exit_code, 2);
-  EXPECT_EQ(with({"--log-file", folder.path().string()}).exit_code, 1);
+  EXPECT_EQ(with({"--log-file", folder.path().string()}).exit_code, 2);
+  const Finished mistyped = with({"--log-file", folder.file("none") + "/log"});
+  EXPECT_EQ(mistyped.exit_code, 1);
+  EXPECT_NE(mistyped.err.find("expected a folder for it, found none at "), std::string::npos)
+      << mistyped.err;
+  EXPECT_FALSE(std::filesystem::exists(folder.file("none")));
 }
 
 TEST(Program, HelpAndVersionEverywhere) {

@@ -129,6 +129,16 @@ TEST_F(Replay, SparesWhatTheRunReads) {
   EXPECT_TRUE(contents_of(model) == contents_of(CAIRN_SOURCE "/assets/nano.gguf"));
 }
 
+// The fast numerics promise no bits.
+TEST_F(Replay, IsForExactNumericsAlone) {
+  const Finished fast =
+      run_program({"run", "-p", "x", "--numerics", "fast", "--receipt", receipt()});
+  EXPECT_EQ(fast.exit_code, 2);
+  EXPECT_EQ(fast.err,
+            "cairn: --receipt: expected --numerics exact, whose bits are promised, found fast\n");
+  EXPECT_FALSE(std::filesystem::exists(receipt()));
+}
+
 TEST_F(Replay, NamesWhatIsNoReceipt) {
   const Finished none = run_program({"replay"});
   EXPECT_EQ(none.exit_code, 2);

@@ -176,7 +176,7 @@ TEST_F(ToolChat, ChoicesThatCannotBeAreRefused) {
   write_to(folder_.file("strange.json"), R"([{"name": "f", "parameters": {"type": "string"}}])");
   const Case cases[] = {
       {{"--tools", tools_, "--tool-choice", "fly"}, "expected a tool's name, found \"fly\""},
-      {{"--tool-choice", "auto"}, "tool choice: expected tools, found none"},
+      {{"--tool-choice", "auto"}, "--tool-choice: expected --tools beside it, found none"},
       {{"--tools", tools_, "--tool-choice", "auto", "--regex", "a"}, "found both"},
       {{"--tools", folder_.file("strange.json"), "--tool-choice", "auto"},
        "tools: f.parameters.type: expected \"object\", found \"string\""},
@@ -268,7 +268,7 @@ TEST_F(ToolChat, SettingsHaveOllamasNamesToo) {
                   "/set parameter num_ctx 4096\n/set nothink\n"
                   "/set system You are Ada.\n/set tempp 1\n/show top-k\n"
                   "/show system\n/show max-tokens\n/show reasoning\n/show weather\n"
-                  "/set system\n/show system\n/shwo\n/save\n");
+                  "/set system\n/show system\n/shov\n/save\n");
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_EQ(run.err,
             "cairn: settings: expected one that a conversation can change, found \"num-ctx\"; "
@@ -281,7 +281,7 @@ TEST_F(ToolChat, SettingsHaveOllamasNamesToo) {
             "reasoning           off\n"
             "cairn: /show: expected one of its lines, found \"weather\"\n"
             "system: none\n"
-            "/shwo: no such command (did you mean /show?); /help lists them. A message may start "
+            "/shov: no such command (did you mean /show?); /help lists them. A message may start "
             "with a blank.\n"
             "cairn: /save: expected a file name, found none\n");
 }

@@ -7,6 +7,7 @@
 
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "tests/scratch_folder.h"
 
@@ -190,6 +191,31 @@ TEST(ReceiptText, NoMemberMayBeMissing) {
       expect_needed(bad, key + "." + inner);
     }
   }
+}
+
+// Whatever bytes are changed, reading ends with a receipt that can be written again, or with an
+// error.
+TEST(ReceiptText, AnyChangeIsReadOrRefused) {
+  const std::string good = text_of(full_receipt());
+  std::mt19937 random(1);
+  const std::string bytes = "0123456789-+.eE\"{}[],:\\nulltrue \xff";
+  int read_count = 0, refused_count = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::string bad = good;
+    for (size_t change = random() % 3; change < 3; ++change) {
+      const size_t at = random() % bad.size();
+      const size_t kind = random() % 3;
+      if (kind == 0) bad[at] = bytes[random() % bytes.size()];
+      if (kind == 1) bad.erase(at, 1 + random() % 4);
+      if (kind == 2) bad.insert(at, 1, bytes[random() % bytes.size()]);
+    }
+    auto read = read_receipt("r.json", bad);
+    ++(read ? read_count : refused_count);
+    if (!read) continue;
+    EXPECT_TRUE(receipt_text(*read)) << bad;
+  }
+  EXPECT_GT(read_count, 10);
+  EXPECT_GT(refused_count, 1000);
 }
 
 TEST(ReceiptText, StrangersTextHasLimits) {

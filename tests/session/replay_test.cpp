@@ -86,7 +86,7 @@ TEST(Replay, AnInstructionSetThreadsAndStepsChangeNothing) {
   expect_equal({.is_unpacked = true}, receipt);
 }
 
-TEST(Replay, EveryTypeOfTheCacheAndFastNumericsAreTheReceipts) {
+TEST(Replay, EveryTypeOfTheCacheIsTheReceipts) {
   for (const KvType type : {KvType::f32, KvType::bf16, KvType::q8_0, KvType::q4_0}) {
     const auto engine = engine_of({.key_type = type, .value_type = KvType::f16});
     ChatSession session = ChatSession::start(engine.get(), lively(6)).value();

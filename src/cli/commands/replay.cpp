@@ -89,6 +89,11 @@ Result<Receipt> compute(const ReplayArguments& arguments, const Receipt& receipt
 
 Result<int> replay_receipt(const ReplayArguments& arguments) {
   CAIRN_TRY(const Receipt receipt, session::load_receipt(arguments.receipt_path));
+  if (receipt.sources.numerics != Numerics::exact_1) {
+    return fail(ErrorCode::unsupported,
+                "{}: expected numerics {}, whose bits are promised, found {}",
+                arguments.receipt_path, name(Numerics::exact_1), name(receipt.sources.numerics));
+  }
   CAIRN_TRY(const Receipt computed, compute(arguments, receipt));
   const std::optional<ReceiptDifference> difference = session::difference_of(receipt, computed);
   TextOut out(stdout);

@@ -199,6 +199,10 @@ Status take_up_session(const RunOptions& options, session::ChatSession& session)
 
 Result<int> run(const RunOptions& options) {
   CAIRN_TRY(check_model_name(options.model_path));
+  if (!options.receipt_path.empty() && options.engine.numerics != Numerics::exact_1) {
+    return fail(ErrorCode::invalid_argument,
+                "--receipt: expected --numerics exact, whose bits are promised, found fast");
+  }
   CAIRN_TRY(const std::optional<std::string> prompt, find_prompt(options));
   if (!prompt && options.json) {
     return fail(ErrorCode::invalid_argument, "--json: expected a prompt, found a conversation");
@@ -233,6 +237,10 @@ Result<int> run(const RunOptions& options) {
   if (!options.reasoning.empty()) {
     const Status set = set_reasoning_option(chat_options, options.reasoning);
     if (!set) return as_option(set.error());
+  }
+  if (!options.tool_choice.empty() && options.tools_path.empty()) {
+    return fail(ErrorCode::invalid_argument,
+                "--tool-choice: expected --tools beside it, found none");
   }
   if (!options.tools_path.empty()) {
     CAIRN_TRY(chat_options.tools, read_input(options.tools_path, kToolsBytesMax));

@@ -162,8 +162,9 @@ Result<EngineOptions> EngineArguments::read(std::string_view default_kv) const {
                  *gpu_layers_);
   }
   if (!isa_.empty()) {
-    CAIRN_TRY(const IsaLevel level, parse_isa(isa_));
-    options.isa = name(level);
+    Result<IsaLevel> level = parse_isa(isa_);
+    if (!level) return as_option(level.error());
+    options.isa = name(*level);
   }
   if (!options.pack_cache.empty()) CAIRN_TRY(check_cache_folder(options.pack_cache));
   CAIRN_TRY(options.numerics, parse_numerics(numerics_));
