@@ -36,6 +36,8 @@ class Job {
   // The lane that it drives; the same at every call. Null: it has none, and each advance() computes
   // a step of its own.
   virtual Lane* lane() = 0;
+  // The tokens that such steps have computed so far.
+  virtual int64_t own_tokens() const { return 0; }
   // By which variant of the model its lane computes.
   virtual memory::Variant variant() const = 0;
   // The tokens that start() makes the lane read: other jobs' lanes may have them, or be reading

@@ -387,7 +387,11 @@ bool Scheduler::settle() {
 bool Scheduler::go_on(Scheduled& job) {
   const bool waits = job.job->is_blocked() || (job.lane() != nullptr && job.lane()->wants_rows());
   if (waits && !job.job->is_done()) return false;
+  const int64_t tokens_before = job.job->own_tokens();
   Status advanced = job.job->is_done() ? Status(Ok{}) : job.job->advance();
+  const int64_t own_tokens = job.job->own_tokens() - tokens_before;
+  clients_.at(job.terms.client).computed_tokens += double(own_tokens);
+  stats_.own_tokens += own_tokens;
   if (!advanced || job.job->is_done()) end(job, std::move(advanced));
   return true;
 }

@@ -39,6 +39,7 @@ struct SchedulerStats {
   int64_t decode_rows = 0;    // Computed, each of another sequence.
   int64_t prompt_rows = 0;    // Computed, those of jobs that were preempted included.
   int64_t idle_rows = 0;      // Computed for idle jobs; not in the others.
+  int64_t own_tokens = 0;     // Of jobs without a lane.
   int64_t replayed_rows = 0;  // Recurrence steps, which read no weights.
   int64_t preemptions = 0;
   int64_t shared_waits = 0;  // Times that a job waited for a prefix that another one computed.

@@ -60,6 +60,17 @@ Service::Ticket Service::answer(AnswerOrder order, JobTerms terms) {
   return {id, std::move(stream)};
 }
 
+std::future<Result<std::vector<Embedding>>> Service::embed(std::vector<std::vector<Token>> texts,
+                                                           const EmbedderOptions& options,
+                                                           JobTerms terms) {
+  const auto promise = std::make_shared<std::promise<Result<std::vector<Embedding>>>>();
+  auto job = std::make_unique<EmbeddingJob>(
+      engine_, options, std::move(texts),
+      [promise](Result<std::vector<Embedding>> made) { promise->set_value(std::move(made)); });
+  submit(std::move(job), std::move(terms));
+  return promise->get_future();
+}
+
 void Service::cancel(JobId id) {
   const std::lock_guard lock(mutex_);
   cancelled_.push_back(id);

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -17,6 +18,7 @@
 #include "engine/scheduler.h"
 #include "session/answer_job.h"
 #include "session/answer_stream.h"
+#include "session/embedding_job.h"
 
 namespace cairn::session {
 
@@ -39,6 +41,10 @@ class Service {
     std::shared_ptr<AnswerStream> stream;
   };
   Ticket answer(AnswerOrder order, JobTerms terms = {});
+  // Vectors of texts, in their order. REQUIRES: those of EmbeddingJob. Errors: Embedder::embed()'s.
+  std::future<Result<std::vector<Embedding>>> embed(std::vector<std::vector<Token>> texts,
+                                                    const EmbedderOptions& options = {},
+                                                    JobTerms terms = {});
   // Ends the job with the error `cancelled`, within a step, unless it has ended.
   void cancel(JobId id);
   // Calls `question` on the engine's thread between two steps, and returns when it has returned.

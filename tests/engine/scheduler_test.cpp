@@ -43,6 +43,10 @@ class SchedulerTest : public ::testing::TestWithParam<const char*> {
     return made;
   }
 
+  void run_schedule(uint32_t schedule, const std::vector<SampledRequest>& requests,
+                    const std::vector<Sampled>& expected, int64_t& preemptions);
+  size_t tight_budget(const std::vector<SampledRequest>& requests, bool is_tightest);
+
   // What each request answers on an engine that has done nothing else.
   std::vector<Sampled> alone(const std::vector<SampledRequest>& requests) {
     std::vector<Sampled> results(requests.size());
@@ -89,67 +93,87 @@ std::vector<SampledRequest> mixed_requests(uint32_t seed, size_t count) {
   return requests;
 }
 
+// The requests in one order, with so many rows a step and so much memory as the number says.
+void SchedulerTest::run_schedule(uint32_t schedule, const std::vector<SampledRequest>& requests,
+                                 const std::vector<Sampled>& expected, int64_t& preemptions) {
+  std::mt19937 random(schedule);
+  EngineOptions options = small_steps();
+  options.row_count_max = std::array{17, 48, 128}[schedule % 3];
+  options.thread_count = 1 + int32_t(schedule % 2);
+  // Half of the schedules have so little memory that jobs have to make room for each other.
+  if (schedule % 6 >= 3) options.memory_budget = tight_budget(requests, schedule % 6 == 5);
+  const auto own = engine(options);
+  Scheduler scheduler(own.get(), {.step_seconds = schedule % 2 == 0 ? 1e-4 : 1e-2,
+                                  .quiet_step_seconds = schedule % 2 == 0 ? 1e-3 : 1.0,
+                                  .running_max = std::array{3, 64}[schedule % 2],
+                                  .waiting_max = 1 << 20,
+                                  .shared_tokens_min = 16});
+  std::vector<size_t> order(requests.size());
+  std::iota(order.begin(), order.end(), size_t(0));
+  std::shuffle(order.begin(), order.end(), random);
+  std::vector<Sampled> results(requests.size()), cancelled(requests.size());
+  int64_t next_id = 0;
+  for (const size_t index : order) {
+    scheduler.submit(JobId{next_id++},
+                     std::make_unique<SampledJob>(own.get(), requests[index], &results[index]),
+                     {.client = random() % 2 == 0 ? "a" : "b", .priority = int32_t(random() % 2)});
+    const JobId doomed{next_id++};
+    scheduler.submit(doomed,
+                     std::make_unique<SampledJob>(own.get(), requests[index], &cancelled[index]),
+                     {.client = "c"});
+    for (uint32_t steps = random() % 4; steps > 0 && scheduler.has_work(); --steps) {
+      ASSERT_TRUE(scheduler.step());
+    }
+    scheduler.cancel(doomed, fail(ErrorCode::cancelled, "by the test"));
+  }
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  preemptions += scheduler.stats().preemptions;
+  for (size_t index = 0; index < requests.size(); ++index) {
+    ASSERT_TRUE(results[index].has_ended && cancelled[index].has_ended);
+    ASSERT_FALSE(results[index].error) << results[index].error->message;
+    EXPECT_EQ(results[index].tokens, expected[index].tokens) << schedule << " " << index;
+    EXPECT_EQ(results[index].digest, expected[index].digest) << schedule << " " << index;
+  }
+  EXPECT_EQ(scheduler.stats().running + scheduler.stats().waiting, 0);
+  own->cache().clear();
+  EXPECT_EQ(own->memory().usage().used_bytes(), 0u);
+}
+
+// Bytes for two or three of the longest requests; on models with recurrence a job alone holds two
+// states, and pages of the log.
+size_t SchedulerTest::tight_budget(const std::vector<SampledRequest>& requests, bool is_tightest) {
+  size_t longest = 0;
+  for (const SampledRequest& request : requests) {
+    longest = std::max(longest, request.prompt.size() + size_t(request.token_count));
+  }
+  const auto own = engine();
+  const memory::Sequence empty = own->memory().new_sequence();
+  const size_t one = own->memory().plan(empty, int32_t(longest)).new_bytes;
+  const bool is_recurrent = own->memory().layout().recurrent_group >= 0;
+  return (is_tightest ? 0 : one) + (is_recurrent ? 5 * one : 2 * one);
+}
+
 TEST_P(SchedulerTest, EverySchedulePreservesEachBit) {
   const std::vector<SampledRequest> requests = mixed_requests(7, 14);
   const std::vector<Sampled> expected = alone(requests);
   int64_t preemptions = 0;
   for (uint32_t schedule = 0; schedule < 6; ++schedule) {
-    std::mt19937 random(schedule);
-    EngineOptions options = small_steps();
-    options.row_count_max = std::array{17, 48, 128}[schedule % 3];
-    options.thread_count = 1 + int32_t(schedule % 2);
-    const auto own = engine(options);
-    // From the fourth on, so little memory that jobs have to make room for each other.
-    if (schedule >= 3) {
-      size_t longest = 0;
-      for (const SampledRequest& request : requests) {
-        longest = std::max(longest, request.prompt.size() + size_t(request.token_count));
-      }
-      const memory::Sequence empty = own->memory().new_sequence();
-      const size_t one = own->memory().plan(empty, int32_t(longest)).new_bytes;
-      // A job alone holds two states, and pages of the log.
-      const bool is_recurrent = own->memory().layout().recurrent_group >= 0;
-      options.memory_budget = (schedule == 5 ? 0 : one) + (is_recurrent ? 5 * one : 2 * one);
-    }
-    const auto tight = schedule >= 3 ? engine(options) : nullptr;
-    Engine& used = tight ? *tight : *own;
-    Scheduler scheduler(&used, {.step_seconds = schedule % 2 == 0 ? 1e-4 : 1e-2,
-                                .quiet_step_seconds = schedule % 2 == 0 ? 1e-3 : 1.0,
-                                .running_max = std::array{3, 64}[schedule % 2],
-                                .shared_tokens_min = 16});
-    std::vector<size_t> order(requests.size());
-    std::iota(order.begin(), order.end(), size_t(0));
-    std::shuffle(order.begin(), order.end(), random);
-    std::vector<Sampled> results(requests.size());
-    std::vector<Sampled> cancelled(requests.size());
-    int64_t next_id = 0;
-    for (const size_t index : order) {
-      scheduler.submit(JobId{next_id++},
-                       std::make_unique<SampledJob>(&used, requests[index], &results[index]),
-                       {.client = random() % 2 == 0 ? "a" : "b",
-                        .priority = int32_t(random() % 2)});
-      const JobId doomed{next_id++};
-      scheduler.submit(doomed,
-                       std::make_unique<SampledJob>(&used, requests[index], &cancelled[index]),
-                       {.client = "c"});
-      for (uint32_t steps = random() % 4; steps > 0 && scheduler.has_work(); --steps) {
-        ASSERT_TRUE(scheduler.step());
-      }
-      scheduler.cancel(doomed, fail(ErrorCode::cancelled, "by the test"));
-    }
-    ASSERT_NO_FATAL_FAILURE(run(scheduler));
-    preemptions += scheduler.stats().preemptions;
-    for (size_t index = 0; index < requests.size(); ++index) {
-      ASSERT_TRUE(results[index].has_ended && cancelled[index].has_ended);
-      ASSERT_FALSE(results[index].error) << results[index].error->message;
-      EXPECT_EQ(results[index].tokens, expected[index].tokens) << schedule << " " << index;
-      EXPECT_EQ(results[index].digest, expected[index].digest) << schedule << " " << index;
-    }
-    EXPECT_EQ(scheduler.stats().running + scheduler.stats().waiting, 0);
-    used.cache().clear();
-    EXPECT_EQ(used.memory().usage().used_bytes(), 0u);
+    ASSERT_NO_FATAL_FAILURE(run_schedule(schedule, requests, expected, preemptions));
   }
   EXPECT_GT(preemptions, 0) << "the tight schedules were not tight";
+}
+
+// `./dev soak` runs it: a thousand requests, fifty schedules.
+TEST_P(SchedulerTest, DISABLED_Soak) {
+  const std::vector<SampledRequest> requests = mixed_requests(11, 1000);
+  const std::vector<Sampled> expected = alone(requests);
+  int64_t preemptions = 0;
+  for (uint32_t schedule = 0; schedule < 50; ++schedule) {
+    ASSERT_NO_FATAL_FAILURE(run_schedule(schedule, requests, expected, preemptions));
+    std::printf("schedule %u of 50: the same bits, %lld preemptions so far\n", schedule + 1,
+                static_cast<long long>(preemptions));
+  }
+  EXPECT_GT(preemptions, 0);
 }
 
 // Sixteen that arrive together compute what they share once.

@@ -1,5 +1,5 @@
 // Many threads that use one engine at once, with the built-in model: each is answered as if it were
-// alone. Covers answer_job.cpp, answer_stream.cpp and read_ahead.cpp too.
+// alone. Covers answer_job.cpp, answer_stream.cpp, embedding_job.cpp and read_ahead.cpp too.
 #include "session/service.h"
 
 #include <gtest/gtest.h>
@@ -13,6 +13,7 @@
 #include "session/constraint.h"
 #include "session/conversation.h"
 #include "session/read_ahead.h"
+#include "tests/models/embedding_case.h"
 #include "tests/scratch_folder.h"
 #include "tests/session/answered.h"
 
@@ -188,6 +189,36 @@ TEST(Service, ReadsAhead) {
   ASSERT_TRUE(next);
   EXPECT_EQ(next->text, kExchanges[1].answer);
   EXPECT_EQ(next->prompt.reused_tokens, unread);
+}
+
+TEST(Service, EmbedsTextsOfManyClients) {
+  using testing::embedding_options;
+  const auto engine =
+      testing::load_engine(testing::embedding_path("bert", ".gguf"), embedding_options(Pooling::mean));
+  ASSERT_NE(engine, nullptr);
+  std::vector<std::vector<Token>> texts;
+  for (int32_t text = 0; text < 12; ++text) {
+    std::vector<Token> tokens;
+    for (int32_t index = 0; index <= 3 * text; ++index) tokens.push_back(Token(5 + 7 * index + text));
+    texts.push_back(std::move(tokens));
+  }
+  const std::vector<Embedding> expected = Embedder(engine.get(), {}).embed(texts).value();
+  const auto service = Service::start(engine.get()).value();
+  std::vector<std::future<Result<std::vector<Embedding>>>> made;
+  for (int client = 0; client < 4; ++client) {
+    made.push_back(service->embed(texts, {}, {.client = std::to_string(client)}));
+  }
+  auto wrong = service->embed({{Token(1)}, {Token(1 << 20)}});
+  for (auto& each : made) {
+    const Result<std::vector<Embedding>> found = each.get();
+    ASSERT_TRUE(found);
+    for (size_t text = 0; text < texts.size(); ++text) {
+      EXPECT_EQ((*found)[text].values, expected[text].values) << text;
+    }
+  }
+  const Result<std::vector<Embedding>> refused = wrong.get();
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(refused.error().message.starts_with("text 2: ")) << refused.error().message;
 }
 
 TEST(Service, StopsInTheMiddle) {

@@ -195,6 +195,64 @@ Status take_up_session(const RunOptions& options, session::ChatSession& session)
   return Ok{};
 }
 
+// What can be told before a model is loaded.
+Status check_options(const RunOptions& options, bool is_conversation) {
+  if (is_conversation && options.json) {
+    return fail(ErrorCode::invalid_argument, "--json: expected a prompt, found a conversation");
+  }
+  if (!options.tool_choice.empty() && options.tools_path.empty()) {
+    return fail(ErrorCode::invalid_argument,
+                "--tool-choice: expected --tools beside it, found none");
+  }
+  CAIRN_TRY(check_file("--session", options.session_path, {options.model_path}));
+  return check_file(
+      "--receipt", options.receipt_path,
+      {options.model_path, options.session_path, options.prompt_path.value_or("")});
+}
+
+// The matcher's constraint is the session's too.
+Result<session::ChatOptions> chat_options_of(const RunOptions& options,
+                                             const sample::SamplingParams& sampling,
+                                             session::ConstraintChoice constraint,
+                                             grammar::Matcher* matcher) {
+  session::ChatOptions chat{.system = options.system,
+                            .sampling = sampling,
+                            .token_count_max = options.token_count_max,
+                            .matcher = matcher,
+                            .raw = options.raw};
+  chat.stop = options.stop;
+  chat.keeps_receipts = !options.receipt_path.empty();
+  chat.constraint = std::move(constraint);
+  if (!options.reasoning.empty()) {
+    const Status set = set_reasoning_option(chat, options.reasoning);
+    if (!set) return as_option(set.error());
+  }
+  if (!options.tools_path.empty()) {
+    CAIRN_TRY(chat.tools, read_input(options.tools_path, kToolsBytesMax));
+  }
+  chat.tool_choice = options.tool_choice;
+  return chat;
+}
+
+// Between the questions of a person there is time to read ahead.
+Result<int> converse(const RunOptions& options, Engine& engine, session::ChatSession& session) {
+  std::unique_ptr<session::Service> service;
+  if (is_terminal(stdin)) {
+    CAIRN_TRY(service, session::Service::start(&engine));
+    service->lock();
+  }
+  ChatLoop loop(&engine, &session, service.get(),
+                {.model_name = engine.file().name(),
+                 .figures = figures_of(options),
+                 .history_path = options.forgets_lines ? "" : default_history_path(),
+                 .session_path = options.session_path,
+                 .receipt_path = options.receipt_path,
+                 .message_prefix = options.message_prefix});
+  Result<int> code = loop.run();
+  if (service) service->unlock();
+  return code;
+}
+
 }  // namespace
 
 Result<int> run(const RunOptions& options) {
@@ -204,13 +262,7 @@ Result<int> run(const RunOptions& options) {
                 "--receipt: expected --numerics exact, whose bits are promised, found fast");
   }
   CAIRN_TRY(const std::optional<std::string> prompt, find_prompt(options));
-  if (!prompt && options.json) {
-    return fail(ErrorCode::invalid_argument, "--json: expected a prompt, found a conversation");
-  }
-  CAIRN_TRY(check_file("--session", options.session_path, {options.model_path}));
-  CAIRN_TRY(
-      check_file("--receipt", options.receipt_path,
-                 {options.model_path, options.session_path, options.prompt_path.value_or("")}));
+  CAIRN_TRY(check_options(options, !prompt));
   CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(options.model_path, options.engine));
   const bool is_builtin = options.model_path.empty();
   CAIRN_TRY(const sample::SamplingParams sampling,
@@ -226,26 +278,8 @@ Result<int> run(const RunOptions& options) {
     CAIRN_TRY(constraint, read_constraint(options.constraint));
     CAIRN_TRY(matcher, session::make_matcher(constraint, *engine));
   }
-  session::ChatOptions chat_options{.system = options.system,
-                                    .sampling = sampling,
-                                    .token_count_max = options.token_count_max,
-                                    .matcher = matcher.get(),
-                                    .raw = options.raw};
-  chat_options.stop = options.stop;
-  chat_options.keeps_receipts = !options.receipt_path.empty();
-  chat_options.constraint = constraint;
-  if (!options.reasoning.empty()) {
-    const Status set = set_reasoning_option(chat_options, options.reasoning);
-    if (!set) return as_option(set.error());
-  }
-  if (!options.tool_choice.empty() && options.tools_path.empty()) {
-    return fail(ErrorCode::invalid_argument,
-                "--tool-choice: expected --tools beside it, found none");
-  }
-  if (!options.tools_path.empty()) {
-    CAIRN_TRY(chat_options.tools, read_input(options.tools_path, kToolsBytesMax));
-  }
-  chat_options.tool_choice = options.tool_choice;
+  CAIRN_TRY(session::ChatOptions chat_options,
+            chat_options_of(options, sampling, std::move(constraint), matcher.get()));
   CAIRN_TRY(session::ChatSession session,
             session::ChatSession::start(engine.get(), std::move(chat_options)));
   if (session.is_raw() && !options.raw) {
@@ -253,22 +287,7 @@ Result<int> run(const RunOptions& options) {
   }
   CAIRN_TRY(take_up_session(options, session));
   if (prompt) return answer_once(options, *engine, session, sampling, *prompt);
-  // Between the questions of a person there is time.
-  std::unique_ptr<session::Service> service;
-  if (is_terminal(stdin)) {
-    CAIRN_TRY(service, session::Service::start(engine.get()));
-    service->lock();
-  }
-  ChatLoop loop(engine.get(), &session, service.get(),
-                {.model_name = engine->file().name(),
-                 .figures = figures_of(options),
-                 .history_path = options.forgets_lines ? "" : default_history_path(),
-                 .session_path = options.session_path,
-                 .receipt_path = options.receipt_path,
-                 .message_prefix = options.message_prefix});
-  Result<int> code = loop.run();
-  if (service) service->unlock();
-  return code;
+  return converse(options, *engine, session);
 }
 
 }  // namespace cairn::cli
