@@ -31,7 +31,8 @@ Result<Arena> Arena::map(size_t bytes, int protection) {
   void* start =
       ::mmap(nullptr, mapped, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (start == MAP_FAILED) {
-    return fail(ErrorCode::memory_full, "memory: cannot reserve {} bytes: {}", size,
+    return fail(ErrorCode::memory_full,
+                "memory: expected {} bytes of addresses, found none so long: {}", size,
                 std::strerror(errno));
   }
   std::byte* const first = static_cast<std::byte*>(start);

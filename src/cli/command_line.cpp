@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <new>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -167,8 +168,10 @@ int finish_output(int exit_code) {
 Result<int> carry_out(const std::string& command, const Action& action) {
   try {
     return action();
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorCode::memory_full, "{}: {}", command, exception_text());
   } catch (...) {
-    return fail(ErrorCode::no_room, "{}: {}", command, exception_text());
+    return fail(ErrorCode::io, "{}: {}", command, exception_text());
   }
 }
 

@@ -39,6 +39,7 @@ constexpr Row kOptions[] = {
     {" -lv --verbosity --log-verbosity ", "--log-level LEVEL does that"},
     {" --format ", "--json-schema '{}' makes the answer JSON; a schema says which"},
     {" --think ", "--reasoning on|off does that"},
+    {" --version ", "`cairn --version` does that"},
     {" --modelfile ", "options of cairn run and --session FILE do that"},
 };
 

@@ -54,7 +54,7 @@ bool has_letters(std::string_view word) {
   return std::all_of(word.begin() + 1, word.end(), [](char c) { return c >= 'a' && c <= 'z'; });
 }
 
-// Whether another command has it, as `cairn -m FILE` lacks its `run`.
+// The first command that has it: `cairn -m FILE` lacks its `run`.
 std::string command_with(const CLI::App& program, const std::string& typed) {
   for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; })) {
     if (command->get_option_no_throw(typed) != nullptr) return command->get_name();
@@ -81,14 +81,17 @@ std::string mistaken_options(const CLI::App& command, const Declarations& declar
       if (!value.empty() && words[i] == name) ++i;
       if (!is_no_number) continue;
     }
+    if (const std::string lacking = command_with(command, typed); !lacking.empty()) {
+      return fmt::format(
+          "expected a command before \"{}\", found none; did you mean `cairn {} {}`?", typed,
+          lacking, typed);
+    }
     std::string hint;
     if (!advice.empty()) {
       hint = fmt::format(" ({})", advice);
     } else if (const auto nearest = nearest_name(typed, option_names(command, declarations));
                !nearest.empty()) {
       hint = fmt::format(" (did you mean {}?)", nearest);
-    } else if (const auto other = command_with(command, typed); !other.empty()) {
-      hint = fmt::format(" (did you mean `cairn {} {}`?)", other, typed);
     }
     found += fmt::format("{}\"{}\"{}", found.empty() ? "" : ", ", typed, hint);
   }
@@ -123,7 +126,7 @@ std::string message_of_extras(const CLI::App& command) {
   for (const CLI::Option* known : command.get_options()) {
     if (known->get_positional()) arguments += " " + known->get_name(true);
   }
-  return fmt::format("expected at most {}{}, found also \"{}\"", full_name(command), arguments,
+  return fmt::format("expected only `{}{}`, found also \"{}\"", full_name(command), arguments,
                      command.remaining().front());
 }
 

@@ -104,6 +104,13 @@ Result<Value> read_value(std::string_view name, std::string_view text, const Lim
   }
 }
 
+Value::Object::Object() = default;
+Value::Object::Object(const Object& other) = default;
+Value::Object::Object(Object&& other) noexcept = default;
+Value::Object& Value::Object::operator=(const Object& other) = default;
+Value::Object& Value::Object::operator=(Object&& other) noexcept = default;
+Value::Object::~Object() = default;
+
 Value::Value() = default;
 Value::Value(std::string text) : content_(std::move(text)) {}
 Value::Value(std::string_view text) : Value(std::string(text)) {}

@@ -83,7 +83,15 @@ class Value {
     double value;
     std::string spelling;  // As it was read; empty where it was not.
   };
+  // What copies and destroys members is where they are complete.
   struct Object {
+    Object();
+    Object(const Object& other);
+    Object(Object&& other) noexcept;
+    Object& operator=(const Object& other);
+    Object& operator=(Object&& other) noexcept;
+    ~Object();
+
     std::vector<Member> members;
     std::vector<uint32_t> index;  // Members in the order of their keys; empty where few.
 

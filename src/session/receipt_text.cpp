@@ -227,6 +227,13 @@ class Part {
     if (!number) return wrong(key, "a number");
     return *number;
   }
+  Result<float> real32(std::string_view key) const {
+    CAIRN_TRY(const double number, real(key));
+    if (std::fabs(number) > double(std::numeric_limits<float>::max())) {
+      return wrong(key, "a number within the range of 32 bits");
+    }
+    return float(number);
+  }
   // Numbers from 0 to `max`, each larger than the one before it if they ascend.
   Result<std::vector<int32_t>> integers(std::string_view key, int64_t max,
                                         bool is_ascending) const {
@@ -292,9 +299,8 @@ Result<ReceiptSources> read_sources(const Part& part) {
   CAIRN_TRY(const std::vector<Part> adapters, part.parts("adapters"));
   for (const Part& adapter : adapters) {
     CAIRN_TRY(const Sha256Digest digest, adapter.digest("digest"));
-    CAIRN_TRY(const double scale, adapter.real("scale"));
-    if (!std::isfinite(float(scale))) return adapter.wrong("scale", "a number of 32 bits");
-    sources.adapters.push_back({.adapter = digest, .scale = float(scale)});
+    CAIRN_TRY(const float scale, adapter.real32("scale"));
+    sources.adapters.push_back({.adapter = digest, .scale = scale});
   }
   CAIRN_TRY(const Sha256Digest digest, part.digest("digest"));
   if (digest != sources.fingerprint().digest()) {
@@ -319,8 +325,7 @@ Result<sample::LogitBias> read_bias(const Part& part) {
     bias.bias = *named == "inf" ? infinity : -infinity;
     return bias;
   }
-  CAIRN_TRY(const double value, part.real("bias"));
-  bias.bias = float(value);
+  CAIRN_TRY(bias.bias, part.real32("bias"));
   return bias;
 }
 
@@ -404,9 +409,9 @@ Status read_request(const Part& whole, Receipt& receipt) {
     const int32_t min = receipt.sampler.empty() ? 0 : receipt.sampler.back().position + 1;
     CAIRN_TRY(const int32_t position, step.integer("position", min, INT32_MAX - 1));
     CAIRN_TRY(const int32_t token, step.integer("token", 0));
-    CAIRN_TRY(const double first, step.real("first"));
-    CAIRN_TRY(const double second, step.real("second"));
-    receipt.sampler.push_back({position, Token(token), {float(first), float(second)}});
+    CAIRN_TRY(const float first, step.real32("first"));
+    CAIRN_TRY(const float second, step.real32("second"));
+    receipt.sampler.push_back({position, Token(token), {first, second}});
   }
   return Ok{};
 }

@@ -52,9 +52,13 @@ TEST(ParseErrors, UnknownOptionsGetTheNearest) {
   EXPECT_EQ(error_of({"--versoin"}),
             "cairn: expected options of cairn, found \"--versoin\" (did you mean --version?) (see "
             "cairn --help)\n");
-  EXPECT_EQ(error_of({"-m", "a.gguf"}),
-            "cairn: expected options of cairn, found \"-m\" (did you mean `cairn run -m`?) (see "
-            "cairn --help)\n");
+  EXPECT_EQ(
+      error_of({"-m", "a.gguf"}),
+      "cairn: expected a command before \"-m\", found none; did you mean `cairn run -m`? (see "
+      "cairn --help)\n");
+  EXPECT_EQ(error_of({"run", "--version"}),
+            "cairn: expected options of cairn run, found \"--version\" (`cairn --version` does "
+            "that) (see cairn run --help)\n");
 }
 
 // What looks like an option and is a value, or stands behind "--".
@@ -77,7 +81,7 @@ TEST(ParseErrors, ValuesAreNoOptions) {
 
 TEST(ParseErrors, OneArgumentTooMany) {
   EXPECT_EQ(error_of({"inspect", "a.gguf", "b.gguf"}),
-            "cairn: expected at most cairn inspect MODEL, found also \"b.gguf\" (see cairn inspect "
+            "cairn: expected only `cairn inspect MODEL`, found also \"b.gguf\" (see cairn inspect "
             "--help)\n");
 }
 
