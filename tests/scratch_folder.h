@@ -14,8 +14,9 @@ namespace cairn::test {
 
 class ScratchFolder {
  public:
-  ScratchFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "cairn-test-XXXXXX").string();
+  explicit ScratchFolder(
+      const std::filesystem::path& base = std::filesystem::temp_directory_path()) {
+    std::string pattern = (base / "cairn-test-XXXXXX").string();
     if (const char* made = ::mkdtemp(pattern.data())) path_ = made;
     EXPECT_FALSE(path_.empty()) << "no folder like " << pattern;
   }

@@ -18,7 +18,7 @@ constexpr const cairn::cli::Command* kCommands[] = {
     &cairn::cli::kTemplateCommand, &cairn::cli::kEmbedCommand,    &cairn::cli::kLogitsCommand,
     &cairn::cli::kVerifyCommand,   &cairn::cli::kReplayCommand,   &cairn::cli::kBenchCommand,
     &cairn::cli::kConvertCommand,  &cairn::cli::kQuantizeCommand, &cairn::cli::kPerplexityCommand,
-    &cairn::cli::kSynthCommand,
+    &cairn::cli::kSynthCommand,    &cairn::cli::kStoreCommand,
 };
 
 }  // namespace

@@ -137,6 +137,7 @@ Result<std::unique_ptr<Engine>> Engine::load(gguf::File file, const EngineOption
                                               engine->matrices_, *engine->backend_));
   CAIRN_TRY(engine->prepare_memory());
   CAIRN_TRY(engine->prepare_adapters());
+  CAIRN_TRY(engine->open_store());
   return engine;
 }
 
@@ -326,6 +327,41 @@ Result<Plans> Engine::record(const memory::Layout& layout, std::span<const LowRa
   }
   return std::move(graph).finish(
       made, {.row_count_max = options_.row_count_max, .output_count_max = options_.row_count_max});
+}
+
+// What waits to be written holds memory that others may need more.
+Result<StepReport> Engine::step(std::span<const StepItem> items, StepAcceptor accept,
+                                StepObserver observe) {
+  Result<StepReport> report = stepper_->step(items, accept, observe);
+  const bool may_help = !report && report.error().code == ErrorCode::memory_full &&
+                        sequence_store_ != nullptr && sequence_store_->drain();
+  return may_help ? stepper_->step(items, accept, observe) : report;
+}
+
+// Vectors of texts keep nothing that could be stored.
+Status Engine::open_store() {
+  if (options_.cache_dir.empty() || options_.pooling) return Ok{};
+  CAIRN_TRY(
+      sequence_store_,
+      SequenceStore::open({.path = options_.cache_dir, .budget_bytes = options_.cache_disk_budget},
+                          std::string(file_.name()), memory_.get(), &*cache_));
+  return Ok{};
+}
+
+const Sha256Digest& Engine::stored_fingerprint(const Selection& selection) {
+  const auto found = fingerprints_.find(selection.variant());
+  if (found != fingerprints_.end()) return found->second;
+  return fingerprints_.emplace(selection.variant(), fingerprint(selection).digest()).first->second;
+}
+
+bool Engine::fetch_stored(const Selection& selection, std::span<const Token> prompt,
+                          int32_t known) {
+  if (sequence_store_ == nullptr) return false;
+  return sequence_store_->fetch(stored_fingerprint(selection), selection.variant(), prompt, known);
+}
+
+void Engine::store_behind(const Selection& selection, const memory::Sequence& sequence) {
+  if (sequence_store_ != nullptr) sequence_store_->keep(sequence, stored_fingerprint(selection));
 }
 
 Result<StepReport> Engine::step(std::span<const StepItem> items) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,6 +20,7 @@
 #include "engine/model_text.h"
 #include "engine/pooling.h"
 #include "engine/runner.h"
+#include "engine/sequence_store.h"
 #include "engine/step.h"
 #include "gguf/gguf.h"
 #include "memory/memory.h"
@@ -64,6 +66,10 @@ struct EngineOptions {
   std::optional<Pooling> pooling;
   // LoRA adapters that requests may select; these scales are the default.
   std::vector<AdapterChoice> adapters;
+  // A folder where finished turns survive the process (docs/store.md); empty: none. Made where it
+  // is missing. `cache_disk_budget`: bytes at most; 0: 20 GiB or a tenth of the disk.
+  std::string cache_dir;
+  uint64_t cache_disk_budget = 0;
   // Called while weights are prepared, with the bytes done and the bytes in all.
   std::function<void(size_t done_bytes, size_t total_bytes)> on_progress;
 };
@@ -98,9 +104,7 @@ class Engine {
   memory::PrefixCache& cache() { return *cache_; }
   // Computes; everything that is kept grows by it. See engine/step.h.
   Result<StepReport> step(std::span<const StepItem> items, StepAcceptor accept,
-                          StepObserver observe = observe_nothing) {
-    return stepper_->step(items, accept, observe);
-  }
+                          StepObserver observe = observe_nothing);
   // The same, and all tokens become part of their sequences.
   Result<StepReport> step(std::span<const StepItem> items);
   Runner& runner() { return *runner_; }
@@ -108,6 +112,13 @@ class Engine {
 
   // The loaded adapters, with their default scales.
   std::span<const AdapterUse> adapters() const { return adapters_.loaded(); }
+  // Looks on the disk for what memory lacks of a prompt beyond `known` tokens, and puts it into the
+  // cache. Whether it did.
+  bool fetch_stored(const Selection& selection, std::span<const Token> prompt, int32_t known);
+  // Has a finished turn written to the disk, if there is a store.
+  void store_behind(const Selection& selection, const memory::Sequence& sequence);
+  SequenceStore* sequence_store() { return sequence_store_.get(); }  // Null: none.
+
   // What decides the bits of all that is computed with these adapters.
   Fingerprint fingerprint(const Selection& selection) const;
   // The adapters' part of it. REQUIRES: their names are known.
@@ -132,6 +143,8 @@ class Engine {
   Status load_weights();
   Status prepare_memory();
   Status prepare_adapters();
+  Status open_store();
+  const Sha256Digest& stored_fingerprint(const Selection& selection);
   Result<Plans> record(const memory::Layout& layout, std::span<const LowRank> changes) const;
   void drop_idle_selection();
 
@@ -148,6 +161,8 @@ class Engine {
   Adapters adapters_;
   std::unique_ptr<memory::Memory> memory_;
   std::optional<memory::PrefixCache> cache_;
+  std::unique_ptr<SequenceStore> sequence_store_;
+  std::map<memory::Variant, Sha256Digest> fingerprints_;  // Of the store's use, once each.
   std::unique_ptr<Runner> runner_;
   std::optional<Stepper> stepper_;
   // Selections whose plans the runner has; least recently used first.

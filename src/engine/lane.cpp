@@ -186,10 +186,13 @@ Result<PromptReport> Lane::read_from_best(std::span<const Token> prompt) {
   pending_.clear();
   next_ = 0;
   is_preempted_ = false;
-  const Start found = find_start(prompt, true);
+  Start found = find_start(prompt, true);
+  const bool is_fetched = engine_->fetch_stored(selection_, prompt, found.plan.resume);
+  if (is_fetched) found = find_start(prompt, true);
   const int32_t prompt_tokens = int32_t(prompt.size());
   PromptReport report{.prompt_tokens = prompt_tokens,
                       .from_cache = found.sequence != &sequence_,
+                      .from_store = is_fetched,
                       .plan = found.plan};
   CAIRN_TRY(memory::Sequence start, engine_->memory().at(*found.sequence, report.plan.resume));
   std::swap(sequence_, start);
@@ -404,6 +407,7 @@ Status Lane::finish_turn() {
     }
   }
   engine_->cache().keep(sequence_);
+  engine_->store_behind(selection_, sequence_);
   return Ok{};
 }
 

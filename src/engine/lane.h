@@ -26,6 +26,7 @@ struct PromptReport {
   int32_t left_out_tokens = 0;  // Dropped by the context policy, after the first kept ones.
   int32_t left_out_turns = 0;   // Whole turns among them.
   bool from_cache = false;      // An entry of the prefix cache had a longer prefix.
+  bool from_store = false;      // It was read from the disk into the cache.
   // Where the sequence was resumed, and what limited it: as memory::ResumePlan says, or "adapters"
   // if only other adapters had a longer prefix.
   memory::ResumePlan plan;

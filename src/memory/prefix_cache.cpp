@@ -191,6 +191,11 @@ bool PrefixCache::make_room(Sequence& sequence, size_t needed_bytes, size_t want
   return has_room;
 }
 
+bool PrefixCache::make_room(size_t bytes) {
+  Sequence none = memory_->new_sequence();
+  return make_room(none, bytes, bytes);
+}
+
 size_t PrefixCache::block_bytes(int32_t group) const {
   return memory_->layout().groups[size_t(group)].block_bytes;
 }

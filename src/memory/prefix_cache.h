@@ -66,6 +66,10 @@ class PrefixCache {
   Result<Transaction> begin(Sequence& sequence, const StepRequest& request);
   Result<Replay> begin_replay(Sequence& sequence, int32_t piece_rows);
 
+  // Evicts until so many bytes are available. False, and nothing is evicted, if all of the entries
+  // would not be enough.
+  bool make_room(size_t bytes);
+
   // Removes all entries that are not pinned.
   void clear();
   size_t entry_count() const { return entries_.all().size(); }

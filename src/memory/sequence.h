@@ -53,6 +53,8 @@ class Sequence {
   friend class Transaction;
   friend class Replay;
   friend class BlockCounts;
+  friend class Archive;
+  friend class Assembly;
   friend class Inspector;  // Tests look at references and pages.
 
   Sequence(Store* store, Variant variant);

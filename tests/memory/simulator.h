@@ -33,8 +33,9 @@ enum class Action : uint8_t {
   partners,
   out_of_memory,
   trim,
+  archive,
 };
-inline constexpr int32_t kActionCount = int32_t(Action::trim) + 1;
+inline constexpr int32_t kActionCount = int32_t(Action::archive) + 1;
 std::string_view name(Action action);
 
 struct Operation {

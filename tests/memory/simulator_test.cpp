@@ -8,6 +8,7 @@
 #include <random>
 
 #include "device/host_memory.h"
+#include "tests/memory/archive_bench.h"
 
 namespace cairn::memory::testing {
 namespace {
@@ -110,6 +111,7 @@ class Run {
   void protect(Live& live, const Operation& operation);
   void partners(const Operation& operation);
   void out_of_memory(Live& live, const Operation& operation);
+  void archive(Live& live, const Operation& operation);
 
   bool make_ready(Live& live);
   std::optional<Transaction> begin(Live& live, const StepRequest& request);
@@ -184,6 +186,8 @@ void Run::apply(const Operation& operation) {
       return out_of_memory(live, operation);
     case Action::trim:
       return memory_->trim();
+    case Action::archive:
+      return archive(live, operation);
   }
 }
 
@@ -483,6 +487,39 @@ void Run::out_of_memory(Live& live, const Operation& operation) {
   }
 }
 
+// The sequence is taken apart, and what is made of its parts takes its place. Its outline says
+// where it resumes, and is cut as it is.
+void Run::archive(Live& live, const Operation& operation) {
+  const Sequence& sequence = live.sequence;
+  if (sequence.length() == 0) return;
+  const Outline outline = Archive::outline_of(sequence);
+  const Status checked = memory::check(outline, layout());
+  if (!checked) return fail_with(checked.error().message);
+  const int32_t target = int32_t(operation.b % uint32_t(sequence.length() + 1));
+  const bool wants_logits = operation.c % 2 == 0;
+  const int32_t resume = resume_position(outline, layout(), target, wants_logits);
+  if (resume != memory_->plan(sequence, target, wants_logits).resume) {
+    return fail_with("an outline resumes elsewhere than its sequence");
+  }
+  Outline shorter = outline;
+  shorter.cut(layout(), resume);
+  if (resume > 0 && !memory::check(shorter, layout())) fail_with("a cut outline is none");
+  const Outline branch = Archive::outline_of(memory_->at(sequence, resume).value());
+  const bool is_same = shorter.tokens == branch.tokens && shorter.has_state == branch.has_state &&
+                       shorter.has_hidden == branch.has_hidden;
+  if (!is_same) fail_with("a cut outline is not that of the shorter sequence");
+
+  Result<Assembly> begun = Assembly::begin(*memory_, outline, sequence.variant());
+  if (!begun) {
+    if (begun.error().code != ErrorCode::memory_full) fail_with(begun.error().message);
+    return;
+  }
+  Assembly assembly = std::move(begun).value();
+  copy_blocks(sequence, outline, layout(), assembly);
+  live.sequence = std::move(assembly).finish();
+  if (Archive::outline_of(live.sequence) != outline) fail_with("another outline");
+}
+
 // An operation on one sequence changes no byte of what the others hold.
 void Run::watch_others(size_t operated) {
   refs_.assign(layout().groups.size(), {});
@@ -611,10 +648,10 @@ void Run::check() {
 }  // namespace
 
 std::string_view name(Action action) {
-  constexpr std::string_view kNames[] = {"append",  "sample",   "rewind",        "fork",
-                                         "edit",    "close",    "speculate",     "cancel",
-                                         "replay",  "rest",     "keep_anchor",   "drop_anchor",
-                                         "protect", "partners", "out_of_memory", "trim"};
+  constexpr std::string_view kNames[] = {
+      "append",    "sample",   "rewind",        "fork", "edit",        "close",
+      "speculate", "cancel",   "replay",        "rest", "keep_anchor", "drop_anchor",
+      "protect",   "partners", "out_of_memory", "trim", "archive"};
   static_assert(std::size(kNames) == kActionCount);
   return kNames[size_t(action)];
 }

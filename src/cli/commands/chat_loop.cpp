@@ -524,6 +524,7 @@ ChatLoop::Next ChatLoop::show_memory(std::string_view /*rest*/) {
   remark(memory_map(engine_->memory(), sequence) +
          fmt::format("{} tokens, room for {} more; all conversations: {}", sequence.length(),
                      session_->lane().room(), memory_line(engine_->memory().usage())));
+  if (const SequenceStore* const store = engine_->sequence_store()) remark(store_line(*store));
   if (const std::optional<ContextShift> shift = session_->lane().next_shift()) {
     remark("when the context is full: " + shift_line(*shift));
   }

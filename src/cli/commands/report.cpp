@@ -76,6 +76,16 @@ std::string memory_line(const memory::Usage& usage) {
                      kinds.empty() ? "" : " (" + kinds + ")");
 }
 
+std::string store_line(const SequenceStore& store) {
+  const store::StoreStats stats = store.stats();
+  std::string line = fmt::format("{}: {} sequences, {} of {}; {} found, {} not found", store.path(),
+                                 stats.entries, show_bytes(stats.bytes),
+                                 show_bytes(stats.budget_bytes), stats.hits, stats.misses);
+  if (stats.refused > 0) line += fmt::format(", {} not written", stats.refused);
+  if (stats.damaged > 0) line += fmt::format(", {} damaged records put away", stats.damaged);
+  return line;
+}
+
 uint64_t weight_bytes(const gguf::File& file) {
   uint64_t bytes = 0;
   for (const gguf::Tensor& tensor : file.tensors()) bytes += tensor.bytes.size();
@@ -144,7 +154,11 @@ std::string statistics_line(const session::Answer& answer, const memory::Usage& 
   }
   line += fmt::format("; prompt of {} tokens, {} reused", answer.prompt.prompt_tokens,
                       answer.prompt.reused_tokens);
-  if (answer.prompt.from_cache) line += " from the cache";
+  if (answer.prompt.from_store) {
+    line += " from the disk";
+  } else if (answer.prompt.from_cache) {
+    line += " from the cache";
+  }
   if (answer.prompt.plan.limited_by == "adapters") line += ", the rest read again: other adapters";
   if (answer.prompt.computed_tokens > 0) {
     line += fmt::format(", {:.1f} a second",
@@ -184,6 +198,7 @@ std::string answer_json(const session::Answer& answer, const AnswerContext& cont
   json["recurrence_steps"] = answer.prompt.plan.recurrence_steps;
   json["limited_by"] = std::string(answer.prompt.plan.limited_by);
   json["from_cache"] = answer.prompt.from_cache;
+  json["from_store"] = answer.prompt.from_store;
   json["left_out_tokens"] = answer.left_out_tokens;
   json["left_out_turns"] = answer.left_out_turns;
   for (const sample::LogProbabilities& one : answer.probabilities) {

@@ -59,6 +59,8 @@ std::string plan_line(const memory::ResumePlan& plan);
 // left out. States are those of recurrences, logs what older ones are derived from, rows what lets
 // an answer be made again without reading a token.
 std::string memory_line(const memory::Usage& usage);
+// What a folder of stored conversations has, and how often it helped.
+std::string store_line(const SequenceStore& store);
 
 // One JSON object; bytes that are not UTF-8 become U+FFFD in it.
 std::string answer_json(const session::Answer& answer, const AnswerContext& context,

@@ -156,6 +156,7 @@ Action add_run(Options& command) {
   command.add("--hf-repo,-hf,-hfr", a->repository, "a model of a hub").hidden();
   a->engine.add_to(command);
   a->engine.add_memory_to(command);
+  a->engine.add_store_to(command);
   command.set_notes(kBuiltinModelDoc);
   command.add_example("cairn run", "a conversation with the built-in model");
   command.add_example("cairn run MODEL.gguf", "a conversation with your model");

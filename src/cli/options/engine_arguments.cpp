@@ -155,6 +155,18 @@ void EngineArguments::add_memory_to(Options& command) {
                    "costs memory instead of reading again");
 }
 
+void EngineArguments::add_store_to(Options& command) {
+  command
+      .add("--cache-dir", options_.cache_dir,
+           "a folder where conversations survive: what was read in an earlier run is not computed "
+           "again; `cairn store` shows what is in it")
+      .takes("DIR");
+  command
+      .add("--cache-disk-budget", disk_budget_,
+           "largest size of that folder, such as 5G; default: 20 GiB or a tenth of the disk")
+      .takes("SIZE");
+}
+
 Result<EngineOptions> EngineArguments::read(std::string_view default_kv) const {
   EngineOptions options = options_;
   if (gpu_layers_) {
@@ -186,6 +198,13 @@ Result<EngineOptions> EngineArguments::read(std::string_view default_kv) const {
   if (options_.shift_keep > 0 && options.context_policy != ContextPolicy::shift) {
     return fail(ErrorCode::invalid_argument,
                 "--keep: expected --context-policy shift beside it, found stop");
+  }
+  if (!disk_budget_.empty()) {
+    if (options.cache_dir.empty()) {
+      return fail(ErrorCode::invalid_argument,
+                  "--cache-disk-budget: expected --cache-dir beside it, found none");
+    }
+    CAIRN_TRY(options.cache_disk_budget, parse_bytes("--cache-disk-budget", disk_budget_));
   }
   if (!memory_budget_.empty()) {
     CAIRN_TRY(const uint64_t bytes, parse_bytes("--memory-budget", memory_budget_));

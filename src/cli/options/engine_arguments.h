@@ -20,6 +20,7 @@ class EngineArguments {
   void add_memory_to(Options& command);
   // Those alone that change no bit of what is computed, and the adapters' files.
   void add_machine_to(Options& command);
+  void add_store_to(Options& command);
   // `default_kv`: how keys and values are kept where nothing is said. Errors: invalid_argument.
   Result<EngineOptions> read(std::string_view default_kv) const;
 
@@ -29,7 +30,7 @@ class EngineArguments {
   void add_budget_to(Options& command);
 
   EngineOptions options_;
-  std::string isa_, numerics_, kv_, keys_, values_, memory_budget_, context_policy_;
+  std::string isa_, numerics_, kv_, keys_, values_, memory_budget_, context_policy_, disk_budget_;
   std::vector<std::string> adapters_;
   std::optional<std::string> gpu_layers_;
 };

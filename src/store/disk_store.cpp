@@ -1,0 +1,383 @@
+// Opening a store, finding and loading.
+#include "store/disk_store.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "memory/common_prefix.h"
+#include "store/crc32c.h"
+
+namespace cairn::store {
+namespace {
+
+constexpr uint64_t kGiB = uint64_t(1) << 30;
+
+int64_t system_now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+// Payload bytes come in blocks that are checked as a whole; what is wanted of the last block may be
+// a part of it.
+uint64_t rounded_to_block(uint64_t bytes, uint64_t all) {
+  return std::min((bytes + kCrcBlockBytes - 1) / kCrcBlockBytes * kCrcBlockBytes, all);
+}
+
+// What cannot be read now may be readable again: only what was read and is wrong is put away.
+bool is_damage(const Error& error) {
+  return error.code == ErrorCode::invalid_data;
+}
+
+// Of this layout, and a sequence could be so.
+Status check_manifest(const Manifest& manifest, uint32_t layout, const memory::Layout& wanted) {
+  if (layout != layout_id(wanted) || manifest.hidden_row_bytes != wanted.hidden_bytes()) {
+    return fail(ErrorCode::unsupported, "manifest: expected another layout of pages");
+  }
+  CAIRN_TRY(check(manifest.outline, wanted));
+  if (pieces_of(manifest.outline, wanted).size() != manifest.pieces.size()) {
+    return fail(ErrorCode::invalid_data, "manifest: the number of records does not fit");
+  }
+  return Ok{};
+}
+
+// Where the payload of a piece goes: into the blocks of what is wanted, and what lies before them
+// into `scratch`. Nothing where nothing is wanted.
+std::vector<std::span<std::byte>> targets_of(const Piece& piece, const memory::Outline& wanted,
+                                             const memory::Layout& layout,
+                                             memory::Assembly& assembly,
+                                             std::vector<std::byte>& scratch) {
+  if (piece.type == RecordType::state) {
+    const std::vector<int32_t> states = wanted.state_positions();
+    if (!std::ranges::binary_search(states, piece.end)) return {};
+    return parts_of(piece, layout, assembly);
+  }
+  std::vector<std::span<std::byte>> targets;
+  const size_t page_bytes = size_t(piece.payload_bytes) / size_t(piece.pages.count);
+  scratch.resize(page_bytes);
+  int32_t next = piece.pages.first;
+  for (const memory::PageRun& run : wanted.runs[size_t(piece.group)]) {
+    Piece part = piece;
+    part.pages.first = std::max(run.first, piece.pages.first);
+    part.pages.count = std::min(run.end(), piece.pages.end()) - part.pages.first;
+    if (part.pages.count <= 0) continue;
+    for (; next < part.pages.first; ++next) targets.push_back(scratch);
+    const std::vector<std::span<std::byte>> parts = parts_of(part, layout, assembly);
+    targets.insert(targets.end(), parts.begin(), parts.end());
+    next = part.pages.end();
+  }
+  return targets;
+}
+
+}  // namespace
+
+struct DiskStore::ReadRecord {
+  RecordFront front;
+  std::vector<std::byte> payload;
+};
+
+DiskStore::DiskStore(std::unique_ptr<Folder> folder, const StoreOptions& options)
+    : folder_(std::move(folder)),
+      now_ns_(options.now_ns ? options.now_ns : std::function<int64_t()>(system_now_ns)),
+      budget_bytes_(options.budget_bytes) {
+  const uint64_t disk = uint64_t(std::max<int64_t>(folder_->disk_bytes(), 0));
+  if (budget_bytes_ == 0) budget_bytes_ = std::min(20 * kGiB, disk / 10);
+  free_bytes_min_ = options.free_bytes_min.value_or(std::min(kGiB, disk / 20));
+}
+
+Result<std::unique_ptr<DiskStore>> DiskStore::open(const StoreOptions& options) {
+  std::unique_ptr<FileCalls> own;
+  if (options.calls == nullptr) own = std::make_unique<FileCalls>();
+  FileCalls& calls = own ? *own : *options.calls;
+  CAIRN_TRY(std::unique_ptr<Folder> folder, Folder::open(options.path, calls));
+  std::unique_ptr<DiskStore> store(new DiskStore(std::move(folder), options));
+  store->own_calls_ = std::move(own);
+  CAIRN_TRY(store->scan());
+  return store;
+}
+
+// Every file is counted before the first is written. Manifests of other versions stay, unread.
+Status DiskStore::scan() {
+  CAIRN_TRY(const std::vector<ListedRecord> records, folder_->list(Place::objects));
+  for (const ListedRecord& record : records) {
+    index_.note_record(record.name, record.bytes, record.used_ns);
+  }
+  CAIRN_TRY(std::vector<ListedRecord> manifests, folder_->list(Place::manifests));
+  std::ranges::sort(manifests, {}, &ListedRecord::used_ns);
+  for (const ListedRecord& listed : manifests) {
+    IndexEntry entry{.name = listed.name, .manifest_bytes = listed.bytes};
+    Result<ReadRecord> read = read_manifest_record(listed.name);
+    if (!read && read.error().code != ErrorCode::unsupported) continue;
+    if (read) {
+      const RecordHeader& header = read->front.header;
+      const Chain chain(header.fingerprint, read->front.tokens);
+      Result<Manifest> manifest = decode_manifest(read->payload, read->front.tokens);
+      if (!manifest) {
+        put_away(Place::manifests, listed.name, manifest.error().message);
+        continue;
+      }
+      entry = entry_of(header, *manifest, chain);
+    }
+    entry.used_ns = listed.used_ns;
+    index_.add(std::move(entry));
+  }
+  CAIRN_TRY(const std::vector<std::string> sessions, folder_->list_saved());
+  for (const std::string& session : sessions) {
+    const Result<Sha256Digest> name = folder_->saved(session);
+    if (!name) continue;
+    IndexEntry* const entry = index_.find(Result<Sha256Digest>(name).value());
+    if (entry != nullptr) entry->is_saved = true;
+  }
+  return Ok{};
+}
+
+// REQUIRES: the mutex is not held. Absence is no damage.
+void DiskStore::put_away(Place place, const Sha256Digest& name, const std::string& reason) {
+  folder_->quarantine(place, name, reason);
+  const std::lock_guard lock(mutex_);
+  ++stats_.damaged;
+  if (place == Place::objects) {
+    index_.forget_record(name);
+  } else {
+    index_.remove(name);
+  }
+}
+
+// Its name is made of what it contains, so that a manifest in another's place is noticed; that its
+// tokens are those of its key shows when records are looked up by them.
+Result<DiskStore::ReadRecord> DiskStore::read_manifest_record(const Sha256Digest& name) {
+  const auto read = [&]() -> Result<ReadRecord> {
+    CAIRN_TRY(const RecordFile file, folder_->open_record(Place::manifests, name));
+    std::vector<std::byte> bytes(kHeaderBytes);
+    CAIRN_TRY(file.read(0, bytes));
+    CAIRN_TRY(const RecordHeader header, decode_header(bytes));
+    const bool is_expected = header.type == RecordType::manifest &&
+                             header.payload_bytes <= kManifestBytesMax && header.begin == 0 &&
+                             header.token_count == uint32_t(header.end) &&
+                             header.file_bytes() == file.size() && name_of(header) == name;
+    if (!is_expected) return fail(ErrorCode::invalid_data, "manifest: not that of its name");
+    bytes.resize(size_t(header.payload_offset()));
+    CAIRN_TRY(file.read(0, bytes));
+    ReadRecord record;
+    CAIRN_TRY(record.front, decode_front(bytes));
+    record.payload.resize(size_t(header.payload_bytes));
+    CAIRN_TRY(file.read(header.payload_offset(), record.payload));
+    BlockChecksums checksums;
+    checksums.add(record.payload);
+    if (checksums.finish() == record.front.checksums) return record;
+    return fail(ErrorCode::invalid_data, "manifest: a checksum of its payload is another");
+  };
+  Result<ReadRecord> record = read();
+  if (!record && is_damage(record.error())) {
+    put_away(Place::manifests, name, record.error().message);
+  }
+  return record;
+}
+
+Result<Manifest> DiskStore::read_manifest(const Sha256Digest& name, Sha256Digest* fingerprint,
+                                          uint32_t* layout) {
+  CAIRN_TRY(ReadRecord record, read_manifest_record(name));
+  if (fingerprint != nullptr) *fingerprint = record.front.header.fingerprint;
+  if (layout != nullptr) *layout = record.front.header.layout;
+  return decode_manifest(record.payload, std::move(record.front.tokens));
+}
+
+std::optional<DiskStore::Match> DiskStore::find(const Sha256Digest& fingerprint,
+                                                const memory::Layout& layout,
+                                                std::span<const Token> prompt, bool wants_logits,
+                                                int32_t known) {
+  const Chain chain(fingerprint, prompt);
+  std::vector<Index::Candidate> candidates;
+  {
+    const std::lock_guard lock(mutex_);
+    candidates = index_.candidates(chain);
+  }
+  std::optional<Match> best;
+  int32_t least = known;
+  for (const Index::Candidate& candidate : candidates) {
+    // It parts from the prompt within the next link.
+    if ((candidate.links + 1) * int64_t(kChainTokens) <= least) break;
+    Match match{.name = candidate.name};
+    Sha256Digest found_fingerprint{};
+    uint32_t found_layout = 0;
+    Result<Manifest> manifest = read_manifest(candidate.name, &found_fingerprint, &found_layout);
+    if (!manifest || found_fingerprint != fingerprint) continue;
+    if (!check_manifest(*manifest, found_layout, layout)) continue;
+    match.manifest = std::move(manifest).value();
+    match.position = memory::common_prefix(match.manifest.outline.tokens, prompt);
+    match.wants_logits = wants_logits && size_t(match.position) == prompt.size();
+    match.resume =
+        resume_position(match.manifest.outline, layout, match.position, match.wants_logits);
+    if (match.resume <= least) continue;
+    least = match.resume;
+    best = std::move(match);
+  }
+  if (!best) {
+    const std::lock_guard lock(mutex_);
+    ++stats_.misses;
+  }
+  return best;
+}
+
+Result<DiskStore::Match> DiskStore::open_session(const std::string& session,
+                                                 const Sha256Digest& fingerprint,
+                                                 const memory::Layout& layout) {
+  CAIRN_TRY(const Sha256Digest name, folder_->saved(session));
+  return open_sequence(name, fingerprint, layout);
+}
+
+Result<DiskStore::Match> DiskStore::open_sequence(const Sha256Digest& name,
+                                                  const Sha256Digest& fingerprint,
+                                                  const memory::Layout& layout) {
+  Sha256Digest found_fingerprint{};
+  uint32_t found_layout = 0;
+  CAIRN_TRY(Manifest manifest, read_manifest(name, &found_fingerprint, &found_layout));
+  if (found_fingerprint != fingerprint) {
+    return fail(ErrorCode::unsupported,
+                "sequence {}: expected one of this model, numerics, KV types and adapters "
+                "(fingerprint {}), found {}",
+                hex_of(name).substr(0, 12), hex_of(fingerprint), hex_of(found_fingerprint));
+  }
+  CAIRN_TRY(check_manifest(manifest, found_layout, layout));
+  const int32_t length = manifest.outline.length();
+  const int32_t resume = resume_position(manifest.outline, layout, length, false);
+  return Match{.name = name,
+               .manifest = std::move(manifest),
+               .position = length,
+               .resume = resume,
+               .wants_logits = false};
+}
+
+Result<memory::Sequence> DiskStore::load(memory::Memory& memory, memory::Variant variant,
+                                         const Sha256Digest& fingerprint, const Match& match,
+                                         int32_t known) {
+  const Chain chain(fingerprint, match.manifest.outline.tokens);
+  memory::Outline outline = match.manifest.outline;  // Without what turns out bad.
+  // Each try that fails loses a record.
+  for (size_t tries = 0; tries <= match.manifest.pieces.size(); ++tries) {
+    const int32_t resume =
+        resume_position(outline, memory.layout(), match.position, match.wants_logits);
+    if (resume <= known) break;
+    Result<memory::Sequence> sequence =
+        load_outline(memory, variant, match.manifest, chain, outline, resume);
+    if (!sequence && sequence.error().code == ErrorCode::invalid_data) continue;
+    if (!sequence) return sequence;
+    folder_->mark_used(Place::manifests, match.name);
+    const std::lock_guard lock(mutex_);
+    ++stats_.hits;
+    if (IndexEntry* const entry = index_.find(match.name)) entry->used_ns = now_ns_();
+    return sequence;
+  }
+  const std::lock_guard lock(mutex_);
+  ++stats_.misses;
+  return fail(ErrorCode::not_found, "store: nothing that helps could be read");
+}
+
+// One try. Where a record is bad, `outline` loses what was in it, and the error is invalid_data.
+Result<memory::Sequence> DiskStore::load_outline(memory::Memory& memory, memory::Variant variant,
+                                                 const Manifest& manifest, const Chain& chain,
+                                                 memory::Outline& outline, int32_t resume) {
+  const memory::Layout& layout = memory.layout();
+  memory::Outline wanted = outline;
+  wanted.cut(layout, resume);
+  CAIRN_TRY(memory::Assembly assembly, memory::Assembly::begin(memory, wanted, variant));
+  const std::vector<Piece> pieces = pieces_of(manifest.outline, layout);
+  const std::span<const Token> tokens = manifest.outline.tokens;
+  for (size_t index = 0; index < pieces.size(); ++index) {
+    const Piece& piece = pieces[index];
+    if (load_piece(piece, manifest.pieces[index], chain, wanted, layout, assembly, tokens))
+      continue;
+    if (piece.type == RecordType::state) {
+      outline.drop_state(layout, piece.end);
+    } else {
+      outline.drop_pages(layout, piece.group, piece.pages);
+    }
+    return fail(ErrorCode::invalid_data, "store: a record is missing or damaged");
+  }
+  const std::vector<int32_t> wanted_rows = wanted.hidden_positions();
+  const std::vector<int32_t> stored_rows = manifest.outline.hidden_positions();
+  for (const int32_t position : wanted_rows) {
+    const auto found = std::ranges::lower_bound(stored_rows, position);
+    const size_t row = size_t(found - stored_rows.begin());
+    const auto bytes = std::span(manifest.hidden_rows).subspan(row * layout.hidden_bytes());
+    std::ranges::copy(bytes.first(layout.hidden_bytes()), assembly.hidden(position).data);
+  }
+  return std::move(assembly).finish();
+}
+
+// Only records that hold something wanted are read.
+bool DiskStore::load_piece(const Piece& piece, const PieceRef& ref, const Chain& chain,
+                           const memory::Outline& wanted, const memory::Layout& layout,
+                           memory::Assembly& assembly, std::span<const Token> tokens) {
+  std::vector<std::byte> scratch;
+  const auto targets = targets_of(piece, wanted, layout, assembly, scratch);
+  if (targets.empty()) return true;
+  const auto read = [&]() -> Status {
+    CAIRN_TRY(const RecordFile file, folder_->open_record(Place::objects, ref.name));
+    RecordHeader expected = header_of(piece, chain, layout);
+    expected.payload_digest = ref.digest;
+    if (name_of(expected) != ref.name || file.size() != expected.file_bytes()) {
+      return fail(ErrorCode::invalid_data, "record: expected {} bytes, found {}",
+                  expected.file_bytes(), file.size());
+    }
+    std::vector<std::byte> bytes(size_t(expected.payload_offset()));
+    CAIRN_TRY(file.read(0, bytes));
+    CAIRN_TRY(const RecordFront front, decode_front(bytes));
+    // Rows that nobody wants may differ between two records of one name.
+    if (piece.is_partial) expected.payload_digest = front.header.payload_digest;
+    const auto own = tokens.subspan(size_t(piece.begin), size_t(piece.end - piece.begin));
+    if (front.header != expected || !std::ranges::equal(front.tokens, own)) {
+      return fail(ErrorCode::invalid_data, "record: it is that of other tokens");
+    }
+    return read_payload(file, front, targets);
+  };
+  const Status status = read();
+  if (!status && is_damage(status.error())) {
+    put_away(Place::objects, ref.name, status.error().message);
+  }
+  return bool(status);
+}
+
+// Into parts that nobody else sees before all of them are checked.
+Status DiskStore::read_payload(const RecordFile& file, const RecordFront& front,
+                               std::span<const std::span<std::byte>> parts) {
+  BlockChecksums checksums;
+  uint64_t offset = front.header.payload_offset();
+  uint64_t wanted = 0;
+  for (const std::span<std::byte>& part : parts) {
+    CAIRN_TRY(file.read(offset, part));
+    checksums.add(part);
+    offset += part.size();
+    wanted += part.size();
+  }
+  std::vector<std::byte> rest(
+      size_t(rounded_to_block(wanted, front.header.payload_bytes) - wanted));
+  CAIRN_TRY(file.read(offset, rest));
+  checksums.add(rest);
+  const std::vector<uint32_t> found = checksums.finish();
+  const bool is_equal = found.size() <= front.checksums.size() &&
+                        std::equal(found.begin(), found.end(), front.checksums.begin());
+  const std::lock_guard lock(mutex_);
+  stats_.read_bytes += wanted + rest.size();
+  if (is_equal) return Ok{};
+  return fail(ErrorCode::invalid_data, "record: a checksum of its payload is another");
+}
+
+StoreStats DiskStore::stats() const {
+  const std::lock_guard lock(mutex_);
+  StoreStats stats = stats_;
+  stats.entries = index_.entry_count();
+  stats.bytes = index_.total_bytes();
+  stats.budget_bytes = budget_bytes_;
+  return stats;
+}
+
+std::vector<IndexEntry> DiskStore::entries() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<IndexEntry> list;
+  for (const IndexEntry* entry : index_.oldest_first()) list.push_back(*entry);
+  return list;
+}
+
+}  // namespace cairn::store

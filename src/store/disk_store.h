@@ -1,0 +1,146 @@
+// Sequences that survive the process: written as records in a folder, found by the tokens of a
+// prompt, loaded into any memory of the same fingerprint and layout. Whatever is read is checked
+// before it is used; what is missing or damaged shortens what can be resumed, and no failure is
+// more than a miss. docs/store.md has the format and the promises.
+// Thread rule: one thread at a time writes, any number find and load meanwhile.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "memory/archive.h"
+#include "store/folder.h"
+#include "store/index.h"
+#include "store/manifest.h"
+#include "store/snapshot.h"
+
+namespace cairn::store {
+
+struct StoreOptions {
+  std::string path;
+  uint64_t budget_bytes = 0;               // 0: 20 GiB or a tenth of the disk, what is less.
+  std::optional<uint64_t> free_bytes_min;  // Left free; none: 1 GiB or a twentieth of the disk.
+  FileCalls* calls = nullptr;              // Null: the system's. Outlives the store.
+  std::function<int64_t()> now_ns;         // None: the system's clock.
+};
+
+struct StoreStats {
+  uint64_t entries = 0, bytes = 0, budget_bytes = 0;
+  uint64_t written_bytes = 0, read_bytes = 0;  // Since it was opened, as all below.
+  uint64_t hits = 0, misses = 0;
+  uint64_t damaged = 0;    // Records that were put into quarantine.
+  uint64_t conflicts = 0;  // Two payloads of one name: an alarm.
+  uint64_t evicted = 0;    // Sequences.
+  uint64_t refused = 0;    // Sequences that could not be written.
+};
+
+class DiskStore {
+ public:
+  // Reads all manifests. Errors: those of Folder::open(), and of listing it.
+  static Result<std::unique_ptr<DiskStore>> open(const StoreOptions& options);
+
+  // Makes the sequence survive; records that are there already are not written again. The result is
+  // the manifest's name. Errors: no_room (budget, disk), io; nothing is visible then.
+  Result<Sha256Digest> write(const Snapshot& snapshot, Durability durability);
+  // The same, under a session's name, all of it on the disk when the call returns.
+  Status save(const std::string& session, const Snapshot& snapshot);
+
+  // A stored sequence that helps with a prompt.
+  struct Match {
+    Sha256Digest name{};
+    Manifest manifest;
+    int32_t position = 0;  // Up to which tokens are common.
+    int32_t resume = 0;    // Where it can be resumed, if all its records are good.
+    bool wants_logits = false;
+  };
+  // That from which the fewest tokens of the prompt have to be computed; nothing where none is
+  // better than `known`, a position that needs no store.
+  std::optional<Match> find(const Sha256Digest& fingerprint, const memory::Layout& layout,
+                            std::span<const Token> prompt, bool wants_logits, int32_t known);
+  // All of a sequence, by its name or its session's.
+  // Errors: not_found, invalid_data, unsupported (other fingerprint or layout), io.
+  Result<Match> open_sequence(const Sha256Digest& name, const Sha256Digest& fingerprint,
+                              const memory::Layout& layout);
+  Result<Match> open_session(const std::string& session, const Sha256Digest& fingerprint,
+                             const memory::Layout& layout);
+  // The sequence up to where it can be resumed, which is behind `known`. Records that turn out bad
+  // are put away, and it resumes earlier.
+  // Errors: not_found (nothing is left behind `known`), memory_full, context_full.
+  Result<memory::Sequence> load(memory::Memory& memory, memory::Variant variant,
+                                const Sha256Digest& fingerprint, const Match& match, int32_t known);
+
+  StoreStats stats() const;
+  // What it has, the oldest first.
+  std::vector<IndexEntry> entries() const;
+  // Removes a sequence, and the records that no other needs. Errors: not_found. REQUIRES: nobody
+  // writes meanwhile; for verify() as well.
+  Status remove(const Sha256Digest& name);
+  struct Verified {
+    uint64_t sequences = 0, bad_sequences = 0;
+    uint64_t records = 0, bad_records = 0;  // Missing ones are bad.
+  };
+  // Reads every record whole and compares all digests; bad ones are put away.
+  Result<Verified> verify();
+  // A record from elsewhere, whole: every digest of it is compared before it is written. Records
+  // come before the manifest that names them, which is refused without them.
+  // Errors: invalid_data, unsupported, no_room, io.
+  Result<Sha256Digest> adopt(std::span<const std::byte> record);
+  // All bytes of a record's file. Errors: not_found, invalid_data, io.
+  Result<std::vector<std::byte>> read_whole(Place place, const Sha256Digest& name);
+  Result<Manifest> read_manifest(const Sha256Digest& name, Sha256Digest* fingerprint = nullptr,
+                                 uint32_t* layout = nullptr);
+  Folder& folder() { return *folder_; }
+
+ private:
+  DiskStore(std::unique_ptr<Folder> folder, const StoreOptions& options);
+  struct ReadRecord;
+  Status scan();
+  Result<ReadRecord> read_manifest_record(const Sha256Digest& name);
+  Result<memory::Sequence> load_outline(memory::Memory& memory, memory::Variant variant,
+                                        const Manifest& manifest, const Chain& chain,
+                                        memory::Outline& outline, int32_t resume);
+  bool load_piece(const Piece& piece, const PieceRef& ref, const Chain& chain,
+                  const memory::Outline& wanted, const memory::Layout& layout,
+                  memory::Assembly& assembly, std::span<const Token> tokens);
+  Status read_payload(const RecordFile& file, const RecordFront& front,
+                      std::span<const std::span<std::byte>> parts);
+  void put_away(Place place, const Sha256Digest& name, const std::string& reason);
+
+  Result<PieceRef> write_piece(const Snapshot& snapshot, const Piece& piece, const Chain& chain,
+                               Durability durability);
+  Result<PieceRef> keep_existing(const RecordHeader& header, const Sha256Digest& name,
+                                 Durability durability);
+  Status write_manifest_file(const RecordHeader& header, const memory::Outline& outline,
+                             std::span<const std::byte> payload, Durability durability);
+  Result<Sha256Digest> write_manifest(const Manifest& manifest, const Chain& chain, uint32_t layout,
+                                      Durability durability);
+  Status make_room(uint64_t bytes);
+  void evict_to(uint64_t bytes);
+  void drop_entry(const Sha256Digest& name);
+  void drop_record(const Sha256Digest& name);
+  bool is_foreign(const Sha256Digest& name);
+  void sweep_old_records();
+  bool verify_record(const PieceRef& ref);
+  void pause(const Error& error);
+
+  std::unique_ptr<FileCalls> own_calls_;
+  std::unique_ptr<Folder> folder_;
+  std::function<int64_t()> now_ns_;
+  uint64_t budget_bytes_ = 0, free_bytes_min_ = 0;
+  mutable std::mutex mutex_;  // Of the index and the counts.
+  Index index_;
+  StoreStats stats_;
+  // The writer's alone.
+  int64_t paused_until_ns_ = 0, pause_ns_ = 0;
+  std::set<Sha256Digest> being_written_;  // Records whose manifest is not there yet.
+};
+
+}  // namespace cairn::store

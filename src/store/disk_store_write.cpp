@@ -1,0 +1,278 @@
+// Writing, and making room: records first, the manifest last; a sequence goes manifest first.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "store/crc32c.h"
+#include "store/disk_store.h"
+
+namespace cairn::store {
+namespace {
+
+constexpr int64_t kSecondNs = 1'000'000'000;
+// After a failure of the disk nothing is written for a minute, then twice as long each time, up to
+// an hour.
+constexpr int64_t kPauseMinNs = 60 * kSecondNs, kPauseMaxNs = 3600 * kSecondNs;
+// Records without a manifest may belong to a writer that is not done.
+constexpr int64_t kYoungNs = 600 * kSecondNs;
+
+}  // namespace
+
+void DiskStore::pause(const Error& error) {
+  {
+    const std::lock_guard lock(mutex_);
+    ++stats_.refused;
+  }
+  if (error.code != ErrorCode::io) return;
+  pause_ns_ = std::clamp(2 * pause_ns_, kPauseMinNs, kPauseMaxNs);
+  paused_until_ns_ = now_ns_() + pause_ns_;
+}
+
+Result<Sha256Digest> DiskStore::write(const Snapshot& snapshot, Durability durability) {
+  const memory::Outline& outline = snapshot.outline();
+  const auto write_all = [&]() -> Result<Sha256Digest> {
+    if (folder_->is_read_only()) {
+      return fail(ErrorCode::no_room, "{}: it can only be read", folder_->path());
+    }
+    if (now_ns_() < paused_until_ns_) {
+      return fail(ErrorCode::no_room, "{}: not written to for a while, since the disk failed",
+                  folder_->path());
+    }
+    const Chain chain(snapshot.fingerprint(), outline.tokens);
+    Manifest manifest = snapshot.manifest();
+    for (const Piece& piece : snapshot.pieces()) {
+      CAIRN_TRY(const PieceRef ref, write_piece(snapshot, piece, chain, durability));
+      manifest.pieces.push_back(ref);
+    }
+    return write_manifest(manifest, chain, layout_id(snapshot.layout()), durability);
+  };
+  being_written_.clear();
+  Result<Sha256Digest> written = write_all();
+  being_written_.clear();
+  if (!written) pause(written.error());
+  if (written) pause_ns_ = 0;
+  return written;
+}
+
+Result<PieceRef> DiskStore::write_piece(const Snapshot& snapshot, const Piece& piece,
+                                        const Chain& chain, Durability durability) {
+  RecordHeader header = header_of(piece, chain, snapshot.layout());
+  const Sha256Digest name = name_of(header);
+  being_written_.insert(name);
+  if (folder_->size_of(Place::objects, name)) {
+    Result<PieceRef> existing = keep_existing(header, name, durability);
+    if (existing) return existing;
+  }
+  std::vector<std::span<const std::byte>> parts = snapshot.parts_of(piece);
+  BlockChecksums checksums;
+  Sha256 sha;
+  for (const std::span<const std::byte>& part : parts) {
+    checksums.add(part);
+    sha.add(part);
+  }
+  header.payload_digest = sha.finish();
+  const std::vector<std::byte> front =
+      encode_front(header,
+                   std::span(snapshot.outline().tokens)
+                       .subspan(size_t(piece.begin), size_t(piece.end - piece.begin)),
+                   checksums.finish());
+  parts.insert(parts.begin(), front);
+  CAIRN_TRY(make_room(header.file_bytes()));
+  CAIRN_TRY(const bool is_new, folder_->write(Place::objects, name, parts, durability));
+  if (durability == Durability::saved) CAIRN_TRY(folder_->sync_names(Place::objects, name));
+  PieceRef ref{.name = name, .digest = header.payload_digest, .file_bytes = header.file_bytes()};
+  if (!is_new) {
+    CAIRN_TRY(const PieceRef existing, keep_existing(header, name, durability));
+    const bool may_differ = (header.flags & kIsPartial) != 0;
+    if (existing.digest != ref.digest && !may_differ) {
+      put_away(Place::objects, name, "two payloads of one name");
+      const std::lock_guard lock(mutex_);
+      ++stats_.conflicts;
+      return fail(ErrorCode::invalid_data, "store: two payloads of one name");
+    }
+    return existing;
+  }
+  const std::lock_guard lock(mutex_);
+  index_.note_record(name, header.file_bytes(), now_ns_());
+  stats_.written_bytes += header.file_bytes();
+  return ref;
+}
+
+// What a file that is there says of itself. A damaged one is put away, and written again next time.
+Result<PieceRef> DiskStore::keep_existing(const RecordHeader& header, const Sha256Digest& name,
+                                          Durability durability) {
+  const auto read = [&]() -> Result<PieceRef> {
+    CAIRN_TRY(const RecordFile file, folder_->open_record(Place::objects, name));
+    std::vector<std::byte> bytes(kHeaderBytes);
+    CAIRN_TRY(file.read(0, bytes));
+    CAIRN_TRY(RecordHeader found, decode_header(bytes));
+    const Sha256Digest digest = std::exchange(found.payload_digest, header.payload_digest);
+    if (found != header || file.size() != header.file_bytes()) {
+      return fail(ErrorCode::invalid_data, "record: not that of its name");
+    }
+    if (durability == Durability::saved) {
+      CAIRN_TRY(file.sync());
+      CAIRN_TRY(folder_->sync_names(Place::objects, name));
+    }
+    return PieceRef{.name = name, .digest = digest, .file_bytes = header.file_bytes()};
+  };
+  Result<PieceRef> ref = read();
+  if (!ref && ref.error().code == ErrorCode::invalid_data) {
+    put_away(Place::objects, name, ref.error().message);
+  }
+  return ref;
+}
+
+// A damaged one of the same name is put away as it is read.
+Status DiskStore::write_manifest_file(const RecordHeader& header, const memory::Outline& outline,
+                                      std::span<const std::byte> payload, Durability durability) {
+  const Sha256Digest name = name_of(header);
+  BlockChecksums checksums;
+  checksums.add(payload);
+  const std::vector<std::byte> front = encode_front(header, outline.tokens, checksums.finish());
+  const std::span<const std::byte> parts[] = {front, payload};
+  const bool is_there = folder_->size_of(Place::manifests, name) && read_manifest(name);
+  if (is_there) {
+    folder_->mark_used(Place::manifests, name);
+  } else {
+    CAIRN_TRY(make_room(header.file_bytes()));
+    CAIRN_TRY(folder_->write(Place::manifests, name, parts, durability));
+    const std::lock_guard lock(mutex_);
+    stats_.written_bytes += header.file_bytes();
+  }
+  if (durability == Durability::cache) return Ok{};
+  if (is_there) {
+    CAIRN_TRY(const RecordFile file, folder_->open_record(Place::manifests, name));
+    CAIRN_TRY(file.sync());
+  }
+  return folder_->sync_names(Place::manifests, name);
+}
+
+// Those that it goes on from are not needed any more.
+Result<Sha256Digest> DiskStore::write_manifest(const Manifest& manifest, const Chain& chain,
+                                               uint32_t layout, Durability durability) {
+  const std::vector<std::byte> payload = encode(manifest);
+  if (payload.size() > kManifestBytesMax) {
+    return fail(ErrorCode::no_room, "manifest: expected at most {} bytes, found {}",
+                kManifestBytesMax, payload.size());
+  }
+  const int32_t length = manifest.outline.length();
+  const RecordHeader header = manifest_header(chain, length, layout, payload);
+  CAIRN_TRY(write_manifest_file(header, manifest.outline, payload, durability));
+  IndexEntry entry = entry_of(header, manifest, chain);
+  const Sha256Digest name = entry.name;
+  entry.used_ns = now_ns_();
+  std::vector<Sha256Digest> covered;
+  {
+    const std::lock_guard lock(mutex_);
+    covered = index_.covered_by(chain, length, entry.borders);
+    const IndexEntry* const before = index_.find(name);
+    entry.is_saved = before != nullptr && before->is_saved;
+    index_.add(std::move(entry));
+    std::erase_if(covered, [&](const Sha256Digest& other) {
+      return other == name || index_.find(other)->is_saved;
+    });
+  }
+  for (const Sha256Digest& other : covered) drop_entry(other);
+  return name;
+}
+
+Status DiskStore::save(const std::string& session, const Snapshot& snapshot) {
+  if (!is_session_name(session)) return folder_->save_name(session, {});
+  CAIRN_TRY(const Sha256Digest name, write(snapshot, Durability::saved));
+  CAIRN_TRY(folder_->save_name(session, name));
+  const std::lock_guard lock(mutex_);
+  if (IndexEntry* const entry = index_.find(name)) entry->is_saved = true;
+  return Ok{};
+}
+
+// Counted before anything is written.
+Status DiskStore::make_room(uint64_t bytes) {
+  uint64_t used = stats().bytes;
+  if (used + bytes > budget_bytes_) {
+    const uint64_t limit = budget_bytes_ / 10 * 9;
+    if (bytes < limit) evict_to(limit - bytes);
+    used = stats().bytes;
+  }
+  if (used + bytes > budget_bytes_) {
+    return fail(ErrorCode::no_room, "{}: {} bytes more than the {} that it may take",
+                folder_->path(), used + bytes - budget_bytes_, budget_bytes_);
+  }
+  const int64_t free_bytes = folder_->free_bytes();
+  if (free_bytes >= 0 && uint64_t(free_bytes) >= free_bytes_min_ + bytes) return Ok{};
+  return fail(ErrorCode::no_room, "{}: expected {} free bytes on the disk, found {}",
+              folder_->path(), free_bytes_min_ + bytes, free_bytes);
+}
+
+// The longest unused goes first. What another process has written meanwhile is not known here: it
+// loses records that both needed, which costs it time.
+void DiskStore::evict_to(uint64_t bytes) {
+  const Descriptor lock = folder_->lock_collection();
+  if (!lock) return;
+  sweep_old_records();
+  for (const IndexEntry& entry : entries()) {
+    if (stats().bytes <= bytes) return;
+    if (entry.is_saved) continue;
+    drop_entry(entry.name);
+    const std::lock_guard guard(mutex_);
+    ++stats_.evicted;
+  }
+}
+
+// The manifest goes first; records that no other needs follow.
+void DiskStore::drop_entry(const Sha256Digest& name) {
+  std::vector<Sha256Digest> records;
+  {
+    const std::lock_guard lock(mutex_);
+    const IndexEntry* const entry = index_.find(name);
+    if (entry == nullptr || !folder_->remove(Place::manifests, name)) return;
+    records = entry->records;
+    index_.remove(name);
+    std::erase_if(records, [&](const Sha256Digest& record) {
+      return index_.is_needed(record) || being_written_.contains(record);
+    });
+  }
+  for (const Sha256Digest& record : records) drop_record(record);
+}
+
+void DiskStore::drop_record(const Sha256Digest& name) {
+  if (!folder_->remove(Place::objects, name)) return;
+  const std::lock_guard lock(mutex_);
+  index_.forget_record(name);
+}
+
+bool DiskStore::is_foreign(const Sha256Digest& name) {
+  Result<RecordFile> file = folder_->open_record(Place::objects, name);
+  std::array<std::byte, kHeaderBytes> bytes{};
+  if (!file || !file->read(0, bytes)) return false;
+  const Result<RecordHeader> header = decode_header(bytes);
+  return !header && header.error().code == ErrorCode::unsupported;
+}
+
+// Left by writers that were killed. Those of another version may have a manifest that is not
+// understood here.
+void DiskStore::sweep_old_records() {
+  std::vector<Sha256Digest> records;
+  {
+    const std::lock_guard lock(mutex_);
+    records = index_.unneeded_records(now_ns_() - kYoungNs);
+  }
+  for (const Sha256Digest& name : records) {
+    if (being_written_.contains(name)) continue;
+    if (!is_foreign(name)) drop_record(name);
+  }
+}
+
+Status DiskStore::remove(const Sha256Digest& name) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (index_.find(name) == nullptr) {
+      return fail(ErrorCode::not_found, "{}: no sequence has the name {}", folder_->path(),
+                  hex_of(name));
+    }
+  }
+  drop_entry(name);
+  return Ok{};
+}
+
+}  // namespace cairn::store

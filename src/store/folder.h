@@ -1,0 +1,138 @@
+// The files of a store: records under objects/ and manifests/, named sessions under saved/, and the
+// rules by which each is written (aside, whole, renamed) and read (a regular file of ours, of the
+// exact size, no link followed). Knows nothing of what records mean. docs/store.md draws the
+// folder. Thread rule: any number of threads; several processes share a folder, equal names are
+// equal bytes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/sha256.h"
+#include "store/file_calls.h"
+
+namespace cairn::store {
+
+enum class Place : uint8_t { objects, manifests };
+
+enum class Durability : uint8_t {
+  cache,  // Survives the process; after a loss of power it may be missing, never wrong.
+  saved,  // On the disk before the call returns.
+};
+
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~Descriptor();
+
+  int number() const { return number_; }
+  explicit operator bool() const { return number_ >= 0; }
+
+ private:
+  int number_ = -1;
+};
+
+class RecordFile {
+ public:
+  uint64_t size() const { return size_; }
+  // All of `bytes`, from `offset` on. Errors: io, invalid_data (the file ends before).
+  Status read(uint64_t offset, std::span<std::byte> bytes) const;
+  Status sync() const;  // To the disk. Errors: io.
+
+ private:
+  friend class Folder;
+  RecordFile(Descriptor file, uint64_t size, FileCalls* calls)
+      : file_(std::move(file)), size_(size), calls_(calls) {}
+
+  Descriptor file_;
+  uint64_t size_;
+  FileCalls* calls_;
+};
+
+struct ListedRecord {
+  Sha256Digest name{};
+  uint64_t bytes = 0;
+  int64_t used_ns = 0;  // When it was written or used last; clocks may jump.
+};
+
+class Folder {
+ public:
+  // Makes the folder where it is missing, not those above it. `calls` outlives it.
+  // Errors: not_found, invalid_argument (not a folder of ours), unsupported (another version, an
+  // upgrade under way), io.
+  static Result<std::unique_ptr<Folder>> open(const std::string& path, FileCalls& calls);
+
+  const std::string& path() const { return path_; }
+  bool is_read_only() const { return is_read_only_; }
+  FileCalls& calls() { return *calls_; }
+  int64_t free_bytes() { return calls_->free_bytes(root_.number()); }
+  int64_t disk_bytes() { return calls_->disk_bytes(root_.number()); }
+
+  // A file of these parts. False: one of this name was there, and stays. Errors: io, no_room; the
+  // name then stands for nothing.
+  Result<bool> write(Place place, const Sha256Digest& name,
+                     std::span<const std::span<const std::byte>> parts, Durability durability);
+  // That names written before survive a loss of power.
+  Status sync_names(Place place, const Sha256Digest& name);
+  // Errors: not_found, invalid_data (no regular file of ours), io.
+  Result<RecordFile> open_record(Place place, const Sha256Digest& name);
+  std::optional<uint64_t> size_of(Place place, const Sha256Digest& name);
+  void mark_used(Place place, const Sha256Digest& name);
+  // Whether nothing of this name is there now.
+  bool remove(Place place, const Sha256Digest& name);
+  // Puts a damaged file where nobody reads it, with a line that says why.
+  void quarantine(Place place, const Sha256Digest& name, const std::string& reason);
+  Result<std::vector<ListedRecord>> list(Place place);
+
+  // Names of sessions, and the manifest of each.
+  Status save_name(const std::string& session, const Sha256Digest& manifest);
+  Result<Sha256Digest> saved(const std::string& session);
+  Result<std::vector<std::string>> list_saved();
+  Status remove_saved(const std::string& session);
+
+  // Of all processes, one collects at a time; an empty one where another does, or none may.
+  Descriptor lock_collection();
+
+ private:
+  Folder(std::string path, FileCalls& calls) : path_(std::move(path)), calls_(&calls) {}
+  Status open_root();
+  Status check_version();
+  Status write_version();
+  Result<Descriptor> open_folder(const char* name);
+  Status open_folders();
+  Status lock();
+  void sweep_unfinished();
+  Result<std::string> write_aside(std::span<const std::span<const std::byte>> parts,
+                                  Durability durability);
+  Result<Descriptor> folder_of(Place place, const Sha256Digest& name, bool makes);
+  const Descriptor& at(Place place) const {
+    return place == Place::objects ? objects_ : manifests_;
+  }
+  void trim_quarantine();
+
+  std::string path_;
+  FileCalls* calls_;
+  bool is_read_only_ = false;
+  Descriptor root_, objects_, manifests_, saved_, aside_, quarantine_, lock_;
+  std::atomic<uint64_t> aside_count_{0};
+};
+
+// A session's name is 1 to 64 letters, digits, '-', '_' or '.', the first not a '.'.
+bool is_session_name(const std::string& name);
+// The 64 digits of a name, if they are that.
+std::optional<Sha256Digest> digest_of_hex(const std::string& text);
+
+}  // namespace cairn::store

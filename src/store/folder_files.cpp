@@ -1,0 +1,275 @@
+// Files of a store: written aside and renamed, opened with suspicion, listed, put away.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "store/folder.h"
+
+namespace cairn::store {
+namespace {
+
+constexpr int kReadFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+constexpr int kPartFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+constexpr size_t kGatherBytes = size_t(256) << 10;
+constexpr size_t kQuarantinedMax = 64;
+
+Error io_error(const std::string& what) {
+  const bool is_full = errno == ENOSPC || errno == EDQUOT;
+  const ErrorCode code = errno == ENOENT ? ErrorCode::not_found
+                         : is_full       ? ErrorCode::no_room
+                                         : ErrorCode::io;
+  return fail(code, "{}: {}", what, std::strerror(errno));
+}
+
+std::string folder_name(const Sha256Digest& name) {
+  return hex_of(name).substr(0, 2);
+}
+
+// Small parts are gathered, so that each call writes much.
+class PartWriter {
+ public:
+  PartWriter(FileCalls* calls, int file) : calls_(calls), file_(file) {}
+
+  bool add(std::span<const std::byte> part) {
+    if (part.size() >= kGatherBytes) return flush() && write(part);
+    if (gathered_.size() + part.size() > kGatherBytes && !flush()) return false;
+    gathered_.insert(gathered_.end(), part.begin(), part.end());
+    return true;
+  }
+  bool flush() {
+    const bool is_written = write(gathered_);
+    gathered_.clear();
+    return is_written;
+  }
+
+ private:
+  bool write(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const ssize_t count = calls_->write_at(file_, bytes.data(), bytes.size(), offset_);
+      if (count < 0 && errno == EINTR) continue;
+      if (count == 0) errno = EIO;
+      if (count <= 0) return false;
+      bytes = bytes.subspan(size_t(count));
+      offset_ += count;
+    }
+    return true;
+  }
+
+  FileCalls* calls_;
+  int file_;
+  off_t offset_ = 0;
+  std::vector<std::byte> gathered_;
+};
+
+}  // namespace
+
+Status RecordFile::read(uint64_t offset, std::span<std::byte> bytes) const {
+  while (!bytes.empty()) {
+    const ssize_t count =
+        calls_->read_at(file_.number(), bytes.data(), bytes.size(), off_t(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return fail(ErrorCode::io, "record: cannot read: {}", std::strerror(errno));
+    if (count == 0) return fail(ErrorCode::invalid_data, "record: it ends at {}", offset);
+    bytes = bytes.subspan(size_t(count));
+    offset += uint64_t(count);
+  }
+  return Ok{};
+}
+
+Status RecordFile::sync() const {
+  if (calls_->sync(file_.number()) == 0) return Ok{};
+  return fail(ErrorCode::io, "record: cannot sync: {}", std::strerror(errno));
+}
+
+// The name in tmp/. What fails is closed and removed, and a failed sync is never tried again on the
+// same file: the system may have forgotten what it could not write.
+Result<std::string> Folder::write_aside(std::span<const std::span<const std::byte>> parts,
+                                        Durability durability) {
+  const std::string name = fmt::format("{}.{}", ::getpid(), ++aside_count_);
+  const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  const Descriptor file(calls_->open_at(aside_.number(), name.c_str(), flags, 0600));
+  if (!file) return io_error(path_ + ": cannot write");
+  uint64_t total = 0;
+  for (const std::span<const std::byte>& part : parts) total += part.size();
+  PartWriter writer(calls_, file.number());
+  const auto write_all = [&] {
+    return std::ranges::all_of(parts, [&](const auto& part) { return writer.add(part); }) &&
+           writer.flush();
+  };
+  const bool is_written = calls_->allocate(file.number(), off_t(total)) == 0 && write_all() &&
+                          calls_->set_mode(file.number(), 0400) == 0 &&
+                          (durability == Durability::cache || calls_->sync(file.number()) == 0);
+  if (is_written) return name;
+  Error error = io_error(path_ + ": cannot write");
+  (void)calls_->remove_at(aside_.number(), name.c_str());
+  return error;
+}
+
+Result<Descriptor> Folder::folder_of(Place place, const Sha256Digest& name, bool makes) {
+  const std::string two = folder_name(name);
+  if (makes && calls_->make_folder(at(place).number(), two.c_str(), 0700) != 0 && errno != EEXIST) {
+    return io_error(path_ + ": cannot make a folder");
+  }
+  Descriptor folder(calls_->open_at(at(place).number(), two.c_str(), kPartFlags, 0));
+  if (!folder) return io_error(path_ + "/" + two);
+  return folder;
+}
+
+Result<bool> Folder::write(Place place, const Sha256Digest& name,
+                           std::span<const std::span<const std::byte>> parts,
+                           Durability durability) {
+  if (is_read_only_) return fail(ErrorCode::io, "{}: it can only be read", path_);
+  CAIRN_TRY(const Descriptor folder, folder_of(place, name, true));
+  CAIRN_TRY(const std::string aside, write_aside(parts, durability));
+  if (calls_->rename_to_new(aside_.number(), aside.c_str(), folder.number(),
+                            hex_of(name).c_str()) == 0) {
+    return true;
+  }
+  const bool is_there = errno == EEXIST;
+  Error error = io_error(path_ + ": cannot rename");
+  (void)calls_->remove_at(aside_.number(), aside.c_str());
+  if (is_there) return false;
+  return error;
+}
+
+Status Folder::sync_names(Place place, const Sha256Digest& name) {
+  CAIRN_TRY(const Descriptor folder, folder_of(place, name, false));
+  const bool is_synced =
+      calls_->sync(folder.number()) == 0 && calls_->sync(at(place).number()) == 0;
+  return is_synced ? Status(Ok{}) : Status(io_error(path_ + ": cannot sync"));
+}
+
+Result<RecordFile> Folder::open_record(Place place, const Sha256Digest& name) {
+  CAIRN_TRY(const Descriptor folder, folder_of(place, name, false));
+  Descriptor file(calls_->open_at(folder.number(), hex_of(name).c_str(), kReadFlags, 0));
+  if (!file && errno == ELOOP) return fail(ErrorCode::invalid_data, "record: it is a link");
+  if (!file) return io_error("record");
+  struct stat status = {};
+  if (calls_->status(file.number(), &status) != 0) return io_error("record");
+  if (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid()) {
+    return fail(ErrorCode::invalid_data, "record: expected a regular file of user {}", ::geteuid());
+  }
+  return RecordFile(std::move(file), uint64_t(status.st_size), calls_);
+}
+
+std::optional<uint64_t> Folder::size_of(Place place, const Sha256Digest& name) {
+  struct stat status = {};
+  const std::string path = folder_name(name) + "/" + hex_of(name);
+  if (calls_->status_at(at(place).number(), path.c_str(), &status) != 0) return std::nullopt;
+  return uint64_t(status.st_size);
+}
+
+void Folder::mark_used(Place place, const Sha256Digest& name) {
+  const std::string path = folder_name(name) + "/" + hex_of(name);
+  if (!is_read_only_) (void)calls_->mark_used(at(place).number(), path.c_str());
+}
+
+bool Folder::remove(Place place, const Sha256Digest& name) {
+  if (is_read_only_) return false;
+  const std::string path = folder_name(name) + "/" + hex_of(name);
+  return calls_->remove_at(at(place).number(), path.c_str()) == 0 || errno == ENOENT;
+}
+
+void Folder::quarantine(Place place, const Sha256Digest& name, const std::string& reason) {
+  if (is_read_only_) return;
+  const std::string hex = hex_of(name);
+  const std::string path = folder_name(name) + "/" + hex;
+  if (calls_->rename_over(at(place).number(), path.c_str(), quarantine_.number(), hex.c_str()) !=
+      0) {
+    (void)calls_->remove_at(at(place).number(), path.c_str());
+    return;
+  }
+  const std::string why = hex + ".txt";
+  const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  const Descriptor file(calls_->open_at(quarantine_.number(), why.c_str(), flags, 0600));
+  const std::string line = reason + "\n";
+  if (file) (void)calls_->write_at(file.number(), line.data(), line.size(), 0);
+  trim_quarantine();
+}
+
+// Each damaged file has a second one that says why.
+void Folder::trim_quarantine() {
+  std::vector<std::string> names;
+  if (calls_->list(quarantine_.number(), names) != 0) return;
+  for (size_t index = 2 * kQuarantinedMax; index < names.size(); ++index) {
+    (void)calls_->remove_at(quarantine_.number(), names[index].c_str());
+  }
+}
+
+Result<std::vector<ListedRecord>> Folder::list(Place place) {
+  std::vector<ListedRecord> records;
+  std::vector<std::string> folders;
+  if (calls_->list(at(place).number(), folders) != 0) return io_error(path_ + ": cannot list");
+  for (const std::string& two : folders) {
+    const Descriptor folder(calls_->open_at(at(place).number(), two.c_str(), kPartFlags, 0));
+    std::vector<std::string> names;
+    if (!folder || calls_->list(folder.number(), names) != 0) continue;
+    for (const std::string& hex : names) {
+      const std::optional<Sha256Digest> name = digest_of_hex(hex);
+      struct stat status = {};
+      const bool is_record = name && two == hex.substr(0, 2) &&
+                             calls_->status_at(folder.number(), hex.c_str(), &status) == 0 &&
+                             S_ISREG(status.st_mode);
+      if (!is_record) continue;
+      const int64_t used_ns =
+          int64_t(status.st_mtim.tv_sec) * 1'000'000'000 + int64_t(status.st_mtim.tv_nsec);
+      records.push_back({.name = *name, .bytes = uint64_t(status.st_size), .used_ns = used_ns});
+    }
+  }
+  return records;
+}
+
+Status Folder::save_name(const std::string& session, const Sha256Digest& manifest) {
+  if (is_read_only_) return fail(ErrorCode::io, "{}: it can only be read", path_);
+  if (!is_session_name(session)) {
+    return fail(ErrorCode::invalid_argument,
+                "session: expected a name of letters, digits, '-', '_' and '.', found \"{}\"",
+                session);
+  }
+  const std::string text = hex_of(manifest) + "\n";
+  const std::span<const std::byte> part = std::as_bytes(std::span(text));
+  CAIRN_TRY(const std::string aside, write_aside({&part, 1}, Durability::saved));
+  if (calls_->rename_over(aside_.number(), aside.c_str(), saved_.number(), session.c_str()) != 0) {
+    Error error = io_error(path_ + ": cannot save " + session);
+    (void)calls_->remove_at(aside_.number(), aside.c_str());
+    return error;
+  }
+  if (calls_->sync(saved_.number()) != 0) return io_error(path_ + ": cannot sync " + session);
+  return Ok{};
+}
+
+Result<Sha256Digest> Folder::saved(const std::string& session) {
+  if (!is_session_name(session)) {
+    return fail(ErrorCode::not_found, "session \"{}\": no such name", session);
+  }
+  const Descriptor file(calls_->open_at(saved_.number(), session.c_str(), kReadFlags, 0));
+  if (!file) return io_error("session " + session);
+  std::array<char, 80> text{};
+  const ssize_t length = calls_->read_at(file.number(), text.data(), text.size(), 0);
+  if (length < 0) return io_error("session " + session);
+  const bool is_line = length == 65 && text[64] == '\n';
+  const auto digest = digest_of_hex(std::string(text.data(), is_line ? 64 : 0));
+  if (!digest) return fail(ErrorCode::invalid_data, "session {}: it is damaged", session);
+  return *digest;
+}
+
+Result<std::vector<std::string>> Folder::list_saved() {
+  std::vector<std::string> names;
+  if (calls_->list(saved_.number(), names) != 0) return io_error(path_ + ": cannot list");
+  std::erase_if(names, [](const std::string& name) { return !is_session_name(name); });
+  std::ranges::sort(names);
+  return names;
+}
+
+Status Folder::remove_saved(const std::string& session) {
+  if (!is_session_name(session) || calls_->remove_at(saved_.number(), session.c_str()) != 0) {
+    return io_error("session " + session);
+  }
+  return Ok{};
+}
+
+}  // namespace cairn::store

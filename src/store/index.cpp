@@ -1,0 +1,149 @@
+// Tables by links, and counts of who needs which record.
+#include "store/index.h"
+
+#include <algorithm>
+#include <set>
+
+#include "store/pieces.h"
+
+namespace cairn::store {
+namespace {
+
+constexpr size_t kOfOneLength = 4;
+constexpr size_t kCandidatesMax = 16;
+
+// Sequences without a whole link end under this one.
+uint64_t last_link(const IndexEntry& entry) {
+  return entry.links.empty() ? short_key(entry.fingerprint) : entry.links.back();
+}
+
+void erase_name(std::unordered_map<uint64_t, std::vector<Sha256Digest>>& table, uint64_t key,
+                const Sha256Digest& name) {
+  const auto found = table.find(key);
+  if (found == table.end()) return;
+  std::erase(found->second, name);
+  if (found->second.empty()) table.erase(found);
+}
+
+}  // namespace
+
+IndexEntry entry_of(const RecordHeader& header, const Manifest& manifest, const Chain& chain) {
+  IndexEntry entry{.name = name_of(header),
+                   .fingerprint = header.fingerprint,
+                   .key_at_end = header.key_at_end,
+                   .length = manifest.outline.length(),
+                   .model = manifest.model,
+                   .manifest_bytes = header.file_bytes()};
+  for (int32_t link = 1; link <= chain.link_count(); ++link) {
+    entry.links.push_back(short_key(chain.link(link)));
+  }
+  const bool needs_states = !manifest.outline.state_positions().empty();
+  for (const memory::OutlineAnchor& anchor : manifest.outline.anchors) {
+    const bool is_lasting = anchor.kind == memory::AnchorKind::message_start ||
+                            anchor.kind == memory::AnchorKind::branch;
+    if (is_lasting && (anchor.has_state || !needs_states)) entry.borders.push_back(anchor.position);
+  }
+  for (const PieceRef& piece : manifest.pieces) entry.records.push_back(piece.name);
+  return entry;
+}
+
+void Index::add(IndexEntry entry) {
+  remove(entry.name);
+  manifest_bytes_ += entry.manifest_bytes;
+  for (const Sha256Digest& record : entry.records) ++records_[record].entries;
+  for (const uint64_t link : entry.links) passing_[link].push_back(entry.name);
+  ending_[last_link(entry)].push_back(entry.name);
+  const Sha256Digest name = entry.name;
+  entries_.emplace(name, std::move(entry));
+}
+
+void Index::remove(const Sha256Digest& name) {
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) return;
+  const IndexEntry& entry = found->second;
+  manifest_bytes_ -= entry.manifest_bytes;
+  for (const Sha256Digest& record : entry.records) {
+    RecordUse& use = records_[record];
+    if (--use.entries == 0 && !use.is_there) records_.erase(record);
+  }
+  for (const uint64_t link : entry.links) erase_name(passing_, link, name);
+  erase_name(ending_, last_link(entry), name);
+  entries_.erase(found);
+}
+
+IndexEntry* Index::find(const Sha256Digest& name) {
+  const auto found = entries_.find(name);
+  return found == entries_.end() ? nullptr : &found->second;
+}
+
+std::vector<const IndexEntry*> Index::oldest_first() const {
+  std::vector<const IndexEntry*> list;
+  for (const auto& [name, entry] : entries_) list.push_back(&entry);
+  std::ranges::sort(list, [](const IndexEntry* a, const IndexEntry* b) {
+    return a->used_ns != b->used_ns ? a->used_ns < b->used_ns : a->name < b->name;
+  });
+  return list;
+}
+
+std::vector<Index::Candidate> Index::candidates(const Chain& chain) const {
+  std::vector<Candidate> list;
+  std::set<Sha256Digest> seen;
+  for (int32_t link = chain.link_count(); link > 0 && list.size() < kCandidatesMax; --link) {
+    const auto found = passing_.find(short_key(chain.link(link)));
+    if (found == passing_.end()) continue;
+    const std::vector<Sha256Digest>& names = found->second;
+    size_t count = 0;
+    for (size_t index = names.size(); index-- > 0 && count < kOfOneLength; ++count) {
+      if (seen.insert(names[index]).second) list.push_back({.links = link, .name = names[index]});
+    }
+  }
+  return list;
+}
+
+std::vector<Sha256Digest> Index::covered_by(const Chain& chain, int32_t length,
+                                            std::span<const int32_t> borders) const {
+  std::vector<Sha256Digest> covered;
+  for (int32_t link = 0; link <= chain.link_count(); ++link) {
+    const auto found =
+        ending_.find(link == 0 ? short_key(chain.fingerprint()) : short_key(chain.link(link)));
+    if (found == ending_.end()) continue;
+    for (const Sha256Digest& name : found->second) {
+      const IndexEntry& entry = entries_.at(name);
+      if (entry.length > length || entry.key_at_end != chain.key_at(entry.length)) continue;
+      if (std::ranges::includes(borders, entry.borders)) covered.push_back(name);
+    }
+  }
+  return covered;
+}
+
+void Index::note_record(const Sha256Digest& name, uint64_t bytes, int64_t written_ns) {
+  RecordUse& use = records_[name];
+  if (use.is_there) record_bytes_ -= use.bytes;
+  use.is_there = true;
+  use.bytes = bytes;
+  use.written_ns = written_ns;
+  record_bytes_ += bytes;
+}
+
+void Index::forget_record(const Sha256Digest& name) {
+  const auto found = records_.find(name);
+  if (found == records_.end() || !found->second.is_there) return;
+  record_bytes_ -= found->second.bytes;
+  found->second.is_there = false;
+  if (found->second.entries == 0) records_.erase(found);
+}
+
+std::vector<Sha256Digest> Index::unneeded_records(int64_t before_ns) const {
+  std::vector<Sha256Digest> names;
+  for (const auto& [name, use] : records_) {
+    if (use.entries == 0 && use.written_ns < before_ns) names.push_back(name);
+  }
+  return names;
+}
+
+bool Index::is_needed(const Sha256Digest& name) const {
+  const auto found = records_.find(name);
+  return found != records_.end() && found->second.entries > 0;
+}
+
+}  // namespace cairn::store

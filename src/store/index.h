@@ -1,0 +1,82 @@
+// What a store has, in memory: which sequences begin how, which records each of them needs, how
+// large and how old they are. Made by reading the folder, never written: the files are the truth.
+// Not thread-safe: its store locks.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "store/keys.h"
+#include "store/manifest.h"
+
+namespace cairn::store {
+
+struct DigestHash {
+  size_t operator()(const Sha256Digest& digest) const { return size_t(short_key(digest)); }
+};
+
+// A stored sequence.
+struct IndexEntry {
+  Sha256Digest name{};  // Of its manifest.
+  Sha256Digest fingerprint{}, key_at_end{};
+  int32_t length = 0;
+  std::string model;
+  std::vector<uint64_t> links;        // Short keys of its chain, without the first.
+  std::vector<int32_t> borders;       // Positions that people come back to, ascending.
+  std::vector<Sha256Digest> records;  // That it needs.
+  uint64_t manifest_bytes = 0;
+  int64_t used_ns = 0;
+  bool is_saved = false;  // A session's name stands for it: never evicted.
+};
+
+IndexEntry entry_of(const RecordHeader& header, const Manifest& manifest, const Chain& chain);
+
+class Index {
+ public:
+  void add(IndexEntry entry);
+  void remove(const Sha256Digest& name);
+  // Null where there is none. Valid until the index changes.
+  IndexEntry* find(const Sha256Digest& name);
+  size_t entry_count() const { return entries_.size(); }
+  std::vector<const IndexEntry*> oldest_first() const;
+
+  struct Candidate {
+    int32_t links = 0;  // At least so many links are common.
+    Sha256Digest name{};
+  };
+  // Sequences that begin as the chain does, the longest common beginning first; of those that have
+  // equally many links in common the newest, and only a few.
+  std::vector<Candidate> candidates(const Chain& chain) const;
+  // Sequences that `chain` goes on from and that hold no border which `borders` lacks: who has the
+  // longer one does not miss them.
+  std::vector<Sha256Digest> covered_by(const Chain& chain, int32_t length,
+                                       std::span<const int32_t> borders) const;
+
+  // A record's file, which entries may need or not.
+  void note_record(const Sha256Digest& name, uint64_t bytes, int64_t written_ns);
+  void forget_record(const Sha256Digest& name);
+  // That no entry needs, and that were written before a time.
+  std::vector<Sha256Digest> unneeded_records(int64_t before_ns) const;
+  bool is_needed(const Sha256Digest& name) const;
+  // Of all files.
+  uint64_t total_bytes() const { return record_bytes_ + manifest_bytes_; }
+
+ private:
+  struct RecordUse {
+    uint64_t bytes = 0;
+    int64_t written_ns = 0;
+    int32_t entries = 0;
+    bool is_there = false;
+  };
+
+  std::unordered_map<Sha256Digest, IndexEntry, DigestHash> entries_;
+  std::unordered_map<Sha256Digest, RecordUse, DigestHash> records_;
+  std::unordered_map<uint64_t, std::vector<Sha256Digest>> passing_;  // By each link.
+  std::unordered_map<uint64_t, std::vector<Sha256Digest>> ending_;   // By the last link.
+  uint64_t record_bytes_ = 0, manifest_bytes_ = 0;
+};
+
+}  // namespace cairn::store

@@ -1,0 +1,237 @@
+// Every family of the golden models: a conversation is stored, the engine goes, another one comes;
+// nothing of the conversation is computed again, and its logits are, bit for bit, those of an
+// engine that computes all of it.
+#include "engine/sequence_store.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "engine/generator.h"
+#include "tests/engine/random_adapter.h"
+#include "tests/models/golden_model.h"
+#include "tests/scratch_folder.h"
+
+namespace cairn::testing {
+namespace {
+
+using Tokens = std::vector<Token>;
+
+Tokens random_tokens(uint32_t seed, int32_t count, int32_t vocabulary_count) {
+  std::mt19937 random(seed);
+  Tokens tokens;
+  for (int32_t index = 0; index < count; ++index) {
+    tokens.push_back(Token(int32_t(random() % uint32_t(vocabulary_count))));
+  }
+  return tokens;
+}
+
+Tokens held(const Generator& generator) {
+  const auto tokens = generator.sequence().tokens();
+  return {tokens.begin(), tokens.end()};
+}
+
+std::vector<float> logits_of(const Generator& generator) {
+  return {generator.logits().begin(), generator.logits().end()};
+}
+
+void expect_equal_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0);
+}
+
+PromptReport read(Generator& generator, const Tokens& prompt,
+                  const std::vector<int32_t>& message_starts = {}) {
+  Result<PromptReport> report = generator.read(prompt, {.message_starts = message_starts});
+  EXPECT_TRUE(bool(report)) << (report ? "" : report.error().message);
+  return report ? *report : PromptReport();
+}
+
+void answer(Generator& generator, const Tokens& tokens) {
+  for (const Token token : tokens) ASSERT_TRUE(bool(generator.advance(token)));
+  ASSERT_TRUE(bool(generator.finish_turn()));
+}
+
+class SequenceStoreTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  std::unique_ptr<Engine> engine(bool has_store = true) {
+    EngineOptions options = golden_options(KvType::f16);
+    options.row_count_max = 16;
+    options.log_step = 8;
+    options.adapters = adapters_;
+    if (budget_bytes_ > 0) options.memory_budget = budget_bytes_;
+    if (has_store) options.cache_dir = folder_.file("store");
+    return load_engine(golden_path(GetParam(), ".gguf"), options);
+  }
+
+  test::ScratchFolder folder_;
+  std::vector<AdapterChoice> adapters_;
+  size_t budget_bytes_ = 0;  // 0: that of golden models.
+};
+
+TEST_P(SequenceStoreTest, AfterARestartNothingIsComputedAgain) {
+  Tokens whole, prompt, next;
+  {
+    const auto first = engine();
+    ASSERT_NE(first, nullptr);
+    const int32_t vocabulary_count = first->size().vocabulary_count;
+    prompt = random_tokens(1, 70, vocabulary_count);
+    next = random_tokens(3, 9, vocabulary_count);
+    Generator generator(first.get());
+    EXPECT_EQ(read(generator, prompt, {40}).computed_tokens, 70);
+    answer(generator, random_tokens(2, 13, vocabulary_count));
+    whole = held(generator);
+  }
+  const auto fresh_engine = engine(false);
+  const auto fresh_logits = [&](const Tokens& tokens) {
+    fresh_engine->cache().clear();
+    Generator alone(fresh_engine.get());
+    EXPECT_EQ(read(alone, tokens).computed_tokens, int32_t(tokens.size()));
+    return logits_of(alone);
+  };
+  const auto second = engine();
+  ASSERT_NE(second, nullptr);
+  {
+    Generator generator(second.get());
+    const PromptReport report = read(generator, whole, {40});
+    EXPECT_TRUE(report.from_store);
+    EXPECT_EQ(report.computed_tokens, 0);
+    expect_equal_bits(logits_of(generator), fresh_logits(whole));
+    answer(generator, next);  // It goes on as if nothing had been.
+    Tokens longer = whole;
+    longer.insert(longer.end(), next.begin(), next.end());
+    expect_equal_bits(logits_of(generator), fresh_logits(longer));
+  }
+  // The next turn of a third one: only what is new.
+  const auto third = engine();
+  Generator generator(third.get());
+  Tokens longer = whole;
+  longer.insert(longer.end(), next.begin(), next.end());
+  longer.push_back(Token(5));
+  EXPECT_EQ(read(generator, longer).computed_tokens, 1);
+  expect_equal_bits(logits_of(generator), fresh_logits(longer));
+  // The answer is asked for anew.
+  EXPECT_EQ(read(generator, prompt, {40}).computed_tokens, 0);
+  expect_equal_bits(logits_of(generator), fresh_logits(prompt));
+}
+
+// Of the kinds of memory one each.
+class SequenceStoreKindTest : public SequenceStoreTest {};
+
+// What other adapters computed is not found.
+TEST_P(SequenceStoreKindTest, AdaptersArePartOfTheFingerprint) {
+  Tokens prompt;
+  {
+    const auto first = engine();
+    prompt = random_tokens(1, 70, first->size().vocabulary_count);
+    Generator generator(first.get());
+    read(generator, prompt);
+    answer(generator, {Token(3)});
+    EXPECT_EQ(first->sequence_store()->stats().refused, 0u);
+  }
+  const std::string adapter = folder_.file("adapter.gguf");
+  write_random_adapter(golden_path(GetParam(), ".gguf"), adapter, 4);
+  adapters_ = {{.path = adapter}};
+  {
+    const auto adapted = engine();
+    ASSERT_NE(adapted, nullptr);
+    Generator generator(adapted.get());
+    EXPECT_EQ(read(generator, prompt).computed_tokens, 70);
+    answer(generator, {Token(4)});
+  }
+  const auto again = engine();
+  Generator generator(again.get());
+  const PromptReport report = read(generator, prompt);
+  EXPECT_TRUE(report.from_store);
+  EXPECT_EQ(report.computed_tokens, 0);
+}
+
+// Bit rot in every file: the conversation is computed again, as far as it is lost.
+TEST_P(SequenceStoreKindTest, DamageCostsTimeAndNoBit) {
+  Tokens prompt;
+  std::vector<float> expected;
+  {
+    const auto first = engine();
+    prompt = random_tokens(1, 100, first->size().vocabulary_count);
+    Generator generator(first.get());
+    read(generator, prompt, {40});
+    expected = logits_of(generator);
+    answer(generator, {Token(3)});
+  }
+  std::vector<std::string> files;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(folder_.path())) {
+    const bool is_record = !file.is_directory() && file.file_size() > 4096;
+    if (is_record) files.push_back(file.path().string());
+  }
+  ASSERT_FALSE(files.empty());
+  int32_t computed = 0;
+  for (const std::string& path : files) {
+    std::string bytes = test::contents_of(path);
+    if (bytes.empty()) continue;  // It went with another one.
+    bytes[bytes.size() - 100] = char(bytes[bytes.size() - 100] ^ 4);
+    std::filesystem::remove(path);
+    test::write_to(path, bytes);
+    const auto again = engine();
+    Generator generator(again.get());
+    computed = std::max(computed, read(generator, prompt, {40}).computed_tokens);
+    expect_equal_bits(logits_of(generator), expected);
+    answer(generator, {Token(3)});
+  }
+  EXPECT_GT(computed, 0);
+}
+
+// Little memory: what is loaded takes the place of what is cached, and what waits to be written
+// does not stand in the way of steps.
+TEST_P(SequenceStoreKindTest, LittleMemoryIsEnough) {
+  const auto roomy = engine(false);
+  Generator one(roomy.get());
+  const Tokens prompt = random_tokens(1, 100, roomy->size().vocabulary_count);
+  read(one, prompt, {40});
+  budget_bytes_ = roomy->memory().usage().used_bytes() * 2;
+  std::vector<Tokens> prompts;
+  for (uint32_t round = 0; round < 6; ++round) {
+    prompts.push_back(random_tokens(round, 100, roomy->size().vocabulary_count));
+  }
+  // Where room was short, a sequence may have lost the states that its prompt resumes from.
+  int restored_count = 0;
+  for (int round = 0; round < 2; ++round) {
+    const auto small = engine();
+    ASSERT_NE(small, nullptr);
+    for (const Tokens& each : prompts) {
+      Generator generator(small.get());
+      const PromptReport report = read(generator, each, {40});
+      EXPECT_TRUE(round == 1 || !report.from_store);
+      restored_count += int(report.from_store);
+      roomy->cache().clear();
+      Generator fresh(roomy.get());
+      read(fresh, each);
+      expect_equal_bits(logits_of(generator), logits_of(fresh));
+      answer(generator, {Token(3), Token(4)});
+      EXPECT_LE(small->memory().usage().used_bytes(), budget_bytes_);
+    }
+  }
+  EXPECT_GT(restored_count, 2);
+}
+
+// A folder that is no store is an error where the engine is made.
+TEST(SequenceStore, AnotherFolderIsRefused) {
+  const test::ScratchFolder folder;
+  test::write_to(folder.file("letter.txt"), "mine");
+  EngineOptions options = golden_options(KvType::f16);
+  options.cache_dir = folder.path().string();
+  auto file = gguf::File::open(golden_path("llama", ".gguf"));
+  const auto engine = Engine::load(std::move(file).value(), options);
+  EXPECT_EQ(engine.error().code, ErrorCode::invalid_argument);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, SequenceStoreKindTest,
+                         ::testing::Values("llama", "gemma3", "llama4", "granitehybrid", "mamba",
+                                           "qwen3next"),
+                         [](const auto& one) { return one.param; });
+
+INSTANTIATE_TEST_SUITE_P(Models, SequenceStoreTest, ::testing::ValuesIn(supported_cases()),
+                         [](const auto& one) { return one.param; });
+
+}  // namespace
+}  // namespace cairn::testing

@@ -1,0 +1,325 @@
+// Sequences of every kind of layer survive a restart; what is damaged, missing or of another kind
+// is a miss or a shorter beginning, never a wrong bit; a store stays within its budget.
+#include "store/disk_store.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <random>
+
+#include "tests/store/store_bench.h"
+
+namespace cairn::store {
+namespace {
+
+using memory::testing::conversation;
+using testing::full_model;
+using testing::kFingerprint;
+using testing::kVariant;
+using testing::mixed_model;
+using testing::read_text;
+using testing::store_models;
+using testing::StoreBench;
+using testing::tokens_of;
+
+TEST(DiskStore, EveryKindOfModelSurvivesARestart) {
+  for (const memory::testing::ToyModel& model : store_models()) {
+    StoreBench bench(model);
+    const memory::Sequence original = conversation(bench.here);
+    ASSERT_TRUE(bool(bench.write(original)));
+    bench.reopen();
+    const std::vector<Token> text = tokens_of(original);
+    EXPECT_EQ(bench.restored(text), original.length());
+    EXPECT_EQ(bench.restored(text, true), original.length());  // Its hidden row is there.
+    for (int32_t length = 32; length <= original.length(); ++length) {
+      const auto prompt = std::span(text).first(size_t(length));
+      const int32_t expected = bench.here.memory->plan(original, length).resume;
+      ASSERT_EQ(bench.restored(prompt), expected) << "of " << length;
+    }
+    std::vector<Token> longer = text;
+    longer.resize(200, Token(7));
+    EXPECT_EQ(bench.restored(longer, true), original.length());
+    EXPECT_EQ(bench.restored(std::span(text).first(20)), 0);  // Less than a link.
+    EXPECT_EQ(bench.store->stats().damaged, 0u);
+  }
+}
+
+TEST(DiskStore, ALongSequenceHasManyRecordsThatItsBranchesShare) {
+  memory::testing::ToyModel model = mixed_model();
+  StoreBench bench(model);
+  memory::Sequence first = bench.here.memory->new_sequence(kVariant);
+  const std::vector<Token> text = memory::testing::tokens(900);
+  for (size_t begin = 0; begin < text.size(); begin += 300) {
+    const auto part = std::span(text).subspan(begin, 300);
+    ASSERT_TRUE(bool(bench.here.read(first, {part.begin(), part.end()}, {100, 300})));
+  }
+  memory::Sequence second = bench.here.memory->at(first, 700).value();
+  ASSERT_TRUE(bool(bench.here.read(second, memory::testing::tokens(50, 30))));
+  ASSERT_TRUE(bool(bench.write(first)));
+  const uint64_t written = bench.store->stats().written_bytes;
+  ASSERT_TRUE(bool(bench.write(second)));
+  EXPECT_LT(bench.store->stats().written_bytes - written, written);
+  EXPECT_EQ(bench.restored(text), 900);
+  EXPECT_EQ(bench.restored(tokens_of(second)), 750);
+  EXPECT_EQ(bench.restored(std::span(text).first(650)), 600);
+}
+
+TEST(DiskStore, WritingAgainWritesNothing) {
+  StoreBench bench(mixed_model());
+  const memory::Sequence original = conversation(bench.here);
+  const Sha256Digest name = bench.write(original).value();
+  const uint64_t written = bench.store->stats().written_bytes;
+  bench.reopen();
+  EXPECT_EQ(bench.write(original).value(), name);
+  EXPECT_EQ(bench.store->stats().written_bytes, 0u);
+  EXPECT_EQ(bench.store->stats().bytes, written);
+  EXPECT_EQ(bench.store->stats().entries, 1u);
+}
+
+TEST(DiskStore, OtherFingerprintsAndLayoutsFindNothing) {
+  StoreBench bench(mixed_model());
+  const memory::Sequence original = conversation(bench.here);
+  ASSERT_TRUE(bool(bench.write(original)));
+  const auto find = [&](const Sha256Digest& fingerprint, const memory::Layout& layout) {
+    return bool(bench.store->find(fingerprint, layout, original.tokens(), false, 0));
+  };
+  EXPECT_TRUE(find(kFingerprint, bench.here.memory->layout()));
+  EXPECT_FALSE(find(Sha256().add("another model").finish(), bench.here.memory->layout()));
+  memory::testing::ToyBench other(full_model());
+  EXPECT_FALSE(find(kFingerprint, other.memory->layout()));
+  const auto known = bench.store->find(kFingerprint, bench.here.memory->layout(), original.tokens(),
+                                       false, original.length());
+  EXPECT_FALSE(known.has_value());
+}
+
+TEST(DiskStore, ALongerConversationReplacesItsBeginning) {
+  StoreBench bench(full_model());
+  memory::Sequence chat = read_text(bench.here, 100, 1);
+  ASSERT_TRUE(bool(bench.write(chat)));
+  ASSERT_TRUE(bool(bench.here.read(chat, memory::testing::tokens(100, 5), {20})));
+  ASSERT_TRUE(bool(bench.write(chat)));
+  EXPECT_EQ(bench.store->stats().entries, 1u);
+  EXPECT_EQ(bench.restored(tokens_of(chat)), 200);
+  // A border that the new one has not: both stay.
+  memory::Sequence other = bench.here.memory->at(chat, 150).value();
+  ASSERT_TRUE(bool(bench.here.read(other, memory::testing::tokens(40, 9))));
+  ASSERT_TRUE(bool(bench.write(other)));
+  EXPECT_EQ(bench.store->stats().entries, 2u);
+}
+
+TEST(DiskStore, TheBudgetHoldsAndTheOldestGoesFirst) {
+  int64_t now = int64_t(4) << 60;
+  StoreOptions options{.budget_bytes = 400'000};
+  options.now_ns = [&] { return ++now; };
+  StoreBench bench(mixed_model(), options);
+  std::vector<std::vector<Token>> texts;
+  ASSERT_TRUE(bool(bench.store->save("mine", *bench.snapshot_of(read_text(bench.here, 90, 500)))));
+  for (int32_t number = 0; number < 30; ++number) {
+    const memory::Sequence sequence = read_text(bench.here, 90, number);
+    texts.push_back(tokens_of(sequence));
+    ASSERT_TRUE(bool(bench.write(sequence)));
+    ASSERT_LE(bench.store->stats().bytes, 400'000u);
+    EXPECT_EQ(bench.restored(texts[0]), 90);  // What is used stays.
+  }
+  EXPECT_GT(bench.store->stats().evicted, 5u);
+  EXPECT_EQ(bench.restored(texts[1]), 0);
+  EXPECT_EQ(bench.restored(texts.back()), 90);
+  EXPECT_EQ(bench.restored(tokens_of(read_text(bench.here, 90, 500))), 90);  // Saved ones stay.
+  uint64_t bytes = 0;
+  for (const char* part : {"objects", "manifests"}) {
+    for (const std::string& path : bench.files(part)) bytes += std::filesystem::file_size(path);
+  }
+  EXPECT_EQ(bytes, bench.store->stats().bytes);
+  bench.reopen();
+  EXPECT_EQ(bench.store->stats().bytes, bytes);  // Counted before the first write.
+}
+
+TEST(DiskStore, WithoutRoomNothingBecomesVisible) {
+  StoreOptions options{.budget_bytes = 10'000};
+  StoreBench bench(mixed_model(), options);
+  const memory::Sequence original = conversation(bench.here);
+  EXPECT_EQ(bench.write(original).error().code, ErrorCode::no_room);
+  EXPECT_TRUE(bench.files("manifests").empty());
+  bench.options.budget_bytes = 1 << 20;
+  bench.options.free_bytes_min = UINT64_MAX / 2;
+  bench.reopen();
+  EXPECT_EQ(bench.write(original).error().code, ErrorCode::no_room);
+  EXPECT_EQ(bench.store->stats().refused, 1u);
+}
+
+TEST(DiskStore, SavedSessionsHaveNames) {
+  StoreBench bench(mixed_model());
+  const memory::Sequence original = conversation(bench.here);
+  ASSERT_TRUE(bool(bench.store->save("my-chat", *bench.snapshot_of(original))));
+  EXPECT_FALSE(bool(bench.store->save("../chat", *bench.snapshot_of(original))));
+  bench.reopen();
+  const memory::Layout& layout = bench.there.memory->layout();
+  const auto match = bench.store->open_session("my-chat", kFingerprint, layout).value();
+  EXPECT_EQ(match.resume, original.length());
+  const auto loaded =
+      bench.store->load(*bench.there.memory, kVariant, kFingerprint, match, 0).value();
+  bench.there.expect_exact(loaded);
+  EXPECT_EQ(bench.store->open_session("none", kFingerprint, layout).error().code,
+            ErrorCode::not_found);
+  EXPECT_EQ(bench.store->open_session("my-chat", {}, layout).error().code, ErrorCode::unsupported);
+}
+
+TEST(DiskStore, VerifyFindsEveryFlippedBitAndRemoveLeavesNothing) {
+  StoreBench bench(mixed_model());
+  const memory::Sequence original = conversation(bench.here);
+  const Sha256Digest name = bench.write(original).value();
+  EXPECT_EQ(bench.store->verify().value().bad_sequences, 0u);
+  const std::string path = bench.files("objects").front();
+  std::string bytes = test::contents_of(path);
+  bytes.back() = char(bytes.back() ^ 1);
+  ::chmod(path.c_str(), 0600);
+  test::write_to(path, bytes);
+  const DiskStore::Verified verified = bench.store->verify().value();
+  EXPECT_EQ(verified.bad_records, 1u);
+  EXPECT_EQ(verified.bad_sequences, 1u);
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_EQ(bench.files("quarantine").size(), 2u);
+  ASSERT_TRUE(bool(bench.write(original)));  // Which repairs it.
+  EXPECT_EQ(bench.store->verify().value().bad_sequences, 0u);
+  ASSERT_TRUE(bool(bench.store->remove(name)));
+  EXPECT_FALSE(bool(bench.store->remove(name)));
+  EXPECT_TRUE(bench.files("objects").empty());
+  EXPECT_TRUE(bench.files("manifests").empty());
+  EXPECT_EQ(bench.store->stats().bytes, 0u);
+}
+
+// Flips, cuts, longer files, files of others in their place, links and missing files: what is left
+// is exact, and the store is repaired by writing again.
+TEST(DiskStore, NoDamageIsServed) {
+  std::mt19937 random(7);
+  for (const memory::testing::ToyModel& model : store_models()) {
+    StoreBench bench(model);
+    const memory::Sequence original = conversation(bench.here);
+    const std::vector<Token> text = tokens_of(original);
+    for (int32_t round = 0; round < 60; ++round) {
+      const auto written = bench.write(original);
+      ASSERT_TRUE(bool(written)) << round << ": " << written.error().message;
+      std::vector<std::string> paths = bench.files("objects");
+      const auto manifests = bench.files("manifests");
+      paths.insert(paths.end(), manifests.begin(), manifests.end());
+      const std::string path = paths[random() % paths.size()];
+      std::string bytes = test::contents_of(path);
+      std::filesystem::remove(path);
+      switch (round % 6) {
+        case 0:
+          bytes[random() % bytes.size()] ^= char(1 << random() % 8);
+          break;
+        case 1:
+          bytes.resize(random() % bytes.size());
+          break;
+        case 2:
+          bytes.push_back('x');
+          break;
+        case 3:
+          bytes = test::contents_of(paths[random() % paths.size()]);
+          break;
+        case 4: {
+          const size_t at = random() % bytes.size();
+          const size_t from = random() % bytes.size();
+          for (size_t i = 0; i < 64 && std::max(at, from) + i < bytes.size(); ++i) {
+            bytes[at + i] = char(bytes[from + i] + 1);
+          }
+          break;
+        }
+        default:
+          bytes.clear();
+      }
+      if (round % 12 == 11) {
+        std::filesystem::create_symlink("/dev/zero", path);
+      } else if (!bytes.empty()) {
+        test::write_to(path, bytes);
+      }
+      bench.reopen();
+      ASSERT_LE(bench.restored(text), original.length());
+    }
+    ASSERT_TRUE(bool(bench.write(original)));
+    EXPECT_EQ(bench.restored(text), original.length());
+    EXPECT_GT(bench.store->stats().hits, 0u);
+  }
+}
+
+// Whatever files go, at any time.
+TEST(DiskStore, AnyFilesMayBeDeleted) {
+  std::mt19937 random(3);
+  StoreBench bench(mixed_model());
+  const memory::Sequence original = conversation(bench.here);
+  const std::vector<Token> text = tokens_of(original);
+  for (int32_t round = 0; round < 40; ++round) {
+    ASSERT_TRUE(bool(bench.write(original)));
+    ASSERT_EQ(bench.restored(text), original.length());
+    for (const std::string& path : bench.files("")) {
+      if (random() % 3 == 0) std::filesystem::remove(path);
+    }
+    if (round % 2 == 0) bench.reopen();
+    ASSERT_LE(bench.restored(text), original.length());
+  }
+}
+
+TEST(DiskStore, TwoProcessesShareAStore) {
+  StoreBench bench(mixed_model());
+  auto other = DiskStore::open(bench.options).value();
+  const memory::Sequence original = conversation(bench.here);
+  ASSERT_TRUE(bool(bench.write(original)));
+  const uint64_t before = other->stats().written_bytes;
+  ASSERT_TRUE(bool(other->write(*bench.snapshot_of(original), Durability::cache)));
+  EXPECT_EQ(other->stats().written_bytes, before);  // The files were there.
+  EXPECT_EQ(other->stats().conflicts, 0u);
+  bench.store = std::move(other);
+  EXPECT_EQ(bench.restored(tokens_of(original)), original.length());
+}
+
+TEST(DiskStore, AFullMemoryIsAnErrorAndTakesNothing) {
+  StoreBench bench(mixed_model());
+  const memory::Sequence original = conversation(bench.here);
+  ASSERT_TRUE(bool(bench.write(original)));
+  memory::testing::ToyBench small(mixed_model(), {.budget_bytes = 3000});
+  const auto match =
+      bench.store->find(kFingerprint, small.memory->layout(), original.tokens(), false, 0);
+  ASSERT_TRUE(match.has_value());
+  const auto loaded = bench.store->load(*small.memory, kVariant, kFingerprint, *match, 0);
+  EXPECT_EQ(loaded.error().code, ErrorCode::memory_full);
+  EXPECT_EQ(small.memory->usage().used_bytes(), 0u);
+}
+
+// Says that no file is there, as if another process wrote it just now.
+class BlindCalls : public FileCalls {
+ public:
+  int status_at(int folder, const char* name, struct stat* status) override {
+    if (!is_blind) return FileCalls::status_at(folder, name, status);
+    errno = ENOENT;
+    return -1;
+  }
+  bool is_blind = false;
+};
+
+// Two payloads of one name are an alarm: neither is served.
+TEST(DiskStore, AnotherPayloadOfANameIsAnAlarm) {
+  BlindCalls calls;
+  StoreOptions options;
+  options.calls = &calls;
+  StoreBench bench(full_model(), options);
+  const memory::Sequence original = read_text(bench.here, 64, 1);
+  ASSERT_TRUE(bool(bench.write(original)));
+  calls.is_blind = true;
+  ASSERT_TRUE(bool(bench.write(original)));  // Equal names, equal bytes.
+  EXPECT_EQ(bench.store->stats().conflicts, 0u);
+  // Another model computes something else under the same fingerprint.
+  memory::testing::ToyBench liar(full_model());
+  memory::Sequence forged = liar.memory->new_sequence(memory::Variant(6));
+  ASSERT_TRUE(bool(liar.read(forged, tokens_of(original), {61})));
+  const Snapshot snapshot(*liar.memory, forged, kFingerprint, "toy");
+  EXPECT_FALSE(bool(bench.store->write(snapshot, Durability::cache)));
+  EXPECT_EQ(bench.store->stats().conflicts, 1u);
+  calls.is_blind = false;
+  bench.reopen();
+  EXPECT_EQ(bench.restored(tokens_of(original)), 0);
+}
+
+}  // namespace
+}  // namespace cairn::store
