@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "device/host_memory.h"
-#include "memory/prefix_cache.h"
+#include "memory/cache/prefix_cache.h"
 #include "tests/memory/toy_model.h"
 
 namespace {

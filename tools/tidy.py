@@ -54,8 +54,8 @@ COVERED_BY = [
     ("src/convert/families/*.cpp", "tests/convert/*_test.cpp", "walk the table of families"),
     ("src/engine/{lane,runner}.cpp", "tests/engine/generator_test.cpp", "all that is generated"),
     ("src/engine/{model_text,parameter_loader}.cpp", "tests/engine/engine_test.cpp", "loading"),
-    ("src/session/{answer_job,answer_stream,embedding_job,read_ahead}.cpp", "tests/session/service_test.cpp",
-     "what a service hands on"),
+    ("src/session/{answer_job,answer_stream,embedding_job,read_ahead}.cpp",
+     "tests/session/service_test.cpp", "what a service hands on"),
     ("src/engine/pooling.cpp", "tests/engine/embedder_test.cpp", "the end of an embedding"),
     ("src/grammar/{automaton,determinize,expression,fragments,grammar,groups,key_set,lengths,"
      "near_states,stacks,token_trie}.cpp", "tests/grammar/matcher_test.cpp", "one automaton"),

@@ -24,7 +24,7 @@
 #include "engine/step.h"
 #include "gguf/gguf.h"
 #include "memory/memory.h"
-#include "memory/prefix_cache.h"
+#include "memory/cache/prefix_cache.h"
 #include "models/model.h"
 
 namespace cairn {

@@ -13,7 +13,7 @@
 #include "base/result.h"
 #include "engine/runner.h"
 #include "memory/memory.h"
-#include "memory/prefix_cache.h"
+#include "memory/cache/prefix_cache.h"
 
 namespace cairn {
 

@@ -12,7 +12,7 @@
 
 #include "base/result.h"
 #include "device/step.h"
-#include "memory/block_counts.h"
+#include "memory/cache/block_counts.h"
 #include "memory/layout.h"
 #include "memory/replay.h"
 #include "memory/sequence.h"

@@ -1,5 +1,5 @@
 // The counts against all references that there are, over random sequences that come and go.
-#include "memory/block_counts.h"
+#include "memory/cache/block_counts.h"
 
 #include <gtest/gtest.h>
 

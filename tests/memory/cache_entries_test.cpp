@@ -1,5 +1,5 @@
 // Entries with what is counted and indexed of them.
-#include "memory/cache_entries.h"
+#include "memory/cache/cache_entries.h"
 
 #include <gtest/gtest.h>
 

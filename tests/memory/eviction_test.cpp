@@ -1,6 +1,6 @@
 // The cache in a memory that has too little room, with toy models that read back what they see:
 // what is worth least goes first, what is used stays, and whatever is found is exact.
-#include "memory/eviction.h"
+#include "memory/cache/eviction.h"
 
 #include <gtest/gtest.h>
 

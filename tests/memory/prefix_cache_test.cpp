@@ -1,6 +1,6 @@
 // The cache used as an engine uses it, by toy models that read back what they see: a prompt costs
 // only what no sequence holds, room is made in the order of worth, and whatever is found is exact.
-#include "memory/prefix_cache.h"
+#include "memory/cache/prefix_cache.h"
 
 #include <gtest/gtest.h>
 

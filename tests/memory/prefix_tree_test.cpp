@@ -1,6 +1,6 @@
 // The tree against asking every sequence, over random insertions and removals of sequences that
 // part and end anywhere and have lost whatever can be lost.
-#include "memory/prefix_tree.h"
+#include "memory/cache/prefix_tree.h"
 
 #include <gtest/gtest.h>
 

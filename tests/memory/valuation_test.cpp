@@ -1,5 +1,5 @@
 // What is worth least of an entry, by hand.
-#include "memory/valuation.h"
+#include "memory/cache/valuation.h"
 
 #include <gtest/gtest.h>
 

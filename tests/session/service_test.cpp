@@ -193,13 +193,15 @@ TEST(Service, ReadsAhead) {
 
 TEST(Service, EmbedsTextsOfManyClients) {
   using testing::embedding_options;
-  const auto engine =
-      testing::load_engine(testing::embedding_path("bert", ".gguf"), embedding_options(Pooling::mean));
+  const auto engine = testing::load_engine(testing::embedding_path("bert", ".gguf"),
+                                           embedding_options(Pooling::mean));
   ASSERT_NE(engine, nullptr);
   std::vector<std::vector<Token>> texts;
   for (int32_t text = 0; text < 12; ++text) {
     std::vector<Token> tokens;
-    for (int32_t index = 0; index <= 3 * text; ++index) tokens.push_back(Token(5 + 7 * index + text));
+    for (int32_t index = 0; index <= 3 * text; ++index) {
+      tokens.push_back(Token(5 + 7 * index + text));
+    }
     texts.push_back(std::move(tokens));
   }
   const std::vector<Embedding> expected = Embedder(engine.get(), {}).embed(texts).value();

@@ -1,5 +1,5 @@
 // Tokens that a loss is expected to cost, for each byte that it frees.
-#include "memory/valuation.h"
+#include "memory/cache/valuation.h"
 
 #include <algorithm>
 #include <cmath>

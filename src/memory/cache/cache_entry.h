@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "memory/placement.h"
+#include "memory/cache/placement.h"
 #include "memory/sequence.h"
 
 namespace cairn::memory {

@@ -4,7 +4,7 @@
 // it begins no later and resumes from a state that is no earlier; what is surpassed at a node is
 // surpassed at all nodes above. So a position of a node's edge can be resumed if a run of the front
 // begins at or before it, and the last such run has the fewest steps to replay.
-#include "memory/prefix_tree.h"
+#include "memory/cache/prefix_tree.h"
 
 #include <algorithm>
 #include <set>

@@ -9,10 +9,10 @@
 #include <tuple>
 #include <vector>
 
-#include "memory/block_counts.h"
-#include "memory/cache_entry.h"
+#include "memory/cache/block_counts.h"
+#include "memory/cache/cache_entry.h"
 #include "memory/memory.h"
-#include "memory/prefix_tree.h"
+#include "memory/cache/prefix_tree.h"
 
 namespace cairn::memory {
 

@@ -2,7 +2,7 @@
 // is expected to cost per byte that it frees, added to the clock at its entry's last use. The least
 // is evicted first and sets the clock to its value, so that what is not used ages however valuable
 // it is.
-#include "memory/eviction.h"
+#include "memory/cache/eviction.h"
 
 #include <algorithm>
 #include <utility>

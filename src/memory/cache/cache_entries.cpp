@@ -1,5 +1,5 @@
 // Keeps the tree, the counts and the holders of anchors in step with the entries.
-#include "memory/cache_entries.h"
+#include "memory/cache/cache_entries.h"
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 // One count for each block, by group.
-#include "memory/block_counts.h"
+#include "memory/cache/block_counts.h"
 
 #include <algorithm>
 

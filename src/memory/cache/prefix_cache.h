@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "memory/cache_entries.h"
-#include "memory/eviction.h"
+#include "memory/cache/cache_entries.h"
+#include "memory/cache/eviction.h"
 #include "memory/memory.h"
-#include "memory/placement.h"
+#include "memory/cache/placement.h"
 
 namespace cairn::memory {
 

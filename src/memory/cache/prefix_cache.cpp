@@ -1,6 +1,6 @@
 // Finding, adding and pinning entries. What is evicted under pressure is in eviction.h and
 // valuation.h, how prefixes are found in prefix_tree.h.
-#include "memory/prefix_cache.h"
+#include "memory/cache/prefix_cache.h"
 
 #include <algorithm>
 #include <array>

@@ -9,9 +9,9 @@
 #include <span>
 #include <vector>
 
-#include "memory/cache_entries.h"
+#include "memory/cache/cache_entries.h"
 #include "memory/memory.h"
-#include "memory/placement.h"
+#include "memory/cache/placement.h"
 
 namespace cairn::memory {
 

@@ -11,10 +11,10 @@
 #include <optional>
 #include <set>
 
-#include "memory/cache_entries.h"
+#include "memory/cache/cache_entries.h"
 #include "memory/memory.h"
-#include "memory/placement.h"
-#include "memory/valuation.h"
+#include "memory/cache/placement.h"
+#include "memory/cache/valuation.h"
 
 namespace cairn::memory {
 

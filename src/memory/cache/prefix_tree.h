@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "memory/cache_entry.h"
+#include "memory/cache/cache_entry.h"
 #include "memory/memory.h"
 
 namespace cairn::memory {
