@@ -1,11 +1,11 @@
 // The engine's thread: mail, a step, mail again.
 #include "session/service.h"
 
-#include <signal.h>
-
 #include <chrono>
 #include <system_error>
 #include <utility>
+
+#include "base/blocked_signals.h"
 
 namespace cairn::session {
 
@@ -18,18 +18,12 @@ constexpr std::chrono::milliseconds kLookAgain(20);
 
 Result<std::unique_ptr<Service>> Service::start(Engine* engine, const SchedulerOptions& options) {
   std::unique_ptr<Service> service(new Service(engine, options));
-  // Signals are for the threads that wait for input.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  Status started = Ok{};
+  const BlockedSignals blocked;
   try {
     service->thread_ = std::thread([made = service.get()] { made->run(); });
   } catch (const std::system_error& refused) {
-    started = fail(ErrorCode::io, "the engine's thread: {}", refused.what());
+    return fail(ErrorCode::io, "the engine's thread: {}", refused.what());
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  CAIRN_TRY(std::move(started));
   return service;
 }
 
