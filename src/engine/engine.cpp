@@ -338,13 +338,14 @@ Result<StepReport> Engine::step(std::span<const StepItem> items, StepAcceptor ac
   return may_help ? stepper_->step(items, accept, observe) : report;
 }
 
-// Vectors of texts keep nothing that could be stored.
+// Vectors of texts keep nothing that could be stored. Where the model's file lies is nobody's
+// business.
 Status Engine::open_store() {
   if (options_.cache_dir.empty() || options_.pooling) return Ok{};
-  CAIRN_TRY(
-      sequence_store_,
-      SequenceStore::open({.path = options_.cache_dir, .budget_bytes = options_.cache_disk_budget},
-                          std::string(file_.name()), memory_.get(), &*cache_));
+  CAIRN_TRY(sequence_store_,
+            SequenceStore::open(
+                {.path = options_.cache_dir, .budget_bytes = options_.cache_disk_budget},
+                file_.name().substr(file_.name().rfind('/') + 1), memory_.get(), &*cache_));
   return Ok{};
 }
 

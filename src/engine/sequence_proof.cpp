@@ -100,6 +100,11 @@ class Proof {
     CAIRN_TRY(const std::vector<float> there, next_logits(fresh_));
     compare_bytes(std::as_bytes(std::span(here)), std::as_bytes(std::span(there)), "the logits",
                   outline_.length());
+    const int32_t group = engine_.memory().layout().recurrent_group;
+    const int32_t end = stored_.length();
+    if (group < 0) return Ok{};
+    compare(Archive::state(stored_, end), Archive::state(fresh_, end), group,
+            "the state that the log gives", end);
     return Ok{};
   }
 

@@ -17,9 +17,9 @@ struct SequenceProof {
   std::string first_difference;  // What it is of, and where.
 };
 
-// Whole pages, states and hidden rows are compared; what lies in an unfinished page and in the log
-// shows in the logits of a token behind the end. The budget has to hold the sequence twice.
-// Errors: those of Engine::step().
+// Whole pages, states and hidden rows are compared; an unfinished page and the log by what they are
+// for: the logits and the state of a token behind the end. The budget has to hold the sequence
+// twice. Errors: those of Engine::step().
 Result<SequenceProof> prove_sequence(Engine& engine, memory::Sequence stored);
 
 }  // namespace cairn

@@ -127,7 +127,7 @@ class DiskStore {
   void drop_entry(const Sha256Digest& name);
   void drop_record(const Sha256Digest& name);
   bool is_foreign(const Sha256Digest& name);
-  void sweep_old_records();
+  void sweep_old_records(bool spares_foreign);
   bool verify_record(const PieceRef& ref);
   void pause(const Error& error);
 

@@ -209,7 +209,7 @@ Status DiskStore::make_room(uint64_t bytes) {
 void DiskStore::evict_to(uint64_t bytes) {
   const Descriptor lock = folder_->lock_collection();
   if (!lock) return;
-  sweep_old_records();
+  sweep_old_records(true);
   for (const IndexEntry& entry : entries()) {
     if (stats().bytes <= bytes) return;
     if (entry.is_saved) continue;
@@ -217,6 +217,7 @@ void DiskStore::evict_to(uint64_t bytes) {
     const std::lock_guard guard(mutex_);
     ++stats_.evicted;
   }
+  sweep_old_records(false);
 }
 
 // The manifest goes first; records that no other needs follow.
@@ -250,8 +251,8 @@ bool DiskStore::is_foreign(const Sha256Digest& name) {
 }
 
 // Left by writers that were killed. Those of another version may have a manifest that is not
-// understood here.
-void DiskStore::sweep_old_records() {
+// understood here; they go when all else that may go has gone.
+void DiskStore::sweep_old_records(bool spares_foreign) {
   std::vector<Sha256Digest> records;
   {
     const std::lock_guard lock(mutex_);
@@ -259,7 +260,7 @@ void DiskStore::sweep_old_records() {
   }
   for (const Sha256Digest& name : records) {
     if (being_written_.contains(name)) continue;
-    if (!is_foreign(name)) drop_record(name);
+    if (!spares_foreign || !is_foreign(name)) drop_record(name);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <random>
 
+#include "store/crc32c.h"
 #include "tests/store/store_bench.h"
 
 namespace cairn::store {
@@ -297,6 +298,34 @@ class BlindCalls : public FileCalls {
   }
   bool is_blind = false;
 };
+
+// What killed writers left goes when room is needed, but not at once; so does what a newer version
+// has written, which is not read.
+TEST(DiskStore, LeftOversGoWhenRoomIsNeeded) {
+  int64_t now = 0;
+  StoreOptions options{.budget_bytes = 80'000};
+  options.now_ns = [&] { return now; };
+  StoreBench bench(full_model(), options);
+  ASSERT_TRUE(bool(bench.write(read_text(bench.here, 64, 1))));
+  const std::string manifest = bench.files("manifests").front();
+  std::string bytes = test::contents_of(manifest);
+  bytes[8] = 2;  // The version, and the checksum of the header.
+  const auto header = std::as_bytes(std::span(bytes)).first(220);
+  const uint32_t checksum = crc32c(header);
+  for (size_t i = 0; i < 4; ++i) bytes[220 + i] = char(checksum >> (8 * i));
+  std::filesystem::remove(manifest);
+  test::write_to(manifest, bytes);
+  bench.reopen();
+  EXPECT_EQ(bench.store->stats().entries, 1u);  // It takes room, and is no damage.
+  EXPECT_EQ(bench.store->stats().damaged, 0u);
+  EXPECT_EQ(bench.restored(tokens_of(read_text(bench.here, 64, 1))), 0);
+  now = int64_t(1) << 62;
+  for (int32_t number = 2; number < 12; ++number) {
+    ASSERT_TRUE(bool(bench.write(read_text(bench.here, 64, number)))) << number;
+  }
+  EXPECT_FALSE(std::filesystem::exists(manifest));
+  EXPECT_LE(bench.store->stats().bytes, 80'000u);
+}
 
 // Two payloads of one name are an alarm: neither is served.
 TEST(DiskStore, AnotherPayloadOfANameIsAnAlarm) {
