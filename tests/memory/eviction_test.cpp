@@ -507,5 +507,54 @@ TEST_F(Pressure, CopiesOfWhatIsAnnouncedStay) {
   expect_counted(host);
 }
 
+// Twelve people, of whom some come more often than others, in a memory for a few of them: the next
+// turn, a message said otherwise, another conversation.
+int32_t tokens_read_of_visits(const ToyModel& model, size_t budget_bytes, uint32_t seed) {
+  std::mt19937 random(seed);
+  Host host(model, budget_bytes);
+  std::vector<Chat> chats;
+  for (int32_t index = 0; index < 12; ++index) chats.emplace_back(&host, text(150, 1 + index % 3));
+  int32_t read_count = 0, number = 1000;
+  for (int32_t visit = 0; visit < 200; ++visit) {
+    // The first half of them comes in three of four visits.
+    const size_t half = random() % 4 == 0 ? 6 : 0;
+    const size_t index = half + random() % 6;
+    Chat& chat = chats[index];
+    const uint32_t sort = uint32_t(random() % 8);
+    if (sort == 0 || chat.history().size() > 700) {
+      chat = Chat(&host, text(150, 1 + int32_t(index) % 3));
+    } else if (sort == 1 && !chat.starts().empty()) {
+      chat = chat.before(chat.starts().size() - 1);
+    }
+    const Text message = text(10 + int32_t(random() % 50), number += 2);
+    Result<int32_t> count = chat.turn(message, 5 + int32_t(random() % 20), number + 1);
+    EXPECT_TRUE(count);
+    read_count += count ? *count : 0;
+    chat.close();
+    chat.reopen();
+  }
+  return read_count;
+}
+
+// Bounds are what a cache reads that values everything that it keeps at each eviction and takes the
+// oldest of the entries that serve equally well, with 2 % more for other machines' logarithms.
+TEST(Eviction, ReadsNoMoreThanWhereEverythingIsValued) {
+  struct Bound {
+    size_t budget_bytes;
+    int32_t read_count;
+  };
+  const std::vector<Bound> bounds = {{60000, 65073},   {60000, 67565},  {60000, 53590},
+                                     {160000, 105506}, {160000, 51782}, {160000, 62601}};
+  ASSERT_EQ(families().size(), bounds.size());
+  for (size_t index = 0; index < bounds.size(); ++index) {
+    const Family family = families()[index];
+    int32_t read_count = 0;
+    for (uint32_t seed = 1; seed <= 6; ++seed) {
+      read_count += tokens_read_of_visits(family.model, bounds[index].budget_bytes, seed);
+    }
+    EXPECT_LE(read_count, bounds[index].read_count / 50 * 51) << family.name;
+  }
+}
+
 }  // namespace
 }  // namespace cairn::memory
