@@ -318,6 +318,54 @@ TEST_F(Pressure, OwnAnchorsMakeRoomByTheirWorth) {
   EXPECT_GT(resume_of(host, half), int32_t(half.size()) / 2);
 }
 
+// What could not go, since it was in use, is the first to go once it is not.
+TEST_F(Pressure, WhatIsNoLongerInUseIsSeen) {
+  const ToyModel model({{ToyModel::full()}});
+  const size_t page_bytes = model.layout().groups[0].block_bytes;
+  constexpr int32_t kCount = 200;
+  Host host(model, 2 * (kCount + 1) * page_bytes);
+  std::vector<Sequence> in_use;
+  for (int32_t index = 0; index <= kCount; ++index) {
+    Sequence sequence = host.memory->new_sequence();
+    host.cache.begin(sequence, {.tokens = text(64, index)}).value().commit(64);
+    if (index < kCount) in_use.push_back(sequence);
+    host.cache.keep(std::move(sequence));
+  }
+  const auto resume = [&](int32_t index) {
+    return host.cache.find(text(64, index), Variant::plain, false).plan.resume;
+  };
+  const Text tokens = text(64, 1000);
+  Sequence sequence = host.memory->new_sequence();
+  host.cache.begin(sequence, {.tokens = tokens}).value().commit(64);
+  EXPECT_EQ(resume(kCount), 0) << "The only one that was free.";
+  in_use.clear();
+  Sequence other = host.memory->new_sequence();
+  host.cache.begin(other, {.tokens = tokens}).value().commit(64);
+  EXPECT_EQ(resume(0), 0) << "The oldest.";
+  for (int32_t index = kCount / 4; index < kCount; ++index) ASSERT_EQ(resume(index), 64) << index;
+}
+
+// Where no end can go, as many anchors go as there have to.
+TEST_F(Pressure, ManyOwnAnchorsMakeRoomForOneStep) {
+  const ToyModel model({{large_state()}, {ToyModel::full()}});
+  const Layout layout = model.layout();
+  const size_t state_bytes = layout.groups[size_t(layout.recurrent_group)].block_bytes;
+  Host host(model, 70 * state_bytes + 20000);
+  const auto every_fifth = [](int32_t count) {
+    std::vector<int32_t> counts(static_cast<size_t>(count));
+    for (int32_t index = 0; index < count; ++index) counts[size_t(index)] = 5 * (index + 1);
+    return counts;
+  };
+  Sequence sequence = host.memory->new_sequence();
+  const Text tokens = text(305, 1);
+  host.cache.begin(sequence, {.tokens = tokens, .captures = every_fifth(60)}).value().commit(305);
+  ASSERT_EQ(sequence.anchors().size(), 60u);
+  const std::vector<int32_t> captures = every_fifth(55);
+  EXPECT_TRUE(host.cache.begin(sequence, {.tokens = tokens, .captures = captures}));
+  EXPECT_LT(sequence.anchors().size(), 20u);
+  EXPECT_EQ(sequence.length(), 305);
+}
+
 // An anchor that two branches share goes from both of them, and only then is room made.
 TEST_F(Pressure, BranchesLetGoOfSharedAnchorsTogether) {
   const ToyModel model({{large_state()}, {ToyModel::full()}});
