@@ -318,6 +318,54 @@ TEST_F(Pressure, OwnAnchorsMakeRoomByTheirWorth) {
   EXPECT_GT(resume_of(host, half), int32_t(half.size()) / 2);
 }
 
+// What could not go, since it was in use, is the first to go once it is not.
+TEST_F(Pressure, WhatIsNoLongerInUseIsSeen) {
+  const ToyModel model({{ToyModel::full()}});
+  const size_t page_bytes = model.layout().groups[0].block_bytes;
+  constexpr int32_t kCount = 200;
+  Host host(model, 2 * (kCount + 1) * page_bytes);
+  std::vector<Sequence> in_use;
+  for (int32_t index = 0; index <= kCount; ++index) {
+    Sequence sequence = host.memory->new_sequence();
+    host.cache.begin(sequence, {.tokens = text(64, index)}).value().commit(64);
+    if (index < kCount) in_use.push_back(sequence);
+    host.cache.keep(std::move(sequence));
+  }
+  const auto resume = [&](int32_t index) {
+    return host.cache.find(text(64, index), Variant::plain, false).plan.resume;
+  };
+  const Text tokens = text(64, 1000);
+  Sequence sequence = host.memory->new_sequence();
+  host.cache.begin(sequence, {.tokens = tokens}).value().commit(64);
+  EXPECT_EQ(resume(kCount), 0) << "The only one that was free.";
+  in_use.clear();
+  Sequence other = host.memory->new_sequence();
+  host.cache.begin(other, {.tokens = tokens}).value().commit(64);
+  EXPECT_EQ(resume(0), 0) << "The oldest.";
+  for (int32_t index = kCount / 4; index < kCount; ++index) ASSERT_EQ(resume(index), 64) << index;
+}
+
+// Where no end can go, as many anchors go as there have to.
+TEST_F(Pressure, ManyOwnAnchorsMakeRoomForOneStep) {
+  const ToyModel model({{large_state()}, {ToyModel::full()}});
+  const Layout layout = model.layout();
+  const size_t state_bytes = layout.groups[size_t(layout.recurrent_group)].block_bytes;
+  Host host(model, 70 * state_bytes + 20000);
+  const auto every_fifth = [](int32_t count) {
+    std::vector<int32_t> counts(static_cast<size_t>(count));
+    for (int32_t index = 0; index < count; ++index) counts[size_t(index)] = 5 * (index + 1);
+    return counts;
+  };
+  Sequence sequence = host.memory->new_sequence();
+  const Text tokens = text(305, 1);
+  host.cache.begin(sequence, {.tokens = tokens, .captures = every_fifth(60)}).value().commit(305);
+  ASSERT_EQ(sequence.anchors().size(), 60u);
+  const std::vector<int32_t> captures = every_fifth(55);
+  EXPECT_TRUE(host.cache.begin(sequence, {.tokens = tokens, .captures = captures}));
+  EXPECT_LT(sequence.anchors().size(), 20u);
+  EXPECT_EQ(sequence.length(), 305);
+}
+
 // An anchor that two branches share goes from both of them, and only then is room made.
 TEST_F(Pressure, BranchesLetGoOfSharedAnchorsTogether) {
   const ToyModel model({{large_state()}, {ToyModel::full()}});
@@ -505,6 +553,55 @@ TEST_F(Pressure, CopiesOfWhatIsAnnouncedStay) {
   for (const Sequence& copy : copies) ASSERT_NO_FATAL_FAILURE(host.expect_exact(copy));
   copies.clear();
   expect_counted(host);
+}
+
+// Twelve people, of whom some come more often than others, in a memory for a few of them: the next
+// turn, a message said otherwise, another conversation.
+int32_t tokens_read_of_visits(const ToyModel& model, size_t budget_bytes, uint32_t seed) {
+  std::mt19937 random(seed);
+  Host host(model, budget_bytes);
+  std::vector<Chat> chats;
+  for (int32_t index = 0; index < 12; ++index) chats.emplace_back(&host, text(150, 1 + index % 3));
+  int32_t read_count = 0, number = 1000;
+  for (int32_t visit = 0; visit < 200; ++visit) {
+    // The first half of them comes in three of four visits.
+    const size_t half = random() % 4 == 0 ? 6 : 0;
+    const size_t index = half + random() % 6;
+    Chat& chat = chats[index];
+    const uint32_t sort = uint32_t(random() % 8);
+    if (sort == 0 || chat.history().size() > 700) {
+      chat = Chat(&host, text(150, 1 + int32_t(index) % 3));
+    } else if (sort == 1 && !chat.starts().empty()) {
+      chat = chat.before(chat.starts().size() - 1);
+    }
+    const Text message = text(10 + int32_t(random() % 50), number += 2);
+    Result<int32_t> count = chat.turn(message, 5 + int32_t(random() % 20), number + 1);
+    EXPECT_TRUE(count);
+    read_count += count ? *count : 0;
+    chat.close();
+    chat.reopen();
+  }
+  return read_count;
+}
+
+// Bounds are what a cache reads that values everything that it keeps at each eviction and takes the
+// oldest of the entries that serve equally well, with 2 % more for other machines' logarithms.
+TEST(Eviction, ReadsNoMoreThanWhereEverythingIsValued) {
+  struct Bound {
+    size_t budget_bytes;
+    int32_t read_count;
+  };
+  const std::vector<Bound> bounds = {{60000, 65073},   {60000, 67565},  {60000, 53590},
+                                     {160000, 105506}, {160000, 51782}, {160000, 62601}};
+  ASSERT_EQ(families().size(), bounds.size());
+  for (size_t index = 0; index < bounds.size(); ++index) {
+    const Family family = families()[index];
+    int32_t read_count = 0;
+    for (uint32_t seed = 1; seed <= 6; ++seed) {
+      read_count += tokens_read_of_visits(family.model, bounds[index].budget_bytes, seed);
+    }
+    EXPECT_LE(read_count, bounds[index].read_count / 50 * 51) << family.name;
+  }
 }
 
 }  // namespace
