@@ -1,5 +1,6 @@
-// While it lives, the calling thread receives no signals, and neither do threads that it starts:
-// signals are for the threads that wait for input. Thread rule: created and destroyed on one thread.
+// While such an object lives, the calling thread receives no signals, and neither do threads that
+// it starts: signals are for threads that wait for input. Thread rule: created and destroyed on one
+// thread.
 #pragma once
 
 #include <pthread.h>

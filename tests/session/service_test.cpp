@@ -212,13 +212,13 @@ TEST(Service, EmbedsTextsOfManyClients) {
   }
   auto wrong = service->embed({{Token(1)}, {Token(1 << 20)}});
   for (auto& each : made) {
-    const Result<std::vector<Embedding>> found = each.get();
+    Result<std::vector<Embedding>> found = each.get();
     ASSERT_TRUE(found);
     for (size_t text = 0; text < texts.size(); ++text) {
       EXPECT_EQ((*found)[text].values, expected[text].values) << text;
     }
   }
-  const Result<std::vector<Embedding>> refused = wrong.get();
+  Result<std::vector<Embedding>> refused = wrong.get();
   ASSERT_FALSE(refused);
   EXPECT_TRUE(refused.error().message.starts_with("text 2: ")) << refused.error().message;
 }
