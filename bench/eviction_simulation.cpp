@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "memory/placement.h"
+#include "memory/cache/placement.h"
 
 namespace {
 

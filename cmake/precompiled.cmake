@@ -1,10 +1,9 @@
 # Headers that are read once instead of once for each source, which is most of a compilation. All
 # modules share cmake/precompiled.h; one with a precompiled.h of its own has that instead. Sources
-# include what they use nonetheless: tools/tidy.py checks the names of the shared headers, and the
-# sanitizers' builds have neither headers for one module nor joined sources (CAIRN_JOINED). Files
-# for one instruction set have flags of their own, so they read headers one by one.
+# include what they use nonetheless: tools/tidy.py checks the standard library's names and the
+# project's types. Files for one instruction set have flags of their own, so they read headers one
+# by one.
 option(CAIRN_PRECOMPILED "Precompile headers" ON)
-option(CAIRN_JOINED "Precompile what a module reads, and compile small sources four at a time" ON)
 
 if(CAIRN_PRECOMPILED)
   # A cache of objects takes these only if it may trust macros' names and dates.
@@ -37,7 +36,7 @@ function(cairn_precompile target folder)
   if(NOT CAIRN_PRECOMPILED)
     return()
   endif()
-  if(CAIRN_JOINED AND EXISTS ${folder}/precompiled.h)
+  if(EXISTS ${folder}/precompiled.h)
     get_filename_component(module ${folder} NAME)
     target_precompile_headers(${target} PRIVATE <${module}/precompiled.h>)
   else()
@@ -54,9 +53,7 @@ endfunction()
 # Four small sources are compiled as one: most of what each reads is the same. Those in the list
 # single_sources are left out.
 function(cairn_join_sources target)
-  if(CAIRN_JOINED)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
-    set_source_files_properties(${single_sources} TARGET_DIRECTORY ${target}
-                                PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
+  set_source_files_properties(${single_sources} TARGET_DIRECTORY ${target}
+                              PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()

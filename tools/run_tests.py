@@ -2,7 +2,7 @@
 """Runs the tests of a build folder: a line for each program, each failure with what it printed, and
 in the last line how many passed, failed and were skipped. Exit code 1 if one failed.
 
-  tools/run_tests.py BUILD_DIR [PATTERN] [--without LABEL] [--jobs N]
+  tools/run_tests.py BUILD_DIR [PATTERN] [--without LABEL] [--jobs N] [--slowest N]
 
 PATTERN is a regular expression; it selects tests by their names: program.Suite.Test. What there is
 to run is asked of ctest. Tests of one program (label gtest) run many to a process; where one takes
@@ -24,7 +24,7 @@ SLICE = 16             # Tests of one process: enough to share its start, few en
 TEST_SECONDS = 600     # Of one test.
 OUTPUT_LINES = 200     # Of a failure; the end says most.
 STARTED = re.compile(r"^\[ RUN      \] (\S+)$")
-ENDED = re.compile(r"\[(       OK |  FAILED  |  SKIPPED )\] (\S+?)(?:, where .*)? \(\d+ ms\)$")
+ENDED = re.compile(r"\[(       OK |  FAILED  |  SKIPPED )\] (\S+?)(?:, where .*)? \((\d+) ms\)$")
 OUTCOMES = {"       OK ": "passed", "  FAILED  ": "failed", "  SKIPPED ": "skipped"}
 
 
@@ -33,10 +33,11 @@ class Report:
 
     def __init__(self):
         self.lock, self.outcomes, self.notes = threading.Lock(), {}, set()
+        self.seconds = {}
 
-    def add(self, name, outcome, output=()):
+    def add(self, name, outcome, output=(), seconds=0.0):
         with self.lock:
-            self.outcomes[name] = outcome
+            self.outcomes[name], self.seconds[name] = outcome, seconds
             self.notes.update(line for line in output if line.startswith("AMX tiles by: "))
             if outcome == "failed":
                 print(f"--- FAILED: {name}", *list(output)[-OUTPUT_LINES:], sep="\n", flush=True)
@@ -44,7 +45,9 @@ class Report:
     def count(self, outcome):
         return sum(found == outcome for found in self.outcomes.values())
 
-    def finish(self):
+    def finish(self, slowest=0):
+        for name in sorted(self.seconds, key=self.seconds.get, reverse=True)[:slowest]:
+            print(f"{self.seconds[name]:7.1f} s  {name}")
         for note in sorted(self.notes):
             print(note)
         for outcome in ("skipped", "failed"):
@@ -118,7 +121,8 @@ class Program:
                 watch = threading.Timer(seconds, stop)
                 watch.start()
             elif (found := ENDED.search(line)) and found[2] == running:
-                report.add(f"{self.name}.{running}", OUTCOMES[found[1]], output)
+                report.add(f"{self.name}.{running}", OUTCOMES[found[1]], output,
+                           int(found[3]) / 1000)
                 ended.add(running)
                 running, output = None, []
             else:
@@ -176,7 +180,7 @@ def plan(build, pattern, without):
                                  run_command(t["name"], t, p, e, report))
 
 
-def run(build, pattern, without, jobs):
+def run(build, pattern, without, jobs, slowest):
     report, left, start = Report(), {}, time.monotonic()
     work = list(plan(build, pattern, without))
     for name, _ in work:
@@ -194,7 +198,7 @@ def run(build, pattern, without, jobs):
             done.result()
     if not work:
         print(f"expected tests that match {pattern.pattern!r}, found none")
-    return report.finish()
+    return report.finish(slowest)
 
 
 def main():
@@ -203,8 +207,11 @@ def main():
     parser.add_argument("pattern", nargs="?", default="", type=re.compile)
     parser.add_argument("--without", metavar="LABEL")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--slowest", metavar="N", type=int, default=0,
+                        help="print the N tests that took longest")
     options = parser.parse_args()
-    return run(options.build, re.compile(options.pattern), options.without, options.jobs)
+    return run(options.build, re.compile(options.pattern), options.without, options.jobs,
+               options.slowest)
 
 
 if __name__ == "__main__":

@@ -54,6 +54,8 @@ COVERED_BY = [
     ("src/convert/families/*.cpp", "tests/convert/*_test.cpp", "walk the table of families"),
     ("src/engine/{lane,runner}.cpp", "tests/engine/generator_test.cpp", "all that is generated"),
     ("src/engine/{model_text,parameter_loader}.cpp", "tests/engine/engine_test.cpp", "loading"),
+    ("src/session/{answer_job,answer_stream,embedding_job,read_ahead}.cpp",
+     "tests/session/service_test.cpp", "what a service hands on"),
     ("src/engine/pooling.cpp", "tests/engine/embedder_test.cpp", "the end of an embedding"),
     ("src/grammar/{automaton,determinize,expression,fragments,grammar,groups,key_set,lengths,"
      "near_states,stacks,token_trie}.cpp", "tests/grammar/matcher_test.cpp", "one automaton"),
@@ -72,10 +74,9 @@ COVERED_BY = [
     ("src/measure/sequence_logits.cpp", "tests/measure/perplexity_test.cpp", "what it sums"),
     ("src/measure/{machine_limits,speed_report}.cpp", "tests/measure/speed_samples_test.cpp",
      "figures of one another"),
-    ("src/memory/{exclusive_blocks,layout,page_table,pool,replay,resume_plan,sequence,"
+    ("src/memory/{layout,page_table,pool,replay,resume_plan,sequence,"
      "sequence_usage,store,token_list,transaction}.cpp", "tests/memory/*_test.cpp",
      "one entrance, tested as a whole"),
-    ("src/memory/eviction.cpp", "tests/memory/prefix_cache_test.cpp", "how the cache makes room"),
     ("src/models/{aliases,model}.cpp", "tests/models/architectures_test.cpp", "the table itself"),
     ("src/models/*/*.cpp", "tests/models/golden_test.cpp", "walks the table of architectures"),
     ("src/quant/*.cpp", "tests/quant/all_types_test.cpp", "walks the table of formats"),
@@ -154,6 +155,9 @@ NAMES = {
     "fmt/format.h": r"\bfmt::(?:join|memory_buffer|formatter)\b",
     "base/result.h": r"\b(?:Result|Status|fail|CAIRN_TRY)\b\s*[<(]",
 }
+# A type that a file declares for all who include it, and any declaration of one.
+TYPE = r"^(?:class|struct|enum class) (?:alignas\(.*?\) )?(\w+)(?: final)?(?: :[^;{]*)? \{"
+DECLARES = r"\b(?:class|struct|enum|using|typename)\s+(?:class\s+)?(?:alignas\(.*?\) )?(\w+)"
 # Standard headers that every library's other header is sure to bring: the standard says so, or its
 # interface cannot be written without.
 BRINGS = {"string": {"string_view"}, "map": {"utility"}, "fmt/format.h": {"fmt/core.h", "string"}}
@@ -383,6 +387,29 @@ class Tidy:
                     line = code[:hit.start()].count("\n") + 1
                     self.report(name, line, f"{hit[0].rstrip(' (<')}: include {header}")
 
+    def check_types(self):
+        """The same for the project's types, where one header alone declares a name for all."""
+        codes = {name: without_comments((self.root / name).read_text()) for name in self.files
+                 if re.match(r"src/.*\.(h|cpp)$", name)}
+        known = {name.removeprefix("src/"): set(re.findall(DECLARES, code))
+                 for name, code in codes.items()}
+        owners = collections.defaultdict(list)
+        for name, code in codes.items():
+            for kind in re.findall(TYPE, code, re.M):
+                owners[kind].append(name.removeprefix("src/"))
+        for name, code in codes.items():
+            if name.startswith("src/backends/cpu/") and name.endswith(".h"):
+                continue  # The text of a kernel stands behind others.
+            module = name.split("/")[1]
+            near = {module, *self.may_use.get(module, [])}
+            seen = known[name.removeprefix("src/")].union(
+                *(known.get(header, ()) for header in self.headers_of(name)))
+            for word in sorted(set(re.findall(r"\b[A-Z]\w*[a-z]\w*\b", code)) - seen):
+                owner = owners.get(word, [""])
+                if len(owner) == 1 and owner[0].endswith(".h") and owner[0].split("/")[0] in near:
+                    line = code[:re.search(rf"\b{word}\b", code).start()].count("\n") + 1
+                    self.report(name, line, f"{word}: include {owner[0]}")
+
     def check_modules(self):
         """The table goes upwards, and each of its permissions is made use of."""
         below = set()
@@ -477,6 +504,7 @@ class Tidy:
         for name in self.files:
             self.check_file(name)
         self.check_names()
+        self.check_types()
         self.check_modules()
         self.check_tests(COVERED_BY)
         self.check_folders()

@@ -22,7 +22,8 @@ Result<Arena> Arena::reserve_addresses(size_t bytes) {
 Result<Arena> Arena::map(size_t bytes, int protection) {
   if (bytes == 0) return fail(ErrorCode::invalid_argument, "memory: expected a size, found 0");
   if (bytes > SIZE_MAX - 2 * kHugePageBytes) {
-    return fail(ErrorCode::no_room, "memory: {} bytes do not fit an address space", bytes);
+    return fail(ErrorCode::memory_full, "memory: expected at most {} bytes, found {}",
+                SIZE_MAX - 2 * kHugePageBytes, bytes);
   }
   const size_t size = (bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
   // One huge page more than asked: the kernel aligns to 4 KiB only, so the ends are cut off.
@@ -30,7 +31,8 @@ Result<Arena> Arena::map(size_t bytes, int protection) {
   void* start =
       ::mmap(nullptr, mapped, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (start == MAP_FAILED) {
-    return fail(ErrorCode::no_room, "memory: cannot reserve {} bytes: {}", size,
+    return fail(ErrorCode::memory_full,
+                "memory: expected {} bytes of addresses, found none so long: {}", size,
                 std::strerror(errno));
   }
   std::byte* const first = static_cast<std::byte*>(start);

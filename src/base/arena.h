@@ -16,7 +16,7 @@ class Arena {
   static constexpr size_t kHugePageBytes = size_t(2) << 20;
 
   // An address range of `bytes`, rounded up to whole huge pages. Errors: invalid_argument for 0
-  // bytes, no_room when the kernel has no such range.
+  // bytes, memory_full when the kernel has no such range.
   static Result<Arena> reserve(size_t bytes);
   // The same, but nothing may be touched that is not committed.
   static Result<Arena> reserve_addresses(size_t bytes);

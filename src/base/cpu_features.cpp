@@ -129,8 +129,7 @@ Result<IsaLevel> parse_isa(std::string_view text) {
     known += known.empty() ? "" : ", ";
     known += name(level);
   }
-  return fail(ErrorCode::invalid_argument, "instruction set: expected one of {}; found \"{}\"",
-              known, text);
+  return fail(ErrorCode::invalid_argument, "isa: expected one of {}, found \"{}\"", known, text);
 }
 
 }  // namespace cairn

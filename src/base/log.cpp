@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/env.h"
+#include "base/output_file.h"
 #include "base/printable.h"
 
 namespace cairn::log {
@@ -73,7 +74,9 @@ bool is_shown(Level level) {
   return level != Level::off && logger().should_log(to_spdlog(level));
 }
 
+// Checked first: spdlog would make the folders of a mistyped path.
 Status set_file(const std::string& path) {
+  CAIRN_TRY(check_output(path));
   try {
     logger().sinks() = {std::make_shared<spdlog::sinks::basic_file_sink_mt>(path)};
   } catch (const spdlog::spdlog_ex& error) {

@@ -171,6 +171,38 @@ std::string random_digits() {
   return fmt::format("{:08x}", bits);
 }
 
+// A new file, and its row in the table.
+struct NewFile {
+  std::string path;
+  int guard_slot, descriptor;
+};
+
+// BEFORE + eight digits + BEHIND, for its owner alone. It is in the table before it is made, so
+// that no signal comes between the two. `name`: what errors begin with.
+Result<NewFile> make_new(const std::string& name, const std::string& before,
+                         std::string_view behind) {
+  for (int tried = 0; tried < kNamesTried; ++tried) {
+    std::string path = fmt::format("{}{}{}", before, random_digits(), behind);
+    const int slot = guard(path);
+    if (slot < 0) {
+      return fail(ErrorCode::no_room,
+                  "{}: expected at most {} unfinished files and a path below {} bytes, found more",
+                  name, kGuardSlots, PATH_MAX);
+    }
+    const int descriptor =
+        ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kPrivateMode);
+    if (descriptor >= 0) {
+      return NewFile{.path = std::move(path), .guard_slot = slot, .descriptor = descriptor};
+    }
+    const int why = errno;
+    unguard(slot);
+    errno = why;
+    if (why != EEXIST) return io_error(name, "create");
+  }
+  return fail(ErrorCode::io, "{}: expected a free name beside it, found {} taken", name,
+              kNamesTried);
+}
+
 }  // namespace
 
 std::optional<FileIdentity> identity_of(const std::string& path) {
@@ -211,35 +243,15 @@ Result<OutputFile> OutputFile::open_through(const std::string& path, const Outpu
   return file;
 }
 
-// The file is in the table before it is made, so that no signal comes between the two.
 Result<OutputFile> OutputFile::open_aside(const std::string& path, std::string target,
                                           uint32_t mode) {
-  for (int tried = 0; tried < kNamesTried; ++tried) {
-    std::string aside = target + ".partial." + random_digits();
-    const int slot = guard(aside);
-    if (slot < 0) {
-      return fail(ErrorCode::no_room,
-                  "{}: expected at most {} unfinished files and a path below {} bytes, found more",
-                  path, kGuardSlots, PATH_MAX);
-    }
-    const int descriptor =
-        ::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kPrivateMode);
-    if (descriptor < 0) {
-      const int why = errno;
-      unguard(slot);
-      errno = why;
-      if (why == EEXIST) continue;
-      return io_error(path, "create");
-    }
-    OutputFile file(path, descriptor);
-    file.target_ = std::move(target);
-    file.aside_ = std::move(aside);
-    file.guard_slot_ = slot;
-    if (::fchmod(descriptor, mode) != 0) return io_error(path, "set the permissions");
-    return file;
-  }
-  return fail(ErrorCode::io, "{}: expected a free name beside it, found {} taken", path,
-              kNamesTried);
+  CAIRN_TRY(NewFile made, make_new(path, target + ".partial.", ""));
+  OutputFile file(path, made.descriptor);
+  file.target_ = std::move(target);
+  file.aside_ = std::move(made.path);
+  file.guard_slot_ = made.guard_slot;
+  if (::fchmod(made.descriptor, mode) != 0) return io_error(path, "set the permissions");
+  return file;
 }
 
 OutputFile::OutputFile(OutputFile&& other) noexcept {
@@ -293,6 +305,22 @@ Status OutputFile::commit() {
   ::close(std::exchange(descriptor_, -1));
   unguard(std::exchange(guard_slot_, -1));
   return sync_directory_of(target_);
+}
+
+Result<TemporaryFile> TemporaryFile::create(const std::string& folder, const std::string& name,
+                                            std::string_view ending) {
+  CAIRN_TRY(NewFile made, make_new(folder, folder + "/" + name + "-", ending));
+  ::close(made.descriptor);
+  return TemporaryFile(std::move(made.path), made.guard_slot);
+}
+
+TemporaryFile::TemporaryFile(TemporaryFile&& other) noexcept
+    : path_(std::exchange(other.path_, {})), guard_slot_(other.guard_slot_) {}
+
+TemporaryFile::~TemporaryFile() {
+  if (path_.empty()) return;
+  ::unlink(path_.c_str());
+  unguard(guard_slot_);
 }
 
 Status write_file(const std::string& path, std::span<const std::byte> bytes,

@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/result.h"
@@ -65,6 +66,29 @@ class OutputFile {
   int descriptor_ = -1;  // -1 once committed or moved from.
   int guard_slot_ = -1;  // The row of the table of unfinished files.
   uint64_t appended_ = 0;
+};
+
+// A file that is only needed while the program runs: it goes with this object, or when a signal
+// ends the program. What is written under its path meanwhile may replace it.
+class TemporaryFile {
+ public:
+  // An empty new file for its owner alone, FOLDER/NAME-XXXXXXXXENDING. Errors: not_found (no
+  // folder), no_room (too many unfinished files), io.
+  static Result<TemporaryFile> create(const std::string& folder, const std::string& name,
+                                      std::string_view ending);
+
+  TemporaryFile(TemporaryFile&& other) noexcept;
+  TemporaryFile& operator=(TemporaryFile&&) = delete;
+  ~TemporaryFile();
+
+  const std::string& path() const { return path_; }
+
+ private:
+  TemporaryFile(std::string path, int guard_slot)
+      : path_(std::move(path)), guard_slot_(guard_slot) {}
+
+  std::string path_;  // Empty where it was moved from.
+  int guard_slot_;
 };
 
 // A file of these bytes. Errors: those of OutputFile; the old file is then untouched.

@@ -20,7 +20,7 @@ enum class ErrorCode {
   unsupported,       // Well-formed, but this build cannot do it.
   no_room,           // A limit is exceeded: of an input, or of the work that one may cost.
   context_full,      // More tokens than the context holds.
-  memory_full,       // More bytes than the memory budget has free.
+  memory_full,       // More bytes than the memory budget, or the machine, has free.
   io,                // The operating system said no.
   cancelled,         // The caller stopped it.
 };

@@ -1,4 +1,4 @@
-// CLI11 parses; environment variables are read behind it.
+// CLI11 parses; what the command line leaves out may be variables'.
 #include "cli/command_line.h"
 
 #include <fmt/format.h>
@@ -7,14 +7,13 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <functional>
-#include <numeric>
+#include <new>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -24,6 +23,10 @@
 #include "base/printable.h"
 #include "base/process.h"
 #include "cli/exit_codes.h"
+#include "cli/nearest_name.h"
+#include "cli/other_programs.h"
+#include "cli/parse_errors.h"
+#include "cli/variables.h"
 
 namespace cairn::cli {
 
@@ -34,23 +37,8 @@ constexpr const char* kLevels[] = {"debug", "info", "warning", "error", "off"}; 
 constexpr char kNotes[] =
     "Every option is also an environment variable: --max-tokens is CAIRN_MAX_TOKENS. The command "
     "line wins.\nExit codes: 0 success, 1 error, 2 wrong usage, 3 a mapped model file shrank, 4 "
-    "the "
-    "answer was cut off before it had the requested form, 130 interrupted.\n";
-
-// "--top-k" → "CAIRN_TOP_K"; positional MODEL → "CAIRN_MODEL".
-std::string variable_of(const CLI::Option& option) {
-  const auto& names = option.get_lnames();
-  std::string variable = "CAIRN_" + (names.empty() ? option.get_name(true) : names.front());
-  for (char& c : variable) {
-    if (c == '-') c = '_';
-    if (c >= 'a' && c <= 'z') c = char(c - 'a' + 'A');
-  }
-  return variable;
-}
-
-bool has_variable(const CLI::App& command, const CLI::Option& option) {
-  return command.get_parent() != nullptr && &option != command.get_help_ptr();
-}
+    "the answer was cut off before it had the requested form, 5 a replay differs from its receipt, "
+    "130 interrupted.\n";
 
 OptionEntry entry_of(const CLI::App& command, const CLI::Option& option,
                      const Declarations& declarations) {
@@ -65,7 +53,7 @@ OptionEntry entry_of(const CLI::App& command, const CLI::Option& option,
       if (means == typed) entry.names.push_back(spelling);
     }
   }
-  if (has_variable(command, option)) entry.variable = variable_of(option);
+  entry.variable = variable_of(command, option);
   const auto found = declarations.details.find(&option);
   if (found == declarations.details.end()) return entry;
   entry.value = found->second.value;
@@ -99,74 +87,6 @@ CommandEntry entry_of(const CLI::App& command, const Declarations& declarations)
   return entry;
 }
 
-// An option whose value is a variable's.
-struct Taken {
-  const CLI::Option* option;
-  std::string variable, value;
-};
-
-// Whether another option, of the command line, stands in the way of this one. Errors: one of a
-// variable does.
-Result<bool> is_excluded(const CLI::Option& option, std::span<const Taken> taken) {
-  for (const CLI::Option* rival : option.get_excludes()) {
-    if (rival->count() == 0) continue;
-    const auto other = std::find_if(taken.begin(), taken.end(),
-                                    [&](const Taken& one) { return one.option == rival; });
-    if (other == taken.end()) return true;
-    return fail(ErrorCode::invalid_argument, "{}: expected it or {}, found both",
-                variable_of(option), other->variable);
-  }
-  return false;
-}
-
-// Gives options that the command line left out their variables' values.
-Result<std::vector<Taken>> take_variables(CLI::App& command, const Declarations& declarations) {
-  std::vector<Taken> taken;
-  for (CLI::Option* option : command.get_options()) {
-    if (!has_variable(command, *option) || option->count() > 0) continue;
-    const std::string variable = variable_of(*option);
-    const auto value = env(variable.c_str());
-    if (!value || value->empty()) continue;
-    CAIRN_TRY(const bool is_left_out, is_excluded(*option, taken));
-    if (is_left_out) continue;
-    try {
-      option->add_result(*value);
-      option->run_callback();
-    } catch (const CLI::ParseError& error) {
-      return fail(ErrorCode::invalid_argument, "{}: {}", variable, error.what());
-    }
-    taken.push_back({option, variable, *value});
-    const auto found = declarations.details.find(option);
-    if (found != declarations.details.end() && found->second.is_variable != nullptr) {
-      *found->second.is_variable = true;
-    }
-  }
-  return taken;
-}
-
-// Whether a message is about the option: names it, or begins with what it was given.
-bool is_about(std::string_view message, const Taken& one) {
-  const auto ends_name = [&](size_t at) {
-    return at >= message.size() || (message[at] != '-' && std::isalnum(uint8_t(message[at])) == 0);
-  };
-  std::vector<std::string> names = one.option->get_lnames();
-  if (one.option->get_positional()) names.push_back(one.option->get_name(true));
-  for (const std::string& name : names) {
-    if (message.starts_with(name + ":")) return true;
-    const size_t at = message.find("--" + name);
-    if (at != std::string_view::npos && ends_name(at + 2 + name.size())) return true;
-  }
-  return message.starts_with(one.value + ":");
-}
-
-std::string with_variables(std::string message, std::span<const Taken> taken) {
-  std::string variables;
-  for (const Taken& one : taken) {
-    if (is_about(message, one)) variables += (variables.empty() ? "" : ", ") + one.variable;
-  }
-  return variables.empty() ? message : message + " (from " + variables + ")";
-}
-
 // An argument that is there and empty is a variable of the shell that was never set. It must not
 // mean the same as no argument.
 Status check_arguments(const CLI::App& command, const Declarations& declarations) {
@@ -188,7 +108,7 @@ Status check_arguments(const CLI::App& command, const Declarations& declarations
   return Ok{};
 }
 
-// The arguments behind the program's name in the parser's order, which is the reverse.
+// The arguments behind the program's name.
 std::vector<std::string> words_of(int argument_count, char** arguments,
                                   const std::map<std::string, std::string>& spellings) {
   std::vector<std::string> words(arguments + std::min(argument_count, 1),
@@ -199,7 +119,12 @@ std::vector<std::string> words_of(int argument_count, char** arguments,
     const auto found = spellings.find(word.substr(0, end));
     if (found != spellings.end()) word.replace(0, end, found->second);
   }
-  std::reverse(words.begin(), words.end());
+  // `cairn help run` and `cairn version`, as with other programs.
+  if (!words.empty() && words[0] == "version") words[0] = "--version";
+  if (!words.empty() && words[0] == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
   return words;
 }
 
@@ -243,68 +168,54 @@ int finish_output(int exit_code) {
 Result<int> carry_out(const std::string& command, const Action& action) {
   try {
     return action();
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorCode::memory_full, "{}: {}", command, exception_text());
   } catch (...) {
-    return fail(ErrorCode::no_room, "{}: {}", command, exception_text());
+    return fail(ErrorCode::io, "{}: {}", command, exception_text());
   }
-}
-
-// How many letters have to be put in, left out or changed to make one word of the other.
-size_t distance_of(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t(0));
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = std::exchange(row[j + 1], std::min({changed, row[j] + 1, row[j + 1] + 1}));
-    }
-  }
-  return row.back();
 }
 
 // What to say of a first word that is no command; empty where it is one or an option.
-std::string mistake_of(std::string_view word, std::span<const Command* const> commands) {
-  if (word.starts_with('-')) return "";
-  std::string names;
-  std::string_view nearest;
-  size_t nearest_distance = 3;  // A word with more mistakes than two is another one.
-  for (const Command* command : commands) {
-    if (word == command->name) return "";
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", command->name);
-    const size_t distance = distance_of(word, command->name);
-    if (distance < std::min(nearest_distance, std::string_view(command->name).size())) {
-      nearest = command->name;
-      nearest_distance = distance;
-    }
-  }
+std::string mistake_of(const std::string& word, std::span<const Command* const> commands) {
+  if (word.starts_with('-') || word == "help" || word == "version") return "";
+  std::vector<std::string> names;
+  for (const Command* command : commands) names.emplace_back(command->name);
+  if (std::find(names.begin(), names.end(), word) != names.end()) return "";
+  const std::string nearest = nearest_name(word, names);
   std::string hint;
-  if (word.ends_with(".gguf")) {
+  if (const std::string_view advice = advice_for_command(word); !advice.empty()) {
+    hint = fmt::format("; {}", advice);
+  } else if (word.ends_with(".gguf")) {
     hint = fmt::format("; did you mean `cairn run {}`?", word);
   } else if (!nearest.empty()) {
     hint = fmt::format("; did you mean {}?", nearest);
   }
-  return fmt::format("expected a command ({}), found \"{}\"{}", names, word, hint);
+  return fmt::format("expected a command ({}), found \"{}\"{}", fmt::join(names, ", "), word, hint);
 }
 
-// A message where the text is no number of 64 bits.
-std::string check_unsigned(const std::string& text) {
-  uint64_t number = 0;
+// A message where the text is no whole number within the limits.
+template <class T>
+std::string check_integer(const std::string& text, T min, T max) {
+  T number = 0;
   const char* end = text.data() + text.size();
   const auto read = std::from_chars(text.data(), end, number);
-  if (read.ec == std::errc() && read.ptr == end) return "";
-  return fmt::format("expected a whole number from 0 to {}, found \"{}\"", UINT64_MAX, text);
+  if (read.ec == std::errc() && read.ptr == end && min <= number && number <= max) return "";
+  return fmt::format("expected a whole number from {} to {}, found \"{}\"", min, max, text);
 }
 
 }  // namespace
 
 Option Option::in_range(int32_t min, int32_t max) const {
-  option_->check(CLI::Range(min, max));
+  option_->check([=](const std::string& text) { return check_integer(text, min, max); });
   return *this;
 }
 
 Option Option::one_of(std::vector<std::string> texts) const {
   detail_->choices = texts;
-  option_->check(CLI::IsMember(std::move(texts)));
+  option_->check([texts = std::move(texts)](const std::string& text) {
+    if (std::find(texts.begin(), texts.end(), text) != texts.end()) return std::string();
+    return fmt::format("expected one of {}, found \"{}\"", fmt::join(texts, ", "), text);
+  });
   return *this;
 }
 
@@ -390,7 +301,10 @@ Option Options::add(const std::string& names, T& value, const std::string& doc) 
   // The parser takes the least number for the largest, and what is too large for it as well.
   constexpr bool is_unsigned =
       std::is_same_v<T, uint64_t> || std::is_same_v<T, std::optional<uint64_t>>;
-  if constexpr (is_unsigned) option->check(&check_unsigned);
+  if constexpr (is_unsigned) {
+    option->check(
+        [](const std::string& text) { return check_integer(text, uint64_t(0), UINT64_MAX); });
+  }
   return declare(option, is_text ? "TEXT" : "N");
 }
 
@@ -453,6 +367,20 @@ struct CommandLine {
       all.commands.push_back(entry_of(*parser, declarations));
     }
     return all;
+  }
+
+  // What to say of options that the command in the first word does not have.
+  std::string mistaken(std::span<const std::string> words) const {
+    const CLI::App* command = &app;
+    for (const auto& [parser, action] : commands) {
+      if (!words.empty() && parser->get_name() == words[0]) command = parser;
+    }
+    const bool is_named = command != &app;
+    const std::string message =
+        mistaken_options(*command, declarations, words.subspan(is_named ? 1 : 0));
+    if (message.empty()) return message;
+    return fmt::format("{} (see cairn {}--help)", message,
+                       is_named ? command->get_name() + " " : "");
   }
 
   const CLI::App* parsed() const {
@@ -523,17 +451,24 @@ int run_command_line(const Program& program, int argument_count, char** argument
   }
   CommandLine line(program);
   const std::span<char* const> words(arguments, size_t(argument_count));
+  std::vector<std::string> typed = words_of(argument_count, arguments, line.declarations.spellings);
+  if (const std::string mistaken = line.mistaken(typed); !mistaken.empty()) {
+    return complain(mistaken, kExitUsage);
+  }
   try {
-    line.app.parse(words_of(argument_count, arguments, line.declarations.spellings));
+    std::reverse(typed.begin(), typed.end());  // The parser's order.
+    line.app.parse(std::move(typed));
   } catch (const CLI::CallForHelp&) {
     return print(help_of(line, program));
   } catch (const CLI::CallForVersion& version) {
     return print(std::string(version.what()) + "\n");
   } catch (const CLI::ParseError& error) {
     const CLI::App& parsed = line.parsed() != nullptr ? *line.parsed() : line.app;
+    const bool has_extras = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+    const std::string message = has_extras ? message_of_extras(parsed) : message_of(error);
     const std::string name = line.parsed() != nullptr ? parsed.get_name() + " " : "";
     return complain(fmt::format("{} (see cairn {}--help)",
-                                as_typed(error.what(), parsed, line.declarations, words), name),
+                                as_typed(message, parsed, line.declarations, words), name),
                     kExitUsage);
   }
   for (auto& [parser, action] : line.commands) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "convert/family.h"
@@ -43,6 +44,11 @@ std::string_view first_class(const Json& json) {
 }  // namespace
 
 Result<Config> Config::load(const std::string& folder) {
+  std::error_code error;
+  if (std::filesystem::is_regular_file(folder, error)) {
+    return fail(ErrorCode::invalid_argument, "{}: expected a folder with config.json, found a file",
+                folder);
+  }
   const std::string path = (std::filesystem::path(folder) / "config.json").string();
   CAIRN_TRY(Json root, read_json_file(path));
   Result<Config> config = from_json(std::move(root));

@@ -52,7 +52,7 @@ class DeviceMemory {
   virtual ~DeviceMemory() = default;
 
   // At least `bytes`, rounded up to whole slabs and aligned to one. Errors: invalid_argument for 0
-  // bytes, no_room.
+  // bytes, memory_full.
   virtual Result<std::unique_ptr<Buffer>> allocate(size_t bytes) = 0;
   // The same, of addresses alone: nothing is committed yet.
   virtual Result<std::unique_ptr<Buffer>> reserve(size_t bytes) = 0;

@@ -251,7 +251,7 @@ Status Engine::choose_budget(const Plans& plans, const memory::Layout& layout) {
   const FixedBytes fixed = fixed_bytes(plans, *backend_);
   const size_t needed_bytes = fixed.weights + fixed.plans;
   if (room.bytes > 0 && needed_bytes > room.bytes) {
-    return fail(ErrorCode::no_room,
+    return fail(ErrorCode::memory_full,
                 "{}: needs {} bytes ({} of weights, {} of recorded steps), found {} (limit: {}){}",
                 file_.name(), needed_bytes, fixed.weights, fixed.plans, room.bytes, room.limited_by,
                 fixed.weights > 0 ? "; with --no-pack weights are read from the file" : "");
@@ -330,11 +330,12 @@ Result<Plans> Engine::record(const memory::Layout& layout, std::span<const LowRa
 }
 
 // What waits to be written holds memory that others may need more.
-Result<StepReport> Engine::step(std::span<const StepItem> items, StepAcceptor accept) {
-  Result<StepReport> report = stepper_->step(items, accept);
+Result<StepReport> Engine::step(std::span<const StepItem> items, StepAcceptor accept,
+                                StepObserver observe) {
+  Result<StepReport> report = stepper_->step(items, accept, observe);
   const bool may_help = !report && report.error().code == ErrorCode::memory_full &&
                         sequence_store_ != nullptr && sequence_store_->drain();
-  return may_help ? stepper_->step(items, accept) : report;
+  return may_help ? stepper_->step(items, accept, observe) : report;
 }
 
 // Vectors of texts keep nothing that could be stored. Where the model's file lies is nobody's

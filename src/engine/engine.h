@@ -7,7 +7,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "base/machine/machine_memory.h"
 #include "base/result.h"
@@ -22,7 +24,7 @@
 #include "engine/step.h"
 #include "gguf/gguf.h"
 #include "memory/memory.h"
-#include "memory/prefix_cache.h"
+#include "memory/cache/prefix_cache.h"
 #include "models/model.h"
 
 namespace cairn {
@@ -101,10 +103,12 @@ class Engine {
   // The prefix cache. Generators begin their transactions here, since it makes room.
   memory::PrefixCache& cache() { return *cache_; }
   // Computes; everything that is kept grows by it. See engine/step.h.
-  Result<StepReport> step(std::span<const StepItem> items, StepAcceptor accept);
+  Result<StepReport> step(std::span<const StepItem> items, StepAcceptor accept,
+                          StepObserver observe = observe_nothing);
   // The same, and all tokens become part of their sequences.
   Result<StepReport> step(std::span<const StepItem> items);
   Runner& runner() { return *runner_; }
+  ThreadPool& threads() { return *threads_; }
 
   // The loaded adapters, with their default scales.
   std::span<const AdapterUse> adapters() const { return adapters_.loaded(); }
@@ -117,10 +121,14 @@ class Engine {
 
   // What decides the bits of all that is computed with these adapters.
   Fingerprint fingerprint(const Selection& selection) const;
+  // The adapters' part of it. REQUIRES: their names are known.
+  std::vector<AdapterSource> adapter_sources(std::span<const AdapterUse> uses) const {
+    return adapters_.sources(uses);
+  }
   // The adapters that sequences and generators use by default.
   const Selection& default_selection() const { return default_selection_; }
   // Prepares the plans for exactly these adapters; they are cached for a while.
-  // Errors: invalid_argument: unknown names, scales that are not finite; no_room.
+  // Errors: invalid_argument: unknown names, scales that are not finite; memory_full.
   Result<Selection> select(std::span<const AdapterUse> uses);
 
  private:

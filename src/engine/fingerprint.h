@@ -4,6 +4,7 @@
 // length, threads, batches or, under exact-1, the instruction set. Thread-safe: constant.
 #pragma once
 
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,12 @@
 #include "memory/variant.h"
 
 namespace cairn {
+
+constexpr std::string_view kKvTypeNames[] = {"f32", "f16", "bf16", "q8_0", "q4_0"};  // By KvType.
+static_assert(int(KvType::q4_0) + 1 == std::size(kKvTypeNames));
+constexpr std::string_view name(KvType type) {
+  return kKvTypeNames[size_t(type)];
+}
 
 struct AdapterSource {
   Sha256Digest adapter;  // Adapter::digest().

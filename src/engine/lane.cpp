@@ -47,6 +47,7 @@ void Lane::select(Selection selection) {
   text_.clear();
   next_ = 0;
   computed_at_ = -1;
+  is_preempted_ = false;
   cut_ = {};
   turn_starts_.clear();
 }
@@ -162,10 +163,29 @@ memory::ResumePlan Lane::plan(std::span<const Token> prompt,
   return find_start(without(prompt, *cut), wants_logits).plan;
 }
 
+memory::ResumePlan Lane::plan_reading(std::span<const Token> prompt,
+                                      std::span<const int32_t> message_starts,
+                                      bool wants_logits) const {
+  Result<ContextCut> cut = find_cut(int64_t(prompt.size()), message_starts);
+  if (!cut || cut->left_out == 0) return plan_whole(prompt, wants_logits);
+  return plan_whole(without(prompt, *cut), wants_logits);
+}
+
+memory::ResumePlan Lane::plan_whole(std::span<const Token> prompt, bool wants_logits) const {
+  Start found = find_start(prompt, wants_logits);
+  return engine_->memory().extended(*found.sequence, std::move(found.plan), int32_t(prompt.size()));
+}
+
 // REQUIRES: the prompt fits into the context. What the own sequence loses is kept by the engine.
 Result<PromptReport> Lane::start_whole(std::span<const Token> prompt) {
+  prompt_end_ = int32_t(prompt.size());
+  return read_from_best(prompt);
+}
+
+Result<PromptReport> Lane::read_from_best(std::span<const Token> prompt) {
   pending_.clear();
   next_ = 0;
+  is_preempted_ = false;
   Start found = find_start(prompt, true);
   const bool is_fetched = engine_->fetch_stored(selection_, prompt, found.plan.resume);
   if (is_fetched) found = find_start(prompt, true);
@@ -199,13 +219,16 @@ void Lane::place_marks(int32_t prompt_tokens, int32_t branch) {
   for (const int32_t start : message_starts_) {
     if (start >= resumed_at_) marks_.push_back({start, AnchorKind::message_start});
   }
-  const auto& groups = engine_->memory().layout().groups;
-  const bool resumes_everywhere = std::none_of(groups.begin(), groups.end(), [](const auto& group) {
-    return group.has_window() || group.kind == memory::GroupKind::recurrent;
-  });
-  if (resumes_everywhere) return;
+  if (resumes_everywhere()) return;
   add_mark({branch, AnchorKind::branch});
   add_mark({prompt_tokens - kClosingTokens, AnchorKind::closing});
+}
+
+bool Lane::resumes_everywhere() const {
+  const auto& groups = engine_->memory().layout().groups;
+  return std::none_of(groups.begin(), groups.end(), [](const auto& group) {
+    return group.has_window() || group.kind == memory::GroupKind::recurrent;
+  });
 }
 
 // REQUIRES: its kind is not message_start. None where the position before it does as well.
@@ -259,12 +282,12 @@ int32_t Lane::take(const StepOutputs& outputs) {
     output_ = outputs.first();
     computed_at_ = engine_->runner().run_count();
   }
+  next_ += size_t(item_tokens_);
   return item_tokens_;
 }
 
 Status Lane::settle() {
   const bool is_first = reads_prompt_ && sequence_.length() == resumed_at_ + item_tokens_;
-  next_ += size_t(item_tokens_);
   if (is_first) CAIRN_TRY(drop_anchors_of_earlier_turns());
   return reads_prompt_ && !wants_rows() ? end_prompt() : Status(Ok{});
 }
@@ -289,8 +312,8 @@ Status Lane::end_prompt() {
   reads_prompt_ = false;
   memory::Memory& memory = engine_->memory();
   // Where nothing was read the sequence may be suspended; the state is not worth deriving for an
-  // anchor.
-  if (!memory.needs_replay(sequence_)) {
+  // anchor. What was read again after a preemption ends somewhere in an answer.
+  if (!memory.needs_replay(sequence_) && sequence_.length() == prompt_end_) {
     CAIRN_TRY(memory.keep_anchor(sequence_, AnchorKind::prompt_end));
   }
   if (engine_->options().keeps_all_windows) return Ok{};
@@ -334,6 +357,40 @@ std::optional<ContextShift> Lane::next_shift() const {
   return ContextShift{.left_out_tokens = cut.left_out - cut_.left_out,
                       .left_out_turns = cut.turns - cut_.turns,
                       .read_tokens = int32_t(token_count - cut.left_out) - resume};
+}
+
+int32_t Lane::planned_prefix(std::span<const Token> prompt) const {
+  const int32_t held = memory::common_prefix(sequence_.tokens(), prompt);
+  if (held < sequence_.length() || !wants_rows()) return held;
+  const std::span<const Token> rest = std::span(pending_).subspan(next_);
+  return held + memory::common_prefix(rest, prompt.subspan(size_t(held)));
+}
+
+void Lane::expect_branch(int32_t position) {
+  const bool is_ahead = wants_rows() && reads_prompt_ && position > sequence_.length();
+  if (is_ahead && !resumes_everywhere()) add_mark({position, AnchorKind::branch});
+}
+
+void Lane::preempt() {
+  const std::span<const Token> held = sequence_.tokens();
+  pending_.erase(pending_.begin(), pending_.begin() + std::ptrdiff_t(next_));
+  pending_.insert(pending_.begin(), held.begin(), held.end());
+  next_ = 0;
+  engine_->cache().keep(std::move(sequence_));
+  sequence_ = engine_->memory().new_sequence(selection_.variant());
+  computed_at_ = -1;
+  is_preempted_ = true;
+}
+
+memory::ResumePlan Lane::resume_plan() const {
+  return plan_whole(std::span(pending_).subspan(next_), true);
+}
+
+Status Lane::resume() {
+  CHECK(is_preempted_);
+  const std::vector<Token> tokens = std::move(pending_);
+  CAIRN_TRY(read_from_best(tokens));
+  return Ok{};
 }
 
 std::span<const Token> Lane::text() const {

@@ -64,11 +64,15 @@ class Lane {
   // than the context and the policy is to stop.
   Result<PromptReport> start(std::span<const Token> prompt,
                              std::span<const int32_t> message_starts = {});
-  // What start() and its steps would cost; with `wants_logits` false: without the logits at its
-  // end, for a prompt that more tokens will follow.
+  // What going back to what is held of the prompt costs; with `wants_logits` false: without the
+  // logits at its end, for a prompt that more tokens will follow.
   memory::ResumePlan plan(std::span<const Token> prompt,
                           std::span<const int32_t> message_starts = {},
                           bool wants_logits = true) const;
+  // The same up to the prompt's end: what start() and all its steps cost.
+  memory::ResumePlan plan_reading(std::span<const Token> prompt,
+                                  std::span<const int32_t> message_starts = {},
+                                  bool wants_logits = true) const;
   // Adds a token (usually the sampled one). If the context is full and the policy is to shift, the
   // sequence is shortened, and what stays is pending again. Errors: those of start(). REQUIRES:
   // !wants_rows().
@@ -78,11 +82,16 @@ class Lane {
 
   // Whether tokens are pending.
   bool wants_rows() const { return next_ < pending_.size(); }
+  int32_t wanted_rows() const { return int32_t(pending_.size() - next_); }
+  // They are of a prompt, or of tokens that are read again; else the answer's next token waits for
+  // them.
+  bool is_reading() const { return reads_prompt_ || is_preempted_ || wanted_rows() > 1; }
   LaneDemand demand() const;
   // The next rows, at most `row_count_max`; their logits where they end the prompt or answer.
   // REQUIRES: wants_rows(); row_count_max > 0.
   StepItem next(int32_t row_count_max);
-  // In a step's acceptor: keeps where the outputs are; returns how many tokens the item had.
+  // In a step's acceptor: keeps where the outputs are; returns how many tokens the item had. Once
+  // these are part of the sequence, logits() and sample() may follow.
   int32_t take(const StepOutputs& outputs);
   // After the step: keeps and drops what the sequence needs. Errors: those of the memory.
   Status settle();
@@ -93,6 +102,23 @@ class Lane {
   // noise's key is the token's position in the whole text, and penalties see all of that, so that a
   // shift of the context changes neither. Errors: the sampler's. REQUIRES: those of logits().
   Result<Token> sample(sample::Sampler& sampler, const sample::TokenMask* allowed = nullptr);
+  // Where the prompt that was started last ends.
+  int32_t prompt_end() const { return prompt_end_; }
+  // How many tokens of `prompt` this lane has in memory or is going to read before others: other
+  // lanes need not compute these too.
+  int32_t planned_prefix(std::span<const Token> prompt) const;
+  // Another lane will go on otherwise behind so many tokens: reading them leaves an anchor there.
+  void expect_branch(int32_t position);
+  // Lets other lanes resume from what is computed so far.
+  void publish() { engine_->cache().keep(sequence_); }
+  // Gives all pages and states to the prefix cache, where they can be evicted; the lane then wants
+  // to read all of its tokens again. resume() finds what is still there.
+  void preempt();
+  bool is_preempted() const { return is_preempted_; }
+  // What resume() and its steps cost.
+  memory::ResumePlan resume_plan() const;
+  Status resume();
+
   // The answer is complete: keeps its end, so that this lane or another can continue from here.
   Status finish_turn();
 
@@ -111,6 +137,8 @@ class Lane {
   Result<ContextCut> find_cut(int64_t token_count, std::span<const int32_t> turn_starts) const;
   Result<PromptReport> start_cut(std::span<const Token> text);
   Result<PromptReport> start_whole(std::span<const Token> prompt);
+  Result<PromptReport> read_from_best(std::span<const Token> tokens);
+  bool resumes_everywhere() const;
   struct Mark {
     int32_t position;
     memory::AnchorKind kind;
@@ -118,6 +146,7 @@ class Lane {
   void place_marks(int32_t prompt_tokens, int32_t branch);
   void add_mark(Mark mark);
   Start find_start(std::span<const Token> prompt, bool wants_logits) const;
+  memory::ResumePlan plan_whole(std::span<const Token> prompt, bool wants_logits) const;
   Status drop_anchors_of_earlier_turns();
   Status end_prompt();
   Status shift(Token token);
@@ -132,6 +161,8 @@ class Lane {
   std::vector<Mark> marks_;              // Where reading it leaves anchors, ascending.
   bool reads_prompt_ = false;            // Else a token after it.
   int32_t resumed_at_ = 0;               // Where reading the prompt began.
+  int32_t prompt_end_ = 0;               // Where it ends.
+  bool is_preempted_ = false;            // All tokens are pending, and the sequence is empty.
   ContextCut cut_;                       // What the sequence lacks of the text.
   std::vector<Token> text_;              // The whole text, where some is left out; else empty.
   std::vector<int32_t> turn_starts_;     // Its messages of the user.

@@ -31,7 +31,7 @@ class Runner {
   static Result<std::unique_ptr<Runner>> create(Plans plans, const memory::Layout& layout,
                                                 Backend* backend);
   // Adds the plans of another variant, for the same memory and as many rows. Invalidates outputs.
-  // Errors: no_room, those of the backend.
+  // Errors: memory_full, those of the backend.
   Status add(memory::Variant variant, Plans plans);
   void drop(memory::Variant variant);  // Likewise. REQUIRES: it was added.
 

@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 #include <utility>
 
+#include "base/blocked_signals.h"
 #include "base/log.h"
 #include "base/quantities.h"
 #include "base/threads.h"
@@ -39,8 +41,15 @@ Result<std::unique_ptr<SequenceStore>> SequenceStore::open(const store::StoreOpt
   const store::StoreStats stats = disk->stats();
   log::info("store: {}; {} sequences, {} of {}", options.path, stats.entries,
             show_bytes(stats.bytes), show_bytes(stats.budget_bytes));
-  return std::unique_ptr<SequenceStore>(
+  std::unique_ptr<SequenceStore> made(
       new SequenceStore(std::move(disk), options.path, std::move(model), memory, cache));
+  const BlockedSignals blocked;
+  try {
+    made->writer_ = std::thread([store = made.get()] { store->write_all(); });
+  } catch (const std::system_error& refused) {
+    return fail(ErrorCode::io, "{}: the thread that writes: {}", options.path, refused.what());
+  }
+  return made;
 }
 
 SequenceStore::SequenceStore(std::unique_ptr<store::DiskStore> disk, std::string path,
@@ -49,8 +58,7 @@ SequenceStore::SequenceStore(std::unique_ptr<store::DiskStore> disk, std::string
       path_(std::move(path)),
       model_(std::move(model)),
       memory_(memory),
-      cache_(cache),
-      writer_([this] { write_all(); }) {}
+      cache_(cache) {}
 
 SequenceStore::~SequenceStore() {
   {
@@ -58,7 +66,7 @@ SequenceStore::~SequenceStore() {
     is_closing_ = true;
   }
   changed_.notify_all();
-  writer_.join();
+  if (writer_.joinable()) writer_.join();
 }
 
 void SequenceStore::write_all() {

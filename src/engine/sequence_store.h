@@ -16,7 +16,7 @@
 
 #include "base/result.h"
 #include "memory/memory.h"
-#include "memory/prefix_cache.h"
+#include "memory/cache/prefix_cache.h"
 #include "store/disk_store.h"
 
 namespace cairn {

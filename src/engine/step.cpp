@@ -11,7 +11,7 @@ namespace cairn {
 namespace {
 
 // Of one sequence only: those before it in the step are computed.
-bool has_no_room(const Error& error) {
+bool is_full(const Error& error) {
   return error.code == ErrorCode::memory_full || error.code == ErrorCode::context_full;
 }
 
@@ -24,16 +24,18 @@ Stepper::Stepper(memory::Memory* memory, memory::PrefixCache* cache, Runner* run
   variants_.reserve(item_count_max);
   replays_.reserve(item_count_max);
   parts_.reserve(item_count_max);
+  computed_.reserve(item_count_max);
 }
 
-Result<StepReport> Stepper::step(std::span<const StepItem> items, StepAcceptor accept) {
+Result<StepReport> Stepper::step(std::span<const StepItem> items, StepAcceptor accept,
+                                 StepObserver observe) {
   CHECK(!items.empty());
   StepReport report;
   CAIRN_TRY(const size_t awake_count, replay(items.first(fitting_items(items)), report));
   for (const StepItem& item : items.first(awake_count)) {
     Status begun = begin(item);
     if (begun) continue;
-    if (!transactions_.empty() && has_no_room(begun.error())) break;
+    if (!transactions_.empty() && is_full(begun.error())) break;
     transactions_.clear();
     return std::move(begun).error();
   }
@@ -47,7 +49,9 @@ Result<StepReport> Stepper::step(std::span<const StepItem> items, StepAcceptor a
   for (size_t item = 0; item < computed.size(); ++item) {
     const auto end = variants_.begin() + std::ptrdiff_t(item);
     const bool is_first = std::find(variants_.begin(), end, variants_[item]) == end;
-    if (is_first) compute(computed, variants_[item], accept);
+    if (!is_first) continue;
+    compute(computed, variants_[item], accept);
+    observe(computed_);
   }
   transactions_.clear();
   return report;
@@ -123,27 +127,32 @@ Result<memory::Transaction> Stepper::begin_transaction(const StepItem& item) {
 void Stepper::compute(std::span<const StepItem> items, memory::Variant variant,
                       StepAcceptor accept) {
   parts_.clear();
+  computed_.clear();
   for (size_t i = 0; i < items.size(); ++i) {
     if (variants_[i] != variant) continue;
     parts_.push_back({.transaction = &transactions_[i], .outputs = items[i].outputs});
+    computed_.push_back(i);
   }
   runner_->run(parts_);
   int32_t first_output = 0;
-  for (size_t i = 0; i < items.size(); ++i) {
-    if (variants_[i] != variant) continue;
-    const StepItem& item = items[i];
-    const StepOutputs outputs(runner_, first_output, int32_t(item.outputs.size()));
-    first_output += outputs.count();
-    const int32_t accepted = accept(i, outputs);
-    if (accepted == 0) continue;  // Undone when the transaction goes.
-    if (item.keeps_hidden) {
-      const auto output = std::find(item.outputs.begin(), item.outputs.end(), accepted - 1);
-      CHECK(output != item.outputs.end());
-      runner_->keep_hidden(transactions_[i],
-                           outputs.first() + int32_t(output - item.outputs.begin()));
-    }
-    transactions_[i].commit(accepted);
+  for (const size_t i : computed_) {
+    accept_rows(items[i], i, first_output, accept);
+    first_output += int32_t(items[i].outputs.size());
   }
+}
+
+void Stepper::accept_rows(const StepItem& item, size_t index, int32_t first_output,
+                          StepAcceptor accept) {
+  const StepOutputs outputs(runner_, first_output, int32_t(item.outputs.size()));
+  const int32_t accepted = accept(index, outputs);
+  if (accepted == 0) return;  // Undone when the transaction goes.
+  if (item.keeps_hidden) {
+    const auto output = std::find(item.outputs.begin(), item.outputs.end(), accepted - 1);
+    CHECK(output != item.outputs.end());
+    runner_->keep_hidden(transactions_[index],
+                         first_output + int32_t(output - item.outputs.begin()));
+  }
+  transactions_[index].commit(accepted);
 }
 
 }  // namespace cairn

@@ -13,7 +13,7 @@
 #include "base/result.h"
 #include "engine/runner.h"
 #include "memory/memory.h"
-#include "memory/prefix_cache.h"
+#include "memory/cache/prefix_cache.h"
 
 namespace cairn {
 
@@ -53,6 +53,11 @@ class StepOutputs {
 // how many of its tokens become part of the sequence: all, or, where drafts are checked, fewer (see
 // memory::Transaction::can_accept). 0 leaves the sequence as it was.
 using StepAcceptor = FunctionRef<int32_t(size_t item, const StepOutputs& outputs)>;
+// Called after each computation of a step (one for each variant of the model among the items) with
+// the indices of the items that were in it: their tokens are part of their sequences, and their
+// outputs are valid until it returns.
+using StepObserver = FunctionRef<void(std::span<const size_t> items)>;
+inline void observe_nothing(std::span<const size_t>) {}
 
 struct StepReport {
   size_t item_count = 0;      // The items, from the first, that were computed; at least one.
@@ -67,7 +72,8 @@ class Stepper {
   // Computes the leading items for which there are rows, outputs and bytes; the prefix cache evicts
   // what is worth least to make room. Errors: those of Memory::begin() and of replaying; no token
   // was computed then. REQUIRES: at least one item; the first is within the runner's limits.
-  Result<StepReport> step(std::span<const StepItem> items, StepAcceptor accept);
+  Result<StepReport> step(std::span<const StepItem> items, StepAcceptor accept,
+                          StepObserver observe = observe_nothing);
 
  private:
   size_t fitting_items(std::span<const StepItem> items) const;
@@ -75,6 +81,7 @@ class Stepper {
   Status begin(const StepItem& item);
   Result<memory::Transaction> begin_transaction(const StepItem& item);
   void compute(std::span<const StepItem> items, memory::Variant variant, StepAcceptor accept);
+  void accept_rows(const StepItem& item, size_t index, int32_t first_output, StepAcceptor accept);
 
   memory::Memory* memory_;
   memory::PrefixCache* cache_;
@@ -84,6 +91,7 @@ class Stepper {
   std::vector<memory::Variant> variants_;  // Of the items, which commits hide.
   std::vector<memory::Replay> replays_;
   std::vector<BatchPart> parts_;
+  std::vector<size_t> computed_;  // The items of the computation.
 };
 
 }  // namespace cairn

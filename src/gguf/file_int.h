@@ -1,5 +1,5 @@
 // Numbers that a file declares. They have a type of their own, so that no raw + or * is ever done
-// with them: both operators are checked and return a Result (rule L1 of docs/formats.md).
+// with them: both operators are checked and return a Result (docs/formats.md, "Counts").
 #pragma once
 
 #include <compare>

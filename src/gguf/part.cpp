@@ -66,7 +66,7 @@ Status Reader::report(Error error) {
   return Ok{};
 }
 
-// Rule L1: a declared count is believed only if the bytes that remain could hold so many.
+// A declared count is believed only if the bytes that remain could hold so many.
 Status Reader::believe(std::string_view what, FileInt count, uint64_t bytes_min) const {
   if (count.value() <= cursor_.remaining() / bytes_min) return Ok{};
   return bad("{}: declares {}, {} bytes remain (at least {} bytes each)", what, count.value(),

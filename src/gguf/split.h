@@ -1,5 +1,5 @@
 // Names of the files of a split model: STEM-00001-of-00003.gguf, numbered from 1. The other files'
-// names come from the first one's and from nothing a file says (rule L5).
+// names come from the first one's and from nothing a file says (docs/formats.md, "Parts").
 // Thread-safe: pure functions.
 #pragma once
 

@@ -370,17 +370,21 @@ Result<Node> multiples_between(const Bounds& bounds, const Decimal& decimal, boo
                                Expressions& expressions) {
   const std::optional<int64_t> size = to_integer(decimal.whole + decimal.fraction);
   if (decimal.is_negative || !size || *size < 1) {
-    return fail(ErrorCode::unsupported, "expected a step above 0, of less than 19 digits");
+    return fail(ErrorCode::unsupported, "expected \"multipleOf\" above 0, of less than 19 digits");
   }
   const Step step{.size = *size, .decimals = decimal.fraction.size()};
   if (!bounds.min && !bounds.max) {
     if (step.size > kFreeStepMax / int64_t(step.decimals + 1)) {
-      return fail(ErrorCode::unsupported, "expected bounds beside so large or so fine a step");
+      return fail(ErrorCode::unsupported,
+                  "expected a lower and an upper bound beside this \"multipleOf\", found none: "
+                  "without them it is at most {} units of its last decimal",
+                  kFreeStepMax / int64_t(step.decimals + 1));
     }
     return any_multiples(step, has_fractions, expressions);
   }
   if (!bounds.min || !bounds.max) {
-    return fail(ErrorCode::unsupported, "expected both bounds beside a step, or none");
+    return fail(ErrorCode::unsupported,
+                "expected a lower and an upper bound beside \"multipleOf\", or neither, found one");
   }
   Bounds moved = bounds;
   moved.min = shifted(*bounds.min, step.decimals);

@@ -25,8 +25,8 @@ using Kind = json::Document::Kind;
 constexpr size_t kViewsMax = 1 << 15;
 constexpr size_t kUniqueRulesMax = 4096;
 constexpr std::string_view kUniqueItemsNeed =
-    "\"uniqueItems\" can be followed where items are texts, integers and such of an enum, or at "
-    "most one";
+    "\"uniqueItems\" can be followed where an enum or const names the items (texts, whole numbers, "
+    "true, false, null), or where there is at most one";
 
 class Reader {
  public:
@@ -187,7 +187,7 @@ class Reader {
                          : Result<Decimal>(Decimal{});
       if (!decimal || steps.size() > 1) {
         return views_.error(ErrorCode::unsupported, document_.value(step).offset,
-                            "this step cannot be followed");
+                            "\"multipleOf\" can be followed where it stands once, with a number");
       }
       Result<Node> multiples = multiples_between(bounds, *decimal, has_fractions, expressions_);
       if (multiples) return *multiples;

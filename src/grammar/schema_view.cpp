@@ -287,7 +287,10 @@ Result<uint32_t> SchemaViews::types(const SchemaView& view) const {
         return document_.value(name).kind == Kind::string &&
                known.first == document_.value(name).text;
       });
-      if (type == std::end(kTypes)) return error_at(name, "expected the name of a type");
+      if (type == std::end(kTypes)) {
+        return error_at(name, fmt::format("expected the name of a type, found {}",
+                                          document_.spelling(name).substr(0, 40)));
+      }
       some |= type->second == kTypeNumber ? kTypeNumber | kTypeInteger : type->second;
     }
     types &= some;

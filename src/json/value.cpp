@@ -29,7 +29,7 @@ class ValueBuilder {
         add(Value(std::move(reader.text())));
         break;
       case Event::key:
-        levels_.back().members_.push_back({std::move(reader.text()), Value()});
+        members().push_back({std::move(reader.text()), Value()});
         break;
       case Event::begin_object:
         levels_.push_back(Value::object());
@@ -41,7 +41,7 @@ class ValueBuilder {
       case Event::end_array: {
         Value done = std::move(levels_.back());
         levels_.pop_back();
-        done.make_index();
+        if (done.is_object()) std::get<Object>(done.content_).make_index();
         add(std::move(done));
         break;
       }
@@ -54,20 +54,23 @@ class ValueBuilder {
   Value result() && { return std::move(result_); }
 
  private:
+  using Object = Value::Object;
+
   Result<bool> number(const Reader& reader) {
     const std::string_view spelling = reader.spelling();
     if (const auto integer = integer_of(spelling)) {
       add(Value(*integer));
       return true;
     }
-    Value real(real_of(spelling));
-    if (!std::isfinite(real.real_)) {
+    const double real = real_of(spelling);
+    if (!std::isfinite(real)) {
       return reader.refuse(ErrorCode::invalid_data,
                            fmt::format("expected a number within the range of doubles, found {}",
                                        spelling.substr(0, 40)));
     }
-    real.text_ = spelling;
-    add(std::move(real));
+    Value value;
+    value.content_ = Value::Real{.value = real, .spelling = std::string(spelling)};
+    add(std::move(value));
     return true;
   }
 
@@ -75,10 +78,14 @@ class ValueBuilder {
     if (levels_.empty()) {
       result_ = std::move(value);
     } else if (levels_.back().is_object()) {
-      levels_.back().members_.back().value = std::move(value);
+      members().back().value = std::move(value);
     } else {
-      levels_.back().items_.push_back(std::move(value));
+      std::get<std::vector<Value>>(levels_.back().content_).push_back(std::move(value));
     }
+  }
+  // Of the innermost object.
+  std::vector<Value::Member>& members() {
+    return std::get<Object>(levels_.back().content_).members;
   }
 
   std::vector<Value> levels_;
@@ -97,88 +104,105 @@ Result<Value> read_value(std::string_view name, std::string_view text, const Lim
   }
 }
 
+Value::Object::Object() = default;
+Value::Object::Object(const Object& other) = default;
+Value::Object::Object(Object&& other) noexcept = default;
+Value::Object& Value::Object::operator=(const Object& other) = default;
+Value::Object& Value::Object::operator=(Object&& other) noexcept = default;
+Value::Object::~Object() = default;
+
 Value::Value() = default;
-Value::Value(std::string text) : kind_(Kind::string), text_(std::move(text)) {}
+Value::Value(std::string text) : content_(std::move(text)) {}
 Value::Value(std::string_view text) : Value(std::string(text)) {}
 Value::Value(const char* text) : Value(std::string(text)) {}
 
-Value::Value(std::initializer_list<Member> members) : kind_(Kind::object), members_(members) {
-  make_index();
-}
+Value::Value(std::initializer_list<Member> members) : Value(object(std::vector<Member>(members))) {}
 
 Value Value::array() {
-  Value value;
-  value.kind_ = Kind::array;
-  return value;
+  return Value(std::vector<Value>());
 }
 
 Value Value::object() {
-  Value value;
-  value.kind_ = Kind::object;
-  return value;
+  return object({});
 }
 
 Value Value::object(std::vector<Member> members) {
-  Value value = object();
-  value.members_ = std::move(members);
-  value.make_index();
+  Value value;
+  Object& object = value.content_.emplace<Object>();
+  object.members = std::move(members);
+  object.make_index();
   return value;
 }
 
 void Value::set_integer(bool is_negative, uint64_t bits) {
-  kind_ = Kind::integer;
-  integer_ = int64_t(bits);
-  if (is_negative || integer_ >= 0) return;
-  kind_ = Kind::real;
-  real_ = double(bits);
-  text_ = fmt::format("{}", bits);
+  if (is_negative || int64_t(bits) >= 0) {
+    content_ = int64_t(bits);
+  } else {
+    content_ = Real{.value = double(bits), .spelling = fmt::format("{}", bits)};
+  }
 }
 
-void Value::make_index() {
-  if (members_.size() < kIndexedMin) return;
-  index_.resize(members_.size());
-  for (size_t i = 0; i < index_.size(); ++i) index_[i] = uint32_t(i);
-  std::sort(index_.begin(), index_.end(),
-            [&](uint32_t a, uint32_t b) { return members_[a].key < members_[b].key; });
+void Value::Object::make_index() {
+  if (members.size() < kIndexedMin) return;
+  index.resize(members.size());
+  for (size_t i = 0; i < index.size(); ++i) index[i] = uint32_t(i);
+  std::sort(index.begin(), index.end(),
+            [&](uint32_t a, uint32_t b) { return members[a].key < members[b].key; });
+}
+
+const std::vector<Value>& Value::items() const {
+  static const std::vector<Value> none;
+  const auto* const items = std::get_if<std::vector<Value>>(&content_);
+  return items == nullptr ? none : *items;
+}
+
+const std::vector<Value::Member>& Value::members() const {
+  static const std::vector<Member> none;
+  const Object* const object = std::get_if<Object>(&content_);
+  return object == nullptr ? none : object->members;
 }
 
 std::optional<bool> Value::as_boolean() const {
-  if (kind_ != Kind::boolean) return std::nullopt;
-  return boolean_;
+  const bool* const boolean = std::get_if<bool>(&content_);
+  return boolean == nullptr ? std::nullopt : std::optional(*boolean);
 }
 
 std::optional<int64_t> Value::as_integer() const {
-  if (kind_ == Kind::integer) return integer_;
+  if (const int64_t* const integer = std::get_if<int64_t>(&content_)) return *integer;
   // 2^62: far below where a conversion would overflow.
-  if (kind_ == Kind::real && std::floor(real_) == real_ && std::fabs(real_) < 0x1p62) {
-    return int64_t(real_);
-  }
+  const std::optional<double> real = as_real();
+  if (real && std::floor(*real) == *real && std::fabs(*real) < 0x1p62) return int64_t(*real);
   return std::nullopt;
 }
 
 std::optional<double> Value::as_real() const {
-  if (kind_ == Kind::integer) return double(integer_);
-  if (kind_ == Kind::real) return real_;
+  if (const int64_t* const integer = std::get_if<int64_t>(&content_)) return double(*integer);
+  if (const Real* const real = std::get_if<Real>(&content_)) return real->value;
   return std::nullopt;
 }
 
 std::optional<std::string_view> Value::as_text() const {
-  if (kind_ != Kind::string) return std::nullopt;
-  return std::string_view(text_);
+  const std::string* const text = std::get_if<std::string>(&content_);
+  return text == nullptr ? std::nullopt : std::optional<std::string_view>(*text);
 }
 
 const Value* Value::find(std::string_view key) const {
-  if (index_.empty()) {
-    for (const Member& member : members_) {
+  const Object* const object = std::get_if<Object>(&content_);
+  return object == nullptr ? nullptr : object->find(key);
+}
+
+const Value* Value::Object::find(std::string_view key) const {
+  if (index.empty()) {
+    for (const Member& member : members) {
       if (member.key == key) return &member.value;
     }
     return nullptr;
   }
   const auto at = std::lower_bound(
-      index_.begin(), index_.end(), key,
-      [&](uint32_t member, std::string_view wanted) { return members_[member].key < wanted; });
-  if (at == index_.end() || members_[*at].key != key) return nullptr;
-  return &members_[*at].value;
+      index.begin(), index.end(), key,
+      [&](uint32_t member, std::string_view wanted) { return members[member].key < wanted; });
+  if (at == index.end() || members[*at].key != key) return nullptr;
+  return &members[*at].value;
 }
 
 const Value* Value::find_set(std::string_view key) const {
@@ -197,19 +221,21 @@ bool Value::is_true_at(std::string_view key) const {
 }
 
 Value& Value::operator[](std::string_view key) {
-  if (kind_ == Kind::null) kind_ = Kind::object;
-  CHECK(kind_ == Kind::object);
+  if (is_null()) content_ = Object();
+  CHECK(is_object());
+  auto& [members, index] = std::get<Object>(content_);
   if (const Value* known = find(key)) return const_cast<Value&>(*known);
-  members_.push_back({std::string(key), Value()});
-  if (index_.empty()) {
-    make_index();
+  members.push_back({std::string(key), Value()});
+  if (index.empty()) {
+    std::get<Object>(content_).make_index();
   } else {
-    const auto at = std::lower_bound(
-        index_.begin(), index_.end(), key,
-        [&](uint32_t member, std::string_view wanted) { return members_[member].key < wanted; });
-    index_.insert(at, uint32_t(members_.size() - 1));
+    const auto at = std::lower_bound(index.begin(), index.end(), key,
+                                     [&all = members](uint32_t member, std::string_view wanted) {
+                                       return all[member].key < wanted;
+                                     });
+    index.insert(at, uint32_t(members.size() - 1));
   }
-  return members_.back().value;
+  return members.back().value;
 }
 
 void Value::set(std::string_view key, Value value) {
@@ -217,13 +243,13 @@ void Value::set(std::string_view key, Value value) {
 }
 
 void Value::push_back(Value value) {
-  if (kind_ == Kind::null) kind_ = Kind::array;
-  CHECK(kind_ == Kind::array);
-  items_.push_back(std::move(value));
+  if (is_null()) content_ = std::vector<Value>();
+  CHECK(is_array());
+  std::get<std::vector<Value>>(content_).push_back(std::move(value));
 }
 
 std::string_view Value::type_name() const {
-  switch (kind_) {
+  switch (kind()) {
     case Kind::null:
       return "null";
     case Kind::boolean:
@@ -242,21 +268,21 @@ std::string_view Value::type_name() const {
 }
 
 std::string Value::describe() const {
-  switch (kind_) {
+  switch (kind()) {
     case Kind::null:
       return "null";
     case Kind::boolean:
-      return boolean_ ? "true" : "false";
+      return *as_boolean() ? "true" : "false";
     case Kind::integer:
-      return fmt::format("{}", integer_);
+      return fmt::format("{}", *as_integer());
     case Kind::real:
-      return fmt::format("{}", real_);
+      return fmt::format("{}", *as_real());
     case Kind::string:
-      return fmt::format("\"{}\"", text_.substr(0, 80));
+      return fmt::format("\"{}\"", as_text()->substr(0, 80));
     case Kind::array:
-      return fmt::format("an array of {}", items_.size());
+      return fmt::format("an array of {}", items().size());
     case Kind::object:
-      return fmt::format("an object of {}", members_.size());
+      return fmt::format("an object of {}", members().size());
   }
   return "nothing";
 }

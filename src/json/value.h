@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/result.h"
@@ -24,16 +25,16 @@ class Value {
 
   Value();
   template <std::same_as<bool> T>
-  Value(T value) : kind_(Kind::boolean), boolean_(value) {}
+  Value(T value) : content_(value) {}
   template <std::integral T>
   requires(!std::same_as<T, bool>) Value(T value) { set_integer(value < 0, uint64_t(value)); }
   template <std::floating_point T>
-  Value(T value) : kind_(Kind::real), real_(value) {}
+  Value(T value) : content_(Real{.value = value, .spelling = {}}) {}
   Value(std::string text);
   Value(std::string_view text);
   Value(const char* text);
   template <class T>
-  Value(const std::vector<T>& items) : kind_(Kind::array), items_(items.begin(), items.end()) {}
+  Value(const std::vector<T>& items) : content_(std::vector<Value>(items.begin(), items.end())) {}
   // {{"name", 1}, {"other", "x"}}. REQUIRES: no key twice.
   Value(std::initializer_list<Member> members);
   static Value array();
@@ -41,19 +42,19 @@ class Value {
   // Of many members: faster than one after the other. REQUIRES: no key twice.
   static Value object(std::vector<Member> members);
 
-  Kind kind() const { return kind_; }
-  bool is_null() const { return kind_ == Kind::null; }
-  bool is_object() const { return kind_ == Kind::object; }
-  bool is_array() const { return kind_ == Kind::array; }
-  bool is_number() const { return kind_ == Kind::integer || kind_ == Kind::real; }
+  Kind kind() const { return Kind(content_.index()); }
+  bool is_null() const { return kind() == Kind::null; }
+  bool is_object() const { return kind() == Kind::object; }
+  bool is_array() const { return kind() == Kind::array; }
+  bool is_number() const { return kind() == Kind::integer || kind() == Kind::real; }
 
   std::optional<bool> as_boolean() const;
   std::optional<int64_t> as_integer() const;  // Also a real that is a whole number.
   std::optional<double> as_real() const;      // Any number.
   std::optional<std::string_view> as_text() const;
   // Empty where it is something else.
-  const std::vector<Value>& items() const { return items_; }
-  const std::vector<Member>& members() const { return members_; }
+  const std::vector<Value>& items() const;
+  const std::vector<Member>& members() const;
 
   // Null where it is no object or has no such key.
   const Value* find(std::string_view key) const;
@@ -78,17 +79,31 @@ class Value {
  private:
   friend class ValueBuilder;
   friend class Writer;
-  void set_integer(bool is_negative, uint64_t bits);
-  void make_index();
+  struct Real {
+    double value;
+    std::string spelling;  // As it was read; empty where it was not.
+  };
+  // What copies and destroys members is where they are complete.
+  struct Object {
+    Object();
+    Object(const Object& other);
+    Object(Object&& other) noexcept;
+    Object& operator=(const Object& other);
+    Object& operator=(Object&& other) noexcept;
+    ~Object();
 
-  Kind kind_ = Kind::null;
-  bool boolean_ = false;
-  int64_t integer_ = 0;
-  double real_ = 0;
-  std::string text_;  // Of a real: its spelling, where it has one.
-  std::vector<Value> items_;
-  std::vector<Member> members_;
-  std::vector<uint32_t> index_;  // Members in the order of their keys; empty where few.
+    std::vector<Member> members;
+    std::vector<uint32_t> index;  // Members in the order of their keys; empty where few.
+
+    void make_index();
+    const Value* find(std::string_view key) const;
+  };
+
+  void set_integer(bool is_negative, uint64_t bits);
+
+  // In the order of Kind.
+  std::variant<std::monostate, bool, int64_t, Real, std::string, std::vector<Value>, Object>
+      content_;
 };
 
 struct Value::Member {

@@ -1,7 +1,9 @@
 // JSON text out of a tree. A tree is as deep as the reader's limit, or as the code that made it.
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 
 #include "json/value.h"
 #include "unicode/unicode.h"
@@ -52,6 +54,12 @@ size_t broken_bytes(std::string_view text) {
   return 1;
 }
 
+// Bytes at the beginning that are written as they are, whatever the style.
+size_t plain_bytes(std::string_view text) {
+  const auto is_plain = [](char c) { return c >= ' ' && c < 0x7F && c != '"' && c != '\\'; };
+  return size_t(std::find_if_not(text.begin(), text.end(), is_plain) - text.begin());
+}
+
 void append_coded(char32_t code, std::string& out) {
   const auto number = uint32_t(code);
   if (number < 0x10000) {
@@ -73,16 +81,16 @@ class Writer {
         out_ += "null";
         break;
       case Value::Kind::boolean:
-        out_ += value.boolean_ ? "true" : "false";
+        out_ += std::get<bool>(value.content_) ? "true" : "false";
         break;
       case Value::Kind::integer:
-        out_ += fmt::format("{}", value.integer_);
+        fmt::format_to(std::back_inserter(out_), "{}", std::get<int64_t>(value.content_));
         break;
       case Value::Kind::real:
-        out_ += value.text_.empty() ? spelling_of(value.real_) : value.text_;
+        real(std::get<Value::Real>(value.content_));
         break;
       case Value::Kind::string:
-        string(value.text_);
+        string(*value.as_text());
         break;
       case Value::Kind::array:
         list('[', ']', value.items().size(), level,
@@ -119,9 +127,17 @@ class Writer {
     out_.append(size_t(level * style_.indent), ' ');
   }
 
+  void real(const Value::Real& real) {
+    out_ += real.spelling.empty() ? spelling_of(real.value) : real.spelling;
+  }
+
   void string(std::string_view text) {
     out_ += '"';
     while (!text.empty()) {
+      const size_t plain = plain_bytes(text);
+      out_ += text.substr(0, plain);
+      text.remove_prefix(plain);
+      if (text.empty()) break;
       const unicode::Character character = unicode::first_character(text);
       const size_t bytes = character.length == 0 ? broken_bytes(text) : character.length;
       const char32_t code = character.length == 0 ? 0xFFFD : character.code;

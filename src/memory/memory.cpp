@@ -106,10 +106,15 @@ Result<Replay> Memory::begin_replay(Sequence& sequence, int32_t piece_rows) {
 }
 
 bool Memory::suspend(Sequence& sequence) {
-  if (sequence.is_closed() || !sequence.state_.is_exclusive()) return false;
-  if (!sequence.log_derives_end(SIZE_MAX)) return false;
+  if (!can_suspend(sequence)) return false;
   sequence.state_.reset();
   return true;
+}
+
+bool Memory::can_suspend(const Sequence& sequence, const BlockCounts* among) const {
+  if (sequence.is_closed() || !sequence.state_) return false;
+  return ref_count(layout().recurrent_group, sequence.state_, among) == 1 &&
+         sequence.log_derives_end(SIZE_MAX);
 }
 
 Status Memory::keep_anchor(Sequence& sequence, AnchorKind kind) {

@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "device/step.h"
+#include "memory/cache/block_counts.h"
 #include "memory/layout.h"
 #include "memory/replay.h"
 #include "memory/sequence.h"
@@ -63,6 +64,11 @@ class Memory {
   // `wants_logits`: the last token is read again where the hidden row at `position` is not held.
   ResumePlan plan(const Sequence& sequence, int32_t position, bool wants_logits = false) const;
 
+  // The same plan, up to a later position: what lies behind the old one is read after resuming.
+  ResumePlan extended(const Sequence& sequence, ResumePlan plan, int32_t position) const;
+  // The positions from 1 on that `sequence` can be resumed at, in runs, descending; none if closed.
+  std::vector<ResumableRun> resumable_runs(const Sequence& sequence) const;
+
   // A sequence at plan(sequence, position).resume; `sequence` stays as it is. The new one is
   // suspended if its recurrent state must be replayed from the log. Errors: a position before the
   // beginning or past the end; closed.
@@ -85,6 +91,8 @@ class Memory {
   // Releases the live state if it can be replayed from the log and nobody else refers to it;
   // whether it did.
   bool suspend(Sequence& sequence);
+  // Whether it would; with `among`, if no references were but those that it counts.
+  bool can_suspend(const Sequence& sequence, const BlockCounts* among = nullptr) const;
 
   // Keeps the end as an anchor, with its state and hidden row: references, no copy. Nothing happens
   // at position 0, which is always there. Errors: closed, needs_replay().
@@ -104,9 +112,11 @@ class Memory {
   Usage usage() const { return store_->usage(); }
   std::vector<GroupUsage> usage(const Sequence& sequence) const;
   // What would be free if the sequence were closed, or one of its anchors dropped: the blocks that
-  // nobody else refers to.
-  size_t exclusive_bytes(const Sequence& sequence) const;
-  size_t exclusive_bytes(const Sequence& sequence, size_t anchor) const;
+  // nobody else refers to. With `among`, what would be free if no references were but those that it
+  // counts. REQUIRES: it counts the sequence.
+  size_t exclusive_bytes(const Sequence& sequence, const BlockCounts* among = nullptr) const;
+  size_t anchor_exclusive_bytes(const Sequence& sequence, size_t anchor,
+                                const BlockCounts* among = nullptr) const;
   // Gives free blocks back to the system.
   void trim() { store_->trim(); }
   // See Store.

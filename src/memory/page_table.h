@@ -35,8 +35,8 @@ class BlockRef {
   explicit operator bool() const { return block_ != kNoPage; }
   PageId block() const { return block_; }
   std::byte* address() const { return block_ == kNoPage ? nullptr : pool_->address(block_); }
-  // There is no other reference: releasing it would free the block.
-  bool is_exclusive() const { return block_ != kNoPage && !pool_->is_shared(block_); }
+  // This one and all others; 0 where there is no block.
+  int32_t ref_count() const { return block_ == kNoPage ? 0 : pool_->ref_count(block_); }
 
  private:
   Pool* pool_ = nullptr;

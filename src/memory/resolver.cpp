@@ -37,12 +37,40 @@ int32_t last_with_pages(const Holding& holding, int32_t position) {
   return 0;
 }
 
+// The last state at or before `position`, or 0.
+int32_t last_state(const Holding& holding, int32_t position) {
+  const auto above = std::upper_bound(holding.states.begin(), holding.states.end(), position);
+  return above == holding.states.begin() ? 0 : *(above - 1);
+}
+
 // A state derives all positions behind it that the log reaches from there.
 int32_t last_with_state(const Holding& holding, int32_t position) {
-  const auto above = std::upper_bound(holding.states.begin(), holding.states.end(), position);
-  if (above == holding.states.begin()) return 0;
-  const int32_t state = *(above - 1);
+  const int32_t state = last_state(holding, position);
   return state >= holding.log_begin ? std::max(state, std::min(position, holding.log_end)) : state;
+}
+
+// The first position whose tokens see nothing before `needed`, which is up to all positions behind.
+int32_t first_that_needs_from(const GroupSpec& group, int32_t needed) {
+  if (group.kind == GroupKind::window) return needed + group.window - 1;
+  return (needed + group.window - 1) / group.window * group.window;
+}
+
+// Where the run of positions begins that this group alone can resume up to `position`, all from the
+// same state. REQUIRES: it can resume `position`.
+int32_t run_begin(const Holding& holding, int32_t position) {
+  switch (holding.spec->kind) {
+    case GroupKind::window:
+    case GroupKind::chunked: {
+      const int32_t page_tokens = holding.spec->page_tokens();
+      const int32_t hole = last_hole(holding.pages, page_tokens, 0, position);
+      if (hole < 0) return 1;
+      return first_that_needs_from(*holding.spec, (hole + 1) * page_tokens);
+    }
+    case GroupKind::recurrent:
+      return last_state(holding, position);
+    default:
+      return 1;
+  }
 }
 
 }  // namespace
@@ -73,6 +101,22 @@ Resolution resolve(std::span<const Holding> holdings, int32_t position) {
     }
   }
   return result;
+}
+
+std::vector<ResumableRun> resumable_runs(std::span<const Holding> holdings, int32_t length) {
+  std::vector<ResumableRun> runs;
+  for (int32_t position = length; position > 0;) {
+    const int32_t end = resolve(holdings, position).position;
+    if (end == 0) break;
+    ResumableRun run{.begin = 1, .end = end};
+    for (const Holding& holding : holdings) {
+      run.begin = std::max(run.begin, run_begin(holding, end));
+      if (holding.spec->kind == GroupKind::recurrent) run.state = last_state(holding, end);
+    }
+    runs.push_back(run);
+    position = run.begin - 1;
+  }
+  return runs;
 }
 
 }  // namespace cairn::memory

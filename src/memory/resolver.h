@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "device/step.h"
 #include "memory/layout.h"
@@ -35,5 +36,17 @@ struct Resolution {
 
 // The last position at or before `position` that all groups can resume.
 Resolution resolve(std::span<const Holding> holdings, int32_t position);
+
+// Positions [begin, end], both included, that all groups can resume, each from the same state.
+struct ResumableRun {
+  int32_t begin = 1, end = 1;
+  int32_t state = 0;  // The position of the last state up to all of them; 0 without states.
+
+  bool operator==(const ResumableRun&) const = default;
+};
+
+// Every position from 1 to `length` that all groups can resume, in runs without a position in
+// common, descending.
+std::vector<ResumableRun> resumable_runs(std::span<const Holding> holdings, int32_t length);
 
 }  // namespace cairn::memory

@@ -32,6 +32,12 @@ std::vector<Holding> Memory::holdings(const Sequence& sequence,
   return holdings;
 }
 
+std::vector<ResumableRun> Memory::resumable_runs(const Sequence& sequence) const {
+  if (sequence.is_closed()) return {};
+  std::vector<int32_t> states;
+  return memory::resumable_runs(holdings(sequence, states), sequence.length());
+}
+
 ResumePlan Memory::plan(const Sequence& sequence, int32_t position, bool wants_logits) const {
   ResumePlan plan{.target = std::max(position, 0)};
   plan.forward_tokens = plan.target;
@@ -63,6 +69,15 @@ ResumePlan Memory::plan(const Sequence& sequence, int32_t position, bool wants_l
   const auto above = std::upper_bound(states.begin(), states.end(), plan.resume);
   if (store_->has_states()) plan.recurrence_steps = plan.resume - *(above - 1);
   add_costs(sequence, plan);
+  return plan;
+}
+
+ResumePlan Memory::extended(const Sequence& sequence, ResumePlan plan, int32_t position) const {
+  CHECK(position >= plan.target);
+  plan.target = position;
+  plan.forward_tokens = position - plan.resume;
+  plan.copied_bytes = plan.new_bytes = 0;
+  if (!sequence.is_closed()) add_costs(sequence, plan);
   return plan;
 }
 

@@ -52,7 +52,7 @@ class Sequence {
   friend class Memory;
   friend class Transaction;
   friend class Replay;
-  friend class ExclusiveBlocks;
+  friend class BlockCounts;
   friend class Archive;
   friend class Assembly;
   friend class Inspector;  // Tests look at references and pages.

@@ -79,25 +79,73 @@ std::vector<GroupUsage> Memory::usage(const Sequence& sequence) const {
   return groups;
 }
 
-size_t Memory::exclusive_bytes(const Sequence& sequence) const {
+namespace {
+
+// The bytes of the blocks of a sequence's states or rows, anchors' and the end's, that nobody else
+// refers to. A block belongs to one position, so references to it are neighbours.
+class ExclusiveNamed {
+ public:
+  ExclusiveNamed(int32_t group, size_t block_bytes, const BlockCounts* among)
+      : group_(group), block_bytes_(block_bytes), among_(among) {}
+  void add(const BlockRef& ref) {
+    if (!ref) return;
+    own_refs_ = ref.block() == block_ ? own_refs_ + 1 : 1;
+    block_ = ref.block();
+    // The last of its own references finds that there are no others.
+    if (ref_count(group_, ref, among_) == own_refs_) bytes_ += block_bytes_;
+  }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  int32_t group_;
+  size_t block_bytes_;
+  const BlockCounts* among_;
+  PageId block_ = kNoPage;
+  int32_t own_refs_ = 0;
+  size_t bytes_ = 0;
+};
+
+}  // namespace
+
+size_t Memory::exclusive_bytes(const Sequence& sequence, const BlockCounts* among) const {
+  if (sequence.is_closed()) return 0;
   size_t bytes = 0;
-  const std::vector<GroupUsage> groups = usage(sequence);
-  for (size_t group = 0; group < groups.size(); ++group) {
-    bytes += size_t(groups[group].blocks - groups[group].shared) *
-             store_->spec(int32_t(group)).block_bytes;
+  for (int32_t group = 0; group < store_->group_count(); ++group) {
+    const GroupSpec& spec = store_->spec(group);
+    if (spec.has_pages()) {
+      const PageTable& table = sequence.tables_[size_t(group)];
+      const Pool& pool = store_->pool(group);
+      for (int32_t page = table.first_kept(); page < table.size(); ++page) {
+        if (table[page] == kNoPage) continue;
+        const int32_t refs = among ? among->count(group, table[page]) : pool.ref_count(table[page]);
+        bytes += refs == 1 ? spec.block_bytes : 0;
+      }
+      continue;
+    }
+    const bool is_state = spec.kind == GroupKind::recurrent;
+    ExclusiveNamed blocks(group, spec.block_bytes, among);
+    for (const Anchor& anchor : sequence.anchors_) {
+      blocks.add(is_state ? anchor.state : anchor.hidden);
+    }
+    blocks.add(is_state ? sequence.state_ : sequence.hidden_);
+    bytes += blocks.bytes();
   }
   return bytes;
 }
 
 // Pages that the anchor alone needs: its neighbours' needs reach furthest to it, and the protected
 // end's.
-size_t Memory::exclusive_bytes(const Sequence& sequence, size_t index) const {
+size_t Memory::anchor_exclusive_bytes(const Sequence& sequence, size_t index,
+                                      const BlockCounts* among) const {
   if (index >= sequence.anchors_.size()) return 0;
   const Anchor& anchor = sequence.anchors_[index];
-  const Layout& layout = store_->layout();
   size_t bytes = 0;
-  if (anchor.state.is_exclusive()) bytes += store_->spec(layout.recurrent_group).block_bytes;
-  if (anchor.hidden.is_exclusive()) bytes += store_->spec(layout.hidden_group).block_bytes;
+  const auto add = [&](int32_t group, const BlockRef& ref) {
+    const bool is_exclusive = ref && ref_count(group, ref, among) == 1;
+    if (is_exclusive) bytes += store_->spec(group).block_bytes;
+  };
+  add(layout().recurrent_group, anchor.state);
+  add(layout().hidden_group, anchor.hidden);
   const int32_t end = anchor.position;
   const int32_t protected_from = std::min(sequence.protected_from_, sequence.length());
   for (int32_t group = 0; group < store_->group_count(); ++group) {
@@ -114,9 +162,10 @@ size_t Memory::exclusive_bytes(const Sequence& sequence, size_t index) const {
         std::max(first_needed(spec, end) / kPageTokens, spec.page_count(needed_to));
     const int32_t page_end = std::min(spec.page_count(end), needed_from / kPageTokens);
     for (int32_t page = first_page; page < page_end; ++page) {
-      const bool is_exclusive =
-          table[page] != kNoPage && !store_->pool(group).is_shared(table[page]);
-      if (is_exclusive) bytes += spec.block_bytes;
+      if (table[page] == kNoPage) continue;
+      const Pool& pool = store_->pool(group);
+      const int32_t refs = among ? among->count(group, table[page]) : pool.ref_count(table[page]);
+      bytes += refs == 1 ? spec.block_bytes : 0;
     }
   }
   return bytes;

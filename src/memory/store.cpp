@@ -91,8 +91,8 @@ Result<Pool> Store::create_pool(const GroupSpec& spec, int32_t warm_count_max) {
                                     .warm_count_max = warm_count_max,
                                     .poisons = options_.poisons},
                                    &ledger_, &device_);
-  if (pool || pool.error().code != ErrorCode::no_room) return pool;
-  return fail(ErrorCode::no_room,
+  if (pool || pool.error().code != ErrorCode::memory_full) return pool;
+  return fail(ErrorCode::memory_full,
               "memory budget: expected addresses for {} bytes in each of {} groups of layers, "
               "found fewer ({}); a smaller --memory-budget needs fewer",
               options_.budget_bytes, group_count(), pool.error().message);

@@ -34,14 +34,15 @@ class SamplerState {
   void record(int32_t position, Token token, StageMemory memory) {
     steps_.push_back({position, token, memory});
   }
-  size_t size() const { return steps_.size(); }
-
- private:
   struct Step {
     int32_t position;
     Token token;
     StageMemory memory;
   };
+  std::span<const Step> steps() const { return steps_; }  // By position.
+  size_t size() const { return steps_.size(); }
+
+ private:
   static bool is_in(const Step& step, std::span<const Token> history) {
     const size_t at = size_t(step.position);
     return at >= history.size() || history[at] == step.token;

@@ -17,6 +17,8 @@
 
 namespace cairn::session {
 
+class ChoiceLog;
+
 enum class FinishReason {
   stop,         // The model ended its answer, or a stop text did.
   tool_calls,   // It ended with calls that want results.
@@ -28,7 +30,7 @@ enum class FinishReason {
 
 std::string_view name(FinishReason reason);
 
-// The spans need to live until the answer is begun; the matcher and the format until its end.
+// The spans need to live until the answer is begun; what the pointers lead to, until its end.
 struct AnswerRequest {
   std::span<const Token> prompt;            // Not empty.
   std::span<const int32_t> message_starts;  // Tokens before each user message; may be empty.
@@ -44,6 +46,7 @@ struct AnswerRequest {
   std::span<const std::string> stop = {};  // Texts that end the answer.
   std::string_view prompt_end = {};        // The prompt's last bytes.
   int32_t reasoning_tokens_max = -1;       // Then its end is forced; negative: never.
+  ChoiceLog* choices = nullptr;            // Takes down what each token is chosen from.
 };
 
 struct Answer {

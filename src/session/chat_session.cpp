@@ -5,7 +5,6 @@
 #include <set>
 #include <utility>
 
-#include "chat/call_grammar.h"
 #include "sample/sampler.h"
 #include "session/transcript.h"
 
@@ -21,6 +20,10 @@ bool is_answer(const Message& message) {
 
 bool is_users(const Message& message) {
   return message.role == "user";
+}
+
+bool asks_with_results(std::span<const Message> messages) {
+  return !messages.empty() && messages.back().role == "tool";
 }
 
 }  // namespace
@@ -45,35 +48,17 @@ Result<ChatSession> ChatSession::start(Engine* engine, ChatOptions options) {
   return session;
 }
 
-// Who is made to call a tool once would have to call it for ever: behind results a model may speak.
 Status ChatSession::constrain_calls() {
-  const std::string& said = options_.tool_choice;
-  if (said.empty()) return Ok{};
+  if (options_.tool_choice.empty()) return Ok{};
   if (options_.matcher != nullptr) {
     return fail(ErrorCode::invalid_argument,
                 "expected a tool choice or what the answer looks like, found both");
   }
   const Message question{"user", "x"};
   CAIRN_TRY(const Prompt asked, prompt(std::span(&question, 1)));
-  chat::CallDemand demand{.prompt_end = asked.end};
-  if (said == "none") {
-    demand.choice = chat::ToolChoice::none;
-  } else if (said == "required") {
-    demand.choice = chat::ToolChoice::required;
-  } else if (said != "auto") {
-    demand.choice = chat::ToolChoice::named;
-    demand.name = said;
-  }
-  const tokenize::Tokenizer& tokenizer = *engine_->tokenizer();
-  const std::shared_ptr<const grammar::TokenTrie> tokens = engine_->token_trie();
-  CAIRN_TRY(grammar::Grammar first, chat::call_grammar(format(), tools_, demand, &tokenizer));
-  CAIRN_TRY(calls_, grammar::Matcher::build(std::move(first), tokens));
-  if (demand.choice == chat::ToolChoice::automatic || demand.choice == chat::ToolChoice::none) {
-    return Ok{};
-  }
-  demand.choice = chat::ToolChoice::automatic;
-  CAIRN_TRY(grammar::Grammar later, chat::call_grammar(format(), tools_, demand, &tokenizer));
-  CAIRN_TRY(calls_behind_results_, grammar::Matcher::build(std::move(later), tokens));
+  calls_end_ = asked.end;
+  CAIRN_TRY(calls_,
+            make_call_matchers(*engine_, format(), tools_, options_.tool_choice, asked.end));
   return Ok{};
 }
 
@@ -97,10 +82,8 @@ chat::PromptOptions ChatSession::prompt_options() const {
 }
 
 AnswerRequest ChatSession::request(const Prompt& asked, std::span<const Message> messages) const {
-  const bool is_to_results = !messages.empty() && messages.back().role == "tool";
-  grammar::Matcher* const calls = is_to_results && calls_behind_results_ != nullptr
-                                      ? calls_behind_results_.get()
-                                      : calls_.get();
+  const bool is_to_results = asks_with_results(messages);
+  grammar::Matcher* const calls = calls_.matcher(is_to_results);
   return {.prompt = asked.tokens,
           .message_starts = asked.message_starts,
           .answer_prefix = {},
@@ -114,6 +97,14 @@ AnswerRequest ChatSession::request(const Prompt& asked, std::span<const Message>
           .reasoning_tokens_max = options_.reasoning_tokens_max};
 }
 
+ReceiptForm ChatSession::receipt_form(bool is_to_results) const {
+  return {.constraint = options_.constraint,
+          .tools = options_.tools,
+          .tool_choice = options_.tool_choice,
+          .calls_end = calls_end_,
+          .is_to_results = is_to_results};
+}
+
 // The format in which all is text where there is no template, or none is wanted.
 const chat::ChatFormat& ChatSession::format() const {
   static const chat::ChatFormat plain;
@@ -124,6 +115,7 @@ const chat::ChatFormat& ChatSession::format() const {
 // the last message is the beginning of the answer.
 Status ChatSession::begin_answer(std::vector<Message> before, bool continues) {
   completion_.reset();
+  draft_.reset();
   const auto begin = [&]() -> Status {
     const size_t asked_count = messages().size() - (continues ? 1 : 0);
     const std::span<const Message> asking = std::span(messages()).first(asked_count);
@@ -139,6 +131,11 @@ Status ChatSession::begin_answer(std::vector<Message> before, bool continues) {
       wanted.prompt = asked.tokens;
       wanted.answer_prefix = said.tokens;
       sampler.set_state(branches_[active_].sampler);
+    }
+    if (options_.keeps_receipts) {
+      draft_ = std::make_unique<ReceiptDraft>(*engine_, lane_.selection(), wanted, sampler,
+                                              receipt_form(asks_with_results(asking)));
+      wanted.choices = &draft_->choices;
     }
     CAIRN_TRY(completion_, Completion::begin(engine_, &lane_, wanted, std::move(sampler)));
     return Ok{};
@@ -162,6 +159,7 @@ Result<Answer> ChatSession::end_answer(Status driven) {
     active() = std::move(before_);
     return answer;
   }
+  if (draft_ != nullptr) receipt_ = std::move(*draft_).finish(answer->finish);
   branches_[active_].sampler = completion->sampler_state();
   if (continues_ && answer->tokens.empty()) return answer;
   if (continues_) active().pop_back();
@@ -257,19 +255,42 @@ int32_t ChatSession::turn_count() const {
 }
 
 // Where an answer is last, a message of the user follows: its start is where reading goes on. It is
-// found by a message whose text does not matter.
+// found by a message whose text does not matter. The prompt up to there; none where that is not
+// known.
+Result<std::optional<Prompt>> ChatSession::prompt_behind(std::span<const Message> messages) const {
+  std::optional<Prompt> asked;
+  if (messages.empty() || !is_answer(messages.back()) || options_.raw) return asked;
+  std::vector<Message> followed(messages.begin(), messages.end());
+  followed.push_back({"user", "x"});
+  CAIRN_TRY(asked, prompt(followed));
+  if (asked->message_starts.empty()) {
+    asked.reset();
+  } else {
+    asked->tokens.resize(size_t(asked->message_starts.back()));
+  }
+  return asked;
+}
+
+Result<PromptBeginning> ChatSession::next_beginning() const {
+  PromptBeginning beginning{.selection = lane_.selection()};
+  CAIRN_TRY(std::optional<Prompt> behind, prompt_behind(messages()));
+  const int32_t context = engine_->options().context_tokens;
+  if (!behind || behind->tokens.empty() || int64_t(behind->tokens.size()) >= context) {
+    return beginning;
+  }
+  if (lane_.plan_reading(behind->tokens, behind->message_starts, false).forward_tokens == 0) {
+    return beginning;
+  }
+  beginning.tokens = std::move(behind->tokens);
+  beginning.message_starts = std::move(behind->message_starts);
+  return beginning;
+}
+
 Result<memory::ResumePlan> ChatSession::plan_behind(size_t count) const {
   if (count == 0) return memory::ResumePlan{};
   const std::span<const Message> kept = std::span(messages()).first(count);
-  if (is_answer(kept.back()) && !options_.raw) {
-    std::vector<Message> followed(kept.begin(), kept.end());
-    followed.push_back({"user", "x"});
-    CAIRN_TRY(const Prompt asked, prompt(followed));
-    if (!asked.message_starts.empty()) {
-      const size_t target = size_t(asked.message_starts.back());
-      return lane_.plan(std::span(asked.tokens).first(target), asked.message_starts, false);
-    }
-  }
+  CAIRN_TRY(const std::optional<Prompt> behind, prompt_behind(kept));
+  if (behind) return lane_.plan(behind->tokens, behind->message_starts, false);
   CAIRN_TRY(const Prompt asked, prompt(kept));
   return lane_.plan(asked.tokens, asked.message_starts, !is_answer(kept.back()));
 }

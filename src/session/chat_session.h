@@ -18,7 +18,10 @@
 #include "sample/state.h"
 #include "session/answer.h"
 #include "session/completion.h"
+#include "session/constraint.h"
 #include "session/conversation.h"
+#include "session/read_ahead.h"
+#include "session/receipt.h"
 
 namespace cairn::session {
 
@@ -35,6 +38,8 @@ struct ChatOptions {
   chat::ReasoningMode reasoning = chat::ReasoningMode::automatic;
   int32_t reasoning_tokens_max = -1;   // Negative: as many as the model likes.
   std::vector<std::string> stop = {};  // Texts that end an answer.
+  bool keeps_receipts = false;         // For ChatSession::receipt().
+  ConstraintChoice constraint = {};    // What `matcher` was made of; for receipts.
 };
 
 struct Branch {
@@ -74,6 +79,13 @@ class ChatSession {
   Result<Answer> end_answer(Status driven = Ok{});
   // Drives the answer alone, and ends it.
   Result<Answer> complete(const AnswerHooks& hooks = {});
+
+  // What the prompt behind the last answer will begin with, whatever is said next. Empty where that
+  // is not known, or is in memory.
+  Result<PromptBeginning> next_beginning() const;
+
+  // Of the last answer that has ended; nothing before it, or where receipts are not asked for.
+  const std::optional<Receipt>& receipt() const { return receipt_; }
 
   // The calls of the last message that have no result yet.
   std::span<const chat::ToolCall> open_calls() const;
@@ -126,20 +138,22 @@ class ChatSession {
   ChatSession(Engine* engine, ChatOptions options);
   std::vector<Message>& active() { return branches_[active_].messages; }
   Result<Prompt> prompt(std::span<const Message> messages) const;
+  Result<std::optional<Prompt>> prompt_behind(std::span<const Message> messages) const;
   // What going on behind the first `count` messages costs, as far as the sequences tell.
   Result<memory::ResumePlan> plan_behind(size_t count) const;
   chat::PromptOptions prompt_options() const;
   // `messages`: those that the prompt was made of.
   AnswerRequest request(const Prompt& asked, std::span<const Message> messages) const;
   Status constrain_calls();
+  ReceiptForm receipt_form(bool is_to_results) const;
   void name_calls(Message& said, std::span<const Message> before) const;
   Status begin_answer(std::vector<Message> before, bool continues);
 
   Engine* engine_;
   ChatOptions options_;
   std::vector<chat::Tool> tools_;
-  // What answers to people look like where a tool choice is said, and those to results.
-  std::unique_ptr<grammar::Matcher> calls_, calls_behind_results_;
+  CallMatchers calls_;
+  std::string calls_end_;  // The prompt's last bytes where calls are constrained.
   Lane lane_;
   std::vector<Branch> branches_;  // At least one.
   size_t active_ = 0;
@@ -147,6 +161,8 @@ class ChatSession {
   std::vector<Message> before_;  // The branch's messages, where the answer that is made fails.
   bool continues_ = false;       // It goes on with the last message.
   int64_t change_count_ = 0;
+  std::unique_ptr<ReceiptDraft> draft_;  // Of the answer that is made.
+  std::optional<Receipt> receipt_;
 };
 
 }  // namespace cairn::session

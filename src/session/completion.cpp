@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "chat/loose_match.h"
+#include "session/receipt.h"
 
 namespace cairn::session {
 
@@ -36,6 +37,7 @@ Completion::Completion(const Engine* engine, Lane* lane, const AnswerRequest& re
     : tokenizer_(*engine->tokenizer()),
       lane_(lane),
       sampler_(std::move(sampler)),
+      choices_(request.choices),
       token_count_max_(request.token_count_max),
       reader_(&tokenizer_, request.format != nullptr ? *request.format : chat::ChatFormat(),
               {.tools = {request.tools.begin(), request.tools.end()},
@@ -78,17 +80,28 @@ Status Completion::advance() {
     end(FinishReason::stop);
     return Ok{};
   }
-  constraint_.prepare();
-  const std::optional<Token> forced = reasoning_limit_.next(reader_);
-  Token token = forced.value_or(Token(-1));
-  if (!forced) {
-    CAIRN_TRY(token, constraint_.sample(*lane_, sampler_));
-  }
+  choose();
+  CAIRN_TRY(const Token token, *std::exchange(chosen_, std::nullopt));
   if (answer_.first_token_seconds == 0) answer_.first_token_seconds = seconds();
-  return add(token, forced.has_value());
+  return add(token);
 }
 
-Status Completion::add(Token token, bool is_forced) {
+void Completion::choose() {
+  CHECK(!is_done_ && !lane_->wants_rows());
+  if (chosen_ || is_full() || constraint_.is_finished()) return;
+  constraint_.prepare();
+  const std::optional<Token> forced = reasoning_limit_.next(reader_);
+  chosen_ = forced ? Result<Token>(*forced) : constraint_.sample(*lane_, sampler_);
+  if (!*chosen_) return;
+  if (choices_ != nullptr) choices_->add(lane_->logits(), **chosen_, forced.has_value());
+  const int32_t count = sampler_.params().probability_count;
+  if (count == 0) return;
+  chosen_probabilities_ = forced
+                              ? sample::log_probabilities(lane_->logits(), *forced, size_t(count))
+                              : sampler_.probabilities();
+}
+
+Status Completion::add(Token token) {
   if (!tokenizer_.holds(token)) {
     return fail(ErrorCode::invalid_data, "vocabulary: expected a token below {}, found {}",
                 tokenizer_.token_count(), index_of(token));
@@ -98,10 +111,8 @@ Status Completion::add(Token token, bool is_forced) {
     return Ok{};
   }
   answer_.tokens.push_back(token);
-  if (const int32_t count = sampler_.params().probability_count; count > 0) {
-    answer_.probabilities.push_back(
-        is_forced ? sample::log_probabilities(lane_->logits(), token, size_t(count))
-                  : sampler_.probabilities());
+  if (sampler_.params().probability_count > 0) {
+    answer_.probabilities.push_back(std::move(chosen_probabilities_));
   }
   keep(reader_.push(token));
   CAIRN_TRY(constraint_.accept(token));

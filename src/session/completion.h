@@ -44,9 +44,14 @@ class Completion {
   // What is reused of the prompt, computed and left out: known before anything is computed.
   const PromptReport& prompt() const { return answer_.prompt; }
 
+  // Chooses the token that follows, unless that was done. Completions of different lanes may do
+  // this side by side, on any thread, but those that share a matcher.
+  // REQUIRES: !is_done(); the lane wants no rows.
+  void choose();
+  bool has_matcher() const { return constraint_.has_matcher(); }
   // Chooses the token that follows, and either adds it to the lane or ends the answer.
-  // REQUIRES: !is_done(); the lane wants no rows. Errors: those of the sampler, of the matcher and
-  // of Lane::push(); the answer cannot be gone on with then.
+  // REQUIRES: those of choose(). Errors: those of the sampler, of the matcher and of Lane::push();
+  // the answer cannot be gone on with then.
   Status advance();
   // What a step of the lane said. A memory budget that gets full while an answer is made ends the
   // answer; its text stays. Errors: all others.
@@ -81,7 +86,7 @@ class Completion {
              sample::Sampler sampler);
   Status take_prefix(std::span<const Token> prefix);
   bool is_full() const { return int64_t(answer_.tokens.size()) == token_count_max_; }
-  Status add(Token token, bool is_forced);
+  Status add(Token token);
   void keep(std::vector<chat::OutputEvent> events);
   void end_full();
   void end(FinishReason reason, std::string cut_by = {});
@@ -92,11 +97,15 @@ class Completion {
   const tokenize::Tokenizer& tokenizer_;
   Lane* lane_;
   sample::Sampler sampler_;
+  ChoiceLog* choices_;  // Null: nobody wants to know.
   int32_t token_count_max_;
   chat::AnswerReader reader_;
   ConstraintState constraint_;
   ReasoningLimit reasoning_limit_;
   Answer answer_;
+  // The token that follows, once it is chosen, and what was asked to be known of it.
+  std::optional<Result<Token>> chosen_;
+  sample::LogProbabilities chosen_probabilities_;
   std::vector<chat::OutputEvent> events_;
   Clock::time_point begin_time_;
   bool has_prompt_ = false, is_done_ = false;

@@ -1,6 +1,9 @@
 // Compiling a choice, and following the tokens of an answer.
 #include "session/constraint.h"
 
+#include <utility>
+
+#include "chat/call_grammar.h"
 #include "chat/loose_match.h"
 
 namespace cairn::session {
@@ -27,6 +30,33 @@ Result<std::unique_ptr<grammar::Matcher>> make_matcher(const ConstraintChoice& c
   }
   CAIRN_TRY(grammar::Grammar compiled, compile(choice));
   return grammar::Matcher::build(std::move(compiled), engine.token_trie());
+}
+
+// Who is made to call a tool once would have to call it for ever: behind results a model may speak.
+Result<CallMatchers> make_call_matchers(const Engine& engine, const chat::ChatFormat& format,
+                                        std::span<const chat::Tool> tools, std::string_view choice,
+                                        std::string_view prompt_end) {
+  CallMatchers matchers;
+  if (choice.empty()) return matchers;
+  chat::CallDemand demand{.prompt_end = prompt_end};
+  if (choice == "none") {
+    demand.choice = chat::ToolChoice::none;
+  } else if (choice == "required") {
+    demand.choice = chat::ToolChoice::required;
+  } else if (choice != "auto") {
+    demand.choice = chat::ToolChoice::named;
+    demand.name = choice;
+  }
+  const tokenize::Tokenizer* const tokenizer = engine.tokenizer();
+  CAIRN_TRY(grammar::Grammar first, chat::call_grammar(format, tools, demand, tokenizer));
+  CAIRN_TRY(matchers.to_people, grammar::Matcher::build(std::move(first), engine.token_trie()));
+  if (demand.choice == chat::ToolChoice::automatic || demand.choice == chat::ToolChoice::none) {
+    return matchers;
+  }
+  demand.choice = chat::ToolChoice::automatic;
+  CAIRN_TRY(grammar::Grammar later, chat::call_grammar(format, tools, demand, tokenizer));
+  CAIRN_TRY(matchers.to_results, grammar::Matcher::build(std::move(later), engine.token_trie()));
+  return matchers;
 }
 
 ConstraintState::ConstraintState(grammar::Matcher* matcher, bool describes_headers,

@@ -4,12 +4,15 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "chat/format.h"
 #include "chat/output_parser.h"
+#include "chat/tools.h"
 #include "engine/lane.h"
 #include "grammar/matcher.h"
 
@@ -33,6 +36,21 @@ struct ConstraintChoice {
 Result<std::unique_ptr<grammar::Matcher>> make_matcher(const ConstraintChoice& choice,
                                                        const Engine& engine);
 
+// What answers look like where a tool choice is said: those to people, and those to results.
+struct CallMatchers {
+  std::unique_ptr<grammar::Matcher> to_people, to_results;  // Null: anything; as the others.
+
+  grammar::Matcher* matcher(bool is_to_results) const {
+    return is_to_results && to_results != nullptr ? to_results.get() : to_people.get();
+  }
+};
+
+// `choice`: auto, none, required or a tool's name; empty: no matchers. `prompt_end`: see
+// chat::CallDemand. Errors: those of chat::call_grammar().
+Result<CallMatchers> make_call_matchers(const Engine& engine, const chat::ChatFormat& format,
+                                        std::span<const chat::Tool> tools, std::string_view choice,
+                                        std::string_view prompt_end);
+
 // Where an answer stands in what it must look like. Reasoning is free, and so are headers of the
 // model's format that the grammar does not describe. Without a matcher everything is allowed.
 class ConstraintState {
@@ -41,6 +59,7 @@ class ConstraintState {
   ConstraintState(grammar::Matcher* matcher, bool describes_headers,
                   const chat::OutputParser* parser);
 
+  bool has_matcher() const { return matcher_ != nullptr; }
   // Before each token, whether sampled or given.
   void prepare();
   Result<Token> sample(Lane& lane, sample::Sampler& sampler);

@@ -67,8 +67,8 @@ TEST(Arena, AddressesBecomeMemoryAndAddressesAgain) {
 
 TEST(Arena, RefusesNothingAndTooMuch) {
   EXPECT_EQ(Arena::reserve(0).error().code, ErrorCode::invalid_argument);
-  EXPECT_EQ(Arena::reserve(SIZE_MAX).error().code, ErrorCode::no_room);
-  EXPECT_EQ(Arena::reserve(SIZE_MAX / 2).error().code, ErrorCode::no_room);
+  EXPECT_EQ(Arena::reserve(SIZE_MAX).error().code, ErrorCode::memory_full);
+  EXPECT_EQ(Arena::reserve(SIZE_MAX / 2).error().code, ErrorCode::memory_full);
 }
 
 }  // namespace

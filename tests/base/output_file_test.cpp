@@ -194,6 +194,43 @@ TEST_F(Output, SignalsThatEndTheProgramRemoveWhatIsUnfinished) {
   EXPECT_EQ(file_count(), 1u) << "so that this test can fail";
 }
 
+TEST_F(Output, TemporaryFilesGoWithTheirObject) {
+  {
+    Result<TemporaryFile> made = TemporaryFile::create(folder_.path(), "model", ".gguf");
+    ASSERT_TRUE(made) << made.error().message;
+    const TemporaryFile file = std::move(*made);
+    const std::string name = fs::path(file.path()).filename();
+    EXPECT_TRUE(name.starts_with("model-") && name.ends_with(".gguf")) << name;
+    EXPECT_EQ(mode_of(file.path()) & 0777, 0600u);
+    ASSERT_TRUE(write_file(file.path(), bytes_of("whole")));
+    EXPECT_EQ(file_count(), 1u);
+  }
+  EXPECT_EQ(file_count(), 0u);
+  const Result<TemporaryFile> none = TemporaryFile::create(path("none"), "model", ".gguf");
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::not_found);
+  EXPECT_NE(none.error().message.find(path("none")), std::string::npos) << none.error().message;
+}
+
+// Also those that have been written whole under their name.
+TEST_F(Output, ASignalRemovesTemporaryFiles) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      install_output_guard();
+      Result<TemporaryFile> file = TemporaryFile::create(folder_.path(), "model", ".gguf");
+      if (!file || !write_file(file->path(), bytes_of("whole"))) ::_exit(1);
+      ::raise(signal);
+      ::_exit(2);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFSIGNALED(status)) << signal << ": exit code " << WEXITSTATUS(status);
+    EXPECT_EQ(WTERMSIG(status), signal);
+    EXPECT_EQ(file_count(), 0u) << signal;
+  }
+}
+
 TEST_F(Output, TooManyUnfinishedFilesAreAnError) {
   std::vector<OutputFile> files;
   Error error{ErrorCode::io, ""};

@@ -37,6 +37,16 @@ TEST(Convert, SaysWhatIsMissing) {
   EXPECT_NE(nothing.err.find("config.json"), std::string::npos) << nothing.err;
 }
 
+TEST(Convert, AFileIsNoFolder) {
+  const ScratchFolder folder;
+  write_to(folder.file("model.gguf"), "GGUF");
+  const Finished done =
+      run_program({"convert", folder.file("model.gguf"), "-o", folder.file("out")});
+  EXPECT_EQ(done.exit_code, 2);
+  EXPECT_EQ(done.err, "cairn: " + folder.file("model.gguf") +
+                          ": expected a folder with config.json, found a file\n");
+}
+
 TEST(Convert, IsWhatOtherCommandsAskForWhenTheyGetAFolder) {
   const Finished run = run_program({"run", fixture("phi3-tiny"), "-p", "hello"});
   EXPECT_EQ(run.exit_code, 2);

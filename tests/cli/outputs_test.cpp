@@ -138,21 +138,29 @@ TEST_F(Outputs, DevicesAndPipesAreWrittenThroughAndLinksStay) {
   EXPECT_EQ(full.err, "cairn: /dev/full: cannot write: No space left on device\n");
 }
 
-// Starts a command that takes long, waits for its unfinished file, does `then`, and waits for its
-// end. The exit code; nothing may be left.
+bool has_partial(const fs::path& folder) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().filename().string().find(".partial.") != std::string::npos) return true;
+  }
+  return false;
+}
+
+// Starts a command that takes long, waits for its unfinished file, or what else shows that it is at
+// work, does `then`, and waits for its end. The exit code; nothing may be left.
 class Ended {
  public:
   template <class Then>
-  Ended(const std::vector<std::string>& arguments, const fs::path& folder, const Then& then) {
+  Ended(const std::vector<std::string>& arguments, const fs::path& folder, const Then& then,
+        bool (*is_at_work)(const fs::path& folder) = has_partial) {
     const pid_t child = fork();
     if (child == 0) {
       dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
       exec_program(arguments, {});
     }
-    for (int wait = 0; wait < 6000 && !has_partial(folder); ++wait) {
+    for (int wait = 0; wait < 6000 && !is_at_work(folder); ++wait) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
-    was_seen = has_partial(folder);
+    was_seen = is_at_work(folder);
     then(child);
     int status = 0;
     waitpid(child, &status, 0);
@@ -162,14 +170,6 @@ class Ended {
 
   bool was_seen = false, is_left = false;
   int exit_code = -1;
-
- private:
-  static bool has_partial(const fs::path& folder) {
-    for (const auto& entry : fs::directory_iterator(folder)) {
-      if (entry.path().filename().string().find(".partial.") != std::string::npos) return true;
-    }
-    return false;
-  }
 };
 
 TEST_F(Outputs, SignalsLeaveNoUnfinishedFiles) {
@@ -193,6 +193,31 @@ TEST_F(Outputs, SignalsLeaveNoUnfinishedFiles) {
   EXPECT_FALSE(logits.is_left);
   EXPECT_EQ(logits.exit_code, 128 + SIGTERM);
   EXPECT_FALSE(fs::exists(file("big")) || fs::exists(file("rows")));
+}
+
+// Neither while a model is written nor while it is measured.
+TEST_F(Outputs, SignalsLeaveNoModelsOfBenchMemory) {
+  const std::string folder = file("models");
+  fs::create_directory(folder);
+  const auto is_measured = [](const fs::path& models) {
+    std::error_code error;
+    return !has_partial(models) && !fs::is_empty(models) &&
+           fs::file_size(*fs::directory_iterator(models), error) > 0;
+  };
+  const struct {
+    const char* preset;
+    bool (*is_at_work)(const fs::path& folder);
+  } phases[] = {{"llama-1b", has_partial}, {"mamba-130m", is_measured}};
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    for (const auto& phase : phases) {
+      const Ended ended(
+          {"bench", "memory", "--preset", phase.preset, "--folder", folder}, folder,
+          [&](pid_t child) { kill(child, signal); }, phase.is_at_work);
+      EXPECT_TRUE(ended.was_seen) << phase.preset;
+      EXPECT_EQ(ended.exit_code, 128 + signal) << phase.preset;
+      EXPECT_TRUE(fs::is_empty(folder)) << phase.preset << ", signal " << signal;
+    }
+  }
 }
 
 // The model loses its end while its weights are read.

@@ -171,6 +171,16 @@ TEST(Program, RunsUnderALimitOfAddresses) {
   EXPECT_NE(refused.err.find("--memory-budget"), std::string::npos) << refused.err;
 }
 
+// The first screen reckons with what the engine reckons with.
+TEST(Program, TheWelcomeShowsTheLimitOfTheProcess) {
+  if (test::kIsSanitized) GTEST_SKIP() << "sanitizers need addresses";
+  const Finished limited =
+      run_command({"sh", "-c", "ulimit -v 1000000 && exec \"$0\"", CAIRN_PROGRAM});
+  EXPECT_EQ(limited.exit_code, 0) << limited.err;
+  EXPECT_NE(limited.out.find("of which cairn may take"), std::string::npos) << limited.out;
+  EXPECT_NE(limited.out.find("MiB (limit: ulimit -v)\n"), std::string::npos) << limited.out;
+}
+
 TEST(Program, HostileNamesCannotSteerTheTerminal) {
   const ScratchFolder folder;
   const std::string evil = folder.file("\033]52;c;aGk=\a\033[2J.gguf");
@@ -228,7 +238,12 @@ TEST(Program, MessagesHaveALevelAndAPlace) {
   EXPECT_EQ(filed.err, "");
   EXPECT_NE(contents_of(log).find("no GPU"), std::string::npos) << contents_of(log);
   EXPECT_EQ(with({"--log-level", "loud"}).exit_code, 2);
-  EXPECT_EQ(with({"--log-file", folder.path().string()}).exit_code, 1);
+  EXPECT_EQ(with({"--log-file", folder.path().string()}).exit_code, 2);
+  const Finished mistyped = with({"--log-file", folder.file("none") + "/log"});
+  EXPECT_EQ(mistyped.exit_code, 1);
+  EXPECT_NE(mistyped.err.find("expected a folder for it, found none at "), std::string::npos)
+      << mistyped.err;
+  EXPECT_FALSE(std::filesystem::exists(folder.file("none")));
 }
 
 TEST(Program, HelpAndVersionEverywhere) {

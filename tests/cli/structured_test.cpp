@@ -64,10 +64,11 @@ TEST(Structured, MistakesSayWhereAndWhy) {
   };
   const Case cases[] = {
       {{"--grammar", folder.file("bad.gbnf")}, "line 2, column 1: rule \"root\" is there twice"},
-      {{"--json-schema", "{\"type\":\"strin\"}"}, "line 1, column 9: expected the name of a type"},
+      {{"--json-schema", "{\"type\":\"strin\"}"},
+       "line 1, column 9: expected the name of a type, found \"strin\""},
       {{"--regex", "(a"}, "regex: line 1, column 1: this parenthesis is never closed"},
       {{"--json-schema", folder.file("none.json")}, "none.json", 1},
-      {{"--regex", "a", "--choice", "b"}, "--regex excludes --choice"},
+      {{"--regex", "a", "--choice", "b"}, "--regex: expected it or --choice, found both"},
   };
   for (const auto& [options, message, exit_code] : cases) {
     std::vector<std::string> arguments = {"run", "-p", kQuestion};

@@ -176,7 +176,7 @@ TEST_F(ToolChat, ChoicesThatCannotBeAreRefused) {
   write_to(folder_.file("strange.json"), R"([{"name": "f", "parameters": {"type": "string"}}])");
   const Case cases[] = {
       {{"--tools", tools_, "--tool-choice", "fly"}, "expected a tool's name, found \"fly\""},
-      {{"--tool-choice", "auto"}, "tool choice: expected tools, found none"},
+      {{"--tool-choice", "auto"}, "--tool-choice: expected --tools beside it, found none"},
       {{"--tools", tools_, "--tool-choice", "auto", "--regex", "a"}, "found both"},
       {{"--tools", folder_.file("strange.json"), "--tool-choice", "auto"},
        "tools: f.parameters.type: expected \"object\", found \"string\""},
@@ -254,11 +254,43 @@ TEST_F(ToolChat, SettingsChangeByName) {
   EXPECT_TRUE(run.out.starts_with("The capital of France is Paris.\n")) << run.out;
   for (const char* line :
        {"temp                0.25", "top-k               7", "reasoning           off",
-        "seed                5", "settings: expected one of reasoning, seed, max-tokens,",
+        "seed                5", "settings: expected a name that /show lists, found \"nonsense\"",
         "temp: expected a number, found \"x\"", "max-tokens          3",
         "settings: expected NAME=VALUE, found \"bad\""}) {
     EXPECT_NE(run.err.find(line), std::string::npos) << line << "\nin\n" << run.err;
   }
+}
+
+TEST_F(ToolChat, SettingsHaveOllamasNamesToo) {
+  const Finished run =
+      run_program({"run", "--chat", "--seed", "5"},
+                  "/set parameter top_k 9\n/set parameter num_predict 2\n"
+                  "/set parameter num_ctx 4096\n/set nothink\n"
+                  "/set system You are Ada.\n/set tempp 1\n/show top-k\n"
+                  "/show system\n/show max-tokens\n/show reasoning\n/show weather\n"
+                  "/set system\n/show system\n/shov\n/save\n");
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.err,
+            "cairn: settings: expected one that a conversation can change, found \"num-ctx\"; "
+            "--ctx-size is given when cairn starts\n"
+            "cairn: settings: expected a name that /show lists, found \"tempp\"; did you mean "
+            "temp?\n"
+            "top-k               9\n"
+            "system              You are Ada.\n"
+            "max-tokens          2\n"
+            "reasoning           off\n"
+            "cairn: /show: expected one of its lines, found \"weather\"\n"
+            "system: none\n"
+            "/shov: no such command (did you mean /show?); /help lists them. A message may start "
+            "with a blank.\n"
+            "cairn: /save: expected a file name, found none\n");
+}
+
+TEST_F(ToolChat, ContinuingAWholeAnswerSaysWhyNothingComes) {
+  const Finished run = run_program({"run", "--chat"}, std::string(kQuestion) + "\n/continue\n");
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_NE(run.err.find("the answer ends here: the model adds nothing\n"), std::string::npos)
+      << run.err;
 }
 
 TEST(ChatSettings, SeveralAreSetTogetherOrNotAtAll) {

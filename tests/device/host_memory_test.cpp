@@ -15,7 +15,7 @@ TEST(HostMemory, GivesWholeSlabsOfZeros) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer->data()) % memory.slab_bytes(), 0u);
   EXPECT_EQ(buffer->data()[buffer->size() - 1], std::byte(0));
   EXPECT_EQ(memory.allocate(0).error().code, ErrorCode::invalid_argument);
-  EXPECT_EQ(memory.allocate(SIZE_MAX / 2).error().code, ErrorCode::no_room);
+  EXPECT_EQ(memory.allocate(SIZE_MAX / 2).error().code, ErrorCode::memory_full);
 }
 
 TEST(HostMemory, CopiesFillsAndShows) {

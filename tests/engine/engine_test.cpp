@@ -56,10 +56,14 @@ std::vector<std::byte> rewritten(const std::string& name, const Change& change) 
   return out;
 }
 
-std::string load_error(const std::vector<std::byte>& bytes, const EngineOptions& options) {
+std::string load_error(const std::vector<std::byte>& bytes, const EngineOptions& options,
+                       std::optional<ErrorCode> code = std::nullopt) {
   Result<gguf::File> file = gguf::File::from_bytes(bytes, "model");
   EXPECT_TRUE(bool(file)) << (file ? "" : file.error().message);
   const auto engine = Engine::load(std::move(file).value(), options);
+  if (!engine && code) {
+    EXPECT_EQ(engine.error().code, *code);
+  }
   return engine ? "" : engine.error().message;
 }
 
@@ -76,7 +80,7 @@ TEST(Engine, ComparesWhatItNeedsWithTheLimitBeforeWeightsAreTaken) {
   EngineOptions options = golden_options(KvType::f16);
   options.memory_room = MemoryRoom{.bytes = 54321, .limited_by = "control group"};
   options.on_progress = [&](size_t, size_t) { has_packed = true; };
-  const std::string error = load_error(rewritten("llama", {}), options);
+  const std::string error = load_error(rewritten("llama", {}), options, ErrorCode::memory_full);
   EXPECT_EQ(error.find("model: needs "), 0u) << error;
   EXPECT_NE(error.find("found 54321 (limit: control group)"), std::string::npos) << error;
   EXPECT_FALSE(has_packed);

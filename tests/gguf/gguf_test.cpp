@@ -145,7 +145,7 @@ TEST_F(SplitFileTest, ANameOfAnotherModelIsRefused) {
   }
 }
 
-// Rule L5: a model cannot reach out of its folder through a link, unless the whole model is linked.
+// A model cannot reach out of its folder through a link, unless the whole model is linked.
 TEST_F(SplitFileTest, LinksAreFollowedOnlyWhereTheFirstIsOne) {
   write_three();
   fs::create_directories(folder_ / "elsewhere");

@@ -1,4 +1,4 @@
-// The attacks on the loader by their numbers in the threat model (docs/formats.md, "Attacks"), and
+// The attacks on the loader that docs/formats.md lists under "Attacks", and
 // the mistakes of other readers, rebuilt as files. Each must be refused, with an error that names
 // the place and both values.
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ TEST(Security, AnHonestFileOfTheSameMakingOpens) {
             "opened");
 }
 
-TEST(Security, Attack1_HugeCounts) {
+TEST(Security, HugeCounts) {
   for (const uint64_t count : {kHuge, kHuge + 1, UINT64_MAX, uint64_t(1) << 32}) {
     const std::string number = std::to_string(count);
     expect_refused({.fields = {text_field("a", "b")}, .field_count = count},
@@ -73,7 +73,7 @@ TEST(Security, Attack1_HugeCounts) {
   }
 }
 
-TEST(Security, Attack1_TensorNameLength) {
+TEST(Security, TensorNameLength) {
   RawFile file{.tensors = {{.name = "weight.name"}}, .data_bytes = 256};
   std::vector<std::byte> bytes = file.build();
   const uint64_t length = kHuge;
@@ -83,7 +83,7 @@ TEST(Security, Attack1_TensorNameLength) {
       << open_error(bytes);
 }
 
-TEST(Security, Attack2_Shapes) {
+TEST(Security, Shapes) {
   expect_refused(with_tensor({.dims = {4, 0}}), {"tensor w", "1 to 2^40", "found 0"});
   expect_refused(with_tensor({.dims = {(uint64_t(1) << 42) + 1, 2}}),
                  {"tensor w", "1 to 2^40", "4398046511105"});
@@ -97,14 +97,14 @@ TEST(Security, Attack2_Shapes) {
   expect_refused(with_tensor({.dims = {1}, .dim_count = UINT32_MAX}), {"tensor w", "4294967295"});
 }
 
-TEST(Security, Attack2_Types) {
+TEST(Security, Types) {
   expect_refused(with_tensor({.type = 255}), {"tensor w", "type 255 (unknown)"});
   expect_refused(with_tensor({.type = UINT32_MAX}), {"tensor w", "type 4294967295 (unknown)"});
   expect_refused(with_tensor({.type = 31}), {"tensor w", "Q4_0_4_4"});
   expect_refused(with_tensor({.dims = {33}, .type = 8}), {"tensor w", "blocks of 32", "of 33"});
 }
 
-TEST(Security, Attack3_Ranges) {
+TEST(Security, Ranges) {
   expect_refused(with_tensor({.dims = {32}, .offset = 4096}),
                  {"tensor w", "128 bytes at offset 4096", "found 4096 bytes"});
   expect_refused(with_tensor({.dims = {32}, .offset = 3968 + 32}), {"tensor w", "offset 4000"});
@@ -121,7 +121,7 @@ TEST(Security, Attack3_Ranges) {
       {"tensor b", "after the end of a at 160", "found at offset 32"});
 }
 
-TEST(Security, Attack3_Alignment) {
+TEST(Security, Alignment) {
   for (const uint32_t alignment : {0u, 1u, 3u, 4u, 24u, 65537u, 131072u, UINT32_MAX}) {
     expect_refused(with_field(alignment_field(alignment)),
                    {"general.alignment", "8 to 65536", "found " + std::to_string(alignment)});
@@ -132,7 +132,7 @@ TEST(Security, Attack3_Alignment) {
                  {"general.alignment: expected u32, found string \"32\""});
 }
 
-TEST(Security, Attack4_Names) {
+TEST(Security, Names) {
   expect_refused({.fields = {text_field("a", "x"), text_field("b", "y"), text_field("a", "z")}},
                  {"a: expected once in the metadata, found twice"});
   expect_refused(
@@ -147,7 +147,7 @@ TEST(Security, Attack4_Names) {
   expect_refused(with_tensor({.name = std::string(65, 'n')}), {"1 to 64", "found 65"});
 }
 
-TEST(Security, Attack4_NestedArrays) {
+TEST(Security, NestedArrays) {
   Bytes field;
   field.text("deep").put(uint32_t(ValueType::array));
   for (int depth = 0; depth < 10000; ++depth) {
@@ -157,7 +157,7 @@ TEST(Security, Attack4_NestedArrays) {
   expect_refused(with_field(field), {"deep: expected an array of plain values"});
 }
 
-TEST(Security, Attack5_HyperParameters) {
+TEST(Security, HyperParameters) {
   struct Case {
     Bytes field;
     std::string name;
@@ -219,7 +219,7 @@ TEST(Security, Attack5_HyperParameters) {
   for (const Case& wrong : reals) check(wrong, true);
 }
 
-TEST(Security, Attack5_Relations) {
+TEST(Security, Relations) {
   const auto relation_error = [](std::vector<Bytes> fields) -> std::string {
     fields.push_back(text_field("general.architecture", "moe"));
     const auto bytes = RawFile{.fields = std::move(fields)}.build();
@@ -253,7 +253,7 @@ TEST(Security, Attack5_Relations) {
 
 // A tensor that claims 2^40 bytes in a file of 4 KiB: refused by the table, nothing is read or
 // taken for it.
-TEST(Security, Attack45_DeclaredSizeIsNotBelieved) {
+TEST(Security, DeclaredSizeIsNotBelieved) {
   expect_refused(with_tensor({.dims = {uint64_t(1) << 38}}),
                  {"tensor w", "expected 1099511627776 bytes", "found 4096 bytes"});
 }
@@ -324,7 +324,7 @@ TEST(Security, Peers_LongArrays) {
   EXPECT_EQ(open_error(bytes, OpenMode::inspect), "opened");
 }
 
-// Rule L8: any file of 1 MiB is accepted or refused in less than 100 ms; the bar here leaves room
+// Any file of 1 MiB is accepted or refused in less than 100 ms; the bar here leaves room
 // for sanitizers and busy machines.
 TEST(Security, OneMebibyteOfSmallestEntriesIsQuick) {
   RawFile fields;
@@ -345,8 +345,8 @@ TEST(Security, OneMebibyteOfSmallestEntriesIsQuick) {
   }
 }
 
-// Attack 46, the reader's part: what an error repeats of a file cannot steer a terminal.
-TEST(Security, Attack46_ErrorsShowControlCharacters) {
+// The reader's part: what an error repeats of a file cannot steer a terminal.
+TEST(Security, ErrorsShowControlCharacters) {
   for (const std::string evil : {"\x1b]52;c;aGk=\x07", "\x1b[2J", "a\nb", "\xe2\x80\xae!"}) {
     for (const RawFile& file :
          {with_field(text_field(evil, "x")), with_tensor({.name = evil, .type = 255}),

@@ -208,7 +208,7 @@ TEST(Memory, WindowsKeepWhatIsProtected) {
   memory.protect_from(sequence, 250);
   // Positions 211.. for the end, 61.. up to 100 for the anchor.
   EXPECT_EQ(memory.usage(sequence)[0].blocks, 4 + 3);
-  EXPECT_EQ(memory.exclusive_bytes(sequence, 0), 3 * memory.layout().groups[0].block_bytes);
+  EXPECT_EQ(memory.anchor_exclusive_bytes(sequence, 0), 3 * memory.layout().groups[0].block_bytes);
   EXPECT_EQ(memory.plan(sequence, 250).resume, 250);
   const ResumePlan plan = memory.plan(sequence, 180);
   EXPECT_EQ(plan.resume, 128);  // Page 1 to 3 are held, and 128 is where the third ends.
@@ -267,6 +267,19 @@ TEST(Memory, ABudgetThatIsTooSmallIsToldWithBothNumbers) {
   }
   EXPECT_TRUE(bool(Memory::create(
       model.layout(), {.budget_bytes = needed_bytes, .context_tokens_max = 100}, device)));
+}
+
+// A budget for which there are no addresses is a matter of memory too; the error says of how much.
+TEST(Memory, ABudgetWithoutAddressesIsMemoryThatIsFull) {
+  const ToyModel model({{State::full(1 << 12, 1 << 10, 1 << 10)}});
+  HostMemory device;
+  const size_t budget_bytes = size_t(1) << 50;
+  const auto refused = Memory::create(
+      model.layout(), {.budget_bytes = budget_bytes, .context_tokens_max = 100}, device);
+  ASSERT_FALSE(bool(refused));
+  EXPECT_EQ(refused.error().code, ErrorCode::memory_full);
+  EXPECT_NE(refused.error().message.find(std::to_string(budget_bytes)), std::string::npos)
+      << refused.error().message;
 }
 
 // Free blocks of one group, kept warm, make room for another.

@@ -1,6 +1,6 @@
 // Where states are worth keeping: probabilities that add up, losses computed by hand, and losses
 // against the definition, the mean replay over all targets with and without a state.
-#include "memory/placement.h"
+#include "memory/cache/placement.h"
 
 #include <gtest/gtest.h>
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -94,6 +95,38 @@ TEST(Resolver, FindsTheLastPositionThatAllGroupsCanResume) {
     }
   }
   EXPECT_GT(moved_count, 10000);  // The cases are not all trivial.
+}
+
+TEST(Resolver, RunsAreExactlyThePositionsThatAllGroupsCanResume) {
+  int64_t inner_count = 0, held_back_count = 0;
+  for (uint32_t seed = 1; seed <= 1500; ++seed) {
+    const History history(seed);
+    std::vector<int32_t> run_of(size_t(history.length) + 1, -1);
+    const std::vector<ResumableRun> runs = resumable_runs(history.holdings, history.length);
+    int32_t before = history.length + 1;
+    for (size_t index = 0; index < runs.size(); ++index) {
+      const ResumableRun& run = runs[index];
+      ASSERT_TRUE(1 <= run.begin && run.begin <= run.end && run.end < before) << "seed " << seed;
+      before = run.begin;
+      for (int32_t at = run.begin; at <= run.end; ++at) run_of[size_t(at)] = int32_t(index);
+    }
+    const bool is_recurrent =
+        std::any_of(history.specs.begin(), history.specs.end(),
+                    [](const GroupSpec& spec) { return spec.kind == GroupKind::recurrent; });
+    for (int32_t position = 1; position <= history.length; ++position) {
+      const int32_t run = run_of[size_t(position)];
+      const bool is_possible = resolve(history.holdings, position).position == position;
+      ASSERT_EQ(run >= 0, is_possible) << "seed " << seed << ", position " << position;
+      if (run < 0) continue;
+      const auto above = std::upper_bound(history.states.begin(), history.states.end(), position);
+      const int32_t state = is_recurrent ? *(above - 1) : 0;
+      ASSERT_EQ(runs[size_t(run)].state, state) << "seed " << seed << ", position " << position;
+      inner_count += int64_t(position < runs[size_t(run)].end);
+      held_back_count += int64_t(is_recurrent && runs[size_t(run)].begin > state);
+    }
+  }
+  EXPECT_GT(inner_count, 10000);
+  EXPECT_GT(held_back_count, 100);  // Windows that begin behind the state.
 }
 
 }  // namespace

@@ -208,8 +208,8 @@ std::optional<Transaction> Run::begin(Live& live, const StepRequest& request) {
   auto begun = memory_->begin(live.sequence, request);
   if (begun) return std::move(begun).value();
   const ErrorCode code = begun.error().code;
-  const bool has_no_room = code == ErrorCode::memory_full || code == ErrorCode::context_full;
-  if (!has_no_room) fail_with(begun.error().message);
+  const bool is_full = code == ErrorCode::memory_full || code == ErrorCode::context_full;
+  if (!is_full) fail_with(begun.error().message);
   return std::nullopt;
 }
 
@@ -408,7 +408,7 @@ void Run::drop_anchor(Live& live, const Operation& operation) {
   const size_t index = operation.b % anchors.size();
   const int32_t position = anchors[index].position;
   const size_t free_bytes = memory_->usage().used_bytes();
-  const size_t exclusive_bytes = memory_->exclusive_bytes(live.sequence, index);
+  const size_t exclusive_bytes = memory_->anchor_exclusive_bytes(live.sequence, index);
   if (!memory_->drop_anchor(live.sequence, index)) {
     // Only the last state can be the one that is replayed from.
     if (!memory_->needs_replay(live.sequence)) fail_with("an anchor cannot be dropped");
@@ -483,8 +483,7 @@ void Run::out_of_memory(Live& live, const Operation& operation) {
     }
     check();
     if (failure_) return;
-    const bool has_no_room = count > 40;
-    if (has_no_room) return;
+    if (count > 40) return;  // There was no room for it.
   }
 }
 

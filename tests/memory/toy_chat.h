@@ -11,7 +11,7 @@
 
 #include "device/host_memory.h"
 #include "memory/common_prefix.h"
-#include "memory/prefix_cache.h"
+#include "memory/cache/prefix_cache.h"
 #include "tests/memory/inspector.h"
 #include "tests/memory/toy_alone.h"
 #include "tests/memory/toy_model.h"

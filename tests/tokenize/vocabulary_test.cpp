@@ -1,4 +1,4 @@
-// What a vocabulary accepts, refuses and lives with; attack 6 of the security design stands here.
+// What a vocabulary accepts, refuses and lives with.
 #include "tokenize/vocabulary.h"
 
 #include <gtest/gtest.h>

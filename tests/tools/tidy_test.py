@@ -33,6 +33,7 @@ def problems_of(changes, covered_by=()):
         for name in checker.files:
             checker.check_file(name)
         checker.check_names()
+        checker.check_types()
         checker.check_modules()
         checker.check_tests(covered_by)
         checker.check_folders()
@@ -61,6 +62,21 @@ class TidyTest(unittest.TestCase):
         self.expect({"src/base/thing.h": include,
                      "src/base/thing.cpp": uses % "std::span<int>"},
                     "src/base/thing.cpp:4: std::span: include span")
+
+    def test_types_without_their_headers(self):
+        part = "// A part.\n#pragma once\n\nnamespace cairn {\nstruct Part {\n  int a = 0;\n};\n}\n"
+        uses = "// A thing.\n%s\nnamespace cairn {\nint f(%s part) {\n  return 0;\n}\n}\n"
+        header = '#include "base/part.h"\n'
+        between = '// Between.\n#pragma once\n\n#include "base/part.h"\n'
+        self.expect({"src/base/part.h": part, "src/base/thing.cpp": uses % ("", "const Part&")},
+                    "src/base/thing.cpp:4: Part: include base/part.h")
+        self.expect({"src/base/part.h": part, "src/base/thing.cpp": uses % (header, "Part")})
+        self.expect({"src/base/part.h": part, "src/base/thing.h": between,
+                     "src/base/thing.cpp": uses % ('#include "base/thing.h"\n', "Part")})
+        self.expect({"src/base/part.h": part,
+                     "src/base/thing.cpp": uses % ("struct Part;\n", "Part&")})
+        own = "namespace cairn {\nclass Part {\n};\n}\n"
+        self.expect({"src/base/part.h": part, "src/base/thing.cpp": uses % (own, "Part")})
 
     def test_instructions(self):
         front = "thing.cpp.o:     file format elf64-x86-64\n\n0 <f>:\n"

@@ -18,9 +18,11 @@
 #include "cli/commands/load.h"
 #include "cli/commands/report.h"
 #include "cli/exit_codes.h"
+#include "cli/nearest_name.h"
 #include "cli/terminal/answer_printer.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/memory_map.h"
+#include "session/receipt_text.h"
 
 namespace cairn::cli {
 
@@ -64,7 +66,7 @@ const ChatLoop::Command ChatLoop::kCommands[] = {
     {"/regen", "", "makes another last answer, with the next seed", &ChatLoop::regenerate},
     {"/retry", "[N=V …]", "the same with other settings, as temperature=0.2", &ChatLoop::retry},
     {"/set", "N V", "changes a setting for the answers to come", &ChatLoop::set},
-    {"/show", "", "shows the settings", &ChatLoop::show},
+    {"/show", "[N]", "shows the settings, or one of them", &ChatLoop::show},
     {"/lora", "[N:S …]", "changes the adapters; off: none; without a name lists them",
      &ChatLoop::adapters},
     {"/continue", "", "goes on with an answer that was stopped", &ChatLoop::go_on},
@@ -87,12 +89,15 @@ const ChatLoop::Command ChatLoop::kCommands[] = {
 constexpr std::pair<std::string_view, std::string_view> kSameCommands[] = {
     {"/?", "/help"}, {"/quit", "/exit"}, {"/bye", "/exit"}};
 
-ChatLoop::ChatLoop(Engine* engine, session::ChatSession* session, ChatLoopOptions options)
+ChatLoop::ChatLoop(Engine* engine, session::ChatSession* session, session::Service* service,
+                   ChatLoopOptions options)
     : engine_(engine),
       session_(session),
+      service_(service),
       model_name_(std::move(options.model_name)),
       figures_(options.figures),
       session_path_(std::move(options.session_path)),
+      receipt_path_(std::move(options.receipt_path)),
       message_prefix_(std::move(options.message_prefix)),
       kept_change_(session->change_count()),
       out_(stdout),
@@ -110,7 +115,7 @@ Result<int> ChatLoop::run() {
   bool was_interrupt = false;
   std::string message;
   while (true) {
-    const LineEditor::Event event = read_message(message);
+    const LineEditor::Event event = read_while_reading_ahead(message);
     if (event == LineEditor::Event::end) break;
     if (event == LineEditor::Event::failure) return editor_.error();
     if (event == LineEditor::Event::interrupt) {
@@ -132,6 +137,21 @@ void ChatLoop::greet() {
   remark(fmt::format("{}: {} ({} million parameters). /help lists commands, Ctrl-D ends.",
                      model_name_, engine_->architecture(),
                      (engine_->parameter_count() + 500000) / 1000000));
+}
+
+// What the next prompt will begin with is read meanwhile. Where that fails the prompt will say why.
+LineEditor::Event ChatLoop::read_while_reading_ahead(std::string& message) {
+  if (service_ == nullptr) return read_message(message);
+  Result<session::PromptBeginning> beginning = session_->next_beginning();
+  if (!beginning || beginning->tokens.empty()) return read_message(message);
+  const JobId ahead = service_->submit(
+      std::make_unique<session::ReadAhead>(engine_, std::move(beginning).value()),
+      {.is_idle = true});
+  service_->unlock();
+  const LineEditor::Event event = read_message(message);
+  service_->cancel(ahead);
+  service_->lock();
+  return event;
 }
 
 // A message is a line, or several where each but the last ends with a backslash, or those between
@@ -194,8 +214,11 @@ ChatLoop::Next ChatLoop::handle_command(std::string_view line) {
   for (const Command& command : kCommands) {
     if (command.name == name) return (this->*command.run)(rest);
   }
-  remark(fmt::format("{}: no such command; /help lists them. A message may start with a blank.",
-                     name));
+  std::vector<std::string> names;
+  for (const Command& command : kCommands) names.emplace_back(command.name);
+  const std::string nearest = nearest_name(name, names);
+  remark(fmt::format("{}: no such command{}; /help lists them. A message may start with a blank.",
+                     name, nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest)));
   return Next::go_on;
 }
 
@@ -213,7 +236,11 @@ bool ChatLoop::print_answer() {
   if (const std::string cut = cut_line(*made); !cut.empty()) {
     remark(fmt::format("cairn: {}{}", cut, hint_for(made->finish)));
   }
+  if (made->tokens.empty() && made->finish == session::FinishReason::stop) {
+    remark("the answer ends here: the model adds nothing");
+  }
   show_figures(*made);
+  keep_receipt();
   return made->finish == session::FinishReason::tool_calls;
 }
 
@@ -236,6 +263,12 @@ void ChatLoop::keep_session() {
     return;
   }
   kept_change_ = session_->change_count();
+}
+
+void ChatLoop::keep_receipt() {
+  if (!session_->receipt()) return;
+  const Status written = session::write_receipt(receipt_path_, *session_->receipt());
+  if (!written) complain(written.error());
 }
 
 void ChatLoop::show_figures(const session::Answer& answer) {
@@ -324,7 +357,15 @@ ChatLoop::Next ChatLoop::retry(std::string_view rest) {
   return regenerate({});
 }
 
+// "/set parameter top_k 10", "/set system TEXT", "/set nothink": as Ollama has them.
 ChatLoop::Next ChatLoop::set(std::string_view rest) {
+  constexpr std::string_view kParameter = "parameter ", kSystem = "system";
+  if (rest.starts_with(kParameter)) rest.remove_prefix(kParameter.size());
+  if (rest == "think") rest = "reasoning on";
+  if (rest == "nothink") rest = "reasoning off";
+  if (rest == kSystem || rest.starts_with("system ")) {
+    return set_system(rest.substr(std::min(kSystem.size() + 1, rest.size())));
+  }
   const size_t end = std::min(rest.find_first_of(" ="), rest.size());
   const std::string_view value = rest.substr(std::min(end + 1, rest.size()));
   if (Status status = set_setting(session_->options(), rest.substr(0, end), value); !status)
@@ -332,8 +373,21 @@ ChatLoop::Next ChatLoop::set(std::string_view rest) {
   return Next::go_on;
 }
 
-ChatLoop::Next ChatLoop::show(std::string_view /*rest*/) {
-  remark_lines(show_settings(session_->options()));
+ChatLoop::Next ChatLoop::show(std::string_view rest) {
+  const std::string all = show_settings(session_->options());
+  if (rest.empty()) {
+    remark_lines(all);
+    return Next::go_on;
+  }
+  // The line of one setting.
+  const size_t at = ("\n" + all).find(fmt::format("\n{} ", rest));
+  if (at != std::string::npos) {
+    remark(std::string_view(all).substr(at, all.find('\n', at) - at));
+  } else if (rest == "system") {
+    remark("system: none");
+  } else {
+    remark(fmt::format("cairn: /show: expected one of its lines, found \"{}\"", rest));
+  }
   return Next::go_on;
 }
 
@@ -427,7 +481,8 @@ ChatLoop::Next ChatLoop::save_over(std::string_view rest) {
 }
 
 ChatLoop::Next ChatLoop::save_to(const std::string& path, bool replaces) {
-  if (path.empty()) return complain({ErrorCode::invalid_argument, "/save: expected a file name"});
+  if (path.empty())
+    return complain({ErrorCode::invalid_argument, "/save: expected a file name, found none"});
   const std::vector<FileIdentity> inputs = input_files(engine_->file(), engine_->options());
   if (const Status allowed = check_output(path, {.inputs = inputs}); !allowed) {
     return complain(allowed.error());
@@ -449,7 +504,8 @@ ChatLoop::Next ChatLoop::save_to(const std::string& path, bool replaces) {
 }
 
 ChatLoop::Next ChatLoop::load(std::string_view rest) {
-  if (rest.empty()) return complain({ErrorCode::invalid_argument, "/load: expected a file name"});
+  if (rest.empty())
+    return complain({ErrorCode::invalid_argument, "/load: expected a file name, found none"});
   const std::string path = with_home(std::string(rest));
   if (Status read = session_->load(path); !read) return complain(std::move(read).error());
   if (const auto read_from = identity_of(path)) own_files_.push_back(*read_from);

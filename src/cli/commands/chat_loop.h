@@ -16,6 +16,7 @@
 #include "engine/engine.h"
 #include "session/answer.h"
 #include "session/chat_session.h"
+#include "session/service.h"
 
 namespace cairn::cli {
 
@@ -25,13 +26,16 @@ struct ChatLoopOptions {
   std::string history_path = {};    // Of typed lines; empty for none.
   // What the conversation is written to after each turn; empty for nothing.
   std::string session_path = {};
+  std::string receipt_path = {};    // For the last answer's receipt; empty for none.
   std::string message_prefix = {};  // Stands before each message that is typed.
 };
 
 class ChatLoop {
  public:
-  // `session` and `engine` must outlive the loop.
-  ChatLoop(Engine* engine, session::ChatSession* session, ChatLoopOptions options);
+  // `session`, `engine` and `service` must outlive the loop; the service, where there is one, is
+  // the engine's and locked by the caller. It reads ahead while the person types.
+  ChatLoop(Engine* engine, session::ChatSession* session, session::Service* service,
+           ChatLoopOptions options);
 
   // Until the end of input, /exit, or Ctrl-C twice at the prompt. Returns the exit code.
   // Errors: io, when standard output cannot be written; no_room, when a message has no end.
@@ -42,6 +46,7 @@ class ChatLoop {
   enum class Next { go_on, leave };
 
   void greet();
+  LineEditor::Event read_while_reading_ahead(std::string& message);
   LineEditor::Event read_message(std::string& message);
   Next handle(const std::string& message);
   Next handle_command(std::string_view line);
@@ -50,6 +55,7 @@ class ChatLoop {
   void show_figures(const session::Answer& answer);
   void tell_shift();
   void keep_session();
+  void keep_receipt();
   void answer_calls();
   bool read_results(std::vector<std::string>& results);
   LineEditor::Event read_block(std::string& message);
@@ -80,9 +86,10 @@ class ChatLoop {
 
   Engine* engine_;
   session::ChatSession* session_;
+  session::Service* service_;
   std::string model_name_;
   Figures figures_;
-  std::string session_path_, message_prefix_;
+  std::string session_path_, receipt_path_, message_prefix_;
   int32_t told_left_out_ = 0;  // Tokens that the person knows to be left out.
   int64_t kept_change_;        // ChatSession::change_count() of what the session's file has.
   TextOut out_;

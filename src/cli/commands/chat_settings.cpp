@@ -3,7 +3,10 @@
 
 #include <charconv>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "cli/nearest_name.h"
 #include "sample/params.h"
 #include "session/sampling_choice.h"
 
@@ -13,7 +16,17 @@ namespace {
 
 // Common names of what the table calls otherwise.
 constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
-    {"temperature", "temp"}, {"n-predict", "max-tokens"}, {"n", "max-tokens"}};
+    {"temperature", "temp"},
+    {"n-predict", "max-tokens"},
+    {"n", "max-tokens"},
+    {"num-predict", "max-tokens"}};
+
+// What is chosen when the program starts, by the names that people have for it.
+constexpr std::pair<std::string_view, std::string_view> kStartOptions[] = {
+    {"num-ctx", "--ctx-size"},  {"ctx-size", "--ctx-size"},  {"num-thread", "--threads"},
+    {"threads", "--threads"},   {"format", "--json-schema"}, {"json-schema", "--json-schema"},
+    {"grammar", "--grammar"},   {"verbose", "--verbose"},    {"quiet", "--quiet"},
+    {"history", "--no-history"}};
 
 std::string table_name(std::string_view name) {
   std::string known(name);
@@ -37,6 +50,24 @@ std::optional<T> number_in(std::string_view text) {
 
 Error not_a_number(std::string_view name, std::string_view value) {
   return fail(ErrorCode::invalid_argument, "{}: expected a number, found \"{}\"", name, value);
+}
+
+Error unknown_setting(const std::string& name) {
+  for (const auto& [known, option] : kStartOptions) {
+    if (name != known) continue;
+    return fail(ErrorCode::invalid_argument,
+                "settings: expected one that a conversation can change, found \"{}\"; {} is given "
+                "when cairn starts",
+                name, option);
+  }
+  std::vector<std::string> names = {"reasoning", "seed", "max-tokens"};
+  for (const sample::SamplingField& field : sample::sampling_fields()) {
+    names.emplace_back(field.option);
+  }
+  const std::string nearest = nearest_name(name, names);
+  return fail(ErrorCode::invalid_argument,
+              "settings: expected a name that /show lists, found \"{}\"{}", name,
+              nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest));
 }
 
 std::string shown_reasoning(const session::ChatOptions& options) {
@@ -80,18 +111,14 @@ Status set_setting(session::ChatOptions& options, std::string_view name, std::st
     options.token_count_max = *count;
     return Ok{};
   }
-  std::string names = "reasoning, seed, max-tokens";
   for (const sample::SamplingField& field : sample::sampling_fields()) {
-    if (field.option == known) {
-      std::optional<double> number = number_in<double>(value);
-      if (field.flag != nullptr && (value == "on" || value == "off")) number = value == "on";
-      if (!number) return not_a_number(known, value);
-      return sample::set(options.sampling, field, *number);
-    }
-    names += ", " + std::string(field.option);
+    if (field.option != known) continue;
+    std::optional<double> number = number_in<double>(value);
+    if (field.flag != nullptr && (value == "on" || value == "off")) number = value == "on";
+    if (!number) return not_a_number(known, value);
+    return sample::set(options.sampling, field, *number);
   }
-  return fail(ErrorCode::invalid_argument, "settings: expected one of {}, found \"{}\"", names,
-              name);
+  return unknown_setting(known);
 }
 
 Status set_settings(session::ChatOptions& options, std::string_view list) {

@@ -10,7 +10,8 @@
 
 namespace cairn::cli {
 
-// Errors: invalid_argument: no such name (the known ones are listed), or a value out of range.
+// Errors: invalid_argument: no such name (with the nearest, or the option that is given when the
+// program starts), or a value out of range.
 Status set_setting(session::ChatOptions& options, std::string_view name, std::string_view value);
 
 // "temp=0.5 top-k=10": several at once; all or none are set. Errors: as above.

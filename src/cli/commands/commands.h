@@ -12,6 +12,7 @@ extern const Command kTemplateCommand;
 extern const Command kEmbedCommand;
 extern const Command kLogitsCommand;
 extern const Command kVerifyCommand;
+extern const Command kReplayCommand;
 extern const Command kStoreCommand;
 extern const Command kBenchCommand;
 extern const Command kConvertCommand;

@@ -118,14 +118,18 @@ Json json_tensors(const File& file) {
   for (const Tensor& tensor : file.tensors()) {
     Json dims = Json::array();
     for (int32_t dim = 0; dim < tensor.dim_count; ++dim) dims.push_back(tensor.dims[size_t(dim)]);
-    tensors.push_back({{"name", std::string(tensor.name)},
-                       {"type", gguf::type_name(tensor.type_id)},
-                       {"type_id", tensor.type_id},
-                       {"shape", std::move(dims)},
-                       {"parameters", tensor.weight_count},
-                       {"bytes", tensor.bytes.size()},
-                       {"offset", tensor.offset},
-                       {"part", tensor.part}});
+    // Moved one by one, where a list in braces would copy them: there may be many tensors.
+    std::vector<Json::Member> members;
+    members.reserve(8);
+    members.push_back({"name", std::string(tensor.name)});
+    members.push_back({"type", gguf::type_name(tensor.type_id)});
+    members.push_back({"type_id", tensor.type_id});
+    members.push_back({"shape", std::move(dims)});
+    members.push_back({"parameters", tensor.weight_count});
+    members.push_back({"bytes", tensor.bytes.size()});
+    members.push_back({"offset", tensor.offset});
+    members.push_back({"part", tensor.part});
+    tensors.push_back(Json::object(std::move(members)));
   }
   return tensors;
 }

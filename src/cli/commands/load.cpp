@@ -9,7 +9,19 @@
 
 namespace cairn::cli {
 
+Status check_model_name(const std::string& path) {
+  std::error_code error;
+  const bool is_name =
+      !path.empty() && !path.ends_with(".gguf") && path.find('/') == std::string::npos;
+  if (!is_name || std::filesystem::exists(path, error)) return Ok{};
+  return fail(ErrorCode::not_found,
+              "{}: expected a GGUF file, found nothing of that name here; cairn keeps no list of "
+              "models and downloads none",
+              path);
+}
+
 Result<gguf::File> open_model(const std::string& path) {
+  CAIRN_TRY(check_model_name(path));
   std::error_code error;
   const std::filesystem::path config = std::filesystem::path(path) / "config.json";
   if (std::filesystem::is_directory(path, error) && std::filesystem::exists(config, error)) {

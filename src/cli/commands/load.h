@@ -14,6 +14,10 @@
 
 namespace cairn::cli {
 
+// Of a path that is a plain word, as other programs call models ("llama3.2:1b"): whether anything
+// is there, before prompts are read. Errors: not_found.
+Status check_model_name(const std::string& path);
+
 // The file at `path`, or the built-in model where it is empty.
 Result<gguf::File> open_model(const std::string& path);
 

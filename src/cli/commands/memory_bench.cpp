@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/machine/machine_memory.h"
+#include "base/output_file.h"
 #include "cli/command_line.h"
 #include "cli/commands/load.h"
 #include "cli/exit_codes.h"
@@ -26,38 +27,24 @@ constexpr int32_t kContextTokens = 32768;
 constexpr std::string_view kPresets[] = {"llama-1b", "gemma3-1b", "gemma4-e2b", "granite-h-1b",
                                          "qwen35-0.8b"};
 
-// A preset's file, which goes when the measuring is done.
-class SyntheticModel {
- public:
-  static Result<SyntheticModel> write(std::string_view preset, const MemoryBenchArguments& args) {
-    std::error_code error;
-    const std::filesystem::path folder = args.folder.empty()
-                                             ? std::filesystem::temp_directory_path(error)
-                                             : std::filesystem::path(args.folder);
-    SyntheticModel model(folder / fmt::format("cairn-bench-{}-{}.gguf", preset, ::getpid()));
-    Progress progress(fmt::format("writing {}", preset), Progress::Unit::bytes);
-    Result<synth::SynthShape> shape = synth::preset_shape(preset);
-    if (!shape) return as_option(shape.error());
-    shape->context = kContextTokens;
-    if (const auto type = synth::matrix_type(args.type); !type) return as_option(type.error());
-    synth::SynthOptions options{
-        .shape = std::move(*shape), .type = args.type, .out_path = model.path_.string()};
-    options.on_progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
-    CAIRN_TRY(const synth::SynthReport report, synth::write_synthetic(options));
-    return model;
-  }
-  SyntheticModel(SyntheticModel&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  SyntheticModel& operator=(SyntheticModel&&) = delete;
-  ~SyntheticModel() {
-    std::error_code error;
-    if (!path_.empty()) std::filesystem::remove(path_, error);
-  }
-  std::string path() const { return path_.string(); }
-
- private:
-  explicit SyntheticModel(std::filesystem::path path) : path_(std::move(path)) {}
-  std::filesystem::path path_;
-};
+// A preset's file, which goes when the measuring is done, or when a signal ends it.
+Result<TemporaryFile> write_preset(std::string_view preset, const MemoryBenchArguments& args) {
+  Result<synth::SynthShape> shape = synth::preset_shape(preset);
+  if (!shape) return as_option(shape.error());
+  shape->context = kContextTokens;
+  if (const auto type = synth::matrix_type(args.type); !type) return as_option(type.error());
+  std::error_code error;
+  const std::string folder =
+      args.folder.empty() ? std::filesystem::temp_directory_path(error).string() : args.folder;
+  CAIRN_TRY(TemporaryFile file,
+            TemporaryFile::create(folder, fmt::format("cairn-bench-{}", preset), ".gguf"));
+  Progress progress(fmt::format("writing {}", preset), Progress::Unit::bytes);
+  synth::SynthOptions options{
+      .shape = std::move(*shape), .type = args.type, .out_path = file.path()};
+  options.on_progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
+  CAIRN_TRY(const synth::SynthReport report, synth::write_synthetic(options));
+  return file;
+}
 
 struct ModelFigures {
   std::string model;
@@ -125,7 +112,7 @@ Result<std::vector<ModelFigures>> measure_all(const MemoryBenchArguments& argume
     presets.assign(std::begin(kPresets), std::end(kPresets));
   }
   for (const std::string& preset : presets) {
-    CAIRN_TRY(const SyntheticModel model, SyntheticModel::write(preset, arguments));
+    CAIRN_TRY(const TemporaryFile model, write_preset(preset, arguments));
     CAIRN_TRY(ModelFigures figures, figures_of(model.path(), preset, arguments));
     keep(std::move(figures));
   }

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/output_file.h"
 #include "base/printable.h"
+#include "cli/command_line.h"
 #include "cli/commands/chat_loop.h"
 #include "cli/commands/chat_settings.h"
 #include "cli/commands/load.h"
@@ -22,6 +23,7 @@
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/terminal.h"
 #include "session/chat_session.h"
+#include "session/receipt_text.h"
 
 namespace cairn::cli {
 
@@ -61,7 +63,8 @@ Result<std::optional<std::string>> find_prompt(const RunOptions& options) {
   const bool is_text_file = is_piped || !options.prompt;
   if (is_text_file && !options.raw && text.ends_with('\n')) text.pop_back();
   if (text.empty()) {
-    return fail(ErrorCode::invalid_argument, "prompt: expected some text, found none");
+    return fail(ErrorCode::invalid_argument,
+                "prompt: expected some text (-p TEXT, -f FILE, or piped input), found none");
   }
   return std::optional<std::string>(std::move(text));
 }
@@ -82,7 +85,8 @@ Result<session::ConstraintChoice> read_constraint(session::ConstraintChoice choi
       CAIRN_TRY(choice.json_schema, read_input(*choice.json_schema, kSourceBytesMax));
     }
   }
-  if (choice.grammar) {
+  // Every grammar has a rule, and no file's name is like one.
+  if (choice.grammar && choice.grammar->find("::=") == std::string::npos) {
     CAIRN_TRY(choice.grammar, read_input(*choice.grammar, kSourceBytesMax));
   }
   return choice;
@@ -139,6 +143,9 @@ Result<int> answer_once(const RunOptions& options, Engine& engine, session::Chat
     CAIRN_TRY(answer, print_answer(out, options.json, session));
   }
   if (!options.session_path.empty()) CAIRN_TRY(session.save(options.session_path));
+  if (session.receipt()) {
+    CAIRN_TRY(session::write_receipt(options.receipt_path, *session.receipt()));
+  }
   const Lane& lane = session.lane();
   const memory::Usage usage = engine.memory().usage();
   if (options.json) {
@@ -162,15 +169,16 @@ Result<int> answer_once(const RunOptions& options, Engine& engine, session::Chat
   return answer.fits_form ? kExitFine : kExitCut;
 }
 
-// Before a model is loaded: whether the conversation can be written where it has to be.
-Status check_session(const RunOptions& options) {
-  if (options.session_path.empty()) return Ok{};
-  if (options.session_path == "-") {
-    return fail(ErrorCode::invalid_argument, "--session: expected a file, found -");
+// Before a model is loaded: whether a file of the conversation can be written where it has to be.
+Status check_file(std::string_view option, const std::string& path,
+                  std::initializer_list<std::string> inputs) {
+  if (path.empty()) return Ok{};
+  if (path == "-") return fail(ErrorCode::invalid_argument, "{}: expected a file, found -", option);
+  std::vector<FileIdentity> read;
+  for (const std::string& input : inputs) {
+    if (const auto file = identity_of(input)) read.push_back(*file);
   }
-  std::vector<FileIdentity> inputs;
-  if (const auto model = identity_of(options.model_path)) inputs.push_back(*model);
-  return check_output(options.session_path, {.inputs = inputs});
+  return check_output(path, {.inputs = read});
 }
 
 // Goes on with the conversation that is in the session's file, where there is one.
@@ -187,14 +195,74 @@ Status take_up_session(const RunOptions& options, session::ChatSession& session)
   return Ok{};
 }
 
+// What can be told before a model is loaded.
+Status check_options(const RunOptions& options, bool is_conversation) {
+  if (is_conversation && options.json) {
+    return fail(ErrorCode::invalid_argument, "--json: expected a prompt, found a conversation");
+  }
+  if (!options.tool_choice.empty() && options.tools_path.empty()) {
+    return fail(ErrorCode::invalid_argument,
+                "--tool-choice: expected --tools beside it, found none");
+  }
+  CAIRN_TRY(check_file("--session", options.session_path, {options.model_path}));
+  return check_file(
+      "--receipt", options.receipt_path,
+      {options.model_path, options.session_path, options.prompt_path.value_or("")});
+}
+
+// The matcher's constraint is the session's too.
+Result<session::ChatOptions> chat_options_of(const RunOptions& options,
+                                             const sample::SamplingParams& sampling,
+                                             session::ConstraintChoice constraint,
+                                             grammar::Matcher* matcher) {
+  session::ChatOptions chat{.system = options.system,
+                            .sampling = sampling,
+                            .token_count_max = options.token_count_max,
+                            .matcher = matcher,
+                            .raw = options.raw};
+  chat.stop = options.stop;
+  chat.keeps_receipts = !options.receipt_path.empty();
+  chat.constraint = std::move(constraint);
+  if (!options.reasoning.empty()) {
+    const Status set = set_reasoning_option(chat, options.reasoning);
+    if (!set) return as_option(set.error());
+  }
+  if (!options.tools_path.empty()) {
+    CAIRN_TRY(chat.tools, read_input(options.tools_path, kToolsBytesMax));
+  }
+  chat.tool_choice = options.tool_choice;
+  return chat;
+}
+
+// Between the questions of a person there is time to read ahead.
+Result<int> converse(const RunOptions& options, Engine& engine, session::ChatSession& session) {
+  std::unique_ptr<session::Service> service;
+  if (is_terminal(stdin)) {
+    CAIRN_TRY(service, session::Service::start(&engine));
+    service->lock();
+  }
+  ChatLoop loop(&engine, &session, service.get(),
+                {.model_name = engine.file().name(),
+                 .figures = figures_of(options),
+                 .history_path = options.forgets_lines ? "" : default_history_path(),
+                 .session_path = options.session_path,
+                 .receipt_path = options.receipt_path,
+                 .message_prefix = options.message_prefix});
+  Result<int> code = loop.run();
+  if (service) service->unlock();
+  return code;
+}
+
 }  // namespace
 
 Result<int> run(const RunOptions& options) {
-  CAIRN_TRY(const std::optional<std::string> prompt, find_prompt(options));
-  if (!prompt && options.json) {
-    return fail(ErrorCode::invalid_argument, "--json: expected a prompt, found a conversation");
+  CAIRN_TRY(check_model_name(options.model_path));
+  if (!options.receipt_path.empty() && options.engine.numerics != Numerics::exact_1) {
+    return fail(ErrorCode::invalid_argument,
+                "--receipt: expected --numerics exact, whose bits are promised, found fast");
   }
-  CAIRN_TRY(check_session(options));
+  CAIRN_TRY(const std::optional<std::string> prompt, find_prompt(options));
+  CAIRN_TRY(check_options(options, !prompt));
   CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(options.model_path, options.engine));
   const bool is_builtin = options.model_path.empty();
   CAIRN_TRY(const sample::SamplingParams sampling,
@@ -202,25 +270,16 @@ Result<int> run(const RunOptions& options) {
   if (options.sampling.tells_seed) {
     std::fprintf(stderr, "cairn: seed %llu\n", static_cast<unsigned long long>(sampling.seed));
   }
-  CAIRN_TRY(sample::check_logit_bias(sampling, engine->size().vocabulary_count));
+  const Status biased = sample::check_logit_bias(sampling, engine->size().vocabulary_count);
+  if (!biased) return as_option(biased.error());
   std::unique_ptr<grammar::Matcher> matcher;
+  session::ConstraintChoice constraint;
   if (engine->tokenizer() != nullptr) {
-    CAIRN_TRY(const session::ConstraintChoice constraint, read_constraint(options.constraint));
+    CAIRN_TRY(constraint, read_constraint(options.constraint));
     CAIRN_TRY(matcher, session::make_matcher(constraint, *engine));
   }
-  session::ChatOptions chat_options{.system = options.system,
-                                    .sampling = sampling,
-                                    .token_count_max = options.token_count_max,
-                                    .matcher = matcher.get(),
-                                    .raw = options.raw};
-  chat_options.stop = options.stop;
-  if (!options.reasoning.empty()) {
-    CAIRN_TRY(set_reasoning_option(chat_options, options.reasoning));
-  }
-  if (!options.tools_path.empty()) {
-    CAIRN_TRY(chat_options.tools, read_input(options.tools_path, kToolsBytesMax));
-  }
-  chat_options.tool_choice = options.tool_choice;
+  CAIRN_TRY(session::ChatOptions chat_options,
+            chat_options_of(options, sampling, std::move(constraint), matcher.get()));
   CAIRN_TRY(session::ChatSession session,
             session::ChatSession::start(engine.get(), std::move(chat_options)));
   if (session.is_raw() && !options.raw) {
@@ -228,13 +287,7 @@ Result<int> run(const RunOptions& options) {
   }
   CAIRN_TRY(take_up_session(options, session));
   if (prompt) return answer_once(options, *engine, session, sampling, *prompt);
-  ChatLoop loop(engine.get(), &session,
-                {.model_name = engine->file().name(),
-                 .figures = figures_of(options),
-                 .history_path = options.forgets_lines ? "" : default_history_path(),
-                 .session_path = options.session_path,
-                 .message_prefix = options.message_prefix});
-  return loop.run();
+  return converse(options, *engine, session);
 }
 
 }  // namespace cairn::cli

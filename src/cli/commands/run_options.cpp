@@ -46,14 +46,15 @@ void add_prompt(Options& command, RunOptions& run) {
 void add_answer(Options& command, RunOptions& run) {
   command.begin_group("Form of the answer");
   const Option schema = command
-                            .add("--json-schema", run.constraint.json_schema,
+                            .add("-j,--json-schema", run.constraint.json_schema,
                                  "the answer is JSON that matches this JSON Schema: the schema "
                                  "itself, or a file with it")
                             .takes("SCHEMA|FILE");
   const Option grammar = command
-                             .add("--grammar", run.constraint.grammar,
-                                  "the answer matches the GBNF grammar in this file")
-                             .takes("FILE")
+                             .add("--grammar,--grammar-file", run.constraint.grammar,
+                                  "the answer matches this GBNF grammar: the grammar itself, or a "
+                                  "file with it")
+                             .takes("FILE|GBNF")
                              .excludes(schema);
   const Option regex =
       command
@@ -67,7 +68,9 @@ void add_answer(Options& command, RunOptions& run) {
       .excludes(schema)
       .excludes(grammar)
       .excludes(regex);
-  command.add("--stop", run.stop, "end the answer before this text; may be given several times")
+  command
+      .add("--stop,--reverse-prompt,-r", run.stop,
+           "end the answer before this text; may be given several times")
       .repeatable();
   command
       .add("--reasoning", run.reasoning,
@@ -103,6 +106,12 @@ void add_manner(Options& command, RunOptions& run) {
       .add("--session", run.session_path,
            "keep the conversation in this file: it is continued if the file exists, and written "
            "after each turn")
+      .takes("FILE");
+  command
+      .add(
+          "--receipt", run.receipt_path,
+          "write how the last answer was computed to this file, so that `cairn replay` can compute "
+          "it again and compare")
       .takes("FILE");
   const Option quiet =
       command.add_flag("-q,--quiet", run.quiet, "show no statistics after answers");

@@ -44,8 +44,8 @@ std::string head_lines(const SpeedBench& bench) {
       "loaded in {}, first token after {}; {} resident\n\n",
       bench.model, report.architecture, double(report.parameter_count) * 1e-9,
       show_bytes(bench.file_bytes), report.options.thread_count, report.options.isa,
-      name(report.options.numerics), kv_type_name(report.options.key_type),
-      kv_type_name(report.options.value_type), show_rate(report.limits.read_bytes_per_second),
+      name(report.options.numerics), name(report.options.key_type), name(report.options.value_type),
+      show_rate(report.limits.read_bytes_per_second),
       show_rate(report.limits.integer_ops_per_second),
       show_rate(report.limits.float_ops_per_second),
       report.options.numerics == Numerics::fast_1 ? "bf16" : "f32",
@@ -114,8 +114,8 @@ std::string json_of(const SpeedBench& bench) {
   json["threads"] = report.options.thread_count;
   json["isa"] = report.options.isa;
   json["numerics"] = std::string(name(report.options.numerics));
-  json["keys"] = std::string(kv_type_name(report.options.key_type));
-  json["values"] = std::string(kv_type_name(report.options.value_type));
+  json["keys"] = std::string(name(report.options.key_type));
+  json["values"] = std::string(name(report.options.value_type));
   json["machine"] = {{"read_bytes_per_second", report.limits.read_bytes_per_second},
                      {"integer_ops_per_second", report.limits.integer_ops_per_second},
                      {"float_ops_per_second", report.limits.float_ops_per_second}};

@@ -30,16 +30,25 @@ std::string feature_names() {
   return names.empty() ? "no vector extensions that cairn knows" : names;
 }
 
+// What is left for this process, and whose limit that is where others than the machine set it.
+std::string memory_text() {
+  const std::string total = show_bytes(read_machine_memory().total_bytes);
+  const MemoryRoom room = read_memory_room();
+  if (room.bytes == 0) return total;
+  const std::string left = show_bytes(room.bytes);
+  if (room.limited_by == "MemAvailable") return fmt::format("{}, {} free", total, left);
+  return fmt::format("{}, of which cairn may take {} (limit: {})", total, left, room.limited_by);
+}
+
 }  // namespace
 
 std::string welcome_screen() {
-  const MachineMemory memory = read_machine_memory();
   const IsaLevel isa = best_isa(detect_cpu_features());
   return fmt::format(
       "cairn {}: runs language models from GGUF files\n"
       "\n"
       "  CPU      {} cores; {}; kernels: {}\n"
-      "  memory   {}, {} free\n"
+      "  memory   {}\n"
       "\n"
       "  cairn run                    chat with the built-in demo model\n"
       "  cairn run MODEL.gguf         chat with a model of yours\n"
@@ -47,8 +56,7 @@ std::string welcome_screen() {
       "  cairn inspect MODEL.gguf     what is in a file\n"
       "\n"
       "  cairn --help                 all commands; cairn COMMAND --help their options\n",
-      CAIRN_VERSION, usable_core_count(), feature_names(), name(isa),
-      show_bytes(memory.total_bytes), show_bytes(memory.available_bytes));
+      CAIRN_VERSION, usable_core_count(), feature_names(), name(isa), memory_text());
 }
 
 std::string version_text() {

@@ -14,14 +14,11 @@ namespace cairn::cli {
 
 namespace {
 
-constexpr std::string_view kKvNames[] = {"f32", "f16", "bf16", "q8_0", "q4_0"};  // By KvType.
-static_assert(int(KvType::q4_0) + 1 == std::size(kKvNames));
-
 Result<KvType> parse_kv_type(std::string_view option, std::string_view text) {
   std::string names;
-  for (size_t type = 0; type < std::size(kKvNames); ++type) {
-    if (kKvNames[type] == text) return KvType(type);
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", kKvNames[type]);
+  for (size_t type = 0; type < std::size(kKvTypeNames); ++type) {
+    if (kKvTypeNames[type] == text) return KvType(type);
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", kKvTypeNames[type]);
   }
   return fail(ErrorCode::invalid_argument, "{}: expected one of {}, found \"{}\"", option, names,
               text);
@@ -63,11 +60,38 @@ Status check_cache_folder(const std::string& path) {
 
 }  // namespace
 
-std::string_view kv_type_name(KvType type) {
-  return kKvNames[size_t(type)];
+void EngineArguments::add_to(Options& command) {
+  add_threads_to(command);
+  command
+      .add("--numerics", numerics_,
+           "exact: results have the same bits on every CPU; fast: prompts are computed in bf16 "
+           "on CPUs that multiply bf16 faster [default: exact]")
+      .takes("MODE")
+      .suggests({"exact", "fast"});
+  add_weights_to(command);
+  command.begin_group("KV cache and context");
+  const std::vector<std::string> kv_types(std::begin(kKvTypeNames), std::end(kKvTypeNames));
+  command.add("--kv", kv_, "type of the KV cache: f32, f16, bf16, q8_0 or q4_0")
+      .takes("TYPE")
+      .suggests(kv_types);
+  command.add("--cache-type-k,-ctk", keys_, "type of the keys in the KV cache; default: as --kv")
+      .takes("TYPE")
+      .suggests(kv_types);
+  command
+      .add("--cache-type-v,-ctv", values_, "type of the values in the KV cache; default: as --kv")
+      .takes("TYPE")
+      .suggests(kv_types);
+  command.add("--gpu-layers,--n-gpu-layers,-ngl", gpu_layers_, "layers for a GPU").hidden();
 }
 
-void EngineArguments::add_to(Options& command) {
+void EngineArguments::add_machine_to(Options& command) {
+  add_threads_to(command);
+  add_weights_to(command);
+  command.begin_group("Memory");
+  add_budget_to(command);
+}
+
+void EngineArguments::add_threads_to(Options& command) {
   command.begin_group("Computation");
   command.add("-t,--threads", options_.thread_count, "number of threads; 0: one per core")
       .in_range(0, 1024);
@@ -80,12 +104,9 @@ void EngineArguments::add_to(Options& command) {
            "default: the best that the CPU has")
       .takes("NAME")
       .suggests({"scalar", "avx2", "avx2_vnni", "avx512_vnni", "amx"});
-  command
-      .add("--numerics", numerics_,
-           "exact: results have the same bits on every CPU; fast: prompts are computed in bf16 "
-           "on CPUs that multiply bf16 faster [default: exact]")
-      .takes("MODE")
-      .suggests({"exact", "fast"});
+}
+
+void EngineArguments::add_weights_to(Options& command) {
   command.begin_group("Weights");
   const Option cache = command
                            .add("--pack-cache", options_.pack_cache,
@@ -103,18 +124,14 @@ void EngineArguments::add_to(Options& command) {
            "and used when /lora asks for it); may be given several times")
       .takes("FILE[:SCALE]")
       .repeatable();
-  command.begin_group("KV cache and context");
-  const std::vector<std::string> kv_types(std::begin(kKvNames), std::end(kKvNames));
-  command.add("--kv", kv_, "type of the KV cache: f32, f16, bf16, q8_0 or q4_0")
-      .takes("TYPE")
-      .suggests(kv_types);
-  command.add("--cache-type-k", keys_, "type of the keys in the KV cache; default: as --kv")
-      .takes("TYPE")
-      .suggests(kv_types);
-  command.add("--cache-type-v", values_, "type of the values in the KV cache; default: as --kv")
-      .takes("TYPE")
-      .suggests(kv_types);
-  command.add("--gpu-layers,--n-gpu-layers,-ngl", gpu_layers_, "layers for a GPU").hidden();
+}
+
+void EngineArguments::add_budget_to(Options& command) {
+  command
+      .add("--memory-budget", memory_budget_,
+           "largest memory for conversations, such as 512M or 4G; default: half of what is free "
+           "beside the weights")
+      .takes("SIZE");
 }
 
 void EngineArguments::add_memory_to(Options& command) {
@@ -122,11 +139,7 @@ void EngineArguments::add_memory_to(Options& command) {
       .add("-c,--ctx-size", options_.context_tokens,
            "largest number of tokens in a conversation; 0: what the model was trained for")
       .in_range(0, 1 << 24);
-  command
-      .add("--memory-budget", memory_budget_,
-           "largest memory for conversations, such as 512M or 4G; default: half of what is free "
-           "beside the weights")
-      .takes("SIZE");
+  add_budget_to(command);
   command
       .add("--context-policy", context_policy_,
            "when the context is full: stop, or shift: drop the oldest part and read the rest "
@@ -161,8 +174,9 @@ Result<EngineOptions> EngineArguments::read(std::string_view default_kv) const {
                  *gpu_layers_);
   }
   if (!isa_.empty()) {
-    CAIRN_TRY(const IsaLevel level, parse_isa(isa_));
-    options.isa = name(level);
+    Result<IsaLevel> level = parse_isa(isa_);
+    if (!level) return as_option(level.error());
+    options.isa = name(*level);
   }
   if (!options.pack_cache.empty()) CAIRN_TRY(check_cache_folder(options.pack_cache));
   CAIRN_TRY(options.numerics, parse_numerics(numerics_));

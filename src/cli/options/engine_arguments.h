@@ -18,18 +18,21 @@ class EngineArguments {
  public:
   void add_to(Options& command);
   void add_memory_to(Options& command);
+  // Those alone that change no bit of what is computed, and the adapters' files.
+  void add_machine_to(Options& command);
   void add_store_to(Options& command);
   // `default_kv`: how keys and values are kept where nothing is said. Errors: invalid_argument.
   Result<EngineOptions> read(std::string_view default_kv) const;
 
  private:
+  void add_threads_to(Options& command);
+  void add_weights_to(Options& command);
+  void add_budget_to(Options& command);
+
   EngineOptions options_;
   std::string isa_, numerics_, kv_, keys_, values_, memory_budget_, context_policy_, disk_budget_;
   std::vector<std::string> adapters_;
   std::optional<std::string> gpu_layers_;
 };
-
-// "f32", "q8_0" …
-std::string_view kv_type_name(KvType type);
 
 }  // namespace cairn::cli

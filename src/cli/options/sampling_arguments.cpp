@@ -41,12 +41,15 @@ void SamplingArguments::add_to(Options& command) {
   }
   for (const sample::SamplingList& list : sample::sampling_lists()) {
     lists_.emplace_back();
-    command.add("--" + std::string(list.option), lists_.back(), std::string(list.doc))
+    const std::string option = "--" + std::string(list.option);
+    command
+        .add(option + (list.option == "logit-bias" ? ",-l" : ""), lists_.back(),
+             std::string(list.doc))
         .repeatable()
         .with_default_text(std::string(list.default_text));
   }
   command
-      .add("--seed", seed_,
+      .add("--seed,-s", seed_,
            "seed of the random numbers: the same seed gives the same answer; -1: a random one, "
            "which is shown")
       .takes("N")
@@ -63,13 +66,17 @@ Result<session::SamplingChoice> SamplingArguments::read() const {
   for (size_t i = 0; i < fields.size(); ++i) {
     if (!values_[i] && !flags_[i]) continue;
     const double value = flags_[i] ? 1 : *values_[i];
-    CAIRN_TRY(set(checked, fields[i], value));
+    if (const Status status = set(checked, fields[i], value); !status) {
+      return as_option(status.error());
+    }
     choice.said.emplace_back(&fields[i], value);
   }
   for (size_t i = 0; i < lists_.size(); ++i) {
     if (lists_[i].empty()) continue;
     const sample::SamplingList& list = sample::sampling_lists()[i];
-    CAIRN_TRY(list.set(checked, lists_[i]));
+    if (const Status status = list.set(checked, lists_[i]); !status) {
+      return as_option(status.error());
+    }
     choice.lists.emplace_back(&list, lists_[i]);
   }
   return choice;

@@ -70,7 +70,7 @@ class PackedWeights {
   // What pack() would take for them: nothing where a cache's file is mapped instead.
   size_t needed_bytes(const std::vector<const PackedMatrix*>& matrices) const;
   // Gives data to those of the matrices that have none yet: packs them, or takes them from the
-  // cache. Does nothing where packing is off. Errors: no_room. A cache that cannot be used is a
+  // cache. Does nothing where packing is off. Errors: memory_full. A cache that cannot be used is a
   // warning.
   Status pack(const std::vector<const PackedMatrix*>& matrices, ThreadPool& threads);
 

@@ -22,10 +22,10 @@ void expect_error(const std::vector<std::string>& arguments, const Environment& 
 TEST(Variables, ErrorsNameThem) {
   expect_error(
       {"run", "-p", "x"}, {{"CAIRN_MAX_TOKENS", "many"}},
-      "CAIRN_MAX_TOKENS: --max-tokens: Value many not in range -1 to 1073741824 (see cairn run "
-      "--help)");
+      "CAIRN_MAX_TOKENS: --max-tokens: expected a whole number from -1 to 1073741824, found "
+      "\"many\" (see cairn run --help)");
   expect_error({"run", "-p", "x"}, {{"CAIRN_TEMP", "-1"}},
-               "temp: expected a number from 0 to 100, found -1 (from CAIRN_TEMP)");
+               "--temp: expected a number from 0 to 100, found -1 (from CAIRN_TEMP)");
   expect_error({"run", "-p", "x"}, {{"CAIRN_MEMORY_BUDGET", "lots"}},
                "--memory-budget: expected a size such as 512M or 4G, found \"lots\" (from "
                "CAIRN_MEMORY_BUDGET)");
@@ -38,7 +38,7 @@ TEST(Variables, ErrorsNameThem) {
   // The command line's own mistakes are nobody else's.
   const Finished typed =
       run_program({"run", "--temp", "-1", "-p", "x"}, "", {{"CAIRN_TEMP", "0.5"}});
-  EXPECT_EQ(typed.err, "cairn: temp: expected a number from 0 to 100, found -1\n");
+  EXPECT_EQ(typed.err, "cairn: --temp: expected a number from 0 to 100, found -1\n");
 }
 
 TEST(Variables, OnlyOneOfThoseThatExcludeEachOther) {

@@ -1,13 +1,12 @@
-// Finding and adding entries. What is evicted under pressure, and in which order, is in eviction.h.
-#include "memory/prefix_cache.h"
+// Finding, adding and pinning entries. What is evicted under pressure is in eviction.h and
+// valuation.h, how prefixes are found in prefix_tree.h.
+#include "memory/cache/prefix_cache.h"
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
 #include "memory/common_prefix.h"
-#include "memory/eviction.h"
-#include "memory/exclusive_blocks.h"
 
 namespace cairn::memory {
 
@@ -20,77 +19,96 @@ constexpr int32_t kHeaderTokensMax = 64;
 
 PrefixCache::Found PrefixCache::find(std::span<const Token> prompt, Variant variant,
                                      bool wants_logits) {
-  Found best;
-  CacheEntry* used = nullptr;
-  const CacheEntry* nearest = nullptr;  // The one that shares most, whatever it still holds.
-  int32_t nearest_shared = 0;
-  for (CacheEntry& entry : entries_) {
-    const std::span<const Token> tokens = entry.sequence.tokens();
-    if (entry.sequence.variant() != variant) {
-      best.foreign_tokens = std::max(best.foreign_tokens, common_prefix(tokens, prompt));
-      continue;
-    }
-    // Where this token differs, nothing behind the best so far can be shared.
-    const size_t bound = size_t(std::min(best.plan.resume, nearest_shared));
-    if (bound >= std::min(tokens.size(), prompt.size()) || tokens[bound] != prompt[bound]) continue;
-    const int32_t shared = common_prefix(tokens, prompt);
-    if (shared > nearest_shared) {
-      nearest = &entry;
-      nearest_shared = shared;
-    }
-    if (shared <= best.plan.resume) continue;
-    const bool is_whole = size_t(shared) == prompt.size();
-    ResumePlan plan = memory_->plan(entry.sequence, shared, is_whole && wants_logits);
-    const bool is_better =
-        plan.resume > best.plan.resume || (plan.resume > 0 && plan.resume == best.plan.resume &&
-                                           plan.recurrence_steps < best.plan.recurrence_steps);
-    if (!is_better) continue;
-    best.sequence = &entry.sequence;
-    best.shared_tokens = shared;
-    best.plan = std::move(plan);
-    used = &entry;
+  Found found{.foreign_tokens = entries_.tree().foreign_prefix(prompt, variant)};
+  const PrefixTree::Match match = entries_.tree().match(prompt, variant, wants_logits);
+  if (match.nearest != nullptr) {
+    habits_.learn(match.nearest->places, match.nearest->sequence.length(), match.shared);
+    if (match.goes_on) found.branch = match.shared;
   }
-  if (nearest != nullptr) {
-    habits_.learn(nearest->places, nearest->sequence.length(), nearest_shared);
-    if (nearest_shared < nearest->sequence.length()) best.branch = nearest_shared;
-  }
-  if (used != nullptr) mark_used(*used);
-  return best;
+  if (match.best == nullptr) return found;
+  const Sequence& sequence = match.best->sequence;
+  found.sequence = &sequence;
+  found.shared_tokens = common_prefix(sequence.tokens(), prompt);
+  const bool is_whole = size_t(found.shared_tokens) == prompt.size();
+  found.plan = memory_->plan(sequence, found.shared_tokens, is_whole && wants_logits);
+  DCHECK(found.plan.resume == match.resume);
+  mark_used(*match.best);
+  return found;
 }
 
 void PrefixCache::mark_used(CacheEntry& entry) {
-  entry.credit = clock_;
-  entry.last_use = ++use_count_;
+  entries_.use(entry);
+  if (!entry.is_pinned) eviction_.use(entry);
+}
+
+void PrefixCache::remove(CacheEntry& entry) {
+  eviction_.forget(entry);
+  entries_.remove(entry);
 }
 
 void PrefixCache::keep(Sequence sequence) {
   if (sequence.is_closed() || sequence.length() == 0) return;
-  std::vector<Place> places = places_of(sequence);
-  for (CacheEntry& entry : entries_) {
-    if (!begins_with(entry.sequence, sequence) || !covers(entry.sequence, sequence)) continue;
-    mark_used(entry);
+  for (CacheEntry* const entry :
+       entries_.tree().continuations(sequence.tokens(), sequence.variant(), kComparedMax)) {
+    if (!covers(entry->sequence, sequence)) continue;
+    mark_used(*entry);
     return;
   }
-  std::erase_if(entries_, [&](const CacheEntry& entry) {
-    return begins_with(sequence, entry.sequence) && covers(sequence, entry.sequence);
-  });
-  if (entries_.size() == kEntriesMax) {
-    Eviction(memory_, habits_, entries_, &clock_).drop_least_used();
-  }
-  entries_.push_back({.sequence = std::move(sequence), .places = std::move(places)});
-  mark_used(entries_.back());
+  std::vector<Place> places = places_of(sequence);
+  remove_covered(sequence);
+  eviction_.add(entries_.add(std::move(sequence), std::move(places), false));
 }
 
-bool PrefixCache::begins_with(const Sequence& sequence, const Sequence& beginning) {
-  return sequence.variant() == beginning.variant() && beginning.length() <= sequence.length() &&
-         common_prefix(sequence, beginning) == beginning.length();
+void PrefixCache::remove_covered(const Sequence& sequence) {
+  for (CacheEntry* const entry :
+       entries_.tree().beginnings(sequence.tokens(), sequence.variant(), kComparedMax)) {
+    if (!entry->is_pinned && covers(sequence, entry->sequence)) remove(*entry);
+  }
+}
+
+Result<PinId> PrefixCache::pin(Sequence sequence) {
+  if (sequence.is_closed() || sequence.length() == 0) {
+    return fail(ErrorCode::invalid_argument, "pin: expected a sequence with tokens, found none");
+  }
+  std::vector<Place> places = places_of(sequence);
+  CacheEntry& entry = entries_.add(std::move(sequence), std::move(places), true);
+  if (const size_t bytes = pinned_bytes(); bytes > pin_quota_bytes_) {
+    entries_.remove(entry);
+    return fail(ErrorCode::no_room, "pin: {} bytes would be pinned, the quota is {}", bytes,
+                pin_quota_bytes_);
+  }
+  remove_covered(entry.sequence);
+  return PinId(entry.id);
+}
+
+Status PrefixCache::unpin(PinId pin) {
+  const auto found = entries_.all().find(index_of(pin));
+  if (found == entries_.all().end() || !found->second.is_pinned) {
+    return fail(ErrorCode::invalid_argument, "unpin: expected a pin, found none of number {}",
+                index_of(pin));
+  }
+  keep(entries_.remove(found->second));
+  return Ok{};
+}
+
+void PrefixCache::clear() {
+  for (auto at = entries_.all().begin(); at != entries_.all().end();) {
+    CacheEntry& entry = (at++)->second;
+    if (!entry.is_pinned) remove(entry);
+  }
+}
+
+std::vector<const Sequence*> PrefixCache::sequences() const {
+  std::vector<const Sequence*> sequences;
+  for (const auto& [id, entry] : entries_.all()) sequences.push_back(&entry.sequence);
+  return sequences;
 }
 
 // Whether `sequence` serves whoever comes back to a border of `beginning` at no more tokens, with
 // logits and without. Where the conversation has gone on with a message behind its end, only starts
 // of messages count: who goes on from there comes by the new one, and ends of earlier prompts and
 // answers are not worth a state each.
-// REQUIRES: begins_with().
+// REQUIRES: `sequence` begins with `beginning`, both of one variant.
 bool PrefixCache::covers(const Sequence& sequence, const Sequence& beginning) const {
   const auto covers_position = [&](int32_t position) {
     return std::ranges::all_of(std::array{false, true}, [&](bool wants_logits) {
@@ -116,21 +134,15 @@ bool PrefixCache::covers(const Sequence& sequence, const Sequence& beginning) co
 // The places of its anchors, and those known from the entry with which it shares the longest
 // prefix.
 std::vector<Place> PrefixCache::places_of(const Sequence& sequence) const {
-  const CacheEntry* nearest = nullptr;
-  int32_t nearest_shared = 0;
-  for (const CacheEntry& entry : entries_) {
-    const int32_t shared = common_prefix(entry.sequence, sequence);
-    if (shared <= nearest_shared) continue;
-    nearest = &entry;
-    nearest_shared = shared;
-  }
+  const PrefixTree::Match match =
+      entries_.tree().match(sequence.tokens(), sequence.variant(), false);
   std::vector<Place> places;
   for (const Anchor& anchor : sequence.anchors()) {
     if (is_border(anchor.kind)) places.push_back({anchor.position, anchor.kind});
   }
-  if (nearest != nullptr) {
-    for (const Place& place : nearest->places) {
-      if (place.position <= nearest_shared) places.push_back(place);
+  if (match.nearest != nullptr) {
+    for (const Place& place : match.nearest->places) {
+      if (place.position <= match.shared) places.push_back(place);
     }
   }
   const auto is_before = [](const Place& a, const Place& b) { return a.position < b.position; };
@@ -166,33 +178,22 @@ Result<Replay> PrefixCache::begin_replay(Sequence& sequence, int32_t piece_rows)
   return memory_->begin_replay(sequence, piece_rows);
 }
 
-// While room is made, the sequence is one of the entries.
+// While room is made, the sequence is in an entry.
 bool PrefixCache::make_room(Sequence& sequence, size_t needed_bytes, size_t wanted_bytes) {
-  std::vector<Place> places = places_of(sequence);
-  entries_.push_back({.sequence = std::move(sequence),
-                      .places = std::move(places),
-                      .credit = clock_,
-                      .last_use = use_count_ + 1,
-                      .is_active = true});
+  CacheEntry active{.places = places_of(sequence)};
+  active.sequence = std::move(sequence);
   // More than was asked, so that steps in a full memory rarely have to come here.
   const Room room{.needed_bytes = needed_bytes,
                   .wanted_bytes = wanted_bytes,
                   .slack_bytes = memory_->options().budget_bytes / 64};
-  const bool has_room = Eviction(memory_, habits_, entries_, &clock_).make_room(room);
-  sequence = std::move(entries_.back().sequence);
-  entries_.pop_back();
+  const bool has_room = eviction_.make_room(active, room);
+  sequence = std::move(active.sequence);
   return has_room;
 }
 
 bool PrefixCache::make_room(size_t bytes) {
   Sequence none = memory_->new_sequence();
   return make_room(none, bytes, bytes);
-}
-
-size_t PrefixCache::evictable_bytes() const {
-  ExclusiveBlocks exclusive;
-  for (const CacheEntry& entry : entries_) exclusive.add(entry.sequence);
-  return exclusive.exclusive_bytes();
 }
 
 size_t PrefixCache::block_bytes(int32_t group) const {

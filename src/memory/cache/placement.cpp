@@ -1,6 +1,6 @@
 // Histogram, probabilities and losses of placement.h. Pure; constant memory but for a sequence's
 // places. Probabilities are doubles: they choose what to keep and never touch a model's numbers.
-#include "memory/placement.h"
+#include "memory/cache/placement.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,0 +1,225 @@
+// Many conversations at once on one engine: each says a turn, waits for the answer, and says the
+// next. All begin with the same system prompt. Prints what people wait for, what is computed, and
+// what would have to be.
+//   many_bench MODEL [CONVERSATIONS [TURNS [SYSTEM_TOKENS [THREADS]]]]
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/machine/machine_memory.h"
+#include "base/quantities.h"
+#include "engine/scheduler.h"
+#include "sample/sampler.h"
+
+namespace {
+
+using namespace cairn;
+using Clock = std::chrono::steady_clock;
+using Tokens = std::vector<Token>;
+
+constexpr int32_t kMessageTokens = 40, kAnswerTokens = 64;
+
+struct Arguments {
+  std::string model;
+  int32_t conversations = 4, turns = 8, system_tokens = 2048, thread_count = 0;
+};
+
+// What a turn took.
+struct Turn {
+  Tokens answer;
+  Clock::time_point asked, first_token, last_token;
+  double longest_gap = 0;  // Seconds between two tokens.
+  std::optional<Error> error;
+  bool has_ended = false;
+};
+
+class TurnJob final : public Job {
+ public:
+  TurnJob(Engine* engine, Tokens prompt, int32_t message_start, uint64_t seed, Turn* turn)
+      : lane_(engine),
+        prompt_(std::move(prompt)),
+        message_start_(message_start),
+        sampler_({.seed = seed}),
+        turn_(turn) {
+    turn_->asked = Clock::now();
+  }
+
+  Lane* lane() override { return &lane_; }
+  memory::Variant variant() const override { return lane_.selection().variant(); }
+  std::span<const Token> prompt() const override { return prompt_; }
+  memory::ResumePlan plan() override { return lane_.plan_reading(prompt_, {&message_start_, 1}); }
+  Status start() override {
+    CAIRN_TRY(lane_.start(prompt_, {&message_start_, 1}));
+    return Ok{};
+  }
+  void choose() override {
+    if (!chosen_) chosen_ = lane_.sample(sampler_);
+  }
+  Status advance() override {
+    choose();
+    CAIRN_TRY(const Token token, *std::exchange(chosen_, std::nullopt));
+    const Clock::time_point now = Clock::now();
+    if (turn_->answer.empty()) {
+      turn_->first_token = now;
+    } else {
+      const double gap = std::chrono::duration<double>(now - turn_->last_token).count();
+      turn_->longest_gap = std::max(turn_->longest_gap, gap);
+    }
+    turn_->last_token = now;
+    turn_->answer.push_back(token);
+    return lane_.push(token);  // The last one too: the next turn goes on behind it.
+  }
+  bool is_done() const override {
+    return turn_->answer.size() == size_t(kAnswerTokens) && !lane_.wants_rows();
+  }
+  void end(Status status) override {
+    turn_->has_ended = true;
+    if (status) status = lane_.finish_turn();
+    if (!status) turn_->error = std::move(status).error();
+  }
+
+ private:
+  Lane lane_;
+  Tokens prompt_;
+  int32_t message_start_;
+  sample::Sampler sampler_;
+  Turn* turn_;
+  std::optional<Result<Token>> chosen_;
+};
+
+struct Conversation {
+  int32_t number = 0;
+  Tokens history;
+  Turn turn;
+  int32_t turns_done = 0;
+};
+
+double seconds_between(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+class Many {
+ public:
+  Many(Engine* engine, const Arguments& arguments)
+      : engine_(engine), arguments_(arguments), scheduler_(engine) {}
+
+  Status run() {
+    const Tokens system = random_tokens(arguments_.system_tokens);
+    std::vector<Conversation> conversations(size_t(arguments_.conversations));
+    for (Conversation& conversation : conversations) {
+      conversation.number = int32_t(&conversation - conversations.data());
+      conversation.history = system;
+      say(conversation);
+    }
+    const Clock::time_point begin = Clock::now();
+    while (scheduler_.has_work()) {
+      scheduler_.step();
+      for (Conversation& conversation : conversations) CAIRN_TRY(go_on(conversation));
+    }
+    report(seconds_between(begin, Clock::now()));
+    return Ok{};
+  }
+
+ private:
+  Tokens random_tokens(int32_t count) {
+    const uint32_t vocabulary = uint32_t(engine_->size().vocabulary_count);
+    Tokens tokens;
+    for (int32_t index = 0; index < count; ++index) tokens.push_back(Token(random_() % vocabulary));
+    return tokens;
+  }
+
+  void say(Conversation& conversation) {
+    const int32_t start = int32_t(conversation.history.size());
+    const Tokens message = random_tokens(kMessageTokens);
+    conversation.history.insert(conversation.history.end(), message.begin(), message.end());
+    conversation.turn = {};
+    scheduler_.submit(JobId{job_count_},
+                      std::make_unique<TurnJob>(engine_, conversation.history, start,
+                                                uint64_t(job_count_), &conversation.turn),
+                      {.client = std::to_string(conversation.number)});
+    ++job_count_;
+  }
+
+  Status go_on(Conversation& conversation) {
+    Turn& turn = conversation.turn;
+    if (!turn.has_ended) return Ok{};
+    if (turn.error) return *std::move(turn.error);
+    (conversation.turns_done == 0 ? first_waits_ : next_waits_)
+        .push_back(seconds_between(turn.asked, turn.first_token));
+    longest_gaps_.push_back(turn.longest_gap);
+    answer_tokens_ += int64_t(turn.answer.size());
+    conversation.history.insert(conversation.history.end(), turn.answer.begin(),
+                                turn.answer.end());
+    turn.has_ended = false;
+    if (++conversation.turns_done < arguments_.turns) say(conversation);
+    return Ok{};
+  }
+
+  static std::string percentiles(std::vector<double> values) {
+    if (values.empty()) return "none";
+    std::sort(values.begin(), values.end());
+    const auto at = [&](double part) { return values[size_t(part * double(values.size() - 1))]; };
+    return fmt::format("median {:.0f} ms, 95 % within {:.0f} ms", at(0.5) * 1e3, at(0.95) * 1e3);
+  }
+
+  void report(double seconds) const {
+    const SchedulerStats stats = scheduler_.stats();
+    const int64_t turn_count = int64_t(arguments_.conversations) * arguments_.turns;
+    const int64_t ideal = arguments_.system_tokens + turn_count * (kMessageTokens + kAnswerTokens);
+    fmt::print("{} conversations of {} turns: {:.1f} tokens/s of answers in {:.1f} s\n",
+               arguments_.conversations, arguments_.turns, double(answer_tokens_) / seconds,
+               seconds);
+    fmt::print("first token of a first turn: {}\n", percentiles(first_waits_));
+    fmt::print("first token of a next turn: {}\n", percentiles(next_waits_));
+    fmt::print("longest gap in an answer: {}\n", percentiles(longest_gaps_));
+    fmt::print("tokens computed: {} (each once: {}), {} steps replayed\n",
+               stats.prompt_rows + stats.decode_rows, ideal, stats.replayed_rows);
+    fmt::print("{} steps, {} preemptions; memory: {} resident, {} of {} for conversations\n",
+               stats.steps, stats.preemptions, show_bytes(resident_bytes()),
+               show_bytes(engine_->memory().usage().used_bytes()),
+               show_bytes(engine_->memory().usage().budget_bytes));
+  }
+
+  Engine* engine_;
+  const Arguments& arguments_;
+  Scheduler scheduler_;
+  std::mt19937 random_{1};
+  int64_t job_count_ = 0, answer_tokens_ = 0;
+  std::vector<double> first_waits_, next_waits_, longest_gaps_;  // Seconds, by turn.
+};
+
+Status bench(const Arguments& arguments) {
+  CAIRN_TRY(gguf::File file, gguf::File::open(arguments.model));
+  CAIRN_TRY(const auto engine,
+            Engine::load(std::move(file), {.thread_count = arguments.thread_count}));
+  return Many(engine.get(), arguments).run();
+}
+
+}  // namespace
+
+int main(int argument_count, char** arguments) {
+  if (argument_count < 2) {
+    fmt::print(stderr,
+               "usage: many_bench MODEL [CONVERSATIONS [TURNS [SYSTEM_TOKENS [THREADS]]]]\n");
+    return 2;
+  }
+  const auto number = [&](int index, int32_t fallback) {
+    return index < argument_count ? std::atoi(arguments[index]) : fallback;
+  };
+  const Status status = bench({.model = arguments[1],
+                               .conversations = std::max(1, number(2, 4)),
+                               .turns = std::max(1, number(3, 8)),
+                               .system_tokens = std::max(1, number(4, 2048)),
+                               .thread_count = number(5, 0)});
+  if (status) return 0;
+  fmt::print(stderr, "many_bench: {}\n", status.error().message);
+  return 1;
+}

@@ -1,0 +1,446 @@
+// One step: who is admitted, which rows, what becomes of them.
+#include "engine/scheduler.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/check.h"
+
+namespace cairn {
+
+namespace {
+
+// Fewer rows of a prompt are not worth reading the weights for.
+constexpr int32_t kPromptRowsMin = 16;
+// Of clients without a job, as many are remembered.
+constexpr size_t kIdleClientsMax = 256;
+// A replayed row reads no weights: it counts for a client as so much of a computed one.
+constexpr double kReplayedRow = 0.1;
+// Of smaller vocabularies a token is chosen sooner than threads are woken.
+constexpr int32_t kVocabularyToShare = 16384;
+
+}  // namespace
+
+struct Scheduler::Scheduled {
+  JobId id;
+  JobTerms terms;
+  std::unique_ptr<Job> job;
+  Stage stage = Stage::waiting;
+  bool has_started = false;
+  bool has_ended = false;  // Then there is no job any more.
+  // Memory has no room for its next rows, until the epoch changes.
+  int64_t stalled_in = -1;
+  // Another job has, or is computing, the beginning of its prompt up to this position.
+  JobId source{-1};
+  int32_t source_position = 0;
+  bool has_source_published = false;
+  int32_t lent_priority = std::numeric_limits<int32_t>::min();
+  // Of waiting jobs: what starting costs, as it was found in an epoch of the memory.
+  memory::ResumePlan plan;
+  int64_t planned_in = -1;
+
+  Lane* lane() const { return job->lane(); }
+  bool is_running() const { return stage == Stage::running && !has_ended; }
+  bool has_memory() const {
+    return is_running() && lane() != nullptr && lane()->sequence().length() > 0;
+  }
+  // While jobs of a higher priority wait for its prefix, it is as urgent as they are.
+  int32_t step_priority() const { return std::max(terms.priority, lent_priority); }
+};
+
+Scheduler::Scheduler(Engine* engine, const SchedulerOptions& options)
+    : engine_(engine), options_(options) {
+  const size_t item_count_max = size_t(engine->runner().row_count_max());
+  items_.reserve(item_count_max);
+  shares_.reserve(item_count_max);
+}
+
+Scheduler::~Scheduler() {
+  for (const auto& job : jobs_) {
+    end(*job, fail(ErrorCode::cancelled, "the engine stops"));
+  }
+}
+
+void Scheduler::submit(JobId id, std::unique_ptr<Job> job, JobTerms terms) {
+  const SchedulerStats now = stats();
+  if (now.waiting >= options_.waiting_max) {
+    job->end(fail(ErrorCode::no_room, "queue: expected at most {} waiting requests, found {}",
+                  options_.waiting_max, now.waiting));
+    return;
+  }
+  ++client_of(terms.client).job_count;
+  ++submit_count_;
+  auto entry = std::make_unique<Scheduled>(
+      Scheduled{.id = id, .terms = std::move(terms), .job = std::move(job)});
+  const auto place = std::upper_bound(
+      jobs_.begin(), jobs_.end(), entry,
+      [this](const auto& a, const auto& b) { return goes_first(*a, *b); });
+  jobs_.insert(place, std::move(entry));
+}
+
+// Seniority: it never changes, so that of two jobs only one can take the other's memory.
+bool Scheduler::goes_first(const Scheduled& a, const Scheduled& b) const {
+  if (a.terms.is_idle != b.terms.is_idle) return b.terms.is_idle;
+  if (a.terms.priority != b.terms.priority) return a.terms.priority > b.terms.priority;
+  return a.id < b.id;
+}
+
+bool Scheduler::cancel(JobId id, Error why) {
+  for (const auto& job : jobs_) {
+    if (job->id != id) continue;
+    end(*job, std::move(why));
+    forget_ended();
+    return true;
+  }
+  return false;
+}
+
+bool Scheduler::step() {
+  const int64_t epoch = memory_epoch_;
+  expire();
+  const bool has_admitted = admit();
+  choose_rows();
+  compute();
+  const bool has_gone_on = settle();
+  forget_ended();
+  return has_admitted || has_gone_on || computed_count_ > 0 || memory_epoch_ != epoch;
+}
+
+void Scheduler::expire() {
+  const auto now = Clock::now();
+  for (const auto& job : jobs_) {
+    if (!job->terms.deadline || now < *job->terms.deadline) continue;
+    end(*job, fail(ErrorCode::cancelled, "deadline: the request was not done in time"));
+  }
+}
+
+// Waiting jobs begin, as far as there is memory: those of higher priority first, then those that
+// have given up their memory, then those whose clients have had the fewest tokens.
+bool Scheduler::admit() {
+  queue_.clear();
+  int32_t running_count = 0;
+  bool has_others = false;  // Somebody who is not idle.
+  for (const auto& job : jobs_) {
+    if (job->has_ended) continue;
+    job->lent_priority = std::numeric_limits<int32_t>::min();
+    has_others |= !job->terms.is_idle;
+    if (job->stage == Stage::waiting) queue_.push_back(job.get());
+    running_count += int32_t(job->stage == Stage::running);
+  }
+  const auto tokens_of = [this](const Scheduled& job) {
+    return job.has_started ? -1 : clients_.at(job.terms.client).computed_tokens;
+  };
+  std::stable_sort(queue_.begin(), queue_.end(), [&](const Scheduled* a, const Scheduled* b) {
+    if (a->terms.is_idle != b->terms.is_idle) return b->terms.is_idle;
+    if (a->terms.priority != b->terms.priority) return a->terms.priority > b->terms.priority;
+    return tokens_of(*a) < tokens_of(*b);
+  });
+  const int32_t running_before = running_count;
+  for (Scheduled* job : queue_) {
+    if (running_count >= options_.running_max || (job->terms.is_idle && has_others)) break;
+    if (job->planned_in != memory_epoch_) {
+      job->plan = job->has_started ? job->lane()->resume_plan() : job->job->plan();
+      job->planned_in = memory_epoch_;
+    }
+    if (waits_for_prefix(*job)) continue;
+    // Who cannot begin is not overtaken by those behind, which would keep it waiting for ever.
+    if (running_count > 0 && !has_room(*job)) break;
+    running_count += int32_t(try_start(*job));
+  }
+  return running_count > running_before;
+}
+
+bool Scheduler::try_start(Scheduled& job) {
+  Status started = job.has_started ? job.lane()->resume() : job.job->start();
+  job.has_started = true;
+  if (!started) {
+    end(job, std::move(started));
+    return false;
+  }
+  job.stage = Stage::running;
+  return true;
+}
+
+// What another job has computed of the prompt, or is about to, is not computed again.
+bool Scheduler::waits_for_prefix(Scheduled& job) {
+  Lane* const lane = job.lane();
+  if (lane == nullptr || job.has_started) return false;
+  const std::span<const Token> prompt = job.job->prompt();
+  Scheduled* best = nullptr;
+  int32_t best_shared = job.plan.resume + options_.shared_tokens_min - 1;
+  for (const auto& other : jobs_) {
+    if (!other->is_running() || other->lane() == nullptr) continue;
+    const int32_t shared = shared_prefix(*other, job, prompt);
+    if (shared <= best_shared) continue;
+    best = other.get();
+    best_shared = shared;
+  }
+  if (best == nullptr) return false;
+  Lane& source = *best->lane();
+  const bool is_known = job.source == best->id && job.source_position == best_shared;
+  if (!is_known) {
+    job.source = best->id;
+    job.source_position = best_shared;
+    source.expect_branch(best_shared);
+  }
+  if (source.sequence().length() < best_shared) {
+    stats_.shared_waits += int64_t(!is_known);
+    best->lent_priority = std::max(best->lent_priority, job.terms.priority);
+    return true;
+  }
+  if (job.has_source_published && is_known) return false;
+  job.has_source_published = true;
+  source.publish();
+  ++memory_epoch_;
+  job.plan = job.job->plan();
+  job.planned_in = memory_epoch_;
+  return false;
+}
+
+// How many of the prompt's tokens the running job computes for both. Nobody waits for an idle job.
+int32_t Scheduler::shared_prefix(const Scheduled& running, const Scheduled& waiting,
+                                 std::span<const Token> prompt) const {
+  const Lane& source = *running.lane();
+  if (source.is_preempted() || source.sequence().variant() != waiting.job->variant()) return 0;
+  int32_t shared = source.planned_prefix(prompt);
+  if (running.terms.is_idle) shared = std::min(shared, source.sequence().length());
+  // The logits at the prompt's end are there only where the other prompt ends as well.
+  const bool ends_too = source.prompt_end() == shared;
+  return shared == int32_t(prompt.size()) && !ends_too ? shared - 1 : shared;
+}
+
+// Bytes that the running jobs' prompts and next tokens still take.
+size_t Scheduler::promised_bytes() const {
+  size_t bytes = 0;
+  for (const auto& job : jobs_) {
+    if (job->is_running() && job->lane() != nullptr) bytes += job->lane()->demand().new_bytes;
+  }
+  return bytes;
+}
+
+bool Scheduler::has_room(const Scheduled& job) const {
+  const memory::Usage usage = engine_->memory().usage();
+  const size_t wanted = job.plan.new_bytes + promised_bytes();
+  const size_t free_bytes = usage.budget_bytes - usage.used_bytes();
+  return wanted <= free_bytes || wanted <= free_bytes + engine_->cache().evictable_bytes();
+}
+
+// Rows that continue answers are in every step; those of prompts fill it up, by the clients' turns.
+void Scheduler::choose_rows() {
+  shares_.clear();
+  queue_.clear();
+  decode_rows_ = prompt_rows_ = 0;
+  int32_t free_rows = engine_->runner().row_count_max();
+  for (const auto& job : jobs_) {
+    const bool may_step = job->is_running() && job->lane() != nullptr &&
+                          job->lane()->wants_rows() && job->stalled_in != memory_epoch_ &&
+                          !job->job->is_blocked();
+    // Seniors come first: idle jobs last.
+    const bool has_others = !shares_.empty() || !queue_.empty();
+    if (!may_step || (job->terms.is_idle && has_others)) continue;
+    if (job->lane()->is_reading()) {
+      queue_.push_back(job.get());
+    } else if (free_rows > 0) {
+      shares_.push_back({.job = job.get(), .row_count = 1, .is_prompt = false});
+      --free_rows;
+      ++decode_rows_;
+    }
+  }
+  std::stable_sort(queue_.begin(), queue_.end(), [this](const Scheduled* a, const Scheduled* b) {
+    if (a->step_priority() != b->step_priority()) return a->step_priority() > b->step_priority();
+    return clients_.at(a->terms.client).computed_tokens <
+           clients_.at(b->terms.client).computed_tokens;
+  });
+  const bool is_idle = !queue_.empty() && queue_.front()->terms.is_idle;
+  const bool is_quiet = decode_rows_ == 0 && !is_idle;
+  const double seconds = is_quiet ? options_.quiet_step_seconds : options_.step_seconds;
+  const int32_t least = std::min(kPromptRowsMin, free_rows);
+  int32_t rows = step_time_.prompt_rows(decode_rows_, seconds, least, free_rows);
+  for (Scheduled* job : queue_) {
+    if (rows == 0) break;
+    const int32_t taken = std::min(rows, job->lane()->wanted_rows());
+    shares_.push_back({.job = job, .row_count = taken, .is_prompt = true});
+    rows -= taken;
+    prompt_rows_ += taken;
+  }
+  // Seniors are computed first, where memory is short.
+  std::sort(shares_.begin(), shares_.end(),
+            [this](const Share& a, const Share& b) { return goes_first(*a.job, *b.job); });
+}
+
+// Computes the shares, as far as there is memory.
+void Scheduler::compute() {
+  computed_count_ = 0;
+  while (!shares_.empty()) {
+    items_.clear();
+    for (const Share& share : shares_) items_.push_back(share.job->lane()->next(share.row_count));
+    const auto begin = Clock::now();
+    const auto take = [this](size_t item, const StepOutputs& outputs) {
+      return shares_[item].job->lane()->take(outputs);
+    };
+    const auto choose = [this](std::span<const size_t> items) { choose_tokens(items); };
+    Result<StepReport> stepped = engine_->step(items_, take, choose);
+    if (stepped) {
+      computed_count_ = stepped->item_count;
+      count_step(*stepped, std::chrono::duration<double>(Clock::now() - begin).count());
+      return;
+    }
+    // It was the first one's: nothing is computed.
+    Scheduled& first = *shares_.front().job;
+    const bool is_full = stepped.error().code == ErrorCode::memory_full;
+    if (is_full && preempt_junior(first)) continue;
+    if (is_full && others_have_memory(first)) {
+      preempt(first);
+      continue;
+    }
+    Status borne = first.job->take_step(std::move(stepped).error());
+    if (!borne || first.job->is_done()) end(first, std::move(borne));
+    shares_.erase(shares_.begin());
+  }
+}
+
+void Scheduler::count_step(const StepReport& report, double seconds) {
+  ++stats_.steps;
+  stats_.replayed_rows += report.replayed_rows;
+  const bool is_whole = report.item_count == shares_.size();
+  if (is_whole && report.replayed_rows == 0) step_time_.learn(decode_rows_, prompt_rows_, seconds);
+  const double replayed = double(report.replayed_rows) / double(report.item_count);
+  for (size_t item = 0; item < report.item_count; ++item) {
+    Scheduled& job = *shares_[item].job;
+    const int32_t rows = shares_[item].row_count;
+    clients_.at(job.terms.client).computed_tokens += rows + kReplayedRow * replayed;
+    int64_t& count = job.terms.is_idle         ? stats_.idle_rows
+                     : shares_[item].is_prompt ? stats_.prompt_rows
+                                               : stats_.decode_rows;
+    count += rows;
+  }
+  if (is_whole) return;
+  // Memory is short. The youngest job gives up its own; or waits, if that is where the step ended.
+  Scheduled& missed = *shares_[report.item_count].job;
+  if (!preempt_junior(missed)) missed.stalled_in = memory_epoch_;
+}
+
+// The youngest job that has memory, and is younger than this one, gives it up; whether there is
+// one.
+bool Scheduler::preempt_junior(const Scheduled& than) {
+  for (size_t index = jobs_.size(); index-- > 0;) {
+    Scheduled& job = *jobs_[index];
+    if (&job == &than) return false;
+    if (!job.has_memory()) continue;
+    preempt(job);
+    return true;
+  }
+  return false;
+}
+
+bool Scheduler::others_have_memory(const Scheduled& than) const {
+  return std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& job) {
+    return job.get() != &than && job->has_memory();
+  });
+}
+
+void Scheduler::preempt(Scheduled& job) {
+  std::erase_if(shares_, [&](const Share& share) { return share.job == &job; });
+  job.lane()->preempt();
+  job.stage = Stage::waiting;
+  ++stats_.preemptions;
+  ++memory_epoch_;
+}
+
+// The next tokens of all rows, side by side where that is worth it.
+void Scheduler::choose_tokens(std::span<const size_t> items) {
+  choosing_.clear();
+  for (const size_t item : items) {
+    Scheduled* const job = shares_[item].job;
+    if (job->lane()->wants_rows()) continue;
+    job->job->chooses_alone() ? job->job->choose() : choosing_.push_back(job);
+  }
+  if (choosing_.size() < 2 || engine_->size().vocabulary_count < kVocabularyToShare) {
+    for (Scheduled* job : choosing_) job->job->choose();
+    return;
+  }
+  TaskCounter counter;
+  engine_->threads().run_skipping_busy_workers([&](int) {
+    for (;;) {
+      const size_t index = size_t(counter.claim(1));
+      if (index >= choosing_.size()) return;
+      choosing_[index]->job->choose();
+    }
+  });
+}
+
+bool Scheduler::settle() {
+  for (size_t index = 0; index < computed_count_; ++index) {
+    Scheduled& job = *shares_[index].job;
+    Status settled = job.lane()->settle();
+    if (!settled) end(job, std::move(settled));
+  }
+  bool has_gone_on = false;
+  for (const auto& job : jobs_) {
+    if (job->is_running()) has_gone_on |= go_on(*job);
+  }
+  return has_gone_on;
+}
+
+// Until its lane wants rows again, or it is done.
+bool Scheduler::go_on(Scheduled& job) {
+  const bool waits = job.job->is_blocked() || (job.lane() != nullptr && job.lane()->wants_rows());
+  if (waits && !job.job->is_done()) return false;
+  const int64_t tokens_before = job.job->own_tokens();
+  Status advanced = job.job->is_done() ? Status(Ok{}) : job.job->advance();
+  const int64_t own_tokens = job.job->own_tokens() - tokens_before;
+  clients_.at(job.terms.client).computed_tokens += double(own_tokens);
+  stats_.own_tokens += own_tokens;
+  if (!advanced || job.job->is_done()) end(job, std::move(advanced));
+  return true;
+}
+
+void Scheduler::end(Scheduled& job, Status status) {
+  if (job.has_ended) return;
+  job.has_ended = true;
+  ++memory_epoch_;
+  --clients_.at(job.terms.client).job_count;
+  job.job->end(std::move(status));
+  job.job.reset();
+}
+
+void Scheduler::forget_ended() {
+  std::erase_if(jobs_, [](const auto& job) { return job->has_ended; });
+}
+
+// Who comes anew, or again, has had no fewer tokens than any of those that are here.
+Scheduler::Client& Scheduler::client_of(const std::string& name) {
+  double least = std::numeric_limits<double>::max();
+  size_t idle_count = 0;
+  auto oldest = clients_.end();
+  for (auto entry = clients_.begin(); entry != clients_.end(); ++entry) {
+    const Client& client = entry->second;
+    if (client.job_count > 0) {
+      least = std::min(least, client.computed_tokens);
+      continue;
+    }
+    ++idle_count;
+    const bool is_older =
+        oldest == clients_.end() || client.last_use < oldest->second.last_use;
+    if (is_older && entry->first != name) oldest = entry;
+  }
+  if (idle_count > kIdleClientsMax) clients_.erase(oldest);
+  Client& client = clients_[name];
+  const bool has_others = least != std::numeric_limits<double>::max();
+  if (client.job_count == 0 && has_others) {
+    client.computed_tokens = std::max(client.computed_tokens, least);
+  }
+  client.last_use = submit_count_;
+  return client;
+}
+
+SchedulerStats Scheduler::stats() const {
+  SchedulerStats stats = stats_;
+  for (const auto& job : jobs_) {
+    if (!job->has_ended) ++(job->stage == Stage::running ? stats.running : stats.waiting);
+  }
+  return stats;
+}
+
+}  // namespace cairn

@@ -1,0 +1,121 @@
+// Decides whose rows are computed in a step, and computes it: continuous batching. Rows that
+// continue answers come first; rows of prompts fill the step up to a target of time. Jobs that want
+// the same prefix wait until one of them has computed it. Where memory is short, a job that began
+// later gives up its pages, which the prefix cache keeps as long as it can, and goes on later: no
+// bit depends on any of this. docs/scheduling.md has the rules. Not thread-safe: the engine's
+// thread owns it. Must not outlive its engine.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "engine/job.h"
+#include "engine/step_time.h"
+
+namespace cairn {
+
+enum class JobId : int64_t {};
+
+// Seconds are of steps, tokens and rows of all jobs.
+struct SchedulerOptions {
+  double step_seconds = 0.050;  // The target while somebody waits for an answer's next token.
+  // The target while nobody does: longer steps read prompts a little faster.
+  double quiet_step_seconds = 0.5;
+  int32_t running_max = 64;    // Jobs that have memory at a time.
+  int32_t waiting_max = 1024;  // Jobs that wait; more are refused.
+  // A prefix of fewer tokens is computed again rather than waited for.
+  int32_t shared_tokens_min = 32;
+};
+
+struct SchedulerStats {
+  int32_t running = 0, waiting = 0;
+  int64_t steps = 0;
+  int64_t decode_rows = 0;    // Computed, each of another sequence.
+  int64_t prompt_rows = 0;    // Computed, those of jobs that were preempted included.
+  int64_t idle_rows = 0;      // Computed for idle jobs; not in the others.
+  int64_t own_tokens = 0;     // Of jobs without a lane.
+  int64_t replayed_rows = 0;  // Recurrence steps, which read no weights.
+  int64_t preemptions = 0;
+  int64_t shared_waits = 0;  // Times that a job waited for a prefix that another one computed.
+};
+
+class Scheduler {
+ public:
+  explicit Scheduler(Engine* engine, const SchedulerOptions& options = {});
+  ~Scheduler();
+
+  // Queues the job; ends it with the error no_room where too many wait. Ids of jobs ascend.
+  void submit(JobId id, std::unique_ptr<Job> job, JobTerms terms);
+  // Ends the job with this error, wherever it is; what it has computed goes to the prefix cache.
+  // Whether it was there.
+  bool cancel(JobId id, Error why);
+
+  bool has_work() const { return !jobs_.empty(); }
+  // One step. An error of a job ends that job and no other. False where nothing could be done: the
+  // jobs are blocked, or wait for those that are.
+  bool step();
+
+  SchedulerStats stats() const;
+
+ private:
+  using Clock = JobTerms::Clock;
+  enum class Stage : uint8_t { waiting, running };
+  struct Scheduled;
+  struct Client {
+    double computed_tokens = 0;
+    int32_t job_count = 0;
+    int64_t last_use = 0;
+  };
+  // What a job computes in a step.
+  struct Share {
+    Scheduled* job = nullptr;
+    int32_t row_count = 0;
+    bool is_prompt = false;
+  };
+
+  void expire();
+  bool admit();
+  bool try_start(Scheduled& job);
+  bool waits_for_prefix(Scheduled& job);
+  int32_t shared_prefix(const Scheduled& running, const Scheduled& waiting,
+                        std::span<const Token> prompt) const;
+  bool has_room(const Scheduled& job) const;
+  size_t promised_bytes() const;
+  void choose_rows();
+  void compute();
+  void count_step(const StepReport& report, double seconds);
+  bool preempt_junior(const Scheduled& than);
+  bool others_have_memory(const Scheduled& than) const;
+  void preempt(Scheduled& job);
+  void choose_tokens(std::span<const size_t> items);
+  bool settle();
+  bool go_on(Scheduled& job);
+  void end(Scheduled& job, Status status);
+  void forget_ended();
+  Client& client_of(const std::string& name);
+  bool goes_first(const Scheduled& a, const Scheduled& b) const;
+
+  Engine* engine_;
+  SchedulerOptions options_;
+  std::vector<std::unique_ptr<Scheduled>> jobs_;  // Seniors first: by priority, then by arrival.
+  std::map<std::string, Client> clients_;
+  StepTime step_time_;
+  SchedulerStats stats_;
+  int64_t submit_count_ = 0;
+  int64_t memory_epoch_ = 0;  // Grows when memory may have become free, or a prefix known.
+  // Of the step that is being made; their capacity stays.
+  std::vector<Scheduled*> queue_;
+  std::vector<Share> shares_;
+  std::vector<StepItem> items_;      // By share.
+  std::vector<Scheduled*> choosing_;
+  size_t computed_count_ = 0;        // Of the shares, from the first.
+  int32_t decode_rows_ = 0, prompt_rows_ = 0;
+};
+
+}  // namespace cairn

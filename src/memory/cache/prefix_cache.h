@@ -1,0 +1,98 @@
+// The prefix cache: sequences that nobody uses at the moment, kept while the memory's budget has
+// room, so that a prompt resumes from the longest prefix that is already computed. Evicts what is
+// worth least when an active sequence needs room; never touches what an active sequence holds, nor
+// what is pinned. Not thread-safe: the engine's thread owns it. Must not outlive its Memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "memory/cache/cache_entries.h"
+#include "memory/cache/eviction.h"
+#include "memory/memory.h"
+#include "memory/cache/placement.h"
+
+namespace cairn::memory {
+
+enum class PinId : int64_t {};
+
+class PrefixCache {
+ public:
+  explicit PrefixCache(Memory* memory)
+      : memory_(memory), entries_(memory), eviction_(memory, &habits_, &entries_) {}
+  PrefixCache(const PrefixCache&) = delete;
+  PrefixCache& operator=(const PrefixCache&) = delete;
+
+  struct Found {
+    const Sequence* sequence = nullptr;  // Valid until the cache changes; null: no entry helps.
+    int32_t shared_tokens = 0;           // The length of the prefix that it shares with the prompt.
+    int32_t branch = 0;          // The longest prefix behind which an entry goes on otherwise.
+    ResumePlan plan;             // For going to shared_tokens, with memory.at().
+    int32_t foreign_tokens = 0;  // A prefix shared with an entry of another variant: not usable.
+  };
+  // The entry of this variant from which the fewest tokens of the prompt have to be computed; of
+  // several, one with the fewest steps of the recurrence. The time does not grow with the number of
+  // entries. Learns from the prompt to which positions conversations are rewound.
+  Found find(std::span<const Token> prompt, Variant variant, bool wants_logits);
+
+  // Adds a sequence. Entries that are its prefix and hold nothing that it lacks are removed; if an
+  // entry holds all that this sequence does, that entry stays instead and counts as used. So that
+  // the time does not grow with the number of entries, at most kComparedMax are compared each time.
+  static constexpr size_t kComparedMax = 16;
+  void keep(Sequence sequence);
+
+  // Keeps a sequence as an entry of its own, of which nothing is evicted or removed until unpin().
+  // Then it is kept like others. Errors: no_room, if all that is pinned would hold more bytes than
+  // the quota, each block counted once; closed or empty. Nothing changes then.
+  Result<PinId> pin(Sequence sequence);
+  Status unpin(PinId pin);  // Errors: no such pin.
+  // At first there is no room for pins. A smaller quota releases none of them.
+  void set_pin_quota(size_t bytes) { pin_quota_bytes_ = bytes; }
+  size_t pinned_bytes() const { return entries_.pinned().held_bytes(); }
+
+  // `announce` is called before an entry loses anything but a live state to eviction, with all that
+  // it still holds: at most once until it is used again. Where several entries lose what they have
+  // in common, one of them is announced, and none if one was before. Not called for active
+  // sequences. It must not use the cache; blocks of a copy that it keeps cannot be evicted.
+  void on_evict(Eviction::Announce announce) { eviction_.announce_to(std::move(announce)); }
+
+  // Memory::begin and begin_replay; if there is no room, what is worth least is evicted from the
+  // entries here and from the anchors of `sequence`. No other sequence loses anything, and nothing
+  // is evicted if all of it together would not be enough.
+  Result<Transaction> begin(Sequence& sequence, const StepRequest& request);
+  Result<Replay> begin_replay(Sequence& sequence, int32_t piece_rows);
+
+  // Evicts until so many bytes are available. False, and nothing is evicted, if all of the entries
+  // would not be enough.
+  bool make_room(size_t bytes);
+
+  // Removes all entries that are not pinned.
+  void clear();
+  size_t entry_count() const { return entries_.all().size(); }
+  // Of all entries, in the order in which they were added. Valid until the cache changes.
+  std::vector<const Sequence*> sequences() const;
+  // What clear() would free.
+  size_t evictable_bytes() const { return entries_.evictable().exclusive_bytes(); }
+  const RewindHabits& habits() const { return habits_; }
+
+ private:
+  void mark_used(CacheEntry& entry);
+  void remove(CacheEntry& entry);
+  void remove_covered(const Sequence& sequence);
+  bool covers(const Sequence& sequence, const Sequence& beginning) const;
+  std::vector<Place> places_of(const Sequence& sequence) const;
+  size_t block_bytes(int32_t group) const;
+  bool make_room(Sequence& sequence, size_t needed_bytes, size_t wanted_bytes);
+
+  Memory* memory_;
+  RewindHabits habits_;
+  CacheEntries entries_;
+  Eviction eviction_;
+  size_t pin_quota_bytes_ = 0;
+};
+
+}  // namespace cairn::memory

@@ -1,0 +1,70 @@
+// An answer as a job of the scheduler. It has a lane of its own, from the first call on the
+// engine's thread on, and hands its events to a stream. Thread rule: made on any thread; then that
+// of Job.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "chat/tools.h"
+#include "engine/engine.h"
+#include "engine/job.h"
+#include "grammar/matcher.h"
+#include "sample/params.h"
+#include "session/answer.h"
+#include "session/answer_stream.h"
+#include "session/completion.h"
+
+namespace cairn::session {
+
+// What AnswerRequest refers to, owned.
+struct AnswerOrder {
+  std::vector<Token> prompt;  // Not empty.
+  std::vector<int32_t> message_starts = {};
+  std::vector<Token> answer_prefix = {};
+  int32_t token_count_max = -1;
+  std::shared_ptr<grammar::Matcher> matcher = nullptr;
+  bool constrains_calls = false;
+  const chat::ChatFormat* format = nullptr;  // The engine's, or null.
+  std::vector<chat::Tool> tools = {};
+  std::vector<std::string> stop = {};
+  std::string prompt_end = {};
+  int32_t reasoning_tokens_max = -1;
+  sample::SamplingParams sampling = {};
+  // Instead of the engine's default ones.
+  std::optional<std::vector<AdapterUse>> adapters = std::nullopt;
+};
+
+class AnswerJob final : public Job {
+ public:
+  // REQUIRES: the engine has a tokenizer.
+  AnswerJob(Engine* engine, AnswerOrder order, std::shared_ptr<AnswerStream> stream);
+  ~AnswerJob() override;
+
+  Lane* lane() override;
+  memory::Variant variant() const override { return lane_->selection().variant(); }
+  std::span<const Token> prompt() const override { return order_.prompt; }
+  memory::ResumePlan plan() override;
+  Status start() override;
+  void choose() override { completion_->choose(); }
+  bool chooses_alone() const override { return completion_->has_matcher(); }
+  Status advance() override;
+  Status take_step(Status stepped) override;
+  bool is_done() const override { return completion_ != nullptr && completion_->is_done(); }
+  bool is_blocked() const override { return stream_->is_full(); }
+  void end(Status status) override;
+
+ private:
+  Engine* engine_;
+  AnswerOrder order_;
+  std::shared_ptr<AnswerStream> stream_;
+  std::optional<Lane> lane_;
+  Status selected_ = Ok{};
+  std::unique_ptr<Completion> completion_;
+};
+
+}  // namespace cairn::session

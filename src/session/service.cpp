@@ -1,0 +1,165 @@
+// The engine's thread: mail, a step, mail again.
+#include "session/service.h"
+
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include "base/blocked_signals.h"
+
+namespace cairn::session {
+
+namespace {
+
+// Where all jobs are blocked; deadlines are looked at so often.
+constexpr std::chrono::milliseconds kLookAgain(20);
+
+}  // namespace
+
+Result<std::unique_ptr<Service>> Service::start(Engine* engine, const SchedulerOptions& options) {
+  std::unique_ptr<Service> service(new Service(engine, options));
+  const BlockedSignals blocked;
+  try {
+    service->thread_ = std::thread([made = service.get()] { made->run(); });
+  } catch (const std::system_error& refused) {
+    return fail(ErrorCode::io, "the engine's thread: {}", refused.what());
+  }
+  return service;
+}
+
+Service::Service(Engine* engine, const SchedulerOptions& options)
+    : engine_(engine), scheduler_(engine, options) {}
+
+Service::~Service() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_stopping_ = true;
+    mail_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+JobId Service::submit(std::unique_ptr<Job> job, JobTerms terms) {
+  const std::lock_guard lock(mutex_);
+  const JobId id{job_count_++};
+  submissions_.push_back({id, std::move(job), std::move(terms)});
+  mail_.notify_all();
+  return id;
+}
+
+Service::Ticket Service::answer(AnswerOrder order, JobTerms terms) {
+  auto stream = std::make_shared<AnswerStream>([this] { wake(); });
+  auto job = std::make_unique<AnswerJob>(engine_, std::move(order), stream);
+  const JobId id = submit(std::move(job), std::move(terms));
+  return {id, std::move(stream)};
+}
+
+std::future<Result<std::vector<Embedding>>> Service::embed(std::vector<std::vector<Token>> texts,
+                                                           const EmbedderOptions& options,
+                                                           JobTerms terms) {
+  const auto promise = std::make_shared<std::promise<Result<std::vector<Embedding>>>>();
+  auto job = std::make_unique<EmbeddingJob>(
+      engine_, options, std::move(texts),
+      [promise](Result<std::vector<Embedding>> made) { promise->set_value(std::move(made)); });
+  submit(std::move(job), std::move(terms));
+  return promise->get_future();
+}
+
+void Service::cancel(JobId id) {
+  const std::lock_guard lock(mutex_);
+  cancelled_.push_back(id);
+  mail_.notify_all();
+}
+
+void Service::ask(const std::function<void(Engine&)>& question) {
+  CHECK(std::this_thread::get_id() != thread_.get_id());
+  std::unique_lock lock(mutex_);
+  questions_.push_back(&question);
+  const int64_t number = ++asked_count_;
+  mail_.notify_all();
+  answered_.wait(lock, [&] { return answered_count_ >= number; });
+}
+
+SchedulerStats Service::stats() {
+  SchedulerStats stats;
+  ask([&](Engine&) { stats = scheduler_.stats(); });
+  return stats;
+}
+
+void Service::lock() {
+  std::unique_lock lock(mutex_);
+  answered_.wait(lock, [this] { return !is_wanted_; });
+  is_wanted_ = true;
+  mail_.notify_all();
+  answered_.wait(lock, [this] { return is_lent_; });
+}
+
+void Service::unlock() {
+  const std::lock_guard lock(mutex_);
+  is_wanted_ = is_lent_ = false;
+  mail_.notify_all();
+  answered_.notify_all();
+}
+
+void Service::wake() {
+  const std::lock_guard lock(mutex_);
+  is_woken_ = true;
+  mail_.notify_all();
+}
+
+void Service::run() {
+  bool has_done_something = true;
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      const auto has_mail = [this] {
+        return is_stopping_ || is_woken_ || is_wanted_ || !submissions_.empty() ||
+               !cancelled_.empty() || !questions_.empty();
+      };
+      if (!scheduler_.has_work()) {
+        mail_.wait(lock, has_mail);
+      } else if (!has_done_something) {
+        mail_.wait_for(lock, kLookAgain, has_mail);
+      }
+    }
+    if (!take_mail()) return;
+    lend();
+    has_done_something = scheduler_.has_work() && scheduler_.step();
+  }
+}
+
+// What was cancelled has ended by now.
+void Service::lend() {
+  std::unique_lock lock(mutex_);
+  if (!is_wanted_) return;
+  is_lent_ = true;
+  answered_.notify_all();
+  mail_.wait(lock, [this] { return !is_lent_; });
+}
+
+// False where the service stops: questions are answered, submissions are not taken any more.
+bool Service::take_mail() {
+  std::vector<Submission> submissions;
+  std::vector<JobId> cancelled;
+  std::vector<const std::function<void(Engine&)>*> questions;
+  {
+    const std::lock_guard lock(mutex_);
+    submissions.swap(submissions_);
+    cancelled.swap(cancelled_);
+    questions.swap(questions_);
+    is_woken_ = false;
+  }
+  for (Submission& each : submissions) {
+    scheduler_.submit(each.id, std::move(each.job), std::move(each.terms));
+  }
+  for (const JobId id : cancelled) {
+    scheduler_.cancel(id, fail(ErrorCode::cancelled, "the request was cancelled"));
+  }
+  for (const auto* question : questions) (*question)(*engine_);
+  const std::lock_guard lock(mutex_);
+  answered_count_ += int64_t(questions.size());
+  answered_.notify_all();
+  return !is_stopping_;
+}
+
+}  // namespace cairn::session

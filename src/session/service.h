@@ -1,0 +1,90 @@
+// An engine that many use at once: one thread computes; every other one may submit, cancel and ask.
+// Owns the scheduler. Thread-safe. Must not outlive its engine, of which nobody else uses more than
+// the constant parts meanwhile.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "engine/job.h"
+#include "engine/scheduler.h"
+#include "session/answer_job.h"
+#include "session/answer_stream.h"
+#include "session/embedding_job.h"
+
+namespace cairn::session {
+
+class Service {
+ public:
+  // Errors: io, where the system gives no thread.
+  static Result<std::unique_ptr<Service>> start(Engine* engine,
+                                                const SchedulerOptions& options = {});
+  // Ends all jobs.
+  ~Service();
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  const Engine& engine() const { return *engine_; }
+
+  JobId submit(std::unique_ptr<Job> job, JobTerms terms);
+  // An answer that has been asked for.
+  struct Ticket {
+    JobId id;
+    std::shared_ptr<AnswerStream> stream;
+  };
+  Ticket answer(AnswerOrder order, JobTerms terms = {});
+  // Vectors of texts, in their order. REQUIRES: those of EmbeddingJob. Errors: Embedder::embed()'s.
+  std::future<Result<std::vector<Embedding>>> embed(std::vector<std::vector<Token>> texts,
+                                                    const EmbedderOptions& options = {},
+                                                    JobTerms terms = {});
+  // Ends the job with the error `cancelled`, within a step, unless it has ended.
+  void cancel(JobId id);
+  // Calls `question` on the engine's thread between two steps, and returns when it has returned.
+  // REQUIRES: another thread than the engine's.
+  void ask(const std::function<void(Engine&)>& question);
+  SchedulerStats stats();
+
+  // Between these, no step is made and the engine is the caller's (BasicLockable, so that
+  // std::unique_lock holds it); jobs go on afterwards. By one thread at a time, which does not
+  // ask() meanwhile.
+  void lock();
+  void unlock();
+
+ private:
+  struct Submission {
+    JobId id;
+    std::unique_ptr<Job> job;
+    JobTerms terms;
+  };
+
+  Service(Engine* engine, const SchedulerOptions& options);
+  void run();
+  bool take_mail();
+  void lend();
+  void wake();
+
+  Engine* engine_;
+  Scheduler scheduler_;
+  std::mutex mutex_;
+  std::condition_variable mail_;      // Something came for the engine's thread.
+  std::condition_variable answered_;  // A question has returned.
+  std::vector<Submission> submissions_;
+  std::vector<JobId> cancelled_;
+  std::vector<const std::function<void(Engine&)>*> questions_;
+  int64_t asked_count_ = 0, answered_count_ = 0;
+  int64_t job_count_ = 0;
+  bool is_stopping_ = false, is_woken_ = false;
+  bool is_wanted_ = false;  // Somebody locks the engine.
+  bool is_lent_ = false;    // The engine's thread waits until it is unlocked.
+  std::thread thread_;
+};
+
+}  // namespace cairn::session

@@ -1,0 +1,391 @@
+// Jobs that share steps, prefixes and memory say what they say alone, bit for bit, on models of
+// every kind of memory; and who waits for whom.
+#include "engine/scheduler.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/engine/sampled_job.h"
+#include "tests/models/golden_model.h"
+
+namespace cairn::testing {
+namespace {
+
+using Tokens = std::vector<Token>;
+
+Tokens random_tokens(std::mt19937& random, int32_t count) {
+  Tokens tokens;
+  for (int32_t index = 0; index < count; ++index) tokens.push_back(Token(int32_t(random() % 384)));
+  return tokens;
+}
+
+Tokens operator+(Tokens a, const Tokens& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+EngineOptions small_steps() {
+  EngineOptions options = golden_options(KvType::f16);
+  options.row_count_max = 48;
+  return options;
+}
+
+// One of each kind of memory.
+constexpr std::array kModels = {"llama",  "gemma3", "gemma4",        "gemma3n", "llama4",
+                                "qwen3moe", "mamba", "granitehybrid", "lfm2",    "qwen3next"};
+
+class SchedulerTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  std::unique_ptr<Engine> engine(const EngineOptions& options = small_steps()) {
+    auto made = load_engine(golden_path(GetParam(), ".gguf"), options);
+    EXPECT_NE(made, nullptr);
+    return made;
+  }
+
+  void run_schedule(uint32_t schedule, const std::vector<SampledRequest>& requests,
+                    const std::vector<Sampled>& expected, int64_t& preemptions);
+  size_t tight_budget(const std::vector<SampledRequest>& requests, bool is_tightest);
+
+  // What each request answers on an engine that has done nothing else.
+  std::vector<Sampled> alone(const std::vector<SampledRequest>& requests) {
+    std::vector<Sampled> results(requests.size());
+    for (size_t index = 0; index < requests.size(); ++index) {
+      const auto own = engine(golden_options(KvType::f16));
+      SampledJob job(own.get(), requests[index], &results[index]);
+      EXPECT_TRUE(job.start());
+      LaneBatch batch(own.get());
+      while (!job.is_done()) {
+        while (job.lane()->wants_rows()) EXPECT_TRUE(batch.step(*job.lane()));
+        EXPECT_TRUE(job.advance());
+      }
+      job.end(Ok{});
+    }
+    return results;
+  }
+};
+
+void run(Scheduler& scheduler, int64_t step_max = 100000) {
+  for (int64_t step = 0; scheduler.has_work(); ++step) {
+    ASSERT_LT(step, step_max) << "jobs that never end";
+    ASSERT_TRUE(scheduler.step());
+  }
+}
+
+// Requests behind a few shared prefixes, with samplers of their own.
+std::vector<SampledRequest> mixed_requests(uint32_t seed, size_t count) {
+  std::mt19937 random(seed);
+  const std::vector<Tokens> systems = {random_tokens(random, 130), random_tokens(random, 70), {}};
+  std::vector<SampledRequest> requests;
+  for (size_t index = 0; index < count; ++index) {
+    const Tokens& system = systems[random() % systems.size()];
+    SampledRequest request{.prompt = system + random_tokens(random, 1 + int32_t(random() % 40)),
+                           .token_count = 1 + int32_t(random() % 12)};
+    if (index > 0 && random() % 4 == 0) request.prompt = requests[random() % index].prompt;
+    if (random() % 2 == 0) {
+      request.sampling = {.temperature = 1.0f, .seed = random()};
+    }
+    // Room is made for prompts when they are admitted; answers find out later.
+    if (index % 3 == 0) request.token_count = 90;
+    if (random() % 3 == 0) request.message_starts = {int32_t(request.prompt.size() / 2)};
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+// The requests in one order, with so many rows a step and so much memory as the number says.
+void SchedulerTest::run_schedule(uint32_t schedule, const std::vector<SampledRequest>& requests,
+                                 const std::vector<Sampled>& expected, int64_t& preemptions) {
+  std::mt19937 random(schedule);
+  EngineOptions options = small_steps();
+  options.row_count_max = std::array{17, 48, 128}[schedule % 3];
+  options.thread_count = 1 + int32_t(schedule % 2);
+  // Half of the schedules have so little memory that jobs have to make room for each other.
+  if (schedule % 6 >= 3) options.memory_budget = tight_budget(requests, schedule % 6 == 5);
+  const auto own = engine(options);
+  Scheduler scheduler(own.get(), {.step_seconds = schedule % 2 == 0 ? 1e-4 : 1e-2,
+                                  .quiet_step_seconds = schedule % 2 == 0 ? 1e-3 : 1.0,
+                                  .running_max = std::array{3, 64}[schedule % 2],
+                                  .waiting_max = 1 << 20,
+                                  .shared_tokens_min = 16});
+  std::vector<size_t> order(requests.size());
+  std::iota(order.begin(), order.end(), size_t(0));
+  std::shuffle(order.begin(), order.end(), random);
+  std::vector<Sampled> results(requests.size()), cancelled(requests.size());
+  int64_t next_id = 0;
+  for (const size_t index : order) {
+    scheduler.submit(JobId{next_id++},
+                     std::make_unique<SampledJob>(own.get(), requests[index], &results[index]),
+                     {.client = random() % 2 == 0 ? "a" : "b", .priority = int32_t(random() % 2)});
+    const JobId doomed{next_id++};
+    scheduler.submit(doomed,
+                     std::make_unique<SampledJob>(own.get(), requests[index], &cancelled[index]),
+                     {.client = "c"});
+    for (uint32_t steps = random() % 4; steps > 0 && scheduler.has_work(); --steps) {
+      ASSERT_TRUE(scheduler.step());
+    }
+    scheduler.cancel(doomed, fail(ErrorCode::cancelled, "by the test"));
+  }
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  preemptions += scheduler.stats().preemptions;
+  for (size_t index = 0; index < requests.size(); ++index) {
+    ASSERT_TRUE(results[index].has_ended && cancelled[index].has_ended);
+    ASSERT_FALSE(results[index].error) << results[index].error->message;
+    EXPECT_EQ(results[index].tokens, expected[index].tokens) << schedule << " " << index;
+    EXPECT_EQ(results[index].digest, expected[index].digest) << schedule << " " << index;
+  }
+  EXPECT_EQ(scheduler.stats().running + scheduler.stats().waiting, 0);
+  own->cache().clear();
+  EXPECT_EQ(own->memory().usage().used_bytes(), 0u);
+}
+
+// Bytes for two or three of the longest requests; on models with recurrence a job alone holds two
+// states, and pages of the log.
+size_t SchedulerTest::tight_budget(const std::vector<SampledRequest>& requests, bool is_tightest) {
+  size_t longest = 0;
+  for (const SampledRequest& request : requests) {
+    longest = std::max(longest, request.prompt.size() + size_t(request.token_count));
+  }
+  const auto own = engine();
+  const memory::Sequence empty = own->memory().new_sequence();
+  const size_t one = own->memory().plan(empty, int32_t(longest)).new_bytes;
+  const bool is_recurrent = own->memory().layout().recurrent_group >= 0;
+  return (is_tightest ? 0 : one) + (is_recurrent ? 5 * one : 2 * one);
+}
+
+TEST_P(SchedulerTest, EverySchedulePreservesEachBit) {
+  const std::vector<SampledRequest> requests = mixed_requests(7, 14);
+  const std::vector<Sampled> expected = alone(requests);
+  int64_t preemptions = 0;
+  for (uint32_t schedule = 0; schedule < 6; ++schedule) {
+    ASSERT_NO_FATAL_FAILURE(run_schedule(schedule, requests, expected, preemptions));
+  }
+  EXPECT_GT(preemptions, 0) << "the tight schedules were not tight";
+}
+
+// `./dev soak` runs it: a thousand requests, fifty schedules.
+TEST_P(SchedulerTest, DISABLED_Soak) {
+  const std::vector<SampledRequest> requests = mixed_requests(11, 1000);
+  const std::vector<Sampled> expected = alone(requests);
+  int64_t preemptions = 0;
+  for (uint32_t schedule = 0; schedule < 50; ++schedule) {
+    ASSERT_NO_FATAL_FAILURE(run_schedule(schedule, requests, expected, preemptions));
+    std::printf("schedule %u of 50: the same bits, %lld preemptions so far\n", schedule + 1,
+                static_cast<long long>(preemptions));
+  }
+  EXPECT_GT(preemptions, 0);
+}
+
+// Sixteen that arrive together compute what they share once.
+TEST_P(SchedulerTest, ASharedPrefixIsComputedOnce) {
+  std::mt19937 random(1);
+  const Tokens system = random_tokens(random, 300);
+  std::vector<SampledRequest> requests;
+  size_t own_tokens = 0;
+  for (int index = 0; index < 16; ++index) {
+    const Tokens own = random_tokens(random, 5 + index);
+    own_tokens += own.size();
+    requests.push_back({.prompt = system + own, .token_count = 2});
+  }
+  const auto own = engine();
+  Scheduler scheduler(own.get());
+  std::vector<Sampled> results(requests.size());
+  for (size_t index = 0; index < requests.size(); ++index) {
+    scheduler.submit(JobId{int64_t(index)},
+                     std::make_unique<SampledJob>(own.get(), requests[index], &results[index]), {});
+  }
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  EXPECT_EQ(scheduler.stats().prompt_rows, int64_t(system.size() + own_tokens));
+  EXPECT_EQ(scheduler.stats().shared_waits, 15);
+  const std::vector<Sampled> expected = alone(requests);
+  for (size_t index = 0; index < requests.size(); ++index) {
+    EXPECT_EQ(results[index].digest, expected[index].digest) << index;
+  }
+}
+
+// Several answers of one prompt share all of it.
+TEST_P(SchedulerTest, AnswersOfOnePromptComputeItOnce) {
+  std::mt19937 random(2);
+  const Tokens prompt = random_tokens(random, 200);
+  const auto own = engine();
+  Scheduler scheduler(own.get());
+  std::vector<Sampled> results(5);
+  for (size_t index = 0; index < results.size(); ++index) {
+    SampledRequest request{
+        .prompt = prompt, .token_count = 3, .sampling = {.temperature = 1, .seed = index}};
+    scheduler.submit(JobId{int64_t(index)},
+                     std::make_unique<SampledJob>(own.get(), request, &results[index]), {});
+  }
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  EXPECT_EQ(scheduler.stats().prompt_rows, int64_t(prompt.size()));
+  EXPECT_EQ(scheduler.stats().decode_rows, 5 * 2);
+  EXPECT_NE(results[0].tokens, results[1].tokens);
+}
+
+// Jobs of a small model, to see who goes first.
+class Turns : public ::testing::Test {
+ protected:
+  Turns() : engine_(load_engine(golden_path("llama", ".gguf"), small_steps())) {}
+
+  Tokens prompt(uint32_t seed, int32_t count = 20) {
+    std::mt19937 random(seed);
+    return random_tokens(random, count);
+  }
+
+  // The results' places do not change.
+  Sampled& submit(Scheduler& scheduler, SampledRequest request, JobTerms terms = {}) {
+    results_.push_back(std::make_unique<Sampled>());
+    auto job = std::make_unique<SampledJob>(engine_.get(), std::move(request),
+                                            results_.back().get());
+    last_ = job.get();
+    scheduler.submit(JobId{int64_t(results_.size())}, std::move(job), std::move(terms));
+    return *results_.back();
+  }
+
+  std::unique_ptr<Engine> engine_;
+  std::vector<std::unique_ptr<Sampled>> results_;
+  SampledJob* last_ = nullptr;
+};
+
+TEST_F(Turns, AnAnswerGoesOnInEveryStepWhileOthersRead) {
+  Scheduler scheduler(engine_.get(), {.step_seconds = 1e-9});
+  Sampled& answer = submit(scheduler, {.prompt = prompt(1), .token_count = 40});
+  while (answer.tokens.empty()) ASSERT_TRUE(scheduler.step());
+  for (uint32_t other = 2; other < 5; ++other) {
+    submit(scheduler, {.prompt = prompt(other, 150)});
+  }
+  int32_t steps = 0;
+  while (!answer.has_ended) {
+    const size_t before = answer.tokens.size();
+    ASSERT_TRUE(scheduler.step());
+    ASSERT_EQ(answer.tokens.size(), before + 1);
+    ++steps;
+  }
+  EXPECT_EQ(steps, 39);
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  // Steps that have no time to spare read the least that is worth it.
+  EXPECT_GE(scheduler.stats().steps, 3 * 150 / 16);
+}
+
+TEST_F(Turns, ClientsTakeTurnsWhateverTheyAskFor) {
+  Scheduler scheduler(engine_.get(), {.running_max = 1});
+  std::vector<const Sampled*> greedy;
+  for (uint32_t index = 0; index < 6; ++index) {
+    greedy.push_back(&submit(scheduler, {.prompt = prompt(index)}, {.client = "greedy"}));
+  }
+  while (!greedy[1]->has_ended) ASSERT_TRUE(scheduler.step());
+  const Sampled& modest = submit(scheduler, {.prompt = prompt(9)}, {.client = "modest"});
+  while (!modest.has_ended) ASSERT_TRUE(scheduler.step());
+  const auto ended = std::count_if(greedy.begin(), greedy.end(),
+                                   [](const Sampled* each) { return each->has_ended; });
+  EXPECT_LE(ended, 3) << "who came later waits for one job of the other client, not for all";
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+}
+
+TEST_F(Turns, HigherPrioritiesGoFirst) {
+  Scheduler scheduler(engine_.get(), {.running_max = 1});
+  const Sampled& first = submit(scheduler, {.prompt = prompt(1), .token_count = 5});
+  ASSERT_TRUE(scheduler.step());
+  const Sampled& low = submit(scheduler, {.prompt = prompt(2)}, {.priority = -1});
+  const Sampled& high = submit(scheduler, {.prompt = prompt(3)}, {.priority = 1});
+  while (!high.has_ended) {
+    ASSERT_FALSE(low.has_ended);
+    ASSERT_TRUE(scheduler.step());
+  }
+  EXPECT_TRUE(first.has_ended);
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  EXPECT_TRUE(low.has_ended);
+}
+
+// Who waits for a prefix of a job of low priority is not held up by those in between.
+TEST_F(Turns, PrioritiesAreLentToThoseWhoComputeAPrefix) {
+  Scheduler scheduler(engine_.get(), {.step_seconds = 1e-9, .quiet_step_seconds = 1e-9});
+  const Tokens shared = prompt(1, 200);
+  const Sampled& low = submit(scheduler, {.prompt = shared}, {.priority = -1});
+  for (int count = 0; count < 2; ++count) ASSERT_TRUE(scheduler.step());
+  const Sampled& between = submit(scheduler, {.prompt = prompt(2, 400)});
+  const Sampled& high = submit(scheduler, {.prompt = shared + prompt(3)}, {.priority = 1});
+  while (!high.has_ended) ASSERT_TRUE(scheduler.step());
+  EXPECT_FALSE(between.has_ended);
+  EXPECT_TRUE(low.has_ended);
+  EXPECT_EQ(scheduler.stats().shared_waits, 1);
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+}
+
+TEST_F(Turns, IdleJobsTakeOnlyEmptySteps) {
+  Scheduler scheduler(engine_.get());
+  const Sampled& idle = submit(scheduler, {.prompt = prompt(1, 250)}, {.is_idle = true});
+  ASSERT_TRUE(scheduler.step());
+  const int64_t idle_rows = scheduler.stats().idle_rows;
+  EXPECT_GT(idle_rows, 0);
+  const Sampled& answer = submit(scheduler, {.prompt = prompt(2), .token_count = 10});
+  while (!answer.has_ended) {
+    ASSERT_TRUE(scheduler.step());
+    EXPECT_EQ(scheduler.stats().idle_rows, idle_rows);
+  }
+  EXPECT_FALSE(idle.has_ended);
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  EXPECT_TRUE(idle.has_ended);
+  EXPECT_EQ(scheduler.stats().idle_rows, 250);
+  EXPECT_EQ(scheduler.stats().prompt_rows, 20);
+}
+
+TEST_F(Turns, DeadlinesEndTheirJobAlone) {
+  Scheduler scheduler(engine_.get());
+  const Sampled& late = submit(scheduler, {.prompt = prompt(1), .token_count = 1000},
+                               {.deadline = JobTerms::Clock::now()});
+  const Sampled& other = submit(scheduler, {.prompt = prompt(2)});
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  ASSERT_TRUE(late.error);
+  EXPECT_EQ(late.error->code, ErrorCode::cancelled);
+  EXPECT_TRUE(late.tokens.empty());
+  EXPECT_FALSE(other.error);
+}
+
+TEST_F(Turns, BlockedJobsWaitAndHoldUpNobody) {
+  Scheduler scheduler(engine_.get());
+  const Sampled& blocked = submit(scheduler, {.prompt = prompt(1), .token_count = 5});
+  SampledJob* const job = last_;
+  while (blocked.tokens.empty()) ASSERT_TRUE(scheduler.step());
+  job->block(true);
+  const size_t count = blocked.tokens.size();
+  const Sampled& other = submit(scheduler, {.prompt = prompt(2), .token_count = 5});
+  while (!other.has_ended) ASSERT_TRUE(scheduler.step());
+  EXPECT_FALSE(scheduler.step()) << "there is nothing to do";
+  EXPECT_EQ(blocked.tokens.size(), count);
+  job->block(false);
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  EXPECT_EQ(blocked.tokens.size(), 5u);
+}
+
+TEST_F(Turns, TheQueueIsBounded) {
+  Scheduler scheduler(engine_.get(), {.running_max = 1, .waiting_max = 3});
+  for (uint32_t index = 0; index < 3; ++index) submit(scheduler, {.prompt = prompt(index)});
+  const Sampled& refused = submit(scheduler, {.prompt = prompt(9)});
+  ASSERT_TRUE(refused.has_ended && refused.error);
+  EXPECT_EQ(refused.error->code, ErrorCode::no_room);
+  EXPECT_EQ(refused.error->message, "queue: expected at most 3 waiting requests, found 3");
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+}
+
+// An error of one request is its own.
+TEST_F(Turns, ErrorsEndTheirJobAlone) {
+  Scheduler scheduler(engine_.get());
+  const Sampled& unknown = submit(scheduler, {.prompt = {Token(1 << 20)}});
+  const Sampled& empty = submit(scheduler, {.prompt = {}});
+  const int32_t context = engine_->options().context_tokens;
+  const Sampled& endless =
+      submit(scheduler, {.prompt = prompt(1, 30), .token_count = context + 1});
+  const Sampled& other = submit(scheduler, {.prompt = prompt(2), .token_count = 5});
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  EXPECT_EQ(unknown.error->code, ErrorCode::invalid_argument);
+  EXPECT_EQ(empty.error->code, ErrorCode::invalid_argument);
+  EXPECT_EQ(endless.error->code, ErrorCode::context_full);
+  EXPECT_FALSE(other.error);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, SchedulerTest, ::testing::ValuesIn(kModels),
+                         [](const auto& each) { return std::string(each.param); });
+
+}  // namespace
+}  // namespace cairn::testing

@@ -1,0 +1,242 @@
+// Many threads that use one engine at once, with the built-in model: each is answered as if it were
+// alone. Covers answer_job.cpp, answer_stream.cpp, embedding_job.cpp and read_ahead.cpp too.
+#include "session/service.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cli/commands/load.h"
+#include "session/constraint.h"
+#include "session/conversation.h"
+#include "session/read_ahead.h"
+#include "tests/models/embedding_case.h"
+#include "tests/scratch_folder.h"
+#include "tests/session/answered.h"
+
+namespace cairn::session {
+namespace {
+
+std::unique_ptr<Engine> builtin_engine(EngineOptions options = {}) {
+  auto engine = cli::load_engine("", options);
+  EXPECT_TRUE(engine) << engine.error().message;
+  return std::move(engine).value();
+}
+
+AnswerOrder order(const Engine& engine, const std::string& question) {
+  const std::vector<Message> messages = {{"user", question}};
+  Result<Prompt> prompt = encode_conversation(engine, messages);
+  EXPECT_TRUE(prompt) << prompt.error().message;
+  return {.prompt = prompt->tokens,
+          .message_starts = prompt->message_starts,
+          .token_count_max = 60,
+          .sampling = {.temperature = 0}};
+}
+
+struct Exchange {
+  const char* question;
+  const char* answer;
+};
+constexpr Exchange kExchanges[] = {
+    {"What is the capital of France?", "The capital of France is Paris."},
+    {"What is the capital of Norway?", "The capital of Norway is Oslo."},
+    {"What is the opposite of early?", "The opposite of early is late."},
+};
+
+std::string text_of(AnswerStream& stream) {
+  std::string text;
+  for (;;) {
+    const std::vector<chat::OutputEvent> events = stream.next();
+    if (events.empty()) return text;
+    for (const chat::OutputEvent& event : events) text += event.text;
+  }
+}
+
+TEST(Service, AnswersManyThreadsAtOnce) {
+  const auto engine = builtin_engine();
+  const auto service = Service::start(engine.get()).value();
+  std::vector<std::thread> threads;
+  std::atomic<int> right_count = 0;
+  for (int thread = 0; thread < 6; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (int round = 0; round < 5; ++round) {
+        const Exchange& wanted = kExchanges[size_t(thread + round) % std::size(kExchanges)];
+        const Service::Ticket ticket =
+            service->answer(order(*engine, wanted.question), {.client = std::to_string(thread)});
+        const std::string streamed = text_of(*ticket.stream);
+        Result<Answer> answer = ticket.stream->wait();
+        right_count += int(answer && answer->text == wanted.answer && streamed == wanted.answer);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(right_count, 30);
+  const SchedulerStats stats = service->stats();
+  EXPECT_EQ(stats.running + stats.waiting, 0);
+}
+
+TEST(Service, CancelledRequestsEndAndGiveTheirPagesBack) {
+  const auto engine = builtin_engine();
+  const auto service = Service::start(engine.get()).value();
+  AnswerOrder endless = order(*engine, "Hello");
+  endless.token_count_max = 100000;
+  endless.sampling.ignore_eos = true;
+  const Service::Ticket long_one = service->answer(endless);
+  EXPECT_FALSE(long_one.stream->next().empty());
+  const Service::Ticket other = service->answer(order(*engine, kExchanges[0].question));
+  service->cancel(long_one.id);
+  Result<Answer> cut = long_one.stream->wait();
+  ASSERT_FALSE(cut);
+  EXPECT_EQ(cut.error().code, ErrorCode::cancelled);
+  Result<Answer> answer = other.stream->wait();
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->text, kExchanges[0].answer);
+  service->cancel(long_one.id);  // Of one that has ended nothing comes.
+  service->ask([](Engine& asked) {
+    asked.cache().clear();
+    EXPECT_EQ(asked.memory().usage().used_bytes(), 0u);
+  });
+}
+
+// Who does not read its answer is not computed for, and holds up nobody.
+TEST(Service, ASlowReaderHoldsUpNobody) {
+  const auto engine = builtin_engine({.context_tokens = 256});
+  const auto stream = std::make_shared<AnswerStream>();
+  chat::OutputEvent large{.kind = chat::OutputEvent::Kind::text, .text = std::string(2 << 20, 'x')};
+  stream->add({large});
+  EXPECT_TRUE(stream->is_full());
+  const auto service = Service::start(engine.get()).value();
+  service->submit(std::make_unique<AnswerJob>(engine.get(), order(*engine, "Hello"), stream), {});
+  const Service::Ticket other = service->answer(order(*engine, kExchanges[1].question));
+  EXPECT_EQ(other.stream->wait()->text, kExchanges[1].answer);
+  EXPECT_EQ(service->stats().running, 1);
+  Result<Answer> late = stream->wait();
+  ASSERT_TRUE(late) << late.error().message;
+  EXPECT_FALSE(late->text.empty());
+}
+
+TEST(Service, ConstraintsAdaptersAndErrorsAreEachRequestsOwn) {
+  const auto engine = builtin_engine();
+  const auto service = Service::start(engine.get()).value();
+  AnswerOrder chosen = order(*engine, kExchanges[0].question);
+  chosen.matcher = make_matcher({.choices = {"yes", "no"}}, *engine).value();
+  AnswerOrder wrong = order(*engine, "Hello");
+  wrong.adapters = {{.name = "nobody"}};
+  AnswerOrder empty = order(*engine, "Hello");
+  empty.prompt.clear();
+  const Service::Ticket first = service->answer(std::move(chosen));
+  const Service::Ticket second = service->answer(std::move(wrong));
+  const Service::Ticket third = service->answer(std::move(empty));
+  const Service::Ticket fourth = service->answer(order(*engine, kExchanges[2].question));
+  Result<Answer> answer = first.stream->wait();
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_TRUE(answer->text == "yes" || answer->text == "no") << answer->text;
+  EXPECT_EQ(second.stream->wait().error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(third.stream->wait().error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(fourth.stream->wait()->text, kExchanges[2].answer);
+}
+
+// Between two steps the engine is its caller's, and idle work that was cancelled holds nothing.
+TEST(Service, LendsTheEngine) {
+  const auto engine = builtin_engine();
+  const auto service = Service::start(engine.get()).value();
+  const Service::Ticket ticket = service->answer(order(*engine, kExchanges[0].question));
+  for (int round = 0; round < 50; ++round) {
+    const std::lock_guard lock(*service);
+    Lane lane(engine.get());
+    LaneBatch batch(engine.get());
+    ASSERT_TRUE(lane.start(order(*engine, "Hello").prompt));
+    while (lane.wants_rows()) ASSERT_TRUE(batch.step(lane));
+  }
+  Result<Answer> answer = ticket.stream->wait();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->text, kExchanges[0].answer);
+}
+
+// A conversation that was loaded is computed before the next message is there.
+TEST(Service, ReadsAhead) {
+  const auto engine = builtin_engine();
+  const auto service = Service::start(engine.get()).value();
+  std::unique_lock lock(*service);
+  const ChatOptions greedy{.sampling = {.temperature = 0}};
+  ChatSession first = ChatSession::start(engine.get(), greedy).value();
+  EXPECT_TRUE(first.next_beginning()->tokens.empty());
+  ASSERT_TRUE(answered(first, first.say(kExchanges[0].question)));
+  const test::ScratchFolder folder;
+  ASSERT_TRUE(first.save(folder.file("chat.json")));
+  first = ChatSession::start(engine.get(), greedy).value();
+  engine->cache().clear();
+
+  ChatSession session = ChatSession::start(engine.get(), greedy).value();
+  ASSERT_TRUE(session.load(folder.file("chat.json")));
+  Result<PromptBeginning> beginning = session.next_beginning();
+  ASSERT_TRUE(beginning);
+  const int32_t unread = int32_t(beginning->tokens.size());
+  ASSERT_GT(unread, 10);
+  service->submit(std::make_unique<ReadAhead>(engine.get(), std::move(beginning).value()),
+                  {.is_idle = true});
+  lock.unlock();
+  for (bool is_read = false; !is_read; std::this_thread::yield()) {
+    const SchedulerStats stats = service->stats();
+    is_read = stats.idle_rows == unread && stats.running == 0;
+  }
+  lock.lock();
+  EXPECT_TRUE(session.next_beginning()->tokens.empty());
+  Result<Answer> next = answered(session, session.say(kExchanges[1].question));
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->text, kExchanges[1].answer);
+  EXPECT_EQ(next->prompt.reused_tokens, unread);
+}
+
+TEST(Service, EmbedsTextsOfManyClients) {
+  using testing::embedding_options;
+  const auto engine = testing::load_engine(testing::embedding_path("bert", ".gguf"),
+                                           embedding_options(Pooling::mean));
+  ASSERT_NE(engine, nullptr);
+  std::vector<std::vector<Token>> texts;
+  for (int32_t text = 0; text < 12; ++text) {
+    std::vector<Token> tokens;
+    for (int32_t index = 0; index <= 3 * text; ++index) {
+      tokens.push_back(Token(5 + 7 * index + text));
+    }
+    texts.push_back(std::move(tokens));
+  }
+  const std::vector<Embedding> expected = Embedder(engine.get(), {}).embed(texts).value();
+  const auto service = Service::start(engine.get()).value();
+  std::vector<std::future<Result<std::vector<Embedding>>>> made;
+  for (int client = 0; client < 4; ++client) {
+    made.push_back(service->embed(texts, {}, {.client = std::to_string(client)}));
+  }
+  auto wrong = service->embed({{Token(1)}, {Token(1 << 20)}});
+  for (auto& each : made) {
+    Result<std::vector<Embedding>> found = each.get();
+    ASSERT_TRUE(found);
+    for (size_t text = 0; text < texts.size(); ++text) {
+      EXPECT_EQ((*found)[text].values, expected[text].values) << text;
+    }
+  }
+  Result<std::vector<Embedding>> refused = wrong.get();
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(refused.error().message.starts_with("text 2: ")) << refused.error().message;
+}
+
+TEST(Service, StopsInTheMiddle) {
+  const auto engine = builtin_engine();
+  std::vector<Service::Ticket> tickets;
+  {
+    const auto service = Service::start(engine.get()).value();
+    for (int count = 0; count < 8; ++count) {
+      tickets.push_back(service->answer(order(*engine, "Hi")));
+    }
+  }
+  for (const Service::Ticket& ticket : tickets) {
+    Result<Answer> answer = ticket.stream->wait();
+    EXPECT_TRUE(answer || answer.error().code == ErrorCode::cancelled);
+  }
+}
+
+}  // namespace
+}  // namespace cairn::session
