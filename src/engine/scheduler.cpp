@@ -125,7 +125,7 @@ bool Scheduler::admit() {
     if (job->has_ended) continue;
     job->lent_priority = std::numeric_limits<int32_t>::min();
     has_others |= !job->terms.is_idle;
-    if (job->stage == Stage::waiting) queue_.push_back(job.get());
+    if (job->stage == Stage::waiting && !job->job->is_blocked()) queue_.push_back(job.get());
     running_count += int32_t(job->stage == Stage::running);
   }
   const auto tokens_of = [this](const Scheduled& job) {
@@ -144,7 +144,9 @@ bool Scheduler::admit() {
       job->planned_in = memory_epoch_;
     }
     if (waits_for_prefix(*job)) continue;
-    // Who cannot begin is not overtaken by those behind, which would keep it waiting for ever.
+    // Who cannot begin is not overtaken by those behind, which would keep it waiting for ever; but
+    // jobs that nobody receives anything from keep nobody waiting.
+    while (running_count > 0 && !has_room(*job) && preempt_blocked()) --running_count;
     if (running_count > 0 && !has_room(*job)) break;
     running_count += int32_t(try_start(*job));
   }
@@ -170,7 +172,7 @@ bool Scheduler::waits_for_prefix(Scheduled& job) {
   Scheduled* best = nullptr;
   int32_t best_shared = job.plan.resume + options_.shared_tokens_min - 1;
   for (const auto& other : jobs_) {
-    if (!other->is_running() || other->lane() == nullptr) continue;
+    if (!other->is_running() || other->lane() == nullptr || other->job->is_blocked()) continue;
     const int32_t shared = shared_prefix(*other, job, prompt);
     if (shared <= best_shared) continue;
     best = other.get();
@@ -256,7 +258,9 @@ void Scheduler::choose_rows() {
   const bool is_quiet = decode_rows_ == 0 && !is_idle;
   const double seconds = is_quiet ? options_.quiet_step_seconds : options_.step_seconds;
   const int32_t least = std::min(kPromptRowsMin, free_rows);
-  int32_t rows = step_time_.prompt_rows(decode_rows_, seconds, least, free_rows);
+  // Idle work has to end soon when other work comes, even the first of it.
+  const int32_t most = is_idle && !step_time_.knows_prompts() ? least : free_rows;
+  int32_t rows = step_time_.prompt_rows(decode_rows_, seconds, least, most);
   for (Scheduled* job : queue_) {
     if (rows == 0) break;
     const int32_t taken = std::min(rows, job->lane()->wanted_rows());
@@ -329,6 +333,15 @@ bool Scheduler::preempt_junior(const Scheduled& than) {
     if (&job == &than) return false;
     if (!job.has_memory()) continue;
     preempt(job);
+    return true;
+  }
+  return false;
+}
+
+bool Scheduler::preempt_blocked() {
+  for (const auto& job : jobs_) {
+    if (!job->has_memory() || !job->job->is_blocked()) continue;
+    preempt(*job);
     return true;
   }
   return false;

@@ -91,6 +91,7 @@ class Scheduler {
   void compute();
   void count_step(const StepReport& report, double seconds);
   bool preempt_junior(const Scheduled& than);
+  bool preempt_blocked();
   bool others_have_memory(const Scheduled& than) const;
   void preempt(Scheduled& job);
   void choose_tokens(std::span<const size_t> items);

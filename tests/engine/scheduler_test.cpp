@@ -358,6 +358,33 @@ TEST_F(Turns, BlockedJobsWaitAndHoldUpNobody) {
   EXPECT_EQ(blocked.tokens.size(), 5u);
 }
 
+// Where memory is short, who is not read gives up its own, and goes on when it is read again.
+TEST_F(Turns, BlockedJobsKeepNoMemoryFromOthers) {
+  EngineOptions options = small_steps();
+  const memory::Sequence empty = engine_->memory().new_sequence();
+  options.memory_budget = engine_->memory().plan(empty, 200).new_bytes * 3 / 2;
+  engine_ = load_engine(golden_path("llama", ".gguf"), options);
+  Scheduler scheduler(engine_.get());
+  const SampledRequest request{.prompt = prompt(1, 150), .token_count = 20};
+  const Sampled& blocked = submit(scheduler, request);
+  SampledJob* const job = last_;
+  while (blocked.tokens.size() < 5) ASSERT_TRUE(scheduler.step());
+  job->block(true);
+  const Sampled& other = submit(scheduler, {.prompt = prompt(2, 150), .token_count = 20});
+  for (int step = 0; !other.has_ended; ++step) {
+    ASSERT_LT(step, 1000);
+    ASSERT_TRUE(scheduler.step());
+  }
+  EXPECT_FALSE(other.error);
+  EXPECT_EQ(scheduler.stats().preemptions, 1);
+  job->block(false);
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  Sampled& alone = submit(scheduler, request);
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  EXPECT_EQ(blocked.tokens, alone.tokens);
+  EXPECT_EQ(blocked.digest, alone.digest);
+}
+
 TEST_F(Turns, TheQueueIsBounded) {
   Scheduler scheduler(engine_.get(), {.running_max = 1, .waiting_max = 3});
   for (uint32_t index = 0; index < 3; ++index) submit(scheduler, {.prompt = prompt(index)});
