@@ -146,8 +146,9 @@ bool Scheduler::admit() {
     if (waits_for_prefix(*job)) continue;
     // Who cannot begin is not overtaken by those behind, which would keep it waiting for ever; but
     // jobs that nobody receives anything from keep nobody waiting.
-    while (running_count > 0 && !has_room(*job) && preempt_blocked()) --running_count;
-    if (running_count > 0 && !has_room(*job)) break;
+    bool fits = running_count == 0 || has_room(*job);
+    while (!fits && preempt_blocked()) fits = --running_count == 0 || has_room(*job);
+    if (!fits) break;
     running_count += int32_t(try_start(*job));
   }
   return running_count > running_before;

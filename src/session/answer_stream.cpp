@@ -26,6 +26,7 @@ void AnswerStream::add(std::vector<chat::OutputEvent> events) {
 void AnswerStream::finish(Result<Answer> answer) {
   const std::lock_guard lock(mutex_);
   answer_ = std::move(answer);
+  on_taken_ = {};
   changed_.notify_all();
 }
 
@@ -39,10 +40,8 @@ std::vector<chat::OutputEvent> AnswerStream::next() {
   changed_.wait(lock, [this] { return !events_.empty() || answer_; });
   const bool was_full = bytes_ >= kBytesMax;
   bytes_ = 0;
-  std::vector<chat::OutputEvent> taken = std::exchange(events_, {});
-  lock.unlock();
   if (was_full && on_taken_) on_taken_();
-  return taken;
+  return std::exchange(events_, {});
 }
 
 Result<Answer> AnswerStream::wait() {
@@ -51,11 +50,7 @@ Result<Answer> AnswerStream::wait() {
   const bool was_full = bytes_ >= kBytesMax;
   bytes_ = 0;
   events_.clear();
-  if (was_full && on_taken_) {
-    lock.unlock();
-    on_taken_();
-    lock.lock();
-  }
+  if (was_full && on_taken_) on_taken_();
   changed_.wait(lock, [this] { return answer_.has_value(); });
   return *std::move(answer_);
 }

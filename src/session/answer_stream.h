@@ -17,7 +17,8 @@ namespace cairn::session {
 
 class AnswerStream {
  public:
-  // `on_taken` is called, on the reader's thread, when there is room again.
+  // `on_taken` is called, on the reader's thread, when there is room again; not once the answer has
+  // ended. It must not use the stream.
   explicit AnswerStream(std::function<void()> on_taken = {}) : on_taken_(std::move(on_taken)) {}
 
   // The engine's side. Nothing is lost: who adds asks is_full() first, and makes no more then.

@@ -72,7 +72,6 @@ class Service {
   void wake();
 
   Engine* engine_;
-  Scheduler scheduler_;
   std::mutex mutex_;
   std::condition_variable mail_;      // Something came for the engine's thread.
   std::condition_variable answered_;  // A question has returned.
@@ -85,6 +84,8 @@ class Service {
   bool is_wanted_ = false;  // Somebody locks the engine.
   bool is_lent_ = false;    // The engine's thread waits until it is unlocked.
   std::thread thread_;
+  // Destroyed first: it ends the jobs, whose streams wake this until then.
+  Scheduler scheduler_;
 };
 
 }  // namespace cairn::session

@@ -231,7 +231,12 @@ TEST(Service, StopsInTheMiddle) {
     for (int count = 0; count < 8; ++count) {
       tickets.push_back(service->answer(order(*engine, "Hi")));
     }
+    chat::OutputEvent large{.kind = chat::OutputEvent::Kind::text,
+                            .text = std::string(2 << 20, 'x')};
+    tickets.front().stream->add({large});
   }
+  // A reader that is late wakes nobody.
+  EXPECT_FALSE(tickets.front().stream->next().empty());
   for (const Service::Ticket& ticket : tickets) {
     Result<Answer> answer = ticket.stream->wait();
     EXPECT_TRUE(answer || answer.error().code == ErrorCode::cancelled);
