@@ -8,7 +8,7 @@ option(CAIRN_PRECOMPILED "Precompile headers" ON)
 if(CAIRN_PRECOMPILED)
   # A cache of objects takes these only if it may trust macros' names and dates.
   if(CCACHE)
-    set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+    set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1 CCACHE_NAMESPACE=cairn ${CCACHE})
   endif()
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/precompiled.cpp
        CONTENT "// Nothing: cmake/precompiled.h is compiled for the sake of others.\n")
