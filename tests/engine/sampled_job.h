@@ -10,7 +10,7 @@
 #include "engine/job.h"
 #include "sample/sampler.h"
 
-namespace cairn::testing {
+namespace cairn::test {
 
 struct Sampled {
   std::vector<Token> tokens;
@@ -57,9 +57,7 @@ class SampledJob final : public Job {
     result_->tokens.push_back(token);
     return is_done() ? Status(Ok{}) : lane_.push(token);
   }
-  bool is_done() const override {
-    return result_->tokens.size() == size_t(request_.token_count);
-  }
+  bool is_done() const override { return result_->tokens.size() == size_t(request_.token_count); }
   bool is_blocked() const override { return is_blocked_; }
   void end(Status status) override {
     result_->has_ended = true;
@@ -79,4 +77,4 @@ class SampledJob final : public Job {
   bool is_blocked_ = false;
 };
 
-}  // namespace cairn::testing
+}  // namespace cairn::test

@@ -14,18 +14,18 @@
 #include "tests/memory/toy_chat.h"
 #include "tests/memory/toy_families.h"
 
-namespace cairn::memory {
+namespace cairn::memory::eviction_test {
 namespace {
 
-using testing::Chat;
-using testing::families;
-using testing::Family;
-using testing::Host;
-using testing::large_state;
-using testing::text;
-using testing::Text;
-using testing::ToyModel;
-using testing::operator+;
+using toy::Chat;
+using toy::families;
+using toy::Family;
+using toy::Host;
+using toy::large_state;
+using toy::text;
+using toy::Text;
+using toy::ToyModel;
+using toy::operator+;
 
 // Chats of several turns, closed, in a memory that holds all of them; then a budget that does not.
 class Pressure : public ::testing::Test {
@@ -605,4 +605,4 @@ TEST(Eviction, ReadsNoMoreThanWhereEverythingIsValued) {
 }
 
 }  // namespace
-}  // namespace cairn::memory
+}  // namespace cairn::memory::eviction_test

@@ -16,7 +16,7 @@
 #include "tests/tokenize/small_vocabularies.h"
 #include "tokenize/tokenizer.h"
 
-namespace cairn::sample {
+namespace cairn::sample::sampler_test {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -561,4 +561,4 @@ TEST(Sampler, ProbabilitiesBeforeAndAfterTheChain) {
 }
 
 }  // namespace
-}  // namespace cairn::sample
+}  // namespace cairn::sample::sampler_test

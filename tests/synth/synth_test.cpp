@@ -10,7 +10,7 @@
 #include "models/model.h"
 #include "tests/scratch_folder.h"
 
-namespace cairn::synth {
+namespace cairn::synth::synth_test {
 namespace {
 
 using test::contents_of;
@@ -148,4 +148,4 @@ TEST(Synth, UnknownTypesAreNamed) {
 }
 
 }  // namespace
-}  // namespace cairn::synth
+}  // namespace cairn::synth::synth_test
