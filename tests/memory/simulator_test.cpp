@@ -9,6 +9,7 @@
 
 #include "device/host_memory.h"
 #include "tests/memory/archive_bench.h"
+#include "tests/sanitized.h"
 
 namespace cairn::memory::toy {
 namespace {
@@ -751,8 +752,8 @@ using toy::show;
 
 TEST(Simulator, AMillionOperationsKeepEverySequenceExact) {
   constexpr int32_t kOperationCount = 200;
-  int32_t program_count = 5000;
-  for (uint32_t seed = 1; seed <= uint32_t(program_count); ++seed) {
+  constexpr int32_t kProgramCount = test::kIsSanitized ? 1000 : 5000;
+  for (uint32_t seed = 1; seed <= uint32_t(kProgramCount); ++seed) {
     const Program program = toy::random_program(seed, kOperationCount);
     const std::optional<std::string> failure = run_program(program);
     if (!failure) continue;

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <random>
 
+#include "tests/sanitized.h"
 #include "tests/store/store_bench.h"
 
 namespace cairn::store::faults_test {
@@ -150,7 +151,7 @@ TEST(Faults, EveryCallFailsFromThereOn) {
 
 // Reads and writes go on where a signal came between.
 TEST(Faults, InterruptedCallsAreRepeated) {
-  for (int64_t call = 0; call < 400; call += 3) {
+  for (int64_t call = 0; call < 400; call += test::kIsSanitized ? 9 : 3) {
     FailingCalls calls;
     calls.error = EINTR;
     StoreOptions options;
