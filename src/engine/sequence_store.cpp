@@ -19,8 +19,9 @@ namespace cairn {
 
 namespace {
 
-// Fewer tokens are computed as soon as they are read.
-constexpr int32_t kWorthTokens = 32;
+// Of the budget, what waits to be written holds at most a quarter, what was evicted an eighth.
+constexpr std::chrono::milliseconds kLookAgain(100);
+constexpr uint64_t kWaitingPart = 4, kDemotedPart = 8;
 
 // It runs where there is room, and steps go before it.
 void give_way() {
@@ -49,6 +50,12 @@ Result<std::unique_ptr<SequenceStore>> SequenceStore::open(const store::StoreOpt
   } catch (const std::system_error& refused) {
     return fail(ErrorCode::io, "{}: the thread that writes: {}", options.path, refused.what());
   }
+  CAIRN_TRY(
+      made->reader_,
+      StoreReader::start(
+          made->disk_.get(), memory, cache,
+          {.on_loaded = [](const Selection&, const Sha256Digest&, const memory::Sequence&) {},
+           .free_memory = [store = made.get()] { store->drain(); }}));
   return made;
 }
 
@@ -67,6 +74,7 @@ SequenceStore::~SequenceStore() {
   }
   changed_.notify_all();
   if (writer_.joinable()) writer_.join();
+  reader_.reset();
 }
 
 void SequenceStore::write_all() {
@@ -79,56 +87,112 @@ void SequenceStore::write_all() {
     waiting_.pop_front();
     is_writing_ = true;
     lock.unlock();
-    const Result<Sha256Digest> written = disk_->write(*snapshot, store::Durability::cache);
+    const Result<Sha256Digest> written =
+        disk_->write(*snapshot, store::Durability::cache, [this] { return !gives_up_; });
     if (!written) log::info("store: a sequence was not written: {}", written.error().message);
+    const bool is_left = !written && written.error().code == ErrorCode::cancelled;
     lock.lock();
+    counts_.passed_over += int64_t(is_left);
     is_writing_ = false;
     written_.push_back(std::move(snapshot));
     changed_.notify_all();
   }
 }
 
-void SequenceStore::let_go() {
+bool SequenceStore::collect() {
+  const bool is_held = reader_->collect();
   Snapshots written;
   const std::lock_guard lock(mutex_);
   written.swap(written_);
+  return is_held;
 }
 
-bool SequenceStore::drain() {
+bool SequenceStore::drain(std::optional<std::chrono::milliseconds> patience) {
   bool had_any = false;
+  Snapshots passed_over;
   {
     std::unique_lock lock(mutex_);
     had_any = !is_idle() || !written_.empty();
-    changed_.wait(lock, [this] { return is_idle(); });
+    const auto is_idle = [this] { return this->is_idle(); };
+    if (patience && !changed_.wait_for(lock, *patience, is_idle)) {
+      passed_over.swap(waiting_);
+      counts_.passed_over += int64_t(passed_over.size());
+      gives_up_ = true;
+    }
+    changed_.wait(lock, is_idle);
+    gives_up_ = false;
   }
-  let_go();
+  while (collect()) {
+    had_any = true;
+    wait_for_news(kLookAgain);
+  }
   return had_any;
 }
 
-// A sequence that goes on from one that still waits makes that one unnecessary.
+SequenceStore::Counts SequenceStore::counts() {
+  const std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+bool SequenceStore::holds_memory() {
+  (void)collect();
+  const std::lock_guard lock(mutex_);
+  return !is_idle();
+}
+
+uint64_t SequenceStore::waiting_bytes() {
+  const std::lock_guard lock(mutex_);
+  uint64_t bytes = 0;
+  for (const auto& snapshot : waiting_) bytes += snapshot->payload_bytes();
+  return bytes;
+}
+
 void SequenceStore::keep(const memory::Sequence& sequence, const Sha256Digest& fingerprint) {
-  let_go();
+  (void)collect();
   if (sequence.is_closed() || sequence.length() < store::kChainTokens) return;
+  hand_over(std::make_unique<store::Snapshot>(*memory_, sequence, fingerprint, model_),
+            memory_->options().budget_bytes / kWaitingPart);
+}
+
+// Most of what is evicted was written when its turn was finished. Whoever evicts needs memory now,
+// which a copy keeps from being free: so little may wait, and the rest is lost.
+void SequenceStore::demote(const memory::Sequence& sequence, const Sha256Digest& fingerprint) {
+  if (sequence.is_closed() || sequence.length() < store::kChainTokens) return;
+  if (disk_->covers(fingerprint, sequence.tokens())) return;
   auto snapshot = std::make_unique<store::Snapshot>(*memory_, sequence, fingerprint, model_);
+  const uint64_t bytes_max = memory_->options().budget_bytes / kDemotedPart;
+  const bool has_room = snapshot->payload_bytes() + waiting_bytes() <= bytes_max;
+  {
+    const std::lock_guard lock(mutex_);
+    ++(has_room ? counts_.demoted : counts_.passed_over);
+  }
+  if (!has_room) return;
+  hand_over(std::move(snapshot), bytes_max);
+}
+
+// A sequence that goes on from one that still waits makes that one unnecessary.
+void SequenceStore::hand_over(std::unique_ptr<store::Snapshot> snapshot,
+                              uint64_t waiting_bytes_max) {
   const std::span<const Token> tokens = snapshot->outline().tokens;
   const auto is_beginning = [&](const std::unique_ptr<store::Snapshot>& other) {
     const std::span<const Token> beginning = other->outline().tokens;
-    return other->fingerprint() == fingerprint && beginning.size() <= tokens.size() &&
+    return other->fingerprint() == snapshot->fingerprint() && beginning.size() <= tokens.size() &&
            std::ranges::equal(beginning, tokens.first(beginning.size()));
   };
-  Snapshots passed_over;
+  Snapshots unwritten;
   {
     const std::lock_guard lock(mutex_);
     uint64_t bytes = snapshot->payload_bytes();
     for (std::unique_ptr<store::Snapshot>& other : waiting_) {
-      if (is_beginning(other)) passed_over.push_back(std::move(other));
+      if (is_beginning(other)) unwritten.push_back(std::move(other));
     }
     std::erase(waiting_, nullptr);
     for (const auto& other : waiting_) bytes += other->payload_bytes();
-    while (!waiting_.empty() && bytes > memory_->options().budget_bytes / 4) {
+    while (!waiting_.empty() && bytes > waiting_bytes_max) {
       bytes -= waiting_.front()->payload_bytes();
-      passed_over.push_back(std::move(waiting_.front()));
+      unwritten.push_back(std::move(waiting_.front()));
       waiting_.pop_front();
+      ++counts_.passed_over;
     }
     waiting_.push_back(std::move(snapshot));
   }
@@ -150,42 +214,21 @@ Result<std::vector<Token>> SequenceStore::restore(const std::string& session,
                                                   memory::Variant variant) {
   CAIRN_TRY(const store::DiskStore::Match match,
             disk_->open_session(session, fingerprint, memory_->layout()));
-  CAIRN_TRY(memory::Sequence sequence, load(fingerprint, variant, match, 0));
+  CAIRN_TRY(memory::Sequence sequence, load(fingerprint, variant, match));
   cache_->keep(std::move(sequence));
   return match.manifest.outline.tokens;
 }
 
 Result<memory::Sequence> SequenceStore::load(const Sha256Digest& fingerprint,
                                              memory::Variant variant,
-                                             const store::DiskStore::Match& match, int32_t known) {
-  Result<memory::Sequence> loaded = disk_->load(*memory_, variant, fingerprint, match, known);
+                                             const store::DiskStore::Match& match) {
+  Result<memory::Sequence> loaded = disk_->load(*memory_, variant, fingerprint, match, 0);
   if (loaded || loaded.error().code != ErrorCode::memory_full) return loaded;
   drain();
   uint64_t bytes = 0;
   for (const store::PieceRef& piece : match.manifest.pieces) bytes += piece.file_bytes;
   if (!cache_->make_room(size_t(bytes))) return loaded;
-  return disk_->load(*memory_, variant, fingerprint, match, known);
-}
-
-bool SequenceStore::fetch(const Sha256Digest& fingerprint, memory::Variant variant,
-                          std::span<const Token> prompt, int32_t known) {
-  let_go();
-  const int32_t worth = known + kWorthTokens - 1;
-  if (int64_t(prompt.size()) <= worth) return false;
-  const auto begin = std::chrono::steady_clock::now();
-  const auto match = disk_->find(fingerprint, memory_->layout(), prompt, true, worth);
-  if (!match) return false;
-  Result<memory::Sequence> loaded = load(fingerprint, variant, *match, worth);
-  if (!loaded) {
-    log::info("store: a prompt of {} tokens is computed: {}", prompt.size(),
-              loaded.error().message);
-    return false;
-  }
-  const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - begin;
-  log::info("store: {} of {} tokens restored in {:.1f} ms", loaded->length(), prompt.size(),
-            spent.count());
-  cache_->keep(std::move(loaded).value());
-  return true;
+  return disk_->load(*memory_, variant, fingerprint, match, 0);
 }
 
 }  // namespace cairn

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/result.h"
 #include "memory/archive.h"
 #include "store/folder.h"
@@ -48,8 +49,14 @@ class DiskStore {
   static Result<std::unique_ptr<DiskStore>> open(const StoreOptions& options);
 
   // Makes the sequence survive; records that are there already are not written again. The result is
-  // the manifest's name. Errors: no_room (budget, disk), io; nothing is visible then.
-  Result<Sha256Digest> write(const Snapshot& snapshot, Durability durability);
+  // the manifest's name. Errors: no_room (budget, disk), io; cancelled, where `goes_on`, which is
+  // asked between records, says so. Nothing is visible then.
+  using GoesOn = FunctionRef<bool()>;
+  static bool always() { return true; }
+  Result<Sha256Digest> write(const Snapshot& snapshot, Durability durability,
+                             GoesOn goes_on = always);
+  // Whether a stored sequence has all whole links of these tokens.
+  bool covers(const Sha256Digest& fingerprint, std::span<const Token> tokens) const;
   // The same, under a session's name, all of it on the disk when the call returns.
   Status save(const std::string& session, const Snapshot& snapshot);
 
@@ -71,8 +78,8 @@ class DiskStore {
                               const memory::Layout& layout);
   Result<Match> open_session(const std::string& session, const Sha256Digest& fingerprint,
                              const memory::Layout& layout);
-  // The sequence up to where it can be resumed, which is behind `known`. Records that turn out bad
-  // are put away, and it resumes earlier.
+  // The sequence up to where it can be resumed, which is behind `known`, as store/loading.h does it
+  // step by step. Records that turn out bad are put away, and it resumes earlier.
   // Errors: not_found (nothing is left behind `known`), memory_full, context_full.
   Result<memory::Sequence> load(memory::Memory& memory, memory::Variant variant,
                                 const Sha256Digest& fingerprint, const Match& match, int32_t known);
@@ -101,17 +108,13 @@ class DiskStore {
 
  private:
   DiskStore(std::unique_ptr<Folder> folder, const StoreOptions& options);
+  friend class Loading;
   struct ReadRecord;
   Status scan();
   Result<ReadRecord> read_manifest_record(const Sha256Digest& name);
-  Result<memory::Sequence> load_outline(memory::Memory& memory, memory::Variant variant,
-                                        const Manifest& manifest, const Chain& chain,
-                                        memory::Outline& outline, int32_t resume);
-  bool load_piece(const Piece& piece, const PieceRef& ref, const Chain& chain,
-                  const memory::Outline& wanted, const memory::Layout& layout,
-                  memory::Assembly& assembly, std::span<const Token> tokens);
-  Status read_payload(const RecordFile& file, const RecordFront& front,
-                      std::span<const std::span<std::byte>> parts);
+  void count_hit(const Sha256Digest& name);
+  void count_miss();
+  void count_read(uint64_t bytes);
   void put_away(Place place, const Sha256Digest& name, const std::string& reason);
 
   Result<PieceRef> write_piece(const Snapshot& snapshot, const Piece& piece, const Chain& chain,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/commands/load.h"
+#include "engine/lane_batch.h"
 #include "session/constraint.h"
 #include "session/conversation.h"
 #include "session/read_ahead.h"
