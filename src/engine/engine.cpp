@@ -336,6 +336,7 @@ Result<Plans> Engine::record(const memory::Layout& layout, std::span<const LowRa
 // disk; several do not.
 Result<StepReport> Engine::step(std::span<const StepItem> items, StepAcceptor accept,
                                 StepObserver observe) {
+  if (sequence_store_ != nullptr) sequence_store_->note_step();
   Result<StepReport> report = stepper_->step(items, accept, observe);
   const bool is_full = !report && report.error().code == ErrorCode::memory_full;
   if (!is_full || sequence_store_ == nullptr) return report;
@@ -348,12 +349,12 @@ Result<StepReport> Engine::step(std::span<const StepItem> items, StepAcceptor ac
 // business.
 Status Engine::open_store() {
   if (options_.cache_dir.empty() || options_.pooling) return Ok{};
-  CAIRN_TRY(sequence_store_,
-            SequenceStore::open(
-                {.path = options_.cache_dir,
-                 .budget_bytes = options_.cache_disk_budget,
-                 .calls = options_.cache_calls},
-                file_.name().substr(file_.name().rfind('/') + 1), memory_.get(), &*cache_));
+  SequenceStore::Options options{.disk = {.path = options_.cache_dir,
+                                          .budget_bytes = options_.cache_disk_budget,
+                                          .calls = options_.cache_calls},
+                                 .model = file_.name().substr(file_.name().rfind('/') + 1),
+                                 .audit_interval = options_.cache_audit_interval};
+  CAIRN_TRY(sequence_store_, SequenceStore::open(std::move(options), memory_.get(), &*cache_));
   cache_->on_evict([this](const memory::Sequence& sequence) { demote(sequence); });
   return Ok{};
 }
@@ -371,8 +372,7 @@ const Sha256Digest& Engine::stored_fingerprint(const Selection& selection) {
 }
 
 std::unique_ptr<StoredPrefix> Engine::look_up_stored(const Selection& selection,
-                                                     std::span<const Token> prompt,
-                                                     int32_t known) {
+                                                     std::span<const Token> prompt, int32_t known) {
   if (sequence_store_ == nullptr) return nullptr;
   return sequence_store_->look_up(stored_fingerprint(selection), selection, prompt, known);
 }

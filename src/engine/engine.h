@@ -70,6 +70,9 @@ struct EngineOptions {
   // is missing. `cache_disk_budget`: bytes at most; 0: 20 GiB or a tenth of the disk.
   std::string cache_dir;
   uint64_t cache_disk_budget = 0;
+  // Of about so many sequences that are loaded from there one is computed again while the engine is
+  // idle, and compared; 1: each, 0: none.
+  int32_t cache_audit_interval = 1000;
   store::FileCalls* cache_calls = nullptr;  // How its files are reached; null: as the system does.
   // Called while weights are prepared, with the bytes done and the bytes in all.
   std::function<void(size_t done_bytes, size_t total_bytes)> on_progress;

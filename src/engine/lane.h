@@ -65,8 +65,8 @@ class Lane {
   // than the context and the policy is to stop.
   Result<PromptReport> start(std::span<const Token> prompt,
                              std::span<const int32_t> message_starts = {});
-  // What going back to what memory holds of the prompt costs; with `wants_logits` false: without the
-  // logits at its end, for a prompt that more tokens will follow.
+  // What going back to what memory holds of the prompt costs; with `wants_logits` false: without
+  // the logits at its end, for a prompt that more tokens will follow.
   memory::ResumePlan plan(std::span<const Token> prompt,
                           std::span<const int32_t> message_starts = {},
                           bool wants_logits = true) const;

@@ -189,7 +189,7 @@ bool Scheduler::admit() {
       return !will_have_more;
     };
     bool fits = has_room();
-    for (; !fits && preempt_blocked(); fits = has_room()) --running_count;
+    for (; !fits && (end_idle_work() || preempt_blocked()); fits = has_room()) --running_count;
     if (!fits) break;
     if (stored == Stored::found) {
       read_stored(*job);
@@ -420,12 +420,23 @@ void Scheduler::count_step(const StepReport& report, double seconds) {
 // The youngest job that has memory, and is younger than this one, gives it up; whether there is
 // one.
 bool Scheduler::preempt_junior(const Scheduled& than) {
+  if (end_idle_work()) return true;
   for (size_t index = jobs_.size(); index-- > 0;) {
     Scheduled& job = *jobs_[index];
     if (&job == &than) return false;
     if (give_up_reading(job)) return true;
     if (!job.has_memory()) continue;
     preempt(job);
+    return true;
+  }
+  return false;
+}
+
+// An idle job without a lane cannot give up its memory and go on later.
+bool Scheduler::end_idle_work() {
+  for (const auto& job : jobs_) {
+    if (!job->is_running() || !job->terms.is_idle || job->lane() != nullptr) continue;
+    end(*job, fail(ErrorCode::memory_full, "others need the memory"));
     return true;
   }
   return false;
@@ -482,9 +493,15 @@ bool Scheduler::settle() {
     Status settled = job.lane()->settle();
     if (!settled) end(job, std::move(settled));
   }
+  const bool is_busy = std::any_of(jobs_.begin(), jobs_.end(), [](const auto& job) {
+    return !job->has_ended && !job->terms.is_idle && !job->job->is_blocked();
+  });
   bool has_gone_on = false;
   for (const auto& job : jobs_) {
-    if (job->is_running()) has_gone_on |= go_on(*job);
+    if (!job->is_running()) continue;
+    // The steps that it makes itself would come between those of others.
+    const bool waits = is_busy && job->terms.is_idle && job->lane() == nullptr;
+    if (!waits) has_gone_on |= go_on(*job);
   }
   return has_gone_on;
 }
@@ -497,7 +514,7 @@ bool Scheduler::go_on(Scheduled& job) {
   Status advanced = job.job->is_done() ? Status(Ok{}) : job.job->advance();
   const int64_t own_tokens = job.job->own_tokens() - tokens_before;
   clients_.at(job.terms.client).computed_tokens += double(own_tokens);
-  stats_.own_tokens += own_tokens;
+  (job.terms.is_idle ? stats_.idle_rows : stats_.own_tokens) += own_tokens;
   if (!advanced || job.job->is_done()) end(job, std::move(advanced));
   return true;
 }

@@ -39,7 +39,7 @@ struct SchedulerStats {
   int64_t decode_rows = 0;    // Computed, each of another sequence.
   int64_t prompt_rows = 0;    // Computed, those of jobs that were preempted included.
   int64_t idle_rows = 0;      // Computed for idle jobs; not in the others.
-  int64_t own_tokens = 0;     // Of jobs without a lane.
+  int64_t own_tokens = 0;     // Of jobs without a lane that are not idle.
   int64_t replayed_rows = 0;  // Recurrence steps, which read no weights.
   int64_t preemptions = 0;
   int64_t shared_waits = 0;  // Times that a job waited for a prefix that another one computed.
@@ -100,6 +100,7 @@ class Scheduler {
   void compute();
   void count_step(const StepReport& report, double seconds);
   bool preempt_junior(const Scheduled& than);
+  bool end_idle_work();
   bool preempt_blocked();
   bool others_have_memory(const Scheduled& than) const;
   void preempt(Scheduled& job);
@@ -126,7 +127,7 @@ class Scheduler {
   std::vector<Scheduled*> choosing_;
   size_t computed_count_ = 0;        // Of the shares, from the first.
   int32_t decode_rows_ = 0, prompt_rows_ = 0;
-  bool waits_for_disk_ = false;      // Some job does.
+  bool waits_for_disk_ = false;  // Some job does.
 };
 
 }  // namespace cairn

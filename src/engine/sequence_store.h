@@ -1,7 +1,8 @@
 // What an engine keeps beyond its memory and its process: finished turns, and what the prefix cache
 // evicts, are written to a folder by a thread of its own, and a prompt that memory does not know is
-// looked for there by another. No step waits for either. No failure of the disk is more than a
-// prompt computed again. Thread rule: the engine's thread calls it.
+// looked for there by another. No step waits for either. While nothing is computed the folder is
+// read through, a file each second; of what was loaded, some is handed out to be computed again. No
+// failure of the disk is more than a prompt computed again. Thread rule: the engine's thread.
 #pragma once
 
 #include <atomic>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <random>
 #include <span>
 #include <string>
 #include <thread>
@@ -20,8 +22,9 @@
 #include "base/result.h"
 #include "engine/adapters.h"
 #include "engine/stored_prefix.h"
-#include "memory/memory.h"
 #include "memory/cache/prefix_cache.h"
+#include "memory/memory.h"
+#include "sample/state.h"
 #include "store/disk_store.h"
 
 namespace cairn {
@@ -29,9 +32,14 @@ namespace cairn {
 class SequenceStore {
  public:
   // Memory and cache outlive it. `model`: its name, for people.
+  // Of about so many sequences that are loaded one is audited; 0: none.
+  struct Options {
+    store::StoreOptions disk;
+    std::string model;
+    int32_t audit_interval = 1000;
+  };
   // Errors: those of store::DiskStore::open().
-  static Result<std::unique_ptr<SequenceStore>> open(const store::StoreOptions& options,
-                                                     std::string model, memory::Memory* memory,
+  static Result<std::unique_ptr<SequenceStore>> open(Options options, memory::Memory* memory,
                                                      memory::PrefixCache* cache);
   ~SequenceStore();  // When all that was handed over is written.
 
@@ -57,28 +65,67 @@ class SequenceStore {
   bool drain(std::optional<std::chrono::milliseconds> patience = std::nullopt);
 
   // Saves the sequence under a name: it is on the disk when the call returns, and stays until it is
-  // removed. Errors: those of store::DiskStore::save().
+  // removed. With it goes what its sampler remembers. Errors: those of store::DiskStore::save().
   Status save(const std::string& session, const memory::Sequence& sequence,
-              const Sha256Digest& fingerprint);
-  // Puts a saved sequence into the cache; its tokens, of which as many can be resumed as could be
-  // read. Errors: those of store::DiskStore::open_session() and load().
-  Result<std::vector<Token>> restore(const std::string& session, const Sha256Digest& fingerprint,
-                                     memory::Variant variant);
+              const Sha256Digest& fingerprint, const sample::SamplerState& sampler = {});
+  // Puts a saved sequence into the cache, as much of it as could be read.
+  // Errors: those of store::DiskStore::open_session() and load(); invalid_data.
+  struct Restored {
+    std::vector<Token> tokens;
+    sample::SamplerState sampler;
+  };
+  Result<Restored> restore(const std::string& session, const Sha256Digest& fingerprint,
+                           const Selection& selection);
+
+  // A step is made: the disk is not scrubbed for a second.
+  void note_step() { last_step_ns_ = now_ns(); }
+
+  // A sequence that was loaded, to be compared with what its tokens compute.
+  struct Audit {
+    Sha256Digest fingerprint{};
+    Selection selection;
+    std::vector<Token> tokens;
+  };
+  // That which waits longest, if any.
+  std::optional<Audit> next_audit();
+  // It was not made: the sequence has gone, or there is no room for it.
+  void pass_over(const Audit& audit);
+  // What became of it. `differs`: nothing, or behind how many tokens, and what. Then all that
+  // begins like it up to there goes, from the prefix cache and from the disk.
+  struct Difference {
+    int32_t position = 0;
+    std::string what;
+  };
+  void close_audit(const Audit& audit, const std::optional<Difference>& difference);
 
   // What became of sequences, since it was opened.
   struct Counts {
     int64_t demoted = 0;      // Handed over when they were evicted.
     int64_t passed_over = 0;  // Not written, for lack of memory or time.
+    int64_t audited = 0;      // Computed again, and compared.
+    int64_t audits_passed_over = 0;
+    int64_t differing = 0;  // Audits that found a difference: an alarm.
   };
-  Counts counts();
+  Counts counts() const;
   store::StoreStats stats() const { return disk_->stats(); }
   const std::string& path() const { return path_; }
 
  private:
-  SequenceStore(std::unique_ptr<store::DiskStore> disk, std::string path, std::string model,
-                memory::Memory* memory, memory::PrefixCache* cache);
+  SequenceStore(std::unique_ptr<store::DiskStore> disk, Options options, memory::Memory* memory,
+                memory::PrefixCache* cache);
+  struct Condemned {
+    Audit audit;
+    Difference difference;
+  };
+  static int64_t now_ns();
   void write_all();
-  bool is_idle() const { return waiting_.empty() && !is_writing_; }
+  void work_once(std::unique_lock<std::mutex>& lock);
+  void scrub(std::unique_lock<std::mutex>& lock);
+  bool may_scrub();
+  void note_loaded(const Sha256Digest& fingerprint, const Selection& selection,
+                   const memory::Sequence& loaded);
+  bool has_errand() const { return !waiting_.empty() || !condemned_.empty(); }
+  bool is_idle() const { return !has_errand() && !is_writing_; }
   uint64_t waiting_bytes();
   void hand_over(std::unique_ptr<store::Snapshot> snapshot, uint64_t waiting_bytes_max);
   Result<memory::Sequence> load(const Sha256Digest& fingerprint, memory::Variant variant,
@@ -90,15 +137,20 @@ class SequenceStore {
   std::string path_, model_;
   memory::Memory* memory_;
   memory::PrefixCache* cache_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   Snapshots waiting_;  // To be written, in this order.
   Snapshots written_;  // To be destroyed by the engine's thread.
+  std::vector<Condemned> condemned_;
   bool is_writing_ = false, is_closing_ = false;
   std::atomic<bool> gives_up_{false};  // The writer leaves what it is writing.
   std::thread writer_;
   Counts counts_;  // Under the mutex, as all above but the thread.
+  std::atomic<int64_t> last_step_ns_{0};
   std::unique_ptr<StoreReader> reader_;
+  int32_t audit_interval_;
+  std::mt19937_64 random_;  // Which ones are audited.
+  std::deque<Audit> audits_;
 };
 
 }  // namespace cairn

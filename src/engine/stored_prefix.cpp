@@ -149,11 +149,10 @@ void StoredPrefix::take_reading() {
     stage_ = Stage::found;
     return read();
   }
-  const std::chrono::duration<double, std::milli> spent =
-      std::chrono::steady_clock::now() - begin_;
+  const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - begin_;
   log::info("store: {} of {} tokens restored in {:.1f} ms", loaded->length(), work_->prompt.size(),
             spent.count());
-  reader_->hooks_.on_loaded(work_->selection, work_->loading->match().name, *loaded);
+  reader_->hooks_.on_loaded(work_->fingerprint, work_->selection, *loaded);
   reader_->cache_->keep(std::move(loaded).value());
   has_brought_ = true;
   end();
@@ -184,8 +183,8 @@ Result<std::unique_ptr<StoreReader>> StoreReader::start(store::DiskStore* disk,
   return made;
 }
 
-StoreReader::StoreReader(store::DiskStore* disk, memory::Memory* memory,
-                         memory::PrefixCache* cache, Hooks hooks)
+StoreReader::StoreReader(store::DiskStore* disk, memory::Memory* memory, memory::PrefixCache* cache,
+                         Hooks hooks)
     : disk_(disk), memory_(memory), cache_(cache), hooks_(std::move(hooks)) {}
 
 StoreReader::~StoreReader() {
@@ -284,8 +283,7 @@ void StoreReader::run() {
 bool StoreReader::make_progress(Work& work) {
   ++progress_;
   if (work.loading) return work.loading->read_next();
-  auto match =
-      disk_->find(work.fingerprint, memory_->layout(), work.prompt, true, work.worth());
+  auto match = disk_->find(work.fingerprint, memory_->layout(), work.prompt, true, work.worth());
   if (match) work.loading.emplace(disk_, work.fingerprint, std::move(*match), work.worth());
   return false;
 }

@@ -76,11 +76,10 @@ class StoredPrefix {
 
 class StoreReader {
  public:
-  using OnLoaded = std::function<void(const Selection&, const Sha256Digest& manifest,
-                                      const memory::Sequence& loaded)>;
-
   struct Hooks {
-    OnLoaded on_loaded;                // For every sequence that was read.
+    // For every sequence that was read.
+    std::function<void(const Sha256Digest& fingerprint, const Selection&, const memory::Sequence&)>
+        on_loaded;
     std::function<void()> free_memory;  // Where the caller waits anyway, and there is none.
   };
 
@@ -115,12 +114,12 @@ class StoreReader {
   memory::PrefixCache* cache_;
   Hooks hooks_;
   std::vector<StoredPrefix*> reading_;  // The engine's thread alone knows them.
-  std::atomic<int64_t> progress_{0};      // Searches, and records that were read.
+  std::atomic<int64_t> progress_{0};    // Searches, and records that were read.
   std::mutex mutex_;
   std::condition_variable handed_over_, news_;
   std::deque<std::shared_ptr<Work>> searches_, reads_;
   std::vector<std::shared_ptr<Work>> given_up_;  // To be destroyed by the engine's thread.
-  int32_t held_count_ = 0;  // Given up, and not handed back yet.
+  int32_t held_count_ = 0;                       // Given up, and not handed back yet.
   int64_t news_count_ = 0, seen_news_ = 0;
   bool is_closing_ = false;
   std::thread thread_;

@@ -193,8 +193,8 @@ bool DiskStore::covers(const Sha256Digest& fingerprint, std::span<const Token> t
 
 Result<DiskStore::Match> DiskStore::open_session(const std::string& session,
                                                  const Sha256Digest& fingerprint,
-                                                 const memory::Layout& layout) {
-  CAIRN_TRY(const Sha256Digest name, folder_->saved(session));
+                                                 const memory::Layout& layout, std::string* note) {
+  CAIRN_TRY(const Sha256Digest name, folder_->saved(session, note));
   return open_sequence(name, fingerprint, layout);
 }
 

@@ -182,10 +182,11 @@ Result<Sha256Digest> DiskStore::write_manifest(const Manifest& manifest, const C
   return name;
 }
 
-Status DiskStore::save(const std::string& session, const Snapshot& snapshot) {
+Status DiskStore::save(const std::string& session, const Snapshot& snapshot,
+                       std::string_view note) {
   if (!is_session_name(session)) return folder_->save_name(session, {});
   CAIRN_TRY(const Sha256Digest name, write(snapshot, Durability::saved));
-  CAIRN_TRY(folder_->save_name(session, name));
+  CAIRN_TRY(folder_->save_name(session, name, note));
   const std::lock_guard lock(mutex_);
   if (IndexEntry* const entry = index_.find(name)) entry->is_saved = true;
   return Ok{};

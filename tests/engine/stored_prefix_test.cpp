@@ -1,5 +1,6 @@
 // Prompts that the store knows and memory does not, among jobs that share an engine: restored once,
-// without a step that waits for the disk, counted before memory is taken, given back when cancelled.
+// without a step that waits for the disk, counted before memory is taken, given back when
+// cancelled.
 #include "engine/stored_prefix.h"
 
 #include <gtest/gtest.h>
@@ -121,8 +122,8 @@ TEST_P(StoredPrefixTest, WhatManyBeginWithIsRestoredOnce) {
   Scheduler scheduler(own.get());
   std::vector<SampledRequest> requests;
   for (uint32_t index = 0; index < 6; ++index) {
-    requests.push_back({.prompt = shared + Tokens{Token(3)} + random_tokens(10 + index, 9),
-                        .token_count = 3});
+    requests.push_back(
+        {.prompt = shared + Tokens{Token(3)} + random_tokens(10 + index, 9), .token_count = 3});
     submit(*own, scheduler, requests.back());
   }
   ASSERT_NO_FATAL_FAILURE(run(scheduler));
