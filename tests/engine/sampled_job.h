@@ -39,6 +39,7 @@ class SampledJob final : public Job {
   Lane* lane() override { return &lane_; }
   memory::Variant variant() const override { return lane_.selection().variant(); }
   std::span<const Token> prompt() const override { return request_.prompt; }
+  std::span<const int32_t> message_starts() const override { return request_.message_starts; }
   memory::ResumePlan plan() override {
     return lane_.plan_reading(request_.prompt, request_.message_starts);
   }

@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "engine/lane_batch.h"
 #include "tests/engine/sampled_job.h"
 #include "tests/models/golden_model.h"
 

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <random>
 
-#include "engine/lane.h"
+#include "engine/lane_batch.h"
 #include "tests/models/golden_model.h"
 
 namespace cairn::test::step_test {

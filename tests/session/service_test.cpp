@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/commands/load.h"
+#include "engine/lane_batch.h"
 #include "session/constraint.h"
 #include "session/conversation.h"
 #include "session/read_ahead.h"
@@ -99,6 +100,36 @@ TEST(Service, CancelledRequestsEndAndGiveTheirPagesBack) {
     asked.cache().clear();
     EXPECT_EQ(asked.memory().usage().used_bytes(), 0u);
   });
+}
+
+// After a restart nothing of a prompt is computed; and then, while nobody asks, all of it is, to be
+// compared.
+TEST(Service, WhatWasStoredIsRestoredAndLookedAtAgain) {
+  const test::ScratchFolder folder;
+  const EngineOptions options{.cache_dir = folder.file("store"), .cache_audit_interval = 1};
+  std::string question = "Hello. ";
+  for (int count = 0; count < 20; ++count) question += "What is the capital of France? ";
+  std::string expected;
+  for (int round = 0; round < 2; ++round) {
+    const auto engine = builtin_engine(options);
+    const auto service = Service::start(engine.get()).value();
+    Result<Answer> answer = service->answer(order(*engine, question)).stream->wait();
+    ASSERT_TRUE(answer) << answer.error().message;
+    const Answer& made = *answer;
+    EXPECT_EQ(made.prompt.from_store, round == 1);
+    if (round == 0) expected = made.text;
+    if (round == 0) continue;
+    EXPECT_EQ(made.text, expected);
+    EXPECT_EQ(made.prompt.computed_tokens, 0);
+    SequenceStore::Counts counts;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (counts.audited == 0 && std::chrono::steady_clock::now() < end) {
+      service->ask([&](Engine& asked) { counts = asked.sequence_store()->counts(); });
+    }
+    EXPECT_EQ(counts.audited, 1);
+    EXPECT_EQ(counts.differing, 0);
+    EXPECT_GT(service->stats().idle_rows, 0);
+  }
 }
 
 // Who does not read its answer is not computed for, and holds up nobody.

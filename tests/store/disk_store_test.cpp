@@ -366,5 +366,55 @@ TEST(DiskStore, AnotherPayloadOfANameIsAnAlarm) {
   EXPECT_EQ(bench.restored(tokens_of(original)), 0);
 }
 
+// Every file is read once a round, in turn; a damaged one is put away, and a round goes on where it
+// was interrupted.
+TEST(DiskStore, AScrubReadsEverything) {
+  StoreBench bench(full_model());
+  for (int32_t number = 0; number < 3; ++number) {
+    ASSERT_TRUE(bool(bench.write(read_text(bench.here, 64, number))));
+  }
+  const size_t count = bench.files("objects").size() + bench.files("manifests").size();
+  EXPECT_FALSE(bench.store->scrub_next([] { return false; }));
+  EXPECT_EQ(bench.store->stats().scrubbed, 0u);
+  for (size_t index = 0; index < count; ++index) {
+    EXPECT_TRUE(bench.store->scrub_next(DiskStore::always));
+  }
+  EXPECT_EQ(bench.store->stats().scrubbed, count);
+  EXPECT_EQ(bench.store->stats().damaged, 0u);
+  for (const char* part : {"objects", "manifests"}) {
+    const std::string path = bench.files(part).front();
+    std::string bytes = test::contents_of(path);
+    bytes[bytes.size() - 1] = char(bytes[bytes.size() - 1] ^ 1);
+    std::filesystem::remove(path);
+    test::write_to(path, bytes);
+  }
+  for (size_t index = 0; index < count; ++index) {
+    EXPECT_TRUE(bench.store->scrub_next(DiskStore::always));
+  }
+  EXPECT_EQ(bench.store->stats().damaged, 2u);
+  StoreBench empty(full_model());
+  EXPECT_FALSE(empty.store->scrub_next(DiskStore::always));
+}
+
+// What goes on from wrong bytes is wrong as well; what parts from them before is not.
+TEST(DiskStore, WhatIsCondemnedGoesWithAllThatBeginsLikeIt) {
+  StoreBench bench(full_model());
+  const memory::Sequence bad = read_text(bench.here, 128, 1);
+  memory::Sequence longer = bad;
+  ASSERT_TRUE(bool(bench.here.read(longer, memory::testing::tokens(40, 9))));
+  Result<memory::Sequence> begin = bench.here.memory->at(bad, 40);
+  memory::Sequence other = std::move(begin).value();
+  ASSERT_TRUE(bool(bench.here.read(other, memory::testing::tokens(80, 7))));
+  ASSERT_TRUE(bool(bench.write(other)));
+  ASSERT_TRUE(bool(bench.write(bad)));
+  const std::vector<Token> longer_tokens = tokens_of(longer);
+  ASSERT_TRUE(bool(bench.write(longer)));
+  bench.store->condemn(kFingerprint, tokens_of(bad), 70, "wrong");
+  EXPECT_GE(bench.store->stats().condemned, 1u);
+  bench.reopen();
+  EXPECT_LE(bench.restored(longer_tokens), 40);
+  EXPECT_EQ(bench.store->stats().entries, 1u);
+}
+
 }  // namespace
 }  // namespace cairn::store::disk_store_test
