@@ -36,8 +36,10 @@ struct Scheduler::Scheduled {
   int32_t source_position = 0;
   bool has_source_published = false;
   int32_t lent_priority = std::numeric_limits<int32_t>::min();
-  // Of waiting jobs: what starting costs, as it was found in an epoch of the memory.
+  // Of waiting jobs: what starting costs, as it was found in an epoch of the memory; and the bytes
+  // that have to be free or evictable for it.
   memory::ResumePlan plan;
+  size_t wanted_bytes = 0;
   int64_t planned_in = -1;
 
   Lane* lane() const { return job->lane(); }
@@ -120,13 +122,14 @@ void Scheduler::expire() {
 bool Scheduler::admit() {
   queue_.clear();
   int32_t running_count = 0;
-  bool has_others = false;  // Somebody who is not idle.
+  bool has_others = false;  // Somebody who is not idle, and is read.
   for (const auto& job : jobs_) {
     if (job->has_ended) continue;
     job->lent_priority = std::numeric_limits<int32_t>::min();
-    has_others |= !job->terms.is_idle;
-    if (job->stage == Stage::waiting && !job->job->is_blocked()) queue_.push_back(job.get());
     running_count += int32_t(job->stage == Stage::running);
+    if (job->job->is_blocked()) continue;
+    has_others |= !job->terms.is_idle;
+    if (job->stage == Stage::waiting) queue_.push_back(job.get());
   }
   const auto tokens_of = [this](const Scheduled& job) {
     return job.has_started ? -1 : clients_.at(job.terms.client).computed_tokens;
@@ -138,20 +141,36 @@ bool Scheduler::admit() {
   });
   const int32_t running_before = running_count;
   for (Scheduled* job : queue_) {
-    if (running_count >= options_.running_max || (job->terms.is_idle && has_others)) break;
-    if (job->planned_in != memory_epoch_) {
-      job->plan = job->has_started ? job->lane()->resume_plan() : job->job->plan();
-      job->planned_in = memory_epoch_;
-    }
+    if (job->terms.is_idle && has_others) break;
+    if (job->planned_in != memory_epoch_) plan(*job);
     if (waits_for_prefix(*job)) continue;
     // Who cannot begin is not overtaken by those behind, which would keep it waiting for ever; but
-    // jobs that nobody receives anything from keep nobody waiting.
-    bool fits = running_count == 0 || has_room(*job);
-    while (!fits && preempt_blocked()) fits = --running_count == 0 || has_room(*job);
-    if (!fits) break;
-    running_count += int32_t(try_start(*job));
+    // idle jobs, and those that nobody receives anything from, keep nobody waiting.
+    const auto fits = [&] {
+      return running_count == 0 ||
+             (running_count < options_.running_max && has_room(job->wanted_bytes));
+    };
+    while (!fits() && preempt_yielding(*job)) --running_count;
+    if (!fits()) break;
+    if (!try_start(*job)) continue;
+    // What it goes on from could be evicted until it did.
+    const auto stays = [&] { return running_count == 0 || job->lane() == nullptr || has_room(0); };
+    while (!stays() && preempt_yielding(*job)) --running_count;
+    if (!stays()) {
+      const int64_t missing = -spare_bytes();
+      put_back(*job);
+      job->wanted_bytes = size_t(spare_bytes() + missing);
+      break;
+    }
+    ++running_count;
   }
   return running_count > running_before;
+}
+
+void Scheduler::plan(Scheduled& job) {
+  job.plan = job.has_started ? job.lane()->resume_plan() : job.job->plan();
+  job.wanted_bytes = job.plan.new_bytes;
+  job.planned_in = memory_epoch_;
 }
 
 bool Scheduler::try_start(Scheduled& job) {
@@ -196,8 +215,7 @@ bool Scheduler::waits_for_prefix(Scheduled& job) {
   job.has_source_published = true;
   source.publish();
   ++memory_epoch_;
-  job.plan = job.job->plan();
-  job.planned_in = memory_epoch_;
+  plan(job);
   return false;
 }
 
@@ -222,11 +240,19 @@ size_t Scheduler::promised_bytes() const {
   return bytes;
 }
 
-bool Scheduler::has_room(const Scheduled& job) const {
+// For so many bytes beside those that are promised.
+bool Scheduler::has_room(size_t bytes) const {
   const memory::Usage usage = engine_->memory().usage();
-  const size_t wanted = job.plan.new_bytes + promised_bytes();
+  const size_t wanted = bytes + promised_bytes();
   const size_t free_bytes = usage.budget_bytes - usage.used_bytes();
   return wanted <= free_bytes || wanted <= free_bytes + engine_->cache().evictable_bytes();
+}
+
+// What is free or can be evicted, and is not promised; negative if more is promised.
+int64_t Scheduler::spare_bytes() const {
+  const memory::Usage usage = engine_->memory().usage();
+  const size_t free_bytes = usage.budget_bytes - usage.used_bytes();
+  return int64_t(free_bytes + engine_->cache().evictable_bytes()) - int64_t(promised_bytes());
 }
 
 // Rows that continue answers are in every step; those of prompts fill it up, by the clients' turns.
@@ -236,9 +262,10 @@ void Scheduler::choose_rows() {
   decode_rows_ = prompt_rows_ = 0;
   int32_t free_rows = engine_->runner().row_count_max();
   for (const auto& job : jobs_) {
-    const bool may_step = job->is_running() && job->lane() != nullptr &&
-                          job->lane()->wants_rows() && job->stalled_in != memory_epoch_ &&
-                          !job->job->is_blocked();
+    bool may_step = job->is_running() && job->lane() != nullptr && job->lane()->wants_rows() &&
+                    !job->job->is_blocked();
+    // Somebody with memory may have become one that nobody waits for.
+    if (may_step && job->stalled_in == memory_epoch_) may_step = preempt_yielding(*job);
     // Seniors come first: idle jobs last.
     const bool has_others = !shares_.empty() || !queue_.empty();
     if (!may_step || (job->terms.is_idle && has_others)) continue;
@@ -294,11 +321,12 @@ void Scheduler::compute() {
     // It was the first one's: nothing is computed.
     Scheduled& first = *shares_.front().job;
     const bool is_full = stepped.error().code == ErrorCode::memory_full;
-    if (is_full && preempt_junior(first)) continue;
+    if (is_full && (preempt_yielding(first) || preempt_junior(first))) continue;
     if (is_full && others_have_memory(first)) {
       preempt(first);
       continue;
     }
+    if (is_full && forget_cached()) continue;
     Status borne = first.job->take_step(std::move(stepped).error());
     if (!borne || first.job->is_done()) end(first, std::move(borne));
     shares_.erase(shares_.begin());
@@ -323,7 +351,8 @@ void Scheduler::count_step(const StepReport& report, double seconds) {
   if (is_whole) return;
   // Memory is short. The youngest job gives up its own; or waits, if that is where the step ended.
   Scheduled& missed = *shares_[report.item_count].job;
-  if (!preempt_junior(missed)) missed.stalled_in = memory_epoch_;
+  if (preempt_yielding(missed) || preempt_junior(missed)) return;
+  missed.stalled_in = memory_epoch_;
 }
 
 // The youngest job that has memory, and is younger than this one, gives it up; whether there is
@@ -339,10 +368,14 @@ bool Scheduler::preempt_junior(const Scheduled& than) {
   return false;
 }
 
-bool Scheduler::preempt_blocked() {
-  for (const auto& job : jobs_) {
-    if (!job->has_memory() || !job->job->is_blocked()) continue;
-    preempt(*job);
+// The youngest job that nobody receives anything from, or that is idle where this one is not, gives
+// up its place and its memory; whether there is one.
+bool Scheduler::preempt_yielding(const Scheduled& to) {
+  for (size_t index = jobs_.size(); index-- > 0;) {
+    Scheduled& job = *jobs_[index];
+    if (&job == &to || !job.is_running() || job.lane() == nullptr) continue;
+    if (!job.job->is_blocked() && (to.terms.is_idle || !job.terms.is_idle)) continue;
+    preempt(job);
     return true;
   }
   return false;
@@ -354,12 +387,24 @@ bool Scheduler::others_have_memory(const Scheduled& than) const {
   });
 }
 
+// A page that an entry of the cache shares has to be copied before it can be written: without the
+// entry there may be room. Whether there was one.
+bool Scheduler::forget_cached() {
+  const size_t before = engine_->cache().entry_count();
+  engine_->cache().clear();
+  return engine_->cache().entry_count() < before;
+}
+
 void Scheduler::preempt(Scheduled& job) {
   std::erase_if(shares_, [&](const Share& share) { return share.job == &job; });
-  job.lane()->preempt();
-  job.stage = Stage::waiting;
+  put_back(job);
   ++stats_.preemptions;
   ++memory_epoch_;
+}
+
+void Scheduler::put_back(Scheduled& job) {
+  job.lane()->preempt();
+  job.stage = Stage::waiting;
 }
 
 // The next tokens of all rows, side by side where that is worth it.

@@ -85,15 +85,19 @@ class Scheduler {
   bool waits_for_prefix(Scheduled& job);
   int32_t shared_prefix(const Scheduled& running, const Scheduled& waiting,
                         std::span<const Token> prompt) const;
-  bool has_room(const Scheduled& job) const;
+  void plan(Scheduled& job);
+  bool has_room(size_t bytes) const;
+  int64_t spare_bytes() const;
   size_t promised_bytes() const;
   void choose_rows();
   void compute();
   void count_step(const StepReport& report, double seconds);
   bool preempt_junior(const Scheduled& than);
-  bool preempt_blocked();
+  bool preempt_yielding(const Scheduled& to);
   bool others_have_memory(const Scheduled& than) const;
+  bool forget_cached();
   void preempt(Scheduled& job);
+  void put_back(Scheduled& job);
   void choose_tokens(std::span<const size_t> items);
   bool settle();
   bool go_on(Scheduled& job);
