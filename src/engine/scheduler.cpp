@@ -144,19 +144,19 @@ bool Scheduler::admit() {
     if (job->terms.is_idle && has_others) break;
     if (job->planned_in != memory_epoch_) plan(*job);
     if (waits_for_prefix(*job)) continue;
-    // Who cannot begin is not overtaken by those behind, which would keep it waiting for ever; but
-    // idle jobs, and those that nobody receives anything from, keep nobody waiting.
-    const auto fits = [&] {
-      return running_count == 0 ||
-             (running_count < options_.running_max && has_room(job->wanted_bytes));
+    const auto finds_room = [&](size_t bytes) {
+      for (;;) {
+        const bool has_place = running_count < options_.running_max;
+        if (running_count == 0 || (has_place && has_room(bytes))) return true;
+        if (!preempt_yielding(*job)) return false;
+        --running_count;
+      }
     };
-    while (!fits() && preempt_yielding(*job)) --running_count;
-    if (!fits()) break;
+    // Who cannot begin is not overtaken by those behind, which would keep it waiting for ever.
+    if (!finds_room(job->wanted_bytes)) break;
     if (!try_start(*job)) continue;
     // What it goes on from could be evicted until it did.
-    const auto stays = [&] { return running_count == 0 || job->lane() == nullptr || has_room(0); };
-    while (!stays() && preempt_yielding(*job)) --running_count;
-    if (!stays()) {
+    if (job->lane() != nullptr && !finds_room(0)) {
       const int64_t missing = -spare_bytes();
       put_back(*job);
       job->wanted_bytes = size_t(spare_bytes() + missing);
