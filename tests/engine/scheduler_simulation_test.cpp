@@ -21,7 +21,7 @@ namespace {
 using Tokens = std::vector<Token>;
 
 constexpr size_t kLiveMax = 20;
-constexpr int32_t kPromptMax = 64, kAnswerMax = 36;
+constexpr int32_t kPromptMax = 48, kAnswerMax = 32;
 constexpr int32_t kRowsMin = 16;  // Of a prompt, in a step that has no time to spare.
 // Steps of one job that has the engine for itself; one more starts it.
 constexpr int32_t kStepsOfOne = (kPromptMax + kRowsMin - 1) / kRowsMin + kAnswerMax + 1;
@@ -99,7 +99,7 @@ class Simulation {
                                         .running_max = std::array{2, 5, 64}[random_() % 3],
                                         .waiting_max = 12,
                                         .shared_tokens_min = 8});
-    for (Tokens& text : beginnings_) text = random_tokens(16 + int32_t(random_() % 24));
+    for (Tokens& text : beginnings_) text = random_tokens(12 + int32_t(random_() % 20));
     refs_.resize(engine_->memory().layout().groups.size());
   }
 
@@ -147,7 +147,7 @@ class Simulation {
     if (kind < 3) prompt = beginnings_[random_() % beginnings_.size()];
     if (kind == 3 && !live_.empty()) prompt = any().prompt;
     if (kind != 3 || prompt.empty()) {
-      const Tokens own = random_tokens(1 + int32_t(random_() % 24));
+      const Tokens own = random_tokens(1 + int32_t(random_() % 16));
       prompt.insert(prompt.end(), own.begin(), own.end());
     }
     return prompt;
