@@ -14,7 +14,7 @@
 #include "grammar/matcher.h"
 #include "sample/sampler.h"
 
-namespace cairn::testing {
+namespace cairn::test {
 
 struct Sampled {
   std::vector<Token> tokens;
@@ -126,4 +126,4 @@ inline Sampled sampled_alone(Engine& engine, const SampledRequest& request) {
   return result;
 }
 
-}  // namespace cairn::testing
+}  // namespace cairn::test

@@ -15,7 +15,7 @@
 #include "tests/models/golden_model.h"
 #include "tests/sanitized.h"
 
-namespace cairn::testing {
+namespace cairn::test::scheduler_simulation_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -335,4 +335,4 @@ TEST(SchedulerSimulation, AMillionOperationsStarveNobodyAndLeakNothing) {
 }
 
 }  // namespace
-}  // namespace cairn::testing
+}  // namespace cairn::test::scheduler_simulation_test

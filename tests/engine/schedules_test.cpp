@@ -15,7 +15,7 @@
 #include "tests/models/golden_model.h"
 #include "tests/scratch_folder.h"
 
-namespace cairn::testing {
+namespace cairn::test::schedules_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -269,4 +269,4 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Schedules, ::testing::ValuesIn(kModels),
                          [](const auto& each) { return std::string(each.param); });
 
 }  // namespace
-}  // namespace cairn::testing
+}  // namespace cairn::test::schedules_test

@@ -13,7 +13,7 @@
 #include "tests/models/golden_model.h"
 #include "tests/scratch_folder.h"
 
-namespace cairn::testing {
+namespace cairn::test::sequence_store_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -264,4 +264,4 @@ INSTANTIATE_TEST_SUITE_P(Models, SequenceStoreTest, ::testing::ValuesIn(supporte
                          [](const auto& one) { return one.param; });
 
 }  // namespace
-}  // namespace cairn::testing
+}  // namespace cairn::test::sequence_store_test

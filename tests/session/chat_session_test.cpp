@@ -11,7 +11,7 @@
 #include "cli/commands/load.h"
 #include "tests/session/answered.h"
 
-namespace cairn::session {
+namespace cairn::session::chat_session_test {
 namespace {
 
 std::unique_ptr<Engine> builtin_engine() {
@@ -271,4 +271,4 @@ TEST(ChatSession, OldTurnsGoAsAWhole) {
 }
 
 }  // namespace
-}  // namespace cairn::session
+}  // namespace cairn::session::chat_session_test

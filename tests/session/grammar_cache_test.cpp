@@ -7,7 +7,7 @@
 #include "grammar/automaton.h"
 #include "tests/grammar/toy_vocabulary.h"
 
-namespace cairn::session {
+namespace cairn::session::grammar_cache_test {
 namespace {
 
 using namespace grammar;
@@ -97,4 +97,4 @@ TEST(GrammarCache, StatesAreEachMatchersOwn) {
 }
 
 }  // namespace
-}  // namespace cairn::session
+}  // namespace cairn::session::grammar_cache_test

@@ -17,7 +17,7 @@
 #include "tests/scratch_folder.h"
 #include "tests/session/answered.h"
 
-namespace cairn::session {
+namespace cairn::session::service_test {
 namespace {
 
 std::unique_ptr<Engine> builtin_engine(EngineOptions options = {}) {
@@ -231,9 +231,9 @@ TEST(Service, ReadsAhead) {
 }
 
 TEST(Service, EmbedsTextsOfManyClients) {
-  using testing::embedding_options;
-  const auto engine = testing::load_engine(testing::embedding_path("bert", ".gguf"),
-                                           embedding_options(Pooling::mean));
+  using test::embedding_options;
+  const auto engine =
+      test::load_engine(test::embedding_path("bert", ".gguf"), embedding_options(Pooling::mean));
   ASSERT_NE(engine, nullptr);
   std::vector<std::vector<Token>> texts;
   for (int32_t text = 0; text < 12; ++text) {
@@ -283,4 +283,4 @@ TEST(Service, StopsInTheMiddle) {
 }
 
 }  // namespace
-}  // namespace cairn::session
+}  // namespace cairn::session::service_test

@@ -8,7 +8,7 @@
 
 #include "tests/cli/run_program.h"
 
-namespace cairn::session {
+namespace cairn::session::transcript_test {
 namespace {
 
 TEST(Transcript, WhatIsWrittenIsRead) {
@@ -159,4 +159,4 @@ TEST(Transcript, AFailedWriteLeavesTheOldFile) {
 }
 
 }  // namespace
-}  // namespace cairn::session
+}  // namespace cairn::session::transcript_test
