@@ -138,6 +138,8 @@ class Schedules : public ::testing::TestWithParam<const char*> {
   size_t tight_budget(const std::vector<SampledRequest>& requests, bool is_tightest);
   void run_schedule(uint32_t schedule, const std::vector<SampledRequest>& requests,
                     const std::vector<Sampled>& expected);
+  void compare(uint32_t schedule, const std::vector<Sampled>& results,
+               const std::vector<Sampled>& cancelled, const std::vector<Sampled>& expected);
 
   test::ScratchFolder folder_;
   std::vector<AdapterChoice> adapters_;
@@ -175,47 +177,10 @@ EngineOptions Schedules::options_of(uint32_t schedule,
   return chosen;
 }
 
-void Schedules::run_schedule(uint32_t schedule, const std::vector<SampledRequest>& requests,
-                             const std::vector<Sampled>& expected) {
-  std::mt19937 random(schedule);
-  const auto engine = load_engine(model(), options_of(schedule, requests));
-  ASSERT_NE(engine, nullptr);
-  Scheduler scheduler(engine.get(), {.step_seconds = schedule % 2 == 0 ? 1e-4 : 1e-2,
-                                     .quiet_step_seconds = schedule % 2 == 0 ? 1e-3 : 1.0,
-                                     .running_max = std::array{3, 64}[schedule % 2],
-                                     .waiting_max = 1 << 20,
-                                     .shared_tokens_min = 16});
-  // What is read from a disk may be waited for.
-  const auto go_on = [&] {
-    const bool has_gone_on = scheduler.step();
-    ASSERT_TRUE(has_gone_on || engine->sequence_store() != nullptr) << "nobody goes on";
-    if (!has_gone_on) std::this_thread::yield();
-  };
-  std::vector<size_t> order(requests.size());
-  std::iota(order.begin(), order.end(), size_t(0));
-  std::shuffle(order.begin(), order.end(), random);
-  std::vector<Sampled> results(requests.size()), cancelled(requests.size());
-  int64_t next_id = 0;
-  for (const size_t index : order) {
-    scheduler.submit(JobId{next_id++},
-                     std::make_unique<SampledJob>(engine.get(), requests[index], &results[index]),
-                     {.client = random() % 2 == 0 ? "a" : "b", .priority = int32_t(random() % 2)});
-    const JobId doomed{next_id++};
-    scheduler.submit(doomed,
-                     std::make_unique<SampledJob>(engine.get(), requests[index], &cancelled[index]),
-                     {.client = "c"});
-    for (uint32_t steps = random() % 4; steps > 0 && scheduler.has_work(); --steps) {
-      ASSERT_NO_FATAL_FAILURE(go_on());
-    }
-    scheduler.cancel(doomed, fail(ErrorCode::cancelled, "by the test"));
-  }
-  const Clock::time_point last = Clock::now();
-  while (scheduler.has_work()) {
-    ASSERT_NO_FATAL_FAILURE(go_on());
-    ASSERT_LT(Clock::now() - last, std::chrono::hours(1)) << "jobs that never end";
-  }
-  preemptions_ += scheduler.stats().preemptions;
-  for (size_t index = 0; index < requests.size(); ++index) {
+void Schedules::compare(uint32_t schedule, const std::vector<Sampled>& results,
+                        const std::vector<Sampled>& cancelled,
+                        const std::vector<Sampled>& expected) {
+  for (size_t index = 0; index < results.size(); ++index) {
     const Sampled& result = results[index];
     ASSERT_TRUE(result.has_ended && cancelled[index].has_ended);
     ASSERT_FALSE(result.error) << result.error->message;
@@ -224,6 +189,63 @@ void Schedules::run_schedule(uint32_t schedule, const std::vector<SampledRequest
     found_on_disk_ += int64_t(result.prompt.from_store);
     cut_short_ += int64_t(cancelled[index].error.has_value());
   }
+}
+
+void Schedules::run_schedule(uint32_t schedule, const std::vector<SampledRequest>& requests,
+                             const std::vector<Sampled>& expected) {
+  std::mt19937 random(schedule);
+  const auto engine = load_engine(model(), options_of(schedule, requests));
+  ASSERT_NE(engine, nullptr);
+  std::vector<Sampled> results(requests.size()), cancelled(requests.size());
+  Scheduler scheduler(engine.get(), {.step_seconds = schedule % 2 == 0 ? 1e-4 : 1e-2,
+                                     .quiet_step_seconds = schedule % 2 == 0 ? 1e-3 : 1.0,
+                                     .running_max = std::array{3, 64}[schedule % 2],
+                                     .waiting_max = 1 << 20,
+                                     .shared_tokens_min = 16});
+  std::vector<SampledJob*> jobs(requests.size(), nullptr);  // Those that were submitted.
+  bool has_blocked = false;
+  // What is read from a disk may be waited for, and whoever does not read may be all there are.
+  const auto go_on = [&] {
+    const bool has_gone_on = scheduler.step();
+    ASSERT_TRUE(has_gone_on || has_blocked || engine->sequence_store() != nullptr)
+        << "nobody goes on";
+    if (!has_gone_on) std::this_thread::yield();
+  };
+  std::vector<size_t> order(requests.size());
+  std::iota(order.begin(), order.end(), size_t(0));
+  std::shuffle(order.begin(), order.end(), random);
+  int64_t next_id = 0;
+  for (const size_t index : order) {
+    auto job = std::make_unique<SampledJob>(engine.get(), requests[index], &results[index]);
+    jobs[index] = job.get();
+    scheduler.submit(JobId{next_id++}, std::move(job),
+                     {.client = random() % 2 == 0 ? "a" : "b", .priority = int32_t(random() % 2)});
+    const JobId doomed{next_id++};
+    scheduler.submit(doomed,
+                     std::make_unique<SampledJob>(engine.get(), requests[index], &cancelled[index]),
+                     {.client = "c"});
+    // Some are not read for a while.
+    const size_t other = random() % requests.size();
+    if (jobs[other] != nullptr && !results[other].has_ended) {
+      jobs[other]->block(random() % 2 == 0);
+      has_blocked = true;
+    }
+    for (uint32_t steps = random() % 4; steps > 0 && scheduler.has_work(); --steps) {
+      ASSERT_NO_FATAL_FAILURE(go_on());
+    }
+    scheduler.cancel(doomed, fail(ErrorCode::cancelled, "by the test"));
+  }
+  for (size_t index = 0; index < requests.size(); ++index) {
+    if (!results[index].has_ended) jobs[index]->block(false);
+  }
+  has_blocked = false;
+  const Clock::time_point last = Clock::now();
+  while (scheduler.has_work()) {
+    ASSERT_NO_FATAL_FAILURE(go_on());
+    ASSERT_LT(Clock::now() - last, std::chrono::hours(1)) << "jobs that never end";
+  }
+  preemptions_ += scheduler.stats().preemptions;
+  ASSERT_NO_FATAL_FAILURE(compare(schedule, results, cancelled, expected));
   EXPECT_EQ(scheduler.stats().running + scheduler.stats().waiting, 0);
   if (engine->sequence_store() != nullptr) engine->sequence_store()->drain();
   engine->cache().clear();
