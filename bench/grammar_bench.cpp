@@ -12,6 +12,7 @@
 
 #include "engine/vocabulary_source.h"
 #include "grammar/matcher.h"
+#include "session/grammar_cache.h"
 
 namespace cairn::grammar {
 namespace {
@@ -102,9 +103,16 @@ Result<Figures> walk(Matcher& matcher, const std::vector<Token>& tokens) {
 Status measure(const char* name, Result<Grammar> (*compile)(std::string_view, const Limits&),
                const std::string& source, const std::string& text,
                const tokenize::Tokenizer& tokenizer, const std::shared_ptr<const TokenTrie>& trie) {
+  session::GrammarCache cache;
+  const auto get = [&] {
+    return cache.get(Sha256().add(source).finish(), [&] { return compile(source, {}); });
+  };
   const Clock::time_point begin = Clock::now();
-  CAIRN_TRY(const Grammar grammar, compile(source, {}));
+  CAIRN_TRY(const Grammar grammar, get());
   const double compiled = microseconds_since(begin);
+  const Clock::time_point again = Clock::now();
+  CAIRN_TRY(const Grammar same, get());
+  const double found = microseconds_since(again);
   CAIRN_TRY(const std::unique_ptr<Matcher> matcher, Matcher::build(grammar, trie));
   const std::vector<Token> tokens = tokenizer.encode(text);
   CAIRN_TRY(const Figures cold, walk(*matcher, tokens));
@@ -112,8 +120,10 @@ Status measure(const char* name, Result<Grammar> (*compile)(std::string_view, co
   print(name, "mask, cold", cold.masks);
   print(name, "mask, warm", warm.masks);
   print(name, "step, cold", cold.steps);
-  fmt::print("{:<8} compiled in {:.0f} us to {} bytes; {} bytes of states and masks\n", name,
-             compiled, grammar.byte_size(), matcher->byte_size());
+  fmt::print(
+      "{:<8} compiled in {:.0f} us to {} bytes; found again in {:.1f} us; {} bytes of "
+      "states and masks\n",
+      name, compiled, grammar.byte_size(), found, matcher->byte_size());
   return Ok{};
 }
 

@@ -5,10 +5,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <memory>
-#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -16,13 +14,13 @@
 
 #include "base/machine/machine_memory.h"
 #include "base/quantities.h"
+#include "bench/timed_job.h"
 #include "engine/scheduler.h"
-#include "sample/sampler.h"
 
 namespace {
 
 using namespace cairn;
-using Clock = std::chrono::steady_clock;
+using namespace cairn::bench;
 using Tokens = std::vector<Token>;
 
 constexpr int32_t kMessageTokens = 40, kAnswerTokens = 64;
@@ -32,79 +30,12 @@ struct Arguments {
   int32_t conversations = 4, turns = 8, system_tokens = 2048, thread_count = 0;
 };
 
-// What a turn took.
-struct Turn {
-  Tokens answer;
-  Clock::time_point asked, first_token, last_token;
-  double longest_gap = 0;  // Seconds between two tokens.
-  std::optional<Error> error;
-  bool has_ended = false;
-};
-
-class TurnJob final : public Job {
- public:
-  TurnJob(Engine* engine, Tokens prompt, int32_t message_start, uint64_t seed, Turn* turn)
-      : lane_(engine),
-        prompt_(std::move(prompt)),
-        message_start_(message_start),
-        sampler_({.seed = seed}),
-        turn_(turn) {
-    turn_->asked = Clock::now();
-  }
-
-  Lane* lane() override { return &lane_; }
-  memory::Variant variant() const override { return lane_.selection().variant(); }
-  std::span<const Token> prompt() const override { return prompt_; }
-  memory::ResumePlan plan() override { return lane_.plan_reading(prompt_, {&message_start_, 1}); }
-  Status start() override {
-    CAIRN_TRY(lane_.start(prompt_, {&message_start_, 1}));
-    return Ok{};
-  }
-  void choose() override {
-    if (!chosen_) chosen_ = lane_.sample(sampler_);
-  }
-  Status advance() override {
-    choose();
-    CAIRN_TRY(const Token token, *std::exchange(chosen_, std::nullopt));
-    const Clock::time_point now = Clock::now();
-    if (turn_->answer.empty()) {
-      turn_->first_token = now;
-    } else {
-      const double gap = std::chrono::duration<double>(now - turn_->last_token).count();
-      turn_->longest_gap = std::max(turn_->longest_gap, gap);
-    }
-    turn_->last_token = now;
-    turn_->answer.push_back(token);
-    return lane_.push(token);  // The last one too: the next turn goes on behind it.
-  }
-  bool is_done() const override {
-    return turn_->answer.size() == size_t(kAnswerTokens) && !lane_.wants_rows();
-  }
-  void end(Status status) override {
-    turn_->has_ended = true;
-    if (status) status = lane_.finish_turn();
-    if (!status) turn_->error = std::move(status).error();
-  }
-
- private:
-  Lane lane_;
-  Tokens prompt_;
-  int32_t message_start_;
-  sample::Sampler sampler_;
-  Turn* turn_;
-  std::optional<Result<Token>> chosen_;
-};
-
 struct Conversation {
   int32_t number = 0;
   Tokens history;
-  Turn turn;
+  TimedAnswer turn;
   int32_t turns_done = 0;
 };
-
-double seconds_between(Clock::time_point from, Clock::time_point to) {
-  return std::chrono::duration<double>(to - from).count();
-}
 
 class Many {
  public:
@@ -141,23 +72,25 @@ class Many {
     const Tokens message = random_tokens(kMessageTokens);
     conversation.history.insert(conversation.history.end(), message.begin(), message.end());
     conversation.turn = {};
+    TimedRequest request{.prompt = conversation.history,
+                         .message_starts = {start},
+                         .token_count = kAnswerTokens,
+                         .seed = uint64_t(job_count_)};
     scheduler_.submit(JobId{job_count_},
-                      std::make_unique<TurnJob>(engine_, conversation.history, start,
-                                                uint64_t(job_count_), &conversation.turn),
+                      std::make_unique<TimedJob>(engine_, std::move(request), &conversation.turn),
                       {.client = std::to_string(conversation.number)});
     ++job_count_;
   }
 
   Status go_on(Conversation& conversation) {
-    Turn& turn = conversation.turn;
+    TimedAnswer& turn = conversation.turn;
     if (!turn.has_ended) return Ok{};
     if (turn.error) return *std::move(turn.error);
-    (conversation.turns_done == 0 ? first_waits_ : next_waits_)
-        .push_back(seconds_between(turn.asked, turn.first_token));
-    longest_gaps_.push_back(turn.longest_gap);
-    answer_tokens_ += int64_t(turn.answer.size());
-    conversation.history.insert(conversation.history.end(), turn.answer.begin(),
-                                turn.answer.end());
+    (conversation.turns_done == 0 ? first_waits_ : next_waits_).push_back(turn.first_wait());
+    const std::vector<double> gaps = turn.gaps();
+    longest_gaps_.push_back(*std::max_element(gaps.begin(), gaps.end()));
+    answer_tokens_ += int64_t(turn.tokens.size());
+    conversation.history.insert(conversation.history.end(), turn.tokens.begin(), turn.tokens.end());
     turn.has_ended = false;
     if (++conversation.turns_done < arguments_.turns) say(conversation);
     return Ok{};
@@ -196,7 +129,7 @@ class Many {
   std::vector<double> first_waits_, next_waits_, longest_gaps_;  // Seconds, by turn.
 };
 
-Status bench(const Arguments& arguments) {
+Status measure(const Arguments& arguments) {
   CAIRN_TRY(gguf::File file, gguf::File::open(arguments.model));
   CAIRN_TRY(const auto engine,
             Engine::load(std::move(file), {.thread_count = arguments.thread_count}));
@@ -214,11 +147,11 @@ int main(int argument_count, char** arguments) {
   const auto number = [&](int index, int32_t fallback) {
     return index < argument_count ? std::atoi(arguments[index]) : fallback;
   };
-  const Status status = bench({.model = arguments[1],
-                               .conversations = std::max(1, number(2, 4)),
-                               .turns = std::max(1, number(3, 8)),
-                               .system_tokens = std::max(1, number(4, 2048)),
-                               .thread_count = number(5, 0)});
+  const Status status = measure({.model = arguments[1],
+                                 .conversations = std::max(1, number(2, 4)),
+                                 .turns = std::max(1, number(3, 8)),
+                                 .system_tokens = std::max(1, number(4, 2048)),
+                                 .thread_count = number(5, 0)});
   if (status) return 0;
   fmt::print(stderr, "many_bench: {}\n", status.error().message);
   return 1;

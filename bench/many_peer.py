@@ -22,7 +22,7 @@ MESSAGE_TOKENS, ANSWER_TOKENS = 40, 64
 
 
 def ask(url, prompt, slot):
-    """One answer: its tokens, seconds to the first one, and how many prompt tokens were computed."""
+    """One answer: its tokens, seconds to the first one, the count of computed prompt tokens."""
     connection = http.client.HTTPConnection(url.hostname, url.port, timeout=3600)
     body = {"prompt": prompt, "n_predict": ANSWER_TOKENS, "stream": True, "cache_prompt": True,
             "ignore_eos": True, "return_tokens": True, "id_slot": slot, "seed": 1}
@@ -78,8 +78,8 @@ def resident_mib():
 
 
 def main():
-    numbers = [int(word) for word in sys.argv[2:]] + [4, 8, 2048, os.cpu_count()][len(sys.argv) - 2:]
-    count, turns, system_tokens, threads = numbers
+    given = [int(word) for word in sys.argv[2:]]
+    count, turns, system_tokens, threads = given + [4, 8, 2048, os.cpu_count()][len(given):]
     params = xllamacpp.CommonParams()
     params.model.path = sys.argv[1]
     params.n_parallel = count

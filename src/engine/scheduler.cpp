@@ -40,8 +40,10 @@ struct Scheduler::Scheduled {
   int32_t source_position = 0;
   bool has_source_published = false;
   int32_t lent_priority = std::numeric_limits<int32_t>::min();
-  // Of waiting jobs: what starting costs, as it was found in an epoch of the memory.
+  // Of waiting jobs: what starting costs, as it was found in an epoch of the memory; and the bytes
+  // that have to be free or evictable for it.
   memory::ResumePlan plan;
+  size_t wanted_bytes = 0;
   int64_t planned_in = -1;
 
   Lane* lane() const { return job->lane(); }
@@ -151,14 +153,18 @@ bool Scheduler::admit() {
   queue_.clear();
   waits_for_disk_ = false;
   int32_t running_count = 0, reading_count = 0;
-  bool has_others = false;  // Somebody who is not idle.
+  bool has_others = false;  // Somebody who is not idle, and is read.
   for (const auto& job : jobs_) {
     if (job->has_ended) continue;
     job->lent_priority = std::numeric_limits<int32_t>::min();
-    has_others |= !job->terms.is_idle;
-    if (job->stage == Stage::waiting && !job->job->is_blocked()) queue_.push_back(job.get());
     running_count += int32_t(job->stage == Stage::running);
+    if (job->job->is_blocked()) {
+      give_up_reading(*job);
+      continue;
+    }
     reading_count += int32_t(job->read_stored() != nullptr);
+    has_others |= !job->terms.is_idle;
+    if (job->stage == Stage::waiting) queue_.push_back(job.get());
   }
   const auto tokens_of = [this](const Scheduled& job) {
     return job.has_started ? -1 : clients_.at(job.terms.client).computed_tokens;
@@ -169,40 +175,65 @@ bool Scheduler::admit() {
     return tokens_of(*a) < tokens_of(*b);
   });
   const int32_t running_before = running_count;
+  // Who cannot begin is not overtaken by those behind, which would keep it waiting for ever; what
+  // they already read from the store comes in nonetheless.
+  bool is_full = false;
   for (Scheduled* job : queue_) {
-    if (running_count >= options_.running_max || (job->terms.is_idle && has_others)) break;
-    if (job->planned_in != memory_epoch_) {
-      job->plan = plan_of(*job);
-      job->planned_in = memory_epoch_;
+    if (job->terms.is_idle && has_others) {
+      give_up_reading(*job);
+      continue;
     }
+    if (is_full && job->read_stored() == nullptr) continue;
+    if (job->planned_in != memory_epoch_) plan(*job);
     if (waits_for_prefix(*job)) continue;
-    const StoredPrefix::Stage stored = look_in_store(*job);
+    const Stored stored = look_in_store(*job);
     waits_for_disk_ |= stored == Stored::searching || stored == Stored::reading;
     if (stored == Stored::searching || stored == Stored::reading) continue;
-    // Who cannot begin is not overtaken by those behind, which would keep it waiting for ever; but
-    // jobs that nobody receives anything from keep nobody waiting.
-    const auto has_room = [&] {
-      if (this->has_room(*job)) return true;
-      if (running_count + reading_count > 0) return false;
-      const bool will_have_more = is_being_written();
-      waits_for_disk_ |= will_have_more;
-      return !will_have_more;
-    };
-    bool fits = has_room();
-    for (; !fits && (end_idle_work() || preempt_blocked()); fits = has_room()) --running_count;
-    if (!fits) break;
+    is_full = is_full || !make_room(*job, job->wanted_bytes, running_count, reading_count);
+    if (is_full) continue;
     if (stored == Stored::found) {
       read_stored(*job);
       reading_count += int32_t(job->read_stored() != nullptr);
       continue;
     }
-    running_count += int32_t(try_start(*job));
+    if (!try_start(*job)) continue;
+    // What it goes on from could be evicted until it did.
+    if (job->lane() != nullptr && !make_room(*job, 0, running_count, reading_count)) {
+      const int64_t missing = -spare_bytes();
+      put_back(*job);
+      job->wanted_bytes = size_t(spare_bytes() + missing);
+      is_full = true;
+      continue;
+    }
+    ++running_count;
   }
   return running_count > running_before;
 }
 
-memory::ResumePlan Scheduler::plan_of(Scheduled& job) const {
-  return job.has_started ? job.lane()->resume_plan() : job.job->plan();
+// Whether there is room for so many bytes more, after those that yield to this job have given up
+// theirs. Where nobody runs there is, as soon as the disk holds none.
+bool Scheduler::make_room(const Scheduled& job, size_t bytes, int32_t& running_count,
+                          int32_t reading_count) {
+  for (;;) {
+    if (running_count < options_.running_max && has_room(bytes)) return true;
+    if (running_count == 0) {
+      const bool will_have_more = is_being_written();
+      waits_for_disk_ |= will_have_more;
+      return reading_count == 0 && !will_have_more;
+    }
+    if (!preempt_yielding(job)) return false;
+    --running_count;
+  }
+}
+
+void Scheduler::plan(Scheduled& job) {
+  set_plan(job, job.has_started ? job.lane()->resume_plan() : job.job->plan());
+}
+
+void Scheduler::set_plan(Scheduled& job, const memory::ResumePlan& plan) {
+  job.plan = plan;
+  job.wanted_bytes = plan.new_bytes;
+  job.planned_in = memory_epoch_;
 }
 
 // What the store has of its prompt, and memory lacks, is brought before it begins; it then costs
@@ -216,14 +247,13 @@ StoredPrefix::Stage Scheduler::look_in_store(Scheduled& job) {
   if (stored == nullptr) return Stored::ended;
   const Stored before = stored->stage();
   const Stored after = stored->advance();
-  if (after == Stored::found) job.plan = lane->plan_stored(*stored);
-  if (after == before) return after;
-  ++memory_epoch_;
-  if (after == Stored::ended) {
+  if (after != before) ++memory_epoch_;
+  if (after == Stored::found) {
+    set_plan(job, lane->plan_stored(*stored));
+  } else if (after == Stored::ended && before != Stored::ended) {
     stats_.stored_prefixes += int64_t(stored->has_brought());
-    job.plan = plan_of(job);
+    plan(job);
   }
-  job.planned_in = memory_epoch_;
   return after;
 }
 
@@ -285,8 +315,7 @@ bool Scheduler::waits_for_prefix(Scheduled& job) {
   job.has_source_published = true;
   source.publish();
   ++memory_epoch_;
-  job.plan = job.job->plan();
-  job.planned_in = memory_epoch_;
+  plan(job);
   return false;
 }
 
@@ -313,11 +342,19 @@ size_t Scheduler::promised_bytes() const {
   return bytes;
 }
 
-bool Scheduler::has_room(const Scheduled& job) const {
+// For so many bytes beside those that are promised.
+bool Scheduler::has_room(size_t bytes) const {
   const memory::Usage usage = engine_->memory().usage();
-  const size_t wanted = job.plan.new_bytes + promised_bytes();
+  const size_t wanted = bytes + promised_bytes();
   const size_t free_bytes = usage.budget_bytes - usage.used_bytes();
   return wanted <= free_bytes || wanted <= free_bytes + engine_->cache().evictable_bytes();
+}
+
+// What is free or can be evicted, and is not promised; negative if more is promised.
+int64_t Scheduler::spare_bytes() const {
+  const memory::Usage usage = engine_->memory().usage();
+  const size_t free_bytes = usage.budget_bytes - usage.used_bytes();
+  return int64_t(free_bytes + engine_->cache().evictable_bytes()) - int64_t(promised_bytes());
 }
 
 // Rows that continue answers are in every step; those of prompts fill it up, by the clients' turns.
@@ -327,9 +364,10 @@ void Scheduler::choose_rows() {
   decode_rows_ = prompt_rows_ = 0;
   int32_t free_rows = engine_->runner().row_count_max();
   for (const auto& job : jobs_) {
-    const bool may_step = job->is_running() && job->lane() != nullptr &&
-                          job->lane()->wants_rows() && job->stalled_in != memory_epoch_ &&
-                          !job->job->is_blocked();
+    bool may_step = job->is_running() && job->lane() != nullptr && job->lane()->wants_rows() &&
+                    !job->job->is_blocked();
+    // Somebody with memory may have become one that nobody waits for.
+    if (may_step && job->stalled_in == memory_epoch_) may_step = preempt_yielding(*job);
     // Seniors come first: idle jobs last.
     const bool has_others = !shares_.empty() || !queue_.empty();
     if (!may_step || (job->terms.is_idle && has_others)) continue;
@@ -385,11 +423,12 @@ void Scheduler::compute() {
     // It was the first one's: nothing is computed.
     Scheduled& first = *shares_.front().job;
     const bool is_full = stepped.error().code == ErrorCode::memory_full;
-    if (is_full && preempt_junior(first)) continue;
+    if (is_full && (preempt_yielding(first) || preempt_junior(first))) continue;
     if (is_full && others_have_memory(first)) {
       preempt(first);
       continue;
     }
+    if (is_full && forget_cached()) continue;
     Status borne = first.job->take_step(std::move(stepped).error());
     if (!borne || first.job->is_done()) end(first, std::move(borne));
     shares_.erase(shares_.begin());
@@ -414,13 +453,13 @@ void Scheduler::count_step(const StepReport& report, double seconds) {
   if (is_whole) return;
   // Memory is short. The youngest job gives up its own; or waits, if that is where the step ended.
   Scheduled& missed = *shares_[report.item_count].job;
-  if (!preempt_junior(missed)) missed.stalled_in = memory_epoch_;
+  if (preempt_yielding(missed) || preempt_junior(missed)) return;
+  missed.stalled_in = memory_epoch_;
 }
 
 // The youngest job that has memory, and is younger than this one, gives it up; whether there is
 // one.
 bool Scheduler::preempt_junior(const Scheduled& than) {
-  if (end_idle_work()) return true;
   for (size_t index = jobs_.size(); index-- > 0;) {
     Scheduled& job = *jobs_[index];
     if (&job == &than) return false;
@@ -432,20 +471,20 @@ bool Scheduler::preempt_junior(const Scheduled& than) {
   return false;
 }
 
-// An idle job without a lane cannot give up its memory and go on later.
-bool Scheduler::end_idle_work() {
-  for (const auto& job : jobs_) {
-    if (!job->is_running() || !job->terms.is_idle || job->lane() != nullptr) continue;
-    end(*job, fail(ErrorCode::memory_full, "others need the memory"));
-    return true;
-  }
-  return false;
-}
-
-bool Scheduler::preempt_blocked() {
-  for (const auto& job : jobs_) {
-    if (!job->has_memory() || !job->job->is_blocked()) continue;
-    preempt(*job);
+// The youngest job that nobody receives anything from, or that is idle where this one is not, gives
+// up its place and its memory; whether there is one. An idle job without a lane cannot go on later.
+bool Scheduler::preempt_yielding(const Scheduled& to) {
+  for (size_t index = jobs_.size(); index-- > 0;) {
+    Scheduled& job = *jobs_[index];
+    if (&job == &to || !job.is_running()) continue;
+    const bool is_idle = job.terms.is_idle && !to.terms.is_idle;
+    if (job.lane() == nullptr) {
+      if (!is_idle) continue;
+      end(job, fail(ErrorCode::memory_full, "others need the memory"));
+      return true;
+    }
+    if (!job.job->is_blocked() && !is_idle) continue;
+    preempt(job);
     return true;
   }
   return false;
@@ -457,12 +496,24 @@ bool Scheduler::others_have_memory(const Scheduled& than) const {
   });
 }
 
+// A page that an entry of the cache shares has to be copied before it can be written: without the
+// entry there may be room. Whether there was one.
+bool Scheduler::forget_cached() {
+  const size_t before = engine_->cache().entry_count();
+  engine_->cache().clear();
+  return engine_->cache().entry_count() < before;
+}
+
 void Scheduler::preempt(Scheduled& job) {
   std::erase_if(shares_, [&](const Share& share) { return share.job == &job; });
-  job.lane()->preempt();
-  job.stage = Stage::waiting;
+  put_back(job);
   ++stats_.preemptions;
   ++memory_epoch_;
+}
+
+void Scheduler::put_back(Scheduled& job) {
+  job.lane()->preempt();
+  job.stage = Stage::waiting;
 }
 
 // The next tokens of all rows, side by side where that is worth it.

@@ -88,22 +88,27 @@ class Scheduler {
   bool waits_for_prefix(Scheduled& job);
   int32_t shared_prefix(const Scheduled& running, const Scheduled& waiting,
                         std::span<const Token> prompt) const;
-  memory::ResumePlan plan_of(Scheduled& job) const;
+  bool make_room(const Scheduled& job, size_t bytes, int32_t& running_count,
+                 int32_t reading_count);
+  void plan(Scheduled& job);
+  void set_plan(Scheduled& job, const memory::ResumePlan& plan);
   StoredPrefix::Stage look_in_store(Scheduled& job);
   void read_stored(Scheduled& job);
   bool give_up_reading(Scheduled& job);
   bool wait_for_disk();
   bool is_being_written() const;
-  bool has_room(const Scheduled& job) const;
+  bool has_room(size_t bytes) const;
+  int64_t spare_bytes() const;
   size_t promised_bytes() const;
   void choose_rows();
   void compute();
   void count_step(const StepReport& report, double seconds);
   bool preempt_junior(const Scheduled& than);
-  bool end_idle_work();
-  bool preempt_blocked();
+  bool preempt_yielding(const Scheduled& to);
   bool others_have_memory(const Scheduled& than) const;
+  bool forget_cached();
   void preempt(Scheduled& job);
+  void put_back(Scheduled& job);
   void choose_tokens(std::span<const size_t> items);
   bool settle();
   bool go_on(Scheduled& job);

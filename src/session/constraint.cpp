@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/sha256.h"
 #include "chat/call_grammar.h"
 #include "chat/loose_match.h"
 
@@ -17,10 +18,40 @@ Result<grammar::Grammar> compile(const ConstraintChoice& choice) {
                       : grammar::compile_choices(choice.choices);
 }
 
+void add_text(Sha256& digest, std::string_view text) {
+  digest.add(uint64_t(text.size())).add(text);
+}
+
+// What a grammar is compiled from, each kind in a way of its own.
+Sha256Digest digest_of(const ConstraintChoice& choice) {
+  Sha256 digest;
+  for (const auto* text : {&choice.json_schema, &choice.grammar, &choice.regex}) {
+    digest.add(uint64_t(text->has_value()));
+    if (*text) add_text(digest, **text);
+  }
+  digest.add(uint64_t(choice.choices.size()));
+  for (const std::string& text : choice.choices) add_text(digest, text);
+  return digest.finish();
+}
+
+Sha256Digest digest_of(std::span<const chat::Tool> tools, const chat::CallDemand& demand) {
+  Sha256 digest;
+  add_text(digest, "calls");
+  digest.add(uint64_t(demand.choice)).add(uint64_t(demand.call_count_max));
+  add_text(digest, demand.name);
+  add_text(digest, demand.prompt_end);
+  for (const chat::Tool& tool : tools) {
+    add_text(digest, tool.name);
+    add_text(digest, tool.parameters);
+  }
+  return digest.finish();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<grammar::Matcher>> make_matcher(const ConstraintChoice& choice,
-                                                       const Engine& engine) {
+                                                       const Engine& engine,
+                                                       GrammarCache* compiled) {
   if (choice.count() == 0) return std::unique_ptr<grammar::Matcher>();
   if (choice.count() > 1) {
     return fail(ErrorCode::invalid_argument,
@@ -28,14 +59,16 @@ Result<std::unique_ptr<grammar::Matcher>> make_matcher(const ConstraintChoice& c
                 "of choices, found {} of them",
                 choice.count());
   }
-  CAIRN_TRY(grammar::Grammar compiled, compile(choice));
-  return grammar::Matcher::build(std::move(compiled), engine.token_trie());
+  const auto compile_it = [&] { return compile(choice); };
+  CAIRN_TRY(grammar::Grammar made,
+            compiled == nullptr ? compile_it() : compiled->get(digest_of(choice), compile_it));
+  return grammar::Matcher::build(std::move(made), engine.token_trie());
 }
 
 // Who is made to call a tool once would have to call it for ever: behind results a model may speak.
 Result<CallMatchers> make_call_matchers(const Engine& engine, const chat::ChatFormat& format,
                                         std::span<const chat::Tool> tools, std::string_view choice,
-                                        std::string_view prompt_end) {
+                                        std::string_view prompt_end, GrammarCache* compiled) {
   CallMatchers matchers;
   if (choice.empty()) return matchers;
   chat::CallDemand demand{.prompt_end = prompt_end};
@@ -47,15 +80,21 @@ Result<CallMatchers> make_call_matchers(const Engine& engine, const chat::ChatFo
     demand.choice = chat::ToolChoice::named;
     demand.name = choice;
   }
-  const tokenize::Tokenizer* const tokenizer = engine.tokenizer();
-  CAIRN_TRY(grammar::Grammar first, chat::call_grammar(format, tools, demand, tokenizer));
-  CAIRN_TRY(matchers.to_people, grammar::Matcher::build(std::move(first), engine.token_trie()));
+  const auto compile_it = [&] {
+    return chat::call_grammar(format, tools, demand, engine.tokenizer());
+  };
+  const auto make = [&]() -> Result<std::unique_ptr<grammar::Matcher>> {
+    CAIRN_TRY(grammar::Grammar made, compiled == nullptr
+                                         ? compile_it()
+                                         : compiled->get(digest_of(tools, demand), compile_it));
+    return grammar::Matcher::build(std::move(made), engine.token_trie());
+  };
+  CAIRN_TRY(matchers.to_people, make());
   if (demand.choice == chat::ToolChoice::automatic || demand.choice == chat::ToolChoice::none) {
     return matchers;
   }
   demand.choice = chat::ToolChoice::automatic;
-  CAIRN_TRY(grammar::Grammar later, chat::call_grammar(format, tools, demand, tokenizer));
-  CAIRN_TRY(matchers.to_results, grammar::Matcher::build(std::move(later), engine.token_trie()));
+  CAIRN_TRY(matchers.to_results, make());
   return matchers;
 }
 

@@ -1,5 +1,6 @@
 // Constraints on answers: makes a matcher from the text of a schema or grammar, and keeps an
-// answer's state in it from token to token. Thread rule: the engine's thread.
+// answer's state in it from token to token. Thread rule: matchers are made on any thread; the rest
+// is the engine's thread's.
 #pragma once
 
 #include <memory>
@@ -15,6 +16,7 @@
 #include "chat/tools.h"
 #include "engine/lane.h"
 #include "grammar/matcher.h"
+#include "session/grammar_cache.h"
 
 namespace cairn::session {
 
@@ -32,9 +34,11 @@ struct ConstraintChoice {
 };
 
 // Null where nothing is asked for. REQUIRES: the engine has a tokenizer. Errors: invalid_argument
-// for more than one choice; the grammar's, with line, column and reason.
+// for more than one choice; the grammar's, with line, column and reason. `compiled`, here and
+// below: those that were compiled for this engine before; null: none.
 Result<std::unique_ptr<grammar::Matcher>> make_matcher(const ConstraintChoice& choice,
-                                                       const Engine& engine);
+                                                       const Engine& engine,
+                                                       GrammarCache* compiled = nullptr);
 
 // What answers look like where a tool choice is said: those to people, and those to results.
 struct CallMatchers {
@@ -46,10 +50,12 @@ struct CallMatchers {
 };
 
 // `choice`: auto, none, required or a tool's name; empty: no matchers. `prompt_end`: see
-// chat::CallDemand. Errors: those of chat::call_grammar().
+// chat::CallDemand. REQUIRES: with `compiled`, the format is the engine's. Errors: those of
+// chat::call_grammar().
 Result<CallMatchers> make_call_matchers(const Engine& engine, const chat::ChatFormat& format,
                                         std::span<const chat::Tool> tools, std::string_view choice,
-                                        std::string_view prompt_end);
+                                        std::string_view prompt_end,
+                                        GrammarCache* compiled = nullptr);
 
 // Where an answer stands in what it must look like. Reasoning is free, and so are headers of the
 // model's format that the grammar does not describe. Without a matcher everything is allowed.

@@ -19,6 +19,7 @@
 #include "session/answer_job.h"
 #include "session/answer_stream.h"
 #include "session/embedding_job.h"
+#include "session/grammar_cache.h"
 
 namespace cairn::session {
 
@@ -33,6 +34,8 @@ class Service {
   Service& operator=(const Service&) = delete;
 
   const Engine& engine() const { return *engine_; }
+  // For make_matcher() on the threads that ask: of requests with one grammar, one compiles it.
+  GrammarCache& grammars() { return grammars_; }
 
   JobId submit(std::unique_ptr<Job> job, JobTerms terms);
   // An answer that has been asked for.
@@ -73,6 +76,7 @@ class Service {
   void wake();
 
   Engine* engine_;
+  GrammarCache grammars_;
   std::mutex mutex_;
   std::condition_variable mail_;      // Something came for the engine's thread.
   std::condition_variable answered_;  // A question has returned.

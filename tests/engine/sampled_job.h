@@ -2,12 +2,16 @@
 // tokens were chosen.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/sha256.h"
 #include "engine/job.h"
+#include "grammar/matcher.h"
 #include "sample/sampler.h"
 
 namespace cairn::test {
@@ -20,12 +24,19 @@ struct Sampled {
   bool has_ended = false;
 };
 
+// What an answer has to look like, and the vocabulary that it is written in.
+struct SampledForm {
+  grammar::Grammar grammar;
+  std::shared_ptr<const grammar::TokenTrie> tokens;
+};
+
 struct SampledRequest {
   std::vector<Token> prompt;
   std::vector<int32_t> message_starts = {};
-  int32_t token_count = 1;
+  int32_t token_count = 1;  // At most: a form may be complete before.
   sample::SamplingParams sampling = {.temperature = 0};
-  std::optional<Selection> selection = std::nullopt;
+  std::vector<AdapterUse> adapters = {};
+  std::optional<SampledForm> form = std::nullopt;
 };
 
 class SampledJob final : public Job {
@@ -33,7 +44,10 @@ class SampledJob final : public Job {
   // `result` must outlive the job.
   SampledJob(Engine* engine, SampledRequest request, Sampled* result)
       : lane_(engine), request_(std::move(request)), sampler_(request_.sampling), result_(result) {
-    if (request_.selection) lane_.select(*request_.selection);
+    lane_.select(engine->select(request_.adapters).value());
+    if (!request_.form) return;
+    matcher_ = grammar::Matcher::build(request_.form->grammar, request_.form->tokens).value();
+    state_ = matcher_->start();
   }
 
   Lane* lane() override { return &lane_; }
@@ -50,32 +64,67 @@ class SampledJob final : public Job {
   void choose() override {
     if (chosen_) return;
     digest_.add(std::as_bytes(lane_.logits()));
-    chosen_ = lane_.sample(sampler_);
+    chosen_ = sample();
   }
+  bool chooses_alone() const override { return matcher_ != nullptr; }
   Status advance() override {
     choose();
     CAIRN_TRY(const Token token, *std::exchange(chosen_, std::nullopt));
     result_->tokens.push_back(token);
+    if (matcher_ != nullptr) {
+      CAIRN_TRY(state_, matcher_->advance(state_, token));
+      has_finished_ = request_.form->tokens->is_end(token) || matcher_->is_finished(state_);
+    }
     return is_done() ? Status(Ok{}) : lane_.push(token);
   }
-  bool is_done() const override { return result_->tokens.size() == size_t(request_.token_count); }
+  bool is_done() const override {
+    return has_finished_ || result_->tokens.size() == size_t(request_.token_count);
+  }
   bool is_blocked() const override { return is_blocked_; }
   void end(Status status) override {
-    result_->has_ended = true;
-    result_->digest = digest_.finish();
+    if (status) {
+      status = lane_.finish_turn();
+    } else if (lane_.sequence().length() > 0) {
+      lane_.publish();
+    }
     if (!status) result_->error = std::move(status).error();
-    if (lane_.sequence().length() > 0) lane_.publish();
+    result_->digest = digest_.finish();
+    result_->has_ended = true;
   }
   void block(bool is_blocked) { is_blocked_ = is_blocked; }
 
  private:
+  Result<Token> sample() {
+    if (matcher_ == nullptr) return lane_.sample(sampler_);
+    CAIRN_TRY(const grammar::TokenMask mask, matcher_->mask(state_));
+    return lane_.sample(sampler_, &mask);
+  }
+
   Lane lane_;
   SampledRequest request_;
   sample::Sampler sampler_;
   Sampled* result_;
   Sha256 digest_;
   std::optional<Result<Token>> chosen_;
-  bool is_blocked_ = false;
+  std::unique_ptr<grammar::Matcher> matcher_;  // Null: the answer is free.
+  grammar::State state_{};
+  bool is_blocked_ = false, has_finished_ = false;
 };
+
+// What the request answers on an engine that nobody else uses.
+inline Sampled sampled_alone(Engine& engine, const SampledRequest& request) {
+  Sampled result;
+  SampledJob job(&engine, request, &result);
+  EXPECT_TRUE(job.start());
+  LaneBatch batch(&engine);
+  while (!job.is_done()) {
+    while (job.lane()->wants_rows()) EXPECT_TRUE(batch.step(*job.lane()));
+    const Status advanced = job.advance();
+    EXPECT_TRUE(advanced) << (advanced ? "" : advanced.error().message);
+    if (!advanced) break;
+  }
+  job.end(Ok{});
+  return result;
+}
 
 }  // namespace cairn::test

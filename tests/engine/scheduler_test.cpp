@@ -1,5 +1,5 @@
-// Jobs that share steps, prefixes and memory say what they say alone, bit for bit, on models of
-// every kind of memory; and who waits for whom.
+// Who waits for whom, what is computed once, and whose memory others get; on models of every kind
+// of memory where that matters. What schedules do not change: tests/engine/schedules_test.cpp.
 #include "engine/scheduler.h"
 
 #include <gtest/gtest.h>
@@ -44,23 +44,11 @@ class SchedulerTest : public ::testing::TestWithParam<const char*> {
     return made;
   }
 
-  void run_schedule(uint32_t schedule, const std::vector<SampledRequest>& requests,
-                    const std::vector<Sampled>& expected, int64_t& preemptions);
-  size_t tight_budget(const std::vector<SampledRequest>& requests, bool is_tightest);
-
   // What each request answers on an engine that has done nothing else.
   std::vector<Sampled> alone(const std::vector<SampledRequest>& requests) {
     std::vector<Sampled> results(requests.size());
     for (size_t index = 0; index < requests.size(); ++index) {
-      const auto own = engine(golden_options(KvType::f16));
-      SampledJob job(own.get(), requests[index], &results[index]);
-      EXPECT_TRUE(job.start());
-      LaneBatch batch(own.get());
-      while (!job.is_done()) {
-        while (job.lane()->wants_rows()) EXPECT_TRUE(batch.step(*job.lane()));
-        EXPECT_TRUE(job.advance());
-      }
-      job.end(Ok{});
+      results[index] = sampled_alone(*engine(golden_options(KvType::f16)), requests[index]);
     }
     return results;
   }
@@ -71,110 +59,6 @@ void run(Scheduler& scheduler, int64_t step_max = 100000) {
     ASSERT_LT(step, step_max) << "jobs that never end";
     ASSERT_TRUE(scheduler.step());
   }
-}
-
-// Requests behind a few shared prefixes, with samplers of their own.
-std::vector<SampledRequest> mixed_requests(uint32_t seed, size_t count) {
-  std::mt19937 random(seed);
-  const std::vector<Tokens> systems = {random_tokens(random, 130), random_tokens(random, 70), {}};
-  std::vector<SampledRequest> requests;
-  for (size_t index = 0; index < count; ++index) {
-    const Tokens& system = systems[random() % systems.size()];
-    SampledRequest request{.prompt = system + random_tokens(random, 1 + int32_t(random() % 40)),
-                           .token_count = 1 + int32_t(random() % 12)};
-    if (index > 0 && random() % 4 == 0) request.prompt = requests[random() % index].prompt;
-    if (random() % 2 == 0) {
-      request.sampling = {.temperature = 1.0f, .seed = random()};
-    }
-    // Room is made for prompts when they are admitted; answers find out later.
-    if (index % 3 == 0) request.token_count = 90;
-    if (random() % 3 == 0) request.message_starts = {int32_t(request.prompt.size() / 2)};
-    requests.push_back(std::move(request));
-  }
-  return requests;
-}
-
-// The requests in one order, with so many rows a step and so much memory as the number says.
-void SchedulerTest::run_schedule(uint32_t schedule, const std::vector<SampledRequest>& requests,
-                                 const std::vector<Sampled>& expected, int64_t& preemptions) {
-  std::mt19937 random(schedule);
-  EngineOptions options = small_steps();
-  options.row_count_max = std::array{17, 48, 128}[schedule % 3];
-  options.thread_count = 1 + int32_t(schedule % 2);
-  // Half of the schedules have so little memory that jobs have to make room for each other.
-  if (schedule % 6 >= 3) options.memory_budget = tight_budget(requests, schedule % 6 == 5);
-  const auto own = engine(options);
-  Scheduler scheduler(own.get(), {.step_seconds = schedule % 2 == 0 ? 1e-4 : 1e-2,
-                                  .quiet_step_seconds = schedule % 2 == 0 ? 1e-3 : 1.0,
-                                  .running_max = std::array{3, 64}[schedule % 2],
-                                  .waiting_max = 1 << 20,
-                                  .shared_tokens_min = 16});
-  std::vector<size_t> order(requests.size());
-  std::iota(order.begin(), order.end(), size_t(0));
-  std::shuffle(order.begin(), order.end(), random);
-  std::vector<Sampled> results(requests.size()), cancelled(requests.size());
-  int64_t next_id = 0;
-  for (const size_t index : order) {
-    scheduler.submit(JobId{next_id++},
-                     std::make_unique<SampledJob>(own.get(), requests[index], &results[index]),
-                     {.client = random() % 2 == 0 ? "a" : "b", .priority = int32_t(random() % 2)});
-    const JobId doomed{next_id++};
-    scheduler.submit(doomed,
-                     std::make_unique<SampledJob>(own.get(), requests[index], &cancelled[index]),
-                     {.client = "c"});
-    for (uint32_t steps = random() % 4; steps > 0 && scheduler.has_work(); --steps) {
-      ASSERT_TRUE(scheduler.step());
-    }
-    scheduler.cancel(doomed, fail(ErrorCode::cancelled, "by the test"));
-  }
-  ASSERT_NO_FATAL_FAILURE(run(scheduler));
-  preemptions += scheduler.stats().preemptions;
-  for (size_t index = 0; index < requests.size(); ++index) {
-    ASSERT_TRUE(results[index].has_ended && cancelled[index].has_ended);
-    ASSERT_FALSE(results[index].error) << results[index].error->message;
-    EXPECT_EQ(results[index].tokens, expected[index].tokens) << schedule << " " << index;
-    EXPECT_EQ(results[index].digest, expected[index].digest) << schedule << " " << index;
-  }
-  EXPECT_EQ(scheduler.stats().running + scheduler.stats().waiting, 0);
-  own->cache().clear();
-  EXPECT_EQ(own->memory().usage().used_bytes(), 0u);
-}
-
-// Bytes for two or three of the longest requests; on models with recurrence a job alone holds two
-// states, and pages of the log.
-size_t SchedulerTest::tight_budget(const std::vector<SampledRequest>& requests, bool is_tightest) {
-  size_t longest = 0;
-  for (const SampledRequest& request : requests) {
-    longest = std::max(longest, request.prompt.size() + size_t(request.token_count));
-  }
-  const auto own = engine();
-  const memory::Sequence empty = own->memory().new_sequence();
-  const size_t one = own->memory().plan(empty, int32_t(longest)).new_bytes;
-  const bool is_recurrent = own->memory().layout().recurrent_group >= 0;
-  return (is_tightest ? 0 : one) + (is_recurrent ? 5 * one : 2 * one);
-}
-
-TEST_P(SchedulerTest, EverySchedulePreservesEachBit) {
-  const std::vector<SampledRequest> requests = mixed_requests(7, 14);
-  const std::vector<Sampled> expected = alone(requests);
-  int64_t preemptions = 0;
-  for (uint32_t schedule = 0; schedule < 6; ++schedule) {
-    ASSERT_NO_FATAL_FAILURE(run_schedule(schedule, requests, expected, preemptions));
-  }
-  EXPECT_GT(preemptions, 0) << "the tight schedules were not tight";
-}
-
-// `./dev soak` runs it: a thousand requests, fifty schedules.
-TEST_P(SchedulerTest, DISABLED_Soak) {
-  const std::vector<SampledRequest> requests = mixed_requests(11, 1000);
-  const std::vector<Sampled> expected = alone(requests);
-  int64_t preemptions = 0;
-  for (uint32_t schedule = 0; schedule < 50; ++schedule) {
-    ASSERT_NO_FATAL_FAILURE(run_schedule(schedule, requests, expected, preemptions));
-    std::printf("schedule %u of 50: the same bits, %lld preemptions so far\n", schedule + 1,
-                static_cast<long long>(preemptions));
-  }
-  EXPECT_GT(preemptions, 0);
 }
 
 // Sixteen that arrive together compute what they share once.

@@ -15,7 +15,7 @@
 #include "tests/models/golden_model.h"
 #include "tests/scratch_folder.h"
 
-namespace cairn::testing {
+namespace cairn::test::sequence_audit_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -175,4 +175,4 @@ TEST(SequenceStoreScrub, FindsDamageWhileNothingIsComputed) {
 }
 
 }  // namespace
-}  // namespace cairn::testing
+}  // namespace cairn::test::sequence_audit_test

@@ -13,7 +13,7 @@
 #include "tests/models/golden_model.h"
 #include "tests/scratch_folder.h"
 
-namespace cairn::testing {
+namespace cairn::test::stored_prefix_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -254,4 +254,4 @@ INSTANTIATE_TEST_SUITE_P(Kinds, StoredPrefixTest,
                          [](const auto& one) { return std::string(one.param); });
 
 }  // namespace
-}  // namespace cairn::testing
+}  // namespace cairn::test::stored_prefix_test

@@ -5,7 +5,7 @@
 
 #include <bit>
 
-namespace cairn::sample {
+namespace cairn::sample::state_text_test {
 namespace {
 
 TEST(SamplerStateText, KeepsEveryBit) {
@@ -28,4 +28,4 @@ TEST(SamplerStateText, RefusesWhatItDidNotWrite) {
 }
 
 }  // namespace
-}  // namespace cairn::sample
+}  // namespace cairn::sample::state_text_test

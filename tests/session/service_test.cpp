@@ -170,6 +170,45 @@ TEST(Service, ConstraintsAdaptersAndErrorsAreEachRequestsOwn) {
   EXPECT_EQ(fourth.stream->wait()->text, kExchanges[2].answer);
 }
 
+// Of requests with one form, the first compiles it; their states are each one's own.
+TEST(Service, ASecondRequestOfTheSameFormCompilesNothing) {
+  const auto engine = builtin_engine();
+  const auto service = Service::start(engine.get()).value();
+  const ConstraintChoice form = {
+      .json_schema = R"({"type":"object","properties":{"city":{"type":"string","maxLength":12},
+                         "people":{"type":"integer"}},"required":["city","people"]})"};
+  std::vector<std::thread> threads;
+  std::vector<std::string> texts(4);
+  for (std::string& text : texts) {
+    threads.emplace_back([&] {
+      AnswerOrder asked = order(*engine, kExchanges[0].question);
+      asked.matcher = make_matcher(form, *engine, &service->grammars()).value();
+      Result<Answer> answer = service->answer(std::move(asked)).stream->wait();
+      if (answer && answer->fits_form) text = answer->text;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(texts[0].starts_with("{")) << texts[0];
+  for (const std::string& text : texts) EXPECT_EQ(text, texts[0]);
+  EXPECT_EQ(service->grammars().stats().compiled, 1);
+  EXPECT_EQ(service->grammars().stats().found, 3);
+
+  chat::ChatFormat format;
+  format.call.shape = chat::CallShape::object;
+  format.call.header = {{"<call>", chat::CallField::name}};
+  format.call.close = "</call>";
+  format.call.name_key = "name";
+  format.call.arguments_key = "arguments";
+  const std::vector<chat::Tool> tools =
+      chat::read_tools(R"([{"name":"look","parameters":{"type":"object"}}])").value();
+  for (const char* choice : {"auto", "none", "none", "auto"}) {
+    const auto made = make_call_matchers(*engine, format, tools, choice, "", &service->grammars());
+    ASSERT_TRUE(made) << made.error().message;
+  }
+  EXPECT_EQ(service->grammars().stats().compiled, 3);
+  EXPECT_EQ(service->grammars().stats().found, 5);
+}
+
 // Between two steps the engine is its caller's, and idle work that was cancelled holds nothing.
 TEST(Service, LendsTheEngine) {
   const auto engine = builtin_engine();

@@ -401,10 +401,10 @@ TEST(DiskStore, WhatIsCondemnedGoesWithAllThatBeginsLikeIt) {
   StoreBench bench(full_model());
   const memory::Sequence bad = read_text(bench.here, 128, 1);
   memory::Sequence longer = bad;
-  ASSERT_TRUE(bool(bench.here.read(longer, memory::testing::tokens(40, 9))));
+  ASSERT_TRUE(bool(bench.here.read(longer, memory::toy::tokens(40, 9))));
   Result<memory::Sequence> begin = bench.here.memory->at(bad, 40);
   memory::Sequence other = std::move(begin).value();
-  ASSERT_TRUE(bool(bench.here.read(other, memory::testing::tokens(80, 7))));
+  ASSERT_TRUE(bool(bench.here.read(other, memory::toy::tokens(80, 7))));
   ASSERT_TRUE(bool(bench.write(other)));
   ASSERT_TRUE(bool(bench.write(bad)));
   const std::vector<Token> longer_tokens = tokens_of(longer);

@@ -4,18 +4,18 @@
 
 #include "tests/store/store_bench.h"
 
-namespace cairn::store {
+namespace cairn::store::loading_test {
 namespace {
 
-using testing::kFingerprint;
-using testing::kVariant;
-using testing::StoreBench;
-using testing::tokens_of;
+using toy::kFingerprint;
+using toy::kVariant;
+using toy::StoreBench;
+using toy::tokens_of;
 
 TEST(Loading, ADamagedRecordCostsWhatWasInIt) {
-  for (const memory::testing::ToyModel& toy : testing::store_models()) {
+  for (const memory::toy::ToyModel& toy : toy::store_models()) {
     StoreBench bench(toy);
-    const memory::Sequence original = testing::read_text(bench.here, 200, 1);
+    const memory::Sequence original = toy::read_text(bench.here, 200, 1);
     ASSERT_TRUE(bool(bench.write(original)));
     const memory::Layout& layout = bench.there.memory->layout();
     const std::vector<Token> tokens = tokens_of(original);
@@ -59,8 +59,8 @@ TEST(Loading, ADamagedRecordCostsWhatWasInIt) {
 }
 
 TEST(Loading, WhatIsGivenUpGivesItsBlocksBack) {
-  StoreBench bench(testing::mixed_model());
-  const memory::Sequence original = testing::read_text(bench.here, 200, 1);
+  StoreBench bench(toy::mixed_model());
+  const memory::Sequence original = toy::read_text(bench.here, 200, 1);
   ASSERT_TRUE(bool(bench.write(original)));
   const memory::Layout& layout = bench.there.memory->layout();
   auto match = bench.store->find(kFingerprint, layout, tokens_of(original), false, 0);
@@ -75,4 +75,4 @@ TEST(Loading, WhatIsGivenUpGivesItsBlocksBack) {
 }
 
 }  // namespace
-}  // namespace cairn::store
+}  // namespace cairn::store::loading_test
