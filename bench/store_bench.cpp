@@ -61,8 +61,9 @@ Status append(memory::Memory& memory, memory::Sequence& sequence, std::span<cons
 
 // A model of two layers, of which nothing is computed.
 Status bench_open(const std::string& folder, int32_t count) {
-  memory::Layout layout = memory::Layout::make({{State::full(1, 16)}, {State::full(1, 16)}},
-                                               host::kPageFormat, KvType::f16, KvType::f16, 16);
+  const std::vector<std::vector<State>> layers(2, {State::full(1, 32, 32)});
+  memory::Layout layout =
+      memory::Layout::make(layers, host::kPageFormat, KvType::f16, KvType::f16, 16);
   HostMemory host;
   CAIRN_TRY(
       const auto memory,

@@ -1,10 +1,6 @@
 // The writing thread, and what the engine's thread hands over to it.
 #include "engine/sequence_store.h"
 
-#include <sched.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <system_error>
@@ -13,29 +9,20 @@
 #include "base/blocked_signals.h"
 #include "base/log.h"
 #include "base/quantities.h"
-#include "base/threads.h"
+#include "engine/background_thread.h"
 #include "sample/state_text.h"
 
 namespace cairn {
 
 namespace {
 
-// Of the budget, what waits to be written holds at most a quarter, what was evicted an eighth.
 constexpr std::chrono::milliseconds kLookAgain(100);
 // While nothing is computed a file is scrubbed so often.
 constexpr std::chrono::seconds kScrubPause(1);
 // Restored sequences that wait to be computed again.
 constexpr size_t kAuditsMax = 8;
+// Of the budget, what waits to be written holds at most a quarter, what was evicted an eighth.
 constexpr uint64_t kWaitingPart = 4, kDemotedPart = 8;
-
-// It runs where there is room, and steps go before it.
-void give_way() {
-  cpu_set_t cpus;
-  CPU_ZERO(&cpus);
-  for (const int cpu : usable_cpus()) CPU_SET(size_t(cpu), &cpus);
-  (void)::sched_setaffinity(0, sizeof cpus, &cpus);
-  (void)::setpriority(PRIO_PROCESS, id_t(::gettid()), 10);
-}
 
 }  // namespace
 
@@ -92,6 +79,7 @@ int64_t SequenceStore::now_ns() {
 }
 
 void SequenceStore::write_all() {
+  run_anywhere();
   give_way();
   std::unique_lock lock(mutex_);
   for (;;) {

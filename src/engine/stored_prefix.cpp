@@ -9,7 +9,7 @@
 
 #include "base/blocked_signals.h"
 #include "base/log.h"
-#include "base/quantities.h"
+#include "engine/background_thread.h"
 #include "memory/common_prefix.h"
 #include "store/loading.h"
 
@@ -58,7 +58,9 @@ std::span<const Token> StoredPrefix::prompt() const {
   return work_->prompt;
 }
 
+// The reader may be about to find a bad record.
 int32_t StoredPrefix::resume() const {
+  if (stage_ == Stage::reading) return target_;
   return work_->loading->resume(reader_->memory_->layout());
 }
 
@@ -135,8 +137,8 @@ void StoredPrefix::read() {
               taken.error().message);
     return end();
   }
-  stage_ = Stage::reading;
   target_ = resume();
+  stage_ = Stage::reading;
   reader_->reading_.push_back(this);
   progress_at_ = std::chrono::steady_clock::now();
   reader_->hand_over(work_);
@@ -252,6 +254,7 @@ bool StoreReader::is_brought_by_other(const StoredPrefix& one) const {
 }
 
 void StoreReader::run() {
+  run_anywhere();
   std::unique_lock lock(mutex_);
   for (;;) {
     handed_over_.wait(lock,
