@@ -37,6 +37,7 @@ struct SampledRequest {
   sample::SamplingParams sampling = {.temperature = 0};
   std::vector<AdapterUse> adapters = {};
   std::optional<SampledForm> form = std::nullopt;
+  bool finishes_turn = true;  // Otherwise what it computed goes to the prefix cache as it is.
 };
 
 class SampledJob final : public Job {
@@ -82,7 +83,7 @@ class SampledJob final : public Job {
   }
   bool is_blocked() const override { return is_blocked_; }
   void end(Status status) override {
-    if (status) {
+    if (status && request_.finishes_turn) {
       status = lane_.finish_turn();
     } else if (lane_.sequence().length() > 0) {
       lane_.publish();

@@ -222,7 +222,7 @@ TEST_P(StoredPrefixTest, WhatIsEvictedIsWritten) {
     const memory::Sequence empty = roomy->memory().new_sequence();
     budget_bytes_ = roomy->memory().plan(empty, 200).new_bytes * 60;
   }
-  const SampledRequest first{.prompt = random_tokens(1, 150)};
+  const SampledRequest first{.prompt = random_tokens(1, 150), .finishes_turn = false};
   {
     const auto own = engine();
     ASSERT_NE(own, nullptr);
@@ -231,7 +231,7 @@ TEST_P(StoredPrefixTest, WhatIsEvictedIsWritten) {
     ASSERT_NO_FATAL_FAILURE(run(scheduler));
     for (uint32_t other = 2; own->sequence_store()->counts().demoted == 0; ++other) {
       ASSERT_LT(other, 1000u);
-      submit(*own, scheduler, {.prompt = random_tokens(other, 150)});
+      submit(*own, scheduler, {.prompt = random_tokens(other, 150), .finishes_turn = false});
       ASSERT_NO_FATAL_FAILURE(run(scheduler));
     }
   }
