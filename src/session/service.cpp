@@ -65,8 +65,7 @@ std::future<Result<std::vector<Embedding>>> Service::embed(std::vector<std::vect
 
 JobId Service::embed(std::vector<std::vector<Token>> texts, const EmbedderOptions& options,
                      JobTerms terms, EmbeddingJob::Done done) {
-  auto job =
-      std::make_unique<EmbeddingJob>(engine_, options, std::move(texts), std::move(done));
+  auto job = std::make_unique<EmbeddingJob>(engine_, options, std::move(texts), std::move(done));
   return submit(std::move(job), std::move(terms));
 }
 
