@@ -20,7 +20,7 @@ namespace {
 
 using namespace cairn;
 using namespace cairn::memory;
-using testing::ToyModel;
+using toy::ToyModel;
 using Text = std::vector<Token>;
 
 constexpr int32_t kPromptTokens = 2000, kMessageTokens = 200, kChunkTokens = 512;

@@ -6,9 +6,13 @@
 option(CAIRN_PRECOMPILED "Precompile headers" ON)
 
 if(CAIRN_PRECOMPILED)
-  # A cache of objects takes these only if it may trust macros' names and dates.
+  # A cache of objects takes these only if it may trust macros' names and dates. By the text of all
+  # headers (depend mode), not by what the preprocessor leaves of them: g++ knows the headers within
+  # a precompiled one by their text, comments too. Under a name of its own, for what was kept
+  # otherwise.
   if(CCACHE)
-    set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1 CCACHE_NAMESPACE=cairn ${CCACHE})
+    set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1
+        CCACHE_NAMESPACE=cairn ${CCACHE})
   endif()
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/precompiled.cpp
        CONTENT "// Nothing: cmake/precompiled.h is compiled for the sake of others.\n")
@@ -51,7 +55,8 @@ function(cairn_precompile target folder)
 endfunction()
 
 # Four small sources are compiled as one: most of what each reads is the same. Those in the list
-# single_sources are left out.
+# single_sources are left out. Where many files use the same names for things of their own (an
+# architecture's Config and Layer, a test's helpers), each has a namespace of its own name.
 function(cairn_join_sources target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
   set_source_files_properties(${single_sources} TARGET_DIRECTORY ${target}

@@ -356,8 +356,18 @@ class Tidy:
             if (name.startswith("src/") and name not in MUTABLE_STATICS and
                     re.match(r"\s+(static|thread_local)\s+(?!.*\bconst(expr)?\b)[^(]*[=;]", line)):
                 self.report(name, number, "a static variable that changes")
+        self.check_own_namespace(name, code)
         self.check_includes(name, text)
         self.check_scopes(name, code)
+
+    def check_own_namespace(self, name, code):
+        """Files that are compiled as one, and have names for things of their own."""
+        found = re.fullmatch(r"tests/\w+/(?P<test>\w+_test)\.cpp|"
+                             r"src/(?:models/\w+(?<!common)|convert/families)/(\w+)\.cpp", name)
+        stem = found and next(filter(None, found.groups()))
+        if found and not re.search(rf"^namespace ([\w:]+::)?{stem} \{{$", code, re.M):
+            if not found["test"] or re.search(r"^TEST(_[FP])?\(", code, re.M):
+                self.report(name, 1, f"expected a namespace {stem}, found none")
 
     def check_includes(self, name, text):
         parts = name.split("/")

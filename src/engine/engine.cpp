@@ -51,6 +51,9 @@ size_t default_memory_budget(const MemoryRoom& room, const FixedBytes& fixed, si
   return std::min(half, addresses / 4 * 3 / std::max<size_t>(group_count, 1));
 }
 
+// While several conversations share steps, they wait for the disk no longer than this.
+constexpr std::chrono::milliseconds kStorePatience(20);
+
 // A context longer than this is given only when asked for: address tables grow with it.
 constexpr int32_t kDefaultContextMax = 1 << 17;
 
@@ -329,24 +332,37 @@ Result<Plans> Engine::record(const memory::Layout& layout, std::span<const LowRa
       made, {.row_count_max = options_.row_count_max, .output_count_max = options_.row_count_max});
 }
 
-// What waits to be written holds memory that others may need more.
+// What waits to be written holds memory that others may need more. Who computes alone waits for the
+// disk; several do not.
 Result<StepReport> Engine::step(std::span<const StepItem> items, StepAcceptor accept,
                                 StepObserver observe) {
+  if (sequence_store_ != nullptr) sequence_store_->note_step();
   Result<StepReport> report = stepper_->step(items, accept, observe);
-  const bool may_help = !report && report.error().code == ErrorCode::memory_full &&
-                        sequence_store_ != nullptr && sequence_store_->drain();
-  return may_help ? stepper_->step(items, accept, observe) : report;
+  const bool is_full = !report && report.error().code == ErrorCode::memory_full;
+  if (!is_full || sequence_store_ == nullptr) return report;
+  std::optional<std::chrono::milliseconds> patience;
+  if (items.size() > 1) patience = kStorePatience;
+  return sequence_store_->drain(patience) ? stepper_->step(items, accept, observe) : report;
 }
 
 // Vectors of texts keep nothing that could be stored. Where the model's file lies is nobody's
 // business.
 Status Engine::open_store() {
   if (options_.cache_dir.empty() || options_.pooling) return Ok{};
-  CAIRN_TRY(sequence_store_,
-            SequenceStore::open(
-                {.path = options_.cache_dir, .budget_bytes = options_.cache_disk_budget},
-                file_.name().substr(file_.name().rfind('/') + 1), memory_.get(), &*cache_));
+  SequenceStore::Options options{.disk = {.path = options_.cache_dir,
+                                          .budget_bytes = options_.cache_disk_budget,
+                                          .calls = options_.cache_calls},
+                                 .model = file_.name().substr(file_.name().rfind('/') + 1),
+                                 .audit_interval = options_.cache_audit_interval};
+  CAIRN_TRY(sequence_store_, SequenceStore::open(std::move(options), memory_.get(), &*cache_));
+  cache_->on_evict([this](const memory::Sequence& sequence) { demote(sequence); });
   return Ok{};
+}
+
+// Of variants that nobody stored or looked up nothing can be said, since variants have no names.
+void Engine::demote(const memory::Sequence& sequence) {
+  const auto known = fingerprints_.find(sequence.variant());
+  if (known != fingerprints_.end()) sequence_store_->demote(sequence, known->second);
 }
 
 const Sha256Digest& Engine::stored_fingerprint(const Selection& selection) {
@@ -355,10 +371,10 @@ const Sha256Digest& Engine::stored_fingerprint(const Selection& selection) {
   return fingerprints_.emplace(selection.variant(), fingerprint(selection).digest()).first->second;
 }
 
-bool Engine::fetch_stored(const Selection& selection, std::span<const Token> prompt,
-                          int32_t known) {
-  if (sequence_store_ == nullptr) return false;
-  return sequence_store_->fetch(stored_fingerprint(selection), selection.variant(), prompt, known);
+std::unique_ptr<StoredPrefix> Engine::look_up_stored(const Selection& selection,
+                                                     std::span<const Token> prompt, int32_t known) {
+  if (sequence_store_ == nullptr) return nullptr;
+  return sequence_store_->look_up(stored_fingerprint(selection), selection, prompt, known);
 }
 
 void Engine::store_behind(const Selection& selection, const memory::Sequence& sequence) {

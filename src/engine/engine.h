@@ -70,6 +70,10 @@ struct EngineOptions {
   // is missing. `cache_disk_budget`: bytes at most; 0: 20 GiB or a tenth of the disk.
   std::string cache_dir;
   uint64_t cache_disk_budget = 0;
+  // Of about so many sequences that are loaded from there one is computed again while the engine is
+  // idle, and compared; 1: each, 0: none.
+  int32_t cache_audit_interval = 1000;
+  store::FileCalls* cache_calls = nullptr;  // How its files are reached; null: as the system does.
   // Called while weights are prepared, with the bytes done and the bytes in all.
   std::function<void(size_t done_bytes, size_t total_bytes)> on_progress;
 };
@@ -112,9 +116,9 @@ class Engine {
 
   // The loaded adapters, with their default scales.
   std::span<const AdapterUse> adapters() const { return adapters_.loaded(); }
-  // Looks on the disk for what memory lacks of a prompt beyond `known` tokens, and puts it into the
-  // cache. Whether it did.
-  bool fetch_stored(const Selection& selection, std::span<const Token> prompt, int32_t known);
+  // Looks in the store for what memory lacks of a prompt beyond `known` tokens. Null: no store.
+  std::unique_ptr<StoredPrefix> look_up_stored(const Selection& selection,
+                                               std::span<const Token> prompt, int32_t known);
   // Has a finished turn written to the disk, if there is a store.
   void store_behind(const Selection& selection, const memory::Sequence& sequence);
   SequenceStore* sequence_store() { return sequence_store_.get(); }  // Null: none.
@@ -144,6 +148,7 @@ class Engine {
   Status prepare_memory();
   Status prepare_adapters();
   Status open_store();
+  void demote(const memory::Sequence& sequence);
   const Sha256Digest& stored_fingerprint(const Selection& selection);
   Result<Plans> record(const memory::Layout& layout, std::span<const LowRank> changes) const;
   void drop_idle_selection();

@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 #include "engine/engine.h"
-#include "engine/lane.h"
+#include "engine/lane_batch.h"
 
 namespace cairn {
 

@@ -43,6 +43,8 @@ class Job {
   // The tokens that start() makes the lane read: other jobs' lanes may have them, or be reading
   // them.
   virtual std::span<const Token> prompt() const = 0;
+  // Positions of it, as Lane::start() is given them.
+  virtual std::span<const int32_t> message_starts() const { return {}; }
   // What start() and reading the prompt cost.
   virtual memory::ResumePlan plan() = 0;
   // Begins to read the prompt. Called once. Errors end the job.

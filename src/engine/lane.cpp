@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/lane_batch.h"
 #include "memory/common_prefix.h"
 
 namespace cairn {
@@ -48,6 +49,7 @@ void Lane::select(Selection selection) {
   next_ = 0;
   computed_at_ = -1;
   is_preempted_ = false;
+  stored_.reset();
   cut_ = {};
   turn_starts_.clear();
 }
@@ -104,15 +106,15 @@ Result<PromptReport> Lane::start(std::span<const Token> prompt,
   CAIRN_TRY(cut_, find_cut(int64_t(prompt.size()), message_starts));
   turn_starts_.assign(message_starts.begin(), message_starts.end());
   text_.clear();
-  return start_cut(prompt);
+  return start_cut(prompt, true);
 }
 
 // Reads what the cut leaves of the whole text, whose turns are known.
-Result<PromptReport> Lane::start_cut(std::span<const Token> text) {
+Result<PromptReport> Lane::start_cut(std::span<const Token> text, bool asks_store) {
   message_starts_.clear();
   if (cut_.left_out == 0) {
     message_starts_ = turn_starts_;
-    return start_whole(text);
+    return start_whole(text, asks_store);
   }
   for (const int32_t start : turn_starts_) {
     const bool stays = start >= cut_.kept + cut_.left_out;
@@ -124,7 +126,7 @@ Result<PromptReport> Lane::start_cut(std::span<const Token> text) {
     }
   }
   text_.assign(text.begin(), text.end());
-  CAIRN_TRY(PromptReport report, start_whole(without(text_, cut_)));
+  CAIRN_TRY(PromptReport report, start_whole(without(text_, cut_), asks_store));
   report.left_out_tokens = cut_.left_out;
   report.left_out_turns = cut_.turns;
   return report;
@@ -155,20 +157,27 @@ Lane::Start Lane::find_start(std::span<const Token> prompt, bool wants_logits) c
   return start;
 }
 
-// A prompt that start() refuses has a plan as well: what it would cost if there were room.
+// What start() would read: what the cut of the context leaves of the prompt, which then lies in
+// `storage`. Of a prompt that start() refuses all of it: what it would cost if there were room.
+std::span<const Token> Lane::shortened(std::span<const Token> prompt,
+                                       std::span<const int32_t> message_starts,
+                                       std::vector<Token>& storage) const {
+  Result<ContextCut> cut = find_cut(int64_t(prompt.size()), message_starts);
+  if (!cut || cut->left_out == 0) return prompt;
+  return storage = without(prompt, *cut);
+}
+
 memory::ResumePlan Lane::plan(std::span<const Token> prompt,
                               std::span<const int32_t> message_starts, bool wants_logits) const {
-  Result<ContextCut> cut = find_cut(int64_t(prompt.size()), message_starts);
-  if (!cut || cut->left_out == 0) return find_start(prompt, wants_logits).plan;
-  return find_start(without(prompt, *cut), wants_logits).plan;
+  std::vector<Token> storage;
+  return find_start(shortened(prompt, message_starts, storage), wants_logits).plan;
 }
 
 memory::ResumePlan Lane::plan_reading(std::span<const Token> prompt,
                                       std::span<const int32_t> message_starts,
                                       bool wants_logits) const {
-  Result<ContextCut> cut = find_cut(int64_t(prompt.size()), message_starts);
-  if (!cut || cut->left_out == 0) return plan_whole(prompt, wants_logits);
-  return plan_whole(without(prompt, *cut), wants_logits);
+  std::vector<Token> storage;
+  return plan_whole(shortened(prompt, message_starts, storage), wants_logits);
 }
 
 memory::ResumePlan Lane::plan_whole(std::span<const Token> prompt, bool wants_logits) const {
@@ -177,18 +186,61 @@ memory::ResumePlan Lane::plan_whole(std::span<const Token> prompt, bool wants_lo
 }
 
 // REQUIRES: the prompt fits into the context. What the own sequence loses is kept by the engine.
-Result<PromptReport> Lane::start_whole(std::span<const Token> prompt) {
+Result<PromptReport> Lane::start_whole(std::span<const Token> prompt, bool asks_store) {
   prompt_end_ = int32_t(prompt.size());
-  return read_from_best(prompt);
+  return read_from_best(prompt, asks_store);
 }
 
-Result<PromptReport> Lane::read_from_best(std::span<const Token> prompt) {
+StoredPrefix* Lane::look_up(std::span<const Token> prompt,
+                            std::span<const int32_t> message_starts) {
+  std::vector<Token> storage;
+  return look_up_whole(shortened(prompt, message_starts, storage));
+}
+
+StoredPrefix* Lane::look_up_again() {
+  return look_up_whole(std::span(pending_).subspan(next_));
+}
+
+StoredPrefix* Lane::look_up_whole(std::span<const Token> tokens) {
+  if (engine_->sequence_store() == nullptr || tokens.empty()) return nullptr;
+  const bool is_same = stored_ && std::ranges::equal(stored_->prompt(), tokens);
+  if (!is_same) {
+    stored_ = engine_->look_up_stored(selection_, tokens, find_start(tokens, true).plan.resume);
+  }
+  return stored_.get();
+}
+
+// Whether the store had more of the tokens than memory.
+bool Lane::wait_for_stored(std::span<const Token> tokens) {
+  StoredPrefix* const stored = look_up_whole(tokens);
+  if (stored == nullptr) return false;
+  stored->wait();
+  const bool has_brought = stored->has_brought();
+  stored_.reset();
+  return has_brought;
+}
+
+const StoredPrefix* Lane::read_stored() const {
+  const bool is_read = stored_ && stored_->stage() == StoredPrefix::Stage::reading;
+  return is_read ? stored_.get() : nullptr;
+}
+
+memory::ResumePlan Lane::plan_stored(const StoredPrefix& stored) const {
+  memory::Memory& memory = engine_->memory();
+  const memory::ResumePlan resumed{.target = stored.resume(), .resume = stored.resume()};
+  memory::ResumePlan plan = memory.extended(memory.new_sequence(selection_.variant()), resumed,
+                                            int32_t(stored.prompt().size()));
+  if (stored.stage() == StoredPrefix::Stage::found) plan.new_bytes += stored.needed_bytes();
+  return plan;
+}
+
+// What is read again in the midst of an answer is not looked for in the store: others wait.
+Result<PromptReport> Lane::read_from_best(std::span<const Token> prompt, bool asks_store) {
   pending_.clear();
   next_ = 0;
   is_preempted_ = false;
+  const bool is_fetched = asks_store && wait_for_stored(prompt);
   Start found = find_start(prompt, true);
-  const bool is_fetched = engine_->fetch_stored(selection_, prompt, found.plan.resume);
-  if (is_fetched) found = find_start(prompt, true);
   const int32_t prompt_tokens = int32_t(prompt.size());
   PromptReport report{.prompt_tokens = prompt_tokens,
                       .from_cache = found.sequence != &sequence_,
@@ -343,7 +395,7 @@ Status Lane::shift(Token token) {
   std::vector<Token> whole(text().begin(), text().end());
   whole.push_back(token);
   CAIRN_TRY(cut_, find_cut(int64_t(whole.size()), turn_starts_));
-  CAIRN_TRY(start_cut(whole));
+  CAIRN_TRY(start_cut(whole, false));
   return Ok{};
 }
 
@@ -389,7 +441,7 @@ memory::ResumePlan Lane::resume_plan() const {
 Status Lane::resume() {
   CHECK(is_preempted_);
   const std::vector<Token> tokens = std::move(pending_);
-  CAIRN_TRY(read_from_best(tokens));
+  CAIRN_TRY(read_from_best(tokens, true));
   return Ok{};
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -64,8 +65,8 @@ class Lane {
   // than the context and the policy is to stop.
   Result<PromptReport> start(std::span<const Token> prompt,
                              std::span<const int32_t> message_starts = {});
-  // What going back to what is held of the prompt costs; with `wants_logits` false: without the
-  // logits at its end, for a prompt that more tokens will follow.
+  // What going back to what memory holds of the prompt costs; with `wants_logits` false: without
+  // the logits at its end, for a prompt that more tokens will follow.
   memory::ResumePlan plan(std::span<const Token> prompt,
                           std::span<const int32_t> message_starts = {},
                           bool wants_logits = true) const;
@@ -73,6 +74,21 @@ class Lane {
   memory::ResumePlan plan_reading(std::span<const Token> prompt,
                                   std::span<const int32_t> message_starts = {},
                                   bool wants_logits = true) const;
+  // Looks in the store for what memory lacks of this prompt, which start() is going to read, or of
+  // the tokens that resume() is: the same look-up at every call until then. Null: there is no
+  // store. Where it was not called, start() and resume() wait for the store themselves.
+  StoredPrefix* look_up(std::span<const Token> prompt,
+                        std::span<const int32_t> message_starts = {});
+  StoredPrefix* look_up_again();
+  // Begins to read what was found. REQUIRES: it is found.
+  void read_found() { stored_->read(); }
+  // That look-up, while its blocks are being read; else null.
+  const StoredPrefix* read_stored() const;
+  // Gives up the look-up; look_up() makes another one.
+  void forget_stored() { stored_.reset(); }
+  // What start() and all its steps cost with what was found, without the blocks that were taken by
+  // now. REQUIRES: it is found or being read.
+  memory::ResumePlan plan_stored(const StoredPrefix& stored) const;
   // Adds a token (usually the sampled one). If the context is full and the policy is to shift, the
   // sequence is shortened, and what stays is pending again. Errors: those of start(). REQUIRES:
   // !wants_rows().
@@ -135,9 +151,9 @@ class Lane {
   Status check(std::span<const Token> prompt) const;
   ContextLimits limits() const;
   Result<ContextCut> find_cut(int64_t token_count, std::span<const int32_t> turn_starts) const;
-  Result<PromptReport> start_cut(std::span<const Token> text);
-  Result<PromptReport> start_whole(std::span<const Token> prompt);
-  Result<PromptReport> read_from_best(std::span<const Token> tokens);
+  Result<PromptReport> start_cut(std::span<const Token> text, bool asks_store);
+  Result<PromptReport> start_whole(std::span<const Token> prompt, bool asks_store);
+  Result<PromptReport> read_from_best(std::span<const Token> tokens, bool asks_store);
   bool resumes_everywhere() const;
   struct Mark {
     int32_t position;
@@ -145,6 +161,11 @@ class Lane {
   };
   void place_marks(int32_t prompt_tokens, int32_t branch);
   void add_mark(Mark mark);
+  std::span<const Token> shortened(std::span<const Token> prompt,
+                                   std::span<const int32_t> message_starts,
+                                   std::vector<Token>& storage) const;
+  StoredPrefix* look_up_whole(std::span<const Token> tokens);
+  bool wait_for_stored(std::span<const Token> tokens);
   Start find_start(std::span<const Token> prompt, bool wants_logits) const;
   memory::ResumePlan plan_whole(std::span<const Token> prompt, bool wants_logits) const;
   Status drop_anchors_of_earlier_turns();
@@ -163,6 +184,7 @@ class Lane {
   int32_t resumed_at_ = 0;               // Where reading the prompt began.
   int32_t prompt_end_ = 0;               // Where it ends.
   bool is_preempted_ = false;            // All tokens are pending, and the sequence is empty.
+  std::unique_ptr<StoredPrefix> stored_;  // Of what is read next.
   ContextCut cut_;                       // What the sequence lacks of the text.
   std::vector<Token> text_;              // The whole text, where some is left out; else empty.
   std::vector<int32_t> turn_starts_;     // Its messages of the user.
@@ -173,27 +195,6 @@ class Lane {
   // The index of the last token's output in the runner, and the runner's count at that step.
   mutable int32_t output_ = 0;
   mutable int64_t computed_at_ = -1;
-};
-
-// Steps of lanes. Keeps its arrays, so that a step allocates nothing. Thread rule: that of a lane.
-class LaneBatch {
- public:
-  explicit LaneBatch(Engine* engine) : engine_(engine) {}
-
-  // One step for the lanes that want rows, in their order, as far as there is room; returns how
-  // many were computed. Errors: those of Engine::step(), which are the first such lane's, and of
-  // Lane::settle(). REQUIRES: at least one of the lanes wants rows.
-  Result<size_t> step(std::span<Lane* const> lanes);
-  Status step(Lane& lane) {
-    Lane* const one = &lane;
-    CAIRN_TRY(step(std::span(&one, 1)));
-    return Ok{};
-  }
-
- private:
-  Engine* engine_;
-  std::vector<Lane*> stepped_;
-  std::vector<StepItem> items_;
 };
 
 }  // namespace cairn

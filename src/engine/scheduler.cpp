@@ -11,12 +11,16 @@ namespace cairn {
 
 namespace {
 
+using Stored = StoredPrefix::Stage;
+
 // Fewer rows of a prompt are not worth reading the weights for.
 constexpr int32_t kPromptRowsMin = 16;
 // Of clients without a job, as many are remembered.
 constexpr size_t kIdleClientsMax = 256;
 // A replayed row reads no weights: it counts for a client as so much of a computed one.
 constexpr double kReplayedRow = 0.1;
+// So long a step without anything else to do waits for the disk, unless that is done before.
+constexpr std::chrono::milliseconds kDiskWait(5);
 // Of smaller vocabularies a token is chosen sooner than threads are woken.
 constexpr int32_t kVocabularyToShare = 16384;
 
@@ -44,6 +48,11 @@ struct Scheduler::Scheduled {
   bool is_running() const { return stage == Stage::running && !has_ended; }
   bool has_memory() const {
     return is_running() && lane() != nullptr && lane()->sequence().length() > 0;
+  }
+  // While blocks that it has taken are filled from the store.
+  const StoredPrefix* read_stored() const {
+    return stage == Stage::waiting && !has_ended && lane() != nullptr ? lane()->read_stored()
+                                                                      : nullptr;
   }
   // While jobs of a higher priority wait for its prefix, it is as urgent as they are.
   int32_t step_priority() const { return std::max(terms.priority, lent_priority); }
@@ -96,6 +105,17 @@ bool Scheduler::cancel(JobId id, Error why) {
   return false;
 }
 
+// What waits for that gives its memory back then.
+bool Scheduler::is_being_written() const {
+  SequenceStore* const store = engine_->sequence_store();
+  return store != nullptr && store->holds_memory();
+}
+
+bool Scheduler::has_work() const {
+  SequenceStore* const store = engine_->sequence_store();
+  return !jobs_.empty() || (store != nullptr && store->collect());
+}
+
 bool Scheduler::step() {
   const int64_t epoch = memory_epoch_;
   expire();
@@ -104,7 +124,17 @@ bool Scheduler::step() {
   compute();
   const bool has_gone_on = settle();
   forget_ended();
-  return has_admitted || has_gone_on || computed_count_ > 0 || memory_epoch_ != epoch;
+  return has_admitted || has_gone_on || computed_count_ > 0 || memory_epoch_ != epoch ||
+         wait_for_disk();
+}
+
+// Whether there was something to wait for.
+bool Scheduler::wait_for_disk() {
+  SequenceStore* const store = engine_->sequence_store();
+  if (store == nullptr) return false;
+  if (!store->collect() && !waits_for_disk_) return false;
+  store->wait_for_news(kDiskWait);
+  return true;
 }
 
 void Scheduler::expire() {
@@ -119,7 +149,8 @@ void Scheduler::expire() {
 // have given up their memory, then those whose clients have had the fewest tokens.
 bool Scheduler::admit() {
   queue_.clear();
-  int32_t running_count = 0;
+  waits_for_disk_ = false;
+  int32_t running_count = 0, reading_count = 0;
   bool has_others = false;  // Somebody who is not idle.
   for (const auto& job : jobs_) {
     if (job->has_ended) continue;
@@ -127,6 +158,7 @@ bool Scheduler::admit() {
     has_others |= !job->terms.is_idle;
     if (job->stage == Stage::waiting && !job->job->is_blocked()) queue_.push_back(job.get());
     running_count += int32_t(job->stage == Stage::running);
+    reading_count += int32_t(job->read_stored() != nullptr);
   }
   const auto tokens_of = [this](const Scheduled& job) {
     return job.has_started ? -1 : clients_.at(job.terms.client).computed_tokens;
@@ -140,18 +172,75 @@ bool Scheduler::admit() {
   for (Scheduled* job : queue_) {
     if (running_count >= options_.running_max || (job->terms.is_idle && has_others)) break;
     if (job->planned_in != memory_epoch_) {
-      job->plan = job->has_started ? job->lane()->resume_plan() : job->job->plan();
+      job->plan = plan_of(*job);
       job->planned_in = memory_epoch_;
     }
     if (waits_for_prefix(*job)) continue;
+    const StoredPrefix::Stage stored = look_in_store(*job);
+    waits_for_disk_ |= stored == Stored::searching || stored == Stored::reading;
+    if (stored == Stored::searching || stored == Stored::reading) continue;
     // Who cannot begin is not overtaken by those behind, which would keep it waiting for ever; but
     // jobs that nobody receives anything from keep nobody waiting.
-    bool fits = running_count == 0 || has_room(*job);
-    while (!fits && preempt_blocked()) fits = --running_count == 0 || has_room(*job);
+    const auto has_room = [&] {
+      if (this->has_room(*job)) return true;
+      if (running_count + reading_count > 0) return false;
+      const bool will_have_more = is_being_written();
+      waits_for_disk_ |= will_have_more;
+      return !will_have_more;
+    };
+    bool fits = has_room();
+    for (; !fits && (end_idle_work() || preempt_blocked()); fits = has_room()) --running_count;
     if (!fits) break;
+    if (stored == Stored::found) {
+      read_stored(*job);
+      reading_count += int32_t(job->read_stored() != nullptr);
+      continue;
+    }
     running_count += int32_t(try_start(*job));
   }
   return running_count > running_before;
+}
+
+memory::ResumePlan Scheduler::plan_of(Scheduled& job) const {
+  return job.has_started ? job.lane()->resume_plan() : job.job->plan();
+}
+
+// What the store has of its prompt, and memory lacks, is brought before it begins; it then costs
+// less to compute, and the bytes of what was found.
+StoredPrefix::Stage Scheduler::look_in_store(Scheduled& job) {
+  Lane* const lane = job.lane();
+  if (lane == nullptr) return Stored::ended;
+  StoredPrefix* const stored = job.has_started
+                                   ? lane->look_up_again()
+                                   : lane->look_up(job.job->prompt(), job.job->message_starts());
+  if (stored == nullptr) return Stored::ended;
+  const Stored before = stored->stage();
+  const Stored after = stored->advance();
+  if (after == Stored::found) job.plan = lane->plan_stored(*stored);
+  if (after == before) return after;
+  ++memory_epoch_;
+  if (after == Stored::ended) {
+    stats_.stored_prefixes += int64_t(stored->has_brought());
+    job.plan = plan_of(job);
+  }
+  job.planned_in = memory_epoch_;
+  return after;
+}
+
+// Where there is no room after all, it is computed.
+void Scheduler::read_stored(Scheduled& job) {
+  job.lane()->read_found();
+  ++memory_epoch_;
+}
+
+// Its blocks are back when the reading thread has left them, which a step that lacks memory waits
+// for. It looks in the store again later.
+bool Scheduler::give_up_reading(Scheduled& job) {
+  if (job.read_stored() == nullptr) return false;
+  job.lane()->forget_stored();
+  ++stats_.preemptions;
+  ++memory_epoch_;
+  return true;
 }
 
 bool Scheduler::try_start(Scheduled& job) {
@@ -218,6 +307,8 @@ size_t Scheduler::promised_bytes() const {
   size_t bytes = 0;
   for (const auto& job : jobs_) {
     if (job->is_running() && job->lane() != nullptr) bytes += job->lane()->demand().new_bytes;
+    const StoredPrefix* const stored = job->read_stored();
+    if (stored != nullptr) bytes += job->lane()->plan_stored(*stored).new_bytes;
   }
   return bytes;
 }
@@ -329,11 +420,23 @@ void Scheduler::count_step(const StepReport& report, double seconds) {
 // The youngest job that has memory, and is younger than this one, gives it up; whether there is
 // one.
 bool Scheduler::preempt_junior(const Scheduled& than) {
+  if (end_idle_work()) return true;
   for (size_t index = jobs_.size(); index-- > 0;) {
     Scheduled& job = *jobs_[index];
     if (&job == &than) return false;
+    if (give_up_reading(job)) return true;
     if (!job.has_memory()) continue;
     preempt(job);
+    return true;
+  }
+  return false;
+}
+
+// An idle job without a lane cannot give up its memory and go on later.
+bool Scheduler::end_idle_work() {
+  for (const auto& job : jobs_) {
+    if (!job->is_running() || !job->terms.is_idle || job->lane() != nullptr) continue;
+    end(*job, fail(ErrorCode::memory_full, "others need the memory"));
     return true;
   }
   return false;
@@ -350,7 +453,7 @@ bool Scheduler::preempt_blocked() {
 
 bool Scheduler::others_have_memory(const Scheduled& than) const {
   return std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& job) {
-    return job.get() != &than && job->has_memory();
+    return job.get() != &than && (job->has_memory() || job->read_stored() != nullptr);
   });
 }
 
@@ -390,9 +493,15 @@ bool Scheduler::settle() {
     Status settled = job.lane()->settle();
     if (!settled) end(job, std::move(settled));
   }
+  const bool is_busy = std::any_of(jobs_.begin(), jobs_.end(), [](const auto& job) {
+    return !job->has_ended && !job->terms.is_idle && !job->job->is_blocked();
+  });
   bool has_gone_on = false;
   for (const auto& job : jobs_) {
-    if (job->is_running()) has_gone_on |= go_on(*job);
+    if (!job->is_running()) continue;
+    // The steps that it makes itself would come between those of others.
+    const bool waits = is_busy && job->terms.is_idle && job->lane() == nullptr;
+    if (!waits) has_gone_on |= go_on(*job);
   }
   return has_gone_on;
 }
@@ -405,7 +514,7 @@ bool Scheduler::go_on(Scheduled& job) {
   Status advanced = job.job->is_done() ? Status(Ok{}) : job.job->advance();
   const int64_t own_tokens = job.job->own_tokens() - tokens_before;
   clients_.at(job.terms.client).computed_tokens += double(own_tokens);
-  stats_.own_tokens += own_tokens;
+  (job.terms.is_idle ? stats_.idle_rows : stats_.own_tokens) += own_tokens;
   if (!advanced || job.job->is_done()) end(job, std::move(advanced));
   return true;
 }

@@ -39,10 +39,11 @@ struct SchedulerStats {
   int64_t decode_rows = 0;    // Computed, each of another sequence.
   int64_t prompt_rows = 0;    // Computed, those of jobs that were preempted included.
   int64_t idle_rows = 0;      // Computed for idle jobs; not in the others.
-  int64_t own_tokens = 0;     // Of jobs without a lane.
+  int64_t own_tokens = 0;     // Of jobs without a lane that are not idle.
   int64_t replayed_rows = 0;  // Recurrence steps, which read no weights.
   int64_t preemptions = 0;
   int64_t shared_waits = 0;  // Times that a job waited for a prefix that another one computed.
+  int64_t stored_prefixes = 0;  // Jobs that found more of their prompt in the store than in memory.
 };
 
 class Scheduler {
@@ -56,9 +57,11 @@ class Scheduler {
   // Whether it was there.
   bool cancel(JobId id, Error why);
 
-  bool has_work() const { return !jobs_.empty(); }
-  // One step. An error of a job ends that job and no other. False where nothing could be done: the
-  // jobs are blocked, or wait for those that are.
+  // Memory that a cancelled job's look-up in the store still holds counts as well.
+  bool has_work() const;
+  // One step; where the jobs only wait for the disk, some milliseconds of that. An error of a job
+  // ends that job and no other. False where nothing could be done: the jobs are blocked, or wait
+  // for those that are.
   bool step();
 
   SchedulerStats stats() const;
@@ -85,12 +88,19 @@ class Scheduler {
   bool waits_for_prefix(Scheduled& job);
   int32_t shared_prefix(const Scheduled& running, const Scheduled& waiting,
                         std::span<const Token> prompt) const;
+  memory::ResumePlan plan_of(Scheduled& job) const;
+  StoredPrefix::Stage look_in_store(Scheduled& job);
+  void read_stored(Scheduled& job);
+  bool give_up_reading(Scheduled& job);
+  bool wait_for_disk();
+  bool is_being_written() const;
   bool has_room(const Scheduled& job) const;
   size_t promised_bytes() const;
   void choose_rows();
   void compute();
   void count_step(const StepReport& report, double seconds);
   bool preempt_junior(const Scheduled& than);
+  bool end_idle_work();
   bool preempt_blocked();
   bool others_have_memory(const Scheduled& than) const;
   void preempt(Scheduled& job);
@@ -117,6 +127,7 @@ class Scheduler {
   std::vector<Scheduled*> choosing_;
   size_t computed_count_ = 0;        // Of the shares, from the first.
   int32_t decode_rows_ = 0, prompt_rows_ = 0;
+  bool waits_for_disk_ = false;  // Some job does.
 };
 
 }  // namespace cairn

@@ -14,13 +14,19 @@
 #include "base/log.h"
 #include "base/quantities.h"
 #include "base/threads.h"
+#include "sample/state_text.h"
 
 namespace cairn {
 
 namespace {
 
-// Fewer tokens are computed as soon as they are read.
-constexpr int32_t kWorthTokens = 32;
+// Of the budget, what waits to be written holds at most a quarter, what was evicted an eighth.
+constexpr std::chrono::milliseconds kLookAgain(100);
+// While nothing is computed a file is scrubbed so often.
+constexpr std::chrono::seconds kScrubPause(1);
+// Restored sequences that wait to be computed again.
+constexpr size_t kAuditsMax = 8;
+constexpr uint64_t kWaitingPart = 4, kDemotedPart = 8;
 
 // It runs where there is room, and steps go before it.
 void give_way() {
@@ -33,32 +39,43 @@ void give_way() {
 
 }  // namespace
 
-Result<std::unique_ptr<SequenceStore>> SequenceStore::open(const store::StoreOptions& options,
-                                                           std::string model,
-                                                           memory::Memory* memory,
+Result<std::unique_ptr<SequenceStore>> SequenceStore::open(Options options, memory::Memory* memory,
                                                            memory::PrefixCache* cache) {
-  CAIRN_TRY(std::unique_ptr<store::DiskStore> disk, store::DiskStore::open(options));
+  CAIRN_TRY(std::unique_ptr<store::DiskStore> disk, store::DiskStore::open(options.disk));
   const store::StoreStats stats = disk->stats();
-  log::info("store: {}; {} sequences, {} of {}", options.path, stats.entries,
-            show_bytes(stats.bytes), show_bytes(stats.budget_bytes));
+  const std::string path = options.disk.path;
+  log::info("store: {}; {} sequences, {} of {}", path, stats.entries, show_bytes(stats.bytes),
+            show_bytes(stats.budget_bytes));
   std::unique_ptr<SequenceStore> made(
-      new SequenceStore(std::move(disk), options.path, std::move(model), memory, cache));
+      new SequenceStore(std::move(disk), std::move(options), memory, cache));
   const BlockedSignals blocked;
   try {
     made->writer_ = std::thread([store = made.get()] { store->write_all(); });
   } catch (const std::system_error& refused) {
-    return fail(ErrorCode::io, "{}: the thread that writes: {}", options.path, refused.what());
+    return fail(ErrorCode::io, "{}: the thread that writes: {}", path, refused.what());
   }
+  CAIRN_TRY(made->reader_,
+            StoreReader::start(made->disk_.get(), memory, cache,
+                               {.on_loaded =
+                                    [store = made.get()](const Sha256Digest& fingerprint,
+                                                         const Selection& selection,
+                                                         const memory::Sequence& loaded) {
+                                      store->note_loaded(fingerprint, selection, loaded);
+                                    },
+                                .free_memory = [store = made.get()] { store->drain(); }}));
   return made;
 }
 
-SequenceStore::SequenceStore(std::unique_ptr<store::DiskStore> disk, std::string path,
-                             std::string model, memory::Memory* memory, memory::PrefixCache* cache)
+SequenceStore::SequenceStore(std::unique_ptr<store::DiskStore> disk, Options options,
+                             memory::Memory* memory, memory::PrefixCache* cache)
     : disk_(std::move(disk)),
-      path_(std::move(path)),
-      model_(std::move(model)),
+      path_(std::move(options.disk.path)),
+      model_(std::move(options.model)),
       memory_(memory),
-      cache_(cache) {}
+      cache_(cache),
+      last_step_ns_(now_ns()),
+      audit_interval_(options.audit_interval),
+      random_(std::random_device()()) {}
 
 SequenceStore::~SequenceStore() {
   {
@@ -67,68 +84,201 @@ SequenceStore::~SequenceStore() {
   }
   changed_.notify_all();
   if (writer_.joinable()) writer_.join();
+  reader_.reset();
+}
+
+int64_t SequenceStore::now_ns() {
+  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
 void SequenceStore::write_all() {
   give_way();
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return !waiting_.empty() || is_closing_; });
-    if (waiting_.empty()) return;
-    std::unique_ptr<store::Snapshot> snapshot = std::move(waiting_.front());
-    waiting_.pop_front();
-    is_writing_ = true;
-    lock.unlock();
-    const Result<Sha256Digest> written = disk_->write(*snapshot, store::Durability::cache);
-    if (!written) log::info("store: a sequence was not written: {}", written.error().message);
-    lock.lock();
-    is_writing_ = false;
-    written_.push_back(std::move(snapshot));
-    changed_.notify_all();
+    const bool is_called =
+        changed_.wait_for(lock, kScrubPause, [this] { return has_errand() || is_closing_; });
+    if (!is_called) {
+      scrub(lock);
+    } else if (has_errand()) {
+      is_writing_ = true;
+      work_once(lock);
+      is_writing_ = false;
+      changed_.notify_all();
+    } else {
+      return;
+    }
   }
 }
 
-void SequenceStore::let_go() {
+// What is known to be wrong goes first.
+void SequenceStore::work_once(std::unique_lock<std::mutex>& lock) {
+  if (!condemned_.empty()) {
+    const Condemned condemned = std::move(condemned_.back());
+    condemned_.pop_back();
+    lock.unlock();
+    disk_->condemn(condemned.audit.fingerprint, condemned.audit.tokens,
+                   condemned.difference.position, condemned.difference.what);
+    lock.lock();
+    return;
+  }
+  std::unique_ptr<store::Snapshot> snapshot = std::move(waiting_.front());
+  waiting_.pop_front();
+  lock.unlock();
+  const Result<Sha256Digest> written =
+      disk_->write(*snapshot, store::Durability::cache, [this] { return !gives_up_; });
+  if (!written) log::info("store: a sequence was not written: {}", written.error().message);
+  const bool is_left = !written && written.error().code == ErrorCode::cancelled;
+  lock.lock();
+  counts_.passed_over += int64_t(is_left);
+  written_.push_back(std::move(snapshot));
+}
+
+bool SequenceStore::may_scrub() {
+  if (now_ns() - last_step_ns_ < kScrubPause / std::chrono::nanoseconds(1)) return false;
+  const std::lock_guard lock(mutex_);
+  return !has_errand() && !is_closing_;
+}
+
+void SequenceStore::scrub(std::unique_lock<std::mutex>& lock) {
+  lock.unlock();
+  if (may_scrub()) (void)disk_->scrub_next([this] { return may_scrub(); });
+  lock.lock();
+}
+
+void SequenceStore::note_loaded(const Sha256Digest& fingerprint, const Selection& selection,
+                                const memory::Sequence& loaded) {
+  if (audit_interval_ == 0 || random_() % uint64_t(audit_interval_) != 0) return;
+  audits_.push_back({.fingerprint = fingerprint,
+                     .selection = selection,
+                     .tokens = {loaded.tokens().begin(), loaded.tokens().end()}});
+  if (audits_.size() <= kAuditsMax) return;
+  pass_over(audits_.front());
+  audits_.pop_front();
+}
+
+std::optional<SequenceStore::Audit> SequenceStore::next_audit() {
+  if (audits_.empty()) return std::nullopt;
+  Audit audit = std::move(audits_.front());
+  audits_.pop_front();
+  return audit;
+}
+
+void SequenceStore::pass_over(const Audit& audit) {
+  log::info("store: {} restored tokens were not computed again", audit.tokens.size());
+  const std::lock_guard lock(mutex_);
+  ++counts_.audits_passed_over;
+}
+
+void SequenceStore::close_audit(const Audit& audit, const std::optional<Difference>& difference) {
+  if (difference) {
+    log::error(
+        "store: of {} restored tokens {} is not what they compute. It is taken out of "
+        "memory and of {}; this machine's memory or disk may be failing",
+        audit.tokens.size(), difference->what, path_);
+    cache_->condemn(audit.tokens, audit.selection.variant(), difference->position);
+  }
+  const std::lock_guard lock(mutex_);
+  ++counts_.audited;
+  if (!difference) return;
+  ++counts_.differing;
+  condemned_.push_back({audit, *difference});
+  changed_.notify_all();
+}
+
+bool SequenceStore::collect() {
+  const bool is_held = reader_->collect();
   Snapshots written;
   const std::lock_guard lock(mutex_);
   written.swap(written_);
+  return is_held;
 }
 
-bool SequenceStore::drain() {
+bool SequenceStore::drain(std::optional<std::chrono::milliseconds> patience) {
   bool had_any = false;
+  Snapshots passed_over;
   {
     std::unique_lock lock(mutex_);
     had_any = !is_idle() || !written_.empty();
-    changed_.wait(lock, [this] { return is_idle(); });
+    const auto is_idle = [this] { return this->is_idle(); };
+    if (patience && !changed_.wait_for(lock, *patience, is_idle)) {
+      passed_over.swap(waiting_);
+      counts_.passed_over += int64_t(passed_over.size());
+      gives_up_ = true;
+    }
+    changed_.wait(lock, is_idle);
+    gives_up_ = false;
   }
-  let_go();
+  while (collect()) {
+    had_any = true;
+    wait_for_news(kLookAgain);
+  }
   return had_any;
 }
 
-// A sequence that goes on from one that still waits makes that one unnecessary.
+SequenceStore::Counts SequenceStore::counts() const {
+  const std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+bool SequenceStore::holds_memory() {
+  (void)collect();
+  const std::lock_guard lock(mutex_);
+  return !is_idle();
+}
+
+uint64_t SequenceStore::waiting_bytes() {
+  const std::lock_guard lock(mutex_);
+  uint64_t bytes = 0;
+  for (const auto& snapshot : waiting_) bytes += snapshot->payload_bytes();
+  return bytes;
+}
+
 void SequenceStore::keep(const memory::Sequence& sequence, const Sha256Digest& fingerprint) {
-  let_go();
+  (void)collect();
   if (sequence.is_closed() || sequence.length() < store::kChainTokens) return;
+  hand_over(std::make_unique<store::Snapshot>(*memory_, sequence, fingerprint, model_),
+            memory_->options().budget_bytes / kWaitingPart);
+}
+
+// Most of what is evicted was written when its turn was finished. Whoever evicts needs memory now,
+// which a copy keeps from being free: so little may wait, and the rest is lost.
+void SequenceStore::demote(const memory::Sequence& sequence, const Sha256Digest& fingerprint) {
+  if (sequence.is_closed() || sequence.length() < store::kChainTokens) return;
+  if (disk_->covers(fingerprint, sequence.tokens())) return;
   auto snapshot = std::make_unique<store::Snapshot>(*memory_, sequence, fingerprint, model_);
+  const uint64_t bytes_max = memory_->options().budget_bytes / kDemotedPart;
+  const bool has_room = snapshot->payload_bytes() + waiting_bytes() <= bytes_max;
+  {
+    const std::lock_guard lock(mutex_);
+    ++(has_room ? counts_.demoted : counts_.passed_over);
+  }
+  if (!has_room) return;
+  hand_over(std::move(snapshot), bytes_max);
+}
+
+// A sequence that goes on from one that still waits makes that one unnecessary.
+void SequenceStore::hand_over(std::unique_ptr<store::Snapshot> snapshot,
+                              uint64_t waiting_bytes_max) {
   const std::span<const Token> tokens = snapshot->outline().tokens;
   const auto is_beginning = [&](const std::unique_ptr<store::Snapshot>& other) {
     const std::span<const Token> beginning = other->outline().tokens;
-    return other->fingerprint() == fingerprint && beginning.size() <= tokens.size() &&
+    return other->fingerprint() == snapshot->fingerprint() && beginning.size() <= tokens.size() &&
            std::ranges::equal(beginning, tokens.first(beginning.size()));
   };
-  Snapshots passed_over;
+  Snapshots unwritten;
   {
     const std::lock_guard lock(mutex_);
     uint64_t bytes = snapshot->payload_bytes();
     for (std::unique_ptr<store::Snapshot>& other : waiting_) {
-      if (is_beginning(other)) passed_over.push_back(std::move(other));
+      if (is_beginning(other)) unwritten.push_back(std::move(other));
     }
     std::erase(waiting_, nullptr);
     for (const auto& other : waiting_) bytes += other->payload_bytes();
-    while (!waiting_.empty() && bytes > memory_->options().budget_bytes / 4) {
+    while (!waiting_.empty() && bytes > waiting_bytes_max) {
       bytes -= waiting_.front()->payload_bytes();
-      passed_over.push_back(std::move(waiting_.front()));
+      unwritten.push_back(std::move(waiting_.front()));
       waiting_.pop_front();
+      ++counts_.passed_over;
     }
     waiting_.push_back(std::move(snapshot));
   }
@@ -137,55 +287,40 @@ void SequenceStore::keep(const memory::Sequence& sequence, const Sha256Digest& f
 
 // The writing thread has nothing to do meanwhile: one thread writes at a time.
 Status SequenceStore::save(const std::string& session, const memory::Sequence& sequence,
-                           const Sha256Digest& fingerprint) {
+                           const Sha256Digest& fingerprint, const sample::SamplerState& sampler) {
   if (sequence.is_closed() || sequence.length() == 0) {
     return fail(ErrorCode::invalid_argument, "session {}: expected tokens, found none", session);
   }
   drain();
-  return disk_->save(session, store::Snapshot(*memory_, sequence, fingerprint, model_));
+  return disk_->save(session, store::Snapshot(*memory_, sequence, fingerprint, model_),
+                     sample::to_text(sampler));
 }
 
-Result<std::vector<Token>> SequenceStore::restore(const std::string& session,
-                                                  const Sha256Digest& fingerprint,
-                                                  memory::Variant variant) {
-  CAIRN_TRY(const store::DiskStore::Match match,
-            disk_->open_session(session, fingerprint, memory_->layout()));
-  CAIRN_TRY(memory::Sequence sequence, load(fingerprint, variant, match, 0));
+Result<SequenceStore::Restored> SequenceStore::restore(const std::string& session,
+                                                       const Sha256Digest& fingerprint,
+                                                       const Selection& selection) {
+  std::string note;
+  CAIRN_TRY(store::DiskStore::Match match,
+            disk_->open_session(session, fingerprint, memory_->layout(), &note));
+  Restored restored;
+  CAIRN_TRY(restored.sampler, sample::read_sampler_state(note));
+  CAIRN_TRY(memory::Sequence sequence, load(fingerprint, selection.variant(), match));
+  note_loaded(fingerprint, selection, sequence);
   cache_->keep(std::move(sequence));
-  return match.manifest.outline.tokens;
+  restored.tokens = std::move(match.manifest.outline.tokens);
+  return restored;
 }
 
 Result<memory::Sequence> SequenceStore::load(const Sha256Digest& fingerprint,
                                              memory::Variant variant,
-                                             const store::DiskStore::Match& match, int32_t known) {
-  Result<memory::Sequence> loaded = disk_->load(*memory_, variant, fingerprint, match, known);
+                                             const store::DiskStore::Match& match) {
+  Result<memory::Sequence> loaded = disk_->load(*memory_, variant, fingerprint, match, 0);
   if (loaded || loaded.error().code != ErrorCode::memory_full) return loaded;
   drain();
   uint64_t bytes = 0;
   for (const store::PieceRef& piece : match.manifest.pieces) bytes += piece.file_bytes;
   if (!cache_->make_room(size_t(bytes))) return loaded;
-  return disk_->load(*memory_, variant, fingerprint, match, known);
-}
-
-bool SequenceStore::fetch(const Sha256Digest& fingerprint, memory::Variant variant,
-                          std::span<const Token> prompt, int32_t known) {
-  let_go();
-  const int32_t worth = known + kWorthTokens - 1;
-  if (int64_t(prompt.size()) <= worth) return false;
-  const auto begin = std::chrono::steady_clock::now();
-  const auto match = disk_->find(fingerprint, memory_->layout(), prompt, true, worth);
-  if (!match) return false;
-  Result<memory::Sequence> loaded = load(fingerprint, variant, *match, worth);
-  if (!loaded) {
-    log::info("store: a prompt of {} tokens is computed: {}", prompt.size(),
-              loaded.error().message);
-    return false;
-  }
-  const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - begin;
-  log::info("store: {} of {} tokens restored in {:.1f} ms", loaded->length(), prompt.size(),
-            spent.count());
-  cache_->keep(std::move(loaded).value());
-  return true;
+  return disk_->load(*memory_, variant, fingerprint, match, 0);
 }
 
 }  // namespace cairn

@@ -1,22 +1,30 @@
-// What an engine keeps beyond its memory and its process: finished turns are written to a folder by
-// a thread of its own, and a prompt that memory does not know is looked for there. Looking and
-// loading are done by the engine's thread, between steps; nothing waits for writing. No failure of
-// the disk is more than a prompt computed again. Thread rule: the engine's thread calls it.
+// What an engine keeps beyond its memory and its process: finished turns, and what the prefix cache
+// evicts, are written to a folder by a thread of its own, and a prompt that memory does not know is
+// looked for there by another. No step waits for either. While nothing is computed the folder is
+// read through, a file each second; of what was loaded, some is handed out to be computed again. No
+// failure of the disk is more than a prompt computed again. Thread rule: the engine's thread.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <random>
 #include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/result.h"
-#include "memory/memory.h"
+#include "engine/adapters.h"
+#include "engine/stored_prefix.h"
 #include "memory/cache/prefix_cache.h"
+#include "memory/memory.h"
+#include "sample/state.h"
 #include "store/disk_store.h"
 
 namespace cairn {
@@ -24,42 +32,104 @@ namespace cairn {
 class SequenceStore {
  public:
   // Memory and cache outlive it. `model`: its name, for people.
+  // Of about so many sequences that are loaded one is audited; 0: none.
+  struct Options {
+    store::StoreOptions disk;
+    std::string model;
+    int32_t audit_interval = 1000;
+  };
   // Errors: those of store::DiskStore::open().
-  static Result<std::unique_ptr<SequenceStore>> open(const store::StoreOptions& options,
-                                                     std::string model, memory::Memory* memory,
+  static Result<std::unique_ptr<SequenceStore>> open(Options options, memory::Memory* memory,
                                                      memory::PrefixCache* cache);
   ~SequenceStore();  // When all that was handed over is written.
 
-  // Puts a stored sequence into the cache where the prompt can be resumed from it behind `known`,
-  // by enough tokens to be worth it. Whether it did.
-  bool fetch(const Sha256Digest& fingerprint, memory::Variant variant,
-             std::span<const Token> prompt, int32_t known);
+  // Looks for what the prompt can be resumed from behind `known`; see StoredPrefix.
+  std::unique_ptr<StoredPrefix> look_up(const Sha256Digest& fingerprint, const Selection& selection,
+                                        std::span<const Token> prompt, int32_t known) {
+    return reader_->look_up(fingerprint, selection, prompt, known);
+  }
+  // Gives back the blocks of what was written, and of look-ups that were given up. Whether a thread
+  // still holds some of such a look-up.
+  bool collect();
+  void wait_for_news(std::chrono::milliseconds longest) { reader_->wait_for_news(longest); }
   // Has it written, soon. Its blocks stay until then. What waits too long is passed over: the
   // memory it holds has a limit, a quarter of the budget.
   void keep(const memory::Sequence& sequence, const Sha256Digest& fingerprint);
-  // Waits until everything is written, and lets go of its blocks. False: there was nothing.
-  bool drain();
+  // The same for what the prefix cache is about to evict, unless the store has it, or as much waits
+  // as may wait.
+  void demote(const memory::Sequence& sequence, const Sha256Digest& fingerprint);
+  // Whether something that waits to be written, or is being written, holds memory.
+  bool holds_memory();
+  // Waits until everything is written, and lets go of its blocks. What is not written when the
+  // patience is over is passed over. False: there was nothing.
+  bool drain(std::optional<std::chrono::milliseconds> patience = std::nullopt);
 
   // Saves the sequence under a name: it is on the disk when the call returns, and stays until it is
-  // removed. Errors: those of store::DiskStore::save().
+  // removed. With it goes what its sampler remembers. Errors: those of store::DiskStore::save().
   Status save(const std::string& session, const memory::Sequence& sequence,
-              const Sha256Digest& fingerprint);
-  // Puts a saved sequence into the cache; its tokens, of which as many can be resumed as could be
-  // read. Errors: those of store::DiskStore::open_session() and load().
-  Result<std::vector<Token>> restore(const std::string& session, const Sha256Digest& fingerprint,
-                                     memory::Variant variant);
+              const Sha256Digest& fingerprint, const sample::SamplerState& sampler = {});
+  // Puts a saved sequence into the cache, as much of it as could be read.
+  // Errors: those of store::DiskStore::open_session() and load(); invalid_data.
+  struct Restored {
+    std::vector<Token> tokens;
+    sample::SamplerState sampler;
+  };
+  Result<Restored> restore(const std::string& session, const Sha256Digest& fingerprint,
+                           const Selection& selection);
 
+  // A step is made: the disk is not scrubbed for a second.
+  void note_step() { last_step_ns_ = now_ns(); }
+
+  // A sequence that was loaded, to be compared with what its tokens compute.
+  struct Audit {
+    Sha256Digest fingerprint{};
+    Selection selection;
+    std::vector<Token> tokens;
+  };
+  // That which waits longest, if any.
+  std::optional<Audit> next_audit();
+  // It was not made: the sequence has gone, or there is no room for it.
+  void pass_over(const Audit& audit);
+  // What became of it. `differs`: nothing, or behind how many tokens, and what. Then all that
+  // begins like it up to there goes, from the prefix cache and from the disk.
+  struct Difference {
+    int32_t position = 0;
+    std::string what;
+  };
+  void close_audit(const Audit& audit, const std::optional<Difference>& difference);
+
+  // What became of sequences, since it was opened.
+  struct Counts {
+    int64_t demoted = 0;      // Handed over when they were evicted.
+    int64_t passed_over = 0;  // Not written, for lack of memory or time.
+    int64_t audited = 0;      // Computed again, and compared.
+    int64_t audits_passed_over = 0;
+    int64_t differing = 0;  // Audits that found a difference: an alarm.
+  };
+  Counts counts() const;
   store::StoreStats stats() const { return disk_->stats(); }
   const std::string& path() const { return path_; }
 
  private:
-  SequenceStore(std::unique_ptr<store::DiskStore> disk, std::string path, std::string model,
-                memory::Memory* memory, memory::PrefixCache* cache);
+  SequenceStore(std::unique_ptr<store::DiskStore> disk, Options options, memory::Memory* memory,
+                memory::PrefixCache* cache);
+  struct Condemned {
+    Audit audit;
+    Difference difference;
+  };
+  static int64_t now_ns();
   void write_all();
-  void let_go();
-  bool is_idle() const { return waiting_.empty() && !is_writing_; }
+  void work_once(std::unique_lock<std::mutex>& lock);
+  void scrub(std::unique_lock<std::mutex>& lock);
+  bool may_scrub();
+  void note_loaded(const Sha256Digest& fingerprint, const Selection& selection,
+                   const memory::Sequence& loaded);
+  bool has_errand() const { return !waiting_.empty() || !condemned_.empty(); }
+  bool is_idle() const { return !has_errand() && !is_writing_; }
+  uint64_t waiting_bytes();
+  void hand_over(std::unique_ptr<store::Snapshot> snapshot, uint64_t waiting_bytes_max);
   Result<memory::Sequence> load(const Sha256Digest& fingerprint, memory::Variant variant,
-                                const store::DiskStore::Match& match, int32_t known);
+                                const store::DiskStore::Match& match);
 
   using Snapshots = std::deque<std::unique_ptr<store::Snapshot>>;
 
@@ -67,12 +137,20 @@ class SequenceStore {
   std::string path_, model_;
   memory::Memory* memory_;
   memory::PrefixCache* cache_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   Snapshots waiting_;  // To be written, in this order.
   Snapshots written_;  // To be destroyed by the engine's thread.
+  std::vector<Condemned> condemned_;
   bool is_writing_ = false, is_closing_ = false;
+  std::atomic<bool> gives_up_{false};  // The writer leaves what it is writing.
   std::thread writer_;
+  Counts counts_;  // Under the mutex, as all above but the thread.
+  std::atomic<int64_t> last_step_ns_{0};
+  std::unique_ptr<StoreReader> reader_;
+  int32_t audit_interval_;
+  std::mt19937_64 random_;  // Which ones are audited.
+  std::deque<Audit> audits_;
 };
 
 }  // namespace cairn

@@ -14,7 +14,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int32_t kLongTokens = 32768;
-constexpr double kMiB = 1 << 20;
 
 double microseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();

@@ -9,8 +9,6 @@ namespace cairn::measure {
 
 namespace {
 
-constexpr double kMiB = 1 << 20;
-
 Status add(Result<std::vector<Figure>> more, std::vector<Figure>& figures) {
   if (!more) return std::move(more).error();
   for (Figure& figure : *more) figures.push_back(std::move(figure));

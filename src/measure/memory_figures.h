@@ -12,6 +12,8 @@
 
 namespace cairn::measure {
 
+constexpr double kMiB = 1 << 20;  // Bytes.
+
 struct Figure {
   std::string what;
   double measured = 0;

@@ -14,7 +14,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int32_t kSystemTokens = 100, kMessageTokens = 600, kAnswerTokens = 24;
-constexpr double kMiB = 1 << 20;
 
 // What llama.cpp computed, or kept, in the same scenarios with the same sizes, default settings.
 struct Peer {

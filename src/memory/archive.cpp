@@ -31,11 +31,6 @@ Outline Archive::outline_of(const Sequence& sequence) {
   return outline;
 }
 
-DeviceBytes Archive::block(const Sequence& sequence, int32_t group, const BlockRef& ref) {
-  if (!ref) return {};
-  return {ref.address(), sequence.store_->spec(group).block_bytes};
-}
-
 DeviceBytes Archive::page(const Sequence& sequence, int32_t group, int32_t page) {
   const PageTable& table = sequence.tables_[size_t(group)];
   if (page >= table.size() || table[page] == kNoPage) return {};
@@ -43,37 +38,41 @@ DeviceBytes Archive::page(const Sequence& sequence, int32_t group, int32_t page)
   return {pool.address(table[page]), pool.block_bytes()};
 }
 
+DeviceBytes Archive::named(const Sequence& sequence, int32_t position, int32_t group,
+                           BlockRef Sequence::*at_end, BlockRef Anchor::*at_anchor) {
+  const BlockRef* block = &(sequence.*at_end);
+  if (position != sequence.length() || !*block) {
+    const Anchor* const anchor = sequence.anchor_at(position);
+    if (anchor == nullptr) return {};
+    block = &(anchor->*at_anchor);
+  }
+  if (!*block) return {};
+  return {block->address(), sequence.store_->spec(group).block_bytes};
+}
+
 DeviceBytes Archive::state(const Sequence& sequence, int32_t position) {
   const int32_t group = sequence.store_->layout().recurrent_group;
-  if (position == sequence.length() && sequence.state_) {
-    return block(sequence, group, sequence.state_);
-  }
-  const Anchor* const anchor = sequence.anchor_at(position);
-  return anchor == nullptr ? DeviceBytes() : block(sequence, group, anchor->state);
+  return named(sequence, position, group, &Sequence::state_, &Anchor::state);
 }
 
 DeviceBytes Archive::hidden(const Sequence& sequence, int32_t position) {
   const int32_t group = sequence.store_->layout().hidden_group;
-  if (position == sequence.length() && sequence.hidden_) {
-    return block(sequence, group, sequence.hidden_);
-  }
-  const Anchor* const anchor = sequence.anchor_at(position);
-  return anchor == nullptr ? DeviceBytes() : block(sequence, group, anchor->hidden);
+  return named(sequence, position, group, &Sequence::hidden_, &Anchor::hidden);
 }
 
-size_t Assembly::needed_bytes(const Store& store, const Outline& outline) {
-  const Layout& layout = store.layout();
+size_t Assembly::needed_bytes(const Layout& layout, const Outline& outline) {
+  const auto block_bytes = [&](int32_t group) { return layout.groups[size_t(group)].block_bytes; };
   size_t bytes = 0;
   for (size_t group = 0; group < outline.runs.size(); ++group) {
     for (const PageRun& run : outline.runs[group]) {
-      bytes += size_t(run.count) * layout.groups[group].block_bytes;
+      bytes += size_t(run.count) * block_bytes(int32_t(group));
     }
   }
   if (layout.recurrent_group >= 0) {
-    bytes += outline.state_positions().size() * store.spec(layout.recurrent_group).block_bytes;
+    bytes += outline.state_positions().size() * block_bytes(layout.recurrent_group);
   }
   if (layout.hidden_group >= 0) {
-    bytes += outline.hidden_positions().size() * store.spec(layout.hidden_group).block_bytes;
+    bytes += outline.hidden_positions().size() * block_bytes(layout.hidden_group);
   }
   return bytes;
 }
@@ -93,7 +92,7 @@ Result<Assembly> Assembly::begin(Memory& memory, const Outline& outline, Variant
   }
   Assembly assembly(memory.new_sequence(variant));
   const Store& store = *assembly.sequence_.store_;
-  const size_t bytes = needed_bytes(store, outline);
+  const size_t bytes = needed_bytes(store.layout(), outline);
   if (bytes > store.available_bytes() || !assembly.take_blocks(outline)) {
     return fail(ErrorCode::memory_full,
                 "memory budget: {} tokens need {} bytes, {} of {} bytes are free", length, bytes,

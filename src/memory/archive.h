@@ -27,7 +27,9 @@ class Archive {
 
  private:
   friend class Assembly;
-  static DeviceBytes block(const Sequence& sequence, int32_t group, const BlockRef& ref);
+  // Of a state or a row: what the end has, or an anchor.
+  static DeviceBytes named(const Sequence& sequence, int32_t position, int32_t group,
+                           BlockRef Sequence::*at_end, BlockRef Anchor::*at_anchor);
 };
 
 // A sequence whose blocks are taken and not filled yet. Destroying it gives them back.
@@ -37,6 +39,8 @@ class Assembly {
   // Errors: those of check(), and an outline that cannot go on at its end; context_full;
   // memory_full, with nothing taken.
   static Result<Assembly> begin(Memory& memory, const Outline& outline, Variant variant);
+  // Of the blocks that it takes.
+  static size_t needed_bytes(const Layout& layout, const Outline& outline);
 
   // Where the caller puts the bytes of each block, all of them. REQUIRES: the outline has it.
   DeviceBytes page(int32_t group, int32_t page) { return Archive::page(sequence_, group, page); }
@@ -48,7 +52,6 @@ class Assembly {
 
  private:
   explicit Assembly(Sequence sequence) : sequence_(std::move(sequence)) {}
-  static size_t needed_bytes(const Store& store, const Outline& outline);
   bool take_blocks(const Outline& outline);
   bool take_pages(int32_t group, std::span<const PageRun> runs);
   bool take_named(const Outline& outline);

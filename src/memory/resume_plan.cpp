@@ -91,7 +91,8 @@ void Memory::add_costs(const Sequence& sequence, ResumePlan& plan) const {
       // is a hole.
       const bool has_tail = plan.resume % spec.page_tokens() != 0;
       const PageTable& table = sequence.tables_[size_t(group)];
-      const bool is_hole = has_tail && table[plan.resume / spec.page_tokens()] == kNoPage;
+      const int32_t tail_page = plan.resume / spec.page_tokens();
+      const bool is_hole = has_tail && (tail_page >= table.size() || table[tail_page] == kNoPage);
       const size_t tail_bytes = has_tail ? spec.block_bytes : 0;
       const int32_t new_pages = spec.page_count(plan.target) - spec.page_count(plan.resume);
       plan.copied_bytes += is_hole ? 0 : tail_bytes;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -19,6 +20,15 @@ struct StageMemory {
 
 class SamplerState {
  public:
+  struct Step {
+    int32_t position;
+    Token token;
+    StageMemory memory;
+  };
+  SamplerState() = default;
+  // REQUIRES: positions ascend.
+  explicit SamplerState(std::vector<Step> steps) : steps_(std::move(steps)) {}
+
   // The memory before `position`, or null if there is none. Drops the numbers of later tokens, and
   // of tokens that differ from those in `history`.
   const StageMemory* before(int32_t position, std::span<const Token> history) {
@@ -34,11 +44,6 @@ class SamplerState {
   void record(int32_t position, Token token, StageMemory memory) {
     steps_.push_back({position, token, memory});
   }
-  struct Step {
-    int32_t position;
-    Token token;
-    StageMemory memory;
-  };
   std::span<const Step> steps() const { return steps_; }  // By position.
   size_t size() const { return steps_.size(); }
 

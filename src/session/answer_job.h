@@ -48,6 +48,7 @@ class AnswerJob final : public Job {
   Lane* lane() override;
   memory::Variant variant() const override { return lane_->selection().variant(); }
   std::span<const Token> prompt() const override { return order_.prompt; }
+  std::span<const int32_t> message_starts() const override { return order_.message_starts; }
   memory::ResumePlan plan() override;
   Status start() override;
   void choose() override { completion_->choose(); }

@@ -355,7 +355,10 @@ Status ChatSession::save(const std::string& path) const {
   std::vector<Message> all;
   if (!options_.system.empty()) all.push_back({"system", options_.system});
   all.insert(all.end(), messages().begin(), messages().end());
-  return write_transcript(path, {std::move(all), engine_->tokenizer()->digest()});
+  return write_transcript(path, {.messages = std::move(all),
+                                 .vocabulary = engine_->tokenizer()->digest(),
+                                 .seed = seed(),
+                                 .sampler = branches_[active_].sampler});
 }
 
 Status ChatSession::load(const std::string& path) {
@@ -376,7 +379,8 @@ Status ChatSession::load(const std::string& path) {
   options_.system = has_system ? loaded.front().content : "";
   if (has_system) loaded.erase(loaded.begin());
   active() = std::move(loaded);
-  branches_[active_].sampler = {};
+  branches_[active_].sampler = knows_ids ? std::move(transcript.sampler) : sample::SamplerState();
+  if (transcript.seed && !options_.keeps_seed) options_.sampling.seed = *transcript.seed;
   ++change_count_;
   return Ok{};
 }

@@ -39,6 +39,7 @@ struct ChatOptions {
   int32_t reasoning_tokens_max = -1;   // Negative: as many as the model likes.
   std::vector<std::string> stop = {};  // Texts that end an answer.
   bool keeps_receipts = false;         // For ChatSession::receipt().
+  bool keeps_seed = false;             // load() leaves the seed as it is, whatever was saved.
   ConstraintChoice constraint = {};    // What `matcher` was made of; for receipts.
 };
 
@@ -106,7 +107,8 @@ class ChatSession {
   size_t active_branch() const { return active_; }
 
   // The messages as {"messages": [{"role", "content"}, …]}, the form that chat clients send, with
-  // the answers' token ids, which a session of the same vocabulary takes up again.
+  // the answers' token ids, which a session of the same vocabulary takes up again, and the seed and
+  // the sampler's state, by which continue_answer() goes on as if nothing had been.
   // Errors: io; load: also invalid_data. After an error nothing has changed.
   Status save(const std::string& path) const;
   Status load(const std::string& path);

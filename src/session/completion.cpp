@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "chat/loose_match.h"
+#include "engine/lane_batch.h"
 #include "session/receipt.h"
 
 namespace cairn::session {

@@ -29,6 +29,7 @@ class ReadAhead final : public Job {
   Lane* lane() override;
   memory::Variant variant() const override { return beginning_.selection.variant(); }
   std::span<const Token> prompt() const override { return beginning_.tokens; }
+  std::span<const int32_t> message_starts() const override { return beginning_.message_starts; }
   memory::ResumePlan plan() override;
   Status start() override;
   Status advance() override;

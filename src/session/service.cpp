@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/blocked_signals.h"
+#include "engine/sequence_audit.h"
 
 namespace cairn::session {
 
@@ -114,6 +115,7 @@ void Service::wake() {
 void Service::run() {
   bool has_done_something = true;
   for (;;) {
+    if (!scheduler_.has_work()) audit();
     {
       std::unique_lock lock(mutex_);
       const auto has_mail = [this] {
@@ -130,6 +132,18 @@ void Service::run() {
     lend();
     has_done_something = scheduler_.has_work() && scheduler_.step();
   }
+}
+
+// Where there is nothing to do, what was loaded from the store may be looked at again.
+void Service::audit() {
+  std::unique_ptr<Job> job = SequenceAudit::next(engine_);
+  if (job == nullptr) return;
+  JobId id{0};
+  {
+    const std::lock_guard lock(mutex_);
+    id = JobId{job_count_++};
+  }
+  scheduler_.submit(id, std::move(job), {.is_idle = true});
 }
 
 // What was cancelled has ended by now.

@@ -70,6 +70,7 @@ class Service {
 
   Service(Engine* engine, const SchedulerOptions& options);
   void run();
+  void audit();
   bool take_mail();
   void lend();
   void wake();

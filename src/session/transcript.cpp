@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/output_file.h"
 #include "json/value.h"
+#include "sample/state_text.h"
 
 namespace cairn::session {
 
@@ -85,6 +86,24 @@ Result<std::optional<uint64_t>> read_vocabulary(const json::Value& json, const s
                 path, found->describe());
   }
   return std::optional<uint64_t>(digest);
+}
+
+// The seed is text: numbers of JSON are not exact in all programs.
+Status read_sampling(const json::Value& json, const std::string& path, Transcript& transcript) {
+  const json::Value* found = json.find_set("sampling");
+  if (found == nullptr) return Ok{};
+  std::string seed, state;
+  CAIRN_TRY(read_text(*found, "seed", path + ": sampling", seed));
+  CAIRN_TRY(read_text(*found, "state", path + ": sampling", state));
+  uint64_t number = 0;
+  const auto read = std::from_chars(seed.data(), seed.data() + seed.size(), number);
+  if (read.ec != std::errc() || read.ptr != seed.data() + seed.size()) {
+    return fail(ErrorCode::invalid_data, "{}: sampling.seed: expected a number, found \"{}\"", path,
+                seed.substr(0, 20));
+  }
+  transcript.seed = number;
+  CAIRN_TRY(transcript.sampler, sample::read_sampler_state(state));
+  return Ok{};
 }
 
 Result<Message> read_message(const json::Value& json, const std::string& path, size_t index) {
@@ -167,6 +186,11 @@ Status write_transcript(const std::string& path, const Transcript& transcript) {
   if (has_ids && transcript.vocabulary) {
     json["vocabulary"] = fmt::format("{:016x}", *transcript.vocabulary);
   }
+  if (transcript.seed) {
+    json["sampling"] = {{"seed", std::to_string(*transcript.seed)}};
+    const std::string state = sample::to_text(transcript.sampler);
+    if (has_ids && !state.empty()) json["sampling"]["state"] = state;
+  }
   const std::string text = json::to_text(json, {.indent = 2}) + "\n";
   return write_file(path, std::as_bytes(std::span(text)), {.is_private = true});
 }
@@ -182,6 +206,7 @@ Result<Transcript> read_transcript(const std::string& path) {
   }
   Transcript transcript;
   CAIRN_TRY(transcript.vocabulary, read_vocabulary(json, path));
+  CAIRN_TRY(read_sampling(json, path, transcript));
   std::vector<Message>& messages = transcript.messages;
   for (const json::Value& entry : list->items()) {
     CAIRN_TRY(Message message, read_message(entry, path, messages.size()));

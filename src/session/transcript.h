@@ -1,7 +1,8 @@
 // A conversation as a file: {"messages": [{"role": …, "content": …}, …]}, the form that chat
 // clients send, with reasoning_content, tool_calls and tool_call_id where there are any. Answers
 // have "token_ids", numbers with blanks between them, and the object has the "vocabulary" that they
-// belong to: others ignore both. Thread-safe: pure.
+// belong to, and the "sampling" of the last answer: a "seed", and what samplers remember as "state"
+// (sample/state_text.h). Others ignore these. Thread-safe: pure.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "sample/state.h"
 #include "session/conversation.h"
 
 namespace cairn::session {
@@ -19,6 +21,9 @@ struct Transcript {
   // Tokenizer::digest() of the vocabulary that the messages' tokens are ids of, where they have
   // any.
   std::optional<uint64_t> vocabulary = {};
+  // By which the last answer was sampled, so that it can be gone on with as if it had not stopped.
+  std::optional<uint64_t> seed = {};
+  sample::SamplerState sampler = {};
 };
 
 // Replaces the file as a whole or not at all, readable by its owner alone. Bytes that are not UTF-8

@@ -7,6 +7,7 @@
 
 #include "memory/common_prefix.h"
 #include "store/crc32c.h"
+#include "store/loading.h"
 
 namespace cairn::store {
 namespace {
@@ -17,12 +18,6 @@ int64_t system_now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
-}
-
-// Payload bytes come in blocks that are checked as a whole; what is wanted of the last block may be
-// a part of it.
-uint64_t rounded_to_block(uint64_t bytes, uint64_t all) {
-  return std::min((bytes + kCrcBlockBytes - 1) / kCrcBlockBytes * kCrcBlockBytes, all);
 }
 
 // What cannot be read now may be readable again: only what was read and is wrong is put away.
@@ -40,34 +35,6 @@ Status check_manifest(const Manifest& manifest, uint32_t layout, const memory::L
     return fail(ErrorCode::invalid_data, "manifest: the number of records does not fit");
   }
   return Ok{};
-}
-
-// Where the payload of a piece goes: into the blocks of what is wanted, and what lies before them
-// into `scratch`. Nothing where nothing is wanted.
-std::vector<std::span<std::byte>> targets_of(const Piece& piece, const memory::Outline& wanted,
-                                             const memory::Layout& layout,
-                                             memory::Assembly& assembly,
-                                             std::vector<std::byte>& scratch) {
-  if (piece.type == RecordType::state) {
-    const std::vector<int32_t> states = wanted.state_positions();
-    if (!std::ranges::binary_search(states, piece.end)) return {};
-    return parts_of(piece, layout, assembly);
-  }
-  std::vector<std::span<std::byte>> targets;
-  const size_t page_bytes = size_t(piece.payload_bytes) / size_t(piece.pages.count);
-  scratch.resize(page_bytes);
-  int32_t next = piece.pages.first;
-  for (const memory::PageRun& run : wanted.runs[size_t(piece.group)]) {
-    Piece part = piece;
-    part.pages.first = std::max(run.first, piece.pages.first);
-    part.pages.count = std::min(run.end(), piece.pages.end()) - part.pages.first;
-    if (part.pages.count <= 0) continue;
-    for (; next < part.pages.first; ++next) targets.push_back(scratch);
-    const std::vector<std::span<std::byte>> parts = parts_of(part, layout, assembly);
-    targets.insert(targets.end(), parts.begin(), parts.end());
-    next = part.pages.end();
-  }
-  return targets;
 }
 
 }  // namespace
@@ -213,17 +180,21 @@ std::optional<DiskStore::Match> DiskStore::find(const Sha256Digest& fingerprint,
     least = match.resume;
     best = std::move(match);
   }
-  if (!best) {
-    const std::lock_guard lock(mutex_);
-    ++stats_.misses;
-  }
+  if (!best) count_miss();
   return best;
+}
+
+bool DiskStore::covers(const Sha256Digest& fingerprint, std::span<const Token> tokens) const {
+  const Chain chain(fingerprint, tokens);
+  const std::lock_guard lock(mutex_);
+  const std::vector<Index::Candidate> found = index_.candidates(chain);
+  return !found.empty() && found.front().links == chain.link_count();
 }
 
 Result<DiskStore::Match> DiskStore::open_session(const std::string& session,
                                                  const Sha256Digest& fingerprint,
-                                                 const memory::Layout& layout) {
-  CAIRN_TRY(const Sha256Digest name, folder_->saved(session));
+                                                 const memory::Layout& layout, std::string* note) {
+  CAIRN_TRY(const Sha256Digest name, folder_->saved(session, note));
   return open_sequence(name, fingerprint, layout);
 }
 
@@ -249,119 +220,35 @@ Result<DiskStore::Match> DiskStore::open_sequence(const Sha256Digest& name,
                .wants_logits = false};
 }
 
+// Each try that fails loses a record.
 Result<memory::Sequence> DiskStore::load(memory::Memory& memory, memory::Variant variant,
                                          const Sha256Digest& fingerprint, const Match& match,
                                          int32_t known) {
-  const Chain chain(fingerprint, match.manifest.outline.tokens);
-  memory::Outline outline = match.manifest.outline;  // Without what turns out bad.
-  // Each try that fails loses a record.
-  for (size_t tries = 0; tries <= match.manifest.pieces.size(); ++tries) {
-    const int32_t resume =
-        resume_position(outline, memory.layout(), match.position, match.wants_logits);
-    if (resume <= known) break;
-    Result<memory::Sequence> sequence =
-        load_outline(memory, variant, match.manifest, chain, outline, resume);
-    if (!sequence && sequence.error().code == ErrorCode::invalid_data) continue;
-    if (!sequence) return sequence;
-    folder_->mark_used(Place::manifests, match.name);
-    const std::lock_guard lock(mutex_);
-    ++stats_.hits;
-    if (IndexEntry* const entry = index_.find(match.name)) entry->used_ns = now_ns_();
-    return sequence;
+  Loading loading(this, fingerprint, match, known);
+  for (;;) {
+    CAIRN_TRY(loading.begin(memory, variant));
+    while (loading.read_next()) {
+    }
+    Result<memory::Sequence> sequence = loading.finish();
+    if (sequence || sequence.error().code != ErrorCode::invalid_data) return sequence;
   }
+}
+
+void DiskStore::count_hit(const Sha256Digest& name) {
+  folder_->mark_used(Place::manifests, name);
+  const std::lock_guard lock(mutex_);
+  ++stats_.hits;
+  if (IndexEntry* const entry = index_.find(name)) entry->used_ns = now_ns_();
+}
+
+void DiskStore::count_miss() {
   const std::lock_guard lock(mutex_);
   ++stats_.misses;
-  return fail(ErrorCode::not_found, "store: nothing that helps could be read");
 }
 
-// One try. Where a record is bad, `outline` loses what was in it, and the error is invalid_data.
-Result<memory::Sequence> DiskStore::load_outline(memory::Memory& memory, memory::Variant variant,
-                                                 const Manifest& manifest, const Chain& chain,
-                                                 memory::Outline& outline, int32_t resume) {
-  const memory::Layout& layout = memory.layout();
-  memory::Outline wanted = outline;
-  wanted.cut(layout, resume);
-  CAIRN_TRY(memory::Assembly assembly, memory::Assembly::begin(memory, wanted, variant));
-  const std::vector<Piece> pieces = pieces_of(manifest.outline, layout);
-  const std::span<const Token> tokens = manifest.outline.tokens;
-  for (size_t index = 0; index < pieces.size(); ++index) {
-    const Piece& piece = pieces[index];
-    if (load_piece(piece, manifest.pieces[index], chain, wanted, layout, assembly, tokens))
-      continue;
-    if (piece.type == RecordType::state) {
-      outline.drop_state(layout, piece.end);
-    } else {
-      outline.drop_pages(layout, piece.group, piece.pages);
-    }
-    return fail(ErrorCode::invalid_data, "store: a record is missing or damaged");
-  }
-  const std::vector<int32_t> wanted_rows = wanted.hidden_positions();
-  const std::vector<int32_t> stored_rows = manifest.outline.hidden_positions();
-  for (const int32_t position : wanted_rows) {
-    const auto found = std::ranges::lower_bound(stored_rows, position);
-    const size_t row = size_t(found - stored_rows.begin());
-    const auto bytes = std::span(manifest.hidden_rows).subspan(row * layout.hidden_bytes());
-    std::ranges::copy(bytes.first(layout.hidden_bytes()), assembly.hidden(position).data);
-  }
-  return std::move(assembly).finish();
-}
-
-// Only records that hold something wanted are read.
-bool DiskStore::load_piece(const Piece& piece, const PieceRef& ref, const Chain& chain,
-                           const memory::Outline& wanted, const memory::Layout& layout,
-                           memory::Assembly& assembly, std::span<const Token> tokens) {
-  std::vector<std::byte> scratch;
-  const auto targets = targets_of(piece, wanted, layout, assembly, scratch);
-  if (targets.empty()) return true;
-  const auto read = [&]() -> Status {
-    CAIRN_TRY(const RecordFile file, folder_->open_record(Place::objects, ref.name));
-    RecordHeader expected = header_of(piece, chain, layout);
-    expected.payload_digest = ref.digest;
-    if (name_of(expected) != ref.name || file.size() != expected.file_bytes()) {
-      return fail(ErrorCode::invalid_data, "record: expected {} bytes, found {}",
-                  expected.file_bytes(), file.size());
-    }
-    std::vector<std::byte> bytes(size_t(expected.payload_offset()));
-    CAIRN_TRY(file.read(0, bytes));
-    CAIRN_TRY(const RecordFront front, decode_front(bytes));
-    // Rows that nobody wants may differ between two records of one name.
-    if (piece.is_partial) expected.payload_digest = front.header.payload_digest;
-    const auto own = tokens.subspan(size_t(piece.begin), size_t(piece.end - piece.begin));
-    if (front.header != expected || !std::ranges::equal(front.tokens, own)) {
-      return fail(ErrorCode::invalid_data, "record: it is that of other tokens");
-    }
-    return read_payload(file, front, targets);
-  };
-  const Status status = read();
-  if (!status && is_damage(status.error())) {
-    put_away(Place::objects, ref.name, status.error().message);
-  }
-  return bool(status);
-}
-
-// Into parts that nobody else sees before all of them are checked.
-Status DiskStore::read_payload(const RecordFile& file, const RecordFront& front,
-                               std::span<const std::span<std::byte>> parts) {
-  BlockChecksums checksums;
-  uint64_t offset = front.header.payload_offset();
-  uint64_t wanted = 0;
-  for (const std::span<std::byte>& part : parts) {
-    CAIRN_TRY(file.read(offset, part));
-    checksums.add(part);
-    offset += part.size();
-    wanted += part.size();
-  }
-  std::vector<std::byte> rest(
-      size_t(rounded_to_block(wanted, front.header.payload_bytes) - wanted));
-  CAIRN_TRY(file.read(offset, rest));
-  checksums.add(rest);
-  const std::vector<uint32_t> found = checksums.finish();
-  const bool is_equal = found.size() <= front.checksums.size() &&
-                        std::equal(found.begin(), found.end(), front.checksums.begin());
+void DiskStore::count_read(uint64_t bytes) {
   const std::lock_guard lock(mutex_);
-  stats_.read_bytes += wanted + rest.size();
-  if (is_equal) return Ok{};
-  return fail(ErrorCode::invalid_data, "record: a checksum of its payload is another");
+  stats_.read_bytes += bytes;
 }
 
 StoreStats DiskStore::stats() const {

@@ -13,8 +13,11 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/result.h"
 #include "memory/archive.h"
 #include "store/folder.h"
@@ -38,6 +41,8 @@ struct StoreStats {
   uint64_t hits = 0, misses = 0;
   uint64_t damaged = 0;    // Records that were put into quarantine.
   uint64_t conflicts = 0;  // Two payloads of one name: an alarm.
+  uint64_t scrubbed = 0;   // Files that scrub_next() has read.
+  uint64_t condemned = 0;  // Sequences that condemn() has put away.
   uint64_t evicted = 0;    // Sequences.
   uint64_t refused = 0;    // Sequences that could not be written.
 };
@@ -48,10 +53,17 @@ class DiskStore {
   static Result<std::unique_ptr<DiskStore>> open(const StoreOptions& options);
 
   // Makes the sequence survive; records that are there already are not written again. The result is
-  // the manifest's name. Errors: no_room (budget, disk), io; nothing is visible then.
-  Result<Sha256Digest> write(const Snapshot& snapshot, Durability durability);
-  // The same, under a session's name, all of it on the disk when the call returns.
-  Status save(const std::string& session, const Snapshot& snapshot);
+  // the manifest's name. Errors: no_room (budget, disk), io; cancelled, where `goes_on`, which is
+  // asked between records, says so. Nothing is visible then.
+  using GoesOn = FunctionRef<bool()>;
+  static bool always() { return true; }
+  Result<Sha256Digest> write(const Snapshot& snapshot, Durability durability,
+                             GoesOn goes_on = always);
+  // Whether a stored sequence has all whole links of these tokens.
+  bool covers(const Sha256Digest& fingerprint, std::span<const Token> tokens) const;
+  // The same, under a session's name, all of it on the disk when the call returns. The note comes
+  // back with open_session().
+  Status save(const std::string& session, const Snapshot& snapshot, std::string_view note = {});
 
   // A stored sequence that helps with a prompt.
   struct Match {
@@ -70,9 +82,9 @@ class DiskStore {
   Result<Match> open_sequence(const Sha256Digest& name, const Sha256Digest& fingerprint,
                               const memory::Layout& layout);
   Result<Match> open_session(const std::string& session, const Sha256Digest& fingerprint,
-                             const memory::Layout& layout);
-  // The sequence up to where it can be resumed, which is behind `known`. Records that turn out bad
-  // are put away, and it resumes earlier.
+                             const memory::Layout& layout, std::string* note = nullptr);
+  // The sequence up to where it can be resumed, which is behind `known`, as store/loading.h does it
+  // step by step. Records that turn out bad are put away, and it resumes earlier.
   // Errors: not_found (nothing is left behind `known`), memory_full, context_full.
   Result<memory::Sequence> load(memory::Memory& memory, memory::Variant variant,
                                 const Sha256Digest& fingerprint, const Match& match, int32_t known);
@@ -89,6 +101,14 @@ class DiskStore {
   };
   // Reads every record whole and compares all digests; bad ones are put away.
   Result<Verified> verify();
+  // Reads the next file of all, in turn, and compares its digest; a damaged one is put away. False:
+  // there was none, or `goes_on`, which is asked for each MiB, said no. Thread rule: as writing.
+  bool scrub_next(GoesOn goes_on);
+  // What these tokens compute was found to be something else than what the store has of them behind
+  // `position`: puts away all sequences that begin with the tokens up to there, with all their
+  // records. Thread rule: as writing.
+  void condemn(const Sha256Digest& fingerprint, std::span<const Token> tokens, int32_t position,
+               const std::string& reason);
   // A record from elsewhere, whole: every digest of it is compared before it is written. Records
   // come before the manifest that names them, which is refused without them.
   // Errors: invalid_data, unsupported, no_room, io.
@@ -101,17 +121,13 @@ class DiskStore {
 
  private:
   DiskStore(std::unique_ptr<Folder> folder, const StoreOptions& options);
+  friend class Loading;
   struct ReadRecord;
   Status scan();
   Result<ReadRecord> read_manifest_record(const Sha256Digest& name);
-  Result<memory::Sequence> load_outline(memory::Memory& memory, memory::Variant variant,
-                                        const Manifest& manifest, const Chain& chain,
-                                        memory::Outline& outline, int32_t resume);
-  bool load_piece(const Piece& piece, const PieceRef& ref, const Chain& chain,
-                  const memory::Outline& wanted, const memory::Layout& layout,
-                  memory::Assembly& assembly, std::span<const Token> tokens);
-  Status read_payload(const RecordFile& file, const RecordFront& front,
-                      std::span<const std::span<std::byte>> parts);
+  void count_hit(const Sha256Digest& name);
+  void count_miss();
+  void count_read(uint64_t bytes);
   void put_away(Place place, const Sha256Digest& name, const std::string& reason);
 
   Result<PieceRef> write_piece(const Snapshot& snapshot, const Piece& piece, const Chain& chain,
@@ -129,6 +145,7 @@ class DiskStore {
   bool is_foreign(const Sha256Digest& name);
   void sweep_old_records(bool spares_foreign);
   bool verify_record(const PieceRef& ref);
+  void list_for_scrub();
   void pause(const Error& error);
 
   std::unique_ptr<FileCalls> own_calls_;
@@ -141,6 +158,7 @@ class DiskStore {
   // The writer's alone.
   int64_t paused_until_ns_ = 0, pause_ns_ = 0;
   std::set<Sha256Digest> being_written_;  // Records whose manifest is not there yet.
+  std::vector<std::pair<Place, Sha256Digest>> to_scrub_;  // The next one last.
 };
 
 }  // namespace cairn::store

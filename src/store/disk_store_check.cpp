@@ -11,16 +11,17 @@ namespace {
 
 constexpr size_t kReadBytes = size_t(1) << 20;
 
-// Sizes come from the file itself, which is as large as they say, before anything is allocated.
-Status verify_file(const RecordFile& file, const PieceRef& ref) {
+// The header is that of the name, and all digests are right. Sizes come from the file itself, which
+// is as large as they say, before anything is allocated. Errors: cancelled, where `goes_on` says
+// so.
+Result<RecordHeader> verify_file(const RecordFile& file, const Sha256Digest& name,
+                                 DiskStore::GoesOn goes_on) {
   std::vector<std::byte> bytes(kHeaderBytes);
   CAIRN_TRY(file.read(0, bytes));
   CAIRN_TRY(const RecordHeader header, decode_header(bytes));
-  const bool is_partial = (header.flags & kIsPartial) != 0;
-  const bool is_expected = name_of(header) == ref.name &&
-                           (is_partial || header.payload_digest == ref.digest) &&
-                           header.file_bytes() == file.size() && file.size() == ref.file_bytes;
-  if (!is_expected) return fail(ErrorCode::invalid_data, "record: not that of its name");
+  if (name_of(header) != name || header.file_bytes() != file.size()) {
+    return fail(ErrorCode::invalid_data, "record: not that of its name");
+  }
   bytes.resize(size_t(header.payload_offset()));
   CAIRN_TRY(file.read(0, bytes));
   CAIRN_TRY(const RecordFront front, decode_front(bytes));
@@ -28,6 +29,7 @@ Status verify_file(const RecordFile& file, const PieceRef& ref) {
   BlockChecksums checksums;
   std::vector<std::byte> piece(kReadBytes);
   for (uint64_t done = 0; done < header.payload_bytes;) {
+    if (!goes_on()) return fail(ErrorCode::cancelled, "record: not read to its end");
     const auto part =
         std::span(piece).first(size_t(std::min<uint64_t>(kReadBytes, header.payload_bytes - done)));
     CAIRN_TRY(file.read(header.payload_offset() + done, part));
@@ -35,7 +37,7 @@ Status verify_file(const RecordFile& file, const PieceRef& ref) {
     checksums.add(part);
     done += part.size();
   }
-  if (sha.finish() == header.payload_digest && checksums.finish() == front.checksums) return Ok{};
+  if (sha.finish() == header.payload_digest && checksums.finish() == front.checksums) return header;
   return fail(ErrorCode::invalid_data, "record: the digest of its payload is another");
 }
 
@@ -44,9 +46,69 @@ Status verify_file(const RecordFile& file, const PieceRef& ref) {
 bool DiskStore::verify_record(const PieceRef& ref) {
   Result<RecordFile> file = folder_->open_record(Place::objects, ref.name);
   if (!file) return false;
-  const Status status = verify_file(*file, ref);
+  const auto verify = [&]() -> Status {
+    CAIRN_TRY(const RecordHeader header, verify_file(*file, ref.name, always));
+    const bool is_partial = (header.flags & kIsPartial) != 0;
+    const bool is_expected =
+        (is_partial || header.payload_digest == ref.digest) && file->size() == ref.file_bytes;
+    if (is_expected) return Ok{};
+    return fail(ErrorCode::invalid_data, "record: not that of its manifest");
+  };
+  const Status status = verify();
   if (!status) put_away(Place::objects, ref.name, status.error().message);
   return bool(status);
+}
+
+void DiskStore::list_for_scrub() {
+  const std::lock_guard lock(mutex_);
+  for (const IndexEntry* entry : index_.oldest_first()) {
+    to_scrub_.emplace_back(Place::manifests, entry->name);
+  }
+  for (const Sha256Digest& name : index_.records()) to_scrub_.emplace_back(Place::objects, name);
+}
+
+// What is not there any more was removed, and what another version wrote is not understood.
+bool DiskStore::scrub_next(GoesOn goes_on) {
+  if (folder_->is_read_only()) return false;
+  if (to_scrub_.empty()) list_for_scrub();
+  if (to_scrub_.empty()) return false;
+  const auto [place, name] = to_scrub_.back();
+  Status status = Ok{};
+  if (Result<RecordFile> file = folder_->open_record(place, name); file) {
+    Result<RecordHeader> header = verify_file(*file, name, goes_on);
+    if (!header) status = std::move(header).error();
+  }
+  if (!status && status.error().code == ErrorCode::cancelled) return false;
+  to_scrub_.pop_back();
+  if (!status && status.error().code == ErrorCode::invalid_data) {
+    put_away(place, name, status.error().message);
+  }
+  const std::lock_guard lock(mutex_);
+  ++stats_.scrubbed;
+  return true;
+}
+
+void DiskStore::condemn(const Sha256Digest& fingerprint, std::span<const Token> tokens,
+                        int32_t position, const std::string& reason) {
+  const Chain chain(fingerprint, tokens);
+  const int32_t link = std::min(position / kChainTokens + 1, chain.link_count());
+  std::vector<Sha256Digest> names;
+  {
+    const std::lock_guard lock(mutex_);
+    names = index_.passing(chain.link(link));
+  }
+  for (const Sha256Digest& name : names) {
+    Result<Manifest> manifest = read_manifest(name);
+    if (!manifest) continue;
+    for (const PieceRef& piece : manifest->pieces) {
+      if (folder_->size_of(Place::objects, piece.name)) {
+        put_away(Place::objects, piece.name, reason);
+      }
+    }
+    put_away(Place::manifests, name, reason);
+    const std::lock_guard lock(mutex_);
+    ++stats_.condemned;
+  }
 }
 
 // A record that many sequences need is read once.

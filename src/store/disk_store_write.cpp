@@ -19,6 +19,7 @@ constexpr int64_t kYoungNs = 600 * kSecondNs;
 }  // namespace
 
 void DiskStore::pause(const Error& error) {
+  if (error.code == ErrorCode::cancelled) return;
   {
     const std::lock_guard lock(mutex_);
     ++stats_.refused;
@@ -28,7 +29,8 @@ void DiskStore::pause(const Error& error) {
   paused_until_ns_ = now_ns_() + pause_ns_;
 }
 
-Result<Sha256Digest> DiskStore::write(const Snapshot& snapshot, Durability durability) {
+Result<Sha256Digest> DiskStore::write(const Snapshot& snapshot, Durability durability,
+                                      GoesOn goes_on) {
   const memory::Outline& outline = snapshot.outline();
   const auto write_all = [&]() -> Result<Sha256Digest> {
     if (folder_->is_read_only()) {
@@ -41,6 +43,7 @@ Result<Sha256Digest> DiskStore::write(const Snapshot& snapshot, Durability durab
     const Chain chain(snapshot.fingerprint(), outline.tokens);
     Manifest manifest = snapshot.manifest();
     for (const Piece& piece : snapshot.pieces()) {
+      if (!goes_on()) return fail(ErrorCode::cancelled, "store: the memory is needed");
       CAIRN_TRY(const PieceRef ref, write_piece(snapshot, piece, chain, durability));
       manifest.pieces.push_back(ref);
     }
@@ -179,10 +182,11 @@ Result<Sha256Digest> DiskStore::write_manifest(const Manifest& manifest, const C
   return name;
 }
 
-Status DiskStore::save(const std::string& session, const Snapshot& snapshot) {
+Status DiskStore::save(const std::string& session, const Snapshot& snapshot,
+                       std::string_view note) {
   if (!is_session_name(session)) return folder_->save_name(session, {});
   CAIRN_TRY(const Sha256Digest name, write(snapshot, Durability::saved));
-  CAIRN_TRY(folder_->save_name(session, name));
+  CAIRN_TRY(folder_->save_name(session, name, note));
   const std::lock_guard lock(mutex_);
   if (IndexEntry* const entry = index_.find(name)) entry->is_saved = true;
   return Ok{};

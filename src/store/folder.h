@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -97,9 +98,11 @@ class Folder {
   void quarantine(Place place, const Sha256Digest& name, const std::string& reason);
   Result<std::vector<ListedRecord>> list(Place place);
 
-  // Names of sessions, and the manifest of each.
-  Status save_name(const std::string& session, const Sha256Digest& manifest);
-  Result<Sha256Digest> saved(const std::string& session);
+  // Names of sessions, the manifest of each, and what whoever saved it wants to be told again.
+  static constexpr size_t kNoteBytesMax = size_t(16) << 20;
+  Status save_name(const std::string& session, const Sha256Digest& manifest,
+                   std::string_view note = {});
+  Result<Sha256Digest> saved(const std::string& session, std::string* note = nullptr);
   Result<std::vector<std::string>> list_saved();
   Status remove_saved(const std::string& session);
 

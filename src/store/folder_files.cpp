@@ -239,14 +239,21 @@ Result<std::vector<ListedRecord>> Folder::list(Place place) {
   return records;
 }
 
-Status Folder::save_name(const std::string& session, const Sha256Digest& manifest) {
+Status Folder::save_name(const std::string& session, const Sha256Digest& manifest,
+                         std::string_view note) {
   if (is_read_only_) return fail(ErrorCode::io, "{}: it can only be read", path_);
   if (!is_session_name(session)) {
     return fail(ErrorCode::invalid_argument,
                 "session: expected a name of letters, digits, '-', '_' and '.', found \"{}\"",
                 session);
   }
-  const std::string text = hex_of(manifest) + "\n";
+  if (note.size() > kNoteBytesMax) {
+    return fail(ErrorCode::invalid_argument,
+                "session {}: expected a note of at most {} bytes, "
+                "found {}",
+                session, kNoteBytesMax, note.size());
+  }
+  const std::string text = hex_of(manifest) + "\n" + std::string(note);
   const std::span<const std::byte> part = std::as_bytes(std::span(text));
   CAIRN_TRY(const std::string aside, write_aside({&part, 1}, Durability::saved));
   if (calls_->rename_over(aside_.number(), aside.c_str(), saved_.number(), session.c_str()) != 0) {
@@ -258,18 +265,28 @@ Status Folder::save_name(const std::string& session, const Sha256Digest& manifes
   return Ok{};
 }
 
-Result<Sha256Digest> Folder::saved(const std::string& session) {
+// A line with the name, then the note.
+Result<Sha256Digest> Folder::saved(const std::string& session, std::string* note) {
+  constexpr size_t kLineBytes = 65;
   if (!is_session_name(session)) {
     return fail(ErrorCode::not_found, "session \"{}\": no such name", session);
   }
-  const Descriptor file(calls_->open_at(saved_.number(), session.c_str(), kReadFlags, 0));
-  if (!file) return io_error("session " + session);
-  std::array<char, 80> text{};
-  const ssize_t length = calls_->read_at(file.number(), text.data(), text.size(), 0);
-  if (length < 0) return io_error("session " + session);
-  const bool is_line = length == 65 && text[64] == '\n';
-  const auto digest = digest_of_hex(std::string(text.data(), is_line ? 64 : 0));
-  if (!digest) return fail(ErrorCode::invalid_data, "session {}: it is damaged", session);
+  Descriptor file(calls_->open_at(saved_.number(), session.c_str(), kReadFlags, 0));
+  struct stat status = {};
+  if (!file || calls_->status(file.number(), &status) != 0) return io_error("session " + session);
+  const auto damaged = [&] {
+    return fail(ErrorCode::invalid_data, "session {}: it is damaged", session);
+  };
+  const uint64_t size = uint64_t(status.st_size);
+  const bool is_possible =
+      S_ISREG(status.st_mode) && size >= kLineBytes && size <= kLineBytes + kNoteBytesMax;
+  if (!is_possible) return damaged();
+  const RecordFile whole(std::move(file), size, calls_);
+  std::string text(note == nullptr ? kLineBytes : size_t(size), '\0');
+  CAIRN_TRY(whole.read(0, std::as_writable_bytes(std::span(text))));
+  const auto digest = digest_of_hex(text.substr(0, kLineBytes - 1));
+  if (!digest || text[kLineBytes - 1] != '\n') return damaged();
+  if (note != nullptr) *note = text.substr(kLineBytes);
   return *digest;
 }
 

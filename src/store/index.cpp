@@ -116,6 +116,19 @@ std::vector<Sha256Digest> Index::covered_by(const Chain& chain, int32_t length,
   return covered;
 }
 
+std::vector<Sha256Digest> Index::passing(const Sha256Digest& link) const {
+  const auto found = passing_.find(short_key(link));
+  return found == passing_.end() ? std::vector<Sha256Digest>() : found->second;
+}
+
+std::vector<Sha256Digest> Index::records() const {
+  std::vector<Sha256Digest> names;
+  for (const auto& [name, use] : records_) {
+    if (use.is_there) names.push_back(name);
+  }
+  return names;
+}
+
 void Index::note_record(const Sha256Digest& name, uint64_t bytes, int64_t written_ns) {
   RecordUse& use = records_[name];
   if (use.is_there) record_bytes_ -= use.bytes;

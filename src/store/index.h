@@ -55,6 +55,11 @@ class Index {
   std::vector<Sha256Digest> covered_by(const Chain& chain, int32_t length,
                                        std::span<const int32_t> borders) const;
 
+  // Sequences whose chain has this link, which is not the first.
+  std::vector<Sha256Digest> passing(const Sha256Digest& link) const;
+  // All that have a file, in no order.
+  std::vector<Sha256Digest> records() const;
+
   // A record's file, which entries may need or not.
   void note_record(const Sha256Digest& name, uint64_t bytes, int64_t written_ns);
   void forget_record(const Sha256Digest& name);

@@ -6,7 +6,7 @@
 #include "backends/cpu/ops.h"
 #include "tests/backends/same_bits.h"
 
-namespace cairn::test {
+namespace cairn::test::attention_test {
 namespace {
 
 // A value picked at random.
@@ -563,4 +563,4 @@ TEST(StoreKv, WritesTheRowsPositionAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace cairn::test
+}  // namespace cairn::test::attention_test

@@ -3,7 +3,7 @@
 #include "backends/cpu/ops.h"
 #include "tests/backends/same_bits.h"
 
-namespace cairn::test {
+namespace cairn::test::channel_delta_test {
 namespace {
 
 using Scan = op::ChannelDeltaScan;
@@ -171,4 +171,4 @@ TEST(ScaleByDots, ReferenceIsTheDotTimesTheHead) {
 }
 
 }  // namespace
-}  // namespace cairn::test
+}  // namespace cairn::test::channel_delta_test

@@ -3,7 +3,7 @@
 #include "backends/cpu/ops.h"
 #include "tests/backends/same_bits.h"
 
-namespace cairn::test {
+namespace cairn::test::conv_test {
 namespace {
 
 op::ShortConv make_conv(World& world, int32_t channels, int32_t kernel, bool bias, bool silu) {
@@ -69,4 +69,4 @@ TEST(ShortConv, RowsTogetherEqualRowsAlone) {
 }
 
 }  // namespace
-}  // namespace cairn::test
+}  // namespace cairn::test::conv_test

@@ -3,7 +3,7 @@
 #include "backends/cpu/ops.h"
 #include "tests/backends/same_bits.h"
 
-namespace cairn::test {
+namespace cairn::test::delta_rule_test {
 namespace {
 
 struct Shape {
@@ -108,4 +108,4 @@ TEST(GatedDeltaScan, RowsTogetherEqualRowsAlone) {
 }
 
 }  // namespace
-}  // namespace cairn::test
+}  // namespace cairn::test::delta_rule_test

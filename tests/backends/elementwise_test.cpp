@@ -5,7 +5,7 @@
 #include "backends/cpu/ops.h"
 #include "tests/backends/same_bits.h"
 
-namespace cairn::test {
+namespace cairn::test::elementwise_test {
 namespace {
 
 constexpr int32_t kWidths[] = {1, 7, 8, 15, 16, 17, 33, 200, 5000};
@@ -229,4 +229,4 @@ TEST(Elementwise, ReferenceIsTheFormula) {
 }
 
 }  // namespace
-}  // namespace cairn::test
+}  // namespace cairn::test::elementwise_test

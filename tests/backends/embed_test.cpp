@@ -2,7 +2,7 @@
 // kernel; every level uses the reference's.)
 #include "tests/backends/same_bits.h"
 
-namespace cairn::test {
+namespace cairn::test::embed_test {
 namespace {
 
 TEST(Embed, DecodesTheTokensRowAndScalesIt) {
@@ -131,4 +131,4 @@ TEST(JoinColumns, OneRunStandsBehindEach) {
 }
 
 }  // namespace
-}  // namespace cairn::test
+}  // namespace cairn::test::embed_test

@@ -2,7 +2,7 @@
 // the reference must be the plain product of each chosen expert.
 #include "tests/backends/matmul_fixture.h"
 
-namespace cairn::matmul_test {
+namespace cairn::matmul_test::expert_matmul_test {
 namespace {
 
 constexpr int32_t kExperts = 5, kRanks = 2, kCols = 256, kOutputs = 296;
@@ -92,4 +92,4 @@ TEST(ExpertMatMul, IsThePlainProductOfTheChosenExpert) {
 }
 
 }  // namespace
-}  // namespace cairn::matmul_test
+}  // namespace cairn::matmul_test::expert_matmul_test

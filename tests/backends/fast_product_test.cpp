@@ -8,7 +8,7 @@
 #include "tests/backends/matmul_fixture.h"
 
 #if defined(__x86_64__)
-namespace cairn::matmul_test {
+namespace cairn::matmul_test::fast_product_test {
 namespace {
 
 struct FastKernels {
@@ -229,5 +229,5 @@ TEST(FastProduct, TheCheckOfTilesFindsOneWrongBit) {
 }
 
 }  // namespace
-}  // namespace cairn::matmul_test
+}  // namespace cairn::matmul_test::fast_product_test
 #endif

@@ -8,7 +8,7 @@
 #include "base/cpu_levels.h"
 #include "device/backend.h"
 
-namespace cairn {
+namespace cairn::instruction_set_test {
 namespace {
 
 const BackendType& backend(std::string_view name) {
@@ -57,4 +57,4 @@ TEST_F(InstructionSet, ThatThereIsNotIsRefusedByName) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::instruction_set_test

@@ -3,7 +3,7 @@
 #include "backends/cpu/ops.h"
 #include "tests/backends/same_bits.h"
 
-namespace cairn::test {
+namespace cairn::test::mamba2_test {
 namespace {
 
 struct Shape {
@@ -87,4 +87,4 @@ TEST(Mamba2Scan, RowsTogetherEqualRowsAlone) {
 }
 
 }  // namespace
-}  // namespace cairn::test
+}  // namespace cairn::test::mamba2_test

@@ -3,7 +3,7 @@
 #include "backends/cpu/ops.h"
 #include "tests/backends/same_bits.h"
 
-namespace cairn::test {
+namespace cairn::test::mamba_test {
 namespace {
 
 struct Shape {
@@ -84,4 +84,4 @@ TEST(MambaScan, RowsTogetherEqualRowsAlone) {
 }
 
 }  // namespace
-}  // namespace cairn::test
+}  // namespace cairn::test::mamba_test

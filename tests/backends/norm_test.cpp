@@ -4,7 +4,7 @@
 #include "backends/reference/partial_sums.h"
 #include "tests/backends/same_bits.h"
 
-namespace cairn::test {
+namespace cairn::test::norm_test {
 namespace {
 
 op::RmsNorm make_norm(World& world, int32_t group, int32_t group_count, int32_t gains, RowSet set) {
@@ -124,4 +124,4 @@ TEST(RmsNorm, SumsSixteenPartsAndThenATree) {
 }
 
 }  // namespace
-}  // namespace cairn::test
+}  // namespace cairn::test::norm_test

@@ -16,7 +16,7 @@
 #include "tests/backends/matmul_fixture.h"
 #include "tests/scratch_folder.h"
 
-namespace cairn::cpu {
+namespace cairn::cpu::pack_cache_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -218,4 +218,4 @@ TEST_F(PackCacheTest, StartsAtTheSameTimeAreAllRight) {
 }
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::cpu::pack_cache_test

@@ -5,7 +5,7 @@
 #include "base/digest.h"
 #include "tests/backends/matmul_fixture.h"
 
-namespace cairn::cpu {
+namespace cairn::cpu::pack_test {
 namespace {
 
 TEST(Pack, EveryFormatStaysCompact) {
@@ -130,4 +130,4 @@ TEST(Pack, TheLayoutIsTheOneThatItsNumberStandsFor) {
 }
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::cpu::pack_test

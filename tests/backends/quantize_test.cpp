@@ -1,7 +1,7 @@
 // Activations in 8 bits: the definition, and its bits on every instruction set.
 #include "tests/backends/matmul_fixture.h"
 
-namespace cairn::matmul_test {
+namespace cairn::matmul_test::quantize_test {
 namespace {
 
 struct Quantized {
@@ -109,4 +109,4 @@ TEST(Quantize, IsWhatTheContractSays) {
 }
 
 }  // namespace
-}  // namespace cairn::matmul_test
+}  // namespace cairn::matmul_test::quantize_test

@@ -4,7 +4,7 @@
 #include "backends/reference/position_scale.h"
 #include "tests/backends/same_bits.h"
 
-namespace cairn::test {
+namespace cairn::test::rope_test {
 namespace {
 
 struct Shape {
@@ -94,4 +94,4 @@ TEST(ScaleByPosition, IsTheRoundedLogarithm) {
 }
 
 }  // namespace
-}  // namespace cairn::test
+}  // namespace cairn::test::rope_test

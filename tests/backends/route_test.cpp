@@ -7,7 +7,7 @@
 #include "backends/reference/routing.h"
 #include "tests/backends/same_bits.h"
 
-namespace cairn::test {
+namespace cairn::test::route_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -157,4 +157,4 @@ TEST(Route, WeightsAreTheFormulas) {
 }
 
 }  // namespace
-}  // namespace cairn::test
+}  // namespace cairn::test::route_test

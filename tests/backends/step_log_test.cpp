@@ -8,7 +8,7 @@
 #include "backends/reference/reference.h"
 #include "tests/backends/step_builder.h"
 
-namespace cairn::test {
+namespace cairn::test::step_log_test {
 namespace {
 
 constexpr int32_t kWidth = 19;
@@ -83,4 +83,4 @@ TEST(StepLog, AStepWithoutALogStoresNothing) {
 }
 
 }  // namespace
-}  // namespace cairn::test
+}  // namespace cairn::test::step_log_test

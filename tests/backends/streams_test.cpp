@@ -2,7 +2,7 @@
 // bit for bit, the reference against float64.
 #include "tests/backends/same_bits.h"
 
-namespace cairn::test {
+namespace cairn::test::streams_test {
 namespace {
 
 constexpr int32_t kWidths[] = {1, 7, 8, 15, 16, 17, 33, 200, 1031};
@@ -104,4 +104,4 @@ TEST(GaussianTopk, IsTheFormula) {
 }
 
 }  // namespace
-}  // namespace cairn::test
+}  // namespace cairn::test::streams_test

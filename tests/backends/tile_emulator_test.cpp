@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-namespace cairn::test {
+namespace cairn::test::tile_emulator_test {
 namespace {
 
 using Code = std::vector<uint8_t>;
@@ -169,5 +169,5 @@ TEST(TileEmulator, EndsTheProgramWhereARuleIsBroken) {
 }
 
 }  // namespace
-}  // namespace cairn::test
+}  // namespace cairn::test::tile_emulator_test
 #endif

@@ -7,7 +7,7 @@
 #include "tests/backends/tiles_here.h"
 
 #if defined(__x86_64__)
-namespace cairn::cpu {
+namespace cairn::cpu::tiles_check_test {
 namespace {
 
 bool has(IsaLevel level) {
@@ -59,5 +59,5 @@ TEST(TilesCheck, AllowsTilesWhereTheProcessorRunsThem) {
 }
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::cpu::tiles_check_test
 #endif

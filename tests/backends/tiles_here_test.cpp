@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace cairn::test {
+namespace cairn::test::tiles_here_test {
 namespace {
 
 TEST(TilesHere, AreTheProcessorsWhereTheSystemLendsThem) {
@@ -70,5 +70,5 @@ TEST(TilesHere, SayWhoRunsThem) {
 }
 
 }  // namespace
-}  // namespace cairn::test
+}  // namespace cairn::test::tiles_here_test
 #endif

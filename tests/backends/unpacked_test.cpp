@@ -4,7 +4,7 @@
 
 #include "tests/backends/matmul_fixture.h"
 
-namespace cairn::matmul_test {
+namespace cairn::matmul_test::unpacked_test {
 namespace {
 
 std::vector<float> run_with(bool is_off, IsaLevel isa, const Job& job) {
@@ -63,4 +63,4 @@ TEST(Unpacked, ExpertsHaveTheSameBits) {
 }
 
 }  // namespace
-}  // namespace cairn::matmul_test
+}  // namespace cairn::matmul_test::unpacked_test

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-namespace cairn {
+namespace cairn::arena_test {
 namespace {
 
 TEST(Arena, IsAlignedZeroedAndRoundedUp) {
@@ -72,4 +72,4 @@ TEST(Arena, RefusesNothingAndTooMuch) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::arena_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cairn {
+namespace cairn::check_test {
 namespace {
 
 TEST(CheckDeathTest, StopsWithPlaceAndCondition) {
@@ -26,4 +26,4 @@ TEST(CheckDeathTest, TheDebugFormCostsNothingInARelease) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::check_test

@@ -8,7 +8,7 @@
 
 #include "tests/scratch_folder.h"
 
-namespace cairn {
+namespace cairn::control_groups_test {
 namespace {
 
 class Tree {
@@ -139,4 +139,4 @@ TEST(ControlGroups, NonsenseIsNoLimit) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::control_groups_test

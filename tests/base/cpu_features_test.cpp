@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 
-namespace cairn {
+namespace cairn::cpu_features_test {
 namespace {
 
 constexpr CpuFeatures kAvx2 = {.avx2 = true, .fma = true, .f16c = true};
@@ -89,4 +89,4 @@ TEST(IsaLevels, HaveNames) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::cpu_features_test

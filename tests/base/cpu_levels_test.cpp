@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cairn {
+namespace cairn::cpu_levels_test {
 namespace {
 
 TEST(CpuLevels, AreThoseThatRun) {
@@ -22,4 +22,4 @@ TEST(CpuLevels, ThisMachineIsNotTooOld) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::cpu_levels_test

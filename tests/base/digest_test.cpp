@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cairn {
+namespace cairn::digest_test {
 namespace {
 
 std::vector<std::byte> counted(size_t count) {
@@ -71,4 +71,4 @@ TEST(Digest, ZerosAreCounted) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::digest_test

@@ -14,7 +14,7 @@
 #include <random>
 #include <vector>
 
-namespace cairn {
+namespace cairn::elementary_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -231,4 +231,4 @@ TEST(Sincos, SmallAndForbiddenAngles) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::elementary_test

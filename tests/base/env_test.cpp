@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-namespace cairn {
+namespace cairn::env_test {
 namespace {
 
 TEST(Env, TellsUnsetFromEmpty) {
@@ -18,4 +18,4 @@ TEST(Env, TellsUnsetFromEmpty) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::env_test

@@ -8,7 +8,7 @@
 
 #include "tests/scratch_folder.h"
 
-namespace cairn {
+namespace cairn::file_test {
 namespace {
 
 class File : public testing::Test {
@@ -92,4 +92,4 @@ TEST_F(File, LinesEndAtTheirLimit) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::file_test

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-namespace cairn {
+namespace cairn::function_ref_test {
 namespace {
 
 int twice(int value) {
@@ -46,4 +46,4 @@ TEST(FunctionRef, PassesWhatOnlyMoves) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::function_ref_test

@@ -10,7 +10,7 @@
 #include <limits>
 #include <random>
 
-namespace cairn {
+namespace cairn::half_test {
 namespace {
 
 // What the bits of an f16 mean, by its definition.
@@ -80,4 +80,4 @@ TEST(BFloat16, RoundsToNearestAndTiesToEven) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::half_test

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-namespace cairn {
+namespace cairn::log_test {
 namespace {
 
 template <class Action>
@@ -46,4 +46,4 @@ TEST(Log, LongMessagesAreCut) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::log_test

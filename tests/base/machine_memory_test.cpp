@@ -9,7 +9,7 @@
 
 #include "tests/scratch_folder.h"
 
-namespace cairn {
+namespace cairn::machine_memory_test {
 namespace {
 
 TEST(MachineMemory, ReadsKibibytesByName) {
@@ -86,4 +86,4 @@ TEST(MachineMemory, IsPlausibleHere) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::machine_memory_test

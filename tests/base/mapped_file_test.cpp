@@ -14,7 +14,7 @@
 #include "base/output_file.h"
 #include "tests/scratch_folder.h"
 
-namespace cairn {
+namespace cairn::mapped_file_test {
 namespace {
 
 class Mapped : public testing::Test {
@@ -151,4 +151,4 @@ TEST_F(MappedDeathTest, AnotherSigbusKeepsItsDefaultAction) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::mapped_file_test

@@ -17,7 +17,7 @@
 #include "base/process.h"
 #include "tests/scratch_folder.h"
 
-namespace cairn {
+namespace cairn::output_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -250,4 +250,4 @@ TEST_F(Output, TooManyUnfinishedFilesAreAnError) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::output_file_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cairn {
+namespace cairn::philox_test {
 namespace {
 
 TEST(Philox, KnownAnswers) {
@@ -32,4 +32,4 @@ TEST(Philox, NeighboursShareNothing) {
 static_assert(philox4x32({0, 0, 0, 0}, {0, 0})[0] == 0x6627e8d5u, "usable at compile time");
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::philox_test

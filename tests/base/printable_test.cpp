@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cairn {
+namespace cairn::printable_test {
 namespace {
 
 TEST(Printable, KeepsText) {
@@ -52,4 +52,4 @@ TEST(Printable, NoPairOfBytesPassesAControl) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::printable_test

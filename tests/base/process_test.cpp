@@ -19,7 +19,7 @@
 #include "base/output_file.h"
 #include "tests/scratch_folder.h"
 
-namespace cairn {
+namespace cairn::process_test {
 namespace {
 
 TEST(ProcessDeathTest, ForbidsItself) {
@@ -96,4 +96,4 @@ TEST(ProcessDeathTest, NobodysExceptionEndsWithALine) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::process_test

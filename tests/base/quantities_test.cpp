@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace cairn {
+namespace cairn::quantities_test {
 namespace {
 
 TEST(Quantities, SizesReadAsPeopleWriteThem) {
@@ -34,4 +34,4 @@ TEST(Quantities, AmountsAreShownShort) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::quantities_test

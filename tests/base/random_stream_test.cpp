@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cairn {
+namespace cairn::random_stream_test {
 namespace {
 
 TEST(RandomStream, MeanAndSpreadAreThoseOfANormalNumber) {
@@ -20,4 +20,4 @@ TEST(RandomStream, MeanAndSpreadAreThoseOfANormalNumber) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::random_stream_test

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-namespace cairn {
+namespace cairn::result_test {
 namespace {
 
 Result<int> half_of(int value) {
@@ -49,4 +49,4 @@ TEST(ResultDeathTest, TheWrongHalfIsAMistake) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::result_test

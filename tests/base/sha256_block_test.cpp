@@ -5,7 +5,7 @@
 
 #include <random>
 
-namespace cairn {
+namespace cairn::sha256_block_test {
 namespace {
 
 TEST(Sha256Block, TheInstructionsAndTheDefinitionAgree) {
@@ -26,4 +26,4 @@ TEST(Sha256Block, TheInstructionsAndTheDefinitionAgree) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::sha256_block_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cairn {
+namespace cairn::sha256_test {
 namespace {
 
 std::string sha256(std::string_view text) {
@@ -31,4 +31,4 @@ TEST(Sha256, PiecesMakeNoDifference) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::sha256_test

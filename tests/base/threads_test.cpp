@@ -20,7 +20,7 @@
 #include "tests/sanitized.h"
 #include "tests/scratch_folder.h"
 
-namespace cairn {
+namespace cairn::threads_test {
 namespace {
 
 class Team : public testing::TestWithParam<int> {};
@@ -276,4 +276,4 @@ TEST(ThreadPoolDeathTest, NoThreadsIsAMistake) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::threads_test

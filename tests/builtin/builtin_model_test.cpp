@@ -7,7 +7,7 @@
 
 #include "tests/scratch_folder.h"
 
-namespace cairn::builtin {
+namespace cairn::builtin::builtin_model_test {
 namespace {
 
 TEST(BuiltinModel, IsTheAssetAndAligned) {
@@ -18,4 +18,4 @@ TEST(BuiltinModel, IsTheAssetAndAligned) {
 }
 
 }  // namespace
-}  // namespace cairn::builtin
+}  // namespace cairn::builtin::builtin_model_test

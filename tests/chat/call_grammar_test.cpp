@@ -14,7 +14,7 @@
 #include "tests/chat/template_turns.h"
 #include "tests/grammar/toy_vocabulary.h"
 
-namespace cairn::chat {
+namespace cairn::chat::call_grammar_test {
 namespace {
 
 using grammar::Matcher;
@@ -282,4 +282,4 @@ TEST(CallGrammar, MarksAreWholeCharacters) {
 }
 
 }  // namespace
-}  // namespace cairn::chat
+}  // namespace cairn::chat::call_grammar_test

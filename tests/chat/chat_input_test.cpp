@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cairn::chat {
+namespace cairn::chat::chat_input_test {
 namespace {
 
 TEST(ChatInput, AListIsMessages) {
@@ -47,4 +47,4 @@ TEST(ChatInput, MistakesAreNamed) {
 }
 
 }  // namespace
-}  // namespace cairn::chat
+}  // namespace cairn::chat::chat_input_test

@@ -14,7 +14,7 @@
 #include "jinja/values/json_value.h"
 #include "json/value.h"
 
-namespace cairn::chat {
+namespace cairn::chat::chat_template_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -312,4 +312,4 @@ TEST(ChatTemplate, MentionsTellsWhatATemplateUses) {
 }
 
 }  // namespace
-}  // namespace cairn::chat
+}  // namespace cairn::chat::chat_template_test

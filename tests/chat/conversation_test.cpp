@@ -11,7 +11,7 @@
 #include "tests/chat/template_fixtures.h"
 #include "tests/tokenize/small_vocabularies.h"
 
-namespace cairn::chat {
+namespace cairn::chat::conversation_test {
 namespace {
 
 // Reasoning of the last turn only, calls as objects, results as turns: as Qwen 3 writes it.
@@ -234,4 +234,4 @@ TEST(CallIds, EveryTemplateTakesResults) {
 }
 
 }  // namespace
-}  // namespace cairn::chat
+}  // namespace cairn::chat::conversation_test

@@ -11,7 +11,7 @@
 #include "chat/probe.h"
 #include "tests/chat/template_fixtures.h"
 
-namespace cairn::chat {
+namespace cairn::chat::detect_test {
 namespace {
 
 std::string row(const std::string& name, const ChatFormat& format) {
@@ -105,4 +105,4 @@ TEST(Detect, ATemplateCannotSpendItsBudgetManyTimes) {
 }
 
 }  // namespace
-}  // namespace cairn::chat
+}  // namespace cairn::chat::detect_test

@@ -13,7 +13,7 @@
 #include "tests/chat/template_fixtures.h"
 #include "tests/chat/template_turns.h"
 
-namespace cairn::chat {
+namespace cairn::chat::output_parser_test {
 namespace {
 
 void check_calls(const Reading& reading, int call_count, const std::string& where) {
@@ -293,4 +293,4 @@ TEST(OutputParser, TokensOfTheFormatAreReadByName) {
 }
 
 }  // namespace
-}  // namespace cairn::chat
+}  // namespace cairn::chat::output_parser_test

@@ -5,7 +5,7 @@
 
 #include "tests/tokenize/small_vocabularies.h"
 
-namespace cairn::chat {
+namespace cairn::chat::raw_prompt_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -104,4 +104,4 @@ TEST_F(RawPrompt, NoSpaceComesBetween) {
 }
 
 }  // namespace
-}  // namespace cairn::chat
+}  // namespace cairn::chat::raw_prompt_test

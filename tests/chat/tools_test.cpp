@@ -6,7 +6,7 @@
 #include "chat/call_grammar.h"
 #include "chat/literals.h"
 
-namespace cairn::chat {
+namespace cairn::chat::tools_test {
 namespace {
 
 std::string refused(std::string_view json, ErrorCode code = ErrorCode::invalid_data) {
@@ -120,4 +120,4 @@ TEST(Tools, DeepLiteralsAreTexts) {
 }
 
 }  // namespace
-}  // namespace cairn::chat
+}  // namespace cairn::chat::tools_test

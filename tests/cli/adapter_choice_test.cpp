@@ -5,7 +5,7 @@
 
 #include "tests/cli/run_program.h"
 
-namespace cairn::cli {
+namespace cairn::cli::adapter_choice_test {
 namespace {
 
 TEST(AdapterChoice, NamesWithAndWithoutScales) {
@@ -83,4 +83,4 @@ TEST(AdapterChoice, ChangesDuringAConversation) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::adapter_choice_test

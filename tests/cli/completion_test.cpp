@@ -3,7 +3,7 @@
 
 #include "tests/cli/run_program.h"
 
-namespace cairn::cli {
+namespace cairn::cli::completion_test {
 namespace {
 
 // What bash offers for a line whose last word is being typed, one candidate a line.
@@ -48,4 +48,4 @@ TEST(Completion, OfTheOthers) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::completion_test

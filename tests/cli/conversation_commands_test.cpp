@@ -13,7 +13,7 @@
 #include "tokenize/detokenizer.h"
 #include "unicode/unicode.h"
 
-namespace cairn::cli {
+namespace cairn::cli::conversation_commands_test {
 namespace {
 
 std::unique_ptr<Engine> open_engine(const std::string& path = "",
@@ -462,4 +462,4 @@ TEST_F(ConversationCommands, OddlySpelledAnswersAreReusedWhole) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::conversation_commands_test

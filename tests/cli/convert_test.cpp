@@ -3,7 +3,7 @@
 
 #include "tests/cli/run_program.h"
 
-namespace cairn::cli {
+namespace cairn::cli::convert_test {
 namespace {
 
 std::string fixture(const std::string& name) {
@@ -78,4 +78,4 @@ TEST(Adapters, AreOptionsOfWhatComputes) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::convert_test

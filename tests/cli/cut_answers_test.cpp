@@ -7,7 +7,7 @@
 #include "tests/cli/run_program.h"
 #include "tests/cli/tool_model.h"
 
-namespace cairn::cli {
+namespace cairn::cli::cut_answers_test {
 namespace {
 
 using nlohmann::json;
@@ -140,4 +140,4 @@ TEST_F(CutAnswers, ShiftsAreForetold) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::cut_answers_test

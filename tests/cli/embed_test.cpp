@@ -8,10 +8,10 @@
 #include "tests/cli/run_program.h"
 #include "tests/models/embedding_case.h"
 
-namespace cairn::cli {
+namespace cairn::cli::embed_test {
 namespace {
 
-using testing::embedding_path;
+using test::embedding_path;
 
 std::string model(const std::string& name) {
   return embedding_path(name, ".gguf");
@@ -166,4 +166,4 @@ TEST(Embed, InspectSaysThePooling) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::embed_test

@@ -11,10 +11,10 @@
 #include "tests/models/golden_model.h"
 #include "tests/test_name.h"
 
-namespace cairn::cli {
+namespace cairn::cli::every_architecture_test {
 namespace {
 
-using testing::append;
+using test::append;
 
 std::vector<std::string> names_of_architectures() {
   std::vector<std::string> names;
@@ -47,7 +47,7 @@ std::string write_tiny(const ScratchFolder& folder, const std::string& architect
 }
 
 EngineOptions tiny_options() {
-  EngineOptions options = testing::golden_options(KvType::f16);
+  EngineOptions options = test::golden_options(KvType::f16);
   options.memory_budget = size_t(16) << 20;
   options.thread_count = 1;
   return options;
@@ -67,7 +67,7 @@ bool makes_text(const std::string& path) {
 void expect_same_vectors_beside_others(const std::string& path, std::span<const Token> tokens) {
   EngineOptions options = tiny_options();
   options.pooling = Pooling::none;
-  const auto engine = testing::load_engine(path, options);
+  const auto engine = test::load_engine(path, options);
   ASSERT_NE(engine, nullptr);
   Embedder embedder(engine.get(), {});
   std::vector<std::vector<Token>> texts;
@@ -91,7 +91,7 @@ TEST_P(EveryArchitecture, RunsInPiecesRewindsAndIsKept) {
   std::vector<Token> tokens;
   for (int32_t i = 0; i < 70; ++i) tokens.push_back(Token(3 + i * 37 % 290));
   if (!makes_text(path)) return expect_same_vectors_beside_others(path, tokens);
-  const auto engine = testing::load_engine(path, tiny_options());
+  const auto engine = test::load_engine(path, tiny_options());
   ASSERT_NE(engine, nullptr);
   memory::Memory& memory = engine->memory();
   memory::Sequence whole = memory.new_sequence();
@@ -163,4 +163,4 @@ INSTANTIATE_TEST_SUITE_P(Architectures, EveryArchitecture,
                          [](const auto& each) { return test::test_name(each.param); });
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::every_architecture_test

@@ -11,17 +11,17 @@
 #include "tests/gguf/raw_file.h"
 #include "tests/sanitized.h"
 
-namespace cairn::cli {
+namespace cairn::cli::inspect_test {
 namespace {
 
 using gguf::File;
 using gguf::OpenMode;
 using gguf::ValueType;
-using gguf::testing::array_field;
-using gguf::testing::Bytes;
-using gguf::testing::number_field;
-using gguf::testing::RawFile;
-using gguf::testing::text_field;
+using gguf::raw::array_field;
+using gguf::raw::Bytes;
+using gguf::raw::number_field;
+using gguf::raw::RawFile;
+using gguf::raw::text_field;
 
 std::string report(const std::vector<std::byte>& bytes, bool json = false) {
   auto file = File::from_bytes(bytes, "x.gguf", OpenMode::inspect);
@@ -192,4 +192,4 @@ TEST(Inspect, EveryGoldenModelIsShown) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::inspect_test

@@ -8,7 +8,7 @@
 
 #include "tests/cli/run_program.h"
 
-namespace cairn::cli {
+namespace cairn::cli::memory_commands_test {
 namespace {
 
 using nlohmann::json;
@@ -270,4 +270,4 @@ TEST(FullContexts, KeptWindowsCostMemory) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::memory_commands_test

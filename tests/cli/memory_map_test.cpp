@@ -8,7 +8,7 @@
 #include "backends/host/kv_page.h"
 #include "device/host_memory.h"
 
-namespace cairn::cli {
+namespace cairn::cli::memory_map_test {
 namespace {
 
 constexpr int32_t kCells = 32;
@@ -113,4 +113,4 @@ TEST_F(MemoryMapTest, OneTokenIsDrawnToo) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::memory_map_test

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace cairn::cli {
+namespace cairn::cli::nearest_name_test {
 namespace {
 
 const std::vector<std::string> kKnown = {"run", "inspect", "bench", "quantize", "--top-k"};
@@ -44,4 +44,4 @@ TEST(NearestName, TheNearestWinsAndOfEqualsTheFirst) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::nearest_name_test

@@ -5,7 +5,7 @@
 #include "tests/cli/run_program.h"
 #include "tests/sanitized.h"
 
-namespace cairn::cli {
+namespace cairn::cli::old_cpu_test {
 namespace {
 
 Finished run_on(const std::string& cpu, std::vector<std::string> arguments) {
@@ -60,4 +60,4 @@ TEST_F(OldCpu, OlderOnesAreToldWhatTheyLack) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::old_cpu_test

@@ -5,7 +5,7 @@
 
 #include "tests/cli/run_program.h"
 
-namespace cairn::cli {
+namespace cairn::cli::other_programs_test {
 namespace {
 
 TEST(OtherPrograms, WholeWordsOnly) {
@@ -84,4 +84,4 @@ TEST(OtherPrograms, SpellingsThatMeanTheSame) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::other_programs_test

@@ -11,7 +11,7 @@
 #include "tests/cli/run_program.h"
 #include "tests/sanitized.h"
 
-namespace cairn::cli {
+namespace cairn::cli::outputs_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -306,4 +306,4 @@ TEST_F(Outputs, AChatAsksBeforeItWritesOverFiles) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::outputs_test

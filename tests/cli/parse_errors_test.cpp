@@ -4,7 +4,7 @@
 
 #include "tests/cli/run_program.h"
 
-namespace cairn::cli {
+namespace cairn::cli::parse_errors_test {
 namespace {
 
 std::string error_of(const std::vector<std::string>& arguments) {
@@ -86,4 +86,4 @@ TEST(ParseErrors, OneArgumentTooMany) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::parse_errors_test

@@ -9,7 +9,7 @@
 #include "session/sampling_choice.h"
 #include "tests/cli/run_program.h"
 
-namespace cairn::cli {
+namespace cairn::cli::parts_test {
 namespace {
 
 TEST(Progress, LinesSayHowFarAndHowLong) {
@@ -94,4 +94,4 @@ TEST(Sequences, OneALineWithBlanksOrCommas) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::parts_test

@@ -3,7 +3,7 @@
 
 #include "tests/cli/run_program.h"
 
-namespace cairn::cli {
+namespace cairn::cli::perplexity_test {
 namespace {
 
 constexpr char kText[] =
@@ -31,4 +31,4 @@ TEST(Perplexity, TheCommandAndItsMistakes) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::perplexity_test

@@ -7,7 +7,7 @@
 #include "tests/cli/run_program.h"
 #include "tests/sanitized.h"
 
-namespace cairn::cli {
+namespace cairn::cli::process_test {
 namespace {
 
 Finished shell(const std::string& script) {
@@ -78,4 +78,4 @@ TEST(Process, LongTextsTakeLittleMemory) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::process_test

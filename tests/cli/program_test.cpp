@@ -10,7 +10,7 @@
 #include "tests/cli/run_program.h"
 #include "tests/sanitized.h"
 
-namespace cairn::cli {
+namespace cairn::cli::program_test {
 namespace {
 
 using nlohmann::json;
@@ -393,4 +393,4 @@ TEST(Program, LogitsNamesTheBadLine) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::program_test

@@ -3,7 +3,7 @@
 
 #include "tests/cli/run_program.h"
 
-namespace cairn::cli {
+namespace cairn::cli::quantize_test {
 namespace {
 
 TEST(Quantize, TheCommandSaysWhatItDid) {
@@ -35,4 +35,4 @@ TEST(Quantize, TheCommandSaysWhatItDid) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::quantize_test

@@ -7,7 +7,7 @@
 #include "tests/cli/terminal_program.h"
 #include "tests/cli/tool_model.h"
 
-namespace cairn::cli {
+namespace cairn::cli::recording_test {
 namespace {
 
 // What is left on the screen's lines: escapes and what was drawn over taken away.
@@ -84,4 +84,4 @@ TEST(Recording, ThePageShowsWhatHappens) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::recording_test

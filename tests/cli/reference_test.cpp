@@ -10,7 +10,7 @@
 
 #include "tests/cli/run_program.h"
 
-namespace cairn::cli {
+namespace cairn::cli::reference_test {
 namespace {
 
 constexpr const char* kCommands[] = {"run",     "inspect",  "tokenize",   "template",
@@ -115,4 +115,4 @@ TEST(Reference, MessagesNameTheOptionAsItWasTyped) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::reference_test

@@ -8,7 +8,7 @@
 #include "base/sha256.h"
 #include "tests/cli/run_program.h"
 
-namespace cairn::cli {
+namespace cairn::cli::replay_test {
 namespace {
 
 using nlohmann::json;
@@ -152,4 +152,4 @@ TEST_F(Replay, NamesWhatIsNoReceipt) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::replay_test

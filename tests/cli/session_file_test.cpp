@@ -6,7 +6,7 @@
 
 #include "tests/cli/run_program.h"
 
-namespace cairn::cli {
+namespace cairn::cli::session_file_test {
 namespace {
 
 using nlohmann::json;
@@ -96,4 +96,4 @@ TEST(ChatInput, EndsByTheNamesThatOthersHave) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::session_file_test

@@ -7,7 +7,7 @@
 #include "measure/speed_samples.h"
 #include "tests/cli/run_program.h"
 
-namespace cairn::cli {
+namespace cairn::cli::speed_bench_test {
 namespace {
 
 using nlohmann::json;
@@ -129,4 +129,4 @@ TEST(Speed, MistakesNameTheThing) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::speed_bench_test

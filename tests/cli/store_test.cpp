@@ -7,7 +7,7 @@
 #include "tests/cli/run_program.h"
 #include "tests/scratch_folder.h"
 
-namespace cairn::cli {
+namespace cairn::cli::store_test {
 namespace {
 
 using nlohmann::json;
@@ -111,4 +111,4 @@ TEST_F(StoreCommand, TheConversationShowsItsStore) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::store_test

@@ -12,7 +12,7 @@
 #include "tests/cli/run_program.h"
 #include "tests/session/answered.h"
 
-namespace cairn::cli {
+namespace cairn::cli::structured_test {
 namespace {
 
 using nlohmann::json;
@@ -108,4 +108,4 @@ TEST(Structured, CutAnswersGoOnAsTheyWould) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::structured_test

@@ -3,7 +3,7 @@
 
 #include "tests/cli/run_program.h"
 
-namespace cairn::cli {
+namespace cairn::cli::synth_test {
 namespace {
 
 TEST(Synth, TheCommandSaysWhatItWrote) {
@@ -43,4 +43,4 @@ TEST(Synth, MistakesNameTheOption) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::synth_test

@@ -8,7 +8,7 @@
 
 #include "tests/scratch_folder.h"
 
-namespace cairn::cli {
+namespace cairn::cli::template_test {
 namespace {
 
 // A file that goes away with the test.
@@ -90,4 +90,4 @@ TEST(Template, WaitsForNobody) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::template_test

@@ -8,7 +8,7 @@
 
 #include "tests/cli/terminal_program.h"
 
-namespace cairn::cli {
+namespace cairn::cli::terminal_chat_test {
 namespace {
 
 class TerminalChat : public testing::Test {
@@ -210,4 +210,4 @@ TEST_F(TerminalChat, InterruptStopsTheAnswerNotTheChat) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::terminal_chat_test

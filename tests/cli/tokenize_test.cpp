@@ -8,7 +8,7 @@
 #include "tests/cli/run_program.h"
 #include "tests/tokenize/small_vocabularies.h"
 
-namespace cairn::cli {
+namespace cairn::cli::tokenize_test {
 namespace {
 
 std::string tokenize_report(const tokenize::Tokenizer& tokenizer, std::string_view text,
@@ -61,4 +61,4 @@ TEST(Tokenize, ReadsAModelAndAFile) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::tokenize_test

@@ -11,7 +11,7 @@
 #include "tests/cli/tool_model.h"
 #include "tests/session/answered.h"
 
-namespace cairn::cli {
+namespace cairn::cli::tool_chat_test {
 namespace {
 
 using nlohmann::json;
@@ -305,4 +305,4 @@ TEST(ChatSettings, SeveralAreSetTogetherOrNotAtAll) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::tool_chat_test

@@ -6,7 +6,7 @@
 
 #include "tests/cli/run_program.h"
 
-namespace cairn::cli {
+namespace cairn::cli::variables_test {
 namespace {
 
 using nlohmann::json;
@@ -138,4 +138,4 @@ TEST(Seeds, NumbersThatAreNoneAreRefused) {
 }
 
 }  // namespace
-}  // namespace cairn::cli
+}  // namespace cairn::cli::variables_test

@@ -9,7 +9,7 @@
 #include "convert/parameters.h"
 #include "convert/rope_factors.h"
 
-namespace cairn::convert {
+namespace cairn::convert::config_test {
 namespace {
 
 // A small model of the class with these members besides.
@@ -84,4 +84,4 @@ TEST(RopeFactors, AreAsManyAsHalfAHead) {
 }
 
 }  // namespace
-}  // namespace cairn::convert
+}  // namespace cairn::convert::config_test

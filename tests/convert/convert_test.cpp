@@ -17,7 +17,7 @@
 #include "tests/scratch_folder.h"
 #include "tests/test_name.h"
 
-namespace cairn::convert {
+namespace cairn::convert::convert_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -63,11 +63,11 @@ TEST_P(ConvertTest, WritesTheUsualConvertersBytes) {
 TEST_P(ConvertTest, GivesTheLogitsOfTheFolder) {
   const test::ScratchFolder scratch;
   const auto engine =
-      testing::load_engine(converted(scratch, GetParam()), testing::golden_options(KvType::f32));
+      test::load_engine(converted(scratch, GetParam()), test::golden_options(KvType::f32));
   ASSERT_NE(engine, nullptr);
   memory::Sequence sequence = engine->memory().new_sequence();
-  const std::vector<float> logits = testing::append(*engine, sequence, testing::folder_tokens());
-  EXPECT_LE(testing::folder_error(logits, std::string(GetParam()) + ".f32"), 2e-4);
+  const std::vector<float> logits = test::append(*engine, sequence, test::folder_tokens());
+  EXPECT_LE(test::folder_error(logits, std::string(GetParam()) + ".f32"), 2e-4);
 }
 
 // Parts and Llama 3's rotary factors; experts one by one; SentencePiece and norms less one; fused
@@ -88,10 +88,10 @@ TEST_P(FamilyTest, WritesTheUsualConvertersBytes) {
 TEST_P(FamilyTest, GivesAModelThatRuns) {
   const test::ScratchFolder scratch;
   const auto engine =
-      testing::load_engine(converted(scratch, GetParam()), testing::golden_options(KvType::f32));
+      test::load_engine(converted(scratch, GetParam()), test::golden_options(KvType::f32));
   ASSERT_NE(engine, nullptr);
   memory::Sequence sequence = engine->memory().new_sequence();
-  const std::vector<float> logits = testing::append(*engine, sequence, testing::folder_tokens());
+  const std::vector<float> logits = test::append(*engine, sequence, test::folder_tokens());
   for (const float logit : logits) ASSERT_TRUE(std::isfinite(logit));
 }
 
@@ -122,7 +122,7 @@ TEST(Convert, GivesExaoneItsEpsilon) {
     EXPECT_TRUE(std::ranges::equal(field.value.bytes, others[at].value.bytes)) << field.key;
     ++at;
   }
-  EXPECT_NE(testing::load_engine(scratch.file("exaone.gguf"), testing::golden_options(KvType::f32)),
+  EXPECT_NE(test::load_engine(scratch.file("exaone.gguf"), test::golden_options(KvType::f32)),
             nullptr);
 }
 
@@ -150,14 +150,14 @@ TEST(Convert, ScoresSpacedTokensByTheirMerges) {
     EXPECT_EQ(fields[i].value.count, 384u);
   }
   const auto engine =
-      testing::load_engine(scratch.file("spaced-llama.gguf"), testing::golden_options(KvType::f32));
+      test::load_engine(scratch.file("spaced-llama.gguf"), test::golden_options(KvType::f32));
   ASSERT_NE(engine, nullptr);
   ASSERT_NE(engine->tokenizer(), nullptr);
   // What tokenizers answers.
   const nlohmann::json cases = nlohmann::json::parse(read(fixtures() / "spaced-llama.tokens.json"));
   ASSERT_FALSE(cases.empty());
   for (const auto& [text, ids] : cases.items()) {
-    EXPECT_EQ(engine->tokenizer()->encode(text, {.add_special = true}), testing::tokens_of(ids))
+    EXPECT_EQ(engine->tokenizer()->encode(text, {.add_special = true}), test::tokens_of(ids))
         << text;
   }
 }
@@ -199,7 +199,7 @@ TEST_F(RefusalTest, AttentionInBothDirectionsByTheEngine) {
   const Result<ConvertReport> report = convert({.folder = folder_.string(), .out_path = out});
   ASSERT_TRUE(report) << report.error().message;
   const auto engine =
-      Engine::load(gguf::File::open(out).value(), testing::golden_options(KvType::f32));
+      Engine::load(gguf::File::open(out).value(), test::golden_options(KvType::f32));
   ASSERT_FALSE(engine);
   EXPECT_EQ(engine.error().message, "qwen3moe.attention.causal: expected true, found false");
 }
@@ -284,4 +284,4 @@ TEST_F(RefusalTest, UnigramTokensBeyondTheVocabulary) {
 }
 
 }  // namespace
-}  // namespace cairn::convert
+}  // namespace cairn::convert::convert_test

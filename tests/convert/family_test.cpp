@@ -12,7 +12,7 @@
 
 #include "models/model.h"
 
-namespace cairn::convert {
+namespace cairn::convert::family_test {
 namespace {
 
 std::set<std::string_view> converted_architectures() {
@@ -77,4 +77,4 @@ TEST(Families, ThePageListsThem) {
 }
 
 }  // namespace
-}  // namespace cairn::convert
+}  // namespace cairn::convert::family_test

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace cairn::convert {
+namespace cairn::convert::json_test {
 namespace {
 
 TEST(Json, KeepsTheOrderOfKeysAndFindsThem) {
@@ -55,4 +55,4 @@ TEST(Json, RefusesWhatIsBroken) {
 }
 
 }  // namespace
-}  // namespace cairn::convert
+}  // namespace cairn::convert::json_test

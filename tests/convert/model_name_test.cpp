@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cairn::convert {
+namespace cairn::convert::model_name_test {
 namespace {
 
 TEST(ModelName, SaysWhatTheUsualConverterReads) {
@@ -80,4 +80,4 @@ TEST(ModelName, RoundsSizes) {
 }
 
 }  // namespace
-}  // namespace cairn::convert
+}  // namespace cairn::convert::model_name_test

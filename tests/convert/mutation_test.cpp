@@ -17,7 +17,7 @@
 #include "gguf/gguf.h"
 #include "tests/scratch_folder.h"
 
-namespace cairn::convert {
+namespace cairn::convert::mutation_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -209,4 +209,4 @@ TEST(Mutation, HostileFoldersAreRefusedOrConverted) {
 }
 
 }  // namespace
-}  // namespace cairn::convert
+}  // namespace cairn::convert::mutation_test

@@ -7,7 +7,7 @@
 
 #include "convert/family.h"
 
-namespace cairn::convert {
+namespace cairn::convert::pretokenizer_name_test {
 namespace {
 
 constexpr const char* kByteLevel = R"({"type": "ByteLevel", "add_prefix_space": false})";
@@ -89,4 +89,4 @@ TEST(PretokenizerName, NamesNothingThatItDoesNotKnow) {
 }
 
 }  // namespace
-}  // namespace cairn::convert
+}  // namespace cairn::convert::pretokenizer_name_test

@@ -9,7 +9,7 @@
 
 #include "tests/scratch_folder.h"
 
-namespace cairn::convert {
+namespace cairn::convert::safetensors_test {
 namespace {
 
 std::string file_of(const std::string& header, size_t data_bytes) {
@@ -123,4 +123,4 @@ TEST(Checkpoint, FollowsTheIndexNowhereElse) {
 }
 
 }  // namespace
-}  // namespace cairn::convert
+}  // namespace cairn::convert::safetensors_test

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-namespace cairn::convert {
+namespace cairn::convert::sentencepiece_test {
 namespace {
 
 std::string piece(const std::string& text, float score, int kind) {
@@ -73,4 +73,4 @@ TEST(Sentencepiece, RefusesCutsAndNonsense) {
 }
 
 }  // namespace
-}  // namespace cairn::convert
+}  // namespace cairn::convert::sentencepiece_test

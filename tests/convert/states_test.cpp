@@ -17,7 +17,7 @@
 #include "tests/test_name.h"
 #include "tokenize/tokenizer.h"
 
-namespace cairn::convert {
+namespace cairn::convert::states_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -91,11 +91,11 @@ TEST(Modules, GiveVectorsThroughTheMatrices) {
     const test::ScratchFolder scratch;
     const std::string out = scratch.file("out.gguf");
     ASSERT_TRUE(convert({.folder = fixture(name).string(), .out_path = out}));
-    EngineOptions options = testing::golden_options(KvType::f32);
+    EngineOptions options = test::golden_options(KvType::f32);
     options.pooling = Pooling::mean;
-    const auto engine = testing::load_engine(out, options);
+    const auto engine = test::load_engine(out, options);
     ASSERT_NE(engine, nullptr) << name;
-    const std::vector<std::vector<Token>> texts = {testing::folder_tokens()};
+    const std::vector<std::vector<Token>> texts = {test::folder_tokens()};
     auto vectors = Embedder(engine.get(), {}).embed(texts);
     ASSERT_TRUE(vectors) << vectors.error().message;
     ASSERT_EQ(vectors->front().values.size(), 32u) << name;
@@ -134,4 +134,4 @@ INSTANTIATE_TEST_SUITE_P(Folders, EncoderTest,
                          [](const auto& folder) { return test::test_name(folder.param); });
 
 }  // namespace
-}  // namespace cairn::convert
+}  // namespace cairn::convert::states_test

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-namespace cairn {
+namespace cairn::host_memory_test {
 namespace {
 
 TEST(HostMemory, GivesWholeSlabsOfZeros) {
@@ -60,4 +60,4 @@ TEST(HostMemory, DiscardedBytesAreZerosAgain) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::host_memory_test

@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-namespace cairn {
+namespace cairn::op_fields_test {
 namespace {
 
 template <class Type>
@@ -173,4 +173,4 @@ TEST(Constant, KnowsItsSize) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::op_fields_test

@@ -15,7 +15,7 @@
 #include "tests/models/folder_case.h"
 #include "tests/scratch_folder.h"
 
-namespace cairn::testing {
+namespace cairn::test::adapter_test {
 namespace {
 
 const std::string kModel = "Tiny-Llama-3.1-8B-Instruct.gguf";
@@ -173,4 +173,4 @@ TEST(Adapter, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace cairn::testing
+}  // namespace cairn::test::adapter_test

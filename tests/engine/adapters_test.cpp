@@ -17,7 +17,7 @@
 #include "tests/models/folder_case.h"
 #include "tests/scratch_folder.h"
 
-namespace cairn::testing {
+namespace cairn::test::adapters_test {
 namespace {
 
 using Uses = std::vector<AdapterUse>;
@@ -361,4 +361,4 @@ TEST(Adapters, TheMemoryIsExactUnderASelection) {
 }
 
 }  // namespace
-}  // namespace cairn::testing
+}  // namespace cairn::test::adapters_test

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-namespace cairn {
+namespace cairn::context_cut_test {
 namespace {
 
 constexpr ContextLimits kLimits{.context_tokens = 64};
@@ -95,4 +95,4 @@ TEST(ContextCut, RulesHoldForAllTexts) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::context_cut_test

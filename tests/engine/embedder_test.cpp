@@ -7,7 +7,7 @@
 #include "base/cpu_levels.h"
 #include "tests/models/embedding_case.h"
 
-namespace cairn::testing {
+namespace cairn::test::embedder_test {
 namespace {
 
 class EmbedderTest : public ::testing::TestWithParam<std::string> {
@@ -286,4 +286,4 @@ TEST(Pooling, NamesAndNumbers) {
 }
 
 }  // namespace
-}  // namespace cairn::testing
+}  // namespace cairn::test::embedder_test

@@ -12,7 +12,7 @@
 #include "tests/models/golden_model.h"
 #include "tests/scratch_folder.h"
 
-namespace cairn::testing {
+namespace cairn::test::engine_test {
 namespace {
 
 struct Change {
@@ -240,4 +240,4 @@ TEST(Engine, WhereWeightsComeFromChangesNoBit) {
 }
 
 }  // namespace
-}  // namespace cairn::testing
+}  // namespace cairn::test::engine_test

@@ -7,7 +7,7 @@
 
 #include "tests/models/golden_model.h"
 
-namespace cairn::testing {
+namespace cairn::test::fingerprint_test {
 namespace {
 
 TEST(Fingerprint, EverySourceCounts) {
@@ -74,4 +74,4 @@ TEST(Fingerprint, TheContextInUseChangesNoBit) {
 }
 
 }  // namespace
-}  // namespace cairn::testing
+}  // namespace cairn::test::fingerprint_test

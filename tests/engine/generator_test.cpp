@@ -9,7 +9,7 @@
 
 #include "tests/models/golden_model.h"
 
-namespace cairn::testing {
+namespace cairn::test::generator_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -466,4 +466,4 @@ INSTANTIATE_TEST_SUITE_P(Models, GeneratorTest, ::testing::ValuesIn(models_of_ev
                          [](const auto& each) { return each.param; });
 
 }  // namespace
-}  // namespace cairn::testing
+}  // namespace cairn::test::generator_test

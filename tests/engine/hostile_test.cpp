@@ -13,7 +13,7 @@
 #include "gguf/writer.h"
 #include "tests/models/embedding_case.h"
 
-namespace cairn::testing {
+namespace cairn::test::hostile_test {
 namespace {
 
 constexpr uint32_t kF32 = 0;  // The format's number of it.
@@ -306,4 +306,4 @@ TEST_F(Hostile, EveryCountAsZeroAndAsTheLargestIsRefusedOrComputes) {
 }
 
 }  // namespace
-}  // namespace cairn::testing
+}  // namespace cairn::test::hostile_test

@@ -13,7 +13,7 @@
 #include "gguf/writer.h"
 #include "quant/quant.h"
 
-namespace cairn::testing {
+namespace cairn::test {
 
 inline bool is_adapted(const gguf::Tensor& tensor) {
   for (const char* part : {".attn_q.weight",
@@ -83,4 +83,4 @@ inline void write_random_adapter(const std::string& model, const std::string& pa
   ASSERT_TRUE(stream->finish());
 }
 
-}  // namespace cairn::testing
+}  // namespace cairn::test

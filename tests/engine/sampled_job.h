@@ -10,7 +10,7 @@
 #include "engine/job.h"
 #include "sample/sampler.h"
 
-namespace cairn::testing {
+namespace cairn::test {
 
 struct Sampled {
   std::vector<Token> tokens;
@@ -39,6 +39,7 @@ class SampledJob final : public Job {
   Lane* lane() override { return &lane_; }
   memory::Variant variant() const override { return lane_.selection().variant(); }
   std::span<const Token> prompt() const override { return request_.prompt; }
+  std::span<const int32_t> message_starts() const override { return request_.message_starts; }
   memory::ResumePlan plan() override {
     return lane_.plan_reading(request_.prompt, request_.message_starts);
   }
@@ -57,9 +58,7 @@ class SampledJob final : public Job {
     result_->tokens.push_back(token);
     return is_done() ? Status(Ok{}) : lane_.push(token);
   }
-  bool is_done() const override {
-    return result_->tokens.size() == size_t(request_.token_count);
-  }
+  bool is_done() const override { return result_->tokens.size() == size_t(request_.token_count); }
   bool is_blocked() const override { return is_blocked_; }
   void end(Status status) override {
     result_->has_ended = true;
@@ -79,4 +78,4 @@ class SampledJob final : public Job {
   bool is_blocked_ = false;
 };
 
-}  // namespace cairn::testing
+}  // namespace cairn::test

@@ -6,10 +6,11 @@
 
 #include <random>
 
+#include "engine/lane_batch.h"
 #include "tests/engine/sampled_job.h"
 #include "tests/models/golden_model.h"
 
-namespace cairn::testing {
+namespace cairn::test::scheduler_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -32,8 +33,8 @@ EngineOptions small_steps() {
 }
 
 // One of each kind of memory.
-constexpr std::array kModels = {"llama",  "gemma3", "gemma4",        "gemma3n", "llama4",
-                                "qwen3moe", "mamba", "granitehybrid", "lfm2",    "qwen3next"};
+constexpr std::array kModels = {"llama",    "gemma3", "gemma4",        "gemma3n", "llama4",
+                                "qwen3moe", "mamba",  "granitehybrid", "lfm2",    "qwen3next"};
 
 class SchedulerTest : public ::testing::TestWithParam<const char*> {
  protected:
@@ -235,8 +236,8 @@ class Turns : public ::testing::Test {
   // The results' places do not change.
   Sampled& submit(Scheduler& scheduler, SampledRequest request, JobTerms terms = {}) {
     results_.push_back(std::make_unique<Sampled>());
-    auto job = std::make_unique<SampledJob>(engine_.get(), std::move(request),
-                                            results_.back().get());
+    auto job =
+        std::make_unique<SampledJob>(engine_.get(), std::move(request), results_.back().get());
     last_ = job.get();
     scheduler.submit(JobId{int64_t(results_.size())}, std::move(job), std::move(terms));
     return *results_.back();
@@ -401,8 +402,7 @@ TEST_F(Turns, ErrorsEndTheirJobAlone) {
   const Sampled& unknown = submit(scheduler, {.prompt = {Token(1 << 20)}});
   const Sampled& empty = submit(scheduler, {.prompt = {}});
   const int32_t context = engine_->options().context_tokens;
-  const Sampled& endless =
-      submit(scheduler, {.prompt = prompt(1, 30), .token_count = context + 1});
+  const Sampled& endless = submit(scheduler, {.prompt = prompt(1, 30), .token_count = context + 1});
   const Sampled& other = submit(scheduler, {.prompt = prompt(2), .token_count = 5});
   ASSERT_NO_FATAL_FAILURE(run(scheduler));
   EXPECT_EQ(unknown.error->code, ErrorCode::invalid_argument);
@@ -415,4 +415,4 @@ INSTANTIATE_TEST_SUITE_P(Kinds, SchedulerTest, ::testing::ValuesIn(kModels),
                          [](const auto& each) { return std::string(each.param); });
 
 }  // namespace
-}  // namespace cairn::testing
+}  // namespace cairn::test::scheduler_test

@@ -7,7 +7,7 @@
 #include "memory/archive.h"
 #include "tests/models/golden_model.h"
 
-namespace cairn::testing {
+namespace cairn::test::sequence_proof_test {
 namespace {
 
 class SequenceProofTest : public ::testing::TestWithParam<std::string> {};
@@ -66,4 +66,4 @@ INSTANTIATE_TEST_SUITE_P(Kinds, SequenceProofTest,
                          [](const auto& one) { return one.param; });
 
 }  // namespace
-}  // namespace cairn::testing
+}  // namespace cairn::test::sequence_proof_test

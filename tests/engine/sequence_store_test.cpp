@@ -9,11 +9,12 @@
 #include <random>
 
 #include "engine/generator.h"
+#include "sample/state_text.h"
 #include "tests/engine/random_adapter.h"
 #include "tests/models/golden_model.h"
 #include "tests/scratch_folder.h"
 
-namespace cairn::testing {
+namespace cairn::test::sequence_store_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -149,6 +150,7 @@ TEST_P(SequenceStoreKindTest, AdaptersArePartOfTheFingerprint) {
 
 // A saved session has a name, and its tokens come back with it.
 TEST_P(SequenceStoreKindTest, SavedSessionsComeBackByName) {
+  const sample::SamplerState remembered({{.position = 3, .token = Token(5), .memory = {0.1f, 7}}});
   Tokens whole;
   {
     const auto first = engine();
@@ -159,7 +161,7 @@ TEST_P(SequenceStoreKindTest, SavedSessionsComeBackByName) {
     answer(generator, {Token(3), Token(4)});
     whole = held(generator);
     SequenceStore& store = *first->sequence_store();
-    EXPECT_TRUE(bool(store.save("mine", generator.sequence(), fingerprint)));
+    EXPECT_TRUE(bool(store.save("mine", generator.sequence(), fingerprint, remembered)));
     EXPECT_FALSE(bool(store.save("../mine", generator.sequence(), fingerprint)));
     EXPECT_FALSE(bool(store.save("empty", first->memory().new_sequence(), fingerprint)));
   }
@@ -167,9 +169,10 @@ TEST_P(SequenceStoreKindTest, SavedSessionsComeBackByName) {
   const Selection& selection = second->default_selection();
   const Sha256Digest fingerprint = second->fingerprint(selection).digest();
   SequenceStore& store = *second->sequence_store();
-  EXPECT_EQ(store.restore("mine", fingerprint, selection.variant()).value(), whole);
-  EXPECT_EQ(store.restore("other", fingerprint, selection.variant()).error().code,
-            ErrorCode::not_found);
+  const SequenceStore::Restored restored = store.restore("mine", fingerprint, selection).value();
+  EXPECT_EQ(restored.tokens, whole);
+  EXPECT_EQ(sample::to_text(restored.sampler), sample::to_text(remembered));
+  EXPECT_EQ(store.restore("other", fingerprint, selection).error().code, ErrorCode::not_found);
   Generator generator(second.get());
   const PromptReport report = read(generator, whole);
   EXPECT_TRUE(report.from_cache);
@@ -264,4 +267,4 @@ INSTANTIATE_TEST_SUITE_P(Models, SequenceStoreTest, ::testing::ValuesIn(supporte
                          [](const auto& one) { return one.param; });
 
 }  // namespace
-}  // namespace cairn::testing
+}  // namespace cairn::test::sequence_store_test

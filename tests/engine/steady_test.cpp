@@ -64,7 +64,7 @@ CAIRN_NOT_INLINED void operator delete(void* memory, size_t, std::align_val_t) n
   std::free(memory);
 }
 
-namespace cairn::testing {
+namespace cairn::test::steady_test {
 namespace {
 
 constexpr int kNoFilterCode = 3;
@@ -187,4 +187,4 @@ INSTANTIATE_TEST_SUITE_P(Models, SteadyTest, ::testing::ValuesIn(steady_models()
                          [](const auto& each) { return each.param; });
 
 }  // namespace
-}  // namespace cairn::testing
+}  // namespace cairn::test::steady_test

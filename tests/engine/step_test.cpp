@@ -9,10 +9,10 @@
 #include <numeric>
 #include <random>
 
-#include "engine/lane.h"
+#include "engine/lane_batch.h"
 #include "tests/models/golden_model.h"
 
-namespace cairn::testing {
+namespace cairn::test::step_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -220,4 +220,4 @@ INSTANTIATE_TEST_SUITE_P(Models, StepTest,
                          [](const auto& each) { return each.param; });
 
 }  // namespace
-}  // namespace cairn::testing
+}  // namespace cairn::test::step_test

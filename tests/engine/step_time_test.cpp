@@ -5,7 +5,7 @@
 
 #include <random>
 
-namespace cairn {
+namespace cairn::step_time_test {
 namespace {
 
 TEST(StepTime, BeginsWithFewRowsWhereSomebodyWaits) {
@@ -48,4 +48,4 @@ TEST(StepTime, OneSlowStepChangesLittle) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::step_time_test

@@ -11,7 +11,7 @@
 #include "tests/memory/inspector.h"
 #include "tests/models/golden_model.h"
 
-namespace cairn::testing {
+namespace cairn::test::verifier_test {
 namespace {
 
 constexpr int32_t kLogStep = 8;
@@ -237,4 +237,4 @@ INSTANTIATE_TEST_SUITE_P(Models, BorderSweep, ::testing::ValuesIn(models_of_ever
                          [](const auto& each) { return each.param; });
 
 }  // namespace
-}  // namespace cairn::testing
+}  // namespace cairn::test::verifier_test

@@ -14,7 +14,7 @@
 #include "tests/test_name.h"
 #include "tokenize/tokenizer.h"
 
-namespace cairn {
+namespace cairn::vocabulary_source_test {
 namespace {
 
 using tokenize::EncodeOptions;
@@ -100,4 +100,4 @@ TEST(VocabularySource, ReadsTheGoldenModels) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::vocabulary_source_test

@@ -12,7 +12,7 @@
 #include "quant/quant.h"
 #include "tests/gguf/raw_file.h"
 
-namespace cairn::gguf::testing {
+namespace cairn::gguf::raw::corpus_test {
 namespace {
 
 using Seeds = std::map<std::string, std::vector<std::byte>>;
@@ -194,4 +194,4 @@ TEST(Corpus, SeedsAreWhatTheGeneratorWrites) {
 }
 
 }  // namespace
-}  // namespace cairn::gguf::testing
+}  // namespace cairn::gguf::raw::corpus_test

@@ -5,7 +5,7 @@
 
 #include <array>
 
-namespace cairn::gguf {
+namespace cairn::gguf::cursor_test {
 namespace {
 
 constexpr std::array<std::byte, 5> kFive = {std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4},
@@ -62,4 +62,4 @@ TEST(FileInt, AlignsUpwardsOrFails) {
 }
 
 }  // namespace
-}  // namespace cairn::gguf
+}  // namespace cairn::gguf::cursor_test

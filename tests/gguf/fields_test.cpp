@@ -6,7 +6,7 @@
 
 #include "tests/gguf/raw_file.h"
 
-namespace cairn::gguf::testing {
+namespace cairn::gguf::raw::fields_test {
 namespace {
 
 class FieldsTest : public ::testing::Test {
@@ -154,4 +154,4 @@ TEST(NameIndex, FindsTheFirstOfEqualNames) {
 }
 
 }  // namespace
-}  // namespace cairn::gguf::testing
+}  // namespace cairn::gguf::raw::fields_test

@@ -11,7 +11,7 @@
 #include "tests/gguf/raw_file.h"
 #include "tests/scratch_folder.h"
 
-namespace cairn::gguf::testing {
+namespace cairn::gguf::raw::gguf_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -268,4 +268,4 @@ TEST(File, ErrorsOfTheSystemNameThePath) {
 }
 
 }  // namespace
-}  // namespace cairn::gguf::testing
+}  // namespace cairn::gguf::raw::gguf_test

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace cairn::gguf {
+namespace cairn::gguf::hyperparameters_test {
 namespace {
 
 TEST(Hyperparameters, TheTablesAreSortedAndTheirRangesHoldSomething) {
@@ -54,4 +54,4 @@ TEST(Hyperparameters, UnknownNamesMayBeAnyCountOrFiniteReal) {
 }
 
 }  // namespace
-}  // namespace cairn::gguf
+}  // namespace cairn::gguf::hyperparameters_test

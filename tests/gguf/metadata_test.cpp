@@ -8,7 +8,7 @@
 
 #include "tests/gguf/raw_file.h"
 
-namespace cairn::gguf::testing {
+namespace cairn::gguf::raw::metadata_test {
 namespace {
 
 class MetadataTest : public ::testing::Test {
@@ -176,4 +176,4 @@ TEST(Metadata, EveryGoldenModelPasses) {
 }
 
 }  // namespace
-}  // namespace cairn::gguf::testing
+}  // namespace cairn::gguf::raw::metadata_test

@@ -50,7 +50,7 @@ std::atomic<size_t> peak_bytes{0};
   operator delete(memory);
 }
 
-namespace cairn::gguf {
+namespace cairn::gguf::mutation_test {
 namespace {
 
 constexpr size_t kMutations = 21000;
@@ -196,19 +196,18 @@ TEST(Mutation, EveryTruncationOfASmallFileIsRefusedOrRead) {
 
 // The most entries that a file of 1 MiB can hold: the bound of the design, and no more.
 TEST(Mutation, MemoryStaysInProportionToTheFile) {
-  testing::RawFile fields;
-  testing::RawFile tensors;
+  raw::RawFile fields;
+  raw::RawFile tensors;
   for (size_t entry = 0; entry < (size_t(1) << 20) / 20; ++entry) {
-    fields.fields.push_back(
-        testing::number_field(fmt::format("{}", entry), ValueType::u8, uint8_t(0)));
+    fields.fields.push_back(raw::number_field(fmt::format("{}", entry), ValueType::u8, uint8_t(0)));
     if (entry % 2 == 0) tensors.tensors.push_back({.name = fmt::format("{}", entry), .dims = {1}});
   }
-  for (const testing::RawFile& file : {fields, tensors}) {
+  for (const raw::RawFile& file : {fields, tensors}) {
     const std::vector<std::byte> bytes = file.build();
     for (const OpenMode mode : {OpenMode::strict, OpenMode::inspect}) {
       const size_t before = live_bytes;
       peak_bytes = before;
-      (void)testing::open_error(bytes, mode);
+      (void)raw::open_error(bytes, mode);
       EXPECT_LE(peak_bytes - before, kMemoryPerByte * bytes.size() + kMemoryBesides);
     }
   }
@@ -226,4 +225,4 @@ TEST(Mutation, TheSeedCorpusRuns) {
 }
 
 }  // namespace
-}  // namespace cairn::gguf
+}  // namespace cairn::gguf::mutation_test

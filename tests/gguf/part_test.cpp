@@ -6,7 +6,7 @@
 
 #include "tests/gguf/raw_file.h"
 
-namespace cairn::gguf::testing {
+namespace cairn::gguf::raw::part_test {
 namespace {
 
 Result<Part> read(const std::vector<std::byte>& bytes, OpenMode mode = OpenMode::strict) {
@@ -103,4 +103,4 @@ TEST(Part, ProblemLinesAreBounded) {
 }
 
 }  // namespace
-}  // namespace cairn::gguf::testing
+}  // namespace cairn::gguf::raw::part_test

@@ -13,7 +13,7 @@
 #include "gguf/gguf.h"
 #include "gguf/value.h"
 
-namespace cairn::gguf::testing {
+namespace cairn::gguf::raw {
 
 class Bytes {
  public:
@@ -106,4 +106,4 @@ inline std::string open_error(const RawFile& file) {
   return open_error(file.build());
 }
 
-}  // namespace cairn::gguf::testing
+}  // namespace cairn::gguf::raw

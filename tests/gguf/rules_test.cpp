@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cairn::gguf {
+namespace cairn::gguf::rules_test {
 namespace {
 
 bool shape_fits(std::vector<uint64_t> dims, uint32_t type_id = 0) {
@@ -55,4 +55,4 @@ TEST(Rules, ShownTextIsOneLine) {
 }
 
 }  // namespace
-}  // namespace cairn::gguf
+}  // namespace cairn::gguf::rules_test

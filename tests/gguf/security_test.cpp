@@ -8,7 +8,7 @@
 
 #include "tests/gguf/raw_file.h"
 
-namespace cairn::gguf::testing {
+namespace cairn::gguf::raw::security_test {
 namespace {
 
 constexpr uint64_t kHuge = uint64_t(1) << 63;
@@ -361,4 +361,4 @@ TEST(Security, ErrorsShowControlCharacters) {
 }
 
 }  // namespace
-}  // namespace cairn::gguf::testing
+}  // namespace cairn::gguf::raw::security_test

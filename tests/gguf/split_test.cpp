@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cairn::gguf {
+namespace cairn::gguf::split_test {
 namespace {
 
 TEST(Split, NamesComeBack) {
@@ -26,4 +26,4 @@ TEST(Split, NothingLooser) {
 }
 
 }  // namespace
-}  // namespace cairn::gguf
+}  // namespace cairn::gguf::split_test

@@ -6,7 +6,7 @@
 #include "gguf/writer.h"
 #include "quant/quant.h"
 
-namespace cairn::gguf {
+namespace cairn::gguf::summary_test {
 namespace {
 
 TEST(Summary, SaysWhatStandsInTheFile) {
@@ -73,4 +73,4 @@ TEST(Summary, OfAnEmptyFileIsEmpty) {
 }
 
 }  // namespace
-}  // namespace cairn::gguf
+}  // namespace cairn::gguf::summary_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cairn::gguf {
+namespace cairn::gguf::tensor_test {
 namespace {
 
 TEST(Tensor, EveryTypeOfTheQuantTableIsStoredAsItSays) {
@@ -35,4 +35,4 @@ TEST(Tensor, ShapesInWords) {
 }
 
 }  // namespace
-}  // namespace cairn::gguf
+}  // namespace cairn::gguf::tensor_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cairn::gguf {
+namespace cairn::gguf::value_test {
 namespace {
 
 Value text_value(std::string_view text) {
@@ -60,4 +60,4 @@ TEST(Value, DescriptionsAreOneHarmlessLine) {
 }
 
 }  // namespace
-}  // namespace cairn::gguf
+}  // namespace cairn::gguf::value_test

@@ -11,7 +11,7 @@
 #include "gguf/gguf.h"
 #include "tests/gguf/raw_file.h"
 
-namespace cairn::gguf::testing {
+namespace cairn::gguf::raw::writer_test {
 namespace {
 
 void copy_head(const File& file, Writer& writer) {
@@ -214,4 +214,4 @@ TEST(Writer, RefusesWhatTheReaderWould) {
 }
 
 }  // namespace
-}  // namespace cairn::gguf::testing
+}  // namespace cairn::gguf::raw::writer_test

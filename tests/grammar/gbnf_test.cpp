@@ -3,7 +3,7 @@
 
 #include "tests/grammar/toy_vocabulary.h"
 
-namespace cairn::grammar {
+namespace cairn::grammar::gbnf_test {
 namespace {
 
 TEST(Gbnf, TextsClassesAndEscapes) {
@@ -157,4 +157,4 @@ TEST(Gbnf, WhatCanNeverEndIsRefusedOrLeftOut) {
 }
 
 }  // namespace
-}  // namespace cairn::grammar
+}  // namespace cairn::grammar::gbnf_test

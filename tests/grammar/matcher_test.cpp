@@ -8,7 +8,7 @@
 
 #include "tests/grammar/toy_vocabulary.h"
 
-namespace cairn::grammar {
+namespace cairn::grammar::matcher_test {
 namespace {
 
 const std::vector<std::string> kWords = {"the",
@@ -296,4 +296,4 @@ TEST(Hostile, SchemasAndRegexes) {
 }
 
 }  // namespace
-}  // namespace cairn::grammar
+}  // namespace cairn::grammar::matcher_test

@@ -3,7 +3,7 @@
 
 #include "tests/grammar/toy_vocabulary.h"
 
-namespace cairn::grammar {
+namespace cairn::grammar::regex_test {
 namespace {
 
 TEST(Regex, WholeTextsFit) {
@@ -93,4 +93,4 @@ TEST(Choices, TensOfThousands) {
 }
 
 }  // namespace
-}  // namespace cairn::grammar
+}  // namespace cairn::grammar::regex_test

@@ -4,7 +4,7 @@
 
 #include "tests/grammar/toy_vocabulary.h"
 
-namespace cairn::grammar {
+namespace cairn::grammar::schema_test {
 namespace {
 
 void expect_schema(const char* schema, const std::vector<std::string>& good,
@@ -369,4 +369,4 @@ TEST(Schema, WhatCannotBeFollowedSaysSo) {
 }
 
 }  // namespace
-}  // namespace cairn::grammar
+}  // namespace cairn::grammar::schema_test

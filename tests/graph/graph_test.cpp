@@ -12,7 +12,7 @@
 #include "base/arena.h"
 #include "device/op_fields.h"
 
-namespace cairn {
+namespace cairn::graph_test {
 namespace {
 
 using Values = std::vector<std::vector<float>>;  // [row][column]
@@ -216,4 +216,4 @@ TEST(Parameters, KeepsTheFirstErrorAndPrefixesLayers) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::graph_test

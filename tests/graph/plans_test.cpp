@@ -14,7 +14,7 @@
 #include "device/backend.h"
 #include "graph/graph.h"
 
-namespace cairn {
+namespace cairn::plans_test {
 namespace {
 
 constexpr int32_t kWidth = 24, kHeads = 2, kHeadDim = 12, kStateSize = 5, kKernel = 3;
@@ -255,4 +255,4 @@ TEST(Plans, HeadGivesTheLogitsOfTheStep) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::plans_test

@@ -18,7 +18,7 @@
 #include "graph/blocks/mlp.h"
 #include "graph/graph.h"
 
-namespace cairn {
+namespace cairn::stage_assignment_test {
 namespace {
 
 constexpr int32_t kWidth = 128, kHeads = 4, kKvHeads = 2, kHeadDim = 64, kInner = 320;
@@ -346,4 +346,4 @@ TEST(FusedOps, ScansHaveTheReferencesBits) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::stage_assignment_test

@@ -13,7 +13,7 @@
 #include "jinja/values/json_value.h"
 #include "jinja/values/text_form.h"
 
-namespace cairn::jinja {
+namespace cairn::jinja::jinja_test {
 namespace {
 
 std::vector<Variable> variables_of(const Value& dict) {
@@ -185,4 +185,4 @@ TEST(Jinja, DictsOfManyKeysFindThemAll) {
 }
 
 }  // namespace
-}  // namespace cairn::jinja
+}  // namespace cairn::jinja::jinja_test

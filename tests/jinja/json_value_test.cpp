@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace cairn::jinja {
+namespace cairn::jinja::json_value_test {
 namespace {
 
 using jinja::DictObject;
@@ -61,4 +61,4 @@ TEST(JsonValue, NestingAndMembersAreBounded) {
 }
 
 }  // namespace
-}  // namespace cairn::jinja
+}  // namespace cairn::jinja::json_value_test

@@ -7,7 +7,7 @@
 #include "jinja/syntax/parser.h"
 #include "jinja/work_budget.h"
 
-namespace cairn::jinja {
+namespace cairn::jinja::work_test {
 namespace {
 
 struct Spent {
@@ -194,4 +194,4 @@ TEST(Work, RendersShareABudget) {
 }
 
 }  // namespace
-}  // namespace cairn::jinja
+}  // namespace cairn::jinja::work_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cairn::json {
+namespace cairn::json::document_test {
 namespace {
 
 TEST(JsonDocument, KnowsWhereEachValueStands) {
@@ -22,4 +22,4 @@ TEST(JsonDocument, KnowsWhereEachValueStands) {
 }
 
 }  // namespace
-}  // namespace cairn::json
+}  // namespace cairn::json::document_test

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-namespace cairn::json {
+namespace cairn::json::reader_test {
 namespace {
 
 // The events as one text, or the error.
@@ -289,4 +289,4 @@ TEST(JsonReader, WhatIsEscapedReadsBack) {
 }
 
 }  // namespace
-}  // namespace cairn::json
+}  // namespace cairn::json::reader_test

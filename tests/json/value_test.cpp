@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cairn::json {
+namespace cairn::json::value_test {
 namespace {
 
 Value must_read(std::string_view text) {
@@ -60,4 +60,4 @@ TEST(JsonValueTree, IsPutTogether) {
 }
 
 }  // namespace
-}  // namespace cairn::json
+}  // namespace cairn::json::value_test

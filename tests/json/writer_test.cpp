@@ -6,7 +6,7 @@
 
 #include "json/value.h"
 
-namespace cairn::json {
+namespace cairn::json::writer_test {
 namespace {
 
 // The same texts as nlohmann's writer made of the same trees.
@@ -31,4 +31,4 @@ TEST(JsonWriter, IsWrittenAsOthersWriteIt) {
 }
 
 }  // namespace
-}  // namespace cairn::json
+}  // namespace cairn::json::writer_test

@@ -11,7 +11,7 @@
 #include "quantize/quantize.h"
 #include "tests/scratch_folder.h"
 
-namespace cairn::measure {
+namespace cairn::measure::perplexity_test {
 namespace {
 
 using test::contents_of;
@@ -172,4 +172,4 @@ TEST(Perplexity, SavedLogitsThatAreNoNumbersAreErrors) {
 }
 
 }  // namespace
-}  // namespace cairn::measure
+}  // namespace cairn::measure::perplexity_test

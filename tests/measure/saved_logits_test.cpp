@@ -9,7 +9,7 @@
 
 #include "tests/scratch_folder.h"
 
-namespace cairn::measure {
+namespace cairn::measure::saved_logits_test {
 namespace {
 
 using test::contents_of;
@@ -61,4 +61,4 @@ TEST(SavedLogits, RowsComeBackWithinTheirStep) {
 }
 
 }  // namespace
-}  // namespace cairn::measure
+}  // namespace cairn::measure::saved_logits_test

@@ -10,7 +10,7 @@
 #include "synth/synth.h"
 #include "tests/scratch_folder.h"
 
-namespace cairn::measure {
+namespace cairn::measure::speed_samples_test {
 namespace {
 
 using test::ScratchFolder;
@@ -149,4 +149,4 @@ TEST(SpeedReport, TheStartIsMeasuredWhereLoadingWorks) {
 }
 
 }  // namespace
-}  // namespace cairn::measure
+}  // namespace cairn::measure::speed_samples_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cairn::measure {
+namespace cairn::measure::step_costs_test {
 namespace {
 
 TEST(StepCosts, TheLimitIsReadingOrComputing) {
@@ -19,4 +19,4 @@ TEST(StepCosts, TheLimitIsReadingOrComputing) {
 }
 
 }  // namespace
-}  // namespace cairn::measure
+}  // namespace cairn::measure::step_costs_test

@@ -9,7 +9,7 @@
 #include "memory/archive.h"
 #include "tests/memory/toy_bench.h"
 
-namespace cairn::memory::testing {
+namespace cairn::memory::toy {
 
 inline void copy_parts(DeviceBytes to, DeviceBytes from, std::span<const BlockPart> parts) {
   ASSERT_TRUE(to.exists() && from.exists());
@@ -52,4 +52,4 @@ inline Sequence conversation(ToyBench& bench) {
   return sequence;
 }
 
-}  // namespace cairn::memory::testing
+}  // namespace cairn::memory::toy

@@ -9,7 +9,7 @@
 #include "tests/memory/simulator.h"
 #include "tests/memory/toy_bench.h"
 
-namespace cairn::memory::testing {
+namespace cairn::memory::toy::archive_test {
 namespace {
 
 Result<Sequence> moved(const ToyBench& from, const Sequence& sequence, ToyBench& to) {
@@ -97,4 +97,4 @@ TEST(Archive, TheLogIsAsLongAsTheMemoryWants) {
 }
 
 }  // namespace
-}  // namespace cairn::memory::testing
+}  // namespace cairn::memory::toy::archive_test

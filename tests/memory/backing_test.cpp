@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <random>
 
-namespace cairn::memory {
+namespace cairn::memory::backing_test {
 namespace {
 
 constexpr size_t kUnit = 10, kSlab = 80, kSlabCount = 6;
@@ -161,4 +161,4 @@ TEST(Backing, CountsWhatIsBacked) {
 }
 
 }  // namespace
-}  // namespace cairn::memory
+}  // namespace cairn::memory::backing_test

@@ -9,11 +9,11 @@
 #include "tests/memory/inspector.h"
 #include "tests/memory/toy_bench.h"
 
-namespace cairn::memory {
+namespace cairn::memory::block_counts_test {
 namespace {
 
-using testing::ToyBench;
-using testing::ToyModel;
+using toy::ToyBench;
+using toy::ToyModel;
 using References = std::vector<std::vector<int32_t>>;  // [group][block]
 
 int32_t at(const References& references, size_t group, size_t block) {
@@ -63,7 +63,7 @@ TEST(BlockCounts, CountWhatSequencesHold) {
         Sequence sequence = counted.empty() ? bench.memory->new_sequence() : counted.back();
         const int32_t count = 1 + int32_t(random() % 70);
         if (sequence.length() + count > 400) continue;
-        ASSERT_TRUE(bench.read(sequence, testing::tokens(count), {count}));
+        ASSERT_TRUE(bench.read(sequence, toy::tokens(count), {count}));
         others.push_back(std::move(sequence));
       }
       References counted_refs(bench.memory->layout().groups.size()), all = counted_refs;
@@ -80,7 +80,7 @@ TEST(BlockCounts, CountWhatSequencesHold) {
 TEST(BlockCounts, OfAnchorsAlone) {
   ToyBench bench(ToyModel({{ToyModel::recurrent()}, {ToyModel::full()}}));
   Sequence sequence = bench.memory->new_sequence();
-  ASSERT_TRUE(bench.read(sequence, testing::tokens(100), {20, 50}));
+  ASSERT_TRUE(bench.read(sequence, toy::tokens(100), {20, 50}));
   const Layout& layout = bench.memory->layout();
   const size_t state_bytes = layout.groups[size_t(layout.recurrent_group)].block_bytes;
   BlockCounts counts;
@@ -98,4 +98,4 @@ TEST(BlockCounts, OfAnchorsAlone) {
 }
 
 }  // namespace
-}  // namespace cairn::memory
+}  // namespace cairn::memory::block_counts_test

@@ -5,12 +5,12 @@
 
 #include "tests/memory/toy_bench.h"
 
-namespace cairn::memory {
+namespace cairn::memory::cache_entries_test {
 namespace {
 
-using testing::tokens;
-using testing::ToyBench;
-using testing::ToyModel;
+using toy::tokens;
+using toy::ToyBench;
+using toy::ToyModel;
 
 class Entries : public ::testing::Test {
  protected:
@@ -91,4 +91,4 @@ TEST_F(Entries, AnActiveSequenceHasAnchorsAlone) {
 }
 
 }  // namespace
-}  // namespace cairn::memory
+}  // namespace cairn::memory::cache_entries_test

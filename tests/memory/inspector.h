@@ -42,7 +42,7 @@ class Inspector {
 
   // The output that `token` would have next, by reading alone: through the log where the sequence
   // rests.
-  static uint64_t probe(const testing::ToyModel& model, const Sequence& sequence, Token token) {
+  static uint64_t probe(const toy::ToyModel& model, const Sequence& sequence, Token token) {
     const Layout& layout = sequence.store_->layout();
     std::vector<const PageId*> pages;
     for (const PageTable& table : sequence.tables_) pages.push_back(table.data());
@@ -63,35 +63,34 @@ class Inspector {
                       .pages = pages.data(),
                       .states = states.data(),
                       .captures = {}};
-    const uint64_t embedded = testing::embed(token, length, sequence.variant());
+    const uint64_t embedded = toy::embed(token, length, sequence.variant());
     return output_of(model, layout, slice, state_position, embedded);
   }
 
  private:
-  static uint64_t output_of(const testing::ToyModel& model, const Layout& layout,
-                            const Slice& slice, int32_t state_position, uint64_t embedded) {
+  static uint64_t output_of(const toy::ToyModel& model, const Layout& layout, const Slice& slice,
+                            int32_t state_position, uint64_t embedded) {
     const int32_t position = slice.first_position;
     uint64_t x = embedded;
     std::vector<uint64_t> own(model.layers().size());  // By the layer that owns the plane.
     for (size_t layer = 0; layer < own.size(); ++layer) {
       for (const State& state : model.layers()[layer]) {
         if (state.kind == State::Kind::recurrent) {
-          testing::ToyState kept = model.load_state(layout, layer, slice);
+          toy::ToyState kept = model.load_state(layout, layer, slice);
           for (int32_t row = state_position; row < position; ++row) {
             kept.next(model.logged(layout, layer, slice, row));
           }
-          x = testing::mix(x, kept.next(x));
+          x = toy::mix(x, kept.next(x));
           continue;
         }
         const bool is_shared = state.kind == State::Kind::shared;
         if (!is_shared) own[layer] = x;
         const State& window = model.seen_through(layout, layer);
         uint64_t sum = 0;
-        for (int32_t seen = testing::first_visible(window, position); seen < position; ++seen) {
-          sum = testing::fold(sum, model.load(layout, layer, slice, seen));
+        for (int32_t seen = toy::first_visible(window, position); seen < position; ++seen) {
+          sum = toy::fold(sum, model.load(layout, layer, slice, seen));
         }
-        x = testing::mix(x,
-                         testing::fold(sum, own[is_shared ? size_t(state.shared_layer) : layer]));
+        x = toy::mix(x, toy::fold(sum, own[is_shared ? size_t(state.shared_layer) : layer]));
       }
     }
     return x;

@@ -5,12 +5,12 @@
 
 #include "tests/memory/toy_bench.h"
 
-namespace cairn::memory {
+namespace cairn::memory::memory_test {
 namespace {
 
-using testing::tokens;
-using testing::ToyBench;
-using testing::ToyModel;
+using toy::tokens;
+using toy::ToyBench;
+using toy::ToyModel;
 
 ToyModel hybrid() {
   return ToyModel({{ToyModel::full()}, {ToyModel::recurrent()}, {ToyModel::full()}});
@@ -22,7 +22,7 @@ TEST(Layout, GroupsLayersByKindAndPlacesThem) {
                                                   {State::full(1, 4, 4)},
                                                   {State::windowed(7, 1, 4, 4)},
                                                   {State::shared(2)}};
-  Layout layout = Layout::make(layers, testing::kToyFormat, KvType::f32, KvType::f16, 100);
+  Layout layout = Layout::make(layers, toy::kToyFormat, KvType::f32, KvType::f16, 100);
   layout.add_log(std::vector<int32_t>{3, 16});
   ASSERT_EQ(layout.groups.size(), 5u);
   EXPECT_EQ(layout.kv_plane_of_layer, (std::vector<int32_t>{0, -1, 1, 2, 1}));
@@ -44,7 +44,7 @@ TEST(Layout, GroupsLayersByKindAndPlacesThem) {
 
 TEST(Layout, ValuesThatBeginKeysTakeNoRoom) {
   const std::vector<std::vector<State>> layers = {{State::latent(18, 16)}, {State::full(1, 4, 4)}};
-  Layout layout = Layout::make(layers, testing::kToyFormat, KvType::f16, KvType::q8_0);
+  Layout layout = Layout::make(layers, toy::kToyFormat, KvType::f16, KvType::q8_0);
   const KvPlane& latent = layout.kv_planes[0];
   EXPECT_TRUE(latent.values_in_keys);
   EXPECT_EQ(latent.value_type, KvType::f16);
@@ -319,4 +319,4 @@ TEST(TokenList, CopiesPartWhenBothGoOn) {
 }
 
 }  // namespace
-}  // namespace cairn::memory
+}  // namespace cairn::memory::memory_test

@@ -8,7 +8,7 @@
 #include "tests/memory/archive_bench.h"
 #include "tests/memory/simulator.h"
 
-namespace cairn::memory::testing {
+namespace cairn::memory::toy::outline_test {
 namespace {
 
 TEST(Outline, WhatCannotBeReadIsForgotten) {
@@ -101,4 +101,4 @@ TEST(Outline, OutlinesFromElsewhereAreChecked) {
 }
 
 }  // namespace
-}  // namespace cairn::memory::testing
+}  // namespace cairn::memory::toy::outline_test

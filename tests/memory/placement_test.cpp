@@ -8,7 +8,7 @@
 #include <limits>
 #include <random>
 
-namespace cairn::memory {
+namespace cairn::memory::placement_test {
 namespace {
 
 std::vector<Place> random_places(std::mt19937& random, int32_t length) {
@@ -149,4 +149,4 @@ TEST(Loss, IsTheDifferenceOfExpectedReplay) {
 }
 
 }  // namespace
-}  // namespace cairn::memory
+}  // namespace cairn::memory::placement_test

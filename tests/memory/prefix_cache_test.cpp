@@ -10,18 +10,18 @@
 #include "tests/memory/toy_chat.h"
 #include "tests/memory/toy_families.h"
 
-namespace cairn::memory {
+namespace cairn::memory::prefix_cache_test {
 namespace {
 
-using testing::Chat;
-using testing::families;
-using testing::Family;
-using testing::Host;
-using testing::large_state;
-using testing::text;
-using testing::Text;
-using testing::ToyModel;
-using testing::operator+;
+using toy::Chat;
+using toy::families;
+using toy::Family;
+using toy::Host;
+using toy::large_state;
+using toy::text;
+using toy::Text;
+using toy::ToyModel;
+using toy::operator+;
 
 TEST(CommonPrefix, IsNothingBetweenVariants) {
   Host host(ToyModel({{large_state()}}));
@@ -397,4 +397,4 @@ TEST(PrefixCache, KeepsABeginningOfMany) {
 }
 
 }  // namespace
-}  // namespace cairn::memory
+}  // namespace cairn::memory::prefix_cache_test

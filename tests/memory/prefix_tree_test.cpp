@@ -14,10 +14,10 @@
 #include "memory/common_prefix.h"
 #include "tests/memory/toy_model.h"
 
-namespace cairn::memory {
+namespace cairn::memory::prefix_tree_test {
 namespace {
 
-using testing::ToyModel;
+using toy::ToyModel;
 
 struct Family {
   const char* name;
@@ -304,4 +304,4 @@ TEST(PrefixTree, BearsALineOfBranchesThatIsLong) {
 }
 
 }  // namespace
-}  // namespace cairn::memory
+}  // namespace cairn::memory::prefix_tree_test

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-namespace cairn::memory {
+namespace cairn::memory::resolver_test {
 namespace {
 
 // What a sequence of some length holds, at random.
@@ -130,4 +130,4 @@ TEST(Resolver, RunsAreExactlyThePositionsThatAllGroupsCanResume) {
 }
 
 }  // namespace
-}  // namespace cairn::memory
+}  // namespace cairn::memory::resolver_test

@@ -14,7 +14,7 @@
 #include "tests/memory/toy_alone.h"
 #include "tests/memory/toy_model.h"
 
-namespace cairn::memory::testing {
+namespace cairn::memory::toy {
 
 enum class Action : uint8_t {
   append,
@@ -61,4 +61,4 @@ std::optional<std::string> run_program(const Program& program);
 Program shrunk(Program program);
 std::string show(const Program& program);
 
-}  // namespace cairn::memory::testing
+}  // namespace cairn::memory::toy

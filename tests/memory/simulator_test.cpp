@@ -9,8 +9,9 @@
 
 #include "device/host_memory.h"
 #include "tests/memory/archive_bench.h"
+#include "tests/sanitized.h"
 
-namespace cairn::memory::testing {
+namespace cairn::memory::toy {
 namespace {
 
 constexpr size_t kLiveMax = 4;
@@ -740,20 +741,27 @@ std::string show(const Program& program) {
   return text;
 }
 
+}  // namespace cairn::memory::toy
+
+namespace cairn::memory::simulator_test {
 namespace {
+
+using toy::Program;
+using toy::run_program;
+using toy::show;
 
 TEST(Simulator, AMillionOperationsKeepEverySequenceExact) {
   constexpr int32_t kOperationCount = 200;
-  int32_t program_count = 5000;
-  for (uint32_t seed = 1; seed <= uint32_t(program_count); ++seed) {
-    const Program program = random_program(seed, kOperationCount);
+  constexpr int32_t kProgramCount = test::kIsSanitized ? 1000 : 5000;
+  for (uint32_t seed = 1; seed <= uint32_t(kProgramCount); ++seed) {
+    const Program program = toy::random_program(seed, kOperationCount);
     const std::optional<std::string> failure = run_program(program);
     if (!failure) continue;
-    const Program small = shrunk(program);
+    const Program small = toy::shrunk(program);
     FAIL() << "seed " << seed << ": " << *failure << "\nshrunk to " << show(small) << "which says "
            << run_program(small).value();
   }
 }
 
 }  // namespace
-}  // namespace cairn::memory::testing
+}  // namespace cairn::memory::simulator_test

@@ -4,7 +4,7 @@
 #include "tests/memory/simulator.h"
 #include "tests/memory/toy_bench.h"
 
-namespace cairn::memory::testing {
+namespace cairn::memory::toy::sweep_test {
 namespace {
 
 // What `sequence` sees is what `alone`, cut to its length, sees.
@@ -87,4 +87,4 @@ TEST(Sweep, EveryTailBehindEveryPrefixIsDerived) {
 }
 
 }  // namespace
-}  // namespace cairn::memory::testing
+}  // namespace cairn::memory::toy::sweep_test

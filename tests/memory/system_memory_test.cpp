@@ -13,7 +13,7 @@
 #include "tests/memory/inspector.h"
 #include "tests/memory/toy_format.h"
 
-namespace cairn::memory {
+namespace cairn::memory::system_memory_test {
 namespace {
 
 size_t resident_bytes() {
@@ -47,7 +47,7 @@ constexpr size_t kMiB = size_t(1) << 20;
 // A budget of 256 MiB for up to 4096 tokens of so many layers, each with 128 KiB a page.
 std::unique_ptr<Memory> memory_of_layers(size_t layer_count, HostMemory& device) {
   const std::vector<std::vector<State>> layers(layer_count, {State::full(8, 128, 128)});
-  Layout layout = Layout::make(layers, testing::kToyFormat, KvType::f16, KvType::f16);
+  Layout layout = Layout::make(layers, toy::kToyFormat, KvType::f16, KvType::f16);
   return Memory::create(std::move(layout), {.budget_bytes = 256 * kMiB, .context_tokens_max = 4096},
                         device)
       .value();
@@ -157,10 +157,9 @@ TEST(SystemMemory, GroupsStayWithinTheBudgetTogether) {
                                                   {State::windowed(500, 16, 128, 128)},
                                                   {State::chunked(500, 3, 96, 96)}};
   HostMemory device;
-  const auto store =
-      Store::create(Layout::make(layers, testing::kToyFormat, KvType::f16, KvType::f16),
-                    {.budget_bytes = 400 * kMiB, .context_tokens_max = 4096}, device)
-          .value();
+  const auto store = Store::create(Layout::make(layers, toy::kToyFormat, KvType::f16, KvType::f16),
+                                   {.budget_bytes = 400 * kMiB, .context_tokens_max = 4096}, device)
+                         .value();
   const size_t before = resident_bytes();
   if (before == 0) GTEST_SKIP() << "/proc/self/statm cannot be read";
   const auto fill = [&](int32_t group) {
@@ -199,7 +198,7 @@ TEST(SystemMemory, OnlyWhatIsUsedIsCommitted) {
     const std::vector<std::vector<State>> layers(1, {State::full(8, 128, 128)});
     HostMemory device;
     auto memory =
-        Memory::create(Layout::make(layers, testing::kToyFormat, KvType::f16, KvType::f16, 64),
+        Memory::create(Layout::make(layers, toy::kToyFormat, KvType::f16, KvType::f16, 64),
                        {.budget_bytes = 16384 * kMiB, .context_tokens_max = 1 << 20}, device);
     if (!memory) ::_exit(3);
     // Where the system gives no more, that is said, and what there is goes on.
@@ -228,7 +227,7 @@ TEST(SystemMemory, TwoStatesStayWarm) {
   const std::vector<std::vector<State>> layers(1, {State::recurrent({int64_t(8) << 20})});
   HostMemory device;
   const auto memory =
-      Memory::create(Layout::make(layers, testing::kToyFormat, KvType::f16, KvType::f16),
+      Memory::create(Layout::make(layers, toy::kToyFormat, KvType::f16, KvType::f16),
                      {.budget_bytes = 200 * kMiB, .context_tokens_max = 4096}, device)
           .value();
   EXPECT_EQ(memory->usage().warm_bytes, 0u);
@@ -283,7 +282,7 @@ TEST(SystemMemory, SteadyDecodingGivesNothingBack) {
           {layer % 4 == 1 ? State::full(8, 128, 128) : State::windowed(500, 16, 256, 256)});
     }
   }
-  Layout layout = Layout::make(layers, testing::kToyFormat, KvType::f16, KvType::f16, 4096);
+  Layout layout = Layout::make(layers, toy::kToyFormat, KvType::f16, KvType::f16, 4096);
   layout.add_log(std::vector<int32_t>(10, 3376));
   HostMemory device;
   const auto memory =
@@ -310,4 +309,4 @@ TEST(SystemMemory, SteadyDecodingGivesNothingBack) {
 }
 
 }  // namespace
-}  // namespace cairn::memory
+}  // namespace cairn::memory::system_memory_test

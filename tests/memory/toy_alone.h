@@ -7,7 +7,7 @@
 
 #include "tests/memory/toy_model.h"
 
-namespace cairn::memory::testing {
+namespace cairn::memory::toy {
 
 class ToyAlone {
  public:
@@ -101,4 +101,4 @@ class ToyAlone {
   std::vector<uint64_t> last_values_;  // By layer: what it keeps of the token just computed.
 };
 
-}  // namespace cairn::memory::testing
+}  // namespace cairn::memory::toy

@@ -11,7 +11,7 @@
 #include "tests/memory/toy_alone.h"
 #include "tests/memory/toy_model.h"
 
-namespace cairn::memory::testing {
+namespace cairn::memory::toy {
 
 // A memory and the toy model that computes in it.
 struct ToyBench {
@@ -71,4 +71,4 @@ inline std::vector<Token> tokens(int32_t count, int32_t first = 1) {
   return list;
 }
 
-}  // namespace cairn::memory::testing
+}  // namespace cairn::memory::toy

@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "device/host_memory.h"
-#include "memory/common_prefix.h"
 #include "memory/cache/prefix_cache.h"
+#include "memory/common_prefix.h"
 #include "tests/memory/inspector.h"
 #include "tests/memory/toy_alone.h"
 #include "tests/memory/toy_model.h"
 
-namespace cairn::memory::testing {
+namespace cairn::memory::toy {
 
 using Text = std::vector<Token>;
 
@@ -171,4 +171,4 @@ class Chat {
   Sequence sequence_;
 };
 
-}  // namespace cairn::memory::testing
+}  // namespace cairn::memory::toy

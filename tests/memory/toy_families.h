@@ -5,7 +5,7 @@
 
 #include "tests/memory/toy_model.h"
 
-namespace cairn::memory::testing {
+namespace cairn::memory::toy {
 
 // A state of about 4 KiB and pages of 256 bytes, as in real models: some states cost as much as
 // hundreds of tokens.
@@ -28,4 +28,4 @@ inline std::vector<Family> families() {
           {"all", Toy({{large_state()}, {Toy::window(50)}, {Toy::full()}})}};
 }
 
-}  // namespace cairn::memory::testing
+}  // namespace cairn::memory::toy

@@ -4,7 +4,7 @@
 
 #include "device/page_format.h"
 
-namespace cairn::memory::testing {
+namespace cairn::memory::toy {
 
 // As many bytes as the numbers have; in q8_0 two more for each token.
 constexpr size_t toy_head_bytes(KvType type, int32_t dim) {
@@ -16,4 +16,4 @@ constexpr size_t toy_head_bytes(KvType type, int32_t dim) {
 inline constexpr PageFormat kToyFormat{
     .head_bytes = &toy_head_bytes, .alignment = 64, .unit_bytes = 4096};
 
-}  // namespace cairn::memory::testing
+}  // namespace cairn::memory::toy

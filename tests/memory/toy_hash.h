@@ -9,7 +9,7 @@
 #include "memory/state.h"
 #include "memory/variant.h"
 
-namespace cairn::memory::testing {
+namespace cairn::memory::toy {
 
 inline uint64_t mix(uint64_t a, uint64_t b) {
   const uint64_t x = (a ^ (b * 0x9e3779b97f4a7c15u)) * 0xff51afd7ed558ccdu;
@@ -45,4 +45,4 @@ struct ToyState {
   }
 };
 
-}  // namespace cairn::memory::testing
+}  // namespace cairn::memory::toy

@@ -11,7 +11,7 @@
 #include "tests/memory/toy_format.h"
 #include "tests/memory/toy_hash.h"
 
-namespace cairn::memory::testing {
+namespace cairn::memory::toy {
 
 class ToyModel {
  public:
@@ -204,4 +204,4 @@ class ToyModel {
   Layers layers_;
 };
 
-}  // namespace cairn::memory::testing
+}  // namespace cairn::memory::toy

@@ -7,12 +7,12 @@
 
 #include "tests/memory/toy_bench.h"
 
-namespace cairn::memory {
+namespace cairn::memory::valuation_test {
 namespace {
 
-using testing::tokens;
-using testing::ToyBench;
-using testing::ToyModel;
+using toy::tokens;
+using toy::ToyBench;
+using toy::ToyModel;
 using Kind = Candidate::Kind;
 using Tier = EvictionRank::Tier;
 
@@ -167,4 +167,4 @@ TEST(Valuation, WindowsThatNobodyIsExpectedIn) {
 }
 
 }  // namespace
-}  // namespace cairn::memory
+}  // namespace cairn::memory::valuation_test

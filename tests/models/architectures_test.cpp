@@ -7,7 +7,7 @@
 
 #include "tests/models/embedding_case.h"
 
-namespace cairn::testing {
+namespace cairn::test::architectures_test {
 namespace {
 
 std::string_view word_for(State::Kind kind) {
@@ -99,4 +99,4 @@ TEST(Architectures, TheDocumentHasTheTable) {
 }
 
 }  // namespace
-}  // namespace cairn::testing
+}  // namespace cairn::test::architectures_test

@@ -6,7 +6,7 @@
 #include "gguf/gguf.h"
 #include "gguf/writer.h"
 
-namespace cairn::models {
+namespace cairn::models::config_test {
 namespace {
 
 using Counts = std::vector<int32_t>;
@@ -187,4 +187,4 @@ TEST(Config, HeadsOfRecurrencesAreAsWideAsOthersMayBe) {
 }
 
 }  // namespace
-}  // namespace cairn::models
+}  // namespace cairn::models::config_test

@@ -9,7 +9,7 @@
 #include "gguf/gguf.h"
 #include "gguf/writer.h"
 
-namespace cairn::models {
+namespace cairn::models::delta_hybrid_test {
 namespace {
 
 using Fill = std::function<void(gguf::Writer& writer)>;
@@ -98,4 +98,4 @@ TEST(DeltaHybrid, HeadsThatDoNotFitAreNamed) {
 }
 
 }  // namespace
-}  // namespace cairn::models
+}  // namespace cairn::models::delta_hybrid_test

@@ -8,7 +8,7 @@
 #include "engine/embedder.h"
 #include "tests/models/golden_model.h"
 
-namespace cairn::testing {
+namespace cairn::test {
 
 struct EmbeddingCase {
   std::string name;
@@ -92,4 +92,4 @@ inline double error_of(const EmbeddingCase& golden, Engine& engine) {
   return worst;
 }
 
-}  // namespace cairn::testing
+}  // namespace cairn::test

@@ -6,7 +6,7 @@
 #include "base/cpu_features.h"
 #include "tests/models/golden_model.h"
 
-namespace cairn::testing {
+namespace cairn::test::fast_test {
 namespace {
 
 bool has_fast() {
@@ -131,4 +131,4 @@ TEST(Fast, IsNotTheDefaultAndIsRefusedWhereItIsSlower) {
 }
 
 }  // namespace
-}  // namespace cairn::testing
+}  // namespace cairn::test::fast_test

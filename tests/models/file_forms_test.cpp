@@ -9,7 +9,7 @@
 #include "gguf/writer.h"
 #include "tests/models/golden_model.h"
 
-namespace cairn::testing {
+namespace cairn::test::file_forms_test {
 namespace {
 
 struct NewTensor {
@@ -209,4 +209,4 @@ INSTANTIATE_TEST_SUITE_P(Golden, ScalesBesideMatrices, ::testing::ValuesIn(suppo
                          name_of);
 
 }  // namespace
-}  // namespace cairn::testing
+}  // namespace cairn::test::file_forms_test

@@ -3,7 +3,7 @@
 
 #include "tests/models/golden_model.h"
 
-namespace cairn::testing {
+namespace cairn::test {
 
 // As tools/make_folder.py has them.
 inline std::vector<Token> folder_tokens() {
@@ -39,4 +39,4 @@ inline double folder_error(const std::vector<float>& logits, const std::string& 
   return error_against(logits, folder_path(name));
 }
 
-}  // namespace cairn::testing
+}  // namespace cairn::test

@@ -15,7 +15,7 @@
 
 #include "engine/engine.h"
 
-namespace cairn::testing {
+namespace cairn::test {
 
 struct Golden {
   std::string name;
@@ -149,4 +149,4 @@ inline LogitError error_of(const Golden& golden, Engine& engine) {
   return {worst.logit / golden.deviation, rows[rows.size() / 2]};
 }
 
-}  // namespace cairn::testing
+}  // namespace cairn::test

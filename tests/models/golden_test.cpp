@@ -5,7 +5,7 @@
 #include "base/cpu_levels.h"
 #include "tests/models/golden_model.h"
 
-namespace cairn::testing {
+namespace cairn::test::golden_test {
 namespace {
 
 class GoldenTest : public ::testing::TestWithParam<std::string> {};
@@ -230,4 +230,4 @@ INSTANTIATE_TEST_SUITE_P(Models, GoldenTest, ::testing::ValuesIn(supported_cases
                          [](const auto& each) { return each.param; });
 
 }  // namespace
-}  // namespace cairn::testing
+}  // namespace cairn::test::golden_test

@@ -10,7 +10,7 @@
 #include "base/cpu_levels.h"
 #include "tests/models/golden_model.h"
 
-namespace cairn::testing {
+namespace cairn::test::kv_types_test {
 namespace {
 
 struct KvCase {
@@ -97,4 +97,4 @@ INSTANTIATE_TEST_SUITE_P(Models, KvTypesTest,
                          [](const auto& each) { return each.param.name(); });
 
 }  // namespace
-}  // namespace cairn::testing
+}  // namespace cairn::test::kv_types_test

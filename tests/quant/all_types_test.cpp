@@ -12,7 +12,7 @@
 
 #include "tests/quant/data.h"
 
-namespace cairn::quant {
+namespace cairn::quant::all_types_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -234,4 +234,4 @@ TEST(AllTypes, ImportanceWithoutMeaningIsNone) {
 }
 
 }  // namespace
-}  // namespace cairn::quant
+}  // namespace cairn::quant::all_types_test

@@ -5,7 +5,7 @@
 #include "tests/quant/baselines.h"
 #include "tests/quant/data.h"
 
-namespace cairn::quant {
+namespace cairn::quant::encoders_test {
 namespace {
 
 using Plain = void (*)(std::span<const float>, std::span<float>);
@@ -131,4 +131,4 @@ TEST(Encoders, HalvesRoundToNearest) {
 }
 
 }  // namespace
-}  // namespace cairn::quant
+}  // namespace cairn::quant::encoders_test

@@ -5,7 +5,7 @@
 
 #include "tests/quant/data.h"
 
-namespace cairn::quant {
+namespace cairn::quant::fit_test {
 namespace {
 
 TEST(FitScaled, IntegersStayInRange) {
@@ -104,4 +104,4 @@ TEST(FitLine, HoldsWhereTheMinimumIsCoarse) {
 }
 
 }  // namespace
-}  // namespace cairn::quant
+}  // namespace cairn::quant::fit_test

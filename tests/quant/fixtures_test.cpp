@@ -11,7 +11,7 @@
 
 #include "quant/quant.h"
 
-namespace cairn::quant {
+namespace cairn::quant::fixtures_test {
 namespace {
 
 std::vector<std::byte> read_all(const std::filesystem::path& path) {
@@ -97,4 +97,4 @@ TEST(Formats, Nvfp4HasAllScales) {
 }
 
 }  // namespace
-}  // namespace cairn::quant
+}  // namespace cairn::quant::fixtures_test

@@ -10,7 +10,7 @@
 #include "quant/search.h"
 #include "tests/quant/data.h"
 
-namespace cairn::quant {
+namespace cairn::quant::grid_fit_test {
 namespace {
 
 constexpr GridFormat kTwoBits{.grid = kGridIq2Xs,
@@ -158,4 +158,4 @@ TEST(GridFit, ZerosHaveNoScale) {
 }
 
 }  // namespace
-}  // namespace cairn::quant
+}  // namespace cairn::quant::grid_fit_test

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
-namespace cairn::quant {
+namespace cairn::quant::iq4_levels_test {
 namespace {
 
 TEST(Iq4Levels, CodesNameTheNearestLevel) {
@@ -41,4 +41,4 @@ TEST(Iq4Levels, NothingHasNoScale) {
 }
 
 }  // namespace
-}  // namespace cairn::quant
+}  // namespace cairn::quant::iq4_levels_test

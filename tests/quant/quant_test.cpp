@@ -5,7 +5,7 @@
 
 #include "tests/quant/data.h"
 
-namespace cairn::quant {
+namespace cairn::quant::quant_test {
 namespace {
 
 TEST(Quant, UnknownFormatsAreNull) {
@@ -48,4 +48,4 @@ TEST(Quant, RowsAreBlocksInOrder) {
 }
 
 }  // namespace
-}  // namespace cairn::quant
+}  // namespace cairn::quant::quant_test

@@ -8,7 +8,7 @@
 
 #include "tests/quant/data.h"
 
-namespace cairn::quant {
+namespace cairn::quant::search_test {
 namespace {
 
 TEST(Prepare, ScalesByAPowerOfTwoAndReplacesWhatIsNotFinite) {
@@ -117,4 +117,4 @@ TEST(SearchLine, IsBetterThanTheExtremes) {
 }
 
 }  // namespace
-}  // namespace cairn::quant
+}  // namespace cairn::quant::search_test

@@ -17,7 +17,7 @@
 #include "synth/synth.h"
 #include "tests/scratch_folder.h"
 
-namespace cairn::quantize {
+namespace cairn::quantize::quantize_test {
 namespace {
 
 using test::contents_of;
@@ -441,4 +441,4 @@ TEST(Quantize, SplitModelsAreRead) {
 }
 
 }  // namespace
-}  // namespace cairn::quantize
+}  // namespace cairn::quantize::quantize_test

@@ -11,7 +11,7 @@
 #include <random>
 #include <vector>
 
-namespace cairn::sample {
+namespace cairn::sample::candidates_test {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -265,4 +265,4 @@ TEST(Likeliest, LowestIdOfEqualsAndNeverNan) {
 }
 
 }  // namespace
-}  // namespace cairn::sample
+}  // namespace cairn::sample::candidates_test

@@ -13,7 +13,7 @@
 #include <span>
 #include <string>
 
-namespace cairn::sample {
+namespace cairn::sample::params_test {
 namespace {
 
 // By the name of requests; null where there is none.
@@ -234,4 +234,4 @@ TEST(SamplingParams, TheDocumentedTableIsThisOne) {
 }
 
 }  // namespace
-}  // namespace cairn::sample
+}  // namespace cairn::sample::params_test

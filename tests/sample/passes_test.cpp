@@ -12,7 +12,7 @@
 #include "base/cpu_features.h"
 #include "base/philox.h"
 
-namespace cairn::sample {
+namespace cairn::sample::passes_test {
 namespace {
 
 std::vector<float> values_with_everything(size_t count, uint32_t seed) {
@@ -97,4 +97,4 @@ TEST(Passes, NoiseWordsAreThoseOfTheGenerator) {
 }
 
 }  // namespace
-}  // namespace cairn::sample
+}  // namespace cairn::sample::passes_test

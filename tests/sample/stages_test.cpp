@@ -13,7 +13,7 @@
 #include "sample/dry_breakers.h"
 #include "sample/stage.h"
 
-namespace cairn::sample {
+namespace cairn::sample::stages_test {
 namespace {
 
 const SamplerStage* stage_named(std::string_view name) {
@@ -459,4 +459,4 @@ TEST(Stages, AdaptivePrefersTokensNearTheTarget) {
 }
 
 }  // namespace
-}  // namespace cairn::sample
+}  // namespace cairn::sample::stages_test

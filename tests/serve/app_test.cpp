@@ -8,7 +8,7 @@
 #include "tests/scratch_folder.h"
 #include "tests/serve/serving.h"
 
-namespace cairn::serve {
+namespace cairn::serve::app_test {
 namespace {
 
 using nlohmann::json;
@@ -234,4 +234,4 @@ TEST(App, CountsForPrometheus) {
 }
 
 }  // namespace
-}  // namespace cairn::serve
+}  // namespace cairn::serve::app_test

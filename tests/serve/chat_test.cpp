@@ -12,7 +12,7 @@
 
 #include "tests/serve/serving.h"
 
-namespace cairn::serve {
+namespace cairn::serve::chat_test {
 namespace {
 
 using nlohmann::json;
@@ -434,4 +434,4 @@ TEST(Chat, ManyClientsAtOnce) {
 }
 
 }  // namespace
-}  // namespace cairn::serve
+}  // namespace cairn::serve::chat_test

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace cairn::serve::http {
+namespace cairn::serve::http::chunks_test {
 namespace {
 
 struct Decoded {
@@ -71,4 +71,4 @@ TEST(Chunks, HaveLimits) {
 }
 
 }  // namespace
-}  // namespace cairn::serve::http
+}  // namespace cairn::serve::http::chunks_test

@@ -5,7 +5,7 @@
 
 #include "tests/serve/serving.h"
 
-namespace cairn::serve {
+namespace cairn::serve::completion_test {
 namespace {
 
 using nlohmann::json;
@@ -102,4 +102,4 @@ TEST(Completion, RefusalsNameTheField) {
 }
 
 }  // namespace
-}  // namespace cairn::serve
+}  // namespace cairn::serve::completion_test

@@ -9,7 +9,7 @@
 #include "tests/models/embedding_case.h"
 #include "tests/serve/serving.h"
 
-namespace cairn::serve {
+namespace cairn::serve::embedding_test {
 namespace {
 
 using nlohmann::json;
@@ -106,4 +106,4 @@ TEST(Embeddings, OfAModelThatMakesText) {
 }
 
 }  // namespace
-}  // namespace cairn::serve
+}  // namespace cairn::serve::embedding_test

@@ -13,7 +13,7 @@
 #include "serve/app.h"
 #include "serve/openapi.h"
 
-namespace cairn::serve {
+namespace cairn::serve::fields_test {
 namespace {
 
 TEST(Fields, TheTableMakesSense) {
@@ -138,4 +138,4 @@ TEST(Fields, RefusalsHaveTheFormThatClientsKnow) {
 }
 
 }  // namespace
-}  // namespace cairn::serve
+}  // namespace cairn::serve::fields_test

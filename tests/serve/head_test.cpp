@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace cairn::serve::http {
+namespace cairn::serve::http::head_test {
 namespace {
 
 RequestHead parsed(const std::string& text) {
@@ -166,4 +166,4 @@ TEST(Head, StatusesHaveReasons) {
 }
 
 }  // namespace
-}  // namespace cairn::serve::http
+}  // namespace cairn::serve::http::head_test

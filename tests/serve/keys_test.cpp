@@ -8,7 +8,7 @@
 
 #include "tests/scratch_folder.h"
 
-namespace cairn::serve {
+namespace cairn::serve::keys_test {
 namespace {
 
 constexpr char kFirst[] = "0123456789abcdef", kSecond[] = "0123456789abcdeg";
@@ -85,4 +85,4 @@ TEST(Keys, FailuresAreCountedByAddress) {
 }
 
 }  // namespace
-}  // namespace cairn::serve
+}  // namespace cairn::serve::keys_test

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace cairn::serve {
+namespace cairn::serve::metrics_test {
 namespace {
 
 TEST(Metrics, HistogramsAddUp) {
@@ -50,4 +50,4 @@ TEST(Metrics, AnswersAreCounted) {
 }
 
 }  // namespace
-}  // namespace cairn::serve
+}  // namespace cairn::serve::metrics_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cairn::serve::http {
+namespace cairn::serve::http::origins_test {
 namespace {
 
 RequestHead head_with(std::vector<Header> headers) {
@@ -78,4 +78,4 @@ TEST(Origins, BrowsersSendJson) {
 }
 
 }  // namespace
-}  // namespace cairn::serve::http
+}  // namespace cairn::serve::http::origins_test

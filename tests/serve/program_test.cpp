@@ -13,7 +13,7 @@
 #include "tests/cli/run_program.h"
 #include "tests/serve/bare_client.h"
 
-namespace cairn::serve {
+namespace cairn::serve::program_test {
 namespace {
 
 using cli::Finished;
@@ -153,4 +153,4 @@ TEST(ServeProgram, KeysComeFromTheEnvironment) {
 }
 
 }  // namespace
-}  // namespace cairn::serve
+}  // namespace cairn::serve::program_test

@@ -11,7 +11,7 @@
 
 #include "tests/scratch_folder.h"
 
-namespace cairn::serve {
+namespace cairn::serve::request_log_test {
 namespace {
 
 http::Request request_for(const std::string& path) {
@@ -80,4 +80,4 @@ TEST(RequestLog, MayBeNone) {
 }
 
 }  // namespace
-}  // namespace cairn::serve
+}  // namespace cairn::serve::request_log_test

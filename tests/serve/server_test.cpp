@@ -18,7 +18,7 @@
 #include "tests/scratch_folder.h"
 #include "tests/serve/bare_client.h"
 
-namespace cairn::serve::http {
+namespace cairn::serve::http::server_test {
 namespace {
 
 std::unique_ptr<Reply> text_reply(int status, std::string text) {
@@ -502,4 +502,4 @@ TEST_F(ServerTest, AddressesAreAddresses) {
 }
 
 }  // namespace
-}  // namespace cairn::serve::http
+}  // namespace cairn::serve::http::server_test

@@ -3,7 +3,7 @@
 
 #include "tests/serve/serving.h"
 
-namespace cairn::serve {
+namespace cairn::serve::tokens_test {
 namespace {
 
 using nlohmann::json;
@@ -55,4 +55,4 @@ TEST(Tokens, OfConversations) {
 }
 
 }  // namespace
-}  // namespace cairn::serve
+}  // namespace cairn::serve::tokens_test

@@ -9,9 +9,10 @@
 #include <optional>
 
 #include "cli/commands/load.h"
+#include "tests/scratch_folder.h"
 #include "tests/session/answered.h"
 
-namespace cairn::session {
+namespace cairn::session::chat_session_test {
 namespace {
 
 std::unique_ptr<Engine> builtin_engine() {
@@ -241,6 +242,59 @@ TEST(ChatSession, AShiftForgetsNothingThatSamplingKnows) {
   }
 }
 
+// An answer that is saved in its midst, and gone on with by another program, is the answer as a
+// whole, whatever its sampler remembers or looks back at.
+TEST(ChatSession, ASavedAnswerGoesOnAsIfItHadNotStopped) {
+  const test::ScratchFolder folder;
+  auto engine = cli::load_engine("", {}).value();
+  std::vector<sample::SamplingParams> all(8, {.temperature = 2, .ignore_eos = true});
+  all[0].mirostat = 1;
+  all[1].mirostat = 2;
+  for (const size_t index : {0, 1}) {
+    all[index].mirostat_tau = 3;
+    all[index].mirostat_eta = 0.5f;
+  }
+  all[2].adaptive_target = 0.3f;
+  all[2].samplers.push_back("adaptive_p");
+  all[3].dynatemp_range = 1.5f;
+  all[4].repeat_penalty = 1.3f;
+  all[4].presence_penalty = 0.5f;
+  all[4].repeat_last_count = 100;
+  all[5].dry_multiplier = 2;
+  all[5].dry_last_count = -1;
+  all[6].xtc_probability = 0.5f;
+  for (size_t index = 0; index < all.size(); ++index) {
+    constexpr size_t kTokenCount = 40;
+    ChatOptions options{.sampling = all[index]};
+    options.sampling.seed = 7 + index;
+    options.token_count_max = kTokenCount;
+    ChatSession whole = ChatSession::start(engine.get(), options).value();
+    const auto expected = answered(whole, whole.say("What is cairn?"));
+    ASSERT_TRUE(expected);
+    const std::string path = folder.file("saved" + std::to_string(index));
+    {
+      ChatOptions first = options;
+      first.token_count_max = 15;
+      ChatSession part = ChatSession::start(engine.get(), first).value();
+      ASSERT_TRUE(answered(part, part.say("What is cairn?")));
+      ASSERT_TRUE(part.save(path));
+      EXPECT_EQ(part.branches()[0].sampler.size(), index < 3 ? 15u : 0u) << index;
+    }
+    engine->cache().clear();
+    options.sampling.seed = 12345;  // That of the saved one is taken up.
+    options.token_count_max = kTokenCount - 15;
+    ChatSession rest = ChatSession::start(engine.get(), options).value();
+    ASSERT_TRUE(rest.load(path));
+    EXPECT_EQ(rest.seed(), 7 + index);
+    ASSERT_TRUE(answered(rest, rest.continue_answer()));
+    EXPECT_EQ(rest.messages().back().tokens, whole.messages().back().tokens) << index;
+    options.keeps_seed = true;
+    ChatSession other = ChatSession::start(engine.get(), options).value();
+    ASSERT_TRUE(other.load(path));
+    EXPECT_EQ(other.seed(), 12345u);
+  }
+}
+
 // A long conversation in a small context: whole turns go, the system message stays.
 TEST(ChatSession, OldTurnsGoAsAWhole) {
   auto engine =
@@ -271,4 +325,4 @@ TEST(ChatSession, OldTurnsGoAsAWhole) {
 }
 
 }  // namespace
-}  // namespace cairn::session
+}  // namespace cairn::session::chat_session_test

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-namespace cairn::session {
+namespace cairn::session::receipt_test {
 namespace {
 
 // The definition, written out: SHA-256 over the rows as they follow each other.
@@ -114,4 +114,4 @@ TEST(Receipt, TheFirstTokenThatDiffersIsNamed) {
 }
 
 }  // namespace
-}  // namespace cairn::session
+}  // namespace cairn::session::receipt_test

@@ -11,7 +11,7 @@
 
 #include "tests/scratch_folder.h"
 
-namespace cairn::session {
+namespace cairn::session::receipt_text_test {
 namespace {
 
 using nlohmann::json;
@@ -232,4 +232,4 @@ TEST(ReceiptText, StrangersTextHasLimits) {
 }
 
 }  // namespace
-}  // namespace cairn::session
+}  // namespace cairn::session::receipt_text_test

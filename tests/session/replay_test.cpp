@@ -13,7 +13,7 @@
 #include "tests/engine/random_adapter.h"
 #include "tests/session/answered.h"
 
-namespace cairn::session {
+namespace cairn::session::replay_test {
 namespace {
 
 constexpr char kNano[] = CAIRN_SOURCE "/assets/nano.gguf";
@@ -108,8 +108,8 @@ TEST(Replay, TheEndOfAnAnswerIsAChoiceToo) {
 TEST(Replay, AdaptersAreFoundByWhatTheyHold) {
   const test::ScratchFolder folder;
   const std::string first = folder.file("first.gguf"), second = folder.file("second.gguf");
-  testing::write_random_adapter(kNano, first, 1);
-  testing::write_random_adapter(kNano, second, 2);
+  test::write_random_adapter(kNano, first, 1);
+  test::write_random_adapter(kNano, second, 2);
   const auto engine =
       engine_of({.adapters = {{.path = first, .scale = 0.1f}, {.path = second, .scale = 0.05f}}});
   ASSERT_NE(engine, nullptr);
@@ -310,4 +310,4 @@ TEST(Replay, ReceiptsOfStrangersAreChecked) {
 }
 
 }  // namespace
-}  // namespace cairn::session
+}  // namespace cairn::session::replay_test

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/commands/load.h"
+#include "engine/lane_batch.h"
 #include "session/constraint.h"
 #include "session/conversation.h"
 #include "session/read_ahead.h"
@@ -20,7 +21,7 @@
 #include "tests/scratch_folder.h"
 #include "tests/session/answered.h"
 
-namespace cairn::session {
+namespace cairn::session::service_test {
 namespace {
 
 std::unique_ptr<Engine> builtin_engine(EngineOptions options = {}) {
@@ -102,6 +103,36 @@ TEST(Service, CancelledRequestsEndAndGiveTheirPagesBack) {
     asked.cache().clear();
     EXPECT_EQ(asked.memory().usage().used_bytes(), 0u);
   });
+}
+
+// After a restart nothing of a prompt is computed; and then, while nobody asks, all of it is, to be
+// compared.
+TEST(Service, WhatWasStoredIsRestoredAndLookedAtAgain) {
+  const test::ScratchFolder folder;
+  const EngineOptions options{.cache_dir = folder.file("store"), .cache_audit_interval = 1};
+  std::string question = "Hello. ";
+  for (int count = 0; count < 20; ++count) question += "What is the capital of France? ";
+  std::string expected;
+  for (int round = 0; round < 2; ++round) {
+    const auto engine = builtin_engine(options);
+    const auto service = Service::start(engine.get()).value();
+    Result<Answer> answer = service->answer(order(*engine, question)).stream->wait();
+    ASSERT_TRUE(answer) << answer.error().message;
+    const Answer& made = *answer;
+    EXPECT_EQ(made.prompt.from_store, round == 1);
+    if (round == 0) expected = made.text;
+    if (round == 0) continue;
+    EXPECT_EQ(made.text, expected);
+    EXPECT_EQ(made.prompt.computed_tokens, 0);
+    SequenceStore::Counts counts;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (counts.audited == 0 && std::chrono::steady_clock::now() < end) {
+      service->ask([&](Engine& asked) { counts = asked.sequence_store()->counts(); });
+    }
+    EXPECT_EQ(counts.audited, 1);
+    EXPECT_EQ(counts.differing, 0);
+    EXPECT_GT(service->stats().idle_rows, 0);
+  }
 }
 
 // Who does not read its answer is not computed for, and holds up nobody.
@@ -234,9 +265,9 @@ TEST(Service, ReadsAhead) {
 }
 
 TEST(Service, EmbedsTextsOfManyClients) {
-  using testing::embedding_options;
-  const auto engine = testing::load_engine(testing::embedding_path("bert", ".gguf"),
-                                           embedding_options(Pooling::mean));
+  using test::embedding_options;
+  const auto engine =
+      test::load_engine(test::embedding_path("bert", ".gguf"), embedding_options(Pooling::mean));
   ASSERT_NE(engine, nullptr);
   std::vector<std::vector<Token>> texts;
   for (int32_t text = 0; text < 12; ++text) {
@@ -286,4 +317,4 @@ TEST(Service, StopsInTheMiddle) {
 }
 
 }  // namespace
-}  // namespace cairn::session
+}  // namespace cairn::session::service_test

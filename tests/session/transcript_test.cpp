@@ -8,7 +8,7 @@
 
 #include "tests/cli/run_program.h"
 
-namespace cairn::session {
+namespace cairn::session::transcript_test {
 namespace {
 
 TEST(Transcript, WhatIsWrittenIsRead) {
@@ -30,6 +30,28 @@ TEST(Transcript, WhatIsWrittenIsRead) {
   // The form that chat clients send.
   const auto json = nlohmann::json::parse(cli::contents_of(folder.file("chat")));
   EXPECT_EQ(json["messages"][0], (nlohmann::json{{"role", "system"}, {"content", "Be kind."}}));
+}
+
+TEST(Transcript, TheSamplersStateIsKept) {
+  const cli::ScratchFolder folder;
+  const Transcript written{
+      .messages = {{"user", "Hi"}, {"assistant", "So.", {Token(4)}}},
+      .vocabulary = 1,
+      .seed = 18446744073709551615u,
+      .sampler = sample::SamplerState({{.position = 3, .token = Token(4), .memory = {0.1f, 2}}})};
+  ASSERT_TRUE(write_transcript(folder.file("chat"), written));
+  auto read = read_transcript(folder.file("chat"));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->seed, written.seed);
+  ASSERT_EQ(read->sampler.size(), 1u);
+  EXPECT_EQ(read->sampler.steps()[0].memory.first, 0.1f);
+  for (const char* sampling :
+       {"7", "{}", "{\"seed\": \"x\"}", "{\"seed\": 5}", "{\"seed\": \"5\", \"state\": \"1 2\"}"}) {
+    std::ofstream(folder.file("bad"), std::ios::trunc)
+        << "{\"messages\": [], \"sampling\": " << sampling << "}";
+    EXPECT_EQ(read_transcript(folder.file("bad")).error().code, ErrorCode::invalid_data)
+        << sampling;
+  }
 }
 
 TEST(Transcript, CallsAndResultsAreKept) {
@@ -159,4 +181,4 @@ TEST(Transcript, AFailedWriteLeavesTheOldFile) {
 }
 
 }  // namespace
-}  // namespace cairn::session
+}  // namespace cairn::session::transcript_test

@@ -6,7 +6,7 @@
 #include <random>
 #include <string_view>
 
-namespace cairn::store {
+namespace cairn::store::crc32c_test {
 namespace {
 
 std::span<const std::byte> bytes_of(std::string_view text) {
@@ -55,4 +55,4 @@ TEST(Crc32c, BlocksDoNotDependOnHowTheirBytesCome) {
 }
 
 }  // namespace
-}  // namespace cairn::store
+}  // namespace cairn::store::crc32c_test

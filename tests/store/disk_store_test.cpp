@@ -11,21 +11,21 @@
 #include "store/crc32c.h"
 #include "tests/store/store_bench.h"
 
-namespace cairn::store {
+namespace cairn::store::disk_store_test {
 namespace {
 
-using memory::testing::conversation;
-using testing::full_model;
-using testing::kFingerprint;
-using testing::kVariant;
-using testing::mixed_model;
-using testing::read_text;
-using testing::store_models;
-using testing::StoreBench;
-using testing::tokens_of;
+using memory::toy::conversation;
+using toy::full_model;
+using toy::kFingerprint;
+using toy::kVariant;
+using toy::mixed_model;
+using toy::read_text;
+using toy::store_models;
+using toy::StoreBench;
+using toy::tokens_of;
 
 TEST(DiskStore, EveryKindOfModelSurvivesARestart) {
-  for (const memory::testing::ToyModel& model : store_models()) {
+  for (const memory::toy::ToyModel& model : store_models()) {
     StoreBench bench(model);
     const memory::Sequence original = conversation(bench.here);
     ASSERT_TRUE(bool(bench.write(original)));
@@ -47,16 +47,16 @@ TEST(DiskStore, EveryKindOfModelSurvivesARestart) {
 }
 
 TEST(DiskStore, ALongSequenceHasManyRecordsThatItsBranchesShare) {
-  memory::testing::ToyModel model = mixed_model();
+  memory::toy::ToyModel model = mixed_model();
   StoreBench bench(model);
   memory::Sequence first = bench.here.memory->new_sequence(kVariant);
-  const std::vector<Token> text = memory::testing::tokens(900);
+  const std::vector<Token> text = memory::toy::tokens(900);
   for (size_t begin = 0; begin < text.size(); begin += 300) {
     const auto part = std::span(text).subspan(begin, 300);
     ASSERT_TRUE(bool(bench.here.read(first, {part.begin(), part.end()}, {100, 300})));
   }
   memory::Sequence second = bench.here.memory->at(first, 700).value();
-  ASSERT_TRUE(bool(bench.here.read(second, memory::testing::tokens(50, 30))));
+  ASSERT_TRUE(bool(bench.here.read(second, memory::toy::tokens(50, 30))));
   ASSERT_TRUE(bool(bench.write(first)));
   const uint64_t written = bench.store->stats().written_bytes;
   ASSERT_TRUE(bool(bench.write(second)));
@@ -87,7 +87,7 @@ TEST(DiskStore, OtherFingerprintsAndLayoutsFindNothing) {
   };
   EXPECT_TRUE(find(kFingerprint, bench.here.memory->layout()));
   EXPECT_FALSE(find(Sha256().add("another model").finish(), bench.here.memory->layout()));
-  memory::testing::ToyBench other(full_model());
+  memory::toy::ToyBench other(full_model());
   EXPECT_FALSE(find(kFingerprint, other.memory->layout()));
   const auto known = bench.store->find(kFingerprint, bench.here.memory->layout(), original.tokens(),
                                        false, original.length());
@@ -98,13 +98,13 @@ TEST(DiskStore, ALongerConversationReplacesItsBeginning) {
   StoreBench bench(full_model());
   memory::Sequence chat = read_text(bench.here, 100, 1);
   ASSERT_TRUE(bool(bench.write(chat)));
-  ASSERT_TRUE(bool(bench.here.read(chat, memory::testing::tokens(100, 5), {20})));
+  ASSERT_TRUE(bool(bench.here.read(chat, memory::toy::tokens(100, 5), {20})));
   ASSERT_TRUE(bool(bench.write(chat)));
   EXPECT_EQ(bench.store->stats().entries, 1u);
   EXPECT_EQ(bench.restored(tokens_of(chat)), 200);
   // A border that the new one has not: both stay.
   memory::Sequence other = bench.here.memory->at(chat, 150).value();
-  ASSERT_TRUE(bool(bench.here.read(other, memory::testing::tokens(40, 9))));
+  ASSERT_TRUE(bool(bench.here.read(other, memory::toy::tokens(40, 9))));
   ASSERT_TRUE(bool(bench.write(other)));
   EXPECT_EQ(bench.store->stats().entries, 2u);
 }
@@ -210,7 +210,7 @@ TEST(DiskStore, VerifyFindsEveryFlippedBitAndRemoveLeavesNothing) {
 // is exact, and the store is repaired by writing again.
 TEST(DiskStore, NoDamageIsServed) {
   std::mt19937 random(7);
-  for (const memory::testing::ToyModel& model : store_models()) {
+  for (const memory::toy::ToyModel& model : store_models()) {
     StoreBench bench(model);
     const memory::Sequence original = conversation(bench.here);
     const std::vector<Token> text = tokens_of(original);
@@ -295,7 +295,7 @@ TEST(DiskStore, AFullMemoryIsAnErrorAndTakesNothing) {
   StoreBench bench(mixed_model());
   const memory::Sequence original = conversation(bench.here);
   ASSERT_TRUE(bool(bench.write(original)));
-  memory::testing::ToyBench small(mixed_model(), {.budget_bytes = 3000});
+  memory::toy::ToyBench small(mixed_model(), {.budget_bytes = 3000});
   const auto match =
       bench.store->find(kFingerprint, small.memory->layout(), original.tokens(), false, 0);
   ASSERT_TRUE(match.has_value());
@@ -355,7 +355,7 @@ TEST(DiskStore, AnotherPayloadOfANameIsAnAlarm) {
   ASSERT_TRUE(bool(bench.write(original)));  // Equal names, equal bytes.
   EXPECT_EQ(bench.store->stats().conflicts, 0u);
   // Another model computes something else under the same fingerprint.
-  memory::testing::ToyBench liar(full_model());
+  memory::toy::ToyBench liar(full_model());
   memory::Sequence forged = liar.memory->new_sequence(memory::Variant(6));
   ASSERT_TRUE(bool(liar.read(forged, tokens_of(original), {61})));
   const Snapshot snapshot(*liar.memory, forged, kFingerprint, "toy");
@@ -366,5 +366,55 @@ TEST(DiskStore, AnotherPayloadOfANameIsAnAlarm) {
   EXPECT_EQ(bench.restored(tokens_of(original)), 0);
 }
 
+// Every file is read once a round, in turn; a damaged one is put away, and a round goes on where it
+// was interrupted.
+TEST(DiskStore, AScrubReadsEverything) {
+  StoreBench bench(full_model());
+  for (int32_t number = 0; number < 3; ++number) {
+    ASSERT_TRUE(bool(bench.write(read_text(bench.here, 64, number))));
+  }
+  const size_t count = bench.files("objects").size() + bench.files("manifests").size();
+  EXPECT_FALSE(bench.store->scrub_next([] { return false; }));
+  EXPECT_EQ(bench.store->stats().scrubbed, 0u);
+  for (size_t index = 0; index < count; ++index) {
+    EXPECT_TRUE(bench.store->scrub_next(DiskStore::always));
+  }
+  EXPECT_EQ(bench.store->stats().scrubbed, count);
+  EXPECT_EQ(bench.store->stats().damaged, 0u);
+  for (const char* part : {"objects", "manifests"}) {
+    const std::string path = bench.files(part).front();
+    std::string bytes = test::contents_of(path);
+    bytes[bytes.size() - 1] = char(bytes[bytes.size() - 1] ^ 1);
+    std::filesystem::remove(path);
+    test::write_to(path, bytes);
+  }
+  for (size_t index = 0; index < count; ++index) {
+    EXPECT_TRUE(bench.store->scrub_next(DiskStore::always));
+  }
+  EXPECT_EQ(bench.store->stats().damaged, 2u);
+  StoreBench empty(full_model());
+  EXPECT_FALSE(empty.store->scrub_next(DiskStore::always));
+}
+
+// What goes on from wrong bytes is wrong as well; what parts from them before is not.
+TEST(DiskStore, WhatIsCondemnedGoesWithAllThatBeginsLikeIt) {
+  StoreBench bench(full_model());
+  const memory::Sequence bad = read_text(bench.here, 128, 1);
+  memory::Sequence longer = bad;
+  ASSERT_TRUE(bool(bench.here.read(longer, memory::testing::tokens(40, 9))));
+  Result<memory::Sequence> begin = bench.here.memory->at(bad, 40);
+  memory::Sequence other = std::move(begin).value();
+  ASSERT_TRUE(bool(bench.here.read(other, memory::testing::tokens(80, 7))));
+  ASSERT_TRUE(bool(bench.write(other)));
+  ASSERT_TRUE(bool(bench.write(bad)));
+  const std::vector<Token> longer_tokens = tokens_of(longer);
+  ASSERT_TRUE(bool(bench.write(longer)));
+  bench.store->condemn(kFingerprint, tokens_of(bad), 70, "wrong");
+  EXPECT_GE(bench.store->stats().condemned, 1u);
+  bench.reopen();
+  EXPECT_LE(bench.restored(longer_tokens), 40);
+  EXPECT_EQ(bench.store->stats().entries, 1u);
+}
+
 }  // namespace
-}  // namespace cairn::store
+}  // namespace cairn::store::disk_store_test

@@ -7,13 +7,13 @@
 
 #include "tests/store/store_bench.h"
 
-namespace cairn::store {
+namespace cairn::store::export_test {
 namespace {
 
-using memory::testing::conversation;
-using testing::mixed_model;
-using testing::StoreBench;
-using testing::tokens_of;
+using memory::toy::conversation;
+using toy::mixed_model;
+using toy::StoreBench;
+using toy::tokens_of;
 
 std::string exported(StoreBench& bench, const Sha256Digest& name) {
   const std::string path = bench.folder.file("chat.cairn");
@@ -24,7 +24,7 @@ std::string exported(StoreBench& bench, const Sha256Digest& name) {
 }
 
 TEST(Export, ASequenceMovesToAnotherStore) {
-  for (const testing::ToyModel& model : testing::store_models()) {
+  for (const toy::ToyModel& model : toy::store_models()) {
     StoreBench from(model), to(model);
     const memory::Sequence chat = conversation(from.here);
     const Sha256Digest name = from.write(chat).value();
@@ -66,11 +66,11 @@ TEST(Export, NoChangedFileIsTakenOver) {
 
 // What lies behind the last token in its page is whatever was there: both records serve both.
 TEST(Export, UnwantedRowsMayDiffer) {
-  StoreBench one(testing::full_model()), other(testing::full_model());
-  const std::vector<Token> text = memory::testing::tokens(40);
-  memory::Sequence plain = one.here.memory->new_sequence(testing::kVariant);
+  StoreBench one(toy::full_model()), other(toy::full_model());
+  const std::vector<Token> text = memory::toy::tokens(40);
+  memory::Sequence plain = one.here.memory->new_sequence(toy::kVariant);
   ASSERT_TRUE(bool(one.here.read(plain, text)));
-  memory::Sequence drafted = other.here.memory->new_sequence(testing::kVariant);
+  memory::Sequence drafted = other.here.memory->new_sequence(toy::kVariant);
   std::vector<Token> longer = text;
   longer.resize(47, Token(9));
   ASSERT_TRUE(bool(other.here.read(drafted, longer, {}, 40)));
@@ -83,4 +83,4 @@ TEST(Export, UnwantedRowsMayDiffer) {
 }
 
 }  // namespace
-}  // namespace cairn::store
+}  // namespace cairn::store::export_test

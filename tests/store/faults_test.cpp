@@ -9,14 +9,15 @@
 #include <cerrno>
 #include <random>
 
+#include "tests/sanitized.h"
 #include "tests/store/store_bench.h"
 
-namespace cairn::store {
+namespace cairn::store::faults_test {
 namespace {
 
-using memory::testing::conversation;
-using testing::StoreBench;
-using testing::tokens_of;
+using memory::toy::conversation;
+using toy::StoreBench;
+using toy::tokens_of;
 
 // The call after the next `left` ones fails, or all from there on.
 class FailingCalls : public FileCalls {
@@ -97,7 +98,7 @@ bool survives_fault(int64_t call, int error, bool persists, bool is_short) {
   calls.persists = persists;
   calls.is_short = is_short;
   StoreOptions options{.budget_bytes = 300'000};
-  StoreBench bench(testing::mixed_model(), options);
+  StoreBench bench(toy::mixed_model(), options);
   bench.store.reset();
   const memory::Sequence chat = conversation(bench.here);
   const std::vector<Token> text = tokens_of(chat);
@@ -109,7 +110,7 @@ bool survives_fault(int64_t call, int error, bool persists, bool is_short) {
     bench.store = std::move(opened).value();
     is_saved = bool(bench.store->save("mine", *bench.snapshot_of(chat)));
     for (int32_t number = 0; number < 2; ++number) {
-      (void)bench.write(testing::read_text(bench.here, 70, number));
+      (void)bench.write(toy::read_text(bench.here, 70, number));
     }
     EXPECT_LE(bench.restored(text), chat.length());
     (void)bench.store->verify();
@@ -123,7 +124,7 @@ bool survives_fault(int64_t call, int error, bool persists, bool is_short) {
   const int32_t length = bench.restored(text);
   EXPECT_LE(length, chat.length());
   const auto session =
-      bench.store->open_session("mine", testing::kFingerprint, bench.there.memory->layout());
+      bench.store->open_session("mine", toy::kFingerprint, bench.there.memory->layout());
   EXPECT_TRUE(!is_saved || session) << call;
   EXPECT_TRUE(bool(bench.write(chat))) << call;
   EXPECT_EQ(bench.restored(text), chat.length()) << call;
@@ -150,12 +151,12 @@ TEST(Faults, EveryCallFailsFromThereOn) {
 
 // Reads and writes go on where a signal came between.
 TEST(Faults, InterruptedCallsAreRepeated) {
-  for (int64_t call = 0; call < 400; call += 3) {
+  for (int64_t call = 0; call < 400; call += test::kIsSanitized ? 9 : 3) {
     FailingCalls calls;
     calls.error = EINTR;
     StoreOptions options;
     options.calls = &calls;
-    StoreBench bench(testing::mixed_model(), options);
+    StoreBench bench(toy::mixed_model(), options);
     const memory::Sequence chat = conversation(bench.here);
     calls.left = call;
     (void)bench.write(chat);
@@ -170,7 +171,7 @@ TEST(Faults, AfterAFailureTheDiskHasAPause) {
   StoreOptions options;
   options.calls = &calls;
   options.now_ns = [&] { return now; };
-  StoreBench bench(testing::mixed_model(), options);
+  StoreBench bench(toy::mixed_model(), options);
   const memory::Sequence chat = conversation(bench.here);
   calls.left = 20;
   calls.persists = true;
@@ -204,10 +205,10 @@ TEST(Faults, KilledAtRandomMomentsItIsWhole) {
   constexpr int kRounds = 50;
   std::mt19937 random(11);
   StoreOptions options{.budget_bytes = 1'000'000};
-  StoreBench bench(testing::mixed_model(), options);
+  StoreBench bench(toy::mixed_model(), options);
   std::vector<memory::Sequence> chats;
   for (int32_t number = 0; number < 20; ++number) {
-    chats.push_back(testing::read_text(bench.here, 60 + number, number));
+    chats.push_back(toy::read_text(bench.here, 60 + number, number));
   }
   size_t found = 0;
   for (int round = 0; round < kRounds; ++round) {
@@ -229,7 +230,7 @@ TEST(Faults, KilledAtRandomMomentsItIsWhole) {
     bench.reopen();
     for (const uint8_t number : saved) {
       const auto session = bench.store->open_session(
-          fmt::format("chat{}", number), testing::kFingerprint, bench.there.memory->layout());
+          fmt::format("chat{}", number), toy::kFingerprint, bench.there.memory->layout());
       ASSERT_TRUE(bool(session)) << session.error().message;
       ASSERT_EQ(bench.restored(chats[number].tokens()), chats[number].length());
     }
@@ -245,4 +246,4 @@ TEST(Faults, KilledAtRandomMomentsItIsWhole) {
 }
 
 }  // namespace
-}  // namespace cairn::store
+}  // namespace cairn::store::faults_test

@@ -13,7 +13,7 @@
 
 #include "tests/scratch_folder.h"
 
-namespace cairn::store {
+namespace cairn::store::folder_test {
 namespace {
 
 const Sha256Digest kName = Sha256().add("name").finish();
@@ -218,4 +218,4 @@ TEST(Folder, NamesOfSessionsAreHarmless) {
 }
 
 }  // namespace
-}  // namespace cairn::store
+}  // namespace cairn::store::folder_test

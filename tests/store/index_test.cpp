@@ -9,7 +9,7 @@
 #include "memory/common_prefix.h"
 #include "tests/store/store_bench.h"
 
-namespace cairn::store {
+namespace cairn::store::index_test {
 namespace {
 
 struct Stored {
@@ -18,9 +18,9 @@ struct Stored {
 };
 
 IndexEntry entry_for(const std::vector<Token>& text, int64_t number) {
-  const Chain chain(testing::kFingerprint, text);
+  const Chain chain(toy::kFingerprint, text);
   IndexEntry entry{.name = Sha256().add(uint64_t(number)).finish(),
-                   .fingerprint = testing::kFingerprint,
+                   .fingerprint = toy::kFingerprint,
                    .key_at_end = chain.key_at(int32_t(text.size())),
                    .length = int32_t(text.size()),
                    .manifest_bytes = 100,
@@ -64,7 +64,7 @@ TEST(Index, TheLongestCommonBeginningIsAmongTheCandidates) {
     for (const Stored& other : stored) {
       longest = std::max(longest, memory::common_prefix(other.text, prompt) / kChainTokens);
     }
-    const auto candidates = index.candidates(Chain(testing::kFingerprint, prompt));
+    const auto candidates = index.candidates(Chain(toy::kFingerprint, prompt));
     EXPECT_EQ(candidates.empty() ? 0 : candidates.front().links, longest);
     EXPECT_LE(candidates.size(), 20u);
     EXPECT_TRUE(std::ranges::is_sorted(candidates, std::greater{}, &Index::Candidate::links));
@@ -72,7 +72,7 @@ TEST(Index, TheLongestCommonBeginningIsAmongTheCandidates) {
 }
 
 TEST(Index, ASequenceCoversItsBeginnings) {
-  const std::vector<Token> text = memory::testing::tokens(200);
+  const std::vector<Token> text = memory::toy::tokens(200);
   Index index;
   int64_t number = 0;
   for (const size_t length : {20, 32, 100, 150}) {
@@ -83,7 +83,7 @@ TEST(Index, ASequenceCoversItsBeginnings) {
   std::vector<Token> other = text;
   other[15] = Token(999);
   index.add(entry_for({other.begin(), other.begin() + 100}, ++number));
-  const Chain chain(testing::kFingerprint, text);
+  const Chain chain(toy::kFingerprint, text);
   const std::vector<int32_t> borders = {40, 140, 180}, fewer = {40};
   EXPECT_EQ(index.covered_by(chain, 200, borders).size(), 4u);
   EXPECT_EQ(index.covered_by(chain, 200, fewer).size(), 3u);
@@ -92,8 +92,8 @@ TEST(Index, ASequenceCoversItsBeginnings) {
 
 TEST(Index, CountsBytesAndWhoNeedsThem) {
   Index index;
-  const IndexEntry first = entry_for(memory::testing::tokens(40), 1);
-  const IndexEntry second = entry_for(memory::testing::tokens(40, 9), 2);
+  const IndexEntry first = entry_for(memory::toy::tokens(40), 1);
+  const IndexEntry second = entry_for(memory::toy::tokens(40, 9), 2);
   for (const Sha256Digest& record : first.records) index.note_record(record, 1000, 5);
   index.note_record(second.records[1], 500, 5);
   index.note_record(second.records[1], 600, 5);  // Written again.
@@ -121,17 +121,17 @@ TEST(Index, CountsBytesAndWhoNeedsThem) {
 // Ten thousand conversations with one system prompt: a look-up looks at few of them.
 TEST(Index, ManySequencesOfOneBeginning) {
   Index index;
-  std::vector<Token> text = memory::testing::tokens(320);
+  std::vector<Token> text = memory::toy::tokens(320);
   for (int32_t number = 0; number < 10'000; ++number) {
     text[300] = Token(1000 + number);
     index.add(entry_for(text, number));
   }
   text[300] = Token(1);
-  const auto candidates = index.candidates(Chain(testing::kFingerprint, text));
+  const auto candidates = index.candidates(Chain(toy::kFingerprint, text));
   EXPECT_EQ(candidates.size(), 4u);
   EXPECT_EQ(candidates.front().links, 9);
   EXPECT_EQ(index.entry_count(), 10'000u);
 }
 
 }  // namespace
-}  // namespace cairn::store
+}  // namespace cairn::store::index_test

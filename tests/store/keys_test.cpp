@@ -7,12 +7,12 @@
 
 #include "tests/store/store_bench.h"
 
-namespace cairn::store {
+namespace cairn::store::keys_test {
 namespace {
 
 TEST(Keys, AChainIsThatOfItsBeginning) {
-  const std::vector<Token> text = memory::testing::tokens(100);
-  const Sha256Digest fingerprint = testing::kFingerprint;
+  const std::vector<Token> text = memory::toy::tokens(100);
+  const Sha256Digest fingerprint = toy::kFingerprint;
   const Chain whole(fingerprint, text);
   EXPECT_EQ(whole.link_count(), 3);
   std::set<Sha256Digest> keys;
@@ -44,14 +44,13 @@ TEST(Keys, EveryFieldIsPartOfAName) {
 
 TEST(Keys, LayoutsHaveIdsByWhatLiesInTheirBlocks) {
   std::set<uint32_t> ids;
-  for (const testing::ToyModel& model : testing::store_models()) {
+  for (const toy::ToyModel& model : toy::store_models()) {
     ids.insert(layout_id(model.layout()));
-    EXPECT_EQ(layout_id(model.layout()),
-              layout_id(testing::StoreBench(model).here.memory->layout()));
+    EXPECT_EQ(layout_id(model.layout()), layout_id(toy::StoreBench(model).here.memory->layout()));
     if (model.layout().recurrent_group >= 0) ids.insert(layout_id(model.layout(false)));
   }
   EXPECT_EQ(ids.size(), 14u);
 }
 
 }  // namespace
-}  // namespace cairn::store
+}  // namespace cairn::store::keys_test

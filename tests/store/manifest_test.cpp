@@ -7,11 +7,11 @@
 
 #include "tests/store/store_bench.h"
 
-namespace cairn::store {
+namespace cairn::store::manifest_test {
 namespace {
 
-Manifest some_manifest(testing::StoreBench& bench) {
-  const auto snapshot = bench.snapshot_of(memory::testing::conversation(bench.here));
+Manifest some_manifest(toy::StoreBench& bench) {
+  const auto snapshot = bench.snapshot_of(memory::toy::conversation(bench.here));
   Manifest manifest = snapshot->manifest();
   for (size_t piece = 0; piece < snapshot->pieces().size(); ++piece) {
     manifest.pieces.push_back({.name = Sha256().add(uint64_t(piece)).finish(),
@@ -22,8 +22,8 @@ Manifest some_manifest(testing::StoreBench& bench) {
 }
 
 TEST(Manifest, ReadsBack) {
-  for (const testing::ToyModel& model : testing::store_models()) {
-    testing::StoreBench bench(model);
+  for (const toy::ToyModel& model : toy::store_models()) {
+    toy::StoreBench bench(model);
     const Manifest manifest = some_manifest(bench);
     EXPECT_FALSE(manifest.hidden_rows.empty());
     const std::vector<std::byte> bytes = encode(manifest);
@@ -32,7 +32,7 @@ TEST(Manifest, ReadsBack) {
 }
 
 TEST(Manifest, AnyBytesAreRefusedOrAManifest) {
-  testing::StoreBench bench(testing::mixed_model());
+  toy::StoreBench bench(toy::mixed_model());
   const Manifest manifest = some_manifest(bench);
   const std::vector<std::byte> bytes = encode(manifest);
   const std::vector<Token>& tokens = manifest.outline.tokens;
@@ -66,4 +66,4 @@ TEST(Manifest, CountsAreBelievedOnlyAsFarAsThereAreBytes) {
 }
 
 }  // namespace
-}  // namespace cairn::store
+}  // namespace cairn::store::manifest_test

@@ -8,15 +8,15 @@
 
 #include "tests/store/store_bench.h"
 
-namespace cairn::store {
+namespace cairn::store::pieces_test {
 namespace {
 
 TEST(Pieces, HoldEveryBlockOnce) {
-  for (const testing::ToyModel& model : testing::store_models()) {
-    testing::StoreBench bench(model);
+  for (const toy::ToyModel& model : toy::store_models()) {
+    toy::StoreBench bench(model);
     for (const int32_t length : {1, 31, 32, 33, 64, 65, 500}) {
       memory::Sequence sequence = bench.here.memory->new_sequence();
-      ASSERT_TRUE(bool(bench.here.read(sequence, memory::testing::tokens(length), {length})));
+      ASSERT_TRUE(bool(bench.here.read(sequence, memory::toy::tokens(length), {length})));
       const memory::Outline outline = memory::Archive::outline_of(sequence);
       const memory::Layout& layout = bench.here.memory->layout();
       std::map<std::pair<int32_t, int32_t>, int32_t> pages;
@@ -44,7 +44,7 @@ TEST(Pieces, HoldEveryBlockOnce) {
 }
 
 TEST(Pieces, CommonBeginningsHaveCommonNames) {
-  testing::StoreBench bench(testing::full_model(), {});
+  toy::StoreBench bench(toy::full_model(), {});
   const memory::Layout& layout = bench.here.memory->layout();
   const auto names_of = [&](std::vector<Token> text) {
     memory::Outline outline;
@@ -53,7 +53,7 @@ TEST(Pieces, CommonBeginningsHaveCommonNames) {
     outline.runs.assign(layout.groups.size(), {});
     const int32_t full = layout.kv_planes[0].group;
     outline.runs[size_t(full)] = {{.first = 0, .count = (outline.length() + 31) / 32}};
-    const Chain chain(testing::kFingerprint, outline.tokens);
+    const Chain chain(toy::kFingerprint, outline.tokens);
     std::set<Sha256Digest> names;
     for (const Piece& piece : pieces_of(outline, layout)) {
       names.insert(name_of(header_of(piece, chain, layout)));
@@ -61,7 +61,7 @@ TEST(Pieces, CommonBeginningsHaveCommonNames) {
     return names;
   };
   // A record has 64 pages at most: 2048 tokens.
-  std::vector<Token> text = memory::testing::tokens(5000);
+  std::vector<Token> text = memory::toy::tokens(5000);
   const std::set<Sha256Digest> whole = names_of(text);
   EXPECT_EQ(whole.size(), 4u);  // Two of the grid, the whole pages behind them, the last page.
   text[4200] = Token(7777);
@@ -75,4 +75,4 @@ TEST(Pieces, CommonBeginningsHaveCommonNames) {
 }
 
 }  // namespace
-}  // namespace cairn::store
+}  // namespace cairn::store::pieces_test

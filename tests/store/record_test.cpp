@@ -7,7 +7,7 @@
 
 #include "store/crc32c.h"
 
-namespace cairn::store {
+namespace cairn::store::record_test {
 namespace {
 
 RecordHeader some_header() {
@@ -113,4 +113,4 @@ TEST(Record, OtherVersionsAreUnsupportedAndNotDamaged) {
 }
 
 }  // namespace
-}  // namespace cairn::store
+}  // namespace cairn::store::record_test

@@ -13,11 +13,11 @@
 #include "tests/memory/archive_bench.h"
 #include "tests/scratch_folder.h"
 
-namespace cairn::store::testing {
+namespace cairn::store::toy {
 
 using memory::Sequence;
-using memory::testing::ToyBench;
-using memory::testing::ToyModel;
+using memory::toy::ToyBench;
+using memory::toy::ToyModel;
 
 inline constexpr memory::Variant kVariant = memory::Variant(5);
 inline const Sha256Digest kFingerprint = Sha256().add("a model").finish();
@@ -47,7 +47,7 @@ inline std::vector<ToyModel> store_models() {
 // A sequence of `count` tokens that no other number begins, with an anchor before its end.
 inline Sequence read_text(ToyBench& bench, int32_t count, int32_t number) {
   Sequence sequence = bench.memory->new_sequence(kVariant);
-  std::vector<Token> text = memory::testing::tokens(count, 1);
+  std::vector<Token> text = memory::toy::tokens(count, 1);
   text[0] = Token(1000 + number);
   EXPECT_TRUE(bool(bench.read(sequence, text, {count - 3})));
   return sequence;
@@ -90,7 +90,7 @@ struct StoreBench {
     EXPECT_TRUE(std::ranges::equal(sequence.tokens(), prompt.first(size_t(sequence.length()))));
     there.expect_exact(sequence);
     const int32_t length = sequence.length();
-    EXPECT_TRUE(bool(there.read(sequence, memory::testing::tokens(3, 20))));
+    EXPECT_TRUE(bool(there.read(sequence, memory::toy::tokens(3, 20))));
     there.expect_exact(sequence);
     return length;
   }
@@ -115,4 +115,4 @@ inline std::vector<Token> tokens_of(const Sequence& sequence) {
   return {sequence.tokens().begin(), sequence.tokens().end()};
 }
 
-}  // namespace cairn::store::testing
+}  // namespace cairn::store::toy

@@ -5,7 +5,7 @@
 
 #include "tests/tokenize/small_vocabularies.h"
 
-namespace cairn::tokenize {
+namespace cairn::tokenize::bpe_merges_test {
 namespace {
 
 TEST(BpeMerges, FindsTheJoinAndItsRank) {
@@ -45,4 +45,4 @@ TEST(BpeMerges, NoMergesAreATableToo) {
 }
 
 }  // namespace
-}  // namespace cairn::tokenize
+}  // namespace cairn::tokenize::bpe_merges_test

@@ -6,7 +6,7 @@
 #include "tests/tokenize/small_vocabularies.h"
 #include "tokenize/detokenizer.h"
 
-namespace cairn::tokenize {
+namespace cairn::tokenize::bpe_test {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -130,4 +130,4 @@ TEST(CharacterBpe, ForgetsNoByte) {
 }
 
 }  // namespace
-}  // namespace cairn::tokenize
+}  // namespace cairn::tokenize::bpe_test

@@ -8,7 +8,7 @@
 
 #include "tests/tokenize/small_vocabularies.h"
 
-namespace cairn::tokenize {
+namespace cairn::tokenize::detokenizer_test {
 namespace {
 
 TEST(Detokenizer, HoldsBackHalfACharacter) {
@@ -91,4 +91,4 @@ TEST(Detokenizer, TheSpaceOfSpmGoesWithAWholeText) {
 }
 
 }  // namespace
-}  // namespace cairn::tokenize
+}  // namespace cairn::tokenize::detokenizer_test

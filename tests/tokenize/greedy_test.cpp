@@ -9,7 +9,7 @@
 
 #include "tests/tokenize/small_vocabularies.h"
 
-namespace cairn::tokenize {
+namespace cairn::tokenize::greedy_test {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -125,4 +125,4 @@ TEST(Greedy, LiteralsThatAreNoneAreRefused) {
 }
 
 }  // namespace
-}  // namespace cairn::tokenize
+}  // namespace cairn::tokenize::greedy_test

@@ -8,7 +8,7 @@
 
 #include "tests/tokenize/small_vocabularies.h"
 
-namespace cairn::tokenize {
+namespace cairn::tokenize::plamo_test {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -100,4 +100,4 @@ TEST(Plamo, IsTheBestOfAllWaysOnRandomVocabularies) {
 }
 
 }  // namespace
-}  // namespace cairn::tokenize
+}  // namespace cairn::tokenize::plamo_test

@@ -9,7 +9,7 @@
 
 #include "tokenize/pretokenizer.h"
 
-namespace cairn::tokenize {
+namespace cairn::tokenize::pretokenizer_rules_test {
 namespace {
 
 struct Case {
@@ -221,4 +221,4 @@ TEST(PretokenizerRules, NamesAreUniqueAndKnown) {
 }
 
 }  // namespace
-}  // namespace cairn::tokenize
+}  // namespace cairn::tokenize::pretokenizer_rules_test

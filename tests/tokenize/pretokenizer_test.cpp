@@ -19,6 +19,9 @@ static void PrintTo(const PretokenizerRule& rule, std::ostream* out) {
   *out << rule.name;
 }
 
+}  // namespace cairn::tokenize
+
+namespace cairn::tokenize::pretokenizer_test {
 namespace {
 
 class EveryRule : public testing::TestWithParam<PretokenizerRule> {};
@@ -111,4 +114,4 @@ TEST(Pretokenizer, SaysWhatIsWrongWithAnExpression) {
 }
 
 }  // namespace
-}  // namespace cairn::tokenize
+}  // namespace cairn::tokenize::pretokenizer_test

@@ -8,7 +8,7 @@
 #include "tests/tokenize/small_vocabularies.h"
 #include "tokenize/detokenizer.h"
 
-namespace cairn::tokenize {
+namespace cairn::tokenize::spm_test {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -102,4 +102,4 @@ TEST(Spm, MissingScoresAreReported) {
 }
 
 }  // namespace
-}  // namespace cairn::tokenize
+}  // namespace cairn::tokenize::spm_test

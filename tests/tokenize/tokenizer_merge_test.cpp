@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace cairn::tokenize {
+namespace cairn::tokenize::tokenizer_merge_test {
 namespace {
 
 using Rules = std::map<std::pair<int32_t, int32_t>, Joined>;
@@ -106,4 +106,4 @@ TEST(MergeBuffer, LeavesShortWordsAlone) {
 }
 
 }  // namespace
-}  // namespace cairn::tokenize
+}  // namespace cairn::tokenize::tokenizer_merge_test

@@ -5,7 +5,7 @@
 
 #include "tests/tokenize/small_vocabularies.h"
 
-namespace cairn::tokenize {
+namespace cairn::tokenize::tokenizer_special_test {
 namespace {
 
 class Specials : public testing::Test {
@@ -80,4 +80,4 @@ TEST_F(Specials, Phi3SwallowsSpaces) {
 }
 
 }  // namespace
-}  // namespace cairn::tokenize
+}  // namespace cairn::tokenize::tokenizer_special_test

@@ -8,7 +8,7 @@
 #include "tests/tokenize/small_vocabularies.h"
 #include "tokenize/detokenizer.h"
 
-namespace cairn::tokenize {
+namespace cairn::tokenize::tokenizer_test {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -163,4 +163,4 @@ TEST(Tokenizer, TheDigestTellsVocabulariesApart) {
 }
 
 }  // namespace
-}  // namespace cairn::tokenize
+}  // namespace cairn::tokenize::tokenizer_test

@@ -6,7 +6,7 @@
 #include "tests/tokenize/small_vocabularies.h"
 #include "tokenize/bpe_merges.h"
 
-namespace cairn::tokenize {
+namespace cairn::tokenize::tokenizer_words_test {
 namespace {
 
 TEST(CharacterPairs, KnowsThePairsOfTokens) {
@@ -70,4 +70,4 @@ TEST(AppendSymbol, FallsBackToBytesThenToUnknown) {
 }
 
 }  // namespace
-}  // namespace cairn::tokenize
+}  // namespace cairn::tokenize::tokenizer_words_test

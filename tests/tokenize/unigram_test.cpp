@@ -9,7 +9,7 @@
 #include "tests/tokenize/small_vocabularies.h"
 #include "tokenize/detokenizer.h"
 
-namespace cairn::tokenize {
+namespace cairn::tokenize::unigram_test {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -220,4 +220,4 @@ TEST(Charsmap, SurvivesFlippedBits) {
 }
 
 }  // namespace
-}  // namespace cairn::tokenize
+}  // namespace cairn::tokenize::unigram_test

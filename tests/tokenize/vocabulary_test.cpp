@@ -7,7 +7,7 @@
 
 #include "tests/tokenize/small_vocabularies.h"
 
-namespace cairn::tokenize {
+namespace cairn::tokenize::vocabulary_test {
 namespace {
 
 using Spelling = Vocabulary::Spelling;
@@ -157,4 +157,4 @@ TEST(Spelling, UnescapesAndDecodes) {
 }
 
 }  // namespace
-}  // namespace cairn::tokenize
+}  // namespace cairn::tokenize::vocabulary_test

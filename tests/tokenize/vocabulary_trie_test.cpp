@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-namespace cairn::tokenize {
+namespace cairn::tokenize::vocabulary_trie_test {
 namespace {
 
 int32_t token_of(const VocabularyTrie& trie, std::string_view key) {
@@ -43,4 +43,4 @@ TEST(VocabularyTrie, EqualsASet) {
 }
 
 }  // namespace
-}  // namespace cairn::tokenize
+}  // namespace cairn::tokenize::vocabulary_trie_test

@@ -5,7 +5,7 @@
 
 #include "tests/tokenize/small_vocabularies.h"
 
-namespace cairn::tokenize {
+namespace cairn::tokenize::wpm_test {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -50,4 +50,4 @@ TEST(Wpm, SpecialTokensInText) {
 }
 
 }  // namespace
-}  // namespace cairn::tokenize
+}  // namespace cairn::tokenize::wpm_test

@@ -52,6 +52,12 @@ class TidyTest(unittest.TestCase):
         head = "// A thing.\n#include <vector>\nnamespace cairn {\n"
         return {"src/base/thing.cpp": head + body + "}\n"}
 
+    def test_own_namespaces(self):
+        test = "// Of the thing.\nnamespace cairn::%s {\nTEST(Thing, IsThere) {}\n}\n"
+        self.expect({"tests/base/thing_test.cpp": test % "thing_test"})
+        self.expect({"tests/base/thing_test.cpp": test % "thing"},
+                    "tests/base/thing_test.cpp:1: expected a namespace thing_test, found none")
+
     def test_names_without_their_headers(self):
         self.expect(self.with_body("int f() {\n  return std::min(1, 2);\n}\n"),
                     "src/base/thing.cpp:5: std::min: include algorithm")

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cairn::unicode {
+namespace cairn::unicode::place_test {
 namespace {
 
 TEST(Place, CountsLinesAndColumnsInBytes) {
@@ -30,4 +30,4 @@ TEST(Place, QuotesNothingThatHarms) {
 }
 
 }  // namespace
-}  // namespace cairn::unicode
+}  // namespace cairn::unicode::place_test

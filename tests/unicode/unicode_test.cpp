@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace cairn::unicode {
+namespace cairn::unicode::unicode_test {
 namespace {
 
 TEST(Utf8, EveryCharacterComesBack) {
@@ -95,4 +95,4 @@ TEST(Folding, DropsAccentsAndCase) {
 }
 
 }  // namespace
-}  // namespace cairn::unicode
+}  // namespace cairn::unicode::unicode_test

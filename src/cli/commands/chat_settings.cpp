@@ -103,6 +103,7 @@ Status set_setting(session::ChatOptions& options, std::string_view name, std::st
     const std::optional<uint64_t> seed = number_in<uint64_t>(value);
     if (!seed && value != "-1") return not_a_number(known, value);
     options.sampling.seed = seed ? *seed : session::new_seed();
+    options.keeps_seed = true;
     return Ok{};
   }
   if (known == "max-tokens") {

@@ -83,6 +83,10 @@ std::string store_line(const SequenceStore& store) {
                                  show_bytes(stats.budget_bytes), stats.hits, stats.misses);
   if (stats.refused > 0) line += fmt::format(", {} not written", stats.refused);
   if (stats.damaged > 0) line += fmt::format(", {} damaged records put away", stats.damaged);
+  const SequenceStore::Counts counts = store.counts();
+  if (stats.scrubbed > 0) line += fmt::format(", {} files looked through", stats.scrubbed);
+  if (counts.audited > 0) line += fmt::format(", {} computed again", counts.audited);
+  if (counts.differing > 0) line += fmt::format(", {} of them wrongly kept", counts.differing);
   return line;
 }
 

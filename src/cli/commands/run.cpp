@@ -222,6 +222,7 @@ Result<session::ChatOptions> chat_options_of(const RunOptions& options,
                             .raw = options.raw};
   chat.stop = options.stop;
   chat.keeps_receipts = !options.receipt_path.empty();
+  chat.keeps_seed = options.sampling.seed.has_value() || options.sampling.tells_seed;
   chat.constraint = std::move(constraint);
   if (!options.reasoning.empty()) {
     const Status set = set_reasoning_option(chat, options.reasoning);
@@ -286,7 +287,7 @@ Result<int> run(const RunOptions& options) {
     std::fprintf(stderr, "cairn: the model has no chat template: it gets the text as it is\n");
   }
   CAIRN_TRY(take_up_session(options, session));
-  if (prompt) return answer_once(options, *engine, session, sampling, *prompt);
+  if (prompt) return answer_once(options, *engine, session, session.sampling(), *prompt);
   return converse(options, *engine, session);
 }
 

@@ -165,6 +165,13 @@ void EngineArguments::add_store_to(Options& command) {
       .add("--cache-disk-budget", disk_budget_,
            "largest size of that folder, such as 5G; default: 20 GiB or a tenth of the disk")
       .takes("SIZE");
+  command
+      .add(
+          "--cache-audit", options_.cache_audit_interval,
+          "of about N conversations that come from that folder one is computed again while nothing "
+          "else is to be done, and compared bit by bit; 1: all, 0: none")
+      .in_range(0, 1 << 30)
+      .shows_default();
 }
 
 Result<EngineOptions> EngineArguments::read(std::string_view default_kv) const {

@@ -2,7 +2,7 @@
 #include "convert/shared_families.h"
 
 namespace cairn::convert {
-namespace {
+namespace baichuan {
 
 constexpr std::string_view kClasses[] = {"BaichuanForCausalLM", "BaiChuanForCausalLM"};
 
@@ -39,9 +39,9 @@ constexpr Family kFamilies[] = {
      .vocabulary = VocabularyFile::sentencepiece_first},
 };
 
-}  // namespace
+}  // namespace baichuan
 
 extern const FamilyGroup families_baichuan;
-constinit const FamilyGroup families_baichuan = {kFamilies};
+constinit const FamilyGroup families_baichuan = {baichuan::kFamilies};
 
 }  // namespace cairn::convert

@@ -5,7 +5,7 @@
 #include "convert/special_tokens.h"
 
 namespace cairn::convert {
-namespace {
+namespace bert {
 
 constexpr std::string_view kBertClasses[] = {"BertModel", "BertForMaskedLM",
                                              "BertForSequenceClassification"};
@@ -209,9 +209,9 @@ constexpr ConfigDefault kDefaults[] = {
     {"xlm-roberta", "pad_token_id", 1},
 };
 
-}  // namespace
+}  // namespace bert
 
 extern const FamilyGroup families_bert;
-constinit const FamilyGroup families_bert = {kFamilies, kDefaults};
+constinit const FamilyGroup families_bert = {bert::kFamilies, bert::kDefaults};
 
 }  // namespace cairn::convert

@@ -5,7 +5,7 @@
 #include "convert/shared_families.h"
 
 namespace cairn::convert {
-namespace {
+namespace cohere {
 
 constexpr std::string_view kCommandRClasses[] = {"CohereForCausalLM"};
 constexpr std::string_view kCohere2Classes[] = {"Cohere2ForCausalLM"};
@@ -65,9 +65,9 @@ constexpr ConfigDefault kDefaults[] = {
     {"cohere2", "rotary_pct", 1},
 };
 
-}  // namespace
+}  // namespace cohere
 
 extern const FamilyGroup families_cohere;
-constinit const FamilyGroup families_cohere = {kFamilies, kDefaults};
+constinit const FamilyGroup families_cohere = {cohere::kFamilies, cohere::kDefaults};
 
 }  // namespace cairn::convert

@@ -4,7 +4,7 @@
 #include "convert/shared_families.h"
 
 namespace cairn::convert {
-namespace {
+namespace dbrx {
 
 constexpr NameRow kNames[] = {
     {"transformer.wte", "token_embd"},        {"transformer.norm_f", "output_norm"},
@@ -94,9 +94,9 @@ constexpr Family kFamilies[] = {
      .tensor = add_tensor},
 };
 
-}  // namespace
+}  // namespace dbrx
 
 extern const FamilyGroup families_dbrx;
-constinit const FamilyGroup families_dbrx = {kFamilies};
+constinit const FamilyGroup families_dbrx = {dbrx::kFamilies};
 
 }  // namespace cairn::convert

@@ -7,7 +7,7 @@
 #include "convert/shared_families.h"
 
 namespace cairn::convert {
-namespace {
+namespace deepseek {
 
 constexpr NameRow kNames[] = {
     {"self_attn.q_a_proj", "attn_q_a"},
@@ -132,9 +132,9 @@ constexpr ConfigDefault kDefaults[] = {
     {"dots1", "routed_scaling_factor", 1},
 };
 
-}  // namespace
+}  // namespace deepseek
 
 extern const FamilyGroup families_deepseek;
-constinit const FamilyGroup families_deepseek = {kFamilies, kDefaults};
+constinit const FamilyGroup families_deepseek = {deepseek::kFamilies, deepseek::kDefaults};
 
 }  // namespace cairn::convert

@@ -3,7 +3,7 @@
 #include "convert/special_tokens.h"
 
 namespace cairn::convert {
-namespace {
+namespace ernie {
 
 constexpr NameRow kErnie[] = {
     {"mlp.up_gate_proj", "ffn_gate", "ffn_up"},
@@ -98,9 +98,9 @@ constexpr ConfigDefault kDefaults[] = {
     {"ernie4_5_moe", "moe_layer_start_index", 1},
 };
 
-}  // namespace
+}  // namespace ernie
 
 extern const FamilyGroup families_ernie;
-constinit const FamilyGroup families_ernie = {kFamilies, kDefaults};
+constinit const FamilyGroup families_ernie = {ernie::kFamilies, ernie::kDefaults};
 
 }  // namespace cairn::convert

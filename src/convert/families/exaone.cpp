@@ -7,7 +7,7 @@
 #include "convert/shared_families.h"
 
 namespace cairn::convert {
-namespace {
+namespace exaone {
 
 constexpr NameRow kExaone[] = {
     {"transformer.wte", "token_embd"},
@@ -88,9 +88,9 @@ constexpr ConfigDefault kDefaults[] = {
     {"exaone4", "rms_norm_eps", 1e-5},
 };
 
-}  // namespace
+}  // namespace exaone
 
 extern const FamilyGroup families_exaone;
-constinit const FamilyGroup families_exaone = {kFamilies, kDefaults};
+constinit const FamilyGroup families_exaone = {exaone::kFamilies, exaone::kDefaults};
 
 }  // namespace cairn::convert

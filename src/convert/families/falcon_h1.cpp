@@ -4,7 +4,7 @@
 #include "convert/ssm_tensors.h"
 
 namespace cairn::convert {
-namespace {
+namespace falcon_h1 {
 
 constexpr std::string_view kClasses[] = {"FalconH1ForCausalLM"};
 
@@ -164,9 +164,9 @@ constexpr ConfigDefault kDefaults[] = {
     {"falcon_h1", "ssm_in_multiplier", 1},       {"falcon_h1", "ssm_out_multiplier", 1},
 };
 
-}  // namespace
+}  // namespace falcon_h1
 
 extern const FamilyGroup families_falcon_h1;
-constinit const FamilyGroup families_falcon_h1 = {kFamilies, kDefaults};
+constinit const FamilyGroup families_falcon_h1 = {falcon_h1::kFamilies, falcon_h1::kDefaults};
 
 }  // namespace cairn::convert

@@ -4,7 +4,7 @@
 #include "convert/shared_families.h"
 
 namespace cairn::convert {
-namespace {
+namespace gemma {
 
 constexpr std::string_view kGemmaClasses[] = {"GemmaForCausalLM"};
 constexpr std::string_view kEmbeddingClasses[] = {"Gemma3TextModel"};
@@ -123,9 +123,9 @@ constexpr ConfigDefault kDefaults[] = {
     {"gemma3_text", "rope_theta", 1e6},
 };
 
-}  // namespace
+}  // namespace gemma
 
 extern const FamilyGroup families_gemma;
-constinit const FamilyGroup families_gemma = {kFamilies, kDefaults};
+constinit const FamilyGroup families_gemma = {gemma::kFamilies, gemma::kDefaults};
 
 }  // namespace cairn::convert

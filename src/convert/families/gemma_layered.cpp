@@ -6,7 +6,7 @@
 #include "convert/shared_families.h"
 
 namespace cairn::convert {
-namespace {
+namespace gemma_layered {
 
 constexpr std::string_view kNanoClasses[] = {"Gemma3nForCausalLM",
                                              "Gemma3nForConditionalGeneration"};
@@ -282,9 +282,10 @@ constexpr ConfigDefault kDefaults[] = {
     {"gemma4_text", "max_position_embeddings", 131072},
 };
 
-}  // namespace
+}  // namespace gemma_layered
 
 extern const FamilyGroup families_gemma_layered;
-constinit const FamilyGroup families_gemma_layered = {kFamilies, kDefaults};
+constinit const FamilyGroup families_gemma_layered = {gemma_layered::kFamilies,
+                                                      gemma_layered::kDefaults};
 
 }  // namespace cairn::convert

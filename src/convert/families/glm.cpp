@@ -3,7 +3,7 @@
 #include "convert/shared_families.h"
 
 namespace cairn::convert {
-namespace {
+namespace glm {
 
 constexpr uint32_t kSigmoidGate = 2;
 
@@ -104,9 +104,9 @@ constexpr ConfigDefault kDefaults[] = {
     {"glm4_moe", "num_nextn_predict_layers", 1},
 };
 
-}  // namespace
+}  // namespace glm
 
 extern const FamilyGroup families_glm;
-constinit const FamilyGroup families_glm = {kFamilies, kDefaults};
+constinit const FamilyGroup families_glm = {glm::kFamilies, glm::kDefaults};
 
 }  // namespace cairn::convert

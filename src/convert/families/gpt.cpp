@@ -6,7 +6,7 @@
 #include "convert/shared_families.h"
 
 namespace cairn::convert {
-namespace {
+namespace gpt {
 
 constexpr NameRow kGpt2[] = {
     {"wte", "token_embd"},
@@ -286,9 +286,9 @@ constexpr ConfigDefault kDefaults[] = {
     {"falcon", "layer_norm_epsilon", 1e-5},
 };
 
-}  // namespace
+}  // namespace gpt
 
 extern const FamilyGroup families_gpt;
-constinit const FamilyGroup families_gpt = {kFamilies, kDefaults};
+constinit const FamilyGroup families_gpt = {gpt::kFamilies, gpt::kDefaults};
 
 }  // namespace cairn::convert

@@ -8,7 +8,7 @@
 #include "quant/quant.h"
 
 namespace cairn::convert {
-namespace {
+namespace gpt_oss {
 
 constexpr NameRow kNames[] = {
     {"post_attention_layernorm", "post_attention_norm"},
@@ -148,9 +148,9 @@ constexpr ConfigDefault kDefaults[] = {
     {"gpt_oss", "rope_theta", 150000},
 };
 
-}  // namespace
+}  // namespace gpt_oss
 
 extern const FamilyGroup families_gpt_oss;
-constinit const FamilyGroup families_gpt_oss = {kFamilies, kDefaults};
+constinit const FamilyGroup families_gpt_oss = {gpt_oss::kFamilies, gpt_oss::kDefaults};
 
 }  // namespace cairn::convert

@@ -6,7 +6,7 @@
 #include "convert/ssm_tensors.h"
 
 namespace cairn::convert {
-namespace {
+namespace granite_hybrid {
 
 constexpr std::string_view kClasses[] = {"GraniteMoeHybridForCausalLM", "BambaForCausalLM"};
 
@@ -136,9 +136,10 @@ constexpr ConfigDefault kDefaults[] = {
     {"bamba", "mamba_n_heads", 128},
 };
 
-}  // namespace
+}  // namespace granite_hybrid
 
 extern const FamilyGroup families_granite_hybrid;
-constinit const FamilyGroup families_granite_hybrid = {kFamilies, kDefaults};
+constinit const FamilyGroup families_granite_hybrid = {granite_hybrid::kFamilies,
+                                                       granite_hybrid::kDefaults};
 
 }  // namespace cairn::convert

@@ -7,7 +7,7 @@
 #include "convert/special_tokens.h"
 
 namespace cairn::convert {
-namespace {
+namespace hunyuan {
 
 constexpr uint32_t kLongContext = 256 * 1024;
 
@@ -78,9 +78,9 @@ constexpr ConfigDefault kDefaults[] = {
     {"hunyuan_v1_dense", "eod_token_id", 3},
 };
 
-}  // namespace
+}  // namespace hunyuan
 
 extern const FamilyGroup families_hunyuan;
-constinit const FamilyGroup families_hunyuan = {kFamilies, kDefaults};
+constinit const FamilyGroup families_hunyuan = {hunyuan::kFamilies, hunyuan::kDefaults};
 
 }  // namespace cairn::convert

@@ -6,7 +6,7 @@
 #include "convert/special_tokens.h"
 
 namespace cairn::convert {
-namespace {
+namespace internlm2 {
 
 constexpr std::string_view kTurnEnd = "<|im_end|>";
 
@@ -63,9 +63,9 @@ constexpr Family kFamilies[] = {
      .token_rules = SpecialTokenRules::internlm},
 };
 
-}  // namespace
+}  // namespace internlm2
 
 extern const FamilyGroup families_internlm2;
-constinit const FamilyGroup families_internlm2 = {kFamilies};
+constinit const FamilyGroup families_internlm2 = {internlm2::kFamilies};
 
 }  // namespace cairn::convert

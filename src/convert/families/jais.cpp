@@ -9,7 +9,7 @@
 #include "convert/shared_families.h"
 
 namespace cairn::convert {
-namespace {
+namespace jais {
 
 constexpr std::string_view kClasses[] = {"JAISLMHeadModel"};
 constexpr std::string_view kBias = "jais.attention.max_alibi_bias";
@@ -126,9 +126,9 @@ constexpr Family kFamilies[] = {
      .gpt2_name = "jais"},
 };
 
-}  // namespace
+}  // namespace jais
 
 extern const FamilyGroup families_jais;
-constinit const FamilyGroup families_jais = {kFamilies};
+constinit const FamilyGroup families_jais = {jais::kFamilies};
 
 }  // namespace cairn::convert

@@ -2,7 +2,7 @@
 #include "convert/shared_families.h"
 
 namespace cairn::convert {
-namespace {
+namespace jamba {
 
 constexpr std::string_view kClasses[] = {"JambaForCausalLM"};
 
@@ -101,9 +101,9 @@ constexpr ConfigDefault kDefaults[] = {
     {"jamba", "expert_layer_period", 2}, {"jamba", "expert_layer_offset", 1},
 };
 
-}  // namespace
+}  // namespace jamba
 
 extern const FamilyGroup families_jamba;
-constinit const FamilyGroup families_jamba = {kFamilies, kDefaults};
+constinit const FamilyGroup families_jamba = {jamba::kFamilies, jamba::kDefaults};
 
 }  // namespace cairn::convert

@@ -2,7 +2,7 @@
 #include "convert/shared_families.h"
 
 namespace cairn::convert {
-namespace {
+namespace lfm2 {
 
 constexpr std::string_view kDenseClasses[] = {"Lfm2ForCausalLM", "LFM2ForCausalLM"};
 constexpr std::string_view kMoeClasses[] = {"Lfm2MoeForCausalLM"};
@@ -99,9 +99,9 @@ constexpr ConfigDefault kDefaults[] = {
     {"lfm2_moe", "conv_L_cache", 3}, {"lfm2_moe", "num_dense_layers", 2},
 };
 
-}  // namespace
+}  // namespace lfm2
 
 extern const FamilyGroup families_lfm2;
-constinit const FamilyGroup families_lfm2 = {kFamilies, kDefaults};
+constinit const FamilyGroup families_lfm2 = {lfm2::kFamilies, lfm2::kDefaults};
 
 }  // namespace cairn::convert

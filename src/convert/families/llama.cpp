@@ -5,7 +5,7 @@
 #include "convert/shared_families.h"
 
 namespace cairn::convert {
-namespace {
+namespace llama {
 
 using Names = const NameRow[];
 using Classes = const std::string_view[];
@@ -100,9 +100,9 @@ constexpr ConfigDefault kDefaults[] = {
     {"smollm3", "rms_norm_eps", 1e-6},         {"smollm3", "rope_theta", 2e6},
 };
 
-}  // namespace
+}  // namespace llama
 
 extern const FamilyGroup families_llama;
-constinit const FamilyGroup families_llama = {kFamilies, kDefaults};
+constinit const FamilyGroup families_llama = {llama::kFamilies, llama::kDefaults};
 
 }  // namespace cairn::convert

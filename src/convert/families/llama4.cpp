@@ -6,7 +6,7 @@
 #include "convert/shared_families.h"
 
 namespace cairn::convert {
-namespace {
+namespace llama4 {
 
 constexpr NameRow kNames[] = {
     {"feed_forward.gate_proj", "ffn_gate"},
@@ -59,9 +59,9 @@ constexpr ConfigDefault kDefaults[] = {
     {"llama4_text", "vocab_size", 202048},
 };
 
-}  // namespace
+}  // namespace llama4
 
 extern const FamilyGroup families_llama4;
-constinit const FamilyGroup families_llama4 = {kFamilies, kDefaults};
+constinit const FamilyGroup families_llama4 = {llama4::kFamilies, llama4::kDefaults};
 
 }  // namespace cairn::convert

@@ -5,7 +5,7 @@
 #include "convert/ssm_tensors.h"
 
 namespace cairn::convert {
-namespace {
+namespace mamba {
 
 constexpr std::string_view kMambaClasses[] = {"MambaForCausalLM", "MambaLMHeadModel",
                                               "FalconMambaForCausalLM"};
@@ -145,9 +145,9 @@ constexpr Family kFamilies[] = {
      .vocabulary_multiple = 16},
 };
 
-}  // namespace
+}  // namespace mamba
 
 extern const FamilyGroup families_mamba;
-constinit const FamilyGroup families_mamba = {kFamilies};
+constinit const FamilyGroup families_mamba = {mamba::kFamilies};
 
 }  // namespace cairn::convert

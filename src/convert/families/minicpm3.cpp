@@ -7,7 +7,7 @@
 #include "convert/shared_families.h"
 
 namespace cairn::convert {
-namespace {
+namespace minicpm3 {
 
 constexpr NameRow kNames[] = {
     {"self_attn.q_a_proj", "attn_q_a"},
@@ -60,9 +60,9 @@ constexpr Family kFamilies[] = {
      .vocabulary = VocabularyFile::sentencepiece_first},
 };
 
-}  // namespace
+}  // namespace minicpm3
 
 extern const FamilyGroup families_minicpm3;
-constinit const FamilyGroup families_minicpm3 = {kFamilies};
+constinit const FamilyGroup families_minicpm3 = {minicpm3::kFamilies};
 
 }  // namespace cairn::convert

@@ -2,7 +2,7 @@
 #include "convert/shared_families.h"
 
 namespace cairn::convert {
-namespace {
+namespace minimax {
 
 constexpr PretokenizerAlias kPretokenizers[] = {{"gpt-4o", "minimax-m2"}};
 constexpr std::string_view kClasses[] = {"MiniMaxM2ForCausalLM"};
@@ -25,9 +25,9 @@ constexpr ConfigDefault kDefaults[] = {
     {"minimax_m2", "rms_norm_eps", 1e-6},
 };
 
-}  // namespace
+}  // namespace minimax
 
 extern const FamilyGroup families_minimax;
-constinit const FamilyGroup families_minimax = {kFamilies, kDefaults};
+constinit const FamilyGroup families_minimax = {minimax::kFamilies, minimax::kDefaults};
 
 }  // namespace cairn::convert

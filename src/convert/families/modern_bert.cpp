@@ -7,7 +7,7 @@
 #include "convert/shared_families.h"
 
 namespace cairn::convert {
-namespace {
+namespace modern_bert {
 
 constexpr std::string_view kClasses[] = {"ModernBertModel", "ModernBertForMaskedLM"};
 
@@ -122,9 +122,9 @@ constexpr ConfigDefault kDefaults[] = {
     {"modernbert", "local_rope_theta", 10000},
 };
 
-}  // namespace
+}  // namespace modern_bert
 
 extern const FamilyGroup families_modern_bert;
-constinit const FamilyGroup families_modern_bert = {kFamilies, kDefaults};
+constinit const FamilyGroup families_modern_bert = {modern_bert::kFamilies, modern_bert::kDefaults};
 
 }  // namespace cairn::convert

@@ -3,7 +3,7 @@
 #include "convert/shared_families.h"
 
 namespace cairn::convert {
-namespace {
+namespace nemotron {
 
 constexpr std::string_view kClasses[] = {"NemotronForCausalLM"};
 
@@ -46,9 +46,9 @@ constexpr ConfigDefault kDefaults[] = {
     {"nemotron", "partial_rotary_factor", 0.5},
 };
 
-}  // namespace
+}  // namespace nemotron
 
 extern const FamilyGroup families_nemotron;
-constinit const FamilyGroup families_nemotron = {kFamilies, kDefaults};
+constinit const FamilyGroup families_nemotron = {nemotron::kFamilies, nemotron::kDefaults};
 
 }  // namespace cairn::convert

@@ -4,7 +4,7 @@
 #include "convert/ssm_tensors.h"
 
 namespace cairn::convert {
-namespace {
+namespace nemotron_h {
 
 constexpr std::string_view kClasses[] = {"NemotronHForCausalLM"};
 
@@ -135,9 +135,9 @@ constexpr ConfigDefault kDefaults[] = {
     {"nemotron_h", "mamba_num_heads", 128}, {"nemotron_h", "layer_norm_epsilon", 1e-5},
 };
 
-}  // namespace
+}  // namespace nemotron_h
 
 extern const FamilyGroup families_nemotron_h;
-constinit const FamilyGroup families_nemotron_h = {kFamilies, kDefaults};
+constinit const FamilyGroup families_nemotron_h = {nemotron_h::kFamilies, nemotron_h::kDefaults};
 
 }  // namespace cairn::convert

@@ -4,7 +4,7 @@
 #include "convert/shared_families.h"
 
 namespace cairn::convert {
-namespace {
+namespace olmo {
 
 constexpr std::string_view kOlmoClasses[] = {"OlmoForCausalLM"};
 constexpr std::string_view kOlmo2Classes[] = {"Olmo2ForCausalLM", "Olmo3ForCausalLM"};
@@ -69,9 +69,9 @@ constexpr ConfigDefault kDefaults[] = {
     {"olmoe", "rms_norm_eps", 1e-5},
 };
 
-}  // namespace
+}  // namespace olmo
 
 extern const FamilyGroup families_olmo;
-constinit const FamilyGroup families_olmo = {kFamilies, kDefaults};
+constinit const FamilyGroup families_olmo = {olmo::kFamilies, olmo::kDefaults};
 
 }  // namespace cairn::convert

@@ -3,7 +3,7 @@
 #include "convert/shared_families.h"
 
 namespace cairn::convert {
-namespace {
+namespace phi {
 
 constexpr NameRow kPhi3[] = {
     {"self_attn.qkv_proj", "attn_qkv"},
@@ -99,9 +99,9 @@ constexpr ConfigDefault kDefaults[] = {
     {"phi", "layer_norm_eps", 1e-5},
 };
 
-}  // namespace
+}  // namespace phi
 
 extern const FamilyGroup families_phi;
-constinit const FamilyGroup families_phi = {kFamilies, kDefaults};
+constinit const FamilyGroup families_phi = {phi::kFamilies, phi::kDefaults};
 
 }  // namespace cairn::convert

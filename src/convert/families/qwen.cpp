@@ -2,7 +2,7 @@
 #include "convert/shared_families.h"
 
 namespace cairn::convert {
-namespace {
+namespace qwen {
 
 constexpr NameRow kSeedOss[] = {
     {"post_attention_layernorm", "post_attention_norm"},
@@ -39,9 +39,9 @@ constexpr ConfigDefault kDefaults[] = {
     {"seed_oss", "head_dim", 128},
 };
 
-}  // namespace
+}  // namespace qwen
 
 extern const FamilyGroup families_qwen;
-constinit const FamilyGroup families_qwen = {kFamilies, kDefaults};
+constinit const FamilyGroup families_qwen = {qwen::kFamilies, qwen::kDefaults};
 
 }  // namespace cairn::convert

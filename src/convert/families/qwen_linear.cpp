@@ -8,7 +8,7 @@
 #include "convert/shared_families.h"
 
 namespace cairn::convert {
-namespace {
+namespace qwen_linear {
 
 constexpr std::string_view kNextClasses[] = {"Qwen3NextForCausalLM"};
 constexpr std::string_view kDenseClasses[] = {"Qwen3_5ForConditionalGeneration",
@@ -269,9 +269,9 @@ constexpr ConfigDefault kDefaults[] = {
     {"qwen3_5_moe_text", "linear_conv_kernel_dim", 4},
 };
 
-}  // namespace
+}  // namespace qwen_linear
 
 extern const FamilyGroup families_qwen_linear;
-constinit const FamilyGroup families_qwen_linear = {kFamilies, kDefaults};
+constinit const FamilyGroup families_qwen_linear = {qwen_linear::kFamilies, qwen_linear::kDefaults};
 
 }  // namespace cairn::convert

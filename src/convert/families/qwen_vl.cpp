@@ -2,7 +2,7 @@
 #include "convert/shared_families.h"
 
 namespace cairn::convert {
-namespace {
+namespace qwen_vl {
 
 constexpr std::string_view kQwen2Classes[] = {"Qwen2VLForConditionalGeneration",
                                               "Qwen2_5_VLForConditionalGeneration"};
@@ -67,9 +67,9 @@ constexpr ConfigDefault kDefaults[] = {
     {"qwen3_vl_moe_text", "rms_norm_eps", 1e-6},
 };
 
-}  // namespace
+}  // namespace qwen_vl
 
 extern const FamilyGroup families_qwen_vl;
-constinit const FamilyGroup families_qwen_vl = {kFamilies, kDefaults};
+constinit const FamilyGroup families_qwen_vl = {qwen_vl::kFamilies, qwen_vl::kDefaults};
 
 }  // namespace cairn::convert

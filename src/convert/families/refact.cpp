@@ -3,7 +3,7 @@
 #include "convert/shared_families.h"
 
 namespace cairn::convert {
-namespace {
+namespace refact {
 
 constexpr NameRow kNames[] = {
     {"transformer.wte", "token_embd"},
@@ -41,9 +41,9 @@ constexpr Family kFamilies[] = {
      .digits_name = "refact"},
 };
 
-}  // namespace
+}  // namespace refact
 
 extern const FamilyGroup families_refact;
-constinit const FamilyGroup families_refact = {kFamilies};
+constinit const FamilyGroup families_refact = {refact::kFamilies};
 
 }  // namespace cairn::convert

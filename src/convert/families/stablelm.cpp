@@ -8,7 +8,7 @@
 #include "convert/shared_families.h"
 
 namespace cairn::convert {
-namespace {
+namespace stablelm {
 
 constexpr PretokenizerAlias kPretokenizers[] = {{"qwen2", "stablelm2"}};
 constexpr std::string_view kClasses[] = {"StableLmForCausalLM", "StableLMEpochForCausalLM"};
@@ -67,9 +67,9 @@ constexpr ConfigDefault kDefaults[] = {
     {"stablelm", "layer_norm_eps", 1e-5},
 };
 
-}  // namespace
+}  // namespace stablelm
 
 extern const FamilyGroup families_stablelm;
-constinit const FamilyGroup families_stablelm = {kFamilies, kDefaults};
+constinit const FamilyGroup families_stablelm = {stablelm::kFamilies, stablelm::kDefaults};
 
 }  // namespace cairn::convert

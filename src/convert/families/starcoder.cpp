@@ -2,7 +2,7 @@
 #include "convert/shared_families.h"
 
 namespace cairn::convert {
-namespace {
+namespace starcoder {
 
 constexpr NameRow kStarcoder2[] = {
     {"mlp.c_fc", "ffn_up"},
@@ -20,9 +20,9 @@ constexpr ConfigDefault kDefaults[] = {
     {"starcoder2", "norm_epsilon", 1e-5},
 };
 
-}  // namespace
+}  // namespace starcoder
 
 extern const FamilyGroup families_starcoder;
-constinit const FamilyGroup families_starcoder = {kFamilies, kDefaults};
+constinit const FamilyGroup families_starcoder = {starcoder::kFamilies, starcoder::kDefaults};
 
 }  // namespace cairn::convert

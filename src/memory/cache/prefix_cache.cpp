@@ -91,6 +91,17 @@ Status PrefixCache::unpin(PinId pin) {
   return Ok{};
 }
 
+void PrefixCache::condemn(std::span<const Token> tokens, Variant variant, int32_t position) {
+  for (auto at = entries_.all().begin(); at != entries_.all().end();) {
+    CacheEntry& entry = (at++)->second;
+    const bool is_bad = entry.sequence.variant() == variant &&
+                        common_prefix(entry.sequence.tokens(), tokens) > position;
+    if (!is_bad) continue;
+    if (!entry.is_pinned) eviction_.forget(entry);
+    entries_.remove(entry);
+  }
+}
+
 void PrefixCache::clear() {
   for (auto at = entries_.all().begin(); at != entries_.all().end();) {
     CacheEntry& entry = (at++)->second;

@@ -70,6 +70,9 @@ class PrefixCache {
   // would not be enough.
   bool make_room(size_t bytes);
 
+  // Removes all entries, pinned ones too, that share more than `position` tokens with these: what
+  // lies behind is known to be wrong.
+  void condemn(std::span<const Token> tokens, Variant variant, int32_t position);
   // Removes all entries that are not pinned.
   void clear();
   size_t entry_count() const { return entries_.all().size(); }

@@ -3,7 +3,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace arcee {
 
 class Arcee final : public Decoder<RotaryConfig<RopeStyle::adjacent>, RmsLayer<blocks::PlainMlp>> {
  public:
@@ -17,9 +17,9 @@ class Arcee final : public Decoder<RotaryConfig<RopeStyle::adjacent>, RmsLayer<b
   }
 };
 
-}  // namespace
+}  // namespace arcee
 
 extern const Architecture arch_arcee;
-constinit const Architecture arch_arcee = architecture<Arcee>("arcee");
+constinit const Architecture arch_arcee = architecture<arcee::Arcee>("arcee");
 
 }  // namespace cairn::models

@@ -6,7 +6,7 @@ namespace cairn::models {
 
 extern const Architecture arch_refact;
 
-namespace {
+namespace baichuan {
 
 constexpr int32_t kLayersWithSlopes = 40;
 
@@ -15,9 +15,10 @@ Result<std::unique_ptr<Model>> create_baichuan(const gguf::Metadata& meta) {
   return layer_count == kLayersWithSlopes ? arch_refact.create(meta) : create_llama(meta, {});
 }
 
-}  // namespace
+}  // namespace baichuan
 
 extern const Architecture arch_baichuan;
-constinit const Architecture arch_baichuan = {.name = "baichuan", .create = &create_baichuan};
+constinit const Architecture arch_baichuan = {.name = "baichuan",
+                                              .create = &baichuan::create_baichuan};
 
 }  // namespace cairn::models

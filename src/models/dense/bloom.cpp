@@ -4,7 +4,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace bloom {
 
 class Bloom final : public CentredDecoder<SlopedConfig, CentredLayer<blocks::PlainMlp>> {
  public:
@@ -27,9 +27,9 @@ class Bloom final : public CentredDecoder<SlopedConfig, CentredLayer<blocks::Pla
   blocks::LayerNorm embedding_norm_;
 };
 
-}  // namespace
+}  // namespace bloom
 
 extern const Architecture arch_bloom;
-constinit const Architecture arch_bloom = architecture<Bloom>("bloom");
+constinit const Architecture arch_bloom = architecture<bloom::Bloom>("bloom");
 
 }  // namespace cairn::models

@@ -5,7 +5,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace cohere2 {
 
 struct Config : RotaryConfig<RopeStyle::adjacent> {
   float logit_scale = 1.0f;
@@ -48,9 +48,9 @@ class Cohere2 final : public Decoder<Config, Layer> {
   }
 };
 
-}  // namespace
+}  // namespace cohere2
 
 extern const Architecture arch_cohere2;
-constinit const Architecture arch_cohere2 = architecture<Cohere2>("cohere2");
+constinit const Architecture arch_cohere2 = architecture<cohere2::Cohere2>("cohere2");
 
 }  // namespace cairn::models

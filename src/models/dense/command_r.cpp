@@ -4,7 +4,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace command_r {
 
 struct Config : RotaryConfig<RopeStyle::adjacent> {
   float logit_scale = 1.0f;
@@ -48,9 +48,9 @@ class CommandR final : public Decoder<Config, Layer> {
   }
 };
 
-}  // namespace
+}  // namespace command_r
 
 extern const Architecture arch_command_r;
-constinit const Architecture arch_command_r = architecture<CommandR>("command-r");
+constinit const Architecture arch_command_r = architecture<command_r::CommandR>("command-r");
 
 }  // namespace cairn::models

@@ -5,7 +5,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace exaone4 {
 
 struct Config : RotaryConfig<RopeStyle::halves> {
   bool rotate_all = true;  // There are no windows.
@@ -56,9 +56,9 @@ class Exaone4 final : public Decoder<Config, Layer> {
   Vector rope_factors_;
 };
 
-}  // namespace
+}  // namespace exaone4
 
 extern const Architecture arch_exaone4;
-constinit const Architecture arch_exaone4 = architecture<Exaone4>("exaone4");
+constinit const Architecture arch_exaone4 = architecture<exaone4::Exaone4>("exaone4");
 
 }  // namespace cairn::models

@@ -4,7 +4,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace falcon {
 
 struct Layer {
   blocks::LayerNorm norm;            // Of both, or of the feed-forward block alone.
@@ -37,9 +37,9 @@ class Falcon final : public CentredDecoder<RotaryConfig<RopeStyle::halves>, Laye
   }
 };
 
-}  // namespace
+}  // namespace falcon
 
 extern const Architecture arch_falcon;
-constinit const Architecture arch_falcon = architecture<Falcon>("falcon");
+constinit const Architecture arch_falcon = architecture<falcon::Falcon>("falcon");
 
 }  // namespace cairn::models

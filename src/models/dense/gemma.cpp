@@ -4,7 +4,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace gemma {
 
 class Gemma final : public Decoder<RotaryConfig<RopeStyle::halves>, RmsLayer<blocks::GatedMlp>> {
  public:
@@ -18,9 +18,9 @@ class Gemma final : public Decoder<RotaryConfig<RopeStyle::halves>, RmsLayer<blo
   }
 };
 
-}  // namespace
+}  // namespace gemma
 
 extern const Architecture arch_gemma;
-constinit const Architecture arch_gemma = architecture<Gemma>("gemma");
+constinit const Architecture arch_gemma = architecture<gemma::Gemma>("gemma");
 
 }  // namespace cairn::models

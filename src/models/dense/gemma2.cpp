@@ -4,7 +4,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace gemma2 {
 
 // Files do not say the scale. The model of 27 billion weights, alone with its 46 layers, divides by
 // the root of width / heads, which is not its heads' width.
@@ -58,9 +58,9 @@ class Gemma2 final : public Decoder<Config, Layer> {
   }
 };
 
-}  // namespace
+}  // namespace gemma2
 
 extern const Architecture arch_gemma2;
-constinit const Architecture arch_gemma2 = architecture<Gemma2>("gemma2");
+constinit const Architecture arch_gemma2 = architecture<gemma2::Gemma2>("gemma2");
 
 }  // namespace cairn::models

@@ -4,7 +4,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace gemma3 {
 
 // Files do not say the scale. The model of 27 billion weights, alone with its 62 layers, divides by
 // the root of width / heads, which is not its heads' width.
@@ -58,9 +58,9 @@ class Gemma3 final : public Decoder<Config, Layer> {
   }
 };
 
-}  // namespace
+}  // namespace gemma3
 
 extern const Architecture arch_gemma3;
-constinit const Architecture arch_gemma3 = architecture<Gemma3>("gemma3");
+constinit const Architecture arch_gemma3 = architecture<gemma3::Gemma3>("gemma3");
 
 }  // namespace cairn::models

@@ -11,7 +11,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace gemma3n {
 
 // Below this mean square a stream is not scaled up any more.
 constexpr float kMagnitudeFloor = 1e-5f;
@@ -205,9 +205,9 @@ class Gemma3n final : public Decoder<Config, Layer> {
   blocks::LayerInputs inputs_;
 };
 
-}  // namespace
+}  // namespace gemma3n
 
 extern const Architecture arch_gemma3n;
-constinit const Architecture arch_gemma3n = architecture<Gemma3n>("gemma3n");
+constinit const Architecture arch_gemma3n = architecture<gemma3n::Gemma3n>("gemma3n");
 
 }  // namespace cairn::models

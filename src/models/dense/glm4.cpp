@@ -4,7 +4,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace glm4 {
 
 struct Config : RotaryConfig<RopeStyle::adjacent> {
   Status read(const gguf::Metadata& meta) {
@@ -40,9 +40,9 @@ class Glm4 final : public Decoder<Config, Layer> {
   }
 };
 
-}  // namespace
+}  // namespace glm4
 
 extern const Architecture arch_glm4;
-constinit const Architecture arch_glm4 = architecture<Glm4>("glm4");
+constinit const Architecture arch_glm4 = architecture<glm4::Glm4>("glm4");
 
 }  // namespace cairn::models

@@ -5,7 +5,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace gpt2 {
 
 class Gpt2 final : public CentredDecoder<DecoderConfig, CentredLayer<blocks::PlainMlp>> {
  public:
@@ -28,9 +28,9 @@ class Gpt2 final : public CentredDecoder<DecoderConfig, CentredLayer<blocks::Pla
   Weight positions_;
 };
 
-}  // namespace
+}  // namespace gpt2
 
 extern const Architecture arch_gpt2;
-constinit const Architecture arch_gpt2 = architecture<Gpt2>("gpt2");
+constinit const Architecture arch_gpt2 = architecture<gpt2::Gpt2>("gpt2");
 
 }  // namespace cairn::models

@@ -4,7 +4,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace gptneox {
 
 struct Config : RotaryConfig<RopeStyle::halves> {
   bool is_parallel = true;
@@ -30,9 +30,9 @@ class GptNeoX final : public CentredDecoder<Config, CentredLayer<blocks::PlainMl
   }
 };
 
-}  // namespace
+}  // namespace gptneox
 
 extern const Architecture arch_gptneox;
-constinit const Architecture arch_gptneox = architecture<GptNeoX>("gptneox");
+constinit const Architecture arch_gptneox = architecture<gptneox::GptNeoX>("gptneox");
 
 }  // namespace cairn::models

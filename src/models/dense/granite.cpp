@@ -4,7 +4,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace granite {
 
 struct Config : RotaryConfig<RopeStyle::adjacent> {
   MixtureConfig mixture;
@@ -64,9 +64,9 @@ class Granite final : public Decoder<Config, Layer> {
   Vector rope_factors_;
 };
 
-}  // namespace
+}  // namespace granite
 
 extern const Architecture arch_granite;
-constinit const Architecture arch_granite = architecture<Granite>("granite");
+constinit const Architecture arch_granite = architecture<granite::Granite>("granite");
 
 }  // namespace cairn::models

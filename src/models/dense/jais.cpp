@@ -5,7 +5,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace jais {
 
 struct Config : SlopedConfig {
   Status read(const gguf::Metadata& meta) {
@@ -61,9 +61,9 @@ class Jais final : public CentredDecoder<Config, Layer> {
   }
 };
 
-}  // namespace
+}  // namespace jais
 
 extern const Architecture arch_jais;
-constinit const Architecture arch_jais = architecture<Jais>("jais");
+constinit const Architecture arch_jais = architecture<jais::Jais>("jais");
 
 }  // namespace cairn::models

@@ -8,7 +8,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace llama {
 
 struct Config : DecoderConfig {
   LlamaTraits traits;
@@ -73,13 +73,13 @@ class Llama final : public Decoder<Config, Layer> {
   LongRope long_rope_;
 };
 
-}  // namespace
+}  // namespace llama
 
 Result<std::unique_ptr<Model>> create_llama(const gguf::Metadata& meta, const LlamaTraits& traits) {
-  return create_model<Llama>(meta, traits);
+  return create_model<llama::Llama>(meta, traits);
 }
 
 extern const Architecture arch_llama;
-constinit const Architecture arch_llama = variant<create_llama, kLlama>("llama");
+constinit const Architecture arch_llama = variant<create_llama, llama::kLlama>("llama");
 
 }  // namespace cairn::models

@@ -9,7 +9,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace minicpm3 {
 
 // Files do not say these.
 constexpr float kEmbeddingScale = 12.0f;
@@ -69,9 +69,9 @@ class MiniCpm3 final : public Decoder<Config, Layer> {
   LongRope long_rope_;
 };
 
-}  // namespace
+}  // namespace minicpm3
 
 extern const Architecture arch_minicpm3;
-constinit const Architecture arch_minicpm3 = architecture<MiniCpm3>("minicpm3");
+constinit const Architecture arch_minicpm3 = architecture<minicpm3::MiniCpm3>("minicpm3");
 
 }  // namespace cairn::models

@@ -4,7 +4,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace mistral3 {
 
 struct Config : RotaryConfig<RopeStyle::adjacent> {
   float temperature_scale = 0;  // 0: queries do not grow.
@@ -33,9 +33,9 @@ class Mistral3 final : public Decoder<Config, RmsLayer<blocks::GatedMlp>> {
   }
 };
 
-}  // namespace
+}  // namespace mistral3
 
 extern const Architecture arch_mistral3;
-constinit const Architecture arch_mistral3 = architecture<Mistral3>("mistral3");
+constinit const Architecture arch_mistral3 = architecture<mistral3::Mistral3>("mistral3");
 
 }  // namespace cairn::models

@@ -4,7 +4,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace mpt {
 
 struct Config : SlopedConfig {
   float clamp = 0;  // 0: none.
@@ -29,9 +29,9 @@ class Mpt final : public CentredDecoder<Config, CentredLayer<blocks::PlainMlp>> 
   }
 };
 
-}  // namespace
+}  // namespace mpt
 
 extern const Architecture arch_mpt;
-constinit const Architecture arch_mpt = architecture<Mpt>("mpt");
+constinit const Architecture arch_mpt = architecture<mpt::Mpt>("mpt");
 
 }  // namespace cairn::models

@@ -4,7 +4,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace nemotron {
 
 class Nemotron final
     : public CentredDecoder<RotaryConfig<RopeStyle::halves>, CentredLayer<blocks::PlainMlp>> {
@@ -19,9 +19,9 @@ class Nemotron final
   }
 };
 
-}  // namespace
+}  // namespace nemotron
 
 extern const Architecture arch_nemotron;
-constinit const Architecture arch_nemotron = architecture<Nemotron>("nemotron");
+constinit const Architecture arch_nemotron = architecture<nemotron::Nemotron>("nemotron");
 
 }  // namespace cairn::models

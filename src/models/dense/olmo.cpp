@@ -4,7 +4,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace olmo {
 
 struct Config : RotaryConfig<RopeStyle::adjacent> {
   float clamp = 0;  // Of queries, keys and values; 0: none.
@@ -44,9 +44,9 @@ class Olmo final : public Decoder<Config, Layer> {
   std::string_view output_norm_name() const override { return ""; }
 };
 
-}  // namespace
+}  // namespace olmo
 
 extern const Architecture arch_olmo;
-constinit const Architecture arch_olmo = architecture<Olmo>("olmo");
+constinit const Architecture arch_olmo = architecture<olmo::Olmo>("olmo");
 
 }  // namespace cairn::models

@@ -5,7 +5,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace olmo2 {
 
 struct Config : RotaryConfig<RopeStyle::halves> {
   RopeSpec window_rope;
@@ -51,9 +51,9 @@ class Olmo2 final : public Decoder<Config, Layer> {
   }
 };
 
-}  // namespace
+}  // namespace olmo2
 
 extern const Architecture arch_olmo2;
-constinit const Architecture arch_olmo2 = architecture<Olmo2>("olmo2");
+constinit const Architecture arch_olmo2 = architecture<olmo2::Olmo2>("olmo2");
 
 }  // namespace cairn::models

@@ -4,7 +4,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace phi2 {
 
 struct Layer {
   blocks::LayerNorm norm;
@@ -31,9 +31,9 @@ class Phi2 final : public CentredDecoder<RotaryConfig<RopeStyle::halves>, Layer>
   }
 };
 
-}  // namespace
+}  // namespace phi2
 
 extern const Architecture arch_phi2;
-constinit const Architecture arch_phi2 = architecture<Phi2>("phi2");
+constinit const Architecture arch_phi2 = architecture<phi2::Phi2>("phi2");
 
 }  // namespace cairn::models

@@ -6,7 +6,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace phi3 {
 
 struct Config : RotaryConfig<RopeStyle::halves> {
   Status read(const gguf::Metadata& meta) {
@@ -36,9 +36,9 @@ class Phi3 final : public Decoder<Config, RmsLayer<blocks::JoinedMlp>> {
   LongRope long_rope_;
 };
 
-}  // namespace
+}  // namespace phi3
 
 extern const Architecture arch_phi3;
-constinit const Architecture arch_phi3 = architecture<Phi3>("phi3");
+constinit const Architecture arch_phi3 = architecture<phi3::Phi3>("phi3");
 
 }  // namespace cairn::models

@@ -4,7 +4,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace qwen3 {
 
 struct Layer : RmsLayer<blocks::GatedMlp> {
   blocks::QkNorms qk_norms;
@@ -30,9 +30,9 @@ class Qwen3 final : public Decoder<RotaryConfig<RopeStyle::halves>, Layer> {
   }
 };
 
-}  // namespace
+}  // namespace qwen3
 
 extern const Architecture arch_qwen3;
-constinit const Architecture arch_qwen3 = architecture<Qwen3>("qwen3");
+constinit const Architecture arch_qwen3 = architecture<qwen3::Qwen3>("qwen3");
 
 }  // namespace cairn::models

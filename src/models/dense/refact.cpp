@@ -4,7 +4,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace refact {
 
 class Refact final : public Decoder<SlopedConfig, RmsLayer<blocks::GatedMlp>> {
  public:
@@ -19,9 +19,9 @@ class Refact final : public Decoder<SlopedConfig, RmsLayer<blocks::GatedMlp>> {
   }
 };
 
-}  // namespace
+}  // namespace refact
 
 extern const Architecture arch_refact;
-constinit const Architecture arch_refact = architecture<Refact>("refact");
+constinit const Architecture arch_refact = architecture<refact::Refact>("refact");
 
 }  // namespace cairn::models

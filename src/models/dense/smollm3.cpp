@@ -3,7 +3,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace smollm3 {
 
 // Files do not say it.
 constexpr int32_t kLayersPerUnrotated = 4;
@@ -27,9 +27,9 @@ class SmolLm3 final
   }
 };
 
-}  // namespace
+}  // namespace smollm3
 
 extern const Architecture arch_smollm3;
-constinit const Architecture arch_smollm3 = architecture<SmolLm3>("smollm3");
+constinit const Architecture arch_smollm3 = architecture<smollm3::SmolLm3>("smollm3");
 
 }  // namespace cairn::models

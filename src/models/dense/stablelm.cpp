@@ -5,7 +5,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace stablelm {
 
 struct Config : RotaryConfig<RopeStyle::halves> {
   bool is_parallel = false;
@@ -48,9 +48,9 @@ class StableLm final : public CentredDecoder<Config, Layer> {
   }
 };
 
-}  // namespace
+}  // namespace stablelm
 
 extern const Architecture arch_stablelm;
-constinit const Architecture arch_stablelm = architecture<StableLm>("stablelm");
+constinit const Architecture arch_stablelm = architecture<stablelm::StableLm>("stablelm");
 
 }  // namespace cairn::models

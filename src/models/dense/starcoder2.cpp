@@ -4,7 +4,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace starcoder2 {
 
 struct Config : RotaryConfig<RopeStyle::halves> {
   Status read(const gguf::Metadata& meta) {
@@ -26,9 +26,9 @@ class StarCoder2 final : public CentredDecoder<Config, CentredLayer<blocks::Plai
   }
 };
 
-}  // namespace
+}  // namespace starcoder2
 
 extern const Architecture arch_starcoder2;
-constinit const Architecture arch_starcoder2 = architecture<StarCoder2>("starcoder2");
+constinit const Architecture arch_starcoder2 = architecture<starcoder2::StarCoder2>("starcoder2");
 
 }  // namespace cairn::models

@@ -5,7 +5,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace bert {
 
 struct Layer {
   blocks::Projections attn;
@@ -43,9 +43,9 @@ class Bert final : public Encoder<EncoderConfig, Layer> {
   blocks::LayerNorm norm_;
 };
 
-}  // namespace
+}  // namespace bert
 
 extern const Architecture arch_bert;
-constinit const Architecture arch_bert = architecture<Bert>("bert");
+constinit const Architecture arch_bert = architecture<bert::Bert>("bert");
 
 }  // namespace cairn::models

@@ -5,7 +5,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace gemma_embedding {
 
 struct Config : RotaryConfig<RopeStyle::halves> {
   RopeSpec window_rope;
@@ -74,9 +74,10 @@ class GemmaEmbedding final : public Decoder<Config, Layer> {
   Weight dense_2_, dense_3_;
 };
 
-}  // namespace
+}  // namespace gemma_embedding
 
 extern const Architecture arch_gemma_embedding;
-constinit const Architecture arch_gemma_embedding = architecture<GemmaEmbedding>("gemma-embedding");
+constinit const Architecture arch_gemma_embedding =
+    architecture<gemma_embedding::GemmaEmbedding>("gemma-embedding");
 
 }  // namespace cairn::models

@@ -6,7 +6,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace modern_bert {
 
 // A period says that the first layer of each sees everything; or there is a mark for each layer.
 Result<std::vector<int32_t>> read_first_dense_windows(const gguf::Metadata& meta, int32_t count) {
@@ -86,9 +86,10 @@ class ModernBert final : public Encoder<Config, Layer> {
   Vector norm_, last_norm_;
 };
 
-}  // namespace
+}  // namespace modern_bert
 
 extern const Architecture arch_modern_bert;
-constinit const Architecture arch_modern_bert = architecture<ModernBert>("modern-bert");
+constinit const Architecture arch_modern_bert =
+    architecture<modern_bert::ModernBert>("modern-bert");
 
 }  // namespace cairn::models

@@ -4,7 +4,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace nomic_bert {
 
 struct Layer {
   blocks::Projections attn;
@@ -40,9 +40,9 @@ class NomicBert final : public Encoder<RotaryConfig<RopeStyle::halves, EncoderCo
   blocks::LayerNorm norm_;
 };
 
-}  // namespace
+}  // namespace nomic_bert
 
 extern const Architecture arch_nomic_bert;
-constinit const Architecture arch_nomic_bert = architecture<NomicBert>("nomic-bert");
+constinit const Architecture arch_nomic_bert = architecture<nomic_bert::NomicBert>("nomic-bert");
 
 }  // namespace cairn::models

@@ -4,7 +4,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace dbrx {
 
 struct Config : RotaryConfig<RopeStyle::halves> {
   float clamp = 0;
@@ -42,9 +42,9 @@ class Dbrx final : public CentredDecoder<Config, Layer> {
   }
 };
 
-}  // namespace
+}  // namespace dbrx
 
 extern const Architecture arch_dbrx;
-constinit const Architecture arch_dbrx = architecture<Dbrx>("dbrx");
+constinit const Architecture arch_dbrx = architecture<dbrx::Dbrx>("dbrx");
 
 }  // namespace cairn::models

@@ -9,7 +9,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace deepseek2 {
 
 // With YaRN not what rotates grows with the logarithm of the factor, but the whole scores, and by
 // both sides of them. Files have a tenth of the multiplier.
@@ -73,9 +73,9 @@ class DeepSeek2 final : public Decoder<Config, Layer> {
   }
 };
 
-}  // namespace
+}  // namespace deepseek2
 
 extern const Architecture arch_deepseek2;
-constinit const Architecture arch_deepseek2 = architecture<DeepSeek2>("deepseek2");
+constinit const Architecture arch_deepseek2 = architecture<deepseek2::DeepSeek2>("deepseek2");
 
 }  // namespace cairn::models

@@ -12,7 +12,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace gemma4 {
 
 struct Config : DecoderConfig {
   std::vector<int32_t> kv_layers;   // By layer: whose keys and values it reads; often its own.
@@ -190,9 +190,9 @@ class Gemma4 final : public Decoder<Config, Layer> {
   Vector rope_factors_;
 };
 
-}  // namespace
+}  // namespace gemma4
 
 extern const Architecture arch_gemma4;
-constinit const Architecture arch_gemma4 = architecture<Gemma4>("gemma4");
+constinit const Architecture arch_gemma4 = architecture<gemma4::Gemma4>("gemma4");
 
 }  // namespace cairn::models

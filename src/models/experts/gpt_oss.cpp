@@ -4,7 +4,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace gpt_oss {
 
 struct Config : DecoderConfig {
   RopeSpec rope;
@@ -49,9 +49,9 @@ class GptOss final : public Decoder<Config, Layer> {
   }
 };
 
-}  // namespace
+}  // namespace gpt_oss
 
 extern const Architecture arch_gpt_oss;
-constinit const Architecture arch_gpt_oss = architecture<GptOss>("gpt-oss");
+constinit const Architecture arch_gpt_oss = architecture<gpt_oss::GptOss>("gpt-oss");
 
 }  // namespace cairn::models

@@ -7,7 +7,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace hunyuan_dense {
 
 struct Config : RotaryConfig<RopeStyle::halves> {
   bool has_experts = false;
@@ -55,13 +55,14 @@ class Hunyuan final : public Decoder<Config, Layer> {
 
 constexpr bool kDense = false;
 
-}  // namespace
+}  // namespace hunyuan_dense
 
 Result<std::unique_ptr<Model>> create_hunyuan(const gguf::Metadata& meta, const bool& has_experts) {
-  return create_model<Hunyuan>(meta, has_experts);
+  return create_model<hunyuan_dense::Hunyuan>(meta, has_experts);
 }
 
 extern const Architecture arch_hunyuan_dense;
-constinit const Architecture arch_hunyuan_dense = variant<create_hunyuan, kDense>("hunyuan-dense");
+constinit const Architecture arch_hunyuan_dense =
+    variant<create_hunyuan, hunyuan_dense::kDense>("hunyuan-dense");
 
 }  // namespace cairn::models

@@ -9,7 +9,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace llama4 {
 
 // What files do not say: the chunk's tokens, and the rule by which queries grow.
 constexpr int32_t kChunk = 8192;
@@ -116,9 +116,9 @@ class Llama4 final : public Decoder<Config, Layer> {
   Vector rope_factors_;
 };
 
-}  // namespace
+}  // namespace llama4
 
 extern const Architecture arch_llama4;
-constinit const Architecture arch_llama4 = architecture<Llama4>("llama4");
+constinit const Architecture arch_llama4 = architecture<llama4::Llama4>("llama4");
 
 }  // namespace cairn::models

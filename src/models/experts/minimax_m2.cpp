@@ -4,7 +4,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace minimax_m2 {
 
 struct Config : RotaryConfig<RopeStyle::halves> {
   MixtureConfig mixture;
@@ -46,9 +46,9 @@ class MiniMaxM2 final : public Decoder<Config, Layer> {
   }
 };
 
-}  // namespace
+}  // namespace minimax_m2
 
 extern const Architecture arch_minimax_m2;
-constinit const Architecture arch_minimax_m2 = architecture<MiniMaxM2>("minimax-m2");
+constinit const Architecture arch_minimax_m2 = architecture<minimax_m2::MiniMaxM2>("minimax-m2");
 
 }  // namespace cairn::models

@@ -4,7 +4,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace olmoe {
 
 struct Config : RotaryConfig<RopeStyle::halves> {
   MixtureConfig mixture;
@@ -42,9 +42,9 @@ class Olmoe final : public Decoder<Config, Layer> {
   }
 };
 
-}  // namespace
+}  // namespace olmoe
 
 extern const Architecture arch_olmoe;
-constinit const Architecture arch_olmoe = architecture<Olmoe>("olmoe");
+constinit const Architecture arch_olmoe = architecture<olmoe::Olmoe>("olmoe");
 
 }  // namespace cairn::models

@@ -5,7 +5,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace phimoe {
 
 struct Config : RotaryConfig<RopeStyle::halves> {
   MixtureConfig mixture;
@@ -49,9 +49,9 @@ class PhiMoe final : public CentredDecoder<Config, Layer> {
   LongRope long_rope_;
 };
 
-}  // namespace
+}  // namespace phimoe
 
 extern const Architecture arch_phimoe;
-constinit const Architecture arch_phimoe = architecture<PhiMoe>("phimoe");
+constinit const Architecture arch_phimoe = architecture<phimoe::PhiMoe>("phimoe");
 
 }  // namespace cairn::models

@@ -4,7 +4,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace qwen2moe {
 
 struct Config : RotaryConfig<RopeStyle::halves> {
   MixtureConfig mixture;
@@ -42,9 +42,9 @@ class Qwen2Moe final : public Decoder<Config, Layer> {
   }
 };
 
-}  // namespace
+}  // namespace qwen2moe
 
 extern const Architecture arch_qwen2moe;
-constinit const Architecture arch_qwen2moe = architecture<Qwen2Moe>("qwen2moe");
+constinit const Architecture arch_qwen2moe = architecture<qwen2moe::Qwen2Moe>("qwen2moe");
 
 }  // namespace cairn::models

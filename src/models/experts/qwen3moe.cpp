@@ -4,7 +4,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace qwen3moe {
 
 struct Config : RotaryConfig<RopeStyle::halves> {
   MixtureConfig mixture;
@@ -44,9 +44,9 @@ class Qwen3Moe final : public Decoder<Config, Layer> {
   }
 };
 
-}  // namespace
+}  // namespace qwen3moe
 
 extern const Architecture arch_qwen3moe;
-constinit const Architecture arch_qwen3moe = architecture<Qwen3Moe>("qwen3moe");
+constinit const Architecture arch_qwen3moe = architecture<qwen3moe::Qwen3Moe>("qwen3moe");
 
 }  // namespace cairn::models

@@ -5,7 +5,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace falcon_h1 {
 
 struct Config : RotaryConfig<RopeStyle::halves> {
   blocks::Mamba2Shape mamba;
@@ -52,9 +52,9 @@ class FalconH1 final : public Decoder<Config, Layer> {
   }
 };
 
-}  // namespace
+}  // namespace falcon_h1
 
 extern const Architecture arch_falcon_h1;
-constinit const Architecture arch_falcon_h1 = architecture<FalconH1>("falcon-h1");
+constinit const Architecture arch_falcon_h1 = architecture<falcon_h1::FalconH1>("falcon-h1");
 
 }  // namespace cairn::models

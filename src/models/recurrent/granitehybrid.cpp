@@ -6,7 +6,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace granitehybrid {
 
 struct Config : RotaryConfig<RopeStyle::adjacent, HybridConfig> {
   blocks::Mamba2Shape mamba;
@@ -86,9 +86,10 @@ class GraniteHybrid final : public Decoder<Config, Layer> {
   }
 };
 
-}  // namespace
+}  // namespace granitehybrid
 
 extern const Architecture arch_granitehybrid;
-constinit const Architecture arch_granitehybrid = architecture<GraniteHybrid>("granitehybrid");
+constinit const Architecture arch_granitehybrid =
+    architecture<granitehybrid::GraniteHybrid>("granitehybrid");
 
 }  // namespace cairn::models

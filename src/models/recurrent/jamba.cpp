@@ -6,7 +6,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace jamba {
 
 struct Config : HybridConfig {
   blocks::Mamba1Shape mamba;
@@ -73,9 +73,9 @@ class Jamba final : public Decoder<Config, Layer> {
   }
 };
 
-}  // namespace
+}  // namespace jamba
 
 extern const Architecture arch_jamba;
-constinit const Architecture arch_jamba = architecture<Jamba>("jamba");
+constinit const Architecture arch_jamba = architecture<jamba::Jamba>("jamba");
 
 }  // namespace cairn::models

@@ -10,7 +10,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace kimi_linear {
 
 // Files do not say these: of the norms of latent rows, and added to the squared length of a query
 // or a key.
@@ -132,9 +132,10 @@ class KimiLinear final : public Decoder<Config, Layer> {
   }
 };
 
-}  // namespace
+}  // namespace kimi_linear
 
 extern const Architecture arch_kimi_linear;
-constinit const Architecture arch_kimi_linear = architecture<KimiLinear>("kimi-linear");
+constinit const Architecture arch_kimi_linear =
+    architecture<kimi_linear::KimiLinear>("kimi-linear");
 
 }  // namespace cairn::models

@@ -8,7 +8,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace lfm2 {
 
 constexpr int32_t kSigmoidGating = 2;  // A value of expert_gating_func.
 
@@ -138,9 +138,9 @@ class Lfm2 final : public Decoder<Config, Layer> {
   }
 };
 
-}  // namespace
+}  // namespace lfm2
 
 extern const Architecture arch_lfm2;
-constinit const Architecture arch_lfm2 = architecture<Lfm2>("lfm2");
+constinit const Architecture arch_lfm2 = architecture<lfm2::Lfm2>("lfm2");
 
 }  // namespace cairn::models

@@ -5,7 +5,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace mamba {
 
 // Falcon Mamba's own, which files do not say: theirs is that of the norms between the layers.
 constexpr float kStepNormEpsilon = 1e-6f;
@@ -46,9 +46,9 @@ class Mamba final : public Decoder<Config, Layer> {
   }
 };
 
-}  // namespace
+}  // namespace mamba
 
 extern const Architecture arch_mamba;
-constinit const Architecture arch_mamba = architecture<Mamba>("mamba");
+constinit const Architecture arch_mamba = architecture<mamba::Mamba>("mamba");
 
 }  // namespace cairn::models

@@ -5,7 +5,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace mamba2 {
 
 struct Config : HybridConfig {
   blocks::Mamba2Shape mamba;
@@ -41,9 +41,9 @@ class Mamba2 final : public Decoder<Config, Layer> {
   }
 };
 
-}  // namespace
+}  // namespace mamba2
 
 extern const Architecture arch_mamba2;
-constinit const Architecture arch_mamba2 = architecture<Mamba2>("mamba2");
+constinit const Architecture arch_mamba2 = architecture<mamba2::Mamba2>("mamba2");
 
 }  // namespace cairn::models

@@ -8,7 +8,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace nemotron_h {
 
 struct Config : HybridConfig {
   blocks::Mamba2Shape mamba;
@@ -154,9 +154,9 @@ class NemotronH final : public Decoder<Config, Layer> {
   }
 };
 
-}  // namespace
+}  // namespace nemotron_h
 
 extern const Architecture arch_nemotron_h;
-constinit const Architecture arch_nemotron_h = architecture<NemotronH>("nemotron_h");
+constinit const Architecture arch_nemotron_h = architecture<nemotron_h::NemotronH>("nemotron_h");
 
 }  // namespace cairn::models

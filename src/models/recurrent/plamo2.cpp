@@ -9,7 +9,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace plamo2 {
 
 struct Config : RotaryConfig<RopeStyle::halves, HybridConfig> {
   int32_t inner_width = 0, mixer_head_count = 0, state_size = 0, conv_kernel = 0;
@@ -130,9 +130,9 @@ class Plamo2 final : public Decoder<Config, Layer> {
   }
 };
 
-}  // namespace
+}  // namespace plamo2
 
 extern const Architecture arch_plamo2;
-constinit const Architecture arch_plamo2 = architecture<Plamo2>("plamo2");
+constinit const Architecture arch_plamo2 = architecture<plamo2::Plamo2>("plamo2");
 
 }  // namespace cairn::models

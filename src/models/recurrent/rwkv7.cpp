@@ -11,7 +11,7 @@
 
 namespace cairn::models {
 
-namespace {
+namespace rwkv7 {
 
 // Of the norm of each head; files do not say it.
 constexpr float kHeadEpsilon = 64e-5f;
@@ -189,9 +189,9 @@ class Rwkv7 final : public CentredDecoder<Config, Layer> {
   std::vector<float> previous_less_own_;  // [width][2]: a convolution's weights.
 };
 
-}  // namespace
+}  // namespace rwkv7
 
 extern const Architecture arch_rwkv7;
-constinit const Architecture arch_rwkv7 = architecture<Rwkv7>("rwkv7");
+constinit const Architecture arch_rwkv7 = architecture<rwkv7::Rwkv7>("rwkv7");
 
 }  // namespace cairn::models

@@ -1,0 +1,33 @@
+// Steps of lanes that are driven by their caller. Thread rule: that of a lane.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/lane.h"
+
+namespace cairn {
+
+// Keeps its arrays, so that a step allocates nothing.
+class LaneBatch {
+ public:
+  explicit LaneBatch(Engine* engine) : engine_(engine) {}
+
+  // One step for the lanes that want rows, in their order, as far as there is room; returns how
+  // many were computed. Errors: those of Engine::step(), which are the first such lane's, and of
+  // Lane::settle(). REQUIRES: at least one of the lanes wants rows.
+  Result<size_t> step(std::span<Lane* const> lanes);
+  Status step(Lane& lane) {
+    Lane* const one = &lane;
+    CAIRN_TRY(step(std::span(&one, 1)));
+    return Ok{};
+  }
+
+ private:
+  Engine* engine_;
+  std::vector<Lane*> stepped_;
+  std::vector<StepItem> items_;
+};
+
+}  // namespace cairn

@@ -1,0 +1,291 @@
+// Stages of a look-up, and the thread that works on them: searches first, then one record of each
+// in turn, so that a short one does not wait for a long one.
+#include "engine/stored_prefix.h"
+
+#include <algorithm>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "base/blocked_signals.h"
+#include "base/log.h"
+#include "base/quantities.h"
+#include "memory/common_prefix.h"
+#include "store/loading.h"
+
+namespace cairn {
+
+namespace {
+
+// Fewer tokens are computed as soon as they are read.
+constexpr int32_t kWorthTokens = 32;
+// A disk that gives nothing for so long is not waited for.
+constexpr std::chrono::seconds kPatience(60);
+constexpr std::chrono::milliseconds kLookAgain(100);
+
+}  // namespace
+
+// Of the engine's thread, but while it is out: then of the reader's.
+struct StoredPrefix::Work {
+  Sha256Digest fingerprint{};
+  Selection selection;
+  std::vector<Token> prompt;
+  int32_t known = 0;  // Of the prompt's tokens: what memory has.
+  std::optional<store::Loading> loading;
+  bool is_out = false, is_given_up = false;  // Under the reader's mutex.
+
+  int32_t worth() const { return known + kWorthTokens - 1; }
+};
+
+StoredPrefix::StoredPrefix(StoreReader* reader, std::unique_ptr<Work> work)
+    : reader_(reader),
+      work_(std::move(work)),
+      begin_(std::chrono::steady_clock::now()),
+      progress_at_(begin_) {
+  if (int64_t(work_->prompt.size()) <= work_->worth()) {
+    stage_ = Stage::ended;
+  } else {
+    reader_->hand_over(work_);
+  }
+}
+
+StoredPrefix::~StoredPrefix() {
+  end();
+  reader_->give_up(std::move(work_));
+}
+
+std::span<const Token> StoredPrefix::prompt() const {
+  return work_->prompt;
+}
+
+int32_t StoredPrefix::resume() const {
+  return work_->loading->resume(reader_->memory_->layout());
+}
+
+size_t StoredPrefix::needed_bytes() const {
+  return work_->loading->needed_bytes(reader_->memory_->layout());
+}
+
+void StoredPrefix::end() {
+  std::erase(reader_->reading_, this);
+  stage_ = Stage::ended;
+}
+
+bool StoredPrefix::is_stuck() {
+  const auto now = std::chrono::steady_clock::now();
+  const int64_t progress = reader_->progress_;
+  if (progress != seen_progress_) progress_at_ = now;
+  seen_progress_ = progress;
+  return now - progress_at_ > kPatience;
+}
+
+StoredPrefix::Stage StoredPrefix::advance() {
+  const bool is_waiting = stage_ == Stage::searching || stage_ == Stage::reading;
+  if (!is_waiting) return stage_;
+  if (reader_->is_out(*work_)) {
+    if (!is_stuck()) return stage_;
+    log::info("store: the disk does not answer; a prompt of {} tokens is computed",
+              work_->prompt.size());
+    end();
+  } else if (stage_ == Stage::reading) {
+    take_reading();
+  } else {
+    take_search();
+  }
+  return stage_;
+}
+
+// By now memory may have more than when it was asked for.
+void StoredPrefix::take_search() {
+  if (!work_->loading) return end();
+  if (!is_waited_for_ && reader_->is_brought_by_other(*this)) {
+    other_brings_ = true;
+    return;
+  }
+  const int32_t known =
+      reader_->cache_->find(work_->prompt, work_->selection.variant(), true).plan.resume;
+  if (known <= work_->known) {
+    stage_ = Stage::found;
+    return;
+  }
+  has_brought_ = has_brought_ || other_brings_;
+  work_->known = known;
+  work_->loading.reset();
+  if (int64_t(work_->prompt.size()) <= work_->worth()) return end();
+  progress_at_ = std::chrono::steady_clock::now();
+  reader_->hand_over(work_);
+}
+
+Status StoredPrefix::take_blocks() {
+  memory::Memory& memory = *reader_->memory_;
+  Status taken = work_->loading->begin(memory, work_->selection.variant());
+  const auto is_full = [&] { return !taken && taken.error().code == ErrorCode::memory_full; };
+  if (is_full() && is_waited_for_) reader_->hooks_.free_memory();
+  if (is_full() && reader_->cache_->make_room(needed_bytes())) {
+    taken = work_->loading->begin(memory, work_->selection.variant());
+  }
+  return taken;
+}
+
+void StoredPrefix::read() {
+  CHECK(stage_ == Stage::found);
+  const Status taken = take_blocks();
+  if (!taken) {
+    log::info("store: a prompt of {} tokens is computed: {}", work_->prompt.size(),
+              taken.error().message);
+    return end();
+  }
+  stage_ = Stage::reading;
+  target_ = resume();
+  reader_->reading_.push_back(this);
+  progress_at_ = std::chrono::steady_clock::now();
+  reader_->hand_over(work_);
+}
+
+void StoredPrefix::take_reading() {
+  Result<memory::Sequence> loaded = work_->loading->finish();
+  std::erase(reader_->reading_, this);
+  if (!loaded) {  // A record was bad: with what is left.
+    stage_ = Stage::found;
+    return read();
+  }
+  const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - begin_;
+  log::info("store: {} of {} tokens restored in {:.1f} ms", loaded->length(), work_->prompt.size(),
+            spent.count());
+  reader_->hooks_.on_loaded(work_->fingerprint, work_->selection, *loaded);
+  reader_->cache_->keep(std::move(loaded).value());
+  has_brought_ = true;
+  end();
+}
+
+// Others get on by this thread alone: waiting for them would never end.
+void StoredPrefix::wait() {
+  is_waited_for_ = true;
+  while (advance() != Stage::ended) {
+    if (stage_ == Stage::found) {
+      read();
+    } else {
+      reader_->wait_for_news(kLookAgain);
+    }
+  }
+}
+
+Result<std::unique_ptr<StoreReader>> StoreReader::start(store::DiskStore* disk,
+                                                        memory::Memory* memory,
+                                                        memory::PrefixCache* cache, Hooks hooks) {
+  std::unique_ptr<StoreReader> made(new StoreReader(disk, memory, cache, std::move(hooks)));
+  const BlockedSignals blocked;
+  try {
+    made->thread_ = std::thread([reader = made.get()] { reader->run(); });
+  } catch (const std::system_error& refused) {
+    return fail(ErrorCode::io, "the thread that reads the store: {}", refused.what());
+  }
+  return made;
+}
+
+StoreReader::StoreReader(store::DiskStore* disk, memory::Memory* memory, memory::PrefixCache* cache,
+                         Hooks hooks)
+    : disk_(disk), memory_(memory), cache_(cache), hooks_(std::move(hooks)) {}
+
+StoreReader::~StoreReader() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_closing_ = true;
+    handed_over_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+std::unique_ptr<StoredPrefix> StoreReader::look_up(const Sha256Digest& fingerprint,
+                                                   const Selection& selection,
+                                                   std::span<const Token> prompt, int32_t known) {
+  auto work = std::make_unique<Work>();
+  work->fingerprint = fingerprint;
+  work->selection = selection;
+  work->prompt.assign(prompt.begin(), prompt.end());
+  work->known = known;
+  return std::unique_ptr<StoredPrefix>(new StoredPrefix(this, std::move(work)));
+}
+
+void StoreReader::hand_over(std::shared_ptr<Work> work) {
+  const std::lock_guard lock(mutex_);
+  work->is_out = true;
+  (work->loading ? reads_ : searches_).push_back(std::move(work));
+  handed_over_.notify_all();
+}
+
+bool StoreReader::is_out(const Work& work) {
+  const std::lock_guard lock(mutex_);
+  return work.is_out;
+}
+
+void StoreReader::give_up(std::shared_ptr<Work> work) {
+  const std::lock_guard lock(mutex_);
+  if (!work->is_out) return;
+  work->is_given_up = true;
+  ++held_count_;
+}
+
+bool StoreReader::collect() {
+  std::vector<std::shared_ptr<Work>> given_up;
+  const std::lock_guard lock(mutex_);
+  given_up.swap(given_up_);
+  return held_count_ > 0;
+}
+
+void StoreReader::wait_for_news(std::chrono::milliseconds longest) {
+  std::unique_lock lock(mutex_);
+  news_.wait_for(lock, longest, [this] { return news_count_ != seen_news_; });
+  seen_news_ = news_count_;
+}
+
+// Whether a look-up that is being read gives the prompt nearly as much as this one would. What the
+// reader has now and then changes no manifest.
+bool StoreReader::is_brought_by_other(const StoredPrefix& one) const {
+  return std::ranges::any_of(reading_, [&](const StoredPrefix* other) {
+    if (other->work_->fingerprint != one.work_->fingerprint) return false;
+    const std::span<const Token> stored = other->work_->loading->match().manifest.outline.tokens;
+    const int32_t shared =
+        memory::common_prefix(stored.first(size_t(other->target_)), one.prompt());
+    return shared + kWorthTokens > one.resume();
+  });
+}
+
+void StoreReader::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    handed_over_.wait(lock,
+                      [this] { return is_closing_ || !searches_.empty() || !reads_.empty(); });
+    if (is_closing_) return;
+    auto& queue = searches_.empty() ? reads_ : searches_;
+    std::shared_ptr<Work> work = std::move(queue.front());
+    queue.pop_front();
+    bool goes_on = !work->is_given_up;
+    lock.unlock();
+    goes_on = goes_on && make_progress(*work);
+    lock.lock();
+    if (goes_on) {
+      reads_.push_back(std::move(work));
+      continue;
+    }
+    work->is_out = false;
+    if (work->is_given_up) {
+      given_up_.push_back(std::move(work));
+      --held_count_;
+    }
+    work.reset();
+    ++news_count_;
+    news_.notify_all();
+  }
+}
+
+// Whether there is more to read.
+bool StoreReader::make_progress(Work& work) {
+  ++progress_;
+  if (work.loading) return work.loading->read_next();
+  auto match = disk_->find(work.fingerprint, memory_->layout(), work.prompt, true, work.worth());
+  if (match) work.loading.emplace(disk_, work.fingerprint, std::move(*match), work.worth());
+  return false;
+}
+
+}  // namespace cairn

@@ -1,0 +1,187 @@
+// Blocks, records, checksums.
+#include "store/loading.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "store/crc32c.h"
+
+namespace cairn::store {
+namespace {
+
+// Payload bytes come in blocks that are checked as a whole; what is wanted of the last block may be
+// a part of it.
+uint64_t rounded_to_block(uint64_t bytes, uint64_t all) {
+  return std::min((bytes + kCrcBlockBytes - 1) / kCrcBlockBytes * kCrcBlockBytes, all);
+}
+
+// Where the payload of a piece goes: into the blocks of what is wanted, and what lies before them
+// into `scratch`. Nothing where nothing is wanted.
+std::vector<std::span<std::byte>> targets_of(const Piece& piece, const memory::Outline& wanted,
+                                             const memory::Layout& layout,
+                                             memory::Assembly& assembly,
+                                             std::vector<std::byte>& scratch) {
+  if (piece.type == RecordType::state) {
+    const std::vector<int32_t> states = wanted.state_positions();
+    if (!std::ranges::binary_search(states, piece.end)) return {};
+    return parts_of(piece, layout, assembly);
+  }
+  std::vector<std::span<std::byte>> targets;
+  const size_t page_bytes = size_t(piece.payload_bytes) / size_t(piece.pages.count);
+  scratch.resize(page_bytes);
+  int32_t next = piece.pages.first;
+  for (const memory::PageRun& run : wanted.runs[size_t(piece.group)]) {
+    Piece part = piece;
+    part.pages.first = std::max(run.first, piece.pages.first);
+    part.pages.count = std::min(run.end(), piece.pages.end()) - part.pages.first;
+    if (part.pages.count <= 0) continue;
+    for (; next < part.pages.first; ++next) targets.push_back(scratch);
+    const std::vector<std::span<std::byte>> parts = parts_of(part, layout, assembly);
+    targets.insert(targets.end(), parts.begin(), parts.end());
+    next = part.pages.end();
+  }
+  return targets;
+}
+
+}  // namespace
+
+// Moving a list of tokens leaves them where they are, so that the chain may refer to them.
+Loading::Loading(DiskStore* store, const Sha256Digest& fingerprint, DiskStore::Match match,
+                 int32_t known)
+    : store_(store),
+      match_(std::move(match)),
+      known_(known),
+      chain_(fingerprint, match_.manifest.outline.tokens),
+      outline_(match_.manifest.outline) {}
+
+int32_t Loading::resume(const memory::Layout& layout) const {
+  return resume_position(outline_, layout, match_.position, match_.wants_logits);
+}
+
+memory::Outline Loading::wanted(const memory::Layout& layout) const {
+  memory::Outline wanted = outline_;
+  wanted.cut(layout, resume(layout));
+  return wanted;
+}
+
+size_t Loading::needed_bytes(const memory::Layout& layout) const {
+  return memory::Assembly::needed_bytes(layout, wanted(layout));
+}
+
+Status Loading::begin(memory::Memory& memory, memory::Variant variant) {
+  layout_ = &memory.layout();
+  if (resume(*layout_) <= known_) {
+    store_->count_miss();
+    return fail(ErrorCode::not_found, "store: nothing that helps could be read");
+  }
+  wanted_ = wanted(*layout_);
+  CAIRN_TRY(assembly_, memory::Assembly::begin(memory, wanted_, variant));
+  pieces_ = pieces_of(match_.manifest.outline, *layout_);
+  next_ = 0;
+  is_bad_ = false;
+  return Ok{};
+}
+
+bool Loading::read_next() {
+  CHECK(assembly_.has_value());
+  if (next_ == pieces_.size() || is_bad_) return false;
+  if (read_piece(next_)) return ++next_ < pieces_.size();
+  lose(pieces_[next_]);
+  is_bad_ = true;
+  return false;
+}
+
+void Loading::lose(const Piece& piece) {
+  if (piece.type == RecordType::state) {
+    outline_.drop_state(*layout_, piece.end);
+  } else {
+    outline_.drop_pages(*layout_, piece.group, piece.pages);
+  }
+}
+
+Result<memory::Sequence> Loading::finish() {
+  CHECK(assembly_.has_value() && (is_bad_ || next_ == pieces_.size()));
+  if (is_bad_) {
+    assembly_.reset();
+    return fail(ErrorCode::invalid_data, "store: a record is missing or damaged");
+  }
+  fill_rows();
+  store_->count_hit(match_.name);
+  memory::Sequence sequence = std::move(*assembly_).finish();
+  assembly_.reset();
+  return sequence;
+}
+
+// Hidden rows lie in the manifest.
+void Loading::fill_rows() {
+  const size_t row_bytes = layout_->hidden_bytes();
+  const std::vector<int32_t> stored = match_.manifest.outline.hidden_positions();
+  for (const int32_t position : wanted_.hidden_positions()) {
+    const size_t row = size_t(std::ranges::lower_bound(stored, position) - stored.begin());
+    const auto bytes = std::span(match_.manifest.hidden_rows).subspan(row * row_bytes, row_bytes);
+    std::ranges::copy(bytes, assembly_->hidden(position).data);
+  }
+}
+
+// Only records that hold something wanted are read.
+bool Loading::read_piece(size_t index) {
+  const Piece& piece = pieces_[index];
+  const PieceRef& ref = match_.manifest.pieces[index];
+  std::vector<std::byte> scratch;
+  const auto targets = targets_of(piece, wanted_, *layout_, *assembly_, scratch);
+  if (targets.empty()) return true;
+  const Status status = read_record(piece, ref, targets);
+  // What cannot be read now may be readable again: only what was read and is wrong is put away.
+  if (!status && status.error().code == ErrorCode::invalid_data) {
+    store_->put_away(Place::objects, ref.name, status.error().message);
+  }
+  return bool(status);
+}
+
+Status Loading::read_record(const Piece& piece, const PieceRef& ref,
+                            std::span<const std::span<std::byte>> targets) {
+  CAIRN_TRY(const RecordFile file, store_->folder().open_record(Place::objects, ref.name));
+  RecordHeader expected = header_of(piece, chain_, *layout_);
+  expected.payload_digest = ref.digest;
+  if (name_of(expected) != ref.name || file.size() != expected.file_bytes()) {
+    return fail(ErrorCode::invalid_data, "record: expected {} bytes, found {}",
+                expected.file_bytes(), file.size());
+  }
+  std::vector<std::byte> bytes(size_t(expected.payload_offset()));
+  CAIRN_TRY(file.read(0, bytes));
+  CAIRN_TRY(const RecordFront front, decode_front(bytes));
+  // Rows that nobody wants may differ between two records of one name.
+  if (piece.is_partial) expected.payload_digest = front.header.payload_digest;
+  const std::span<const Token> tokens = match_.manifest.outline.tokens;
+  const auto own = tokens.subspan(size_t(piece.begin), size_t(piece.end - piece.begin));
+  if (front.header != expected || !std::ranges::equal(front.tokens, own)) {
+    return fail(ErrorCode::invalid_data, "record: it is that of other tokens");
+  }
+  return read_payload(file, front, targets);
+}
+
+// Into parts that nobody else sees before all of them are checked.
+Status Loading::read_payload(const RecordFile& file, const RecordFront& front,
+                             std::span<const std::span<std::byte>> parts) {
+  BlockChecksums checksums;
+  uint64_t offset = front.header.payload_offset();
+  uint64_t wanted = 0;
+  for (const std::span<std::byte>& part : parts) {
+    CAIRN_TRY(file.read(offset, part));
+    checksums.add(part);
+    offset += part.size();
+    wanted += part.size();
+  }
+  std::vector<std::byte> rest(
+      size_t(rounded_to_block(wanted, front.header.payload_bytes) - wanted));
+  CAIRN_TRY(file.read(offset, rest));
+  checksums.add(rest);
+  const std::vector<uint32_t> found = checksums.finish();
+  const bool is_equal = found.size() <= front.checksums.size() &&
+                        std::equal(found.begin(), found.end(), front.checksums.begin());
+  store_->count_read(wanted + rest.size());
+  if (is_equal) return Ok{};
+  return fail(ErrorCode::invalid_data, "record: a checksum of its payload is another");
+}
+
+}  // namespace cairn::store
