@@ -37,9 +37,9 @@ std::vector<float> floats_of(const std::string& base64) {
 class EmbeddingTest : public ::testing::Test {
  protected:
   EmbeddingTest()
-      : golden_(cairn::testing::read_embedding_case("bert")),
-        serving_({}, cairn::testing::embedding_path("bert", ".gguf"),
-                 cairn::testing::embedding_options(Pooling::mean)) {
+      : golden_(cairn::test::read_embedding_case("bert")),
+        serving_({}, cairn::test::embedding_path("bert", ".gguf"),
+                 cairn::test::embedding_options(Pooling::mean)) {
     for (const auto& sequence : golden_.sequences) {
       json ids = json::array();
       for (const Token token : sequence.tokens) ids.push_back(index_of(token));
@@ -47,7 +47,7 @@ class EmbeddingTest : public ::testing::Test {
     }
   }
 
-  cairn::testing::EmbeddingCase golden_;
+  cairn::test::EmbeddingCase golden_;
   json inputs_ = json::array();
   Serving serving_;
 };
