@@ -96,6 +96,10 @@ Result<RenderedPrompt> render(const Dialect& dialect, std::span<const Message> m
   for (const auto& [name, value] : options.switches) {
     input.variables.emplace_back(name, Value::boolean(value));
   }
+  for (const auto& [name, value] : options.variables) {
+    CAIRN_TRY(Value parsed, jinja::parse_json(value));
+    input.variables.emplace_back(name, std::move(parsed));
+  }
   input.add_generation_prompt = adds_prompt;
   const tokenize::Tokenizer& tokenizer = *dialect.tokenizer;
   input.bos_token = piece_or_nothing(tokenizer, tokenizer.special_ids().bos);

@@ -50,6 +50,8 @@ struct PromptOptions {
   std::string tools = {};  // A JSON list, as requests have it; or empty.
   // Variables of the template that are switched, such as enable_thinking.
   std::vector<std::pair<std::string, bool>> switches = {};
+  // Further variables of the template: names, and values as JSON; none that it has already.
+  std::vector<std::pair<std::string, std::string>> variables = {};
   std::string answer_begin = {};  // Trusted text that the answer has to go on with.
 };
 

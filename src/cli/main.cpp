@@ -14,11 +14,11 @@
 namespace {
 
 constexpr const cairn::cli::Command* kCommands[] = {
-    &cairn::cli::kRunCommand,      &cairn::cli::kInspectCommand,  &cairn::cli::kTokenizeCommand,
-    &cairn::cli::kTemplateCommand, &cairn::cli::kEmbedCommand,    &cairn::cli::kLogitsCommand,
-    &cairn::cli::kVerifyCommand,   &cairn::cli::kReplayCommand,   &cairn::cli::kBenchCommand,
-    &cairn::cli::kConvertCommand,  &cairn::cli::kQuantizeCommand, &cairn::cli::kPerplexityCommand,
-    &cairn::cli::kSynthCommand,    &cairn::cli::kStoreCommand,
+    &cairn::cli::kRunCommand,        &cairn::cli::kServeCommand,    &cairn::cli::kInspectCommand,
+    &cairn::cli::kTokenizeCommand,   &cairn::cli::kTemplateCommand, &cairn::cli::kEmbedCommand,
+    &cairn::cli::kLogitsCommand,     &cairn::cli::kVerifyCommand,   &cairn::cli::kReplayCommand,
+    &cairn::cli::kBenchCommand,      &cairn::cli::kConvertCommand,  &cairn::cli::kQuantizeCommand,
+    &cairn::cli::kPerplexityCommand, &cairn::cli::kSynthCommand,    &cairn::cli::kStoreCommand,
 };
 
 }  // namespace

@@ -49,7 +49,7 @@ constexpr Row kCommands[] = {
     {" list ls ps rm cp stop ", "models are files; `cairn inspect FILE` shows one"},
     {" show info ", "`cairn inspect FILE` does that"},
     {" chat generate complete completion ", "`cairn run FILE` does that"},
-    {" serve server ", "there is no server"},
+    {" server ", "`cairn serve FILE` does that"},
     {" create ", "`cairn convert DIR -o FILE` makes a model file"},
 };
 

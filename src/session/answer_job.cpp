@@ -46,12 +46,13 @@ Status AnswerJob::start() {
                               .reasoning_tokens_max = order_.reasoning_tokens_max};
   sample::Sampler sampler(order_.sampling, engine_->tokenizer());
   CAIRN_TRY(completion_, Completion::begin(engine_, lane(), request, std::move(sampler)));
+  stream_->begin(completion_->prompt());
   return Ok{};
 }
 
 Status AnswerJob::advance() {
   CAIRN_TRY(completion_->advance());
-  stream_->add(completion_->take_events());
+  stream_->add(completion_->take_events(), completion_->take_probabilities());
   return Ok{};
 }
 
@@ -62,7 +63,7 @@ Status AnswerJob::take_step(Status stepped) {
 // What was computed stays for whoever asks for it again.
 void AnswerJob::end(Status status) {
   if (status && is_done()) {
-    stream_->add(completion_->take_events());
+    stream_->add(completion_->take_events(), completion_->take_probabilities());
     stream_->finish(completion_->finish());
   } else {
     if (lane_ && lane_->sequence().length() > 0) lane_->publish();

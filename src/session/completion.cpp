@@ -164,6 +164,12 @@ std::vector<chat::OutputEvent> Completion::take_events() {
   return std::exchange(events_, {});
 }
 
+std::vector<sample::LogProbabilities> Completion::take_probabilities() {
+  const auto begin = answer_.probabilities.begin() + std::ptrdiff_t(told_probabilities_);
+  told_probabilities_ = answer_.probabilities.size();
+  return {begin, answer_.probabilities.end()};
+}
+
 Result<Answer> Completion::finish() {
   CHECK(is_done_);
   answer_.left_out_tokens = lane_->left_out_tokens();

@@ -62,6 +62,9 @@ class Completion {
   // What became of the tokens since the last call, in order: pieces of text (whole characters), of
   // reasoning and of calls.
   std::vector<chat::OutputEvent> take_events();
+  // Those of the tokens since the last call, which the answer keeps too; none where the sampler's
+  // parameters ask for none.
+  std::vector<sample::LogProbabilities> take_probabilities();
   // The whole answer. What was computed for it is kept for whoever goes on from there.
   // REQUIRES: is_done(). Errors: those of Lane::finish_turn().
   Result<Answer> finish();
@@ -107,6 +110,7 @@ class Completion {
   std::optional<Result<Token>> chosen_;
   sample::LogProbabilities chosen_probabilities_;
   std::vector<chat::OutputEvent> events_;
+  size_t told_probabilities_ = 0;  // Of the answer's.
   Clock::time_point begin_time_;
   bool has_prompt_ = false, is_done_ = false;
 };

@@ -59,11 +59,15 @@ std::future<Result<std::vector<Embedding>>> Service::embed(std::vector<std::vect
                                                            const EmbedderOptions& options,
                                                            JobTerms terms) {
   const auto promise = std::make_shared<std::promise<Result<std::vector<Embedding>>>>();
-  auto job = std::make_unique<EmbeddingJob>(
-      engine_, options, std::move(texts),
-      [promise](Result<std::vector<Embedding>> made) { promise->set_value(std::move(made)); });
-  submit(std::move(job), std::move(terms));
+  embed(std::move(texts), options, std::move(terms),
+        [promise](Result<std::vector<Embedding>> made) { promise->set_value(std::move(made)); });
   return promise->get_future();
+}
+
+JobId Service::embed(std::vector<std::vector<Token>> texts, const EmbedderOptions& options,
+                     JobTerms terms, EmbeddingJob::Done done) {
+  auto job = std::make_unique<EmbeddingJob>(engine_, options, std::move(texts), std::move(done));
+  return submit(std::move(job), std::move(terms));
 }
 
 void Service::cancel(JobId id) {

@@ -48,6 +48,9 @@ class Service {
   std::future<Result<std::vector<Embedding>>> embed(std::vector<std::vector<Token>> texts,
                                                     const EmbedderOptions& options = {},
                                                     JobTerms terms = {});
+  // The same; `done` is called once, on the engine's thread.
+  JobId embed(std::vector<std::vector<Token>> texts, const EmbedderOptions& options, JobTerms terms,
+              EmbeddingJob::Done done);
   // Ends the job with the error `cancelled`, within a step, unless it has ended.
   void cancel(JobId id);
   // Calls `question` on the engine's thread between two steps, and returns when it has returned.

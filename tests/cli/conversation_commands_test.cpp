@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "cli/commands/load.h"
 #include "session/chat_session.h"
@@ -230,22 +231,30 @@ TEST_F(ConversationCommands, GoingOnKeepsWhatTheSamplerLearned) {
   const session::Answer expected = say(whole, kAsked);
   ASSERT_EQ(expected.tokens.size(), kTokenCount);
   options.token_count_max = 4;
-  session::ChatSession session = new_session(options), forgetful = new_session(options);
-  say(session, kAsked);
-  say(forgetful, kAsked);
+  session::ChatSession session = new_session(options), saved = new_session(options);
+  session::ChatSession forgetful = new_session(options);
+  for (session::ChatSession* each : {&session, &saved, &forgetful}) say(*each, kAsked);
   ASSERT_TRUE(session.fork("other"));
   const ScratchFolder folder;
+  const std::string path = folder.file("chat.json");
   for (size_t count = 4; count < kTokenCount; count += 4) {
     ASSERT_TRUE(session.switch_to("other"));
     ASSERT_TRUE(session::answered(session, session.regenerate()));
     session.sampling().seed = options.sampling.seed;
     ASSERT_TRUE(session.switch_to("main"));
-    ASSERT_TRUE(session::answered(session, session.continue_answer()));
-    ASSERT_TRUE(forgetful.save(folder.file("chat.json")));
-    ASSERT_TRUE(forgetful.load(folder.file("chat.json")));
-    ASSERT_TRUE(session::answered(forgetful, forgetful.continue_answer()));
+    ASSERT_TRUE(saved.save(path));
+    ASSERT_TRUE(saved.load(path));
+    ASSERT_TRUE(forgetful.save(path));
+    auto transcript = nlohmann::json::parse(contents_of(path));
+    ASSERT_EQ(transcript["sampling"].erase("state"), 1u);
+    write_to(path, transcript.dump());
+    ASSERT_TRUE(forgetful.load(path));
+    for (session::ChatSession* each : {&session, &saved, &forgetful}) {
+      ASSERT_TRUE(session::answered(*each, each->continue_answer()));
+    }
   }
   EXPECT_EQ(session.messages().back().tokens, expected.tokens);
+  EXPECT_EQ(saved.messages().back().tokens, expected.tokens);
   EXPECT_NE(forgetful.messages().back().tokens, expected.tokens) << "it never mattered";
 }
 

@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -207,6 +210,45 @@ TEST(Service, ASecondRequestOfTheSameFormCompilesNothing) {
   }
   EXPECT_EQ(service->grammars().stats().compiled, 3);
   EXPECT_EQ(service->grammars().stats().found, 5);
+}
+
+// Who does not wait is told when there is more, and reads the same.
+TEST(Service, StreamsTellWhenThereIsMore) {
+  const auto engine = builtin_engine();
+  const auto service = Service::start(engine.get()).value();
+  AnswerOrder wanted = order(*engine, kExchanges[0].question);
+  wanted.sampling.probability_count = 2;
+  const Service::Ticket ticket = service->answer(std::move(wanted));
+  std::mutex mutex;
+  std::condition_variable changed;
+  int told_count = 0, heard_count = 0;
+  ticket.stream->listen([&] {
+    const std::lock_guard lock(mutex);
+    ++told_count;
+    changed.notify_all();
+  });
+  std::string text;
+  size_t probability_count = 0;
+  bool has_begun = false;
+  for (;;) {
+    AnswerPiece piece = ticket.stream->take();
+    for (const chat::OutputEvent& event : piece.events) text += event.text;
+    probability_count += piece.probabilities.size();
+    has_begun = has_begun || piece.prompt.has_value();
+    EXPECT_TRUE(has_begun || text.empty()) << "a prompt is begun before its answer";
+    if (piece.has_ended) break;
+    std::unique_lock lock(mutex);
+    ASSERT_TRUE(changed.wait_for(lock, std::chrono::seconds(60),
+                                 [&] { return told_count > heard_count; }));
+    heard_count = told_count;
+  }
+  ticket.stream->listen({});
+  EXPECT_TRUE(has_begun);
+  EXPECT_EQ(text, kExchanges[0].answer);
+  Result<Answer> answer = ticket.stream->wait();
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(probability_count, answer->probabilities.size());
+  EXPECT_EQ(probability_count, answer->tokens.size());
 }
 
 // Between two steps the engine is its caller's, and idle work that was cancelled holds nothing.

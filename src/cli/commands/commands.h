@@ -6,6 +6,7 @@
 namespace cairn::cli {
 
 extern const Command kRunCommand;  // run_options.cpp
+extern const Command kServeCommand;
 extern const Command kInspectCommand;
 extern const Command kTokenizeCommand;
 extern const Command kTemplateCommand;

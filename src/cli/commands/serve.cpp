@@ -1,0 +1,227 @@
+// The options of `cairn serve`, and what is started in which order.
+#include "cli/commands/serve.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "base/log.h"
+#include "base/printable.h"
+#include "cli/commands/commands.h"
+#include "cli/commands/load.h"
+#include "cli/exit_codes.h"
+#include "cli/options/engine_arguments.h"
+#include "cli/options/sampling_arguments.h"
+#include "serve/app.h"
+#include "session/service.h"
+
+namespace cairn::cli {
+
+namespace {
+
+Result<serve::Keys> read_keys(const ServeOptions& options) {
+  serve::Keys keys;
+  if (!options.api_key.empty()) {
+    if (!options.is_variable_key) {
+      log::warning("--api-key: others on this machine can see it; use --api-key-file");
+    }
+    CAIRN_TRY(keys.add(options.api_key, serve::Role::user));
+  }
+  if (!options.api_key_path.empty()) {
+    CAIRN_TRY(keys.add_file(options.api_key_path, serve::Role::user));
+  }
+  if (!options.admin_key_path.empty()) {
+    CAIRN_TRY(keys.add_file(options.admin_key_path, serve::Role::admin));
+  }
+  return keys;
+}
+
+// Where others can reach it, a server without keys would be everybody's.
+Status check_address(const ServeOptions& options, const serve::Keys& keys) {
+  if (!options.address.unix_path.empty()) return Ok{};
+  CAIRN_TRY(const bool is_local, serve::http::is_loopback(options.address.host));
+  if (is_local || !keys.is_empty()) return Ok{};
+  if (options.has_no_keys) {
+    log::warning("--insecure-no-auth: whoever can reach {} can use this server",
+                 options.address.host);
+    return Ok{};
+  }
+  return fail(ErrorCode::invalid_argument,
+              "host: expected this machine's own address where there are no keys, found {}; give "
+              "the server keys (--api-key-file), or --insecure-no-auth",
+              options.address.host);
+}
+
+// What the model is for: text, unless the file says how its vectors are pooled.
+Result<std::optional<Pooling>> pooling_for(const ServeOptions& options, const gguf::File& file) {
+  if (options.pooling.empty()) return pooling_of(file);
+  CAIRN_TRY(const Pooling pooling, parse_pooling("--pooling", options.pooling));
+  return std::optional(pooling);
+}
+
+std::string model_name(const ServeOptions& options, const gguf::File& file) {
+  if (!options.name.empty()) return options.name;
+  if (options.model_path.empty()) return "cairn-nano";
+  return std::filesystem::path(file.name()).stem().string();
+}
+
+serve::AppOptions app_options(const ServeOptions& options, serve::Keys keys) {
+  serve::AppOptions app{.keys = std::move(keys),
+                        .requests_max = options.requests_max,
+                        .request_seconds_max = double(options.request_seconds_max),
+                        .log_path = options.log_path == "none" ? "" : options.log_path};
+  app.origins.hosts = options.hosts;
+  for (const std::string& origin : options.origins) {
+    if (origin == "none") {
+      app.origins.allows_local_origins = false;
+    } else {
+      app.origins.origins.push_back(origin);
+    }
+  }
+  return app;
+}
+
+void add_server_options(Options& command, ServeOptions& serve) {
+  command.begin_group("Server");
+  command
+      .add("MODEL,-m,--model", serve.model_path,
+           "a GGUF file; of a split model, its first part; default: the built-in model")
+      .takes("FILE");
+  command.add("--alias,-a", serve.name, "the model's name for clients; default: the file's")
+      .takes("NAME");
+  command
+      .add("--host", serve.address.host,
+           "the address to listen on; any but this machine's own needs keys")
+      .takes("ADDRESS")
+      .shows_default();
+  command.add("--port", serve.port, "the port to listen on; 0: one that is free")
+      .in_range(0, 65535)
+      .shows_default();
+  command
+      .add("--unix-socket", serve.address.unix_path,
+           "listen on this socket instead, which its owner alone may use")
+      .takes("FILE");
+  command
+      .add("--pooling", serve.pooling,
+           "serve embeddings, pooled so: mean, cls or last; default: what the file says")
+      .takes("KIND")
+      .suggests({"mean", "cls", "last"});
+  command
+      .add("--requests-max", serve.requests_max,
+           "requests that are answered at a time; more are refused with status 429")
+      .in_range(1, 1024)
+      .shows_default();
+  command
+      .add("--timeout", serve.request_seconds_max,
+           "the longest time for an answer, in seconds; 0: no limit")
+      .in_range(0, 1 << 20)
+      .shows_default();
+  command
+      .add("--request-log", serve.log_path,
+           "a line of JSON for each request, without prompts: a file, - for stdout, or none")
+      .takes("FILE")
+      .shows_default();
+}
+
+void add_access_options(Options& command, ServeOptions& serve) {
+  command.begin_group("Access");
+  command
+      .add("--api-key-file", serve.api_key_path,
+           "keys, one in each line, of which requests must show one (Authorization: Bearer KEY); "
+           "its owner alone may read the file")
+      .takes("FILE");
+  command
+      .add("--admin-key-file", serve.admin_key_path,
+           "the same for those who may see the server's metrics; others may not then")
+      .takes("FILE");
+  command.add("--api-key", serve.api_key, "one key; better as the variable CAIRN_API_KEY")
+      .takes("KEY")
+      .notes_variable(serve.is_variable_key);
+  command.add_flag("--insecure-no-auth", serve.has_no_keys,
+                   "listen on any address without keys: whoever reaches the server may use it");
+  command
+      .add("--allowed-host", serve.hosts,
+           "a name by which clients reach the server, beside localhost and addresses; may be "
+           "given several times")
+      .takes("NAME")
+      .repeatable();
+  command
+      .add("--cors-origin", serve.origins,
+           "a web page's origin, such as https://chat.example.org, from which browsers may ask; "
+           "may be given several times; none: not even pages of this machine")
+      .takes("ORIGIN")
+      .repeatable();
+}
+
+struct Arguments {
+  ServeOptions serve;
+  EngineArguments engine;
+  SamplingArguments sampling;
+};
+
+Action add_serve(Options& command) {
+  const auto a = std::make_shared<Arguments>();
+  add_server_options(command, a->serve);
+  add_access_options(command, a->serve);
+  a->sampling.add_to(command);
+  a->engine.add_to(command);
+  a->engine.add_memory_to(command);
+  a->engine.add_store_to(command);
+  command.set_notes(
+      "The interface is OpenAI's: POST /v1/chat/completions, /v1/completions, /v1/embeddings; "
+      "/openapi.json describes it, docs/server.md explains it. Sampling options are the defaults "
+      "of requests.\n"
+      "The first SIGTERM ends the listening and finishes what is being answered, the second one "
+      "ends at once.\n");
+  command.add_example("cairn serve MODEL.gguf", "on http://127.0.0.1:8080");
+  command.add_example("cairn serve MODEL.gguf --host 0.0.0.0 --api-key-file KEYS",
+                      "for other machines");
+  return [a]() -> Result<int> {
+    CAIRN_TRY(a->serve.engine, a->engine.read("f16"));
+    CAIRN_TRY(a->serve.sampling, a->sampling.read());
+    return serve_model(a->serve);
+  };
+}
+
+}  // namespace
+
+// The server goes before the service, and this before the engine: who stands later uses who stands
+// earlier.
+Result<int> serve_model(const ServeOptions& options) {
+  CAIRN_TRY(serve::Keys keys, read_keys(options));
+  if (const Status may = check_address(options, keys); !may) return as_option(may.error());
+  CAIRN_TRY(check_model_name(options.model_path));
+  CAIRN_TRY(gguf::File file, open_model(options.model_path));
+  EngineOptions engine_options = options.engine;
+  CAIRN_TRY(engine_options.pooling, pooling_for(options, file));
+  const std::string name = model_name(options, file);
+  CAIRN_TRY(const std::unique_ptr<Engine> engine,
+            load_engine(std::move(file), std::move(engine_options)));
+  CAIRN_TRY(sample::SamplingParams sampling,
+            session::effective_sampling(engine->file().fields(), options.model_path.empty(),
+                                        options.sampling));
+  const Status biased = sample::check_logit_bias(sampling, engine->size().vocabulary_count);
+  if (!biased) return as_option(biased.error());
+  CAIRN_TRY(const std::unique_ptr<session::Service> service, session::Service::start(engine.get()));
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  serve::ServedModel model{.service = service.get(),
+                           .name = name,
+                           .created = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
+                           .sampling = std::move(sampling),
+                           .has_seed = options.sampling.seed.has_value()};
+  CAIRN_TRY(const std::unique_ptr<serve::App> app,
+            serve::App::make(std::move(model), app_options(options, std::move(keys))));
+  serve::http::Address address = options.address;
+  address.port = uint16_t(options.port);
+  CAIRN_TRY(const std::unique_ptr<serve::http::Server> server,
+            serve::http::Server::listen(address, {}, app.get()));
+  std::fprintf(stderr, "%s: %s\n", printable(name).c_str(), printable(server->url()).c_str());
+  return server->run(true) ? kExitFine : kExitInterrupted;
+}
+
+const Command kServeCommand = {"serve", "answer requests over HTTP, as OpenAI's API", add_serve};
+
+}  // namespace cairn::cli

@@ -1,0 +1,40 @@
+// `cairn serve`: a server for one model. Knows the options, not how they are spelled. Thread rule:
+// one thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "serve/http/server.h"
+#include "session/sampling_choice.h"
+
+namespace cairn::cli {
+
+struct ServeOptions {
+  std::string model_path;  // Empty: the built-in model.
+  std::string name;        // Of the model, for clients; empty: the file's.
+  serve::http::Address address;
+  int32_t port = 8080;
+  std::string api_key;           // Empty: none.
+  bool is_variable_key = false;  // It is the environment's, which others cannot see.
+  std::string api_key_path, admin_key_path;
+  bool has_no_keys = false;          // Nobody needs one, wherever they are.
+  std::vector<std::string> hosts;    // Allowed, beside addresses.
+  std::vector<std::string> origins;  // Allowed; "none": not even this machine's pages.
+  std::string log_path = "-";
+  std::string pooling;  // For embeddings; empty: what the file says.
+  int32_t requests_max = 256;
+  int32_t request_seconds_max = 0;
+  session::SamplingChoice sampling;
+  EngineOptions engine;
+};
+
+// Serves until a signal ends it. Returns the exit code. Errors: what cannot be loaded or listened
+// on.
+Result<int> serve_model(const ServeOptions& options);
+
+}  // namespace cairn::cli

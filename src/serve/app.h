@@ -1,0 +1,71 @@
+// What a server of one model answers: the table of routes, who may use each, and what is said to
+// those who may not. Thread rule: that of http::Handler.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "serve/fields.h"
+#include "serve/http/origins.h"
+#include "serve/http/server.h"
+#include "serve/keys.h"
+#include "serve/request_log.h"
+#include "serve/routes/routes.h"
+
+namespace cairn::serve {
+
+enum class Access : uint8_t {
+  anyone,
+  user,       // Any key, where there are keys.
+  operator_,  // An admin's key, where there are such; else any.
+};
+
+struct RouteLine {
+  http::Method method;
+  std::string_view path;  // With "*" at its end: and all that begins so.
+  Access access;
+  bool is_quick;  // Takes microseconds.
+  Route route;
+  uint32_t endpoint;  // Of the fields of its body; 0: it has none.
+  std::string_view doc;
+};
+
+std::span<const RouteLine> all_routes();
+
+struct AppOptions {
+  http::OriginRules origins;
+  Keys keys;
+  int32_t requests_max = 256;  // That are answered at a time.
+  double request_seconds_max = 0;
+  std::string log_path;  // As RequestLog::open() has it.
+};
+
+class App final : public http::Handler {
+ public:
+  // The model's service must outlive the app. Errors: those of RequestLog::open().
+  static Result<std::unique_ptr<App>> make(ServedModel model, AppOptions options);
+
+  std::unique_ptr<http::Reply> admit(http::Request& request) override;
+  bool is_quick(const http::RequestHead& head) const override;
+  std::unique_ptr<http::Reply> answer(http::Request& request) override;
+  std::unique_ptr<http::Reply> refuse(int status, std::string_view message) override;
+  void ended(const http::Request& request, const http::Reply& reply,
+             const Outcome& outcome) override;
+
+ private:
+  App(ServedModel model, AppOptions options, std::unique_ptr<RequestLog> log);
+  std::unique_ptr<http::Reply> check_key(http::Request& request, Access access);
+  std::unique_ptr<http::Reply> preflight(const http::RequestHead& head) const;
+
+  AppOptions options_;
+  Metrics metrics_;
+  RouteContext context_;
+  std::unique_ptr<RequestLog> log_;
+  FailureCounts failures_;
+};
+
+}  // namespace cairn::serve

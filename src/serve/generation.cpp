@@ -1,0 +1,123 @@
+// Following streams.
+#include "serve/generation.h"
+
+#include "base/log.h"
+
+namespace cairn::serve {
+
+Generation::Generation(session::Service* service, std::vector<session::AnswerOrder> orders,
+                       const JobTerms& terms, std::unique_ptr<AnswerWriter> writer,
+                       Metrics* metrics, std::unique_ptr<Slots::Slot> slot)
+    : service_(service),
+      writer_(std::move(writer)),
+      metrics_(metrics),
+      slot_(std::move(slot)),
+      answers_(orders.size()),
+      begin_time_(Clock::now()) {
+  for (session::AnswerOrder& order : orders) {
+    choices_.push_back({.ticket = service_->answer(std::move(order), terms)});
+  }
+}
+
+Generation::~Generation() {
+  let_go();
+}
+
+void Generation::let_go() {
+  for (Choice& choice : choices_) {
+    choice.ticket.stream->listen({});
+    if (std::exchange(choice.has_ended, true)) continue;
+    service_->cancel(choice.ticket.id);
+    metrics_->add_cancelled();
+  }
+}
+
+// What came before is told by the first read().
+void Generation::listen(std::function<void()> wake) {
+  for (Choice& choice : choices_) choice.ticket.stream->listen(wake);
+}
+
+http::Reply::State Generation::read(std::string& out) {
+  for (size_t index = 0; index < choices_.size() && !has_failed_; ++index) {
+    if (!choices_[index].has_ended && !follow(index, out)) break;
+  }
+  if (has_failed_) return State::ended;
+  if (ended_count_ < choices_.size()) return State::waiting;
+  begin(out);
+  writer_->end(answers_, out);
+  if (!head_) head_.emplace();
+  return State::ended;
+}
+
+// The head of a stream, once the first prompt is begun.
+void Generation::begin(std::string& out) {
+  if (std::exchange(has_begun_, true) || !writer_->is_stream()) return;
+  head_ = {.content_type = "text/event-stream",
+           .headers = {{"cache-control", "no-cache"}, {"x-accel-buffering", "no"}},
+           .is_stream = true};
+  writer_->begin(out);
+}
+
+// False where it has failed.
+bool Generation::follow(size_t index, std::string& out) {
+  Choice& choice = choices_[index];
+  const session::AnswerPiece piece = choice.ticket.stream->take();
+  if (piece.prompt) {
+    if (choice.waited_seconds == 0) choice.waited_seconds = seconds();
+    begin(out);
+  }
+  const bool is_stream = writer_->is_stream();
+  if (is_stream && has_begun_ && (!piece.events.empty() || !piece.probabilities.empty())) {
+    writer_->add(index, piece, out);
+  }
+  if (!piece.has_ended) return true;
+  choice.has_ended = true;
+  Result<session::Answer> answer = choice.ticket.stream->wait();
+  if (!answer) {
+    // Before its prompt is begun there is no other reason for this one.
+    const bool is_queue_full = !piece.prompt && answer.error().code == ErrorCode::no_room;
+    if (is_queue_full && !has_begun_) {
+      const Refusal refusal = busy_refusal(answer.error().message);
+      head_ = refusal_head(refusal);
+      out = refusal_json(refusal);
+      has_failed_ = true;
+      let_go();
+    } else {
+      fail(answer.error(), out);
+    }
+    return false;
+  }
+  ++ended_count_;
+  metrics_->add_answer(*answer, choice.waited_seconds, seconds());
+  answers_[index] = std::move(answer).value();
+  if (is_stream) {
+    begin(out);
+    writer_->end_choice(index, answers_[index], out);
+  }
+  return true;
+}
+
+void Generation::fail(const Error& error, std::string& out) {
+  const Refusal refusal = refusal_of(error);
+  if (refusal.status >= 500) log::warning("an answer failed: {}", error.message);
+  has_failed_ = true;
+  if (head_) {
+    writer_->fail(refusal, out);
+  } else {
+    head_ = refusal_head(refusal);
+    out = refusal_json(refusal);
+  }
+  let_go();
+}
+
+std::vector<std::pair<std::string, int64_t>> Generation::figures() const {
+  int64_t prompt = 0, reused = 0, made = 0;
+  for (const session::Answer& answer : answers_) {
+    prompt += answer.prompt.prompt_tokens;
+    reused += answer.prompt.reused_tokens;
+    made += int64_t(answer.tokens.size());
+  }
+  return {{"prompt_tokens", prompt}, {"cached_tokens", reused}, {"completion_tokens", made}};
+}
+
+}  // namespace cairn::serve

@@ -1,0 +1,86 @@
+// The answers to one request: submits them to the service, follows their streams, and has them
+// written in the words of an API. Destroyed before its end, it cancels what is left. Thread rule:
+// that of http::Reply.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "serve/http/reply.h"
+#include "serve/metrics.h"
+#include "serve/refusal.h"
+#include "serve/slots.h"
+#include "session/service.h"
+
+namespace cairn::serve {
+
+// Writes answers in the form of one API, as a stream or whole.
+class AnswerWriter {
+ public:
+  virtual ~AnswerWriter() = default;
+
+  virtual bool is_stream() const = 0;
+  // Of a stream, in this order: once before all pieces; for each choice its pieces and its end;
+  // then the end of all. Whole answers are written at that end alone.
+  virtual void begin(std::string& out) = 0;
+  virtual void add(size_t choice, const session::AnswerPiece& piece, std::string& out) = 0;
+  virtual void end_choice(size_t choice, const session::Answer& answer, std::string& out) = 0;
+  virtual void end(std::span<const session::Answer> answers, std::string& out) = 0;
+  // Instead, where an answer fails when the stream has begun.
+  virtual void fail(const Refusal& refusal, std::string& out) = 0;
+  virtual std::string_view idle_text() const { return ": waiting\n\n"; }
+};
+
+class Generation final : public http::Reply {
+ public:
+  // `slot`: is held until the end.
+  Generation(session::Service* service, std::vector<session::AnswerOrder> orders,
+             const JobTerms& terms, std::unique_ptr<AnswerWriter> writer, Metrics* metrics,
+             std::unique_ptr<Slots::Slot> slot);
+  ~Generation() override;
+
+  void listen(std::function<void()> wake) override;
+  State read(std::string& out) override;
+  const http::ReplyHead* head() const override { return head_ ? &*head_ : nullptr; }
+  std::string_view idle_text() const override {
+    return writer_->is_stream() ? writer_->idle_text() : std::string_view();
+  }
+  std::vector<std::pair<std::string, int64_t>> figures() const override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Choice {
+    session::Service::Ticket ticket;
+    bool has_ended = false;
+    double waited_seconds = 0;  // Until its prompt was begun.
+  };
+
+  double seconds() const {
+    return std::chrono::duration<double>(Clock::now() - begin_time_).count();
+  }
+  bool follow(size_t index, std::string& out);
+  void begin(std::string& out);
+  void fail(const Error& error, std::string& out);
+  void let_go();
+
+  session::Service* service_;
+  std::unique_ptr<AnswerWriter> writer_;
+  Metrics* metrics_;
+  std::unique_ptr<Slots::Slot> slot_;
+  std::vector<Choice> choices_;
+  std::vector<session::Answer> answers_;  // By choice.
+  size_t ended_count_ = 0;
+  std::optional<http::ReplyHead> head_;
+  bool has_begun_ = false, has_failed_ = false;
+  Clock::time_point begin_time_;
+};
+
+}  // namespace cairn::serve

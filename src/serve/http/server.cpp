@@ -1,0 +1,275 @@
+// Listening, accepting, signals.
+#include "serve/http/server.h"
+
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <csignal>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/blocked_signals.h"
+#include "serve/http/connection.h"
+
+namespace cairn::serve::http {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using Local = asio::local::stream_protocol;
+using boost::system::error_code;
+
+namespace {
+
+constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
+// Where the system has no more descriptors.
+constexpr std::chrono::milliseconds kAcceptAgain(100);
+
+Result<asio::ip::address> parse_address(const std::string& host) {
+  error_code error;
+  const asio::ip::address address =
+      asio::ip::make_address(host == "localhost" ? "127.0.0.1" : host, error);
+  if (!error) return address;
+  return fail(ErrorCode::invalid_argument,
+              "host: expected an address such as 127.0.0.1 or ::1, or localhost, found \"{}\"",
+              host);
+}
+
+}  // namespace
+
+Result<bool> is_loopback(const std::string& host) {
+  CAIRN_TRY(const asio::ip::address address, parse_address(host));
+  return address.is_loopback();
+}
+
+struct Server::State {
+  explicit State(const Limits& limits) : signals(io), workers(size_t(limits.worker_count)) {
+    shared.limits = limits;
+    shared.io = &io;
+    shared.workers = &workers;
+  }
+
+  asio::awaitable<void> accept_tcp();
+  asio::awaitable<void> accept_local();
+  asio::awaitable<void> pause(const error_code& error);
+  asio::awaitable<void> keep(Connection::Socket socket, std::string address, bool is_local);
+  bool has_room(const std::string& address, bool is_local) const;
+  void wait_for_signal();
+  void stop();
+  void end_if_empty();
+
+  asio::io_context io{1};
+  asio::signal_set signals;
+  asio::thread_pool workers;
+  Shared shared{};
+  std::optional<tcp::acceptor> acceptor;
+  std::optional<Local::acceptor> local_acceptor;
+  std::string url, unix_path;
+  uint16_t port = 0;
+  std::map<Connection*, std::weak_ptr<Connection>> connections;
+  std::map<std::string, int32_t> address_counts;
+  bool is_aborted = false;
+};
+
+Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Server::~Server() {
+  if (!state_->unix_path.empty()) ::unlink(state_->unix_path.c_str());
+}
+
+const std::string& Server::url() const {
+  return state_->url;
+}
+
+uint16_t Server::port() const {
+  return state_->port;
+}
+
+namespace {
+
+// The socket of a server that is gone may be replaced; nothing else.
+Status clear_path(const std::string& path) {
+  if (path.size() >= sizeof(sockaddr_un::sun_path)) {
+    return fail(ErrorCode::invalid_argument, "{}: expected a path of at most {} bytes, found {}",
+                path, sizeof(sockaddr_un::sun_path) - 1, path.size());
+  }
+  struct stat found = {};
+  if (::lstat(path.c_str(), &found) != 0) return Ok{};
+  if (!S_ISSOCK(found.st_mode)) {
+    return fail(ErrorCode::invalid_argument, "{}: expected a socket or nothing, found a file",
+                path);
+  }
+  asio::io_context io;
+  Local::socket probe(io);
+  error_code error;
+  probe.connect(Local::endpoint(path), error);
+  if (!error) return fail(ErrorCode::io, "{}: another server listens there", path);
+  if (::unlink(path.c_str()) != 0) return fail(ErrorCode::io, "{}: cannot be replaced", path);
+  return Ok{};
+}
+
+template <class Acceptor, class Endpoint>
+Status open(Acceptor& acceptor, const Endpoint& endpoint, const std::string& where) {
+  error_code error;
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (error) return fail(ErrorCode::io, "{}: cannot listen there: {}", where, error.message());
+  return Ok{};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> Server::listen(const Address& address, const Limits& limits,
+                                               Handler* handler) {
+  std::unique_ptr<State> state;
+  {
+    const BlockedSignals blocked;
+    state = std::make_unique<State>(limits);
+  }
+  state->shared.handler = handler;
+  if (!address.unix_path.empty()) {
+    CAIRN_TRY(clear_path(address.unix_path));
+    state->url = "unix:" + address.unix_path;
+    state->local_acceptor.emplace(state->io);
+    CAIRN_TRY(open(*state->local_acceptor, Local::endpoint(address.unix_path), state->url));
+    state->unix_path = address.unix_path;
+    // For its owner alone, whatever the umask is.
+    if (::chmod(address.unix_path.c_str(), 0600) != 0) {
+      return fail(ErrorCode::io, "{}: its permissions cannot be set", address.unix_path);
+    }
+    return std::unique_ptr<Server>(new Server(std::move(state)));
+  }
+  CAIRN_TRY(const asio::ip::address ip, parse_address(address.host));
+  state->acceptor.emplace(state->io);
+  const std::string name = ip.is_v6() ? fmt::format("[{}]", ip.to_string()) : ip.to_string();
+  CAIRN_TRY(open(*state->acceptor, tcp::endpoint(ip, address.port),
+                 fmt::format("{}:{}", name, address.port)));
+  state->port = state->acceptor->local_endpoint().port();
+  state->url = fmt::format("http://{}:{}", name, state->port);
+  return std::unique_ptr<Server>(new Server(std::move(state)));
+}
+
+asio::awaitable<void> Server::State::pause(const error_code& error) {
+  if (error == asio::error::operation_aborted) co_return;
+  asio::steady_timer timer(io, kAcceptAgain);
+  co_await timer.async_wait(kAwait);
+}
+
+asio::awaitable<void> Server::State::accept_tcp() {
+  while (acceptor->is_open()) {
+    auto [error, socket] = co_await acceptor->async_accept(kAwait);
+    if (error) {
+      co_await pause(error);
+      continue;
+    }
+    error_code ignored;
+    socket.set_option(tcp::no_delay(true), ignored);
+    const asio::ip::address address = socket.remote_endpoint(ignored).address();
+    const bool is_mapped = address.is_v6() && address.to_v6().is_v4_mapped();
+    const bool is_local =
+        is_mapped ? asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).is_loopback()
+                  : address.is_loopback();
+    asio::co_spawn(io, keep(std::move(socket), address.to_string(), is_local), asio::detached);
+  }
+}
+
+asio::awaitable<void> Server::State::accept_local() {
+  while (local_acceptor->is_open()) {
+    auto [error, socket] = co_await local_acceptor->async_accept(kAwait);
+    if (error) {
+      co_await pause(error);
+      continue;
+    }
+    asio::co_spawn(io, keep(std::move(socket), "unix", true), asio::detached);
+  }
+}
+
+bool Server::State::has_room(const std::string& address, bool is_local) const {
+  if (shared.is_draining || int64_t(connections.size()) >= shared.limits.connections_max) {
+    return false;
+  }
+  const auto found = address_counts.find(address);
+  return is_local || found == address_counts.end() ||
+         found->second < shared.limits.connections_per_address_max;
+}
+
+// A connection from its beginning to its end. One too many is closed at once.
+asio::awaitable<void> Server::State::keep(Connection::Socket socket, std::string address,
+                                          bool is_local) {
+  if (!has_room(address, is_local)) co_return;
+  const auto connection =
+      std::make_shared<Connection>(std::move(socket), &shared, address, is_local);
+  connections.emplace(connection.get(), connection);
+  ++address_counts[address];
+  co_await connection->serve();
+  connections.erase(connection.get());
+  if (--address_counts[address] == 0) address_counts.erase(address);
+  end_if_empty();
+}
+
+void Server::State::end_if_empty() {
+  if (!shared.is_draining || !connections.empty()) return;
+  error_code ignored;
+  signals.cancel(ignored);
+}
+
+void Server::State::wait_for_signal() {
+  signals.async_wait([this](const error_code& error, int) {
+    if (error) return;
+    stop();
+    if (!is_aborted) wait_for_signal();
+    end_if_empty();
+  });
+}
+
+// First the idle connections, then all.
+void Server::State::stop() {
+  is_aborted = shared.is_draining;
+  shared.is_draining = true;
+  error_code ignored;
+  if (acceptor) acceptor->close(ignored);
+  if (local_acceptor) local_acceptor->close(ignored);
+  for (const auto& [key, weak] : connections) {
+    const std::shared_ptr<Connection> connection = weak.lock();
+    if (connection == nullptr) continue;
+    if (is_aborted) {
+      connection->close();
+    } else {
+      connection->drain();
+    }
+  }
+  end_if_empty();
+}
+
+void Server::stop() {
+  asio::post(state_->io, [state = state_.get()] { state->stop(); });
+}
+
+bool Server::run(bool catches_signals) {
+  State& state = *state_;
+  if (catches_signals) {
+    error_code ignored;
+    state.signals.add(SIGTERM, ignored);
+    state.signals.add(SIGINT, ignored);
+    state.wait_for_signal();
+  }
+  if (state.acceptor) asio::co_spawn(state.io, state.accept_tcp(), asio::detached);
+  if (state.local_acceptor) asio::co_spawn(state.io, state.accept_local(), asio::detached);
+  state.io.run();
+  state.workers.join();
+  return !state.is_aborted;
+}
+
+}  // namespace cairn::serve::http

@@ -1,0 +1,109 @@
+// Reading and comparing keys.
+#include "serve/keys.h"
+
+#include <fmt/core.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "base/file.h"
+
+namespace cairn::serve {
+
+namespace {
+
+constexpr size_t kKeyBytesMin = 16, kKeyBytesMax = 4096;
+constexpr size_t kFileBytesMax = 1 << 20;
+constexpr size_t kAddressesMax = 4096;
+
+std::string_view name_of(Role role) {
+  return role == Role::admin ? "admin" : "user";
+}
+
+// Looks at all bytes, whatever the first ones are.
+bool is_equal(const Sha256Digest& a, const Sha256Digest& b) {
+  uint8_t difference = 0;
+  for (size_t i = 0; i < a.size(); ++i) difference |= uint8_t(a[i] ^ b[i]);
+  return difference == 0;
+}
+
+}  // namespace
+
+Status Keys::add_file(const std::string& path, Role role) {
+  CAIRN_TRY(const std::string text, read_file(path, kFileBytesMax));
+  struct stat found = {};
+  if (::stat(path.c_str(), &found) == 0 && (found.st_mode & 077) != 0) {
+    return fail(ErrorCode::invalid_argument,
+                "{}: expected a file that its owner alone may read (chmod 600), found mode {:o}",
+                path, unsigned(found.st_mode & 0777));
+  }
+  int line_number = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = std::string_view(text).substr(at, end - at);
+    at = end + 1;
+    ++line_number;
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.empty() || line.starts_with('#')) continue;
+    if (const Status added = add(line, role); !added) {
+      return fail(ErrorCode::invalid_argument, "{}: line {}: {}", path, line_number,
+                  added.error().message);
+    }
+  }
+  if (has_role(role)) return Ok{};
+  return fail(ErrorCode::invalid_argument, "{}: expected a key in a line, found none", path);
+}
+
+Status Keys::add(std::string_view key, Role role) {
+  const bool is_plain = std::all_of(key.begin(), key.end(), [](char c) {
+    return static_cast<unsigned char>(c) > 0x20 && static_cast<unsigned char>(c) < 0x7f;
+  });
+  if (!is_plain || key.size() < kKeyBytesMin || key.size() > kKeyBytesMax) {
+    return fail(ErrorCode::invalid_argument,
+                "API key: expected at least {} characters of ASCII without blanks, found {}",
+                kKeyBytesMin, is_plain ? fmt::format("{}", key.size()) : "others");
+  }
+  const auto count = std::count_if(entries_.begin(), entries_.end(),
+                                   [&](const Entry& entry) { return entry.holder.role == role; });
+  entries_.push_back(
+      {Sha256().add(key).finish(), {role, fmt::format("{}-{}", name_of(role), count + 1)}});
+  return Ok{};
+}
+
+bool Keys::has_role(Role role) const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [&](const Entry& entry) { return entry.holder.role == role; });
+}
+
+std::optional<Keys::Holder> Keys::find(std::string_view key) const {
+  const Sha256Digest digest = Sha256().add(key.substr(0, kKeyBytesMax + 1)).finish();
+  const Entry* found = nullptr;
+  for (const Entry& entry : entries_) {
+    if (is_equal(entry.digest, digest)) found = &entry;
+  }
+  return found == nullptr ? std::nullopt : std::optional(found->holder);
+}
+
+bool FailureCounts::is_blocked(const std::string& address, Clock::time_point now) {
+  const auto found = counts_.find(address);
+  if (found == counts_.end()) return false;
+  if (now - found->second.begin > kSpan) {
+    counts_.erase(found);
+    return false;
+  }
+  return found->second.failures >= kFailuresMax;
+}
+
+void FailureCounts::add(const std::string& address, Clock::time_point now) {
+  if (counts_.size() >= kAddressesMax) {
+    std::erase_if(counts_, [&](const auto& entry) { return now - entry.second.begin > kSpan; });
+  }
+  // So many addresses at a time are no person's.
+  if (counts_.size() >= kAddressesMax) counts_.clear();
+  Count& count = counts_[address];
+  if (count.failures == 0) count.begin = now;
+  // The span counts from the failure that filled it.
+  if (++count.failures == kFailuresMax) count.begin = now;
+}
+
+}  // namespace cairn::serve

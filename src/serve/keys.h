@@ -1,0 +1,64 @@
+// API keys: who has one, and what it allows. Keys are kept as their SHA-256; comparing takes as
+// long whatever is wrong. Thread-safe: constant once made, but for FailureCounts.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/sha256.h"
+
+namespace cairn::serve {
+
+enum class Role : uint8_t { user, admin };
+
+class Keys {
+ public:
+  // One key in each line; empty lines and those that begin with # are left out. Errors: what
+  // read_file() says; invalid_argument: others may read the file, or a key has fewer than 16
+  // characters or others than ASCII's without blanks.
+  Status add_file(const std::string& path, Role role);
+  // Errors: invalid_argument, the same.
+  Status add(std::string_view key, Role role);
+
+  bool is_empty() const { return entries_.empty(); }
+  bool has_role(Role role) const;
+  struct Holder {
+    Role role;
+    std::string name;  // "user-1", "admin-1": for logs and shares.
+  };
+  // Nothing where it is no key.
+  std::optional<Holder> find(std::string_view key) const;
+
+ private:
+  struct Entry {
+    Sha256Digest digest;
+    Holder holder;
+  };
+  std::vector<Entry> entries_;
+};
+
+// How often an address has shown wrong keys. Thread rule: one thread.
+class FailureCounts {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr int32_t kFailuresMax = 10;  // Of an address in a minute; then none is looked at.
+  static constexpr std::chrono::seconds kSpan{60};
+
+  bool is_blocked(const std::string& address, Clock::time_point now);
+  void add(const std::string& address, Clock::time_point now);
+
+ private:
+  struct Count {
+    int32_t failures = 0;
+    Clock::time_point begin;
+  };
+  std::map<std::string, Count> counts_;
+};
+
+}  // namespace cairn::serve

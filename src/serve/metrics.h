@@ -1,0 +1,65 @@
+// What the server counts, in the text form of Prometheus: no prompts, no clients. Thread-safe.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/scheduler.h"
+#include "memory/memory.h"
+#include "session/answer.h"
+
+namespace cairn::serve {
+
+// How often a value was at most each of the bounds.
+class Histogram {
+ public:
+  explicit Histogram(std::span<const double> bounds) : bounds_(bounds), counts_(bounds.size()) {}
+
+  void add(double value);
+  // The lines of one metric, without its help.
+  void write(std::string_view name, std::string& out) const;
+
+ private:
+  std::span<const double> bounds_;
+  std::vector<uint64_t> counts_;
+  uint64_t count_ = 0;
+  double sum_ = 0;
+};
+
+class Metrics {
+ public:
+  Metrics();
+
+  // `route`: one of the table of routes, or "other".
+  void add_request(std::string_view route, int status);
+  // Of an answer that has ended. `waited_seconds`: until its prompt was begun; `seconds`: in all.
+  void add_answer(const session::Answer& answer, double waited_seconds, double seconds);
+  void add_cancelled();
+  void add_embedded(int64_t tokens);
+
+  // What is true at the moment, beside what was counted.
+  struct Now {
+    SchedulerStats scheduler;
+    memory::Usage memory;
+    int32_t answering = 0;
+  };
+  std::string text(const Now& now) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::pair<std::string, int>, uint64_t> requests_;
+  std::map<std::string, uint64_t, std::less<>> finished_;
+  uint64_t prompt_tokens_ = 0, reused_tokens_ = 0, answer_tokens_ = 0, embedded_tokens_ = 0;
+  uint64_t cancelled_ = 0;
+  double prompt_seconds_ = 0, answer_seconds_ = 0;
+  Histogram first_token_, token_time_, request_time_, queue_time_, prompt_size_, answer_size_;
+};
+
+}  // namespace cairn::serve

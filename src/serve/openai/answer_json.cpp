@@ -1,0 +1,146 @@
+// Figures of answers.
+#include "serve/openai/answer_json.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <random>
+
+namespace cairn::serve::openai {
+
+namespace {
+
+// To a thousandth: more would be noise.
+double rounded(double value) {
+  return std::round(value * 1e3) / 1e3;
+}
+
+double milliseconds(double seconds) {
+  return rounded(seconds * 1e3);
+}
+
+double rate(int64_t count, double seconds) {
+  return seconds > 0 ? rounded(double(count) / seconds) : 0;
+}
+
+double share(double seconds, int64_t count) {
+  return count > 0 ? milliseconds(seconds / double(count)) : 0;
+}
+
+json::Value probability_json(const sample::TokenProbability& one,
+                             const tokenize::Tokenizer& tokenizer) {
+  const std::string_view piece = tokenizer.piece(one.token);
+  json::Value bytes = json::Value::array();
+  for (const char byte : piece) bytes.push_back(unsigned(uint8_t(byte)));
+  return {{"token", piece}, {"logprob", finite(one.log_probability)}, {"bytes", std::move(bytes)}};
+}
+
+}  // namespace
+
+double finite(float log_probability) {
+  return std::max(double(log_probability), -9999.0);
+}
+
+ObjectHead make_object_head(std::string_view prefix, std::string_view model) {
+  std::random_device device;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return {.id = fmt::format("{}-{:08x}{:08x}{:08x}", prefix, device(), device(), device()),
+          .created = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
+          .model = std::string(model)};
+}
+
+json::Value object_json(const ObjectHead& head, std::string_view kind) {
+  return {{"id", head.id},
+          {"object", kind},
+          {"created", head.created},
+          {"model", head.model},
+          {"system_fingerprint", "cairn-" CAIRN_VERSION}};
+}
+
+// Clients know no other reasons.
+std::string_view finish_reason(const session::Answer& answer) {
+  switch (answer.finish) {
+    case session::FinishReason::tool_calls:
+      return "tool_calls";
+    case session::FinishReason::length:
+    case session::FinishReason::context:
+    case session::FinishReason::memory:
+      return "length";
+    case session::FinishReason::stop:
+    case session::FinishReason::interrupted:
+      break;
+  }
+  return "stop";
+}
+
+json::Value usage_json(std::span<const session::Answer> answers, size_t per_prompt) {
+  int64_t prompt = 0, cached = 0, made = 0, reasoning = 0;
+  for (size_t choice = 0; choice < answers.size(); ++choice) {
+    const session::Answer& answer = answers[choice];
+    made += int64_t(answer.tokens.size());
+    reasoning += answer.reasoning_tokens;
+    if (choice % per_prompt != 0) continue;
+    prompt += answer.prompt.prompt_tokens;
+    cached += answer.prompt.reused_tokens;
+  }
+  return {{"prompt_tokens", prompt},
+          {"completion_tokens", made},
+          {"total_tokens", prompt + made},
+          {"prompt_tokens_details", {{"cached_tokens", cached}}},
+          {"completion_tokens_details", {{"reasoning_tokens", reasoning}}}};
+}
+
+json::Value timings_json(std::span<const session::Answer> answers, size_t per_prompt) {
+  int64_t cached = 0, read = 0, made = 0;
+  double prompt_seconds = 0, answer_seconds = 0;
+  for (size_t choice = 0; choice < answers.size(); ++choice) {
+    const session::Answer& answer = answers[choice];
+    made += int64_t(answer.tokens.size());
+    answer_seconds = std::max(answer_seconds, answer.generation_seconds);
+    if (choice % per_prompt != 0) continue;
+    cached += answer.prompt.reused_tokens;
+    read += answer.prompt.computed_tokens;
+    prompt_seconds = std::max(prompt_seconds, answer.prompt_seconds);
+  }
+  return {{"cache_n", cached},
+          {"prompt_n", read},
+          {"prompt_ms", milliseconds(prompt_seconds)},
+          {"prompt_per_token_ms", share(prompt_seconds, read)},
+          {"prompt_per_second", rate(read, prompt_seconds)},
+          {"predicted_n", made},
+          {"predicted_ms", milliseconds(answer_seconds)},
+          {"predicted_per_token_ms", share(answer_seconds, made)},
+          {"predicted_per_second", rate(made, answer_seconds)}};
+}
+
+json::Value memory_json(const session::Answer& answer) {
+  const PromptReport& prompt = answer.prompt;
+  const std::string_view source = prompt.from_store          ? "disk"
+                                  : prompt.reused_tokens > 0 ? "cache"
+                                                             : "none";
+  json::Value json = {{"reused", prompt.reused_tokens},
+                      {"recomputed", prompt.computed_tokens},
+                      {"replayed", prompt.plan.recurrence_steps},
+                      {"left_out", answer.left_out_tokens},
+                      {"source", source}};
+  if (!prompt.plan.reason.empty()) json["reason"] = prompt.plan.reason;
+  return json;
+}
+
+json::Value probabilities_json(std::span<const sample::LogProbabilities> all, int32_t top_count,
+                               const tokenize::Tokenizer& tokenizer) {
+  json::Value list = json::Value::array();
+  for (const sample::LogProbabilities& one : all) {
+    json::Value token = probability_json(one.chosen, tokenizer);
+    json::Value top = json::Value::array();
+    for (const sample::TokenProbability& other : one.top) {
+      if (int32_t(top.items().size()) == top_count) break;
+      top.push_back(probability_json(other, tokenizer));
+    }
+    token["top_logprobs"] = std::move(top);
+    list.push_back(std::move(token));
+  }
+  return list;
+}
+
+}  // namespace cairn::serve::openai

@@ -1,0 +1,221 @@
+// Field by field.
+#include "serve/openai/answer_settings.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "session/sampling_choice.h"
+
+namespace cairn::serve::openai {
+
+namespace {
+
+constexpr size_t kStopBytesMax = 512;
+constexpr size_t kBiasesMax = 4096;
+
+Checked<Ok> read_fields(const Body& body, sample::SamplingParams& params) {
+  for (const sample::SamplingField& field : sample::sampling_fields()) {
+    const json::Value* const found = body.find(field.name);
+    if (found == nullptr || field.name == "n_probs" || field.name == "post_sampling_probs") {
+      continue;
+    }
+    const double value = field.flag != nullptr ? double(*found->as_boolean()) : *found->as_real();
+    if (const Status status = set(params, field, value); !status) {
+      return refuse_field(field.name, "{}", status.error().message);
+    }
+  }
+  return Ok{};
+}
+
+Checked<Ok> read_lists(const Body& body, sample::SamplingParams& params) {
+  for (const sample::SamplingList& list : sample::sampling_lists()) {
+    if (list.name == "logit_bias" || body.find(list.name) == nullptr) continue;
+    const json::Value& found = *body.find(list.name);
+    std::vector<std::string> values;
+    if (const auto text = found.as_text()) values.emplace_back(*text);
+    for (const json::Value& item : found.items()) {
+      if (!item.as_text()) {
+        return refuse_field(list.name, "expected strings, found {}", item.describe());
+      }
+      values.emplace_back(*item.as_text());
+    }
+    if (!found.as_text() && !found.is_array()) {
+      return refuse_field(list.name, "expected a list of strings, found {}", found.describe());
+    }
+    const bool is_order = list.name == "samplers" && found.is_array();
+    if (is_order) {
+      Result<std::vector<std::string_view>> order =
+          sample::sampler_order(std::span<const std::string>(values));
+      if (!order) return refusal_of(order.error(), list.name);
+      params.samplers = *order;
+      continue;
+    }
+    if (const Status status = list.set(params, values); !status) {
+      return refusal_of(status.error(), list.name);
+    }
+  }
+  return Ok{};
+}
+
+// The token or text, and what is added: a number, or false for "never".
+Checked<sample::LogitBias> read_bias(const json::Value& key, const json::Value& value) {
+  sample::LogitBias bias;
+  if (const auto id = key.as_integer(); id && *id >= 0 && *id <= INT32_MAX) {
+    bias.token = Token(int32_t(*id));
+  } else if (const auto text = key.as_text()) {
+    bias.text = *text;
+  } else {
+    return refuse_field("logit_bias", "expected a token's id or a text, found {}", key.describe());
+  }
+  if (const auto number = value.as_real()) {
+    bias.bias = float(*number);
+  } else if (value.as_boolean() == false) {
+    bias.bias = -std::numeric_limits<float>::infinity();
+  } else {
+    return refuse_field("logit_bias", "expected a number or false, found {}", value.describe());
+  }
+  return bias;
+}
+
+std::optional<int64_t> decimal_of(std::string_view text) {
+  return json::is_json(text, {}) ? json::integer_of(text) : std::nullopt;
+}
+
+Checked<Ok> read_biases(const Body& body, sample::SamplingParams& params) {
+  const json::Value* const found = body.find("logit_bias");
+  if (found == nullptr) return Ok{};
+  if (!found->is_object() && !found->is_array()) {
+    return refuse_field("logit_bias", "expected an object or a list, found {}", found->describe());
+  }
+  if (found->members().size() + found->items().size() > kBiasesMax) {
+    return refuse_field("logit_bias", "expected at most {} tokens, found {}", kBiasesMax,
+                        found->members().size() + found->items().size());
+  }
+  params.logit_bias.clear();
+  for (const json::Value::Member& member : found->members()) {
+    const bool is_id =
+        !member.key.empty() && member.key.find_first_not_of("0123456789") == std::string::npos;
+    const auto id = is_id ? decimal_of(member.key) : std::nullopt;
+    CAIRN_TRY(sample::LogitBias bias,
+              read_bias(id ? json::Value(*id) : json::Value(member.key), member.value));
+    params.logit_bias.push_back(std::move(bias));
+  }
+  for (const json::Value& item : found->items()) {
+    if (item.items().size() != 2) {
+      return refuse_field("logit_bias", "expected pairs, found {}", item.describe());
+    }
+    CAIRN_TRY(sample::LogitBias bias, read_bias(item.items()[0], item.items()[1]));
+    params.logit_bias.push_back(std::move(bias));
+  }
+  return Ok{};
+}
+
+// How many likeliest tokens are told; in the words of each of the two.
+Checked<Ok> read_probabilities(const Body& body, Endpoint endpoint, AnswerSettings& settings) {
+  const json::Value* const found = body.find("logprobs");
+  if (found == nullptr) return Ok{};
+  const std::optional<bool> flag = found->as_boolean();
+  if (endpoint == kChat) {
+    if (!flag) {
+      return refuse_field("logprobs", "expected true or false, found {}", found->describe());
+    }
+    settings.tells_probabilities = *flag;
+    settings.top_count = int32_t(body.integer("top_logprobs").value_or(0));
+  } else if (flag != false) {
+    const std::optional<int64_t> count = found->is_number() ? found->as_integer() : std::nullopt;
+    if (!count || *count < 0 || *count > 100) {
+      return refuse_field("logprobs", "expected a whole number from 0 to 100, found {}",
+                          found->describe());
+    }
+    settings.tells_probabilities = true;
+    settings.top_count = int32_t(*count);
+  }
+  // The chosen token's comes with those of others.
+  if (settings.tells_probabilities) {
+    settings.sampling.probability_count = std::max(settings.top_count, 1);
+  }
+  return Ok{};
+}
+
+Checked<Ok> read_response_format(const Body& body, session::ConstraintChoice& choice) {
+  const json::Value* const format = body.find("response_format");
+  if (format == nullptr) return Ok{};
+  const std::optional<std::string_view> type = format->text_at("type");
+  const json::Value* schema = format->find_set("schema");
+  if (type == "text") return Ok{};
+  if (type == "json_schema") {
+    const json::Value* const named = format->find_set("json_schema");
+    schema = named == nullptr ? nullptr : named->find_set("schema");
+    if (schema == nullptr) {
+      return refuse_field("response_format.json_schema.schema", "expected a schema, found none");
+    }
+  } else if (type != "json_object") {
+    const json::Value* const found = format->find("type");
+    return refuse_field("response_format.type",
+                        "expected text, json_object or json_schema, found {}",
+                        found == nullptr ? "none" : found->describe());
+  }
+  choice.json_schema = schema == nullptr ? R"({"type": "object"})" : json::to_text(*schema);
+  return Ok{};
+}
+
+Checked<session::ConstraintChoice> read_constraint(const Body& body, Endpoint endpoint) {
+  session::ConstraintChoice choice;
+  if (endpoint == kChat) CAIRN_TRY(read_response_format(body, choice));
+  if (const json::Value* const schema = body.find("json_schema")) {
+    if (choice.json_schema) {
+      return refuse_field("json_schema", "expected response_format or this, found both");
+    }
+    choice.json_schema = json::to_text(*schema);
+  }
+  if (const auto grammar = body.text("grammar")) choice.grammar = std::string(*grammar);
+  if (const auto regex = body.text("regex")) choice.regex = std::string(*regex);
+  choice.choices = body.texts("choices");
+  if (choice.count() > 1) {
+    return refuse_field(choice.json_schema ? "response_format" : "grammar",
+                        "expected one of a schema, grammar, regex and choices, found {}",
+                        choice.count());
+  }
+  return choice;
+}
+
+}  // namespace
+
+Checked<AnswerSettings> read_answer_settings(const Body& body, Endpoint endpoint,
+                                             const ServedModel& model) {
+  AnswerSettings settings;
+  settings.sampling = model.sampling;
+  if (!model.has_seed) settings.sampling.seed = session::new_seed();
+  if (const auto seed = body.integer("seed"); seed && *seed >= 0) {
+    settings.sampling.seed = uint64_t(*seed);
+  }
+  CAIRN_TRY(read_fields(body, settings.sampling));
+  CAIRN_TRY(read_lists(body, settings.sampling));
+  CAIRN_TRY(read_biases(body, settings.sampling));
+  const Status known =
+      sample::check_logit_bias(settings.sampling, model.engine().size().vocabulary_count);
+  if (!known) return refusal_of(known.error(), "logit_bias");
+  CAIRN_TRY(read_probabilities(body, endpoint, settings));
+  CAIRN_TRY(settings.constraint, read_constraint(body, endpoint));
+  const bool has_newer = endpoint == kChat && body.find("max_completion_tokens") != nullptr;
+  settings.token_count_max =
+      int32_t(body.integer(has_newer ? "max_completion_tokens" : "max_tokens").value_or(-1));
+  settings.answer_count = int32_t(body.integer("n").value_or(1));
+  settings.stop = body.texts("stop");
+  std::erase(settings.stop, "");
+  for (const std::string& text : settings.stop) {
+    if (text.size() > kStopBytesMax) {
+      return refuse_field("stop", "expected texts of at most {} bytes, found {}", kStopBytesMax,
+                          text.size());
+    }
+  }
+  settings.is_stream = body.is_true("stream");
+  if (const json::Value* const options = body.find("stream_options")) {
+    settings.tells_usage = options->is_true_at("include_usage");
+  }
+  return settings;
+}
+
+}  // namespace cairn::serve::openai

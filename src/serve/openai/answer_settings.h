@@ -1,0 +1,32 @@
+// What chat completions and completions have in common: how tokens are sampled, how long answers
+// are, what they look like. Thread-safe: pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sample/params.h"
+#include "serve/fields.h"
+#include "serve/served_model.h"
+#include "session/constraint.h"
+
+namespace cairn::serve::openai {
+
+struct AnswerSettings {
+  sample::SamplingParams sampling;
+  int32_t token_count_max = -1;
+  int32_t answer_count = 1;  // To each prompt.
+  int32_t top_count = 0;     // Of the likeliest tokens, how many are told beside each token.
+  bool tells_probabilities = false;
+  std::vector<std::string> stop;
+  session::ConstraintChoice constraint;
+  bool is_stream = false;
+  bool tells_usage = false;  // At the end of a stream.
+};
+
+// REQUIRES: the body was read as one of an endpoint that has these fields.
+Checked<AnswerSettings> read_answer_settings(const Body& body, Endpoint endpoint,
+                                             const ServedModel& model);
+
+}  // namespace cairn::serve::openai

@@ -1,0 +1,154 @@
+// Chunks are put together as text: they are the only thing that is made for each token.
+#include "serve/openai/chat_writer.h"
+
+#include <utility>
+
+#include "chat/conversation.h"
+#include "json/reader.h"
+
+namespace cairn::serve::openai {
+
+using chat::OutputEvent;
+
+ChatWriter::ChatWriter(ObjectHead head, const ChatStyle& style, size_t choice_count,
+                       const tokenize::Tokenizer* tokenizer, const chat::ChatFormat* format)
+    : head_(std::move(head)),
+      style_(style),
+      tokenizer_(tokenizer),
+      format_(format),
+      waiting_(choice_count) {
+  std::string begin = json::to_text(object_json(head_, "chat.completion.chunk"));
+  begin.pop_back();
+  chunk_begin_ = "data: " + begin + ",\"choices\":[{\"index\":";
+}
+
+void ChatWriter::begin(std::string& out) {
+  for (size_t choice = 0; choice < waiting_.size(); ++choice) {
+    chunk(choice, R"("role":"assistant","content":"")", {}, out);
+  }
+}
+
+void ChatWriter::chunk(size_t choice, std::string_view delta, std::string_view finish,
+                       std::string& out) {
+  out += chunk_begin_;
+  fmt::format_to(std::back_inserter(out), "{},\"delta\":{{{}}},\"logprobs\":", choice, delta);
+  if (waiting_[choice].empty()) {
+    out += "null";
+  } else {
+    out += json::to_text({{"content", take_probabilities(choice)}});
+  }
+  out += ",\"finish_reason\":";
+  if (finish.empty()) {
+    out += "null}]}\n\n";
+  } else {
+    fmt::format_to(std::back_inserter(out), "\"{}\"}}]", finish);
+  }
+}
+
+json::Value ChatWriter::take_probabilities(size_t choice) {
+  json::Value list = probabilities_json(waiting_[choice], style_.top_count, *tokenizer_);
+  waiting_[choice].clear();
+  return list;
+}
+
+std::string ChatWriter::call_id(const std::string& known, size_t call) const {
+  return known.empty() ? chat::make_call_id(format_->call, style_.message_count, call) : known;
+}
+
+void ChatWriter::add(size_t choice, const session::AnswerPiece& piece, std::string& out) {
+  if (style_.tells_probabilities) {
+    auto& waiting = waiting_[choice];
+    waiting.insert(waiting.end(), piece.probabilities.begin(), piece.probabilities.end());
+  }
+  for (const OutputEvent& event : piece.events) {
+    // Bytes that are no UTF-8 are of no use to a client.
+    const std::string text = json::escaped(chat::as_utf8(event.text));
+    switch (event.kind) {
+      case OutputEvent::Kind::text:
+        chunk(choice, fmt::format(R"("content":"{}")", text), {}, out);
+        break;
+      case OutputEvent::Kind::reasoning:
+        chunk(choice, fmt::format(R"("reasoning_content":"{}")", text), {}, out);
+        break;
+      case OutputEvent::Kind::call_start:
+        chunk(
+            choice,
+            fmt::format(R"("tool_calls":[{{"index":{},"id":"{}","type":"function",)"
+                        R"("function":{{"name":"{}","arguments":""}}}}])",
+                        event.call,
+                        json::escaped(chat::as_utf8(call_id(event.id, size_t(event.call)))), text),
+            {}, out);
+        break;
+      case OutputEvent::Kind::call_arguments:
+        chunk(choice,
+              fmt::format(R"("tool_calls":[{{"index":{},"function":{{"arguments":"{}"}}}}])",
+                          event.call, text),
+              {}, out);
+        break;
+      case OutputEvent::Kind::call_end:
+        break;
+    }
+  }
+}
+
+void ChatWriter::end_choice(size_t choice, const session::Answer& answer, std::string& out) {
+  chunk(choice, {}, finish_reason(answer), out);
+  out += ",\"timings\":" + json::to_text(timings_json(std::span(&answer, 1), 1));
+  out += ",\"memory\":" + json::to_text(memory_json(answer));
+  if (!answer.cut_by.empty()) out += ",\"cut_by\":" + json::to_text(json::Value(answer.cut_by));
+  out += "}\n\n";
+}
+
+json::Value ChatWriter::message_json(const session::Answer& answer) const {
+  const chat::Message& said = answer.message;
+  json::Value message = {{"role", "assistant"}};
+  const bool is_null = said.content.empty() && !said.calls.empty();
+  message["content"] = is_null ? json::Value() : json::Value(said.content);
+  if (!said.reasoning.empty()) message["reasoning_content"] = said.reasoning;
+  for (size_t call = 0; call < said.calls.size(); ++call) {
+    message["tool_calls"].push_back(
+        {{"id", call_id(said.calls[call].id, call)},
+         {"type", "function"},
+         {"function",
+          {{"name", said.calls[call].name}, {"arguments", said.calls[call].arguments}}}});
+  }
+  message["refusal"] = json::Value();
+  return message;
+}
+
+void ChatWriter::end(std::span<const session::Answer> answers, std::string& out) {
+  if (style_.is_stream) {
+    if (style_.tells_usage) {
+      json::Value last = object_json(head_, "chat.completion.chunk");
+      last["choices"] = json::Value::array();
+      last["usage"] = usage_json(answers, answers.size());
+      out += "data: " + json::to_text(last) + "\n\n";
+    }
+    out += "data: [DONE]\n\n";
+    return;
+  }
+  json::Value whole = object_json(head_, "chat.completion");
+  for (size_t choice = 0; choice < answers.size(); ++choice) {
+    const session::Answer& answer = answers[choice];
+    json::Value one = {{"index", choice}, {"message", message_json(answer)}};
+    one["logprobs"] = json::Value();
+    if (style_.tells_probabilities) {
+      one["logprobs"] = {
+          {"content", probabilities_json(answer.probabilities, style_.top_count, *tokenizer_)},
+          {"refusal", json::Value()}};
+    }
+    one["finish_reason"] = finish_reason(answer);
+    if (!answer.cut_by.empty()) one["cut_by"] = answer.cut_by;
+    whole["choices"].push_back(std::move(one));
+  }
+  whole["usage"] = usage_json(answers, answers.size());
+  whole["timings"] = timings_json(answers, answers.size());
+  whole["memory"] = memory_json(answers.front());
+  out += json::to_text(whole);
+}
+
+void ChatWriter::fail(const Refusal& refusal, std::string& out) {
+  out += "data: " + refusal_json(refusal) + "\n\n";
+}
+
+}  // namespace cairn::serve::openai

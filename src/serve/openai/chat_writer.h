@@ -1,0 +1,54 @@
+// Answers as chat completions: one object, or a stream of chunks. Thread rule: one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "chat/format.h"
+#include "serve/generation.h"
+#include "serve/openai/answer_json.h"
+#include "tokenize/tokenizer.h"
+
+namespace cairn::serve::openai {
+
+struct ChatStyle {
+  bool is_stream = false;
+  bool tells_usage = false;
+  bool tells_probabilities = false;
+  int32_t top_count = 0;
+  size_t message_count = 0;  // Of the request; calls are named by it.
+};
+
+class ChatWriter final : public AnswerWriter {
+ public:
+  // `tokenizer` and `format` must outlive the writer.
+  ChatWriter(ObjectHead head, const ChatStyle& style, size_t choice_count,
+             const tokenize::Tokenizer* tokenizer, const chat::ChatFormat* format);
+
+  bool is_stream() const override { return style_.is_stream; }
+  void begin(std::string& out) override;
+  void add(size_t choice, const session::AnswerPiece& piece, std::string& out) override;
+  void end_choice(size_t choice, const session::Answer& answer, std::string& out) override;
+  void end(std::span<const session::Answer> answers, std::string& out) override;
+  void fail(const Refusal& refusal, std::string& out) override;
+
+ private:
+  std::string call_id(const std::string& known, size_t call) const;
+  json::Value message_json(const session::Answer& answer) const;
+  // A chunk of one choice; `delta` is JSON text.
+  void chunk(size_t choice, std::string_view delta, std::string_view finish, std::string& out);
+  json::Value take_probabilities(size_t choice);
+
+  ObjectHead head_;
+  ChatStyle style_;
+  const tokenize::Tokenizer* tokenizer_;
+  const chat::ChatFormat* format_;
+  std::string chunk_begin_;  // Of each chunk, up to the choice's index.
+  // Of tokens whose text has not been sent yet, by choice.
+  std::vector<std::vector<sample::LogProbabilities>> waiting_;
+};
+
+}  // namespace cairn::serve::openai

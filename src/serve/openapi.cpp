@@ -1,0 +1,98 @@
+// Walks the two tables.
+#include "serve/openapi.h"
+
+#include <fmt/core.h>
+
+#include "json/value.h"
+#include "serve/app.h"
+
+namespace cairn::serve {
+
+namespace {
+
+json::Value type_json(const Field& field) {
+  const json::Value text = {{"type", "string"}};
+  switch (field.kind) {
+    case FieldKind::boolean:
+      return {{"type", "boolean"}};
+    case FieldKind::integer:
+      return {
+          {"type", "integer"}, {"minimum", int64_t(field.min)}, {"maximum", int64_t(field.max)}};
+    case FieldKind::number:
+      return {{"type", "number"}, {"minimum", field.min}, {"maximum", field.max}};
+    case FieldKind::text:
+      return {{"type", "string"}, {"maxLength", int64_t(field.max)}};
+    case FieldKind::texts: {
+      json::Value either = json::Value::array();
+      either.push_back(text);
+      either.push_back({{"type", "array"}, {"items", text}, {"maxItems", int64_t(field.max)}});
+      return {{"anyOf", std::move(either)}};
+    }
+    case FieldKind::object:
+      return {{"type", "object"}};
+    case FieldKind::list:
+      return {
+          {"type", "array"}, {"minItems", int64_t(field.min)}, {"maxItems", int64_t(field.max)}};
+    case FieldKind::any:
+      break;
+  }
+  return json::Value::object();
+}
+
+json::Value body_json(uint32_t endpoint) {
+  json::Value properties = json::Value::object(), required = json::Value::array();
+  for (const Field& field : all_fields()) {
+    if ((field.endpoints & endpoint) == 0) continue;
+    json::Value type = type_json(field);
+    std::string doc(field.doc);
+    if (!field.default_text.empty()) doc += fmt::format(" (default: {})", field.default_text);
+    type["description"] = doc;
+    properties[field.name] = std::move(type);
+    if (field.is_required) required.push_back(field.name);
+  }
+  json::Value schema = {{"type", "object"}, {"properties", std::move(properties)}};
+  if (!required.items().empty()) schema["required"] = std::move(required);
+  return {{"required", true}, {"content", {{"application/json", {{"schema", std::move(schema)}}}}}};
+}
+
+json::Value replies_json(const RouteLine& line) {
+  json::Value replies;
+  replies["200"] = {{"description", line.doc}};
+  const json::Value error = {
+      {"description", "{\"error\": {\"message\", \"type\", \"param\", \"code\"}}"}};
+  for (const char* status : {"400", "401", "403", "413", "429", "500", "501", "503"}) {
+    replies[status] = error;
+  }
+  return replies;
+}
+
+}  // namespace
+
+std::string openapi_text() {
+  json::Value paths = json::Value::object();
+  for (const RouteLine& line : all_routes()) {
+    std::string path(line.path);
+    json::Value operation = {{"summary", line.doc}, {"responses", replies_json(line)}};
+    if (path.ends_with('*')) {
+      path = path.substr(0, path.size() - 1) + "{name}";
+      json::Value parameters = json::Value::array();
+      parameters.push_back(
+          {{"name", "name"}, {"in", "path"}, {"required", true}, {"schema", {{"type", "string"}}}});
+      operation["parameters"] = std::move(parameters);
+    }
+    if (line.endpoint != 0) operation["requestBody"] = body_json(line.endpoint);
+    if (line.access == Access::anyone) operation["security"] = json::Value::array();
+    paths[path][line.method == http::Method::get ? "get" : "post"] = std::move(operation);
+  }
+  json::Value security = json::Value::array();
+  security.push_back({{"key", json::Value::array()}});
+  const json::Value document = {
+      {"openapi", "3.1.0"},
+      {"info", {{"title", "cairn"}, {"version", CAIRN_VERSION}}},
+      {"paths", std::move(paths)},
+      {"components", {{"securitySchemes", {{"key", {{"type", "http"}, {"scheme", "bearer"}}}}}}},
+      {"security", std::move(security)}};
+  return json::to_text(document);
+}
+
+}  // namespace cairn::serve

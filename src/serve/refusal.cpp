@@ -1,0 +1,87 @@
+// Statuses and types of errors.
+#include "serve/refusal.h"
+
+#include <algorithm>
+
+#include "json/value.h"
+
+namespace cairn::serve {
+
+namespace {
+
+// Nobody is told more than this of what was wrong.
+constexpr size_t kMessageBytesMax = 1500;
+
+}  // namespace
+
+Refusal refusal_of(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::invalid_argument:
+    case ErrorCode::invalid_data:
+    case ErrorCode::no_room:
+      return {.message = error.message};
+    case ErrorCode::not_found:
+      return {.status = 404, .type = "not_found_error", .message = error.message};
+    case ErrorCode::unsupported:
+      return {.status = 501, .type = "not_supported_error", .message = error.message};
+    case ErrorCode::context_full:
+      return {.code = "context_length_exceeded", .message = error.message};
+    case ErrorCode::memory_full:
+      return {.status = 503,
+              .type = "unavailable_error",
+              .code = "memory_full",
+              .message = error.message,
+              .headers = {{"retry-after", "1"}}};
+    case ErrorCode::io:
+    case ErrorCode::cancelled:
+      break;
+  }
+  return {.status = 500, .type = "server_error", .message = error.message};
+}
+
+Refusal refusal_of(const Error& error, std::string_view field) {
+  Refusal refusal = refusal_of(error);
+  refusal.field = field;
+  return refusal;
+}
+
+Refusal context_refusal(int64_t prompt_tokens, int64_t context_tokens) {
+  // Clients look for this sentence.
+  return {.code = "context_length_exceeded",
+          .message = fmt::format("This model's maximum context length is {} tokens. However, you "
+                                 "requested {} tokens in the prompt.",
+                                 context_tokens, prompt_tokens),
+          .numbers = {{"n_prompt_tokens", prompt_tokens}, {"n_ctx", context_tokens}}};
+}
+
+Refusal busy_refusal(std::string_view message) {
+  return {.status = 429,
+          .type = "rate_limit_error",
+          .code = "queue_full",
+          .message = std::string(message),
+          .headers = {{"retry-after", "1"}}};
+}
+
+std::string refusal_json(const Refusal& refusal) {
+  json::Value error = {
+      {"message", std::string_view(refusal.message)
+                      .substr(0, std::min(refusal.message.size(), kMessageBytesMax))},
+      {"type", refusal.type}};
+  error["param"] = refusal.field.empty() ? json::Value() : json::Value(refusal.field);
+  error["code"] = refusal.code.empty() ? json::Value() : json::Value(refusal.code);
+  for (const auto& [name, number] : refusal.numbers) error[name] = number;
+  return json::to_text({{"error", std::move(error)}});
+}
+
+http::ReplyHead refusal_head(const Refusal& refusal) {
+  http::ReplyHead head{.status = refusal.status, .headers = refusal.headers};
+  // What is wrong with the request is wrong the next time too.
+  if (refusal.status == 500) head.headers.push_back({"x-should-retry", "false"});
+  return head;
+}
+
+std::unique_ptr<http::Reply> refusal_reply(const Refusal& refusal) {
+  return std::make_unique<http::WholeReply>(refusal_head(refusal), refusal_json(refusal));
+}
+
+}  // namespace cairn::serve

@@ -1,0 +1,73 @@
+// From orders to a generation.
+#include "serve/routes/answering.h"
+
+#include <chrono>
+#include <span>
+
+namespace cairn::serve {
+
+Checked<Ok> check_model(const RouteContext& context, const Body& body) {
+  const ServedModel& model = context.model;
+  if (!model.makes_text() || model.engine().tokenizer() == nullptr) {
+    return Refusal{
+        .status = 501,
+        .type = "not_supported_error",
+        .message = fmt::format("{} makes no text: it is served for embeddings", model.name)};
+  }
+  // Clients name all kinds of models; there is one, and the reply says which.
+  (void)body;
+  return Ok{};
+}
+
+Checked<Ok> check_prompt(const RouteContext& context, std::span<const Token> prompt,
+                         std::string_view field) {
+  const Engine& engine = context.model.engine();
+  if (prompt.empty()) return refuse_field(field, "expected at least one token, found none");
+  for (const Token token : prompt) {
+    if (engine.tokenizer()->holds(token) && index_of(token) < engine.size().vocabulary_count) {
+      continue;
+    }
+    return refuse_field(field, "expected token ids from 0 to {}, found {}",
+                        engine.size().vocabulary_count - 1, index_of(token));
+  }
+  const EngineOptions& options = engine.options();
+  const bool is_cut = options.context_policy == ContextPolicy::shift;
+  if (!is_cut && int64_t(prompt.size()) > options.context_tokens) {
+    return context_refusal(int64_t(prompt.size()), options.context_tokens);
+  }
+  return Ok{};
+}
+
+void add_orders(const openai::AnswerSettings& settings, session::AnswerOrder order,
+                std::vector<session::AnswerOrder>& orders) {
+  order.token_count_max = settings.token_count_max;
+  order.stop = settings.stop;
+  order.sampling = settings.sampling;
+  for (int32_t answer = 0; answer < settings.answer_count; ++answer) {
+    orders.push_back(order);
+    ++order.sampling.seed;
+  }
+}
+
+Checked<std::unique_ptr<http::Reply>> begin_answers(const RouteContext& context,
+                                                    const http::Request& request,
+                                                    std::vector<session::AnswerOrder> orders,
+                                                    std::unique_ptr<AnswerWriter> writer) {
+  std::unique_ptr<Slots::Slot> slot = context.slots->take(request.client);
+  if (slot == nullptr) return busy_refusal("the server answers as many requests as it may");
+  JobTerms terms{.client = request.client.empty() ? request.address : request.client};
+  if (context.request_seconds_max > 0) {
+    terms.deadline =
+        JobTerms::Clock::now() + std::chrono::duration_cast<JobTerms::Clock::duration>(
+                                     std::chrono::duration<double>(context.request_seconds_max));
+  }
+  return std::unique_ptr<http::Reply>(
+      std::make_unique<Generation>(context.model.service, std::move(orders), terms,
+                                   std::move(writer), context.metrics, std::move(slot)));
+}
+
+std::unique_ptr<http::Reply> reply_of(Checked<std::unique_ptr<http::Reply>> made) {
+  return made ? std::move(made).value() : refusal_reply(made.error());
+}
+
+}  // namespace cairn::serve

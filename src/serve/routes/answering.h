@@ -1,0 +1,34 @@
+// What the routes that make text have in common. Thread-safe: pure, but for the service.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "serve/generation.h"
+#include "serve/openai/answer_settings.h"
+#include "serve/routes/routes.h"
+
+namespace cairn::serve {
+
+// That the model makes text, and is the one that was asked for.
+Checked<Ok> check_model(const RouteContext& context, const Body& body);
+// The prompt fits into the context, and its tokens are the model's.
+Checked<Ok> check_prompt(const RouteContext& context, std::span<const Token> prompt,
+                         std::string_view field);
+
+// An order for each answer: those to one prompt differ by their seeds. The matcher is theirs in
+// common.
+void add_orders(const openai::AnswerSettings& settings, session::AnswerOrder order,
+                std::vector<session::AnswerOrder>& orders);
+
+Checked<std::unique_ptr<http::Reply>> begin_answers(const RouteContext& context,
+                                                    const http::Request& request,
+                                                    std::vector<session::AnswerOrder> orders,
+                                                    std::unique_ptr<AnswerWriter> writer);
+
+// The value, or the refusal as a reply.
+std::unique_ptr<http::Reply> reply_of(Checked<std::unique_ptr<http::Reply>> made);
+
+}  // namespace cairn::serve

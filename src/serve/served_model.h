@@ -1,0 +1,25 @@
+// The model that is served, and what requests to it begin with. Thread-safe: constant once made;
+// the service is thread-safe itself.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/engine.h"
+#include "sample/params.h"
+#include "session/service.h"
+
+namespace cairn::serve {
+
+struct ServedModel {
+  session::Service* service = nullptr;
+  std::string name;                 // By which clients know it.
+  int64_t created = 0;              // Seconds since 1970.
+  sample::SamplingParams sampling;  // Where a request says nothing.
+  bool has_seed = false;            // Of `sampling`; else each request has a new one.
+
+  const Engine& engine() const { return service->engine(); }
+  bool makes_text() const { return !engine().options().pooling; }
+};
+
+}  // namespace cairn::serve

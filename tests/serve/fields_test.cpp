@@ -1,0 +1,141 @@
+// The table of fields, the checks that it drives, and the document that is made of it. Covers
+// field_table.cpp, openapi.cpp and refusal.cpp.
+#include "serve/fields.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "sample/params.h"
+#include "serve/app.h"
+#include "serve/openapi.h"
+
+namespace cairn::serve::fields_test {
+namespace {
+
+TEST(Fields, TheTableMakesSense) {
+  std::map<std::string_view, uint32_t> seen;
+  for (const Field& field : all_fields()) {
+    EXPECT_FALSE(field.name.empty() || field.doc.empty());
+    EXPECT_NE(field.endpoints, 0u) << field.name;
+    EXPECT_LE(field.min, field.max) << field.name;
+    EXPECT_EQ(seen[field.name] & field.endpoints, 0u) << field.name << " is there twice";
+    seen[field.name] |= field.endpoints;
+  }
+  for (const sample::SamplingField& sampling : sample::sampling_fields()) {
+    const bool has_other_name =
+        sampling.name == "n_probs" || sampling.name == "post_sampling_probs";
+    EXPECT_EQ(seen[sampling.name] & kAnswers, has_other_name ? 0 : uint32_t(kAnswers))
+        << sampling.name;
+  }
+}
+
+std::string refusal_field(std::string_view text, Endpoint endpoint) {
+  Checked<Body> body = Body::read(text, endpoint);
+  if (body) return "none";
+  EXPECT_EQ(body.error().status, 400);
+  return body.error().code + body.error().field;
+}
+
+TEST(Fields, BodiesAreCheckedByTheirLines) {
+  EXPECT_EQ(refusal_field(R"({"content":"x"})", kTokenize), "none");
+  EXPECT_EQ(refusal_field(R"({"content":5})", kTokenize), "content");
+  EXPECT_EQ(refusal_field(R"({"content":null})", kTokenize), "content");
+  EXPECT_EQ(refusal_field(R"({})", kTokenize), "content");
+  EXPECT_EQ(refusal_field(R"({"content":"x","add_special":1})", kTokenize), "add_special");
+  EXPECT_EQ(refusal_field(R"({"content":"x","add_special":null})", kTokenize), "none");
+  EXPECT_EQ(refusal_field(R"({"content":"x","temperature":"hot"})", kTokenize), "none")
+      << "other endpoints' fields mean nothing";
+  EXPECT_EQ(refusal_field(R"([])", kTokenize), "invalid_json");
+  EXPECT_EQ(refusal_field("", kTokenize), "invalid_json");
+  EXPECT_EQ(refusal_field(R"({"prompt":"x","n":1.0})", kCompletion), "none");
+  EXPECT_EQ(refusal_field(R"({"prompt":"x","n":1.5})", kCompletion), "n");
+  EXPECT_EQ(refusal_field(R"({"prompt":"x","n":17})", kCompletion), "n");
+  EXPECT_EQ(refusal_field(R"({"prompt":"x","stop":["a",1]})", kCompletion), "stop");
+}
+
+// Every field of every endpoint is refused where it is of another kind or out of its range.
+TEST(Fields, EveryLineIsEnforced) {
+  const std::map<Endpoint, std::string> bodies = {
+      {kChat, R"("messages":[{"role":"user","content":"x"}])"},
+      {kCompletion, R"("prompt":"x")"},
+      {kEmbedding, R"("input":"x")"},
+      {kTokenize, R"("content":"x")"},
+      {kDetokenize, R"("tokens":[1])"},
+      {kApplyTemplate, R"("messages":[{"role":"user","content":"x"}])"}};
+  for (const auto& [endpoint, required] : bodies) {
+    ASSERT_EQ(refusal_field("{" + required + "}", endpoint), "none");
+    for (const Field& field : all_fields()) {
+      if ((field.endpoints & endpoint) == 0 || field.is_required) continue;
+      if (field.kind == FieldKind::any) continue;
+      const std::string name(field.name);
+      const std::string wrong = field.kind == FieldKind::object ? "7" : "{\"a\":1}";
+      const auto with = [&, &given = required](const std::string& value) {
+        return refusal_field("{" + given + ",\"" + name + "\":" + value + "}", endpoint);
+      };
+      EXPECT_EQ(with(wrong), name);
+      if (field.kind == FieldKind::integer || field.kind == FieldKind::number) {
+        EXPECT_EQ(with(fmt::format("{}", field.min)), "none") << name;
+        EXPECT_EQ(with(fmt::format("{}", field.max)), "none") << name;
+        EXPECT_EQ(with(fmt::format("{}", field.min - 1)), name);
+        EXPECT_EQ(with("1e300"), name);
+      }
+    }
+  }
+}
+
+TEST(Fields, TheDocumentHasAllRoutesAndFields) {
+  const nlohmann::json document = nlohmann::json::parse(openapi_text());
+  EXPECT_EQ(document["openapi"], "3.1.0");
+  for (const RouteLine& line : all_routes()) {
+    std::string path(line.path);
+    if (path.ends_with('*')) path = path.substr(0, path.size() - 1) + "{name}";
+    const auto& operation =
+        document["paths"][path][line.method == http::Method::get ? "get" : "post"];
+    ASSERT_TRUE(operation.is_object()) << path;
+    if (line.endpoint == 0) continue;
+    const auto& schema = operation["requestBody"]["content"]["application/json"]["schema"];
+    for (const Field& field : all_fields()) {
+      EXPECT_EQ(schema["properties"].contains(std::string(field.name)),
+                (field.endpoints & line.endpoint) != 0)
+          << path << " " << field.name;
+    }
+  }
+  const auto& chat = document["paths"]["/v1/chat/completions"]["post"]["requestBody"]["content"]
+                             ["application/json"]["schema"];
+  EXPECT_EQ(chat["required"], nlohmann::json::array({"messages"}));
+  EXPECT_EQ(chat["properties"]["temperature"]["maximum"], 100);
+}
+
+// No GET changes anything.
+TEST(Fields, RoutesThatChangeAreNoGets) {
+  for (const RouteLine& line : all_routes()) {
+    EXPECT_EQ(line.method == http::Method::get, line.endpoint == 0) << line.path;
+  }
+}
+
+TEST(Fields, RefusalsHaveTheFormThatClientsKnow) {
+  Refusal refusal = refuse_field("a[2].b", "expected {}, found {}", 1, 2);
+  refusal.numbers = {{"n_ctx", 7}};
+  const nlohmann::json json = nlohmann::json::parse(refusal_json(refusal));
+  EXPECT_EQ(json,
+            nlohmann::json::parse(
+                R"({"error":{"message":"a[2].b: expected 1, found 2",)"
+                R"("type":"invalid_request_error","param":"a[2].b","code":null,"n_ctx":7}})"));
+  const std::pair<ErrorCode, int> statuses[] = {
+      {ErrorCode::invalid_argument, 400}, {ErrorCode::invalid_data, 400},
+      {ErrorCode::not_found, 404},        {ErrorCode::unsupported, 501},
+      {ErrorCode::no_room, 400},          {ErrorCode::context_full, 400},
+      {ErrorCode::memory_full, 503},      {ErrorCode::io, 500},
+      {ErrorCode::cancelled, 500}};
+  for (const auto& [code, status] : statuses) {
+    EXPECT_EQ(refusal_of(fail(code, "x")).status, status);
+  }
+  EXPECT_LE(refusal_json({.message = std::string(10000, 'x')}).size(), 2048u);
+}
+
+}  // namespace
+}  // namespace cairn::serve::fields_test

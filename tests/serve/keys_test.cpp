@@ -1,0 +1,88 @@
+// Keys: what is taken for one, and who has which.
+#include "serve/keys.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <string>
+
+#include "tests/scratch_folder.h"
+
+namespace cairn::serve::keys_test {
+namespace {
+
+constexpr char kFirst[] = "0123456789abcdef", kSecond[] = "0123456789abcdeg";
+
+TEST(Keys, AreFoundByAllOfTheirBytes) {
+  Keys keys;
+  EXPECT_TRUE(keys.is_empty());
+  EXPECT_FALSE(keys.find(kFirst));
+  ASSERT_TRUE(keys.add(kFirst, Role::user));
+  ASSERT_TRUE(keys.add(kSecond, Role::admin));
+  ASSERT_TRUE(keys.add("another-key-of-a-user", Role::user));
+  EXPECT_EQ(keys.find(kFirst)->name, "user-1");
+  EXPECT_EQ(keys.find(kSecond)->name, "admin-1");
+  EXPECT_EQ(keys.find(kSecond)->role, Role::admin);
+  EXPECT_EQ(keys.find("another-key-of-a-user")->name, "user-2");
+  for (const char* wrong : {"", "0123456789abcde", "0123456789abcdefg", "0123456789abcdeF"}) {
+    EXPECT_FALSE(keys.find(wrong)) << wrong;
+  }
+  EXPECT_FALSE(keys.find(std::string(1 << 20, 'x')));
+  EXPECT_TRUE(keys.has_role(Role::user) && keys.has_role(Role::admin));
+}
+
+TEST(Keys, AreLongAndPlain) {
+  Keys keys;
+  for (const std::string& wrong :
+       {std::string(15, 'x'), std::string(), std::string(4097, 'x'),
+        "0123456789 abcdef" + std::string(), std::string("0123456789abcde\xc3\xa9"),
+        std::string("0123456789abcdef\n")}) {
+    const Status added = keys.add(wrong, Role::user);
+    ASSERT_FALSE(added) << wrong;
+    EXPECT_EQ(added.error().code, ErrorCode::invalid_argument);
+    EXPECT_EQ(added.error().message.find("0123"), std::string::npos) << "keys are not told";
+  }
+  EXPECT_TRUE(keys.is_empty());
+}
+
+TEST(Keys, ComeFromFilesOfTheirOwner) {
+  const test::ScratchFolder folder;
+  const std::string path = folder.file("keys");
+  test::write_to(path, std::string("# users\n\n") + kFirst + "\r\n" + kSecond);
+  ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
+  Keys keys;
+  const Status added = keys.add_file(path, Role::user);
+  ASSERT_TRUE(added) << added.error().message;
+  EXPECT_TRUE(keys.find(kFirst) && keys.find(kSecond));
+  ASSERT_EQ(::chmod(path.c_str(), 0640), 0);
+  const Status open = Keys().add_file(path, Role::user);
+  ASSERT_FALSE(open);
+  EXPECT_NE(open.error().message.find("chmod 600"), std::string::npos);
+  test::write_to(path, std::string(kFirst) + "\nshort\n");
+  ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
+  const Status bad = Keys().add_file(path, Role::user);
+  ASSERT_FALSE(bad);
+  EXPECT_NE(bad.error().message.find("line 2"), std::string::npos) << bad.error().message;
+  test::write_to(path, "# none\n");
+  EXPECT_FALSE(Keys().add_file(path, Role::user));
+  EXPECT_FALSE(Keys().add_file(folder.file("nothing"), Role::user));
+}
+
+TEST(Keys, FailuresAreCountedByAddress) {
+  FailureCounts counts;
+  const auto begin = FailureCounts::Clock::now();
+  for (int count = 0; count < FailureCounts::kFailuresMax; ++count) {
+    EXPECT_FALSE(counts.is_blocked("a", begin));
+    counts.add("a", begin);
+  }
+  EXPECT_TRUE(counts.is_blocked("a", begin));
+  EXPECT_FALSE(counts.is_blocked("b", begin));
+  EXPECT_TRUE(counts.is_blocked("a", begin + FailureCounts::kSpan));
+  EXPECT_FALSE(counts.is_blocked("a", begin + FailureCounts::kSpan + std::chrono::seconds(1)));
+  // However many addresses there are, they take a bounded room, and nobody is locked out by it.
+  for (int address = 0; address < 10000; ++address) counts.add(std::to_string(address), begin);
+  EXPECT_FALSE(counts.is_blocked("5", begin));
+}
+
+}  // namespace
+}  // namespace cairn::serve::keys_test

@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""OpenAI's own client against `cairn serve`: chat, streams, tools, forms, embeddings, errors. Exits
+77 where the Python package openai is not installed.
+
+  openai_client.py CAIRN EMBEDDING_MODEL.gguf
+"""
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+try:
+    import openai
+except ImportError:
+    print("the Python package openai is not installed")
+    sys.exit(77)
+
+KEY = "a-key-for-the-tests-only"
+FRANCE = [{"role": "user", "content": "What is the capital of France?"}]
+PARIS = "The capital of France is Paris."
+TOOL_TEMPLATE = (
+    "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}"
+    "{% for c in m.tool_calls or [] %}<c>{{ c.function | tojson }}</c>{% endfor %}<|end|>"
+    "{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}{# #}")
+WEATHER = {"type": "function", "function": {
+    "name": "weather", "description": "The weather.", "strict": True,
+    "parameters": {"type": "object", "properties": {
+        "city": {"type": "string", "maxLength": 8},
+        "unit": {"type": "string", "enum": ["C", "F"]}},
+        "required": ["city", "unit"], "additionalProperties": False}}}
+
+
+class Server:
+    """A server of a model, and a client of it."""
+
+    def __init__(self, program, *arguments):
+        self.process = subprocess.Popen(
+            [program, "serve", *arguments, "--port", "0", "--request-log", "none"],
+            stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+            env={**os.environ, "CAIRN_API_KEY": KEY})
+        said = self.process.stderr.readline()
+        url = re.search(r"http://\S+", said)
+        assert url, said
+        self.url = url[0]
+
+    def client(self, **options):
+        return openai.OpenAI(base_url=self.url + "/v1", **{"api_key": KEY, **options})
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        code = self.process.wait(timeout=60)
+        self.process.stderr.close()
+        assert code == 0, code
+
+
+def with_template(model, template):
+    """The model's file with another chat template, padded so that what follows stays aligned."""
+    key = b"tokenizer.chat_template"
+    at = model.index(key) + len(key) + 4  # Behind the value's type.
+    old = int.from_bytes(model[at:at + 8], "little")
+    template = template.encode()
+    padding = (old - len(template)) % 32
+    template = template[:-2] + b" " * padding + template[-2:]
+    return model[:at] + len(template).to_bytes(8, "little") + template + model[at + 8 + old:]
+
+
+def test_models(client):
+    models = client.models.list()
+    assert [model.id for model in models] == ["cairn-nano"], models
+    assert client.models.retrieve("cairn-nano").id == "cairn-nano"
+
+
+def test_chat(client):
+    answer = client.chat.completions.create(model="cairn-nano", messages=FRANCE, seed=1)
+    assert answer.choices[0].message.content == PARIS, answer
+    assert answer.choices[0].finish_reason == "stop"
+    assert answer.usage.total_tokens > answer.usage.prompt_tokens > 0
+    again = client.chat.completions.create(model="cairn-nano", messages=FRANCE, n=2)
+    assert again.usage.prompt_tokens_details.cached_tokens == answer.usage.prompt_tokens
+    assert [choice.message.content for choice in again.choices] == [PARIS, PARIS]
+    told = client.chat.completions.create(
+        model="cairn-nano", messages=FRANCE, logprobs=True, top_logprobs=2, max_tokens=3)
+    assert len(told.choices[0].logprobs.content) == 3
+    assert told.choices[0].finish_reason == "length"
+
+
+def test_stream(client):
+    text, usage = "", None
+    for chunk in client.chat.completions.create(
+            model="cairn-nano", messages=FRANCE, stream=True,
+            stream_options={"include_usage": True}):
+        for choice in chunk.choices:
+            text += choice.delta.content or ""
+        usage = chunk.usage or usage
+    assert text == PARIS, text
+    assert usage.completion_tokens > 0
+    with client.chat.completions.stream(model="cairn-nano", messages=FRANCE) as stream:
+        for _ in stream:
+            pass
+        assert stream.get_final_completion().choices[0].message.content == PARIS
+
+
+def test_form(client):
+    schema = {"name": "city", "strict": True, "schema": {
+        "type": "object", "properties": {"city": {"type": "string", "maxLength": 8}},
+        "required": ["city"], "additionalProperties": False}}
+    answer = client.chat.completions.create(
+        model="cairn-nano", messages=FRANCE, max_tokens=100,
+        response_format={"type": "json_schema", "json_schema": schema})
+    assert list(json.loads(answer.choices[0].message.content)) == ["city"], answer
+
+
+def test_tools(client):
+    asked = dict(model="m", messages=FRANCE, tools=[WEATHER], max_tokens=100, temperature=0)
+    for choice in ("required", {"type": "function", "function": {"name": "weather"}}):
+        answer = client.chat.completions.create(tool_choice=choice, **asked)
+        assert answer.choices[0].finish_reason == "tool_calls", answer
+        call = answer.choices[0].message.tool_calls[0]
+        assert call.function.name == "weather" and call.id
+        assert sorted(json.loads(call.function.arguments)) == ["city", "unit"]
+        with client.chat.completions.stream(tool_choice=choice, **asked) as stream:
+            for _ in stream:
+                pass
+            streamed = stream.get_final_completion().choices[0].message.tool_calls[0]
+        assert streamed.function.arguments == call.function.arguments
+        assert streamed.id == call.id
+    said = answer.choices[0].message.model_dump(exclude_none=True)
+    results = [{"role": "tool", "tool_call_id": call.id, "content": "rain"}
+               for call in answer.choices[0].message.tool_calls]
+    later = client.chat.completions.create(
+        model="m", messages=[*FRANCE, said, *results], tools=[WEATHER], max_tokens=10)
+    assert later.choices[0].message.role == "assistant"
+
+
+def test_completion(client):
+    prompt = "<|bos|><|user|>What is the capital of France?<|end|><|assistant|>"
+    answer = client.completions.create(model="cairn-nano", prompt=prompt, logprobs=2)
+    assert answer.choices[0].text == PARIS, answer
+    assert len(answer.choices[0].logprobs.tokens) == len(answer.choices[0].logprobs.top_logprobs)
+    text = "".join(chunk.choices[0].text for chunk in client.completions.create(
+        model="cairn-nano", prompt=prompt, stream=True))
+    assert text == PARIS, text
+
+
+def test_errors(server):
+    client = server.client(max_retries=0)
+
+    def error_of(kind, **asked):
+        try:
+            client.chat.completions.create(**{"model": "m", "messages": FRANCE, **asked})
+        except kind as error:
+            return error
+        raise AssertionError(f"expected {kind}, found an answer to {asked}")
+    assert error_of(openai.BadRequestError, temperature=-1).param == "temperature"
+    long = [{"role": "user", "content": "word " * 2000}]
+    too_long = error_of(openai.BadRequestError, messages=long)
+    assert too_long.code == "context_length_exceeded", too_long
+    stranger = server.client(api_key="a-key-that-nobody-knows", max_retries=0)
+    try:
+        stranger.models.list()
+    except openai.AuthenticationError as error:
+        assert error.code == "invalid_api_key"
+    else:
+        raise AssertionError("expected an error, found a list")
+    # A client that closes a stream is not waited for.
+    stream = client.chat.completions.create(
+        model="m", messages=FRANCE, stream=True, extra_body={"ignore_eos": True})
+    next(iter(stream))
+    stream.close()
+
+
+def test_embeddings(client):
+    for encoding in ("float", "base64", openai.NOT_GIVEN):
+        made = client.embeddings.create(
+            model="m", input=[[5, 6, 7], [8, 9]], encoding_format=encoding)
+        assert [one.index for one in made.data] == [0, 1]
+        for one in made.data:
+            values = one.embedding
+            if encoding == "base64":
+                assert isinstance(values, str)
+                continue
+            assert abs(math.fsum(value * value for value in values) - 1) < 1e-4
+    assert made.usage.prompt_tokens == 5
+
+
+def main():
+    program, embedding_model = sys.argv[1:]
+    with Server(program, "-c", "1024") as server:
+        client = server.client()
+        for test in (test_models, test_chat, test_stream, test_form, test_completion):
+            test(client)
+        test_errors(server)
+    source = os.path.join(os.path.dirname(__file__), "..", "..", "assets", "nano.gguf")
+    with open(source, "rb") as file, tempfile.NamedTemporaryFile(suffix=".gguf") as model:
+        model.write(with_template(file.read(), TOOL_TEMPLATE))
+        model.flush()
+        with Server(program, model.name) as server:
+            test_tools(server.client())
+    with Server(program, embedding_model, "--pooling", "mean") as server:
+        test_embeddings(server.client())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+// `cairn serve` from outside: what it refuses to start with, and how it ends. Covers
+// src/cli/commands/serve.cpp.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/cli/run_program.h"
+#include "tests/serve/bare_client.h"
+
+namespace cairn::serve::program_test {
+namespace {
+
+using cli::Finished;
+using cli::run_program;
+
+// A server as a process of its own, on a port that is free.
+class Program {
+ public:
+  explicit Program(std::vector<std::string> more = {}) {
+    int ends[2];
+    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    std::vector<std::string> words = {CAIRN_PROGRAM, "serve", "--port", "0", "--request-log",
+                                      "none"};
+    words.insert(words.end(), more.begin(), more.end());
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    process_ = ::fork();
+    if (process_ == 0) {
+      ::dup2(ends[1], STDERR_FILENO);
+      ::execv(CAIRN_PROGRAM, arguments.data());
+      ::_exit(127);
+    }
+    ::close(ends[1]);
+    std::string said;
+    char byte = 0;
+    while (::read(ends[0], &byte, 1) == 1) {
+      said += byte;
+      const size_t at = said.find("http://127.0.0.1:");
+      if (byte != '\n' || at == std::string::npos) continue;
+      port_ = uint16_t(std::atoi(said.c_str() + at + 17));
+      break;
+    }
+    errors_ = ends[0];
+    EXPECT_NE(port_, 0) << said;
+  }
+  ~Program() {
+    if (process_ > 0) {
+      send_signal(SIGKILL);
+      wait();
+    }
+    ::close(errors_);
+  }
+
+  BareClient client() const { return BareClient(port_); }
+  void send_signal(int signal) const { ::kill(process_, signal); }
+  // The exit code, or minus the signal.
+  int wait() {
+    int status = 0;
+    ::waitpid(process_, &status, 0);
+    process_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+
+ private:
+  pid_t process_ = -1;
+  int errors_ = -1;
+  uint16_t port_ = 0;
+};
+
+std::string endless_stream() {
+  return post_request("/v1/chat/completions",
+                      R"({"messages":[{"role":"user","content":"Hello"}],"stream":true,)"
+                      R"("ignore_eos":true,"max_tokens":3000})");
+}
+
+TEST(ServeProgram, RefusesToListenForOthersWithoutKeys) {
+  for (const char* host : {"0.0.0.0", "::", "192.168.255.1"}) {
+    const Finished run = run_program({"serve", "--host", host, "--port", "0"});
+    EXPECT_EQ(run.exit_code, 2) << run.err;
+    EXPECT_NE(run.err.find("--api-key-file"), std::string::npos) << run.err;
+    EXPECT_NE(run.err.find("--insecure-no-auth"), std::string::npos) << run.err;
+  }
+  EXPECT_EQ(run_program({"serve", "--host", "example.org"}).exit_code, 2);
+}
+
+TEST(ServeProgram, SaysWhatIsWrongWithKeys) {
+  const test::ScratchFolder folder;
+  const std::string path = folder.file("keys");
+  test::write_to(path, "a-key-of-somebody-1\n");
+  ASSERT_EQ(::chmod(path.c_str(), 0644), 0);
+  const Finished open = run_program({"serve", "--api-key-file", path});
+  EXPECT_EQ(open.exit_code, 2);
+  EXPECT_NE(open.err.find("chmod 600"), std::string::npos) << open.err;
+  const Finished small = run_program({"serve", "--api-key", "short"});
+  EXPECT_EQ(small.exit_code, 2);
+  EXPECT_NE(small.err.find("16"), std::string::npos) << small.err;
+}
+
+TEST(ServeProgram, AnswersAndTellsItsName) {
+  Program program({"--alias", "my-model"});
+  BareClient asking = program.client();
+  ASSERT_TRUE(asking.send(post_request(
+      "/v1/chat/completions",
+      R"({"messages":[{"role":"user","content":"What is the capital of France?"}]})")));
+  const nlohmann::json reply = nlohmann::json::parse(asking.read_reply().body);
+  EXPECT_EQ(reply["model"], "my-model");
+  EXPECT_EQ(reply["choices"][0]["message"]["content"], "The capital of France is Paris.");
+}
+
+TEST(ServeProgram, FinishesWhatIsBeingAnswered) {
+  Program program;
+  BareClient asking = program.client();
+  ASSERT_TRUE(asking.send(endless_stream()));
+  ASSERT_TRUE(asking.wait_for("\"delta\""));
+  program.send_signal(SIGTERM);
+  const BareReply reply = asking.read_reply();
+  EXPECT_TRUE(reply.is_whole);
+  EXPECT_TRUE(reply.body.ends_with("data: [DONE]\n\n"));
+  EXPECT_EQ(program.wait(), 0);
+}
+
+TEST(ServeProgram, EndsAtOnceAtTheSecondSignal) {
+  Program program({"-c", "100000"});
+  BareClient asking = program.client();
+  ASSERT_TRUE(asking.send(post_request(
+      "/v1/chat/completions",
+      R"({"messages":[{"role":"user","content":"Hello"}],"stream":true,"ignore_eos":true})")));
+  ASSERT_TRUE(asking.wait_for("\"delta\""));
+  program.send_signal(SIGTERM);
+  // Until the first one has been seen: nobody is let in any more.
+  while (program.client().is_connected()) ::usleep(1000);
+  program.send_signal(SIGTERM);
+  EXPECT_EQ(program.wait(), 130);
+}
+
+TEST(ServeProgram, KeysComeFromTheEnvironment) {
+  ASSERT_EQ(::setenv("CAIRN_API_KEY", "a-key-of-the-environment", 1), 0);
+  Program program;
+  ASSERT_EQ(::unsetenv("CAIRN_API_KEY"), 0);
+  BareClient asking = program.client();
+  ASSERT_TRUE(asking.send(get_request("/v1/models")));
+  EXPECT_EQ(asking.read_reply().status, 401);
+  ASSERT_TRUE(asking.send(
+      get_request("/v1/models", "Authorization: Bearer a-key-of-the-environment\r\n")));
+  EXPECT_EQ(asking.read_reply().status, 200);
+}
+
+}  // namespace
+}  // namespace cairn::serve::program_test
