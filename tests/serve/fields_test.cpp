@@ -73,8 +73,8 @@ TEST(Fields, EveryLineIsEnforced) {
       if (field.kind == FieldKind::any) continue;
       const std::string name(field.name);
       const std::string wrong = field.kind == FieldKind::object ? "7" : "{\"a\":1}";
-      const auto with = [&, &given = required](const std::string& value) {
-        return refusal_field("{" + given + ",\"" + name + "\":" + value + "}", endpoint);
+      const auto with = [&, &given = required, asked = endpoint](const std::string& value) {
+        return refusal_field("{" + given + ",\"" + name + "\":" + value + "}", asked);
       };
       EXPECT_EQ(with(wrong), name);
       if (field.kind == FieldKind::integer || field.kind == FieldKind::number) {
