@@ -36,8 +36,10 @@ class GateCalls : public store::FileCalls {
   ssize_t read_at(int file, void* bytes, size_t count, off_t offset) override {
     if (is_object(file)) {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return is_open_ || passes_ > 0; });
-      if (!is_open_) --passes_;
+      has_reader_ = true;
+      changed_.notify_all();
+      changed_.wait(lock, [this] { return is_open_; });
+      has_reader_ = false;
     }
     return store::FileCalls::read_at(file, bytes, count, offset);
   }
@@ -46,10 +48,10 @@ class GateCalls : public store::FileCalls {
     is_open_ = is_open;
     changed_.notify_all();
   }
-  void let_one_through() {
-    const std::lock_guard lock(mutex_);
-    ++passes_;
-    changed_.notify_all();
+  // Until a read is held up. REQUIRES: closed.
+  void wait_for_reader() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return has_reader_; });
   }
 
  private:
@@ -60,8 +62,7 @@ class GateCalls : public store::FileCalls {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool is_open_ = true;
-  int passes_ = 0;
+  bool is_open_ = true, has_reader_ = false;
 };
 
 class StoredPrefixTest : public ::testing::TestWithParam<const char*> {
@@ -165,7 +166,7 @@ TEST_P(StoredPrefixTest, AnAnswerGoesOnWhileAPromptIsRestored) {
   EXPECT_EQ(restored.digest, alone({.prompt = stored, .token_count = 2}).digest);
 }
 
-// Cancelled in the middle of a record: nobody sees the blocks, and all of them come back.
+// Cancelled while a record is read: nobody sees the blocks, and all of them come back.
 TEST_P(StoredPrefixTest, CancellingGivesEverythingBack) {
   const Tokens stored = random_tokens(1, 200);
   ASSERT_NO_FATAL_FAILURE(store(stored));
@@ -177,7 +178,7 @@ TEST_P(StoredPrefixTest, CancellingGivesEverythingBack) {
     ASSERT_LT(step, 10000);
     ASSERT_TRUE(scheduler.step());
   }
-  gate_.let_one_through();
+  gate_.wait_for_reader();
   ASSERT_TRUE(scheduler.cancel(JobId{1}, fail(ErrorCode::cancelled, "no more")));
   EXPECT_TRUE(restored.has_ended);
   EXPECT_EQ(own->cache().entry_count(), 0u);
