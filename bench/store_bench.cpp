@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "backends/host/kv_page.h"
+#include "bench/figures.h"
 #include "device/host_memory.h"
 #include "engine/generator.h"
 #include "store/disk_store.h"
@@ -26,24 +27,12 @@
 namespace {
 
 using namespace cairn;
+using namespace cairn::bench;
 using Clock = std::chrono::steady_clock;
 using Tokens = std::vector<Token>;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
-Tokens random_tokens(std::mt19937& random, int32_t count, int32_t vocabulary_count) {
-  Tokens tokens;
-  for (int32_t index = 0; index < count; ++index) {
-    tokens.push_back(Token(int32_t(random() % uint32_t(vocabulary_count))));
-  }
-  return tokens;
 }
 
 // Takes blocks for the tokens, whose bytes are whatever they are.
@@ -171,7 +160,7 @@ Status bench_write(const std::string& model, const std::string& folder, size_t m
         before, after, meanwhile, (store.stats().written_bytes - written) >> 20, seconds,
         changes.back() * 100);
   }
-  fmt::print("median {:+.2f} %\n", median(changes) * 100);
+  fmt::print("median {:+.2f} %\n", quantile(changes, 0.5) * 100);
   return Ok{};
 }
 

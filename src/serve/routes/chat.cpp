@@ -82,7 +82,7 @@ Checked<std::unique_ptr<http::Reply>> answer_chat(const RouteContext& context,
                                                   http::Request& request) {
   const Engine& engine = context.model.engine();
   CAIRN_TRY(const Body body, Body::read(request.body, kChat));
-  CAIRN_TRY(check_model(context, body));
+  CAIRN_TRY(check_model(context));
   CAIRN_TRY(const AnswerSettings settings,
             openai::read_answer_settings(body, kChat, context.model));
   const chat::ChatTemplate* const chat_template = engine.chat_template();

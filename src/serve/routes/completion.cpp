@@ -48,7 +48,7 @@ Checked<std::unique_ptr<http::Reply>> answer_completion(const RouteContext& cont
                                                         http::Request& request) {
   const Engine& engine = context.model.engine();
   CAIRN_TRY(const Body body, Body::read(request.body, kCompletion));
-  CAIRN_TRY(check_model(context, body));
+  CAIRN_TRY(check_model(context));
   CAIRN_TRY(const AnswerSettings settings,
             openai::read_answer_settings(body, kCompletion, context.model));
   CAIRN_TRY(std::vector<openai::TextInput> inputs, openai::read_text_inputs(body, "prompt", 128));

@@ -190,11 +190,9 @@ Checked<std::unique_ptr<http::Reply>> embed_texts(const RouteContext& context,
     CAIRN_TRY(std::vector<Token> tokens, encode(engine, input));
     texts.push_back(std::move(tokens));
   }
-  std::unique_ptr<Slots::Slot> slot = context.slots->take(request.client);
-  if (slot == nullptr) return busy_refusal("the server answers as many requests as it may");
-  const JobTerms terms{.client = request.client.empty() ? request.address : request.client};
-  return std::unique_ptr<http::Reply>(
-      std::make_unique<EmbeddingReply>(context, style, std::move(texts), terms, std::move(slot)));
+  CAIRN_TRY(Admission admission, admit(context, request));
+  return std::unique_ptr<http::Reply>(std::make_unique<EmbeddingReply>(
+      context, style, std::move(texts), admission.terms, std::move(admission.slot)));
 }
 
 }  // namespace
