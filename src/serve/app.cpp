@@ -34,6 +34,17 @@ constexpr RouteLine kRoutes[] = {
      "the text of tokens"},
     {Method::post, "/apply-template", Access::user, false, post_apply_template, kApplyTemplate,
      "the prompt of a conversation"},
+    {Method::post, "/completion", Access::user, false, post_native, kNative,
+     "the continuation of a text, as llama.cpp's server tells it"},
+    {Method::post, "/completions", Access::user, false, post_native, kNative, "the same"},
+    {Method::post, "/infill", Access::user, false, post_infill, kInfill,
+     "the text in a gap, for models with tokens for that"},
+    {Method::get, "/props", Access::user, false, get_props, 0, "the model and its defaults"},
+    {Method::get, "/slots", Access::user, true, get_slots, 0, "how many requests are answered"},
+    {Method::get, "/lora-adapters", Access::user, true, get_adapters, 0,
+     "the adapters that are loaded, with their scales"},
+    {Method::post, "/lora-adapters", Access::operator_, true, post_adapters, kAdapters,
+     "other scales, for all requests that name none"},
 };
 
 bool is_path_of(const RouteLine& line, std::string_view path) {
@@ -82,7 +93,9 @@ std::string_view key_of(const http::RequestHead& head) {
 std::unique_ptr<http::Reply> unknown_route(const http::RequestHead& head) {
   std::string allowed;
   for (const RouteLine& line : kRoutes) {
-    if (is_path_of(line, head.path)) allowed = line.method == Method::get ? "GET, HEAD" : "POST";
+    if (!is_path_of(line, head.path)) continue;
+    allowed += allowed.empty() ? "" : ", ";
+    allowed += line.method == Method::get ? "GET, HEAD" : "POST";
   }
   if (allowed.empty()) {
     return refusal_reply({.status = 404,
@@ -112,6 +125,7 @@ App::App(ServedModel model, AppOptions options, std::unique_ptr<RequestLog> log)
   context_ = {
       .model = std::move(model),
       .slots = std::make_shared<Slots>(all, options_.keys.is_empty() ? all : std::max(all / 2, 1)),
+      .adapters = std::make_shared<AdapterScales>(),
       .metrics = &metrics_,
       .request_seconds_max = options_.request_seconds_max};
 }

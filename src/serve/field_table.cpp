@@ -35,12 +35,12 @@ constexpr Field kFields[] = {
      "the same, before max_tokens"},
     {"n", K::integer, kAnswers, 1, 16, "1", "answers to each prompt; they share its memory"},
     {"best_of", K::integer, kCompletion, 1, 1, "1", "no other value than 1 is known"},
-    {"stop", K::texts, kAnswers, 0, 16, "", "texts that end the answer, without them"},
-    {"stream", K::boolean, kAnswers, 0, 0, "false", "send pieces as they are made"},
+    {"stop", K::texts, kSampled, 0, 16, "", "texts that end the answer, without them"},
+    {"stream", K::boolean, kSampled, 0, 0, "false", "send pieces as they are made"},
     {"stream_options", K::object, kAnswers, 0, 0, "", "include_usage: a last piece with the usage"},
-    {"seed", K::integer, kAnswers, -1, 9007199254740991.0, "a new one",
+    {"seed", K::integer, kSampled, -1, 9007199254740991.0, "a new one",
      "of the random numbers: equal seeds give equal answers; -1: a new one"},
-    {"logit_bias", K::any, kAnswers, 0, 0, "",
+    {"logit_bias", K::any, kSampled, 0, 0, "",
      "added to logits: {\"15043\": 1.5}, or [[15043, 1.5], [\"text\", false]]; false: never"},
     {"logprobs", K::any, kAnswers, 0, 0, "false",
      "chat: true, to have the probability of each token; completions: of how many likeliest "
@@ -49,8 +49,8 @@ constexpr Field kFields[] = {
      "with logprobs: how many of the likeliest tokens are told too"},
     {"response_format", K::object, kChat, 0, 0, "",
      "type text, json_object, or json_schema with json_schema.schema"},
-    {"json_schema", K::object, kAnswers, 0, 0, "", "what the answer is JSON of"},
-    {"grammar", K::text, kAnswers, 0, 256 << 10, "", "what the answer looks like, in GBNF"},
+    {"json_schema", K::object, kSampled, 0, 0, "", "what the answer is JSON of"},
+    {"grammar", K::text, kSampled, 0, 256 << 10, "", "what the answer looks like, in GBNF"},
     {"regex", K::text, kAnswers, 0, 64 << 10, "", "a regular expression that the answer matches"},
     {"choices", K::texts, kAnswers, 0, 65536, "", "texts of which the answer is one"},
     {"tools", K::list, kChat | kApplyTemplate, 0, 1024, "", "what the model may call"},
@@ -74,9 +74,27 @@ constexpr Field kFields[] = {
     {"with_pieces", K::boolean, kTokenize, 0, 0, "false", "each id with its text"},
     {"tokens", K::list, kDetokenize, 0, 1 << 20, "", "token ids", true},
     {"user", K::text, kChat | kCompletion | kEmbedding, 0, 4096, "", "is not looked at"},
-    {"samplers", K::any, kAnswers, 0, 0, "docs/sampling.md",
+    {"prompt", K::any, kNative, 0, 0, "",
+     "the text that is continued: a string, a list of strings and token ids, or a list of these",
+     true},
+    {"prompt", K::text, kInfill, 0, kTextBytesMax, "", "what the text in the gap begins with"},
+    {"input_prefix", K::text, kInfill, 0, kTextBytesMax, "", "what stands before the gap"},
+    {"input_suffix", K::text, kInfill, 0, kTextBytesMax, "", "what stands behind the gap"},
+    {"input_extra", K::list, kInfill, 0, 1024, "",
+     "other files: objects with filename and text; where there is no room for all, the first are "
+     "left out"},
+    {"n_predict", K::integer, kLlama, -2, kTokensMax, "-1",
+     "the most tokens of an answer; -1: as many as the model likes; 0: read the prompt only"},
+    {"return_tokens", K::boolean, kLlama, 0, 0, "false", "the answer's tokens, beside its text"},
+    {"response_fields", K::list, kLlama, 0, 256, "all",
+     "the members of the reply that are wanted; a/b: the member b of a, at the top"},
+    {"lora", K::list, kLlama, 0, 256, "those of /lora-adapters",
+     "adapters of this request: objects with id and scale; others are not used"},
+    {"adapters", K::list, kAdapters, 0, 256, "",
+     "objects with id and scale; the list alone may be sent too", true},
+    {"samplers", K::any, kSampled, 0, 0, "docs/sampling.md",
      "the samplers in their order: names, in a list or with \";\" between them"},
-    {"dry_sequence_breakers", K::texts, kAnswers, 0, 64, "docs/sampling.md",
+    {"dry_sequence_breakers", K::texts, kSampled, 0, 64, "docs/sampling.md",
      "DRY: texts that end repeated sequences"},
 };
 
@@ -84,7 +102,10 @@ Field field_of(const sample::SamplingField& sampling) {
   const K kind = sampling.flag != nullptr    ? K::boolean
                  : sampling.count != nullptr ? K::integer
                                              : K::number;
-  return {sampling.name,      kind,        kAnswers, sampling.min, sampling.max,
+  // OpenAI's requests have other names for these.
+  const bool is_llama = sampling.name == "n_probs" || sampling.name == "post_sampling_probs";
+  const uint32_t endpoints = is_llama ? kLlama : kSampled;
+  return {sampling.name,      kind,        endpoints, sampling.min, sampling.max,
           "docs/sampling.md", sampling.doc};
 }
 
@@ -94,8 +115,6 @@ std::span<const Field> all_fields() {
   static const std::vector<Field> fields = [] {
     std::vector<Field> all(std::begin(kFields), std::end(kFields));
     for (const sample::SamplingField& sampling : sample::sampling_fields()) {
-      // Requests have other names for these.
-      if (sampling.name == "n_probs" || sampling.name == "post_sampling_probs") continue;
       all.push_back(field_of(sampling));
     }
     return all;

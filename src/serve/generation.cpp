@@ -52,7 +52,7 @@ http::Reply::State Generation::read(std::string& out) {
 // The head of a stream, once the first prompt is begun.
 void Generation::begin(std::string& out) {
   if (std::exchange(has_begun_, true) || !writer_->is_stream()) return;
-  head_ = {.content_type = "text/event-stream",
+  head_ = {.content_type = std::string(writer_->stream_type()),
            .headers = {{"cache-control", "no-cache"}, {"x-accel-buffering", "no"}},
            .is_stream = true};
   writer_->begin(out);
@@ -79,7 +79,7 @@ bool Generation::follow(size_t index, std::string& out) {
     if (is_queue_full && !has_begun_) {
       const Refusal refusal = busy_refusal(answer.error().message);
       head_ = refusal_head(refusal);
-      out = refusal_json(refusal);
+      out = refusal_json(refusal, writer_->error_form());
       has_failed_ = true;
       let_go();
     } else {
@@ -105,7 +105,7 @@ void Generation::fail(const Error& error, std::string& out) {
     writer_->fail(refusal, out);
   } else {
     head_ = refusal_head(refusal);
-    out = refusal_json(refusal);
+    out = refusal_json(refusal, writer_->error_form());
   }
   let_go();
 }

@@ -37,6 +37,8 @@ class AnswerWriter {
   // Instead, where an answer fails when the stream has begun.
   virtual void fail(const Refusal& refusal, std::string& out) = 0;
   virtual std::string_view idle_text() const { return ": waiting\n\n"; }
+  virtual std::string_view stream_type() const { return "text/event-stream"; }
+  virtual ErrorForm error_form() const { return ErrorForm::openai; }
 };
 
 class Generation final : public http::Reply {

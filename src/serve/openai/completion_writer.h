@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "serve/answer_json.h"
 #include "serve/generation.h"
-#include "serve/openai/answer_json.h"
 #include "tokenize/tokenizer.h"
 
 namespace cairn::serve::openai {

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "engine/embedder.h"
-#include "serve/openai/answer_json.h"
-#include "serve/openai/text_input.h"
+#include "serve/answer_json.h"
 #include "serve/routes/answering.h"
+#include "serve/text_input.h"
 
 namespace cairn::serve {
 
@@ -148,7 +148,7 @@ Checked<EmbeddingStyle> read_style(const Body& body) {
   return style;
 }
 
-Checked<std::vector<Token>> encode(const Engine& engine, const openai::TextInput& input) {
+Checked<std::vector<Token>> encode(const Engine& engine, const TextInput& input) {
   std::vector<Token> tokens = input.tokens;
   if (input.text) {
     if (input.text->empty()) return refuse_field("input", "expected texts that are not empty");
@@ -183,10 +183,9 @@ Checked<std::unique_ptr<http::Reply>> embed_texts(const RouteContext& context,
   }
   CAIRN_TRY(const Body body, Body::read(request.body, kEmbedding));
   CAIRN_TRY(const EmbeddingStyle style, read_style(body));
-  CAIRN_TRY(const std::vector<openai::TextInput> inputs,
-            openai::read_text_inputs(body, "input", 2048));
+  CAIRN_TRY(const std::vector<TextInput> inputs, read_text_inputs(body, "input", 2048));
   std::vector<std::vector<Token>> texts;
-  for (const openai::TextInput& input : inputs) {
+  for (const TextInput& input : inputs) {
     CAIRN_TRY(std::vector<Token> tokens, encode(engine, input));
     texts.push_back(std::move(tokens));
   }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "serve/adapter_scales.h"
 #include "serve/http/message.h"
 #include "serve/http/reply.h"
 #include "serve/metrics.h"
@@ -13,10 +14,11 @@
 
 namespace cairn::serve {
 
-// What routes share; they change nothing of it but counts.
+// What routes share; they change nothing of it but counts and the adapters' scales.
 struct RouteContext {
   ServedModel model;
   std::shared_ptr<Slots> slots;
+  std::shared_ptr<AdapterScales> adapters;
   Metrics* metrics = nullptr;
   double request_seconds_max = 0;  // Then an answer fails; 0: it may take as long as it likes.
 };
@@ -39,5 +41,12 @@ std::unique_ptr<http::Reply> post_tokenize(const RouteContext& context, http::Re
 std::unique_ptr<http::Reply> post_detokenize(const RouteContext& context, http::Request& request);
 std::unique_ptr<http::Reply> post_apply_template(const RouteContext& context,
                                                  http::Request& request);
+// llama.cpp's own.
+std::unique_ptr<http::Reply> post_native(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> post_infill(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> get_props(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> get_slots(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> get_adapters(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> post_adapters(const RouteContext& context, http::Request& request);
 
 }  // namespace cairn::serve

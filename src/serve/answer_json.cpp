@@ -1,12 +1,12 @@
 // Figures of answers.
-#include "serve/openai/answer_json.h"
+#include "serve/answer_json.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <random>
 
-namespace cairn::serve::openai {
+namespace cairn::serve {
 
 namespace {
 
@@ -28,11 +28,17 @@ double share(double seconds, int64_t count) {
 }
 
 json::Value probability_json(const sample::TokenProbability& one,
-                             const tokenize::Tokenizer& tokenizer) {
+                             const tokenize::Tokenizer& tokenizer, bool as_share) {
   const std::string_view piece = tokenizer.piece(one.token);
   json::Value bytes = json::Value::array();
   for (const char byte : piece) bytes.push_back(unsigned(uint8_t(byte)));
-  return {{"token", piece}, {"logprob", finite(one.log_probability)}, {"bytes", std::move(bytes)}};
+  json::Value json = {{"id", index_of(one.token)}, {"token", piece}, {"bytes", std::move(bytes)}};
+  if (as_share) {
+    json["prob"] = std::exp(double(one.log_probability));
+  } else {
+    json["logprob"] = finite(one.log_probability);
+  }
+  return json;
 }
 
 }  // namespace
@@ -128,19 +134,19 @@ json::Value memory_json(const session::Answer& answer) {
 }
 
 json::Value probabilities_json(std::span<const sample::LogProbabilities> all, int32_t top_count,
-                               const tokenize::Tokenizer& tokenizer) {
+                               const tokenize::Tokenizer& tokenizer, bool as_shares) {
   json::Value list = json::Value::array();
   for (const sample::LogProbabilities& one : all) {
-    json::Value token = probability_json(one.chosen, tokenizer);
+    json::Value token = probability_json(one.chosen, tokenizer, as_shares);
     json::Value top = json::Value::array();
     for (const sample::TokenProbability& other : one.top) {
       if (int32_t(top.items().size()) == top_count) break;
-      top.push_back(probability_json(other, tokenizer));
+      top.push_back(probability_json(other, tokenizer, as_shares));
     }
-    token["top_logprobs"] = std::move(top);
+    token[as_shares ? "top_probs" : "top_logprobs"] = std::move(top);
     list.push_back(std::move(token));
   }
   return list;
 }
 
-}  // namespace cairn::serve::openai
+}  // namespace cairn::serve

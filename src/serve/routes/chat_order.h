@@ -1,0 +1,42 @@
+// From a conversation, whatever API it came by, to the order for its next message. Thread-safe:
+// pure, but for the service's compiled grammars.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "chat/conversation.h"
+#include "serve/answer_settings.h"
+#include "serve/routes/routes.h"
+#include "session/answer_job.h"
+
+namespace cairn::serve {
+
+struct ChatRequest {
+  std::vector<chat::Message> messages;
+  std::string tools = {};  // A JSON list in OpenAI's form; empty: none.
+  // auto, none, required, a tool's name; empty: as the model likes.
+  std::string tool_choice = {};
+  bool reasons = true;  // False: reasoning is switched off.
+  int32_t reasoning_tokens_max = -1;
+  // Of the template: names, and their values as JSON.
+  std::vector<std::pair<std::string, std::string>> variables = {};
+  // What errors call the conversation.
+  std::string_view field = "messages";
+};
+
+// Whether the model's template has a role of this name; else it is the system's.
+bool knows_developer(const ServedModel& model);
+
+// The prompt, which fits the context. REQUIRES: check_model().
+Checked<chat::Prompt> encode_chat(const RouteContext& context, const ChatRequest& request);
+
+// The order without what add_orders() adds. REQUIRES: the same.
+Checked<session::AnswerOrder> make_chat_order(const RouteContext& context,
+                                              const ChatRequest& request,
+                                              const AnswerSettings& settings);
+
+}  // namespace cairn::serve
