@@ -50,7 +50,7 @@ double finite(float log_probability) {
 ObjectHead make_object_head(std::string_view prefix, std::string_view model) {
   std::random_device device;
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return {.id = fmt::format("{}-{:08x}{:08x}{:08x}", prefix, device(), device(), device()),
+  return {.id = fmt::format("{}{:08x}{:08x}{:08x}", prefix, device(), device(), device()),
           .created = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
           .model = std::string(model)};
 }

@@ -110,35 +110,6 @@ Checked<Ok> read_biases(const Body& body, sample::SamplingParams& params) {
   return Ok{};
 }
 
-// How many likeliest tokens are told; in the words of each dialect.
-Checked<Ok> read_probabilities(const Body& body, AnswerSettings& settings) {
-  settings.top_count = settings.sampling.probability_count;
-  settings.tells_probabilities = settings.top_count > 0;
-  const json::Value* const found = body.find("logprobs");
-  if (found == nullptr) return Ok{};
-  const std::optional<bool> flag = found->as_boolean();
-  if (body.endpoint() != kCompletion) {
-    if (!flag) {
-      return refuse_field("logprobs", "expected true or false, found {}", found->describe());
-    }
-    settings.tells_probabilities = *flag;
-    settings.top_count = int32_t(body.integer("top_logprobs").value_or(0));
-  } else if (flag != false) {
-    const std::optional<int64_t> count = found->is_number() ? found->as_integer() : std::nullopt;
-    if (!count || *count < 0 || *count > 100) {
-      return refuse_field("logprobs", "expected a whole number from 0 to 100, found {}",
-                          found->describe());
-    }
-    settings.tells_probabilities = true;
-    settings.top_count = int32_t(*count);
-  }
-  // The chosen token's comes with those of others.
-  if (settings.tells_probabilities) {
-    settings.sampling.probability_count = std::max(settings.top_count, 1);
-  }
-  return Ok{};
-}
-
 Checked<Ok> read_response_format(const Body& body, session::ConstraintChoice& choice) {
   const json::Value* const format = body.find("response_format");
   if (format == nullptr) return Ok{};
@@ -182,11 +153,12 @@ Checked<session::ConstraintChoice> read_constraint(const Body& body) {
 }
 
 Checked<Ok> read_stop(const Body& body, AnswerSettings& settings) {
-  settings.stop = body.texts("stop");
+  const std::string_view name = body.endpoint() == kMessages ? "stop_sequences" : "stop";
+  settings.stop = body.texts(name);
   std::erase(settings.stop, "");
   for (const std::string& text : settings.stop) {
     if (text.size() > kStopBytesMax) {
-      return refuse_field("stop", "expected texts of at most {} bytes, found {}", kStopBytesMax,
+      return refuse_field(name, "expected texts of at most {} bytes, found {}", kStopBytesMax,
                           text.size());
     }
   }
@@ -194,6 +166,35 @@ Checked<Ok> read_stop(const Body& body, AnswerSettings& settings) {
 }
 
 }  // namespace
+
+// In the words of each dialect.
+Checked<Ok> read_probabilities(const Body& body, AnswerSettings& settings) {
+  settings.top_count = settings.sampling.probability_count;
+  settings.tells_probabilities = settings.top_count > 0;
+  const json::Value* const found = body.find("logprobs");
+  if (found == nullptr) return Ok{};
+  const std::optional<bool> flag = found->as_boolean();
+  if (body.endpoint() != kCompletion) {
+    if (!flag) {
+      return refuse_field("logprobs", "expected true or false, found {}", found->describe());
+    }
+    settings.tells_probabilities = *flag;
+    settings.top_count = int32_t(body.integer("top_logprobs").value_or(0));
+  } else if (flag != false) {
+    const std::optional<int64_t> count = found->is_number() ? found->as_integer() : std::nullopt;
+    if (!count || *count < 0 || *count > 100) {
+      return refuse_field("logprobs", "expected a whole number from 0 to 100, found {}",
+                          found->describe());
+    }
+    settings.tells_probabilities = true;
+    settings.top_count = int32_t(*count);
+  }
+  // The chosen token's comes with those of others.
+  if (settings.tells_probabilities) {
+    settings.sampling.probability_count = std::max(settings.top_count, 1);
+  }
+  return Ok{};
+}
 
 Checked<AnswerSettings> read_answer_settings(const Body& body, const ServedModel& model) {
   AnswerSettings settings;
@@ -211,7 +212,8 @@ Checked<AnswerSettings> read_answer_settings(const Body& body, const ServedModel
   if (!known) return refusal_of(known.error(), "logit_bias");
   CAIRN_TRY(read_probabilities(body, settings));
   CAIRN_TRY(settings.constraint, read_constraint(body));
-  for (const std::string_view name : {"max_tokens", "max_completion_tokens", "n_predict"}) {
+  for (const std::string_view name :
+       {"max_tokens", "max_completion_tokens", "n_predict", "num_predict", "max_output_tokens"}) {
     if (const auto count = body.integer(name)) {
       settings.token_count_max = int32_t(std::max<int64_t>(*count, -1));
     }

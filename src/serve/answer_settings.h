@@ -28,4 +28,7 @@ struct AnswerSettings {
 // What the body does not say is the model's.
 Checked<AnswerSettings> read_answer_settings(const Body& body, const ServedModel& model);
 
+// How many likeliest tokens are told, where that is said beside other settings.
+Checked<Ok> read_probabilities(const Body& body, AnswerSettings& settings);
+
 }  // namespace cairn::serve

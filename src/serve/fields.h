@@ -28,9 +28,21 @@ enum Endpoint : uint32_t {
   kNative = 64,  // llama.cpp's /completion.
   kInfill = 128,
   kAdapters = 256,
+  kOllamaChat = 512,
+  kOllamaGenerate = 1024,
+  kOllamaOptions = 2048,  // The part "options" of these two.
+  kOllamaEmbed = 4096,
+  kOllamaShow = 8192,
+  kMessages = 1 << 14,
+  kCountTokens = 1 << 15,
+  kResponses = 1 << 16,
+  kRerank = 1 << 17,
   kAnswers = kChat | kCompletion,
   kLlama = kNative | kInfill,
-  kSampled = kAnswers | kLlama,  // All that have the fields of sampling.
+  kOllama = kOllamaChat | kOllamaGenerate,
+  kAnthropic = kMessages | kCountTokens,
+  // All that have the fields of sampling.
+  kSampled = kAnswers | kLlama | kOllamaOptions | kMessages | kResponses,
 };
 
 enum class FieldKind : uint8_t {

@@ -68,7 +68,16 @@ TEST(Fields, EveryLineIsEnforced) {
       {kApplyTemplate, R"("messages":[{"role":"user","content":"x"}])"},
       {kNative, R"("prompt":"x")"},
       {kInfill, R"("cache_prompt":true)"},
-      {kAdapters, R"("adapters":[])"}};
+      {kAdapters, R"("adapters":[])"},
+      {kOllamaChat, R"("messages":[])"},
+      {kOllamaGenerate, R"("prompt":"x")"},
+      {kOllamaOptions, R"("num_gpu":1)"},
+      {kOllamaEmbed, R"("input":"x")"},
+      {kOllamaShow, R"("verbose":true)"},
+      {kMessages, R"("max_tokens":1,"messages":[{"role":"user","content":"x"}])"},
+      {kCountTokens, R"("messages":[{"role":"user","content":"x"}])"},
+      {kResponses, R"("input":"x")"},
+      {kRerank, R"("query":"x","documents":["x"])"}};
   for (const auto& [endpoint, required] : bodies) {
     ASSERT_EQ(refusal_field("{" + required + "}", endpoint), "none");
     for (const Field& field : all_fields()) {
@@ -138,7 +147,13 @@ TEST(Fields, RefusalsHaveTheFormThatClientsKnow) {
   for (const auto& [code, status] : statuses) {
     EXPECT_EQ(refusal_of(fail(code, "x")).status, status);
   }
-  EXPECT_LE(refusal_json({.message = std::string(10000, 'x')}).size(), 2048u);
+  const Refusal large{.status = 429, .message = std::string(10000, 'x')};
+  for (const ErrorForm form : {ErrorForm::openai, ErrorForm::ollama, ErrorForm::anthropic}) {
+    EXPECT_LE(refusal_json(large, form).size(), 2048u);
+  }
+  EXPECT_EQ(refusal_json({.message = "why"}, ErrorForm::ollama), R"({"error":"why"})");
+  EXPECT_EQ(refusal_json({.status = 429, .message = "why"}, ErrorForm::anthropic),
+            R"({"type":"error","error":{"type":"rate_limit_error","message":"why"}})");
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ class NativeWriter final : public AnswerWriter {
   NativeWriter(NativeStyle style, const tokenize::Tokenizer* tokenizer);
 
   bool is_stream() const override { return style_.is_stream; }
-  void begin(std::string&) override {}
+  void begin(const PromptReport&, std::string&) override {}
   void add(size_t choice, const session::AnswerPiece& piece, std::string& out) override;
   void end_choice(size_t choice, const session::Answer& answer, std::string& out) override;
   void end(std::span<const session::Answer> answers, std::string& out) override;

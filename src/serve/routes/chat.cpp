@@ -26,7 +26,7 @@ Checked<std::unique_ptr<http::Reply>> answer_chat(const RouteContext& context,
                                 .top_count = settings.top_count,
                                 .message_count = asked.messages.size()};
   auto writer = std::make_unique<openai::ChatWriter>(
-      make_object_head("chatcmpl", context.model.name), style, orders.size(), engine.tokenizer(),
+      make_object_head("chatcmpl-", context.model.name), style, orders.size(), engine.tokenizer(),
       &engine.chat_format());
   return begin_answers(context, request, std::move(orders), std::move(writer));
 }

@@ -17,22 +17,6 @@ chat::PromptOptions prompt_options(const ChatRequest& request, const chat::ChatF
   return options;
 }
 
-Checked<session::Prompt> encode(const Engine& engine, const ChatRequest& request) {
-  if (engine.chat_template() == nullptr) {
-    if (!request.tools.empty()) {
-      return refuse_field("tools", "expected none: the model has no chat template");
-    }
-    Result<session::Prompt> raw = session::encode_raw(engine, "", request.messages);
-    if (!raw) return refusal_of(raw.error(), request.field);
-    return std::move(raw).value();
-  }
-  const chat::ChatFormat& format = engine.chat_format();
-  Result<session::Prompt> prompt = session::encode_conversation(engine, request.messages, &format,
-                                                                prompt_options(request, format));
-  if (!prompt) return refusal_of(prompt.error(), request.field);
-  return std::move(prompt).value();
-}
-
 // What the answer has to look like: its form, or calls that fit the tools.
 Checked<Ok> constrain(session::Service& service, const ChatRequest& request,
                       const AnswerSettings& settings, session::AnswerOrder& order) {
@@ -80,21 +64,49 @@ bool knows_developer(const ServedModel& model) {
   return chat_template != nullptr && chat_template->mentions("developer");
 }
 
-Checked<chat::Prompt> encode_chat(const RouteContext& context, const ChatRequest& request) {
-  CAIRN_TRY(session::Prompt prompt, encode(context.model.engine(), request));
-  CAIRN_TRY(check_prompt(context, prompt.tokens, request.field));
-  return prompt;
+Checked<chat::Prompt> encode_chat(const Engine& engine, const ChatRequest& request) {
+  if (engine.chat_template() == nullptr) {
+    if (!request.tools.empty()) {
+      return refuse_field("tools", "expected none: the model has no chat template");
+    }
+    Result<session::Prompt> raw = session::encode_raw(engine, "", request.messages);
+    if (!raw) return refusal_of(raw.error(), request.field);
+    return std::move(raw).value();
+  }
+  const chat::ChatFormat& format = engine.chat_format();
+  Result<session::Prompt> prompt = session::encode_conversation(engine, request.messages, &format,
+                                                                prompt_options(request, format));
+  if (!prompt) return refusal_of(prompt.error(), request.field);
+  return std::move(prompt).value();
+}
+
+Checked<session::AnswerOrder> make_text_order(const RouteContext& context,
+                                              const AnswerSettings& settings) {
+  session::Service& service = *context.model.service;
+  Result<std::unique_ptr<grammar::Matcher>> matcher =
+      session::make_matcher(settings.constraint, service.engine(), &service.grammars());
+  if (!matcher) return refusal_of(matcher.error(), "grammar");
+  session::AnswerOrder order;
+  order.matcher = std::move(matcher).value();
+  return order;
 }
 
 Checked<session::AnswerOrder> make_chat_order(const RouteContext& context,
                                               const ChatRequest& request,
                                               const AnswerSettings& settings) {
-  CAIRN_TRY(session::Prompt prompt, encode_chat(context, request));
+  const Engine& engine = context.model.engine();
+  CAIRN_TRY(chat::Prompt prompt, encode_chat(engine, request));
+  std::vector<Token> begun;
+  if (!request.answer_begin.empty()) {
+    begun = engine.tokenizer()->encode(request.answer_begin, {.goes_on = true});
+  }
+  prompt.tokens.insert(prompt.tokens.end(), begun.begin(), begun.end());
+  CAIRN_TRY(check_prompt(context, prompt.tokens, request.field));
   session::AnswerOrder order{.prompt = std::move(prompt.tokens),
                              .message_starts = std::move(prompt.message_starts),
+                             .answer_prefix = std::move(begun),
                              .prompt_end = std::move(prompt.end),
                              .reasoning_tokens_max = request.reasoning_tokens_max};
-  const Engine& engine = context.model.engine();
   if (engine.chat_template() != nullptr) order.format = &engine.chat_format();
   CAIRN_TRY(constrain(*context.model.service, request, settings, order));
   return order;

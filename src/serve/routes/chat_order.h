@@ -24,6 +24,8 @@ struct ChatRequest {
   int32_t reasoning_tokens_max = -1;
   // Of the template: names, and their values as JSON.
   std::vector<std::pair<std::string, std::string>> variables = {};
+  // What the answer goes on with: text of whoever asks, without special tokens.
+  std::string answer_begin = {};
   // What errors call the conversation.
   std::string_view field = "messages";
 };
@@ -31,10 +33,13 @@ struct ChatRequest {
 // Whether the model's template has a role of this name; else it is the system's.
 bool knows_developer(const ServedModel& model);
 
-// The prompt, which fits the context. REQUIRES: check_model().
-Checked<chat::Prompt> encode_chat(const RouteContext& context, const ChatRequest& request);
+// The prompt, of any length. REQUIRES: check_model().
+Checked<chat::Prompt> encode_chat(const Engine& engine, const ChatRequest& request);
 
-// The order without what add_orders() adds. REQUIRES: the same.
+// The order for a continued text, without its prompt and what add_orders() adds.
+Checked<session::AnswerOrder> make_text_order(const RouteContext& context,
+                                              const AnswerSettings& settings);
+// That for a message, without the latter. The prompt fits the context. REQUIRES: the same.
 Checked<session::AnswerOrder> make_chat_order(const RouteContext& context,
                                               const ChatRequest& request,
                                               const AnswerSettings& settings);

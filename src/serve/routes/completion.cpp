@@ -5,6 +5,7 @@
 #include "serve/infill.h"
 #include "serve/openai/completion_writer.h"
 #include "serve/routes/answering.h"
+#include "serve/routes/chat_order.h"
 #include "serve/text_input.h"
 
 namespace cairn::serve {
@@ -38,11 +39,7 @@ Checked<std::unique_ptr<http::Reply>> answer_completion(const RouteContext& cont
     refusal.code = "unsupported_value";
     return refusal;
   }
-  session::AnswerOrder order;
-  Result<std::unique_ptr<grammar::Matcher>> matcher =
-      session::make_matcher(settings.constraint, engine, &context.model.service->grammars());
-  if (!matcher) return refusal_of(matcher.error(), "grammar");
-  order.matcher = std::move(matcher).value();
+  CAIRN_TRY(session::AnswerOrder order, make_text_order(context, settings));
   openai::CompletionStyle style{.is_stream = settings.is_stream,
                                 .tells_usage = settings.tells_usage,
                                 .tells_probabilities = settings.tells_probabilities,
@@ -56,7 +53,7 @@ Checked<std::unique_ptr<http::Reply>> answer_completion(const RouteContext& cont
     add_orders(settings, order, orders);
   }
   auto writer = std::make_unique<openai::CompletionWriter>(
-      make_object_head("cmpl", context.model.name), std::move(style), orders.size(),
+      make_object_head("cmpl-", context.model.name), std::move(style), orders.size(),
       engine.tokenizer());
   return begin_answers(context, request, std::move(orders), std::move(writer));
 }

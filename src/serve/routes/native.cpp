@@ -7,9 +7,8 @@
 #include "serve/llama/settings_json.h"
 #include "serve/routes/adapters.h"
 #include "serve/routes/answering.h"
+#include "serve/routes/chat_order.h"
 #include "serve/text_input.h"
-#include "session/constraint.h"
-#include "tokenize/detokenizer.h"
 
 namespace cairn::serve {
 
@@ -113,11 +112,7 @@ Made answer_native(const RouteContext& context, http::Request& request, const Bo
                    const AnswerSettings& settings, std::vector<Tokens> prompts,
                    llama::NativeStyle style) {
   const Engine& engine = context.model.engine();
-  session::AnswerOrder order;
-  Result<std::unique_ptr<grammar::Matcher>> matcher =
-      session::make_matcher(settings.constraint, engine, &context.model.service->grammars());
-  if (!matcher) return refusal_of(matcher.error(), "grammar");
-  order.matcher = std::move(matcher).value();
+  CAIRN_TRY(session::AnswerOrder order, make_text_order(context, settings));
   if (const json::Value* const lora = body.find("lora")) {
     CAIRN_TRY(order.adapters, read_adapters(*lora, "lora", engine));
   }
