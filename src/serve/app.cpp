@@ -43,7 +43,7 @@ constexpr RouteLine kRoutes[] = {
     {Method::get, "/slots", Access::user, true, get_slots, 0, "how many requests are answered"},
     {Method::get, "/lora-adapters", Access::user, true, get_adapters, 0,
      "the adapters that are loaded, with their scales"},
-    {Method::post, "/lora-adapters", Access::operator_, true, post_adapters, kAdapters,
+    {Method::post, "/lora-adapters", Access::operator_, false, post_adapters, kAdapters,
      "other scales, for all requests that name none"},
     {Method::post, "/api/chat", Access::user, false, post_ollama_chat, kOllamaChat,
      "the next message of a conversation, as Ollama tells it"},
@@ -237,7 +237,8 @@ std::unique_ptr<http::Reply> App::preflight(const http::RequestHead& head) const
   http::ReplyHead reply{.status = 204, .content_type = ""};
   if (origin != nullptr) {
     reply.headers = {{"access-control-allow-methods", "GET, POST"},
-                     {"access-control-allow-headers", "authorization, content-type, x-api-key"},
+                     {"access-control-allow-headers",
+                      "authorization, content-type, x-api-key, anthropic-version, anthropic-beta"},
                      {"access-control-max-age", "600"}};
   }
   return std::make_unique<http::WholeReply>(std::move(reply), "");

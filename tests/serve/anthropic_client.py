@@ -47,7 +47,7 @@ def test_messages(client):
 
 def test_tools(client):
     asked = dict(model="m", max_tokens=100, messages=FRANCE, tools=[WEATHER],
-                 tool_choice={"type": "any"})
+                 tool_choice={"type": "any"}, extra_body={"temperature": 0})
     answer = client.messages.create(**asked)
     assert answer.stop_reason == "tool_use", answer
     call = answer.content[-1]
@@ -64,7 +64,7 @@ def test_tools(client):
 
 def test_errors(server):
     for kind, options, asked in (
-            (anthropic.BadRequestError, {}, {"temperature": 500}),
+            (anthropic.BadRequestError, {}, {"extra_body": {"temperature": 500}}),
             (anthropic.AuthenticationError, {"api_key": "a-key-that-nobody-knows"}, {})):
         try:
             client_of(server, max_retries=0, **options).messages.create(

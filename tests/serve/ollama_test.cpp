@@ -86,7 +86,7 @@ TEST(Ollama, GeneratesWithAndWithoutTheTemplate) {
   for (const json& line : lines) text += line["response"].get<std::string>();
   EXPECT_EQ(text, kParis);
   expect_figures(lines.back());
-  const std::string prompt = "<|bos|><|user|>" + std::string(kFrance) + "<|end|><|assistant|>";
+  const std::string prompt = "<|user|>" + std::string(kFrance) + "<|end|><|assistant|>";
   const json raw = serving.post_json(kGenerate, whole({{"prompt", prompt}, {"raw", true}}));
   EXPECT_EQ(raw["response"], kParis);
   EXPECT_FALSE(raw.contains("context"));

@@ -30,8 +30,9 @@ TEST_F(RerankTest, TellsTheBestFirst) {
   std::vector<double> scores(documents.size());
   for (size_t place = 0; place < documents.size(); ++place) {
     const json& one = reply["results"][place];
-    if (place > 0)
+    if (place > 0) {
       EXPECT_LE(one["relevance_score"], reply["results"][place - 1]["relevance_score"]);
+    }
     const size_t index = one["index"];
     EXPECT_EQ(one["document"]["text"], documents[index]);
     scores[index] = one["relevance_score"];

@@ -80,7 +80,9 @@ TEST(Responses, StreamsWhatItAnswersWhole) {
   for (const json& event : events) {
     const std::string type = event["type"];
     if (types.empty() || types.back() != type) types.push_back(type);
-    if (event.contains("response")) EXPECT_EQ(event["response"]["id"], events[0]["response"]["id"]);
+    if (event.contains("response")) {
+      EXPECT_EQ(event["response"]["id"], events[0]["response"]["id"]);
+    }
     if (type != "response.output_text.delta") continue;
     text += event["delta"].get<std::string>();
     EXPECT_EQ(event["output_index"], 0);

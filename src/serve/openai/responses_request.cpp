@@ -99,7 +99,7 @@ class ItemReader {
   bool is_open_ = false;  // The last message is an assistant's that may go on.
 };
 
-Checked<Ok> read_tools(const Body& body, ChatRequest& request) {
+Checked<Ok> read_function_tools(const Body& body, ChatRequest& request) {
   const json::Value *const tools = body.find("tools"), *const choice = body.find("tool_choice");
   const bool has_tools = tools != nullptr && !tools->items().empty();
   if (!has_tools) {
@@ -166,7 +166,7 @@ Checked<ChatRequest> read_responses_request(const Body& body,
   for (size_t index = 0; index < input.items().size(); ++index) {
     CAIRN_TRY(items.read(input.items()[index], fmt::format("input[{}]", index)));
   }
-  CAIRN_TRY(read_tools(body, request));
+  CAIRN_TRY(read_function_tools(body, request));
   const json::Value* const reasoning = body.find("reasoning");
   const auto effort = reasoning == nullptr ? std::nullopt : reasoning->text_at("effort");
   if (effort) {

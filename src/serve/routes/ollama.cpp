@@ -1,9 +1,8 @@
 // Ollama's POST /api/chat, /api/generate, /api/embed, /api/embeddings and /api/show, and GET
 // /api/tags, /api/ps and /api/version; LM Studio's GET /api/v0/models.
-#include <algorithm>
+#include <chrono>
 #include <utility>
 
-#include "gguf/gguf.h"
 #include "serve/infill.h"
 #include "serve/ollama/answer_writer.h"
 #include "serve/ollama/chat_request.h"
@@ -47,8 +46,9 @@ std::unique_ptr<http::Reply> loaded_reply(const RouteContext& context, const Bod
                                             json::to_text(json) + (is_stream ? "\n" : ""));
 }
 
-Made begin(const RouteContext& context, http::Request& request, const AnswerSettings& settings,
-           session::AnswerOrder order, ollama::AnswerStyle style) {
+Made begin_lines(const RouteContext& context, http::Request& request,
+                 const AnswerSettings& settings, session::AnswerOrder order,
+                 ollama::AnswerStyle style) {
   const Engine& engine = context.model.engine();
   style.is_stream = settings.is_stream;
   style.tells_probabilities = settings.tells_probabilities;
@@ -69,8 +69,8 @@ Made chat(const RouteContext& context, http::Request& request) {
             ollama::read_chat_request(body, context.model.engine().chat_format()));
   if (asked.messages.empty()) return loaded_reply(context, body, true);
   CAIRN_TRY(session::AnswerOrder order, make_chat_order(context, asked, settings));
-  return begin(context, request, settings, std::move(order),
-               {.message_count = asked.messages.size()});
+  return begin_lines(context, request, settings, std::move(order),
+                     {.message_count = asked.messages.size()});
 }
 
 // The text as it is, or what stands in a gap.
@@ -116,20 +116,20 @@ Made generate(const RouteContext& context, http::Request& request) {
     CAIRN_TRY(session::AnswerOrder order, make_text_order(context, settings));
     CAIRN_TRY(order.prompt, encode_plain(engine, body));
     CAIRN_TRY(check_prompt(context, order.prompt, "prompt"));
-    return begin(context, request, settings, std::move(order), {.is_chat = false});
+    return begin_lines(context, request, settings, std::move(order), {.is_chat = false});
   }
   CAIRN_TRY(const ChatRequest asked, ollama::read_generate_request(body));
   CAIRN_TRY(session::AnswerOrder order, make_chat_order(context, asked, settings));
   CAIRN_TRY(go_on(context, body, order));
   ollama::AnswerStyle style{.is_chat = false, .message_count = asked.messages.size()};
   style.context = order.prompt;
-  return begin(context, request, settings, std::move(order), std::move(style));
+  return begin_lines(context, request, settings, std::move(order), std::move(style));
 }
 
 // `is_older`: one text under another name, and its vector alone.
 Made embed(const RouteContext& context, http::Request& request, bool is_older) {
   using Clock = std::chrono::steady_clock;
-  const Clock::time_point begin = Clock::now();
+  const Clock::time_point begin_time = Clock::now();
   CAIRN_TRY(const Body body, Body::read(request.body, kOllamaEmbed));
   VectorOrder order{.truncates = body.is_true("truncate", true),
                     .field = is_older ? "prompt" : "input",
@@ -139,7 +139,7 @@ Made embed(const RouteContext& context, http::Request& request, bool is_older) {
   }
   CAIRN_TRY(order.texts, read_vector_texts(context, body, order.field, order.truncates));
   const std::optional<int64_t> dimensions = body.integer("dimensions");
-  order.write = [name = ollama::model_name(context.model), dimensions, begin, is_older](
+  order.write = [name = ollama::model_name(context.model), dimensions, begin_time, is_older](
                     std::vector<Embedding>& vectors, int64_t token_count, std::string& out) {
     if (is_older) {
       out += R"({"embedding":)";
@@ -152,7 +152,7 @@ Made embed(const RouteContext& context, http::Request& request, bool is_older) {
       if (index > 0) out += ',';
       append_vector(vectors[index].values, dimensions, false, out);
     }
-    const std::chrono::nanoseconds taken = Clock::now() - begin;
+    const std::chrono::nanoseconds taken = Clock::now() - begin_time;
     fmt::format_to(std::back_inserter(out),
                    R"(],"total_duration":{},"load_duration":0,"prompt_eval_count":{}}})",
                    taken.count(), token_count);
