@@ -34,6 +34,43 @@ constexpr RouteLine kRoutes[] = {
      "the text of tokens"},
     {Method::post, "/apply-template", Access::user, false, post_apply_template, kApplyTemplate,
      "the prompt of a conversation"},
+    {Method::post, "/completion", Access::user, false, post_native, kNative,
+     "the continuation of a text, as llama.cpp's server tells it"},
+    {Method::post, "/completions", Access::user, false, post_native, kNative, "the same"},
+    {Method::post, "/infill", Access::user, false, post_infill, kInfill,
+     "the text in a gap, for models with tokens for that"},
+    {Method::get, "/props", Access::user, false, get_props, 0, "the model and its defaults"},
+    {Method::get, "/slots", Access::user, true, get_slots, 0, "how many requests are answered"},
+    {Method::get, "/lora-adapters", Access::user, true, get_adapters, 0,
+     "the adapters that are loaded, with their scales"},
+    {Method::post, "/lora-adapters", Access::operator_, false, post_adapters, kAdapters,
+     "other scales, for all requests that name none"},
+    {Method::post, "/api/chat", Access::user, false, post_ollama_chat, kOllamaChat,
+     "the next message of a conversation, as Ollama tells it"},
+    {Method::post, "/api/generate", Access::user, false, post_ollama_generate, kOllamaGenerate,
+     "the answer to a prompt"},
+    {Method::post, "/api/embed", Access::user, false, post_ollama_embed, kOllamaEmbed,
+     "vectors of texts"},
+    {Method::post, "/api/embeddings", Access::user, false, post_ollama_embeddings, kOllamaEmbed,
+     "the vector of a text"},
+    {Method::post, "/api/show", Access::user, false, post_ollama_show, kOllamaShow,
+     "what the model's file says"},
+    {Method::get, "/api/tags", Access::user, false, get_ollama_tags, 0, "the model that is served"},
+    {Method::get, "/api/ps", Access::user, false, get_ollama_ps, 0, "the same"},
+    {Method::post, "/v1/messages", Access::user, false, post_messages, kMessages,
+     "the next message of a conversation, as Anthropic tells it"},
+    {Method::post, "/v1/messages/count_tokens", Access::user, false, post_count_tokens,
+     kCountTokens, "how many tokens a conversation has"},
+    {Method::post, "/v1/chat/completions/input_tokens", Access::user, false, post_chat_tokens,
+     kChat, "the same for chat completions"},
+    {Method::post, "/v1/responses", Access::user, false, post_responses, kResponses,
+     "the answer to a conversation, or to what follows an earlier answer"},
+    {Method::post, "/v1/rerank", Access::user, false, post_rerank, kRerank,
+     "how well texts fit a query, for models that score"},
+    {Method::post, "/rerank", Access::user, false, post_rerank, kRerank, "the same"},
+    {Method::get, "/api/v0/models", Access::user, false, get_studio_models, 0,
+     "the model that is served, as LM Studio tells it"},
+    {Method::get, "/api/version", Access::user, true, get_ollama_version, 0, "of this program"},
 };
 
 bool is_path_of(const RouteLine& line, std::string_view path) {
@@ -52,6 +89,13 @@ const RouteLine* find_route(const http::RequestHead& head) {
     if (line.method == asked_method(head) && is_path_of(line, head.path)) return &line;
   }
   return nullptr;
+}
+
+// In whose words a path's errors are told.
+ErrorForm error_form(std::string_view path) {
+  if (path.starts_with("/v1/messages")) return ErrorForm::anthropic;
+  const bool is_ollama = path.starts_with("/api/") && !path.starts_with("/api/v0/");
+  return is_ollama ? ErrorForm::ollama : ErrorForm::openai;
 }
 
 // Of the client's choice where it can do no harm in logs and headers.
@@ -82,16 +126,20 @@ std::string_view key_of(const http::RequestHead& head) {
 std::unique_ptr<http::Reply> unknown_route(const http::RequestHead& head) {
   std::string allowed;
   for (const RouteLine& line : kRoutes) {
-    if (is_path_of(line, head.path)) allowed = line.method == Method::get ? "GET, HEAD" : "POST";
+    if (!is_path_of(line, head.path)) continue;
+    allowed += allowed.empty() ? "" : ", ";
+    allowed += line.method == Method::get ? "GET, HEAD" : "POST";
   }
   if (allowed.empty()) {
     return refusal_reply({.status = 404,
                           .type = "not_found_error",
-                          .message = "path: expected one of those in /openapi.json"});
+                          .message = "path: expected one of those in /openapi.json"},
+                         error_form(head.path));
   }
   return refusal_reply({.status = 405,
                         .message = fmt::format("method: expected {}", allowed),
-                        .headers = {{"allow", allowed}}});
+                        .headers = {{"allow", allowed}}},
+                       error_form(head.path));
 }
 
 }  // namespace
@@ -112,6 +160,8 @@ App::App(ServedModel model, AppOptions options, std::unique_ptr<RequestLog> log)
   context_ = {
       .model = std::move(model),
       .slots = std::make_shared<Slots>(all, options_.keys.is_empty() ? all : std::max(all / 2, 1)),
+      .adapters = std::make_shared<AdapterScales>(),
+      .responses = std::make_shared<ResponseTable>(),
       .metrics = &metrics_,
       .request_seconds_max = options_.request_seconds_max};
 }
@@ -125,7 +175,7 @@ std::unique_ptr<http::Reply> App::admit(http::Request& request) {
   if (const std::string_view why = refuse_origin(head, options_.origins); !why.empty()) {
     Refusal refusal{.status = 403, .type = "permission_error", .message = std::string(why)};
     if (why.starts_with("host")) refusal.code = "host_not_allowed";
-    return refusal_reply(refusal);
+    return refusal_reply(refusal, error_form(head.path));
   }
   if (const std::string* const origin = head.find("origin")) {
     request.reply_headers = {{"access-control-allow-origin", *origin},
@@ -151,12 +201,14 @@ std::unique_ptr<http::Reply> App::admit(http::Request& request) {
 std::unique_ptr<http::Reply> App::check_key(http::Request& request, Access access) {
   const Keys& keys = options_.keys;
   if (keys.is_empty() || access == Access::anyone) return nullptr;
+  const ErrorForm form = error_form(request.head.path);
   const FailureCounts::Clock::time_point now = FailureCounts::Clock::now();
   if (failures_.is_blocked(request.address, now)) {
     return refusal_reply({.status = 429,
                           .type = "rate_limit_error",
                           .message = "API key: too many wrong ones from this address",
-                          .headers = {{"retry-after", "60"}}});
+                          .headers = {{"retry-after", "60"}}},
+                         form);
   }
   const std::string_view key = key_of(request.head);
   const std::optional<Keys::Holder> holder = keys.find(key);
@@ -166,13 +218,15 @@ std::unique_ptr<http::Reply> App::check_key(http::Request& request, Access acces
                           .type = "authentication_error",
                           .code = "invalid_api_key",
                           .message = "Invalid API Key",
-                          .headers = {{"www-authenticate", "Bearer"}}});
+                          .headers = {{"www-authenticate", "Bearer"}}},
+                         form);
   }
   request.client = holder->name;
   if (access == Access::operator_ && holder->role != Role::admin && keys.has_role(Role::admin)) {
     return refusal_reply({.status = 403,
                           .type = "permission_error",
-                          .message = "API key: expected an admin's, found a user's"});
+                          .message = "API key: expected an admin's, found a user's"},
+                         form);
   }
   return nullptr;
 }
@@ -183,7 +237,8 @@ std::unique_ptr<http::Reply> App::preflight(const http::RequestHead& head) const
   http::ReplyHead reply{.status = 204, .content_type = ""};
   if (origin != nullptr) {
     reply.headers = {{"access-control-allow-methods", "GET, POST"},
-                     {"access-control-allow-headers", "authorization, content-type, x-api-key"},
+                     {"access-control-allow-headers",
+                      "authorization, content-type, x-api-key, anthropic-version, anthropic-beta"},
                      {"access-control-max-age", "600"}};
   }
   return std::make_unique<http::WholeReply>(std::move(reply), "");

@@ -8,11 +8,12 @@ namespace {
 
 using K = FieldKind;
 constexpr double kTokensMax = 1 << 30;
+constexpr uint32_t kNamed = kChat | kCompletion | kEmbedding | kOllama | kOllamaEmbed |
+                            kOllamaShow | kAnthropic | kResponses | kRerank;
 constexpr double kTextBytesMax = 32 << 20;
 
 constexpr Field kFields[] = {
-    {"model", K::text, kChat | kCompletion | kEmbedding, 0, 512, "the model that is served",
-     "the model's name, or nothing"},
+    {"model", K::text, kNamed, 0, 512, "the model that is served", "the model's name, or nothing"},
     {"messages", K::list, kChat | kApplyTemplate, 1, 8192, "",
      "the conversation: objects with role (system, developer, user, assistant, tool) and content, "
      "a string or a list of parts of type text; of assistants also tool_calls and "
@@ -27,7 +28,7 @@ constexpr Field kFields[] = {
      "what is embedded: a string, a list of strings, token ids, or lists of these", true},
     {"encoding_format", K::text, kEmbedding, 0, 16, "float",
      "float: numbers; base64: the bytes of little-endian 32-bit floats"},
-    {"dimensions", K::integer, kEmbedding, 1, 1 << 20, "all",
+    {"dimensions", K::integer, kEmbedding | kOllamaEmbed, 1, 1 << 20, "all",
      "the first numbers of each vector, normalised again"},
     {"max_tokens", K::integer, kAnswers, -1, kTokensMax, "-1",
      "the most tokens of an answer; -1: as many as the model likes; 0: read the prompt only"},
@@ -35,28 +36,34 @@ constexpr Field kFields[] = {
      "the same, before max_tokens"},
     {"n", K::integer, kAnswers, 1, 16, "1", "answers to each prompt; they share its memory"},
     {"best_of", K::integer, kCompletion, 1, 1, "1", "no other value than 1 is known"},
-    {"stop", K::texts, kAnswers, 0, 16, "", "texts that end the answer, without them"},
-    {"stream", K::boolean, kAnswers, 0, 0, "false", "send pieces as they are made"},
+    {"stop", K::texts, kSampled & ~uint32_t(kMessages), 0, 16, "",
+     "texts that end the answer, without them"},
+    {"stop_sequences", K::texts, kMessages, 0, 16, "", "texts that end the answer, without them"},
+    {"stream", K::boolean, kAnswers | kLlama | kMessages | kResponses, 0, 0, "false",
+     "send pieces as they are made"},
+    {"stream", K::boolean, kOllama, 0, 0, "true", "send pieces as they are made"},
     {"stream_options", K::object, kAnswers, 0, 0, "", "include_usage: a last piece with the usage"},
-    {"seed", K::integer, kAnswers, -1, 9007199254740991.0, "a new one",
+    {"seed", K::integer, kSampled, -1, 9007199254740991.0, "a new one",
      "of the random numbers: equal seeds give equal answers; -1: a new one"},
-    {"logit_bias", K::any, kAnswers, 0, 0, "",
+    {"logit_bias", K::any, kSampled, 0, 0, "",
      "added to logits: {\"15043\": 1.5}, or [[15043, 1.5], [\"text\", false]]; false: never"},
+    {"logprobs", K::boolean, kOllama, 0, 0, "false", "the probability of each token"},
     {"logprobs", K::any, kAnswers, 0, 0, "false",
      "chat: true, to have the probability of each token; completions: of how many likeliest "
      "tokens, 0 to 100"},
-    {"top_logprobs", K::integer, kChat, 0, 100, "0",
+    {"top_logprobs", K::integer, kChat | kOllama, 0, 100, "0",
      "with logprobs: how many of the likeliest tokens are told too"},
     {"response_format", K::object, kChat, 0, 0, "",
      "type text, json_object, or json_schema with json_schema.schema"},
-    {"json_schema", K::object, kAnswers, 0, 0, "", "what the answer is JSON of"},
-    {"grammar", K::text, kAnswers, 0, 256 << 10, "", "what the answer looks like, in GBNF"},
+    {"json_schema", K::object, kSampled, 0, 0, "", "what the answer is JSON of"},
+    {"grammar", K::text, kSampled, 0, 256 << 10, "", "what the answer looks like, in GBNF"},
     {"regex", K::text, kAnswers, 0, 64 << 10, "", "a regular expression that the answer matches"},
     {"choices", K::texts, kAnswers, 0, 65536, "", "texts of which the answer is one"},
-    {"tools", K::list, kChat | kApplyTemplate, 0, 1024, "", "what the model may call"},
-    {"tool_choice", K::any, kChat, 0, 0, "auto",
+    {"tools", K::list, kChat | kApplyTemplate | kOllamaChat | kAnthropic | kResponses, 0, 1024, "",
+     "what the model may call"},
+    {"tool_choice", K::any, kChat | kResponses, 0, 0, "auto",
      "none, auto, required, or an object that names a function"},
-    {"parallel_tool_calls", K::boolean, kChat, 0, 0, "true",
+    {"parallel_tool_calls", K::boolean, kChat | kResponses, 0, 0, "true",
      "whether one answer may have several calls; false is refused"},
     {"reasoning_effort", K::text, kChat, 0, 32, "the template's",
      "none: no reasoning; others are told to the template"},
@@ -73,10 +80,84 @@ constexpr Field kFields[] = {
      "texts of special tokens are these tokens"},
     {"with_pieces", K::boolean, kTokenize, 0, 0, "false", "each id with its text"},
     {"tokens", K::list, kDetokenize, 0, 1 << 20, "", "token ids", true},
-    {"user", K::text, kChat | kCompletion | kEmbedding, 0, 4096, "", "is not looked at"},
-    {"samplers", K::any, kAnswers, 0, 0, "docs/sampling.md",
+    {"user", K::text, kChat | kCompletion | kEmbedding | kResponses, 0, 4096, "",
+     "is not looked at"},
+    {"prompt", K::any, kNative, 0, 0, "",
+     "the text that is continued: a string, a list of strings and token ids, or a list of these",
+     true},
+    {"prompt", K::text, kInfill, 0, kTextBytesMax, "", "what the text in the gap begins with"},
+    {"input_prefix", K::text, kInfill, 0, kTextBytesMax, "", "what stands before the gap"},
+    {"input_suffix", K::text, kInfill, 0, kTextBytesMax, "", "what stands behind the gap"},
+    {"input_extra", K::list, kInfill, 0, 1024, "",
+     "other files: objects with filename and text; where there is no room for all, the first are "
+     "left out"},
+    {"n_predict", K::integer, kLlama, -2, kTokensMax, "-1",
+     "the most tokens of an answer; -1: as many as the model likes; 0: read the prompt only"},
+    {"return_tokens", K::boolean, kLlama, 0, 0, "false", "the answer's tokens, beside its text"},
+    {"response_fields", K::list, kLlama, 0, 256, "all",
+     "the members of the reply that are wanted; a/b: the member b of a, at the top"},
+    {"lora", K::list, kLlama, 0, 256, "those of /lora-adapters",
+     "adapters of this request: objects with id and scale; others are not used"},
+    {"adapters", K::list, kAdapters, 0, 256, "",
+     "objects with id and scale; the list alone may be sent too", true},
+    {"messages", K::list, kOllamaChat, 0, 8192, "",
+     "the conversation: objects with role (system, user, assistant, tool), content, thinking, "
+     "tool_calls and tool_name; none: nothing is answered"},
+    {"prompt", K::text, kOllamaGenerate | kOllamaEmbed, 0, kTextBytesMax, "",
+     "what is answered, or embedded; none: nothing is answered"},
+    {"input", K::any, kOllamaEmbed, 0, 0, "", "what is embedded: a string or a list of strings"},
+    {"truncate", K::boolean, kOllamaEmbed, 0, 0, "true",
+     "texts that are longer than the context are cut off; else refused"},
+    {"suffix", K::text, kOllamaGenerate, 0, kTextBytesMax, "",
+     "what stands behind the text that is made, for models with tokens for that"},
+    {"system", K::text, kOllamaGenerate, 0, kTextBytesMax, "", "what the model is told first"},
+    {"template", K::text, kOllamaGenerate, 0, kTextBytesMax, "", "is refused"},
+    {"raw", K::boolean, kOllamaGenerate, 0, 0, "false", "the prompt is all that the model reads"},
+    {"context", K::list, kOllamaGenerate, 0, 1 << 20, "",
+     "of an earlier reply, whose tokens go before the prompt's"},
+    {"images", K::list, kOllamaGenerate, 0, 64, "", "are refused"},
+    {"think", K::any, kOllama, 0, 0, "the template's",
+     "whether the model reasons: true, false, or how much, which the template is told"},
+    {"format", K::any, kOllama, 0, 0, "", "json, or a schema: what the answer is JSON of"},
+    {"options", K::object, kOllama, 0, 0, "",
+     "settings by the names of the other requests' fields, num_predict and num_ctx"},
+    {"keep_alive", K::any, kOllama | kOllamaEmbed, 0, 0, "", "has no effect: the model stays"},
+    {"num_predict", K::integer, kOllamaOptions, -2, kTokensMax, "-1",
+     "the most tokens of an answer; below 0: as many as the model likes"},
+    {"num_ctx", K::integer, kOllamaOptions, 0, kTokensMax, "the server's",
+     "the context that is needed; more than the server has is refused"},
+    {"messages", K::list, kAnthropic, 1, 8192, "",
+     "the conversation: objects with role (user, assistant) and content, a string or a list of "
+     "blocks of type text, thinking, tool_use and tool_result",
+     true},
+    {"system", K::any, kAnthropic, 0, 0, "", "what the model is told first: a string, or blocks"},
+    {"max_tokens", K::integer, kMessages, 0, kTokensMax, "",
+     "the most tokens of an answer; 0: read the prompt only", true},
+    {"tool_choice", K::object, kAnthropic, 0, 0, "auto",
+     "type auto, any, none, or tool with the name of one"},
+    {"thinking", K::object, kAnthropic, 0, 0, "disabled",
+     "type enabled with budget_tokens, adaptive, or disabled"},
+    {"input", K::any, kResponses, 0, 0, "",
+     "a string, or a list of messages, calls, their outputs, and reasoning", true},
+    {"instructions", K::text, kResponses, 0, kTextBytesMax, "", "what the model is told first"},
+    {"max_output_tokens", K::integer, kResponses, 0, kTokensMax, "as many as the model likes",
+     "the most tokens of an answer"},
+    {"previous_response_id", K::text, kResponses, 0, 256, "",
+     "the answer that this one follows; it is kept for a while"},
+    {"store", K::boolean, kResponses, 0, 0, "true", "whether another request can follow"},
+    {"text", K::object, kResponses, 0, 0, "", "format: type text, json_object, or json_schema"},
+    {"reasoning", K::object, kResponses, 0, 0, "",
+     "effort: none: no reasoning; others are told to the template"},
+    {"metadata", K::object, kResponses, 0, 0, "", "is told again"},
+    {"truncation", K::text, kResponses, 0, 16, "disabled", "no other value than disabled is known"},
+    {"query", K::text, kRerank, 1, kTextBytesMax, "", "what is looked for", true},
+    {"documents", K::list, kRerank, 1, 2048, "", "texts, or objects with text", true},
+    {"top_n", K::integer, kRerank, 1, 2048, "all", "how many of the best are told"},
+    {"return_documents", K::boolean, kRerank, 0, 0, "false", "the texts are told too"},
+    {"name", K::text, kOllamaShow, 0, 512, "", "another word for model"},
+    {"samplers", K::any, kSampled, 0, 0, "docs/sampling.md",
      "the samplers in their order: names, in a list or with \";\" between them"},
-    {"dry_sequence_breakers", K::texts, kAnswers, 0, 64, "docs/sampling.md",
+    {"dry_sequence_breakers", K::texts, kSampled, 0, 64, "docs/sampling.md",
      "DRY: texts that end repeated sequences"},
 };
 
@@ -84,7 +165,10 @@ Field field_of(const sample::SamplingField& sampling) {
   const K kind = sampling.flag != nullptr    ? K::boolean
                  : sampling.count != nullptr ? K::integer
                                              : K::number;
-  return {sampling.name,      kind,        kAnswers, sampling.min, sampling.max,
+  // OpenAI's requests have other names for these.
+  const bool is_llama = sampling.name == "n_probs" || sampling.name == "post_sampling_probs";
+  const uint32_t endpoints = is_llama ? kLlama : kSampled;
+  return {sampling.name,      kind,        endpoints, sampling.min, sampling.max,
           "docs/sampling.md", sampling.doc};
 }
 
@@ -94,8 +178,6 @@ std::span<const Field> all_fields() {
   static const std::vector<Field> fields = [] {
     std::vector<Field> all(std::begin(kFields), std::end(kFields));
     for (const sample::SamplingField& sampling : sample::sampling_fields()) {
-      // Requests have other names for these.
-      if (sampling.name == "n_probs" || sampling.name == "post_sampling_probs") continue;
       all.push_back(field_of(sampling));
     }
     return all;

@@ -68,9 +68,10 @@ double measure_of(FieldKind kind, const json::Value& value) {
   return double(value.items().size());
 }
 
-Checked<Ok> check(const Field& field, const json::Value& value) {
+Checked<Ok> check(const Field& field, std::string_view place, const json::Value& value) {
+  const std::string name = fmt::format("{}{}", place, field.name);
   if (!is_of(field.kind, value)) {
-    return refuse_field(field.name, "expected {}, found {}", name_of(field.kind), value.describe());
+    return refuse_field(name, "expected {}, found {}", name_of(field.kind), value.describe());
   }
   const bool is_measured = field.kind != FieldKind::boolean && field.kind != FieldKind::object &&
                            field.kind != FieldKind::any;
@@ -79,10 +80,10 @@ Checked<Ok> check(const Field& field, const json::Value& value) {
   const bool is_number = value.is_number();
   if (measure >= field.min && measure <= field.max) return Ok{};
   if (is_number) {
-    return refuse_field(field.name, "expected {} from {} to {}, found {}", name_of(field.kind),
-                        field.min, field.max, value.describe());
+    return refuse_field(name, "expected {} from {} to {}, found {}", name_of(field.kind), field.min,
+                        field.max, value.describe());
   }
-  return refuse_field(field.name, "expected {} to {} {}, found {}", field.min, field.max,
+  return refuse_field(name, "expected {} to {} {}, found {}", field.min, field.max,
                       field.kind == FieldKind::text ? "bytes" : "items", measure);
 }
 
@@ -98,15 +99,45 @@ Checked<Body> Body::read(std::string_view text, Endpoint endpoint) {
         .code = "invalid_json",
         .message = fmt::format("body: expected an object, found {}", value->type_name())};
   }
-  for (const Field& field : all_fields()) {
-    if ((field.endpoints & endpoint) == 0) continue;
-    const json::Value* const found = value->find_set(field.name);
-    if (found == nullptr && field.is_required) {
-      return refuse_field(field.name, "expected {}, found none", name_of(field.kind));
-    }
-    if (found != nullptr) CAIRN_TRY(check(field, *found));
+  Body body(endpoint);
+  body.value_ = std::move(value).value();
+  CAIRN_TRY(body.take(body.value_, ""));
+  return body;
+}
+
+Checked<Body> Body::part(std::string_view name, Endpoint endpoint) const {
+  Body body(endpoint);
+  if (const json::Value* const object = find(name)) {
+    CAIRN_TRY(body.take(*object, fmt::format("{}.", name)));
   }
-  return Body(std::move(value).value());
+  return body;
+}
+
+Checked<Ok> Body::take(const json::Value& object, std::string_view place) {
+  for (const Field& field : all_fields()) {
+    if ((field.endpoints & endpoint_) == 0) continue;
+    const json::Value* const found = object.find_set(field.name);
+    if (found != nullptr) {
+      CAIRN_TRY(check(field, place, *found));
+      found_.emplace_back(field.name, found);
+    } else if (field.is_required) {
+      return refuse_field(fmt::format("{}{}", place, field.name), "expected {}, found none",
+                          name_of(field.kind));
+    }
+  }
+  return Ok{};
+}
+
+const json::Value* Body::find(std::string_view name) const {
+  for (const auto& [known, value] : found_) {
+    if (known == name) return value;
+  }
+  return nullptr;
+}
+
+bool Body::is_true(std::string_view name, bool otherwise) const {
+  const json::Value* const found = find(name);
+  return found == nullptr ? otherwise : found->as_boolean() == true;
 }
 
 std::optional<int64_t> Body::integer(std::string_view name) const {

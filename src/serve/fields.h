@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "json/value.h"
@@ -23,7 +25,24 @@ enum Endpoint : uint32_t {
   kTokenize = 8,
   kDetokenize = 16,
   kApplyTemplate = 32,
+  kNative = 64,  // llama.cpp's /completion.
+  kInfill = 128,
+  kAdapters = 256,
+  kOllamaChat = 512,
+  kOllamaGenerate = 1024,
+  kOllamaOptions = 2048,  // The part "options" of these two.
+  kOllamaEmbed = 4096,
+  kOllamaShow = 8192,
+  kMessages = 1 << 14,
+  kCountTokens = 1 << 15,
+  kResponses = 1 << 16,
+  kRerank = 1 << 17,
   kAnswers = kChat | kCompletion,
+  kLlama = kNative | kInfill,
+  kOllama = kOllamaChat | kOllamaGenerate,
+  kAnthropic = kMessages | kCountTokens,
+  // All that have the fields of sampling.
+  kSampled = kAnswers | kLlama | kOllamaOptions | kMessages | kResponses,
 };
 
 enum class FieldKind : uint8_t {
@@ -50,24 +69,34 @@ struct Field {
 // All of them, those of sampling (sample/params.h) at the end.
 std::span<const Field> all_fields();
 
-// The members of a request's body, each as its line of the table says; members that no line names
-// are left alone, and null is as good as nothing.
+// The members of a request's body that the table lists for its endpoint, each as its line says;
+// others are left alone, and null is as good as nothing.
 class Body {
  public:
   static Checked<Body> read(std::string_view text, Endpoint endpoint);
+  // The object under this name, by the lines of an endpoint of its own; empty where there is none.
+  // Must not outlive this body. REQUIRES: the table says that it is an object.
+  Checked<Body> part(std::string_view name, Endpoint endpoint) const;
+  Body(Body&&) = default;
 
-  // Null where it is not there. REQUIRES, of all: the table has the name.
-  const json::Value* find(std::string_view name) const { return value_.find_set(name); }
-  bool is_true(std::string_view name) const { return value_.is_true_at(name); }
+  Endpoint endpoint() const { return endpoint_; }
+  // Null where it is not there.
+  const json::Value* find(std::string_view name) const;
+  bool is_true(std::string_view name, bool otherwise = false) const;
   std::optional<int64_t> integer(std::string_view name) const;
   std::optional<double> number(std::string_view name) const;
   std::optional<std::string_view> text(std::string_view name) const;
   std::vector<std::string> texts(std::string_view name) const;
 
  private:
-  explicit Body(json::Value value) : value_(std::move(value)) {}
+  explicit Body(Endpoint endpoint) : endpoint_(endpoint) {}
+  // `place`: before the names in messages.
+  Checked<Ok> take(const json::Value& object, std::string_view place);
 
-  json::Value value_;
+  Endpoint endpoint_;
+  json::Value value_;  // Of a whole body.
+  // Point into it, or into the body that this is a part of.
+  std::vector<std::pair<std::string_view, const json::Value*>> found_;
 };
 
 }  // namespace cairn::serve

@@ -43,19 +43,19 @@ http::Reply::State Generation::read(std::string& out) {
   }
   if (has_failed_) return State::ended;
   if (ended_count_ < choices_.size()) return State::waiting;
-  begin(out);
+  begin(answers_.front().prompt, out);
   writer_->end(answers_, out);
   if (!head_) head_.emplace();
   return State::ended;
 }
 
 // The head of a stream, once the first prompt is begun.
-void Generation::begin(std::string& out) {
+void Generation::begin(const PromptReport& prompt, std::string& out) {
   if (std::exchange(has_begun_, true) || !writer_->is_stream()) return;
-  head_ = {.content_type = "text/event-stream",
+  head_ = {.content_type = std::string(writer_->stream_type()),
            .headers = {{"cache-control", "no-cache"}, {"x-accel-buffering", "no"}},
            .is_stream = true};
-  writer_->begin(out);
+  writer_->begin(prompt, out);
 }
 
 // False where it has failed.
@@ -64,7 +64,7 @@ bool Generation::follow(size_t index, std::string& out) {
   const session::AnswerPiece piece = choice.ticket.stream->take();
   if (piece.prompt) {
     if (choice.waited_seconds == 0) choice.waited_seconds = seconds();
-    begin(out);
+    begin(*piece.prompt, out);
   }
   const bool is_stream = writer_->is_stream();
   if (is_stream && has_begun_ && (!piece.events.empty() || !piece.probabilities.empty())) {
@@ -79,7 +79,7 @@ bool Generation::follow(size_t index, std::string& out) {
     if (is_queue_full && !has_begun_) {
       const Refusal refusal = busy_refusal(answer.error().message);
       head_ = refusal_head(refusal);
-      out = refusal_json(refusal);
+      out = refusal_json(refusal, writer_->error_form());
       has_failed_ = true;
       let_go();
     } else {
@@ -91,7 +91,7 @@ bool Generation::follow(size_t index, std::string& out) {
   metrics_->add_answer(*answer, choice.waited_seconds, seconds());
   answers_[index] = std::move(answer).value();
   if (is_stream) {
-    begin(out);
+    begin(answers_[index].prompt, out);
     writer_->end_choice(index, answers_[index], out);
   }
   return true;
@@ -105,7 +105,7 @@ void Generation::fail(const Error& error, std::string& out) {
     writer_->fail(refusal, out);
   } else {
     head_ = refusal_head(refusal);
-    out = refusal_json(refusal);
+    out = refusal_json(refusal, writer_->error_form());
   }
   let_go();
 }

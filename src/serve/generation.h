@@ -28,15 +28,18 @@ class AnswerWriter {
   virtual ~AnswerWriter() = default;
 
   virtual bool is_stream() const = 0;
-  // Of a stream, in this order: once before all pieces; for each choice its pieces and its end;
-  // then the end of all. Whole answers are written at that end alone.
-  virtual void begin(std::string& out) = 0;
+  // Of a stream, in this order: once before all pieces, with the first choice's prompt; for each
+  // choice its pieces and its end; then the end of all. Whole answers are written at that end
+  // alone.
+  virtual void begin(const PromptReport& prompt, std::string& out) = 0;
   virtual void add(size_t choice, const session::AnswerPiece& piece, std::string& out) = 0;
   virtual void end_choice(size_t choice, const session::Answer& answer, std::string& out) = 0;
   virtual void end(std::span<const session::Answer> answers, std::string& out) = 0;
   // Instead, where an answer fails when the stream has begun.
   virtual void fail(const Refusal& refusal, std::string& out) = 0;
   virtual std::string_view idle_text() const { return ": waiting\n\n"; }
+  virtual std::string_view stream_type() const { return "text/event-stream"; }
+  virtual ErrorForm error_form() const { return ErrorForm::openai; }
 };
 
 class Generation final : public http::Reply {
@@ -67,7 +70,7 @@ class Generation final : public http::Reply {
     return std::chrono::duration<double>(Clock::now() - begin_time_).count();
   }
   bool follow(size_t index, std::string& out);
-  void begin(std::string& out);
+  void begin(const PromptReport& prompt, std::string& out);
   void fail(const Error& error, std::string& out);
   void let_go();
 

@@ -1,8 +1,6 @@
 // Statuses and types of errors.
 #include "serve/refusal.h"
 
-#include <algorithm>
-
 #include "json/value.h"
 
 namespace cairn::serve {
@@ -11,6 +9,25 @@ namespace {
 
 // Nobody is told more than this of what was wrong.
 constexpr size_t kMessageBytesMax = 1500;
+
+std::string_view anthropic_type(int status) {
+  switch (status) {
+    case 401:
+      return "authentication_error";
+    case 403:
+      return "permission_error";
+    case 404:
+      return "not_found_error";
+    case 413:
+      return "request_too_large";
+    case 429:
+      return "rate_limit_error";
+    case 503:
+      return "overloaded_error";
+    default:
+      return status >= 500 ? "api_error" : "invalid_request_error";
+  }
+}
 
 }  // namespace
 
@@ -62,11 +79,14 @@ Refusal busy_refusal(std::string_view message) {
           .headers = {{"retry-after", "1"}}};
 }
 
-std::string refusal_json(const Refusal& refusal) {
-  json::Value error = {
-      {"message", std::string_view(refusal.message)
-                      .substr(0, std::min(refusal.message.size(), kMessageBytesMax))},
-      {"type", refusal.type}};
+std::string refusal_json(const Refusal& refusal, ErrorForm form) {
+  const std::string_view message = std::string_view(refusal.message).substr(0, kMessageBytesMax);
+  if (form == ErrorForm::ollama) return json::to_text({{"error", message}});
+  if (form == ErrorForm::anthropic) {
+    json::Value error = {{"type", anthropic_type(refusal.status)}, {"message", message}};
+    return json::to_text({{"type", "error"}, {"error", std::move(error)}});
+  }
+  json::Value error = {{"message", message}, {"type", refusal.type}};
   error["param"] = refusal.field.empty() ? json::Value() : json::Value(refusal.field);
   error["code"] = refusal.code.empty() ? json::Value() : json::Value(refusal.code);
   for (const auto& [name, number] : refusal.numbers) error[name] = number;
@@ -80,8 +100,8 @@ http::ReplyHead refusal_head(const Refusal& refusal) {
   return head;
 }
 
-std::unique_ptr<http::Reply> refusal_reply(const Refusal& refusal) {
-  return std::make_unique<http::WholeReply>(refusal_head(refusal), refusal_json(refusal));
+std::unique_ptr<http::Reply> refusal_reply(const Refusal& refusal, ErrorForm form) {
+  return std::make_unique<http::WholeReply>(refusal_head(refusal), refusal_json(refusal, form));
 }
 
 }  // namespace cairn::serve

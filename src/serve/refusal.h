@@ -46,10 +46,17 @@ Refusal context_refusal(int64_t prompt_tokens, int64_t context_tokens);
 // There is no room for another request now.
 Refusal busy_refusal(std::string_view message);
 
-// {"error": {"message", "type", "param", "code"}}
-std::string refusal_json(const Refusal& refusal);
+// In whose words errors are told.
+enum class ErrorForm : uint8_t {
+  openai,     // {"error": {"message", "type", "param", "code"}}
+  ollama,     // {"error": "message"}
+  anthropic,  // {"type": "error", "error": {"type", "message"}}
+};
+
+std::string refusal_json(const Refusal& refusal, ErrorForm form = ErrorForm::openai);
 http::ReplyHead refusal_head(const Refusal& refusal);
-std::unique_ptr<http::Reply> refusal_reply(const Refusal& refusal);
+std::unique_ptr<http::Reply> refusal_reply(const Refusal& refusal,
+                                           ErrorForm form = ErrorForm::openai);
 
 // As Result, for what clients ask: CAIRN_TRY takes both.
 template <class T>

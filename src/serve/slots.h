@@ -37,6 +37,7 @@ class Slots : public std::enable_shared_from_this<Slots> {
     ++all_count_;
     return std::make_unique<Slot>(shared_from_this(), client);
   }
+  int32_t all_max() const { return all_max_; }
   int32_t count() const {
     const std::lock_guard lock(mutex_);
     return all_count_;

@@ -60,6 +60,7 @@ struct Answer {
   int32_t left_out_tokens = 0;  // Because the context was full: of the prompt, and meanwhile.
   int32_t left_out_turns = 0;   // Whole turns among them.
   FinishReason finish = FinishReason::stop;
+  std::string stop_text;      // The stop text that ended it; empty: none did.
   std::string cut_by;         // By what limit the model was cut off, for people; empty: by none.
   bool fits_form = true;      // It looks like what the request's matcher describes, to its end.
   double prompt_seconds = 0;  // Until the whole prompt was read.

@@ -52,7 +52,8 @@ Status AnswerJob::start() {
 
 Status AnswerJob::advance() {
   CAIRN_TRY(completion_->advance());
-  stream_->add(completion_->take_events(), completion_->take_probabilities());
+  stream_->add(completion_->take_events(), completion_->take_probabilities(),
+               completion_->take_tokens());
   return Ok{};
 }
 
@@ -63,7 +64,8 @@ Status AnswerJob::take_step(Status stepped) {
 // What was computed stays for whoever asks for it again.
 void AnswerJob::end(Status status) {
   if (status && is_done()) {
-    stream_->add(completion_->take_events(), completion_->take_probabilities());
+    stream_->add(completion_->take_events(), completion_->take_probabilities(),
+                 completion_->take_tokens());
     stream_->finish(completion_->finish());
   } else {
     if (lane_ && lane_->sequence().length() > 0) lane_->publish();

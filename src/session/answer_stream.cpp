@@ -24,9 +24,12 @@ void AnswerStream::begin(const PromptReport& prompt) {
 }
 
 void AnswerStream::add(std::vector<chat::OutputEvent> events,
-                       std::vector<sample::LogProbabilities> probabilities) {
+                       std::vector<sample::LogProbabilities> probabilities,
+                       std::span<const Token> tokens) {
   const std::lock_guard lock(mutex_);
-  if (takes_all_ || (events.empty() && probabilities.empty())) return;
+  if (takes_all_) return;
+  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+  if (events.empty() && probabilities.empty()) return;
   for (chat::OutputEvent& event : events) {
     bytes_ += bytes_of(event);
     events_.push_back(std::move(event));
@@ -55,6 +58,7 @@ std::vector<chat::OutputEvent> AnswerStream::next() {
   changed_.wait(lock, [this] { return !events_.empty() || answer_; });
   make_room();
   probabilities_.clear();
+  tokens_.clear();
   return std::exchange(events_, {});
 }
 
@@ -63,6 +67,7 @@ AnswerPiece AnswerStream::take() {
   make_room();
   return {.events = std::exchange(events_, {}),
           .probabilities = std::exchange(probabilities_, {}),
+          .tokens = std::exchange(tokens_, {}),
           .prompt = prompt_,
           .has_ended = answer_.has_value()};
 }
@@ -77,6 +82,7 @@ Result<Answer> AnswerStream::wait() {
   takes_all_ = true;
   events_.clear();
   probabilities_.clear();
+  tokens_.clear();
   make_room();
   changed_.wait(lock, [this] { return answer_.has_value(); });
   return *std::move(answer_);

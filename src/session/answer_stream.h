@@ -7,6 +7,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/result.h"
@@ -22,6 +23,7 @@ struct AnswerPiece {
   std::vector<chat::OutputEvent> events;
   // Of the tokens, where the sampler's parameters ask for them.
   std::vector<sample::LogProbabilities> probabilities;
+  std::vector<Token> tokens;  // Some of the last ones may have had no part in the events yet.
   // The prompt is being read; until then the answer waits for others.
   std::optional<PromptReport> prompt;
   bool has_ended = false;  // wait() does not wait any more.
@@ -36,7 +38,8 @@ class AnswerStream {
   // The engine's side. Nothing is lost: who adds asks is_full() first, and makes no more then.
   void begin(const PromptReport& prompt);
   void add(std::vector<chat::OutputEvent> events,
-           std::vector<sample::LogProbabilities> probabilities = {});
+           std::vector<sample::LogProbabilities> probabilities = {},
+           std::span<const Token> tokens = {});
   void finish(Result<Answer> answer);
   bool is_full() const;
 
@@ -61,6 +64,7 @@ class AnswerStream {
   std::function<void()> on_taken_, on_change_;
   std::vector<chat::OutputEvent> events_;
   std::vector<sample::LogProbabilities> probabilities_;
+  std::vector<Token> tokens_;
   std::optional<PromptReport> prompt_;
   size_t bytes_ = 0;
   bool takes_all_ = false;  // The reader waits for the end only.

@@ -154,6 +154,7 @@ void Completion::end(FinishReason reason, std::string cut_by) {
   answer_.fits_form = constraint_.is_complete();
   if (!has_prompt_) answer_.prompt_seconds = seconds();
   keep(reader_.finish(reason != FinishReason::stop));
+  answer_.stop_text = reader_.parser().stop_text();
   answer_.message = reader_.message();
   answer_.reasoning_tokens = reader_.reasoning_tokens();
   const bool has_calls = !answer_.message.calls.empty();
@@ -168,6 +169,11 @@ std::vector<sample::LogProbabilities> Completion::take_probabilities() {
   const auto begin = answer_.probabilities.begin() + std::ptrdiff_t(told_probabilities_);
   told_probabilities_ = answer_.probabilities.size();
   return {begin, answer_.probabilities.end()};
+}
+
+std::span<const Token> Completion::take_tokens() {
+  const size_t begin = std::exchange(told_tokens_, answer_.tokens.size());
+  return std::span(answer_.tokens).subspan(begin);
 }
 
 Result<Answer> Completion::finish() {

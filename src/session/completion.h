@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,6 +66,8 @@ class Completion {
   // Those of the tokens since the last call, which the answer keeps too; none where the sampler's
   // parameters ask for none.
   std::vector<sample::LogProbabilities> take_probabilities();
+  // Those since the last call; valid until the next one is chosen.
+  std::span<const Token> take_tokens();
   // The whole answer. What was computed for it is kept for whoever goes on from there.
   // REQUIRES: is_done(). Errors: those of Lane::finish_turn().
   Result<Answer> finish();
@@ -110,7 +113,7 @@ class Completion {
   std::optional<Result<Token>> chosen_;
   sample::LogProbabilities chosen_probabilities_;
   std::vector<chat::OutputEvent> events_;
-  size_t told_probabilities_ = 0;  // Of the answer's.
+  size_t told_probabilities_ = 0, told_tokens_ = 0;  // Of the answer's.
   Clock::time_point begin_time_;
   bool has_prompt_ = false, is_done_ = false;
 };

@@ -28,7 +28,7 @@ TEST(Fields, TheTableMakesSense) {
   for (const sample::SamplingField& sampling : sample::sampling_fields()) {
     const bool has_other_name =
         sampling.name == "n_probs" || sampling.name == "post_sampling_probs";
-    EXPECT_EQ(seen[sampling.name] & kAnswers, has_other_name ? 0 : uint32_t(kAnswers))
+    EXPECT_EQ(seen[sampling.name] & kSampled, uint32_t(has_other_name ? kLlama : kSampled))
         << sampling.name;
   }
 }
@@ -65,7 +65,19 @@ TEST(Fields, EveryLineIsEnforced) {
       {kEmbedding, R"("input":"x")"},
       {kTokenize, R"("content":"x")"},
       {kDetokenize, R"("tokens":[1])"},
-      {kApplyTemplate, R"("messages":[{"role":"user","content":"x"}])"}};
+      {kApplyTemplate, R"("messages":[{"role":"user","content":"x"}])"},
+      {kNative, R"("prompt":"x")"},
+      {kInfill, R"("unknown":1)"},
+      {kAdapters, R"("adapters":[])"},
+      {kOllamaChat, R"("unknown":1)"},
+      {kOllamaGenerate, R"("unknown":1)"},
+      {kOllamaOptions, R"("unknown":1)"},
+      {kOllamaEmbed, R"("unknown":1)"},
+      {kOllamaShow, R"("unknown":1)"},
+      {kMessages, R"("max_tokens":1,"messages":[{"role":"user","content":"x"}])"},
+      {kCountTokens, R"("messages":[{"role":"user","content":"x"}])"},
+      {kResponses, R"("input":"x")"},
+      {kRerank, R"("query":"x","documents":["x"])"}};
   for (const auto& [endpoint, required] : bodies) {
     ASSERT_EQ(refusal_field("{" + required + "}", endpoint), "none");
     for (const Field& field : all_fields()) {
@@ -98,11 +110,12 @@ TEST(Fields, TheDocumentHasAllRoutesAndFields) {
     ASSERT_TRUE(operation.is_object()) << path;
     if (line.endpoint == 0) continue;
     const auto& schema = operation["requestBody"]["content"]["application/json"]["schema"];
+    std::set<std::string> names, found;
     for (const Field& field : all_fields()) {
-      EXPECT_EQ(schema["properties"].contains(std::string(field.name)),
-                (field.endpoints & line.endpoint) != 0)
-          << path << " " << field.name;
+      if ((field.endpoints & line.endpoint) != 0) names.emplace(field.name);
     }
+    for (const auto& [name, type] : schema["properties"].items()) found.insert(name);
+    EXPECT_EQ(found, names) << path;
   }
   const auto& chat = document["paths"]["/v1/chat/completions"]["post"]["requestBody"]["content"]
                              ["application/json"]["schema"];
@@ -134,7 +147,13 @@ TEST(Fields, RefusalsHaveTheFormThatClientsKnow) {
   for (const auto& [code, status] : statuses) {
     EXPECT_EQ(refusal_of(fail(code, "x")).status, status);
   }
-  EXPECT_LE(refusal_json({.message = std::string(10000, 'x')}).size(), 2048u);
+  const Refusal large{.status = 429, .message = std::string(10000, 'x')};
+  for (const ErrorForm form : {ErrorForm::openai, ErrorForm::ollama, ErrorForm::anthropic}) {
+    EXPECT_LE(refusal_json(large, form).size(), 2048u);
+  }
+  EXPECT_EQ(refusal_json({.message = "why"}, ErrorForm::ollama), R"({"error":"why"})");
+  EXPECT_EQ(refusal_json({.status = 429, .message = "why"}, ErrorForm::anthropic),
+            R"({"type":"error","error":{"type":"rate_limit_error","message":"why"}})");
 }
 
 }  // namespace

@@ -6,11 +6,7 @@
 """
 import json
 import math
-import os
-import re
-import subprocess
 import sys
-import tempfile
 
 try:
     import openai
@@ -18,13 +14,9 @@ except ImportError:
     print("the Python package openai is not installed")
     sys.exit(77)
 
-KEY = "a-key-for-the-tests-only"
-FRANCE = [{"role": "user", "content": "What is the capital of France?"}]
-PARIS = "The capital of France is Paris."
-TOOL_TEMPLATE = (
-    "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}"
-    "{% for c in m.tool_calls or [] %}<c>{{ c.function | tojson }}</c>{% endfor %}<|end|>"
-    "{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}{# #}")
+from serving import KEY, PARIS, QUESTION, Server, ToolModel
+
+FRANCE = [{"role": "user", "content": QUESTION}]
 WEATHER = {"type": "function", "function": {
     "name": "weather", "description": "The weather.", "strict": True,
     "parameters": {"type": "object", "properties": {
@@ -33,41 +25,8 @@ WEATHER = {"type": "function", "function": {
         "required": ["city", "unit"], "additionalProperties": False}}}
 
 
-class Server:
-    """A server of a model, and a client of it."""
-
-    def __init__(self, program, *arguments):
-        self.process = subprocess.Popen(
-            [program, "serve", *arguments, "--port", "0", "--request-log", "none"],
-            stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
-            env={**os.environ, "CAIRN_API_KEY": KEY})
-        said = self.process.stderr.readline()
-        url = re.search(r"http://\S+", said)
-        assert url, said
-        self.url = url[0]
-
-    def client(self, **options):
-        return openai.OpenAI(base_url=self.url + "/v1", **{"api_key": KEY, **options})
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        code = self.process.wait(timeout=60)
-        self.process.stderr.close()
-        assert code == 0, code
-
-
-def with_template(model, template):
-    """The model's file with another chat template, padded so that what follows stays aligned."""
-    key = b"tokenizer.chat_template"
-    at = model.index(key) + len(key) + 4  # Behind the value's type.
-    old = int.from_bytes(model[at:at + 8], "little")
-    template = template.encode()
-    padding = (old - len(template)) % 32
-    template = template[:-2] + b" " * padding + template[-2:]
-    return model[:at] + len(template).to_bytes(8, "little") + template + model[at + 8 + old:]
+def client_of(server, **options):
+    return openai.OpenAI(base_url=server.url + "/v1", **{"api_key": KEY, **options})
 
 
 def test_models(client):
@@ -149,7 +108,7 @@ def test_completion(client):
 
 
 def test_errors(server):
-    client = server.client(max_retries=0)
+    client = client_of(server, max_retries=0)
 
     def error_of(kind, **asked):
         try:
@@ -161,7 +120,8 @@ def test_errors(server):
     long = [{"role": "user", "content": "word " * 2000}]
     too_long = error_of(openai.BadRequestError, messages=long)
     assert too_long.code == "context_length_exceeded", too_long
-    stranger = server.client(api_key="a-key-that-nobody-knows", max_retries=0)
+    stranger = client_of(
+        server, api_key="a-key-that-nobody-knows", max_retries=0)
     try:
         stranger.models.list()
     except openai.AuthenticationError as error:
@@ -189,21 +149,52 @@ def test_embeddings(client):
     assert made.usage.prompt_tokens == 5
 
 
+def test_responses(client):
+    first = client.responses.create(model="m", input=QUESTION, temperature=0)
+    assert first.output_text == PARIS, first
+    assert first.usage.output_tokens > 0
+    second = client.responses.create(
+        model="m", input="And of Norway?", previous_response_id=first.id, max_output_tokens=8)
+    cached = second.usage.input_tokens_details.cached_tokens
+    assert cached >= first.usage.total_tokens - 1, second.usage
+    with client.responses.stream(model="m", input=QUESTION, temperature=0) as stream:
+        for _ in stream:
+            pass
+        assert stream.get_final_response().output_text == PARIS
+    try:
+        client.responses.create(model="m", input="x", previous_response_id="resp_unknown")
+    except openai.NotFoundError as error:
+        assert error.code == "previous_response_not_found"
+    else:
+        raise AssertionError("expected an error, found an answer")
+
+
+def test_response_tools(client):
+    tool = {"type": "function", **WEATHER["function"]}
+    asked = dict(model="m", input=QUESTION, tools=[tool], tool_choice="required", temperature=0)
+    call = client.responses.create(**asked).output[0]
+    assert call.type == "function_call" and call.name == "weather", call
+    with client.responses.stream(**asked) as stream:
+        for _ in stream:
+            pass
+        streamed = stream.get_final_response().output[0]
+    assert streamed.arguments == call.arguments
+    assert sorted(json.loads(call.arguments)) == ["city", "unit"]
+
+
 def main():
     program, embedding_model = sys.argv[1:]
     with Server(program, "-c", "1024") as server:
-        client = server.client()
-        for test in (test_models, test_chat, test_stream, test_form, test_completion):
+        client = client_of(server)
+        for test in (test_models, test_chat, test_stream, test_form, test_completion,
+                     test_responses):
             test(client)
         test_errors(server)
-    source = os.path.join(os.path.dirname(__file__), "..", "..", "assets", "nano.gguf")
-    with open(source, "rb") as file, tempfile.NamedTemporaryFile(suffix=".gguf") as model:
-        model.write(with_template(file.read(), TOOL_TEMPLATE))
-        model.flush()
-        with Server(program, model.name) as server:
-            test_tools(server.client())
+    with ToolModel() as model, Server(program, model) as server:
+        test_tools(client_of(server))
+        test_response_tools(client_of(server))
     with Server(program, embedding_model, "--pooling", "mean") as server:
-        test_embeddings(server.client())
+        test_embeddings(client_of(server))
 
 
 if __name__ == "__main__":

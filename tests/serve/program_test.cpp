@@ -25,8 +25,8 @@ class Program {
   explicit Program(std::vector<std::string> more = {}) {
     int ends[2];
     EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-    std::vector<std::string> words = {CAIRN_PROGRAM, "serve", "--port", "0", "--request-log",
-                                      "none"};
+    std::vector<std::string> words = {CAIRN_PROGRAM, "serve",         "--port",
+                                      "0",           "--request-log", "none"};
     words.insert(words.end(), more.begin(), more.end());
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
@@ -147,8 +147,8 @@ TEST(ServeProgram, KeysComeFromTheEnvironment) {
   BareClient asking = program.client();
   ASSERT_TRUE(asking.send(get_request("/v1/models")));
   EXPECT_EQ(asking.read_reply().status, 401);
-  ASSERT_TRUE(asking.send(
-      get_request("/v1/models", "Authorization: Bearer a-key-of-the-environment\r\n")));
+  ASSERT_TRUE(
+      asking.send(get_request("/v1/models", "Authorization: Bearer a-key-of-the-environment\r\n")));
   EXPECT_EQ(asking.read_reply().status, 200);
 }
 

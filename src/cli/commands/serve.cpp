@@ -169,9 +169,9 @@ Action add_serve(Options& command) {
   a->engine.add_memory_to(command);
   a->engine.add_store_to(command);
   command.set_notes(
-      "The interface is OpenAI's: POST /v1/chat/completions, /v1/completions, /v1/embeddings; "
-      "/openapi.json describes it, docs/server.md explains it. Sampling options are the defaults "
-      "of requests.\n"
+      "The interface is OpenAI's: POST /v1/chat/completions, /v1/responses, /v1/completions, "
+      "/v1/embeddings; and those of Anthropic, Ollama and llama.cpp's server. /openapi.json "
+      "describes it, docs/server.md explains it. Sampling options are the defaults of requests.\n"
       "The first SIGTERM ends the listening and finishes what is being answered, the second one "
       "ends at once.\n");
   command.add_example("cairn serve MODEL.gguf", "on http://127.0.0.1:8080");
@@ -220,6 +220,7 @@ Result<int> serve_model(const ServeOptions& options) {
   return server->run(true) ? kExitFine : kExitInterrupted;
 }
 
-const Command kServeCommand = {"serve", "answer requests over HTTP, as OpenAI's API", add_serve};
+const Command kServeCommand = {"serve", "answer requests over HTTP, as OpenAI's API and others",
+                               add_serve};
 
 }  // namespace cairn::cli

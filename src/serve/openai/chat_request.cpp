@@ -168,6 +168,7 @@ Checked<ChatRequest> read_chat_request(const Body& body, bool knows_developer) {
       request.variables.emplace_back(member.key, json::to_text(member.value));
     }
   }
+  request.reasoning_tokens_max = int32_t(body.integer("reasoning_tokens").value_or(-1));
   return request;
 }
 

@@ -22,7 +22,7 @@ ChatWriter::ChatWriter(ObjectHead head, const ChatStyle& style, size_t choice_co
   chunk_begin_ = "data: " + begin + ",\"choices\":[{\"index\":";
 }
 
-void ChatWriter::begin(std::string& out) {
+void ChatWriter::begin(const PromptReport&, std::string& out) {
   for (size_t choice = 0; choice < waiting_.size(); ++choice) {
     chunk(choice, R"("role":"assistant","content":"")", {}, out);
   }

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "chat/format.h"
+#include "serve/answer_json.h"
 #include "serve/generation.h"
-#include "serve/openai/answer_json.h"
 #include "tokenize/tokenizer.h"
 
 namespace cairn::serve::openai {
@@ -29,7 +29,7 @@ class ChatWriter final : public AnswerWriter {
              const tokenize::Tokenizer* tokenizer, const chat::ChatFormat* format);
 
   bool is_stream() const override { return style_.is_stream; }
-  void begin(std::string& out) override;
+  void begin(const PromptReport&, std::string& out) override;
   void add(size_t choice, const session::AnswerPiece& piece, std::string& out) override;
   void end_choice(size_t choice, const session::Answer& answer, std::string& out) override;
   void end(std::span<const session::Answer> answers, std::string& out) override;

@@ -70,7 +70,7 @@ void CompletionWriter::chunk(json::Value choice, json::Value extra, std::string&
   out += "data: " + json::to_text(object) + "\n\n";
 }
 
-void CompletionWriter::begin(std::string& out) {
+void CompletionWriter::begin(const PromptReport&, std::string& out) {
   for (size_t choice = 0; choice < waiting_.size() && !style_.echo.empty(); ++choice) {
     json::Value one = choice_json(choice, echo_of(choice), {});
     one["finish_reason"] = json::Value();

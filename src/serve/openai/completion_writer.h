@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "serve/answer_json.h"
 #include "serve/generation.h"
-#include "serve/openai/answer_json.h"
 #include "tokenize/tokenizer.h"
 
 namespace cairn::serve::openai {
@@ -30,7 +30,7 @@ class CompletionWriter final : public AnswerWriter {
                    const tokenize::Tokenizer* tokenizer);
 
   bool is_stream() const override { return style_.is_stream; }
-  void begin(std::string& out) override;
+  void begin(const PromptReport&, std::string& out) override;
   void add(size_t choice, const session::AnswerPiece& piece, std::string& out) override;
   void end_choice(size_t choice, const session::Answer& answer, std::string& out) override;
   void end(std::span<const session::Answer> answers, std::string& out) override;

@@ -36,7 +36,7 @@ Checked<Ok> check_prompt(const RouteContext& context, std::span<const Token> pro
   return Ok{};
 }
 
-void add_orders(const openai::AnswerSettings& settings, session::AnswerOrder order,
+void add_orders(const AnswerSettings& settings, session::AnswerOrder order,
                 std::vector<session::AnswerOrder>& orders) {
   order.token_count_max = settings.token_count_max;
   order.stop = settings.stop;
@@ -63,14 +63,18 @@ Checked<std::unique_ptr<http::Reply>> begin_answers(const RouteContext& context,
                                                     const http::Request& request,
                                                     std::vector<session::AnswerOrder> orders,
                                                     std::unique_ptr<AnswerWriter> writer) {
+  const std::optional<std::vector<AdapterUse>> adapters = context.adapters->get();
+  for (session::AnswerOrder& order : orders) {
+    if (!order.adapters) order.adapters = adapters;
+  }
   CAIRN_TRY(Admission admission, admit(context, request));
   return std::unique_ptr<http::Reply>(std::make_unique<Generation>(
       context.model.service, std::move(orders), std::move(admission.terms), std::move(writer),
       context.metrics, std::move(admission.slot)));
 }
 
-std::unique_ptr<http::Reply> reply_of(Checked<std::unique_ptr<http::Reply>> made) {
-  return made ? std::move(made).value() : refusal_reply(made.error());
+std::unique_ptr<http::Reply> reply_of(Checked<std::unique_ptr<http::Reply>> made, ErrorForm form) {
+  return made ? std::move(made).value() : refusal_reply(made.error(), form);
 }
 
 }  // namespace cairn::serve

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "serve/answer_settings.h"
 #include "serve/generation.h"
-#include "serve/openai/answer_settings.h"
 #include "serve/routes/routes.h"
 
 namespace cairn::serve {
@@ -20,7 +20,7 @@ Checked<Ok> check_prompt(const RouteContext& context, std::span<const Token> pro
 
 // An order for each answer: those to one prompt differ by their seeds. The matcher is theirs in
 // common.
-void add_orders(const openai::AnswerSettings& settings, session::AnswerOrder order,
+void add_orders(const AnswerSettings& settings, session::AnswerOrder order,
                 std::vector<session::AnswerOrder>& orders);
 
 // A request's place among those that are answered at a time, and how the scheduler treats it.
@@ -37,6 +37,7 @@ Checked<std::unique_ptr<http::Reply>> begin_answers(const RouteContext& context,
                                                     std::unique_ptr<AnswerWriter> writer);
 
 // The value, or the refusal as a reply.
-std::unique_ptr<http::Reply> reply_of(Checked<std::unique_ptr<http::Reply>> made);
+std::unique_ptr<http::Reply> reply_of(Checked<std::unique_ptr<http::Reply>> made,
+                                      ErrorForm form = ErrorForm::openai);
 
 }  // namespace cairn::serve

@@ -1,23 +1,19 @@
-// POST /v1/embeddings.
+// POST /v1/embeddings, and what others share with it.
+#include "serve/routes/embedding.h"
+
 #include <cmath>
 #include <cstring>
 #include <mutex>
 #include <optional>
 #include <utility>
 
-#include "engine/embedder.h"
-#include "serve/openai/answer_json.h"
-#include "serve/openai/text_input.h"
+#include "json/value.h"
 #include "serve/routes/answering.h"
+#include "serve/text_input.h"
 
 namespace cairn::serve {
 
 namespace {
-
-struct EmbeddingStyle {
-  bool is_base64 = false;
-  std::optional<size_t> dimensions;  // Of each vector; else all.
-};
 
 // What the engine's thread hands over.
 struct Outcome {
@@ -40,47 +36,32 @@ std::string base64(std::string_view bytes) {
 }
 
 // Cut off, and of length 1 again.
-std::span<const float> shortened(std::vector<float>& values, const EmbeddingStyle& style) {
-  if (!style.dimensions || *style.dimensions >= values.size()) return values;
-  values.resize(*style.dimensions);
+void shorten(std::vector<float>& values, size_t dimensions) {
+  if (dimensions >= values.size()) return;
+  values.resize(dimensions);
   double sum = 0;
   for (const float value : values) sum = std::fma(double(value), double(value), sum);
   const double scale = sum > 0 ? 1 / std::sqrt(sum) : 0;
   for (float& value : values) value = float(double(value) * scale);
-  return values;
 }
 
-void append_vector(std::span<const float> values, bool is_base64, std::string& out) {
-  if (is_base64) {
-    std::string bytes(values.size() * sizeof(float), '\0');
-    std::memcpy(bytes.data(), values.data(), bytes.size());
-    out += '"' + base64(bytes) + '"';
-    return;
-  }
-  out += '[';
-  for (size_t i = 0; i < values.size(); ++i) {
-    fmt::format_to(std::back_inserter(out), "{}{}", i == 0 ? "" : ",", values[i]);
-  }
-  out += ']';
-}
-
-class EmbeddingReply final : public http::Reply {
+class VectorReply final : public http::Reply {
  public:
-  EmbeddingReply(const RouteContext& context, EmbeddingStyle style,
-                 std::vector<std::vector<Token>> texts, const JobTerms& terms,
-                 std::unique_ptr<Slots::Slot> slot)
+  VectorReply(const RouteContext& context, VectorOrder order, const JobTerms& terms,
+              std::unique_ptr<Slots::Slot> slot)
       : context_(context),
-        style_(style),
+        order_(std::move(order)),
         slot_(std::move(slot)),
         outcome_(std::make_shared<Outcome>()) {
-    id_ = context_.model.service->embed(std::move(texts), {}, terms,
+    id_ = context_.model.service->embed(std::move(order_.texts), {.truncates = order_.truncates},
+                                        terms,
                                         [outcome = outcome_](Result<std::vector<Embedding>> made) {
                                           const std::lock_guard lock(outcome->mutex);
                                           outcome->made = std::move(made);
                                           if (outcome->wake) outcome->wake();
                                         });
   }
-  ~EmbeddingReply() override {
+  ~VectorReply() override {
     const std::lock_guard lock(outcome_->mutex);
     outcome_->wake = {};
     if (!head_) context_.model.service->cancel(id_);
@@ -99,11 +80,14 @@ class EmbeddingReply final : public http::Reply {
     if (!made) return State::waiting;
     if (*made) {
       head_.emplace();
-      write(std::move(*made).value(), out);
+      std::vector<Embedding> vectors = std::move(*made).value();
+      for (const Embedding& vector : vectors) token_count_ += vector.token_count;
+      order_.write(vectors, token_count_, out);
+      context_.metrics->add_embedded(token_count_);
     } else {
-      const Refusal refusal = refusal_of(made->error(), "input");
+      const Refusal refusal = refusal_of(made->error(), order_.field);
       head_ = refusal_head(refusal);
-      out += refusal_json(refusal);
+      out += refusal_json(refusal, order_.form);
     }
     return State::ended;
   }
@@ -113,23 +97,8 @@ class EmbeddingReply final : public http::Reply {
   }
 
  private:
-  void write(std::vector<Embedding> embeddings, std::string& out) {
-    out += R"({"object":"list","model":)" + json::to_text(json::Value(context_.model.name)) +
-           R"(,"data":[)";
-    for (size_t index = 0; index < embeddings.size(); ++index) {
-      fmt::format_to(std::back_inserter(out), R"({}{{"object":"embedding","index":{},"embedding":)",
-                     index == 0 ? "" : ",", index);
-      append_vector(shortened(embeddings[index].values, style_), style_.is_base64, out);
-      out += '}';
-      token_count_ += embeddings[index].token_count;
-    }
-    fmt::format_to(std::back_inserter(out),
-                   R"(],"usage":{{"prompt_tokens":{0},"total_tokens":{0}}}}})", token_count_);
-    context_.metrics->add_embedded(token_count_);
-  }
-
   const RouteContext& context_;
-  EmbeddingStyle style_;
+  VectorOrder order_;
   std::unique_ptr<Slots::Slot> slot_;
   std::shared_ptr<Outcome> outcome_;
   JobId id_{};
@@ -137,42 +106,76 @@ class EmbeddingReply final : public http::Reply {
   int64_t token_count_ = 0;
 };
 
-Checked<EmbeddingStyle> read_style(const Body& body) {
-  EmbeddingStyle style;
-  const std::string_view encoding = body.text("encoding_format").value_or("float");
-  if (encoding != "float" && encoding != "base64") {
-    return refuse_field("encoding_format", "expected float or base64, found \"{}\"", encoding);
-  }
-  style.is_base64 = encoding == "base64";
-  if (const auto count = body.integer("dimensions")) style.dimensions = size_t(*count);
-  return style;
-}
-
-Checked<std::vector<Token>> encode(const Engine& engine, const openai::TextInput& input) {
+Checked<std::vector<Token>> encode(const Engine& engine, const TextInput& input,
+                                   std::string_view field, bool truncates) {
   std::vector<Token> tokens = input.tokens;
   if (input.text) {
-    if (input.text->empty()) return refuse_field("input", "expected texts that are not empty");
+    if (input.text->empty()) return refuse_field(field, "expected texts that are not empty");
     if (engine.tokenizer() == nullptr) {
-      return refuse_field("input", "expected token ids: the model has no vocabulary");
+      return refuse_field(field, "expected token ids: the model has no vocabulary");
     }
     tokens = engine.tokenizer()->encode(*input.text, {.add_special = true});
   }
   for (const Token token : tokens) {
     if (index_of(token) < engine.size().vocabulary_count) continue;
-    return refuse_field("input",
+    return refuse_field(field,
                         "expected token ids below {}, found {}; of another tokenizer? (clients of "
                         "LangChain: check_embedding_ctx_length=False)",
                         engine.size().vocabulary_count, index_of(token));
   }
-  if (tokens.empty()) return refuse_field("input", "expected at least one token, found none");
-  if (int64_t(tokens.size()) > engine.options().context_tokens) {
+  if (tokens.empty()) return refuse_field(field, "expected at least one token, found none");
+  if (!truncates && int64_t(tokens.size()) > engine.options().context_tokens) {
     return context_refusal(int64_t(tokens.size()), engine.options().context_tokens);
   }
   return tokens;
 }
 
-Checked<std::unique_ptr<http::Reply>> embed_texts(const RouteContext& context,
-                                                  http::Request& request) {
+Checked<std::unique_ptr<http::Reply>> embed(const RouteContext& context, http::Request& request) {
+  CAIRN_TRY(const Body body, Body::read(request.body, kEmbedding));
+  const std::string_view encoding = body.text("encoding_format").value_or("float");
+  if (encoding != "float" && encoding != "base64") {
+    return refuse_field("encoding_format", "expected float or base64, found \"{}\"", encoding);
+  }
+  VectorOrder order;
+  CAIRN_TRY(order.texts, read_vector_texts(context, body, "input", false));
+  const bool is_base64 = encoding == "base64";
+  const std::optional<int64_t> dimensions = body.integer("dimensions");
+  order.write = [name = context.model.name, is_base64, dimensions](
+                    std::vector<Embedding>& vectors, int64_t token_count, std::string& out) {
+    out += R"({"object":"list","model":)" + json::to_text(json::Value(name)) + R"(,"data":[)";
+    for (size_t index = 0; index < vectors.size(); ++index) {
+      fmt::format_to(std::back_inserter(out), R"({}{{"object":"embedding","index":{},"embedding":)",
+                     index == 0 ? "" : ",", index);
+      append_vector(vectors[index].values, dimensions, is_base64, out);
+      out += '}';
+    }
+    fmt::format_to(std::back_inserter(out),
+                   R"(],"usage":{{"prompt_tokens":{0},"total_tokens":{0}}}}})", token_count);
+  };
+  return begin_vectors(context, request, std::move(order));
+}
+
+}  // namespace
+
+void append_vector(std::vector<float>& values, std::optional<size_t> dimensions, bool is_base64,
+                   std::string& out) {
+  if (dimensions) shorten(values, *dimensions);
+  if (is_base64) {
+    std::string bytes(values.size() * sizeof(float), '\0');
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    out += '"' + base64(bytes) + '"';
+    return;
+  }
+  out += '[';
+  for (size_t i = 0; i < values.size(); ++i) {
+    fmt::format_to(std::back_inserter(out), "{}{}", i == 0 ? "" : ",", values[i]);
+  }
+  out += ']';
+}
+
+Checked<std::vector<std::vector<Token>>> read_vector_texts(const RouteContext& context,
+                                                           const Body& body, std::string_view field,
+                                                           bool truncates) {
   const Engine& engine = context.model.engine();
   const std::optional<Pooling> pooling = engine.options().pooling;
   if (!pooling || *pooling == Pooling::none || *pooling == Pooling::rank) {
@@ -181,24 +184,24 @@ Checked<std::unique_ptr<http::Reply>> embed_texts(const RouteContext& context,
                    .message = fmt::format("{} is not served for embeddings (cairn serve --pooling)",
                                           context.model.name)};
   }
-  CAIRN_TRY(const Body body, Body::read(request.body, kEmbedding));
-  CAIRN_TRY(const EmbeddingStyle style, read_style(body));
-  CAIRN_TRY(const std::vector<openai::TextInput> inputs,
-            openai::read_text_inputs(body, "input", 2048));
+  CAIRN_TRY(const std::vector<TextInput> inputs, read_text_inputs(body, field, 2048));
   std::vector<std::vector<Token>> texts;
-  for (const openai::TextInput& input : inputs) {
-    CAIRN_TRY(std::vector<Token> tokens, encode(engine, input));
+  for (const TextInput& input : inputs) {
+    CAIRN_TRY(std::vector<Token> tokens, encode(engine, input, field, truncates));
     texts.push_back(std::move(tokens));
   }
-  CAIRN_TRY(Admission admission, admit(context, request));
-  return std::unique_ptr<http::Reply>(std::make_unique<EmbeddingReply>(
-      context, style, std::move(texts), admission.terms, std::move(admission.slot)));
+  return texts;
 }
 
-}  // namespace
+Checked<std::unique_ptr<http::Reply>> begin_vectors(const RouteContext& context,
+                                                    http::Request& request, VectorOrder order) {
+  CAIRN_TRY(Admission admission, admit(context, request));
+  return std::unique_ptr<http::Reply>(std::make_unique<VectorReply>(
+      context, std::move(order), admission.terms, std::move(admission.slot)));
+}
 
 std::unique_ptr<http::Reply> post_embedding(const RouteContext& context, http::Request& request) {
-  return reply_of(embed_texts(context, request));
+  return reply_of(embed(context, request));
 }
 
 }  // namespace cairn::serve

@@ -5,18 +5,23 @@
 #include <memory>
 #include <string>
 
+#include "serve/adapter_scales.h"
 #include "serve/http/message.h"
 #include "serve/http/reply.h"
 #include "serve/metrics.h"
+#include "serve/response_table.h"
 #include "serve/served_model.h"
 #include "serve/slots.h"
 
 namespace cairn::serve {
 
-// What routes share; they change nothing of it but counts.
+// What routes share; they change nothing of it but counts, the adapters' scales and
+// the kept responses.
 struct RouteContext {
   ServedModel model;
   std::shared_ptr<Slots> slots;
+  std::shared_ptr<AdapterScales> adapters;
+  std::shared_ptr<ResponseTable> responses;
   Metrics* metrics = nullptr;
   double request_seconds_max = 0;  // Then an answer fails; 0: it may take as long as it likes.
 };
@@ -39,5 +44,34 @@ std::unique_ptr<http::Reply> post_tokenize(const RouteContext& context, http::Re
 std::unique_ptr<http::Reply> post_detokenize(const RouteContext& context, http::Request& request);
 std::unique_ptr<http::Reply> post_apply_template(const RouteContext& context,
                                                  http::Request& request);
+// llama.cpp's own.
+std::unique_ptr<http::Reply> post_native(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> post_infill(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> get_props(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> get_slots(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> get_adapters(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> post_adapters(const RouteContext& context, http::Request& request);
+// Ollama's.
+std::unique_ptr<http::Reply> post_ollama_chat(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> post_ollama_generate(const RouteContext& context,
+                                                  http::Request& request);
+std::unique_ptr<http::Reply> post_ollama_embed(const RouteContext& context, http::Request& request);
+// The older form, of one text.
+std::unique_ptr<http::Reply> post_ollama_embeddings(const RouteContext& context,
+                                                    http::Request& request);
+std::unique_ptr<http::Reply> post_ollama_show(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> get_ollama_tags(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> get_ollama_ps(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> get_ollama_version(const RouteContext& context,
+                                                http::Request& request);
+// Anthropic's.
+std::unique_ptr<http::Reply> post_messages(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> post_count_tokens(const RouteContext& context, http::Request& request);
+// How many tokens the prompt of a chat completion has.
+std::unique_ptr<http::Reply> post_chat_tokens(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> post_responses(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> post_rerank(const RouteContext& context, http::Request& request);
+// LM Studio's.
+std::unique_ptr<http::Reply> get_studio_models(const RouteContext& context, http::Request& request);
 
 }  // namespace cairn::serve

@@ -3,8 +3,8 @@
 
 #include "chat/chat_input.h"
 #include "chat/conversation.h"
-#include "serve/openai/text_input.h"
 #include "serve/routes/answering.h"
+#include "serve/text_input.h"
 #include "tokenize/detokenizer.h"
 #include "unicode/unicode.h"
 
@@ -51,7 +51,7 @@ Made tokenize_text(const RouteContext& context, http::Request& request) {
 Made detokenize_ids(const RouteContext& context, http::Request& request) {
   CAIRN_TRY(const tokenize::Tokenizer* const tokenizer, tokenizer_of(context));
   CAIRN_TRY(const Body body, Body::read(request.body, kDetokenize));
-  CAIRN_TRY(const std::vector<Token> tokens, openai::read_tokens(*body.find("tokens"), "tokens"));
+  CAIRN_TRY(const std::vector<Token> tokens, read_tokens(*body.find("tokens"), "tokens"));
   for (const Token token : tokens) {
     if (tokenizer->holds(token)) continue;
     return refuse_field("tokens", "expected ids below {}, found {}", tokenizer->token_count(),

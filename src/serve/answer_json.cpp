@@ -1,12 +1,12 @@
 // Figures of answers.
-#include "serve/openai/answer_json.h"
+#include "serve/answer_json.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <random>
 
-namespace cairn::serve::openai {
+namespace cairn::serve {
 
 namespace {
 
@@ -52,11 +52,17 @@ Totals total(std::span<const session::Answer> answers, size_t per_prompt) {
 }
 
 json::Value probability_json(const sample::TokenProbability& one,
-                             const tokenize::Tokenizer& tokenizer) {
+                             const tokenize::Tokenizer& tokenizer, bool as_share) {
   const std::string_view piece = tokenizer.piece(one.token);
   json::Value bytes = json::Value::array();
   for (const char byte : piece) bytes.push_back(unsigned(uint8_t(byte)));
-  return {{"token", piece}, {"logprob", finite(one.log_probability)}, {"bytes", std::move(bytes)}};
+  json::Value json = {{"id", index_of(one.token)}, {"token", piece}, {"bytes", std::move(bytes)}};
+  if (as_share) {
+    json["prob"] = std::exp(double(one.log_probability));
+  } else {
+    json["logprob"] = finite(one.log_probability);
+  }
+  return json;
 }
 
 }  // namespace
@@ -68,7 +74,7 @@ double finite(float log_probability) {
 ObjectHead make_object_head(std::string_view prefix, std::string_view model) {
   std::random_device device;
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return {.id = fmt::format("{}-{:08x}{:08x}{:08x}", prefix, device(), device(), device()),
+  return {.id = fmt::format("{}{:08x}{:08x}{:08x}", prefix, device(), device(), device()),
           .created = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
           .model = std::string(model)};
 }
@@ -134,19 +140,19 @@ json::Value memory_json(const session::Answer& answer) {
 }
 
 json::Value probabilities_json(std::span<const sample::LogProbabilities> all, int32_t top_count,
-                               const tokenize::Tokenizer& tokenizer) {
+                               const tokenize::Tokenizer& tokenizer, bool as_shares) {
   json::Value list = json::Value::array();
   for (const sample::LogProbabilities& one : all) {
-    json::Value token = probability_json(one.chosen, tokenizer);
+    json::Value token = probability_json(one.chosen, tokenizer, as_shares);
     json::Value top = json::Value::array();
     for (const sample::TokenProbability& other : one.top) {
       if (int32_t(top.items().size()) == top_count) break;
-      top.push_back(probability_json(other, tokenizer));
+      top.push_back(probability_json(other, tokenizer, as_shares));
     }
-    token["top_logprobs"] = std::move(top);
+    token[as_shares ? "top_probs" : "top_logprobs"] = std::move(top);
     list.push_back(std::move(token));
   }
   return list;
 }
 
-}  // namespace cairn::serve::openai
+}  // namespace cairn::serve

@@ -1,5 +1,5 @@
-// What chat completions and completions have in common: how tokens are sampled, how long answers
-// are, what they look like. Thread-safe: pure.
+// What all requests for answers have in common, whatever they call it: how tokens are sampled, how
+// long answers are, what they look like. Thread-safe: pure.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include "serve/served_model.h"
 #include "session/constraint.h"
 
-namespace cairn::serve::openai {
+namespace cairn::serve {
 
 struct AnswerSettings {
   sample::SamplingParams sampling;
@@ -25,8 +25,10 @@ struct AnswerSettings {
   bool tells_usage = false;  // At the end of a stream.
 };
 
-// REQUIRES: the body was read as one of an endpoint that has these fields.
-Checked<AnswerSettings> read_answer_settings(const Body& body, Endpoint endpoint,
-                                             const ServedModel& model);
+// What the body does not say is the model's.
+Checked<AnswerSettings> read_answer_settings(const Body& body, const ServedModel& model);
 
-}  // namespace cairn::serve::openai
+// How many likeliest tokens are told, where that is said beside other settings.
+Checked<Ok> read_probabilities(const Body& body, AnswerSettings& settings);
+
+}  // namespace cairn::serve

@@ -1,5 +1,5 @@
 // Field by field.
-#include "serve/openai/answer_settings.h"
+#include "serve/answer_settings.h"
 
 #include <algorithm>
 #include <limits>
@@ -8,7 +8,7 @@
 
 #include "session/sampling_choice.h"
 
-namespace cairn::serve::openai {
+namespace cairn::serve {
 
 namespace {
 
@@ -18,9 +18,7 @@ constexpr size_t kBiasesMax = 4096;
 Checked<Ok> read_fields(const Body& body, sample::SamplingParams& params) {
   for (const sample::SamplingField& field : sample::sampling_fields()) {
     const json::Value* const found = body.find(field.name);
-    if (found == nullptr || field.name == "n_probs" || field.name == "post_sampling_probs") {
-      continue;
-    }
+    if (found == nullptr) continue;
     const double value = field.flag != nullptr ? double(*found->as_boolean()) : *found->as_real();
     if (const Status status = set(params, field, value); !status) {
       return refuse_field(field.name, "{}", status.error().message);
@@ -112,33 +110,6 @@ Checked<Ok> read_biases(const Body& body, sample::SamplingParams& params) {
   return Ok{};
 }
 
-// How many likeliest tokens are told; in the words of each of the two.
-Checked<Ok> read_probabilities(const Body& body, Endpoint endpoint, AnswerSettings& settings) {
-  const json::Value* const found = body.find("logprobs");
-  if (found == nullptr) return Ok{};
-  const std::optional<bool> flag = found->as_boolean();
-  if (endpoint == kChat) {
-    if (!flag) {
-      return refuse_field("logprobs", "expected true or false, found {}", found->describe());
-    }
-    settings.tells_probabilities = *flag;
-    settings.top_count = int32_t(body.integer("top_logprobs").value_or(0));
-  } else if (flag != false) {
-    const std::optional<int64_t> count = found->is_number() ? found->as_integer() : std::nullopt;
-    if (!count || *count < 0 || *count > 100) {
-      return refuse_field("logprobs", "expected a whole number from 0 to 100, found {}",
-                          found->describe());
-    }
-    settings.tells_probabilities = true;
-    settings.top_count = int32_t(*count);
-  }
-  // The chosen token's comes with those of others.
-  if (settings.tells_probabilities) {
-    settings.sampling.probability_count = std::max(settings.top_count, 1);
-  }
-  return Ok{};
-}
-
 Checked<Ok> read_response_format(const Body& body, session::ConstraintChoice& choice) {
   const json::Value* const format = body.find("response_format");
   if (format == nullptr) return Ok{};
@@ -161,9 +132,9 @@ Checked<Ok> read_response_format(const Body& body, session::ConstraintChoice& ch
   return Ok{};
 }
 
-Checked<session::ConstraintChoice> read_constraint(const Body& body, Endpoint endpoint) {
+Checked<session::ConstraintChoice> read_constraint(const Body& body) {
   session::ConstraintChoice choice;
-  if (endpoint == kChat) CAIRN_TRY(read_response_format(body, choice));
+  CAIRN_TRY(read_response_format(body, choice));
   if (const json::Value* const schema = body.find("json_schema")) {
     if (choice.json_schema) {
       return refuse_field("json_schema", "expected response_format or this, found both");
@@ -181,12 +152,54 @@ Checked<session::ConstraintChoice> read_constraint(const Body& body, Endpoint en
   return choice;
 }
 
+Checked<Ok> read_stop(const Body& body, AnswerSettings& settings) {
+  const std::string_view name = body.endpoint() == kMessages ? "stop_sequences" : "stop";
+  settings.stop = body.texts(name);
+  std::erase(settings.stop, "");
+  for (const std::string& text : settings.stop) {
+    if (text.size() > kStopBytesMax) {
+      return refuse_field(name, "expected texts of at most {} bytes, found {}", kStopBytesMax,
+                          text.size());
+    }
+  }
+  return Ok{};
+}
+
 }  // namespace
 
-Checked<AnswerSettings> read_answer_settings(const Body& body, Endpoint endpoint,
-                                             const ServedModel& model) {
+// In the words of each dialect.
+Checked<Ok> read_probabilities(const Body& body, AnswerSettings& settings) {
+  settings.top_count = settings.sampling.probability_count;
+  settings.tells_probabilities = settings.top_count > 0;
+  const json::Value* const found = body.find("logprobs");
+  if (found == nullptr) return Ok{};
+  const std::optional<bool> flag = found->as_boolean();
+  if (body.endpoint() != kCompletion) {
+    if (!flag) {
+      return refuse_field("logprobs", "expected true or false, found {}", found->describe());
+    }
+    settings.tells_probabilities = *flag;
+    settings.top_count = int32_t(body.integer("top_logprobs").value_or(0));
+  } else if (flag != false) {
+    const std::optional<int64_t> count = found->is_number() ? found->as_integer() : std::nullopt;
+    if (!count || *count < 0 || *count > 100) {
+      return refuse_field("logprobs", "expected a whole number from 0 to 100, found {}",
+                          found->describe());
+    }
+    settings.tells_probabilities = true;
+    settings.top_count = int32_t(*count);
+  }
+  // The chosen token's comes with those of others.
+  if (settings.tells_probabilities) {
+    settings.sampling.probability_count = std::max(settings.top_count, 1);
+  }
+  return Ok{};
+}
+
+Checked<AnswerSettings> read_answer_settings(const Body& body, const ServedModel& model) {
   AnswerSettings settings;
   settings.sampling = model.sampling;
+  settings.sampling.probability_count = 0;
   if (!model.has_seed) settings.sampling.seed = session::new_seed();
   if (const auto seed = body.integer("seed"); seed && *seed >= 0) {
     settings.sampling.seed = uint64_t(*seed);
@@ -197,20 +210,16 @@ Checked<AnswerSettings> read_answer_settings(const Body& body, Endpoint endpoint
   const Status known =
       sample::check_logit_bias(settings.sampling, model.engine().size().vocabulary_count);
   if (!known) return refusal_of(known.error(), "logit_bias");
-  CAIRN_TRY(read_probabilities(body, endpoint, settings));
-  CAIRN_TRY(settings.constraint, read_constraint(body, endpoint));
-  const bool has_newer = endpoint == kChat && body.find("max_completion_tokens") != nullptr;
-  settings.token_count_max =
-      int32_t(body.integer(has_newer ? "max_completion_tokens" : "max_tokens").value_or(-1));
-  settings.answer_count = int32_t(body.integer("n").value_or(1));
-  settings.stop = body.texts("stop");
-  std::erase(settings.stop, "");
-  for (const std::string& text : settings.stop) {
-    if (text.size() > kStopBytesMax) {
-      return refuse_field("stop", "expected texts of at most {} bytes, found {}", kStopBytesMax,
-                          text.size());
+  CAIRN_TRY(read_probabilities(body, settings));
+  CAIRN_TRY(settings.constraint, read_constraint(body));
+  for (const std::string_view name :
+       {"max_tokens", "max_completion_tokens", "n_predict", "num_predict", "max_output_tokens"}) {
+    if (const auto count = body.integer(name)) {
+      settings.token_count_max = int32_t(std::max<int64_t>(*count, -1));
     }
   }
+  settings.answer_count = int32_t(body.integer("n").value_or(1));
+  CAIRN_TRY(read_stop(body, settings));
   settings.is_stream = body.is_true("stream");
   if (const json::Value* const options = body.find("stream_options")) {
     settings.tells_usage = options->is_true_at("include_usage");
@@ -218,4 +227,4 @@ Checked<AnswerSettings> read_answer_settings(const Body& body, Endpoint endpoint
   return settings;
 }
 
-}  // namespace cairn::serve::openai
+}  // namespace cairn::serve

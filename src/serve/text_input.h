@@ -11,7 +11,7 @@
 #include "serve/fields.h"
 #include "tokenize/tokenizer.h"
 
-namespace cairn::serve::openai {
+namespace cairn::serve {
 
 // Either of the two.
 struct TextInput {
@@ -29,4 +29,4 @@ Checked<std::vector<Token>> read_tokens(const json::Value& list, std::string_vie
 // REQUIRES: the tokenizer holds the tokens.
 std::string text_of(const TextInput& input, const tokenize::Tokenizer& tokenizer);
 
-}  // namespace cairn::serve::openai
+}  // namespace cairn::serve

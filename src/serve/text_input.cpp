@@ -1,11 +1,11 @@
 // What a list holds says what it is a list of.
-#include "serve/openai/text_input.h"
+#include "serve/text_input.h"
 
 #include <utility>
 
 #include "tokenize/detokenizer.h"
 
-namespace cairn::serve::openai {
+namespace cairn::serve {
 
 Checked<std::vector<Token>> read_tokens(const json::Value& list, std::string_view field) {
   std::vector<Token> tokens;
@@ -61,4 +61,4 @@ std::string text_of(const TextInput& input, const tokenize::Tokenizer& tokenizer
   return tokenize::decode(tokenizer, input.tokens, {.is_whole_text = true, .show_control = true});
 }
 
-}  // namespace cairn::serve::openai
+}  // namespace cairn::serve

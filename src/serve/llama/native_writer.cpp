@@ -1,0 +1,124 @@
+// One object for each piece.
+#include "serve/llama/native_writer.h"
+
+#include <utility>
+
+#include "chat/conversation.h"
+#include "serve/answer_json.h"
+
+namespace cairn::serve::llama {
+
+namespace {
+
+// No answer has a place that it stays in.
+constexpr int kNoSlot = -1;
+
+json::Value ids_json(std::span<const Token> tokens) {
+  json::Value list = json::Value::array();
+  for (const Token token : tokens) list.push_back(index_of(token));
+  return list;
+}
+
+std::string_view stop_type(const session::Answer& answer) {
+  using session::FinishReason;
+  const bool has_stopped =
+      answer.finish == FinishReason::stop || answer.finish == FinishReason::tool_calls;
+  if (!has_stopped) return "limit";
+  return answer.stop_text.empty() ? "eos" : "word";
+}
+
+}  // namespace
+
+NativeWriter::NativeWriter(NativeStyle style, const tokenize::Tokenizer* tokenizer)
+    : style_(std::move(style)), tokenizer_(tokenizer), progress_(style_.prompts.size()) {}
+
+void NativeWriter::add(size_t choice, const session::AnswerPiece& piece, std::string& out) {
+  Progress& progress = progress_[choice];
+  progress.made_tokens += int64_t(piece.tokens.size());
+  progress.tokens.insert(progress.tokens.end(), piece.tokens.begin(), piece.tokens.end());
+  progress.probabilities.insert(progress.probabilities.end(), piece.probabilities.begin(),
+                                piece.probabilities.end());
+  std::string text;
+  for (const chat::OutputEvent& event : piece.events) text += event.text;
+  if (text.empty()) return;
+  json::Value json = {{"index", choice},
+                      {"content", chat::as_utf8(text)},
+                      {"tokens", ids_json(std::exchange(progress.tokens, {}))},
+                      {"stop", false},
+                      {"id_slot", kNoSlot},
+                      {"tokens_predicted", progress.made_tokens},
+                      {"tokens_evaluated", piece.prompt ? piece.prompt->prompt_tokens : 0}};
+  if (style_.tells_probabilities) {
+    json["completion_probabilities"] =
+        probabilities_json(std::exchange(progress.probabilities, {}), style_.top_count, *tokenizer_,
+                           style_.tells_shares);
+  }
+  out += "data: " + json::to_text(json) + "\n\n";
+}
+
+json::Value NativeWriter::last_json(size_t choice, const session::Answer& answer,
+                                    bool is_whole) const {
+  const int64_t made = int64_t(answer.tokens.size());
+  json::Value json = {{"index", choice}};
+  json["content"] = is_whole ? chat::as_utf8(answer.text) : std::string();
+  json["tokens"] = is_whole && style_.returns_tokens ? ids_json(answer.tokens)
+                                                     : ids_json(progress_[choice].tokens);
+  json["id_slot"] = kNoSlot;
+  json["stop"] = true;
+  json["model"] = style_.model;
+  json["tokens_predicted"] = made;
+  json["tokens_evaluated"] = answer.prompt.prompt_tokens;
+  json["generation_settings"] = style_.settings;
+  json["prompt"] = style_.prompts[choice];
+  json["has_new_line"] = answer.text.find('\n') != std::string::npos;
+  json["truncated"] = answer.left_out_tokens > 0 || style_.left_out_files > 0;
+  json["stop_type"] = stop_type(answer);
+  json["stopping_word"] = answer.stop_text;
+  json["tokens_cached"] = answer.prompt.prompt_tokens + made;
+  json["timings"] = timings_json(std::span(&answer, 1), 1);
+  json["memory"] = memory_json(answer);
+  if (style_.left_out_files > 0) json["left_out_files"] = style_.left_out_files;
+  if (!answer.cut_by.empty()) json["cut_by"] = answer.cut_by;
+  const auto& probabilities = is_whole ? answer.probabilities : progress_[choice].probabilities;
+  if (style_.tells_probabilities && (is_whole || !probabilities.empty())) {
+    json["completion_probabilities"] =
+        probabilities_json(probabilities, style_.top_count, *tokenizer_, style_.tells_shares);
+  }
+  return wanted(std::move(json));
+}
+
+// "a/b" is the member b of a, which then stands at the top.
+json::Value NativeWriter::wanted(json::Value whole) const {
+  if (style_.fields.empty()) return whole;
+  json::Value chosen = json::Value::object();
+  for (const std::string& path : style_.fields) {
+    const json::Value* found = &whole;
+    std::string_view rest = path, name;
+    while (found != nullptr && !rest.empty()) {
+      name = rest.substr(0, rest.find('/'));
+      rest.remove_prefix(std::min(name.size() + 1, rest.size()));
+      found = found->find(name);
+    }
+    if (found != nullptr && !name.empty()) chosen[name] = *found;
+  }
+  return chosen;
+}
+
+void NativeWriter::end_choice(size_t choice, const session::Answer& answer, std::string& out) {
+  out += "data: " + json::to_text(last_json(choice, answer, false)) + "\n\n";
+}
+
+void NativeWriter::end(std::span<const session::Answer> answers, std::string& out) {
+  if (style_.is_stream) return;
+  json::Value list = json::Value::array();
+  for (size_t choice = 0; choice < answers.size(); ++choice) {
+    list.push_back(last_json(choice, answers[choice], true));
+  }
+  out += json::to_text(style_.is_list ? list : list.items().front());
+}
+
+void NativeWriter::fail(const Refusal& refusal, std::string& out) {
+  out += "data: " + refusal_json(refusal) + "\n\n";
+}
+
+}  // namespace cairn::serve::llama

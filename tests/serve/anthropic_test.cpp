@@ -1,0 +1,262 @@
+// Anthropic's messages: answers, streams of events, conversations with blocks, tools, counting,
+// errors. Covers anthropic/ and routes/anthropic.cpp.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/scratch_folder.h"
+#include "tests/serve/nano_with.h"
+#include "tests/serve/serving.h"
+
+namespace cairn::serve::anthropic_test {
+namespace {
+
+using nlohmann::json;
+
+constexpr char kPath[] = "/v1/messages", kCount[] = "/v1/messages/count_tokens";
+constexpr char kFrance[] = "What is the capital of France?";
+constexpr char kParis[] = "The capital of France is Paris.";
+constexpr char kToolTemplate[] =
+    "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}"
+    "{% for c in m.tool_calls or [] %}<c>{{ c.function | tojson }}</c>{% endfor %}<|end|>"
+    "{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}";
+const json kTool = {
+    {"name", "weather"},
+    {"description", "The weather."},
+    {"input_schema",
+     {{"type", "object"},
+      {"properties",
+       {{"city", {{"type", "string"}, {"maxLength", 8}}}, {"unit", {{"enum", {"C", "F"}}}}}},
+      {"required", {"city", "unit"}},
+      {"additionalProperties", false}}}};
+
+json asked(const std::string& text = kFrance) {
+  json body = question(text);
+  body["max_tokens"] = 100;
+  return body;
+}
+
+// Each with its name, which its data tells too.
+std::vector<json> stream(Serving& serving, json body) {
+  body["stream"] = true;
+  const BareReply reply = serving.post(kPath, body.dump());
+  EXPECT_EQ(reply.status, 200) << reply.body;
+  EXPECT_TRUE(reply.has("content-type: text/event-stream\r\n"));
+  std::vector<json> events;
+  for (size_t at = 0, end; (end = reply.body.find("\n\n", at)) != std::string::npos; at = end + 2) {
+    const std::string event = reply.body.substr(at, end - at);
+    const size_t line = event.find("\ndata: ");
+    EXPECT_TRUE(event.starts_with("event: ") && line != std::string::npos) << event;
+    const json data = json::parse(event.substr(line + 7));
+    EXPECT_EQ(data["type"], event.substr(7, line - 7));
+    if (data["type"] != "ping") events.push_back(data);
+  }
+  return events;
+}
+
+// What a client puts together from the events; checks their order.
+json assembled(const std::vector<json>& events) {
+  EXPECT_EQ(events.at(0)["type"], "message_start");
+  json message = events.at(0)["message"];
+  bool is_open = false;
+  for (size_t index = 1; index < events.size(); ++index) {
+    const json& event = events[index];
+    const std::string type = event["type"];
+    if (type == "content_block_start") {
+      EXPECT_FALSE(is_open);
+      EXPECT_EQ(event["index"], message["content"].size());
+      message["content"].push_back(event["content_block"]);
+    } else if (type == "content_block_delta") {
+      EXPECT_TRUE(is_open);
+      EXPECT_EQ(event["index"].get<size_t>() + 1, message["content"].size());
+      json& block = message["content"].back();
+      const json& delta = event["delta"];
+      if (delta["type"] == "text_delta") {
+        block["text"] = block["text"].get<std::string>() + delta["text"].get<std::string>();
+      } else if (delta["type"] == "input_json_delta") {
+        block["partial"] = block.value("partial", "") + delta["partial_json"].get<std::string>();
+      }
+    } else if (type == "message_delta") {
+      message.update(event["delta"]);
+      message["usage"].update(event["usage"]);
+    }
+    if (type == "content_block_start") is_open = true;
+    if (type == "content_block_stop") is_open = false;
+  }
+  EXPECT_FALSE(is_open);
+  EXPECT_EQ(events.back()["type"], "message_stop");
+  for (json& block : message["content"]) {
+    if (block["type"] != "tool_use") continue;
+    block["input"] = json::parse(block.value("partial", "{}"));
+    block.erase("partial");
+  }
+  return message;
+}
+
+TEST(Anthropic, AnswersWholeAndInEvents) {
+  Serving serving;
+  const json reply = serving.post_json(kPath, asked());
+  EXPECT_TRUE(reply["id"].get<std::string>().starts_with("msg_"));
+  EXPECT_EQ(reply["type"], "message");
+  EXPECT_EQ(reply["role"], "assistant");
+  EXPECT_EQ(reply["model"], "test-model");
+  EXPECT_EQ(reply["content"], json::array({{{"type", "text"}, {"text", kParis}}}));
+  EXPECT_EQ(reply["stop_reason"], "end_turn");
+  EXPECT_TRUE(reply["stop_sequence"].is_null());
+  EXPECT_EQ(reply["usage"]["cache_read_input_tokens"], 0);
+  const json counted = serving.post_json(kCount, question(kFrance));
+  EXPECT_EQ(reply["usage"]["input_tokens"], counted["input_tokens"]);
+
+  const json streamed = assembled(stream(serving, asked()));
+  EXPECT_EQ(streamed["content"], reply["content"]);
+  EXPECT_EQ(streamed["stop_reason"], "end_turn");
+  EXPECT_EQ(streamed["usage"]["output_tokens"], reply["usage"]["output_tokens"]);
+  EXPECT_EQ(streamed["usage"]["cache_read_input_tokens"].get<int>() +
+                streamed["usage"]["input_tokens"].get<int>(),
+            counted["input_tokens"].get<int>());
+  EXPECT_GT(streamed["usage"]["cache_read_input_tokens"].get<int>(), 0);
+}
+
+TEST(Anthropic, SaysWhyItStopped) {
+  Serving serving;
+  json body = asked();
+  body["stop_sequences"] = {"Nothing", "France"};
+  const json stopped = serving.post_json(kPath, body);
+  EXPECT_EQ(stopped["stop_reason"], "stop_sequence");
+  EXPECT_EQ(stopped["stop_sequence"], "France");
+  EXPECT_EQ(stopped["content"][0]["text"], "The capital of ");
+  EXPECT_EQ(assembled(stream(serving, body))["stop_sequence"], "France");
+  body = asked();
+  body["max_tokens"] = 2;
+  EXPECT_EQ(serving.post_json(kPath, body)["stop_reason"], "max_tokens");
+}
+
+// Blocks, a system of blocks, and what a cache is told: the prompt is that of plain texts.
+TEST(Anthropic, BlocksArePlainTexts) {
+  Serving serving;
+  json plain = question(kFrance);
+  plain["system"] = "Be brief.";
+  const json cached = {{"type", "ephemeral"}};
+  json blocks = {
+      {"system", {{{"type", "text"}, {"text", "Be brief."}, {"cache_control", cached}}}},
+      {"messages",
+       {{{"role", "user"},
+         {"content", {{{"type", "text"}, {"text", kFrance}, {"cache_control", cached}}}}}}}};
+  EXPECT_EQ(serving.post_json(kCount, blocks), serving.post_json(kCount, plain));
+  plain["max_tokens"] = blocks["max_tokens"] = 20;
+  EXPECT_EQ(serving.post_json(kPath, blocks)["content"],
+            serving.post_json(kPath, plain)["content"]);
+}
+
+TEST(Anthropic, GoesOnWithABegunAnswer) {
+  Serving serving;
+  json body = asked();
+  body["messages"].push_back({{"role", "assistant"}, {"content", "The capital of"}});
+  const json reply = serving.post_json(kPath, body);
+  EXPECT_EQ(reply["content"][0]["text"], " France is Paris.");
+  EXPECT_EQ(assembled(stream(serving, body))["content"], reply["content"]);
+}
+
+TEST(Anthropic, CallsTools) {
+  const test::ScratchFolder folder;
+  write_nano_with({.chat_template = kToolTemplate}, folder.file("tools.gguf"));
+  Serving serving({}, folder.file("tools.gguf"));
+  json body = asked();
+  body["tools"] = {kTool};
+  for (const json& choice : {json{{"type", "any"}}, json{{"type", "tool"}, {"name", "weather"}}}) {
+    body["tool_choice"] = choice;
+    const json reply = serving.post_json(kPath, body);
+    EXPECT_EQ(reply["stop_reason"], "tool_use") << reply;
+    const json& call = reply["content"].back();
+    EXPECT_EQ(call["type"], "tool_use");
+    EXPECT_EQ(call["name"], "weather");
+    EXPECT_EQ(call["input"].size(), 2u);
+    EXPECT_FALSE(call["id"].get<std::string>().empty());
+    EXPECT_EQ(assembled(stream(serving, body))["content"], reply["content"]);
+
+    json later = body;
+    later.erase("tool_choice");
+    later["max_tokens"] = 5;
+    later["messages"].push_back({{"role", "assistant"}, {"content", reply["content"]}});
+    const json result = {{"type", "tool_result"}, {"tool_use_id", call["id"]}, {"content", "rain"}};
+    later["messages"].push_back(
+        {{"role", "user"}, {"content", {result, {{"type", "text"}, {"text", "So?"}}}}});
+    const json answer = serving.post_json(kPath, later);
+    EXPECT_EQ(answer["role"], "assistant");
+    EXPECT_GT(answer["usage"]["cache_read_input_tokens"].get<int>(), 0);
+  }
+  body["tool_choice"] = {{"type", "none"}};
+  EXPECT_NE(serving.post_json(kPath, body)["stop_reason"], "tool_use");
+}
+
+TEST(Anthropic, ErrorsAreInItsForm) {
+  AppOptions options;
+  ASSERT_TRUE(options.keys.add("a-key-of-a-user-1234", Role::user));
+  Serving serving(std::move(options));
+  const auto error_of = [&](const char* path, const json& body, const char* key) {
+    const BareReply reply =
+        serving.post(path, body.dump(), std::string("X-Api-Key: ") + key + "\r\n");
+    const json error = json::parse(reply.body, nullptr, false);
+    EXPECT_EQ(error.value("type", ""), "error") << reply.body;
+    return std::pair(reply.status, error.value("error", json::object()));
+  };
+  const char* const kKey = "a-key-of-a-user-1234";
+  const auto [denied, why] = error_of(kPath, asked(), "a-key-of-nobody-1234");
+  EXPECT_EQ(denied, 401);
+  EXPECT_EQ(why["type"], "authentication_error");
+  const std::pair<const char*, json> wrong[] = {
+      {"max_tokens: ", question("x")},
+      {"messages: ", {{"max_tokens", 5}}},
+      {"messages: ", {{"max_tokens", 5}, {"messages", json::array()}}},
+      {"messages[0]: ", {{"max_tokens", 5}, {"messages", {5}}}},
+      {"messages[0]: ", {{"max_tokens", 5}, {"messages", {{{"role", "tool"}}}}}},
+      {"messages[0].content: ", {{"max_tokens", 5}, {"messages", {{{"role", "user"}}}}}},
+      {"messages[0].content[0]: ",
+       {{"max_tokens", 5}, {"messages", {{{"role", "user"}, {"content", {{{"type", "image"}}}}}}}}},
+      {"messages[0].content[0].tool_use_id: ",
+       {{"max_tokens", 5},
+        {"messages", {{{"role", "user"}, {"content", {{{"type", "tool_result"}}}}}}}}},
+      {"system: ",
+       [] {
+         json body = asked();
+         body["system"] = 5;
+         return body;
+       }()},
+      {"tools[0]: ",
+       [] {
+         json body = asked();
+         body["tools"] = {{{"type", "web_search_20250305"}, {"name", "web_search"}}};
+         return body;
+       }()},
+      {"tool_choice: ",
+       [] {
+         json body = asked();
+         body["tool_choice"] = {{"type", "any"}};
+         return body;
+       }()},
+      {"thinking.type: ",
+       [] {
+         json body = asked();
+         body["thinking"] = {{"type", "much"}};
+         return body;
+       }()},
+      {"temperature: ", [] {
+         json body = asked();
+         body["temperature"] = -1;
+         return body;
+       }()}};
+  for (const auto& [begin, body] : wrong) {
+    const auto [status, error] = error_of(kPath, body, kKey);
+    EXPECT_EQ(status, 400) << body;
+    EXPECT_EQ(error["type"], "invalid_request_error");
+    EXPECT_TRUE(error.value("message", "").starts_with(begin)) << error << body;
+  }
+  json thinking = asked();
+  thinking["thinking"] = {{"type", "enabled"}, {"budget_tokens", 16}};
+  EXPECT_EQ(serving.post(kPath, thinking.dump(), std::string("X-Api-Key: ") + kKey + "\r\n").status,
+            200);
+}
+
+}  // namespace
+}  // namespace cairn::serve::anthropic_test

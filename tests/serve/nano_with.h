@@ -1,0 +1,43 @@
+// For tests: the built-in model's file with other metadata.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gguf/gguf.h"
+#include "gguf/writer.h"
+
+namespace cairn::serve {
+
+struct NanoChanges {
+  std::string chat_template = {};                              // Empty: its own.
+  std::vector<std::pair<std::string, uint32_t>> numbers = {};  // Further ones.
+};
+
+inline void write_nano_with(const NanoChanges& changes, const std::string& path) {
+  const gguf::File file = gguf::File::open(CAIRN_SOURCE "/assets/nano.gguf").value();
+  gguf::Writer writer;
+  constexpr std::string_view kTemplate = "tokenizer.chat_template";
+  for (const gguf::Field& field : file.fields().all()) {
+    if (field.key == kTemplate && !changes.chat_template.empty()) {
+      writer.add(kTemplate, changes.chat_template);
+    } else {
+      writer.add(field.key, field.value);
+    }
+  }
+  for (const auto& [key, number] : changes.numbers) writer.add(key, number);
+  for (const gguf::Tensor& tensor : file.tensors()) {
+    writer.declare(tensor.name, std::span(tensor.dims).first(size_t(tensor.dim_count)),
+                   tensor.type_id);
+  }
+  gguf::TensorStream stream = writer.open_file(path).value();
+  for (const gguf::Tensor& tensor : file.tensors()) EXPECT_TRUE(stream.append(tensor.bytes));
+  EXPECT_TRUE(stream.finish());
+}
+
+}  // namespace cairn::serve
