@@ -359,7 +359,8 @@ std::string Connection::head_text(const Request& request, const ReplyHead& head,
                                   std::optional<size_t> length) const {
   std::string text = fmt::format("HTTP/1.1 {} {}\r\n", head.status, reason_of(head.status));
   if (!head.content_type.empty()) text += fmt::format("content-type: {}\r\n", head.content_type);
-  if (head.status != 204 && length) text += fmt::format("content-length: {}\r\n", *length);
+  const bool may_have_body = head.status != 204 && head.status != 304;
+  if (may_have_body && length) text += fmt::format("content-length: {}\r\n", *length);
   if (!length && !request.head.is_1_0) text += "transfer-encoding: chunked\r\n";
   text += "x-content-type-options: nosniff\r\n";
   if (!request.id.empty()) text += fmt::format("x-request-id: {}\r\n", request.id);

@@ -1,10 +1,14 @@
 // POST /v1/chat/completions.
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "chat/tools.h"
 #include "serve/openai/chat_request.h"
 #include "serve/openai/chat_writer.h"
 #include "serve/routes/answering.h"
+#include "serve/routes/chat_prompt.h"
 #include "session/conversation.h"
 
 namespace cairn::serve {
@@ -78,6 +82,39 @@ Checked<Ok> constrain(session::Service& service, const ChatRequest& request,
   return Ok{};
 }
 
+struct AskedPrompt {
+  ChatRequest asked;
+  session::Prompt prompt;
+  std::vector<Token> begun;  // The prompt's last tokens, where an answer is continued.
+};
+
+// An answer that is continued stands behind the place where the model would begin it.
+Checked<AskedPrompt> read_prompt(const Engine& engine, const Body& body) {
+  const chat::ChatTemplate* const chat_template = engine.chat_template();
+  AskedPrompt made;
+  CAIRN_TRY(made.asked, openai::read_chat_request(body, chat_template != nullptr &&
+                                                            chat_template->mentions("developer")));
+  std::string begun;
+  if (body.is_true("continue_final_message")) {
+    std::vector<chat::Message>& messages = made.asked.messages;
+    const chat::Message& last = messages.back();
+    if (last.role != "assistant" || last.content.empty() || !last.reasoning.empty() ||
+        !last.calls.empty() || messages.size() == 1) {
+      return refuse_field("continue_final_message",
+                          "expected an assistant's message of plain text behind others");
+    }
+    begun = last.content;
+    messages.pop_back();
+  }
+  CAIRN_TRY(made.prompt, encode(engine, made.asked));
+  if (!begun.empty()) {
+    const tokenize::TextPiece piece{begun, false};
+    engine.tokenizer()->encode_to(std::span(&piece, 1), {.goes_on = true}, made.begun);
+    made.prompt.tokens.insert(made.prompt.tokens.end(), made.begun.begin(), made.begun.end());
+  }
+  return made;
+}
+
 Checked<std::unique_ptr<http::Reply>> answer_chat(const RouteContext& context,
                                                   http::Request& request) {
   const Engine& engine = context.model.engine();
@@ -86,14 +123,14 @@ Checked<std::unique_ptr<http::Reply>> answer_chat(const RouteContext& context,
   CAIRN_TRY(const AnswerSettings settings,
             openai::read_answer_settings(body, kChat, context.model));
   const chat::ChatTemplate* const chat_template = engine.chat_template();
-  CAIRN_TRY(const ChatRequest asked,
-            openai::read_chat_request(
-                body, chat_template != nullptr && chat_template->mentions("developer")));
-  CAIRN_TRY(session::Prompt prompt, encode(engine, asked));
+  CAIRN_TRY(AskedPrompt made, read_prompt(engine, body));
+  const ChatRequest& asked = made.asked;
+  session::Prompt& prompt = made.prompt;
   CAIRN_TRY(check_prompt(context, prompt.tokens, "messages"));
   session::AnswerOrder order{
       .prompt = std::move(prompt.tokens),
       .message_starts = std::move(prompt.message_starts),
+      .answer_prefix = std::move(made.begun),
       .prompt_end = std::move(prompt.end),
       .reasoning_tokens_max = int32_t(body.integer("reasoning_tokens").value_or(-1))};
   if (chat_template != nullptr) order.format = &engine.chat_format();
@@ -112,6 +149,11 @@ Checked<std::unique_ptr<http::Reply>> answer_chat(const RouteContext& context,
 }
 
 }  // namespace
+
+Checked<session::Prompt> chat_prompt(const RouteContext& context, const Body& body) {
+  CAIRN_TRY(AskedPrompt made, read_prompt(context.model.engine(), body));
+  return std::move(made.prompt);
+}
 
 std::unique_ptr<http::Reply> post_chat(const RouteContext& context, http::Request& request) {
   return reply_of(answer_chat(context, request));
