@@ -76,9 +76,10 @@ TEST(SequenceMap, ACopyIsOneReferenceMore) {
 }
 
 TEST(SequenceMap, SaysWhereItIsNotAll) {
-  Host host(toy::ToyModel({{toy::ToyModel::window(8)}}));
-  Chat chat(&host, text(200, 1));
+  Host host(toy::ToyModel({{toy::ToyModel::full()}}));
+  Chat chat(&host, text(100, 1));
   ASSERT_TRUE(chat.turn(text(60, 2), 24, 3));
+  const Sequence copy = chat.sequence();
   ASSERT_TRUE(chat.turn(text(200, 4), 24, 5));
   const GroupMap all = SequenceMap::of(chat.sequence(), kAll)[0];
   ASSERT_GT(all.runs.size(), 1u);

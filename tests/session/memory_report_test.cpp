@@ -116,13 +116,13 @@ TEST(MemoryReport, PricesArePromptsThatWereNotRead) {
   EXPECT_EQ(after.plan.resume, int32_t(asked.prompt.size())) << "its end is a snapshot";
   EXPECT_EQ(after.plan.forward_tokens, 0);
   EXPECT_EQ(after.sequence, service->memory_report().sequences.at(0).id);
-  const Result<Answer> again = service->answer(asked).stream->wait();
+  Result<Answer> again = service->answer(asked).stream->wait();
   EXPECT_EQ(again->prompt.reused_tokens, after.plan.resume);
 }
 
 TEST(MemoryReport, WhatIsOnTheDiskIsSaid) {
-  const ScratchFolder folder;
-  const std::unique_ptr<Engine> engine = builtin_engine({.cache_dir = folder.path("store")});
+  const test::ScratchFolder folder;
+  const std::unique_ptr<Engine> engine = builtin_engine({.cache_dir = folder.file("store")});
   const std::unique_ptr<Service> service = Service::start(engine.get()).value();
   // Long enough for a whole record.
   std::string question = "Remember: blue is 17.";

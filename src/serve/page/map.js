@@ -4,7 +4,10 @@ import {bytes, count, dom} from "/page/dom.js";
 
 const labelWidth = 116, topHeight = 26, gap = 8, rowMax = 14, rowMin = 3, heightMax = 420;
 
-const nameOf = (group) => group.kind + (group.window > 0 ? " " + count(group.window) : "");
+const names = {full: "full attention", window: "window", chunked: "chunks", recurrent: "recurrent",
+               hidden: "last rows", log: "replay log"};
+const order = Object.keys(names);
+const nameOf = (group) => (names[group.kind] ?? group.kind) + (group.window > 0 ? " " + count(group.window) : "");
 
 export class MemoryMap {
   constructor() {
@@ -139,7 +142,8 @@ export class MemoryMap {
   rows() {
     if (!this.sequence) return [];
     const groups = this.groups.map((group, index) => ({group, held: this.sequence.groups[index]}))
-      .filter(({held}) => held);
+      .filter(({held}) => held)
+      .sort((a, b) => order.indexOf(a.group.kind) - order.indexOf(b.group.kind));
     const layers = groups.map(({group}) => (group.layers.length > 0 ? group.layers : [null]));
     const total = layers.reduce((sum, list) => sum + list.length, 0);
     const room = heightMax - topHeight - gap * groups.length;
@@ -190,7 +194,7 @@ export class MemoryMap {
       return;
     }
     this.drawScale(pen, color);
-    for (const row of rows) this.drawRow(pen, color, row);
+    for (const row of rows.filter((each) => each.y === each.first)) this.drawGroup(pen, color, row);
     this.drawMarks(pen, color, last.y + last.height);
     if (this.cursor && rows[this.cursor.row]) {
       const row = rows[this.cursor.row];
@@ -216,49 +220,51 @@ export class MemoryMap {
     pen.textAlign = "left";
   }
 
-  drawRow(pen, color, row) {
-    const {group, held, y, height, first, count: layers} = row;
+  // All layers of a group hold the same: they are drawn as one, and then told apart by lines.
+  drawGroup(pen, color, row) {
+    const {group, held, y, height, count: layers} = row;
     const tint = color("kind-" + group.kind) || color("accent");
-    const inner = height > 5 ? height - 1 : height;
-    if (y === first) {
-      pen.fillStyle = color("text");
-      pen.fillText(nameOf(group), 0, y + Math.min(8, layers * height / 2));
-      if (layers * height > 26 && group.layers.length > 0) {
-        pen.fillStyle = color("muted");
-        pen.fillText(group.layers.length + (group.layers.length > 1 ? " layers" : " layer"), 0, y + 23);
-      }
+    const tall = layers * height;
+    pen.fillStyle = color("text");
+    pen.fillText(nameOf(group), 0, y + Math.min(8, tall / 2));
+    if (tall > 26 && group.layers.length > 0) {
+      pen.fillStyle = color("muted");
+      pen.fillText(layers + (layers > 1 ? " layers" : " layer"), 0, y + 23);
     }
     pen.fillStyle = color("empty");
-    pen.fillRect(labelWidth, y, this.plotWidth, inner);
+    pen.fillRect(labelWidth, y, this.plotWidth, tall);
+    pen.fillStyle = tint;
     const seenFrom = this.seenFrom(row);
     for (let at = 0; at < held.runs.length; at += 3) {
-      const [begin, end, refs] = held.runs.slice(at, at + 3);
+      const begin = held.runs[at], end = held.runs[at + 1], refs = held.runs[at + 2];
       if (begin === end) {
-        this.drawState(pen, tint, begin, y, inner, refs);
-        continue;
+        this.drawState(pen, begin, y, tall, refs);
+      } else {
+        this.drawRun(pen, begin, Math.min(end, seenFrom), y, tall, refs, true);
+        this.drawRun(pen, Math.max(begin, seenFrom), end, y, tall, refs, false);
       }
-      this.drawRun(pen, tint, begin, Math.min(end, seenFrom), y, inner, refs, true);
-      this.drawRun(pen, tint, Math.max(begin, seenFrom), end, y, inner, refs, false);
+    }
+    pen.fillStyle = color("panel");
+    for (let layer = 1; layer < layers && height > 4; ++layer) {
+      pen.fillRect(labelWidth, y + layer * height - 1, this.plotWidth, 1);
     }
   }
 
-  drawRun(pen, tint, begin, end, y, height, refs, isMasked) {
+  drawRun(pen, begin, end, y, height, refs, isMasked) {
     if (begin >= end || end <= this.from || begin >= this.end) return;
     const x = Math.max(labelWidth, this.x(begin));
     const width = Math.max(1, Math.min(labelWidth + this.plotWidth, this.x(end)) - x);
-    pen.fillStyle = tint;
     pen.globalAlpha = isMasked ? 0.3 : refs > 0 ? 0.62 : 1;
     pen.fillRect(x, y, width, height);
     pen.globalAlpha = 1;
     // What others share has a line under it.
-    if (refs > 0) pen.fillRect(x, y + height - Math.max(1, height / 5), width, Math.max(1, height / 5));
+    if (refs > 0) pen.fillRect(x, y + height - 3, width, 3);
   }
 
-  drawState(pen, tint, position, y, height, refs) {
+  drawState(pen, position, y, height, refs) {
     if (position < this.from || position > this.end) return;
     const isLive = position === this.sequence.length;
     const x = Math.min(this.x(position), labelWidth + this.plotWidth);
-    pen.fillStyle = tint;
     pen.globalAlpha = isLive || refs === 0 ? 1 : 0.62;
     pen.fillRect(Math.max(labelWidth, x - 3), y, 3, height);
     pen.globalAlpha = 1;

@@ -27,6 +27,7 @@ class MemoryEvents final : public http::Reply {
     return State::waiting;
   }
   const http::ReplyHead* head() const override { return &head_; }
+  bool is_endless() const override { return true; }
   std::string_view idle_text() const override { return ": nothing has changed\n\n"; }
 
  private:
