@@ -65,6 +65,7 @@ COVERED_BY = [
      "likewise"),
     ("src/serve/routes/answering.cpp", "tests/serve/chat_test.cpp", "likewise"),
     ("src/serve/routes/info.cpp", "tests/serve/app_test.cpp", "likewise"),
+    ("src/serve/memory_json.cpp", "tests/serve/memory_test.cpp", "what routes/memory.cpp sends"),
     ("src/session/{answer_job,answer_stream,embedding_job,read_ahead}.cpp",
      "tests/session/service_test.cpp", "what a service hands on"),
     ("src/engine/pooling.cpp", "tests/engine/embedder_test.cpp", "the end of an embedding"),

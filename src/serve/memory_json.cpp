@@ -53,7 +53,8 @@ std::string sequence_json(const SequenceReport& sequence) {
 void add_totals(const MemoryReport& report, std::string& out) {
   const session::ProcessReport& process = report.process;
   add(out,
-      R"("process":{{"resident":{},"files":{},"weights":{},"steps":{},"conversations":{},"rest":{}}})",
+      R"("process":{{"resident":{},"files":{},"weights":{},"steps":{},)"
+      R"("conversations":{},"rest":{}}})",
       process.resident, process.files, process.weights, process.steps, process.conversations,
       process.rest);
   const memory::Usage& usage = report.usage;

@@ -29,10 +29,10 @@ struct GroupReport {
 };
 
 struct SequenceReport {
-  std::string id;        // The same as long as it is in memory: "answer-3", "kept-12".
-  std::string_view use;  // "reading", "answering", "kept" or "pinned"
-  int32_t length = 0;    // In tokens.
-  int32_t common = 0;    // Tokens in which it begins as the one before it does.
+  std::string id;          // The same as long as it is in memory: "answer-3", "kept-12".
+  std::string_view use;    // "reading", "answering", "kept" or "pinned"
+  int32_t length = 0;      // In tokens.
+  int32_t common = 0;      // Tokens in which it begins as the one before it does.
   bool is_stored = false;  // The disk has it too.
   struct Mark {
     int32_t position = 0;
@@ -77,7 +77,7 @@ PricedPrompt price(Engine& engine, std::span<const Token> prompt);
 class MemoryReporter {
  public:
   static constexpr size_t kSequencesMax = 32;
-  static constexpr size_t kRunsMax = 512;    // Of a sequence in a group.
+  static constexpr size_t kRunsMax = 512;   // Of a sequence in a group.
   static constexpr size_t kMarksMax = 256;  // Of a sequence: the last ones.
 
   // Both outlive it.

@@ -94,7 +94,7 @@ class Browser:
                 return result
             time.sleep(0.02)
         raise AssertionError("this did not become true: " + script + "; the page: "
-                             + self.run("return document.body.innerText.slice(0, 2000) + [...document.querySelectorAll('input, textarea')].map((each) => each.id + '=' + each.value)"))
+                             + self.run("return document.body.innerText.slice(0, 2000)"))
 
     def text(self, selector):
         return self.run("return document.querySelector(arguments[0]).textContent", selector)

@@ -19,7 +19,8 @@ json begun(const std::string& answer) {
 
 TEST(ContinuedChat, GoesOnFromWhereItIs) {
   Serving serving;
-  const json whole = serving.post_json("/v1/chat/completions", question("What is the capital of France?"));
+  const json whole =
+      serving.post_json("/v1/chat/completions", question("What is the capital of France?"));
   const std::string text = whole["choices"][0]["message"]["content"];
   ASSERT_EQ(text, "The capital of France is Paris.");
   const json rest = serving.post_json("/v1/chat/completions", begun("The capital of France"));

@@ -72,14 +72,15 @@ TEST(Memory, IsForAdmins) {
 
 TEST(Memory, PromptsHavePrices) {
   Serving serving;
-  const json before = serving.post_json("/v1/memory/plan", question("What is the capital of France?"));
+  const json asked = question("What is the capital of France?");
+  const json before = serving.post_json("/v1/memory/plan", asked);
   EXPECT_EQ(before["reused"], 0);
   EXPECT_EQ(before["recomputed"], before["prompt_tokens"]);
   EXPECT_TRUE(before["sequence"].is_null());
   EXPECT_EQ(before["message_starts"].size(), 1u);
   const json answer = ask(serving, "What is the capital of France?");
   EXPECT_EQ(answer["usage"]["prompt_tokens"], before["prompt_tokens"]);
-  const json after = serving.post_json("/v1/memory/plan", question("What is the capital of France?"));
+  const json after = serving.post_json("/v1/memory/plan", asked);
   EXPECT_EQ(after["reused"], after["prompt_tokens"]);
   EXPECT_EQ(after["recomputed"], 0);
   EXPECT_EQ(after["sequence"], json::parse(serving.get("/v1/memory").body)["order"][0]);
@@ -99,7 +100,8 @@ TEST(Memory, ChangesComeAsEvents) {
 }
 
 session::SequenceReport sequence(const std::string& id, int32_t length) {
-  return {.id = id, .use = "kept", .length = length, .groups = {{.blocks = 1, .runs = {{0, 1, 0}}}}};
+  return {
+      .id = id, .use = "kept", .length = length, .groups = {{.blocks = 1, .runs = {{0, 1, 0}}}}};
 }
 
 TEST(MemoryChanges, AreWhatIsNotAsItWas) {

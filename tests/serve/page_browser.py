@@ -22,7 +22,8 @@ NORWAY, OSLO = "What is the capital of Norway?", "The capital of Norway is Oslo.
 HOSTILE = """<script>document.title = "taken"</script>
 <img src="http://evil.example/a.png" onerror="document.title='taken'">
 
-[a link](javascript:alert(1)) and [another](data:text/html,x) and ![image](http://evil.example/b.png)
+[a link](javascript:alert(1)) and [another](data:text/html,x)
+and ![image](http://evil.example/b.png)
 
 | <b>a</b> | b |
 |---|---|
@@ -207,7 +208,8 @@ def test_hostile_texts(page):
         .then(([chat, tree]) => {
           const made = tree.newConversation();
           const asked = tree.addNode(made, tree.root(made), {role: 'user', text: hostile});
-          const said = tree.addNode(made, asked, {role: 'assistant', text: hostile, reasoning: hostile});
+          const said = tree.addNode(made, asked, {role: 'assistant', text: hostile,
+            reasoning: hostile});
           const more = tree.addNode(made, said, {role: 'user', text: long});
           tree.addNode(made, more, {role: 'assistant', text: long + '\\n' + '*_`['.repeat(50000)});
           chat.open(made);
@@ -221,7 +223,7 @@ def test_hostile_texts(page):
     said = ".message.assistant .text.body"
     assert "<script>" in window.text(said) and "onerror=" in window.text(said)
     counts = window.run("""return ['table td', 'li li, li', 'blockquote', 'pre code', 'strong']
-        .map((each) => document.querySelectorAll(arguments[0] + ' :is(' + each + ')').length > 0)""",
+        .map((each) => document.querySelector(arguments[0] + ' :is(' + each + ')') !== null)""",
                         said)
     assert all(counts), counts
     assert len(page.messages()[2]) == 1000000
@@ -241,6 +243,7 @@ def test_policy(page):
     window.run("const made = document.createElement('img'); made.src = 'http://evil.example/x.png';"
                "document.body.append(made);")
     window.wait("performance.now() > 0")
+    window.run("document.querySelector('body > img').remove()")
     complaints = " ".join(window.complaints())
     assert "TrustedHTML" in complaints and "img-src" in complaints, complaints
 
@@ -250,7 +253,7 @@ def test_memory(page):
     window.click("#conversations li:last-child .name")
     window.press("\ue00a", "m")
     window.wait("document.querySelectorAll('.sequences button').length > 1")
-    window.wait("document.querySelector('.sequences em')?.textContent.includes('this conversation')")
+    window.wait("document.querySelector('.sequences em')?.textContent === ' this conversation'")
     sizes = window.texts(".parts .number")
     assert len(sizes) == 6 and all(re.search(r"\d (B|KiB|MiB|GiB)$", size) for size in sizes), sizes
     units = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
@@ -297,18 +300,19 @@ def test_long_context(page):
         const group = (kind, window, page_tokens, first) =>
           ({kind, window, page_tokens, block_bytes: 32768, layers: layers(first, 4)});
         const held = (list) => ({blocks: 1, shared: 0, bytes: 1 << 20, whole: true, runs: list});
-        const states = Array.from({length: 512}, (_, index) => [index * 256, index * 256, 0]).flat();
-        const sequences = Array.from({length: 32}, (_, index) => ({id: 'kept-' + index, use: 'kept',
-          length, common: index * 1000, stored: true,
+        const states = Array.from({length: 512}, (_, at) => [at * 256, at * 256, 0]).flat();
+        const sequences = Array.from({length: 32}, (_, index) => ({
+          id: 'kept-' + index, use: 'kept', length, common: index * 1000, stored: true,
           marks: Array.from({length: 256}, (_, mark) => [mark * 512, 'message_start']),
-          groups: [held(runs(0, 512)), held(runs(90000, 512)), held(runs(131072 - 8192, 512)), held(states)]}));
+          groups: [held(runs(0, 512)), held(runs(90000, 512)), held(runs(length - 8192, 512)),
+            held(states)]}));
         return import('/page/memory.js').then(async (memory) => {
           memory.take({process: {resident: 1e9, files: 1e8, weights: 2e8, steps: 1e8,
               conversations: 5e8, rest: 1e8},
             conversations: {pages: 1e8, states: 1e8, logs: 0, rows: 0, warm: 0, budget: 1e9},
             engine: {running: 0, waiting: 0, steps: 0, decode_rows: 0, prompt_rows: 0}, store: null,
-            groups: [group('full', 0, 32, 0), group('window', 1024, 32, 1), group('chunked', 8192, 32, 2),
-              group('recurrent', 0, 0, 3)],
+            groups: [group('full', 0, 32, 0), group('window', 1024, 32, 1),
+              group('chunked', 8192, 32, 2), group('recurrent', 0, 0, 3)],
             left_out: 0, order: sequences.map((each) => each.id), sequences});
           const map = memory.theMap();
           map.frameTimes.length = 0;
@@ -322,10 +326,10 @@ def test_long_context(page):
             frames.push(now - last);
             last = now;
           }
-          return {drawn: map.frameTimes.length, draw: Math.max(...map.frameTimes), frame: Math.max(...frames),
-            rows: map.rows().length, length: map.sequence.length};
+          return {drawn: map.frameTimes.length, draw: Math.max(...map.frameTimes),
+            frame: Math.max(...frames), rows: map.rows().length, length: map.sequence.length};
         })""")
-    print("a map of 131,072 tokens: frames of at most {frame:.0f} ms, drawn in at most {draw:.1f} ms"
+    print("a map of 131,072 tokens: frames of at most {frame:.0f} ms, drawn in {draw:.1f} ms"
           .format(**times))
     assert times["rows"] == 48 and times["length"] == 131072 and times["drawn"] >= 30, times
     page.shoot("memory-long")
@@ -378,7 +382,7 @@ def test_keys(page, url):
     # A focus that a dialog has given back has no keyboard in a window without a screen.
     window.click("#title")
     assert page.say(FRANCE) == PARIS
-    kept = window.run("return JSON.stringify({...localStorage, ...sessionStorage}) + document.cookie")
+    kept = window.run("return JSON.stringify([{...localStorage}, {...sessionStorage}])")
     assert KEY not in kept
     window.open("about:blank")
     window.open(url)
@@ -399,6 +403,10 @@ def main():
         with Server(program, CAIRN_API_KEY=KEY) as guarded:
             test_keys(page, guarded.url)
             print("test_keys passed")
+        # Whoever watches memory does not keep the server from stopping.
+        window.open(server.url)
+        window.click("#show-memory")
+        window.wait("document.querySelectorAll('.sequences button').length > 0")
 
 
 if __name__ == "__main__":

@@ -183,7 +183,7 @@ function scrollDown(always) {
 
 function draw() {
   const path = pickedPath(conversation), list = byId("messages");
-  byId("title").textContent = titleOf(conversation);
+  if (!byId("chat").hidden) byId("title").textContent = titleOf(conversation);
   byId("send").hidden = isRunning();
   byId("stop").hidden = !isRunning();
   const wanted = path.map((node) => {

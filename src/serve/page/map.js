@@ -272,9 +272,12 @@ export class MemoryMap {
 
   drawMarks(pen, color, bottom) {
     pen.fillStyle = color("mark");
+    let last = -99;
     for (const [position] of this.sequence.marks) {
-      if (position < this.from || position > this.end) continue;
       const x = this.x(position);
+      // Where they would touch, fewer of them say as much.
+      if (position < this.from || position > this.end || x < last + 5) continue;
+      last = x;
       pen.beginPath();
       pen.moveTo(x - 4, topHeight - 5);
       pen.lineTo(x + 4, topHeight - 5);

@@ -71,8 +71,7 @@ std::unique_ptr<http::Reply> get_memory_events(const RouteContext& context, http
   return std::make_unique<MemoryEvents>(std::move(watch));
 }
 
-std::unique_ptr<http::Reply> post_memory_plan(const RouteContext& context,
-                                              http::Request& request) {
+std::unique_ptr<http::Reply> post_memory_plan(const RouteContext& context, http::Request& request) {
   return reply_of(plan_memory(context, request));
 }
 
