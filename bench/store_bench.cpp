@@ -88,8 +88,7 @@ Status bench_open(const std::string& folder, int32_t count) {
     CAIRN_TRY(const auto store, store::DiskStore::open({.path = folder}));
     fmt::print("{}: {} sequences of 2048 tokens opened in {:.0f} ms, {:.0f} of them computing\n",
                is_cold ? "cold" : "in the page cache", store->stats().entries,
-               seconds_since(begin) * 1e3,
-               double(std::clock() - computed) / CLOCKS_PER_SEC * 1e3);
+               seconds_since(begin) * 1e3, double(std::clock() - computed) / CLOCKS_PER_SEC * 1e3);
   }
   return Ok{};
 }

@@ -77,8 +77,8 @@ Status DiskStore::scan() {
     index_.note_record(record.name, record.bytes, record.used_ns);
   }
   std::vector<IndexEntry> entries;
-  CAIRN_TRY(folder_->open_each(
-      Place::manifests, [&](const Sha256Digest& name, const RecordFile& file) {
+  CAIRN_TRY(
+      folder_->open_each(Place::manifests, [&](const Sha256Digest& name, const RecordFile& file) {
         if (std::optional<IndexEntry> entry = scan_manifest(name, file)) {
           entries.push_back(std::move(*entry));
         }

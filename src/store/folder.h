@@ -129,8 +129,9 @@ class Folder {
   Result<Descriptor> folder_of(Place place, const Sha256Digest& name, bool makes);
   Result<RecordFile> open_in(const Descriptor& folder, const std::string& hex);
   // In the folders of two digits, by their open descriptors.
-  Status each_name(Place place, FunctionRef<void(const Descriptor&, const std::string& hex,
-                                                 const Sha256Digest&)> take);
+  Status each_name(
+      Place place,
+      FunctionRef<void(const Descriptor&, const std::string& hex, const Sha256Digest&)> take);
   const Descriptor& at(Place place) const {
     return place == Place::objects ? objects_ : manifests_;
   }

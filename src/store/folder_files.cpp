@@ -221,8 +221,9 @@ void Folder::trim_quarantine() {
   }
 }
 
-Status Folder::each_name(Place place, FunctionRef<void(const Descriptor&, const std::string& hex,
-                                                       const Sha256Digest&)> take) {
+Status Folder::each_name(
+    Place place,
+    FunctionRef<void(const Descriptor&, const std::string& hex, const Sha256Digest&)> take) {
   std::vector<std::string> folders;
   if (calls_->list(at(place).number(), folders) != 0) return io_error(path_ + ": cannot list");
   for (const std::string& two : folders) {
@@ -241,8 +242,8 @@ Result<std::vector<ListedRecord>> Folder::list(Place place) {
   std::vector<ListedRecord> records;
   const auto add = [&](const Descriptor& folder, const std::string& hex, const Sha256Digest& name) {
     struct stat status = {};
-    const bool is_record = calls_->status_at(folder.number(), hex.c_str(), &status) == 0 &&
-                           S_ISREG(status.st_mode);
+    const bool is_record =
+        calls_->status_at(folder.number(), hex.c_str(), &status) == 0 && S_ISREG(status.st_mode);
     if (!is_record) return;
     records.push_back(
         {.name = name, .bytes = uint64_t(status.st_size), .used_ns = changed_ns(status)});
@@ -253,11 +254,11 @@ Result<std::vector<ListedRecord>> Folder::list(Place place) {
 
 Status Folder::open_each(Place place,
                          FunctionRef<void(const Sha256Digest&, const RecordFile&)> take) {
-  return each_name(
-      place, [&](const Descriptor& folder, const std::string& hex, const Sha256Digest& name) {
-        Result<RecordFile> file = open_in(folder, hex);
-        if (file) take(name, *file);
-      });
+  return each_name(place,
+                   [&](const Descriptor& folder, const std::string& hex, const Sha256Digest& name) {
+                     Result<RecordFile> file = open_in(folder, hex);
+                     if (file) take(name, *file);
+                   });
 }
 
 Status Folder::save_name(const std::string& session, const Sha256Digest& manifest,

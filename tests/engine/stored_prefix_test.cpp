@@ -218,33 +218,38 @@ TEST_P(TightStoredPrefixTest, ItsBytesAreCountedBeforeItBegins) {
   EXPECT_FALSE(restored.error);
 }
 
-// What is evicted, of jobs that nobody finished, is in the store afterwards.
+// What is evicted, of jobs that nobody finished, is in the store afterwards. Which that is depends
+// on how their prompts were cut into steps, and so on the machine.
 TEST_P(StoredPrefixTest, WhatIsEvictedIsWritten) {
   {
     const auto roomy = engine(false);
     const memory::Sequence empty = roomy->memory().new_sequence();
     budget_bytes_ = roomy->memory().plan(empty, 200).new_bytes * 60;
   }
-  const SampledRequest first{.prompt = random_tokens(1, 150), .finishes_turn = false};
+  std::vector<SampledRequest> requests;
   {
     const auto own = engine();
     ASSERT_NE(own, nullptr);
     Scheduler scheduler(own.get());
-    submit(*own, scheduler, first);
-    ASSERT_NO_FATAL_FAILURE(run(scheduler));
-    for (uint32_t other = 2; own->sequence_store()->counts().demoted == 0; ++other) {
-      ASSERT_LT(other, 1000u);
-      submit(*own, scheduler, {.prompt = random_tokens(other, 150), .finishes_turn = false});
+    while (own->sequence_store()->counts().demoted == 0) {
+      ASSERT_LT(requests.size(), 1000u);
+      const uint32_t seed = uint32_t(requests.size()) + 1;
+      requests.push_back({.prompt = random_tokens(seed, 150), .finishes_turn = false});
+      submit(*own, scheduler, requests.back());
       ASSERT_NO_FATAL_FAILURE(run(scheduler));
     }
   }
   const auto again = engine();
   EXPECT_GE(again->sequence_store()->stats().entries, 1u);
   Scheduler scheduler(again.get());
-  const Sampled& restored = submit(*again, scheduler, first);
-  ASSERT_NO_FATAL_FAILURE(run(scheduler));
-  EXPECT_TRUE(restored.prompt.from_store);
-  EXPECT_EQ(restored.digest, alone(first).digest);
+  for (const SampledRequest& request : requests) {
+    const Sampled& restored = submit(*again, scheduler, request);
+    ASSERT_NO_FATAL_FAILURE(run(scheduler));
+    if (!restored.prompt.from_store) continue;
+    EXPECT_EQ(restored.digest, alone(request).digest);
+    return;
+  }
+  FAIL() << "nothing of it was restored";
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, TightStoredPrefixTest,
