@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/figures.h"
 #include "bench/timed_job.h"
 #include "engine/scheduler.h"
 
@@ -26,15 +27,10 @@ struct Arguments {
   int32_t read_tokens = 8192, thread_count = 0, context_tokens = 512;
 };
 
-double percentile(std::vector<double> values, double part) {
-  std::sort(values.begin(), values.end());
-  return values[size_t(part * double(values.size() - 1))];
-}
-
 void print(const char* name, const std::vector<double>& gaps) {
   fmt::print("{:<22} {:5} tokens, median {:6.1f} ms, 95 % within {:6.1f} ms, longest {:6.1f} ms\n",
-             name, gaps.size(), percentile(gaps, 0.5) * 1e3, percentile(gaps, 0.95) * 1e3,
-             percentile(gaps, 1) * 1e3);
+             name, gaps.size(), quantile(gaps, 0.5) * 1e3, quantile(gaps, 0.95) * 1e3,
+             quantile(gaps, 1) * 1e3);
 }
 
 class Gaps {
@@ -62,8 +58,8 @@ class Gaps {
     scheduler_.cancel(id, fail(ErrorCode::cancelled, "measured"));
     print("nobody else", quiet);
     print("while another reads", busy);
-    const double bar = 2 * percentile(quiet, 0.95) + options_.step_seconds;
-    const double found = percentile(busy, 0.95);
+    const double bar = 2 * quantile(quiet, 0.95) + options_.step_seconds;
+    const double found = quantile(busy, 0.95);
     fmt::print("95 % within {:.1f} ms: {} the {:.1f} ms of the rule\n", found * 1e3,
                found <= bar ? "keeps" : "MISSES", bar * 1e3);
     return found <= bar;
@@ -78,10 +74,7 @@ class Gaps {
   }
 
   std::vector<Token> random_tokens(int32_t count) {
-    const uint32_t vocabulary = uint32_t(engine_->size().vocabulary_count);
-    std::vector<Token> tokens;
-    for (int32_t index = 0; index < count; ++index) tokens.push_back(Token(random_() % vocabulary));
-    return tokens;
+    return bench::random_tokens(random_, count, engine_->size().vocabulary_count);
   }
 
   Status step_until(const TimedAnswer& answer, size_t token_count) {

@@ -14,6 +14,7 @@
 
 #include "base/machine/machine_memory.h"
 #include "base/quantities.h"
+#include "bench/figures.h"
 #include "bench/timed_job.h"
 #include "engine/scheduler.h"
 
@@ -61,10 +62,7 @@ class Many {
 
  private:
   Tokens random_tokens(int32_t count) {
-    const uint32_t vocabulary = uint32_t(engine_->size().vocabulary_count);
-    Tokens tokens;
-    for (int32_t index = 0; index < count; ++index) tokens.push_back(Token(random_() % vocabulary));
-    return tokens;
+    return bench::random_tokens(random_, count, engine_->size().vocabulary_count);
   }
 
   void say(Conversation& conversation) {
@@ -96,11 +94,10 @@ class Many {
     return Ok{};
   }
 
-  static std::string percentiles(std::vector<double> values) {
+  static std::string quantiles(const std::vector<double>& values) {
     if (values.empty()) return "none";
-    std::sort(values.begin(), values.end());
-    const auto at = [&](double part) { return values[size_t(part * double(values.size() - 1))]; };
-    return fmt::format("median {:.0f} ms, 95 % within {:.0f} ms", at(0.5) * 1e3, at(0.95) * 1e3);
+    return fmt::format("median {:.0f} ms, 95 % within {:.0f} ms", quantile(values, 0.5) * 1e3,
+                       quantile(values, 0.95) * 1e3);
   }
 
   void report(double seconds) const {
@@ -110,9 +107,9 @@ class Many {
     fmt::print("{} conversations of {} turns: {:.1f} tokens/s of answers in {:.1f} s\n",
                arguments_.conversations, arguments_.turns, double(answer_tokens_) / seconds,
                seconds);
-    fmt::print("first token of a first turn: {}\n", percentiles(first_waits_));
-    fmt::print("first token of a next turn: {}\n", percentiles(next_waits_));
-    fmt::print("longest gap in an answer: {}\n", percentiles(longest_gaps_));
+    fmt::print("first token of a first turn: {}\n", quantiles(first_waits_));
+    fmt::print("first token of a next turn: {}\n", quantiles(next_waits_));
+    fmt::print("longest gap in an answer: {}\n", quantiles(longest_gaps_));
     fmt::print("tokens computed: {} (each once: {}), {} steps replayed\n",
                stats.prompt_rows + stats.decode_rows, ideal, stats.replayed_rows);
     fmt::print("{} steps, {} preemptions; memory: {} resident, {} of {} for conversations\n",

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <random>
 #include <string>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "backends/host/kv_page.h"
+#include "bench/figures.h"
 #include "device/host_memory.h"
 #include "engine/generator.h"
 #include "store/disk_store.h"
@@ -26,24 +28,12 @@
 namespace {
 
 using namespace cairn;
+using namespace cairn::bench;
 using Clock = std::chrono::steady_clock;
 using Tokens = std::vector<Token>;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
-Tokens random_tokens(std::mt19937& random, int32_t count, int32_t vocabulary_count) {
-  Tokens tokens;
-  for (int32_t index = 0; index < count; ++index) {
-    tokens.push_back(Token(int32_t(random() % uint32_t(vocabulary_count))));
-  }
-  return tokens;
 }
 
 // Takes blocks for the tokens, whose bytes are whatever they are.
@@ -57,6 +47,17 @@ Status append(memory::Memory& memory, memory::Sequence& sequence, std::span<cons
     tokens = tokens.subspan(piece.size());
   }
   return Ok{};
+}
+
+// The system forgets what it has of the files.
+void forget_files(const std::string& folder) {
+  ::sync();
+  for (const auto& file : std::filesystem::recursive_directory_iterator(folder)) {
+    if (!file.is_regular_file()) continue;
+    const int opened = ::open(file.path().c_str(), O_RDONLY | O_CLOEXEC);
+    if (opened >= 0) (void)::posix_fadvise(opened, 0, 0, POSIX_FADV_DONTNEED);
+    if (opened >= 0) ::close(opened);
+  }
 }
 
 // A model of two layers, of which nothing is computed.
@@ -80,11 +81,15 @@ Status bench_open(const std::string& folder, int32_t count) {
       CAIRN_TRY(store->write(snapshot, store::Durability::cache));
     }
   }
-  for (int round = 0; round < 5; ++round) {
+  for (const bool is_cold : {true, true, true, false, false, false, false, false}) {
+    if (is_cold) forget_files(folder);
     const Clock::time_point begin = Clock::now();
+    const std::clock_t computed = std::clock();
     CAIRN_TRY(const auto store, store::DiskStore::open({.path = folder}));
-    fmt::print("{} sequences of 2048 tokens opened in {:.0f} ms\n", store->stats().entries,
-               seconds_since(begin) * 1e3);
+    fmt::print("{}: {} sequences of 2048 tokens opened in {:.0f} ms, {:.0f} of them computing\n",
+               is_cold ? "cold" : "in the page cache", store->stats().entries,
+               seconds_since(begin) * 1e3,
+               double(std::clock() - computed) / CLOCKS_PER_SEC * 1e3);
   }
   return Ok{};
 }
@@ -171,19 +176,8 @@ Status bench_write(const std::string& model, const std::string& folder, size_t m
         before, after, meanwhile, (store.stats().written_bytes - written) >> 20, seconds,
         changes.back() * 100);
   }
-  fmt::print("median {:+.2f} %\n", median(changes) * 100);
+  fmt::print("median {:+.2f} %\n", quantile(changes, 0.5) * 100);
   return Ok{};
-}
-
-// The system forgets what it has of the files.
-void forget_files(const std::string& folder) {
-  ::sync();
-  for (const auto& file : std::filesystem::recursive_directory_iterator(folder)) {
-    if (!file.is_regular_file()) continue;
-    const int opened = ::open(file.path().c_str(), O_RDONLY | O_CLOEXEC);
-    if (opened >= 0) (void)::posix_fadvise(opened, 0, 0, POSIX_FADV_DONTNEED);
-    if (opened >= 0) ::close(opened);
-  }
 }
 
 // All of the folder, one file after the other, as fast as the disk gives it.

@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "bench/figures.h"
 #include "engine/generator.h"
 
 namespace {
@@ -27,10 +28,7 @@ class Turns {
   explicit Turns(Engine* engine) : engine_(engine), generator_(engine) {}
 
   Tokens random_tokens(int32_t count) {
-    const uint32_t vocabulary = uint32_t(engine_->size().vocabulary_count);
-    Tokens tokens;
-    for (int32_t index = 0; index < count; ++index) tokens.push_back(Token(random_() % vocabulary));
-    return tokens;
+    return bench::random_tokens(random_, count, engine_->size().vocabulary_count);
   }
   Tokens held() const {
     return {generator_.sequence().tokens().begin(), generator_.sequence().tokens().end()};
@@ -63,7 +61,7 @@ Tokens joined(Tokens a, const Tokens& b) {
   return a;
 }
 
-Status bench(const Arguments& arguments) {
+Status measure(const Arguments& arguments) {
   CAIRN_TRY(gguf::File file, gguf::File::open(arguments.model));
   CAIRN_TRY(const auto engine,
             Engine::load(std::move(file), {.thread_count = arguments.thread_count}));
@@ -110,7 +108,7 @@ int main(int argument_count, char** arguments) {
   const auto number = [&](int index, int32_t fallback) {
     return index < argument_count ? std::atoi(arguments[index]) : fallback;
   };
-  const Status status = bench({.model = arguments[1],
+  const Status status = measure({.model = arguments[1],
                                .prompt_tokens = std::max(8, number(2, 512)),
                                .answer_tokens = std::max(1, number(3, 96)),
                                .thread_count = number(4, 0)});

@@ -44,6 +44,7 @@ COVERED_BY = [
      "settings and calls in whole conversations"),
     ("src/cli/commands/{memory_bench,verify}.cpp", "tests/cli/memory_commands_test.cpp",
      "from outside"),
+    ("src/cli/options/model_argument.cpp", "tests/cli/program_test.cpp", "from outside"),
     ("src/cli/options/{engine,sampling}_arguments.cpp", "tests/cli/parts_test.cpp",
      "where parameters come from"),
     ("src/cli/terminal/{answer_printer,interrupt,line_editor,terminal}.cpp",

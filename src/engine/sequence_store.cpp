@@ -208,10 +208,13 @@ SequenceStore::Counts SequenceStore::counts() const {
   return counts_;
 }
 
+// Asked first: what is written by then is collected.
 bool SequenceStore::holds_memory() {
+  std::unique_lock lock(mutex_);
+  const bool is_busy = !is_idle();
+  lock.unlock();
   (void)collect();
-  const std::lock_guard lock(mutex_);
-  return !is_idle();
+  return is_busy;
 }
 
 uint64_t SequenceStore::waiting_bytes() {

@@ -27,6 +27,30 @@ double share(double seconds, int64_t count) {
   return count > 0 ? milliseconds(seconds / double(count)) : 0;
 }
 
+// Over several answers, of which `per_prompt` have one prompt each time. They run side by side, so
+// of times the longest counts.
+struct Totals {
+  int64_t prompt_tokens = 0, reused_tokens = 0, computed_tokens = 0;
+  int64_t answer_tokens = 0, reasoning_tokens = 0;
+  double prompt_seconds = 0, answer_seconds = 0;
+};
+
+Totals total(std::span<const session::Answer> answers, size_t per_prompt) {
+  Totals totals;
+  for (size_t choice = 0; choice < answers.size(); ++choice) {
+    const session::Answer& answer = answers[choice];
+    totals.answer_tokens += int64_t(answer.tokens.size());
+    totals.reasoning_tokens += answer.reasoning_tokens;
+    totals.answer_seconds = std::max(totals.answer_seconds, answer.generation_seconds);
+    if (choice % per_prompt != 0) continue;
+    totals.prompt_tokens += answer.prompt.prompt_tokens;
+    totals.reused_tokens += answer.prompt.reused_tokens;
+    totals.computed_tokens += answer.prompt.computed_tokens;
+    totals.prompt_seconds = std::max(totals.prompt_seconds, answer.prompt_seconds);
+  }
+  return totals;
+}
+
 json::Value probability_json(const sample::TokenProbability& one,
                              const tokenize::Tokenizer& tokenizer, bool as_share) {
   const std::string_view piece = tokenizer.piece(one.token);
@@ -80,43 +104,25 @@ std::string_view finish_reason(const session::Answer& answer) {
 }
 
 json::Value usage_json(std::span<const session::Answer> answers, size_t per_prompt) {
-  int64_t prompt = 0, cached = 0, made = 0, reasoning = 0;
-  for (size_t choice = 0; choice < answers.size(); ++choice) {
-    const session::Answer& answer = answers[choice];
-    made += int64_t(answer.tokens.size());
-    reasoning += answer.reasoning_tokens;
-    if (choice % per_prompt != 0) continue;
-    prompt += answer.prompt.prompt_tokens;
-    cached += answer.prompt.reused_tokens;
-  }
-  return {{"prompt_tokens", prompt},
-          {"completion_tokens", made},
-          {"total_tokens", prompt + made},
-          {"prompt_tokens_details", {{"cached_tokens", cached}}},
-          {"completion_tokens_details", {{"reasoning_tokens", reasoning}}}};
+  const Totals totals = total(answers, per_prompt);
+  return {{"prompt_tokens", totals.prompt_tokens},
+          {"completion_tokens", totals.answer_tokens},
+          {"total_tokens", totals.prompt_tokens + totals.answer_tokens},
+          {"prompt_tokens_details", {{"cached_tokens", totals.reused_tokens}}},
+          {"completion_tokens_details", {{"reasoning_tokens", totals.reasoning_tokens}}}};
 }
 
 json::Value timings_json(std::span<const session::Answer> answers, size_t per_prompt) {
-  int64_t cached = 0, read = 0, made = 0;
-  double prompt_seconds = 0, answer_seconds = 0;
-  for (size_t choice = 0; choice < answers.size(); ++choice) {
-    const session::Answer& answer = answers[choice];
-    made += int64_t(answer.tokens.size());
-    answer_seconds = std::max(answer_seconds, answer.generation_seconds);
-    if (choice % per_prompt != 0) continue;
-    cached += answer.prompt.reused_tokens;
-    read += answer.prompt.computed_tokens;
-    prompt_seconds = std::max(prompt_seconds, answer.prompt_seconds);
-  }
-  return {{"cache_n", cached},
-          {"prompt_n", read},
-          {"prompt_ms", milliseconds(prompt_seconds)},
-          {"prompt_per_token_ms", share(prompt_seconds, read)},
-          {"prompt_per_second", rate(read, prompt_seconds)},
-          {"predicted_n", made},
-          {"predicted_ms", milliseconds(answer_seconds)},
-          {"predicted_per_token_ms", share(answer_seconds, made)},
-          {"predicted_per_second", rate(made, answer_seconds)}};
+  const Totals totals = total(answers, per_prompt);
+  return {{"cache_n", totals.reused_tokens},
+          {"prompt_n", totals.computed_tokens},
+          {"prompt_ms", milliseconds(totals.prompt_seconds)},
+          {"prompt_per_token_ms", share(totals.prompt_seconds, totals.computed_tokens)},
+          {"prompt_per_second", rate(totals.computed_tokens, totals.prompt_seconds)},
+          {"predicted_n", totals.answer_tokens},
+          {"predicted_ms", milliseconds(totals.answer_seconds)},
+          {"predicted_per_token_ms", share(totals.answer_seconds, totals.answer_tokens)},
+          {"predicted_per_second", rate(totals.answer_tokens, totals.answer_seconds)}};
 }
 
 json::Value memory_json(const session::Answer& answer) {

@@ -13,6 +13,8 @@ namespace cairn::store {
 namespace {
 
 constexpr uint64_t kGiB = uint64_t(1) << 30;
+// Of a manifest, read before anything is known of it.
+constexpr uint64_t kFirstBytes = 65536;
 
 int64_t system_now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -41,7 +43,11 @@ Status check_manifest(const Manifest& manifest, uint32_t layout, const memory::L
 
 struct DiskStore::ReadRecord {
   RecordFront front;
-  std::vector<std::byte> payload;
+  std::vector<std::byte> bytes;
+
+  std::span<const std::byte> payload() const {
+    return std::span(bytes).subspan(size_t(front.header.payload_offset()));
+  }
 };
 
 DiskStore::DiskStore(std::unique_ptr<Folder> folder, const StoreOptions& options)
@@ -70,25 +76,18 @@ Status DiskStore::scan() {
   for (const ListedRecord& record : records) {
     index_.note_record(record.name, record.bytes, record.used_ns);
   }
-  CAIRN_TRY(std::vector<ListedRecord> manifests, folder_->list(Place::manifests));
-  std::ranges::sort(manifests, {}, &ListedRecord::used_ns);
-  for (const ListedRecord& listed : manifests) {
-    IndexEntry entry{.name = listed.name, .manifest_bytes = listed.bytes};
-    Result<ReadRecord> read = read_manifest_record(listed.name);
-    if (!read && read.error().code != ErrorCode::unsupported) continue;
-    if (read) {
-      const RecordHeader& header = read->front.header;
-      const Chain chain(header.fingerprint, read->front.tokens);
-      Result<Manifest> manifest = decode_manifest(read->payload, read->front.tokens);
-      if (!manifest) {
-        put_away(Place::manifests, listed.name, manifest.error().message);
-        continue;
-      }
-      entry = entry_of(header, *manifest, chain);
-    }
-    entry.used_ns = listed.used_ns;
-    index_.add(std::move(entry));
-  }
+  std::vector<IndexEntry> entries;
+  CAIRN_TRY(folder_->open_each(
+      Place::manifests, [&](const Sha256Digest& name, const RecordFile& file) {
+        if (std::optional<IndexEntry> entry = scan_manifest(name, file)) {
+          entries.push_back(std::move(*entry));
+        }
+      }));
+  std::ranges::sort(entries, {}, &IndexEntry::used_ns);
+  size_t link_count = 0;
+  for (const IndexEntry& entry : entries) link_count += entry.links.size();
+  index_.reserve(entries.size(), link_count);
+  for (IndexEntry& entry : entries) index_.add(std::move(entry));
   CAIRN_TRY(const std::vector<std::string> sessions, folder_->list_saved());
   for (const std::string& session : sessions) {
     const Result<Sha256Digest> name = folder_->saved(session);
@@ -97,6 +96,25 @@ Status DiskStore::scan() {
     if (entry != nullptr) entry->is_saved = true;
   }
   return Ok{};
+}
+
+// None where it cannot be read now, or is damaged.
+std::optional<IndexEntry> DiskStore::scan_manifest(const Sha256Digest& name,
+                                                   const RecordFile& file) {
+  IndexEntry entry{.name = name, .manifest_bytes = file.size()};
+  Result<ReadRecord> read = read_manifest_file(name, file);
+  if (!read && read.error().code != ErrorCode::unsupported) return std::nullopt;
+  if (read) {
+    const RecordHeader& header = read->front.header;
+    Result<Manifest> manifest = decode_manifest(read->payload(), std::move(read->front.tokens));
+    if (!manifest) {
+      put_away(Place::manifests, name, manifest.error().message);
+      return std::nullopt;
+    }
+    entry = entry_of(header, *manifest, Chain(header.fingerprint, manifest->outline.tokens));
+  }
+  entry.used_ns = file.used_ns();
+  return entry;
 }
 
 // REQUIRES: the mutex is not held. Absence is no damage.
@@ -111,12 +129,22 @@ void DiskStore::put_away(Place place, const Sha256Digest& name, const std::strin
   }
 }
 
-// Its name is made of what it contains, so that a manifest in another's place is noticed; that its
-// tokens are those of its key shows when records are looked up by them.
 Result<DiskStore::ReadRecord> DiskStore::read_manifest_record(const Sha256Digest& name) {
+  Result<RecordFile> file = folder_->open_record(Place::manifests, name);
+  if (file) return read_manifest_file(name, *file);
+  if (is_damage(file.error())) put_away(Place::manifests, name, file.error().message);
+  return std::move(file).error();
+}
+
+// Its name is made of what it contains, so that a manifest in another's place is noticed; that its
+// tokens are those of its key shows when records are looked up by them. Most of them are read by
+// one call.
+Result<DiskStore::ReadRecord> DiskStore::read_manifest_file(const Sha256Digest& name,
+                                                            const RecordFile& file) {
   const auto read = [&]() -> Result<ReadRecord> {
-    CAIRN_TRY(const RecordFile file, folder_->open_record(Place::manifests, name));
-    std::vector<std::byte> bytes(kHeaderBytes);
+    ReadRecord record;
+    std::vector<std::byte>& bytes = record.bytes;
+    bytes.resize(size_t(std::min(file.size(), kFirstBytes)));
     CAIRN_TRY(file.read(0, bytes));
     CAIRN_TRY(const RecordHeader header, decode_header(bytes));
     const bool is_expected = header.type == RecordType::manifest &&
@@ -124,14 +152,13 @@ Result<DiskStore::ReadRecord> DiskStore::read_manifest_record(const Sha256Digest
                              header.token_count == uint32_t(header.end) &&
                              header.file_bytes() == file.size() && name_of(header) == name;
     if (!is_expected) return fail(ErrorCode::invalid_data, "manifest: not that of its name");
-    bytes.resize(size_t(header.payload_offset()));
-    CAIRN_TRY(file.read(0, bytes));
-    ReadRecord record;
-    CAIRN_TRY(record.front, decode_front(bytes));
-    record.payload.resize(size_t(header.payload_bytes));
-    CAIRN_TRY(file.read(header.payload_offset(), record.payload));
+    const size_t first_bytes = bytes.size();
+    bytes.resize(size_t(file.size()));
+    CAIRN_TRY(file.read(first_bytes, std::span(bytes).subspan(first_bytes)));
+    const std::span<const std::byte> all = bytes;
+    CAIRN_TRY(record.front, decode_front(all.first(size_t(header.payload_offset()))));
     BlockChecksums checksums;
-    checksums.add(record.payload);
+    checksums.add(record.payload());
     if (checksums.finish() == record.front.checksums) return record;
     return fail(ErrorCode::invalid_data, "manifest: a checksum of its payload is another");
   };
@@ -147,7 +174,7 @@ Result<Manifest> DiskStore::read_manifest(const Sha256Digest& name, Sha256Digest
   CAIRN_TRY(ReadRecord record, read_manifest_record(name));
   if (fingerprint != nullptr) *fingerprint = record.front.header.fingerprint;
   if (layout != nullptr) *layout = record.front.header.layout;
-  return decode_manifest(record.payload, std::move(record.front.tokens));
+  return decode_manifest(record.payload(), std::move(record.front.tokens));
 }
 
 std::optional<DiskStore::Match> DiskStore::find(const Sha256Digest& fingerprint,

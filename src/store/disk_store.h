@@ -124,7 +124,9 @@ class DiskStore {
   friend class Loading;
   struct ReadRecord;
   Status scan();
+  std::optional<IndexEntry> scan_manifest(const Sha256Digest& name, const RecordFile& file);
   Result<ReadRecord> read_manifest_record(const Sha256Digest& name);
+  Result<ReadRecord> read_manifest_file(const Sha256Digest& name, const RecordFile& file);
   void count_hit(const Sha256Digest& name);
   void count_miss();
   void count_read(uint64_t bytes);

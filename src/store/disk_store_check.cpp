@@ -80,11 +80,13 @@ bool DiskStore::scrub_next(GoesOn goes_on) {
   }
   if (!status && status.error().code == ErrorCode::cancelled) return false;
   to_scrub_.pop_back();
+  {
+    const std::lock_guard lock(mutex_);
+    ++stats_.scrubbed;  // First: who sees the damage sees who has found it.
+  }
   if (!status && status.error().code == ErrorCode::invalid_data) {
     put_away(place, name, status.error().message);
   }
-  const std::lock_guard lock(mutex_);
-  ++stats_.scrubbed;
   return true;
 }
 

@@ -152,7 +152,11 @@ Status Folder::sync_names(Place place, const Sha256Digest& name) {
 
 Result<RecordFile> Folder::open_record(Place place, const Sha256Digest& name) {
   CAIRN_TRY(const Descriptor folder, folder_of(place, name, false));
-  Descriptor file(calls_->open_at(folder.number(), hex_of(name).c_str(), kReadFlags, 0));
+  return open_in(folder, hex_of(name));
+}
+
+Result<RecordFile> Folder::open_in(const Descriptor& folder, const std::string& hex) {
+  Descriptor file(calls_->open_at(folder.number(), hex.c_str(), kReadFlags, 0));
   if (!file && errno == ELOOP) return fail(ErrorCode::invalid_data, "record: it is a link");
   if (!file) return io_error("record");
   struct stat status = {};
@@ -160,7 +164,7 @@ Result<RecordFile> Folder::open_record(Place place, const Sha256Digest& name) {
   if (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid()) {
     return fail(ErrorCode::invalid_data, "record: expected a regular file of user {}", ::geteuid());
   }
-  return RecordFile(std::move(file), uint64_t(status.st_size), calls_);
+  return RecordFile(std::move(file), uint64_t(status.st_size), changed_ns(status), calls_);
 }
 
 std::optional<uint64_t> Folder::size_of(Place place, const Sha256Digest& name) {
@@ -217,8 +221,8 @@ void Folder::trim_quarantine() {
   }
 }
 
-Result<std::vector<ListedRecord>> Folder::list(Place place) {
-  std::vector<ListedRecord> records;
+Status Folder::each_name(Place place, FunctionRef<void(const Descriptor&, const std::string& hex,
+                                                       const Sha256Digest&)> take) {
   std::vector<std::string> folders;
   if (calls_->list(at(place).number(), folders) != 0) return io_error(path_ + ": cannot list");
   for (const std::string& two : folders) {
@@ -227,16 +231,33 @@ Result<std::vector<ListedRecord>> Folder::list(Place place) {
     if (!folder || calls_->list(folder.number(), names) != 0) continue;
     for (const std::string& hex : names) {
       const std::optional<Sha256Digest> name = digest_of_hex(hex);
-      struct stat status = {};
-      const bool is_record = name && two == hex.substr(0, 2) &&
-                             calls_->status_at(folder.number(), hex.c_str(), &status) == 0 &&
-                             S_ISREG(status.st_mode);
-      if (!is_record) continue;
-      records.push_back(
-          {.name = *name, .bytes = uint64_t(status.st_size), .used_ns = changed_ns(status)});
+      if (name && two == hex.substr(0, 2)) take(folder, hex, *name);
     }
   }
+  return Ok{};
+}
+
+Result<std::vector<ListedRecord>> Folder::list(Place place) {
+  std::vector<ListedRecord> records;
+  const auto add = [&](const Descriptor& folder, const std::string& hex, const Sha256Digest& name) {
+    struct stat status = {};
+    const bool is_record = calls_->status_at(folder.number(), hex.c_str(), &status) == 0 &&
+                           S_ISREG(status.st_mode);
+    if (!is_record) return;
+    records.push_back(
+        {.name = name, .bytes = uint64_t(status.st_size), .used_ns = changed_ns(status)});
+  };
+  CAIRN_TRY(each_name(place, add));
   return records;
+}
+
+Status Folder::open_each(Place place,
+                         FunctionRef<void(const Sha256Digest&, const RecordFile&)> take) {
+  return each_name(
+      place, [&](const Descriptor& folder, const std::string& hex, const Sha256Digest& name) {
+        Result<RecordFile> file = open_in(folder, hex);
+        if (file) take(name, *file);
+      });
 }
 
 Status Folder::save_name(const std::string& session, const Sha256Digest& manifest,
@@ -281,7 +302,7 @@ Result<Sha256Digest> Folder::saved(const std::string& session, std::string* note
   const bool is_possible =
       S_ISREG(status.st_mode) && size >= kLineBytes && size <= kLineBytes + kNoteBytesMax;
   if (!is_possible) return damaged();
-  const RecordFile whole(std::move(file), size, calls_);
+  const RecordFile whole(std::move(file), size, changed_ns(status), calls_);
   std::string text(note == nullptr ? kLineBytes : size_t(size), '\0');
   CAIRN_TRY(whole.read(0, std::as_writable_bytes(std::span(text))));
   const auto digest = digest_of_hex(text.substr(0, kLineBytes - 1));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "store/pieces.h"
 
@@ -17,14 +18,6 @@ uint64_t last_link(const IndexEntry& entry) {
   return entry.links.empty() ? short_key(entry.fingerprint) : entry.links.back();
 }
 
-void erase_name(std::unordered_map<uint64_t, std::vector<Sha256Digest>>& table, uint64_t key,
-                const Sha256Digest& name) {
-  const auto found = table.find(key);
-  if (found == table.end()) return;
-  std::erase(found->second, name);
-  if (found->second.empty()) table.erase(found);
-}
-
 }  // namespace
 
 IndexEntry entry_of(const RecordHeader& header, const Manifest& manifest, const Chain& chain) {
@@ -34,6 +27,7 @@ IndexEntry entry_of(const RecordHeader& header, const Manifest& manifest, const 
                    .length = manifest.outline.length(),
                    .model = manifest.model,
                    .manifest_bytes = header.file_bytes()};
+  entry.links.reserve(size_t(chain.link_count()));
   for (int32_t link = 1; link <= chain.link_count(); ++link) {
     entry.links.push_back(short_key(chain.link(link)));
   }
@@ -43,42 +37,58 @@ IndexEntry entry_of(const RecordHeader& header, const Manifest& manifest, const 
                             anchor.kind == memory::AnchorKind::branch;
     if (is_lasting && (anchor.has_state || !needs_states)) entry.borders.push_back(anchor.position);
   }
+  entry.records.reserve(manifest.pieces.size());
   for (const PieceRef& piece : manifest.pieces) entry.records.push_back(piece.name);
   return entry;
+}
+
+void Index::reserve(size_t entry_count, size_t link_count) {
+  entries_.reserve(entry_count);
+  numbers_.reserve(entry_count);
+  ending_.reserve(entry_count);
+  passing_.reserve(link_count);
 }
 
 void Index::add(IndexEntry entry) {
   remove(entry.name);
   manifest_bytes_ += entry.manifest_bytes;
+  if (free_numbers_.empty()) {
+    free_numbers_.push_back(uint32_t(entries_.size()));
+    entries_.emplace_back();
+  }
+  const uint32_t number = free_numbers_.back();
+  free_numbers_.pop_back();
   for (const Sha256Digest& record : entry.records) ++records_[record].entries;
-  for (const uint64_t link : entry.links) passing_[link].push_back(entry.name);
-  ending_[last_link(entry)].push_back(entry.name);
-  const Sha256Digest name = entry.name;
-  entries_.emplace(name, std::move(entry));
+  for (const uint64_t link : entry.links) passing_.add(link, number);
+  ending_.add(last_link(entry), number);
+  numbers_.emplace(entry.name, number);
+  entries_[number] = std::move(entry);
 }
 
 void Index::remove(const Sha256Digest& name) {
-  const auto found = entries_.find(name);
-  if (found == entries_.end()) return;
-  const IndexEntry& entry = found->second;
+  const auto found = numbers_.find(name);
+  if (found == numbers_.end()) return;
+  const uint32_t number = found->second;
+  const IndexEntry entry = std::exchange(entries_[number], {});
   manifest_bytes_ -= entry.manifest_bytes;
   for (const Sha256Digest& record : entry.records) {
     RecordUse& use = records_[record];
     if (--use.entries == 0 && !use.is_there) records_.erase(record);
   }
-  for (const uint64_t link : entry.links) erase_name(passing_, link, name);
-  erase_name(ending_, last_link(entry), name);
-  entries_.erase(found);
+  for (const uint64_t link : entry.links) passing_.remove(link, number);
+  ending_.remove(last_link(entry), number);
+  numbers_.erase(found);
+  free_numbers_.push_back(number);
 }
 
 IndexEntry* Index::find(const Sha256Digest& name) {
-  const auto found = entries_.find(name);
-  return found == entries_.end() ? nullptr : &found->second;
+  const auto found = numbers_.find(name);
+  return found == numbers_.end() ? nullptr : &entries_[found->second];
 }
 
 std::vector<const IndexEntry*> Index::oldest_first() const {
   std::vector<const IndexEntry*> list;
-  for (const auto& [name, entry] : entries_) list.push_back(&entry);
+  for (const auto& [name, number] : numbers_) list.push_back(&entries_[number]);
   std::ranges::sort(list, [](const IndexEntry* a, const IndexEntry* b) {
     return a->used_ns != b->used_ns ? a->used_ns < b->used_ns : a->name < b->name;
   });
@@ -87,14 +97,10 @@ std::vector<const IndexEntry*> Index::oldest_first() const {
 
 std::vector<Index::Candidate> Index::candidates(const Chain& chain) const {
   std::vector<Candidate> list;
-  std::set<Sha256Digest> seen;
+  std::set<uint32_t> seen;
   for (int32_t link = chain.link_count(); link > 0 && list.size() < kCandidatesMax; --link) {
-    const auto found = passing_.find(short_key(chain.link(link)));
-    if (found == passing_.end()) continue;
-    const std::vector<Sha256Digest>& names = found->second;
-    size_t count = 0;
-    for (size_t index = names.size(); index-- > 0 && count < kOfOneLength; ++count) {
-      if (seen.insert(names[index]).second) list.push_back({.links = link, .name = names[index]});
+    for (const uint32_t number : passing_.find(short_key(chain.link(link)), kOfOneLength)) {
+      if (seen.insert(number).second) list.push_back({.links = link, .name = name_at(number)});
     }
   }
   return list;
@@ -104,21 +110,20 @@ std::vector<Sha256Digest> Index::covered_by(const Chain& chain, int32_t length,
                                             std::span<const int32_t> borders) const {
   std::vector<Sha256Digest> covered;
   for (int32_t link = 0; link <= chain.link_count(); ++link) {
-    const auto found =
-        ending_.find(link == 0 ? short_key(chain.fingerprint()) : short_key(chain.link(link)));
-    if (found == ending_.end()) continue;
-    for (const Sha256Digest& name : found->second) {
-      const IndexEntry& entry = entries_.at(name);
+    const Sha256Digest& last = link == 0 ? chain.fingerprint() : chain.link(link);
+    for (const uint32_t number : ending_.find(short_key(last))) {
+      const IndexEntry& entry = entries_[number];
       if (entry.length > length || entry.key_at_end != chain.key_at(entry.length)) continue;
-      if (std::ranges::includes(borders, entry.borders)) covered.push_back(name);
+      if (std::ranges::includes(borders, entry.borders)) covered.push_back(entry.name);
     }
   }
   return covered;
 }
 
 std::vector<Sha256Digest> Index::passing(const Sha256Digest& link) const {
-  const auto found = passing_.find(short_key(link));
-  return found == passing_.end() ? std::vector<Sha256Digest>() : found->second;
+  std::vector<Sha256Digest> names;
+  for (const uint32_t number : passing_.find(short_key(link))) names.push_back(name_at(number));
+  return names;
 }
 
 std::vector<Sha256Digest> Index::records() const {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "store/keys.h"
+#include "store/link_table.h"
 #include "store/manifest.h"
 
 namespace cairn::store {
@@ -36,11 +37,13 @@ IndexEntry entry_of(const RecordHeader& header, const Manifest& manifest, const 
 
 class Index {
  public:
+  // Makes room for so many sequences with so many links in all.
+  void reserve(size_t entry_count, size_t link_count);
   void add(IndexEntry entry);
   void remove(const Sha256Digest& name);
   // Null where there is none. Valid until the index changes.
   IndexEntry* find(const Sha256Digest& name);
-  size_t entry_count() const { return entries_.size(); }
+  size_t entry_count() const { return numbers_.size(); }
   std::vector<const IndexEntry*> oldest_first() const;
 
   struct Candidate {
@@ -77,10 +80,14 @@ class Index {
     bool is_there = false;
   };
 
-  std::unordered_map<Sha256Digest, IndexEntry, DigestHash> entries_;
+  const Sha256Digest& name_at(uint32_t number) const { return entries_[number].name; }
+
+  std::vector<IndexEntry> entries_;  // By number; those of free numbers are empty.
+  std::vector<uint32_t> free_numbers_;
+  std::unordered_map<Sha256Digest, uint32_t, DigestHash> numbers_;  // By name.
   std::unordered_map<Sha256Digest, RecordUse, DigestHash> records_;
-  std::unordered_map<uint64_t, std::vector<Sha256Digest>> passing_;  // By each link.
-  std::unordered_map<uint64_t, std::vector<Sha256Digest>> ending_;   // By the last link.
+  LinkTable passing_;  // By each link.
+  LinkTable ending_;   // By the last link.
   uint64_t record_bytes_ = 0, manifest_bytes_ = 0;
 };
 

@@ -261,6 +261,14 @@ TEST(Program, HelpAndVersionEverywhere) {
     EXPECT_NE(run_program({"--help"}).out.find(command), std::string::npos);
   }
   EXPECT_NE(run_program({"run", "--help"}).out.find("not a chat model"), std::string::npos);
+  const std::string built_in = "built-in model\n";
+  for (const char* command : {"run", "serve", "verify", "perplexity"}) {
+    EXPECT_NE(run_program({command, "--help"}).out.find(built_in), std::string::npos) << command;
+  }
+  for (const char* command : {"inspect", "tokenize", "logits"}) {
+    EXPECT_EQ(run_program({command, "--help"}).out.find(built_in), std::string::npos) << command;
+    EXPECT_NE(run_program({command}).exit_code, 0) << command << " without a model";
+  }
   const Finished alone = run_program({});
   EXPECT_EQ(alone.exit_code, 0);
   EXPECT_NE(alone.out.find("cairn run"), std::string::npos);

@@ -176,7 +176,7 @@ TEST_P(StepTest, SuspendedSequencesReplayTogether) {
 
 // Items behind the last that fits are left alone: by rows, then by bytes.
 TEST_P(StepTest, WhatDoesNotFitIsLeft) {
-  const auto engine = open(16);
+  const auto engine = open(16, size_t(8) << 20);
   ASSERT_NE(engine, nullptr);
   const Tokens tokens = random_tokens(1, 10);
   memory::Sequence first = engine->memory().new_sequence();

@@ -229,9 +229,13 @@ TEST(App, LogsRequestsWithoutPrompts) {
     Serving serving(std::move(options));
     json body = question("What is the capital of Norway?");
     body["n"] = 2;
-    EXPECT_EQ(serving.post("/v1/chat/completions", body.dump(), "X-Request-Id: one\r\n").status,
-              200);
-    EXPECT_EQ(serving.get("/nothing").status, 404);
+    // On one connection, where a request is read when the one before is in the log.
+    BareClient asking = serving.client();
+    ASSERT_TRUE(asking.send(
+        post_request("/v1/chat/completions", body.dump(), "X-Request-Id: one\r\n")));
+    EXPECT_EQ(asking.read_reply().status, 200);
+    ASSERT_TRUE(asking.send(get_request("/nothing")));
+    EXPECT_EQ(asking.read_reply().status, 404);
   }
   const std::string log = test::contents_of(folder.file("log"));
   const size_t end = log.find('\n');
@@ -248,9 +252,14 @@ TEST(App, LogsRequestsWithoutPrompts) {
 
 TEST(App, CountsForPrometheus) {
   Serving serving;
-  serving.post_json("/v1/chat/completions", question("Hello"));
-  serving.get("/nothing\"\\");
-  const BareReply reply = serving.get("/metrics");
+  // On one connection, where a request is read when the one before is counted.
+  BareClient asking = serving.client();
+  ASSERT_TRUE(asking.send(post_request("/v1/chat/completions", question("Hello").dump())));
+  EXPECT_EQ(asking.read_reply().status, 200);
+  ASSERT_TRUE(asking.send(get_request("/nothing\"\\")));
+  EXPECT_EQ(asking.read_reply().status, 404);
+  ASSERT_TRUE(asking.send(get_request("/metrics")));
+  const BareReply reply = asking.read_reply();
   EXPECT_TRUE(reply.has("content-type: text/plain; version=0.0.4"));
   EXPECT_NE(
       reply.body.find("cairn_requests_total{route=\"/v1/chat/completions\",status=\"200\"} 1\n"),

@@ -52,6 +52,12 @@ std::vector<json> stream(Serving& serving, json body, const char* path = kPath) 
   return events_of(reply.body);
 }
 
+// An answer that ignores its end, of an engine that leaves out what is old: it goes on until
+// somebody ends it, however slow the one is who does.
+EngineOptions endless() {
+  return {.context_policy = ContextPolicy::shift};
+}
+
 TEST(Chat, Answers) {
   Serving serving;
   const json reply = serving.post_json(kPath, question(kFrance));
@@ -319,7 +325,7 @@ TEST(Chat, PromptsThatAreTooLongAreRefused) {
 TEST(Chat, OnlySoManyAtATime) {
   AppOptions options;
   options.requests_max = 1;
-  Serving serving(std::move(options));
+  Serving serving(std::move(options), "", endless());
   json body = question("Hello");
   body["stream"] = true;
   body["ignore_eos"] = true;
@@ -342,7 +348,7 @@ TEST(Chat, OnlySoManyAtATime) {
 
 // Streaming or waiting, alone or with others: nothing goes on for nobody.
 TEST(Chat, ClientsThatGoAwayAreCancelled) {
-  Serving serving;
+  Serving serving({}, "", endless());
   const auto wait_until_idle = [&] {
     for (int round = 0; round < 3000; ++round) {
       const SchedulerStats stats = serving.service().stats();
@@ -377,7 +383,7 @@ TEST(Chat, ClientsThatGoAwayAreCancelled) {
 
 // A reader that takes nothing holds up nobody, and is not computed for beyond what is buffered.
 TEST(Chat, SlowReadersBlockOnlyThemselves) {
-  Serving serving;
+  Serving serving({}, "", endless());
   json body = question("Hello");
   body["stream"] = true;
   body["ignore_eos"] = true;
@@ -390,16 +396,21 @@ TEST(Chat, SlowReadersBlockOnlyThemselves) {
   }
 }
 
+// A stream that is ended before it has begun has a status that says so: where the machine is slow,
+// it is given more time.
 TEST(Chat, AnswersHaveATimeLimit) {
-  AppOptions options;
-  options.request_seconds_max = 0.2;
-  Serving serving(std::move(options));
-  json body = question("Hello");
-  body["ignore_eos"] = true;
-  const BareReply whole = serving.post(kPath, body.dump());
-  EXPECT_GE(whole.status, 500);
-  body["stream"] = true;
-  const BareReply streamed = serving.post(kPath, body.dump());
+  BareReply streamed;
+  for (double seconds = 0.2; seconds < 60 && streamed.status != 200; seconds *= 4) {
+    AppOptions options;
+    options.request_seconds_max = seconds;
+    Serving serving(std::move(options), "", endless());
+    json body = question("Hello");
+    body["ignore_eos"] = true;
+    EXPECT_GE(serving.post(kPath, body.dump()).status, 500);
+    body["stream"] = true;
+    streamed = serving.post(kPath, body.dump());
+    EXPECT_TRUE(streamed.status == 200 || streamed.status >= 500) << streamed.status;
+  }
   EXPECT_EQ(streamed.status, 200);
   EXPECT_EQ(streamed.body.find("[DONE]"), std::string::npos);
   EXPECT_NE(streamed.body.find("data: {\"error\":{"), std::string::npos);

@@ -36,6 +36,18 @@ Result<bool> write(Folder& folder, const std::string& text, Durability durabilit
   return folder.write(Place::objects, kName, {&part, 1}, durability);
 }
 
+// Sizes of the files that are handed out.
+std::vector<uint64_t> opened(Folder& folder) {
+  std::vector<uint64_t> sizes;
+  const Status status =
+      folder.open_each(Place::objects, [&](const Sha256Digest& name, const RecordFile& file) {
+        EXPECT_EQ(name, kName);
+        sizes.push_back(file.size());
+      });
+  EXPECT_TRUE(bool(status));
+  return sizes;
+}
+
 TEST(Folder, IsMadeForItsOwnerAlone) {
   FolderBench bench;
   ASSERT_TRUE(bool(bench.open()));
@@ -83,7 +95,10 @@ TEST(Folder, ARecordIsWrittenOnceAndReadsBack) {
     ASSERT_TRUE(bool(file.read(0, std::as_writable_bytes(std::span(text)))));
     EXPECT_EQ(std::memcmp(text, "first", 5), 0);
     EXPECT_FALSE(bool(file.read(1, std::as_writable_bytes(std::span(text)))));
-    EXPECT_EQ(folder->list(Place::objects).value().size(), 1u);
+    const std::vector<ListedRecord> listed = folder->list(Place::objects).value();
+    ASSERT_EQ(listed.size(), 1u);
+    EXPECT_EQ(listed[0].used_ns, file.used_ns());
+    EXPECT_EQ(opened(*folder), std::vector<uint64_t>{5});
     struct stat status = {};
     ASSERT_EQ(::stat(bench.record_path().c_str(), &status), 0);
     EXPECT_EQ(status.st_mode & 0777, 0400u);
@@ -101,8 +116,10 @@ TEST(Folder, WhatIsPlantedInTheNameOfARecordIsNotOpened) {
     EXPECT_TRUE(write(*folder, "x", Durability::cache).value());
     std::filesystem::remove(bench.record_path());
     plant(bench.record_path());
-    const Result<RecordFile> opened = folder->open_record(Place::objects, kName);
-    return opened ? ErrorCode::cancelled : opened.error().code;
+    EXPECT_TRUE(opened(*folder).empty());
+    EXPECT_TRUE(folder->list(Place::objects).value().empty());
+    const Result<RecordFile> file = folder->open_record(Place::objects, kName);
+    return file ? ErrorCode::cancelled : file.error().code;
   };
   const ErrorCode damage = ErrorCode::invalid_data;
   EXPECT_EQ(planted([](const std::string& path) {

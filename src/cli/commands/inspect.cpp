@@ -16,6 +16,7 @@
 #include "base/printable.h"
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/options/model_argument.h"
 #include "engine/pooling.h"
 #include "gguf/summary.h"
 #include "json/value.h"
@@ -449,9 +450,7 @@ int inspect(const InspectOptions& options) {
 
 Action add_inspect(Options& command) {
   const auto options = std::make_shared<InspectOptions>();
-  command.add("MODEL,-m,--model", options->path, "a GGUF file; of a split model, its first part")
-      .takes("FILE")
-      .required();
+  add_required_model(command, options->path);
   command.add_flag("--json", options->json, "print one JSON object");
   return [options]() -> Result<int> { return inspect(*options); };
 }

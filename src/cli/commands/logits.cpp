@@ -12,6 +12,7 @@
 #include "cli/commands/load.h"
 #include "cli/exit_codes.h"
 #include "cli/options/engine_arguments.h"
+#include "cli/options/model_argument.h"
 #include "cli/terminal/terminal.h"
 #include "measure/sequence_logits.h"
 
@@ -101,11 +102,7 @@ Action add_logits(Options& command) {
     EngineArguments engine;
   };
   const auto a = std::make_shared<Arguments>();
-  command
-      .add("MODEL,-m,--model", a->logits.model_path,
-           "a GGUF file; of a split model, its first part")
-      .takes("FILE")
-      .required();
+  add_required_model(command, a->logits.model_path);
   command
       .add("--tokens", a->logits.tokens_path,
            "token ids: one sequence per line, separated by spaces or commas")

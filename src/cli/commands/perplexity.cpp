@@ -14,6 +14,7 @@
 #include "cli/commands/load.h"
 #include "cli/exit_codes.h"
 #include "cli/options/engine_arguments.h"
+#include "cli/options/model_argument.h"
 #include "cli/terminal/terminal.h"
 #include "json/value.h"
 
@@ -150,10 +151,7 @@ Action add_perplexity(Options& command) {
     EngineArguments engine;
   };
   const auto a = std::make_shared<Arguments>();
-  command
-      .add("MODEL,-m,--model", a->perplexity.model_path,
-           "a GGUF file; of a split model, its first part; default: the built-in model")
-      .takes("FILE");
+  add_model(command, a->perplexity.model_path);
   const Option text =
       command.add("-f,--file", a->perplexity.text_path, "the text to measure").takes("FILE");
   command.add_flag("--parse-special", a->perplexity.parse_special,

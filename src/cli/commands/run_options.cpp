@@ -5,6 +5,7 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/run.h"
 #include "cli/options/engine_arguments.h"
+#include "cli/options/model_argument.h"
 #include "cli/options/sampling_arguments.h"
 
 namespace cairn::cli {
@@ -29,10 +30,7 @@ struct Arguments {
 // What is said to the model.
 void add_prompt(Options& command, RunOptions& run) {
   command.begin_group("Prompt");
-  command
-      .add("MODEL,-m,--model", run.model_path,
-           "a GGUF file; of a split model, its first part; default: the built-in model")
-      .takes("FILE");
+  add_model(command, run.model_path);
   const Option prompt = command.add("PROMPT,-p,--prompt", run.prompt, "answer this text and exit")
                             .notes_variable(run.is_variable_prompt);
   command.add("-f,--file", run.prompt_path, "answer the text in this file and exit; - is stdin")

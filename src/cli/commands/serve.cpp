@@ -14,6 +14,7 @@
 #include "cli/commands/load.h"
 #include "cli/exit_codes.h"
 #include "cli/options/engine_arguments.h"
+#include "cli/options/model_argument.h"
 #include "cli/options/sampling_arguments.h"
 #include "serve/app.h"
 #include "session/service.h"
@@ -86,10 +87,7 @@ serve::AppOptions app_options(const ServeOptions& options, serve::Keys keys) {
 
 void add_server_options(Options& command, ServeOptions& serve) {
   command.begin_group("Server");
-  command
-      .add("MODEL,-m,--model", serve.model_path,
-           "a GGUF file; of a split model, its first part; default: the built-in model")
-      .takes("FILE");
+  add_model(command, serve.model_path);
   command.add("--alias,-a", serve.name, "the model's name for clients; default: the file's")
       .takes("NAME");
   command

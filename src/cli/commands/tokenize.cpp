@@ -15,6 +15,7 @@
 #include "base/printable.h"
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/options/model_argument.h"
 #include "engine/vocabulary_source.h"
 #include "json/value.h"
 #include "unicode/unicode.h"
@@ -92,9 +93,7 @@ Result<int> tokenize(const TokenizeOptions& options) {
 
 Action add_tokenize(Options& command) {
   const auto options = std::make_shared<TokenizeOptions>();
-  command.add("MODEL,-m,--model", options->model, "a GGUF file; of a split model, its first part")
-      .takes("FILE")
-      .required();
+  add_required_model(command, options->model);
   command.add("FILE", options->text, "the text; default: stdin").takes("FILE");
   command.add_flag("--special", options->add_special,
                    "add the tokens that the model expects around a text (BOS, EOS)");

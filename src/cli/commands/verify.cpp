@@ -13,6 +13,7 @@
 #include "cli/commands/load.h"
 #include "cli/exit_codes.h"
 #include "cli/options/engine_arguments.h"
+#include "cli/options/model_argument.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/terminal.h"
 #include "engine/verifier.h"
@@ -101,10 +102,7 @@ Action add_verify(Options& command) {
     EngineArguments engine;
   };
   const auto a = std::make_shared<Arguments>();
-  command
-      .add("MODEL,-m,--model", a->verify.model_path,
-           "a GGUF file; of a split model, its first part; default: the built-in model")
-      .takes("FILE");
+  add_model(command, a->verify.model_path);
   command
       .add("--programs", a->verify.program_count, "how many random sequences of operations to run")
       .in_range(1, 1 << 20)

@@ -6,7 +6,7 @@
 
 namespace cairn::serve {
 
-Checked<Ok> check_model(const RouteContext& context, const Body& body) {
+Checked<Ok> check_model(const RouteContext& context) {
   const ServedModel& model = context.model;
   if (!model.makes_text() || model.engine().tokenizer() == nullptr) {
     return Refusal{
@@ -14,8 +14,6 @@ Checked<Ok> check_model(const RouteContext& context, const Body& body) {
         .type = "not_supported_error",
         .message = fmt::format("{} makes no text: it is served for embeddings", model.name)};
   }
-  // Clients name all kinds of models; there is one, and the reply says which.
-  (void)body;
   return Ok{};
 }
 
@@ -49,14 +47,7 @@ void add_orders(const AnswerSettings& settings, session::AnswerOrder order,
   }
 }
 
-Checked<std::unique_ptr<http::Reply>> begin_answers(const RouteContext& context,
-                                                    const http::Request& request,
-                                                    std::vector<session::AnswerOrder> orders,
-                                                    std::unique_ptr<AnswerWriter> writer) {
-  const std::optional<std::vector<AdapterUse>> adapters = context.adapters->get();
-  for (session::AnswerOrder& order : orders) {
-    if (!order.adapters) order.adapters = adapters;
-  }
+Checked<Admission> admit(const RouteContext& context, const http::Request& request) {
   std::unique_ptr<Slots::Slot> slot = context.slots->take(request.client);
   if (slot == nullptr) return busy_refusal("the server answers as many requests as it may");
   JobTerms terms{.client = request.client.empty() ? request.address : request.client};
@@ -65,9 +56,21 @@ Checked<std::unique_ptr<http::Reply>> begin_answers(const RouteContext& context,
         JobTerms::Clock::now() + std::chrono::duration_cast<JobTerms::Clock::duration>(
                                      std::chrono::duration<double>(context.request_seconds_max));
   }
-  return std::unique_ptr<http::Reply>(
-      std::make_unique<Generation>(context.model.service, std::move(orders), terms,
-                                   std::move(writer), context.metrics, std::move(slot)));
+  return Admission{.slot = std::move(slot), .terms = std::move(terms)};
+}
+
+Checked<std::unique_ptr<http::Reply>> begin_answers(const RouteContext& context,
+                                                    const http::Request& request,
+                                                    std::vector<session::AnswerOrder> orders,
+                                                    std::unique_ptr<AnswerWriter> writer) {
+  const std::optional<std::vector<AdapterUse>> adapters = context.adapters->get();
+  for (session::AnswerOrder& order : orders) {
+    if (!order.adapters) order.adapters = adapters;
+  }
+  CAIRN_TRY(Admission admission, admit(context, request));
+  return std::unique_ptr<http::Reply>(std::make_unique<Generation>(
+      context.model.service, std::move(orders), std::move(admission.terms), std::move(writer),
+      context.metrics, std::move(admission.slot)));
 }
 
 std::unique_ptr<http::Reply> reply_of(Checked<std::unique_ptr<http::Reply>> made, ErrorForm form) {

@@ -12,8 +12,8 @@
 
 namespace cairn::serve {
 
-// That the model makes text, and is the one that was asked for.
-Checked<Ok> check_model(const RouteContext& context, const Body& body);
+// That the model makes text. Clients name all kinds of models; there is one, and replies say which.
+Checked<Ok> check_model(const RouteContext& context);
 // The prompt fits into the context, and its tokens are the model's.
 Checked<Ok> check_prompt(const RouteContext& context, std::span<const Token> prompt,
                          std::string_view field);
@@ -22,6 +22,14 @@ Checked<Ok> check_prompt(const RouteContext& context, std::span<const Token> pro
 // common.
 void add_orders(const AnswerSettings& settings, session::AnswerOrder order,
                 std::vector<session::AnswerOrder>& orders);
+
+// A request's place among those that are answered at a time, and how the scheduler treats it.
+struct Admission {
+  std::unique_ptr<Slots::Slot> slot;
+  JobTerms terms;
+};
+
+Checked<Admission> admit(const RouteContext& context, const http::Request& request);
 
 Checked<std::unique_ptr<http::Reply>> begin_answers(const RouteContext& context,
                                                     const http::Request& request,

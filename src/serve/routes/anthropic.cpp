@@ -15,7 +15,7 @@ using Made = Checked<std::unique_ptr<http::Reply>>;
 
 Made answer_messages(const RouteContext& context, http::Request& request) {
   CAIRN_TRY(const Body body, Body::read(request.body, kMessages));
-  CAIRN_TRY(check_model(context, body));
+  CAIRN_TRY(check_model(context));
   CAIRN_TRY(const AnswerSettings settings, read_answer_settings(body, context.model));
   CAIRN_TRY(const ChatRequest asked, anthropic::read_messages_request(body));
   CAIRN_TRY(session::AnswerOrder order, make_chat_order(context, asked, settings));
@@ -32,7 +32,7 @@ Made answer_messages(const RouteContext& context, http::Request& request) {
 
 Made count_tokens(const RouteContext& context, http::Request& request) {
   CAIRN_TRY(const Body body, Body::read(request.body, kCountTokens));
-  CAIRN_TRY(check_model(context, body));
+  CAIRN_TRY(check_model(context));
   CAIRN_TRY(const ChatRequest asked, anthropic::read_messages_request(body));
   CAIRN_TRY(const chat::Prompt prompt, encode_chat(context.model.engine(), asked));
   return json_reply(json::to_text({{"input_tokens", prompt.tokens.size()}}));
@@ -40,7 +40,7 @@ Made count_tokens(const RouteContext& context, http::Request& request) {
 
 Made count_chat(const RouteContext& context, http::Request& request) {
   CAIRN_TRY(const Body body, Body::read(request.body, kChat));
-  CAIRN_TRY(check_model(context, body));
+  CAIRN_TRY(check_model(context));
   CAIRN_TRY(const ChatRequest asked,
             openai::read_chat_request(body, knows_developer(context.model)));
   CAIRN_TRY(const chat::Prompt prompt, encode_chat(context.model.engine(), asked));

@@ -13,7 +13,7 @@ Checked<std::unique_ptr<http::Reply>> answer_chat(const RouteContext& context,
                                                   http::Request& request) {
   const Engine& engine = context.model.engine();
   CAIRN_TRY(const Body body, Body::read(request.body, kChat));
-  CAIRN_TRY(check_model(context, body));
+  CAIRN_TRY(check_model(context));
   CAIRN_TRY(const AnswerSettings settings, read_answer_settings(body, context.model));
   CAIRN_TRY(const ChatRequest asked,
             openai::read_chat_request(body, knows_developer(context.model)));

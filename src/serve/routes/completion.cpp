@@ -29,7 +29,7 @@ Checked<std::unique_ptr<http::Reply>> answer_completion(const RouteContext& cont
                                                         http::Request& request) {
   const Engine& engine = context.model.engine();
   CAIRN_TRY(const Body body, Body::read(request.body, kCompletion));
-  CAIRN_TRY(check_model(context, body));
+  CAIRN_TRY(check_model(context));
   CAIRN_TRY(const AnswerSettings settings, read_answer_settings(body, context.model));
   CAIRN_TRY(std::vector<TextInput> inputs, read_text_inputs(body, "prompt", 128));
   const bool echoes = body.is_true("echo");

@@ -195,11 +195,9 @@ Checked<std::vector<std::vector<Token>>> read_vector_texts(const RouteContext& c
 
 Checked<std::unique_ptr<http::Reply>> begin_vectors(const RouteContext& context,
                                                     http::Request& request, VectorOrder order) {
-  std::unique_ptr<Slots::Slot> slot = context.slots->take(request.client);
-  if (slot == nullptr) return busy_refusal("the server answers as many requests as it may");
-  const JobTerms terms{.client = request.client.empty() ? request.address : request.client};
-  return std::unique_ptr<http::Reply>(
-      std::make_unique<VectorReply>(context, std::move(order), terms, std::move(slot)));
+  CAIRN_TRY(Admission admission, admit(context, request));
+  return std::unique_ptr<http::Reply>(std::make_unique<VectorReply>(
+      context, std::move(order), admission.terms, std::move(admission.slot)));
 }
 
 std::unique_ptr<http::Reply> post_embedding(const RouteContext& context, http::Request& request) {

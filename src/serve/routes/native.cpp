@@ -137,7 +137,7 @@ Made answer_native(const RouteContext& context, http::Request& request, const Bo
 
 Made complete(const RouteContext& context, http::Request& request) {
   CAIRN_TRY(const Body body, Body::read(request.body, kNative));
-  CAIRN_TRY(check_model(context, body));
+  CAIRN_TRY(check_model(context));
   CAIRN_TRY(const AnswerSettings settings, read_answer_settings(body, context.model));
   const json::Value& prompt = *body.find("prompt");
   CAIRN_TRY(std::vector<Tokens> prompts, read_prompts(prompt, *context.model.engine().tokenizer()));
@@ -148,7 +148,7 @@ Made complete(const RouteContext& context, http::Request& request) {
 Made fill_in(const RouteContext& context, http::Request& request) {
   const Engine& engine = context.model.engine();
   CAIRN_TRY(const Body body, Body::read(request.body, kInfill));
-  CAIRN_TRY(check_model(context, body));
+  CAIRN_TRY(check_model(context));
   CAIRN_TRY(const AnswerSettings settings, read_answer_settings(body, context.model));
   CAIRN_TRY(const std::vector<InfillFile> files, read_files(body));
   const tokenize::Tokenizer& tokenizer = *engine.tokenizer();

@@ -63,7 +63,7 @@ Made begin_lines(const RouteContext& context, http::Request& request,
 
 Made chat(const RouteContext& context, http::Request& request) {
   CAIRN_TRY(const Body body, Body::read(request.body, kOllamaChat));
-  CAIRN_TRY(check_model(context, body));
+  CAIRN_TRY(check_model(context));
   CAIRN_TRY(const AnswerSettings settings, ollama::read_settings(body, context.model));
   CAIRN_TRY(const ChatRequest asked,
             ollama::read_chat_request(body, context.model.engine().chat_format()));
@@ -103,7 +103,7 @@ Checked<Ok> go_on(const RouteContext& context, const Body& body, session::Answer
 Made generate(const RouteContext& context, http::Request& request) {
   const Engine& engine = context.model.engine();
   CAIRN_TRY(const Body body, Body::read(request.body, kOllamaGenerate));
-  CAIRN_TRY(check_model(context, body));
+  CAIRN_TRY(check_model(context));
   CAIRN_TRY(const AnswerSettings settings, ollama::read_settings(body, context.model));
   const bool has_suffix = !body.text("suffix").value_or("").empty();
   if (body.text("prompt").value_or("").empty() && !has_suffix) {

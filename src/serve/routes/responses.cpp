@@ -49,7 +49,7 @@ Checked<ResponseTable::Messages> read_earlier(const RouteContext& context, const
 
 Made respond(const RouteContext& context, http::Request& request) {
   CAIRN_TRY(const Body body, Body::read(request.body, kResponses));
-  CAIRN_TRY(check_model(context, body));
+  CAIRN_TRY(check_model(context));
   CAIRN_TRY(AnswerSettings settings, read_answer_settings(body, context.model));
   CAIRN_TRY(session::ConstraintChoice form, openai::read_text_form(body));
   if (form.count() > 0) settings.constraint = std::move(form);

@@ -1,0 +1,14 @@
+// The option of every command that names a model's file. Thread rule: one thread.
+#pragma once
+
+#include <string>
+
+#include "cli/command_line.h"
+
+namespace cairn::cli {
+
+// Where no file is named, `path` stays empty: the built-in model.
+void add_model(Options& command, std::string& path);
+void add_required_model(Options& command, std::string& path);
+
+}  // namespace cairn::cli
