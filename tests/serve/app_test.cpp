@@ -231,8 +231,8 @@ TEST(App, LogsRequestsWithoutPrompts) {
     body["n"] = 2;
     // On one connection, where a request is read when the one before is in the log.
     BareClient asking = serving.client();
-    ASSERT_TRUE(asking.send(
-        post_request("/v1/chat/completions", body.dump(), "X-Request-Id: one\r\n")));
+    ASSERT_TRUE(
+        asking.send(post_request("/v1/chat/completions", body.dump(), "X-Request-Id: one\r\n")));
     EXPECT_EQ(asking.read_reply().status, 200);
     ASSERT_TRUE(asking.send(get_request("/nothing")));
     EXPECT_EQ(asking.read_reply().status, 404);
