@@ -73,6 +73,8 @@ constexpr RouteLine kRoutes[] = {
      kChat, "the same for chat completions"},
     {Method::post, "/v1/responses", Access::user, false, post_responses, kResponses,
      "the answer to a conversation, or to what follows an earlier answer"},
+    {Method::post, "/v1/responses/input_tokens", Access::user, false, post_response_tokens,
+     kResponses, "how many tokens its input has"},
     {Method::post, "/v1/rerank", Access::user, false, post_rerank, kRerank,
      "how well texts fit a query, for models that score"},
     {Method::post, "/rerank", Access::user, false, post_rerank, kRerank, "the same"},

@@ -193,6 +193,34 @@ TEST(App, ErrorsAreShortAndTellNothing) {
   }
 }
 
+// Of every route, in the form of its API.
+TEST(App, NoRouteTakesWhatIsNoJson) {
+  Serving serving;
+  const std::string bodies[] = {
+      "",
+      "{",
+      "{\"a\":1,\"a\":2}",
+      "{\"model\":\"\\ud800\"}",
+      "{\"model\":\"\xff\"}",
+      "{\"temperature\":1e999}",
+      std::string(1 << 20, '['),
+      "{\"messages\":" + std::string(100, '[') + std::string(100, ']') + "}",
+  };
+  for (const RouteLine& line : all_routes()) {
+    if (line.method != http::Method::post) continue;
+    for (const std::string& body : bodies) {
+      const BareReply reply = serving.post(line.path, body);
+      EXPECT_EQ(reply.status, 400) << line.path << " " << body.substr(0, 100);
+      EXPECT_LE(reply.body.size(), 2048u);
+      const json error = json::parse(reply.body, nullptr, false);
+      ASSERT_TRUE(error.is_object() && error.contains("error")) << reply.body;
+      const bool is_ollama = line.path.starts_with("/api/");
+      EXPECT_EQ(error["error"].is_string(), is_ollama) << line.path;
+      EXPECT_EQ(error.contains("type"), line.path.starts_with("/v1/messages")) << line.path;
+    }
+  }
+}
+
 TEST(App, LogsRequestsWithoutPrompts) {
   const test::ScratchFolder folder;
   {

@@ -245,8 +245,11 @@ TEST(Responses, ModelsAsLmStudioTellsThem) {
   EXPECT_EQ(model["capabilities"], json::array());
 }
 
-TEST(Responses, PromptsOfChatsAreCounted) {
+TEST(Responses, PromptsAreCounted) {
   Serving serving;
+  const json input = {{"input", kFrance}, {"instructions", "Be brief."}};
+  EXPECT_EQ(serving.post_json("/v1/responses/input_tokens", input)["input_tokens"],
+            serving.post_json(kPath, input)["usage"]["input_tokens"]);
   const json counted = serving.post_json("/v1/chat/completions/input_tokens", question(kFrance));
   EXPECT_EQ(counted["object"], "response.input_tokens");
   EXPECT_EQ(counted["input_tokens"],

@@ -56,12 +56,12 @@ Checked<std::vector<std::string>> read_documents(const Body& body) {
 
 Made rerank(const RouteContext& context, http::Request& request) {
   const Engine& engine = context.model.engine();
+  CAIRN_TRY(const Body body, Body::read(request.body, kRerank));
   if (engine.options().pooling != Pooling::rank || engine.tokenizer() == nullptr) {
     return Refusal{.status = 501,
                    .type = "not_supported_error",
                    .message = fmt::format("{} does not score texts", context.model.name)};
   }
-  CAIRN_TRY(const Body body, Body::read(request.body, kRerank));
   CAIRN_TRY(std::vector<std::string> documents, read_documents(body));
   // Made where the engine is; what reads a text is constant.
   std::optional<Embedder> embedder;

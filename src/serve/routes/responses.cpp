@@ -1,4 +1,4 @@
-// OpenAI's POST /v1/responses.
+// OpenAI's POST /v1/responses and /v1/responses/input_tokens.
 #include <utility>
 
 #include "serve/openai/responses_request.h"
@@ -47,6 +47,19 @@ Checked<ResponseTable::Messages> read_earlier(const RouteContext& context, const
                  .field = "previous_response_id"};
 }
 
+Made count_input(const RouteContext& context, http::Request& request) {
+  CAIRN_TRY(const Body body, Body::read(request.body, kResponses));
+  CAIRN_TRY(check_model(context));
+  CAIRN_TRY(const ResponseTable::Messages earlier, read_earlier(context, body, request.client));
+  std::span<const chat::Message> known;
+  if (earlier != nullptr) known = *earlier;
+  CAIRN_TRY(const ChatRequest asked,
+            openai::read_responses_request(body, known, knows_developer(context.model)));
+  CAIRN_TRY(const chat::Prompt prompt, encode_chat(context.model.engine(), asked));
+  return json_reply(
+      json::to_text({{"object", "response.input_tokens"}, {"input_tokens", prompt.tokens.size()}}));
+}
+
 Made respond(const RouteContext& context, http::Request& request) {
   CAIRN_TRY(const Body body, Body::read(request.body, kResponses));
   CAIRN_TRY(check_model(context));
@@ -86,6 +99,11 @@ Made respond(const RouteContext& context, http::Request& request) {
 
 std::unique_ptr<http::Reply> post_responses(const RouteContext& context, http::Request& request) {
   return reply_of(respond(context, request));
+}
+
+std::unique_ptr<http::Reply> post_response_tokens(const RouteContext& context,
+                                                  http::Request& request) {
+  return reply_of(count_input(context, request));
 }
 
 }  // namespace cairn::serve

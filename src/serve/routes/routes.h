@@ -76,6 +76,8 @@ std::unique_ptr<http::Reply> post_count_tokens(const RouteContext& context, http
 // How many tokens the prompt of a chat completion has.
 std::unique_ptr<http::Reply> post_chat_tokens(const RouteContext& context, http::Request& request);
 std::unique_ptr<http::Reply> post_responses(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> post_response_tokens(const RouteContext& context,
+                                                  http::Request& request);
 std::unique_ptr<http::Reply> post_rerank(const RouteContext& context, http::Request& request);
 // LM Studio's.
 std::unique_ptr<http::Reply> get_studio_models(const RouteContext& context, http::Request& request);
