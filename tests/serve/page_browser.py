@@ -423,8 +423,8 @@ def main():
         page = Page(window, shots)
         window.open(server.url)
         for test in (test_chat, test_branches, test_conversations_stay, test_tokens,
-                     test_settings_and_stop, test_hostile_texts, test_import, test_policy, test_memory,
-                     test_long_context, test_narrow_and_dark, test_names_of_controls):
+                     test_settings_and_stop, test_hostile_texts, test_import, test_policy,
+                     test_memory, test_long_context, test_narrow_and_dark, test_names_of_controls):
             test(page)
             print(test.__name__, "passed", flush=True)
         with Server(program, CAIRN_API_KEY=KEY) as guarded:
