@@ -334,6 +334,7 @@ def test_long_context(page):
           groups: [held(runs(0, 512)), held(runs(90000, 512)), held(runs(length - 8192, 512)),
             held(states)]}));
         return import('/page/memory.js').then(async (memory) => {
+          memory.hide();  // What the server says would come between.
           memory.take({process: {resident: 1e9, files: 1e8, weights: 2e8, steps: 1e8,
               conversations: 5e8, rest: 1e8},
             conversations: {pages: 1e8, states: 1e8, logs: 0, rows: 0, warm: 0, budget: 1e9},
