@@ -376,6 +376,7 @@ def test_narrow_and_dark(page):
         assert wide == [], (view, wide)
         page.shoot("narrow-" + view)
     window.click("#side-open")
+    window.wait("document.getElementById('side').getBoundingClientRect().left === 0")
     page.shoot("narrow-side")
     window.click("#conversations li:last-child .name")
     window.wait("!document.getElementById('side').classList.contains('open')")
