@@ -5,10 +5,12 @@ installed (Debian: chromium, chromium-driver).
 
   page_browser.py CAIRN [FOLDER_FOR_SCREENSHOTS]
 """
+import json
 import os
 import re
 import subprocess
 import sys
+import tempfile
 
 import browser
 
@@ -233,6 +235,31 @@ def test_hostile_texts(page):
     page.shoot("hostile")
 
 
+def test_import(page):
+    window = page.window
+    found = window.run("return import('/page/store.js').then((store) => store.all())")[-1]
+    texts = [node["text"] for node in found["nodes"].values()]
+    assert PARIS in texts and OSLO in texts
+    whole = {**found, "id": "imported", "title": "From a file"}
+    loop = {**found, "id": "loop", "nodes": {"root": {**found["nodes"]["root"],
+                                                      "children": ["root"]}}}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in (("good", {"conversations": [whole, loop, 7, None]}), ("bad", [1])):
+            path = os.path.join(folder, name + ".json")
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(content, file)
+            window.type("#import-file", path)
+            window.wait("document.getElementById('status').textContent.includes(arguments[0])",
+                        "1 imported" if name == "good" else "no conversations")
+    names = window.texts("#conversations .name")
+    assert names[0] == "From a file" and len(names) == 3, names
+    window.click("#conversations li:first-child .name")
+    assert PARIS in page.messages()
+    window.click("#conversations li:first-child .icon")
+    window.click("#dialog .primary")
+    window.wait("document.querySelectorAll('#conversations li').length === 2")
+
+
 def test_policy(page):
     """The browser itself refuses what the page does not do."""
     window = page.window
@@ -307,6 +334,7 @@ def test_long_context(page):
           groups: [held(runs(0, 512)), held(runs(90000, 512)), held(runs(length - 8192, 512)),
             held(states)]}));
         return import('/page/memory.js').then(async (memory) => {
+          memory.hide();  // What the server says would come between.
           memory.take({process: {resident: 1e9, files: 1e8, weights: 2e8, steps: 1e8,
               conversations: 5e8, rest: 1e8},
             conversations: {pages: 1e8, states: 1e8, logs: 0, rows: 0, warm: 0, budget: 1e9},
@@ -348,6 +376,7 @@ def test_narrow_and_dark(page):
         assert wide == [], (view, wide)
         page.shoot("narrow-" + view)
     window.click("#side-open")
+    window.wait("document.getElementById('side').getBoundingClientRect().left === 0")
     page.shoot("narrow-side")
     window.click("#conversations li:last-child .name")
     window.wait("!document.getElementById('side').classList.contains('open')")
@@ -396,8 +425,8 @@ def main():
         page = Page(window, shots)
         window.open(server.url)
         for test in (test_chat, test_branches, test_conversations_stay, test_tokens,
-                     test_settings_and_stop, test_hostile_texts, test_policy, test_memory,
-                     test_long_context, test_narrow_and_dark, test_names_of_controls):
+                     test_settings_and_stop, test_hostile_texts, test_import, test_policy,
+                     test_memory, test_long_context, test_narrow_and_dark, test_names_of_controls):
             test(page)
             print(test.__name__, "passed", flush=True)
         with Server(program, CAIRN_API_KEY=KEY) as guarded:
