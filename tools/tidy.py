@@ -72,6 +72,7 @@ COVERED_BY = [
     ("src/serve/{response_table,openai/responses_*}.cpp", "tests/serve/responses_test.cpp",
      "likewise"),
     ("src/serve/routes/info.cpp", "tests/serve/app_test.cpp", "likewise"),
+    ("src/serve/memory_json.cpp", "tests/serve/memory_test.cpp", "what routes/memory.cpp sends"),
     ("src/session/{answer_job,answer_stream,embedding_job,read_ahead}.cpp",
      "tests/session/service_test.cpp", "what a service hands on"),
     ("src/engine/pooling.cpp", "tests/engine/embedder_test.cpp", "the end of an embedding"),

@@ -21,14 +21,7 @@ OutputKind output_kind(std::optional<Pooling> pooling) {
   return *pooling == Pooling::rank ? OutputKind::scores : OutputKind::vectors;
 }
 
-// What an engine takes beside the memory of conversations. Steps touch as much of the workspace as
-// they have rows and outputs, which is rarely all of it.
-struct FixedBytes {
-  size_t weights = 0, plans = 0;
-  size_t workspace = 0;
-};
-
-FixedBytes fixed_bytes(const Plans& plans, const Backend& backend) {
+FixedBytes count_fixed(const Plans& plans, const Backend& backend) {
   FixedBytes bytes{.weights = backend.weight_bytes(plans.step)};
   for (const Plan* plan : {&plans.step, &plans.head, &plans.replay}) {
     bytes.workspace = std::max(bytes.workspace, plan->workspace_bytes);
@@ -251,7 +244,7 @@ void Engine::choose_step() {
 // leave.
 Status Engine::choose_budget(const Plans& plans, const memory::Layout& layout) {
   const MemoryRoom room = memory_room();
-  const FixedBytes fixed = fixed_bytes(plans, *backend_);
+  const FixedBytes fixed = fixed_bytes_ = count_fixed(plans, *backend_);
   const size_t needed_bytes = fixed.weights + fixed.plans;
   if (room.bytes > 0 && needed_bytes > room.bytes) {
     return fail(ErrorCode::memory_full,
@@ -379,6 +372,11 @@ std::unique_ptr<StoredPrefix> Engine::look_up_stored(const Selection& selection,
 
 void Engine::store_behind(const Selection& selection, const memory::Sequence& sequence) {
   if (sequence_store_ != nullptr) sequence_store_->keep(sequence, stored_fingerprint(selection));
+}
+
+bool Engine::is_stored(const Selection& selection, std::span<const Token> tokens) {
+  return sequence_store_ != nullptr &&
+         sequence_store_->covers(stored_fingerprint(selection), tokens);
 }
 
 Result<StepReport> Engine::step(std::span<const StepItem> items) {

@@ -78,6 +78,14 @@ struct EngineOptions {
   std::function<void(size_t done_bytes, size_t total_bytes)> on_progress;
 };
 
+// What an engine takes beside the memory of conversations. Steps touch as much of the workspace as
+// they have rows and outputs, which is rarely all of it.
+struct FixedBytes {
+  size_t weights = 0;  // Packed, beside those of the file; mapped where there is a pack cache.
+  size_t plans = 0;
+  size_t workspace = 0;
+};
+
 class Engine {
  public:
   // Errors: what is missing or wrong in the file, by name; unsupported architectures, tokenizers,
@@ -95,6 +103,8 @@ class Engine {
   // states that are stored outside of it must be stored with this id.
   Numerics numerics() const { return options_.numerics; }
   int64_t parameter_count() const { return parameter_count_; }
+  // As they were counted when it was loaded.
+  const FixedBytes& fixed_bytes() const { return fixed_bytes_; }
 
   // What the file says about text; any thread may read it.
   const ModelText& text() const { return *text_; }
@@ -122,6 +132,8 @@ class Engine {
   // Has a finished turn written to the disk, if there is a store.
   void store_behind(const Selection& selection, const memory::Sequence& sequence);
   SequenceStore* sequence_store() { return sequence_store_.get(); }  // Null: none.
+  // Whether the store has these tokens, but for less than a record of them.
+  bool is_stored(const Selection& selection, std::span<const Token> tokens);
 
   // What decides the bits of all that is computed with these adapters.
   Fingerprint fingerprint(const Selection& selection) const;
@@ -157,6 +169,7 @@ class Engine {
   EngineOptions options_;
   std::string architecture_;
   int64_t parameter_count_ = 0;
+  FixedBytes fixed_bytes_;
   std::unique_ptr<ModelText> text_;
   std::unique_ptr<ThreadPool> threads_;
   std::unique_ptr<Backend> backend_;

@@ -609,6 +609,17 @@ Scheduler::Client& Scheduler::client_of(const std::string& name) {
   return client;
 }
 
+std::vector<Scheduler::Running> Scheduler::running() const {
+  std::vector<Running> running;
+  for (const auto& job : jobs_) {
+    if (!job->has_memory()) continue;
+    running.push_back({.id = job->id,
+                       .is_reading = job->lane()->is_reading(),
+                       .sequence = &job->lane()->sequence()});
+  }
+  return running;
+}
+
 SchedulerStats Scheduler::stats() const {
   SchedulerStats stats = stats_;
   for (const auto& job : jobs_) {

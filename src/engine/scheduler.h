@@ -65,6 +65,13 @@ class Scheduler {
   bool step();
 
   SchedulerStats stats() const;
+  // Jobs that have tokens in memory, seniors first. Valid until the next call of anything else.
+  struct Running {
+    JobId id{-1};
+    bool is_reading = false;  // Its prompt; else it makes an answer.
+    const memory::Sequence* sequence = nullptr;
+  };
+  std::vector<Running> running() const;
 
  private:
   using Clock = JobTerms::Clock;

@@ -77,6 +77,11 @@ class SequenceStore {
   Result<Restored> restore(const std::string& session, const Sha256Digest& fingerprint,
                            const Selection& selection);
 
+  // Whether all whole links of the tokens are on the disk (store/disk_store.h).
+  bool covers(const Sha256Digest& fingerprint, std::span<const Token> tokens) const {
+    return disk_->covers(fingerprint, tokens);
+  }
+
   // A step is made: the disk is not scrubbed for a second.
   void note_step() { last_step_ns_ = now_ns(); }
 

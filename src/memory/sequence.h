@@ -53,6 +53,7 @@ class Sequence {
   friend class Transaction;
   friend class Replay;
   friend class BlockCounts;
+  friend class SequenceMap;
   friend class Archive;
   friend class Assembly;
   friend class Inspector;  // Tests look at references and pages.

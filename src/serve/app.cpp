@@ -14,6 +14,8 @@ namespace {
 using http::Method;
 
 constexpr RouteLine kRoutes[] = {
+    {Method::get, "/", Access::anyone, true, get_page, 0, "a page to chat and to look at memory"},
+    {Method::get, "/page/*", Access::anyone, true, get_page, 0, "what belongs to the page"},
     {Method::get, "/health", Access::anyone, true, get_health, 0, "whether the server is there"},
     {Method::get, "/v1/health", Access::anyone, true, get_health, 0, "the same"},
     {Method::get, "/v1/models", Access::user, true, get_models, 0, "the model that is served"},
@@ -21,6 +23,12 @@ constexpr RouteLine kRoutes[] = {
     {Method::get, "/v1/models/*", Access::user, true, get_model, 0, "the model of this name"},
     {Method::get, "/metrics", Access::operator_, false, get_metrics, 0,
      "what the server counts, for Prometheus"},
+    {Method::get, "/v1/memory", Access::operator_, false, get_memory, 0,
+     "what is held of which positions, and what all of it is of the process"},
+    {Method::get, "/v1/memory/events", Access::operator_, true, get_memory_events, 0,
+     "the same as a stream of events: what has changed"},
+    {Method::post, "/v1/memory/plan", Access::user, false, post_memory_plan, kChat,
+     "what the next message of a conversation would cost"},
     {Method::get, "/openapi.json", Access::user, false, get_openapi, 0, "this document"},
     {Method::post, "/v1/chat/completions", Access::user, false, post_chat, kChat,
      "the next message of a conversation"},

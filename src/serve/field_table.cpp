@@ -71,6 +71,8 @@ constexpr Field kFields[] = {
      "the most tokens of reasoning; then its end is forced"},
     {"chat_template_kwargs", K::object, kChat | kApplyTemplate, 0, 0, "",
      "variables of the chat template, such as enable_thinking"},
+    {"continue_final_message", K::boolean, kChat, 0, 0, "false",
+     "the last message, an assistant's, is the beginning of the answer, which goes on from there"},
     {"add_generation_prompt", K::boolean, kApplyTemplate, 0, 0, "true",
      "the prompt ends where the answer begins"},
     {"content", K::text, kTokenize, 0, kTextBytesMax, "", "the text", true},

@@ -3,6 +3,9 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
+#include <utility>
+
 #include "json/value.h"
 #include "serve/app.h"
 
@@ -39,7 +42,20 @@ json::Value type_json(const Field& field) {
   return json::Value::object();
 }
 
-json::Value body_json(uint32_t endpoint) {
+// Of a number or switch of sampling: what holds where it is not there.
+json::Value default_json(const Field& field, const sample::SamplingParams& defaults) {
+  for (const sample::SamplingField& sampling : sample::sampling_fields()) {
+    if (sampling.name != field.name) continue;
+    const double value = sample::get(defaults, sampling);
+    if (field.kind == FieldKind::boolean) return value != 0;
+    if (field.kind == FieldKind::integer) return int64_t(value);
+    // As it is written: 0.8f is not 0.8.
+    return std::round(value * 1e6) / 1e6;
+  }
+  return {};
+}
+
+json::Value body_json(uint32_t endpoint, const sample::SamplingParams& defaults) {
   json::Value properties = json::Value::object(), required = json::Value::array();
   for (const Field& field : all_fields()) {
     if ((field.endpoints & endpoint) == 0) continue;
@@ -47,6 +63,8 @@ json::Value body_json(uint32_t endpoint) {
     std::string doc(field.doc);
     if (!field.default_text.empty()) doc += fmt::format(" (default: {})", field.default_text);
     type["description"] = doc;
+    json::Value value = default_json(field, defaults);
+    if (!value.is_null()) type["default"] = std::move(value);
     properties[field.name] = std::move(type);
     if (field.is_required) required.push_back(field.name);
   }
@@ -68,7 +86,7 @@ json::Value replies_json(const RouteLine& line) {
 
 }  // namespace
 
-std::string openapi_text() {
+std::string openapi_text(const sample::SamplingParams& defaults) {
   json::Value paths = json::Value::object();
   for (const RouteLine& line : all_routes()) {
     std::string path(line.path);
@@ -80,7 +98,7 @@ std::string openapi_text() {
           {{"name", "name"}, {"in", "path"}, {"required", true}, {"schema", {{"type", "string"}}}});
       operation["parameters"] = std::move(parameters);
     }
-    if (line.endpoint != 0) operation["requestBody"] = body_json(line.endpoint);
+    if (line.endpoint != 0) operation["requestBody"] = body_json(line.endpoint, defaults);
     if (line.access == Access::anyone) operation["security"] = json::Value::array();
     paths[path][line.method == http::Method::get ? "get" : "post"] = std::move(operation);
   }

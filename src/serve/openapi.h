@@ -3,8 +3,11 @@
 
 #include <string>
 
+#include "sample/params.h"
+
 namespace cairn::serve {
 
-std::string openapi_text();
+// `defaults`: what holds where a request says nothing of sampling.
+std::string openapi_text(const sample::SamplingParams& defaults);
 
 }  // namespace cairn::serve

@@ -29,7 +29,7 @@ Result<std::unique_ptr<Service>> Service::start(Engine* engine, const SchedulerO
 }
 
 Service::Service(Engine* engine, const SchedulerOptions& options)
-    : engine_(engine), scheduler_(engine, options) {}
+    : engine_(engine), scheduler_(engine, options), reporter_(engine, &scheduler_) {}
 
 Service::~Service() {
   {
@@ -91,6 +91,22 @@ SchedulerStats Service::stats() {
   return stats;
 }
 
+MemoryReport Service::memory_report() {
+  MemoryReport report;
+  ask([&](Engine&) { report = reporter_.make(); });
+  return report;
+}
+
+std::shared_ptr<MemoryWatch> Service::watch_memory() {
+  auto watch = std::make_shared<MemoryWatch>();
+  const std::lock_guard lock(mutex_);
+  if (is_watched() && watches_.size() == kWatchesMax) return nullptr;
+  watches_.push_back(watch);
+  is_woken_ = true;
+  mail_.notify_all();
+  return watch;
+}
+
 void Service::lock() {
   std::unique_lock lock(mutex_);
   answered_.wait(lock, [this] { return !is_wanted_; });
@@ -122,7 +138,9 @@ void Service::run() {
         return is_stopping_ || is_woken_ || is_wanted_ || !submissions_.empty() ||
                !cancelled_.empty() || !questions_.empty();
       };
-      if (!scheduler_.has_work()) {
+      if (!scheduler_.has_work() && has_changed_ && is_watched()) {
+        mail_.wait_until(lock, next_report_, has_mail);
+      } else if (!scheduler_.has_work()) {
         mail_.wait(lock, has_mail);
       } else if (!has_done_something) {
         mail_.wait_for(lock, kLookAgain, has_mail);
@@ -131,7 +149,32 @@ void Service::run() {
     if (!take_mail()) return;
     lend();
     has_done_something = scheduler_.has_work() && scheduler_.step();
+    has_changed_ = has_changed_ || has_done_something;
+    tell_watches();
   }
+}
+
+// REQUIRES: the mutex is held.
+bool Service::is_watched() {
+  std::erase_if(watches_, [](const auto& watch) { return watch.expired(); });
+  return !watches_.empty();
+}
+
+void Service::tell_watches() {
+  const auto now = std::chrono::steady_clock::now();
+  if (!has_changed_ || now < next_report_) return;
+  std::vector<std::shared_ptr<MemoryWatch>> watches;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!is_watched()) return;
+    for (const auto& watch : watches_) watches.push_back(watch.lock());
+  }
+  const auto report = std::make_shared<const MemoryReport>(reporter_.make());
+  for (const auto& watch : watches) {
+    if (watch != nullptr) watch->add(report);
+  }
+  has_changed_ = false;
+  next_report_ = now + kWatchInterval;
 }
 
 // Where there is nothing to do, what was loaded from the store may be looked at again.
@@ -165,6 +208,9 @@ bool Service::take_mail() {
     submissions.swap(submissions_);
     cancelled.swap(cancelled_);
     questions.swap(questions_);
+    // What came may have changed memory, or be a new watch.
+    has_changed_ = has_changed_ || is_woken_ || !submissions.empty() || !cancelled.empty() ||
+                   !questions.empty();
     is_woken_ = false;
   }
   for (Submission& each : submissions) {

@@ -3,6 +3,7 @@
 // the constant parts meanwhile.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -20,6 +21,8 @@
 #include "session/answer_stream.h"
 #include "session/embedding_job.h"
 #include "session/grammar_cache.h"
+#include "session/memory_report.h"
+#include "session/memory_watch.h"
 
 namespace cairn::session {
 
@@ -57,6 +60,12 @@ class Service {
   // REQUIRES: another thread than the engine's.
   void ask(const std::function<void(Engine&)>& question);
   SchedulerStats stats();
+  MemoryReport memory_report();
+  // Reports from now on: one soon, then one after changes, at most every kWatchInterval. As long as
+  // somebody has the watch. Null: there are kWatchesMax.
+  std::shared_ptr<MemoryWatch> watch_memory();
+  static constexpr size_t kWatchesMax = 16;
+  static constexpr std::chrono::milliseconds kWatchInterval{200};
 
   // Between these, no step is made and the engine is the caller's (BasicLockable, so that
   // std::unique_lock holds it); jobs go on afterwards. By one thread at a time, which does not
@@ -77,6 +86,8 @@ class Service {
   bool take_mail();
   void lend();
   void wake();
+  bool is_watched();
+  void tell_watches();
 
   Engine* engine_;
   GrammarCache grammars_;
@@ -91,9 +102,14 @@ class Service {
   bool is_stopping_ = false, is_woken_ = false;
   bool is_wanted_ = false;  // Somebody locks the engine.
   bool is_lent_ = false;    // The engine's thread waits until it is unlocked.
+  std::vector<std::weak_ptr<MemoryWatch>> watches_;
   std::thread thread_;
-  // Destroyed first: it ends the jobs, whose streams wake this until then.
+  // Destroyed first, but for the reporter: it ends the jobs, whose streams wake this until then.
   Scheduler scheduler_;
+  // The engine's thread's own.
+  MemoryReporter reporter_;
+  bool has_changed_ = false;  // Memory, since the last report; or there is a new watch.
+  std::chrono::steady_clock::time_point next_report_;
 };
 
 }  // namespace cairn::session

@@ -83,6 +83,8 @@ TEST(MachineMemory, IsPlausibleHere) {
   const MachineMemory memory = read_machine_memory();
   EXPECT_GT(memory.total_bytes, size_t(1) << 26);
   EXPECT_LE(memory.available_bytes, memory.total_bytes);
+  EXPECT_GT(resident_file_bytes(), 0u);
+  EXPECT_LT(resident_file_bytes(), resident_bytes());
 }
 
 }  // namespace

@@ -48,6 +48,32 @@ TEST(CommonPrefix, SweepsTheBordersOfBlocks) {
   }
 }
 
+TEST(PrefixCache, LookingIsNotUsing) {
+  for (Family& family : families()) {
+    SCOPED_TRACE(family.name);
+    Host host(family.model);
+    Chat one(&host, text(100, 1)), other(&host, text(90, 2));
+    ASSERT_TRUE(one.turn(text(60, 3), 24, 4));
+    ASSERT_TRUE(other.turn(text(60, 5), 24, 6));
+    const auto uses = [&] {
+      std::vector<int64_t> found;
+      for (const PrefixCache::Listed& entry : host.cache.list()) found.push_back(entry.last_use);
+      return found;
+    };
+    const std::vector<int64_t> before = uses();
+    ASSERT_EQ(before.size(), 2u);
+    const Text prompt = one.history() + text(10, 7);
+    const PrefixCache::Found looked = host.cache.look(prompt, one.variant(), true);
+    EXPECT_EQ(uses(), before);
+    const PrefixCache::Found found = host.cache.find(prompt, one.variant(), true);
+    EXPECT_NE(uses(), before);
+    EXPECT_EQ(looked.sequence, found.sequence);
+    EXPECT_EQ(looked.shared_tokens, found.shared_tokens);
+    EXPECT_EQ(looked.plan.resume, found.plan.resume);
+    EXPECT_EQ(looked.branch, found.branch);
+  }
+}
+
 TEST(PrefixCache, NextTurnReadsOnlyTheMessage) {
   for (Family& family : families()) {
     SCOPED_TRACE(family.name);

@@ -49,7 +49,8 @@ struct Script {
 
 class ScriptedReply final : public Reply {
  public:
-  explicit ScriptedReply(Script* script) : script_(script) {}
+  explicit ScriptedReply(Script* script, bool is_endless = false)
+      : script_(script), is_endless_(is_endless) {}
   ~ScriptedReply() override {
     const std::lock_guard lock(script_->mutex);
     script_->wake = {};
@@ -70,10 +71,12 @@ class ScriptedReply final : public Reply {
     return script_->has_ended ? State::ended : State::waiting;
   }
   const ReplyHead* head() const override { return is_head_known_ ? &head_ : nullptr; }
+  bool is_endless() const override { return is_endless_; }
   std::string_view idle_text() const override { return ": still here\n\n"; }
 
  private:
   Script* script_;
+  bool is_endless_;
   bool is_head_known_ = false;
   ReplyHead head_{.content_type = "text/event-stream", .is_stream = true};
 };
@@ -91,6 +94,7 @@ class Echo final : public Handler {
   bool is_quick(const RequestHead& head) const override { return head.path == "/quick"; }
   std::unique_ptr<Reply> answer(Request& request) override {
     if (request.head.path == "/stream") return std::make_unique<ScriptedReply>(&script);
+    if (request.head.path == "/endless") return std::make_unique<ScriptedReply>(&script, true);
     if (request.head.path == "/large") {
       return text_reply(200, std::string(size_t(64) << 20, 'x'));
     }
@@ -449,6 +453,21 @@ TEST_F(ServerTest, Drains) {
   EXPECT_TRUE(asking.is_closed());
   thread_.join();
   EXPECT_TRUE(was_drained_);
+}
+
+// What has no end of its own is not waited for.
+TEST_F(ServerTest, DrainsWithoutTheEndless) {
+  start();
+  BareClient watching = client();
+  ASSERT_TRUE(watching.send(get_request("/endless")));
+  ASSERT_TRUE(echo_.script.wait_until([&] { return echo_.script.begun_count == 1; }));
+  echo_.script.say("data: 1\n\n");
+  ASSERT_TRUE(watching.wait_for("data: 1"));
+  server_->stop();
+  thread_.join();
+  EXPECT_TRUE(was_drained_);
+  EXPECT_FALSE(watching.wait_for("data: 2")) << "the connection was to be closed";
+  EXPECT_EQ(echo_.script.destroyed_count, 1);
 }
 
 TEST_F(ServerTest, ASecondStopEndsAll) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <fstream>
 #include <string>
@@ -100,11 +101,28 @@ MemoryRoom read_memory_room(const std::string& root) {
 }
 
 // Pages: of the address space, then of those that are resident.
-size_t resident_bytes() {
+namespace {
+
+// In pages, in the order of proc(5): all addresses, resident ones, those of them that files back.
+std::array<size_t, 3> read_statm() {
+  std::array<size_t, 3> pages{};
   std::ifstream statm("/proc/self/statm");
-  size_t total_pages = 0, resident_pages = 0;
-  statm >> total_pages >> resident_pages;
-  return resident_pages * size_t(::sysconf(_SC_PAGESIZE));
+  for (size_t& count : pages) statm >> count;
+  return pages;
+}
+
+size_t page_bytes() {
+  return size_t(::sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
+size_t resident_bytes() {
+  return read_statm()[1] * page_bytes();
+}
+
+size_t resident_file_bytes() {
+  return read_statm()[2] * page_bytes();
 }
 
 }  // namespace cairn

@@ -35,5 +35,7 @@ MemoryRoom read_memory_room(const std::string& root = "");
 // Bytes of this process that are in the machine's memory now (its resident set); 0 where the system
 // does not say.
 size_t resident_bytes();
+// Those of them that are pages of files: models, programs, caches of packed weights. Likewise.
+size_t resident_file_bytes();
 
 }  // namespace cairn

@@ -19,12 +19,26 @@ constexpr int32_t kHeaderTokensMax = 64;
 
 PrefixCache::Found PrefixCache::find(std::span<const Token> prompt, Variant variant,
                                      bool wants_logits) {
-  Found found{.foreign_tokens = entries_.tree().foreign_prefix(prompt, variant)};
   const PrefixTree::Match match = entries_.tree().match(prompt, variant, wants_logits);
   if (match.nearest != nullptr) {
     habits_.learn(match.nearest->places, match.nearest->sequence.length(), match.shared);
-    if (match.goes_on) found.branch = match.shared;
   }
+  Found found = found_in(match, prompt, variant, wants_logits);
+  if (match.best != nullptr) mark_used(*match.best);
+  return found;
+}
+
+PrefixCache::Found PrefixCache::look(std::span<const Token> prompt, Variant variant,
+                                     bool wants_logits) const {
+  return found_in(entries_.tree().match(prompt, variant, wants_logits), prompt, variant,
+                  wants_logits);
+}
+
+PrefixCache::Found PrefixCache::found_in(const PrefixTree::Match& match,
+                                         std::span<const Token> prompt, Variant variant,
+                                         bool wants_logits) const {
+  Found found{.foreign_tokens = entries_.tree().foreign_prefix(prompt, variant)};
+  if (match.nearest != nullptr && match.goes_on) found.branch = match.shared;
   if (match.best == nullptr) return found;
   const Sequence& sequence = match.best->sequence;
   found.sequence = &sequence;
@@ -32,7 +46,6 @@ PrefixCache::Found PrefixCache::find(std::span<const Token> prompt, Variant vari
   const bool is_whole = size_t(found.shared_tokens) == prompt.size();
   found.plan = memory_->plan(sequence, found.shared_tokens, is_whole && wants_logits);
   DCHECK(found.plan.resume == match.resume);
-  mark_used(*match.best);
   return found;
 }
 
@@ -113,6 +126,14 @@ std::vector<const Sequence*> PrefixCache::sequences() const {
   std::vector<const Sequence*> sequences;
   for (const auto& [id, entry] : entries_.all()) sequences.push_back(&entry.sequence);
   return sequences;
+}
+
+std::vector<PrefixCache::Listed> PrefixCache::list() const {
+  std::vector<Listed> listed;
+  for (const auto& [id, entry] : entries_.all()) {
+    listed.push_back({id, entry.last_use, entry.is_pinned, &entry.sequence});
+  }
+  return listed;
 }
 
 // Whether `sequence` serves whoever comes back to a border of `beginning` at no more tokens, with

@@ -38,6 +38,8 @@ class PrefixCache {
   // several, one with the fewest steps of the recurrence. The time does not grow with the number of
   // entries. Learns from the prompt to which positions conversations are rewound.
   Found find(std::span<const Token> prompt, Variant variant, bool wants_logits);
+  // The same for who only looks: nothing is learnt of it, and no entry counts as used.
+  Found look(std::span<const Token> prompt, Variant variant, bool wants_logits) const;
 
   // Adds a sequence. Entries that are its prefix and hold nothing that it lacks are removed; if an
   // entry holds all that this sequence does, that entry stays instead and counts as used. So that
@@ -78,11 +80,21 @@ class PrefixCache {
   size_t entry_count() const { return entries_.all().size(); }
   // Of all entries, in the order in which they were added. Valid until the cache changes.
   std::vector<const Sequence*> sequences() const;
+  // The same, with what tells them apart.
+  struct Listed {
+    int64_t id = 0;        // Ascending in the order in which they were added.
+    int64_t last_use = 0;  // Ascending from use to use.
+    bool is_pinned = false;
+    const Sequence* sequence = nullptr;
+  };
+  std::vector<Listed> list() const;
   // What clear() would free.
   size_t evictable_bytes() const { return entries_.evictable().exclusive_bytes(); }
   const RewindHabits& habits() const { return habits_; }
 
  private:
+  Found found_in(const PrefixTree::Match& match, std::span<const Token> prompt, Variant variant,
+                 bool wants_logits) const;
   void mark_used(CacheEntry& entry);
   void remove(CacheEntry& entry);
   void remove_covered(const Sequence& sequence);

@@ -72,7 +72,7 @@ asio::awaitable<void> Connection::serve() {
 }
 
 void Connection::drain() {
-  if (!is_busy_) close();
+  if (!is_busy_ || is_endless_) close();
 }
 
 void Connection::close() {
@@ -219,6 +219,7 @@ asio::awaitable<bool> Connection::serve_one() {
     room.release();
   }
   co_await send(request, *reply);
+  is_endless_ = false;
   disarm();
   const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
   shared_->handler->ended(
@@ -254,6 +255,9 @@ std::function<void()> Connection::waker() {
 asio::awaitable<void> Connection::send(const Request& request, Reply& reply) {
   using asio::experimental::awaitable_operators::operator||;
   reply.listen(waker());
+  is_endless_ = reply.is_endless();
+  if (is_endless_ && shared_->is_draining) is_cut_ = true;
+  if (is_cut_) co_return;
   Pieces pieces;
   if (reply.head() != nullptr && !reply.head()->is_stream) {
     co_await send_rest(request, reply, pieces);
@@ -359,7 +363,8 @@ std::string Connection::head_text(const Request& request, const ReplyHead& head,
                                   std::optional<size_t> length) const {
   std::string text = fmt::format("HTTP/1.1 {} {}\r\n", head.status, reason_of(head.status));
   if (!head.content_type.empty()) text += fmt::format("content-type: {}\r\n", head.content_type);
-  if (head.status != 204 && length) text += fmt::format("content-length: {}\r\n", *length);
+  const bool may_have_body = head.status != 204 && head.status != 304;
+  if (may_have_body && length) text += fmt::format("content-length: {}\r\n", *length);
   if (!length && !request.head.is_1_0) text += "transfer-encoding: chunked\r\n";
   text += "x-content-type-options: nosniff\r\n";
   if (!request.id.empty()) text += fmt::format("x-request-id: {}\r\n", request.id);

@@ -99,6 +99,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::steady_timer bell_;  // Rings when the reply may have more.
   bool is_rung_ = false;
   bool is_busy_ = false;     // With a request whose first byte has come.
+  bool is_endless_ = false;  // The reply that is being sent.
   bool closes_ = false;      // Behind the reply.
   bool is_cut_ = false;      // The client went away, or took too long.
   Clock::time_point begin_;  // Of the request.

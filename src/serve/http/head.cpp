@@ -232,6 +232,7 @@ std::string_view reason_of(int status) {
   constexpr std::pair<int, std::string_view> kReasons[] = {
       {200, "OK"},
       {204, "No Content"},
+      {304, "Not Modified"},
       {400, "Bad Request"},
       {401, "Unauthorized"},
       {403, "Forbidden"},

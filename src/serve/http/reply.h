@@ -35,6 +35,8 @@ class Reply {
   virtual State read(std::string& out) = 0;
   // Null as long as it is not known; known when bytes or an end have come.
   virtual const ReplyHead* head() const = 0;
+  // It has no end of its own: a server that stops does not wait for it.
+  virtual bool is_endless() const { return false; }
   // What is sent when nothing has come for a while; empty: nothing.
   virtual std::string_view idle_text() const { return {}; }
   // What the log tells of it.

@@ -152,6 +152,20 @@ void read_reasoning(const Body& body, ChatRequest& request) {
   }
 }
 
+// An answer that is continued stands behind the place where the model would begin it.
+Checked<Ok> read_answer_begin(const Body& body, ChatRequest& request) {
+  if (!body.is_true("continue_final_message")) return Ok{};
+  const chat::Message& last = request.messages.back();
+  if (last.role != "assistant" || last.content.empty() || !last.reasoning.empty() ||
+      !last.calls.empty() || request.messages.size() == 1) {
+    return refuse_field("continue_final_message",
+                        "expected an assistant's message of plain text behind others");
+  }
+  request.answer_begin = last.content;
+  request.messages.pop_back();
+  return Ok{};
+}
+
 }  // namespace
 
 Checked<ChatRequest> read_chat_request(const Body& body, bool knows_developer) {
@@ -161,6 +175,7 @@ Checked<ChatRequest> read_chat_request(const Body& body, bool knows_developer) {
     CAIRN_TRY(chat::Message message, read_message(messages[index], index, knows_developer));
     request.messages.push_back(std::move(message));
   }
+  CAIRN_TRY(read_answer_begin(body, request));
   CAIRN_TRY(read_tools(body, request));
   read_reasoning(body, request);
   if (const json::Value* const variables = body.find("chat_template_kwargs")) {

@@ -34,8 +34,8 @@ Made count_tokens(const RouteContext& context, http::Request& request) {
   CAIRN_TRY(const Body body, Body::read(request.body, kCountTokens));
   CAIRN_TRY(check_model(context));
   CAIRN_TRY(const ChatRequest asked, anthropic::read_messages_request(body));
-  CAIRN_TRY(const chat::Prompt prompt, encode_chat(context.model.engine(), asked));
-  return json_reply(json::to_text({{"input_tokens", prompt.tokens.size()}}));
+  CAIRN_TRY(const ChatPrompt made, encode_chat(context.model.engine(), asked));
+  return json_reply(json::to_text({{"input_tokens", made.prompt.tokens.size()}}));
 }
 
 Made count_chat(const RouteContext& context, http::Request& request) {
@@ -43,9 +43,9 @@ Made count_chat(const RouteContext& context, http::Request& request) {
   CAIRN_TRY(check_model(context));
   CAIRN_TRY(const ChatRequest asked,
             openai::read_chat_request(body, knows_developer(context.model)));
-  CAIRN_TRY(const chat::Prompt prompt, encode_chat(context.model.engine(), asked));
-  return json_reply(
-      json::to_text({{"object", "response.input_tokens"}, {"input_tokens", prompt.tokens.size()}}));
+  CAIRN_TRY(const ChatPrompt made, encode_chat(context.model.engine(), asked));
+  return json_reply(json::to_text(
+      {{"object", "response.input_tokens"}, {"input_tokens", made.prompt.tokens.size()}}));
 }
 
 }  // namespace

@@ -64,7 +64,9 @@ bool knows_developer(const ServedModel& model) {
   return chat_template != nullptr && chat_template->mentions("developer");
 }
 
-Checked<chat::Prompt> encode_chat(const Engine& engine, const ChatRequest& request) {
+namespace {
+
+Checked<chat::Prompt> encode_messages(const Engine& engine, const ChatRequest& request) {
   if (engine.chat_template() == nullptr) {
     if (!request.tools.empty()) {
       return refuse_field("tools", "expected none: the model has no chat template");
@@ -78,6 +80,18 @@ Checked<chat::Prompt> encode_chat(const Engine& engine, const ChatRequest& reque
                                                                 prompt_options(request, format));
   if (!prompt) return refusal_of(prompt.error(), request.field);
   return std::move(prompt).value();
+}
+
+}  // namespace
+
+Checked<ChatPrompt> encode_chat(const Engine& engine, const ChatRequest& request) {
+  ChatPrompt made;
+  CAIRN_TRY(made.prompt, encode_messages(engine, request));
+  if (!request.answer_begin.empty()) {
+    made.begun = engine.tokenizer()->encode(request.answer_begin, {.goes_on = true});
+    made.prompt.tokens.insert(made.prompt.tokens.end(), made.begun.begin(), made.begun.end());
+  }
+  return made;
 }
 
 Checked<session::AnswerOrder> make_text_order(const RouteContext& context,
@@ -95,16 +109,12 @@ Checked<session::AnswerOrder> make_chat_order(const RouteContext& context,
                                               const ChatRequest& request,
                                               const AnswerSettings& settings) {
   const Engine& engine = context.model.engine();
-  CAIRN_TRY(chat::Prompt prompt, encode_chat(engine, request));
-  std::vector<Token> begun;
-  if (!request.answer_begin.empty()) {
-    begun = engine.tokenizer()->encode(request.answer_begin, {.goes_on = true});
-  }
-  prompt.tokens.insert(prompt.tokens.end(), begun.begin(), begun.end());
+  CAIRN_TRY(ChatPrompt made, encode_chat(engine, request));
+  chat::Prompt& prompt = made.prompt;
   CAIRN_TRY(check_prompt(context, prompt.tokens, request.field));
   session::AnswerOrder order{.prompt = std::move(prompt.tokens),
                              .message_starts = std::move(prompt.message_starts),
-                             .answer_prefix = std::move(begun),
+                             .answer_prefix = std::move(made.begun),
                              .prompt_end = std::move(prompt.end),
                              .reasoning_tokens_max = request.reasoning_tokens_max};
   if (engine.chat_template() != nullptr) order.format = &engine.chat_format();

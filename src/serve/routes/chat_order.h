@@ -33,8 +33,13 @@ struct ChatRequest {
 // Whether the model's template has a role of this name; else it is the system's.
 bool knows_developer(const ServedModel& model);
 
-// The prompt, of any length. REQUIRES: check_model().
-Checked<chat::Prompt> encode_chat(const Engine& engine, const ChatRequest& request);
+struct ChatPrompt {
+  chat::Prompt prompt;
+  std::vector<Token> begun;  // Its last tokens: those of `answer_begin`.
+};
+
+// Of any length. REQUIRES: check_model().
+Checked<ChatPrompt> encode_chat(const Engine& engine, const ChatRequest& request);
 
 // The order for a continued text, without its prompt and what add_orders() adds.
 Checked<session::AnswerOrder> make_text_order(const RouteContext& context,

@@ -60,8 +60,8 @@ std::unique_ptr<http::Reply> get_metrics(const RouteContext& context, http::Requ
       context.metrics->text(now));
 }
 
-std::unique_ptr<http::Reply> get_openapi(const RouteContext&, http::Request&) {
-  return json_reply(openapi_text());
+std::unique_ptr<http::Reply> get_openapi(const RouteContext& context, http::Request&) {
+  return json_reply(openapi_text(context.model.sampling));
 }
 
 }  // namespace cairn::serve

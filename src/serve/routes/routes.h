@@ -37,6 +37,12 @@ std::unique_ptr<http::Reply> get_models(const RouteContext& context, http::Reque
 std::unique_ptr<http::Reply> get_model(const RouteContext& context, http::Request& request);
 std::unique_ptr<http::Reply> get_metrics(const RouteContext& context, http::Request& request);
 std::unique_ptr<http::Reply> get_openapi(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> get_memory(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> get_memory_events(const RouteContext& context,
+                                               http::Request& request);
+std::unique_ptr<http::Reply> post_memory_plan(const RouteContext& context, http::Request& request);
+// The web page, and what belongs to it.
+std::unique_ptr<http::Reply> get_page(const RouteContext& context, http::Request& request);
 std::unique_ptr<http::Reply> post_chat(const RouteContext& context, http::Request& request);
 std::unique_ptr<http::Reply> post_completion(const RouteContext& context, http::Request& request);
 std::unique_ptr<http::Reply> post_embedding(const RouteContext& context, http::Request& request);

@@ -1,0 +1,37 @@
+// Where the blocks of a sequence lie, and how many others refer to each: memory as people look at
+// it. Positions and counts alone, no tokens. Not thread-safe: the engine's thread, as for every
+// sequence.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "memory/sequence.h"
+
+namespace cairn::memory {
+
+// Neighbouring blocks to which as many others refer. A state or a row stands at a position: its run
+// is empty there.
+struct HeldRun {
+  int32_t begin = 0, end = 0;  // Positions [begin, end).
+  int32_t other_refs = 0;      // To each of the blocks, beside the sequence's own.
+
+  bool operator==(const HeldRun&) const = default;
+};
+
+struct GroupMap {
+  int32_t blocks = 0;  // Each once.
+  int32_t shared = 0;  // Those to which others refer.
+  size_t bytes = 0;    // Of all of them.
+  std::vector<HeldRun> runs;
+  bool is_whole = true;  // There were no more runs than were asked for.
+};
+
+class SequenceMap {
+ public:
+  // By group. Time grows with the pages that it holds.
+  static std::vector<GroupMap> of(const Sequence& sequence, size_t runs_max);
+};
+
+}  // namespace cairn::memory

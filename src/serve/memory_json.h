@@ -1,0 +1,26 @@
+// Reports of memory as JSON: whole, and as what has changed since the one before. Positions and
+// sizes alone. Not thread-safe.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "session/memory_report.h"
+
+namespace cairn::serve {
+
+// {"object": "memory", "process", "conversations", "engine", "store", "groups", "left_out",
+//  "order": [ids], "sequences": [{id, use, length, common, stored, marks, groups}]}.
+// Runs are flat lists: [begin, end, other references, begin …].
+std::string memory_json(const session::MemoryReport& report);
+
+// The same of one report after another, each with only those sequences that are not as they were.
+class MemoryChanges {
+ public:
+  std::string next(const session::MemoryReport& report);
+
+ private:
+  std::map<std::string, std::string> known_;  // By id: what was said of it.
+};
+
+}  // namespace cairn::serve

@@ -1,0 +1,238 @@
+// What the server's memory holds: totals that add up, the sequences, one of them as a map, and the
+// open conversation's tree with the price of going to each place of it.
+import {ApiError, events, postJson} from "/page/api.js";
+import * as chat from "/page/chat.js";
+import {byId, bytes, count, dom, replace} from "/page/dom.js";
+import {MemoryMap} from "/page/map.js";
+import {messagesOf, pathTo, pickedPath, root} from "/page/tree.js";
+
+let report = null, controller = null, refused = () => {};
+let picked = null;    // A sequence's id.
+let followed = null;  // What the server says of the conversation that is open.
+const sequences = new Map();
+const map = new MemoryMap();
+const rates = {time: 0, decode: 0, prompt: 0, steps: [], text: ""};
+const parts = {};
+
+export const isShown = () => controller !== null;
+export const theMap = () => map;
+
+export function show(whenRefused) {
+  refused = whenRefused;
+  if (controller) return;
+  if (!parts.totals) build();
+  controller = new AbortController();
+  watch(controller);
+  conversationChanged();
+}
+
+export function hide() {
+  controller?.abort();
+  controller = null;
+}
+
+function build() {
+  parts.totals = dom("section", {class: "card totals"});
+  parts.note = dom("p", {class: "note", role: "status"});
+  parts.sequences = dom("ul", {class: "sequences"});
+  parts.about = dom("p", {class: "about"});
+  parts.tree = dom("ul", {class: "tree", role: "tree", "aria-label": "The conversation's branches"});
+  parts.price = dom("p", {class: "note", role: "status"});
+  const legend = dom("ul", {class: "legend"},
+    [["live", "live"], ["shared", "shared with others"], ["masked", "masked: kept for going back"],
+     ["empty", "not held"], ["snapshot", "snapshot: one can always go back here"]]
+      .map(([kind, text]) => dom("li", {}, dom("span", {class: "key key-" + kind}), text)));
+  replace(byId("memory"), parts.note, parts.totals,
+    dom("section", {class: "card"}, dom("h2", {}, "Layers and positions"), parts.about, map.element, legend),
+    dom("div", {class: "columns"},
+      dom("section", {class: "card"}, dom("h2", {}, "Sequences in memory"), parts.sequences),
+      dom("section", {class: "card"}, dom("h2", {}, "This conversation"),
+          dom("p", {class: "note"}, "Pick a message: what going on from there would cost, and what memory has of it."),
+          parts.tree, parts.price)));
+}
+
+async function watch(mine) {
+  while (controller === mine) {
+    try {
+      for await (const event of events("/v1/memory/events", undefined, mine.signal)) {
+        parts.note.textContent = "";
+        take(event);
+      }
+    } catch (problem) {
+      if (controller !== mine) return;
+      parts.note.textContent = problem.message;
+      if (problem instanceof ApiError && problem.status === 401) refused();
+      if (problem instanceof ApiError && [401, 403].includes(problem.status)) return hide();
+    }
+    sequences.clear();
+    await new Promise((resolve) => setTimeout(resolve, 2000));
+  }
+}
+
+// Each event has the totals, and of the sequences those that have changed.
+export function take(event) {
+  report = event;
+  for (const sequence of event.sequences) sequences.set(sequence.id, sequence);
+  for (const id of [...sequences.keys()]) {
+    if (!event.order.includes(id)) sequences.delete(id);
+  }
+  measure(event.engine);
+  draw();
+}
+
+function measure(engine) {
+  const now = performance.now();
+  const seconds = (now - rates.time) / 1000;
+  if (seconds < 0.9) return;
+  if (rates.time > 0) {
+    const answers = (engine.decode_rows - rates.decode) / seconds, prompts = (engine.prompt_rows - rates.prompt) / seconds;
+    rates.text = engine.running > 0 || answers + prompts > 0
+      ? count(Math.round(answers)) + " tokens/s written, " + count(Math.round(prompts)) + " tokens/s read" : "idle";
+  }
+  Object.assign(rates, {time: now, decode: engine.decode_rows, prompt: engine.prompt_rows});
+}
+
+const running = () => report.order.find((id) => id.startsWith("answer-"));
+
+// What is picked; else what the conversation goes on from, or what is being answered.
+function shown() {
+  return sequences.get(picked) ?? sequences.get(running()) ?? sequences.get(followed?.sequence)
+    ?? sequences.get(report.order.at(-1)) ?? null;
+}
+
+function draw() {
+  const sequence = shown();
+  drawTotals();
+  drawSequences(sequence);
+  const isOwn = sequence !== null && sequence.id === followed?.sequence;
+  map.set(report.groups, sequence, isOwn ? followed.message_starts : []);
+  parts.about.textContent = sequence === null ? "" : describe(sequence);
+}
+
+function describe(sequence) {
+  const size = sequence.groups.reduce((sum, group) => sum + group.bytes, 0);
+  const snapshots = new Set(sequence.marks.map(([position]) => position)).size;
+  return nameOf(sequence) + ": " + count(sequence.length) + " tokens, " + bytes(size) + ", "
+    + count(snapshots) + (snapshots === 1 ? " snapshot" : " snapshots")
+    + (sequence.stored ? ", on disk too" : "") + ". Wheel or + and − zoom, dragging and arrows move.";
+}
+
+const uses = {reading: "Reading", answering: "Answering", kept: "Kept", pinned: "Pinned"};
+const nameOf = (sequence) => uses[sequence.use] + " " + sequence.id.replace(/^\D+-/, "#");
+
+const partNames = {
+  conversations: ["Conversations", "pages, states and rows, with free ones that are kept ready"],
+  weights: ["Packed weights", "beside those of the file"],
+  files: ["Files", "pages of the model's file and the program that are resident"],
+  steps: ["Steps", "rows that are being computed, and recorded ops"],
+  rest: ["The rest", "resident, and counted nowhere else; below zero: counted, and not touched yet"],
+};
+
+function drawTotals() {
+  const {process, conversations, store, engine} = report;
+  const sizes = Object.keys(partNames).map((name) => [name, process[name]]);
+  const sum = sizes.reduce((total, [, size]) => total + Math.max(0, size), 0);
+  const bar = dom("div", {class: "bar", role: "img", "aria-label": "The process's memory by use"},
+    sizes.filter(([, size]) => size > 0).map(([name, size]) => {
+      const piece = dom("span", {class: "part-" + name, title: partNames[name][0] + ": " + bytes(size)});
+      piece.style.flexGrow = String(size / sum);
+      return piece;
+    }));
+  const inUse = conversations.pages + conversations.states + conversations.logs + conversations.rows;
+  const facts = [
+    bytes(inUse) + " of " + bytes(conversations.budget) + " for conversations in use",
+    count(engine.running) + " running, " + count(engine.waiting) + " waiting", rates.text || "idle",
+    store ? bytes(store.bytes) + " of " + bytes(store.budget) + " on disk, " + count(store.entries) + " conversations" : "nothing on disk",
+  ];
+  replace(parts.totals, dom("h2", {}, bytes(process.resident) + " resident"), bar,
+    dom("table", {class: "parts"}, dom("tbody", {}, sizes.map(([name, size]) =>
+      dom("tr", {title: partNames[name][1]}, dom("td", {}, dom("span", {class: "key part-" + name}), partNames[name][0]),
+          dom("td", {class: "number"}, bytes(size)))),
+      dom("tr", {class: "sum"}, dom("td", {}, "Together: resident"), dom("td", {class: "number"}, bytes(process.resident))))),
+    dom("p", {class: "facts"}, facts.join(" · ")));
+}
+
+function drawSequences(sequence) {
+  const longest = Math.max(1, ...[...sequences.values()].map(({length}) => length));
+  const items = report.order.map((id) => sequences.get(id)).filter(Boolean).map((each) => {
+    const bar = dom("span", {class: "length", "aria-hidden": "true"}, dom("span", {class: "common"}), dom("span", {class: "own"}));
+    bar.children[0].style.width = each.common / longest * 100 + "%";
+    bar.children[1].style.width = (each.length - each.common) / longest * 100 + "%";
+    const text = count(each.length) + " tokens" + (each.common > 0 ? ", " + count(each.common) + " as above" : "");
+    return dom("li", {}, dom("button", {type: "button", class: "use-" + each.use, "aria-pressed": String(each === sequence),
+        onclick: () => {
+          picked = picked === each.id ? null : each.id;
+          draw();
+        }},
+      dom("span", {class: "name"}, nameOf(each), each.id === followed?.sequence ? dom("em", {}, " this conversation") : null,
+          each.stored ? dom("em", {}, " disk") : null),
+      bar, dom("span", {class: "tokens-count"}, text)));
+  });
+  const focused = [...parts.sequences.children].findIndex((item) => item.contains(document.activeElement));
+  replace(parts.sequences, items.length > 0 ? items : dom("li", {class: "note"}, "None yet. Say something in the chat."),
+    report.left_out > 0 ? dom("li", {class: "note"}, "and " + count(report.left_out) + " that were used longer ago") : null);
+  parts.sequences.children[focused]?.querySelector("button")?.focus();
+}
+
+// The open conversation is another one, or has changed.
+export async function conversationChanged() {
+  if (!isShown()) return;
+  drawTree();
+  const path = pickedPath(chat.current());
+  const answered = path.findLastIndex((node) => node.role === "user");
+  followed = answered < 0 ? null : await price(path[answered]);
+  if (report) draw();
+}
+
+// A node of the tree for each message; branches are further in.
+function drawTree() {
+  const conversation = chat.current();
+  const onPath = new Set(pickedPath(conversation).map((node) => node.id));
+  const items = [];
+  const walk = (node, depth) => {
+    for (let here = node; here;) {
+      const children = here.children.map((id) => conversation.nodes[id]);
+      if (here.parent !== null) items.push(treeItem(conversation, here, depth, onPath.has(here.id)));
+      if (children.length !== 1) {
+        for (const child of children) walk(child, depth + 1);
+        return;
+      }
+      here = children[0];
+    }
+  };
+  walk(root(conversation), 0);
+  replace(parts.tree, items.length > 0 ? items : dom("li", {class: "note"}, "Nothing has been said yet."));
+}
+
+function treeItem(conversation, node, depth, isPicked) {
+  const text = node.text.trim().split("\n")[0];
+  const item = dom("li", {class: "depth", role: "treeitem", "aria-selected": String(isPicked)},
+    dom("button", {type: "button", class: node.role + (isPicked ? " on-path" : ""),
+                   title: "Show this branch", onclick: () => pickNode(conversation, node)},
+        (node.role === "user" ? "You: " : "Model: ") + (text.length > 70 ? text.slice(0, 69) + "…" : text || "…")));
+  item.style.paddingInlineStart = Math.min(depth, 8) * 14 + "px";
+  return item;
+}
+
+async function pickNode(conversation, node) {
+  chat.goTo(node);
+  const found = await price(node);
+  if (found === null) return;
+  parts.price.textContent = "From here: " + count(found.reused) + " of " + count(found.prompt_tokens)
+    + " tokens are in memory, " + count(found.recomputed) + " would be read"
+    + (found.replayed > 0 ? ", " + count(found.replayed) + " replayed" : "") + "."
+    + (found.reason ? " " + found.reason : "");
+  picked = found.sequence;
+  if (report) draw();
+}
+
+// What answering behind this message would cost; null where the server does not say.
+async function price(node) {
+  const conversation = chat.current();
+  try {
+    return await postJson("/v1/memory/plan", {messages: messagesOf(conversation, pathTo(conversation, node))});
+  } catch (problem) {
+    parts.price.textContent = problem.message;
+    return null;
+  }
+}

@@ -1,0 +1,41 @@
+// Whoever watches memory: reports on their way from the engine's thread, of which only the newest
+// counts. Thread-safe.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "session/memory_report.h"
+
+namespace cairn::session {
+
+class MemoryWatch {
+ public:
+  // The engine's side.
+  void add(std::shared_ptr<const MemoryReport> report) {
+    const std::lock_guard lock(mutex_);
+    newest_ = std::move(report);
+    if (on_change_) on_change_();
+  }
+
+  // The watcher's side. Null: nothing new.
+  std::shared_ptr<const MemoryReport> take() {
+    const std::lock_guard lock(mutex_);
+    return std::move(newest_);
+  }
+  // From now on calls `on_change` when take() has something; none: no longer, and once this has
+  // returned it is not being called. It must not use the watch, and is called on any thread.
+  void listen(std::function<void()> on_change) {
+    const std::lock_guard lock(mutex_);
+    on_change_ = std::move(on_change);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::shared_ptr<const MemoryReport> newest_;
+  std::function<void()> on_change_;
+};
+
+}  // namespace cairn::session

@@ -1,0 +1,413 @@
+#!/usr/bin/env python3
+"""The web page in a real browser, with the built-in model behind it: chat, branches, tokens,
+settings, memory, keys, hostile texts, narrow windows. Exits 77 where Chromium or its driver are not
+installed (Debian: chromium, chromium-driver).
+
+  page_browser.py CAIRN [FOLDER_FOR_SCREENSHOTS]
+"""
+import os
+import re
+import subprocess
+import sys
+
+import browser
+
+if not browser.is_installed():
+    print("chromium and chromedriver are not installed")
+    sys.exit(77)
+
+KEY = "a-key-for-the-tests-only"
+FRANCE, PARIS = "What is the capital of France?", "The capital of France is Paris."
+NORWAY, OSLO = "What is the capital of Norway?", "The capital of Norway is Oslo."
+HOSTILE = """<script>document.title = "taken"</script>
+<img src="http://evil.example/a.png" onerror="document.title='taken'">
+
+[a link](javascript:alert(1)) and [another](data:text/html,x)
+and ![image](http://evil.example/b.png)
+
+| <b>a</b> | b |
+|---|---|
+| `<i>` | **bold** |
+
+- one
+  - two
+> quoted <svg onload=alert(1)>
+
+```html
+<script>alert(1)</script>
+```
+"""
+
+
+class Server:
+    def __init__(self, program, **environment):
+        self.process = subprocess.Popen(
+            [program, "serve", "--port", "0", "--request-log", "none"], stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL, text=True, env={**os.environ, **environment})
+        said = self.process.stderr.readline()
+        url = re.search(r"http://\S+", said)
+        assert url, said
+        self.url = url[0]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        code = self.process.wait(timeout=60)
+        self.process.stderr.close()
+        assert code == 0, code
+
+
+class Page:
+    """The page as a person uses it."""
+
+    def __init__(self, window, shots):
+        self.window, self.shots = window, shots
+
+    def say(self, text):
+        self.window.type("#input", text, "enter")
+        return self.answer()
+
+    def answer(self):
+        """The last answer, when it is whole."""
+        self.window.wait("!document.querySelector('.live') && document.querySelector("
+                         "'.message.assistant:last-child .figures')?.textContent.includes('·')")
+        return self.messages()[-1]
+
+    def messages(self):
+        return self.window.texts(".message .text.body")
+
+    def act(self, index, name):
+        """Presses the button of this name under a message."""
+        self.window.wait("""(() => {
+            const message = [...document.querySelectorAll('.message')].at(arguments[0]);
+            const button = [...message.querySelectorAll('.actions button')]
+              .find((each) => each.textContent === arguments[1]);
+            button?.click();
+            return Boolean(button);
+        })()""", index, name)
+
+    def shoot(self, name):
+        if self.shots:
+            self.window.screenshot(os.path.join(self.shots, name + ".png"))
+
+
+def test_chat(page):
+    window = page.window
+    window.wait("document.getElementById('model').textContent.includes('cairn-nano')")
+    assert page.say(FRANCE) == PARIS
+    figures = window.text(".message.assistant .figures")
+    assert re.search(r"7 tokens · .* tokens/s · 0 reused · 11 computed", figures), figures
+    assert window.text("#title") == FRANCE
+    assert page.say(NORWAY) == OSLO
+    figures = window.texts(".message.assistant .figures")[-1]
+    assert not re.search(r" 0 reused", figures), figures
+
+
+def test_branches(page):
+    window = page.window
+    page.act(2, "Edit")
+    window.run("document.querySelector('.message textarea').value = ''")
+    window.type(".message textarea", FRANCE)
+    window.click(".edit-actions .primary")
+    assert page.answer() == PARIS
+    assert page.messages() == [FRANCE, PARIS, FRANCE, PARIS]
+    assert window.texts(".branches")[2] == "‹2 / 2›"
+    window.click(".branches button")
+    assert page.messages() == [FRANCE, PARIS, NORWAY, OSLO]
+    page.act(1, "Regenerate")
+    page.answer()
+    assert page.messages() == [FRANCE, PARIS]
+    # Not the whole question is read again, and the page says why as much of it is.
+    figures = window.text(".message.assistant .figures")
+    assert re.search(r" [1-9]\d* reused · \d+ computed", figures), figures
+    assert "—" in figures or "0 computed" in figures, figures
+    # By keys, too: the first branch has the rest of the conversation.
+    window.run("document.querySelectorAll('.message')[1].focus()")
+    window.press("left")
+    assert page.messages() == [FRANCE, PARIS, NORWAY, OSLO]
+
+
+def test_conversations_stay(page):
+    window = page.window
+    before = window.run("return location.href")
+    # The browser takes its time to write.
+    window.wait("""import('/page/store.js').then((store) => store.all()).then((all) => {
+        const [{nodes}] = all;
+        return nodes[nodes.root.children[0]].picked === 0;
+      })""")
+    window.open("about:blank")
+    window.open(before)
+    window.wait("document.querySelectorAll('.message').length === 4")
+    assert page.messages() == [FRANCE, PARIS, NORWAY, OSLO]
+    assert window.texts(".branches")[1] == "‹1 / 2›"
+    window.click("#new-chat")
+    assert page.messages() == []
+    window.wait("document.querySelectorAll('#conversations li').length === 2")
+    window.click("#conversations li:last-child .name")
+    assert len(page.messages()) == 4
+
+
+def test_tokens(page):
+    window = page.window
+    page.act(3, "Tokens")
+    assert "".join(window.texts(".token")) == OSLO
+    page.shoot("tokens")
+    # Instead of " Norway".
+    window.run("document.querySelectorAll('.token')[3].click()")
+    others = window.texts(".alternative code")
+    other = next(text for text in others if text.strip().isalpha() and text != " Norway")
+    window.run("[...document.querySelectorAll('.alternative')].find((each) => "
+               "each.firstChild.textContent === arguments[0]).click()", other)
+    begun = "The capital of" + other
+    assert page.answer().startswith(begun), (page.answer(), begun)
+    assert page.answer() != begun, "the model goes on"
+    assert window.texts(".branches")[3] == "‹2 / 2›"
+    page.act(3, "Tokens")
+    assert "".join(window.texts(".token")).startswith(begun)
+    window.run("document.querySelectorAll('.branches button')[2].click()")
+
+
+def test_settings_and_stop(page):
+    window = page.window
+    window.press("\ue00a", "s")
+    defaults = window.run("""return fetch('/openapi.json').then((reply) => reply.json())
+        .then((api) => api.paths['/v1/chat/completions'].post.requestBody.content
+        ['application/json'].schema.properties)""")
+    for name in ("temperature", "top_k", "min_p", "mirostat_tau"):
+        shown = window.run("return document.getElementById('field-' + arguments[0]).placeholder",
+                           name)
+        assert float(shown) == defaults[name]["default"], (name, shown)
+    page.shoot("settings")
+    window.run("const input = document.getElementById('field-top_p'); input.value = '3';"
+               "input.dispatchEvent(new Event('change'));")
+    assert window.run("return document.querySelector('#field-top_p[aria-invalid=true]') !== null")
+    window.click("#field-ignore_eos")
+    window.click("#new-chat")
+    window.type("#input", FRANCE, "enter")
+    window.wait("document.querySelector('.live .body')?.textContent.length > 40")
+    window.press("escape")
+    window.wait("!document.querySelector('.live')")
+    assert "stopped" in window.texts(".message.assistant .figures")[-1]
+    kept = page.messages()[-1]
+    page.act(-1, "Continue")
+    window.wait("document.querySelector('.live .body')?.textContent.length > arguments[0] + 20",
+                len(kept))
+    window.click("#stop")
+    window.wait("!document.querySelector('.live')")
+    assert page.messages()[-1].startswith(kept)
+    window.click("#field-ignore_eos")
+    window.click("#open-settings")
+
+
+def test_hostile_texts(page):
+    window = page.window
+    window.run("""const [hostile, long] = arguments;
+        return Promise.all([import('/page/chat.js'), import('/page/tree.js')])
+        .then(([chat, tree]) => {
+          const made = tree.newConversation();
+          const asked = tree.addNode(made, tree.root(made), {role: 'user', text: hostile});
+          const said = tree.addNode(made, asked, {role: 'assistant', text: hostile,
+            reasoning: hostile});
+          const more = tree.addNode(made, said, {role: 'user', text: long});
+          tree.addNode(made, more, {role: 'assistant', text: long + '\\n' + '*_`['.repeat(50000)});
+          chat.open(made);
+        })""", HOSTILE, "x" * 1000000)
+    forbidden = window.run("return document.querySelectorAll('#messages :is(script, img, svg, "
+                           "iframe, object, style, link, form)').length")
+    assert forbidden == 0, forbidden
+    links = window.run("return [...document.querySelectorAll('#messages a')].map((a) => a.href)")
+    assert links and all(link.startswith("http://evil.example/") for link in links), links
+    assert window.run("return document.title") == "cairn"
+    said = ".message.assistant .text.body"
+    assert "<script>" in window.text(said) and "onerror=" in window.text(said)
+    counts = window.run("""return ['table td', 'li li, li', 'blockquote', 'pre code', 'strong']
+        .map((each) => document.querySelector(arguments[0] + ' :is(' + each + ')') !== null)""",
+                        said)
+    assert all(counts), counts
+    assert len(page.messages()[2]) == 1000000
+    asked = window.run("return performance.getEntriesByType('resource').map((each) => each.name)"
+                       ".filter((name) => !name.startsWith(location.origin))")
+    assert asked == [], asked
+    page.shoot("hostile")
+
+
+def test_policy(page):
+    """The browser itself refuses what the page does not do."""
+    window = page.window
+    assert window.complaints() == []
+    problem = window.run("try { document.createElement('p').innerHTML = '<b>x</b>'; return ''; }"
+                         "catch (refused) { return refused.name; }")
+    assert problem == "TypeError", problem
+    window.run("const made = document.createElement('img'); made.src = 'http://evil.example/x.png';"
+               "document.body.append(made);")
+    window.wait("performance.now() > 0")
+    window.run("document.querySelector('body > img').remove()")
+    complaints = " ".join(window.complaints())
+    assert "TrustedHTML" in complaints and "img-src" in complaints, complaints
+
+
+def test_memory(page):
+    window = page.window
+    window.click("#conversations li:last-child .name")
+    window.press("\ue00a", "m")
+    window.wait("document.querySelectorAll('.sequences button').length > 1")
+    window.wait("document.querySelector('.sequences em')?.textContent === ' this conversation'")
+    sizes = window.texts(".parts .number")
+    assert len(sizes) == 6 and all(re.search(r"\d (B|KiB|MiB|GiB)$", size) for size in sizes), sizes
+    units = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+    numbers = [float(size.replace("−", "-").split()[0]) * units[size.split()[1]] for size in sizes]
+    assert abs(sum(numbers[:5]) - numbers[5]) < 0.02 * numbers[5] + 2**20, sizes
+    assert "full attention" in hover(window, "full attention")
+    assert "live" in hover(window, "full attention")
+    assert re.search(r"shared with \d+ other", hover(window, "full attention", at=0)), "the prompt"
+    # Going back to the first question costs nothing: its end is a snapshot.
+    window.run("document.querySelector('.tree button').click()")
+    window.wait("document.querySelector('.tree + .note').textContent.includes('From here')")
+    price = window.text(".tree + .note")
+    assert "11 of 11 tokens are in memory, 0 would be read" in price, price
+    window.run("document.getElementById('memory').scrollTop = 0")
+    page.shoot("memory")
+
+
+def hover(window, row, at=None):
+    """What is said of a place in the first row of this kind; the place: by default its middle."""
+    window.run("""const [name, at] = arguments;
+        return import('/page/memory.js').then((memory) => {
+          const map = memory.theMap();
+          map.draw();
+          const rows = map.rows();
+          const kinds = {'full attention': 'full'};
+          const found = rows.find((each) => each.group.kind === (kinds[name] ?? name));
+          const box = map.canvas.getBoundingClientRect();
+          const x = map.x(at ?? Math.floor(map.sequence.length / 2)) + 2;
+          map.canvas.dispatchEvent(new PointerEvent('pointermove', {clientX: box.left + x,
+            clientY: box.top + found.y + 2, bubbles: true}));
+        })""", row, at)
+    return window.text(".tip")
+
+
+def test_long_context(page):
+    """A map of 131,072 tokens in 48 layers of four kinds, with all the runs that there may be."""
+    window = page.window
+    times = window.run("""const length = 131072, layers = (first, step) =>
+            Array.from({length: 12}, (_, index) => first + index * step);
+        const runs = (from, count) => Array.from({length: count}, (_, index) => {
+          const span = Math.floor((length - from) / count);
+          return [from + index * span, from + (index + 1) * span, index % 3];
+        }).flat();
+        const group = (kind, window, page_tokens, first) =>
+          ({kind, window, page_tokens, block_bytes: 32768, layers: layers(first, 4)});
+        const held = (list) => ({blocks: 1, shared: 0, bytes: 1 << 20, whole: true, runs: list});
+        const states = Array.from({length: 512}, (_, at) => [at * 256, at * 256, 0]).flat();
+        const sequences = Array.from({length: 32}, (_, index) => ({
+          id: 'kept-' + index, use: 'kept', length, common: index * 1000, stored: true,
+          marks: Array.from({length: 256}, (_, mark) => [mark * 512, 'message_start']),
+          groups: [held(runs(0, 512)), held(runs(90000, 512)), held(runs(length - 8192, 512)),
+            held(states)]}));
+        return import('/page/memory.js').then(async (memory) => {
+          memory.take({process: {resident: 1e9, files: 1e8, weights: 2e8, steps: 1e8,
+              conversations: 5e8, rest: 1e8},
+            conversations: {pages: 1e8, states: 1e8, logs: 0, rows: 0, warm: 0, budget: 1e9},
+            engine: {running: 0, waiting: 0, steps: 0, decode_rows: 0, prompt_rows: 0}, store: null,
+            groups: [group('full', 0, 32, 0), group('window', 1024, 32, 1),
+              group('chunked', 8192, 32, 2), group('recurrent', 0, 0, 3)],
+            left_out: 0, order: sequences.map((each) => each.id), sequences});
+          const map = memory.theMap();
+          map.frameTimes.length = 0;
+          let last = performance.now();
+          const frames = [];
+          for (let frame = 0; frame < 60; ++frame) {
+            map.zoom(frame < 30 ? 0.8 : 1.25, 100000);
+            map.move(map.from + 500, map.span);
+            await new Promise((resolve) => requestAnimationFrame(resolve));
+            const now = performance.now();
+            frames.push(now - last);
+            last = now;
+          }
+          return {drawn: map.frameTimes.length, draw: Math.max(...map.frameTimes),
+            frame: Math.max(...frames), rows: map.rows().length, length: map.sequence.length};
+        })""")
+    print("a map of 131,072 tokens: frames of at most {frame:.0f} ms, drawn in {draw:.1f} ms"
+          .format(**times))
+    assert times["rows"] == 48 and times["length"] == 131072 and times["drawn"] >= 30, times
+    page.shoot("memory-long")
+
+
+def test_narrow_and_dark(page):
+    window = page.window
+    light = window.run("return getComputedStyle(document.body).backgroundColor")
+    window.devtools("Emulation.setDeviceMetricsOverride", width=390, height=844,
+                    deviceScaleFactor=1, mobile=True)
+    for view in ("chat", "memory"):
+        window.run("document.getElementById('show-' + arguments[0]).click()", view)
+        wide = window.run("return [...document.querySelectorAll('body, #main, #messages, #memory')]"
+                          ".filter((each) => each.scrollWidth > each.clientWidth + 1)"
+                          ".map((each) => each.id)")
+        assert wide == [], (view, wide)
+        page.shoot("narrow-" + view)
+    window.click("#side-open")
+    page.shoot("narrow-side")
+    window.click("#conversations li:last-child .name")
+    window.wait("!document.getElementById('side').classList.contains('open')")
+    window.devtools("Emulation.clearDeviceMetricsOverride")
+    window.devtools("Emulation.setEmulatedMedia",
+                    features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    dark = window.run("return getComputedStyle(document.body).backgroundColor")
+    assert dark != light
+    page.shoot("dark-chat")
+    # Chosen by hand, light stays light.
+    window.click("#theme")
+    assert window.run("return getComputedStyle(document.body).backgroundColor") == light
+    window.run("document.getElementById('theme').click(); document.getElementById('theme').click()")
+    window.devtools("Emulation.setEmulatedMedia", features=[])
+
+
+def test_names_of_controls(page):
+    """What a screen reader says of them."""
+    nameless = page.window.run("""return [...document.querySelectorAll('button, input, textarea')]
+        .filter((each) => each.type !== 'file' && !(each.textContent.trim() || each.ariaLabel ||
+          each.title || each.labels?.length > 0)).map((each) => each.id || each.className)""")
+    assert nameless == [], nameless
+
+
+def test_keys(page, url):
+    window = page.window
+    window.open(url)
+    window.wait("document.getElementById('dialog').open")
+    window.type("#key", KEY)
+    window.click("#dialog .primary")
+    window.wait("document.getElementById('model').textContent.includes('cairn-nano')")
+    # A focus that a dialog has given back has no keyboard in a window without a screen.
+    window.click("#title")
+    assert page.say(FRANCE) == PARIS
+    kept = window.run("return JSON.stringify([{...localStorage}, {...sessionStorage}])")
+    assert KEY not in kept
+    window.open("about:blank")
+    window.open(url)
+    window.wait("document.getElementById('dialog').open")
+    window.complaints()
+
+
+def main():
+    program, shots = sys.argv[1], (sys.argv[2:] or [None])[0]
+    with browser.Browser() as window, Server(program) as server:
+        page = Page(window, shots)
+        window.open(server.url)
+        for test in (test_chat, test_branches, test_conversations_stay, test_tokens,
+                     test_settings_and_stop, test_hostile_texts, test_policy, test_memory,
+                     test_long_context, test_narrow_and_dark, test_names_of_controls):
+            test(page)
+            print(test.__name__, "passed", flush=True)
+        with Server(program, CAIRN_API_KEY=KEY) as guarded:
+            test_keys(page, guarded.url)
+            print("test_keys passed")
+        # Whoever watches memory does not keep the server from stopping.
+        window.open(server.url)
+        window.click("#show-memory")
+        window.wait("document.querySelectorAll('.sequences button').length > 0")
+
+
+if __name__ == "__main__":
+    main()
