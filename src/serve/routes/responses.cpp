@@ -55,9 +55,9 @@ Made count_input(const RouteContext& context, http::Request& request) {
   if (earlier != nullptr) known = *earlier;
   CAIRN_TRY(const ChatRequest asked,
             openai::read_responses_request(body, known, knows_developer(context.model)));
-  CAIRN_TRY(const chat::Prompt prompt, encode_chat(context.model.engine(), asked));
-  return json_reply(
-      json::to_text({{"object", "response.input_tokens"}, {"input_tokens", prompt.tokens.size()}}));
+  CAIRN_TRY(const ChatPrompt made, encode_chat(context.model.engine(), asked));
+  return json_reply(json::to_text(
+      {{"object", "response.input_tokens"}, {"input_tokens", made.prompt.tokens.size()}}));
 }
 
 Made respond(const RouteContext& context, http::Request& request) {
