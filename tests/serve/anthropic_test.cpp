@@ -163,7 +163,7 @@ TEST(Anthropic, CallsTools) {
   write_nano_with({.chat_template = kToolTemplate}, folder.file("tools.gguf"));
   Serving serving({}, folder.file("tools.gguf"));
   json body = asked();
-  body["tools"] = {kTool};
+  body["tools"] = json::array({kTool});
   for (const json& choice : {json{{"type", "any"}}, json{{"type", "tool"}, {"name", "weather"}}}) {
     body["tool_choice"] = choice;
     const json reply = serving.post_json(kPath, body);

@@ -208,7 +208,8 @@ std::unique_ptr<http::Reply> get_studio_models(const RouteContext& context, http
   const int32_t context_tokens = context.model.engine().options().context_tokens;
   const json::Value known = ollama::model_json(context.model);
   json::Value capabilities = json::Value::array();
-  for (const json::Value& one : ollama::show_json(context.model).find("capabilities")->items()) {
+  const json::Value shown = ollama::show_json(context.model);
+  for (const json::Value& one : shown.find("capabilities")->items()) {
     if (one.as_text() == "tools") capabilities.push_back("tool_use");
   }
   json::Value model = {{"id", context.model.name},
