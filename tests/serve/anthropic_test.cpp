@@ -15,12 +15,6 @@ namespace {
 using nlohmann::json;
 
 constexpr char kPath[] = "/v1/messages", kCount[] = "/v1/messages/count_tokens";
-constexpr char kFrance[] = "What is the capital of France?";
-constexpr char kParis[] = "The capital of France is Paris.";
-constexpr char kToolTemplate[] =
-    "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}"
-    "{% for c in m.tool_calls or [] %}<c>{{ c.function | tojson }}</c>{% endfor %}<|end|>"
-    "{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}";
 const json kTool = {
     {"name", "weather"},
     {"description", "The weather."},

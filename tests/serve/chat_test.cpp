@@ -18,8 +18,6 @@ namespace {
 using nlohmann::json;
 
 constexpr char kPath[] = "/v1/chat/completions";
-constexpr char kFrance[] = "What is the capital of France?";
-constexpr char kParis[] = "The capital of France is Paris.";
 
 // The objects of a stream; the last line has to be its end.
 std::vector<json> events_of(const std::string& body) {

@@ -13,7 +13,6 @@ using nlohmann::json;
 constexpr char kPath[] = "/v1/completions";
 // What the model's template makes of a question.
 constexpr char kPrompt[] = "<|bos|><|user|>What is the capital of France?<|end|><|assistant|>";
-constexpr char kParis[] = "The capital of France is Paris.";
 
 TEST(Completion, ContinuesATextAndItsTokens) {
   Serving serving;

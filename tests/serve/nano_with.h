@@ -14,6 +14,12 @@
 
 namespace cairn::serve {
 
+// A chat template that has calls of tools.
+inline constexpr char kToolTemplate[] =
+    "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}"
+    "{% for c in m.tool_calls or [] %}<c>{{ c.function | tojson }}</c>{% endfor %}<|end|>"
+    "{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}";
+
 struct NanoChanges {
   std::string chat_template = {};                              // Empty: its own.
   std::vector<std::pair<std::string, uint32_t>> numbers = {};  // Further ones.

@@ -16,7 +16,6 @@ using nlohmann::json;
 
 constexpr char kPath[] = "/completion";
 constexpr char kPrompt[] = "<|user|>What is the capital of France?<|end|><|assistant|>";
-constexpr char kParis[] = "The capital of France is Paris.";
 
 std::vector<json> events_of(const std::string& body) {
   std::vector<json> events;

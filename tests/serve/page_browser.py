@@ -8,17 +8,16 @@ installed (Debian: chromium, chromium-driver).
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 
 import browser
+from serving import KEY, Server
 
 if not browser.is_installed():
     print("chromium and chromedriver are not installed")
     sys.exit(77)
 
-KEY = "a-key-for-the-tests-only"
 FRANCE, PARIS = "What is the capital of France?", "The capital of France is Paris."
 NORWAY, OSLO = "What is the capital of Norway?", "The capital of Norway is Oslo."
 HOSTILE = """<script>document.title = "taken"</script>
@@ -39,26 +38,6 @@ and ![image](http://evil.example/b.png)
 <script>alert(1)</script>
 ```
 """
-
-
-class Server:
-    def __init__(self, program, **environment):
-        self.process = subprocess.Popen(
-            [program, "serve", "--port", "0", "--request-log", "none"], stderr=subprocess.PIPE,
-            stdin=subprocess.DEVNULL, text=True, env={**os.environ, **environment})
-        said = self.process.stderr.readline()
-        url = re.search(r"http://\S+", said)
-        assert url, said
-        self.url = url[0]
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        code = self.process.wait(timeout=60)
-        self.process.stderr.close()
-        assert code == 0, code
 
 
 class Page:
@@ -421,7 +400,7 @@ def test_keys(page, url):
 
 def main():
     program, shots = sys.argv[1], (sys.argv[2:] or [None])[0]
-    with browser.Browser() as window, Server(program) as server:
+    with browser.Browser() as window, Server(program, key=None) as server:
         page = Page(window, shots)
         window.open(server.url)
         for test in (test_chat, test_branches, test_conversations_stay, test_tokens,
@@ -429,7 +408,7 @@ def main():
                      test_memory, test_long_context, test_narrow_and_dark, test_names_of_controls):
             test(page)
             print(test.__name__, "passed", flush=True)
-        with Server(program, CAIRN_API_KEY=KEY) as guarded:
+        with Server(program) as guarded:
             test_keys(page, guarded.url)
             print("test_keys passed")
         # Whoever watches memory does not keep the server from stopping.

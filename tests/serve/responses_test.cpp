@@ -17,12 +17,6 @@ namespace {
 using nlohmann::json;
 
 constexpr char kPath[] = "/v1/responses";
-constexpr char kFrance[] = "What is the capital of France?";
-constexpr char kParis[] = "The capital of France is Paris.";
-constexpr char kToolTemplate[] =
-    "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}"
-    "{% for c in m.tool_calls or [] %}<c>{{ c.function | tojson }}</c>{% endfor %}<|end|>"
-    "{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}";
 
 // The data of the events, whose numbers ascend.
 std::vector<json> stream(Serving& serving, json body) {

@@ -16,6 +16,10 @@
 
 namespace cairn::serve {
 
+// What the built-in model is asked, and its greedy answer.
+inline constexpr char kFrance[] = "What is the capital of France?";
+inline constexpr char kParis[] = "The capital of France is Paris.";
+
 class Serving {
  public:
   // The built-in model where `path` is empty, greedy unless a request says otherwise.

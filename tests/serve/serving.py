@@ -14,13 +14,13 @@ TOOL_TEMPLATE = (
 
 
 class Server:
-    """A server of a model."""
+    """A server of a model, for those who have the key; without one, for all."""
 
-    def __init__(self, program, *arguments):
+    def __init__(self, program, *arguments, key=KEY):
         self.process = subprocess.Popen(
             [program, "serve", *arguments, "--port", "0", "--request-log", "none"],
             stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
-            env={**os.environ, "CAIRN_API_KEY": KEY})
+            env={**os.environ, **({"CAIRN_API_KEY": key} if key else {})})
         said = self.process.stderr.readline()
         url = re.search(r"http://\S+", said)
         assert url, said
