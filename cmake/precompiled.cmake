@@ -1,8 +1,8 @@
 # Headers that are read once instead of once for each source, which is most of a compilation. All
-# modules share cmake/precompiled.h; one with a precompiled.h of its own has that instead. Sources
-# include what they use nonetheless: tools/tidy.py checks the standard library's names and the
-# project's types. Files for one instruction set have flags of their own, so they read headers one
-# by one.
+# modules share cmake/precompiled.h, and those that answer requests and commands
+# cmake/precompiled_once.h; one with a precompiled.h of its own has that instead. Sources include
+# what they use nonetheless: tools/tidy.py checks the standard library's names and the project's
+# types. Files for one instruction set have flags of their own, so they read headers one by one.
 option(CAIRN_PRECOMPILED "Precompile headers" ON)
 
 if(CAIRN_PRECOMPILED)
@@ -16,8 +16,12 @@ if(CAIRN_PRECOMPILED)
   endif()
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/precompiled.cpp
        CONTENT "// Nothing: cmake/precompiled.h is compiled for the sake of others.\n")
-  # Modules that compute have flags of their own.
-  foreach(library cairn_precompiled cairn_precompiled_computing)
+  # Modules that compute, and those that run once, have flags of their own.
+  set(libraries cairn_precompiled cairn_precompiled_computing)
+  if(NOT CAIRN_KERNELS_ONLY)
+    list(APPEND libraries cairn_precompiled_once)
+  endif()
+  foreach(library ${libraries})
     add_library(${library} OBJECT ${CMAKE_BINARY_DIR}/precompiled.cpp)
     target_link_libraries(${library} PRIVATE cairn_flags fmt::fmt)
     # By a name that is the same in every clone, so that a cache serves them all.
@@ -25,6 +29,10 @@ if(CAIRN_PRECOMPILED)
     target_precompile_headers(${library} PRIVATE <cmake/precompiled.h>)
   endforeach()
   set_target_properties(cairn_precompiled_computing PROPERTIES CAIRN_COMPUTES ON)
+  if(TARGET cairn_precompiled_once)
+    target_precompile_headers(cairn_precompiled_once PRIVATE <cmake/precompiled_once.h>)
+    target_compile_options(cairn_precompiled_once PRIVATE ${CAIRN_ONCE_FLAGS})
+  endif()
 endif()
 
 # g++ 12 forgets which of the headers are the system's and repeats within them the mistake that
@@ -40,14 +48,16 @@ function(cairn_precompile target folder)
   if(NOT CAIRN_PRECOMPILED)
     return()
   endif()
+  get_filename_component(module ${folder} NAME)
   if(EXISTS ${folder}/precompiled.h)
-    get_filename_component(module ${folder} NAME)
     target_precompile_headers(${target} PRIVATE <${module}/precompiled.h>)
   else()
     set(headers cairn_precompiled)
     get_target_property(computes ${target} CAIRN_COMPUTES)
     if(computes)
       string(APPEND headers _computing)
+    elseif(module IN_LIST CAIRN_ONCE_MODULES)
+      string(APPEND headers _once)
     endif()
     target_precompile_headers(${target} REUSE_FROM ${headers})
   endif()

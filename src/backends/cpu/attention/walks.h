@@ -204,14 +204,14 @@ void add_values_of_all_dims(const cpu::KvHeadArgs& head, const ValueWalk& walk) 
   for (; dim + kVectors * L::kCount <= head.value_dim; dim += kVectors * L::kCount) {
     add_values<L, Value, Q, kVectors, false>(head, walk, dim, L::kCount);
   }
+  // What is left, a vector at a time: the sums were added to above, where anything was.
+  float unused[Q] = {};
+  ValueWalk rest = walk;
   for (; dim < head.value_dim; dim += L::kCount) {
+    if (dim > 0) rest.sums = unused;
     const int32_t left = head.value_dim - dim;
     const int32_t count = left < L::kCount ? left : L::kCount;
-    if (dim == 0) {
-      add_values<L, Value, Q, 1, true>(head, walk, dim, count);
-    } else {
-      add_values<L, Value, Q, 1, false>(head, walk, dim, count);
-    }
+    add_values<L, Value, Q, 1, true>(head, rest, dim, count);
   }
 }
 
