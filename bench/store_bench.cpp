@@ -102,13 +102,13 @@ class Decoding {
     CAIRN_TRY(generator_.read(prompt_));
     return Ok{};
   }
-  // Tokens a second, at least so many tokens, and until it says so.
+  // Tokens a second, at least so many tokens, and until it says so; always at the same depths.
   template <class Until>
   Result<double> pace(int32_t token_count_min, Until until) {
     int32_t count = 0;
     const Clock::time_point begin = Clock::now();
     while (count < token_count_min || !until()) {
-      if (generator_.room() == 0) CAIRN_TRY(this->begin());
+      if (count % 512 == 511) CAIRN_TRY(this->begin());
       CAIRN_TRY(generator_.advance(Token(count % 100)));
       ++count;
     }
@@ -124,7 +124,7 @@ class Decoding {
 Result<std::unique_ptr<Engine>> load(const std::string& model, const std::string& folder) {
   CAIRN_TRY(gguf::File file, gguf::File::open(model));
   EngineOptions options;
-  options.memory_budget = size_t(6) << 30;
+  options.memory_budget = size_t(12) << 30;
   options.cache_dir = folder;
   options.cache_audit_interval = 0;
   return Engine::load(std::move(file), options);
@@ -160,13 +160,13 @@ Status bench_write(const std::string& model, const std::string& folder, size_t m
       bytes = engine->memory().usage().used_bytes() - used;
     }
     const auto at_once = [] { return true; };
-    CAIRN_TRY(const double before, decoding.pace(200, at_once));
+    CAIRN_TRY(const double before, decoding.pace(2048, at_once));
     const uint64_t written = store.stats().written_bytes;
     for (const memory::Sequence& sequence : sequences) store.keep(sequence, fingerprint);
     const Clock::time_point begin = Clock::now();
-    CAIRN_TRY(const double meanwhile, decoding.pace(1, [&] { return !store.holds_memory(); }));
+    CAIRN_TRY(const double meanwhile, decoding.pace(512, [&] { return !store.holds_memory(); }));
     const double seconds = seconds_since(begin);
-    CAIRN_TRY(const double after, decoding.pace(200, at_once));
+    CAIRN_TRY(const double after, decoding.pace(2048, at_once));
     const double quiet = (before + after) / 2;
     changes.push_back(meanwhile / quiet - 1);
     fmt::print(

@@ -1,6 +1,8 @@
 // The writing thread, and what the engine's thread hands over to it.
 #include "engine/sequence_store.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <chrono>
 #include <system_error>
@@ -22,7 +24,20 @@ constexpr std::chrono::seconds kScrubPause(1);
 // Restored sequences that wait to be computed again.
 constexpr size_t kAuditsMax = 8;
 // Of the budget, what waits to be written holds at most a quarter, what was evicted an eighth.
-constexpr uint64_t kWaitingPart = 4, kDemotedPart = 8;
+// More than a sixteenth is written without rest.
+constexpr uint64_t kWaitingPart = 4, kDemotedPart = 8, kBehindPart = 16;
+// Beside steps the writing thread rests so many times as long as it has computed: two processors
+// lose less than a hundredth of their time, with what the system does for it.
+constexpr int64_t kRestPerWork = 80;
+// Steps are being made, if one was so short ago.
+constexpr std::chrono::milliseconds kBesideSteps(100);
+
+// Of the calling thread.
+std::chrono::nanoseconds processor_time() {
+  timespec time{};
+  (void)::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
 
 }  // namespace
 
@@ -113,12 +128,29 @@ void SequenceStore::work_once(std::unique_lock<std::mutex>& lock) {
   waiting_.pop_front();
   lock.unlock();
   const Result<Sha256Digest> written =
-      disk_->write(*snapshot, store::Durability::cache, [this] { return !gives_up_; });
+      disk_->write(*snapshot, store::Durability::cache,
+                   [this, worked = processor_time()]() mutable { return rest(worked); });
   if (!written) log::info("store: a sequence was not written: {}", written.error().message);
   const bool is_left = !written && written.error().code == ErrorCode::cancelled;
   lock.lock();
   counts_.passed_over += int64_t(is_left);
   written_.push_back(std::move(snapshot));
+}
+
+// Between two records, the writing thread. False: it shall leave what it writes.
+bool SequenceStore::rest(std::chrono::nanoseconds& rested_at) {
+  const std::chrono::nanoseconds now = processor_time();
+  const std::chrono::nanoseconds pause = kRestPerWork * (now - rested_at);
+  rested_at = now;
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, pause, [this] { return is_hurried(); });
+  return !gives_up_;
+}
+
+bool SequenceStore::is_hurried() const {
+  return drain_count_ > 0 || is_closing_ ||
+         waiting_bytes() > memory_->options().budget_bytes / kBehindPart ||
+         now_ns() - last_step_ns_ > kBesideSteps / std::chrono::nanoseconds(1);
 }
 
 bool SequenceStore::may_scrub() {
@@ -187,6 +219,8 @@ bool SequenceStore::drain(std::optional<std::chrono::milliseconds> patience) {
   {
     std::unique_lock lock(mutex_);
     had_any = !is_idle() || !written_.empty();
+    ++drain_count_;
+    changed_.notify_all();
     const auto is_idle = [this] { return this->is_idle(); };
     if (patience && !changed_.wait_for(lock, *patience, is_idle)) {
       passed_over.swap(waiting_);
@@ -194,6 +228,7 @@ bool SequenceStore::drain(std::optional<std::chrono::milliseconds> patience) {
       gives_up_ = true;
     }
     changed_.wait(lock, is_idle);
+    --drain_count_;
     gives_up_ = false;
   }
   while (collect()) {
@@ -217,8 +252,7 @@ bool SequenceStore::holds_memory() {
   return is_busy;
 }
 
-uint64_t SequenceStore::waiting_bytes() {
-  const std::lock_guard lock(mutex_);
+uint64_t SequenceStore::waiting_bytes() const {
   uint64_t bytes = 0;
   for (const auto& snapshot : waiting_) bytes += snapshot->payload_bytes();
   return bytes;
@@ -238,9 +272,10 @@ void SequenceStore::demote(const memory::Sequence& sequence, const Sha256Digest&
   if (disk_->covers(fingerprint, sequence.tokens())) return;
   auto snapshot = std::make_unique<store::Snapshot>(*memory_, sequence, fingerprint, model_);
   const uint64_t bytes_max = memory_->options().budget_bytes / kDemotedPart;
-  const bool has_room = snapshot->payload_bytes() + waiting_bytes() <= bytes_max;
+  bool has_room = false;
   {
     const std::lock_guard lock(mutex_);
+    has_room = snapshot->payload_bytes() + waiting_bytes() <= bytes_max;
     ++(has_room ? counts_.demoted : counts_.passed_over);
   }
   if (!has_room) return;
@@ -259,12 +294,11 @@ void SequenceStore::hand_over(std::unique_ptr<store::Snapshot> snapshot,
   Snapshots unwritten;
   {
     const std::lock_guard lock(mutex_);
-    uint64_t bytes = snapshot->payload_bytes();
     for (std::unique_ptr<store::Snapshot>& other : waiting_) {
       if (is_beginning(other)) unwritten.push_back(std::move(other));
     }
     std::erase(waiting_, nullptr);
-    for (const auto& other : waiting_) bytes += other->payload_bytes();
+    uint64_t bytes = snapshot->payload_bytes() + waiting_bytes();
     while (!waiting_.empty() && bytes > waiting_bytes_max) {
       bytes -= waiting_.front()->payload_bytes();
       unwritten.push_back(std::move(waiting_.front()));

@@ -82,7 +82,8 @@ class SequenceStore {
     return disk_->covers(fingerprint, tokens);
   }
 
-  // A step is made: the disk is not scrubbed for a second.
+  // A step is made: the disk is not scrubbed for a second, and what nobody waits for is written
+  // slowly.
   void note_step() { last_step_ns_ = now_ns(); }
 
   // A sequence that was loaded, to be compared with what its tokens compute.
@@ -125,13 +126,15 @@ class SequenceStore {
   static int64_t now_ns();
   void write_all();
   void work_once(std::unique_lock<std::mutex>& lock);
+  bool rest(std::chrono::nanoseconds& rested_at);
+  bool is_hurried() const;
   void scrub(std::unique_lock<std::mutex>& lock);
   bool may_scrub();
   void note_loaded(const Sha256Digest& fingerprint, const Selection& selection,
                    const memory::Sequence& loaded);
   bool has_errand() const { return !waiting_.empty() || !condemned_.empty(); }
   bool is_idle() const { return !has_errand() && !is_writing_; }
-  uint64_t waiting_bytes();
+  uint64_t waiting_bytes() const;  // Under the mutex.
   void hand_over(std::unique_ptr<store::Snapshot> snapshot, uint64_t waiting_bytes_max);
   Result<memory::Sequence> load(const Sha256Digest& fingerprint, memory::Variant variant,
                                 const store::DiskStore::Match& match);
@@ -148,6 +151,7 @@ class SequenceStore {
   Snapshots written_;  // To be destroyed by the engine's thread.
   std::vector<Condemned> condemned_;
   bool is_writing_ = false, is_closing_ = false;
+  int32_t drain_count_ = 0;            // Who waits until everything is written.
   std::atomic<bool> gives_up_{false};  // The writer leaves what it is writing.
   std::thread writer_;
   Counts counts_;  // Under the mutex, as all above but the thread.

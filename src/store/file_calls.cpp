@@ -45,6 +45,11 @@ int FileCalls::allocate(int file, off_t bytes) {
   return -1;
 }
 
+int FileCalls::will_read(int file) {
+  errno = ::posix_fadvise(file, 0, 0, POSIX_FADV_WILLNEED);
+  return errno == 0 ? 0 : -1;
+}
+
 int FileCalls::sync(int file) {
   return ::fsync(file);
 }

@@ -24,6 +24,7 @@ class FileCalls {
   virtual ssize_t read_at(int file, void* bytes, size_t count, off_t offset);
   virtual ssize_t write_at(int file, const void* bytes, size_t count, off_t offset);
   virtual int allocate(int file, off_t bytes);
+  virtual int will_read(int file);  // Advice: all of it is read soon.
   virtual int sync(int file);
   virtual int set_mode(int file, mode_t mode);
   // EEXIST where `to` exists.

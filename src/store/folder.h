@@ -53,6 +53,8 @@ class RecordFile {
   int64_t used_ns() const { return used_ns_; }  // As ListedRecord says.
   // All of `bytes`, from `offset` on. Errors: io, invalid_data (the file ends before).
   Status read(uint64_t offset, std::span<std::byte> bytes) const;
+  // The disk begins to read all of it. Advice: a failure changes nothing.
+  void will_read() const { (void)calls_->will_read(file_.number()); }
   Status sync() const;  // To the disk. Errors: io.
 
  private:

@@ -15,17 +15,16 @@ uint64_t rounded_to_block(uint64_t bytes, uint64_t all) {
   return std::min((bytes + kCrcBlockBytes - 1) / kCrcBlockBytes * kCrcBlockBytes, all);
 }
 
+// Records that the disk reads while one before them is checked: 2 MiB each at most.
+constexpr size_t kOpenAhead = 4;
+
 // Where the payload of a piece goes: into the blocks of what is wanted, and what lies before them
-// into `scratch`. Nothing where nothing is wanted.
+// into `scratch`.
 std::vector<std::span<std::byte>> targets_of(const Piece& piece, const memory::Outline& wanted,
                                              const memory::Layout& layout,
                                              memory::Assembly& assembly,
                                              std::vector<std::byte>& scratch) {
-  if (piece.type == RecordType::state) {
-    const std::vector<int32_t> states = wanted.state_positions();
-    if (!std::ranges::binary_search(states, piece.end)) return {};
-    return parts_of(piece, layout, assembly);
-  }
+  if (piece.type == RecordType::state) return parts_of(piece, layout, assembly);
   std::vector<std::span<std::byte>> targets;
   const size_t page_bytes = size_t(piece.payload_bytes) / size_t(piece.pages.count);
   scratch.resize(page_bytes);
@@ -77,7 +76,8 @@ Status Loading::begin(memory::Memory& memory, memory::Variant variant) {
   wanted_ = wanted(*layout_);
   CAIRN_TRY(assembly_, memory::Assembly::begin(memory, wanted_, variant));
   pieces_ = pieces_of(match_.manifest.outline, *layout_);
-  next_ = 0;
+  next_ = open_next_ = 0;
+  opened_.clear();
   is_bad_ = false;
   return Ok{};
 }
@@ -123,14 +123,35 @@ void Loading::fill_rows() {
   }
 }
 
+bool Loading::is_wanted(const Piece& piece) const {
+  if (piece.type == RecordType::state) {
+    return std::ranges::binary_search(wanted_.state_positions(), piece.end);
+  }
+  return std::ranges::any_of(wanted_.runs[size_t(piece.group)], [&](const memory::PageRun& run) {
+    return run.first < piece.pages.end() && piece.pages.first < run.end();
+  });
+}
+
+void Loading::open_ahead() {
+  for (; open_next_ < pieces_.size() && opened_.size() < kOpenAhead; ++open_next_) {
+    if (!is_wanted(pieces_[open_next_])) continue;
+    opened_.push_back(
+        store_->folder().open_record(Place::objects, match_.manifest.pieces[open_next_].name));
+    if (opened_.back()) opened_.back()->will_read();
+  }
+}
+
 // Only records that hold something wanted are read.
 bool Loading::read_piece(size_t index) {
   const Piece& piece = pieces_[index];
+  if (!is_wanted(piece)) return true;
+  open_ahead();
+  Result<RecordFile> file = std::move(opened_.front());
+  opened_.pop_front();
   const PieceRef& ref = match_.manifest.pieces[index];
   std::vector<std::byte> scratch;
   const auto targets = targets_of(piece, wanted_, *layout_, *assembly_, scratch);
-  if (targets.empty()) return true;
-  const Status status = read_record(piece, ref, targets);
+  const Status status = file ? read_record(*file, piece, ref, targets) : Status(file.error());
   // What cannot be read now may be readable again: only what was read and is wrong is put away.
   if (!status && status.error().code == ErrorCode::invalid_data) {
     store_->put_away(Place::objects, ref.name, status.error().message);
@@ -138,9 +159,8 @@ bool Loading::read_piece(size_t index) {
   return bool(status);
 }
 
-Status Loading::read_record(const Piece& piece, const PieceRef& ref,
+Status Loading::read_record(const RecordFile& file, const Piece& piece, const PieceRef& ref,
                             std::span<const std::span<std::byte>> targets) {
-  CAIRN_TRY(const RecordFile file, store_->folder().open_record(Place::objects, ref.name));
   RecordHeader expected = header_of(piece, chain_, *layout_);
   expected.payload_digest = ref.digest;
   if (name_of(expected) != ref.name || file.size() != expected.file_bytes()) {

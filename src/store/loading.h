@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <vector>
@@ -39,8 +40,10 @@ class Loading {
 
  private:
   memory::Outline wanted(const memory::Layout& layout) const;
+  bool is_wanted(const Piece& piece) const;
+  void open_ahead();
   bool read_piece(size_t index);
-  Status read_record(const Piece& piece, const PieceRef& ref,
+  Status read_record(const RecordFile& file, const Piece& piece, const PieceRef& ref,
                      std::span<const std::span<std::byte>> targets);
   Status read_payload(const RecordFile& file, const RecordFront& front,
                       std::span<const std::span<std::byte>> parts);
@@ -58,6 +61,8 @@ class Loading {
   std::optional<memory::Assembly> assembly_;
   std::vector<Piece> pieces_;
   size_t next_ = 0;
+  std::deque<Result<RecordFile>> opened_;  // Of the wanted pieces from `next_` on, some.
+  size_t open_next_ = 0;
   bool is_bad_ = false;
 };
 

@@ -47,6 +47,7 @@ class FailingCalls : public FileCalls {
   int allocate(int file, off_t bytes) override {
     return fails() ? -1 : FileCalls::allocate(file, bytes);
   }
+  int will_read(int file) override { return fails() ? -1 : FileCalls::will_read(file); }
   // The disk itself is not waited for: no power is lost here.
   int sync(int) override { return fails() ? -1 : 0; }
   int set_mode(int file, mode_t mode) override {
@@ -131,9 +132,13 @@ bool survives_fault(int64_t call, int error, bool persists, bool is_short) {
   return was_reached;
 }
 
+// The sanitizers look at what is done after a fault, which one call in five shows.
 void expect_survival(int error, bool persists, bool is_short) {
+  constexpr int64_t kEvery = test::kIsSanitized ? 5 : 1;
   int64_t call = 0;
-  while (survives_fault(call, error, persists, is_short) && !::testing::Test::HasFailure()) ++call;
+  while (survives_fault(call, error, persists, is_short) && !::testing::Test::HasFailure()) {
+    call += kEvery;
+  }
   EXPECT_GT(call, 100);
 }
 
@@ -202,7 +207,7 @@ TEST(Faults, AfterAFailureTheDiskHasAPause) {
 }
 
 TEST(Faults, KilledAtRandomMomentsItIsWhole) {
-  constexpr int kRounds = 50;
+  constexpr int kRounds = test::kIsSanitized ? 15 : 50;
   std::mt19937 random(11);
   StoreOptions options{.budget_bytes = 1'000'000};
   StoreBench bench(toy::mixed_model(), options);
@@ -242,7 +247,7 @@ TEST(Faults, KilledAtRandomMomentsItIsWhole) {
     ASSERT_EQ(bench.store->verify().value().bad_records, 0u);
     ASSERT_EQ(bench.store->stats().damaged, 0u);
   }
-  EXPECT_GT(found, 100u);
+  EXPECT_GT(found, size_t(2 * kRounds));
 }
 
 }  // namespace
