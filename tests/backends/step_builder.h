@@ -48,7 +48,12 @@ class World {
   std::vector<int32_t>& positions() { return positions_; }
   std::mt19937& random() { return random_; }
 
-  float normal() { return std::normal_distribution<float>(0.0f, 1.0f)(random_); }
+  // Nearly normal, of variance 1: the sum of four even ones, which takes no logarithm of an emulator.
+  float normal() {
+    const uint32_t a = uint32_t(random_()), b = uint32_t(random_());
+    const uint32_t sum = (a & 0xffff) + (a >> 16) + (b & 0xffff) + (b >> 16);
+    return (float(sum) - 131070.0f) * (1.7320508f / 65536);
+  }
 
   // A value of random numbers; rows stand apart by an odd number of floats.
   Rows rows(int32_t width, RowSet set = RowSet::tokens, float spread = 1.0f) {
