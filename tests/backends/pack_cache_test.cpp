@@ -10,7 +10,6 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 #include "backends/cpu/pack/pack.h"
 #include "tests/backends/matmul_fixture.h"
@@ -74,10 +73,7 @@ class PackCacheTest : public testing::Test {
     return out;
   }
 
-  std::string read() const {
-    std::ifstream file(path(), std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  std::string read() const { return test::contents_of(path()); }
   void write(const std::string& text) const {
     std::ofstream(path(), std::ios::binary | std::ios::trunc) << text;
   }

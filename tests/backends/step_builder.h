@@ -48,7 +48,7 @@ class World {
   std::vector<int32_t>& positions() { return positions_; }
   std::mt19937& random() { return random_; }
 
-  // Nearly normal, of variance 1: the sum of four even ones, which takes no logarithm of an emulator.
+  // Nearly normal, of variance 1: a sum of four even ones, since an emulator is slow at logarithms.
   float normal() {
     const uint32_t a = uint32_t(random_()), b = uint32_t(random_());
     const uint32_t sum = (a & 0xffff) + (a >> 16) + (b & 0xffff) + (b >> 16);

@@ -25,9 +25,8 @@ namespace fs = std::filesystem;
 constexpr int kRounds = 1000;
 
 std::string read(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  EXPECT_TRUE(file.good()) << path;
-  return {std::istreambuf_iterator<char>(file), {}};
+  EXPECT_TRUE(fs::exists(path)) << path;
+  return test::contents_of(path.string());
 }
 
 void write(const fs::path& path, const std::string& bytes) {

@@ -27,9 +27,8 @@ fs::path fixture(const std::string& name) {
 }
 
 std::string read(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  EXPECT_TRUE(file.good()) << path;
-  return {std::istreambuf_iterator<char>(file), {}};
+  EXPECT_TRUE(fs::exists(path)) << path;
+  return test::contents_of(path.string());
 }
 
 class StatesTest : public ::testing::TestWithParam<const char*> {};

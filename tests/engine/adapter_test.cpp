@@ -122,9 +122,7 @@ void use_hostile(const std::string& path) {
 }
 
 TEST(Adapter, SeededMutationsNeverCrash) {
-  std::ifstream file(folder_path("llama-lora.gguf"), std::ios::binary);
-  ASSERT_TRUE(file.good());
-  const std::string good{std::istreambuf_iterator<char>(file), {}};
+  const std::string good = test::contents_of(folder_path("llama-lora.gguf"));
   constexpr size_t kHeadBytes = 2000;
   ASSERT_GT(good.size(), kHeadBytes);
   const test::ScratchFolder scratch;
