@@ -168,9 +168,8 @@ App::App(ServedModel model, AppOptions options, std::unique_ptr<RequestLog> log)
   // With one client, all of it is that one's.
   const int32_t all = options_.requests_max;
   context_ = {
-      .model = std::move(model),
+      .only_model = std::make_shared<const ServedModel>(std::move(model)),
       .slots = std::make_shared<Slots>(all, options_.keys.is_empty() ? all : std::max(all / 2, 1)),
-      .adapters = std::make_shared<AdapterScales>(),
       .responses = std::make_shared<ResponseTable>(),
       .metrics = &metrics_,
       .request_seconds_max = options_.request_seconds_max};
@@ -261,7 +260,11 @@ bool App::is_quick(const http::RequestHead& head) const {
 
 std::unique_ptr<http::Reply> App::answer(http::Request& request) {
   const RouteLine* const line = find_route(request.head);
-  return line->route(context_, request);
+  if (line->route.plain != nullptr) return line->route.plain(context_, request);
+  std::shared_ptr<const ServedModel> model = context_.only_model;
+  std::unique_ptr<http::Reply> reply = line->route.of_model({context_, *model}, request);
+  reply->keep(std::move(model));
+  return reply;
 }
 
 std::unique_ptr<http::Reply> App::refuse(int status, std::string_view message) {

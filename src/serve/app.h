@@ -24,12 +24,21 @@ enum class Access : uint8_t {
   operator_,  // An admin's key, where there are such; else any.
 };
 
+// A function of either kind: its arguments say whether it is about a model.
+struct AnyRoute {
+  constexpr AnyRoute(Route route) : of_model(route) {}
+  constexpr AnyRoute(PlainRoute route) : plain(route) {}
+
+  Route of_model = nullptr;
+  PlainRoute plain = nullptr;
+};
+
 struct RouteLine {
   http::Method method;
   std::string_view path;  // With "*" at its end: and all that begins so.
   Access access;
   bool is_quick;  // Takes microseconds.
-  Route route;
+  AnyRoute route;
   uint32_t endpoint;  // Of the fields of its body; 0: it has none.
   std::string_view doc;
 };
@@ -63,7 +72,7 @@ class App final : public http::Handler {
 
   AppOptions options_;
   Metrics metrics_;
-  RouteContext context_;
+  ServerContext context_;
   std::unique_ptr<RequestLog> log_;
   FailureCounts failures_;
 };

@@ -63,7 +63,7 @@ Checked<std::unique_ptr<http::Reply>> begin_answers(const RouteContext& context,
                                                     const http::Request& request,
                                                     std::vector<session::AnswerOrder> orders,
                                                     std::unique_ptr<AnswerWriter> writer) {
-  const std::optional<std::vector<AdapterUse>> adapters = context.adapters->get();
+  const std::optional<std::vector<AdapterUse>> adapters = context.model.adapters->get();
   for (session::AnswerOrder& order : orders) {
     if (!order.adapters) order.adapters = adapters;
   }

@@ -97,7 +97,7 @@ class VectorReply final : public http::Reply {
   }
 
  private:
-  const RouteContext& context_;
+  const RouteContext context_;
   VectorOrder order_;
   std::unique_ptr<Slots::Slot> slot_;
   std::shared_ptr<Outcome> outcome_;

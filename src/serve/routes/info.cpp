@@ -30,20 +30,20 @@ std::unique_ptr<http::Reply> json_reply(std::string body) {
   return std::make_unique<http::WholeReply>(http::ReplyHead{}, std::move(body));
 }
 
-std::unique_ptr<http::Reply> get_health(const RouteContext&, http::Request&) {
+std::unique_ptr<http::Reply> get_health(const ServerContext&, http::Request&) {
   return json_reply(R"({"status":"ok"})");
 }
 
-std::unique_ptr<http::Reply> get_models(const RouteContext& context, http::Request&) {
+std::unique_ptr<http::Reply> get_models(const ServerContext& context, http::Request&) {
   json::Value list = json::Value::array();
-  list.push_back(model_json(context.model));
+  list.push_back(model_json(*context.only_model));
   return json_reply(json::to_text({{"object", "list"}, {"data", std::move(list)}}));
 }
 
-std::unique_ptr<http::Reply> get_model(const RouteContext& context, http::Request& request) {
+std::unique_ptr<http::Reply> get_model(const ServerContext& context, http::Request& request) {
   const std::string& path = request.head.path;
   const std::string name = path.substr(path.find("/models/") + 8);
-  if (name == context.model.name) return json_reply(json::to_text(model_json(context.model)));
+  if (name == context.only_model->name) return json_reply(json::to_text(model_json(*context.only_model)));
   return refusal_reply({.status = 404,
                         .type = "not_found_error",
                         .code = "model_not_found",
@@ -51,17 +51,17 @@ std::unique_ptr<http::Reply> get_model(const RouteContext& context, http::Reques
                         .field = "model"});
 }
 
-std::unique_ptr<http::Reply> get_metrics(const RouteContext& context, http::Request&) {
+std::unique_ptr<http::Reply> get_metrics(const ServerContext& context, http::Request&) {
   Metrics::Now now{.answering = context.slots->count()};
-  now.scheduler = context.model.service->stats();
-  context.model.service->ask([&](Engine& engine) { now.memory = engine.memory().usage(); });
+  now.scheduler = context.only_model->service->stats();
+  context.only_model->service->ask([&](Engine& engine) { now.memory = engine.memory().usage(); });
   return std::make_unique<http::WholeReply>(
       http::ReplyHead{.content_type = "text/plain; version=0.0.4; charset=utf-8"},
       context.metrics->text(now));
 }
 
-std::unique_ptr<http::Reply> get_openapi(const RouteContext& context, http::Request&) {
-  return json_reply(openapi_text(context.model.sampling));
+std::unique_ptr<http::Reply> get_openapi(const ServerContext& context, http::Request&) {
+  return json_reply(openapi_text(context.only_model->sampling));
 }
 
 }  // namespace cairn::serve

@@ -181,42 +181,42 @@ std::unique_ptr<http::Reply> post_ollama_embeddings(const RouteContext& context,
   return reply_of(embed(context, request, true), ErrorForm::ollama);
 }
 
-std::unique_ptr<http::Reply> post_ollama_show(const RouteContext& context, http::Request& request) {
+std::unique_ptr<http::Reply> post_ollama_show(const ServerContext& context, http::Request& request) {
   const Checked<Body> body = Body::read(request.body, kOllamaShow);
   if (!body) return refusal_reply(body.error(), ErrorForm::ollama);
-  return json_reply(json::to_text(ollama::show_json(context.model)));
+  return json_reply(json::to_text(ollama::show_json(*context.only_model)));
 }
 
-std::unique_ptr<http::Reply> get_ollama_tags(const RouteContext& context, http::Request&) {
+std::unique_ptr<http::Reply> get_ollama_tags(const ServerContext& context, http::Request&) {
   json::Value list = json::Value::array();
-  list.push_back(ollama::model_json(context.model));
+  list.push_back(ollama::model_json(*context.only_model));
   return json_reply(json::to_text({{"models", std::move(list)}}));
 }
 
-std::unique_ptr<http::Reply> get_ollama_ps(const RouteContext& context, http::Request&) {
-  json::Value model = ollama::model_json(context.model);
+std::unique_ptr<http::Reply> get_ollama_ps(const ServerContext& context, http::Request&) {
+  json::Value model = ollama::model_json(*context.only_model);
   // It stays.
   model["expires_at"] = "2200-01-01T00:00:00Z";
   model["size_vram"] = 0;
-  model["context_length"] = context.model.engine().options().context_tokens;
+  model["context_length"] = context.only_model->engine().options().context_tokens;
   json::Value list = json::Value::array();
   list.push_back(std::move(model));
   return json_reply(json::to_text({{"models", std::move(list)}}));
 }
 
-std::unique_ptr<http::Reply> get_studio_models(const RouteContext& context, http::Request&) {
-  const int32_t context_tokens = context.model.engine().options().context_tokens;
-  const json::Value known = ollama::model_json(context.model);
+std::unique_ptr<http::Reply> get_studio_models(const ServerContext& context, http::Request&) {
+  const int32_t context_tokens = context.only_model->engine().options().context_tokens;
+  const json::Value known = ollama::model_json(*context.only_model);
   json::Value capabilities = json::Value::array();
-  const json::Value shown = ollama::show_json(context.model);
+  const json::Value shown = ollama::show_json(*context.only_model);
   for (const json::Value& one : shown.find("capabilities")->items()) {
     if (one.as_text() == "tools") capabilities.push_back("tool_use");
   }
-  json::Value model = {{"id", context.model.name},
+  json::Value model = {{"id", context.only_model->name},
                        {"object", "model"},
-                       {"type", context.model.makes_text() ? "llm" : "embeddings"},
+                       {"type", context.only_model->makes_text() ? "llm" : "embeddings"},
                        {"publisher", "cairn"},
-                       {"arch", context.model.engine().architecture()},
+                       {"arch", context.only_model->engine().architecture()},
                        {"compatibility_type", "gguf"},
                        {"quantization", *known.find("details")->find("quantization_level")},
                        {"state", "loaded"},
@@ -228,7 +228,7 @@ std::unique_ptr<http::Reply> get_studio_models(const RouteContext& context, http
   return json_reply(json::to_text({{"object", "list"}, {"data", std::move(list)}}));
 }
 
-std::unique_ptr<http::Reply> get_ollama_version(const RouteContext&, http::Request&) {
+std::unique_ptr<http::Reply> get_ollama_version(const ServerContext&, http::Request&) {
   return json_reply(R"({"version":")" CAIRN_VERSION R"("})");
 }
 
