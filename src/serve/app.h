@@ -1,4 +1,4 @@
-// What a server of one model answers: the table of routes, who may use each, and what is said to
+// What a server answers: the table of routes, who may use each, and what is said to
 // those who may not. Thread rule: that of http::Handler.
 #pragma once
 
@@ -31,6 +31,8 @@ struct AnyRoute {
 
   Route of_model = nullptr;
   PlainRoute plain = nullptr;
+  bool loads = true;       // A POST about a model that is not in memory.
+  bool may_stream = true;  // Where its body says so.
 };
 
 struct RouteLine {
@@ -55,18 +57,23 @@ struct AppOptions {
 
 class App final : public http::Handler {
  public:
-  // The model's service must outlive the app. Errors: those of RequestLog::open().
+  // Of one model, whose service must outlive the app; or of several. Errors: those of
+  // RequestLog::open().
   static Result<std::unique_ptr<App>> make(ServedModel model, AppOptions options);
+  static Result<std::unique_ptr<App>> make(std::unique_ptr<ModelRegistry> models,
+                                           AppOptions options);
 
   std::unique_ptr<http::Reply> admit(http::Request& request) override;
   bool is_quick(const http::RequestHead& head) const override;
   std::unique_ptr<http::Reply> answer(http::Request& request) override;
   std::unique_ptr<http::Reply> refuse(int status, std::string_view message) override;
+  // Whether a model is being loaded, which nobody can end.
+  bool is_loading() const { return models_->is_loading(); }
   void ended(const http::Request& request, const http::Reply& reply,
              const Outcome& outcome) override;
 
  private:
-  App(ServedModel model, AppOptions options, std::unique_ptr<RequestLog> log);
+  App(std::unique_ptr<ModelRegistry> models, AppOptions options, std::unique_ptr<RequestLog> log);
   std::unique_ptr<http::Reply> check_key(http::Request& request, Access access);
   std::unique_ptr<http::Reply> preflight(const http::RequestHead& head) const;
 
@@ -75,6 +82,7 @@ class App final : public http::Handler {
   ServerContext context_;
   std::unique_ptr<RequestLog> log_;
   FailureCounts failures_;
+  std::unique_ptr<ModelRegistry> models_;  // Goes first: its thread makes replies.
 };
 
 }  // namespace cairn::serve

@@ -2,12 +2,17 @@
 // model that is asked for. The table is App's. Thread rule: any worker.
 #pragma once
 
+#include <atomic>
+#include <chrono>
+#include <cstddef>
 #include <memory>
 #include <string>
 
+#include "serve/fields.h"
 #include "serve/http/message.h"
 #include "serve/http/reply.h"
 #include "serve/metrics.h"
+#include "serve/models/model_registry.h"
 #include "serve/response_table.h"
 #include "serve/served_model.h"
 #include "serve/slots.h"
@@ -16,8 +21,10 @@ namespace cairn::serve {
 
 // What routes share; they change nothing of it but counts and the kept responses.
 struct ServerContext {
-  std::shared_ptr<const ServedModel> only_model;
+  ModelRegistry* models = nullptr;
   std::shared_ptr<Slots> slots;
+  std::shared_ptr<Slots> waiting;  // Of requests whose model is not in memory …
+  std::shared_ptr<std::atomic<size_t>> waiting_bytes;  // … and their bodies.
   std::shared_ptr<ResponseTable> responses;
   Metrics* metrics = nullptr;
   double request_seconds_max = 0;  // Then an answer fails; 0: it may take as long as it likes.
@@ -27,6 +34,7 @@ struct ServerContext {
 // so that whatever a reply points to of it may be a plain pointer.
 struct RouteContext : ServerContext {
   const ServedModel& model;
+  std::chrono::nanoseconds load_time{0};  // That the request waited for it to be loaded.
 };
 
 using Route = std::unique_ptr<http::Reply> (*)(const RouteContext&, http::Request&);
@@ -43,8 +51,7 @@ std::unique_ptr<http::Reply> get_model(const ServerContext& context, http::Reque
 std::unique_ptr<http::Reply> get_metrics(const ServerContext& context, http::Request& request);
 std::unique_ptr<http::Reply> get_openapi(const ServerContext& context, http::Request& request);
 std::unique_ptr<http::Reply> get_memory(const RouteContext& context, http::Request& request);
-std::unique_ptr<http::Reply> get_memory_events(const RouteContext& context,
-                                               http::Request& request);
+std::unique_ptr<http::Reply> get_memory_events(const RouteContext& context, http::Request& request);
 std::unique_ptr<http::Reply> post_memory_plan(const RouteContext& context, http::Request& request);
 // The web page, and what belongs to it.
 std::unique_ptr<http::Reply> get_page(const ServerContext& context, http::Request& request);
@@ -75,6 +82,10 @@ std::unique_ptr<http::Reply> get_ollama_tags(const ServerContext& context, http:
 std::unique_ptr<http::Reply> get_ollama_ps(const ServerContext& context, http::Request& request);
 std::unique_ptr<http::Reply> get_ollama_version(const ServerContext& context,
                                                 http::Request& request);
+// To one of /api/chat or /api/generate without a question: the model is loaded, or unloaded.
+std::unique_ptr<http::Reply> ollama_loaded_reply(const std::string& model, const Body& body,
+                                                 bool is_unloaded,
+                                                 std::chrono::nanoseconds load_time);
 // Anthropic's.
 std::unique_ptr<http::Reply> post_messages(const RouteContext& context, http::Request& request);
 std::unique_ptr<http::Reply> post_count_tokens(const RouteContext& context, http::Request& request);
@@ -85,6 +96,7 @@ std::unique_ptr<http::Reply> post_response_tokens(const RouteContext& context,
                                                   http::Request& request);
 std::unique_ptr<http::Reply> post_rerank(const RouteContext& context, http::Request& request);
 // LM Studio's.
-std::unique_ptr<http::Reply> get_studio_models(const ServerContext& context, http::Request& request);
+std::unique_ptr<http::Reply> get_studio_models(const ServerContext& context,
+                                               http::Request& request);
 
 }  // namespace cairn::serve
