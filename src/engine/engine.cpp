@@ -255,6 +255,9 @@ Status Engine::choose_budget(const Plans& plans, const memory::Layout& layout) {
   if (options_.memory_budget == 0) {
     options_.memory_budget = default_memory_budget(room, fixed, layout.groups.size());
   }
+  if (options_.on_counted) {
+    CAIRN_TRY(options_.memory_budget, options_.on_counted(fixed, options_.memory_budget));
+  }
   const std::string limit = room.bytes == 0 ? "nobody says how much may be taken"
                                             : fmt::format("{} may be taken (limit: {})",
                                                           show_bytes(room.bytes), room.limited_by);

@@ -23,8 +23,8 @@
 #include "engine/sequence_store.h"
 #include "engine/step.h"
 #include "gguf/gguf.h"
-#include "memory/memory.h"
 #include "memory/cache/prefix_cache.h"
+#include "memory/memory.h"
 #include "models/model.h"
 
 namespace cairn {
@@ -33,6 +33,16 @@ namespace cairn {
 enum class ContextPolicy : uint8_t {
   stop,   // An error that says how many tokens are needed.
   shift,  // The first tokens and the newer half of the others are computed again.
+};
+
+// What an engine takes beside the memory of conversations. Steps touch as much of the workspace as
+// they have rows and outputs, which is rarely all of it.
+struct FixedBytes {
+  size_t weights = 0;  // Packed, beside those of the file; mapped where there is a pack cache.
+  size_t plans = 0;
+  size_t workspace = 0;
+
+  size_t total() const { return weights + plans + workspace; }
 };
 
 struct EngineOptions {
@@ -76,14 +86,10 @@ struct EngineOptions {
   store::FileCalls* cache_calls = nullptr;  // How its files are reached; null: as the system does.
   // Called while weights are prepared, with the bytes done and the bytes in all.
   std::function<void(size_t done_bytes, size_t total_bytes)> on_progress;
-};
-
-// What an engine takes beside the memory of conversations. Steps touch as much of the workspace as
-// they have rows and outputs, which is rarely all of it.
-struct FixedBytes {
-  size_t weights = 0;  // Packed, beside those of the file; mapped where there is a pack cache.
-  size_t plans = 0;
-  size_t workspace = 0;
+  // Called once, when everything is counted and before any of it is taken: with what the engine
+  // would take, and what its conversations would get at most (the memory budget). Returns what they
+  // get; its error ends the loading. None: as it was counted.
+  std::function<Result<size_t>(const FixedBytes& fixed, size_t conversations)> on_counted;
 };
 
 class Engine {

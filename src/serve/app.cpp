@@ -5,6 +5,7 @@
 #include <random>
 #include <utility>
 
+#include "serve/models/model_route.h"
 #include "serve/refusal.h"
 
 namespace cairn::serve {
@@ -12,6 +13,23 @@ namespace cairn::serve {
 namespace {
 
 using http::Method;
+
+// How many requests may wait for models that are being loaded.
+constexpr int32_t kWaitingMax = 64;
+
+// It is not worth a load.
+constexpr AnyRoute if_loaded(Route route) {
+  AnyRoute any = route;
+  any.loads = false;
+  return any;
+}
+
+// It reads the body of another route, and streams nothing.
+constexpr AnyRoute whole(Route route) {
+  AnyRoute any = route;
+  any.may_stream = false;
+  return any;
+}
 
 constexpr RouteLine kRoutes[] = {
     {Method::get, "/", Access::anyone, true, get_page, 0, "a page to chat and to look at memory"},
@@ -27,7 +45,7 @@ constexpr RouteLine kRoutes[] = {
      "what is held of which positions, and what all of it is of the process"},
     {Method::get, "/v1/memory/events", Access::operator_, true, get_memory_events, 0,
      "the same as a stream of events: what has changed"},
-    {Method::post, "/v1/memory/plan", Access::user, false, post_memory_plan, kChat,
+    {Method::post, "/v1/memory/plan", Access::user, false, if_loaded(post_memory_plan), kChat,
      "what the next message of a conversation would cost"},
     {Method::get, "/openapi.json", Access::user, false, get_openapi, 0, "this document"},
     {Method::post, "/v1/chat/completions", Access::user, false, post_chat, kChat,
@@ -69,11 +87,11 @@ constexpr RouteLine kRoutes[] = {
      "the next message of a conversation, as Anthropic tells it"},
     {Method::post, "/v1/messages/count_tokens", Access::user, false, post_count_tokens,
      kCountTokens, "how many tokens a conversation has"},
-    {Method::post, "/v1/chat/completions/input_tokens", Access::user, false, post_chat_tokens,
-     kChat, "the same for chat completions"},
+    {Method::post, "/v1/chat/completions/input_tokens", Access::user, false,
+     whole(post_chat_tokens), kChat, "the same for chat completions"},
     {Method::post, "/v1/responses", Access::user, false, post_responses, kResponses,
      "the answer to a conversation, or to what follows an earlier answer"},
-    {Method::post, "/v1/responses/input_tokens", Access::user, false, post_response_tokens,
+    {Method::post, "/v1/responses/input_tokens", Access::user, false, whole(post_response_tokens),
      kResponses, "how many tokens its input has"},
     {Method::post, "/v1/rerank", Access::user, false, post_rerank, kRerank,
      "how well texts fit a query, for models that score"},
@@ -159,21 +177,27 @@ std::span<const RouteLine> all_routes() {
 }
 
 Result<std::unique_ptr<App>> App::make(ServedModel model, AppOptions options) {
-  CAIRN_TRY(std::unique_ptr<RequestLog> log, RequestLog::open(options.log_path));
-  return std::unique_ptr<App>(new App(std::move(model), std::move(options), std::move(log)));
+  return make(ModelRegistry::of(std::move(model)), std::move(options));
 }
 
-App::App(ServedModel model, AppOptions options, std::unique_ptr<RequestLog> log)
-    : options_(std::move(options)), log_(std::move(log)) {
+Result<std::unique_ptr<App>> App::make(std::unique_ptr<ModelRegistry> models, AppOptions options) {
+  CAIRN_TRY(std::unique_ptr<RequestLog> log, RequestLog::open(options.log_path));
+  return std::unique_ptr<App>(new App(std::move(models), std::move(options), std::move(log)));
+}
+
+App::App(std::unique_ptr<ModelRegistry> models, AppOptions options, std::unique_ptr<RequestLog> log)
+    : options_(std::move(options)), log_(std::move(log)), models_(std::move(models)) {
   // With one client, all of it is that one's.
-  const int32_t all = options_.requests_max;
-  context_ = {
-      .model = std::move(model),
-      .slots = std::make_shared<Slots>(all, options_.keys.is_empty() ? all : std::max(all / 2, 1)),
-      .adapters = std::make_shared<AdapterScales>(),
-      .responses = std::make_shared<ResponseTable>(),
-      .metrics = &metrics_,
-      .request_seconds_max = options_.request_seconds_max};
+  const auto slots_of = [&](int32_t all) {
+    return std::make_shared<Slots>(all, options_.keys.is_empty() ? all : std::max(all / 2, 1));
+  };
+  context_ = {.models = models_.get(),
+              .slots = slots_of(options_.requests_max),
+              .waiting = slots_of(kWaitingMax),
+              .waiting_bytes = std::make_shared<std::atomic<size_t>>(0),
+              .responses = std::make_shared<ResponseTable>(),
+              .metrics = &metrics_,
+              .request_seconds_max = options_.request_seconds_max};
 }
 
 std::unique_ptr<http::Reply> App::admit(http::Request& request) {
@@ -261,7 +285,16 @@ bool App::is_quick(const http::RequestHead& head) const {
 
 std::unique_ptr<http::Reply> App::answer(http::Request& request) {
   const RouteLine* const line = find_route(request.head);
-  return line->route(context_, request);
+  const AnyRoute& route = line->route;
+  if (route.plain != nullptr) return route.plain(context_, request);
+  // What is only asked to be shown loads nothing.
+  return answer_about_model(context_,
+                            {.route = route.of_model,
+                             .endpoint = line->endpoint,
+                             .loads = route.loads && line->method == Method::post,
+                             .may_stream = route.may_stream,
+                             .form = error_form(request.head.path)},
+                            request);
 }
 
 std::unique_ptr<http::Reply> App::refuse(int status, std::string_view message) {

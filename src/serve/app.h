@@ -1,4 +1,4 @@
-// What a server of one model answers: the table of routes, who may use each, and what is said to
+// What a server answers: the table of routes, who may use each, and what is said to
 // those who may not. Thread rule: that of http::Handler.
 #pragma once
 
@@ -24,12 +24,23 @@ enum class Access : uint8_t {
   operator_,  // An admin's key, where there are such; else any.
 };
 
+// A function of either kind: its arguments say whether it is about a model.
+struct AnyRoute {
+  constexpr AnyRoute(Route route) : of_model(route) {}
+  constexpr AnyRoute(PlainRoute route) : plain(route) {}
+
+  Route of_model = nullptr;
+  PlainRoute plain = nullptr;
+  bool loads = true;       // A POST about a model that is not in memory.
+  bool may_stream = true;  // Where its body says so.
+};
+
 struct RouteLine {
   http::Method method;
   std::string_view path;  // With "*" at its end: and all that begins so.
   Access access;
   bool is_quick;  // Takes microseconds.
-  Route route;
+  AnyRoute route;
   uint32_t endpoint;  // Of the fields of its body; 0: it has none.
   std::string_view doc;
 };
@@ -46,26 +57,32 @@ struct AppOptions {
 
 class App final : public http::Handler {
  public:
-  // The model's service must outlive the app. Errors: those of RequestLog::open().
+  // Of one model, whose service must outlive the app; or of several. Errors: those of
+  // RequestLog::open().
   static Result<std::unique_ptr<App>> make(ServedModel model, AppOptions options);
+  static Result<std::unique_ptr<App>> make(std::unique_ptr<ModelRegistry> models,
+                                           AppOptions options);
 
   std::unique_ptr<http::Reply> admit(http::Request& request) override;
   bool is_quick(const http::RequestHead& head) const override;
   std::unique_ptr<http::Reply> answer(http::Request& request) override;
   std::unique_ptr<http::Reply> refuse(int status, std::string_view message) override;
+  // Whether a model is being loaded, which nobody can end.
+  bool is_loading() const { return models_->is_loading(); }
   void ended(const http::Request& request, const http::Reply& reply,
              const Outcome& outcome) override;
 
  private:
-  App(ServedModel model, AppOptions options, std::unique_ptr<RequestLog> log);
+  App(std::unique_ptr<ModelRegistry> models, AppOptions options, std::unique_ptr<RequestLog> log);
   std::unique_ptr<http::Reply> check_key(http::Request& request, Access access);
   std::unique_ptr<http::Reply> preflight(const http::RequestHead& head) const;
 
   AppOptions options_;
   Metrics metrics_;
-  RouteContext context_;
+  ServerContext context_;
   std::unique_ptr<RequestLog> log_;
   FailureCounts failures_;
+  std::unique_ptr<ModelRegistry> models_;  // Goes first: its thread makes replies.
 };
 
 }  // namespace cairn::serve

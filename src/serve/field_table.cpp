@@ -8,12 +8,14 @@ namespace {
 
 using K = FieldKind;
 constexpr double kTokensMax = 1 << 30;
-constexpr uint32_t kNamed = kChat | kCompletion | kEmbedding | kOllama | kOllamaEmbed |
-                            kOllamaShow | kAnthropic | kResponses | kRerank;
+constexpr uint32_t kNamed = kChat | kCompletion | kEmbedding | kTokenize | kDetokenize |
+                            kApplyTemplate | kLlama | kOllama | kOllamaEmbed | kOllamaShow |
+                            kAnthropic | kResponses | kRerank;
 constexpr double kTextBytesMax = 32 << 20;
 
 constexpr Field kFields[] = {
-    {"model", K::text, kNamed, 0, 512, "the model that is served", "the model's name, or nothing"},
+    {"model", K::text, kNamed, 0, 512, "the one that was used last",
+     "the model's name; where one is served from a file, any"},
     {"messages", K::list, kChat | kApplyTemplate, 1, 8192, "",
      "the conversation: objects with role (system, developer, user, assistant, tool) and content, "
      "a string or a list of parts of type text; of assistants also tool_calls and "
@@ -123,7 +125,9 @@ constexpr Field kFields[] = {
     {"format", K::any, kOllama, 0, 0, "", "json, or a schema: what the answer is JSON of"},
     {"options", K::object, kOllama, 0, 0, "",
      "settings by the names of the other requests' fields, num_predict and num_ctx"},
-    {"keep_alive", K::any, kOllama | kOllamaEmbed, 0, 0, "", "has no effect: the model stays"},
+    {"keep_alive", K::any, kOllama | kOllamaEmbed, 0, 0, "as long as there is room",
+     "how long the model stays in memory: seconds, or \"5m\"; 0: not at all; below 0: as long as "
+     "there is room; one that is served from a file always stays"},
     {"num_predict", K::integer, kOllamaOptions, -2, kTokensMax, "-1",
      "the most tokens of an answer; below 0: as many as the model likes"},
     {"num_ctx", K::integer, kOllamaOptions, 0, kTokensMax, "the server's",

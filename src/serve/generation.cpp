@@ -7,7 +7,7 @@ namespace cairn::serve {
 
 Generation::Generation(session::Service* service, std::vector<session::AnswerOrder> orders,
                        const JobTerms& terms, std::unique_ptr<AnswerWriter> writer,
-                       Metrics* metrics, std::unique_ptr<Slots::Slot> slot)
+                       ModelMetrics* metrics, std::unique_ptr<Slots::Slot> slot)
     : service_(service),
       writer_(std::move(writer)),
       metrics_(metrics),

@@ -46,7 +46,7 @@ class Generation final : public http::Reply {
  public:
   // `slot`: is held until the end.
   Generation(session::Service* service, std::vector<session::AnswerOrder> orders,
-             const JobTerms& terms, std::unique_ptr<AnswerWriter> writer, Metrics* metrics,
+             const JobTerms& terms, std::unique_ptr<AnswerWriter> writer, ModelMetrics* metrics,
              std::unique_ptr<Slots::Slot> slot);
   ~Generation() override;
 
@@ -76,7 +76,7 @@ class Generation final : public http::Reply {
 
   session::Service* service_;
   std::unique_ptr<AnswerWriter> writer_;
-  Metrics* metrics_;
+  ModelMetrics* metrics_;
   std::unique_ptr<Slots::Slot> slot_;
   std::vector<Choice> choices_;
   std::vector<session::Answer> answers_;  // By choice.

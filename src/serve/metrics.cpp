@@ -21,10 +21,18 @@ void help(std::string_view name, std::string_view type, std::string_view doc, st
   out += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, doc, name, type);
 }
 
-void one(std::string_view name, std::string_view type, std::string_view doc, double value,
-         std::string& out) {
-  help(name, type, doc, out);
-  out += fmt::format("{} {}\n", name, value);
+// Names of models are names of files, which may have anything in them.
+std::string label_of(std::string_view model) {
+  std::string text = "model=\"";
+  for (const char c : model) {
+    if (c == '\\' || c == '"') text += '\\';
+    if (c == '\n') {
+      text += "\\n";
+    } else {
+      text += c;
+    }
+  }
+  return text + '"';
 }
 
 }  // namespace
@@ -36,17 +44,19 @@ void Histogram::add(double value) {
   if (bound != bounds_.end()) ++counts_[size_t(bound - bounds_.begin())];
 }
 
-void Histogram::write(std::string_view name, std::string& out) const {
+void Histogram::write(std::string_view name, std::string_view labels, std::string& out) const {
+  const std::string before = labels.empty() ? "" : fmt::format("{},", labels);
+  const std::string all = labels.empty() ? "" : fmt::format("{{{}}}", labels);
   uint64_t below = 0;
   for (size_t i = 0; i < bounds_.size(); ++i) {
     below += counts_[i];
-    out += fmt::format("{}_bucket{{le=\"{}\"}} {}\n", name, bounds_[i], below);
+    out += fmt::format("{}_bucket{{{}le=\"{}\"}} {}\n", name, before, bounds_[i], below);
   }
-  out += fmt::format("{}_bucket{{le=\"+Inf\"}} {}\n{}_sum {}\n{}_count {}\n", name, count_, name,
-                     sum_, name, count_);
+  out += fmt::format("{0}_bucket{{{1}le=\"+Inf\"}} {2}\n{0}_sum{3} {4}\n{0}_count{3} {2}\n", name,
+                     before, count_, all, sum_);
 }
 
-Metrics::Metrics()
+ModelMetrics::ModelMetrics()
     : first_token_(kSeconds),
       token_time_(kTokenSeconds),
       request_time_(kSeconds),
@@ -59,7 +69,8 @@ void Metrics::add_request(std::string_view route, int status) {
   ++requests_[{std::string(route), status}];
 }
 
-void Metrics::add_answer(const session::Answer& answer, double waited_seconds, double seconds) {
+void ModelMetrics::add_answer(const session::Answer& answer, double waited_seconds,
+                              double seconds) {
   const std::lock_guard lock(mutex_);
   const PromptReport& prompt = answer.prompt;
   ++finished_[std::string(name(answer.finish))];
@@ -77,14 +88,21 @@ void Metrics::add_answer(const session::Answer& answer, double waited_seconds, d
   token_time_.add(answer.generation_seconds / double(answer.tokens.size()));
 }
 
-void Metrics::add_cancelled() {
+void ModelMetrics::add_cancelled() {
   const std::lock_guard lock(mutex_);
   ++cancelled_;
 }
 
-void Metrics::add_embedded(int64_t tokens) {
+void ModelMetrics::add_embedded(int64_t tokens) {
   const std::lock_guard lock(mutex_);
   embedded_tokens_ += uint64_t(tokens);
+}
+
+ModelMetrics* Metrics::of(const std::string& model) {
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<ModelMetrics>& counts = models_[model];
+  if (counts == nullptr) counts = std::make_unique<ModelMetrics>();
+  return counts.get();
 }
 
 std::string Metrics::text(const Now& now) const {
@@ -95,55 +113,103 @@ std::string Metrics::text(const Now& now) const {
     out += fmt::format("cairn_requests_total{{route=\"{}\",status=\"{}\"}} {}\n", key.first,
                        key.second, count);
   }
-  help("cairn_answers_total", "counter", "Answers by what ended them.", out);
-  for (const auto& [reason, count] : finished_) {
-    out += fmt::format("cairn_answers_total{{finished_reason=\"{}\"}} {}\n", reason, count);
-  }
-  const auto counter = [&](std::string_view name, double value, std::string_view doc) {
-    one(name, "counter", doc, value, out);
-  };
-  counter("cairn_answers_cancelled_total", double(cancelled_), "Answers whose client went away.");
-  counter("cairn_prompt_tokens_total", double(prompt_tokens_), "Tokens of prompts, computed.");
-  counter("cairn_prompt_tokens_reused_total", double(reused_tokens_),
-          "Tokens of prompts that were in memory.");
-  counter("cairn_prompt_seconds_total", prompt_seconds_, "Seconds until prompts were read.");
-  counter("cairn_answer_tokens_total", double(answer_tokens_), "Tokens of answers.");
-  counter("cairn_answer_seconds_total", answer_seconds_, "Seconds in which answers were made.");
-  counter("cairn_embedded_tokens_total", double(embedded_tokens_), "Tokens of embedded texts.");
-  const SchedulerStats& scheduler = now.scheduler;
-  counter("cairn_steps_total", double(scheduler.steps), "Steps of the engine.");
-  counter("cairn_decode_rows_total", double(scheduler.decode_rows),
-          "Rows of steps that continued answers.");
-  counter("cairn_prompt_rows_total", double(scheduler.prompt_rows), "Rows of steps of prompts.");
-  counter("cairn_preemptions_total", double(scheduler.preemptions),
-          "Times that a request gave up its memory for another.");
-  const auto gauge = [&](std::string_view name, double value, std::string_view doc) {
-    one(name, "gauge", doc, value, out);
-  };
-  gauge("cairn_requests_answering", now.answering, "Requests that are being answered.");
-  gauge("cairn_jobs_running", scheduler.running, "Answers that have memory.");
-  gauge("cairn_jobs_waiting", scheduler.waiting, "Answers that wait for memory or others.");
-  help("cairn_memory_bytes", "gauge", "Memory of conversations by kind.", out);
-  const std::pair<std::string_view, size_t> kinds[] = {{"pages", now.memory.page_bytes},
-                                                       {"states", now.memory.state_bytes},
-                                                       {"logs", now.memory.log_bytes},
-                                                       {"rows", now.memory.hidden_bytes}};
-  for (const auto& [kind, bytes] : kinds) {
-    out += fmt::format("cairn_memory_bytes{{kind=\"{}\"}} {}\n", kind, bytes);
-  }
-  gauge("cairn_memory_budget_bytes", double(now.memory.budget_bytes), "What there may be.");
-  const auto histogram = [&](std::string_view name, const Histogram& values, std::string_view doc) {
-    help(name, "histogram", doc, out);
-    values.write(name, out);
-  };
-  histogram("cairn_time_to_first_token_seconds", first_token_,
-            "From a request to its first token.");
-  histogram("cairn_time_per_output_token_seconds", token_time_, "Mean of an answer.");
-  histogram("cairn_e2e_request_latency_seconds", request_time_, "From a request to its end.");
-  histogram("cairn_request_queue_time_seconds", queue_time_, "Until a prompt was begun.");
-  histogram("cairn_request_prompt_tokens", prompt_size_, "Tokens of a prompt.");
-  histogram("cairn_request_generation_tokens", answer_size_, "Tokens of an answer.");
+  help("cairn_requests_answering", "gauge", "Requests that are being answered.", out);
+  out += fmt::format("cairn_requests_answering {}\n", now.answering);
+  help("cairn_requests_waiting_for_models", "gauge", "Requests whose model is being loaded.", out);
+  out += fmt::format("cairn_requests_waiting_for_models {}\n", now.waiting);
+  write_counts(out);
+  write_now(now, out);
+  write_histograms(out);
   return out;
+}
+
+// By metric, then by model, as the format wants it.
+void Metrics::write_counts(std::string& out) const {
+  help("cairn_answers_total", "counter", "Answers by what ended them.", out);
+  for (const auto& [model, counts] : models_) {
+    const std::lock_guard lock(counts->mutex_);
+    for (const auto& [reason, count] : counts->finished_) {
+      out += fmt::format("cairn_answers_total{{{},finished_reason=\"{}\"}} {}\n", label_of(model),
+                         reason, count);
+    }
+  }
+  const auto counter = [&](std::string_view name, auto value, std::string_view doc) {
+    help(name, "counter", doc, out);
+    for (const auto& [model, counts] : models_) {
+      const std::lock_guard lock(counts->mutex_);
+      out += fmt::format("{}{{{}}} {}\n", name, label_of(model), double((*counts).*value));
+    }
+  };
+  counter("cairn_answers_cancelled_total", &ModelMetrics::cancelled_,
+          "Answers whose client went away.");
+  counter("cairn_prompt_tokens_total", &ModelMetrics::prompt_tokens_,
+          "Tokens of prompts, computed.");
+  counter("cairn_prompt_tokens_reused_total", &ModelMetrics::reused_tokens_,
+          "Tokens of prompts that were in memory.");
+  counter("cairn_prompt_seconds_total", &ModelMetrics::prompt_seconds_,
+          "Seconds until prompts were read.");
+  counter("cairn_answer_tokens_total", &ModelMetrics::answer_tokens_, "Tokens of answers.");
+  counter("cairn_answer_seconds_total", &ModelMetrics::answer_seconds_,
+          "Seconds in which answers were made.");
+  counter("cairn_embedded_tokens_total", &ModelMetrics::embedded_tokens_,
+          "Tokens of embedded texts.");
+}
+
+void Metrics::write_now(const Now& now, std::string& out) {
+  const auto each = [&](std::string_view name, std::string_view type, std::string_view doc,
+                        const auto& value) {
+    help(name, type, doc, out);
+    for (const NowOfModel& model : now.models) {
+      out += fmt::format("{}{{{}}} {}\n", name, label_of(model.model), double(value(model)));
+    }
+  };
+  using M = const NowOfModel&;
+  each("cairn_steps_total", "counter", "Steps of the engine.",
+       [](M model) { return model.scheduler.steps; });
+  each("cairn_decode_rows_total", "counter", "Rows of steps that continued answers.",
+       [](M model) { return model.scheduler.decode_rows; });
+  each("cairn_prompt_rows_total", "counter", "Rows of steps of prompts.",
+       [](M model) { return model.scheduler.prompt_rows; });
+  each("cairn_preemptions_total", "counter", "Times that a request gave up its memory for another.",
+       [](M model) { return model.scheduler.preemptions; });
+  each("cairn_jobs_running", "gauge", "Answers that have memory.",
+       [](M model) { return model.scheduler.running; });
+  each("cairn_jobs_waiting", "gauge", "Answers that wait for memory or others.",
+       [](M model) { return model.scheduler.waiting; });
+  help("cairn_memory_bytes", "gauge", "Memory of conversations by kind.", out);
+  for (const NowOfModel& model : now.models) {
+    const memory::Usage& memory = model.memory;
+    const std::pair<std::string_view, size_t> kinds[] = {{"pages", memory.page_bytes},
+                                                         {"states", memory.state_bytes},
+                                                         {"logs", memory.log_bytes},
+                                                         {"rows", memory.hidden_bytes}};
+    for (const auto& [kind, bytes] : kinds) {
+      out += fmt::format("cairn_memory_bytes{{{},kind=\"{}\"}} {}\n", label_of(model.model), kind,
+                         bytes);
+    }
+  }
+  each("cairn_memory_budget_bytes", "gauge", "What there may be.",
+       [](M model) { return model.memory.budget_bytes; });
+}
+
+void Metrics::write_histograms(std::string& out) const {
+  const auto histogram = [&](std::string_view name, auto values, std::string_view doc) {
+    help(name, "histogram", doc, out);
+    for (const auto& [model, counts] : models_) {
+      const std::lock_guard lock(counts->mutex_);
+      ((*counts).*values).write(name, label_of(model), out);
+    }
+  };
+  histogram("cairn_time_to_first_token_seconds", &ModelMetrics::first_token_,
+            "From a request to its first token.");
+  histogram("cairn_time_per_output_token_seconds", &ModelMetrics::token_time_,
+            "Mean of an answer.");
+  histogram("cairn_e2e_request_latency_seconds", &ModelMetrics::request_time_,
+            "From a request to its end.");
+  histogram("cairn_request_queue_time_seconds", &ModelMetrics::queue_time_,
+            "Until a prompt was begun.");
+  histogram("cairn_request_prompt_tokens", &ModelMetrics::prompt_size_, "Tokens of a prompt.");
+  histogram("cairn_request_generation_tokens", &ModelMetrics::answer_size_, "Tokens of an answer.");
 }
 
 }  // namespace cairn::serve

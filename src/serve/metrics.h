@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
@@ -23,8 +24,8 @@ class Histogram {
   explicit Histogram(std::span<const double> bounds) : bounds_(bounds), counts_(bounds.size()) {}
 
   void add(double value);
-  // The lines of one metric, without its help.
-  void write(std::string_view name, std::string& out) const;
+  // The lines of one metric, without its help. `labels`: "model=\"x\"", or nothing.
+  void write(std::string_view name, std::string_view labels, std::string& out) const;
 
  private:
   std::span<const double> bounds_;
@@ -33,33 +34,55 @@ class Histogram {
   double sum_ = 0;
 };
 
-class Metrics {
+// Of one model.
+class ModelMetrics {
  public:
-  Metrics();
+  ModelMetrics();
 
-  // `route`: one of the table of routes, or "other".
-  void add_request(std::string_view route, int status);
   // Of an answer that has ended. `waited_seconds`: until its prompt was begun; `seconds`: in all.
   void add_answer(const session::Answer& answer, double waited_seconds, double seconds);
   void add_cancelled();
   void add_embedded(int64_t tokens);
 
-  // What is true at the moment, beside what was counted.
-  struct Now {
-    SchedulerStats scheduler;
-    memory::Usage memory;
-    int32_t answering = 0;
-  };
-  std::string text(const Now& now) const;
-
  private:
+  friend class Metrics;
+
   mutable std::mutex mutex_;
-  std::map<std::pair<std::string, int>, uint64_t> requests_;
   std::map<std::string, uint64_t, std::less<>> finished_;
   uint64_t prompt_tokens_ = 0, reused_tokens_ = 0, answer_tokens_ = 0, embedded_tokens_ = 0;
   uint64_t cancelled_ = 0;
   double prompt_seconds_ = 0, answer_seconds_ = 0;
   Histogram first_token_, token_time_, request_time_, queue_time_, prompt_size_, answer_size_;
+};
+
+class Metrics {
+ public:
+  // `route`: one of the table of routes, or "other".
+  void add_request(std::string_view route, int status);
+  // The counts of the model of this name, which live as long as this; made at the first call.
+  ModelMetrics* of(const std::string& model);
+
+  // What is true at the moment, beside what was counted.
+  struct NowOfModel {
+    std::string model;
+    SchedulerStats scheduler;
+    memory::Usage memory;
+  };
+  struct Now {
+    int32_t answering = 0;
+    int32_t waiting = 0;                  // Until their model is loaded.
+    std::vector<NowOfModel> models = {};  // Those in memory.
+  };
+  std::string text(const Now& now) const;
+
+ private:
+  void write_counts(std::string& out) const;
+  static void write_now(const Now& now, std::string& out);
+  void write_histograms(std::string& out) const;
+
+  mutable std::mutex mutex_;
+  std::map<std::pair<std::string, int>, uint64_t> requests_;
+  std::map<std::string, std::unique_ptr<ModelMetrics>> models_;
 };
 
 }  // namespace cairn::serve

@@ -1,12 +1,14 @@
-// The model that is served, and what requests to it begin with. Thread-safe: constant once made;
-// the service is thread-safe itself.
+// A model that is served, and what requests to it begin with. Thread-safe: constant once made; the
+// service and the scales are thread-safe themselves.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "engine/engine.h"
 #include "sample/params.h"
+#include "serve/adapter_scales.h"
 #include "session/service.h"
 
 namespace cairn::serve {
@@ -17,6 +19,8 @@ struct ServedModel {
   int64_t created = 0;              // Seconds since 1970.
   sample::SamplingParams sampling;  // Where a request says nothing.
   bool has_seed = false;            // Of `sampling`; else each request has a new one.
+  // Of requests that name no adapters.
+  std::shared_ptr<AdapterScales> adapters = std::make_shared<AdapterScales>();
 
   const Engine& engine() const { return service->engine(); }
   bool makes_text() const { return !engine().options().pooling; }

@@ -19,14 +19,25 @@ class MemoryWatch {
     newest_ = std::move(report);
     if (on_change_) on_change_();
   }
+  // There will be no more.
+  void end() {
+    const std::lock_guard lock(mutex_);
+    has_ended_ = true;
+    if (on_change_) on_change_();
+  }
 
   // The watcher's side. Null: nothing new.
   std::shared_ptr<const MemoryReport> take() {
     const std::lock_guard lock(mutex_);
     return std::move(newest_);
   }
-  // From now on calls `on_change` when take() has something; none: no longer, and once this has
-  // returned it is not being called. It must not use the watch, and is called on any thread.
+  bool has_ended() {
+    const std::lock_guard lock(mutex_);
+    return has_ended_;
+  }
+  // From now on calls `on_change` when take() has something or the watch has ended; none: no
+  // longer, and once this has returned it is not being called. It must not use the watch, and is
+  // called on any thread.
   void listen(std::function<void()> on_change) {
     const std::lock_guard lock(mutex_);
     on_change_ = std::move(on_change);
@@ -36,6 +47,7 @@ class MemoryWatch {
   std::mutex mutex_;
   std::shared_ptr<const MemoryReport> newest_;
   std::function<void()> on_change_;
+  bool has_ended_ = false;
 };
 
 }  // namespace cairn::session

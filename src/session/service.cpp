@@ -17,8 +17,9 @@ constexpr std::chrono::milliseconds kLookAgain(20);
 
 }  // namespace
 
-Result<std::unique_ptr<Service>> Service::start(Engine* engine, const SchedulerOptions& options) {
-  std::unique_ptr<Service> service(new Service(engine, options));
+Result<std::unique_ptr<Service>> Service::start(Engine* engine, const SchedulerOptions& options,
+                                                std::shared_ptr<Turns> turns) {
+  std::unique_ptr<Service> service(new Service(engine, options, std::move(turns)));
   const BlockedSignals blocked;
   try {
     service->thread_ = std::thread([made = service.get()] { made->run(); });
@@ -28,8 +29,11 @@ Result<std::unique_ptr<Service>> Service::start(Engine* engine, const SchedulerO
   return service;
 }
 
-Service::Service(Engine* engine, const SchedulerOptions& options)
-    : engine_(engine), scheduler_(engine, options), reporter_(engine, &scheduler_) {}
+Service::Service(Engine* engine, const SchedulerOptions& options, std::shared_ptr<Turns> turns)
+    : engine_(engine),
+      turns_(std::move(turns)),
+      scheduler_(engine, options),
+      reporter_(engine, &scheduler_) {}
 
 Service::~Service() {
   {
@@ -38,6 +42,9 @@ Service::~Service() {
     mail_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
+  for (const auto& weak : watches_) {
+    if (const std::shared_ptr<MemoryWatch> watch = weak.lock()) watch->end();
+  }
 }
 
 JobId Service::submit(std::unique_ptr<Job> job, JobTerms terms) {
@@ -148,10 +155,16 @@ void Service::run() {
     }
     if (!take_mail()) return;
     lend();
-    has_done_something = scheduler_.has_work() && scheduler_.step();
+    has_done_something = scheduler_.has_work() && step();
     has_changed_ = has_changed_ || has_done_something;
     tell_watches();
   }
+}
+
+bool Service::step() {
+  if (turns_ == nullptr) return scheduler_.step();
+  const std::lock_guard turn(*turns_);
+  return scheduler_.step();
 }
 
 // REQUIRES: the mutex is held.

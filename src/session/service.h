@@ -23,15 +23,18 @@
 #include "session/grammar_cache.h"
 #include "session/memory_report.h"
 #include "session/memory_watch.h"
+#include "session/turns.h"
 
 namespace cairn::session {
 
 class Service {
  public:
+  // `turns`: those of all engines of the process that compute at the same time; null: there is one.
   // Errors: io, where the system gives no thread.
   static Result<std::unique_ptr<Service>> start(Engine* engine,
-                                                const SchedulerOptions& options = {});
-  // Ends all jobs.
+                                                const SchedulerOptions& options = {},
+                                                std::shared_ptr<Turns> turns = nullptr);
+  // Ends all jobs and watches.
   ~Service();
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
@@ -80,8 +83,9 @@ class Service {
     JobTerms terms;
   };
 
-  Service(Engine* engine, const SchedulerOptions& options);
+  Service(Engine* engine, const SchedulerOptions& options, std::shared_ptr<Turns> turns);
   void run();
+  bool step();
   void audit();
   bool take_mail();
   void lend();
@@ -90,6 +94,7 @@ class Service {
   void tell_watches();
 
   Engine* engine_;
+  std::shared_ptr<Turns> turns_;
   GrammarCache grammars_;
   std::mutex mutex_;
   std::condition_variable mail_;      // Something came for the engine's thread.

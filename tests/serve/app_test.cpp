@@ -266,8 +266,10 @@ TEST(App, CountsForPrometheus) {
       std::string::npos);
   EXPECT_NE(reply.body.find("cairn_requests_total{route=\"other\",status=\"404\"} 1\n"),
             std::string::npos);
-  EXPECT_NE(reply.body.find("cairn_e2e_request_latency_seconds_count 1\n"), std::string::npos);
-  EXPECT_NE(reply.body.find("cairn_memory_bytes{kind=\"pages\"} "), std::string::npos);
+  EXPECT_NE(reply.body.find("cairn_e2e_request_latency_seconds_count{model=\"test-model\"} 1\n"),
+            std::string::npos);
+  EXPECT_NE(reply.body.find("cairn_memory_bytes{model=\"test-model\",kind=\"pages\"} "),
+            std::string::npos);
 }
 
 }  // namespace

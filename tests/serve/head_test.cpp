@@ -165,5 +165,20 @@ TEST(Head, StatusesHaveReasons) {
   }
 }
 
+TEST(Query, ValuesHaveNames) {
+  EXPECT_EQ(query_value("model=a", "model"), "a");
+  EXPECT_EQ(query_value("x=1&model=a%2Fb%20c&y", "model"), "a/b c");
+  EXPECT_EQ(query_value("model", "model"), "");
+  EXPECT_EQ(query_value("model=", "model"), "");
+  EXPECT_EQ(query_value("model=a&model=b", "model"), "a");
+  EXPECT_EQ(query_value("a=model=b&&x=y=z", "x"), "y=z");
+  for (const char* query : {"", "models=a", "xmodel=a", "&", "=a", "a&b"}) {
+    EXPECT_EQ(query_value(query, "model"), std::nullopt) << query;
+  }
+  for (const char* query : {"model=%", "model=%4", "model=%zz", "model=%00"}) {
+    EXPECT_EQ(query_value(query, "model"), std::nullopt) << query;
+  }
+}
+
 }  // namespace
 }  // namespace cairn::serve::http::head_test

@@ -13,10 +13,14 @@ TEST(Metrics, HistogramsAddUp) {
   Histogram histogram(kBounds);
   for (const double value : {0.5, 1.0, 1.5, 5.0, 6.0}) histogram.add(value);
   std::string out;
-  histogram.write("x", out);
+  histogram.write("x", "", out);
   EXPECT_EQ(out,
             "x_bucket{le=\"1\"} 2\nx_bucket{le=\"2\"} 3\nx_bucket{le=\"5\"} 4\n"
             "x_bucket{le=\"+Inf\"} 5\nx_sum 14\nx_count 5\n");
+  out.clear();
+  histogram.write("x", "model=\"m\"", out);
+  EXPECT_TRUE(out.starts_with("x_bucket{model=\"m\",le=\"1\"} 2\n")) << out;
+  EXPECT_TRUE(out.ends_with("x_sum{model=\"m\"} 14\nx_count{model=\"m\"} 5\n")) << out;
 }
 
 TEST(Metrics, AnswersAreCounted) {
@@ -28,23 +32,35 @@ TEST(Metrics, AnswersAreCounted) {
   answer.tokens = {Token(1), Token(2)};
   answer.finish = session::FinishReason::length;
   answer.generation_seconds = 0.25;
-  metrics.add_answer(answer, 0.5, 1);
-  metrics.add_answer({}, 0, 0);
+  ModelMetrics& model = *metrics.of("a\\b\"c\nd");
+  EXPECT_EQ(metrics.of("a\\b\"c\nd"), &model);
+  model.add_answer(answer, 0.5, 1);
+  model.add_answer({}, 0, 0);
   metrics.add_request("/a", 200);
   metrics.add_request("/a", 200);
-  metrics.add_cancelled();
-  metrics.add_embedded(9);
-  const std::string text = metrics.text({});
-  for (const char* line :
-       {"cairn_requests_total{route=\"/a\",status=\"200\"} 2\n",
-        "cairn_answers_total{finished_reason=\"length\"} 1\n",
-        "cairn_answers_total{finished_reason=\"stop\"} 1\n", "cairn_answers_cancelled_total 1\n",
-        "cairn_prompt_tokens_total 3\n", "cairn_prompt_tokens_reused_total 4\n",
-        "cairn_answer_tokens_total 2\n", "cairn_embedded_tokens_total 9\n",
-        "cairn_request_queue_time_seconds_sum 0.5\n",
-        "cairn_time_per_output_token_seconds_sum 0.125\n",
-        "cairn_time_to_first_token_seconds_count 1\n",
-        "cairn_e2e_request_latency_seconds_count 2\n"}) {
+  model.add_cancelled();
+  model.add_embedded(9);
+  metrics.of("other");
+  const std::string text =
+      metrics.text({.answering = 3, .waiting = 4, .models = {{.model = "other"}}});
+  const std::string label = R"({model="a\\b\"c\nd")";
+  for (const std::string& line :
+       {std::string("cairn_requests_total{route=\"/a\",status=\"200\"} 2\n"),
+        std::string("cairn_requests_answering 3\n"),
+        std::string("cairn_requests_waiting_for_models 4\n"),
+        std::string("cairn_answers_cancelled_total{model=\"other\"} 0\n"),
+        std::string("cairn_steps_total{model=\"other\"} 0\n"),
+        "cairn_answers_total" + label + ",finished_reason=\"length\"} 1\n",
+        "cairn_answers_total" + label + ",finished_reason=\"stop\"} 1\n",
+        "cairn_answers_cancelled_total" + label + "} 1\n",
+        "cairn_prompt_tokens_total" + label + "} 3\n",
+        "cairn_prompt_tokens_reused_total" + label + "} 4\n",
+        "cairn_answer_tokens_total" + label + "} 2\n",
+        "cairn_embedded_tokens_total" + label + "} 9\n",
+        "cairn_request_queue_time_seconds_sum" + label + "} 0.5\n",
+        "cairn_time_per_output_token_seconds_sum" + label + "} 0.125\n",
+        "cairn_time_to_first_token_seconds_count" + label + "} 1\n",
+        "cairn_e2e_request_latency_seconds_count" + label + "} 2\n"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << text;
   }
 }

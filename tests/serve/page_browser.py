@@ -380,6 +380,26 @@ def test_names_of_controls(page):
     assert nameless == [], nameless
 
 
+def test_models(page, url):
+    """Two models: the one that is picked answers, and its memory is shown."""
+    window = page.window
+    window.open(url)
+    window.wait("document.getElementById('pick-model').options.length === 2")
+    assert page.say(FRANCE) == PARIS
+    window.run("const pick = document.getElementById('pick-model'); pick.value = 'second';"
+               "pick.dispatchEvent(new Event('change'))")
+    window.wait("document.getElementById('model').textContent.includes('second')")
+    assert page.say(NORWAY) == OSLO
+    states = json.loads(window.run(
+        "const ask = new XMLHttpRequest(); ask.open('GET', '/v1/models', false); ask.send();"
+        "return ask.responseText"))
+    assert [model["state"] for model in states["data"]] == ["loaded", "loaded"], states
+    window.click("#show-memory")
+    window.wait("document.querySelectorAll('.sequences li').length === 1")
+    window.click("#show-chat")
+    window.complaints()
+
+
 def test_keys(page, url):
     window = page.window
     window.open(url)
@@ -411,6 +431,11 @@ def main():
         with Server(program) as guarded:
             test_keys(page, guarded.url)
             print("test_keys passed")
+        source = os.path.join(os.path.dirname(__file__), "..", "..", "assets", "nano.gguf")
+        with Server(program, "--alias", "second=" + source, "--memory-budget", "64M", "--temp", "0",
+                    key=None) as several:
+            test_models(page, several.url)
+            print("test_models passed")
         # Whoever watches memory does not keep the server from stopping.
         window.open(server.url)
         window.click("#show-memory")

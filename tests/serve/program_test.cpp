@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdint>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -150,6 +152,89 @@ TEST(ServeProgram, KeysComeFromTheEnvironment) {
   ASSERT_TRUE(
       asking.send(get_request("/v1/models", "Authorization: Bearer a-key-of-the-environment\r\n")));
   EXPECT_EQ(asking.read_reply().status, 200);
+}
+
+std::string nano() {
+  return CAIRN_SOURCE "/assets/nano.gguf";
+}
+
+// A file whose digest is being computed for a while: it has a hole of so many bytes.
+void write_large(const std::string& path, uintmax_t bytes) {
+  test::write_to(path, "GGUF");
+  std::filesystem::resize_file(path, bytes);
+}
+
+TEST(ServeProgram, AFolderOfModels) {
+  const test::ScratchFolder folder;
+  std::filesystem::copy_file(nano(), folder.file("one.gguf"));
+  std::filesystem::copy_file(nano(), folder.file("two.gguf"));
+  Program program({folder.path().string(), "--alias", "gpt-4=two", "--alias", "three=" + nano(),
+                   "--models-budget", "1G", "--memory-budget", "16M", "--temp", "0"});
+  for (const char* name : {"one", "gpt-4", "three"}) {
+    BareClient asking = program.client();
+    ASSERT_TRUE(asking.send(post_request(
+        "/v1/chat/completions",
+        std::string(
+            R"({"messages":[{"role":"user","content":"What is the capital of France?"}],)") +
+            R"("model":")" + name + "\"}")));
+    const nlohmann::json reply = nlohmann::json::parse(asking.read_reply().body);
+    EXPECT_EQ(reply["choices"][0]["message"]["content"], "The capital of France is Paris.")
+        << reply;
+  }
+}
+
+TEST(ServeProgram, SaysWhatIsWrongWithModels) {
+  const test::ScratchFolder folder;
+  EXPECT_EQ(run_program({"serve", folder.path().string()}).exit_code, 1) << "nothing is in it";
+  std::filesystem::copy_file(nano(), folder.file("one.gguf"));
+  const std::string zeros(64, '0');
+  const std::vector<std::vector<std::string>> wrong = {
+      {"--alias", "x=nothing"},          {"--alias", "one"},    {"--expect-sha256", "12"},
+      {"--expect-sha256", "x=" + zeros}, {"--pooling", "mean"}, {"--models-budget", "much"}};
+  for (const std::vector<std::string>& more : wrong) {
+    std::vector<std::string> words = {"serve", folder.path().string()};
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished run = run_program(words);
+    EXPECT_EQ(run.exit_code, 2) << more[0] << " " << more[1] << run.err;
+    EXPECT_NE(run.err.find(more[0]), std::string::npos) << run.err;
+  }
+  EXPECT_EQ(run_program({"serve", nano(), "-a", "x", "-a", "y"}).exit_code, 2);
+  const Finished digest = run_program({"serve", nano(), "--expect-sha256", zeros});
+  EXPECT_EQ(digest.exit_code, 1);
+  EXPECT_NE(digest.err.find("expected SHA-256 " + zeros + ", found "), std::string::npos)
+      << digest.err;
+}
+
+// The first signal leaves a load to be finished, for those who wait for it …
+TEST(ServeProgram, FinishesLoadsThatSomebodyWaitsFor) {
+  const test::ScratchFolder folder;
+  write_large(folder.file("slow.gguf"), uintmax_t(256) << 20);
+  Program program({folder.path().string(), "--expect-sha256", "slow=" + std::string(64, '0')});
+  BareClient asking = program.client();
+  ASSERT_TRUE(asking.send(endless_stream()));
+  ASSERT_TRUE(asking.wait_for(": checking "));
+  program.send_signal(SIGTERM);
+  const BareReply reply = asking.read_reply();
+  EXPECT_TRUE(reply.is_whole);
+  EXPECT_NE(
+      reply.body.find("data: {\"error\":{\"message\":\"model slow: slow.gguf: expected SHA-256"),
+      std::string::npos)
+      << reply.body;
+  EXPECT_EQ(program.wait(), 0);
+}
+
+// … and the second one waits for nothing: this one would take minutes.
+TEST(ServeProgram, TheSecondSignalEndsALoad) {
+  const test::ScratchFolder folder;
+  write_large(folder.file("slow.gguf"), uintmax_t(1) << 40);
+  Program program({folder.path().string(), "--expect-sha256", "slow=" + std::string(64, '0')});
+  BareClient asking = program.client();
+  ASSERT_TRUE(asking.send(endless_stream()));
+  ASSERT_TRUE(asking.wait_for(": checking "));
+  program.send_signal(SIGTERM);
+  while (program.client().is_connected()) ::usleep(1000);
+  program.send_signal(SIGTERM);
+  EXPECT_EQ(program.wait(), 130);
 }
 
 }  // namespace

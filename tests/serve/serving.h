@@ -30,8 +30,12 @@ class Serving {
     ServedModel model{.service = service_.get(), .name = "test-model", .created = 1780000000};
     model.sampling.temperature = 0;
     app_ = App::make(std::move(model), std::move(options)).value();
-    server_ = http::Server::listen({.port = 0}, {}, app_.get()).value();
-    thread_ = std::thread([this] { server_->run(false); });
+    listen();
+  }
+  // Of models that are loaded when they are asked for.
+  explicit Serving(std::unique_ptr<ModelRegistry> models, AppOptions options = {}) {
+    app_ = App::make(std::move(models), std::move(options)).value();
+    listen();
   }
   ~Serving() {
     server_->stop();
@@ -68,6 +72,11 @@ class Serving {
   }
 
  private:
+  void listen() {
+    server_ = http::Server::listen({.port = 0}, {}, app_.get()).value();
+    thread_ = std::thread([this] { server_->run(false); });
+  }
+
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<session::Service> service_;
   std::unique_ptr<App> app_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <utility>
@@ -63,10 +64,40 @@ Result<std::optional<Pooling>> pooling_for(const ServeOptions& options, const gg
   return std::optional(pooling);
 }
 
-std::string model_name(const ServeOptions& options, const gguf::File& file) {
-  if (!options.name.empty()) return options.name;
-  if (options.model_path.empty()) return "cairn-nano";
-  return std::filesystem::path(file.name()).stem().string();
+std::string file_stem(const std::string& path) {
+  return std::filesystem::path(path).stem().string();
+}
+
+// The only model, which is loaded now. Its app goes before the service, and this before the engine.
+struct OnlyModel {
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<session::Service> service;
+};
+
+Result<std::unique_ptr<serve::ModelRegistry>> load_only_model(const ServeOptions& options,
+                                                              OnlyModel& only) {
+  CAIRN_TRY(check_model_name(options.model_path));
+  CAIRN_TRY(check_only_digest(options));
+  CAIRN_TRY(gguf::File file, open_model(options.model_path));
+  EngineOptions engine_options = options.engine;
+  CAIRN_TRY(engine_options.pooling, pooling_for(options, file));
+  const bool is_builtin = options.model_path.empty();
+  CAIRN_TRY(std::string name,
+            only_name(options.models, is_builtin ? "cairn-nano" : file_stem(file.name())));
+  CAIRN_TRY(only.engine, load_engine(std::move(file), std::move(engine_options)));
+  CAIRN_TRY(
+      sample::SamplingParams sampling,
+      session::effective_sampling(only.engine->file().fields(), is_builtin, options.sampling));
+  const Status biased = sample::check_logit_bias(sampling, only.engine->size().vocabulary_count);
+  if (!biased) return as_option(biased.error());
+  CAIRN_TRY(only.service, session::Service::start(only.engine.get()));
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return serve::ModelRegistry::of(
+      {.service = only.service.get(),
+       .name = std::move(name),
+       .created = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
+       .sampling = std::move(sampling),
+       .has_seed = options.sampling.seed.has_value()});
 }
 
 serve::AppOptions app_options(const ServeOptions& options, serve::Keys keys) {
@@ -88,8 +119,7 @@ serve::AppOptions app_options(const ServeOptions& options, serve::Keys keys) {
 void add_server_options(Options& command, ServeOptions& serve) {
   command.begin_group("Server");
   add_model(command, serve.model_path);
-  command.add("--alias,-a", serve.name, "the model's name for clients; default: the file's")
-      .takes("NAME");
+  add_models_options(command, serve.models);
   command
       .add("--host", serve.address.host,
            "the address to listen on; any but this machine's own needs keys")
@@ -175,6 +205,7 @@ Action add_serve(Options& command) {
       "The first SIGTERM ends the listening and finishes what is being answered, the second one "
       "ends at once.\n");
   command.add_example("cairn serve MODEL.gguf", "on http://127.0.0.1:8080");
+  command.add_example("cairn serve DIR", "all models of a folder, loaded when they are asked for");
   command.add_example("cairn serve MODEL.gguf --host 0.0.0.0 --api-key-file KEYS",
                       "for other machines");
   return [a]() -> Result<int> {
@@ -186,38 +217,29 @@ Action add_serve(Options& command) {
 
 }  // namespace
 
-// The server goes before the service, and this before the engine: who stands later uses who stands
+// The server goes before the app, and this before the models: who stands later uses who stands
 // earlier.
 Result<int> serve_model(const ServeOptions& options) {
   CAIRN_TRY(serve::Keys keys, read_keys(options));
   if (const Status may = check_address(options, keys); !may) return as_option(may.error());
-  CAIRN_TRY(check_model_name(options.model_path));
-  CAIRN_TRY(gguf::File file, open_model(options.model_path));
-  EngineOptions engine_options = options.engine;
-  CAIRN_TRY(engine_options.pooling, pooling_for(options, file));
-  const std::string name = model_name(options, file);
-  CAIRN_TRY(const std::unique_ptr<Engine> engine,
-            load_engine(std::move(file), std::move(engine_options)));
-  CAIRN_TRY(sample::SamplingParams sampling,
-            session::effective_sampling(engine->file().fields(), options.model_path.empty(),
-                                        options.sampling));
-  const Status biased = sample::check_logit_bias(sampling, engine->size().vocabulary_count);
-  if (!biased) return as_option(biased.error());
-  CAIRN_TRY(const std::unique_ptr<session::Service> service, session::Service::start(engine.get()));
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  serve::ServedModel model{.service = service.get(),
-                           .name = name,
-                           .created = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
-                           .sampling = std::move(sampling),
-                           .has_seed = options.sampling.seed.has_value()};
+  OnlyModel only;
+  CAIRN_TRY(std::unique_ptr<serve::ModelRegistry> models,
+            has_several_models(options) ? start_models(options) : load_only_model(options, only));
+  const size_t model_count = models->list().size();
+  const std::string name = model_count == 1 ? models->list().front().source->name
+                                            : fmt::format("{} models", model_count);
   CAIRN_TRY(const std::unique_ptr<serve::App> app,
-            serve::App::make(std::move(model), app_options(options, std::move(keys))));
+            serve::App::make(std::move(models), app_options(options, std::move(keys))));
   serve::http::Address address = options.address;
   address.port = uint16_t(options.port);
-  CAIRN_TRY(const std::unique_ptr<serve::http::Server> server,
+  CAIRN_TRY(std::unique_ptr<serve::http::Server> server,
             serve::http::Server::listen(address, {}, app.get()));
   std::fprintf(stderr, "%s: %s\n", printable(name).c_str(), printable(server->url()).c_str());
-  return server->run(true) ? kExitFine : kExitInterrupted;
+  if (server->run(true)) return kExitFine;
+  server.reset();
+  // A load cannot be interrupted, and at the second signal nobody waits for one.
+  if (app->is_loading()) std::_Exit(kExitInterrupted);
+  return kExitInterrupted;
 }
 
 const Command kServeCommand = {"serve", "answer requests over HTTP, as OpenAI's API and others",

@@ -1,5 +1,5 @@
-// `cairn serve`: a server for one model. Knows the options, not how they are spelled. Thread rule:
-// one thread.
+// `cairn serve`: a server for one model or several. Knows the options, not how they are spelled.
+// Thread rule: one thread.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/commands/serve_models.h"
 #include "engine/engine.h"
 #include "serve/http/server.h"
 #include "session/sampling_choice.h"
@@ -15,8 +16,8 @@
 namespace cairn::cli {
 
 struct ServeOptions {
-  std::string model_path;  // Empty: the built-in model.
-  std::string name;        // Of the model, for clients; empty: the file's.
+  std::string model_path;  // Of a file, or of a folder; empty: the built-in model.
+  ServeModelsOptions models;
   serve::http::Address address;
   int32_t port = 8080;
   std::string api_key;           // Empty: none.

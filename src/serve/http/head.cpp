@@ -256,4 +256,18 @@ std::string_view reason_of(int status) {
   return "";
 }
 
+std::optional<std::string> query_value(std::string_view query, std::string_view name) {
+  while (!query.empty()) {
+    const size_t end = std::min(query.find('&'), query.size());
+    const std::string_view pair = query.substr(0, end);
+    query.remove_prefix(std::min(end + 1, query.size()));
+    const size_t equals = std::min(pair.find('='), pair.size());
+    if (pair.substr(0, equals) != name) continue;
+    std::string value;
+    if (!undo_escapes(pair.substr(std::min(equals + 1, pair.size())), value)) return std::nullopt;
+    return value;
+  }
+  return std::nullopt;
+}
+
 }  // namespace cairn::serve::http

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -28,5 +29,9 @@ std::variant<size_t, Malformed> head_size(std::string_view input, size_t seen = 
 
 // `head`: as many bytes as head_size() said.
 std::variant<RequestHead, Malformed> parse_head(std::string_view head);
+
+// The value of a name in a query, its escapes undone; nothing where the name is not there, or its
+// value has escapes that are none.
+std::optional<std::string> query_value(std::string_view query, std::string_view name);
 
 }  // namespace cairn::serve::http

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,6 +42,12 @@ class Reply {
   virtual std::string_view idle_text() const { return {}; }
   // What the log tells of it.
   virtual std::vector<std::pair<std::string, int64_t>> figures() const { return {}; }
+
+  // What the reply points to: it is let go when all else of the reply is destroyed.
+  void keep(std::shared_ptr<const void> what) { kept_ = std::move(what); }
+
+ private:
+  std::shared_ptr<const void> kept_;
 };
 
 // A reply that is there.

@@ -120,9 +120,9 @@ void AnswerLines::finish(const session::Answer& answer, json::Value& json) {
     for (const Token token : answer.tokens) context.push_back(index_of(token));
     json["context"] = std::move(context);
   }
-  json["total_duration"] =
-      nanoseconds(std::chrono::duration<double>(Clock::now() - begin_time_).count());
-  json["load_duration"] = 0;
+  const std::chrono::nanoseconds taken = Clock::now() - begin_time_ + style_.load_time;
+  json["total_duration"] = taken.count();
+  json["load_duration"] = style_.load_time.count();
   json["prompt_eval_count"] = answer.prompt.prompt_tokens;
   json["prompt_eval_duration"] = nanoseconds(answer.prompt_seconds);
   json["eval_count"] = answer.tokens.size();

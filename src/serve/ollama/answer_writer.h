@@ -24,7 +24,8 @@ struct AnswerStyle {
   bool tells_probabilities = false;
   int32_t top_count = 0;
   std::string model;
-  size_t message_count = 0;         // Of the request; calls are named by it.
+  std::chrono::nanoseconds load_time{0};  // That the request waited for the model.
+  size_t message_count = 0;               // Of the request; calls are named by it.
   std::vector<Token> context = {};  // Of /api/generate: the prompt, which the reply hands back.
 };
 

@@ -4,9 +4,8 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <map>
+#include <utility>
 
-#include "base/sha256.h"
 #include "chat/conversation.h"
 #include "gguf/gguf.h"
 #include "serve/ollama/answer_writer.h"
@@ -22,31 +21,20 @@ std::string count_text(int64_t count) {
   return fmt::format("{:.1f}K", value / 1e3);
 }
 
-// The type of most of its bytes.
-std::string quantization(const gguf::File& file) {
-  std::map<uint32_t, size_t> bytes;
-  for (const gguf::Tensor& tensor : file.tensors()) bytes[tensor.type_id] += tensor.bytes.size();
-  uint32_t most = 0;
-  for (const auto& [type, count] : bytes) {
-    if (count > bytes[most]) most = type;
-  }
-  return gguf::type_name(most);
+std::string created_text(const ModelSource& model) {
+  return time_text(std::chrono::system_clock::time_point(std::chrono::seconds(model.modified)));
 }
 
-std::string created_text(const ServedModel& model) {
-  return time_text(std::chrono::system_clock::time_point(std::chrono::seconds(model.created)));
-}
-
-json::Value details_json(const ServedModel& model) {
-  const Engine& engine = model.engine();
+json::Value details_json(const ModelSource& model) {
+  const ModelCard& card = model.card;
   json::Value families = json::Value::array();
-  families.push_back(engine.architecture());
+  families.push_back(card.architecture);
   return {{"parent_model", ""},
           {"format", "gguf"},
-          {"family", engine.architecture()},
+          {"family", card.architecture},
           {"families", std::move(families)},
-          {"parameter_size", count_text(engine.parameter_count())},
-          {"quantization_level", quantization(engine.file())}};
+          {"parameter_size", count_text(card.parameter_count)},
+          {"quantization_level", card.quantization}};
 }
 
 // Arrays, such as the vocabulary, are left out, as Ollama does.
@@ -56,25 +44,6 @@ json::Value field_json(const gguf::Value& value) {
   if (const auto flag = gguf::boolean_in(value)) return *flag;
   if (const auto text = gguf::string_in(value)) return chat::as_utf8(*text);
   return {};
-}
-
-json::Value capabilities_json(const ServedModel& model) {
-  json::Value list = json::Value::array();
-  const Engine& engine = model.engine();
-  if (!model.makes_text()) {
-    list.push_back("embedding");
-    return list;
-  }
-  list.push_back("completion");
-  if (engine.tokenizer() != nullptr) {
-    const tokenize::SpecialTokens& special = engine.tokenizer()->special_ids();
-    if (special.fim_prefix && special.fim_suffix && special.fim_middle) list.push_back("insert");
-  }
-  const chat::ChatFormat& format = engine.chat_format();
-  if (format.call.shape != chat::CallShape::none) list.push_back("tools");
-  const bool reasons = !format.reasoning_open.empty() || !format.channels.reasoning_close.empty();
-  if (reasons) list.push_back("thinking");
-  return list;
 }
 
 // A line for each setting, none empty.
@@ -89,31 +58,52 @@ std::string parameters_text(const sample::SamplingParams& sampling) {
 
 }  // namespace
 
-std::string model_name(const ServedModel& model) {
-  return model.name.find(':') == std::string::npos ? model.name + ":latest" : model.name;
+std::string model_name(const std::string& name) {
+  return name.find(':') == std::string::npos ? name + ":latest" : name;
 }
 
-json::Value model_json(const ServedModel& model) {
-  const gguf::File& file = model.engine().file();
-  return {{"name", model_name(model)},          {"model", model_name(model)},
-          {"modified_at", created_text(model)}, {"size", file.file_bytes()},
-          {"digest", hex_of(file.identity())},  {"details", details_json(model)}};
+json::Value model_json(const ModelSource& model, const std::string& digest) {
+  const std::string name = model_name(model.name);
+  return {{"name", name},
+          {"model", name},
+          {"modified_at", created_text(model)},
+          {"size", model.card.file_bytes},
+          {"digest", digest},
+          {"details", details_json(model)}};
 }
 
-json::Value show_json(const ServedModel& model) {
-  const Engine& engine = model.engine();
+json::Value capabilities_json(const ModelSource& model, const ModelText& text) {
+  json::Value list = json::Value::array();
+  if (!model.card.makes_text) {
+    list.push_back("embedding");
+    return list;
+  }
+  list.push_back("completion");
+  if (text.tokenizer() != nullptr) {
+    const tokenize::SpecialTokens& special = text.tokenizer()->special_ids();
+    if (special.fim_prefix && special.fim_suffix && special.fim_middle) list.push_back("insert");
+  }
+  const chat::ChatFormat& format = text.chat_format();
+  if (format.call.shape != chat::CallShape::none) list.push_back("tools");
+  const bool reasons = !format.reasoning_open.empty() || !format.channels.reasoning_close.empty();
+  if (reasons) list.push_back("thinking");
+  return list;
+}
+
+json::Value show_json(const ModelSource& model, const gguf::File& file, const ModelText& text,
+                      const sample::SamplingParams& sampling) {
   json::Value info = json::Value::object();
-  for (const gguf::Field& field : engine.file().fields().all()) {
+  for (const gguf::Field& field : file.fields().all()) {
     if (field.key != "tokenizer.chat_template") info[field.key] = field_json(field.value);
   }
-  info["general.parameter_count"] = engine.parameter_count();
-  const chat::ChatTemplate* const chat_template = engine.chat_template();
+  info["general.parameter_count"] = model.card.parameter_count;
+  const chat::ChatTemplate* const chat_template = text.chat_template();
   return {{"modelfile", fmt::format("FROM {}", model.name)},
-          {"parameters", parameters_text(model.sampling)},
+          {"parameters", parameters_text(sampling)},
           {"template", chat_template == nullptr ? "" : chat::as_utf8(chat_template->source())},
           {"details", details_json(model)},
           {"model_info", std::move(info)},
-          {"capabilities", capabilities_json(model)},
+          {"capabilities", capabilities_json(model, text)},
           {"modified_at", created_text(model)}};
 }
 

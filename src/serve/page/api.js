@@ -38,8 +38,8 @@ export async function postJson(path, body, signal) {
   return (await ask(path, {method: "POST", body: JSON.stringify(body), signal})).json();
 }
 
-// The objects of a stream's data lines, until "[DONE]" or its end.
-export async function* events(path, body, signal) {
+// The objects of a stream's data lines, until "[DONE]" or its end. `onNote` is told its comments.
+export async function* events(path, body, signal, onNote = () => {}) {
   const reply = await ask(path, body === undefined
     ? {signal} : {method: "POST", body: JSON.stringify(body), signal});
   const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -51,6 +51,7 @@ export async function* events(path, body, signal) {
       const lines = (pending + value).split("\n");
       pending = lines.pop();
       for (const line of lines) {
+        if (line.startsWith(": ")) onNote(line.slice(2));
         if (!line.startsWith("data: ")) continue;
         const data = line.slice(6);
         if (data === "[DONE]") return;

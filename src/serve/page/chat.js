@@ -2,6 +2,7 @@
 import {ApiError, events} from "/page/api.js";
 import {byId, copyText, count, dom, replace} from "/page/dom.js";
 import {show} from "/page/markdown.js";
+import {modelFields} from "/page/models.js";
 import {requestFields} from "/page/settings.js";
 import {save} from "/page/store.js";
 import {fromLogprobs, spell, tokenView} from "/page/tokens.js";
@@ -93,7 +94,7 @@ async function follow(node, goesOn) {
   delete node.figures;
   const owner = conversation;
   const messages = messagesOf(owner, pathTo(owner, parentOf(owner, node)));
-  const body = {messages, stream: true, ...requestFields()};
+  const body = {messages, stream: true, ...modelFields(), ...requestFields()};
   if (goesOn) {
     messages.push({role: "assistant", content: node.text});
     body.continue_final_message = true;
@@ -103,7 +104,10 @@ async function follow(node, goesOn) {
   scrollDown(true);
   let savedAt = performance.now();
   try {
-    for await (const event of events("/v1/chat/completions", body, controller.signal)) {
+    const onNote = (note) => {
+      if (node.live.state === "waiting") node.live.note = note;
+    };
+    for await (const event of events("/v1/chat/completions", body, controller.signal, onNote)) {
       take(node, event);
       later(node);
       if (performance.now() - savedAt > 3000) {
@@ -293,9 +297,10 @@ const rate = (value) => (value >= 100 ? Math.round(value) : value.toFixed(1)) + 
 
 function figures(node) {
   if (node.live) {
-    const {state, first, pieces, begin} = node.live;
+    const {state, first, pieces, begin, note} = node.live;
     const seconds = (performance.now() - (first || begin)) / 1000;
-    if (!first) return (state === "waiting" ? "Waiting" : "Reading") + "… " + seconds.toFixed(1) + " s";
+    const doing = state !== "waiting" ? "Reading" : note ? note[0].toUpperCase() + note.slice(1) : "Waiting";
+    if (!first) return doing + "… " + seconds.toFixed(1) + " s";
     return seconds > 0.3 ? "Writing · " + rate(pieces / seconds) : "Writing…";
   }
   if (node.role !== "assistant" || !node.figures) return "";

@@ -3,6 +3,7 @@ import {getJson, hasKey, setKey} from "/page/api.js";
 import * as chat from "/page/chat.js";
 import {byId, count, dom, download, replace} from "/page/dom.js";
 import * as memory from "/page/memory.js";
+import {setModels} from "/page/models.js";
 import {setConversation, setFields} from "/page/settings.js";
 import {all, recall, remember, remove, save} from "/page/store.js";
 import {checked, newConversation, titleOf} from "/page/tree.js";
@@ -117,9 +118,7 @@ function setTheme(theme) {
 async function connect() {
   const status = byId("status");
   try {
-    const model = (await getJson("/v1/models")).data[0];
-    byId("model").textContent = model.id + " · " + count(model.context_length) + " tokens";
-    byId("model").title = count(model.meta.n_params) + " parameters, " + model.meta.architecture;
+    setModels((await getJson("/v1/models")).data, memory.modelChanged);
     status.textContent = "";
     setFields(await getJson("/openapi.json"));
     if (memory.isShown() || !byId("memory").hidden) memory.show(askForKey);

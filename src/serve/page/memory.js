@@ -4,6 +4,7 @@ import {ApiError, events, postJson} from "/page/api.js";
 import * as chat from "/page/chat.js";
 import {byId, bytes, count, dom, replace} from "/page/dom.js";
 import {MemoryMap} from "/page/map.js";
+import {modelFields, modelQuery} from "/page/models.js";
 import {messagesOf, pathTo, pickedPath, root} from "/page/tree.js";
 
 let report = null, controller = null, refused = () => {};
@@ -31,6 +32,14 @@ export function hide() {
   controller = null;
 }
 
+// Another model has another memory.
+export function modelChanged() {
+  if (!controller) return;
+  hide();
+  sequences.clear();
+  show(refused);
+}
+
 function build() {
   parts.totals = dom("section", {class: "card totals"});
   parts.note = dom("p", {class: "note", role: "status"});
@@ -54,7 +63,7 @@ function build() {
 async function watch(mine) {
   while (controller === mine) {
     try {
-      for await (const event of events("/v1/memory/events", undefined, mine.signal)) {
+      for await (const event of events("/v1/memory/events" + modelQuery(), undefined, mine.signal)) {
         parts.note.textContent = "";
         take(event);
       }
@@ -230,7 +239,8 @@ async function pickNode(conversation, node) {
 async function price(node) {
   const conversation = chat.current();
   try {
-    return await postJson("/v1/memory/plan", {messages: messagesOf(conversation, pathTo(conversation, node))});
+    return await postJson("/v1/memory/plan", {
+      messages: messagesOf(conversation, pathTo(conversation, node)), ...modelFields()});
   } catch (problem) {
     parts.price.textContent = problem.message;
     return null;

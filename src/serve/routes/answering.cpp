@@ -63,14 +63,14 @@ Checked<std::unique_ptr<http::Reply>> begin_answers(const RouteContext& context,
                                                     const http::Request& request,
                                                     std::vector<session::AnswerOrder> orders,
                                                     std::unique_ptr<AnswerWriter> writer) {
-  const std::optional<std::vector<AdapterUse>> adapters = context.adapters->get();
+  const std::optional<std::vector<AdapterUse>> adapters = context.model.adapters->get();
   for (session::AnswerOrder& order : orders) {
     if (!order.adapters) order.adapters = adapters;
   }
   CAIRN_TRY(Admission admission, admit(context, request));
   return std::unique_ptr<http::Reply>(std::make_unique<Generation>(
       context.model.service, std::move(orders), std::move(admission.terms), std::move(writer),
-      context.metrics, std::move(admission.slot)));
+      context.metrics->of(context.model.name), std::move(admission.slot)));
 }
 
 std::unique_ptr<http::Reply> reply_of(Checked<std::unique_ptr<http::Reply>> made, ErrorForm form) {

@@ -83,7 +83,7 @@ class VectorReply final : public http::Reply {
       std::vector<Embedding> vectors = std::move(*made).value();
       for (const Embedding& vector : vectors) token_count_ += vector.token_count;
       order_.write(vectors, token_count_, out);
-      context_.metrics->add_embedded(token_count_);
+      context_.metrics->of(context_.model.name)->add_embedded(token_count_);
     } else {
       const Refusal refusal = refusal_of(made->error(), order_.field);
       head_ = refusal_head(refusal);
@@ -97,7 +97,7 @@ class VectorReply final : public http::Reply {
   }
 
  private:
-  const RouteContext& context_;
+  const RouteContext context_;
   VectorOrder order_;
   std::unique_ptr<Slots::Slot> slot_;
   std::shared_ptr<Outcome> outcome_;

@@ -1,4 +1,6 @@
 // GET /health, /v1/models, /metrics, /openapi.json.
+#include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "json/value.h"
@@ -10,18 +12,45 @@ namespace cairn::serve {
 
 namespace {
 
-// Under all the names by which clients look for the size of the context.
-json::Value model_json(const ServedModel& model) {
-  const Engine& engine = model.engine();
-  const int32_t context = engine.options().context_tokens;
+std::string_view name_of(ModelState state) {
+  switch (state) {
+    case ModelState::unloaded:
+      return "not-loaded";
+    case ModelState::loading:
+      return "loading";
+    case ModelState::ready:
+      return "loaded";
+    case ModelState::unloading:
+      break;
+  }
+  return "unloading";
+}
+
+// Under all the names by which clients look for the size of the context. As long as the model is
+// not loaded, that is what it was trained for.
+json::Value model_json(const ModelRegistry::Listed& listed) {
+  const ModelCard& card = listed.source->card;
+  int32_t context = card.context_tokens, vocabulary = card.vocabulary_count, width = card.width;
+  int64_t parameters = card.parameter_count;
+  if (listed.model != nullptr) {
+    const Engine& engine = listed.model->engine();
+    context = engine.options().context_tokens;
+    vocabulary = engine.size().vocabulary_count;
+    width = engine.size().width;
+    parameters = engine.parameter_count();
+  }
   json::Value meta = {{"n_ctx", context},
-                      {"n_vocab", engine.size().vocabulary_count},
-                      {"n_embd", engine.size().width},
-                      {"n_params", engine.parameter_count()},
-                      {"architecture", engine.architecture()}};
-  return {{"id", model.name},       {"object", "model"},        {"created", model.created},
-          {"owned_by", "cairn"},    {"max_model_len", context}, {"context_length", context},
-          {"meta", std::move(meta)}};
+                      {"n_vocab", vocabulary},
+                      {"n_embd", width},
+                      {"n_params", parameters},
+                      {"architecture", card.architecture}};
+  json::Value aliases = json::Value::array();
+  for (const std::string& alias : listed.source->aliases) aliases.push_back(alias);
+  return {{"id", listed.source->name},          {"object", "model"},
+          {"created", listed.source->modified}, {"owned_by", "cairn"},
+          {"max_model_len", context},           {"context_length", context},
+          {"state", name_of(listed.state)},     {"type", card.makes_text ? "llm" : "embeddings"},
+          {"aliases", std::move(aliases)},      {"meta", std::move(meta)}};
 }
 
 }  // namespace
@@ -30,38 +59,50 @@ std::unique_ptr<http::Reply> json_reply(std::string body) {
   return std::make_unique<http::WholeReply>(http::ReplyHead{}, std::move(body));
 }
 
-std::unique_ptr<http::Reply> get_health(const RouteContext&, http::Request&) {
+std::unique_ptr<http::Reply> get_health(const ServerContext&, http::Request&) {
   return json_reply(R"({"status":"ok"})");
 }
 
-std::unique_ptr<http::Reply> get_models(const RouteContext& context, http::Request&) {
+std::unique_ptr<http::Reply> get_models(const ServerContext& context, http::Request&) {
   json::Value list = json::Value::array();
-  list.push_back(model_json(context.model));
+  for (const ModelRegistry::Listed& listed : context.models->list()) {
+    list.push_back(model_json(listed));
+  }
   return json_reply(json::to_text({{"object", "list"}, {"data", std::move(list)}}));
 }
 
-std::unique_ptr<http::Reply> get_model(const RouteContext& context, http::Request& request) {
+std::unique_ptr<http::Reply> get_model(const ServerContext& context, http::Request& request) {
   const std::string& path = request.head.path;
   const std::string name = path.substr(path.find("/models/") + 8);
-  if (name == context.model.name) return json_reply(json::to_text(model_json(context.model)));
+  for (const ModelRegistry::Listed& listed : context.models->list()) {
+    const auto& aliases = listed.source->aliases;
+    const bool is_alias = std::find(aliases.begin(), aliases.end(), name) != aliases.end();
+    if (listed.source->name != name && !is_alias) continue;
+    return json_reply(json::to_text(model_json(listed)));
+  }
   return refusal_reply({.status = 404,
                         .type = "not_found_error",
                         .code = "model_not_found",
-                        .message = "model: expected the one that is served, found another",
+                        .message = "model: expected one that is served, found another",
                         .field = "model"});
 }
 
-std::unique_ptr<http::Reply> get_metrics(const RouteContext& context, http::Request&) {
-  Metrics::Now now{.answering = context.slots->count()};
-  now.scheduler = context.model.service->stats();
-  context.model.service->ask([&](Engine& engine) { now.memory = engine.memory().usage(); });
+std::unique_ptr<http::Reply> get_metrics(const ServerContext& context, http::Request&) {
+  Metrics::Now now{.answering = context.slots->count(), .waiting = context.waiting->count()};
+  for (const ModelRegistry::Listed& listed : context.models->list()) {
+    if (listed.model == nullptr) continue;
+    session::Service& service = *listed.model->service;
+    Metrics::NowOfModel model{.model = listed.source->name, .scheduler = service.stats()};
+    service.ask([&](Engine& engine) { model.memory = engine.memory().usage(); });
+    now.models.push_back(std::move(model));
+  }
   return std::make_unique<http::WholeReply>(
       http::ReplyHead{.content_type = "text/plain; version=0.0.4; charset=utf-8"},
       context.metrics->text(now));
 }
 
-std::unique_ptr<http::Reply> get_openapi(const RouteContext& context, http::Request&) {
-  return json_reply(openapi_text(context.model.sampling));
+std::unique_ptr<http::Reply> get_openapi(const ServerContext& context, http::Request&) {
+  return json_reply(openapi_text(context.models->sampling()));
 }
 
 }  // namespace cairn::serve

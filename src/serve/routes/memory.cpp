@@ -24,7 +24,7 @@ class MemoryEvents final : public http::Reply {
   // A client that reads slowly is told less often.
   State read(std::string& out) override {
     if (const auto report = watch_->take()) out += "data: " + changes_.next(*report) + "\n\n";
-    return State::waiting;
+    return watch_->has_ended() ? State::ended : State::waiting;
   }
   const http::ReplyHead* head() const override { return &head_; }
   bool is_endless() const override { return true; }

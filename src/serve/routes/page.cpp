@@ -49,7 +49,7 @@ const std::string& tag_of(size_t file) {
 
 }  // namespace
 
-std::unique_ptr<http::Reply> get_page(const RouteContext&, http::Request& request) {
+std::unique_ptr<http::Reply> get_page(const ServerContext&, http::Request& request) {
   constexpr std::string_view kFolder = "/page/";
   const std::string_view path = request.head.path;
   const std::string_view name = path == "/" ? "index.html" : path.substr(kFolder.size());

@@ -26,7 +26,7 @@ json::Value slot_json(int64_t id, int32_t context_tokens, bool is_processing) {
 
 json::Value adapters_json(const RouteContext& context) {
   const std::span<const AdapterUse> loaded = context.model.engine().adapters();
-  const std::optional<std::vector<AdapterUse>> changed = context.adapters->get();
+  const std::optional<std::vector<AdapterUse>> changed = context.model.adapters->get();
   json::Value list = json::Value::array();
   for (size_t id = 0; id < loaded.size(); ++id) {
     // Of a file's path nobody is told more than its name.
@@ -45,7 +45,7 @@ Made set_adapters(const RouteContext& context, http::Request& request) {
   CAIRN_TRY(const Body body, Body::read(text, kAdapters));
   CAIRN_TRY(std::vector<AdapterUse> uses,
             read_adapters(*body.find("adapters"), "adapters", context.model.engine()));
-  context.adapters->set(std::move(uses));
+  context.model.adapters->set(std::move(uses));
   return json_reply(R"({"success":true})");
 }
 

@@ -1,48 +1,60 @@
-// The routes: each makes the reply to a request, from the request and what all routes share. The
-// table is App's. Thread rule: any worker.
+// The routes: each makes the reply to a request, from the request, what all routes share, and the
+// model that is asked for. The table is App's. Thread rule: any worker.
 #pragma once
 
+#include <atomic>
+#include <chrono>
+#include <cstddef>
 #include <memory>
 #include <string>
 
-#include "serve/adapter_scales.h"
+#include "serve/fields.h"
 #include "serve/http/message.h"
 #include "serve/http/reply.h"
 #include "serve/metrics.h"
+#include "serve/models/model_registry.h"
 #include "serve/response_table.h"
 #include "serve/served_model.h"
 #include "serve/slots.h"
 
 namespace cairn::serve {
 
-// What routes share; they change nothing of it but counts, the adapters' scales and
-// the kept responses.
-struct RouteContext {
-  ServedModel model;
+// What routes share; they change nothing of it but counts and the kept responses.
+struct ServerContext {
+  ModelRegistry* models = nullptr;
   std::shared_ptr<Slots> slots;
-  std::shared_ptr<AdapterScales> adapters;
+  std::shared_ptr<Slots> waiting;  // Of requests whose model is not in memory …
+  std::shared_ptr<std::atomic<size_t>> waiting_bytes;  // … and their bodies.
   std::shared_ptr<ResponseTable> responses;
   Metrics* metrics = nullptr;
   double request_seconds_max = 0;  // Then an answer fails; 0: it may take as long as it likes.
 };
 
+// The same beside the model of one request, which stays until the reply is gone: App sees to that,
+// so that whatever a reply points to of it may be a plain pointer.
+struct RouteContext : ServerContext {
+  const ServedModel& model;
+  std::chrono::nanoseconds load_time{0};  // That the request waited for it to be loaded.
+};
+
 using Route = std::unique_ptr<http::Reply> (*)(const RouteContext&, http::Request&);
+// Of what is about no model, or about all of them.
+using PlainRoute = std::unique_ptr<http::Reply> (*)(const ServerContext&, http::Request&);
 
 // A body of JSON that is there.
 std::unique_ptr<http::Reply> json_reply(std::string body);
 
-std::unique_ptr<http::Reply> get_health(const RouteContext& context, http::Request& request);
-std::unique_ptr<http::Reply> get_models(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> get_health(const ServerContext& context, http::Request& request);
+std::unique_ptr<http::Reply> get_models(const ServerContext& context, http::Request& request);
 // Of "/v1/models/NAME".
-std::unique_ptr<http::Reply> get_model(const RouteContext& context, http::Request& request);
-std::unique_ptr<http::Reply> get_metrics(const RouteContext& context, http::Request& request);
-std::unique_ptr<http::Reply> get_openapi(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> get_model(const ServerContext& context, http::Request& request);
+std::unique_ptr<http::Reply> get_metrics(const ServerContext& context, http::Request& request);
+std::unique_ptr<http::Reply> get_openapi(const ServerContext& context, http::Request& request);
 std::unique_ptr<http::Reply> get_memory(const RouteContext& context, http::Request& request);
-std::unique_ptr<http::Reply> get_memory_events(const RouteContext& context,
-                                               http::Request& request);
+std::unique_ptr<http::Reply> get_memory_events(const RouteContext& context, http::Request& request);
 std::unique_ptr<http::Reply> post_memory_plan(const RouteContext& context, http::Request& request);
 // The web page, and what belongs to it.
-std::unique_ptr<http::Reply> get_page(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> get_page(const ServerContext& context, http::Request& request);
 std::unique_ptr<http::Reply> post_chat(const RouteContext& context, http::Request& request);
 std::unique_ptr<http::Reply> post_completion(const RouteContext& context, http::Request& request);
 std::unique_ptr<http::Reply> post_embedding(const RouteContext& context, http::Request& request);
@@ -65,11 +77,15 @@ std::unique_ptr<http::Reply> post_ollama_embed(const RouteContext& context, http
 // The older form, of one text.
 std::unique_ptr<http::Reply> post_ollama_embeddings(const RouteContext& context,
                                                     http::Request& request);
-std::unique_ptr<http::Reply> post_ollama_show(const RouteContext& context, http::Request& request);
-std::unique_ptr<http::Reply> get_ollama_tags(const RouteContext& context, http::Request& request);
-std::unique_ptr<http::Reply> get_ollama_ps(const RouteContext& context, http::Request& request);
-std::unique_ptr<http::Reply> get_ollama_version(const RouteContext& context,
+std::unique_ptr<http::Reply> post_ollama_show(const ServerContext& context, http::Request& request);
+std::unique_ptr<http::Reply> get_ollama_tags(const ServerContext& context, http::Request& request);
+std::unique_ptr<http::Reply> get_ollama_ps(const ServerContext& context, http::Request& request);
+std::unique_ptr<http::Reply> get_ollama_version(const ServerContext& context,
                                                 http::Request& request);
+// To one of /api/chat or /api/generate without a question: the model is loaded, or unloaded.
+std::unique_ptr<http::Reply> ollama_loaded_reply(const std::string& model, const Body& body,
+                                                 bool is_unloaded,
+                                                 std::chrono::nanoseconds load_time);
 // Anthropic's.
 std::unique_ptr<http::Reply> post_messages(const RouteContext& context, http::Request& request);
 std::unique_ptr<http::Reply> post_count_tokens(const RouteContext& context, http::Request& request);
@@ -80,6 +96,7 @@ std::unique_ptr<http::Reply> post_response_tokens(const RouteContext& context,
                                                   http::Request& request);
 std::unique_ptr<http::Reply> post_rerank(const RouteContext& context, http::Request& request);
 // LM Studio's.
-std::unique_ptr<http::Reply> get_studio_models(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> get_studio_models(const ServerContext& context,
+                                               http::Request& request);
 
 }  // namespace cairn::serve

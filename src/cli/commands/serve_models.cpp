@@ -1,0 +1,141 @@
+// Folders, aliases, budgets.
+#include "cli/commands/serve_models.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/quantities.h"
+#include "cli/commands/load.h"
+#include "cli/commands/serve.h"
+
+namespace cairn::cli {
+
+namespace {
+
+constexpr char kBuiltinName[] = "cairn-nano";
+
+bool is_folder(const std::string& path) {
+  std::error_code error;
+  return !path.empty() && std::filesystem::is_directory(path, error);
+}
+
+bool has_target(const std::string& alias) {
+  return alias.find('=') != std::string::npos;
+}
+
+// The model that MODEL names, where it is no folder.
+Result<serve::ModelSource> first_source(const ServeOptions& options) {
+  std::string name = kBuiltinName;
+  if (!options.model_path.empty()) {
+    name = std::filesystem::path(options.model_path).stem().string();
+  }
+  CAIRN_TRY(name, only_name(options.models, name));
+  if (!options.model_path.empty()) return serve::source_of(std::move(name), options.model_path);
+  CAIRN_TRY(const gguf::File file, open_model(""));
+  return serve::ModelSource{.name = std::move(name),
+                            .path = "",
+                            .parts = {""},
+                            .digests = {""},
+                            .card = serve::ModelCard::of(file)};
+}
+
+Result<std::vector<serve::ModelSource>> find_models(const ServeOptions& options) {
+  std::vector<serve::ModelSource> models;
+  const bool has_folder = is_folder(options.model_path);
+  if (has_folder) {
+    CAIRN_TRY(models, serve::models_in(options.model_path));
+  } else {
+    CAIRN_TRY(serve::ModelSource first, first_source(options));
+    models.push_back(std::move(first));
+  }
+  for (const std::string& alias : options.models.aliases) {
+    if (!has_folder && !has_target(alias)) continue;
+    CAIRN_TRY(serve::add_alias(alias, models));
+  }
+  for (const std::string& digest : options.models.digests) {
+    CAIRN_TRY(serve::expect_digest(digest, models));
+  }
+  return models;
+}
+
+}  // namespace
+
+void add_models_options(Options& command, ServeModelsOptions& models) {
+  command
+      .add(
+          "--alias,-a", models.aliases,
+          "the model's name for clients; default: the file's. NAME=MODEL: another name for a model "
+          "of the folder, or for that of a file, which is served too; may be given several times")
+      .takes("NAME")
+      .repeatable();
+  command
+      .add("--expect-sha256", models.digests,
+           "refuse a file that has another SHA-256: HEX, or NAME=HEX with the name of a model or "
+           "file; may be given several times")
+      .takes("HEX")
+      .repeatable();
+  command
+      .add(
+          "--models-budget", models.budget,
+          "several models: largest memory for the weights, steps and conversations of all that are "
+          "loaded, such as 24G; default: what is free at the start")
+      .takes("SIZE");
+  command
+      .add(
+          "--unload-after", models.unload_seconds,
+          "unload a model that nobody has asked for so long, in seconds; 0: when another one needs "
+          "the room")
+      .in_range(0, 1 << 30)
+      .shows_default();
+}
+
+bool has_several_models(const ServeOptions& options) {
+  const auto& aliases = options.models.aliases;
+  return is_folder(options.model_path) || options.models.unload_seconds > 0 ||
+         std::any_of(aliases.begin(), aliases.end(), has_target);
+}
+
+Result<std::string> only_name(const ServeModelsOptions& options, const std::string& otherwise) {
+  std::string name;
+  for (const std::string& alias : options.aliases) {
+    if (has_target(alias)) continue;
+    if (name.empty()) {
+      name = alias;
+      continue;
+    }
+    return fail(ErrorCode::invalid_argument,
+                "--alias: expected one name for the model, found \"{}\" and \"{}\"", name, alias);
+  }
+  return name.empty() ? otherwise : name;
+}
+
+Status check_only_digest(const ServeOptions& options) {
+  if (options.models.digests.empty()) return Ok{};
+  CAIRN_TRY(const std::vector<serve::ModelSource> models, find_models(options));
+  return serve::check_digests(models.front(), [](serve::LoadStage, int) {});
+}
+
+Result<std::unique_ptr<serve::ModelRegistry>> start_models(const ServeOptions& options) {
+  if (!options.pooling.empty() || !options.engine.adapters.empty()) {
+    return fail(ErrorCode::invalid_argument,
+                "{}: expected one model that stays, found several or one that is unloaded",
+                options.pooling.empty() ? "--lora" : "--pooling");
+  }
+  CAIRN_TRY(std::vector<serve::ModelSource> models, find_models(options));
+  serve::RegistryOptions registry{.budget = read_memory_room()};
+  if (!options.models.budget.empty()) {
+    CAIRN_TRY(registry.budget.bytes, parse_bytes("--models-budget", options.models.budget));
+    registry.budget.limited_by = "--models-budget";
+  }
+  if (options.models.unload_seconds > 0) {
+    registry.idle_max = std::chrono::seconds(options.models.unload_seconds);
+  }
+  serve::LoadTerms terms{
+      .engine = options.engine, .sampling = options.sampling, .turns = {}, .open = open_model};
+  return serve::ModelRegistry::start(std::move(models), std::move(terms), registry);
+}
+
+}  // namespace cairn::cli

@@ -1,0 +1,37 @@
+// Which models `cairn serve` has: one that is loaded at once and stays, or several that are loaded
+// when they are asked for. Thread rule: one thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/command_line.h"
+#include "serve/models/model_registry.h"
+
+namespace cairn::cli {
+
+struct ServeOptions;
+
+struct ServeModelsOptions {
+  std::vector<std::string> aliases;  // NAME, or NAME=MODEL.
+  std::vector<std::string> digests;  // HEX, or NAME=HEX.
+  std::string budget;                // Of all models together; empty: what the process may take.
+  int32_t unload_seconds = 0;        // 0: they stay as long as there is room.
+};
+
+void add_models_options(Options& command, ServeModelsOptions& models);
+
+// Whether models are loaded on demand.
+bool has_several_models(const ServeOptions& options);
+// By which clients know the only model: what was said, else `otherwise`. Errors: invalid_argument:
+// several names.
+Result<std::string> only_name(const ServeModelsOptions& options, const std::string& otherwise);
+// That the file of the only model has the digest that was said, if one was.
+Status check_only_digest(const ServeOptions& options);
+// Errors: what is wrong with the folder, the names or the options.
+Result<std::unique_ptr<serve::ModelRegistry>> start_models(const ServeOptions& options);
+
+}  // namespace cairn::cli
