@@ -58,6 +58,10 @@ class Lane {
   void select(Selection selection);
   const Selection& selection() const { return selection_; }
 
+  // From now on the lane takes nothing from the prefix cache and the store: it computes all that it
+  // reads, for comparing it with what others reused.
+  void compute_all() { computes_all_ = true; }
+
   // Begins to read `prompt` (not empty), from its longest cached prefix. `message_starts`:
   // positions of the prompt at which messages of the user begin, ascending; the sequence can go
   // back to them without computing tokens again, and shifts of the context leave out whole turns.
@@ -183,6 +187,7 @@ class Lane {
   bool reads_prompt_ = false;            // Else a token after it.
   int32_t resumed_at_ = 0;               // Where reading the prompt began.
   int32_t prompt_end_ = 0;               // Where it ends.
+  bool computes_all_ = false;
   bool is_preempted_ = false;            // All tokens are pending, and the sequence is empty.
   std::unique_ptr<StoredPrefix> stored_;  // Of what is read next.
   ContextCut cut_;                       // What the sequence lacks of the text.

@@ -465,7 +465,7 @@ ChatLoop::Next ChatLoop::switch_branch(std::string_view rest) {
 ChatLoop::Next ChatLoop::list_branches(std::string_view /*rest*/) {
   const std::vector<session::Branch>& branches = session_->branches();
   for (size_t branch = 0; branch < branches.size(); ++branch) {
-    const std::vector<session::Message>& messages = branches[branch].messages;
+    const session::MessageList& messages = branches[branch].messages;
     remark(fmt::format("{} {:<16} {} messages", branch == session_->active_branch() ? '*' : ' ',
                        branches[branch].name, messages.size()));
   }
