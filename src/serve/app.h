@@ -26,7 +26,7 @@ enum class Access : uint8_t {
 
 struct RouteLine {
   http::Method method;
-  std::string_view path;  // With "*" at its end: and all that begins so.
+  std::string_view path;  // With "*" at its end: and all that begins so; "{id}": any one part.
   Access access;
   bool is_quick;  // Takes microseconds.
   Route route;
@@ -42,11 +42,14 @@ struct AppOptions {
   int32_t requests_max = 256;  // That are answered at a time.
   double request_seconds_max = 0;
   std::string log_path;  // As RequestLog::open() has it.
+  SessionLimits sessions = {};
+  std::string session_folder = {};  // Where sessions are kept over restarts; empty: nowhere.
 };
 
 class App final : public http::Handler {
  public:
-  // The model's service must outlive the app. Errors: those of RequestLog::open().
+  // The model's service must outlive the app. Errors: those of RequestLog::open() and
+  // SessionFiles::open().
   static Result<std::unique_ptr<App>> make(ServedModel model, AppOptions options);
 
   std::unique_ptr<http::Reply> admit(http::Request& request) override;
@@ -57,7 +60,8 @@ class App final : public http::Handler {
              const Outcome& outcome) override;
 
  private:
-  App(ServedModel model, AppOptions options, std::unique_ptr<RequestLog> log);
+  App(ServedModel model, AppOptions options, std::unique_ptr<RequestLog> log,
+      std::unique_ptr<SessionFiles> files);
   std::unique_ptr<http::Reply> check_key(http::Request& request, Access access);
   std::unique_ptr<http::Reply> preflight(const http::RequestHead& head) const;
 

@@ -8,20 +8,32 @@
 #include "serve/adapter_scales.h"
 #include "serve/http/message.h"
 #include "serve/http/reply.h"
+#include "serve/kept_table.h"
 #include "serve/metrics.h"
 #include "serve/response_table.h"
 #include "serve/served_model.h"
+#include "serve/sessions/session_table.h"
 #include "serve/slots.h"
 
 namespace cairn::serve {
 
+// The texts of receipts, by their ids.
+struct ReceiptTable : KeptTable<std::string> {
+  static constexpr size_t kBytesMax = size_t(64) << 20;
+  static constexpr std::chrono::hours kAgeMax{1};
+
+  ReceiptTable() : KeptTable(kBytesMax, kAgeMax) {}
+};
+
 // What routes share; they change nothing of it but counts, the adapters' scales and
-// the kept responses.
+// what is kept for later requests.
 struct RouteContext {
   ServedModel model;
   std::shared_ptr<Slots> slots;
   std::shared_ptr<AdapterScales> adapters;
   std::shared_ptr<ResponseTable> responses;
+  std::shared_ptr<SessionTable> sessions;
+  std::shared_ptr<ReceiptTable> receipts;
   Metrics* metrics = nullptr;
   double request_seconds_max = 0;  // Then an answer fails; 0: it may take as long as it likes.
 };
@@ -38,8 +50,7 @@ std::unique_ptr<http::Reply> get_model(const RouteContext& context, http::Reques
 std::unique_ptr<http::Reply> get_metrics(const RouteContext& context, http::Request& request);
 std::unique_ptr<http::Reply> get_openapi(const RouteContext& context, http::Request& request);
 std::unique_ptr<http::Reply> get_memory(const RouteContext& context, http::Request& request);
-std::unique_ptr<http::Reply> get_memory_events(const RouteContext& context,
-                                               http::Request& request);
+std::unique_ptr<http::Reply> get_memory_events(const RouteContext& context, http::Request& request);
 std::unique_ptr<http::Reply> post_memory_plan(const RouteContext& context, http::Request& request);
 // The web page, and what belongs to it.
 std::unique_ptr<http::Reply> get_page(const RouteContext& context, http::Request& request);
@@ -79,6 +90,29 @@ std::unique_ptr<http::Reply> post_responses(const RouteContext& context, http::R
 std::unique_ptr<http::Reply> post_response_tokens(const RouteContext& context,
                                                   http::Request& request);
 std::unique_ptr<http::Reply> post_rerank(const RouteContext& context, http::Request& request);
+// Sessions. "/v1/sessions/NAME/…".
+std::unique_ptr<http::Reply> get_sessions(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> post_session(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> get_session(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> delete_session(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> post_session_answer(const RouteContext& context,
+                                                 http::Request& request);
+std::unique_ptr<http::Reply> post_session_stop(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> post_session_messages(const RouteContext& context,
+                                                   http::Request& request);
+std::unique_ptr<http::Reply> post_session_snapshot(const RouteContext& context,
+                                                   http::Request& request);
+std::unique_ptr<http::Reply> post_session_rewind(const RouteContext& context,
+                                                 http::Request& request);
+std::unique_ptr<http::Reply> post_session_fork(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> post_session_branch(const RouteContext& context,
+                                                 http::Request& request);
+std::unique_ptr<http::Reply> post_session_switch(const RouteContext& context,
+                                                 http::Request& request);
+// Of "/v1/receipts/ID".
+std::unique_ptr<http::Reply> get_receipt(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> post_receipt_replay(const RouteContext& context,
+                                                 http::Request& request);
 // LM Studio's.
 std::unique_ptr<http::Reply> get_studio_models(const RouteContext& context, http::Request& request);
 

@@ -104,8 +104,9 @@ Checked<std::unique_ptr<SessionTable::Change>> SessionTable::change(const std::s
     return Refusal{.status = 409,
                    .type = "conflict_error",
                    .code = "session_busy",
-                   .message = "session: expected one that nobody changes, found an answer being "
-                              "made in it",
+                   .message =
+                       "session: expected one that nobody changes, found an answer being "
+                       "made in it",
                    .headers = {{"retry-after", "1"}}};
   }
   entry.wants_stop = std::make_shared<std::atomic<bool>>(false);

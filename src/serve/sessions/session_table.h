@@ -20,9 +20,9 @@
 namespace cairn::serve {
 
 struct SessionLimits {
-  size_t sessions_max = 256;                // Of an owner.
-  size_t branches_max = 256;                // Of a session; as many snapshots.
-  size_t messages_max = 8192;               // Of a branch.
+  size_t sessions_max = 256;                  // Of an owner.
+  size_t branches_max = 256;                  // Of a session; as many snapshots.
+  size_t messages_max = 8192;                 // Of a branch.
   size_t owner_bytes_max = size_t(64) << 20;  // Of an owner's sessions.
   size_t bytes_max = size_t(256) << 20;       // Of all.
 };
