@@ -136,7 +136,7 @@ TEST(Fields, TheDocumentHasAllRoutesAndFields) {
 // No GET changes anything.
 TEST(Fields, RoutesThatChangeAreNoGets) {
   for (const RouteLine& line : all_routes()) {
-    if (line.method == http::Method::get) EXPECT_EQ(line.endpoint, 0u) << line.path;
+    EXPECT_TRUE(line.method != http::Method::get || line.endpoint == 0) << line.path;
   }
 }
 

@@ -95,7 +95,8 @@ void ChatWriter::end_choice(size_t choice, const session::Answer& answer, std::s
   chunk(choice, {}, finish_reason(answer), out);
   out += ",\"timings\":" + json::to_text(timings_json(std::span(&answer, 1), 1));
   out += ",\"memory\":" + json::to_text(memory_of(answer));
-  for (const json::Value::Member& member : told_at_end(answer).members()) {
+  const json::Value told = told_at_end(answer);
+  for (const json::Value::Member& member : told.members()) {
     out += fmt::format(",{}:{}", json::quoted(member.key), json::to_text(member.value));
   }
   out += "}\n\n";

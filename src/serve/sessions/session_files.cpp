@@ -108,7 +108,7 @@ Result<std::vector<Branch>> read_lists(const std::string& name, const json::Valu
 
 Status read_form(const std::string& name, const json::Value& json, PromptForm& form) {
   const json::Value* const found = json.find("form");
-  if (found == nullptr) return wrong(name, "form");
+  if (found == nullptr || !found->is_object()) return wrong(name, "form");
   form.tools = found->text_at("tools").value_or("");
   form.reasons = found->is_true_at("reasons");
   if (const json::Value* const variables = found->find("variables")) {
