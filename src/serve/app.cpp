@@ -98,7 +98,7 @@ constexpr RouteLine kRoutes[] = {
      kSessionName, "a branch that begins with the same messages, and goes on there"},
     {Method::post, "/v1/sessions/{id}/switch", Access::user, false, post_session_switch,
      kSessionName, "goes on in another branch"},
-    {Method::get, "/v1/receipts/{id}", Access::user, true, get_receipt, 0,
+    {Method::get, "/v1/receipts/{id}", Access::user, false, get_receipt, 0,
      "the receipt of an answer, for a while"},
     {Method::post, "/v1/receipts/replay", Access::user, false, post_receipt_replay, kReceipt,
      "computes the answer of a receipt again, and compares every bit"},

@@ -120,6 +120,7 @@ class ChatSession {
   // Grows with every change of what save() would write.
   int64_t change_count() const { return change_count_; }
 
+  const Dialogue& dialogue() const { return dialogue_; }
   // Of the active branch: turns of user and assistant.
   const MessageList& messages() const { return dialogue_.messages(); }
   bool is_raw() const { return options_.raw; }  // Asked for, or the model has no template.

@@ -89,6 +89,9 @@ Checked<std::unique_ptr<http::Reply>> answer(const RouteContext& context,
     return refuse_field("session", "expected one of the model {}, found one of {}",
                         context.model.name, asked.state.model);
   }
+  if (asked.state.vocabulary != context.model.engine().tokenizer()->digest()) {
+    return refuse_field("session", "expected one of this model's vocabulary, found another's");
+  }
   CAIRN_TRY(add_messages(context, body, asked));
   CAIRN_TRY(make_order(context, body, settings, asked));
   asked.order.wants_stop = change->wants_stop();

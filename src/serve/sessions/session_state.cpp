@@ -12,16 +12,6 @@ bool is_letter_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-size_t bytes_of_message(const chat::Message& message) {
-  size_t bytes = sizeof(message) + message.content.size() + message.reasoning.size() +
-                 message.tokens.size() * sizeof(Token) + message.call_id.size() +
-                 message.name.size();
-  for (const chat::ToolCall& call : message.calls) {
-    bytes += sizeof(call) + call.id.size() + call.name.size() + call.arguments.size();
-  }
-  return bytes;
-}
-
 }  // namespace
 
 bool is_session_name(std::string_view name) {
@@ -29,6 +19,16 @@ bool is_session_name(std::string_view name) {
   return std::all_of(name.begin(), name.end(), [](char c) {
     return is_letter_or_digit(c) || c == '.' || c == '_' || c == '-';
   });
+}
+
+size_t bytes_of(const chat::Message& message) {
+  size_t bytes = sizeof(message) + message.content.size() + message.reasoning.size() +
+                 message.tokens.size() * sizeof(Token) + message.call_id.size() +
+                 message.name.size();
+  for (const chat::ToolCall& call : message.calls) {
+    bytes += sizeof(call) + call.id.size() + call.name.size() + call.arguments.size();
+  }
+  return bytes;
 }
 
 size_t bytes_of(const SessionState& state) {
@@ -40,7 +40,7 @@ size_t bytes_of(const SessionState& state) {
       bytes += sizeof(list) + list.name.size() + list.sampler.size() * sizeof(list.sampler) +
                list.messages.size() * sizeof(session::MessageList::Ref);
       for (const chat::Message& message : list.messages) {
-        if (counted.insert(&message).second) bytes += bytes_of_message(message);
+        if (counted.insert(&message).second) bytes += bytes_of(message);
       }
     }
   };

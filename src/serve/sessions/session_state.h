@@ -44,6 +44,7 @@ struct SessionState {
 // or digit, at most 128.
 bool is_session_name(std::string_view name);
 
+size_t bytes_of(const chat::Message& message);
 // What a state takes: each message once, however many lists have it, and the lists.
 size_t bytes_of(const SessionState& state);
 
