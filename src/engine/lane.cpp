@@ -144,6 +144,7 @@ Lane::Start Lane::find_start(std::span<const Token> prompt, bool wants_logits) c
   const int32_t shared = memory::common_prefix(sequence_.tokens(), prompt);
   const bool is_whole = shared == int32_t(prompt.size());
   const Start own{&sequence_, engine_->memory().plan(sequence_, shared, is_whole && wants_logits)};
+  if (computes_all_) return own;
   const memory::PrefixCache::Found found =
       engine_->cache().find(prompt, sequence_.variant(), wants_logits);
   const bool is_kept = found.sequence != nullptr && is_better(found.plan, own.plan);
@@ -202,7 +203,7 @@ StoredPrefix* Lane::look_up_again() {
 }
 
 StoredPrefix* Lane::look_up_whole(std::span<const Token> tokens) {
-  if (engine_->sequence_store() == nullptr || tokens.empty()) return nullptr;
+  if (engine_->sequence_store() == nullptr || tokens.empty() || computes_all_) return nullptr;
   const bool is_same = stored_ && std::ranges::equal(stored_->prompt(), tokens);
   if (!is_same) {
     stored_ = engine_->look_up_stored(selection_, tokens, find_start(tokens, true).plan.resume);

@@ -58,6 +58,7 @@ class Lane {
   void select(Selection selection);
   const Selection& selection() const { return selection_; }
 
+  void compute_all() { computes_all_ = true; }  // Reuses nothing from now on, of cache and store.
   // Begins to read `prompt` (not empty), from its longest cached prefix. `message_starts`:
   // positions of the prompt at which messages of the user begin, ascending; the sequence can go
   // back to them without computing tokens again, and shifts of the context leave out whole turns.
@@ -96,8 +97,7 @@ class Lane {
   // What push() does once room() tokens were added; nothing where the policy is to stop.
   std::optional<ContextShift> next_shift() const;
 
-  // Whether tokens are pending.
-  bool wants_rows() const { return next_ < pending_.size(); }
+  bool wants_rows() const { return next_ < pending_.size(); }  // Whether tokens are pending.
   int32_t wanted_rows() const { return int32_t(pending_.size() - next_); }
   // They are of a prompt, or of tokens that are read again; else the answer's next token waits for
   // them.
@@ -118,8 +118,7 @@ class Lane {
   // noise's key is the token's position in the whole text, and penalties see all of that, so that a
   // shift of the context changes neither. Errors: the sampler's. REQUIRES: those of logits().
   Result<Token> sample(sample::Sampler& sampler, const sample::TokenMask* allowed = nullptr);
-  // Where the prompt that was started last ends.
-  int32_t prompt_end() const { return prompt_end_; }
+  int32_t prompt_end() const { return prompt_end_; }  // Of the prompt that was started last.
   // How many tokens of `prompt` this lane has in memory or is going to read before others: other
   // lanes need not compute these too.
   int32_t planned_prefix(std::span<const Token> prompt) const;
@@ -184,10 +183,11 @@ class Lane {
   int32_t resumed_at_ = 0;               // Where reading the prompt began.
   int32_t prompt_end_ = 0;               // Where it ends.
   bool is_preempted_ = false;            // All tokens are pending, and the sequence is empty.
+  bool computes_all_ = false;
   std::unique_ptr<StoredPrefix> stored_;  // Of what is read next.
-  ContextCut cut_;                       // What the sequence lacks of the text.
-  std::vector<Token> text_;              // The whole text, where some is left out; else empty.
-  std::vector<int32_t> turn_starts_;     // Its messages of the user.
+  ContextCut cut_;                        // What the sequence lacks of the text.
+  std::vector<Token> text_;               // The whole text, where some is left out; else empty.
+  std::vector<int32_t> turn_starts_;      // Its messages of the user.
   // Of the item that was handed out.
   std::vector<int32_t> captures_;
   std::vector<memory::AnchorKind> capture_kinds_;

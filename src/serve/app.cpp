@@ -31,6 +31,13 @@ constexpr AnyRoute whole(Route route) {
   return any;
 }
 
+// About the model of the session that the path names.
+constexpr AnyRoute of_session(Route route) {
+  AnyRoute any = route;
+  any.is_of_session = true;
+  return any;
+}
+
 constexpr RouteLine kRoutes[] = {
     {Method::get, "/", Access::anyone, true, get_page, 0, "a page to chat and to look at memory"},
     {Method::get, "/page/*", Access::anyone, true, get_page, 0, "what belongs to the page"},
@@ -93,6 +100,34 @@ constexpr RouteLine kRoutes[] = {
      "the answer to a conversation, or to what follows an earlier answer"},
     {Method::post, "/v1/responses/input_tokens", Access::user, false, whole(post_response_tokens),
      kResponses, "how many tokens its input has"},
+    {Method::get, "/v1/sessions", Access::user, false, get_sessions, 0, "the sessions of this key"},
+    {Method::post, "/v1/sessions", Access::user, false, post_session, kSession,
+     "a new session: a conversation that the server keeps"},
+    {Method::get, "/v1/sessions/{id}", Access::user, false, get_session, 0,
+     "a session, with all that was said"},
+    {Method::delete_, "/v1/sessions/{id}", Access::user, false, delete_session, 0,
+     "forgets a session"},
+    {Method::post, "/v1/sessions/{id}/generate", Access::user, false,
+     of_session(post_session_answer), kSessionAnswer, "the next message of a session"},
+    {Method::post, "/v1/sessions/{id}/stop", Access::user, false, post_session_stop, 0,
+     "ends the answer that is being made, which stays as far as it went"},
+    {Method::post, "/v1/sessions/{id}/append", Access::user, false,
+     of_session(post_session_messages), kSessionMessages, "adds messages without an answer"},
+    {Method::post, "/v1/sessions/{id}/snapshot", Access::user, false,
+     of_session(post_session_snapshot), kSessionName,
+     "a name for what was said so far, to go back to"},
+    {Method::post, "/v1/sessions/{id}/rewind", Access::user, false, of_session(post_session_rewind),
+     kSessionRewind, "goes back, and says what going on from there costs"},
+    {Method::post, "/v1/sessions/{id}/fork", Access::user, false, of_session(post_session_fork),
+     kSessionFork, "a new session that begins with the same messages"},
+    {Method::post, "/v1/sessions/{id}/branch", Access::user, false, of_session(post_session_branch),
+     kSessionName, "a branch that begins with the same messages, and goes on there"},
+    {Method::post, "/v1/sessions/{id}/switch", Access::user, false, of_session(post_session_switch),
+     kSessionName, "goes on in another branch"},
+    {Method::get, "/v1/receipts/{id}", Access::user, false, get_receipt, 0,
+     "the receipt of an answer, for a while"},
+    {Method::post, "/v1/receipts/replay", Access::user, false, post_receipt_replay, kReceipt,
+     "computes the answer of a receipt again, and compares every bit"},
     {Method::post, "/v1/rerank", Access::user, false, post_rerank, kRerank,
      "how well texts fit a query, for models that score"},
     {Method::post, "/rerank", Access::user, false, post_rerank, kRerank, "the same"},
@@ -101,7 +136,18 @@ constexpr RouteLine kRoutes[] = {
     {Method::get, "/api/version", Access::user, true, get_ollama_version, 0, "of this program"},
 };
 
+// The name in a path, "{id}", is one part of it.
+bool is_path_with_name(std::string_view line, size_t open, std::string_view path) {
+  const std::string_view begin = line.substr(0, open);
+  const std::string_view end = line.substr(line.find('}') + 1);
+  if (path.size() <= begin.size() + end.size()) return false;
+  const std::string_view name = path.substr(begin.size(), path.size() - begin.size() - end.size());
+  return path.starts_with(begin) && path.ends_with(end) && name.find('/') == name.npos;
+}
+
 bool is_path_of(const RouteLine& line, std::string_view path) {
+  const size_t open = line.path.find('{');
+  if (open != line.path.npos) return is_path_with_name(line.path, open, path);
   if (!line.path.ends_with('*')) return path == line.path;
   const std::string_view begin = line.path.substr(0, line.path.size() - 1);
   return path.starts_with(begin) && path.size() > begin.size();
@@ -156,7 +202,9 @@ std::unique_ptr<http::Reply> unknown_route(const http::RequestHead& head) {
   for (const RouteLine& line : kRoutes) {
     if (!is_path_of(line, head.path)) continue;
     allowed += allowed.empty() ? "" : ", ";
-    allowed += line.method == Method::get ? "GET, HEAD" : "POST";
+    allowed += line.method == Method::get    ? "GET, HEAD"
+               : line.method == Method::post ? "POST"
+                                             : "DELETE";
   }
   if (allowed.empty()) {
     return refusal_reply({.status = 404,
@@ -182,10 +230,16 @@ Result<std::unique_ptr<App>> App::make(ServedModel model, AppOptions options) {
 
 Result<std::unique_ptr<App>> App::make(std::unique_ptr<ModelRegistry> models, AppOptions options) {
   CAIRN_TRY(std::unique_ptr<RequestLog> log, RequestLog::open(options.log_path));
-  return std::unique_ptr<App>(new App(std::move(models), std::move(options), std::move(log)));
+  std::unique_ptr<SessionFiles> files;
+  if (!options.session_folder.empty()) {
+    CAIRN_TRY(files, SessionFiles::open(options.session_folder));
+  }
+  return std::unique_ptr<App>(
+      new App(std::move(models), std::move(options), std::move(log), std::move(files)));
 }
 
-App::App(std::unique_ptr<ModelRegistry> models, AppOptions options, std::unique_ptr<RequestLog> log)
+App::App(std::unique_ptr<ModelRegistry> models, AppOptions options, std::unique_ptr<RequestLog> log,
+         std::unique_ptr<SessionFiles> files)
     : options_(std::move(options)), log_(std::move(log)), models_(std::move(models)) {
   // With one client, all of it is that one's.
   const auto slots_of = [&](int32_t all) {
@@ -196,6 +250,8 @@ App::App(std::unique_ptr<ModelRegistry> models, AppOptions options, std::unique_
               .waiting = slots_of(kWaitingMax),
               .waiting_bytes = std::make_shared<std::atomic<size_t>>(0),
               .responses = std::make_shared<ResponseTable>(),
+              .sessions = std::make_shared<SessionTable>(options_.sessions, std::move(files)),
+              .receipts = std::make_shared<ReceiptTable>(),
               .metrics = &metrics_,
               .request_seconds_max = options_.request_seconds_max};
 }
@@ -256,6 +312,7 @@ std::unique_ptr<http::Reply> App::check_key(http::Request& request, Access acces
                          form);
   }
   request.client = holder->name;
+  request.owner = holder->owner;
   if (access == Access::operator_ && holder->role != Role::admin && keys.has_role(Role::admin)) {
     return refusal_reply({.status = 403,
                           .type = "permission_error",
@@ -270,7 +327,7 @@ std::unique_ptr<http::Reply> App::preflight(const http::RequestHead& head) const
   const std::string* const origin = head.find("origin");
   http::ReplyHead reply{.status = 204, .content_type = ""};
   if (origin != nullptr) {
-    reply.headers = {{"access-control-allow-methods", "GET, POST"},
+    reply.headers = {{"access-control-allow-methods", "GET, POST, DELETE"},
                      {"access-control-allow-headers",
                       "authorization, content-type, x-api-key, anthropic-version, anthropic-beta"},
                      {"access-control-max-age", "600"}};
@@ -293,6 +350,7 @@ std::unique_ptr<http::Reply> App::answer(http::Request& request) {
                              .endpoint = line->endpoint,
                              .loads = route.loads && line->method == Method::post,
                              .may_stream = route.may_stream,
+                             .is_of_session = route.is_of_session,
                              .form = error_form(request.head.path)},
                             request);
 }

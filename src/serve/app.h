@@ -33,11 +33,12 @@ struct AnyRoute {
   PlainRoute plain = nullptr;
   bool loads = true;       // A POST about a model that is not in memory.
   bool may_stream = true;  // Where its body says so.
+  bool is_of_session = false;
 };
 
 struct RouteLine {
   http::Method method;
-  std::string_view path;  // With "*" at its end: and all that begins so.
+  std::string_view path;  // With "*" at its end: and all that begins so; "{id}": any one part.
   Access access;
   bool is_quick;  // Takes microseconds.
   AnyRoute route;
@@ -53,12 +54,14 @@ struct AppOptions {
   int32_t requests_max = 256;  // That are answered at a time.
   double request_seconds_max = 0;
   std::string log_path;  // As RequestLog::open() has it.
+  SessionLimits sessions = {};
+  std::string session_folder = {};  // Where sessions are kept over restarts; empty: nowhere.
 };
 
 class App final : public http::Handler {
  public:
   // Of one model, whose service must outlive the app; or of several. Errors: those of
-  // RequestLog::open().
+  // RequestLog::open() and SessionFiles::open().
   static Result<std::unique_ptr<App>> make(ServedModel model, AppOptions options);
   static Result<std::unique_ptr<App>> make(std::unique_ptr<ModelRegistry> models,
                                            AppOptions options);
@@ -73,7 +76,8 @@ class App final : public http::Handler {
              const Outcome& outcome) override;
 
  private:
-  App(std::unique_ptr<ModelRegistry> models, AppOptions options, std::unique_ptr<RequestLog> log);
+  App(std::unique_ptr<ModelRegistry> models, AppOptions options, std::unique_ptr<RequestLog> log,
+      std::unique_ptr<SessionFiles> files);
   std::unique_ptr<http::Reply> check_key(http::Request& request, Access access);
   std::unique_ptr<http::Reply> preflight(const http::RequestHead& head) const;
 

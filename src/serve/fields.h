@@ -37,7 +37,15 @@ enum Endpoint : uint32_t {
   kCountTokens = 1 << 15,
   kResponses = 1 << 16,
   kRerank = 1 << 17,
-  kAnswers = kChat | kCompletion,
+  kSession = 1 << 18,          // POST /v1/sessions.
+  kSessionAnswer = 1 << 19,    // Its answers.
+  kSessionMessages = 1 << 20,  // What is added without an answer.
+  kSessionName = 1 << 21,      // A snapshot's or branch's name.
+  kSessionRewind = 1 << 22,
+  kSessionFork = 1 << 23,
+  kReceipt = 1 << 24,
+  kChats = kChat | kSessionAnswer,
+  kAnswers = kChats | kCompletion,
   kLlama = kNative | kInfill,
   kOllama = kOllamaChat | kOllamaGenerate,
   kAnthropic = kMessages | kCountTokens,

@@ -24,6 +24,7 @@ Generation::~Generation() {
 }
 
 void Generation::let_go() {
+  writer_->give_up();
   for (Choice& choice : choices_) {
     choice.ticket.stream->listen({});
     if (std::exchange(choice.has_ended, true)) continue;

@@ -37,6 +37,8 @@ class AnswerWriter {
   virtual void end(std::span<const session::Answer> answers, std::string& out) = 0;
   // Instead, where an answer fails when the stream has begun.
   virtual void fail(const Refusal& refusal, std::string& out) = 0;
+  // Nothing is written any more: what was to be done at the end is not.
+  virtual void give_up() {}
   virtual std::string_view idle_text() const { return ": waiting\n\n"; }
   virtual std::string_view stream_type() const { return "text/event-stream"; }
   virtual ErrorForm error_form() const { return ErrorForm::openai; }

@@ -65,8 +65,10 @@ Status Keys::add(std::string_view key, Role role) {
   }
   const auto count = std::count_if(entries_.begin(), entries_.end(),
                                    [&](const Entry& entry) { return entry.holder.role == role; });
+  const Sha256Digest digest = Sha256().add(key).finish();
+  const Sha256Digest owner = Sha256().add("cairn-owner/1").add(hex_of(digest)).finish();
   entries_.push_back(
-      {Sha256().add(key).finish(), {role, fmt::format("{}-{}", name_of(role), count + 1)}});
+      {digest, {role, fmt::format("{}-{}", name_of(role), count + 1), hex_of(owner)}});
   return Ok{};
 }
 

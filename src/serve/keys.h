@@ -30,7 +30,8 @@ class Keys {
   bool has_role(Role role) const;
   struct Holder {
     Role role;
-    std::string name;  // "user-1", "admin-1": for logs and shares.
+    std::string name;   // "user-1", "admin-1": for logs and shares.
+    std::string owner;  // Of what it makes here: a digest, the same wherever the key stands.
   };
   // Nothing where it is no key.
   std::optional<Holder> find(std::string_view key) const;

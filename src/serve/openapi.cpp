@@ -73,12 +73,18 @@ json::Value body_json(uint32_t endpoint, const sample::SamplingParams& defaults)
   return {{"required", true}, {"content", {{"application/json", {{"schema", std::move(schema)}}}}}};
 }
 
+std::string_view method_name(http::Method method) {
+  if (method == http::Method::delete_) return "delete";
+  return method == http::Method::get ? "get" : "post";
+}
+
 json::Value replies_json(const RouteLine& line) {
   json::Value replies;
   replies["200"] = {{"description", line.doc}};
   const json::Value error = {
       {"description", "{\"error\": {\"message\", \"type\", \"param\", \"code\"}}"}};
-  for (const char* status : {"400", "401", "403", "413", "429", "500", "501", "503"}) {
+  for (const char* status :
+       {"400", "401", "403", "404", "409", "413", "429", "500", "501", "503"}) {
     replies[status] = error;
   }
   return replies;
@@ -91,16 +97,17 @@ std::string openapi_text(const sample::SamplingParams& defaults) {
   for (const RouteLine& line : all_routes()) {
     std::string path(line.path);
     json::Value operation = {{"summary", line.doc}, {"responses", replies_json(line)}};
-    if (path.ends_with('*')) {
-      path = path.substr(0, path.size() - 1) + "{name}";
+    if (path.ends_with('*')) path = path.substr(0, path.size() - 1) + "{name}";
+    if (const size_t open = path.find('{'); open != path.npos) {
+      const std::string name = path.substr(open + 1, path.find('}') - open - 1);
       json::Value parameters = json::Value::array();
       parameters.push_back(
-          {{"name", "name"}, {"in", "path"}, {"required", true}, {"schema", {{"type", "string"}}}});
+          {{"name", name}, {"in", "path"}, {"required", true}, {"schema", {{"type", "string"}}}});
       operation["parameters"] = std::move(parameters);
     }
     if (line.endpoint != 0) operation["requestBody"] = body_json(line.endpoint, defaults);
     if (line.access == Access::anyone) operation["security"] = json::Value::array();
-    paths[path][line.method == http::Method::get ? "get" : "post"] = std::move(operation);
+    paths[path][method_name(line.method)] = std::move(operation);
   }
   json::Value security = json::Value::array();
   security.push_back({{"key", json::Value::array()}});

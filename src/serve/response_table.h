@@ -1,17 +1,14 @@
-// The conversations that later requests may follow, by the ids of the answers that ended them: so
-// many bytes of them, then the one that was asked for longest ago is forgotten. Only who made one
-// finds it. Thread-safe.
+// The conversations that later requests may follow, by the ids of the answers that ended them.
+// Thread-safe.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "chat/conversation.h"
+#include "serve/kept_table.h"
 
 namespace cairn::serve {
 
@@ -20,27 +17,17 @@ class ResponseTable {
   using Messages = std::shared_ptr<const std::vector<chat::Message>>;
   static constexpr size_t kBytesMax = size_t(64) << 20;
 
-  explicit ResponseTable(size_t bytes_max = kBytesMax) : bytes_max_(bytes_max) {}
+  explicit ResponseTable(size_t bytes_max = kBytesMax) : table_(bytes_max) {}
 
   // One that is larger than the table is not kept.
   void add(const std::string& id, const std::string& client, std::vector<chat::Message> messages);
   // Null where there is none of this id, or it is another client's.
-  Messages find(const std::string& id, const std::string& client);
+  Messages find(const std::string& id, const std::string& client) {
+    return table_.find(id, client);
+  }
 
  private:
-  struct Entry {
-    std::string client;
-    Messages messages;
-    size_t bytes = 0;
-    int64_t last_use = 0;
-  };
-
-  const size_t bytes_max_;
-  std::mutex mutex_;
-  std::map<std::string, Entry> entries_;
-  std::map<int64_t, std::string> by_use_;  // Their ids.
-  size_t bytes_ = 0;
-  int64_t uses_ = 0;
+  KeptTable<std::vector<chat::Message>> table_;
 };
 
 }  // namespace cairn::serve

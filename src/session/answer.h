@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,10 +15,12 @@
 #include "engine/lane.h"
 #include "grammar/matcher.h"
 #include "sample/sampler.h"
+#include "sample/state.h"
 
 namespace cairn::session {
 
 class ChoiceLog;
+struct Receipt;
 
 enum class FinishReason {
   stop,         // The model ended its answer, or a stop text did.
@@ -66,6 +69,8 @@ struct Answer {
   double prompt_seconds = 0;  // Until the whole prompt was read.
   double first_token_seconds = 0;  // Until the first token was chosen; 0 if there was none.
   double generation_seconds = 0;   // From then on to the end.
+  sample::SamplerState sampler;    // What its stages remember, for going on with the answer.
+  std::shared_ptr<const Receipt> receipt;  // Where the order asked for one.
 };
 
 }  // namespace cairn::session

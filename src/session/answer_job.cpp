@@ -7,6 +7,20 @@
 
 namespace cairn::session {
 
+AnswerRequest request_of(const AnswerOrder& order) {
+  return {.prompt = order.prompt,
+          .message_starts = order.message_starts,
+          .answer_prefix = order.answer_prefix,
+          .token_count_max = order.token_count_max,
+          .matcher = order.matcher.get(),
+          .constrains_calls = order.constrains_calls,
+          .format = order.format,
+          .tools = order.tools,
+          .stop = order.stop,
+          .prompt_end = order.prompt_end,
+          .reasoning_tokens_max = order.reasoning_tokens_max};
+}
+
 AnswerJob::AnswerJob(Engine* engine, AnswerOrder order, std::shared_ptr<AnswerStream> stream)
     : engine_(engine), order_(std::move(order)), stream_(std::move(stream)) {}
 
@@ -15,6 +29,7 @@ AnswerJob::~AnswerJob() = default;
 Lane* AnswerJob::lane() {
   if (!lane_) {
     lane_.emplace(engine_);
+    if (order_.computes_all) lane_->compute_all();
     if (order_.adapters) {
       Result<Selection> selection = engine_->select(*order_.adapters);
       if (selection) {
@@ -33,25 +48,25 @@ memory::ResumePlan AnswerJob::plan() {
 
 Status AnswerJob::start() {
   CAIRN_TRY(std::move(selected_));
-  const AnswerRequest request{.prompt = order_.prompt,
-                              .message_starts = order_.message_starts,
-                              .answer_prefix = order_.answer_prefix,
-                              .token_count_max = order_.token_count_max,
-                              .matcher = order_.matcher.get(),
-                              .constrains_calls = order_.constrains_calls,
-                              .format = order_.format,
-                              .tools = order_.tools,
-                              .stop = order_.stop,
-                              .prompt_end = order_.prompt_end,
-                              .reasoning_tokens_max = order_.reasoning_tokens_max};
+  AnswerRequest request = request_of(order_);
   sample::Sampler sampler(order_.sampling, engine_->tokenizer());
+  sampler.set_state(std::move(order_.sampler));
+  if (order_.receipt) {
+    draft_ = std::make_unique<ReceiptDraft>(*engine_, lane()->selection(), request, sampler,
+                                            *std::move(order_.receipt));
+    request.choices = &draft_->choices;
+  }
   CAIRN_TRY(completion_, Completion::begin(engine_, lane(), request, std::move(sampler)));
   stream_->begin(completion_->prompt());
   return Ok{};
 }
 
 Status AnswerJob::advance() {
-  CAIRN_TRY(completion_->advance());
+  if (order_.wants_stop != nullptr && order_.wants_stop->load(std::memory_order_relaxed)) {
+    completion_->stop();
+  } else {
+    CAIRN_TRY(completion_->advance());
+  }
   stream_->add(completion_->take_events(), completion_->take_probabilities(),
                completion_->take_tokens());
   return Ok{};
@@ -66,7 +81,15 @@ void AnswerJob::end(Status status) {
   if (status && is_done()) {
     stream_->add(completion_->take_events(), completion_->take_probabilities(),
                  completion_->take_tokens());
-    stream_->finish(completion_->finish());
+    Result<Answer> answer = completion_->finish();
+    if (answer) {
+      answer->sampler = completion_->sampler_state();
+      if (draft_ != nullptr) {
+        answer->receipt =
+            std::make_shared<const Receipt>(std::move(*draft_).finish(answer->finish));
+      }
+    }
+    stream_->finish(std::move(answer));
   } else {
     if (lane_ && lane_->sequence().length() > 0) lane_->publish();
     stream_->finish(std::move(status).error());

@@ -3,6 +3,7 @@
 // of Job.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,6 +19,7 @@
 #include "session/answer.h"
 #include "session/answer_stream.h"
 #include "session/completion.h"
+#include "session/receipt.h"
 
 namespace cairn::session {
 
@@ -37,7 +39,15 @@ struct AnswerOrder {
   sample::SamplingParams sampling = {};
   // Instead of the engine's default ones.
   std::optional<std::vector<AdapterUse>> adapters = std::nullopt;
+  sample::SamplerState sampler = {};                  // Of the answer that is continued.
+  std::optional<ReceiptForm> receipt = std::nullopt;  // Asks for a receipt, which tells this.
+  bool computes_all = false;                          // Nothing of the prompt is reused.
+  // Set by anybody: the answer ends where it stands, once its prompt is read. Null: nobody does.
+  std::shared_ptr<const std::atomic<bool>> wants_stop = nullptr;
 };
+
+// Refers to the order. `choices` are left out.
+AnswerRequest request_of(const AnswerOrder& order);
 
 class AnswerJob final : public Job {
  public:
@@ -65,6 +75,7 @@ class AnswerJob final : public Job {
   std::shared_ptr<AnswerStream> stream_;
   std::optional<Lane> lane_;
   Status selected_ = Ok{};
+  std::unique_ptr<ReceiptDraft> draft_;
   std::unique_ptr<Completion> completion_;
 };
 

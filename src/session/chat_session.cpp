@@ -1,8 +1,6 @@
 // Turns of a conversation.
 #include "session/chat_session.h"
 
-#include <algorithm>
-#include <set>
 #include <utility>
 
 #include "sample/sampler.h"
@@ -11,16 +9,6 @@
 namespace cairn::session {
 
 namespace {
-
-constexpr char kFirstBranch[] = "main";
-
-bool is_answer(const Message& message) {
-  return message.role == "assistant";
-}
-
-bool is_users(const Message& message) {
-  return message.role == "user";
-}
 
 bool asks_with_results(std::span<const Message> messages) {
   return !messages.empty() && messages.back().role == "tool";
@@ -63,9 +51,7 @@ Status ChatSession::constrain_calls() {
 }
 
 ChatSession::ChatSession(Engine* engine, ChatOptions options)
-    : engine_(engine), options_(std::move(options)), lane_(engine) {
-  branches_.push_back({.name = kFirstBranch});
-}
+    : engine_(engine), options_(std::move(options)), lane_(engine) {}
 
 Result<Prompt> ChatSession::prompt(std::span<const Message> messages) const {
   if (options_.raw) return encode_raw(*engine_, options_.system, messages);
@@ -111,40 +97,35 @@ const chat::ChatFormat& ChatSession::format() const {
   return options_.raw ? plain : engine_->chat_format();
 }
 
-// Answers the messages as they are now; `before` is what comes back where that fails. `continues`:
-// the last message is the beginning of the answer.
-Status ChatSession::begin_answer(std::vector<Message> before, bool continues) {
+// Answers the messages as `asked` has them. `continues`: the last one is the beginning of the
+// answer.
+Status ChatSession::begin_answer(Dialogue asked, bool continues) {
   completion_.reset();
   draft_.reset();
-  const auto begin = [&]() -> Status {
-    const size_t asked_count = messages().size() - (continues ? 1 : 0);
-    const std::span<const Message> asking = std::span(messages()).first(asked_count);
-    CAIRN_TRY(Prompt asked, prompt(asking));
-    sample::Sampler sampler(options_.sampling, engine_->tokenizer());
-    AnswerRequest wanted = request(asked, asking);
-    if (continues) {
-      Message& said = active().back();
-      if (said.tokens.empty()) {
-        said.tokens = engine_->tokenizer()->encode(said.content, {.goes_on = true});
-      }
-      asked.tokens.insert(asked.tokens.end(), said.tokens.begin(), said.tokens.end());
-      wanted.prompt = asked.tokens;
-      wanted.answer_prefix = said.tokens;
-      sampler.set_state(branches_[active_].sampler);
-    }
-    if (options_.keeps_receipts) {
-      draft_ = std::make_unique<ReceiptDraft>(*engine_, lane_.selection(), wanted, sampler,
-                                              receipt_form(asks_with_results(asking)));
-      wanted.choices = &draft_->choices;
-    }
-    CAIRN_TRY(completion_, Completion::begin(engine_, &lane_, wanted, std::move(sampler)));
-    return Ok{};
-  };
-  Status begun = begin();
-  if (!begun) active() = std::move(before);
-  before_ = std::move(before);
+  const std::vector<Message> asking =
+      asked.messages().copy(asked.messages().size() - (continues ? 1 : 0));
+  CAIRN_TRY(Prompt made, prompt(asking));
+  sample::Sampler sampler(options_.sampling, engine_->tokenizer());
+  AnswerRequest wanted = request(made, asking);
+  std::vector<Token> prefix;
+  if (continues) {
+    const Message& said = asked.messages().back();
+    prefix = said.tokens;
+    if (prefix.empty()) prefix = engine_->tokenizer()->encode(said.content, {.goes_on = true});
+    made.tokens.insert(made.tokens.end(), prefix.begin(), prefix.end());
+    wanted.prompt = made.tokens;
+    wanted.answer_prefix = prefix;
+    sampler.set_state(asked.sampler());
+  }
+  if (options_.keeps_receipts) {
+    draft_ = std::make_unique<ReceiptDraft>(*engine_, lane_.selection(), wanted, sampler,
+                                            receipt_form(asks_with_results(asking)));
+    wanted.choices = &draft_->choices;
+  }
+  CAIRN_TRY(completion_, Completion::begin(engine_, &lane_, wanted, std::move(sampler)));
+  before_ = std::exchange(dialogue_, std::move(asked));
   continues_ = continues;
-  return begun;
+  return Ok{};
 }
 
 Result<Answer> ChatSession::end_answer(Status driven) {
@@ -156,16 +137,12 @@ Result<Answer> ChatSession::end_answer(Status driven) {
   };
   Result<Answer> answer = end();
   if (!answer) {
-    active() = std::move(before_);
+    dialogue_ = std::move(before_);
     return answer;
   }
   if (draft_ != nullptr) receipt_ = std::move(*draft_).finish(answer->finish);
-  branches_[active_].sampler = completion->sampler_state();
   if (continues_ && answer->tokens.empty()) return answer;
-  if (continues_) active().pop_back();
-  Message said = answer->message;
-  name_calls(said, messages());
-  active().push_back(std::move(said));
+  dialogue_.add_answer(answer->message, continues_, format().call, completion->sampler_state());
   ++change_count_;
   return answer;
 }
@@ -174,106 +151,45 @@ Result<Answer> ChatSession::complete(const AnswerHooks& hooks) {
   return end_answer(drive(*engine_, completion(), hooks));
 }
 
-// A result is told apart by its call's id, so that none may be there twice.
-void ChatSession::name_calls(Message& said, std::span<const Message> before) const {
-  std::set<std::string> known;
-  for (const Message& message : before) {
-    for (const chat::ToolCall& call : message.calls) known.insert(call.id);
-  }
-  for (size_t call = 0; call < said.calls.size(); ++call) {
-    std::string& id = said.calls[call].id;
-    for (size_t place = before.size(); id.empty() || known.contains(id); ++place) {
-      id = chat::make_call_id(format().call, place, call);
-    }
-    known.insert(id);
-  }
-}
-
 Status ChatSession::say(std::string_view text) {
-  std::vector<Message> before = messages();
-  active().push_back({"user", std::string(text)});
-  return begin_answer(std::move(before), false);
-}
-
-std::span<const chat::ToolCall> ChatSession::open_calls() const {
-  if (messages().empty()) return {};
-  return messages().back().calls;
+  Dialogue asked = dialogue_;
+  asked.add({"user", std::string(text)});
+  return begin_answer(std::move(asked), false);
 }
 
 Status ChatSession::give_results(std::span<const std::string> results) {
-  const std::span<const chat::ToolCall> open = open_calls();
-  if (open.empty() || results.size() != open.size()) {
-    return fail(ErrorCode::invalid_argument, "tool results: expected {}, found {}", open.size(),
-                results.size());
-  }
-  std::vector<Message> before = messages();
-  const std::vector<chat::ToolCall> calls(open.begin(), open.end());
-  for (size_t call = 0; call < calls.size(); ++call) {
-    Message result{"tool", results[call]};
-    result.call_id = calls[call].id;
-    result.name = calls[call].name;
-    active().push_back(std::move(result));
-  }
-  return begin_answer(std::move(before), false);
+  Dialogue asked = dialogue_;
+  CAIRN_TRY(asked.give_results(results));
+  return begin_answer(std::move(asked), false);
 }
 
 Status ChatSession::regenerate() {
-  if (messages().empty()) {
-    return fail(ErrorCode::invalid_argument, "expected an answer to make again, found none");
-  }
-  std::vector<Message> before = messages();
-  if (is_answer(before.back())) active().pop_back();
+  Dialogue asked = dialogue_;
+  CAIRN_TRY(asked.drop_answer());
   ++options_.sampling.seed;
-  return begin_answer(std::move(before), false);
+  return begin_answer(std::move(asked), false);
 }
 
 Status ChatSession::continue_answer() {
-  if (messages().empty() || !is_answer(messages().back())) {
-    return fail(ErrorCode::invalid_argument, "expected an answer to continue, found none");
-  }
-  return begin_answer(messages(), true);
-}
-
-Result<std::string> ChatSession::last_message() const {
-  const auto found = std::find_if(messages().rbegin(), messages().rend(), is_users);
-  if (found == messages().rend()) {
-    return fail(ErrorCode::invalid_argument, "expected a message to change, found none");
-  }
-  return found->content;
+  CAIRN_TRY(dialogue_.check_continues());
+  return begin_answer(dialogue_, true);
 }
 
 Status ChatSession::edit(std::string_view text) {
-  if (Result<std::string> last = last_message(); !last) return std::move(last).error();
-  std::vector<Message> before = messages();
-  while (!is_users(active().back())) active().pop_back();
-  active().back() = {"user", std::string(text)};
-  return begin_answer(std::move(before), false);
+  Dialogue asked = dialogue_;
+  CAIRN_TRY(asked.edit(text));
+  return begin_answer(std::move(asked), false);
 }
 
-int32_t ChatSession::turn_count() const {
-  return int32_t(std::count_if(messages().begin(), messages().end(), is_users));
-}
-
-// Where an answer is last, a message of the user follows: its start is where reading goes on. It is
-// found by a message whose text does not matter. The prompt up to there; none where that is not
-// known.
 Result<std::optional<Prompt>> ChatSession::prompt_behind(std::span<const Message> messages) const {
-  std::optional<Prompt> asked;
-  if (messages.empty() || !is_answer(messages.back()) || options_.raw) return asked;
-  std::vector<Message> followed(messages.begin(), messages.end());
-  followed.push_back({"user", "x"});
-  CAIRN_TRY(asked, prompt(followed));
-  if (asked->message_starts.empty()) {
-    asked.reset();
-  } else {
-    asked->tokens.resize(size_t(asked->message_starts.back()));
-  }
-  return asked;
+  if (options_.raw) return std::optional<Prompt>();
+  return session::prompt_behind(messages,
+                                [this](std::span<const Message> all) { return prompt(all); });
 }
 
 Result<PromptBeginning> ChatSession::next_beginning() const {
   PromptBeginning beginning{.selection = lane_.selection()};
-  CAIRN_TRY(std::optional<Prompt> behind, prompt_behind(messages()));
+  CAIRN_TRY(std::optional<Prompt> behind, prompt_behind(messages().copy()));
   const int32_t context = engine_->options().context_tokens;
   if (!behind || behind->tokens.empty() || int64_t(behind->tokens.size()) >= context) {
     return beginning;
@@ -286,13 +202,13 @@ Result<PromptBeginning> ChatSession::next_beginning() const {
   return beginning;
 }
 
-Result<memory::ResumePlan> ChatSession::plan_behind(size_t count) const {
-  if (count == 0) return memory::ResumePlan{};
-  const std::span<const Message> kept = std::span(messages()).first(count);
+Result<memory::ResumePlan> ChatSession::plan_behind(const MessageList& messages) const {
+  if (messages.empty()) return memory::ResumePlan{};
+  const std::vector<Message> kept = messages.copy();
   CAIRN_TRY(const std::optional<Prompt> behind, prompt_behind(kept));
   if (behind) return lane_.plan(behind->tokens, behind->message_starts, false);
   CAIRN_TRY(const Prompt asked, prompt(kept));
-  return lane_.plan(asked.tokens, asked.message_starts, !is_answer(kept.back()));
+  return lane_.plan(asked.tokens, asked.message_starts, kept.back().role != "assistant");
 }
 
 Status ChatSession::choose_adapters(std::span<const AdapterUse> uses) {
@@ -302,53 +218,23 @@ Status ChatSession::choose_adapters(std::span<const AdapterUse> uses) {
 }
 
 Result<memory::ResumePlan> ChatSession::rewind(int32_t turns) {
-  if (turn_count() == 0) {
-    return fail(ErrorCode::invalid_argument, "expected a turn to take back, found none");
-  }
-  if (turns < 1 || turns > turn_count()) {
-    return fail(ErrorCode::invalid_argument, "expected 1 to {} turns, found {}", turn_count(),
-                turns);
-  }
-  size_t kept = messages().size();
-  for (int32_t turn = 0; turn < turns; ++turn) {
-    while (!is_users(messages()[kept - 1])) --kept;
-    --kept;
-  }
-  CAIRN_TRY(const memory::ResumePlan plan, plan_behind(kept));
-  ++change_count_;
-  active().resize(kept);
-  branches_[active_].sampler = {};
-  return plan;
-}
-
-Status ChatSession::fork(std::string_view name) {
-  if (messages().empty()) {
-    return fail(ErrorCode::invalid_argument, "expected a conversation, found no message");
-  }
-  for (const Branch& branch : branches_) {
-    if (branch.name != name) continue;
-    return fail(ErrorCode::invalid_argument, "expected a new name, found \"{}\" again", name);
-  }
-  Branch forked = branches_[active_];
-  forked.name = name;
-  branches_.push_back(std::move(forked));
-  active_ = branches_.size() - 1;
-  return Ok{};
+  Dialogue rewound = dialogue_;
+  CAIRN_TRY(rewound.rewind(turns));
+  return go_to(std::move(rewound));
 }
 
 Result<memory::ResumePlan> ChatSession::switch_to(std::string_view name) {
-  std::string known;
-  for (size_t branch = 0; branch < branches_.size(); ++branch) {
-    if (branches_[branch].name == name) {
-      const size_t left = std::exchange(active_, branch);
-      Result<memory::ResumePlan> plan = plan_behind(messages().size());
-      change_count_ += plan ? 1 : 0;
-      if (!plan) active_ = left;
-      return plan;
-    }
-    known += (branch == 0 ? "" : ", ") + branches_[branch].name;
-  }
-  return fail(ErrorCode::invalid_argument, "expected one of {}, found \"{}\"", known, name);
+  Dialogue switched = dialogue_;
+  CAIRN_TRY(switched.switch_to(name));
+  return go_to(std::move(switched));
+}
+
+// What going on there costs. After an error nothing has changed.
+Result<memory::ResumePlan> ChatSession::go_to(Dialogue dialogue) {
+  CAIRN_TRY(memory::ResumePlan plan, plan_behind(dialogue.messages()));
+  dialogue_ = std::move(dialogue);
+  ++change_count_;
+  return plan;
 }
 
 Status ChatSession::save(const std::string& path) const {
@@ -358,7 +244,7 @@ Status ChatSession::save(const std::string& path) const {
   return write_transcript(path, {.messages = std::move(all),
                                  .vocabulary = engine_->tokenizer()->digest(),
                                  .seed = seed(),
-                                 .sampler = branches_[active_].sampler});
+                                 .sampler = dialogue_.sampler()});
 }
 
 Status ChatSession::load(const std::string& path) {
@@ -366,20 +252,12 @@ Status ChatSession::load(const std::string& path) {
   std::vector<Message>& loaded = transcript.messages;
   const tokenize::Tokenizer& tokenizer = *engine_->tokenizer();
   const bool knows_ids = transcript.vocabulary == tokenizer.digest();
-  for (size_t index = 0; index < loaded.size(); ++index) {
-    if (!knows_ids) loaded[index].tokens.clear();
-    for (const Token token : loaded[index].tokens) {
-      if (tokenizer.holds(token)) continue;
-      return fail(ErrorCode::invalid_data,
-                  "{}: messages[{}].token_ids: expected ids below {}, found {}", path, index,
-                  tokenizer.token_count(), index_of(token));
-    }
-  }
+  CAIRN_TRY(take_tokens(loaded, transcript.vocabulary, tokenizer, path));
   const bool has_system = !loaded.empty() && loaded.front().role == "system";
   options_.system = has_system ? loaded.front().content : "";
   if (has_system) loaded.erase(loaded.begin());
-  active() = std::move(loaded);
-  branches_[active_].sampler = knows_ids ? std::move(transcript.sampler) : sample::SamplerState();
+  dialogue_.replace(MessageList(std::move(loaded)),
+                    knows_ids ? std::move(transcript.sampler) : sample::SamplerState());
   if (transcript.seed && !options_.keeps_seed) options_.sampling.seed = *transcript.seed;
   ++change_count_;
   return Ok{};
@@ -387,8 +265,7 @@ Status ChatSession::load(const std::string& path) {
 
 void ChatSession::clear() {
   ++change_count_;
-  active().clear();
-  branches_[active_].sampler = {};
+  dialogue_.replace({});
 }
 
 }  // namespace cairn::session

@@ -15,11 +15,11 @@
 #include "engine/lane.h"
 #include "grammar/matcher.h"
 #include "sample/params.h"
-#include "sample/state.h"
 #include "session/answer.h"
 #include "session/completion.h"
 #include "session/constraint.h"
 #include "session/conversation.h"
+#include "session/dialogue.h"
 #include "session/read_ahead.h"
 #include "session/receipt.h"
 
@@ -41,12 +41,6 @@ struct ChatOptions {
   bool keeps_receipts = false;         // For ChatSession::receipt().
   bool keeps_seed = false;             // load() leaves the seed as it is, whatever was saved.
   ConstraintChoice constraint = {};    // What `matcher` was made of; for receipts.
-};
-
-struct Branch {
-  std::string name;
-  std::vector<Message> messages = {};  // Turns of user and assistant.
-  sample::SamplerState sampler = {};   // Of the last answer, for going on with it.
 };
 
 class ChatSession {
@@ -89,22 +83,22 @@ class ChatSession {
   const std::optional<Receipt>& receipt() const { return receipt_; }
 
   // The calls of the last message that have no result yet.
-  std::span<const chat::ToolCall> open_calls() const;
+  std::span<const chat::ToolCall> open_calls() const { return dialogue_.open_calls(); }
   // The user's last message. Errors: invalid_argument: none.
-  Result<std::string> last_message() const;
+  Result<std::string> last_message() const { return dialogue_.last_message(); }
 
   // Takes the last turns back: a message and its answer each. Errors: invalid_argument: there are
   // fewer.
   Result<memory::ResumePlan> rewind(int32_t turns);
-  int32_t turn_count() const;
+  int32_t turn_count() const { return dialogue_.turn_count(); }
 
   // A branch that starts with the same messages, and goes on there. Errors: invalid_argument: the
   // name is taken, or nothing was said yet.
-  Status fork(std::string_view name);
+  Status fork(std::string_view name) { return dialogue_.fork(name); }
   // Errors: invalid_argument, with the names that there are.
   Result<memory::ResumePlan> switch_to(std::string_view name);
-  const std::vector<Branch>& branches() const { return branches_; }
-  size_t active_branch() const { return active_; }
+  const std::vector<Branch>& branches() const { return dialogue_.branches(); }
+  size_t active_branch() const { return dialogue_.active_branch(); }
 
   // The messages as {"messages": [{"role", "content"}, …]}, the form that chat clients send, with
   // the answers' token ids, which a session of the same vocabulary takes up again, and the seed and
@@ -126,7 +120,9 @@ class ChatSession {
   // Grows with every change of what save() would write.
   int64_t change_count() const { return change_count_; }
 
-  const std::vector<Message>& messages() const { return branches_[active_].messages; }
+  const Dialogue& dialogue() const { return dialogue_; }
+  // Of the active branch: turns of user and assistant.
+  const MessageList& messages() const { return dialogue_.messages(); }
   bool is_raw() const { return options_.raw; }  // Asked for, or the model has no template.
   const std::string& system() const { return options_.system; }
   const chat::ChatFormat& format() const;
@@ -138,18 +134,17 @@ class ChatSession {
 
  private:
   ChatSession(Engine* engine, ChatOptions options);
-  std::vector<Message>& active() { return branches_[active_].messages; }
   Result<Prompt> prompt(std::span<const Message> messages) const;
   Result<std::optional<Prompt>> prompt_behind(std::span<const Message> messages) const;
-  // What going on behind the first `count` messages costs, as far as the sequences tell.
-  Result<memory::ResumePlan> plan_behind(size_t count) const;
+  // What going on behind these messages costs, as far as the sequences tell.
+  Result<memory::ResumePlan> plan_behind(const MessageList& messages) const;
+  Result<memory::ResumePlan> go_to(Dialogue dialogue);
   chat::PromptOptions prompt_options() const;
   // `messages`: those that the prompt was made of.
   AnswerRequest request(const Prompt& asked, std::span<const Message> messages) const;
   Status constrain_calls();
   ReceiptForm receipt_form(bool is_to_results) const;
-  void name_calls(Message& said, std::span<const Message> before) const;
-  Status begin_answer(std::vector<Message> before, bool continues);
+  Status begin_answer(Dialogue asked, bool continues);
 
   Engine* engine_;
   ChatOptions options_;
@@ -157,11 +152,10 @@ class ChatSession {
   CallMatchers calls_;
   std::string calls_end_;  // The prompt's last bytes where calls are constrained.
   Lane lane_;
-  std::vector<Branch> branches_;  // At least one.
-  size_t active_ = 0;
+  Dialogue dialogue_;
   std::unique_ptr<Completion> completion_;
-  std::vector<Message> before_;  // The branch's messages, where the answer that is made fails.
-  bool continues_ = false;       // It goes on with the last message.
+  Dialogue before_;         // Where the answer that is made fails.
+  bool continues_ = false;  // It goes on with the last message.
   int64_t change_count_ = 0;
   std::unique_ptr<ReceiptDraft> draft_;  // Of the answer that is made.
   std::optional<Receipt> receipt_;

@@ -25,4 +25,20 @@ Result<Prompt> encode_raw(const Engine& engine, std::string_view system,
   return prompt;
 }
 
+Result<std::optional<Prompt>> prompt_behind(
+    std::span<const Message> messages,
+    FunctionRef<Result<Prompt>(std::span<const Message>)> encode) {
+  std::optional<Prompt> asked;
+  if (messages.empty() || messages.back().role != "assistant") return asked;
+  std::vector<Message> followed(messages.begin(), messages.end());
+  followed.push_back({"user", "x"});
+  CAIRN_TRY(asked, encode(followed));
+  if (asked->message_starts.empty()) {
+    asked.reset();
+  } else {
+    asked->tokens.resize(size_t(asked->message_starts.back()));
+  }
+  return asked;
+}
+
 }  // namespace cairn::session

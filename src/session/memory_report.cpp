@@ -138,10 +138,10 @@ void MemoryReporter::look_in_store(std::vector<Listed>& listed) {
   stored_ = std::move(known);
 }
 
-PricedPrompt price(Engine& engine, std::span<const Token> prompt) {
+PricedPrompt price(Engine& engine, std::span<const Token> prompt, bool wants_logits) {
   const memory::PrefixCache& cache = engine.cache();
   const memory::PrefixCache::Found found =
-      cache.look(prompt, engine.default_selection().variant(), true);
+      cache.look(prompt, engine.default_selection().variant(), wants_logits);
   PricedPrompt priced;
   if (found.sequence != nullptr) {
     priced.plan = found.plan;

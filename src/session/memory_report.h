@@ -67,12 +67,13 @@ struct MemoryReport {
 };
 
 // What reading a prompt would cost now, and the kept sequence that it would go on from, if any; the
-// store is not asked. Changes nothing. Thread rule: the engine's thread.
+// store is not asked. `wants_logits` false: a prompt that more tokens will follow. Changes nothing.
+// Thread rule: the engine's thread.
 struct PricedPrompt {
   memory::ResumePlan plan;  // Of what memory has of it; forward_tokens: of all of it.
   std::string sequence;     // Its id in reports.
 };
-PricedPrompt price(Engine& engine, std::span<const Token> prompt);
+PricedPrompt price(Engine& engine, std::span<const Token> prompt, bool wants_logits = true);
 
 class MemoryReporter {
  public:

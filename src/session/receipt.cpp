@@ -47,13 +47,13 @@ void ChoiceLog::add(std::span<const float> logits, Token token, bool is_forced) 
   choices_.push_back({.token = token, .is_forced = is_forced, .rows = first_bits(rows())});
 }
 
-ReceiptSources ReceiptSources::of(const Engine& engine, const Selection& selection) {
+ReceiptSources ReceiptSources::of(const Engine& engine, std::span<const AdapterUse> adapters) {
   return {.model = engine.file().identity(),
           .numerics = engine.numerics(),
           .isa = engine.numerics() == Numerics::exact_1 ? "" : engine.options().isa,
           .key_type = engine.options().key_type,
           .value_type = engine.options().value_type,
-          .adapters = engine.adapter_sources(selection.uses())};
+          .adapters = engine.adapter_sources(adapters)};
 }
 
 Fingerprint ReceiptSources::fingerprint() const {
@@ -70,7 +70,7 @@ ReceiptDraft::ReceiptDraft(const Engine& engine, const Selection& selection,
                            ReceiptForm form) {
   const auto steps = sampler.state().steps();
   receipt_ = {.program = "cairn " CAIRN_VERSION,
-              .sources = ReceiptSources::of(engine, selection),
+              .sources = ReceiptSources::of(engine, selection.uses()),
               .prompt = {request.prompt.begin(), request.prompt.end()},
               .answer_prefix = int32_t(request.answer_prefix.size()),
               .message_starts = {request.message_starts.begin(), request.message_starts.end()},

@@ -49,7 +49,7 @@ struct ReceiptSources {
   KvType key_type = KvType::f16, value_type = KvType::f16;
   std::vector<AdapterSource> adapters;
 
-  static ReceiptSources of(const Engine& engine, const Selection& selection);
+  static ReceiptSources of(const Engine& engine, std::span<const AdapterUse> adapters);
   Fingerprint fingerprint() const;
 };
 

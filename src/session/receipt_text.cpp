@@ -450,7 +450,7 @@ Status read_answer(const Part& part, Receipt& receipt) {
 
 }  // namespace
 
-Result<std::string> receipt_text(const Receipt& receipt) {
+Result<json::Value> receipt_json(const Receipt& receipt) {
   CAIRN_TRY(check_texts(receipt));
   const bool shifts = receipt.context_policy == ContextPolicy::shift;
   json::Value json;
@@ -467,7 +467,26 @@ Result<std::string> receipt_text(const Receipt& receipt) {
   json["sampling"] = sampling_json(receipt.sampling);
   json["sampler_state"] = sampler_json(receipt);
   json["answer"] = answer_json(receipt);
+  return json;
+}
+
+Result<std::string> receipt_text(const Receipt& receipt) {
+  CAIRN_TRY(const json::Value json, receipt_json(receipt));
   return json::to_text(json) + "\n";
+}
+
+json::Value comparison_json(const Receipt& receipt,
+                            const std::optional<ReceiptDifference>& difference) {
+  json::Value json = {{"equal", !difference.has_value()},
+                      {"tokens", receipt.choices.size()},
+                      {"fingerprint", receipt.sources.fingerprint().text()}};
+  if (difference) {
+    json["field"] = difference->field;
+    if (difference->token >= 0) json["token"] = difference->token;
+    json["expected"] = difference->expected;
+    json["found"] = difference->found;
+  }
+  return json;
 }
 
 Result<Receipt> read_receipt(std::string_view name, std::string_view text) {

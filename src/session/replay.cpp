@@ -18,7 +18,7 @@ void take_options(const Receipt& receipt, EngineOptions& options) {
   options.shift_keep = receipt.shift_keep;
 }
 
-Result<Selection> select_adapters(Engine& engine, const ReceiptSources& sources) {
+std::vector<AdapterUse> adapters_of(const Engine& engine, const ReceiptSources& sources) {
   const std::span<const AdapterUse> loaded = engine.adapters();
   const std::vector<AdapterSource> known = engine.adapter_sources(loaded);
   std::vector<AdapterUse> uses;
@@ -29,47 +29,57 @@ Result<Selection> select_adapters(Engine& engine, const ReceiptSources& sources)
       break;
     }
   }
-  return engine.select(uses);
+  return uses;
+}
+
+Result<AnswerOrder> make_replay_order(const Engine& engine, const Receipt& receipt,
+                                      GrammarCache* compiled) {
+  CAIRN_TRY(sample::check_logit_bias(receipt.sampling, engine.size().vocabulary_count));
+  AnswerOrder order{.prompt = receipt.prompt,
+                    .message_starts = receipt.message_starts,
+                    .token_count_max = int32_t(receipt.choices.size()),
+                    .stop = receipt.stop,
+                    .prompt_end = receipt.prompt_end,
+                    .reasoning_tokens_max = receipt.reasoning_tokens_max,
+                    .sampling = receipt.sampling,
+                    .adapters = adapters_of(engine, receipt.sources),
+                    .receipt = receipt.form,
+                    .computes_all = true};
+  const auto prefix = std::span(receipt.prompt).last(size_t(receipt.answer_prefix));
+  order.answer_prefix.assign(prefix.begin(), prefix.end());
+  for (const auto& step : receipt.sampler) {
+    order.sampler.record(step.position, step.token, step.memory);
+  }
+  if (!receipt.is_raw) order.format = &engine.chat_format();
+  if (!receipt.form.tools.empty()) {
+    CAIRN_TRY(order.tools, chat::read_tools(receipt.form.tools));
+  }
+  static const chat::ChatFormat plain;
+  CAIRN_TRY(CallMatchers calls,
+            make_call_matchers(engine, receipt.is_raw ? plain : engine.chat_format(), order.tools,
+                               receipt.form.tool_choice, receipt.form.calls_end,
+                               receipt.is_raw ? nullptr : compiled));
+  const bool is_to_results = receipt.form.is_to_results && calls.to_results != nullptr;
+  order.matcher = std::move(is_to_results ? calls.to_results : calls.to_people);
+  order.constrains_calls = order.matcher != nullptr;
+  if (order.matcher == nullptr) {
+    CAIRN_TRY(order.matcher, make_matcher(receipt.form.constraint, engine, compiled));
+  }
+  return order;
 }
 
 Result<Receipt> replay(Engine& engine, const Receipt& receipt,
                        const std::function<void(int32_t tokens)>& on_token) {
-  CAIRN_TRY(Selection selection, select_adapters(engine, receipt.sources));
-  Receipt none{.sources = ReceiptSources::of(engine, selection)};
+  CAIRN_TRY(Selection selection, engine.select(adapters_of(engine, receipt.sources)));
+  Receipt none{.sources = ReceiptSources::of(engine, selection.uses())};
   if (difference_of(receipt.sources, none.sources)) return none;
-  CAIRN_TRY(sample::check_logit_bias(receipt.sampling, engine.size().vocabulary_count));
-
-  static const chat::ChatFormat plain;
-  const chat::ChatFormat& format = receipt.is_raw ? plain : engine.chat_format();
-  std::vector<chat::Tool> tools;
-  if (!receipt.form.tools.empty()) {
-    CAIRN_TRY(tools, chat::read_tools(receipt.form.tools));
-  }
-  CAIRN_TRY(
-      const CallMatchers calls,
-      make_call_matchers(engine, format, tools, receipt.form.tool_choice, receipt.form.calls_end));
-  CAIRN_TRY(const std::unique_ptr<grammar::Matcher> matcher,
-            make_matcher(receipt.form.constraint, engine));
-  grammar::Matcher* const of_calls = calls.matcher(receipt.form.is_to_results);
-
+  CAIRN_TRY(const AnswerOrder order, make_replay_order(engine, receipt));
   Lane lane(&engine);
+  lane.compute_all();
   lane.select(selection);
-  sample::Sampler sampler(receipt.sampling, engine.tokenizer());
-  sample::SamplerState state;
-  for (const auto& step : receipt.sampler) state.record(step.position, step.token, step.memory);
-  sampler.set_state(std::move(state));
-  const std::span<const Token> prompt = receipt.prompt;
-  AnswerRequest request{.prompt = prompt,
-                        .message_starts = receipt.message_starts,
-                        .answer_prefix = prompt.last(size_t(receipt.answer_prefix)),
-                        .token_count_max = int32_t(receipt.choices.size()),
-                        .matcher = of_calls != nullptr ? of_calls : matcher.get(),
-                        .constrains_calls = of_calls != nullptr,
-                        .format = receipt.is_raw ? nullptr : &format,
-                        .tools = tools,
-                        .stop = receipt.stop,
-                        .prompt_end = receipt.prompt_end,
-                        .reasoning_tokens_max = receipt.reasoning_tokens_max};
+  sample::Sampler sampler(order.sampling, engine.tokenizer());
+  sampler.set_state(order.sampler);
+  AnswerRequest request = request_of(order);
   ReceiptDraft draft(engine, selection, request, sampler, receipt.form);
   request.choices = &draft.choices;
   CAIRN_TRY(const std::unique_ptr<Completion> completion,

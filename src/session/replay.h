@@ -4,9 +4,12 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "base/result.h"
 #include "engine/engine.h"
+#include "session/answer_job.h"
+#include "session/grammar_cache.h"
 #include "session/receipt.h"
 
 namespace cairn::session {
@@ -16,8 +19,13 @@ namespace cairn::session {
 void take_options(const Receipt& receipt, EngineOptions& options);
 
 // The adapters among the engine's whose digests the receipt has, with the receipt's scales. Those
-// that are not loaded are left out, and difference_of() names them.
-Result<Selection> select_adapters(Engine& engine, const ReceiptSources& sources);
+// that are not loaded are left out, and difference_of() names them. Thread-safe.
+std::vector<AdapterUse> adapters_of(const Engine& engine, const ReceiptSources& sources);
+
+// The order for the same answer, of which everything is computed again and which brings a receipt.
+// Thread-safe. REQUIRES and errors: those of replay(). `compiled`: as make_matcher() has it.
+Result<AnswerOrder> make_replay_order(const Engine& engine, const Receipt& receipt,
+                                      GrammarCache* compiled = nullptr);
 
 // The receipt of the same request, computed now. Where the sources differ nothing is computed: only
 // the sources are there. `on_token`: told how many tokens there are so far. REQUIRES: the engine

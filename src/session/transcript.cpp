@@ -55,7 +55,10 @@ Status read_calls(const json::Value& json, const std::string& where, Message& me
   return Ok{};
 }
 
-Status read_ids(const json::Value& json, const std::string& where, Message& message) {
+}  // namespace
+
+Result<std::vector<Token>> read_token_ids(const json::Value& json, const std::string& where) {
+  std::vector<Token> tokens;
   std::string text;
   CAIRN_TRY(read_text(json, "token_ids", where, text));
   const char* at = text.data();
@@ -68,13 +71,12 @@ Status read_ids(const json::Value& json, const std::string& where, Message& mess
                   "{}.token_ids: expected numbers with blanks between them, found \"{}\"", where,
                   std::string_view(at, size_t(std::min<std::ptrdiff_t>(end - at, 20))));
     }
-    message.tokens.push_back(Token(id));
+    tokens.push_back(Token(id));
     at = read.ptr < end ? read.ptr + 1 : end;
   }
-  return Ok{};
+  return tokens;
 }
 
-// Sixteen digits.
 Result<std::optional<uint64_t>> read_vocabulary(const json::Value& json, const std::string& path) {
   const json::Value* found = json.find_set("vocabulary");
   if (found == nullptr) return std::optional<uint64_t>();
@@ -87,6 +89,8 @@ Result<std::optional<uint64_t>> read_vocabulary(const json::Value& json, const s
   }
   return std::optional<uint64_t>(digest);
 }
+
+namespace {
 
 // The seed is text: numbers of JSON are not exact in all programs.
 Status read_sampling(const json::Value& json, const std::string& path, Transcript& transcript) {
@@ -105,6 +109,8 @@ Status read_sampling(const json::Value& json, const std::string& path, Transcrip
   CAIRN_TRY(transcript.sampler, sample::read_sampler_state(state));
   return Ok{};
 }
+
+}  // namespace
 
 Result<Message> read_message(const json::Value& json, const std::string& path, size_t index) {
   const std::string where = fmt::format("{}: messages[{}]", path, index);
@@ -126,9 +132,13 @@ Result<Message> read_message(const json::Value& json, const std::string& path, s
   CAIRN_TRY(read_text(json, "reasoning_content", where, message.reasoning));
   CAIRN_TRY(read_text(json, "tool_call_id", where, message.call_id));
   CAIRN_TRY(read_text(json, "name", where, message.name));
-  if (message.role == "assistant") CAIRN_TRY(read_ids(json, where, message));
+  if (message.role == "assistant") {
+    CAIRN_TRY(message.tokens, read_token_ids(json, where));
+  }
   return message;
 }
+
+namespace {
 
 // "12 345 67".
 std::string ids_text(std::span<const Token> tokens) {
@@ -139,6 +149,8 @@ std::string ids_text(std::span<const Token> tokens) {
   }
   return text;
 }
+
+}  // namespace
 
 json::Value message_json(const Message& message) {
   json::Value json = {{"role", message.role}, {"content", message.content}};
@@ -154,6 +166,8 @@ json::Value message_json(const Message& message) {
   if (!message.tokens.empty()) json["token_ids"] = ids_text(message.tokens);
   return json;
 }
+
+namespace {
 
 // What may follow: a question, then answers, with results behind the calls.
 bool may_follow(const std::vector<Message>& before, const Message& message) {
@@ -175,7 +189,11 @@ std::string_view expected_role(const std::vector<Message>& before) {
 
 }  // namespace
 
-Status write_transcript(const std::string& path, const Transcript& transcript) {
+std::string vocabulary_text(uint64_t digest) {
+  return fmt::format("{:016x}", digest);
+}
+
+json::Value transcript_json(const Transcript& transcript) {
   json::Value json;
   json["messages"] = json::Value::array();
   bool has_ids = false;
@@ -184,20 +202,28 @@ Status write_transcript(const std::string& path, const Transcript& transcript) {
     has_ids = has_ids || !message.tokens.empty();
   }
   if (has_ids && transcript.vocabulary) {
-    json["vocabulary"] = fmt::format("{:016x}", *transcript.vocabulary);
+    json["vocabulary"] = vocabulary_text(*transcript.vocabulary);
   }
   if (transcript.seed) {
     json["sampling"] = {{"seed", std::to_string(*transcript.seed)}};
     const std::string state = sample::to_text(transcript.sampler);
     if (has_ids && !state.empty()) json["sampling"]["state"] = state;
   }
-  const std::string text = json::to_text(json, {.indent = 2}) + "\n";
+  return json;
+}
+
+Status write_transcript(const std::string& path, const Transcript& transcript) {
+  const std::string text = json::to_text(transcript_json(transcript), {.indent = 2}) + "\n";
   return write_file(path, std::as_bytes(std::span(text)), {.is_private = true});
 }
 
 Result<Transcript> read_transcript(const std::string& path) {
   CAIRN_TRY(const std::string text, read_file(path, kTranscriptLimits.bytes));
   CAIRN_TRY(const json::Value json, json::read_value(path, text, kTranscriptLimits));
+  return read_transcript(path, json);
+}
+
+Result<Transcript> read_transcript(const std::string& path, const json::Value& json) {
   const json::Value* list = json.find("messages");
   if (list == nullptr || !list->is_array()) {
     return fail(ErrorCode::invalid_data,
@@ -217,6 +243,21 @@ Result<Transcript> read_transcript(const std::string& path) {
     messages.push_back(std::move(message));
   }
   return transcript;
+}
+
+Status take_tokens(std::span<Message> messages, std::optional<uint64_t> vocabulary,
+                   const tokenize::Tokenizer& tokenizer, const std::string& path) {
+  const bool knows_ids = vocabulary == tokenizer.digest();
+  for (size_t index = 0; index < messages.size(); ++index) {
+    if (!knows_ids) messages[index].tokens.clear();
+    for (const Token token : messages[index].tokens) {
+      if (tokenizer.holds(token)) continue;
+      return fail(ErrorCode::invalid_data,
+                  "{}: messages[{}].token_ids: expected ids below {}, found {}", path, index,
+                  tokenizer.token_count(), index_of(token));
+    }
+  }
+  return Ok{};
 }
 
 }  // namespace cairn::session

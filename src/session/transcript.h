@@ -7,10 +7,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "base/ids.h"
 #include "base/result.h"
+#include "json/value.h"
 #include "sample/state.h"
 #include "session/conversation.h"
 
@@ -33,5 +36,20 @@ Status write_transcript(const std::string& path, const Transcript& transcript);
 // Errors: not_found, io, no_room, and invalid_data that names what is not as expected: an optional
 // first system message, then user and assistant in turn, with results of tools behind calls.
 Result<Transcript> read_transcript(const std::string& path);
+
+// The same as JSON, and parts of it. `path`, `where`: what errors begin with.
+json::Value transcript_json(const Transcript& transcript);
+Result<Transcript> read_transcript(const std::string& path, const json::Value& json);
+json::Value message_json(const Message& message);
+Result<Message> read_message(const json::Value& json, const std::string& path, size_t index);
+Result<std::vector<Token>> read_token_ids(const json::Value& json, const std::string& where);
+// Sixteen digits; nothing where the object has none.
+Result<std::optional<uint64_t>> read_vocabulary(const json::Value& json, const std::string& path);
+std::string vocabulary_text(uint64_t digest);
+
+// Drops the messages' tokens where they are those of another vocabulary. Errors: invalid_data: ids
+// that it does not have.
+Status take_tokens(std::span<Message> messages, std::optional<uint64_t> vocabulary,
+                   const tokenize::Tokenizer& tokenizer, const std::string& path);
 
 }  // namespace cairn::session

@@ -14,67 +14,13 @@
 
 #include "tests/cli/run_program.h"
 #include "tests/serve/bare_client.h"
+#include "tests/serve/server_program.h"
 
 namespace cairn::serve::program_test {
 namespace {
 
 using cli::Finished;
 using cli::run_program;
-
-// A server as a process of its own, on a port that is free.
-class Program {
- public:
-  explicit Program(std::vector<std::string> more = {}) {
-    int ends[2];
-    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-    std::vector<std::string> words = {CAIRN_PROGRAM, "serve",         "--port",
-                                      "0",           "--request-log", "none"};
-    words.insert(words.end(), more.begin(), more.end());
-    std::vector<char*> arguments;
-    for (std::string& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    process_ = ::fork();
-    if (process_ == 0) {
-      ::dup2(ends[1], STDERR_FILENO);
-      ::execv(CAIRN_PROGRAM, arguments.data());
-      ::_exit(127);
-    }
-    ::close(ends[1]);
-    std::string said;
-    char byte = 0;
-    while (::read(ends[0], &byte, 1) == 1) {
-      said += byte;
-      const size_t at = said.find("http://127.0.0.1:");
-      if (byte != '\n' || at == std::string::npos) continue;
-      port_ = uint16_t(std::atoi(said.c_str() + at + 17));
-      break;
-    }
-    errors_ = ends[0];
-    EXPECT_NE(port_, 0) << said;
-  }
-  ~Program() {
-    if (process_ > 0) {
-      send_signal(SIGKILL);
-      wait();
-    }
-    ::close(errors_);
-  }
-
-  BareClient client() const { return BareClient(port_); }
-  void send_signal(int signal) const { ::kill(process_, signal); }
-  // The exit code, or minus the signal.
-  int wait() {
-    int status = 0;
-    ::waitpid(process_, &status, 0);
-    process_ = -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-
- private:
-  pid_t process_ = -1;
-  int errors_ = -1;
-  uint16_t port_ = 0;
-};
 
 std::string endless_stream() {
   return post_request("/v1/chat/completions",
@@ -106,7 +52,7 @@ TEST(ServeProgram, SaysWhatIsWrongWithKeys) {
 }
 
 TEST(ServeProgram, AnswersAndTellsItsName) {
-  Program program({"--alias", "my-model"});
+  ServerProgram program({"--alias", "my-model"});
   BareClient asking = program.client();
   ASSERT_TRUE(asking.send(post_request(
       "/v1/chat/completions",
@@ -117,7 +63,7 @@ TEST(ServeProgram, AnswersAndTellsItsName) {
 }
 
 TEST(ServeProgram, FinishesWhatIsBeingAnswered) {
-  Program program;
+  ServerProgram program;
   BareClient asking = program.client();
   ASSERT_TRUE(asking.send(endless_stream()));
   ASSERT_TRUE(asking.wait_for("\"delta\""));
@@ -129,7 +75,7 @@ TEST(ServeProgram, FinishesWhatIsBeingAnswered) {
 }
 
 TEST(ServeProgram, EndsAtOnceAtTheSecondSignal) {
-  Program program({"-c", "100000"});
+  ServerProgram program({"-c", "100000"});
   BareClient asking = program.client();
   ASSERT_TRUE(asking.send(post_request(
       "/v1/chat/completions",
@@ -144,7 +90,7 @@ TEST(ServeProgram, EndsAtOnceAtTheSecondSignal) {
 
 TEST(ServeProgram, KeysComeFromTheEnvironment) {
   ASSERT_EQ(::setenv("CAIRN_API_KEY", "a-key-of-the-environment", 1), 0);
-  Program program;
+  ServerProgram program;
   ASSERT_EQ(::unsetenv("CAIRN_API_KEY"), 0);
   BareClient asking = program.client();
   ASSERT_TRUE(asking.send(get_request("/v1/models")));

@@ -174,7 +174,7 @@ TEST(ChatSession, AFullMemoryKeepsTheAnswer) {
   EXPECT_EQ(answer->text, shown);
   ASSERT_EQ(session.messages().size(), 2u);
   EXPECT_EQ(session.messages().back().content, shown);
-  const std::vector<Message> before = session.messages();
+  const MessageList before = session.messages();
   const auto refused = answered(session, session.continue_answer());
   if (!refused) {
     EXPECT_EQ(refused.error().code, ErrorCode::memory_full);

@@ -12,17 +12,12 @@
 
 #include "base/env.h"
 #include "base/printable.h"
-#include "base/quantities.h"
-#include "cli/commands/adapter_choice.h"
 #include "cli/commands/chat_settings.h"
-#include "cli/commands/load.h"
 #include "cli/commands/report.h"
 #include "cli/exit_codes.h"
 #include "cli/nearest_name.h"
 #include "cli/terminal/answer_printer.h"
 #include "cli/terminal/interrupt.h"
-#include "cli/terminal/memory_map.h"
-#include "session/receipt_text.h"
 
 namespace cairn::cli {
 
@@ -89,17 +84,13 @@ const ChatLoop::Command ChatLoop::kCommands[] = {
 constexpr std::pair<std::string_view, std::string_view> kSameCommands[] = {
     {"/?", "/help"}, {"/quit", "/exit"}, {"/bye", "/exit"}};
 
-ChatLoop::ChatLoop(Engine* engine, session::ChatSession* session, session::Service* service,
-                   ChatLoopOptions options)
-    : engine_(engine),
-      session_(session),
-      service_(service),
-      model_name_(std::move(options.model_name)),
+ChatLoop::ChatLoop(Chat* chat, ChatLoopOptions options)
+    : chat_(chat),
       figures_(options.figures),
       session_path_(std::move(options.session_path)),
       receipt_path_(std::move(options.receipt_path)),
       message_prefix_(std::move(options.message_prefix)),
-      kept_change_(session->change_count()),
+      kept_change_(chat->change_count()),
       out_(stdout),
       editor_(stdin, stdout, std::move(options.history_path)) {
   if (session_path_.empty()) return;
@@ -115,7 +106,7 @@ Result<int> ChatLoop::run() {
   bool was_interrupt = false;
   std::string message;
   while (true) {
-    const LineEditor::Event event = read_while_reading_ahead(message);
+    const LineEditor::Event event = read_in_pause(message);
     if (event == LineEditor::Event::end) break;
     if (event == LineEditor::Event::failure) return editor_.error();
     if (event == LineEditor::Event::interrupt) {
@@ -134,23 +125,13 @@ Result<int> ChatLoop::run() {
 
 void ChatLoop::greet() {
   if (!is_terminal(stdin)) return;
-  remark(fmt::format("{}: {} ({} million parameters). /help lists commands, Ctrl-D ends.",
-                     model_name_, engine_->architecture(),
-                     (engine_->parameter_count() + 500000) / 1000000));
+  remark(chat_->greeting() + ". /help lists commands, Ctrl-D ends.");
 }
 
-// What the next prompt will begin with is read meanwhile. Where that fails the prompt will say why.
-LineEditor::Event ChatLoop::read_while_reading_ahead(std::string& message) {
-  if (service_ == nullptr) return read_message(message);
-  Result<session::PromptBeginning> beginning = session_->next_beginning();
-  if (!beginning || beginning->tokens.empty()) return read_message(message);
-  const JobId ahead = service_->submit(
-      std::make_unique<session::ReadAhead>(engine_, std::move(beginning).value()),
-      {.is_idle = true});
-  service_->unlock();
+LineEditor::Event ChatLoop::read_in_pause(std::string& message) {
+  chat_->begin_pause();
   const LineEditor::Event event = read_message(message);
-  service_->cancel(ahead);
-  service_->lock();
+  chat_->end_pause();
   return event;
 }
 
@@ -200,7 +181,7 @@ LineEditor::Event ChatLoop::read_block(std::string& message) {
 ChatLoop::Next ChatLoop::handle(const std::string& message) {
   if (message.find_first_not_of(" \t\n") == std::string::npos) return Next::go_on;
   if (message.starts_with('/')) return handle_command(message);
-  return answer(session_->say(message_prefix_ + message));
+  return answer({.text = message_prefix_ + message});
 }
 
 ChatLoop::Next ChatLoop::handle_command(std::string_view line) {
@@ -222,12 +203,12 @@ ChatLoop::Next ChatLoop::handle_command(std::string_view line) {
   return Next::go_on;
 }
 
-// Of the answer that the session has begun; false where it asks for no results.
-bool ChatLoop::print_answer() {
-  tell_shift();
+// Of the answer that was begun; false where it asks for no results.
+bool ChatLoop::print_answer(const ContextShift& begun) {
+  tell_shift(begun);
   AnswerPrinter printer(&out_);
   const InterruptGuard guard;
-  Result<session::Answer> made = session_->complete(printer.hooks());
+  Result<session::Answer> made = chat_->complete(printer.hooks());
   printer.finish();
   if (!made) {
     remark("cairn: " + made.error().message);
@@ -245,45 +226,32 @@ bool ChatLoop::print_answer() {
 }
 
 // Before what stays of a conversation that is too long is read.
-void ChatLoop::tell_shift() {
-  const session::Completion& begun = session_->completion();
-  const PromptReport& prompt = begun.prompt();
-  if (prompt.left_out_tokens == told_left_out_) return;
-  told_left_out_ = prompt.left_out_tokens;
-  if (prompt.left_out_tokens == 0) return;
-  remark("the context is full: " + shift_line({.left_out_tokens = prompt.left_out_tokens,
-                                               .left_out_turns = prompt.left_out_turns,
-                                               .read_tokens = prompt.computed_tokens}));
+void ChatLoop::tell_shift(const ContextShift& begun) {
+  if (begun.left_out_tokens == told_left_out_) return;
+  told_left_out_ = begun.left_out_tokens;
+  if (begun.left_out_tokens == 0) return;
+  remark("the context is full: " + shift_line(begun));
 }
 
 void ChatLoop::keep_session() {
-  if (session_path_.empty() || kept_change_ == session_->change_count()) return;
-  if (const Status saved = session_->save(session_path_); !saved) {
+  if (session_path_.empty() || kept_change_ == chat_->change_count()) return;
+  if (const Status saved = chat_->save(session_path_); !saved) {
     complain(saved.error());
     return;
   }
-  kept_change_ = session_->change_count();
+  kept_change_ = chat_->change_count();
 }
 
 void ChatLoop::keep_receipt() {
-  if (!session_->receipt()) return;
-  const Status written = session::write_receipt(receipt_path_, *session_->receipt());
+  if (receipt_path_.empty()) return;
+  const Status written = chat_->write_receipt(receipt_path_);
   if (!written) complain(written.error());
 }
 
 void ChatLoop::show_figures(const session::Answer& answer) {
   if (figures_ == Figures::none) return;
-  const memory::Usage usage = engine_->memory().usage();
-  const memory::Sequence& sequence = session_->lane().sequence();
-  const std::string line =
-      figures_ == Figures::brief
-          ? brief_line(answer, usage)
-          : "[" +
-                statistics_line(answer, usage,
-                                {.used_tokens = sequence.length(),
-                                 .free_tokens = session_->lane().room(),
-                                 .weight_bytes = weight_bytes(engine_->file())}) +
-                "]";
+  std::string line = chat_->figures(figures_, answer);
+  if (figures_ == Figures::all) line = "[" + line + "]";
   const bool dim = uses_color(stderr);
   std::fprintf(stderr, "%s%s%s\n", dim ? "\033[2m" : "", line.c_str(), dim ? "\033[0m" : "");
 }
@@ -291,7 +259,7 @@ void ChatLoop::show_figures(const session::Answer& answer) {
 // The results of the calls that the answer ended with, each a line of the person's.
 bool ChatLoop::read_results(std::vector<std::string>& results) {
   results.clear();
-  for (const chat::ToolCall& call : session_->open_calls()) {
+  for (const chat::ToolCall& call : chat_->dialogue().open_calls()) {
     remark("call: " + call_line(call));
     std::string result;
     if (editor_.read(kResultPrompt, result, kMessageBytesMax) != LineEditor::Event::line)
@@ -301,21 +269,22 @@ bool ChatLoop::read_results(std::vector<std::string>& results) {
   return !results.empty();
 }
 
-// `begun`: what beginning the answer said.
-ChatLoop::Next ChatLoop::answer(const Status& begun, std::string_view command) {
+ChatLoop::Next ChatLoop::answer(const Ask& ask, std::string_view command) {
+  Result<ContextShift> begun = chat_->begin(ask);
   if (!begun) return complain(begun.error(), command);
-  if (print_answer()) answer_calls();
+  if (print_answer(*begun)) answer_calls();
   return Next::go_on;
 }
 
 void ChatLoop::answer_calls() {
   std::vector<std::string> results;
   while (read_results(results)) {
-    if (const Status begun = session_->give_results(results); !begun) {
+    Result<ContextShift> begun = chat_->begin({.kind = Ask::Kind::results, .results = results});
+    if (!begun) {
       complain(begun.error());
       return;
     }
-    if (!print_answer()) return;
+    if (!print_answer(*begun)) return;
   }
 }
 
@@ -339,16 +308,16 @@ ChatLoop::Next ChatLoop::leave(std::string_view /*rest*/) {
 }
 
 ChatLoop::Next ChatLoop::clear(std::string_view /*rest*/) {
-  session_->clear();
+  if (const Status cleared = chat_->clear(); !cleared) return complain(cleared.error(), "/clear");
   return Next::go_on;
 }
 
 ChatLoop::Next ChatLoop::regenerate(std::string_view /*rest*/) {
-  return answer(session_->regenerate(), "/regen");
+  return answer({.kind = Ask::Kind::regenerate}, "/regen");
 }
 
 ChatLoop::Next ChatLoop::retry(std::string_view rest) {
-  session::ChatOptions& options = session_->options();
+  session::ChatOptions& options = chat_->options();
   const sample::SamplingParams old = options.sampling;
   if (Status status = set_settings(options, rest); !status)
     return complain(std::move(status).error());
@@ -368,13 +337,13 @@ ChatLoop::Next ChatLoop::set(std::string_view rest) {
   }
   const size_t end = std::min(rest.find_first_of(" ="), rest.size());
   const std::string_view value = rest.substr(std::min(end + 1, rest.size()));
-  if (Status status = set_setting(session_->options(), rest.substr(0, end), value); !status)
+  if (Status status = set_setting(chat_->options(), rest.substr(0, end), value); !status)
     return complain(std::move(status).error());
   return Next::go_on;
 }
 
 ChatLoop::Next ChatLoop::show(std::string_view rest) {
-  const std::string all = show_settings(session_->options());
+  const std::string all = show_settings(chat_->options());
   if (rest.empty()) {
     remark_lines(all);
     return Next::go_on;
@@ -400,28 +369,19 @@ void ChatLoop::remark_lines(std::string_view lines) {
 }
 
 ChatLoop::Next ChatLoop::adapters(std::string_view rest) {
-  if (!rest.empty()) {
-    Result<std::vector<AdapterUse>> uses = parse_adapter_uses(rest);
-    if (!uses) return complain(uses.error());
-    if (const Status chosen = session_->choose_adapters(*uses); !chosen) {
-      return complain(chosen.error());
-    }
-  }
-  remark_lines(show_adapters(engine_->adapters(), session_->lane().selection()));
-  if (engine_->adapters().empty()) return Next::go_on;
-  const Runner& runner = engine_->runner();
-  remark(fmt::format("plans: {} selections, {}", runner.variant_count(),
-                     show_bytes(runner.plan_bytes())));
+  Result<std::string> lines = chat_->adapters(rest);
+  if (!lines) return complain(lines.error());
+  remark_lines(*lines);
   return Next::go_on;
 }
 
 ChatLoop::Next ChatLoop::go_on(std::string_view /*rest*/) {
-  return answer(session_->continue_answer(), "/continue");
+  return answer({.kind = Ask::Kind::go_on}, "/continue");
 }
 
 // Without a text the old message is put on the line, to be changed there.
 ChatLoop::Next ChatLoop::edit(std::string_view rest) {
-  Result<std::string> old = session_->last_message();
+  Result<std::string> old = chat_->dialogue().last_message();
   if (!old) return complain(old.error(), "/edit");
   std::string text(rest);
   if (text.empty()) {
@@ -430,7 +390,7 @@ ChatLoop::Next ChatLoop::edit(std::string_view rest) {
     editor_.remember(text);
     if (text.empty()) return Next::go_on;
   }
-  return answer(session_->edit(text), "/edit");
+  return answer({.kind = Ask::Kind::edit, .text = text}, "/edit");
 }
 
 ChatLoop::Next ChatLoop::rewind(std::string_view rest) {
@@ -441,32 +401,36 @@ ChatLoop::Next ChatLoop::rewind(std::string_view rest) {
     return complain({ErrorCode::invalid_argument,
                      fmt::format("/rewind: expected a number of turns, found \"{}\"", rest)});
   }
-  Result<memory::ResumePlan> plan = session_->rewind(turns);
+  Result<memory::ResumePlan> plan = chat_->rewind(turns);
   if (!plan) return complain(plan.error(), "/rewind");
-  remark(fmt::format("{} turns left; {}", session_->turn_count(), plan_line(*plan)));
+  remark(fmt::format("{} turns left; {}", chat_->dialogue().turn_count(), plan_line(*plan)));
   return Next::go_on;
 }
 
 ChatLoop::Next ChatLoop::fork(std::string_view rest) {
-  const std::string name =
-      rest.empty() ? fmt::format("branch-{}", session_->branches().size() + 1) : std::string(rest);
-  if (const Status made = session_->fork(name); !made) return complain(made.error(), "/fork");
-  remark(fmt::format("now in {}; it shares all {} turns so far", name, session_->turn_count()));
+  const std::string name = rest.empty()
+                               ? fmt::format("branch-{}", chat_->dialogue().branches().size() + 1)
+                               : std::string(rest);
+  if (const Status made = chat_->fork(name); !made) return complain(made.error(), "/fork");
+  remark(fmt::format("now in {}; it shares all {} turns so far", name,
+                     chat_->dialogue().turn_count()));
   return Next::go_on;
 }
 
 ChatLoop::Next ChatLoop::switch_branch(std::string_view rest) {
-  Result<memory::ResumePlan> plan = session_->switch_to(rest);
+  Result<memory::ResumePlan> plan = chat_->switch_to(rest);
   if (!plan) return complain(plan.error(), "/switch");
-  remark(fmt::format("now in {}, {} turns; {}", rest, session_->turn_count(), plan_line(*plan)));
+  remark(fmt::format("now in {}, {} turns; {}", rest, chat_->dialogue().turn_count(),
+                     plan_line(*plan)));
   return Next::go_on;
 }
 
 ChatLoop::Next ChatLoop::list_branches(std::string_view /*rest*/) {
-  const std::vector<session::Branch>& branches = session_->branches();
+  const session::Dialogue& dialogue = chat_->dialogue();
+  const std::vector<session::Branch>& branches = dialogue.branches();
   for (size_t branch = 0; branch < branches.size(); ++branch) {
-    const std::vector<session::Message>& messages = branches[branch].messages;
-    remark(fmt::format("{} {:<16} {} messages", branch == session_->active_branch() ? '*' : ' ',
+    const session::MessageList& messages = branches[branch].messages;
+    remark(fmt::format("{} {:<16} {} messages", branch == dialogue.active_branch() ? '*' : ' ',
                        branches[branch].name, messages.size()));
   }
   return Next::go_on;
@@ -483,7 +447,7 @@ ChatLoop::Next ChatLoop::save_over(std::string_view rest) {
 ChatLoop::Next ChatLoop::save_to(const std::string& path, bool replaces) {
   if (path.empty())
     return complain({ErrorCode::invalid_argument, "/save: expected a file name, found none"});
-  const std::vector<FileIdentity> inputs = input_files(engine_->file(), engine_->options());
+  const std::vector<FileIdentity> inputs = chat_->inputs();
   if (const Status allowed = check_output(path, {.inputs = inputs}); !allowed) {
     return complain(allowed.error());
   }
@@ -497,9 +461,9 @@ ChatLoop::Next ChatLoop::save_to(const std::string& path, bool replaces) {
                          "/save! writes over it",
                          path));
   }
-  if (const Status saved = session_->save(path); !saved) return complain(saved.error());
+  if (const Status saved = chat_->save(path); !saved) return complain(saved.error());
   if (const auto written = identity_of(path)) own_files_.push_back(*written);
-  remark(fmt::format("{} messages written to {}", session_->messages().size(), path));
+  remark(fmt::format("{} messages written to {}", chat_->dialogue().messages().size(), path));
   return Next::go_on;
 }
 
@@ -507,27 +471,22 @@ ChatLoop::Next ChatLoop::load(std::string_view rest) {
   if (rest.empty())
     return complain({ErrorCode::invalid_argument, "/load: expected a file name, found none"});
   const std::string path = with_home(std::string(rest));
-  if (Status read = session_->load(path); !read) return complain(std::move(read).error());
+  if (Status read = chat_->load(path); !read) return complain(std::move(read).error());
   if (const auto read_from = identity_of(path)) own_files_.push_back(*read_from);
-  remark(fmt::format("{} messages read from {}", session_->messages().size(), path));
+  remark(fmt::format("{} messages read from {}", chat_->dialogue().messages().size(), path));
   answer_calls();  // The conversation may have been left before the results of its last calls.
   return Next::go_on;
 }
 
 ChatLoop::Next ChatLoop::set_system(std::string_view rest) {
-  session_->set_system(rest);
+  if (const Status set = chat_->set_system(rest); !set) return complain(set.error());
   return Next::go_on;
 }
 
 ChatLoop::Next ChatLoop::show_memory(std::string_view /*rest*/) {
-  const memory::Sequence& sequence = session_->lane().sequence();
-  remark(memory_map(engine_->memory(), sequence) +
-         fmt::format("{} tokens, room for {} more; all conversations: {}", sequence.length(),
-                     session_->lane().room(), memory_line(engine_->memory().usage())));
-  if (const SequenceStore* const store = engine_->sequence_store()) remark(store_line(*store));
-  if (const std::optional<ContextShift> shift = session_->lane().next_shift()) {
-    remark("when the context is full: " + shift_line(*shift));
-  }
+  Result<std::string> lines = chat_->memory_lines();
+  if (!lines) return complain(lines.error());
+  remark(*lines);
   return Next::go_on;
 }
 

@@ -1,6 +1,6 @@
 // The conversation as a person sees it: a prompt, lines, answers that appear as they are made,
-// commands that begin with a slash. Works on a terminal and, line by line, on a pipe.
-// Thread rule: the engine's thread.
+// commands that begin with a slash. Works on a terminal and, line by line, on a pipe. Knows not
+// where answers are computed. Thread rule: one thread.
 #pragma once
 
 #include <string>
@@ -10,18 +10,15 @@
 #include "base/function_ref.h"
 #include "base/output_file.h"
 #include "base/result.h"
+#include "cli/chat/chat.h"
 #include "cli/commands/report.h"
 #include "cli/terminal/line_editor.h"
 #include "cli/terminal/terminal.h"
-#include "engine/engine.h"
 #include "session/answer.h"
-#include "session/chat_session.h"
-#include "session/service.h"
 
 namespace cairn::cli {
 
 struct ChatLoopOptions {
-  std::string model_name;
   Figures figures = Figures::none;  // On stderr after each answer.
   std::string history_path = {};    // Of typed lines; empty for none.
   // What the conversation is written to after each turn; empty for nothing.
@@ -32,10 +29,8 @@ struct ChatLoopOptions {
 
 class ChatLoop {
  public:
-  // `session`, `engine` and `service` must outlive the loop; the service, where there is one, is
-  // the engine's and locked by the caller. It reads ahead while the person types.
-  ChatLoop(Engine* engine, session::ChatSession* session, session::Service* service,
-           ChatLoopOptions options);
+  // `chat` must outlive the loop.
+  ChatLoop(Chat* chat, ChatLoopOptions options);
 
   // Until the end of input, /exit, or Ctrl-C twice at the prompt. Returns the exit code.
   // Errors: io, when standard output cannot be written; no_room, when a message has no end.
@@ -46,14 +41,14 @@ class ChatLoop {
   enum class Next { go_on, leave };
 
   void greet();
-  LineEditor::Event read_while_reading_ahead(std::string& message);
+  LineEditor::Event read_in_pause(std::string& message);
   LineEditor::Event read_message(std::string& message);
   Next handle(const std::string& message);
   Next handle_command(std::string_view line);
-  Next answer(const Status& begun, std::string_view command = "");
-  bool print_answer();
+  Next answer(const Ask& ask, std::string_view command = "");
+  bool print_answer(const ContextShift& begun);
   void show_figures(const session::Answer& answer);
-  void tell_shift();
+  void tell_shift(const ContextShift& begun);
   void keep_session();
   void keep_receipt();
   void answer_calls();
@@ -84,14 +79,11 @@ class ChatLoop {
   Next show_memory(std::string_view rest);
   static const Command kCommands[];
 
-  Engine* engine_;
-  session::ChatSession* session_;
-  session::Service* service_;
-  std::string model_name_;
+  Chat* chat_;
   Figures figures_;
   std::string session_path_, receipt_path_, message_prefix_;
   int32_t told_left_out_ = 0;  // Tokens that the person knows to be left out.
-  int64_t kept_change_;        // ChatSession::change_count() of what the session's file has.
+  int64_t kept_change_;        // Chat::change_count() of what the session's file has.
   TextOut out_;
   LineEditor editor_;
   std::vector<FileIdentity> own_files_;  // That this conversation was saved to or loaded from.

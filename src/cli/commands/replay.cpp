@@ -53,19 +53,6 @@ std::string text_of(const Receipt& receipt, const std::optional<ReceiptDifferenc
                      receipt.choices.size(), receipt.sources.fingerprint().text());
 }
 
-std::string json_of(const Receipt& receipt, const std::optional<ReceiptDifference>& difference) {
-  json::Value json = {{"equal", !difference.has_value()},
-                      {"tokens", receipt.choices.size()},
-                      {"fingerprint", receipt.sources.fingerprint().text()}};
-  if (difference) {
-    json["field"] = difference->field;
-    if (difference->token >= 0) json["token"] = difference->token;
-    json["expected"] = difference->expected;
-    json["found"] = difference->found;
-  }
-  return json::to_text(json) + "\n";
-}
-
 // What this machine computes for the receipt. Another model is told by its digest, before its
 // weights are taken.
 Result<Receipt> compute(const ReplayArguments& arguments, const Receipt& receipt) {
@@ -97,7 +84,8 @@ Result<int> replay_receipt(const ReplayArguments& arguments) {
   CAIRN_TRY(const Receipt computed, compute(arguments, receipt));
   const std::optional<ReceiptDifference> difference = session::difference_of(receipt, computed);
   TextOut out(stdout);
-  out.write(arguments.json ? json_of(receipt, difference) : text_of(receipt, difference));
+  out.write(arguments.json ? json::to_text(session::comparison_json(receipt, difference)) + "\n"
+                           : text_of(receipt, difference));
   CAIRN_TRY(out.finish());
   return difference ? kExitDiffers : kExitFine;
 }

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <vector>
@@ -13,6 +14,8 @@
 #include "base/log.h"
 #include "base/output_file.h"
 #include "base/printable.h"
+#include "cli/chat/local_chat.h"
+#include "cli/chat/remote_chat.h"
 #include "cli/command_line.h"
 #include "cli/commands/chat_loop.h"
 #include "cli/commands/chat_settings.h"
@@ -23,7 +26,6 @@
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/terminal.h"
 #include "session/chat_session.h"
-#include "session/receipt_text.h"
 
 namespace cairn::cli {
 
@@ -92,18 +94,19 @@ Result<session::ConstraintChoice> read_constraint(session::ConstraintChoice choi
   return choice;
 }
 
-// The answer that the session has begun.
-Result<session::Answer> print_answer(TextOut& out, bool is_silent, session::ChatSession& session) {
+// The answer to what is asked.
+Result<session::Answer> print_answer(TextOut& out, bool is_silent, Chat& chat, const Ask& ask) {
+  CAIRN_TRY(chat.begin(ask));
   AnswerPrinter printer(&out, is_silent);
-  Result<session::Answer> answer = session.complete(printer.hooks());
+  Result<session::Answer> answer = chat.complete(printer.hooks());
   printer.finish();
   return answer;
 }
 
 // Shows the calls and reads a line for the result of each; false where there are none.
-Result<bool> read_results(const session::ChatSession& session, std::vector<std::string>& results) {
+Result<bool> read_results(const Chat& chat, std::vector<std::string>& results) {
   results.clear();
-  for (const chat::ToolCall& call : session.open_calls()) {
+  for (const chat::ToolCall& call : chat.dialogue().open_calls()) {
     std::fprintf(stderr, "call: %s\n", printable(call_line(call)).c_str());
     std::string result;
     CAIRN_TRY(const bool is_there, read_line(stdin, result, kPromptBytesMax));
@@ -118,50 +121,31 @@ Figures figures_of(const RunOptions& options) {
   return options.quiet || !is_terminal(stderr) ? Figures::none : Figures::brief;
 }
 
-void show_figures(Figures figures, const session::Answer& answer, Engine& engine) {
+void show_figures(Figures figures, const session::Answer& answer, Chat& chat) {
   if (figures == Figures::none) return;
-  const memory::Usage usage = engine.memory().usage();
-  const std::string line =
-      figures == Figures::brief
-          ? brief_line(answer, usage)
-          : fmt::format("[{}]", statistics_line(answer, usage,
-                                                {.weight_bytes = weight_bytes(engine.file())}));
-  std::fprintf(stderr, "%s\n", line.c_str());
+  const std::string line = chat.figures(figures, answer);
+  std::fprintf(stderr, figures == Figures::brief ? "%s\n" : "[%s]\n", line.c_str());
 }
 
-Result<int> answer_once(const RunOptions& options, Engine& engine, session::ChatSession& session,
-                        const sample::SamplingParams& sampling, const std::string& prompt) {
+Result<int> answer_once(const RunOptions& options, Chat& chat, const std::string& prompt) {
   TextOut out(stdout);
   const InterruptGuard guard;
-  CAIRN_TRY(session.say(prompt));
-  CAIRN_TRY(session::Answer answer, print_answer(out, options.json, session));
-  std::vector<std::string> results;
+  CAIRN_TRY(session::Answer answer, print_answer(out, options.json, chat, {.text = prompt}));
+  Ask results{.kind = Ask::Kind::results};
   while (!options.json && answer.finish == session::FinishReason::tool_calls) {
-    CAIRN_TRY(const bool is_answered, read_results(session, results));
+    CAIRN_TRY(const bool is_answered, read_results(chat, results.results));
     if (!is_answered) break;
-    CAIRN_TRY(session.give_results(results));
-    CAIRN_TRY(answer, print_answer(out, options.json, session));
+    CAIRN_TRY(answer, print_answer(out, options.json, chat, results));
   }
-  if (!options.session_path.empty()) CAIRN_TRY(session.save(options.session_path));
-  if (session.receipt()) {
-    CAIRN_TRY(session::write_receipt(options.receipt_path, *session.receipt()));
-  }
-  const Lane& lane = session.lane();
-  const memory::Usage usage = engine.memory().usage();
+  if (!options.session_path.empty()) CAIRN_TRY(chat.save(options.session_path));
+  if (!options.receipt_path.empty()) CAIRN_TRY(chat.write_receipt(options.receipt_path));
   if (options.json) {
-    out.write(answer_json(answer,
-                          {.model = engine.file().name(),
-                           .architecture = engine.architecture(),
-                           .sampling = sampling,
-                           .memory = usage,
-                           .used_tokens = lane.sequence().length(),
-                           .free_tokens = lane.room(),
-                           .next_shift = lane.next_shift()},
-                          *engine.tokenizer()));
+    CAIRN_TRY(const std::string json, chat.json_of(answer));
+    out.write(json);
     out.write("\n");
   }
   CAIRN_TRY(out.finish());
-  show_figures(figures_of(options), answer, engine);
+  show_figures(figures_of(options), answer, chat);
   if (const std::string cut = cut_line(answer); !cut.empty()) {
     std::fprintf(stderr, "cairn: %s\n", printable(cut).c_str());
   }
@@ -182,16 +166,16 @@ Status check_file(std::string_view option, const std::string& path,
 }
 
 // Goes on with the conversation that is in the session's file, where there is one.
-Status take_up_session(const RunOptions& options, session::ChatSession& session) {
+Status take_up_session(const RunOptions& options, Chat& chat) {
   if (options.session_path.empty()) return Ok{};
-  if (const Status loaded = session.load(options.session_path); !loaded) {
+  if (const Status loaded = chat.load(options.session_path); !loaded) {
     if (loaded.error().code != ErrorCode::not_found) return loaded;
     return Ok{};
   }
-  if (!options.system.empty()) session.set_system(options.system);
+  if (!options.system.empty()) CAIRN_TRY(chat.set_system(options.system));
   if (options.quiet || !is_terminal(stderr)) return Ok{};
   std::fprintf(stderr, "%s: going on after %d turns\n", printable(options.session_path).c_str(),
-               int(session.turn_count()));
+               int(chat.dialogue().turn_count()));
   return Ok{};
 }
 
@@ -205,9 +189,8 @@ Status check_options(const RunOptions& options, bool is_conversation) {
                 "--tool-choice: expected --tools beside it, found none");
   }
   CAIRN_TRY(check_file("--session", options.session_path, {options.model_path}));
-  return check_file(
-      "--receipt", options.receipt_path,
-      {options.model_path, options.session_path, options.prompt_path.value_or("")});
+  return check_file("--receipt", options.receipt_path,
+                    {options.model_path, options.session_path, options.prompt_path.value_or("")});
 }
 
 // The matcher's constraint is the session's too.
@@ -235,35 +218,67 @@ Result<session::ChatOptions> chat_options_of(const RunOptions& options,
   return chat;
 }
 
-// Between the questions of a person there is time to read ahead.
-Result<int> converse(const RunOptions& options, Engine& engine, session::ChatSession& session) {
-  std::unique_ptr<session::Service> service;
-  if (is_terminal(stdin)) {
-    CAIRN_TRY(service, session::Service::start(&engine));
-    service->lock();
-  }
-  ChatLoop loop(&engine, &session, service.get(),
-                {.model_name = engine.file().name(),
-                 .figures = figures_of(options),
-                 .history_path = options.forgets_lines ? "" : default_history_path(),
-                 .session_path = options.session_path,
-                 .receipt_path = options.receipt_path,
-                 .message_prefix = options.message_prefix});
-  Result<int> code = loop.run();
-  if (service) service->unlock();
-  return code;
+Result<int> converse(const RunOptions& options, Chat& chat) {
+  ChatLoop loop(&chat, {.figures = figures_of(options),
+                        .history_path = options.forgets_lines ? "" : default_history_path(),
+                        .session_path = options.session_path,
+                        .receipt_path = options.receipt_path,
+                        .message_prefix = options.message_prefix});
+  return loop.run();
+}
+
+Result<int> hold(const RunOptions& options, Chat& chat, const std::optional<std::string>& prompt) {
+  CAIRN_TRY(take_up_session(options, chat));
+  return prompt ? answer_once(options, chat, *prompt) : converse(options, chat);
+}
+
+// What belongs to a model that is computed here.
+Status check_remote(const RunOptions& options) {
+  const auto expect_none = [](bool is_there, std::string_view name) -> Status {
+    if (!is_there) return Ok{};
+    return fail(ErrorCode::invalid_argument,
+                "{}: expected none beside --server, whose model answers; found some", name);
+  };
+  CAIRN_TRY(expect_none(!options.model_path.empty(), "MODEL"));
+  CAIRN_TRY(expect_none(options.raw, "--raw"));
+  CAIRN_TRY(expect_none(options.json, "--json"));
+  CAIRN_TRY(expect_none(!options.engine.cache_dir.empty(), "--cache-dir"));
+  return expect_none(!options.engine.adapters.empty(), "--lora");
+}
+
+Result<std::string> server_key(const RunOptions& options) {
+  if (options.api_key_path.empty()) return options.api_key;
+  constexpr size_t kKeyBytesMax = 4096;
+  CAIRN_TRY(std::string text, read_input(options.api_key_path, kKeyBytesMax));
+  text.resize(std::min(text.find_first_of("\r\n"), text.size()));
+  return text;
+}
+
+Result<int> run_remote(const RunOptions& options, const std::optional<std::string>& prompt) {
+  CAIRN_TRY(check_remote(options));
+  CAIRN_TRY(session::ConstraintChoice constraint, read_constraint(options.constraint));
+  CAIRN_TRY(session::ChatOptions chat_options,
+            chat_options_of(options, {}, std::move(constraint), nullptr));
+  CAIRN_TRY(std::string key, server_key(options));
+  CAIRN_TRY(const std::unique_ptr<RemoteChat> chat,
+            RemoteChat::start({.url = options.server,
+                               .key = std::move(key),
+                               .sampling = options.sampling,
+                               .chat = std::move(chat_options)}));
+  return hold(options, *chat, prompt);
 }
 
 }  // namespace
 
 Result<int> run(const RunOptions& options) {
-  CAIRN_TRY(check_model_name(options.model_path));
+  if (options.server.empty()) CAIRN_TRY(check_model_name(options.model_path));
   if (!options.receipt_path.empty() && options.engine.numerics != Numerics::exact_1) {
     return fail(ErrorCode::invalid_argument,
                 "--receipt: expected --numerics exact, whose bits are promised, found fast");
   }
   CAIRN_TRY(const std::optional<std::string> prompt, find_prompt(options));
   CAIRN_TRY(check_options(options, !prompt));
+  if (!options.server.empty()) return run_remote(options, prompt);
   CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(options.model_path, options.engine));
   const bool is_builtin = options.model_path.empty();
   CAIRN_TRY(const sample::SamplingParams sampling,
@@ -286,9 +301,16 @@ Result<int> run(const RunOptions& options) {
   if (session.is_raw() && !options.raw) {
     std::fprintf(stderr, "cairn: the model has no chat template: it gets the text as it is\n");
   }
-  CAIRN_TRY(take_up_session(options, session));
-  if (prompt) return answer_once(options, *engine, session, session.sampling(), *prompt);
-  return converse(options, *engine, session);
+  // Between the questions of a person there is time to read ahead.
+  std::unique_ptr<session::Service> service;
+  if (!prompt && is_terminal(stdin)) {
+    CAIRN_TRY(service, session::Service::start(engine.get()));
+    service->lock();
+  }
+  LocalChat chat(engine.get(), &session, service.get());
+  Result<int> code = hold(options, chat, prompt);
+  if (service) service->unlock();
+  return code;
 }
 
 }  // namespace cairn::cli

@@ -40,6 +40,22 @@ void add_prompt(Options& command, RunOptions& run) {
   command.add("--system,--system-prompt,-sys", run.system, "the system message");
 }
 
+// Where it is computed.
+void add_server(Options& command, RunOptions& run) {
+  command.begin_group("Server");
+  command
+      .add("--server", run.server,
+           "talk to the model of this server, which `cairn serve` started: http://HOST:PORT or "
+           "unix:FILE; commands are the same")
+      .takes("URL");
+  command
+      .add("--api-key-file", run.api_key_path,
+           "a file whose first line is the key that the server wants")
+      .takes("FILE");
+  command.add("--api-key", run.api_key, "the key; better as the variable CAIRN_API_KEY")
+      .takes("KEY");
+}
+
 // What the answer is like, beside how it is sampled.
 void add_answer(Options& command, RunOptions& run) {
   command.begin_group("Form of the answer");
@@ -150,6 +166,7 @@ Action add_run(Options& command) {
                    "in PROMPT, \\n is a line feed, \\t a tab and \\\\ a backslash");
   add_manner(command, a->run);
   add_answer(command, a->run);
+  add_server(command, a->run);
   a->sampling.add_to(command);
   command.add("--hf-repo,-hf,-hfr", a->repository, "a model of a hub").hidden();
   a->engine.add_to(command);
@@ -158,6 +175,8 @@ Action add_run(Options& command) {
   command.set_notes(kBuiltinModelDoc);
   command.add_example("cairn run", "a conversation with the built-in model");
   command.add_example("cairn run MODEL.gguf", "a conversation with your model");
+  command.add_example("cairn run --server http://127.0.0.1:8080",
+                      "a conversation with a server's model");
   command.add_example("cairn run MODEL.gguf -p \"Why is the sky blue?\"", "one answer");
   command.add_example("cairn run MODEL.gguf -sys \"Summarize.\" < report.txt",
                       "piped input is the prompt");

@@ -105,6 +105,9 @@ serve::AppOptions app_options(const ServeOptions& options, serve::Keys keys) {
                         .requests_max = options.requests_max,
                         .request_seconds_max = double(options.request_seconds_max),
                         .log_path = options.log_path == "none" ? "" : options.log_path};
+  if (!options.engine.cache_dir.empty()) {
+    app.session_folder = options.engine.cache_dir + "/sessions";
+  }
   app.origins.hosts = options.hosts;
   for (const std::string& origin : options.origins) {
     if (origin == "none") {

@@ -71,6 +71,7 @@ Method method_of(std::string_view name) {
   if (name == "GET") return Method::get;
   if (name == "HEAD") return Method::head;
   if (name == "POST") return Method::post;
+  if (name == "DELETE") return Method::delete_;
   if (name == "OPTIONS") return Method::options;
   return Method::other;
 }

@@ -9,7 +9,7 @@
 
 namespace cairn::serve::http {
 
-enum class Method : uint8_t { get, head, post, options, other };
+enum class Method : uint8_t { get, head, post, delete_, options, other };
 
 struct Header {
   std::string name;  // In small letters.
@@ -45,6 +45,7 @@ struct Request {
   std::string address;   // Of the client: "127.0.0.1", "unix".
   bool is_local = true;  // From this machine.
   std::string client;    // Whose key it has; by this name it shares the engine with others.
+  std::string owner;     // Of what it leaves behind: the key itself, by a digest.
   std::vector<Header> reply_headers;  // Of whatever is replied.
 };
 

@@ -15,6 +15,7 @@
 #include "serve/models/loading_reply.h"
 #include "serve/models/model_registry.h"
 #include "serve/ollama/keep_alive.h"
+#include "serve/routes/session_path.h"
 
 namespace cairn::serve {
 
@@ -38,9 +39,15 @@ bool has_name(uint32_t endpoint) {
   return false;
 }
 
-Checked<Choice> read_choice(const ModelRoute& asked, const http::Request& request) {
+Checked<Choice> read_choice(const ServerContext& context, const ModelRoute& asked,
+                            const http::Request& request) {
   Choice choice;
   choice.name = http::query_value(request.head.query, "model").value_or("");
+  if (asked.is_of_session) {
+    const SessionTable::State state = context.sessions->find(request.owner, session_name(request));
+    if (state == nullptr) return unknown_session();
+    choice.name = state->model;
+  }
   if (!has_name(asked.endpoint)) return choice;
   CAIRN_TRY(const Body body, Body::read(request.body, Endpoint(asked.endpoint)));
   if (choice.name.empty()) choice.name = body.text("model").value_or("");
@@ -126,7 +133,7 @@ std::unique_ptr<http::Reply> answer_about_model(const ServerContext& context,
                                                 const ModelRoute& asked, http::Request& request) {
   ModelRegistry& models = *context.models;
   if (models.only() != nullptr) return call(context, asked, models.only(), request);
-  Checked<Choice> choice = read_choice(asked, request);
+  Checked<Choice> choice = read_choice(context, asked, request);
   if (!choice) return refusal_reply(choice.error(), asked.form);
   Checked<ModelRegistry::Entry*> entry = models.find(choice->name);
   if (!entry) return refusal_reply(entry.error(), asked.form);

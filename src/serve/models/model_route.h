@@ -14,9 +14,10 @@ namespace cairn::serve {
 
 struct ModelRoute {
   Route route;
-  uint32_t endpoint;       // Of the fields of the body; 0: it has none.
-  bool loads = true;       // Else it is refused where the model is not in memory.
-  bool may_stream = true;  // Where the body asks for it.
+  uint32_t endpoint;           // Of the fields of the body; 0: it has none.
+  bool loads = true;           // Else it is refused where the model is not in memory.
+  bool may_stream = true;      // Where the body asks for it.
+  bool is_of_session = false;  // The model is that of the session which the path names.
   ErrorForm form = ErrorForm::openai;
 };
 

@@ -168,14 +168,26 @@ Checked<Ok> read_answer_begin(const Body& body, ChatRequest& request) {
 
 }  // namespace
 
+Checked<std::vector<chat::Message>> read_messages(const Body& body, bool knows_developer) {
+  std::vector<chat::Message> messages;
+  const json::Value* const list = body.find("messages");
+  if (list == nullptr) return messages;
+  for (size_t index = 0; index < list->items().size(); ++index) {
+    CAIRN_TRY(chat::Message message, read_message(list->items()[index], index, knows_developer));
+    messages.push_back(std::move(message));
+  }
+  return messages;
+}
+
 Checked<ChatRequest> read_chat_request(const Body& body, bool knows_developer) {
   ChatRequest request;
-  const std::vector<json::Value>& messages = body.find("messages")->items();
-  for (size_t index = 0; index < messages.size(); ++index) {
-    CAIRN_TRY(chat::Message message, read_message(messages[index], index, knows_developer));
-    request.messages.push_back(std::move(message));
-  }
+  CAIRN_TRY(request.messages, read_messages(body, knows_developer));
   CAIRN_TRY(read_answer_begin(body, request));
+  CAIRN_TRY(read_chat_form(body, request));
+  return request;
+}
+
+Checked<Ok> read_chat_form(const Body& body, ChatRequest& request) {
   CAIRN_TRY(read_tools(body, request));
   read_reasoning(body, request);
   if (const json::Value* const variables = body.find("chat_template_kwargs")) {
@@ -184,7 +196,7 @@ Checked<ChatRequest> read_chat_request(const Body& body, bool knows_developer) {
     }
   }
   request.reasoning_tokens_max = int32_t(body.integer("reasoning_tokens").value_or(-1));
-  return request;
+  return Ok{};
 }
 
 }  // namespace cairn::serve::openai

@@ -94,9 +94,25 @@ void ChatWriter::add(size_t choice, const session::AnswerPiece& piece, std::stri
 void ChatWriter::end_choice(size_t choice, const session::Answer& answer, std::string& out) {
   chunk(choice, {}, finish_reason(answer), out);
   out += ",\"timings\":" + json::to_text(timings_json(std::span(&answer, 1), 1));
-  out += ",\"memory\":" + json::to_text(memory_json(answer));
-  if (!answer.cut_by.empty()) out += ",\"cut_by\":" + json::to_text(json::Value(answer.cut_by));
+  out += ",\"memory\":" + json::to_text(memory_of(answer));
+  const json::Value told = told_at_end(answer);
+  for (const json::Value::Member& member : told.members()) {
+    out += fmt::format(",{}:{}", json::quoted(member.key), json::to_text(member.value));
+  }
   out += "}\n\n";
+}
+
+json::Value ChatWriter::memory_of(const session::Answer& answer) const {
+  json::Value memory = memory_json(answer);
+  if (!style_.session.empty()) memory["session"] = style_.session;
+  return memory;
+}
+
+json::Value ChatWriter::told_at_end(const session::Answer& answer) {
+  json::Value told = json::Value::object();
+  if (!answer.cut_by.empty()) told["cut_by"] = answer.cut_by;
+  if (style_.on_end) style_.on_end(answer, told);
+  return told;
 }
 
 json::Value ChatWriter::message_json(const session::Answer& answer) const {
@@ -138,12 +154,13 @@ void ChatWriter::end(std::span<const session::Answer> answers, std::string& out)
           {"refusal", json::Value()}};
     }
     one["finish_reason"] = finish_reason(answer);
-    if (!answer.cut_by.empty()) one["cut_by"] = answer.cut_by;
+    const json::Value told = told_at_end(answer);
+    for (const json::Value::Member& member : told.members()) one[member.key] = member.value;
     whole["choices"].push_back(std::move(one));
   }
   whole["usage"] = usage_json(answers, answers.size());
   whole["timings"] = timings_json(answers, answers.size());
-  whole["memory"] = memory_json(answers.front());
+  whole["memory"] = memory_of(answers.front());
   out += json::to_text(whole);
 }
 

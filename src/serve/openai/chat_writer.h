@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +21,9 @@ struct ChatStyle {
   bool tells_probabilities = false;
   int32_t top_count = 0;
   size_t message_count = 0;  // Of the request; calls are named by it.
+  std::string session = {};  // That the answer is made in; empty: in none.
+  // Called for each answer when it has ended; what it adds is told beside `cut_by`.
+  std::function<void(const session::Answer& answer, json::Value& told)> on_end = {};
 };
 
 class ChatWriter final : public AnswerWriter {
@@ -34,10 +38,13 @@ class ChatWriter final : public AnswerWriter {
   void end_choice(size_t choice, const session::Answer& answer, std::string& out) override;
   void end(std::span<const session::Answer> answers, std::string& out) override;
   void fail(const Refusal& refusal, std::string& out) override;
+  void give_up() override { style_.on_end = {}; }
 
  private:
   std::string call_id(const std::string& known, size_t call) const;
   json::Value message_json(const session::Answer& answer) const;
+  json::Value memory_of(const session::Answer& answer) const;
+  json::Value told_at_end(const session::Answer& answer);
   // A chunk of one choice; `delta` is JSON text.
   void chunk(size_t choice, std::string_view delta, std::string_view finish, std::string& out);
   json::Value take_probabilities(size_t choice);

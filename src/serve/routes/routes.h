@@ -11,21 +11,33 @@
 #include "serve/fields.h"
 #include "serve/http/message.h"
 #include "serve/http/reply.h"
+#include "serve/kept_table.h"
 #include "serve/metrics.h"
 #include "serve/models/model_registry.h"
 #include "serve/response_table.h"
 #include "serve/served_model.h"
+#include "serve/sessions/session_table.h"
 #include "serve/slots.h"
 
 namespace cairn::serve {
 
-// What routes share; they change nothing of it but counts and the kept responses.
+// The texts of receipts, by their ids.
+struct ReceiptTable : KeptTable<std::string> {
+  static constexpr size_t kBytesMax = size_t(64) << 20;
+  static constexpr std::chrono::hours kAgeMax{1};
+
+  ReceiptTable() : KeptTable(kBytesMax, kAgeMax) {}
+};
+
+// What routes share; they change nothing of it but counts and what is kept for later requests.
 struct ServerContext {
   ModelRegistry* models = nullptr;
   std::shared_ptr<Slots> slots;
   std::shared_ptr<Slots> waiting;  // Of requests whose model is not in memory …
   std::shared_ptr<std::atomic<size_t>> waiting_bytes;  // … and their bodies.
   std::shared_ptr<ResponseTable> responses;
+  std::shared_ptr<SessionTable> sessions;
+  std::shared_ptr<ReceiptTable> receipts;
   Metrics* metrics = nullptr;
   double request_seconds_max = 0;  // Then an answer fails; 0: it may take as long as it likes.
 };
@@ -95,6 +107,30 @@ std::unique_ptr<http::Reply> post_responses(const RouteContext& context, http::R
 std::unique_ptr<http::Reply> post_response_tokens(const RouteContext& context,
                                                   http::Request& request);
 std::unique_ptr<http::Reply> post_rerank(const RouteContext& context, http::Request& request);
+// Sessions. "/v1/sessions/NAME/…".
+std::unique_ptr<http::Reply> get_sessions(const ServerContext& context, http::Request& request);
+std::unique_ptr<http::Reply> post_session(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> get_session(const ServerContext& context, http::Request& request);
+std::unique_ptr<http::Reply> delete_session(const ServerContext& context, http::Request& request);
+std::unique_ptr<http::Reply> post_session_answer(const RouteContext& context,
+                                                 http::Request& request);
+std::unique_ptr<http::Reply> post_session_stop(const ServerContext& context,
+                                               http::Request& request);
+std::unique_ptr<http::Reply> post_session_messages(const RouteContext& context,
+                                                   http::Request& request);
+std::unique_ptr<http::Reply> post_session_snapshot(const RouteContext& context,
+                                                   http::Request& request);
+std::unique_ptr<http::Reply> post_session_rewind(const RouteContext& context,
+                                                 http::Request& request);
+std::unique_ptr<http::Reply> post_session_fork(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> post_session_branch(const RouteContext& context,
+                                                 http::Request& request);
+std::unique_ptr<http::Reply> post_session_switch(const RouteContext& context,
+                                                 http::Request& request);
+// Of "/v1/receipts/ID".
+std::unique_ptr<http::Reply> get_receipt(const ServerContext& context, http::Request& request);
+std::unique_ptr<http::Reply> post_receipt_replay(const RouteContext& context,
+                                                 http::Request& request);
 // LM Studio's.
 std::unique_ptr<http::Reply> get_studio_models(const ServerContext& context,
                                                http::Request& request);

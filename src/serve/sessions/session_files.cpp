@@ -1,0 +1,276 @@
+// Files of JSON, and the thread that writes them.
+#include "serve/sessions/session_files.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "base/blocked_signals.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/output_file.h"
+#include "base/sha256.h"
+#include "json/value.h"
+#include "sample/state_text.h"
+#include "session/transcript.h"
+
+namespace cairn::serve {
+
+namespace {
+
+using session::Branch;
+using session::MessageList;
+
+constexpr int32_t kFormat = 1;
+constexpr json::Limits kFileLimits{.bytes = size_t(256) << 20, .values = size_t(1) << 23};
+constexpr size_t kListsMax = 256;  // Of branches, and of snapshots.
+constexpr std::string_view kEnding = ".json";
+
+// Each message once, and by its place in the lists.
+class MessagePlaces {
+ public:
+  int64_t place_of(const MessageList::Ref& message) {
+    const auto [found, is_new] = places_.emplace(message.get(), int64_t(places_.size()));
+    if (is_new) list_.push_back(session::message_json(*message));
+    return found->second;
+  }
+  json::Value take() { return std::move(list_); }
+
+ private:
+  std::map<const chat::Message*, int64_t> places_;
+  json::Value list_ = json::Value::array();
+};
+
+json::Value lists_json(const std::vector<Branch>& lists, MessagePlaces& places) {
+  json::Value all = json::Value::array();
+  for (const Branch& list : lists) {
+    json::Value messages = json::Value::array();
+    for (const MessageList::Ref& message : list.messages.refs()) {
+      messages.push_back(places.place_of(message));
+    }
+    json::Value one = {{"name", list.name}, {"messages", std::move(messages)}};
+    const std::string sampler = sample::to_text(list.sampler);
+    if (!sampler.empty()) one["sampler"] = sampler;
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+json::Value form_json(const PromptForm& form) {
+  json::Value variables = json::Value::array();
+  for (const auto& [name, value] : form.variables) {
+    variables.push_back({{"name", name}, {"value", value}});
+  }
+  return {{"tools", form.tools}, {"reasons", form.reasons}, {"variables", std::move(variables)}};
+}
+
+Error wrong(const std::string& name, std::string_view member) {
+  return fail(ErrorCode::invalid_data, "{}: expected a session, found none: {}", name, member);
+}
+
+Result<Branch> read_list(const std::string& name, const json::Value& json,
+                         const std::vector<MessageList::Ref>& messages) {
+  Branch list{.name = std::string(json.text_at("name").value_or(""))};
+  const json::Value* const places = json.find("messages");
+  if (!is_session_name(list.name) || places == nullptr) return wrong(name, "branches");
+  std::vector<MessageList::Ref> refs;
+  for (const json::Value& item : places->items()) {
+    const auto place = item.as_integer();
+    if (!place || *place < 0 || *place >= int64_t(messages.size())) return wrong(name, "messages");
+    refs.push_back(messages[size_t(*place)]);
+  }
+  list.messages = MessageList(std::move(refs));
+  if (const auto sampler = json.text_at("sampler")) {
+    CAIRN_TRY(list.sampler, sample::read_sampler_state(*sampler));
+  }
+  return list;
+}
+
+Result<std::vector<Branch>> read_lists(const std::string& name, const json::Value& json,
+                                       std::string_view member,
+                                       const std::vector<MessageList::Ref>& messages) {
+  const json::Value* const found = json.find(member);
+  if (found == nullptr || !found->is_array() || found->items().size() > kListsMax) {
+    return wrong(name, member);
+  }
+  std::vector<Branch> lists;
+  for (const json::Value& item : found->items()) {
+    CAIRN_TRY(Branch list, read_list(name, item, messages));
+    lists.push_back(std::move(list));
+  }
+  return lists;
+}
+
+Status read_form(const std::string& name, const json::Value& json, PromptForm& form) {
+  const json::Value* const found = json.find("form");
+  if (found == nullptr || !found->is_object()) return wrong(name, "form");
+  form.tools = found->text_at("tools").value_or("");
+  form.reasons = found->is_true_at("reasons");
+  if (const json::Value* const variables = found->find("variables")) {
+    for (const json::Value& item : variables->items()) {
+      form.variables.emplace_back(item.text_at("name").value_or(""),
+                                  item.text_at("value").value_or("null"));
+    }
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+std::string session_text(const SessionState& state) {
+  MessagePlaces places;
+  json::Value json = {{"cairn_session", kFormat},
+                      {"id", state.id},
+                      {"owner", state.owner},
+                      {"model", state.model},
+                      {"created", state.created},
+                      {"vocabulary", session::vocabulary_text(state.vocabulary)},
+                      {"seed", fmt::format("{}", state.seed)},
+                      {"active", state.dialogue.active_branch()},
+                      {"branches", lists_json(state.dialogue.branches(), places)},
+                      {"snapshots", lists_json(state.snapshots, places)},
+                      {"form", form_json(state.form)}};
+  json["messages"] = places.take();
+  return json::to_text(json) + "\n";
+}
+
+Result<SessionState> read_session(const std::string& name, std::string_view text) {
+  CAIRN_TRY(const json::Value json, json::read_value(name, text, kFileLimits));
+  const json::Value *const format = json.find("cairn_session"), *const list = json.find("messages");
+  if (format == nullptr || format->as_integer() != kFormat || list == nullptr) {
+    return wrong(name, "cairn_session");
+  }
+  SessionState state{.id = std::string(json.text_at("id").value_or("")),
+                     .owner = std::string(json.text_at("owner").value_or("")),
+                     .model = std::string(json.text_at("model").value_or(""))};
+  if (!is_session_name(state.id)) return wrong(name, "id");
+  const json::Value *const created = json.find("created"), *const active = json.find("active");
+  if (created == nullptr || !created->as_integer()) return wrong(name, "created");
+  state.created = *created->as_integer();
+  CAIRN_TRY(const std::optional<uint64_t> vocabulary, session::read_vocabulary(json, name));
+  state.vocabulary = vocabulary.value_or(0);
+  for (const char digit : json.text_at("seed").value_or("x").substr(0, 20)) {
+    if (digit < '0' || digit > '9') return wrong(name, "seed");
+    state.seed = state.seed * 10 + uint64_t(digit - '0');
+  }
+  std::vector<MessageList::Ref> messages;
+  for (const json::Value& item : list->items()) {
+    CAIRN_TRY(chat::Message message, session::read_message(item, name, messages.size()));
+    messages.push_back(std::make_shared<const chat::Message>(std::move(message)));
+  }
+  CAIRN_TRY(std::vector<Branch> branches, read_lists(name, json, "branches", messages));
+  CAIRN_TRY(state.snapshots, read_lists(name, json, "snapshots", messages));
+  const auto index = active == nullptr ? std::nullopt : active->as_integer();
+  if (!index || *index < 0 || *index >= int64_t(branches.size())) return wrong(name, "active");
+  state.dialogue = session::Dialogue(std::move(branches), size_t(*index));
+  CAIRN_TRY(read_form(name, json, state.form));
+  return state;
+}
+
+Result<std::unique_ptr<SessionFiles>> SessionFiles::open(const std::string& folder) {
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    return fail(ErrorCode::io, "{}: {}", folder, std::strerror(errno));
+  }
+  struct stat found = {};
+  if (::lstat(folder.c_str(), &found) != 0 || !S_ISDIR(found.st_mode) ||
+      found.st_uid != ::geteuid() || (found.st_mode & 077) != 0) {
+    return fail(ErrorCode::invalid_argument,
+                "{}: expected a folder for its owner alone (mode 700), found another", folder);
+  }
+  std::unique_ptr<SessionFiles> files(new SessionFiles(folder));
+  files->read_all();
+  const BlockedSignals blocked;
+  try {
+    files->thread_ = std::thread([made = files.get()] { made->run(); });
+  } catch (const std::system_error& refused) {
+    return fail(ErrorCode::io, "the sessions' thread: {}", refused.what());
+  }
+  return files;
+}
+
+SessionFiles::~SessionFiles() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_stopping_ = true;
+    changed_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+// Names are clients': they stand in the file, not in its name.
+std::string SessionFiles::path_of(const std::string& owner, const std::string& id) const {
+  const Sha256Digest digest = Sha256().add(owner).add("\n").add(id).finish();
+  return fmt::format("{}/{}{}", folder_, hex_of(digest), kEnding);
+}
+
+void SessionFiles::read_all() {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
+    const std::string path = entry.path().string();
+    if (!path.ends_with(kEnding) || !entry.is_regular_file(error) || entry.is_symlink(error)) {
+      continue;
+    }
+    const auto read = [&]() -> Result<SessionState> {
+      CAIRN_TRY(const std::string text, read_file(path, kFileLimits.bytes));
+      CAIRN_TRY(SessionState state, read_session(path, text));
+      if (path_of(state.owner, state.id) != path) return wrong(path, "owner");
+      return state;
+    };
+    Result<SessionState> state = read();
+    if (state) {
+      kept_.push_back(std::move(state).value());
+    } else {
+      log::warning("a session is left out: {}", state.error().message);
+    }
+  }
+}
+
+void SessionFiles::keep(std::shared_ptr<const SessionState> state) {
+  const std::string path = path_of(state->owner, state->id);
+  const std::lock_guard lock(mutex_);
+  waiting_[path] = std::move(state);
+  changed_.notify_all();
+}
+
+void SessionFiles::forget(const std::string& owner, const std::string& id) {
+  const std::string path = path_of(owner, id);
+  const std::lock_guard lock(mutex_);
+  waiting_[path] = nullptr;
+  changed_.notify_all();
+}
+
+void SessionFiles::drain() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return waiting_.empty() && !is_writing_; });
+}
+
+void SessionFiles::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return is_stopping_ || !waiting_.empty(); });
+    if (waiting_.empty()) return;
+    const auto [path, state] = *waiting_.begin();
+    waiting_.erase(waiting_.begin());
+    is_writing_ = true;
+    lock.unlock();
+    if (state == nullptr) {
+      if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
+        log::warning("{}: {}", path, std::strerror(errno));
+      }
+    } else {
+      const std::string text = session_text(*state);
+      const Status written = write_file(path, std::as_bytes(std::span(text)), {.is_private = true});
+      if (!written) log::warning("a session is not written: {}", written.error().message);
+    }
+    lock.lock();
+    is_writing_ = false;
+    changed_.notify_all();
+  }
+}
+
+}  // namespace cairn::serve

@@ -1,0 +1,59 @@
+// Sessions in a folder, a file of JSON each, so that they are there when the server starts again. A
+// thread of its own writes what has changed; of several states of a session the last one. What is
+// read is checked like any stranger's file. Thread-safe.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "serve/sessions/session_state.h"
+
+namespace cairn::serve {
+
+class SessionFiles {
+ public:
+  // Makes the folder, for its owner alone, where it is missing; not those above it. Reads what is
+  // there; files that are no sessions stay where they are, and are told in the log. Errors: io;
+  // invalid_argument: it is no folder of ours.
+  static Result<std::unique_ptr<SessionFiles>> open(const std::string& folder);
+  ~SessionFiles();  // When everything is written.
+  SessionFiles(const SessionFiles&) = delete;
+  SessionFiles& operator=(const SessionFiles&) = delete;
+
+  // What was there when it was opened. Called once.
+  std::vector<SessionState> take_kept() { return std::exchange(kept_, {}); }
+  // Soon; failures are told in the log.
+  void keep(std::shared_ptr<const SessionState> state);
+  void forget(const std::string& owner, const std::string& id);
+  // Waits until all that was handed over is written.
+  void drain();
+
+ private:
+  explicit SessionFiles(std::string folder) : folder_(std::move(folder)) {}
+  std::string path_of(const std::string& owner, const std::string& id) const;
+  void read_all();
+  void run();
+
+  const std::string folder_;
+  std::vector<SessionState> kept_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // By path; null: it is removed.
+  std::map<std::string, std::shared_ptr<const SessionState>> waiting_;
+  bool is_writing_ = false, is_stopping_ = false;
+  std::thread thread_;
+};
+
+// The text of a session's file, and what is read of it. `name`: what errors begin with. Errors:
+// those of json::read_value(); invalid_data that names the member.
+std::string session_text(const SessionState& state);
+Result<SessionState> read_session(const std::string& name, std::string_view text);
+
+}  // namespace cairn::serve

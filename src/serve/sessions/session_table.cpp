@@ -1,0 +1,174 @@
+// Replacing states.
+#include "serve/sessions/session_table.h"
+
+#include <utility>
+
+namespace cairn::serve {
+
+namespace {
+
+template <class... Args>
+Refusal over_limit(fmt::format_string<Args...> format, Args&&... args) {
+  return {.status = 429,
+          .type = "rate_limit_error",
+          .code = "session_limit",
+          .message = fmt::format(format, std::forward<Args>(args)...),
+          .headers = {{"x-should-retry", "false"}}};
+}
+
+}  // namespace
+
+Refusal unknown_session() {
+  return {.status = 404,
+          .type = "not_found_error",
+          .code = "session_not_found",
+          .message = "session: expected one of this key's, found none of this name"};
+}
+
+SessionTable::SessionTable(const SessionLimits& limits, std::unique_ptr<SessionFiles> files)
+    : limits_(limits), files_(std::move(files)) {
+  if (files_ == nullptr) return;
+  for (SessionState& state : files_->take_kept()) {
+    Entry& entry = entries_[{state.owner, state.id}];
+    entry.bytes = bytes_of(state);
+    entry.state = std::make_shared<const SessionState>(std::move(state));
+  }
+}
+
+SessionTable::State SessionTable::find(const std::string& owner, const std::string& id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find({owner, id});
+  return found == entries_.end() ? nullptr : found->second.state;
+}
+
+std::vector<SessionTable::State> SessionTable::list(const std::string& owner) const {
+  std::vector<State> states;
+  const std::lock_guard lock(mutex_);
+  for (auto entry = entries_.lower_bound({owner, ""});
+       entry != entries_.end() && entry->first.first == owner; ++entry) {
+    states.push_back(entry->second.state);
+  }
+  return states;
+}
+
+Checked<Ok> SessionTable::add(SessionState state) {
+  CAIRN_TRY(check(state));
+  const Key key{state.owner, state.id};
+  const std::lock_guard lock(mutex_);
+  if (entries_.contains(key)) {
+    return Refusal{.status = 409,
+                   .type = "conflict_error",
+                   .code = "session_exists",
+                   .message = fmt::format("id: expected a new name, found {} again", state.id),
+                   .field = "id",
+                   .headers = {{"x-should-retry", "false"}}};
+  }
+  size_t count = 0;
+  for (auto entry = entries_.lower_bound({state.owner, ""});
+       entry != entries_.end() && entry->first.first == state.owner; ++entry) {
+    ++count;
+  }
+  if (count >= limits_.sessions_max) {
+    return over_limit("sessions: expected at most {}, found as many already", limits_.sessions_max);
+  }
+  CAIRN_TRY(check_bytes(key, bytes_of(state)));
+  put(entries_[key], std::move(state));
+  return Ok{};
+}
+
+bool SessionTable::remove(const std::string& owner, const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find({owner, id});
+  if (found == entries_.end()) return false;
+  if (found->second.wants_stop != nullptr) found->second.wants_stop->store(true);
+  if (files_ != nullptr) files_->forget(owner, id);
+  entries_.erase(found);
+  return true;
+}
+
+bool SessionTable::stop(const std::string& owner, const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find({owner, id});
+  if (found == entries_.end() || found->second.wants_stop == nullptr) return false;
+  found->second.wants_stop->store(true);
+  return true;
+}
+
+Checked<std::unique_ptr<SessionTable::Change>> SessionTable::change(const std::string& owner,
+                                                                    const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find({owner, id});
+  if (found == entries_.end()) return unknown_session();
+  Entry& entry = found->second;
+  if (entry.wants_stop != nullptr) {
+    return Refusal{.status = 409,
+                   .type = "conflict_error",
+                   .code = "session_busy",
+                   .message =
+                       "session: expected one that nobody changes, found an answer being "
+                       "made in it",
+                   .headers = {{"retry-after", "1"}}};
+  }
+  entry.wants_stop = std::make_shared<std::atomic<bool>>(false);
+  return std::unique_ptr<Change>(new Change(shared_from_this(), entry.state, entry.wants_stop));
+}
+
+SessionTable::Change::~Change() {
+  if (table_ == nullptr) return;
+  const std::lock_guard lock(table_->mutex_);
+  const auto found = table_->entries_.find({state_->owner, state_->id});
+  if (found == table_->entries_.end()) return;
+  // Another of the same name may stand there since.
+  if (found->second.wants_stop == wants_stop_) found->second.wants_stop.reset();
+}
+
+void SessionTable::Change::commit(SessionState state) {
+  CHECK(table_ != nullptr);
+  const std::shared_ptr<SessionTable> table = std::exchange(table_, nullptr);
+  const std::lock_guard lock(table->mutex_);
+  const auto found = table->entries_.find({state_->owner, state_->id});
+  if (found == table->entries_.end() || found->second.wants_stop != wants_stop_) return;
+  found->second.wants_stop.reset();
+  table->put(found->second, std::move(state));
+}
+
+// REQUIRES: the mutex is held.
+void SessionTable::put(Entry& entry, SessionState state) {
+  entry.bytes = bytes_of(state);
+  entry.state = std::make_shared<const SessionState>(std::move(state));
+  if (files_ != nullptr) files_->keep(entry.state);
+}
+
+Checked<Ok> SessionTable::check(const SessionState& state) const {
+  const size_t lists = std::max(state.dialogue.branches().size(), state.snapshots.size());
+  if (lists > limits_.branches_max) {
+    return over_limit("session: expected at most {} branches and {} snapshots, found {}",
+                      limits_.branches_max, limits_.branches_max, lists);
+  }
+  const size_t messages = state.dialogue.messages().size();
+  if (messages > limits_.messages_max) {
+    return over_limit("session: expected at most {} messages, found {}", limits_.messages_max,
+                      messages);
+  }
+  const Key key{state.owner, state.id};
+  const std::lock_guard lock(mutex_);
+  return check_bytes(key, bytes_of(state));
+}
+
+// REQUIRES: the mutex is held. `key`: of the session that is going to take so many.
+Checked<Ok> SessionTable::check_bytes(const Key& key, size_t bytes) const {
+  size_t own = bytes, all = bytes;
+  for (const auto& [other, entry] : entries_) {
+    if (other == key) continue;
+    all += entry.bytes;
+    if (other.first == key.first) own += entry.bytes;
+  }
+  if (own > limits_.owner_bytes_max) {
+    return over_limit("sessions: expected at most {} bytes, found {}; delete one",
+                      limits_.owner_bytes_max, own);
+  }
+  if (all > limits_.bytes_max) return over_limit("sessions: the server has no room for more");
+  return Ok{};
+}
+
+}  // namespace cairn::serve

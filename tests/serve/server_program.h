@@ -1,0 +1,77 @@
+// For tests: `cairn serve` as a process of its own.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "tests/serve/bare_client.h"
+
+namespace cairn::serve {
+
+// A server as a process of its own, on a port that is free.
+class ServerProgram {
+ public:
+  explicit ServerProgram(const std::vector<std::string>& more = {}) {
+    int ends[2];
+    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    std::vector<std::string> words = {CAIRN_PROGRAM, "serve", "--request-log", "none"};
+    if (std::find(more.begin(), more.end(), "--port") == more.end()) {
+      words.insert(words.end(), {"--port", "0"});
+    }
+    words.insert(words.end(), more.begin(), more.end());
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    process_ = ::fork();
+    if (process_ == 0) {
+      ::dup2(ends[1], STDERR_FILENO);
+      ::execv(CAIRN_PROGRAM, arguments.data());
+      ::_exit(127);
+    }
+    ::close(ends[1]);
+    std::string said;
+    char byte = 0;
+    while (::read(ends[0], &byte, 1) == 1) {
+      said += byte;
+      const size_t at = said.find("http://127.0.0.1:");
+      if (byte != '\n' || at == std::string::npos) continue;
+      port_ = uint16_t(std::atoi(said.c_str() + at + 17));
+      break;
+    }
+    errors_ = ends[0];
+    EXPECT_NE(port_, 0) << said;
+  }
+  ~ServerProgram() {
+    if (process_ > 0) {
+      send_signal(SIGKILL);
+      wait();
+    }
+    ::close(errors_);
+  }
+
+  uint16_t port() const { return port_; }
+  BareClient client() const { return BareClient(port_); }
+  void send_signal(int signal) const { ::kill(process_, signal); }
+  // The exit code, or minus the signal.
+  int wait() {
+    int status = 0;
+    ::waitpid(process_, &status, 0);
+    process_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+
+ private:
+  pid_t process_ = -1;
+  int errors_ = -1;
+  uint16_t port_ = 0;
+};
+
+}  // namespace cairn::serve

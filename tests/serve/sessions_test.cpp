@@ -1,0 +1,400 @@
+// Sessions that the server keeps: what is said in them, snapshots, rewinds, forks, branches, stops,
+// whose they are, limits, and restarts. Covers routes/session*.cpp and sessions/.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "serve/sessions/session_files.h"
+#include "serve/sessions/session_table.h"
+#include "tests/scratch_folder.h"
+#include "tests/serve/serving.h"
+
+namespace cairn::serve::sessions_test {
+namespace {
+
+using nlohmann::json;
+
+constexpr char kPath[] = "/v1/sessions";
+
+std::string path_of(const std::string& session, const std::string& verb = "") {
+  return std::string(kPath) + "/" + session + (verb.empty() ? "" : "/" + verb);
+}
+
+std::string delete_request(const std::string& path) {
+  return "DELETE " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+}
+
+json get_json(Serving& serving, const std::string& path) {
+  const BareReply reply = serving.get(path);
+  EXPECT_EQ(reply.status, 200) << reply.body;
+  return json::parse(reply.body, nullptr, false);
+}
+
+json say(Serving& serving, const std::string& session, const std::string& text, json more = {}) {
+  json body = question(text);
+  if (!more.is_null()) body.update(more);
+  return serving.post_json(path_of(session, "generate"), body);
+}
+
+std::string text_of(const json& reply) {
+  return reply["choices"][0]["message"]["content"];
+}
+
+// The token ids of all answers.
+std::vector<std::string> ids_of(Serving& serving, const std::string& session) {
+  const json whole = get_json(serving, path_of(session));
+  std::vector<std::string> ids;
+  for (const json& message : whole["messages"]) {
+    if (message["role"] == "assistant") ids.push_back(message.value("token_ids", "none"));
+  }
+  return ids;
+}
+
+TEST(Sessions, KeepWhatIsSaid) {
+  Serving serving;
+  const json made = serving.post_json(kPath, {{"id", "mine"}});
+  EXPECT_EQ(made["object"], "session");
+  EXPECT_EQ(made["survives_restart"], false);
+  EXPECT_EQ(made["message_count"], 0);
+  const json first = say(serving, "mine", "My name is Ada.");
+  EXPECT_EQ(first["object"], "chat.completion");
+  EXPECT_EQ(first["memory"]["session"], "mine");
+  const json second = say(serving, "mine", "What is my name?");
+  EXPECT_EQ(text_of(second), "Your name is Ada.");
+  EXPECT_GE(second["memory"]["reused"].get<int>(), first["usage"]["total_tokens"].get<int>() - 1)
+      << "nothing of the first turn is computed again";
+  const json whole = get_json(serving, path_of("mine"));
+  ASSERT_EQ(whole["messages"].size(), 4u);
+  EXPECT_EQ(whole["messages"][3]["content"], "Your name is Ada.");
+  EXPECT_EQ(whole["turns"], 2);
+  const json list = get_json(serving, kPath);
+  ASSERT_EQ(list["data"].size(), 1u);
+  EXPECT_EQ(list["data"][0]["id"], "mine");
+  EXPECT_FALSE(list["data"][0].contains("messages"));
+  EXPECT_EQ(serving.send(delete_request(path_of("mine"))).status, 200);
+  EXPECT_EQ(serving.get(path_of("mine")).status, 404);
+  EXPECT_EQ(serving.send(delete_request(path_of("mine"))).status, 404);
+}
+
+TEST(Sessions, StreamAsChatCompletionsDo) {
+  Serving serving;
+  serving.post_json(kPath, {{"id", "s"}});
+  json body = question(kFrance);
+  body["stream"] = true;
+  const BareReply reply = serving.post(path_of("s", "generate"), body.dump());
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_TRUE(reply.is_whole);
+  EXPECT_TRUE(reply.body.ends_with("data: [DONE]\n\n"));
+  EXPECT_NE(reply.body.find("\"session\":\"s\""), std::string::npos);
+  EXPECT_EQ(get_json(serving, path_of("s"))["messages"][1]["content"], kParis);
+}
+
+TEST(Sessions, RewindComputesNothingAgain) {
+  Serving serving;
+  serving.post_json(kPath, {{"id", "s"}});
+  say(serving, "s", "My name is Ada.");
+  const json marked = serving.post_json(path_of("s", "snapshot"), {{"name", "first"}});
+  EXPECT_EQ(marked["snapshots"][0]["name"], "first");
+  EXPECT_EQ(marked["snapshots"][0]["messages"], 2);
+  const json second = say(serving, "s", "What is my name?");
+  say(serving, "s", kFrance);
+  for (const json& where : {json{{"snapshot", "first"}}, json{{"keep", 2}}, json{{"turns", 1}}}) {
+    const json back = serving.post_json(path_of("s", "rewind"), where);
+    EXPECT_EQ(back["message_count"], 2) << where;
+    EXPECT_EQ(back["memory"]["recomputed"], 0) << where << back["memory"];
+    EXPECT_GT(back["memory"]["reused"].get<int>(), 0);
+    const json again = say(serving, "s", "What is my name?");
+    EXPECT_EQ(text_of(again), text_of(second)) << where;
+    EXPECT_GE(again["memory"]["reused"], back["memory"]["reused"]);
+  }
+  EXPECT_EQ(serving.refused(path_of("s", "rewind"), {{"keep", 9}}),
+            std::pair(400, std::string("keep")));
+  EXPECT_EQ(serving.refused(path_of("s", "rewind"), {{"turns", 9}}),
+            std::pair(400, std::string("turns")));
+  EXPECT_EQ(serving.refused(path_of("s", "rewind"), {{"snapshot", "none"}}),
+            std::pair(400, std::string("snapshot")));
+  EXPECT_EQ(serving.refused(path_of("s", "rewind"), json::object()),
+            std::pair(400, std::string("keep")));
+  EXPECT_EQ(serving.refused(path_of("s", "rewind"), {{"keep", 1}, {"turns", 1}}),
+            std::pair(400, std::string("keep")));
+  EXPECT_EQ(serving.refused(path_of("s", "snapshot"), {{"name", "first"}}),
+            std::pair(400, std::string("name")));
+  EXPECT_EQ(get_json(serving, path_of("s"))["message_count"], 4) << "errors change nothing";
+}
+
+// A fork says what a session would say in which nothing else was ever said, token for token.
+TEST(Sessions, AForkIsAsIfItWereFresh) {
+  Serving serving;
+  serving.post_json(kPath, {{"id", "root"}});
+  const json lively = {{"temperature", 1.2}, {"seed", 7}, {"max_tokens", 12}};
+  say(serving, "root", "My name is Ada.", lively);
+  say(serving, "root", kFrance, lively);
+  const json forked = serving.post_json(path_of("root", "fork"), {{"id", "fork"}, {"keep", 2}});
+  EXPECT_EQ(forked["forked_from"], "root");
+  EXPECT_EQ(forked["shared_messages"], 2);
+  EXPECT_EQ(forked["memory"]["recomputed"], 0) << forked["memory"];
+  const json more = {{"temperature", 1.2}, {"seed", 9}, {"max_tokens", 12}};
+  say(serving, "fork", "What is my name?", more);
+  Serving other;
+  other.post_json(kPath, {{"id", "fresh"}});
+  say(other, "fresh", "My name is Ada.", lively);
+  say(other, "fresh", "What is my name?", more);
+  EXPECT_EQ(ids_of(serving, "fork"), ids_of(other, "fresh"));
+  EXPECT_EQ(get_json(serving, path_of("root"))["message_count"], 4) << "the root is as it was";
+  EXPECT_EQ(serving.post(path_of("root", "fork"), R"({"id":"fork"})").status, 409);
+}
+
+TEST(Sessions, HaveBranches) {
+  Serving serving;
+  serving.post_json(kPath, {{"id", "s"}});
+  EXPECT_EQ(serving.refused(path_of("s", "branch"), {{"name", "b"}}),
+            std::pair(400, std::string("name")))
+      << "nothing was said yet";
+  say(serving, "s", "My name is Ada.");
+  const json branched = serving.post_json(path_of("s", "branch"), {{"name", "b"}});
+  EXPECT_EQ(branched["branch"], "b");
+  say(serving, "s", kFrance);
+  const json back = serving.post_json(path_of("s", "switch"), {{"name", "main"}});
+  EXPECT_EQ(back["branch"], "main");
+  EXPECT_EQ(back["message_count"], 2);
+  EXPECT_EQ(back["branches"][1], (json{{"name", "b"}, {"messages", 4}}));
+  EXPECT_EQ(back["memory"]["recomputed"], 0);
+  EXPECT_EQ(serving.refused(path_of("s", "switch"), {{"name", "c"}}),
+            std::pair(400, std::string("name")));
+}
+
+// Another answer, another message, and an answer that was cut off: all in one request.
+TEST(Sessions, AnswersAreMadeAgainAndContinued) {
+  Serving serving;
+  serving.post_json(kPath, {{"id", "s"}});
+  say(serving, "s", kFrance);
+  const std::vector<std::string> whole = ids_of(serving, "s");
+  const std::string generate = path_of("s", "generate");
+  serving.post_json(generate, {{"keep", 1}, {"max_tokens", 3}});
+  ASSERT_EQ(ids_of(serving, "s").size(), 1u);
+  EXPECT_TRUE(whole[0].starts_with(ids_of(serving, "s")[0]));
+  EXPECT_NE(whole, ids_of(serving, "s"));
+  const json rest = serving.post_json(generate, {{"continue_answer", true}});
+  EXPECT_EQ(ids_of(serving, "s"), whole);
+  EXPECT_LE(rest["memory"]["recomputed"], 1) << "the last token was chosen, and never read";
+  EXPECT_EQ(text_of(say(serving, "s", "What is the capital of Norway?", {{"keep", 0}})),
+            "The capital of Norway is Oslo.");
+  EXPECT_EQ(get_json(serving, path_of("s"))["message_count"], 2);
+  EXPECT_EQ(serving.refused(generate, {{"keep", 0}}), std::pair(400, std::string("messages")));
+  EXPECT_EQ(serving.refused(generate, {{"keep", 1}, {"continue_answer", true}}),
+            std::pair(400, std::string("continue_answer")));
+  EXPECT_EQ(serving.refused(generate, {{"messages", {{{"role", "user"}}}}}),
+            std::pair(400, std::string("messages[0].content")));
+  json added = {{"messages", {{{"role", "user"}, {"content", kFrance}}}}};
+  EXPECT_EQ(serving.post_json(path_of("s", "append"), added)["message_count"], 3);
+  EXPECT_EQ(text_of(serving.post_json(generate, json::object())), kParis);
+}
+
+// A session as it is told can be given to another server, and goes on there.
+TEST(Sessions, ASavedOneIsTakenUp) {
+  Serving serving;
+  serving.post_json(kPath, {{"id", "s"}});
+  say(serving, "s", "My name is Ada.");
+  const json whole = get_json(serving, path_of("s"));
+  json copy = {{"id", "copy"},
+               {"messages", whole["messages"]},
+               {"vocabulary", whole["vocabulary"]},
+               {"sampling", whole["sampling"]}};
+  serving.post_json(kPath, copy);
+  EXPECT_EQ(ids_of(serving, "copy"), ids_of(serving, "s"));
+  EXPECT_EQ(text_of(say(serving, "copy", "What is my name?")), "Your name is Ada.");
+  copy["id"] = "wrong";
+  copy["messages"][1]["token_ids"] = "99999999";
+  EXPECT_EQ(serving.refused(kPath, copy), std::pair(400, std::string("messages")));
+  copy["vocabulary"] = "0000000000000000";
+  EXPECT_EQ(serving.post(kPath, copy.dump()).status, 200) << "other vocabularies' ids are dropped";
+  EXPECT_EQ(ids_of(serving, "wrong"), std::vector<std::string>{"none"});
+  EXPECT_EQ(serving.refused(kPath, {{"id", "../x"}}), std::pair(400, std::string("id")));
+  EXPECT_EQ(serving.post(kPath, R"({"id":"s"})").status, 409);
+  EXPECT_TRUE(
+      serving.post_json(kPath, json::object())["id"].get<std::string>().starts_with("sess-"));
+}
+
+TEST(Sessions, AreTheKeysThatMadeThem) {
+  AppOptions options;
+  for (const char* key : {"a-key-of-one-user-12", "a-key-of-another-user"}) {
+    ASSERT_TRUE(options.keys.add(key, Role::user));
+  }
+  Serving serving(std::move(options));
+  const std::string mine = "Authorization: Bearer a-key-of-one-user-12\r\n";
+  const std::string other = "Authorization: Bearer a-key-of-another-user\r\n";
+  ASSERT_EQ(serving.post(kPath, R"({"id":"s"})", mine).status, 200);
+  ASSERT_EQ(serving.post(path_of("s", "append"), question("secret").dump(), mine).status, 200);
+  const std::string none = serving.get(path_of("none"), other).body;
+  EXPECT_EQ(serving.get(path_of("s"), other).status, 404);
+  EXPECT_EQ(serving.get(path_of("s"), other).body, none) << "as if it were not there";
+  const std::pair<const char*, const char*> posts[] = {
+      {"generate", "{}"},
+      {"append", R"({"messages":[{"role":"user","content":"x"}]})"},
+      {"snapshot", R"({"name":"x"})"},
+      {"rewind", R"({"keep":0})"},
+      {"fork", "{}"},
+      {"branch", R"({"name":"x"})"},
+      {"switch", R"({"name":"x"})"},
+      {"stop", "{}"}};
+  for (const auto& [verb, body] : posts) {
+    const BareReply reply = serving.post(path_of("s", verb), body, other);
+    EXPECT_EQ(reply.status, 404) << verb;
+    EXPECT_EQ(reply.body, none) << verb;
+  }
+  BareClient client = serving.client();
+  ASSERT_TRUE(
+      client.send("DELETE " + path_of("s") + " HTTP/1.1\r\nHost: localhost\r\n" + other + "\r\n"));
+  EXPECT_EQ(client.read_reply().status, 404);
+  EXPECT_EQ(json::parse(serving.get(kPath, other).body)["data"], json::array());
+  EXPECT_EQ(serving.post(kPath, R"({"id":"s"})", other).status, 200) << "a name of its own";
+  EXPECT_EQ(json::parse(serving.get(path_of("s"), mine).body)["message_count"], 1);
+  EXPECT_EQ(serving.get(path_of("s")).status, 401);
+}
+
+// While an answer is made: readers see the session as it was, nobody else changes it, and whoever
+// stops it keeps what is there.
+TEST(Sessions, AnAnswerIsStopped) {
+  Serving serving({}, "", {.context_policy = ContextPolicy::shift});
+  serving.post_json(kPath, {{"id", "s"}});
+  json body = question("Count from one.");
+  body.update({{"stream", true}, {"ignore_eos", true}});
+  BareClient answering = serving.client();
+  ASSERT_TRUE(answering.send(post_request(path_of("s", "generate"), body.dump())));
+  ASSERT_TRUE(answering.wait_for("\"content\":\"") && answering.wait_for("}\n\n"));
+  EXPECT_EQ(get_json(serving, path_of("s"))["message_count"], 0);
+  const BareReply busy = serving.post(path_of("s", "append"), question("x").dump());
+  EXPECT_EQ(busy.status, 409);
+  EXPECT_NE(busy.body.find("session_busy"), std::string::npos);
+  EXPECT_EQ(serving.post_json(path_of("s", "stop"), json::object())["stopped"], true);
+  const BareReply reply = answering.read_reply();
+  EXPECT_TRUE(reply.is_whole);
+  EXPECT_TRUE(reply.body.ends_with("data: [DONE]\n\n"));
+  EXPECT_EQ(get_json(serving, path_of("s"))["message_count"], 2) << "it stays as far as it went";
+  EXPECT_EQ(serving.post_json(path_of("s", "stop"), json::object())["stopped"], false);
+}
+
+// A client that goes away leaves the session as it was, and free.
+TEST(Sessions, ALostClientChangesNothing) {
+  Serving serving({}, "", {.context_policy = ContextPolicy::shift});
+  serving.post_json(kPath, {{"id", "s"}});
+  json body = question("Count from one.");
+  body.update({{"stream", true}, {"ignore_eos", true}});
+  {
+    BareClient answering = serving.client();
+    ASSERT_TRUE(answering.send(post_request(path_of("s", "generate"), body.dump())));
+    ASSERT_TRUE(answering.wait_for("\"content\":\""));
+  }
+  int status = 409;
+  const json empty = {{"messages", {{{"role", "user"}, {"content", kFrance}}}}};
+  for (int attempt = 0; attempt < 3000 && status == 409; ++attempt) {
+    status = serving.post(path_of("s", "append"), empty.dump()).status;
+    if (status == 409) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(status, 200);
+  EXPECT_EQ(get_json(serving, path_of("s"))["message_count"], 1);
+}
+
+TEST(Sessions, HaveLimits) {
+  AppOptions options;
+  options.sessions = {.sessions_max = 2,
+                      .branches_max = 2,
+                      .messages_max = 3,
+                      .owner_bytes_max = 8000,
+                      .bytes_max = 8000};
+  Serving serving(std::move(options));
+  serving.post_json(kPath, {{"id", "a"}});
+  serving.post_json(kPath, {{"id", "b"}});
+  const BareReply many = serving.post(kPath, R"({"id":"c"})");
+  EXPECT_EQ(many.status, 429);
+  EXPECT_NE(many.body.find("session_limit"), std::string::npos);
+  EXPECT_TRUE(many.has("x-should-retry: false\r\n"));
+  const auto add = [&](const std::string& text) {
+    return serving.post(path_of("a", "append"), question(text).dump()).status;
+  };
+  EXPECT_EQ(add(std::string(9000, 'x')), 429);
+  EXPECT_EQ(add("1"), 200);
+  serving.post_json(path_of("a", "snapshot"), {{"name", "1"}});
+  serving.post_json(path_of("a", "snapshot"), {{"name", "2"}});
+  EXPECT_EQ(serving.post(path_of("a", "snapshot"), R"({"name":"3"})").status, 429);
+  EXPECT_EQ(add("2"), 200);
+  EXPECT_EQ(add("3"), 200);
+  EXPECT_EQ(add("4"), 429);
+  EXPECT_EQ(get_json(serving, path_of("a"))["message_count"], 3);
+}
+
+TEST(Sessions, SurviveARestartWithAStore) {
+  const test::ScratchFolder folder;
+  AppOptions options;
+  options.session_folder = folder.file("store") + "/sessions";
+  const EngineOptions engine{.cache_dir = folder.file("store")};
+  json before;
+  {
+    Serving serving(options, "", engine);
+    EXPECT_EQ(serving.post_json(kPath, {{"id", "s"}})["survives_restart"], true);
+    serving.post_json(kPath, {{"id", "gone"}});
+    say(serving, "s", "My name is Ada.");
+    serving.post_json(path_of("s", "snapshot"), {{"name", "first"}});
+    serving.post_json(path_of("s", "branch"), {{"name", "b"}});
+    say(serving, "s", "Remember: the code is 4711, the cat is called Tom, and blue is 17.");
+    before = get_json(serving, path_of("s"));
+    serving.send(delete_request(path_of("gone")));
+  }
+  struct stat info = {};
+  ASSERT_EQ(stat(options.session_folder.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0700u);
+  std::ofstream(options.session_folder + "/broken.json") << "{\"cairn_session\": 1}";
+  Serving serving(options, "", engine);
+  EXPECT_EQ(get_json(serving, path_of("s")), before);
+  EXPECT_EQ(serving.get(path_of("gone")).status, 404);
+  EXPECT_EQ(get_json(serving, kPath)["data"].size(), 1u);
+  const json next = say(serving, "s", "What is my name?");
+  EXPECT_EQ(text_of(next), "Your name is Ada.");
+  EXPECT_EQ(next["memory"]["source"], "disk") << next["memory"];
+}
+
+TEST(SessionFiles, WhatIsReadIsChecked) {
+  SessionState state{.id = "a", .model = "m", .created = 5, .vocabulary = 7, .seed = UINT64_MAX};
+  state.dialogue.add({"user", "one"});
+  ASSERT_TRUE(state.dialogue.fork("other"));
+  state.dialogue.add({"assistant", "two", {Token(3)}});
+  state.snapshots.push_back({.name = "s", .messages = state.dialogue.messages()});
+  state.form = {.tools = "[]", .reasons = false, .variables = {{"v", "1"}}};
+  const std::string text = session_text(state);
+  auto read = read_session("file", text);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(session_text(*read), text);
+  EXPECT_EQ(read->seed, UINT64_MAX);
+  EXPECT_EQ(read->snapshots[0].messages.refs()[0], read->dialogue.branches()[0].messages.refs()[0])
+      << "what was shared is shared again";
+  EXPECT_EQ(bytes_of(*read), bytes_of(state));
+  const json good = json::parse(text);
+  const std::pair<const char*, json> wrong[] = {
+      {"cairn_session", 2},
+      {"id", "../x"},
+      {"created", "x"},
+      {"vocabulary", "7"},
+      {"seed", "-1"},
+      {"active", 2},
+      {"active", -1},
+      {"branches", 5},
+      {"branches", json::array()},
+      {"snapshots", {{{"name", ""}}}},
+      {"messages", 7},
+      {"form", 0},
+      {"branches", {{{"name", "x"}, {"messages", {99}}}}}};
+  for (const auto& [member, value] : wrong) {
+    json bad = good;
+    bad[member] = value;
+    EXPECT_FALSE(read_session("file", bad.dump())) << member << value;
+  }
+  EXPECT_FALSE(is_session_name("") || is_session_name(".x") || is_session_name("a/b") ||
+               is_session_name(std::string(129, 'x')));
+  EXPECT_TRUE(is_session_name("a.b_c-1"));
+}
+
+}  // namespace
+}  // namespace cairn::serve::sessions_test
