@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.h"
 #include "serve/fields.h"
@@ -48,6 +49,10 @@ class App final : public http::Handler {
  public:
   // The model's service must outlive the app. Errors: those of RequestLog::open().
   static Result<std::unique_ptr<App>> make(ServedModel model, AppOptions options);
+
+  // For requests from now on; those that are being answered go on. The I/O thread. REQUIRES: there
+  // were keys, and there are some.
+  void set_keys(Keys keys) { options_.keys = std::move(keys); }
 
   std::unique_ptr<http::Reply> admit(http::Request& request) override;
   bool is_quick(const http::RequestHead& head) const override;
