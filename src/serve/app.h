@@ -22,7 +22,7 @@ namespace cairn::serve {
 enum class Access : uint8_t {
   anyone,
   user,       // Any key, where there are keys.
-  operator_,  // An admin's key, where there are such; else any.
+  operator_,  // An admin's key, where there are such or several tenants; else any.
 };
 
 struct RouteLine {

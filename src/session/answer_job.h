@@ -3,6 +3,7 @@
 // of Job.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -37,6 +38,7 @@ struct AnswerOrder {
   sample::SamplingParams sampling = {};
   // Instead of the engine's default ones.
   std::optional<std::vector<AdapterUse>> adapters = std::nullopt;
+  uint64_t tenant = 0;  // Whose cache is used, alone; 0: everybody's.
 };
 
 class AnswerJob final : public Job {

@@ -188,7 +188,7 @@ void add_access_options(Options& command, ServeOptions& serve) {
       .notes_variable(serve.is_variable_key);
   command
       .add("--tls-cert", serve.certificate_path,
-           "the server's certificate in PEM, with those that vouch for it: connections are TLS then")
+           "the server's certificate in PEM, and those that vouch for it: connections are TLS then")
       .takes("FILE");
   command.add("--tls-key", serve.tls_key_path, "its key in PEM, without a password").takes("FILE");
   command.add_flag("--insecure-no-auth", serve.has_no_keys,
