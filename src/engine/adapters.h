@@ -26,13 +26,21 @@ struct AdapterUse {
   bool operator==(const AdapterUse&) const = default;
 };
 
-// The adapters that a sequence is computed with: a handle from Engine::select(), cheap to copy. It
-// keeps its plans alive, and is valid for its engine only.
+// The adapters that a sequence is computed with, and for which tenant: a handle from
+// Engine::select(), cheap to copy. It keeps its plans alive, and is valid for its engine only.
 class Selection {
  public:
   Selection() = default;  // No adapters.
 
-  memory::Variant variant() const { return data_ ? data_->variant : memory::Variant::plain; }
+  memory::Variant variant() const {
+    return memory::Variant(data_ ? data_->variant.computation : 0, tenant_);
+  }
+  // The same adapters for this tenant; 0: for everybody.
+  Selection for_tenant(uint64_t tenant) const {
+    Selection other = *this;
+    other.tenant_ = tenant;
+    return other;
+  }
   std::span<const AdapterUse> uses() const {
     return data_ ? std::span<const AdapterUse>(data_->uses) : std::span<const AdapterUse>();
   }
@@ -48,6 +56,7 @@ class Selection {
   bool is_shared() const { return data_.use_count() > 1; }
 
   std::shared_ptr<const Data> data_;  // Null: none.
+  uint64_t tenant_ = 0;
 };
 
 class Adapters {

@@ -364,7 +364,13 @@ void Engine::demote(const memory::Sequence& sequence) {
 const Sha256Digest& Engine::stored_fingerprint(const Selection& selection) {
   const auto found = fingerprints_.find(selection.variant());
   if (found != fingerprints_.end()) return found->second;
-  return fingerprints_.emplace(selection.variant(), fingerprint(selection).digest()).first->second;
+  Sha256Digest digest = fingerprint(selection).digest();
+  // Tenants have nothing in common on the disk either.
+  if (const uint64_t tenant = selection.variant().tenant; tenant != 0) {
+    const auto bytes = std::as_bytes(std::span(digest));
+    digest = Sha256().add("cairn tenant").add(bytes).add(tenant).finish();
+  }
+  return fingerprints_.emplace(selection.variant(), digest).first->second;
 }
 
 std::unique_ptr<StoredPrefix> Engine::look_up_stored(const Selection& selection,

@@ -186,7 +186,8 @@ class Engine {
   std::unique_ptr<memory::Memory> memory_;
   std::optional<memory::PrefixCache> cache_;
   std::unique_ptr<SequenceStore> sequence_store_;
-  std::map<memory::Variant, Sha256Digest> fingerprints_;  // Of the store's use, once each.
+  // As the store has them, once each: with the tenant.
+  std::map<memory::Variant, Sha256Digest> fingerprints_;
   std::unique_ptr<Runner> runner_;
   std::optional<Stepper> stepper_;
   // Selections whose plans the runner has; least recently used first.

@@ -49,8 +49,7 @@ Fingerprint Fingerprint::of(const BitSources& sources) {
 memory::Variant Fingerprint::variant() const {
   uint64_t first = 0;
   std::memcpy(&first, digest_.data(), sizeof first);
-  const auto variant = memory::Variant(first);
-  return variant == memory::Variant::plain ? memory::Variant(1) : variant;
+  return memory::Variant(first == 0 ? 1 : first);
 }
 
 }  // namespace cairn

@@ -51,7 +51,7 @@ void Runner::drop(memory::Variant variant) {
 
 const Plans& Runner::plans(memory::Variant variant) const {
   for (const auto& entry : plans_) {
-    if (entry->variant == variant) return entry->plans;
+    if (entry->variant.computation == variant.computation) return entry->plans;
   }
   CHECK(false);
   return plans_.front()->plans;
@@ -103,7 +103,7 @@ void Runner::run(std::span<const BatchPart> parts) {
   CHECK(!parts.empty());
   const memory::Variant variant = parts.front().transaction->variant();
   for (const BatchPart& part : parts) {
-    CHECK(part.transaction->variant() == variant);
+    CHECK(part.transaction->variant().computation == variant.computation);
     const int32_t first_row = int32_t(tokens_.size());
     for (const int32_t output : part.outputs) output_rows_.push_back(first_row + output);
     const Slice slice = part.transaction->slice(first_row);

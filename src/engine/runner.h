@@ -1,7 +1,7 @@
 // Computes steps: transactions in, logits out. Schedules nothing. Owns the workspace and the
-// recorded plans of each variant of the model (such as its adapters), all allocated before they are
-// used; a step allocates nothing. A sequence is always computed by the plans of its own variant.
-// Not thread-safe: the engine's thread owns it.
+// recorded plans of each variant of the model (such as its adapters), which all tenants share, all
+// allocated before they are used; a step allocates nothing. A sequence is always computed by the
+// plans of its own variant. Not thread-safe: the engine's thread owns it.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace cairn {
 
-// The rows of one sequence in a step. All parts of a step are of one variant.
+// The rows of one sequence in a step. All parts of a step are computed by one variant's plans.
 struct BatchPart {
   memory::Transaction* transaction = nullptr;
   // Tokens whose logits are wanted, by their index in the transaction, ascending.
@@ -36,7 +36,7 @@ class Runner {
   void drop(memory::Variant variant);  // Likewise. REQUIRES: it was added.
 
   // REQUIRES: the parts' tokens and outputs together are within the limits; the parts are of one
-  // variant, whose plans are here, and whole texts where the model sees these at once.
+  // computation, whose plans are here, and whole texts where the model sees these at once.
   void run(std::span<const BatchPart> parts);
 
   // Output `output` of the last step, counted over all parts in order; valid until the runner

@@ -21,7 +21,7 @@ Stepper::Stepper(memory::Memory* memory, memory::PrefixCache* cache, Runner* run
     : memory_(memory), cache_(cache), runner_(runner) {
   const size_t item_count_max = size_t(runner->row_count_max());
   transactions_.reserve(item_count_max);
-  variants_.reserve(item_count_max);
+  computations_.reserve(item_count_max);
   replays_.reserve(item_count_max);
   parts_.reserve(item_count_max);
   computed_.reserve(item_count_max);
@@ -42,15 +42,15 @@ Result<StepReport> Stepper::step(std::span<const StepItem> items, StepAcceptor a
   report.item_count = transactions_.size();
   const auto computed = items.first(report.item_count);
   for (const StepItem& item : computed) report.computed_rows += int32_t(item.tokens.size());
-  variants_.clear();
+  computations_.clear();
   for (const memory::Transaction& transaction : transactions_) {
-    variants_.push_back(transaction.variant());
+    computations_.push_back(transaction.variant().computation);
   }
   for (size_t item = 0; item < computed.size(); ++item) {
-    const auto end = variants_.begin() + std::ptrdiff_t(item);
-    const bool is_first = std::find(variants_.begin(), end, variants_[item]) == end;
+    const auto end = computations_.begin() + std::ptrdiff_t(item);
+    const bool is_first = std::find(computations_.begin(), end, computations_[item]) == end;
     if (!is_first) continue;
-    compute(computed, variants_[item], accept);
+    compute(computed, computations_[item], accept);
     observe(computed_);
   }
   transactions_.clear();
@@ -123,13 +123,12 @@ Result<memory::Transaction> Stepper::begin_transaction(const StepItem& item) {
   }
 }
 
-// The rows of all items of one variant: a variant has plans of its own.
-void Stepper::compute(std::span<const StepItem> items, memory::Variant variant,
-                      StepAcceptor accept) {
+// The rows of all items of one variant, whosever they are: a variant has plans of its own.
+void Stepper::compute(std::span<const StepItem> items, uint64_t computation, StepAcceptor accept) {
   parts_.clear();
   computed_.clear();
   for (size_t i = 0; i < items.size(); ++i) {
-    if (variants_[i] != variant) continue;
+    if (computations_[i] != computation) continue;
     parts_.push_back({.transaction = &transactions_[i], .outputs = items[i].outputs});
     computed_.push_back(i);
   }

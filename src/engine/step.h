@@ -12,8 +12,8 @@
 #include "base/function_ref.h"
 #include "base/result.h"
 #include "engine/runner.h"
-#include "memory/memory.h"
 #include "memory/cache/prefix_cache.h"
+#include "memory/memory.h"
 
 namespace cairn {
 
@@ -80,7 +80,7 @@ class Stepper {
   Result<size_t> replay(std::span<const StepItem> items, StepReport& report);
   Status begin(const StepItem& item);
   Result<memory::Transaction> begin_transaction(const StepItem& item);
-  void compute(std::span<const StepItem> items, memory::Variant variant, StepAcceptor accept);
+  void compute(std::span<const StepItem> items, uint64_t computation, StepAcceptor accept);
   void accept_rows(const StepItem& item, size_t index, int32_t first_output, StepAcceptor accept);
 
   memory::Memory* memory_;
@@ -88,7 +88,7 @@ class Stepper {
   Runner* runner_;
   // Empty between steps; their capacity stays, so that steps allocate nothing.
   std::vector<memory::Transaction> transactions_;
-  std::vector<memory::Variant> variants_;  // Of the items, which commits hide.
+  std::vector<uint64_t> computations_;  // Of the items' variants, which commits hide.
   std::vector<memory::Replay> replays_;
   std::vector<BatchPart> parts_;
   std::vector<size_t> computed_;  // The items of the computation.

@@ -48,9 +48,9 @@ constexpr RouteLine kRoutes[] = {
     {Method::get, "/v1/models/*", Access::user, true, get_model, 0, "the model of this name"},
     {Method::get, "/metrics", Access::operator_, false, get_metrics, 0,
      "what the server counts, for Prometheus"},
-    {Method::get, "/v1/memory", Access::operator_, false, get_memory, 0,
+    {Method::get, "/v1/memory", Access::user, false, get_memory, 0,
      "what is held of which positions, and what all of it is of the process"},
-    {Method::get, "/v1/memory/events", Access::operator_, true, get_memory_events, 0,
+    {Method::get, "/v1/memory/events", Access::user, true, get_memory_events, 0,
      "the same as a stream of events: what has changed"},
     {Method::post, "/v1/memory/plan", Access::user, false, if_loaded(post_memory_plan), kChat,
      "what the next message of a conversation would cost"},
@@ -313,7 +313,10 @@ std::unique_ptr<http::Reply> App::check_key(http::Request& request, Access acces
   }
   request.client = holder->name;
   request.owner = holder->owner;
-  if (access == Access::operator_ && holder->role != Role::admin && keys.has_role(Role::admin)) {
+  request.tenant = holder->tenant;
+  const bool needs_admin = keys.has_role(Role::admin) || keys.tenant_count() > 1;
+  request.sees_all = holder->role == Role::admin || !needs_admin;
+  if (access == Access::operator_ && !request.sees_all) {
     return refusal_reply({.status = 403,
                           .type = "permission_error",
                           .message = "API key: expected an admin's, found a user's"},

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.h"
 #include "serve/fields.h"
@@ -21,7 +22,7 @@ namespace cairn::serve {
 enum class Access : uint8_t {
   anyone,
   user,       // Any key, where there are keys.
-  operator_,  // An admin's key, where there are such; else any.
+  operator_,  // An admin's key, where there are such or several tenants; else any.
 };
 
 // A function of either kind: its arguments say whether it is about a model.
@@ -65,6 +66,10 @@ class App final : public http::Handler {
   static Result<std::unique_ptr<App>> make(ServedModel model, AppOptions options);
   static Result<std::unique_ptr<App>> make(std::unique_ptr<ModelRegistry> models,
                                            AppOptions options);
+
+  // For requests from now on; those that are being answered go on. The I/O thread. REQUIRES: there
+  // were keys, and there are some.
+  void set_keys(Keys keys) { options_.keys = std::move(keys); }
 
   std::unique_ptr<http::Reply> admit(http::Request& request) override;
   bool is_quick(const http::RequestHead& head) const override;

@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "base/file.h"
 
@@ -16,8 +18,28 @@ constexpr size_t kKeyBytesMin = 16, kKeyBytesMax = 4096;
 constexpr size_t kFileBytesMax = 1 << 20;
 constexpr size_t kAddressesMax = 4096;
 
-std::string_view name_of(Role role) {
-  return role == Role::admin ? "admin" : "user";
+constexpr size_t kNameBytesMax = 64;
+
+// Keys of people who are told apart by nothing else: "user-0123456789abcdef". The same when the
+// file is read again, wherever the key stands in it.
+std::string name_of(Role role, const Sha256Digest& digest) {
+  return fmt::format("{}-{}", role == Role::admin ? "admin" : "user", hex_of(digest).substr(0, 16));
+}
+
+bool is_name(std::string_view text) {
+  const auto may_stand = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+  };
+  return text.size() <= kNameBytesMax && std::all_of(text.begin(), text.end(), may_stand);
+}
+
+// Never 0. Enough among the tenants of one server, whose names only its owner chooses.
+uint64_t tenant_of(std::string_view name) {
+  const Sha256Digest digest = Sha256().add("cairn tenant name").add(name).finish();
+  uint64_t number = 0;
+  std::memcpy(&number, digest.data(), sizeof number);
+  return number == 0 ? 1 : number;
 }
 
 // Looks at all bytes, whatever the first ones are.
@@ -45,7 +67,10 @@ Status Keys::add_file(const std::string& path, Role role) {
     ++line_number;
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty() || line.starts_with('#')) continue;
-    if (const Status added = add(line, role); !added) {
+    const size_t blank = std::min(line.find(' '), line.size());
+    const std::string_view name = blank < line.size() ? line.substr(0, blank) : "";
+    const std::string_view key = blank < line.size() ? line.substr(blank + 1) : line;
+    if (const Status added = add(key, role, name); !added) {
       return fail(ErrorCode::invalid_argument, "{}: line {}: {}", path, line_number,
                   added.error().message);
     }
@@ -54,7 +79,12 @@ Status Keys::add_file(const std::string& path, Role role) {
   return fail(ErrorCode::invalid_argument, "{}: expected a key in a line, found none", path);
 }
 
-Status Keys::add(std::string_view key, Role role) {
+Status Keys::add(std::string_view key, Role role, std::string_view tenant_name) {
+  if (!is_name(tenant_name)) {
+    return fail(ErrorCode::invalid_argument,
+                "name of a key: expected at most {} letters, digits, \".\", \"_\" and \"-\"",
+                kNameBytesMax);
+  }
   const bool is_plain = std::all_of(key.begin(), key.end(), [](char c) {
     return static_cast<unsigned char>(c) > 0x20 && static_cast<unsigned char>(c) < 0x7f;
   });
@@ -63,12 +93,13 @@ Status Keys::add(std::string_view key, Role role) {
                 "API key: expected at least {} characters of ASCII without blanks, found {}",
                 kKeyBytesMin, is_plain ? fmt::format("{}", key.size()) : "others");
   }
-  const auto count = std::count_if(entries_.begin(), entries_.end(),
-                                   [&](const Entry& entry) { return entry.holder.role == role; });
   const Sha256Digest digest = Sha256().add(key).finish();
-  const Sha256Digest owner = Sha256().add("cairn-owner/1").add(hex_of(digest)).finish();
-  entries_.push_back(
-      {digest, {role, fmt::format("{}-{}", name_of(role), count + 1), hex_of(owner)}});
+  const bool has_name = !tenant_name.empty();
+  std::string name = has_name ? std::string(tenant_name) : name_of(role, digest);
+  tenant_names_.insert(name);
+  const uint64_t tenant = tenant_of(name);
+  std::string owner = hex_of(Sha256().add("cairn-owner/1").add(name).finish());
+  entries_.push_back({digest, {role, std::move(name), tenant, std::move(owner)}, has_name});
   return Ok{};
 }
 
@@ -83,7 +114,10 @@ std::optional<Keys::Holder> Keys::find(std::string_view key) const {
   for (const Entry& entry : entries_) {
     if (is_equal(entry.digest, digest)) found = &entry;
   }
-  return found == nullptr ? std::nullopt : std::optional(found->holder);
+  if (found == nullptr) return std::nullopt;
+  Holder holder = found->holder;
+  if (tenant_count() == 1 && !found->has_name) holder.tenant = 0;
+  return holder;
 }
 
 bool FailureCounts::is_blocked(const std::string& address, Clock::time_point now) {

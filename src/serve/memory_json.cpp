@@ -51,6 +51,10 @@ std::string sequence_json(const SequenceReport& sequence) {
 }
 
 void add_totals(const MemoryReport& report, std::string& out) {
+  if (report.is_partial) {
+    out += R"("process":null,"conversations":null,"engine":null,"store":null)";
+    return;
+  }
   const session::ProcessReport& process = report.process;
   add(out,
       R"("process":{{"resident":{},"files":{},"weights":{},"steps":{},)"

@@ -11,7 +11,8 @@ namespace cairn::serve {
 
 // {"object": "memory", "process", "conversations", "engine", "store", "groups", "left_out",
 //  "order": [ids], "sequences": [{id, use, length, common, stored, marks, groups}]}.
-// Runs are flat lists: [begin, end, other references, begin …].
+// Of a tenant's report the first four are null. Runs are flat lists: [begin, end, other references,
+// begin …].
 std::string memory_json(const session::MemoryReport& report);
 
 // The same of one report after another, each with only those sequences that are not as they were.

@@ -81,13 +81,28 @@ std::string_view method_name(http::Method method) {
 json::Value replies_json(const RouteLine& line) {
   json::Value replies;
   replies["200"] = {{"description", line.doc}};
-  const json::Value error = {
-      {"description", "{\"error\": {\"message\", \"type\", \"param\", \"code\"}}"}};
+  const json::Value schema = {{"$ref", "#/components/schemas/Error"}};
+  const json::Value error = {{"description", "why not"},
+                             {"content", {{"application/json", {{"schema", schema}}}}}};
   for (const char* status :
-       {"400", "401", "403", "404", "409", "413", "429", "500", "501", "503"}) {
+       {"400", "401", "403", "404", "409", "413", "415", "429", "500", "501", "503"}) {
     replies[status] = error;
   }
   return replies;
+}
+
+// In the form of any of the APIs.
+json::Value error_schema() {
+  json::Value kinds = json::Value::array(), required = json::Value::array();
+  for (const char* kind : {"object", "string"}) kinds.push_back(kind);
+  required.push_back("error");
+  return {
+      {"type", "object"},
+      {"required", std::move(required)},
+      {"properties",
+       {{"error",
+         {{"type", std::move(kinds)},
+          {"description", "{\"message\", \"type\", \"param\", \"code\"}; Ollama's: a text"}}}}}};
 }
 
 }  // namespace
@@ -115,7 +130,9 @@ std::string openapi_text(const sample::SamplingParams& defaults) {
       {"openapi", "3.1.0"},
       {"info", {{"title", "cairn"}, {"version", CAIRN_VERSION}}},
       {"paths", std::move(paths)},
-      {"components", {{"securitySchemes", {{"key", {{"type", "http"}, {"scheme", "bearer"}}}}}}},
+      {"components",
+       {{"schemas", {{"Error", error_schema()}}},
+        {"securitySchemes", {{"key", {{"type", "http"}, {"scheme", "bearer"}}}}}}},
       {"security", std::move(security)}};
   return json::to_text(document);
 }

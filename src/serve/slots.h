@@ -42,6 +42,12 @@ class Slots : public std::enable_shared_from_this<Slots> {
     const std::lock_guard lock(mutex_);
     return all_count_;
   }
+  int32_t client_max() const { return client_max_; }
+  int32_t count(const std::string& client) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = counts_.find(client);
+    return found == counts_.end() ? 0 : found->second;
+  }
 
  private:
   void release(const std::string& client) {

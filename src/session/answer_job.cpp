@@ -30,13 +30,12 @@ Lane* AnswerJob::lane() {
   if (!lane_) {
     lane_.emplace(engine_);
     if (order_.computes_all) lane_->compute_all();
-    if (order_.adapters) {
-      Result<Selection> selection = engine_->select(*order_.adapters);
-      if (selection) {
-        lane_->select(std::move(selection).value());
-      } else {
-        selected_ = std::move(selection).error();
-      }
+    Result<Selection> selection = order_.adapters ? engine_->select(*order_.adapters)
+                                                  : Result<Selection>(engine_->default_selection());
+    if (selection) {
+      lane_->select((*selection).for_tenant(order_.tenant));
+    } else {
+      selected_ = std::move(selection).error();
     }
   }
   return &*lane_;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -39,6 +40,7 @@ struct AnswerOrder {
   sample::SamplingParams sampling = {};
   // Instead of the engine's default ones.
   std::optional<std::vector<AdapterUse>> adapters = std::nullopt;
+  uint64_t tenant = 0;                                // Whose cache is used, alone; 0: everybody's.
   sample::SamplerState sampler = {};                  // Of the answer that is continued.
   std::optional<ReceiptForm> receipt = std::nullopt;  // Asks for a receipt, which tells this.
   bool computes_all = false;                          // Nothing of the prompt is reused.

@@ -91,9 +91,14 @@ bool goes_first(const memory::Sequence& a, const memory::Sequence& b) {
 
 }  // namespace
 
-std::vector<MemoryReporter::Listed> MemoryReporter::list(int32_t& left_out) const {
+std::vector<MemoryReporter::Listed> MemoryReporter::list(std::optional<uint64_t> tenant,
+                                                         int32_t& left_out) const {
+  const auto is_others = [&](const memory::Sequence* sequence) {
+    return tenant && sequence->variant().tenant != *tenant;
+  };
   std::vector<Listed> listed;
   for (const Scheduler::Running& running : scheduler_->running()) {
+    if (is_others(running.sequence)) continue;
     if (listed.size() == kSequencesMax) {
       ++left_out;
       continue;
@@ -103,6 +108,7 @@ std::vector<MemoryReporter::Listed> MemoryReporter::list(int32_t& left_out) cons
                       running.sequence});
   }
   std::vector<memory::PrefixCache::Listed> kept = engine_->cache().list();
+  std::erase_if(kept, [&](const auto& entry) { return is_others(entry.sequence); });
   std::ranges::sort(kept, [](const auto& a, const auto& b) { return a.last_use > b.last_use; });
   const size_t count = std::min(kept.size(), kSequencesMax - listed.size());
   left_out += int32_t(kept.size() - count);
@@ -126,7 +132,8 @@ void MemoryReporter::look_in_store(std::vector<Listed>& listed) {
     const auto found = stored_.find(report.id);
     Stored stored = found == stored_.end() ? Stored{} : found->second;
     if (stored.length != report.length || stored.written_bytes != written_bytes) {
-      const Selection& selection = engine_->default_selection();
+      const Selection selection =
+          engine_->default_selection().for_tenant(each.sequence->variant().tenant);
       stored = {.length = report.length,
                 .is_stored = each.sequence->variant() == selection.variant() &&
                              engine_->is_stored(selection, each.sequence->tokens()),
@@ -138,10 +145,11 @@ void MemoryReporter::look_in_store(std::vector<Listed>& listed) {
   stored_ = std::move(known);
 }
 
-PricedPrompt price(Engine& engine, std::span<const Token> prompt, bool wants_logits) {
+PricedPrompt price(Engine& engine, std::span<const Token> prompt, uint64_t tenant,
+                   bool wants_logits) {
   const memory::PrefixCache& cache = engine.cache();
   const memory::PrefixCache::Found found =
-      cache.look(prompt, engine.default_selection().variant(), wants_logits);
+      cache.look(prompt, engine.default_selection().for_tenant(tenant).variant(), wants_logits);
   PricedPrompt priced;
   if (found.sequence != nullptr) {
     priced.plan = found.plan;
@@ -153,21 +161,25 @@ PricedPrompt price(Engine& engine, std::span<const Token> prompt, bool wants_log
   return priced;
 }
 
-MemoryReport MemoryReporter::make() {
+MemoryReport MemoryReporter::make(std::optional<uint64_t> tenant) {
   memory::Memory& memory = engine_->memory();
-  MemoryReport report{.usage = memory.usage(),
-                      .scheduler = scheduler_->stats(),
-                      .groups = groups_of(memory.layout())};
-  report.process = process_of(*engine_, report.usage);
-  if (SequenceStore* const store = engine_->sequence_store()) report.store = store->stats();
-  std::vector<Listed> listed = list(report.left_out);
+  MemoryReport report{.is_partial = tenant.has_value(), .groups = groups_of(memory.layout())};
+  if (!tenant) {
+    report.usage = memory.usage();
+    report.scheduler = scheduler_->stats();
+    report.process = process_of(*engine_, report.usage);
+    SequenceStore* const store = engine_->sequence_store();
+    if (store != nullptr) report.store = store->stats();
+  }
+  std::vector<Listed> listed = list(tenant, report.left_out);
   look_in_store(listed);
   std::ranges::sort(listed, [](const Listed& a, const Listed& b) {
     return goes_first(*a.sequence, *b.sequence);
   });
   const memory::Sequence* before = nullptr;
   for (Listed& each : listed) {
-    if (before != nullptr) each.report.common = memory::common_prefix(*before, *each.sequence);
+    const bool is_kin = before != nullptr && before->variant() == each.sequence->variant();
+    if (is_kin) each.report.common = memory::common_prefix(*before, *each.sequence);
     before = each.sequence;
     report.sequences.push_back(std::move(each.report));
   }

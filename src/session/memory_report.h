@@ -56,6 +56,9 @@ struct ProcessReport {
 };
 
 struct MemoryReport {
+  // Of one tenant alone: its sequences and what is known of the model; what says something of
+  // others, up to `store`, is empty.
+  bool is_partial = false;
   ProcessReport process;
   memory::Usage usage;
   SchedulerStats scheduler;
@@ -73,7 +76,8 @@ struct PricedPrompt {
   memory::ResumePlan plan;  // Of what memory has of it; forward_tokens: of all of it.
   std::string sequence;     // Its id in reports.
 };
-PricedPrompt price(Engine& engine, std::span<const Token> prompt, bool wants_logits = true);
+PricedPrompt price(Engine& engine, std::span<const Token> prompt, uint64_t tenant = 0,
+                   bool wants_logits = true);
 
 class MemoryReporter {
  public:
@@ -85,14 +89,15 @@ class MemoryReporter {
   MemoryReporter(Engine* engine, const Scheduler* scheduler)
       : engine_(engine), scheduler_(scheduler) {}
 
-  MemoryReport make();
+  // Of this tenant alone; none: of all.
+  MemoryReport make(std::optional<uint64_t> tenant = std::nullopt);
 
  private:
   struct Listed {
     SequenceReport report;
     const memory::Sequence* sequence;
   };
-  std::vector<Listed> list(int32_t& left_out) const;
+  std::vector<Listed> list(std::optional<uint64_t> tenant, int32_t& left_out) const;
   void look_in_store(std::vector<Listed>& listed);
 
   Engine* engine_;

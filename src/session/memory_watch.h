@@ -2,9 +2,11 @@
 // counts. Thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "session/memory_report.h"
@@ -13,6 +15,10 @@ namespace cairn::session {
 
 class MemoryWatch {
  public:
+  explicit MemoryWatch(std::optional<uint64_t> tenant) : tenant_(tenant) {}
+  // Whose sequences alone are reported; none: all.
+  std::optional<uint64_t> tenant() const { return tenant_; }
+
   // The engine's side.
   void add(std::shared_ptr<const MemoryReport> report) {
     const std::lock_guard lock(mutex_);
@@ -44,6 +50,7 @@ class MemoryWatch {
   }
 
  private:
+  const std::optional<uint64_t> tenant_;
   std::mutex mutex_;
   std::shared_ptr<const MemoryReport> newest_;
   std::function<void()> on_change_;

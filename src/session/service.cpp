@@ -2,6 +2,8 @@
 #include "session/service.h"
 
 #include <chrono>
+#include <map>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -98,14 +100,14 @@ SchedulerStats Service::stats() {
   return stats;
 }
 
-MemoryReport Service::memory_report() {
+MemoryReport Service::memory_report(std::optional<uint64_t> tenant) {
   MemoryReport report;
-  ask([&](Engine&) { report = reporter_.make(); });
+  ask([&](Engine&) { report = reporter_.make(tenant); });
   return report;
 }
 
-std::shared_ptr<MemoryWatch> Service::watch_memory() {
-  auto watch = std::make_shared<MemoryWatch>();
+std::shared_ptr<MemoryWatch> Service::watch_memory(std::optional<uint64_t> tenant) {
+  auto watch = std::make_shared<MemoryWatch>(tenant);
   const std::lock_guard lock(mutex_);
   if (is_watched() && watches_.size() == kWatchesMax) return nullptr;
   watches_.push_back(watch);
@@ -182,9 +184,14 @@ void Service::tell_watches() {
     if (!is_watched()) return;
     for (const auto& watch : watches_) watches.push_back(watch.lock());
   }
-  const auto report = std::make_shared<const MemoryReport>(reporter_.make());
+  std::map<std::optional<uint64_t>, std::shared_ptr<const MemoryReport>> reports;
   for (const auto& watch : watches) {
-    if (watch != nullptr) watch->add(report);
+    if (watch == nullptr) continue;
+    std::shared_ptr<const MemoryReport>& report = reports[watch->tenant()];
+    if (report == nullptr) {
+      report = std::make_shared<const MemoryReport>(reporter_.make(watch->tenant()));
+    }
+    watch->add(report);
   }
   has_changed_ = false;
   next_report_ = now + kWatchInterval;

@@ -10,6 +10,7 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -63,10 +64,11 @@ class Service {
   // REQUIRES: another thread than the engine's.
   void ask(const std::function<void(Engine&)>& question);
   SchedulerStats stats();
-  MemoryReport memory_report();
+  // Of this tenant alone; none: of all.
+  MemoryReport memory_report(std::optional<uint64_t> tenant = std::nullopt);
   // Reports from now on: one soon, then one after changes, at most every kWatchInterval. As long as
   // somebody has the watch. Null: there are kWatchesMax.
-  std::shared_ptr<MemoryWatch> watch_memory();
+  std::shared_ptr<MemoryWatch> watch_memory(std::optional<uint64_t> tenant = std::nullopt);
   static constexpr size_t kWatchesMax = 16;
   static constexpr std::chrono::milliseconds kWatchInterval{200};
 

@@ -114,6 +114,24 @@ TEST(PrefixCache, VariantsShareNothing) {
   host.expect_exact(adapted.sequence());
 }
 
+// Nor do tenants, who are not even told that there is something.
+TEST(PrefixCache, TenantsShareNothing) {
+  Host host(ToyModel({{ToyModel::window(48)}, {ToyModel::recurrent()}, {ToyModel::full()}}));
+  const Variant one(0, 5), other(0, 6), adapted(7, 5);
+  Chat mine(&host, text(40, 1), one), theirs(&host, text(40, 1), other);
+  ASSERT_TRUE(mine.turn(text(30, 2), 10, 3));
+  EXPECT_EQ(theirs.turn(text(30, 2), 10, 3).value(), 70);
+  ASSERT_EQ(mine.history(), theirs.history());
+  for (const Variant variant : {one, other, adapted, Variant::plain, Variant(0, 7)}) {
+    const PrefixCache::Found found = host.cache.find(mine.history(), variant, true);
+    const bool is_there = variant == one || variant == other;
+    EXPECT_EQ(found.plan.resume, is_there ? 80 : 0);
+    EXPECT_EQ(found.foreign_tokens, variant == adapted ? 80 : 0);
+    EXPECT_EQ(found.sequence == nullptr ? variant : found.sequence->variant(), variant);
+  }
+  host.expect_exact(theirs.sequence());
+}
+
 TEST(PrefixCache, AskingAgainReadsNothing) {
   for (Family& family : families()) {
     SCOPED_TRACE(family.name);

@@ -19,7 +19,7 @@ inline uint64_t mix(uint64_t a, uint64_t b) {
 // What a token looks like to the first layer of a variant.
 inline uint64_t embed(Token token, int32_t position, Variant variant) {
   return mix(uint64_t(index_of(token)) + 1, uint64_t(position) + 1) +
-         uint64_t(variant) * 0x9e3779b9;
+         variant.computation * 0x9e3779b9;
 }
 
 // Attention is a sum over the visible positions that knows their order and their number.

@@ -52,7 +52,7 @@ class BareClient {
   }
   BareClient(BareClient&& other) noexcept
       : socket_(std::exchange(other.socket_, -1)), input_(std::move(other.input_)) {}
-  ~BareClient() { close(); }
+  virtual ~BareClient() { close(); }
 
   bool is_connected() const { return is_connected_; }
   void close() {
@@ -63,7 +63,7 @@ class BareClient {
   // Whether all of it was taken.
   bool send(std::string_view bytes) {
     while (!bytes.empty()) {
-      const ssize_t count = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      const ssize_t count = send_some(bytes);
       if (count <= 0) return false;
       bytes.remove_prefix(size_t(count));
     }
@@ -84,6 +84,8 @@ class BareClient {
     }
     return true;
   }
+  // Whether it has come by now.
+  bool has_received(std::string_view text) const { return input_.find(text) != std::string::npos; }
   std::string take_all() {
     while (receive()) continue;
     return std::exchange(input_, {});
@@ -114,6 +116,13 @@ class BareClient {
     return reply;
   }
 
+ protected:
+  int socket() const { return socket_; }
+  virtual ssize_t send_some(std::string_view bytes) {
+    return ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+  virtual ssize_t receive_some(char* place, size_t size) { return ::recv(socket_, place, size, 0); }
+
  private:
   void connect(const sockaddr* address, socklen_t size) {
     const timeval minute = {60, 0};
@@ -123,7 +132,7 @@ class BareClient {
   }
   bool receive() {
     char bytes[65536];
-    const ssize_t count = ::recv(socket_, bytes, sizeof(bytes), 0);
+    const ssize_t count = receive_some(bytes, sizeof(bytes));
     if (count > 0) input_.append(bytes, size_t(count));
     return count > 0;
   }

@@ -14,6 +14,7 @@
 
 #include "tests/cli/run_program.h"
 #include "tests/serve/bare_client.h"
+#include "tests/serve/certificates.h"
 #include "tests/serve/server_program.h"
 
 namespace cairn::serve::program_test {
@@ -49,6 +50,93 @@ TEST(ServeProgram, SaysWhatIsWrongWithKeys) {
   const Finished small = run_program({"serve", "--api-key", "short"});
   EXPECT_EQ(small.exit_code, 2);
   EXPECT_NE(small.err.find("16"), std::string::npos) << small.err;
+}
+
+TEST(ServeProgram, SaysWhatIsWrongWithCertificates) {
+  const test::ScratchFolder folder;
+  const Pair pair = make_pair_in(folder.path(), "one");
+  const Pair other = make_pair_in(folder.path(), "other");
+  const Finished half = run_program({"serve", "--tls-cert", pair.certificate});
+  EXPECT_EQ(half.exit_code, 2);
+  EXPECT_NE(half.err.find("expected both"), std::string::npos) << half.err;
+  const Finished wrong =
+      run_program({"serve", "--tls-cert", pair.certificate, "--tls-key", other.key});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_NE(wrong.err.find(other.key), std::string::npos) << wrong.err;
+  const Finished socket = run_program({"serve", "--unix-socket", folder.file("socket"),
+                                       "--tls-cert", pair.certificate, "--tls-key", pair.key});
+  EXPECT_EQ(socket.exit_code, 2);
+  // TLS is no key: whoever reaches the server could use it.
+  const Finished open = run_program({"serve", "--host", "0.0.0.0", "--port", "0", "--tls-cert",
+                                     pair.certificate, "--tls-key", pair.key});
+  EXPECT_EQ(open.exit_code, 2);
+  EXPECT_NE(open.err.find("--api-key-file"), std::string::npos) << open.err;
+}
+
+void write_keys(const std::string& path, const std::string& text) {
+  test::write_to(path, text);
+  ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
+}
+
+std::string list_with(const std::string& key) {
+  return get_request("/v1/models", "Authorization: Bearer " + key + "\r\n");
+}
+
+// On connections that are there already.
+TEST(ServeProgram, ReadsKeysAgain) {
+  const test::ScratchFolder folder;
+  const std::string path = folder.file("keys");
+  const std::string old = "a-key-of-somebody-1", later = "a-key-of-somebody-2";
+  write_keys(path, old + "\n");
+  ServerProgram program({"--api-key-file", path});
+  BareClient asking = program.client();
+  const auto status = [&](const std::string& key) {
+    EXPECT_TRUE(asking.send(list_with(key)));
+    return asking.read_reply().status;
+  };
+  EXPECT_EQ(status(old), 200);
+  EXPECT_EQ(status(later), 401);
+  write_keys(path, later + "\n");
+  EXPECT_EQ(status(old), 200) << "before it was told";
+  program.send_signal(SIGHUP);
+  program.line_with("read again");
+  EXPECT_EQ(status(later), 200);
+  EXPECT_EQ(status(old), 401);
+  for (const char* broken : {"short\n", "", "# none\n"}) {
+    write_keys(path, broken);
+    program.send_signal(SIGHUP);
+    EXPECT_NE(program.line_with("stays in force").find(path), std::string::npos);
+    EXPECT_EQ(status(later), 200);
+  }
+  ::unlink(path.c_str());
+  program.send_signal(SIGHUP);
+  program.line_with("stays in force");
+  EXPECT_EQ(status(later), 200);
+  program.send_signal(SIGTERM);
+  EXPECT_EQ(program.wait(), 0);
+}
+
+TEST(ServeProgram, ReadsCertificatesAgain) {
+  const test::ScratchFolder folder;
+  const Pair pair = make_pair_in(folder.path(), "server", {.serial = 11});
+  ServerProgram program({"--tls-cert", pair.certificate, "--tls-key", pair.key});
+  TlsClient asking(program.port());
+  EXPECT_EQ(asking.serial(), 11);
+  const auto is_answered = [](TlsClient& client) {
+    return client.send(get_request("/v1/models")) && client.read_reply().status == 200;
+  };
+  EXPECT_TRUE(is_answered(asking));
+  make_pair_in(folder.path(), "server", {.serial = 12});
+  program.send_signal(SIGHUP);
+  program.line_with("read again");
+  TlsClient next(program.port());
+  EXPECT_EQ(next.serial(), 12);
+  EXPECT_TRUE(is_answered(next));
+  EXPECT_TRUE(is_answered(asking)) << "what was there lives on";
+  make_pair_in(folder.path(), "server", {.begin_days = -9, .end_days = -2, .serial = 13});
+  program.send_signal(SIGHUP);
+  EXPECT_NE(program.line_with("stays in force").find(pair.certificate), std::string::npos);
+  EXPECT_EQ(TlsClient(program.port()).serial(), 12);
 }
 
 TEST(ServeProgram, AnswersAndTellsItsName) {
@@ -114,8 +202,9 @@ TEST(ServeProgram, AFolderOfModels) {
   const test::ScratchFolder folder;
   std::filesystem::copy_file(nano(), folder.file("one.gguf"));
   std::filesystem::copy_file(nano(), folder.file("two.gguf"));
-  Program program({folder.path().string(), "--alias", "gpt-4=two", "--alias", "three=" + nano(),
-                   "--models-budget", "1G", "--memory-budget", "16M", "--temp", "0"});
+  ServerProgram program({folder.path().string(), "--alias", "gpt-4=two", "--alias",
+                         "three=" + nano(), "--models-budget", "1G", "--memory-budget", "16M",
+                         "--temp", "0"});
   for (const char* name : {"one", "gpt-4", "three"}) {
     BareClient asking = program.client();
     ASSERT_TRUE(asking.send(post_request(
@@ -155,7 +244,8 @@ TEST(ServeProgram, SaysWhatIsWrongWithModels) {
 TEST(ServeProgram, FinishesLoadsThatSomebodyWaitsFor) {
   const test::ScratchFolder folder;
   write_large(folder.file("slow.gguf"), uintmax_t(256) << 20);
-  Program program({folder.path().string(), "--expect-sha256", "slow=" + std::string(64, '0')});
+  ServerProgram program(
+      {folder.path().string(), "--expect-sha256", "slow=" + std::string(64, '0')});
   BareClient asking = program.client();
   ASSERT_TRUE(asking.send(endless_stream()));
   ASSERT_TRUE(asking.wait_for(": checking "));
@@ -173,7 +263,8 @@ TEST(ServeProgram, FinishesLoadsThatSomebodyWaitsFor) {
 TEST(ServeProgram, TheSecondSignalEndsALoad) {
   const test::ScratchFolder folder;
   write_large(folder.file("slow.gguf"), uintmax_t(1) << 40);
-  Program program({folder.path().string(), "--expect-sha256", "slow=" + std::string(64, '0')});
+  ServerProgram program(
+      {folder.path().string(), "--expect-sha256", "slow=" + std::string(64, '0')});
   BareClient asking = program.client();
   ASSERT_TRUE(asking.send(endless_stream()));
   ASSERT_TRUE(asking.wait_for(": checking "));

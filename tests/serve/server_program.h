@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/serve/bare_client.h"
@@ -37,17 +38,12 @@ class ServerProgram {
       ::_exit(127);
     }
     ::close(ends[1]);
-    std::string said;
-    char byte = 0;
-    while (::read(ends[0], &byte, 1) == 1) {
-      said += byte;
-      const size_t at = said.find("http://127.0.0.1:");
-      if (byte != '\n' || at == std::string::npos) continue;
-      port_ = uint16_t(std::atoi(said.c_str() + at + 17));
-      break;
-    }
     errors_ = ends[0];
-    EXPECT_NE(port_, 0) << said;
+    constexpr std::string_view kUrl = "://127.0.0.1:";
+    const std::string line = line_with(kUrl);
+    port_ =
+        uint16_t(std::atoi(line.c_str() + std::min(line.find(kUrl) + kUrl.size(), line.size())));
+    EXPECT_NE(port_, 0) << line;
   }
   ~ServerProgram() {
     if (process_ > 0) {
@@ -59,6 +55,19 @@ class ServerProgram {
 
   uint16_t port() const { return port_; }
   BareClient client() const { return BareClient(port_); }
+  // Waits until the program says such a line on stderr.
+  std::string line_with(std::string_view text) const {
+    std::string line;
+    char byte = 0;
+    while (::read(errors_, &byte, 1) == 1) {
+      line += byte;
+      if (byte != '\n') continue;
+      if (line.find(text) != std::string::npos) return line;
+      line.clear();
+    }
+    ADD_FAILURE() << "it never said " << text;
+    return {};
+  }
   void send_signal(int signal) const { ::kill(process_, signal); }
   // The exit code, or minus the signal.
   int wait() {

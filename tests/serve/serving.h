@@ -24,13 +24,14 @@ class Serving {
  public:
   // The built-in model where `path` is empty, greedy unless a request says otherwise.
   explicit Serving(AppOptions options = {}, const std::string& path = "",
-                   EngineOptions engine_options = {}) {
+                   EngineOptions engine_options = {}, const http::Limits& limits = {},
+                   std::shared_ptr<const http::Tls> tls = nullptr) {
     engine_ = cli::load_engine(path, std::move(engine_options)).value();
     service_ = session::Service::start(engine_.get()).value();
     ServedModel model{.service = service_.get(), .name = "test-model", .created = 1780000000};
     model.sampling.temperature = 0;
     app_ = App::make(std::move(model), std::move(options)).value();
-    listen();
+    listen(limits, std::move(tls));
   }
   // Of models that are loaded when they are asked for.
   explicit Serving(std::unique_ptr<ModelRegistry> models, AppOptions options = {}) {
@@ -45,6 +46,7 @@ class Serving {
   }
 
   session::Service& service() { return *service_; }
+  uint16_t port() const { return server_->port(); }
   BareClient client() { return BareClient(server_->port()); }
   BareReply send(std::string_view request) {
     BareClient asking = client();
@@ -72,8 +74,8 @@ class Serving {
   }
 
  private:
-  void listen() {
-    server_ = http::Server::listen({.port = 0}, {}, app_.get()).value();
+  void listen(const http::Limits& limits = {}, std::shared_ptr<const http::Tls> tls = nullptr) {
+    server_ = http::Server::listen({.port = 0, .tls = std::move(tls)}, limits, app_.get()).value();
     thread_ = std::thread([this] { server_->run(false); });
   }
 

@@ -41,6 +41,22 @@ Result<serve::Keys> read_keys(const ServeOptions& options) {
   return keys;
 }
 
+using ServerTls = std::shared_ptr<const serve::http::Tls>;
+
+Result<ServerTls> read_tls(const ServeOptions& options) {
+  if (options.certificate_path.empty() && options.tls_key_path.empty()) return ServerTls();
+  if (options.certificate_path.empty() || options.tls_key_path.empty()) {
+    return fail(ErrorCode::invalid_argument,
+                "--tls-cert and --tls-key: expected both, found only --tls-{}",
+                options.tls_key_path.empty() ? "cert" : "key");
+  }
+  if (!options.address.unix_path.empty()) {
+    return fail(ErrorCode::invalid_argument,
+                "--tls-cert: expected an address to listen on, found a Unix socket");
+  }
+  return serve::http::Tls::read(options.certificate_path, options.tls_key_path);
+}
+
 // Where others can reach it, a server without keys would be everybody's.
 Status check_address(const ServeOptions& options, const serve::Keys& keys) {
   if (!options.address.unix_path.empty()) return Ok{};
@@ -55,6 +71,38 @@ Status check_address(const ServeOptions& options, const serve::Keys& keys) {
               "host: expected this machine's own address where there are no keys, found {}; give "
               "the server keys (--api-key-file), or --insecure-no-auth",
               options.address.host);
+}
+
+// What is read again while the server runs.
+struct AccessFiles {
+  serve::Keys keys;
+  ServerTls tls;
+};
+
+Result<AccessFiles> read_access(const ServeOptions& options) {
+  AccessFiles files;
+  CAIRN_TRY(files.keys, read_keys(options));
+  if (const Status may = check_address(options, files.keys); !may) return as_option(may.error());
+  CAIRN_TRY(files.tls, read_tls(options));
+  return files;
+}
+
+// Where nothing of it is a file, SIGHUP means what it means to other programs: the terminal has
+// gone.
+bool has_access_files(const ServeOptions& options) {
+  return !options.api_key_path.empty() || !options.admin_key_path.empty() ||
+         !options.certificate_path.empty();
+}
+
+void read_access_again(const ServeOptions& options, serve::App& app, serve::http::Server& server) {
+  Result<AccessFiles> files = read_access(options);
+  if (!files) {
+    log::error("SIGHUP: what was read before stays in force: {}", files.error().message);
+    return;
+  }
+  app.set_keys(std::move((*files).keys));
+  if ((*files).tls != nullptr) server.set_tls(std::move((*files).tls));
+  log::warning("SIGHUP: keys and certificates are read again");
 }
 
 // What the model is for: text, unless the file says how its vectors are pooled.
@@ -171,6 +219,11 @@ void add_access_options(Options& command, ServeOptions& serve) {
   command.add("--api-key", serve.api_key, "one key; better as the variable CAIRN_API_KEY")
       .takes("KEY")
       .notes_variable(serve.is_variable_key);
+  command
+      .add("--tls-cert", serve.certificate_path,
+           "the server's certificate in PEM, and those that vouch for it: connections are TLS then")
+      .takes("FILE");
+  command.add("--tls-key", serve.tls_key_path, "its key in PEM, without a password").takes("FILE");
   command.add_flag("--insecure-no-auth", serve.has_no_keys,
                    "listen on any address without keys: whoever reaches the server may use it");
   command
@@ -206,11 +259,15 @@ Action add_serve(Options& command) {
       "/v1/embeddings; and those of Anthropic, Ollama and llama.cpp's server. /openapi.json "
       "describes it, docs/server.md explains it. Sampling options are the defaults of requests.\n"
       "The first SIGTERM ends the listening and finishes what is being answered, the second one "
-      "ends at once.\n");
+      "ends at once. SIGHUP reads the files of keys and certificates again.\n");
   command.add_example("cairn serve MODEL.gguf", "on http://127.0.0.1:8080");
   command.add_example("cairn serve DIR", "all models of a folder, loaded when they are asked for");
   command.add_example("cairn serve MODEL.gguf --host 0.0.0.0 --api-key-file KEYS",
                       "for other machines");
+  command.add_example(
+      "cairn serve MODEL.gguf --host 0.0.0.0 --api-key-file KEYS --tls-cert CHAIN.pem "
+      "--tls-key KEY.pem",
+      "where the network is not trusted");
   return [a]() -> Result<int> {
     CAIRN_TRY(a->serve.engine, a->engine.read("f16"));
     CAIRN_TRY(a->serve.sampling, a->sampling.read());
@@ -223,8 +280,7 @@ Action add_serve(Options& command) {
 // The server goes before the app, and this before the models: who stands later uses who stands
 // earlier.
 Result<int> serve_model(const ServeOptions& options) {
-  CAIRN_TRY(serve::Keys keys, read_keys(options));
-  if (const Status may = check_address(options, keys); !may) return as_option(may.error());
+  CAIRN_TRY(AccessFiles access, read_access(options));
   OnlyModel only;
   CAIRN_TRY(std::unique_ptr<serve::ModelRegistry> models,
             has_several_models(options) ? start_models(options) : load_only_model(options, only));
@@ -232,12 +288,16 @@ Result<int> serve_model(const ServeOptions& options) {
   const std::string name = model_count == 1 ? models->list().front().source->name
                                             : fmt::format("{} models", model_count);
   CAIRN_TRY(const std::unique_ptr<serve::App> app,
-            serve::App::make(std::move(models), app_options(options, std::move(keys))));
+            serve::App::make(std::move(models), app_options(options, std::move(access.keys))));
   serve::http::Address address = options.address;
   address.port = uint16_t(options.port);
+  address.tls = std::move(access.tls);
   CAIRN_TRY(std::unique_ptr<serve::http::Server> server,
             serve::http::Server::listen(address, {}, app.get()));
   std::fprintf(stderr, "%s: %s\n", printable(name).c_str(), printable(server->url()).c_str());
+  if (has_access_files(options)) {
+    server->on_hangup([&] { read_access_again(options, *app, *server); });
+  }
   if (server->run(true)) return kExitFine;
   server.reset();
   // A load cannot be interrupted, and at the second signal nobody waits for one.

@@ -23,6 +23,7 @@ struct ServeOptions {
   std::string api_key;           // Empty: none.
   bool is_variable_key = false;  // It is the environment's, which others cannot see.
   std::string api_key_path, admin_key_path;
+  std::string certificate_path, tls_key_path;  // Both, or neither: connections are plain.
   bool has_no_keys = false;          // Nobody needs one, wherever they are.
   std::vector<std::string> hosts;    // Allowed, beside addresses.
   std::vector<std::string> origins;  // Allowed; "none": not even this machine's pages.

@@ -13,8 +13,8 @@
 #include "base/result.h"
 #include "memory/cache/cache_entries.h"
 #include "memory/cache/eviction.h"
-#include "memory/memory.h"
 #include "memory/cache/placement.h"
+#include "memory/memory.h"
 
 namespace cairn::memory {
 
@@ -30,9 +30,10 @@ class PrefixCache {
   struct Found {
     const Sequence* sequence = nullptr;  // Valid until the cache changes; null: no entry helps.
     int32_t shared_tokens = 0;           // The length of the prefix that it shares with the prompt.
-    int32_t branch = 0;          // The longest prefix behind which an entry goes on otherwise.
-    ResumePlan plan;             // For going to shared_tokens, with memory.at().
-    int32_t foreign_tokens = 0;  // A prefix shared with an entry of another variant: not usable.
+    int32_t branch = 0;  // The longest prefix behind which an entry goes on otherwise.
+    ResumePlan plan;     // For going to shared_tokens, with memory.at().
+    // A prefix shared with the tenant's entry of another variant: not usable.
+    int32_t foreign_tokens = 0;
   };
   // The entry of this variant from which the fewest tokens of the prompt have to be computed; of
   // several, one with the fewest steps of the recurrence. The time does not grow with the number of

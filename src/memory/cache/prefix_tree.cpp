@@ -359,7 +359,8 @@ PrefixTree::Match PrefixTree::match(std::span<const Token> prompt, Variant varia
 int32_t PrefixTree::foreign_prefix(std::span<const Token> prompt, Variant variant) const {
   int32_t longest = 0;
   for (const auto& [other, root] : roots_) {
-    if (other != variant) longest = std::max(longest, walk(*root, prompt).depth);
+    const bool is_kin = other.tenant == variant.tenant && other != variant;
+    if (is_kin) longest = std::max(longest, walk(*root, prompt).depth);
   }
   return longest;
 }

@@ -43,7 +43,7 @@ class PrefixTree {
   // `wants_logits`: the end of the prompt only counts where its hidden row is held.
   Match match(std::span<const Token> prompt, Variant variant, bool wants_logits) const;
 
-  // The longest prefix of the prompt that entries of other variants begin with.
+  // The longest prefix of the prompt that the same tenant's entries of other variants begin with.
   int32_t foreign_prefix(std::span<const Token> prompt, Variant variant) const;
 
   // The longest prefix that an entry shares with another one, and one of those that share it; null

@@ -6,13 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/write.hpp>
 #include <exception>
 #include <utility>
 #include <variant>
@@ -27,8 +25,6 @@ namespace asio = boost::asio;
 
 namespace {
 
-// Errors come as values.
-constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 constexpr size_t kReadBytes = 64 << 10;
 // Of requests that come while one is answered.
 constexpr size_t kAheadBytesMax = 256 << 10;
@@ -54,7 +50,7 @@ void Connection::BodyRoom::release() {
 }
 
 Connection::Connection(Socket socket, Shared* shared, std::string address, bool is_local)
-    : socket_(std::move(socket)),
+    : stream_(std::move(socket)),
       shared_(shared),
       address_(std::move(address)),
       is_local_(is_local),
@@ -63,12 +59,24 @@ Connection::Connection(Socket socket, Shared* shared, std::string address, bool 
 
 asio::awaitable<void> Connection::serve() {
   try {
-    while (co_await serve_one()) has_served_ = true;
+    if (co_await begin()) {
+      while (co_await serve_one()) has_served_ = true;
+    }
   } catch (const std::exception&) {
     log::error("a connection: {}", exception_text());
   }
   disarm();
   close();
+}
+
+// As long as for a request's head. Whoever speaks plainly is told so in reply to a request.
+asio::awaitable<bool> Connection::begin() {
+  const std::shared_ptr<const Tls> tls = shared_->tls;
+  if (tls == nullptr) co_return true;
+  arm(shared_->limits.head_seconds);
+  const Stream::Begin begun = co_await stream_.begin(*tls);
+  lacks_tls_ = begun == Stream::Begin::plain;
+  co_return begun != Stream::Begin::failed && !is_cut_;
 }
 
 void Connection::drain() {
@@ -78,8 +86,7 @@ void Connection::drain() {
 void Connection::close() {
   is_cut_ = is_rung_ = true;
   bell_.cancel();
-  boost::system::error_code ignored;
-  socket_.close(ignored);
+  stream_.close();
 }
 
 void Connection::arm(double seconds) {
@@ -97,7 +104,7 @@ asio::awaitable<bool> Connection::read_more() {
   const size_t before = input_.size();
   input_.resize(before + kReadBytes);
   const auto place = asio::buffer(input_.data() + before, kReadBytes);
-  const auto [error, count] = co_await socket_.async_read_some(place, kAwait);
+  const auto [error, count] = co_await stream_.read_some(place);
   input_.resize(before + count);
   if (error) is_cut_ = true;
   co_return !is_cut_;
@@ -202,6 +209,9 @@ asio::awaitable<bool> Connection::serve_one() {
   is_sent_ = false;
   std::unique_ptr<Reply> reply = co_await read_head(request);
   if (is_cut_) co_return false;
+  if (reply == nullptr && lacks_tls_) {
+    reply = shared_->handler->refuse(400, "scheme: expected https, found http");
+  }
   BodyRoom room(shared_);
   if (reply != nullptr) {
     closes_ = true;
@@ -322,7 +332,7 @@ asio::awaitable<bool> Connection::write(std::string_view bytes) {
   while (!bytes.empty()) {
     // Piece by piece: time counts from the last byte that was taken.
     const auto [error, count] =
-        co_await socket_.async_write_some(asio::buffer(bytes.data(), bytes.size()), kAwait);
+        co_await stream_.write_some(asio::buffer(bytes.data(), bytes.size()));
     if (error) {
       is_cut_ = true;
       co_return false;
@@ -340,7 +350,7 @@ asio::awaitable<void> Connection::watch() {
   // Not into the input: where the reply ends first, this ends at any co_await, by an exception.
   std::array<char, 4096> bytes;
   while (input_.size() < kAheadBytesMax) {
-    const auto [error, count] = co_await socket_.async_read_some(asio::buffer(bytes), kAwait);
+    const auto [error, count] = co_await stream_.read_some(asio::buffer(bytes));
     input_.append(bytes.data(), count);
     if (error) co_return;
   }
@@ -349,12 +359,12 @@ asio::awaitable<void> Connection::watch() {
 }
 
 asio::awaitable<void> Connection::linger() {
-  boost::system::error_code error;
-  socket_.shutdown(Socket::shutdown_send, error);
   arm(kLingerSeconds);
+  co_await stream_.end_sending();
+  boost::system::error_code error;
   while (!error && !is_cut_) {
     input_.resize(kReadBytes);
-    std::tie(error, std::ignore) = co_await socket_.async_read_some(asio::buffer(input_), kAwait);
+    std::tie(error, std::ignore) = co_await stream_.read_raw(asio::buffer(input_));
   }
   is_cut_ = true;
 }

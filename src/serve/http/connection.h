@@ -3,7 +3,6 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -17,6 +16,7 @@
 
 #include "serve/http/head.h"
 #include "serve/http/server.h"
+#include "serve/http/stream.h"
 
 namespace cairn::serve::http {
 
@@ -26,14 +26,15 @@ struct Shared {
   boost::asio::thread_pool* workers;
   Handler* handler;
   Limits limits;
-  size_t bodies_bytes = 0;  // Of requests that are being read or answered.
+  std::shared_ptr<const Tls> tls;  // Of connections that come; null: they are plain.
+  size_t bodies_bytes = 0;         // Of requests that are being read or answered.
   uint64_t request_count = 0;
   bool is_draining = false;  // Connections end behind their reply.
 };
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  using Socket = boost::asio::generic::stream_protocol::socket;
+  using Socket = Stream::Socket;
 
   Connection(Socket socket, Shared* shared, std::string address, bool is_local);
 
@@ -65,6 +66,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     size_t taken_ = 0;
   };
 
+  // The handshake, where there is TLS. False where it failed.
+  boost::asio::awaitable<bool> begin();
   // False where the connection ends behind it.
   boost::asio::awaitable<bool> serve_one();
   // A refusal where the bytes are no request; is_cut_ where none came.
@@ -90,7 +93,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void arm(double seconds);
   void disarm() { deadline_.cancel(); }
 
-  Socket socket_;
+  Stream stream_;
   Shared* shared_;
   std::string address_;
   bool is_local_;
@@ -107,6 +110,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   uint64_t sent_bytes_ = 0;  // Of the reply's body.
   bool is_sent_ = false;     // All of the reply.
   bool has_served_ = false;  // A request before this one.
+  bool lacks_tls_ = false;   // It is plain, and should not be.
 };
 
 }  // namespace cairn::serve::http

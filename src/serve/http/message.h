@@ -45,7 +45,9 @@ struct Request {
   std::string address;   // Of the client: "127.0.0.1", "unix".
   bool is_local = true;  // From this machine.
   std::string client;    // Whose key it has; by this name it shares the engine with others.
-  std::string owner;     // Of what it leaves behind: the key itself, by a digest.
+  std::string owner;     // Of what it leaves behind: the key's tenant, by a digest.
+  uint64_t tenant = 0;   // Whose cache is used, alone; 0: everybody's.
+  bool sees_all = true;  // What the server holds of others too.
   std::vector<Header> reply_headers;  // Of whatever is replied.
 };
 

@@ -6,7 +6,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -20,6 +19,7 @@
 #include <utility>
 
 #include "base/blocked_signals.h"
+#include "base/check.h"
 #include "serve/http/connection.h"
 
 namespace cairn::serve::http {
@@ -31,7 +31,6 @@ using boost::system::error_code;
 
 namespace {
 
-constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 // Where the system has no more descriptors.
 constexpr std::chrono::milliseconds kAcceptAgain(100);
 
@@ -53,7 +52,8 @@ Result<bool> is_loopback(const std::string& host) {
 }
 
 struct Server::State {
-  explicit State(const Limits& limits) : signals(io), workers(size_t(limits.worker_count)) {
+  explicit State(const Limits& limits)
+      : signals(io), hangups(io), workers(size_t(limits.worker_count)) {
     shared.limits = limits;
     shared.io = &io;
     shared.workers = &workers;
@@ -65,11 +65,13 @@ struct Server::State {
   asio::awaitable<void> keep(Connection::Socket socket, std::string address, bool is_local);
   bool has_room(const std::string& address, bool is_local) const;
   void wait_for_signal();
+  void wait_for_hangup();
   void stop();
   void end_if_empty();
 
   asio::io_context io{1};
-  asio::signal_set signals;
+  asio::signal_set signals, hangups;
+  std::function<void()> reload;
   asio::thread_pool workers;
   Shared shared{};
   std::optional<tcp::acceptor> acceptor;
@@ -139,6 +141,7 @@ Result<std::unique_ptr<Server>> Server::listen(const Address& address, const Lim
     state = std::make_unique<State>(limits);
   }
   state->shared.handler = handler;
+  state->shared.tls = address.tls;
   if (!address.unix_path.empty()) {
     CAIRN_TRY(clear_path(address.unix_path));
     state->url = "unix:" + address.unix_path;
@@ -157,7 +160,7 @@ Result<std::unique_ptr<Server>> Server::listen(const Address& address, const Lim
   CAIRN_TRY(open(*state->acceptor, tcp::endpoint(ip, address.port),
                  fmt::format("{}:{}", name, address.port)));
   state->port = state->acceptor->local_endpoint().port();
-  state->url = fmt::format("http://{}:{}", name, state->port);
+  state->url = fmt::format("{}://{}:{}", address.tls ? "https" : "http", name, state->port);
   return std::unique_ptr<Server>(new Server(std::move(state)));
 }
 
@@ -223,6 +226,7 @@ void Server::State::end_if_empty() {
   if (!shared.is_draining || !connections.empty()) return;
   error_code ignored;
   signals.cancel(ignored);
+  hangups.cancel(ignored);
 }
 
 void Server::State::wait_for_signal() {
@@ -231,6 +235,14 @@ void Server::State::wait_for_signal() {
     stop();
     if (!is_aborted) wait_for_signal();
     end_if_empty();
+  });
+}
+
+void Server::State::wait_for_hangup() {
+  hangups.async_wait([this](const error_code& error, int) {
+    if (error || shared.is_draining) return;
+    reload();
+    wait_for_hangup();
   });
 }
 
@@ -257,6 +269,15 @@ void Server::stop() {
   asio::post(state_->io, [state = state_.get()] { state->stop(); });
 }
 
+void Server::on_hangup(std::function<void()> reload) {
+  state_->reload = std::move(reload);
+}
+
+void Server::set_tls(std::shared_ptr<const Tls> tls) {
+  CHECK(state_->shared.tls != nullptr);
+  state_->shared.tls = std::move(tls);
+}
+
 bool Server::run(bool catches_signals) {
   State& state = *state_;
   if (catches_signals) {
@@ -264,6 +285,11 @@ bool Server::run(bool catches_signals) {
     state.signals.add(SIGTERM, ignored);
     state.signals.add(SIGINT, ignored);
     state.wait_for_signal();
+  }
+  if (catches_signals && state.reload) {
+    error_code ignored;
+    state.hangups.add(SIGHUP, ignored);
+    state.wait_for_hangup();
   }
   if (state.acceptor) asio::co_spawn(state.io, state.accept_tcp(), asio::detached);
   if (state.local_acceptor) asio::co_spawn(state.io, state.accept_local(), asio::detached);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "base/result.h"
 #include "serve/http/message.h"
 #include "serve/http/reply.h"
+#include "serve/http/tls.h"
 
 namespace cairn::serve::http {
 
@@ -56,9 +58,10 @@ struct Limits {
 };
 
 struct Address {
-  std::string host = "127.0.0.1";  // An address, or localhost.
-  uint16_t port = 8080;            // 0: one that is free.
-  std::string unix_path = {};      // Instead, where it is not empty.
+  std::string host = "127.0.0.1";       // An address, or localhost.
+  uint16_t port = 8080;                 // 0: one that is free.
+  std::string unix_path = {};           // Instead, where it is not empty.
+  std::shared_ptr<const Tls> tls = {};  // Null: connections are plain.
 };
 
 // Whether only this machine can reach it. Errors: invalid_argument, a host that is no address.
@@ -74,7 +77,7 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // "http://127.0.0.1:8080", "unix:/run/cairn.sock".
+  // "http://127.0.0.1:8080", "https://…", "unix:/run/cairn.sock".
   const std::string& url() const;
   uint16_t port() const;
 
@@ -82,6 +85,11 @@ class Server {
   // answered is finished; the second one ends all. Whether everything was finished.
   // `catches_signals`: as a program does.
   bool run(bool catches_signals);
+  // Called on the I/O thread at each SIGHUP that run() catches; without it SIGHUP is left alone.
+  // REQUIRES: before run().
+  void on_hangup(std::function<void()> reload);
+  // For connections that come from now on. REQUIRES: there was one before; the I/O thread.
+  void set_tls(std::shared_ptr<const Tls> tls);
   // As a signal does.
   void stop();
 

@@ -92,7 +92,7 @@ export function take(event) {
 function measure(engine) {
   const now = performance.now();
   const seconds = (now - rates.time) / 1000;
-  if (seconds < 0.9) return;
+  if (seconds < 0.9 || engine === null) return;
   if (rates.time > 0) {
     const answers = (engine.decode_rows - rates.decode) / seconds, prompts = (engine.prompt_rows - rates.prompt) / seconds;
     rates.text = engine.running > 0 || answers + prompts > 0
@@ -139,6 +139,12 @@ const partNames = {
 
 function drawTotals() {
   const {process, conversations, store, engine} = report;
+  if (process === null) {
+    const own = [...sequences.values()].reduce((sum, {groups}) => groups.reduce((all, group) => all + group.bytes, sum), 0);
+    replace(parts.totals, dom("h2", {}, bytes(own) + " for your conversations"),
+      dom("p", {class: "facts"}, "Totals of the process are for admin keys."));
+    return;
+  }
   const sizes = Object.keys(partNames).map((name) => [name, process[name]]);
   const sum = sizes.reduce((total, [, size]) => total + Math.max(0, size), 0);
   const bar = dom("div", {class: "bar", role: "img", "aria-label": "The process's memory by use"},

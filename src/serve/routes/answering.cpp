@@ -66,6 +66,7 @@ Checked<std::unique_ptr<http::Reply>> begin_answers(const RouteContext& context,
   const std::optional<std::vector<AdapterUse>> adapters = context.model.adapters->get();
   for (session::AnswerOrder& order : orders) {
     if (!order.adapters) order.adapters = adapters;
+    order.tenant = request.tenant;
   }
   CAIRN_TRY(Admission admission, admit(context, request));
   return std::unique_ptr<http::Reply>(std::make_unique<Generation>(

@@ -47,7 +47,7 @@ Checked<std::unique_ptr<http::Reply>> plan_memory(const RouteContext& context,
   CAIRN_TRY(check_prompt(context, prompt.tokens, "messages"));
   session::PricedPrompt priced;
   context.model.service->ask(
-      [&](Engine& engine) { priced = session::price(engine, prompt.tokens); });
+      [&](Engine& engine) { priced = session::price(engine, prompt.tokens, request.tenant); });
   const memory::ResumePlan& plan = priced.plan;
   json::Value starts = json::Value::array();
   for (const int32_t start : prompt.message_starts) starts.push_back(start);
@@ -62,14 +62,20 @@ Checked<std::unique_ptr<http::Reply>> plan_memory(const RouteContext& context,
   return json_reply(json::to_text(reply));
 }
 
-}  // namespace
-
-std::unique_ptr<http::Reply> get_memory(const RouteContext& context, http::Request&) {
-  return json_reply(memory_json(context.model.service->memory_report()));
+std::optional<uint64_t> seen_tenant(const http::Request& request) {
+  return request.sees_all ? std::nullopt : std::optional(request.tenant);
 }
 
-std::unique_ptr<http::Reply> get_memory_events(const RouteContext& context, http::Request&) {
-  std::shared_ptr<session::MemoryWatch> watch = context.model.service->watch_memory();
+}  // namespace
+
+std::unique_ptr<http::Reply> get_memory(const RouteContext& context, http::Request& request) {
+  return json_reply(memory_json(context.model.service->memory_report(seen_tenant(request))));
+}
+
+std::unique_ptr<http::Reply> get_memory_events(const RouteContext& context,
+                                               http::Request& request) {
+  std::shared_ptr<session::MemoryWatch> watch =
+      context.model.service->watch_memory(seen_tenant(request));
   if (watch == nullptr) return refusal_reply(busy_refusal("as many watch memory as may"));
   return std::make_unique<MemoryEvents>(std::move(watch));
 }

@@ -97,8 +97,9 @@ std::unique_ptr<http::Reply> get_props(const RouteContext& context, http::Reques
 
 // There are no places that answers stay in: one for each that is being made, and one that is free.
 std::unique_ptr<http::Reply> get_slots(const RouteContext& context, http::Request& request) {
-  const int32_t busy = context.slots->count();
-  const bool has_room = busy < context.slots->all_max();
+  const Slots& slots = *context.slots;
+  const int32_t busy = request.sees_all ? slots.count() : slots.count(request.client);
+  const bool has_room = busy < (request.sees_all ? slots.all_max() : slots.client_max());
   if (!has_room && request.head.query.find("fail_on_no_slot=1") != std::string::npos) {
     return refusal_reply({.status = 503,
                           .type = "unavailable_error",

@@ -71,9 +71,10 @@ std::unique_ptr<http::Reply> state_reply(const RouteContext& context, const Sess
 }
 
 // The session, and what going on in it costs.
-Made priced_reply(const RouteContext& context, const SessionState& state) {
+Made priced_reply(const RouteContext& context, const http::Request& request,
+                  const SessionState& state) {
   json::Value json = session_json(state, context.sessions->is_stored());
-  CAIRN_TRY(json["memory"], price_json(state, context.model));
+  CAIRN_TRY(json["memory"], price_json(state, context.model, request.tenant));
   return json_reply(json::to_text(json));
 }
 
@@ -114,7 +115,7 @@ Made snapshot(const RouteContext& context, const http::Request& request) {
                              .sampler = state.dialogue.sampler()});
   CAIRN_TRY(context.sessions->check(state));
   change->commit(state);
-  return priced_reply(context, state);
+  return priced_reply(context, request, state);
 }
 
 // As `keep`, `turns` or `snapshot` say: at most one of them.
@@ -144,7 +145,7 @@ Made rewind(const RouteContext& context, const http::Request& request) {
   CAIRN_TRY(const auto change, change_session(context, request));
   SessionState state = change->state();
   CAIRN_TRY(go_back(body, state));
-  CAIRN_TRY(std::unique_ptr<http::Reply> reply, priced_reply(context, state));
+  CAIRN_TRY(std::unique_ptr<http::Reply> reply, priced_reply(context, request, state));
   change->commit(std::move(state));
   return reply;
 }
@@ -162,7 +163,7 @@ Made fork(const RouteContext& context, const http::Request& request) {
   state.seed = at.seed;
   state.form = at.form;
   state.dialogue.replace(at.dialogue.messages(), at.dialogue.sampler());
-  CAIRN_TRY(json::Value price, price_json(state, context.model));
+  CAIRN_TRY(json::Value price, price_json(state, context.model, request.tenant));
   CAIRN_TRY(context.sessions->add(state));
   json::Value json = session_json(state, context.sessions->is_stored());
   json["forked_from"] = from->id;
@@ -179,7 +180,7 @@ Made change_branch(const RouteContext& context, const http::Request& request, bo
   const Status gone = is_new ? state.dialogue.fork(name) : state.dialogue.switch_to(name);
   if (!gone) return refusal_of(gone.error(), "name");
   CAIRN_TRY(context.sessions->check(state));
-  CAIRN_TRY(std::unique_ptr<http::Reply> reply, priced_reply(context, state));
+  CAIRN_TRY(std::unique_ptr<http::Reply> reply, priced_reply(context, request, state));
   change->commit(std::move(state));
   return reply;
 }

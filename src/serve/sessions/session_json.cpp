@@ -75,7 +75,8 @@ Checked<std::vector<chat::Message>> messages_of(const SessionState& state,
   return messages;
 }
 
-Checked<json::Value> price_json(const SessionState& state, const ServedModel& model) {
+Checked<json::Value> price_json(const SessionState& state, const ServedModel& model,
+                                uint64_t tenant) {
   session::PricedPrompt priced;
   bool is_on_disk = false;
   if (!state.dialogue.messages().empty()) {
@@ -84,9 +85,9 @@ Checked<json::Value> price_json(const SessionState& state, const ServedModel& mo
     Result<session::Prompt> prompt = prompt_of(state, model.engine(), messages);
     if (!prompt) return refusal_of(prompt.error(), "messages");
     model.service->ask([&](Engine& engine) {
-      priced = session::price(engine, prompt->tokens, false);
+      priced = session::price(engine, prompt->tokens, tenant, false);
       is_on_disk = engine.sequence_store() != nullptr &&
-                   engine.is_stored(engine.default_selection(), prompt->tokens);
+                   engine.is_stored(engine.default_selection().for_tenant(tenant), prompt->tokens);
     });
   }
   json::Value json = {{"reused", priced.plan.resume},

@@ -25,6 +25,8 @@ Checked<std::vector<chat::Message>> messages_of(const SessionState& state,
 
 // {"reused", "recomputed", "replayed", "reason", "on_disk"}: what of the active branch is in memory
 // and what would be computed again, before anything that is said next.
-Checked<json::Value> price_json(const SessionState& state, const ServedModel& model);
+// For the tenant's cache.
+Checked<json::Value> price_json(const SessionState& state, const ServedModel& model,
+                                uint64_t tenant);
 
 }  // namespace cairn::serve

@@ -1,0 +1,275 @@
+// The attacks of docs/security.md that a whole server has to bear, over bare sockets: each is
+// refused in few words or served, and then the server answers as before.
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/scratch_folder.h"
+#include "tests/serve/serving.h"
+
+namespace cairn::serve::hostile_test {
+namespace {
+
+using nlohmann::json;
+
+constexpr char kChatPath[] = "/v1/chat/completions";
+
+std::string repeated(std::string_view text, int count) {
+  std::string all;
+  for (int round = 0; round < count; ++round) all += text;
+  return all;
+}
+
+void expect_short(const BareReply& reply) {
+  EXPECT_LE(reply.body.size(), 2048u);
+  for (const char* secret : {"/home", "/tmp", "0x7f", "std::", "cairn::"}) {
+    EXPECT_EQ(reply.body.find(secret), std::string::npos) << reply.body;
+  }
+}
+
+void expect_alive(Serving& serving) {
+  EXPECT_EQ(serving.post_json(kChatPath, question(kFrance))["choices"][0]["message"]["content"],
+            kParis);
+}
+
+// Of a request that is refused: the status.
+int refused_status(Serving& serving, const json& body, std::string_view path = kChatPath) {
+  const BareReply reply = serving.post(path, body.dump());
+  expect_short(reply);
+  return reply.status;
+}
+
+// 12: what the server itself tells the template.
+TEST(Hostile, TemplatesAreNotToldOtherwise) {
+  Serving serving;
+  for (const char* name : {"messages", "tools", "bos_token", "add_generation_prompt"}) {
+    json body = question("Hello");
+    body["chat_template_kwargs"] = {{name, "x"}};
+    EXPECT_EQ(refused_status(serving, body), 400) << name;
+  }
+  expect_alive(serving);
+}
+
+// 13
+TEST(Hostile, GrammarsHaveLimits) {
+  Serving serving;
+  std::string chain;
+  for (int rule = 0; rule < 5000; ++rule) {
+    chain += "r" + std::to_string(rule) + " ::= r" + std::to_string(rule + 1) + "\n";
+  }
+  const std::string grammars[] = {
+      "root ::= " + std::string(60000, '('), "root ::= r0\n" + chain, "root ::= root \"a\"",
+      "root ::= \"a\"{1,1000000000}",        "root ::= missing",      std::string(300 << 10, 'a'),
+  };
+  for (const std::string& grammar : grammars) {
+    json body = question("Hello");
+    body["grammar"] = grammar;
+    EXPECT_EQ(refused_status(serving, body), 400) << grammar.substr(0, 60);
+  }
+  expect_alive(serving);
+}
+
+// 14: nothing is fetched, and nothing is followed for ever.
+TEST(Hostile, SchemasHaveLimits) {
+  Serving serving;
+  json deep = {{"type", "integer"}};
+  for (int level = 0; level < 100; ++level) deep = {{"type", "array"}, {"items", deep}};
+  const json schemas[] = {
+      deep,
+      {{"$ref", "http://169.254.169.254/schema"}},
+      {{"$ref", "#/$defs/none"}},
+      {{"$ref", "#"}},
+      {{"type", "string"}, {"pattern", "(?<=x)*"}},
+  };
+  for (const json& schema : schemas) {
+    json body = question("Hello");
+    body["response_format"] = {{"type", "json_schema"},
+                               {"json_schema", {{"name", "s"}, {"schema", schema}}}};
+    const int status = refused_status(serving, body);
+    EXPECT_TRUE(status == 400 || status == 501) << status << schema.dump().substr(0, 60);
+  }
+  expect_alive(serving);
+}
+
+// 16 and 17: the field is named.
+TEST(Hostile, NumbersHaveRanges) {
+  Serving serving;
+  const int64_t vocabulary = serving.service().engine().size().vocabulary_count;
+  const std::pair<const char*, json> cases[] = {
+      {"n", 1000000000},
+      {"top_k", std::numeric_limits<int64_t>::min()},
+      {"max_tokens", -2},
+      {"temperature", -1},
+      {"repeat_last_n", -7},
+      {"logit_bias", {{std::to_string(vocabulary), 1}}},
+      {"logit_bias", {{"2147483648", 1}}},
+  };
+  for (const auto& [field, value] : cases) {
+    json body = question("Hello");
+    body[field] = value;
+    const auto [status, named] = serving.refused(kChatPath, body);
+    EXPECT_EQ(status, 400) << field;
+    EXPECT_TRUE(named.starts_with(field)) << field << " " << named;
+  }
+  for (const int64_t token : {vocabulary, int64_t(-1), int64_t(1) << 31, int64_t(1) << 40}) {
+    EXPECT_EQ(refused_status(serving, {{"prompt", {1, token}}}, "/v1/completions"), 400) << token;
+    EXPECT_EQ(refused_status(serving, {{"tokens", {1, token}}}, "/detokenize"), 400) << token;
+  }
+  const BareReply huge =
+      serving.post(kChatPath, R"({"messages":[{"role":"user","content":"x"}],"seed":1e400})");
+  EXPECT_EQ(huge.status, 400);
+  expect_short(huge);
+  expect_alive(serving);
+}
+
+// 18: one refusal, and nothing of what follows is read as a request.
+TEST(Hostile, WhatOthersCouldReadOtherwiseEndsTheConnection) {
+  Serving serving;
+  const std::string hidden = get_request("/v1/models");
+  const std::string post = "POST /tokenize HTTP/1.1\r\nHost: localhost\r\n";
+  const std::string cases[] = {
+      post + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+      post + "Content-Length: 4\r\nContent-Length: 5\r\n\r\nabcd",
+      post + "Content-Length: +4\r\n\r\nabcd",
+      post + "Content-Length: 4 \t4\r\n\r\nabcd",
+      post + "Content-Length: 0x4\r\n\r\nabcd",
+      post + "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+      post + "Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n",
+      post + "Transfer-Encoding: chunked\r\n\r\n+4\r\nabcd\r\n0\r\n\r\n",
+      post + "Transfer-Encoding: chunked\r\n\r\n4;" + std::string(300, 'x') + "\r\nabcd\r\n",
+      post + "Transfer-Encoding: chunked\r\n\r\n4\nabcd\n0\n\n",
+      post + "A: b\r\n c\r\n\r\n",
+      post + "A : b\r\n\r\n",
+      post + std::string("A: b\0c\r\n\r\n", 10),
+      post + "A: b\rc\r\n\r\n",
+      "GET /v1/models HTTP/1.1\nHost: localhost\n\n",
+      "GET /v1/models HTTP/1.1\r\nHost: localhost\r\nHost: other\r\n\r\n",
+      "GET /v1/models HTTP/1.1\r\n\r\n",
+      "GET  /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n",
+      "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+  };
+  for (const std::string& bytes : cases) {
+    BareClient asking = serving.client();
+    asking.send(bytes + hidden);
+    const BareReply reply = asking.read_reply();
+    EXPECT_TRUE(reply.status == 400 || reply.status == 505) << reply.status << " " << bytes;
+    expect_short(reply);
+    EXPECT_EQ(asking.take_all().find("HTTP/1.1 200"), std::string::npos) << bytes;
+  }
+  expect_alive(serving);
+}
+
+// 19
+TEST(Hostile, SizesAreRefusedBeforeTheyAreRead) {
+  Serving serving;
+  const std::string begin = "POST /tokenize HTTP/1.1\r\nHost: localhost\r\n";
+  BareClient fields = serving.client();
+  fields.send(begin + repeated("A: b\r\n", 10000) + "\r\n");
+  EXPECT_EQ(fields.read_reply().status, 431);
+  BareClient line = serving.client();
+  line.send("GET /" + std::string(1 << 20, 'a') + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_EQ(line.read_reply().status, 414);
+  BareClient declared = serving.client();
+  ASSERT_TRUE(declared.send(begin + "Content-Length: 10737418240\r\n\r\n"));
+  EXPECT_EQ(declared.read_reply().status, 413);
+  BareClient endless = serving.client();
+  endless.send(begin + "Transfer-Encoding: chunked\r\n\r\n");
+  const std::string chunk = "100000\r\n" + std::string(1 << 20, 'x') + "\r\n";
+  for (int count = 0; count < 33; ++count) endless.send(chunk);
+  EXPECT_EQ(endless.read_reply().status, 413);
+  expect_alive(serving);
+}
+
+// 20: hundreds that never finish their heads hold up nobody.
+TEST(Hostile, HalfHeadsHoldUpNobody) {
+  Serving serving;
+  std::vector<BareClient> slow;
+  for (int count = 0; count < 500; ++count) {
+    slow.push_back(serving.client());
+    slow.back().send("GET /health HTTP/1.1\r\nHost: local");
+  }
+  expect_alive(serving);
+}
+
+// 22
+TEST(Hostile, NothingIsInflated) {
+  Serving serving;
+  for (const char* coding : {"gzip", "br", "deflate", "identity", "zstd"}) {
+    const BareReply reply =
+        serving.post("/tokenize", "\x1f\x8b", "Content-Encoding: " + std::string(coding) + "\r\n");
+    EXPECT_EQ(reply.status, 415) << coding;
+  }
+}
+
+// 24: line ends of clients and of models begin no header and no event.
+TEST(Hostile, LineEndsStayInTheirText) {
+  Serving serving;
+  const std::string evil = "a\r\nX-Evil: 1\r\n\r\ndata: evil\n\nevent: evil\n\n";
+  const json body = {{"prompt", evil}, {"model", evil},
+                     {"echo", true},   {"max_tokens", 3},
+                     {"stream", true}, {"stop", json::array({evil})},
+                     {"user", evil},   {"logit_bias", json::object()}};
+  const BareReply reply = serving.post("/v1/completions", body.dump());
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  EXPECT_FALSE(reply.has("X-Evil"));
+  for (size_t at = 0; at < reply.body.size();) {
+    const size_t end = reply.body.find("\n\n", at);
+    ASSERT_NE(end, std::string::npos);
+    const std::string event = reply.body.substr(at, end - at);
+    EXPECT_TRUE(event.starts_with("data: {") || event == "data: [DONE]" || event.starts_with(":"))
+        << event;
+    EXPECT_EQ(event.find('\n'), std::string::npos) << event;
+    at = end + 2;
+  }
+  const BareReply unknown = serving.get("/v1/models/a%0d%0aX-Evil:%201");
+  EXPECT_EQ(unknown.status, 404);
+  EXPECT_FALSE(unknown.has("X-Evil"));
+}
+
+// 31: keys stand in headers alone, and nowhere else afterwards.
+TEST(Hostile, KeysAreWrittenNowhere) {
+  const std::string key = "a-key-of-a-user-1234", wrong = "a-wrong-key-of-nobody";
+  const test::ScratchFolder folder;
+  {
+    AppOptions options;
+    options.log_path = folder.file("log");
+    ASSERT_TRUE(options.keys.add(key, Role::user));
+    Serving serving(std::move(options));
+    const std::string shown = "Authorization: Bearer " + key + "\r\n";
+    for (const char* path : {"/props", "/v1/models", "/v1/memory", "/slots", "/openapi.json"}) {
+      const BareReply reply = serving.get(path, shown);
+      EXPECT_EQ(reply.status, 200) << path;
+      EXPECT_EQ((reply.head + reply.body).find(key), std::string::npos) << path;
+    }
+    EXPECT_EQ(serving.get("/v1/models?api_key=" + key).status, 401);
+    const BareReply refused = serving.get("/v1/models", "X-Api-Key: " + wrong + "\r\n");
+    EXPECT_EQ(refused.status, 401);
+    EXPECT_EQ((refused.head + refused.body).find(wrong), std::string::npos);
+  }
+  const std::string log = test::contents_of(folder.file("log"));
+  EXPECT_NE(log.find("/v1/models"), std::string::npos);
+  EXPECT_EQ(log.find(key), std::string::npos) << log;
+  EXPECT_EQ(log.find(wrong), std::string::npos) << log;
+}
+
+// 39: whatever was taken for a connection comes back with it.
+TEST(Hostile, ThousandsComeAndGo) {
+  Serving serving;
+  json body = question(kFrance);
+  body["stream"] = true;
+  body["ignore_eos"] = true;
+  const std::string request = post_request(kChatPath, body.dump());
+  for (int count = 0; count < 2000; ++count) {
+    BareClient asking = serving.client();
+    ASSERT_TRUE(asking.is_connected());
+    if (count % 3 == 1) asking.send(request.substr(0, size_t(count) % request.size()));
+    if (count % 40 == 0) asking.send(request);
+  }
+  expect_alive(serving);
+}
+
+}  // namespace
+}  // namespace cairn::serve::hostile_test
