@@ -127,7 +127,7 @@ TEST(App, BrowsersOfAllowedPagesAreTold) {
                    "Access-Control-Request-Method: POST\r\n\r\n");
   EXPECT_EQ(before.status, 204);
   EXPECT_TRUE(before.has("access-control-allow-origin: https://chat.example.org\r\n"));
-  EXPECT_TRUE(before.has("access-control-allow-methods: GET, POST\r\n"));
+  EXPECT_TRUE(before.has("access-control-allow-methods: GET, POST, DELETE\r\n"));
   EXPECT_FALSE(before.has("private-network"));
   const BareReply reply = serving.get("/v1/models", origin);
   EXPECT_EQ(reply.status, 401);

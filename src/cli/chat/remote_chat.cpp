@@ -115,7 +115,7 @@ Result<json::Value> RemoteChat::ask(std::string_view method, const std::string& 
   const std::string text = method == "POST" ? json::to_text(body) : "";
   CAIRN_TRY(const HttpClient::Reply reply, send(method, path, text, {}));
   if (reply.status != 200) {
-    return fail(ErrorCode::invalid_argument, "{}", server_error(reply.status, reply.body));
+    return fail(ErrorCode::io, "{}", server_error(reply.status, reply.body));
   }
   return read_json("the server's reply", reply.body);
 }
@@ -330,7 +330,7 @@ Result<session::Answer> RemoteChat::complete(const session::AnswerHooks& hooks) 
   }
   CAIRN_TRY(const HttpClient::Reply ended, std::move(reply));
   if (ended.status != 200) {
-    return fail(ErrorCode::invalid_argument, "{}", server_error(ended.status, ended.body));
+    return fail(ErrorCode::io, "{}", server_error(ended.status, ended.body));
   }
   receipt_ = events.take_receipt();
   CAIRN_TRY(session::Answer answer, std::move(events).finish());

@@ -219,6 +219,8 @@ std::unique_ptr<http::Reply> delete_session(const ServerContext& context, http::
 
 std::unique_ptr<http::Reply> post_session_stop(const ServerContext& context,
                                                http::Request& request) {
+  const Checked<Body> body = Body::read(request.body, Endpoint{});
+  if (!body) return refusal_reply(body.error());
   const std::string id = session_name(request);
   if (context.sessions->find(request.owner, id) == nullptr) {
     return refusal_reply(unknown_session());
