@@ -150,6 +150,24 @@ TEST(Models, WithoutANameTheLastOneIsMeant) {
   EXPECT_EQ(serving.post_json(kChatPath, body)["model"], "a");
 }
 
+// A session's model answers in it, whichever was asked last.
+TEST(Models, SessionsGoOnWithTheirs) {
+  const ModelFolder folder({"a", "b"});
+  Serving serving(models_of(folder.path()));
+  const std::string path = "/v1/sessions/mine/";
+  EXPECT_EQ(serving.post_json("/v1/sessions", {{"id", "mine"}, {"model", "b"}})["model"], "b");
+  EXPECT_EQ(serving.post_json(kChatPath, greedy("a"))["model"], "a");
+  json asked = greedy("a");
+  asked.erase("model");
+  const json reply = serving.post_json(path + "generate", asked);
+  EXPECT_EQ(reply["model"], "b");
+  EXPECT_EQ(text_of(reply), kParis);
+  EXPECT_EQ(serving.post_json(kChatPath, greedy("a"))["model"], "a");
+  EXPECT_EQ(serving.post_json(path + "rewind", {{"keep", 2}})["model"], "b");
+  EXPECT_EQ(serving.post("/v1/sessions/none/generate", asked.dump()).status, 404);
+  EXPECT_EQ(serving.get("/v1/sessions/mine").status, 200);
+}
+
 TEST(Models, UnknownOnesAreRefusedByName) {
   const ModelFolder folder({"a", "b"});
   Serving serving(models_of(folder.path()));
