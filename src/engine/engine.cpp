@@ -332,10 +332,12 @@ Result<Plans> Engine::record(const memory::Layout& layout, std::span<const LowRa
 // disk; several do not.
 Result<StepReport> Engine::step(std::span<const StepItem> items, StepAcceptor accept,
                                 StepObserver observe) {
-  if (sequence_store_ != nullptr) sequence_store_->note_step();
+  if (sequence_store_ == nullptr) return stepper_->step(items, accept, observe);
+  sequence_store_->begin_step();
   Result<StepReport> report = stepper_->step(items, accept, observe);
+  sequence_store_->end_step();
   const bool is_full = !report && report.error().code == ErrorCode::memory_full;
-  if (!is_full || sequence_store_ == nullptr) return report;
+  if (!is_full) return report;
   std::optional<std::chrono::milliseconds> patience;
   if (items.size() > 1) patience = kStorePatience;
   return sequence_store_->drain(patience) ? stepper_->step(items, accept, observe) : report;

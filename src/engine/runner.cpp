@@ -133,8 +133,8 @@ void Runner::replay(std::span<memory::Replay> replays) {
   while (add_pieces(replays)) execute(*last_plan_);
 }
 
-// The next piece of each replay that has one, as far as there are rows; those of one variant. False
-// when all have been computed.
+// The next piece of each replay that has one, as far as there are rows; those of one computation.
+// False when all have been computed.
 bool Runner::add_pieces(std::span<memory::Replay> replays) {
   clear();
   const memory::Replay* first = nullptr;
@@ -143,7 +143,9 @@ bool Runner::add_pieces(std::span<memory::Replay> replays) {
     memory::Replay& replay = replays[i];
     int32_t& piece = replayed_pieces_[i];
     if (piece == replay.piece_count()) continue;
-    if (first != nullptr && replay.variant() != first->variant()) continue;
+    const bool fits =
+        first == nullptr || replay.variant().computation == first->variant().computation;
+    if (!fits) continue;
     const int32_t piece_rows = replay.piece_row_count(piece);
     if (first != nullptr && row_count + piece_rows > row_count_max()) continue;
     CHECK(piece_rows <= row_count_max());

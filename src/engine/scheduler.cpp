@@ -84,9 +84,9 @@ void Scheduler::submit(JobId id, std::unique_ptr<Job> job, JobTerms terms) {
   ++submit_count_;
   auto entry = std::make_unique<Scheduled>(
       Scheduled{.id = id, .terms = std::move(terms), .job = std::move(job)});
-  const auto place = std::upper_bound(
-      jobs_.begin(), jobs_.end(), entry,
-      [this](const auto& a, const auto& b) { return goes_first(*a, *b); });
+  const auto place =
+      std::upper_bound(jobs_.begin(), jobs_.end(), entry,
+                       [this](const auto& a, const auto& b) { return goes_first(*a, *b); });
   jobs_.insert(place, std::move(entry));
 }
 
@@ -221,7 +221,11 @@ bool Scheduler::make_room(const Scheduled& job, size_t bytes, int32_t& running_c
       waits_for_disk_ |= will_have_more;
       return reading_count == 0 && !will_have_more;
     }
-    if (!preempt_yielding(job)) return false;
+    if (!preempt_yielding(job)) {
+      SequenceStore* const store = engine_->sequence_store();
+      if (store != nullptr && !has_room(bytes)) store->hurry();
+      return false;
+    }
     --running_count;
   }
 }
@@ -595,8 +599,7 @@ Scheduler::Client& Scheduler::client_of(const std::string& name) {
       continue;
     }
     ++idle_count;
-    const bool is_older =
-        oldest == clients_.end() || client.last_use < oldest->second.last_use;
+    const bool is_older = oldest == clients_.end() || client.last_use < oldest->second.last_use;
     if (is_older && entry->first != name) oldest = entry;
   }
   if (idle_count > kIdleClientsMax) clients_.erase(oldest);

@@ -42,7 +42,7 @@ struct SchedulerStats {
   int64_t own_tokens = 0;     // Of jobs without a lane that are not idle.
   int64_t replayed_rows = 0;  // Recurrence steps, which read no weights.
   int64_t preemptions = 0;
-  int64_t shared_waits = 0;  // Times that a job waited for a prefix that another one computed.
+  int64_t shared_waits = 0;     // Times that a job waited for a prefix that another one computed.
   int64_t stored_prefixes = 0;  // Jobs that found more of their prompt in the store than in memory.
 };
 
@@ -95,8 +95,7 @@ class Scheduler {
   bool waits_for_prefix(Scheduled& job);
   int32_t shared_prefix(const Scheduled& running, const Scheduled& waiting,
                         std::span<const Token> prompt) const;
-  bool make_room(const Scheduled& job, size_t bytes, int32_t& running_count,
-                 int32_t reading_count);
+  bool make_room(const Scheduled& job, size_t bytes, int32_t& running_count, int32_t reading_count);
   void plan(Scheduled& job);
   void set_plan(Scheduled& job, const memory::ResumePlan& plan);
   StoredPrefix::Stage look_in_store(Scheduled& job);
@@ -135,9 +134,9 @@ class Scheduler {
   // Of the step that is being made; their capacity stays.
   std::vector<Scheduled*> queue_;
   std::vector<Share> shares_;
-  std::vector<StepItem> items_;      // By share.
+  std::vector<StepItem> items_;  // By share.
   std::vector<Scheduled*> choosing_;
-  size_t computed_count_ = 0;        // Of the shares, from the first.
+  size_t computed_count_ = 0;  // Of the shares, from the first.
   int32_t decode_rows_ = 0, prompt_rows_ = 0;
   bool waits_for_disk_ = false;  // Some job does.
 };

@@ -18,6 +18,8 @@ namespace cairn {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr std::chrono::milliseconds kLookAgain(100);
 // While nothing is computed a file is scrubbed so often.
 constexpr std::chrono::seconds kScrubPause(1);
@@ -90,7 +92,7 @@ SequenceStore::~SequenceStore() {
 }
 
 int64_t SequenceStore::now_ns() {
-  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  return Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
 void SequenceStore::write_all() {
@@ -106,6 +108,7 @@ void SequenceStore::write_all() {
       is_writing_ = true;
       work_once(lock);
       is_writing_ = false;
+      is_wanted_ = is_wanted_ && has_errand();
       changed_.notify_all();
     } else {
       return;
@@ -143,18 +146,30 @@ bool SequenceStore::rest(std::chrono::nanoseconds& rested_at) {
   const std::chrono::nanoseconds pause = kRestPerWork * (now - rested_at);
   rested_at = now;
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, pause, [this] { return is_hurried(); });
+  // That steps have ended is told by nobody.
+  for (const auto end = Clock::now() + pause; Clock::now() < end && !is_hurried();) {
+    changed_.wait_until(lock, std::min(end, Clock::now() + kBesideSteps));
+  }
   return !gives_up_;
 }
 
+void SequenceStore::hurry() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_wanted_ || is_idle()) return;
+    is_wanted_ = true;
+  }
+  changed_.notify_all();
+}
+
 bool SequenceStore::is_hurried() const {
-  return drain_count_ > 0 || is_closing_ ||
+  return drain_count_ > 0 || is_wanted_ || is_closing_ ||
          waiting_bytes() > memory_->options().budget_bytes / kBehindPart ||
-         now_ns() - last_step_ns_ > kBesideSteps / std::chrono::nanoseconds(1);
+         !is_beside_steps(kBesideSteps);
 }
 
 bool SequenceStore::may_scrub() {
-  if (now_ns() - last_step_ns_ < kScrubPause / std::chrono::nanoseconds(1)) return false;
+  if (is_beside_steps(kScrubPause)) return false;
   const std::lock_guard lock(mutex_);
   return !has_errand() && !is_closing_;
 }

@@ -82,9 +82,15 @@ class SequenceStore {
     return disk_->covers(fingerprint, tokens);
   }
 
-  // A step is made: the disk is not scrubbed for a second, and what nobody waits for is written
-  // slowly.
-  void note_step() { last_step_ns_ = now_ns(); }
+  // Around each step: meanwhile and for a while the disk is not scrubbed, and what nobody waits for
+  // is written slowly.
+  void begin_step() { is_in_step_ = true; }
+  void end_step() {
+    last_step_ns_ = now_ns();
+    is_in_step_ = false;
+  }
+  // Somebody waits for memory: what waits is written without rest.
+  void hurry();
 
   // A sequence that was loaded, to be compared with what its tokens compute.
   struct Audit {
@@ -128,6 +134,9 @@ class SequenceStore {
   void work_once(std::unique_lock<std::mutex>& lock);
   bool rest(std::chrono::nanoseconds& rested_at);
   bool is_hurried() const;
+  bool is_beside_steps(std::chrono::nanoseconds since) const {
+    return is_in_step_ || now_ns() - last_step_ns_ < since.count();
+  }
   void scrub(std::unique_lock<std::mutex>& lock);
   bool may_scrub();
   void note_loaded(const Sha256Digest& fingerprint, const Selection& selection,
@@ -152,10 +161,12 @@ class SequenceStore {
   std::vector<Condemned> condemned_;
   bool is_writing_ = false, is_closing_ = false;
   int32_t drain_count_ = 0;            // Who waits until everything is written.
+  bool is_wanted_ = false;             // The memory of what waits, until nothing does.
   std::atomic<bool> gives_up_{false};  // The writer leaves what it is writing.
   std::thread writer_;
   Counts counts_;  // Under the mutex, as all above but the thread.
-  std::atomic<int64_t> last_step_ns_{0};
+  std::atomic<bool> is_in_step_{false};
+  std::atomic<int64_t> last_step_ns_{0};  // When the last one ended.
   std::unique_ptr<StoreReader> reader_;
   int32_t audit_interval_;
   std::mt19937_64 random_;  // Which ones are audited.

@@ -15,6 +15,9 @@ namespace cairn::session {
 
 namespace {
 
+// Sequences of which it is known whether the store has them.
+constexpr size_t kStoredMax = 1024;
+
 std::vector<GroupReport> groups_of(const memory::Layout& layout) {
   std::vector<GroupReport> groups;
   for (const memory::GroupSpec& spec : layout.groups) {
@@ -126,7 +129,8 @@ void MemoryReporter::look_in_store(std::vector<Listed>& listed) {
   SequenceStore* const store = engine_->sequence_store();
   if (store == nullptr) return;
   const uint64_t written_bytes = store->stats().written_bytes;
-  std::map<std::string, Stored> known;
+  // Reports for other tenants have other sequences.
+  if (stored_.size() > kStoredMax) stored_.clear();
   for (Listed& each : listed) {
     SequenceReport& report = each.report;
     const auto found = stored_.find(report.id);
@@ -140,9 +144,8 @@ void MemoryReporter::look_in_store(std::vector<Listed>& listed) {
                 .written_bytes = written_bytes};
     }
     report.is_stored = stored.is_stored;
-    known[report.id] = stored;
+    stored_[report.id] = stored;
   }
-  stored_ = std::move(known);
 }
 
 PricedPrompt price(Engine& engine, std::span<const Token> prompt, uint64_t tenant,

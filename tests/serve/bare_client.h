@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -121,7 +122,11 @@ class BareClient {
   virtual ssize_t send_some(std::string_view bytes) {
     return ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
-  virtual ssize_t receive_some(char* place, size_t size) { return ::recv(socket_, place, size, 0); }
+  virtual ssize_t receive_some(char* place, size_t size) {
+    const ssize_t count = ::recv(socket_, place, size, 0);
+    if (count < 0 && errno == EAGAIN) ADD_FAILURE() << "nothing came for a minute";
+    return count;
+  }
 
  private:
   void connect(const sockaddr* address, socklen_t size) {

@@ -164,7 +164,7 @@ TEST(Hostile, WhatOthersCouldReadOtherwiseEndsTheConnection) {
 
 // 19
 TEST(Hostile, SizesAreRefusedBeforeTheyAreRead) {
-  Serving serving;
+  Serving serving({}, "", {}, {.linger_seconds = 60});
   const std::string begin = "POST /tokenize HTTP/1.1\r\nHost: localhost\r\n";
   BareClient fields = serving.client();
   fields.send(begin + repeated("A: b\r\n", 10000) + "\r\n");

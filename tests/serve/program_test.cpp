@@ -96,12 +96,17 @@ TEST(ServeProgram, ReadsKeysAgain) {
   };
   EXPECT_EQ(status(old), 200);
   EXPECT_EQ(status(later), 401);
+  BareClient watching = program.client();
+  ASSERT_TRUE(
+      watching.send(get_request("/v1/memory/events", "Authorization: Bearer " + old + "\r\n")));
+  ASSERT_TRUE(watching.wait_for("data:"));
   write_keys(path, later + "\n");
   EXPECT_EQ(status(old), 200) << "before it was told";
   program.send_signal(SIGHUP);
   program.line_with("read again");
   EXPECT_EQ(status(later), 200);
   EXPECT_EQ(status(old), 401);
+  watching.take_all();  // It is closed.
   for (const char* broken : {"short\n", "", "# none\n"}) {
     write_keys(path, broken);
     program.send_signal(SIGHUP);

@@ -235,7 +235,7 @@ TEST_F(ServerTest, WhatIsNoRequestEndsTheConnection) {
 }
 
 TEST_F(ServerTest, BodiesHaveLimits) {
-  start({.body_bytes_max = 1 << 20});
+  start({.body_bytes_max = 1 << 20, .linger_seconds = 60});
   BareClient asking = client();
   ASSERT_TRUE(asking.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10737418240\r\n\r\n"));
   EXPECT_EQ(asking.read_reply().status, 413) << "before any byte of it";
@@ -286,18 +286,22 @@ TEST_F(ServerTest, RefusalsCostNoBody) {
 }
 
 TEST_F(ServerTest, SlowRequestsAreCut) {
-  start({.head_seconds = 0.3, .body_seconds = 0.3, .idle_seconds = 0.3});
+  start({.head_seconds = 0.3, .body_seconds = 0.3});
   BareClient silent = client();
   BareClient half = client();
   half.send("GET / HT");
   BareClient body = client();
   body.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc");
-  BareClient idle = client();
-  idle.send(get_request("/a"));
-  EXPECT_EQ(idle.read_reply().status, 200);
   EXPECT_TRUE(silent.is_closed());
   EXPECT_TRUE(half.is_closed());
   EXPECT_TRUE(body.is_closed());
+}
+
+TEST_F(ServerTest, IdleConnectionsAreCut) {
+  start({.head_seconds = 60, .idle_seconds = 0.3});
+  BareClient idle = client();
+  idle.send(get_request("/a"));
+  EXPECT_EQ(idle.read_reply().status, 200);
   EXPECT_TRUE(idle.is_closed());
 }
 

@@ -142,9 +142,9 @@ TEST(Tenants, SeeTheirOwnMemory) {
 }
 
 TEST(Tenants, DoNotSeeWhatOthersAreAnswered) {
-  Serving serving(options_with(true));
+  Serving serving(options_with(true), "", {.context_tokens = 100'000});
   json body = question("Hello");
-  body.update({{"stream", true}, {"ignore_eos", true}, {"max_tokens", 3000}});
+  body.update({{"stream", true}, {"ignore_eos", true}, {"max_tokens", 99'000}});
   BareClient asking = serving.client();
   ASSERT_TRUE(asking.send(post_request("/v1/chat/completions", body.dump(), bearer(kAnna))));
   ASSERT_TRUE(asking.wait_for("\"delta\""));

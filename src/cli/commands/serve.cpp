@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -281,6 +282,11 @@ Action add_serve(Options& command) {
 // earlier.
 Result<int> serve_model(const ServeOptions& options) {
   CAIRN_TRY(AccessFiles access, read_access(options));
+  // While nobody listens, the files are read anyway, or not needed any more.
+  const auto outlive_hangups = [&] {
+    if (has_access_files(options)) (void)std::signal(SIGHUP, SIG_IGN);
+  };
+  outlive_hangups();
   OnlyModel only;
   CAIRN_TRY(std::unique_ptr<serve::ModelRegistry> models,
             has_several_models(options) ? start_models(options) : load_only_model(options, only));
@@ -298,8 +304,10 @@ Result<int> serve_model(const ServeOptions& options) {
   if (has_access_files(options)) {
     server->on_hangup([&] { read_access_again(options, *app, *server); });
   }
-  if (server->run(true)) return kExitFine;
+  const bool is_drained = server->run(true);
   server.reset();
+  outlive_hangups();
+  if (is_drained) return kExitFine;
   // A load cannot be interrupted, and at the second signal nobody waits for one.
   if (app->is_loading()) std::_Exit(kExitInterrupted);
   return kExitInterrupted;

@@ -28,7 +28,6 @@ namespace {
 constexpr size_t kReadBytes = 64 << 10;
 // Of requests that come while one is answered.
 constexpr size_t kAheadBytesMax = 256 << 10;
-constexpr double kLingerSeconds = 2;
 
 std::chrono::steady_clock::duration seconds_of(double seconds) {
   return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
@@ -81,6 +80,10 @@ asio::awaitable<bool> Connection::begin() {
 
 void Connection::drain() {
   if (!is_busy_ || is_endless_) close();
+}
+
+void Connection::close_endless() {
+  if (is_endless_) close();
 }
 
 void Connection::close() {
@@ -359,7 +362,7 @@ asio::awaitable<void> Connection::watch() {
 }
 
 asio::awaitable<void> Connection::linger() {
-  arm(kLingerSeconds);
+  arm(shared_->limits.linger_seconds);
   co_await stream_.end_sending();
   boost::system::error_code error;
   while (!error && !is_cut_) {

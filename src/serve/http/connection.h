@@ -42,6 +42,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::awaitable<void> serve();
   // Where no request is being answered: at once; else behind the reply.
   void drain();
+  // Where a reply is sent that has no end: at once.
+  void close_endless();
   void close();
 
  private:

@@ -242,6 +242,10 @@ void Server::State::wait_for_hangup() {
   hangups.async_wait([this](const error_code& error, int) {
     if (error || shared.is_draining) return;
     reload();
+    // Who may see what has changed, and these would never ask again.
+    for (const auto& [key, weak] : connections) {
+      if (const std::shared_ptr<Connection> connection = weak.lock()) connection->close_endless();
+    }
     wait_for_hangup();
   });
 }
