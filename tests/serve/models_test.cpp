@@ -168,6 +168,30 @@ TEST(Models, SessionsGoOnWithTheirs) {
   EXPECT_EQ(serving.get("/v1/sessions/mine").status, 200);
 }
 
+// The folder of sessions is made when the server starts, the store in the same folder when the first
+// model is loaded; nobody has made either before.
+TEST(Models, SessionsAndTheStoreShareANewFolder) {
+  const ModelFolder folder({"a", "b"});
+  const test::ScratchFolder scratch;
+  LoadTerms terms = small_terms();
+  terms.engine.cache_dir = scratch.file("store");
+  AppOptions options;
+  options.session_folder = terms.engine.cache_dir + "/sessions";
+  {
+    Serving serving(models_of(folder.path(), {}, terms), options);
+    EXPECT_EQ(serving.post_json("/v1/sessions", {{"id", "s"}, {"model", "b"}})["model"], "b");
+    json asked = greedy("b", "My name is Ada.");
+    asked.erase("model");
+    serving.post_json("/v1/sessions/s/generate", asked);
+  }
+  Serving serving(models_of(folder.path(), {}, terms), options);
+  json asked = greedy("b", "What is my name?");
+  asked.erase("model");
+  const json reply = serving.post_json("/v1/sessions/s/generate", asked);
+  EXPECT_EQ(text_of(reply), "Your name is Ada.");
+  EXPECT_EQ(reply["memory"]["source"], "disk") << reply["memory"];
+}
+
 TEST(Models, UnknownOnesAreRefusedByName) {
   const ModelFolder folder({"a", "b"});
   Serving serving(models_of(folder.path()));

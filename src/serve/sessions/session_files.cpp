@@ -172,10 +172,19 @@ Result<SessionState> read_session(const std::string& name, std::string_view text
   return state;
 }
 
+namespace {
+
+Status make_folder(const std::string& path) {
+  if (path.empty() || ::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return Ok{};
+  return fail(ErrorCode::io, "{}: {}", path, std::strerror(errno));
+}
+
+}  // namespace
+
 Result<std::unique_ptr<SessionFiles>> SessionFiles::open(const std::string& folder) {
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    return fail(ErrorCode::io, "{}: {}", folder, std::strerror(errno));
-  }
+  // With models that are loaded later, nobody has made the store's folder yet.
+  CAIRN_TRY(make_folder(std::filesystem::path(folder).parent_path().string()));
+  CAIRN_TRY(make_folder(folder));
   struct stat found = {};
   if (::lstat(folder.c_str(), &found) != 0 || !S_ISDIR(found.st_mode) ||
       found.st_uid != ::geteuid() || (found.st_mode & 077) != 0) {

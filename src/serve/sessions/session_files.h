@@ -19,7 +19,7 @@ namespace cairn::serve {
 
 class SessionFiles {
  public:
-  // Makes the folder, for its owner alone, where it is missing; not those above it. Reads what is
+  // Makes the folder and the one above it, for their owner alone, where they are missing. Reads what is
   // there; files that are no sessions stay where they are, and are told in the log. Errors: io;
   // invalid_argument: it is no folder of ours.
   static Result<std::unique_ptr<SessionFiles>> open(const std::string& folder);
