@@ -301,7 +301,10 @@ Result<int> serve_model(const ServeOptions& options) {
   if (server->run(true)) return kExitFine;
   server.reset();
   // A load cannot be interrupted, and at the second signal nobody waits for one.
-  if (app->is_loading()) std::_Exit(kExitInterrupted);
+  if (app->is_loading()) {
+    app->drain_sessions();
+    std::_Exit(kExitInterrupted);
+  }
   return kExitInterrupted;
 }
 
