@@ -57,7 +57,10 @@ json stream_of(const std::string& model) {
   return body;
 }
 
-// An answer that does not end by itself.
+// A test may look away for a while without being taken for a reader who has gone.
+constexpr http::Limits kPatient{.write_seconds = 600};
+
+// An answer that does not end by itself. REQUIRES: kPatient.
 BareClient begin_endless(Serving& serving, const std::string& model) {
   BareClient asking = serving.client();
   json body = stream_of(model);
@@ -168,8 +171,8 @@ TEST(Models, SessionsGoOnWithTheirs) {
   EXPECT_EQ(serving.get("/v1/sessions/mine").status, 200);
 }
 
-// The folder of sessions is made when the server starts, the store in the same folder when the first
-// model is loaded; nobody has made either before.
+// The folder of sessions is made when the server starts, the store in the same folder when the
+// first model is loaded; nobody has made either before.
 TEST(Models, SessionsAndTheStoreShareANewFolder) {
   const ModelFolder folder({"a", "b"});
   const test::ScratchFolder scratch;
@@ -379,7 +382,7 @@ RegistryOptions budget_of(size_t bytes) {
 TEST(Models, TheLeastUsedMakesRoom) {
   const ModelFolder folder({"a", "b", "c"});
   const size_t one = counted_bytes(folder);
-  Serving serving(models_of(folder.path(), budget_of(one * 5 / 2)));
+  Serving serving(models_of(folder.path(), budget_of(one * 5 / 2)), {}, kPatient);
   // It was used first, and is used still.
   BareClient asking = begin_endless(serving, "a");
   EXPECT_EQ(text_of(serving.post_json(kChatPath, greedy("b"))), kParis);
@@ -397,7 +400,7 @@ TEST(Models, TheLeastUsedMakesRoom) {
 TEST(Models, RoomIsWaitedFor) {
   const ModelFolder folder({"a", "b"});
   const size_t one = counted_bytes(folder);
-  Serving serving(models_of(folder.path(), budget_of(one * 3 / 2)));
+  Serving serving(models_of(folder.path(), budget_of(one * 3 / 2)), {}, kPatient);
   BareClient asking = begin_endless(serving, "a");
   BareClient waiting = serving.client();
   ASSERT_TRUE(waiting.send(post_request(kChatPath, greedy("b").dump())));
@@ -415,7 +418,7 @@ TEST(Models, RoomIsWaitedFor) {
 TEST(Models, RoomThatNobodyWantsIsNotMade) {
   const ModelFolder folder({"a", "b"});
   const size_t one = counted_bytes(folder);
-  Serving serving(models_of(folder.path(), budget_of(one * 3 / 2)));
+  Serving serving(models_of(folder.path(), budget_of(one * 3 / 2)), {}, kPatient);
   BareClient asking = begin_endless(serving, "a");
   {
     BareClient waiting = serving.client();
@@ -539,7 +542,8 @@ TEST(Models, KeepAlive) {
 
 TEST(Models, IdleOnesGoByThemselves) {
   const ModelFolder folder({"a", "b"});
-  Serving serving(models_of(folder.path(), {.idle_max = std::chrono::milliseconds(20)}));
+  Serving serving(models_of(folder.path(), {.idle_max = std::chrono::milliseconds(20)}), {},
+                  kPatient);
   {
     BareClient asking = begin_endless(serving, "a");
     EXPECT_EQ(text_of(serving.post_json(kChatPath, greedy("b"))), kParis);
