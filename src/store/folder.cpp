@@ -17,8 +17,9 @@ namespace {
 constexpr std::string_view kVersionText = "cairn-store 1\n";
 constexpr mode_t kFolderMode = 0700;
 constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-constexpr std::array kKnownNames = {"VERSION",   "lock",  "gc.lock",    "objects",
-                                    "manifests", "saved", "quarantine", "tmp"};
+// "sessions" is a server's, which may make it first.
+constexpr std::array kKnownNames = {"VERSION", "lock",       "gc.lock", "objects", "manifests",
+                                    "saved",   "quarantine", "tmp",     "sessions"};
 
 bool is_refusal(int error) {
   return error == EROFS || error == EACCES || error == EPERM;

@@ -57,7 +57,10 @@ json stream_of(const std::string& model) {
   return body;
 }
 
-// An answer that does not end by itself.
+// A test may look away for a while without being taken for a reader who has gone.
+constexpr http::Limits kPatient{.write_seconds = 600};
+
+// An answer that does not end by itself. REQUIRES: kPatient.
 BareClient begin_endless(Serving& serving, const std::string& model) {
   BareClient asking = serving.client();
   json body = stream_of(model);
@@ -166,6 +169,30 @@ TEST(Models, SessionsGoOnWithTheirs) {
   EXPECT_EQ(serving.post_json(path + "rewind", {{"keep", 2}})["model"], "b");
   EXPECT_EQ(serving.post("/v1/sessions/none/generate", asked.dump()).status, 404);
   EXPECT_EQ(serving.get("/v1/sessions/mine").status, 200);
+}
+
+// The folder of sessions is made when the server starts, the store in the same folder when the
+// first model is loaded; nobody has made either before.
+TEST(Models, SessionsAndTheStoreShareANewFolder) {
+  const ModelFolder folder({"a", "b"});
+  const test::ScratchFolder scratch;
+  LoadTerms terms = small_terms();
+  terms.engine.cache_dir = scratch.file("store");
+  AppOptions options;
+  options.session_folder = terms.engine.cache_dir + "/sessions";
+  {
+    Serving serving(models_of(folder.path(), {}, terms), options);
+    EXPECT_EQ(serving.post_json("/v1/sessions", {{"id", "s"}, {"model", "b"}})["model"], "b");
+    json asked = greedy("b", "My name is Ada.");
+    asked.erase("model");
+    serving.post_json("/v1/sessions/s/generate", asked);
+  }
+  Serving serving(models_of(folder.path(), {}, terms), options);
+  json asked = greedy("b", "What is my name?");
+  asked.erase("model");
+  const json reply = serving.post_json("/v1/sessions/s/generate", asked);
+  EXPECT_EQ(text_of(reply), "Your name is Ada.");
+  EXPECT_EQ(reply["memory"]["source"], "disk") << reply["memory"];
 }
 
 TEST(Models, UnknownOnesAreRefusedByName) {
@@ -355,7 +382,7 @@ RegistryOptions budget_of(size_t bytes) {
 TEST(Models, TheLeastUsedMakesRoom) {
   const ModelFolder folder({"a", "b", "c"});
   const size_t one = counted_bytes(folder);
-  Serving serving(models_of(folder.path(), budget_of(one * 5 / 2)));
+  Serving serving(models_of(folder.path(), budget_of(one * 5 / 2)), {}, kPatient);
   // It was used first, and is used still.
   BareClient asking = begin_endless(serving, "a");
   EXPECT_EQ(text_of(serving.post_json(kChatPath, greedy("b"))), kParis);
@@ -373,7 +400,7 @@ TEST(Models, TheLeastUsedMakesRoom) {
 TEST(Models, RoomIsWaitedFor) {
   const ModelFolder folder({"a", "b"});
   const size_t one = counted_bytes(folder);
-  Serving serving(models_of(folder.path(), budget_of(one * 3 / 2)));
+  Serving serving(models_of(folder.path(), budget_of(one * 3 / 2)), {}, kPatient);
   BareClient asking = begin_endless(serving, "a");
   BareClient waiting = serving.client();
   ASSERT_TRUE(waiting.send(post_request(kChatPath, greedy("b").dump())));
@@ -391,7 +418,7 @@ TEST(Models, RoomIsWaitedFor) {
 TEST(Models, RoomThatNobodyWantsIsNotMade) {
   const ModelFolder folder({"a", "b"});
   const size_t one = counted_bytes(folder);
-  Serving serving(models_of(folder.path(), budget_of(one * 3 / 2)));
+  Serving serving(models_of(folder.path(), budget_of(one * 3 / 2)), {}, kPatient);
   BareClient asking = begin_endless(serving, "a");
   {
     BareClient waiting = serving.client();
@@ -515,7 +542,8 @@ TEST(Models, KeepAlive) {
 
 TEST(Models, IdleOnesGoByThemselves) {
   const ModelFolder folder({"a", "b"});
-  Serving serving(models_of(folder.path(), {.idle_max = std::chrono::milliseconds(20)}));
+  Serving serving(models_of(folder.path(), {.idle_max = std::chrono::milliseconds(20)}), {},
+                  kPatient);
   {
     BareClient asking = begin_endless(serving, "a");
     EXPECT_EQ(text_of(serving.post_json(kChatPath, greedy("b"))), kParis);

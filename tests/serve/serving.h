@@ -34,9 +34,10 @@ class Serving {
     listen(limits, std::move(tls));
   }
   // Of models that are loaded when they are asked for.
-  explicit Serving(std::unique_ptr<ModelRegistry> models, AppOptions options = {}) {
+  explicit Serving(std::unique_ptr<ModelRegistry> models, AppOptions options = {},
+                   const http::Limits& limits = {}) {
     app_ = App::make(std::move(models), std::move(options)).value();
-    listen();
+    listen(limits);
   }
   ~Serving() {
     server_->stop();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -326,6 +327,54 @@ TEST(Sessions, HaveLimits) {
   EXPECT_EQ(get_json(serving, path_of("a"))["message_count"], 3);
 }
 
+TEST(Sessions, HaveLimitsForVariablesAndSnapshotsToo) {
+  AppOptions options;
+  options.sessions = {.owner_bytes_max = 40000};
+  Serving serving(std::move(options));
+  serving.post_json(kPath, {{"id", "a"}});
+  json body = question(kFrance);
+  body["chat_template_kwargs"] = {{"unused", std::string(60000, 'v')}};
+  const BareReply variables = serving.post(path_of("a", "generate"), body.dump());
+  EXPECT_EQ(variables.status, 429) << "they are kept in the session: " << variables.body;
+  json many = {{"messages", json::array()}};
+  for (int i = 0; i < 50; ++i) many["messages"].push_back({{"role", "user"}, {"content", "x"}});
+  serving.post_json(path_of("a", "append"), many);
+  serving.post_json(path_of("a", "snapshot"), {{"name", "long"}});
+  serving.post_json(path_of("a", "rewind"), {{"keep", 0}});
+  EXPECT_EQ(serving.post_json(path_of("a", "rewind"), {{"snapshot", "long"}})["message_count"], 50);
+  EXPECT_EQ(serving.post_json(path_of("a", "rewind"), {{"keep", 0}})["message_count"], 0);
+  serving.post_json(kPath, {{"id", "b"}});
+  int status = 200;
+  while (status == 200) status = serving.post(path_of("b", "append"), question("x").dump()).status;
+  EXPECT_EQ(status, 429);
+  EXPECT_EQ(serving.post(path_of("a", "rewind"), R"({"snapshot":"long"})").status, 429);
+  EXPECT_EQ(get_json(serving, path_of("a"))["message_count"], 0);
+}
+
+// Of two changes at a time that have room for one, the second is refused before it is made.
+TEST(SessionTable, RoomIsReservedUntilTheChangeEnds) {
+  const auto table = std::make_shared<SessionTable>(SessionLimits{.owner_bytes_max = 10000});
+  for (const char* id : {"a", "b"}) ASSERT_TRUE(table->add({.id = id, .model = "m"}));
+  const auto longer = [](const SessionState& state, size_t bytes) {
+    SessionState next = state;
+    next.dialogue.add({"user", std::string(bytes, 'x')});
+    return next;
+  };
+  {
+    const auto first = std::move(table->change("", "a")).value();
+    const auto second = std::move(table->change("", "b")).value();
+    EXPECT_TRUE(first->reserve(longer(first->state(), 6000)));
+    EXPECT_FALSE(second->reserve(longer(second->state(), 6000)));
+    EXPECT_TRUE(second->reserve(second->state())) << "it takes no more than before";
+  }
+  const auto second = std::move(table->change("", "b")).value();
+  const SessionState larger = longer(second->state(), 6000);
+  EXPECT_TRUE(second->reserve(larger)) << "the first one came to nothing";
+  second->commit(larger);
+  const auto first = std::move(table->change("", "a")).value();
+  EXPECT_FALSE(first->reserve(longer(first->state(), 6000)));
+}
+
 TEST(Sessions, SurviveARestartWithAStore) {
   const test::ScratchFolder folder;
   AppOptions options;
@@ -354,6 +403,45 @@ TEST(Sessions, SurviveARestartWithAStore) {
   const json next = say(serving, "s", "What is my name?");
   EXPECT_EQ(text_of(next), "Your name is Ada.");
   EXPECT_EQ(next["memory"]["source"], "disk") << next["memory"];
+}
+
+// The second server of a folder keeps nothing there, and does not disturb the first one.
+TEST(SessionFiles, AFolderIsOneServersAtATime) {
+  const test::ScratchFolder scratch;
+  const std::string folder = scratch.file("new") + "/sessions";
+  {
+    const std::unique_ptr<SessionFiles> first = SessionFiles::open(folder).value();
+    ASSERT_NE(first, nullptr);
+    EXPECT_EQ(SessionFiles::open(folder).value(), nullptr);
+    for (const char* id : {"a", "b"}) {
+      first->keep(std::make_shared<const SessionState>(SessionState{.id = id, .model = "m"}));
+    }
+    first->drain();
+    first->forget("", "b");
+  }
+  std::ofstream(folder + "/00ff.json.partial.0123abcd") << "{";
+  std::filesystem::create_directory(folder + "/kept.json.partial.x");
+  const std::unique_ptr<SessionFiles> again = SessionFiles::open(folder).value();
+  ASSERT_NE(again, nullptr);
+  const std::vector<SessionState> kept = again->take_kept();
+  ASSERT_EQ(kept.size(), 1u);
+  EXPECT_EQ(kept[0].id, "a");
+  EXPECT_FALSE(std::filesystem::exists(folder + "/00ff.json.partial.0123abcd"))
+      << "somebody was killed while he wrote it";
+  EXPECT_TRUE(std::filesystem::exists(folder + "/kept.json.partial.x")) << "it is no file";
+}
+
+// A session of the largest size whose every byte is escaped is read again.
+TEST(SessionFiles, WhatWasWrittenFits) {
+  const test::ScratchFolder scratch;
+  const std::string folder = scratch.file("sessions");
+  SessionState state{.id = "a", .model = "m"};
+  state.dialogue.add({"user", std::string(size_t(50) << 20, '\x01')});
+  ASSERT_LE(bytes_of(state), SessionLimits().owner_bytes_max);
+  SessionFiles::open(folder).value()->keep(std::make_shared<const SessionState>(state));
+  const std::vector<SessionState> kept = SessionFiles::open(folder).value()->take_kept();
+  ASSERT_EQ(kept.size(), 1u);
+  EXPECT_TRUE(kept[0].dialogue.messages()[0].content == state.dialogue.messages()[0].content);
 }
 
 TEST(SessionFiles, WhatIsReadIsChecked) {

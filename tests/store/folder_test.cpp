@@ -48,6 +48,15 @@ std::vector<uint64_t> opened(Folder& folder) {
   return sizes;
 }
 
+// A server makes its folder of sessions before the first model opens the store.
+TEST(Folder, MayHoldSessionsBeforeItIsAStore) {
+  FolderBench bench;
+  ASSERT_EQ(::mkdir(bench.path().c_str(), 0700), 0);
+  ASSERT_EQ(::mkdir((bench.path() + "/sessions").c_str(), 0700), 0);
+  EXPECT_TRUE(bool(bench.open()));
+  EXPECT_EQ(test::contents_of(bench.path() + "/VERSION"), "cairn-store 1\n");
+}
+
 TEST(Folder, IsMadeForItsOwnerAlone) {
   FolderBench bench;
   ASSERT_TRUE(bool(bench.open()));

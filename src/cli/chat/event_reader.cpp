@@ -3,15 +3,23 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace cairn::cli {
 
 namespace {
 
+constexpr int64_t kCountMax = 1 << 24;
+
 int64_t integer_at(const json::Value* object, std::string_view key) {
   const json::Value* const found = object == nullptr ? nullptr : object->find(key);
   return found == nullptr ? 0 : found->as_integer().value_or(0);
+}
+
+// A number of tokens, whatever the server says.
+int32_t count_at(const json::Value* object, std::string_view key) {
+  return int32_t(std::clamp<int64_t>(integer_at(object, key), 0, kCountMax));
 }
 
 double seconds_at(const json::Value* object, std::string_view key) {
@@ -59,10 +67,10 @@ void EventReader::take_event(std::string_view data) {
     return;
   }
   if (const json::Value* const usage = event->find_set("usage")) {
-    answer_.tokens.resize(size_t(integer_at(usage, "completion_tokens")));
-    answer_.prompt.prompt_tokens = int32_t(integer_at(usage, "prompt_tokens"));
+    answer_.tokens.resize(size_t(count_at(usage, "completion_tokens")));
+    answer_.prompt.prompt_tokens = count_at(usage, "prompt_tokens");
     answer_.reasoning_tokens =
-        int32_t(integer_at(usage->find("completion_tokens_details"), "reasoning_tokens"));
+        count_at(usage->find("completion_tokens_details"), "reasoning_tokens");
   }
   const json::Value* const choices = event->find("choices");
   if (choices == nullptr || choices->items().empty()) return;
@@ -92,11 +100,11 @@ void EventReader::take_delta(const json::Value& delta) {
 
 void EventReader::take_end(const json::Value& event) {
   const json::Value *const memory = event.find("memory"), *const timings = event.find("timings");
-  answer_.prompt.reused_tokens = int32_t(integer_at(memory, "reused"));
-  answer_.prompt.computed_tokens = int32_t(integer_at(memory, "recomputed"));
-  answer_.prompt.plan.recurrence_steps = int32_t(integer_at(memory, "replayed"));
+  answer_.prompt.reused_tokens = count_at(memory, "reused");
+  answer_.prompt.computed_tokens = count_at(memory, "recomputed");
+  answer_.prompt.plan.recurrence_steps = count_at(memory, "replayed");
   answer_.prompt.from_store = memory != nullptr && memory->text_at("source") == "disk";
-  answer_.left_out_tokens = int32_t(integer_at(memory, "left_out"));
+  answer_.left_out_tokens = count_at(memory, "left_out");
   answer_.prompt_seconds = seconds_at(timings, "prompt_ms");
   answer_.first_token_seconds = answer_.prompt_seconds;
   answer_.generation_seconds = seconds_at(timings, "predicted_ms");

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <thread>
@@ -19,7 +20,11 @@ namespace cairn::cli {
 namespace {
 
 constexpr json::Limits kReplyLimits{.bytes = size_t(256) << 20, .values = size_t(1) << 23};
-constexpr int32_t kConnectTries = 30;
+constexpr int32_t kConnectTries = 120;
+// Of a session in which an answer ends that was given up.
+constexpr int32_t kBusyTries = 10;
+// More than any branch has, so that a wrong number does no harm.
+constexpr int64_t kMessagesMax = 1 << 16;
 constexpr std::chrono::seconds kBetweenTries{1};
 
 json::Value message_json(std::string_view role, std::string_view text) {
@@ -89,23 +94,35 @@ std::string RemoteChat::path(std::string_view verb) const {
   return fmt::format("/v1/sessions/{}{}{}", id_, verb.empty() ? "" : "/", verb);
 }
 
-// A server that starts again is waited for, and the person is told.
+// A server that starts again is waited for, and the person is told; so is a session whose last
+// request is not over yet.
 Result<HttpClient::Reply> RemoteChat::send(std::string_view method, const std::string& path,
                                            const std::string& body,
                                            const HttpClient::Hooks& hooks) {
+  constexpr int kBusy = 409;
+  bool was_down = false;
+  // An earlier Ctrl-C has been heeded.
+  const bool was_interrupted = interrupted();
+  const auto wants_end = [&] {
+    return hooks.wants_end ? hooks.wants_end() : interrupted() && !was_interrupted;
+  };
   for (int32_t attempt = 1;; ++attempt) {
     Result<HttpClient::Reply> reply = client_.send(method, path, body, hooks);
     const bool is_down = !reply && reply.error().code == ErrorCode::not_found;
     // At the start there is nothing to come back to.
-    const bool may_wait = !id_.empty() && attempt < kConnectTries && !interrupted();
-    if (is_down && may_wait) {
-      if (attempt == 1) {
+    if (is_down && !id_.empty() && attempt < kConnectTries && !wants_end()) {
+      if (!std::exchange(was_down, true)) {
         std::fprintf(stderr, "cairn: %s; trying again\n", printable(reply.error().message).c_str());
       }
       std::this_thread::sleep_for(kBetweenTries);
       continue;
     }
-    if (reply && attempt > 1) std::fprintf(stderr, "cairn: the server is there again\n");
+    const bool is_busy = reply && reply->status == kBusy;
+    if (is_busy && attempt < kBusyTries && !wants_end()) {
+      std::this_thread::sleep_for(kBetweenTries);
+      continue;
+    }
+    if (reply && was_down) std::fprintf(stderr, "cairn: the server is there again\n");
     return reply;
   }
 }
@@ -160,9 +177,9 @@ Status RemoteChat::forget_session() {
   return Ok{};
 }
 
-json::Value RemoteChat::said_json() const {
+json::Value RemoteChat::said_json(bool with_system) const {
   std::vector<session::Message> all;
-  if (!options_.system.empty()) all.push_back({"system", options_.system});
+  if (with_system && !options_.system.empty()) all.push_back({"system", options_.system});
   for (const session::Message& message : dialogue_.messages()) all.push_back(message);
   return session::transcript_json({.messages = std::move(all),
                                    .vocabulary = vocabulary_,
@@ -174,13 +191,27 @@ json::Value RemoteChat::said_json() const {
 // for another, but for branches.
 Status RemoteChat::bring_back() {
   id_.clear();
-  CAIRN_TRY(make_session(said_json()));
+  // A system message that was not said yet is part of what is asked.
+  CAIRN_TRY(make_session(said_json(has_system_)));
   std::fprintf(stderr, "cairn: the server has lost the session; it goes on in a new one\n");
   return Ok{};
 }
 
 Status RemoteChat::refresh() {
   CAIRN_TRY(const json::Value whole, ask("GET", path()));
+  return take_session(whole);
+}
+
+// After a request that failed: the server may have done what it was asked. Where it cannot be asked
+// now, what is known here stays.
+void RemoteChat::look_again() {
+  Result<HttpClient::Reply> reply = client_.send("GET", path(), "", {});
+  if (!reply || reply->status != 200) return;
+  Result<json::Value> whole = read_json("the server's session", reply->body);
+  if (whole) (void)take_session(*whole);
+}
+
+Status RemoteChat::take_session(const json::Value& whole) {
   CAIRN_TRY(session::Transcript said, session::read_transcript("the server's session", whole));
   has_system_ = !said.messages.empty() && said.messages.front().role == "system";
   if (has_system_) {
@@ -203,7 +234,8 @@ Status RemoteChat::refresh() {
       }
       // Of the others the server keeps what was said; here they have their lengths alone.
       const json::Value* const count = branch.find("messages");
-      const size_t messages = count == nullptr ? 0 : size_t(count->as_integer().value_or(0));
+      const int64_t told = count == nullptr ? 0 : count->as_integer().value_or(0);
+      const size_t messages = size_t(std::clamp<int64_t>(told, 0, kMessagesMax));
       branches.push_back({.name = name,
                           .messages = session::MessageList(std::vector<session::Message>(
                               messages - std::min<size_t>(messages, has_system_ ? 1 : 0)))});
@@ -321,20 +353,28 @@ Result<session::Answer> RemoteChat::complete(const session::AnswerHooks& hooks) 
                                         return false;
                                       }};
   Result<HttpClient::Reply> reply = send("POST", path("generate"), json::to_text(asked_), reading);
-  if (!reply && reply.error().code == ErrorCode::cancelled) {
-    return fail(ErrorCode::cancelled, "stopped before the answer began: the message is taken back");
-  }
   if (reply && reply->status == 404) {
     CAIRN_TRY(bring_back());
     reply = send("POST", path("generate"), json::to_text(asked_), reading);
   }
-  CAIRN_TRY(const HttpClient::Reply ended, std::move(reply));
-  if (ended.status != 200) {
-    return fail(ErrorCode::io, "{}", server_error(ended.status, ended.body));
+  if (!reply && reply.error().code == ErrorCode::cancelled) {
+    look_again();
+    return fail(ErrorCode::cancelled, "stopped before the answer began: the message is taken back");
+  }
+  if (!reply) {
+    look_again();
+    return reply.error();
+  }
+  if (reply->status != 200) {
+    return fail(ErrorCode::io, "{}", server_error(reply->status, reply->body));
   }
   receipt_ = events.take_receipt();
-  CAIRN_TRY(session::Answer answer, std::move(events).finish());
-  if (is_stopped) answer.finish = session::FinishReason::interrupted;
+  Result<session::Answer> answer = std::move(events).finish();
+  if (!answer) {
+    look_again();
+    return answer;
+  }
+  if (is_stopped) answer->finish = session::FinishReason::interrupted;
   CAIRN_TRY(refresh());
   return answer;
 }
@@ -423,7 +463,7 @@ Result<memory::ResumePlan> RemoteChat::switch_to(std::string_view name) {
 }
 
 Status RemoteChat::save(const std::string& path) {
-  const std::string text = json::to_text(said_json(), {.indent = 2}) + "\n";
+  const std::string text = json::to_text(said_json(true), {.indent = 2}) + "\n";
   return write_file(path, std::as_bytes(std::span(text)), {.is_private = true});
 }
 

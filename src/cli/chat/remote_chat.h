@@ -62,10 +62,12 @@ class RemoteChat final : public Chat {
   Status make_session(const json::Value& body);
   Status forget_session();
   std::string path(std::string_view verb = "") const;
-  json::Value said_json() const;  // The active branch, as a saved conversation.
+  json::Value said_json(bool with_system) const;  // The active branch, as a saved conversation.
   Status bring_back();
   // What the server keeps, as it is now.
   Status refresh();
+  void look_again();
+  Status take_session(const json::Value& whole);
   Result<memory::ResumePlan> change(std::string_view verb, const json::Value& body);
   Status add_settings(json::Value& body) const;
 

@@ -81,6 +81,10 @@ class Exchange {
       } else {
         reply.body += bytes;
       }
+      // Bytes may come faster than wait() looks.
+      if (!parser.is_done() && hooks_.wants_end && hooks_.wants_end()) {
+        return fail(ErrorCode::cancelled, "the request was given up");
+      }
     }
     return reply;
   }

@@ -35,7 +35,7 @@ class HttpClient {
   struct Hooks {
     // Takes the bytes of a reply whose status is 200; none: they are the body.
     std::function<void(std::string_view bytes)> on_bytes = {};
-    // Asked ten times a second: whether to let go of the request.
+    // Asked ten times a second, and after each piece of a reply: whether to let go of the request.
     std::function<bool()> wants_end = {};
   };
   // `body`: JSON, of POST. Errors: not_found: no connection, and nothing was asked; io: it broke

@@ -309,7 +309,10 @@ Result<int> serve_model(const ServeOptions& options) {
   outlive_hangups();
   if (is_drained) return kExitFine;
   // A load cannot be interrupted, and at the second signal nobody waits for one.
-  if (app->is_loading()) std::_Exit(kExitInterrupted);
+  if (app->is_loading()) {
+    app->drain_sessions();
+    std::_Exit(kExitInterrupted);
+  }
   return kExitInterrupted;
 }
 

@@ -82,6 +82,7 @@ struct ModelRegistry::Core : std::enable_shared_from_this<ModelRegistry::Core> {
   Entry* next_expired(Clock::time_point now) const;
   void wait(Lock& lock);
   void load(Entry& entry, Lock& lock);
+  std::vector<Entry*> stop_leaving();
   Result<std::unique_ptr<LoadedModel>> load_or_fail_again(Entry& entry);
   Result<std::unique_ptr<LoadedModel>> try_load(Entry& entry);
   Result<size_t> make_room(Entry& entry, const FixedBytes& fixed, size_t conversations);
@@ -172,10 +173,18 @@ void ModelRegistry::Core::load(Entry& entry, Lock& lock) {
   }
   lock.lock();
   loading = nullptr;
+  // Those that were to make room for it, where another one did: before anybody hears of the load.
+  const std::vector<Entry*> staying = stop_leaving();
   if (!made) {
     entry.state = ModelState::unloaded;
     entry.counted_bytes = 0;
-    refuse(entry, made.error(), lock);
+    // It was given up since nobody waited, and somebody came meanwhile.
+    const bool is_given_up = made.error().code == ErrorCode::cancelled && !is_stopping;
+    if (is_given_up && entry.has_waiters()) {
+      wanted.push_back(&entry);
+    } else {
+      refuse(entry, made.error(), lock);
+    }
   } else {
     entry.loaded = std::move(made).value();
     entry.served = &entry.loaded->served();
@@ -184,12 +193,18 @@ void ModelRegistry::Core::load(Entry& entry, Lock& lock) {
     entry.idle_since = Clock::now();
     serve(entry, lock);
   }
-  // Those that were to make room for it, where another one did.
-  for (const auto& other : entries) {
-    if (other->state != ModelState::unloading) continue;
-    other->state = ModelState::ready;
-    serve(*other, lock);
+  for (Entry* const other : staying) serve(*other, lock);
+}
+
+// REQUIRES: the registry's thread, which is unloading none.
+std::vector<ModelRegistry::Entry*> ModelRegistry::Core::stop_leaving() {
+  std::vector<Entry*> staying;
+  for (const auto& entry : entries) {
+    if (entry->state != ModelState::unloading) continue;
+    entry->state = ModelState::ready;
+    staying.push_back(entry.get());
   }
+  return staying;
 }
 
 // A digest takes long, and who asks again and again for a wrong file shall not keep the others

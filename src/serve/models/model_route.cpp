@@ -109,10 +109,13 @@ std::unique_ptr<http::Reply> wait_for_model(const ServerContext& context, const 
                                             ModelRegistry::Entry* entry, bool is_stream,
                                             http::Request& request) {
   std::unique_ptr<Slots::Slot> slot = context.waiting->take(request.client);
-  if (slot == nullptr || *context.waiting_bytes + request.body.size() > kWaitingBytesMax) {
+  const auto busy = [&] {
     return refusal_reply(busy_refusal("as many requests wait for models as may"), asked.form);
-  }
+  };
+  if (slot == nullptr) return busy();
+  // Counted first, so that of several at a time none is overlooked.
   const auto waiting = std::make_shared<Waiting>(context, asked, request);
+  if (*context.waiting_bytes > kWaitingBytesMax) return busy();
   waiting->slot = std::move(slot);
   auto pending = std::make_shared<PendingModel>(
       [waiting](Checked<ModelHandle> model) { return waiting->answer(std::move(model)); });

@@ -97,7 +97,7 @@ Made append(const RouteContext& context, const http::Request& request) {
             openai::read_messages(body, knows_developer(context.model)));
   SessionState state = change->state();
   for (chat::Message& message : messages) state.dialogue.add(std::move(message));
-  CAIRN_TRY(context.sessions->check(state));
+  CAIRN_TRY(change->reserve(state));
   change->commit(state);
   return state_reply(context, state);
 }
@@ -113,7 +113,7 @@ Made snapshot(const RouteContext& context, const http::Request& request) {
   state.snapshots.push_back({.name = std::move(name),
                              .messages = state.dialogue.messages(),
                              .sampler = state.dialogue.sampler()});
-  CAIRN_TRY(context.sessions->check(state));
+  CAIRN_TRY(change->reserve(state));
   change->commit(state);
   return priced_reply(context, request, state);
 }
@@ -145,6 +145,8 @@ Made rewind(const RouteContext& context, const http::Request& request) {
   CAIRN_TRY(const auto change, change_session(context, request));
   SessionState state = change->state();
   CAIRN_TRY(go_back(body, state));
+  // A snapshot may be longer than what was said since.
+  CAIRN_TRY(change->reserve(state));
   CAIRN_TRY(std::unique_ptr<http::Reply> reply, priced_reply(context, request, state));
   change->commit(std::move(state));
   return reply;
@@ -179,7 +181,7 @@ Made change_branch(const RouteContext& context, const http::Request& request, bo
   SessionState state = change->state();
   const Status gone = is_new ? state.dialogue.fork(name) : state.dialogue.switch_to(name);
   if (!gone) return refusal_of(gone.error(), "name");
-  CAIRN_TRY(context.sessions->check(state));
+  CAIRN_TRY(change->reserve(state));
   CAIRN_TRY(std::unique_ptr<http::Reply> reply, priced_reply(context, request, state));
   change->commit(std::move(state));
   return reply;

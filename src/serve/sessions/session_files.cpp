@@ -1,7 +1,9 @@
 // Files of JSON, and the thread that writes them.
 #include "serve/sessions/session_files.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +19,7 @@
 #include "base/sha256.h"
 #include "json/value.h"
 #include "sample/state_text.h"
+#include "serve/sessions/session_table.h"
 #include "session/transcript.h"
 
 namespace cairn::serve {
@@ -27,9 +30,13 @@ using session::Branch;
 using session::MessageList;
 
 constexpr int32_t kFormat = 1;
-constexpr json::Limits kFileLimits{.bytes = size_t(256) << 20, .values = size_t(1) << 23};
+constexpr json::Limits kFileLimits{.bytes = size_t(512) << 20, .values = size_t(1) << 23};
+// A byte of text takes up to six in JSON, "\u0000", and an answer may go beyond the limits.
+static_assert(kFileLimits.bytes >= 6 * SessionLimits{}.owner_bytes_max + (size_t(64) << 20));
 constexpr size_t kListsMax = 256;  // Of branches, and of snapshots.
 constexpr std::string_view kEnding = ".json";
+// In the name of a file that write_file() has not finished.
+constexpr std::string_view kUnfinished = ".json.partial.";
 
 // Each message once, and by its place in the lists.
 class MessagePlaces {
@@ -172,10 +179,19 @@ Result<SessionState> read_session(const std::string& name, std::string_view text
   return state;
 }
 
+namespace {
+
+Status make_folder(const std::string& path) {
+  if (path.empty() || ::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return Ok{};
+  return fail(ErrorCode::io, "{}: {}", path, std::strerror(errno));
+}
+
+}  // namespace
+
 Result<std::unique_ptr<SessionFiles>> SessionFiles::open(const std::string& folder) {
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    return fail(ErrorCode::io, "{}: {}", folder, std::strerror(errno));
-  }
+  // With models that are loaded later, nobody has made the store's folder yet.
+  CAIRN_TRY(make_folder(std::filesystem::path(folder).parent_path().string()));
+  CAIRN_TRY(make_folder(folder));
   struct stat found = {};
   if (::lstat(folder.c_str(), &found) != 0 || !S_ISDIR(found.st_mode) ||
       found.st_uid != ::geteuid() || (found.st_mode & 077) != 0) {
@@ -183,7 +199,13 @@ Result<std::unique_ptr<SessionFiles>> SessionFiles::open(const std::string& fold
                 "{}: expected a folder for its owner alone (mode 700), found another", folder);
   }
   std::unique_ptr<SessionFiles> files(new SessionFiles(folder));
-  files->read_all();
+  CAIRN_TRY(const bool is_ours, files->lock());
+  if (!is_ours) {
+    log::warning("{}: another server keeps its sessions there; those of this one end with it",
+                 folder);
+    return std::unique_ptr<SessionFiles>();
+  }
+  CAIRN_TRY(files->read_all());
   const BlockedSignals blocked;
   try {
     files->thread_ = std::thread([made = files.get()] { made->run(); });
@@ -200,6 +222,22 @@ SessionFiles::~SessionFiles() {
     changed_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
+  if (lock_number_ >= 0) ::close(lock_number_);
+  if (folder_number_ >= 0) ::close(folder_number_);
+}
+
+// Two servers that do not know of each other's changes would undo them. The lock ends with the
+// process, however that ends.
+Result<bool> SessionFiles::lock() {
+  const std::string path = folder_ + "/lock";
+  folder_number_ = ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  lock_number_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+  if (folder_number_ < 0 || lock_number_ < 0) {
+    return fail(ErrorCode::io, "{}: {}", path, std::strerror(errno));
+  }
+  if (::flock(lock_number_, LOCK_EX | LOCK_NB) == 0) return true;
+  if (errno == EWOULDBLOCK) return false;
+  return fail(ErrorCode::io, "{}: cannot lock: {}", path, std::strerror(errno));
 }
 
 // Names are clients': they stand in the file, not in its name.
@@ -208,13 +246,15 @@ std::string SessionFiles::path_of(const std::string& owner, const std::string& i
   return fmt::format("{}/{}{}", folder_, hex_of(digest), kEnding);
 }
 
-void SessionFiles::read_all() {
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
-    const std::string path = entry.path().string();
-    if (!path.ends_with(kEnding) || !entry.is_regular_file(error) || entry.is_symlink(error)) {
-      continue;
-    }
+Status SessionFiles::read_all() {
+  std::error_code error, ignored;
+  std::filesystem::directory_iterator entry(folder_, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string path = entry->path().string();
+    const bool is_file = entry->is_regular_file(ignored) && !entry->is_symlink(ignored);
+    // Of a server that was killed: the lock is ours.
+    if (is_file && path.find(kUnfinished) != path.npos) remove(path);
+    if (!is_file || !path.ends_with(kEnding)) continue;
     const auto read = [&]() -> Result<SessionState> {
       CAIRN_TRY(const std::string text, read_file(path, kFileLimits.bytes));
       CAIRN_TRY(SessionState state, read_session(path, text));
@@ -227,6 +267,20 @@ void SessionFiles::read_all() {
     } else {
       log::warning("a session is left out: {}", state.error().message);
     }
+  }
+  if (error) return fail(ErrorCode::io, "{}: cannot list: {}", folder_, error.message());
+  return Ok{};
+}
+
+// It is gone for good when the folder is on the disk.
+void SessionFiles::remove(const std::string& path) const {
+  if (::unlink(path.c_str()) != 0) {
+    if (errno != ENOENT) log::warning("{}: {}", path, std::strerror(errno));
+    return;
+  }
+  // Some file systems have nothing to sync in a folder, and say so.
+  if (::fsync(folder_number_) != 0 && errno != EINVAL) {
+    log::warning("{}: {}", folder_, std::strerror(errno));
   }
 }
 
@@ -259,9 +313,7 @@ void SessionFiles::run() {
     is_writing_ = true;
     lock.unlock();
     if (state == nullptr) {
-      if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
-        log::warning("{}: {}", path, std::strerror(errno));
-      }
+      remove(path);
     } else {
       const std::string text = session_text(*state);
       const Status written = write_file(path, std::as_bytes(std::span(text)), {.is_private = true});

@@ -19,8 +19,9 @@ namespace cairn::serve {
 
 class SessionFiles {
  public:
-  // Makes the folder, for its owner alone, where it is missing; not those above it. Reads what is
-  // there; files that are no sessions stay where they are, and are told in the log. Errors: io;
+  // Makes the folder and the one above it, for their owner alone, where they are missing. Reads
+  // what is there; files that are no sessions stay where they are, and are told in the log. Null:
+  // another server keeps its sessions there, which is told in the log too. Errors: io;
   // invalid_argument: it is no folder of ours.
   static Result<std::unique_ptr<SessionFiles>> open(const std::string& folder);
   ~SessionFiles();  // When everything is written.
@@ -38,10 +39,13 @@ class SessionFiles {
  private:
   explicit SessionFiles(std::string folder) : folder_(std::move(folder)) {}
   std::string path_of(const std::string& owner, const std::string& id) const;
-  void read_all();
+  Result<bool> lock();
+  Status read_all();
+  void remove(const std::string& path) const;
   void run();
 
   const std::string folder_;
+  int folder_number_ = -1, lock_number_ = -1;  // Descriptors.
   std::vector<SessionState> kept_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -1,6 +1,7 @@
 // Replacing states.
 #include "serve/sessions/session_table.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace cairn::serve {
@@ -52,7 +53,7 @@ std::vector<SessionTable::State> SessionTable::list(const std::string& owner) co
 }
 
 Checked<Ok> SessionTable::add(SessionState state) {
-  CAIRN_TRY(check(state));
+  CAIRN_TRY(check_counts(state));
   const Key key{state.owner, state.id};
   const std::lock_guard lock(mutex_);
   if (entries_.contains(key)) {
@@ -94,6 +95,10 @@ bool SessionTable::stop(const std::string& owner, const std::string& id) {
   return true;
 }
 
+void SessionTable::drain() {
+  if (files_ != nullptr) files_->drain();
+}
+
 Checked<std::unique_ptr<SessionTable::Change>> SessionTable::change(const std::string& owner,
                                                                     const std::string& id) {
   const std::lock_guard lock(mutex_);
@@ -119,7 +124,24 @@ SessionTable::Change::~Change() {
   const auto found = table_->entries_.find({state_->owner, state_->id});
   if (found == table_->entries_.end()) return;
   // Another of the same name may stand there since.
-  if (found->second.wants_stop == wants_stop_) found->second.wants_stop.reset();
+  if (found->second.wants_stop != wants_stop_) return;
+  found->second.wants_stop.reset();
+  found->second.reserved_bytes = 0;
+}
+
+Checked<Ok> SessionTable::Change::reserve(const SessionState& state) const {
+  CHECK(table_ != nullptr);
+  CAIRN_TRY(table_->check_counts(state));
+  const size_t bytes = bytes_of(state);
+  const Key key{state_->owner, state_->id};
+  const std::lock_guard lock(table_->mutex_);
+  const auto found = table_->entries_.find(key);
+  // Of one that was removed nothing is kept.
+  if (found == table_->entries_.end() || found->second.wants_stop != wants_stop_) return Ok{};
+  if (bytes <= found->second.bytes) return Ok{};
+  CAIRN_TRY(table_->check_bytes(key, bytes));
+  found->second.reserved_bytes = bytes;
+  return Ok{};
 }
 
 void SessionTable::Change::commit(SessionState state) {
@@ -135,11 +157,12 @@ void SessionTable::Change::commit(SessionState state) {
 // REQUIRES: the mutex is held.
 void SessionTable::put(Entry& entry, SessionState state) {
   entry.bytes = bytes_of(state);
+  entry.reserved_bytes = 0;
   entry.state = std::make_shared<const SessionState>(std::move(state));
   if (files_ != nullptr) files_->keep(entry.state);
 }
 
-Checked<Ok> SessionTable::check(const SessionState& state) const {
+Checked<Ok> SessionTable::check_counts(const SessionState& state) const {
   const size_t lists = std::max(state.dialogue.branches().size(), state.snapshots.size());
   if (lists > limits_.branches_max) {
     return over_limit("session: expected at most {} branches and {} snapshots, found {}",
@@ -150,9 +173,7 @@ Checked<Ok> SessionTable::check(const SessionState& state) const {
     return over_limit("session: expected at most {} messages, found {}", limits_.messages_max,
                       messages);
   }
-  const Key key{state.owner, state.id};
-  const std::lock_guard lock(mutex_);
-  return check_bytes(key, bytes_of(state));
+  return Ok{};
 }
 
 // REQUIRES: the mutex is held. `key`: of the session that is going to take so many.
@@ -160,8 +181,9 @@ Checked<Ok> SessionTable::check_bytes(const Key& key, size_t bytes) const {
   size_t own = bytes, all = bytes;
   for (const auto& [other, entry] : entries_) {
     if (other == key) continue;
-    all += entry.bytes;
-    if (other.first == key.first) own += entry.bytes;
+    const size_t taken = std::max(entry.bytes, entry.reserved_bytes);
+    all += taken;
+    if (other.first == key.first) own += taken;
   }
   if (own > limits_.owner_bytes_max) {
     return over_limit("sessions: expected at most {} bytes, found {}; delete one",

@@ -44,6 +44,8 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   bool remove(const std::string& owner, const std::string& id);
   // Asks the session's answer to end where it stands. False: none is made.
   bool stop(const std::string& owner, const std::string& id);
+  // Waits until all that was changed is written, where sessions are stored.
+  void drain();
 
   // The right to change a session, until it is committed or destroyed.
   class Change {
@@ -55,6 +57,9 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
     const SessionState& state() const { return *state_; }
     // Set by stop() and remove().
     std::shared_ptr<const std::atomic<bool>> wants_stop() const { return wants_stop_; }
+    // Keeps the room that the session takes when it becomes so, until it is committed or the change
+    // ends. What takes no more than it did has room. Errors: 429, naming the limit.
+    Checked<Ok> reserve(const SessionState& state) const;
     // Called at most once. A session that was removed meanwhile stays so. Not checked against the
     // limits: what has been answered is kept.
     void commit(SessionState state);
@@ -71,18 +76,18 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   };
   // Errors: 404; 409: somebody else is changing it.
   Checked<std::unique_ptr<Change>> change(const std::string& owner, const std::string& id);
-  // Whether the session may become so. Errors: 429, naming the limit.
-  Checked<Ok> check(const SessionState& state) const;
 
  private:
   using Key = std::pair<std::string, std::string>;  // Owner, id.
   struct Entry {
     State state;
     size_t bytes = 0;
+    size_t reserved_bytes = 0;  // For what it is going to be; 0: no more than it has.
     std::shared_ptr<std::atomic<bool>> wants_stop;  // Of who is changing it; null: nobody is.
   };
 
   void put(Entry& entry, SessionState state);
+  Checked<Ok> check_counts(const SessionState& state) const;
   Checked<Ok> check_bytes(const Key& key, size_t bytes) const;
 
   const SessionLimits limits_;
