@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/chat/event_reader.h"
 #include "tests/cli/terminal_program.h"
 #include "tests/serve/server_program.h"
 
@@ -151,9 +152,9 @@ TEST(RemoteChat, AServerComesBack) {
   const ScratchFolder folder;
   const Environment environment = {
       {"XDG_STATE_HOME", folder.file("state")}, {"TERM", "xterm"}, {"NO_COLOR", "1"}};
-  auto server = std::make_unique<ServerProgram>();
-  const std::string port = std::to_string(server->port());
-  Terminal terminal({"run", "--server", url_of(*server)}, environment);
+  const std::vector<std::string> on_socket = {"--unix-socket", folder.file("socket")};
+  auto server = std::make_unique<ServerProgram>(on_socket);
+  Terminal terminal({"run", "--server", "unix:" + on_socket[1]}, environment);
   ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
   terminal.type("My name is Ada.\n");
   ASSERT_TRUE(terminal.shows(" tokens · ")) << terminal.screen();
@@ -161,12 +162,48 @@ TEST(RemoteChat, AServerComesBack) {
   server.reset();
   terminal.type("What is my name?\n");
   ASSERT_TRUE(terminal.shows("trying again")) << terminal.screen();
-  server = std::make_unique<ServerProgram>(std::vector<std::string>{"--port", port});
+  server = std::make_unique<ServerProgram>(on_socket);
   ASSERT_TRUE(terminal.shows("the server is there again")) << terminal.screen();
   ASSERT_TRUE(terminal.shows("it goes on in a new one")) << terminal.screen();
   ASSERT_TRUE(terminal.shows("Your name is Ada.")) << terminal.screen();
   ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
   EXPECT_EQ(terminal.exit_code_after("\x04"), 0);
+}
+
+// A server that comes back before anything was said hears the system message once.
+TEST(RemoteChat, TheSystemMessageIsSaidOnce) {
+  const ScratchFolder folder;
+  const Environment environment = {
+      {"XDG_STATE_HOME", folder.file("state")}, {"TERM", "xterm"}, {"NO_COLOR", "1"}};
+  const std::vector<std::string> on_socket = {"--unix-socket", folder.file("socket")};
+  auto server = std::make_unique<ServerProgram>(on_socket);
+  Terminal terminal({"run", "--server", "unix:" + on_socket[1], "--system", "Be kind."},
+                    environment);
+  ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
+  server.reset();
+  server = std::make_unique<ServerProgram>(on_socket);
+  terminal.type("My name is Ada.\n");
+  ASSERT_TRUE(terminal.shows("it goes on in a new one")) << terminal.screen();
+  ASSERT_TRUE(terminal.shows(" tokens · ")) << terminal.screen();
+  ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
+  terminal.type("/memory\n");
+  ASSERT_TRUE(terminal.shows(": 3 messages on the server")) << terminal.screen();
+  ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
+  EXPECT_EQ(terminal.exit_code_after("\x04"), 0);
+}
+
+// What a server counts wrongly takes no memory, and is not shown.
+TEST(EventReader, CountsAreKeptInTheirBounds) {
+  for (const char* count : {"-1", "9223372036854775807"}) {
+    const session::AnswerHooks hooks{};
+    EventReader events(&hooks);
+    events.add(std::string("data: {\"choices\":[],\"usage\":{\"completion_tokens\":") + count +
+               ",\"prompt_tokens\":" + count + "}}\n\ndata: [DONE]\n\n");
+    auto answer = std::move(events).finish();
+    ASSERT_TRUE(answer) << answer.error().message;
+    EXPECT_LE(answer->tokens.size(), size_t(1) << 24);
+    EXPECT_GE(answer->prompt.prompt_tokens, 0);
+  }
 }
 
 TEST(ServerUrl, IsReadAsPeopleWriteIt) {

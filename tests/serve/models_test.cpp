@@ -183,9 +183,13 @@ TEST(Models, SessionsAndTheStoreShareANewFolder) {
   {
     Serving serving(models_of(folder.path(), {}, terms), options);
     EXPECT_EQ(serving.post_json("/v1/sessions", {{"id", "s"}, {"model", "b"}})["model"], "b");
-    json asked = greedy("b", "My name is Ada.");
-    asked.erase("model");
-    serving.post_json("/v1/sessions/s/generate", asked);
+    for (const char* text :
+         {"My name is Ada.",
+          "Remember: the code is 4711, the cat is called Tom, and blue is 17."}) {
+      json asked = greedy("b", text);
+      asked.erase("model");
+      serving.post_json("/v1/sessions/s/generate", asked);
+    }
   }
   Serving serving(models_of(folder.path(), {}, terms), options);
   json asked = greedy("b", "What is my name?");

@@ -431,19 +431,6 @@ TEST(SessionFiles, AFolderIsOneServersAtATime) {
   EXPECT_TRUE(std::filesystem::exists(folder + "/kept.json.partial.x")) << "it is no file";
 }
 
-// A session of the largest size whose every byte is escaped is read again.
-TEST(SessionFiles, WhatWasWrittenFits) {
-  const test::ScratchFolder scratch;
-  const std::string folder = scratch.file("sessions");
-  SessionState state{.id = "a", .model = "m"};
-  state.dialogue.add({"user", std::string(size_t(50) << 20, '\x01')});
-  ASSERT_LE(bytes_of(state), SessionLimits().owner_bytes_max);
-  SessionFiles::open(folder).value()->keep(std::make_shared<const SessionState>(state));
-  const std::vector<SessionState> kept = SessionFiles::open(folder).value()->take_kept();
-  ASSERT_EQ(kept.size(), 1u);
-  EXPECT_TRUE(kept[0].dialogue.messages()[0].content == state.dialogue.messages()[0].content);
-}
-
 TEST(SessionFiles, WhatIsReadIsChecked) {
   SessionState state{.id = "a", .model = "m", .created = 5, .vocabulary = 7, .seed = UINT64_MAX};
   state.dialogue.add({"user", "one"});
