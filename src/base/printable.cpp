@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <iterator>
 
 namespace cairn {
 namespace {
@@ -50,9 +49,9 @@ std::string printable(std::string_view text) {
   while (!text.empty()) {
     const Character character = first_character(text);
     if (character.bytes == 0 || is_control(character.code)) {
-      fmt::format_to(std::back_inserter(out), "\\x{:02x}", character.code);
+      out += fmt::format("\\x{:02x}", character.code);
     } else if (turns_text(character.code)) {
-      fmt::format_to(std::back_inserter(out), "\\u{{{:04x}}}", character.code);
+      out += fmt::format("\\u{{{:04x}}}", character.code);
     } else {
       out.append(text.substr(0, character.bytes));
     }

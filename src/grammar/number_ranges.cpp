@@ -10,7 +10,7 @@ namespace cairn::grammar {
 
 namespace {
 
-constexpr size_t kDigitsMax = 64;
+constexpr size_t kRangeDigitsMax = 64;
 constexpr size_t kOpenDigits = 16;  // Doubles hold as many.
 constexpr size_t kMultiplesMax = 4096;
 constexpr int64_t kFreeStepMax = 1000;
@@ -129,7 +129,7 @@ struct Fractions {
     if (at_high && at >= high->size() && !at_low && !excludes_high) {
       return expressions.repeat(digit('0', '0', expressions), 1, kOpenDigits);
     }
-    if (at >= kDigitsMax || (at_high && at >= high->size())) return std::nullopt;
+    if (at >= kRangeDigitsMax || (at_high && at >= high->size())) return std::nullopt;
     const char first = at_low && at < low->size() ? (*low)[at] : '0';
     const char last = at_high ? (*high)[at] : '9';
     std::vector<Node> ways;
@@ -331,10 +331,10 @@ Result<Decimal> read_decimal(std::string_view text) {
   while (!all.empty() && all.back() == '0') all.pop_back();
   if (all.empty()) return Decimal{};
   const auto digit_count = int64_t(all.size());
-  constexpr auto kMax = int64_t(kDigitsMax);
+  constexpr auto kMax = int64_t(kRangeDigitsMax);
   if (whole_count > kMax || digit_count - whole_count > kMax || digit_count > 2 * kMax) {
     return fail(ErrorCode::unsupported, "expected at most {} digits on a side of the point",
-                kDigitsMax);
+                kRangeDigitsMax);
   }
   if (whole_count < 0) all.insert(0, size_t(-whole_count), '0');
   whole_count = std::max<int64_t>(whole_count, 0);

@@ -3,7 +3,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <iterator>
 
 #include "json/value.h"
 #include "unicode/unicode.h"
@@ -84,7 +83,7 @@ class Writer {
         out_ += std::get<bool>(value.content_) ? "true" : "false";
         break;
       case Value::Kind::integer:
-        fmt::format_to(std::back_inserter(out_), "{}", std::get<int64_t>(value.content_));
+        out_ += fmt::format("{}", std::get<int64_t>(value.content_));
         break;
       case Value::Kind::real:
         real(std::get<Value::Real>(value.content_));

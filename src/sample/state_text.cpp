@@ -6,7 +6,6 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
-#include <iterator>
 
 namespace cairn::sample {
 
@@ -53,9 +52,9 @@ bool take_step(std::string_view& text, SamplerState::Step& step) {
 std::string to_text(const SamplerState& state) {
   std::string text;
   for (const SamplerState::Step& step : state.steps()) {
-    fmt::format_to(std::back_inserter(text), "{}{} {} {:08x} {:08x}", text.empty() ? "" : ";",
-                   step.position, index_of(step.token), std::bit_cast<uint32_t>(step.memory.first),
-                   std::bit_cast<uint32_t>(step.memory.second));
+    text += fmt::format("{}{} {} {:08x} {:08x}", text.empty() ? "" : ";", step.position,
+                        index_of(step.token), std::bit_cast<uint32_t>(step.memory.first),
+                        std::bit_cast<uint32_t>(step.memory.second));
   }
   return text;
 }

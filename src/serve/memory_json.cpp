@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -16,7 +15,7 @@ using session::SequenceReport;
 
 template <class... Values>
 void add(std::string& out, fmt::format_string<Values...> format, Values&&... values) {
-  fmt::format_to(std::back_inserter(out), format, std::forward<Values>(values)...);
+  out += fmt::format(format, std::forward<Values>(values)...);
 }
 
 // Of each item what `write` adds, with commas between them.

@@ -11,7 +11,7 @@ namespace cairn::cli {
 
 namespace {
 
-struct Arguments {
+struct BenchCommandArguments {
   std::string what;
   bool is_variable_model = false;  // The models of `memory` are the environment's.
   MemoryBenchArguments memory;
@@ -58,7 +58,7 @@ void add_memory(Options& command, MemoryBenchArguments& memory) {
       .takes("DIR");
 }
 
-Result<int> bench(Arguments& a) {
+Result<int> bench(BenchCommandArguments& a) {
   if (a.what == "memory") {
     CAIRN_TRY(a.memory.engine, a.engine.read("f16"));
     a.memory.json = a.speed.json;
@@ -81,7 +81,7 @@ Result<int> bench(Arguments& a) {
 }
 
 Action add_bench(Options& command) {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<BenchCommandArguments>();
   command.add(
       "WHAT", a->what,
       "a GGUF file, to measure its speed; or the word memory, to measure what conversations cost");

@@ -19,12 +19,12 @@ namespace {
 // In the order of convert::OutType.
 constexpr const char* kOutTypes[] = {"auto", "f32", "f16", "bf16"};
 
-struct Arguments {
+struct ConvertArguments {
   convert::ConvertOptions convert;
   std::string type = kOutTypes[0];
 };
 
-Result<int> run_convert(Arguments& a) {
+Result<int> run_convert(ConvertArguments& a) {
   const auto* chosen = std::find(std::begin(kOutTypes), std::end(kOutTypes), a.type);
   a.convert.type = convert::OutType(chosen - std::begin(kOutTypes));
   std::optional<Progress> progress(std::in_place, "converting", Progress::Unit::bytes);
@@ -39,7 +39,7 @@ Result<int> run_convert(Arguments& a) {
 }
 
 Action add_convert(Options& command) {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<ConvertArguments>();
   command.add("DIR", a->convert.folder, "a folder with config.json, safetensors and a tokenizer")
       .takes("DIR")
       .required();

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <iterator>
 #include <memory>
 #include <numeric>
 #include <string_view>
@@ -26,7 +25,7 @@ namespace cairn::cli {
 
 namespace {
 
-constexpr size_t kTextBytesMax = size_t{1} << 28;
+constexpr size_t kInputsBytesMax = size_t{1} << 28;
 // Texts that are embedded at a time, while they have no more tokens.
 constexpr size_t kBatchTexts = 1024, kBatchTokens = 8192;
 // A table has a cell for each pair; scores are sorted.
@@ -78,7 +77,7 @@ Result<Texts> all_texts(const EmbedArguments& arguments) {
   std::string path = arguments.texts_path;
   if (path.empty() && arguments.texts.empty() && !is_terminal(stdin)) path = "-";
   if (!path.empty()) {
-    CAIRN_TRY(lines, read_input(path, kTextBytesMax));
+    CAIRN_TRY(lines, read_input(path, kInputsBytesMax));
   }
   return Texts(arguments.texts, std::move(lines));
 }
@@ -224,7 +223,7 @@ class EmbedPrinter {
     if (count_ > 0 && pooling_ == Pooling::none) part += "\n";
     std::span<const float> left(one.values);
     for (; !left.empty(); left = left.subspan(width_)) {
-      fmt::format_to(std::back_inserter(part), "{}\n", fmt::join(left.first(width_), " "));
+      part += fmt::format("{}\n", fmt::join(left.first(width_), " "));
     }
   }
 
@@ -369,12 +368,12 @@ Status print_embeddings(const EmbedArguments& arguments, TextOut& out) {
 namespace {
 
 Action add_embed(Options& command) {
-  struct Arguments {
+  struct EmbedCommandArguments {
     EmbedArguments embed;
     EngineArguments engine;
     bool normalizes = false, does_not = false;
   };
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<EmbedCommandArguments>();
   command
       .add("MODEL,-m,--model", a->embed.model_path, "a GGUF file of an embedding model or reranker")
       .takes("FILE")

@@ -97,11 +97,11 @@ Result<int64_t> write_logits(const LogitsOptions& options) {
 namespace {
 
 Action add_logits(Options& command) {
-  struct Arguments {
+  struct LogitsArguments {
     LogitsOptions logits;
     EngineArguments engine;
   };
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<LogitsArguments>();
   add_required_model(command, a->logits.model_path);
   command
       .add("--tokens", a->logits.tokens_path,

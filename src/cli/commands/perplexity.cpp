@@ -22,10 +22,10 @@ namespace cairn::cli {
 
 namespace {
 
-constexpr size_t kTextBytesMax = size_t(1) << 30;
+constexpr size_t kCorpusBytesMax = size_t(1) << 30;
 
 Result<std::vector<Token>> tokens_of_text(const Engine& engine, const PerplexityOptions& options) {
-  CAIRN_TRY(const std::string text, read_input(options.text_path, kTextBytesMax));
+  CAIRN_TRY(const std::string text, read_input(options.text_path, kCorpusBytesMax));
   return engine.tokenizer()->encode(text,
                                     {.add_special = true, .parse_special = options.parse_special});
 }
@@ -146,11 +146,11 @@ std::string report_json(const measure::PerplexityReport& report) {
 }
 
 Action add_perplexity(Options& command) {
-  struct Arguments {
+  struct PerplexityArguments {
     PerplexityOptions perplexity;
     EngineArguments engine;
   };
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<PerplexityArguments>();
   add_model(command, a->perplexity.model_path);
   const Option text =
       command.add("-f,--file", a->perplexity.text_path, "the text to measure").takes("FILE");

@@ -17,7 +17,7 @@ namespace cairn::cli {
 
 namespace {
 
-struct Arguments {
+struct QuantizeArguments {
   quantize::QuantizeOptions quantize;
   std::vector<std::string> overrides;  // "blk.0.*=Q8_0".
 };
@@ -40,7 +40,7 @@ void show(const quantize::QuantizeReport& report) {
                8 * double(report.out_bytes) / double(report.weight_count), types.c_str());
 }
 
-Result<int> run_quantize(Arguments& a) {
+Result<int> run_quantize(QuantizeArguments& a) {
   for (const std::string& text : a.overrides) {
     CAIRN_TRY(quantize::TypeOverride parsed, quantize::parse_override("--tensor", text));
     a.quantize.overrides.push_back(std::move(parsed));
@@ -54,7 +54,7 @@ Result<int> run_quantize(Arguments& a) {
 }
 
 Action add_quantize(Options& command) {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<QuantizeArguments>();
   std::string mixes;
   for (const quantize::QuantMix& mix : quantize::quant_mixes()) {
     mixes += fmt::format("{}{}", mixes.empty() ? "" : ", ", mix.name);

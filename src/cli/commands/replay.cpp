@@ -91,11 +91,11 @@ Result<int> replay_receipt(const ReplayArguments& arguments) {
 }
 
 Action add_replay(Options& command) {
-  struct Arguments {
+  struct ReplayCommandArguments {
     ReplayArguments replay;
     EngineArguments engine;
   };
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<ReplayCommandArguments>();
   command.add("RECEIPT", a->replay.receipt_path, "a file that `cairn run --receipt` wrote")
       .takes("FILE")
       .required();

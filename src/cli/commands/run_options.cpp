@@ -19,7 +19,7 @@ constexpr char kBuiltinModelDoc[] =
     "0.\n"
     "Without -p and -f, piped input is the prompt; on a terminal a conversation starts.\n";
 
-struct Arguments {
+struct RunArguments {
   RunOptions run;
   std::string repository;  // Of a model that other programs would download.
   bool has_escapes = false;
@@ -156,7 +156,7 @@ Error refuse_download(const std::string& repository) {
 }
 
 Action add_run(Options& command) {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<RunArguments>();
   add_prompt(command, a->run);
   command
       .add("-n,--max-tokens,--n-predict,--predict", a->run.token_count_max,

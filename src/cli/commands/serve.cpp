@@ -241,14 +241,14 @@ void add_access_options(Options& command, ServeOptions& serve) {
       .repeatable();
 }
 
-struct Arguments {
+struct ServeArguments {
   ServeOptions serve;
   EngineArguments engine;
   SamplingArguments sampling;
 };
 
 Action add_serve(Options& command) {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<ServeArguments>();
   add_server_options(command, a->serve);
   add_access_options(command, a->serve);
   a->sampling.add_to(command);

@@ -65,12 +65,12 @@ class ShapeArguments {
   bool untied_ = false;
 };
 
-struct Arguments {
+struct SynthArguments {
   synth::SynthOptions synth;
   ShapeArguments shape;
 };
 
-Result<int> run_synth(Arguments& a) {
+Result<int> run_synth(SynthArguments& a) {
   CAIRN_TRY(a.synth.shape, a.shape.read());
   CAIRN_TRY(models::find_architecture(a.synth.shape.architecture));
   if (const auto type = synth::matrix_type(a.synth.type); !type) return as_option(type.error());
@@ -87,7 +87,7 @@ Result<int> run_synth(Arguments& a) {
 }
 
 Action add_synth(Options& command) {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<SynthArguments>();
   command.begin_group("Shape");
   a->shape.add_to(command);
   command.begin_group("File");

@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 
 #include <cstdio>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -65,8 +64,7 @@ void report_tokens(const tokenize::Tokenizer& tokenizer, std::string_view text,
       if (i > 0) part += ',';
       part += json_entry(tokens[i], piece);
     } else {
-      fmt::format_to(std::back_inserter(part), "{:>{}}  {}\n", index_of(tokens[i]), width,
-                     on_one_line(piece));
+      part += fmt::format("{:>{}}  {}\n", index_of(tokens[i]), width, on_one_line(piece));
     }
     if (part.size() < kPartBytes) continue;
     write(part);

@@ -97,11 +97,11 @@ Result<int> run_programs(const VerifyArguments& arguments) {
 }
 
 Action add_verify(Options& command) {
-  struct Arguments {
+  struct VerifyCommandArguments {
     VerifyArguments verify;
     EngineArguments engine;
   };
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<VerifyCommandArguments>();
   add_model(command, a->verify.model_path);
   command
       .add("--programs", a->verify.program_count, "how many random sequences of operations to run")

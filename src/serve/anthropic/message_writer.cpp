@@ -18,7 +18,7 @@ namespace {
 constexpr json::Limits kArgumentLimits{};
 
 void event(std::string_view name, const json::Value& data, std::string& out) {
-  fmt::format_to(std::back_inserter(out), "event: {}\ndata: {}\n\n", name, json::to_text(data));
+  out += fmt::format("event: {}\ndata: {}\n\n", name, json::to_text(data));
 }
 
 std::string_view stop_reason(const session::Answer& answer) {
@@ -97,11 +97,11 @@ void MessageWriter::close(std::string& out) {
 }
 
 void MessageWriter::add_delta(std::string_view delta, std::string& out) const {
-  fmt::format_to(std::back_inserter(out),
-                 "event: content_block_delta\n"
-                 R"(data: {{"type":"content_block_delta","index":{},"delta":{{{}}}}})"
-                 "\n\n",
-                 block_, delta);
+  out += fmt::format(
+      "event: content_block_delta\n"
+      R"(data: {{"type":"content_block_delta","index":{},"delta":{{{}}}}})"
+      "\n\n",
+      block_, delta);
 }
 
 void MessageWriter::add(size_t, const session::AnswerPiece& piece, std::string& out) {

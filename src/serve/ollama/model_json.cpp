@@ -50,8 +50,8 @@ json::Value field_json(const gguf::Value& value) {
 std::string parameters_text(const sample::SamplingParams& sampling) {
   std::string text;
   for (const sample::SamplingField& field : sample::sampling_fields()) {
-    fmt::format_to(std::back_inserter(text), "{}{:<30} {}", text.empty() ? "" : "\n", field.name,
-                   sample::show(sampling, field));
+    text += fmt::format("{}{:<30} {}", text.empty() ? "" : "\n", field.name,
+                        sample::show(sampling, field));
   }
   return text;
 }

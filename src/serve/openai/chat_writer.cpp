@@ -31,7 +31,7 @@ void ChatWriter::begin(const PromptReport&, std::string& out) {
 void ChatWriter::chunk(size_t choice, std::string_view delta, std::string_view finish,
                        std::string& out) {
   out += chunk_begin_;
-  fmt::format_to(std::back_inserter(out), "{},\"delta\":{{{}}},\"logprobs\":", choice, delta);
+  out += fmt::format("{},\"delta\":{{{}}},\"logprobs\":", choice, delta);
   if (waiting_[choice].empty()) {
     out += "null";
   } else {
@@ -41,7 +41,7 @@ void ChatWriter::chunk(size_t choice, std::string_view delta, std::string_view f
   if (finish.empty()) {
     out += "null}]}\n\n";
   } else {
-    fmt::format_to(std::back_inserter(out), "\"{}\"}}]", finish);
+    out += fmt::format("\"{}\"}}]", finish);
   }
 }
 

@@ -67,7 +67,7 @@ void ResponsesWriter::event(std::string_view type, json::Value data, std::string
   if (!style_.is_stream) return;
   json::Value whole = {{"type", type}, {"sequence_number", sequence_++}};
   for (const json::Value::Member& member : data.members()) whole[member.key] = member.value;
-  fmt::format_to(std::back_inserter(out), "event: {}\ndata: {}\n\n", type, json::to_text(whole));
+  out += fmt::format("event: {}\ndata: {}\n\n", type, json::to_text(whole));
 }
 
 void ResponsesWriter::item_event(std::string_view type, json::Value data, std::string& out) {
@@ -82,12 +82,12 @@ void ResponsesWriter::delta(std::string_view type, std::string_view extra, std::
   const std::string piece = chat::as_utf8(text);
   text_ += piece;
   if (!style_.is_stream) return;
-  fmt::format_to(std::back_inserter(out),
-                 "event: {0}\n"
-                 R"(data: {{"type":"{0}","sequence_number":{1},"item_id":"{2}","output_index":{3})"
-                 R"({4},"delta":"{5}"}})"
-                 "\n\n",
-                 type, sequence_++, item_id_, output_.items().size(), extra, json::escaped(piece));
+  out += fmt::format(
+      "event: {0}\n"
+      R"(data: {{"type":"{0}","sequence_number":{1},"item_id":"{2}","output_index":{3})"
+      R"({4},"delta":"{5}"}})"
+      "\n\n",
+      type, sequence_++, item_id_, output_.items().size(), extra, json::escaped(piece));
 }
 
 json::Value ResponsesWriter::part_json() const {

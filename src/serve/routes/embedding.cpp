@@ -144,13 +144,12 @@ Checked<std::unique_ptr<http::Reply>> embed(const RouteContext& context, http::R
                     std::vector<Embedding>& vectors, int64_t token_count, std::string& out) {
     out += R"({"object":"list","model":)" + json::to_text(json::Value(name)) + R"(,"data":[)";
     for (size_t index = 0; index < vectors.size(); ++index) {
-      fmt::format_to(std::back_inserter(out), R"({}{{"object":"embedding","index":{},"embedding":)",
-                     index == 0 ? "" : ",", index);
+      out += fmt::format(R"({}{{"object":"embedding","index":{},"embedding":)",
+                         index == 0 ? "" : ",", index);
       append_vector(vectors[index].values, dimensions, is_base64, out);
       out += '}';
     }
-    fmt::format_to(std::back_inserter(out),
-                   R"(],"usage":{{"prompt_tokens":{0},"total_tokens":{0}}}}})", token_count);
+    out += fmt::format(R"(],"usage":{{"prompt_tokens":{0},"total_tokens":{0}}}}})", token_count);
   };
   return begin_vectors(context, request, std::move(order));
 }
@@ -168,7 +167,7 @@ void append_vector(std::vector<float>& values, std::optional<size_t> dimensions,
   }
   out += '[';
   for (size_t i = 0; i < values.size(); ++i) {
-    fmt::format_to(std::back_inserter(out), "{}{}", i == 0 ? "" : ",", values[i]);
+    out += fmt::format("{}{}", i == 0 ? "" : ",", values[i]);
   }
   out += ']';
 }

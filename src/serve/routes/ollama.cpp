@@ -149,9 +149,8 @@ Made embed(const RouteContext& context, http::Request& request, bool is_older) {
       append_vector(vectors[index].values, dimensions, false, out);
     }
     const std::chrono::nanoseconds taken = Clock::now() - begin_time + load_time;
-    fmt::format_to(std::back_inserter(out),
-                   R"(],"total_duration":{},"load_duration":{},"prompt_eval_count":{}}})",
-                   taken.count(), load_time.count(), token_count);
+    out += fmt::format(R"(],"total_duration":{},"load_duration":{},"prompt_eval_count":{}}})",
+                       taken.count(), load_time.count(), token_count);
   };
   return begin_vectors(context, request, std::move(order));
 }

@@ -18,7 +18,7 @@ namespace {
 struct Header {
   char magic[8];
   uint32_t layout;       // kPackedLayout
-  uint32_t piece_bytes;  // kPieceBytes
+  uint32_t piece_bytes;  // kCheckedBytes
   uint64_t model_digest;
   uint64_t jobs_digest;  // Which weights, in which forms, at which offsets.
   uint64_t data_bytes;
@@ -27,7 +27,7 @@ struct Header {
 static_assert(sizeof(Header) == 48);
 
 constexpr char kMagic[8] = {'c', 'a', 'i', 'r', 'n', 'p', 'a', 'k'};
-constexpr size_t kPieceBytes = size_t(2) << 20;
+constexpr size_t kCheckedBytes = size_t(2) << 20;
 constexpr size_t kAlignment = size_t(2) << 20;
 
 size_t bytes_of(const std::vector<PackJob>& jobs) {
@@ -35,7 +35,7 @@ size_t bytes_of(const std::vector<PackJob>& jobs) {
 }
 
 size_t piece_count(size_t data_bytes) {
-  return (data_bytes + kPieceBytes - 1) / kPieceBytes;
+  return (data_bytes + kCheckedBytes - 1) / kCheckedBytes;
 }
 
 size_t data_offset(size_t data_bytes) {
@@ -80,9 +80,9 @@ std::vector<uint64_t> piece_digests(std::span<const std::byte> data, ThreadPool&
   TaskCounter next;
   threads.run([&](int worker) {
     for (size_t at = size_t(next.claim(1)); at < digests.size(); at = size_t(next.claim(1))) {
-      const size_t begin = at * kPieceBytes;
+      const size_t begin = at * kCheckedBytes;
       if (worker == 0 && on_progress) on_progress(begin, data.size());
-      digests[at] = digest(data.subspan(begin, std::min(kPieceBytes, data.size() - begin)));
+      digests[at] = digest(data.subspan(begin, std::min(kCheckedBytes, data.size() - begin)));
     }
   });
   if (on_progress) on_progress(data.size(), data.size());
@@ -93,7 +93,7 @@ Header make_header(const PackOptions& options, const std::vector<PackJob>& jobs)
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   header.layout = kPackedLayout;
-  header.piece_bytes = uint32_t(kPieceBytes);
+  header.piece_bytes = uint32_t(kCheckedBytes);
   header.model_digest = options.model_digest;
   header.jobs_digest = digest_of(jobs);
   header.data_bytes = bytes_of(jobs);
@@ -145,7 +145,7 @@ Result<PackCache> PackCache::open(const PackOptions& options, const std::vector<
   if (differs.first != digests.end()) {
     const size_t piece = size_t(differs.first - digests.begin());
     return fail(ErrorCode::invalid_data, "{}: damaged within 2 MiB from byte {} on", path,
-                offset + piece * kPieceBytes);
+                offset + piece * kCheckedBytes);
   }
   return PackCache(std::move(file), offset);
 }
