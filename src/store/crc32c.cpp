@@ -1,5 +1,5 @@
-// The polynomial 0x1EDC6F41, bits reversed: by the SSE 4.2 instruction, eight bytes at a time, or
-// by a table, byte by byte.
+// The polynomial 0x1EDC6F41, bits reversed: by the SSE 4.2 instruction, eight bytes at a time and
+// in three streams at once, or by a table, byte by byte.
 #include "store/crc32c.h"
 
 #include <algorithm>
@@ -27,16 +27,59 @@ constexpr std::array<uint32_t, 256> make_table() {
 constexpr std::array<uint32_t, 256> kTable = make_table();
 
 #if defined(__x86_64__)
+// The instruction takes three cycles, and a processor begins one in each: three streams of this
+// many bytes are computed side by side.
+constexpr size_t kStreamBytes = 1024;
+using SkipTable = std::array<std::array<uint32_t, 256>, 4>;
+
+// What a value becomes when kStreamBytes zeros follow, by each of its bytes: the step over a zero
+// is linear, so that a value's step is the sum (exclusive or) of its bits' steps.
+constexpr SkipTable make_skip_table() {
+  std::array<uint32_t, 32> of_bit{};
+  for (size_t bit = 0; bit < of_bit.size(); ++bit) {
+    uint32_t value = uint32_t{1} << bit;
+    for (size_t i = 0; i < kStreamBytes; ++i) value = value >> 8 ^ kTable[value & 255];
+    of_bit[bit] = value;
+  }
+  SkipTable table{};
+  for (size_t place = 0; place < table.size(); ++place) {
+    for (uint32_t byte = 0; byte < 256; ++byte) {
+      for (size_t bit = 0; bit < 8; ++bit) {
+        if (byte >> bit & 1) table[place][byte] ^= of_bit[8 * place + bit];
+      }
+    }
+  }
+  return table;
+}
+
+constexpr SkipTable kSkipTable = make_skip_table();
+
+uint64_t skip_stream(uint64_t value) {
+  return kSkipTable[0][value & 255] ^ kSkipTable[1][value >> 8 & 255] ^
+         kSkipTable[2][value >> 16 & 255] ^ kSkipTable[3][value >> 24 & 255];
+}
+
+uint64_t word_at(const std::byte* at) {
+  uint64_t word = 0;
+  std::memcpy(&word, at, sizeof word);
+  return word;
+}
+
 __attribute__((target("sse4.2"))) uint32_t by_instruction(std::span<const std::byte> bytes,
                                                           uint32_t before) {
   uint64_t value = ~before;
   const std::byte* at = bytes.data();
   size_t left = bytes.size();
-  for (; left >= 8; at += 8, left -= 8) {
-    uint64_t word = 0;
-    std::memcpy(&word, at, sizeof word);
-    value = _mm_crc32_u64(value, word);
+  for (; left >= 3 * kStreamBytes; at += 3 * kStreamBytes, left -= 3 * kStreamBytes) {
+    uint64_t second = 0, third = 0;
+    for (size_t i = 0; i < kStreamBytes; i += 8) {
+      value = _mm_crc32_u64(value, word_at(at + i));
+      second = _mm_crc32_u64(second, word_at(at + kStreamBytes + i));
+      third = _mm_crc32_u64(third, word_at(at + 2 * kStreamBytes + i));
+    }
+    value = skip_stream(skip_stream(value) ^ second) ^ third;
   }
+  for (; left >= 8; at += 8, left -= 8) value = _mm_crc32_u64(value, word_at(at));
   uint32_t last = uint32_t(value);
   for (; left > 0; ++at, --left) last = _mm_crc32_u8(last, uint8_t(*at));
   return ~last;

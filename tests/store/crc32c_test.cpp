@@ -35,6 +35,18 @@ TEST(Crc32c, TheInstructionAndTheTableAgree) {
   }
 }
 
+TEST(Crc32c, LongRunsAgreeToo) {
+  std::mt19937 random(3);
+  std::vector<std::byte> bytes(40000);
+  for (std::byte& byte : bytes) byte = std::byte(random());
+  for (int round = 0; round < 200; ++round) {
+    const size_t begin = random() % 4000;
+    const auto part = std::span(bytes).subspan(begin, random() % (bytes.size() - begin));
+    const uint32_t before = random();
+    ASSERT_EQ(crc32c(part, before), crc32c_by_table(part, before)) << part.size();
+  }
+}
+
 TEST(Crc32c, BlocksDoNotDependOnHowTheirBytesCome) {
   std::vector<std::byte> bytes(2 * kCrcBlockBytes + 1000);
   std::mt19937 random(2);
