@@ -15,12 +15,13 @@ set(CAIRN_FLAGS_neon -march=armv8.2-a+dotprod)
 
 # One source text of a kernel becomes dozens of functions, and each load in it a dozen checks: ten
 # times the compile time. Under the sanitizers these files keep the checks of bounds and of
-# overflow, and leave out those of what the processor refuses by itself (null, alignment); checks of
-# addresses are called, not written out.
+# overflow, and leave out those of what the processor refuses by itself (null, alignment).
 if(CAIRN_SANITIZE MATCHES "undefined")
   set(CAIRN_FLAGS_sanitized_kernels -O1 -gline-tables-only
-      -fno-sanitize=alignment,null,pointer-overflow,object-size,vptr,function
-      -mllvm -asan-instrumentation-with-call-threshold=0)
+      -fno-sanitize=alignment,null,pointer-overflow,object-size,vptr,function)
+  if(CAIRN_FUZZ)
+    list(APPEND CAIRN_FLAGS_sanitized_kernels -mllvm -asan-instrumentation-with-call-threshold=0)
+  endif()
 endif()
 
 # Takes the files for another machine's instruction sets out of a list.

@@ -64,11 +64,11 @@ function(cairn_precompile target folder)
   cairn_hush_precompiled(${target})
 endfunction()
 
-# Eight small sources are compiled as one: most of what each reads is the same. Those in the list
+# COUNT small sources are compiled as one: most of what each reads is the same. Those in the list
 # single_sources are left out. Where many files use the same names for things of their own (an
 # architecture's Config and Layer, a test's helpers), each has a namespace of its own name.
-function(cairn_join_sources target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+function(cairn_join_sources target count)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${count})
   set_source_files_properties(${single_sources} TARGET_DIRECTORY ${target}
                               PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()

@@ -206,7 +206,7 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("pattern", nargs="?", default="", type=re.compile)
     parser.add_argument("--without", metavar="LABEL")
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)) + 1)
     parser.add_argument("--slowest", metavar="N", type=int, default=0,
                         help="print the N tests that took longest")
     options = parser.parse_args()

@@ -42,7 +42,7 @@ TEST(Crc32c, LongRunsAgreeToo) {
   for (int round = 0; round < 200; ++round) {
     const size_t begin = random() % 4000;
     const auto part = std::span(bytes).subspan(begin, random() % (bytes.size() - begin));
-    const uint32_t before = random();
+    const auto before = uint32_t(random());
     ASSERT_EQ(crc32c(part, before), crc32c_by_table(part, before)) << part.size();
   }
 }
