@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "tests/serve/events.h"
 #include "tests/serve/serving.h"
 
 namespace cairn::serve::continued_chat_test {
@@ -37,14 +38,7 @@ TEST(ContinuedChat, AStreamHasTheRestAlone) {
   body["stream"] = true;
   const BareReply reply = serving.post("/v1/chat/completions", body.dump());
   ASSERT_EQ(reply.status, 200);
-  std::string text;
-  for (size_t at = 0; (at = reply.body.find("data: {", at)) != std::string::npos; ++at) {
-    const size_t end = reply.body.find('\n', at);
-    const json event = json::parse(reply.body.substr(at + 6, end - at - 6));
-    const json& delta = event["choices"][0]["delta"];
-    if (delta.contains("content")) text += delta["content"].get<std::string>();
-  }
-  EXPECT_EQ(text, " is Paris.");
+  EXPECT_EQ(text_in(chunks_of(reply.body)), " is Paris.");
 }
 
 TEST(ContinuedChat, OnlyAnswersOfTextCanBeContinued) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/scratch_folder.h"
+#include "tests/serve/events.h"
 #include "tests/serve/nano_with.h"
 #include "tests/serve/serving.h"
 
@@ -16,15 +17,6 @@ using nlohmann::json;
 
 constexpr char kPath[] = "/completion";
 constexpr char kPrompt[] = "<|user|>What is the capital of France?<|end|><|assistant|>";
-
-std::vector<json> events_of(const std::string& body) {
-  std::vector<json> events;
-  for (size_t at = 0, end; (end = body.find("\n\n", at)) != std::string::npos; at = end + 2) {
-    EXPECT_EQ(body.substr(at, 6), "data: ");
-    events.push_back(json::parse(body.substr(at + 6, end - at - 6)));
-  }
-  return events;
-}
 
 TEST(Native, AnswersInItsOwnWords) {
   Serving serving;
@@ -57,7 +49,8 @@ TEST(Native, StreamsWhatItAnswersWhole) {
       {"prompt", kPrompt}, {"stream", true}, {"n_probs", 2}, {"return_tokens", true}};
   const BareReply reply = serving.post(kPath, body.dump());
   EXPECT_TRUE(reply.has("content-type: text/event-stream\r\n"));
-  const std::vector<json> events = events_of(reply.body);
+  std::vector<json> events;
+  for (const Event& event : events_of(reply.body)) events.push_back(json::parse(event.data));
   ASSERT_GE(events.size(), 2u);
   std::string text;
   size_t tokens = 0, probabilities = 0;
