@@ -53,5 +53,22 @@ TEST(ContinuedChat, OnlyAnswersOfTextCanBeContinued) {
   EXPECT_EQ(refused({{"messages", {{{"role", "assistant"}, {"content", "The"}}}}}), expected);
 }
 
+// A prompt ends either where an answer begins or within one.
+TEST(ContinuedChat, HasNoPlaceForAnotherAnswer) {
+  Serving serving;
+  const char* const path = "/v1/chat/completions";
+  json body = begun("The capital of France");
+  body["add_generation_prompt"] = false;
+  EXPECT_EQ(serving.post(path, body.dump()).status, 200);
+  const std::pair<int, std::string> expected(400, "add_generation_prompt");
+  body["add_generation_prompt"] = true;
+  EXPECT_EQ(serving.refused(path, body), expected);
+  body = question("What is the capital of France?");
+  body["add_generation_prompt"] = true;
+  EXPECT_EQ(serving.post(path, body.dump()).status, 200);
+  body["add_generation_prompt"] = false;
+  EXPECT_EQ(serving.refused(path, body), expected);
+}
+
 }  // namespace
 }  // namespace cairn::serve::continued_chat_test

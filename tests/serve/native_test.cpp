@@ -103,6 +103,9 @@ TEST(Native, PromptsAreTextsIdsOrBoth) {
     EXPECT_EQ(several[index]["content"], kParis);
   }
   EXPECT_TRUE(serving.post_json(kPath, {{"prompt", json::array({kPrompt})}}).is_array());
+  const json object = {{"prompt_string", kPrompt}};
+  EXPECT_EQ(serving.post_json(kPath, {{"prompt", object}})["content"], kParis);
+  EXPECT_EQ(serving.post_json(kPath, {{"prompt", {object, "x"}}})[0]["content"], kParis);
 }
 
 TEST(Native, RepliesHaveTheMembersThatAreWanted) {
@@ -110,7 +113,7 @@ TEST(Native, RepliesHaveTheMembersThatAreWanted) {
   const json reply = serving.post_json(
       kPath, {{"prompt", kPrompt},
               {"response_fields", {"content", "generation_settings/top_k", "no/such", ""}}});
-  EXPECT_EQ(reply, (json{{"content", kParis}, {"top_k", 40}}));
+  EXPECT_EQ(reply, (json{{"content", kParis}, {"generation_settings/top_k", 40}}));
 }
 
 TEST(Native, ProbabilitiesAreLogarithmsOrShares) {
@@ -138,9 +141,10 @@ TEST(Native, RefusalsNameTheField) {
   Serving serving;
   using Refused = std::pair<int, std::string>;
   EXPECT_EQ(serving.refused(kPath, json::object()), Refused(400, "prompt"));
-  for (const json& prompt :
-       {json(5), json::array(), json::object(), json::array({true}), json::array({-1}),
-        json::array({1 << 30}), json::array({1, true}), json(std::vector<std::string>(129, "x"))}) {
+  for (const json& prompt : {json(5), json::array(), json::object(), json::array({true}),
+                             json::array({-1}), json::array({1 << 30}), json::array({1, true}),
+                             json{{"prompt_string", "x"}, {"multimodal_data", {"AA=="}}},
+                             json(std::vector<std::string>(129, "x"))}) {
     EXPECT_EQ(serving.refused(kPath, {{"prompt", prompt}}), Refused(400, "prompt")) << prompt;
   }
   const json lora = {{{"id", 0}, {"scale", 1}}};
@@ -202,7 +206,12 @@ TEST_F(InfillTest, FilesThatDoNotFitAreLeftOutAndTold) {
   const BareReply refused = serving.post("/infill", json{{"input_prefix", large}}.dump());
   EXPECT_EQ(refused.status, 400);
   EXPECT_NE(refused.body.find("context_length_exceeded"), std::string::npos);
-  EXPECT_EQ(serving.refused("/infill", {{"input_extra", {1}}}).second, "input_extra");
+  for (const json& file :
+       {json(1), json{{"filename", "x"}}, json{{"filename", 1}, {"text", "x"}}}) {
+    EXPECT_EQ(serving.refused("/infill", {{"input_extra", json::array({file})}}),
+              std::pair(400, std::string("input_extra")))
+        << file;
+  }
 }
 
 TEST(Native, SaysWhatItServes) {
