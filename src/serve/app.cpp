@@ -166,11 +166,19 @@ Method asked_method(const http::RequestHead& head) {
   return head.method == Method::head ? Method::get : head.method;
 }
 
-const RouteLine* find_route(const http::RequestHead& head) {
+// Its place in the table; -1: there is none.
+int32_t find_route(const http::RequestHead& head) {
   for (const RouteLine& line : kRoutes) {
-    if (line.method == asked_method(head) && is_path_of(line, head.path)) return &line;
+    if (line.method == asked_method(head) && is_path_of(line, head.path)) {
+      return int32_t(&line - kRoutes);
+    }
   }
-  return nullptr;
+  return -1;
+}
+
+// As admit() has found it. Null: none.
+const RouteLine* route_of(const http::Request& request) {
+  return request.route < 0 ? nullptr : &kRoutes[request.route];
 }
 
 // In whose words a path's errors are told.
@@ -257,6 +265,7 @@ App::App(std::unique_ptr<ModelRegistry> models, AppOptions options, std::unique_
               .slots = slots_of(options_.requests_max),
               .waiting = slots_of(kWaitingMax),
               .waiting_bytes = std::make_shared<std::atomic<size_t>>(0),
+              .waiting_bytes_max = options_.waiting_bytes_max,
               .responses = std::make_shared<ResponseTable>(),
               .sessions = std::make_shared<SessionTable>(options_.sessions, std::move(files)),
               .receipts = std::make_shared<ReceiptTable>(),
@@ -267,6 +276,7 @@ App::App(std::unique_ptr<ModelRegistry> models, AppOptions options, std::unique_
 std::unique_ptr<http::Reply> App::admit(http::Request& request) {
   const http::RequestHead& head = request.head;
   request.id = request_id(head);
+  request.route = find_route(head);
   if (head.find("host") == nullptr && head.path != "/health") {
     return refuse(400, "host: expected one, found none");
   }
@@ -281,7 +291,7 @@ std::unique_ptr<http::Reply> App::admit(http::Request& request) {
                              {"vary", "Origin"}};
   }
   if (head.method == Method::options) return preflight(head);
-  const RouteLine* const line = find_route(head);
+  const RouteLine* const line = route_of(request);
   if (std::unique_ptr<http::Reply> refused =
           check_key(request, line == nullptr ? Access::user : line->access)) {
     return refused;
@@ -346,13 +356,13 @@ std::unique_ptr<http::Reply> App::preflight(const http::RequestHead& head) const
   return std::make_unique<http::WholeReply>(std::move(reply), "");
 }
 
-bool App::is_quick(const http::RequestHead& head) const {
-  const RouteLine* const line = find_route(head);
+bool App::is_quick(const http::Request& request) const {
+  const RouteLine* const line = route_of(request);
   return line != nullptr && line->is_quick;
 }
 
 std::unique_ptr<http::Reply> App::answer(http::Request& request) {
-  const RouteLine* const line = find_route(request.head);
+  const RouteLine* const line = route_of(request);
   const AnyRoute& route = line->route;
   if (route.plain != nullptr) return route.plain(context_, request);
   // What is only asked to be shown loads nothing.
@@ -378,7 +388,7 @@ std::unique_ptr<http::Reply> App::refuse(int status, std::string_view message) {
 }
 
 void App::ended(const http::Request& request, const http::Reply& reply, const Outcome& outcome) {
-  const RouteLine* const line = find_route(request.head);
+  const RouteLine* const line = route_of(request);
   metrics_.add_request(line == nullptr ? "other" : line->path, outcome.status);
   log_->add(request, reply, outcome);
 }
