@@ -1,11 +1,12 @@
 // Many conversations at once on one engine: each says a turn, waits for the answer, and says the
 // next. All begin with the same system prompt. Prints what people wait for, what is computed, and
 // what would have to be.
-//   many_bench MODEL [CONVERSATIONS [TURNS [SYSTEM_TOKENS [THREADS]]]]
+//   many_bench MODEL [CONVERSATIONS [TURNS [SYSTEM_TOKENS [THREADS [ANSWER_TOKENS]]]]]
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <ctime>
 #include <memory>
 #include <random>
 #include <string>
@@ -24,11 +25,11 @@ using namespace cairn;
 using namespace cairn::bench;
 using Tokens = std::vector<Token>;
 
-constexpr int32_t kMessageTokens = 40, kAnswerTokens = 64;
+constexpr int32_t kMessageTokens = 40;
 
 struct Arguments {
   std::string model;
-  int32_t conversations = 4, turns = 8, system_tokens = 2048, thread_count = 0;
+  int32_t conversations = 4, turns = 8, system_tokens = 2048, thread_count = 0, answer_tokens = 64;
 };
 
 struct Conversation {
@@ -52,11 +53,12 @@ class Many {
       say(conversation);
     }
     const Clock::time_point begin = Clock::now();
+    const double processor_begin = processor_seconds();
     while (scheduler_.has_work()) {
       scheduler_.step();
       for (Conversation& conversation : conversations) CAIRN_TRY(go_on(conversation));
     }
-    report(seconds_between(begin, Clock::now()));
+    report(seconds_between(begin, Clock::now()), processor_seconds() - processor_begin);
     return Ok{};
   }
 
@@ -72,7 +74,7 @@ class Many {
     conversation.turn = {};
     TimedRequest request{.prompt = conversation.history,
                          .message_starts = {start},
-                         .token_count = kAnswerTokens,
+                         .token_count = arguments_.answer_tokens,
                          .seed = uint64_t(job_count_)};
     scheduler_.submit(JobId{job_count_},
                       std::make_unique<TimedJob>(engine_, std::move(request), &conversation.turn),
@@ -94,19 +96,25 @@ class Many {
     return Ok{};
   }
 
+  // Of all threads.
+  static double processor_seconds() { return double(std::clock()) / CLOCKS_PER_SEC; }
+
   static std::string quantiles(const std::vector<double>& values) {
     if (values.empty()) return "none";
     return fmt::format("median {:.0f} ms, 95 % within {:.0f} ms", quantile(values, 0.5) * 1e3,
                        quantile(values, 0.95) * 1e3);
   }
 
-  void report(double seconds) const {
+  void report(double seconds, double processor_seconds) const {
     const SchedulerStats stats = scheduler_.stats();
     const int64_t turn_count = int64_t(arguments_.conversations) * arguments_.turns;
-    const int64_t ideal = arguments_.system_tokens + turn_count * (kMessageTokens + kAnswerTokens);
+    const int64_t ideal =
+        arguments_.system_tokens + turn_count * (kMessageTokens + arguments_.answer_tokens);
     fmt::print("{} conversations of {} turns: {:.1f} tokens/s of answers in {:.1f} s\n",
                arguments_.conversations, arguments_.turns, double(answer_tokens_) / seconds,
                seconds);
+    fmt::print("{:.1f} us of processors for each token of an answer\n",
+               processor_seconds / double(answer_tokens_) * 1e6);
     fmt::print("first token of a first turn: {}\n", quantiles(first_waits_));
     fmt::print("first token of a next turn: {}\n", quantiles(next_waits_));
     fmt::print("longest gap in an answer: {}\n", quantiles(longest_gaps_));
@@ -138,7 +146,8 @@ Status measure(const Arguments& arguments) {
 int main(int argument_count, char** arguments) {
   if (argument_count < 2) {
     fmt::print(stderr,
-               "usage: many_bench MODEL [CONVERSATIONS [TURNS [SYSTEM_TOKENS [THREADS]]]]\n");
+               "usage: many_bench MODEL [CONVERSATIONS [TURNS [SYSTEM_TOKENS [THREADS "
+               "[ANSWER_TOKENS]]]]]\n");
     return 2;
   }
   const auto number = [&](int index, int32_t fallback) {
@@ -148,7 +157,8 @@ int main(int argument_count, char** arguments) {
                                  .conversations = std::max(1, number(2, 4)),
                                  .turns = std::max(1, number(3, 8)),
                                  .system_tokens = std::max(1, number(4, 2048)),
-                                 .thread_count = number(5, 0)});
+                                 .thread_count = number(5, 0),
+                                 .answer_tokens = std::max(1, number(6, 64))});
   if (status) return 0;
   fmt::print(stderr, "many_bench: {}\n", status.error().message);
   return 1;

@@ -58,6 +58,8 @@ constexpr RouteLine kRoutes[] = {
     {Method::post, "/v1/chat/completions", Access::user, false, post_chat, kChat,
      "the next message of a conversation"},
     {Method::post, "/chat/completions", Access::user, false, post_chat, kChat, "the same"},
+    {Method::post, "/chat/completions/input_tokens", Access::user, false, whole(post_chat_tokens),
+     kChat, "how many tokens its prompt has"},
     {Method::post, "/v1/completions", Access::user, false, post_completion, kCompletion,
      "the continuation of a text"},
     {Method::post, "/v1/embeddings", Access::user, false, post_embedding, kEmbedding,
@@ -100,6 +102,10 @@ constexpr RouteLine kRoutes[] = {
      "the answer to a conversation, or to what follows an earlier answer"},
     {Method::post, "/v1/responses/input_tokens", Access::user, false, whole(post_response_tokens),
      kResponses, "how many tokens its input has"},
+    {Method::post, "/responses", Access::user, false, post_responses, kResponses,
+     "the same as /v1/responses"},
+    {Method::post, "/responses/input_tokens", Access::user, false, whole(post_response_tokens),
+     kResponses, "how many tokens its input has"},
     {Method::get, "/v1/sessions", Access::user, false, get_sessions, 0, "the sessions of this key"},
     {Method::post, "/v1/sessions", Access::user, false, post_session, kSession,
      "a new session: a conversation that the server keeps"},
@@ -131,6 +137,8 @@ constexpr RouteLine kRoutes[] = {
     {Method::post, "/v1/rerank", Access::user, false, post_rerank, kRerank,
      "how well texts fit a query, for models that score"},
     {Method::post, "/rerank", Access::user, false, post_rerank, kRerank, "the same"},
+    {Method::post, "/reranking", Access::user, false, post_rerank, kRerank, "the same"},
+    {Method::post, "/v1/reranking", Access::user, false, post_rerank, kRerank, "the same"},
     {Method::get, "/api/v0/models", Access::user, false, get_studio_models, 0,
      "the model that is served, as LM Studio tells it"},
     {Method::get, "/api/version", Access::user, true, get_ollama_version, 0, "of this program"},
@@ -158,11 +166,19 @@ Method asked_method(const http::RequestHead& head) {
   return head.method == Method::head ? Method::get : head.method;
 }
 
-const RouteLine* find_route(const http::RequestHead& head) {
+// Its place in the table; -1: there is none.
+int32_t find_route(const http::RequestHead& head) {
   for (const RouteLine& line : kRoutes) {
-    if (line.method == asked_method(head) && is_path_of(line, head.path)) return &line;
+    if (line.method == asked_method(head) && is_path_of(line, head.path)) {
+      return int32_t(&line - kRoutes);
+    }
   }
-  return nullptr;
+  return -1;
+}
+
+// As admit() has found it. Null: none.
+const RouteLine* route_of(const http::Request& request) {
+  return request.route < 0 ? nullptr : &kRoutes[request.route];
 }
 
 // In whose words a path's errors are told.
@@ -249,6 +265,7 @@ App::App(std::unique_ptr<ModelRegistry> models, AppOptions options, std::unique_
               .slots = slots_of(options_.requests_max),
               .waiting = slots_of(kWaitingMax),
               .waiting_bytes = std::make_shared<std::atomic<size_t>>(0),
+              .waiting_bytes_max = options_.waiting_bytes_max,
               .responses = std::make_shared<ResponseTable>(),
               .sessions = std::make_shared<SessionTable>(options_.sessions, std::move(files)),
               .receipts = std::make_shared<ReceiptTable>(),
@@ -259,6 +276,7 @@ App::App(std::unique_ptr<ModelRegistry> models, AppOptions options, std::unique_
 std::unique_ptr<http::Reply> App::admit(http::Request& request) {
   const http::RequestHead& head = request.head;
   request.id = request_id(head);
+  request.route = find_route(head);
   if (head.find("host") == nullptr && head.path != "/health") {
     return refuse(400, "host: expected one, found none");
   }
@@ -273,7 +291,7 @@ std::unique_ptr<http::Reply> App::admit(http::Request& request) {
                              {"vary", "Origin"}};
   }
   if (head.method == Method::options) return preflight(head);
-  const RouteLine* const line = find_route(head);
+  const RouteLine* const line = route_of(request);
   if (std::unique_ptr<http::Reply> refused =
           check_key(request, line == nullptr ? Access::user : line->access)) {
     return refused;
@@ -338,13 +356,13 @@ std::unique_ptr<http::Reply> App::preflight(const http::RequestHead& head) const
   return std::make_unique<http::WholeReply>(std::move(reply), "");
 }
 
-bool App::is_quick(const http::RequestHead& head) const {
-  const RouteLine* const line = find_route(head);
+bool App::is_quick(const http::Request& request) const {
+  const RouteLine* const line = route_of(request);
   return line != nullptr && line->is_quick;
 }
 
 std::unique_ptr<http::Reply> App::answer(http::Request& request) {
-  const RouteLine* const line = find_route(request.head);
+  const RouteLine* const line = route_of(request);
   const AnyRoute& route = line->route;
   if (route.plain != nullptr) return route.plain(context_, request);
   // What is only asked to be shown loads nothing.
@@ -370,7 +388,7 @@ std::unique_ptr<http::Reply> App::refuse(int status, std::string_view message) {
 }
 
 void App::ended(const http::Request& request, const http::Reply& reply, const Outcome& outcome) {
-  const RouteLine* const line = find_route(request.head);
+  const RouteLine* const line = route_of(request);
   metrics_.add_request(line == nullptr ? "other" : line->path, outcome.status);
   log_->add(request, reply, outcome);
 }

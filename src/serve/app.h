@@ -2,6 +2,7 @@
 // those who may not. Thread rule: that of http::Handler.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -52,7 +53,8 @@ std::span<const RouteLine> all_routes();
 struct AppOptions {
   http::OriginRules origins;
   Keys keys;
-  int32_t requests_max = 256;  // That are answered at a time.
+  int32_t requests_max = 256;                    // That are answered at a time.
+  size_t waiting_bytes_max = size_t(256) << 20;  // Bodies of those that wait for models, in all.
   double request_seconds_max = 0;
   std::string log_path;  // As RequestLog::open() has it.
   SessionLimits sessions = {};
@@ -72,7 +74,7 @@ class App final : public http::Handler {
   void set_keys(Keys keys) { options_.keys = std::move(keys); }
 
   std::unique_ptr<http::Reply> admit(http::Request& request) override;
-  bool is_quick(const http::RequestHead& head) const override;
+  bool is_quick(const http::Request& request) const override;
   std::unique_ptr<http::Reply> answer(http::Request& request) override;
   std::unique_ptr<http::Reply> refuse(int status, std::string_view message) override;
   // Whether a model is being loaded, which nobody can end.

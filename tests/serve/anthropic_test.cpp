@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/scratch_folder.h"
+#include "tests/serve/events.h"
 #include "tests/serve/nano_with.h"
 #include "tests/serve/serving.h"
 
@@ -37,15 +38,8 @@ std::vector<json> stream(Serving& serving, json body) {
   const BareReply reply = serving.post(kPath, body.dump());
   EXPECT_EQ(reply.status, 200) << reply.body;
   EXPECT_TRUE(reply.has("content-type: text/event-stream\r\n"));
-  std::vector<json> events;
-  for (size_t at = 0, end; (end = reply.body.find("\n\n", at)) != std::string::npos; at = end + 2) {
-    const std::string event = reply.body.substr(at, end - at);
-    const size_t line = event.find("\ndata: ");
-    EXPECT_TRUE(event.starts_with("event: ") && line != std::string::npos) << event;
-    const json data = json::parse(event.substr(line + 7));
-    EXPECT_EQ(data["type"], event.substr(7, line - 7));
-    if (data["type"] != "ping") events.push_back(data);
-  }
+  std::vector<json> events = typed_objects_of(reply.body);
+  std::erase_if(events, [](const json& event) { return event["type"] == "ping"; });
   return events;
 }
 

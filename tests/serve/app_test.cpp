@@ -272,5 +272,23 @@ TEST(App, CountsForPrometheus) {
             std::string::npos);
 }
 
+// The same function behind the names that other servers have for it.
+TEST(App, RoutesHaveOtherNames) {
+  Serving serving;
+  const std::pair<const char*, const char*> names[] = {
+      {"/chat/completions", "/v1/chat/completions"},
+      {"/chat/completions/input_tokens", "/v1/chat/completions/input_tokens"},
+      {"/responses", "/v1/responses"},
+      {"/responses/input_tokens", "/v1/responses/input_tokens"},
+      {"/rerank", "/v1/rerank"},
+      {"/reranking", "/v1/rerank"},
+      {"/v1/reranking", "/v1/rerank"}};
+  for (const auto& [other, name] : names) {
+    const BareReply reply = serving.post(other, R"({"input": 5, "messages": 5, "query": 5})");
+    EXPECT_EQ(reply.status, 400) << other;
+    EXPECT_EQ(reply.body, serving.post(name, R"({"input": 5, "messages": 5, "query": 5})").body);
+  }
+}
+
 }  // namespace
 }  // namespace cairn::serve::app_test

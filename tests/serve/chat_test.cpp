@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/serve/events.h"
 #include "tests/serve/serving.h"
 
 namespace cairn::serve::chat_test {
@@ -19,35 +20,13 @@ using nlohmann::json;
 
 constexpr char kPath[] = "/v1/chat/completions";
 
-// The objects of a stream; the last line has to be its end.
-std::vector<json> events_of(const std::string& body) {
-  std::vector<json> events;
-  size_t at = 0;
-  bool has_ended = false;
-  while (at < body.size()) {
-    const size_t end = body.find("\n\n", at);
-    EXPECT_NE(end, std::string::npos);
-    if (end == std::string::npos) break;
-    const std::string line = body.substr(at, end - at);
-    at = end + 2;
-    if (line.starts_with(":")) continue;
-    EXPECT_TRUE(line.starts_with("data: ")) << line;
-    EXPECT_EQ(line.find('\n'), std::string::npos);
-    EXPECT_FALSE(has_ended);
-    has_ended = line == "data: [DONE]";
-    if (!has_ended) events.push_back(json::parse(line.substr(6)));
-  }
-  EXPECT_TRUE(has_ended) << body;
-  return events;
-}
-
 std::vector<json> stream(Serving& serving, json body, const char* path = kPath) {
   body["stream"] = true;
   const BareReply reply = serving.post(path, body.dump());
   EXPECT_EQ(reply.status, 200) << reply.body;
   EXPECT_TRUE(reply.has("content-type: text/event-stream\r\n"));
   EXPECT_TRUE(reply.is_whole);
-  return events_of(reply.body);
+  return chunks_of(reply.body);
 }
 
 // An answer that ignores its end, of an engine that leaves out what is old: it goes on until
@@ -97,14 +76,12 @@ TEST(Chat, StreamsWhatItAnswersWhole) {
   const std::vector<json> events = stream(serving, body);
   ASSERT_GT(events.size(), 3u);
   EXPECT_EQ(events.front()["choices"][0]["delta"]["role"], "assistant");
-  std::string text;
   for (const json& event : events) {
     EXPECT_EQ(event["id"], events.front()["id"]);
     EXPECT_EQ(event["created"], events.front()["created"]);
     EXPECT_EQ(event["object"], "chat.completion.chunk");
-    for (const json& choice : event["choices"]) text += choice["delta"].value("content", "");
   }
-  EXPECT_EQ(text, kParis);
+  EXPECT_EQ(text_in(events), kParis);
   const json& last = events[events.size() - 2];
   EXPECT_EQ(last["choices"][0]["finish_reason"], "stop");
   EXPECT_TRUE(last.contains("timings") && last.contains("memory"));
@@ -132,14 +109,9 @@ TEST(Chat, SeveralAnswersReadThePromptOnce) {
             reply["choices"][1]["message"]);
   body["n"] = 3;
   body["seed"] = 7;
-  std::vector<std::string> texts(3);
-  for (const json& event : stream(serving, body)) {
-    for (const json& choice : event["choices"]) {
-      texts[choice["index"].get<size_t>()] += choice["delta"].value("content", "");
-    }
-  }
-  for (size_t index = 0; index < texts.size(); ++index) {
-    EXPECT_EQ(texts[index], reply["choices"][index]["message"]["content"]);
+  const std::vector<json> chunks = stream(serving, body);
+  for (size_t index = 0; index < 3; ++index) {
+    EXPECT_EQ(text_in(chunks, index), reply["choices"][index]["message"]["content"]);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "tests/serve/events.h"
 #include "tests/serve/serving.h"
 
 namespace cairn::serve::continued_chat_test {
@@ -37,14 +38,7 @@ TEST(ContinuedChat, AStreamHasTheRestAlone) {
   body["stream"] = true;
   const BareReply reply = serving.post("/v1/chat/completions", body.dump());
   ASSERT_EQ(reply.status, 200);
-  std::string text;
-  for (size_t at = 0; (at = reply.body.find("data: {", at)) != std::string::npos; ++at) {
-    const size_t end = reply.body.find('\n', at);
-    const json event = json::parse(reply.body.substr(at + 6, end - at - 6));
-    const json& delta = event["choices"][0]["delta"];
-    if (delta.contains("content")) text += delta["content"].get<std::string>();
-  }
-  EXPECT_EQ(text, " is Paris.");
+  EXPECT_EQ(text_in(chunks_of(reply.body)), " is Paris.");
 }
 
 TEST(ContinuedChat, OnlyAnswersOfTextCanBeContinued) {
@@ -57,6 +51,23 @@ TEST(ContinuedChat, OnlyAnswersOfTextCanBeContinued) {
   EXPECT_EQ(refused(question("What is the capital of France?")), expected);
   EXPECT_EQ(refused(begun("")), expected);
   EXPECT_EQ(refused({{"messages", {{{"role", "assistant"}, {"content", "The"}}}}}), expected);
+}
+
+// A prompt ends either where an answer begins or within one.
+TEST(ContinuedChat, HasNoPlaceForAnotherAnswer) {
+  Serving serving;
+  const char* const path = "/v1/chat/completions";
+  json body = begun("The capital of France");
+  body["add_generation_prompt"] = false;
+  EXPECT_EQ(serving.post(path, body.dump()).status, 200);
+  const std::pair<int, std::string> expected(400, "add_generation_prompt");
+  body["add_generation_prompt"] = true;
+  EXPECT_EQ(serving.refused(path, body), expected);
+  body = question("What is the capital of France?");
+  body["add_generation_prompt"] = true;
+  EXPECT_EQ(serving.post(path, body.dump()).status, 200);
+  body["add_generation_prompt"] = false;
+  EXPECT_EQ(serving.refused(path, body), expected);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <optional>
 #include <set>
@@ -351,6 +352,76 @@ TEST(Models, OneLoadAfterTheOther) {
     EXPECT_NE(reply.body.find("Paris"), std::string::npos) << reply.body;
   }
   EXPECT_EQ(door.count(), 2);
+}
+
+// A load is given up when nobody waits any more; where somebody has come since, it is made after
+// all.
+TEST(Models, ALoadThatWasGivenUpIsMadeAgain) {
+  const ModelFolder folder({"a", "b"});
+  std::atomic<int> count = 0;
+  LoadTerms terms = small_terms();
+  terms.open = [&](const std::string& path) -> Result<gguf::File> {
+    if (count++ == 0) return fail(ErrorCode::cancelled, "{}: nobody wants it any more", path);
+    return gguf::File::open(path);
+  };
+  Serving serving(models_of(folder.path(), {}, std::move(terms)));
+  EXPECT_EQ(text_of(serving.post_json(kChatPath, greedy("a"))), kParis);
+  EXPECT_EQ(count, 2);
+}
+
+// The bodies of those who wait have a limit in all, which those who have gone leave to others.
+TEST(Models, BodiesThatWaitAreCounted) {
+  const ModelFolder folder({"a", "b"});
+  Door door;
+  door.shut();
+  AppOptions options;
+  options.waiting_bytes_max = 3000;
+  Serving serving(models_of(folder.path(), {}, small_terms(&door)), std::move(options));
+  const std::string body = greedy("a", std::string(2000, 'x')).dump();
+  {
+    BareClient first = serving.client();
+    ASSERT_TRUE(first.send(post_request(kChatPath, body)));
+    EXPECT_TRUE(becomes_true([&] { return has_counts(serving, 1, 0); }));
+    const BareReply refused = serving.post(kChatPath, body);
+    EXPECT_EQ(refused.status, 429);
+    EXPECT_NE(refused.body.find("wait for models"), std::string::npos) << refused.body;
+  }
+  EXPECT_TRUE(becomes_true([&] { return has_counts(serving, 0, 0); }));
+  BareClient next = serving.client();
+  ASSERT_TRUE(next.send(post_request(kChatPath, body)));
+  EXPECT_TRUE(becomes_true([&] { return has_counts(serving, 1, 0); }));
+  door.open();
+  EXPECT_EQ(next.read_reply().status, 200);
+}
+
+// What has become of a session while its model was loaded.
+TEST(Models, SessionsChangeWhileTheirModelIsLoaded) {
+  const ModelFolder folder({"a", "b"});
+  Door door;
+  Serving serving(models_of(folder.path(), {}, small_terms(&door)), {}, kPatient);
+  for (const char* id : {"busy", "gone"}) {
+    serving.post_json("/v1/sessions", {{"id", id}, {"model", "b"}});
+  }
+  EXPECT_EQ(serving.post("/api/generate", R"({"model":"b","keep_alive":0})").status, 200);
+  ASSERT_TRUE(becomes_true([&] { return !is_loaded(serving, "b"); }));
+  door.shut();
+  json body = question(kFrance);
+  body.update({{"stream", true}, {"ignore_eos", true}});
+  const auto generate = [&](const std::string& id) {
+    BareClient asking = serving.client();
+    EXPECT_TRUE(asking.send(post_request("/v1/sessions/" + id + "/generate", body.dump())));
+    return asking;
+  };
+  BareClient gone = generate("gone"), first = generate("busy");
+  EXPECT_TRUE(becomes_true([&] { return has_counts(serving, 2, 0); }));
+  BareClient second = generate("busy");
+  EXPECT_TRUE(becomes_true([&] { return has_counts(serving, 3, 0); }));
+  EXPECT_EQ(serving.send("DELETE /v1/sessions/gone HTTP/1.1\r\nHost: localhost\r\n\r\n").status,
+            200);
+  door.open();
+  EXPECT_NE(gone.read_reply().body.find("session_not_found"), std::string::npos);
+  EXPECT_TRUE(first.wait_for("\"delta\""));
+  EXPECT_NE(second.read_reply().body.find("session_busy"), std::string::npos);
 }
 
 TEST(Models, WhoGoesAwayIsNotWaitedFor) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/scratch_folder.h"
+#include "tests/serve/events.h"
 #include "tests/serve/nano_with.h"
 #include "tests/serve/serving.h"
 
@@ -16,15 +17,6 @@ using nlohmann::json;
 
 constexpr char kPath[] = "/completion";
 constexpr char kPrompt[] = "<|user|>What is the capital of France?<|end|><|assistant|>";
-
-std::vector<json> events_of(const std::string& body) {
-  std::vector<json> events;
-  for (size_t at = 0, end; (end = body.find("\n\n", at)) != std::string::npos; at = end + 2) {
-    EXPECT_EQ(body.substr(at, 6), "data: ");
-    events.push_back(json::parse(body.substr(at + 6, end - at - 6)));
-  }
-  return events;
-}
 
 TEST(Native, AnswersInItsOwnWords) {
   Serving serving;
@@ -57,7 +49,8 @@ TEST(Native, StreamsWhatItAnswersWhole) {
       {"prompt", kPrompt}, {"stream", true}, {"n_probs", 2}, {"return_tokens", true}};
   const BareReply reply = serving.post(kPath, body.dump());
   EXPECT_TRUE(reply.has("content-type: text/event-stream\r\n"));
-  const std::vector<json> events = events_of(reply.body);
+  std::vector<json> events;
+  for (const Event& event : events_of(reply.body)) events.push_back(json::parse(event.data));
   ASSERT_GE(events.size(), 2u);
   std::string text;
   size_t tokens = 0, probabilities = 0;
@@ -110,6 +103,9 @@ TEST(Native, PromptsAreTextsIdsOrBoth) {
     EXPECT_EQ(several[index]["content"], kParis);
   }
   EXPECT_TRUE(serving.post_json(kPath, {{"prompt", json::array({kPrompt})}}).is_array());
+  const json object = {{"prompt_string", kPrompt}};
+  EXPECT_EQ(serving.post_json(kPath, {{"prompt", object}})["content"], kParis);
+  EXPECT_EQ(serving.post_json(kPath, {{"prompt", {object, "x"}}})[0]["content"], kParis);
 }
 
 TEST(Native, RepliesHaveTheMembersThatAreWanted) {
@@ -117,7 +113,7 @@ TEST(Native, RepliesHaveTheMembersThatAreWanted) {
   const json reply = serving.post_json(
       kPath, {{"prompt", kPrompt},
               {"response_fields", {"content", "generation_settings/top_k", "no/such", ""}}});
-  EXPECT_EQ(reply, (json{{"content", kParis}, {"top_k", 40}}));
+  EXPECT_EQ(reply, (json{{"content", kParis}, {"generation_settings/top_k", 40}}));
 }
 
 TEST(Native, ProbabilitiesAreLogarithmsOrShares) {
@@ -145,9 +141,10 @@ TEST(Native, RefusalsNameTheField) {
   Serving serving;
   using Refused = std::pair<int, std::string>;
   EXPECT_EQ(serving.refused(kPath, json::object()), Refused(400, "prompt"));
-  for (const json& prompt :
-       {json(5), json::array(), json::object(), json::array({true}), json::array({-1}),
-        json::array({1 << 30}), json::array({1, true}), json(std::vector<std::string>(129, "x"))}) {
+  for (const json& prompt : {json(5), json::array(), json::object(), json::array({true}),
+                             json::array({-1}), json::array({1 << 30}), json::array({1, true}),
+                             json{{"prompt_string", "x"}, {"multimodal_data", {"AA=="}}},
+                             json(std::vector<std::string>(129, "x"))}) {
     EXPECT_EQ(serving.refused(kPath, {{"prompt", prompt}}), Refused(400, "prompt")) << prompt;
   }
   const json lora = {{{"id", 0}, {"scale", 1}}};
@@ -209,7 +206,12 @@ TEST_F(InfillTest, FilesThatDoNotFitAreLeftOutAndTold) {
   const BareReply refused = serving.post("/infill", json{{"input_prefix", large}}.dump());
   EXPECT_EQ(refused.status, 400);
   EXPECT_NE(refused.body.find("context_length_exceeded"), std::string::npos);
-  EXPECT_EQ(serving.refused("/infill", {{"input_extra", {1}}}).second, "input_extra");
+  for (const json& file :
+       {json(1), json{{"filename", "x"}}, json{{"filename", 1}, {"text", "x"}}}) {
+    EXPECT_EQ(serving.refused("/infill", {{"input_extra", json::array({file})}}),
+              std::pair(400, std::string("input_extra")))
+        << file;
+  }
 }
 
 TEST(Native, SaysWhatItServes) {

@@ -8,6 +8,7 @@
 
 #include "serve/response_table.h"
 #include "tests/scratch_folder.h"
+#include "tests/serve/events.h"
 #include "tests/serve/nano_with.h"
 #include "tests/serve/serving.h"
 
@@ -23,16 +24,8 @@ std::vector<json> stream(Serving& serving, json body) {
   body["stream"] = true;
   const BareReply reply = serving.post(kPath, body.dump());
   EXPECT_EQ(reply.status, 200) << reply.body;
-  std::vector<json> events;
-  for (size_t at = 0, end; (end = reply.body.find("\n\n", at)) != std::string::npos; at = end + 2) {
-    const std::string event = reply.body.substr(at, end - at);
-    if (event.starts_with(":")) continue;
-    const size_t line = event.find("\ndata: ");
-    EXPECT_TRUE(event.starts_with("event: ") && line != std::string::npos) << event;
-    events.push_back(json::parse(event.substr(line + 7)));
-    EXPECT_EQ(events.back()["type"], event.substr(7, line - 7));
-    EXPECT_EQ(events.back()["sequence_number"], events.size() - 1);
-  }
+  std::vector<json> events = typed_objects_of(reply.body);
+  for (size_t i = 0; i < events.size(); ++i) EXPECT_EQ(events[i]["sequence_number"], i);
   return events;
 }
 

@@ -91,7 +91,7 @@ class Echo final : public Handler {
     if (request.head.path == "/forbidden") return text_reply(403, "no");
     return nullptr;
   }
-  bool is_quick(const RequestHead& head) const override { return head.path == "/quick"; }
+  bool is_quick(const Request& request) const override { return request.head.path == "/quick"; }
   std::unique_ptr<Reply> answer(Request& request) override {
     if (request.head.path == "/stream") return std::make_unique<ScriptedReply>(&script);
     if (request.head.path == "/endless") return std::make_unique<ScriptedReply>(&script, true);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -429,6 +430,39 @@ TEST(SessionFiles, AFolderIsOneServersAtATime) {
   EXPECT_FALSE(std::filesystem::exists(folder + "/00ff.json.partial.0123abcd"))
       << "somebody was killed while he wrote it";
   EXPECT_TRUE(std::filesystem::exists(folder + "/kept.json.partial.x")) << "it is no file";
+}
+
+// First come, first written, the newest state of each; who asks is told when his is.
+TEST(SessionFiles, TellsWhenOneIsWritten) {
+  const test::ScratchFolder scratch;
+  const std::string folder = scratch.file("new") + "/sessions";
+  constexpr int kCount = 40;
+  const auto name_of = [](int number) { return "s" + std::to_string(number); };
+  std::atomic<int> told = 0;
+  {
+    const std::unique_ptr<SessionFiles> files = SessionFiles::open(folder).value();
+    EXPECT_TRUE(files->is_written("", "none", [&] { told += 1000; }))
+        << "nothing was to be written";
+    for (const int64_t created : {1, 2}) {
+      for (int number = 0; number < kCount; ++number) {
+        files->keep(std::make_shared<const SessionState>(
+            SessionState{.id = name_of(number), .model = "m", .created = created}));
+      }
+    }
+    for (int number = 0; number < kCount; ++number) {
+      if (files->is_written("", name_of(number), [&] { ++told; })) ++told;
+    }
+    files->drain();
+    int count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      count += entry.path().extension() == ".json";
+    }
+    EXPECT_EQ(count, kCount) << "who has waited finds all of them";
+    EXPECT_TRUE(files->is_written("", name_of(0), [&] { told += 1000; }));
+  }
+  EXPECT_EQ(told, kCount);
+  const std::unique_ptr<SessionFiles> again = SessionFiles::open(folder).value();
+  for (const SessionState& state : again->take_kept()) EXPECT_EQ(state.created, 2) << state.id;
 }
 
 TEST(SessionFiles, WhatIsReadIsChecked) {

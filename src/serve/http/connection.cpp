@@ -199,7 +199,7 @@ asio::awaitable<std::unique_ptr<Reply>> Connection::answer(Request& request) {
       return handler->refuse(500, "the server could not answer");
     }
   };
-  if (handler->is_quick(request.head)) co_return run();
+  if (handler->is_quick(request)) co_return run();
   co_return co_await asio::co_spawn(
       *shared_->workers, [&run]() -> asio::awaitable<std::unique_ptr<Reply>> { co_return run(); },
       asio::use_awaitable);

@@ -49,6 +49,7 @@ struct Request {
   uint64_t tenant = 0;   // Whose cache is used, alone; 0: everybody's.
   bool sees_all = true;  // What the server holds of others too.
   std::vector<Header> reply_headers;  // Of whatever is replied.
+  int32_t route = -1;                 // The handler's, of its own; -1: it has not found one.
 };
 
 struct ReplyHead {

@@ -27,7 +27,7 @@ class Handler {
   // On the I/O thread: takes microseconds.
   virtual std::unique_ptr<Reply> admit(Request& request) = 0;
   // Whether answer() takes microseconds too, so that it may be called on the I/O thread.
-  virtual bool is_quick(const RequestHead& head) const = 0;
+  virtual bool is_quick(const Request& request) const = 0;
   // On a worker, or where is_quick(). May take the body away. Never null.
   virtual std::unique_ptr<Reply> answer(Request& request) = 0;
   // What is sent where the bytes are no request, too many, or too many at a time.

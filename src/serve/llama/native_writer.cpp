@@ -87,19 +87,19 @@ json::Value NativeWriter::last_json(size_t choice, const session::Answer& answer
   return wanted(std::move(json));
 }
 
-// "a/b" is the member b of a, which then stands at the top.
+// "a/b" is the member b of a, which then stands at the top, under this name.
 json::Value NativeWriter::wanted(json::Value whole) const {
   if (style_.fields.empty()) return whole;
   json::Value chosen = json::Value::object();
   for (const std::string& path : style_.fields) {
     const json::Value* found = &whole;
-    std::string_view rest = path, name;
+    std::string_view rest = path;
     while (found != nullptr && !rest.empty()) {
-      name = rest.substr(0, rest.find('/'));
+      const std::string_view name = rest.substr(0, rest.find('/'));
       rest.remove_prefix(std::min(name.size() + 1, rest.size()));
       found = found->find(name);
     }
-    if (found != nullptr && !name.empty()) chosen[name] = *found;
+    if (found != nullptr && !path.empty()) chosen[path] = *found;
   }
   return chosen;
 }

@@ -23,9 +23,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Bodies of requests that wait for models, in all.
-constexpr size_t kWaitingBytesMax = size_t(256) << 20;
-
 struct Choice {
   std::string name;  // Empty: none.
   bool is_stream = false;
@@ -115,7 +112,7 @@ std::unique_ptr<http::Reply> wait_for_model(const ServerContext& context, const 
   if (slot == nullptr) return busy();
   // Counted first, so that of several at a time none is overlooked.
   const auto waiting = std::make_shared<Waiting>(context, asked, request);
-  if (*context.waiting_bytes > kWaitingBytesMax) return busy();
+  if (*context.waiting_bytes > context.waiting_bytes_max) return busy();
   waiting->slot = std::move(slot);
   auto pending = std::make_shared<PendingModel>(
       [waiting](Checked<ModelHandle> model) { return waiting->answer(std::move(model)); });

@@ -154,7 +154,12 @@ void read_reasoning(const Body& body, ChatRequest& request) {
 
 // An answer that is continued stands behind the place where the model would begin it.
 Checked<Ok> read_answer_begin(const Body& body, ChatRequest& request) {
-  if (!body.is_true("continue_final_message")) return Ok{};
+  const bool continues = body.is_true("continue_final_message");
+  if (body.is_true("add_generation_prompt", !continues) == continues) {
+    return refuse_field("add_generation_prompt", "expected {} {} continue_final_message, found {}",
+                        !continues, continues ? "with" : "without", continues);
+  }
+  if (!continues) return Ok{};
   const chat::Message& last = request.messages.back();
   if (last.role != "assistant" || last.content.empty() || !last.reasoning.empty() ||
       !last.calls.empty() || request.messages.size() == 1) {

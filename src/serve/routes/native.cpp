@@ -19,6 +19,13 @@ using Made = Checked<std::unique_ptr<http::Reply>>;
 
 constexpr size_t kPromptsMax = 128;
 
+// A string, or an object of one; nothing where there are media beside it.
+std::optional<std::string_view> prompt_text(const json::Value& prompt) {
+  if (!prompt.is_object()) return prompt.as_text();
+  if (prompt.find("multimodal_data") != nullptr) return std::nullopt;
+  return prompt.text_at("prompt_string");
+}
+
 // A text, or texts and ids in turn.
 Checked<Tokens> read_prompt(const json::Value& prompt, const tokenize::Tokenizer& tokenizer) {
   Tokens tokens;
@@ -26,7 +33,7 @@ Checked<Tokens> read_prompt(const json::Value& prompt, const tokenize::Tokenizer
     tokenizer.encode_to(
         text, {.add_special = is_first, .parse_special = true, .goes_on = !is_first}, tokens);
   };
-  if (const auto text = prompt.as_text()) {
+  if (const auto text = prompt_text(prompt)) {
     add(*text, true);
     return tokens;
   }
@@ -55,7 +62,7 @@ bool has_several_prompts(const json::Value& prompt) {
 Checked<std::vector<Tokens>> read_prompts(const json::Value& prompt,
                                           const tokenize::Tokenizer& tokenizer) {
   std::vector<Tokens> prompts;
-  if (!prompt.as_text() && !prompt.is_array()) {
+  if (!prompt_text(prompt) && !prompt.is_array()) {
     return refuse_field("prompt", "expected a string or a list, found {}", prompt.describe());
   }
   if (!has_several_prompts(prompt)) {
@@ -68,7 +75,7 @@ Checked<std::vector<Tokens>> read_prompts(const json::Value& prompt,
                         prompt.items().size());
   }
   for (const json::Value& item : prompt.items()) {
-    if (!item.as_text() && !item.is_array()) {
+    if (!prompt_text(item) && !item.is_array()) {
       return refuse_field("prompt", "expected strings or lists, found {}", item.describe());
     }
     CAIRN_TRY(Tokens tokens, read_prompt(item, tokenizer));
@@ -82,13 +89,12 @@ Checked<std::vector<InfillFile>> read_files(const Body& body) {
   const json::Value* const extra = body.find("input_extra");
   if (extra == nullptr) return files;
   for (const json::Value& item : extra->items()) {
-    const auto text = item.text_at("text");
-    if (!text) {
+    const auto text = item.text_at("text"), name = item.text_at("filename");
+    if (!text || (!name && item.find("filename") != nullptr)) {
       return refuse_field("input_extra", "expected objects with filename and text, found {}",
                           item.describe());
     }
-    files.push_back({.name = std::string(item.text_at("filename").value_or("file")),
-                     .text = std::string(*text)});
+    files.push_back({.name = std::string(name.value_or("file")), .text = std::string(*text)});
   }
   return files;
 }

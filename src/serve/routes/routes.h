@@ -34,7 +34,8 @@ struct ServerContext {
   ModelRegistry* models = nullptr;
   std::shared_ptr<Slots> slots;
   std::shared_ptr<Slots> waiting;  // Of requests whose model is not in memory …
-  std::shared_ptr<std::atomic<size_t>> waiting_bytes;  // … and their bodies.
+  std::shared_ptr<std::atomic<size_t>> waiting_bytes;  // … their bodies …
+  size_t waiting_bytes_max = 0;                        // … and how large they may be in all.
   std::shared_ptr<ResponseTable> responses;
   std::shared_ptr<SessionTable> sessions;
   std::shared_ptr<ReceiptTable> receipts;

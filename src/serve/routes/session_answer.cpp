@@ -119,7 +119,9 @@ Checked<std::unique_ptr<http::Reply>> answer(const RouteContext& context,
   auto writer = std::make_unique<openai::ChatWriter>(
       make_object_head("chatcmpl-", context.model.name), style, orders.size(),
       context.model.engine().tokenizer(), format);
-  return begin_answers(context, request, std::move(orders), std::move(writer));
+  CAIRN_TRY(std::unique_ptr<http::Reply> made,
+            begin_answers(context, request, std::move(orders), std::move(writer)));
+  return saved_reply(context, request.owner, session_name(request), std::move(made));
 }
 
 }  // namespace

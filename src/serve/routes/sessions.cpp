@@ -66,8 +66,13 @@ Checked<Ok> take_saved(const Body& body, std::vector<chat::Message> messages,
   return Ok{};
 }
 
+std::unique_ptr<http::Reply> saved_json(const RouteContext& context, const SessionState& state,
+                                        const json::Value& json) {
+  return saved_reply(context, state.owner, state.id, json_reply(json::to_text(json)));
+}
+
 std::unique_ptr<http::Reply> state_reply(const RouteContext& context, const SessionState& state) {
-  return json_reply(json::to_text(session_json(state, context.sessions->is_stored())));
+  return saved_json(context, state, session_json(state, context.sessions->is_stored()));
 }
 
 // The session, and what going on in it costs.
@@ -75,7 +80,7 @@ Made priced_reply(const RouteContext& context, const http::Request& request,
                   const SessionState& state) {
   json::Value json = session_json(state, context.sessions->is_stored());
   CAIRN_TRY(json["memory"], price_json(state, context.model, request.tenant));
-  return json_reply(json::to_text(json));
+  return saved_json(context, state, json);
 }
 
 Made create(const RouteContext& context, const http::Request& request) {
@@ -171,7 +176,7 @@ Made fork(const RouteContext& context, const http::Request& request) {
   json["forked_from"] = from->id;
   json["shared_messages"] = state.dialogue.messages().size();
   json["memory"] = std::move(price);
-  return json_reply(json::to_text(json));
+  return saved_json(context, state, json);
 }
 
 Made change_branch(const RouteContext& context, const http::Request& request, bool is_new) {
@@ -216,7 +221,9 @@ std::unique_ptr<http::Reply> get_session(const ServerContext& context, http::Req
 std::unique_ptr<http::Reply> delete_session(const ServerContext& context, http::Request& request) {
   const std::string id = session_name(request);
   if (!context.sessions->remove(request.owner, id)) return refusal_reply(unknown_session());
-  return json_reply(json::to_text({{"id", id}, {"object", "session.deleted"}, {"deleted", true}}));
+  return saved_reply(
+      context, request.owner, id,
+      json_reply(json::to_text({{"id", id}, {"object", "session.deleted"}, {"deleted", true}})));
 }
 
 std::unique_ptr<http::Reply> post_session_stop(const ServerContext& context,

@@ -7,9 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
+#include <map>
 #include <system_error>
 
 #include "base/blocked_signals.h"
@@ -286,21 +289,54 @@ void SessionFiles::remove(const std::string& path) const {
 
 void SessionFiles::keep(std::shared_ptr<const SessionState> state) {
   const std::string path = path_of(state->owner, state->id);
-  const std::lock_guard lock(mutex_);
-  waiting_[path] = std::move(state);
-  changed_.notify_all();
+  hand_over(path, std::move(state));
 }
 
 void SessionFiles::forget(const std::string& owner, const std::string& id) {
+  hand_over(path_of(owner, id), nullptr);
+}
+
+// A newer state takes the place of the one that still waits: nobody is overtaken.
+void SessionFiles::hand_over(const std::string& path, std::shared_ptr<const SessionState> state) {
+  const std::lock_guard lock(mutex_);
+  if (Task* const task = find_waiting(path)) {
+    task->state = std::move(state);
+  } else {
+    waiting_.push_back({path, std::move(state)});
+  }
+  changed_.notify_all();
+}
+
+// REQUIRES: the mutex is held.
+SessionFiles::Task* SessionFiles::find_waiting(const std::string& path) {
+  const auto found = std::ranges::find(waiting_, path, &Task::path);
+  return found == waiting_.end() ? nullptr : &*found;
+}
+
+bool SessionFiles::is_written(const std::string& owner, const std::string& id,
+                              std::function<void()> then) {
   const std::string path = path_of(owner, id);
   const std::lock_guard lock(mutex_);
-  waiting_[path] = nullptr;
-  changed_.notify_all();
+  if (Task* const task = find_waiting(path)) {
+    task->then.push_back(std::move(then));
+    return false;
+  }
+  if (writing_ != path) return true;
+  then_.push_back(std::move(then));
+  return false;
 }
 
 void SessionFiles::drain() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return waiting_.empty() && !is_writing_; });
+  changed_.wait(lock, [this] { return waiting_.empty() && writing_.empty(); });
+}
+
+void SessionFiles::write(const Task& task) const {
+  if (task.state == nullptr) return remove(task.path);
+  const std::string text = session_text(*task.state);
+  const Status written =
+      write_file(task.path, std::as_bytes(std::span(text)), {.is_private = true});
+  if (!written) log::warning("a session is not written: {}", written.error().message);
 }
 
 void SessionFiles::run() {
@@ -308,20 +344,20 @@ void SessionFiles::run() {
   for (;;) {
     changed_.wait(lock, [this] { return is_stopping_ || !waiting_.empty(); });
     if (waiting_.empty()) return;
-    const auto [path, state] = *waiting_.begin();
-    waiting_.erase(waiting_.begin());
-    is_writing_ = true;
+    Task task = std::move(waiting_.front());
+    waiting_.pop_front();
+    writing_ = task.path;
     lock.unlock();
-    if (state == nullptr) {
-      remove(path);
-    } else {
-      const std::string text = session_text(*state);
-      const Status written = write_file(path, std::as_bytes(std::span(text)), {.is_private = true});
-      if (!written) log::warning("a session is not written: {}", written.error().message);
-    }
+    write(task);
     lock.lock();
-    is_writing_ = false;
+    writing_.clear();
+    std::ranges::move(then_, std::back_inserter(task.then));
+    then_.clear();
     changed_.notify_all();
+    lock.unlock();
+    for (const std::function<void()>& then : task.then) then();
+    task = {};
+    lock.lock();
   }
 }
 

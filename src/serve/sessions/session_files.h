@@ -4,7 +4,8 @@
 #pragma once
 
 #include <condition_variable>
-#include <map>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -33,14 +34,27 @@ class SessionFiles {
   // Soon; failures are told in the log.
   void keep(std::shared_ptr<const SessionState> state);
   void forget(const std::string& owner, const std::string& id);
+  // Whether nothing of this session is left to be written. If not, `then` is called when what was
+  // handed over by now is written, or could not be: once, on the thread that writes.
+  bool is_written(const std::string& owner, const std::string& id, std::function<void()> then);
   // Waits until all that was handed over is written.
   void drain();
 
  private:
+  using Calls = std::vector<std::function<void()>>;
+  struct Task {
+    std::string path;
+    std::shared_ptr<const SessionState> state;  // Null: it is removed.
+    Calls then = {};
+  };
+
   explicit SessionFiles(std::string folder) : folder_(std::move(folder)) {}
   std::string path_of(const std::string& owner, const std::string& id) const;
   Result<bool> lock();
   Status read_all();
+  void hand_over(const std::string& path, std::shared_ptr<const SessionState> state);
+  Task* find_waiting(const std::string& path);
+  void write(const Task& task) const;
   void remove(const std::string& path) const;
   void run();
 
@@ -49,9 +63,10 @@ class SessionFiles {
   std::vector<SessionState> kept_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  // By path; null: it is removed.
-  std::map<std::string, std::shared_ptr<const SessionState>> waiting_;
-  bool is_writing_ = false, is_stopping_ = false;
+  std::deque<Task> waiting_;  // At most one of each path; first come, first written.
+  std::string writing_;       // The path of what is being written; empty: nothing is.
+  Calls then_;                // Of that one, added since it was begun.
+  bool is_stopping_ = false;
   std::thread thread_;
 };
 

@@ -95,6 +95,11 @@ bool SessionTable::stop(const std::string& owner, const std::string& id) {
   return true;
 }
 
+bool SessionTable::is_written(const std::string& owner, const std::string& id,
+                              std::function<void()> then) {
+  return files_ == nullptr || files_->is_written(owner, id, std::move(then));
+}
+
 void SessionTable::drain() {
   if (files_ != nullptr) files_->drain();
 }

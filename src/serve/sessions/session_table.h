@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -44,6 +45,9 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   bool remove(const std::string& owner, const std::string& id);
   // Asks the session's answer to end where it stands. False: none is made.
   bool stop(const std::string& owner, const std::string& id);
+  // Whether the session as it is will be there after a restart, if any is. If not yet, `then` is
+  // called as SessionFiles::is_written() says.
+  bool is_written(const std::string& owner, const std::string& id, std::function<void()> then);
   // Waits until all that was changed is written, where sessions are stored.
   void drain();
 
