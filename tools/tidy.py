@@ -78,6 +78,7 @@ COVERED_BY = [
     ("src/serve/routes/info.cpp", "tests/serve/app_test.cpp", "likewise"),
     ("src/serve/models/*.cpp", "tests/serve/models_test.cpp", "likewise"),
     ("src/serve/memory_json.cpp", "tests/serve/memory_test.cpp", "what routes/memory.cpp sends"),
+    ("src/session/prompt_probabilities.cpp", "tests/serve/completion_test.cpp", "as they are told"),
     ("src/session/{answer_job,answer_stream,embedding_job,read_ahead}.cpp",
      "tests/session/service_test.cpp", "what a service hands on"),
     ("src/engine/pooling.cpp", "tests/engine/embedder_test.cpp", "the end of an embedding"),

@@ -291,7 +291,8 @@ bool Scheduler::try_start(Scheduled& job) {
 // What another job has computed of the prompt, or is about to, is not computed again.
 bool Scheduler::waits_for_prefix(Scheduled& job) {
   Lane* const lane = job.lane();
-  if (lane == nullptr || job.has_started) return false;
+  const bool may_wait = lane != nullptr && lane->reuses_prefixes() && !job.has_started;
+  if (!may_wait) return false;
   const std::span<const Token> prompt = job.job->prompt();
   Scheduled* best = nullptr;
   int32_t best_shared = job.plan.resume + options_.shared_tokens_min - 1;

@@ -25,7 +25,9 @@ constexpr Field kFields[] = {
      "the text that is continued: a string, a list of strings, token ids, or lists of these", true},
     {"suffix", K::text, kCompletion, 0, kTextBytesMax, "",
      "what stands behind the text that is made, for models with tokens for that"},
-    {"echo", K::boolean, kCompletion, 0, 0, "false", "the answer's text begins with the prompt's"},
+    {"echo", K::boolean, kCompletion, 0, 0, "false",
+     "the answer's text begins with the prompt's, and with logprobs its lists with the prompt's "
+     "tokens"},
     {"input", K::any, kEmbedding, 0, 0, "",
      "what is embedded: a string, a list of strings, token ids, or lists of these", true},
     {"encoding_format", K::text, kEmbedding, 0, 16, "float",

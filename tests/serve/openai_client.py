@@ -102,6 +102,11 @@ def test_completion(client):
     answer = client.completions.create(model="cairn-nano", prompt=prompt, logprobs=2)
     assert answer.choices[0].text == PARIS, answer
     assert len(answer.choices[0].logprobs.tokens) == len(answer.choices[0].logprobs.top_logprobs)
+    measured = client.completions.create(
+        model="cairn-nano", prompt=prompt, echo=True, logprobs=1, max_tokens=0).choices[0]
+    assert measured.text == prompt, measured
+    first, *others = measured.logprobs.token_logprobs
+    assert first is None and others and all(value <= 0 for value in others), measured
     text = "".join(chunk.choices[0].text for chunk in client.completions.create(
         model="cairn-nano", prompt=prompt, stream=True))
     assert text == PARIS, text
