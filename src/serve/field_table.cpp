@@ -69,7 +69,7 @@ constexpr Field kFields[] = {
     {"tool_choice", K::any, kChats | kResponses, 0, 0, "auto",
      "none, auto, required, or an object that names a function"},
     {"parallel_tool_calls", K::boolean, kChats | kResponses, 0, 0, "true",
-     "whether one answer may have several calls; false is refused"},
+     "whether one answer may have several calls; where it may not, they fit the tools' schemas"},
     {"reasoning_effort", K::text, kChats, 0, 32, "the template's",
      "none: no reasoning; others are told to the template"},
     {"reasoning_tokens", K::integer, kChats, -1, kTokensMax, "-1",
