@@ -33,6 +33,7 @@ TEST(Native, AnswersInItsOwnWords) {
   for (const char* path : {kPath, "/completions"}) {
     const json reply = serving.post_json(path, body);
     EXPECT_EQ(reply["content"], kParis);
+    EXPECT_EQ(serving.schemas().violation_of_type(reply, "NativeAnswer"), "");
     EXPECT_EQ(reply["stop"], true);
     EXPECT_EQ(reply["stop_type"], "eos");
     EXPECT_EQ(reply["stopping_word"], "");
@@ -58,6 +59,10 @@ TEST(Native, StreamsWhatItAnswersWhole) {
   const BareReply reply = serving.post(kPath, body.dump());
   EXPECT_TRUE(reply.has("content-type: text/event-stream\r\n"));
   const std::vector<json> events = events_of(reply.body);
+  for (const json& event : events) {
+    const char* const type = event["stop"] == true ? "NativeAnswer" : "NativePiece";
+    EXPECT_EQ(serving.schemas().violation_of_type(event, type), "");
+  }
   ASSERT_GE(events.size(), 2u);
   std::string text;
   size_t tokens = 0, probabilities = 0;
