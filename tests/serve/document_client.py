@@ -19,6 +19,18 @@ OTHERS = ("/v1/memory/events", "/metrics", "/", "/page/{name}")
 STATUSES = (200, 400, 404, 415, 501)  # 501: what the model was not made for.
 
 
+MESSAGES = [{"role": "user", "content": "What is the capital of France?"}]
+# Requests that are answered, which others seldom are; each whole and as a stream.
+ANSWERED = {
+    "/v1/chat/completions": {"messages": MESSAGES, "logprobs": True, "top_logprobs": 2,
+                             "max_tokens": 8, "stream_options": {"include_usage": True}},
+    "/v1/completions": {"prompt": "x", "echo": True, "logprobs": 1, "max_tokens": 8},
+    "/v1/responses": {"input": "x", "max_output_tokens": 8},
+    "/v1/messages": {"messages": MESSAGES, "max_tokens": 8},
+    "/api/chat": {"messages": MESSAGES, "options": {"num_predict": 8}},
+    "/api/generate": {"prompt": "x", "options": {"num_predict": 8}},
+    "/completion": {"prompt": "x", "n_predict": 8, "n_probs": 2},
+}
 HEADERS = {"Authorization": f"Bearer {KEY}"}
 
 
@@ -82,6 +94,7 @@ def check(case, url, conformance, document):
         assert reply.status_code == 200 and kind in (
             "text/event-stream", "application/x-ndjson"), told
         check_stream(case, reply, kind, document)
+    return reply.status_code
 
 
 def main():
@@ -102,15 +115,22 @@ def main():
         schema = schemathesis.openapi.from_dict(document)
         conformance = [checks.status_code_conformance, checks.content_type_conformance,
                        checks.response_schema_conformance]
-        count = 0
+        count = answered = 0
         for found in schema.get_all_operations():
             operation = found.ok()
             if operation.path in OTHERS:
                 continue
             count += 1
+            if operation.method.lower() == "post" and operation.path in ANSWERED:
+                for stream in (False, True):
+                    body = {**ANSWERED[operation.path], "stream": stream}
+                    answered += check(
+                        operation.Case(body=body, media_type="application/json"),
+                        server.url, conformance, document) == 200
             settings(hypothesis.given(operation.as_strategy())(
-                lambda case: check(case, server.url, conformance, document)))()
+                lambda case: check(case, server.url, conformance, document) and None))()
         assert count > 30, count
+        assert answered == 2 * len(ANSWERED), answered
 
 
 if __name__ == "__main__":
