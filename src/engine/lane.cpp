@@ -323,7 +323,7 @@ LaneDemand Lane::demand() const {
   const int32_t rows = int32_t(pending_.size() - next_);
   const memory::ResumePlan plan = engine_->memory().plan(sequence_, sequence_.length() + rows);
   return {.rows = rows,
-          .outputs = 1,
+          .outputs = reader_ == nullptr ? 1 : rows,
           .replay_rows = plan.recurrence_steps,
           .new_bytes = plan.new_bytes};
 }
