@@ -19,6 +19,13 @@ struct ContextCut {
   int32_t turns = 0;     // Whole turns among them.
 };
 
+// What happens to a sequence when its context is full and the policy is to shift.
+struct ContextShift {
+  int32_t left_out_tokens = 0;
+  int32_t left_out_turns = 0;  // Whole turns among them.
+  int32_t read_tokens = 0;     // Of the tokens that stay: those to compute again.
+};
+
 // `turn_starts`: where messages of the user begin, ascending. The cut depends on nothing else, and
 // while a text grows it stays the same until the context is full again: about half of the room goes
 // at a time, so that turns seldom read what stays again.

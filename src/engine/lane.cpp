@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "engine/lane_batch.h"
@@ -19,6 +20,8 @@ using memory::AnchorKind;
 constexpr int32_t kClosingTokens = 64;
 // A state takes as many bytes as hundreds of tokens; for fewer than these none is stored.
 constexpr int32_t kWorthTokens = 8;
+// Of a prompt whose logits are read: they are as wide as the vocabulary.
+constexpr int32_t kOutputsMax = 64;
 
 // Fewer tokens to read count for more than fewer steps of the recurrence.
 bool is_better(const memory::ResumePlan& a, const memory::ResumePlan& b) {
@@ -52,6 +55,16 @@ void Lane::select(Selection selection) {
   stored_.reset();
   cut_ = {};
   turn_starts_.clear();
+}
+
+void Lane::read_logits(PromptReader* reader) {
+  reader_ = reader;
+  handed_out_ = 0;
+}
+
+int32_t Lane::wanted_rows() const {
+  const int32_t rows = int32_t(pending_.size() - next_);
+  return reader_ == nullptr ? rows : std::min(rows, kOutputsMax);
 }
 
 int32_t Lane::room() const {
@@ -140,11 +153,20 @@ struct Lane::Start {
   int32_t branch = 0;  // Where the prompt parts from whatever it has most tokens in common with.
 };
 
+// What the reader has not had has to be computed, whatever memory holds.
 Lane::Start Lane::find_start(std::span<const Token> prompt, bool wants_logits) const {
+  if (reader_ == nullptr) return find_best(prompt, wants_logits);
+  Start start = find_best(prompt.first(std::min(prompt.size(), size_t(handed_out_))), false);
+  start.plan.limited_by = "outputs";
+  start.plan.reason = "The logits of its tokens are asked for, which memory does not keep.";
+  return start;
+}
+
+Lane::Start Lane::find_best(std::span<const Token> prompt, bool wants_logits) const {
   const int32_t shared = memory::common_prefix(sequence_.tokens(), prompt);
   const bool is_whole = shared == int32_t(prompt.size());
   const Start own{&sequence_, engine_->memory().plan(sequence_, shared, is_whole && wants_logits)};
-  if (computes_all_) return own;
+  if (computes_all_ || prompt.empty()) return own;
   const memory::PrefixCache::Found found =
       engine_->cache().find(prompt, sequence_.variant(), wants_logits);
   const bool is_kept = found.sequence != nullptr && is_better(found.plan, own.plan);
@@ -203,7 +225,8 @@ StoredPrefix* Lane::look_up_again() {
 }
 
 StoredPrefix* Lane::look_up_whole(std::span<const Token> tokens) {
-  if (engine_->sequence_store() == nullptr || tokens.empty() || computes_all_) return nullptr;
+  if (engine_->sequence_store() == nullptr || tokens.empty()) return nullptr;
+  if (!reuses_prefixes()) return nullptr;
   const bool is_same = stored_ && std::ranges::equal(stored_->prompt(), tokens);
   if (!is_same) {
     stored_ = engine_->look_up_stored(selection_, tokens, find_start(tokens, true).plan.resume);
@@ -300,7 +323,7 @@ LaneDemand Lane::demand() const {
   const int32_t rows = int32_t(pending_.size() - next_);
   const memory::ResumePlan plan = engine_->memory().plan(sequence_, sequence_.length() + rows);
   return {.rows = rows,
-          .outputs = 1,
+          .outputs = reader_ == nullptr ? 1 : rows,
           .replay_rows = plan.recurrence_steps,
           .new_bytes = plan.new_bytes};
 }
@@ -309,13 +332,15 @@ StepItem Lane::next(int32_t row_count_max) {
   CHECK(wants_rows() && row_count_max > 0);
   const int32_t begin = sequence_.length();
   const std::span<const Token> rest = std::span(pending_).subspan(next_);
-  item_tokens_ = std::min(row_count_max, int32_t(rest.size()));
-  item_output_ = item_tokens_ - 1;
+  item_tokens_ = std::min(row_count_max, wanted_rows());
   StepItem item{.sequence = &sequence_, .tokens = rest.first(size_t(item_tokens_))};
-  if (size_t(item_tokens_) == rest.size()) {
-    item.outputs = {&item_output_, 1};
-    item.keeps_hidden = true;
-  }
+  item.keeps_hidden = size_t(item_tokens_) == rest.size();
+  const int32_t first_output = reader_ != nullptr  ? 0
+                               : item.keeps_hidden ? item_tokens_ - 1
+                                                   : item_tokens_;
+  outputs_.resize(size_t(item_tokens_ - first_output));
+  std::iota(outputs_.begin(), outputs_.end(), first_output);
+  item.outputs = outputs_;
   if (!reads_prompt_) return item;
   captures_.clear();
   capture_kinds_.clear();
@@ -332,8 +357,14 @@ StepItem Lane::next(int32_t row_count_max) {
 
 int32_t Lane::take(const StepOutputs& outputs) {
   if (outputs.count() > 0) {
-    output_ = outputs.first();
+    output_ = outputs.first() + outputs.count() - 1;
     computed_at_ = engine_->runner().run_count();
+  }
+  const int32_t known = handed_out_ - sequence_.length();
+  if (reader_ != nullptr && known < outputs.count()) {
+    const int32_t skipped = std::max(known, 0);
+    reader_->take(sequence_.length() + skipped, outputs.without_first(skipped));
+    handed_out_ = sequence_.length() + outputs.count();
   }
   next_ += size_t(item_tokens_);
   return item_tokens_;
@@ -363,6 +394,7 @@ Status Lane::drop_anchors_of_earlier_turns() {
 
 Status Lane::end_prompt() {
   reads_prompt_ = false;
+  reader_ = nullptr;
   memory::Memory& memory = engine_->memory();
   // Where nothing was read the sequence may be suspended; the state is not worth deriving for an
   // anchor. What was read again after a preemption ends somewhere in an answer.

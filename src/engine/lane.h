@@ -29,15 +29,8 @@ struct PromptReport {
   bool from_cache = false;      // An entry of the prefix cache had a longer prefix.
   bool from_store = false;      // It was read from the disk into the cache.
   // Where the sequence was resumed, and what limited it: as memory::ResumePlan says, or "adapters"
-  // if only other adapters had a longer prefix.
+  // if only other adapters had a longer prefix, or "outputs" if all its logits are read.
   memory::ResumePlan plan;
-};
-
-// What happens to a sequence when its context is full and the policy is to shift.
-struct ContextShift {
-  int32_t left_out_tokens = 0;
-  int32_t left_out_turns = 0;  // Whole turns among them.
-  int32_t read_tokens = 0;     // Of the tokens that stay: those to compute again.
 };
 
 // The resources of a step that computes all of a lane's pending tokens.
@@ -59,6 +52,10 @@ class Lane {
   const Selection& selection() const { return selection_; }
 
   void compute_all() { computes_all_ = true; }  // Reuses nothing from now on, of cache and store.
+  // Hands all logits of the prompt that is started next to `reader`, which must stay until it is
+  // read. Memory does not keep logits: of this prompt nothing is reused, and steps have few rows.
+  void read_logits(PromptReader* reader);
+  bool reuses_prefixes() const { return !computes_all_ && reader_ == nullptr; }
   // Begins to read `prompt` (not empty), from its longest cached prefix. `message_starts`:
   // positions of the prompt at which messages of the user begin, ascending; the sequence can go
   // back to them without computing tokens again, and shifts of the context leave out whole turns.
@@ -98,7 +95,7 @@ class Lane {
   std::optional<ContextShift> next_shift() const;
 
   bool wants_rows() const { return next_ < pending_.size(); }  // Whether tokens are pending.
-  int32_t wanted_rows() const { return int32_t(pending_.size() - next_); }
+  int32_t wanted_rows() const;                                 // Of the next step, at most.
   // They are of a prompt, or of tokens that are read again; else the answer's next token waits for
   // them.
   bool is_reading() const { return reads_prompt_ || is_preempted_ || wanted_rows() > 1; }
@@ -166,6 +163,7 @@ class Lane {
   StoredPrefix* look_up_whole(std::span<const Token> tokens);
   bool wait_for_stored(std::span<const Token> tokens);
   Start find_start(std::span<const Token> prompt, bool wants_logits) const;
+  Start find_best(std::span<const Token> prompt, bool wants_logits) const;
   memory::ResumePlan plan_whole(std::span<const Token> prompt, bool wants_logits) const;
   Status drop_anchors_of_earlier_turns();
   Status end_prompt();
@@ -188,10 +186,12 @@ class Lane {
   ContextCut cut_;                        // What the sequence lacks of the text.
   std::vector<Token> text_;               // The whole text, where some is left out; else empty.
   std::vector<int32_t> turn_starts_;      // Its messages of the user.
+  PromptReader* reader_ = nullptr;        // Of the prompt that is read, or will be.
+  int32_t handed_out_ = 0;                // Of its tokens, those whose logits the reader has had.
   // Of the item that was handed out.
-  std::vector<int32_t> captures_;
+  std::vector<int32_t> outputs_, captures_;
   std::vector<memory::AnchorKind> capture_kinds_;
-  int32_t item_tokens_ = 0, item_output_ = 0;
+  int32_t item_tokens_ = 0;
   // The index of the last token's output in the runner, and the runner's count at that step.
   mutable int32_t output_ = 0;
   mutable int64_t computed_at_ = -1;

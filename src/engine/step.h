@@ -43,10 +43,22 @@ class StepOutputs {
   std::span<const float> logits(int32_t output) const { return runner_->logits(first_ + output); }
   std::span<const float> hidden(int32_t output) const { return runner_->hidden(first_ + output); }
   int32_t first() const { return first_; }  // Its number among the runner's outputs.
+  // Without the first ones. REQUIRES: there are so many.
+  StepOutputs without_first(int32_t count) const {
+    return {runner_, first_ + count, count_ - count};
+  }
 
  private:
   const Runner* runner_;
   int32_t first_, count_;
+};
+
+// Takes the logits of a prompt's tokens while they are read. Thread rule: the engine's thread.
+class PromptReader {
+ public:
+  virtual ~PromptReader() = default;
+  // Those of the tokens from `position` on, while they are valid: each token's once, in order.
+  virtual void take(int32_t position, const StepOutputs& rows) = 0;
 };
 
 // Called once for each item that was computed, by its index, while its outputs are valid; returns

@@ -38,6 +38,15 @@ struct AnyRoute {
   bool is_of_session = false;
 };
 
+// What is replied where nothing is wrong: types of serve/reply_types.h; empty: nothing of this
+// kind.
+struct Replies {
+  std::string_view json = {};
+  std::string_view events = {};  // Of each event's data, in a stream of events.
+  bool ends_with_done = false;   // Whose last data is "[DONE]".
+  std::string_view lines = {};   // Of each line, in a stream of lines.
+};
+
 struct RouteLine {
   http::Method method;
   std::string_view path;  // With "*" at its end: and all that begins so; "{id}": any one part.
@@ -46,6 +55,7 @@ struct RouteLine {
   AnyRoute route;
   uint32_t endpoint;  // Of the fields of its body; 0: it has none.
   std::string_view doc;
+  Replies replies = {};
 };
 
 std::span<const RouteLine> all_routes();

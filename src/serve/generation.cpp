@@ -68,9 +68,9 @@ bool Generation::follow(size_t index, std::string& out) {
     begin(*piece.prompt, out);
   }
   const bool is_stream = writer_->is_stream();
-  if (is_stream && has_begun_ && (!piece.events.empty() || !piece.probabilities.empty())) {
-    writer_->add(index, piece, out);
-  }
+  const bool has_news = !piece.events.empty() || !piece.probabilities.empty() ||
+                        piece.prompt_probabilities != nullptr;
+  if (is_stream && has_begun_ && has_news) writer_->add(index, piece, out);
   if (!piece.has_ended) return true;
   choice.has_ended = true;
   Result<session::Answer> answer = choice.ticket.stream->wait();

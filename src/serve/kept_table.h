@@ -50,6 +50,14 @@ class KeptTable {
     by_use_[uses_] = id;
     return found->second.value;
   }
+  // Whether there was one of this id that is not another's.
+  bool remove(const std::string& id, const std::string& owner) {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(id);
+    if (found == entries_.end() || found->second.owner != owner) return false;
+    remove(found);
+    return true;
+  }
 
  private:
   struct Entry {

@@ -114,8 +114,11 @@ std::string MemoryChanges::next(const MemoryReport& report) {
     const auto [place, is_new] = known.insert_or_assign(sequence.id, std::move(text));
     if (!is_same) changed.push_back(&place->second);
   }
-  add_list(out, changed, [&](const std::string* text) { out += *text; });
   known_ = std::move(known);
+  const bool is_same = begin_ == out && changed.empty();
+  if (report.is_partial && is_same) return {};
+  begin_ = out;
+  add_list(out, changed, [&](const std::string* text) { out += *text; });
   return out + '}';
 }
 

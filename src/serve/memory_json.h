@@ -18,9 +18,11 @@ std::string memory_json(const session::MemoryReport& report);
 // The same of one report after another, each with only those sequences that are not as they were.
 class MemoryChanges {
  public:
+  // Empty where nothing has changed for a tenant: it is not told that others are at work.
   std::string next(const session::MemoryReport& report);
 
  private:
+  std::string begin_;                         // What was said before the sequences.
   std::map<std::string, std::string> known_;  // By id: what was said of it.
 };
 

@@ -8,6 +8,7 @@
 
 #include "json/value.h"
 #include "serve/app.h"
+#include "serve/reply_types.h"
 
 namespace cairn::serve {
 
@@ -78,9 +79,44 @@ std::string_view method_name(http::Method method) {
   return method == http::Method::get ? "get" : "post";
 }
 
+json::Value with_schema(json::Value schema) {
+  return {{"schema", std::move(schema)}};
+}
+
+// Of an event as a whole: its data are text, JSON of the type.
+json::Value event_schema(const Replies& replies) {
+  json::Value data = {{"type", "string"},
+                      {"contentMediaType", "application/json"},
+                      {"contentSchema", schema_of(replies.events)}};
+  if (replies.ends_with_done) {
+    json::Value ways = json::Value::array();
+    ways.push_back({{"const", "[DONE]"}});
+    ways.push_back(std::move(data));
+    data = {{"anyOf", std::move(ways)}};
+  }
+  json::Value required = json::Value::array();
+  required.push_back("data");
+  return {{"type", "object"},
+          {"properties", {{"event", {{"type", "string"}}}, {"data", std::move(data)}}},
+          {"required", std::move(required)}};
+}
+
+json::Value told_json(const RouteLine& line) {
+  json::Value told = {{"description", line.doc}};
+  const Replies& replies = line.replies;
+  json::Value content = json::Value::object();
+  if (!replies.json.empty()) content["application/json"] = with_schema(schema_of(replies.json));
+  if (!replies.events.empty()) content["text/event-stream"] = with_schema(event_schema(replies));
+  if (!replies.lines.empty()) {
+    content["application/x-ndjson"] = with_schema(schema_of(replies.lines));
+  }
+  if (!content.members().empty()) told["content"] = std::move(content);
+  return told;
+}
+
 json::Value replies_json(const RouteLine& line) {
   json::Value replies;
-  replies["200"] = {{"description", line.doc}};
+  replies["200"] = told_json(line);
   const json::Value schema = {{"$ref", "#/components/schemas/Error"}};
   const json::Value error = {{"description", "why not"},
                              {"content", {{"application/json", {{"schema", schema}}}}}};
@@ -91,18 +127,33 @@ json::Value replies_json(const RouteLine& line) {
   return replies;
 }
 
-// In the form of any of the APIs.
-json::Value error_schema() {
-  json::Value kinds = json::Value::array(), required = json::Value::array();
-  for (const char* kind : {"object", "string"}) kinds.push_back(kind);
-  required.push_back("error");
-  return {
-      {"type", "object"},
-      {"required", std::move(required)},
-      {"properties",
-       {{"error",
-         {{"type", std::move(kinds)},
-          {"description", "{\"message\", \"type\", \"param\", \"code\"}; Ollama's: a text"}}}}}};
+// What a query may say, of paths whose query says something.
+struct QueryField {
+  std::string_view path, name, type, doc;
+};
+constexpr QueryField kQueries[] = {
+    {"/v1/responses/{id}/input_items", "limit", "integer",
+     "how many items, 1 to 100 (default: 20)"},
+    {"/v1/responses/{id}/input_items", "order", "\"asc\" | \"desc\"", "(default: desc)"},
+    {"/v1/responses/{id}/input_items", "after", "string", "those behind the item of this id"},
+};
+
+// What stands in the path and behind it.
+json::Value parameters_json(const std::string& path) {
+  json::Value parameters = json::Value::array();
+  if (const size_t open = path.find('{'); open != path.npos) {
+    const std::string name = path.substr(open + 1, path.find('}') - open - 1);
+    parameters.push_back(
+        {{"name", name}, {"in", "path"}, {"required", true}, {"schema", {{"type", "string"}}}});
+  }
+  for (const QueryField& field : kQueries) {
+    if (field.path != path) continue;
+    parameters.push_back({{"name", field.name},
+                          {"in", "query"},
+                          {"description", field.doc},
+                          {"schema", schema_of(field.type)}});
+  }
+  return parameters;
 }
 
 }  // namespace
@@ -113,17 +164,14 @@ std::string openapi_text(const sample::SamplingParams& defaults) {
     std::string path(line.path);
     json::Value operation = {{"summary", line.doc}, {"responses", replies_json(line)}};
     if (path.ends_with('*')) path = path.substr(0, path.size() - 1) + "{name}";
-    if (const size_t open = path.find('{'); open != path.npos) {
-      const std::string name = path.substr(open + 1, path.find('}') - open - 1);
-      json::Value parameters = json::Value::array();
-      parameters.push_back(
-          {{"name", name}, {"in", "path"}, {"required", true}, {"schema", {{"type", "string"}}}});
-      operation["parameters"] = std::move(parameters);
-    }
+    json::Value parameters = parameters_json(path);
+    if (!parameters.items().empty()) operation["parameters"] = std::move(parameters);
     if (line.endpoint != 0) operation["requestBody"] = body_json(line.endpoint, defaults);
     if (line.access == Access::anyone) operation["security"] = json::Value::array();
     paths[path][method_name(line.method)] = std::move(operation);
   }
+  json::Value schemas = json::Value::object();
+  for (const ReplyType& type : reply_types()) schemas[type.name] = schema_of(type.type);
   json::Value security = json::Value::array();
   security.push_back({{"key", json::Value::array()}});
   const json::Value document = {
@@ -131,7 +179,7 @@ std::string openapi_text(const sample::SamplingParams& defaults) {
       {"info", {{"title", "cairn"}, {"version", CAIRN_VERSION}}},
       {"paths", std::move(paths)},
       {"components",
-       {{"schemas", {{"Error", error_schema()}}},
+       {{"schemas", std::move(schemas)},
         {"securitySchemes", {{"key", {{"type", "http"}, {"scheme", "bearer"}}}}}}},
       {"security", std::move(security)}};
   return json::to_text(document);

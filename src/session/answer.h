@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "grammar/matcher.h"
 #include "sample/sampler.h"
 #include "sample/state.h"
+#include "session/prompt_probabilities.h"
 
 namespace cairn::session {
 
@@ -59,6 +61,10 @@ struct Answer {
   int32_t reasoning_tokens = 0;  // Of the tokens.
   // One for each token, where the sampler's parameters ask for them.
   std::vector<sample::LogProbabilities> probabilities;
+  // Likewise of the token that ended it, which is none of its tokens; none where none did.
+  std::optional<sample::LogProbabilities> end_probabilities;
+  // Null where the order did not ask for them.
+  std::shared_ptr<const PromptProbabilities> prompt_probabilities;
   PromptReport prompt;
   int32_t left_out_tokens = 0;  // Because the context was full: of the prompt, and meanwhile.
   int32_t left_out_turns = 0;   // Whole turns among them.

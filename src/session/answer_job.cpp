@@ -30,6 +30,11 @@ Lane* AnswerJob::lane() {
   if (!lane_) {
     lane_.emplace(engine_);
     if (order_.computes_all) lane_->compute_all();
+    if (order_.prompt_probability_count > 0) {
+      prompt_reader_.emplace(order_.prompt, size_t(order_.prompt_probability_count),
+                             &engine_->threads());
+      lane_->read_logits(&*prompt_reader_);
+    }
     Result<Selection> selection = order_.adapters ? engine_->select(*order_.adapters)
                                                   : Result<Selection>(engine_->default_selection());
     if (selection) {
@@ -60,7 +65,16 @@ Status AnswerJob::start() {
   return Ok{};
 }
 
+// Once, when the prompt is read.
+Status AnswerJob::tell_prompt() {
+  if (!prompt_reader_ || prompt_probabilities_ != nullptr) return Ok{};
+  CAIRN_TRY(prompt_probabilities_, prompt_reader_->made());
+  stream_->tell_prompt(prompt_probabilities_);
+  return Ok{};
+}
+
 Status AnswerJob::advance() {
+  CAIRN_TRY(tell_prompt());
   if (order_.wants_stop != nullptr && order_.wants_stop->load(std::memory_order_relaxed)) {
     completion_->stop();
   } else {
@@ -83,6 +97,7 @@ void AnswerJob::end(Status status) {
     Result<Answer> answer = completion_->finish();
     if (answer) {
       answer->sampler = completion_->sampler_state();
+      answer->prompt_probabilities = std::move(prompt_probabilities_);
       if (draft_ != nullptr) {
         answer->receipt =
             std::make_shared<const Receipt>(std::move(*draft_).finish(answer->finish));

@@ -44,6 +44,9 @@ struct AnswerOrder {
   sample::SamplerState sampler = {};                  // Of the answer that is continued.
   std::optional<ReceiptForm> receipt = std::nullopt;  // Asks for a receipt, which tells this.
   bool computes_all = false;                          // Nothing of the prompt is reused.
+  // Positive: the probabilities of the prompt's tokens are told, and so many likeliest ones beside
+  // each. Then nothing of the prompt is reused either.
+  int32_t prompt_probability_count = 0;
   // Set by anybody: the answer ends where it stands, once its prompt is read. Null: nobody does.
   std::shared_ptr<const std::atomic<bool>> wants_stop = nullptr;
 };
@@ -72,11 +75,15 @@ class AnswerJob final : public Job {
   void end(Status status) override;
 
  private:
+  Status tell_prompt();
+
   Engine* engine_;
   AnswerOrder order_;
   std::shared_ptr<AnswerStream> stream_;
   std::optional<Lane> lane_;
   Status selected_ = Ok{};
+  std::optional<PromptProbabilityReader> prompt_reader_;
+  std::shared_ptr<const PromptProbabilities> prompt_probabilities_;
   std::unique_ptr<ReceiptDraft> draft_;
   std::unique_ptr<Completion> completion_;
 };

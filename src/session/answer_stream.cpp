@@ -23,6 +23,12 @@ void AnswerStream::begin(const PromptReport& prompt) {
   tell();
 }
 
+void AnswerStream::tell_prompt(std::shared_ptr<const PromptProbabilities> probabilities) {
+  const std::lock_guard lock(mutex_);
+  prompt_probabilities_ = std::move(probabilities);
+  tell();
+}
+
 void AnswerStream::add(std::vector<chat::OutputEvent> events,
                        std::vector<sample::LogProbabilities> probabilities,
                        std::span<const Token> tokens) {
@@ -69,6 +75,7 @@ AnswerPiece AnswerStream::take() {
           .probabilities = std::exchange(probabilities_, {}),
           .tokens = std::exchange(tokens_, {}),
           .prompt = prompt_,
+          .prompt_probabilities = std::exchange(prompt_probabilities_, nullptr),
           .has_ended = answer_.has_value()};
 }
 

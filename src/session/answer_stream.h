@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -26,6 +27,8 @@ struct AnswerPiece {
   std::vector<Token> tokens;  // Some of the last ones may have had no part in the events yet.
   // The prompt is being read; until then the answer waits for others.
   std::optional<PromptReport> prompt;
+  // Where the order asks for them: once, when the prompt is read.
+  std::shared_ptr<const PromptProbabilities> prompt_probabilities;
   bool has_ended = false;  // wait() does not wait any more.
 };
 
@@ -37,6 +40,7 @@ class AnswerStream {
 
   // The engine's side. Nothing is lost: who adds asks is_full() first, and makes no more then.
   void begin(const PromptReport& prompt);
+  void tell_prompt(std::shared_ptr<const PromptProbabilities> probabilities);
   void add(std::vector<chat::OutputEvent> events,
            std::vector<sample::LogProbabilities> probabilities = {},
            std::span<const Token> tokens = {});
@@ -66,6 +70,7 @@ class AnswerStream {
   std::vector<sample::LogProbabilities> probabilities_;
   std::vector<Token> tokens_;
   std::optional<PromptReport> prompt_;
+  std::shared_ptr<const PromptProbabilities> prompt_probabilities_;
   size_t bytes_ = 0;
   bool takes_all_ = false;  // The reader waits for the end only.
   std::optional<Result<Answer>> answer_;

@@ -45,8 +45,8 @@ Status ChatSession::constrain_calls() {
   const Message question{"user", "x"};
   CAIRN_TRY(const Prompt asked, prompt(std::span(&question, 1)));
   calls_end_ = asked.end;
-  CAIRN_TRY(calls_,
-            make_call_matchers(*engine_, format(), tools_, options_.tool_choice, asked.end));
+  CAIRN_TRY(calls_, make_call_matchers(*engine_, format(), tools_,
+                                       {.choice = options_.tool_choice, .prompt_end = asked.end}));
   return Ok{};
 }
 

@@ -108,6 +108,9 @@ Status Completion::add(Token token) {
                 tokenizer_.token_count(), index_of(token));
   }
   if (tokenizer_.is_end_of_generation(token)) {
+    if (sampler_.params().probability_count > 0) {
+      answer_.end_probabilities = std::move(chosen_probabilities_);
+    }
     end(FinishReason::stop);
     return Ok{};
   }

@@ -67,11 +67,13 @@ Result<std::unique_ptr<grammar::Matcher>> make_matcher(const ConstraintChoice& c
 
 // Who is made to call a tool once would have to call it for ever: behind results a model may speak.
 Result<CallMatchers> make_call_matchers(const Engine& engine, const chat::ChatFormat& format,
-                                        std::span<const chat::Tool> tools, std::string_view choice,
-                                        std::string_view prompt_end, GrammarCache* compiled) {
+                                        std::span<const chat::Tool> tools, const CallRules& rules,
+                                        GrammarCache* compiled) {
   CallMatchers matchers;
+  const std::string_view choice = rules.choice;
   if (choice.empty()) return matchers;
-  chat::CallDemand demand{.prompt_end = prompt_end};
+  chat::CallDemand demand{.prompt_end = rules.prompt_end};
+  if (rules.is_single) demand.call_count_max = 1;
   if (choice == "none") {
     demand.choice = chat::ToolChoice::none;
   } else if (choice == "required") {

@@ -49,12 +49,16 @@ struct CallMatchers {
   }
 };
 
-// `choice`: auto, none, required or a tool's name; empty: no matchers. `prompt_end`: see
-// chat::CallDemand. REQUIRES: with `compiled`, the format is the engine's. Errors: those of
-// chat::call_grammar().
+// What a request says of calls, beside the tools.
+struct CallRules {
+  std::string_view choice;      // auto, none, required or a tool's name; empty: no matchers.
+  std::string_view prompt_end;  // See chat::CallDemand.
+  bool is_single = false;       // An answer has one call at most.
+};
+
+// REQUIRES: with `compiled`, the format is the engine's. Errors: those of chat::call_grammar().
 Result<CallMatchers> make_call_matchers(const Engine& engine, const chat::ChatFormat& format,
-                                        std::span<const chat::Tool> tools, std::string_view choice,
-                                        std::string_view prompt_end,
+                                        std::span<const chat::Tool> tools, const CallRules& rules,
                                         GrammarCache* compiled = nullptr);
 
 // Where an answer stands in what it must look like. Reasoning is free, and so are headers of the

@@ -4,11 +4,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstring>
+#include <random>
 #include <span>
 #include <utility>
 
 #include "base/ids.h"
 #include "base/machine/machine_memory.h"
+#include "base/sha256.h"
 #include "memory/common_prefix.h"
 
 namespace cairn::session {
@@ -83,6 +86,19 @@ SequenceReport report_of(std::string id, std::string_view use, const memory::Seq
   return report;
 }
 
+// Numbers would tell a tenant how many sequences others have had: their digests under a secret of
+// this process do not.
+std::string id_of(std::string_view use, int64_t number) {
+  static const uint64_t secret = [] {
+    std::random_device device;
+    return uint64_t(device()) << 32 | device();
+  }();
+  const Sha256Digest digest = Sha256().add(secret).add(uint64_t(number)).add(use).finish();
+  uint64_t bits = 0;
+  std::memcpy(&bits, digest.data(), sizeof bits);
+  return fmt::format("{}-{:016x}", use, bits);
+}
+
 // Sequences of different variants have nothing in common, however they begin.
 bool goes_first(const memory::Sequence& a, const memory::Sequence& b) {
   if (a.variant() != b.variant()) return a.variant() < b.variant();
@@ -106,7 +122,7 @@ std::vector<MemoryReporter::Listed> MemoryReporter::list(std::optional<uint64_t>
       ++left_out;
       continue;
     }
-    listed.push_back({report_of(fmt::format("answer-{}", int64_t(running.id)),
+    listed.push_back({report_of(id_of("answer", int64_t(running.id)),
                                 running.is_reading ? "reading" : "answering", *running.sequence),
                       running.sequence});
   }
@@ -117,9 +133,9 @@ std::vector<MemoryReporter::Listed> MemoryReporter::list(std::optional<uint64_t>
   left_out += int32_t(kept.size() - count);
   kept.resize(count);
   for (const memory::PrefixCache::Listed& entry : kept) {
-    listed.push_back({report_of(fmt::format("kept-{}", entry.id),
-                                entry.is_pinned ? "pinned" : "kept", *entry.sequence),
-                      entry.sequence});
+    listed.push_back(
+        {report_of(id_of("kept", entry.id), entry.is_pinned ? "pinned" : "kept", *entry.sequence),
+         entry.sequence});
   }
   return listed;
 }
@@ -157,7 +173,7 @@ PricedPrompt price(Engine& engine, std::span<const Token> prompt, uint64_t tenan
   if (found.sequence != nullptr) {
     priced.plan = found.plan;
     for (const memory::PrefixCache::Listed& entry : cache.list()) {
-      if (entry.sequence == found.sequence) priced.sequence = fmt::format("kept-{}", entry.id);
+      if (entry.sequence == found.sequence) priced.sequence = id_of("kept", entry.id);
     }
   }
   priced.plan.forward_tokens = int32_t(prompt.size()) - priced.plan.resume;

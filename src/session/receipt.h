@@ -59,6 +59,7 @@ struct ReceiptForm {
   std::string tools = {};        // A JSON list; empty: none.
   std::string tool_choice = {};  // As ChatOptions has it.
   std::string calls_end = {};    // What the grammar of calls goes on with: a prompt's last bytes.
+  bool calls_once = false;       // It has one call at most.
   bool is_to_results = false;    // The answer to results of calls.
 };
 

@@ -105,6 +105,7 @@ json::Value form_json(const Receipt& receipt) {
   json["tool_choice"] = form.tool_choice;
   json["calls_end"] = form.calls_end;
   json["is_to_results"] = form.is_to_results;
+  if (form.calls_once) json["calls_once"] = true;
   return json;
 }
 
@@ -384,6 +385,9 @@ Status read_form(const Part& part, Receipt& receipt) {
   CAIRN_TRY(form.tool_choice, part.text("tool_choice"));
   CAIRN_TRY(form.calls_end, part.text("calls_end"));
   CAIRN_TRY(form.is_to_results, part.flag("is_to_results"));
+  if (part.has("calls_once")) {
+    CAIRN_TRY(form.calls_once, part.flag("calls_once"));
+  }
   return Ok{};
 }
 

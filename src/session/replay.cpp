@@ -57,7 +57,9 @@ Result<AnswerOrder> make_replay_order(const Engine& engine, const Receipt& recei
   static const chat::ChatFormat plain;
   CAIRN_TRY(CallMatchers calls,
             make_call_matchers(engine, receipt.is_raw ? plain : engine.chat_format(), order.tools,
-                               receipt.form.tool_choice, receipt.form.calls_end,
+                               {.choice = receipt.form.tool_choice,
+                                .prompt_end = receipt.form.calls_end,
+                                .is_single = receipt.form.calls_once},
                                receipt.is_raw ? nullptr : compiled));
   const bool is_to_results = receipt.form.is_to_results && calls.to_results != nullptr;
   order.matcher = std::move(is_to_results ? calls.to_results : calls.to_people);

@@ -132,6 +132,53 @@ TEST_P(GeneratorTest, StoppingAndContinuingReadsNothing) {
   expect_fresh(other);
 }
 
+// All rows of a prompt, each once.
+struct PromptRows final : PromptReader {
+  int32_t count = 0;
+  std::vector<float> logits;
+
+  void take(int32_t position, const StepOutputs& rows) override {
+    EXPECT_EQ(position, count);
+    for (int32_t row = 0; row < rows.count(); ++row) {
+      logits.insert(logits.end(), rows.logits(row).begin(), rows.logits(row).end());
+    }
+    count += rows.count();
+  }
+};
+
+TEST_P(GeneratorTest, LogitsOfAPromptAreReadWhateverMemoryHolds) {
+  const Tokens prompt = random_tokens(1, 90);
+  Generator before(engine_.get());
+  read(before, prompt);
+  answer(before, random_tokens(2, 5));
+  PromptRows rows;
+  Generator generator(engine_.get());
+  generator.read_logits(&rows);
+  EXPECT_FALSE(generator.reuses_prefixes());
+  Result<PromptReport> report = generator.start(prompt);
+  ASSERT_TRUE(bool(report));
+  EXPECT_EQ(report->computed_tokens, 90);
+  EXPECT_EQ(report->plan.limited_by, "outputs");
+  LaneBatch batch(engine_.get());
+  for (int step = 0; step < 3; ++step) ASSERT_TRUE(bool(batch.step(generator)));
+  // Others need the memory; then it goes on where it was, or before.
+  generator.preempt();
+  EXPECT_LE(generator.resume_plan().resume, rows.count);
+  ASSERT_TRUE(bool(generator.resume()));
+  while (generator.wants_rows()) ASSERT_TRUE(bool(batch.step(generator)));
+  EXPECT_TRUE(generator.reuses_prefixes());
+  EXPECT_EQ(rows.count, 90);
+  memory::Sequence sequence = fresh_->memory().new_sequence();
+  const std::vector<float> fresh = append(*fresh_, sequence, prompt);
+  ASSERT_EQ(rows.logits.size(), fresh.size());
+  EXPECT_EQ(std::memcmp(rows.logits.data(), fresh.data(), fresh.size() * sizeof(float)), 0);
+  expect_fresh(generator);
+  answer(generator, random_tokens(3, 5));
+  EXPECT_EQ(rows.count, 90) << "only the prompt's";
+  Generator after(engine_.get());
+  EXPECT_EQ(read(after, prompt).computed_tokens, 0) << "what others share is unharmed";
+}
+
 TEST_P(GeneratorTest, TheNextTurnReadsOnlyWhatIsNew) {
   Generator generator(engine_.get());
   Tokens held = random_tokens(1, 50);

@@ -1,8 +1,13 @@
-// Text completions, the older form. Covers completion_writer.cpp and text_input.cpp.
+// Text completions, the older form. Covers completion_writer.cpp, text_input.cpp and
+// session/prompt_probabilities.cpp.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <numeric>
 #include <string>
 
+#include "tests/scratch_folder.h"
+#include "tests/serve/nano_with.h"
 #include "tests/serve/serving.h"
 
 namespace cairn::serve::completion_test {
@@ -58,6 +63,146 @@ TEST(Completion, ProbabilitiesAreListsBesideEachOther) {
   EXPECT_EQ(text, kParis);
 }
 
+// By what stands before it, how likely each token is but the first: from the engine's own logits.
+std::vector<double> own_log_probabilities(Engine& engine, const std::vector<int32_t>& ids) {
+  std::vector<Token> tokens;
+  for (const int32_t id : ids) tokens.push_back(Token(id));
+  std::vector<double> all;
+  memory::Sequence sequence = engine.memory().new_sequence();
+  for (size_t begin = 0; begin < tokens.size(); begin += 16) {
+    const auto part = std::span(tokens).subspan(begin, std::min<size_t>(16, tokens.size() - begin));
+    std::vector<int32_t> outputs(part.size());
+    std::iota(outputs.begin(), outputs.end(), 0);
+    const StepItem item{.sequence = &sequence, .tokens = part, .outputs = outputs};
+    const auto take = [&](size_t, const StepOutputs& rows) {
+      for (int32_t row = 0; row < rows.count(); ++row) {
+        const size_t next = begin + size_t(row) + 1;
+        if (next == tokens.size()) break;
+        const std::span<const float> logits = rows.logits(row);
+        double sum = 0;
+        for (const float logit : logits) sum += std::exp(double(logit));
+        all.push_back(double(logits[size_t(index_of(tokens[next]))]) - std::log(sum));
+      }
+      return int32_t(part.size());
+    };
+    EXPECT_TRUE(engine.step({&item, 1}, take));
+  }
+  return all;
+}
+
+std::string long_prompt() {
+  std::string text;
+  for (int round = 0; round < 12; ++round) text += "Remember: blue is 17, and red is 4. ";
+  return text + kPrompt;
+}
+
+TEST(Completion, EchoTellsHowLikelyThePromptsTokensAre) {
+  Serving serving;
+  const std::string prompt = long_prompt();
+  const std::vector<int32_t> ids =
+      serving.post_json("/tokenize", {{"content", prompt}, {"add_special", true}})["tokens"];
+  ASSERT_GT(ids.size(), 150u) << "several steps";
+  std::vector<double> own;
+  serving.service().ask([&](Engine& engine) { own = own_log_probabilities(engine, ids); });
+  EXPECT_EQ(serving.post_json(kPath, {{"prompt", prompt}})["choices"][0]["text"], kParis);
+  const json body = {{"prompt", prompt}, {"echo", true}, {"logprobs", 3}};
+  const json reply = serving.post_json(kPath, body);
+  EXPECT_EQ(reply["memory"]["reused"], 0) << "memory keeps no logits";
+  EXPECT_EQ(reply["memory"]["recomputed"], ids.size());
+  EXPECT_TRUE(reply["memory"].contains("reason"));
+  const json& choice = reply["choices"][0];
+  EXPECT_EQ(choice["text"], prompt + kParis);
+  const json& told = choice["logprobs"];
+  ASSERT_GT(told["tokens"].size(), ids.size());
+  for (const char* list : {"token_logprobs", "top_logprobs", "text_offset"}) {
+    EXPECT_EQ(told[list].size(), told["tokens"].size()) << list;
+  }
+  EXPECT_TRUE(told["token_logprobs"][0].is_null() && told["top_logprobs"][0].is_null());
+  for (size_t token = 1; token < ids.size(); ++token) {
+    const double log_probability = told["token_logprobs"][token];
+    EXPECT_NEAR(log_probability, own[token - 1], 1e-4) << token;
+    double most = -1e9;
+    for (const json& other : told["top_logprobs"][token])
+      most = std::max(most, other.get<double>());
+    EXPECT_GE(most, log_probability);
+    EXPECT_EQ(told["top_logprobs"][token].size(), 3u);
+  }
+  // Its tokens stand where they say; the one that begins all texts stands nowhere.
+  for (size_t token = 0; token < told["tokens"].size(); ++token) {
+    const std::string piece = told["tokens"][token];
+    const size_t offset = told["text_offset"][token];
+    const bool is_added = token == 0 || token + 1 == told["tokens"].size();
+    EXPECT_TRUE(is_added || choice["text"].get<std::string>().substr(offset).starts_with(piece))
+        << token << piece;
+  }
+  EXPECT_EQ(told["tokens"].back(), "<|end|>");
+  EXPECT_GT(serving.post_json(kPath, {{"prompt", prompt}})["memory"]["reused"], 100)
+      << "what others share is unharmed";
+}
+
+// What harnesses that measure models send: they count on one token behind the prompt, or on none.
+TEST(Completion, EchoOfMeasuredTexts) {
+  Serving serving;
+  const std::string bos = "<|bos|>", whole = std::string(kPrompt).substr(bos.size()) + kParis;
+  const json ids =
+      serving.post_json("/tokenize", {{"content", whole}, {"add_special", true}})["tokens"];
+  for (const int count : {0, 1}) {
+    for (const json& prompt : {json(whole), ids, json(json::array({ids}))}) {
+      const json reply = serving.post_json(
+          kPath, {{"prompt", prompt}, {"echo", true}, {"logprobs", 1}, {"max_tokens", count}});
+      EXPECT_EQ(reply["usage"]["completion_tokens"], 0) << "the text is at its end";
+      EXPECT_EQ(reply["choices"][0]["text"], prompt.is_string() ? whole : bos + whole);
+      const json& told = reply["choices"][0]["logprobs"];
+      ASSERT_EQ(told["tokens"].size(), ids.size() + size_t(count));
+      if (count == 1) {
+        EXPECT_EQ(told["tokens"].back(), "<|end|>");
+      }
+      // All that the model would have said itself.
+      for (size_t token = ids.size() - 3; token < told["tokens"].size(); ++token) {
+        EXPECT_EQ(told["top_logprobs"][token].size(), 1u);
+        EXPECT_EQ(*told["top_logprobs"][token].begin(), told["token_logprobs"][token]);
+      }
+    }
+  }
+  const json plain = serving.post_json(
+      kPath, {{"prompt", "x"}, {"echo", true}, {"logprobs", 0}, {"max_tokens", 0}});
+  EXPECT_EQ(plain["choices"][0]["logprobs"]["token_logprobs"][0], json());
+}
+
+// The lists of a stream's pieces, of one choice, one after the other.
+json streamed_lists(const std::string& events, int choice, std::string& text) {
+  json lists = json::object();
+  for (size_t at = 0, end; (end = events.find("\n\n", at)) != std::string::npos; at = end + 2) {
+    const json event = json::parse(events.substr(at + 6, end - at - 6), nullptr, false);
+    if (!event.is_object()) continue;
+    for (const json& one : event["choices"]) {
+      if (one["index"] != choice) continue;
+      text += one["text"].get<std::string>();
+      for (const auto& [name, list] : one["logprobs"].items()) {
+        for (const json& value : list) lists[name].push_back(value);
+      }
+    }
+  }
+  return lists;
+}
+
+TEST(Completion, StreamsTellPromptsBeforeAnswers) {
+  Serving serving;
+  const std::string other = "<|bos|><|user|>What is the capital of Norway?<|end|><|assistant|>";
+  json body = {{"prompt", {kPrompt, other}}, {"n", 2}, {"echo", true}, {"logprobs", 2}};
+  const json choices = serving.post_json(kPath, body)["choices"];
+  body["stream"] = true;
+  const std::string events = serving.post(kPath, body.dump()).body;
+  EXPECT_TRUE(events.ends_with("data: [DONE]\n\n"));
+  ASSERT_EQ(choices.size(), 4u);
+  for (int choice = 0; choice < 4; ++choice) {
+    std::string text;
+    EXPECT_EQ(streamed_lists(events, choice, text), choices[size_t(choice)]["logprobs"]);
+    EXPECT_EQ(text, choices[size_t(choice)]["text"]);
+    EXPECT_TRUE(text.starts_with(choice < 2 ? kPrompt : other));
+  }
+}
+
 TEST(Completion, Streams) {
   Serving serving;
   for (const bool echoes : {false, true}) {
@@ -91,13 +236,31 @@ TEST(Completion, RefusalsNameTheField) {
     EXPECT_EQ(serving.refused(kPath, {{"prompt", prompt}}), Refused(400, "prompt")) << prompt;
   }
   EXPECT_EQ(serving.refused(kPath, {{"prompt", "x"}, {"logprobs", 101}}), Refused(400, "logprobs"));
-  EXPECT_EQ(serving.refused(kPath, {{"prompt", "x"}, {"logprobs", 1}, {"echo", true}}),
-            Refused(400, "echo"));
+  const json too_much = {{"prompt", std::vector<std::string>(16, long_prompt())},
+                         {"n", 16},
+                         {"logprobs", 100},
+                         {"echo", true}};
+  EXPECT_EQ(serving.refused(kPath, too_much), Refused(400, "logprobs"));
   EXPECT_EQ(serving.refused(kPath, {{"prompt", "x"}, {"best_of", 2}}), Refused(400, "best_of"));
   EXPECT_EQ(serving.refused(kPath, {{"prompt", "x"}, {"suffix", "y"}}), Refused(501, "suffix"))
       << "the model has no tokens for it";
   EXPECT_EQ(serving.refused(kPath, {{"prompt", "x"}, {"grammar", "root ::= ("}}),
             Refused(400, "grammar"));
+}
+
+// Its tokens do not stand in the order of the text.
+TEST(Completion, AGapIsNotToldWithProbabilities) {
+  const test::ScratchFolder folder;
+  const std::string path = folder.file("infill.gguf");
+  write_nano_with({.numbers = {{"tokenizer.ggml.fim_pre_token_id", 2},
+                               {"tokenizer.ggml.fim_suf_token_id", 3},
+                               {"tokenizer.ggml.fim_mid_token_id", 5}}},
+                  path);
+  Serving serving({}, path);
+  json body = {{"prompt", "x"}, {"suffix", "y"}, {"echo", true}, {"max_tokens", 1}};
+  serving.post_json(kPath, body);
+  body["logprobs"] = 1;
+  EXPECT_EQ(serving.refused(kPath, body), std::make_pair(400, std::string("suffix")));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The table of fields, the checks that it drives, and the document that is made of it. Covers
-// field_table.cpp, openapi.cpp and refusal.cpp.
+// field_table.cpp, openapi.cpp, reply_types.cpp, reply_schema.cpp and refusal.cpp.
 #include "serve/fields.h"
 
 #include <gtest/gtest.h>
@@ -12,6 +12,7 @@
 #include "sample/params.h"
 #include "serve/app.h"
 #include "serve/openapi.h"
+#include "serve/reply_types.h"
 
 namespace cairn::serve::fields_test {
 namespace {
@@ -131,6 +132,69 @@ TEST(Fields, TheDocumentHasAllRoutesAndFields) {
                              ["application/json"]["schema"];
   EXPECT_EQ(chat["required"], nlohmann::json::array({"messages"}));
   EXPECT_EQ(chat["properties"]["temperature"]["maximum"], 100);
+}
+
+// Each reply has a type, and what types refer to is there.
+TEST(Fields, TheDocumentHasAllReplies) {
+  const nlohmann::json document = nlohmann::json::parse(openapi_text({}));
+  for (const RouteLine& line : all_routes()) {
+    const Replies& replies = line.replies;
+    const bool is_text =
+        line.path == "/metrics" || line.path.starts_with("/page/") || line.path == "/";
+    EXPECT_EQ(replies.json.empty() && replies.events.empty(), is_text) << line.path;
+  }
+  size_t count = 0;
+  const std::string text = document.dump(), mark = "\"#/components/schemas/";
+  for (size_t at = 0; (at = text.find(mark, at)) != std::string::npos; ++count) {
+    at += mark.size();
+    EXPECT_TRUE(
+        document["components"]["schemas"].contains(text.substr(at, text.find('"', at) - at)));
+  }
+  EXPECT_GT(count, 400u);
+}
+
+TEST(Fields, TypesOfRepliesAreSchemas) {
+  using nlohmann::json;
+  const std::pair<const char*, const char*> types[] = {
+      {"[string | null]",
+       R"({"type":"array","items":{"anyOf":[{"type":"string"},{"type":"null"}]}})"},
+      {R"("a" | "b")", R"({"enum":["a","b"]})"},
+      {R"("a" | false | any)", R"({"anyOf":[{"const":"a"},{"const":false},{}]})"},
+      {"{a: Usage, b?: object}",
+       R"({"type":"object","properties":{"a":{"$ref":"#/components/schemas/Usage"},)"
+       R"("b":{"type":"object"}},"required":["a"]})"},
+      {"{...TextUsage, x?: number}",
+       R"({"type":"object","properties":{"prompt_tokens":{"type":"integer"},)"
+       R"("total_tokens":{"type":"integer"},"x":{"type":"number"}},)"
+       R"("required":["prompt_tokens","total_tokens"]})"},
+      {"{*: boolean}", R"({"type":"object","additionalProperties":{"type":"boolean"}})"},
+      {"{a?: any, ...}", R"({"type":"object","properties":{"a":{}},"additionalProperties":true})"}};
+  for (const auto& [type, schema] : types) {
+    EXPECT_EQ(json::parse(cairn::json::to_text(schema_of(type))), json::parse(schema)) << type;
+  }
+}
+
+// What the other tests of this folder check all replies with.
+TEST(Fields, RepliesThatAreNotInTheDocumentAreSeen) {
+  using nlohmann::json;
+  const SchemaCheck schemas;
+  const auto is_wrong = [&](const json& value, const char* type) {
+    return !schemas.violation_of_type(value, type).empty();
+  };
+  const json usage = {{"prompt_tokens", 1}, {"total_tokens", 2}};
+  EXPECT_EQ(schemas.violation_of_type(usage, "TextUsage"), "");
+  json wrong = usage;
+  wrong["total_tokens"] = 2.5;
+  EXPECT_TRUE(is_wrong(wrong, "TextUsage"));
+  wrong.erase("total_tokens");
+  EXPECT_TRUE(is_wrong(wrong, "TextUsage"));
+  wrong = usage;
+  wrong["more"] = 1;
+  EXPECT_TRUE(is_wrong(wrong, "TextUsage"));
+  EXPECT_TRUE(is_wrong("stopped", "Finish"));
+  EXPECT_TRUE(is_wrong({{"type", "text"}, {"text", 1}}, "MessageBlock"));
+  EXPECT_FALSE(is_wrong({{"type", "text"}, {"text", "x"}}, "MessageBlock"));
+  EXPECT_TRUE(is_wrong(json::array(), "Error"));
 }
 
 // No GET changes anything.

@@ -127,6 +127,12 @@ TEST(MemoryChanges, AreWhatIsNotAsItWas) {
   EXPECT_EQ(ids(), "of 1");
   report.sequences.push_back(sequence("kept-1", 10));
   EXPECT_EQ(ids(), "kept-1 of 2");
+  // A tenant is not told that others are at work.
+  report.is_partial = true;
+  EXPECT_EQ(ids(), "of 2");
+  EXPECT_EQ(changes.next(report), "");
+  report.sequences[0].length = 22;
+  EXPECT_EQ(ids(), "kept-2 of 2");
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ TEST(Native, AnswersInItsOwnWords) {
   for (const char* path : {kPath, "/completions"}) {
     const json reply = serving.post_json(path, body);
     EXPECT_EQ(reply["content"], kParis);
+    EXPECT_EQ(serving.schemas().violation_of_type(reply, "NativeAnswer"), "");
     EXPECT_EQ(reply["stop"], true);
     EXPECT_EQ(reply["stop_type"], "eos");
     EXPECT_EQ(reply["stopping_word"], "");
@@ -51,6 +52,10 @@ TEST(Native, StreamsWhatItAnswersWhole) {
   EXPECT_TRUE(reply.has("content-type: text/event-stream\r\n"));
   std::vector<json> events;
   for (const Event& event : events_of(reply.body)) events.push_back(json::parse(event.data));
+  for (const json& event : events) {
+    const char* const type = event["stop"] == true ? "NativeAnswer" : "NativePiece";
+    EXPECT_EQ(serving.schemas().violation_of_type(event, type), "");
+  }
   ASSERT_GE(events.size(), 2u);
   std::string text;
   size_t tokens = 0, probabilities = 0;

@@ -102,6 +102,11 @@ def test_completion(client):
     answer = client.completions.create(model="cairn-nano", prompt=prompt, logprobs=2)
     assert answer.choices[0].text == PARIS, answer
     assert len(answer.choices[0].logprobs.tokens) == len(answer.choices[0].logprobs.top_logprobs)
+    measured = client.completions.create(
+        model="cairn-nano", prompt=prompt, echo=True, logprobs=1, max_tokens=0).choices[0]
+    assert measured.text == prompt, measured
+    first, *others = measured.logprobs.token_logprobs
+    assert first is None and others and all(value <= 0 for value in others), measured
     text = "".join(chunk.choices[0].text for chunk in client.completions.create(
         model="cairn-nano", prompt=prompt, stream=True))
     assert text == PARIS, text
@@ -157,6 +162,17 @@ def test_responses(client):
         model="m", input="And of Norway?", previous_response_id=first.id, max_output_tokens=8)
     cached = second.usage.input_tokens_details.cached_tokens
     assert cached >= first.usage.total_tokens - 1, second.usage
+    kept = client.responses.retrieve(second.id)
+    assert kept.output_text == second.output_text and kept.previous_response_id == first.id, kept
+    items = list(client.responses.input_items.list(second.id, limit=1))
+    assert [item.content[0].text for item in items] == ["And of Norway?"], items
+    client.responses.delete(second.id)
+    try:
+        client.responses.retrieve(second.id)
+    except openai.NotFoundError as error:
+        assert error.code == "response_not_found"
+    else:
+        raise AssertionError("expected an error, found an answer")
     with client.responses.stream(model="m", input=QUESTION, temperature=0) as stream:
         for _ in stream:
             pass

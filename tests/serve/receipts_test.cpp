@@ -8,6 +8,7 @@
 #include "serve/kept_table.h"
 #include "tests/cli/run_program.h"
 #include "tests/scratch_folder.h"
+#include "tests/serve/nano_with.h"
 #include "tests/serve/serving.h"
 
 namespace cairn::serve::receipts_test {
@@ -64,6 +65,28 @@ TEST(Receipts, TheCommandLineReplaysThem) {
     EXPECT_TRUE(replayed.out.starts_with("equal: ")) << replayed.out;
     EXPECT_EQ(serving.post_json(kReplay, json::parse(cli::contents_of(path)))["equal"], true);
   }
+}
+
+// The grammar that ended the answer is part of it.
+TEST(Receipts, TellThatAnAnswerHasOneCall) {
+  const test::ScratchFolder folder;
+  write_nano_with({.chat_template = kToolTemplate}, folder.file("tools.gguf"));
+  Serving serving({}, folder.file("tools.gguf"));
+  const int32_t end = serving.post_json("/tokenize", {{"content", "<|end|>"}})["tokens"][0];
+  const json schema = {{"type", "object"}, {"properties", {{"a", {{"type", "boolean"}}}}}};
+  const json tool = {{"type", "function"},
+                     {"function", {{"name", "look"}, {"parameters", schema}}}};
+  const json reply =
+      serving.post_json(kChatPath, asked({{"tools", json::array({tool})},
+                                          {"tool_choice", "required"},
+                                          {"parallel_tool_calls", false},
+                                          {"logit_bias", json::array({json::array({end, false})})},
+                                          {"max_tokens", 200}}));
+  const json& choice = reply["choices"][0];
+  EXPECT_EQ(choice["finish_reason"], "tool_calls");
+  EXPECT_EQ(choice["message"]["tool_calls"].size(), 1u);
+  EXPECT_EQ(choice["receipt"]["form"]["calls_once"], true);
+  EXPECT_EQ(serving.post_json(kReplay, choice["receipt"])["equal"], true);
 }
 
 TEST(Receipts, ComeWithStreamsAndSessions) {

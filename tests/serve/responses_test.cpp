@@ -125,6 +125,96 @@ TEST(Responses, FollowEachOther) {
   EXPECT_EQ(post(next, mine).status, 404);
 }
 
+json parsed(const BareReply& reply) {
+  return json::parse(reply.body, nullptr, false);
+}
+
+TEST(Responses, AreToldAgainAndForgotten) {
+  AppOptions options;
+  for (const char* key : {"a-key-of-one-user-12", "a-key-of-another-user"}) {
+    ASSERT_TRUE(options.keys.add(key, Role::user));
+  }
+  Serving serving(std::move(options));
+  const std::string mine = "Authorization: Bearer a-key-of-one-user-12\r\n";
+  const std::string others = "Authorization: Bearer a-key-of-another-user\r\n";
+  const json body = {{"input", kFrance}, {"metadata", {{"a", "b"}}}};
+  const json made = parsed(serving.post(kPath, body.dump(), mine));
+  const std::string path = kPath + ("/" + made["id"].get<std::string>());
+  EXPECT_EQ(parsed(serving.get(path, mine)), made);
+  EXPECT_EQ(serving.get(path + "?stream=true", mine).status, 400);
+  const json input = parsed(serving.get(path + "/input_items", mine));
+  ASSERT_EQ(input["data"].size(), 1u) << input;
+  EXPECT_EQ(input["data"][0]["content"][0], (json{{"type", "input_text"}, {"text", kFrance}}));
+  EXPECT_EQ(input["data"][0]["role"], "user");
+  EXPECT_EQ(input["first_id"], input["data"][0]["id"]);
+  EXPECT_EQ(input["has_more"], false);
+  json streamed = body;
+  streamed["stream"] = true;
+  const std::string events = serving.post(kPath, streamed.dump(), mine).body;
+  const size_t at = events.find("\"id\":\"resp_") + 6;
+  const std::string id = events.substr(at, events.find('"', at) - at);
+  EXPECT_EQ(text_of(parsed(serving.get(kPath + ("/" + id), mine))), kParis);
+
+  const json next = {{"input", "And of Norway?"}, {"previous_response_id", made["id"]}};
+  const json second = parsed(serving.post(kPath, next.dump(), mine));
+  const auto remove = [&](const std::string& of, const std::string& key) {
+    return serving.send("DELETE " + of + " HTTP/1.1\r\nHost: localhost\r\n" + key + "\r\n");
+  };
+  for (const std::string& stranger :
+       {serving.get(path, others).body, serving.get(path + "/input_items", others).body,
+        remove(path, others).body}) {
+    EXPECT_EQ(stranger, serving.get(kPath + std::string("/resp_unknown"), others).body);
+  }
+  const BareReply gone = remove(path, mine);
+  EXPECT_EQ(gone.status, 200);
+  EXPECT_EQ(parsed(gone), (json{{"id", made["id"]}, {"object", "response"}, {"deleted", true}}));
+  EXPECT_EQ(serving.get(path, mine).status, 404);
+  EXPECT_EQ(remove(path, mine).status, 404);
+  EXPECT_EQ(serving.post(kPath, next.dump(), mine).status, 404);
+  EXPECT_EQ(parsed(serving.get(kPath + ("/" + second["id"].get<std::string>()), mine)), second);
+  const json unkept = {{"input", "x"}, {"store", false}, {"max_output_tokens", 1}};
+  const std::string never = parsed(serving.post(kPath, unkept.dump(), mine))["id"];
+  EXPECT_EQ(serving.get(kPath + ("/" + never), mine).status, 404);
+}
+
+// Items as they are told: with ids, types and parts; a page at a time.
+TEST(Responses, InputItemsComeInPages) {
+  Serving serving;
+  json input = json::array();
+  input.push_back({{"role", "user"}, {"content", "Hello"}});
+  input.push_back({{"role", "assistant"}, {"content", "Yes?"}, {"id", "msg_own"}});
+  input.push_back({{"type", "reasoning"}, {"content", json::array()}});
+  input.push_back({{"role", "user"}, {"content", {{{"type", "input_text"}, {"text", kFrance}}}}});
+  const json made = serving.post_json(kPath, {{"input", input}, {"max_output_tokens", 1}});
+  const std::string path = "/v1/responses/" + made["id"].get<std::string>() + "/input_items";
+  const json all = parsed(serving.get(path + "?order=asc"))["data"];
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_EQ(all[0]["type"], "message");
+  EXPECT_EQ(all[0]["content"][0]["text"], "Hello");
+  EXPECT_EQ(all[1]["id"], "msg_own");
+  EXPECT_EQ(all[1]["content"][0]["type"], "output_text");
+  EXPECT_EQ(all[2]["type"], "reasoning");
+  EXPECT_EQ(all[3]["content"], input[3]["content"]);
+  json read = json::array();
+  std::string query = "?limit=3";
+  for (bool has_more = true; has_more;) {
+    const json page = parsed(serving.get(path + query));
+    ASSERT_FALSE(page["data"].empty());
+    for (const json& item : page["data"]) read.push_back(item);
+    EXPECT_EQ(page["last_id"], page["data"].back()["id"]);
+    has_more = page["has_more"];
+    query = "?limit=3&after=" + page["last_id"].get<std::string>();
+  }
+  EXPECT_EQ(read, json(std::vector<json>(all.rbegin(), all.rend())));
+  EXPECT_TRUE(parsed(serving.get(path + "?after=" + all[0]["id"].get<std::string>()))["first_id"]
+                  .is_null());
+  for (const char* wrong : {"?limit=0", "?limit=101", "?limit=x", "?order=up", "?after=nobody"}) {
+    const json refused = parsed(serving.get(path + wrong));
+    EXPECT_TRUE(std::string(wrong).find(refused["error"]["param"].get<std::string>()) == 1u)
+        << refused;
+  }
+}
+
 TEST(Responses, CallsTools) {
   const test::ScratchFolder folder;
   write_nano_with({.chat_template = kToolTemplate}, folder.file("tools.gguf"));
@@ -148,6 +238,23 @@ TEST(Responses, CallsTools) {
   EXPECT_EQ(done["type"], "response.function_call_arguments.done");
   EXPECT_EQ(done["arguments"], call["arguments"]);
   EXPECT_EQ(events.back()["response"]["output"][0]["call_id"], call["call_id"]);
+
+  // Without an end of its own, an answer calls until it has as many tokens as it may.
+  const int32_t end = serving.post_json("/tokenize", {{"content", "<|end|>"}})["tokens"][0];
+  json endless = body;
+  endless["logit_bias"] = json::array({json::array({end, false})});
+  endless["max_output_tokens"] = 120;
+  EXPECT_GT(serving.post_json(kPath, endless)["output"].size(), 1u);
+  for (const char* choice : {"required", "auto"}) {
+    endless["parallel_tool_calls"] = false;
+    endless["tool_choice"] = choice;
+    const json single = serving.post_json(kPath, endless);
+    EXPECT_EQ(single["parallel_tool_calls"], false);
+    if (choice != std::string("required")) continue;
+    EXPECT_EQ(single["status"], "completed");
+    ASSERT_EQ(single["output"].size(), 1u);
+    EXPECT_EQ(single["output"][0]["arguments"], call["arguments"]);
+  }
 
   const json output = {
       {"type", "function_call_output"}, {"call_id", call["call_id"]}, {"output", "rain"}};
@@ -202,7 +309,7 @@ TEST(Responses, RefusalsNameTheField) {
 
 TEST(ResponseTable, ForgetsWhatWasUsedLongestAgo) {
   const auto said = [](size_t bytes) {
-    return std::vector<chat::Message>{{.role = "user", .content = std::string(bytes, 'x')}};
+    return KeptResponse{.messages = {{.role = "user", .content = std::string(bytes, 'x')}}};
   };
   ResponseTable table(5000);
   table.add("a", "", said(1000));
@@ -213,7 +320,7 @@ TEST(ResponseTable, ForgetsWhatWasUsedLongestAgo) {
   table.add("d", "", said(2000));
   EXPECT_EQ(table.find("b", ""), nullptr);
   ASSERT_NE(table.find("a", ""), nullptr);
-  EXPECT_EQ(table.find("a", "")->front().content.size(), 1000u);
+  EXPECT_EQ(table.find("a", "")->messages.front().content.size(), 1000u);
   EXPECT_NE(table.find("d", ""), nullptr);
   table.add("e", "", said(5000));
   EXPECT_EQ(table.find("e", ""), nullptr) << "larger than the table";

@@ -1,4 +1,5 @@
-// For tests: a server of a model in this process, on a port of its own.
+// For tests: a server of a model in this process, on a port of its own. All that it replies is what
+// the OpenAPI document says.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,6 +14,7 @@
 #include "serve/app.h"
 #include "session/service.h"
 #include "tests/serve/bare_client.h"
+#include "tests/serve/schema_check.h"
 
 namespace cairn::serve {
 
@@ -55,11 +57,12 @@ class Serving {
     return asking.read_reply();
   }
   BareReply get(std::string_view path, std::string_view headers = "") {
-    return send(get_request(path, headers));
+    return checked("get", path, send(get_request(path, headers)));
   }
   BareReply post(std::string_view path, std::string_view body, std::string_view headers = "") {
-    return send(post_request(path, body, headers));
+    return checked("post", path, send(post_request(path, body, headers)));
   }
+  const SchemaCheck& schemas() const { return schemas_; }
   nlohmann::json post_json(std::string_view path, const nlohmann::json& body) {
     const BareReply reply = post(path, body.dump());
     EXPECT_EQ(reply.status, 200) << reply.body;
@@ -75,11 +78,16 @@ class Serving {
   }
 
  private:
+  BareReply checked(const char* method, std::string_view path, BareReply reply) const {
+    if (reply.status == 200) schemas_.check(method, path, reply);
+    return reply;
+  }
   void listen(const http::Limits& limits = {}, std::shared_ptr<const http::Tls> tls = nullptr) {
     server_ = http::Server::listen({.port = 0, .tls = std::move(tls)}, limits, app_.get()).value();
     thread_ = std::thread([this] { server_->run(false); });
   }
 
+  SchemaCheck schemas_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<session::Service> service_;
   std::unique_ptr<App> app_;

@@ -37,6 +37,7 @@ Receipt full_receipt() {
                   .tools = "[]",
                   .tool_choice = "auto",
                   .calls_end = "x",
+                  .calls_once = true,
                   .is_to_results = true};
   receipt.context_tokens = 4096;
   receipt.context_policy = ContextPolicy::shift;

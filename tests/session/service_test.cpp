@@ -206,7 +206,8 @@ TEST(Service, ASecondRequestOfTheSameFormCompilesNothing) {
   const std::vector<chat::Tool> tools =
       chat::read_tools(R"([{"name":"look","parameters":{"type":"object"}}])").value();
   for (const char* choice : {"auto", "none", "none", "auto"}) {
-    const auto made = make_call_matchers(*engine, format, tools, choice, "", &service->grammars());
+    const auto made =
+        make_call_matchers(*engine, format, tools, {.choice = choice}, &service->grammars());
     ASSERT_TRUE(made) << made.error().message;
   }
   EXPECT_EQ(service->grammars().stats().compiled, 3);
@@ -239,8 +240,8 @@ TEST(Service, StreamsTellWhenThereIsMore) {
     EXPECT_TRUE(has_begun || text.empty()) << "a prompt is begun before its answer";
     if (piece.has_ended) break;
     std::unique_lock lock(mutex);
-    ASSERT_TRUE(changed.wait_for(lock, std::chrono::seconds(60),
-                                 [&] { return told_count > heard_count; }));
+    ASSERT_TRUE(
+        changed.wait_for(lock, std::chrono::seconds(60), [&] { return told_count > heard_count; }));
     heard_count = told_count;
   }
   ticket.stream->listen({});

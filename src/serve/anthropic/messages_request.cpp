@@ -146,12 +146,8 @@ Checked<Ok> read_tool_choice(const Body& body, ChatRequest& request) {
   const json::Value* const choice = body.find("tool_choice");
   if (choice == nullptr) return Ok{};
   const auto type = choice->text_at("type"), name = choice->text_at("name");
-  if (choice->is_true_at("disable_parallel_tool_use") && has_tools && type != "none") {
-    Refusal refusal =
-        refuse_field("tool_choice.disable_parallel_tool_use", "expected false, found true");
-    refusal.code = "unsupported_value";
-    return refusal;
-  }
+  request.calls_once = has_tools && choice->is_true_at("disable_parallel_tool_use");
+  if (request.calls_once) request.tool_choice = "auto";  // Only a grammar ends it behind one call.
   if (type == "auto") return Ok{};
   if (type == "none") {
     request.tool_choice = "none";

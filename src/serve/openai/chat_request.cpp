@@ -109,8 +109,9 @@ bool is_strict(const json::Value& tools) {
 
 Checked<std::string> read_tool_choice(const Body& body, const json::Value& tools) {
   const json::Value* const choice = body.find("tool_choice");
-  // Calls of strict tools fit their schemas.
-  const std::string automatic = is_strict(tools) ? "auto" : "";
+  // Calls of strict tools fit their schemas, and only a grammar ends an answer behind one call.
+  const bool is_free = !is_strict(tools) && body.is_true("parallel_tool_calls", true);
+  const std::string automatic = is_free ? "" : "auto";
   if (choice == nullptr || choice->as_text() == "auto") return automatic;
   if (choice->as_text() == "none" || choice->as_text() == "required") {
     return std::string(*choice->as_text());
@@ -132,12 +133,7 @@ Checked<Ok> read_tools(const Body& body, ChatRequest& request) {
     }
     return refuse_field("tool_choice", "expected tools beside it, found none");
   }
-  if (const json::Value* const parallel = body.find("parallel_tool_calls");
-      parallel != nullptr && parallel->as_boolean() == false) {
-    Refusal refusal = refuse_field("parallel_tool_calls", "expected true, found false");
-    refusal.code = "unsupported_value";
-    return refusal;
-  }
+  request.calls_once = !body.is_true("parallel_tool_calls", true);
   request.tools = json::to_text(*tools);
   CAIRN_TRY(request.tool_choice, read_tool_choice(body, *tools));
   return Ok{};

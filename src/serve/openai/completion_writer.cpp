@@ -18,7 +18,42 @@ size_t characters_in(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (uint8_t(c) & 0xc0) != 0x80; }));
 }
 
+// Where the tokens of a text stand in it, in characters. A token that the text does not have, such
+// as one that the model wants before it, takes no place; of some vocabularies the first token has a
+// space that the text lacks.
+class TokenPlaces {
+ public:
+  explicit TokenPlaces(std::string_view text) : rest_(text) {}
+
+  size_t next(std::string_view piece) {
+    const size_t place = characters_;
+    if (!rest_.starts_with(piece) && piece.starts_with(' ')) piece.remove_prefix(1);
+    if (rest_.starts_with(piece)) {
+      characters_ += characters_in(piece);
+      rest_.remove_prefix(piece.size());
+    }
+    return place;
+  }
+
+ private:
+  std::string_view rest_;
+  size_t characters_ = 0;
+};
+
 }  // namespace
+
+// Of some tokens, one after the other.
+struct CompletionWriter::Lists {
+  json::Value tokens = json::Value::array(), values = json::Value::array();
+  json::Value tops = json::Value::array(), offsets = json::Value::array();
+
+  json::Value take() {
+    return {{"tokens", std::move(tokens)},
+            {"token_logprobs", std::move(values)},
+            {"top_logprobs", std::move(tops)},
+            {"text_offset", std::move(offsets)}};
+  }
+};
 
 CompletionWriter::CompletionWriter(ObjectHead head, CompletionStyle style, size_t choice_count,
                                    const tokenize::Tokenizer* tokenizer)
@@ -27,39 +62,53 @@ CompletionWriter::CompletionWriter(ObjectHead head, CompletionStyle style, size_
       tokenizer_(tokenizer),
       waiting_(choice_count) {
   for (size_t choice = 0; choice < choice_count; ++choice) {
-    offsets_.push_back(characters_in(echo_of(choice)));
+    offsets_.push_back(style_.echo.empty() ? 0 : characters_in(echo_of(choice).text));
   }
 }
 
-std::string_view CompletionWriter::echo_of(size_t choice) const {
-  if (style_.echo.empty()) return {};
-  return style_.echo[choice / style_.per_prompt];
+void CompletionWriter::add_token(const sample::LogProbabilities& probability, size_t offset,
+                                 Lists& lists) const {
+  lists.tokens.push_back(chat::as_utf8(tokenizer_->piece(probability.chosen.token)));
+  lists.values.push_back(finite(probability.chosen.log_probability));
+  lists.offsets.push_back(offset);
+  json::Value top = json::Value::object();
+  for (const sample::TokenProbability& other : probability.top) {
+    if (int32_t(top.members().size()) == style_.top_count) break;
+    top.set(chat::as_utf8(tokenizer_->piece(other.token)), finite(other.log_probability));
+  }
+  lists.tops.push_back(std::move(top));
 }
 
-json::Value CompletionWriter::choice_json(size_t choice, std::string_view text,
-                                          std::span<const sample::LogProbabilities> probabilities) {
+// Nothing says how likely the first token is.
+CompletionWriter::Lists CompletionWriter::prompt_lists(
+    size_t choice, const session::PromptProbabilities& probabilities) const {
+  const Echo& echo = echo_of(choice);
+  TokenPlaces places(echo.text);
+  Lists lists;
+  const std::string_view first = tokenizer_->piece(echo.first);
+  lists.tokens.push_back(chat::as_utf8(first));
+  lists.values.push_back(json::Value());
+  lists.tops.push_back(json::Value());
+  lists.offsets.push_back(places.next(first));
+  for (const sample::LogProbabilities& one : probabilities) {
+    add_token(one, places.next(tokenizer_->piece(one.chosen.token)), lists);
+  }
+  return lists;
+}
+
+void CompletionWriter::add_answer(size_t choice,
+                                  std::span<const sample::LogProbabilities> probabilities,
+                                  Lists& lists) {
+  for (const sample::LogProbabilities& one : probabilities) {
+    add_token(one, offsets_[choice], lists);
+    offsets_[choice] += characters_in(chat::as_utf8(tokenizer_->piece(one.chosen.token)));
+  }
+}
+
+json::Value CompletionWriter::choice_json(size_t choice, std::string_view text, Lists lists) const {
   json::Value one = {{"index", choice}, {"text", chat::as_utf8(text)}};
-  one["logprobs"] = json::Value();
-  if (!style_.tells_probabilities) return one;
-  json::Value tokens = json::Value::array(), values = json::Value::array();
-  json::Value tops = json::Value::array(), offsets = json::Value::array();
-  for (const sample::LogProbabilities& probability : probabilities) {
-    const std::string piece = chat::as_utf8(tokenizer_->piece(probability.chosen.token));
-    tokens.push_back(piece);
-    values.push_back(finite(probability.chosen.log_probability));
-    offsets.push_back(offsets_[choice]);
-    offsets_[choice] += characters_in(piece);
-    json::Value top = json::Value::object();
-    for (const sample::TokenProbability& other : probability.top) {
-      if (int32_t(top.members().size()) == style_.top_count) break;
-      top.set(chat::as_utf8(tokenizer_->piece(other.token)), finite(other.log_probability));
-    }
-    tops.push_back(std::move(top));
-  }
-  one["logprobs"] = {{"tokens", std::move(tokens)},
-                     {"token_logprobs", std::move(values)},
-                     {"top_logprobs", std::move(tops)},
-                     {"text_offset", std::move(offsets)}};
+  one["logprobs"] = style_.tells_probabilities ? lists.take() : json::Value();
+  one["finish_reason"] = json::Value();
   return one;
 }
 
@@ -70,32 +119,62 @@ void CompletionWriter::chunk(json::Value choice, json::Value extra, std::string&
   out += "data: " + json::to_text(object) + "\n\n";
 }
 
+void CompletionWriter::add_echo(size_t choice, const session::PromptProbabilities* probabilities,
+                                std::string& out) const {
+  Lists lists = probabilities == nullptr ? Lists() : prompt_lists(choice, *probabilities);
+  chunk(choice_json(choice, echo_of(choice).text, std::move(lists)), {}, out);
+}
+
 void CompletionWriter::begin(const PromptReport&, std::string& out) {
-  for (size_t choice = 0; choice < waiting_.size() && !style_.echo.empty(); ++choice) {
-    json::Value one = choice_json(choice, echo_of(choice), {});
-    one["finish_reason"] = json::Value();
-    chunk(std::move(one), {}, out);
-  }
+  if (style_.echo.empty() || style_.tells_prompts()) return;
+  for (size_t choice = 0; choice < waiting_.size(); ++choice) add_echo(choice, nullptr, out);
 }
 
 void CompletionWriter::add(size_t choice, const session::AnswerPiece& piece, std::string& out) {
+  if (piece.prompt_probabilities != nullptr) {
+    add_echo(choice, piece.prompt_probabilities.get(), out);
+  }
   auto& waiting = waiting_[choice];
   waiting.insert(waiting.end(), piece.probabilities.begin(), piece.probabilities.end());
   std::string text;
   for (const chat::OutputEvent& event : piece.events) text += event.text;
   if (text.empty()) return;
-  json::Value one = choice_json(choice, text, std::exchange(waiting, {}));
-  one["finish_reason"] = json::Value();
-  chunk(std::move(one), {}, out);
+  Lists lists;
+  add_answer(choice, std::exchange(waiting, {}), lists);
+  chunk(choice_json(choice, text, std::move(lists)), {}, out);
+}
+
+// What is left of the answer's probabilities; where the prompt's are told too, its end token's
+// among them, since whoever measures texts counts on at least one token behind the prompt.
+void CompletionWriter::add_rest(size_t choice, const session::Answer& answer,
+                                std::span<const sample::LogProbabilities> probabilities,
+                                Lists& lists) {
+  add_answer(choice, probabilities, lists);
+  const bool tells_end = style_.tells_prompts() && answer.end_probabilities;
+  if (tells_end) add_answer(choice, std::span(&*answer.end_probabilities, 1), lists);
 }
 
 void CompletionWriter::end_choice(size_t choice, const session::Answer& answer, std::string& out) {
-  json::Value one = choice_json(choice, {}, std::exchange(waiting_[choice], {}));
+  Lists lists;
+  add_rest(choice, answer, std::exchange(waiting_[choice], {}), lists);
+  json::Value one = choice_json(choice, {}, std::move(lists));
   one["finish_reason"] = finish_reason(answer);
   if (!answer.cut_by.empty()) one["cut_by"] = answer.cut_by;
   chunk(std::move(one),
         {{"timings", timings_json(std::span(&answer, 1), 1)}, {"memory", memory_json(answer)}},
         out);
+}
+
+json::Value CompletionWriter::whole_choice(size_t choice, const session::Answer& answer) {
+  std::string text = style_.echo.empty() ? std::string() : echo_of(choice).text;
+  text += answer.text;
+  Lists lists;
+  if (style_.tells_prompts()) lists = prompt_lists(choice, *answer.prompt_probabilities);
+  add_rest(choice, answer, answer.probabilities, lists);
+  json::Value one = choice_json(choice, text, std::move(lists));
+  one["finish_reason"] = finish_reason(answer);
+  if (!answer.cut_by.empty()) one["cut_by"] = answer.cut_by;
+  return one;
 }
 
 void CompletionWriter::end(std::span<const session::Answer> answers, std::string& out) {
@@ -110,13 +189,7 @@ void CompletionWriter::end(std::span<const session::Answer> answers, std::string
     return;
   }
   for (size_t choice = 0; choice < answers.size(); ++choice) {
-    const session::Answer& answer = answers[choice];
-    std::string text(echo_of(choice));
-    text += answer.text;
-    json::Value one = choice_json(choice, text, answer.probabilities);
-    one["finish_reason"] = finish_reason(answer);
-    if (!answer.cut_by.empty()) one["cut_by"] = answer.cut_by;
-    whole["choices"].push_back(std::move(one));
+    whole["choices"].push_back(whole_choice(choice, answers[choice]));
   }
   whole["usage"] = usage_json(answers, style_.per_prompt);
   whole["timings"] = timings_json(answers, style_.per_prompt);

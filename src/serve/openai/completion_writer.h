@@ -14,13 +14,22 @@
 
 namespace cairn::serve::openai {
 
+// A prompt that its answers repeat.
+struct Echo {
+  std::string text;
+  Token first = {};  // Its first token.
+};
+
 struct CompletionStyle {
   bool is_stream = false;
   bool tells_usage = false;
   bool tells_probabilities = false;
   int32_t top_count = 0;
-  size_t per_prompt = 1;               // Choices.
-  std::vector<std::string> echo = {};  // The prompts' texts, where they are repeated.
+  size_t per_prompt = 1;        // Choices.
+  std::vector<Echo> echo = {};  // Of each prompt, where they are repeated.
+
+  // What their probabilities are told by comes when they are read.
+  bool tells_prompts() const { return tells_probabilities && !echo.empty(); }
 };
 
 class CompletionWriter final : public AnswerWriter {
@@ -37,9 +46,18 @@ class CompletionWriter final : public AnswerWriter {
   void fail(const Refusal& refusal, std::string& out) override;
 
  private:
-  std::string_view echo_of(size_t choice) const;
-  json::Value choice_json(size_t choice, std::string_view text,
-                          std::span<const sample::LogProbabilities> probabilities);
+  struct Lists;
+  const Echo& echo_of(size_t choice) const { return style_.echo[choice / style_.per_prompt]; }
+  void add_token(const sample::LogProbabilities& probability, size_t offset, Lists& lists) const;
+  Lists prompt_lists(size_t choice, const session::PromptProbabilities& probabilities) const;
+  void add_answer(size_t choice, std::span<const sample::LogProbabilities> probabilities,
+                  Lists& lists);
+  void add_rest(size_t choice, const session::Answer& answer,
+                std::span<const sample::LogProbabilities> probabilities, Lists& lists);
+  json::Value choice_json(size_t choice, std::string_view text, Lists lists) const;
+  json::Value whole_choice(size_t choice, const session::Answer& answer);
+  void add_echo(size_t choice, const session::PromptProbabilities* probabilities,
+                std::string& out) const;
   void chunk(json::Value choice, json::Value extra, std::string& out) const;
 
   ObjectHead head_;

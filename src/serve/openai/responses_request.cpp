@@ -108,11 +108,8 @@ Checked<Ok> read_function_tools(const Body& body, ChatRequest& request) {
     }
     return refuse_field("tool_choice", "expected tools beside it, found none");
   }
-  if (!body.is_true("parallel_tool_calls", true)) {
-    Refusal refusal = refuse_field("parallel_tool_calls", "expected true, found false");
-    refusal.code = "unsupported_value";
-    return refusal;
-  }
+  request.calls_once = !body.is_true("parallel_tool_calls", true);
+  if (request.calls_once) request.tool_choice = "auto";  // Only a grammar ends it behind one call.
   json::Value list = json::Value::array();
   for (size_t index = 0; index < tools->items().size(); ++index) {
     const json::Value& tool = tools->items()[index];

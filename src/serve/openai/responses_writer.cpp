@@ -36,8 +36,7 @@ json::Value tokens_json(const session::Answer& answer) {
 
 }  // namespace
 
-ResponsesWriter::ResponsesWriter(ResponsesStyle style, const chat::ChatFormat* format,
-                                 std::function<void(const session::Answer&)> keep)
+ResponsesWriter::ResponsesWriter(ResponsesStyle style, const chat::ChatFormat* format, Keep keep)
     : style_(std::move(style)), format_(format), keep_(std::move(keep)) {}
 
 json::Value ResponsesWriter::object_json(std::string_view status) const {
@@ -202,9 +201,11 @@ void ResponsesWriter::add(size_t, const session::AnswerPiece& piece, std::string
 
 void ResponsesWriter::end_choice(size_t, const session::Answer& answer, std::string& out) {
   close(status_of(answer), out);
-  if (keep_) keep_(answer);
+  if (!style_.is_stream) return;
+  json::Value object = ended_json(answer);
+  if (keep_) keep_(answer, object);
   event(is_cut(answer) ? "response.incomplete" : "response.completed",
-        {{"response", ended_json(answer)}}, out);
+        {{"response", std::move(object)}}, out);
 }
 
 void ResponsesWriter::end(std::span<const session::Answer> answers, std::string& out) {
@@ -226,8 +227,9 @@ void ResponsesWriter::end(std::span<const session::Answer> answers, std::string&
     text_ = one.arguments;
     close("completed", out);
   }
-  if (keep_) keep_(answer);
-  out += json::to_text(ended_json(answer));
+  const json::Value object = ended_json(answer);
+  if (keep_) keep_(answer, object);
+  out += json::to_text(object);
 }
 
 void ResponsesWriter::fail(const Refusal& refusal, std::string& out) {

@@ -23,10 +23,12 @@ struct ResponsesStyle {
 
 class ResponsesWriter final : public AnswerWriter {
  public:
-  // `keep`: called with the answer when it has ended, before anybody is told so; may be empty.
+  using Keep = std::function<void(const session::Answer& answer, const json::Value& object)>;
+
+  // `keep`: called with the answer when it has ended, and with its object, before anybody is told
+  // so; may be empty.
   // `format` must outlive the writer.
-  ResponsesWriter(ResponsesStyle style, const chat::ChatFormat* format,
-                  std::function<void(const session::Answer&)> keep);
+  ResponsesWriter(ResponsesStyle style, const chat::ChatFormat* format, Keep keep);
 
   bool is_stream() const override { return style_.is_stream; }
   void begin(const PromptReport& prompt, std::string& out) override;
@@ -52,7 +54,7 @@ class ResponsesWriter final : public AnswerWriter {
 
   ResponsesStyle style_;
   const chat::ChatFormat* format_;
-  std::function<void(const session::Answer&)> keep_;
+  Keep keep_;
   int64_t sequence_ = 0;
   json::Value output_ = json::Value::array();  // The items that are done.
   // Of the item that is open.

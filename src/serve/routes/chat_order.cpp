@@ -46,8 +46,11 @@ Checked<Ok> constrain(session::Service& service, const ChatRequest& request,
   }
   if (order.tools.empty()) return Ok{};
   Result<session::CallMatchers> matchers =
-      session::make_call_matchers(engine, engine.chat_format(), order.tools, request.tool_choice,
-                                  order.prompt_end, &service.grammars());
+      session::make_call_matchers(engine, engine.chat_format(), order.tools,
+                                  {.choice = request.tool_choice,
+                                   .prompt_end = order.prompt_end,
+                                   .is_single = request.calls_once},
+                                  &service.grammars());
   if (!matchers) return refusal_of(matchers.error(), "tools");
   // Behind results a model may speak.
   const bool is_to_results = request.messages.back().role == "tool";

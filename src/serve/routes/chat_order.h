@@ -20,7 +20,8 @@ struct ChatRequest {
   std::string tools = {};  // A JSON list in OpenAI's form; empty: none.
   // auto, none, required, a tool's name; empty: as the model likes.
   std::string tool_choice = {};
-  bool reasons = true;  // False: reasoning is switched off.
+  bool calls_once = false;  // An answer has one call at most. REQUIRES: there is a tool choice.
+  bool reasons = true;      // False: reasoning is switched off.
   int32_t reasoning_tokens_max = -1;
   // Of the template: names, and their values as JSON.
   std::vector<std::pair<std::string, std::string>> variables = {};

@@ -25,6 +25,29 @@ Checked<std::vector<Token>> encode(const tokenize::Tokenizer& tokenizer, const T
   return std::move(prompt.tokens);
 }
 
+// What a reply tells at most of the tokens of prompts: of each its own probability and those of
+// others.
+constexpr int64_t kPromptProbabilitiesMax = 1 << 18;
+
+Checked<Ok> check_prompt_probabilities(const RouteContext& context, const Body& body,
+                                       const AnswerSettings& settings,
+                                       std::span<const session::AnswerOrder> orders) {
+  if (body.text("suffix")) {
+    return refuse_field("suffix", "expected none beside echo and logprobs, found one");
+  }
+  int64_t told = 0;
+  for (const session::AnswerOrder& order : orders) {
+    const int64_t tokens = int64_t(order.prompt.size());
+    const int32_t context_tokens = context.model.engine().options().context_tokens;
+    if (tokens > context_tokens) return context_refusal(tokens, context_tokens);
+    told += tokens * (1 + settings.sampling.probability_count);
+  }
+  if (told <= kPromptProbabilitiesMax) return Ok{};
+  return refuse_field("logprobs",
+                      "expected at most {} probabilities of prompts' tokens in a reply, found {}",
+                      kPromptProbabilitiesMax, told);
+}
+
 Checked<std::unique_ptr<http::Reply>> answer_completion(const RouteContext& context,
                                                         http::Request& request) {
   const Engine& engine = context.model.engine();
@@ -33,12 +56,6 @@ Checked<std::unique_ptr<http::Reply>> answer_completion(const RouteContext& cont
   CAIRN_TRY(const AnswerSettings settings, read_answer_settings(body, context.model));
   CAIRN_TRY(std::vector<TextInput> inputs, read_text_inputs(body, "prompt", 128));
   const bool echoes = body.is_true("echo");
-  if (echoes && settings.tells_probabilities) {
-    Refusal refusal = refuse_field(
-        "echo", "expected false beside logprobs: the probabilities of a prompt are not told");
-    refusal.code = "unsupported_value";
-    return refusal;
-  }
   CAIRN_TRY(session::AnswerOrder order, make_text_order(context, settings));
   openai::CompletionStyle style{.is_stream = settings.is_stream,
                                 .tells_usage = settings.tells_usage,
@@ -49,8 +66,12 @@ Checked<std::unique_ptr<http::Reply>> answer_completion(const RouteContext& cont
   for (TextInput& input : inputs) {
     CAIRN_TRY(order.prompt, encode(*engine.tokenizer(), input, body.text("suffix")));
     CAIRN_TRY(check_prompt(context, order.prompt, "prompt"));
-    if (echoes) style.echo.push_back(text_of(input, *engine.tokenizer()));
+    if (echoes) style.echo.push_back({text_of(input, *engine.tokenizer()), order.prompt.front()});
+    if (style.tells_prompts()) order.prompt_probability_count = settings.sampling.probability_count;
     add_orders(settings, order, orders);
+  }
+  if (style.tells_prompts()) {
+    CAIRN_TRY(check_prompt_probabilities(context, body, settings, orders));
   }
   auto writer = std::make_unique<openai::CompletionWriter>(
       make_object_head("cmpl-", context.model.name), std::move(style), orders.size(),

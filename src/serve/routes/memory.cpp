@@ -23,7 +23,10 @@ class MemoryEvents final : public http::Reply {
   void listen(std::function<void()> wake) override { watch_->listen(std::move(wake)); }
   // A client that reads slowly is told less often.
   State read(std::string& out) override {
-    if (const auto report = watch_->take()) out += "data: " + changes_.next(*report) + "\n\n";
+    if (const auto report = watch_->take()) {
+      const std::string news = changes_.next(*report);
+      if (!news.empty()) out += "data: " + news + "\n\n";
+    }
     return watch_->has_ended() ? State::ended : State::waiting;
   }
   const http::ReplyHead* head() const override { return &head_; }

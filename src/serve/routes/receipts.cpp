@@ -90,6 +90,7 @@ Checked<TellReceipt> ask_for_receipt(const RouteContext& context, const http::Re
   order.receipt = session::ReceiptForm{.constraint = settings.constraint, .tools = asked.tools};
   if (settings.constraint.count() == 0) {
     order.receipt->tool_choice = asked.tool_choice;
+    order.receipt->calls_once = asked.calls_once;
     order.receipt->calls_end = order.prompt_end;
     order.receipt->is_to_results = asked.messages.back().role == "tool";
   }

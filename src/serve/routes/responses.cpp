@@ -1,6 +1,7 @@
 // OpenAI's POST /v1/responses and /v1/responses/input_tokens.
 #include <utility>
 
+#include "serve/openai/responses_items.h"
 #include "serve/openai/responses_request.h"
 #include "serve/openai/responses_writer.h"
 #include "serve/response_table.h"
@@ -23,7 +24,7 @@ json::Value told_json(const Body& body, const AnswerSettings& settings) {
   const json::Value *const tools = body.find("tools"), *const choice = body.find("tool_choice");
   told["tools"] = tools == nullptr ? json::Value::array() : *tools;
   told["tool_choice"] = choice == nullptr ? json::Value("auto") : *choice;
-  told["parallel_tool_calls"] = true;
+  told["parallel_tool_calls"] = body.is_true("parallel_tool_calls", true);
   told["max_output_tokens"] =
       settings.token_count_max < 0 ? json::Value() : json::Value(settings.token_count_max);
   told["temperature"] = double(settings.sampling.temperature);
@@ -34,11 +35,12 @@ json::Value told_json(const Body& body, const AnswerSettings& settings) {
   return told;
 }
 
-Checked<ResponseTable::Messages> read_earlier(const RouteContext& context, const Body& body,
-                                              const std::string& client) {
+// Null where the request follows none.
+Checked<ResponseTable::Kept> read_earlier(const RouteContext& context, const Body& body,
+                                          const std::string& client) {
   const auto id = body.text("previous_response_id");
-  if (!id || id->empty()) return ResponseTable::Messages();
-  ResponseTable::Messages found = context.responses->find(std::string(*id), client);
+  if (!id || id->empty()) return ResponseTable::Kept();
+  ResponseTable::Kept found = context.responses->find(std::string(*id), client);
   if (found != nullptr) return found;
   return Refusal{.status = 404,
                  .type = "not_found_error",
@@ -50,9 +52,9 @@ Checked<ResponseTable::Messages> read_earlier(const RouteContext& context, const
 Made count_input(const RouteContext& context, http::Request& request) {
   CAIRN_TRY(const Body body, Body::read(request.body, kResponses));
   CAIRN_TRY(check_model(context));
-  CAIRN_TRY(const ResponseTable::Messages earlier, read_earlier(context, body, request.client));
+  CAIRN_TRY(const ResponseTable::Kept earlier, read_earlier(context, body, request.client));
   std::span<const chat::Message> known;
-  if (earlier != nullptr) known = *earlier;
+  if (earlier != nullptr) known = earlier->messages;
   CAIRN_TRY(const ChatRequest asked,
             openai::read_responses_request(body, known, knows_developer(context.model)));
   CAIRN_TRY(const ChatPrompt made, encode_chat(context.model.engine(), asked));
@@ -66,9 +68,9 @@ Made respond(const RouteContext& context, http::Request& request) {
   CAIRN_TRY(AnswerSettings settings, read_answer_settings(body, context.model));
   CAIRN_TRY(session::ConstraintChoice form, openai::read_text_form(body));
   if (form.count() > 0) settings.constraint = std::move(form);
-  CAIRN_TRY(const ResponseTable::Messages earlier, read_earlier(context, body, request.client));
+  CAIRN_TRY(const ResponseTable::Kept earlier, read_earlier(context, body, request.client));
   std::span<const chat::Message> known;
-  if (earlier != nullptr) known = *earlier;
+  if (earlier != nullptr) known = earlier->messages;
   CAIRN_TRY(ChatRequest asked,
             openai::read_responses_request(body, known, knows_developer(context.model)));
   CAIRN_TRY(session::AnswerOrder order, make_chat_order(context, asked, settings));
@@ -78,16 +80,19 @@ Made respond(const RouteContext& context, http::Request& request) {
                                .head = make_object_head("resp_", context.model.name),
                                .told = told_json(body, settings),
                                .message_count = asked.messages.size()};
-  std::function<void(const session::Answer&)> keep;
+  openai::ResponsesWriter::Keep keep;
   if (body.is_true("store", true)) {
     // What was told first does not stay.
     if (!body.text("instructions").value_or("").empty()) {
       asked.messages.erase(asked.messages.begin());
     }
     keep = [table = context.responses, id = style.head.id, client = request.client,
-            messages = std::move(asked.messages)](const session::Answer& answer) mutable {
-      messages.push_back(answer.message);
-      table->add(id, client, std::move(messages));
+            kept = KeptResponse{.messages = std::move(asked.messages),
+                                .input = openai::input_items(*body.find("input"), style.head.id)}](
+               const session::Answer& answer, const json::Value& object) mutable {
+      kept.messages.push_back(answer.message);
+      kept.object = json::to_text(object);
+      table->add(id, client, std::move(kept));
     };
   }
   auto writer = std::make_unique<openai::ResponsesWriter>(

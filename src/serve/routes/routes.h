@@ -107,6 +107,11 @@ std::unique_ptr<http::Reply> post_chat_tokens(const RouteContext& context, http:
 std::unique_ptr<http::Reply> post_responses(const RouteContext& context, http::Request& request);
 std::unique_ptr<http::Reply> post_response_tokens(const RouteContext& context,
                                                   http::Request& request);
+// Of "/v1/responses/ID" and "/v1/responses/ID/input_items".
+std::unique_ptr<http::Reply> get_response(const ServerContext& context, http::Request& request);
+std::unique_ptr<http::Reply> delete_response(const ServerContext& context, http::Request& request);
+std::unique_ptr<http::Reply> get_response_items(const ServerContext& context,
+                                                http::Request& request);
 std::unique_ptr<http::Reply> post_rerank(const RouteContext& context, http::Request& request);
 // Sessions. "/v1/sessions/NAME/…".
 std::unique_ptr<http::Reply> get_sessions(const ServerContext& context, http::Request& request);
