@@ -311,7 +311,9 @@ StepItem Lane::next(int32_t row_count_max) {
   const std::span<const Token> rest = std::span(pending_).subspan(next_);
   item_tokens_ = std::min(row_count_max, int32_t(rest.size()));
   item_output_ = item_tokens_ - 1;
-  StepItem item{.sequence = &sequence_, .tokens = rest.first(size_t(item_tokens_))};
+  StepItem item{.sequence = &sequence_,
+                .tokens = rest.first(size_t(item_tokens_)),
+                .is_answer = !is_reading()};
   if (size_t(item_tokens_) == rest.size()) {
     item.outputs = {&item_output_, 1};
     item.keeps_hidden = true;
