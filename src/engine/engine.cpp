@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/machine/machine_memory.h"
 #include "base/quantities.h"
+#include "base/trace/trace.h"
 #include "engine/parameter_loader.h"
 
 namespace cairn {
@@ -109,6 +110,12 @@ Status check_unread(std::vector<std::string_view> names, int32_t layer_count) {
   return Ok{};
 }
 
+// Error: cancelled, where the loading was given up.
+Status expect_wanted(const EngineOptions& options, const gguf::File& file) {
+  if (!options.is_given_up || !options.is_given_up()) return Ok{};
+  return fail(ErrorCode::cancelled, "{}: the loading was given up", file.name());
+}
+
 // Some models have relatives that see both ways, whose files bear the same architecture.
 Status check_direction(const gguf::Metadata& meta, bool is_causal) {
   CAIRN_TRY(const bool found, meta.flag_or("attention.causal", is_causal));
@@ -125,15 +132,21 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
 Engine::~Engine() = default;
 
 Result<std::unique_ptr<Engine>> Engine::load(gguf::File file, const EngineOptions& options) {
+  TraceSpan span(options.trace, "engine", "load");
   std::unique_ptr<Engine> engine(new Engine(std::move(file), options));
+  span.add("bytes", int64_t(engine->file_.file_bytes()));
   CAIRN_TRY(engine->text_, ModelText::load(engine->file_));
+  CAIRN_TRY(expect_wanted(engine->options_, engine->file_));
   CAIRN_TRY(engine->load_model());
   CAIRN_TRY(engine->load_weights());
   CAIRN_TRY(engine->adapters_, Adapters::load(options.adapters, engine->architecture_,
                                               engine->matrices_, *engine->backend_));
   CAIRN_TRY(engine->prepare_memory());
   CAIRN_TRY(engine->prepare_adapters());
+  CAIRN_TRY(expect_wanted(engine->options_, engine->file_));
   CAIRN_TRY(engine->open_store());
+  // Whoever loads it is gone by then, and so may be what it asks.
+  engine->options_.is_given_up = nullptr;
   return engine;
 }
 
@@ -169,6 +182,7 @@ Result<BackendOptions> Engine::backend_options() const {
   }
   BackendOptions out{.threads = threads_.get(), .isa = options_.isa, .numerics = options_.numerics};
   out.on_progress = options_.on_progress;
+  out.pack.is_given_up = [this] { return options_.is_given_up && options_.is_given_up(); };
   out.pack.is_off = options_.is_unpacked;
   if (!options_.pack_cache.empty()) {
     out.pack.model_digest = file_.digest();
@@ -196,7 +210,7 @@ Status Engine::load_weights() {
   matrices_ = std::move(loader).take_matrices();
   vectors_ = std::move(loader).take_vectors();
   for (Weight* weight : matrices_) CAIRN_TRY(backend_->load(*weight));
-  return Ok{};
+  return expect_wanted(options_, file_);
 }
 
 Status Engine::choose_context() {
@@ -301,8 +315,9 @@ Status Engine::prepare_memory() {
                                              .default_variant = at_load.variant()},
                                             backend_->memory()));
   cache_.emplace(memory_.get());
+  TraceSpan span(options_.trace, "engine", "load weights");
   CAIRN_TRY(runner_, Runner::create(std::move(plans), memory_->layout(), backend_.get()));
-  stepper_.emplace(memory_.get(), &*cache_, runner_.get());
+  stepper_.emplace(memory_.get(), &*cache_, runner_.get(), options_.trace);
   if (!options_.pooling) memory_->keep_states_warm();
   return Ok{};
 }
@@ -351,7 +366,8 @@ Status Engine::open_store() {
                                           .budget_bytes = options_.cache_disk_budget,
                                           .calls = options_.cache_calls},
                                  .model = file_.name().substr(file_.name().rfind('/') + 1),
-                                 .audit_interval = options_.cache_audit_interval};
+                                 .audit_interval = options_.cache_audit_interval,
+                                 .trace = options_.trace};
   CAIRN_TRY(sequence_store_, SequenceStore::open(std::move(options), memory_.get(), &*cache_));
   cache_->on_evict([this](const memory::Sequence& sequence) { demote(sequence); });
   return Ok{};
@@ -385,9 +401,9 @@ void Engine::store_behind(const Selection& selection, const memory::Sequence& se
   if (sequence_store_ != nullptr) sequence_store_->keep(sequence, stored_fingerprint(selection));
 }
 
-bool Engine::is_stored(const Selection& selection, std::span<const Token> tokens) {
-  return sequence_store_ != nullptr &&
-         sequence_store_->covers(stored_fingerprint(selection), tokens);
+store::StoredPart Engine::stored_part(const Selection& selection, std::span<const Token> tokens) {
+  if (sequence_store_ == nullptr) return {};
+  return sequence_store_->part_of(stored_fingerprint(selection), tokens);
 }
 
 Result<StepReport> Engine::step(std::span<const StepItem> items) {

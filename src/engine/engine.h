@@ -51,8 +51,7 @@ struct EngineOptions {
   std::string isa;           // The instruction set, by name; empty: the best that there is.
   // fast_1 is an error if the machine has no instructions that make it faster.
   Numerics numerics = Numerics::exact_1;
-  KvType key_type = KvType::f16;
-  KvType value_type = KvType::f16;
+  KvType key_type = KvType::f16, value_type = KvType::f16;
   int32_t context_tokens = 0;  // 0: the model's, or what the budget holds if that is less.
   // Bytes for pages and states; 0: half of what is left of the memory beside the weights.
   size_t memory_budget = 0;
@@ -84,6 +83,10 @@ struct EngineOptions {
   // idle, and compared; 1: each, 0: none.
   int32_t cache_audit_interval = 1000;
   store::FileCalls* cache_calls = nullptr;  // How its files are reached; null: as the system does.
+  // Is told of loading, steps and the store's work; outlives the engine; null: nobody is.
+  Trace* trace = nullptr;
+  // Asked often while it is loaded, by any thread: true ends that with the error `cancelled`.
+  std::function<bool()> is_given_up;
   // Called while weights are prepared, with the bytes done and the bytes in all.
   std::function<void(size_t done_bytes, size_t total_bytes)> on_progress;
   // Called once, when everything is counted and before any of it is taken: with what the engine
@@ -109,8 +112,7 @@ class Engine {
   // states that are stored outside of it must be stored with this id.
   Numerics numerics() const { return options_.numerics; }
   int64_t parameter_count() const { return parameter_count_; }
-  // As they were counted when it was loaded.
-  const FixedBytes& fixed_bytes() const { return fixed_bytes_; }
+  const FixedBytes& fixed_bytes() const { return fixed_bytes_; }  // Counted when it was loaded.
 
   // What the file says about text; any thread may read it.
   const ModelText& text() const { return *text_; }
@@ -138,8 +140,8 @@ class Engine {
   // Has a finished turn written to the disk, if there is a store.
   void store_behind(const Selection& selection, const memory::Sequence& sequence);
   SequenceStore* sequence_store() { return sequence_store_.get(); }  // Null: none.
-  // Whether the store has these tokens, but for less than a record of them.
-  bool is_stored(const Selection& selection, std::span<const Token> tokens);
+  // What the store has of these tokens; nothing where there is none. Reads no file.
+  store::StoredPart stored_part(const Selection& selection, std::span<const Token> tokens);
 
   // What decides the bits of all that is computed with these adapters.
   Fingerprint fingerprint(const Selection& selection) const;

@@ -24,6 +24,9 @@ struct JobTerms {
   // Computed only in steps that would otherwise be empty, and counted apart.
   bool is_idle = false;
   std::optional<Clock::time_point> deadline;  // A job that is not done by then has failed.
+  // For traces: what the request is known by elsewhere, and when it came.
+  std::string request_id = {};
+  Clock::time_point asked_at = Clock::now();
 };
 
 class Job {

@@ -333,7 +333,9 @@ StepItem Lane::next(int32_t row_count_max) {
   const int32_t begin = sequence_.length();
   const std::span<const Token> rest = std::span(pending_).subspan(next_);
   item_tokens_ = std::min(row_count_max, wanted_rows());
-  StepItem item{.sequence = &sequence_, .tokens = rest.first(size_t(item_tokens_))};
+  StepItem item{.sequence = &sequence_,
+                .tokens = rest.first(size_t(item_tokens_)),
+                .is_answer = !is_reading()};
   item.keeps_hidden = size_t(item_tokens_) == rest.size();
   const int32_t first_output = reader_ != nullptr  ? 0
                                : item.keeps_hidden ? item_tokens_ - 1

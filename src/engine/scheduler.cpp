@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/trace/trace.h"
 
 namespace cairn {
 
@@ -45,6 +46,9 @@ struct Scheduler::Scheduled {
   memory::ResumePlan plan;
   size_t wanted_bytes = 0;
   int64_t planned_in = -1;
+  // In the trace, if there is one.
+  int64_t task = 0;
+  Phase phase = Phase::none;
 
   Lane* lane() const { return job->lane(); }
   bool is_running() const { return stage == Stage::running && !has_ended; }
@@ -87,6 +91,7 @@ void Scheduler::submit(JobId id, std::unique_ptr<Job> job, JobTerms terms) {
   const auto place =
       std::upper_bound(jobs_.begin(), jobs_.end(), entry,
                        [this](const auto& a, const auto& b) { return goes_first(*a, *b); });
+  trace_begin(*entry);
   jobs_.insert(place, std::move(entry));
 }
 
@@ -285,6 +290,7 @@ bool Scheduler::try_start(Scheduled& job) {
     return false;
   }
   job.stage = Stage::running;
+  trace_phase(job, Phase::reading);
   return true;
 }
 
@@ -386,6 +392,7 @@ void Scheduler::choose_rows() {
       queue_.push_back(job.get());
     } else if (free_rows > 0) {
       shares_.push_back({.job = job.get(), .row_count = 1, .is_prompt = false});
+      trace_phase(*job, Phase::writing);
       --free_rows;
       ++decode_rows_;
     }
@@ -526,6 +533,7 @@ void Scheduler::preempt(Scheduled& job) {
 void Scheduler::put_back(Scheduled& job) {
   job.lane()->preempt();
   job.stage = Stage::waiting;
+  trace_phase(job, Phase::queued);
 }
 
 // The next tokens of all rows, side by side where that is worth it.
@@ -585,10 +593,39 @@ bool Scheduler::go_on(Scheduled& job) {
 void Scheduler::end(Scheduled& job, Status status) {
   if (job.has_ended) return;
   job.has_ended = true;
+  trace_phase(job, Phase::none);
   ++memory_epoch_;
   --clients_.at(job.terms.client).job_count;
   job.job->end(std::move(status));
   job.job.reset();
+}
+
+// A request is queued, reads its prompt and writes its answer; while it has given up its memory it
+// is queued again.
+void Scheduler::trace_begin(Scheduled& job) {
+  Trace* const trace = engine_->options().trace;
+  if (trace == nullptr || job.terms.is_idle) return;
+  job.task = trace->new_task();
+  trace->begin(job.task, "request", {}, job.terms.request_id, job.terms.asked_at);
+  trace->begin(job.task, "queued", {}, {}, job.terms.asked_at);
+  job.phase = Phase::queued;
+}
+
+void Scheduler::trace_phase(Scheduled& job, Phase phase) {
+  constexpr std::string_view kNames[] = {"request", "queued", "reading", "writing"};
+  if (job.phase == Phase::none || job.phase == phase) return;
+  Trace& trace = *engine_->options().trace;
+  trace.end(job.task, kNames[size_t(job.phase)]);
+  job.phase = phase;
+  if (phase == Phase::none) {
+    trace.end(job.task, kNames[0]);
+    return;
+  }
+  const Trace::Figure prompt = {"prompt_tokens", int64_t(job.job->prompt().size())};
+  const Trace::Figure resumed = {"reused_tokens", job.plan.resume};
+  const Trace::Figure figures[] = {prompt, resumed};
+  trace.begin(job.task, kNames[size_t(phase)],
+              phase == Phase::reading ? std::span(figures) : std::span<const Trace::Figure>());
 }
 
 void Scheduler::forget_ended() {

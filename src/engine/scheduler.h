@@ -76,6 +76,7 @@ class Scheduler {
  private:
   using Clock = JobTerms::Clock;
   enum class Stage : uint8_t { waiting, running };
+  enum class Phase : uint8_t { none, queued, reading, writing };
   struct Scheduled;
   struct Client {
     double computed_tokens = 0;
@@ -121,6 +122,8 @@ class Scheduler {
   bool go_on(Scheduled& job);
   void end(Scheduled& job, Status status);
   void forget_ended();
+  void trace_begin(Scheduled& job);
+  void trace_phase(Scheduled& job, Phase phase);
   Client& client_of(const std::string& name);
   bool goes_first(const Scheduled& a, const Scheduled& b) const;
 

@@ -11,6 +11,7 @@
 #include "base/blocked_signals.h"
 #include "base/log.h"
 #include "base/quantities.h"
+#include "base/trace/trace.h"
 #include "engine/background_thread.h"
 #include "sample/state_text.h"
 
@@ -59,7 +60,7 @@ Result<std::unique_ptr<SequenceStore>> SequenceStore::open(Options options, memo
     return fail(ErrorCode::io, "{}: the thread that writes: {}", path, refused.what());
   }
   CAIRN_TRY(made->reader_,
-            StoreReader::start(made->disk_.get(), memory, cache,
+            StoreReader::start(made->disk_.get(), memory, cache, made->trace_,
                                {.on_loaded =
                                     [store = made.get()](const Sha256Digest& fingerprint,
                                                          const Selection& selection,
@@ -75,6 +76,7 @@ SequenceStore::SequenceStore(std::unique_ptr<store::DiskStore> disk, Options opt
     : disk_(std::move(disk)),
       path_(std::move(options.disk.path)),
       model_(std::move(options.model)),
+      trace_(options.trace),
       memory_(memory),
       cache_(cache),
       last_step_ns_(now_ns()),
@@ -130,6 +132,9 @@ void SequenceStore::work_once(std::unique_lock<std::mutex>& lock) {
   std::unique_ptr<store::Snapshot> snapshot = std::move(waiting_.front());
   waiting_.pop_front();
   lock.unlock();
+  TraceSpan span(trace_, "store writer", "store write");
+  span.add("tokens", snapshot->outline().length());
+  span.add("bytes", int64_t(snapshot->payload_bytes()));
   const Result<Sha256Digest> written =
       disk_->write(*snapshot, store::Durability::cache,
                    [this, worked = processor_time()]() mutable { return rest(worked); });

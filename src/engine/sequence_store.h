@@ -37,6 +37,7 @@ class SequenceStore {
     store::StoreOptions disk;
     std::string model;
     int32_t audit_interval = 1000;
+    Trace* trace = nullptr;  // Outlives it; null: none.
   };
   // Errors: those of store::DiskStore::open().
   static Result<std::unique_ptr<SequenceStore>> open(Options options, memory::Memory* memory,
@@ -77,9 +78,9 @@ class SequenceStore {
   Result<Restored> restore(const std::string& session, const Sha256Digest& fingerprint,
                            const Selection& selection);
 
-  // Whether all whole links of the tokens are on the disk (store/disk_store.h).
-  bool covers(const Sha256Digest& fingerprint, std::span<const Token> tokens) const {
-    return disk_->covers(fingerprint, tokens);
+  // What the disk has of the tokens (store/disk_store.h).
+  store::StoredPart part_of(const Sha256Digest& fingerprint, std::span<const Token> tokens) const {
+    return disk_->part_of(fingerprint, memory_->layout(), tokens);
   }
 
   // Around each step: meanwhile and for a while the disk is not scrubbed, and what nobody waits for
@@ -152,6 +153,7 @@ class SequenceStore {
 
   std::unique_ptr<store::DiskStore> disk_;
   std::string path_, model_;
+  Trace* trace_;
   memory::Memory* memory_;
   memory::PrefixCache* cache_;
   mutable std::mutex mutex_;

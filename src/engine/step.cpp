@@ -5,10 +5,13 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/trace/trace.h"
 
 namespace cairn {
 
 namespace {
+
+constexpr std::string_view kEngineThread = "engine";  // In traces.
 
 // Of one sequence only: those before it in the step are computed.
 bool is_full(const Error& error) {
@@ -17,8 +20,8 @@ bool is_full(const Error& error) {
 
 }  // namespace
 
-Stepper::Stepper(memory::Memory* memory, memory::PrefixCache* cache, Runner* runner)
-    : memory_(memory), cache_(cache), runner_(runner) {
+Stepper::Stepper(memory::Memory* memory, memory::PrefixCache* cache, Runner* runner, Trace* trace)
+    : memory_(memory), cache_(cache), runner_(runner), trace_(trace) {
   const size_t item_count_max = size_t(runner->row_count_max());
   transactions_.reserve(item_count_max);
   computations_.reserve(item_count_max);
@@ -28,6 +31,22 @@ Stepper::Stepper(memory::Memory* memory, memory::PrefixCache* cache, Runner* run
 }
 
 Result<StepReport> Stepper::step(std::span<const StepItem> items, StepAcceptor accept,
+                                 StepObserver observe) {
+  TraceSpan span(trace_, kEngineThread, "step");
+  Result<StepReport> made = make(items, accept, observe);
+  if (trace_ == nullptr || !made) return made;
+  int64_t answer_rows = 0;
+  for (const StepItem& item : items.first(made->item_count)) answer_rows += int64_t(item.is_answer);
+  const int64_t prompt_rows = made->computed_rows - answer_rows;
+  span.rename(prompt_rows == 0 ? "decode" : answer_rows == 0 ? "prompt" : "prompt and decode");
+  span.add("sequences", int64_t(made->item_count));
+  span.add("decode_rows", answer_rows);
+  span.add("prompt_rows", prompt_rows);
+  span.add("replayed_rows", made->replayed_rows);
+  return made;
+}
+
+Result<StepReport> Stepper::make(std::span<const StepItem> items, StepAcceptor accept,
                                  StepObserver observe) {
   CHECK(!items.empty());
   StepReport report;
@@ -88,7 +107,11 @@ Result<size_t> Stepper::replay(std::span<const StepItem> items, StepReport& repo
     }
     ++count;
   }
-  if (!replays_.empty()) runner_->replay(replays_);
+  if (!replays_.empty()) {
+    TraceSpan span(trace_, kEngineThread, "replay");
+    span.add("rows", report.replayed_rows);
+    runner_->replay(replays_);
+  }
   for (memory::Replay& replay : replays_) replay.commit();
   replays_.clear();
   if (count == 0) return std::move(status).error();

@@ -17,6 +17,8 @@
 
 namespace cairn {
 
+class Trace;
+
 // The rows of one sequence. Its arrays must stay until the step has been made.
 struct StepItem {
   memory::Sequence* sequence = nullptr;  // Comes once in a step.
@@ -31,6 +33,7 @@ struct StepItem {
   // Keeps the hidden row of the last accepted token with the sequence, so that its logits can be
   // computed again. REQUIRES: the token is among the outputs, if any is accepted.
   bool keeps_hidden = false;
+  bool is_answer = false;  // The next token of an answer; else rows of a prompt. For traces alone.
 };
 
 // The rows of one item, in the order of its outputs; valid until the runner computes again.
@@ -79,7 +82,9 @@ struct StepReport {
 
 class Stepper {
  public:
-  Stepper(memory::Memory* memory, memory::PrefixCache* cache, Runner* runner);
+  // `trace`: null: none.
+  Stepper(memory::Memory* memory, memory::PrefixCache* cache, Runner* runner,
+          Trace* trace = nullptr);
 
   // Computes the leading items for which there are rows, outputs and bytes; the prefix cache evicts
   // what is worth least to make room. Errors: those of Memory::begin() and of replaying; no token
@@ -88,6 +93,8 @@ class Stepper {
                           StepObserver observe = observe_nothing);
 
  private:
+  Result<StepReport> make(std::span<const StepItem> items, StepAcceptor accept,
+                          StepObserver observe);
   size_t fitting_items(std::span<const StepItem> items) const;
   Result<size_t> replay(std::span<const StepItem> items, StepReport& report);
   Status begin(const StepItem& item);
@@ -98,6 +105,7 @@ class Stepper {
   memory::Memory* memory_;
   memory::PrefixCache* cache_;
   Runner* runner_;
+  Trace* trace_;
   // Empty between steps; their capacity stays, so that steps allocate nothing.
   std::vector<memory::Transaction> transactions_;
   std::vector<uint64_t> computations_;  // Of the items' variants, which commits hide.

@@ -9,6 +9,7 @@
 
 #include "base/blocked_signals.h"
 #include "base/log.h"
+#include "base/trace/trace.h"
 #include "engine/background_thread.h"
 #include "memory/common_prefix.h"
 #include "store/loading.h"
@@ -174,8 +175,9 @@ void StoredPrefix::wait() {
 
 Result<std::unique_ptr<StoreReader>> StoreReader::start(store::DiskStore* disk,
                                                         memory::Memory* memory,
-                                                        memory::PrefixCache* cache, Hooks hooks) {
-  std::unique_ptr<StoreReader> made(new StoreReader(disk, memory, cache, std::move(hooks)));
+                                                        memory::PrefixCache* cache, Trace* trace,
+                                                        Hooks hooks) {
+  std::unique_ptr<StoreReader> made(new StoreReader(disk, memory, cache, trace, std::move(hooks)));
   const BlockedSignals blocked;
   try {
     made->thread_ = std::thread([reader = made.get()] { reader->run(); });
@@ -186,8 +188,8 @@ Result<std::unique_ptr<StoreReader>> StoreReader::start(store::DiskStore* disk,
 }
 
 StoreReader::StoreReader(store::DiskStore* disk, memory::Memory* memory, memory::PrefixCache* cache,
-                         Hooks hooks)
-    : disk_(disk), memory_(memory), cache_(cache), hooks_(std::move(hooks)) {}
+                         Trace* trace, Hooks hooks)
+    : disk_(disk), memory_(memory), cache_(cache), trace_(trace), hooks_(std::move(hooks)) {}
 
 StoreReader::~StoreReader() {
   {
@@ -285,6 +287,8 @@ void StoreReader::run() {
 // Whether there is more to read.
 bool StoreReader::make_progress(Work& work) {
   ++progress_;
+  TraceSpan span(trace_, "store reader", work.loading ? "store read" : "store search");
+  span.add("tokens", int64_t(work.prompt.size()));
   if (work.loading) return work.loading->read_next();
   auto match = disk_->find(work.fingerprint, memory_->layout(), work.prompt, true, work.worth());
   if (match) work.loading.emplace(disk_, work.fingerprint, std::move(*match), work.worth());

@@ -25,6 +25,7 @@
 namespace cairn {
 
 class StoreReader;
+class Trace;
 
 class StoredPrefix {
  public:
@@ -83,10 +84,11 @@ class StoreReader {
     std::function<void()> free_memory;  // Where the caller waits anyway, and there is none.
   };
 
-  // Errors: io, where the system gives no thread. All outlive it. Hooks are called by the engine's
-  // thread.
+  // Errors: io, where the system gives no thread. All outlive it; `trace` may be null. Hooks are
+  // called by the engine's thread.
   static Result<std::unique_ptr<StoreReader>> start(store::DiskStore* disk, memory::Memory* memory,
-                                                    memory::PrefixCache* cache, Hooks hooks);
+                                                    memory::PrefixCache* cache, Trace* trace,
+                                                    Hooks hooks);
   ~StoreReader();  // REQUIRES: no look-up is left.
 
   // Looks for what the prompt can be resumed from behind `known`, by enough tokens to be worth it.
@@ -101,7 +103,7 @@ class StoreReader {
   friend class StoredPrefix;
   using Work = StoredPrefix::Work;
   StoreReader(store::DiskStore* disk, memory::Memory* memory, memory::PrefixCache* cache,
-              Hooks hooks);
+              Trace* trace, Hooks hooks);
   void run();
   bool make_progress(Work& work);
   void hand_over(std::shared_ptr<Work> work);
@@ -112,6 +114,7 @@ class StoreReader {
   store::DiskStore* disk_;
   memory::Memory* memory_;
   memory::PrefixCache* cache_;
+  Trace* trace_;
   Hooks hooks_;
   std::vector<StoredPrefix*> reading_;  // The engine's thread alone knows them.
   std::atomic<int64_t> progress_{0};    // Searches, and records that were read.

@@ -87,8 +87,6 @@ class App final : public http::Handler {
   bool is_quick(const http::Request& request) const override;
   std::unique_ptr<http::Reply> answer(http::Request& request) override;
   std::unique_ptr<http::Reply> refuse(int status, std::string_view message) override;
-  // Whether a model is being loaded, which nobody can end.
-  bool is_loading() const { return models_->is_loading(); }
   // Waits until all that was changed in sessions is written.
   void drain_sessions() { context_.sessions->drain(); }
   void ended(const http::Request& request, const http::Reply& reply,

@@ -5,6 +5,7 @@
 
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace cairn::serve {
 
@@ -30,6 +31,12 @@ void add_list(std::string& out, const Items& items, Write write) {
   out += ']';
 }
 
+// [begin, end, begin …]
+void add_stored(std::string& out, const std::vector<store::PositionRun>& runs) {
+  add_list(out, runs,
+           [&](const store::PositionRun& run) { add(out, "{},{}", run.begin, run.end); });
+}
+
 std::string sequence_json(const SequenceReport& sequence) {
   std::string out;
   add(out, R"({{"id":"{}","use":"{}","length":{},"common":{},"stored":{},"marks":)", sequence.id,
@@ -38,12 +45,17 @@ std::string sequence_json(const SequenceReport& sequence) {
     add(out, R"([{},"{}"])", mark.position, mark.kind);
   });
   out += R"(,"groups":)";
+  const std::vector<store::PositionRun> nothing;
+  size_t index = 0;
   add_list(out, sequence.groups, [&](const memory::GroupMap& group) {
     add(out, R"({{"blocks":{},"shared":{},"bytes":{},"whole":{},"runs":)", group.blocks,
         group.shared, group.bytes, group.is_whole);
     add_list(out, group.runs, [&](const memory::HeldRun& run) {
       add(out, "{},{},{}", run.begin, run.end, run.other_refs);
     });
+    out += R"(,"stored":)";
+    add_stored(out, index < sequence.stored.size() ? sequence.stored[index] : nothing);
+    ++index;
     out += '}';
   });
   return out + '}';

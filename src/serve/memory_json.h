@@ -12,7 +12,7 @@ namespace cairn::serve {
 // {"object": "memory", "process", "conversations", "engine", "store", "groups", "left_out",
 //  "order": [ids], "sequences": [{id, use, length, common, stored, marks, groups}]}.
 // Of a tenant's report the first four are null. Runs are flat lists: [begin, end, other references,
-// begin …].
+// begin …]; those of the store have no references.
 std::string memory_json(const session::MemoryReport& report);
 
 // The same of one report after another, each with only those sequences that are not as they were.

@@ -144,32 +144,32 @@ std::vector<MemoryReporter::Listed> MemoryReporter::list(std::optional<uint64_t>
 void MemoryReporter::look_in_store(std::vector<Listed>& listed) {
   SequenceStore* const store = engine_->sequence_store();
   if (store == nullptr) return;
-  const uint64_t written_bytes = store->stats().written_bytes;
+  const uint64_t changes = store->stats().changes;
   // Reports for other tenants have other sequences.
   if (stored_.size() > kStoredMax) stored_.clear();
   for (Listed& each : listed) {
     SequenceReport& report = each.report;
-    const auto found = stored_.find(report.id);
-    Stored stored = found == stored_.end() ? Stored{} : found->second;
-    if (stored.length != report.length || stored.written_bytes != written_bytes) {
+    Stored& stored = stored_[report.id];
+    if (stored.length != report.length || stored.changes != changes) {
       const Selection selection =
           engine_->default_selection().for_tenant(each.sequence->variant().tenant);
-      stored = {.length = report.length,
-                .is_stored = each.sequence->variant() == selection.variant() &&
-                             engine_->is_stored(selection, each.sequence->tokens()),
-                .written_bytes = written_bytes};
+      const bool is_known = each.sequence->variant() == selection.variant();
+      stored = {.length = report.length, .changes = changes, .part = {}};
+      if (is_known) stored.part = engine_->stored_part(selection, each.sequence->tokens());
+      for (auto& runs : stored.part.runs) runs.resize(std::min(runs.size(), kRunsMax));
     }
-    report.is_stored = stored.is_stored;
-    stored_[report.id] = stored;
+    report.is_stored = stored.part.has_all(report.length);
+    report.stored = stored.part.runs;
   }
 }
 
 PricedPrompt price(Engine& engine, std::span<const Token> prompt, uint64_t tenant,
                    bool wants_logits) {
   const memory::PrefixCache& cache = engine.cache();
-  const memory::PrefixCache::Found found =
-      cache.look(prompt, engine.default_selection().for_tenant(tenant).variant(), wants_logits);
+  const Selection selection = engine.default_selection().for_tenant(tenant);
+  const memory::PrefixCache::Found found = cache.look(prompt, selection.variant(), wants_logits);
   PricedPrompt priced;
+  priced.stored = engine.stored_part(selection, prompt);
   if (found.sequence != nullptr) {
     priced.plan = found.plan;
     for (const memory::PrefixCache::Listed& entry : cache.list()) {

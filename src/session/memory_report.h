@@ -29,11 +29,10 @@ struct GroupReport {
 };
 
 struct SequenceReport {
-  std::string id;          // The same as long as it is in memory: "answer-3", "kept-12".
-  std::string_view use;    // "reading", "answering", "kept" or "pinned"
-  int32_t length = 0;      // In tokens.
-  int32_t common = 0;      // Tokens in which it begins as the one before it does.
-  bool is_stored = false;  // The disk has it too.
+  std::string id;        // The same as long as it is in memory: "answer-3", "kept-12".
+  std::string_view use;  // "reading", "answering", "kept" or "pinned"
+  int32_t length = 0;    // In tokens.
+  int32_t common = 0;    // Tokens in which it begins as the one before it does.
   struct Mark {
     int32_t position = 0;
     std::string_view kind;  // Of the anchor: "prompt_end" …
@@ -42,6 +41,9 @@ struct SequenceReport {
   };
   std::vector<Mark> marks;               // Ascending: where one can always go back to.
   std::vector<memory::GroupMap> groups;  // In the order of the report's groups.
+  bool is_stored = false;                // The disk has all of it.
+  // What the disk has of it, by group as well; none: nothing.
+  std::vector<std::vector<store::PositionRun>> stored;
 };
 
 // In bytes. `rest` is what is resident and nothing else says: code, tokenizers, buffers; negative
@@ -69,12 +71,13 @@ struct MemoryReport {
   int32_t left_out = 0;  // Kept ones that were used least recently, beyond kSequencesMax.
 };
 
-// What reading a prompt would cost now, and the kept sequence that it would go on from, if any; the
-// store is not asked. `wants_logits` false: a prompt that more tokens will follow. Changes nothing.
-// Thread rule: the engine's thread.
+// What reading a prompt would cost now, and the kept sequence that it would go on from, if any;
+// what the store has of it is told apart. `wants_logits` false: a prompt that more tokens will
+// follow. Changes nothing. Thread rule: the engine's thread.
 struct PricedPrompt {
   memory::ResumePlan plan;  // Of what memory has of it; forward_tokens: of all of it.
   std::string sequence;     // Its id in reports.
+  store::StoredPart stored;
 };
 PricedPrompt price(Engine& engine, std::span<const Token> prompt, uint64_t tenant = 0,
                    bool wants_logits = true);
@@ -102,11 +105,11 @@ class MemoryReporter {
 
   Engine* engine_;
   const Scheduler* scheduler_;
-  // What the store had of a sequence when it was asked last, and how much was written by then.
+  // What the store had of a sequence when it was asked last, and what it had seen change by then.
   struct Stored {
     int32_t length = 0;
-    bool is_stored = false;
-    uint64_t written_bytes = 0;
+    uint64_t changes = 0;
+    store::StoredPart part;
   };
   std::map<std::string, Stored> stored_;
 };

@@ -187,6 +187,9 @@ void Service::tell_watches() {
     if (!is_watched()) return;
     for (const auto& watch : watches_) watches.push_back(watch.lock());
   }
+  // What is on the disk changes without a step.
+  SequenceStore* const store = engine_->sequence_store();
+  const bool is_writing = store != nullptr && store->holds_memory();
   std::map<std::optional<uint64_t>, std::shared_ptr<const MemoryReport>> reports;
   for (const auto& watch : watches) {
     if (watch == nullptr) continue;
@@ -196,7 +199,7 @@ void Service::tell_watches() {
     }
     watch->add(report);
   }
-  has_changed_ = false;
+  has_changed_ = is_writing;
   next_report_ = now + kWatchInterval;
 }
 

@@ -218,6 +218,23 @@ bool DiskStore::covers(const Sha256Digest& fingerprint, std::span<const Token> t
   return !found.empty() && found.front().links == chain.link_count();
 }
 
+// Of an entry that parts from the tokens within a link it is not known where.
+StoredPart DiskStore::part_of(const Sha256Digest& fingerprint, const memory::Layout& layout,
+                              std::span<const Token> tokens) const {
+  const Chain chain(fingerprint, tokens);
+  const uint32_t layout_wanted = layout_id(layout);
+  StoredPart part;
+  const std::lock_guard lock(mutex_);
+  for (const Index::Candidate& candidate : index_.candidates(chain)) {
+    const IndexEntry& entry = *index_.find(candidate.name);
+    if (entry.fingerprint != fingerprint || entry.layout != layout_wanted) continue;
+    const bool is_whole =
+        size_t(entry.length) <= tokens.size() && chain.key_at(entry.length) == entry.key_at_end;
+    part.add(entry, is_whole ? entry.length : candidate.links * kChainTokens, layout);
+  }
+  return part;
+}
+
 Result<DiskStore::Match> DiskStore::open_session(const std::string& session,
                                                  const Sha256Digest& fingerprint,
                                                  const memory::Layout& layout, std::string* note) {
@@ -282,6 +299,7 @@ StoreStats DiskStore::stats() const {
   const std::lock_guard lock(mutex_);
   StoreStats stats = stats_;
   stats.entries = index_.entry_count();
+  stats.changes = index_.change_count();
   stats.bytes = index_.total_bytes();
   stats.budget_bytes = budget_bytes_;
   return stats;

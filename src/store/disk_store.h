@@ -24,6 +24,7 @@
 #include "store/index.h"
 #include "store/manifest.h"
 #include "store/snapshot.h"
+#include "store/stored_part.h"
 
 namespace cairn::store {
 
@@ -37,6 +38,7 @@ struct StoreOptions {
 
 struct StoreStats {
   uint64_t entries = 0, bytes = 0, budget_bytes = 0;
+  uint64_t changes = 0;                        // Sequences that came or went.
   uint64_t written_bytes = 0, read_bytes = 0;  // Since it was opened, as all below.
   uint64_t hits = 0, misses = 0;
   uint64_t damaged = 0;    // Records that were put into quarantine.
@@ -61,7 +63,11 @@ class DiskStore {
                              GoesOn goes_on = always);
   // Whether a stored sequence has all whole links of these tokens.
   bool covers(const Sha256Digest& fingerprint, std::span<const Token> tokens) const;
-  // The same, under a session's name, all of it on the disk when the call returns. The note comes
+  // Where stored sequences that begin as these tokens do have something of them, as their manifests
+  // say. Reads no file.
+  StoredPart part_of(const Sha256Digest& fingerprint, const memory::Layout& layout,
+                     std::span<const Token> tokens) const;
+  // Writes it under a session's name, all of it on the disk when the call returns. The note comes
   // back with open_session().
   Status save(const std::string& session, const Snapshot& snapshot, std::string_view note = {});
 

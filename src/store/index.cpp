@@ -25,13 +25,21 @@ IndexEntry entry_of(const RecordHeader& header, const Manifest& manifest, const 
                    .fingerprint = header.fingerprint,
                    .key_at_end = header.key_at_end,
                    .length = manifest.outline.length(),
+                   .layout = header.layout,
                    .model = manifest.model,
                    .manifest_bytes = header.file_bytes()};
   entry.links.reserve(size_t(chain.link_count()));
   for (int32_t link = 1; link <= chain.link_count(); ++link) {
     entry.links.push_back(short_key(chain.link(link)));
   }
-  const bool needs_states = !manifest.outline.state_positions().empty();
+  entry.states = manifest.outline.state_positions();
+  entry.hidden_rows = manifest.outline.hidden_positions();
+  for (size_t group = 0; group < manifest.outline.runs.size(); ++group) {
+    for (const memory::PageRun& run : manifest.outline.runs[group]) {
+      entry.pages.push_back({.group = int32_t(group), .pages = run});
+    }
+  }
+  const bool needs_states = !entry.states.empty();
   for (const memory::OutlineAnchor& anchor : manifest.outline.anchors) {
     const bool is_lasting = anchor.kind == memory::AnchorKind::message_start ||
                             anchor.kind == memory::AnchorKind::branch;
@@ -51,6 +59,7 @@ void Index::reserve(size_t entry_count, size_t link_count) {
 
 void Index::add(IndexEntry entry) {
   remove(entry.name);
+  ++change_count_;
   manifest_bytes_ += entry.manifest_bytes;
   if (free_numbers_.empty()) {
     free_numbers_.push_back(uint32_t(entries_.size()));
@@ -68,6 +77,7 @@ void Index::add(IndexEntry entry) {
 void Index::remove(const Sha256Digest& name) {
   const auto found = numbers_.find(name);
   if (found == numbers_.end()) return;
+  ++change_count_;
   const uint32_t number = found->second;
   const IndexEntry entry = std::exchange(entries_[number], {});
   manifest_bytes_ -= entry.manifest_bytes;
@@ -82,6 +92,11 @@ void Index::remove(const Sha256Digest& name) {
 }
 
 IndexEntry* Index::find(const Sha256Digest& name) {
+  const auto found = numbers_.find(name);
+  return found == numbers_.end() ? nullptr : &entries_[found->second];
+}
+
+const IndexEntry* Index::find(const Sha256Digest& name) const {
   const auto found = numbers_.find(name);
   return found == numbers_.end() ? nullptr : &entries_[found->second];
 }

@@ -19,15 +19,26 @@ struct DigestHash {
   size_t operator()(const Sha256Digest& digest) const { return size_t(short_key(digest)); }
 };
 
+// Pages of a group that a stored sequence has.
+struct StoredPages {
+  int32_t group = 0;
+  memory::PageRun pages;
+
+  bool operator==(const StoredPages&) const = default;
+};
+
 // A stored sequence.
 struct IndexEntry {
   Sha256Digest name{};  // Of its manifest.
   Sha256Digest fingerprint{}, key_at_end{};
   int32_t length = 0;
+  uint32_t layout = 0;  // By which its pages are laid out.
   std::string model;
-  std::vector<uint64_t> links;        // Short keys of its chain, without the first.
-  std::vector<int32_t> borders;       // Positions that people come back to, ascending.
-  std::vector<Sha256Digest> records;  // That it needs.
+  std::vector<uint64_t> links;               // Short keys of its chain, without the first.
+  std::vector<int32_t> borders;              // Positions that people come back to, ascending.
+  std::vector<Sha256Digest> records;         // That it needs.
+  std::vector<StoredPages> pages;            // Group by group, ascending.
+  std::vector<int32_t> states, hidden_rows;  // Positions that have one, ascending.
   uint64_t manifest_bytes = 0;
   int64_t used_ns = 0;
   bool is_saved = false;  // A session's name stands for it: never evicted.
@@ -43,6 +54,7 @@ class Index {
   void remove(const Sha256Digest& name);
   // Null where there is none. Valid until the index changes.
   IndexEntry* find(const Sha256Digest& name);
+  const IndexEntry* find(const Sha256Digest& name) const;
   size_t entry_count() const { return numbers_.size(); }
   std::vector<const IndexEntry*> oldest_first() const;
 
@@ -69,6 +81,8 @@ class Index {
   // That no entry needs, and that were written before a time.
   std::vector<Sha256Digest> unneeded_records(int64_t before_ns) const;
   bool is_needed(const Sha256Digest& name) const;
+  // Grows whenever a sequence comes or goes.
+  uint64_t change_count() const { return change_count_; }
   // Of all files.
   uint64_t total_bytes() const { return record_bytes_ + manifest_bytes_; }
 
@@ -89,6 +103,7 @@ class Index {
   LinkTable passing_;  // By each link.
   LinkTable ending_;   // By the last link.
   uint64_t record_bytes_ = 0, manifest_bytes_ = 0;
+  uint64_t change_count_ = 0;
 };
 
 }  // namespace cairn::store

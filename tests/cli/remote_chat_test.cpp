@@ -219,10 +219,12 @@ TEST(ServerUrl, IsReadAsPeopleWriteIt) {
   EXPECT_EQ(parsed("unix:/run/a.sock"), "|80|/run/a.sock");
   EXPECT_EQ(parsed("unix:///run/a.sock"), "|80|/run/a.sock");
   for (const char* wrong : {"", "http://", "unix:", "http://a:b", "http://a/b", "http://u@a",
-                            "http://[::1", "http://a:", "https://a"}) {
+                            "http://[::1", "http://a:", "https://"}) {
     EXPECT_EQ(parsed(wrong), "wrong") << wrong;
   }
-  EXPECT_EQ(ServerUrl::parse("https://a").error().code, ErrorCode::unsupported);
+  const ServerUrl secure = ServerUrl::parse("https://a/").value();
+  EXPECT_TRUE(secure.is_secure);
+  EXPECT_EQ(secure.host + ":" + secure.port, "a:443");
 }
 
 }  // namespace

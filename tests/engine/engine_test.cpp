@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <optional>
 
@@ -218,6 +220,26 @@ TEST(Engine, FusedExpertsWithBiasesComputeTheSame) {
   };
   EXPECT_EQ(logits_of(gguf::File::from_bytes(out, "fused").value()),
             logits_of(gguf::File::open(golden_path("gptoss", ".gguf")).value()));
+}
+
+// Whenever that is: nothing unfinished is left, and the next time it is loaded as ever.
+TEST(Engine, LoadingIsGivenUpAtAnyMoment) {
+  const std::vector<std::byte> bytes = rewritten("llama", {});
+  const test::ScratchFolder folder;
+  EngineOptions options = golden_options(KvType::f16);
+  options.pack_cache = folder.path().string();
+  int given_up = 0;
+  for (std::string error = "not loaded yet"; !error.empty(); ++given_up) {
+    ASSERT_LT(given_up, 10000);
+    std::atomic<int> asked{0};
+    options.is_given_up = [&] { return asked++ >= given_up; };
+    error = load_error(bytes, options, ErrorCode::cancelled);
+    EXPECT_TRUE(error.empty() || error.find("given up") != std::string::npos) << error;
+    for (const auto& file : std::filesystem::directory_iterator(folder.path())) {
+      EXPECT_EQ(file.path().extension(), ".cairnpack");
+    }
+  }
+  EXPECT_GT(given_up, 4);
 }
 
 TEST(Engine, RefusesOptionsThatCannotBe) {

@@ -85,6 +85,23 @@ class Browser:
         self.call("/actions", {"actions": [{"type": "pointer", "id": "mouse", "actions": [
             {"type": "pointerMove", "origin": origin, "x": x, "y": y, "duration": 0}]}]})
 
+    def drag(self, selector, to, begin=(0, 0), escapes=False):
+        """From the middle of an element, or a place beside it, to the middle of another one."""
+        def move(place, x=0, y=0):
+            return {"type": "pointerMove", "origin": {ELEMENT: self.find(place)}, "x": x, "y": y,
+                    "duration": 20}
+        keys = [{"type": "pause"}] * 4
+        if escapes:
+            keys += [{"type": "keyDown", "value": KEYS["escape"]},
+                     {"type": "keyUp", "value": KEYS["escape"]}]
+        pause = [{"type": "pause"}] * (2 if escapes else 0)
+        self.call("/actions", {"actions": [
+            {"type": "pointer", "id": "mouse", "actions": [
+                move(selector, *begin), {"type": "pointerDown", "button": 0},
+                move(selector, begin[0] + 2, begin[1] + 12), move(to), *pause,
+                {"type": "pointerUp", "button": 0}]},
+            {"type": "key", "id": "keys", "actions": keys}]})
+
     def wait(self, script, *arguments):
         """Until the script's result is true; that is the result."""
         end = time.monotonic() + PATIENCE

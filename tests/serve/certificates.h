@@ -8,6 +8,7 @@
 #include <openssl/rsa.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -30,7 +31,36 @@ struct CertificateTerms {
   int serial = 1;
   bool is_rsa = false;
   const char* password = nullptr;
+  std::string names = {};           // "DNS:localhost,IP:127.0.0.1"; empty: none but the subject's.
+  const Pair* authority = nullptr;  // Who signs it; null: itself.
+  bool is_authority = false;
 };
+
+inline void add_extension(X509* certificate, int kind, const std::string& value) {
+  X509V3_CTX context;
+  X509V3_set_ctx_nodb(&context);
+  X509V3_set_ctx(&context, certificate, certificate, nullptr, nullptr, 0);
+  X509_EXTENSION* const made = X509V3_EXT_conf_nid(nullptr, &context, kind, value.c_str());
+  ASSERT_NE(made, nullptr) << value;
+  X509_add_ext(certificate, made, -1);
+  X509_EXTENSION_free(made);
+}
+
+// With the authority's name and key.
+inline void sign_by(const Pair& authority, X509* certificate) {
+  FILE* file = std::fopen(authority.certificate.c_str(), "r");
+  ASSERT_NE(file, nullptr);
+  X509* const other = PEM_read_X509(file, nullptr, nullptr, nullptr);
+  std::fclose(file);
+  file = std::fopen(authority.key.c_str(), "r");
+  ASSERT_NE(file, nullptr);
+  EVP_PKEY* const key = PEM_read_PrivateKey(file, nullptr, nullptr, nullptr);
+  std::fclose(file);
+  X509_set_issuer_name(certificate, X509_get_subject_name(other));
+  EXPECT_GT(X509_sign(certificate, key, EVP_sha256()), 0);
+  EVP_PKEY_free(key);
+  X509_free(other);
+}
 
 inline void write_private(const std::string& path, EVP_PKEY* key, const char* password) {
   FILE* const file = std::fopen(path.c_str(), "w");
@@ -42,7 +72,7 @@ inline void write_private(const std::string& path, EVP_PKEY* key, const char* pa
   ::chmod(path.c_str(), 0600);
 }
 
-// Self-signed, for localhost. REQUIRES: `folder` is there.
+// For localhost by its subject. REQUIRES: `folder` is there.
 inline Pair make_pair_in(const std::filesystem::path& folder, const std::string& name,
                          const CertificateTerms& terms = {}) {
   const Pair pair{(folder / (name + ".crt")).string(), (folder / (name + ".key")).string()};
@@ -54,11 +84,19 @@ inline Pair make_pair_in(const std::filesystem::path& folder, const std::string&
   X509_gmtime_adj(X509_getm_notBefore(certificate), terms.begin_days * kDay);
   X509_gmtime_adj(X509_getm_notAfter(certificate), terms.end_days * kDay);
   X509_NAME* const subject = X509_get_subject_name(certificate);
+  const std::string name =
+      terms.is_authority ? "authority " + std::to_string(terms.serial) : "localhost";
   X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC,
-                             reinterpret_cast<const unsigned char*>("localhost"), -1, -1, 0);
+                             reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
   X509_set_issuer_name(certificate, subject);
   X509_set_pubkey(certificate, key);
-  EXPECT_GT(X509_sign(certificate, key, EVP_sha256()), 0);
+  if (terms.is_authority) add_extension(certificate, NID_basic_constraints, "critical,CA:TRUE");
+  if (!terms.names.empty()) add_extension(certificate, NID_subject_alt_name, terms.names);
+  if (terms.authority != nullptr) {
+    sign_by(*terms.authority, certificate);
+  } else {
+    EXPECT_GT(X509_sign(certificate, key, EVP_sha256()), 0);
+  }
   if (FILE* const file = std::fopen(pair.certificate.c_str(), "w")) {
     EXPECT_EQ(PEM_write_X509(file, certificate), 1);
     std::fclose(file);

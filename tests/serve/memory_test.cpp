@@ -51,6 +51,7 @@ TEST(Memory, IsTold) {
       EXPECT_LE(group["runs"][at].get<int64_t>(), group["runs"][at + 1].get<int64_t>());
       EXPECT_LE(group["runs"][at + 1].get<int64_t>(), length);
     }
+    EXPECT_EQ(group["stored"], json::array());
   }
   ASSERT_FALSE(sequence["marks"].empty());
   EXPECT_TRUE(sequence["marks"][0][1].is_string());
@@ -83,6 +84,8 @@ TEST(Memory, PromptsHavePrices) {
   EXPECT_EQ(before["recomputed"], before["prompt_tokens"]);
   EXPECT_TRUE(before["sequence"].is_null());
   EXPECT_EQ(before["message_starts"].size(), 1u);
+  EXPECT_EQ(before["on_disk"], 0);
+  EXPECT_EQ(before["stored"], json::array());
   const json answer = ask(serving, "What is the capital of France?");
   EXPECT_EQ(answer["usage"]["prompt_tokens"], before["prompt_tokens"]);
   const json after = serving.post_json("/v1/memory/plan", asked);
@@ -102,6 +105,24 @@ TEST(Memory, ChangesComeAsEvents) {
   watching.close();
   ask(serving, "What is the capital of Norway?");
   EXPECT_EQ(serving.get("/health").status, 200);
+}
+
+TEST(MemoryJson, SaysWhereTheStoreHasSomething) {
+  session::MemoryReport report;
+  report.sequences = {{.id = "kept-1",
+                       .use = "kept",
+                       .length = 70,
+                       .groups = {{.blocks = 1, .runs = {{32, 64, 2}}}, {.blocks = 0}},
+                       .is_stored = true,
+                       .stored = {{{0, 40}, {64, 70}}, {{40, 40}}}},
+                      {.id = "kept-2", .use = "kept", .length = 5, .groups = {{}, {}}}};
+  const json memory = json::parse(memory_json(report));
+  const json& groups = memory["sequences"][0]["groups"];
+  EXPECT_EQ(memory["sequences"][0]["stored"], true);
+  EXPECT_EQ(groups[0]["runs"], json::parse("[32,64,2]"));
+  EXPECT_EQ(groups[0]["stored"], json::parse("[0,40,64,70]"));
+  EXPECT_EQ(groups[1]["stored"], json::parse("[40,40]"));
+  EXPECT_EQ(memory["sequences"][1]["groups"][1]["stored"], json::array());
 }
 
 session::SequenceReport sequence(const std::string& id, int32_t length) {

@@ -10,6 +10,7 @@ import os
 import re
 import sys
 import tempfile
+import time
 
 import browser
 from serving import KEY, Server
@@ -267,14 +268,122 @@ def test_memory(page):
     assert abs(sum(numbers[:5]) - numbers[5]) < 0.02 * numbers[5] + 2**20, sizes
     assert "full attention" in hover(window, "full attention")
     assert "live" in hover(window, "full attention")
-    assert re.search(r"shared with \d+ other", hover(window, "full attention", at=0)), "the prompt"
-    # Going back to the first question costs nothing: its end is a snapshot.
-    window.run("document.querySelector('.tree button').click()")
-    window.wait("document.querySelector('.tree + .note').textContent.includes('From here')")
-    price = window.text(".tree + .note")
-    assert "11 of 11 tokens are in memory, 0 would be read" in price, price
+    said = hover(window, "full attention", at=0)
+    assert re.search(r"shared with \d+ other", said), said
     window.run("document.getElementById('memory').scrollTop = 0")
     page.shoot("memory")
+
+
+def price(window):
+    return window.wait("""(() => {
+        const said = document.querySelector('.tree + .note').textContent;
+        return said.includes('From here') && said;
+      })()""")
+
+
+def test_going_back(page):
+    """By a click, whose price is shown before."""
+    window = page.window
+    whole = page.messages()
+    assert len(whole) == 4
+    # The end of the first question is a snapshot.
+    window.run("document.querySelector('.tree button').focus()")
+    said = price(window)
+    assert "11 of 11 tokens are in memory, 0 would be read" in said, said
+    assert page.messages() == whole, page.messages()
+    window.click(".tree li:nth-child(2) button")
+    window.wait("document.querySelectorAll('.message').length === 2")
+    assert page.messages() == whole[:2]
+    said = price(window)
+    assert re.search(r"From here: [1-9]\d* of \d+ tokens are in memory", said), said
+    assert window.text(".tree .last") == "Model: " + PARIS
+    window.click("#show-chat")
+    window.click(".gone-back button")
+    assert page.messages() == whole, page.messages()
+    window.click("#show-memory")
+    # A column of the map: its turn stays, and what comes behind it does not.
+    window.wait("document.querySelector('.sequences em')?.textContent === ' this conversation'")
+    hover_until(window, 4, "turn 1, “You: " + FRANCE)
+    hover_until(window, 24, "turn 2, “You: " + NORWAY)
+    page.shoot("memory-turn")
+    window.run("""const map = arguments[0], box = map.getBoundingClientRect();
+        const at = {clientX: box.left + 130, clientY: box.top + 30, bubbles: true, pointerId: 1};
+        map.setPointerCapture = () => {};
+        map.dispatchEvent(new PointerEvent('pointermove', at));
+        map.dispatchEvent(new PointerEvent('pointerdown', at));
+        map.dispatchEvent(new PointerEvent('pointerup', at));
+        delete map.setPointerCapture;""", {browser.ELEMENT: window.find(".map")})
+    window.wait("document.querySelectorAll('.message').length === 2")
+    assert page.messages() == whole[:2]
+    # And by keys: from a place in the second turn to one in the first.
+    window.run("[...document.querySelectorAll('.tree button')]"
+               ".find((each) => each.textContent === arguments[0]).click()", "Model: " + whole[3])
+    window.wait("document.querySelectorAll('.message').length === 4")
+    hover_until(window, 24, "turn 2, “You: " + NORWAY)
+    window.run("document.querySelector('.map').focus()")
+    window.press("enter")
+    assert page.messages() == whole, page.messages()
+    hover_until(window, 24, "turn 2, “You: " + NORWAY)
+    for _ in range(20):
+        window.press("left")
+    window.press("enter")
+    window.wait("document.querySelectorAll('.message').length === 2")
+    # What is said now is a branch beside the old one.
+    window.click("#show-chat")
+    assert page.say(NORWAY) == OSLO
+    assert window.texts(".branches")[2] == "‹3 / 3›"
+    window.click("#show-memory")
+
+
+def test_forks(page):
+    """What is dragged to an empty place is the end of a new conversation."""
+    window = page.window
+    names = ".map(each => each.textContent)"
+    listed = "return [...document.querySelectorAll('#conversations .name')]" + names
+    before = window.run(listed)
+    whole = page.messages()
+    first = ".tree li:nth-child(2) button"
+    window.run("document.querySelector(arguments[0]).focus()", first)
+    first_price = price(window)
+    window.run("document.querySelector('.tree button').scrollIntoView({block: 'center'})")
+    # To where things can be lifted, or given up: nothing happens.
+    window.drag(first, ".tree li:nth-child(1) button")
+    window.drag(first, "#title", escapes=True)
+    assert window.run(listed) == before, (before, window.run(listed))
+    assert page.messages() == whole, (whole, page.messages())
+    assert window.run("return document.querySelector('.lifted')") is None
+    window.drag(first, "#title")
+    window.wait("document.querySelectorAll('#conversations li').length === arguments[0]",
+                len(before) + 1)
+    assert window.run(listed)[0] == "Fork of " + FRANCE
+    assert page.messages() == whole[:2]
+    # It has what the other one has computed.
+    window.run("document.querySelector(arguments[0]).focus()", first)
+    assert price(window) == first_price
+    window.run("[...document.querySelectorAll('#conversations .name')].at(-1).click()")
+    assert page.messages() == whole, page.messages()
+    window.click("#show-memory")
+    hover_until(window, 4, "turn 1, “You: " + FRANCE)
+    # Out of the map: down from the first turn, to the list of conversations.
+    window.run("document.getElementById('memory').scrollTop = 0")
+    width = window.run("return document.querySelector('.map').getBoundingClientRect().width")
+    window.point(".map", int(130 - width / 2), 0)
+    window.drag(".map", "#side footer", begin=(int(130 - width / 2), 0))
+    window.wait("document.querySelectorAll('#conversations li').length === arguments[0]",
+                len(before) + 2)
+    assert page.messages() == whole[:2]
+    # By the keyboard, and by the button for those who have no mouse.
+    window.run("document.querySelector('.tree button').focus()")
+    window.press("f")
+    window.wait("document.querySelectorAll('#conversations li').length === arguments[0]",
+                len(before) + 3)
+    assert page.messages() == whole[:1]
+    window.run("document.querySelector('.tree button').focus()")
+    window.click(".drop")
+    window.wait("document.querySelectorAll('#conversations li').length === arguments[0]",
+                len(before) + 4)
+    window.run("[...document.querySelectorAll('#conversations .name')].at(-1).click()")
+    window.click("#show-memory")
 
 
 def hover(window, row, at=None):
@@ -294,6 +403,14 @@ def hover(window, row, at=None):
     return window.text(".tip")
 
 
+def hover_until(window, at, text):
+    """Until what is said of this place has the text: the server is asked meanwhile."""
+    end = time.monotonic() + browser.PATIENCE
+    while text not in (said := hover(window, "full attention", at=at)):
+        assert time.monotonic() < end, (text, said)
+        time.sleep(0.05)
+
+
 def test_long_context(page):
     """A map of 131,072 tokens in 48 layers of four kinds, with all the runs that there may be."""
     window = page.window
@@ -305,7 +422,8 @@ def test_long_context(page):
         }).flat();
         const group = (kind, window, page_tokens, first) =>
           ({kind, window, page_tokens, block_bytes: 32768, layers: layers(first, 4)});
-        const held = (list) => ({blocks: 1, shared: 0, bytes: 1 << 20, whole: true, runs: list});
+        const held = (list) => ({blocks: 1, shared: 0, bytes: 1 << 20, whole: true, runs: list,
+          stored: list.filter((_, at) => at % 3 < 2)});
         const states = Array.from({length: 512}, (_, at) => [at * 256, at * 256, 0]).flat();
         const sequences = Array.from({length: 32}, (_, index) => ({
           id: 'kept-' + index, use: 'kept', length, common: index * 1000, stored: true,
@@ -323,6 +441,9 @@ def test_long_context(page):
             left_out: 0, order: sequences.map((each) => each.id), sequences});
           const map = memory.theMap();
           map.frameTimes.length = 0;
+          const pen = map.canvas.getContext('2d'), fill = pen.fillRect;
+          let calls = 0, callsMax = 0;
+          pen.fillRect = (...place) => { ++calls; fill.apply(pen, place); };
           let last = performance.now();
           const frames = [];
           for (let frame = 0; frame < 60; ++frame) {
@@ -332,14 +453,53 @@ def test_long_context(page):
             const now = performance.now();
             frames.push(now - last);
             last = now;
+            callsMax = Math.max(callsMax, calls);
+            calls = 0;
           }
-          return {drawn: map.frameTimes.length, draw: Math.max(...map.frameTimes),
+          delete pen.fillRect;
+          return {calls: callsMax, drawn: map.frameTimes.length, draw: Math.max(...map.frameTimes),
             frame: Math.max(...frames), rows: map.rows().length, length: map.sequence.length};
         })""")
-    print("a map of 131,072 tokens: frames of at most {frame:.0f} ms, drawn in {draw:.1f} ms"
-          .format(**times))
+    print("a map of 131,072 tokens: frames of at most {frame:.0f} ms, drawn in {draw:.1f} ms, "
+          "{calls} rectangles".format(**times))
+    # The time of a frame is that of what is drawn, which is bounded by the runs that there may be:
+    # of four groups 512 that are held (each is cleared, drawn and underlined), and as many on disk.
+    assert times["calls"] < 4 * 512 * 6, times
     assert times["rows"] == 48 and times["length"] == 131072 and times["drawn"] >= 30, times
     page.shoot("memory-long")
+
+
+def test_long_conversation(page):
+    """Scrolling through the text of 131,072 tokens."""
+    window = page.window
+    window.click("#show-chat")
+    times = window.run("""return Promise.all([import('/page/chat.js'), import('/page/tree.js')])
+        .then(async ([chat, tree]) => {
+          const before = chat.current(), made = tree.newConversation();
+          let last = tree.root(made);
+          const text = '# A title\\n\\nSome *words* and `code`.\\n\\n- one\\n- two\\n\\n'
+            + 'And a paragraph of words that goes on. '.repeat(60);
+          for (let turn = 0; turn < 120; ++turn) {
+            last = tree.addNode(made, last, {role: 'user', text: text.slice(0, 300)});
+            last = tree.addNode(made, last, {role: 'assistant', text: text + text});
+          }
+          chat.open(made);
+          const list = document.getElementById('messages'), frames = [];
+          let before_frame = performance.now();
+          for (let frame = 0; frame < 60; ++frame) {
+            list.scrollTop = frame / 60 * list.scrollHeight;
+            await new Promise((resolve) => requestAnimationFrame(resolve));
+            const now = performance.now();
+            frames.push(now - before_frame);
+            before_frame = now;
+          }
+          const length = list.textContent.length;
+          chat.open(before);
+          return {frame: Math.max(...frames.slice(1)), length};
+        })""")
+    print("a conversation of {length:,} characters: frames of at most {frame:.0f} ms"
+          .format(**times))
+    assert times["length"] > 4 * 131072 and times["frame"] < 10000, times
 
 
 def test_narrow_and_dark(page):
@@ -365,11 +525,19 @@ def test_narrow_and_dark(page):
     dark = window.run("return getComputedStyle(document.body).backgroundColor")
     assert dark != light
     page.shoot("dark-chat")
+    window.click("#show-memory")
+    window.wait("document.querySelectorAll('.sequences button').length > 1")
+    page.shoot("dark-memory")
+    window.click("#show-chat")
     # Chosen by hand, light stays light.
     window.click("#theme")
     assert window.run("return getComputedStyle(document.body).backgroundColor") == light
-    window.run("document.getElementById('theme').click(); document.getElementById('theme').click()")
+    # And dark stays dark.
     window.devtools("Emulation.setEmulatedMedia", features=[])
+    window.click("#theme")
+    assert window.run("return getComputedStyle(document.body).backgroundColor") == dark
+    window.click("#theme")
+    assert window.run("return getComputedStyle(document.body).backgroundColor") == light
 
 
 def test_names_of_controls(page):
@@ -400,6 +568,47 @@ def test_models(page, url):
     window.complaints()
 
 
+def test_disk(page, program):
+    """What is on the disk, beside what is in memory; and alone, after a restart."""
+    window = page.window
+    texts = [FRANCE, PARIS, NORWAY, OSLO, FRANCE]
+    with tempfile.TemporaryDirectory() as folder:
+        for run in ("first", "second"):
+            with Server(program, "--temp", "0", "--cache-dir", folder, key=None) as server:
+                window.open(server.url)
+                window.wait("document.getElementById('model').textContent.includes('nano')")
+                window.run("""return Promise.all([import('/page/chat.js'), import('/page/tree.js')])
+                    .then(([chat, tree]) => {
+                      const made = tree.newConversation();
+                      arguments[0].reduce((last, text, index) => tree.addNode(made, last,
+                        {role: index % 2 ? 'assistant' : 'user', text}), tree.root(made));
+                      chat.open(made);
+                    })""", texts)
+                window.click("#show-memory")
+                if run == "second":
+                    window.wait("document.querySelector('.about')?.textContent.includes("
+                                "'on disk, and not in memory')")
+                    hover_until(window, 10, "on disk: read from there, not computed")
+                    assert "32 on disk" in price_at(window, 5)
+                    page.shoot("memory-disk-alone")
+                window.click("#show-chat")
+                page.act(-1, "Answer")
+                assert page.answer() == PARIS
+                figures = window.texts(".message.assistant .figures")[-1]
+                assert ("from disk" in figures) == (run == "second"), figures
+                window.click("#show-memory")
+                # It is written behind the answer.
+                window.wait("document.querySelector('.about')?.textContent.includes('disk too')")
+                hover_until(window, 10, "; on disk too")
+                page.shoot("memory-disk")
+    window.complaints()
+
+
+def price_at(window, index):
+    window.run("document.querySelectorAll('.tree button')[arguments[0] - 1].focus()", index)
+    return price(window)
+
+
 def test_keys(page, url):
     window = page.window
     window.open(url)
@@ -425,7 +634,8 @@ def main():
         window.open(server.url)
         for test in (test_chat, test_branches, test_conversations_stay, test_tokens,
                      test_settings_and_stop, test_hostile_texts, test_import, test_policy,
-                     test_memory, test_long_context, test_narrow_and_dark, test_names_of_controls):
+                     test_memory, test_going_back, test_forks, test_long_context,
+                     test_long_conversation, test_narrow_and_dark, test_names_of_controls):
             test(page)
             print(test.__name__, "passed", flush=True)
         with Server(program) as guarded:
@@ -436,6 +646,8 @@ def main():
                     key=None) as several:
             test_models(page, several.url)
             print("test_models passed")
+        test_disk(page, program)
+        print("test_disk passed")
         # Whoever watches memory does not keep the server from stopping.
         window.open(server.url)
         window.click("#show-memory")

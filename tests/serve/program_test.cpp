@@ -8,8 +8,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/cli/run_program.h"
@@ -22,6 +24,7 @@ namespace {
 
 using cli::Finished;
 using cli::run_program;
+using nlohmann::json;
 
 std::string endless_stream() {
   return post_request("/v1/chat/completions",
@@ -277,6 +280,68 @@ TEST(ServeProgram, TheSecondSignalEndsALoad) {
   while (program.client().is_connected()) ::usleep(1000);
   program.send_signal(SIGTERM);
   EXPECT_EQ(program.wait(), 130);
+}
+
+// As viewers read it: the end may be missing.
+json read_trace(const std::string& path) {
+  std::string text = test::contents_of(path);
+  if (!text.ends_with("]\n")) text += "]";
+  return json::parse(text, nullptr, false);
+}
+
+TEST(ServeProgram, ATraceTellsWhatWasDoneWhen) {
+  const test::ScratchFolder folder;
+  const std::string path = folder.file("trace.json");
+  for (const bool is_killed : {false, true}) {
+    ServerProgram server({"--trace", path, "--cache-dir", folder.file("store")});
+    BareClient client = server.client();
+    for (int32_t count = 0; count < 3; ++count) {
+      const std::string body =
+          R"({"messages":[{"role":"user","content":"What is the capital of France?"}]})";
+      const std::string id = "X-Request-Id: a-request-" + std::to_string(count) + "\r\n";
+      ASSERT_TRUE(client.send(post_request("/v1/chat/completions", body, id)));
+      EXPECT_EQ(client.read_reply().status, 200);
+    }
+    server.send_signal(is_killed ? SIGKILL : SIGTERM);
+    server.wait();
+    const json events = read_trace(path);
+    ASSERT_TRUE(events.is_array()) << test::contents_of(path);
+    std::map<std::string, int> counts;
+    std::map<int64_t, std::vector<std::string>> open;  // Of tasks: spans that are not over.
+    std::map<int64_t, std::vector<std::pair<double, double>>> threads;
+    for (const json& event : events) {
+      const std::string name = event["name"], phase = event["ph"];
+      ++counts[phase + " " + name];
+      if (phase == "b") open[event["id"]].push_back(name);
+      if (phase == "e") {
+        ASSERT_FALSE(open[event["id"]].empty());
+        EXPECT_EQ(open[event["id"]].back(), name);
+        open[event["id"]].pop_back();
+      }
+      if (phase != "X") continue;
+      const double begin = event["ts"], end = begin + event["dur"].get<double>();
+      // Of a thread each span holds those before it that it overlaps, or lies behind them.
+      for (const auto& [other_begin, other_end] : threads[event["tid"]]) {
+        const bool holds = begin <= other_begin && other_end <= end + 0.002;
+        EXPECT_TRUE(holds || other_end <= begin + 0.002) << event;
+      }
+      threads[event["tid"]].emplace_back(begin, end);
+    }
+    EXPECT_EQ(counts["X load"], 1);
+    EXPECT_EQ(counts["X load weights"], 1);
+    EXPECT_GE(counts["X decode"], 3);
+    EXPECT_EQ(counts["b request"], 3);
+    EXPECT_EQ(counts["e request"], 3);
+    EXPECT_EQ(counts["b queued"], 3);
+    EXPECT_EQ(counts["b reading"], 3);
+    EXPECT_EQ(counts["e writing"], 3);
+    EXPECT_GE(counts["X prompt"], 1);
+    for (const auto& [task, spans] : open) EXPECT_TRUE(spans.empty()) << task;
+    const std::string text = test::contents_of(path);
+    EXPECT_NE(text.find("\"id\":\"a-request-2\""), std::string::npos);
+    EXPECT_EQ(text.find("capital"), std::string::npos);
+    EXPECT_EQ(text.ends_with("\n]\n"), !is_killed);
+  }
 }
 
 }  // namespace

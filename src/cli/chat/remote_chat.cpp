@@ -79,8 +79,15 @@ Result<json::Value> read_json(std::string_view name, std::string_view text) {
 
 Result<std::unique_ptr<RemoteChat>> RemoteChat::start(RemoteChatOptions options) {
   CAIRN_TRY(ServerUrl url, ServerUrl::parse(options.url));
-  std::unique_ptr<RemoteChat> chat(
-      new RemoteChat(HttpClient(std::move(url), options.key), std::move(options.chat)));
+  std::shared_ptr<const ServerTrust> trust;
+  if (url.is_secure) {
+    CAIRN_TRY(trust, ServerTrust::read(options.authority_path));
+  } else if (!options.authority_path.empty()) {
+    return fail(ErrorCode::invalid_argument, "--cacert: expected https://, found --server {}",
+                options.url);
+  }
+  std::unique_ptr<RemoteChat> chat(new RemoteChat(
+      HttpClient(std::move(url), options.key, std::move(trust)), std::move(options.chat)));
   CAIRN_TRY(chat->look_at_model(options.sampling));
   CAIRN_TRY(chat->make_session(json::Value::object()));
   return chat;

@@ -19,6 +19,7 @@ namespace cairn::cli {
 
 struct RemoteChatOptions {
   std::string url, key;
+  std::string authority_path;        // As ServerTrust::read() has it.
   session::SamplingChoice sampling;  // What it does not say is the server's.
   session::ChatOptions chat;         // Its sampling is made of the former.
 };

@@ -5,7 +5,9 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/ssl/stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/stream_traits.hpp>
 #include <boost/beast/http.hpp>
 #include <chrono>
 #include <limits>
@@ -24,12 +26,13 @@ constexpr std::chrono::milliseconds kLookAgain(100);
 constexpr size_t kPieceBytes = size_t(16) << 10;
 constexpr size_t kBodyBytesMax = size_t(256) << 20;
 
-// One request on a socket of its own.
+// One request on a socket of its own, which may be wrapped in TLS.
 template <class Socket>
 class Exchange {
  public:
-  Exchange(asio::io_context* context, const HttpClient::Hooks* hooks)
-      : context_(*context), hooks_(*hooks), socket_(*context) {}
+  template <class... More>
+  Exchange(asio::io_context* context, const HttpClient::Hooks* hooks, More... more)
+      : context_(*context), hooks_(*hooks), socket_(*context, more...) {}
 
   Socket& socket() { return socket_; }
 
@@ -43,7 +46,7 @@ class Exchange {
       context_.run_one_for(kLookAgain);
       if (ended || !hooks_.wants_end || !hooks_.wants_end()) continue;
       Failure ignored;
-      socket_.close(ignored);
+      boost::beast::get_lowest_layer(socket_).close(ignored);
       while (!ended) {
         context_.restart();
         context_.run_one();
@@ -95,13 +98,40 @@ class Exchange {
   Socket socket_;
 };
 
+using Plain = asio::ip::tcp::socket;
+using Secure = asio::ssl::stream<Plain>;
+
+template <class Socket>
+Status connect(Exchange<Socket>& exchange, asio::io_context& context, const ServerUrl& url) {
+  asio::ip::tcp::resolver resolver(context);
+  Failure failure;
+  const auto places = resolver.resolve(url.host, url.port, failure);
+  if (failure) return fail(ErrorCode::not_found, "{}: {}", url.host, failure.message());
+  Plain& socket = boost::beast::get_lowest_layer(exchange.socket());
+  return exchange.wait([&](auto done) { asio::async_connect(socket, places, std::move(done)); },
+                       ErrorCode::not_found, url.host + ":" + url.port);
+}
+
+// Nothing is said before the certificate is believed.
+Status begin_tls(Exchange<Secure>& exchange, const ServerTrust& trust, const ServerUrl& url) {
+  Status begun = exchange.wait(
+      [&](auto done) {
+        exchange.socket().async_handshake(asio::ssl::stream_base::client, std::move(done));
+      },
+      ErrorCode::io, url.host + ":" + url.port + ": expected TLS 1.2 or 1.3, found none");
+  if (begun || begun.error().code == ErrorCode::cancelled) return begun;
+  CAIRN_TRY(trust.refusal(exchange.socket().native_handle(), url.host));
+  return begun;
+}
+
 }  // namespace
 
 Result<ServerUrl> ServerUrl::parse(std::string_view text) {
   constexpr std::string_view kUnix = "unix:", kHttp = "http://", kHttps = "https://";
   const auto wrong = [&] {
     return fail(ErrorCode::invalid_argument,
-                "--server: expected http://HOST:PORT or unix:FILE, found \"{}\"", text);
+                "--server: expected http://HOST:PORT, https://HOST:PORT or unix:FILE, found \"{}\"",
+                text);
   };
   ServerUrl url;
   if (text.starts_with(kUnix)) {
@@ -111,14 +141,14 @@ Result<ServerUrl> ServerUrl::parse(std::string_view text) {
     if (url.unix_path.empty()) return wrong();
     return url;
   }
-  if (text.starts_with(kHttps)) {
-    return fail(ErrorCode::unsupported,
-                "--server: expected http:// or unix:, found {}; this client has no TLS: use the "
-                "server's Unix socket, or a tunnel",
-                text);
-  }
   std::string_view rest = text;
-  if (rest.starts_with(kHttp)) rest.remove_prefix(kHttp.size());
+  if (rest.starts_with(kHttps)) {
+    url.is_secure = true;
+    url.port = "443";
+    rest.remove_prefix(kHttps.size());
+  } else if (rest.starts_with(kHttp)) {
+    rest.remove_prefix(kHttp.size());
+  }
   if (rest.ends_with('/')) rest.remove_suffix(1);
   const bool is_literal = rest.starts_with('[');
   const size_t end = is_literal ? rest.find(']') : 0;
@@ -163,14 +193,19 @@ Result<HttpClient::Reply> HttpClient::send(std::string_view method, const std::s
         ErrorCode::not_found, url_.unix_path));
     return exchange.talk(request);
   }
-  Exchange<asio::ip::tcp::socket> exchange(&context, &hooks);
-  asio::ip::tcp::resolver resolver(context);
-  Failure failure;
-  const auto places = resolver.resolve(url_.host, url_.port, failure);
-  if (failure) return fail(ErrorCode::not_found, "{}: {}", url_.host, failure.message());
-  CAIRN_TRY(exchange.wait(
-      [&](auto done) { asio::async_connect(exchange.socket(), places, std::move(done)); },
-      ErrorCode::not_found, url_.host + ":" + url_.port));
+  if (url_.is_secure) {
+    // The stream takes the session over.
+    ssl_st* const session = trust_->new_session(url_.host);
+    if (session == nullptr) {
+      return fail(ErrorCode::invalid_argument, "{}: expected the name of a server", url_.host);
+    }
+    Exchange<Secure> exchange(&context, &hooks, session);
+    CAIRN_TRY(connect(exchange, context, url_));
+    CAIRN_TRY(begin_tls(exchange, *trust_, url_));
+    return exchange.talk(request);
+  }
+  Exchange<Plain> exchange(&context, &hooks);
+  CAIRN_TRY(connect(exchange, context, url_));
   return exchange.talk(request);
 }
 

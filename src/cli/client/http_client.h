@@ -1,14 +1,16 @@
-// Requests to a server, over TCP or a Unix socket: one connection each, replies whole or piece by
-// piece. Knows nothing of what is asked. Only http_client.cpp includes Boost. Thread rule: one
+// Requests to a server, over TCP, TLS or a Unix socket: one connection each, replies whole or piece
+// by piece. Knows nothing of what is asked. Only http_client.cpp includes Boost. Thread rule: one
 // thread.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
+#include "cli/client/server_trust.h"
 
 namespace cairn::cli {
 
@@ -17,16 +19,18 @@ struct ServerUrl {
   std::string host;  // A name or an address; empty: a Unix socket.
   std::string port = "80";
   std::string unix_path = {};  // Of the socket.
+  bool is_secure = false;      // Under TLS.
 
-  // "http://127.0.0.1:8080", "127.0.0.1:8080", "unix:/run/cairn.sock". Errors: invalid_argument;
-  // unsupported: https.
+  // "http://127.0.0.1:8080", "127.0.0.1:8080", "https://host", "unix:/run/cairn.sock". Errors:
+  // invalid_argument.
   static Result<ServerUrl> parse(std::string_view text);
 };
 
 class HttpClient {
  public:
-  // `key`: shown with each request; empty: none is.
-  HttpClient(ServerUrl url, std::string key) : url_(std::move(url)), key_(std::move(key)) {}
+  // `key`: shown with each request; empty: none is. `trust`: null where the URL is not secure.
+  HttpClient(ServerUrl url, std::string key, std::shared_ptr<const ServerTrust> trust = nullptr)
+      : url_(std::move(url)), key_(std::move(key)), trust_(std::move(trust)) {}
 
   struct Reply {
     int status = 0;
@@ -39,13 +43,15 @@ class HttpClient {
     std::function<bool()> wants_end = {};
   };
   // `body`: JSON, of POST. Errors: not_found: no connection, and nothing was asked; io: it broke
-  // off; cancelled: wants_end().
+  // off; invalid_data: the server's certificate is not believed, and nothing was asked; cancelled:
+  // wants_end().
   Result<Reply> send(std::string_view method, const std::string& path, std::string body,
                      const Hooks& hooks) const;
 
  private:
   ServerUrl url_;
   std::string key_;
+  std::shared_ptr<const ServerTrust> trust_;
 };
 
 }  // namespace cairn::cli

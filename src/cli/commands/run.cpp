@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/output_file.h"
 #include "base/printable.h"
+#include "base/trace/trace.h"
 #include "cli/chat/local_chat.h"
 #include "cli/chat/remote_chat.h"
 #include "cli/command_line.h"
@@ -242,6 +243,7 @@ Status check_remote(const RunOptions& options) {
   CAIRN_TRY(expect_none(!options.model_path.empty(), "MODEL"));
   CAIRN_TRY(expect_none(options.raw, "--raw"));
   CAIRN_TRY(expect_none(options.json, "--json"));
+  CAIRN_TRY(expect_none(!options.trace_path.empty(), "--trace"));
   CAIRN_TRY(expect_none(!options.engine.cache_dir.empty(), "--cache-dir"));
   return expect_none(!options.engine.adapters.empty(), "--lora");
 }
@@ -263,6 +265,7 @@ Result<int> run_remote(const RunOptions& options, const std::optional<std::strin
   CAIRN_TRY(const std::unique_ptr<RemoteChat> chat,
             RemoteChat::start({.url = options.server,
                                .key = std::move(key),
+                               .authority_path = options.authority_path,
                                .sampling = options.sampling,
                                .chat = std::move(chat_options)}));
   return hold(options, *chat, prompt);
@@ -279,7 +282,13 @@ Result<int> run(const RunOptions& options) {
   CAIRN_TRY(const std::optional<std::string> prompt, find_prompt(options));
   CAIRN_TRY(check_options(options, !prompt));
   if (!options.server.empty()) return run_remote(options, prompt);
-  CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(options.model_path, options.engine));
+  std::unique_ptr<Trace> trace;
+  if (!options.trace_path.empty()) {
+    CAIRN_TRY(trace, Trace::open(options.trace_path));
+  }
+  EngineOptions engine_options = options.engine;
+  engine_options.trace = trace.get();
+  CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(options.model_path, engine_options));
   const bool is_builtin = options.model_path.empty();
   CAIRN_TRY(const sample::SamplingParams sampling,
             session::effective_sampling(engine->file().fields(), is_builtin, options.sampling));

@@ -35,9 +35,11 @@ struct RunOptions {
   bool forgets_lines = false;  // Typed lines are not kept in the history file.
   // A conversation that is gone on with, and written again after each turn; empty: none.
   std::string session_path = {};
+  std::string trace_path = {};                  // Of a trace of what the engine does; empty: none.
   std::string receipt_path = {};                // Of the last answer's receipt; empty: none.
   std::string server = {};                      // Whose model answers; empty: one in this process.
   std::string api_key = {}, api_key_path = {};  // That the server wants.
+  std::string authority_path = {};              // Who vouches for it; empty: the system's.
   std::string message_prefix = {};              // Stands before each message of a conversation.
   EngineOptions engine;
 };

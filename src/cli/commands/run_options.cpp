@@ -45,9 +45,14 @@ void add_server(Options& command, RunOptions& run) {
   command.begin_group("Server");
   command
       .add("--server", run.server,
-           "talk to the model of this server, which `cairn serve` started: http://HOST:PORT or "
-           "unix:FILE; commands are the same")
+           "talk to the model of this server, which `cairn serve` started: http://HOST:PORT, "
+           "https://HOST:PORT or unix:FILE; commands are the same")
       .takes("URL");
+  command
+      .add("--cacert,--server-ca", run.authority_path,
+           "https: believe the certificates of this file, in PEM, and no others; default: those "
+           "that this system knows")
+      .takes("FILE");
   command
       .add("--api-key-file", run.api_key_path,
            "a file whose first line is the key that the server wants")
@@ -126,6 +131,11 @@ void add_manner(Options& command, RunOptions& run) {
           "--receipt", run.receipt_path,
           "write how the last answer was computed to this file, so that `cairn replay` can compute "
           "it again and compare")
+      .takes("FILE");
+  command
+      .add("--trace", run.trace_path,
+           "write when the engine computed, read and loaded what to this file, which Perfetto "
+           "(ui.perfetto.dev) shows; no prompts; at most 256 MiB")
       .takes("FILE");
   const Option quiet =
       command.add_flag("-q,--quiet", run.quiet, "show no statistics after answers");

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/printable.h"
+#include "base/trace/trace.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/load.h"
 #include "cli/exit_codes.h"
@@ -204,6 +205,11 @@ void add_server_options(Options& command, ServeOptions& serve) {
            "a line of JSON for each request, without prompts: a file, - for stdout, or none")
       .takes("FILE")
       .shows_default();
+  command
+      .add("--trace", serve.trace_path,
+           "write when the engine computed, read and loaded what, and how long requests waited, to "
+           "this file, which Perfetto (ui.perfetto.dev) shows; no prompts; at most 256 MiB")
+      .takes("FILE");
 }
 
 void add_access_options(Options& command, ServeOptions& serve) {
@@ -280,7 +286,14 @@ Action add_serve(Options& command) {
 
 // The server goes before the app, and this before the models: who stands later uses who stands
 // earlier.
-Result<int> serve_model(const ServeOptions& options) {
+Result<int> serve_model(const ServeOptions& given) {
+  ServeOptions options = given;
+  // Goes last: whatever is served tells it something.
+  std::unique_ptr<Trace> trace;
+  if (!options.trace_path.empty()) {
+    CAIRN_TRY(trace, Trace::open(options.trace_path));
+  }
+  options.engine.trace = trace.get();
   CAIRN_TRY(AccessFiles access, read_access(options));
   // While nobody listens, the files are read anyway, or not needed any more.
   const auto outlive_hangups = [&] {
@@ -307,13 +320,8 @@ Result<int> serve_model(const ServeOptions& options) {
   const bool is_drained = server->run(true);
   server.reset();
   outlive_hangups();
-  if (is_drained) return kExitFine;
-  // A load cannot be interrupted, and at the second signal nobody waits for one.
-  if (app->is_loading()) {
-    app->drain_sessions();
-    std::_Exit(kExitInterrupted);
-  }
-  return kExitInterrupted;
+  // A load that goes on ends with the app.
+  return is_drained ? kExitFine : kExitInterrupted;
 }
 
 const Command kServeCommand = {"serve", "answer requests over HTTP, as OpenAI's API and others",

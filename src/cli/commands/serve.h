@@ -28,6 +28,7 @@ struct ServeOptions {
   std::vector<std::string> hosts;    // Allowed, beside addresses.
   std::vector<std::string> origins;  // Allowed; "none": not even this machine's pages.
   std::string log_path = "-";
+  std::string trace_path;  // Of a trace of what the engines do; empty: none.
   std::string pooling;  // For embeddings; empty: what the file says.
   int32_t requests_max = 256;
   int32_t request_seconds_max = 0;

@@ -29,12 +29,17 @@ FileStamp stamp_of(const std::string& path) {
 
 // `done`: bytes of the files before it.
 Result<std::string> digest_of(const std::string& path, uint64_t done, uint64_t total,
-                              const LoadProgress& progress) {
+                              const LoadProgress& progress,
+                              const std::function<bool()>& is_given_up) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return fail(ErrorCode::not_found, "{}: cannot be read", path);
   Sha256 digest;
   std::vector<std::byte> bytes(size_t(1) << 20);
   for (;;) {
+    if (is_given_up && is_given_up()) {
+      ::close(file);
+      return fail(ErrorCode::cancelled, "{}: the loading was given up", path);
+    }
     const ssize_t count = ::read(file, bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) {
@@ -76,7 +81,8 @@ std::vector<FileStamp> stamps_of(const ModelSource& source) {
   return stamps;
 }
 
-Status check_digests(const ModelSource& source, const LoadProgress& progress) {
+Status check_digests(const ModelSource& source, const LoadProgress& progress,
+                     const std::function<bool()>& is_given_up) {
   const std::vector<FileStamp> stamps = stamps_of(source);
   uint64_t total = 0, done = 0;
   for (size_t part = 0; part < stamps.size(); ++part) {
@@ -85,7 +91,8 @@ Status check_digests(const ModelSource& source, const LoadProgress& progress) {
   for (size_t part = 0; part < stamps.size(); ++part) {
     const std::string& expected = source.digests[part];
     if (expected.empty()) continue;
-    CAIRN_TRY(const std::string found, digest_of(source.parts[part], done, total, progress));
+    CAIRN_TRY(const std::string found,
+              digest_of(source.parts[part], done, total, progress, is_given_up));
     done += stamps[part].bytes;
     if (found == expected) continue;
     return fail(ErrorCode::invalid_data, "{}: expected SHA-256 {}, found {}", source.parts[part],
@@ -99,7 +106,7 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const ModelSource& source
                                                        const LoadProgress& progress,
                                                        std::vector<FileStamp>& checked) {
   const std::vector<FileStamp> stamps = stamps_of(source);
-  if (checked != stamps) CAIRN_TRY(check_digests(source, progress));
+  if (checked != stamps) CAIRN_TRY(check_digests(source, progress, terms.engine.is_given_up));
   CAIRN_TRY(gguf::File file, terms.open(source.path));
   CAIRN_TRY(const EngineOptions options, options_for(file, terms, progress));
   std::unique_ptr<LoadedModel> model(new LoadedModel());

@@ -42,15 +42,16 @@ struct FileStamp {
 std::vector<FileStamp> stamps_of(const ModelSource& source);
 
 // That the files have the digests that they must have. Errors: not_found, io; invalid_data, with
-// both digests.
-Status check_digests(const ModelSource& source, const LoadProgress& progress);
+// both digests; cancelled, where `is_given_up`, which is asked for each MiB, says so.
+Status check_digests(const ModelSource& source, const LoadProgress& progress,
+                     const std::function<bool()>& is_given_up = {});
 
 class LoadedModel {
  public:
   // First the digests of the files that have one to match, unless they were found right before,
   // then all else; a file that is changed meanwhile is an error. `checked`: the stamps of files
   // whose digests are right; becomes those of this load. Errors: what is wrong with the files or
-  // the options; invalid_data with both digests.
+  // the options; invalid_data with both digests; cancelled, where it was given up.
   static Result<std::unique_ptr<LoadedModel>> load(const ModelSource& source,
                                                    const LoadTerms& terms,
                                                    const LoadProgress& progress,

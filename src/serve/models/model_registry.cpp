@@ -69,7 +69,6 @@ struct ModelRegistry::Core : std::enable_shared_from_this<ModelRegistry::Core> {
   mutable std::mutex mutex;
   std::condition_variable changed;  // Something came for the thread, or a model was given back.
   std::deque<Entry*> wanted;        // Are to be loaded, in this order.
-  Entry* loading = nullptr;
   int64_t use_count = 0;
   bool is_stopping = false;
   std::thread thread;
@@ -161,7 +160,6 @@ void ModelRegistry::Core::wait(Lock& lock) {
 
 void ModelRegistry::Core::load(Entry& entry, Lock& lock) {
   entry.state = ModelState::loading;
-  loading = &entry;
   lock.unlock();
   const Clock::time_point begin = Clock::now();
   Result<std::unique_ptr<LoadedModel>> made = load_or_fail_again(entry);
@@ -172,7 +170,6 @@ void ModelRegistry::Core::load(Entry& entry, Lock& lock) {
     log::warning("{}: {}", entry.source.name, made.error().message);
   }
   lock.lock();
-  loading = nullptr;
   // Those that were to make room for it, where another one did: before anybody hears of the load.
   const std::vector<Entry*> staying = stop_leaving();
   if (!made) {
@@ -227,6 +224,11 @@ Result<std::unique_ptr<LoadedModel>> ModelRegistry::Core::try_load(Entry& entry)
   if (options.budget.bytes > 0) own.engine.memory_room = options.budget;
   own.engine.on_counted = [&](const FixedBytes& fixed, size_t conversations) {
     return make_room(entry, fixed, conversations);
+  };
+  // Who waited for it may have gone.
+  own.engine.is_given_up = [&] {
+    const Lock lock(mutex);
+    return is_stopping || !entry.has_waiters();
   };
   // A note for each per cent, so that nobody is woken for less.
   std::pair<LoadStage, int> told{LoadStage::checking, -1};
@@ -552,11 +554,6 @@ std::string ModelRegistry::digest_of(const Listed& listed) const {
   }
   const std::lock_guard lock(core_->mutex);
   return entry.digest = digest;
-}
-
-bool ModelRegistry::is_loading() const {
-  const std::lock_guard lock(core_->mutex);
-  return core_->loading != nullptr;
 }
 
 }  // namespace cairn::serve

@@ -101,8 +101,6 @@ class ModelRegistry {
   // By which the file is told from others (gguf::File::identity()), in hex; empty where it cannot
   // be read. The first call reads some of it.
   std::string digest_of(const Listed& listed) const;
-  // Whether something is being loaded, which nobody can end.
-  bool is_loading() const;
 
  private:
   struct Core;

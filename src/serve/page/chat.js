@@ -6,8 +6,8 @@ import {modelFields} from "/page/models.js";
 import {requestFields} from "/page/settings.js";
 import {save} from "/page/store.js";
 import {fromLogprobs, spell, tokenView} from "/page/tokens.js";
-import {addNode, messagesOf, newConversation, parentOf, pathTo, pick, pickedPath, removeNode, root,
-        siblings, titleOf} from "/page/tree.js";
+import {addNode, goBack, goForward, messagesOf, newConversation, parentOf, pathTo, pick, pickedPath,
+        removeNode, root, siblings, titleOf, wasGoneBackTo} from "/page/tree.js";
 
 let conversation = newConversation();
 const running = new Map();   // Of nodes: what stops them.
@@ -211,6 +211,19 @@ function draw() {
   wanted.forEach((element, index) => {
     if (list.children[index] !== element) list.insertBefore(element, list.children[index] ?? null);
   });
+  drawGoneBack(list, path.at(-1));
+}
+
+// Behind a message that was gone back to.
+function drawGoneBack(list, last) {
+  list.querySelector(".gone-back")?.remove();
+  if (!wasGoneBackTo(last)) return;
+  const forward = () => {
+    goForward(last);
+    changed();
+  };
+  list.append(dom("p", {class: "note gone-back"}, "You went back to here: what you write now is another branch. ",
+    dom("button", {type: "button", onclick: forward}, "Show what came then")));
 }
 
 function messageElement(node) {
@@ -286,9 +299,9 @@ function go(node, step, takesFocus) {
   if (takesFocus) elements.get(next.id)?.focus();
 }
 
-// Shows the branch that leads to this message.
-export function goTo(node) {
-  pick(conversation, node);
+// The branch that leads to this message, and ends with it.
+export function goBackTo(node) {
+  goBack(conversation, node);
   changed();
   elements.get(node.id)?.scrollIntoView({block: "nearest"});
 }
@@ -322,9 +335,9 @@ function figures(node) {
 
 function fillActions(element, node) {
   const place = element.querySelector(".actions");
-  const isBusy = isRunning();
-  const state = [isBusy, node.live !== undefined, shownTokens.has(node.id), node.tokens !== undefined,
-                 node.children.length, canGoOn(node)].join();
+  const isBusy = isRunning(), isLast = pickedPath(conversation).at(-1) === node;
+  const state = [isBusy, isLast, node.live !== undefined, shownTokens.has(node.id), node.tokens !== undefined,
+                 canGoOn(node)].join();
   if (place.dataset.state === state) return;
   place.dataset.state = state;
   const action = (text, title, onclick, more = {}) => dom("button", {type: "button", title, onclick, ...more}, text);
@@ -333,7 +346,7 @@ function fillActions(element, node) {
     list.push(action("Edit", node.role === "user" ? "Write it anew, as a branch" : "Change it, as a branch", () => edit(node)));
     if (node.role === "assistant") {
       list.push(action("Regenerate", "Another answer, as a branch", () => answer(parentOf(conversation, node))));
-    } else if (node.children.length === 0) {
+    } else if (isLast) {
       list.push(action("Answer", "Have it answered", () => answer(node)));
     }
     if (canGoOn(node)) list.push(action("Continue", "Have the model go on", () => follow(node, true)));

@@ -23,6 +23,13 @@ function open(conversation) {
   drawList();
 }
 
+// A conversation that begins as the open one does.
+function adopt(conversation) {
+  conversations.unshift(conversation);
+  save(conversation);
+  open(conversation);
+}
+
 function startNew() {
   // One that nothing was said in is as good as new.
   const empty = conversations.find((each) => Object.keys(each.nodes).length === 1);
@@ -81,7 +88,8 @@ function askForKey() {
 function showHelp() {
   const keys = [["Enter", "send"], ["Shift Enter", "new line"], ["Esc", "stop the answer"], ["↑", "edit the last message, where nothing is written"],
                 ["← →", "on a message: the branches beside it"], ["Alt N", "new chat"], ["Alt M", "chat or memory"],
-                ["Alt S", "settings"], ["/", "write"], ["Ctrl Enter", "keep an edited message"]];
+                ["Alt S", "settings"], ["/", "write"], ["F", "in Memory, on a message or a place of the map: a new conversation from there"],
+                ["Enter", "there: go back to it"], ["Ctrl Enter", "keep an edited message"]];
   dialog("Keys", dom("dl", {class: "keys"}, keys.map(([key, text]) => [dom("dt", {}, dom("kbd", {}, key)), dom("dd", {}, text)])),
     dom("div", {class: "row"}, dom("button", {class: "primary"}, "Close")));
 }
@@ -94,7 +102,7 @@ export function showView(view) {
   byId("show-memory").setAttribute("aria-pressed", String(isMemory));
   byId("side").classList.remove("open");
   byId("title").textContent = isMemory ? "Memory" : titleOf(chat.current());
-  if (isMemory) memory.show(askForKey);
+  if (isMemory) memory.show();
   else memory.hide();
 }
 
@@ -110,6 +118,7 @@ function setTheme(theme) {
   if (theme === "") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;
   byId("theme").title = "Theme: " + (theme || "as the system has it");
+  byId("dark").media = {light: "not all", dark: "all"}[theme] ?? "(prefers-color-scheme: dark)";
   remember("theme", theme);
   memory.theMap().later();
 }
@@ -121,7 +130,7 @@ async function connect() {
     setModels((await getJson("/v1/models")).data, memory.modelChanged);
     status.textContent = "";
     setFields(await getJson("/openapi.json"));
-    if (memory.isShown() || !byId("memory").hidden) memory.show(askForKey);
+    if (memory.isShown() || !byId("memory").hidden) memory.show();
   } catch (problem) {
     status.textContent = problem.message;
     if (problem.status === 401) askForKey();
@@ -181,6 +190,7 @@ async function begin() {
     event.target.value = "";
   });
   window.addEventListener("keydown", onKey);
+  memory.start({refused: askForKey, forked: adopt});
   chat.start({changed: () => {
     if (!conversations.includes(chat.current())) conversations.unshift(chat.current());
     drawList();

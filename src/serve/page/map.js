@@ -1,5 +1,6 @@
 // One sequence's memory as a picture: a row for each layer, columns are positions. Drawn from runs,
-// not from positions, so that a long context costs no more than a short one.
+// not from positions, so that a long context costs no more than a short one. What a place of it
+// means for a conversation it asks its `hooks`.
 import {bytes, count, dom} from "/page/dom.js";
 
 const labelWidth = 116, topHeight = 26, gap = 8, rowMax = 14, rowMin = 3, heightMax = 420;
@@ -8,6 +9,16 @@ const names = {full: "full attention", window: "window", chunked: "chunks", recu
                hidden: "last rows", log: "replay log"};
 const order = Object.keys(names);
 const nameOf = (group) => (names[group.kind] ?? group.kind) + (group.window > 0 ? " " + count(group.window) : "");
+
+const stripe = 5;  // Pixels from one line of a hatched area to the next.
+
+// Whether a position is in one of these runs, [begin, end, begin …]; those of states are empty.
+function isHeldBy(runs, position) {
+  for (let at = 0; at < runs.length; at += 2) {
+    if (position >= runs[at] && (position < runs[at + 1] || position === runs[at])) return true;
+  }
+  return false;
+}
 
 export class MemoryMap {
   constructor() {
@@ -18,6 +29,11 @@ export class MemoryMap {
     this.groups = [];
     this.sequence = null;
     this.messageStarts = [];
+    // turnAt(position): {text, end, rewind(), fork()} of the turn there, or null.
+    // pointed(turn): the pointer, or the keyboard's cursor, is in it now.
+    this.hooks = {turnAt: () => null, pointed: () => {}};
+    this.hatches = new Map();  // By colour.
+    this.held = null;          // Where the pointer went down.
     this.from = 0;
     this.to = null;  // Null: the end.
     this.cursor = null;
@@ -78,7 +94,6 @@ export class MemoryMap {
       const box = this.canvas.getBoundingClientRect();
       return {x: event.clientX - box.left, y: event.clientY - box.top};
     };
-    let held = null;
     this.canvas.addEventListener("wheel", (event) => {
       if (!this.sequence) return;
       event.preventDefault();
@@ -89,19 +104,44 @@ export class MemoryMap {
       }
     }, {passive: false});
     this.canvas.addEventListener("pointerdown", (event) => {
-      held = {x: event.clientX, from: this.from};
+      this.held = {x: event.clientX, y: event.clientY, from: this.from, isMoved: false, pans: false};
       this.canvas.setPointerCapture(event.pointerId);
     });
-    this.canvas.addEventListener("pointerup", () => { held = null; });
+    this.canvas.addEventListener("pointerup", (event) => {
+      const isClick = this.held !== null && !this.held.isMoved;
+      this.held = null;
+      this.point(place(event));
+      if (isClick) this.turn?.rewind(event.pointerType);
+    });
+    this.canvas.addEventListener("pointercancel", () => { this.held = null; });
     this.canvas.addEventListener("pointermove", (event) => {
-      if (held && Math.abs(event.clientX - held.x) > 3) {
-        this.move(held.from - (event.clientX - held.x) / this.plotWidth * this.span, this.span);
-      }
+      if (this.held) this.drag(event.clientX - this.held.x, event.clientY - this.held.y);
       this.point(place(event));
     });
     this.canvas.addEventListener("pointerleave", () => this.point(null));
     this.canvas.addEventListener("keydown", (event) => this.key(event));
   }
+
+  // Sideways, where there is more than is seen, moves the view; else a turn may be lifted out.
+  drag(right, down) {
+    if (Math.hypot(right, down) > 3) this.held.isMoved = true;
+    this.held.pans ||= this.pansBy(right, down) && Math.abs(right) > 3;
+    if (this.held.pans) this.move(this.held.from - right / this.plotWidth * this.span, this.span);
+  }
+
+  pansBy(right, down) {
+    return this.span < (this.sequence?.length ?? 0) && Math.abs(right) >= Math.abs(down);
+  }
+
+  // Whether a movement that begins so is not the map's; then it lets go of the pointer.
+  letGo(right, down) {
+    if (this.held?.pans || this.pansBy(right, down)) return false;
+    this.held = null;
+    return true;
+  }
+
+  // The turn that the cursor is in.
+  get turn() { return this.cursor && this.hooks.turnAt(this.cursor.position); }
 
   key(event) {
     if (!this.sequence) return;
@@ -117,7 +157,9 @@ export class MemoryMap {
         this.move(this.cursor.position - this.span / 2, this.span);
       }
       this.tell();
-    } else if (event.key === "+" || event.key === "=") this.zoom(0.6, middle);
+    } else if (event.key === "Enter") this.turn?.rewind();
+    else if (event.key === "f" && !event.ctrlKey && !event.metaKey && !event.altKey) this.turn?.fork();
+    else if (event.key === "+" || event.key === "=") this.zoom(0.6, middle);
     else if (event.key === "-") this.zoom(1 / 0.6, middle);
     else if (event.key === "0") this.move(0, this.sequence.length);
     else return;
@@ -196,6 +238,7 @@ export class MemoryMap {
     this.drawScale(pen, color);
     for (const row of rows.filter((each) => each.y === each.first)) this.drawGroup(pen, color, row);
     this.drawMarks(pen, color, last.y + last.height);
+    this.drawLeft(pen, color, last.y + last.height);
     if (this.cursor && rows[this.cursor.row]) {
       const row = rows[this.cursor.row];
       pen.strokeStyle = color("text");
@@ -233,10 +276,23 @@ export class MemoryMap {
     }
     pen.fillStyle = color("empty");
     pen.fillRect(labelWidth, y, this.plotWidth, tall);
-    pen.fillStyle = tint;
+    this.drawStored(pen, held.stored, y, tall, this.hatch(pen, tint), tall);
     const seenFrom = this.seenFrom(row);
+    this.drawHeld(pen, color("empty"), tint, row, seenFrom, tall);
+    this.drawStored(pen, held.stored, y, tall, color("disk"), 2);
+    pen.fillStyle = color("panel");
+    for (let layer = 1; layer < layers && height > 4; ++layer) {
+      pen.fillRect(labelWidth, y + layer * height - 1, this.plotWidth, 1);
+    }
+  }
+
+  drawHeld(pen, empty, tint, {held, y}, seenFrom, tall) {
     for (let at = 0; at < held.runs.length; at += 3) {
       const begin = held.runs[at], end = held.runs[at + 1], refs = held.runs[at + 2];
+      // Nothing shines through what is half transparent.
+      pen.fillStyle = empty;
+      this.drawPlain(pen, begin, end, y, tall);
+      pen.fillStyle = tint;
       if (begin === end) {
         this.drawState(pen, begin, y, tall, refs);
       } else {
@@ -244,30 +300,68 @@ export class MemoryMap {
         this.drawRun(pen, Math.max(begin, seenFrom), end, y, tall, refs, false);
       }
     }
-    pen.fillStyle = color("panel");
-    for (let layer = 1; layer < layers && height > 4; ++layer) {
-      pen.fillRect(labelWidth, y + layer * height - 1, this.plotWidth, 1);
+  }
+
+  // What is on the disk: all of the row hatched, before what is in memory is drawn over it; behind
+  // that a line above it.
+  drawStored(pen, runs, y, tall, fill, height) {
+    pen.fillStyle = fill;
+    for (let at = 0; at < runs.length; at += 2) this.drawPlain(pen, runs[at], runs[at + 1], y, Math.min(tall, height));
+  }
+
+  // A run, or a state, in the colour that is set.
+  drawPlain(pen, begin, end, y, height) {
+    if (begin === end) {
+      if (begin < this.from || begin > this.end) return;
+      pen.fillRect(Math.max(labelWidth, Math.min(this.x(begin), labelWidth + this.plotWidth) - 3), y, 3, height);
+    } else if (end > this.from && begin < this.end) {
+      const x = Math.max(labelWidth, this.x(begin));
+      pen.fillRect(x, y, Math.max(1, Math.min(labelWidth + this.plotWidth, this.x(end)) - x), height);
     }
   }
 
   drawRun(pen, begin, end, y, height, refs, isMasked) {
-    if (begin >= end || end <= this.from || begin >= this.end) return;
-    const x = Math.max(labelWidth, this.x(begin));
-    const width = Math.max(1, Math.min(labelWidth + this.plotWidth, this.x(end)) - x);
+    if (begin >= end) return;
     pen.globalAlpha = isMasked ? 0.3 : refs > 0 ? 0.62 : 1;
-    pen.fillRect(x, y, width, height);
+    this.drawPlain(pen, begin, end, y, height);
     pen.globalAlpha = 1;
     // What others share has a line under it.
-    if (refs > 0) pen.fillRect(x, y + height - 3, width, 3);
+    if (refs > 0) this.drawPlain(pen, begin, end, y + height - 3, 3);
   }
 
   drawState(pen, position, y, height, refs) {
-    if (position < this.from || position > this.end) return;
     const isLive = position === this.sequence.length;
-    const x = Math.min(this.x(position), labelWidth + this.plotWidth);
     pen.globalAlpha = isLive || refs === 0 ? 1 : 0.62;
-    pen.fillRect(Math.max(labelWidth, x - 3), y, 3, height);
+    this.drawPlain(pen, position, position, y, height);
     pen.globalAlpha = 1;
+  }
+
+  // Lines of this colour, aslant.
+  hatch(pen, tint) {
+    if (!this.hatches.has(tint)) {
+      const tile = dom("canvas", {width: stripe, height: stripe}), lines = tile.getContext("2d");
+      lines.strokeStyle = tint;
+      for (const shift of [-stripe, 0, stripe]) {
+        lines.moveTo(shift, stripe);
+        lines.lineTo(shift + stripe, 0);
+      }
+      lines.stroke();
+      this.hatches.set(tint, pen.createPattern(tile, "repeat"));
+    }
+    return this.hatches.get(tint);
+  }
+
+  // What lies behind the turn that is pointed at: going back leaves it.
+  drawLeft(pen, color, bottom) {
+    const end = this.turn?.end ?? Infinity;
+    if (end >= this.sequence.length || end >= this.end) return;
+    const x = Math.max(labelWidth, this.x(end));
+    pen.globalAlpha = 0.6;
+    pen.fillStyle = color("panel");
+    pen.fillRect(x, topHeight, labelWidth + this.plotWidth - x, bottom - topHeight);
+    pen.globalAlpha = 1;
+    pen.fillStyle = color("accent");
+    pen.fillRect(x - 1, topHeight, 2, bottom - topHeight);
   }
 
   drawMarks(pen, color, bottom) {
@@ -295,16 +389,24 @@ export class MemoryMap {
 
   tell() {
     this.tip.textContent = this.text();
+    this.hooks.pointed(this.turn);
   }
 
   text() {
+    const turn = this.turn;
+    const cell = this.cellText();
+    return cell + (turn ? " — " + turn.text + ": a click goes back to its end" : "");
+  }
+
+  cellText() {
     const row = this.cursor && this.rows()[this.cursor.row];
     if (!row) return "";
     const {group, held, layer} = row, position = this.cursor.position;
     const where = nameOf(group) + (layer === null ? "" : ", layer " + layer);
     const mark = this.sequence.marks.find(([at]) => Math.abs(at - position) <= this.span / this.plotWidth * 4);
     const marked = mark ? "; snapshot at " + count(mark[0]) + " (" + mark[1].replace("_", " ") + ")" : "";
-    const disk = this.sequence.stored ? "; on disk too" : "";
+    const isStored = isHeldBy(held.stored, position);
+    const disk = isStored ? "; on disk too" : "";
     const isState = group.page_tokens === 0;
     for (let at = 0; at < held.runs.length; at += 3) {
       const [begin, end, refs] = held.runs.slice(at, at + 3);
@@ -319,6 +421,7 @@ export class MemoryMap {
       return "Token " + count(position) + " · " + where + ": " + state + shared + "; page of "
         + group.page_tokens + " tokens, " + bytes(group.block_bytes) + marked + disk;
     }
-    return "Token " + count(position) + " · " + where + ": " + (isState ? "no state here" : "not held") + marked + disk;
+    const missing = isStored ? "on disk: read from there, not computed" : isState ? "no state here" : "not held";
+    return "Token " + count(position) + " · " + where + ": " + missing + marked;
   }
 }

@@ -1,15 +1,22 @@
 // What the server's memory holds: totals that add up, the sequences, one of them as a map, and the
-// open conversation's tree with the price of going to each place of it.
+// open conversation's tree: to point at a place of it shows the price of going back there, a click
+// goes back, and what is dragged out of it, or out of the map, becomes a conversation of its own.
 import {ApiError, events, postJson} from "/page/api.js";
 import * as chat from "/page/chat.js";
 import {byId, bytes, count, dom, replace} from "/page/dom.js";
+import {liftable} from "/page/lift.js";
 import {MemoryMap} from "/page/map.js";
 import {modelFields, modelQuery} from "/page/models.js";
-import {messagesOf, pathTo, pickedPath, root} from "/page/tree.js";
+import {forkOf, messagesOf, pathTo, pickedPath, root} from "/page/tree.js";
 
-let report = null, controller = null, refused = () => {};
+const pause = 120;  // Milliseconds: a pointer that only passes asks for no prices.
+
+let report = null, controller = null;
+let hooks = {refused: () => {}, forked: () => {}};
 let picked = null;    // A sequence's id.
 let followed = null;  // What the server says of the conversation that is open.
+let turns = [];       // Of that conversation, as the map shows them.
+let pointed = null;   // The message whose price is shown, or asked for.
 const sequences = new Map();
 const map = new MemoryMap();
 const rates = {time: 0, decode: 0, prompt: 0, steps: [], text: ""};
@@ -18,8 +25,10 @@ const parts = {};
 export const isShown = () => controller !== null;
 export const theMap = () => map;
 
-export function show(whenRefused) {
-  refused = whenRefused;
+// `refused`: the server wants another key. `forked`: takes a new conversation.
+export function start(value) { hooks = value; }
+
+export function show() {
   if (controller) return;
   if (!parts.totals) build();
   controller = new AbortController();
@@ -37,7 +46,7 @@ export function modelChanged() {
   if (!controller) return;
   hide();
   sequences.clear();
-  show(refused);
+  show();
 }
 
 function build() {
@@ -47,17 +56,27 @@ function build() {
   parts.about = dom("p", {class: "about"});
   parts.tree = dom("ul", {class: "tree", role: "tree", "aria-label": "The conversation's branches"});
   parts.price = dom("p", {class: "note", role: "status"});
+  parts.fork = dom("button", {type: "button", class: "drop", disabled: true,
+                              onclick: () => pointed && fork(chat.current(), pointed)}, "New conversation from here");
+  liftable(parts.tree, notEmpty, (event) => liftedNode(event.target.closest("[data-node]")?.dataset.node));
+  liftable(map.canvas, notEmpty, () => (map.turn ? liftedNode(map.turn.node.id) : null),
+           (right, down) => map.letGo(right, down));
+  map.hooks = {
+    turnAt: (position) => (isOwnShown() ? turns.findLast((turn) => turn.begin <= position) ?? null : null),
+    pointed: (turn) => turn && point(turn.node),
+  };
   const legend = dom("ul", {class: "legend"},
     [["live", "live"], ["shared", "shared with others"], ["masked", "masked: kept for going back"],
-     ["empty", "not held"], ["snapshot", "snapshot: one can always go back here"]]
+     ["disk", "on disk alone: read from there"], ["both", "on disk too"], ["empty", "not held"], ["snapshot", "snapshot: one can always go back here"]]
       .map(([kind, text]) => dom("li", {}, dom("span", {class: "key key-" + kind}), text)));
   replace(byId("memory"), parts.note, parts.totals,
     dom("section", {class: "card"}, dom("h2", {}, "Layers and positions"), parts.about, map.element, legend),
     dom("div", {class: "columns"},
       dom("section", {class: "card"}, dom("h2", {}, "Sequences in memory"), parts.sequences),
       dom("section", {class: "card"}, dom("h2", {}, "This conversation"),
-          dom("p", {class: "note"}, "Pick a message: what going on from there would cost, and what memory has of it."),
-          parts.tree, parts.price)));
+          dom("p", {class: "note"}, "Point at a message to see what going back there would cost; a click goes back. Dragged to an "
+            + "empty place, here or from the map, it is the end of a new conversation; so it is with the key F."),
+          parts.tree, parts.price, parts.fork)));
 }
 
 async function watch(mine) {
@@ -70,7 +89,7 @@ async function watch(mine) {
     } catch (problem) {
       if (controller !== mine) return;
       parts.note.textContent = problem.message;
-      if (problem instanceof ApiError && problem.status === 401) refused();
+      if (problem instanceof ApiError && problem.status === 401) hooks.refused();
       if (problem instanceof ApiError && [401, 403].includes(problem.status)) return hide();
     }
     sequences.clear();
@@ -106,28 +125,38 @@ const running = () => report.order.find((id) => id.startsWith("answer-"));
 // What is picked; else what the conversation goes on from, or what is being answered.
 function shown() {
   return sequences.get(picked) ?? sequences.get(running()) ?? sequences.get(followed?.sequence)
-    ?? sequences.get(report.order.at(-1)) ?? null;
+    ?? onDisk(followed) ?? sequences.get(report.order.at(-1)) ?? null;
 }
+
+// Of a prompt that memory knows nothing of, what the disk has; null: nothing.
+function onDisk(plan) {
+  if (!plan || plan.on_disk === 0) return null;
+  return {id: "stored", use: "stored", length: plan.on_disk, common: 0, stored: true, marks: [],
+          groups: plan.stored.map((stored) => ({blocks: 0, shared: 0, bytes: 0, runs: [], stored}))};
+}
+
+const isOwn = (sequence) => followed !== null && (sequence?.id === followed.sequence || sequence?.use === "stored");
+const isOwnShown = () => report !== null && isOwn(shown());
 
 function draw() {
   const sequence = shown();
   drawTotals();
   drawSequences(sequence);
-  const isOwn = sequence !== null && sequence.id === followed?.sequence;
-  map.set(report.groups, sequence, isOwn ? followed.message_starts : []);
+  map.set(report.groups, sequence, isOwn(sequence) ? followed.message_starts : []);
   parts.about.textContent = sequence === null ? "" : describe(sequence);
 }
 
 function describe(sequence) {
   const size = sequence.groups.reduce((sum, group) => sum + group.bytes, 0);
   const snapshots = new Set(sequence.marks.map(([position]) => position)).size;
-  return nameOf(sequence) + ": " + count(sequence.length) + " tokens, " + bytes(size) + ", "
-    + count(snapshots) + (snapshots === 1 ? " snapshot" : " snapshots")
-    + (sequence.stored ? ", on disk too" : "") + ". Wheel or + and − zoom, dragging and arrows move.";
+  const where = sequence.use === "stored" ? "on disk, and not in memory" : bytes(size) + ", "
+    + count(snapshots) + (snapshots === 1 ? " snapshot" : " snapshots") + (sequence.stored ? ", on disk too" : "");
+  return nameOf(sequence) + ": " + count(sequence.length) + " tokens, " + where + ". Wheel or + and − zoom, dragging and arrows move.";
 }
 
-const uses = {reading: "Reading", answering: "Answering", kept: "Kept", pinned: "Pinned"};
-const nameOf = (sequence) => uses[sequence.use] + " " + sequence.id.replace(/^\D+-/, "#");
+const uses = {reading: "Reading", answering: "Answering", kept: "Kept", pinned: "Pinned",
+              stored: "This conversation"};
+const nameOf = ({use, id}) => uses[use] + (use === "stored" ? "" : " " + id.replace(/^\D+-/, "#"));
 
 const partNames = {
   conversations: ["Conversations", "pages, states and rows, with free ones that are kept ready"],
@@ -192,11 +221,30 @@ function drawSequences(sequence) {
 // The open conversation is another one, or has changed.
 export async function conversationChanged() {
   if (!isShown()) return;
+  const conversation = chat.current();
+  if (pointed && !(pointed.id in conversation.nodes)) pointAway();
+  turns = [];  // Until the server has said where they are now.
   drawTree();
-  const path = pickedPath(chat.current());
+  const path = pickedPath(conversation);
   const answered = path.findLastIndex((node) => node.role === "user");
-  followed = answered < 0 ? null : await price(path[answered]);
+  const found = answered < 0 ? null : await price(path[answered]);
+  if (conversation !== chat.current()) return;
+  followed = found;
+  turns = found === null ? [] : turnsOf(path, found.message_starts);
   if (report) draw();
+}
+
+// A turn is a user's message and what was said to it, the first one with what stands before it. The
+// server says where each begins; where it counts them in another way, none is known.
+function turnsOf(path, starts) {
+  const users = path.map((node, index) => (node.role === "user" ? index : -1)).filter((index) => index >= 0);
+  if (users.length !== starts.length) return [];
+  return users.map((first, turn) => {
+    const node = path[(users[turn + 1] ?? path.length) - 1];
+    return {node, begin: turn === 0 ? 0 : starts[turn], end: starts[turn + 1] ?? Infinity,
+            text: "turn " + (turn + 1) + ", “" + labelOf(path[first]) + "”",
+            rewind: (pointer) => goBackTo(node, pointer), fork: () => fork(chat.current(), node)};
+  });
 }
 
 // A node of the tree for each message; branches are further in.
@@ -216,29 +264,81 @@ function drawTree() {
     }
   };
   walk(root(conversation), 0);
+  const focused = document.activeElement?.dataset?.node;
   replace(parts.tree, items.length > 0 ? items : dom("li", {class: "note"}, "Nothing has been said yet."));
+  parts.tree.querySelector('[data-node="' + CSS.escape(focused ?? "") + '"]')?.focus();
+}
+
+function labelOf(node) {
+  const text = node.text.trim().split("\n")[0];
+  return (node.role === "user" ? "You: " : "Model: ") + (text.length > 70 ? text.slice(0, 69) + "…" : text || "…");
 }
 
 function treeItem(conversation, node, depth, isPicked) {
-  const text = node.text.trim().split("\n")[0];
+  const isLast = pickedPath(conversation).at(-1) === node;
   const item = dom("li", {class: "depth", role: "treeitem", "aria-selected": String(isPicked)},
-    dom("button", {type: "button", class: node.role + (isPicked ? " on-path" : ""),
-                   title: "Show this branch", onclick: () => pickNode(conversation, node)},
-        (node.role === "user" ? "You: " : "Model: ") + (text.length > 70 ? text.slice(0, 69) + "…" : text || "…")));
+    dom("button", {type: "button", class: node.role + (isPicked ? " on-path" : "") + (isLast ? " last" : "") + (node === pointed ? " pointed" : ""),
+                   "data-node": node.id, "aria-keyshortcuts": "F", title: "Go back to here",
+                   onpointerenter: () => point(node), onfocus: () => point(node),
+                   onclick: (event) => goBackTo(node, event.pointerType),
+                   onkeydown: (event) => {
+                     if (event.key === "f" && !event.ctrlKey && !event.metaKey && !event.altKey) fork(conversation, node);
+                   }}, labelOf(node)));
   item.style.paddingInlineStart = Math.min(depth, 8) * 14 + "px";
   return item;
 }
 
-async function pickNode(conversation, node) {
-  chat.goTo(node);
+// Where what was lifted does not fall on an empty place.
+const notEmpty = "[data-node], .map";
+
+function liftedNode(id) {
+  const conversation = chat.current(), node = conversation.nodes[id];
+  if (!node) return null;
+  return {text: "New conversation, up to “" + labelOf(node) + "”", drop: () => fork(conversation, node)};
+}
+
+// Shows what going on behind this message would cost, soon.
+async function point(node, wait = pause) {
+  if (pointed === node && wait > 0) return;
+  pointed = node;
+  parts.price.textContent = "…";
+  parts.fork.disabled = false;
+  for (const each of parts.tree.querySelectorAll("[data-node]")) {
+    each.classList.toggle("pointed", each.dataset.node === node.id);
+  }
+  await new Promise((resolve) => setTimeout(resolve, wait));
+  if (pointed !== node) return;
   const found = await price(node);
-  if (found === null) return;
+  if (pointed !== node || found === null) return;  // What refused it is told.
+  const isStored = found.on_disk > found.reused;
   parts.price.textContent = "From here: " + count(found.reused) + " of " + count(found.prompt_tokens)
-    + " tokens are in memory, " + count(found.recomputed) + " would be read"
+    + " tokens are in memory, " + (isStored ? count(found.on_disk) + " on disk, " : "")
+    + count(found.recomputed) + (isStored ? " would be read, or found there" : " would be read")
     + (found.replayed > 0 ? ", " + count(found.replayed) + " replayed" : "") + "."
     + (found.reason ? " " + found.reason : "");
-  picked = found.sequence;
-  if (report) draw();
+}
+
+function pointAway() {
+  pointed = null;
+  parts.fork.disabled = true;
+  parts.price.textContent = "";
+}
+
+// A finger points first, and goes back when it comes again.
+function goBackTo(node, pointer) {
+  if (pointer === "touch" && pointed !== node) {
+    point(node, 0);
+    return;
+  }
+  picked = null;
+  chat.goBackTo(node);
+  point(node, 0);
+}
+
+function fork(conversation, node) {
+  picked = null;
+  pointAway();
+  hooks.forked(forkOf(conversation, node));
 }
 
 // What answering behind this message would cost; null where the server does not say.

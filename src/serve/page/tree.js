@@ -1,5 +1,7 @@
 // A conversation is a tree: a message that is edited, or an answer that is made again, is a sibling
-// of the one before. Pure data, so that it can be stored as it is.
+// of the one before. `picked` is the number of the child by which the shown branch goes on; of one
+// that was gone back to it is below zero (its complement), and the branch ends there. Pure data, so
+// that it can be stored as it is.
 import {newId} from "/page/dom.js";
 
 const rootId = "root";
@@ -24,11 +26,13 @@ export function addNode(conversation, parent, fields) {
 export const parentOf = (conversation, node) => conversation.nodes[node.parent];
 export const siblings = (conversation, node) => parentOf(conversation, node).children;
 
+const hasPicked = (node) => node.children.length > 0 && node.picked >= 0;
+
 // From the first message to the last one of the branch that is picked.
 export function pickedPath(conversation) {
   const path = [];
   let node = root(conversation);
-  while (node.children.length > 0) {
+  while (hasPicked(node)) {
     node = conversation.nodes[node.children[Math.min(node.picked, node.children.length - 1)]];
     path.push(node);
   }
@@ -48,6 +52,29 @@ export function pick(conversation, node) {
     const parent = parentOf(conversation, node);
     parent.picked = parent.children.indexOf(node.id);
   }
+}
+
+// Makes the shown branch end with this message; what came behind it stays, and goForward() shows it
+// again.
+export function goBack(conversation, node) {
+  pick(conversation, node);
+  if (hasPicked(node)) node.picked = ~node.picked;
+}
+export const wasGoneBackTo = (node) => node.children.length > 0 && node.picked < 0;
+export function goForward(node) {
+  if (wasGoneBackTo(node)) node.picked = ~node.picked;
+}
+
+// Another conversation, with all that was said up to this message in its branch.
+export function forkOf(conversation, node) {
+  const made = newConversation();
+  made.title = "Fork of " + titleOf(conversation).replace(/^Fork of /, "");
+  made.system = conversation.system;
+  let last = root(made);
+  for (const {id, parent, children, picked, live, ...fields} of pathTo(conversation, node)) {
+    last = addNode(made, last, structuredClone(fields));
+  }
+  return made;
 }
 
 export function removeNode(conversation, node) {

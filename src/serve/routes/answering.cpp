@@ -50,7 +50,8 @@ void add_orders(const AnswerSettings& settings, session::AnswerOrder order,
 Checked<Admission> admit(const RouteContext& context, const http::Request& request) {
   std::unique_ptr<Slots::Slot> slot = context.slots->take(request.client);
   if (slot == nullptr) return busy_refusal("the server answers as many requests as it may");
-  JobTerms terms{.client = request.client.empty() ? request.address : request.client};
+  JobTerms terms{.client = request.client.empty() ? request.address : request.client,
+                 .request_id = request.id};
   if (context.request_seconds_max > 0) {
     terms.deadline =
         JobTerms::Clock::now() + std::chrono::duration_cast<JobTerms::Clock::duration>(

@@ -54,11 +54,22 @@ Checked<std::unique_ptr<http::Reply>> plan_memory(const RouteContext& context,
   const memory::ResumePlan& plan = priced.plan;
   json::Value starts = json::Value::array();
   for (const int32_t start : prompt.message_starts) starts.push_back(start);
+  json::Value stored = json::Value::array();
+  for (const auto& runs : priced.stored.runs) {
+    json::Value flat = json::Value::array();
+    for (const store::PositionRun& run : runs) {
+      flat.push_back(run.begin);
+      flat.push_back(run.end);
+    }
+    stored.push_back(std::move(flat));
+  }
   json::Value reply = {{"object", "memory.plan"},
                        {"prompt_tokens", prompt.tokens.size()},
                        {"reused", plan.resume},
                        {"recomputed", plan.forward_tokens},
                        {"replayed", plan.recurrence_steps},
+                       {"on_disk", priced.stored.length},
+                       {"stored", std::move(stored)},
                        {"message_starts", std::move(starts)}};
   reply["reason"] = plan.reason.empty() ? json::Value() : json::Value(plan.reason);
   reply["sequence"] = priced.sequence.empty() ? json::Value() : json::Value(priced.sequence);

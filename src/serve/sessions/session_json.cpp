@@ -86,8 +86,7 @@ Checked<json::Value> price_json(const SessionState& state, const ServedModel& mo
     if (!prompt) return refusal_of(prompt.error(), "messages");
     model.service->ask([&](Engine& engine) {
       priced = session::price(engine, prompt->tokens, tenant, false);
-      is_on_disk = engine.sequence_store() != nullptr &&
-                   engine.is_stored(engine.default_selection().for_tenant(tenant), prompt->tokens);
+      is_on_disk = priced.stored.has_all(int32_t(prompt->tokens.size()));
     });
   }
   json::Value json = {{"reused", priced.plan.resume},

@@ -115,6 +115,7 @@ Status PackedWeights::pack_all(const std::vector<PackJob>& jobs, uint8_t* data,
   TaskCounter next;
   threads.run([&](int worker) {
     for (size_t at = size_t(next.claim(1)); at < pieces.size(); at = size_t(next.claim(1))) {
+      if (settings_.options.is_given_up && settings_.options.is_given_up()) return;
       const Piece& piece = pieces[at];
       if (at + kReadAhead < pieces.size()) {
         advise(settings_.advice.before_reading, blocks_of(pieces[at + kReadAhead]));
@@ -132,6 +133,7 @@ Status PackedWeights::pack_all(const std::vector<PackJob>& jobs, uint8_t* data,
       advise(settings_.advice.after_reading, blocks_of(piece));
     }
   });
+  CAIRN_TRY(expect_wanted(settings_.options));
   // Pages that two pieces share went with neither.
   for (const PackJob& job : jobs) advise(settings_.advice.after_reading, job.weight->blocks);
   if (settings_.on_progress) settings_.on_progress(bytes, bytes);
@@ -160,6 +162,8 @@ Status PackedWeights::pack(const std::vector<const PackedMatrix*>& matrices, Thr
     if (cache) {
       data = cache->data();
       caches_.push_back(std::move(cache).value());
+    } else if (cache.error().code == ErrorCode::cancelled) {
+      return std::move(cache).error();
     } else if (cache.error().code != ErrorCode::not_found) {
       log::warning("pack cache: {}: the weights are packed again", cache.error().message);
     }
@@ -171,6 +175,7 @@ Status PackedWeights::pack(const std::vector<const PackedMatrix*>& matrices, Thr
     data = packed;
     if (may_cache && caches_.empty()) {
       const Status saved = PackCache::save(settings_.options, jobs, {arena.data(), bytes}, threads);
+      CAIRN_TRY(expect_wanted(settings_.options));
       if (!saved) log::warning("pack cache: {}", saved.error().message);
     }
     arenas_.push_back(std::move(arena));

@@ -28,6 +28,7 @@ static_assert(sizeof(Header) == 48);
 
 constexpr char kMagic[8] = {'c', 'a', 'i', 'r', 'n', 'p', 'a', 'k'};
 constexpr size_t kCheckedBytes = size_t(2) << 20;
+constexpr size_t kWrittenBytes = size_t(32) << 20;  // At a time: between, it may be given up.
 constexpr size_t kAlignment = size_t(2) << 20;
 
 size_t bytes_of(const std::vector<PackJob>& jobs) {
@@ -73,18 +74,21 @@ uint64_t digest_of(const Header& header, std::span<const uint64_t> digests) {
   return digest(std::as_bytes(digests), head);
 }
 
-// `on_progress` is told how many bytes are done, and of how many.
-std::vector<uint64_t> piece_digests(std::span<const std::byte> data, ThreadPool& threads,
-                                    const std::function<void(size_t, size_t)>& on_progress) {
+// `on_progress` is told how many bytes are done, and of how many. Error: cancelled.
+Result<std::vector<uint64_t>> piece_digests(
+    const PackOptions& options, std::span<const std::byte> data, ThreadPool& threads,
+    const std::function<void(size_t, size_t)>& on_progress) {
   std::vector<uint64_t> digests(piece_count(data.size()));
   TaskCounter next;
   threads.run([&](int worker) {
     for (size_t at = size_t(next.claim(1)); at < digests.size(); at = size_t(next.claim(1))) {
+      if (options.is_given_up && options.is_given_up()) return;
       const size_t begin = at * kCheckedBytes;
       if (worker == 0 && on_progress) on_progress(begin, data.size());
       digests[at] = digest(data.subspan(begin, std::min(kCheckedBytes, data.size() - begin)));
     }
   });
+  CAIRN_TRY(expect_wanted(options));
   if (on_progress) on_progress(data.size(), data.size());
   return digests;
 }
@@ -119,6 +123,11 @@ Status check_header(const std::string& path, const Header& found, const Header& 
 
 }  // namespace
 
+Status expect_wanted(const PackOptions& options) {
+  if (!options.is_given_up || !options.is_given_up()) return Ok{};
+  return fail(ErrorCode::cancelled, "weights: the packing was given up");
+}
+
 Result<PackCache> PackCache::open(const PackOptions& options, const std::vector<PackJob>& jobs,
                                   ThreadPool& threads,
                                   const std::function<void(size_t, size_t)>& on_progress) {
@@ -140,7 +149,8 @@ Result<PackCache> PackCache::open(const PackOptions& options, const std::vector<
     return fail(ErrorCode::invalid_data, "{}: the head is damaged", path);
   }
   file.prefer_huge_pages();
-  const std::vector<uint64_t> computed = piece_digests(bytes.subspan(offset), threads, on_progress);
+  CAIRN_TRY(const std::vector<uint64_t> computed,
+            piece_digests(options, bytes.subspan(offset), threads, on_progress));
   const auto differs = std::mismatch(digests.begin(), digests.end(), computed.begin());
   if (differs.first != digests.end()) {
     const size_t piece = size_t(differs.first - digests.begin());
@@ -158,7 +168,7 @@ Status PackCache::save(const PackOptions& options, const std::vector<PackJob>& j
   if (error) {
     return fail(ErrorCode::io, "{}: cannot make the folder: {}", folder.string(), error.message());
   }
-  const std::vector<uint64_t> digests = piece_digests(packed, threads, {});
+  CAIRN_TRY(const std::vector<uint64_t> digests, piece_digests(options, packed, threads, {}));
   Header header = make_header(options, jobs);
   header.digest = digest_of(header, digests);
   std::vector<std::byte> head(data_offset(packed.size()));
@@ -166,7 +176,10 @@ Status PackCache::save(const PackOptions& options, const std::vector<PackJob>& j
   std::memcpy(head.data() + sizeof header, digests.data(), digests.size() * 8);
   CAIRN_TRY(OutputFile writer, OutputFile::open(options.cache_path));
   CAIRN_TRY(writer.append(head));
-  CAIRN_TRY(writer.append(packed));
+  for (size_t at = 0; at < packed.size(); at += kWrittenBytes) {
+    CAIRN_TRY(expect_wanted(options));
+    CAIRN_TRY(writer.append(packed.subspan(at, std::min(kWrittenBytes, packed.size() - at))));
+  }
   return writer.commit();
 }
 

@@ -30,14 +30,17 @@ struct PackJob {
   size_t bytes() const { return size_t(group_count() * matrix->group_bytes); }
 };
 
+// Error: cancelled, where the packing was given up.
+Status expect_wanted(const PackOptions& options);
+
 class PackCache {
  public:
   // The packed weights of exactly these jobs. Errors: not_found (no such file), invalid_data (not
-  // such a file, another layout or model, damage), io.
+  // such a file, another layout or model, damage), cancelled, io.
   static Result<PackCache> open(const PackOptions& options, const std::vector<PackJob>& jobs,
                                 ThreadPool& threads,
                                 const std::function<void(size_t, size_t)>& on_progress);
-  // Replaces the file, and makes its folder. Errors: io; nothing is left then.
+  // Replaces the file, and makes its folder. Errors: cancelled, io; nothing is left then.
   static Status save(const PackOptions& options, const std::vector<PackJob>& jobs,
                      std::span<const std::byte> packed, ThreadPool& threads);
 
