@@ -127,7 +127,7 @@ function describe(sequence) {
 }
 
 const uses = {reading: "Reading", answering: "Answering", kept: "Kept", pinned: "Pinned"};
-const nameOf = (sequence) => uses[sequence.use] + " " + sequence.id.replace(/^\D+-/, "#");
+const nameOf = (sequence) => uses[sequence.use] + " " + sequence.id.replace(/^\w+-(.{6}).*$/, "#$1");
 
 const partNames = {
   conversations: ["Conversations", "pages, states and rows, with free ones that are kept ready"],
