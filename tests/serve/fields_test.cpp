@@ -13,6 +13,7 @@
 #include "serve/app.h"
 #include "serve/openapi.h"
 #include "serve/reply_types.h"
+#include "tests/serve/schema_check.h"
 
 namespace cairn::serve::fields_test {
 namespace {
