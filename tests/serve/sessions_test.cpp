@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "serve/sessions/saved_reply.h"
 #include "serve/sessions/session_files.h"
 #include "serve/sessions/session_table.h"
 #include "tests/scratch_folder.h"
@@ -463,6 +464,37 @@ TEST(SessionFiles, TellsWhenOneIsWritten) {
   EXPECT_EQ(told, kCount);
   const std::unique_ptr<SessionFiles> again = SessionFiles::open(folder).value();
   for (const SessionState& state : again->take_kept()) EXPECT_EQ(state.created, 2) << state.id;
+}
+
+// Whoever has let go of a reply is not woken any more: the connection that it woke may be gone.
+TEST(SavedReply, WaitsForTheDiskAndForNobodyElse) {
+  const test::ScratchFolder scratch;
+  const auto table = std::make_shared<SessionTable>(
+      SessionLimits(), SessionFiles::open(scratch.file("new") + "/sessions").value());
+  SessionState state{.id = "large", .model = "m"};
+  state.dialogue.add({"user", std::string(size_t(16) << 20, 'x')});  // It takes a while to write.
+  std::atomic<int> wakes = 0;
+  const auto reply_to = [&] {
+    auto reply = std::make_unique<SavedReply>(
+        std::make_unique<http::WholeReply>(http::ReplyHead{}, "body"), table, "", "large");
+    reply->listen([&] { ++wakes; });
+    return reply;
+  };
+  ASSERT_TRUE(table->add(state));
+  auto kept = reply_to(), dropped = reply_to();
+  std::string out;
+  EXPECT_EQ(kept->read(out), http::Reply::State::waiting);
+  EXPECT_EQ(dropped->read(out), http::Reply::State::waiting);
+  EXPECT_EQ(out, "");
+  EXPECT_EQ(kept->head(), nullptr);
+  dropped.reset();
+  while (wakes == 0) std::this_thread::yield();
+  EXPECT_EQ(kept->read(out), http::Reply::State::ended);
+  EXPECT_EQ(out, "body");
+  EXPECT_EQ(kept->head()->status, 200);
+  table->drain();
+  EXPECT_EQ(reply_to()->read(out), http::Reply::State::ended) << "nothing is left to be written";
+  EXPECT_EQ(wakes, 1);
 }
 
 TEST(SessionFiles, WhatIsReadIsChecked) {

@@ -3,9 +3,9 @@
 // http::Reply.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,6 +25,7 @@ class SavedReply final : public http::Reply {
         sessions_(std::move(sessions)),
         owner_(std::move(owner)),
         id_(std::move(id)) {}
+  ~SavedReply() override;
 
   void listen(std::function<void()> wake) override;
   State read(std::string& out) override;
@@ -33,13 +34,22 @@ class SavedReply final : public http::Reply {
   std::vector<std::pair<std::string, int64_t>> figures() const override { return made_->figures(); }
 
  private:
+  // Shared with the thread that writes, which may come to it when the reply is gone.
+  struct Writing {
+    std::mutex mutex;
+    std::function<void()> wake;  // Empty once nobody waits any more.
+    bool is_over = false;
+  };
+  bool is_written();
+
   std::unique_ptr<http::Reply> made_;
   std::shared_ptr<SessionTable> sessions_;
   std::string owner_, id_;
   std::function<void()> wake_;
-  State state_ = State::waiting;                   // Of what was made.
-  std::string last_;                               // Its last bytes, which wait for the disk.
-  std::shared_ptr<std::atomic<bool>> is_written_;  // Null: nobody has asked yet.
+  State state_ = State::waiting;      // Of what was made.
+  std::string last_;                  // Its last bytes, which wait for the disk.
+  std::shared_ptr<Writing> writing_;  // Null: nobody has asked yet.
+  bool has_ended_ = false;
 };
 
 }  // namespace cairn::serve
