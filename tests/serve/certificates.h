@@ -84,10 +84,11 @@ inline Pair make_pair_in(const std::filesystem::path& folder, const std::string&
   X509_gmtime_adj(X509_getm_notBefore(certificate), terms.begin_days * kDay);
   X509_gmtime_adj(X509_getm_notAfter(certificate), terms.end_days * kDay);
   X509_NAME* const subject = X509_get_subject_name(certificate);
-  const std::string name =
+  const std::string common_name =
       terms.is_authority ? "authority " + std::to_string(terms.serial) : "localhost";
   X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC,
-                             reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
+                             reinterpret_cast<const unsigned char*>(common_name.c_str()), -1, -1,
+                             0);
   X509_set_issuer_name(certificate, subject);
   X509_set_pubkey(certificate, key);
   if (terms.is_authority) add_extension(certificate, NID_basic_constraints, "critical,CA:TRUE");
