@@ -224,15 +224,15 @@ constexpr ReplyType kTypes[] = {
      "{id: string, use: \"reading\" | \"answering\" | \"kept\" | \"pinned\", length: integer,"
      " common: integer, stored: boolean, marks: [[integer | string]],"
      " groups: [{blocks: integer, shared: integer, bytes: integer, whole: boolean,"
-     " runs: [integer]}]}"},
+     " runs: [integer], stored: [integer]}]}"},
     {"Memory",
      "{object: \"memory\", ...MemoryTotals, groups: [{kind: string, window: integer,"
      " page_tokens: integer, block_bytes: integer, layers: [integer]}], left_out: integer,"
      " order: [string], sequences: [MemorySequence]}"},
     {"MemoryPlan",
      "{object: \"memory.plan\", prompt_tokens: integer, reused: integer, recomputed: integer,"
-     " replayed: integer, message_starts: [integer], reason: string | null,"
-     " sequence: string | null}"},
+     " replayed: integer, on_disk: integer, stored: [[integer]], message_starts: [integer],"
+     " reason: string | null, sequence: string | null}"},
 };
 
 }  // namespace

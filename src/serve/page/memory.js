@@ -154,14 +154,9 @@ function describe(sequence) {
   return nameOf(sequence) + ": " + count(sequence.length) + " tokens, " + where + ". Wheel or + and − zoom, dragging and arrows move.";
 }
 
-<<<<<<< HEAD
 const uses = {reading: "Reading", answering: "Answering", kept: "Kept", pinned: "Pinned",
               stored: "This conversation"};
-const nameOf = ({use, id}) => uses[use] + (use === "stored" ? "" : " " + id.replace(/^\D+-/, "#"));
-=======
-const uses = {reading: "Reading", answering: "Answering", kept: "Kept", pinned: "Pinned"};
-const nameOf = (sequence) => uses[sequence.use] + " " + sequence.id.replace(/^\w+-(.{6}).*$/, "#$1");
->>>>>>> h1
+const nameOf = ({use, id}) => uses[use] + (use === "stored" ? "" : " " + id.replace(/^\w+-(.{6}).*$/, "#$1"));
 
 const partNames = {
   conversations: ["Conversations", "pages, states and rows, with free ones that are kept ready"],
