@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
+#include <functional>
+#include <memory>
 #include <utility>
 
 #include "base/log.h"
@@ -116,6 +119,16 @@ Status expect_wanted(const EngineOptions& options, const gguf::File& file) {
   return fail(ErrorCode::cancelled, "{}: the loading was given up", file.name());
 }
 
+// Once it has been given up it stays so, for every thread and stage that asks: what one of them left
+// out must not be missing from a model that is wanted again.
+std::function<bool()> for_good(std::function<bool()> is_given_up) {
+  if (!is_given_up) return nullptr;
+  return [ask = std::move(is_given_up), is_over = std::make_shared<std::atomic<bool>>(false)] {
+    if (!is_over->load() && ask()) is_over->store(true);
+    return is_over->load();
+  };
+}
+
 // Some models have relatives that see both ways, whose files bear the same architecture.
 Status check_direction(const gguf::Metadata& meta, bool is_causal) {
   CAIRN_TRY(const bool found, meta.flag_or("attention.causal", is_causal));
@@ -127,7 +140,9 @@ Status check_direction(const gguf::Metadata& meta, bool is_causal) {
 }  // namespace
 
 Engine::Engine(gguf::File file, const EngineOptions& options)
-    : file_(std::move(file)), options_(options) {}
+    : file_(std::move(file)), options_(options) {
+  options_.is_given_up = for_good(options.is_given_up);
+}
 
 Engine::~Engine() = default;
 

@@ -612,19 +612,19 @@ void Scheduler::trace_begin(Scheduled& job) {
 }
 
 void Scheduler::trace_phase(Scheduled& job, Phase phase) {
-  constexpr std::string_view kNames[] = {"request", "queued", "reading", "writing"};
+  constexpr std::string_view kPhaseNames[] = {"request", "queued", "reading", "writing"};
   if (job.phase == Phase::none || job.phase == phase) return;
   Trace& trace = *engine_->options().trace;
-  trace.end(job.task, kNames[size_t(job.phase)]);
+  trace.end(job.task, kPhaseNames[size_t(job.phase)]);
   job.phase = phase;
   if (phase == Phase::none) {
-    trace.end(job.task, kNames[0]);
+    trace.end(job.task, kPhaseNames[0]);
     return;
   }
   const Trace::Figure prompt = {"prompt_tokens", int64_t(job.job->prompt().size())};
   const Trace::Figure resumed = {"reused_tokens", job.plan.resume};
   const Trace::Figure figures[] = {prompt, resumed};
-  trace.begin(job.task, kNames[size_t(phase)],
+  trace.begin(job.task, kPhaseNames[size_t(phase)],
               phase == Phase::reading ? std::span(figures) : std::span<const Trace::Figure>());
 }
 

@@ -147,7 +147,8 @@ std::vector<std::string> kill_in_the_midst(ServerProgram& program,
     std::string rest;
     std::vector<json> chunks;
     for (const Event& event : events_of(reply.body, &rest)) {
-      chunks.push_back(json::parse(event.data));
+      json chunk = json::parse(event.data, nullptr, false);
+      if (!chunk.is_discarded()) chunks.push_back(std::move(chunk));
     }
     texts.push_back(text_in(chunks));
   }

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -471,12 +472,19 @@ TEST(SavedReply, WaitsForTheDiskAndForNobodyElse) {
   const test::ScratchFolder scratch;
   const auto table = std::make_shared<SessionTable>(
       SessionLimits(), SessionFiles::open(scratch.file("new") + "/sessions").value());
-  SessionState state{.id = "large", .model = "m"};
-  state.dialogue.add({"user", std::string(size_t(16) << 20, 'x')});  // It takes a while to write.
+  // The writer is held up behind a session of which it was asked before it was done with it.
+  std::promise<void> gate;
+  const std::shared_future<void> is_open = gate.get_future().share();
+  for (int number = 0;; ++number) {
+    const std::string id = "held-" + std::to_string(number);
+    ASSERT_TRUE(table->add({.id = id, .model = "m"}));
+    if (!table->is_written("", id, [is_open] { is_open.wait(); })) break;
+  }
+  const SessionState state{.id = "next", .model = "m"};
   std::atomic<int> wakes = 0;
   const auto reply_to = [&] {
     auto reply = std::make_unique<SavedReply>(
-        std::make_unique<http::WholeReply>(http::ReplyHead{}, "body"), table, "", "large");
+        std::make_unique<http::WholeReply>(http::ReplyHead{}, "body"), table, "", "next");
     reply->listen([&] { ++wakes; });
     return reply;
   };
@@ -488,6 +496,7 @@ TEST(SavedReply, WaitsForTheDiskAndForNobodyElse) {
   EXPECT_EQ(out, "");
   EXPECT_EQ(kept->head(), nullptr);
   dropped.reset();
+  gate.set_value();
   while (wakes == 0) std::this_thread::yield();
   EXPECT_EQ(kept->read(out), http::Reply::State::ended);
   EXPECT_EQ(out, "body");

@@ -130,12 +130,16 @@ Result<int> add_authorities(SSL_CTX* context, const std::string& path) {
   CHECK(bytes != nullptr);
   int count = 0;
   while (X509* const certificate = PEM_read_bio_X509(bytes, nullptr, nullptr, nullptr)) {
-    count += X509_STORE_add_cert(SSL_CTX_get_cert_store(context), certificate);
+    const bool is_added = X509_STORE_add_cert(SSL_CTX_get_cert_store(context), certificate) == 1;
     X509_free(certificate);
+    if (!is_added) break;
+    ++count;
   }
   BIO_free(bytes);
-  ERR_clear_error();  // The end of the file is told as an error.
-  return count;
+  const bool is_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+  ERR_clear_error();
+  if (is_end) return count;
+  return fail(ErrorCode::invalid_data, "{}: certificate {} cannot be read", path, count + 1);
 }
 
 }  // namespace

@@ -321,11 +321,17 @@ asio::awaitable<void> Connection::send_rest(const Request& request, Reply& reply
   }
 }
 
-// True where a comment is due.
+// True where a comment is due: so long after the last byte, however often the bell has rung since
+// then for nothing.
 asio::awaitable<bool> Connection::wait_for_bell(bool has_comment) {
+  const Clock::time_point due =
+      has_comment
+          ? last_sent_ + std::chrono::duration_cast<Clock::duration>(
+                             seconds_of(shared_->limits.comment_seconds))
+          : Clock::now() + std::chrono::hours(24 * 365);
+  if (Clock::now() >= due) co_return true;
   if (is_rung_) co_return false;
-  bell_.expires_after(has_comment ? seconds_of(shared_->limits.comment_seconds)
-                                  : std::chrono::hours(24 * 365));
+  bell_.expires_at(due);
   const auto [error] = co_await bell_.async_wait(kAwait);
   co_return !error && has_comment && !is_rung_;
 }
@@ -343,6 +349,7 @@ asio::awaitable<bool> Connection::write(std::string_view bytes) {
     bytes.remove_prefix(count);
     if (!bytes.empty()) arm(shared_->limits.write_seconds);
   }
+  last_sent_ = Clock::now();
   disarm();
   co_return true;
 }

@@ -108,6 +108,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool closes_ = false;      // Behind the reply.
   bool is_cut_ = false;      // The client went away, or took too long.
   Clock::time_point begin_;  // Of the request.
+  Clock::time_point last_sent_;
   int sent_status_ = 0;
   uint64_t sent_bytes_ = 0;  // Of the reply's body.
   bool is_sent_ = false;     // All of the reply.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <unordered_set>
 #include <utility>
 
 namespace cairn::serve::openai {
@@ -24,10 +25,12 @@ std::string_view prefix_of(std::string_view type) {
   return type == "function_call" ? "fc" : "fco";
 }
 
-InputItem item_of(const json::Value& sent, std::string_view response_id, size_t index) {
+// An id that was sent is kept where none before it is the same, so that pages of items end.
+InputItem item_of(const json::Value& sent, std::string_view response_id, size_t index,
+                  std::unordered_set<std::string>& ids) {
   const std::string type(sent.text_at("type").value_or("message"));
   std::string id(sent.text_at("id").value_or(""));
-  if (id.empty()) id = fmt::format("{}_{}_input_{}", prefix_of(type), response_id, index);
+  if (id.empty() || !ids.insert(id).second) id = fmt::format("{}_{}_input_{}", prefix_of(type), response_id, index);
   json::Value item = sent;
   item["id"] = id;
   item["type"] = type;
@@ -46,11 +49,12 @@ InputItem item_of(const json::Value& sent, std::string_view response_id, size_t 
 
 std::vector<InputItem> input_items(const json::Value& input, std::string_view response_id) {
   std::vector<InputItem> items;
+  std::unordered_set<std::string> ids;
   if (const auto text = input.as_text()) {
-    items.push_back(item_of({{"role", "user"}, {"content", *text}}, response_id, 0));
+    items.push_back(item_of({{"role", "user"}, {"content", *text}}, response_id, 0, ids));
   }
   for (size_t index = 0; index < input.items().size(); ++index) {
-    items.push_back(item_of(input.items()[index], response_id, index));
+    items.push_back(item_of(input.items()[index], response_id, index, ids));
   }
   return items;
 }

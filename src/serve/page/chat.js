@@ -74,7 +74,9 @@ function send() {
   if (text === "" || isRunning()) return;
   input.value = "";
   fitInput();
-  const node = addNode(conversation, pickedPath(conversation).at(-1) ?? root(conversation), {role: "user", text});
+  // Behind a message that has no answer it stands beside that one: templates want turns to alternate.
+  const last = pickedPath(conversation).at(-1) ?? root(conversation);
+  const node = addNode(conversation, last.role === "user" ? parentOf(conversation, last) : last, {role: "user", text});
   answer(node);
 }
 

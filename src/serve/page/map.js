@@ -104,6 +104,7 @@ export class MemoryMap {
       }
     }, {passive: false});
     this.canvas.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0) return;
       this.held = {x: event.clientX, y: event.clientY, from: this.from, isMoved: false, pans: false};
       this.canvas.setPointerCapture(event.pointerId);
     });
@@ -158,7 +159,7 @@ export class MemoryMap {
       }
       this.tell();
     } else if (event.key === "Enter") this.turn?.rewind();
-    else if (event.key === "f" && !event.ctrlKey && !event.metaKey && !event.altKey) this.turn?.fork();
+    else if (event.key === "f" && !event.repeat && !event.ctrlKey && !event.metaKey && !event.altKey) this.turn?.fork();
     else if (event.key === "+" || event.key === "=") this.zoom(0.6, middle);
     else if (event.key === "-") this.zoom(1 / 0.6, middle);
     else if (event.key === "0") this.move(0, this.sequence.length);

@@ -17,6 +17,7 @@ let picked = null;    // A sequence's id.
 let followed = null;  // What the server says of the conversation that is open.
 let turns = [];       // Of that conversation, as the map shows them.
 let pointed = null;   // The message whose price is shown, or asked for.
+let tapped = null;    // The message that a finger was on last.
 const sequences = new Map();
 const map = new MemoryMap();
 const rates = {time: 0, decode: 0, prompt: 0, steps: [], text: ""};
@@ -282,7 +283,8 @@ function treeItem(conversation, node, depth, isPicked) {
                    onpointerenter: () => point(node), onfocus: () => point(node),
                    onclick: (event) => goBackTo(node, event.pointerType),
                    onkeydown: (event) => {
-                     if (event.key === "f" && !event.ctrlKey && !event.metaKey && !event.altKey) fork(conversation, node);
+                     if (event.key !== "f" || event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
+                     fork(conversation, node);
                    }}, labelOf(node)));
   item.style.paddingInlineStart = Math.min(depth, 8) * 14 + "px";
   return item;
@@ -319,18 +321,21 @@ async function point(node, wait = pause) {
 }
 
 function pointAway() {
-  pointed = null;
+  pointed = tapped = null;
   parts.fork.disabled = true;
   parts.price.textContent = "";
 }
 
-// A finger points first, and goes back when it comes again.
+// A finger points first, and goes back when it comes again. A tree that is not drawn any more may be
+// of another conversation.
 function goBackTo(node, pointer) {
-  if (pointer === "touch" && pointed !== node) {
+  if (chat.current().nodes[node.id] !== node) return;
+  if (pointer === "touch" && tapped !== node) {
+    tapped = node;
     point(node, 0);
     return;
   }
-  picked = null;
+  picked = tapped = null;
   chat.goBackTo(node);
   point(node, 0);
 }
