@@ -158,7 +158,7 @@ int main(int argument_count, char** arguments) {
                                  .turns = std::max(1, number(3, 8)),
                                  .system_tokens = std::max(1, number(4, 2048)),
                                  .thread_count = number(5, 0),
-                                 .answer_tokens = std::max(1, number(6, 64))});
+                                 .answer_tokens = std::max(2, number(6, 64))});
   if (status) return 0;
   fmt::print(stderr, "many_bench: {}\n", status.error().message);
   return 1;

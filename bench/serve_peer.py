@@ -26,7 +26,8 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-from served_conversations import Measured, ask, context_tokens, percentiles, random_tokens
+from served_conversations import (MESSAGE_TOKENS, Measured, ask, context_tokens, percentiles,
+                                  random_tokens)
 
 OVERHEAD_US_MAX = 50
 STREAM_TOKENS, STREAM_PROMPT = 3000, 64
@@ -141,8 +142,10 @@ def streamed(options):
     """The same over HTTP; what comes is only read here, not understood."""
     options.threads = 1
     with cairn(options, options.nano, "--context-policy", "stop") as server:
-        prompt = [1 + token % 200 for token in random_tokens(random.Random(1), STREAM_PROMPT)]
-        ask(server.url, prompt[:-1], 0, 200)  # So that all is in its place.
+        count = STREAM_PROMPT + MESSAGE_TOKENS  # Read here too: as many as in process.
+        warm, prompt = ([1 + token % 200 for token in random_tokens(random.Random(seed), count)]
+                        for seed in (2, 1))
+        ask(server.url, warm, 0, 200)  # So that all is in its place.
         body = json.dumps({"prompt": prompt, "n_predict": STREAM_TOKENS, "stream": True,
                            "ignore_eos": True, "return_tokens": True, "seed": 1}).encode()
         head = (f"POST /completion HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}"
@@ -151,12 +154,10 @@ def streamed(options):
         with socket.create_connection((server.url.hostname, server.url.port)) as link:
             begin = time.monotonic()
             link.sendall(head + body)
-            pieces, first = [], None
+            pieces = []
             while piece := link.recv(1 << 16):
-                if first is None and b"data: " in piece:
-                    first = time.monotonic()
                 pieces.append(piece)
-            seconds = time.monotonic() - (first or begin)
+            seconds = time.monotonic() - begin
         spent = server.processor_seconds() - before
     text = b"".join(pieces)
     if f'"tokens_predicted":{STREAM_TOKENS}'.encode() not in text:

@@ -119,8 +119,8 @@ Status expect_wanted(const EngineOptions& options, const gguf::File& file) {
   return fail(ErrorCode::cancelled, "{}: the loading was given up", file.name());
 }
 
-// Once it has been given up it stays so, for every thread and stage that asks: what one of them left
-// out must not be missing from a model that is wanted again.
+// Once it has been given up it stays so, for every thread and stage that asks: what one of them
+// left out must not be missing from a model that is wanted again.
 std::function<bool()> for_good(std::function<bool()> is_given_up) {
   if (!is_given_up) return nullptr;
   return [ask = std::move(is_given_up), is_over = std::make_shared<std::atomic<bool>>(false)] {

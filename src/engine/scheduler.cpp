@@ -204,9 +204,9 @@ bool Scheduler::admit() {
     if (!try_start(*job)) continue;
     // What it goes on from could be evicted until it did.
     if (job->lane() != nullptr && !make_room(*job, 0, running_count, reading_count)) {
-      const int64_t missing = -spare_bytes(*job);
+      const int64_t missing = -spare_bytes();
       put_back(*job);
-      job->wanted_bytes = size_t(spare_bytes(*job) + missing);
+      job->wanted_bytes = size_t(spare_bytes() + missing);
       is_full = true;
       continue;
     }
@@ -220,7 +220,7 @@ bool Scheduler::admit() {
 bool Scheduler::make_room(const Scheduled& job, size_t bytes, int32_t& running_count,
                           int32_t reading_count) {
   for (;;) {
-    if (running_count < options_.running_max && has_room(job, bytes)) return true;
+    if (running_count < options_.running_max && has_room(bytes)) return true;
     if (running_count == 0) {
       const bool will_have_more = is_being_written();
       waits_for_disk_ |= will_have_more;
@@ -228,7 +228,7 @@ bool Scheduler::make_room(const Scheduled& job, size_t bytes, int32_t& running_c
     }
     if (!preempt_yielding(job)) {
       SequenceStore* const store = engine_->sequence_store();
-      if (store != nullptr && !has_room(job, bytes)) store->hurry();
+      if (store != nullptr && !has_room(bytes)) store->hurry();
       return false;
     }
     --running_count;
@@ -353,25 +353,19 @@ size_t Scheduler::promised_bytes() const {
   return bytes;
 }
 
-// Of what other tenants keep, only what is above their shares.
-size_t Scheduler::evictable_bytes_for(const Scheduled& job) const {
-  const uint64_t tenant = job.lane() == nullptr ? 0 : job.job->variant().tenant;
-  return engine_->cache().evictable_bytes(tenant);
-}
-
 // For so many bytes beside those that are promised.
-bool Scheduler::has_room(const Scheduled& job, size_t bytes) const {
+bool Scheduler::has_room(size_t bytes) const {
   const memory::Usage usage = engine_->memory().usage();
   const size_t wanted = bytes + promised_bytes();
   const size_t free_bytes = usage.budget_bytes - usage.used_bytes();
-  return wanted <= free_bytes || wanted <= free_bytes + evictable_bytes_for(job);
+  return wanted <= free_bytes || wanted <= free_bytes + engine_->cache().evictable_bytes();
 }
 
 // What is free or can be evicted, and is not promised; negative if more is promised.
-int64_t Scheduler::spare_bytes(const Scheduled& job) const {
+int64_t Scheduler::spare_bytes() const {
   const memory::Usage usage = engine_->memory().usage();
   const size_t free_bytes = usage.budget_bytes - usage.used_bytes();
-  return int64_t(free_bytes + evictable_bytes_for(job)) - int64_t(promised_bytes());
+  return int64_t(free_bytes + engine_->cache().evictable_bytes()) - int64_t(promised_bytes());
 }
 
 // Rows that continue answers are in every step; those of prompts fill it up, by the clients' turns.
@@ -434,7 +428,6 @@ void Scheduler::compute() {
     const auto choose = [this](std::span<const size_t> items) { choose_tokens(items); };
     Result<StepReport> stepped = engine_->step(items_, take, choose);
     if (stepped) {
-      engine_->cache().restore_shares();
       computed_count_ = stepped->item_count;
       count_step(*stepped, std::chrono::duration<double>(Clock::now() - begin).count());
       return;
@@ -447,7 +440,7 @@ void Scheduler::compute() {
       preempt(first);
       continue;
     }
-    if (is_full && (engine_->cache().lift_shares() || forget_cached())) continue;
+    if (is_full && forget_cached()) continue;
     Status borne = first.job->take_step(std::move(stepped).error());
     if (!borne || first.job->is_done()) end(first, std::move(borne));
     shares_.erase(shares_.begin());

@@ -104,9 +104,8 @@ class Scheduler {
   bool give_up_reading(Scheduled& job);
   bool wait_for_disk();
   bool is_being_written() const;
-  size_t evictable_bytes_for(const Scheduled& job) const;
-  bool has_room(const Scheduled& job, size_t bytes) const;
-  int64_t spare_bytes(const Scheduled& job) const;
+  bool has_room(size_t bytes) const;
+  int64_t spare_bytes() const;
   size_t promised_bytes() const;
   void choose_rows();
   void compute();

@@ -132,17 +132,20 @@ void SequenceStore::work_once(std::unique_lock<std::mutex>& lock) {
   std::unique_ptr<store::Snapshot> snapshot = std::move(waiting_.front());
   waiting_.pop_front();
   lock.unlock();
-  TraceSpan span(trace_, "store writer", "store write");
-  span.add("tokens", snapshot->outline().length());
-  span.add("bytes", int64_t(snapshot->payload_bytes()));
-  const Result<Sha256Digest> written =
-      disk_->write(*snapshot, store::Durability::cache,
-                   [this, worked = processor_time()]() mutable { return rest(worked); });
+  const Result<Sha256Digest> written = write(*snapshot);
   if (!written) log::info("store: a sequence was not written: {}", written.error().message);
   const bool is_left = !written && written.error().code == ErrorCode::cancelled;
   lock.lock();
   counts_.passed_over += int64_t(is_left);
   written_.push_back(std::move(snapshot));
+}
+
+Result<Sha256Digest> SequenceStore::write(const store::Snapshot& snapshot) {
+  TraceSpan span(trace_, "store writer", "store write");
+  span.add("tokens", snapshot.outline().length());
+  span.add("bytes", int64_t(snapshot.payload_bytes()));
+  return disk_->write(snapshot, store::Durability::cache,
+                      [this, worked = processor_time()]() mutable { return rest(worked); });
 }
 
 // Between two records, the writing thread. False: it shall leave what it writes.
@@ -364,7 +367,7 @@ Result<memory::Sequence> SequenceStore::load(const Sha256Digest& fingerprint,
   drain();
   uint64_t bytes = 0;
   for (const store::PieceRef& piece : match.manifest.pieces) bytes += piece.file_bytes;
-  if (!cache_->make_room(size_t(bytes), variant)) return loaded;
+  if (!cache_->make_room(size_t(bytes))) return loaded;
   return disk_->load(*memory_, variant, fingerprint, match, 0);
 }
 

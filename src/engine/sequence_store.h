@@ -133,6 +133,7 @@ class SequenceStore {
   static int64_t now_ns();
   void write_all();
   void work_once(std::unique_lock<std::mutex>& lock);
+  Result<Sha256Digest> write(const store::Snapshot& snapshot);
   bool rest(std::chrono::nanoseconds& rested_at);
   bool is_hurried() const;
   bool is_beside_steps(std::chrono::nanoseconds since) const {

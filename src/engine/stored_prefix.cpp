@@ -124,7 +124,7 @@ Status StoredPrefix::take_blocks() {
   Status taken = work_->loading->begin(memory, work_->selection.variant());
   const auto is_full = [&] { return !taken && taken.error().code == ErrorCode::memory_full; };
   if (is_full() && is_waited_for_) reader_->hooks_.free_memory();
-  if (is_full() && reader_->cache_->make_room(needed_bytes(), work_->selection.variant())) {
+  if (is_full() && reader_->cache_->make_room(needed_bytes())) {
     taken = work_->loading->begin(memory, work_->selection.variant());
   }
   return taken;

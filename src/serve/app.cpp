@@ -382,7 +382,6 @@ std::unique_ptr<http::Reply> App::check_key(http::Request& request, Access acces
   request.client = holder->name;
   request.owner = holder->owner;
   request.tenant = holder->tenant;
-  request.tenant_count = keys.tenant_count();
   const bool needs_admin = keys.has_role(Role::admin) || keys.tenant_count() > 1;
   request.sees_all = holder->role == Role::admin || !needs_admin;
   if (access == Access::operator_ && !request.sees_all) {

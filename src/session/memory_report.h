@@ -29,7 +29,7 @@ struct GroupReport {
 };
 
 struct SequenceReport {
-  std::string id;        // The same as long as it is in memory: "answer-3", "kept-12".
+  std::string id;  // The same as long as it is in memory: "answer-" or "kept-" and 16 hex digits.
   std::string_view use;  // "reading", "answering", "kept" or "pinned"
   int32_t length = 0;    // In tokens.
   int32_t common = 0;    // Tokens in which it begins as the one before it does.

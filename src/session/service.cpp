@@ -164,9 +164,6 @@ void Service::run() {
 }
 
 bool Service::step() {
-  const size_t tenant_count = tenant_count_;
-  const size_t budget = engine_->memory().options().budget_bytes;
-  engine_->cache().set_tenant_share(tenant_count > 1 ? budget / tenant_count : 0);
   if (turns_ == nullptr) return scheduler_.step();
   const std::lock_guard turn(*turns_);
   return scheduler_.step();

@@ -3,7 +3,6 @@
 // the constant parts meanwhile.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -59,9 +58,6 @@ class Service {
   // The same; `done` is called once, on the engine's thread.
   JobId embed(std::vector<std::vector<Token>> texts, const EmbedderOptions& options, JobTerms terms,
               EmbeddingJob::Done done);
-  // From the next step on, so many tenants share the memory: of what each keeps, its part of the
-  // budget is not evicted for others.
-  void share_memory(size_t tenant_count) { tenant_count_ = tenant_count; }
   // Ends the job with the error `cancelled`, within a step, unless it has ended.
   void cancel(JobId id);
   // Calls `question` on the engine's thread between two steps, and returns when it has returned.
@@ -102,7 +98,6 @@ class Service {
   Engine* engine_;
   std::shared_ptr<Turns> turns_;
   GrammarCache grammars_;
-  std::atomic<size_t> tenant_count_{1};
   std::mutex mutex_;
   std::condition_variable mail_;      // Something came for the engine's thread.
   std::condition_variable answered_;  // A question has returned.

@@ -270,41 +270,6 @@ TEST_F(Turns, BlockedJobsKeepNoMemoryFromOthers) {
   EXPECT_EQ(blocked.digest, alone.digest);
 }
 
-// What a tenant keeps stays while others flood the memory, many at once; and goes when one that is
-// alone needs more than what is left.
-TEST_F(Turns, TenantsKeepTheirShares) {
-  EngineOptions options = small_steps();
-  const memory::Sequence empty = engine_->memory().new_sequence();
-  options.memory_budget = engine_->memory().plan(empty, 400).new_bytes;
-  const SampledRequest kept{.prompt = prompt(1, 90), .token_count = 3, .tenant = 1};
-  for (const bool has_shares : {false, true}) {
-    engine_ = load_engine(golden_path("llama", ".gguf"), options);
-    if (has_shares) engine_->cache().set_tenant_share(options.memory_budget / 2);
-    Scheduler scheduler(engine_.get());
-    const Sampled& first = submit(scheduler, kept);
-    ASSERT_NO_FATAL_FAILURE(run(scheduler));
-    std::vector<const Sampled*> flood;
-    for (uint32_t index = 10; index < 20; ++index) {
-      flood.push_back(
-          &submit(scheduler, {.prompt = prompt(index, 120), .token_count = 40, .tenant = 2}));
-    }
-    ASSERT_NO_FATAL_FAILURE(run(scheduler));
-    for (const Sampled* const each : flood) EXPECT_FALSE(each->error);
-    const Sampled& again = submit(scheduler, kept);
-    ASSERT_NO_FATAL_FAILURE(run(scheduler));
-    EXPECT_EQ(again.prompt.computed_tokens == 0, has_shares);
-    EXPECT_EQ(again.digest, first.digest);
-    const SampledRequest large{.prompt = prompt(30, 370), .token_count = 5, .tenant = 2};
-    const Sampled& alone = submit(scheduler, large);
-    ASSERT_NO_FATAL_FAILURE(run(scheduler));
-    EXPECT_FALSE(alone.error);
-    EXPECT_EQ(alone.digest,
-              sampled_alone(
-                  *load_engine(golden_path("llama", ".gguf"), golden_options(KvType::f16)), large)
-                  .digest);
-  }
-}
-
 TEST_F(Turns, TheQueueIsBounded) {
   Scheduler scheduler(engine_.get(), {.running_max = 1, .waiting_max = 3});
   for (uint32_t index = 0; index < 3; ++index) submit(scheduler, {.prompt = prompt(index)});

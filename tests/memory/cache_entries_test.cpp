@@ -39,31 +39,6 @@ TEST_F(Entries, ComeAndGo) {
   EXPECT_EQ(entries.evictable().exclusive_bytes(), used_bytes());
 }
 
-TEST_F(Entries, BytesAreCountedByTenant) {
-  const auto read_for = [&](uint64_t tenant) {
-    Sequence sequence = bench.memory->new_sequence(Variant(0, tenant));
-    EXPECT_TRUE(bench.read(sequence, tokens(300), {100}));
-    return sequence;
-  };
-  const auto bytes_of = [&](uint64_t tenant) {
-    const auto found = entries.bytes_of_tenants().find(tenant);
-    return found == entries.bytes_of_tenants().end() ? 0 : found->second;
-  };
-  Sequence shared = read_for(1);
-  CacheEntry& one = entries.add(bench.memory->at(shared, 300).value(), {}, false);
-  const size_t bytes = bytes_of(1);
-  EXPECT_EQ(bytes, entries.evictable().held_bytes());
-  CacheEntry& again = entries.add(std::move(shared), {}, false);
-  EXPECT_EQ(bytes_of(1), bytes) << "each block once";
-  CacheEntry& other = entries.add(read_for(2), {}, false);
-  EXPECT_EQ(bytes_of(1) + bytes_of(2), entries.evictable().held_bytes());
-  entries.remove(one);
-  EXPECT_EQ(bytes_of(1), bytes);
-  entries.remove(again);
-  entries.remove(other);
-  EXPECT_TRUE(entries.bytes_of_tenants().empty());
-}
-
 TEST_F(Entries, ChangeBetweenUnlinkAndLink) {
   CacheEntry& entry = entries.add(read(100, {30}), {}, false);
   const Anchor anchor = entry.sequence.anchors().front();

@@ -38,8 +38,8 @@ class Pressure : public ::testing::Test {
     return host.memory->usage().used_bytes();
   }
 
-  static void chat_of(Host& host, int32_t turns, int32_t number, Variant variant = Variant::plain) {
-    Chat chat(&host, text(100, number), variant);
+  static void chat_of(Host& host, int32_t turns, int32_t number) {
+    Chat chat(&host, text(100, number));
     for (int32_t turn = 0; turn < turns; ++turn) {
       ASSERT_TRUE(chat.turn(text(60, number + 2 * turn + 1), 30, number + 2 * turn + 2));
     }
@@ -129,69 +129,6 @@ TEST_F(Pressure, StatesThatNobodyComesBackToGoFirst) {
   }
   host.cache.clear();
   EXPECT_EQ(host.memory->usage().used_bytes(), 0u);
-}
-
-// One tenant cannot drive out what another keeps, as long as that is no more than its share.
-TEST_F(Pressure, AFloodEvictsItself) {
-  for (const ToyModel& model :
-       {ToyModel({{ToyModel::full()}}), ToyModel({{large_state()}, {ToyModel::full()}})}) {
-    const Variant quiet(0, 1), loud(0, 2);
-    const size_t chat_bytes = bytes_of(model, [](Host& host) { chat_of(host, 6, 1000); });
-    const Text history = history_of(6, 1000);
-    for (const bool has_shares : {false, true}) {
-      Host host(model, chat_bytes * 4);
-      if (has_shares) host.cache.set_tenant_share(chat_bytes * 2);
-      chat_of(host, 6, 1000, quiet);
-      for (int32_t number = 2000; number < 42000; number += 1000) {
-        chat_of(host, 6, number, loud);
-      }
-      const int32_t length = int32_t(history.size());
-      EXPECT_EQ(resume_of(host, history, quiet) == length, has_shares);
-      const Text last = history_of(6, 41000);
-      EXPECT_EQ(resume_of(host, last, loud), int32_t(last.size())) << "its last chat is there";
-      if (!has_shares) continue;
-      // Of what is not spared there is as much at least as is said.
-      EXPECT_GE(host.cache.evictable_bytes(1), chat_bytes);
-      EXPECT_LT(host.cache.evictable_bytes(2), host.cache.evictable_bytes());
-      const Usage usage = host.memory->usage();
-      const size_t free_bytes = usage.budget_bytes - usage.used_bytes();
-      EXPECT_TRUE(host.cache.make_room(free_bytes + host.cache.evictable_bytes(2), loud));
-      EXPECT_EQ(resume_of(host, history, quiet), length);
-      EXPECT_FALSE(host.cache.make_room(chat_bytes * 4, loud)) << "all of it";
-      EXPECT_EQ(resume_of(host, history, quiet), length);
-      // Whoever needs more than that, and is alone, may have it.
-      EXPECT_TRUE(host.cache.lift_shares());
-      EXPECT_FALSE(host.cache.lift_shares());
-      EXPECT_TRUE(host.cache.make_room(chat_bytes * 4, loud));
-      EXPECT_LT(resume_of(host, history, quiet), length);
-      host.cache.restore_shares();
-      EXPECT_TRUE(host.cache.lift_shares());
-    }
-  }
-}
-
-// Who has more than its share gives first, and its own need is no reason to spare anything.
-TEST_F(Pressure, SharesAreOfEachTenant) {
-  const ToyModel model({{ToyModel::full()}});
-  const size_t chat_bytes = bytes_of(model, [](Host& host) { chat_of(host, 6, 1000); });
-  Host host(model, chat_bytes * 6);
-  host.cache.set_tenant_share(chat_bytes * 2);
-  const auto is_whole = [&](int32_t number, Variant variant) {
-    const Text history = history_of(6, number);
-    return resume_of(host, history, variant) == int32_t(history.size());
-  };
-  for (int32_t number = 1000; number < 5000; number += 1000)
-    chat_of(host, 6, number, Variant(0, 1));
-  chat_of(host, 6, 5000, Variant(0, 2));
-  for (int32_t number = 6000; number < 8000; number += 1000)
-    chat_of(host, 6, number, Variant(0, 3));
-  EXPECT_TRUE(is_whole(5000, Variant(0, 2)));
-  EXPECT_TRUE(is_whole(7000, Variant(0, 3)));
-  EXPECT_FALSE(is_whole(1000, Variant(0, 1))) << "above its share, and used longest ago";
-  for (int32_t number = 8000; number < 14000; number += 1000)
-    chat_of(host, 6, number, Variant(0, 2));
-  EXPECT_FALSE(is_whole(5000, Variant(0, 2))) << "its own flood";
-  EXPECT_TRUE(is_whole(7000, Variant(0, 3)));
 }
 
 // Nothing but keys and values: the sequence whose last use is longest ago gives its end.

@@ -5,7 +5,6 @@
 
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "tests/scratch_folder.h"
 #include "tests/serve/serving.h"
@@ -140,36 +139,6 @@ TEST(Tenants, SeeTheirOwnMemory) {
   const json admins = json::parse(serving.post("/v1/memory/plan", asked, bearer(kAdmin)).body);
   EXPECT_EQ(admins["reused"], 0);
   EXPECT_TRUE(admins["sequence"].is_null());
-}
-
-// Unique prompts, one after the other and many at once: others' next turns compute nothing again.
-TEST(Tenants, DoNotDriveOutWhatOthersKeep) {
-  size_t bytes = 0;
-  {
-    Serving serving(options_with());
-    chat(serving, kAnna, long_text());
-    serving.service().ask([&](Engine& engine) { bytes = engine.memory().usage().used_bytes(); });
-  }
-  for (const char* const loud : {kBert, kAnnaToo}) {
-    Serving serving(options_with(), "", {.memory_budget = bytes * 4});
-    const json first = chat(serving, kAnna, long_text());
-    std::vector<BareClient> asking;
-    for (int flood = 0; flood < 8; ++flood) {
-      const std::string unique = "Number " + std::to_string(flood) + ". " + long_text();
-      chat(serving, loud, unique);
-      asking.push_back(serving.client());
-      const std::string body = question("Again " + unique).dump();
-      ASSERT_TRUE(asking.back().send(post_request("/v1/chat/completions", body, bearer(loud))));
-    }
-    for (BareClient& each : asking) EXPECT_EQ(each.read_reply().status, 200);
-    const int kept = reused(chat(serving, kAnna, long_text()));
-    const int tokens = first["usage"]["prompt_tokens"];
-    if (loud == kBert) {
-      EXPECT_EQ(kept, tokens) << "nothing is computed again";
-    } else {
-      EXPECT_LT(kept, tokens) << "it was its own flood";
-    }
-  }
 }
 
 TEST(Tenants, DoNotSeeWhatOthersAreAnswered) {

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -75,7 +76,11 @@ Result<std::unique_ptr<Trace>> Trace::open(const std::string& path, uint64_t byt
     return fail(ErrorCode::invalid_argument,
                 "{}: expected a new file or an earlier trace, found another file", path);
   }
-  if (::ftruncate(descriptor, 0) != 0 || !trace->write_all(kBegin)) {
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+    return fail(ErrorCode::io, "{}: another process writes its trace there", path);
+  }
+  if (::fchmod(descriptor, 0600) != 0 || ::ftruncate(descriptor, 0) != 0 ||
+      !trace->write_all(kBegin)) {
     return fail(ErrorCode::io, "{}: cannot be written: {}", path, std::strerror(errno));
   }
   return trace;

@@ -189,9 +189,17 @@ Status check_options(const RunOptions& options, bool is_conversation) {
     return fail(ErrorCode::invalid_argument,
                 "--tool-choice: expected --tools beside it, found none");
   }
+  const std::string prompt = options.prompt_path.value_or("");
+  if (!options.trace_path.empty() &&
+      (options.trace_path == options.session_path || options.trace_path == options.receipt_path)) {
+    return fail(ErrorCode::invalid_argument, "--trace: expected a file of its own, found {}",
+                options.trace_path);
+  }
+  CAIRN_TRY(check_file("--trace", options.trace_path,
+                       {options.model_path, options.session_path, options.receipt_path, prompt}));
   CAIRN_TRY(check_file("--session", options.session_path, {options.model_path}));
   return check_file("--receipt", options.receipt_path,
-                    {options.model_path, options.session_path, options.prompt_path.value_or("")});
+                    {options.model_path, options.session_path, prompt});
 }
 
 // The matcher's constraint is the session's too.

@@ -35,43 +35,22 @@ void CacheEntries::leave(CacheEntry& active) {
   unlink(active);
 }
 
-// What it changes of all that is held is its tenant's.
-template <class Change>
-void CacheEntries::change_evictable(const CacheEntry& entry, const Change& change) {
-  const size_t before = evictable_.held_bytes();
-  change(entry.sequence);
-  const uint64_t tenant = entry.sequence.variant().tenant;
-  size_t& bytes = bytes_of_tenants_[tenant];
-  bytes = bytes + evictable_.held_bytes() - before;
-  if (bytes == 0) bytes_of_tenants_.erase(tenant);
-}
-
 void CacheEntries::link(CacheEntry& entry) {
   for (const Anchor& anchor : entry.sequence.anchors()) {
     if (anchor.state || anchor.hidden) holdings_.insert(holding(anchor, &entry, entry.id));
   }
-  if (entry.is_pinned) {
-    pinned_.add(entry.sequence);
-  } else {
-    change_evictable(entry, [&](const Sequence& sequence) {
-      entry.is_active ? evictable_.add_anchors(sequence) : evictable_.add(sequence);
-    });
-  }
-  if (!entry.is_active) tree_.insert(entry);
+  if (entry.is_active) return evictable_.add_anchors(entry.sequence);
+  (entry.is_pinned ? pinned_ : evictable_).add(entry.sequence);
+  tree_.insert(entry);
 }
 
 void CacheEntries::unlink(CacheEntry& entry) {
   for (const Anchor& anchor : entry.sequence.anchors()) {
     if (anchor.state || anchor.hidden) holdings_.erase(holding(anchor, &entry, entry.id));
   }
-  if (entry.is_pinned) {
-    pinned_.remove(entry.sequence);
-  } else {
-    change_evictable(entry, [&](const Sequence& sequence) {
-      entry.is_active ? evictable_.remove_anchors(sequence) : evictable_.remove(sequence);
-    });
-  }
-  if (!entry.is_active) tree_.erase(entry);
+  if (entry.is_active) return evictable_.remove_anchors(entry.sequence);
+  (entry.is_pinned ? pinned_ : evictable_).remove(entry.sequence);
+  tree_.erase(entry);
 }
 
 std::vector<CacheEntry*> CacheEntries::holders(const Anchor& anchor, size_t count_max) const {

@@ -48,8 +48,6 @@ class CacheEntries {
   // entries hold.
   const BlockCounts& evictable() const { return evictable_; }
   const BlockCounts& pinned() const { return pinned_; }
-  // Of the former, the bytes of each tenant that has any: tenants have no block in common.
-  const std::map<uint64_t, size_t>& bytes_of_tenants() const { return bytes_of_tenants_; }
 
  private:
   struct Holding {
@@ -60,15 +58,12 @@ class CacheEntries {
     auto key() const { return std::tuple(is_state, block, id); }
     bool operator<(const Holding& other) const { return key() < other.key(); }
   };
-  template <class Change>
-  void change_evictable(const CacheEntry& entry, const Change& change);
   static Holding holding(const Anchor& anchor, CacheEntry* entry, int64_t id);
 
   PrefixTree tree_;
   std::map<int64_t, CacheEntry> entries_;
   std::set<Holding> holdings_;
   BlockCounts evictable_, pinned_;
-  std::map<uint64_t, size_t> bytes_of_tenants_;
   int64_t last_id_ = 0, use_count_ = 0;
 };
 

@@ -28,55 +28,13 @@ void Eviction::add(CacheEntry& entry) {
   put(entry, valuation_.least(entry, &entries_->evictable()));
 }
 
-void Eviction::enqueue(CacheEntry& entry) {
-  queues_[entry.sequence.variant().tenant].insert(&entry);
-}
-
-// Where it stands in the queue, or not.
-void Eviction::dequeue(CacheEntry& entry) {
-  const auto found = queues_.find(entry.sequence.variant().tenant);
-  if (found == queues_.end()) return;
-  found->second.erase(&entry);
-  if (found->second.empty()) queues_.erase(found);
-}
-
-bool Eviction::is_spared(uint64_t tenant) const {
-  if (share_bytes_ == 0 || are_shares_lifted_ || tenant == active_tenant_) return false;
-  const auto found = entries_->bytes_of_tenants().find(tenant);
-  return found == entries_->bytes_of_tenants().end() || found->second <= share_bytes_;
-}
-
-// Of those that may be evicted; null: there is none.
-CacheEntry* Eviction::first() const {
-  CacheEntry* first = nullptr;
-  for (const auto& [tenant, queue] : queues_) {
-    CacheEntry* const one = *queue.begin();
-    if (!is_spared(tenant) && (first == nullptr || one->rank < first->rank)) first = one;
-  }
-  return first;
-}
-
-bool Eviction::lift_shares() {
-  const bool were_in_force = share_bytes_ > 0 && !are_shares_lifted_;
-  are_shares_lifted_ = true;
-  return were_in_force;
-}
-
-size_t Eviction::spared_bytes(uint64_t tenant) const {
-  size_t bytes = 0;
-  for (const auto& [other, held] : entries_->bytes_of_tenants()) {
-    if (other != tenant) bytes += std::min(held, share_bytes_);
-  }
-  return bytes;
-}
-
 void Eviction::use(CacheEntry& entry) {
   entry.is_announced = false;
-  dequeue(entry);
+  queue_.erase(&entry);
   entry.rank.worth += clock_ - entry.credit;
   entry.credit = clock_;
   entry.rank.last_use = entry.last_use;
-  enqueue(entry);
+  queue_.insert(&entry);
 }
 
 void Eviction::forget(CacheEntry& entry) {
@@ -85,7 +43,7 @@ void Eviction::forget(CacheEntry& entry) {
     CacheEntry* const other = PrefixTree::neighbour(entry).entry;
     if (other != nullptr && !other->is_pinned) overrated_.insert(other->id);
   }
-  dequeue(entry);
+  queue_.erase(&entry);
   overrated_.erase(entry.id);
 }
 
@@ -96,7 +54,6 @@ size_t Eviction::available_bytes() const {
 
 bool Eviction::make_room(CacheEntry& active, const Room& room) {
   active.credit = clock_;
-  active_tenant_ = active.sequence.variant().tenant;
   entries_->enter(active);
   const size_t available = available_bytes();
   const size_t missing = room.needed_bytes - std::min(available, room.needed_bytes);
@@ -144,13 +101,13 @@ void Eviction::evict(const Room& room) {
 // Places the entry in the queue by the least of what it has.
 void Eviction::put(CacheEntry& entry, const std::optional<Candidate>& least) {
   using Tier = EvictionRank::Tier;
-  dequeue(entry);
+  queue_.erase(&entry);
   entry.rank = {.tier = entry.is_active ? Tier::active : Tier::held,
                 .worth = entry.credit,
                 .last_use = entry.last_use,
                 .id = entry.id};
   if (least) entry.rank = least->rank;
-  enqueue(entry);
+  queue_.insert(&entry);
 }
 
 std::optional<Candidate> Eviction::value(CacheEntry& entry) {
@@ -192,12 +149,11 @@ void Eviction::value_again() {
 std::optional<Candidate> Eviction::search(int32_t valuations_max) {
   ++search_count_;
   std::optional<Candidate> least;
-  for (int32_t count = 0;; ++count) {
-    CacheEntry* const next = first();
-    if (next == nullptr || next->valued_in == search_count_) break;
-    if (least && count >= valuations_max) break;
-    next->valued_in = search_count_;
-    std::optional<Candidate> candidate = value(*next);
+  for (int32_t count = 0; !queue_.empty(); ++count) {
+    CacheEntry& first = **queue_.begin();
+    if (first.valued_in == search_count_ || (least && count >= valuations_max)) break;
+    first.valued_in = search_count_;
+    std::optional<Candidate> candidate = value(first);
     if (candidate && (!least || candidate->rank < least->rank)) least = std::move(candidate);
   }
   return least;
@@ -263,9 +219,8 @@ void Eviction::cut_end(CacheEntry& entry, int32_t branch, size_t wanted_bytes) {
 
 // A whole entry, where nothing that can be evicted would free anything alone.
 bool Eviction::drop_least_used() {
-  CacheEntry* const least_used = first();
-  if (least_used == nullptr || least_used->is_active) return false;
-  CacheEntry& entry = *least_used;
+  if (queue_.empty() || (*queue_.begin())->is_active) return false;
+  CacheEntry& entry = **queue_.begin();
   announce({.holders = {&entry}});
   clock_ = std::max(clock_, entry.credit);
   remove(entry);

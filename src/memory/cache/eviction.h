@@ -1,14 +1,13 @@
 // Makes room in a memory by evicting what is worth least from the prefix cache's entries. Blocks
 // that other sequences refer to stay. Each entry stands in a queue by what its least part was worth
-// when it was valued last, one queue for each tenant; a search values again only what stands first,
-// so that its time does not grow with the number of entries. Knows nothing of prompts. Not
-// thread-safe: the engine's thread owns it.
+// when it was valued last; a search values again only what stands first, so that its time does not
+// grow with the number of entries. Knows nothing of prompts. Not thread-safe: the engine's thread
+// owns it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <set>
 
@@ -43,12 +42,6 @@ class Eviction {
   // lose anchors. Entries of which nothing is left are removed.
   bool make_room(CacheEntry& active, const Room& room);
 
-  // See PrefixCache.
-  void set_tenant_share(size_t bytes) { share_bytes_ = bytes; }
-  bool lift_shares();
-  void restore_shares() { are_shares_lifted_ = false; }
-  size_t spared_bytes(uint64_t tenant) const;
-
   // See PrefixCache::on_evict().
   void announce_to(Announce announce) { announce_ = std::move(announce); }
 
@@ -69,20 +62,12 @@ class Eviction {
   struct ByRank {
     bool operator()(const CacheEntry* a, const CacheEntry* b) const { return a->rank < b->rank; }
   };
-  using Queue = std::set<CacheEntry*, ByRank>;
-  void enqueue(CacheEntry& entry);
-  void dequeue(CacheEntry& entry);
-  bool is_spared(uint64_t tenant) const;
-  CacheEntry* first() const;
 
   Memory* memory_;
   CacheEntries* entries_;
   Valuation valuation_;
   Announce announce_;
-  std::map<uint64_t, Queue> queues_;  // By tenant; none is empty.
-  size_t share_bytes_ = 0;            // That a tenant's entries have until it needs room; 0: none.
-  bool are_shares_lifted_ = false;
-  uint64_t active_tenant_ = 0;  // Who needs room.
+  std::set<CacheEntry*, ByRank> queue_;
   // By id: what would free more if some of it were not in use, or has more than its end.
   std::set<int64_t> overrated_;
   int64_t overrated_cursor_ = 0, all_cursor_ = 0;  // Up to which value_again() has come.

@@ -223,13 +223,8 @@ bool PrefixCache::make_room(Sequence& sequence, size_t needed_bytes, size_t want
   return has_room;
 }
 
-size_t PrefixCache::evictable_bytes(uint64_t tenant) const {
-  const size_t all = evictable_bytes();
-  return all - std::min(all, eviction_.spared_bytes(tenant));
-}
-
-bool PrefixCache::make_room(size_t bytes, Variant variant) {
-  Sequence none = memory_->new_sequence(variant);
+bool PrefixCache::make_room(size_t bytes) {
+  Sequence none = memory_->new_sequence();
   return make_room(none, bytes, bytes);
 }
 

@@ -69,17 +69,9 @@ class PrefixCache {
   Result<Transaction> begin(Sequence& sequence, const StepRequest& request);
   Result<Replay> begin_replay(Sequence& sequence, int32_t piece_rows);
 
-  // Evicts until so many bytes are available for a variant. False, and nothing is evicted, if all
-  // of the entries would not be enough.
-  bool make_room(size_t bytes, Variant variant = Variant::plain);
-
-  // From now on no other tenant's need evicts anything of a tenant whose entries hold so many bytes
-  // or fewer, so that less may be freed than all of the entries; 0, as at first: nothing is spared.
-  void set_tenant_share(size_t bytes) { eviction_.set_tenant_share(bytes); }
-  // For who needs more than that leaves: nothing is spared until restore_shares(). Whether
-  // something was until now.
-  bool lift_shares() { return eviction_.lift_shares(); }
-  void restore_shares() { eviction_.restore_shares(); }
+  // Evicts until so many bytes are available. False, and nothing is evicted, if all of the entries
+  // would not be enough.
+  bool make_room(size_t bytes);
 
   // Removes all entries, pinned ones too, that share more than `position` tokens with these: what
   // lies behind is known to be wrong.
@@ -99,8 +91,6 @@ class PrefixCache {
   std::vector<Listed> list() const;
   // What clear() would free.
   size_t evictable_bytes() const { return entries_.evictable().exclusive_bytes(); }
-  // At least so much of it can be evicted for this tenant.
-  size_t evictable_bytes(uint64_t tenant) const;
   const RewindHabits& habits() const { return habits_; }
 
  private:

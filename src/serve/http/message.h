@@ -42,14 +42,13 @@ struct RequestHead {
 struct Request {
   RequestHead head;
   std::string body;
-  std::string id;           // Of the log and of X-Request-Id; [A-Za-z0-9._-].
-  std::string address;      // Of the client: "127.0.0.1", "unix".
-  bool is_local = true;     // From this machine.
-  std::string client;       // Whose key it has; by this name it shares the engine with others.
-  std::string owner;        // Of what it leaves behind: the key's tenant, by a digest.
-  uint64_t tenant = 0;      // Whose cache is used, alone; 0: everybody's.
-  size_t tenant_count = 1;  // Who share memory.
-  bool sees_all = true;     // What the server holds of others too.
+  std::string id;        // Of the log and of X-Request-Id; [A-Za-z0-9._-].
+  std::string address;   // Of the client: "127.0.0.1", "unix".
+  bool is_local = true;  // From this machine.
+  std::string client;    // Whose key it has; by this name it shares the engine with others.
+  std::string owner;     // Of what it leaves behind: the key's tenant, by a digest.
+  uint64_t tenant = 0;   // Whose cache is used, alone; 0: everybody's.
+  bool sees_all = true;  // What the server holds of others too.
   std::vector<Header> reply_headers;  // Of whatever is replied.
   int32_t route = -1;                 // The handler's, of its own; -1: it has not found one.
 };

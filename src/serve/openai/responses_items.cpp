@@ -30,7 +30,8 @@ InputItem item_of(const json::Value& sent, std::string_view response_id, size_t 
                   std::unordered_set<std::string>& ids) {
   const std::string type(sent.text_at("type").value_or("message"));
   std::string id(sent.text_at("id").value_or(""));
-  if (id.empty() || !ids.insert(id).second) id = fmt::format("{}_{}_input_{}", prefix_of(type), response_id, index);
+  if (id.empty() || !ids.insert(id).second)
+    id = fmt::format("{}_{}_input_{}", prefix_of(type), response_id, index);
   json::Value item = sent;
   item["id"] = id;
   item["type"] = type;

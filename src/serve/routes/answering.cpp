@@ -70,7 +70,6 @@ Checked<std::unique_ptr<http::Reply>> begin_answers(const RouteContext& context,
     order.tenant = request.tenant;
   }
   CAIRN_TRY(Admission admission, admit(context, request));
-  context.model.service->share_memory(request.tenant_count);
   return std::unique_ptr<http::Reply>(std::make_unique<Generation>(
       context.model.service, std::move(orders), std::move(admission.terms), std::move(writer),
       context.metrics->of(context.model.name), std::move(admission.slot)));
