@@ -30,8 +30,8 @@ struct PackOptions {
   bool is_off = false;        // Kernels read the file's blocks; no packed copy is kept.
   std::string cache_path;     // A file that caches packed weights; empty: none.
   uint64_t model_digest = 0;  // The model that the cache must belong to.
-  // Asked meanwhile, often, by any thread: true ends it with the error `cancelled`; none: nobody
-  // does.
+  // Asked meanwhile, often, by any thread: true ends it with the error `cancelled`, and must stay
+  // true, since who has asked leaves out its part; none: nobody does.
   std::function<bool()> is_given_up = {};
 };
 

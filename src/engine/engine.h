@@ -85,7 +85,7 @@ struct EngineOptions {
   store::FileCalls* cache_calls = nullptr;  // How its files are reached; null: as the system does.
   // Is told of loading, steps and the store's work; outlives the engine; null: nobody is.
   Trace* trace = nullptr;
-  // Asked often while it is loaded, by any thread: true ends that with the error `cancelled`.
+  // Asked often while it is loaded, by any thread; one true ends that with the error `cancelled`.
   std::function<bool()> is_given_up;
   // Called while weights are prepared, with the bytes done and the bytes in all.
   std::function<void(size_t done_bytes, size_t total_bytes)> on_progress;

@@ -132,8 +132,7 @@ TEST(RemoteChat, WhatAServerCannotDoIsSaid) {
 TEST(RemoteChat, AnAnswerIsStopped) {
   const ScratchFolder folder;
   const ServerProgram server({"--context-policy", "shift"});
-  const Environment environment = {
-      {"XDG_STATE_HOME", folder.file("state")}, {"TERM", "xterm"}, {"NO_COLOR", "1"}};
+  const Environment environment = terminal_environment(folder);
   Terminal terminal({"run", "--server", url_of(server), "--ignore-eos"}, environment);
   ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
   terminal.type("My name is Ada.\n");
@@ -150,8 +149,7 @@ TEST(RemoteChat, AnAnswerIsStopped) {
 // A server that was started again has forgotten the session, and the chat goes on.
 TEST(RemoteChat, AServerComesBack) {
   const ScratchFolder folder;
-  const Environment environment = {
-      {"XDG_STATE_HOME", folder.file("state")}, {"TERM", "xterm"}, {"NO_COLOR", "1"}};
+  const Environment environment = terminal_environment(folder);
   const std::vector<std::string> on_socket = {"--unix-socket", folder.file("socket")};
   auto server = std::make_unique<ServerProgram>(on_socket);
   Terminal terminal({"run", "--server", "unix:" + on_socket[1]}, environment);
@@ -173,8 +171,7 @@ TEST(RemoteChat, AServerComesBack) {
 // A server that comes back before anything was said hears the system message once.
 TEST(RemoteChat, TheSystemMessageIsSaidOnce) {
   const ScratchFolder folder;
-  const Environment environment = {
-      {"XDG_STATE_HOME", folder.file("state")}, {"TERM", "xterm"}, {"NO_COLOR", "1"}};
+  const Environment environment = terminal_environment(folder);
   const std::vector<std::string> on_socket = {"--unix-socket", folder.file("socket")};
   auto server = std::make_unique<ServerProgram>(on_socket);
   Terminal terminal({"run", "--server", "unix:" + on_socket[1], "--system", "Be kind."},

@@ -13,9 +13,7 @@ namespace {
 
 class TerminalChat : public testing::Test {
  protected:
-  Environment environment() const {
-    return {{"XDG_STATE_HOME", folder_.file("state")}, {"TERM", "xterm"}, {"NO_COLOR", "1"}};
-  }
+  Environment environment() const { return terminal_environment(folder_); }
   std::string history_path() const { return folder_.file("state") + "/cairn/history"; }
 
   ScratchFolder folder_;

@@ -16,6 +16,11 @@
 
 namespace cairn::cli {
 
+// What the program takes up on a terminal, without colours; what it keeps lies in `folder`.
+inline Environment terminal_environment(const ScratchFolder& folder) {
+  return {{"XDG_STATE_HOME", folder.file("state")}, {"TERM", "xterm"}, {"NO_COLOR", "1"}};
+}
+
 // The program on a terminal of its own, as a person at the keyboard.
 class Terminal {
  public:

@@ -1,7 +1,6 @@
 // A request and the head of a reply, as plain values. Knows no sockets. Thread-safe: values.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -59,7 +59,7 @@ class ModelRegistry {
                                                       const RegistryOptions& options);
   // Of one that is loaded, which stays: every name means it. Its service must outlive the registry.
   static std::unique_ptr<ModelRegistry> of(ServedModel model);
-  // Waits for what is being loaded. REQUIRES: nobody asks any more.
+  // Gives up what is being loaded, and waits for that. REQUIRES: nobody asks any more.
   ~ModelRegistry();
 
   // The one that stays; null: there are several, or it is loaded on demand.
