@@ -19,6 +19,7 @@
 #include "device/backend.h"
 #include "tests/backends/tiles_here.h"
 #include "tests/backends/twins.h"
+#include "tests/backends/upper_halves.h"
 
 namespace cairn::matmul_test {
 
@@ -172,7 +173,9 @@ class Bench {
     step.tokens = tokens;
     step.workspace = reinterpret_cast<std::byte*>(workspace_.data());
     EXPECT_TRUE(backend.prepare(plan));
+    const bool were_clear = upper_halves_are_clear();
     backend.execute(plan, step);
+    EXPECT_TRUE(!were_clear || upper_halves_are_clear()) << backend.isa();
     std::vector<float> result;
     for (int32_t row = 0; row < job_.rows; ++row) {
       const float* from = step.row(out_, row);

@@ -56,7 +56,8 @@ const Weight* weight_of(const Op& op) {
 class CpuBackend : public host::HostBackend {
  public:
   CpuBackend(const BackendOptions& options, IsaLevel isa)
-      : HostBackend(options.threads, kernel_choice(isa, options.numerics), &reference::kernel_for),
+      : HostBackend(options.threads, kernel_choice(isa, options.numerics), &reference::kernel_for,
+                    after_kernels(isa)),
         options_(options),
         isa_(isa),
         weights_({options.pack, options.advice, options.on_progress}) {}

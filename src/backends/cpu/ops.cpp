@@ -294,4 +294,13 @@ host::HostKernel choose_ops_kernel(const Op& op, IsaLevel isa) {
   }
 }
 
+host::AfterKernel after_kernels([[maybe_unused]] IsaLevel isa) {
+#if defined(__x86_64__)
+  if (isa == IsaLevel::avx2 || isa == IsaLevel::avx2_vnni)
+    return avx2::ops_table.clear_upper_halves;
+  if (isa != IsaLevel::scalar) return avx512::ops_table.clear_upper_halves;
+#endif
+  return nullptr;
+}
+
 }  // namespace cairn::cpu

@@ -258,6 +258,7 @@ inline constexpr int32_t kActivationCount = 9;
 inline constexpr int32_t kKvTypeCount = 5;
 
 struct OpsTable {
+  void (*clear_upper_halves)();
   void (*rms_norm)(const RmsNormArgs&);
   void (*layer_norm)(const LayerNormArgs&);
   void (*add)(const AddArgs&);

@@ -16,6 +16,7 @@ namespace {
 template <class L>
 constexpr cpu::OpsTable make_ops_table() {
   return {
+      .clear_upper_halves = &L::clear_upper_halves,
       .rms_norm = rms_norm_row<L>,
       .layer_norm = layer_norm_row<L>,
       .add = add_row<L>,

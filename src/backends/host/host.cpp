@@ -15,10 +15,12 @@ size_t whole_lines(size_t bytes) {
 
 }  // namespace
 
-HostBackend::HostBackend(ThreadPool* threads, KernelChoice choice, KernelChoice fallback)
+HostBackend::HostBackend(ThreadPool* threads, KernelChoice choice, KernelChoice fallback,
+                         AfterKernel after_kernel)
     : threads_(threads),
       choice_(choice),
       fallback_(fallback),
+      after_kernel_(after_kernel),
       claims_(size_t(threads->thread_count())) {}
 
 Status HostBackend::load(Weight&) {
@@ -123,21 +125,25 @@ void HostBackend::count_tasks(Prepared& prepared, const std::vector<Round>& roun
 }
 
 void HostBackend::run_task(const Prepared& prepared, const Step& step, size_t unit, int64_t task,
-                           const SharedRoom& room) {
+                           const SharedRoom& room) const {
   const Unit& tasks = prepared.rounds->units()[unit];
   if (tasks.fused >= 0) return run_pieces(prepared, step, unit, task, room.scratch);
   const size_t op = size_t(tasks.first_op);
   const HostKernel& kernel = prepared.kernels[op];
   const Op& fields = prepared.plan->ops[op];
-  if (kernel.joint == nullptr) return kernel.run(fields, step, task, room.scratch);
-  kernel.joint->run(
-      fields, step, task,
-      {room.scratch, room.notes + prepared.notes[op], room.shared + prepared.shared[op]});
+  if (kernel.joint == nullptr) {
+    kernel.run(fields, step, task, room.scratch);
+  } else {
+    kernel.joint->run(
+        fields, step, task,
+        {room.scratch, room.notes + prepared.notes[op], room.shared + prepared.shared[op]});
+  }
+  if (after_kernel_ != nullptr) after_kernel_();
 }
 
 // A piece through all ops of the unit.
 void HostBackend::run_pieces(const Prepared& prepared, const Step& step, size_t unit, int64_t task,
-                             std::byte* scratch) {
+                             std::byte* scratch) const {
   const Unit& ops = prepared.rounds->units()[unit];
   const PieceCut& cut = prepared.cuts[unit];
   const Piece piece = cut.piece(task);
@@ -150,6 +156,7 @@ void HostBackend::run_pieces(const Prepared& prepared, const Step& step, size_t 
         whole ? own.column_count : std::min(own.column_count, piece.end_column - own.first_column);
     if (part.first_column >= part.end_column) continue;
     prepared.kernels[size_t(i)].run_piece(prepared.plan->ops[size_t(i)], step, part, scratch);
+    if (after_kernel_ != nullptr) after_kernel_();
   }
 }
 

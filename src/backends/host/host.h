@@ -26,7 +26,9 @@ using KernelChoice = HostKernel (*)(const Op& op);
 // Runs each op on choice(op) or, if that has no kernel, on fallback(op), which must have one.
 class HostBackend : public Backend {
  public:
-  HostBackend(ThreadPool* threads, KernelChoice choice, KernelChoice fallback);
+  // `after_kernel` may be null.
+  HostBackend(ThreadPool* threads, KernelChoice choice, KernelChoice fallback,
+              AfterKernel after_kernel = nullptr);
 
   DeviceMemory& memory() override { return memory_; }
   PageFormat page_format() const override { return kPageFormat; }
@@ -58,10 +60,10 @@ class HostBackend : public Backend {
   Status make_room();
   SharedRoom room_of(int worker) const;
   void count_tasks(Prepared& prepared, const std::vector<Round>& rounds, const Step& step);
-  static void run_task(const Prepared& prepared, const Step& step, size_t unit, int64_t task,
-                       const SharedRoom& room);
-  static void run_pieces(const Prepared& prepared, const Step& step, size_t unit, int64_t task,
-                         std::byte* scratch);
+  void run_task(const Prepared& prepared, const Step& step, size_t unit, int64_t task,
+                const SharedRoom& room) const;
+  void run_pieces(const Prepared& prepared, const Step& step, size_t unit, int64_t task,
+                  std::byte* scratch) const;
   void reset_claims(int worker, size_t parity);
   void work(const Prepared& prepared, const std::vector<Round>& rounds, const Step& step,
             int worker);
@@ -70,6 +72,7 @@ class HostBackend : public Backend {
   ThreadPool* threads_;
   KernelChoice choice_;
   KernelChoice fallback_;
+  AfterKernel after_kernel_;
   std::vector<Prepared> prepared_;  // A few.
   std::vector<Claims> claims_;      // Of each thread.
   std::optional<Arena> room_;       // Each thread's scratch, then what tasks share, then the notes.

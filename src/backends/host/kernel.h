@@ -34,6 +34,9 @@ struct Piece {
   int32_t column_count() const { return end_column - first_column; }
 };
 
+// Runs behind each kernel, on its thread.
+using AfterKernel = void (*)();
+
 struct HostKernel {
   // How many tasks the op is cut into for this step; 0 is allowed.
   int64_t (*task_count)(const Op& op, const Step& step) = nullptr;

@@ -31,6 +31,7 @@ struct Lanes {
   using Int = Ints;
 
   Lanes() = default;
+  static void clear_upper_halves() { _mm256_zeroupper(); }
   CAIRN_LANES explicit Lanes(float value) : v(_mm256_set1_ps(value)) {}
   CAIRN_LANES Lanes(__m256 lanes) : v(lanes) {}
   CAIRN_LANES static Lanes load(const float* p) { return {_mm256_loadu_ps(p)}; }

@@ -28,6 +28,7 @@ struct Lanes {
   using Int = Ints;
 
   Lanes() = default;
+  static void clear_upper_halves() {}  // There are none.
   CAIRN_LANES explicit Lanes(float value) : a(vdupq_n_f32(value)), b(vdupq_n_f32(value)) {}
   CAIRN_LANES Lanes(float32x4_t a_, float32x4_t b_) : a(a_), b(b_) {}
   CAIRN_LANES static Lanes load(const float* p) { return {vld1q_f32(p), vld1q_f32(p + 4)}; }
