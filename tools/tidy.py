@@ -36,21 +36,24 @@ COVERED_BY = [
      "marker_nodes,output_event}.cpp", "tests/chat/output_parser_test.cpp", "one parser"),
     ("src/chat/probe.cpp", "tests/chat/detect_test.cpp", "asks templates for their format"),
     ("src/chat/value_grammar.cpp", "tests/chat/call_grammar_test.cpp", "part of calls' grammars"),
-    ("src/cli/{main,command_line}.cpp", "tests/cli/program_test.cpp", "from outside"),
-    ("src/cli/commands/{report,run,run_options,welcome}.cpp", "tests/cli/program_test.cpp",
-     "likewise"),
-    ("src/cli/chat/local_chat.cpp", "tests/cli/remote_chat_test.cpp", "beside remote ones"),
-    ("src/cli/client/http_client.cpp", "tests/cli/remote_chat_test.cpp", "with real servers"),
+    ("src/cli/main.cpp", "tests/cli/program_test.cpp", "from outside"),
+    ("src/command_line/command_line.cpp", "tests/cli/program_test.cpp", "from outside"),
+    ("src/cli/commands/{run,run_options,welcome}.cpp", "tests/cli/program_test.cpp", "likewise"),
+    ("src/terminal_chat/report.cpp", "tests/cli/program_test.cpp", "likewise"),
+    ("src/terminal_chat/local_chat.cpp", "tests/terminal_chat/remote_chat_test.cpp",
+     "beside remote ones"),
     ("src/cli/commands/{load,logits}.cpp", "tests/cli/parts_test.cpp", "parts of commands"),
-    ("src/cli/commands/{chat_loop,chat_settings}.cpp", "tests/cli/tool_chat_test.cpp",
+    ("src/terminal_chat/{chat_loop,chat_settings}.cpp", "tests/terminal_chat/tool_chat_test.cpp",
      "settings and calls in whole conversations"),
     ("src/cli/commands/{memory_bench,verify}.cpp", "tests/cli/memory_commands_test.cpp",
      "from outside"),
     ("src/cli/options/model_argument.cpp", "tests/cli/program_test.cpp", "from outside"),
     ("src/cli/options/{engine,sampling}_arguments.cpp", "tests/cli/parts_test.cpp",
      "where parameters come from"),
-    ("src/cli/terminal/{answer_printer,interrupt,line_editor,terminal}.cpp",
-     "tests/cli/terminal_chat_test.cpp", "on a pseudo-terminal"),
+    ("src/terminal/{interrupt,line_editor}.cpp",
+     "tests/terminal_chat/terminal_chat_test.cpp", "on a pseudo-terminal"),
+    ("src/terminal_chat/answer_printer.cpp", "tests/terminal_chat/terminal_chat_test.cpp",
+     "likewise"),
     ("src/convert/{general,key_values,parameters,rope_factors,sentence_modules,shared_families,"
      "special_tokens,ssm_tensors,tensor_plan,tensor_writer,tensors,tokenizer,tokenizer_kinds}.cpp",
      "tests/convert/*_test.cpp", "whole folders, byte for byte"),
@@ -127,7 +130,7 @@ COVERED_BY = [
 MUTABLE_STATICS = {"src/base/mapped_file.cpp": "what a signal handler reads",
                    "src/base/output_file.cpp": "what a signal handler removes",
                    "src/base/log.cpp": "one stderr, one logger",
-                   "src/cli/terminal/interrupt.cpp": "what a signal handler sets"}
+                   "src/terminal/interrupt.cpp": "what a signal handler sets"}
 
 # Functions with newer instructions than x86-64-v2 in files for everyone, and who calls them.
 CHOOSE_THEMSELVES = {"machine_limits.cpp": "loops of one instruction set, called where it is"}

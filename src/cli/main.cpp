@@ -9,11 +9,11 @@
 #include "base/process.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/welcome.h"
-#include "cli/exit_codes.h"
+#include "command_line/exit_codes.h"
 
 namespace {
 
-constexpr const cairn::cli::Command* kCommands[] = {
+constexpr const cairn::command_line::Command* kCommands[] = {
     &cairn::cli::kRunCommand,        &cairn::cli::kServeCommand,    &cairn::cli::kInspectCommand,
     &cairn::cli::kTokenizeCommand,   &cairn::cli::kTemplateCommand, &cairn::cli::kEmbedCommand,
     &cairn::cli::kLogitsCommand,     &cairn::cli::kVerifyCommand,   &cairn::cli::kReplayCommand,
@@ -31,11 +31,11 @@ int main(int argument_count, char** arguments) {
   if (!missing.empty()) {
     std::fprintf(stderr, "cairn: CPU: expected x86-64-v2 or later, found one without %s\n",
                  missing.c_str());
-    return cairn::cli::kExitError;
+    return cairn::command_line::kExitError;
   }
   cairn::install_mapping_guard();
   cairn::log::set_level(cairn::log::Level::warning);
-  return cairn::cli::run_command_line(
+  return cairn::command_line::run_command_line(
       {.doc = "cairn runs language models from GGUF files.",
        .commands = kCommands,
        .examples = {{"cairn run", "a conversation with the built-in model"},

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/run_program.h"
-#include "tests/cli/tool_model.h"
+#include "tests/terminal_chat/tool_model.h"
 
 namespace cairn::cli::cut_answers_test {
 namespace {
@@ -30,7 +30,7 @@ class CutAnswers : public testing::Test {
 
 TEST_F(CutAnswers, SayWhatTheLimitWas) {
   const std::string tools = folder_.file("tools.gguf");
-  write_model(tools, kToolTemplate);
+  terminal_chat::write_model(tools, terminal_chat::kToolTemplate);
   struct Case {
     std::vector<std::string> arguments;
     int exit_code;

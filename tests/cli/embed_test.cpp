@@ -30,7 +30,7 @@ std::string embedded(EmbedArguments arguments) {
   arguments.engine.key_type = arguments.engine.value_type = KvType::f32;
   const ScratchFolder folder;
   std::FILE* file = std::fopen(folder.file("out").c_str(), "wb");
-  TextOut out(file);
+  terminal::TextOut out(file);
   const Status printed = print_embeddings(arguments, out);
   EXPECT_TRUE(printed) << (printed ? "" : printed.error().message);
   std::fclose(file);

@@ -1,9 +1,7 @@
-// The small parts of the command line: progress, text for files and terminals, where
-// sampling parameters come from, sequences of ids.
+// The small parts of the command line: where sampling parameters come from, sequences of ids.
 #include <gtest/gtest.h>
 
 #include "cli/commands/logits.h"
-#include "cli/terminal/terminal.h"
 #include "gguf/gguf.h"
 #include "gguf/writer.h"
 #include "session/sampling_choice.h"
@@ -11,35 +9,6 @@
 
 namespace cairn::cli::parts_test {
 namespace {
-
-TEST(Progress, LinesSayHowFarAndHowLong) {
-  EXPECT_EQ(progress_line("loading", Progress::Unit::bytes, 1ull << 30, 3ull << 30, 2),
-            "loading [#####-----------] 1.0 GiB of 3.0 GiB, 4.00 s left");
-  EXPECT_EQ(progress_line("reading", Progress::Unit::tokens, 500, 2000, 10),
-            "reading [####------------] 500 of 2000 tokens, 50 a second, 30 s left");
-  EXPECT_EQ(progress_line("checking", Progress::Unit::operations, 10, 10, 0),
-            "checking [################] 10 of 10 operations");
-}
-
-TEST(TextOut, FilesGetExactBytes) {
-  const ScratchFolder folder;
-  std::FILE* file = std::fopen(folder.file("out").c_str(), "wb");
-  TextOut out(file);
-  const std::string bytes = "a\x1b[2J\xff\n";
-  out.write(bytes);
-  EXPECT_TRUE(out.finish());
-  std::fclose(file);
-  EXPECT_EQ(contents_of(folder.file("out")), bytes);
-}
-
-TEST(TextOut, AFullDiskIsAnError) {
-  std::FILE* full = std::fopen("/dev/full", "wb");
-  if (full == nullptr) GTEST_SKIP() << "no /dev/full here";
-  TextOut out(full);
-  out.write("text");
-  EXPECT_FALSE(out.finish());
-  std::fclose(full);
-}
 
 TEST(SamplingChoice, FileOverDefaultsAndUserOverFile) {
   gguf::Writer writer;

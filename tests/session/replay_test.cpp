@@ -9,9 +9,9 @@
 #include "base/cpu_levels.h"
 #include "cli/commands/load.h"
 #include "session/receipt_text.h"
-#include "tests/cli/tool_model.h"
 #include "tests/engine/random_adapter.h"
 #include "tests/session/answered.h"
+#include "tests/terminal_chat/tool_model.h"
 
 namespace cairn::session::replay_test {
 namespace {
@@ -158,7 +158,7 @@ TEST(Replay, FormsOfAnswersAreFollowedAgain) {
 TEST(Replay, ForcedTokensAreMarked) {
   const test::ScratchFolder folder;
   const std::string path = folder.file("model.gguf");
-  cli::write_model(path, cli::kToolTemplate);
+  terminal_chat::write_model(path, terminal_chat::kToolTemplate);
   const auto engine = engine_of({}, path);
   ASSERT_NE(engine, nullptr);
   ChatOptions options = lively(30);
@@ -185,7 +185,7 @@ TEST(Replay, ForcedTokensAreMarked) {
 TEST(Replay, CallsOfToolsAreConstrainedAgain) {
   const test::ScratchFolder folder;
   const std::string path = folder.file("model.gguf");
-  cli::write_model(path, cli::kToolTemplate);
+  terminal_chat::write_model(path, terminal_chat::kToolTemplate);
   const auto engine = engine_of({}, path);
   ASSERT_NE(engine, nullptr);
   ChatOptions options = lively(60);

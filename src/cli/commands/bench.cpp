@@ -19,7 +19,7 @@ struct BenchCommandArguments {
   EngineArguments engine;
 };
 
-void add_speed(Options& command, SpeedBenchArguments& speed) {
+void add_speed(command_line::Options& command, SpeedBenchArguments& speed) {
   const auto add_list = [&](const char* names, std::vector<int32_t>& list, int32_t min,
                             const char* doc) {
     command.add(names, list, doc)
@@ -45,7 +45,7 @@ void add_speed(Options& command, SpeedBenchArguments& speed) {
       .shows_default();
 }
 
-void add_memory(Options& command, MemoryBenchArguments& memory) {
+void add_memory(command_line::Options& command, MemoryBenchArguments& memory) {
   command.begin_group("Memory (the word memory)");
   command
       .add("--preset", memory.presets,
@@ -80,7 +80,7 @@ Result<int> bench(BenchCommandArguments& a) {
   return bench_speed(a.speed);
 }
 
-Action add_bench(Options& command) {
+command_line::Action add_bench(command_line::Options& command) {
   const auto a = std::make_shared<BenchCommandArguments>();
   command.add(
       "WHAT", a->what,
@@ -106,7 +106,7 @@ Action add_bench(Options& command) {
 
 }  // namespace
 
-const Command kBenchCommand = {"bench", "measure a model's speed, or what conversations cost",
-                               add_bench};
+const command_line::Command kBenchCommand = {
+    "bench", "measure a model's speed, or what conversations cost", add_bench};
 
 }  // namespace cairn::cli

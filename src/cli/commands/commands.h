@@ -1,24 +1,24 @@
 // All commands; each stands with its options in the file of its name. Thread-safe: constant data.
 #pragma once
 
-#include "cli/command_line.h"
+#include "command_line/command_line.h"
 
 namespace cairn::cli {
 
-extern const Command kRunCommand;  // run_options.cpp
-extern const Command kServeCommand;
-extern const Command kInspectCommand;
-extern const Command kTokenizeCommand;
-extern const Command kTemplateCommand;
-extern const Command kEmbedCommand;
-extern const Command kLogitsCommand;
-extern const Command kVerifyCommand;
-extern const Command kReplayCommand;
-extern const Command kStoreCommand;
-extern const Command kBenchCommand;
-extern const Command kConvertCommand;
-extern const Command kQuantizeCommand;
-extern const Command kPerplexityCommand;
-extern const Command kSynthCommand;
+extern const command_line::Command kRunCommand;  // run_options.cpp
+extern const command_line::Command kServeCommand;
+extern const command_line::Command kInspectCommand;
+extern const command_line::Command kTokenizeCommand;
+extern const command_line::Command kTemplateCommand;
+extern const command_line::Command kEmbedCommand;
+extern const command_line::Command kLogitsCommand;
+extern const command_line::Command kVerifyCommand;
+extern const command_line::Command kReplayCommand;
+extern const command_line::Command kStoreCommand;
+extern const command_line::Command kBenchCommand;
+extern const command_line::Command kConvertCommand;
+extern const command_line::Command kQuantizeCommand;
+extern const command_line::Command kPerplexityCommand;
+extern const command_line::Command kSynthCommand;
 
 }  // namespace cairn::cli

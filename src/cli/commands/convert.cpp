@@ -9,8 +9,8 @@
 
 #include "base/quantities.h"
 #include "cli/commands/commands.h"
-#include "cli/exit_codes.h"
-#include "cli/terminal/terminal.h"
+#include "command_line/exit_codes.h"
+#include "terminal/terminal.h"
 
 namespace cairn::cli {
 
@@ -27,7 +27,8 @@ struct ConvertArguments {
 Result<int> run_convert(ConvertArguments& a) {
   const auto* chosen = std::find(std::begin(kOutTypes), std::end(kOutTypes), a.type);
   a.convert.type = convert::OutType(chosen - std::begin(kOutTypes));
-  std::optional<Progress> progress(std::in_place, "converting", Progress::Unit::bytes);
+  std::optional<terminal::Progress> progress(std::in_place, "converting",
+                                             terminal::Progress::Unit::bytes);
   a.convert.on_progress = [&](uint64_t done, uint64_t total) { progress->update(done, total); };
   CAIRN_TRY(const convert::ConvertReport report, convert::convert(a.convert));
   progress.reset();
@@ -35,10 +36,10 @@ Result<int> run_convert(ConvertArguments& a) {
                show_bytes(report.out_bytes).c_str(), report.architecture.c_str(),
                static_cast<long long>(report.tensor_count), kOutTypes[size_t(report.type)],
                static_cast<long long>(report.token_count), report.tokenizer.c_str());
-  return kExitFine;
+  return command_line::kExitFine;
 }
 
-Action add_convert(Options& command) {
+command_line::Action add_convert(command_line::Options& command) {
   const auto a = std::make_shared<ConvertArguments>();
   command.add("DIR", a->convert.folder, "a folder with config.json, safetensors and a tokenizer")
       .takes("DIR")
@@ -57,7 +58,7 @@ Action add_convert(Options& command) {
 
 }  // namespace
 
-const Command kConvertCommand = {
+const command_line::Command kConvertCommand = {
     "convert", "convert a Hugging Face folder (safetensors) to a GGUF file", add_convert};
 
 }  // namespace cairn::cli

@@ -16,8 +16,8 @@
 #include "base/printable.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/load.h"
-#include "cli/exit_codes.h"
 #include "cli/options/engine_arguments.h"
+#include "command_line/exit_codes.h"
 #include "json/value.h"
 #include "unicode/unicode.h"
 
@@ -75,7 +75,7 @@ Result<Texts> all_texts(const EmbedArguments& arguments) {
   }
   std::string lines;
   std::string path = arguments.texts_path;
-  if (path.empty() && arguments.texts.empty() && !is_terminal(stdin)) path = "-";
+  if (path.empty() && arguments.texts.empty() && !terminal::is_terminal(stdin)) path = "-";
   if (!path.empty()) {
     CAIRN_TRY(lines, read_input(path, kInputsBytesMax));
   }
@@ -123,7 +123,7 @@ Result<std::unique_ptr<Engine>> load(const EmbedArguments& arguments, size_t tex
   EngineOptions options = arguments.engine;
   CAIRN_TRY(options.pooling, pooling_for(arguments, file));
   CAIRN_TRY(check_request(arguments, *options.pooling, text_count));
-  Progress progress("loading", Progress::Unit::bytes);
+  terminal::Progress progress("loading", terminal::Progress::Unit::bytes);
   options.on_progress = [&progress](size_t done, size_t total) { progress.update(done, total); };
   return Engine::load(std::move(file), options);
 }
@@ -167,7 +167,8 @@ std::string shortened(std::string_view text, size_t length_max) {
 // Prints embeddings as they come, or keeps what a comparison of all needs.
 class EmbedPrinter {
  public:
-  EmbedPrinter(const EmbedArguments& arguments, Pooling pooling, int32_t width, TextOut* out)
+  EmbedPrinter(const EmbedArguments& arguments, Pooling pooling, int32_t width,
+               terminal::TextOut* out)
       : form_(arguments.json             ? Form::json
               : arguments.similarity     ? Form::table
               : pooling == Pooling::rank ? Form::scores
@@ -276,7 +277,7 @@ class EmbedPrinter {
   Form form_;
   Pooling pooling_;
   size_t width_;
-  TextOut* out_;
+  terminal::TextOut* out_;
   size_t count_ = 0;
   int64_t token_count_ = 0;
   std::vector<std::string_view> texts_;  // Of a table or of scores, as what follows.
@@ -348,7 +349,7 @@ Status print_texts(TokenSource& source, Embedder& embedder, EmbedPrinter& printe
 
 }  // namespace
 
-Status print_embeddings(const EmbedArguments& arguments, TextOut& out) {
+Status print_embeddings(const EmbedArguments& arguments, terminal::TextOut& out) {
   if (arguments.json && arguments.similarity) {
     return fail(ErrorCode::invalid_argument, "embed: expected --json or --similarity, found both");
   }
@@ -367,7 +368,7 @@ Status print_embeddings(const EmbedArguments& arguments, TextOut& out) {
 
 namespace {
 
-Action add_embed(Options& command) {
+command_line::Action add_embed(command_line::Options& command) {
   struct EmbedCommandArguments {
     EmbedArguments embed;
     EngineArguments engine;
@@ -389,7 +390,7 @@ Action add_embed(Options& command) {
            "file says")
       .takes("TYPE")
       .suggests({"none", "mean", "cls", "last", "rank"});
-  const Option yes =
+  const command_line::Option yes =
       command.add_flag("--normalize", a->normalizes,
                        "scale vectors to length 1 (the default, except with --pooling none)");
   command.add_flag("--no-normalize", a->does_not, "do not scale vectors").excludes(yes);
@@ -406,15 +407,15 @@ Action add_embed(Options& command) {
   return [a]() -> Result<int> {
     if (a->normalizes || a->does_not) a->embed.normalizes = a->normalizes;
     CAIRN_TRY(a->embed.engine, a->engine.read("f32"));
-    TextOut out(stdout);
+    terminal::TextOut out(stdout);
     CAIRN_TRY(print_embeddings(a->embed, out));
-    return kExitFine;
+    return command_line::kExitFine;
   };
 }
 
 }  // namespace
 
-const Command kEmbedCommand = {
+const command_line::Command kEmbedCommand = {
     "embed", "compute embeddings of texts, or rerank passages for a question", add_embed};
 
 }  // namespace cairn::cli

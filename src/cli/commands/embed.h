@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/terminal/terminal.h"
 #include "engine/embedder.h"
+#include "terminal/terminal.h"
 
 namespace cairn::cli {
 
@@ -30,6 +30,6 @@ struct EmbedArguments {
 // Scores stand before their texts, the best one first. Nothing is printed where a text cannot be
 // embedded. Errors: no texts, too many for a table, a file that cannot be read, options that
 // contradict each other, and those of the engine.
-Status print_embeddings(const EmbedArguments& arguments, TextOut& out);
+Status print_embeddings(const EmbedArguments& arguments, terminal::TextOut& out);
 
 }  // namespace cairn::cli

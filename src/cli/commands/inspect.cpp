@@ -15,8 +15,8 @@
 
 #include "base/printable.h"
 #include "cli/commands/commands.h"
-#include "cli/exit_codes.h"
 #include "cli/options/model_argument.h"
+#include "command_line/exit_codes.h"
 #include "engine/pooling.h"
 #include "gguf/summary.h"
 #include "json/value.h"
@@ -441,14 +441,14 @@ int inspect(const InspectOptions& options) {
   auto file = File::open(options.path, gguf::OpenMode::inspect);
   if (!file) {
     fmt::print(stderr, "cairn: {}\n", one_line(file.error().message, 4096));
-    return kExitError;
+    return command_line::kExitError;
   }
   const std::string report = inspect_report(*file, options.json);
   std::fwrite(report.data(), 1, report.size(), stdout);
-  return kExitFine;
+  return command_line::kExitFine;
 }
 
-Action add_inspect(Options& command) {
+command_line::Action add_inspect(command_line::Options& command) {
   const auto options = std::make_shared<InspectOptions>();
   add_required_model(command, options->path);
   command.add_flag("--json", options->json, "print one JSON object");
@@ -457,6 +457,7 @@ Action add_inspect(Options& command) {
 
 }  // namespace
 
-const Command kInspectCommand = {"inspect", "show what a model file contains", add_inspect};
+const command_line::Command kInspectCommand = {"inspect", "show what a model file contains",
+                                               add_inspect};
 
 }  // namespace cairn::cli

@@ -5,7 +5,7 @@
 #include <system_error>
 
 #include "builtin/builtin_model.h"
-#include "cli/terminal/terminal.h"
+#include "terminal/terminal.h"
 
 namespace cairn::cli {
 
@@ -50,7 +50,7 @@ Result<std::unique_ptr<Engine>> load_engine(const std::string& path, EngineOptio
 }
 
 Result<std::unique_ptr<Engine>> load_engine(gguf::File file, EngineOptions options) {
-  Progress progress("loading", Progress::Unit::bytes);
+  terminal::Progress progress("loading", terminal::Progress::Unit::bytes);
   options.on_progress = [&progress](size_t done, size_t total) { progress.update(done, total); };
   return Engine::load(std::move(file), options);
 }

@@ -10,11 +10,11 @@
 #include "base/output_file.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/load.h"
-#include "cli/exit_codes.h"
 #include "cli/options/engine_arguments.h"
 #include "cli/options/model_argument.h"
-#include "cli/terminal/terminal.h"
+#include "command_line/exit_codes.h"
 #include "measure/sequence_logits.h"
+#include "terminal/terminal.h"
 
 namespace cairn::cli {
 
@@ -83,7 +83,7 @@ Result<int64_t> write_logits(const LogitsOptions& options) {
                   engine->options().context_tokens, sequence.size());
     }
   }
-  Progress progress("computing", Progress::Unit::tokens);
+  terminal::Progress progress("computing", terminal::Progress::Unit::tokens);
   int64_t done_tokens = 0;
   for (const auto& sequence : sequences) {
     CAIRN_TRY(measure::append_logits(*engine, sequence, out));
@@ -96,7 +96,7 @@ Result<int64_t> write_logits(const LogitsOptions& options) {
 
 namespace {
 
-Action add_logits(Options& command) {
+command_line::Action add_logits(command_line::Options& command) {
   struct LogitsArguments {
     LogitsOptions logits;
     EngineArguments engine;
@@ -120,13 +120,13 @@ Action add_logits(Options& command) {
     CAIRN_TRY(a->logits.engine, a->engine.read("f32"));
     CAIRN_TRY(const int64_t row_count, write_logits(a->logits));
     std::fprintf(stderr, "%lld rows\n", static_cast<long long>(row_count));
-    return kExitFine;
+    return command_line::kExitFine;
   };
 }
 
 }  // namespace
 
-const Command kLogitsCommand = {"logits", "write the logits of given token sequences to a file",
-                                add_logits};
+const command_line::Command kLogitsCommand = {
+    "logits", "write the logits of given token sequences to a file", add_logits};
 
 }  // namespace cairn::cli

@@ -10,13 +10,13 @@
 
 #include "base/machine/machine_memory.h"
 #include "base/output_file.h"
-#include "cli/command_line.h"
 #include "cli/commands/load.h"
-#include "cli/exit_codes.h"
-#include "cli/terminal/terminal.h"
+#include "command_line/command_line.h"
+#include "command_line/exit_codes.h"
 #include "json/value.h"
 #include "measure/memory_figures.h"
 #include "synth/synth.h"
+#include "terminal/terminal.h"
 
 namespace cairn::cli {
 
@@ -30,15 +30,16 @@ constexpr std::string_view kPresets[] = {"llama-1b", "gemma3-1b", "gemma4-e2b", 
 // A preset's file, which goes when the measuring is done, or when a signal ends it.
 Result<TemporaryFile> write_preset(std::string_view preset, const MemoryBenchArguments& args) {
   Result<synth::SynthShape> shape = synth::preset_shape(preset);
-  if (!shape) return as_option(shape.error());
+  if (!shape) return command_line::as_option(shape.error());
   shape->context = kContextTokens;
-  if (const auto type = synth::matrix_type(args.type); !type) return as_option(type.error());
+  if (const auto type = synth::matrix_type(args.type); !type)
+    return command_line::as_option(type.error());
   std::error_code error;
   const std::string folder =
       args.folder.empty() ? std::filesystem::temp_directory_path(error).string() : args.folder;
   CAIRN_TRY(TemporaryFile file,
             TemporaryFile::create(folder, fmt::format("cairn-bench-{}", preset), ".gguf"));
-  Progress progress(fmt::format("writing {}", preset), Progress::Unit::bytes);
+  terminal::Progress progress(fmt::format("writing {}", preset), terminal::Progress::Unit::bytes);
   synth::SynthOptions options{
       .shape = std::move(*shape), .type = args.type, .out_path = file.path()};
   options.on_progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
@@ -60,7 +61,7 @@ Result<ModelFigures> figures_of(const std::string& path, std::string_view preset
   std::error_code error;
   work.weights_bytes = std::filesystem::file_size(path, error);
   ModelFigures result{.model = preset.empty() ? path : std::string(preset), .figures = {}};
-  if (is_terminal(stderr)) std::fprintf(stderr, "measuring %s\n", result.model.c_str());
+  if (terminal::is_terminal(stderr)) std::fprintf(stderr, "measuring %s\n", result.model.c_str());
   CAIRN_TRY(result.figures, measure::measure_memory(*engine, work));
   return result;
 }
@@ -97,7 +98,8 @@ json::Value json_of(const ModelFigures& model) {
   return json;
 }
 
-Result<std::vector<ModelFigures>> measure_all(const MemoryBenchArguments& arguments, TextOut& out) {
+Result<std::vector<ModelFigures>> measure_all(const MemoryBenchArguments& arguments,
+                                              terminal::TextOut& out) {
   std::vector<ModelFigures> all;
   const auto keep = [&](ModelFigures figures) {
     if (!arguments.json) out.write(table(figures));
@@ -122,7 +124,7 @@ Result<std::vector<ModelFigures>> measure_all(const MemoryBenchArguments& argume
 }  // namespace
 
 Result<int> bench_memory(const MemoryBenchArguments& arguments) {
-  TextOut out(stdout);
+  terminal::TextOut out(stdout);
   CAIRN_TRY(const std::vector<ModelFigures> all, measure_all(arguments, out));
   bool holds = true;
   json::Value json = json::Value::array();
@@ -132,7 +134,7 @@ Result<int> bench_memory(const MemoryBenchArguments& arguments) {
   }
   if (arguments.json) out.write(json::to_text(json, {.indent = 2}) + "\n");
   CAIRN_TRY(out.finish());
-  return holds ? kExitFine : kExitError;
+  return holds ? command_line::kExitFine : command_line::kExitError;
 }
 
 }  // namespace cairn::cli

@@ -12,11 +12,11 @@
 #include "base/output_file.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/load.h"
-#include "cli/exit_codes.h"
 #include "cli/options/engine_arguments.h"
 #include "cli/options/model_argument.h"
-#include "cli/terminal/terminal.h"
+#include "command_line/exit_codes.h"
 #include "json/value.h"
+#include "terminal/terminal.h"
 
 namespace cairn::cli {
 
@@ -92,7 +92,7 @@ Result<measure::PerplexityReport> perplexity(const PerplexityOptions& options) {
     CAIRN_TRY(writer, measure::LogitsWriter::open(*std::move(out), work.shape, tokens));
     work.writer = &*writer;
   }
-  Progress progress("computing", Progress::Unit::tokens);
+  terminal::Progress progress("computing", terminal::Progress::Unit::tokens);
   work.on_progress = [&](int64_t done, int64_t total) {
     progress.update(uint64_t(done), uint64_t(total));
   };
@@ -145,14 +145,14 @@ std::string report_json(const measure::PerplexityReport& report) {
   return json::to_text(json);
 }
 
-Action add_perplexity(Options& command) {
+command_line::Action add_perplexity(command_line::Options& command) {
   struct PerplexityArguments {
     PerplexityOptions perplexity;
     EngineArguments engine;
   };
   const auto a = std::make_shared<PerplexityArguments>();
   add_model(command, a->perplexity.model_path);
-  const Option text =
+  const command_line::Option text =
       command.add("-f,--file", a->perplexity.text_path, "the text to measure").takes("FILE");
   command.add_flag("--parse-special", a->perplexity.parse_special,
                    "parse special tokens (such as <|im_start|>) in the text");
@@ -178,16 +178,16 @@ Action add_perplexity(Options& command) {
     }
     CAIRN_TRY(a->perplexity.engine, a->engine.read("f16"));
     CAIRN_TRY(const measure::PerplexityReport report, perplexity(a->perplexity));
-    TextOut out(stdout);
+    terminal::TextOut out(stdout);
     out.write(a->perplexity.json ? report_json(report) + "\n" : report_text(report));
     CAIRN_TRY(out.finish());
-    return kExitFine;
+    return command_line::kExitFine;
   };
 }
 
 }  // namespace
 
-const Command kPerplexityCommand = {
+const command_line::Command kPerplexityCommand = {
     "perplexity", "measure perplexity on a text, or KL divergence from another model",
     add_perplexity};
 

@@ -10,8 +10,8 @@
 #include "base/printable.h"
 #include "base/quantities.h"
 #include "cli/commands/commands.h"
-#include "cli/exit_codes.h"
-#include "cli/terminal/terminal.h"
+#include "command_line/exit_codes.h"
+#include "terminal/terminal.h"
 
 namespace cairn::cli {
 
@@ -45,15 +45,16 @@ Result<int> run_quantize(QuantizeArguments& a) {
     CAIRN_TRY(quantize::TypeOverride parsed, quantize::parse_override("--tensor", text));
     a.quantize.overrides.push_back(std::move(parsed));
   }
-  std::optional<Progress> progress(std::in_place, "quantizing", Progress::Unit::bytes);
+  std::optional<terminal::Progress> progress(std::in_place, "quantizing",
+                                             terminal::Progress::Unit::bytes);
   a.quantize.on_progress = [&](uint64_t done, uint64_t total) { progress->update(done, total); };
   CAIRN_TRY(const quantize::QuantizeReport report, quantize::quantize(a.quantize));
   progress.reset();
   show(report);
-  return kExitFine;
+  return command_line::kExitFine;
 }
 
-Action add_quantize(Options& command) {
+command_line::Action add_quantize(command_line::Options& command) {
   const auto a = std::make_shared<QuantizeArguments>();
   std::string mixes;
   for (const quantize::QuantMix& mix : quantize::quant_mixes()) {
@@ -83,7 +84,7 @@ Action add_quantize(Options& command) {
 
 }  // namespace
 
-const Command kQuantizeCommand = {"quantize", "write a smaller model file: fewer bits per weight",
-                                  add_quantize};
+const command_line::Command kQuantizeCommand = {
+    "quantize", "write a smaller model file: fewer bits per weight", add_quantize};
 
 }  // namespace cairn::cli

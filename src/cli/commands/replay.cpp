@@ -10,11 +10,11 @@
 
 #include "cli/commands/commands.h"
 #include "cli/commands/load.h"
-#include "cli/exit_codes.h"
 #include "cli/options/engine_arguments.h"
-#include "cli/terminal/terminal.h"
+#include "command_line/exit_codes.h"
 #include "json/value.h"
 #include "session/receipt_text.h"
+#include "terminal/terminal.h"
 
 namespace cairn::cli {
 
@@ -68,7 +68,7 @@ Result<Receipt> compute(const ReplayArguments& arguments, const Receipt& receipt
                 "tokenizer.ggml.model: expected a vocabulary, found none: this model gives no "
                 "answers");
   }
-  Progress progress("replaying", Progress::Unit::operations);
+  terminal::Progress progress("replaying", terminal::Progress::Unit::operations);
   return session::replay(*engine, receipt, [&](int32_t tokens) {
     progress.update(uint64_t(tokens), receipt.choices.size());
   });
@@ -83,14 +83,14 @@ Result<int> replay_receipt(const ReplayArguments& arguments) {
   }
   CAIRN_TRY(const Receipt computed, compute(arguments, receipt));
   const std::optional<ReceiptDifference> difference = session::difference_of(receipt, computed);
-  TextOut out(stdout);
+  terminal::TextOut out(stdout);
   out.write(arguments.json ? json::to_text(session::comparison_json(receipt, difference)) + "\n"
                            : text_of(receipt, difference));
   CAIRN_TRY(out.finish());
-  return difference ? kExitDiffers : kExitFine;
+  return difference ? command_line::kExitDiffers : command_line::kExitFine;
 }
 
-Action add_replay(Options& command) {
+command_line::Action add_replay(command_line::Options& command) {
   struct ReplayCommandArguments {
     ReplayArguments replay;
     EngineArguments engine;
@@ -119,7 +119,7 @@ Action add_replay(Options& command) {
 
 }  // namespace
 
-const Command kReplayCommand = {
+const command_line::Command kReplayCommand = {
     "replay", "compute the answer of a receipt again, and compare every bit", add_replay};
 
 }  // namespace cairn::cli

@@ -15,22 +15,26 @@
 #include "base/output_file.h"
 #include "base/printable.h"
 #include "base/trace/trace.h"
-#include "cli/chat/local_chat.h"
-#include "cli/chat/remote_chat.h"
-#include "cli/command_line.h"
-#include "cli/commands/chat_loop.h"
-#include "cli/commands/chat_settings.h"
 #include "cli/commands/load.h"
-#include "cli/commands/report.h"
-#include "cli/exit_codes.h"
-#include "cli/terminal/answer_printer.h"
-#include "cli/terminal/interrupt.h"
-#include "cli/terminal/terminal.h"
+#include "command_line/command_line.h"
+#include "command_line/exit_codes.h"
 #include "session/chat_session.h"
+#include "terminal/interrupt.h"
+#include "terminal/terminal.h"
+#include "terminal_chat/answer_printer.h"
+#include "terminal_chat/chat_loop.h"
+#include "terminal_chat/chat_settings.h"
+#include "terminal_chat/local_chat.h"
+#include "terminal_chat/remote_chat.h"
+#include "terminal_chat/report.h"
 
 namespace cairn::cli {
 
 namespace {
+
+using terminal_chat::Ask;
+using terminal_chat::Chat;
+using terminal_chat::Figures;
 
 constexpr size_t kPromptBytesMax = size_t(64) << 20;
 constexpr size_t kToolsBytesMax = size_t(16) << 20;
@@ -57,7 +61,7 @@ Result<std::optional<std::string>> find_prompt(const RunOptions& options) {
     // It stands for what the environment says.
   } else if (options.prompt) {
     text = *options.prompt;
-  } else if (options.prompt_path || (!options.chat && !is_terminal(stdin))) {
+  } else if (options.prompt_path || (!options.chat && !terminal::is_terminal(stdin))) {
     CAIRN_TRY(text, read_input(options.prompt_path.value_or("-"), kPromptBytesMax));
   } else {
     return std::optional<std::string>();
@@ -96,9 +100,10 @@ Result<session::ConstraintChoice> read_constraint(session::ConstraintChoice choi
 }
 
 // The answer to what is asked.
-Result<session::Answer> print_answer(TextOut& out, bool is_silent, Chat& chat, const Ask& ask) {
+Result<session::Answer> print_answer(terminal::TextOut& out, bool is_silent, Chat& chat,
+                                     const Ask& ask) {
   CAIRN_TRY(chat.begin(ask));
-  AnswerPrinter printer(&out, is_silent);
+  terminal_chat::AnswerPrinter printer(&out, is_silent);
   Result<session::Answer> answer = chat.complete(printer.hooks());
   printer.finish();
   return answer;
@@ -108,7 +113,7 @@ Result<session::Answer> print_answer(TextOut& out, bool is_silent, Chat& chat, c
 Result<bool> read_results(const Chat& chat, std::vector<std::string>& results) {
   results.clear();
   for (const chat::ToolCall& call : chat.dialogue().open_calls()) {
-    std::fprintf(stderr, "call: %s\n", printable(call_line(call)).c_str());
+    std::fprintf(stderr, "call: %s\n", printable(terminal_chat::call_line(call)).c_str());
     std::string result;
     CAIRN_TRY(const bool is_there, read_line(stdin, result, kPromptBytesMax));
     if (!is_there) return false;
@@ -119,7 +124,7 @@ Result<bool> read_results(const Chat& chat, std::vector<std::string>& results) {
 
 Figures figures_of(const RunOptions& options) {
   if (options.verbose) return Figures::all;
-  return options.quiet || !is_terminal(stderr) ? Figures::none : Figures::brief;
+  return options.quiet || !terminal::is_terminal(stderr) ? Figures::none : Figures::brief;
 }
 
 void show_figures(Figures figures, const session::Answer& answer, Chat& chat) {
@@ -129,8 +134,8 @@ void show_figures(Figures figures, const session::Answer& answer, Chat& chat) {
 }
 
 Result<int> answer_once(const RunOptions& options, Chat& chat, const std::string& prompt) {
-  TextOut out(stdout);
-  const InterruptGuard guard;
+  terminal::TextOut out(stdout);
+  const terminal::InterruptGuard guard;
   CAIRN_TRY(session::Answer answer, print_answer(out, options.json, chat, {.text = prompt}));
   Ask results{.kind = Ask::Kind::results};
   while (!options.json && answer.finish == session::FinishReason::tool_calls) {
@@ -147,11 +152,11 @@ Result<int> answer_once(const RunOptions& options, Chat& chat, const std::string
   }
   CAIRN_TRY(out.finish());
   show_figures(figures_of(options), answer, chat);
-  if (const std::string cut = cut_line(answer); !cut.empty()) {
+  if (const std::string cut = terminal_chat::cut_line(answer); !cut.empty()) {
     std::fprintf(stderr, "cairn: %s\n", printable(cut).c_str());
   }
-  if (answer.finish == session::FinishReason::interrupted) return kExitInterrupted;
-  return answer.fits_form ? kExitFine : kExitCut;
+  if (answer.finish == session::FinishReason::interrupted) return command_line::kExitInterrupted;
+  return answer.fits_form ? command_line::kExitFine : command_line::kExitCut;
 }
 
 // Before a model is loaded: whether a file of the conversation can be written where it has to be.
@@ -174,7 +179,7 @@ Status take_up_session(const RunOptions& options, Chat& chat) {
     return Ok{};
   }
   if (!options.system.empty()) CAIRN_TRY(chat.set_system(options.system));
-  if (options.quiet || !is_terminal(stderr)) return Ok{};
+  if (options.quiet || !terminal::is_terminal(stderr)) return Ok{};
   std::fprintf(stderr, "%s: going on after %d turns\n", printable(options.session_path).c_str(),
                int(chat.dialogue().turn_count()));
   return Ok{};
@@ -217,8 +222,8 @@ Result<session::ChatOptions> chat_options_of(const RunOptions& options,
   chat.keeps_seed = options.sampling.seed.has_value() || options.sampling.tells_seed;
   chat.constraint = std::move(constraint);
   if (!options.reasoning.empty()) {
-    const Status set = set_reasoning_option(chat, options.reasoning);
-    if (!set) return as_option(set.error());
+    const Status set = terminal_chat::set_reasoning_option(chat, options.reasoning);
+    if (!set) return command_line::as_option(set.error());
   }
   if (!options.tools_path.empty()) {
     CAIRN_TRY(chat.tools, read_input(options.tools_path, kToolsBytesMax));
@@ -228,11 +233,12 @@ Result<session::ChatOptions> chat_options_of(const RunOptions& options,
 }
 
 Result<int> converse(const RunOptions& options, Chat& chat) {
-  ChatLoop loop(&chat, {.figures = figures_of(options),
-                        .history_path = options.forgets_lines ? "" : default_history_path(),
-                        .session_path = options.session_path,
-                        .receipt_path = options.receipt_path,
-                        .message_prefix = options.message_prefix});
+  terminal_chat::ChatLoop loop(
+      &chat, {.figures = figures_of(options),
+              .history_path = options.forgets_lines ? "" : terminal::default_history_path(),
+              .session_path = options.session_path,
+              .receipt_path = options.receipt_path,
+              .message_prefix = options.message_prefix});
   return loop.run();
 }
 
@@ -270,12 +276,12 @@ Result<int> run_remote(const RunOptions& options, const std::optional<std::strin
   CAIRN_TRY(session::ChatOptions chat_options,
             chat_options_of(options, {}, std::move(constraint), nullptr));
   CAIRN_TRY(std::string key, server_key(options));
-  CAIRN_TRY(const std::unique_ptr<RemoteChat> chat,
-            RemoteChat::start({.url = options.server,
-                               .key = std::move(key),
-                               .authority_path = options.authority_path,
-                               .sampling = options.sampling,
-                               .chat = std::move(chat_options)}));
+  CAIRN_TRY(const std::unique_ptr<terminal_chat::RemoteChat> chat,
+            terminal_chat::RemoteChat::start({.url = options.server,
+                                              .key = std::move(key),
+                                              .authority_path = options.authority_path,
+                                              .sampling = options.sampling,
+                                              .chat = std::move(chat_options)}));
   return hold(options, *chat, prompt);
 }
 
@@ -304,7 +310,7 @@ Result<int> run(const RunOptions& options) {
     std::fprintf(stderr, "cairn: seed %llu\n", static_cast<unsigned long long>(sampling.seed));
   }
   const Status biased = sample::check_logit_bias(sampling, engine->size().vocabulary_count);
-  if (!biased) return as_option(biased.error());
+  if (!biased) return command_line::as_option(biased.error());
   std::unique_ptr<grammar::Matcher> matcher;
   session::ConstraintChoice constraint;
   if (engine->tokenizer() != nullptr) {
@@ -320,11 +326,12 @@ Result<int> run(const RunOptions& options) {
   }
   // Between the questions of a person there is time to read ahead.
   std::unique_ptr<session::Service> service;
-  if (!prompt && is_terminal(stdin)) {
+  if (!prompt && terminal::is_terminal(stdin)) {
     CAIRN_TRY(service, session::Service::start(engine.get()));
     service->lock();
   }
-  LocalChat chat(engine.get(), &session, service.get());
+  terminal_chat::LocalChat chat(engine.get(), &session, service.get(),
+                                input_files(engine->file(), engine->options()));
   Result<int> code = hold(options, chat, prompt);
   if (service) service->unlock();
   return code;

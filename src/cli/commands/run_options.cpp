@@ -28,11 +28,12 @@ struct RunArguments {
 };
 
 // What is said to the model.
-void add_prompt(Options& command, RunOptions& run) {
+void add_prompt(command_line::Options& command, RunOptions& run) {
   command.begin_group("Prompt");
   add_model(command, run.model_path);
-  const Option prompt = command.add("PROMPT,-p,--prompt", run.prompt, "answer this text and exit")
-                            .notes_variable(run.is_variable_prompt);
+  const command_line::Option prompt =
+      command.add("PROMPT,-p,--prompt", run.prompt, "answer this text and exit")
+          .notes_variable(run.is_variable_prompt);
   command.add("-f,--file", run.prompt_path, "answer the text in this file and exit; - is stdin")
       .takes("FILE")
       .excludes(prompt)
@@ -41,7 +42,7 @@ void add_prompt(Options& command, RunOptions& run) {
 }
 
 // Where it is computed.
-void add_server(Options& command, RunOptions& run) {
+void add_server(command_line::Options& command, RunOptions& run) {
   command.begin_group("Server");
   command
       .add("--server", run.server,
@@ -62,20 +63,22 @@ void add_server(Options& command, RunOptions& run) {
 }
 
 // What the answer is like, beside how it is sampled.
-void add_answer(Options& command, RunOptions& run) {
+void add_answer(command_line::Options& command, RunOptions& run) {
   command.begin_group("Form of the answer");
-  const Option schema = command
-                            .add("-j,--json-schema", run.constraint.json_schema,
-                                 "the answer is JSON that matches this JSON Schema: the schema "
-                                 "itself, or a file with it")
-                            .takes("SCHEMA|FILE");
-  const Option grammar = command
-                             .add("--grammar,--grammar-file", run.constraint.grammar,
-                                  "the answer matches this GBNF grammar: the grammar itself, or a "
-                                  "file with it")
-                             .takes("FILE|GBNF")
-                             .excludes(schema);
-  const Option regex =
+  const command_line::Option schema =
+      command
+          .add("-j,--json-schema", run.constraint.json_schema,
+               "the answer is JSON that matches this JSON Schema: the schema "
+               "itself, or a file with it")
+          .takes("SCHEMA|FILE");
+  const command_line::Option grammar =
+      command
+          .add("--grammar,--grammar-file", run.constraint.grammar,
+               "the answer matches this GBNF grammar: the grammar itself, or a "
+               "file with it")
+          .takes("FILE|GBNF")
+          .excludes(schema);
+  const command_line::Option regex =
       command
           .add("--regex", run.constraint.regex, "the whole answer matches this regular expression")
           .takes("REGEX")
@@ -110,7 +113,7 @@ void add_answer(Options& command, RunOptions& run) {
 }
 
 // How the program talks.
-void add_manner(Options& command, RunOptions& run) {
+void add_manner(command_line::Options& command, RunOptions& run) {
   command.begin_group("Input and output");
   command.add_flag("--raw,--no-conversation,-no-cnv", run.raw,
                    "use no chat template: continue the text as it is");
@@ -137,7 +140,7 @@ void add_manner(Options& command, RunOptions& run) {
            "write when the engine computed, read and loaded what to this file, which Perfetto "
            "(ui.perfetto.dev) shows; no prompts; at most 256 MiB")
       .takes("FILE");
-  const Option quiet =
+  const command_line::Option quiet =
       command.add_flag("-q,--quiet", run.quiet, "show no statistics after answers");
   command
       .add_flag("-v,--verbose", run.verbose,
@@ -165,7 +168,7 @@ Error refuse_download(const std::string& repository) {
               name);
 }
 
-Action add_run(Options& command) {
+command_line::Action add_run(command_line::Options& command) {
   const auto a = std::make_shared<RunArguments>();
   add_prompt(command, a->run);
   command
@@ -204,6 +207,7 @@ Action add_run(Options& command) {
 
 }  // namespace
 
-const Command kRunCommand = {"run", "answer a prompt or hold a conversation", add_run};
+const command_line::Command kRunCommand = {"run", "answer a prompt or hold a conversation",
+                                           add_run};
 
 }  // namespace cairn::cli

@@ -15,10 +15,10 @@
 #include "base/trace/trace.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/load.h"
-#include "cli/exit_codes.h"
 #include "cli/options/engine_arguments.h"
 #include "cli/options/model_argument.h"
 #include "cli/options/sampling_arguments.h"
+#include "command_line/exit_codes.h"
 #include "serve/app.h"
 #include "session/service.h"
 
@@ -84,7 +84,8 @@ struct AccessFiles {
 Result<AccessFiles> read_access(const ServeOptions& options) {
   AccessFiles files;
   CAIRN_TRY(files.keys, read_keys(options));
-  if (const Status may = check_address(options, files.keys); !may) return as_option(may.error());
+  if (const Status may = check_address(options, files.keys); !may)
+    return command_line::as_option(may.error());
   CAIRN_TRY(files.tls, read_tls(options));
   return files;
 }
@@ -139,7 +140,7 @@ Result<std::unique_ptr<serve::ModelRegistry>> load_only_model(const ServeOptions
       sample::SamplingParams sampling,
       session::effective_sampling(only.engine->file().fields(), is_builtin, options.sampling));
   const Status biased = sample::check_logit_bias(sampling, only.engine->size().vocabulary_count);
-  if (!biased) return as_option(biased.error());
+  if (!biased) return command_line::as_option(biased.error());
   CAIRN_TRY(only.service, session::Service::start(only.engine.get()));
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return serve::ModelRegistry::of(
@@ -169,7 +170,7 @@ serve::AppOptions app_options(const ServeOptions& options, serve::Keys keys) {
   return app;
 }
 
-void add_server_options(Options& command, ServeOptions& serve) {
+void add_server_options(command_line::Options& command, ServeOptions& serve) {
   command.begin_group("Server");
   add_model(command, serve.model_path);
   add_models_options(command, serve.models);
@@ -212,7 +213,7 @@ void add_server_options(Options& command, ServeOptions& serve) {
       .takes("FILE");
 }
 
-void add_access_options(Options& command, ServeOptions& serve) {
+void add_access_options(command_line::Options& command, ServeOptions& serve) {
   command.begin_group("Access");
   command
       .add("--api-key-file", serve.api_key_path,
@@ -253,7 +254,7 @@ struct ServeArguments {
   SamplingArguments sampling;
 };
 
-Action add_serve(Options& command) {
+command_line::Action add_serve(command_line::Options& command) {
   const auto a = std::make_shared<ServeArguments>();
   add_server_options(command, a->serve);
   add_access_options(command, a->serve);
@@ -321,10 +322,10 @@ Result<int> serve_model(const ServeOptions& given) {
   server.reset();
   outlive_hangups();
   // A load that goes on ends with the app.
-  return is_drained ? kExitFine : kExitInterrupted;
+  return is_drained ? command_line::kExitFine : command_line::kExitInterrupted;
 }
 
-const Command kServeCommand = {"serve", "answer requests over HTTP, as OpenAI's API and others",
-                               add_serve};
+const command_line::Command kServeCommand = {
+    "serve", "answer requests over HTTP, as OpenAI's API and others", add_serve};
 
 }  // namespace cairn::cli

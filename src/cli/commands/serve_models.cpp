@@ -63,7 +63,7 @@ Result<std::vector<serve::ModelSource>> find_models(const ServeOptions& options)
 
 }  // namespace
 
-void add_models_options(Options& command, ServeModelsOptions& models) {
+void add_models_options(command_line::Options& command, ServeModelsOptions& models) {
   command
       .add(
           "--alias,-a", models.aliases,

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/command_line.h"
+#include "command_line/command_line.h"
 #include "serve/models/model_registry.h"
 
 namespace cairn::cli {
@@ -22,7 +22,7 @@ struct ServeModelsOptions {
   int32_t unload_seconds = 0;        // 0: they stay as long as there is room.
 };
 
-void add_models_options(Options& command, ServeModelsOptions& models);
+void add_models_options(command_line::Options& command, ServeModelsOptions& models);
 
 // Whether models are loaded on demand.
 bool has_several_models(const ServeOptions& options);

@@ -9,12 +9,12 @@
 
 #include "base/quantities.h"
 #include "cli/commands/load.h"
-#include "cli/exit_codes.h"
 #include "cli/options/engine_arguments.h"
-#include "cli/terminal/interrupt.h"
-#include "cli/terminal/terminal.h"
+#include "command_line/exit_codes.h"
 #include "json/value.h"
 #include "measure/speed_report.h"
+#include "terminal/interrupt.h"
+#include "terminal/terminal.h"
 
 namespace cairn::cli {
 
@@ -149,11 +149,11 @@ Status tidy_up(measure::SpeedWork& work) {
 Result<std::vector<measure::SpeedRow>> measure_with_progress(Engine& engine,
                                                              const measure::MachineLimits& limits,
                                                              measure::SpeedWork& work) {
-  Progress progress("measuring", Progress::Unit::tokens);
-  const InterruptGuard guard;
+  terminal::Progress progress("measuring", terminal::Progress::Unit::tokens);
+  const terminal::InterruptGuard guard;
   work.on_progress = [&](int64_t done, int64_t total) {
     progress.update(uint64_t(done), uint64_t(total));
-    return !interrupted();
+    return !terminal::interrupted();
   };
   return measure::measure_speed(engine, limits, work);
 }
@@ -181,10 +181,10 @@ Result<int> bench_speed(SpeedBenchArguments arguments) {
   };
   CAIRN_TRY(bench.report, measure::measure_start(options, load));
   CAIRN_TRY(bench.report.rows, measure_with_progress(*engine, bench.report.limits, work));
-  TextOut out(stdout);
+  terminal::TextOut out(stdout);
   out.write(arguments.json ? json_of(bench) : table(bench));
   CAIRN_TRY(out.finish());
-  return kExitFine;
+  return command_line::kExitFine;
 }
 
 }  // namespace cairn::cli

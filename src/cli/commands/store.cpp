@@ -15,12 +15,12 @@
 #include "base/quantities.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/load.h"
-#include "cli/exit_codes.h"
 #include "cli/options/engine_arguments.h"
-#include "cli/terminal/terminal.h"
+#include "command_line/exit_codes.h"
 #include "engine/sequence_proof.h"
 #include "json/value.h"
 #include "store/export.h"
+#include "terminal/terminal.h"
 
 namespace cairn::cli {
 
@@ -142,7 +142,7 @@ Result<std::string> show(store::DiskStore& store, const std::string& name, bool 
 
 Result<std::string> verify(store::DiskStore& store, int& code) {
   CAIRN_TRY(const store::DiskStore::Verified found, store.verify());
-  if (found.bad_sequences > 0) code = kExitError;
+  if (found.bad_sequences > 0) code = command_line::kExitError;
   return fmt::format("{} sequences, {} damaged; {} records, {} damaged or missing\n",
                      found.sequences, found.bad_sequences, found.records, found.bad_records);
 }
@@ -174,7 +174,7 @@ Result<std::string> prove(store::DiskStore& store, const StoreArguments& argumen
     return fmt::format("{} tokens computed again: {} have the same bits\n", proof.tokens,
                        show_bytes(proof.compared_bytes));
   }
-  code = kExitError;
+  code = command_line::kExitError;
   CAIRN_TRY(store.remove(name));
   return fmt::format("{} of {} bytes differ from what the model computes (first: {}); removed\n",
                      proof.differing_bytes, proof.compared_bytes, proof.first_difference);
@@ -209,7 +209,7 @@ Result<std::string> act(store::DiskStore& store, const StoreArguments& arguments
   return fmt::format("removed {}\n", hex_of(entry.name).substr(0, kShownDigits));
 }
 
-Action add_store(Options& command) {
+command_line::Action add_store(command_line::Options& command) {
   const auto a = std::make_shared<StoreArguments>();
   command.add("ACTION", a->action, "ls, show, rm, verify, export or import")
       .one_of({"ls", "show", "rm", "verify", "export", "import"})
@@ -238,9 +238,9 @@ Action add_store(Options& command) {
                       "take it over, if the model computes the same");
   return [a]() -> Result<int> {
     CAIRN_TRY(const std::unique_ptr<store::DiskStore> store, open_store(*a));
-    int code = kExitFine;
+    int code = command_line::kExitFine;
     CAIRN_TRY(const std::string text, act(*store, *a, code));
-    TextOut out(a->output == "-" ? stderr : stdout);
+    terminal::TextOut out(a->output == "-" ? stderr : stdout);
     out.write(text);
     CAIRN_TRY(out.finish());
     return code;
@@ -249,7 +249,7 @@ Action add_store(Options& command) {
 
 }  // namespace
 
-const Command kStoreCommand = {
+const command_line::Command kStoreCommand = {
     "store", "look at, check and carry conversations that survive in a folder", add_store};
 
 }  // namespace cairn::cli

@@ -11,9 +11,9 @@
 #include "base/printable.h"
 #include "base/quantities.h"
 #include "cli/commands/commands.h"
-#include "cli/exit_codes.h"
-#include "cli/terminal/terminal.h"
+#include "command_line/exit_codes.h"
 #include "models/model.h"
+#include "terminal/terminal.h"
 
 namespace cairn::cli {
 
@@ -21,7 +21,7 @@ namespace {
 
 class ShapeArguments {
  public:
-  void add_to(Options& command) {
+  void add_to(command_line::Options& command) {
     std::string architectures, presets;
     for (const models::Architecture* architecture : models::all_architectures()) {
       architectures += " " + std::string(architecture->name);
@@ -29,7 +29,7 @@ class ShapeArguments {
     for (const synth::SynthPreset& known : synth::synth_presets()) {
       presets += fmt::format("\n{}: {}", known.name, known.doc);
     }
-    const Option like =
+    const command_line::Option like =
         command.add("--like", like_, "a small model of this architecture:" + architectures)
             .takes("ARCH");
     command.add("--preset", preset_, "the shape of a real model:" + presets)
@@ -49,13 +49,14 @@ class ShapeArguments {
     }
     Result<synth::SynthShape> shape =
         preset_.empty() ? synth::default_shape(like_) : synth::preset_shape(preset_);
-    if (!shape) return as_option(shape.error());
+    if (!shape) return command_line::as_option(shape.error());
     const auto fields = synth::synth_fields();
     for (size_t i = 0; i < fields.size(); ++i) {
       if (values_[i]) (*shape).*fields[i].member = *values_[i];
     }
     if (untied_) shape->tied_output = false;
-    if (const Status status = check(*shape); !status) return as_option(status.error());
+    if (const Status status = check(*shape); !status)
+      return command_line::as_option(status.error());
     return shape;
   }
 
@@ -73,8 +74,9 @@ struct SynthArguments {
 Result<int> run_synth(SynthArguments& a) {
   CAIRN_TRY(a.synth.shape, a.shape.read());
   CAIRN_TRY(models::find_architecture(a.synth.shape.architecture));
-  if (const auto type = synth::matrix_type(a.synth.type); !type) return as_option(type.error());
-  Progress progress("writing", Progress::Unit::bytes);
+  if (const auto type = synth::matrix_type(a.synth.type); !type)
+    return command_line::as_option(type.error());
+  terminal::Progress progress("writing", terminal::Progress::Unit::bytes);
   a.synth.on_progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
   CAIRN_TRY(const synth::SynthReport report, synth::write_synthetic(a.synth));
   for (const std::string& note : report.notes) {
@@ -83,10 +85,10 @@ Result<int> run_synth(SynthArguments& a) {
   std::fprintf(stderr, "%s, %lld tensors, %lld weights\n", show_bytes(report.file_bytes).c_str(),
                static_cast<long long>(report.tensor_count),
                static_cast<long long>(report.weight_count));
-  return kExitFine;
+  return command_line::kExitFine;
 }
 
-Action add_synth(Options& command) {
+command_line::Action add_synth(command_line::Options& command) {
   const auto a = std::make_shared<SynthArguments>();
   command.begin_group("Shape");
   a->shape.add_to(command);
@@ -103,7 +105,7 @@ Action add_synth(Options& command) {
 
 }  // namespace
 
-const Command kSynthCommand = {"synth", "write a model file with random weights, for measurements",
-                               add_synth};
+const command_line::Command kSynthCommand = {
+    "synth", "write a model file with random weights, for measurements", add_synth};
 
 }  // namespace cairn::cli

@@ -7,10 +7,10 @@
 #include "base/file.h"
 #include "chat/chat_input.h"
 #include "cli/commands/commands.h"
-#include "cli/exit_codes.h"
-#include "cli/terminal/terminal.h"
+#include "command_line/exit_codes.h"
 #include "gguf/gguf.h"
 #include "gguf/value.h"
+#include "terminal/terminal.h"
 
 namespace cairn::cli {
 namespace {
@@ -84,14 +84,14 @@ namespace {
 Result<int> show_template(const TemplateOptions& options) {
   CAIRN_TRY(std::string text, template_report(options));
   // A terminal gets visible control characters; a file or a pipe gets the exact bytes.
-  if (is_terminal(stdout)) text += "\n";
-  TextOut out(stdout);
+  if (terminal::is_terminal(stdout)) text += "\n";
+  terminal::TextOut out(stdout);
   out.write(text);
   CAIRN_TRY(out.finish());
-  return kExitFine;
+  return command_line::kExitFine;
 }
 
-Action add_template(Options& command) {
+command_line::Action add_template(command_line::Options& command) {
   const auto options = std::make_shared<TemplateOptions>();
   command
       .add("MODEL,-m,--model", options->path, "a GGUF file, or a text file with a Jinja template")
@@ -107,7 +107,7 @@ Action add_template(Options& command) {
 
 }  // namespace
 
-const Command kTemplateCommand = {
+const command_line::Command kTemplateCommand = {
     "template", "show a model's chat template, or render messages with it", add_template};
 
 }  // namespace cairn::cli

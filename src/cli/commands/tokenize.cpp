@@ -13,8 +13,8 @@
 #include "base/log.h"
 #include "base/printable.h"
 #include "cli/commands/commands.h"
-#include "cli/exit_codes.h"
 #include "cli/options/model_argument.h"
+#include "command_line/exit_codes.h"
 #include "engine/vocabulary_source.h"
 #include "json/value.h"
 #include "unicode/unicode.h"
@@ -86,10 +86,10 @@ Result<int> tokenize(const TokenizeOptions& options) {
   CAIRN_TRY(const std::string text, read_input(options.text.value_or("-"), kTextBytesMax));
   report_tokens(*tokenizer, text, options,
                 [](std::string_view part) { std::fwrite(part.data(), 1, part.size(), stdout); });
-  return kExitFine;
+  return command_line::kExitFine;
 }
 
-Action add_tokenize(Options& command) {
+command_line::Action add_tokenize(command_line::Options& command) {
   const auto options = std::make_shared<TokenizeOptions>();
   add_required_model(command, options->model);
   command.add("FILE", options->text, "the text; default: stdin").takes("FILE");
@@ -103,6 +103,7 @@ Action add_tokenize(Options& command) {
 
 }  // namespace
 
-const Command kTokenizeCommand = {"tokenize", "show the tokens of a text", add_tokenize};
+const command_line::Command kTokenizeCommand = {"tokenize", "show the tokens of a text",
+                                                add_tokenize};
 
 }  // namespace cairn::cli

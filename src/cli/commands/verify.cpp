@@ -11,13 +11,13 @@
 #include "base/quantities.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/load.h"
-#include "cli/exit_codes.h"
 #include "cli/options/engine_arguments.h"
 #include "cli/options/model_argument.h"
-#include "cli/terminal/interrupt.h"
-#include "cli/terminal/terminal.h"
+#include "command_line/exit_codes.h"
 #include "engine/verifier.h"
 #include "json/value.h"
+#include "terminal/interrupt.h"
+#include "terminal/terminal.h"
 
 namespace cairn::cli {
 
@@ -73,30 +73,30 @@ Result<int> run_programs(const VerifyArguments& arguments) {
   // Programs are short; a step's workspace for more rows would only cost memory.
   options.row_count_max = 256;
   CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(arguments.model_path, options));
-  const InterruptGuard guard;
-  std::optional<Progress> progress;
-  progress.emplace("verifying", Progress::Unit::operations);
+  const terminal::InterruptGuard guard;
+  std::optional<terminal::Progress> progress;
+  progress.emplace("verifying", terminal::Progress::Unit::operations);
   CAIRN_TRY(const VerifyReport report,
             verify(*engine, {.program_count = arguments.program_count,
                              .sequence_tokens_max = arguments.token_count,
                              .seed = arguments.seed,
                              .on_progress = [&](int32_t done, int32_t total) {
                                progress->update(uint64_t(done), uint64_t(total));
-                               return !interrupted();
+                               return !terminal::interrupted();
                              }}));
   progress.reset();
-  TextOut out(stdout);
+  terminal::TextOut out(stdout);
   const std::string fingerprint = engine->fingerprint(engine->default_selection()).text();
   out.write(arguments.json ? json_of(report, arguments.seed, fingerprint)
                            : table(report) + fmt::format("fingerprint {}\n", fingerprint));
   CAIRN_TRY(out.finish());
-  if (report.differing_bits() == 0) return kExitFine;
+  if (report.differing_bits() == 0) return command_line::kExitFine;
   std::fprintf(stderr, "cairn: verify: expected equal bits, found %lld that differ (first: %s)\n",
                static_cast<long long>(report.differing_bits()), report.first_difference.c_str());
-  return kExitError;
+  return command_line::kExitError;
 }
 
-Action add_verify(Options& command) {
+command_line::Action add_verify(command_line::Options& command) {
   struct VerifyCommandArguments {
     VerifyArguments verify;
     EngineArguments engine;
@@ -126,7 +126,7 @@ Action add_verify(Options& command) {
 
 }  // namespace
 
-const Command kVerifyCommand = {
+const command_line::Command kVerifyCommand = {
     "verify", "check that rewinds, forks and evictions change no bit of the logits", add_verify};
 
 }  // namespace cairn::cli

@@ -8,7 +8,7 @@
 #include "base/cpu_features.h"
 #include "base/log.h"
 #include "base/quantities.h"
-#include "cli/commands/adapter_choice.h"
+#include "terminal_chat/adapter_choice.h"
 
 namespace cairn::cli {
 
@@ -60,7 +60,7 @@ Status check_cache_folder(const std::string& path) {
 
 }  // namespace
 
-void EngineArguments::add_to(Options& command) {
+void EngineArguments::add_to(command_line::Options& command) {
   add_threads_to(command);
   command
       .add("--numerics", numerics_,
@@ -84,14 +84,14 @@ void EngineArguments::add_to(Options& command) {
   command.add("--gpu-layers,--n-gpu-layers,-ngl", gpu_layers_, "layers for a GPU").hidden();
 }
 
-void EngineArguments::add_machine_to(Options& command) {
+void EngineArguments::add_machine_to(command_line::Options& command) {
   add_threads_to(command);
   add_weights_to(command);
   command.begin_group("Memory");
   add_budget_to(command);
 }
 
-void EngineArguments::add_threads_to(Options& command) {
+void EngineArguments::add_threads_to(command_line::Options& command) {
   command.begin_group("Computation");
   command.add("-t,--threads", options_.thread_count, "number of threads; 0: one per core")
       .in_range(0, 1024);
@@ -106,13 +106,14 @@ void EngineArguments::add_threads_to(Options& command) {
       .suggests({"scalar", "avx2", "avx2_vnni", "avx512_vnni", "amx"});
 }
 
-void EngineArguments::add_weights_to(Options& command) {
+void EngineArguments::add_weights_to(command_line::Options& command) {
   command.begin_group("Weights");
-  const Option cache = command
-                           .add("--pack-cache", options_.pack_cache,
-                                "a folder that keeps the weights in the kernels' layout, so that "
-                                "the next start is faster")
-                           .takes("DIR");
+  const command_line::Option cache =
+      command
+          .add("--pack-cache", options_.pack_cache,
+               "a folder that keeps the weights in the kernels' layout, so that "
+               "the next start is faster")
+          .takes("DIR");
   command
       .add_flag("--no-pack", options_.is_unpacked,
                 "read weights from the file while computing: slow, but models may be larger than "
@@ -126,7 +127,7 @@ void EngineArguments::add_weights_to(Options& command) {
       .repeatable();
 }
 
-void EngineArguments::add_budget_to(Options& command) {
+void EngineArguments::add_budget_to(command_line::Options& command) {
   command
       .add("--memory-budget", memory_budget_,
            "largest memory for conversations, such as 512M or 4G; default: half of what is free "
@@ -134,7 +135,7 @@ void EngineArguments::add_budget_to(Options& command) {
       .takes("SIZE");
 }
 
-void EngineArguments::add_memory_to(Options& command) {
+void EngineArguments::add_memory_to(command_line::Options& command) {
   command
       .add("-c,--ctx-size", options_.context_tokens,
            "largest number of tokens in a conversation; 0: what the model was trained for")
@@ -155,7 +156,7 @@ void EngineArguments::add_memory_to(Options& command) {
                    "costs memory instead of reading again");
 }
 
-void EngineArguments::add_store_to(Options& command) {
+void EngineArguments::add_store_to(command_line::Options& command) {
   command
       .add("--cache-dir", options_.cache_dir,
            "a folder where conversations survive: what was read in an earlier run is not computed "
@@ -182,13 +183,13 @@ Result<EngineOptions> EngineArguments::read(std::string_view default_kv) const {
   }
   if (!isa_.empty()) {
     Result<IsaLevel> level = parse_isa(isa_);
-    if (!level) return as_option(level.error());
+    if (!level) return command_line::as_option(level.error());
     options.isa = name(*level);
   }
   if (!options.pack_cache.empty()) CAIRN_TRY(check_cache_folder(options.pack_cache));
   CAIRN_TRY(options.numerics, parse_numerics(numerics_));
   for (const std::string& adapter : adapters_) {
-    CAIRN_TRY(AdapterChoice choice, parse_adapter(adapter));
+    CAIRN_TRY(AdapterChoice choice, terminal_chat::parse_adapter(adapter));
     options.adapters.push_back(std::move(choice));
   }
   CAIRN_TRY(const KvType both, parse_kv_type("--kv", kv_.empty() ? default_kv : kv_));

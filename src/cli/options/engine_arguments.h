@@ -9,25 +9,25 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/command_line.h"
+#include "command_line/command_line.h"
 #include "engine/engine.h"
 
 namespace cairn::cli {
 
 class EngineArguments {
  public:
-  void add_to(Options& command);
-  void add_memory_to(Options& command);
+  void add_to(command_line::Options& command);
+  void add_memory_to(command_line::Options& command);
   // Those alone that change no bit of what is computed, and the adapters' files.
-  void add_machine_to(Options& command);
-  void add_store_to(Options& command);
+  void add_machine_to(command_line::Options& command);
+  void add_store_to(command_line::Options& command);
   // `default_kv`: how keys and values are kept where nothing is said. Errors: invalid_argument.
   Result<EngineOptions> read(std::string_view default_kv) const;
 
  private:
-  void add_threads_to(Options& command);
-  void add_weights_to(Options& command);
-  void add_budget_to(Options& command);
+  void add_threads_to(command_line::Options& command);
+  void add_weights_to(command_line::Options& command);
+  void add_budget_to(command_line::Options& command);
 
   EngineOptions options_;
   std::string isa_, numerics_, kv_, keys_, values_, memory_budget_, context_policy_, disk_budget_;

@@ -9,11 +9,11 @@ constexpr const char* kDoc = "a GGUF file; of a split model, its first part";
 
 }  // namespace
 
-void add_model(Options& command, std::string& path) {
+void add_model(command_line::Options& command, std::string& path) {
   command.add(kNames, path, std::string(kDoc) + "; default: the built-in model").takes("FILE");
 }
 
-void add_required_model(Options& command, std::string& path) {
+void add_required_model(command_line::Options& command, std::string& path) {
   command.add(kNames, path, kDoc).takes("FILE").required();
 }
 

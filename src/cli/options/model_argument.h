@@ -3,12 +3,12 @@
 
 #include <string>
 
-#include "cli/command_line.h"
+#include "command_line/command_line.h"
 
 namespace cairn::cli {
 
 // Where no file is named, `path` stays empty: the built-in model.
-void add_model(Options& command, std::string& path);
-void add_required_model(Options& command, std::string& path);
+void add_model(command_line::Options& command, std::string& path);
+void add_required_model(command_line::Options& command, std::string& path);
 
 }  // namespace cairn::cli

@@ -22,7 +22,7 @@ Result<uint64_t> parse_seed(const std::string& text) {
 
 }  // namespace
 
-void SamplingArguments::add_to(Options& command) {
+void SamplingArguments::add_to(command_line::Options& command) {
   command.begin_group("Sampling");
   const sample::SamplingParams defaults;
   for (const sample::SamplingField& field : sample::sampling_fields()) {
@@ -67,7 +67,7 @@ Result<session::SamplingChoice> SamplingArguments::read() const {
     if (!values_[i] && !flags_[i]) continue;
     const double value = flags_[i] ? 1 : *values_[i];
     if (const Status status = set(checked, fields[i], value); !status) {
-      return as_option(status.error());
+      return command_line::as_option(status.error());
     }
     choice.said.emplace_back(&fields[i], value);
   }
@@ -75,7 +75,7 @@ Result<session::SamplingChoice> SamplingArguments::read() const {
     if (lists_[i].empty()) continue;
     const sample::SamplingList& list = sample::sampling_lists()[i];
     if (const Status status = list.set(checked, lists_[i]); !status) {
-      return as_option(status.error());
+      return command_line::as_option(status.error());
     }
     choice.lists.emplace_back(&list, lists_[i]);
   }

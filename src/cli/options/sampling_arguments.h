@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/command_line.h"
+#include "command_line/command_line.h"
 #include "session/sampling_choice.h"
 
 namespace cairn::cli {
 
 class SamplingArguments {
  public:
-  void add_to(Options& command);
+  void add_to(command_line::Options& command);
   // What was said. Errors: invalid_argument.
   Result<session::SamplingChoice> read() const;
 

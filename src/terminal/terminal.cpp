@@ -1,0 +1,108 @@
+// Terminals, files and the line of progress.
+#include "terminal/terminal.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/env.h"
+#include "base/printable.h"
+#include "base/quantities.h"
+
+namespace cairn::terminal {
+
+namespace {
+
+constexpr auto kFirstDraw = std::chrono::milliseconds(300);
+constexpr auto kDrawInterval = std::chrono::milliseconds(100);
+
+}  // namespace
+
+bool is_terminal(std::FILE* file) {
+  return isatty(fileno(file)) == 1;
+}
+
+bool uses_color(std::FILE* file) {
+  const auto no_color = env("NO_COLOR");
+  return is_terminal(file) && (!no_color || no_color->empty()) && env("TERM") != "dumb";
+}
+
+void TextOut::write(std::string_view text) {
+  if (text.empty()) return;
+  const std::string safe = is_terminal_ ? printable(text) : std::string();
+  const std::string_view out = is_terminal_ ? std::string_view(safe) : text;
+  std::fwrite(out.data(), 1, out.size(), file_);
+  std::fflush(file_);
+}
+
+void TextOut::style(std::string_view escape) {
+  if (uses_color(file_)) std::fwrite(escape.data(), 1, escape.size(), file_);
+}
+
+Status TextOut::finish() {
+  if (std::fflush(file_) == 0 && std::ferror(file_) == 0) return Ok{};
+  return fail(ErrorCode::io, "standard output: cannot write: {}", std::strerror(errno));
+}
+
+Progress::Progress(std::string_view what, Unit unit)
+    : what_(what),
+      unit_(unit),
+      is_shown_(is_terminal(stderr)),
+      start_(Clock::now()),
+      next_draw_(start_ + kFirstDraw) {}
+
+Progress::~Progress() {
+  if (drawn_width_ == 0) return;
+  // Blanks rather than an escape sequence: every terminal knows them.
+  const std::string blanks(drawn_width_, ' ');
+  std::fprintf(stderr, "\r%s\r", blanks.c_str());
+  std::fflush(stderr);
+}
+
+void Progress::update(uint64_t done, uint64_t total) {
+  const Clock::time_point now = Clock::now();
+  if (!is_shown_ || now < next_draw_) return;
+  next_draw_ = now + kDrawInterval;
+  const double elapsed = std::chrono::duration<double>(now - start_).count();
+  std::string line = progress_line(what_, unit_, done, total, elapsed);
+  const size_t width = line.size();
+  if (width < drawn_width_) line.append(drawn_width_ - width, ' ');
+  drawn_width_ = width;
+  std::fprintf(stderr, "\r%s", line.c_str());
+  std::fflush(stderr);
+}
+
+namespace {
+
+// Plain characters: any terminal, any font.
+std::string bar(uint64_t done, uint64_t total) {
+  constexpr size_t kWidth = 16;
+  const double share = total == 0 ? 0 : double(done) / double(total);
+  std::string text(kWidth, '-');
+  std::fill_n(text.begin(), std::min(kWidth, size_t(share * kWidth)), '#');
+  return text;
+}
+
+}  // namespace
+
+std::string progress_line(std::string_view what, Progress::Unit unit, uint64_t done, uint64_t total,
+                          double elapsed_seconds) {
+  std::string line = fmt::format("{} [{}]", what, bar(done, total));
+  if (unit == Progress::Unit::bytes) {
+    line += fmt::format(" {} of {}", show_bytes(done), show_bytes(total));
+  } else {
+    line += fmt::format(" {} of {} {}", done, total,
+                        unit == Progress::Unit::tokens ? "tokens" : "operations");
+    if (elapsed_seconds > 0)
+      line += fmt::format(", {:.0f} a second", double(done) / elapsed_seconds);
+  }
+  if (done > 0 && done < total) {
+    const double left = elapsed_seconds * double(total - done) / double(done);
+    line += fmt::format(", {} left", show_seconds(left));
+  }
+  return line;
+}
+
+}  // namespace cairn::terminal

@@ -1,0 +1,47 @@
+// Progress, and text for files and terminals.
+#include "terminal/terminal.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <string>
+
+#include "tests/scratch_folder.h"
+
+namespace cairn::terminal::terminal_test {
+namespace {
+
+using test::contents_of;
+using test::ScratchFolder;
+
+TEST(Progress, LinesSayHowFarAndHowLong) {
+  EXPECT_EQ(progress_line("loading", Progress::Unit::bytes, 1ull << 30, 3ull << 30, 2),
+            "loading [#####-----------] 1.0 GiB of 3.0 GiB, 4.00 s left");
+  EXPECT_EQ(progress_line("reading", Progress::Unit::tokens, 500, 2000, 10),
+            "reading [####------------] 500 of 2000 tokens, 50 a second, 30 s left");
+  EXPECT_EQ(progress_line("checking", Progress::Unit::operations, 10, 10, 0),
+            "checking [################] 10 of 10 operations");
+}
+
+TEST(TextOut, FilesGetExactBytes) {
+  const ScratchFolder folder;
+  std::FILE* file = std::fopen(folder.file("out").c_str(), "wb");
+  TextOut out(file);
+  const std::string bytes = "a\x1b[2J\xff\n";
+  out.write(bytes);
+  EXPECT_TRUE(out.finish());
+  std::fclose(file);
+  EXPECT_EQ(contents_of(folder.file("out")), bytes);
+}
+
+TEST(TextOut, AFullDiskIsAnError) {
+  std::FILE* full = std::fopen("/dev/full", "wb");
+  if (full == nullptr) GTEST_SKIP() << "no /dev/full here";
+  TextOut out(full);
+  out.write("text");
+  EXPECT_FALSE(out.finish());
+  std::fclose(full);
+}
+
+}  // namespace
+}  // namespace cairn::terminal::terminal_test
