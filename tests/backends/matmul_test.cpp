@@ -23,11 +23,14 @@ TEST(MatMul, EveryFormatHasTheReferencesBits) {
   Random random(1);
   const std::vector<float> scale = {0.7f};
   for (const quant::Type* type : quant::all()) {
+    // Each number of rows with every other shape.
+    size_t pair = 0;
     for (const Shape shape : {Shape{1, 1}, Shape{3, 40}, Shape{9, 16}, Shape{2, 155}}) {
       Matrix matrix(*type, cols_of(*type, shape.blocks), shape.rows);
       matrix.fill_randomly(random);
       const std::vector<float> bias = gaussian(size_t(shape.rows), random);
       for (const int32_t rows : {1, 2, 3, 5, 8, 17, 33}) {
+        if (pair++ % 2 != 0) continue;
         Job job{.weight = matrix.weight, .rows = rows};
         job.x = gaussian(size_t(rows) * size_t(matrix.weight.cols), random);
         job.bias = rows % 2 == 0 ? std::vector<float>{} : bias;

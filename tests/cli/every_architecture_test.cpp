@@ -9,6 +9,7 @@
 #include "synth/synth.h"
 #include "tests/cli/run_program.h"
 #include "tests/models/golden_model.h"
+#include "tests/sanitized.h"
 #include "tests/test_name.h"
 
 namespace cairn::cli::every_architecture_test {
@@ -140,7 +141,9 @@ TEST_P(EveryArchitecture, IsRefusedWithAnyTensorMissing) {
     ASSERT_TRUE(file);
     for (const gguf::Tensor& tensor : file->tensors()) names.emplace_back(tensor.name);
   }
-  for (const std::string& name : names) {
+  constexpr size_t kEvery = test::kIsSanitized ? 3 : 1;
+  for (size_t index = 0; index < names.size(); index += kEvery) {
+    const std::string& name = names[index];
     // Its length stands before it; other names may end alike.
     const size_t at = bytes.find(std::string(1, char(name.size())) + std::string(7, '\0') + name);
     ASSERT_NE(at, std::string::npos) << name;

@@ -67,7 +67,8 @@ TEST_P(GoldenTest, BitsDependOnNothingButTheTokens) {
   const Golden golden = read_golden(GetParam());
   const std::vector<Token>& tokens = golden.sequences.back();
   EngineOptions options = golden_options(KvType::f16);
-  options.backend = "reference";
+  // Sanitizers look at addresses, not at bits: the best instruction set is as good to compare with.
+  options.backend = test::kIsSanitized ? "cpu" : "reference";
   const auto reference = load_engine(golden_path(GetParam(), ".gguf"), options);
   ASSERT_NE(reference, nullptr);
   const std::vector<float> expected = read_in_steps(*reference, tokens, tokens.size());
@@ -87,8 +88,8 @@ TEST_P(GoldenTest, BitsDependOnNothingButTheTokens) {
   // each once.
   const IsaLevel best = best_isa(detect_cpu_features());
   for (const IsaLevel isa : levels_of(detect_cpu_features())) {
-    if (test::kIsSanitized) {  // Which look at addresses, not at bits.
-      check(isa, 2, {17});
+    if (test::kIsSanitized) {
+      if (isa == best || isa == IsaLevel::avx2) check(isa, 2, {17});
     } else if (isa == best) {
       for (const int32_t threads : {1, 2, 5}) check(isa, threads, {1, 3, 17, whole});
     } else {
