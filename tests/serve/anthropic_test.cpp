@@ -2,6 +2,7 @@
 // errors. Covers anthropic/ and routes/anthropic.cpp.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -176,6 +177,40 @@ TEST(Anthropic, CallsTools) {
   }
   body["tool_choice"] = {{"type", "none"}};
   EXPECT_NE(serving.post_json(kPath, body)["stop_reason"], "tool_use");
+}
+
+// Without an end of its own an answer calls until it has as many tokens as it may.
+TEST(Anthropic, OneCallIsEnough) {
+  const test::ScratchFolder folder;
+  write_nano_with({.chat_template = kToolTemplate}, folder.file("tools.gguf"));
+  Serving serving({}, folder.file("tools.gguf"));
+  const int32_t end = serving.post_json("/tokenize", {{"content", "<|end|>"}})["tokens"][0];
+  const auto is_call = [](const json& block) { return block["type"] == "tool_use"; };
+  json body = asked();
+  body["tools"] = json::array({kTool});
+  body["max_tokens"] = 200;
+  body["logit_bias"] = json::array({json::array({end, false})});
+  for (const json& choice : {json{{"type", "any"}}, json{{"type", "tool"}, {"name", "weather"}},
+                             json{{"type", "auto"}}}) {
+    body["tool_choice"] = choice;
+    body["tool_choice"]["disable_parallel_tool_use"] = false;
+    const json many = serving.post_json(kPath, body);
+    body["tool_choice"]["disable_parallel_tool_use"] = true;
+    const json one = serving.post_json(kPath, body);
+    EXPECT_EQ(assembled(stream(serving, body))["content"], one["content"]);
+    if (choice["type"] == "auto") {
+      EXPECT_LE(std::ranges::count_if(one["content"], is_call), 1) << one;
+      continue;
+    }
+    EXPECT_GT(std::ranges::count_if(many["content"], is_call), 1) << many;
+    EXPECT_EQ(many["stop_reason"], "max_tokens");
+    ASSERT_EQ(std::ranges::count_if(one["content"], is_call), 1) << one;
+    EXPECT_EQ(one["stop_reason"], "tool_use");
+    EXPECT_EQ(one["content"].back()["input"], many["content"][0]["input"]);
+    EXPECT_LT(one["usage"]["output_tokens"], many["usage"]["output_tokens"]);
+  }
+  body["tool_choice"] = {{"type", "none"}, {"disable_parallel_tool_use", true}};
+  EXPECT_EQ(std::ranges::count_if(serving.post_json(kPath, body)["content"], is_call), 0);
 }
 
 TEST(Anthropic, ErrorsAreInItsForm) {
