@@ -65,6 +65,8 @@ constexpr ReplyType kTypes[] = {
     {"Embeddings",
      "{object: \"list\", model: string, data: [{object: \"embedding\", index: integer,"
      " embedding: [number] | string}], usage: TextUsage}"},
+    {"TokenVectors", "[{index: integer, embedding: [[number]]}]"},
+    {"TextScores", "[{index: integer, score: number, text?: string}]"},
     {"Ranking",
      "{object: \"list\", model: string, usage: TextUsage, results: [{index: integer,"
      " relevance_score: number, document?: {text: string}}]}"},
