@@ -419,6 +419,7 @@ bool App::is_quick(const http::Request& request) const {
 std::unique_ptr<http::Reply> App::answer(http::Request& request) {
   const RouteLine* const line = route_of(request);
   const AnyRoute& route = line->route;
+  context_.sessions->forget_unused();
   if (route.plain != nullptr) return route.plain(context_, request);
   // What is only asked to be shown loads nothing.
   return answer_about_model(context_,

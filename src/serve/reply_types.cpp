@@ -198,7 +198,7 @@ constexpr ReplyType kTypes[] = {
      "{id: string, object: \"session\", created: integer, model: string,"
      " survives_restart: boolean, message_count: integer, turns: integer, branch: string,"
      " branches: [{name: string, messages: integer}],"
-     " snapshots: [{name: string, messages: integer}], bytes: integer}"},
+     " snapshots: [{name: string, messages: integer}], bytes: integer, expires_at?: integer}"},
     {"WholeSession",
      "{...Session, messages: [object], vocabulary?: string,"
      " sampling?: {seed: string, state?: string}}"},
