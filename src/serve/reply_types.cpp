@@ -14,7 +14,8 @@ constexpr ReplyType kTypes[] = {
      " predicted_per_token_ms: number, predicted_per_second: number}"},
     {"AnswerMemory",
      "{reused: integer, recomputed: integer, replayed: integer, left_out: integer,"
-     " source: \"cache\" | \"disk\" | \"none\", reason?: string, session?: string}"},
+     " source: \"cache\" | \"disk\" | \"none\", reason?: string, session?: string,"
+     " pinned?: integer}"},
     {"Usage",
      "{prompt_tokens: integer, completion_tokens: integer, total_tokens: integer,"
      " prompt_tokens_details: {cached_tokens: integer},"

@@ -104,6 +104,14 @@ Status PrefixCache::unpin(PinId pin) {
   return Ok{};
 }
 
+void PrefixCache::unpin_all() {
+  std::vector<PinId> pins;
+  for (const auto& [id, entry] : entries_.all()) {
+    if (entry.is_pinned) pins.push_back(PinId(id));
+  }
+  for (const PinId pin : pins) CHECK(unpin(pin));
+}
+
 void PrefixCache::condemn(std::span<const Token> tokens, Variant variant, int32_t position) {
   for (auto at = entries_.all().begin(); at != entries_.all().end();) {
     CacheEntry& entry = (at++)->second;
