@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "base/check.h"
 #include "memory/common_prefix.h"
 
 namespace cairn::memory {

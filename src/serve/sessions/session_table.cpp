@@ -123,6 +123,7 @@ Checked<Ok> SessionTable::add(SessionState state) {
     return over_limit("sessions: expected at most {}, found as many already", limits_.sessions_max);
   }
   CAIRN_TRY(check_bytes(key, bytes_of(state)));
+  std::erase(forgotten_, key);
   put(entries_[key], std::move(state));
   return Ok{};
 }
