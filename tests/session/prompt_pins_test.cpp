@@ -86,7 +86,7 @@ TEST(PromptPins, GiveWayBeforeARequestFails) {
     order.sampling.temperature = 0;
     return service->answer(std::move(order)).stream->wait();
   };
-  const Result<Answer> first = answer(tokens_of(1), {{kTokens, 3600s}});
+  Result<Answer> first = answer(tokens_of(1), {{kTokens, 3600s}});
   ASSERT_TRUE(first) << first.error().message;
   EXPECT_EQ(first->pinned_tokens, kTokens);
   size_t pinned = 0;
@@ -96,7 +96,7 @@ TEST(PromptPins, GiveWayBeforeARequestFails) {
   const int32_t all = engine->options().context_tokens;
   std::vector<Token> prompt(size_t(all - 1), Token(20));
   for (int32_t i = 0; i < 50; ++i) prompt[size_t(i)] = Token(30 + i);
-  const Result<Answer> large = answer(prompt, {});
+  Result<Answer> large = answer(prompt, {});
   ASSERT_TRUE(large) << large.error().message;
   service->ask([&](Engine& own) { pinned = own.cache().pinned_bytes(); });
   EXPECT_EQ(pinned, 0u) << "there was room for both: the test shows nothing";
