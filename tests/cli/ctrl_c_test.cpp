@@ -11,13 +11,13 @@
 #include "tests/cli/run_program.h"
 #include "tests/cli/terminal_program.h"
 
-namespace cairn::cli::interrupted_load_test {
+namespace cairn::cli::ctrl_c_test {
 namespace {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-class InterruptedLoad : public ::testing::Test {
+class CtrlC : public ::testing::Test {
  protected:
   // Large enough that its load can be seen, and no larger.
   void SetUp() override {
@@ -41,7 +41,7 @@ class InterruptedLoad : public ::testing::Test {
   ScratchFolder folder_;
 };
 
-TEST_F(InterruptedLoad, EndsAtOnce) {
+TEST_F(CtrlC, EndsALoadAtOnce) {
   const std::string packs = folder_.file("packs");
   std::filesystem::create_directory(packs);
   const std::vector<std::vector<std::string>> commands = {
@@ -76,7 +76,7 @@ TEST_F(InterruptedLoad, EndsAtOnce) {
 
 // The key itself: before a chat takes keys one by one, it is the terminal that makes a signal of
 // it.
-TEST_F(InterruptedLoad, TheKeyOnATerminal) {
+TEST_F(CtrlC, EndsALoadOnATerminal) {
   Terminal terminal({"run", model()}, terminal_environment(folder_));
   ASSERT_TRUE(halt(terminal.process()));
   terminal.type("\x03");
@@ -88,4 +88,4 @@ TEST_F(InterruptedLoad, TheKeyOnATerminal) {
 }
 
 }  // namespace
-}  // namespace cairn::cli::interrupted_load_test
+}  // namespace cairn::cli::ctrl_c_test
