@@ -275,11 +275,12 @@ TEST(Anthropic, OneCallIsEnough) {
       EXPECT_LE(std::ranges::count_if(one["content"], is_call), 1) << one;
       continue;
     }
-    EXPECT_GT(std::ranges::count_if(many["content"], is_call), 1) << many;
-    EXPECT_EQ(many["stop_reason"], "max_tokens");
     ASSERT_EQ(std::ranges::count_if(one["content"], is_call), 1) << one;
     EXPECT_EQ(one["stop_reason"], "tool_use");
     EXPECT_EQ(one["content"].back()["input"], many["content"][0]["input"]);
+    if (choice["type"] == "tool") continue;  // Which is called once in any case.
+    EXPECT_GT(std::ranges::count_if(many["content"], is_call), 1) << many;
+    EXPECT_EQ(many["stop_reason"], "max_tokens");
     EXPECT_LT(one["usage"]["output_tokens"], many["usage"]["output_tokens"]);
   }
   body["tool_choice"] = {{"type", "none"}, {"disable_parallel_tool_use", true}};

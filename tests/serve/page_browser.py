@@ -351,6 +351,11 @@ def test_forks(page):
     window.drag(first, "#title", escapes=True)
     assert window.run(listed) == before, (before, window.run(listed))
     assert page.messages() == whole, (whole, page.messages())
+    # A tap on what still rolls would only stop it.
+    window.wait("""new Promise((resolve) => {
+        const memory = document.getElementById('memory'), top = memory.scrollTop;
+        setTimeout(() => resolve(memory.scrollTop === top), 300);
+      })""")
     assert window.run("return document.querySelector('.lifted')") is None
     window.drag(first, "#title")
     window.wait("document.querySelectorAll('#conversations li').length === arguments[0]",

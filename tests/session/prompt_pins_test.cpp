@@ -77,29 +77,44 @@ TEST(PromptPins, HoldAPartOfTheMemoryAndTheOldestGoFirst) {
   EXPECT_TRUE(is_pinned(count - 1));
 }
 
-// A prompt that needs nearly all of the memory gets it.
-TEST(PromptPins, GiveWayBeforeARequestFails) {
-  const std::unique_ptr<Engine> engine = engine_with(size_t(4) << 20);
-  const auto service = Service::start(engine.get()).value();
-  const auto answer = [&](std::vector<Token> prompt, std::vector<PromptPin> pins) {
+// An engine with little memory, and what answers in it.
+struct Small {
+  std::unique_ptr<Engine> engine = engine_with(size_t(3) << 20);
+  std::unique_ptr<Service> service = Service::start(engine.get()).value();
+
+  Result<Answer> answer(std::vector<Token> prompt, std::vector<PromptPin> pins = {}) const {
     AnswerOrder order{.prompt = std::move(prompt), .token_count_max = 1, .pins = std::move(pins)};
     order.sampling.temperature = 0;
     return service->answer(std::move(order)).stream->wait();
-  };
-  Result<Answer> first = answer(tokens_of(1), {{kTokens, 3600s}});
+  }
+  size_t pinned_bytes() const {
+    size_t bytes = 0;
+    service->ask([&](Engine& own) { bytes = own.cache().pinned_bytes(); });
+    return bytes;
+  }
+};
+
+std::vector<Token> prompt_of(int32_t count) {
+  std::vector<Token> prompt(size_t(count), Token(20));
+  for (int32_t i = 0; i < 50; ++i) prompt[size_t(i)] = Token(30 + i);
+  return prompt;
+}
+
+// A prompt that needs all of the memory gets it.
+TEST(PromptPins, GiveWayBeforeARequestFails) {
+  int32_t most = 256;
+  for (const int32_t step : {256, 32}) {
+    while (most < 20000 && Small().answer(prompt_of(most + step))) most += step;
+  }
+  ASSERT_LT(most, 20000) << "the memory never was full";
+  const Small small;
+  Result<Answer> first = small.answer(tokens_of(1), {{kTokens, 3600s}});
   ASSERT_TRUE(first) << first.error().message;
   EXPECT_EQ(first->pinned_tokens, kTokens);
-  size_t pinned = 0;
-  service->ask([&](Engine& own) { pinned = own.cache().pinned_bytes(); });
-  EXPECT_GT(pinned, 0u);
-  // As many tokens as there is room for, and none beside them.
-  const int32_t all = engine->options().context_tokens;
-  std::vector<Token> prompt(size_t(all - 1), Token(20));
-  for (int32_t i = 0; i < 50; ++i) prompt[size_t(i)] = Token(30 + i);
-  Result<Answer> large = answer(prompt, {});
+  EXPECT_GT(small.pinned_bytes(), 0u);
+  const Result<Answer> large = small.answer(prompt_of(most));
   ASSERT_TRUE(large) << large.error().message;
-  service->ask([&](Engine& own) { pinned = own.cache().pinned_bytes(); });
-  EXPECT_EQ(pinned, 0u) << "there was room for both: the test shows nothing";
+  EXPECT_EQ(small.pinned_bytes(), 0u) << "there was room for both: the test shows nothing";
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ Checked<std::string_view> field_of_texts(const Body& body) {
   if (body.text("truncation_direction").value_or("right") != "right") {
     return refuse_field("truncation_direction", "expected right, found another");
   }
-  return has_texts ? "texts" : "documents";
+  return std::string_view(has_texts ? "texts" : "documents");
 }
 
 // The tokens of each text behind the query's.
