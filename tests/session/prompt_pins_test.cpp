@@ -79,7 +79,7 @@ TEST(PromptPins, HoldAPartOfTheMemoryAndTheOldestGoFirst) {
 
 // An engine with little memory, and what answers in it.
 struct Small {
-  std::unique_ptr<Engine> engine = engine_with(size_t(3) << 20);
+  std::unique_ptr<Engine> engine = engine_with(size_t(2) << 20);
   std::unique_ptr<Service> service = Service::start(engine.get()).value();
 
   Result<Answer> answer(std::vector<Token> prompt, std::vector<PromptPin> pins = {}) const {
