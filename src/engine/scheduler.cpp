@@ -509,9 +509,10 @@ bool Scheduler::others_have_memory(const Scheduled& than) const {
 }
 
 // A page that an entry of the cache shares has to be copied before it can be written: without the
-// entry there may be room. Whether there was one.
+// entry there may be room; and pins must not make a request fail. Whether there was an entry.
 bool Scheduler::forget_cached() {
   const size_t before = engine_->cache().entry_count();
+  engine_->cache().unpin_all();
   engine_->cache().clear();
   return engine_->cache().entry_count() < before;
 }

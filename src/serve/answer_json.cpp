@@ -135,6 +135,7 @@ json::Value memory_json(const session::Answer& answer) {
                       {"replayed", prompt.plan.recurrence_steps},
                       {"left_out", answer.left_out_tokens},
                       {"source", source}};
+  if (answer.pinned_tokens > 0) json["pinned"] = answer.pinned_tokens;
   if (!prompt.plan.reason.empty()) json["reason"] = prompt.plan.reason;
   return json;
 }

@@ -51,6 +51,7 @@ constexpr Replies told_or_lines(std::string_view json, std::string_view lines) {
 // A request may choose the members of the answer.
 constexpr std::string_view kNativeAnswers = "NativeAnswer | [NativeAnswer | object] | object",
                            kNativePieces = "NativePiece | NativeAnswer | Error | object";
+constexpr std::string_view kRankings = "Ranking | TextScores";
 constexpr std::string_view kModels = "{object: \"list\", data: [Model]}";
 constexpr std::string_view kHealth = "{status: \"ok\"}";
 
@@ -86,6 +87,10 @@ constexpr RouteLine kRoutes[] = {
      "the continuation of a text", told_or_streamed("TextCompletion", "TextChunk | Error", true)},
     {Method::post, "/v1/embeddings", Access::user, false, post_embedding, kEmbedding,
      "vectors of texts", told("Embeddings")},
+    {Method::post, "/embedding", Access::user, false, post_vectors, kVectors,
+     "vectors of texts or of their tokens, as llama.cpp's server tells them", told("TokenVectors")},
+    {Method::post, "/embeddings", Access::user, false, post_vectors, kVectors, "the same",
+     told("TokenVectors")},
     {Method::post, "/tokenize", Access::user, false, post_tokenize, kTokenize, "a text's tokens",
      told("{tokens: [integer | {id: integer, piece: string | [integer]}], count: integer}")},
     {Method::post, "/detokenize", Access::user, false, post_detokenize, kDetokenize,
@@ -180,13 +185,13 @@ constexpr RouteLine kRoutes[] = {
     {Method::post, "/v1/receipts/replay", Access::user, false, post_receipt_replay, kReceipt,
      "computes the answer of a receipt again, and compares every bit", told("Replay")},
     {Method::post, "/v1/rerank", Access::user, false, post_rerank, kRerank,
-     "how well texts fit a query, for models that score", told("Ranking")},
+     "how well texts fit a query, for models that score", told(kRankings)},
     {Method::post, "/rerank", Access::user, false, post_rerank, kRerank, "the same",
-     told("Ranking")},
+     told(kRankings)},
     {Method::post, "/reranking", Access::user, false, post_rerank, kRerank, "the same",
-     told("Ranking")},
+     told(kRankings)},
     {Method::post, "/v1/reranking", Access::user, false, post_rerank, kRerank, "the same",
-     told("Ranking")},
+     told(kRankings)},
     {Method::get, "/api/v0/models", Access::user, false, get_studio_models, 0,
      "the model that is served, as LM Studio tells it",
      told("{object: \"list\", data: [StudioModel]}")},
@@ -414,6 +419,7 @@ bool App::is_quick(const http::Request& request) const {
 std::unique_ptr<http::Reply> App::answer(http::Request& request) {
   const RouteLine* const line = route_of(request);
   const AnyRoute& route = line->route;
+  context_.sessions->forget_unused();
   if (route.plain != nullptr) return route.plain(context_, request);
   // What is only asked to be shown loads nothing.
   return answer_about_model(context_,

@@ -10,7 +10,7 @@ using K = FieldKind;
 constexpr double kTokensMax = 1 << 30;
 constexpr uint32_t kNamed = kChat | kCompletion | kEmbedding | kTokenize | kDetokenize |
                             kApplyTemplate | kLlama | kOllama | kOllamaEmbed | kOllamaShow |
-                            kAnthropic | kResponses | kRerank | kSession;
+                            kAnthropic | kResponses | kRerank | kSession | kVectors;
 constexpr double kTextBytesMax = 32 << 20;
 
 constexpr Field kFields[] = {
@@ -30,6 +30,12 @@ constexpr Field kFields[] = {
      "tokens"},
     {"input", K::any, kEmbedding, 0, 0, "",
      "what is embedded: a string, a list of strings, token ids, or lists of these", true},
+    {"content", K::any, kVectors, 0, 0, "", "the same as input, and goes before it"},
+    {"input", K::any, kVectors, 0, 0, "",
+     "what is embedded: a string, a list of strings, token ids, or lists of these"},
+    {"embd_normalize", K::integer, kVectors, -1, 2, "2",
+     "2: vectors have length 1, but for those of single tokens; -1: they are as the model has "
+     "them"},
     {"encoding_format", K::text, kEmbedding, 0, 16, "float",
      "float: numbers; base64: the bytes of little-endian 32-bit floats"},
     {"dimensions", K::integer, kEmbedding | kOllamaEmbed, 1, 1 << 20, "all",
@@ -161,9 +167,18 @@ constexpr Field kFields[] = {
     {"metadata", K::object, kResponses, 0, 0, "", "is told again"},
     {"truncation", K::text, kResponses, 0, 16, "disabled", "no other value than disabled is known"},
     {"query", K::text, kRerank, 1, kTextBytesMax, "", "what is looked for", true},
-    {"documents", K::list, kRerank, 1, 2048, "", "texts, or objects with text", true},
+    {"documents", K::list, kRerank, 1, 2048, "", "texts, or objects with text"},
+    {"texts", K::list, kRerank, 1, 2048, "",
+     "instead of documents: the reply is that of Text Embeddings Inference"},
     {"top_n", K::integer, kRerank, 1, 2048, "all", "how many of the best are told"},
     {"return_documents", K::boolean, kRerank, 0, 0, "false", "the texts are told too"},
+    {"return_text", K::boolean, kRerank, 0, 0, "false", "the same beside texts"},
+    {"raw_scores", K::boolean, kRerank, 0, 0, "false",
+     "beside texts: scores as the model has them; else each is the sigmoid of that"},
+    {"truncate", K::boolean, kRerank, 0, 0, "false",
+     "texts that leave the context no room are cut off at their ends; else refused"},
+    {"truncation_direction", K::text, kRerank, 0, 16, "right",
+     "no other value than right is known"},
     {"name", K::text, kOllamaShow, 0, 512, "", "another word for model"},
     {"id", K::text, kSession | kSessionFork, 1, 128, "a new one",
      "the session's name: letters, digits, \".\", \"_\" and \"-\""},

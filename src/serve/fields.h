@@ -44,6 +44,7 @@ enum Endpoint : uint32_t {
   kSessionRewind = 1 << 22,
   kSessionFork = 1 << 23,
   kReceipt = 1 << 24,
+  kVectors = 1 << 25,  // llama.cpp's /embedding.
   kChats = kChat | kSessionAnswer,
   kAnswers = kChats | kCompletion,
   kLlama = kNative | kInfill,

@@ -61,6 +61,8 @@ ModelMetrics::ModelMetrics()
       token_time_(kTokenSeconds),
       request_time_(kSeconds),
       queue_time_(kSeconds),
+      prompt_time_(kSeconds),
+      answer_time_(kSeconds),
       prompt_size_(kTokens),
       answer_size_(kTokens) {}
 
@@ -77,10 +79,15 @@ void ModelMetrics::add_answer(const session::Answer& answer, double waited_secon
   prompt_tokens_ += uint64_t(prompt.computed_tokens);
   reused_tokens_ += uint64_t(prompt.reused_tokens);
   answer_tokens_ += answer.tokens.size();
+  if (!prompt.plan.limited_by.empty()) ++misses_[std::string(prompt.plan.limited_by)];
+  longest_tokens_ =
+      std::max(longest_tokens_, uint64_t(prompt.prompt_tokens) + answer.tokens.size());
   prompt_seconds_ += answer.prompt_seconds;
   answer_seconds_ += answer.generation_seconds;
   queue_time_.add(waited_seconds);
   request_time_.add(seconds);
+  prompt_time_.add(answer.prompt_seconds);
+  answer_time_.add(answer.generation_seconds);
   prompt_size_.add(prompt.prompt_tokens);
   answer_size_.add(double(answer.tokens.size()));
   if (answer.tokens.empty()) return;
@@ -118,7 +125,9 @@ std::string Metrics::text(const Now& now) const {
   help("cairn_requests_waiting_for_models", "gauge", "Requests whose model is being loaded.", out);
   out += fmt::format("cairn_requests_waiting_for_models {}\n", now.waiting);
   write_counts(out);
+  write_llama(out);
   write_now(now, out);
+  write_stores(now, out);
   write_histograms(out);
   return out;
 }
@@ -131,6 +140,15 @@ void Metrics::write_counts(std::string& out) const {
     for (const auto& [reason, count] : counts->finished_) {
       out += fmt::format("cairn_answers_total{{{},finished_reason=\"{}\"}} {}\n", label_of(model),
                          reason, count);
+    }
+  }
+  help("cairn_reuse_miss_total", "counter",
+       "Prompts of which more was known than could be reused, by what was missing.", out);
+  for (const auto& [model, counts] : models_) {
+    const std::lock_guard lock(counts->mutex_);
+    for (const auto& [reason, count] : counts->misses_) {
+      out += fmt::format("cairn_reuse_miss_total{{{},reason=\"{}\"}} {}\n", label_of(model), reason,
+                         count);
     }
   }
   const auto counter = [&](std::string_view name, auto value, std::string_view doc) {
@@ -155,6 +173,36 @@ void Metrics::write_counts(std::string& out) const {
           "Tokens of embedded texts.");
 }
 
+// The same in the words of llama.cpp's server.
+void Metrics::write_llama(std::string& out) const {
+  const auto each = [&](std::string_view name, std::string_view type, std::string_view doc,
+                        const auto& value) {
+    help(name, type, doc, out);
+    for (const auto& [model, counts] : models_) {
+      const std::lock_guard lock(counts->mutex_);
+      out += fmt::format("{}{{{}}} {}\n", name, label_of(model), double(value(*counts)));
+    }
+  };
+  using M = const ModelMetrics&;
+  const auto rate = [](uint64_t tokens, double seconds) {
+    return seconds > 0 ? double(tokens) / seconds : 0;
+  };
+  each("llamacpp:prompt_tokens_total", "counter", "Tokens of prompts, computed.",
+       [](M model) { return model.prompt_tokens_; });
+  each("llamacpp:prompt_seconds_total", "counter", "Seconds until prompts were read.",
+       [](M model) { return model.prompt_seconds_; });
+  each("llamacpp:prompt_tokens_seconds", "gauge", "Of the two: tokens a second.",
+       [&](M model) { return rate(model.prompt_tokens_, model.prompt_seconds_); });
+  each("llamacpp:tokens_predicted_total", "counter", "Tokens of answers.",
+       [](M model) { return model.answer_tokens_; });
+  each("llamacpp:tokens_predicted_seconds_total", "counter", "Seconds in which answers were made.",
+       [](M model) { return model.answer_seconds_; });
+  each("llamacpp:predicted_tokens_seconds", "gauge", "Of the two: tokens a second.",
+       [&](M model) { return rate(model.answer_tokens_, model.answer_seconds_); });
+  each("llamacpp:n_tokens_max", "gauge", "Tokens of the longest prompt with its answer.",
+       [](M model) { return model.longest_tokens_; });
+}
+
 void Metrics::write_now(const Now& now, std::string& out) {
   const auto each = [&](std::string_view name, std::string_view type, std::string_view doc,
                         const auto& value) {
@@ -176,6 +224,12 @@ void Metrics::write_now(const Now& now, std::string& out) {
        [](M model) { return model.scheduler.running; });
   each("cairn_jobs_waiting", "gauge", "Answers that wait for memory or others.",
        [](M model) { return model.scheduler.waiting; });
+  each("llamacpp:requests_processing", "gauge", "Answers that have memory.",
+       [](M model) { return model.scheduler.running; });
+  each("llamacpp:requests_deferred", "gauge", "Answers that wait for memory or others.",
+       [](M model) { return model.scheduler.waiting; });
+  each("llamacpp:n_decode_total", "counter", "Steps of the engine.",
+       [](M model) { return model.scheduler.steps; });
   help("cairn_memory_bytes", "gauge", "Memory of conversations by kind.", out);
   for (const NowOfModel& model : now.models) {
     const memory::Usage& memory = model.memory;
@@ -190,6 +244,30 @@ void Metrics::write_now(const Now& now, std::string& out) {
   }
   each("cairn_memory_budget_bytes", "gauge", "What there may be.",
        [](M model) { return model.memory.budget_bytes; });
+  each("cairn_kv_cache_usage_perc", "gauge", "Which part of that there is; 1: all.", [](M model) {
+    const double budget = double(model.memory.budget_bytes);
+    return budget > 0 ? double(model.memory.used_bytes()) / budget : 0;
+  });
+}
+
+// Of the models that keep something on the disk.
+void Metrics::write_stores(const Now& now, std::string& out) {
+  const auto each = [&](std::string_view name, std::string_view type, std::string_view doc,
+                        uint64_t store::StoreStats::*value) {
+    help(name, type, doc, out);
+    for (const NowOfModel& model : now.models) {
+      if (!model.store) continue;
+      out += fmt::format("{}{{{}}} {}\n", name, label_of(model.model), (*model.store).*value);
+    }
+  };
+  using store::StoreStats;
+  each("cairn_store_bytes", "gauge", "What is on the disk.", &StoreStats::bytes);
+  each("cairn_store_budget_bytes", "gauge", "What there may be.", &StoreStats::budget_bytes);
+  each("cairn_store_sequences", "gauge", "Sequences on the disk.", &StoreStats::entries);
+  each("cairn_store_hits_total", "counter", "Look-ups that found something.", &StoreStats::hits);
+  each("cairn_store_misses_total", "counter", "Look-ups that found nothing.", &StoreStats::misses);
+  each("cairn_store_evicted_total", "counter", "Sequences that made room.", &StoreStats::evicted);
+  each("cairn_store_damaged_total", "counter", "Records that were damaged.", &StoreStats::damaged);
 }
 
 void Metrics::write_histograms(std::string& out) const {
@@ -208,6 +286,10 @@ void Metrics::write_histograms(std::string& out) const {
             "From a request to its end.");
   histogram("cairn_request_queue_time_seconds", &ModelMetrics::queue_time_,
             "Until a prompt was begun.");
+  histogram("cairn_request_prefill_time_seconds", &ModelMetrics::prompt_time_,
+            "In which a prompt was read.");
+  histogram("cairn_request_decode_time_seconds", &ModelMetrics::answer_time_,
+            "In which an answer was made.");
   histogram("cairn_request_prompt_tokens", &ModelMetrics::prompt_size_, "Tokens of a prompt.");
   histogram("cairn_request_generation_tokens", &ModelMetrics::answer_size_, "Tokens of an answer.");
 }

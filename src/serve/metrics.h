@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "engine/scheduler.h"
+#include "engine/sequence_store.h"
 #include "memory/memory.h"
 #include "session/answer.h"
 
@@ -49,10 +51,13 @@ class ModelMetrics {
 
   mutable std::mutex mutex_;
   std::map<std::string, uint64_t, std::less<>> finished_;
+  std::map<std::string, uint64_t, std::less<>> misses_;  // By what kept more from being reused.
   uint64_t prompt_tokens_ = 0, reused_tokens_ = 0, answer_tokens_ = 0, embedded_tokens_ = 0;
   uint64_t cancelled_ = 0;
+  uint64_t longest_tokens_ = 0;  // Of a prompt with its answer.
   double prompt_seconds_ = 0, answer_seconds_ = 0;
-  Histogram first_token_, token_time_, request_time_, queue_time_, prompt_size_, answer_size_;
+  Histogram first_token_, token_time_, request_time_, queue_time_, prompt_time_, answer_time_;
+  Histogram prompt_size_, answer_size_;
 };
 
 class Metrics {
@@ -67,6 +72,7 @@ class Metrics {
     std::string model;
     SchedulerStats scheduler;
     memory::Usage memory;
+    std::optional<store::StoreStats> store = std::nullopt;  // None: nothing is on the disk.
   };
   struct Now {
     int32_t answering = 0;
@@ -77,7 +83,9 @@ class Metrics {
 
  private:
   void write_counts(std::string& out) const;
+  void write_llama(std::string& out) const;
   static void write_now(const Now& now, std::string& out);
+  static void write_stores(const Now& now, std::string& out);
   void write_histograms(std::string& out) const;
 
   mutable std::mutex mutex_;

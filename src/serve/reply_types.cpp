@@ -14,7 +14,8 @@ constexpr ReplyType kTypes[] = {
      " predicted_per_token_ms: number, predicted_per_second: number}"},
     {"AnswerMemory",
      "{reused: integer, recomputed: integer, replayed: integer, left_out: integer,"
-     " source: \"cache\" | \"disk\" | \"none\", reason?: string, session?: string}"},
+     " source: \"cache\" | \"disk\" | \"none\", reason?: string, session?: string,"
+     " pinned?: integer}"},
     {"Usage",
      "{prompt_tokens: integer, completion_tokens: integer, total_tokens: integer,"
      " prompt_tokens_details: {cached_tokens: integer},"
@@ -65,6 +66,8 @@ constexpr ReplyType kTypes[] = {
     {"Embeddings",
      "{object: \"list\", model: string, data: [{object: \"embedding\", index: integer,"
      " embedding: [number] | string}], usage: TextUsage}"},
+    {"TokenVectors", "[{index: integer, embedding: [[number]]}]"},
+    {"TextScores", "[{index: integer, score: number, text?: string}]"},
     {"Ranking",
      "{object: \"list\", model: string, usage: TextUsage, results: [{index: integer,"
      " relevance_score: number, document?: {text: string}}]}"},
@@ -196,7 +199,7 @@ constexpr ReplyType kTypes[] = {
      "{id: string, object: \"session\", created: integer, model: string,"
      " survives_restart: boolean, message_count: integer, turns: integer, branch: string,"
      " branches: [{name: string, messages: integer}],"
-     " snapshots: [{name: string, messages: integer}], bytes: integer}"},
+     " snapshots: [{name: string, messages: integer}], bytes: integer, expires_at?: integer}"},
     {"WholeSession",
      "{...Session, messages: [object], vocabulary?: string,"
      " sampling?: {seed: string, state?: string}}"},

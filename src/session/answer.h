@@ -66,6 +66,7 @@ struct Answer {
   // Null where the order did not ask for them.
   std::shared_ptr<const PromptProbabilities> prompt_probabilities;
   PromptReport prompt;
+  int32_t pinned_tokens = 0;    // Of the prompt's beginning, that stay in memory as was asked for.
   int32_t left_out_tokens = 0;  // Because the context was full: of the prompt, and meanwhile.
   int32_t left_out_turns = 0;   // Whole turns among them.
   FinishReason finish = FinishReason::stop;

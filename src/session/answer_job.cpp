@@ -1,6 +1,7 @@
 // A completion that is driven by the scheduler.
 #include "session/answer_job.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "sample/sampler.h"
@@ -21,8 +22,9 @@ AnswerRequest request_of(const AnswerOrder& order) {
           .reasoning_tokens_max = order.reasoning_tokens_max};
 }
 
-AnswerJob::AnswerJob(Engine* engine, AnswerOrder order, std::shared_ptr<AnswerStream> stream)
-    : engine_(engine), order_(std::move(order)), stream_(std::move(stream)) {}
+AnswerJob::AnswerJob(Engine* engine, AnswerOrder order, std::shared_ptr<AnswerStream> stream,
+                     PromptPins* pins)
+    : engine_(engine), pins_(pins), order_(std::move(order)), stream_(std::move(stream)) {}
 
 AnswerJob::~AnswerJob() = default;
 
@@ -61,6 +63,7 @@ Status AnswerJob::start() {
     request.choices = &draft_->choices;
   }
   CAIRN_TRY(completion_, Completion::begin(engine_, lane(), request, std::move(sampler)));
+  for (const PromptPin& pin : order_.pins) lane()->expect_branch(pin.position);
   stream_->begin(completion_->prompt());
   return Ok{};
 }
@@ -73,8 +76,18 @@ Status AnswerJob::tell_prompt() {
   return Ok{};
 }
 
+// Likewise. What the context has no room for stands at other positions.
+void AnswerJob::keep_beginnings() {
+  const std::vector<PromptPin> pins = std::exchange(order_.pins, {});
+  if (pins_ == nullptr || lane_->left_out_tokens() > 0) return;
+  for (const PromptPin& pin : pins) {
+    pinned_tokens_ = std::max(pinned_tokens_, pins_->keep(lane_->sequence(), pin));
+  }
+}
+
 Status AnswerJob::advance() {
   CAIRN_TRY(tell_prompt());
+  keep_beginnings();
   if (order_.wants_stop != nullptr && order_.wants_stop->load(std::memory_order_relaxed)) {
     completion_->stop();
   } else {
@@ -97,6 +110,7 @@ void AnswerJob::end(Status status) {
     Result<Answer> answer = completion_->finish();
     if (answer) {
       answer->sampler = completion_->sampler_state();
+      answer->pinned_tokens = pinned_tokens_;
       answer->prompt_probabilities = std::move(prompt_probabilities_);
       if (draft_ != nullptr) {
         answer->receipt =

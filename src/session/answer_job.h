@@ -20,6 +20,7 @@
 #include "session/answer.h"
 #include "session/answer_stream.h"
 #include "session/completion.h"
+#include "session/prompt_pins.h"
 #include "session/receipt.h"
 
 namespace cairn::session {
@@ -47,6 +48,8 @@ struct AnswerOrder {
   // Positive: the probabilities of the prompt's tokens are told, and so many likeliest ones beside
   // each. Then nothing of the prompt is reused either.
   int32_t prompt_probability_count = 0;
+  // Beginnings of the prompt that stay in memory, where the context is not cut.
+  std::vector<PromptPin> pins = {};
   // Set by anybody: the answer ends where it stands, once its prompt is read. Null: nobody does.
   std::shared_ptr<const std::atomic<bool>> wants_stop = nullptr;
 };
@@ -57,7 +60,9 @@ AnswerRequest request_of(const AnswerOrder& order);
 class AnswerJob final : public Job {
  public:
   // REQUIRES: the engine has a tokenizer.
-  AnswerJob(Engine* engine, AnswerOrder order, std::shared_ptr<AnswerStream> stream);
+  // `pins`: must outlive it; null: it keeps none.
+  AnswerJob(Engine* engine, AnswerOrder order, std::shared_ptr<AnswerStream> stream,
+            PromptPins* pins = nullptr);
   ~AnswerJob() override;
 
   Lane* lane() override;
@@ -76,14 +81,17 @@ class AnswerJob final : public Job {
 
  private:
   Status tell_prompt();
+  void keep_beginnings();
 
   Engine* engine_;
+  PromptPins* pins_;
   AnswerOrder order_;
   std::shared_ptr<AnswerStream> stream_;
   std::optional<Lane> lane_;
   Status selected_ = Ok{};
   std::optional<PromptProbabilityReader> prompt_reader_;
   std::shared_ptr<const PromptProbabilities> prompt_probabilities_;
+  int32_t pinned_tokens_ = 0;
   std::unique_ptr<ReceiptDraft> draft_;
   std::unique_ptr<Completion> completion_;
 };

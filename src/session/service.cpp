@@ -34,6 +34,7 @@ Result<std::unique_ptr<Service>> Service::start(Engine* engine, const SchedulerO
 Service::Service(Engine* engine, const SchedulerOptions& options, std::shared_ptr<Turns> turns)
     : engine_(engine),
       turns_(std::move(turns)),
+      pins_(engine),
       scheduler_(engine, options),
       reporter_(engine, &scheduler_) {}
 
@@ -59,7 +60,7 @@ JobId Service::submit(std::unique_ptr<Job> job, JobTerms terms) {
 
 Service::Ticket Service::answer(AnswerOrder order, JobTerms terms) {
   auto stream = std::make_shared<AnswerStream>([this] { wake(); });
-  auto job = std::make_unique<AnswerJob>(engine_, std::move(order), stream);
+  auto job = std::make_unique<AnswerJob>(engine_, std::move(order), stream, &pins_);
   const JobId id = submit(std::move(job), std::move(terms));
   return {id, std::move(stream)};
 }
@@ -164,6 +165,7 @@ void Service::run() {
 }
 
 bool Service::step() {
+  pins_.release_old();
   if (turns_ == nullptr) return scheduler_.step();
   const std::lock_guard turn(*turns_);
   return scheduler_.step();

@@ -24,6 +24,7 @@
 #include "session/grammar_cache.h"
 #include "session/memory_report.h"
 #include "session/memory_watch.h"
+#include "session/prompt_pins.h"
 #include "session/turns.h"
 
 namespace cairn::session {
@@ -98,6 +99,7 @@ class Service {
   Engine* engine_;
   std::shared_ptr<Turns> turns_;
   GrammarCache grammars_;
+  PromptPins pins_;  // The engine's thread's own.
   std::mutex mutex_;
   std::condition_variable mail_;      // Something came for the engine's thread.
   std::condition_variable answered_;  // A question has returned.

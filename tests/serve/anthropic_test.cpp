@@ -2,6 +2,7 @@
 // errors. Covers anthropic/ and routes/anthropic.cpp.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -137,6 +138,79 @@ TEST(Anthropic, BlocksArePlainTexts) {
             serving.post_json(kPath, plain)["content"]);
 }
 
+// A conversation that begins otherwise each time, of about 150 tokens.
+json other_question(int number) {
+  std::string said;
+  for (int word = 0; word < 40; ++word) said += std::to_string(number * 1000 + word) + " ";
+  json body = asked(said);
+  body["max_tokens"] = 1;
+  return body;
+}
+
+// What a request names stays while others fill the memory, and nothing else does.
+TEST(Anthropic, WhatIsToBeCachedStays) {
+  std::string rules = "Remember: ";
+  for (int word = 0; word < 60; ++word) rules += "the code is " + std::to_string(word) + ". ";
+  for (const bool is_named : {false, true}) {
+    Serving serving({}, "", {.memory_budget = size_t(4) << 20});
+    json body = asked();
+    body["system"] = {{{"type", "text"}, {"text", rules}}};
+    if (is_named) body["system"][0]["cache_control"] = {{"type", "ephemeral"}, {"ttl", "1h"}};
+    const json first = serving.post_json(kPath, body);
+    EXPECT_EQ(first["usage"]["cache_read_input_tokens"], 0);
+    const int pinned = first["memory"].value("pinned", 0);
+    EXPECT_EQ(pinned > 60, is_named) << first["memory"];
+    for (int number = 1; number <= 40; ++number) {
+      serving.post_json(kPath, other_question(number));
+    }
+    body["messages"][0]["content"] = "What is the capital of Norway?";
+    const json later = serving.post_json(kPath, body);
+    if (is_named) {
+      EXPECT_GE(later["usage"]["cache_read_input_tokens"].get<int>(), pinned);
+    } else {
+      EXPECT_EQ(later["usage"]["cache_read_input_tokens"], 0);
+    }
+    Serving fresh;
+    EXPECT_EQ(fresh.post_json(kPath, body)["content"], later["content"]);
+    const std::string memory = serving.get("/v1/memory").body;
+    EXPECT_EQ(memory.find("\"pinned\"") != std::string::npos, is_named);
+  }
+}
+
+TEST(Anthropic, BreakpointsMayStandAnywhere) {
+  Serving serving;
+  const json cached = {{"type", "ephemeral"}};
+  const auto block = [&](const std::string& text, bool is_named) {
+    json one = {{"type", "text"}, {"text", text}};
+    if (is_named) one["cache_control"] = cached;
+    return json::array({one});
+  };
+  json body = asked();
+  body["messages"] = {{{"role", "user"}, {"content", block("My name is Ada.", true)}},
+                      {{"role", "assistant"}, {"content", block("Nice to meet you, Ada.", false)}},
+                      {{"role", "user"}, {"content", block("What is my name?", false)}}};
+  const json inner = serving.post_json(kPath, body);
+  const int count = serving.post_json(kCount, {{"messages", body["messages"]}})["input_tokens"];
+  EXPECT_GT(inner["memory"].value("pinned", 0), 0);
+  EXPECT_LT(inner["memory"].value("pinned", 0), count);
+  body["messages"][2]["content"][0]["cache_control"] = cached;
+  const json whole = serving.post_json(kPath, body);
+  EXPECT_EQ(whole["memory"].value("pinned", 0), count);
+  EXPECT_EQ(whole["content"], inner["content"]);
+  const auto refused = [&](const json& control) {
+    body["system"] = {{{"type", "text"}, {"text", "x"}, {"cache_control", control}}};
+    const BareReply reply = serving.post(kPath, body.dump());
+    EXPECT_NE(reply.body.find("system[0].cache_control: "), std::string::npos) << reply.body;
+    return reply.status;
+  };
+  EXPECT_EQ(refused({{"type", "lasting"}}), 400);
+  EXPECT_EQ(refused({{"type", "ephemeral"}, {"ttl", "1d"}}), 400);
+  json many = asked();
+  many["system"] = json::array();
+  for (int each = 0; each < 5; ++each) many["system"].push_back(block("x", true)[0]);
+  EXPECT_EQ(serving.post(kPath, many.dump()).status, 400);
+}
+
 TEST(Anthropic, GoesOnWithABegunAnswer) {
   Serving serving;
   json body = asked();
@@ -176,6 +250,41 @@ TEST(Anthropic, CallsTools) {
   }
   body["tool_choice"] = {{"type", "none"}};
   EXPECT_NE(serving.post_json(kPath, body)["stop_reason"], "tool_use");
+}
+
+// Without an end of its own an answer calls until it has as many tokens as it may.
+TEST(Anthropic, OneCallIsEnough) {
+  const test::ScratchFolder folder;
+  write_nano_with({.chat_template = kToolTemplate}, folder.file("tools.gguf"));
+  Serving serving({}, folder.file("tools.gguf"));
+  const int32_t end = serving.post_json("/tokenize", {{"content", "<|end|>"}})["tokens"][0];
+  const auto is_call = [](const json& block) { return block["type"] == "tool_use"; };
+  json body = asked();
+  body["tools"] = json::array({kTool});
+  body["max_tokens"] = 200;
+  body["logit_bias"] = json::array({json::array({end, false})});
+  for (const json& choice : {json{{"type", "any"}}, json{{"type", "tool"}, {"name", "weather"}},
+                             json{{"type", "auto"}}}) {
+    body["tool_choice"] = choice;
+    body["tool_choice"]["disable_parallel_tool_use"] = false;
+    const json many = serving.post_json(kPath, body);
+    body["tool_choice"]["disable_parallel_tool_use"] = true;
+    const json one = serving.post_json(kPath, body);
+    EXPECT_EQ(assembled(stream(serving, body))["content"], one["content"]);
+    if (choice["type"] == "auto") {
+      EXPECT_LE(std::ranges::count_if(one["content"], is_call), 1) << one;
+      continue;
+    }
+    ASSERT_EQ(std::ranges::count_if(one["content"], is_call), 1) << one;
+    EXPECT_EQ(one["stop_reason"], "tool_use");
+    EXPECT_EQ(one["content"].back()["input"], many["content"][0]["input"]);
+    if (choice["type"] == "tool") continue;  // Which is called once in any case.
+    EXPECT_GT(std::ranges::count_if(many["content"], is_call), 1) << many;
+    EXPECT_EQ(many["stop_reason"], "max_tokens");
+    EXPECT_LT(one["usage"]["output_tokens"], many["usage"]["output_tokens"]);
+  }
+  body["tool_choice"] = {{"type", "none"}, {"disable_parallel_tool_use", true}};
+  EXPECT_EQ(std::ranges::count_if(serving.post_json(kPath, body)["content"], is_call), 0);
 }
 
 TEST(Anthropic, ErrorsAreInItsForm) {

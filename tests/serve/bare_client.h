@@ -86,6 +86,11 @@ class BareClient {
     return true;
   }
   // Whether it has come by now.
+  // One more byte, and no others.
+  void take_byte() {
+    char byte = 0;
+    if (receive_some(&byte, 1) == 1) input_ += byte;
+  }
   bool has_received(std::string_view text) const { return input_.find(text) != std::string::npos; }
   std::string take_all() {
     while (receive()) continue;

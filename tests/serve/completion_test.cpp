@@ -203,6 +203,37 @@ TEST(Completion, StreamsTellPromptsBeforeAnswers) {
   }
 }
 
+// Of several answers one computes the prompt, whatever the others find of it in memory, and whoever
+// is ahead.
+TEST(Completion, SeveralAnswersTellAPromptThatWasComputedOnce) {
+  Serving serving;
+  const std::string prompt = long_prompt();
+  json body = {{"prompt", prompt}, {"echo", true}, {"logprobs", 2}, {"max_tokens", 3}};
+  const json alone = serving.post_json(kPath, body)["choices"][0];
+  const size_t tokens =
+      serving.post_json("/tokenize", {{"content", prompt}, {"add_special", true}})["tokens"].size();
+  body["n"] = 4;
+  for (const bool is_stream : {false, true}) {
+    body["stream"] = is_stream;
+    const int64_t rows = serving.service().stats().prompt_rows;
+    const std::string reply = serving.post(kPath, body.dump()).body;
+    EXPECT_LT(serving.service().stats().prompt_rows - rows, int64_t(tokens) + 64) << is_stream;
+    for (int choice = 0; choice < 4; ++choice) {
+      std::string text;
+      json lists;
+      if (is_stream) {
+        lists = streamed_lists(reply, choice, text);
+      } else {
+        const json one = json::parse(reply)["choices"][size_t(choice)];
+        lists = one["logprobs"];
+        text = one["text"];
+      }
+      EXPECT_EQ(lists, alone["logprobs"]) << choice << is_stream;
+      EXPECT_EQ(text, alone["text"]) << choice << is_stream;
+    }
+  }
+}
+
 TEST(Completion, Streams) {
   Serving serving;
   for (const bool echoes : {false, true}) {

@@ -86,6 +86,55 @@ TEST_F(EmbeddingTest, MayBeShorter) {
   EXPECT_NEAR(sum, 1, 1e-5);
 }
 
+// As llama.cpp's server tells them: lists of lists.
+TEST_F(EmbeddingTest, LlamasFormHasTheSameNumbers) {
+  const json told = serving_.post_json(kPath, {{"input", inputs_}})["data"];
+  for (const char* path : {"/embedding", "/embeddings"}) {
+    const json reply = serving_.post_json(path, {{"content", inputs_}});
+    ASSERT_EQ(reply.size(), told.size());
+    for (size_t index = 0; index < told.size(); ++index) {
+      EXPECT_EQ(reply[index]["index"], index);
+      ASSERT_EQ(reply[index]["embedding"].size(), 1u);
+      EXPECT_EQ(reply[index]["embedding"][0], told[index]["embedding"]);
+    }
+  }
+  const json whole =
+      serving_.post_json("/embedding", {{"input", inputs_[0]}, {"embd_normalize", -1}});
+  const auto values = whole[0]["embedding"][0].get<std::vector<float>>();
+  const auto& row = golden_.sequences[0].rows;
+  for (size_t i = 0; i < values.size(); ++i) {
+    float mean = 0;
+    for (size_t at = i; at < row.size(); at += values.size()) mean += row[at];
+    EXPECT_NEAR(values[i], mean / float(row.size() / values.size()), 1e-3) << i;
+  }
+  using Refused = std::pair<int, std::string>;
+  EXPECT_EQ(serving_.refused("/embedding", json::object()), Refused(400, "content"));
+  EXPECT_EQ(serving_.refused("/embedding", {{"content", ""}}), Refused(400, "content"));
+  EXPECT_EQ(serving_.refused("/embedding", {{"input", json::object()}}), Refused(400, "input"));
+  EXPECT_EQ(serving_.refused("/embedding", {{"content", inputs_[0]}, {"embd_normalize", 1}}),
+            Refused(400, "embd_normalize"));
+}
+
+// Without pooling there is a vector for each token, and no other route has a place for that.
+TEST(Embeddings, OfEachToken) {
+  const cairn::test::EmbeddingCase golden = cairn::test::read_embedding_case("bert");
+  Serving serving({}, cairn::test::embedding_path("bert", ".gguf"),
+                  cairn::test::embedding_options(Pooling::none));
+  const auto& sequence = golden.sequences[0];
+  json ids = json::array();
+  for (const Token token : sequence.tokens) ids.push_back(index_of(token));
+  const json vectors = serving.post_json("/embedding", {{"content", ids}})[0]["embedding"];
+  ASSERT_EQ(vectors.size(), sequence.tokens.size());
+  for (size_t token = 0; token < vectors.size(); ++token) {
+    ASSERT_EQ(vectors[token].size(), size_t(golden.width));
+    for (size_t i = 0; i < vectors[token].size(); ++i) {
+      const float expected = sequence.rows[token * size_t(golden.width) + i];
+      EXPECT_NEAR(vectors[token][i].get<float>(), expected, 1e-3) << token << " " << i;
+    }
+  }
+  EXPECT_EQ(serving.post(kPath, json{{"input", ids}}.dump()).status, 501);
+}
+
 TEST_F(EmbeddingTest, RefusalsNameTheField) {
   using Refused = std::pair<int, std::string>;
   EXPECT_EQ(serving_.refused(kPath, json::object()), Refused(400, "input"));
@@ -103,6 +152,7 @@ TEST_F(EmbeddingTest, RefusalsNameTheField) {
 TEST(Embeddings, OfAModelThatMakesText) {
   Serving serving;
   EXPECT_EQ(serving.post(kPath, R"({"input":"x"})").status, 501);
+  EXPECT_EQ(serving.post("/embedding", R"({"content":"x"})").status, 501);
 }
 
 }  // namespace

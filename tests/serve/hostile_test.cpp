@@ -2,6 +2,8 @@
 // refused in few words or served, and then the server answers as before.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <string>
 #include <utility>
@@ -9,6 +11,7 @@
 
 #include "tests/scratch_folder.h"
 #include "tests/serve/events.h"
+#include "tests/serve/nano_with.h"
 #include "tests/serve/serving.h"
 
 namespace cairn::serve::hostile_test {
@@ -220,6 +223,132 @@ TEST(Hostile, LineEndsStayInTheirText) {
   const BareReply unknown = serving.get("/v1/models/a%0d%0aX-Evil:%201");
   EXPECT_EQ(unknown.status, 404);
   EXPECT_FALSE(unknown.has("X-Evil"));
+}
+
+// 24: of tools too, in whatever API they are told.
+TEST(Hostile, LineEndsStayInTheNamesOfTools) {
+  const test::ScratchFolder folder;
+  write_nano_with({.chat_template = kToolTemplate}, folder.file("tools.gguf"));
+  Serving serving({}, folder.file("tools.gguf"));
+  const std::string evil = "f\r\n\r\ndata: evil\n\nevent: evil\n\n";
+  const json schema = {{"type", "object"}, {"properties", json::object()}};
+  json body = question("Hello");
+  body["tools"] = {{{"type", "function"}, {"function", {{"name", evil}, {"parameters", schema}}}}};
+  body["tool_choice"] = "required";
+  body["stream"] = true;
+  body["max_tokens"] = 200;
+  const BareReply reply = serving.post(kChatPath, body.dump());
+  expect_alive(serving);
+  if (reply.status != 200) {
+    expect_short(reply);
+    return;
+  }
+  EXPECT_GT(chunks_of(reply.body).size(), 1u) << "each has one line, and is JSON";
+}
+
+// 26 and 27: what a page elsewhere can make a browser send changes nothing, and tells it nothing.
+TEST(Hostile, PagesElsewhereChangeNothing) {
+  Serving serving;
+  const std::string body = R"({"id":"made-by-a-page"})";
+  const char* const senders[] = {
+      "Origin: http://evil.example\r\nContent-Type: text/plain\r\n",
+      "Origin: http://evil.example\r\nContent-Type: application/json\r\n",
+      "Origin: null\r\nContent-Type: application/x-www-form-urlencoded\r\n",
+      "Sec-Fetch-Site: cross-site\r\nContent-Type: text/plain\r\n",
+      "Origin: http://localhost.evil.example\r\nContent-Type: application/json\r\n",
+  };
+  for (const char* sender : senders) {
+    const BareReply reply = serving.post("/v1/sessions", body, sender);
+    EXPECT_EQ(reply.status, 403) << sender;
+    EXPECT_FALSE(reply.has("access-control")) << sender;
+    const BareReply before =
+        serving.send(std::string("OPTIONS /v1/sessions HTTP/1.1\r\nHost: localhost\r\n"
+                                 "Access-Control-Request-Method: POST\r\n"
+                                 "Access-Control-Request-Private-Network: true\r\n") +
+                     sender + "\r\n");
+    EXPECT_EQ(before.status, 403) << sender;
+    EXPECT_FALSE(before.has("access-control")) << sender;
+  }
+  EXPECT_EQ(json::parse(serving.get("/v1/sessions").body)["data"], json::array());
+}
+
+// 28: an image or a link can name any path, and asks with GET.
+TEST(Hostile, ALinkChangesNothing) {
+  Serving serving;
+  serving.post_json("/v1/sessions", {{"id", "s"}});
+  serving.post_json("/v1/sessions/s/append", question("kept"));
+  const std::string before = serving.get("/v1/sessions/s").body;
+  int refused = 0;
+  for (const RouteLine& line : all_routes()) {
+    std::string path(line.path);
+    if (const size_t open = path.find('{'); open != path.npos) {
+      path.replace(open, path.find('}') + 1 - open, "s");
+    }
+    if (path.ends_with("/events")) continue;  // It has no end.
+    for (const std::string method : {"GET", "HEAD"}) {
+      BareClient asking = serving.client();
+      asking.send(method + " " + path + "?keep=0&name=x HTTP/1.1\r\nHost: localhost\r\n\r\n");
+      const BareReply reply = asking.read_reply(method == "GET");
+      if (line.method == http::Method::get) continue;
+      refused += int(reply.status == 405);
+      const bool is_shown = std::ranges::any_of(all_routes(), [&](const RouteLine& other) {
+        return other.path == line.path && other.method == http::Method::get;
+      });
+      EXPECT_TRUE(reply.status == 405 || reply.status == 404 || is_shown)
+          << method << path << reply.status;
+    }
+  }
+  EXPECT_GT(refused, 50);
+  EXPECT_EQ(serving.get("/v1/sessions/s").body, before);
+}
+
+// 33: a name is no path, whatever stands in it; what is kept of it lies in its folder.
+TEST(Hostile, NamesAreNoPaths) {
+  const test::ScratchFolder folder;
+  AppOptions options;
+  options.session_folder = folder.file("store") + "/sessions";
+  Serving serving(options, "", {.cache_dir = folder.file("store")});
+  serving.post_json("/v1/sessions", {{"id", "s"}});
+  const std::string names[] = {"../x",
+                               "..",
+                               "/etc/x",
+                               "a/b",
+                               "a\\b",
+                               std::string("a\0b", 3),
+                               ".hidden",
+                               "-x",
+                               "caf\xc3\xa9",
+                               "a\nb",
+                               std::string(129, 'a'),
+                               ""};
+  for (const std::string& name : names) {
+    EXPECT_EQ(refused_status(serving, {{"id", name}}, "/v1/sessions"), 400) << name;
+    EXPECT_EQ(refused_status(serving, {{"id", name}}, "/v1/sessions/s/fork"), 400) << name;
+    for (const char* verb : {"snapshot", "branch"}) {
+      const std::string path = std::string("/v1/sessions/s/") + verb;
+      EXPECT_EQ(refused_status(serving, {{"name", name}}, path), 400) << verb << name;
+    }
+  }
+  // Overlong UTF-8 is none, and so no JSON.
+  EXPECT_EQ(serving.post("/v1/sessions", "{\"id\":\"\xc0\xae\xc0\xae\"}").status, 400);
+  for (const char* path : {"/v1/sessions/%2e%2e%2fx", "/v1/sessions/..", "/v1/responses/%2e%2e",
+                           "/v1/receipts/..%2f..%2fetc%2fpasswd", "/page/..%2f..%2fapp.cpp"}) {
+    const BareReply reply = serving.get(path);
+    EXPECT_TRUE(reply.status == 404 || reply.status == 400) << path << reply.status;
+    expect_short(reply);
+  }
+  // A device's name is a name like others: files have other ones.
+  serving.post_json("/v1/sessions", {{"id", "CON"}});
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    EXPECT_EQ(entry.path().filename(), "store") << entry.path();
+  }
+  size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(options.session_folder)) {
+    const std::string name = entry.path().filename().string();
+    count += size_t(name.ends_with(".json"));
+    EXPECT_TRUE(name.ends_with(".json") || name == "lock") << name;
+  }
+  EXPECT_EQ(count, 2u);
 }
 
 // 31: keys stand in headers alone, and nowhere else afterwards.

@@ -32,6 +32,8 @@ TEST(Metrics, AnswersAreCounted) {
   answer.tokens = {Token(1), Token(2)};
   answer.finish = session::FinishReason::length;
   answer.generation_seconds = 0.25;
+  answer.prompt_seconds = 0.5;
+  answer.prompt.plan.limited_by = "recurrent";
   ModelMetrics& model = *metrics.of("a\\b\"c\nd");
   EXPECT_EQ(metrics.of("a\\b\"c\nd"), &model);
   model.add_answer(answer, 0.5, 1);
@@ -41,8 +43,13 @@ TEST(Metrics, AnswersAreCounted) {
   model.add_cancelled();
   model.add_embedded(9);
   metrics.of("other");
+  const Metrics::NowOfModel other{.model = "other",
+                                  .scheduler = {.running = 2, .waiting = 5},
+                                  .memory = {.page_bytes = 30, .budget_bytes = 120},
+                                  .store = store::StoreStats{.bytes = 8, .hits = 3}};
   const std::string text =
-      metrics.text({.answering = 3, .waiting = 4, .models = {{.model = "other"}}});
+      metrics.text({.answering = 3, .waiting = 4, .models = {other, {.model = "without"}}});
+  EXPECT_EQ(text.find("cairn_store_bytes{model=\"without\"}"), std::string::npos);
   const std::string label = R"({model="a\\b\"c\nd")";
   for (const std::string& line :
        {std::string("cairn_requests_total{route=\"/a\",status=\"200\"} 2\n"),
@@ -50,6 +57,19 @@ TEST(Metrics, AnswersAreCounted) {
         std::string("cairn_requests_waiting_for_models 4\n"),
         std::string("cairn_answers_cancelled_total{model=\"other\"} 0\n"),
         std::string("cairn_steps_total{model=\"other\"} 0\n"),
+        std::string("cairn_kv_cache_usage_perc{model=\"other\"} 0.25\n"),
+        std::string("cairn_store_bytes{model=\"other\"} 8\n"),
+        std::string("cairn_store_hits_total{model=\"other\"} 3\n"),
+        std::string("llamacpp:requests_processing{model=\"other\"} 2\n"),
+        std::string("llamacpp:requests_deferred{model=\"other\"} 5\n"),
+        "cairn_reuse_miss_total" + label + ",reason=\"recurrent\"} 1\n",
+        "llamacpp:prompt_tokens_total" + label + "} 3\n",
+        "llamacpp:prompt_tokens_seconds" + label + "} 6\n",
+        "llamacpp:tokens_predicted_total" + label + "} 2\n",
+        "llamacpp:predicted_tokens_seconds" + label + "} 8\n",
+        "llamacpp:n_tokens_max" + label + "} 9\n",
+        "cairn_request_prefill_time_seconds_sum" + label + "} 0.5\n",
+        "cairn_request_decode_time_seconds_sum" + label + "} 0.25\n",
         "cairn_answers_total" + label + ",finished_reason=\"length\"} 1\n",
         "cairn_answers_total" + label + ",finished_reason=\"stop\"} 1\n",
         "cairn_answers_cancelled_total" + label + "} 1\n",

@@ -1,6 +1,7 @@
 // Reranking over HTTP: the scores of the embedder, the best first. Covers routes/rerank.cpp.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -51,12 +52,55 @@ TEST_F(RerankTest, TellsTheBestFirst) {
   EXPECT_EQ(best["results"][1]["index"], reply["results"][1]["index"]);
 }
 
+// What Text Embeddings Inference is sent and tells.
+TEST_F(RerankTest, TextsAreScoredInAList) {
+  const std::vector<std::string> texts = {"one", "some other text", "the way"};
+  const json ranked =
+      serving_.post_json(kPath, {{"query", "which way"}, {"documents", texts}})["results"];
+  json body = {{"query", "which way"}, {"texts", texts}, {"return_text", true}};
+  const json shares = serving_.post_json("/rerank", body);
+  body["raw_scores"] = true;
+  body["top_n"] = 2;
+  const json raw = serving_.post_json("/rerank", body);
+  ASSERT_EQ(shares.size(), 3u);
+  ASSERT_EQ(raw.size(), 2u);
+  for (size_t place = 0; place < shares.size(); ++place) {
+    const json& one = shares[place];
+    EXPECT_EQ(one["index"], ranked[place]["index"]);
+    EXPECT_EQ(one["text"], texts[one["index"].get<size_t>()]);
+    const double score = ranked[place]["relevance_score"];
+    EXPECT_NEAR(one["score"].get<double>(), 1 / (1 + std::exp(-score)), 1e-6);
+    if (place < raw.size()) {
+      EXPECT_EQ(raw[place]["score"], score);
+    }
+  }
+  body.erase("return_text");
+  EXPECT_FALSE(serving_.post_json("/rerank", body)[0].contains("text"));
+}
+
+TEST_F(RerankTest, LongTextsAreCutOffWhereThatIsAskedFor) {
+  std::string large;
+  for (int word = 0; word < 500; ++word) large += "word ";
+  json body = {{"query", "x"}, {"texts", {large, "word"}}, {"truncate", true}};
+  EXPECT_EQ(serving_.post_json("/rerank", body).size(), 2u);
+  body.erase("truncate");
+  const BareReply refused = serving_.post("/rerank", body.dump());
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_NE(refused.body.find("context_length_exceeded"), std::string::npos);
+}
+
 TEST_F(RerankTest, RefusalsNameTheField) {
   using Refused = std::pair<int, std::string>;
   EXPECT_EQ(serving_.refused(kPath, {{"documents", {"x"}}}), Refused(400, "query"));
   EXPECT_EQ(serving_.refused(kPath, {{"query", "x"}}), Refused(400, "documents"));
   EXPECT_EQ(serving_.refused(kPath, {{"query", "x"}, {"documents", {5}}}),
             Refused(400, "documents"));
+  EXPECT_EQ(serving_.refused(kPath, {{"query", "x"}, {"texts", {5}}}), Refused(400, "texts"));
+  EXPECT_EQ(serving_.refused(kPath, {{"query", "x"}, {"documents", {"a"}}, {"texts", {"a"}}}),
+            Refused(400, "documents"));
+  EXPECT_EQ(
+      serving_.refused(kPath, {{"query", "x"}, {"texts", {"a"}}, {"truncation_direction", "left"}}),
+      Refused(400, "truncation_direction"));
   std::string large;
   for (int word = 0; word < 500; ++word) large += "word ";
   const BareReply refused =

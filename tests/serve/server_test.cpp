@@ -315,6 +315,19 @@ TEST_F(ServerTest, AReaderThatTakesNothingIsCutAndHoldsUpNobody) {
   EXPECT_EQ(echo_.last_status, 499);
 }
 
+// What the system takes into its buffers is not counted byte by byte.
+TEST_F(ServerTest, AReaderThatTakesBytesNowAndThenIsCutToo) {
+  start({.write_seconds = 1});
+  BareClient slow(server_->port(), 4096);
+  ASSERT_TRUE(slow.send(get_request("/large")));
+  for (int count = 0; count < 400 && echo_.ended_count == 0; ++count) {
+    slow.take_byte();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  EXPECT_EQ(echo_.ended_count, 1) << "after twenty seconds";
+  EXPECT_EQ(echo_.last_status, 499);
+}
+
 TEST_F(ServerTest, StreamsComePieceByPiece) {
   start();
   BareClient asking = client();

@@ -4,10 +4,12 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <future>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "serve/sessions/saved_reply.h"
@@ -20,6 +22,7 @@ namespace cairn::serve::sessions_test {
 namespace {
 
 using nlohmann::json;
+using namespace std::chrono_literals;
 
 constexpr char kPath[] = "/v1/sessions";
 
@@ -376,6 +379,80 @@ TEST(SessionTable, RoomIsReservedUntilTheChangeEnds) {
   second->commit(larger);
   const auto first = std::move(table->change("", "a")).value();
   EXPECT_FALSE(first->reserve(longer(first->state(), 6000)));
+}
+
+TEST(SessionTable, WhatNobodyUsesIsForgotten) {
+  const auto table = std::make_shared<SessionTable>(SessionLimits{.unused_max = 100s});
+  for (const char* id : {"changed", "seen", "other"}) {
+    ASSERT_TRUE(table->add({.id = id, .owner = "ada", .model = "m"}));
+  }
+  auto change = std::move(table->change("ada", "changed")).value();
+  const auto begin = SessionTable::Clock::now();
+  table->forget_unused(begin + 90s);
+  EXPECT_EQ(table->list("ada").size(), 3u);
+  table->forget_unused(begin + 101s);
+  EXPECT_EQ(table->list("ada").size(), 1u) << "somebody is changing it";
+  EXPECT_EQ(table->unknown("ada", "seen").code, "session_expired");
+  EXPECT_EQ(table->unknown("bob", "seen").code, "session_not_found") << "it was another's";
+  EXPECT_EQ(table->unknown("ada", "never").code, "session_not_found");
+  EXPECT_EQ(table->change("ada", "seen").error().code, "session_expired");
+  change.reset();
+  table->forget_unused(begin + 250s);
+  EXPECT_TRUE(table->list("ada").empty());
+  ASSERT_TRUE(table->add({.id = "seen", .owner = "ada", .model = "m"})) << "the name is free";
+  EXPECT_NE(table->find("ada", "seen"), nullptr);
+  EXPECT_FALSE(SessionTable(SessionLimits{}).expires_at("ada", "seen"));
+}
+
+// Waits, for ten seconds at most, until there are no more sessions than these.
+void wait_for_count(Serving& serving, size_t count) {
+  for (int look = 0; look < 100; ++look) {
+    if (get_json(serving, kPath)["data"].size() <= count) return;
+    std::this_thread::sleep_for(100ms);
+  }
+  ADD_FAILURE() << get_json(serving, kPath);
+}
+
+TEST(Sessions, ExpireOnTheDiskTooWhereThatIsAskedFor) {
+  const test::ScratchFolder folder;
+  AppOptions options;
+  options.session_folder = folder.file("store") + "/sessions";
+  const auto files = [&] {
+    size_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(options.session_folder)) {
+      count += size_t(entry.path().extension() == ".json");
+    }
+    return count;
+  };
+  {
+    options.sessions.unused_max = 2s;
+    Serving serving(options);
+    const json made = serving.post_json(kPath, {{"id", "s"}});
+    const int64_t left = made["expires_at"].get<int64_t>() - made["created"].get<int64_t>();
+    EXPECT_TRUE(left >= 1 && left <= 3) << left;
+    EXPECT_EQ(files(), 1u);
+    wait_for_count(serving, 0);
+    const BareReply gone = serving.get(path_of("s"));
+    EXPECT_EQ(gone.status, 404);
+    EXPECT_NE(gone.body.find("session_expired"), std::string::npos) << gone.body;
+  }
+  EXPECT_EQ(files(), 0u);
+  options.sessions.unused_max = 0s;
+  {
+    Serving serving(options);
+    EXPECT_FALSE(serving.post_json(kPath, {{"id", "old"}}).contains("expires_at"));
+    serving.post_json(kPath, {{"id", "new"}});
+  }
+  // By when they were changed last, where they are taken up.
+  for (const auto& entry : std::filesystem::directory_iterator(options.session_folder)) {
+    if (test::contents_of(entry.path()).find("\"old\"") == std::string::npos) continue;
+    std::filesystem::last_write_time(entry.path(),
+                                     std::filesystem::file_time_type::clock::now() - 2h);
+  }
+  options.sessions.unused_max = 3600s;
+  Serving serving(options);
+  EXPECT_EQ(serving.get(path_of("old")).status, 404);
+  EXPECT_EQ(serving.get(path_of("new")).status, 200);
 }
 
 TEST(Sessions, SurviveARestartWithAStore) {

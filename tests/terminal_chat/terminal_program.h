@@ -90,6 +90,7 @@ class Terminal {
   }
 
   const std::string& screen() const { return screen_; }
+  pid_t process() const { return child_; }
 
  private:
   bool read_more(int wait_ms) {

@@ -156,6 +156,7 @@ serve::AppOptions app_options(const ServeOptions& options, serve::Keys keys) {
                         .requests_max = options.requests_max,
                         .request_seconds_max = double(options.request_seconds_max),
                         .log_path = options.log_path == "none" ? "" : options.log_path};
+  app.sessions.unused_max = std::chrono::seconds(options.session_seconds_max);
   if (!options.engine.cache_dir.empty()) {
     app.session_folder = options.engine.cache_dir + "/sessions";
   }
@@ -200,6 +201,13 @@ void add_server_options(command_line::Options& command, ServeOptions& serve) {
       .add("--timeout", serve.request_seconds_max,
            "the longest time for an answer, in seconds; 0: no limit")
       .in_range(0, 1 << 20)
+      .shows_default();
+  command
+      .add("--session-ttl", serve.session_seconds_max,
+           "forget a session (/v1/sessions) that nobody has used for so many seconds, on the disk "
+           "too; 0: never")
+      .in_range(0, 1 << 30)
+      .takes("SECONDS")
       .shows_default();
   command
       .add("--request-log", serve.log_path,

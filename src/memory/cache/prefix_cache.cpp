@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "base/check.h"
 #include "memory/common_prefix.h"
 
 namespace cairn::memory {
@@ -102,6 +103,14 @@ Status PrefixCache::unpin(PinId pin) {
   }
   keep(entries_.remove(found->second));
   return Ok{};
+}
+
+void PrefixCache::unpin_all() {
+  std::vector<PinId> pins;
+  for (const auto& [id, entry] : entries_.all()) {
+    if (entry.is_pinned) pins.push_back(PinId(id));
+  }
+  for (const PinId pin : pins) CHECK(unpin(pin));
 }
 
 void PrefixCache::condemn(std::span<const Token> tokens, Variant variant, int32_t position) {

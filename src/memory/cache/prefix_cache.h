@@ -53,6 +53,7 @@ class PrefixCache {
   // the quota, each block counted once; closed or empty. Nothing changes then.
   Result<PinId> pin(Sequence sequence);
   Status unpin(PinId pin);  // Errors: no such pin.
+  void unpin_all();
   // At first there is no room for pins. A smaller quota releases none of them.
   void set_pin_quota(size_t bytes) { pin_quota_bytes_ = bytes; }
   size_t pinned_bytes() const { return entries_.pinned().held_bytes(); }

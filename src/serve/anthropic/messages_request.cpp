@@ -2,6 +2,7 @@
 #include "serve/anthropic/messages_request.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace cairn::serve::anthropic {
@@ -114,6 +115,30 @@ Checked<Ok> read_message(const json::Value& json, size_t index,
   return Ok{};
 }
 
+constexpr size_t kBreakpointsMax = 4;
+
+// Of a list of blocks, behind the messages that were read so far.
+Checked<Ok> read_breakpoints(const json::Value* blocks, const std::string& where,
+                             ChatRequest& request) {
+  if (blocks == nullptr || !blocks->is_array()) return Ok{};
+  for (size_t index = 0; index < blocks->items().size(); ++index) {
+    const json::Value* const control = blocks->items()[index].find_set("cache_control");
+    if (control == nullptr) continue;
+    const std::string place = fmt::format("{}[{}].cache_control", where, index);
+    const std::string_view time = control->text_at("ttl").value_or("5m");
+    if (control->text_at("type") != "ephemeral" || (time != "5m" && time != "1h")) {
+      return refuse_field(place, "expected type ephemeral, and ttl 5m or 1h, found others");
+    }
+    if (request.breakpoints.size() == kBreakpointsMax) {
+      return refuse_field(place, "expected at most {} in a request, found more", kBreakpointsMax);
+    }
+    const auto users = std::ranges::count(request.messages, "user", &chat::Message::role);
+    request.breakpoints.push_back(
+        {size_t(users), time == "1h" ? std::chrono::hours(1) : std::chrono::minutes(5)});
+  }
+  return Ok{};
+}
+
 Checked<std::string> read_tools(const json::Value& tools) {
   json::Value list = json::Value::array();
   for (size_t index = 0; index < tools.items().size(); ++index) {
@@ -192,10 +217,14 @@ Checked<Ok> read_thinking(const Body& body, ChatRequest& request) {
 Checked<ChatRequest> read_messages_request(const Body& body) {
   ChatRequest request;
   CAIRN_TRY(std::string system, read_texts(body.find("system"), "system"));
+  CAIRN_TRY(read_breakpoints(body.find("tools"), "tools", request));
+  CAIRN_TRY(read_breakpoints(body.find("system"), "system", request));
   if (!system.empty()) request.messages.push_back({.role = "system", .content = std::move(system)});
   const std::vector<json::Value>& messages = body.find("messages")->items();
   for (size_t index = 0; index < messages.size(); ++index) {
     CAIRN_TRY(read_message(messages[index], index, request.messages));
+    CAIRN_TRY(read_breakpoints(messages[index].find_set("content"),
+                               fmt::format("messages[{}].content", index), request));
   }
   CAIRN_TRY(read_tool_choice(body, request));
   CAIRN_TRY(read_thinking(body, request));

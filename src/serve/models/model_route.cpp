@@ -41,8 +41,9 @@ Checked<Choice> read_choice(const ServerContext& context, const ModelRoute& aske
   Choice choice;
   choice.name = http::query_value(request.head.query, "model").value_or("");
   if (asked.is_of_session) {
-    const SessionTable::State state = context.sessions->find(request.owner, session_name(request));
-    if (state == nullptr) return unknown_session();
+    const std::string id = session_name(request);
+    const SessionTable::State state = context.sessions->find(request.owner, id);
+    if (state == nullptr) return context.sessions->unknown(request.owner, id);
     choice.name = state->model;
   }
   if (!has_name(asked.endpoint)) return choice;

@@ -60,9 +60,11 @@ CompletionWriter::CompletionWriter(ObjectHead head, CompletionStyle style, size_
     : head_(std::move(head)),
       style_(std::move(style)),
       tokenizer_(tokenizer),
-      waiting_(choice_count) {
+      waiting_(choice_count),
+      held_(choice_count) {
   for (size_t choice = 0; choice < choice_count; ++choice) {
     offsets_.push_back(style_.echo.empty() ? 0 : characters_in(echo_of(choice).text));
+    if (style_.tells_prompts()) held_[choice].emplace();
   }
 }
 
@@ -125,6 +127,21 @@ void CompletionWriter::add_echo(size_t choice, const session::PromptProbabilitie
   chunk(choice_json(choice, echo_of(choice).text, std::move(lists)), {}, out);
 }
 
+// Of the choice, which is the first of its prompt, and of all others of that prompt.
+void CompletionWriter::add_echoes(size_t choice, const session::PromptProbabilities& probabilities,
+                                  std::string& out) {
+  for (size_t other = choice; other < choice + style_.per_prompt; ++other) {
+    add_echo(other, &probabilities, out);
+    out += *std::exchange(held_[other], std::nullopt);
+  }
+}
+
+// Where its pieces are written: another choice may be ahead of the first one of its prompt, whose
+// probabilities stand before them.
+std::string& CompletionWriter::place_of(size_t choice, std::string& out) {
+  return held_[choice] ? *held_[choice] : out;
+}
+
 void CompletionWriter::begin(const PromptReport&, std::string& out) {
   if (style_.echo.empty() || style_.tells_prompts()) return;
   for (size_t choice = 0; choice < waiting_.size(); ++choice) add_echo(choice, nullptr, out);
@@ -132,7 +149,7 @@ void CompletionWriter::begin(const PromptReport&, std::string& out) {
 
 void CompletionWriter::add(size_t choice, const session::AnswerPiece& piece, std::string& out) {
   if (piece.prompt_probabilities != nullptr) {
-    add_echo(choice, piece.prompt_probabilities.get(), out);
+    add_echoes(choice, *piece.prompt_probabilities, out);
   }
   auto& waiting = waiting_[choice];
   waiting.insert(waiting.end(), piece.probabilities.begin(), piece.probabilities.end());
@@ -141,7 +158,7 @@ void CompletionWriter::add(size_t choice, const session::AnswerPiece& piece, std
   if (text.empty()) return;
   Lists lists;
   add_answer(choice, std::exchange(waiting, {}), lists);
-  chunk(choice_json(choice, text, std::move(lists)), {}, out);
+  chunk(choice_json(choice, text, std::move(lists)), {}, place_of(choice, out));
 }
 
 // What is left of the answer's probabilities; where the prompt's are told too, its end token's
@@ -162,14 +179,19 @@ void CompletionWriter::end_choice(size_t choice, const session::Answer& answer, 
   if (!answer.cut_by.empty()) one["cut_by"] = answer.cut_by;
   chunk(std::move(one),
         {{"timings", timings_json(std::span(&answer, 1), 1)}, {"memory", memory_json(answer)}},
-        out);
+        place_of(choice, out));
 }
 
-json::Value CompletionWriter::whole_choice(size_t choice, const session::Answer& answer) {
+json::Value CompletionWriter::whole_choice(size_t choice,
+                                           std::span<const session::Answer> answers) {
+  const session::Answer& answer = answers[choice];
   std::string text = style_.echo.empty() ? std::string() : echo_of(choice).text;
   text += answer.text;
   Lists lists;
-  if (style_.tells_prompts()) lists = prompt_lists(choice, *answer.prompt_probabilities);
+  if (style_.tells_prompts()) {
+    const session::Answer& first = answers[choice - choice % style_.per_prompt];
+    lists = prompt_lists(choice, *first.prompt_probabilities);
+  }
   add_rest(choice, answer, answer.probabilities, lists);
   json::Value one = choice_json(choice, text, std::move(lists));
   one["finish_reason"] = finish_reason(answer);
@@ -189,7 +211,7 @@ void CompletionWriter::end(std::span<const session::Answer> answers, std::string
     return;
   }
   for (size_t choice = 0; choice < answers.size(); ++choice) {
-    whole["choices"].push_back(whole_choice(choice, answers[choice]));
+    whole["choices"].push_back(whole_choice(choice, answers));
   }
   whole["usage"] = usage_json(answers, style_.per_prompt);
   whole["timings"] = timings_json(answers, style_.per_prompt);

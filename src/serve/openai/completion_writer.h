@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,7 +29,7 @@ struct CompletionStyle {
   size_t per_prompt = 1;        // Choices.
   std::vector<Echo> echo = {};  // Of each prompt, where they are repeated.
 
-  // What their probabilities are told by comes when they are read.
+  // What their probabilities are told by comes when they are read, with the first choice of each.
   bool tells_prompts() const { return tells_probabilities && !echo.empty(); }
 };
 
@@ -55,9 +56,12 @@ class CompletionWriter final : public AnswerWriter {
   void add_rest(size_t choice, const session::Answer& answer,
                 std::span<const sample::LogProbabilities> probabilities, Lists& lists);
   json::Value choice_json(size_t choice, std::string_view text, Lists lists) const;
-  json::Value whole_choice(size_t choice, const session::Answer& answer);
+  json::Value whole_choice(size_t choice, std::span<const session::Answer> answers);
   void add_echo(size_t choice, const session::PromptProbabilities* probabilities,
                 std::string& out) const;
+  void add_echoes(size_t choice, const session::PromptProbabilities& probabilities,
+                  std::string& out);
+  std::string& place_of(size_t choice, std::string& out);
   void chunk(json::Value choice, json::Value extra, std::string& out) const;
 
   ObjectHead head_;
@@ -66,6 +70,9 @@ class CompletionWriter final : public AnswerWriter {
   // Of tokens whose text has not been sent yet, by choice; and the characters of all before them.
   std::vector<std::vector<sample::LogProbabilities>> waiting_;
   std::vector<size_t> offsets_;
+  // Of a stream that tells prompts, by choice: pieces that wait for what stands before them; none
+  // once that is written.
+  std::vector<std::optional<std::string>> held_;
 };
 
 }  // namespace cairn::serve::openai

@@ -1,6 +1,8 @@
 // Templates, tools and forms.
 #include "serve/routes/chat_order.h"
 
+#include <algorithm>
+
 #include "chat/tools.h"
 #include "serve/routes/answering.h"
 #include "session/conversation.h"
@@ -85,6 +87,19 @@ Checked<chat::Prompt> encode_messages(const Engine& engine, const ChatRequest& r
   return std::move(prompt).value();
 }
 
+// Where one of a message is not known, all of the prompt stays.
+std::vector<session::PromptPin> pins_of(const ChatRequest& request, const chat::Prompt& prompt) {
+  const std::vector<int32_t>& starts = prompt.message_starts;
+  const auto users = std::ranges::count(request.messages, "user", &chat::Message::role);
+  std::vector<session::PromptPin> pins;
+  for (const Breakpoint& each : request.breakpoints) {
+    const bool has_next = size_t(users) == starts.size() && each.user_messages < starts.size();
+    const int32_t end = has_next ? starts[each.user_messages] : int32_t(prompt.tokens.size());
+    if (end > 0) pins.push_back({end, each.time});
+  }
+  return pins;
+}
+
 }  // namespace
 
 Checked<ChatPrompt> encode_chat(const Engine& engine, const ChatRequest& request) {
@@ -115,11 +130,13 @@ Checked<session::AnswerOrder> make_chat_order(const RouteContext& context,
   CAIRN_TRY(ChatPrompt made, encode_chat(engine, request));
   chat::Prompt& prompt = made.prompt;
   CAIRN_TRY(check_prompt(context, prompt.tokens, request.field));
+  std::vector<session::PromptPin> pins = pins_of(request, prompt);
   session::AnswerOrder order{.prompt = std::move(prompt.tokens),
                              .message_starts = std::move(prompt.message_starts),
                              .answer_prefix = std::move(made.begun),
                              .prompt_end = std::move(prompt.end),
-                             .reasoning_tokens_max = request.reasoning_tokens_max};
+                             .reasoning_tokens_max = request.reasoning_tokens_max,
+                             .pins = std::move(pins)};
   if (engine.chat_template() != nullptr) order.format = &engine.chat_format();
   CAIRN_TRY(constrain(*context.model.service, request, settings, order));
   return order;

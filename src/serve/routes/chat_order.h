@@ -2,6 +2,8 @@
 // pure, but for the service's compiled grammars.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,6 +17,12 @@
 
 namespace cairn::serve {
 
+// A beginning of the conversation that is to stay in memory.
+struct Breakpoint {
+  size_t user_messages = 0;  // It ends where the next message of a user begins, or with the prompt.
+  std::chrono::seconds time{0};
+};
+
 struct ChatRequest {
   std::vector<chat::Message> messages;
   std::string tools = {};  // A JSON list in OpenAI's form; empty: none.
@@ -27,6 +35,7 @@ struct ChatRequest {
   std::vector<std::pair<std::string, std::string>> variables = {};
   // What the answer goes on with: text of whoever asks, without special tokens.
   std::string answer_begin = {};
+  std::vector<Breakpoint> breakpoints = {};
   // What errors call the conversation.
   std::string_view field = "messages";
 };

@@ -67,8 +67,12 @@ Checked<std::unique_ptr<http::Reply>> answer_completion(const RouteContext& cont
     CAIRN_TRY(order.prompt, encode(*engine.tokenizer(), input, body.text("suffix")));
     CAIRN_TRY(check_prompt(context, order.prompt, "prompt"));
     if (echoes) style.echo.push_back({text_of(input, *engine.tokenizer()), order.prompt.front()});
-    if (style.tells_prompts()) order.prompt_probability_count = settings.sampling.probability_count;
+    const size_t first = orders.size();
     add_orders(settings, order, orders);
+    // The other answers to the prompt tell what the first one is told.
+    if (style.tells_prompts()) {
+      orders[first].prompt_probability_count = settings.sampling.probability_count;
+    }
   }
   if (style.tells_prompts()) {
     CAIRN_TRY(check_prompt_probabilities(context, body, settings, orders));

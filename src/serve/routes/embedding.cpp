@@ -1,4 +1,4 @@
-// POST /v1/embeddings, and what others share with it.
+// POST /v1/embeddings, llama.cpp's POST /embedding, and what others share with it.
 #include "serve/routes/embedding.h"
 
 #include <cmath>
@@ -53,8 +53,8 @@ class VectorReply final : public http::Reply {
         order_(std::move(order)),
         slot_(std::move(slot)),
         outcome_(std::make_shared<Outcome>()) {
-    id_ = context_.model.service->embed(std::move(order_.texts), {.truncates = order_.truncates},
-                                        terms,
+    const EmbedderOptions options{.normalizes = order_.normalizes, .truncates = order_.truncates};
+    id_ = context_.model.service->embed(std::move(order_.texts), options, terms,
                                         [outcome = outcome_](Result<std::vector<Embedding>> made) {
                                           const std::lock_guard lock(outcome->mutex);
                                           outcome->made = std::move(made);
@@ -154,6 +154,44 @@ Checked<std::unique_ptr<http::Reply>> embed(const RouteContext& context, http::R
   return begin_vectors(context, request, std::move(order));
 }
 
+// Of each text a list of vectors: one, or with pooling none one for each token.
+void write_vectors(const std::vector<Embedding>& texts, size_t width, std::string& out) {
+  out += '[';
+  for (size_t index = 0; index < texts.size(); ++index) {
+    out += fmt::format(R"({}{{"index":{},"embedding":[)", index == 0 ? "" : ",", index);
+    const std::vector<float>& values = texts[index].values;
+    for (size_t begin = 0; begin < values.size(); begin += width) {
+      const auto first = values.begin() + ptrdiff_t(begin);
+      std::vector<float> vector(first, first + ptrdiff_t(width));
+      if (begin > 0) out += ',';
+      append_vector(vector, std::nullopt, false, out);
+    }
+    out += "]}";
+  }
+  out += ']';
+}
+
+Checked<std::unique_ptr<http::Reply>> embed_as_llama(const RouteContext& context,
+                                                     http::Request& request) {
+  CAIRN_TRY(const Body body, Body::read(request.body, kVectors));
+  VectorOrder order{.field = body.find("content") != nullptr ? "content" : "input"};
+  if (body.find(order.field) == nullptr) {
+    return refuse_field("content", "expected texts or token ids, found none");
+  }
+  const int64_t norm = body.integer("embd_normalize").value_or(2);
+  if (norm != 2 && norm != -1) {
+    return refuse_field("embd_normalize", "expected 2 or -1, found {}", norm);
+  }
+  if (norm == -1) order.normalizes = false;
+  CAIRN_TRY(order.texts, read_vector_texts(context, body, order.field, false));
+  size_t width = 0;
+  context.model.service->ask([&](Engine& own) { width = size_t(Embedder(&own, {}).width()); });
+  order.write = [width](std::vector<Embedding>& texts, int64_t, std::string& out) {
+    write_vectors(texts, width, out);
+  };
+  return begin_vectors(context, request, std::move(order));
+}
+
 }  // namespace
 
 void append_vector(std::vector<float>& values, std::optional<size_t> dimensions, bool is_base64,
@@ -177,7 +215,8 @@ Checked<std::vector<std::vector<Token>>> read_vector_texts(const RouteContext& c
                                                            bool truncates) {
   const Engine& engine = context.model.engine();
   const std::optional<Pooling> pooling = engine.options().pooling;
-  if (!pooling || *pooling == Pooling::none || *pooling == Pooling::rank) {
+  const bool may_be_tokens = body.endpoint() == kVectors;
+  if (!pooling || (*pooling == Pooling::none && !may_be_tokens) || *pooling == Pooling::rank) {
     return Refusal{.status = 501,
                    .type = "not_supported_error",
                    .message = fmt::format("{} is not served for embeddings (cairn serve --pooling)",
@@ -201,6 +240,10 @@ Checked<std::unique_ptr<http::Reply>> begin_vectors(const RouteContext& context,
 
 std::unique_ptr<http::Reply> post_embedding(const RouteContext& context, http::Request& request) {
   return reply_of(embed(context, request));
+}
+
+std::unique_ptr<http::Reply> post_vectors(const RouteContext& context, http::Request& request) {
+  return reply_of(embed_as_llama(context, request));
 }
 
 }  // namespace cairn::serve

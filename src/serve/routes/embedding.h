@@ -19,8 +19,9 @@ namespace cairn::serve {
 
 struct VectorOrder {
   std::vector<std::vector<Token>> texts;
-  bool truncates = false;            // Texts that are longer than the context.
-  std::string_view field = "input";  // Of the texts.
+  bool truncates = false;                         // Texts that are longer than the context.
+  std::optional<bool> normalizes = std::nullopt;  // As EmbedderOptions has it.
+  std::string_view field = "input";               // Of the texts.
   ErrorForm form = ErrorForm::openai;
   // The reply. `token_count`: of all texts.
   std::function<void(std::vector<Embedding>& vectors, int64_t token_count, std::string& out)> write;
@@ -29,8 +30,8 @@ struct VectorOrder {
 Checked<std::unique_ptr<http::Reply>> begin_vectors(const RouteContext& context,
                                                     http::Request& request, VectorOrder order);
 
-// The texts of a field. Errors: 501 where the model is not served for vectors; texts that are
-// empty, or longer than the context.
+// The texts of a field. Errors: 501 where the model is not served for vectors of texts, or, for
+// llama.cpp's route, of tokens; texts that are empty, or longer than the context.
 Checked<std::vector<std::vector<Token>>> read_vector_texts(const RouteContext& context,
                                                            const Body& body, std::string_view field,
                                                            bool truncates);

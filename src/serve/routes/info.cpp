@@ -93,7 +93,10 @@ std::unique_ptr<http::Reply> get_metrics(const ServerContext& context, http::Req
     if (listed.model == nullptr) continue;
     session::Service& service = *listed.model->service;
     Metrics::NowOfModel model{.model = listed.source->name, .scheduler = service.stats()};
-    service.ask([&](Engine& engine) { model.memory = engine.memory().usage(); });
+    service.ask([&](Engine& engine) {
+      model.memory = engine.memory().usage();
+      if (SequenceStore* const store = engine.sequence_store()) model.store = store->stats();
+    });
     now.models.push_back(std::move(model));
   }
   return std::make_unique<http::WholeReply>(

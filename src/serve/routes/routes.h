@@ -77,6 +77,7 @@ std::unique_ptr<http::Reply> post_apply_template(const RouteContext& context,
                                                  http::Request& request);
 // llama.cpp's own.
 std::unique_ptr<http::Reply> post_native(const RouteContext& context, http::Request& request);
+std::unique_ptr<http::Reply> post_vectors(const RouteContext& context, http::Request& request);
 std::unique_ptr<http::Reply> post_infill(const RouteContext& context, http::Request& request);
 std::unique_ptr<http::Reply> get_props(const RouteContext& context, http::Request& request);
 std::unique_ptr<http::Reply> get_slots(const RouteContext& context, http::Request& request);

@@ -72,13 +72,13 @@ std::unique_ptr<http::Reply> saved_json(const RouteContext& context, const Sessi
 }
 
 std::unique_ptr<http::Reply> state_reply(const RouteContext& context, const SessionState& state) {
-  return saved_json(context, state, session_json(state, context.sessions->is_stored()));
+  return saved_json(context, state, session_json(state, *context.sessions));
 }
 
 // The session, and what going on in it costs.
 Made priced_reply(const RouteContext& context, const http::Request& request,
                   const SessionState& state) {
-  json::Value json = session_json(state, context.sessions->is_stored());
+  json::Value json = session_json(state, *context.sessions);
   CAIRN_TRY(json["memory"], price_json(state, context.model, request.tenant));
   return saved_json(context, state, json);
 }
@@ -160,8 +160,9 @@ Made rewind(const RouteContext& context, const http::Request& request) {
 Made fork(const RouteContext& context, const http::Request& request) {
   CAIRN_TRY(const Body body, Body::read(request.body, kSessionFork));
   CAIRN_TRY(std::string id, read_id(body));
-  const SessionTable::State from = context.sessions->find(request.owner, session_name(request));
-  if (from == nullptr) return unknown_session();
+  const std::string name = session_name(request);
+  const SessionTable::State from = context.sessions->find(request.owner, name);
+  if (from == nullptr) return context.sessions->unknown(request.owner, name);
   SessionState at = *from;
   CAIRN_TRY(go_back(body, at));
   SessionState state = new_state(context, request, std::move(id));
@@ -172,7 +173,7 @@ Made fork(const RouteContext& context, const http::Request& request) {
   state.dialogue.replace(at.dialogue.messages(), at.dialogue.sampler());
   CAIRN_TRY(json::Value price, price_json(state, context.model, request.tenant));
   CAIRN_TRY(context.sessions->add(state));
-  json::Value json = session_json(state, context.sessions->is_stored());
+  json::Value json = session_json(state, *context.sessions);
   json["forked_from"] = from->id;
   json["shared_messages"] = state.dialogue.messages().size();
   json["memory"] = std::move(price);
@@ -203,7 +204,7 @@ Checked<std::unique_ptr<SessionTable::Change>> change_session(const RouteContext
 std::unique_ptr<http::Reply> get_sessions(const ServerContext& context, http::Request& request) {
   json::Value list = json::Value::array();
   for (const SessionTable::State& state : context.sessions->list(request.owner)) {
-    list.push_back(session_json(*state, context.sessions->is_stored()));
+    list.push_back(session_json(*state, *context.sessions));
   }
   return json_reply(json::to_text({{"object", "list"}, {"data", std::move(list)}}));
 }
@@ -213,14 +214,17 @@ std::unique_ptr<http::Reply> post_session(const RouteContext& context, http::Req
 }
 
 std::unique_ptr<http::Reply> get_session(const ServerContext& context, http::Request& request) {
-  const SessionTable::State state = context.sessions->find(request.owner, session_name(request));
-  if (state == nullptr) return refusal_reply(unknown_session());
-  return json_reply(json::to_text(whole_session_json(*state, context.sessions->is_stored())));
+  const std::string id = session_name(request);
+  const SessionTable::State state = context.sessions->find(request.owner, id);
+  if (state == nullptr) return refusal_reply(context.sessions->unknown(request.owner, id));
+  return json_reply(json::to_text(whole_session_json(*state, *context.sessions)));
 }
 
 std::unique_ptr<http::Reply> delete_session(const ServerContext& context, http::Request& request) {
   const std::string id = session_name(request);
-  if (!context.sessions->remove(request.owner, id)) return refusal_reply(unknown_session());
+  if (!context.sessions->remove(request.owner, id)) {
+    return refusal_reply(context.sessions->unknown(request.owner, id));
+  }
   return saved_reply(
       context, request.owner, id,
       json_reply(json::to_text({{"id", id}, {"object", "session.deleted"}, {"deleted", true}})));
@@ -232,7 +236,7 @@ std::unique_ptr<http::Reply> post_session_stop(const ServerContext& context,
   if (!body) return refusal_reply(body.error());
   const std::string id = session_name(request);
   if (context.sessions->find(request.owner, id) == nullptr) {
-    return refusal_reply(unknown_session());
+    return refusal_reply(context.sessions->unknown(request.owner, id));
   }
   const bool is_stopped = context.sessions->stop(request.owner, id);
   return json_reply(json::to_text({{"id", id}, {"stopped", is_stopped}}));

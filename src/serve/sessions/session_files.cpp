@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <iterator>
 #include <map>
@@ -247,6 +248,12 @@ Result<bool> SessionFiles::lock() {
 std::string SessionFiles::path_of(const std::string& owner, const std::string& id) const {
   const Sha256Digest digest = Sha256().add(owner).add("\n").add(id).finish();
   return fmt::format("{}/{}{}", folder_, hex_of(digest), kEnding);
+}
+
+std::chrono::seconds SessionFiles::age_of(const std::string& owner, const std::string& id) const {
+  struct stat found = {};
+  if (::stat(path_of(owner, id).c_str(), &found) != 0) return std::chrono::seconds(0);
+  return std::chrono::seconds(std::max<int64_t>(std::time(nullptr) - found.st_mtime, 0));
 }
 
 Status SessionFiles::read_all() {

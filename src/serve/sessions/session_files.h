@@ -3,6 +3,7 @@
 // read is checked like any stranger's file. Thread-safe.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -31,6 +32,8 @@ class SessionFiles {
 
   // What was there when it was opened. Called once.
   std::vector<SessionState> take_kept() { return std::exchange(kept_, {}); }
+  // How long ago the session's file was written, as the system's clock says.
+  std::chrono::seconds age_of(const std::string& owner, const std::string& id) const;
   // Soon; failures are told in the log.
   void keep(std::shared_ptr<const SessionState> state);
   void forget(const std::string& owner, const std::string& id);

@@ -39,23 +39,25 @@ Result<session::Prompt> prompt_of(const SessionState& state, const Engine& engin
 
 }  // namespace
 
-json::Value session_json(const SessionState& state, bool is_stored) {
+json::Value session_json(const SessionState& state, const SessionTable& table) {
   const session::Dialogue& dialogue = state.dialogue;
-  return {{"id", state.id},
-          {"object", "session"},
-          {"created", state.created},
-          {"model", state.model},
-          {"survives_restart", is_stored},
-          {"message_count", dialogue.messages().size()},
-          {"turns", dialogue.turn_count()},
-          {"branch", dialogue.branches()[dialogue.active_branch()].name},
-          {"branches", lists_json(dialogue.branches())},
-          {"snapshots", lists_json(state.snapshots)},
-          {"bytes", bytes_of(state)}};
+  json::Value json = {{"id", state.id},
+                      {"object", "session"},
+                      {"created", state.created},
+                      {"model", state.model},
+                      {"survives_restart", table.is_stored()},
+                      {"message_count", dialogue.messages().size()},
+                      {"turns", dialogue.turn_count()},
+                      {"branch", dialogue.branches()[dialogue.active_branch()].name},
+                      {"branches", lists_json(dialogue.branches())},
+                      {"snapshots", lists_json(state.snapshots)},
+                      {"bytes", bytes_of(state)}};
+  if (const auto end = table.expires_at(state.owner, state.id)) json["expires_at"] = *end;
+  return json;
 }
 
-json::Value whole_session_json(const SessionState& state, bool is_stored) {
-  json::Value json = session_json(state, is_stored);
+json::Value whole_session_json(const SessionState& state, const SessionTable& table) {
+  json::Value json = session_json(state, table);
   const json::Value transcript =
       session::transcript_json({.messages = state.dialogue.messages().copy(),
                                 .vocabulary = state.vocabulary,

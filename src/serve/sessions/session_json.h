@@ -9,14 +9,15 @@
 #include "serve/refusal.h"
 #include "serve/served_model.h"
 #include "serve/sessions/session_state.h"
+#include "serve/sessions/session_table.h"
 
 namespace cairn::serve {
 
-// What a session is, without its messages. `is_stored`: it survives a restart.
-json::Value session_json(const SessionState& state, bool is_stored);
+// What a session is, without its messages. The table has it, and says how long it stays.
+json::Value session_json(const SessionState& state, const SessionTable& table);
 // The same with the active branch's messages, as saved conversations have them
 // (session/transcript.h).
-json::Value whole_session_json(const SessionState& state, bool is_stored);
+json::Value whole_session_json(const SessionState& state, const SessionTable& table);
 
 // The messages of a list, whose tokens are the model's. Errors: those of session::take_tokens().
 Checked<std::vector<chat::Message>> messages_of(const SessionState& state,

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
+
 namespace cairn::serve {
 
 namespace {
@@ -19,27 +21,75 @@ Refusal over_limit(fmt::format_string<Args...> format, Args&&... args) {
 
 }  // namespace
 
-Refusal unknown_session() {
-  return {.status = 404,
-          .type = "not_found_error",
-          .code = "session_not_found",
-          .message = "session: expected one of this key's, found none of this name"};
-}
-
 SessionTable::SessionTable(const SessionLimits& limits, std::unique_ptr<SessionFiles> files)
     : limits_(limits), files_(std::move(files)) {
   if (files_ == nullptr) return;
   for (SessionState& state : files_->take_kept()) {
     Entry& entry = entries_[{state.owner, state.id}];
     entry.bytes = bytes_of(state);
+    entry.last_use = Clock::now() - files_->age_of(state.owner, state.id);
     entry.state = std::make_shared<const SessionState>(std::move(state));
   }
 }
 
-SessionTable::State SessionTable::find(const std::string& owner, const std::string& id) const {
+SessionTable::State SessionTable::find(const std::string& owner, const std::string& id) {
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find({owner, id});
-  return found == entries_.end() ? nullptr : found->second.state;
+  if (found == entries_.end()) return nullptr;
+  found->second.last_use = Clock::now();
+  return found->second.state;
+}
+
+Refusal SessionTable::unknown(const std::string& owner, const std::string& id) const {
+  const std::lock_guard lock(mutex_);
+  return unknown({owner, id});
+}
+
+// REQUIRES: the mutex is held.
+Refusal SessionTable::unknown(const Key& key) const {
+  Refusal refusal{.status = 404,
+                  .type = "not_found_error",
+                  .code = "session_not_found",
+                  .message = "session: expected one of this key's, found none of this name"};
+  if (std::ranges::find(forgotten_, key) != forgotten_.end()) {
+    refusal.code = "session_expired";
+    refusal.message = fmt::format(
+        "session: expected one of this key's, found one that was not used for {} s and is "
+        "forgotten (--session-ttl)",
+        limits_.unused_max.count());
+  }
+  return refusal;
+}
+
+void SessionTable::forget_unused(Clock::time_point now) {
+  if (limits_.unused_max.count() == 0) return;
+  const std::lock_guard lock(mutex_);
+  if (now < next_look_) return;
+  next_look_ = now + std::chrono::seconds(1);
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    const auto& [key, session] = *entry;
+    const bool stays = session.wants_stop != nullptr || now - session.last_use < limits_.unused_max;
+    if (stays) {
+      ++entry;
+      continue;
+    }
+    if (files_ != nullptr) files_->forget(key.first, key.second);
+    log::info("a session that was not used for {} s is forgotten: {}", limits_.unused_max.count(),
+              key.second);
+    forgotten_.push_back(key);
+    if (forgotten_.size() > kForgottenMax) forgotten_.pop_front();
+    entry = entries_.erase(entry);
+  }
+}
+
+std::optional<int64_t> SessionTable::expires_at(const std::string& owner,
+                                                const std::string& id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find({owner, id});
+  if (limits_.unused_max.count() == 0 || found == entries_.end()) return std::nullopt;
+  const auto left = found->second.last_use + limits_.unused_max - Clock::now();
+  const auto end = std::chrono::system_clock::now().time_since_epoch() + left;
+  return std::chrono::duration_cast<std::chrono::seconds>(end).count();
 }
 
 std::vector<SessionTable::State> SessionTable::list(const std::string& owner) const {
@@ -73,6 +123,7 @@ Checked<Ok> SessionTable::add(SessionState state) {
     return over_limit("sessions: expected at most {}, found as many already", limits_.sessions_max);
   }
   CAIRN_TRY(check_bytes(key, bytes_of(state)));
+  std::erase(forgotten_, key);
   put(entries_[key], std::move(state));
   return Ok{};
 }
@@ -108,7 +159,7 @@ Checked<std::unique_ptr<SessionTable::Change>> SessionTable::change(const std::s
                                                                     const std::string& id) {
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find({owner, id});
-  if (found == entries_.end()) return unknown_session();
+  if (found == entries_.end()) return unknown(Key(owner, id));
   Entry& entry = found->second;
   if (entry.wants_stop != nullptr) {
     return Refusal{.status = 409,
@@ -132,6 +183,7 @@ SessionTable::Change::~Change() {
   if (found->second.wants_stop != wants_stop_) return;
   found->second.wants_stop.reset();
   found->second.reserved_bytes = 0;
+  found->second.last_use = Clock::now();
 }
 
 Checked<Ok> SessionTable::Change::reserve(const SessionState& state) const {
@@ -163,6 +215,7 @@ void SessionTable::Change::commit(SessionState state) {
 void SessionTable::put(Entry& entry, SessionState state) {
   entry.bytes = bytes_of(state);
   entry.reserved_bytes = 0;
+  entry.last_use = Clock::now();
   entry.state = std::make_shared<const SessionState>(std::move(state));
   if (files_ != nullptr) files_->keep(entry.state);
 }

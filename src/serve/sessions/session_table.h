@@ -4,12 +4,15 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,19 +29,31 @@ struct SessionLimits {
   size_t messages_max = 8192;                 // Of a branch.
   size_t owner_bytes_max = size_t(64) << 20;  // Of an owner's sessions.
   size_t bytes_max = size_t(256) << 20;       // Of all.
+  std::chrono::seconds unused_max{0};         // Then a session is forgotten; 0: never.
 };
 
 class SessionTable : public std::enable_shared_from_this<SessionTable> {
  public:
   using State = std::shared_ptr<const SessionState>;
+  using Clock = std::chrono::steady_clock;
+  // So many of those that were forgotten because nobody used them are told as such.
+  static constexpr size_t kForgottenMax = 1024;
 
   // `files`: where sessions are kept beyond the process; null: nowhere. Takes up those that are
   // there.
   explicit SessionTable(const SessionLimits& limits, std::unique_ptr<SessionFiles> files = nullptr);
 
   bool is_stored() const { return files_ != nullptr; }
-  State find(const std::string& owner, const std::string& id) const;  // Null: none.
-  std::vector<State> list(const std::string& owner) const;            // By their names.
+  // Null: none. Who looks at a session uses it, and who changes it.
+  State find(const std::string& owner, const std::string& id);
+  std::vector<State> list(const std::string& owner) const;  // By their names.
+  // What a session that is not there, or is another's, is answered with: 404.
+  Refusal unknown(const std::string& owner, const std::string& id) const;
+  // Forgets, on the disk too, what nobody has used for too long and nobody is changing. Looks at
+  // most once a second.
+  void forget_unused(Clock::time_point now = Clock::now());
+  // When that happens unless it is used, in seconds since 1970; none: never.
+  std::optional<int64_t> expires_at(const std::string& owner, const std::string& id) const;
   // Errors: 409: the name is taken; 429: over a limit.
   Checked<Ok> add(SessionState state);
   // Ends its answer too. False: there was none.
@@ -85,11 +100,13 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   using Key = std::pair<std::string, std::string>;  // Owner, id.
   struct Entry {
     State state;
+    Clock::time_point last_use;
     size_t bytes = 0;
     size_t reserved_bytes = 0;  // For what it is going to be; 0: no more than it has.
     std::shared_ptr<std::atomic<bool>> wants_stop;  // Of who is changing it; null: nobody is.
   };
 
+  Refusal unknown(const Key& key) const;
   void put(Entry& entry, SessionState state);
   Checked<Ok> check_counts(const SessionState& state) const;
   Checked<Ok> check_bytes(const Key& key, size_t bytes) const;
@@ -98,9 +115,8 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   const std::unique_ptr<SessionFiles> files_;
   mutable std::mutex mutex_;
   std::map<Key, Entry> entries_;
+  std::deque<Key> forgotten_;  // The last ones of those that nobody used.
+  Clock::time_point next_look_;
 };
-
-// What a session that is not there, or is another's, is answered with.
-Refusal unknown_session();
 
 }  // namespace cairn::serve

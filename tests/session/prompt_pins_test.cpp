@@ -1,0 +1,121 @@
+// Beginnings that stay for a while: their times, their share of the memory, and who gives way.
+#include "session/prompt_pins.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/commands/load.h"
+#include "session/service.h"
+
+namespace cairn::session::prompt_pins_test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int32_t kTokens = 96;
+
+std::unique_ptr<Engine> engine_with(size_t budget) {
+  return cli::load_engine("", {.memory_budget = budget}).value();
+}
+
+std::vector<Token> tokens_of(int32_t number) {
+  std::vector<Token> tokens(size_t(kTokens), Token(10 + number % 100));
+  tokens[0] = Token(10 + number / 100);
+  return tokens;
+}
+
+memory::Sequence read(Engine& engine, int32_t number) {
+  memory::Sequence sequence = engine.memory().new_sequence();
+  const std::vector<Token> tokens = tokens_of(number);
+  const StepItem item{.sequence = &sequence, .tokens = tokens};
+  EXPECT_TRUE(engine.step({&item, 1}));
+  return sequence;
+}
+
+TEST(PromptPins, StayForTheirTimeFromTheLastRequestOn) {
+  const std::unique_ptr<Engine> engine = engine_with(size_t(64) << 20);
+  PromptPins pins(engine.get());
+  const auto begin = PromptPins::Clock::now();
+  const memory::Sequence sequence = read(*engine, 1);
+  EXPECT_EQ(pins.keep(sequence, {kTokens, 300s}, begin), kTokens);
+  const size_t bytes = engine->cache().pinned_bytes();
+  EXPECT_GT(bytes, 0u);
+  pins.release_old(begin + 200s);
+  EXPECT_EQ(pins.keep(sequence, {kTokens, 300s}, begin + 200s), kTokens);
+  EXPECT_EQ(engine->cache().pinned_bytes(), bytes) << "it is one";
+  pins.release_old(begin + 499s);
+  EXPECT_EQ(engine->cache().pinned_bytes(), bytes);
+  pins.release_old(begin + 500s);
+  EXPECT_EQ(engine->cache().pinned_bytes(), 0u);
+  EXPECT_EQ(engine->cache().entry_count(), 1u) << "it is kept like others";
+}
+
+TEST(PromptPins, HoldAPartOfTheMemoryAndTheOldestGoFirst) {
+  const size_t budget = size_t(8) << 20;
+  const std::unique_ptr<Engine> engine = engine_with(budget);
+  PromptPins pins(engine.get());
+  const auto is_pinned = [&](int32_t number) {
+    const std::vector<Token> tokens = tokens_of(number);
+    for (const memory::PrefixCache::Listed& entry : engine->cache().list()) {
+      if (entry.is_pinned && std::ranges::equal(entry.sequence->tokens(), tokens)) return true;
+    }
+    return false;
+  };
+  int32_t count = 0;
+  while (count < 500 && (count == 0 || is_pinned(0))) {
+    EXPECT_EQ(pins.keep(read(*engine, count), {kTokens, 3600s}), kTokens);
+    EXPECT_LE(engine->cache().pinned_bytes(), budget / PromptPins::kBudgetShare);
+    ++count;
+  }
+  EXPECT_GT(count, 1);
+  EXPECT_LT(count, 500) << "the oldest never went";
+  EXPECT_TRUE(is_pinned(count - 1));
+}
+
+// An engine with little memory, and what answers in it.
+struct Small {
+  std::unique_ptr<Engine> engine = engine_with(size_t(2) << 20);
+  std::unique_ptr<Service> service = Service::start(engine.get()).value();
+
+  Result<Answer> answer(std::vector<Token> prompt, std::vector<PromptPin> pins = {}) const {
+    AnswerOrder order{.prompt = std::move(prompt), .token_count_max = 1, .pins = std::move(pins)};
+    order.sampling.temperature = 0;
+    return service->answer(std::move(order)).stream->wait();
+  }
+  size_t pinned_bytes() const {
+    size_t bytes = 0;
+    service->ask([&](Engine& own) { bytes = own.cache().pinned_bytes(); });
+    return bytes;
+  }
+};
+
+std::vector<Token> prompt_of(int32_t count) {
+  std::vector<Token> prompt(size_t(count), Token(20));
+  for (int32_t i = 0; i < 50; ++i) prompt[size_t(i)] = Token(30 + i);
+  return prompt;
+}
+
+// A prompt that needs all of the memory gets it.
+TEST(PromptPins, GiveWayBeforeARequestFails) {
+  int32_t most = 256;
+  for (const int32_t step : {256, 32}) {
+    while (most < 20000 && Small().answer(prompt_of(most + step))) most += step;
+  }
+  ASSERT_LT(most, 20000) << "the memory never was full";
+  const Small small;
+  Result<Answer> first = small.answer(tokens_of(1), {{kTokens, 3600s}});
+  ASSERT_TRUE(first) << first.error().message;
+  EXPECT_EQ(first->pinned_tokens, kTokens);
+  EXPECT_GT(small.pinned_bytes(), 0u);
+  const Result<Answer> large = small.answer(prompt_of(most));
+  ASSERT_TRUE(large) << large.error().message;
+  EXPECT_EQ(small.pinned_bytes(), 0u) << "there was room for both: the test shows nothing";
+}
+
+}  // namespace
+}  // namespace cairn::session::prompt_pins_test
