@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tests/cli/run_program.h"
-#include "tests/cli/terminal_program.h"
+#include "tests/terminal_chat/terminal_program.h"
 
 namespace cairn::cli::ctrl_c_test {
 namespace {
