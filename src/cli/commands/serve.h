@@ -24,14 +24,15 @@ struct ServeOptions {
   bool is_variable_key = false;  // It is the environment's, which others cannot see.
   std::string api_key_path, admin_key_path;
   std::string certificate_path, tls_key_path;  // Both, or neither: connections are plain.
-  bool has_no_keys = false;          // Nobody needs one, wherever they are.
-  std::vector<std::string> hosts;    // Allowed, beside addresses.
-  std::vector<std::string> origins;  // Allowed; "none": not even this machine's pages.
+  bool has_no_keys = false;                    // Nobody needs one, wherever they are.
+  std::vector<std::string> hosts;              // Allowed, beside addresses.
+  std::vector<std::string> origins;            // Allowed; "none": not even this machine's pages.
   std::string log_path = "-";
   std::string trace_path;  // Of a trace of what the engines do; empty: none.
-  std::string pooling;  // For embeddings; empty: what the file says.
+  std::string pooling;     // For embeddings; empty: what the file says.
   int32_t requests_max = 256;
   int32_t request_seconds_max = 0;
+  int32_t tenant_share_percent = 100;
   session::SamplingChoice sampling;
   EngineOptions engine;
 };
