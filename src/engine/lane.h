@@ -79,7 +79,7 @@ class Lane {
                         std::span<const int32_t> message_starts = {});
   StoredPrefix* look_up_again();
   // Begins to read what was found. REQUIRES: it is found.
-  void read_found() { stored_->read(); }
+  void read_found(bool spares_shares) { stored_->read(spares_shares); }
   // That look-up, while its blocks are being read; else null.
   const StoredPrefix* read_stored() const;
   // Gives up the look-up; look_up() makes another one.

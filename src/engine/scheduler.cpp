@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "base/check.h"
@@ -24,6 +25,8 @@ constexpr double kReplayedRow = 0.1;
 constexpr std::chrono::milliseconds kDiskWait(5);
 // Of smaller vocabularies a token is chosen sooner than threads are woken.
 constexpr int32_t kVocabularyToShare = 16384;
+// However many tenants there are, so many jobs of each may wait.
+constexpr int32_t kWaitingOfTenant = 4;
 
 }  // namespace
 
@@ -31,6 +34,7 @@ struct Scheduler::Scheduled {
   JobId id;
   JobTerms terms;
   std::unique_ptr<Job> job;
+  Client* client = nullptr;
   Stage stage = Stage::waiting;
   bool has_started = false;
   bool has_ended = false;  // Then there is no job any more.
@@ -51,6 +55,7 @@ struct Scheduler::Scheduled {
   Phase phase = Phase::none;
 
   Lane* lane() const { return job->lane(); }
+  uint64_t tenant() const { return job->variant().tenant; }
   bool is_running() const { return stage == Stage::running && !has_ended; }
   bool has_memory() const {
     return is_running() && lane() != nullptr && lane()->sequence().length() > 0;
@@ -77,17 +82,38 @@ Scheduler::~Scheduler() {
   }
 }
 
+void Scheduler::set_tenants(const TenantShares& shares) {
+  const size_t count = shares.tenants.size();
+  tenant_count_ = count < 2 ? 0 : int32_t(count);
+  const double budget = double(engine_->memory().options().budget_bytes);
+  const double share_bytes = count < 2 ? 0 : budget * shares.part / double(count);
+  engine_->cache().set_shares(shares.tenants, size_t(share_bytes));
+  ++memory_epoch_;
+}
+
+// Where there are tenants, a client's part of the queue is kept for it, whatever others ask.
+Status Scheduler::check_queue(const Client& client) const {
+  int32_t waiting_max = options_.waiting_max;
+  if (tenant_count_ > 0) waiting_max = std::max(waiting_max / tenant_count_, kWaitingOfTenant);
+  const auto waiting = std::count_if(jobs_.begin(), jobs_.end(), [&](const auto& job) {
+    const bool is_counted = tenant_count_ == 0 || job->client == &client;
+    return is_counted && job->stage == Stage::waiting && !job->has_ended;
+  });
+  if (waiting < waiting_max) return Ok{};
+  return fail(ErrorCode::no_room, "queue: expected at most {} waiting requests, found {}",
+              waiting_max, waiting);
+}
+
 void Scheduler::submit(JobId id, std::unique_ptr<Job> job, JobTerms terms) {
-  const SchedulerStats now = stats();
-  if (now.waiting >= options_.waiting_max) {
-    job->end(fail(ErrorCode::no_room, "queue: expected at most {} waiting requests, found {}",
-                  options_.waiting_max, now.waiting));
+  Client& client = client_of(terms.client);
+  if (Status has_room = check_queue(client); !has_room) {
+    job->end(std::move(has_room));
     return;
   }
-  ++client_of(terms.client).job_count;
+  ++client.job_count;
   ++submit_count_;
   auto entry = std::make_unique<Scheduled>(
-      Scheduled{.id = id, .terms = std::move(terms), .job = std::move(job)});
+      Scheduled{.id = id, .terms = std::move(terms), .job = std::move(job), .client = &client});
   const auto place =
       std::upper_bound(jobs_.begin(), jobs_.end(), entry,
                        [this](const auto& a, const auto& b) { return goes_first(*a, *b); });
@@ -156,7 +182,8 @@ void Scheduler::expire() {
 // have given up their memory, then those whose clients have had the fewest tokens.
 bool Scheduler::admit() {
   queue_.clear();
-  waits_for_disk_ = false;
+  held_up_.clear();
+  are_all_held_up_ = waits_for_disk_ = false;
   int32_t running_count = 0, reading_count = 0;
   bool has_others = false;  // Somebody who is not idle, and is read.
   for (const auto& job : jobs_) {
@@ -180,22 +207,23 @@ bool Scheduler::admit() {
     return tokens_of(*a) < tokens_of(*b);
   });
   const int32_t running_before = running_count;
-  // Who cannot begin is not overtaken by those behind, which would keep it waiting for ever; what
-  // they already read from the store comes in nonetheless.
-  bool is_full = false;
+  // What those who are held up already read from the store comes in nonetheless.
   for (Scheduled* job : queue_) {
     if (job->terms.is_idle && has_others) {
       give_up_reading(*job);
       continue;
     }
-    if (is_full && job->read_stored() == nullptr) continue;
+    if (is_held_up(*job) && job->read_stored() == nullptr) continue;
     if (job->planned_in != memory_epoch_) plan(*job);
     if (waits_for_prefix(*job)) continue;
     const Stored stored = look_in_store(*job);
     waits_for_disk_ |= stored == Stored::searching || stored == Stored::reading;
     if (stored == Stored::searching || stored == Stored::reading) continue;
-    is_full = is_full || !make_room(*job, job->wanted_bytes, running_count, reading_count);
-    if (is_full) continue;
+    if (is_held_up(*job)) continue;
+    if (!make_room(*job, job->wanted_bytes, running_count, reading_count)) {
+      hold_up(*job);
+      continue;
+    }
     if (stored == Stored::found) {
       read_stored(*job);
       reading_count += int32_t(job->read_stored() != nullptr);
@@ -204,10 +232,10 @@ bool Scheduler::admit() {
     if (!try_start(*job)) continue;
     // What it goes on from could be evicted until it did.
     if (job->lane() != nullptr && !make_room(*job, 0, running_count, reading_count)) {
-      const int64_t missing = -spare_bytes();
+      const int64_t missing = -spare_bytes(*job);
       put_back(*job);
-      job->wanted_bytes = size_t(spare_bytes() + missing);
-      is_full = true;
+      job->wanted_bytes = size_t(spare_bytes(*job) + missing);
+      hold_up(*job);
       continue;
     }
     ++running_count;
@@ -215,20 +243,78 @@ bool Scheduler::admit() {
   return running_count > running_before;
 }
 
+// Who cannot begin is not overtaken by those behind, which would keep it waiting for ever; a tenant
+// of whom something runs gets on, and only itself waits for the rest.
+void Scheduler::hold_up(const Scheduled& job) {
+  if (is_alone(job)) {
+    are_all_held_up_ = true;
+  } else {
+    held_up_.push_back(job.client);
+  }
+}
+
+bool Scheduler::is_held_up(const Scheduled& job) const {
+  return are_all_held_up_ ||
+         std::find(held_up_.begin(), held_up_.end(), job.client) != held_up_.end();
+}
+
+// Nothing else of its tenant runs or is read. Without tenants everybody is.
+bool Scheduler::is_alone(const Scheduled& job) const {
+  if (tenant_count_ == 0) return true;
+  return std::none_of(jobs_.begin(), jobs_.end(), [&](const auto& other) {
+    const bool is_kin = other.get() != &job && other->client == job.client && !other->has_ended;
+    return is_kin && (other->is_running() || other->read_stored() != nullptr);
+  });
+}
+
+// What others hold within their shares is for a job whose tenant holds nothing else: so every
+// tenant gets on with one at a time.
+bool Scheduler::spares_shares(const Scheduled& job) const {
+  if (tenant_count_ == 0) return false;
+  return std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& other) {
+    const bool is_kin = other.get() != &job && other->client == job.client && !other->has_ended;
+    return is_kin && (other->has_memory() || other->read_stored() != nullptr);
+  });
+}
+
+// Somebody of the same tenant takes memory before it in this step.
+bool Scheduler::follows_kin(const Share& share) const {
+  if (tenant_count_ == 0) return false;
+  return std::any_of(shares_.data(), &share,
+                     [&](const Share& before) { return before.job->client == share.job->client; });
+}
+
+// Whether what one gives up can be evicted for a job that spares shares.
+bool Scheduler::may_use(const Scheduled& job, const Scheduled& given_up) const {
+  return given_up.client == job.client || engine_->cache().shares().is_above(given_up.tenant());
+}
+
+// Half of the places are kept for tenants that run nothing, one for each, so that they need not
+// wait until another's answers end.
+bool Scheduler::has_place(const Scheduled& job, int32_t running_count) const {
+  if (is_alone(job)) return running_count < options_.running_max;
+  std::set<const Client*> running;
+  for (const auto& other : jobs_) {
+    if (other->is_running()) running.insert(other->client);
+  }
+  const int32_t absent = std::max(tenant_count_ - int32_t(running.size()), 0);
+  return running_count + std::min(absent, options_.running_max / 2) < options_.running_max;
+}
+
 // Whether there is room for so many bytes more, after those that yield to this job have given up
 // theirs. Where nobody runs there is, as soon as the disk holds none.
 bool Scheduler::make_room(const Scheduled& job, size_t bytes, int32_t& running_count,
                           int32_t reading_count) {
   for (;;) {
-    if (running_count < options_.running_max && has_room(bytes)) return true;
+    if (has_place(job, running_count) && has_room(job, bytes)) return true;
     if (running_count == 0) {
       const bool will_have_more = is_being_written();
       waits_for_disk_ |= will_have_more;
       return reading_count == 0 && !will_have_more;
     }
-    if (!preempt_yielding(job)) {
+    if (!preempt_yielding(job, !is_alone(job))) {
       SequenceStore* const store = engine_->sequence_store();
-      if (store != nullptr && !has_room(bytes)) store->hurry();
+      if (store != nullptr && !has_room(job, bytes)) store->hurry();
       return false;
     }
     --running_count;
@@ -268,7 +354,7 @@ StoredPrefix::Stage Scheduler::look_in_store(Scheduled& job) {
 
 // Where there is no room after all, it is computed.
 void Scheduler::read_stored(Scheduled& job) {
-  job.lane()->read_found();
+  job.lane()->read_found(!is_alone(job));
   ++memory_epoch_;
 }
 
@@ -353,19 +439,25 @@ size_t Scheduler::promised_bytes() const {
   return bytes;
 }
 
+// Of what the cache has, that can go for a job that begins.
+size_t Scheduler::evictable_bytes(const Scheduled& job) const {
+  const memory::PrefixCache& cache = engine_->cache();
+  return is_alone(job) ? cache.evictable_bytes() : cache.evictable_bytes_for(job.tenant());
+}
+
 // For so many bytes beside those that are promised.
-bool Scheduler::has_room(size_t bytes) const {
+bool Scheduler::has_room(const Scheduled& job, size_t bytes) const {
   const memory::Usage usage = engine_->memory().usage();
   const size_t wanted = bytes + promised_bytes();
   const size_t free_bytes = usage.budget_bytes - usage.used_bytes();
-  return wanted <= free_bytes || wanted <= free_bytes + engine_->cache().evictable_bytes();
+  return wanted <= free_bytes || wanted <= free_bytes + evictable_bytes(job);
 }
 
 // What is free or can be evicted, and is not promised; negative if more is promised.
-int64_t Scheduler::spare_bytes() const {
+int64_t Scheduler::spare_bytes(const Scheduled& job) const {
   const memory::Usage usage = engine_->memory().usage();
   const size_t free_bytes = usage.budget_bytes - usage.used_bytes();
-  return int64_t(free_bytes + engine_->cache().evictable_bytes()) - int64_t(promised_bytes());
+  return int64_t(free_bytes + evictable_bytes(job)) - int64_t(promised_bytes());
 }
 
 // Rows that continue answers are in every step; those of prompts fill it up, by the clients' turns.
@@ -374,11 +466,15 @@ void Scheduler::choose_rows() {
   queue_.clear();
   decode_rows_ = prompt_rows_ = 0;
   int32_t free_rows = engine_->runner().row_count_max();
+  bool has_stalled = false;
   for (const auto& job : jobs_) {
     bool may_step = job->is_running() && job->lane() != nullptr && job->lane()->wants_rows() &&
                     !job->job->is_blocked();
     // Somebody with memory may have become one that nobody waits for.
-    if (may_step && job->stalled_in == memory_epoch_) may_step = preempt_yielding(*job);
+    if (may_step && job->stalled_in == memory_epoch_) {
+      may_step = preempt_yielding(*job, spares_shares(*job));
+      has_stalled |= !may_step;
+    }
     // Seniors come first: idle jobs last.
     const bool has_others = !shares_.empty() || !queue_.empty();
     if (!may_step || (job->terms.is_idle && has_others)) continue;
@@ -410,6 +506,8 @@ void Scheduler::choose_rows() {
     rows -= taken;
     prompt_rows_ += taken;
   }
+  // What others than these gave up may have gone to a share: they are tried again.
+  if (tenant_count_ > 0 && shares_.empty() && has_stalled) ++memory_epoch_;
   // Seniors are computed first, where memory is short.
   std::sort(shares_.begin(), shares_.end(),
             [this](const Share& a, const Share& b) { return goes_first(*a.job, *b.job); });
@@ -420,7 +518,10 @@ void Scheduler::compute() {
   computed_count_ = 0;
   while (!shares_.empty()) {
     items_.clear();
-    for (const Share& share : shares_) items_.push_back(share.job->lane()->next(share.row_count));
+    for (const Share& share : shares_) {
+      items_.push_back(share.job->lane()->next(share.row_count));
+      items_.back().spares_shares = follows_kin(share) || spares_shares(*share.job);
+    }
     const auto begin = Clock::now();
     const auto take = [this](size_t item, const StepOutputs& outputs) {
       return shares_[item].job->lane()->take(outputs);
@@ -435,12 +536,14 @@ void Scheduler::compute() {
     // It was the first one's: nothing is computed.
     Scheduled& first = *shares_.front().job;
     const bool is_full = stepped.error().code == ErrorCode::memory_full;
-    if (is_full && (preempt_yielding(first) || preempt_junior(first))) continue;
+    if (is_full && (preempt_yielding(first, spares_shares(first)) || preempt_junior(first))) {
+      continue;
+    }
     if (is_full && others_have_memory(first)) {
       preempt(first);
       continue;
     }
-    if (is_full && forget_cached()) continue;
+    if (is_full && forget_cached(first)) continue;
     Status borne = first.job->take_step(std::move(stepped).error());
     if (!borne || first.job->is_done()) end(first, std::move(borne));
     shares_.erase(shares_.begin());
@@ -465,18 +568,19 @@ void Scheduler::count_step(const StepReport& report, double seconds) {
   if (is_whole) return;
   // Memory is short. The youngest job gives up its own; or waits, if that is where the step ended.
   Scheduled& missed = *shares_[report.item_count].job;
-  if (preempt_yielding(missed) || preempt_junior(missed)) return;
+  if (preempt_yielding(missed, spares_shares(missed)) || preempt_junior(missed)) return;
   missed.stalled_in = memory_epoch_;
 }
 
-// The youngest job that has memory, and is younger than this one, gives it up; whether there is
-// one.
+// The youngest job that has memory which this one can use, and is younger, gives it up; whether
+// there is one.
 bool Scheduler::preempt_junior(const Scheduled& than) {
+  const bool spares = spares_shares(than);
   for (size_t index = jobs_.size(); index-- > 0;) {
     Scheduled& job = *jobs_[index];
     if (&job == &than) return false;
     if (give_up_reading(job)) return true;
-    if (!job.has_memory()) continue;
+    if (!job.has_memory() || (spares && !may_use(than, job))) continue;
     preempt(job);
     return true;
   }
@@ -485,7 +589,7 @@ bool Scheduler::preempt_junior(const Scheduled& than) {
 
 // The youngest job that nobody receives anything from, or that is idle where this one is not, gives
 // up its place and its memory; whether there is one. An idle job without a lane cannot go on later.
-bool Scheduler::preempt_yielding(const Scheduled& to) {
+bool Scheduler::preempt_yielding(const Scheduled& to, bool spares) {
   for (size_t index = jobs_.size(); index-- > 0;) {
     Scheduled& job = *jobs_[index];
     if (&job == &to || !job.is_running()) continue;
@@ -496,6 +600,7 @@ bool Scheduler::preempt_yielding(const Scheduled& to) {
       return true;
     }
     if (!job.job->is_blocked() && !is_idle) continue;
+    if (spares && !is_idle && !may_use(to, job)) continue;
     preempt(job);
     return true;
   }
@@ -510,10 +615,10 @@ bool Scheduler::others_have_memory(const Scheduled& than) const {
 
 // A page that an entry of the cache shares has to be copied before it can be written: without the
 // entry there may be room; and pins must not make a request fail. Whether there was an entry.
-bool Scheduler::forget_cached() {
+bool Scheduler::forget_cached(const Scheduled& job) {
   const size_t before = engine_->cache().entry_count();
   engine_->cache().unpin_all();
-  engine_->cache().clear();
+  engine_->cache().clear(job.tenant());
   return engine_->cache().entry_count() < before;
 }
 

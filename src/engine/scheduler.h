@@ -1,9 +1,9 @@
 // Decides whose rows are computed in a step, and computes it: continuous batching. Rows that
 // continue answers come first; rows of prompts fill the step up to a target of time. Jobs that want
 // the same prefix wait until one of them has computed it. Where memory is short, a job that began
-// later gives up its pages, which the prefix cache keeps as long as it can, and goes on later: no
-// bit depends on any of this. docs/scheduling.md has the rules. Not thread-safe: the engine's
-// thread owns it. Must not outlive its engine.
+// later gives up its pages, which the prefix cache keeps as long as it can, and goes on later;
+// tenants have shares of it. No bit depends on any of this. docs/scheduling.md has the rules. Not
+// thread-safe: the engine's thread owns it. Must not outlive its engine.
 #pragma once
 
 #include <chrono>
@@ -46,11 +46,20 @@ struct SchedulerStats {
   int64_t stored_prefixes = 0;  // Jobs that found more of their prompt in the store than in memory.
 };
 
+// Who shares the engine. Fewer than two tenants: nobody has a part of anything.
+struct TenantShares {
+  std::vector<uint64_t> tenants;
+  double part = 1;  // Of an even share of memory, that each of them keeps.
+};
+
 class Scheduler {
  public:
   explicit Scheduler(Engine* engine, const SchedulerOptions& options = {});
   ~Scheduler();
 
+  // From now on each of these tenants has its part of the queue, of the places of jobs that run,
+  // and of memory. REQUIRES: jobs of different tenants are of different clients, and the reverse.
+  void set_tenants(const TenantShares& shares);
   // Queues the job; ends it with the error no_room where too many wait. Ids of jobs ascend.
   void submit(JobId id, std::unique_ptr<Job> job, JobTerms terms);
   // Ends the job with this error, wherever it is; what it has computed goes to the prefix cache.
@@ -97,6 +106,14 @@ class Scheduler {
   int32_t shared_prefix(const Scheduled& running, const Scheduled& waiting,
                         std::span<const Token> prompt) const;
   bool make_room(const Scheduled& job, size_t bytes, int32_t& running_count, int32_t reading_count);
+  void hold_up(const Scheduled& job);
+  bool is_held_up(const Scheduled& job) const;
+  bool is_alone(const Scheduled& job) const;
+  bool spares_shares(const Scheduled& job) const;
+  bool follows_kin(const Share& share) const;
+  bool may_use(const Scheduled& job, const Scheduled& given_up) const;
+  bool has_place(const Scheduled& job, int32_t running_count) const;
+  Status check_queue(const Client& client) const;
   void plan(Scheduled& job);
   void set_plan(Scheduled& job, const memory::ResumePlan& plan);
   StoredPrefix::Stage look_in_store(Scheduled& job);
@@ -104,16 +121,17 @@ class Scheduler {
   bool give_up_reading(Scheduled& job);
   bool wait_for_disk();
   bool is_being_written() const;
-  bool has_room(size_t bytes) const;
-  int64_t spare_bytes() const;
+  size_t evictable_bytes(const Scheduled& job) const;
+  bool has_room(const Scheduled& job, size_t bytes) const;
+  int64_t spare_bytes(const Scheduled& job) const;
   size_t promised_bytes() const;
   void choose_rows();
   void compute();
   void count_step(const StepReport& report, double seconds);
   bool preempt_junior(const Scheduled& than);
-  bool preempt_yielding(const Scheduled& to);
+  bool preempt_yielding(const Scheduled& to, bool spares);
   bool others_have_memory(const Scheduled& than) const;
-  bool forget_cached();
+  bool forget_cached(const Scheduled& job);
   void preempt(Scheduled& job);
   void put_back(Scheduled& job);
   void choose_tokens(std::span<const size_t> items);
@@ -134,11 +152,14 @@ class Scheduler {
   SchedulerStats stats_;
   int64_t submit_count_ = 0;
   int64_t memory_epoch_ = 0;  // Grows when memory may have become free, or a prefix known.
+  int32_t tenant_count_ = 0;  // 0: nobody has a share of anything.
   // Of the step that is being made; their capacity stays.
   std::vector<Scheduled*> queue_;
   std::vector<Share> shares_;
   std::vector<StepItem> items_;  // By share.
   std::vector<Scheduled*> choosing_;
+  std::vector<const Client*> held_up_;  // Those of whom somebody waits for memory or a place.
+  bool are_all_held_up_ = false;
   size_t computed_count_ = 0;  // Of the shares, from the first.
   int32_t decode_rows_ = 0, prompt_rows_ = 0;
   bool waits_for_disk_ = false;  // Some job does.

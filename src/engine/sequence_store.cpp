@@ -367,7 +367,7 @@ Result<memory::Sequence> SequenceStore::load(const Sha256Digest& fingerprint,
   drain();
   uint64_t bytes = 0;
   for (const store::PieceRef& piece : match.manifest.pieces) bytes += piece.file_bytes;
-  if (!cache_->make_room(size_t(bytes))) return loaded;
+  if (!cache_->make_room(size_t(bytes), variant)) return loaded;
   return disk_->load(*memory_, variant, fingerprint, match, 0);
 }
 

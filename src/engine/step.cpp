@@ -97,7 +97,8 @@ Result<size_t> Stepper::replay(std::span<const StepItem> items, StepReport& repo
   Status status = Ok{};
   for (const StepItem& item : items) {
     if (memory_->needs_replay(*item.sequence)) {
-      Result<memory::Replay> begun = cache_->begin_replay(*item.sequence, runner_->row_count_max());
+      Result<memory::Replay> begun =
+          cache_->begin_replay(*item.sequence, runner_->row_count_max(), item.spares_shares);
       if (!begun) {
         status = std::move(begun).error();
         break;
@@ -135,7 +136,7 @@ Result<memory::Transaction> Stepper::begin_transaction(const StepItem& item) {
                               .capture_kinds = item.capture_kinds,
                               .keeps_hidden = item.keeps_hidden};
   for (;;) {
-    Result<memory::Transaction> begun = cache_->begin(*item.sequence, request);
+    Result<memory::Transaction> begun = cache_->begin(*item.sequence, request, item.spares_shares);
     const bool has_room = begun || begun.error().code != ErrorCode::memory_full;
     if (has_room || request.captures.empty()) return begun;
     std::span<const memory::AnchorKind>& kinds = request.capture_kinds;

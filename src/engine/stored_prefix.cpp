@@ -124,14 +124,16 @@ Status StoredPrefix::take_blocks() {
   Status taken = work_->loading->begin(memory, work_->selection.variant());
   const auto is_full = [&] { return !taken && taken.error().code == ErrorCode::memory_full; };
   if (is_full() && is_waited_for_) reader_->hooks_.free_memory();
-  if (is_full() && reader_->cache_->make_room(needed_bytes())) {
-    taken = work_->loading->begin(memory, work_->selection.variant());
+  const memory::Variant variant = work_->selection.variant();
+  if (is_full() && reader_->cache_->make_room(needed_bytes(), variant, spares_shares_)) {
+    taken = work_->loading->begin(memory, variant);
   }
   return taken;
 }
 
-void StoredPrefix::read() {
+void StoredPrefix::read(bool spares_shares) {
   CHECK(stage_ == Stage::found);
+  spares_shares_ = spares_shares;
   const Status taken = take_blocks();
   if (!taken) {
     log::info("store: a prompt of {} tokens is computed: {}", work_->prompt.size(),
@@ -150,7 +152,7 @@ void StoredPrefix::take_reading() {
   std::erase(reader_->reading_, this);
   if (!loaded) {  // A record was bad: with what is left.
     stage_ = Stage::found;
-    return read();
+    return read(spares_shares_);
   }
   const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - begin_;
   log::info("store: {} of {} tokens restored in {:.1f} ms", loaded->length(), work_->prompt.size(),

@@ -48,9 +48,9 @@ class StoredPrefix {
   // While it is found or read: where the prompt can then be resumed, and bytes that it takes.
   int32_t resume() const;
   size_t needed_bytes() const;
-  // Takes the blocks, for which the prefix cache makes room. Where there is none it ends: then the
-  // prompt is computed. REQUIRES: found.
-  void read();
+  // Takes the blocks, for which the prefix cache makes room; `spares_shares`: as PrefixCache has
+  // it. Where there is none it ends: then the prompt is computed. REQUIRES: found.
+  void read(bool spares_shares = false);
   // Waits until it has ended.
   void wait();
   // Whether it, or another look-up meanwhile, brought more of the prompt. REQUIRES: ended.
@@ -71,6 +71,7 @@ class StoredPrefix {
   Stage stage_ = Stage::searching;
   int32_t target_ = 0;  // While it is read: where the prompt can be resumed then.
   bool is_waited_for_ = false, other_brings_ = false, has_brought_ = false;
+  bool spares_shares_ = false;
   int64_t seen_progress_ = 0;
   std::chrono::steady_clock::time_point begin_, progress_at_;
 };

@@ -103,7 +103,7 @@ Result<Assembly> Assembly::begin(Memory& memory, const Outline& outline, Variant
 
 BlockRef Assembly::take(int32_t group) {
   Store& store = *sequence_.store_;
-  const PageId block = store.take(group);
+  const PageId block = store.take(group, sequence_.variant().tenant);
   return block == kNoPage ? BlockRef() : BlockRef(&store.pool(group), block);
 }
 
@@ -126,7 +126,7 @@ bool Assembly::take_pages(int32_t group, std::span<const PageRun> runs) {
   for (const PageRun& run : runs) {
     while (table.size() < run.first) table.push(kNoPage);
     for (int32_t page = 0; page < run.count; ++page) {
-      const PageId taken = store.take(group);
+      const PageId taken = store.take(group, sequence_.variant().tenant);
       if (taken == kNoPage) return false;
       table.push(taken);
     }

@@ -110,6 +110,7 @@ class Memory {
   const Options& options() const { return store_->options(); }
   int32_t log_step() const { return store_->log_step(); }
   Usage usage() const { return store_->usage(); }
+  const Ledger& ledger() const { return store_->ledger(); }
   std::vector<GroupUsage> usage(const Sequence& sequence) const;
   // What would be free if the sequence were closed, or one of its anchors dropped: the blocks that
   // nobody else refers to. With `among`, what would be free if no references were but those that it

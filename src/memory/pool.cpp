@@ -30,12 +30,21 @@ Pool::Pool(const Options& options, std::unique_ptr<Buffer> buffer, Ledger* ledge
       ledger_(ledger),
       device_(device) {
   counts_.reserve(size_t(options.block_count_max));
+  accounts_.reserve(size_t(options.block_count_max));
   cold_.reserve(size_t(options.block_count_max));
   warm_.reserve(size_t(options.warm_count_max));
 }
 
+PageId Pool::take(uint64_t tenant) {
+  const PageId block = take_free();
+  if (block == kNoPage) return kNoPage;
+  accounts_[size_t(index_of(block))] = ledger_->charge(tenant, options_.block_bytes);
+  ++used_count_;
+  return block;
+}
+
 // The cold block that was used last is the one that may still be backed.
-PageId Pool::take() {
+PageId Pool::take_free() {
   PageId block = kNoPage;
   if (!warm_.empty()) {
     block = warm_.back();
@@ -52,18 +61,19 @@ PageId Pool::take() {
     }
     if (is_new) {
       counts_.push_back(1);
+      accounts_.push_back(0);
     } else {
       cold_.pop_back();
       counts_[size_t(index_of(block))] = 1;
     }
     poison(block);
   }
-  ++used_count_;
   return block;
 }
 
 void Pool::become_free(PageId block) {
   --used_count_;
+  ledger_->discharge(account(block), options_.block_bytes);
   poison(block);
   if (int32_t(warm_.size()) < options_.warm_count_max) {
     warm_.push_back(block);

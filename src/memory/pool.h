@@ -30,9 +30,9 @@ class Pool {
   // The ledger and the device outlive the pool.
   static Result<Pool> create(const Options& options, Ledger* ledger, DeviceMemory* device);
 
-  // A block with one reference, or kNoPage if the ledger or the pool has no room. Its bytes are
-  // arbitrary.
-  PageId take();
+  // A block with one reference, for a tenant, or kNoPage if the ledger or the pool has no room. Its
+  // bytes are arbitrary.
+  PageId take(uint64_t tenant = 0);
   void retain(PageId block) {
     DCHECK(ref_count(block) > 0);
     ++counts_[size_t(index_of(block))];
@@ -42,6 +42,8 @@ class Pool {
     if (--counts_[size_t(index_of(block))] == 0) become_free(block);
   }
   int32_t ref_count(PageId block) const { return counts_[size_t(index_of(block))]; }
+  // Whose the block is: the ledger's number. REQUIRES: it is used.
+  int32_t account(PageId block) const { return accounts_[size_t(index_of(block))]; }
   bool is_shared(PageId block) const { return ref_count(block) > 1; }
 
   std::byte* address(PageId block) const {
@@ -72,6 +74,7 @@ class Pool {
   void poison(PageId block) {
     if (options_.poisons) device_->fill(bytes_of(block), kPoison);
   }
+  PageId take_free();
   void become_free(PageId block);
   void give_back(PageId block);
   void trim_to(int32_t count);
@@ -81,6 +84,7 @@ class Pool {
   Backing backing_;
   std::byte* first_;
   std::vector<int32_t> counts_;      // References to each block that was ever used.
+  std::vector<int32_t> accounts_;    // Of its tenant, the same.
   std::vector<PageId> warm_, cold_;  // Free blocks: still counted in the ledger, or not.
   int32_t used_count_ = 0;
   int32_t kept_count_ = 0;  // Warm blocks that stay when none is used.

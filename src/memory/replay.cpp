@@ -34,7 +34,7 @@ size_t Replay::needed_bytes() const {
 bool Replay::take_blocks() {
   const int32_t group = store_->layout().recurrent_group;
   for (int32_t index = 0; index < std::min(piece_count(), 2); ++index) {
-    const PageId state = store_->take(group);
+    const PageId state = store_->take(group, sequence_->variant().tenant);
     if (state == kNoPage) return false;
     work_->captured_states.emplace_back(&store_->pool(group), state);
   }

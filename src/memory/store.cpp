@@ -98,12 +98,12 @@ Result<Pool> Store::create_pool(const GroupSpec& spec, int32_t warm_count_max) {
               options_.budget_bytes, group_count(), pool.error().message);
 }
 
-PageId Store::take(int32_t group) {
+PageId Store::take(int32_t group, uint64_t tenant) {
   if (takes_left_-- == 0) return kNoPage;
-  PageId block = pool(group).take();
+  PageId block = pool(group).take(tenant);
   if (block == kNoPage) {
     trim();
-    block = pool(group).take();
+    block = pool(group).take(tenant);
   }
   keep_within_budget();
   return block;

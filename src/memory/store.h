@@ -55,10 +55,11 @@ class Store {
   // Transactions of at most so many tokens are logged; 0 without a log.
   int32_t log_step() const { return has_log() ? options_.log_step : 0; }
 
-  // A block with one reference, or kNoPage. Warm blocks of other groups make room.
-  PageId take(int32_t group);
+  // A block with one reference, for a tenant, or kNoPage. Warm blocks of other groups make room.
+  PageId take(int32_t group, uint64_t tenant);
   size_t available_bytes() const;
   Usage usage() const;
+  const Ledger& ledger() const { return ledger_; }
   // What the system backs at most. Beside the budget, a slab of each group may be begun.
   size_t resident_bytes() const;
   void trim();

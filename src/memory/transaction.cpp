@@ -70,12 +70,12 @@ bool Transaction::take_blocks() {
   }
   for (size_t capture = 0; store_->has_states() && capture < work_->capture_counts.size();
        ++capture) {
-    const PageId state = store_->take(layout.recurrent_group);
+    const PageId state = store_->take(layout.recurrent_group, variant().tenant);
     if (state == kNoPage) return false;
     work_->captured_states.emplace_back(&store_->pool(layout.recurrent_group), state);
   }
   if (!keeps_hidden_) return true;
-  const PageId row = store_->take(layout.hidden_group);
+  const PageId row = store_->take(layout.hidden_group, variant().tenant);
   if (row == kNoPage) return false;
   work_->hidden = BlockRef(&store_->pool(layout.hidden_group), row);
   return true;
@@ -97,7 +97,7 @@ bool Transaction::extend_table(int32_t group) {
   }
   const int32_t page_count = spec.page_count(length + int32_t(work_->tokens.size()));
   while (table.size() < page_count) {
-    const PageId page = is_kept ? store_->take(group) : kNoPage;
+    const PageId page = is_kept ? store_->take(group, variant().tenant) : kNoPage;
     if (is_kept && page == kNoPage) return false;
     table.push(page);
   }
@@ -111,7 +111,7 @@ bool Transaction::own_tail(int32_t group) {
   PageTable& table = sequence_->tables_[size_t(group)];
   const PageId tail = table.back();
   if (tail != kNoPage && !pool.is_shared(tail)) return true;
-  const PageId page = store_->take(group);
+  const PageId page = store_->take(group, variant().tenant);
   if (page == kNoPage) return false;
   if (tail != kNoPage) pool.copy(page, tail);
   TableEdit& edit = work_->edits[size_t(group)];

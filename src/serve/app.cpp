@@ -312,6 +312,7 @@ Result<std::unique_ptr<App>> App::make(std::unique_ptr<ModelRegistry> models, Ap
 App::App(std::unique_ptr<ModelRegistry> models, AppOptions options, std::unique_ptr<RequestLog> log,
          std::unique_ptr<SessionFiles> files)
     : options_(std::move(options)), log_(std::move(log)), models_(std::move(models)) {
+  set_keys(std::move(options_.keys));
   // With one client, all of it is that one's.
   const auto slots_of = [&](int32_t all) {
     return std::make_shared<Slots>(all, options_.keys.is_empty() ? all : std::max(all / 2, 1));
@@ -326,6 +327,14 @@ App::App(std::unique_ptr<ModelRegistry> models, AppOptions options, std::unique_
               .receipts = std::make_shared<ReceiptTable>(),
               .metrics = &metrics_,
               .request_seconds_max = options_.request_seconds_max};
+}
+
+void App::set_keys(Keys keys) {
+  options_.keys = std::move(keys);
+  tenants_ = nullptr;
+  if (options_.keys.tenant_count() < 2) return;
+  tenants_ = std::make_shared<TenantShares>(TenantShares{
+      .tenants = options_.keys.tenants(), .part = double(options_.tenant_share_percent) / 100});
 }
 
 std::unique_ptr<http::Reply> App::admit(http::Request& request) {
@@ -387,6 +396,7 @@ std::unique_ptr<http::Reply> App::check_key(http::Request& request, Access acces
   request.client = holder->name;
   request.owner = holder->owner;
   request.tenant = holder->tenant;
+  request.tenants = tenants_;
   const bool needs_admin = keys.has_role(Role::admin) || keys.tenant_count() > 1;
   request.sees_all = holder->role == Role::admin || !needs_admin;
   if (access == Access::operator_ && !request.sees_all) {

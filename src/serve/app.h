@@ -64,6 +64,7 @@ struct AppOptions {
   http::OriginRules origins;
   Keys keys;
   int32_t requests_max = 256;                    // That are answered at a time.
+  int32_t tenant_share_percent = 100;            // Of an even part of memory.
   size_t waiting_bytes_max = size_t(256) << 20;  // Bodies of those that wait for models, in all.
   double request_seconds_max = 0;
   std::string log_path;  // As RequestLog::open() has it.
@@ -81,7 +82,7 @@ class App final : public http::Handler {
 
   // For requests from now on; those that are being answered go on. The I/O thread. REQUIRES: there
   // were keys, and there are some.
-  void set_keys(Keys keys) { options_.keys = std::move(keys); }
+  void set_keys(Keys keys);
 
   std::unique_ptr<http::Reply> admit(http::Request& request) override;
   bool is_quick(const http::Request& request) const override;
@@ -103,7 +104,8 @@ class App final : public http::Handler {
   ServerContext context_;
   std::unique_ptr<RequestLog> log_;
   FailureCounts failures_;
-  std::unique_ptr<ModelRegistry> models_;  // Goes first: its thread makes replies.
+  std::shared_ptr<const TenantShares> tenants_;  // Null: there are not several.
+  std::unique_ptr<ModelRegistry> models_;        // Goes first: its thread makes replies.
 };
 
 }  // namespace cairn::serve

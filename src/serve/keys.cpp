@@ -108,6 +108,12 @@ bool Keys::has_role(Role role) const {
                      [&](const Entry& entry) { return entry.holder.role == role; });
 }
 
+std::vector<uint64_t> Keys::tenants() const {
+  std::vector<uint64_t> tenants;
+  for (const std::string& name : tenant_names_) tenants.push_back(tenant_of(name));
+  return tenants;
+}
+
 std::optional<Keys::Holder> Keys::find(std::string_view key) const {
   const Sha256Digest digest = Sha256().add(key.substr(0, kKeyBytesMax + 1)).finish();
   const Entry* found = nullptr;

@@ -40,6 +40,8 @@ class Keys {
     std::string owner;  // Of what it makes here: a digest of the name.
   };
   size_t tenant_count() const { return tenant_names_.size(); }
+  // As holders have them; REQUIRES: there are several.
+  std::vector<uint64_t> tenants() const;
   // Nothing where it is no key.
   std::optional<Holder> find(std::string_view key) const;
 

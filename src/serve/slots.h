@@ -1,6 +1,7 @@
 // How many requests may be answered at a time, in all and for each client. Thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -27,10 +28,14 @@ class Slots : public std::enable_shared_from_this<Slots> {
     std::string client_;
   };
 
-  // Null where there are too many.
-  std::unique_ptr<Slot> take(const std::string& client) {
+  // Null where there are too many. Half of all is kept for those of `client_count` clients that
+  // have none, one for each.
+  std::unique_ptr<Slot> take(const std::string& client, int32_t client_count = 0) {
     const std::lock_guard lock(mutex_);
-    if (all_count_ >= all_max_) return nullptr;
+    const bool has_one = counts_.contains(client);
+    const int32_t absent = std::max(client_count - int32_t(counts_.size()), 0);
+    const int32_t kept = has_one ? std::min(absent, all_max_ / 2) : 0;
+    if (all_count_ + kept >= all_max_) return nullptr;
     int32_t& count = counts_[client];
     if (count >= client_max_) return nullptr;
     ++count;

@@ -80,6 +80,13 @@ JobId Service::embed(std::vector<std::vector<Token>> texts, const EmbedderOption
   return submit(std::move(job), std::move(terms));
 }
 
+// What changes nothing wakes nobody.
+void Service::set_tenants(std::shared_ptr<const TenantShares> tenants) {
+  const std::lock_guard lock(mutex_);
+  has_new_tenants_ = has_new_tenants_ || tenants != tenants_;
+  tenants_ = std::move(tenants);
+}
+
 void Service::cancel(JobId id) {
   const std::lock_guard lock(mutex_);
   cancelled_.push_back(id);
@@ -228,8 +235,10 @@ bool Service::take_mail() {
   std::vector<Submission> submissions;
   std::vector<JobId> cancelled;
   std::vector<const std::function<void(Engine&)>*> questions;
+  std::optional<std::shared_ptr<const TenantShares>> tenants;
   {
     const std::lock_guard lock(mutex_);
+    if (std::exchange(has_new_tenants_, false)) tenants = tenants_;
     submissions.swap(submissions_);
     cancelled.swap(cancelled_);
     questions.swap(questions_);
@@ -238,6 +247,7 @@ bool Service::take_mail() {
                    !questions.empty();
     is_woken_ = false;
   }
+  if (tenants) scheduler_.set_tenants(*tenants == nullptr ? TenantShares{} : **tenants);
   for (Submission& each : submissions) {
     scheduler_.submit(each.id, std::move(each.job), std::move(each.terms));
   }

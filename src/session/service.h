@@ -59,6 +59,8 @@ class Service {
   // The same; `done` is called once, on the engine's thread.
   JobId embed(std::vector<std::vector<Token>> texts, const EmbedderOptions& options, JobTerms terms,
               EmbeddingJob::Done done);
+  // Who shares the engine from the next step on; null: nobody does.
+  void set_tenants(std::shared_ptr<const TenantShares> tenants);
   // Ends the job with the error `cancelled`, within a step, unless it has ended.
   void cancel(JobId id);
   // Calls `question` on the engine's thread between two steps, and returns when it has returned.
@@ -105,6 +107,8 @@ class Service {
   std::condition_variable answered_;  // A question has returned.
   std::vector<Submission> submissions_;
   std::vector<JobId> cancelled_;
+  std::shared_ptr<const TenantShares> tenants_;
+  bool has_new_tenants_ = false;
   std::vector<const std::function<void(Engine&)>*> questions_;
   int64_t asked_count_ = 0, answered_count_ = 0;
   int64_t job_count_ = 0;

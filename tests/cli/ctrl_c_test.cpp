@@ -77,7 +77,7 @@ TEST_F(CtrlC, EndsALoadAtOnce) {
 // The key itself: before a chat takes keys one by one, it is the terminal that makes a signal of
 // it.
 TEST_F(CtrlC, EndsALoadOnATerminal) {
-  Terminal terminal({"run", model()}, terminal_environment(folder_));
+  terminal_chat::Terminal terminal({"run", model()}, terminal_chat::terminal_environment(folder_));
   ASSERT_TRUE(halt(terminal.process()));
   terminal.type("\x03");
   kill(terminal.process(), SIGCONT);

@@ -36,6 +36,7 @@ struct SampledRequest {
   int32_t token_count = 1;  // At most: a form may be complete before.
   sample::SamplingParams sampling = {.temperature = 0};
   std::vector<AdapterUse> adapters = {};
+  uint64_t tenant = 0;
   std::optional<SampledForm> form = std::nullopt;
   bool finishes_turn = true;  // Otherwise what it computed goes to the prefix cache as it is.
 };
@@ -45,7 +46,7 @@ class SampledJob final : public Job {
   // `result` must outlive the job.
   SampledJob(Engine* engine, SampledRequest request, Sampled* result)
       : lane_(engine), request_(std::move(request)), sampler_(request_.sampling), result_(result) {
-    lane_.select(engine->select(request_.adapters).value());
+    lane_.select(engine->select(request_.adapters).value().for_tenant(request_.tenant));
     if (!request_.form) return;
     matcher_ = grammar::Matcher::build(request_.form->grammar, request_.form->tokens).value();
     state_ = matcher_->start();

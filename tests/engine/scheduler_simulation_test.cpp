@@ -1,8 +1,9 @@
 // A million operations on the scheduler in seeded programs: jobs come, are cancelled, run out of
-// time, are not read for a while, have prompts that begin alike, and share too little memory. After
-// each operation every block that is held is counted from outside, and nobody waits longer than the
-// rules allow. The jobs choose their tokens themselves; the models are as small as models get, one
-// of each kind of memory. A failure names its seed.
+// time, are not read for a while, have prompts that begin alike, and share too little memory; in
+// half of the programs their clients are tenants, with shares of it. After each operation every
+// block that is held is counted from outside, and nobody waits longer than the rules allow, nor
+// takes what another tenant holds within its share. The jobs choose their tokens themselves; the
+// models are as small as models get, one of each kind of memory. A failure names its seed.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -22,6 +23,7 @@ using Tokens = std::vector<Token>;
 
 constexpr size_t kLiveMax = 20;
 constexpr int32_t kPromptMax = 48, kAnswerMax = 32;
+constexpr int32_t kWaitingMax = 12;
 constexpr int32_t kRowsMin = 16;  // Of a prompt, in a step that has no time to spare.
 // Steps of one job that has the engine for itself; one more starts it.
 constexpr int32_t kStepsOfOne = (kPromptMax + kRowsMin - 1) / kRowsMin + kAnswerMax + 1;
@@ -49,13 +51,17 @@ struct Known {
 // Says tokens that do not depend on what is computed.
 class ToyJob final : public Job {
  public:
-  ToyJob(Engine* engine, Known* known) : lane_(engine), known_(known) { known_->job = this; }
+  ToyJob(Engine* engine, Known* known, uint64_t tenant) : lane_(engine), known_(known) {
+    lane_.select(engine->default_selection().for_tenant(tenant));
+    known_->job = this;
+  }
 
   Lane* lane() override { return &lane_; }
   memory::Variant variant() const override { return lane_.selection().variant(); }
   std::span<const Token> prompt() const override { return known_->prompt; }
   memory::ResumePlan plan() override { return lane_.plan_reading(known_->prompt); }
   Status start() override {
+    has_started_ = true;
     CAIRN_TRY(lane_.start(known_->prompt));
     return Ok{};
   }
@@ -73,6 +79,7 @@ class ToyJob final : public Job {
   }
 
   const Lane& lane() const { return lane_; }
+  bool is_waiting() const { return !has_started_ || lane_.is_preempted(); }
   // Changes when it gets on.
   int32_t progress() const { return 1000 * said_count_ + lane_.sequence().length(); }
 
@@ -80,6 +87,7 @@ class ToyJob final : public Job {
   Lane lane_;
   Known* known_;
   int32_t said_count_ = 0;
+  bool has_started_ = false;
 };
 
 class Simulation {
@@ -97,8 +105,9 @@ class Simulation {
                        SchedulerOptions{.step_seconds = is_hurried ? 1e-9 : 1e9,
                                         .quiet_step_seconds = is_hurried ? 1e-9 : 1e9,
                                         .running_max = std::array{2, 5, 64}[random_() % 3],
-                                        .waiting_max = 12,
+                                        .waiting_max = kWaitingMax,
                                         .shared_tokens_min = 8});
+    if (seed / 4 % 2 == 0) set_tenants();
     for (Tokens& text : beginnings_) text = random_tokens(12 + int32_t(random_() % 20));
     refs_.resize(engine_->memory().layout().groups.size());
   }
@@ -117,6 +126,9 @@ class Simulation {
   int64_t preemptions() const { return scheduler_->stats().preemptions; }
   int64_t shared_waits() const { return scheduler_->stats().shared_waits; }
   int64_t idle_rows() const { return scheduler_->stats().idle_rows; }
+  // Evictions for another tenant: of what is above a share, and of what is within one.
+  int64_t taken_above() const { return taken_above_; }
+  int64_t taken_within() const { return taken_within_; }
   int64_t waited_max() const { return waited_max_; }
   int32_t preempted_max() const { return preempted_max_; }
 
@@ -129,6 +141,48 @@ class Simulation {
     const bool is_recurrent = engine->memory().layout().recurrent_group >= 0;
     const size_t least = (is_recurrent ? 5 : 1) * one;
     return least + one * (random_() % 3) + one / 8;
+  }
+
+  // Each client is one; at times there is one more, who asks for nothing.
+  void set_tenants() {
+    tenants_ = {1, 2, 3, 4};
+    if (random_() % 2 == 0) tenants_.push_back(5);
+    const double part = std::array{1.0, 1.0, 0.5}[random_() % 3];
+    scheduler_->set_tenants({.tenants = tenants_, .part = part});
+    const size_t budget = engine_->memory().options().budget_bytes;
+    share_bytes_ = size_t(double(budget) / double(tenants_.size()) * part);
+    engine_->cache().on_evict([this](const memory::Sequence& sequence) { check_share(sequence); });
+  }
+
+  // What is evicted for another tenant is above a share, unless that one has nothing else in memory
+  // than the job whose step needs room, whose sequence is not its own at the moment.
+  void check_share(const memory::Sequence& evicted) {
+    const uint64_t owner = evicted.variant().tenant;
+    const uint64_t asking = memory::Inspector::asking_tenant(engine_->cache());
+    const memory::Ledger& ledger = engine_->memory().ledger();
+    const size_t used = ledger.used_bytes()[size_t(ledger.account_of(owner))];
+    if (owner == asking) return;
+    ++(used > share_bytes_ ? taken_above_ : taken_within_);
+    if (used > share_bytes_) return;
+    for (const auto& [id, known] : live_) {
+      const bool asks = known->job != nullptr && known->job->variant().tenant == asking;
+      if (!asks) continue;
+      const memory::Sequence& sequence = std::as_const(*known->job).lane().sequence();
+      if (sequence.length() > 0) fail_with("somebody takes what another has within its share");
+    }
+  }
+
+  uint64_t tenant_of(const std::string& client) const {
+    return tenants_.empty() ? 0 : tenants_[size_t(client[0] - 'a')];
+  }
+
+  bool is_queue_full(const std::string& client) const {
+    if (tenants_.empty()) return scheduler_->stats().waiting >= kWaitingMax;
+    const auto waiting = std::ranges::count_if(live_, [&](const auto& each) {
+      const Known& known = *each.second;
+      return known.terms.client == client && known.job != nullptr && known.job->is_waiting();
+    });
+    return waiting >= 4;
   }
 
   void fail_with(std::string what) {
@@ -172,8 +226,9 @@ class Simulation {
     const JobId id{job_count_++};
     Known* const place = known.get();
     live_.emplace(id, std::move(known));
-    const bool is_full = scheduler_->stats().waiting >= 12;
-    scheduler_->submit(id, std::make_unique<ToyJob>(engine_.get(), place), place->terms);
+    const bool is_full = is_queue_full(place->terms.client);
+    const uint64_t tenant = tenant_of(place->terms.client);
+    scheduler_->submit(id, std::make_unique<ToyJob>(engine_.get(), place, tenant), place->terms);
     if (is_full != (place->job == nullptr)) fail_with("the queue is not bounded as it says");
   }
 
@@ -299,6 +354,9 @@ class Simulation {
   std::map<JobId, std::unique_ptr<Known>> live_;
   std::optional<Scheduler> scheduler_;
   std::vector<std::vector<int32_t>> refs_;  // [group][block]
+  std::vector<uint64_t> tenants_;           // Of clients, as these are named.
+  size_t share_bytes_ = 0;
+  int64_t taken_above_ = 0, taken_within_ = 0;
   int64_t job_count_ = 0, waited_max_ = 0;
   int32_t preempted_max_ = 0;
   std::optional<std::string> failure_;
@@ -308,6 +366,7 @@ TEST(SchedulerSimulation, AMillionOperationsStarveNobodyAndLeakNothing) {
   constexpr int32_t kOperations = test::kIsSanitized ? 300 : 13'900;
   constexpr std::array kModels = {"llama", "gemma3", "mamba", "granitehybrid"};
   int64_t preemptions = 0, shared_waits = 0, idle_rows = 0, waited_max = 0;
+  int64_t taken_above = 0, taken_within = 0;
   int32_t preempted_max = 0;
   size_t resident_before = 0;
   for (uint32_t seed = 0; seed < 72; ++seed) {
@@ -318,13 +377,17 @@ TEST(SchedulerSimulation, AMillionOperationsStarveNobodyAndLeakNothing) {
     preemptions += simulation.preemptions();
     shared_waits += simulation.shared_waits();
     idle_rows += simulation.idle_rows();
+    taken_above += simulation.taken_above();
+    taken_within += simulation.taken_within();
     waited_max = std::max(waited_max, simulation.waited_max());
     preempted_max = std::max(preempted_max, simulation.preempted_max());
   }
   fmt::print(
       "{} preemptions, {} waits for prefixes, {} idle rows; the longest wait: {} of at most "
-      "{} steps; the most preemptions of a job: {} of at most {}\n",
-      preemptions, shared_waits, idle_rows, waited_max, kWaitMax, preempted_max, kPreemptionsMax);
+      "{} steps; the most preemptions of a job: {} of at most {}; evicted for other tenants: {} "
+      "above their shares, {} within\n",
+      preemptions, shared_waits, idle_rows, waited_max, kWaitMax, preempted_max, kPreemptionsMax,
+      taken_above, taken_within);
   // Engines that have gone leave nothing; what allocators keep is little.
   if (!test::kIsSanitized) {
     EXPECT_LE(resident_bytes(), resident_before + (size_t(16) << 20));
@@ -332,6 +395,8 @@ TEST(SchedulerSimulation, AMillionOperationsStarveNobodyAndLeakNothing) {
   EXPECT_GT(preemptions, 0);
   EXPECT_GT(shared_waits, 0);
   EXPECT_GT(idle_rows, 0);
+  EXPECT_GT(taken_above, 0);
+  EXPECT_GT(taken_within, 0);
 }
 
 }  // namespace

@@ -280,6 +280,173 @@ TEST_F(Turns, TheQueueIsBounded) {
   ASSERT_NO_FATAL_FAILURE(run(scheduler));
 }
 
+// With memory for so many tokens, of which two tenants have a share each.
+class TenantTurns : public Turns {
+ protected:
+  static constexpr int32_t kTokens = 416;
+  static inline const TenantShares kShares{.tenants = {1, 2}};
+
+  TenantTurns() {
+    EngineOptions options = small_steps();
+    const memory::Sequence empty = engine_->memory().new_sequence();
+    options.memory_budget = engine_->memory().plan(empty, kTokens).new_bytes;
+    engine_ = load_engine(golden_path("llama", ".gguf"), options);
+  }
+
+  Sampled& submit_for(Scheduler& scheduler, uint64_t tenant, SampledRequest request) {
+    request.tenant = tenant;
+    return submit(scheduler, std::move(request), {.client = tenant == 1 ? "anna" : "bert"});
+  }
+};
+
+// What a tenant keeps stays while another floods the memory, one by one and many at once; and goes
+// when one that is alone needs more than what is left.
+TEST_F(TenantTurns, WhatIsWithinAShareStays) {
+  const SampledRequest kept{.prompt = prompt(1, 90), .token_count = 3};
+  for (const bool has_shares : {false, true}) {
+    engine_->cache().clear();
+    Scheduler scheduler(engine_.get());
+    scheduler.set_tenants(has_shares ? kShares : TenantShares{});
+    const Sampled& first = submit_for(scheduler, 1, kept);
+    ASSERT_NO_FATAL_FAILURE(run(scheduler));
+    std::vector<const Sampled*> flood;
+    for (uint32_t index = 10; index < 20; ++index) {
+      flood.push_back(&submit_for(scheduler, 2, {.prompt = prompt(index, 120), .token_count = 40}));
+      if (index < 14) {
+        ASSERT_NO_FATAL_FAILURE(run(scheduler));
+      }
+    }
+    ASSERT_NO_FATAL_FAILURE(run(scheduler));
+    for (const Sampled* const each : flood) EXPECT_FALSE(each->error);
+    const Sampled& again = submit_for(scheduler, 1, kept);
+    ASSERT_NO_FATAL_FAILURE(run(scheduler));
+    EXPECT_EQ(again.prompt.computed_tokens == 0, has_shares);
+    EXPECT_EQ(again.digest, first.digest);
+    const SampledRequest large{.prompt = prompt(30, 380), .token_count = 5};
+    const Sampled& alone = submit_for(scheduler, 2, large);
+    ASSERT_NO_FATAL_FAILURE(run(scheduler));
+    EXPECT_FALSE(alone.error);
+    const auto fresh = load_engine(golden_path("llama", ".gguf"), golden_options(KvType::f16));
+    EXPECT_EQ(alone.digest, sampled_alone(*fresh, large).digest);
+  }
+}
+
+// Older answers of a tenant grow beyond its share: they take the room from each other, and
+// another's answer gets a token in at least 80 % of the steps.
+TEST_F(TenantTurns, OneThatGrowsStopsItsOwnAnswers) {
+  for (const bool has_shares : {false, true}) {
+    engine_->cache().clear();
+    Scheduler scheduler(engine_.get(), {.step_seconds = 1e9, .quiet_step_seconds = 1e9});
+    scheduler.set_tenants(has_shares ? kShares : TenantShares{});
+    for (uint32_t index = 10; index < 15; ++index) {
+      submit_for(scheduler, 2, {.prompt = prompt(index, 40), .token_count = 120});
+    }
+    while (scheduler.stats().running < 5) ASSERT_TRUE(scheduler.step());
+    const Sampled& answer = submit_for(scheduler, 1, {.prompt = prompt(1, 60), .token_count = 100});
+    const Lane& lane = *last_->lane();
+    int32_t gaps = 0;
+    bool is_stopped = false;
+    while (!answer.has_ended) {
+      const size_t before = answer.tokens.size();
+      ASSERT_TRUE(scheduler.step());
+      if (answer.has_ended) break;
+      gaps += int32_t(before > 0 && answer.tokens.size() == before);
+      is_stopped = is_stopped || lane.is_preempted();
+    }
+    EXPECT_FALSE(answer.error);
+    EXPECT_EQ(is_stopped, !has_shares);
+    if (has_shares) {
+      EXPECT_LE(gaps, 100 / 4);
+    }
+    ASSERT_NO_FATAL_FAILURE(run(scheduler));
+    EXPECT_GT(scheduler.stats().preemptions, 0);
+  }
+}
+
+// Who waits until its own answers leave room holds up nobody else.
+TEST_F(TenantTurns, AFloodWaitsForItself) {
+  Scheduler scheduler(engine_.get());
+  scheduler.set_tenants(kShares);
+  submit_for(scheduler, 1, {.prompt = prompt(1, 150)});
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  std::vector<const Sampled*> flood;
+  for (uint32_t index = 10; index < 16; ++index) {
+    flood.push_back(&submit_for(scheduler, 2, {.prompt = prompt(index, 160), .token_count = 60}));
+  }
+  ASSERT_TRUE(scheduler.step());
+  EXPECT_EQ(scheduler.stats().running, 1) << "a second one would take what is another's";
+  const Sampled& next = submit_for(scheduler, 1, {.prompt = prompt(1, 160), .token_count = 10});
+  while (!next.has_ended) ASSERT_TRUE(scheduler.step());
+  EXPECT_FALSE(flood.front()->has_ended);
+  EXPECT_LE(next.prompt.computed_tokens, 10);
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  for (const Sampled* const each : flood) EXPECT_FALSE(each->error);
+}
+
+// One tenant asks for all that it may: 63 others get every step from the one on in which they ask.
+TEST_F(Turns, OneTenantAtFullLoadLeavesOthersTheirPart) {
+  EngineOptions options = small_steps();
+  options.row_count_max = 128;
+  engine_ = load_engine(golden_path("llama", ".gguf"), options);
+  Scheduler scheduler(engine_.get(), {.step_seconds = 1e9, .quiet_step_seconds = 1e9});
+  TenantShares shares;
+  for (uint64_t tenant = 1; tenant <= 64; ++tenant) shares.tenants.push_back(tenant);
+  scheduler.set_tenants(shares);
+  int32_t accepted = 0;
+  const auto flood = [&] {
+    const Sampled& one =
+        submit(scheduler, {.prompt = prompt(7), .token_count = 200, .tenant = 64}, {.client = "f"});
+    accepted += int32_t(!one.has_ended);
+    return !one.has_ended;
+  };
+  for (int step = 0; step < 20; ++step) {
+    while (flood()) {
+    }
+    ASSERT_TRUE(scheduler.step());
+  }
+  EXPECT_EQ(scheduler.stats().running, 32);
+  constexpr size_t kAnswerTokens = 20;
+  for (uint64_t round = 0; round < 2; ++round) {
+    std::vector<const Sampled*> others;
+    for (uint64_t tenant = 1; tenant <= 32; ++tenant) {
+      others.push_back(&submit(
+          scheduler,
+          {.prompt = prompt(uint32_t(tenant)), .token_count = kAnswerTokens, .tenant = tenant},
+          {.client = std::to_string(tenant)}));
+    }
+    int32_t steps = 0;
+    const auto has_ended = [](const Sampled* each) { return each->has_ended; };
+    for (; !std::ranges::all_of(others, has_ended); ++steps) {
+      while (flood()) {
+      }
+      ASSERT_TRUE(scheduler.step());
+    }
+    for (const Sampled* const each : others) EXPECT_EQ(each->tokens.size(), kAnswerTokens);
+    // A token in at least 80 % of the steps behind those that read 32 prompts.
+    const int32_t read_steps = 32 * 20 / (128 - 64) + 1;
+    EXPECT_LE(steps, int32_t(kAnswerTokens) * 10 / 8 + read_steps);
+  }
+  EXPECT_GT(accepted, 32);
+}
+
+TEST_F(Turns, TheQueueHasAPartForEachTenant) {
+  Scheduler scheduler(engine_.get(), {.running_max = 1, .waiting_max = 10});
+  scheduler.set_tenants({.tenants = {1, 2}});
+  for (uint32_t index = 0; index < 5; ++index) {
+    EXPECT_FALSE(submit(scheduler, {.prompt = prompt(index)}, {.client = "bert"}).has_ended);
+  }
+  const Sampled& refused = submit(scheduler, {.prompt = prompt(9)}, {.client = "bert"});
+  ASSERT_TRUE(refused.has_ended && refused.error);
+  EXPECT_EQ(refused.error->code, ErrorCode::no_room);
+  EXPECT_EQ(refused.error->message, "queue: expected at most 5 waiting requests, found 5");
+  const Sampled& other = submit(scheduler, {.prompt = prompt(8)}, {.client = "anna"});
+  EXPECT_FALSE(other.has_ended);
+  scheduler.set_tenants({});
+  EXPECT_FALSE(submit(scheduler, {.prompt = prompt(7)}, {.client = "bert"}).has_ended);
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  EXPECT_FALSE(other.error);
+}
+
 // An error of one request is its own.
 TEST_F(Turns, ErrorsEndTheirJobAlone) {
   Scheduler scheduler(engine_.get());

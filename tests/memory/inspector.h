@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "memory/cache/prefix_cache.h"
 #include "memory/memory.h"
 #include "tests/memory/toy_model.h"
 
@@ -13,6 +14,8 @@ namespace cairn::memory {
 class Inspector {
  public:
   static Store& store(Memory& memory) { return *memory.store_; }
+  // For whom the cache is evicting something.
+  static uint64_t asking_tenant(const PrefixCache& cache) { return cache.eviction_.asking_tenant_; }
   static const PageTable& table(const Sequence& sequence, int32_t group) {
     return sequence.tables_[size_t(group)];
   }

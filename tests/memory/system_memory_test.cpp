@@ -164,7 +164,7 @@ TEST(SystemMemory, GroupsStayWithinTheBudgetTogether) {
   if (before == 0) GTEST_SKIP() << "/proc/self/statm cannot be read";
   const auto fill = [&](int32_t group) {
     std::vector<PageId> blocks;
-    for (PageId block = store->take(group); block != kNoPage; block = store->take(group)) {
+    for (PageId block = store->take(group, 0); block != kNoPage; block = store->take(group, 0)) {
       std::memset(store->pool(group).address(block), 1, store->pool(group).block_bytes());
       blocks.push_back(block);
       if (blocks.size() % 64 != 0) continue;

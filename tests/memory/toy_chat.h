@@ -124,6 +124,8 @@ class Chat {
                 std::vector<int32_t>(starts_.begin(), starts_.begin() + std::ptrdiff_t(index)),
                 variant_);
   }
+  // From now on it takes nothing that other tenants hold within their shares.
+  void spare_shares(bool spares) { spares_shares_ = spares; }
   void close() { host_->memory->close(sequence_); }
   void reopen() { sequence_ = host_->memory->new_sequence(variant_); }
   // The same messages, from now on by another variant.
@@ -145,7 +147,7 @@ class Chat {
 
   Status replay() {
     if (!host_->memory->needs_replay(sequence_)) return Ok{};
-    CAIRN_TRY(Replay replay, host_->cache.begin_replay(sequence_, 16));
+    CAIRN_TRY(Replay replay, host_->cache.begin_replay(sequence_, 16, spares_shares_));
     for (int32_t piece = 0; piece < replay.piece_count(); ++piece) {
       host_->model.replay(host_->memory->layout(), replay.slice(piece, 0));
     }
@@ -157,7 +159,8 @@ class Chat {
     CAIRN_TRY(replay());
     CAIRN_TRY(Transaction transaction,
               host_->cache.begin(sequence_,
-                                 {.tokens = tokens, .captures = captures, .keeps_hidden = true}));
+                                 {.tokens = tokens, .captures = captures, .keeps_hidden = true},
+                                 spares_shares_));
     const std::vector<uint64_t> rows = host_->model.run(host_->memory->layout(), transaction);
     std::memcpy(transaction.hidden().data, &rows.back(), sizeof(uint64_t));
     transaction.commit(int32_t(tokens.size()));
@@ -169,6 +172,7 @@ class Chat {
   std::vector<int32_t> starts_;
   Variant variant_;
   Sequence sequence_;
+  bool spares_shares_ = false;
 };
 
 }  // namespace cairn::memory::toy

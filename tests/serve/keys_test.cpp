@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <string>
 
 #include "tests/scratch_folder.h"
@@ -83,6 +84,10 @@ TEST(Keys, AreTenants) {
   EXPECT_NE(two.find(kFirst)->tenant, 0u);
   EXPECT_NE(two.find(kSecond)->tenant, 0u);
   EXPECT_NE(two.find(kFirst)->tenant, two.find(kSecond)->tenant);
+  for (const char* const key : {kFirst, kSecond}) {
+    EXPECT_EQ(std::ranges::count(two.tenants(), two.find(key)->tenant), 1);
+  }
+  EXPECT_EQ(two.tenants().size(), 2u);
   Keys named;
   ASSERT_TRUE(named.add(kFirst, Role::user, "anna"));
   EXPECT_NE(named.find(kFirst)->tenant, 0u) << "whoever comes later";

@@ -1,10 +1,13 @@
 // Holders of different keys on one server: what one has asked is nothing that another could see,
 // neither in an answer nor in the work that it takes. Covers the rules M1 and M3 of
-// docs/security.md, and A4.
+// docs/security.md, and A4. Nor can one take another's part: M2.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "tests/scratch_folder.h"
 #include "tests/serve/serving.h"
@@ -139,6 +142,116 @@ TEST(Tenants, SeeTheirOwnMemory) {
   const json admins = json::parse(serving.post("/v1/memory/plan", asked, bearer(kAdmin)).body);
   EXPECT_EQ(admins["reused"], 0);
   EXPECT_TRUE(admins["sequence"].is_null());
+}
+
+// Unique prompts, one after the other and many at once: others' next turns compute nothing again.
+TEST(Tenants, DoNotDriveOutWhatOthersKeep) {
+  size_t bytes = 0;
+  {
+    Serving serving(options_with());
+    chat(serving, kAnna, long_text());
+    serving.service().ask([&](Engine& engine) { bytes = engine.memory().usage().used_bytes(); });
+  }
+  for (const char* const loud : {kBert, kAnnaToo}) {
+    Serving serving(options_with(), "", {.memory_budget = bytes * 4});
+    const json first = chat(serving, kAnna, long_text());
+    std::vector<BareClient> asking;
+    for (int flood = 0; flood < 8; ++flood) {
+      const std::string unique = "Number " + std::to_string(flood) + ". " + long_text();
+      chat(serving, loud, unique);
+      asking.push_back(serving.client());
+      const std::string body = question("Again " + unique).dump();
+      ASSERT_TRUE(asking.back().send(post_request("/v1/chat/completions", body, bearer(loud))));
+    }
+    for (BareClient& each : asking) EXPECT_EQ(each.read_reply().status, 200);
+    const int kept = reused(chat(serving, kAnna, long_text()));
+    const int tokens = first["usage"]["prompt_tokens"];
+    if (loud == kBert) {
+      EXPECT_EQ(kept, tokens) << "nothing is computed again";
+    } else {
+      EXPECT_LT(kept, tokens) << "it was its own flood";
+    }
+  }
+}
+
+// The same where an operator wants none.
+TEST(Tenants, HaveNoSharesWhereThereAreNone) {
+  AppOptions options = options_with();
+  options.tenant_share_percent = 0;
+  Serving serving(std::move(options), "", {.memory_budget = size_t(1) << 20});
+  const json first = chat(serving, kAnna);
+  for (int flood = 0; flood < 40; ++flood) {
+    chat(serving, kBert, "Number " + std::to_string(flood) + ". " + kFrance);
+  }
+  EXPECT_LT(reused(chat(serving, kAnna)), first["usage"]["prompt_tokens"].get<int>());
+}
+
+AppOptions options_of_many(int count) {
+  AppOptions options;
+  for (int tenant = 0; tenant < count; ++tenant) {
+    EXPECT_TRUE(options.keys.add("a-key-of-somebody-" + std::to_string(tenant), Role::user));
+  }
+  return options;
+}
+
+BareClient endless_answer(Serving& serving, const std::string& key) {
+  json body = question("Hello");
+  body.update({{"stream", true}, {"ignore_eos", true}, {"max_tokens", 99'000}});
+  BareClient asking = serving.client();
+  EXPECT_TRUE(asking.send(post_request("/v1/chat/completions", body.dump(), bearer(key))));
+  return asking;
+}
+
+// 64 keys, one of which asks for more answers without end than are computed at a time: the others
+// get all tokens that they ask for meanwhile.
+TEST(Tenants, AreAnsweredBesideOneAtFullLoad) {
+  Serving serving(options_of_many(64), "", {.context_tokens = 100'000});
+  // Half of the places, and a 64th of the queue.
+  std::vector<BareClient> flood;
+  SchedulerStats stats;
+  for (int round = 0; round < 3000 && stats.running + stats.waiting < 32 + 16; ++round) {
+    if (flood.size() < 100) flood.push_back(endless_answer(serving, "a-key-of-somebody-0"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    stats = serving.service().stats();
+  }
+  ASSERT_EQ(stats.running, 32);
+  ASSERT_EQ(stats.waiting, 16);
+  json body = question("Hello");
+  body.update({{"ignore_eos", true}, {"max_tokens", 8}});
+  std::vector<BareClient> others;
+  for (int tenant = 1; tenant < 64; ++tenant) {
+    const std::string key = bearer("a-key-of-somebody-" + std::to_string(tenant));
+    others.push_back(serving.client());
+    ASSERT_TRUE(others.back().send(post_request("/v1/chat/completions", body.dump(), key)));
+  }
+  for (BareClient& other : others) {
+    const BareReply reply = other.read_reply();
+    ASSERT_EQ(reply.status, 200) << reply.body;
+    EXPECT_EQ(json::parse(reply.body)["usage"]["completion_tokens"], 8);
+  }
+  stats = serving.service().stats();
+  EXPECT_EQ(stats.running, 32);
+  EXPECT_EQ(stats.waiting, 16) << "none of the flood has ended";
+}
+
+// As many requests as the server takes, of two: there is a place for the third.
+TEST(Tenants, ThatAskForAllLeaveAPlaceForEachOther) {
+  AppOptions options = options_of_many(3);
+  options.requests_max = 8;
+  Serving serving(std::move(options), "", {.context_tokens = 100'000});
+  std::vector<BareClient> flood;
+  for (const int count : {4, 3}) {
+    const std::string key = "a-key-of-somebody-" + std::to_string(flood.size() / 4);
+    for (int index = 0; index < count; ++index) {
+      flood.push_back(endless_answer(serving, key));
+      ASSERT_TRUE(flood.back().wait_for("\"delta\"")) << key << index;
+    }
+    const BareReply refused =
+        serving.post("/v1/chat/completions", question("x").dump(), bearer(key));
+    EXPECT_EQ(refused.status, 429);
+    EXPECT_EQ(json::parse(refused.body)["error"]["code"], "queue_full");
+  }
+  chat(serving, "a-key-of-somebody-2");
 }
 
 TEST(Tenants, DoNotSeeWhatOthersAreAnswered) {

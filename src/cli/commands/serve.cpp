@@ -154,6 +154,7 @@ Result<std::unique_ptr<serve::ModelRegistry>> load_only_model(const ServeOptions
 serve::AppOptions app_options(const ServeOptions& options, serve::Keys keys) {
   serve::AppOptions app{.keys = std::move(keys),
                         .requests_max = options.requests_max,
+                        .tenant_share_percent = options.tenant_share_percent,
                         .request_seconds_max = double(options.request_seconds_max),
                         .log_path = options.log_path == "none" ? "" : options.log_path};
   app.sessions.unused_max = std::chrono::seconds(options.session_seconds_max);
@@ -235,6 +236,13 @@ void add_access_options(command_line::Options& command, ServeOptions& serve) {
   command.add("--api-key", serve.api_key, "one key; better as the variable CAIRN_API_KEY")
       .takes("KEY")
       .notes_variable(serve.is_variable_key);
+  command
+      .add("--tenant-share", serve.tenant_share_percent,
+           "what the tenants of several keys each keep of memory whatever others ask, in percent "
+           "of an even part; 0: nothing")
+      .in_range(0, 100)
+      .takes("PERCENT")
+      .shows_default();
   command
       .add("--tls-cert", serve.certificate_path,
            "the server's certificate in PEM, and those that vouch for it: connections are TLS then")

@@ -40,6 +40,21 @@ size_t BlockCounts::exclusive_bytes(size_t enough) const {
   return bytes;
 }
 
+std::vector<size_t> BlockCounts::exclusive_bytes_by_account() const {
+  if (store_ == nullptr) return {};
+  std::vector<size_t> bytes(store_->ledger().used_bytes().size(), 0);
+  for (size_t group = 0; group < counts_.size(); ++group) {
+    const Pool& pool = store_->pool(int32_t(group));
+    const size_t block_bytes = store_->spec(int32_t(group)).block_bytes;
+    for (size_t block = 0; block < counts_[group].size(); ++block) {
+      const int32_t count = counts_[group][block];
+      const bool is_exclusive = count > 0 && count == pool.ref_count(PageId(block));
+      if (is_exclusive) bytes[size_t(pool.account(PageId(block)))] += block_bytes;
+    }
+  }
+  return bytes;
+}
+
 void BlockCounts::change(int32_t group, PageId block, int32_t by) {
   std::vector<int32_t>& counts = counts_[size_t(group)];
   const size_t index = size_t(index_of(block));

@@ -26,6 +26,8 @@ class BlockCounts {
   // Of those that nobody else refers to. It looks at every block; it stops where it has seen
   // `enough`.
   size_t exclusive_bytes(size_t enough = SIZE_MAX) const;
+  // All of these bytes, by the ledger's accounts.
+  std::vector<size_t> exclusive_bytes_by_account() const;
 
  private:
   void change(int32_t group, PageId block, int32_t by);

@@ -28,13 +28,43 @@ void Eviction::add(CacheEntry& entry) {
   put(entry, valuation_.least(entry, &entries_->evictable()));
 }
 
+void Eviction::enqueue(CacheEntry& entry) {
+  queues_[entry.sequence.variant().tenant].insert(&entry);
+}
+
+// Where it stands in the queue, or not.
+void Eviction::dequeue(CacheEntry& entry) {
+  const auto found = queues_.find(entry.sequence.variant().tenant);
+  if (found == queues_.end()) return;
+  found->second.erase(&entry);
+  if (found->second.empty()) queues_.erase(found);
+}
+
+// Who asks takes what it asks for, which may be more than its share.
+bool Eviction::is_asked(uint64_t tenant) const {
+  if (turn_ == Turn::anyone) return true;
+  const bool asks = tenant == asking_tenant_;
+  return (asks && turn_ == Turn::own) || shares_.is_above(tenant, asks ? asked_bytes_ : 0);
+}
+
+// Of those that are asked; null: there is none.
+CacheEntry* Eviction::first() const {
+  CacheEntry* first = nullptr;
+  for (const auto& [tenant, queue] : queues_) {
+    CacheEntry* const one = *queue.begin();
+    const bool is_less = first == nullptr || one->rank < first->rank;
+    if (is_less && is_asked(tenant)) first = one;
+  }
+  return first;
+}
+
 void Eviction::use(CacheEntry& entry) {
   entry.is_announced = false;
-  queue_.erase(&entry);
+  dequeue(entry);
   entry.rank.worth += clock_ - entry.credit;
   entry.credit = clock_;
   entry.rank.last_use = entry.last_use;
-  queue_.insert(&entry);
+  enqueue(entry);
 }
 
 void Eviction::forget(CacheEntry& entry) {
@@ -43,7 +73,7 @@ void Eviction::forget(CacheEntry& entry) {
     CacheEntry* const other = PrefixTree::neighbour(entry).entry;
     if (other != nullptr && !other->is_pinned) overrated_.insert(other->id);
   }
-  queue_.erase(&entry);
+  dequeue(entry);
   overrated_.erase(entry.id);
 }
 
@@ -54,10 +84,12 @@ size_t Eviction::available_bytes() const {
 
 bool Eviction::make_room(CacheEntry& active, const Room& room) {
   active.credit = clock_;
+  asking_tenant_ = active.sequence.variant().tenant;
   entries_->enter(active);
   const size_t available = available_bytes();
   const size_t missing = room.needed_bytes - std::min(available, room.needed_bytes);
-  if (entries_->evictable().exclusive_bytes(missing) >= missing) {
+  asked_bytes_ = room.wanted_bytes - std::min(available, room.wanted_bytes);
+  if (has_enough(room, missing)) {
     valuation_.start(&active);
     value(active);
     value_again();
@@ -69,8 +101,33 @@ bool Eviction::make_room(CacheEntry& active, const Room& room) {
   return available_bytes() >= room.needed_bytes;
 }
 
+// Whether so many bytes can be evicted at all.
+bool Eviction::has_enough(const Room& room, size_t missing) const {
+  const BlockCounts& evictable = entries_->evictable();
+  if (!shares_.are_set() || !room.spares_shares) {
+    return evictable.exclusive_bytes(missing) >= missing;
+  }
+  return shares_.evictable_bytes(asking_tenant_, evictable) >= missing;
+}
+
+// Whether those that are asked have anything that would be free.
+bool Eviction::has_evictable() const {
+  const BlockCounts& evictable = entries_->evictable();
+  if (turn_ == Turn::anyone) return evictable.exclusive_bytes(1) > 0;
+  if (first() == nullptr) return false;
+  const std::vector<size_t> bytes = evictable.exclusive_bytes_by_account();
+  return std::ranges::any_of(queues_, [&](const auto& queue) {
+    const int32_t account = memory_->ledger().account_of(queue.first);
+    return account >= 0 && size_t(account) < bytes.size() && bytes[size_t(account)] > 0 &&
+           is_asked(queue.first);
+  });
+}
+
 void Eviction::evict(const Room& room) {
   const size_t goal = room.wanted_bytes + room.slack_bytes;
+  const bool has_shares = shares_.are_set();
+  const Turn last_turn = has_shares && room.spares_shares ? Turn::own : Turn::anyone;
+  turn_ = has_shares ? Turn::above_share : Turn::anyone;
   int32_t valuations_max = kFirstValuationsMax;
   int32_t changed_count = 0;  // Of entries.
   for (bool is_fine = true; available_bytes() < room.wanted_bytes;) {
@@ -82,32 +139,51 @@ void Eviction::evict(const Room& room) {
     if (const std::optional<Candidate> least = search(valuations_max)) {
       changed_count += int32_t(least->holders.size());
       valuations_max = kValuationsMax;
-      let_go(*least, goal - available_bytes());
+      const bool takes_shares = has_shares && turn_ == Turn::anyone;
+      let_go(*least, wanted_of(*least, takes_shares ? room.wanted_bytes : goal));
     } else if (valuation_.only_ends) {
       valuation_.only_ends = false;  // There is no end left that would free anything.
-    } else if (entries_->evictable().exclusive_bytes(1) == 0 || !drop_least_used()) {
-      break;
+    } else if (!has_evictable() || !drop_least_used()) {
+      if (turn_ == last_turn) break;
+      turn_ = Turn(int(turn_) + 1);
+      valuation_.only_ends = !is_fine;
+      valuations_max = kFirstValuationsMax;
     }
   }
+  if (has_shares) turn_ = Turn::own;
+  evict_slack(goal);
+  turn_ = Turn::anyone;
+}
+
+void Eviction::evict_slack(size_t goal) {
   valuation_.spares_active = true;
-  for (changed_count = 0; changed_count < kSlackMax && available_bytes() < goal;) {
+  for (int32_t changed_count = 0; changed_count < kSlackMax && available_bytes() < goal;) {
     const std::optional<Candidate> least = search(kValuationsMax);
     if (!least) break;
     changed_count += int32_t(least->holders.size());
-    let_go(*least, goal - available_bytes());
+    let_go(*least, wanted_of(*least, goal));
   }
+}
+
+// How much of the candidate's end goes until so many bytes are available: of another tenant no more
+// than what is above its share, unless all that is has gone.
+size_t Eviction::wanted_of(const Candidate& candidate, size_t bytes) const {
+  const size_t wanted = bytes - available_bytes();
+  const uint64_t tenant = candidate.holders.front()->sequence.variant().tenant;
+  if (turn_ == Turn::anyone || tenant == asking_tenant_) return wanted;
+  return std::min(wanted, shares_.excess(tenant));
 }
 
 // Places the entry in the queue by the least of what it has.
 void Eviction::put(CacheEntry& entry, const std::optional<Candidate>& least) {
   using Tier = EvictionRank::Tier;
-  queue_.erase(&entry);
+  dequeue(entry);
   entry.rank = {.tier = entry.is_active ? Tier::active : Tier::held,
                 .worth = entry.credit,
                 .last_use = entry.last_use,
                 .id = entry.id};
   if (least) entry.rank = least->rank;
-  queue_.insert(&entry);
+  enqueue(entry);
 }
 
 std::optional<Candidate> Eviction::value(CacheEntry& entry) {
@@ -149,11 +225,12 @@ void Eviction::value_again() {
 std::optional<Candidate> Eviction::search(int32_t valuations_max) {
   ++search_count_;
   std::optional<Candidate> least;
-  for (int32_t count = 0; !queue_.empty(); ++count) {
-    CacheEntry& first = **queue_.begin();
-    if (first.valued_in == search_count_ || (least && count >= valuations_max)) break;
-    first.valued_in = search_count_;
-    std::optional<Candidate> candidate = value(first);
+  for (int32_t count = 0;; ++count) {
+    CacheEntry* const next = first();
+    if (next == nullptr || next->valued_in == search_count_) break;
+    if (least && count >= valuations_max) break;
+    next->valued_in = search_count_;
+    std::optional<Candidate> candidate = value(*next);
     if (candidate && (!least || candidate->rank < least->rank)) least = std::move(candidate);
   }
   return least;
@@ -219,8 +296,9 @@ void Eviction::cut_end(CacheEntry& entry, int32_t branch, size_t wanted_bytes) {
 
 // A whole entry, where nothing that can be evicted would free anything alone.
 bool Eviction::drop_least_used() {
-  if (queue_.empty() || (*queue_.begin())->is_active) return false;
-  CacheEntry& entry = **queue_.begin();
+  CacheEntry* const least_used = first();
+  if (least_used == nullptr || least_used->is_active) return false;
+  CacheEntry& entry = *least_used;
   announce({.holders = {&entry}});
   clock_ = std::max(clock_, entry.credit);
   remove(entry);

@@ -131,6 +131,13 @@ void PrefixCache::clear() {
   }
 }
 
+void PrefixCache::clear(uint64_t tenant) {
+  for (auto at = entries_.all().begin(); at != entries_.all().end();) {
+    CacheEntry& entry = (at++)->second;
+    if (!entry.is_pinned && entry.sequence.variant().tenant == tenant) remove(entry);
+  }
+}
+
 std::vector<const Sequence*> PrefixCache::sequences() const {
   std::vector<const Sequence*> sequences;
   for (const auto& [id, entry] : entries_.all()) sequences.push_back(&entry.sequence);
@@ -193,7 +200,8 @@ std::vector<Place> PrefixCache::places_of(const Sequence& sequence) const {
   return places;
 }
 
-Result<Transaction> PrefixCache::begin(Sequence& sequence, const StepRequest& request) {
+Result<Transaction> PrefixCache::begin(Sequence& sequence, const StepRequest& request,
+                                       bool spares_shares) {
   Result<Transaction> begun = memory_->begin(sequence, request);
   if (begun || begun.error().code != ErrorCode::memory_full) return begun;
   const int64_t length = int64_t(sequence.length()) + int64_t(request.tokens.size());
@@ -206,35 +214,38 @@ Result<Transaction> PrefixCache::begin(Sequence& sequence, const StepRequest& re
     bytes += (request.captures.size() - size_t(has_end)) * block_bytes(layout.recurrent_group);
   }
   if (request.keeps_hidden && layout.hidden_group >= 0) bytes += block_bytes(layout.hidden_group);
-  if (!make_room(sequence, bytes - plan.copied_bytes, bytes)) return begun;
+  if (!make_room(sequence, bytes - plan.copied_bytes, bytes, spares_shares)) return begun;
   return memory_->begin(sequence, request);
 }
 
-Result<Replay> PrefixCache::begin_replay(Sequence& sequence, int32_t piece_rows) {
+Result<Replay> PrefixCache::begin_replay(Sequence& sequence, int32_t piece_rows,
+                                         bool spares_shares) {
   Result<Replay> begun = memory_->begin_replay(sequence, piece_rows);
   if (begun || begun.error().code != ErrorCode::memory_full) return begun;
   // Pieces alternate between two states.
   const size_t state_bytes = block_bytes(memory_->layout().recurrent_group);
-  if (!make_room(sequence, state_bytes, 2 * state_bytes)) return begun;
+  if (!make_room(sequence, state_bytes, 2 * state_bytes, spares_shares)) return begun;
   return memory_->begin_replay(sequence, piece_rows);
 }
 
 // While room is made, the sequence is in an entry.
-bool PrefixCache::make_room(Sequence& sequence, size_t needed_bytes, size_t wanted_bytes) {
+bool PrefixCache::make_room(Sequence& sequence, size_t needed_bytes, size_t wanted_bytes,
+                            bool spares_shares) {
   CacheEntry active{.places = places_of(sequence)};
   active.sequence = std::move(sequence);
   // More than was asked, so that steps in a full memory rarely have to come here.
   const Room room{.needed_bytes = needed_bytes,
                   .wanted_bytes = wanted_bytes,
-                  .slack_bytes = memory_->options().budget_bytes / 64};
+                  .slack_bytes = memory_->options().budget_bytes / 64,
+                  .spares_shares = spares_shares};
   const bool has_room = eviction_.make_room(active, room);
   sequence = std::move(active.sequence);
   return has_room;
 }
 
-bool PrefixCache::make_room(size_t bytes) {
-  Sequence none = memory_->new_sequence();
-  return make_room(none, bytes, bytes);
+bool PrefixCache::make_room(size_t bytes, Variant variant, bool spares_shares) {
+  Sequence none = memory_->new_sequence(variant);
+  return make_room(none, bytes, bytes, spares_shares);
 }
 
 size_t PrefixCache::block_bytes(int32_t group) const {

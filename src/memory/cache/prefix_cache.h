@@ -66,19 +66,28 @@ class PrefixCache {
 
   // Memory::begin and begin_replay; if there is no room, what is worth least is evicted from the
   // entries here and from the anchors of `sequence`. No other sequence loses anything, and nothing
-  // is evicted if all of it together would not be enough.
-  Result<Transaction> begin(Sequence& sequence, const StepRequest& request);
-  Result<Replay> begin_replay(Sequence& sequence, int32_t piece_rows);
+  // is evicted if all of it together would not be enough. `spares_shares`: what other tenants hold
+  // within their shares is none of it; otherwise it goes last.
+  Result<Transaction> begin(Sequence& sequence, const StepRequest& request,
+                            bool spares_shares = false);
+  Result<Replay> begin_replay(Sequence& sequence, int32_t piece_rows, bool spares_shares = false);
 
-  // Evicts until so many bytes are available. False, and nothing is evicted, if all of the entries
-  // would not be enough.
-  bool make_room(size_t bytes);
+  // Evicts until so many bytes are available for a variant. False, and nothing is evicted, if all
+  // of the entries would not be enough.
+  bool make_room(size_t bytes, Variant variant = Variant::plain, bool spares_shares = false);
+
+  // See Shares.
+  void set_shares(std::vector<uint64_t> tenants, size_t bytes) {
+    eviction_.shares().set(std::move(tenants), bytes);
+  }
+  const Shares& shares() const { return eviction_.shares(); }
 
   // Removes all entries, pinned ones too, that share more than `position` tokens with these: what
   // lies behind is known to be wrong.
   void condemn(std::span<const Token> tokens, Variant variant, int32_t position);
-  // Removes all entries that are not pinned.
+  // Removes all entries that are not pinned; those of one tenant.
   void clear();
+  void clear(uint64_t tenant);
   size_t entry_count() const { return entries_.all().size(); }
   // Of all entries, in the order in which they were added. Valid until the cache changes.
   std::vector<const Sequence*> sequences() const;
@@ -92,9 +101,14 @@ class PrefixCache {
   std::vector<Listed> list() const;
   // What clear() would free.
   size_t evictable_bytes() const { return entries_.evictable().exclusive_bytes(); }
+  // What can be evicted for a tenant where the shares of others are spared.
+  size_t evictable_bytes_for(uint64_t tenant) const {
+    return shares().evictable_bytes(tenant, entries_.evictable());
+  }
   const RewindHabits& habits() const { return habits_; }
 
  private:
+  friend class Inspector;
   Found found_in(const PrefixTree::Match& match, std::span<const Token> prompt, Variant variant,
                  bool wants_logits) const;
   void mark_used(CacheEntry& entry);
@@ -103,7 +117,7 @@ class PrefixCache {
   bool covers(const Sequence& sequence, const Sequence& beginning) const;
   std::vector<Place> places_of(const Sequence& sequence) const;
   size_t block_bytes(int32_t group) const;
-  bool make_room(Sequence& sequence, size_t needed_bytes, size_t wanted_bytes);
+  bool make_room(Sequence& sequence, size_t needed_bytes, size_t wanted_bytes, bool spares_shares);
 
   Memory* memory_;
   RewindHabits habits_;

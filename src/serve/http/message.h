@@ -2,10 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+namespace cairn {
+struct TenantShares;
+}
 
 namespace cairn::serve::http {
 
@@ -47,9 +52,10 @@ struct Request {
   std::string client;    // Whose key it has; by this name it shares the engine with others.
   std::string owner;     // Of what it leaves behind: the key's tenant, by a digest.
   uint64_t tenant = 0;   // Whose cache is used, alone; 0: everybody's.
-  bool sees_all = true;  // What the server holds of others too.
-  std::vector<Header> reply_headers;  // Of whatever is replied.
-  int32_t route = -1;                 // The handler's, of its own; -1: it has not found one.
+  std::shared_ptr<const TenantShares> tenants;  // All; null: there is one.
+  bool sees_all = true;                         // What the server holds of others too.
+  std::vector<Header> reply_headers;            // Of whatever is replied.
+  int32_t route = -1;  // The handler's, of its own; -1: it has not found one.
 };
 
 struct ReplyHead {

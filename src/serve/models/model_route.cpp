@@ -106,7 +106,8 @@ struct Waiting {
 std::unique_ptr<http::Reply> wait_for_model(const ServerContext& context, const ModelRoute& asked,
                                             ModelRegistry::Entry* entry, bool is_stream,
                                             http::Request& request) {
-  std::unique_ptr<Slots::Slot> slot = context.waiting->take(request.client);
+  const int32_t tenant_count = request.tenants ? int32_t(request.tenants->tenants.size()) : 0;
+  std::unique_ptr<Slots::Slot> slot = context.waiting->take(request.client, tenant_count);
   const auto busy = [&] {
     return refusal_reply(busy_refusal("as many requests wait for models as may"), asked.form);
   };

@@ -48,8 +48,10 @@ void add_orders(const AnswerSettings& settings, session::AnswerOrder order,
 }
 
 Checked<Admission> admit(const RouteContext& context, const http::Request& request) {
-  std::unique_ptr<Slots::Slot> slot = context.slots->take(request.client);
+  const int32_t tenant_count = request.tenants ? int32_t(request.tenants->tenants.size()) : 0;
+  std::unique_ptr<Slots::Slot> slot = context.slots->take(request.client, tenant_count);
   if (slot == nullptr) return busy_refusal("the server answers as many requests as it may");
+  context.model.service->set_tenants(request.tenants);
   JobTerms terms{.client = request.client.empty() ? request.address : request.client,
                  .request_id = request.id};
   if (context.request_seconds_max > 0) {
