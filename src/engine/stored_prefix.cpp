@@ -7,10 +7,10 @@
 #include <system_error>
 #include <utility>
 
+#include "base/background_thread.h"
 #include "base/blocked_signals.h"
 #include "base/log.h"
 #include "base/trace/trace.h"
-#include "engine/background_thread.h"
 #include "memory/common_prefix.h"
 #include "store/loading.h"
 
