@@ -8,10 +8,10 @@
 #include <system_error>
 #include <utility>
 
-#include "base/background_thread.h"
 #include "base/blocked_signals.h"
 #include "base/log.h"
 #include "base/quantities.h"
+#include "base/threads/background_thread.h"
 #include "base/trace/trace.h"
 #include "sample/state_text.h"
 

@@ -7,9 +7,9 @@
 #include <system_error>
 #include <utility>
 
-#include "base/background_thread.h"
 #include "base/blocked_signals.h"
 #include "base/log.h"
+#include "base/threads/background_thread.h"
 #include "base/trace/trace.h"
 #include "memory/common_prefix.h"
 #include "store/loading.h"

@@ -6,10 +6,10 @@
 #include <system_error>
 #include <utility>
 
-#include "base/background_thread.h"
 #include "base/blocked_signals.h"
 #include "base/log.h"
 #include "base/quantities.h"
+#include "base/threads/background_thread.h"
 #include "memory/common_prefix.h"
 #include "store/crc32c.h"
 #include "store/loading.h"
