@@ -11,8 +11,8 @@
 #include "base/blocked_signals.h"
 #include "base/log.h"
 #include "base/quantities.h"
+#include "base/threads/background_thread.h"
 #include "base/trace/trace.h"
-#include "engine/background_thread.h"
 #include "sample/state_text.h"
 
 namespace cairn {
@@ -46,11 +46,9 @@ std::chrono::nanoseconds processor_time() {
 
 Result<std::unique_ptr<SequenceStore>> SequenceStore::open(Options options, memory::Memory* memory,
                                                            memory::PrefixCache* cache) {
+  options.disk.is_read_aside = true;
   CAIRN_TRY(std::unique_ptr<store::DiskStore> disk, store::DiskStore::open(options.disk));
-  const store::StoreStats stats = disk->stats();
   const std::string path = options.disk.path;
-  log::info("store: {}; {} sequences, {} of {}", path, stats.entries, show_bytes(stats.bytes),
-            show_bytes(stats.budget_bytes));
   std::unique_ptr<SequenceStore> made(
       new SequenceStore(std::move(disk), std::move(options), memory, cache));
   const BlockedSignals blocked;

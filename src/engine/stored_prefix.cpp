@@ -9,8 +9,8 @@
 
 #include "base/blocked_signals.h"
 #include "base/log.h"
+#include "base/threads/background_thread.h"
 #include "base/trace/trace.h"
-#include "engine/background_thread.h"
 #include "memory/common_prefix.h"
 #include "store/loading.h"
 

@@ -3,8 +3,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 #include <utility>
 
+#include "base/blocked_signals.h"
+#include "base/log.h"
+#include "base/quantities.h"
+#include "base/threads/background_thread.h"
 #include "memory/common_prefix.h"
 #include "store/crc32c.h"
 #include "store/loading.h"
@@ -66,35 +71,86 @@ Result<std::unique_ptr<DiskStore>> DiskStore::open(const StoreOptions& options) 
   CAIRN_TRY(std::unique_ptr<Folder> folder, Folder::open(options.path, calls));
   std::unique_ptr<DiskStore> store(new DiskStore(std::move(folder), options));
   store->own_calls_ = std::move(own);
-  CAIRN_TRY(store->scan());
+  if (!options.is_read_aside) {
+    CAIRN_TRY(store->scan());
+    return store;
+  }
+  const BlockedSignals blocked;
+  try {
+    store->reader_ = std::thread([made = store.get()] { made->read_aside(); });
+  } catch (const std::system_error& refused) {
+    return fail(ErrorCode::io, "{}: the thread that reads it: {}", options.path, refused.what());
+  }
   return store;
 }
 
-// Every file is counted before the first is written. Manifests of other versions stay, unread.
+DiskStore::~DiskStore() {
+  is_closing_ = true;
+  if (reader_.joinable()) reader_.join();
+}
+
+void DiskStore::read_aside() {
+  run_anywhere();
+  const auto begin = std::chrono::steady_clock::now();
+  if (Status status = scan(); !status) {
+    log::error("store: nothing is kept: {}", status.error().message);
+    unread_ = std::move(status).error();
+    const std::lock_guard lock(mutex_);
+    is_read_ = true;
+    read_.notify_all();
+    return;
+  }
+  if (is_closing_) return;
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
+  const StoreStats known = stats();
+  log::info("store: {}; {} sequences, {} of {}; read in {}", folder_->path(), known.entries,
+            show_bytes(known.bytes), show_bytes(known.budget_bytes), show_seconds(spent.count()));
+}
+
+void DiskStore::wait_until_read() const {
+  std::unique_lock lock(mutex_);
+  read_.wait(lock, [this] { return is_read_; });
+}
+
+bool DiskStore::is_read_within(std::chrono::milliseconds longest) const {
+  std::unique_lock lock(mutex_);
+  return read_.wait_for(lock, longest, [this] { return is_read_; });
+}
+
+// Every file is counted before the first is written. Manifests of other versions stay, unread. What
+// is put away meanwhile may be counted still: it goes when room is made.
 Status DiskStore::scan() {
+  Index index;
   CAIRN_TRY(const std::vector<ListedRecord> records, folder_->list(Place::objects));
   for (const ListedRecord& record : records) {
-    index_.note_record(record.name, record.bytes, record.used_ns);
+    index.note_record(record.name, record.bytes, record.used_ns);
   }
+  std::mutex mutex;
   std::vector<IndexEntry> entries;
   CAIRN_TRY(
       folder_->open_each(Place::manifests, [&](const Sha256Digest& name, const RecordFile& file) {
+        if (is_closing_) return;
         if (std::optional<IndexEntry> entry = scan_manifest(name, file)) {
+          const std::lock_guard lock(mutex);
           entries.push_back(std::move(*entry));
         }
       }));
   std::ranges::sort(entries, {}, &IndexEntry::used_ns);
   size_t link_count = 0;
   for (const IndexEntry& entry : entries) link_count += entry.links.size();
-  index_.reserve(entries.size(), link_count);
-  for (IndexEntry& entry : entries) index_.add(std::move(entry));
+  index.reserve(entries.size(), link_count);
+  for (IndexEntry& entry : entries) index.add(std::move(entry));
   CAIRN_TRY(const std::vector<std::string> sessions, folder_->list_saved());
   for (const std::string& session : sessions) {
     const Result<Sha256Digest> name = folder_->saved(session);
     if (!name) continue;
-    IndexEntry* const entry = index_.find(Result<Sha256Digest>(name).value());
+    IndexEntry* const entry = index.find(Result<Sha256Digest>(name).value());
     if (entry != nullptr) entry->is_saved = true;
   }
+  const std::lock_guard lock(mutex_);
+  index_ = std::move(index);
+  is_read_ = true;
+  read_.notify_all();
   return Ok{};
 }
 
@@ -183,6 +239,7 @@ std::optional<DiskStore::Match> DiskStore::find(const Sha256Digest& fingerprint,
                                                 int32_t known) {
   const Chain chain(fingerprint, prompt);
   std::vector<Index::Candidate> candidates;
+  wait_until_read();
   {
     const std::lock_guard lock(mutex_);
     candidates = index_.candidates(chain);
@@ -306,6 +363,7 @@ StoreStats DiskStore::stats() const {
 }
 
 std::vector<IndexEntry> DiskStore::entries() const {
+  wait_until_read();
   const std::lock_guard lock(mutex_);
   std::vector<IndexEntry> list;
   for (const IndexEntry* entry : index_.oldest_first()) list.push_back(*entry);

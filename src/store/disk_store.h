@@ -2,9 +2,14 @@
 // prompt, loaded into any memory of the same fingerprint and layout. Whatever is read is checked
 // before it is used; what is missing or damaged shortens what can be resumed, and no failure is
 // more than a miss. docs/store.md has the format and the promises.
-// Thread rule: one thread at a time writes, any number find and load meanwhile.
+// Thread rule: one thread at a time writes, any number find and load meanwhile. While it is still
+// being read, find(), entries() and whatever writes wait; a sequence's or a session's name is
+// enough to load it.
 #pragma once
 
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -14,6 +19,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -34,6 +40,8 @@ struct StoreOptions {
   std::optional<uint64_t> free_bytes_min;  // Left free; none: 1 GiB or a twentieth of the disk.
   FileCalls* calls = nullptr;              // Null: the system's. Outlives the store.
   std::function<int64_t()> now_ns;         // None: the system's clock.
+  // It is opened at once, and read by a thread of its own.
+  bool is_read_aside = false;
 };
 
 struct StoreStats {
@@ -51,8 +59,10 @@ struct StoreStats {
 
 class DiskStore {
  public:
-  // Reads all manifests. Errors: those of Folder::open(), and of listing it.
+  // Reads all manifests. Errors: those of Folder::open(), and of listing it; where it is read
+  // aside, a store that cannot be listed has nothing, and takes nothing.
   static Result<std::unique_ptr<DiskStore>> open(const StoreOptions& options);
+  ~DiskStore();
 
   // Makes the sequence survive; records that are there already are not written again. The result is
   // the manifest's name. Errors: no_room (budget, disk), io; cancelled, where `goes_on`, which is
@@ -95,6 +105,7 @@ class DiskStore {
   Result<memory::Sequence> load(memory::Memory& memory, memory::Variant variant,
                                 const Sha256Digest& fingerprint, const Match& match, int32_t known);
 
+  // Until all is read, of its entries and bytes none are known.
   StoreStats stats() const;
   // What it has, the oldest first.
   std::vector<IndexEntry> entries() const;
@@ -130,6 +141,9 @@ class DiskStore {
   friend class Loading;
   struct ReadRecord;
   Status scan();
+  void read_aside();
+  void wait_until_read() const;
+  bool is_read_within(std::chrono::milliseconds longest) const;
   std::optional<IndexEntry> scan_manifest(const Sha256Digest& name, const RecordFile& file);
   Result<ReadRecord> read_manifest_record(const Sha256Digest& name);
   Result<ReadRecord> read_manifest_file(const Sha256Digest& name, const RecordFile& file);
@@ -161,12 +175,18 @@ class DiskStore {
   std::function<int64_t()> now_ns_;
   uint64_t budget_bytes_ = 0, free_bytes_min_ = 0;
   mutable std::mutex mutex_;  // Of the index and the counts.
-  Index index_;
+  mutable std::condition_variable read_;
+  bool is_read_ = false;
+  Index index_;  // Empty until all is read.
   StoreStats stats_;
   // The writer's alone.
   int64_t paused_until_ns_ = 0, pause_ns_ = 0;
   std::set<Sha256Digest> being_written_;  // Records whose manifest is not there yet.
   std::vector<std::pair<Place, Sha256Digest>> to_scrub_;  // The next one last.
+  // That it cannot be counted: then nothing may be written. Set before is_read_.
+  std::optional<Error> unread_;
+  std::atomic<bool> is_closing_{false};
+  std::thread reader_;
 };
 
 }  // namespace cairn::store

@@ -69,7 +69,7 @@ void DiskStore::list_for_scrub() {
 
 // What is not there any more was removed, and what another version wrote is not understood.
 bool DiskStore::scrub_next(GoesOn goes_on) {
-  if (folder_->is_read_only()) return false;
+  if (folder_->is_read_only() || !is_read_within({})) return false;
   if (to_scrub_.empty()) list_for_scrub();
   if (to_scrub_.empty()) return false;
   const auto [place, name] = to_scrub_.back();
@@ -92,6 +92,7 @@ bool DiskStore::scrub_next(GoesOn goes_on) {
 
 void DiskStore::condemn(const Sha256Digest& fingerprint, std::span<const Token> tokens,
                         int32_t position, const std::string& reason) {
+  wait_until_read();
   const Chain chain(fingerprint, tokens);
   const int32_t link = std::min(position / kChainTokens + 1, chain.link_count());
   std::vector<Sha256Digest> names;
@@ -183,6 +184,8 @@ Result<Sha256Digest> DiskStore::adopt(std::span<const std::byte> record) {
     entry = entry_of(header, manifest, chain);
     entry->used_ns = now_ns_();
   }
+  wait_until_read();
+  if (unread_) return *unread_;
   being_written_.insert(name);
   const PieceRef ref{.name = name, .digest = header.payload_digest, .file_bytes = record.size()};
   if (!is_manifest && folder_->size_of(place, name)) (void)verify_record(ref);

@@ -15,6 +15,8 @@ constexpr int64_t kSecondNs = 1'000'000'000;
 constexpr int64_t kPauseMinNs = 60 * kSecondNs, kPauseMaxNs = 3600 * kSecondNs;
 // Records without a manifest may belong to a writer that is not done.
 constexpr int64_t kYoungNs = 600 * kSecondNs;
+// Who waits until all is read is asked so often whether it shall go on.
+constexpr std::chrono::milliseconds kAskAgain(20);
 
 }  // namespace
 
@@ -33,6 +35,10 @@ Result<Sha256Digest> DiskStore::write(const Snapshot& snapshot, Durability durab
                                       GoesOn goes_on) {
   const memory::Outline& outline = snapshot.outline();
   const auto write_all = [&]() -> Result<Sha256Digest> {
+    while (!is_read_within(kAskAgain)) {
+      if (!goes_on()) return fail(ErrorCode::cancelled, "store: the memory is needed");
+    }
+    if (unread_) return *unread_;
     if (folder_->is_read_only()) {
       return fail(ErrorCode::no_room, "{}: it can only be read", folder_->path());
     }
@@ -271,6 +277,7 @@ void DiskStore::sweep_old_records(bool spares_foreign) {
 }
 
 Status DiskStore::remove(const Sha256Digest& name) {
+  wait_until_read();
   {
     const std::lock_guard lock(mutex_);
     if (index_.find(name) == nullptr) {

@@ -103,7 +103,7 @@ class Folder {
   void quarantine(Place place, const Sha256Digest& name, const std::string& reason);
   Result<std::vector<ListedRecord>> list(Place place);
   // Hands out the file of each that list() lists, with fewer calls than opening them one by one.
-  // Errors: those of list().
+  // Where there are many, `take` is called by several threads at once. Errors: those of list().
   Status open_each(Place place, FunctionRef<void(const Sha256Digest&, const RecordFile&)> take);
 
   // Names of sessions, the manifest of each, and what whoever saved it wants to be told again.
@@ -130,7 +130,7 @@ class Folder {
                                   Durability durability);
   Result<Descriptor> folder_of(Place place, const Sha256Digest& name, bool makes);
   Result<RecordFile> open_in(const Descriptor& folder, const std::string& hex);
-  // In the folders of two digits, by their open descriptors.
+  // In the folders of two digits, by their open descriptors; as open_each().
   Status each_name(
       Place place,
       FunctionRef<void(const Descriptor&, const std::string& hex, const Sha256Digest&)> take);

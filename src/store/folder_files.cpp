@@ -4,11 +4,16 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <functional>
+#include <mutex>
+#include <system_error>
+#include <thread>
 #include <utility>
 
+#include "base/blocked_signals.h"
 #include "store/folder.h"
 
 namespace cairn::store {
@@ -19,6 +24,9 @@ constexpr int kPartFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr size_t kGatherBytes = size_t(256) << 10;
 constexpr size_t kQuarantinedMax = 64;
 constexpr uint64_t kQuarantinedBytesMax = uint64_t(256) << 20;
+// A store of thousands of records has all 256 folders; one of a few is read by the caller alone.
+constexpr size_t kFoldersPerThread = 64;
+constexpr size_t kThreadsMax = 4;
 
 Error io_error(const std::string& what) {
   const bool is_full = errno == ENOSPC || errno == EDQUOT;
@@ -71,6 +79,26 @@ class PartWriter {
   off_t offset_ = 0;
   std::vector<std::byte> gathered_;
 };
+
+// Calls `work` with each number below `count`, from several threads where there are many: a disk
+// answers several questions at once, and its answers are computed with meanwhile. What the system
+// gives no thread for, the others do.
+void share_out(size_t count, FunctionRef<void(size_t)> work) {
+  std::atomic<size_t> next{0};
+  const auto take_some = [&] {
+    for (size_t index = next++; index < count; index = next++) work(index);
+  };
+  const BlockedSignals blocked;
+  std::vector<std::thread> helpers;
+  try {
+    while (helpers.size() + 1 < std::min(kThreadsMax, count / kFoldersPerThread)) {
+      helpers.emplace_back(take_some);
+    }
+  } catch (const std::system_error&) {
+  }
+  take_some();
+  for (std::thread& helper : helpers) helper.join();
+}
 
 }  // namespace
 
@@ -226,25 +254,28 @@ Status Folder::each_name(
     FunctionRef<void(const Descriptor&, const std::string& hex, const Sha256Digest&)> take) {
   std::vector<std::string> folders;
   if (calls_->list(at(place).number(), folders) != 0) return io_error(path_ + ": cannot list");
-  for (const std::string& two : folders) {
+  share_out(folders.size(), [&](size_t index) {
+    const std::string& two = folders[index];
     const Descriptor folder(calls_->open_at(at(place).number(), two.c_str(), kPartFlags, 0));
     std::vector<std::string> names;
-    if (!folder || calls_->list(folder.number(), names) != 0) continue;
+    if (!folder || calls_->list(folder.number(), names) != 0) return;
     for (const std::string& hex : names) {
       const std::optional<Sha256Digest> name = digest_of_hex(hex);
       if (name && two == hex.substr(0, 2)) take(folder, hex, *name);
     }
-  }
+  });
   return Ok{};
 }
 
 Result<std::vector<ListedRecord>> Folder::list(Place place) {
+  std::mutex mutex;
   std::vector<ListedRecord> records;
   const auto add = [&](const Descriptor& folder, const std::string& hex, const Sha256Digest& name) {
     struct stat status = {};
     const bool is_record =
         calls_->status_at(folder.number(), hex.c_str(), &status) == 0 && S_ISREG(status.st_mode);
     if (!is_record) return;
+    const std::lock_guard lock(mutex);
     records.push_back(
         {.name = name, .bytes = uint64_t(status.st_size), .used_ns = changed_ns(status)});
   };

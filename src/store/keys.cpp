@@ -75,6 +75,8 @@ uint32_t layout_id(const memory::Layout& layout) {
     sha.add(uint64_t(plane.key_type)).add(uint64_t(plane.value_type));
     sha.add(uint64_t(plane.values_in_keys));
   }
+  // The version of how a log's record is named, whose payload depends on where the log begins.
+  if (!layout.log_planes.empty()) sha.add("log/2");
   for (const LogPlane& plane : layout.log_planes) sha.add(uint64_t(plane.width));
   for (const StateTensor& tensor : layout.state_tensors) sha.add(uint64_t(tensor.bytes));
   return uint32_t(short_key(sha.finish()));

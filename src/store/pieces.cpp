@@ -40,6 +40,7 @@ void add_extents(const memory::Outline& outline, const memory::Layout& layout, i
   }
 }
 
+// Its first page has nothing of the positions before the log: where it begins is part of the name.
 void add_log(const memory::Outline& outline, const memory::Layout& layout,
              std::vector<Piece>& pieces) {
   for (const memory::PageRun& run : outline.runs[size_t(layout.log_group)]) {
@@ -47,7 +48,7 @@ void add_log(const memory::Outline& outline, const memory::Layout& layout,
         {.type = RecordType::log,
          .group = layout.log_group,
          .pages = run,
-         .begin = run.first * kLogPageTokens,
+         .begin = std::max(run.first * kLogPageTokens, outline.log_begin),
          .end = outline.length(),
          .is_partial = true,
          .payload_bytes = meaning_bytes(layout, layout.log_group) * uint64_t(run.count)});

@@ -1,6 +1,7 @@
 // How a sequence is cut into records: whole pages of one group on a grid of positions, so that
 // sequences with a common beginning have common records; the last, unfinished page alone; each
-// state alone; the log whole. Hidden rows are few bytes and lie in the manifest. Thread-safe: pure.
+// state alone; the log whole, from the position at which it begins. Hidden rows are few bytes and
+// lie in the manifest. Thread-safe: pure.
 #pragma once
 
 #include <cstdint>

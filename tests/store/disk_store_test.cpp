@@ -14,6 +14,7 @@
 namespace cairn::store::disk_store_test {
 namespace {
 
+using memory::Sequence;
 using memory::toy::conversation;
 using toy::full_model;
 using toy::kFingerprint;
@@ -64,6 +65,35 @@ TEST(DiskStore, ALongSequenceHasManyRecordsThatItsBranchesShare) {
   EXPECT_EQ(bench.restored(text), 900);
   EXPECT_EQ(bench.restored(tokens_of(second)), 750);
   EXPECT_EQ(bench.restored(std::span(text).first(650)), 600);
+}
+
+// Two sequences of the same tokens, whose logs begin in the middle of the same page: neither has
+// what lies before the other's beginning.
+TEST(DiskStore, LogsThatBeginElsewhereAreOtherRecords) {
+  for (const memory::toy::ToyModel& model : {mixed_model(), store_models()[8]}) {
+    for (const bool is_shorter_first : {true, false}) {
+      StoreBench bench(model);
+      const std::vector<Token> text = memory::toy::tokens(70);
+      const auto read = [&](int32_t at_once) {
+        Sequence sequence = bench.here.memory->new_sequence(kVariant);
+        const auto first = std::span(text).first(size_t(at_once));
+        EXPECT_TRUE(bool(bench.here.read(sequence, {first.begin(), first.end()})));
+        for (const Token token : std::span(text).subspan(size_t(at_once))) {
+          EXPECT_TRUE(bool(bench.here.read(sequence, {token})));
+        }
+        EXPECT_TRUE(bench.here.memory->suspend(sequence));
+        EXPECT_EQ(sequence.log_begin(), at_once);
+        return sequence;
+      };
+      const Sequence one = read(is_shorter_first ? 68 : 66);
+      const Sequence other = read(is_shorter_first ? 66 : 68);
+      ASSERT_TRUE(bool(bench.write(one)));
+      ASSERT_TRUE(bool(bench.write(other)));
+      bench.reopen();
+      EXPECT_EQ(bench.restored(text), 70);
+      EXPECT_EQ(bench.store->stats().damaged, 0u);
+    }
+  }
 }
 
 TEST(DiskStore, WritingAgainWritesNothing) {

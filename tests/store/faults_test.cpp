@@ -189,6 +189,32 @@ TEST(Faults, AfterAFailureTheDiskHasAPause) {
   EXPECT_TRUE(bool(bench.write(chat)));
 }
 
+// Each user may have less than the disk.
+class QuotaCalls : public FileCalls {
+ public:
+  int allocate(int file, off_t bytes) override {
+    if (has_room) return FileCalls::allocate(file, bytes);
+    errno = EDQUOT;
+    return -1;
+  }
+
+  bool has_room = false;
+};
+
+// It is written as soon as there is room again: nothing is broken.
+TEST(Faults, AUsedUpQuotaIsAFullDisk) {
+  QuotaCalls calls;
+  StoreOptions options;
+  options.calls = &calls;
+  StoreBench bench(toy::mixed_model(), options);
+  const memory::Sequence chat = conversation(bench.here);
+  EXPECT_EQ(bench.write(chat).error().code, ErrorCode::no_room);
+  EXPECT_TRUE(bench.files("manifests").empty() && bench.files("tmp").empty());
+  calls.has_room = true;
+  EXPECT_TRUE(bool(bench.write(chat)));
+  EXPECT_EQ(bench.restored(tokens_of(chat)), chat.length());
+}
+
 // Writes sequences, saved ones among them, and says which were saved, until it is killed.
 [[noreturn]] void write_until_killed(StoreBench& bench, std::span<const memory::Sequence> chats,
                                      int said) {
@@ -206,8 +232,7 @@ TEST(Faults, AfterAFailureTheDiskHasAPause) {
   }
 }
 
-TEST(Faults, KilledAtRandomMomentsItIsWhole) {
-  constexpr int kRounds = test::kIsSanitized ? 15 : 50;
+void kill_at_random_moments(int round_count) {
   std::mt19937 random(11);
   StoreOptions options{.budget_bytes = 1'000'000};
   StoreBench bench(toy::mixed_model(), options);
@@ -216,7 +241,7 @@ TEST(Faults, KilledAtRandomMomentsItIsWhole) {
     chats.push_back(toy::read_text(bench.here, 60 + number, number));
   }
   size_t found = 0;
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < round_count; ++round) {
     bench.store.reset();
     int pipe[2];
     ASSERT_EQ(::pipe(pipe), 0);
@@ -247,7 +272,16 @@ TEST(Faults, KilledAtRandomMomentsItIsWhole) {
     ASSERT_EQ(bench.store->verify().value().bad_records, 0u);
     ASSERT_EQ(bench.store->stats().damaged, 0u);
   }
-  EXPECT_GT(found, size_t(2 * kRounds));
+  EXPECT_GT(found, size_t(2 * round_count));
+}
+
+TEST(Faults, KilledAtRandomMomentsItIsWhole) {
+  kill_at_random_moments(test::kIsSanitized ? 15 : 50);
+}
+
+// `./dev soak` runs it.
+TEST(Faults, DISABLED_SoakKilledAtAThousandMomentsItIsWhole) {
+  kill_at_random_moments(1000);
 }
 
 }  // namespace
