@@ -582,8 +582,12 @@ def test_touch(page):
     assert "From here" in price(window)
     assert page.messages() == whole, "the first tap shows the price"
     page.shoot("touch-price")
-    window.finger(first)
-    window.wait("document.querySelectorAll('.message').length === 2")
+    # A tree that is drawn anew under the finger takes no tap: then a person taps again.
+    for _ in range(5):
+        window.finger(first)
+        time.sleep(0.2)
+        if page.messages() != whole:
+            break
     assert page.messages() == whole[:2]
     # The map likewise.
     window.run("document.querySelector('.map').scrollIntoView({block: 'center'})")
