@@ -369,7 +369,7 @@ Result<StepReport> Engine::step(std::span<const StepItem> items, StepAcceptor ac
   const bool is_full = !report && report.error().code == ErrorCode::memory_full;
   if (!is_full) return report;
   std::optional<std::chrono::milliseconds> patience;
-  if (items.size() > 1) patience = kStorePatience;
+  if (items.size() > 1 || !sequence_store_->is_ready()) patience = kStorePatience;
   return sequence_store_->drain(patience) ? stepper_->step(items, accept, observe) : report;
 }
 

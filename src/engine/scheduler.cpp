@@ -286,7 +286,13 @@ bool Scheduler::follows_kin(const Share& share) const {
 
 // Whether what one gives up can be evicted for a job that spares shares.
 bool Scheduler::may_use(const Scheduled& job, const Scheduled& given_up) const {
-  return given_up.client == job.client || engine_->cache().shares().is_above(given_up.tenant());
+  return given_up.client == job.client || engine_->cache().would_give_more(given_up.tenant());
+}
+
+// Whether the other waits for what it may not take, and this job may: then nothing is kept for it.
+bool Scheduler::is_stalled_beside(const Scheduled& job, const Scheduled& other) const {
+  return other.client != job.client && other.stalled_in == memory_epoch_ && spares_shares(other) &&
+         is_alone(job);
 }
 
 // Half of the places are kept for tenants that run nothing, one for each, so that they need not
@@ -306,13 +312,15 @@ bool Scheduler::has_place(const Scheduled& job, int32_t running_count) const {
 bool Scheduler::make_room(const Scheduled& job, size_t bytes, int32_t& running_count,
                           int32_t reading_count) {
   for (;;) {
-    if (has_place(job, running_count) && has_room(job, bytes)) return true;
+    const bool lacks_place = !has_place(job, running_count);
+    if (!lacks_place && has_room(job, bytes)) return true;
     if (running_count == 0) {
       const bool will_have_more = is_being_written();
       waits_for_disk_ |= will_have_more;
       return reading_count == 0 && !will_have_more;
     }
-    if (!preempt_yielding(job, !is_alone(job))) {
+    // A place that another tenant gives up may be kept for that tenant.
+    if (!preempt_yielding(job, !is_alone(job), lacks_place && !is_alone(job))) {
       SequenceStore* const store = engine_->sequence_store();
       if (store != nullptr && !has_room(job, bytes)) store->hurry();
       return false;
@@ -429,9 +437,10 @@ int32_t Scheduler::shared_prefix(const Scheduled& running, const Scheduled& wait
 }
 
 // Bytes that the running jobs' prompts and next tokens still take.
-size_t Scheduler::promised_bytes() const {
+size_t Scheduler::promised_bytes(const Scheduled& beside) const {
   size_t bytes = 0;
   for (const auto& job : jobs_) {
+    if (is_stalled_beside(beside, *job)) continue;
     if (job->is_running() && job->lane() != nullptr) bytes += job->lane()->demand().new_bytes;
     const StoredPrefix* const stored = job->read_stored();
     if (stored != nullptr) bytes += job->lane()->plan_stored(*stored).new_bytes;
@@ -448,7 +457,7 @@ size_t Scheduler::evictable_bytes(const Scheduled& job) const {
 // For so many bytes beside those that are promised.
 bool Scheduler::has_room(const Scheduled& job, size_t bytes) const {
   const memory::Usage usage = engine_->memory().usage();
-  const size_t wanted = bytes + promised_bytes();
+  const size_t wanted = bytes + promised_bytes(job);
   const size_t free_bytes = usage.budget_bytes - usage.used_bytes();
   return wanted <= free_bytes || wanted <= free_bytes + evictable_bytes(job);
 }
@@ -457,7 +466,7 @@ bool Scheduler::has_room(const Scheduled& job, size_t bytes) const {
 int64_t Scheduler::spare_bytes(const Scheduled& job) const {
   const memory::Usage usage = engine_->memory().usage();
   const size_t free_bytes = usage.budget_bytes - usage.used_bytes();
-  return int64_t(free_bytes + evictable_bytes(job)) - int64_t(promised_bytes());
+  return int64_t(free_bytes + evictable_bytes(job)) - int64_t(promised_bytes(job));
 }
 
 // Rows that continue answers are in every step; those of prompts fill it up, by the clients' turns.
@@ -579,8 +588,9 @@ bool Scheduler::preempt_junior(const Scheduled& than) {
   for (size_t index = jobs_.size(); index-- > 0;) {
     Scheduled& job = *jobs_[index];
     if (&job == &than) return false;
+    if (spares && !may_use(than, job)) continue;
     if (give_up_reading(job)) return true;
-    if (!job.has_memory() || (spares && !may_use(than, job))) continue;
+    if (!job.has_memory()) continue;
     preempt(job);
     return true;
   }
@@ -589,7 +599,7 @@ bool Scheduler::preempt_junior(const Scheduled& than) {
 
 // The youngest job that nobody receives anything from, or that is idle where this one is not, gives
 // up its place and its memory; whether there is one. An idle job without a lane cannot go on later.
-bool Scheduler::preempt_yielding(const Scheduled& to, bool spares) {
+bool Scheduler::preempt_yielding(const Scheduled& to, bool spares, bool only_kin) {
   for (size_t index = jobs_.size(); index-- > 0;) {
     Scheduled& job = *jobs_[index];
     if (&job == &to || !job.is_running()) continue;
@@ -600,6 +610,7 @@ bool Scheduler::preempt_yielding(const Scheduled& to, bool spares) {
       return true;
     }
     if (!job.job->is_blocked() && !is_idle) continue;
+    if (only_kin && !is_idle && job.client != to.client) continue;
     if (spares && !is_idle && !may_use(to, job)) continue;
     preempt(job);
     return true;
@@ -614,12 +625,13 @@ bool Scheduler::others_have_memory(const Scheduled& than) const {
 }
 
 // A page that an entry of the cache shares has to be copied before it can be written: without the
-// entry there may be room; and pins must not make a request fail. Whether there was an entry.
+// entry there may be room; and pins must not make a request fail. Whether there was one of them.
 bool Scheduler::forget_cached(const Scheduled& job) {
   const size_t before = engine_->cache().entry_count();
+  const bool had_pins = engine_->cache().pinned_bytes() > 0;
   engine_->cache().unpin_all();
   engine_->cache().clear(job.tenant());
-  return engine_->cache().entry_count() < before;
+  return had_pins || engine_->cache().entry_count() < before;
 }
 
 void Scheduler::preempt(Scheduled& job) {

@@ -112,6 +112,7 @@ class Scheduler {
   bool spares_shares(const Scheduled& job) const;
   bool follows_kin(const Share& share) const;
   bool may_use(const Scheduled& job, const Scheduled& given_up) const;
+  bool is_stalled_beside(const Scheduled& job, const Scheduled& other) const;
   bool has_place(const Scheduled& job, int32_t running_count) const;
   Status check_queue(const Client& client) const;
   void plan(Scheduled& job);
@@ -124,12 +125,12 @@ class Scheduler {
   size_t evictable_bytes(const Scheduled& job) const;
   bool has_room(const Scheduled& job, size_t bytes) const;
   int64_t spare_bytes(const Scheduled& job) const;
-  size_t promised_bytes() const;
+  size_t promised_bytes(const Scheduled& beside) const;
   void choose_rows();
   void compute();
   void count_step(const StepReport& report, double seconds);
   bool preempt_junior(const Scheduled& than);
-  bool preempt_yielding(const Scheduled& to, bool spares);
+  bool preempt_yielding(const Scheduled& to, bool spares, bool only_kin = false);
   bool others_have_memory(const Scheduled& than) const;
   bool forget_cached(const Scheduled& job);
   void preempt(Scheduled& job);

@@ -82,6 +82,7 @@ SequenceStore::SequenceStore(std::unique_ptr<store::DiskStore> disk, Options opt
       random_(std::random_device()()) {}
 
 SequenceStore::~SequenceStore() {
+  disk_->stop_reading();
   {
     const std::lock_guard lock(mutex_);
     is_closing_ = true;
@@ -290,7 +291,7 @@ void SequenceStore::keep(const memory::Sequence& sequence, const Sha256Digest& f
 // which a copy keeps from being free: so little may wait, and the rest is lost.
 void SequenceStore::demote(const memory::Sequence& sequence, const Sha256Digest& fingerprint) {
   if (sequence.is_closed() || sequence.length() < store::kChainTokens) return;
-  if (disk_->covers(fingerprint, sequence.tokens())) return;
+  if (disk_->covers(fingerprint, memory_->layout(), sequence.tokens())) return;
   auto snapshot = std::make_unique<store::Snapshot>(*memory_, sequence, fingerprint, model_);
   const uint64_t bytes_max = memory_->options().budget_bytes / kDemotedPart;
   bool has_room = false;

@@ -61,6 +61,8 @@ class SequenceStore {
   void demote(const memory::Sequence& sequence, const Sha256Digest& fingerprint);
   // Whether something that waits to be written, or is being written, holds memory.
   bool holds_memory();
+  // Whether the folder has been read: before, nothing is written.
+  bool is_ready() const { return disk_->is_read_within({}); }
   // Waits until everything is written, and lets go of its blocks. What is not written when the
   // patience is over is passed over. False: there was nothing.
   bool drain(std::optional<std::chrono::milliseconds> patience = std::nullopt);

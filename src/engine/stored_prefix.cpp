@@ -34,6 +34,7 @@ struct StoredPrefix::Work {
   int32_t known = 0;  // Of the prompt's tokens: what memory has.
   std::optional<store::Loading> loading;
   bool is_out = false, is_given_up = false;  // Under the reader's mutex.
+  bool holds_memory = false;                 // Likewise: a search holds none.
 
   int32_t worth() const { return known + kWorthTokens - 1; }
 };
@@ -216,6 +217,7 @@ std::unique_ptr<StoredPrefix> StoreReader::look_up(const Sha256Digest& fingerpri
 void StoreReader::hand_over(std::shared_ptr<Work> work) {
   const std::lock_guard lock(mutex_);
   work->is_out = true;
+  work->holds_memory = work->loading.has_value();
   (work->loading ? reads_ : searches_).push_back(std::move(work));
   handed_over_.notify_all();
 }
@@ -229,7 +231,7 @@ void StoreReader::give_up(std::shared_ptr<Work> work) {
   const std::lock_guard lock(mutex_);
   if (!work->is_out) return;
   work->is_given_up = true;
-  ++held_count_;
+  if (work->holds_memory) ++held_count_;
 }
 
 bool StoreReader::collect() {
@@ -277,8 +279,8 @@ void StoreReader::run() {
     }
     work->is_out = false;
     if (work->is_given_up) {
+      if (work->holds_memory) --held_count_;
       given_up_.push_back(std::move(work));
-      --held_count_;
     }
     work.reset();
     ++news_count_;

@@ -5,6 +5,8 @@
 #include <span>
 #include <utility>
 
+#include "memory/cache/block_counts.h"
+
 namespace cairn::session {
 
 PromptPins::PromptPins(Engine* engine) : engine_(engine) {
@@ -21,11 +23,16 @@ int32_t PromptPins::keep(const memory::Sequence& sequence, const PromptPin& pin,
   const auto same = std::ranges::find_if(
       kept_, [&](const Kept& kept) { return kept.variant == variant && kept.tokens == tokens; });
   if (same != kept_.end()) release(size_t(same - kept_.begin()));
+  memory::BlockCounts own;
+  own.add(*beginning);
+  const size_t bytes = own.held_bytes(), quota = engine_->cache().pin_quota();
+  if (bytes > quota) return 0;
+  make_room(variant.tenant, quota - bytes);
   for (;;) {
     if (kept_.size() < kPinsMax) {
       Result<memory::PinId> pinned = engine_->cache().pin(std::move(beginning).value());
       if (pinned) {
-        kept_.push_back({*pinned, variant, tokens, now + pin.time});
+        kept_.push_back({*pinned, variant, tokens, bytes, now + pin.time});
         return length;
       }
     }
@@ -33,6 +40,18 @@ int32_t PromptPins::keep(const memory::Sequence& sequence, const PromptPin& pin,
     release(0);
     beginning = engine_->memory().at(sequence, pin.position);
     if (!beginning) return 0;
+  }
+}
+
+// With shares a tenant's pins push out that tenant's alone. What several of them hold together is
+// counted for each; without shares the cache counts it once.
+void PromptPins::make_room(uint64_t tenant, size_t bytes_max) {
+  if (!engine_->cache().shares().are_set()) return;
+  size_t bytes = 0;
+  for (size_t index = kept_.size(); index-- > 0;) {
+    if (kept_[index].variant.tenant != tenant) continue;
+    bytes += kept_[index].bytes;
+    if (bytes > bytes_max) release(index);
   }
 }
 

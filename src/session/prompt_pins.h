@@ -1,7 +1,8 @@
 // Beginnings of prompts that stay in memory for a while, though nobody uses them: those that
 // requests ask for by name (Anthropic's cache_control). All of them hold a part of the memory at
-// most; where that is full, the one that was asked for longest ago goes, and all of them go before
-// a request fails for lack of memory. No bit depends on it. Thread rule: the engine's thread.
+// most, and those of one of several tenants an even part of that; where it is full, the one that
+// was asked for longest ago goes, and all of them go before a request fails for lack of memory. No
+// bit depends on it. Thread rule: the engine's thread.
 #pragma once
 
 #include <chrono>
@@ -43,9 +44,11 @@ class PromptPins {
     memory::PinId pin;
     memory::Variant variant;
     Sha256Digest tokens;
+    size_t bytes;  // That it holds, whoever else does.
     Clock::time_point end;
   };
 
+  void make_room(uint64_t tenant, size_t bytes_max);
   void release(size_t index);
 
   Engine* engine_;

@@ -85,8 +85,14 @@ Result<std::unique_ptr<DiskStore>> DiskStore::open(const StoreOptions& options) 
 }
 
 DiskStore::~DiskStore() {
-  is_closing_ = true;
+  stop_reading();
   if (reader_.joinable()) reader_.join();
+}
+
+void DiskStore::stop_reading() {
+  const std::lock_guard lock(mutex_);
+  is_closing_ = true;
+  read_.notify_all();
 }
 
 void DiskStore::read_aside() {
@@ -107,14 +113,16 @@ void DiskStore::read_aside() {
             show_bytes(known.bytes), show_bytes(known.budget_bytes), show_seconds(spent.count()));
 }
 
-void DiskStore::wait_until_read() const {
+bool DiskStore::wait_until_read() const {
   std::unique_lock lock(mutex_);
-  read_.wait(lock, [this] { return is_read_; });
+  read_.wait(lock, [this] { return is_read_ || is_closing_; });
+  return !is_closing_;
 }
 
 bool DiskStore::is_read_within(std::chrono::milliseconds longest) const {
   std::unique_lock lock(mutex_);
-  return read_.wait_for(lock, longest, [this] { return is_read_; });
+  read_.wait_for(lock, longest, [this] { return is_read_ || is_closing_; });
+  return is_read_;
 }
 
 // Every file is counted before the first is written. Manifests of other versions stay, unread. What
@@ -239,7 +247,7 @@ std::optional<DiskStore::Match> DiskStore::find(const Sha256Digest& fingerprint,
                                                 int32_t known) {
   const Chain chain(fingerprint, prompt);
   std::vector<Index::Candidate> candidates;
-  wait_until_read();
+  if (!wait_until_read()) return std::nullopt;
   {
     const std::lock_guard lock(mutex_);
     candidates = index_.candidates(chain);
@@ -268,11 +276,15 @@ std::optional<DiskStore::Match> DiskStore::find(const Sha256Digest& fingerprint,
   return best;
 }
 
-bool DiskStore::covers(const Sha256Digest& fingerprint, std::span<const Token> tokens) const {
+bool DiskStore::covers(const Sha256Digest& fingerprint, const memory::Layout& layout,
+                       std::span<const Token> tokens) const {
   const Chain chain(fingerprint, tokens);
+  const uint32_t layout_wanted = layout_id(layout);
   const std::lock_guard lock(mutex_);
-  const std::vector<Index::Candidate> found = index_.candidates(chain);
-  return !found.empty() && found.front().links == chain.link_count();
+  return std::ranges::any_of(index_.candidates(chain), [&](const Index::Candidate& candidate) {
+    return candidate.links == chain.link_count() &&
+           index_.find(candidate.name)->layout == layout_wanted;
+  });
 }
 
 // Of an entry that parts from the tokens within a link it is not known where.

@@ -72,7 +72,8 @@ class DiskStore {
   Result<Sha256Digest> write(const Snapshot& snapshot, Durability durability,
                              GoesOn goes_on = always);
   // Whether a stored sequence has all whole links of these tokens.
-  bool covers(const Sha256Digest& fingerprint, std::span<const Token> tokens) const;
+  bool covers(const Sha256Digest& fingerprint, const memory::Layout& layout,
+              std::span<const Token> tokens) const;
   // Where stored sequences that begin as these tokens do have something of them, as their manifests
   // say. Reads no file.
   StoredPart part_of(const Sha256Digest& fingerprint, const memory::Layout& layout,
@@ -136,14 +137,18 @@ class DiskStore {
                                  uint32_t* layout = nullptr);
   Folder& folder() { return *folder_; }
 
+  // Whether all that the folder has is known, or will be soon.
+  bool is_read_within(std::chrono::milliseconds longest) const;
+  // What waits for that, here and later, finds nothing, or is cancelled.
+  void stop_reading();
+
  private:
   DiskStore(std::unique_ptr<Folder> folder, const StoreOptions& options);
   friend class Loading;
   struct ReadRecord;
   Status scan();
   void read_aside();
-  void wait_until_read() const;
-  bool is_read_within(std::chrono::milliseconds longest) const;
+  bool wait_until_read() const;  // False: nothing is read any more.
   std::optional<IndexEntry> scan_manifest(const Sha256Digest& name, const RecordFile& file);
   Result<ReadRecord> read_manifest_record(const Sha256Digest& name);
   Result<ReadRecord> read_manifest_file(const Sha256Digest& name, const RecordFile& file);

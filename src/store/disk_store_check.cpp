@@ -92,7 +92,7 @@ bool DiskStore::scrub_next(GoesOn goes_on) {
 
 void DiskStore::condemn(const Sha256Digest& fingerprint, std::span<const Token> tokens,
                         int32_t position, const std::string& reason) {
-  wait_until_read();
+  if (!wait_until_read()) return;
   const Chain chain(fingerprint, tokens);
   const int32_t link = std::min(position / kChainTokens + 1, chain.link_count());
   std::vector<Sha256Digest> names;

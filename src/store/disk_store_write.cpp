@@ -36,7 +36,8 @@ Result<Sha256Digest> DiskStore::write(const Snapshot& snapshot, Durability durab
   const memory::Outline& outline = snapshot.outline();
   const auto write_all = [&]() -> Result<Sha256Digest> {
     while (!is_read_within(kAskAgain)) {
-      if (!goes_on()) return fail(ErrorCode::cancelled, "store: the memory is needed");
+      if (is_closing_ || !goes_on())
+        return fail(ErrorCode::cancelled, "store: the memory is needed");
     }
     if (unread_) return *unread_;
     if (folder_->is_read_only()) {

@@ -133,6 +133,12 @@ TEST(Embeddings, OfEachToken) {
     }
   }
   EXPECT_EQ(serving.post(kPath, json{{"input", ids}}.dump()).status, 501);
+  // As many numbers as no reply may hold.
+  json text = json::array();
+  for (int token = 0; token < 60; ++token) text.push_back(ids[0]);
+  const std::vector<json> texts(2048, text);
+  EXPECT_EQ(serving.refused("/embedding", {{"content", texts}}),
+            (std::pair<int, std::string>(400, "content")));
 }
 
 TEST_F(EmbeddingTest, RefusalsNameTheField) {

@@ -92,7 +92,7 @@ TEST(Opening, WhileItIsReadNamesAreServedAndTheRestWaits) {
   EXPECT_EQ(loaded->length(), 90);
   bench.there.expect_exact(*loaded);
   EXPECT_EQ(bench.store->stats().entries, 0u);
-  EXPECT_FALSE(bench.store->covers(kFingerprint, other.tokens()));
+  EXPECT_FALSE(bench.store->covers(kFingerprint, layout, other.tokens()));
   EXPECT_FALSE(bench.store->scrub_next(DiskStore::always));
   const auto never = [] { return false; };
   EXPECT_EQ(bench.store->write(*bench.snapshot_of(other), Durability::cache, never).error().code,

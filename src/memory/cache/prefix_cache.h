@@ -56,6 +56,8 @@ class PrefixCache {
   void unpin_all();
   // At first there is no room for pins. A smaller quota releases none of them.
   void set_pin_quota(size_t bytes) { pin_quota_bytes_ = bytes; }
+  // What one tenant may pin.
+  size_t pin_quota() const { return shares().part_of(pin_quota_bytes_); }
   size_t pinned_bytes() const { return entries_.pinned().held_bytes(); }
 
   // `announce` is called before an entry loses anything but a live state to eviction, with all that
@@ -104,6 +106,9 @@ class PrefixCache {
   // What can be evicted for a tenant where the shares of others are spared.
   size_t evictable_bytes_for(uint64_t tenant) const {
     return shares().evictable_bytes(tenant, entries_.evictable());
+  }
+  bool would_give_more(uint64_t tenant) const {
+    return shares().would_give_more(tenant, entries_.evictable());
   }
   const RewindHabits& habits() const { return habits_; }
 

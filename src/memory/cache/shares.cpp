@@ -48,4 +48,16 @@ size_t Shares::evictable_bytes(uint64_t tenant, const BlockCounts& entries) cons
   return sum;
 }
 
+bool Shares::would_give_more(uint64_t tenant, const BlockCounts& entries) const {
+  const size_t above = excess(tenant);
+  if (above == 0) return false;
+  const std::vector<size_t> bytes = entries.exclusive_bytes_by_account();
+  const int32_t account = memory_->ledger().account_of(tenant);
+  return account < 0 || size_t(account) >= bytes.size() || bytes[size_t(account)] < above;
+}
+
+size_t Shares::part_of(size_t bytes) const {
+  return are_set() ? std::min(bytes / tenants_.size(), bytes_) : bytes;
+}
+
 }  // namespace cairn::memory

@@ -29,6 +29,11 @@ class Shares {
   // Of what would be free without the entries that are counted here: what can be evicted for a
   // tenant while the others keep what they hold within their shares.
   size_t evictable_bytes(uint64_t tenant, const BlockCounts& entries) const;
+  // Whether more could be evicted of the tenant for others if more of what it holds were counted
+  // here: it is above its share by more than the entries have.
+  bool would_give_more(uint64_t tenant, const BlockCounts& entries) const;
+  // Of so many bytes, of which all have a part, what one may hold.
+  size_t part_of(size_t bytes) const;
 
  private:
   size_t used_bytes(uint64_t tenant) const;

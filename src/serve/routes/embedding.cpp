@@ -15,6 +15,10 @@ namespace cairn::serve {
 
 namespace {
 
+// What a reply of vectors of tokens holds at most: it is made at once, on the thread of all
+// connections.
+constexpr size_t kTokenNumbersMax = size_t(1) << 21;
+
 // What the engine's thread hands over.
 struct Outcome {
   std::mutex mutex;
@@ -186,6 +190,15 @@ Checked<std::unique_ptr<http::Reply>> embed_as_llama(const RouteContext& context
   CAIRN_TRY(order.texts, read_vector_texts(context, body, order.field, false));
   size_t width = 0;
   context.model.service->ask([&](Engine& own) { width = size_t(Embedder(&own, {}).width()); });
+  if (context.model.engine().options().pooling == Pooling::none) {
+    size_t count = 0;
+    for (const std::vector<Token>& text : order.texts) count += text.size() * width;
+    if (count > kTokenNumbersMax) {
+      return refuse_field(order.field,
+                          "expected vectors of tokens of at most {} numbers together, found {}",
+                          kTokenNumbersMax, count);
+    }
+  }
   order.write = [width](std::vector<Embedding>& texts, int64_t, std::string& out) {
     write_vectors(texts, width, out);
   };
