@@ -85,18 +85,6 @@ class Browser:
         self.call("/actions", {"actions": [{"type": "pointer", "id": "mouse", "actions": [
             {"type": "pointerMove", "origin": origin, "x": x, "y": y, "duration": 0}]}]})
 
-    def finger(self, selector, right=0, down=0):
-        """A tap on the middle of an element; or a swipe from there."""
-        place = {"type": "pointerMove", "origin": {ELEMENT: self.find(selector)}, "x": 0, "y": 0,
-                 "duration": 0}
-        steps = [] if (right, down) == (0, 0) else [
-            {"type": "pointerMove", "origin": "pointer", "x": right // 8, "y": down // 8,
-             "duration": 30}] * 8
-        self.call("/actions", {"actions": [
-            {"type": "pointer", "id": "finger", "parameters": {"pointerType": "touch"},
-             "actions": [place, {"type": "pointerDown", "button": 0}, *steps,
-                         {"type": "pointerUp", "button": 0}]}]})
-
     def drag(self, selector, to, begin=(0, 0), escapes=False):
         """From the middle of an element, or a place beside it, to the middle of another one."""
         def move(place, x=0, y=0):

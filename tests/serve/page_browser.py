@@ -545,67 +545,6 @@ def test_narrow_and_dark(page):
     assert window.run("return getComputedStyle(document.body).backgroundColor") == light
 
 
-def test_touch(page):
-    """With fingers alone, on a telephone: what lies under one is shown first, and goes back when it
-    is tapped again; a swipe scrolls, and lifts nothing."""
-    window = page.window
-    window.devtools("Emulation.setDeviceMetricsOverride", width=390, height=844,
-                    deviceScaleFactor=1, mobile=True)
-    window.devtools("Emulation.setTouchEmulationEnabled", enabled=True)
-
-    def open_view(selector):
-        window.finger("#side-open")
-        window.wait("document.getElementById('side').getBoundingClientRect().left === 0")
-        window.finger(selector)
-        window.wait("!document.getElementById('side').classList.contains('open')")
-
-    open_view("#new-chat")
-    for question, answer in ((FRANCE, PARIS), (NORWAY, OSLO)):
-        window.finger("#input")
-        window.type("#input", question)
-        window.finger("#send")
-        assert page.answer() == answer
-    whole = page.messages()
-    listed = "return document.querySelectorAll('#conversations .name').length"
-    count = window.run(listed)
-    open_view("#show-memory")
-    window.wait("document.querySelector('.sequences em')?.textContent === ' this conversation'")
-    first = ".tree li:nth-child(2) button"
-    window.run("document.querySelector(arguments[0]).scrollIntoView({block: 'center'})", first)
-    before = window.run("return document.getElementById('memory').scrollTop")
-    window.finger(first, down=-240)
-    window.wait("document.getElementById('memory').scrollTop > arguments[0]", before)
-    assert window.run("return document.querySelector('.lifted')") is None
-    assert (window.run(listed), page.messages()) == (count, whole)
-    window.run("document.querySelector(arguments[0]).scrollIntoView({block: 'center'})", first)
-    window.finger(first)
-    assert "From here" in price(window)
-    assert page.messages() == whole, "the first tap shows the price"
-    page.shoot("touch-price")
-    # A tree that is drawn anew under the finger takes no tap: then a person taps again.
-    for _ in range(5):
-        window.finger(first)
-        time.sleep(0.2)
-        if page.messages() != whole:
-            break
-    assert page.messages() == whole[:2]
-    # The map likewise.
-    window.run("document.querySelector('.map').scrollIntoView({block: 'center'})")
-    window.wait("document.querySelector('.sequences em')?.textContent === ' this conversation'")
-    window.finger(".map")
-    assert page.messages() == whole[:2]
-    # And the button that stands for dragging.
-    window.run("document.querySelector(arguments[0]).scrollIntoView({block: 'center'})", first)
-    window.finger(first)
-    window.wait("!document.querySelector('button.drop').disabled")
-    window.finger("button.drop")
-    window.wait("document.querySelectorAll('#conversations .name').length === arguments[0]",
-                count + 1)
-    assert page.messages() == whole[:2]
-    window.devtools("Emulation.setTouchEmulationEnabled", enabled=False)
-    window.devtools("Emulation.clearDeviceMetricsOverride")
-
-
 def test_names_of_controls(page):
     """What a screen reader says of them."""
     nameless = page.window.run("""return [...document.querySelectorAll('button, input, textarea')]
@@ -701,8 +640,7 @@ def main():
         for test in (test_chat, test_branches, test_conversations_stay, test_tokens,
                      test_settings_and_stop, test_hostile_texts, test_import, test_policy,
                      test_memory, test_going_back, test_forks, test_long_context,
-                     test_long_conversation, test_narrow_and_dark, test_touch,
-                     test_names_of_controls):
+                     test_long_conversation, test_narrow_and_dark, test_names_of_controls):
             test(page)
             print(test.__name__, "passed", flush=True)
         with Server(program) as guarded:
