@@ -588,6 +588,7 @@ bool Scheduler::preempt_junior(const Scheduled& than) {
   for (size_t index = jobs_.size(); index-- > 0;) {
     Scheduled& job = *jobs_[index];
     if (&job == &than) return false;
+    if (!job.has_memory() && job.read_stored() == nullptr) continue;
     if (spares && !may_use(than, job)) continue;
     if (give_up_reading(job)) return true;
     if (!job.has_memory()) continue;
