@@ -7,15 +7,15 @@ langchain-openai, langchain-ollama. Exits 77 where none of them is installed.
 FOLDER: where they are installed beside other versions of what they stand on; it may be missing.
 """
 import faulthandler
+import gc
 import os
 import sys
 
-# Read when litellm is imported: prices from its own files, not from the network. What a library asks
-# of other machines besides fails at once, instead of waiting for an answer.
+# Read when litellm is imported: prices from its own files, not from the network.
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
-os.environ.update(dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"),
-                                "http://127.0.0.1:9"))
-os.environ.update(dict.fromkeys(("no_proxy", "NO_PROXY"), "127.0.0.1,localhost"))
+# httpcore's pool of connections waits for itself where a collection of garbage closes an unfinished
+# stream while the pool is locked.
+gc.disable()
 # Whatever hangs nevertheless says where.
 faulthandler.dump_traceback_later(240, exit=True)
 
