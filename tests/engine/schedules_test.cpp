@@ -256,7 +256,7 @@ void Schedules::run_schedule(uint32_t schedule, const std::vector<SampledRequest
 TEST_P(Schedules, PreserveEachBit) {
   const std::vector<SampledRequest> requests = mixed_requests(7, 18);
   const std::vector<Sampled> expected = alone(requests);
-  constexpr uint32_t kCount = test::kIsSanitized ? 2 : 6;
+  constexpr uint32_t kCount = test::kIsSanitized ? 3 : 6;
   for (uint32_t schedule = 0; schedule < kCount; ++schedule) {
     ASSERT_NO_FATAL_FAILURE(run_schedule(schedule, requests, expected));
   }
