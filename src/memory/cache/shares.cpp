@@ -14,10 +14,13 @@ void Shares::set(std::vector<uint64_t> tenants, size_t bytes) {
   if (tenants_.size() < 2 || bytes == 0) tenants_.clear();
 }
 
+size_t Shares::bytes_of(uint64_t tenant, std::span<const size_t> by_account) const {
+  const int32_t account = memory_->ledger().account_of(tenant);
+  return account < 0 || size_t(account) >= by_account.size() ? 0 : by_account[size_t(account)];
+}
+
 size_t Shares::used_bytes(uint64_t tenant) const {
-  const Ledger& ledger = memory_->ledger();
-  const int32_t account = ledger.account_of(tenant);
-  return account < 0 ? 0 : ledger.used_bytes()[size_t(account)];
+  return bytes_of(tenant, memory_->ledger().used_bytes());
 }
 
 size_t Shares::share_of(uint64_t tenant) const {
@@ -50,10 +53,7 @@ size_t Shares::evictable_bytes(uint64_t tenant, const BlockCounts& entries) cons
 
 bool Shares::would_give_more(uint64_t tenant, const BlockCounts& entries) const {
   const size_t above = excess(tenant);
-  if (above == 0) return false;
-  const std::vector<size_t> bytes = entries.exclusive_bytes_by_account();
-  const int32_t account = memory_->ledger().account_of(tenant);
-  return account < 0 || size_t(account) >= bytes.size() || bytes[size_t(account)] < above;
+  return above > 0 && bytes_of(tenant, entries.exclusive_bytes_by_account()) < above;
 }
 
 size_t Shares::part_of(size_t bytes) const {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "memory/cache/block_counts.h"
@@ -36,6 +37,8 @@ class Shares {
   size_t part_of(size_t bytes) const;
 
  private:
+  // Of the bytes of the ledger's accounts, those of this tenant's.
+  size_t bytes_of(uint64_t tenant, std::span<const size_t> by_account) const;
   size_t used_bytes(uint64_t tenant) const;
   size_t share_of(uint64_t tenant) const;
 
