@@ -12,7 +12,7 @@
 
 #include "bench/figures.h"
 #include "bench/timed_job.h"
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 
 namespace {
 

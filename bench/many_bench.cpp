@@ -1,7 +1,9 @@
 // Many conversations at once on one engine: each says a turn, waits for the answer, and says the
 // next. All begin with the same system prompt. Prints what people wait for, what is computed, and
-// what would have to be.
-//   many_bench MODEL [CONVERSATIONS [TURNS [SYSTEM_TOKENS [THREADS [ANSWER_TOKENS]]]]]
+// what would have to be. With THOUGHT_TOKENS the first so many tokens of each answer are not in the
+// prompts that follow, as templates leave out reasoning.
+//   many_bench MODEL [CONVERSATIONS [TURNS [SYSTEM_TOKENS [THREADS [ANSWER_TOKENS
+//              [THOUGHT_TOKENS]]]]]]
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -17,7 +19,7 @@
 #include "base/quantities.h"
 #include "bench/figures.h"
 #include "bench/timed_job.h"
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 
 namespace {
 
@@ -30,6 +32,7 @@ constexpr int32_t kMessageTokens = 40;
 struct Arguments {
   std::string model;
   int32_t conversations = 4, turns = 8, system_tokens = 2048, thread_count = 0, answer_tokens = 64;
+  int32_t thought_tokens = 0;
 };
 
 struct Conversation {
@@ -90,7 +93,8 @@ class Many {
     const std::vector<double> gaps = turn.gaps();
     longest_gaps_.push_back(*std::max_element(gaps.begin(), gaps.end()));
     answer_tokens_ += int64_t(turn.tokens.size());
-    conversation.history.insert(conversation.history.end(), turn.tokens.begin(), turn.tokens.end());
+    conversation.history.insert(conversation.history.end(),
+                                turn.tokens.begin() + arguments_.thought_tokens, turn.tokens.end());
     turn.has_ended = false;
     if (++conversation.turns_done < arguments_.turns) say(conversation);
     return Ok{};
@@ -108,8 +112,12 @@ class Many {
   void report(double seconds, double processor_seconds) const {
     const SchedulerStats stats = scheduler_.stats();
     const int64_t turn_count = int64_t(arguments_.conversations) * arguments_.turns;
-    const int64_t ideal =
-        arguments_.system_tokens + turn_count * (kMessageTokens + arguments_.answer_tokens);
+    // What stands behind a thought moves, and is computed once more.
+    const bool moves = arguments_.thought_tokens > 0;
+    const int32_t moved = moves ? arguments_.answer_tokens - arguments_.thought_tokens : 0;
+    const int64_t ideal = arguments_.system_tokens +
+                          turn_count * (kMessageTokens + arguments_.answer_tokens) +
+                          int64_t(arguments_.conversations) * (arguments_.turns - 1) * moved;
     fmt::print("{} conversations of {} turns: {:.1f} tokens/s of answers in {:.1f} s\n",
                arguments_.conversations, arguments_.turns, double(answer_tokens_) / seconds,
                seconds);
@@ -118,7 +126,7 @@ class Many {
     fmt::print("first token of a first turn: {}\n", quantiles(first_waits_));
     fmt::print("first token of a next turn: {}\n", quantiles(next_waits_));
     fmt::print("longest gap in an answer: {}\n", quantiles(longest_gaps_));
-    fmt::print("tokens computed: {} (each once: {}), {} steps replayed\n",
+    fmt::print("tokens computed: {} (at least: {}), {} steps replayed\n",
                stats.prompt_rows + stats.decode_rows, ideal, stats.replayed_rows);
     fmt::print("{} steps, {} preemptions; memory: {} resident, {} of {} for conversations\n",
                stats.steps, stats.preemptions, show_bytes(resident_bytes()),
@@ -147,18 +155,20 @@ int main(int argument_count, char** arguments) {
   if (argument_count < 2) {
     fmt::print(stderr,
                "usage: many_bench MODEL [CONVERSATIONS [TURNS [SYSTEM_TOKENS [THREADS "
-               "[ANSWER_TOKENS]]]]]\n");
+               "[ANSWER_TOKENS [THOUGHT_TOKENS]]]]]]\n");
     return 2;
   }
   const auto number = [&](int index, int32_t fallback) {
     return index < argument_count ? std::atoi(arguments[index]) : fallback;
   };
+  const int32_t answer_tokens = std::max(2, number(6, 64));
   const Status status = measure({.model = arguments[1],
                                  .conversations = std::max(1, number(2, 4)),
                                  .turns = std::max(1, number(3, 8)),
                                  .system_tokens = std::max(1, number(4, 2048)),
                                  .thread_count = number(5, 0),
-                                 .answer_tokens = std::max(2, number(6, 64))});
+                                 .answer_tokens = answer_tokens,
+                                 .thought_tokens = std::clamp(number(7, 0), 0, answer_tokens)});
   if (status) return 0;
   fmt::print(stderr, "many_bench: {}\n", status.error().message);
   return 1;

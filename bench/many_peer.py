@@ -2,7 +2,8 @@
 """What bench/many_bench measures, of llama.cpp's server: many conversations at once behind one
 system prompt, each with a slot of its own. Needs the package xllamacpp, which holds the server.
 
-  bench/many_peer.py MODEL [CONVERSATIONS [TURNS [SYSTEM_TOKENS [THREADS [ANSWER_TOKENS]]]]]
+  bench/many_peer.py MODEL [CONVERSATIONS [TURNS [SYSTEM_TOKENS [THREADS [ANSWER_TOKENS
+                     [THOUGHT_TOKENS]]]]]]
 
 Prompts are token ids, so that both sides compute the same number of tokens. Prints tokens per
 second, times to the first token, how many tokens the server says it computed, and resident memory.
@@ -24,8 +25,8 @@ def resident_mib():
 
 def main():
     given = [int(word) for word in sys.argv[2:]]
-    defaults = [4, 8, 2048, os.cpu_count(), 64]
-    count, turns, system_tokens, threads, answer_tokens = given + defaults[len(given):]
+    defaults = [4, 8, 2048, os.cpu_count(), 64, 0]
+    count, turns, system_tokens, threads, answer_tokens, thought = given + defaults[len(given):]
     params = xllamacpp.CommonParams()
     params.model.path = sys.argv[1]
     params.n_parallel = count
@@ -35,7 +36,7 @@ def main():
     server = xllamacpp.Server(params)
     url = urllib.parse.urlparse(server.listening_address)
     try:
-        Measured(url, count, turns, system_tokens, answer_tokens).print()
+        Measured(url, count, turns, system_tokens, answer_tokens, thought).print()
     except RuntimeError as failure:
         raise SystemExit(f"many_peer: {failure}") from failure
     print(f"memory: {resident_mib():.0f} MiB resident")

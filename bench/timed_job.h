@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/job.h"
+#include "engine/schedule/job.h"
 #include "sample/sampler.h"
 
 namespace cairn::bench {

@@ -59,6 +59,7 @@ COVERED_BY = [
      "tests/convert/*_test.cpp", "whole folders, byte for byte"),
     ("src/convert/families/*.cpp", "tests/convert/*_test.cpp", "walk the table of families"),
     ("src/engine/{lane,runner}.cpp", "tests/engine/generator_test.cpp", "all that is generated"),
+    ("src/engine/schedule/tenant_rules.cpp", "tests/engine/scheduler_test.cpp", "in a queue"),
     ("src/engine/{model_text,parameter_loader}.cpp", "tests/engine/engine_test.cpp", "loading"),
     ("src/cli/commands/{serve,serve_models}.cpp", "tests/serve/program_test.cpp", "from outside"),
     ("src/serve/{field_table,openapi,refusal,reply_schema,reply_types}.cpp",

@@ -21,7 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kLookAgain(100);
+constexpr std::chrono::milliseconds kWriterNewsWait(100);
 // While nothing is computed a file is scrubbed so often.
 constexpr std::chrono::seconds kScrubPause(1);
 // Restored sequences that wait to be computed again.
@@ -255,7 +255,7 @@ bool SequenceStore::drain(std::optional<std::chrono::milliseconds> patience) {
   }
   while (collect()) {
     had_any = true;
-    wait_for_news(kLookAgain);
+    wait_for_news(kWriterNewsWait);
   }
   return had_any;
 }

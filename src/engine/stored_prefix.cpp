@@ -22,7 +22,7 @@ namespace {
 constexpr int32_t kWorthTokens = 32;
 // A disk that gives nothing for so long is not waited for.
 constexpr std::chrono::seconds kPatience(60);
-constexpr std::chrono::milliseconds kLookAgain(100);
+constexpr std::chrono::milliseconds kReaderNewsWait(100);
 
 }  // namespace
 
@@ -171,7 +171,7 @@ void StoredPrefix::wait() {
     if (stage_ == Stage::found) {
       read();
     } else {
-      reader_->wait_for_news(kLookAgain);
+      reader_->wait_for_news(kReaderNewsWait);
     }
   }
 }

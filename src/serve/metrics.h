@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 #include "engine/sequence_store.h"
 #include "memory/memory.h"
 #include "session/answer.h"

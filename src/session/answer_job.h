@@ -14,7 +14,7 @@
 #include "base/result.h"
 #include "chat/tools.h"
 #include "engine/engine.h"
-#include "engine/job.h"
+#include "engine/schedule/job.h"
 #include "grammar/matcher.h"
 #include "sample/params.h"
 #include "session/answer.h"

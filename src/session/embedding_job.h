@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 #include "engine/embedder.h"
-#include "engine/job.h"
+#include "engine/schedule/job.h"
 
 namespace cairn::session {
 

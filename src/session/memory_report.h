@@ -14,7 +14,7 @@
 
 #include "base/ids.h"
 #include "engine/engine.h"
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 #include "memory/sequence_map.h"
 
 namespace cairn::session {

@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 #include "engine/engine.h"
-#include "engine/job.h"
+#include "engine/schedule/job.h"
 
 namespace cairn::session {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/blocked_signals.h"
-#include "engine/sequence_audit.h"
+#include "engine/schedule/sequence_audit.h"
 
 namespace cairn::session {
 

@@ -16,8 +16,8 @@
 
 #include "base/result.h"
 #include "engine/engine.h"
-#include "engine/job.h"
-#include "engine/scheduler.h"
+#include "engine/schedule/job.h"
+#include "engine/schedule/scheduler.h"
 #include "session/answer_job.h"
 #include "session/answer_stream.h"
 #include "session/embedding_job.h"

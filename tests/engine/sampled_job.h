@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/sha256.h"
-#include "engine/job.h"
+#include "engine/schedule/job.h"
 #include "grammar/matcher.h"
 #include "sample/sampler.h"
 

@@ -11,7 +11,7 @@
 #include <random>
 
 #include "base/machine/machine_memory.h"
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 #include "tests/memory/inspector.h"
 #include "tests/models/golden_model.h"
 #include "tests/sanitized.h"

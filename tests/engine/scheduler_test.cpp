@@ -1,6 +1,6 @@
 // Who waits for whom, what is computed once, and whose memory others get; on models of every kind
 // of memory where that matters. What schedules do not change: tests/engine/schedules_test.cpp.
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 
 #include <gtest/gtest.h>
 

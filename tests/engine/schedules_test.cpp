@@ -8,7 +8,7 @@
 #include <random>
 #include <thread>
 
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 #include "tests/engine/random_adapter.h"
 #include "tests/engine/sampled_job.h"
 #include "tests/grammar/toy_vocabulary.h"

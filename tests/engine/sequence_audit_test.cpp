@@ -1,6 +1,6 @@
 // What was loaded is computed again while nothing else is to be done: an honest sequence stays, one
 // that differs in a bit leaves memory and disk, and the work waits for that of others.
-#include "engine/sequence_audit.h"
+#include "engine/schedule/sequence_audit.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "engine/generator.h"
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 #include "memory/archive.h"
 #include "tests/engine/sampled_job.h"
 #include "tests/models/golden_model.h"

@@ -1,5 +1,5 @@
 // What fits into a step, as learned from made-up machines.
-#include "engine/step_time.h"
+#include "engine/schedule/step_time.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "engine/generator.h"
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 #include "tests/engine/sampled_job.h"
 #include "tests/models/golden_model.h"
 #include "tests/scratch_folder.h"

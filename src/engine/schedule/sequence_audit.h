@@ -8,7 +8,7 @@
 #include <optional>
 #include <span>
 
-#include "engine/job.h"
+#include "engine/schedule/job.h"
 #include "engine/sequence_proof.h"
 
 namespace cairn {

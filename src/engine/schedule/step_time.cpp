@@ -1,5 +1,5 @@
 // Moving averages of what steps cost.
-#include "engine/step_time.h"
+#include "engine/schedule/step_time.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,5 +1,5 @@
 // Finding the sequence, and what becomes of the proof.
-#include "engine/sequence_audit.h"
+#include "engine/schedule/sequence_audit.h"
 
 #include "memory/common_prefix.h"
 

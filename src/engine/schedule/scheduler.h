@@ -8,19 +8,18 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "engine/engine.h"
-#include "engine/job.h"
-#include "engine/step_time.h"
+#include "engine/schedule/job.h"
+#include "engine/schedule/scheduled_job.h"
+#include "engine/schedule/step_time.h"
+#include "engine/schedule/tenant_rules.h"
 
 namespace cairn {
-
-enum class JobId : int64_t {};
 
 // Seconds are of steps, tokens and rows of all jobs.
 struct SchedulerOptions {
@@ -44,12 +43,6 @@ struct SchedulerStats {
   int64_t preemptions = 0;
   int64_t shared_waits = 0;     // Times that a job waited for a prefix that another one computed.
   int64_t stored_prefixes = 0;  // Jobs that found more of their prompt in the store than in memory.
-};
-
-// Who shares the engine. Fewer than two tenants: nobody has a part of anything.
-struct TenantShares {
-  std::vector<uint64_t> tenants;
-  double part = 1;  // Of an even share of memory, that each of them keeps.
 };
 
 class Scheduler {
@@ -84,81 +77,68 @@ class Scheduler {
 
  private:
   using Clock = JobTerms::Clock;
-  enum class Stage : uint8_t { waiting, running };
-  enum class Phase : uint8_t { none, queued, reading, writing };
-  struct Scheduled;
-  struct Client {
-    double computed_tokens = 0;
-    int32_t job_count = 0;
-    int64_t last_use = 0;
-  };
+  using Phase = ScheduledJob::Phase;
   // What a job computes in a step.
   struct Share {
-    Scheduled* job = nullptr;
+    ScheduledJob* job = nullptr;
     int32_t row_count = 0;
     bool is_prompt = false;
   };
 
   void expire();
   bool admit();
-  bool try_start(Scheduled& job);
-  bool waits_for_prefix(Scheduled& job);
-  int32_t shared_prefix(const Scheduled& running, const Scheduled& waiting,
+  bool try_start(ScheduledJob& job);
+  bool waits_for_prefix(ScheduledJob& job);
+  int32_t shared_prefix(const ScheduledJob& running, const ScheduledJob& waiting,
                         std::span<const Token> prompt) const;
-  bool make_room(const Scheduled& job, size_t bytes, int32_t& running_count, int32_t reading_count);
-  void hold_up(const Scheduled& job);
-  bool is_held_up(const Scheduled& job) const;
-  bool is_alone(const Scheduled& job) const;
-  bool spares_shares(const Scheduled& job) const;
+  bool make_room(const ScheduledJob& job, size_t bytes, int32_t& running_count,
+                 int32_t reading_count);
+  void hold_up(const ScheduledJob& job);
+  bool is_held_up(const ScheduledJob& job) const;
   bool follows_kin(const Share& share) const;
-  bool may_use(const Scheduled& job, const Scheduled& given_up) const;
-  bool is_stalled_beside(const Scheduled& job, const Scheduled& other) const;
-  bool has_place(const Scheduled& job, int32_t running_count) const;
-  Status check_queue(const Client& client) const;
-  void plan(Scheduled& job);
-  void set_plan(Scheduled& job, const memory::ResumePlan& plan);
-  StoredPrefix::Stage look_in_store(Scheduled& job);
-  void read_stored(Scheduled& job);
-  bool give_up_reading(Scheduled& job);
+  bool is_stalled_beside(const ScheduledJob& job, const ScheduledJob& other) const;
+  void plan(ScheduledJob& job);
+  void set_plan(ScheduledJob& job, const memory::ResumePlan& plan);
+  StoredPrefix::Stage look_in_store(ScheduledJob& job);
+  void read_stored(ScheduledJob& job);
+  bool give_up_reading(ScheduledJob& job);
   bool wait_for_disk();
   bool is_being_written() const;
-  size_t evictable_bytes(const Scheduled& job) const;
-  bool has_room(const Scheduled& job, size_t bytes) const;
-  int64_t spare_bytes(const Scheduled& job) const;
-  size_t promised_bytes(const Scheduled& beside) const;
+  size_t evictable_bytes(const ScheduledJob& job) const;
+  bool has_room(const ScheduledJob& job, size_t bytes) const;
+  int64_t spare_bytes(const ScheduledJob& job) const;
+  size_t promised_bytes(const ScheduledJob& beside) const;
   void choose_rows();
   void compute();
   void count_step(const StepReport& report, double seconds);
-  bool preempt_junior(const Scheduled& than);
-  bool preempt_yielding(const Scheduled& to, bool spares, bool only_kin = false);
-  bool others_have_memory(const Scheduled& than) const;
-  bool forget_cached(const Scheduled& job);
-  void preempt(Scheduled& job);
-  void put_back(Scheduled& job);
+  bool preempt_junior(const ScheduledJob& than);
+  bool preempt_yielding(const ScheduledJob& to, bool spares, bool only_kin = false);
+  bool others_have_memory(const ScheduledJob& than) const;
+  bool forget_cached(const ScheduledJob& job);
+  void preempt(ScheduledJob& job);
+  void put_back(ScheduledJob& job);
   void choose_tokens(std::span<const size_t> items);
   bool settle();
-  bool go_on(Scheduled& job);
-  void end(Scheduled& job, Status status);
+  bool go_on(ScheduledJob& job);
+  void end(ScheduledJob& job, Status status);
   void forget_ended();
-  void trace_begin(Scheduled& job);
-  void trace_phase(Scheduled& job, Phase phase);
-  Client& client_of(const std::string& name);
-  bool goes_first(const Scheduled& a, const Scheduled& b) const;
+  void trace_begin(ScheduledJob& job);
+  void trace_phase(ScheduledJob& job, Phase phase);
+  bool goes_first(const ScheduledJob& a, const ScheduledJob& b) const;
 
   Engine* engine_;
   SchedulerOptions options_;
-  std::vector<std::unique_ptr<Scheduled>> jobs_;  // Seniors first: by priority, then by arrival.
-  std::map<std::string, Client> clients_;
+  ScheduledJobs jobs_;  // Seniors first: by priority, then by arrival.
+  ClientList clients_;
+  TenantRules tenants_;
   StepTime step_time_;
   SchedulerStats stats_;
-  int64_t submit_count_ = 0;
   int64_t memory_epoch_ = 0;  // Grows when memory may have become free, or a prefix known.
-  int32_t tenant_count_ = 0;  // 0: nobody has a share of anything.
   // Of the step that is being made; their capacity stays.
-  std::vector<Scheduled*> queue_;
+  std::vector<ScheduledJob*> queue_;
   std::vector<Share> shares_;
   std::vector<StepItem> items_;  // By share.
-  std::vector<Scheduled*> choosing_;
+  std::vector<ScheduledJob*> choosing_;
   std::vector<const Client*> held_up_;  // Those of whom somebody waits for memory or a place.
   bool are_all_held_up_ = false;
   size_t computed_count_ = 0;  // Of the shares, from the first.

@@ -1,9 +1,8 @@
 // One step: who is admitted, which rows, what becomes of them.
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 
 #include <algorithm>
 #include <limits>
-#include <set>
 #include <utility>
 
 #include "base/check.h"
@@ -17,60 +16,17 @@ using Stored = StoredPrefix::Stage;
 
 // Fewer rows of a prompt are not worth reading the weights for.
 constexpr int32_t kPromptRowsMin = 16;
-// Of clients without a job, as many are remembered.
-constexpr size_t kIdleClientsMax = 256;
 // A replayed row reads no weights: it counts for a client as so much of a computed one.
 constexpr double kReplayedRow = 0.1;
 // So long a step without anything else to do waits for the disk, unless that is done before.
 constexpr std::chrono::milliseconds kDiskWait(5);
 // Of smaller vocabularies a token is chosen sooner than threads are woken.
 constexpr int32_t kVocabularyToShare = 16384;
-// However many tenants there are, so many jobs of each may wait.
-constexpr int32_t kWaitingOfTenant = 4;
 
 }  // namespace
 
-struct Scheduler::Scheduled {
-  JobId id;
-  JobTerms terms;
-  std::unique_ptr<Job> job;
-  Client* client = nullptr;
-  Stage stage = Stage::waiting;
-  bool has_started = false;
-  bool has_ended = false;  // Then there is no job any more.
-  // Memory has no room for its next rows, until the epoch changes.
-  int64_t stalled_in = -1;
-  // Another job has, or is computing, the beginning of its prompt up to this position.
-  JobId source{-1};
-  int32_t source_position = 0;
-  bool has_source_published = false;
-  int32_t lent_priority = std::numeric_limits<int32_t>::min();
-  // Of waiting jobs: what starting costs, as it was found in an epoch of the memory; and the bytes
-  // that have to be free or evictable for it.
-  memory::ResumePlan plan;
-  size_t wanted_bytes = 0;
-  int64_t planned_in = -1;
-  // In the trace, if there is one.
-  int64_t task = 0;
-  Phase phase = Phase::none;
-
-  Lane* lane() const { return job->lane(); }
-  uint64_t tenant() const { return job->variant().tenant; }
-  bool is_running() const { return stage == Stage::running && !has_ended; }
-  bool has_memory() const {
-    return is_running() && lane() != nullptr && lane()->sequence().length() > 0;
-  }
-  // While blocks that it has taken are filled from the store.
-  const StoredPrefix* read_stored() const {
-    return stage == Stage::waiting && !has_ended && lane() != nullptr ? lane()->read_stored()
-                                                                      : nullptr;
-  }
-  // While jobs of a higher priority wait for its prefix, it is as urgent as they are.
-  int32_t step_priority() const { return std::max(terms.priority, lent_priority); }
-};
-
 Scheduler::Scheduler(Engine* engine, const SchedulerOptions& options)
-    : engine_(engine), options_(options) {
+    : engine_(engine), options_(options), tenants_(&jobs_, &engine->cache()) {
   const size_t item_count_max = size_t(engine->runner().row_count_max());
   items_.reserve(item_count_max);
   shares_.reserve(item_count_max);
@@ -83,37 +39,19 @@ Scheduler::~Scheduler() {
 }
 
 void Scheduler::set_tenants(const TenantShares& shares) {
-  const size_t count = shares.tenants.size();
-  tenant_count_ = count < 2 ? 0 : int32_t(count);
-  const double budget = double(engine_->memory().options().budget_bytes);
-  const double share_bytes = count < 2 ? 0 : budget * shares.part / double(count);
-  engine_->cache().set_shares(shares.tenants, size_t(share_bytes));
+  tenants_.set(shares, engine_->memory().options().budget_bytes);
   ++memory_epoch_;
 }
 
-// Where there are tenants, a client's part of the queue is kept for it, whatever others ask.
-Status Scheduler::check_queue(const Client& client) const {
-  int32_t waiting_max = options_.waiting_max;
-  if (tenant_count_ > 0) waiting_max = std::max(waiting_max / tenant_count_, kWaitingOfTenant);
-  const auto waiting = std::count_if(jobs_.begin(), jobs_.end(), [&](const auto& job) {
-    const bool is_counted = tenant_count_ == 0 || job->client == &client;
-    return is_counted && job->stage == Stage::waiting && !job->has_ended;
-  });
-  if (waiting < waiting_max) return Ok{};
-  return fail(ErrorCode::no_room, "queue: expected at most {} waiting requests, found {}",
-              waiting_max, waiting);
-}
-
 void Scheduler::submit(JobId id, std::unique_ptr<Job> job, JobTerms terms) {
-  Client& client = client_of(terms.client);
-  if (Status has_room = check_queue(client); !has_room) {
+  Client& client = clients_.come(terms.client);
+  if (Status has_room = tenants_.check_queue(client, options_.waiting_max); !has_room) {
     job->end(std::move(has_room));
     return;
   }
   ++client.job_count;
-  ++submit_count_;
-  auto entry = std::make_unique<Scheduled>(
-      Scheduled{.id = id, .terms = std::move(terms), .job = std::move(job), .client = &client});
+  auto entry = std::make_unique<ScheduledJob>(
+      ScheduledJob{.id = id, .terms = std::move(terms), .job = std::move(job), .client = &client});
   const auto place =
       std::upper_bound(jobs_.begin(), jobs_.end(), entry,
                        [this](const auto& a, const auto& b) { return goes_first(*a, *b); });
@@ -122,7 +60,7 @@ void Scheduler::submit(JobId id, std::unique_ptr<Job> job, JobTerms terms) {
 }
 
 // Seniority: it never changes, so that of two jobs only one can take the other's memory.
-bool Scheduler::goes_first(const Scheduled& a, const Scheduled& b) const {
+bool Scheduler::goes_first(const ScheduledJob& a, const ScheduledJob& b) const {
   if (a.terms.is_idle != b.terms.is_idle) return b.terms.is_idle;
   if (a.terms.priority != b.terms.priority) return a.terms.priority > b.terms.priority;
   return a.id < b.id;
@@ -189,26 +127,26 @@ bool Scheduler::admit() {
   for (const auto& job : jobs_) {
     if (job->has_ended) continue;
     job->lent_priority = std::numeric_limits<int32_t>::min();
-    running_count += int32_t(job->stage == Stage::running);
+    running_count += int32_t(job->stage == ScheduledJob::Stage::running);
     if (job->job->is_blocked()) {
       give_up_reading(*job);
       continue;
     }
     reading_count += int32_t(job->read_stored() != nullptr);
     has_others |= !job->terms.is_idle;
-    if (job->stage == Stage::waiting) queue_.push_back(job.get());
+    if (job->stage == ScheduledJob::Stage::waiting) queue_.push_back(job.get());
   }
-  const auto tokens_of = [this](const Scheduled& job) {
-    return job.has_started ? -1 : clients_.at(job.terms.client).computed_tokens;
+  const auto tokens_of = [](const ScheduledJob& job) {
+    return job.has_started ? -1 : job.client->computed_tokens;
   };
-  std::stable_sort(queue_.begin(), queue_.end(), [&](const Scheduled* a, const Scheduled* b) {
+  std::stable_sort(queue_.begin(), queue_.end(), [&](const ScheduledJob* a, const ScheduledJob* b) {
     if (a->terms.is_idle != b->terms.is_idle) return b->terms.is_idle;
     if (a->terms.priority != b->terms.priority) return a->terms.priority > b->terms.priority;
     return tokens_of(*a) < tokens_of(*b);
   });
   const int32_t running_before = running_count;
   // What those who are held up already read from the store comes in nonetheless.
-  for (Scheduled* job : queue_) {
+  for (ScheduledJob* job : queue_) {
     if (job->terms.is_idle && has_others) {
       give_up_reading(*job);
       continue;
@@ -245,74 +183,38 @@ bool Scheduler::admit() {
 
 // Who cannot begin is not overtaken by those behind, which would keep it waiting for ever; a tenant
 // of whom something runs gets on, and only itself waits for the rest.
-void Scheduler::hold_up(const Scheduled& job) {
-  if (is_alone(job)) {
+void Scheduler::hold_up(const ScheduledJob& job) {
+  if (tenants_.is_alone(job)) {
     are_all_held_up_ = true;
   } else {
     held_up_.push_back(job.client);
   }
 }
 
-bool Scheduler::is_held_up(const Scheduled& job) const {
+bool Scheduler::is_held_up(const ScheduledJob& job) const {
   return are_all_held_up_ ||
          std::find(held_up_.begin(), held_up_.end(), job.client) != held_up_.end();
 }
 
-// Nothing else of its tenant runs or is read. Without tenants everybody is.
-bool Scheduler::is_alone(const Scheduled& job) const {
-  if (tenant_count_ == 0) return true;
-  return std::none_of(jobs_.begin(), jobs_.end(), [&](const auto& other) {
-    const bool is_kin = other.get() != &job && other->client == job.client && !other->has_ended;
-    return is_kin && (other->is_running() || other->read_stored() != nullptr);
-  });
-}
-
-// What others hold within their shares is for a job whose tenant holds nothing else: so every
-// tenant gets on with one at a time.
-bool Scheduler::spares_shares(const Scheduled& job) const {
-  if (tenant_count_ == 0) return false;
-  return std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& other) {
-    const bool is_kin = other.get() != &job && other->client == job.client && !other->has_ended;
-    return is_kin && (other->has_memory() || other->read_stored() != nullptr);
-  });
-}
-
 // Somebody of the same tenant takes memory before it in this step.
 bool Scheduler::follows_kin(const Share& share) const {
-  if (tenant_count_ == 0) return false;
+  if (!tenants_.has_tenants()) return false;
   return std::any_of(shares_.data(), &share,
                      [&](const Share& before) { return before.job->client == share.job->client; });
 }
 
-// Whether what one gives up can be evicted for a job that spares shares.
-bool Scheduler::may_use(const Scheduled& job, const Scheduled& given_up) const {
-  return given_up.client == job.client || engine_->cache().would_give_more(given_up.tenant());
-}
-
 // Whether the other waits for what it may not take, and this job may: then nothing is kept for it.
-bool Scheduler::is_stalled_beside(const Scheduled& job, const Scheduled& other) const {
-  return other.client != job.client && other.stalled_in == memory_epoch_ && spares_shares(other) &&
-         is_alone(job);
-}
-
-// Half of the places are kept for tenants that run nothing, one for each, so that they need not
-// wait until another's answers end.
-bool Scheduler::has_place(const Scheduled& job, int32_t running_count) const {
-  if (is_alone(job)) return running_count < options_.running_max;
-  std::set<const Client*> running;
-  for (const auto& other : jobs_) {
-    if (other->is_running()) running.insert(other->client);
-  }
-  const int32_t absent = std::max(tenant_count_ - int32_t(running.size()), 0);
-  return running_count + std::min(absent, options_.running_max / 2) < options_.running_max;
+bool Scheduler::is_stalled_beside(const ScheduledJob& job, const ScheduledJob& other) const {
+  return other.client != job.client && other.stalled_in == memory_epoch_ &&
+         tenants_.spares_shares(other) && tenants_.is_alone(job);
 }
 
 // Whether there is room for so many bytes more, after those that yield to this job have given up
 // theirs. Where nobody runs there is, as soon as the disk holds none.
-bool Scheduler::make_room(const Scheduled& job, size_t bytes, int32_t& running_count,
+bool Scheduler::make_room(const ScheduledJob& job, size_t bytes, int32_t& running_count,
                           int32_t reading_count) {
   for (;;) {
-    const bool lacks_place = !has_place(job, running_count);
+    const bool lacks_place = !tenants_.has_place(job, running_count, options_.running_max);
     if (!lacks_place && has_room(job, bytes)) return true;
     if (running_count == 0) {
       const bool will_have_more = is_being_written();
@@ -320,7 +222,7 @@ bool Scheduler::make_room(const Scheduled& job, size_t bytes, int32_t& running_c
       return reading_count == 0 && !will_have_more;
     }
     // A place that another tenant gives up may be kept for that tenant.
-    if (!preempt_yielding(job, !is_alone(job), lacks_place && !is_alone(job))) {
+    if (!preempt_yielding(job, !tenants_.is_alone(job), lacks_place && !tenants_.is_alone(job))) {
       SequenceStore* const store = engine_->sequence_store();
       if (store != nullptr && !has_room(job, bytes)) store->hurry();
       return false;
@@ -329,11 +231,11 @@ bool Scheduler::make_room(const Scheduled& job, size_t bytes, int32_t& running_c
   }
 }
 
-void Scheduler::plan(Scheduled& job) {
+void Scheduler::plan(ScheduledJob& job) {
   set_plan(job, job.has_started ? job.lane()->resume_plan() : job.job->plan());
 }
 
-void Scheduler::set_plan(Scheduled& job, const memory::ResumePlan& plan) {
+void Scheduler::set_plan(ScheduledJob& job, const memory::ResumePlan& plan) {
   job.plan = plan;
   job.wanted_bytes = plan.new_bytes;
   job.planned_in = memory_epoch_;
@@ -341,7 +243,7 @@ void Scheduler::set_plan(Scheduled& job, const memory::ResumePlan& plan) {
 
 // What the store has of its prompt, and memory lacks, is brought before it begins; it then costs
 // less to compute, and the bytes of what was found.
-StoredPrefix::Stage Scheduler::look_in_store(Scheduled& job) {
+StoredPrefix::Stage Scheduler::look_in_store(ScheduledJob& job) {
   Lane* const lane = job.lane();
   if (lane == nullptr) return Stored::ended;
   StoredPrefix* const stored = job.has_started
@@ -361,14 +263,14 @@ StoredPrefix::Stage Scheduler::look_in_store(Scheduled& job) {
 }
 
 // Where there is no room after all, it is computed.
-void Scheduler::read_stored(Scheduled& job) {
-  job.lane()->read_found(!is_alone(job));
+void Scheduler::read_stored(ScheduledJob& job) {
+  job.lane()->read_found(!tenants_.is_alone(job));
   ++memory_epoch_;
 }
 
 // Its blocks are back when the reading thread has left them, which a step that lacks memory waits
 // for. It looks in the store again later.
-bool Scheduler::give_up_reading(Scheduled& job) {
+bool Scheduler::give_up_reading(ScheduledJob& job) {
   if (job.read_stored() == nullptr) return false;
   job.lane()->forget_stored();
   ++stats_.preemptions;
@@ -376,25 +278,25 @@ bool Scheduler::give_up_reading(Scheduled& job) {
   return true;
 }
 
-bool Scheduler::try_start(Scheduled& job) {
+bool Scheduler::try_start(ScheduledJob& job) {
   Status started = job.has_started ? job.lane()->resume() : job.job->start();
   job.has_started = true;
   if (!started) {
     end(job, std::move(started));
     return false;
   }
-  job.stage = Stage::running;
+  job.stage = ScheduledJob::Stage::running;
   trace_phase(job, Phase::reading);
   return true;
 }
 
 // What another job has computed of the prompt, or is about to, is not computed again.
-bool Scheduler::waits_for_prefix(Scheduled& job) {
+bool Scheduler::waits_for_prefix(ScheduledJob& job) {
   Lane* const lane = job.lane();
   const bool may_wait = lane != nullptr && lane->reuses_prefixes() && !job.has_started;
   if (!may_wait) return false;
   const std::span<const Token> prompt = job.job->prompt();
-  Scheduled* best = nullptr;
+  ScheduledJob* best = nullptr;
   int32_t best_shared = job.plan.resume + options_.shared_tokens_min - 1;
   for (const auto& other : jobs_) {
     if (!other->is_running() || other->lane() == nullptr || other->job->is_blocked()) continue;
@@ -425,7 +327,7 @@ bool Scheduler::waits_for_prefix(Scheduled& job) {
 }
 
 // How many of the prompt's tokens the running job computes for both. Nobody waits for an idle job.
-int32_t Scheduler::shared_prefix(const Scheduled& running, const Scheduled& waiting,
+int32_t Scheduler::shared_prefix(const ScheduledJob& running, const ScheduledJob& waiting,
                                  std::span<const Token> prompt) const {
   const Lane& source = *running.lane();
   if (source.is_preempted() || source.sequence().variant() != waiting.job->variant()) return 0;
@@ -437,7 +339,7 @@ int32_t Scheduler::shared_prefix(const Scheduled& running, const Scheduled& wait
 }
 
 // Bytes that the running jobs' prompts and next tokens still take.
-size_t Scheduler::promised_bytes(const Scheduled& beside) const {
+size_t Scheduler::promised_bytes(const ScheduledJob& beside) const {
   size_t bytes = 0;
   for (const auto& job : jobs_) {
     if (is_stalled_beside(beside, *job)) continue;
@@ -449,13 +351,13 @@ size_t Scheduler::promised_bytes(const Scheduled& beside) const {
 }
 
 // Of what the cache has, that can go for a job that begins.
-size_t Scheduler::evictable_bytes(const Scheduled& job) const {
+size_t Scheduler::evictable_bytes(const ScheduledJob& job) const {
   const memory::PrefixCache& cache = engine_->cache();
-  return is_alone(job) ? cache.evictable_bytes() : cache.evictable_bytes_for(job.tenant());
+  return tenants_.is_alone(job) ? cache.evictable_bytes() : cache.evictable_bytes_for(job.tenant());
 }
 
 // For so many bytes beside those that are promised.
-bool Scheduler::has_room(const Scheduled& job, size_t bytes) const {
+bool Scheduler::has_room(const ScheduledJob& job, size_t bytes) const {
   const memory::Usage usage = engine_->memory().usage();
   const size_t wanted = bytes + promised_bytes(job);
   const size_t free_bytes = usage.budget_bytes - usage.used_bytes();
@@ -463,7 +365,7 @@ bool Scheduler::has_room(const Scheduled& job, size_t bytes) const {
 }
 
 // What is free or can be evicted, and is not promised; negative if more is promised.
-int64_t Scheduler::spare_bytes(const Scheduled& job) const {
+int64_t Scheduler::spare_bytes(const ScheduledJob& job) const {
   const memory::Usage usage = engine_->memory().usage();
   const size_t free_bytes = usage.budget_bytes - usage.used_bytes();
   return int64_t(free_bytes + evictable_bytes(job)) - int64_t(promised_bytes(job));
@@ -481,7 +383,7 @@ void Scheduler::choose_rows() {
                     !job->job->is_blocked();
     // Somebody with memory may have become one that nobody waits for.
     if (may_step && job->stalled_in == memory_epoch_) {
-      may_step = preempt_yielding(*job, spares_shares(*job));
+      may_step = preempt_yielding(*job, tenants_.spares_shares(*job));
       has_stalled |= !may_step;
     }
     // Seniors come first: idle jobs last.
@@ -496,11 +398,12 @@ void Scheduler::choose_rows() {
       ++decode_rows_;
     }
   }
-  std::stable_sort(queue_.begin(), queue_.end(), [this](const Scheduled* a, const Scheduled* b) {
-    if (a->step_priority() != b->step_priority()) return a->step_priority() > b->step_priority();
-    return clients_.at(a->terms.client).computed_tokens <
-           clients_.at(b->terms.client).computed_tokens;
-  });
+  std::stable_sort(queue_.begin(), queue_.end(),
+                   [](const ScheduledJob* a, const ScheduledJob* b) {
+                     if (a->step_priority() != b->step_priority())
+                       return a->step_priority() > b->step_priority();
+                     return a->client->computed_tokens < b->client->computed_tokens;
+                   });
   const bool is_idle = !queue_.empty() && queue_.front()->terms.is_idle;
   const bool is_quiet = decode_rows_ == 0 && !is_idle;
   const double seconds = is_quiet ? options_.quiet_step_seconds : options_.step_seconds;
@@ -508,7 +411,7 @@ void Scheduler::choose_rows() {
   // Idle work has to end soon when other work comes, even the first of it.
   const int32_t most = is_idle && !step_time_.knows_prompts() ? least : free_rows;
   int32_t rows = step_time_.prompt_rows(decode_rows_, seconds, least, most);
-  for (Scheduled* job : queue_) {
+  for (ScheduledJob* job : queue_) {
     if (rows == 0) break;
     const int32_t taken = std::min(rows, job->lane()->wanted_rows());
     shares_.push_back({.job = job, .row_count = taken, .is_prompt = true});
@@ -516,7 +419,7 @@ void Scheduler::choose_rows() {
     prompt_rows_ += taken;
   }
   // What others than these gave up may have gone to a share: they are tried again.
-  if (tenant_count_ > 0 && shares_.empty() && has_stalled) ++memory_epoch_;
+  if (tenants_.has_tenants() && shares_.empty() && has_stalled) ++memory_epoch_;
   // Seniors are computed first, where memory is short.
   std::sort(shares_.begin(), shares_.end(),
             [this](const Share& a, const Share& b) { return goes_first(*a.job, *b.job); });
@@ -529,7 +432,7 @@ void Scheduler::compute() {
     items_.clear();
     for (const Share& share : shares_) {
       items_.push_back(share.job->lane()->next(share.row_count));
-      items_.back().spares_shares = follows_kin(share) || spares_shares(*share.job);
+      items_.back().spares_shares = follows_kin(share) || tenants_.spares_shares(*share.job);
     }
     const auto begin = Clock::now();
     const auto take = [this](size_t item, const StepOutputs& outputs) {
@@ -543,9 +446,10 @@ void Scheduler::compute() {
       return;
     }
     // It was the first one's: nothing is computed.
-    Scheduled& first = *shares_.front().job;
+    ScheduledJob& first = *shares_.front().job;
     const bool is_full = stepped.error().code == ErrorCode::memory_full;
-    if (is_full && (preempt_yielding(first, spares_shares(first)) || preempt_junior(first))) {
+    if (is_full &&
+        (preempt_yielding(first, tenants_.spares_shares(first)) || preempt_junior(first))) {
       continue;
     }
     if (is_full && others_have_memory(first)) {
@@ -566,9 +470,9 @@ void Scheduler::count_step(const StepReport& report, double seconds) {
   if (is_whole && report.replayed_rows == 0) step_time_.learn(decode_rows_, prompt_rows_, seconds);
   const double replayed = double(report.replayed_rows) / double(report.item_count);
   for (size_t item = 0; item < report.item_count; ++item) {
-    Scheduled& job = *shares_[item].job;
+    ScheduledJob& job = *shares_[item].job;
     const int32_t rows = shares_[item].row_count;
-    clients_.at(job.terms.client).computed_tokens += rows + kReplayedRow * replayed;
+    job.client->computed_tokens += rows + kReplayedRow * replayed;
     int64_t& count = job.terms.is_idle         ? stats_.idle_rows
                      : shares_[item].is_prompt ? stats_.prompt_rows
                                                : stats_.decode_rows;
@@ -576,20 +480,20 @@ void Scheduler::count_step(const StepReport& report, double seconds) {
   }
   if (is_whole) return;
   // Memory is short. The youngest job gives up its own; or waits, if that is where the step ended.
-  Scheduled& missed = *shares_[report.item_count].job;
-  if (preempt_yielding(missed, spares_shares(missed)) || preempt_junior(missed)) return;
+  ScheduledJob& missed = *shares_[report.item_count].job;
+  if (preempt_yielding(missed, tenants_.spares_shares(missed)) || preempt_junior(missed)) return;
   missed.stalled_in = memory_epoch_;
 }
 
 // The youngest job that has memory which this one can use, and is younger, gives it up; whether
 // there is one.
-bool Scheduler::preempt_junior(const Scheduled& than) {
-  const bool spares = spares_shares(than);
+bool Scheduler::preempt_junior(const ScheduledJob& than) {
+  const bool spares = tenants_.spares_shares(than);
   for (size_t index = jobs_.size(); index-- > 0;) {
-    Scheduled& job = *jobs_[index];
+    ScheduledJob& job = *jobs_[index];
     if (&job == &than) return false;
     if (!job.has_memory() && job.read_stored() == nullptr) continue;
-    if (spares && !may_use(than, job)) continue;
+    if (spares && !tenants_.may_use(than, job)) continue;
     if (give_up_reading(job)) return true;
     if (!job.has_memory()) continue;
     preempt(job);
@@ -600,9 +504,9 @@ bool Scheduler::preempt_junior(const Scheduled& than) {
 
 // The youngest job that nobody receives anything from, or that is idle where this one is not, gives
 // up its place and its memory; whether there is one. An idle job without a lane cannot go on later.
-bool Scheduler::preempt_yielding(const Scheduled& to, bool spares, bool only_kin) {
+bool Scheduler::preempt_yielding(const ScheduledJob& to, bool spares, bool only_kin) {
   for (size_t index = jobs_.size(); index-- > 0;) {
-    Scheduled& job = *jobs_[index];
+    ScheduledJob& job = *jobs_[index];
     if (&job == &to || !job.is_running()) continue;
     const bool is_idle = job.terms.is_idle && !to.terms.is_idle;
     if (job.lane() == nullptr) {
@@ -612,14 +516,14 @@ bool Scheduler::preempt_yielding(const Scheduled& to, bool spares, bool only_kin
     }
     if (!job.job->is_blocked() && !is_idle) continue;
     if (only_kin && !is_idle && job.client != to.client) continue;
-    if (spares && !is_idle && !may_use(to, job)) continue;
+    if (spares && !is_idle && !tenants_.may_use(to, job)) continue;
     preempt(job);
     return true;
   }
   return false;
 }
 
-bool Scheduler::others_have_memory(const Scheduled& than) const {
+bool Scheduler::others_have_memory(const ScheduledJob& than) const {
   return std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& job) {
     return job.get() != &than && (job->has_memory() || job->read_stored() != nullptr);
   });
@@ -627,7 +531,7 @@ bool Scheduler::others_have_memory(const Scheduled& than) const {
 
 // A page that an entry of the cache shares has to be copied before it can be written: without the
 // entry there may be room; and pins must not make a request fail. Whether there was one of them.
-bool Scheduler::forget_cached(const Scheduled& job) {
+bool Scheduler::forget_cached(const ScheduledJob& job) {
   const size_t before = engine_->cache().entry_count();
   const bool had_pins = engine_->cache().pinned_bytes() > 0;
   engine_->cache().unpin_all();
@@ -635,16 +539,16 @@ bool Scheduler::forget_cached(const Scheduled& job) {
   return had_pins || engine_->cache().entry_count() < before;
 }
 
-void Scheduler::preempt(Scheduled& job) {
+void Scheduler::preempt(ScheduledJob& job) {
   std::erase_if(shares_, [&](const Share& share) { return share.job == &job; });
   put_back(job);
   ++stats_.preemptions;
   ++memory_epoch_;
 }
 
-void Scheduler::put_back(Scheduled& job) {
+void Scheduler::put_back(ScheduledJob& job) {
   job.lane()->preempt();
-  job.stage = Stage::waiting;
+  job.stage = ScheduledJob::Stage::waiting;
   trace_phase(job, Phase::queued);
 }
 
@@ -652,12 +556,12 @@ void Scheduler::put_back(Scheduled& job) {
 void Scheduler::choose_tokens(std::span<const size_t> items) {
   choosing_.clear();
   for (const size_t item : items) {
-    Scheduled* const job = shares_[item].job;
+    ScheduledJob* const job = shares_[item].job;
     if (job->lane()->wants_rows()) continue;
     job->job->chooses_alone() ? job->job->choose() : choosing_.push_back(job);
   }
   if (choosing_.size() < 2 || engine_->size().vocabulary_count < kVocabularyToShare) {
-    for (Scheduled* job : choosing_) job->job->choose();
+    for (ScheduledJob* job : choosing_) job->job->choose();
     return;
   }
   TaskCounter counter;
@@ -672,7 +576,7 @@ void Scheduler::choose_tokens(std::span<const size_t> items) {
 
 bool Scheduler::settle() {
   for (size_t index = 0; index < computed_count_; ++index) {
-    Scheduled& job = *shares_[index].job;
+    ScheduledJob& job = *shares_[index].job;
     Status settled = job.lane()->settle();
     if (!settled) end(job, std::move(settled));
   }
@@ -690,31 +594,31 @@ bool Scheduler::settle() {
 }
 
 // Until its lane wants rows again, or it is done.
-bool Scheduler::go_on(Scheduled& job) {
+bool Scheduler::go_on(ScheduledJob& job) {
   const bool waits = job.job->is_blocked() || (job.lane() != nullptr && job.lane()->wants_rows());
   if (waits && !job.job->is_done()) return false;
   const int64_t tokens_before = job.job->own_tokens();
   Status advanced = job.job->is_done() ? Status(Ok{}) : job.job->advance();
   const int64_t own_tokens = job.job->own_tokens() - tokens_before;
-  clients_.at(job.terms.client).computed_tokens += double(own_tokens);
+  job.client->computed_tokens += double(own_tokens);
   (job.terms.is_idle ? stats_.idle_rows : stats_.own_tokens) += own_tokens;
   if (!advanced || job.job->is_done()) end(job, std::move(advanced));
   return true;
 }
 
-void Scheduler::end(Scheduled& job, Status status) {
+void Scheduler::end(ScheduledJob& job, Status status) {
   if (job.has_ended) return;
   job.has_ended = true;
   trace_phase(job, Phase::none);
   ++memory_epoch_;
-  --clients_.at(job.terms.client).job_count;
+  --job.client->job_count;
   job.job->end(std::move(status));
   job.job.reset();
 }
 
 // A request is queued, reads its prompt and writes its answer; while it has given up its memory it
 // is queued again.
-void Scheduler::trace_begin(Scheduled& job) {
+void Scheduler::trace_begin(ScheduledJob& job) {
   Trace* const trace = engine_->options().trace;
   if (trace == nullptr || job.terms.is_idle) return;
   job.task = trace->new_task();
@@ -723,7 +627,7 @@ void Scheduler::trace_begin(Scheduled& job) {
   job.phase = Phase::queued;
 }
 
-void Scheduler::trace_phase(Scheduled& job, Phase phase) {
+void Scheduler::trace_phase(ScheduledJob& job, Phase phase) {
   constexpr std::string_view kPhaseNames[] = {"request", "queued", "reading", "writing"};
   if (job.phase == Phase::none || job.phase == phase) return;
   Trace& trace = *engine_->options().trace;
@@ -744,31 +648,6 @@ void Scheduler::forget_ended() {
   std::erase_if(jobs_, [](const auto& job) { return job->has_ended; });
 }
 
-// Who comes anew, or again, has had no fewer tokens than any of those that are here.
-Scheduler::Client& Scheduler::client_of(const std::string& name) {
-  double least = std::numeric_limits<double>::max();
-  size_t idle_count = 0;
-  auto oldest = clients_.end();
-  for (auto entry = clients_.begin(); entry != clients_.end(); ++entry) {
-    const Client& client = entry->second;
-    if (client.job_count > 0) {
-      least = std::min(least, client.computed_tokens);
-      continue;
-    }
-    ++idle_count;
-    const bool is_older = oldest == clients_.end() || client.last_use < oldest->second.last_use;
-    if (is_older && entry->first != name) oldest = entry;
-  }
-  if (idle_count > kIdleClientsMax) clients_.erase(oldest);
-  Client& client = clients_[name];
-  const bool has_others = least != std::numeric_limits<double>::max();
-  if (client.job_count == 0 && has_others) {
-    client.computed_tokens = std::max(client.computed_tokens, least);
-  }
-  client.last_use = submit_count_;
-  return client;
-}
-
 std::vector<Scheduler::Running> Scheduler::running() const {
   std::vector<Running> running;
   for (const auto& job : jobs_) {
@@ -783,7 +662,8 @@ std::vector<Scheduler::Running> Scheduler::running() const {
 SchedulerStats Scheduler::stats() const {
   SchedulerStats stats = stats_;
   for (const auto& job : jobs_) {
-    if (!job->has_ended) ++(job->stage == Stage::running ? stats.running : stats.waiting);
+    if (!job->has_ended)
+      ++(job->stage == ScheduledJob::Stage::running ? stats.running : stats.waiting);
   }
   return stats;
 }
