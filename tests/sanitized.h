@@ -1,6 +1,9 @@
-// Whether these tests were built with a sanitizer of memory or threads. Programs are slower with
-// one, take more address space and make system calls that nobody wrote.
+// Whether these tests were built with a sanitizer of memory or threads (programs are slower with
+// one, take more address space and make system calls that nobody wrote), or for another processor,
+// which is emulated.
 #pragma once
+
+#include <cstdint>
 
 namespace cairn::test {
 
@@ -12,5 +15,16 @@ inline constexpr bool kIsSanitized =
 #else
 inline constexpr bool kIsSanitized = false;
 #endif
+
+#ifdef CAIRN_EMULATED
+inline constexpr bool kIsSlow = true;
+#else
+inline constexpr bool kIsSlow = kIsSanitized;
+#endif
+
+// Of so many random cases, those that are tried here.
+constexpr uint32_t cases(uint32_t count) {
+  return kIsSlow ? (count + 1) / 2 : count;
+}
 
 }  // namespace cairn::test

@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 
-SLICE = 16             # Tests of one process: enough to share its start, few enough to share out.
+SLICE = 24             # Tests of one process: enough to share its start, few enough to share out.
 TEST_SECONDS = 600     # Of one test.
 OUTPUT_LINES = 200     # Of a failure; the end says most.
 STARTED = re.compile(r"^\[ RUN      \] (\S+)$")
@@ -210,6 +210,9 @@ def main():
     parser.add_argument("--slowest", metavar="N", type=int, default=0,
                         help="print the N tests that took longest")
     options = parser.parse_args()
+    # In the background of a shell Ctrl-C is ignored, and programs under test would inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     return run(options.build, re.compile(options.pattern), options.without, options.jobs,
                options.slowest)
 

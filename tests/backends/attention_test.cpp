@@ -76,7 +76,7 @@ std::vector<SliceSpec> random_slices(uint32_t seed) {
 }
 
 TEST(Attend, EveryLevelHasTheReferencesBits) {
-  for (uint32_t seed = 0; seed < 60; ++seed) {
+  for (uint32_t seed = 0; seed < test::cases(60); ++seed) {
     expect_same_bits(seed, random_slices(seed), [](World& world) -> Op {
       const Shape shape = random_shape(world);
       return make_attend(world, shape);
@@ -479,7 +479,7 @@ TEST(Attend, RowsTogetherEqualRowsAlone) {
 }
 
 TEST(StoreKv, EveryLevelHasTheReferencesBits) {
-  for (uint32_t seed = 0; seed < 30; ++seed) {
+  for (uint32_t seed = 0; seed < test::cases(30); ++seed) {
     expect_same_bits(seed, random_slices(seed), [](World& world) -> Op {
       const Shape shape = random_shape(world);
       const int32_t plane = world.plane(shape.kv_heads, shape.key_dim, shape.value_dim,

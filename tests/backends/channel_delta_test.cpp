@@ -2,6 +2,7 @@
 // the reference against float64 as both papers write it, one step of many rows against many of one.
 #include "backends/cpu/ops.h"
 #include "tests/backends/same_bits.h"
+#include "tests/sanitized.h"
 
 namespace cairn::test::channel_delta_test {
 namespace {
@@ -57,7 +58,7 @@ constexpr Shape kShapes[] = {{1, 1, 1, true},    {4, 16, 16, false}, {3, 5, 33, 
                              {2, 64, 64, false}, {1, 20, 96, true}};
 
 TEST(ChannelDeltaScan, EveryLevelHasTheReferencesBits) {
-  for (uint32_t seed = 0; seed < 24; ++seed) {
+  for (uint32_t seed = 0; seed < test::cases(24); ++seed) {
     const std::vector<SliceSpec> specs = {
         {.row_count = 1},
         {.row_count = 3, .has_state = seed % 2 == 0, .captures = {1, 2, 3}},

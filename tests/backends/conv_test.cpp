@@ -2,6 +2,7 @@
 // plain sum, one step of many rows against many of one, and captures against the inputs.
 #include "backends/cpu/ops.h"
 #include "tests/backends/same_bits.h"
+#include "tests/sanitized.h"
 
 namespace cairn::test::conv_test {
 namespace {
@@ -22,7 +23,7 @@ constexpr int32_t kChannels[] = {1, 7, 8, 16, 33, 100};
 constexpr int32_t kKernels[] = {2, 3, 4, 5};
 
 TEST(ShortConv, EveryLevelHasTheReferencesBits) {
-  for (uint32_t seed = 0; seed < 24; ++seed) {
+  for (uint32_t seed = 0; seed < test::cases(24); ++seed) {
     const std::vector<SliceSpec> specs = {
         {.row_count = 1},
         {.row_count = 2 + int32_t(seed % 3), .has_state = seed % 2 == 0},

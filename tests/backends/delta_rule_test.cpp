@@ -2,6 +2,7 @@
 // against float64, one step of many rows against many of one.
 #include "backends/cpu/ops.h"
 #include "tests/backends/same_bits.h"
+#include "tests/sanitized.h"
 
 namespace cairn::test::delta_rule_test {
 namespace {
@@ -48,7 +49,7 @@ constexpr Shape kShapes[] = {{1, 1, 1, 1, kGrouped},   {4, 2, 16, 16, kGrouped},
                              {2, 1, 128, 128, kTiled}, {1, 1, 20, 96, kGrouped}};
 
 TEST(GatedDeltaScan, EveryLevelHasTheReferencesBits) {
-  for (uint32_t seed = 0; seed < 24; ++seed) {
+  for (uint32_t seed = 0; seed < test::cases(24); ++seed) {
     const std::vector<SliceSpec> specs = {
         {.row_count = 1},
         {.row_count = 3, .has_state = seed % 2 == 0, .captures = {1, 2, 3}},

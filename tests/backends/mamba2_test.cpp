@@ -2,6 +2,7 @@
 // one step of many rows against many of one.
 #include "backends/cpu/ops.h"
 #include "tests/backends/same_bits.h"
+#include "tests/sanitized.h"
 
 namespace cairn::test::mamba2_test {
 namespace {
@@ -36,7 +37,7 @@ constexpr Shape kShapes[] = {{1, 1, 1, 1},   {2, 8, 16, 1},   {3, 16, 5, 3},   {
                              {2, 33, 16, 1}, {6, 20, 128, 2}, {1, 128, 16, 1}, {24, 64, 16, 1}};
 
 TEST(Mamba2Scan, EveryLevelHasTheReferencesBits) {
-  for (uint32_t seed = 0; seed < 24; ++seed) {
+  for (uint32_t seed = 0; seed < test::cases(24); ++seed) {
     const std::vector<SliceSpec> specs = {
         {.row_count = 1},
         {.row_count = 3, .has_state = seed % 2 == 0, .captures = {1, 2, 3}},

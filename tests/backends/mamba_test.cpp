@@ -2,6 +2,7 @@
 // one step of many rows against many of one.
 #include "backends/cpu/ops.h"
 #include "tests/backends/same_bits.h"
+#include "tests/sanitized.h"
 
 namespace cairn::test::mamba_test {
 namespace {
@@ -32,7 +33,7 @@ op::MambaScan make_scan(World& world, const Shape& shape) {
 constexpr Shape kShapes[] = {{1, 1}, {16, 16}, {33, 5}, {128, 16}, {300, 16}, {7, 4}, {50, 64}};
 
 TEST(MambaScan, EveryLevelHasTheReferencesBits) {
-  for (uint32_t seed = 0; seed < 21; ++seed) {
+  for (uint32_t seed = 0; seed < test::cases(21); ++seed) {
     const std::vector<SliceSpec> specs = {
         {.row_count = 1},
         {.row_count = 1, .has_state = false},

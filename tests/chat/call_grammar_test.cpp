@@ -13,6 +13,7 @@
 #include "tests/chat/template_fixtures.h"
 #include "tests/chat/template_turns.h"
 #include "tests/grammar/toy_vocabulary.h"
+#include "tests/sanitized.h"
 
 namespace cairn::chat::call_grammar_test {
 namespace {
@@ -179,7 +180,7 @@ TEST(CallGrammar, WhateverItTakesIsReadBackAndFitsTheSchemas) {
     ASSERT_TRUE(compiled) << name << ": " << compiled.error().message;
     const auto matcher = must(Matcher::build(*compiled, tokens));
     ++formats;
-    for (int seed = 0; seed < 12; ++seed, ++walks) {
+    for (uint32_t seed = 0; seed < test::cases(12); ++seed, ++walks) {
       SCOPED_TRACE(name);
       // Reasoning that it opens itself would have to be ended first.
       std::string text = walk(*matcher, *tokenizer, 256, random);

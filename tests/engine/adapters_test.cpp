@@ -334,7 +334,7 @@ TEST(Adapters, PackedWeightsAreKeptWithoutThem) {
 // as without.
 TEST(Adapters, TheMemoryIsExactUnderASelection) {
   const test::ScratchFolder scratch;
-  const std::vector<std::string> supported = supported_cases();
+  const std::vector<std::string>& supported = supported_cases();
   int32_t model_count = 0;
   for (const char* name :
        {"llama", "gemma3", "llama4", "qwen3moe", "granitehybrid", "lfm2", "mamba", "falcon_h1",

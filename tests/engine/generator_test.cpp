@@ -16,7 +16,7 @@ using Tokens = std::vector<Token>;
 
 // One model of each kind of memory: full, windows, chunks, shared, and the kinds of recurrence.
 std::vector<std::string> models_of_every_kind() {
-  const std::vector<std::string> supported = supported_cases();
+  const std::vector<std::string>& supported = supported_cases();
   std::vector<std::string> names;
   for (const char* name : {"llama", "gemma3", "gemma4", "gemma3n", "llama4", "qwen3moe",
                            "granitehybrid", "mamba", "lfm2", "qwen3next"}) {

@@ -143,7 +143,7 @@ int status_under_filter(const std::string& model, int32_t thread_count, Work wor
 }
 
 std::vector<std::string> steady_models() {
-  const std::vector<std::string> supported = supported_cases();
+  const std::vector<std::string>& supported = supported_cases();
   std::vector<std::string> names;
   for (const char* name : {"llama", "gemma3", "granitehybrid", "qwen3moe", "lfm2", "qwen3next"}) {
     if (std::binary_search(supported.begin(), supported.end(), name)) names.emplace_back(name);

@@ -229,7 +229,7 @@ TEST_P(BorderSweep, EveryLengthAndEveryPositionOfItsEnd) {
 // One of each kind: full, windows, chunks, both kinds of Mamba, delta nets, short convolutions,
 // attention and recurrence in one layer.
 std::vector<std::string> models_of_every_kind() {
-  const std::vector<std::string> supported = supported_cases();
+  const std::vector<std::string>& supported = supported_cases();
   std::vector<std::string> names;
   for (const char* name :
        {"llama", "gemma3", "llama4", "mamba", "mamba2", "qwen3next", "lfm2", "falcon_h1"}) {

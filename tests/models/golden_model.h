@@ -32,7 +32,7 @@ inline std::string golden_path(const std::string& name, const std::string& endin
 }
 
 // The cases of tests/fixtures/golden whose architecture is in the table.
-inline std::vector<std::string> supported_cases() {
+inline std::vector<std::string> read_supported_cases() {
   std::vector<std::string> names;
   for (const auto& entry :
        std::filesystem::directory_iterator(std::string(CAIRN_FIXTURES) + "/golden")) {
@@ -45,6 +45,12 @@ inline std::vector<std::string> supported_cases() {
     }
   }
   std::sort(names.begin(), names.end());
+  return names;
+}
+
+// Read once: many suites of a program ask, each time that it starts.
+inline const std::vector<std::string>& supported_cases() {
+  static const std::vector<std::string> names = read_supported_cases();
   return names;
 }
 

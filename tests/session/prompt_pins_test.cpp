@@ -144,7 +144,7 @@ std::vector<Token> prompt_of(int32_t count) {
 // A prompt that needs all of the memory gets it, also from another tenant's pins.
 TEST(PromptPins, GiveWayBeforeARequestFails) {
   int32_t most = 256;
-  for (const int32_t step : {256, 32}) {
+  for (const int32_t step : {1024, 256, 64}) {
     while (most < 20000 && Small().answer(prompt_of(most + step))) most += step;
   }
   ASSERT_LT(most, 20000) << "the memory never was full";
