@@ -59,6 +59,7 @@ Result<StepReport> Stepper::make(std::span<const StepItem> items, StepAcceptor a
     return std::move(begun).error();
   }
   report.item_count = transactions_.size();
+  memory_->expect_states(int32_t(report.item_count));
   const auto computed = items.first(report.item_count);
   for (const StepItem& item : computed) report.computed_rows += int32_t(item.tokens.size());
   computations_.clear();

@@ -122,6 +122,7 @@ class Memory {
   void trim() { store_->trim(); }
   // See Store.
   void keep_states_warm() { store_->keep_states_warm(); }
+  void expect_states(int32_t count) { store_->expect_states(count); }
 
  private:
   friend class Inspector;  // Tests look at references and pages, and let allocations fail.

@@ -27,6 +27,7 @@ Pool::Pool(const Options& options, std::unique_ptr<Buffer> buffer, Ledger* ledge
     : options_(options),
       backing_(std::move(buffer), {device->slab_bytes(), device->unit_bytes()}),
       first_(backing_.data()),
+      warm_max_(options.warm_count_max),
       ledger_(ledger),
       device_(device) {
   counts_.reserve(size_t(options.block_count_max));
@@ -75,7 +76,7 @@ void Pool::become_free(PageId block) {
   --used_count_;
   ledger_->discharge(account(block), options_.block_bytes);
   poison(block);
-  if (int32_t(warm_.size()) < options_.warm_count_max) {
+  if (int32_t(warm_.size()) < warm_max_) {
     warm_.push_back(block);
   } else {
     give_back(block);
@@ -94,8 +95,7 @@ void Pool::give_back(PageId block) {
 
 void Pool::keep_warm(int32_t count) {
   kept_count_ = count;
-  options_.warm_count_max = std::max(options_.warm_count_max, count);
-  warm_.reserve(size_t(options_.warm_count_max));
+  set_warm_max(warm_max_);
   std::vector<PageId> cleared;
   while (int32_t(cleared.size()) < count) {
     const PageId block = take();
@@ -104,6 +104,12 @@ void Pool::keep_warm(int32_t count) {
     device_->fill(bytes_of(block), std::byte(0));
   }
   for (const PageId block : cleared) release(block);
+}
+
+void Pool::set_warm_max(int32_t count) {
+  warm_max_ = std::max({count, kept_count_, options_.warm_count_max});
+  warm_.reserve(size_t(warm_max_));
+  trim_to(warm_max_);
 }
 
 void Pool::trim_to(int32_t count) {

@@ -22,7 +22,7 @@ class Pool {
   struct Options {
     size_t block_bytes = 0;
     int32_t block_count_max = 0;
-    int32_t warm_count_max = 1;  // Free blocks that are kept ready.
+    int32_t warm_count_max = 1;  // Free blocks that are kept ready, unless more are asked for.
     bool poisons = false;        // Fills new blocks with a pattern, so that stale reads show.
   };
   static constexpr std::byte kPoison{0xA5};
@@ -63,6 +63,9 @@ class Pool {
   // Keeps so many blocks warm from now on even where none is used, and clears them now as far as
   // there is room.
   void keep_warm(int32_t count);
+  // Up to so many free blocks stay warm from now on, and never fewer than the pool was made for.
+  void set_warm_max(int32_t count);
+  int32_t warm_max() const { return warm_max_; }
   // Gives the warm blocks back to the ledger and to the system, or all but those kept warm.
   void trim() { trim_to(0); }
   void trim_to_kept() { trim_to(kept_count_); }
@@ -87,6 +90,7 @@ class Pool {
   std::vector<int32_t> accounts_;    // Of its tenant, the same.
   std::vector<PageId> warm_, cold_;  // Free blocks: still counted in the ledger, or not.
   int32_t used_count_ = 0;
+  int32_t warm_max_;
   int32_t kept_count_ = 0;  // Warm blocks that stay when none is used.
   Ledger* ledger_;
   DeviceMemory* device_;

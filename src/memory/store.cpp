@@ -18,6 +18,9 @@ int32_t block_count_max(const GroupSpec& group, size_t budget_bytes) {
   return int32_t(std::min(budget_bytes / group.block_bytes + 1, kBlocksMax));
 }
 
+// So many steps in turn have to be narrower before fewer states stay warm.
+constexpr int32_t kNarrowSteps = 64;
+
 // A step of the log costs nothing to keep until its bytes come near those of a state; half of that
 // leaves the states the larger part. Few bytes make a short log, and no state is worth a long one.
 int32_t chosen_log_step(const Layout& layout) {
@@ -170,6 +173,17 @@ void Store::trim_to_kept() {
 
 void Store::keep_states_warm() {
   if (has_states()) pool(layout_.recurrent_group).keep_warm(2);
+}
+
+void Store::expect_states(int32_t count) {
+  if (!has_states()) return;
+  Pool& states = pool(layout_.recurrent_group);
+  expected_states_ = std::max(expected_states_, count);
+  ++narrow_steps_;
+  const bool is_wide = count >= states.warm_max();
+  if (!is_wide && narrow_steps_ < kNarrowSteps) return;
+  states.set_warm_max(expected_states_);
+  expected_states_ = narrow_steps_ = 0;
 }
 
 std::unique_ptr<TransactionWork> Store::borrow_work() {

@@ -67,6 +67,9 @@ class Store {
   // Keeps two states ready even where no sequence is open: what a conversation begins with, and
   // what takes long to be cleared where states are large. They give way where room is needed.
   void keep_states_warm();
+  // A step takes a state for each of so many sequences before it lets go of one: as many stay warm
+  // while steps are that wide, so that none is cleared by the system anew.
+  void expect_states(int32_t count);
 
   // The allocation after the next `count` ones fails, once: so tests reach every way to run out of
   // memory.
@@ -88,6 +91,8 @@ class Store {
   Ledger ledger_;
   std::vector<std::unique_ptr<Pool>> pools_;  // By group.
   std::vector<std::unique_ptr<TransactionWork>> idle_work_;
+  int32_t expected_states_ = 0;  // The most of the last steps that were narrower than before,
+  int32_t narrow_steps_ = 0;     // and how many these are.
   int64_t takes_left_ = INT64_MAX;
 };
 

@@ -270,6 +270,39 @@ TEST(SystemMemory, TwoStatesStayWarm) {
   EXPECT_EQ(memory->usage().warm_bytes, 0u);
 }
 
+// Sequences that step together take a state each before one is let go: none of them comes from the
+// system anew. When steps have been narrower for a while, what they no longer take goes back to it.
+TEST(SystemMemory, AWideStepFindsItsStatesWarm) {
+  constexpr size_t kSequences = 5;
+  const std::vector<std::vector<State>> layers(1, {State::recurrent({int64_t(1) << 20})});
+  HostMemory device;
+  const auto memory =
+      Memory::create(Layout::make(layers, toy::kToyFormat, KvType::f16, KvType::f16),
+                     {.budget_bytes = 400 * kMiB, .context_tokens_max = 4096}, device)
+          .value();
+  const size_t state_bytes = 4 * kMiB;
+  memory->keep_states_warm();
+  std::vector<Sequence> sequences;
+  for (size_t index = 0; index < kSequences; ++index) {
+    append(*memory, sequences.emplace_back(memory->new_sequence()), 1, false);
+  }
+  const auto step_all = [&](size_t count) {
+    const Token one = Token(1);
+    std::vector<Transaction> transactions;
+    for (size_t index = 0; index < count; ++index) {
+      transactions.push_back(memory->begin(sequences[index], {.tokens = {&one, 1}}).value());
+    }
+    memory->expect_states(int32_t(count));
+    for (Transaction& transaction : transactions) transaction.commit(1);
+  };
+  for (int32_t step = 0; step < 300; ++step) {
+    step_all(kSequences);
+    ASSERT_GE(memory->usage().warm_bytes, kSequences * state_bytes) << step;
+  }
+  for (int32_t step = 0; step < 200; ++step) step_all(1);
+  EXPECT_LE(memory->usage().warm_bytes, 3 * state_bytes);
+}
+
 // Held bytes grow by what a conversation keeps and never shrink, while windows slide, states turn
 // and the log moves on: so no block goes to the system and comes back.
 TEST(SystemMemory, SteadyDecodingGivesNothingBack) {
