@@ -17,6 +17,8 @@ uint64_t rounded_to_block(uint64_t bytes, uint64_t all) {
 
 // Records that the disk reads while one before them is checked: 2 MiB each at most.
 constexpr size_t kOpenAhead = 4;
+// Of fewer bytes the system clears the pages in less time than a thread takes to begin.
+constexpr size_t kClearAheadBytes = size_t(16) << 20;
 
 // Where the payload of a piece goes: into the blocks of what is wanted, and what lies before them
 // into `scratch`.
@@ -85,6 +87,7 @@ Status Loading::begin(memory::Memory& memory, memory::Variant variant) {
 bool Loading::read_next() {
   CHECK(assembly_.has_value());
   if (next_ == pieces_.size() || is_bad_) return false;
+  if (next_ == 0) clear_ahead();
   if (read_piece(next_)) return ++next_ < pieces_.size();
   lose(pieces_[next_]);
   is_bad_ = true;
@@ -101,6 +104,7 @@ void Loading::lose(const Piece& piece) {
 
 Result<memory::Sequence> Loading::finish() {
   CHECK(assembly_.has_value() && (is_bad_ || next_ == pieces_.size()));
+  pages_ahead_.reset();
   if (is_bad_) {
     assembly_.reset();
     return fail(ErrorCode::invalid_data, "store: a record is missing or damaged");
@@ -139,6 +143,21 @@ void Loading::open_ahead() {
         store_->folder().open_record(Place::objects, match_.manifest.pieces[open_next_].name));
     if (opened_.back()) opened_.back()->will_read();
   }
+}
+
+void Loading::clear_ahead() {
+  std::vector<std::span<std::byte>> parts;
+  size_t bytes = 0;
+  for (size_t group = 0; group < wanted_.runs.size(); ++group) {
+    for (const memory::PageRun& run : wanted_.runs[group]) {
+      for (int32_t page = run.first; page < run.end(); ++page) {
+        const DeviceBytes block = assembly_->page(int32_t(group), page);
+        bytes += block.size;
+        parts.emplace_back(block.data, block.size);
+      }
+    }
+  }
+  if (bytes >= kClearAheadBytes) pages_ahead_ = std::make_unique<PagesAhead>(std::move(parts));
 }
 
 // Only records that hold something wanted are read.

@@ -7,12 +7,14 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "base/result.h"
 #include "store/disk_store.h"
+#include "store/pages_ahead.h"
 
 namespace cairn::store {
 
@@ -42,6 +44,7 @@ class Loading {
   memory::Outline wanted(const memory::Layout& layout) const;
   bool is_wanted(const Piece& piece) const;
   void open_ahead();
+  void clear_ahead();
   bool read_piece(size_t index);
   Status read_record(const RecordFile& file, const Piece& piece, const PieceRef& ref,
                      std::span<const std::span<std::byte>> targets);
@@ -63,6 +66,7 @@ class Loading {
   size_t next_ = 0;
   std::deque<Result<RecordFile>> opened_;  // Of the wanted pieces from `next_` on, some.
   size_t open_next_ = 0;
+  std::unique_ptr<PagesAhead> pages_ahead_;  // Of the blocks that records are read into.
   bool is_bad_ = false;
 };
 
