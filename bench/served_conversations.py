@@ -90,8 +90,9 @@ class Measured:
         self.conversations = [Conversation(url, slot, system, turns, answer_tokens, thought)
                               for slot in range(count)]
         self.shape = f"{count} conversations of {turns} turns"
-        # What stands behind a thought moves, and is computed once more.
-        moved = (turns - 1) * (answer_tokens - thought) if thought else 0
+        # What stands behind a thought moves, and is computed once more; an answer's last token is
+        # only computed then.
+        moved = (turns - 1) * (answer_tokens - thought - 1) if thought else 0
         self.ideal = system_tokens + count * (turns * (MESSAGE_TOKENS + answer_tokens) - 1 + moved)
         begin = time.monotonic()
         for conversation in self.conversations:
