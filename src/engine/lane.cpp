@@ -29,6 +29,13 @@ bool is_better(const memory::ResumePlan& a, const memory::ResumePlan& b) {
   return a.recurrence_steps < b.recurrence_steps;
 }
 
+// Not one that the memory set for itself.
+bool ends_at_anchor(const memory::Sequence& sequence) {
+  if (sequence.anchors().empty()) return false;
+  const memory::Anchor& last = sequence.anchors().back();
+  return last.kind != AnchorKind::tail && last.position == sequence.length();
+}
+
 std::vector<Token> without(std::span<const Token> tokens, const ContextCut& cut) {
   std::vector<Token> result(tokens.begin(), tokens.begin() + cut.kept);
   result.insert(result.end(), tokens.begin() + cut.kept + cut.left_out, tokens.end());
@@ -272,6 +279,7 @@ Result<PromptReport> Lane::read_from_best(std::span<const Token> prompt, bool as
                       .plan = found.plan};
   CAIRN_TRY(memory::Sequence start, engine_->memory().at(*found.sequence, report.plan.resume));
   std::swap(sequence_, start);
+  if (ends_at_anchor(sequence_)) ++engine_->memory().snapshot_counts().restored;
   computed_at_ = -1;
   const bool loses_tokens =
       report.from_cache ? start.length() > 0 : start.length() > sequence_.length();

@@ -110,6 +110,9 @@ class Memory {
   const Options& options() const { return store_->options(); }
   int32_t log_step() const { return store_->log_step(); }
   Usage usage() const { return store_->usage(); }
+  PageCounts page_counts() const { return store_->page_counts(); }
+  // Who goes on from an anchor, or evicts one, counts it.
+  SnapshotCounts& snapshot_counts() { return store_->snapshot_counts(); }
   const Ledger& ledger() const { return store_->ledger(); }
   std::vector<GroupUsage> usage(const Sequence& sequence) const;
   // What would be free if the sequence were closed, or one of its anchors dropped: the blocks that

@@ -36,6 +36,10 @@ Pool::Pool(const Options& options, std::unique_ptr<Buffer> buffer, Ledger* ledge
   warm_.reserve(size_t(options.warm_count_max));
 }
 
+int32_t Pool::shared_count() const {
+  return int32_t(std::count_if(counts_.begin(), counts_.end(), [](int32_t c) { return c > 1; }));
+}
+
 PageId Pool::take(uint64_t tenant) {
   const PageId block = take_free();
   if (block == kNoPage) return kNoPage;

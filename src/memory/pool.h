@@ -53,6 +53,7 @@ class Pool {
   void copy(PageId to, PageId from) { device_->copy(bytes_of(to), bytes_of(from)); }
   size_t block_bytes() const { return options_.block_bytes; }
   int32_t used_count() const { return used_count_; }
+  int32_t shared_count() const;  // Of those, that have several references; looks at each.
   int32_t warm_count() const { return int32_t(warm_.size()); }
 
   // What the system backs at most, and how much of it no block needs that is used or warm.

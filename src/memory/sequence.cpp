@@ -86,6 +86,7 @@ void Sequence::add_anchor(Anchor anchor) {
   Anchor* const last = anchors_.empty() ? nullptr : &anchors_.back();
   DCHECK(last == nullptr || last->position <= anchor.position);
   if (last == nullptr || last->position < anchor.position) {
+    if (anchor.kind != AnchorKind::tail) ++store_->snapshot_counts().created;
     anchors_.push_back(std::move(anchor));
     return;
   }

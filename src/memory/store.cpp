@@ -139,6 +139,18 @@ size_t Store::available_bytes() const {
   return bytes;
 }
 
+PageCounts Store::page_counts() const {
+  PageCounts counts;
+  for (int32_t group = 0; group < group_count(); ++group) {
+    if (!spec(group).has_pages()) continue;
+    const int32_t shared_count = pool(group).shared_count();
+    counts.unshared += pool(group).used_count() - shared_count;
+    counts.shared += shared_count;
+    counts.warm += pool(group).warm_count();
+  }
+  return counts;
+}
+
 Usage Store::usage() const {
   Usage usage{.budget_bytes = ledger_.budget_bytes()};
   for (int32_t group = 0; group < group_count(); ++group) {

@@ -34,6 +34,22 @@ struct Usage {
   size_t used_bytes() const { return page_bytes + state_bytes + hidden_bytes + log_bytes; }
 };
 
+// Pages of all groups that have them, each once; a free one that is not warm is none.
+struct PageCounts {
+  int64_t unshared = 0;  // One reference.
+  int64_t shared = 0;
+  int64_t warm = 0;
+
+  friend bool operator==(const PageCounts&, const PageCounts&) = default;
+};
+
+// What became of anchors, but for the memory's own tails; never less.
+struct SnapshotCounts {
+  int64_t created = 0;
+  int64_t restored = 0;  // Prompts that went on from one.
+  int64_t evicted = 0;   // Lost by kept sequences to make room; those that share one lose one each.
+};
+
 struct TransactionWork;
 
 class Store {
@@ -59,6 +75,8 @@ class Store {
   PageId take(int32_t group, uint64_t tenant);
   size_t available_bytes() const;
   Usage usage() const;
+  PageCounts page_counts() const;
+  SnapshotCounts& snapshot_counts() { return snapshot_counts_; }
   const Ledger& ledger() const { return ledger_; }
   // What the system backs at most. Beside the budget, a slab of each group may be begun.
   size_t resident_bytes() const;
@@ -89,6 +107,7 @@ class Store {
   Layout layout_;
   Options options_;
   Ledger ledger_;
+  SnapshotCounts snapshot_counts_;
   std::vector<std::unique_ptr<Pool>> pools_;  // By group.
   std::vector<std::unique_ptr<TransactionWork>> idle_work_;
   int32_t expected_states_ = 0;  // The most of the last steps that were narrower than before,

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "serve/constant_time.h"
 
 namespace cairn::serve {
 
@@ -40,13 +41,6 @@ uint64_t tenant_of(std::string_view name) {
   uint64_t number = 0;
   std::memcpy(&number, digest.data(), sizeof number);
   return number == 0 ? 1 : number;
-}
-
-// Looks at all bytes, whatever the first ones are.
-bool is_equal(const Sha256Digest& a, const Sha256Digest& b) {
-  uint8_t difference = 0;
-  for (size_t i = 0; i < a.size(); ++i) difference |= uint8_t(a[i] ^ b[i]);
-  return difference == 0;
 }
 
 }  // namespace
@@ -118,7 +112,7 @@ std::optional<Keys::Holder> Keys::find(std::string_view key) const {
   const Sha256Digest digest = Sha256().add(key.substr(0, kKeyBytesMax + 1)).finish();
   const Entry* found = nullptr;
   for (const Entry& entry : entries_) {
-    if (is_equal(entry.digest, digest)) found = &entry;
+    if (is_equal_in_constant_time(entry.digest, digest)) found = &entry;
   }
   if (found == nullptr) return std::nullopt;
   Holder holder = found->holder;

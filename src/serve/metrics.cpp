@@ -78,6 +78,7 @@ void ModelMetrics::add_answer(const session::Answer& answer, double waited_secon
   ++finished_[std::string(name(answer.finish))];
   prompt_tokens_ += uint64_t(prompt.computed_tokens);
   reused_tokens_ += uint64_t(prompt.reused_tokens);
+  queried_tokens_ += uint64_t(prompt.prompt_tokens);
   answer_tokens_ += answer.tokens.size();
   if (!prompt.plan.limited_by.empty()) ++misses_[std::string(prompt.plan.limited_by)];
   longest_tokens_ =
@@ -164,6 +165,10 @@ void Metrics::write_counts(std::string& out) const {
           "Tokens of prompts, computed.");
   counter("cairn_prompt_tokens_reused_total", &ModelMetrics::reused_tokens_,
           "Tokens of prompts that were in memory.");
+  counter("cairn_prefix_cache_queries_total", &ModelMetrics::queried_tokens_,
+          "Tokens of prompts, looked for in memory.");
+  counter("cairn_prefix_cache_hits_total", &ModelMetrics::reused_tokens_,
+          "Of those, that were in memory.");
   counter("cairn_prompt_seconds_total", &ModelMetrics::prompt_seconds_,
           "Seconds until prompts were read.");
   counter("cairn_answer_tokens_total", &ModelMetrics::answer_tokens_, "Tokens of answers.");
@@ -220,9 +225,9 @@ void Metrics::write_now(const Now& now, std::string& out) {
        [](M model) { return model.scheduler.prompt_rows; });
   each("cairn_preemptions_total", "counter", "Times that a request gave up its memory for another.",
        [](M model) { return model.scheduler.preemptions; });
-  each("cairn_jobs_running", "gauge", "Answers that have memory.",
+  each("cairn_num_requests_running", "gauge", "Answers that have memory.",
        [](M model) { return model.scheduler.running; });
-  each("cairn_jobs_waiting", "gauge", "Answers that wait for memory or others.",
+  each("cairn_num_requests_waiting", "gauge", "Answers that wait for memory or others.",
        [](M model) { return model.scheduler.waiting; });
   each("llamacpp:requests_processing", "gauge", "Answers that have memory.",
        [](M model) { return model.scheduler.running; });
@@ -242,6 +247,24 @@ void Metrics::write_now(const Now& now, std::string& out) {
                          bytes);
     }
   }
+  help("cairn_memory_pages", "gauge",
+       "Pages: of one sequence, shared by several, and free ones that are kept ready.", out);
+  for (const NowOfModel& model : now.models) {
+    const std::pair<std::string_view, int64_t> states[] = {{"unshared", model.pages.unshared},
+                                                           {"shared", model.pages.shared},
+                                                           {"warm", model.pages.warm}};
+    for (const auto& [state, count] : states) {
+      out += fmt::format("cairn_memory_pages{{{},state=\"{}\"}} {}\n", label_of(model.model), state,
+                         count);
+    }
+  }
+  each("cairn_snapshot_created_total", "counter", "Places to go back to that were made.",
+       [](M model) { return model.snapshots.created; });
+  each("cairn_snapshot_restored_total", "counter", "Prompts that went on from such a place.",
+       [](M model) { return model.snapshots.restored; });
+  each("cairn_snapshot_evicted_total", "counter",
+       "Such places that kept sequences lost to make room.",
+       [](M model) { return model.snapshots.evicted; });
   each("cairn_memory_budget_bytes", "gauge", "What there may be.",
        [](M model) { return model.memory.budget_bytes; });
   each("cairn_kv_cache_usage_perc", "gauge", "Which part of that there is; 1: all.", [](M model) {

@@ -53,6 +53,7 @@ class ModelMetrics {
   std::map<std::string, uint64_t, std::less<>> finished_;
   std::map<std::string, uint64_t, std::less<>> misses_;  // By what kept more from being reused.
   uint64_t prompt_tokens_ = 0, reused_tokens_ = 0, answer_tokens_ = 0, embedded_tokens_ = 0;
+  uint64_t queried_tokens_ = 0;  // Of all prompts.
   uint64_t cancelled_ = 0;
   uint64_t longest_tokens_ = 0;  // Of a prompt with its answer.
   double prompt_seconds_ = 0, answer_seconds_ = 0;
@@ -72,6 +73,8 @@ class Metrics {
     std::string model;
     SchedulerStats scheduler;
     memory::Usage memory;
+    memory::PageCounts pages = {};
+    memory::SnapshotCounts snapshots = {};
     std::optional<store::StoreStats> store = std::nullopt;  // None: nothing is on the disk.
   };
   struct Now {

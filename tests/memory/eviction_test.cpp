@@ -131,6 +131,46 @@ TEST_F(Pressure, StatesThatNobodyComesBackToGoFirst) {
   EXPECT_EQ(host.memory->usage().used_bytes(), 0u);
 }
 
+// What is lost of anchors is counted, whether they go alone, with an end or with an entry.
+TEST_F(Pressure, SnapshotsAndPagesAreCounted) {
+  const ToyModel model({{large_state()}, {ToyModel::full()}});
+  const auto anchor_count = [](const Host& host) {
+    int64_t count = 0;
+    for (const Sequence* const sequence : host.cache.sequences()) {
+      count += std::ranges::count_if(sequence->anchors(), [](const Anchor& anchor) {
+        return anchor.kind != AnchorKind::tail;
+      });
+    }
+    return count;
+  };
+  Host host(model);
+  chat_of(host, 6, 1000);
+  const SnapshotCounts& counts = host.memory->snapshot_counts();
+  const int64_t created = counts.created;
+  EXPECT_GT(anchor_count(host), 6);
+  EXPECT_GE(created, anchor_count(host));
+  EXPECT_EQ(counts.evicted, 0);
+  const PageCounts pages = host.memory->page_counts();
+  EXPECT_GT(pages.unshared, 0);
+  EXPECT_EQ(pages.shared, 0);
+  {
+    const Sequence copy = *host.cache.sequences().front();
+    EXPECT_EQ(host.memory->page_counts(),
+              (PageCounts{.unshared = 0, .shared = pages.unshared, .warm = pages.warm}));
+  }
+  EXPECT_EQ(host.memory->page_counts(), pages);
+  const size_t used_bytes = host.memory->usage().used_bytes();
+  const size_t free_bytes = host.memory->options().budget_bytes - used_bytes;
+  for (const size_t quarters : {1, 2, 4}) {
+    const int64_t before = anchor_count(host), evicted = counts.evicted;
+    ASSERT_TRUE(host.cache.make_room(free_bytes + used_bytes * quarters / 4));
+    EXPECT_EQ(counts.evicted - evicted, before - anchor_count(host)) << quarters << " quarters";
+  }
+  EXPECT_EQ(host.cache.entry_count(), 0u);
+  EXPECT_EQ(counts.created, created);
+  EXPECT_EQ(host.memory->page_counts().unshared, 0);
+}
+
 // Nothing but keys and values: the sequence whose last use is longest ago gives its end.
 TEST_F(Pressure, TheOldestEntryGivesItsEnd) {
   const ToyModel model({{ToyModel::full()}});

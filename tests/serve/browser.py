@@ -79,11 +79,28 @@ class Browser:
         actions += [{"type": "keyUp", "value": key} for key in reversed(held)]
         self.call("/actions", {"actions": [{"type": "key", "id": "keys", "actions": actions}]})
 
-    def point(self, selector, x, y):
+    def point(self, selector, x, y, clicks=False):
         """The pointer goes to this place, counted from the element's middle."""
         origin = {ELEMENT: self.find(selector)}
+        click = [{"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0}]
         self.call("/actions", {"actions": [{"type": "pointer", "id": "mouse", "actions": [
-            {"type": "pointerMove", "origin": origin, "x": x, "y": y, "duration": 0}]}]})
+            {"type": "pointerMove", "origin": origin, "x": x, "y": y, "duration": 0},
+            *(click if clicks else [])]}]})
+
+    def finger(self, selector, right=0, down=0):
+        """A tap on the middle of an element, which is scrolled to; or a swipe from there."""
+        self.run("document.querySelector(arguments[0]).scrollIntoView({block: 'center'})", selector)
+        place = {"type": "pointerMove", "origin": {ELEMENT: self.find(selector)}, "x": 0, "y": 0,
+                 "duration": 0}
+        steps = [] if (right, down) == (0, 0) else [
+            {"type": "pointerMove", "origin": "pointer", "x": right // 8, "y": down // 8,
+             "duration": 30}] * 8
+        # What was let go of in motion would roll on, and the next tap only stop it.
+        rest = [{"type": "pause", "duration": 200}] if steps else []
+        self.call("/actions", {"actions": [
+            {"type": "pointer", "id": "finger", "parameters": {"pointerType": "touch"},
+             "actions": [place, {"type": "pointerDown", "button": 0}, *steps, *rest,
+                         {"type": "pointerUp", "button": 0}]}]})
 
     def drag(self, selector, to, begin=(0, 0), escapes=False):
         """From the middle of an element, or a place beside it, to the middle of another one."""

@@ -5,8 +5,14 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <random>
 #include <string>
+#include <vector>
 
+#include "serve/constant_time.h"
 #include "tests/scratch_folder.h"
 
 namespace cairn::serve::keys_test {
@@ -68,6 +74,73 @@ TEST(Keys, ComeFromFilesOfTheirOwner) {
   test::write_to(path, "# none\n");
   EXPECT_FALSE(Keys().add_file(path, Role::user));
   EXPECT_FALSE(Keys().add_file(folder.file("nothing"), Role::user));
+}
+
+// Bytes that count how often one of them is looked at.
+struct CountedBytes {
+  std::array<uint8_t, 32> bytes = {};
+  int32_t* looks;
+
+  static constexpr size_t size() { return 32; }
+  uint8_t operator[](size_t index) const {
+    ++*looks;
+    return bytes[index];
+  }
+};
+
+TEST(Keys, ComparingLooksAtAllBytes) {
+  for (size_t same = 0; same <= CountedBytes::size(); ++same) {
+    int32_t looks = 0;
+    CountedBytes expected{.looks = &looks}, shown{.looks = &looks};
+    for (size_t index = same; index < shown.size(); ++index) shown.bytes[index] = 0x5a;
+    EXPECT_EQ(is_equal_in_constant_time(expected, shown), same == shown.size());
+    EXPECT_EQ(looks, 2 * int32_t(shown.size())) << "the first " << same << " are equal";
+  }
+}
+
+double correlation(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum_a = 0, sum_b = 0, product = 0, square_a = 0, square_b = 0;
+  const double count = double(a.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    sum_a += a[i];
+    sum_b += b[i];
+    product += a[i] * b[i];
+    square_a += a[i] * a[i];
+    square_b += b[i] * b[i];
+  }
+  return (count * product - sum_a * sum_b) /
+         std::sqrt((count * square_a - sum_a * sum_a) * (count * square_b - sum_b * sum_b));
+}
+
+// 100,000 guesses of which the first 0 to 31 characters are right, in random order, so that what
+// else the machine does falls on all alike: by chance |r| is above 0.02 once in 10^9 runs.
+TEST(Keys, TimeDoesNotTellHowMuchOfAGuessIsRight) {
+  using Clock = std::chrono::steady_clock;
+  const std::string right(32, 'k');
+  Keys keys;
+  ASSERT_TRUE(keys.add(right, Role::user));
+  ASSERT_TRUE(keys.add(std::string(32, 'o'), Role::user));
+  std::mt19937 random(1);
+  std::string guess;
+  guess.reserve(64);  // All at the same place.
+  std::vector<double> same_counts, times;
+  for (int round = 0; round < 100'000; ++round) {
+    const size_t same = random() % right.size();
+    guess.assign(right).replace(same, right.size() - same, right.size() - same, 'x');
+    const Clock::time_point begin = Clock::now();
+    const bool is_key = keys.find(guess).has_value();
+    times.push_back(std::chrono::duration<double, std::nano>(Clock::now() - begin).count());
+    same_counts.push_back(double(same));
+    ASSERT_FALSE(is_key);
+  }
+  // What an interruption took would hide everything else.
+  std::vector<double> sorted = times;
+  std::nth_element(sorted.begin(), sorted.begin() + std::ptrdiff_t(sorted.size() / 2),
+                   sorted.end());
+  const double longest = 2 * sorted[sorted.size() / 2];
+  for (double& time : times) time = std::min(time, longest);
+  const double r = correlation(same_counts, times);
+  EXPECT_LT(std::abs(r), 0.02);
 }
 
 // By what is theirs, not by where they stand in a file that is read again.

@@ -1,6 +1,7 @@
 // What the server says of its memory: to whom, in which form, and as a stream of changes.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 
 #include "serve/memory_json.h"
@@ -55,6 +56,26 @@ TEST(Memory, IsTold) {
   }
   ASSERT_FALSE(sequence["marks"].empty());
   EXPECT_TRUE(sequence["marks"][0][1].is_string());
+}
+
+TEST(Memory, MetricsTellWhatIsKept) {
+  Serving serving;
+  const int64_t tokens = ask(serving, "What is the capital of France?")["usage"]["prompt_tokens"];
+  ask(serving, "What is the capital of France?");
+  const std::string text = serving.get("/metrics").body;
+  const auto value_of = [&](const std::string& name, const std::string& more = "") {
+    const std::string start = "\n" + name + "{model=\"test-model\"" + more + "} ";
+    const size_t at = text.find(start);
+    if (at == std::string::npos) ADD_FAILURE() << name << " is not in " << text;
+    return at == std::string::npos ? 0 : std::atoll(text.c_str() + at + start.size());
+  };
+  EXPECT_EQ(value_of("cairn_prefix_cache_queries_total"), 2 * tokens);
+  EXPECT_EQ(value_of("cairn_prefix_cache_hits_total"), tokens);
+  EXPECT_GT(value_of("cairn_snapshot_created_total"), 0);
+  EXPECT_EQ(value_of("cairn_snapshot_restored_total"), 1) << "the end of the prompt";
+  EXPECT_EQ(value_of("cairn_snapshot_evicted_total"), 0);
+  EXPECT_GT(value_of("cairn_memory_pages", ",state=\"unshared\""), 0);
+  EXPECT_EQ(value_of("cairn_num_requests_running") + value_of("cairn_num_requests_waiting"), 0);
 }
 
 TEST(Memory, TotalsAreForAdmins) {

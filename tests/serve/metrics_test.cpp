@@ -23,6 +23,41 @@ TEST(Metrics, HistogramsAddUp) {
   EXPECT_TRUE(out.ends_with("x_sum{model=\"m\"} 14\nx_count{model=\"m\"} 5\n")) << out;
 }
 
+// What is true of models at the moment.
+TEST(Metrics, TheMomentIsTold) {
+  Metrics metrics;
+  metrics.of("other");
+  const Metrics::NowOfModel other{.model = "other",
+                                  .scheduler = {.running = 2, .waiting = 5},
+                                  .memory = {.page_bytes = 30, .budget_bytes = 120},
+                                  .pages = {.unshared = 6, .shared = 7, .warm = 8},
+                                  .snapshots = {.created = 21, .restored = 22, .evicted = 23},
+                                  .store = store::StoreStats{.bytes = 8, .hits = 3}};
+  const std::string text =
+      metrics.text({.answering = 3, .waiting = 4, .models = {other, {.model = "without"}}});
+  EXPECT_EQ(text.find("cairn_store_bytes{model=\"without\"}"), std::string::npos);
+  for (const std::string& line :
+       {std::string("cairn_requests_answering 3\n"),
+        std::string("cairn_requests_waiting_for_models 4\n"),
+        std::string("cairn_answers_cancelled_total{model=\"other\"} 0\n"),
+        std::string("cairn_steps_total{model=\"other\"} 0\n"),
+        std::string("cairn_kv_cache_usage_perc{model=\"other\"} 0.25\n"),
+        std::string("cairn_store_bytes{model=\"other\"} 8\n"),
+        std::string("cairn_store_hits_total{model=\"other\"} 3\n"),
+        std::string("cairn_num_requests_running{model=\"other\"} 2\n"),
+        std::string("cairn_num_requests_waiting{model=\"other\"} 5\n"),
+        std::string("cairn_memory_pages{model=\"other\",state=\"unshared\"} 6\n"),
+        std::string("cairn_memory_pages{model=\"other\",state=\"shared\"} 7\n"),
+        std::string("cairn_memory_pages{model=\"other\",state=\"warm\"} 8\n"),
+        std::string("cairn_snapshot_created_total{model=\"other\"} 21\n"),
+        std::string("cairn_snapshot_restored_total{model=\"other\"} 22\n"),
+        std::string("cairn_snapshot_evicted_total{model=\"other\"} 23\n"),
+        std::string("llamacpp:requests_processing{model=\"other\"} 2\n"),
+        std::string("llamacpp:requests_deferred{model=\"other\"} 5\n")}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << text;
+  }
+}
+
 TEST(Metrics, AnswersAreCounted) {
   Metrics metrics;
   session::Answer answer;
@@ -42,26 +77,10 @@ TEST(Metrics, AnswersAreCounted) {
   metrics.add_request("/a", 200);
   model.add_cancelled();
   model.add_embedded(9);
-  metrics.of("other");
-  const Metrics::NowOfModel other{.model = "other",
-                                  .scheduler = {.running = 2, .waiting = 5},
-                                  .memory = {.page_bytes = 30, .budget_bytes = 120},
-                                  .store = store::StoreStats{.bytes = 8, .hits = 3}};
-  const std::string text =
-      metrics.text({.answering = 3, .waiting = 4, .models = {other, {.model = "without"}}});
-  EXPECT_EQ(text.find("cairn_store_bytes{model=\"without\"}"), std::string::npos);
+  const std::string text = metrics.text({});
   const std::string label = R"({model="a\\b\"c\nd")";
   for (const std::string& line :
        {std::string("cairn_requests_total{route=\"/a\",status=\"200\"} 2\n"),
-        std::string("cairn_requests_answering 3\n"),
-        std::string("cairn_requests_waiting_for_models 4\n"),
-        std::string("cairn_answers_cancelled_total{model=\"other\"} 0\n"),
-        std::string("cairn_steps_total{model=\"other\"} 0\n"),
-        std::string("cairn_kv_cache_usage_perc{model=\"other\"} 0.25\n"),
-        std::string("cairn_store_bytes{model=\"other\"} 8\n"),
-        std::string("cairn_store_hits_total{model=\"other\"} 3\n"),
-        std::string("llamacpp:requests_processing{model=\"other\"} 2\n"),
-        std::string("llamacpp:requests_deferred{model=\"other\"} 5\n"),
         "cairn_reuse_miss_total" + label + ",reason=\"recurrent\"} 1\n",
         "llamacpp:prompt_tokens_total" + label + "} 3\n",
         "llamacpp:prompt_tokens_seconds" + label + "} 6\n",
@@ -74,6 +93,8 @@ TEST(Metrics, AnswersAreCounted) {
         "cairn_answers_total" + label + ",finished_reason=\"stop\"} 1\n",
         "cairn_answers_cancelled_total" + label + "} 1\n",
         "cairn_prompt_tokens_total" + label + "} 3\n",
+        "cairn_prefix_cache_queries_total" + label + "} 7\n",
+        "cairn_prefix_cache_hits_total" + label + "} 4\n",
         "cairn_prompt_tokens_reused_total" + label + "} 4\n",
         "cairn_answer_tokens_total" + label + "} 2\n",
         "cairn_embedded_tokens_total" + label + "} 9\n",

@@ -4,8 +4,14 @@
 
   openai_client.py CAIRN EMBEDDING_MODEL.gguf
 """
+import contextlib
+import io
 import json
 import math
+import os
+import re
+import shutil
+import subprocess
 import sys
 
 try:
@@ -198,6 +204,22 @@ def test_response_tools(client):
     assert sorted(json.loads(call.arguments)) == ["city", "unit"]
 
 
+def test_readme(server):
+    """Its examples, as they stand there, but for the port."""
+    with open(os.path.join(os.path.dirname(__file__), "..", "..", "README.md"),
+              encoding="utf-8") as file:
+        text = file.read().replace("http://localhost:8080", server.url)
+    text = text.replace("localhost:8080", server.url)
+    curl = re.search(r"```sh\n(curl .*?)```", text, re.DOTALL)[1]
+    if shutil.which("curl"):
+        reply = subprocess.run(["sh", "-c", curl], check=True, capture_output=True, text=True)
+        assert json.loads(reply.stdout)["choices"][0]["message"]["content"], reply.stdout
+    python = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(python, {})
+    assert printed.getvalue().strip() not in ("", "None"), printed.getvalue()
+
+
 def main():
     program, embedding_model = sys.argv[1:]
     with Server(program, "-c", "1024") as server:
@@ -206,6 +228,8 @@ def main():
                      test_responses):
             test(client)
         test_errors(server)
+    with Server(program, key=None) as server:
+        test_readme(server)
     with ToolModel() as model, Server(program, model) as server:
         test_tools(client_of(server))
         test_response_tools(client_of(server))

@@ -10,17 +10,16 @@ import os
 import re
 import sys
 import tempfile
-import time
 
 import browser
+from browser_page import FRANCE, NORWAY, OSLO, PARIS, Page, hover, hover_until, price, price_at
+from page_touch import test_presses, test_touch
 from serving import KEY, Server
 
 if not browser.is_installed():
     print("chromium and chromedriver are not installed")
     sys.exit(77)
 
-FRANCE, PARIS = "What is the capital of France?", "The capital of France is Paris."
-NORWAY, OSLO = "What is the capital of Norway?", "The capital of Norway is Oslo."
 HOSTILE = """<script>document.title = "taken"</script>
 <img src="http://evil.example/a.png" onerror="document.title='taken'">
 
@@ -39,40 +38,6 @@ and ![image](http://evil.example/b.png)
 <script>alert(1)</script>
 ```
 """
-
-
-class Page:
-    """The page as a person uses it."""
-
-    def __init__(self, window, shots):
-        self.window, self.shots = window, shots
-
-    def say(self, text):
-        self.window.type("#input", text, "enter")
-        return self.answer()
-
-    def answer(self):
-        """The last answer, when it is whole."""
-        self.window.wait("!document.querySelector('.live') && document.querySelector("
-                         "'.message.assistant:last-child .figures')?.textContent.includes('·')")
-        return self.messages()[-1]
-
-    def messages(self):
-        return self.window.texts(".message .text.body")
-
-    def act(self, index, name):
-        """Presses the button of this name under a message."""
-        self.window.wait("""(() => {
-            const message = [...document.querySelectorAll('.message')].at(arguments[0]);
-            const button = [...message.querySelectorAll('.actions button')]
-              .find((each) => each.textContent === arguments[1]);
-            button?.click();
-            return Boolean(button);
-        })()""", index, name)
-
-    def shoot(self, name):
-        if self.shots:
-            self.window.screenshot(os.path.join(self.shots, name + ".png"))
 
 
 def test_chat(page):
@@ -274,13 +239,6 @@ def test_memory(page):
     page.shoot("memory")
 
 
-def price(window):
-    return window.wait("""(() => {
-        const said = document.querySelector('.tree + .note').textContent;
-        return said.includes('From here') && said;
-      })()""")
-
-
 def test_going_back(page):
     """By a click, whose price is shown before."""
     window = page.window
@@ -389,31 +347,6 @@ def test_forks(page):
                 len(before) + 4)
     window.run("[...document.querySelectorAll('#conversations .name')].at(-1).click()")
     window.click("#show-memory")
-
-
-def hover(window, row, at=None):
-    """What is said of a place in the first row of this kind; the place: by default its middle."""
-    window.run("""const [name, at] = arguments;
-        return import('/page/memory.js').then((memory) => {
-          const map = memory.theMap();
-          map.draw();
-          const rows = map.rows();
-          const kinds = {'full attention': 'full'};
-          const found = rows.find((each) => each.group.kind === (kinds[name] ?? name));
-          const box = map.canvas.getBoundingClientRect();
-          const x = map.x(at ?? Math.floor(map.sequence.length / 2)) + 2;
-          map.canvas.dispatchEvent(new PointerEvent('pointermove', {clientX: box.left + x,
-            clientY: box.top + found.y + 2, bubbles: true}));
-        })""", row, at)
-    return window.text(".tip")
-
-
-def hover_until(window, at, text):
-    """Until what is said of this place has the text: the server is asked meanwhile."""
-    end = time.monotonic() + browser.PATIENCE
-    while text not in (said := hover(window, "full attention", at=at)):
-        assert time.monotonic() < end, (text, said)
-        time.sleep(0.05)
 
 
 def test_long_context(page):
@@ -609,11 +542,6 @@ def test_disk(page, program):
     window.complaints()
 
 
-def price_at(window, index):
-    window.run("document.querySelectorAll('.tree button')[arguments[0] - 1].focus()", index)
-    return price(window)
-
-
 def test_keys(page, url):
     window = page.window
     window.open(url)
@@ -640,7 +568,8 @@ def main():
         for test in (test_chat, test_branches, test_conversations_stay, test_tokens,
                      test_settings_and_stop, test_hostile_texts, test_import, test_policy,
                      test_memory, test_going_back, test_forks, test_long_context,
-                     test_long_conversation, test_narrow_and_dark, test_names_of_controls):
+                     test_long_conversation, test_narrow_and_dark, test_touch, test_presses,
+                     test_names_of_controls):
             test(page)
             print(test.__name__, "passed", flush=True)
         with Server(program) as guarded:

@@ -3,7 +3,10 @@
 // docs/security.md, and A4. Nor can one take another's part: M2.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <random>
 #include <string>
 #include <thread>
 #include <utility>
@@ -112,6 +115,70 @@ TEST(Tenants, StayApartOnTheDisk) {
   }
   Serving serving(options_with(), "", engine);
   EXPECT_EQ(chat(serving, kBert, long_text())["memory"]["source"], "disk") << "now it has its own";
+}
+
+// What a probe for a prompt costs.
+struct Probe {
+  int cached_tokens = 0;
+  int64_t spared_rows = 0;  // Tokens of the prompt that were not computed.
+  double seconds = 0;
+};
+
+Probe probe(Serving& serving, const char* key, const std::string& text) {
+  json body = question(text);
+  body["max_tokens"] = 1;
+  const int64_t rows_before = serving.service().stats().prompt_rows;
+  const auto begin = std::chrono::steady_clock::now();
+  const BareReply reply =
+      serving.send(post_request("/v1/chat/completions", body.dump(), bearer(key)));
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  EXPECT_EQ(reply.status, 200) << reply.body;
+  const json said = json::parse(reply.body, nullptr, false);
+  const int64_t rows = serving.service().stats().prompt_rows - rows_before;
+  return {reused(said), said["usage"]["prompt_tokens"].get<int64_t>() - rows, taken.count()};
+}
+
+// How well two kinds are told apart by a number: 0.5 is not at all, 0 and 1 are always.
+double area_under_curve(std::vector<double> known, const std::vector<double>& unknown) {
+  std::sort(known.begin(), known.end());
+  double pairs = 0;
+  for (const double value : unknown) {
+    const auto [below, above] = std::equal_range(known.begin(), known.end(), value);
+    pairs += double(above - known.begin()) - double(above - below) / 2;
+  }
+  return pairs / (double(known.size()) * double(unknown.size()));
+}
+
+// 2,000 probes of one tenant for prompts of which another has asked half: neither what is told nor
+// what is computed differs. Where both are the same, so is the time, which is told and not judged:
+// it is the machine's as well. What the prober itself has asked is forgotten before each.
+TEST(Tenants, ProbesFindNothing) {
+  Serving serving(options_with());
+  constexpr int kTexts = 20, kProbes = 2000;
+  const auto text_of = [](int number) {
+    return "Remember: door " + std::to_string(100 + number) + " is red. Which door is red?";
+  };
+  for (int number = 0; number < kTexts; ++number) probe(serving, kAnna, text_of(number));
+  const uint64_t prober = options_with().keys.find(kBert)->tenant;
+  std::mt19937 random(1);
+  std::vector<double> rows[2], seconds[2];  // Of unknown ones, and of known ones.
+  for (int count = 0; count < kProbes; ++count) {
+    const bool is_known = count % 2 == 0;
+    const int number = int(random() % kTexts) + (is_known ? 0 : kTexts);
+    serving.service().ask([&](Engine& engine) { engine.cache().clear(prober); });
+    const Probe found = probe(serving, kBert, text_of(number));
+    ASSERT_EQ(found.cached_tokens, 0) << count;
+    rows[is_known].push_back(double(found.spared_rows));
+    seconds[is_known].push_back(found.seconds);
+  }
+  EXPECT_EQ(area_under_curve(rows[1], rows[0]), 0.5);
+  std::printf("2,000 probes: area under the curve %.3f by what is computed, %.3f by the time\n",
+              area_under_curve(rows[1], rows[0]), area_under_curve(seconds[1], seconds[0]));
+  // The same probes tell whose prompts they are all that they ask.
+  for (int number = 0; number < kTexts; ++number) {
+    EXPECT_GT(probe(serving, kAnna, text_of(number)).spared_rows,
+              probe(serving, kAnna, text_of(number + kTexts)).spared_rows);
+  }
 }
 
 TEST(Tenants, SeeTheirOwnMemory) {

@@ -262,6 +262,7 @@ void Eviction::drop_anchor(const Candidate& candidate) {
     const auto anchor = std::find_if(anchors.begin(), anchors.end(), [&](const Anchor& each) {
       return each.position == candidate.position;
     });
+    count_evicted(*anchor);
     const Status dropped = memory_->drop_anchor(entry->sequence, size_t(anchor - anchors.begin()));
     DCHECK(dropped);  // Anchors that suspended sequences replay from are no candidates.
     entries_->link(*entry);
@@ -287,6 +288,7 @@ void Eviction::cut_end(CacheEntry& entry, int32_t branch, size_t wanted_bytes) {
   Result<Sequence> shorter = memory_->at(entry.sequence, kept);
   if (!shorter || (*shorter).length() <= std::max(branch, kPageTokens)) return remove(entry);
   entries_->unlink(entry);
+  count_evicted(entry, (*shorter).length());
   entry.sequence = std::move(shorter).value();
   std::erase_if(entry.places,
                 [&](const Place& place) { return place.position > entry.sequence.length(); });
@@ -306,8 +308,20 @@ bool Eviction::drop_least_used() {
 }
 
 void Eviction::remove(CacheEntry& entry) {
+  count_evicted(entry, 0);
   forget(entry);
   entries_->remove(entry);
+}
+
+void Eviction::count_evicted(const Anchor& anchor) {
+  if (anchor.kind != AnchorKind::tail) ++memory_->snapshot_counts().evicted;
+}
+
+// All that the entry has behind a position.
+void Eviction::count_evicted(const CacheEntry& entry, int32_t begin) {
+  for (const Anchor& anchor : entry.sequence.anchors()) {
+    if (anchor.position > begin) count_evicted(anchor);
+  }
 }
 
 // What several entries hold was told with any of them, as long as it has not been used since: the

@@ -78,6 +78,8 @@ class Eviction {
   bool drop_least_used();
   void remove(CacheEntry& entry);
   void announce(const Candidate& candidate);
+  void count_evicted(const CacheEntry& entry, int32_t begin);
+  void count_evicted(const Anchor& anchor);
 
   struct ByRank {
     bool operator()(const CacheEntry* a, const CacheEntry* b) const { return a->rank < b->rank; }

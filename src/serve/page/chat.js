@@ -1,6 +1,6 @@
 // The conversation that is open: its picked branch as messages, and the answers that are coming.
 import {ApiError, events} from "/page/api.js";
-import {byId, copyText, count, dom, replace} from "/page/dom.js";
+import {arrange, byId, copyText, count, dom, replace, setText} from "/page/dom.js";
 import {show} from "/page/markdown.js";
 import {modelFields} from "/page/models.js";
 import {requestFields} from "/page/settings.js";
@@ -130,8 +130,8 @@ async function follow(node, goesOn) {
   owner.updated = Date.now();
   await save(owner);
   if (owner === conversation) {
-    elements.get(node.id)?.remove();
-    elements.delete(node.id);
+    const reasoning = elements.get(node.id)?.querySelector(".reasoning");
+    if (reasoning) reasoning.open = false;
     draw();
     scrollDown(false);
   }
@@ -218,10 +218,17 @@ function draw() {
 
 // Behind a message that was gone back to.
 function drawGoneBack(list, last) {
-  list.querySelector(".gone-back")?.remove();
-  if (!wasGoneBackTo(last)) return;
+  const there = list.querySelector(".gone-back");
+  if (!wasGoneBackTo(last)) {
+    there?.remove();
+    return;
+  }
+  if (there) {
+    if (there !== list.lastChild) list.append(there);
+    return;
+  }
   const forward = () => {
-    goForward(last);
+    goForward(pickedPath(conversation).at(-1));
     changed();
   };
   list.append(dom("p", {class: "note gone-back"}, "You went back to here: what you write now is another branch. ",
@@ -278,18 +285,20 @@ function fill(element, node) {
 
 function fillBranches(place, node) {
   const ids = siblings(conversation, node), index = ids.indexOf(node.id);
-  const text = ids.length > 1 ? index + 1 + " / " + ids.length : "";
-  if (place.dataset.text === text) return;
-  place.dataset.text = text;
-  if (text === "") {
+  if (ids.length < 2) {
     place.replaceChildren();
     return;
   }
   const arrow = (step, label, sign) => dom("button", {
-    class: "icon", type: "button", title: label, "aria-label": label,
-    disabled: !ids[index + step], onclick: () => go(node, step, false),
+    class: "icon", type: "button", title: label, "aria-label": label, onclick: () => go(node, step, false),
   }, sign);
-  replace(place, arrow(-1, "The branch before", "‹"), text, arrow(1, "The next branch", "›"));
+  if (place.childElementCount === 0) {
+    replace(place, arrow(-1, "The branch before", "‹"), dom("span", {}), arrow(1, "The next branch", "›"));
+  }
+  const [before, where, next] = place.children;
+  setText(where, index + 1 + " / " + ids.length);
+  before.disabled = index === 0;
+  next.disabled = index === ids.length - 1;
 }
 
 function go(node, step, takesFocus) {
@@ -336,36 +345,35 @@ function figures(node) {
 }
 
 function fillActions(element, node) {
-  const place = element.querySelector(".actions");
   const isBusy = isRunning(), isLast = pickedPath(conversation).at(-1) === node;
-  const state = [isBusy, isLast, node.live !== undefined, shownTokens.has(node.id), node.tokens !== undefined,
-                 canGoOn(node)].join();
-  if (place.dataset.state === state) return;
-  place.dataset.state = state;
-  const action = (text, title, onclick, more = {}) => dom("button", {type: "button", title, onclick, ...more}, text);
-  const list = [action("Copy", "Copy the text", () => copyText(node.text))];
+  const list = [];
+  const add = (id, title, act, isPressed) => list.push({id, title, act, isPressed});
+  add("Copy", "Copy the text", () => copyText(node.text));
   if (!isBusy) {
-    list.push(action("Edit", node.role === "user" ? "Write it anew, as a branch" : "Change it, as a branch", () => edit(node)));
+    add("Edit", node.role === "user" ? "Write it anew, as a branch" : "Change it, as a branch", () => edit(node));
     if (node.role === "assistant") {
-      list.push(action("Regenerate", "Another answer, as a branch", () => answer(parentOf(conversation, node))));
+      add("Regenerate", "Another answer, as a branch", () => answer(parentOf(conversation, node)));
     } else if (isLast) {
-      list.push(action("Answer", "Have it answered", () => answer(node)));
+      add("Answer", "Have it answered", () => answer(node));
     }
-    if (canGoOn(node)) list.push(action("Continue", "Have the model go on", () => follow(node, true)));
+    if (canGoOn(node)) add("Continue", "Have the model go on", () => follow(node, true));
   }
   if (node.tokens && !node.live) {
-    list.push(action("Tokens", "The probability of each token", () => {
+    add("Tokens", "The probability of each token", () => {
       if (!shownTokens.delete(node.id)) shownTokens.add(node.id);
       fill(element, node);
-    }, {"aria-pressed": String(shownTokens.has(node.id))}));
+    }, shownTokens.has(node.id));
   }
   if (!isBusy && siblings(conversation, node).length > 1) {
-    list.push(action("Delete", "Delete this branch", () => {
+    add("Delete", "Delete this branch", () => {
       removeNode(conversation, node);
       changed();
-    }));
+    });
   }
-  replace(place, list);
+  // What a button does is the same for as long as its message is shown.
+  arrange(element.querySelector(".actions"), list,
+    ({id, title, act}) => dom("button", {type: "button", title, onclick: act}, id),
+    (button, {isPressed}) => isPressed !== undefined && button.setAttribute("aria-pressed", String(isPressed)));
 }
 
 const canGoOn = (node) => node.role === "assistant" && !node.live && !node.reasoning && node.text !== ""

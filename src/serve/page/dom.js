@@ -27,6 +27,32 @@ export function replace(element, ...children) {
   append(element, children);
 }
 
+// Makes the list's children one for each item, by its `id`, and one with the note. What is there
+// of an item stays the same element: a press that has begun on it becomes a click, and it keeps the
+// focus. `fill(element, item)` tells it what has changed.
+export function arrange(list, items, make, fill, note = null) {
+  const there = new Map([...list.children].map((child) => [child.dataset.id, child]));
+  const wanted = items.map((item) => {
+    const element = there.get(item.id) ?? make(item);
+    element.dataset.id = item.id;
+    fill(element, item);
+    return element;
+  });
+  if (note !== null) wanted.push(dom("li", {class: "note"}, note));
+  const focused = list.contains(document.activeElement) ? document.activeElement : null;
+  const stays = new Set(wanted);
+  for (const child of [...list.children]) if (!stays.has(child)) child.remove();
+  wanted.forEach((child, index) => {
+    if (list.children[index] !== child) list.insertBefore(child, list.children[index] ?? null);
+  });
+  // Whoever changes places loses it.
+  if (focused !== document.activeElement && list.contains(focused)) focused.focus({preventScroll: true});
+}
+
+export function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
 export const byId = (id) => document.getElementById(id);
 
 // "12,345"

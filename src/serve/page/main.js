@@ -1,7 +1,7 @@
 // Puts the page together: views, the list of conversations, keys, the theme.
 import {getJson, hasKey, setKey} from "/page/api.js";
 import * as chat from "/page/chat.js";
-import {byId, count, dom, download, replace} from "/page/dom.js";
+import {arrange, byId, count, dom, download, replace, setText} from "/page/dom.js";
 import * as memory from "/page/memory.js";
 import {setModels} from "/page/models.js";
 import {setConversation, setFields} from "/page/settings.js";
@@ -44,12 +44,27 @@ function drawList() {
   const wanted = byId("search").value.trim().toLowerCase();
   const has = (conversation) => wanted === "" || titleOf(conversation).toLowerCase().includes(wanted)
     || Object.values(conversation.nodes).some((node) => node.text.toLowerCase().includes(wanted));
-  replace(byId("conversations"), conversations.filter(has).map((conversation) =>
-    dom("li", {},
-      dom("button", {type: "button", class: "name", onclick: () => { showView("chat"); open(conversation); },
-                     "aria-current": conversation === chat.current() ? "true" : null}, titleOf(conversation)),
-      dom("button", {type: "button", class: "icon", title: "Delete", "aria-label": "Delete " + titleOf(conversation),
-                     onclick: () => askToDelete(conversation)}, "×"))));
+  const make = () => dom("li", {}, dom("button", {type: "button", class: "name"}),
+                         dom("button", {type: "button", class: "icon", title: "Delete"}, "×"));
+  arrange(byId("conversations"), conversations.filter(has), make, (element, conversation) => {
+    const [name, remover] = element.children;
+    setText(name, titleOf(conversation));
+    if (conversation === chat.current()) name.setAttribute("aria-current", "true");
+    else name.removeAttribute("aria-current");
+    remover.setAttribute("aria-label", "Delete " + titleOf(conversation));
+  });
+}
+
+function onList({target}) {
+  const id = target.closest("li")?.dataset.id;
+  const conversation = conversations.find((each) => each.id === id);
+  if (!conversation) return;
+  if (target.closest(".icon")) {
+    askToDelete(conversation);
+  } else if (target.closest(".name")) {
+    showView("chat");
+    open(conversation);
+  }
 }
 
 function dialog(title, ...content) {
@@ -175,6 +190,7 @@ async function begin() {
   });
   byId("new-chat").addEventListener("click", startNew);
   byId("search").addEventListener("input", drawList);
+  byId("conversations").addEventListener("click", onList);
   byId("show-chat").addEventListener("click", () => showView("chat"));
   byId("show-memory").addEventListener("click", () => showView("memory"));
   byId("open-settings").addEventListener("click", toggleSettings);

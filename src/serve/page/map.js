@@ -105,14 +105,16 @@ export class MemoryMap {
     }, {passive: false});
     this.canvas.addEventListener("pointerdown", (event) => {
       if (event.button !== 0) return;
-      this.held = {x: event.clientX, y: event.clientY, from: this.from, isMoved: false, pans: false};
+      // Its turn is that of the press, whatever is drawn before it ends.
+      this.held = {x: event.clientX, y: event.clientY, from: this.from, isMoved: false, pans: false,
+                   turn: this.turnAt(this.cursorAt(place(event)))};
       this.canvas.setPointerCapture(event.pointerId);
     });
     this.canvas.addEventListener("pointerup", (event) => {
-      const isClick = this.held !== null && !this.held.isMoved;
+      const turn = this.held?.isMoved ? null : this.held?.turn;
       this.held = null;
       this.point(place(event));
-      if (isClick) this.turn?.rewind(event.pointerType);
+      turn?.rewind(event.pointerType);
     });
     this.canvas.addEventListener("pointercancel", () => { this.held = null; });
     this.canvas.addEventListener("pointermove", (event) => {
@@ -142,7 +144,8 @@ export class MemoryMap {
   }
 
   // The turn that the cursor is in.
-  get turn() { return this.cursor && this.hooks.turnAt(this.cursor.position); }
+  get turn() { return this.turnAt(this.cursor); }
+  turnAt(cursor) { return cursor && this.hooks.turnAt(cursor.position); }
 
   key(event) {
     if (!this.sequence) return;
@@ -168,15 +171,17 @@ export class MemoryMap {
     this.later();
   }
 
+  // What a cursor there would be; null: there is nothing.
+  cursorAt({x, y}) {
+    const row = this.rows().findIndex((each) => y >= each.y && y < each.y + each.height);
+    if (row < 0 || x < labelWidth || x > labelWidth + this.plotWidth) return null;
+    return {position: Math.max(0, Math.min(this.position(x), this.sequence.length - 1)), row};
+  }
+
   point(place) {
-    const rows = this.rows();
-    const found = place && rows.findIndex((row) => place.y >= row.y && place.y < row.y + row.height);
-    if (!place || found < 0 || place.x < labelWidth || place.x > labelWidth + this.plotWidth) {
-      if (this.cursor === null) return;
-      this.cursor = null;
-    } else {
-      this.cursor = {position: Math.max(0, Math.min(this.position(place.x), this.sequence.length - 1)), row: found};
-    }
+    const cursor = place && this.cursorAt(place);
+    if (cursor === null && this.cursor === null) return;
+    this.cursor = cursor;
     this.tell();
     this.later();
   }

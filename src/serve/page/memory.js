@@ -3,7 +3,7 @@
 // goes back, and what is dragged out of it, or out of the map, becomes a conversation of its own.
 import {ApiError, events, postJson} from "/page/api.js";
 import * as chat from "/page/chat.js";
-import {byId, bytes, count, dom, replace} from "/page/dom.js";
+import {arrange, byId, bytes, count, dom, replace, setText} from "/page/dom.js";
 import {liftable} from "/page/lift.js";
 import {MemoryMap} from "/page/map.js";
 import {modelFields, modelQuery} from "/page/models.js";
@@ -55,12 +55,22 @@ function build() {
   parts.note = dom("p", {class: "note", role: "status"});
   parts.sequences = dom("ul", {class: "sequences"});
   parts.about = dom("p", {class: "about"});
-  parts.tree = dom("ul", {class: "tree", role: "tree", "aria-label": "The conversation's branches"});
-  parts.price = dom("p", {class: "note", role: "status"});
+  const onNode = (act) => (event) => {
+    const node = nodeOf(event.target);
+    if (node) act(node, event);
+  };
+  parts.tree = dom("ul", {class: "tree", role: "tree", "aria-label": "The conversation's branches",
+    onpointerover: onNode((node) => point(node)), onfocusin: onNode((node) => point(node)),
+    onclick: onNode((node, event) => goBackTo(node, event.pointerType)),
+    onkeydown: onNode((node, event) => {
+      if (event.key !== "f" || event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
+      fork(chat.current(), node);
+    })});
+  parts.price = dom("p", {class: "note price", role: "status"});
   parts.fork = dom("button", {type: "button", class: "drop", disabled: true,
                               onclick: () => pointed && fork(chat.current(), pointed)}, "New conversation from here");
-  liftable(parts.tree, notEmpty, (event) => liftedNode(event.target.closest("[data-node]")?.dataset.node));
-  liftable(map.canvas, notEmpty, () => (map.turn ? liftedNode(map.turn.node.id) : null),
+  liftable(parts.tree, notEmpty, (event) => liftedNode(nodeOf(event.target)));
+  liftable(map.canvas, notEmpty, () => (map.turn ? liftedNode(map.turn.node) : null),
            (right, down) => map.letGo(right, down));
   map.hooks = {
     turnAt: (position) => (isOwnShown() ? turns.findLast((turn) => turn.begin <= position) ?? null : null),
@@ -199,24 +209,32 @@ function drawTotals() {
 
 function drawSequences(sequence) {
   const longest = Math.max(1, ...[...sequences.values()].map(({length}) => length));
-  const items = report.order.map((id) => sequences.get(id)).filter(Boolean).map((each) => {
-    const bar = dom("span", {class: "length", "aria-hidden": "true"}, dom("span", {class: "common"}), dom("span", {class: "own"}));
-    bar.children[0].style.width = each.common / longest * 100 + "%";
-    bar.children[1].style.width = (each.length - each.common) / longest * 100 + "%";
-    const text = count(each.length) + " tokens" + (each.common > 0 ? ", " + count(each.common) + " as above" : "");
-    return dom("li", {}, dom("button", {type: "button", class: "use-" + each.use, "aria-pressed": String(each === sequence),
-        onclick: () => {
-          picked = picked === each.id ? null : each.id;
-          draw();
-        }},
-      dom("span", {class: "name"}, nameOf(each), each.id === followed?.sequence ? dom("em", {}, " this conversation") : null,
-          each.stored ? dom("em", {}, " disk") : null),
-      bar, dom("span", {class: "tokens-count"}, text)));
-  });
-  const focused = [...parts.sequences.children].findIndex((item) => item.contains(document.activeElement));
-  replace(parts.sequences, items.length > 0 ? items : dom("li", {class: "note"}, "None yet. Say something in the chat."),
-    report.left_out > 0 ? dom("li", {class: "note"}, "and " + count(report.left_out) + " that were used longer ago") : null);
-  parts.sequences.children[focused]?.querySelector("button")?.focus();
+  const items = report.order.map((id) => sequences.get(id)).filter(Boolean);
+  const note = items.length === 0 ? "None yet. Say something in the chat."
+    : report.left_out > 0 ? "and " + count(report.left_out) + " that were used longer ago" : null;
+  arrange(parts.sequences, items, sequenceItem, (element, each) => fillSequence(element, each, each === sequence, longest), note);
+}
+
+function sequenceItem({id}) {
+  const pick = () => {
+    picked = picked === id ? null : id;
+    draw();
+  };
+  return dom("li", {}, dom("button", {type: "button", onclick: pick},
+    dom("span", {class: "name"}),
+    dom("span", {class: "length", "aria-hidden": "true"}, dom("span", {class: "common"}), dom("span", {class: "own"})),
+    dom("span", {class: "tokens-count"})));
+}
+
+function fillSequence(element, each, isShown, longest) {
+  const button = element.firstChild, [name, bar, tokens] = button.children;
+  button.className = "use-" + each.use;
+  button.setAttribute("aria-pressed", String(isShown));
+  replace(name, nameOf(each), each.id === followed?.sequence ? dom("em", {}, " this conversation") : null,
+          each.stored ? dom("em", {}, " disk") : null);
+  bar.children[0].style.width = each.common / longest * 100 + "%";
+  bar.children[1].style.width = (each.length - each.common) / longest * 100 + "%";
+  setText(tokens, count(each.length) + " tokens" + (each.common > 0 ? ", " + count(each.common) + " as above" : ""));
 }
 
 // The open conversation is another one, or has changed.
@@ -224,9 +242,9 @@ export async function conversationChanged() {
   if (!isShown()) return;
   const conversation = chat.current();
   if (pointed && !(pointed.id in conversation.nodes)) pointAway();
-  turns = [];  // Until the server has said where they are now.
-  drawTree();
   const path = pickedPath(conversation);
+  turns = turns.filter(({node}) => path.includes(node));  // Until the server has said where all are.
+  drawTree();
   const answered = path.findLastIndex((node) => node.role === "user");
   const found = answered < 0 ? null : await price(path[answered]);
   if (conversation !== chat.current()) return;
@@ -256,7 +274,7 @@ function drawTree() {
   const walk = (node, depth) => {
     for (let here = node; here;) {
       const children = here.children.map((id) => conversation.nodes[id]);
-      if (here.parent !== null) items.push(treeItem(conversation, here, depth, onPath.has(here.id)));
+      if (here.parent !== null) items.push({id: here.id, node: here, depth, isPicked: onPath.has(here.id)});
       if (children.length !== 1) {
         for (const child of children) walk(child, depth + 1);
         return;
@@ -265,36 +283,37 @@ function drawTree() {
     }
   };
   walk(root(conversation), 0);
-  const focused = document.activeElement?.dataset?.node;
-  replace(parts.tree, items.length > 0 ? items : dom("li", {class: "note"}, "Nothing has been said yet."));
-  parts.tree.querySelector('[data-node="' + CSS.escape(focused ?? "") + '"]')?.focus();
+  const last = pickedPath(conversation).at(-1);
+  arrange(parts.tree, items, treeItem, (element, item) => fillTreeItem(element, item, item.node === last),
+          items.length > 0 ? null : "Nothing has been said yet.");
 }
+
+// The message of the open conversation that an element of the tree is of.
+const nodeOf = (element) => chat.current().nodes[element.closest("[data-node]")?.dataset.node];
 
 function labelOf(node) {
   const text = node.text.trim().split("\n")[0];
   return (node.role === "user" ? "You: " : "Model: ") + (text.length > 70 ? text.slice(0, 69) + "…" : text || "…");
 }
 
-function treeItem(conversation, node, depth, isPicked) {
-  const isLast = pickedPath(conversation).at(-1) === node;
-  const item = dom("li", {class: "depth", role: "treeitem", "aria-selected": String(isPicked)},
-    dom("button", {type: "button", class: node.role + (isPicked ? " on-path" : "") + (isLast ? " last" : "") + (node === pointed ? " pointed" : ""),
-                   "data-node": node.id, "aria-keyshortcuts": "F", title: "Go back to here",
-                   onpointerenter: () => point(node), onfocus: () => point(node),
-                   onclick: (event) => goBackTo(node, event.pointerType),
-                   onkeydown: (event) => {
-                     if (event.key !== "f" || event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
-                     fork(conversation, node);
-                   }}, labelOf(node)));
-  item.style.paddingInlineStart = Math.min(depth, 8) * 14 + "px";
-  return item;
+function treeItem({id}) {
+  return dom("li", {class: "depth", role: "treeitem"},
+    dom("button", {type: "button", "data-node": id, "aria-keyshortcuts": "F", title: "Go back to here"}));
+}
+
+function fillTreeItem(element, {node, depth, isPicked}, isLast) {
+  const button = element.firstChild;
+  element.setAttribute("aria-selected", String(isPicked));
+  element.style.paddingInlineStart = Math.min(depth, 8) * 14 + "px";
+  button.className = node.role + (isPicked ? " on-path" : "") + (isLast ? " last" : "") + (node === pointed ? " pointed" : "");
+  setText(button, labelOf(node));
 }
 
 // Where what was lifted does not fall on an empty place.
 const notEmpty = "[data-node], .map";
 
-function liftedNode(id) {
-  const conversation = chat.current(), node = conversation.nodes[id];
+function liftedNode(node) {
+  const conversation = chat.current();
   if (!node) return null;
   return {text: "New conversation, up to “" + labelOf(node) + "”", drop: () => fork(conversation, node)};
 }

@@ -95,6 +95,8 @@ std::unique_ptr<http::Reply> get_metrics(const ServerContext& context, http::Req
     Metrics::NowOfModel model{.model = listed.source->name, .scheduler = service.stats()};
     service.ask([&](Engine& engine) {
       model.memory = engine.memory().usage();
+      model.pages = engine.memory().page_counts();
+      model.snapshots = engine.memory().snapshot_counts();
       if (SequenceStore* const store = engine.sequence_store()) model.store = store->stats();
     });
     now.models.push_back(std::move(model));
