@@ -6,11 +6,12 @@
 
 #include "base/cpu_levels.h"
 #include "tests/models/embedding_case.h"
+#include "tests/small_pages.h"
 
 namespace cairn::test::embedder_test {
 namespace {
 
-class EmbedderTest : public ::testing::TestWithParam<std::string> {
+class EmbedderTest : public test::SmallPagesTest<std::string> {
  protected:
   std::unique_ptr<Engine> load(EngineOptions options) const {
     return load_engine(embedding_path(GetParam(), ".gguf"), options);

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "tests/models/golden_model.h"
+#include "tests/small_pages.h"
 
 namespace cairn::test::generator_test {
 namespace {
@@ -47,7 +48,7 @@ EngineOptions small_steps() {
   return options;
 }
 
-class GeneratorTest : public ::testing::TestWithParam<std::string> {
+class GeneratorTest : public test::SmallPagesTest<std::string> {
  protected:
   void SetUp() override { open(small_steps()); }
 

@@ -9,6 +9,7 @@
 #include "engine/lane_batch.h"
 #include "tests/engine/sampled_job.h"
 #include "tests/models/golden_model.h"
+#include "tests/small_pages.h"
 
 namespace cairn::test::scheduler_test {
 namespace {
@@ -36,7 +37,7 @@ EngineOptions small_steps() {
 constexpr std::array kModels = {"llama",    "gemma3", "gemma4",        "gemma3n", "llama4",
                                 "qwen3moe", "mamba",  "granitehybrid", "lfm2",    "qwen3next"};
 
-class SchedulerTest : public ::testing::TestWithParam<const char*> {
+class SchedulerTest : public test::SmallPagesTest<const char*> {
  protected:
   std::unique_ptr<Engine> engine(const EngineOptions& options = small_steps()) {
     auto made = load_engine(golden_path(GetParam(), ".gguf"), options);

@@ -15,6 +15,7 @@
 #include "tests/models/golden_model.h"
 #include "tests/sanitized.h"
 #include "tests/scratch_folder.h"
+#include "tests/small_pages.h"
 
 namespace cairn::test::schedules_test {
 namespace {
@@ -109,7 +110,7 @@ std::vector<SampledRequest> mixed_requests(uint32_t seed, size_t count) {
 constexpr std::array kModels = {"llama",    "gemma3", "gemma4",        "gemma3n", "llama4",
                                 "qwen3moe", "mamba",  "granitehybrid", "lfm2",    "qwen3next"};
 
-class Schedules : public ::testing::TestWithParam<const char*> {
+class Schedules : public test::SmallPagesTest<const char*> {
  protected:
   void SetUp() override {
     for (const char* name : {"first", "second"}) {

@@ -13,6 +13,7 @@
 #include "tests/engine/random_adapter.h"
 #include "tests/models/golden_model.h"
 #include "tests/scratch_folder.h"
+#include "tests/small_pages.h"
 
 namespace cairn::test::sequence_store_test {
 namespace {
@@ -54,7 +55,7 @@ void answer(Generator& generator, const Tokens& tokens) {
   ASSERT_TRUE(bool(generator.finish_turn()));
 }
 
-class SequenceStoreTest : public ::testing::TestWithParam<std::string> {
+class SequenceStoreTest : public test::SmallPagesTest<std::string> {
  protected:
   std::unique_ptr<Engine> engine(bool has_store = true) {
     EngineOptions options = golden_options(KvType::f16);

@@ -11,6 +11,7 @@
 
 #include "engine/lane_batch.h"
 #include "tests/models/golden_model.h"
+#include "tests/small_pages.h"
 
 namespace cairn::test::step_test {
 namespace {
@@ -29,7 +30,7 @@ bool same_bits(std::span<const float> a, std::span<const float> b) {
 }
 
 // Full attention, windows, and recurrence of two kinds.
-class StepTest : public ::testing::TestWithParam<std::string> {
+class StepTest : public test::SmallPagesTest<std::string> {
  protected:
   std::unique_ptr<Engine> open(int32_t row_count_max, size_t budget = size_t(64) << 20) {
     EngineOptions options = golden_options(KvType::f16);

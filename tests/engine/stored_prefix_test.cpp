@@ -12,6 +12,7 @@
 #include "tests/engine/sampled_job.h"
 #include "tests/models/golden_model.h"
 #include "tests/scratch_folder.h"
+#include "tests/small_pages.h"
 
 namespace cairn::test::stored_prefix_test {
 namespace {
@@ -65,7 +66,7 @@ class GateCalls : public store::FileCalls {
   bool is_open_ = true, has_reader_ = false;
 };
 
-class StoredPrefixTest : public ::testing::TestWithParam<const char*> {
+class StoredPrefixTest : public test::SmallPagesTest<const char*> {
  protected:
   std::unique_ptr<Engine> engine(bool has_store = true) {
     EngineOptions options = golden_options(KvType::f16);

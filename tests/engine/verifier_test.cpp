@@ -11,6 +11,7 @@
 #include "tests/memory/inspector.h"
 #include "tests/models/golden_model.h"
 #include "tests/sanitized.h"
+#include "tests/small_pages.h"
 
 namespace cairn::test::verifier_test {
 namespace {
@@ -44,7 +45,7 @@ void expect_no_difference(Engine& engine, const VerifyOptions& options, const st
   EXPECT_EQ(engine.memory().usage().used_bytes(), 0u) << what << ": everything is given back";
 }
 
-class VerifierTest : public ::testing::TestWithParam<std::string> {};
+class VerifierTest : public test::SmallPagesTest<std::string> {};
 
 TEST_P(VerifierTest, RandomProgramsChangeNoBit) {
   const auto engine = open(GetParam(), verify_options(KvType::f16));
@@ -148,7 +149,7 @@ TEST(Verifier, DamageToAnyGroupIsFound) {
 
 // Every length and, from each, every position of the end, where pages, windows, chunks and the
 // log's steps begin and stop.
-class BorderSweep : public ::testing::TestWithParam<std::string> {
+class BorderSweep : public test::SmallPagesTest<std::string> {
  protected:
   static constexpr int32_t kLengthMax = 140;
   static constexpr int32_t kBackMax = 2 * kLogStep + 2;

@@ -10,6 +10,7 @@
 #include "device/host_memory.h"
 #include "tests/memory/archive_bench.h"
 #include "tests/sanitized.h"
+#include "tests/small_pages.h"
 
 namespace cairn::memory::toy {
 namespace {
@@ -131,6 +132,7 @@ class Run {
 
   const Program& program_;
   const ToyModel& model_;
+  const test::SmallPages small_pages_;
   HostMemory device_;
   std::unique_ptr<Memory> memory_;
   std::vector<Live> lives_;

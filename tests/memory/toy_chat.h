@@ -15,6 +15,7 @@
 #include "tests/memory/inspector.h"
 #include "tests/memory/toy_alone.h"
 #include "tests/memory/toy_model.h"
+#include "tests/small_pages.h"
 
 namespace cairn::memory::toy {
 
@@ -58,6 +59,7 @@ class Host {
     ASSERT_EQ(output, alone.output());
   }
 
+  const test::SmallPages small_pages;
   ToyModel model;
   HostMemory device;
   std::unique_ptr<Memory> memory;

@@ -5,6 +5,7 @@
 
 #include "base/cpu_features.h"
 #include "tests/models/golden_model.h"
+#include "tests/small_pages.h"
 
 namespace cairn::test::fast_test {
 namespace {
@@ -41,7 +42,7 @@ double error_bound(const std::string& name) {
   return 2e-2;
 }
 
-class FastTest : public ::testing::TestWithParam<std::string> {};
+class FastTest : public test::SmallPagesTest<std::string> {};
 
 TEST_P(FastTest, LogitsAreNearTheReference) {
   if (!has_fast()) GTEST_SKIP() << "no AVX512_BF16";

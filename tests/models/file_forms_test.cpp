@@ -8,6 +8,7 @@
 #include "engine/parameter_loader.h"
 #include "gguf/writer.h"
 #include "tests/models/golden_model.h"
+#include "tests/small_pages.h"
 
 namespace cairn::test::file_forms_test {
 namespace {
@@ -145,8 +146,8 @@ std::vector<std::string> joinable_cases() {
   return names;
 }
 
-class JoinedProjections : public ::testing::TestWithParam<std::string> {};
-class ScalesBesideMatrices : public ::testing::TestWithParam<std::string> {};
+class JoinedProjections : public test::SmallPagesTest<std::string> {};
+class ScalesBesideMatrices : public test::SmallPagesTest<std::string> {};
 
 TEST_P(JoinedProjections, HaveTheSameBits) {
   Result<gguf::File> file = gguf::File::open(golden_path(GetParam(), ".gguf"));

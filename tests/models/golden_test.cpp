@@ -5,11 +5,12 @@
 #include "base/cpu_levels.h"
 #include "tests/models/golden_model.h"
 #include "tests/sanitized.h"
+#include "tests/small_pages.h"
 
 namespace cairn::test::golden_test {
 namespace {
 
-class GoldenTest : public ::testing::TestWithParam<std::string> {};
+class GoldenTest : public test::SmallPagesTest<std::string> {};
 
 TEST_P(GoldenTest, LogitsEqualTheReference) {
   const Golden golden = read_golden(GetParam());

@@ -9,6 +9,7 @@
 
 #include "base/cpu_levels.h"
 #include "tests/models/golden_model.h"
+#include "tests/small_pages.h"
 
 namespace cairn::test::kv_types_test {
 namespace {
@@ -54,7 +55,7 @@ double median_row_error(const Golden& golden, const std::vector<float>& logits) 
   return rows[rows.size() / 2];
 }
 
-class KvTypesTest : public ::testing::TestWithParam<KvCase> {};
+class KvTypesTest : public test::SmallPagesTest<KvCase> {};
 
 TEST_P(KvTypesTest, BitsAreTheReferencesAndLogitsStayNear) {
   const Golden golden = read_golden(GetParam().model);
