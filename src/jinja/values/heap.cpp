@@ -33,13 +33,15 @@ void MutableObject::dispose() {
   owner_.bury(this);
 }
 
+// Takes no memory: objects die where none may be left.
 void Heap::bury(MutableObject* object) {
-  graves_.push_back(object);
+  object->grave_below_ = graves_;
+  graves_ = object;
   if (is_burying_) return;
   is_burying_ = true;
-  while (!graves_.empty()) {
-    const std::unique_ptr<MutableObject> dead(graves_.back());
-    graves_.pop_back();
+  while (graves_ != nullptr) {
+    const std::unique_ptr<MutableObject> dead(graves_);
+    graves_ = dead->grave_below_;
     dead->clear();
   }
   is_burying_ = false;

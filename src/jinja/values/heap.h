@@ -30,6 +30,7 @@ class MutableObject : public Object {
   Heap& owner_;
   MutableObject* before_ = nullptr;
   MutableObject* after_ = nullptr;
+  MutableObject* grave_below_ = nullptr;
 };
 
 class Heap {
@@ -60,8 +61,8 @@ class Heap {
 
   size_t bytes_max_;
   size_t live_bytes_ = 0;
-  MutableObject* first_ = nullptr;      // All living mutable objects.
-  std::vector<MutableObject*> graves_;  // Dead ones that wait for their turn.
+  MutableObject* first_ = nullptr;   // All living mutable objects.
+  MutableObject* graves_ = nullptr;  // Dead ones that wait for their turn: the last one.
   bool is_burying_ = false;
 };
 

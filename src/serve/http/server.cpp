@@ -20,6 +20,8 @@
 
 #include "base/blocked_signals.h"
 #include "base/check.h"
+#include "base/log.h"
+#include "base/process.h"
 #include "serve/http/connection.h"
 
 namespace cairn::serve::http {
@@ -59,6 +61,7 @@ struct Server::State {
     shared.workers = &workers;
   }
 
+  asio::awaitable<void> accept_all();
   asio::awaitable<void> accept_tcp();
   asio::awaitable<void> accept_local();
   asio::awaitable<void> pause(const error_code& error);
@@ -170,33 +173,44 @@ asio::awaitable<void> Server::State::pause(const error_code& error) {
   co_await timer.async_wait(kAwait);
 }
 
-asio::awaitable<void> Server::State::accept_tcp() {
-  while (acceptor->is_open()) {
-    auto [error, socket] = co_await acceptor->async_accept(kAwait);
-    if (error) {
-      co_await pause(error);
-      continue;
+// A connection that cannot be taken for lack of memory is no reason to take no others.
+asio::awaitable<void> Server::State::accept_all() {
+  while (acceptor ? acceptor->is_open() : local_acceptor->is_open()) {
+    try {
+      if (acceptor) {
+        co_await accept_tcp();
+      } else {
+        co_await accept_local();
+      }
+    } catch (const std::exception&) {
+      log::error("a connection: {}", exception_text());
     }
-    error_code ignored;
-    socket.set_option(tcp::no_delay(true), ignored);
-    const asio::ip::address address = socket.remote_endpoint(ignored).address();
-    const bool is_mapped = address.is_v6() && address.to_v6().is_v4_mapped();
-    const bool is_local =
-        is_mapped ? asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).is_loopback()
-                  : address.is_loopback();
-    asio::co_spawn(io, keep(std::move(socket), address.to_string(), is_local), asio::detached);
   }
 }
 
-asio::awaitable<void> Server::State::accept_local() {
-  while (local_acceptor->is_open()) {
-    auto [error, socket] = co_await local_acceptor->async_accept(kAwait);
-    if (error) {
-      co_await pause(error);
-      continue;
-    }
-    asio::co_spawn(io, keep(std::move(socket), "unix", true), asio::detached);
+asio::awaitable<void> Server::State::accept_tcp() {
+  auto [error, socket] = co_await acceptor->async_accept(kAwait);
+  if (error) {
+    co_await pause(error);
+    co_return;
   }
+  error_code ignored;
+  socket.set_option(tcp::no_delay(true), ignored);
+  const asio::ip::address address = socket.remote_endpoint(ignored).address();
+  const bool is_mapped = address.is_v6() && address.to_v6().is_v4_mapped();
+  const bool is_local =
+      is_mapped ? asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).is_loopback()
+                : address.is_loopback();
+  asio::co_spawn(io, keep(std::move(socket), address.to_string(), is_local), asio::detached);
+}
+
+asio::awaitable<void> Server::State::accept_local() {
+  auto [error, socket] = co_await local_acceptor->async_accept(kAwait);
+  if (error) {
+    co_await pause(error);
+    co_return;
+  }
+  asio::co_spawn(io, keep(std::move(socket), "unix", true), asio::detached);
 }
 
 bool Server::State::has_room(const std::string& address, bool is_local) const {
@@ -295,8 +309,7 @@ bool Server::run(bool catches_signals) {
     state.hangups.add(SIGHUP, ignored);
     state.wait_for_hangup();
   }
-  if (state.acceptor) asio::co_spawn(state.io, state.accept_tcp(), asio::detached);
-  if (state.local_acceptor) asio::co_spawn(state.io, state.accept_local(), asio::detached);
+  asio::co_spawn(state.io, state.accept_all(), asio::detached);
   state.io.run();
   state.workers.join();
   return !state.is_aborted;
