@@ -88,6 +88,9 @@ void Scheduler::set_tenants(const TenantShares& shares) {
   const double budget = double(engine_->memory().options().budget_bytes);
   const double share_bytes = count < 2 ? 0 : budget * shares.part / double(count);
   engine_->cache().set_shares(shares.tenants, size_t(share_bytes));
+  if (SequenceStore* const store = engine_->sequence_store()) {
+    store->set_shares(shares.tenants, shares.part);
+  }
   ++memory_epoch_;
 }
 
