@@ -85,6 +85,11 @@ class SequenceStore {
     return disk_->part_of(fingerprint, memory_->layout(), tokens);
   }
 
+  // What of the disk's budget each of these tenants keeps (store/disk_store.h).
+  void set_shares(const std::vector<uint64_t>& tenants, double part) {
+    disk_->set_shares(tenants, part);
+  }
+
   // Around each step: meanwhile and for a while the disk is not scrubbed, and what nobody waits for
   // is written slowly.
   void begin_step() { is_in_step_ = true; }

@@ -31,63 +31,52 @@ class Runs {
   size_t runs_max_;
 };
 
-// Of a position, the block and the references to it that the sequence itself has.
-class OwnBlocks {
- public:
-  OwnBlocks(const Pool& pool, Runs& runs) : pool_(pool), runs_(runs) {}
-  ~OwnBlocks() { flush(); }
-  OwnBlocks(const OwnBlocks&) = delete;
-  OwnBlocks& operator=(const OwnBlocks&) = delete;
-
-  // A block belongs to one position, so that references to it are neighbours.
-  void add(const BlockRef& ref, int32_t position) {
-    if (!ref) return;
-    if (refs_ == 0 || ref.block() != block_) flush();
-    block_ = ref.block();
-    position_ = position;
-    ++refs_;
-  }
-
- private:
-  void flush() {
-    if (refs_ > 0) runs_.add({position_, position_, pool_.ref_count(block_) - refs_});
-    refs_ = 0;
-  }
-
-  const Pool& pool_;
-  Runs& runs_;
-  PageId block_ = kNoPage;
-  int32_t position_ = 0, refs_ = 0;
-};
-
 }  // namespace
+
+// Of states and rows, a block belongs to one position, so that references to it are neighbours.
+void SequenceMap::each_block(const Sequence& sequence, int32_t group,
+                             FunctionRef<void(const HeldBlock&)> take) {
+  const GroupSpec& spec = sequence.store_->spec(group);
+  if (spec.has_pages()) {
+    const PageTable& table = sequence.tables_[size_t(group)];
+    for (int32_t page = table.first_kept(); page < table.size(); ++page) {
+      if (table[page] == kNoPage) continue;
+      const int32_t begin = page * spec.page_tokens();
+      const int32_t end = std::min(sequence.length(), begin + spec.page_tokens());
+      take({.block = table[page], .begin = begin, .end = end});
+    }
+    return;
+  }
+  HeldBlock held;
+  const auto add = [&](const BlockRef& ref, int32_t position) {
+    if (!ref) return;
+    if (ref.block() == held.block) {
+      ++held.own_refs;
+      return;
+    }
+    if (held.block != kNoPage) take(held);
+    held = {.block = ref.block(), .begin = position, .end = position};
+  };
+  const bool is_state = spec.kind == GroupKind::recurrent;
+  for (const Anchor& anchor : sequence.anchors_) {
+    add(is_state ? anchor.state : anchor.hidden, anchor.position);
+  }
+  add(is_state ? sequence.state_ : sequence.hidden_, sequence.length());
+  if (held.block != kNoPage) take(held);
+}
 
 std::vector<GroupMap> SequenceMap::of(const Sequence& sequence, size_t runs_max) {
   std::vector<GroupMap> groups;
   if (sequence.is_closed()) return groups;
   const Store& store = *sequence.store_;
   for (int32_t group = 0; group < store.group_count(); ++group) {
-    const GroupSpec& spec = store.spec(group);
     const Pool& pool = store.pool(group);
     GroupMap& map = groups.emplace_back();
     Runs runs(map, runs_max);
-    if (spec.has_pages()) {
-      const PageTable& table = sequence.tables_[size_t(group)];
-      for (int32_t page = table.first_kept(); page < table.size(); ++page) {
-        if (table[page] == kNoPage) continue;
-        const int32_t begin = page * spec.page_tokens();
-        const int32_t end = std::min(sequence.length(), begin + spec.page_tokens());
-        runs.add({begin, end, pool.ref_count(table[page]) - 1});
-      }
-    } else {
-      const bool is_state = spec.kind == GroupKind::recurrent;
-      OwnBlocks blocks(pool, runs);
-      for (const Anchor& anchor : sequence.anchors_) {
-        blocks.add(is_state ? anchor.state : anchor.hidden, anchor.position);
-      }
-      blocks.add(is_state ? sequence.state_ : sequence.hidden_, sequence.length());
-    }
-    map.bytes = size_t(map.blocks) * spec.block_bytes;
+    each_block(sequence, group, [&](const HeldBlock& held) {
+      runs.add({held.begin, held.end, pool.ref_count(held.block) - held.own_refs});
+    });
+    map.bytes = size_t(map.blocks) * store.spec(group).block_bytes;
   }
   return groups;
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "memory/sequence.h"
 
 namespace cairn::memory {
@@ -28,8 +29,18 @@ struct GroupMap {
   bool is_whole = true;  // There were no more runs than were asked for.
 };
 
+// A block of a sequence, and how often the sequence itself refers to it.
+struct HeldBlock {
+  PageId block = kNoPage;
+  int32_t begin = 0, end = 0;  // As of a run.
+  int32_t own_refs = 1;
+};
+
 class SequenceMap {
  public:
+  // Hands out each block of the group once, ascending. REQUIRES: the sequence is not closed.
+  static void each_block(const Sequence& sequence, int32_t group,
+                         FunctionRef<void(const HeldBlock&)> take);
   // By group. Time grows with the pages that it holds.
   static std::vector<GroupMap> of(const Sequence& sequence, size_t runs_max);
 };

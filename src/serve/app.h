@@ -64,7 +64,7 @@ struct AppOptions {
   http::OriginRules origins;
   Keys keys;
   int32_t requests_max = 256;                    // That are answered at a time.
-  int32_t tenant_share_percent = 100;            // Of an even part of memory.
+  int32_t tenant_share_percent = 100;            // Of an even part.
   size_t waiting_bytes_max = size_t(256) << 20;  // Bodies of those that wait for models, in all.
   double request_seconds_max = 0;
   std::string log_path;  // As RequestLog::open() has it.

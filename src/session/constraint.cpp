@@ -51,7 +51,7 @@ Sha256Digest digest_of(std::span<const chat::Tool> tools, const chat::CallDemand
 
 Result<std::unique_ptr<grammar::Matcher>> make_matcher(const ConstraintChoice& choice,
                                                        const Engine& engine,
-                                                       GrammarCache* compiled) {
+                                                       const TenantGrammars& compiled) {
   if (choice.count() == 0) return std::unique_ptr<grammar::Matcher>();
   if (choice.count() > 1) {
     return fail(ErrorCode::invalid_argument,
@@ -60,15 +60,14 @@ Result<std::unique_ptr<grammar::Matcher>> make_matcher(const ConstraintChoice& c
                 choice.count());
   }
   const auto compile_it = [&] { return compile(choice); };
-  CAIRN_TRY(grammar::Grammar made,
-            compiled == nullptr ? compile_it() : compiled->get(digest_of(choice), compile_it));
+  CAIRN_TRY(grammar::Grammar made, compiled.get(digest_of(choice), compile_it));
   return grammar::Matcher::build(std::move(made), engine.token_trie());
 }
 
 // Who is made to call a tool once would have to call it for ever: behind results a model may speak.
 Result<CallMatchers> make_call_matchers(const Engine& engine, const chat::ChatFormat& format,
                                         std::span<const chat::Tool> tools, const CallRules& rules,
-                                        GrammarCache* compiled) {
+                                        const TenantGrammars& compiled) {
   CallMatchers matchers;
   const std::string_view choice = rules.choice;
   if (choice.empty()) return matchers;
@@ -86,9 +85,7 @@ Result<CallMatchers> make_call_matchers(const Engine& engine, const chat::ChatFo
     return chat::call_grammar(format, tools, demand, engine.tokenizer());
   };
   const auto make = [&]() -> Result<std::unique_ptr<grammar::Matcher>> {
-    CAIRN_TRY(grammar::Grammar made, compiled == nullptr
-                                         ? compile_it()
-                                         : compiled->get(digest_of(tools, demand), compile_it));
+    CAIRN_TRY(grammar::Grammar made, compiled.get(digest_of(tools, demand), compile_it));
     return grammar::Matcher::build(std::move(made), engine.token_trie());
   };
   CAIRN_TRY(matchers.to_people, make());

@@ -35,10 +35,10 @@ struct ConstraintChoice {
 
 // Null where nothing is asked for. REQUIRES: the engine has a tokenizer. Errors: invalid_argument
 // for more than one choice; the grammar's, with line, column and reason. `compiled`, here and
-// below: those that were compiled for this engine before; null: none.
+// below: those that were compiled for this engine before.
 Result<std::unique_ptr<grammar::Matcher>> make_matcher(const ConstraintChoice& choice,
                                                        const Engine& engine,
-                                                       GrammarCache* compiled = nullptr);
+                                                       const TenantGrammars& compiled = {});
 
 // What answers look like where a tool choice is said: those to people, and those to results.
 struct CallMatchers {
@@ -59,7 +59,7 @@ struct CallRules {
 // REQUIRES: with `compiled`, the format is the engine's. Errors: those of chat::call_grammar().
 Result<CallMatchers> make_call_matchers(const Engine& engine, const chat::ChatFormat& format,
                                         std::span<const chat::Tool> tools, const CallRules& rules,
-                                        GrammarCache* compiled = nullptr);
+                                        const TenantGrammars& compiled = {});
 
 // Where an answer stands in what it must look like. Reasoning is free, and so are headers of the
 // model's format that the grammar does not describe. Without a matcher everything is allowed.

@@ -33,7 +33,7 @@ std::vector<AdapterUse> adapters_of(const Engine& engine, const ReceiptSources& 
 }
 
 Result<AnswerOrder> make_replay_order(const Engine& engine, const Receipt& receipt,
-                                      GrammarCache* compiled) {
+                                      const TenantGrammars& compiled) {
   CAIRN_TRY(sample::check_logit_bias(receipt.sampling, engine.size().vocabulary_count));
   AnswerOrder order{.prompt = receipt.prompt,
                     .message_starts = receipt.message_starts,
@@ -60,7 +60,7 @@ Result<AnswerOrder> make_replay_order(const Engine& engine, const Receipt& recei
                                {.choice = receipt.form.tool_choice,
                                 .prompt_end = receipt.form.calls_end,
                                 .is_single = receipt.form.calls_once},
-                               receipt.is_raw ? nullptr : compiled));
+                               receipt.is_raw ? TenantGrammars() : compiled));
   const bool is_to_results = receipt.form.is_to_results && calls.to_results != nullptr;
   order.matcher = std::move(is_to_results ? calls.to_results : calls.to_people);
   order.constrains_calls = order.matcher != nullptr;

@@ -25,7 +25,7 @@ std::vector<AdapterUse> adapters_of(const Engine& engine, const ReceiptSources& 
 // The order for the same answer, of which everything is computed again and which brings a receipt.
 // Thread-safe. REQUIRES and errors: those of replay(). `compiled`: as make_matcher() has it.
 Result<AnswerOrder> make_replay_order(const Engine& engine, const Receipt& receipt,
-                                      GrammarCache* compiled = nullptr);
+                                      const TenantGrammars& compiled = {});
 
 // The receipt of the same request, computed now. Where the sources differ nothing is computed: only
 // the sources are there. `on_token`: told how many tokens there are so far. REQUIRES: the engine

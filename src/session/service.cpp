@@ -83,8 +83,11 @@ JobId Service::embed(std::vector<std::vector<Token>> texts, const EmbedderOption
 // What changes nothing wakes nobody.
 void Service::set_tenants(std::shared_ptr<const TenantShares> tenants) {
   const std::lock_guard lock(mutex_);
-  has_new_tenants_ = has_new_tenants_ || tenants != tenants_;
+  if (tenants == tenants_) return;
   tenants_ = std::move(tenants);
+  has_new_tenants_ = true;
+  const TenantShares shares = tenants_ == nullptr ? TenantShares{} : *tenants_;
+  grammars_.set_shares(shares.tenants, shares.part);
 }
 
 void Service::cancel(JobId id) {

@@ -43,7 +43,8 @@ class Service {
 
   const Engine& engine() const { return *engine_; }
   // For make_matcher() on the threads that ask: of requests with one grammar, one compiles it.
-  GrammarCache& grammars() { return grammars_; }
+  TenantGrammars grammars(uint64_t tenant = 0) { return TenantGrammars(&grammars_, tenant); }
+  GrammarCacheStats grammar_stats() const { return grammars_.stats(); }
 
   JobId submit(std::unique_ptr<Job> job, JobTerms terms);
   // An answer that has been asked for.

@@ -12,6 +12,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -26,10 +27,12 @@
 #include "base/function_ref.h"
 #include "base/result.h"
 #include "memory/archive.h"
+#include "memory/even_shares.h"
 #include "store/folder.h"
 #include "store/index.h"
 #include "store/manifest.h"
 #include "store/snapshot.h"
+#include "store/store_stats.h"
 #include "store/stored_part.h"
 
 namespace cairn::store {
@@ -42,19 +45,6 @@ struct StoreOptions {
   std::function<int64_t()> now_ns;         // None: the system's clock.
   // It is opened at once, and read by a thread of its own.
   bool is_read_aside = false;
-};
-
-struct StoreStats {
-  uint64_t entries = 0, bytes = 0, budget_bytes = 0;
-  uint64_t changes = 0;                        // Sequences that came or went.
-  uint64_t written_bytes = 0, read_bytes = 0;  // Since it was opened, as all below.
-  uint64_t hits = 0, misses = 0;
-  uint64_t damaged = 0;    // Records that were put into quarantine.
-  uint64_t conflicts = 0;  // Two payloads of one name: an alarm.
-  uint64_t scrubbed = 0;   // Files that scrub_next() has read.
-  uint64_t condemned = 0;  // Sequences that condemn() has put away.
-  uint64_t evicted = 0;    // Sequences.
-  uint64_t refused = 0;    // Sequences that could not be written.
 };
 
 class DiskStore {
@@ -71,6 +61,8 @@ class DiskStore {
   static bool always() { return true; }
   Result<Sha256Digest> write(const Snapshot& snapshot, Durability durability,
                              GoesOn goes_on = always);
+  // From now on each of these tenants keeps its share of the budget, whatever others write.
+  void set_shares(std::vector<uint64_t> tenants, double part);
   // Whether a stored sequence has all whole links of these tokens.
   bool covers(const Sha256Digest& fingerprint, const memory::Layout& layout,
               std::span<const Token> tokens) const;
@@ -166,8 +158,10 @@ class DiskStore {
   Result<Sha256Digest> write_manifest(const Manifest& manifest, const Chain& chain, uint32_t layout,
                                       Durability durability);
   Status make_room(uint64_t bytes);
-  void evict_to(uint64_t bytes);
-  void drop_entry(const Sha256Digest& name);
+  void evict_for(uint64_t bytes);
+  std::map<uint64_t, uint64_t> held_by_tenant(uint64_t more_bytes) const;
+  uint64_t room() const { return budget_bytes_ / 10 * 9; }  // That eviction leaves in use.
+  bool drop_entry(const Sha256Digest& name);
   void drop_record(const Sha256Digest& name);
   bool is_foreign(const Sha256Digest& name);
   void sweep_old_records(bool spares_foreign);
@@ -179,12 +173,14 @@ class DiskStore {
   std::unique_ptr<Folder> folder_;
   std::function<int64_t()> now_ns_;
   uint64_t budget_bytes_ = 0, free_bytes_min_ = 0;
-  mutable std::mutex mutex_;  // Of the index and the counts.
+  mutable std::mutex mutex_;  // Of the index, the counts and the shares.
   mutable std::condition_variable read_;
   bool is_read_ = false;
   Index index_;  // Empty until all is read.
   StoreStats stats_;
+  memory::EvenShares shares_;
   // The writer's alone.
+  uint64_t writing_tenant_ = 0;
   int64_t paused_until_ns_ = 0, pause_ns_ = 0;
   std::set<Sha256Digest> being_written_;  // Records whose manifest is not there yet.
   std::vector<std::pair<Place, Sha256Digest>> to_scrub_;  // The next one last.

@@ -183,6 +183,7 @@ Result<Sha256Digest> DiskStore::adopt(std::span<const std::byte> record) {
     }
     entry = entry_of(header, manifest, chain);
     entry->used_ns = now_ns_();
+    writing_tenant_ = manifest.tenant;
   }
   wait_until_read();
   if (unread_) return *unread_;

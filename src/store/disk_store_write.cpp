@@ -57,6 +57,7 @@ Result<Sha256Digest> DiskStore::write(const Snapshot& snapshot, Durability durab
     return write_manifest(manifest, chain, layout_id(snapshot.layout()), durability);
   };
   being_written_.clear();
+  writing_tenant_ = snapshot.tenant();
   Result<Sha256Digest> written = write_all();
   being_written_.clear();
   if (!written) pause(written.error());
@@ -169,7 +170,7 @@ Result<Sha256Digest> DiskStore::write_manifest(const Manifest& manifest, const C
                 kManifestBytesMax, payload.size());
   }
   const int32_t length = manifest.outline.length();
-  const RecordHeader header = manifest_header(chain, length, layout, payload);
+  const RecordHeader header = manifest_header(chain, manifest, layout, payload);
   CAIRN_TRY(write_manifest_file(header, manifest.outline, payload, durability));
   IndexEntry entry = entry_of(header, manifest, chain);
   const Sha256Digest name = entry.name;
@@ -203,8 +204,7 @@ Status DiskStore::save(const std::string& session, const Snapshot& snapshot,
 Status DiskStore::make_room(uint64_t bytes) {
   uint64_t used = stats().bytes;
   if (used + bytes > budget_bytes_) {
-    const uint64_t limit = budget_bytes_ / 10 * 9;
-    if (bytes < limit) evict_to(limit - bytes);
+    if (bytes < room()) evict_for(bytes);
     used = stats().bytes;
   }
   if (used + bytes > budget_bytes_) {
@@ -217,29 +217,60 @@ Status DiskStore::make_room(uint64_t bytes) {
               folder_->path(), free_bytes_min_ + bytes, free_bytes);
 }
 
-// The longest unused goes first. What another process has written meanwhile is not known here: it
-// loses records that both needed, which costs it time.
-void DiskStore::evict_to(uint64_t bytes) {
+void DiskStore::set_shares(std::vector<uint64_t> tenants, double part) {
+  const std::lock_guard lock(mutex_);
+  shares_.set(std::move(tenants), part, room());
+}
+
+// What a tenant is writing counts as its own, with so many bytes more of it.
+std::map<uint64_t, uint64_t> DiskStore::held_by_tenant(uint64_t more_bytes) const {
+  const std::lock_guard lock(mutex_);
+  std::map<uint64_t, uint64_t> held = index_.bytes_by_tenant();
+  uint64_t& of_writer = held[writing_tenant_];
+  of_writer += more_bytes;
+  for (const Sha256Digest& record : being_written_) {
+    if (!index_.is_needed(record)) of_writer += index_.record_bytes(record);
+  }
+  return held;
+}
+
+// What is above a share goes first, then what the writing tenant has; of either the longest unused.
+// What another process has written meanwhile is not known here: it loses records that both needed,
+// which costs it time.
+void DiskStore::evict_for(uint64_t bytes) {
   const Descriptor lock = folder_->lock_collection();
   if (!lock) return;
   sweep_old_records(true);
-  for (const IndexEntry& entry : entries()) {
-    if (stats().bytes <= bytes) return;
-    if (entry.is_saved) continue;
-    drop_entry(entry.name);
+  std::map<uint64_t, uint64_t> held = held_by_tenant(bytes);
+  const std::vector<IndexEntry> oldest_first = entries();
+  memory::EvenShares shares;
+  {
     const std::lock_guard guard(mutex_);
-    ++stats_.evicted;
+    shares = shares_;
+  }
+  for (const bool takes_own : {false, true}) {
+    for (const IndexEntry& entry : oldest_first) {
+      const uint64_t used = stats().bytes;
+      if (used + bytes <= room()) return;
+      uint64_t& of_tenant = held[entry.tenant];
+      const bool is_own = takes_own && entry.tenant == writing_tenant_;
+      const bool may_go = is_own || shares.is_above(entry.tenant, of_tenant);
+      if (entry.is_saved || !may_go || !drop_entry(entry.name)) continue;
+      const std::lock_guard guard(mutex_);
+      of_tenant -= std::min(of_tenant, used - index_.total_bytes());
+      ++stats_.evicted;
+    }
   }
   sweep_old_records(false);
 }
 
-// The manifest goes first; records that no other needs follow.
-void DiskStore::drop_entry(const Sha256Digest& name) {
+// The manifest goes first; records that no other needs follow. Whether it was there and has gone.
+bool DiskStore::drop_entry(const Sha256Digest& name) {
   std::vector<Sha256Digest> records;
   {
     const std::lock_guard lock(mutex_);
     const IndexEntry* const entry = index_.find(name);
-    if (entry == nullptr || !folder_->remove(Place::manifests, name)) return;
+    if (entry == nullptr || !folder_->remove(Place::manifests, name)) return false;
     records = entry->records;
     index_.remove(name);
     std::erase_if(records, [&](const Sha256Digest& record) {
@@ -247,6 +278,7 @@ void DiskStore::drop_entry(const Sha256Digest& name) {
     });
   }
   for (const Sha256Digest& record : records) drop_record(record);
+  return true;
 }
 
 void DiskStore::drop_record(const Sha256Digest& name) {

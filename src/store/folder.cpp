@@ -56,9 +56,10 @@ std::optional<Sha256Digest> digest_of_hex(const std::string& text) {
 Result<std::unique_ptr<Folder>> Folder::open(const std::string& path, FileCalls& calls) {
   std::unique_ptr<Folder> folder(new Folder(path, calls));
   CAIRN_TRY(folder->open_root());
-  CAIRN_TRY(folder->check_version());
+  CAIRN_TRY(const bool has_version, folder->has_version());
   CAIRN_TRY(folder->open_folders());
   CAIRN_TRY(folder->lock());
+  if (!has_version) CAIRN_TRY(folder->write_version());
   return folder;
 }
 
@@ -92,7 +93,7 @@ Status Folder::open_root() {
 }
 
 // A folder without a version is new, or was about to become a store when the program ended.
-Status Folder::check_version() {
+Result<bool> Folder::has_version() {
   const int number =
       calls_->open_at(root_.number(), "VERSION", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
   if (number < 0 && errno == ENOENT) {
@@ -105,7 +106,7 @@ Status Folder::check_version() {
       return fail(ErrorCode::invalid_argument,
                   "{}: expected an empty folder or a store, found one with {}", path_, name);
     }
-    return write_version();
+    return false;
   }
   if (number < 0) return fail(ErrorCode::io, "{}/VERSION: {}", path_, std::strerror(errno));
   const Descriptor file(number);
@@ -113,20 +114,22 @@ Status Folder::check_version() {
   const ssize_t length = calls_->read_at(number, text.data(), text.size(), 0);
   if (length < 0) return fail(ErrorCode::io, "{}/VERSION: {}", path_, std::strerror(errno));
   const std::string_view found(text.data(), size_t(length));
-  if (found == kVersionText) return Ok{};
-  if (found.size() < kVersionText.size() && kVersionText.starts_with(found)) return write_version();
+  if (found == kVersionText) return true;
+  if (found.size() < kVersionText.size() && kVersionText.starts_with(found)) return false;
   return fail(ErrorCode::unsupported, "{}: expected version \"cairn-store 1\", found another one",
               path_);
 }
 
+// Whole or not there, also when power is lost: what has another version is never touched again.
 Status Folder::write_version() {
-  const int number = calls_->open_at(
-      root_.number(), "VERSION", O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-  const Descriptor file(number);
-  const bool is_written = file && calls_->write_at(number, kVersionText.data(), kVersionText.size(),
-                                                   0) == ssize_t(kVersionText.size());
-  if (is_written) return Ok{};
-  return fail(ErrorCode::io, "{}/VERSION: cannot write: {}", path_, std::strerror(errno));
+  const std::span<const std::byte> part = std::as_bytes(std::span(kVersionText));
+  CAIRN_TRY(const std::string aside, write_aside({&part, 1}, Durability::saved));
+  if (calls_->rename_over(aside_.number(), aside.c_str(), root_.number(), "VERSION") == 0) {
+    return Ok{};
+  }
+  Error error = fail(ErrorCode::io, "{}/VERSION: cannot write: {}", path_, std::strerror(errno));
+  (void)calls_->remove_at(aside_.number(), aside.c_str());
+  return error;
 }
 
 Result<Descriptor> Folder::open_folder(const char* name) {

@@ -120,11 +120,12 @@ class Folder {
  private:
   Folder(std::string path, FileCalls& calls) : path_(std::move(path)), calls_(&calls) {}
   Status open_root();
-  Status check_version();
+  Result<bool> has_version();
   Status write_version();
   Result<Descriptor> open_folder(const char* name);
   Status open_folders();
   Status lock();
+  bool sync_root();
   void sweep_unfinished();
   Result<std::string> write_aside(std::span<const std::span<const std::byte>> parts,
                                   Durability durability);
@@ -144,6 +145,7 @@ class Folder {
   bool is_read_only_ = false;
   Descriptor root_, objects_, manifests_, saved_, aside_, quarantine_, lock_;
   std::atomic<uint64_t> aside_count_{0};
+  std::atomic<bool> is_root_sure_{false};  // What is in the folder itself, and that it is there.
 };
 
 // A session's name is 1 to 64 letters, digits, '-', '_' or '.', the first not a '.'.

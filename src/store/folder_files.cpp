@@ -171,10 +171,21 @@ Result<bool> Folder::write(Place place, const Sha256Digest& name,
   return error;
 }
 
+// Once: nothing of it changes later. Who may not read the folder above has found this one there.
+bool Folder::sync_root() {
+  if (is_root_sure_) return true;
+  const Descriptor above(calls_->open_at(root_.number(), "..", kPartFlags, 0));
+  if (!above && errno != EACCES && errno != EPERM) return false;
+  const bool is_synced =
+      calls_->sync(root_.number()) == 0 && (!above || calls_->sync(above.number()) == 0);
+  if (is_synced) is_root_sure_ = true;
+  return is_synced;
+}
+
 Status Folder::sync_names(Place place, const Sha256Digest& name) {
   CAIRN_TRY(const Descriptor folder, folder_of(place, name, false));
   const bool is_synced =
-      calls_->sync(folder.number()) == 0 && calls_->sync(at(place).number()) == 0;
+      calls_->sync(folder.number()) == 0 && calls_->sync(at(place).number()) == 0 && sync_root();
   return is_synced ? Status(Ok{}) : Status(io_error(path_ + ": cannot sync"));
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_set>
 #include <utility>
 
 #include "store/pieces.h"
@@ -27,6 +28,7 @@ IndexEntry entry_of(const RecordHeader& header, const Manifest& manifest, const 
                    .length = manifest.outline.length(),
                    .layout = header.layout,
                    .model = manifest.model,
+                   .tenant = manifest.tenant,
                    .manifest_bytes = header.file_bytes()};
   entry.links.reserve(size_t(chain.link_count()));
   for (int32_t link = 1; link <= chain.link_count(); ++link) {
@@ -177,6 +179,25 @@ std::vector<Sha256Digest> Index::unneeded_records(int64_t before_ns) const {
 bool Index::is_needed(const Sha256Digest& name) const {
   const auto found = records_.find(name);
   return found != records_.end() && found->second.entries > 0;
+}
+
+uint64_t Index::record_bytes(const Sha256Digest& name) const {
+  const auto found = records_.find(name);
+  return found == records_.end() || !found->second.is_there ? 0 : found->second.bytes;
+}
+
+std::map<uint64_t, uint64_t> Index::bytes_by_tenant() const {
+  std::map<uint64_t, uint64_t> bytes;
+  std::unordered_set<Sha256Digest, DigestHash> counted;
+  for (const auto& [name, number] : numbers_) {
+    const IndexEntry& entry = entries_[number];
+    uint64_t& of_tenant = bytes[entry.tenant];
+    of_tenant += entry.manifest_bytes;
+    for (const Sha256Digest& record : entry.records) {
+      if (counted.insert(record).second) of_tenant += record_bytes(record);
+    }
+  }
+  return bytes;
 }
 
 }  // namespace cairn::store

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -34,6 +35,7 @@ struct IndexEntry {
   int32_t length = 0;
   uint32_t layout = 0;  // By which its pages are laid out.
   std::string model;
+  uint64_t tenant = 0;                       // Whose it is; 0: everybody's.
   std::vector<uint64_t> links;               // Short keys of its chain, without the first.
   std::vector<int32_t> borders;              // Positions that people come back to, ascending.
   std::vector<Sha256Digest> records;         // That it needs.
@@ -81,6 +83,9 @@ class Index {
   // That no entry needs, and that were written before a time.
   std::vector<Sha256Digest> unneeded_records(int64_t before_ns) const;
   bool is_needed(const Sha256Digest& name) const;
+  uint64_t record_bytes(const Sha256Digest& name) const;
+  // Of the files of each tenant's sequences, each file once: tenants have none in common.
+  std::map<uint64_t, uint64_t> bytes_by_tenant() const;
   // Grows whenever a sequence comes or goes.
   uint64_t change_count() const { return change_count_; }
   // Of all files.

@@ -86,6 +86,7 @@ std::vector<std::byte> encode(const Manifest& manifest) {
   }
   out.u32(manifest.hidden_row_bytes);
   out.raw(manifest.hidden_rows);
+  if (manifest.tenant != 0) out.u64(manifest.tenant);
   return std::move(out).take();
 }
 
@@ -105,17 +106,20 @@ Result<Manifest> decode_manifest(std::span<const std::byte> payload, std::vector
     manifest.pieces.push_back(piece);
   }
   manifest.hidden_row_bytes = in.u32();
-  const uint64_t row_count = manifest.outline.hidden_positions().size();
-  if (!in.is_whole() || in.left() != row_count * manifest.hidden_row_bytes) {
-    return bad_field("the length");
-  }
-  const auto rows = in.raw(in.left());
+  const uint64_t rows_bytes =
+      manifest.outline.hidden_positions().size() * uint64_t(manifest.hidden_row_bytes);
+  const bool has_tenant = in.left() == rows_bytes + sizeof(manifest.tenant);
+  if (!in.is_whole() || (!has_tenant && in.left() != rows_bytes)) return bad_field("the length");
+  const auto rows = in.raw(size_t(rows_bytes));
   manifest.hidden_rows.assign(rows.begin(), rows.end());
+  if (has_tenant) manifest.tenant = in.u64();
+  if (has_tenant && manifest.tenant == 0) return bad_field("the tenant");
   return manifest;
 }
 
-RecordHeader manifest_header(const Chain& chain, int32_t length, uint32_t layout,
+RecordHeader manifest_header(const Chain& chain, const Manifest& manifest, uint32_t layout,
                              std::span<const std::byte> payload) {
+  const int32_t length = manifest.outline.length();
   return {.type = RecordType::manifest,
           .payload_bytes = payload.size(),
           .fingerprint = chain.fingerprint(),
@@ -130,7 +134,7 @@ RecordHeader manifest_header(const Chain& chain, int32_t length, uint32_t layout
           .last_layer = 0,
           .token_count = uint32_t(length),
           .payload_digest = Sha256().add(payload).finish(),
-          .flags = 0};
+          .flags = manifest.tenant == 0 ? 0 : kIsTenants};
 }
 
 }  // namespace cairn::store

@@ -27,6 +27,7 @@ struct PieceRef {
 struct Manifest {
   memory::Outline outline;
   std::string model;                   // Its name, for people.
+  uint64_t tenant = 0;                 // Whose it is; 0: everybody's.
   std::vector<PieceRef> pieces;        // As pieces_of() orders them.
   uint32_t hidden_row_bytes = 0;       // f32, little endian.
   std::vector<std::byte> hidden_rows;  // One for each of outline.hidden_positions().
@@ -42,7 +43,7 @@ std::vector<std::byte> encode(const Manifest& manifest);
 Result<Manifest> decode_manifest(std::span<const std::byte> payload, std::vector<Token> tokens);
 
 // The header of its record, payload digest included.
-RecordHeader manifest_header(const Chain& chain, int32_t length, uint32_t layout,
+RecordHeader manifest_header(const Chain& chain, const Manifest& manifest, uint32_t layout,
                              std::span<const std::byte> payload);
 
 }  // namespace cairn::store

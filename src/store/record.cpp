@@ -116,7 +116,8 @@ Result<RecordHeader> decode_header(std::span<const std::byte> bytes) {
   header.flags = in.u32();
   if (codec != 0) return foreign("codec", 0, codec);
   if (block_bytes != kCrcBlockBytes) return foreign("blocks of", kCrcBlockBytes, block_bytes);
-  if ((header.flags & ~kIsPartial) != 0) return foreign("flags up to", kIsPartial, header.flags);
+  constexpr uint32_t kKnownFlags = kIsPartial | kIsTenants;
+  if ((header.flags & ~kKnownFlags) != 0) return foreign("flags up to", kKnownFlags, header.flags);
   if (raw_bytes != header.payload_bytes) return damaged("the payload's raw length");
   const auto digest = std::as_bytes(std::span(header.payload_digest)).first(kShortDigestBytes);
   if (!std::ranges::equal(short_digest, digest)) return damaged("the payload's raw digest");

@@ -22,6 +22,8 @@ inline constexpr uint32_t kTokensMax = uint32_t(1) << 26;
 // Of the flags: rows beside those of the positions hold whatever was there, so that two records of
 // one name may differ in them.
 inline constexpr uint32_t kIsPartial = 1;
+// Of a manifest: a tenant has it, whose number is the last of the payload.
+inline constexpr uint32_t kIsTenants = 2;
 
 struct RecordHeader {
   RecordType type = RecordType::extent;

@@ -58,6 +58,7 @@ std::vector<std::span<const std::byte>> Snapshot::parts_of(const Piece& piece) c
 Manifest Snapshot::manifest() const {
   Manifest manifest{.outline = outline_,
                     .model = model_,
+                    .tenant = tenant(),
                     .pieces = {},
                     .hidden_row_bytes = uint32_t(layout_->hidden_bytes()),
                     .hidden_rows = {}};

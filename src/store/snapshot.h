@@ -27,6 +27,7 @@ class Snapshot {
   const memory::Layout& layout() const { return *layout_; }
   const memory::Outline& outline() const { return outline_; }
   const Sha256Digest& fingerprint() const { return fingerprint_; }
+  uint64_t tenant() const { return sequence_.variant().tenant; }
   std::span<const Piece> pieces() const { return pieces_; }
   uint64_t payload_bytes() const;  // Of all pieces.
 

@@ -241,6 +241,40 @@ TEST(Tenants, DoNotDriveOutWhatOthersKeep) {
   }
 }
 
+// The same on the disk, where a new process finds it.
+TEST(Tenants, DoNotDriveOutWhatOthersHaveOnTheDisk) {
+  const auto write_all = [](Serving& serving) {
+    uint64_t bytes = 0;
+    serving.service().ask([&](Engine& engine) {
+      engine.sequence_store()->drain();
+      bytes = engine.sequence_store()->stats().bytes;
+    });
+    return bytes;
+  };
+  uint64_t bytes = 0;
+  {
+    const test::ScratchFolder folder;
+    Serving serving(options_with(), "", {.cache_dir = folder.file("store")});
+    chat(serving, kAnna, long_text());
+    bytes = write_all(serving);
+  }
+  for (const char* const loud : {kBert, kAnnaToo}) {
+    const test::ScratchFolder folder;
+    const EngineOptions engine{.cache_dir = folder.file("store"), .cache_disk_budget = bytes * 4};
+    {
+      Serving serving(options_with(), "", engine);
+      chat(serving, kAnna, long_text());
+      for (int flood = 0; flood < 8; ++flood) {
+        chat(serving, loud, "Number " + std::to_string(flood) + ". " + long_text());
+        EXPECT_LE(write_all(serving), bytes * 4);
+      }
+    }
+    Serving serving(options_with(), "", engine);
+    const bool is_there = chat(serving, kAnna, long_text())["memory"]["source"] == "disk";
+    EXPECT_EQ(is_there, loud == kBert) << "it was its own flood";
+  }
+}
+
 // The same where an operator wants none.
 TEST(Tenants, HaveNoSharesWhereThereAreNone) {
   AppOptions options = options_with();

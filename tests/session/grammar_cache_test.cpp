@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "grammar/automaton.h"
 #include "tests/grammar/toy_vocabulary.h"
@@ -12,8 +14,10 @@ namespace {
 
 using namespace grammar;
 
-Result<Grammar> get(GrammarCache& cache, const std::string& regex) {
-  return cache.get(Sha256().add(regex).finish(), [&] { return compile_regex(regex); });
+Result<Grammar> get(GrammarCache& cache, const std::string& regex, uint64_t tenant = 0) {
+  return TenantGrammars(&cache, tenant).get(Sha256().add(regex).finish(), [&] {
+    return compile_regex(regex);
+  });
 }
 
 TEST(GrammarCache, WhatIsThereIsShared) {
@@ -59,6 +63,57 @@ TEST(GrammarCache, WhatWasUsedLastStays) {
   EXPECT_EQ(cache.stats().bytes, 0u);
 }
 
+TEST(GrammarCache, WhatOneTenantHasCompiledAnotherDoesNotFind) {
+  GrammarCache cache;
+  const Grammar first = must(get(cache, "[a-z]+", 1));
+  const Grammar other = must(get(cache, "[a-z]+", 2));
+  EXPECT_NE(first.shared(), other.shared());
+  EXPECT_EQ(must(get(cache, "[a-z]+", 1)).shared(), first.shared());
+  EXPECT_EQ(cache.stats().compiled, 2);
+  EXPECT_EQ(cache.stats().found, 1);
+}
+
+// How many of "a" to "d" tenant 1 has to compile again behind 20 of tenant 2.
+int64_t compiled_again(std::vector<uint64_t> tenants, double part) {
+  GrammarCache large;
+  must(get(large, "a"));
+  const size_t one = large.stats().bytes;
+  GrammarCache cache(8 * one);
+  cache.set_shares(std::move(tenants), part);
+  for (const char* regex : {"a", "b", "c", "d"}) must(get(cache, regex, 1));
+  for (char letter = 'a'; letter < 'u'; ++letter) must(get(cache, std::string(1, letter), 2));
+  EXPECT_EQ(cache.stats().bytes, 8 * one);
+  const int64_t compiled = cache.stats().compiled;
+  // Those that are kept last, so that asking drops none of them.
+  for (const char* regex : {"d", "c", "b", "a"}) must(get(cache, regex, 1));
+  return cache.stats().compiled - compiled;
+}
+
+TEST(GrammarCache, AFloodDropsWhatIsItsOwn) {
+  EXPECT_EQ(compiled_again({}, 1), 4);
+  EXPECT_EQ(compiled_again({1, 2}, 1), 0);
+  EXPECT_EQ(compiled_again({2, 1}, 0.5), 2);
+  EXPECT_EQ(compiled_again({1, 2}, 0), 4);
+  EXPECT_EQ(compiled_again({2, 3}, 1), 4);
+}
+
+// Room that nobody needs is for everybody; whoever comes later gets its share of it.
+TEST(GrammarCache, WhatIsAboveAShareGoesFirst) {
+  GrammarCache large;
+  must(get(large, "a"));
+  const size_t one = large.stats().bytes;
+  GrammarCache cache(4 * one);
+  cache.set_shares({1, 2}, 1);
+  for (const char* regex : {"a", "b", "c", "d"}) must(get(cache, regex, 1));
+  for (const char* regex : {"a", "b", "c", "d"}) must(get(cache, regex, 1));
+  EXPECT_EQ(cache.stats().compiled, 4);
+  for (const char* regex : {"a", "b"}) must(get(cache, regex, 2));
+  EXPECT_EQ(cache.stats().bytes, 4 * one);
+  for (const char* regex : {"c", "d"}) must(get(cache, regex, 1));
+  for (const char* regex : {"a", "b"}) must(get(cache, regex, 2));
+  EXPECT_EQ(cache.stats().compiled, 6);
+}
+
 TEST(GrammarCache, ThoseThatAskTogetherCompileOnce) {
   GrammarCache cache;
   std::atomic<int> compiled = 0;
@@ -67,7 +122,7 @@ TEST(GrammarCache, ThoseThatAskTogetherCompileOnce) {
     threads.emplace_back([&] {
       for (int round = 0; round < 50; ++round) {
         const std::string text = std::to_string(round);
-        const Result<Grammar> made = cache.get(Sha256().add(text).finish(), [&] {
+        const Result<Grammar> made = TenantGrammars(&cache).get(Sha256().add(text).finish(), [&] {
           ++compiled;
           return compile_regex(text + "[a-z]{2,40}");
         });

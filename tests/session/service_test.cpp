@@ -186,7 +186,7 @@ TEST(Service, ASecondRequestOfTheSameFormCompilesNothing) {
   for (std::string& text : texts) {
     threads.emplace_back([&] {
       AnswerOrder asked = order(*engine, kExchanges[0].question);
-      asked.matcher = make_matcher(form, *engine, &service->grammars()).value();
+      asked.matcher = make_matcher(form, *engine, service->grammars()).value();
       Result<Answer> answer = service->answer(std::move(asked)).stream->wait();
       if (answer && answer->fits_form) text = answer->text;
     });
@@ -194,8 +194,8 @@ TEST(Service, ASecondRequestOfTheSameFormCompilesNothing) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_TRUE(texts[0].starts_with("{")) << texts[0];
   for (const std::string& text : texts) EXPECT_EQ(text, texts[0]);
-  EXPECT_EQ(service->grammars().stats().compiled, 1);
-  EXPECT_EQ(service->grammars().stats().found, 3);
+  EXPECT_EQ(service->grammar_stats().compiled, 1);
+  EXPECT_EQ(service->grammar_stats().found, 3);
 
   chat::ChatFormat format;
   format.call.shape = chat::CallShape::object;
@@ -207,11 +207,31 @@ TEST(Service, ASecondRequestOfTheSameFormCompilesNothing) {
       chat::read_tools(R"([{"name":"look","parameters":{"type":"object"}}])").value();
   for (const char* choice : {"auto", "none", "none", "auto"}) {
     const auto made =
-        make_call_matchers(*engine, format, tools, {.choice = choice}, &service->grammars());
+        make_call_matchers(*engine, format, tools, {.choice = choice}, service->grammars());
     ASSERT_TRUE(made) << made.error().message;
   }
-  EXPECT_EQ(service->grammars().stats().compiled, 3);
-  EXPECT_EQ(service->grammars().stats().found, 5);
+  EXPECT_EQ(service->grammar_stats().compiled, 3);
+  EXPECT_EQ(service->grammar_stats().found, 5);
+}
+
+TEST(Service, TenantsHaveSharesOfTheGrammarsThatAreKept) {
+  const auto engine = builtin_engine();
+  const auto service = Service::start(engine.get()).value();
+  const auto compile = [&](uint64_t tenant, const std::string& text) {
+    const auto made = service->grammars(tenant).get(Sha256().add(text).finish(), [&] {
+      return grammar::compile_gbnf("root ::= \"" + text + "\"");
+    });
+    EXPECT_TRUE(made) << made.error().message;
+  };
+  service->set_tenants(std::make_shared<TenantShares>(TenantShares{.tenants = {1, 2}}));
+  compile(1, "small");
+  for (char letter = 'a'; letter <= 'p'; ++letter) compile(2, std::string(200'000, letter));
+  EXPECT_GT(service->grammar_stats().bytes, GrammarCache::kBytesMax / 10 * 8);
+  EXPECT_LE(service->grammar_stats().bytes, GrammarCache::kBytesMax);
+  compile(1, "small");
+  EXPECT_EQ(service->grammar_stats().found, 1);
+  compile(2, std::string(200'000, 'a'));
+  EXPECT_EQ(service->grammar_stats().found, 1);
 }
 
 // Who does not wait is told when there is more, and reads the same.

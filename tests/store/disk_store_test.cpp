@@ -166,6 +166,119 @@ TEST(DiskStore, TheBudgetHoldsAndTheOldestGoesFirst) {
   EXPECT_EQ(bench.store->stats().bytes, bytes);  // Counted before the first write.
 }
 
+constexpr uint64_t kAnna = 7, kBert = 8;
+
+// A store whose sequences are tenants'. Nothing is read by `there`.
+class TenantsBench : public StoreBench {
+ public:
+  explicit TenantsBench(uint64_t budget_bytes, toy::ToyModel toy = full_model())
+      : StoreBench(std::move(toy), {.budget_bytes = budget_bytes}) {
+    options.now_ns = [this] { return ++now_; };
+    reopen();
+  }
+  static Sha256Digest fingerprint_of(uint64_t tenant) {
+    return Sha256().add("a model").add(tenant).finish();
+  }
+  std::unique_ptr<Snapshot> made(uint64_t tenant, int32_t number, int32_t count = 64,
+                                 const std::vector<int32_t>& captures = {}) {
+    Sequence sequence = here.memory->new_sequence(memory::Variant(5, tenant));
+    EXPECT_TRUE(bool(here.read(sequence, text_of(number, count), captures)));
+    return std::make_unique<Snapshot>(*here.memory, std::move(sequence), fingerprint_of(tenant),
+                                      "toy");
+  }
+  void write(uint64_t tenant, int32_t first, int32_t count) {
+    for (int32_t number = first; number < first + count; ++number) {
+      EXPECT_TRUE(bool(store->write(*made(tenant, number), Durability::cache))) << number;
+      EXPECT_LE(store->stats().bytes, options.budget_bytes);
+    }
+  }
+  bool has(uint64_t tenant, int32_t number) const {
+    return store->covers(fingerprint_of(tenant), here.memory->layout(), text_of(number, 64));
+  }
+  int32_t count_of(uint64_t tenant, int32_t below) const {
+    int32_t count = 0;
+    for (int32_t number = 0; number < below; ++number) count += int32_t(has(tenant, number));
+    return count;
+  }
+
+ private:
+  static std::vector<Token> text_of(int32_t number, int32_t count) {
+    std::vector<Token> text = memory::toy::tokens(count, 1);
+    text[0] = Token(1000 + number);
+    return text;
+  }
+  int64_t now_ = int64_t(4) << 60;
+};
+
+uint64_t bytes_of_one() {
+  TenantsBench bench(uint64_t(1) << 30);
+  bench.write(kAnna, 0, 1);
+  return bench.store->stats().bytes;
+}
+
+struct Flooded {
+  int32_t annas = 0, berts = 0;  // That are left.
+};
+
+// Anna has six, a new process comes, and Bert writes forty. Eighteen are the room.
+Flooded flooded(const std::vector<uint64_t>& tenants, double part) {
+  TenantsBench bench(20 * bytes_of_one());
+  bench.store->set_shares(tenants, part);
+  bench.write(kAnna, 0, 6);
+  bench.reopen();
+  bench.store->set_shares(tenants, part);
+  bench.write(kBert, 0, 40);
+  EXPECT_EQ(bench.store->verify().value().bad_records, 0u);
+  EXPECT_TRUE(bench.has(kBert, 39));
+  return {.annas = bench.count_of(kAnna, 6), .berts = bench.count_of(kBert, 40)};
+}
+
+TEST(DiskStore, AFloodDrivesOutWhatIsItsOwn) {
+  const Flooded without = flooded({}, 1);
+  EXPECT_EQ(without.annas, 0);
+  EXPECT_GE(without.berts, 17);
+  const Flooded with = flooded({kAnna, kBert}, 1);
+  EXPECT_EQ(with.annas, 6);
+  EXPECT_GE(with.berts, 11);
+  EXPECT_EQ(flooded({kBert, kAnna}, 0.5).annas, 4);
+  EXPECT_EQ(flooded({kAnna, kBert}, 0).annas, 0);
+  EXPECT_EQ(flooded({kBert, 9}, 1).annas, 0);  // Who has no share any more.
+}
+
+// Where what is above a share cannot go, whoever writes loses its own: never others.
+TEST(DiskStore, WhoWritesWithinItsShareLosesItsOwn) {
+  TenantsBench bench(10 * bytes_of_one());
+  bench.store->set_shares({kAnna, kBert, 9}, 1);
+  for (int32_t number = 0; number < 5; ++number) {
+    ASSERT_TRUE(bool(bench.store->save(std::to_string(number), *bench.made(kAnna, number))));
+  }
+  bench.write(9, 0, 2);
+  bench.write(kBert, 0, 8);
+  EXPECT_EQ(bench.count_of(kAnna, 5), 5);
+  EXPECT_EQ(bench.count_of(9, 2), 2);
+  EXPECT_TRUE(bench.has(kBert, 7));
+  EXPECT_FALSE(bench.has(kBert, 0));
+}
+
+// What is being written counts as well: one sequence cannot drive out what all of them may not.
+TEST(DiskStore, ASequenceThatIsAboveAShareTakesNothingOfOthers) {
+  const toy::ToyModel states({{toy::ToyModel::recurrent()}});
+  uint64_t one = 0;
+  {
+    TenantsBench bench(uint64_t(1) << 30, states);
+    bench.write(kAnna, 0, 1);
+    one = bench.store->stats().bytes;
+  }
+  TenantsBench bench(10 * one, states);
+  bench.store->set_shares({kAnna, kBert}, 1);
+  bench.write(kAnna, 0, 4);
+  std::vector<int32_t> captures;
+  for (int32_t position = 10; position < 900; position += 10) captures.push_back(position);
+  const auto large = bench.made(kBert, 0, 900, captures);
+  EXPECT_EQ(bench.store->write(*large, Durability::cache).error().code, ErrorCode::no_room);
+  EXPECT_EQ(bench.count_of(kAnna, 4), 4);
+}
+
 TEST(DiskStore, WithoutRoomNothingBecomesVisible) {
   StoreOptions options{.budget_bytes = 10'000};
   StoreBench bench(mixed_model(), options);

@@ -198,7 +198,7 @@ class QuotaCalls : public FileCalls {
     return -1;
   }
 
-  bool has_room = false;
+  bool has_room = true;
 };
 
 // It is written as soon as there is room again: nothing is broken.
@@ -207,6 +207,7 @@ TEST(Faults, AUsedUpQuotaIsAFullDisk) {
   StoreOptions options;
   options.calls = &calls;
   StoreBench bench(toy::mixed_model(), options);
+  calls.has_room = false;
   const memory::Sequence chat = conversation(bench.here);
   EXPECT_EQ(bench.write(chat).error().code, ErrorCode::no_room);
   EXPECT_TRUE(bench.files("manifests").empty() && bench.files("tmp").empty());

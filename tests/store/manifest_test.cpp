@@ -24,10 +24,13 @@ Manifest some_manifest(toy::StoreBench& bench) {
 TEST(Manifest, ReadsBack) {
   for (const toy::ToyModel& model : toy::store_models()) {
     toy::StoreBench bench(model);
-    const Manifest manifest = some_manifest(bench);
+    Manifest manifest = some_manifest(bench);
     EXPECT_FALSE(manifest.hidden_rows.empty());
-    const std::vector<std::byte> bytes = encode(manifest);
-    EXPECT_EQ(decode_manifest(bytes, manifest.outline.tokens).value(), manifest);
+    for (const uint64_t tenant : {uint64_t(0), uint64_t(1) << 63 | 5}) {
+      manifest.tenant = tenant;
+      const std::vector<std::byte> bytes = encode(manifest);
+      EXPECT_EQ(decode_manifest(bytes, manifest.outline.tokens).value(), manifest);
+    }
   }
 }
 

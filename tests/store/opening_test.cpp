@@ -38,6 +38,13 @@ class HeldCalls : public FileCalls {
   const std::thread::id maker_ = std::this_thread::get_id();
 };
 
+// A store that is opened again, and read aside through these calls.
+void reopen_aside(StoreBench& bench, HeldCalls& calls) {
+  bench.options.calls = &calls;
+  bench.options.is_read_aside = true;
+  bench.reopen();
+}
+
 TEST(Opening, ManySequencesAreAllThereAndDamageIsPutAway) {
   constexpr int32_t kCount = 600;
   StoreBench bench(toy::full_model(), {.budget_bytes = uint64_t(1) << 30});
@@ -80,9 +87,7 @@ TEST(Opening, WhileItIsReadNamesAreServedAndTheRestWaits) {
   ASSERT_TRUE(bool(bench.store->save("mine", *bench.snapshot_of(saved))));
   ASSERT_TRUE(bool(bench.write(other)));
   const StoreStats before = bench.store->stats();
-  bench.options.calls = &calls;
-  bench.options.is_read_aside = true;
-  bench.reopen();
+  reopen_aside(bench, calls);
   const memory::Layout& layout = bench.there.memory->layout();
   auto session = bench.store->open_session("mine", kFingerprint, layout);
   ASSERT_TRUE(bool(session));
@@ -117,9 +122,7 @@ TEST(Opening, WhatCannotBeCountedIsNotWrittenTo) {
   StoreBench bench(toy::mixed_model());
   const Sequence chat = read_text(bench.here, 90, 1);
   ASSERT_TRUE(bool(bench.write(chat)));
-  bench.options.calls = &calls;
-  bench.options.is_read_aside = true;
-  bench.reopen();
+  reopen_aside(bench, calls);
   EXPECT_EQ(bench.restored(chat.tokens()), 0);
   EXPECT_EQ(bench.write(read_text(bench.here, 70, 2)).error().code, ErrorCode::io);
   EXPECT_EQ(bench.files("manifests").size(), 1u);
@@ -131,9 +134,7 @@ TEST(Opening, ItIsClosedWhileItIsRead) {
   StoreBench bench(toy::mixed_model());
   const Sequence chat = read_text(bench.here, 90, 1);
   ASSERT_TRUE(bool(bench.write(chat)));
-  bench.options.calls = &calls;
-  bench.options.is_read_aside = true;
-  bench.reopen();
+  reopen_aside(bench, calls);
   std::thread releasing([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     calls.is_held = false;

@@ -97,7 +97,7 @@ TEST(Record, FieldsAreCheckedBeforeAnythingIsMade) {
   EXPECT_EQ(refused([](RecordHeader& header) { header.end = 64; }), ErrorCode::invalid_data);
   EXPECT_EQ(refused([](RecordHeader& header) { header.type = RecordType(9); }),
             ErrorCode::unsupported);
-  EXPECT_EQ(refused([](RecordHeader& header) { header.flags = 2; }), ErrorCode::unsupported);
+  EXPECT_EQ(refused([](RecordHeader& header) { header.flags = 4; }), ErrorCode::unsupported);
   EXPECT_EQ(refused([](RecordHeader&) {}), ErrorCode::cancelled);
 }
 

@@ -238,8 +238,8 @@ void add_access_options(command_line::Options& command, ServeOptions& serve) {
       .notes_variable(serve.is_variable_key);
   command
       .add("--tenant-share", serve.tenant_share_percent,
-           "what the tenants of several keys each keep of memory whatever others ask, in percent "
-           "of an even part; 0: nothing")
+           "what the tenants of several keys each keep of memory and of the disk's budget whatever "
+           "others ask, in percent of an even part; 0: nothing")
       .in_range(0, 100)
       .takes("PERCENT")
       .shows_default();

@@ -40,6 +40,9 @@ Scheduler::~Scheduler() {
 
 void Scheduler::set_tenants(const TenantShares& shares) {
   tenants_.set(shares, engine_->memory().options().budget_bytes);
+  if (SequenceStore* const store = engine_->sequence_store()) {
+    store->set_shares(shares.tenants, shares.part);
+  }
   ++memory_epoch_;
 }
 

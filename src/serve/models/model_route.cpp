@@ -62,7 +62,7 @@ std::unique_ptr<http::Reply> call(const ServerContext& context, const ModelRoute
                                   const ModelHandle& model, http::Request& request,
                                   Clock::duration load_time = {}) {
   std::unique_ptr<http::Reply> reply =
-      asked.route({context, *model, std::chrono::nanoseconds(load_time)}, request);
+      asked.route({context, *model, std::chrono::nanoseconds(load_time), request.tenant}, request);
   // What has no end must not keep a model.
   if (!reply->is_endless()) reply->keep(model);
   return reply;

@@ -20,9 +20,10 @@ chat::PromptOptions prompt_options(const ChatRequest& request, const chat::ChatF
 }
 
 // What the answer has to look like: its form, or calls that fit the tools.
-Checked<Ok> constrain(session::Service& service, const ChatRequest& request,
+Checked<Ok> constrain(const RouteContext& context, const ChatRequest& request,
                       const AnswerSettings& settings, session::AnswerOrder& order) {
-  const Engine& engine = service.engine();
+  const Engine& engine = context.model.engine();
+  const session::TenantGrammars grammars = context.model.service->grammars(context.tenant);
   const bool has_form = settings.constraint.count() > 0;
   if (!request.tools.empty()) {
     Result<std::vector<chat::Tool>> tools = chat::read_tools(request.tools);
@@ -38,7 +39,7 @@ Checked<Ok> constrain(session::Service& service, const ChatRequest& request,
   }
   if (has_form) {
     Result<std::unique_ptr<grammar::Matcher>> matcher =
-        session::make_matcher(settings.constraint, engine, &service.grammars());
+        session::make_matcher(settings.constraint, engine, grammars);
     if (!matcher) {
       return refusal_of(matcher.error(),
                         settings.constraint.json_schema ? "response_format" : "grammar");
@@ -52,7 +53,7 @@ Checked<Ok> constrain(session::Service& service, const ChatRequest& request,
                                   {.choice = request.tool_choice,
                                    .prompt_end = order.prompt_end,
                                    .is_single = request.calls_once},
-                                  &service.grammars());
+                                  grammars);
   if (!matchers) return refusal_of(matchers.error(), "tools");
   // Behind results a model may speak.
   const bool is_to_results = request.messages.back().role == "tool";
@@ -115,8 +116,8 @@ Checked<ChatPrompt> encode_chat(const Engine& engine, const ChatRequest& request
 Checked<session::AnswerOrder> make_text_order(const RouteContext& context,
                                               const AnswerSettings& settings) {
   session::Service& service = *context.model.service;
-  Result<std::unique_ptr<grammar::Matcher>> matcher =
-      session::make_matcher(settings.constraint, service.engine(), &service.grammars());
+  Result<std::unique_ptr<grammar::Matcher>> matcher = session::make_matcher(
+      settings.constraint, service.engine(), service.grammars(context.tenant));
   if (!matcher) return refusal_of(matcher.error(), "grammar");
   session::AnswerOrder order;
   order.matcher = std::move(matcher).value();
@@ -138,7 +139,7 @@ Checked<session::AnswerOrder> make_chat_order(const RouteContext& context,
                              .reasoning_tokens_max = request.reasoning_tokens_max,
                              .pins = std::move(pins)};
   if (engine.chat_template() != nullptr) order.format = &engine.chat_format();
-  CAIRN_TRY(constrain(*context.model.service, request, settings, order));
+  CAIRN_TRY(constrain(context, request, settings, order));
   return order;
 }
 

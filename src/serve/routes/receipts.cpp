@@ -69,7 +69,7 @@ Made replay(const RouteContext& context, const http::Request& request) {
                         options.context_tokens, receipt->context_tokens);
   }
   Result<session::AnswerOrder> order =
-      session::make_replay_order(engine, *receipt, &service.grammars());
+      session::make_replay_order(engine, *receipt, service.grammars(context.tenant));
   if (!order) return refusal_of(order.error(), "receipt");
   CAIRN_TRY(check_prompt(context, order->prompt, "prompt"));
   std::vector<session::AnswerOrder> orders;

@@ -48,6 +48,7 @@ struct ServerContext {
 struct RouteContext : ServerContext {
   const ServedModel& model;
   std::chrono::nanoseconds load_time{0};  // That the request waited for it to be loaded.
+  uint64_t tenant = 0;                    // The request's.
 };
 
 using Route = std::unique_ptr<http::Reply> (*)(const RouteContext&, http::Request&);
