@@ -295,7 +295,7 @@ TEST(PowerLoss, WhatWasSavedIsWholeAndTheRestPerfectOrMissed) {
       .every = 5, .combinations_max = 16, .single_count = 1, .random_count = 1};
   constexpr Effort kSanitized{
       .every = 12, .combinations_max = 4, .single_count = 1, .random_count = 0};
-  expect_survival(test::kIsSanitized ? kSanitized : kEffort, 150);
+  expect_survival(test::kIsSanitized ? kSanitized : kEffort, test::kIsSanitized ? 100 : 300);
 }
 
 // `./dev soak` runs it.
