@@ -1,16 +1,20 @@
 // The libraries as other programs find them: what libcairn.so shows, and that programs build
 // against what `cmake --install` writes, by pkg-config, by CMake and with the static library.
 #include <cairn.h>
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <regex>
 #include <set>
 #include <sstream>
 #include <string>
 
+#include "base/machine/machine_memory.h"
 #include "tests/capi/opened.h"
 #include "tests/scratch_folder.h"
 
@@ -53,7 +57,7 @@ TEST(Package, TheLibraryShowsTheHeadersFunctionsAlone) {
     shown.insert(name.substr(0, name.find('@')));
   }
   const std::string header = header_text();
-  const std::regex functions(R"(CAIRN_API [^;(]*?(\w+)\()");
+  const std::regex functions(R"(CAIRN_API [^;(]*?(cairn_\w+)\()");
   for (std::sregex_iterator at(header.begin(), header.end(), functions), end; at != end; ++at) {
     declared.insert((*at)[1]);
   }
@@ -93,6 +97,52 @@ TEST(Package, ProgramsBuildAgainstWhatIsInstalled) {
           "/complete" + question + " && " + folder.file("cmake") + "/complete_static" + question);
   EXPECT_EQ(by_cmake.status, 0) << by_cmake.output;
   EXPECT_NE(by_cmake.output.find(expected), by_cmake.output.rfind(expected)) << by_cmake.output;
+}
+
+size_t entries_of(const char* folder) {
+  const std::filesystem::directory_iterator all(folder);
+  return size_t(std::distance(begin(all), end(all)));
+}
+
+// Plugins come and go.
+TEST(Package, TheLibraryIsLoadedAndUnloaded) {
+  const std::string path = test::nano_path();
+  size_t descriptors = 0, threads = 0, bytes = 0;
+  for (int round = 0; round < 1000; ++round) {
+    void* const library = ::dlopen(CAIRN_SHARED_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(library, nullptr) << ::dlerror();
+    const auto open =
+        reinterpret_cast<decltype(&cairn_model_open)>(::dlsym(library, "cairn_model_open"));
+    const auto close =
+        reinterpret_cast<decltype(&cairn_model_close)>(::dlsym(library, "cairn_model_close"));
+    const auto open_engine =
+        reinterpret_cast<decltype(&cairn_engine_open)>(::dlsym(library, "cairn_engine_open"));
+    const auto close_engine =
+        reinterpret_cast<decltype(&cairn_engine_close)>(::dlsym(library, "cairn_engine_close"));
+    ASSERT_NE(open, &cairn_model_open);  // The test itself has one of its own.
+    if (round % 100 == 0) {
+      cairn_model* model = nullptr;
+      cairn_engine* engine = nullptr;
+      cairn_engine_params params = test::sized<cairn_engine_params>();
+      params.memory_budget_bytes = uint64_t(8) << 20;
+      params.context_tokens = 64;
+      params.thread_count = 2;
+      ASSERT_EQ(open(path.c_str(), &model, nullptr), CAIRN_OK);
+      ASSERT_EQ(open_engine(model, &params, &engine, nullptr), CAIRN_OK);
+      close_engine(engine);
+      close(model);
+    }
+    ASSERT_EQ(::dlclose(library), 0);
+    ASSERT_EQ(::dlopen(CAIRN_SHARED_LIBRARY, RTLD_NOW | RTLD_NOLOAD), nullptr);
+    if (round == 200) {
+      descriptors = entries_of("/proc/self/fd");
+      threads = entries_of("/proc/self/task");
+      bytes = resident_bytes();
+    }
+  }
+  EXPECT_EQ(entries_of("/proc/self/fd"), descriptors);
+  EXPECT_EQ(entries_of("/proc/self/task"), threads);
+  EXPECT_LE(resident_bytes(), bytes + (size_t(2) << 20));
 }
 
 #endif  // CAIRN_SHARED_LIBRARY
