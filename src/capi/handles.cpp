@@ -156,11 +156,11 @@ void set_mark(uint64_t handle) {
 }
 
 bool has_mark(uint64_t handle) {
-  return marks()[slot_of(handle)].marked.load() == handle;
+  return handle != 0 && marks()[slot_of(handle)].marked.load() == handle;
 }
 
 bool clear_mark(uint64_t handle) {
-  return marks()[slot_of(handle)].marked.compare_exchange_strong(handle, 0);
+  return handle != 0 && marks()[slot_of(handle)].marked.compare_exchange_strong(handle, 0);
 }
 
 }  // namespace handles

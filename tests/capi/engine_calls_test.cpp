@@ -82,6 +82,30 @@ TEST(EngineCalls, FactsMemoryAndPlans) {
   EXPECT_GE(plan.resume + 1, prompt.size());
 }
 
+TEST(EngineCalls, MessagesGoToTheListenerAlone) {
+  struct Heard {
+    int count = 0;
+    std::string last;
+  } heard;
+  const auto listener = [](void* user, int32_t level, const char* text, size_t bytes) {
+    Heard& told = *static_cast<Heard*>(user);
+    ++told.count;
+    EXPECT_GE(level, 1);
+    told.last.assign(text, bytes);
+    EXPECT_EQ(cairn_model_info_json(nullptr), nullptr);  // Refused, and no harm.
+  };
+  testing::internal::CaptureStderr();
+  cairn_set_log(listener, &heard, 1);
+  { Opened opened(test::nano_path()); }
+  EXPECT_GT(heard.count, 0);
+  EXPECT_NE(heard.last, "");
+  cairn_set_log(nullptr, nullptr, 0);
+  const int before = heard.count;
+  { Opened opened(test::nano_path()); }
+  EXPECT_EQ(heard.count, before);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
 TEST(EngineCalls, ParametersAreChecked) {
   cairn_error error = sized<cairn_error>();
   cairn_model* model = nullptr;
