@@ -68,13 +68,27 @@ Conversation::Conversation(std::shared_ptr<EngineObject> engine, std::unique_ptr
     : engine_(std::move(engine)), mailbox_(std::move(mailbox)) {}
 
 Conversation::~Conversation() {
-  if (!mailbox_->has_ended()) engine_->service->cancel(job_);
+  while (!mailbox_->has_ended() && !cancel_job()) {
+    mailbox_->wait_for_end(kLookAtMark);
+  }
   while (!mailbox_->wait_for_end(kForEver)) {
   }
-  engine_->service->ask([this](Engine&) {
+  const bool is_done = ask_surely(*engine_->service, [this](Engine&) {
     if (timeline_ != nullptr) timeline_->clear();
     timeline_.reset();
   });
+  // What cannot be given back on the engine's thread stays.
+  if (!is_done) (void)timeline_.release();
+}
+
+// Whether there was memory to say it.
+bool Conversation::cancel_job() noexcept {
+  try {
+    engine_->service->cancel(job_);
+    return true;
+  } catch (...) {
+    return false;
+  }
 }
 
 std::unique_lock<std::mutex> Conversation::use(bool may_stream) {
@@ -126,8 +140,7 @@ Answer Conversation::run(std::unique_ptr<Job> job) {
   bool is_cancelled = false;
   while (!mailbox_->wait_for_end(kLookAtMark)) {
     if (is_cancelled || !handles::has_mark(handle_)) continue;
-    engine_->service->cancel(job_);
-    is_cancelled = true;
+    is_cancelled = cancel_job();
   }
   return take_outcome();
 }
@@ -206,20 +219,20 @@ Answer Conversation::start() {
 
 Answer Conversation::next(bool may_wait) {
   event_ = {};
-  if (std::optional<AnswerEvent> event = mailbox_->take()) return deliver(*std::move(event));
+  if (std::optional<AnswerEvent> event = take_event()) return deliver(*std::move(event));
   if (!is_streaming_) {
     if (Answer checked = check_text(); checked.status != CAIRN_OK) return checked;
     if (Answer made = make(MakeJob::Extent::token); made.status != CAIRN_OK) return made;
   } else {
     if (may_wait) wait();
-    if (handles::has_mark(handle_)) engine_->service->cancel(job_);
-    std::optional<AnswerEvent> event = mailbox_->take();
+    if (handles::has_mark(handle_)) (void)cancel_job();
+    std::optional<AnswerEvent> event = take_event();
     if (event) return deliver(*std::move(event));
     if (!mailbox_->has_ended()) return {CAIRN_AGAIN};
     is_streaming_ = false;
     if (Answer ended = take_outcome(); ended.status != CAIRN_OK) return ended;
   }
-  std::optional<AnswerEvent> event = mailbox_->take();
+  std::optional<AnswerEvent> event = take_event();
   if (event) return deliver(*std::move(event));
   return {CAIRN_E_INTERNAL, "answers: expected an event of one that was made, found none"};
 }
@@ -229,10 +242,18 @@ Answer Conversation::wait() {
   bool is_cancelled = false;
   while (!mailbox_->wait(kLookAtMark)) {
     if (is_cancelled || !handles::has_mark(handle_)) continue;
-    engine_->service->cancel(job_);
-    is_cancelled = true;
+    is_cancelled = cancel_job();
   }
   return {};
+}
+
+// Only where there is room for its tokens: what is taken is not lost.
+std::optional<AnswerEvent> Conversation::take_event() {
+  constexpr size_t kTokensMax = 64;
+  if (tokens_.capacity() - tokens_.size() < kTokensMax) {
+    tokens_.reserve(2 * tokens_.size() + kTokensMax);
+  }
+  return mailbox_->take();
 }
 
 Answer Conversation::deliver(AnswerEvent event) {
@@ -305,7 +326,7 @@ std::shared_ptr<SnapshotObject> Conversation::snapshot() {
   auto made = std::make_shared<SnapshotObject>(engine_);
   made->tokens = tokens_;
   ask([&](Timeline& timeline) {
-    made->sequence = timeline.lane().sequence();
+    *made->sequence = timeline.lane().sequence();
     made->sampler = timeline.sampler();
   });
   return made;
@@ -321,7 +342,7 @@ Result<std::shared_ptr<Conversation>> Conversation::fork(const SnapshotObject* f
   made->tokens_ = from->tokens;
   made->terms_ = terms_;
   made->ask([&](Timeline& timeline) {
-    timeline.go_to(from->sequence);
+    timeline.go_to(*from->sequence);
     timeline.set_sampler(from->sampler);
   });
   return made;

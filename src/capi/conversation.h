@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -71,10 +72,12 @@ class Conversation {
   Conversation(std::shared_ptr<EngineObject> engine, std::unique_ptr<Mailbox> mailbox);
   void ask(const std::function<void(Timeline&)>& question);
   void submit(std::unique_ptr<Job> job);
+  bool cancel_job() noexcept;
   Answer run(std::unique_ptr<Job> job);
   Answer make(MakeJob::Extent extent);
   Answer wait();
   Answer take_outcome();
+  std::optional<AnswerEvent> take_event();
   Answer deliver(AnswerEvent event);
   Answer compute_all();
   Answer check_text() const;

@@ -3,9 +3,13 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <new>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -40,14 +44,32 @@ struct EngineObject {
   std::atomic<uint32_t> snapshot_count = 0;
 };
 
+// Asks the engine's thread what may not fail: where there is no memory to ask, soon again. Whether
+// it came to that.
+inline bool ask_surely(session::Service& service, const std::function<void(Engine&)>& question) {
+  constexpr int kTriesMax = 100;
+  for (int count = 0; count < kTriesMax; ++count) {
+    try {
+      service.ask(question);
+      return true;
+    } catch (const std::bad_alloc&) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+  return false;
+}
+
 struct SnapshotObject {
   static constexpr Kind kKind = Kind::snapshot;
 
-  explicit SnapshotObject(std::shared_ptr<EngineObject> of) : engine(std::move(of)) {
+  explicit SnapshotObject(std::shared_ptr<EngineObject> of)
+      : engine(std::move(of)), sequence(std::make_unique<memory::Sequence>()) {
     ++engine->snapshot_count;
   }
+  // What cannot be given back on the engine's thread stays.
   ~SnapshotObject() {
-    engine->service->ask([this](Engine&) { sequence = memory::Sequence(); });
+    const bool is_done = ask_surely(*engine->service, [this](Engine&) { sequence.reset(); });
+    if (!is_done) (void)sequence.release();
     --engine->snapshot_count;
   }
   SnapshotObject(const SnapshotObject&) = delete;
@@ -55,7 +77,8 @@ struct SnapshotObject {
 
   std::shared_ptr<EngineObject> engine;
   std::vector<Token> tokens;
-  memory::Sequence sequence;  // The engine's thread's own: of the tokens, or of the first of them.
+  // The engine's thread's own: of the tokens, or of the first of them.
+  std::unique_ptr<memory::Sequence> sequence;
   sample::SamplerState sampler;
 };
 

@@ -70,8 +70,8 @@ void Timeline::pause_answer() {
 }
 
 memory::ResumePlan ReadJob::plan() {
-  if (from_ != nullptr && from_->sequence.length() > 0) {
-    timeline_->engine().cache().keep(from_->sequence);
+  if (from_ != nullptr && from_->sequence->length() > 0) {
+    timeline_->engine().cache().keep(*from_->sequence);
   }
   return timeline_->lane().plan_reading(tokens_);
 }

@@ -175,7 +175,8 @@ size_t entries_of(const char* folder) {
 TEST(EngineCalls, AThousandOpenedAndClosedLeaveNothing) {
   size_t descriptors = 0, threads = 0, bytes = 0;
   const auto prompt = test::some_tokens(3);
-  for (int round = 0; round < 1000; ++round) {
+  constexpr int kRounds = test::kIsSanitized ? 100 : 1000;
+  for (int round = 0; round < kRounds; ++round) {
     Opened opened(test::golden_path("llama31"));
     cairn_conversation* c = opened.conversation();
     if (round % 50 == 0) {
@@ -193,7 +194,7 @@ TEST(EngineCalls, AThousandOpenedAndClosedLeaveNothing) {
     cairn_conversation_close(forked);
     cairn_snapshot_release(snapshot);
     // By then the allocator has what it needs.
-    if (round == 200) {
+    if (round == kRounds / 5) {
       descriptors = entries_of("/proc/self/fd");
       threads = entries_of("/proc/self/task");
       bytes = resident_bytes();
