@@ -11,6 +11,7 @@
 
 #include "engine/generator.h"
 #include "tests/capi/opened.h"
+#include "tests/sanitized.h"
 #include "tests/scratch_folder.h"
 
 namespace cairn::conversation_test {
@@ -233,7 +234,7 @@ TEST(Conversation, CancelledCallsLeaveNoTrace) {
     return status;
   };
   cairn_event event = sized<cairn_event>();
-  for (int round = 0; round < 30; ++round) {
+  for (int round = 0; round < (test::kIsSanitized ? 6 : 30); ++round) {
     EXPECT_EQ(until_done([&] { return cairn_rewind(c, 3, nullptr, nullptr); }), CAIRN_OK);
     EXPECT_EQ(
         until_done([&] { return cairn_sync(c, prompt.data(), prompt.size(), nullptr, nullptr); }),

@@ -175,7 +175,7 @@ size_t entries_of(const char* folder) {
 TEST(EngineCalls, AThousandOpenedAndClosedLeaveNothing) {
   size_t descriptors = 0, threads = 0, bytes = 0;
   const auto prompt = test::some_tokens(3);
-  constexpr int kRounds = test::kIsSanitized ? 100 : 1000;
+  constexpr int kRounds = test::kIsSanitized ? 20 : 1000;
   for (int round = 0; round < kRounds; ++round) {
     Opened opened(test::golden_path("llama31"));
     cairn_conversation* c = opened.conversation();
