@@ -32,6 +32,11 @@ COVERED_BY = [
      "tests/backends/fast_product_test.cpp", "likewise, of fast-1"),
     ("src/backends/host/{host,rounds}.cpp", "tests/graph/graph_test.cpp", "walk whole plans"),
     ("src/backends/reference/reference.cpp", "tests/backends/*_test.cpp", "a table of ops"),
+    ("src/capi/{border,handles,model_calls,sampling}.cpp", "tests/capi/misuse_test.cpp",
+     "what callers can do wrong"),
+    ("src/capi/{conversation_calls,mailbox}.cpp", "tests/capi/conversation_test.cpp",
+     "one conversation in several files"),
+    ("src/capi/engine_options.cpp", "tests/capi/engine_calls_test.cpp", "as engines take them"),
     ("src/chat/{answer_reader,call_reader,call_shape,families,format,json_scanner,literals,"
      "marker_nodes,output_event}.cpp", "tests/chat/output_parser_test.cpp", "one parser"),
     ("src/chat/probe.cpp", "tests/chat/detect_test.cpp", "asks templates for their format"),
@@ -131,6 +136,7 @@ COVERED_BY = [
 MUTABLE_STATICS = {"src/base/mapped_file.cpp": "what a signal handler reads",
                    "src/base/output_file.cpp": "what a signal handler removes",
                    "src/base/log.cpp": "one stderr, one logger",
+                   "src/capi/handles.cpp": "what callers' handles stand for",
                    "src/terminal/interrupt.cpp": "what a signal handler sets"}
 
 # Functions with newer instructions than x86-64-v2 in files for everyone, and who calls them.

@@ -2,12 +2,15 @@
 // the process, so there is one logger, and nothing else of it is global.
 #include "base/log.h"
 
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 
 #include "base/env.h"
 #include "base/output_file.h"
@@ -48,6 +51,29 @@ spdlog::level::level_enum to_spdlog(Level level) {
   return spdlog::level::off;
 }
 
+Level from_spdlog(spdlog::level::level_enum level) {
+  if (level <= spdlog::level::debug) return Level::debug;
+  if (level == spdlog::level::info) return Level::info;
+  return level == spdlog::level::warn ? Level::warning : Level::error;
+}
+
+class ListenerSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  void set(Listener listener) {
+    const std::lock_guard lock(mutex_);
+    listener_ = std::move(listener);
+  }
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    const std::string_view text(message.payload.data(), message.payload.size());
+    if (listener_) listener_(from_spdlog(message.level), text);
+  }
+  void flush_() override {}
+
+  Listener listener_;
+};
+
 // printable() keeps LF and TAB; in a log line they would start a second one.
 std::string one_line(std::string_view message) {
   std::string line;
@@ -84,6 +110,16 @@ Status set_file(const std::string& path) {
   }
   logger().set_pattern("%Y-%m-%d %H:%M:%S.%e %l %v");
   return Ok{};
+}
+
+void listen(Listener listener, Level level) {
+  static const std::shared_ptr<ListenerSink> sink = [] {
+    auto made = std::make_shared<ListenerSink>();
+    logger().sinks() = {made};
+    return made;
+  }();
+  sink->set(std::move(listener));
+  set_level(level);
 }
 
 void write(Level level, std::string_view message) {

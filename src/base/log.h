@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,6 +22,11 @@ bool is_shown(Level level);
 
 // Sends messages to the end of a file instead of stderr. Errors: io, where it cannot be opened.
 Status set_file(const std::string& path);
+
+// Messages of these levels go to `listener` from now on instead, one after the other; none:
+// nowhere. When this has returned, the listener before is not called any more. It must not log.
+using Listener = std::function<void(Level level, std::string_view message)>;
+void listen(Listener listener, Level level);
 
 // One line: LF and TAB are escaped too, and it is cut at 8 KiB.
 void write(Level level, std::string_view message);

@@ -1,0 +1,97 @@
+// A conversation as callers have it: its tokens, how answers are made, and one call at a time,
+// which has the engine's thread do the work and waits. Thread-safe: a second call is told that it
+// is one.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "capi/border.h"
+#include "capi/mailbox.h"
+#include "capi/objects.h"
+#include "capi/timeline.h"
+
+namespace cairn::capi {
+
+class Conversation {
+ public:
+  static constexpr Kind kKind = Kind::conversation;
+
+  // Errors: unsupported: the engine makes vectors; io.
+  static Result<std::shared_ptr<Conversation>> open(std::shared_ptr<EngineObject> engine);
+  ~Conversation();
+  Conversation(const Conversation&) = delete;
+  Conversation& operator=(const Conversation&) = delete;
+
+  // REQUIRES: nobody else knows it yet.
+  void set_handle(uint64_t handle) { handle_ = handle; }
+  uint64_t handle() const { return handle_; }
+  int descriptor() const { return mailbox_->descriptor(); }
+  const std::shared_ptr<EngineObject>& engine() const { return engine_; }
+
+  // The right to call what follows, while the result lives; it owns nothing where another call has
+  // it, or, unless it `may_stream`, where an answer is being made in the background.
+  std::unique_lock<std::mutex> use(bool may_stream = false);
+
+  const std::vector<Token>& tokens() const { return tokens_; }
+  // Errors: invalid_argument: ids outside the vocabulary; context_full. REQUIRES: here and below:
+  // use().
+  Status check(std::span<const cairn_token> tokens, size_t before) const;
+  Answer read(std::vector<Token> tokens, const SnapshotObject* from, memory::ResumePlan& done);
+  memory::ResumePlan plan(size_t position);
+  void reset();
+  void set_terms(std::shared_ptr<const AnswerTerms> terms);
+  const AnswerTerms& terms() const { return *terms_; }
+
+  // The next event, as it is until the next call. Again: there is none yet, and it `may_wait` not.
+  Answer next(bool may_wait);
+  Answer start();
+  bool is_streaming() const { return is_streaming_; }
+  void show_event(cairn_event& out) const;
+
+  // Of the next token.
+  Answer logits(std::vector<float>& row);
+  Answer sample(std::span<const float> logits, Token& out);
+
+  std::shared_ptr<SnapshotObject> snapshot();
+  // `from`: null: as this stands.
+  Result<std::shared_ptr<Conversation>> fork(const SnapshotObject* from);
+  Answer save(const std::string& name);
+  Answer restore(const std::string& name, memory::ResumePlan& done);
+
+ private:
+  Conversation(std::shared_ptr<EngineObject> engine, std::unique_ptr<Mailbox> mailbox);
+  void ask(const std::function<void(Timeline&)>& question);
+  void submit(std::unique_ptr<Job> job);
+  bool cancel_job() noexcept;
+  Answer run(std::unique_ptr<Job> job);
+  Answer make(MakeJob::Extent extent);
+  Answer wait();
+  Answer take_outcome();
+  std::optional<AnswerEvent> take_event();
+  Answer deliver(AnswerEvent event);
+  Answer compute_all();
+  Answer check_text() const;
+
+  std::shared_ptr<EngineObject> engine_;
+  std::unique_ptr<Mailbox> mailbox_;
+  uint64_t handle_ = 0;
+  std::mutex mutex_;
+  std::unique_ptr<Timeline> timeline_;  // The engine's thread's own.
+  JobId job_{-1};                       // That which was submitted last.
+  std::vector<Token> tokens_;
+  std::shared_ptr<const AnswerTerms> terms_;
+  AnswerEvent event_;
+  bool is_streaming_ = false;
+};
+
+}  // namespace cairn::capi

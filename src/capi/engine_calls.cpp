@@ -1,0 +1,254 @@
+// The functions of cairn.h about engines.
+#include <cairn.h>
+
+#include <atomic>
+#include <cfenv>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/blocked_signals.h"
+#include "capi/border.h"
+#include "capi/convert.h"
+#include "capi/engine_options.h"
+#include "capi/objects.h"
+#include "session/memory_report.h"
+
+namespace cairn::capi {
+
+namespace {
+
+// On a thread of its own, whose CPU, signals and floating-point state are the library's, and with
+// them those of all threads that it starts. Errors: io: the system gives no thread.
+Answer run_apart(const std::function<Answer()>& work) {
+  Answer answer;
+  try {
+    const BlockedSignals blocked;
+    std::thread thread([&] {
+      std::fesetenv(FE_DFL_ENV);
+      try {
+        answer = work();
+      } catch (...) {
+        answer = caught();
+      }
+    });
+    thread.join();
+  } catch (const std::system_error& refused) {
+    return fail(ErrorCode::io, "engine: the system gives no thread: {}", refused.what());
+  }
+  return answer;
+}
+
+// Asks the caller on the thread that loads; others learn what was said.
+class Progress {
+ public:
+  Progress(const cairn_engine_params& params, EngineOptions& options)
+      : call_(params.progress), user_(params.user) {
+    if (call_ == nullptr) return;
+    options.on_progress = [this](size_t done, size_t total) {
+      if (!is_given_up_) tell(total == 0 ? 1.0f : float(double(done) / double(total)));
+    };
+    options.is_given_up = [this] { return is_given_up_.load(); };
+  }
+
+ private:
+  void tell(float done) {
+    const InCallback here;
+    is_given_up_ = !call_(user_, done);
+  }
+
+  bool (*call_)(void* user, float done);
+  void* user_;
+  std::atomic<bool> is_given_up_ = false;
+};
+
+Answer load(const ModelObject& model, const cairn_engine_params& params,
+            std::shared_ptr<EngineObject>& made) {
+  Result<EngineTerms> terms = engine_terms_of(params);
+  if (!terms) return terms.error();
+  Result<gguf::File> file = gguf::File::open(model.path);
+  if (!file) return file.error();
+  if (file->digest() != model.digest) {
+    return {CAIRN_E_MISMATCH, model.path + ": expected the file that was opened, found another"};
+  }
+  const auto progress = std::make_unique<Progress>(params, terms->engine);
+  Result<std::unique_ptr<Engine>> engine = Engine::load(std::move(*file), terms->engine);
+  if (!engine) return engine.error();
+  made->engine = std::move(*engine);
+  Result<std::unique_ptr<session::Service>> service =
+      session::Service::start(made->engine.get(), terms->scheduler);
+  if (!service) return service.error();
+  made->service = std::move(*service);
+  return {};
+}
+
+Answer open_engine(const cairn_model* m, const cairn_engine_params* p, cairn_engine** out) {
+  if (out == nullptr) return invalid("out: expected a place, found NULL");
+  *out = nullptr;
+  const auto model = object_of<ModelObject>(m);
+  if (model == nullptr) return no_handle("model");
+  cairn_engine_params params{};
+  if (p != nullptr) {
+    if (Status taken = take_struct(p, "params", params); !taken) return taken;
+  }
+  auto made = std::make_shared<EngineObject>();
+  const Answer answer = run_apart([&] { return load(*model, params, made); });
+  if (answer.status != CAIRN_OK) return answer;
+  return hand_out(std::move(made), out);
+}
+
+uint32_t capabilities_of(Engine& engine) {
+  if (engine.options().pooling) return CAIRN_CAP_EMBED;
+  uint32_t all = CAIRN_CAP_LOGITS | CAIRN_CAP_REWIND;
+  if (engine.tokenizer() != nullptr) all |= CAIRN_CAP_TEXT;
+  if (engine.sequence_store() != nullptr) all |= CAIRN_CAP_SAVE;
+  return all;
+}
+
+cairn_engine_facts facts_of(Engine& engine) {
+  const bool makes_vectors = engine.options().pooling.has_value();
+  const bool is_exact = engine.numerics() == Numerics::exact_1;
+  return {.struct_size = 0,
+          .capabilities = capabilities_of(engine),
+          .exactness = is_exact ? CAIRN_EXACT_BITWISE : CAIRN_EXACT_REPLAY,
+          .context_tokens = uint32_t(engine.options().context_tokens),
+          .vocabulary_count = uint32_t(engine.size().vocabulary_count),
+          .vector_floats = makes_vectors ? uint32_t(Embedder(&engine, {}).width()) : 0,
+          .backend = "cairn",
+          .numerics = name(engine.numerics()).data()};
+}
+
+cairn_memory memory_of(EngineObject& object) {
+  memory::Usage usage;
+  object.service->ask([&](Engine& engine) { usage = engine.memory().usage(); });
+  const FixedBytes& fixed = object.engine->fixed_bytes();
+  return {.struct_size = 0,
+          .snapshots = object.snapshot_count,
+          .budget = usage.budget_bytes,
+          .pages = usage.page_bytes,
+          .states = usage.state_bytes,
+          .hidden = usage.hidden_bytes,
+          .logs = usage.log_bytes,
+          .warm = usage.warm_bytes,
+          .weights = fixed.weights,
+          .scratch = fixed.plans + fixed.workspace};
+}
+
+Status check_ids(const Engine& engine, std::span<const cairn_token> ids) {
+  const int32_t count = engine.size().vocabulary_count;
+  for (const cairn_token id : ids) {
+    if (id >= 0 && id < count) continue;
+    return fail(ErrorCode::invalid_argument, "tokens: expected ids below {}, found {}", count, id);
+  }
+  return Ok{};
+}
+
+Answer plan_prompt(EngineObject& object, const cairn_token* tokens, size_t count, cairn_plan* out) {
+  if (Status checked = check_out(out, "plan"); !checked) return checked;
+  auto ids = list_of(tokens, count, "tokens");
+  if (!ids) return ids.error();
+  if (object.engine->options().pooling) {
+    return {CAIRN_E_UNSUPPORTED,
+            "plan: expected an engine that makes text, found one with pooling"};
+  }
+  if (Status checked = check_ids(*object.engine, *ids); !checked) return checked;
+  const std::vector<Token> prompt = tokens_of(*ids);
+  memory::ResumePlan plan;
+  if (!prompt.empty()) {
+    object.service->ask([&](Engine& engine) { plan = Lane(&engine).plan_reading(prompt); });
+  }
+  fill(out, plan_of(plan));
+  return {};
+}
+
+Answer embed(EngineObject& object, const cairn_token* tokens, size_t count, float* out,
+             size_t capacity, size_t* floats) {
+  if (floats == nullptr) return invalid("floats: expected a place, found NULL");
+  *floats = 0;
+  auto ids = list_of(tokens, count, "tokens");
+  if (!ids) return ids.error();
+  if (!object.engine->options().pooling) {
+    return {CAIRN_E_UNSUPPORTED,
+            "vectors: expected an engine with pooling, found one that makes "
+            "text"};
+  }
+  if (Status checked = check_ids(*object.engine, *ids); !checked) return checked;
+  auto made = object.service->embed({tokens_of(*ids)}).get();
+  if (!made) return made.error();
+  const std::vector<float>& values = made->front().values;
+  return hand_out_list(std::span<const float>(values), out, out == nullptr ? 0 : capacity, floats);
+}
+
+}  // namespace
+
+}  // namespace cairn::capi
+
+using cairn::capi::Answer;
+using cairn::capi::EngineObject;
+using cairn::capi::guarded;
+using cairn::capi::guarded_value;
+using cairn::capi::object_of;
+
+void cairn_engine_params_init(cairn_engine_params* p, uint32_t struct_size) {
+  guarded_value(0, [&] {
+    cairn::capi::initialise(p, struct_size, cairn_engine_params{});
+    return 0;
+  });
+}
+
+cairn_status cairn_engine_open(cairn_model* m, const cairn_engine_params* p, cairn_engine** out,
+                               cairn_error* e) {
+  return guarded(e, [&] { return cairn::capi::open_engine(m, p, out); });
+}
+
+void cairn_engine_close(cairn_engine* g) {
+  guarded_value(0, [&] {
+    cairn::capi::take_object<EngineObject>(g);
+    return 0;
+  });
+}
+
+cairn_status cairn_engine_get_facts(const cairn_engine* g, cairn_engine_facts* out,
+                                    cairn_error* e) {
+  return guarded(e, [&]() -> Answer {
+    const auto engine = object_of<EngineObject>(g);
+    if (engine == nullptr) return cairn::capi::no_handle("engine");
+    if (auto checked = cairn::capi::check_out(out, "facts"); !checked) return checked;
+    cairn::capi::fill(out, cairn::capi::facts_of(*engine->engine));
+    return {};
+  });
+}
+
+cairn_status cairn_engine_get_memory(const cairn_engine* g, cairn_memory* out, cairn_error* e) {
+  return guarded(e, [&]() -> Answer {
+    const auto engine = object_of<EngineObject>(g);
+    if (engine == nullptr) return cairn::capi::no_handle("engine");
+    if (auto checked = cairn::capi::check_out(out, "memory"); !checked) return checked;
+    cairn::capi::fill(out, cairn::capi::memory_of(*engine));
+    return {};
+  });
+}
+
+cairn_status cairn_plan_prompt(cairn_engine* g, const cairn_token* tokens, size_t count,
+                               cairn_plan* out, cairn_error* e) {
+  return guarded(e, [&]() -> Answer {
+    const auto engine = object_of<EngineObject>(g);
+    if (engine == nullptr) return cairn::capi::no_handle("engine");
+    return cairn::capi::plan_prompt(*engine, tokens, count, out);
+  });
+}
+
+cairn_status cairn_embed(cairn_engine* g, const cairn_token* tokens, size_t count, float* out,
+                         size_t capacity, size_t* floats, cairn_error* e) {
+  return guarded(e, [&]() -> Answer {
+    const auto engine = object_of<EngineObject>(g);
+    if (engine == nullptr) return cairn::capi::no_handle("engine");
+    return cairn::capi::embed(*engine, tokens, count, out, capacity, floats);
+  });
+}

@@ -1,0 +1,142 @@
+// Checks every number, and finds options by their names.
+#include "capi/engine_options.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "command_line/nearest_name.h"
+#include "engine/fingerprint.h"
+#include "engine/pooling.h"
+#include "json/value.h"
+
+namespace cairn::capi {
+
+namespace {
+
+constexpr uint32_t kThreadsMax = 1024, kParallelMax = 4096;
+// A call that is cancelled ends between two steps, which are to be as short as this.
+constexpr double kStepSeconds = 0.05;
+
+Status check_most(std::string_view name, uint32_t value, uint32_t most) {
+  if (value <= most) return Ok{};
+  return fail(ErrorCode::invalid_argument, "{}: expected at most {}, found {}", name, most, value);
+}
+
+// 0 is the usual one; else a number of KvType and 1.
+Result<KvType> kv_type_of(std::string_view name, int32_t value) {
+  if (value == CAIRN_KV_DEFAULT) return KvType::f16;
+  if (value > 0 && size_t(value) <= std::size(kKvTypeNames)) return KvType(value - 1);
+  return fail(ErrorCode::invalid_argument, "{}: expected CAIRN_KV_…, found {}", name, value);
+}
+
+Result<std::string> text_of(const json::Value::Member& option) {
+  if (const auto text = option.value.as_text()) return std::string(*text);
+  return fail(ErrorCode::invalid_argument, "options_json: {}: expected a string, found {}",
+              option.key, option.value.describe());
+}
+
+Status set_pooling(const json::Value::Member& option, EngineOptions& options) {
+  CAIRN_TRY(const std::string text, text_of(option));
+  CAIRN_TRY(options.pooling, parse_pooling("options_json: pooling", text));
+  return Ok{};
+}
+
+Status set_numerics(const json::Value::Member& option, EngineOptions& options) {
+  CAIRN_TRY(const std::string text, text_of(option));
+  for (const Numerics numerics : {Numerics::exact_1, Numerics::fast_1}) {
+    if (text != name(numerics)) continue;
+    options.numerics = numerics;
+    return Ok{};
+  }
+  return fail(ErrorCode::invalid_argument,
+              "options_json: numerics: expected \"exact-1\" or \"fast-1\", found {}",
+              option.value.describe());
+}
+
+Status set_isa(const json::Value::Member& option, EngineOptions& options) {
+  CAIRN_TRY(options.isa, text_of(option));
+  return Ok{};
+}
+
+Status set_pack_cache(const json::Value::Member& option, EngineOptions& options) {
+  CAIRN_TRY(options.pack_cache, text_of(option));
+  return Ok{};
+}
+
+Status set_unpacked(const json::Value::Member& option, EngineOptions& options) {
+  const std::optional<bool> value = option.value.as_boolean();
+  if (!value) {
+    return fail(ErrorCode::invalid_argument, "options_json: unpacked: expected a boolean, found {}",
+                option.value.describe());
+  }
+  options.is_unpacked = *value;
+  return Ok{};
+}
+
+struct NamedOption {
+  std::string_view name;
+  Status (*set)(const json::Value::Member& option, EngineOptions& options);
+};
+constexpr NamedOption kNamedOptions[] = {{"pooling", set_pooling},
+                                         {"numerics", set_numerics},
+                                         {"isa", set_isa},
+                                         {"pack_cache", set_pack_cache},
+                                         {"unpacked", set_unpacked}};
+
+Error unknown_option(std::string_view key) {
+  std::vector<std::string> names;
+  std::string all;
+  for (const NamedOption& known : kNamedOptions) {
+    names.emplace_back(known.name);
+    all += (all.empty() ? "" : ", ") + names.back();
+  }
+  const std::string nearest = command_line::nearest_name(key, names);
+  if (nearest.empty()) {
+    return fail(ErrorCode::invalid_argument, "options_json: expected {}, found {}", all, key);
+  }
+  return fail(ErrorCode::invalid_argument, "options_json: expected {}, found {}: did you mean {}?",
+              all, key, nearest);
+}
+
+Status set_options(const char* text, EngineOptions& options) {
+  CAIRN_TRY(const json::Value json, json::read_value("options_json", text, {}));
+  if (!json.is_object()) {
+    return fail(ErrorCode::invalid_argument, "options_json: expected an object, found {}",
+                json.describe());
+  }
+  for (const json::Value::Member& option : json.members()) {
+    const auto* const known =
+        std::find_if(std::begin(kNamedOptions), std::end(kNamedOptions),
+                     [&](const NamedOption& each) { return each.name == option.key; });
+    if (known == std::end(kNamedOptions)) return unknown_option(option.key);
+    CAIRN_TRY(known->set(option, options));
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<EngineTerms> engine_terms_of(const cairn_engine_params& params) {
+  EngineTerms terms;
+  CAIRN_TRY(check_most("thread_count", params.thread_count, kThreadsMax));
+  CAIRN_TRY(check_most("parallel", params.parallel, kParallelMax));
+  CAIRN_TRY(check_most("context_tokens", params.context_tokens, INT32_MAX));
+  terms.engine.thread_count = int32_t(params.thread_count);
+  terms.engine.context_tokens = int32_t(params.context_tokens);
+  terms.engine.memory_budget = params.memory_budget_bytes;
+  CAIRN_TRY(terms.engine.key_type, kv_type_of("type_k", params.type_k));
+  CAIRN_TRY(terms.engine.value_type, kv_type_of("type_v", params.type_v));
+  if (params.store_path != nullptr) terms.engine.cache_dir = params.store_path;
+  if (params.options_json != nullptr) {
+    CAIRN_TRY(set_options(params.options_json, terms.engine));
+  }
+  if (params.parallel > 0) terms.scheduler.running_max = int32_t(params.parallel);
+  terms.scheduler.step_seconds = terms.scheduler.quiet_step_seconds = kStepSeconds;
+  return terms;
+}
+
+}  // namespace cairn::capi

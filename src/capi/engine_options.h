@@ -1,0 +1,20 @@
+// An engine's parameters as the header has them, and as the library has them. Thread-safe: pure.
+#pragma once
+
+#include <cairn.h>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "engine/schedule/scheduler.h"
+
+namespace cairn::capi {
+
+struct EngineTerms {
+  EngineOptions engine;
+  SchedulerOptions scheduler;
+};
+
+// Errors: invalid_argument and invalid_data, naming the member.
+Result<EngineTerms> engine_terms_of(const cairn_engine_params& params);
+
+}  // namespace cairn::capi

@@ -1,0 +1,112 @@
+// The caller's thread runs out of memory at each of its allocations, one after the other: every
+// call says so or succeeds, nothing is ended, and the next attempt finds all as it was.
+#include <cairn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+#include <new>
+
+#include "tests/capi/opened.h"
+
+namespace {
+
+// Of this thread; at 0 none is refused.
+thread_local int64_t allocations_left = 0;
+
+}  // namespace
+
+[[gnu::noinline]] void* operator new(size_t size) {
+  if (allocations_left > 0 && --allocations_left == 0) std::__throw_bad_alloc();
+  void* const memory = std::malloc(size == 0 ? 1 : size);
+  if (memory == nullptr) std::__throw_bad_alloc();
+  return memory;
+}
+
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept {
+  operator delete(memory);
+}
+
+namespace cairn::no_memory_test {
+namespace {
+
+using test::sized;
+
+// The status of a call whose allocation number `at` is refused; `was_refused`: whether it had so
+// many.
+cairn_status with_refusal(int64_t at, const std::function<cairn_status()>& call,
+                          bool& was_refused) {
+  allocations_left = at;
+  const cairn_status status = call();
+  was_refused = allocations_left == 0;
+  allocations_left = 0;
+  return status;
+}
+
+TEST(NoMemory, EveryAllocationOfTheCallersMayFail) {
+  test::Opened opened(test::nano_path());
+  const auto prompt = opened.chat("What is the capital of France?");
+  cairn_conversation* c = opened.conversation();
+  cairn_conversation* made = nullptr;
+  cairn_snapshot* snapshot = nullptr;
+  cairn_logits* row = nullptr;
+  cairn_sampling sampling = sized<cairn_sampling>();
+  cairn_sampling_init(opened.model, &sampling, sizeof sampling);
+  sampling.temperature = 0;
+  sampling.max_tokens = 40;
+  sampling.stop_json = R"(["nothing of the kind"])";
+  cairn_event event = sized<cairn_event>();
+  cairn_token token = 0;
+  const auto close_made = [&](cairn_status status) {
+    cairn_conversation_close(made);
+    cairn_snapshot_release(snapshot);
+    cairn_logits_release(row);
+    return status;
+  };
+  const std::function<cairn_status()> calls[] = {
+      [&] { return cairn_set_sampling(c, &sampling, nullptr); },
+      [&] { return cairn_sync(c, prompt.data(), prompt.size(), nullptr, nullptr); },
+      [&] { return cairn_rewind(c, 4, nullptr, nullptr); },
+      [&] { return cairn_sync(c, prompt.data(), prompt.size(), nullptr, nullptr); },
+      [&] { return cairn_sample(c, nullptr, 0, &token, nullptr); },
+      [&] { return close_made(cairn_conversation_open(opened.engine, &made, nullptr)); },
+      [&] { return close_made(cairn_snapshot_take(c, &snapshot, nullptr)); },
+      [&] { return close_made(cairn_fork(c, nullptr, &made, nullptr)); },
+      [&] { return close_made(cairn_logits_acquire(c, &row, nullptr)); },
+  };
+  for (size_t index = 0; index < std::size(calls); ++index) {
+    bool was_refused = true;
+    for (int64_t at = 1; was_refused && at < 3000; ++at) {
+      SCOPED_TRACE(testing::Message() << index << " at " << at);
+      made = nullptr;
+      snapshot = nullptr;
+      row = nullptr;
+      const cairn_status status = with_refusal(at, calls[index], was_refused);
+      // Closing asks again until it is heard.
+      ASSERT_TRUE(status == CAIRN_E_NO_ROOM || status == CAIRN_OK) << status;
+    }
+    EXPECT_FALSE(was_refused);
+  }
+  // Each token too.
+  std::string text;
+  cairn_status status = CAIRN_OK;
+  int refused_count = 0;
+  for (int64_t at = 1; status != CAIRN_DONE && at < 5000; ++at) {
+    bool was_refused = false;
+    status = with_refusal(
+        1 + at % 9, [&] { return cairn_next(c, &event, nullptr); }, was_refused);
+    refused_count += int(status == CAIRN_E_NO_ROOM);
+    ASSERT_TRUE(status == CAIRN_OK || status == CAIRN_E_NO_ROOM || status == CAIRN_DONE) << status;
+    if (status == CAIRN_OK) text.append(event.text, event.text_bytes);
+  }
+  EXPECT_EQ(text, "The capital of France is Paris.");
+  EXPECT_GT(refused_count, 0);
+  cairn_conversation_close(c);
+}
+
+}  // namespace
+}  // namespace cairn::no_memory_test
