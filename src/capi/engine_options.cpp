@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "command_line/nearest_name.h"
+#include "base/text/nearest_name.h"
 #include "engine/fingerprint.h"
 #include "engine/pooling.h"
 #include "json/value.h"
@@ -94,7 +94,7 @@ Error unknown_option(std::string_view key) {
     names.emplace_back(known.name);
     all += (all.empty() ? "" : ", ") + names.back();
   }
-  const std::string nearest = command_line::nearest_name(key, names);
+  const std::string nearest = nearest_name(key, names);
   if (nearest.empty()) {
     return fail(ErrorCode::invalid_argument, "options_json: expected {}, found {}", all, key);
   }

@@ -140,7 +140,7 @@ Status set_form(const cairn_sampling& sampling, EngineObject& engine, AnswerTerm
     return fail(ErrorCode::unsupported, "grammar: expected a model with a vocabulary, found none");
   }
   CAIRN_TRY(terms.matcher,
-            session::make_matcher(choice, *engine.engine, &engine.service->grammars()));
+            session::make_matcher(choice, *engine.engine, engine.service->grammars()));
   return Ok{};
 }
 

@@ -118,7 +118,7 @@ std::string zsh_script(const Reference& reference) {
         if (!name.starts_with('-')) continue;
         text += " \\\n        " +
                 shell_quoted(fmt::format("{}{}[{}]{}", option.is_repeatable ? "*" : "", name,
-                                   zsh_text(first_sentence(option)), zsh_value(option)));
+                                         zsh_text(first_sentence(option)), zsh_value(option)));
       }
     }
     text += " \\\n        '*:file:_files' ;;\n";

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "command_line/nearest_name.h"
+#include "base/text/nearest_name.h"
 #include "command_line/other_programs.h"
 
 namespace cairn::command_line {

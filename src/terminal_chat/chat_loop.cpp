@@ -12,8 +12,8 @@
 
 #include "base/env.h"
 #include "base/printable.h"
+#include "base/text/nearest_name.h"
 #include "command_line/exit_codes.h"
-#include "command_line/nearest_name.h"
 #include "terminal/interrupt.h"
 #include "terminal_chat/answer_printer.h"
 #include "terminal_chat/chat_settings.h"
@@ -199,7 +199,7 @@ ChatLoop::Next ChatLoop::handle_command(std::string_view line) {
   }
   std::vector<std::string> names;
   for (const Command& command : kCommands) names.emplace_back(command.name);
-  const std::string nearest = command_line::nearest_name(name, names);
+  const std::string nearest = nearest_name(name, names);
   remark(fmt::format("{}: no such command{}; /help lists them. A message may start with a blank.",
                      name, nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest)));
   return Next::go_on;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "command_line/nearest_name.h"
+#include "base/text/nearest_name.h"
 #include "sample/params.h"
 #include "session/sampling_choice.h"
 
@@ -64,7 +64,7 @@ Error unknown_setting(const std::string& name) {
   for (const sample::SamplingField& field : sample::sampling_fields()) {
     names.emplace_back(field.option);
   }
-  const std::string nearest = command_line::nearest_name(name, names);
+  const std::string nearest = nearest_name(name, names);
   return fail(ErrorCode::invalid_argument,
               "settings: expected a name that /show lists, found \"{}\"{}", name,
               nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest));

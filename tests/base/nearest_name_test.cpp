@@ -1,12 +1,12 @@
 // Words with few mistakes find the name that was meant, others none.
-#include "command_line/nearest_name.h"
+#include "base/text/nearest_name.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-namespace cairn::command_line::nearest_name_test {
+namespace cairn::nearest_name_test {
 namespace {
 
 const std::vector<std::string> kKnown = {"run", "inspect", "bench", "quantize", "--top-k"};
@@ -44,4 +44,4 @@ TEST(NearestName, TheNearestWinsAndOfEqualsTheFirst) {
 }
 
 }  // namespace
-}  // namespace cairn::command_line::nearest_name_test
+}  // namespace cairn::nearest_name_test

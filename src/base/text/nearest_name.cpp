@@ -1,12 +1,12 @@
 // The edit distance (Levenshtein), row by row.
-#include "command_line/nearest_name.h"
+#include "base/text/nearest_name.h"
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
 #include <vector>
 
-namespace cairn::command_line {
+namespace cairn {
 
 namespace {
 
@@ -43,4 +43,4 @@ std::string nearest_name(std::string_view typed, std::span<const std::string> kn
   return nearest;
 }
 
-}  // namespace cairn::command_line
+}  // namespace cairn
