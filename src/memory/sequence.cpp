@@ -90,7 +90,10 @@ void Sequence::add_anchor(Anchor anchor) {
     anchors_.push_back(std::move(anchor));
     return;
   }
-  if (anchor.kind != AnchorKind::tail) last->kind = anchor.kind;
+  if (anchor.kind != AnchorKind::tail) {
+    if (last->kind == AnchorKind::tail) ++store_->snapshot_counts().created;
+    last->kind = anchor.kind;
+  }
   if (!last->state) last->state = std::move(anchor.state);
   if (!last->hidden) last->hidden = std::move(anchor.hidden);
 }

@@ -163,6 +163,7 @@ class DiskStore {
   uint64_t room() const { return budget_bytes_ / 10 * 9; }  // That eviction leaves in use.
   bool drop_entry(const Sha256Digest& name);
   void drop_record(const Sha256Digest& name);
+  void drop_new_records();
   bool is_foreign(const Sha256Digest& name);
   void sweep_old_records(bool spares_foreign);
   bool verify_record(const PieceRef& ref);
@@ -182,7 +183,8 @@ class DiskStore {
   // The writer's alone.
   uint64_t writing_tenant_ = 0;
   int64_t paused_until_ns_ = 0, pause_ns_ = 0;
-  std::set<Sha256Digest> being_written_;  // Records whose manifest is not there yet.
+  std::set<Sha256Digest> being_written_;   // Records whose manifest is not there yet.
+  std::vector<Sha256Digest> new_records_;  // Those of them that were not there before.
   std::vector<std::pair<Place, Sha256Digest>> to_scrub_;  // The next one last.
   // That it cannot be counted: then nothing may be written. Set before is_read_.
   std::optional<Error> unread_;

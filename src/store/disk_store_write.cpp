@@ -57,12 +57,25 @@ Result<Sha256Digest> DiskStore::write(const Snapshot& snapshot, Durability durab
     return write_manifest(manifest, chain, layout_id(snapshot.layout()), durability);
   };
   being_written_.clear();
+  new_records_.clear();
   writing_tenant_ = snapshot.tenant();
   Result<Sha256Digest> written = write_all();
   being_written_.clear();
+  if (!written && written.error().code == ErrorCode::no_room) drop_new_records();
   if (!written) pause(written.error());
   if (written) pause_ns_ = 0;
   return written;
+}
+
+// What has no room as a whole takes none in parts: nobody's share would count them.
+void DiskStore::drop_new_records() {
+  for (const Sha256Digest& name : new_records_) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (index_.is_needed(name)) continue;
+    }
+    drop_record(name);
+  }
 }
 
 Result<PieceRef> DiskStore::write_piece(const Snapshot& snapshot, const Piece& piece,
@@ -105,6 +118,7 @@ Result<PieceRef> DiskStore::write_piece(const Snapshot& snapshot, const Piece& p
     }
     return existing;
   }
+  new_records_.push_back(name);
   const std::lock_guard lock(mutex_);
   index_.note_record(name, header.file_bytes(), now_ns_());
   stats_.written_bytes += header.file_bytes();

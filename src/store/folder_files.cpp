@@ -23,6 +23,8 @@ constexpr int kReadFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 constexpr int kPartFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr size_t kGatherBytes = size_t(256) << 10;
 constexpr size_t kQuarantinedMax = 64;
+constexpr int kAsideTries =
+    100;  // Names in tmp/ that another store of this process may have taken.
 constexpr uint64_t kQuarantinedBytesMax = uint64_t(256) << 20;
 // A store of thousands of records has all 256 folders; one of a few is read by the caller alone.
 constexpr size_t kFoldersPerThread = 64;
@@ -124,9 +126,16 @@ Status RecordFile::sync() const {
 // same file: the system may have forgotten what it could not write.
 Result<std::string> Folder::write_aside(std::span<const std::span<const std::byte>> parts,
                                         Durability durability) {
-  const std::string name = fmt::format("{}.{}", ::getpid(), ++aside_count_);
   const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-  const Descriptor file(calls_->open_at(aside_.number(), name.c_str(), flags, 0600));
+  std::string name;
+  int number = -1;
+  // Another store of this process may write to the same folder, with the same names.
+  for (int tries = 0; number < 0 && tries < kAsideTries; ++tries) {
+    name = fmt::format("{}.{}", ::getpid(), ++aside_count_);
+    number = calls_->open_at(aside_.number(), name.c_str(), flags, 0600);
+    if (number < 0 && errno != EEXIST) break;
+  }
+  const Descriptor file(number);
   if (!file) return io_error(path_ + ": cannot write");
   uint64_t total = 0;
   for (const std::span<const std::byte>& part : parts) total += part.size();

@@ -88,9 +88,13 @@ bool Loading::read_next() {
   CHECK(assembly_.has_value());
   if (next_ == pieces_.size() || is_bad_) return false;
   if (next_ == 0) clear_ahead();
-  if (read_piece(next_)) return ++next_ < pieces_.size();
-  lose(pieces_[next_]);
-  is_bad_ = true;
+  is_bad_ = !read_piece(next_);
+  if (is_bad_) {
+    lose(pieces_[next_]);
+  } else if (++next_ < pieces_.size()) {
+    return true;
+  }
+  pages_ahead_.reset();  // Here, so that the engine's thread need not wait for it.
   return false;
 }
 
@@ -104,7 +108,6 @@ void Loading::lose(const Piece& piece) {
 
 Result<memory::Sequence> Loading::finish() {
   CHECK(assembly_.has_value() && (is_bad_ || next_ == pieces_.size()));
-  pages_ahead_.reset();
   if (is_bad_) {
     assembly_.reset();
     return fail(ErrorCode::invalid_data, "store: a record is missing or damaged");

@@ -277,6 +277,9 @@ TEST(DiskStore, ASequenceThatIsAboveAShareTakesNothingOfOthers) {
   const auto large = bench.made(kBert, 0, 900, captures);
   EXPECT_EQ(bench.store->write(*large, Durability::cache).error().code, ErrorCode::no_room);
   EXPECT_EQ(bench.count_of(kAnna, 4), 4);
+  // Nor does it leave parts behind, which would be nobody's and take the place of what is written.
+  bench.write(kAnna, 4, 1);
+  EXPECT_EQ(bench.count_of(kAnna, 5), 5);
 }
 
 TEST(DiskStore, WithoutRoomNothingBecomesVisible) {

@@ -16,6 +16,7 @@
 #include <csignal>
 #include <map>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "base/blocked_signals.h"
@@ -173,17 +174,28 @@ asio::awaitable<void> Server::State::pause(const error_code& error) {
   co_await timer.async_wait(kAwait);
 }
 
-// A connection that cannot be taken for lack of memory is no reason to take no others.
+// A connection that cannot be taken for lack of memory is no reason to take no others: those that
+// are there go on meanwhile, and give some back. Even waiting takes memory.
 asio::awaitable<void> Server::State::accept_all() {
+  asio::steady_timer timer(io);
+  bool has_failed = false, is_waiting = false;
   while (acceptor ? acceptor->is_open() : local_acceptor->is_open()) {
     try {
+      is_waiting = std::exchange(has_failed, false);
+      if (is_waiting) {
+        timer.expires_after(kAcceptAgain);
+        co_await timer.async_wait(kAwait);
+        is_waiting = false;
+        log::error("a connection could not be taken for lack of memory");
+      }
       if (acceptor) {
         co_await accept_tcp();
       } else {
         co_await accept_local();
       }
     } catch (const std::exception&) {
-      log::error("a connection: {}", exception_text());
+      if (is_waiting) std::this_thread::sleep_for(kAcceptAgain);
+      has_failed = true;
     }
   }
 }
