@@ -6,9 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,15 +29,39 @@ using test::write_to;
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
-// Replaces the forked child by a program, the command's first word. Does not return.
+// A command and its variables, ready before fork(): in the child of a process with threads nothing
+// may be allocated, because another thread may have held the allocator's lock.
+class PreparedCommand {
+ public:
+  // `command` outlives it.
+  PreparedCommand(const std::vector<std::string>& command, const Environment& environment) {
+    for (const std::string& word : command) words_.push_back(const_cast<char*>(word.c_str()));
+    words_.push_back(nullptr);
+    for (const auto& [name, value] : environment) own_.push_back(name + "=" + value);
+    for (char** variable = environ; *variable != nullptr; ++variable) {
+      const std::string_view text = *variable;
+      const bool is_replaced = std::any_of(own_.begin(), own_.end(), [&](const std::string& own) {
+        return text.starts_with(std::string_view(own).substr(0, own.find('=') + 1));
+      });
+      if (!is_replaced) variables_.push_back(*variable);
+    }
+    for (std::string& own : own_) variables_.push_back(own.data());
+    variables_.push_back(nullptr);
+  }
+  // Replaces the forked child by the program, the command's first word. Does not return.
+  [[noreturn]] void exec() const {
+    ::execvpe(words_[0], words_.data(), variables_.data());
+    ::_exit(127);
+  }
+
+ private:
+  std::vector<char*> words_, variables_;
+  std::vector<std::string> own_;
+};
+
 [[noreturn]] inline void exec_command(const std::vector<std::string>& command,
                                       const Environment& environment) {
-  std::vector<char*> words;
-  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
-  for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
-  execvp(words[0], words.data());
-  _exit(127);
+  PreparedCommand(command, environment).exec();
 }
 
 [[noreturn]] inline void exec_program(std::vector<std::string> arguments,
@@ -51,18 +77,20 @@ inline int exit_code_of(int status) {
 inline Finished run_command(const std::vector<std::string>& command, const std::string& input = "",
                             const Environment& environment = {}) {
   const ScratchFolder folder;
-  write_to(folder.file("in"), input);
+  const std::string in = folder.file("in"), out = folder.file("out"), err = folder.file("err");
+  write_to(in, input);
+  const PreparedCommand prepared(command, environment);
   const pid_t child = fork();
   if (child == 0) {
     const int mode = O_WRONLY | O_CREAT | O_TRUNC;
-    dup2(open(folder.file("in").c_str(), O_RDONLY), STDIN_FILENO);
-    dup2(open(folder.file("out").c_str(), mode, 0600), STDOUT_FILENO);
-    dup2(open(folder.file("err").c_str(), mode, 0600), STDERR_FILENO);
-    exec_command(command, environment);
+    dup2(open(in.c_str(), O_RDONLY), STDIN_FILENO);
+    dup2(open(out.c_str(), mode, 0600), STDOUT_FILENO);
+    dup2(open(err.c_str(), mode, 0600), STDERR_FILENO);
+    prepared.exec();
   }
   int status = 0;
   waitpid(child, &status, 0);
-  return {exit_code_of(status), contents_of(folder.file("out")), contents_of(folder.file("err"))};
+  return {exit_code_of(status), contents_of(out), contents_of(err)};
 }
 
 inline Finished run_program(std::vector<std::string> arguments, const std::string& input = "",
