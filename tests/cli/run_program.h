@@ -59,15 +59,10 @@ class PreparedCommand {
   std::vector<std::string> own_;
 };
 
-[[noreturn]] inline void exec_command(const std::vector<std::string>& command,
-                                      const Environment& environment) {
-  PreparedCommand(command, environment).exec();
-}
-
 [[noreturn]] inline void exec_program(std::vector<std::string> arguments,
                                       const Environment& environment) {
   arguments.insert(arguments.begin(), CAIRN_PROGRAM);
-  exec_command(arguments, environment);
+  PreparedCommand(arguments, environment).exec();
 }
 
 inline int exit_code_of(int status) {

@@ -22,7 +22,6 @@
 #include "base/blocked_signals.h"
 #include "base/check.h"
 #include "base/log.h"
-#include "base/process.h"
 #include "serve/http/connection.h"
 
 namespace cairn::serve::http {
