@@ -5,6 +5,7 @@
 #include <random>
 #include <utility>
 
+#include "base/machine/memory_reserve.h"
 #include "serve/models/model_route.h"
 #include "serve/refusal.h"
 
@@ -366,6 +367,9 @@ std::unique_ptr<http::Reply> App::admit(http::Request& request) {
   }
   if (head.method == Method::post && !is_type_allowed(head)) {
     return refuse(415, "content-type: expected application/json");
+  }
+  if (head.method == Method::post && !has_memory_reserve()) {
+    return refuse(503, "the system gives the server no more memory");
   }
   return nullptr;
 }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/machine/memory_reserve.h"
 #include "base/printable.h"
 #include "base/trace/trace.h"
 #include "cli/commands/commands.h"
@@ -304,6 +305,7 @@ command_line::Action add_serve(command_line::Options& command) {
 // The server goes before the app, and this before the models: who stands later uses who stands
 // earlier.
 Result<int> serve_model(const ServeOptions& given) {
+  keep_memory_reserve();
   ServeOptions options = given;
   // Goes last: whatever is served tells it something.
   std::unique_ptr<Trace> trace;

@@ -276,8 +276,21 @@ asio::awaitable<void> Connection::send(const Request& request, Reply& reply) {
     co_await send_rest(request, reply, pieces);
     co_return;
   }
-  const auto first = co_await (send_rest(request, reply, pieces) || watch());
+  const auto first = co_await (send_or_cut(request, reply, pieces) || watch());
   if (first.index() == 1) is_cut_ = true;
+}
+
+// An exception of its own would wait for watch() to end, and so for the client to go away.
+asio::awaitable<void> Connection::send_or_cut(const Request& request, Reply& reply,
+                                              Pieces& pieces) {
+  try {
+    co_await send_rest(request, reply, pieces);
+  } catch (const boost::system::system_error&) {
+    is_cut_ = true;  // The client went away before.
+  } catch (const std::exception&) {
+    log::error("request {}: {}", request.id, exception_text());
+    is_cut_ = true;
+  }
 }
 
 asio::awaitable<void> Connection::send_rest(const Request& request, Reply& reply, Pieces& pieces) {

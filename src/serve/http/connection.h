@@ -80,6 +80,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::awaitable<std::unique_ptr<Reply>> answer(Request& request);
   // Until all of the reply is sent, or nobody wants it any more.
   boost::asio::awaitable<void> send(const Request& request, Reply& reply);
+  boost::asio::awaitable<void> send_or_cut(const Request& request, Reply& reply, Pieces& pieces);
   boost::asio::awaitable<void> send_rest(const Request& request, Reply& reply, Pieces& pieces);
   // Until the client goes away.
   boost::asio::awaitable<void> watch();

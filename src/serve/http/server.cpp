@@ -33,7 +33,7 @@ using boost::system::error_code;
 
 namespace {
 
-// Where the system has no more descriptors.
+// Where the system has no more descriptors or memory.
 constexpr std::chrono::milliseconds kAcceptAgain(100);
 
 Result<asio::ip::address> parse_address(const std::string& host) {
@@ -62,15 +62,38 @@ struct Server::State {
   }
 
   asio::awaitable<void> accept_all();
-  asio::awaitable<void> accept_tcp();
-  asio::awaitable<void> accept_local();
-  asio::awaitable<void> pause(const error_code& error);
+  asio::awaitable<error_code> accept_tcp();
+  asio::awaitable<error_code> accept_local();
   asio::awaitable<void> keep(Connection::Socket socket, std::string address, bool is_local);
   bool has_room(const std::string& address, bool is_local) const;
   void wait_for_signal();
   void wait_for_hangup();
   void stop();
   void end_if_empty();
+
+  // A connection while it is served, among those that are counted and told to end.
+  class Listed {
+   public:
+    Listed(State* state, const std::shared_ptr<Connection>& connection, const std::string& address)
+        : state_(state),
+          key_(connection.get()),
+          count_(state->address_counts.try_emplace(address).first) {
+      state->connections.emplace(key_, connection);
+      ++count_->second;
+    }
+    ~Listed() {
+      state_->connections.erase(key_);
+      if (--count_->second == 0) state_->address_counts.erase(count_);
+      state_->end_if_empty();
+    }
+    Listed(const Listed&) = delete;
+    Listed& operator=(const Listed&) = delete;
+
+   private:
+    State* state_;
+    Connection* key_;
+    std::map<std::string, int32_t>::iterator count_;
+  };
 
   asio::io_context io{1};
   asio::signal_set signals, hangups;
@@ -167,44 +190,36 @@ Result<std::unique_ptr<Server>> Server::listen(const Address& address, const Lim
   return std::unique_ptr<Server>(new Server(std::move(state)));
 }
 
-asio::awaitable<void> Server::State::pause(const error_code& error) {
-  if (error == asio::error::operation_aborted) co_return;
-  asio::steady_timer timer(io, kAcceptAgain);
-  co_await timer.async_wait(kAwait);
-}
-
-// A connection that cannot be taken for lack of memory is no reason to take no others: those that
-// are there go on meanwhile, and give some back. Even waiting takes memory.
+// A connection that cannot be taken, for lack of descriptors or of memory, is no reason to take no
+// others: those that are there go on meanwhile, and give some back. Even waiting takes memory.
 asio::awaitable<void> Server::State::accept_all() {
   asio::steady_timer timer(io);
-  bool has_failed = false, is_waiting = false;
+  bool is_told = false;
   while (acceptor ? acceptor->is_open() : local_acceptor->is_open()) {
+    error_code error = asio::error::no_memory;
     try {
-      is_waiting = std::exchange(has_failed, false);
-      if (is_waiting) {
-        timer.expires_after(kAcceptAgain);
-        co_await timer.async_wait(kAwait);
-        is_waiting = false;
-        log::error("a connection could not be taken for lack of memory");
-      }
-      if (acceptor) {
-        co_await accept_tcp();
-      } else {
-        co_await accept_local();
-      }
+      error = co_await (acceptor ? accept_tcp() : accept_local());
     } catch (const std::exception&) {
-      if (is_waiting) std::this_thread::sleep_for(kAcceptAgain);
-      has_failed = true;
+    }
+    if (!error || error == asio::error::operation_aborted) {
+      is_told = false;
+      continue;
+    }
+    try {
+      if (!std::exchange(is_told, true)) {
+        log::error("connections wait: {}", error.message());
+      }
+      timer.expires_after(kAcceptAgain);
+      co_await timer.async_wait(kAwait);
+    } catch (const std::exception&) {
+      std::this_thread::sleep_for(kAcceptAgain);
     }
   }
 }
 
-asio::awaitable<void> Server::State::accept_tcp() {
+asio::awaitable<error_code> Server::State::accept_tcp() {
   auto [error, socket] = co_await acceptor->async_accept(kAwait);
-  if (error) {
-    co_await pause(error);
-    co_return;
-  }
+  if (error) co_return error;
   error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
   const asio::ip::address address = socket.remote_endpoint(ignored).address();
@@ -213,15 +228,13 @@ asio::awaitable<void> Server::State::accept_tcp() {
       is_mapped ? asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).is_loopback()
                 : address.is_loopback();
   asio::co_spawn(io, keep(std::move(socket), address.to_string(), is_local), asio::detached);
+  co_return error_code();
 }
 
-asio::awaitable<void> Server::State::accept_local() {
+asio::awaitable<error_code> Server::State::accept_local() {
   auto [error, socket] = co_await local_acceptor->async_accept(kAwait);
-  if (error) {
-    co_await pause(error);
-    co_return;
-  }
-  asio::co_spawn(io, keep(std::move(socket), "unix", true), asio::detached);
+  if (!error) asio::co_spawn(io, keep(std::move(socket), "unix", true), asio::detached);
+  co_return error;
 }
 
 bool Server::State::has_room(const std::string& address, bool is_local) const {
@@ -239,12 +252,8 @@ asio::awaitable<void> Server::State::keep(Connection::Socket socket, std::string
   if (!has_room(address, is_local)) co_return;
   const auto connection =
       std::make_shared<Connection>(std::move(socket), &shared, address, is_local);
-  connections.emplace(connection.get(), connection);
-  ++address_counts[address];
+  const Listed listed(this, connection, address);
   co_await connection->serve();
-  connections.erase(connection.get());
-  if (--address_counts[address] == 0) address_counts.erase(address);
-  end_if_empty();
 }
 
 void Server::State::end_if_empty() {
