@@ -6,6 +6,7 @@
 #include <pcre2.h>
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -123,6 +124,14 @@ pcre2_code* compile(std::string_view expression, std::string& error) {
   return compiled;
 }
 
+// By `operator new`: what a program keeps for when the system gives no more serves here as well.
+void* allocate(PCRE2_SIZE bytes, void*) {
+  return ::operator new(bytes, std::nothrow);
+}
+void release(void* memory, void*) {
+  ::operator delete(memory);
+}
+
 }  // namespace
 
 struct Pretokenizer::Stage {
@@ -155,13 +164,16 @@ Result<std::unique_ptr<Pretokenizer>> Pretokenizer::build(const PretokenizerRule
 struct Pretokenizer::Session::Matcher {
   explicit Matcher(const pcre2_code* compiled)
       : code(compiled),
-        data(pcre2_match_data_create(1, nullptr)),
-        context(pcre2_match_context_create(nullptr)) {
+        memory(pcre2_general_context_create(allocate, release, nullptr)),
+        data(pcre2_match_data_create(1, memory)),
+        context(pcre2_match_context_create(memory)) {
+    CHECK(memory != nullptr && data != nullptr && context != nullptr);
     // The expressions are linear by design; a limit would only make long texts fail.
     pcre2_set_match_limit(context, UINT32_MAX);
   }
   Matcher(Matcher&& other) noexcept
       : code(other.code),
+        memory(std::exchange(other.memory, nullptr)),
         data(std::exchange(other.data, nullptr)),
         context(std::exchange(other.context, nullptr)),
         stack(std::exchange(other.stack, nullptr)) {}
@@ -169,6 +181,7 @@ struct Pretokenizer::Session::Matcher {
     pcre2_match_data_free(data);
     pcre2_match_context_free(context);
     pcre2_jit_stack_free(stack);
+    pcre2_general_context_free(memory);
   }
 
   struct Range {
@@ -184,7 +197,7 @@ struct Pretokenizer::Session::Matcher {
                                     from, PCRE2_NO_UTF_CHECK, data, context);
       if (found == PCRE2_ERROR_NOMATCH) return {text.size(), text.size()};
       if (found == PCRE2_ERROR_JIT_STACKLIMIT && stack == nullptr) {
-        stack = pcre2_jit_stack_create(64 << 10, size_t{64} << 20, nullptr);
+        stack = pcre2_jit_stack_create(64 << 10, size_t{64} << 20, memory);
         pcre2_jit_stack_assign(context, nullptr, stack);
         continue;
       }
@@ -196,6 +209,7 @@ struct Pretokenizer::Session::Matcher {
   }
 
   const pcre2_code* code;
+  pcre2_general_context* memory;
   pcre2_match_data* data;
   pcre2_match_context* context;
   pcre2_jit_stack* stack = nullptr;

@@ -1,9 +1,7 @@
-"""A server whose allocations are refused, one in each chat: the request is answered or refused, at
-once, and the next one is answered with the same bytes as before.
+"""A server whose allocations are refused, each of those of a chat in its turn: the request is
+answered or refused, at once, and the next one is answered with the same bytes as before.
 
-  tests/serve/refused_memory.py CAIRN FAILING_MALLOC [CHATS]
-
-CHATS a model; without it, each allocation of a chat is refused once."""
+  tests/serve/refused_memory.py CAIRN FAILING_MALLOC"""
 import contextlib
 import http.client
 import json
@@ -87,16 +85,15 @@ def text_of(data, is_chat):
     return [json.loads(line).get("choices") for line in lines[:-1]]
 
 
-def check(server, refusals, name, is_chat, chats):
+def check(server, refusals, name, is_chat):
     expected = ask(server, is_chat)
     assert expected[0] == 200, (name, expected)
     for _ in range(3):
         refusals.refuse(0)
         assert ask(server, is_chat) == expected, name
     total = refusals.allocations()
-    step = max(1, total // chats) if chats else 1
     answered = refused = cut = 0
-    for number in range(1, total + 1, step):
+    for number in range(1, total + 1):
         refusals.refuse(number)
         got = ask(server, is_chat)
         refusals.refuse(0)
@@ -114,8 +111,7 @@ def check(server, refusals, name, is_chat, chats):
 
 
 def main():
-    program, library = sys.argv[1:3]
-    chats = int(sys.argv[3]) if len(sys.argv) > 3 else 0
+    program, library = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
         models = [("the built-in model", [])]
         for name in ARCHITECTURES:
@@ -124,7 +120,7 @@ def main():
             models.append((name, [path]))
         for name, arguments in models:
             with Refusals() as refusals, served(program, library, arguments, refusals) as server:
-                check(server, refusals, name, not arguments, chats)
+                check(server, refusals, name, not arguments)
 
 
 if __name__ == "__main__":

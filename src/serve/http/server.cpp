@@ -22,6 +22,7 @@
 #include "base/blocked_signals.h"
 #include "base/check.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "serve/http/connection.h"
 
 namespace cairn::serve::http {
@@ -60,6 +61,8 @@ struct Server::State {
     shared.io = &io;
     shared.workers = &workers;
   }
+  // Nobody waits for the last connection any more.
+  ~State() { shared.is_draining = false; }
 
   asio::awaitable<void> accept_all();
   asio::awaitable<error_code> accept_tcp();
@@ -70,6 +73,7 @@ struct Server::State {
   void wait_for_hangup();
   void stop();
   void end_if_empty();
+  void run_to_the_end();
 
   // A connection while it is served, among those that are counted and told to end.
   class Listed {
@@ -95,17 +99,18 @@ struct Server::State {
     std::map<std::string, int32_t>::iterator count_;
   };
 
+  // Connections that end with `io` use these.
+  Shared shared{};
+  std::map<Connection*, std::weak_ptr<Connection>> connections;
+  std::map<std::string, int32_t> address_counts;
   asio::io_context io{1};
   asio::signal_set signals, hangups;
   std::function<void()> reload;
   asio::thread_pool workers;
-  Shared shared{};
   std::optional<tcp::acceptor> acceptor;
   std::optional<Local::acceptor> local_acceptor;
   std::string url, unix_path;
   uint16_t port = 0;
-  std::map<Connection*, std::weak_ptr<Connection>> connections;
-  std::map<std::string, int32_t> address_counts;
   bool is_aborted = false;
 };
 
@@ -198,7 +203,12 @@ asio::awaitable<void> Server::State::accept_all() {
   while (acceptor ? acceptor->is_open() : local_acceptor->is_open()) {
     error_code error = asio::error::no_memory;
     try {
-      error = co_await (acceptor ? accept_tcp() : accept_local());
+      // Not by ?:, of which g++ 12 destroys the coroutine twice.
+      if (acceptor) {
+        error = co_await accept_tcp();
+      } else {
+        error = co_await accept_local();
+      }
     } catch (const std::exception&) {
     }
     if (!error || error == asio::error::operation_aborted) {
@@ -254,6 +264,18 @@ asio::awaitable<void> Server::State::keep(Connection::Socket socket, std::string
       std::make_shared<Connection>(std::move(socket), &shared, address, is_local);
   const Listed listed(this, connection, address);
   co_await connection->serve();
+}
+
+// A handler that finds no memory ends what it was for, and nothing else.
+void Server::State::run_to_the_end() {
+  for (;;) {
+    try {
+      io.run();
+      return;
+    } catch (const std::exception&) {
+      log::error("a connection: {}", exception_text());
+    }
+  }
 }
 
 void Server::State::end_if_empty() {
@@ -330,7 +352,7 @@ bool Server::run(bool catches_signals) {
     state.wait_for_hangup();
   }
   asio::co_spawn(state.io, state.accept_all(), asio::detached);
-  state.io.run();
+  state.run_to_the_end();
   state.workers.join();
   return !state.is_aborted;
 }
