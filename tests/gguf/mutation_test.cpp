@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "fuzz/gguf_fuzz.cpp"
 #include "tests/gguf/raw_file.h"
+#include "tests/sanitized.h"
 
 namespace {
 
@@ -53,7 +54,7 @@ std::atomic<size_t> peak_bytes{0};
 namespace cairn::gguf::mutation_test {
 namespace {
 
-constexpr size_t kMutations = 21000;
+constexpr size_t kMutations = test::cases(21000);
 // The design's bound: memory for each byte of the file, and a little besides.
 constexpr size_t kMemoryPerByte = 16;
 constexpr size_t kMemoryBesides = size_t(1) << 20;

@@ -18,6 +18,7 @@
 #include "session/conversation.h"
 #include "session/read_ahead.h"
 #include "tests/models/embedding_case.h"
+#include "tests/sanitized.h"
 #include "tests/scratch_folder.h"
 #include "tests/session/answered.h"
 
@@ -215,6 +216,7 @@ TEST(Service, ASecondRequestOfTheSameFormCompilesNothing) {
 }
 
 TEST(Service, TenantsHaveSharesOfTheGrammarsThatAreKept) {
+  if (test::kIsSlow) GTEST_SKIP() << "compiles megabytes; the cache's own tests take the same ways";
   const auto engine = builtin_engine();
   const auto service = Service::start(engine.get()).value();
   const auto compile = [&](uint64_t tenant, const std::string& text) {

@@ -337,11 +337,10 @@ asio::awaitable<void> Connection::send_rest(const Request& request, Reply& reply
 // True where a comment is due: so long after the last byte, however often the bell has rung since
 // then for nothing.
 asio::awaitable<bool> Connection::wait_for_bell(bool has_comment) {
-  const Clock::time_point due =
-      has_comment
-          ? last_sent_ + std::chrono::duration_cast<Clock::duration>(
-                             seconds_of(shared_->limits.comment_seconds))
-          : Clock::now() + std::chrono::hours(24 * 365);
+  const Clock::time_point due = has_comment
+                                    ? last_sent_ + std::chrono::duration_cast<Clock::duration>(
+                                                       seconds_of(shared_->limits.comment_seconds))
+                                    : Clock::now() + std::chrono::hours(24 * 365);
   if (Clock::now() >= due) co_return true;
   if (is_rung_) co_return false;
   bell_.expires_at(due);
