@@ -137,8 +137,10 @@ typedef struct cairn_engine_params {
   int32_t type_k, type_v;        // CAIRN_KV_…
   const char* store_path;        // A folder for cairn_save(), made where it is missing; NULL: none.
   // {"pooling": "none", "mean", "cls" or "last": the engine makes vectors instead of text;
-  // "numerics": "exact-1" or "fast-1"; "isa": an instruction set by name; "pack_cache": a folder
-  // that keeps packed weights; "unpacked": true: for models that are larger than memory}, or NULL.
+  // "adapters": ["file.gguf", {"path": "file.gguf", "scale": 0.5}]: LoRA adapters of all that is
+  // computed; "numerics": "exact-1" or "fast-1"; "isa": an instruction set by name; "pack_cache": a
+  // folder that keeps packed weights; "unpacked": true: for models that are larger than memory}, or
+  // NULL.
   const char* options_json;
   // Called while weights are prepared, on a thread of the library, with 0 to 1; false gives up.
   // What it calls of this library is refused. NULL: nobody is told.
@@ -259,7 +261,8 @@ CAIRN_API cairn_status cairn_reset(cairn_conversation* c, cairn_error* e);
 enum {
   CAIRN_SAMPLING_SEED = 1,        // `seed` is set; else every cairn_set_sampling() takes a new one.
   CAIRN_SAMPLING_IGNORE_END = 2,  // Tokens that end an answer are not chosen.
-  CAIRN_SAMPLING_LOGPROBS = 4     // Events have logarithms of probabilities.
+  CAIRN_SAMPLING_LOGPROBS = 4,    // Events have logarithms of probabilities.
+  CAIRN_SAMPLING_RECEIPT = 8      // What tokens are chosen from is digested for cairn_receipt().
 };
 typedef struct cairn_sampling {
   uint32_t struct_size;
@@ -334,6 +337,14 @@ CAIRN_API int cairn_wait_fd(const cairn_conversation* c);
 // ends with CAIRN_CANCELLED; if there is none, the next one that computes does. On any thread, and
 // in signal handlers too.
 CAIRN_API void cairn_cancel(cairn_conversation* c);
+
+// The receipt of the last answer that has ended, as JSON (docs/receipts.md): what the answer was
+// asked with, its tokens, and a digest of the logits that they were chosen from. `cairn replay`
+// computes it again, on any machine, and says whether the bits are the same. Kept until the next
+// answer begins or the conversation is reset. Output as cairn_detokenize(). Errors:
+// CAIRN_E_INVALID: no answer has ended that was begun with CAIRN_SAMPLING_RECEIPT.
+CAIRN_API cairn_status cairn_receipt(cairn_conversation* c, char* out, size_t capacity,
+                                     size_t* bytes, cairn_error* e);
 
 // The logits behind the last token; computed now where that was not done yet.
 // Errors: those of cairn_next().

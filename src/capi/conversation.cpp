@@ -175,6 +175,7 @@ memory::ResumePlan Conversation::plan(size_t position) {
 void Conversation::reset() {
   ask([](Timeline& timeline) {
     timeline.drop_answer();
+    timeline.drop_receipt();
     timeline.clear();
     timeline.set_sampler({});
   });
@@ -320,6 +321,12 @@ Answer Conversation::sample(std::span<const float> logits, Token& out) {
   if (!token) return invalid(token.error().message);
   out = *token;
   return {};
+}
+
+std::shared_ptr<const session::Receipt> Conversation::receipt() {
+  std::shared_ptr<const session::Receipt> found;
+  ask([&](Timeline& timeline) { found = timeline.receipt(); });
+  return found;
 }
 
 std::shared_ptr<SnapshotObject> Conversation::snapshot() {

@@ -61,6 +61,8 @@ class Conversation {
   // Of the next token.
   Answer logits(std::vector<float>& row);
   Answer sample(std::span<const float> logits, Token& out);
+  // Null: there is none.
+  std::shared_ptr<const session::Receipt> receipt();
 
   std::shared_ptr<SnapshotObject> snapshot();
   // `from`: null: as this stands.

@@ -14,6 +14,7 @@
 #include "capi/convert.h"
 #include "capi/objects.h"
 #include "capi/sampling.h"
+#include "session/receipt_text.h"
 
 namespace cairn::capi {
 
@@ -165,6 +166,21 @@ Answer sample(const Used& c, const float* logits, size_t count, cairn_token* out
   return answer;
 }
 
+Answer receipt(const Used& c, char* out, size_t capacity, size_t* bytes) {
+  if (Answer checked = check_place(bytes); checked.status != CAIRN_OK) return checked;
+  *bytes = 0;
+  if (out == nullptr && capacity > 0) return invalid("out: expected a buffer, found NULL");
+  const std::shared_ptr<const session::Receipt> receipt = c->receipt();
+  if (receipt == nullptr) {
+    return invalid(
+        "receipt: expected an answer that has ended and was begun with CAIRN_SAMPLING_RECEIPT, "
+        "found none");
+  }
+  Result<std::string> text = session::receipt_text(*receipt);
+  if (!text) return text.error();
+  return hand_out_list(std::span<const char>(*text), out, capacity, bytes);
+}
+
 }  // namespace
 
 }  // namespace cairn::capi
@@ -294,6 +310,13 @@ int cairn_wait_fd(const cairn_conversation* c) {
 // Takes no lock and changes no state of the thread.
 void cairn_cancel(cairn_conversation* c) {
   cairn::capi::handles::set_mark(reinterpret_cast<uintptr_t>(c));
+}
+
+cairn_status cairn_receipt(cairn_conversation* c, char* out, size_t capacity, size_t* bytes,
+                           cairn_error* e) {
+  return with_conversation(c, e, false, [&](const Used& used) {
+    return cairn::capi::receipt(used, out, capacity, bytes);
+  });
 }
 
 cairn_status cairn_logits_acquire(cairn_conversation* c, cairn_logits** out, cairn_error* e) {

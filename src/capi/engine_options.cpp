@@ -67,6 +67,42 @@ Status set_pack_cache(const json::Value::Member& option, EngineOptions& options)
   return Ok{};
 }
 
+Error no_adapter(const json::Value& item) {
+  return fail(ErrorCode::invalid_argument,
+              "options_json: adapters: expected paths or objects of path and scale, found {}",
+              item.describe());
+}
+
+// A path, or {"path", "scale"}.
+Result<AdapterChoice> read_adapter(const json::Value& item) {
+  AdapterChoice choice;
+  if (const auto path = item.as_text()) choice.path = *path;
+  for (const json::Value::Member& member : item.members()) {
+    const std::optional<std::string_view> path = member.value.as_text();
+    const std::optional<double> scale = member.value.as_real();
+    if (member.key == "path" && path) {
+      choice.path = *path;
+    } else if (member.key == "scale" && scale) {
+      choice.scale = float(*scale);
+    } else {
+      return no_adapter(item);
+    }
+  }
+  if (choice.path.empty()) return no_adapter(item);
+  return choice;
+}
+
+Status set_adapters(const json::Value::Member& option, EngineOptions& options) {
+  if (!option.value.is_array()) {
+    return fail(ErrorCode::invalid_argument, "options_json: adapters: expected a list, found {}",
+                option.value.describe());
+  }
+  for (const json::Value& item : option.value.items()) {
+    CAIRN_TRY(options.adapters.emplace_back(), read_adapter(item));
+  }
+  return Ok{};
+}
+
 Status set_unpacked(const json::Value::Member& option, EngineOptions& options) {
   const std::optional<bool> value = option.value.as_boolean();
   if (!value) {
@@ -81,11 +117,9 @@ struct NamedOption {
   std::string_view name;
   Status (*set)(const json::Value::Member& option, EngineOptions& options);
 };
-constexpr NamedOption kNamedOptions[] = {{"pooling", set_pooling},
-                                         {"numerics", set_numerics},
-                                         {"isa", set_isa},
-                                         {"pack_cache", set_pack_cache},
-                                         {"unpacked", set_unpacked}};
+constexpr NamedOption kNamedOptions[] = {{"pooling", set_pooling},   {"numerics", set_numerics},
+                                         {"isa", set_isa},           {"pack_cache", set_pack_cache},
+                                         {"adapters", set_adapters}, {"unpacked", set_unpacked}};
 
 Error unknown_option(std::string_view key) {
   std::vector<std::string> names;

@@ -54,8 +54,8 @@ constexpr CountMember kCounts[] = {
     {&cairn_sampling::mirostat, &SamplingParams::mirostat},
 };
 
-constexpr uint32_t kFlags =
-    CAIRN_SAMPLING_SEED | CAIRN_SAMPLING_IGNORE_END | CAIRN_SAMPLING_LOGPROBS;
+constexpr uint32_t kFlags = CAIRN_SAMPLING_SEED | CAIRN_SAMPLING_IGNORE_END |
+                            CAIRN_SAMPLING_LOGPROBS | CAIRN_SAMPLING_RECEIPT;
 
 // The fields of the library's table know what is in range.
 Status set_numbers(const cairn_sampling& sampling, SamplingParams& params) {
@@ -132,7 +132,7 @@ Status set_texts(const cairn_sampling& sampling, AnswerTerms& terms) {
 }
 
 Status set_form(const cairn_sampling& sampling, EngineObject& engine, AnswerTerms& terms) {
-  session::ConstraintChoice choice;
+  session::ConstraintChoice& choice = terms.form;
   if (sampling.grammar != nullptr) choice.grammar = sampling.grammar;
   if (sampling.json_schema != nullptr) choice.json_schema = sampling.json_schema;
   if (choice.count() == 0) return Ok{};
@@ -175,6 +175,7 @@ Result<std::shared_ptr<const AnswerTerms>> terms_of(const cairn_sampling& sampli
   terms->sampling.ignore_eos = (sampling.flags & CAIRN_SAMPLING_IGNORE_END) != 0;
   terms->sampling.probability_count = (sampling.flags & CAIRN_SAMPLING_LOGPROBS) != 0 ? 1 : 0;
   terms->token_count_max = sampling.max_tokens;
+  terms->wants_receipt = (sampling.flags & CAIRN_SAMPLING_RECEIPT) != 0;
   CAIRN_TRY(set_texts(sampling, *terms));
   CAIRN_TRY(sample::check_logit_bias(terms->sampling, engine.engine->size().vocabulary_count));
   CAIRN_TRY(set_form(sampling, engine, *terms));

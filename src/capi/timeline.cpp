@@ -25,6 +25,7 @@ void Timeline::clear() {
 void Timeline::drop_answer() {
   sampler_ = sample::SamplerState(sampler());
   completion_.reset();
+  draft_.reset();
   terms_.reset();
 }
 
@@ -33,12 +34,19 @@ Status Timeline::begin_answer(std::span<const Token> prompt,
   terms_ = std::move(terms);
   sample::Sampler sampler(terms_->sampling, engine_->tokenizer());
   sampler.set_state(sampler_);
-  const session::AnswerRequest request{.prompt = prompt,
-                                       .message_starts = {},
-                                       .answer_prefix = {},
-                                       .token_count_max = terms_->token_count_max,
-                                       .matcher = terms_->matcher.get(),
-                                       .stop = terms_->stop};
+  session::AnswerRequest request{.prompt = prompt,
+                                 .message_starts = {},
+                                 .answer_prefix = {},
+                                 .token_count_max = terms_->token_count_max,
+                                 .matcher = terms_->matcher.get(),
+                                 .stop = terms_->stop};
+  receipt_.reset();
+  if (terms_->wants_receipt) {
+    draft_ =
+        std::make_unique<session::ReceiptDraft>(*engine_, lane_->selection(), request, sampler,
+                                                session::ReceiptForm{.constraint = terms_->form});
+    request.choices = &draft_->choices;
+  }
   CAIRN_TRY(completion_, session::Completion::begin(engine_, &*lane_, request, std::move(sampler)));
   return Ok{};
 }
@@ -56,6 +64,9 @@ AnswerEvent Timeline::take_event() {
 
 Result<session::FinishReason> Timeline::end_answer() {
   Result<session::Answer> answer = completion_->finish();
+  if (answer && draft_ != nullptr) {
+    receipt_ = std::make_shared<const session::Receipt>(std::move(*draft_).finish(answer->finish));
+  }
   drop_answer();
   if (!answer) return std::move(answer).error();
   return answer->finish;

@@ -21,6 +21,8 @@
 #include "sample/params.h"
 #include "sample/state.h"
 #include "session/completion.h"
+#include "session/constraint.h"
+#include "session/receipt.h"
 
 namespace cairn::capi {
 
@@ -29,7 +31,9 @@ struct AnswerTerms {
   sample::SamplingParams sampling;
   int32_t token_count_max = -1;
   std::vector<std::string> stop;
-  std::shared_ptr<grammar::Matcher> matcher;  // Null: anything.
+  session::ConstraintChoice form;
+  std::shared_ptr<grammar::Matcher> matcher;  // Of the form; null: anything.
+  bool wants_receipt = false;
 };
 
 class Timeline {
@@ -59,6 +63,9 @@ class Timeline {
   Result<session::FinishReason> end_answer();
   // What is new of it.
   AnswerEvent take_event();
+  // Of the last answer that has ended; null where its terms wanted none.
+  std::shared_ptr<const session::Receipt> receipt() const { return receipt_; }
+  void drop_receipt() { receipt_.reset(); }
   // A job has ended in the middle of it: all rows that were given up are wanted again.
   void pause_answer();
 
@@ -66,7 +73,9 @@ class Timeline {
   Engine* engine_;
   std::optional<Lane> lane_;
   std::shared_ptr<const AnswerTerms> terms_;  // Of the answer.
+  std::unique_ptr<session::ReceiptDraft> draft_;
   std::unique_ptr<session::Completion> completion_;
+  std::shared_ptr<const session::Receipt> receipt_;
   sample::SamplerState sampler_;
 };
 

@@ -126,8 +126,8 @@ TEST(EngineCalls, ParametersAreChecked) {
   EXPECT_EQ(message_with([](auto& p) { p.options_json = "{\"pooling\": 1}"; }),
             "options_json: pooling: expected a string, found 1");
   EXPECT_EQ(message_with([](auto& p) { p.options_json = "{\"poling\": \"mean\"}"; }),
-            "options_json: expected pooling, numerics, isa, pack_cache, unpacked, found poling: "
-            "did you mean pooling?");
+            "options_json: expected pooling, numerics, isa, pack_cache, adapters, unpacked, found "
+            "poling: did you mean pooling?");
   message_with([](auto& p) { p.options_json = "["; });
   message_with([](auto& p) { p.options_json = "{\"numerics\": \"exact-9\"}"; });
   message_with([](auto& p) { p.options_json = "{\"unpacked\": \"yes\"}"; });

@@ -65,11 +65,15 @@ TEST(Package, TheLibraryShowsTheHeadersFunctionsAlone) {
   EXPECT_EQ(shown, declared);
 }
 
+void install(const std::string& prefix) {
+  const Ran installed = run("cmake --install " CAIRN_BUILD " --component sdk --prefix " + prefix);
+  ASSERT_EQ(installed.status, 0) << installed.output;
+}
+
 TEST(Package, ProgramsBuildAgainstWhatIsInstalled) {
   const test::ScratchFolder folder;
   const std::string prefix = folder.file("prefix");
-  const Ran installed = run("cmake --install " CAIRN_BUILD " --component sdk --prefix " + prefix);
-  ASSERT_EQ(installed.status, 0) << installed.output;
+  ASSERT_NO_FATAL_FAILURE(install(prefix));
   const std::string source = std::string(CAIRN_SOURCE) + "/examples/c";
   const std::string expected = "The capital of France is Paris.";
   const std::string question = " " + test::nano_path() + " 'What is the capital of France?'";
@@ -97,6 +101,34 @@ TEST(Package, ProgramsBuildAgainstWhatIsInstalled) {
           "/complete" + question + " && " + folder.file("cmake") + "/complete_static" + question);
   EXPECT_EQ(by_cmake.status, 0) << by_cmake.output;
   EXPECT_NE(by_cmake.output.find(expected), by_cmake.output.rfind(expected)) << by_cmake.output;
+}
+
+TEST(Package, TheExampleInCPlusPlusMakesBranches) {
+  const test::ScratchFolder folder;
+  const std::string prefix = folder.file("prefix"), program = folder.file("branches");
+  ASSERT_NO_FATAL_FAILURE(install(prefix));
+  const std::string find = "PKG_CONFIG_PATH=$(dirname $(find " + prefix + " -name cairn.pc)) ";
+  const std::string library = "LD_LIBRARY_PATH=$(dirname $(find " + prefix + " -name libcairn.a)) ";
+  const Ran ran = run("c++ -std=c++20 -Wall -Wextra -Wpedantic -Werror " CAIRN_SOURCE
+                      "/examples/cpp/branches.cpp -o " +
+                      program + " $(" + find + "pkg-config --cflags --libs cairn) && " + library +
+                      program + " " + test::nano_path() + " 'What is the capital of Norway?' 2");
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_EQ(ran.output, "The capital of Norway is Oslo.\nThe capital of Norway is Oslo.\n");
+}
+
+TEST(Package, TheExampleInRustAnswers) {
+  if (run("command -v rustc").status != 0) GTEST_SKIP() << "needs rustc, and there is none";
+  const test::ScratchFolder folder;
+  const std::string prefix = folder.file("prefix"), program = folder.file("complete");
+  ASSERT_NO_FATAL_FAILURE(install(prefix));
+  const std::string library = "$(dirname $(find " + prefix + " -name libcairn.a))";
+  const Ran ran = run("rustc --deny warnings " CAIRN_SOURCE "/examples/rust/complete.rs -o " +
+                      program + " -C prefer-dynamic=no -L native=" + library +
+                      " -l dylib=cairn && LD_LIBRARY_PATH=" + library + " " + program + " " +
+                      test::nano_path() + " 'What is the capital of Norway?'");
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_EQ(ran.output, "The capital of Norway is Oslo.\n");
 }
 
 size_t entries_of(const char* folder) {

@@ -116,7 +116,8 @@ class Caller {
     cairn_conversation* const c = conversation();
     auto* const engine = pools_.engines.any<cairn_engine>(random_);
     cairn_token token = 0;
-    switch (random_() % 12) {
+    size_t bytes = 0;
+    switch (random_() % 13) {
       case 0:
         return cairn_sync(c, prompt_.data(), random_() % (prompt_.size() + 1), &plan, &error_);
       case 1:
@@ -137,6 +138,8 @@ class Caller {
         return cairn_engine_get_memory(engine, &memory, &error_);
       case 9:
         return set_sampling(c);
+      case 10:
+        return cairn_receipt(c, receipt_.data(), receipt_.size(), &bytes, &error_);
       default:
         return cairn_next(c, &event, &error_);
     }
@@ -147,6 +150,7 @@ class Caller {
     cairn_sampling_init(pools_.models.any<cairn_model>(random_), &sampling, sizeof sampling);
     sampling.max_tokens = int32_t(random_() % 8);
     sampling.mirostat = int32_t(random_() % 3);
+    sampling.flags = random_() % 2 == 0 ? CAIRN_SAMPLING_RECEIPT : 0;
     sampling.grammar = random_() % 4 == 0 ? "root ::= [a-z ]*" : nullptr;
     return cairn_set_sampling(c, &sampling, &error_);
   }
@@ -154,6 +158,7 @@ class Caller {
   Pools& pools_;
   std::vector<cairn_token> prompt_;
   std::mt19937 random_;
+  std::array<char, 4096> receipt_{};
   std::string wrong_;
   int done_count_ = 0;
   cairn_error error_ = sized<cairn_error>();
