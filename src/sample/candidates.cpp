@@ -83,9 +83,12 @@ void Candidates::reset(std::span<const float> logits, const TokenMask* allowed) 
 }
 
 // The logits of tokens from `first` on as they are now, or null where the mask forbids them all.
-// `change_at`: the first of changed_ that may lie here; moves on.
+// `change_at`: the first of changed_ that may lie here; moves to the first behind.
 const float* Candidates::chunk_values(size_t first, size_t count, size_t& change_at) {
   const float* values = logits_.data() + first;
+  size_t change = change_at;
+  while (change_at < changed_.size() && size_t(index_of(changed_[change_at].token)) < first + count)
+    ++change_at;
   uint64_t words[kChunk / 64];
   bool is_partial = false;
   if (allowed_) {
@@ -99,19 +102,15 @@ const float* Candidates::chunk_values(size_t first, size_t count, size_t& change
     if (any == 0) return nullptr;
     is_partial = all != ~uint64_t(0);
   }
-  size_t change_end = change_at;
-  while (change_end < changed_.size() &&
-         size_t(index_of(changed_[change_end].token)) < first + count)
-    ++change_end;
   if (divisor_ != 1) {
     passes().divide(values, count, divisor_, values_);
-  } else if (is_partial || change_end > change_at) {
+  } else if (is_partial || change < change_at) {
     std::copy_n(values, count, values_);
   } else {
     return values;
   }
-  for (; change_at < change_end; ++change_at) {
-    values_[size_t(index_of(changed_[change_at].token)) - first] = changed_[change_at].logit;
+  for (; change < change_at; ++change) {
+    values_[size_t(index_of(changed_[change].token)) - first] = changed_[change].logit;
   }
   if (is_partial) passes().keep_allowed(values_, count, words, values_);
   return values_;

@@ -11,6 +11,8 @@
 #include <random>
 #include <vector>
 
+#include "sample/passes.h"
+
 namespace cairn::sample::candidates_test {
 namespace {
 
@@ -52,12 +54,14 @@ struct Forms {
     mask.assign(logits.size() / 64 + 1, ~uint64_t(0));
     for (size_t i = 0; i < logits.size(); ++i) {
       const uint32_t kind = random() % 8;
-      if (kind == 0 && i > 0) {  // Forbidden, whatever it was.
+      const bool is_changed = kind == 1;
+      if (is_changed) changed.push_back(Token(i));
+      // One token in eight, and all of every third piece.
+      if ((kind == 0 && i > 0) || i / kChunk % 3 == 1) {  // Forbidden, whatever it was.
         mask[i / 64] &= ~(uint64_t(1) << (i % 64));
         raw[i] = 100;
         logits[i] = -kInfinity;
-      } else if (kind == 1) {
-        changed.push_back(Token(i));
+      } else if (is_changed) {
         raw[i] = -50;
       } else {
         raw[i] = logits[i] * 2;
