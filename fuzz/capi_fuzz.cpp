@@ -29,6 +29,12 @@ struct Opened {
     CHECK(cairn_engine_open(model, &params, &engine, nullptr) == CAIRN_OK);
     first_row = row();
   }
+  ~Opened() {
+    cairn_engine_close(engine);
+    cairn_model_close(model);
+  }
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
   // Behind the prompt, in a new conversation.
   std::vector<float> row() const {
     cairn_conversation* c = nullptr;
