@@ -1,0 +1,239 @@
+"""Engines: weights, threads that compute, and one memory budget for all sessions."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from . import _c
+from ._errors import InvalidError, check, new_error
+from ._figures import Memory, Plan, bytes_of, new_plan, plan_from
+from ._handles import Handle
+from ._model import Model, Text
+from ._sampling import Sampling
+from ._tokens import array_of
+
+if TYPE_CHECKING:
+    from ._session import Session
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What an engine can do."""
+
+    capabilities: frozenset[str]
+    """Of "text", "logits", "rewind" (snapshots and forks too), "save" and "embed"."""
+    exactness: str
+    """"bitwise": what memory reuses, however it was cut and rewound, has the bits of a fresh run."""
+    context_tokens: int
+    vocabulary_count: int
+    """Floats of a row of logits."""
+    vector_floats: int
+    """Of an embedding; 0: none."""
+    backend: str
+    numerics: str
+
+
+class Engine(Handle):
+    """The weights of a model, the threads that compute, and a memory budget for all sessions.
+
+    May be used on any thread; the GIL is not held while something is computed, and sessions that
+    compute at the same time share each reading of the weights.
+
+    Args:
+        model: May be closed afterwards.
+        memory: The budget of all sessions, such as ``"2GiB"``; None: half of what weights leave.
+        threads: None: one for each physical core.
+        parallel: Sessions that compute at a time; the others wait. None: 64.
+        context: Tokens of a session; None: the model's, or what the budget holds if that is less.
+        type_k, type_v: How keys and values are stored: "f32", "f16" (None), "bf16", "q8_0", "q4_0".
+        store: A folder for Session.save(), made where it is missing.
+        adapters: LoRA adapters of all that is computed: paths, or pairs of path and scale.
+        pooling: "none", "mean", "cls" or "last": the engine makes vectors instead of text.
+        progress: Called while weights are prepared, on another thread, with 0 to 1; False gives up.
+        options: Others of cairn_engine_params' options_json, by name, such as ``numerics="fast-1"``.
+
+    Raises:
+        StorageError, FormatError, UnsupportedError: for the file.
+        MismatchError: the file has changed since the model was opened.
+        NoRoomError, InvalidError, Cancelled.
+
+    >>> with Model(NANO) as model, Engine(model, memory="64MiB", threads=1) as engine:
+    ...     engine.facts.exactness
+    'bitwise'
+    """
+
+    _WHAT = "engine"
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        memory: int | str | None = None,
+        threads: int | None = None,
+        parallel: int | None = None,
+        context: int | None = None,
+        type_k: str | None = None,
+        type_v: str | None = None,
+        store: str | os.PathLike[str] | None = None,
+        adapters: Sequence[str | tuple[str, float]] = (),
+        pooling: str | None = None,
+        progress: Callable[[float], bool | None] | None = None,
+        **options: Any,
+    ) -> None:
+        params = _c.EngineParams()
+        size = ctypes.sizeof(params)
+        _c.lib.cairn_engine_params_init(ctypes.byref(params), size)
+        params.thread_count = _count("threads", threads)
+        params.parallel = _count("parallel", parallel)
+        params.context_tokens = _count("context", context)
+        params.memory_budget_bytes = bytes_of(memory)
+        params.type_k, params.type_v = _kv_type("type_k", type_k), _kv_type("type_v", type_v)
+        if store is not None:
+            params.store_path = os.fsencode(store)
+        if pooling is not None:
+            options["pooling"] = pooling
+        if adapters:
+            options["adapters"] = [
+                each if isinstance(each, str) else {"path": each[0], "scale": each[1]}
+                for each in adapters
+            ]
+        if options:
+            params.options_json = json.dumps(options).encode("utf-8")
+        failures: list[BaseException] = []
+        if progress is not None:
+            params.progress = _progress_function(progress, failures)
+        error = new_error()
+        handle = ctypes.c_void_p()
+        status = _c.lib.cairn_engine_open(
+            model._open_handle(), ctypes.byref(params), ctypes.byref(handle), ctypes.byref(error)
+        )
+        if failures:
+            raise failures[0]
+        check(status, error)
+        assert handle.value is not None
+        super().__init__(handle.value, _c.lib.cairn_engine_close)
+        self.model = model
+        self.facts = self._get_facts()
+        self._sessions: weakref.WeakSet[Session] = weakref.WeakSet()
+
+    def __repr__(self) -> str:
+        return f"<cairn.Engine of {self.model.path!r}>"
+
+    def _get_facts(self) -> Facts:
+        facts = _c.EngineFacts(struct_size=ctypes.sizeof(_c.EngineFacts))
+        error = new_error()
+        check(
+            _c.lib.cairn_engine_get_facts(
+                self._open_handle(), ctypes.byref(facts), ctypes.byref(error)
+            ),
+            error,
+        )
+        return Facts(
+            capabilities=frozenset(
+                name for name, bit in _c.CAPABILITIES.items() if facts.capabilities & bit
+            ),
+            exactness=_c.EXACTNESS[facts.exactness],
+            context_tokens=facts.context_tokens,
+            vocabulary_count=facts.vocabulary_count,
+            vector_floats=facts.vector_floats,
+            backend=facts.backend.decode(),
+            numerics=facts.numerics.decode(),
+        )
+
+    def memory(self) -> Memory:
+        """What the engine holds now."""
+        figures = _c.MemoryFigures(struct_size=ctypes.sizeof(_c.MemoryFigures))
+        error = new_error()
+        check(
+            _c.lib.cairn_engine_get_memory(
+                self._open_handle(), ctypes.byref(figures), ctypes.byref(error)
+            ),
+            error,
+        )
+        return Memory(**{name: getattr(figures, name) for name in Memory.__dataclass_fields__})
+
+    def plan(self, tokens: Iterable[int]) -> Plan:
+        """What reading these tokens in a new session would cost now. Computes nothing."""
+        ids = array_of(tokens)
+        figures, error = new_plan(), new_error()
+        check(
+            _c.lib.cairn_plan_prompt(
+                self._open_handle(), ids, len(ids), ctypes.byref(figures), ctypes.byref(error)
+            ),
+            error,
+        )
+        return plan_from(figures)
+
+    def embed(self, text: Text | Sequence[int]) -> list[float]:
+        """The vector of a text, of length 1, by an engine with `pooling`.
+
+        Raises:
+            UnsupportedError: the engine makes text.
+        """
+        tokens = (
+            self.model.tokenize(text, bos=True) if isinstance(text, (str, bytes)) else list(text)
+        )
+        ids = array_of(tokens)
+        capacity = self.facts.vector_floats
+        out = (ctypes.c_float * max(capacity, 1))()
+        count, error = ctypes.c_size_t(), new_error()
+        check(
+            _c.lib.cairn_embed(
+                self._open_handle(),
+                ids,
+                len(ids),
+                out,
+                capacity,
+                ctypes.byref(count),
+                ctypes.byref(error),
+            ),
+            error,
+        )
+        return out[: count.value]
+
+    def session(self, *, sampling: Sampling | Mapping[str, Any] | None = None) -> Session:
+        """A new session, which is empty."""
+        from ._session import Session
+
+        return Session(self, sampling=sampling)
+
+    def _repr_svg_(self) -> str:
+        from ._memory_map import memory_map
+
+        return memory_map(self.memory(), sorted(self._sessions, key=lambda each: each.number))
+
+
+def _count(name: str, value: int | None) -> int:
+    if value is None:
+        return 0
+    if not 0 <= value < 1 << 32:
+        raise InvalidError(f"{name}: expected a number from 0 to {(1 << 32) - 1}, found {value}")
+    return value
+
+
+def _kv_type(name: str, value: str | None) -> int:
+    found = _c.KV_TYPES.get(value)
+    if found is None:
+        known = ", ".join(each for each in _c.KV_TYPES if each)
+        raise InvalidError(f"{name}: expected one of {known}, found {value!r}")
+    return found
+
+
+def _progress_function(
+    progress: Callable[[float], bool | None], failures: list[BaseException]
+) -> Any:
+    # What the function raises ends the opening, and is raised by it.
+    def call(_user: int | None, done: float) -> bool:
+        try:
+            return progress(done) is not False
+        except BaseException as error:
+            failures.append(error)
+            return False
+
+    return _c.ProgressFunction(call)
