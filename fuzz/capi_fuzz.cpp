@@ -184,7 +184,12 @@ class Caller {
     cairn_token token = 0;
     std::array<char, 512> out{};
     size_t bytes = 0;
-    switch (byte() % 7) {
+    switch (byte() % 8) {
+      case 7: {
+        const std::vector<float> row(byte() % 2 == 0 ? opened_.first_row.size() : byte(),
+                                     float(byte()));
+        return cairn_set_logits(any<cairn_conversation>(), row.data(), row.size(), &e);
+      }
       case 0:
         return cairn_start(any<cairn_conversation>(), &e);
       case 1:

@@ -218,6 +218,15 @@ typedef struct cairn_plan {
 CAIRN_API cairn_status cairn_plan_prompt(cairn_engine* g, const cairn_token* tokens, size_t count,
                                          cairn_plan* out, cairn_error* e);
 
+// How likely a text is, token by token: writes the natural logarithm of the probability of each
+// token but the first, by those before it, and the token that was likeliest there (`likeliest` may
+// be NULL): count - 1 of each. The whole text is read, and nothing of it kept. Errors:
+// CAIRN_E_NO_ROOM, of the buffers, the context or memory; CAIRN_E_UNSUPPORTED: the engine makes
+// vectors.
+CAIRN_API cairn_status cairn_score(cairn_engine* g, const cairn_token* tokens, size_t count,
+                                   float* logprobs, cairn_token* likeliest, size_t capacity,
+                                   cairn_error* e);
+
 // The vector of a text, by an engine with "pooling": writes its floats, of length 1, and their
 // number to *floats. Where the capacity is less, nothing is written: CAIRN_E_NO_ROOM.
 // Errors: CAIRN_E_UNSUPPORTED: the engine makes text.
@@ -295,6 +304,12 @@ CAIRN_API cairn_status cairn_set_sampling(cairn_conversation* c, const cairn_sam
 // Errors: CAIRN_E_INVALID: nothing was read yet; the count is another; all logits are -infinity.
 CAIRN_API cairn_status cairn_sample(cairn_conversation* c, const float* logits, size_t count,
                                     cairn_token* out, cairn_error* e);
+// Has the next token chosen from these logits, one for each token of the vocabulary, in place of
+// the conversation's own: by the next cairn_next() or cairn_start(), with grammar and all. Until
+// then, or until the tokens change. Errors: CAIRN_E_INVALID: nothing was read yet; the count is
+// another.
+CAIRN_API cairn_status cairn_set_logits(cairn_conversation* c, const float* logits, size_t count,
+                                        cairn_error* e);
 
 // Answers. The first cairn_next() or cairn_start() behind a prompt begins one, which goes on from
 // call to call until it ends; every call that reads, rewinds or sets ends it where it stands.

@@ -159,7 +159,10 @@ Answer Conversation::read(std::vector<Token> tokens, const SnapshotObject* from,
   }
   Answer answer =
       run(std::make_unique<ReadJob>(timeline_.get(), mailbox_.get(), tokens, from, &done));
-  if (answer.status == CAIRN_OK) tokens_ = std::move(tokens);
+  if (answer.status == CAIRN_OK) {
+    tokens_ = std::move(tokens);
+    given_logits_.clear();
+  }
   return answer;
 }
 
@@ -181,6 +184,7 @@ void Conversation::reset() {
   });
   mailbox_->clear();
   tokens_.clear();
+  given_logits_.clear();
 }
 
 void Conversation::set_terms(std::shared_ptr<const AnswerTerms> terms) {
@@ -200,6 +204,7 @@ Answer Conversation::check_text() const {
 // A new answer begins behind the tokens, or that which there is goes on.
 Answer Conversation::make(MakeJob::Extent extent) {
   MakeJob::Order order{.extent = extent, .handle = handle_};
+  if (extent != MakeJob::Extent::rows) order.logits = given_logits_;
   if (!mailbox_->has_answer()) {
     order.prompt = tokens_;
     order.terms = terms_;
@@ -259,6 +264,7 @@ std::optional<AnswerEvent> Conversation::take_event() {
 
 Answer Conversation::deliver(AnswerEvent event) {
   tokens_.insert(tokens_.end(), event.tokens.begin(), event.tokens.end());
+  given_logits_.clear();
   event_ = std::move(event);
   if (!event_.finish) return {};
   if (is_streaming_) (void)take_outcome();
@@ -304,11 +310,8 @@ Answer Conversation::sample(std::span<const float> logits, Token& out) {
     if (Answer found = this->logits(own); found.status != CAIRN_OK) return found;
     logits = own;
   }
+  if (Answer checked = check_row(logits); checked.status != CAIRN_OK) return checked;
   const Engine& engine = *engine_->engine;
-  const size_t count = size_t(engine.size().vocabulary_count);
-  if (logits.size() != count) {
-    return invalid(fmt::format("logits: expected {} floats, found {}", count, logits.size()));
-  }
   if (sample::Sampler::needs_tokenizer(terms_->sampling) && engine.tokenizer() == nullptr) {
     return {CAIRN_E_UNSUPPORTED, "sampling: expected a model with a vocabulary, found one without"};
   }
@@ -320,6 +323,19 @@ Answer Conversation::sample(std::span<const float> logits, Token& out) {
       sampler.sample({.logits = logits, .position = int32_t(tokens_.size()), .history = tokens_});
   if (!token) return invalid(token.error().message);
   out = *token;
+  return {};
+}
+
+Answer Conversation::check_row(std::span<const float> logits) const {
+  const size_t count = size_t(engine_->engine->size().vocabulary_count);
+  if (logits.size() == count) return {};
+  return invalid(fmt::format("logits: expected {} floats, found {}", count, logits.size()));
+}
+
+Answer Conversation::give_logits(std::span<const float> logits) {
+  if (Answer checked = check_row(logits); checked.status != CAIRN_OK) return checked;
+  if (Answer computed = compute_all(); computed.status != CAIRN_OK) return computed;
+  given_logits_.assign(logits.begin(), logits.end());
   return {};
 }
 

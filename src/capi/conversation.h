@@ -61,6 +61,8 @@ class Conversation {
   // Of the next token.
   Answer logits(std::vector<float>& row);
   Answer sample(std::span<const float> logits, Token& out);
+  // What the next token is chosen from, in place of its own; until the tokens change.
+  Answer give_logits(std::span<const float> logits);
   // Null: there is none.
   std::shared_ptr<const session::Receipt> receipt();
 
@@ -83,6 +85,7 @@ class Conversation {
   Answer deliver(AnswerEvent event);
   Answer compute_all();
   Answer check_text() const;
+  Answer check_row(std::span<const float> logits) const;
 
   std::shared_ptr<EngineObject> engine_;
   std::unique_ptr<Mailbox> mailbox_;
@@ -92,6 +95,7 @@ class Conversation {
   JobId job_{-1};                       // That which was submitted last.
   std::vector<Token> tokens_;
   std::shared_ptr<const AnswerTerms> terms_;
+  std::vector<float> given_logits_;  // Of the next token; empty: its own.
   AnswerEvent event_;
   bool is_streaming_ = false;
 };

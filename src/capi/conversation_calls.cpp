@@ -166,6 +166,12 @@ Answer sample(const Used& c, const float* logits, size_t count, cairn_token* out
   return answer;
 }
 
+Answer set_logits(const Used& c, const float* logits, size_t count) {
+  auto given = list_of(logits, count, "logits");
+  if (!given) return given.error();
+  return c->give_logits(*given);
+}
+
 Answer receipt(const Used& c, char* out, size_t capacity, size_t* bytes) {
   if (Answer checked = check_place(bytes); checked.status != CAIRN_OK) return checked;
   *bytes = 0;
@@ -284,6 +290,12 @@ cairn_status cairn_sample(cairn_conversation* c, const float* logits, size_t cou
                           cairn_token* out, cairn_error* e) {
   return with_conversation(
       c, e, false, [&](const Used& used) { return cairn::capi::sample(used, logits, count, out); });
+}
+
+cairn_status cairn_set_logits(cairn_conversation* c, const float* logits, size_t count,
+                              cairn_error* e) {
+  return with_conversation(
+      c, e, false, [&](const Used& used) { return cairn::capi::set_logits(used, logits, count); });
 }
 
 cairn_status cairn_next(cairn_conversation* c, cairn_event* out, cairn_error* e) {

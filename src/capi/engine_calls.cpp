@@ -185,6 +185,30 @@ Answer embed(EngineObject& object, const cairn_token* tokens, size_t count, floa
   return hand_out_list(std::span<const float>(values), out, out == nullptr ? 0 : capacity, floats);
 }
 
+Answer score(EngineObject& object, const cairn_token* tokens, size_t count, float* logprobs,
+             cairn_token* likeliest, size_t capacity) {
+  auto ids = list_of(tokens, count, "tokens");
+  if (!ids) return ids.error();
+  if (object.engine->options().pooling) {
+    return {CAIRN_E_UNSUPPORTED,
+            "score: expected an engine that makes text, found one with pooling"};
+  }
+  if (count == 0) return invalid("tokens: expected at least one, found none");
+  if (Status checked = check_ids(*object.engine, *ids); !checked) return checked;
+  if (capacity < count - 1) {
+    return fail(ErrorCode::no_room, "buffer: expected room for {}, found {}", count - 1, capacity);
+  }
+  if (count > 1 && logprobs == nullptr) return invalid("logprobs: expected a buffer, found NULL");
+  auto made = object.service->score(tokens_of(*ids)).get();
+  if (!made) return made.error();
+  for (size_t index = 0; index < made->size(); ++index) {
+    const sample::LogProbabilities& each = (*made)[index];
+    logprobs[index] = each.chosen.log_probability;
+    if (likeliest != nullptr) likeliest[index] = index_of(each.top.front().token);
+  }
+  return {};
+}
+
 }  // namespace
 
 }  // namespace cairn::capi
@@ -250,5 +274,14 @@ cairn_status cairn_embed(cairn_engine* g, const cairn_token* tokens, size_t coun
     const auto engine = object_of<EngineObject>(g);
     if (engine == nullptr) return cairn::capi::no_handle("engine");
     return cairn::capi::embed(*engine, tokens, count, out, capacity, floats);
+  });
+}
+
+cairn_status cairn_score(cairn_engine* g, const cairn_token* tokens, size_t count, float* logprobs,
+                         cairn_token* likeliest, size_t capacity, cairn_error* e) {
+  return guarded(e, [&]() -> Answer {
+    const auto engine = object_of<EngineObject>(g);
+    if (engine == nullptr) return cairn::capi::no_handle("engine");
+    return cairn::capi::score(*engine, tokens, count, logprobs, likeliest, capacity);
   });
 }

@@ -127,8 +127,15 @@ Status MakeJob::start() {
   return timeline_->begin_answer(order_.prompt, std::move(order_.terms));
 }
 
+void MakeJob::give_logits() {
+  if (order_.logits.empty()) return;
+  timeline_->completion()->give_logits(std::exchange(order_.logits, {}));
+}
+
 void MakeJob::choose() {
-  if (order_.extent != Extent::rows) timeline_->completion()->choose();
+  if (order_.extent == Extent::rows) return;
+  give_logits();
+  timeline_->completion()->choose();
 }
 
 bool MakeJob::chooses_alone() const {
@@ -140,6 +147,7 @@ Status MakeJob::advance() {
   has_gone_on_ = true;
   if (order_.extent == Extent::rows) return Ok{};
   session::Completion& completion = *timeline_->completion();
+  give_logits();
   CAIRN_TRY(completion.advance());
   if (!completion.is_done()) mailbox_->post(timeline_->take_event());
   return Ok{};

@@ -118,7 +118,8 @@ class MakeJob final : public Job {
     Extent extent = Extent::token;
     std::vector<Token> prompt = {};  // Empty: the answer that there is goes on.
     std::shared_ptr<const AnswerTerms> terms = {};
-    uint64_t handle = 0;  // Whose mark ends it.
+    uint64_t handle = 0;             // Whose mark ends it.
+    std::vector<float> logits = {};  // What the first token is chosen from; empty: the lane's.
   };
 
   // Both outlive it.
@@ -139,6 +140,8 @@ class MakeJob final : public Job {
   void end(Status status) override;
 
  private:
+  void give_logits();
+
   Timeline* timeline_;
   Mailbox* mailbox_;
   Order order_;

@@ -417,8 +417,9 @@ Status Lane::end_prompt() {
   return Ok{};
 }
 
-Result<Token> Lane::sample(sample::Sampler& sampler, const sample::TokenMask* allowed) {
-  return sampler.sample({.logits = logits(),
+Result<Token> Lane::sample(sample::Sampler& sampler, const sample::TokenMask* allowed,
+                           std::span<const float> given) {
+  return sampler.sample({.logits = given.empty() ? logits() : given,
                          .position = int32_t(text().size()),
                          .history = text(),
                          .allowed = allowed});

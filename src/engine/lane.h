@@ -113,8 +113,10 @@ class Lane {
   std::span<const float> logits() const;
   // Samples the next token without adding it; with a mask, only from the tokens that it allows. The
   // noise's key is the token's position in the whole text, and penalties see all of that, so that a
-  // shift of the context changes neither. Errors: the sampler's. REQUIRES: those of logits().
-  Result<Token> sample(sample::Sampler& sampler, const sample::TokenMask* allowed = nullptr);
+  // shift of the context changes neither. `given`: [vocabulary], in place of logits(), unless
+  // empty. Errors: the sampler's. REQUIRES: those of logits().
+  Result<Token> sample(sample::Sampler& sampler, const sample::TokenMask* allowed = nullptr,
+                       std::span<const float> given = {});
   int32_t prompt_end() const { return prompt_end_; }  // Of the prompt that was started last.
   // How many tokens of `prompt` this lane has in memory or is going to read before others: other
   // lanes need not compute these too.

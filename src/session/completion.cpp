@@ -87,14 +87,22 @@ Status Completion::advance() {
   return add(token);
 }
 
+void Completion::give_logits(std::vector<float> logits) {
+  CHECK(!chosen_);
+  given_logits_ = std::move(logits);
+}
+
 void Completion::choose() {
   CHECK(!is_done_ && !lane_->wants_rows());
   if (chosen_ || is_full() || constraint_.is_finished()) return;
   constraint_.prepare();
   const std::optional<Token> forced = reasoning_limit_.next(reader_);
-  chosen_ = forced ? Result<Token>(*forced) : constraint_.sample(*lane_, sampler_);
+  const std::vector<float> given = std::exchange(given_logits_, {});
+  chosen_ = forced ? Result<Token>(*forced) : constraint_.sample(*lane_, sampler_, given);
   if (!*chosen_) return;
-  if (choices_ != nullptr) choices_->add(lane_->logits(), **chosen_, forced.has_value());
+  if (choices_ != nullptr) {
+    choices_->add(lane_->logits(), **chosen_, forced.has_value() || !given.empty());
+  }
   const int32_t count = sampler_.params().probability_count;
   if (count == 0) return;
   chosen_probabilities_ = forced

@@ -45,6 +45,9 @@ class Completion {
   // What is reused of the prompt, computed and left out: known before anything is computed.
   const PromptReport& prompt() const { return answer_.prompt; }
 
+  // Chooses the token that follows from these logits, [vocabulary], in place of the lane's. In the
+  // receipt it is one that was given. REQUIRES: it is not chosen yet.
+  void give_logits(std::vector<float> logits);
   // Chooses the token that follows, unless that was done. Completions of different lanes may do
   // this side by side, on any thread, but those that share a matcher.
   // REQUIRES: !is_done(); the lane wants no rows.
@@ -111,6 +114,7 @@ class Completion {
   Answer answer_;
   // The token that follows, once it is chosen, and what was asked to be known of it.
   std::optional<Result<Token>> chosen_;
+  std::vector<float> given_logits_;  // Of the token that follows; empty: the lane's.
   sample::LogProbabilities chosen_probabilities_;
   std::vector<chat::OutputEvent> events_;
   size_t told_probabilities_ = 0, told_tokens_ = 0;  // Of the answer's.

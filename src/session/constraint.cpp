@@ -107,10 +107,11 @@ void ConstraintState::prepare() {
   is_free_ = parser_->is_reasoning() || (!describes_headers_ && parser_->is_in_header());
 }
 
-Result<Token> ConstraintState::sample(Lane& lane, sample::Sampler& sampler) {
-  if (matcher_ == nullptr || is_free_) return lane.sample(sampler);
+Result<Token> ConstraintState::sample(Lane& lane, sample::Sampler& sampler,
+                                      std::span<const float> given) {
+  if (matcher_ == nullptr || is_free_) return lane.sample(sampler, nullptr, given);
   CAIRN_TRY(const grammar::TokenMask mask, matcher_->mask(state_));
-  return lane.sample(sampler, &mask);
+  return lane.sample(sampler, &mask, given);
 }
 
 bool ConstraintState::is_complete() const {

@@ -72,7 +72,8 @@ class ConstraintState {
   bool has_matcher() const { return matcher_ != nullptr; }
   // Before each token, whether sampled or given.
   void prepare();
-  Result<Token> sample(Lane& lane, sample::Sampler& sampler);
+  // `given`: as Lane::sample() has it.
+  Result<Token> sample(Lane& lane, sample::Sampler& sampler, std::span<const float> given = {});
   // Behind it, when the parser has read it. Errors: invalid_argument where the token does not fit.
   Status accept(Token token);
   // All that the form demands is there, and no stop text has taken any of it.

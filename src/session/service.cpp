@@ -9,6 +9,7 @@
 
 #include "base/blocked_signals.h"
 #include "engine/schedule/sequence_audit.h"
+#include "session/score_job.h"
 
 namespace cairn::session {
 
@@ -78,6 +79,15 @@ JobId Service::embed(std::vector<std::vector<Token>> texts, const EmbedderOption
                      JobTerms terms, EmbeddingJob::Done done) {
   auto job = std::make_unique<EmbeddingJob>(engine_, options, std::move(texts), std::move(done));
   return submit(std::move(job), std::move(terms));
+}
+
+std::future<Result<PromptProbabilities>> Service::score(std::vector<Token> text, JobTerms terms) {
+  const auto promise = std::make_shared<std::promise<Result<PromptProbabilities>>>();
+  const auto done = [promise](Result<PromptProbabilities> made) {
+    promise->set_value(std::move(made));
+  };
+  submit(std::make_unique<ScoreJob>(engine_, std::move(text), done), std::move(terms));
+  return promise->get_future();
 }
 
 // What changes nothing wakes nobody.

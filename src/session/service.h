@@ -25,6 +25,7 @@
 #include "session/memory_report.h"
 #include "session/memory_watch.h"
 #include "session/prompt_pins.h"
+#include "session/prompt_probabilities.h"
 #include "session/turns.h"
 
 namespace cairn::session {
@@ -60,6 +61,9 @@ class Service {
   // The same; `done` is called once, on the engine's thread.
   JobId embed(std::vector<std::vector<Token>> texts, const EmbedderOptions& options, JobTerms terms,
               EmbeddingJob::Done done);
+  // How likely each token of the text is but the first, by those before it. REQUIRES: those of
+  // ScoreJob. Errors: those of Lane::start(); invalid_data, where logits are no numbers.
+  std::future<Result<PromptProbabilities>> score(std::vector<Token> text, JobTerms terms = {});
   // Who shares the engine from the next step on; null: nobody does.
   void set_tenants(std::shared_ptr<const TenantShares> tenants);
   // Ends the job with the error `cancelled`, within a step, unless it has ended.

@@ -119,6 +119,47 @@ TEST(Conversation, AnswersAndGoesOn) {
   cairn_conversation_close(c);
 }
 
+// Logits of the caller's own: the next token is chosen from them, and the one after that is not.
+TEST(Conversation, ChoosesFromLogitsThatItIsGiven) {
+  Opened opened(test::nano_path());
+  cairn_conversation* c = opened.conversation();
+  cairn_sampling sampling = sized<cairn_sampling>();
+  cairn_sampling_init(opened.model, &sampling, sizeof sampling);
+  sampling.temperature = 0;
+  sampling.max_tokens = 8;
+  ASSERT_EQ(cairn_set_sampling(c, &sampling, &opened.error), CAIRN_OK);
+  std::vector<float> row(opened.facts().vocabulary_count);
+  EXPECT_EQ(cairn_set_logits(c, row.data(), row.size(), nullptr), CAIRN_E_INVALID);
+  const auto prompt = opened.chat("What is the capital of France?");
+  ASSERT_EQ(cairn_sync(c, prompt.data(), prompt.size(), nullptr, &opened.error), CAIRN_OK);
+  EXPECT_EQ(cairn_set_logits(c, row.data(), row.size() - 1, nullptr), CAIRN_E_INVALID);
+  EXPECT_EQ(cairn_set_logits(c, nullptr, row.size(), nullptr), CAIRN_E_INVALID);
+  row = logits_of(c);
+  constexpr cairn_token kWanted = 700;
+  row[kWanted] = 1000;
+  ASSERT_EQ(cairn_set_logits(c, row.data(), row.size(), &opened.error), CAIRN_OK);
+  cairn_event event = sized<cairn_event>();
+  ASSERT_EQ(cairn_next(c, &event, &opened.error), CAIRN_OK) << opened.error.message;
+  ASSERT_EQ(event.token_count, 1u);
+  EXPECT_EQ(event.tokens[0], kWanted);
+  cairn_token own = -1;
+  ASSERT_EQ(cairn_sample(c, nullptr, 0, &own, nullptr), CAIRN_OK);
+  ASSERT_EQ(cairn_next(c, &event, &opened.error), CAIRN_OK);
+  EXPECT_EQ(event.tokens[0], own);
+  // They are gone when the tokens change, and a form is kept.
+  ASSERT_EQ(cairn_set_logits(c, row.data(), row.size(), nullptr), CAIRN_OK);
+  ASSERT_EQ(cairn_rewind(c, uint32_t(prompt.size()), nullptr, nullptr), CAIRN_OK);
+  EXPECT_EQ(test::answer_of(c), "The capital of France is Paris.");
+  ASSERT_EQ(cairn_rewind(c, uint32_t(prompt.size()), nullptr, nullptr), CAIRN_OK);
+  sampling.grammar = "root ::= [0-9]+";
+  ASSERT_EQ(cairn_set_sampling(c, &sampling, nullptr), CAIRN_OK);
+  ASSERT_EQ(cairn_set_logits(c, row.data(), row.size(), nullptr), CAIRN_OK);
+  ASSERT_EQ(cairn_start(c, nullptr), CAIRN_OK);
+  ASSERT_EQ(cairn_next(c, &event, &opened.error), CAIRN_OK) << opened.error.message;
+  EXPECT_TRUE(event.text[0] >= '0' && event.text[0] <= '9') << event.text;
+  cairn_conversation_close(c);
+}
+
 // A fork in the midst of an answer says what the other one says.
 TEST(Conversation, ForksAndSnapshotsOfAnswersGoOnAlike) {
   Opened opened(test::nano_path());

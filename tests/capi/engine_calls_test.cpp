@@ -2,6 +2,8 @@
 #include <cairn.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -164,6 +166,43 @@ TEST(EngineCalls, VectorsAreTheEmbedders) {
   auto expected = Embedder(engine->get(), {}).embed(std::span(&tokens, 1));
   ASSERT_TRUE(expected);
   EXPECT_TRUE(test::same_bits(vector, expected->front().values));
+}
+
+// Each token's logarithm is that of the softmax of the logits before it.
+TEST(EngineCalls, TextsAreScoredByTheirLogits) {
+  for (const char* name : {"gemma3", "jamba"}) {
+    SCOPED_TRACE(name);
+    Opened opened(test::golden_path(name));
+    const std::vector<cairn_token> text = test::some_tokens(40);
+    std::vector<float> found(text.size() - 1);
+    std::vector<cairn_token> likeliest(text.size() - 1);
+    ASSERT_EQ(cairn_score(opened.engine, text.data(), text.size(), found.data(), likeliest.data(),
+                          found.size(), &opened.error),
+              CAIRN_OK)
+        << opened.error.message;
+    cairn_conversation* c = opened.conversation();
+    for (size_t index = 0; index + 1 < text.size(); ++index) {
+      ASSERT_EQ(cairn_prefill(c, &text[index], 1, nullptr, &opened.error), CAIRN_OK);
+      const std::vector<float> row = test::logits_of(c);
+      const auto best = std::max_element(row.begin(), row.end());
+      double total = 0;
+      for (const float logit : row) total += std::exp(double(logit) - *best);
+      EXPECT_NEAR(found[index], row[size_t(text[index + 1])] - *best - std::log(total), 1e-5);
+      EXPECT_EQ(likeliest[index], best - row.begin());
+    }
+    cairn_conversation_close(c);
+    // Nothing of it was kept, and a text of one token has nothing to score.
+    EXPECT_EQ(cairn_score(opened.engine, text.data(), 1, nullptr, nullptr, 0, nullptr), CAIRN_OK);
+    EXPECT_EQ(cairn_score(opened.engine, text.data(), 0, nullptr, nullptr, 0, nullptr),
+              CAIRN_E_INVALID);
+    EXPECT_EQ(cairn_score(opened.engine, text.data(), 3, found.data(), nullptr, 1, nullptr),
+              CAIRN_E_NO_ROOM);
+    EXPECT_EQ(cairn_score(opened.engine, text.data(), 3, nullptr, nullptr, 2, nullptr),
+              CAIRN_E_INVALID);
+    const cairn_token wrong[] = {1, 1 << 30};
+    EXPECT_EQ(cairn_score(opened.engine, wrong, 2, found.data(), nullptr, 1, nullptr),
+              CAIRN_E_INVALID);
+  }
 }
 
 size_t entries_of(const char* folder) {

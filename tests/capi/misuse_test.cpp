@@ -63,6 +63,8 @@ void expect_all_refuse(uint64_t bits) {
       cairn_reset(c, &error),
       cairn_set_sampling(c, &sampling, &error),
       cairn_sample(c, nullptr, 0, &token, &error),
+      cairn_set_logits(c, &value, 1, &error),
+      cairn_score(engine, &token, 1, nullptr, nullptr, 0, &error),
       cairn_next(c, &event, &error),
       cairn_start(c, &error),
       cairn_poll(c, &event, &error),

@@ -48,6 +48,11 @@ struct Opened {
     EXPECT_EQ(cairn_conversation_open(engine, &c, &error), CAIRN_OK) << error.message;
     return c;
   }
+  cairn_engine_facts facts() {
+    cairn_engine_facts found = sized<cairn_engine_facts>();
+    EXPECT_EQ(cairn_engine_get_facts(engine, &found, &error), CAIRN_OK) << error.message;
+    return found;
+  }
   std::vector<cairn_token> chat(const std::string& question) {
     const std::string request = R"([{"role": "user", "content": ")" + question + R"("}])";
     std::vector<cairn_token> tokens(512);

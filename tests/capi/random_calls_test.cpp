@@ -117,7 +117,7 @@ class Caller {
     auto* const engine = pools_.engines.any<cairn_engine>(random_);
     cairn_token token = 0;
     size_t bytes = 0;
-    switch (random_() % 13) {
+    switch (random_() % 15) {
       case 0:
         return cairn_sync(c, prompt_.data(), random_() % (prompt_.size() + 1), &plan, &error_);
       case 1:
@@ -140,6 +140,11 @@ class Caller {
         return set_sampling(c);
       case 10:
         return cairn_receipt(c, receipt_.data(), receipt_.size(), &bytes, &error_);
+      case 11:
+        return cairn_set_logits(c, row_.data(), row_.size() - random_() % 2, &error_);
+      case 12:
+        return cairn_score(engine, prompt_.data(), random_() % (prompt_.size() + 1), row_.data(),
+                           nullptr, row_.size(), &error_);
       default:
         return cairn_next(c, &event, &error_);
     }
@@ -159,6 +164,7 @@ class Caller {
   std::vector<cairn_token> prompt_;
   std::mt19937 random_;
   std::array<char, 4096> receipt_{};
+  std::vector<float> row_ = std::vector<float>(2048, 1.0f);  // Of the built-in model.
   std::string wrong_;
   int done_count_ = 0;
   cairn_error error_ = sized<cairn_error>();
