@@ -88,6 +88,7 @@ COVERED_BY = [
     ("src/serve/models/*.cpp", "tests/serve/models_test.cpp", "likewise"),
     ("src/serve/memory_json.cpp", "tests/serve/memory_test.cpp", "what routes/memory.cpp sends"),
     ("src/session/prompt_probabilities.cpp", "tests/serve/completion_test.cpp", "as they are told"),
+    ("src/session/score_job.cpp", "tests/capi/engine_calls_test.cpp", "as its callers have it"),
     ("src/session/{answer_job,answer_stream,embedding_job,read_ahead}.cpp",
      "tests/session/service_test.cpp", "what a service hands on"),
     ("src/engine/pooling.cpp", "tests/engine/embedder_test.cpp", "the end of an embedding"),

@@ -181,7 +181,7 @@ _STRUCTS: dict[str, type[Structure]] = {
     "cairn_event": EventView,
 }
 
-# Name: what it returns, and what it takes. Handles travel as addresses, rows as addresses of floats.
+# Name: what it returns, and what it takes. Handles and rows travel as addresses.
 _H = c_void_p
 _OUT = POINTER(c_void_p)
 _ERROR = POINTER(Error)
@@ -213,6 +213,10 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "cairn_engine_get_facts": (c_int32, [_H, POINTER(EngineFacts), _ERROR]),
     "cairn_engine_get_memory": (c_int32, [_H, POINTER(MemoryFigures), _ERROR]),
     "cairn_plan_prompt": (c_int32, [_H, c_void_p, c_size_t, _PLAN, _ERROR]),
+    "cairn_score": (
+        c_int32,
+        [_H, c_void_p, c_size_t, c_void_p, c_void_p, c_size_t, _ERROR],
+    ),
     "cairn_embed": (c_int32, [_H, c_void_p, c_size_t, c_void_p, c_size_t, _SIZE, _ERROR]),
     "cairn_conversation_open": (c_int32, [_H, _OUT, _ERROR]),
     "cairn_conversation_close": (None, [_H]),
@@ -225,6 +229,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "cairn_sampling_init": (None, [_H, POINTER(SamplingParams), c_uint32]),
     "cairn_set_sampling": (c_int32, [_H, POINTER(SamplingParams), _ERROR]),
     "cairn_sample": (c_int32, [_H, c_void_p, c_size_t, POINTER(c_int32), _ERROR]),
+    "cairn_set_logits": (c_int32, [_H, c_void_p, c_size_t, _ERROR]),
     "cairn_next": (c_int32, [_H, _EVENT, _ERROR]),
     "cairn_start": (c_int32, [_H, _ERROR]),
     "cairn_poll": (c_int32, [_H, _EVENT, _ERROR]),

@@ -29,7 +29,7 @@ class Facts:
     capabilities: frozenset[str]
     """Of "text", "logits", "rewind" (snapshots and forks too), "save" and "embed"."""
     exactness: str
-    """"bitwise": what memory reuses, however it was cut and rewound, has the bits of a fresh run."""
+    """"bitwise": what memory reuses, however cut and rewound, has the bits of a fresh run."""
     context_tokens: int
     vocabulary_count: int
     """Floats of a row of logits."""
@@ -51,7 +51,8 @@ class Engine(Handle):
         threads: None: one for each physical core.
         parallel: Sessions that compute at a time; the others wait. None: 64.
         context: Tokens of a session; None: the model's, or what the budget holds if that is less.
-        type_k, type_v: How keys and values are stored: "f32", "f16" (None), "bf16", "q8_0", "q4_0".
+        type_k, type_v: How keys and values are stored: "f32", "f16" (None), "bf16", "q8_0" or
+            "q4_0".
         store: A folder for Session.save(), made where it is missing.
         adapters: LoRA adapters of all that is computed: paths, or pairs of path and scale.
         pooling: "none", "mean", "cls" or "last": the engine makes vectors instead of text.
@@ -196,6 +197,23 @@ class Engine(Handle):
             error,
         )
         return out[: count.value]
+
+    def score(self, tokens: Iterable[int]) -> tuple[list[float], list[int]]:
+        """How likely a text is, token by token. The whole text is read, and nothing of it kept.
+
+        Returns:
+            For each token but the first, by those before it: the natural logarithm of its
+            probability, and the token that was likeliest there.
+        """
+        ids = array_of(tokens)
+        count = max(len(ids) - 1, 0)
+        logprobs, likeliest = (ctypes.c_float * count)(), (ctypes.c_int32 * count)()
+        error = new_error()
+        status = _c.lib.cairn_score(
+            self._open_handle(), ids, len(ids), logprobs, likeliest, count, ctypes.byref(error)
+        )
+        check(status, error)
+        return logprobs[:], likeliest[:]
 
     def session(self, *, sampling: Sampling | Mapping[str, Any] | None = None) -> Session:
         """A new session, which is empty."""

@@ -407,6 +407,14 @@ class Session(Handle):
         check(status, self._error)
         return out.value
 
+    def set_logits(self, logits: Any) -> None:
+        """Has the next token of an answer chosen from these [vocabulary] floats in place of the
+        session's own, with grammar and all; until then, or until the tokens change."""
+        address, count, owner = _floats(logits)
+        status = _c.lib.cairn_set_logits(self._open_handle(), address, count, self._error_at)
+        del owner
+        check(status, self._error)
+
     # --- Snapshots, forks and the store --------------------------------------------------------
 
     def snapshot(self) -> Snapshot:

@@ -103,18 +103,16 @@ class Lane {
   // The next rows, at most `row_count_max`; their logits where they end the prompt or answer.
   // REQUIRES: wants_rows(); row_count_max > 0.
   StepItem next(int32_t row_count_max);
-  // In a step's acceptor: keeps where the outputs are; returns how many tokens the item had. Once
-  // these are part of the sequence, logits() and sample() may follow.
+  // In a step's acceptor: keeps where the outputs are; returns how many tokens the item had.
   int32_t take(const StepOutputs& outputs);
   // After the step: keeps and drops what the sequence needs. Errors: those of the memory.
   Status settle();
 
   // Of the next token; [vocabulary]. REQUIRES: something was read; !wants_rows().
   std::span<const float> logits() const;
-  // Samples the next token without adding it; with a mask, only from the tokens that it allows. The
-  // noise's key is the token's position in the whole text, and penalties see all of that, so that a
-  // shift of the context changes neither. `given`: [vocabulary], in place of logits(), unless
-  // empty. Errors: the sampler's. REQUIRES: those of logits().
+  // Samples the next token without adding it: with a mask, of what it allows; by `given` logits, if
+  // there are any. The noise's key is the position in the whole text, and penalties see all of that,
+  // whatever was shifted. Errors: the sampler's. REQUIRES: those of logits().
   Result<Token> sample(sample::Sampler& sampler, const sample::TokenMask* allowed = nullptr,
                        std::span<const float> given = {});
   int32_t prompt_end() const { return prompt_end_; }  // Of the prompt that was started last.
