@@ -1,5 +1,6 @@
 // Kernel templates of the router's rows, instantiated per instruction set by ops_<isa>.cpp. Same
-// bits as backends/reference/route.cpp.
+// bits as backends/reference/route.cpp. Each function leaves the upper halves of its registers
+// clear, because the walk of a row, which calls it, is compiled for older instruction sets.
 #pragma once
 
 #include "backends/cpu/elementwise.h"
