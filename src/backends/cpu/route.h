@@ -19,10 +19,13 @@ void exp_minus_scores(const float* x, float shift, float* out, int32_t count) {
 
 template <class L>
 void softmax_scores(float* x, int32_t count) {
-  L maxima = L(-__builtin_inff());
+  float max = -__builtin_inff();
   int32_t i = 0;
-  for (; i + L::kCount <= count; i += L::kCount) maxima = larger(L::load(x + i), maxima);
-  float max = largest(maxima, -__builtin_inff());
+  if (count >= L::kCount) {
+    L maxima = L(max);
+    for (; i + L::kCount <= count; i += L::kCount) maxima = larger(L::load(x + i), maxima);
+    max = largest(maxima, max);
+  }
   for (; i < count; ++i) max = x[i] > max ? x[i] : max;
   for_lanes<L>(count, [&](int32_t first, auto some) {
     store_some(x + first, elementary::exp(load_some<L>(x + first, some) - L(max)), some);
@@ -58,10 +61,27 @@ template <class L>
   return bits_of(select(x < L(0.0f), from_bits(Int(0) - magnitude), rest));
 }
 
+// The keys of at most one vector of scores; what is not there has kTakenKey.
+template <class L>
+[[gnu::always_inline]] inline typename L::Int some_order_keys(const float* scores, int32_t count) {
+  if (count >= L::kCount) return order_keys(L::load(scores));
+  return with_rest(order_keys(L::load_first(scores, count)), count, kTakenKey);
+}
+
+// Of a row that is one vector.
+template <class L>
+[[gnu::always_inline]] inline void take_best_of_lanes(const reference::TakeBest& args) {
+  typename L::Int keys = some_order_keys<L>(args.scores, args.count);
+  for (int32_t rank = 0; rank < args.best_count; ++rank) {
+    args.best[rank] = first_equal(keys, largest(keys));
+    keys = with_lane(keys, args.best[rank], kTakenKey);
+  }
+}
+
 // Keys lie in blocks of one vector, beside the largest key of each block. Whoever takes the largest
 // of these reads, and then changes, one block only.
 template <class L>
-void take_best_scores(const reference::TakeBest& args) {
+[[gnu::always_inline]] inline void take_best_of_blocks(const reference::TakeBest& args) {
   using Int = typename L::Int;
   constexpr int32_t kBlock = L::kCount;
   const int32_t block_count = (args.count + kBlock - 1) / kBlock;
@@ -70,9 +90,8 @@ void take_best_scores(const reference::TakeBest& args) {
   for (int32_t first = 0; first < block_count; first += kBlock) {
     Int of_blocks = Int(kTakenKey);
     for (int32_t i = 0; i < kBlock && first + i < block_count; ++i) {
-      const int32_t begin = (first + i) * kBlock, left = args.count - begin;
-      Int own = order_keys(load_some<L>(args.scores + begin, left < kBlock ? left : kBlock));
-      if (left < kBlock) own = with_rest(own, left, kTakenKey);
+      const int32_t begin = (first + i) * kBlock;
+      const Int own = some_order_keys<L>(args.scores + begin, args.count - begin);
       store(keys + begin, own);
       of_blocks = with_lane(of_blocks, i, largest(own));
     }
@@ -97,6 +116,15 @@ void take_best_scores(const reference::TakeBest& args) {
     store(own, after);
     store(maxima + first, with_lane(Int::load(maxima + first), block, largest(after)));
     args.best[rank] = (first + block) * kBlock + lane;
+  }
+}
+
+template <class L>
+void take_best_scores(const reference::TakeBest& args) {
+  if (args.count <= L::kCount) {
+    take_best_of_lanes<L>(args);
+  } else {
+    take_best_of_blocks<L>(args);
   }
   L::clear_upper_halves();
 }
