@@ -69,6 +69,12 @@ void add_row_ops(Context& context) {
                           .activation = activation};
         });
   }
+  for (const int32_t experts : {8, 128, 512}) {
+    add(context, fmt::format("route/{}", experts), experts, 1, [experts](Rowwise& w) -> Op {
+      const int32_t used = experts == 8 ? 2 : 8;
+      return op::Route{.logits = w.rows(experts), .chosen = w.rows(used), .weights = w.rows(used)};
+    });
+  }
   for (const auto& [name, style] :
        {std::pair{"adjacent", RopeStyle::adjacent}, std::pair{"halves", RopeStyle::halves}}) {
     add(context, fmt::format("rope/{}", name), kWidth, 2, [style = style](Rowwise& w) -> Op {

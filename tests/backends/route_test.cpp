@@ -1,8 +1,9 @@
-// The router: its order on numbers that have none, its ties, and its weights against float64.
-// (There is no vector kernel; every level uses the reference's.)
+// The router: its order on numbers that have none, its ties, its weights against float64, and its
+// bits at every level of instruction sets.
 #include <bit>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "backends/reference/routing.h"
 #include "tests/backends/same_bits.h"
@@ -26,12 +27,50 @@ op::Route rule(RouterScore score, bool normalize = false, Constant bias = {}) {
   return op;
 }
 
-Routed route(const op::Route& op, std::vector<float> logits, size_t k) {
-  std::vector<float> scratch(logits.size() + size_t(op.group_count)), chosen(k), weights(k);
-  reference::route_row(op, logits, scratch, chosen, weights);
-  Routed out{.chosen = {}, .weights = weights};
-  for (const float slot : chosen) out.chosen.push_back(std::bit_cast<int32_t>(slot));
+using Logits = std::vector<std::vector<float>>;  // By row, all of one width.
+
+// What a kernel leaves of rows of logits.
+struct Outcome {
+  std::vector<std::byte> memory;
+  std::vector<Routed> rows;
+};
+
+Outcome run_rows(op::Route op, const Logits& logits, int32_t k, IsaLevel level) {
+  const int32_t row_count = int32_t(logits.size());
+  World world(1, {{.row_count = row_count}}, size_t(1) << 20);
+  op.logits = world.rows(int32_t(logits[0].size()));
+  op.chosen = world.rows(k);
+  op.weights = world.rows(k);
+  const Step step = world.step();
+  for (int32_t row = 0; row < row_count; ++row) {
+    std::copy(logits[size_t(row)].begin(), logits[size_t(row)].end(), step.row(op.logits, row));
+  }
+  run_op(level == IsaLevel::scalar ? reference::kernel_for(op) : cpu::choose_ops_kernel(op, level),
+         op, step);
+  Outcome out{.memory = {world.memory().begin(), world.memory().end()}, .rows = {}};
+  for (int32_t row = 0; row < row_count; ++row) {
+    Routed& routed = out.rows.emplace_back();
+    const float* weights = step.row(op.weights, row);
+    routed.weights.assign(weights, weights + k);
+    for (int32_t rank = 0; rank < k; ++rank) {
+      routed.chosen.push_back(std::bit_cast<int32_t>(step.row(op.chosen, row)[rank]));
+    }
+  }
   return out;
+}
+
+// The reference's; fails where a level's kernel differs.
+std::vector<Routed> route_rows(const op::Route& op, const Logits& logits, int32_t k) {
+  Outcome expected = run_rows(op, logits, k, IsaLevel::scalar);
+  for (const IsaLevel level : vector_levels()) {
+    const Outcome found = run_rows(op, logits, k, level);
+    EXPECT_TRUE(same_bits(expected.memory, found.memory)) << name(level);
+  }
+  return std::move(expected.rows);
+}
+
+Routed route(const op::Route& op, const std::vector<float>& logits, int32_t k) {
+  return route_rows(op, {logits}, k)[0];
 }
 
 TEST(Route, TiesGoToTheLowestIndexAndNanComesLast) {
@@ -107,6 +146,124 @@ TEST(Route, OnlyExpertsOfTheBestGroupsAreChosen) {
   EXPECT_EQ((Chosen{8, 6}), route(op, logits, 2).chosen);
   op.selection_bias = {};
   EXPECT_EQ((Chosen{0, 1}), route(op, {1, 1, 1, 1, 1, 1, 1, 1, 1}, 2).chosen);
+}
+
+// Rows that models do not give, or only broken ones.
+enum class Kind : uint8_t {
+  normal,
+  few_values,
+  all_equal,
+  all_nan,
+  no_numbers,
+  zeros,
+  wide,
+  count
+};
+
+float hostile(Kind kind, std::mt19937& random) {
+  const auto pick = [&random](auto... values) {
+    const float all[] = {values...};
+    return all[random() % std::size(all)];
+  };
+  const float even = float(int32_t(random())) * 0x1p-29f;  // -4 … 4
+  switch (kind) {
+    case Kind::few_values:
+      return pick(-1.5f, -1.0f, 0.0f, 1.0f, 2.0f);
+    case Kind::all_equal:
+      return 0.25f;
+    case Kind::all_nan:
+      return pick(kNan, -kNan);
+    case Kind::no_numbers:
+      return pick(kNan, -kNan, kInfinity, -kInfinity, 0.0f, -0.0f, even);
+    case Kind::zeros:
+      return pick(0.0f, -0.0f, 1e-44f, -1e-44f);
+    case Kind::wide:
+      return pick(even * 1e37f, even * 40, even * 1e-38f, -kInfinity);
+    default:
+      return even;
+  }
+}
+
+Logits hostile_rows(int32_t width, int32_t row_count, std::mt19937& random) {
+  Logits rows;
+  for (int32_t row = 0; row < row_count; ++row) {
+    const Kind kind = Kind(row % int32_t(Kind::count));
+    std::vector<float>& logits = rows.emplace_back();
+    for (int32_t i = 0; i < width; ++i) logits.push_back(hostile(kind, random));
+  }
+  return rows;
+}
+
+constexpr RouterScore kScores[] = {RouterScore::softmax_all, RouterScore::softmax_chosen,
+                                   RouterScore::sigmoid, RouterScore::sigmoid_chosen,
+                                   RouterScore::sparse_mixer};
+constexpr int32_t kExperts[] = {1,  2,  3,  7,  8,   9,   15,  16,  17,  24,  31,
+                                32, 33, 60, 64, 100, 128, 129, 160, 256, 257, 512};
+
+TEST(Route, EveryLevelHasTheReferencesBits) {
+  std::mt19937 random(7);
+  for (const int32_t experts : kExperts) {
+    for (const RouterScore score : kScores) {
+      op::Route op = rule(score, random() % 2 == 0);
+      op.scale = random() % 2 == 0 ? 1.0f : 2.5f;
+      std::vector<float> bias;
+      for (int32_t i = 0; i < experts; ++i) bias.push_back(hostile(Kind::few_values, random));
+      if (random() % 2 == 0) op.selection_bias = bias;
+      const int32_t k = 1 + int32_t(random() % uint32_t(std::min(experts, 16)));
+      route_rows(op, hostile_rows(experts, 21, random), k);
+      if (HasFailure()) FAIL() << experts << " experts, score " << int32_t(score) << ", k " << k;
+    }
+  }
+}
+
+TEST(Route, EveryLevelHasTheReferencesBitsWithGroups) {
+  std::mt19937 random(8);
+  for (const auto& [groups, size] :
+       {std::pair{2, 4}, {3, 3}, {4, 16}, {8, 8}, {8, 20}, {8, 32}, {16, 16}, {20, 5}, {40, 3}}) {
+    for (const RouterScore score : kScores) {
+      op::Route op = rule(score, true);
+      op.group_count = groups;
+      op.group_used_count = 1 + int32_t(random() % uint32_t(groups));
+      op.group_best_count = 1 + int32_t(random() % uint32_t(size));
+      std::vector<float> bias;
+      for (int32_t i = 0; i < groups * size; ++i) bias.push_back(hostile(Kind::normal, random));
+      if (random() % 2 == 0) op.selection_bias = bias;
+      const int32_t most = std::min(op.group_used_count * size, 16);
+      const int32_t k = 1 + int32_t(random() % uint32_t(most));
+      route_rows(op, hostile_rows(groups * size, 21, random), k);
+      if (HasFailure()) FAIL() << groups << " groups of " << size << ", k " << k;
+    }
+  }
+}
+
+// More rows than a task has, in rows that end in the middle of one.
+TEST(Route, EveryRowIsRoutedOnce) {
+  std::mt19937 random(9);
+  for (const auto& [experts, row_count] : {std::pair{8, 130}, {128, 65}, {512, 17}}) {
+    const Logits logits = hostile_rows(experts, row_count, random);
+    const op::Route op = rule(RouterScore::softmax_all, true);
+    const std::vector<Routed> all = route_rows(op, logits, 4);
+    for (size_t row = 0; row < logits.size(); ++row) {
+      EXPECT_EQ(route(op, logits[row], 4).chosen, all[row].chosen);
+    }
+  }
+}
+
+// The reference looks at all experts for each rank: against an order of them all.
+TEST(Route, ChosenAreTheFirstOfAStableSort) {
+  std::mt19937 random(10);
+  const Logits logits = hostile_rows(129, 42, random);
+  const std::vector<Routed> found = route_rows(rule(RouterScore::softmax_chosen), logits, 16);
+  for (size_t row = 0; row < logits.size(); ++row) {
+    std::vector<int32_t> order(129);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+      const float left = logits[row][size_t(a)], right = logits[row][size_t(b)];
+      return left > right || (std::isnan(right) && !std::isnan(left));
+    });
+    order.resize(16);
+    EXPECT_EQ(order, found[row].chosen) << row;
+  }
 }
 
 TEST(Route, AllScoresZeroStayZero) {

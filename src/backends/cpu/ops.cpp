@@ -8,6 +8,7 @@
 
 #include "backends/cpu/attention/ops_attend.h"
 #include "backends/cpu/ops_kernels.h"
+#include "backends/cpu/ops_route.h"
 #include "backends/cpu/recurrent/ops_channel_delta.h"
 #include "backends/cpu/recurrent/ops_delta.h"
 #include "backends/cpu/recurrent/ops_states.h"
@@ -241,6 +242,7 @@ struct Choice {
   host::HostKernel operator()(const op::Gate&) const {
     return columns_kernel<op::Gate, &op::Gate::out, gate<Table>>();
   }
+  host::HostKernel operator()(const op::Route&) const { return route_kernel<Table>(); }
   host::HostKernel operator()(const op::ExpertScale&) const {
     return row_kernel<op::ExpertScale, &op::ExpertScale::out, expert_scale<Table>>();
   }

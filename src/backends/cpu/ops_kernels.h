@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backends/reference/route_functions.h"
 #include "base/ids.h"
 
 namespace cairn::cpu {
@@ -266,6 +267,7 @@ struct OpsTable {
   void (*activate[kActivationCount])(const ActivateArgs&);  // By Activation.
   void (*gate[kActivationCount])(const GateArgs&);          // By Activation.
   void (*expert_sum)(const ExpertSumArgs&);
+  reference::RouteFunctions route;
   void (*mix_streams)(const MixStreamsArgs&);
   void (*gaussian_topk)(const GaussianTopkArgs&);
   void (*rope_adjacent)(const RopeArgs&);

@@ -8,6 +8,7 @@
 #include "backends/cpu/recurrent/delta_rule.h"
 #include "backends/cpu/recurrent/recurrence.h"
 #include "backends/cpu/rope.h"
+#include "backends/cpu/route.h"
 #include "backends/cpu/streams.h"
 
 namespace cairn {
@@ -29,6 +30,10 @@ constexpr cpu::OpsTable make_ops_table() {
                gate_row<L, Sigmoid>, gate_row<L, Tanh>, gate_row<L, Softplus>,
                gate_row<L, ClampedSwiglu>, gate_row<L, Identity>},
       .expert_sum = expert_sum_row<L>,
+      .route = {.softmax = softmax_scores<L>,
+                .sigmoid = sigmoid_scores<L>,
+                .exp_minus = exp_minus_scores<L>,
+                .take_best = take_best_scores<L>},
       .mix_streams = mix_streams_row<L>,
       .gaussian_topk = gaussian_topk_row<L>,
       .rope_adjacent = rope_adjacent_row<L>,

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <utility>
 
 #include "backends/reference/kernels.h"
 #include "backends/reference/partial_sums.h"
@@ -13,103 +15,159 @@
 namespace cairn::reference {
 namespace {
 
-// In place: exp(x - max) divided by their sum. A NaN is passed over by the maximum and then makes
-// the sum, and so every weight, NaN.
-void softmax(std::span<float> x) {
+void exp_minus(const float* x, float shift, float* out, int32_t count) {
+  for (int32_t i = 0; i < count; ++i) out[i] = elementary::exp(x[i] - shift);
+}
+
+void softmax(float* x, int32_t count) {
   float max = -std::numeric_limits<float>::infinity();
-  for (const float value : x) max = value > max ? value : max;
-  for (float& value : x) value = elementary::exp(value - max);
-  const float total = sum(x);
-  for (float& value : x) value /= total;
+  for (int32_t i = 0; i < count; ++i) max = x[i] > max ? x[i] : max;
+  exp_minus(x, max, x, count);
+  const float total = sum({x, size_t(count)});
+  for (int32_t i = 0; i < count; ++i) x[i] /= total;
+}
+
+void sigmoid(float* x, int32_t count) {
+  for (int32_t i = 0; i < count; ++i) x[i] = elementary::sigmoid(x[i]);
 }
 
 // One number for each score of a row, all different: by score, and among equals by index, the
 // first being the largest. The index is what is missing to the next multiple of 2^31.
-int64_t key_of(float score, size_t index) {
-  return int64_t(order_key(score)) * (int64_t(1) << 31) - int64_t(index);
+int64_t key_of(float score, int32_t index) {
+  return int64_t(order_key(score)) * (int64_t(1) << 31) - index;
 }
 
 int32_t index_in(int64_t key) {
   return int32_t(-key & 0x7fffffff);
 }
 
-// The largest key below `last` of `count` scores. Whoever wants the k best makes k passes over a
-// short row; nothing is marked, so that no memory is needed.
-template <class ScoreOf>
-int64_t next_best(size_t count, int64_t last, const ScoreOf& score_of) {
-  int64_t best = std::numeric_limits<int64_t>::min();
-  for (size_t index = 0; index < count; ++index) {
-    const int64_t key = key_of(score_of(index), index);
-    if (key < last) best = std::max(best, key);
-  }
-  return best;
-}
-
-constexpr int64_t kAboveAll = std::numeric_limits<int64_t>::max();
-
-// Writes each group's worth to `worths`; returns the key of the last group that is used.
-template <class ScoreOf>
-int64_t weigh_groups(const op::Route& op, size_t expert_count, const ScoreOf& score_of,
-                     std::span<float> worths) {
-  const size_t size = expert_count / worths.size();
-  for (size_t group = 0; group < worths.size(); ++group) {
-    const auto score_in_group = [&](size_t index) { return score_of(group * size + index); };
-    worths[group] = 0;
-    int64_t last = kAboveAll;
-    for (int32_t rank = 0; rank < op.group_best_count; ++rank) {
-      last = next_best(size, last, score_in_group);
-      worths[group] += score_in_group(size_t(index_in(last)));
-    }
-  }
-  int64_t last = kAboveAll;
-  for (int32_t rank = 0; rank < op.group_used_count; ++rank) {
-    last = next_best(worths.size(), last, [&](size_t group) { return worths[group]; });
-  }
-  return last;
-}
-
-// `worths`: room for one float a group, where there are several.
-void choose(const op::Route& op, std::span<const float> scores, std::span<float> worths,
-            std::span<float> chosen) {
-  const auto score_of = [&](size_t expert) {
-    return op.selection_bias.exists() ? scores[expert] + op.selection_bias[int64_t(expert)]
-                                      : scores[expert];
-  };
-  const bool all_groups = op.group_used_count >= op.group_count;
-  const size_t group_size = scores.size() / size_t(op.group_count);
-  const int64_t last_group = all_groups ? 0 : weigh_groups(op, scores.size(), score_of, worths);
-  int64_t last = kAboveAll;
-  for (float& slot : chosen) {
+// As many passes over a short row as there are to be found; each looks for the largest key below
+// the last one.
+void take_best(const TakeBest& args) {
+  int64_t last = std::numeric_limits<int64_t>::max();
+  for (int32_t rank = 0; rank < args.best_count; ++rank) {
     int64_t best = std::numeric_limits<int64_t>::min();
-    for (size_t expert = 0; expert < scores.size(); ++expert) {
-      const size_t group = expert / group_size;
-      if (!all_groups && key_of(worths[group], group) < last_group) continue;
-      const int64_t key = key_of(score_of(expert), expert);
+    for (int32_t index = 0; index < args.count; ++index) {
+      const int64_t key = key_of(args.scores[index], index);
       if (key < last) best = std::max(best, key);
     }
-    slot = std::bit_cast<float>(index_in(best));
+    args.best[rank] = index_in(best);
     last = best;
+  }
+}
+
+// What a row needs besides its inputs and outputs.
+struct RouteRoom {
+  int32_t* for_best;  // First, because it is read in whole vectors.
+  float* scores;      // [expert_count]
+  float* counting;    // [expert_count]: as they count for choosing.
+  float* worths;      // [group_count]
+  int32_t* groups;    // [group_used_count], ascending.
+  int32_t* best;      // The last that were taken.
+  size_t bytes;
+
+  // Without `scratch` only `bytes` is of use.
+  RouteRoom(const op::Route& op, std::byte* scratch) {
+    size_t used = 0;
+    const auto take = [&used, scratch](int32_t count) {
+      const size_t offset = std::exchange(used, used + size_t(count) * sizeof(float));
+      return scratch == nullptr ? nullptr : scratch + offset;
+    };
+    for_best = reinterpret_cast<int32_t*>(take(take_best_room(op.logits.width)));
+    scores = reinterpret_cast<float*>(take(op.logits.width));
+    counting = reinterpret_cast<float*>(take(op.logits.width));
+    worths = reinterpret_cast<float*>(take(op.group_count));
+    groups = reinterpret_cast<int32_t*>(take(op.group_used_count));
+    best = reinterpret_cast<int32_t*>(
+        take(std::max({op.chosen.width, op.group_used_count, op.group_best_count})));
+    bytes = used;
+  }
+};
+
+std::span<const int32_t> best_of(std::span<const float> scores, int32_t best_count,
+                                 const RouteFunctions& functions, const RouteRoom& room) {
+  functions.take_best({.scores = scores.data(),
+                       .best = room.best,
+                       .count = int32_t(scores.size()),
+                       .best_count = best_count,
+                       .room = room.for_best});
+  return {room.best, size_t(best_count)};
+}
+
+// Fills `room.groups`.
+void choose_groups(const op::Route& op, const RouteFunctions& functions,
+                   std::span<const float> scores, const RouteRoom& room) {
+  const size_t size = scores.size() / size_t(op.group_count);
+  for (size_t group = 0; group < size_t(op.group_count); ++group) {
+    const std::span<const float> own = scores.subspan(group * size, size);
+    float worth = 0;
+    for (const int32_t index : best_of(own, op.group_best_count, functions, room)) {
+      worth += own[size_t(index)];
+    }
+    room.worths[group] = worth;
+  }
+  const auto used =
+      best_of({room.worths, size_t(op.group_count)}, op.group_used_count, functions, room);
+  std::copy(used.begin(), used.end(), room.groups);
+  std::sort(room.groups, room.groups + used.size());
+}
+
+// The scores of an op with a bias or groups are copied before they are compared: with the bias
+// added, and only those of the groups that are used.
+void choose(const op::Route& op, const RouteFunctions& functions, const RouteRoom& room,
+            std::span<float> chosen) {
+  std::span<const float> counting(room.scores, size_t(op.logits.width));
+  if (op.selection_bias.exists()) {
+    const float* bias = op.selection_bias.from(0);
+    for (size_t i = 0; i < counting.size(); ++i) room.counting[i] = room.scores[i] + bias[i];
+    counting = {room.counting, counting.size()};
+  }
+  const size_t group_size = counting.size() / size_t(op.group_count);
+  const bool in_groups = op.group_used_count < op.group_count;
+  if (in_groups) {
+    choose_groups(op, functions, counting, room);
+    const size_t used_count = size_t(op.group_used_count);
+    for (size_t i = 0; i < used_count; ++i) {
+      // Not onto itself or to the right, because the groups ascend.
+      const float* from = counting.data() + size_t(room.groups[i]) * group_size;
+      std::memmove(room.counting + i * group_size, from, group_size * sizeof(float));
+    }
+    counting = {room.counting, used_count * group_size};
+  }
+  size_t rank = 0;
+  for (int32_t best : best_of(counting, int32_t(chosen.size()), functions, room)) {
+    if (in_groups) {
+      const int32_t size = int32_t(group_size);
+      best = room.groups[best / size] * size + best % size;
+    }
+    chosen[rank++] = std::bit_cast<float>(best);
   }
 }
 
 // How far from a score others may be that count beside it: twice the noise of training.
 constexpr float kMixerReach = 0.02f;
 
-float mixer_weight(std::span<const float> scores, std::span<const float> chosen, size_t rank) {
+float mixer_weight(const RouteFunctions& functions, const RouteRoom& room,
+                   std::span<const float> scores, std::span<const float> chosen, size_t rank) {
   const auto expert_at = [&](size_t r) { return size_t(std::bit_cast<int32_t>(chosen[r])); };
   const float own = scores[expert_at(rank)];
+  const float* powers = room.counting;
+  functions.exp_minus(scores.data(), own, room.counting, int32_t(scores.size()));
   float total = 0;
   for (size_t expert = 0; expert < scores.size(); ++expert) {
     bool is_better = false;
     for (size_t r = 0; r < rank; ++r) is_better = is_better || expert_at(r) == expert;
     const float magnitude = std::max(std::abs(scores[expert]), own);
     if (is_better || (own - scores[expert]) / magnitude > kMixerReach) continue;
-    total += elementary::exp(scores[expert] - own);
+    total += powers[expert];
   }
   return 1.0f / total;
 }
 
 }  // namespace
+
+constinit const RouteFunctions scalar_route{
+    .softmax = softmax, .sigmoid = sigmoid, .exp_minus = exp_minus, .take_best = take_best};
 
 int32_t order_key(float score) {
   if (score != score) return std::numeric_limits<int32_t>::min();
@@ -117,25 +175,23 @@ int32_t order_key(float score) {
   return bits >= 0 ? bits : int32_t(0x80000000u - uint32_t(bits));
 }
 
-void route_row(const op::Route& op, std::span<const float> logits, std::span<float> scratch,
-               std::span<float> chosen, std::span<float> weights) {
-  const std::span<float> scores = scratch.first(logits.size());
+void route_row(const op::Route& op, const RouteFunctions& functions, std::span<const float> logits,
+               std::byte* scratch, std::span<float> chosen, std::span<float> weights) {
+  const RouteRoom room(op, scratch);
+  const std::span<float> scores(room.scores, logits.size());
+  const int32_t score_count = int32_t(scores.size()), weight_count = int32_t(weights.size());
   std::copy(logits.begin(), logits.end(), scores.begin());
-  if (op.score == RouterScore::softmax_all) softmax(scores);
-  if (op.score == RouterScore::sigmoid) {
-    for (float& score : scores) score = elementary::sigmoid(score);
-  }
-  choose(op, scores, scratch.subspan(logits.size()), chosen);
+  if (op.score == RouterScore::softmax_all) functions.softmax(scores.data(), score_count);
+  if (op.score == RouterScore::sigmoid) functions.sigmoid(scores.data(), score_count);
+  choose(op, functions, room, chosen);
   for (size_t rank = 0; rank < chosen.size(); ++rank) {
     weights[rank] = scores[size_t(std::bit_cast<int32_t>(chosen[rank]))];
   }
-  if (op.score == RouterScore::softmax_chosen) softmax(weights);
-  if (op.score == RouterScore::sigmoid_chosen) {
-    for (float& weight : weights) weight = elementary::sigmoid(weight);
-  }
+  if (op.score == RouterScore::softmax_chosen) functions.softmax(weights.data(), weight_count);
+  if (op.score == RouterScore::sigmoid_chosen) functions.sigmoid(weights.data(), weight_count);
   if (op.score == RouterScore::sparse_mixer) {
     for (size_t rank = 0; rank < chosen.size(); ++rank) {
-      weights[rank] = mixer_weight(scores, chosen, rank);
+      weights[rank] = mixer_weight(functions, room, scores, chosen, rank);
     }
   }
   if (op.normalize) {
@@ -149,8 +205,8 @@ void route_row(const op::Route& op, std::span<const float> logits, std::span<flo
   for (float& weight : weights) weight *= op.scale;
 }
 
-size_t scratch_floats(const op::Route& op) {
-  return size_t(op.logits.width) + size_t(op.group_count > 1 ? op.group_count : 0);
+size_t route_scratch_bytes(const op::Route& op) {
+  return RouteRoom(op, nullptr).bytes;
 }
 
 host::HostKernel route_kernel() {
@@ -161,12 +217,11 @@ host::HostKernel route_kernel() {
               [](const Op& op, const Step& step, int64_t task, std::byte* scratch) {
                 const auto& route = std::get<op::Route>(op);
                 const int32_t row = int32_t(task);
-                route_row(route, row_of(step, route.logits, row),
-                          {reinterpret_cast<float*>(scratch), scratch_floats(route)},
+                route_row(route, scalar_route, row_of(step, route.logits, row), scratch,
                           row_of(step, route.chosen, row), row_of(step, route.weights, row));
               },
           .scratch_bytes = [](const Op& op) -> size_t {
-            return scratch_floats(std::get<op::Route>(op)) * sizeof(float);
+            return route_scratch_bytes(std::get<op::Route>(op));
           }};
 }
 

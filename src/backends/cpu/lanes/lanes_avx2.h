@@ -23,6 +23,9 @@ struct Ints {
   Ints() = default;
   CAIRN_LANES explicit Ints(int32_t value) : v(_mm256_set1_epi32(value)) {}
   CAIRN_LANES explicit Ints(__m256i lanes) : v(lanes) {}
+  CAIRN_LANES static Ints load(const int32_t* p) {
+    return Ints(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
   __m256i v;
 };
 
@@ -181,6 +184,34 @@ CAIRN_LANES Ints operator<<(Ints a, int32_t k) {
 }
 CAIRN_LANES Ints operator>>(Ints a, int32_t k) {
   return Ints(_mm256_srai_epi32(a.v, k));
+}
+CAIRN_LANES void store(int32_t* p, Ints a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a.v);
+}
+
+// For choosing: the larger of each lane, the largest of all, the first lane that is `value` (or
+// the number of lanes), one lane changed, and all lanes from `count` on changed.
+CAIRN_LANES Ints larger(Ints a, Ints b) {
+  return Ints(_mm256_max_epi32(a.v, b.v));
+}
+CAIRN_LANES int32_t largest(Ints a) {
+  const __m128i upper = _mm256_extracti128_si256(a.v, 1);
+  const __m128i four = _mm_max_epi32(_mm256_castsi256_si128(a.v), upper);
+  const __m128i two = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0x4e));  // Lanes 2 3 0 1.
+  return _mm_cvtsi128_si32(_mm_max_epi32(two, _mm_shuffle_epi32(two, 0xb1)));
+}
+CAIRN_LANES int32_t first_equal(Ints a, int32_t value) {
+  const __m256i equal = _mm256_cmpeq_epi32(a.v, _mm256_set1_epi32(value));
+  const uint32_t lanes = uint32_t(_mm256_movemask_ps(_mm256_castsi256_ps(equal)));
+  return __builtin_ctz(lanes | 1u << 8);
+}
+CAIRN_LANES Ints with_lane(Ints a, int32_t lane, int32_t value) {
+  const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  const __m256i changes = _mm256_cmpeq_epi32(lanes, _mm256_set1_epi32(lane));
+  return Ints(_mm256_blendv_epi8(a.v, _mm256_set1_epi32(value), changes));
+}
+CAIRN_LANES Ints with_rest(Ints a, int32_t count, int32_t value) {
+  return Ints(_mm256_blendv_epi8(_mm256_set1_epi32(value), a.v, first_mask(count)));
 }
 
 // Sixteen partial sums: element i mod 16 of a row stands in lane i mod 16 of the two vectors.

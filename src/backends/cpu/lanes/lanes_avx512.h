@@ -23,6 +23,7 @@ struct Ints {
   Ints() = default;
   CAIRN_LANES explicit Ints(int32_t value) : v(_mm512_set1_epi32(value)) {}
   CAIRN_LANES explicit Ints(__m512i lanes) : v(lanes) {}
+  CAIRN_LANES static Ints load(const int32_t* p) { return Ints(_mm512_loadu_si512(p)); }
   __m512i v;
 };
 
@@ -185,6 +186,33 @@ CAIRN_LANES Ints operator<<(Ints a, int32_t k) {
 }
 CAIRN_LANES Ints operator>>(Ints a, int32_t k) {
   return Ints(_mm512_srai_epi32(a.v, uint32_t(k)));
+}
+CAIRN_LANES void store(int32_t* p, Ints a) {
+  _mm512_storeu_si512(p, a.v);
+}
+
+// For choosing: the larger of each lane, the largest of all, the first lane that is `value` (or
+// the number of lanes), one lane changed, and all lanes from `count` on changed.
+CAIRN_LANES Ints larger(Ints a, Ints b) {
+  return Ints(_mm512_max_epi32(a.v, b.v));
+}
+CAIRN_LANES int32_t largest(Ints a) {
+  const __m256i upper = _mm512_extracti64x4_epi64(a.v, 1);
+  const __m256i eight = _mm256_max_epi32(_mm512_castsi512_si256(a.v), upper);
+  const __m128i four =
+      _mm_max_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+  const __m128i two = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0x4e));  // Lanes 2 3 0 1.
+  return _mm_cvtsi128_si32(_mm_max_epi32(two, _mm_shuffle_epi32(two, 0xb1)));
+}
+CAIRN_LANES int32_t first_equal(Ints a, int32_t value) {
+  const uint32_t lanes = _mm512_cmpeq_epi32_mask(a.v, _mm512_set1_epi32(value));
+  return __builtin_ctz(lanes | 1u << 16);
+}
+CAIRN_LANES Ints with_lane(Ints a, int32_t lane, int32_t value) {
+  return Ints(_mm512_mask_set1_epi32(a.v, __mmask16(1u << lane), value));
+}
+CAIRN_LANES Ints with_rest(Ints a, int32_t count, int32_t value) {
+  return Ints(_mm512_mask_mov_epi32(_mm512_set1_epi32(value), first_mask(count), a.v));
 }
 
 // Sixteen partial sums: element i mod 16 of a row stands in lane i mod 16.

@@ -20,6 +20,12 @@ struct Ints {
   Ints() = default;
   CAIRN_LANES explicit Ints(int32_t value) : a(vdupq_n_s32(value)), b(vdupq_n_s32(value)) {}
   CAIRN_LANES Ints(int32x4_t a_, int32x4_t b_) : a(a_), b(b_) {}
+  CAIRN_LANES static Ints load(const int32_t* p) { return {vld1q_s32(p), vld1q_s32(p + 4)}; }
+  // 0, 1, 2, …
+  CAIRN_LANES static Ints lanes() {
+    const int32x4_t first = vcombine_s32(vcreate_s32(0x100000000u), vcreate_s32(0x300000002u));
+    return {first, vaddq_s32(first, vdupq_n_s32(4))};
+  }
   int32x4_t a, b;
 };
 
@@ -176,6 +182,38 @@ CAIRN_LANES Ints operator<<(Ints x, int32_t k) {
 }
 CAIRN_LANES Ints operator>>(Ints x, int32_t k) {
   return x << -k;  // A shift by a negative count goes to the right and keeps the sign.
+}
+CAIRN_LANES void store(int32_t* p, Ints x) {
+  vst1q_s32(p, x.a);
+  vst1q_s32(p + 4, x.b);
+}
+
+// For choosing: the larger of each lane, the largest of all, the first lane that is `value` (or
+// the number of lanes), one lane changed, and all lanes from `count` on changed.
+CAIRN_LANES Ints larger(Ints x, Ints y) {
+  return {vmaxq_s32(x.a, y.a), vmaxq_s32(x.b, y.b)};
+}
+CAIRN_LANES int32_t largest(Ints x) {
+  return vmaxvq_s32(vmaxq_s32(x.a, x.b));
+}
+CAIRN_LANES int32_t first_equal(Ints x, int32_t value) {
+  const Ints lanes = Ints::lanes();
+  const int32x4_t wanted = vdupq_n_s32(value), none = vdupq_n_s32(8);
+  const int32x4_t in_a = vbslq_s32(vceqq_s32(x.a, wanted), lanes.a, none);
+  const int32x4_t in_b = vbslq_s32(vceqq_s32(x.b, wanted), lanes.b, none);
+  return vminvq_s32(vminq_s32(in_a, in_b));
+}
+CAIRN_LANES Ints with_lane(Ints x, int32_t lane, int32_t value) {
+  const Ints lanes = Ints::lanes();
+  const int32x4_t changed = vdupq_n_s32(lane), values = vdupq_n_s32(value);
+  return {vbslq_s32(vceqq_s32(lanes.a, changed), values, x.a),
+          vbslq_s32(vceqq_s32(lanes.b, changed), values, x.b)};
+}
+CAIRN_LANES Ints with_rest(Ints x, int32_t count, int32_t value) {
+  const Ints lanes = Ints::lanes();
+  const int32x4_t end = vdupq_n_s32(count), values = vdupq_n_s32(value);
+  return {vbslq_s32(vcltq_s32(lanes.a, end), x.a, values),
+          vbslq_s32(vcltq_s32(lanes.b, end), x.b, values)};
 }
 
 // Sixteen partial sums: element i mod 16 of a row stands in lane i mod 16 of the two vectors.
