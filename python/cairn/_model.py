@@ -51,7 +51,7 @@ class Model(Handle):
     >>> with Model(NANO) as model:
     ...     model.tokenize("Hello")
     ...     model.detokenize(model.tokenize("Hello"))
-    [39, 68, 75, 75, 78]
+    [428]
     'Hello'
     """
 
@@ -137,8 +137,7 @@ class Model(Handle):
             variables: Of the template, such as ``enable_thinking=False``.
 
         Raises:
-            UnsupportedError: the model has no chat template.
-            FormatError: messages that the template does not take.
+            UnsupportedError: the model has no chat template, or it does not take these messages.
         """
         request: dict[str, Any] = {
             **variables,

@@ -6,14 +6,15 @@ import asyncio
 import ctypes
 import itertools
 import json
+import threading
 import weakref
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from . import _c
 from ._engine import Engine
-from ._errors import InvalidError, check, fail, new_error
+from ._errors import BusyError, InvalidError, check, fail, new_error
 from ._figures import Plan, new_plan, plan_from
 from ._handles import Handle
 from ._model import Message, Text
@@ -43,6 +44,25 @@ class Event(NamedTuple):
     """"none", or why the answer has ended: "stop", "length", "context" or "memory"."""
 
 
+class _Right:
+    """The right to call the library for a session and to copy what it shows, until the next call,
+    to one thread at a time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            raise BusyError("session: expected no other call, found one on another thread")
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def awaited(self) -> threading.Lock:
+        """The same for a `with` block that waits for the other call's end."""
+        return self._lock
+
+
 class Logits(Handle):
     """One row of logits, which stays as it is. `numpy.asarray(row)` is a view without a copy."""
 
@@ -69,7 +89,7 @@ class Logits(Handle):
         """[vocabulary], without a copy; may be read only."""
         import numpy
 
-        return numpy.frombuffer(self.view(), numpy.float32)
+        return numpy.frombuffer(self.view().cast("B"), numpy.float32)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         import numpy
@@ -150,6 +170,7 @@ class Session(Handle):
         self._event = _c.EventView(struct_size=ctypes.sizeof(_c.EventView))
         # These are made once: an event costs no more than its call.
         self._event_at, self._error_at = ctypes.byref(self._event), ctypes.byref(self._error)
+        self._right = _Right()
         self._sampling = Sampling()
         self._snapshots: weakref.WeakSet[Snapshot] = weakref.WeakSet()
         engine._sessions.add(self)
@@ -159,14 +180,23 @@ class Session(Handle):
     def __repr__(self) -> str:
         return f"<cairn.Session {self.number}>"
 
+    def close(self) -> None:
+        """Gives back what it holds. A call that computes for it on another thread is cancelled."""
+        if self._handle is None:
+            return
+        _c.lib.cairn_cancel(self._handle)
+        with self._right.awaited():
+            super().close()
+
     # --- What it has ---------------------------------------------------------------------------
 
     @property
     def tokens(self) -> list[int]:
-        """A copy of its tokens. While another call uses the session: none."""
+        """A copy of its tokens."""
         count = ctypes.c_size_t()
-        address = _c.lib.cairn_tokens(self._open_handle(), ctypes.byref(count))
-        return list_from(address, count.value)
+        with self._right:
+            address = _c.lib.cairn_tokens(self._open_handle(), ctypes.byref(count))
+            return list_from(address, count.value)
 
     @property
     def position(self) -> int:
@@ -189,10 +219,7 @@ class Session(Handle):
     def sampling(self, value: Sampling | Mapping[str, Any]) -> None:
         sampling = value if isinstance(value, Sampling) else Sampling(**value)
         params = sampling.to_c(self.engine.model)
-        check(
-            _c.lib.cairn_set_sampling(self._open_handle(), ctypes.byref(params), self._error_at),
-            self._error,
-        )
+        self._call(_c.lib.cairn_set_sampling, ctypes.byref(params))
         self._sampling = sampling
 
     # --- Reading -------------------------------------------------------------------------------
@@ -214,20 +241,12 @@ class Session(Handle):
             is_first = self.position == 0
             text = self.engine.model.tokenize(text, bos=is_first, special=special)
         ids = array_of(text)
-        figures = new_plan()
-        status = _c.lib.cairn_prefill(
-            self._open_handle(), ids, len(ids), ctypes.byref(figures), self._error_at
-        )
-        return self._done(status, figures)
+        return self._read(_c.lib.cairn_prefill, ids, len(ids))
 
     def become(self, tokens: Iterable[int]) -> Plan:
         """Makes these its tokens: what memory has of them is not computed again."""
         ids = array_of(tokens)
-        figures = new_plan()
-        status = _c.lib.cairn_sync(
-            self._open_handle(), ids, len(ids), ctypes.byref(figures), self._error_at
-        )
-        return self._done(status, figures)
+        return self._read(_c.lib.cairn_sync, ids, len(ids))
 
     def chat(self, messages: Sequence[Message], **options: Any) -> Plan:
         """Becomes this conversation, ready for the model's answer. Options: Model.render()."""
@@ -235,36 +254,31 @@ class Session(Handle):
 
     def rewind(self, to: int | Snapshot) -> Plan:
         """Goes back to the first `to` tokens, or to a snapshot of any session of the engine."""
-        figures = new_plan()
         if isinstance(to, Snapshot):
-            status = _c.lib.cairn_rewind_to(
-                self._open_handle(), to._open_handle(), ctypes.byref(figures), self._error_at
-            )
-        else:
-            status = _c.lib.cairn_rewind(
-                self._open_handle(), _position(to), ctypes.byref(figures), self._error_at
-            )
-        return self._done(status, figures)
+            return self._read(_c.lib.cairn_rewind_to, to._open_handle())
+        return self._read(_c.lib.cairn_rewind, _position(to))
 
     def plan_rewind(self, to: int) -> Plan:
         """What rewind() to a position would cost. Computes nothing."""
         figures = new_plan()
-        status = _c.lib.cairn_plan_rewind(
-            self._open_handle(), _position(to), ctypes.byref(figures), self._error_at
-        )
-        check(status, self._error)
+        self._call(_c.lib.cairn_plan_rewind, _position(to), ctypes.byref(figures))
         return plan_from(figures)
 
     def reset(self) -> None:
         """Forgets all tokens. What was computed stays in memory while there is room."""
-        check(_c.lib.cairn_reset(self._open_handle(), self._error_at), self._error)
+        self._call(_c.lib.cairn_reset)
 
     def explain(self) -> str:
         """What the last call that read or rewound found in memory, as a sentence."""
         return "nothing was read yet" if self.last_plan is None else str(self.last_plan)
 
-    def _done(self, status: int, figures: _c.PlanFigures) -> Plan:
-        check(status, self._error)
+    def _call(self, function: Callable[..., int], *arguments: Any) -> None:
+        with self._right:
+            check(function(self._open_handle(), *arguments, self._error_at), self._error)
+
+    def _read(self, function: Callable[..., int], *arguments: Any) -> Plan:
+        figures = new_plan()
+        self._call(function, *arguments, ctypes.byref(figures))
         self.last_plan = plan_from(figures)
         return self.last_plan
 
@@ -278,10 +292,11 @@ class Session(Handle):
             NoRoomError.
             Cancelled: going on is possible, and chooses the same tokens.
         """
-        status = _c.lib.cairn_next(self._open_handle(), self._event_at, self._error_at)
-        if status < 0 or status == _c.CANCELLED:
-            fail(status, self._error)
-        return self._take_event()
+        with self._right:
+            status = _c.lib.cairn_next(self._open_handle(), self._event_at, self._error_at)
+            if status < 0 or status == _c.CANCELLED:
+                fail(status, self._error)
+            return self._take_event()
 
     def generate(
         self, prompt: Prompt | None = None, *, max_tokens: int | None = None
@@ -312,23 +327,20 @@ class Session(Handle):
         the loop, cancels what is computed."""
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._prepare, prompt, max_tokens)
-        handle = self._open_handle()
-        check(_c.lib.cairn_start(handle, self._error_at), self._error)
-        descriptor = _c.lib.cairn_wait_fd(handle)
+        self._call(_c.lib.cairn_start)
+        descriptor = _c.lib.cairn_wait_fd(self._open_handle())
         ready = asyncio.Event()
         loop.add_reader(descriptor, ready.set)
         is_done = False
         try:
             while True:
-                status = _c.lib.cairn_poll(handle, self._event_at, self._error_at)
-                if status == _c.AGAIN:
+                event = self._poll()
+                if event is None:
                     ready.clear()
                     await ready.wait()
                     continue
-                is_done = status not in (_c.OK, _c.AGAIN)
-                if status < 0 or status == _c.CANCELLED:
-                    fail(status, self._error)
-                yield self._take_event()
+                is_done = event.finish != "none"
+                yield event
                 if is_done:
                     return
         finally:
@@ -336,11 +348,21 @@ class Session(Handle):
             if not is_done and not self.closed:
                 self._stop_background()
 
+    def _poll(self) -> Event | None:
+        with self._right:
+            status = _c.lib.cairn_poll(self._open_handle(), self._event_at, self._error_at)
+            if status == _c.AGAIN:
+                return None
+            if status < 0 or status == _c.CANCELLED:
+                fail(status, self._error)
+            return self._take_event()
+
     def _stop_background(self) -> None:
-        handle = self._open_handle()
-        _c.lib.cairn_cancel(handle)
-        while _c.lib.cairn_next(handle, self._event_at, self._error_at) == _c.OK:
-            pass
+        with self._right:
+            handle = self._open_handle()
+            _c.lib.cairn_cancel(handle)
+            while _c.lib.cairn_next(handle, self._event_at, self._error_at) == _c.OK:
+                pass
 
     def _prepare(self, prompt: Prompt | None, max_tokens: int | None) -> None:
         if prompt is not None:
@@ -370,12 +392,13 @@ class Session(Handle):
         it was asked with, its tokens, and a digest of the logits that they were chosen from.
         `cairn replay` computes it again and says whether the bits are the same."""
         handle = self._open_handle()
-        data = collect_bytes(
-            lambda out, capacity, count, error: _c.lib.cairn_receipt(
-                handle, out, capacity, count, error
-            ),
-            4096,
-        )
+        with self._right:
+            data = collect_bytes(
+                lambda out, capacity, count, error: _c.lib.cairn_receipt(
+                    handle, out, capacity, count, error
+                ),
+                4096,
+            )
         found: dict[str, Any] = json.loads(data)
         return found
 
@@ -384,10 +407,7 @@ class Session(Handle):
     def logits(self) -> Logits:
         """Those of the next token."""
         out = ctypes.c_void_p()
-        status = _c.lib.cairn_logits_acquire(
-            self._open_handle(), ctypes.byref(out), self._error_at
-        )
-        check(status, self._error)
+        self._call(_c.lib.cairn_logits_acquire, ctypes.byref(out))
         assert out.value is not None
         return Logits(out.value)
 
@@ -400,29 +420,23 @@ class Session(Handle):
         """
         out = ctypes.c_int32()
         address, count, owner = _floats(logits)
-        status = _c.lib.cairn_sample(
-            self._open_handle(), address, count, ctypes.byref(out), self._error_at
-        )
+        self._call(_c.lib.cairn_sample, address, count, ctypes.byref(out))
         del owner
-        check(status, self._error)
         return out.value
 
     def set_logits(self, logits: Any) -> None:
         """Has the next token of an answer chosen from these [vocabulary] floats in place of the
         session's own, with grammar and all; until then, or until the tokens change."""
         address, count, owner = _floats(logits)
-        status = _c.lib.cairn_set_logits(self._open_handle(), address, count, self._error_at)
+        self._call(_c.lib.cairn_set_logits, address, count)
         del owner
-        check(status, self._error)
 
     # --- Snapshots, forks and the store --------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
         """The session as it stands. An answer that is being made is not part of it."""
         out = ctypes.c_void_p()
-        status = _c.lib.cairn_snapshot_take(self._open_handle(), ctypes.byref(out), self._error_at)
-        if status != _c.OK:
-            fail(status, self._error)
+        self._call(_c.lib.cairn_snapshot_take, ctypes.byref(out))
         assert out.value is not None
         made = Snapshot(out.value)
         self._snapshots.add(made)
@@ -436,13 +450,9 @@ class Session(Handle):
         """A second session with the same tokens, memory and sampling: as this one stands, or with
         the tokens of a snapshot. Computes nothing."""
         out = ctypes.c_void_p()
-        status = _c.lib.cairn_fork(
-            self._open_handle(),
-            None if at is None else at._open_handle(),
-            ctypes.byref(out),
-            self._error_at,
+        self._call(
+            _c.lib.cairn_fork, None if at is None else at._open_handle(), ctypes.byref(out)
         )
-        check(status, self._error)
         made = Session(self.engine, _handle=out.value)
         made._sampling = self._sampling
         return made
@@ -456,7 +466,7 @@ class Session(Handle):
             InvalidError: the session is empty, or the name none.
             StorageError.
         """
-        check(_c.lib.cairn_save(self._open_handle(), _name(name), self._error_at), self._error)
+        self._call(_c.lib.cairn_save, _name(name))
 
     def load(self, name: str) -> Plan:
         """Becomes what was saved, by this engine or an earlier one on the same model.
@@ -466,11 +476,7 @@ class Session(Handle):
             FormatError: it is damaged.
             MismatchError: of another model.
         """
-        figures = new_plan()
-        status = _c.lib.cairn_restore(
-            self._open_handle(), _name(name), ctypes.byref(figures), self._error_at
-        )
-        return self._done(status, figures)
+        return self._read(_c.lib.cairn_restore, _name(name))
 
 
 def _position(value: int) -> int:

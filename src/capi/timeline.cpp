@@ -106,6 +106,8 @@ Status ReadJob::advance() {
 
 void ReadJob::end(Status status) {
   if (!status && has_started_) timeline_->go_to(before_);
+  // Other conversations may begin alike. Single tokens are those of an answer made by hand.
+  if (status && done_->forward_tokens > 1) timeline_->lane().publish();
   before_ = memory::Sequence();
   mailbox_->end(std::move(status), timeline_->completion() != nullptr);
 }

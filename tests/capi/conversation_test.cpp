@@ -119,6 +119,28 @@ TEST(Conversation, AnswersAndGoesOn) {
   cairn_conversation_close(c);
 }
 
+// While one conversation is open, another one that begins alike computes only what differs.
+TEST(Conversation, FindsWhatOpenOnesHaveRead) {
+  for (const char* name : {"llama", "gemma3", "falcon_mamba", "jamba"}) {
+    SCOPED_TRACE(name);
+    Opened opened(test::golden_path(name));
+    const auto text = test::some_tokens(40);
+    cairn_conversation* const first = opened.conversation();
+    cairn_plan done = sized<cairn_plan>();
+    ASSERT_EQ(cairn_sync(first, text.data(), text.size(), &done, nullptr), CAIRN_OK);
+    EXPECT_EQ(done.forward_tokens, text.size());
+    cairn_plan plan = sized<cairn_plan>();
+    ASSERT_EQ(cairn_plan_prompt(opened.engine, text.data(), text.size(), &plan, nullptr), CAIRN_OK);
+    EXPECT_EQ(plan.forward_tokens, 0u);
+    cairn_conversation* const second = opened.conversation();
+    ASSERT_EQ(cairn_sync(second, text.data(), text.size(), &done, nullptr), CAIRN_OK);
+    EXPECT_EQ(done.forward_tokens, 0u);
+    EXPECT_TRUE(same_bits(logits_of(first), logits_of(second)));
+    cairn_conversation_close(first);
+    cairn_conversation_close(second);
+  }
+}
+
 // Logits of the caller's own: the next token is chosen from them, and the one after that is not.
 TEST(Conversation, ChoosesFromLogitsThatItIsGiven) {
   Opened opened(test::nano_path());
