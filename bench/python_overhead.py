@@ -13,7 +13,7 @@ import time
 import cairn
 from cairn import _c
 
-TOKENS, ROUNDS = 400, 9
+TOKENS, ROUNDS = 200, 7
 
 
 def per_token(seconds):

@@ -157,6 +157,12 @@ Answer Conversation::read(std::vector<Token> tokens, const SnapshotObject* from,
     reset();
     return {};
   }
+  waiting_.clear();
+  return run_read(std::move(tokens), from, done);
+}
+
+Answer Conversation::run_read(std::vector<Token> tokens, const SnapshotObject* from,
+                              memory::ResumePlan& done) {
   Answer answer =
       run(std::make_unique<ReadJob>(timeline_.get(), mailbox_.get(), tokens, from, &done));
   if (answer.status == CAIRN_OK) {
@@ -183,6 +189,7 @@ void Conversation::reset() {
     timeline.set_sampler({});
   });
   mailbox_->clear();
+  waiting_.clear();
   tokens_.clear();
   given_logits_.clear();
 }
@@ -190,6 +197,7 @@ void Conversation::reset() {
 void Conversation::set_terms(std::shared_ptr<const AnswerTerms> terms) {
   ask([](Timeline& timeline) { timeline.drop_answer(); });
   mailbox_->clear();
+  waiting_.clear();
   terms_ = std::move(terms);
 }
 
@@ -259,7 +267,10 @@ std::optional<AnswerEvent> Conversation::take_event() {
   if (tokens_.capacity() - tokens_.size() < kTokensMax) {
     tokens_.reserve(2 * tokens_.size() + kTokensMax);
   }
-  return mailbox_->take();
+  if (waiting_.empty()) return mailbox_->take();
+  AnswerEvent event = std::move(waiting_.front());
+  waiting_.pop_front();
+  return event;
 }
 
 Answer Conversation::deliver(AnswerEvent event) {
@@ -291,8 +302,11 @@ Answer Conversation::compute_all() {
   ask([&](Timeline& timeline) { is_there = timeline.stands_at(tokens_.size()); });
   if (is_there) return {};
   if (mailbox_->has_answer()) return make(MakeJob::Extent::rows);
+  while (std::optional<AnswerEvent> event = mailbox_->take()) {
+    waiting_.push_back(*std::move(event));
+  }
   memory::ResumePlan done;
-  return read(tokens_, nullptr, done);
+  return run_read(tokens_, nullptr, done);
 }
 
 Answer Conversation::logits(std::vector<float>& row) {

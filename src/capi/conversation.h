@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -81,6 +82,7 @@ class Conversation {
   Answer make(MakeJob::Extent extent);
   Answer wait();
   Answer take_outcome();
+  Answer run_read(std::vector<Token> tokens, const SnapshotObject* from, memory::ResumePlan& done);
   std::optional<AnswerEvent> take_event();
   Answer deliver(AnswerEvent event);
   Answer compute_all();
@@ -97,6 +99,8 @@ class Conversation {
   std::shared_ptr<const AnswerTerms> terms_;
   std::vector<float> given_logits_;  // Of the next token; empty: its own.
   AnswerEvent event_;
+  // Of an answer that has ended; put aside while its last token is computed.
+  std::deque<AnswerEvent> waiting_;
   bool is_streaming_ = false;
 };
 

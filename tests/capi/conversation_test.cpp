@@ -119,6 +119,36 @@ TEST(Conversation, AnswersAndGoesOn) {
   cairn_conversation_close(c);
 }
 
+// Looking at the logits behind each token changes nothing of the answer, nor of its end.
+TEST(Conversation, AnswersAreTheSameWhileTheirLogitsAreLookedAt) {
+  Opened opened(test::nano_path());
+  cairn_conversation* c = opened.conversation();
+  const auto prompt = opened.chat("What is the capital of France?");
+  for (const int32_t max_tokens : {3, 60}) {
+    test::set_greedy(opened.model, c, max_tokens);
+    ASSERT_EQ(cairn_sync(c, prompt.data(), prompt.size(), nullptr, &opened.error), CAIRN_OK);
+    const std::string wanted = test::answer_of(c);
+    const auto tokens = tokens_of(c);
+    ASSERT_EQ(cairn_rewind(c, uint32_t(prompt.size()), nullptr, nullptr), CAIRN_OK);
+    cairn_event event = sized<cairn_event>();
+    std::string text;
+    cairn_status status = CAIRN_OK;
+    for (int count = 0; count < 100 && status == CAIRN_OK; ++count) {
+      status = cairn_next(c, &event, &opened.error);
+      text.append(event.text, event.text_bytes);
+      EXPECT_FALSE(logits_of(c).empty());
+    }
+    EXPECT_EQ(status, CAIRN_DONE) << opened.error.message;
+    EXPECT_EQ(text, wanted);
+    EXPECT_EQ(tokens_of(c), tokens);
+    EXPECT_EQ(event.finish, max_tokens == 3 ? CAIRN_FINISH_LENGTH : CAIRN_FINISH_STOP);
+    // Whoever goes on elsewhere hears nothing of it any more.
+    ASSERT_EQ(cairn_rewind(c, uint32_t(prompt.size()), nullptr, nullptr), CAIRN_OK);
+    EXPECT_EQ(test::answer_of(c), wanted);
+  }
+  cairn_conversation_close(c);
+}
+
 // While one conversation is open, another one that begins alike computes only what differs.
 TEST(Conversation, FindsWhatOpenOnesHaveRead) {
   for (const char* name : {"llama", "gemma3", "falcon_mamba", "jamba"}) {
