@@ -224,6 +224,21 @@ def test_examples_of_the_documentation():
     assert failed == 0 and ran > 0
 
 
+def test_the_example_makes_three_answers_of_one_reading():
+    made = subprocess.run([sys.executable, SOURCE / "examples" / "python" / "branches.py", NANO,
+                           PARIS[0]["content"]], capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL, timeout=120)
+    assert made.returncode == 0 and len(made.stdout.splitlines()) == 3, made
+    assert "11 are read" in made.stderr, made
+
+
+def test_the_readme_shows_what_runs():
+    readme = (SOURCE / "README.md").read_text()
+    block = next(part for part in readme.split("```python\n")[1:] if "import cairn\n" in part)
+    shown = run(block.split("```")[0].replace("MODEL.gguf", NANO))
+    assert shown.returncode == 0 and len(shown.stdout.splitlines()) == 2, shown
+
+
 def test_nothing_heavy_is_imported():
     told = run("import sys, cairn; print(sorted({'numpy', 'jinja2', 'ssl'} & set(sys.modules)))")
     assert told.stdout.strip() in ("[]", "['ssl']"), told
