@@ -38,10 +38,10 @@ constexpr const RuntimeType* kTypes[] = {&kSlow, &kFaster, &kFast, &kFastest};
 
 TEST(Selection, TakesTheBestThatCan) {
   unsetenv("CAIRN_BACKEND");
-  const auto best = choose(kTypes, {}, {});
+  auto best = choose(kTypes, {}, {});
   ASSERT_TRUE(best);
   EXPECT_EQ(*best, &kFast);
-  const auto built_in = choose(std::span(kTypes).first(2), {}, {});
+  auto built_in = choose(std::span(kTypes).first(2), {}, {});
   ASSERT_TRUE(built_in);
   EXPECT_EQ(*built_in, nullptr);
 }
