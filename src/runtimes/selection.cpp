@@ -2,6 +2,7 @@
 #include "runtimes/selection.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "base/env.h"
 #include "base/text/nearest_name.h"
