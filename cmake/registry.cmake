@@ -1,7 +1,7 @@
 # A generated table: every listed file <name>.cpp defines `const <type> <prefix>_<name>`, and the
 # linker checks that it does. Adding a file is all that it takes to be in the table. TABLES names
 # those that define `const std::span<const <type>> <prefix>_<name>` instead, of several entries; all
-# entries are in the order of their `name` then.
+# entries are in the order of their `name` then. Without files the table is empty.
 #   cairn_registry(TARGET SCOPE namespace TYPE type PREFIX prefix ACCESSOR function
 #                  HEADER header FILES file… [TABLES name…])
 function(cairn_registry target)
@@ -13,7 +13,12 @@ function(cairn_registry target)
     string(APPEND declarations "extern const ${R_TYPE} ${R_PREFIX}_${name};\n")
     string(APPEND entries "&${R_PREFIX}_${name}, ")
   endforeach()
+  set(table "static const ${R_TYPE}* const table[] = {${entries}};\n")
   set(body "std::span<const ${R_TYPE}* const> ${R_ACCESSOR}() { return table; }")
+  if(NOT R_FILES)
+    set(table "")
+    set(body "std::span<const ${R_TYPE}* const> ${R_ACCESSOR}() { return {}; }")
+  endif()
   if(R_TABLES)
     set(appended "")
     foreach(name ${R_TABLES})
@@ -40,8 +45,7 @@ ${appended}    std::ranges::sort(entries, {}, &${R_TYPE}::name);
 #include <vector>
 #include \"${R_HEADER}\"
 namespace ${R_SCOPE} {
-${declarations}static const ${R_TYPE}* const table[] = {${entries}};
-${body}
+${declarations}${table}${body}
 }  // namespace ${R_SCOPE}
 ")
   target_sources(${target} PRIVATE ${output})
