@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the Python package adds to a token, in microseconds, beside the bare calls of the C interface
-through ctypes; and what a snapshot costs.
+"""What the Python package adds to a token, in microseconds, beside the bare calls of the C
+interface through ctypes; and what a snapshot costs.
 
   CAIRN_LIBRARY=build/libcairn.so PYTHONPATH=python bench/python_overhead.py assets/nano.gguf
 """

@@ -57,7 +57,7 @@ class Engine(Handle):
         adapters: LoRA adapters of all that is computed: paths, or pairs of path and scale.
         pooling: "none", "mean", "cls" or "last": the engine makes vectors instead of text.
         progress: Called while weights are prepared, on another thread, with 0 to 1; False gives up.
-        options: Others of cairn_engine_params' options_json, by name, such as ``numerics="fast-1"``.
+        options: Others of cairn_engine_params' options_json, by name: ``numerics="fast-1"``.
 
     Raises:
         StorageError, FormatError, UnsupportedError: for the file.

@@ -83,7 +83,8 @@ class Logits(Handle):
         self._open_handle()
         row = _row_type(self._count).from_address(self._address)
         row.owner = self
-        return memoryview(row).cast("B").cast("f").toreadonly()
+        floats: Any = memoryview(row).cast("B").cast("f").toreadonly()
+        return floats  # type: ignore[no-any-return]
 
     def numpy(self) -> NDArray[numpy.float32]:
         """[vocabulary], without a copy; may be read only."""

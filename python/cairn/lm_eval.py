@@ -15,9 +15,12 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from lm_eval import utils
-from lm_eval.api.model import TemplateLM
-from lm_eval.api.registry import register_model
+from lm_eval.api.model import TemplateLM  # pyright: ignore[reportMissingImports]
+from lm_eval.api.registry import register_model  # pyright: ignore[reportMissingImports]
+from lm_eval.utils import (  # pyright: ignore[reportMissingImports]
+    get_rolling_token_windows,
+    make_disjoint_window,
+)
 
 from ._engine import Engine
 from ._errors import InvalidError
@@ -111,8 +114,8 @@ class CairnLM(TemplateLM):  # type: ignore[misc]
         def score(request: Any) -> float:
             (text,) = request.args
             windows = map(
-                utils.make_disjoint_window,
-                utils.get_rolling_token_windows(
+                make_disjoint_window,
+                get_rolling_token_windows(
                     token_list=self.tok_encode(text, add_special_tokens=False),
                     prefix_token=self.prefix_token_id,
                     max_seq_len=self.max_length - 1,

@@ -111,7 +111,7 @@ class Lane {
   // Of the next token; [vocabulary]. REQUIRES: something was read; !wants_rows().
   std::span<const float> logits() const;
   // Samples the next token without adding it: with a mask, of what it allows; by `given` logits, if
-  // there are any. The noise's key is the position in the whole text, and penalties see all of that,
+  // there are any. The noise's key is the position in the whole text, and penalties see all of it,
   // whatever was shifted. Errors: the sampler's. REQUIRES: those of logits().
   Result<Token> sample(sample::Sampler& sampler, const sample::TokenMask* allowed = nullptr,
                        std::span<const float> given = {});

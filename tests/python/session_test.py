@@ -116,7 +116,8 @@ def test_seeds_choose_alike(session):
         texts = []
         for seed in (1, 1, 2, 3, 4, 5):
             session.rewind(mark)
-            session.sampling = cairn.Sampling(temperature=8, seed=seed, max_tokens=16, samplers="temperature")
+            session.sampling = cairn.Sampling(temperature=8, seed=seed, max_tokens=16,
+                                              samplers="temperature")
             texts.append(session.answer())
     assert texts[0] == texts[1] and len(set(texts)) > 2
 
