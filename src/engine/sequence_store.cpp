@@ -31,7 +31,7 @@ constexpr size_t kAuditsMax = 8;
 constexpr uint64_t kWaitingPart = 4, kDemotedPart = 8, kBehindPart = 16;
 // Beside steps the writing thread rests so many times as long as it has computed: two processors
 // lose less than a hundredth of their time, with what the system does for it.
-constexpr int64_t kRestPerWork = 80;
+constexpr int64_t kRestPerWork = 120;
 // Steps are being made, if one was so short ago.
 constexpr std::chrono::milliseconds kBesideSteps(100);
 

@@ -244,7 +244,8 @@ def test_nothing_heavy_is_imported():
     assert told.stdout.strip() in ("[]", "['ssl']"), told
 
 
-@pytest.mark.parametrize("checker", [["mypy", "--strict"], ["pyright", "--pythonpath", sys.executable]])
+@pytest.mark.parametrize("checker", [["mypy", "--strict"],
+                                     ["pyright", "--pythonpath", sys.executable]])
 def test_types(checker):
     pytest.importorskip(checker[0])
     package = Path(cairn.__file__).parent
