@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Libraries that stand on other people's clients, against one `cairn serve`: litellm, instructor,
-langchain-openai, langchain-ollama. Exits 77 where none of them is installed.
+langchain-openai, langchain-ollama, LlamaIndex. Exits 77 where none of them is installed.
 
   more_clients.py CAIRN FOLDER
 
@@ -84,12 +84,23 @@ def test_langchain_ollama(url):
     assert "".join(part.content for part in model.stream(QUESTION)) == PARIS
 
 
+def test_llama_index(url):
+    from llama_index.core.llms import ChatMessage
+    from llama_index.llms.openai_like import OpenAILike
+    model = OpenAILike(api_base=url + "/v1", api_key=KEY, model="m", is_chat_model=True,
+                       temperature=0)
+    question = [ChatMessage(role="user", content=QUESTION)]
+    assert model.chat(question).message.content == PARIS
+    assert "".join(part.delta or "" for part in model.stream_chat(question)) == PARIS
+
+
 def main():
     program, folder = sys.argv[1:]
     sys.path.insert(0, folder)
     tested = 0
     with Server(program, "-c", "1024") as server:
-        for test in (test_litellm, test_instructor, test_langchain_openai, test_langchain_ollama):
+        for test in (test_litellm, test_instructor, test_langchain_openai, test_langchain_ollama,
+                     test_llama_index):
             try:
                 test(server.url)
             except ModuleNotFoundError as missing:
