@@ -145,7 +145,7 @@ class _Completion:
             if token in llama._model.ends:
                 self.finish_reason = "stop"
                 break
-            data = llama.detokenize([token], prev_tokens=self._before())
+            data = self._bytes_of(token)
             self.tokens.append(token)
             if self.logprobs is not None:
                 waiting.append(
@@ -175,11 +175,13 @@ class _Completion:
             yield rest, waiting
         self._keep_in_cache()
 
-    def _before(self) -> list[int] | None:
-        # A detokenizer only has to know whether a text begins: the last tokens are enough.
-        if self.prompt_text == "" and not self.tokens:
-            return None
-        return (self.prompt + self.tokens)[-8:]
+    def _bytes_of(self, token: int) -> bytes:
+        bos = self.llama.token_bos()
+        if self.prompt_text == "" and not self.tokens and bos >= 0:
+            # Of a text without a prompt this is the beginning.
+            return self.llama.detokenize([bos, token])
+        # A detokenizer only has to know that something stands before: a few tokens are enough.
+        return self.llama.detokenize([token], prev_tokens=(self.prompt + self.tokens)[-8:])
 
     def _seek_in_cache(self) -> None:
         llama = self.llama

@@ -45,7 +45,9 @@ class LlamaTokenizer(BaseLlamaTokenizer):
     def detokenize(
         self, tokens: list[int], prev_tokens: list[int] | None = None, special: bool = False
     ) -> bytes:
-        return self._model.detokenize(tokens, special, whole=not prev_tokens)
+        # What begins with the model's first token is a whole text; anything else is a part of one.
+        is_whole = not prev_tokens and tokens[:1] == [self._model.token_bos()]
+        return self._model.detokenize(tokens, special, whole=is_whole)
 
     def encode(self, text: str, add_bos: bool = True, special: bool = True) -> list[int]:
         return self.tokenize(text.encode("utf-8", "ignore"), add_bos, special)
