@@ -23,5 +23,5 @@ environment = {**os.environ, "CAIRN_BUILD": str(build), "PYTHONDONTWRITEBYTECODE
                "CAIRN_LIBRARY": str(build / "libcairn.so"), "PYTHONPATH": os.pathsep.join(paths)}
 sys.exit(subprocess.run(
     [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o",
-     "python_files=*_test.py", "-rs", "--durations=5", *sys.argv[3:], str(here)],
+     "python_files=*_test.py llama_test_*.py", "-rs", "--durations=5", *sys.argv[3:], str(here)],
     env=environment, cwd=here).returncode)
