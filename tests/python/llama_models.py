@@ -15,7 +15,7 @@ FAMILIES = ("llama", "gemma3", "mamba", "falcon-h1")
 
 
 def program() -> str:
-    return os.environ.get("CAIRN_PROGRAM", str(ROOT / "build" / "cairn"))
+    return str(Path(os.environ["CAIRN_BUILD"]) / "cairn")
 
 
 @lru_cache(maxsize=None)

@@ -7,11 +7,13 @@ changes no bit.
 
 from __future__ import annotations
 
+import select
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Optional
 
 import numpy as np
 
+from .. import _c
 from .._sampling import Sampling
 from .._session import Session
 from ._processors import Ids, Scores, StoppingCriteria
@@ -61,10 +63,11 @@ class Chooser:
             self._fork = self._llama._stand().fork()
             self._fork.sampling = self._sampling
         fork = self._fork
-        self.row = np.asarray(fork.logits()) if self._wants_rows else None
-        processed = self._processed()
-        if processed is not None:
-            fork.set_logits(processed)
+        if self._wants_rows and not _has_ended(fork):
+            self.row = np.asarray(fork.logits())
+            processed = self._processed()
+            if processed is not None:
+                fork.set_logits(processed)
         event = fork.next()
         if event.tokens:
             return event.tokens[0]
@@ -85,6 +88,13 @@ class Chooser:
         if self._fork is not None:
             self._fork.close()
             self._fork = None
+
+
+def _has_ended(session: Session) -> bool:
+    """The grammar was complete behind the last token: the answer's end waits to be told, and
+    reading logits would begin another answer."""
+    descriptor = _c.lib.cairn_wait_fd(session._open_handle())
+    return bool(select.select([descriptor], [], [], 0)[0])
 
 
 def begin(llama: Llama, tokens: list[int], reset: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import importlib
 import os
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Optional, Sequence
@@ -21,6 +22,7 @@ def _only_match(names: list[str], pattern: str, repo_id: str) -> PurePosixPath:
 
 def from_pretrained(
     cls: type[Llama],
+    /,
     repo_id: str,
     filename: Optional[str],
     additional_files: Optional[Sequence[str]] = None,
@@ -41,19 +43,19 @@ def from_pretrained(
         ValueError: no file fits, or several do.
     """
     try:
-        from huggingface_hub import HfFileSystem, hf_hub_download
+        hub = importlib.import_module("huggingface_hub")
     except ImportError as error:
         raise ImportError(
             "Llama.from_pretrained requires the huggingface-hub package. "
             "You can install it with `pip install huggingface-hub`."
         ) from error
-    listed = HfFileSystem().ls(repo_id, recursive=True)
+    listed = hub.HfFileSystem().ls(repo_id, recursive=True)
     paths = [each["name"] if isinstance(each, dict) else each for each in listed]
     names = [str(PurePosixPath(path).relative_to(repo_id)) for path in paths]
     wanted = [_only_match(names, pattern, repo_id) for pattern in (filename or "*.gguf",)]
     wanted += [_only_match(names, pattern, repo_id) for pattern in additional_files or ()]
     found = [
-        hf_hub_download(
+        hub.hf_hub_download(
             repo_id=repo_id,
             filename=path.name,
             subfolder=None if path.parent == PurePosixPath(".") else str(path.parent),

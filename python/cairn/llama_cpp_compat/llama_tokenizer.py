@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class LlamaHFTokenizer(BaseLlamaTokenizer):
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: str) -> LlamaHFTokenizer:
         try:
-            from transformers import AutoTokenizer
+            transformers = importlib.import_module("transformers")
         except ImportError as error:
             raise ImportError("LlamaHFTokenizer: expected the package transformers") from error
-        return cls(AutoTokenizer.from_pretrained(pretrained_model_name_or_path))
+        return cls(transformers.AutoTokenizer.from_pretrained(pretrained_model_name_or_path))
