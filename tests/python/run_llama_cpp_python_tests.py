@@ -40,7 +40,7 @@ LEFT_OUT = {
     "test_real_model": "calls the C functions llama_*, which are not mirrored",
     "test_real_llama": "expects what a certain real model says",
     "test_real_llama_repeated_prompt_cache": "expects what a certain real model says; that a "
-    "second call equals the first is tested in llama_test_memory.py",
+    "second call equals the first is tested in llama_memory_test.py",
 }
 
 

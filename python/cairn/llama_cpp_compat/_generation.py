@@ -7,13 +7,11 @@ changes no bit.
 
 from __future__ import annotations
 
-import select
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Optional
 
 import numpy as np
 
-from .. import _c
 from .._sampling import Sampling
 from .._session import Session
 from ._processors import Ids, Scores, StoppingCriteria
@@ -63,7 +61,7 @@ class Chooser:
             self._fork = self._llama._stand().fork()
             self._fork.sampling = self._sampling
         fork = self._fork
-        if self._wants_rows and not _has_ended(fork):
+        if self._wants_rows:
             self.row = np.asarray(fork.logits())
             processed = self._processed()
             if processed is not None:
@@ -88,13 +86,6 @@ class Chooser:
         if self._fork is not None:
             self._fork.close()
             self._fork = None
-
-
-def _has_ended(session: Session) -> bool:
-    """The grammar was complete behind the last token: the answer's end waits to be told, and
-    reading logits would begin another answer."""
-    descriptor = _c.lib.cairn_wait_fd(session._open_handle())
-    return bool(select.select([descriptor], [], [], 0)[0])
 
 
 def begin(llama: Llama, tokens: list[int], reset: bool) -> None:
