@@ -186,14 +186,16 @@ def test_text_is_held_back_while_it_may_be_a_stop_text() -> None:
     assert reader.add(b"d>tail") == "" and reader.has_stopped and reader.rest() == ""
     assert TextReader([]).add("ä".encode()[:1]) == ""
     halves = TextReader([])
-    assert [halves.add(each) for each in (b"\xe2\x98", b"\xba", b"\xff", b"x")] == ["", "☺", "", "x"]
+    added = [halves.add(each) for each in (b"\xe2\x98", b"\xba", b"\xff", b"x")]
+    assert added == ["", "☺", "", "x"]
     open_end = TextReader(["stop"])
     assert open_end.add(b"is st") == "is " and open_end.rest() == "st"
 
 
 def test_logprobs_are_those_of_the_rows(llama: Llama) -> None:
     every = Llama(model("llama"), n_ctx=128, logits_all=True)
-    found = llama.create_completion("The quick", max_tokens=3, temperature=0.0, logprobs=1, echo=True)
+    found = llama.create_completion("The quick", max_tokens=3, temperature=0.0, logprobs=1,
+                                    echo=True)
     tokens = every.tokenize("The quick")
     every.eval(tokens)
     expected = every.logits_to_logprobs(every._scores)
@@ -203,7 +205,8 @@ def test_logprobs_are_those_of_the_rows(llama: Llama) -> None:
         assert lists["token_logprobs"][place] == float(expected[place - 1, tokens[place]])
     assert lists["tokens"] == [each for each in lists["tokens"] if each]
     whole = text(found)
-    assert whole.startswith("The quick") and whole[lists["text_offset"][-1] :] == lists["tokens"][-1]
+    assert whole.startswith("The quick")
+    assert whole[lists["text_offset"][-1] :] == lists["tokens"][-1]
 
 
 def test_a_suffix_goes_behind_the_text(llama: Llama) -> None:
@@ -215,7 +218,8 @@ def test_a_suffix_goes_behind_the_text(llama: Llama) -> None:
 def test_prompts_have_to_fit(llama: Llama) -> None:
     with pytest.raises(ValueError, match="exceed context window of 128"):
         llama.create_completion([5] * 128)
-    found = llama.create_completion([5] * 120, max_tokens=None, logit_bias={llama.token_eos(): -1e9})
+    found = llama.create_completion([5] * 120, max_tokens=None,
+                                    logit_bias={llama.token_eos(): -1e9})
     assert found["usage"]["completion_tokens"] == 8
     with pytest.raises(ValueError):
         llama.create_completion([])

@@ -273,7 +273,9 @@ class _ChatCompletionRequestMessageContentPartImageImageUrlAlways(TypedDict):
     url: str
 
 
-class ChatCompletionRequestMessageContentPartImageImageUrl(_ChatCompletionRequestMessageContentPartImageImageUrlAlways, total=False):
+class ChatCompletionRequestMessageContentPartImageImageUrl(
+    _ChatCompletionRequestMessageContentPartImageImageUrlAlways, total=False
+):
     detail: Literal["auto", "low", "high"]
 
 
@@ -305,7 +307,9 @@ class _ChatCompletionRequestAssistantMessageAlways(TypedDict):
     role: Literal["assistant"]
 
 
-class ChatCompletionRequestAssistantMessage(_ChatCompletionRequestAssistantMessageAlways, total=False):
+class ChatCompletionRequestAssistantMessage(
+    _ChatCompletionRequestAssistantMessageAlways, total=False
+):
     content: Optional[str]
     tool_calls: List[ChatCompletionMessageToolCall]
     function_call: ChatCompletionRequestAssistantMessageFunctionCall
