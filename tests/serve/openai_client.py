@@ -214,7 +214,7 @@ def test_readme(server):
     if shutil.which("curl"):
         reply = subprocess.run(["sh", "-c", curl], check=True, capture_output=True, text=True)
         assert json.loads(reply.stdout)["choices"][0]["message"]["content"], reply.stdout
-    python = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
+    python = re.search(r"```python\n(from openai .*?)```", text, re.DOTALL)[1]
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         exec(python, {})
     assert printed.getvalue().strip() not in ("", "None"), printed.getvalue()
