@@ -25,32 +25,30 @@ def prepared(session, mark):
     return time.perf_counter()
 
 
-def bare(session, mark):
+def calls(session, mark, starts):
     event = _c.EventView(struct_size=ctypes.sizeof(_c.EventView))
     error = _c.Error(struct_size=ctypes.sizeof(_c.Error))
     event_at, error_at = ctypes.byref(event), ctypes.byref(error)
     handle, call = session._open_handle(), _c.lib.cairn_next
     begin = prepared(session, mark)
+    if starts:
+        _c.lib.cairn_start(handle, error_at)
     while call(handle, event_at, error_at) == _c.OK:
         pass
     return per_token(time.perf_counter() - begin)
+
+
+def bare(session, mark):
+    return calls(session, mark, starts=False)
+
+
+def background(session, mark):
+    return calls(session, mark, starts=True)
 
 
 def events(session, mark):
     begin = prepared(session, mark)
     for _ in session.generate():
-        pass
-    return per_token(time.perf_counter() - begin)
-
-
-def background(session, mark):
-    event = _c.EventView(struct_size=ctypes.sizeof(_c.EventView))
-    error = _c.Error(struct_size=ctypes.sizeof(_c.Error))
-    event_at, error_at = ctypes.byref(event), ctypes.byref(error)
-    handle, call = session._open_handle(), _c.lib.cairn_next
-    begin = prepared(session, mark)
-    _c.lib.cairn_start(handle, error_at)
-    while call(handle, event_at, error_at) == _c.OK:
         pass
     return per_token(time.perf_counter() - begin)
 

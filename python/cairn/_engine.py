@@ -126,15 +126,13 @@ class Engine(Handle):
     def __repr__(self) -> str:
         return f"<cairn.Engine of {self.model.path!r}>"
 
+    def _call(self, function: Callable[..., int], *arguments: Any) -> None:
+        error = new_error()
+        check(function(self._open_handle(), *arguments, ctypes.byref(error)), error)
+
     def _get_facts(self) -> Facts:
         facts = _c.EngineFacts(struct_size=ctypes.sizeof(_c.EngineFacts))
-        error = new_error()
-        check(
-            _c.lib.cairn_engine_get_facts(
-                self._open_handle(), ctypes.byref(facts), ctypes.byref(error)
-            ),
-            error,
-        )
+        self._call(_c.lib.cairn_engine_get_facts, ctypes.byref(facts))
         return Facts(
             capabilities=frozenset(
                 name for name, bit in _c.CAPABILITIES.items() if facts.capabilities & bit
@@ -150,25 +148,14 @@ class Engine(Handle):
     def memory(self) -> Memory:
         """What the engine holds now."""
         figures = _c.MemoryFigures(struct_size=ctypes.sizeof(_c.MemoryFigures))
-        error = new_error()
-        check(
-            _c.lib.cairn_engine_get_memory(
-                self._open_handle(), ctypes.byref(figures), ctypes.byref(error)
-            ),
-            error,
-        )
+        self._call(_c.lib.cairn_engine_get_memory, ctypes.byref(figures))
         return Memory(**{name: getattr(figures, name) for name in Memory.__dataclass_fields__})
 
     def plan(self, tokens: Iterable[int]) -> Plan:
         """What reading these tokens in a new session would cost now. Computes nothing."""
         ids = array_of(tokens)
-        figures, error = new_plan(), new_error()
-        check(
-            _c.lib.cairn_plan_prompt(
-                self._open_handle(), ids, len(ids), ctypes.byref(figures), ctypes.byref(error)
-            ),
-            error,
-        )
+        figures = new_plan()
+        self._call(_c.lib.cairn_plan_prompt, ids, len(ids), ctypes.byref(figures))
         return plan_from(figures)
 
     def embed(self, text: Text | Sequence[int]) -> list[float]:
@@ -183,19 +170,8 @@ class Engine(Handle):
         ids = array_of(tokens)
         capacity = self.facts.vector_floats
         out = (ctypes.c_float * max(capacity, 1))()
-        count, error = ctypes.c_size_t(), new_error()
-        check(
-            _c.lib.cairn_embed(
-                self._open_handle(),
-                ids,
-                len(ids),
-                out,
-                capacity,
-                ctypes.byref(count),
-                ctypes.byref(error),
-            ),
-            error,
-        )
+        count = ctypes.c_size_t()
+        self._call(_c.lib.cairn_embed, ids, len(ids), out, capacity, ctypes.byref(count))
         return out[: count.value]
 
     def score(self, tokens: Iterable[int]) -> tuple[list[float], list[int]]:
@@ -208,11 +184,7 @@ class Engine(Handle):
         ids = array_of(tokens)
         count = max(len(ids) - 1, 0)
         logprobs, likeliest = (ctypes.c_float * count)(), (ctypes.c_int32 * count)()
-        error = new_error()
-        status = _c.lib.cairn_score(
-            self._open_handle(), ids, len(ids), logprobs, likeliest, count, ctypes.byref(error)
-        )
-        check(status, error)
+        self._call(_c.lib.cairn_score, ids, len(ids), logprobs, likeliest, count)
         return logprobs[:], likeliest[:]
 
     def session(self, *, sampling: Sampling | Mapping[str, Any] | None = None) -> Session:

@@ -25,33 +25,29 @@ def list_from(address: int | None, count: int) -> list[int]:
     return list((ctypes.c_int32 * count).from_address(address))
 
 
-def collect_tokens(
-    call: Callable[[Any, int, Any, Any], int], guess: int
-) -> list[int]:
-    """Tokens of a function that writes up to a capacity and says how many there are."""
-    error = new_error()
-    count = ctypes.c_size_t()
-    capacity = guess
-    while True:
-        out = (ctypes.c_int32 * capacity)()
-        status = call(out, capacity, ctypes.byref(count), ctypes.byref(error))
-        if status != _c.E_NO_ROOM or count.value <= capacity:
-            check(status, error)
-            return out[: count.value]
-        capacity = count.value
+# What writes items to a buffer of a capacity, and to a place how many there are.
+_Writer = Callable[[Any, int, Any, Any], int]
 
 
-def collect_bytes(call: Callable[[Any, int, Any, Any], int], guess: int) -> bytes:
+def collect_tokens(call: _Writer, guess: int) -> list[int]:
+    """All tokens of a function that writes up to a capacity and says how many there are."""
+    out, count = _collect(ctypes.c_int32, call, guess)
+    return list(out[:count])
+
+
+def collect_bytes(call: _Writer, guess: int) -> bytes:
     """The same for bytes."""
-    error = new_error()
-    count = ctypes.c_size_t()
-    capacity = guess
+    out, count = _collect(ctypes.c_char, call, guess)
+    return bytes(out[:count])
+
+
+def _collect(item: Any, call: _Writer, guess: int) -> tuple[Any, int]:
+    """The buffer, and how many items it has. Asks again where the guess was too small."""
+    error, count, capacity = new_error(), ctypes.c_size_t(), guess
     while True:
-        out = ctypes.create_string_buffer(max(capacity, 1))
+        out = (item * capacity)()
         status = call(out, capacity, ctypes.byref(count), ctypes.byref(error))
         if status != _c.E_NO_ROOM or count.value <= capacity:
             check(status, error)
-            return out.raw[: count.value]
+            return out, count.value
         capacity = count.value
-
-

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -149,14 +150,17 @@ Status check_ids(const Engine& engine, std::span<const cairn_token> ids) {
   return Ok{};
 }
 
+Answer check_makes_text(const EngineObject& object, std::string_view what) {
+  if (!object.engine->options().pooling) return {};
+  return {CAIRN_E_UNSUPPORTED,
+          std::string(what) + ": expected an engine that makes text, found one with pooling"};
+}
+
 Answer plan_prompt(EngineObject& object, const cairn_token* tokens, size_t count, cairn_plan* out) {
   if (Status checked = check_out(out, "plan"); !checked) return checked;
   auto ids = list_of(tokens, count, "tokens");
   if (!ids) return ids.error();
-  if (object.engine->options().pooling) {
-    return {CAIRN_E_UNSUPPORTED,
-            "plan: expected an engine that makes text, found one with pooling"};
-  }
+  if (Answer checked = check_makes_text(object, "plan"); checked.status != CAIRN_OK) return checked;
   if (Status checked = check_ids(*object.engine, *ids); !checked) return checked;
   const std::vector<Token> prompt = tokens_of(*ids);
   memory::ResumePlan plan;
@@ -189,10 +193,8 @@ Answer score(EngineObject& object, const cairn_token* tokens, size_t count, floa
              cairn_token* likeliest, size_t capacity) {
   auto ids = list_of(tokens, count, "tokens");
   if (!ids) return ids.error();
-  if (object.engine->options().pooling) {
-    return {CAIRN_E_UNSUPPORTED,
-            "score: expected an engine that makes text, found one with pooling"};
-  }
+  if (Answer checked = check_makes_text(object, "score"); checked.status != CAIRN_OK)
+    return checked;
   if (count == 0) return invalid("tokens: expected at least one, found none");
   if (Status checked = check_ids(*object.engine, *ids); !checked) return checked;
   if (capacity < count - 1) {

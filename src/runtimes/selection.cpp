@@ -1,6 +1,8 @@
 // Ranks, names and reasons.
 #include "runtimes/selection.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 
@@ -17,12 +19,6 @@ std::vector<std::string> names_of(std::span<const RuntimeType* const> types) {
   return names;
 }
 
-std::string joined(std::span<const std::string> names) {
-  std::string all;
-  for (const std::string& each : names) all += (all.empty() ? "" : ", ") + each;
-  return all;
-}
-
 Status check_fit(const RuntimeType& type, const ModelProbe& probe) {
   CAIRN_TRY(type.available());
   return type.can_serve(probe);
@@ -36,12 +32,13 @@ Result<const RuntimeType*> find(std::span<const RuntimeType* const> types,
   const auto found = std::ranges::find(types, wanted, &RuntimeType::name);
   if (found == types.end()) {
     const std::string nearest = nearest_name(wanted, names);
-    return fail(ErrorCode::invalid_argument, "{}: expected {}, found {}{}", source, joined(names),
-                wanted, nearest.empty() ? "" : ": did you mean " + nearest + "?");
+    return fail(ErrorCode::invalid_argument, "{}: expected {}, found {}{}", source,
+                fmt::join(names, ", "), wanted,
+                nearest.empty() ? "" : ": did you mean " + nearest + "?");
   }
   if (Status fits = check_fit(**found, probe); !fits) {
     return fail(ErrorCode::unsupported, "{}: {} cannot be used: {}; there are {}", source, wanted,
-                fits.error().message, joined(names));
+                fits.error().message, fmt::join(names, ", "));
   }
   return *found;
 }

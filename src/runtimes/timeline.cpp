@@ -6,6 +6,14 @@
 
 namespace cairn::runtimes {
 
+namespace {
+
+size_t alike_count(std::span<const Token> a, std::span<const Token> b) {
+  return size_t(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
+}  // namespace
+
 History History::first(size_t count) const {
   History cut;
   cut.tokens.assign(tokens.begin(), tokens.begin() + std::ptrdiff_t(count));
@@ -17,8 +25,7 @@ History History::first(size_t count) const {
 }
 
 size_t History::common_end(const History& other) const {
-  const size_t tokens_alike =
-      size_t(std::ranges::mismatch(tokens, other.tokens).in1 - tokens.begin());
+  const size_t tokens_alike = alike_count(tokens, other.tokens);
   size_t common = 0;
   for (size_t chunk = 0; chunk < std::min(ends.size(), other.ends.size()); ++chunk) {
     if (ends[chunk] != other.ends[chunk] || ends[chunk] > tokens_alike) break;
@@ -28,10 +35,6 @@ size_t History::common_end(const History& other) const {
 }
 
 namespace {
-
-size_t alike_count(const History& a, const History& b) {
-  return size_t(std::ranges::mismatch(a.tokens, b.tokens).in1 - a.tokens.begin());
-}
 
 bool is_same(const History& a, const History& b) {
   return a.ends == b.ends && a.tokens == b.tokens;
@@ -53,8 +56,7 @@ Timeline::Timeline(LoadedRuntime* runtime, std::unique_ptr<RuntimeSession> sessi
     : runtime_(runtime), session_(std::move(session)) {}
 
 History Timeline::history_of(std::span<const Token> tokens) const {
-  const size_t alike =
-      size_t(std::ranges::mismatch(history_.tokens, tokens).in1 - history_.tokens.begin());
+  const size_t alike = alike_count(history_.tokens, tokens);
   History wanted = history_.first(alike);
   if (alike == tokens.size()) return wanted;
   wanted.tokens.assign(tokens.begin(), tokens.end());
@@ -66,7 +68,7 @@ History Timeline::history_of(std::span<const Token> tokens) const {
 // promise for other chunks only their borders are places to go on from.
 size_t Timeline::shared_with_session(const History& wanted) const {
   if (runtime_->claims().exactness == Exactness::bitwise) {
-    return std::min(alike_count(held_, wanted), wanted.tokens.size() - 1);
+    return std::min(alike_count(held_.tokens, wanted.tokens), wanted.tokens.size() - 1);
   }
   return std::min(held_.common_end(wanted), last_begin(wanted));
 }

@@ -91,8 +91,6 @@ def create_completion(
         return made.whole(pieces, echo)
 
 
-
-
 class _Completion:
     def __init__(
         self,
