@@ -307,7 +307,7 @@ CAIRN_API cairn_status cairn_sample(cairn_conversation* c, const float* logits, 
 // Has the next token chosen from these logits, one for each token of the vocabulary, in place of
 // the conversation's own: by the next cairn_next() or cairn_start(), with grammar and all. Until
 // then, or until the tokens change. Errors: CAIRN_E_INVALID: nothing was read yet; the count is
-// another.
+// another; a call was cancelled when the next token was chosen already, which cairn_next() gives.
 CAIRN_API cairn_status cairn_set_logits(cairn_conversation* c, const float* logits, size_t count,
                                         cairn_error* e);
 

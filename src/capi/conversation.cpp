@@ -349,6 +349,12 @@ Answer Conversation::check_row(std::span<const float> logits) const {
 Answer Conversation::give_logits(std::span<const float> logits) {
   if (Answer checked = check_row(logits); checked.status != CAIRN_OK) return checked;
   if (Answer computed = compute_all(); computed.status != CAIRN_OK) return computed;
+  // A cancellation may have come between a choice and its token.
+  bool has_choice = false;
+  ask([&](Timeline& timeline) {
+    has_choice = timeline.completion() != nullptr && timeline.completion()->has_choice();
+  });
+  if (has_choice) return invalid("logits: expected a token that is not chosen yet, found one");
   given_logits_.assign(logits.begin(), logits.end());
   return {};
 }

@@ -48,6 +48,8 @@ class Completion {
   // Chooses the token that follows from these logits, [vocabulary], in place of the lane's. In the
   // receipt it is one that was given. REQUIRES: it is not chosen yet.
   void give_logits(std::vector<float> logits);
+  // The token that follows is chosen, and advance() takes it.
+  bool has_choice() const { return chosen_.has_value(); }
   // Chooses the token that follows, unless that was done. Completions of different lanes may do
   // this side by side, on any thread, but those that share a matcher.
   // REQUIRES: !is_done(); the lane wants no rows.

@@ -119,6 +119,37 @@ TEST(Conversation, AnswersAndGoesOn) {
   cairn_conversation_close(c);
 }
 
+// Whenever an answer is cancelled, other logits are taken, or refused because its next token is
+// chosen; then that token comes.
+TEST(Conversation, TakesOtherLogitsAtAnyMomentOfACancelledAnswer) {
+  Opened opened(test::nano_path());
+  cairn_conversation* c = opened.conversation();
+  test::set_greedy(opened.model, c, -1);
+  const auto prompt = opened.chat("What is the capital of France?");
+  std::vector<float> row(opened.facts().vocabulary_count, 0.0f);
+  constexpr cairn_token kWanted = 700;
+  row[kWanted] = 1000;
+  for (int round = 0; round < 200; ++round) {
+    ASSERT_EQ(cairn_sync(c, prompt.data(), prompt.size(), nullptr, &opened.error), CAIRN_OK);
+    std::thread canceller([c, round] {
+      std::this_thread::sleep_for(std::chrono::microseconds(20 * (round % 50)));
+      cairn_cancel(c);
+    });
+    cairn_event event = sized<cairn_event>();
+    while (cairn_next(c, &event, nullptr) == CAIRN_OK) {
+    }
+    canceller.join();
+    const cairn_status given = cairn_set_logits(c, row.data(), row.size(), nullptr);
+    cairn_status status = cairn_next(c, &event, &opened.error);
+    if (status == CAIRN_CANCELLED) status = cairn_next(c, &event, &opened.error);
+    ASSERT_TRUE(status == CAIRN_OK || status == CAIRN_DONE) << opened.error.message;
+    if (given == CAIRN_OK && event.token_count > 0) {
+      EXPECT_EQ(event.tokens[0], kWanted);
+    }
+  }
+  cairn_conversation_close(c);
+}
+
 // Looking at the logits behind each token changes nothing of the answer, nor of its end.
 TEST(Conversation, AnswersAreTheSameWhileTheirLogitsAreLookedAt) {
   Opened opened(test::nano_path());
