@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 #include <utility>
 
@@ -22,6 +23,8 @@ constexpr int32_t kClosingTokens = 64;
 constexpr int32_t kWorthTokens = 8;
 // Of a prompt whose logits are read: they are as wide as the vocabulary.
 constexpr int32_t kOutputsMax = 64;
+// More rows of one sequence cost about what they would cost one by one.
+constexpr int32_t kDraftsMax = 63;
 
 // Fewer tokens to read count for more than fewer steps of the recurrence.
 bool is_better(const memory::ResumePlan& a, const memory::ResumePlan& b) {
@@ -75,7 +78,8 @@ int32_t Lane::wanted_rows() const {
 }
 
 int32_t Lane::room() const {
-  const int32_t room = engine_->options().context_tokens - sequence_.length();
+  const int32_t length = sequence_.length() + walked_rows_;
+  const int32_t room = engine_->options().context_tokens - length;
   return engine_->options().context_policy == ContextPolicy::shift ? std::max(room, 1) : room;
 }
 
@@ -341,6 +345,8 @@ StepItem Lane::next(int32_t row_count_max) {
   const int32_t begin = sequence_.length();
   const std::span<const Token> rest = std::span(pending_).subspan(next_);
   item_tokens_ = std::min(row_count_max, wanted_rows());
+  if (row_count_max > item_tokens_ && !drafts_.empty()) return drafted_item(row_count_max);
+  drafted_tokens_.clear();
   StepItem item{.sequence = &sequence_,
                 .tokens = rest.first(size_t(item_tokens_)),
                 .is_answer = !is_reading()};
@@ -363,6 +369,78 @@ StepItem Lane::next(int32_t row_count_max) {
   item.captures = captures_;
   item.capture_kinds = capture_kinds_;
   return item;
+}
+
+// The row that is wanted, and those of drafts; the logits of each.
+StepItem Lane::drafted_item(int32_t row_count_max) {
+  const size_t draft_count = std::min(drafts_.size(), size_t(row_count_max) - 1);
+  drafted_tokens_.assign(1, pending_[next_]);
+  drafted_tokens_.insert(drafted_tokens_.end(), drafts_.begin(),
+                         drafts_.begin() + std::ptrdiff_t(draft_count));
+  drafts_.clear();
+  outputs_.resize(drafted_tokens_.size());
+  std::iota(outputs_.begin(), outputs_.end(), 0);
+  return {.sequence = &sequence_,
+          .tokens = drafted_tokens_,
+          .outputs = outputs_,
+          .draft_count = int32_t(draft_count),
+          .keeps_hidden = true,
+          .is_answer = true};
+}
+
+int32_t Lane::draft_count_max() const {
+  if (!wants_rows() || is_reading()) return 0;
+  const int32_t room = engine_->options().context_tokens - sequence_.length() - 1;
+  int32_t count = std::min({room, engine_->runner().row_count_max() - 1, kDraftsMax});
+  // Of more rows than the log takes only all can be accepted.
+  const memory::Memory& memory = engine_->memory();
+  const bool has_states = memory.layout().recurrent_group >= 0;
+  if (has_states) count = std::min(count, memory.log_step() - 1);
+  return std::max(count, 0);
+}
+
+void Lane::draft(std::span<const Token> tokens) {
+  CHECK(int32_t(tokens.size()) <= draft_count_max());
+  if (!tokens.empty()) whole_text();  // Grows with the walk, as the sequence does behind it.
+  drafts_.assign(tokens.begin(), tokens.end());
+}
+
+// Memory may have had no room for all of them.
+void Lane::begin_walk(const StepOutputs& outputs) {
+  CHECK(outputs.count() > 0 && item_tokens_ == 1);
+  output_ = outputs.first();
+  computed_at_ = engine_->runner().run_count();
+  const size_t row_count = std::min(size_t(outputs.count()), drafted_tokens_.size());
+  walked_drafts_ = row_count > 0 ? std::span<const Token>(drafted_tokens_).first(row_count).subspan(1)
+                                 : std::span<const Token>();
+  walked_rows_ = 1;
+  ++next_;
+}
+
+std::optional<Token> Lane::next_draft() const {
+  const size_t index = size_t(walked_rows_) - 1;
+  if (index >= walked_drafts_.size()) return std::nullopt;
+  return walked_drafts_[index];
+}
+
+void Lane::confirm_draft() {
+  text_.push_back(*next_draft());
+  ++walked_rows_;
+  ++output_;
+}
+
+int32_t Lane::end_walk() {
+  walked_drafts_ = {};
+  return std::exchange(walked_rows_, 0);
+}
+
+std::span<const Token> Lane::whole_text() {
+  CHECK(!is_reading());
+  if (text_.empty()) {
+    text_.assign(sequence_.tokens().begin(), sequence_.tokens().end());
+    text_.insert(text_.end(), pending_.begin() + std::ptrdiff_t(next_), pending_.end());
+  }
+  return text_;
 }
 
 int32_t Lane::take(const StepOutputs& outputs) {
@@ -523,6 +601,20 @@ Result<size_t> LaneBatch::step(std::span<Lane* const> lanes) {
   CAIRN_TRY(const StepReport report, engine_->step(items_, take));
   for (size_t item = 0; item < report.item_count; ++item) CAIRN_TRY(stepped_[item]->settle());
   return report.item_count;
+}
+
+Status LaneBatch::step(Lane& lane, DraftedAnswer& answer) {
+  using Clock = std::chrono::steady_clock;
+  draft_rows_.begin(engine_->runner().row_count_max());
+  draft_rows_.add(&answer);
+  draft_rows_.choose();
+  const StepItem item = lane.next(draft_rows_.rows(0));
+  const auto begin = Clock::now();
+  const auto take = [&](size_t, const StepOutputs& outputs) { return answer.take(outputs); };
+  CAIRN_TRY(const StepReport report, engine_->step(std::span(&item, 1), take));
+  draft_rows_.learn(std::chrono::duration<double>(Clock::now() - begin).count(),
+                    report.replayed_rows);
+  return lane.settle();
 }
 
 }  // namespace cairn

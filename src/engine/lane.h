@@ -103,8 +103,28 @@ class Lane {
   // The next rows, at most `row_count_max`; their logits where they end the prompt or answer.
   // REQUIRES: wants_rows(); row_count_max > 0.
   StepItem next(int32_t row_count_max);
-  // In a step's acceptor: keeps where the outputs are; returns how many tokens the item had.
+  // In a step's acceptor: keeps where the outputs are; returns how many tokens the item had, without
+  // drafts.
   int32_t take(const StepOutputs& outputs);
+
+  // Drafts: tokens that may follow the one whose row is wanted. The next item has them behind it, as
+  // far as its rows go. In place of take(), the acceptor then walks along them: logits(), sample()
+  // and room() are those behind the first row, and behind one draft more with each confirm_draft().
+  // Most that one step can check.
+  int32_t draft_count_max() const;
+  // REQUIRES: wants_rows(); !is_reading(); at most draft_count_max().
+  void draft(std::span<const Token> tokens);
+  bool has_drafted() const { return !drafted_tokens_.empty(); }  // The last item.
+  void begin_walk(const StepOutputs& outputs);
+  // The next one; none where the walk is at the end of the rows.
+  std::optional<Token> next_draft() const;
+  void confirm_draft();
+  // How many tokens of the item become part of the sequence.
+  int32_t end_walk();
+  // All tokens from position 0 on, whatever was shifted, with those whose rows are wanted. Kept from
+  // the first call on. REQUIRES: !is_reading().
+  std::span<const Token> whole_text();
+
   // After the step: keeps and drops what the sequence needs. Errors: those of the memory.
   Status settle();
 
@@ -135,6 +155,7 @@ class Lane {
   Status finish_turn();
 
   const memory::Sequence& sequence() const { return sequence_; }
+  int32_t context_tokens() const { return engine_->options().context_tokens; }
   // Tokens that still fit into the context; at least 1 with the shift policy.
   int32_t room() const;
   // Of the text since the last start(), dropped by the context policy and by shifts; and the whole
@@ -166,6 +187,7 @@ class Lane {
   Start find_best(std::span<const Token> prompt, bool wants_logits) const;
   memory::ResumePlan plan_whole(std::span<const Token> prompt, bool wants_logits) const;
   Status drop_anchors_of_earlier_turns();
+  StepItem drafted_item(int32_t row_count_max);
   Status end_prompt();
   Status shift(Token token);
   std::span<const Token> text() const;
@@ -184,14 +206,19 @@ class Lane {
   bool computes_all_ = false;
   std::unique_ptr<StoredPrefix> stored_;  // Of what is read next.
   ContextCut cut_;                        // What the sequence lacks of the text.
-  std::vector<Token> text_;               // The whole text, where some is left out; else empty.
+  // The whole text, where some is left out or somebody has asked for it; else empty.
+  std::vector<Token> text_;
   std::vector<int32_t> turn_starts_;      // Its messages of the user.
   PromptReader* reader_ = nullptr;        // Of the prompt that is read, or will be.
   int32_t handed_out_ = 0;                // Of its tokens, those whose logits the reader has had.
   // Of the item that was handed out.
   std::vector<int32_t> outputs_, captures_;
   std::vector<memory::AnchorKind> capture_kinds_;
-  int32_t item_tokens_ = 0;
+  int32_t item_tokens_ = 0;              // Without drafts.
+  std::vector<Token> drafts_;            // For the next item.
+  std::vector<Token> drafted_tokens_;    // The item's, drafts included.
+  std::span<const Token> walked_drafts_;  // Those whose rows are there, while they are walked along.
+  int32_t walked_rows_ = 0;              // Likewise: accepted, and not part of the sequence yet.
   // The index of the last token's output in the runner, and the runner's count at that step.
   mutable int32_t output_ = 0;
   mutable int64_t computed_at_ = -1;

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/drafted_answer.h"
 #include "engine/lane.h"
+#include "engine/schedule/draft_rows.h"
 
 namespace cairn {
 
@@ -24,8 +26,12 @@ class LaneBatch {
     return Ok{};
   }
 
+  // The same for a lane that makes an answer, with the answer's drafts.
+  Status step(Lane& lane, DraftedAnswer& answer);
+
  private:
   Engine* engine_;
+  DraftRows draft_rows_;
   std::vector<Lane*> stepped_;
   std::vector<StepItem> items_;
 };

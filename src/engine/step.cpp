@@ -61,9 +61,9 @@ Result<StepReport> Stepper::make(std::span<const StepItem> items, StepAcceptor a
   report.item_count = transactions_.size();
   memory_->expect_states(int32_t(report.item_count));
   const auto computed = items.first(report.item_count);
-  for (const StepItem& item : computed) report.computed_rows += int32_t(item.tokens.size());
   computations_.clear();
   for (const memory::Transaction& transaction : transactions_) {
+    report.computed_rows += int32_t(transaction.tokens().size());
     computations_.push_back(transaction.variant().computation);
   }
   for (size_t item = 0; item < computed.size(); ++item) {
@@ -129,8 +129,8 @@ Status Stepper::begin(const StepItem& item) {
   return Ok{};
 }
 
-// Where there is no room for states on the way, it goes on without them: first without the closing
-// one, which is behind the others and worth least.
+// Where there is no room for drafts, or for states on the way, it goes on without them: first
+// without the closing one, which is behind the others and worth least.
 Result<memory::Transaction> Stepper::begin_transaction(const StepItem& item) {
   memory::StepRequest request{.tokens = item.tokens,
                               .captures = item.captures,
@@ -139,7 +139,13 @@ Result<memory::Transaction> Stepper::begin_transaction(const StepItem& item) {
   for (;;) {
     Result<memory::Transaction> begun = cache_->begin(*item.sequence, request, item.spares_shares);
     const bool has_room = begun || begun.error().code != ErrorCode::memory_full;
-    if (has_room || request.captures.empty()) return begun;
+    if (has_room) return begun;
+    const size_t plain_count = item.tokens.size() - size_t(item.draft_count);
+    if (request.tokens.size() > plain_count) {
+      request.tokens = item.tokens.first(plain_count);
+      continue;
+    }
+    if (request.captures.empty()) return begun;
     std::span<const memory::AnchorKind>& kinds = request.capture_kinds;
     const bool has_closing = !kinds.empty() && kinds.back() == memory::AnchorKind::closing;
     const size_t kept_count = has_closing ? kinds.size() - 1 : 0;
@@ -154,27 +160,34 @@ void Stepper::compute(std::span<const StepItem> items, uint64_t computation, Ste
   computed_.clear();
   for (size_t i = 0; i < items.size(); ++i) {
     if (computations_[i] != computation) continue;
-    parts_.push_back({.transaction = &transactions_[i], .outputs = items[i].outputs});
+    parts_.push_back({.transaction = &transactions_[i], .outputs = outputs_of(items[i], i)});
     computed_.push_back(i);
   }
   runner_->run(parts_);
   int32_t first_output = 0;
-  for (const size_t i : computed_) {
-    accept_rows(items[i], i, first_output, accept);
-    first_output += int32_t(items[i].outputs.size());
+  for (size_t part = 0; part < parts_.size(); ++part) {
+    const size_t i = computed_[part];
+    accept_rows(parts_[part], items[i], i, first_output, accept);
+    first_output += int32_t(parts_[part].outputs.size());
   }
 }
 
-void Stepper::accept_rows(const StepItem& item, size_t index, int32_t first_output,
-                          StepAcceptor accept) {
-  const StepOutputs outputs(runner_, first_output, int32_t(item.outputs.size()));
+// Without those of drafts for which there was no room.
+std::span<const int32_t> Stepper::outputs_of(const StepItem& item, size_t index) const {
+  const size_t left_out = item.tokens.size() - transactions_[index].tokens().size();
+  return item.outputs.first(item.outputs.size() - left_out);
+}
+
+void Stepper::accept_rows(const BatchPart& part, const StepItem& item, size_t index,
+                          int32_t first_output, StepAcceptor accept) {
+  const StepOutputs outputs(runner_, first_output, int32_t(part.outputs.size()));
   const int32_t accepted = accept(index, outputs);
   if (accepted == 0) return;  // Undone when the transaction goes.
   if (item.keeps_hidden) {
-    const auto output = std::find(item.outputs.begin(), item.outputs.end(), accepted - 1);
-    CHECK(output != item.outputs.end());
+    const auto output = std::find(part.outputs.begin(), part.outputs.end(), accepted - 1);
+    CHECK(output != part.outputs.end());
     runner_->keep_hidden(transactions_[index],
-                         first_output + int32_t(output - item.outputs.begin()));
+                         first_output + int32_t(output - part.outputs.begin()));
   }
   transactions_[index].commit(accepted);
 }

@@ -25,6 +25,9 @@ struct StepItem {
   std::span<const Token> tokens;         // Appended to it; at least one.
   // Indices of the tokens whose logits are wanted, ascending.
   std::span<const int32_t> outputs = {};
+  // The last tokens, which are drafts: the rows are computed only where there is room for them too.
+  // All tokens are outputs then.
+  int32_t draft_count = 0;
   // After how many of the tokens an anchor is kept, ascending, and what these anchors are (none:
   // starts of messages). Left out where there is no room.
   std::span<const int32_t> captures = {};
@@ -101,7 +104,9 @@ class Stepper {
   Status begin(const StepItem& item);
   Result<memory::Transaction> begin_transaction(const StepItem& item);
   void compute(std::span<const StepItem> items, uint64_t computation, StepAcceptor accept);
-  void accept_rows(const StepItem& item, size_t index, int32_t first_output, StepAcceptor accept);
+  std::span<const int32_t> outputs_of(const StepItem& item, size_t index) const;
+  void accept_rows(const BatchPart& part, const StepItem& item, size_t index, int32_t first_output,
+                   StepAcceptor accept);
 
   memory::Memory* memory_;
   memory::PrefixCache* cache_;

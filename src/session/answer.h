@@ -13,6 +13,7 @@
 #include "chat/conversation.h"
 #include "chat/format.h"
 #include "chat/tools.h"
+#include "draft/speculator.h"
 #include "engine/lane.h"
 #include "grammar/matcher.h"
 #include "sample/sampler.h"
@@ -76,6 +77,7 @@ struct Answer {
   double prompt_seconds = 0;  // Until the whole prompt was read.
   double first_token_seconds = 0;  // Until the first token was chosen; 0 if there was none.
   double generation_seconds = 0;   // From then on to the end.
+  std::optional<draft::Report> drafts;  // None where nothing was to be drafted.
   sample::SamplerState sampler;    // What its stages remember, for going on with the answer.
   std::shared_ptr<const Receipt> receipt;  // Where the order asked for one.
 };

@@ -84,7 +84,52 @@ Status Completion::advance() {
   choose();
   CAIRN_TRY(const Token token, *std::exchange(chosen_, std::nullopt));
   if (answer_.first_token_seconds == 0) answer_.first_token_seconds = seconds();
-  return add(token);
+  CAIRN_TRY(add(token));
+  return is_done_ ? Status(Ok{}) : lane_->push(token);
+}
+
+std::span<const float> Completion::propose(int32_t count_max) {
+  proposal_ = {};
+  verdict_ = {};
+  if (speculator_ == nullptr || is_done_) return {};
+  count_max = std::min(count_max, lane_->draft_count_max());
+  // Behind the last token of an answer no row is computed.
+  if (token_count_max_ >= 0) {
+    count_max = std::min(count_max, token_count_max_ - int32_t(answer_.tokens.size()) - 1);
+  }
+  if (count_max <= 0) return {};
+  proposal_ = speculator_->propose({.text = lane_->whole_text(), .count_max = count_max});
+  return proposal_.reach;
+}
+
+void Completion::check(int32_t count) {
+  lane_->draft(proposal_.tokens.first(size_t(count)));
+}
+
+// Each token is chosen as it would be without drafts: from the logits behind those before it. A
+// draft is right where it is that token and the answer goes on behind it.
+int32_t Completion::take(const StepOutputs& outputs) {
+  lane_->begin_walk(outputs);
+  for (;;) {
+    choose();
+    const std::optional<Token> draft = lane_->next_draft();
+    if (!draft || !chosen_ || !*chosen_ || **chosen_ != *draft) break;
+    chosen_.reset();
+    if (Status added = add(*draft); !added) {
+      chosen_ = std::move(added).error();
+      break;
+    }
+    if (is_done_) break;
+    lane_->confirm_draft();
+    ++verdict_.accepted;
+  }
+  verdict_.checked = outputs.count() - 1;
+  return lane_->end_walk();
+}
+
+void Completion::learn(double step_seconds, double plain_seconds) {
+  if (speculator_ == nullptr || is_done_) return;
+  speculator_->take(verdict_, step_seconds, plain_seconds, lane_->whole_text());
 }
 
 void Completion::give_logits(std::vector<float> logits) {
@@ -93,8 +138,8 @@ void Completion::give_logits(std::vector<float> logits) {
 }
 
 void Completion::choose() {
-  CHECK(!is_done_ && !lane_->wants_rows());
-  if (chosen_ || is_full() || constraint_.is_finished()) return;
+  CHECK(!lane_->wants_rows());
+  if (is_done_ || chosen_ || is_full() || constraint_.is_finished()) return;
   constraint_.prepare();
   const std::optional<Token> forced = reasoning_limit_.next(reader_);
   const std::vector<float> given = std::exchange(given_logits_, {});
@@ -134,9 +179,7 @@ Status Completion::add(Token token) {
     end_full();
   } else if (lane_->room() == 0) {
     end(FinishReason::context,
-        fmt::format("the context of {} tokens is full", lane_->sequence().length()));
-  } else {
-    return lane_->push(token);
+        fmt::format("the context of {} tokens is full", lane_->context_tokens()));
   }
   return Ok{};
 }
@@ -193,6 +236,7 @@ Result<Answer> Completion::finish() {
   answer_.left_out_turns = lane_->left_out_turns();
   if (has_prompt_) CAIRN_TRY(lane_->finish_turn());
   answer_.generation_seconds = seconds() - answer_.prompt_seconds;
+  if (speculator_ != nullptr) answer_.drafts = speculator_->report();
   return std::move(answer_);
 }
 
@@ -220,7 +264,9 @@ Status drive(Engine& engine, Completion& completion, const AnswerHooks& hooks) {
     } else if (!completion.lane().wants_rows()) {
       CAIRN_TRY(completion.advance());
     } else {
-      CAIRN_TRY(completion.take_step(batch.step(completion.lane())));
+      const bool is_drafted = completion.has_drafters() && !completion.lane().is_reading();
+      CAIRN_TRY(completion.take_step(is_drafted ? batch.step(completion.lane(), completion)
+                                                : batch.step(completion.lane())));
       if (!completion.has_prompt() && hooks.on_prompt) {
         hooks.on_prompt(completion.prompt_tokens_done(), completion.prompt_tokens());
       }

@@ -15,6 +15,8 @@
 #include "base/result.h"
 #include "chat/answer_reader.h"
 #include "chat/output_event.h"
+#include "draft/speculator.h"
+#include "engine/drafted_answer.h"
 #include "engine/engine.h"
 #include "engine/lane.h"
 #include "sample/sampler.h"
@@ -23,7 +25,7 @@
 
 namespace cairn::session {
 
-class Completion {
+class Completion final : public DraftedAnswer {
  public:
   // Takes up the prompt where the fewest of its tokens have to be read. The lane is used by nobody
   // else until the answer has ended. REQUIRES: the engine has a tokenizer, and the lane is one of
@@ -50,13 +52,23 @@ class Completion {
   void give_logits(std::vector<float> logits);
   // The token that follows is chosen, and advance() takes it.
   bool has_choice() const { return chosen_.has_value(); }
-  // Chooses the token that follows, unless that was done. Completions of different lanes may do
+  // From now on these draft what follows. Before anything is chosen.
+  void draft_by(std::unique_ptr<draft::Speculator> speculator) {
+    speculator_ = std::move(speculator);
+  }
+  bool has_drafters() const { return speculator_ != nullptr; }
+  std::span<const float> propose(int32_t count_max) override;
+  void check(int32_t count) override;
+  int32_t take(const StepOutputs& outputs) override;
+  void learn(double step_seconds, double plain_seconds) override;
+
+  // Chooses the token that follows, unless that was done or the answer has ended. Completions of different lanes may do
   // this side by side, on any thread, but those that share a matcher.
-  // REQUIRES: !is_done(); the lane wants no rows.
+  // REQUIRES: the lane wants no rows.
   void choose();
   bool has_matcher() const { return constraint_.has_matcher(); }
   // Chooses the token that follows, and either adds it to the lane or ends the answer.
-  // REQUIRES: those of choose(). Errors: those of the sampler, of the matcher and of Lane::push();
+  // REQUIRES: those of choose(); !is_done(). Errors: those of the sampler, of the matcher and of Lane::push();
   // the answer cannot be gone on with then.
   Status advance();
   // What a step of the lane said. A memory budget that gets full while an answer is made ends the
@@ -97,7 +109,7 @@ class Completion {
              sample::Sampler sampler);
   Status take_prefix(std::span<const Token> prefix);
   bool is_full() const { return int64_t(answer_.tokens.size()) == token_count_max_; }
-  Status add(Token token);
+  Status add(Token token);  // To the answer, which it may end; not to the lane.
   void keep(std::vector<chat::OutputEvent> events);
   void end_full();
   void end(FinishReason reason, std::string cut_by = {});
@@ -113,6 +125,9 @@ class Completion {
   chat::AnswerReader reader_;
   ConstraintState constraint_;
   ReasoningLimit reasoning_limit_;
+  std::unique_ptr<draft::Speculator> speculator_;  // Null: nothing is drafted.
+  draft::Speculator::Proposal proposal_;
+  draft::Verdict verdict_;  // Of the proposal.
   Answer answer_;
   // The token that follows, once it is chosen, and what was asked to be known of it.
   std::optional<Result<Token>> chosen_;
@@ -131,7 +146,7 @@ struct AnswerHooks {
   std::function<bool()> wants_stop;                            // Asked between steps.
 };
 
-// Drives the answer alone until it is done. Errors: those of Completion::advance() and
+// Drives the answer alone until it is done, with drafts if it has any. Errors: those of Completion::advance() and
 // take_step().
 Status drive(Engine& engine, Completion& completion, const AnswerHooks& hooks);
 

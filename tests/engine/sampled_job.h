@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct Sampled {
   std::vector<Token> tokens;
   Sha256Digest digest{};
   PromptReport prompt;
+  int64_t checked = 0, accepted = 0;  // Drafts.
   std::optional<Error> error;
   bool has_ended = false;
 };
@@ -38,14 +40,17 @@ struct SampledRequest {
   std::vector<AdapterUse> adapters = {};
   uint64_t tenant = 0;
   std::optional<SampledForm> form = std::nullopt;
+  // The tokens that are chosen, for drafts: they are right, wrong or both, by the seed. 0: no drafts.
+  std::vector<Token> known = {};
+  uint32_t draft_seed = 0;
   bool finishes_turn = true;  // Otherwise what it computed goes to the prefix cache as it is.
 };
 
-class SampledJob final : public Job {
+class SampledJob final : public Job, public DraftedAnswer {
  public:
   // `result` must outlive the job.
   SampledJob(Engine* engine, SampledRequest request, Sampled* result)
-      : lane_(engine), request_(std::move(request)), sampler_(request_.sampling), result_(result) {
+      : lane_(engine), request_(std::move(request)), sampler_(request_.sampling), result_(result), random_(request_.draft_seed) {
     lane_.select(engine->select(request_.adapters).value().for_tenant(request_.tenant));
     if (!request_.form) return;
     matcher_ = grammar::Matcher::build(request_.form->grammar, request_.form->tokens).value();
@@ -64,21 +69,48 @@ class SampledJob final : public Job {
     return Ok{};
   }
   void choose() override {
-    if (chosen_) return;
+    if (chosen_ || is_done()) return;
     digest_.add(std::as_bytes(lane_.logits()));
     chosen_ = sample();
   }
   bool chooses_alone() const override { return matcher_ != nullptr; }
   Status advance() override {
     choose();
-    CAIRN_TRY(const Token token, *std::exchange(chosen_, std::nullopt));
-    result_->tokens.push_back(token);
-    if (matcher_ != nullptr) {
-      CAIRN_TRY(state_, matcher_->advance(state_, token));
-      has_finished_ = request_.form->tokens->is_end(token) || matcher_->is_finished(state_);
-    }
-    return is_done() ? Status(Ok{}) : lane_.push(token);
+    CAIRN_TRY(add());
+    return is_done() ? Status(Ok{}) : lane_.push(result_->tokens.back());
   }
+  DraftedAnswer* drafted() override { return request_.draft_seed > 0 ? this : nullptr; }
+  // By turns all right, all wrong, right up to somewhere, and anything.
+  std::span<const float> propose(int32_t count_max) override {
+    drafts_.clear();
+    count_max = std::min(count_max, lane_.draft_count_max());
+    const size_t known = result_->tokens.size();
+    const uint32_t kind = uint32_t(random_() % 5);
+    const size_t right = kind == 0 ? 64 : kind == 1 ? 0 : random_() % 8;
+    for (size_t i = 0; i < size_t(std::max(count_max, 0)) && i < 1 + random_() % 20; ++i) {
+      const bool is_right = i < right && known + i < request_.known.size();
+      const Token next = is_right ? request_.known[known + i] : Token(int32_t(random_() % 384));
+      drafts_.push_back(next);
+    }
+    reach_.assign(drafts_.size(), 1.0f);
+    return reach_;
+  }
+  void check(int32_t count) override { lane_.draft(std::span(drafts_).first(size_t(count))); }
+  int32_t take(const StepOutputs& outputs) override {
+    lane_.begin_walk(outputs);
+    for (;;) {
+      choose();
+      const std::optional<Token> draft = lane_.next_draft();
+      if (!draft || !*chosen_ || **chosen_ != *draft) break;
+      EXPECT_TRUE(add());
+      if (is_done()) break;
+      lane_.confirm_draft();
+      ++result_->accepted;
+    }
+    result_->checked += outputs.count() - 1;
+    return lane_.end_walk();
+  }
+  void learn(double, double) override {}
   bool is_done() const override {
     return has_finished_ || result_->tokens.size() == size_t(request_.token_count);
   }
@@ -96,6 +128,14 @@ class SampledJob final : public Job {
   void block(bool is_blocked) { is_blocked_ = is_blocked; }
 
  private:
+  Status add() {
+    CAIRN_TRY(const Token token, *std::exchange(chosen_, std::nullopt));
+    result_->tokens.push_back(token);
+    if (matcher_ == nullptr) return Ok{};
+    CAIRN_TRY(state_, matcher_->advance(state_, token));
+    has_finished_ = request_.form->tokens->is_end(token) || matcher_->is_finished(state_);
+    return Ok{};
+  }
   Result<Token> sample() {
     if (matcher_ == nullptr) return lane_.sample(sampler_);
     CAIRN_TRY(const grammar::TokenMask mask, matcher_->mask(state_));
@@ -111,6 +151,9 @@ class SampledJob final : public Job {
   std::unique_ptr<grammar::Matcher> matcher_;  // Null: the answer is free.
   grammar::State state_{};
   bool is_blocked_ = false, has_finished_ = false;
+  std::mt19937 random_;
+  std::vector<Token> drafts_;
+  std::vector<float> reach_;
 };
 
 // What the request answers on an engine that nobody else uses.

@@ -147,6 +147,7 @@ class Schedules : public test::SmallPagesTest<const char*> {
   std::vector<AdapterChoice> adapters_;
   // Of all schedules.
   int64_t preemptions_ = 0, found_on_disk_ = 0, cut_short_ = 0;
+  int64_t checked_ = 0, accepted_ = 0;  // Drafts.
 };
 
 // Bytes for one or two of the longest requests; on models with recurrence a job alone holds two
@@ -188,6 +189,8 @@ void Schedules::compare(uint32_t schedule, const std::vector<Sampled>& results,
     ASSERT_FALSE(result.error) << result.error->message;
     EXPECT_EQ(result.tokens, expected[index].tokens) << schedule << " " << index;
     EXPECT_EQ(result.digest, expected[index].digest) << schedule << " " << index;
+    checked_ += result.checked;
+    accepted_ += result.accepted;
     found_on_disk_ += int64_t(result.prompt.from_store);
     cut_short_ += int64_t(cancelled[index].error.has_value());
   }
@@ -203,7 +206,8 @@ void Schedules::run_schedule(uint32_t schedule, const std::vector<SampledRequest
                                      .quiet_step_seconds = schedule % 2 == 0 ? 1e-3 : 1.0,
                                      .running_max = std::array{3, 64}[schedule % 2],
                                      .waiting_max = 1 << 20,
-                                     .shared_tokens_min = 16});
+                                     .shared_tokens_min = 16,
+                                     .checks_all_drafts = true});
   std::vector<SampledJob*> jobs(requests.size(), nullptr);  // Those that were submitted.
   bool has_blocked = false;
   // What is read from a disk may be waited for, and whoever does not read may be all there are.
@@ -218,7 +222,11 @@ void Schedules::run_schedule(uint32_t schedule, const std::vector<SampledRequest
   std::shuffle(order.begin(), order.end(), random);
   int64_t next_id = 0;
   for (const size_t index : order) {
-    auto job = std::make_unique<SampledJob>(engine.get(), requests[index], &results[index]);
+    // Two of three have drafts.
+    SampledRequest request = requests[index];
+    request.known = expected[index].tokens;
+    request.draft_seed = (schedule + uint32_t(index)) % 3;
+    auto job = std::make_unique<SampledJob>(engine.get(), std::move(request), &results[index]);
     jobs[index] = job.get();
     scheduler.submit(JobId{next_id++}, std::move(job),
                      {.client = random() % 2 == 0 ? "a" : "b", .priority = int32_t(random() % 2)});
@@ -265,6 +273,8 @@ TEST_P(Schedules, PreserveEachBit) {
   EXPECT_GT(preemptions_, 0) << "the tight schedules were not tight";
   EXPECT_GT(found_on_disk_, 0) << "the store was of no use";
   EXPECT_GT(cut_short_, 0) << "nobody was cancelled in time";
+  EXPECT_GT(accepted_, 0) << "no draft was right";
+  EXPECT_GT(2 * checked_, 3 * accepted_) << "hardly a draft was wrong";
 }
 
 // `./dev soak` runs it: a thousand requests, fifty schedules.

@@ -11,6 +11,7 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "engine/drafted_answer.h"
 #include "engine/lane.h"
 
 namespace cairn {
@@ -57,6 +58,8 @@ class Job {
   // same; where chooses_alone(), not beside others.
   virtual void choose() {}
   virtual bool chooses_alone() const { return false; }
+  // What drafts the tokens of its lane, where that makes an answer's; null: nothing does.
+  virtual DraftedAnswer* drafted() { return nullptr; }
   // The lane wants no rows: goes on until it does, or the job is done. Errors end the job.
   virtual Status advance() = 0;
   // What a step of the lane said; an error that the job can bear becomes Ok. Errors end the job.

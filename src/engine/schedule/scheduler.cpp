@@ -26,7 +26,10 @@ constexpr int32_t kVocabularyToShare = 16384;
 }  // namespace
 
 Scheduler::Scheduler(Engine* engine, const SchedulerOptions& options)
-    : engine_(engine), options_(options), tenants_(&jobs_, &engine->cache()) {
+    : engine_(engine),
+      options_(options),
+      tenants_(&jobs_, &engine->cache()),
+      draft_rows_(options.checks_all_drafts) {
   const size_t item_count_max = size_t(engine->runner().row_count_max());
   items_.reserve(item_count_max);
   shares_.reserve(item_count_max);
@@ -426,6 +429,21 @@ void Scheduler::choose_rows() {
   // Seniors are computed first, where memory is short.
   std::sort(shares_.begin(), shares_.end(),
             [this](const Share& a, const Share& b) { return goes_first(*a.job, *b.job); });
+  choose_drafts();
+}
+
+// Beside rows of prompts none: a step with these computes as much as it can anyway.
+void Scheduler::choose_drafts() {
+  draft_rows_.begin(engine_->runner().row_count_max());
+  if (prompt_rows_ > 0) return;
+  for (const Share& share : shares_) draft_rows_.add(share.job->job->drafted());
+  draft_rows_.choose();
+  for (size_t i = 0; i < shares_.size(); ++i) shares_[i].row_count = draft_rows_.rows(i);
+}
+
+int32_t Scheduler::take_outputs(ScheduledJob& job, const StepOutputs& outputs) {
+  const bool has_drafted = job.lane()->has_drafted();
+  return has_drafted ? job.job->drafted()->take(outputs) : job.lane()->take(outputs);
 }
 
 // Computes the shares, as far as there is memory.
@@ -439,7 +457,7 @@ void Scheduler::compute() {
     }
     const auto begin = Clock::now();
     const auto take = [this](size_t item, const StepOutputs& outputs) {
-      return shares_[item].job->lane()->take(outputs);
+      return take_outputs(*shares_[item].job, outputs);
     };
     const auto choose = [this](std::span<const size_t> items) { choose_tokens(items); };
     Result<StepReport> stepped = engine_->step(items_, take, choose);
@@ -449,6 +467,7 @@ void Scheduler::compute() {
       return;
     }
     // It was the first one's: nothing is computed.
+    draft_rows_.forget();
     ScheduledJob& first = *shares_.front().job;
     const bool is_full = stepped.error().code == ErrorCode::memory_full;
     if (is_full &&
@@ -470,7 +489,9 @@ void Scheduler::count_step(const StepReport& report, double seconds) {
   ++stats_.steps;
   stats_.replayed_rows += report.replayed_rows;
   const bool is_whole = report.item_count == shares_.size();
-  if (is_whole && report.replayed_rows == 0) step_time_.learn(decode_rows_, prompt_rows_, seconds);
+  const bool is_plain = report.replayed_rows == 0 && draft_rows_.draft_count() == 0;
+  if (is_whole && is_plain) step_time_.learn(decode_rows_, prompt_rows_, seconds);
+  if (is_whole) draft_rows_.learn(seconds, report.replayed_rows);
   const double replayed = double(report.replayed_rows) / double(report.item_count);
   for (size_t item = 0; item < report.item_count; ++item) {
     ScheduledJob& job = *shares_[item].job;
@@ -479,7 +500,9 @@ void Scheduler::count_step(const StepReport& report, double seconds) {
     int64_t& count = job.terms.is_idle         ? stats_.idle_rows
                      : shares_[item].is_prompt ? stats_.prompt_rows
                                                : stats_.decode_rows;
-    count += rows;
+    const int32_t draft_rows = shares_[item].is_prompt ? 0 : rows - 1;
+    count += rows - draft_rows;
+    stats_.draft_rows += draft_rows;
   }
   if (is_whole) return;
   // Memory is short. The youngest job gives up its own; or waits, if that is where the step ended.

@@ -14,6 +14,7 @@
 
 #include "base/result.h"
 #include "engine/engine.h"
+#include "engine/schedule/draft_rows.h"
 #include "engine/schedule/job.h"
 #include "engine/schedule/scheduled_job.h"
 #include "engine/schedule/step_time.h"
@@ -30,12 +31,14 @@ struct SchedulerOptions {
   int32_t waiting_max = 1024;  // Jobs that wait; more are refused.
   // A prefix of fewer tokens is computed again rather than waited for.
   int32_t shared_tokens_min = 32;
+  bool checks_all_drafts = false;  // Whatever they are worth: to find out what they change.
 };
 
 struct SchedulerStats {
   int32_t running = 0, waiting = 0;
   int64_t steps = 0;
-  int64_t decode_rows = 0;    // Computed, each of another sequence.
+  int64_t decode_rows = 0;    // Computed, each of another sequence; without drafts.
+  int64_t draft_rows = 0;     // Computed beside them, for drafts that were right or not.
   int64_t prompt_rows = 0;    // Computed, those of jobs that were preempted included.
   int64_t idle_rows = 0;      // Computed for idle jobs; not in the others.
   int64_t own_tokens = 0;     // Of jobs without a lane that are not idle.
@@ -109,6 +112,8 @@ class Scheduler {
   int64_t spare_bytes(const ScheduledJob& job) const;
   size_t promised_bytes(const ScheduledJob& beside) const;
   void choose_rows();
+  void choose_drafts();
+  int32_t take_outputs(ScheduledJob& job, const StepOutputs& outputs);
   void compute();
   void count_step(const StepReport& report, double seconds);
   bool preempt_junior(const ScheduledJob& than);
@@ -132,6 +137,7 @@ class Scheduler {
   ClientList clients_;
   TenantRules tenants_;
   StepTime step_time_;
+  DraftRows draft_rows_;
   SchedulerStats stats_;
   int64_t memory_epoch_ = 0;  // Grows when memory may have become free, or a prefix known.
   // Of the step that is being made; their capacity stays.

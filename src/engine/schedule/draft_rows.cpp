@@ -1,0 +1,128 @@
+// What drafts are worth in a step.
+#include "engine/schedule/draft_rows.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstddef>
+
+#include "base/check.h"
+#include "draft/row_choice.h"
+
+namespace cairn {
+
+namespace {
+
+constexpr double kWeight = 0.2;  // Of the newest step.
+constexpr double kSlower = 2;    // One slow step may count for so much more than the average.
+constexpr int64_t kStale = 256;  // Steps after which a number of rows is tried again.
+constexpr double kRowCost = 0.02;  // Of a step: what a row more costs where that is not known.
+
+void average(double& value, double observed) {
+  if (value == 0) {
+    value = observed;
+  } else {
+    value += kWeight * (std::min(observed, kSlower * value) - value);
+  }
+}
+
+}  // namespace
+
+size_t DecodeTime::size_of(int32_t sequences) {
+  CHECK(sequences > 0);
+  return std::min(size_t(std::bit_width(uint32_t(sequences)) - 1), kSequenceSizes - 1);
+}
+
+void DecodeTime::learn(int32_t sequences, int32_t rows, double seconds) {
+  Table& table = tables_[size_of(sequences)];
+  ++table.step_count;
+  const int32_t more = rows - sequences;
+  const auto at = std::upper_bound(kRows.begin(), kRows.end(), more) - kRows.begin();
+  Entry& entry = more == 0 ? table.plain : table.drafted[size_t(std::max<std::ptrdiff_t>(at - 1, 0))];
+  const bool is_stale = more > 0 && table.step_count - entry.learned_at > kStale;
+  if (is_stale) entry.seconds = 0;
+  average(entry.seconds, seconds);
+  entry.learned_at = table.step_count;
+}
+
+double DecodeTime::seconds(int32_t sequences, int32_t rows) const {
+  const Table& table = tables_[size_of(sequences)];
+  const double plain = table.plain.seconds;
+  if (plain == 0) return 0;
+  const int32_t more = rows - sequences;
+  double known = plain;
+  int32_t known_rows = 0;
+  for (size_t i = 0; i < kRows.size(); ++i) {
+    const Entry& entry = table.drafted[i];
+    if (entry.seconds == 0 || table.step_count - entry.learned_at > kStale) continue;
+    const double seconds = std::max(entry.seconds, known);
+    if (kRows[i] >= more) {
+      const double part = double(more - known_rows) / double(kRows[i] - known_rows);
+      return known + part * (seconds - known);
+    }
+    known = seconds;
+    known_rows = kRows[i];
+  }
+  return known + kRowCost * plain * double(more - known_rows);
+}
+
+void DraftRows::begin(int32_t row_count_max) {
+  row_count_max_ = row_count_max;
+  draft_seconds_ = 0;
+  draft_count_ = 0;
+  answers_.clear();
+  counts_.clear();
+}
+
+void DraftRows::add(DraftedAnswer* answer) {
+  answers_.push_back(answer);
+  counts_.push_back(0);
+}
+
+void DraftRows::choose() {
+  using Clock = std::chrono::steady_clock;
+  const int32_t sequences = int32_t(answers_.size());
+  const auto is_drafted = [](const DraftedAnswer* answer) { return answer != nullptr; };
+  if (std::none_of(answers_.begin(), answers_.end(), is_drafted)) return;
+  // What drafts would be worth is not known before a step without any.
+  if (!checks_all_ && time_.seconds(sequences, sequences) == 0) return;
+  const auto begin = Clock::now();
+  reach_.clear();
+  for (DraftedAnswer* answer : answers_) {
+    const int32_t count_max = row_count_max_ - sequences;
+    reach_.push_back(answer != nullptr ? answer->propose(count_max) : std::span<const float>());
+  }
+  const auto seconds = [this, sequences](int32_t rows) { return time_.seconds(sequences, rows); };
+  if (checks_all_) {
+    take_all(row_count_max_ - sequences);
+  } else {
+    draft::choose_counts(reach_, row_count_max_, seconds, counts_);
+  }
+  for (size_t i = 0; i < answers_.size(); ++i) {
+    if (answers_[i] == nullptr) continue;
+    answers_[i]->check(counts_[i]);
+    draft_count_ += counts_[i];
+  }
+  draft_seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+void DraftRows::take_all(int32_t row_count) {
+  for (size_t i = 0; i < counts_.size(); ++i) {
+    counts_[i] = std::min(int32_t(reach_[i].size()), row_count);
+    row_count -= counts_[i];
+  }
+}
+
+// What drafts have left to be replayed makes the steps behind them slower, not those without drafts.
+void DraftRows::learn(double seconds, int32_t replayed_rows) {
+  const int32_t sequences = int32_t(answers_.size());
+  if (sequences == 0) return;
+  const bool tells = draft_count_ > 0 || replayed_rows == 0;
+  if (tells) time_.learn(sequences, sequences + draft_count_, seconds);
+  const double plain = time_.seconds(sequences, sequences);
+  for (DraftedAnswer* answer : answers_) {
+    if (answer != nullptr) answer->learn(seconds + draft_seconds_, plain);
+  }
+}
+
+}  // namespace cairn

@@ -1,0 +1,74 @@
+// Which drafts a step checks: asks the answers for theirs, and takes as many rows as are worth what
+// they cost, by what steps have cost so far. Not thread-safe: the engine's thread owns it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/drafted_answer.h"
+
+namespace cairn {
+
+// What steps without rows of prompts take: moving averages by the number of sequences and rows.
+class DecodeTime {
+ public:
+  void learn(int32_t sequences, int32_t rows, double seconds);
+  // 0: no step of so many sequences without drafts is known. Rows that are not known are between
+  // those that are, or cost a little more than fewer.
+  double seconds(int32_t sequences, int32_t rows) const;
+
+ private:
+  static constexpr std::array<int32_t, 11> kRows = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64};
+  static constexpr size_t kSequenceSizes = 7;  // Powers of two.
+
+  struct Entry {
+    double seconds = 0;  // 0: not known.
+    int64_t learned_at = 0;
+  };
+  struct Table {
+    Entry plain;                               // A row for each sequence.
+    std::array<Entry, kRows.size()> drafted;  // By the rows beside these.
+    int64_t step_count = 0;
+  };
+  static size_t size_of(int32_t sequences);
+
+  std::array<Table, kSequenceSizes> tables_;
+};
+
+class DraftRows {
+ public:
+  // `checks_all`: whatever they are worth.
+  explicit DraftRows(bool checks_all = false) : checks_all_(checks_all) {}
+
+  // Sequences that go on with an answer, for the step that is being chosen: of an answer without
+  // drafts null. `row_count_max`: of them all.
+  void begin(int32_t row_count_max);
+  void add(DraftedAnswer* answer);
+  // Has the answers check theirs; rows(i) are those of sequence i then, drafts included.
+  void choose();
+  int32_t rows(size_t sequence) const { return counts_[sequence] + 1; }
+
+  int32_t draft_count() const { return draft_count_; }  // Those that are checked.
+
+  // The step was made, with all these rows and no others, and before them so many steps of the
+  // recurrence, which brought states back.
+  void learn(double seconds, int32_t replayed_rows);
+  // It was not: nobody learns of it.
+  void forget() { begin(0); }
+
+ private:
+  void take_all(int32_t row_count);
+
+  bool checks_all_;
+  int32_t row_count_max_ = 0;
+  std::vector<DraftedAnswer*> answers_;
+  std::vector<std::span<const float>> reach_;
+  std::vector<int32_t> counts_;
+  double draft_seconds_ = 0;
+  int32_t draft_count_ = 0;
+  DecodeTime time_;
+};
+
+}  // namespace cairn
