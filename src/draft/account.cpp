@@ -1,0 +1,127 @@
+// A balance with a limit.
+#include "draft/account.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace cairn::draft {
+
+namespace {
+
+// The account: what may be lost.
+constexpr double kLostPart = 0.015;
+constexpr double kLostSeconds = 0.020;
+// Looking for drafts that are not going to be checked.
+constexpr double kShadowPart = 0.004;
+constexpr double kShadowSeconds = 0.001;
+
+// Weight of the newest step, and of the newest draft that was only compared.
+constexpr double kWeight = 0.2;
+constexpr double kShadowWeight = 1.0 / 16;
+// Before anything is known of it: a row of a draft costs a quarter of a step; and so many rows are
+// risked while nothing at all is known.
+constexpr double kRowCost = 0.25;
+constexpr int32_t kFirstCount = 4;
+constexpr int32_t kCountMax = 1 << 20;
+// Drafts return after so many steps, if so many drafts in the meantime would have gained so much of
+// a step each.
+constexpr int32_t kWaitLeast = 32;
+constexpr int32_t kWaitMost = 4096;
+constexpr int32_t kShadowLeast = 12;
+constexpr double kGainLeast = 0.1;
+
+void average(double& value, double observed, double weight = kWeight) {
+  value = value == 0 ? observed : value + weight * (observed - value);
+}
+
+}  // namespace
+
+double Account::limit() const {
+  return kLostSeconds + kLostPart * elapsed_;
+}
+
+double Account::row_cost() const {
+  return row_cost_ == 0 ? kRowCost : row_cost_;
+}
+
+bool Account::may_look() const {
+  return !is_off_ || drafting_ < kShadowSeconds + kShadowPart * elapsed_;
+}
+
+int32_t Account::count_max() const {
+  if (plain_ == 0) return kFirstCount;
+  const double row = plain_ * row_cost();
+  // What drafts have gained may be risked again: an answer is slower only beyond that.
+  const double room = limit() - lost_ + std::max(0.0, saved_);
+  return std::clamp(int32_t(std::min(room / row, double(kCountMax))), 1, kCountMax);
+}
+
+void Account::add_step(const Step& step) {
+  elapsed_ += step.seconds;
+  const bool is_plain = step.checked == 0 && step.plain_seconds == 0;
+  const double plain = is_plain ? step.seconds : step.plain_seconds;
+  if (plain > 0) average(plain_, plain);
+  if (is_off_) consider_return();
+  if (step.checked == 0) {
+    if (lost_ > limit()) go_off();
+    return;
+  }
+  if (plain > 0) {
+    const double more = std::max(0.0, step.seconds - plain) / plain;
+    // 1 %: a row is never free, and the average is not to start anew.
+    average(row_cost_, std::max(0.01, more / double(step.checked)));
+    settle(double(step.accepted + 1) * plain - step.seconds);
+  }
+  if (lost_ > limit()) go_off();
+}
+
+void Account::add_drafting(double seconds) {
+  elapsed_ += seconds;
+  drafting_ += seconds;
+  average(drafting_seconds_, seconds);
+  settle(-seconds);
+}
+
+void Account::settle(double seconds) {
+  saved_ += seconds;
+  lost_ = std::max(0.0, lost_ - seconds);
+}
+
+void Account::go_off() {
+  if (is_off_) return;
+  is_off_ = true;
+  const bool has_gained = saved_ > saved_before_;
+  wait_ = wait_ == 0 || has_gained ? kWaitLeast : std::min(2 * wait_, kWaitMost);
+  off_steps_ = 0;
+  shadow_count_ = 0;
+  shadow_gain_ = 0;
+}
+
+int32_t Account::worth(std::span<const float> reach) const {
+  double gain = 0, best = 0;
+  int32_t count = 0;
+  for (size_t i = 0; i < reach.size(); ++i) {
+    gain += double(reach[i]) - row_cost();
+    if (gain <= best) continue;
+    best = gain;
+    count = int32_t(i) + 1;
+  }
+  return count;
+}
+
+void Account::add_shadow(int32_t checked, int32_t accepted) {
+  if (!is_off_) return;
+  double gain = double(accepted) - double(checked) * row_cost();
+  if (plain_ > 0) gain -= drafting_seconds_ / plain_;
+  shadow_gain_ += (gain - shadow_gain_) * std::max(kShadowWeight, 1.0 / double(++shadow_count_));
+}
+
+void Account::consider_return() {
+  ++off_steps_;
+  const bool has_waited = off_steps_ >= wait_ && shadow_count_ >= kShadowLeast;
+  if (!has_waited || shadow_gain_ < kGainLeast || lost_ > limit()) return;
+  is_off_ = false;
+  saved_before_ = saved_;
+}
+
+}  // namespace cairn::draft

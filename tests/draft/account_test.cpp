@@ -1,0 +1,140 @@
+// What may be lost is 1.5 % and 20 ms, and one step.
+#include "draft/account.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace cairn::draft::account_test {
+namespace {
+
+constexpr double kPlain = 0.01;
+
+void useless_step(Account& account, int32_t checked) {
+  account.add_step({.checked = checked,
+                    .accepted = 0,
+                    .seconds = kPlain * (1 + 0.2 * checked),
+                    .plain_seconds = kPlain});
+}
+void plain_step(Account& account) {
+  account.add_step({.checked = 0, .accepted = 0, .seconds = kPlain, .plain_seconds = kPlain});
+}
+
+TEST(Account, LosesNoMoreThanItMay) {
+  Account account;
+  double elapsed = 0;
+  for (int step = 0; step < 5000; ++step) {
+    if (account.is_off()) {
+      plain_step(account);
+      elapsed += kPlain;
+    } else {
+      const int32_t checked = std::min(account.count_max(), 16);
+      useless_step(account, checked);
+      elapsed += kPlain * (1 + 0.2 * checked);
+    }
+    // A row of a draft is always allowed: 2 ms.
+    EXPECT_LE(-account.saved_seconds(), 0.0201 + 0.015 * elapsed + 0.002) << step;
+  }
+  EXPECT_TRUE(account.is_off());
+}
+
+TEST(Account, SlowStepsAreRiskedOneRowAtATime) {
+  Account account;
+  EXPECT_EQ(account.count_max(), 4);
+  account.add_step({.seconds = 0.2, .plain_seconds = 0.2});
+  EXPECT_EQ(account.count_max(), 1);
+  // What was gained may be risked.
+  account.add_step({.checked = 1, .accepted = 1, .seconds = 0.21, .plain_seconds = 0.2});
+  EXPECT_GT(account.count_max(), 10);
+}
+
+TEST(Account, GainsRepayLossesButAreNoCredit) {
+  Account account;
+  for (int i = 0; i < 8; ++i) useless_step(account, 1);
+  EXPECT_FALSE(account.is_off());
+  for (int i = 0; i < 100; ++i) {
+    account.add_step({.checked = 1, .accepted = 1, .seconds = 0.012, .plain_seconds = kPlain});
+  }
+  EXPECT_NEAR(account.saved_seconds(), 100 * 0.008 - 8 * 0.002, 1e-9);
+  int steps = 0;
+  for (; !account.is_off(); ++steps) useless_step(account, 1);
+  // 20 ms and 1.5 % of 1.3 s, at 2 ms a step; a credit would have been 400 steps.
+  EXPECT_NEAR(steps, 20, 2);
+}
+
+TEST(Account, LookingForDraftsCostsTooAndEndsNearlyWhenOff) {
+  Account account;
+  int looked = 0;
+  for (int step = 0; step < 20000; ++step) {
+    if (account.may_look()) {
+      account.add_drafting(0.001);  // A tenth of a step.
+      ++looked;
+    }
+    plain_step(account);
+  }
+  EXPECT_TRUE(account.is_off());
+  EXPECT_LE(looked * 0.001, 0.015 * 20000 * kPlain + 0.02);
+  EXPECT_GE(looked * 0.001, 0.003 * 20000 * kPlain);
+}
+
+TEST(Account, ReturnsWhereDraftsWouldHaveGained) {
+  Account account;
+  while (!account.is_off()) useless_step(account, 1);
+  for (int i = 0; i < 1000; ++i) {
+    account.add_shadow(1, 0);
+    plain_step(account);
+  }
+  EXPECT_TRUE(account.is_off());
+  for (int i = 0; i < 20; ++i) {
+    account.add_shadow(1, 1);
+    plain_step(account);
+  }
+  EXPECT_FALSE(account.is_off());
+}
+
+TEST(Account, EachReturnThatGainsNothingDoublesTheWait) {
+  Account account;
+  std::vector<int> waits;
+  while (waits.size() < 5) {
+    while (!account.is_off()) useless_step(account, 8);
+    int wait = 0;
+    for (; account.is_off(); ++wait) {
+      account.add_shadow(1, 1);
+      plain_step(account);
+    }
+    waits.push_back(wait);
+  }
+  // The first ones wait for the account instead, which allows no more than 1.5 %.
+  EXPECT_GE(waits[3], 256);
+  EXPECT_GE(waits[4], 512);
+  // One that gained begins anew.
+  for (int i = 0; i < 100; ++i) {
+    account.add_step({.checked = 1, .accepted = 1, .seconds = 0.012, .plain_seconds = kPlain});
+  }
+  while (!account.is_off()) useless_step(account, 1);
+  int wait = 0;
+  for (; account.is_off(); ++wait) {
+    account.add_shadow(1, 1);
+    plain_step(account);
+  }
+  EXPECT_LE(wait, 40);
+}
+
+TEST(Account, WorthIsWhereTheSumOfGainsIsLargest) {
+  Account account;
+  // A row costs a fifth of a step.
+  for (int i = 0; i < 3; ++i) useless_step(account, 1);
+  EXPECT_EQ(account.worth(std::vector<float>{.9f, .5f, .21f, .19f}), 3);
+  EXPECT_EQ(account.worth(std::vector<float>{.1f}), 0);
+  EXPECT_EQ(account.worth({}), 0);
+}
+
+TEST(Account, StepsOfUnknownCostAreCountedAsTime) {
+  Account account;
+  for (int i = 0; i < 100; ++i) account.add_step({.checked = 1, .accepted = 0, .seconds = 1});
+  EXPECT_EQ(account.saved_seconds(), 0);
+  EXPECT_FALSE(account.is_off());
+}
+
+}  // namespace
+}  // namespace cairn::draft::account_test
