@@ -19,7 +19,8 @@ class DraftedAnswer {
   virtual void check(int32_t count) = 0;
   // In that step's acceptor, in place of Lane::take().
   virtual int32_t take(const StepOutputs& outputs) = 0;
-  // What the step took, and what it would have taken without this answer's drafts; 0: not known.
+  // What the step took, without propose(), and what it would have taken without this answer's
+  // drafts; 0: not known.
   virtual void learn(double step_seconds, double plain_seconds) = 0;
 };
 

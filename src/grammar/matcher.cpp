@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "grammar/automaton.h"
 #include "unicode/place.h"
@@ -19,6 +20,7 @@ constexpr size_t kStateCountMax = 1u << 24;
 // After so many walks through all short tokens it is worth a look which states they cannot tell
 // apart.
 constexpr int32_t kWalksBeforeMerging = 4;
+constexpr std::string_view kSpaces = " \n\r\t";
 
 Error over() {
   return fail(ErrorCode::no_room,
@@ -272,6 +274,66 @@ Result<TokenMask> Matcher::cached(Set key, bool is_short_only) {
 Result<TokenMask> Matcher::mask(State state) {
   CAIRN_TRY(make_room());
   return cached(stacks_.nearby(set_of(state), uint32_t(tokens_->longest())), false);
+}
+
+Matcher::NextBytes Matcher::next_bytes(Set set) {
+  NextBytes next;
+  for (int byte = 0; byte < 256 && next.other_count < 2; ++byte) {
+    const Set to = stacks_.step(set, uint8_t(byte));
+    if (to == Stacks::kDead) continue;
+    if (to == Stacks::kOver) return {.other_count = 2};
+    if (kSpaces.find(char(byte)) != std::string_view::npos) {
+      next.has_space = true;
+      continue;
+    }
+    if (next.other_count++ == 0) next.other = char(byte);
+  }
+  return next;
+}
+
+// REQUIRES: no byte can follow.
+std::optional<Token> Matcher::only_pattern_token(Set set) const {
+  std::optional<Token> only;
+  for (const Stacks::Item& item : stacks_.items(set)) {
+    for (const Automaton::TokenEdge& edge : grammar_.automaton().tokens_of(item.state)) {
+      const bool is_named = !grammar_.automaton().patterns[edge.pattern].is_inverse;
+      const Token token{is_named ? pattern_tokens_[edge.pattern] : -1};
+      if (index_of(token) < 0 || (only && *only != token)) return std::nullopt;
+      only = token;
+    }
+  }
+  return only;
+}
+
+Matcher::Forced Matcher::forced(State state, size_t bytes_max, Layout layout) {
+  Forced forced;
+  if (!make_room()) return forced;
+  Set set = set_of(state);
+  char before = 0;
+  bool is_laid_out = false;
+  while (forced.bytes.size() < bytes_max && !stacks_.is_accepting(set)) {
+    const NextBytes next = next_bytes(set);
+    if (next.other_count == 0 && !next.has_space) {
+      forced.token = only_pattern_token(set);
+      break;
+    }
+    if (next.other_count != 1) break;
+    if (next.has_space && !std::exchange(is_laid_out, true)) {
+      const std::string_view spaces = layout(before);
+      const Set behind = walk_bytes(set, spaces);
+      if (behind != Stacks::kDead && behind != Stacks::kOver) {
+        forced.bytes += spaces;
+        set = behind;
+        continue;
+      }
+    }
+    // Behind spaces that may go on for ever, the other byte is as good as forced.
+    set = stacks_.step(set, uint8_t(next.other));
+    before = next.other;
+    forced.bytes += next.other;
+    is_laid_out = false;
+  }
+  return forced;
 }
 
 bool Matcher::is_complete(State state) const {

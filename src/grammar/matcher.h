@@ -8,11 +8,13 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/ids.h"
 #include "base/result.h"
 #include "grammar/grammar.h"
@@ -46,6 +48,16 @@ class Matcher {
   // Valid until the next call of this matcher. No bit is set where the vocabulary cannot go on.
   Result<TokenMask> mask(State state);
 
+  // What has to follow, as far as the grammar leaves no choice: bytes, and behind them a token that
+  // is no text, if that is what has to follow then. Where spaces and line ends may stand before the
+  // one other byte, or not, `layout` says which do, by the byte before them (0: by none).
+  struct Forced {
+    std::string bytes;
+    std::optional<Token> token;
+  };
+  using Layout = FunctionRef<std::string_view(char before)>;
+  Forced forced(State state, size_t bytes_max, Layout layout);
+
   // The text so far fits; the answer may end here.
   bool is_complete(State state) const;
   // It is complete and nothing can follow.
@@ -77,6 +89,13 @@ class Matcher {
   Status fill(Set set, std::span<const TokenTrie::Node> nodes, std::span<uint64_t> words);
   void add_pattern_tokens(Set set, std::span<uint64_t> words) const;
   void add_twins(std::span<uint64_t> words) const;
+  struct NextBytes {
+    bool has_space = false;       // Spaces or line ends may follow.
+    int other_count = 0;          // Other bytes that may; counted to 2.
+    char other = 0;               // The first of them.
+  };
+  NextBytes next_bytes(Set set);
+  std::optional<Token> only_pattern_token(Set set) const;
 
   Grammar grammar_;
   std::shared_ptr<const TokenTrie> tokens_;

@@ -103,8 +103,10 @@ ConstraintState::ConstraintState(grammar::Matcher* matcher, bool describes_heade
   if (matcher != nullptr) state_ = matcher->start();
 }
 
-void ConstraintState::prepare() {
-  is_free_ = parser_->is_reasoning() || (!describes_headers_ && parser_->is_in_header());
+grammar::Matcher::Forced ConstraintState::forced(size_t bytes_max,
+                                                 grammar::Matcher::Layout layout) const {
+  if (matcher_ == nullptr || is_open()) return {};
+  return matcher_->forced(state_, bytes_max, layout);
 }
 
 Result<Token> ConstraintState::sample(Lane& lane, sample::Sampler& sampler,

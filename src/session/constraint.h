@@ -71,9 +71,11 @@ class ConstraintState {
 
   bool has_matcher() const { return matcher_ != nullptr; }
   // Before each token, whether sampled or given.
-  void prepare();
+  void prepare() { is_free_ = is_open(); }
   // `given`: as Lane::sample() has it.
   Result<Token> sample(Lane& lane, sample::Sampler& sampler, std::span<const float> given = {});
+  // What has to follow next, as Matcher::forced() has it; nothing where anything may.
+  grammar::Matcher::Forced forced(size_t bytes_max, grammar::Matcher::Layout layout) const;
   // Behind it, when the parser has read it. Errors: invalid_argument where the token does not fit.
   Status accept(Token token);
   // All that the form demands is there, and no stop text has taken any of it.
@@ -82,6 +84,11 @@ class ConstraintState {
   bool is_finished() const { return matcher_ != nullptr && matcher_->is_finished(state_); }
 
  private:
+  // The form says nothing of what follows.
+  bool is_open() const {
+    return parser_->is_reasoning() || (!describes_headers_ && parser_->is_in_header());
+  }
+
   grammar::Matcher* matcher_;
   const chat::OutputParser* parser_;
   bool describes_headers_;

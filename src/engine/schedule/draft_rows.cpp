@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cstddef>
 
 #include "base/check.h"
@@ -16,7 +15,6 @@ namespace {
 constexpr double kWeight = 0.2;  // Of the newest step.
 constexpr double kSlower = 2;    // One slow step may count for so much more than the average.
 constexpr int64_t kStale = 256;  // Steps after which a number of rows is tried again.
-constexpr double kRowCost = 0.02;  // Of a step: what a row more costs where that is not known.
 
 void average(double& value, double observed) {
   if (value == 0) {
@@ -63,12 +61,11 @@ double DecodeTime::seconds(int32_t sequences, int32_t rows) const {
     known = seconds;
     known_rows = kRows[i];
   }
-  return known + kRowCost * plain * double(more - known_rows);
+  return more == 0 ? plain : 0;
 }
 
 void DraftRows::begin(int32_t row_count_max) {
   row_count_max_ = row_count_max;
-  draft_seconds_ = 0;
   draft_count_ = 0;
   answers_.clear();
   counts_.clear();
@@ -80,13 +77,11 @@ void DraftRows::add(DraftedAnswer* answer) {
 }
 
 void DraftRows::choose() {
-  using Clock = std::chrono::steady_clock;
   const int32_t sequences = int32_t(answers_.size());
   const auto is_drafted = [](const DraftedAnswer* answer) { return answer != nullptr; };
   if (std::none_of(answers_.begin(), answers_.end(), is_drafted)) return;
   // What drafts would be worth is not known before a step without any.
   if (!checks_all_ && time_.seconds(sequences, sequences) == 0) return;
-  const auto begin = Clock::now();
   reach_.clear();
   for (DraftedAnswer* answer : answers_) {
     const int32_t count_max = row_count_max_ - sequences;
@@ -103,7 +98,6 @@ void DraftRows::choose() {
     answers_[i]->check(counts_[i]);
     draft_count_ += counts_[i];
   }
-  draft_seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
 void DraftRows::take_all(int32_t row_count) {
@@ -121,7 +115,7 @@ void DraftRows::learn(double seconds, int32_t replayed_rows) {
   if (tells) time_.learn(sequences, sequences + draft_count_, seconds);
   const double plain = time_.seconds(sequences, sequences);
   for (DraftedAnswer* answer : answers_) {
-    if (answer != nullptr) answer->learn(seconds + draft_seconds_, plain);
+    if (answer != nullptr) answer->learn(seconds, plain);
   }
 }
 

@@ -15,8 +15,7 @@ namespace cairn {
 class DecodeTime {
  public:
   void learn(int32_t sequences, int32_t rows, double seconds);
-  // 0: no step of so many sequences without drafts is known. Rows that are not known are between
-  // those that are, or cost a little more than fewer.
+  // Rows that are not known are between those that are; 0: there are none on both sides.
   double seconds(int32_t sequences, int32_t rows) const;
 
  private:
@@ -66,7 +65,6 @@ class DraftRows {
   std::vector<DraftedAnswer*> answers_;
   std::vector<std::span<const float>> reach_;
   std::vector<int32_t> counts_;
-  double draft_seconds_ = 0;
   int32_t draft_count_ = 0;
   DecodeTime time_;
 };
