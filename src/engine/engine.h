@@ -73,6 +73,10 @@ struct EngineOptions {
   bool is_unpacked = false;
   // If set, the engine computes embeddings or scores (engine/embedder.h) instead of logits.
   std::optional<Pooling> pooling;
+  // Who drafts tokens of answers, where a request does not say: "auto", "off", or kinds
+  // (session/drafting.h reads it); and how many at most at a time.
+  std::string drafts = "auto";
+  int32_t draft_tokens_max = 64;
   // LoRA adapters that requests may select; these scales are the default.
   std::vector<AdapterChoice> adapters;
   // A folder where finished turns survive the process (docs/store.md); empty: none. Made where it

@@ -103,18 +103,72 @@ std::string_view finish_reason(const session::Answer& answer) {
   return "stop";
 }
 
+namespace {
+
+// Of drafts of several answers; by who proposed them.
+struct DraftCounts {
+  int64_t drafted = 0, accepted = 0;
+};
+
+DraftCounts count_drafts(std::span<const session::Answer> answers, std::string_view drafter) {
+  DraftCounts counts;
+  for (const session::Answer& answer : answers) {
+    if (!answer.drafts) continue;
+    for (const draft::Report::Source& source : answer.drafts->sources) {
+      if (!drafter.empty() && source.drafter != drafter) continue;
+      counts.drafted += source.drafted;
+      counts.accepted += source.accepted;
+    }
+  }
+  return counts;
+}
+
+json::Value drafts_json(const draft::Report& report) {
+  json::Value by = json::Value::object();
+  for (const draft::Report::Source& source : report.sources) {
+    json::Value& one = by[source.drafter];
+    one = {{"drafted", source.drafted}, {"accepted", source.accepted}};
+    if (!source.off_reason.empty()) one["off_reason"] = source.off_reason;
+  }
+  json::Value json = {{"steps", report.steps}, {"saved_ms", milliseconds(report.saved_seconds)}};
+  if (!report.off_reason.empty()) json["off_reason"] = report.off_reason;
+  json["by"] = std::move(by);
+  return json;
+}
+
+// In llama.cpp's names the sums; and of one answer all there is to say.
+void add_drafts(std::span<const session::Answer> answers, json::Value& json) {
+  const DraftCounts all = count_drafts(answers, {});
+  if (all.drafted > 0) {
+    json["draft_n"] = all.drafted;
+    json["draft_n_accepted"] = all.accepted;
+  }
+  if (answers.size() == 1 && answers.front().drafts) {
+    json["drafts"] = drafts_json(*answers.front().drafts);
+  }
+}
+
+}  // namespace
+
 json::Value usage_json(std::span<const session::Answer> answers, size_t per_prompt) {
   const Totals totals = total(answers, per_prompt);
+  json::Value details = {{"reasoning_tokens", totals.reasoning_tokens}};
+  const DraftCounts predicted = count_drafts(answers, "prediction");
+  if (predicted.drafted > 0) {
+    details["accepted_prediction_tokens"] = predicted.accepted;
+    details["rejected_prediction_tokens"] = predicted.drafted - predicted.accepted;
+  }
   return {{"prompt_tokens", totals.prompt_tokens},
           {"completion_tokens", totals.answer_tokens},
           {"total_tokens", totals.prompt_tokens + totals.answer_tokens},
           {"prompt_tokens_details", {{"cached_tokens", totals.reused_tokens}}},
-          {"completion_tokens_details", {{"reasoning_tokens", totals.reasoning_tokens}}}};
+          {"completion_tokens_details", std::move(details)}};
 }
 
 json::Value timings_json(std::span<const session::Answer> answers, size_t per_prompt) {
   const Totals totals = total(answers, per_prompt);
-  return {{"cache_n", totals.reused_tokens},
+  json::Value json = {
+          {"cache_n", totals.reused_tokens},
           {"prompt_n", totals.computed_tokens},
           {"prompt_ms", milliseconds(totals.prompt_seconds)},
           {"prompt_per_token_ms", share(totals.prompt_seconds, totals.computed_tokens)},
@@ -123,6 +177,8 @@ json::Value timings_json(std::span<const session::Answer> answers, size_t per_pr
           {"predicted_ms", milliseconds(totals.answer_seconds)},
           {"predicted_per_token_ms", share(totals.answer_seconds, totals.answer_tokens)},
           {"predicted_per_second", rate(totals.answer_tokens, totals.answer_seconds)}};
+  add_drafts(answers, json);
+  return json;
 }
 
 json::Value memory_json(const session::Answer& answer) {

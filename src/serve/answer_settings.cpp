@@ -165,6 +165,50 @@ Checked<Ok> read_stop(const Body& body, AnswerSettings& settings) {
   return Ok{};
 }
 
+// OpenAI's `prediction`: a text, or parts of one, that the answer is expected to be like.
+Checked<std::string> read_prediction(const json::Value& prediction) {
+  if (prediction.text_at("type") != "content") {
+    return refuse_field("prediction.type", "expected content, found {}",
+                        prediction.text_at("type").value_or("none"));
+  }
+  const json::Value* const content = prediction.find_set("content");
+  if (content == nullptr) {
+    return refuse_field("prediction.content", "expected a text, found none");
+  }
+  if (const auto whole = content->as_text()) return std::string(*whole);
+  std::string text;
+  for (const json::Value& part : content->items()) {
+    const auto piece = part.text_at("text");
+    if (!piece) {
+      return refuse_field("prediction.content", "expected parts with a text, found {}",
+                          part.describe());
+    }
+    text += *piece;
+  }
+  if (!content->is_array()) {
+    return refuse_field("prediction.content", "expected a text or a list of parts, found {}",
+                        content->describe());
+  }
+  return text;
+}
+
+Checked<session::DraftOrder> read_drafts(const Body& body, const ServedModel& model) {
+  session::DraftOrder order;
+  if (const auto kinds = body.text("draft")) {
+    Result<session::DraftChoice> choice = session::parse_draft_choice(*kinds);
+    if (!choice) return refusal_of(choice.error(), "draft");
+    order.choice = std::move(choice).value();
+  }
+  if (const auto count = body.integer("speculative.n_max")) order.count_max = int32_t(*count);
+  const json::Value* const prediction = body.find("prediction");
+  const tokenize::Tokenizer* const tokenizer = model.engine().tokenizer();
+  if (prediction != nullptr && tokenizer != nullptr) {
+    CAIRN_TRY(const std::string text, read_prediction(*prediction));
+    order.prediction = tokenizer->encode(text, {.goes_on = true});
+  }
+  return order;
+}
+
 }  // namespace
 
 // In the words of each dialect.
@@ -212,6 +256,7 @@ Checked<AnswerSettings> read_answer_settings(const Body& body, const ServedModel
   if (!known) return refusal_of(known.error(), "logit_bias");
   CAIRN_TRY(read_probabilities(body, settings));
   CAIRN_TRY(settings.constraint, read_constraint(body));
+  CAIRN_TRY(settings.drafts, read_drafts(body, model));
   for (const std::string_view name :
        {"max_tokens", "max_completion_tokens", "n_predict", "num_predict", "max_output_tokens"}) {
     if (const auto count = body.integer(name)) {

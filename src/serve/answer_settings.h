@@ -10,6 +10,7 @@
 #include "serve/fields.h"
 #include "serve/served_model.h"
 #include "session/constraint.h"
+#include "session/drafting.h"
 
 namespace cairn::serve {
 
@@ -21,6 +22,7 @@ struct AnswerSettings {
   bool tells_probabilities = false;
   std::vector<std::string> stop;
   session::ConstraintChoice constraint;
+  session::DraftOrder drafts;
   bool is_stream = false;
   bool tells_usage = false;  // At the end of a stream.
 };

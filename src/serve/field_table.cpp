@@ -70,6 +70,14 @@ constexpr Field kFields[] = {
     {"grammar", K::text, kSampled, 0, 256 << 10, "", "what the answer looks like, in GBNF"},
     {"regex", K::text, kAnswers, 0, 64 << 10, "", "a regular expression that the answer matches"},
     {"choices", K::texts, kAnswers, 0, 65536, "", "texts of which the answer is one"},
+    {"draft", K::text, kSampled, 0, 256, "the server's",
+     "who proposes tokens that the model then checks, which changes no token: auto, off, or kinds "
+     "with commas between them"},
+    {"speculative.n_max", K::integer, kSampled, 0, 64, "the server's",
+     "the most tokens that are proposed at a time; 0: none"},
+    {"prediction", K::object, kChat, 0, 0, "",
+     "type content, and in content a text, or parts of one, that the answer is expected to be "
+     "like: what is the same comes faster"},
     {"tools", K::list, kChats | kApplyTemplate | kOllamaChat | kAnthropic | kResponses, 0, 1024, "",
      "what the model may call"},
     {"tool_choice", K::any, kChats | kResponses, 0, 0, "auto",

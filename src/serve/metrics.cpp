@@ -221,6 +221,17 @@ void Metrics::write_now(const Now& now, std::string& out) {
        [](M model) { return model.scheduler.steps; });
   each("cairn_decode_rows_total", "counter", "Rows of steps that continued answers.",
        [](M model) { return model.scheduler.decode_rows; });
+  each("cairn_draft_rows_total", "counter", "Rows of steps that checked drafts.",
+       [](M model) { return model.scheduler.draft_rows; });
+  each("cairn_draft_tokens_accepted_total", "counter", "Tokens that came by such rows.",
+       [](M model) { return model.scheduler.accepted_drafts; });
+  each("llamacpp:spec_decode_num_draft_tokens_total", "counter", "Tokens of drafts, checked.",
+       [](M model) { return model.scheduler.draft_rows; });
+  each("llamacpp:spec_decode_num_accepted_tokens_total", "counter",
+       "Those of them that were chosen.",
+       [](M model) { return model.scheduler.accepted_drafts; });
+  each("llamacpp:spec_decode_num_drafts_total", "counter", "Drafts that were checked.",
+       [](M model) { return model.scheduler.drafts; });
   each("cairn_prompt_rows_total", "counter", "Rows of steps of prompts.",
        [](M model) { return model.scheduler.prompt_rows; });
   each("cairn_preemptions_total", "counter", "Times that a request gave up its memory for another.",

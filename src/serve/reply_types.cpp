@@ -11,7 +11,11 @@ constexpr ReplyType kTypes[] = {
     {"Timings",
      "{cache_n: integer, prompt_n: integer, prompt_ms: number, prompt_per_token_ms: number,"
      " prompt_per_second: number, predicted_n: integer, predicted_ms: number,"
-     " predicted_per_token_ms: number, predicted_per_second: number}"},
+     " predicted_per_token_ms: number, predicted_per_second: number, draft_n?: integer,"
+     " draft_n_accepted?: integer, drafts?: Drafts}"},
+    {"Drafts",
+     "{steps: integer, saved_ms: number, off_reason?: string,"
+     " by: {*: {drafted: integer, accepted: integer, off_reason?: string}}}"},
     {"AnswerMemory",
      "{reused: integer, recomputed: integer, replayed: integer, left_out: integer,"
      " source: \"cache\" | \"disk\" | \"none\", reason?: string, session?: string,"
@@ -19,7 +23,8 @@ constexpr ReplyType kTypes[] = {
     {"Usage",
      "{prompt_tokens: integer, completion_tokens: integer, total_tokens: integer,"
      " prompt_tokens_details: {cached_tokens: integer},"
-     " completion_tokens_details: {reasoning_tokens: integer}}"},
+     " completion_tokens_details: {reasoning_tokens: integer,"
+     " accepted_prediction_tokens?: integer, rejected_prediction_tokens?: integer}}"},
     {"TokenText", "{id: integer, token: string, bytes: [integer]}"},
     {"TokenLogprob",
      "{...TokenText, logprob: number, top_logprobs: [{...TokenText, logprob: number}]}"},

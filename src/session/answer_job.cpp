@@ -23,8 +23,12 @@ AnswerRequest request_of(const AnswerOrder& order) {
 }
 
 AnswerJob::AnswerJob(Engine* engine, AnswerOrder order, std::shared_ptr<AnswerStream> stream,
-                     PromptPins* pins)
-    : engine_(engine), pins_(pins), order_(std::move(order)), stream_(std::move(stream)) {}
+                     PromptPins* pins, Drafting* drafting)
+    : engine_(engine),
+      pins_(pins),
+      drafting_(drafting),
+      order_(std::move(order)),
+      stream_(std::move(stream)) {}
 
 AnswerJob::~AnswerJob() = default;
 
@@ -63,6 +67,7 @@ Status AnswerJob::start() {
     request.choices = &draft_->choices;
   }
   CAIRN_TRY(completion_, Completion::begin(engine_, lane(), request, std::move(sampler)));
+  if (drafting_ != nullptr) completion_->draft(*drafting_, order_.drafts, order_.tenant);
   for (const PromptPin& pin : order_.pins) lane()->expect_branch(pin.position);
   stream_->begin(completion_->prompt());
   return Ok{};

@@ -20,6 +20,7 @@
 #include "session/answer.h"
 #include "session/answer_stream.h"
 #include "session/completion.h"
+#include "session/drafting.h"
 #include "session/prompt_pins.h"
 #include "session/receipt.h"
 
@@ -50,6 +51,7 @@ struct AnswerOrder {
   int32_t prompt_probability_count = 0;
   // Beginnings of the prompt that stay in memory, where the context is not cut.
   std::vector<PromptPin> pins = {};
+  DraftOrder drafts = {};
   // Set by anybody: the answer ends where it stands, once its prompt is read. Null: nobody does.
   std::shared_ptr<const std::atomic<bool>> wants_stop = nullptr;
 };
@@ -60,9 +62,9 @@ AnswerRequest request_of(const AnswerOrder& order);
 class AnswerJob final : public Job {
  public:
   // REQUIRES: the engine has a tokenizer.
-  // `pins`: must outlive it; null: it keeps none.
+  // `pins` and `drafting` must outlive it; null: it keeps none, and has no drafts.
   AnswerJob(Engine* engine, AnswerOrder order, std::shared_ptr<AnswerStream> stream,
-            PromptPins* pins = nullptr);
+            PromptPins* pins = nullptr, Drafting* drafting = nullptr);
   ~AnswerJob() override;
 
   Lane* lane() override;
@@ -73,6 +75,9 @@ class AnswerJob final : public Job {
   Status start() override;
   void choose() override { completion_->choose(); }
   bool chooses_alone() const override { return completion_->has_matcher(); }
+  DraftedAnswer* drafted() override {
+    return completion_->has_drafters() ? completion_.get() : nullptr;
+  }
   Status advance() override;
   Status take_step(Status stepped) override;
   bool is_done() const override { return completion_ != nullptr && completion_->is_done(); }
@@ -85,6 +90,7 @@ class AnswerJob final : public Job {
 
   Engine* engine_;
   PromptPins* pins_;
+  Drafting* drafting_;
   AnswerOrder order_;
   std::shared_ptr<AnswerStream> stream_;
   std::optional<Lane> lane_;

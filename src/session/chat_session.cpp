@@ -51,7 +51,10 @@ Status ChatSession::constrain_calls() {
 }
 
 ChatSession::ChatSession(Engine* engine, ChatOptions options)
-    : engine_(engine), options_(std::move(options)), lane_(engine) {}
+    : engine_(engine),
+      options_(std::move(options)),
+      lane_(engine),
+      drafting_(std::make_unique<Drafting>(engine)) {}
 
 Result<Prompt> ChatSession::prompt(std::span<const Message> messages) const {
   if (options_.raw) return encode_raw(*engine_, options_.system, messages);
@@ -123,6 +126,7 @@ Status ChatSession::begin_answer(Dialogue asked, bool continues) {
     wanted.choices = &draft_->choices;
   }
   CAIRN_TRY(completion_, Completion::begin(engine_, &lane_, wanted, std::move(sampler)));
+  completion_->draft(*drafting_, {}, 0);
   before_ = std::exchange(dialogue_, std::move(asked));
   continues_ = continues;
   return Ok{};

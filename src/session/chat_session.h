@@ -20,6 +20,7 @@
 #include "session/constraint.h"
 #include "session/conversation.h"
 #include "session/dialogue.h"
+#include "session/drafting.h"
 #include "session/read_ahead.h"
 #include "session/receipt.h"
 
@@ -152,6 +153,7 @@ class ChatSession {
   CallMatchers calls_;
   std::string calls_end_;  // The prompt's last bytes where calls are constrained.
   Lane lane_;
+  std::unique_ptr<Drafting> drafting_;
   Dialogue dialogue_;
   std::unique_ptr<Completion> completion_;
   Dialogue before_;         // Where the answer that is made fails.

@@ -88,11 +88,17 @@ Status Completion::advance() {
   return is_done_ ? Status(Ok{}) : lane_->push(token);
 }
 
+void Completion::draft(Drafting& drafting, const DraftOrder& order, uint64_t tenant) {
+  draft_count_max_ = drafting.count_max(order);
+  speculator_ = drafting.speculator(
+      order, {.constraint = &constraint_, .tokenizer = &tokenizer_, .tenant = tenant});
+}
+
 std::span<const float> Completion::propose(int32_t count_max) {
   proposal_ = {};
   verdict_ = {};
   if (speculator_ == nullptr || is_done_) return {};
-  count_max = std::min(count_max, lane_->draft_count_max());
+  count_max = std::min({count_max, lane_->draft_count_max(), draft_count_max_});
   // Behind the last token of an answer no row is computed.
   if (token_count_max_ >= 0) {
     count_max = std::min(count_max, token_count_max_ - int32_t(answer_.tokens.size()) - 1);

@@ -22,6 +22,7 @@
 #include "sample/sampler.h"
 #include "session/answer.h"
 #include "session/constraint.h"
+#include "session/drafting.h"
 
 namespace cairn::session {
 
@@ -52,10 +53,8 @@ class Completion final : public DraftedAnswer {
   void give_logits(std::vector<float> logits);
   // The token that follows is chosen, and advance() takes it.
   bool has_choice() const { return chosen_.has_value(); }
-  // From now on these draft what follows. Before anything is chosen.
-  void draft_by(std::unique_ptr<draft::Speculator> speculator) {
-    speculator_ = std::move(speculator);
-  }
+  // From now on what follows is drafted. `drafting` outlives this.
+  void draft(Drafting& drafting, const DraftOrder& order, uint64_t tenant);
   bool has_drafters() const { return speculator_ != nullptr; }
   std::span<const float> propose(int32_t count_max) override;
   void check(int32_t count) override;
@@ -128,6 +127,7 @@ class Completion final : public DraftedAnswer {
   std::unique_ptr<draft::Speculator> speculator_;  // Null: nothing is drafted.
   draft::Speculator::Proposal proposal_;
   draft::Verdict verdict_;  // Of the proposal.
+  int32_t draft_count_max_ = 0;
   Answer answer_;
   // The token that follows, once it is chosen, and what was asked to be known of it.
   std::optional<Result<Token>> chosen_;

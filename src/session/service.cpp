@@ -36,6 +36,7 @@ Service::Service(Engine* engine, const SchedulerOptions& options, std::shared_pt
     : engine_(engine),
       turns_(std::move(turns)),
       pins_(engine),
+      drafting_(engine),
       scheduler_(engine, options),
       reporter_(engine, &scheduler_) {}
 
@@ -61,7 +62,7 @@ JobId Service::submit(std::unique_ptr<Job> job, JobTerms terms) {
 
 Service::Ticket Service::answer(AnswerOrder order, JobTerms terms) {
   auto stream = std::make_shared<AnswerStream>([this] { wake(); });
-  auto job = std::make_unique<AnswerJob>(engine_, std::move(order), stream, &pins_);
+  auto job = std::make_unique<AnswerJob>(engine_, std::move(order), stream, &pins_, &drafting_);
   const JobId id = submit(std::move(job), std::move(terms));
   return {id, std::move(stream)};
 }

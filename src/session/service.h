@@ -20,6 +20,7 @@
 #include "engine/schedule/scheduler.h"
 #include "session/answer_job.h"
 #include "session/answer_stream.h"
+#include "session/drafting.h"
 #include "session/embedding_job.h"
 #include "session/grammar_cache.h"
 #include "session/memory_report.h"
@@ -106,7 +107,9 @@ class Service {
   Engine* engine_;
   std::shared_ptr<Turns> turns_;
   GrammarCache grammars_;
-  PromptPins pins_;  // The engine's thread's own.
+  // The engine's thread's own.
+  PromptPins pins_;
+  Drafting drafting_;
   std::mutex mutex_;
   std::condition_variable mail_;      // Something came for the engine's thread.
   std::condition_variable answered_;  // A question has returned.

@@ -156,6 +156,10 @@ std::string statistics_line(const session::Answer& answer, const memory::Usage& 
   if (answer.reasoning_tokens > 0) {
     line += fmt::format(", {} of them reasoning", answer.reasoning_tokens);
   }
+  if (answer.drafts && answer.drafts->drafted() > 0) {
+    line += fmt::format(", {} of {} drafted ones right", answer.drafts->accepted(),
+                        answer.drafts->drafted());
+  }
   line += fmt::format("; prompt of {} tokens, {} reused", answer.prompt.prompt_tokens,
                       answer.prompt.reused_tokens);
   if (answer.prompt.from_store) {

@@ -185,6 +185,7 @@ command_line::Action add_run(command_line::Options& command) {
   a->engine.add_to(command);
   a->engine.add_memory_to(command);
   a->engine.add_store_to(command);
+  a->engine.add_drafts_to(command);
   command.set_notes(kBuiltinModelDoc);
   command.add_example("cairn run", "a conversation with the built-in model");
   command.add_example("cairn run MODEL.gguf", "a conversation with your model");

@@ -279,6 +279,7 @@ command_line::Action add_serve(command_line::Options& command) {
   a->engine.add_to(command);
   a->engine.add_memory_to(command);
   a->engine.add_store_to(command);
+  a->engine.add_drafts_to(command);
   command.set_notes(
       "The interface is OpenAI's: POST /v1/chat/completions, /v1/responses, /v1/completions, "
       "/v1/embeddings; and those of Anthropic, Ollama and llama.cpp's server. /openapi.json "

@@ -8,6 +8,7 @@
 #include "base/cpu_features.h"
 #include "base/log.h"
 #include "base/quantities.h"
+#include "session/drafting.h"
 #include "terminal_chat/adapter_choice.h"
 
 namespace cairn::cli {
@@ -175,6 +176,24 @@ void EngineArguments::add_store_to(command_line::Options& command) {
       .shows_default();
 }
 
+void EngineArguments::add_drafts_to(command_line::Options& command) {
+  command.begin_group("Drafts: faster answers, the same tokens");
+  std::vector<std::string> choices = {"auto", "off"};
+  for (const std::string_view kind : session::draft_kinds()) choices.emplace_back(kind);
+  command
+      .add("--draft", options_.drafts,
+           "who proposes tokens that the model then checks, several in a step: auto, off, or some "
+           "of the kinds with commas between them (docs/speculation.md)")
+      .takes("auto|off|KIND[,KIND]")
+      .suggests(choices)
+      .shows_default();
+  command
+      .add("--draft-max,--draft-n,--spec-draft-n-max", options_.draft_tokens_max,
+           "the most tokens that are proposed at a time")
+      .in_range(0, 64)
+      .shows_default();
+}
+
 Result<EngineOptions> EngineArguments::read(std::string_view default_kv) const {
   EngineOptions options = options_;
   if (gpu_layers_) {
@@ -188,6 +207,9 @@ Result<EngineOptions> EngineArguments::read(std::string_view default_kv) const {
   }
   if (!options.pack_cache.empty()) CAIRN_TRY(check_cache_folder(options.pack_cache));
   CAIRN_TRY(options.numerics, parse_numerics(numerics_));
+  if (const auto drafts = session::parse_draft_choice(options.drafts); !drafts) {
+    return command_line::as_option(drafts.error());
+  }
   for (const std::string& adapter : adapters_) {
     CAIRN_TRY(AdapterChoice choice, terminal_chat::parse_adapter(adapter));
     options.adapters.push_back(std::move(choice));

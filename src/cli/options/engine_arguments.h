@@ -21,6 +21,7 @@ class EngineArguments {
   // Those alone that change no bit of what is computed, and the adapters' files.
   void add_machine_to(command_line::Options& command);
   void add_store_to(command_line::Options& command);
+  void add_drafts_to(command_line::Options& command);
   // `default_kv`: how keys and values are kept where nothing is said. Errors: invalid_argument.
   Result<EngineOptions> read(std::string_view default_kv) const;
 

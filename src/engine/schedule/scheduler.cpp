@@ -442,8 +442,11 @@ void Scheduler::choose_drafts() {
 }
 
 int32_t Scheduler::take_outputs(ScheduledJob& job, const StepOutputs& outputs) {
-  const bool has_drafted = job.lane()->has_drafted();
-  return has_drafted ? job.job->drafted()->take(outputs) : job.lane()->take(outputs);
+  if (!job.lane()->has_drafted()) return job.lane()->take(outputs);
+  const int32_t accepted = job.job->drafted()->take(outputs);
+  ++stats_.drafts;
+  stats_.accepted_drafts += accepted - 1;
+  return accepted;
 }
 
 // Computes the shares, as far as there is memory.

@@ -41,6 +41,7 @@ void add_orders(const AnswerSettings& settings, session::AnswerOrder order,
   order.token_count_max = settings.token_count_max;
   order.stop = settings.stop;
   order.sampling = settings.sampling;
+  order.drafts = settings.drafts;
   for (int32_t answer = 0; answer < settings.answer_count; ++answer) {
     orders.push_back(order);
     ++order.sampling.seed;

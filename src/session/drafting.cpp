@@ -1,0 +1,101 @@
+// The table of drafters, and choices from it.
+#include "session/drafting.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "session/forced_drafter.h"
+
+namespace cairn::session {
+
+namespace {
+
+using Made = std::unique_ptr<draft::Drafter>;
+
+constexpr size_t kShownBytesMax = 64;  // Of a name that is none.
+
+}  // namespace
+
+struct Drafting::Kind {
+  std::string_view name;
+  bool is_usual;  // Where nobody has chosen.
+  // Null where such a drafter has nothing to go by.
+  std::unique_ptr<draft::Drafter> (*make)(Drafting& shared, const DraftOrder& order,
+                                           const DraftedText& text);
+};
+
+std::span<const Drafting::Kind> Drafting::kinds() {
+  static constexpr std::array kKinds = {
+      Kind{"forced", true,
+           [](Drafting&, const DraftOrder&, const DraftedText& text) -> Made {
+             if (!text.constraint->has_matcher()) return nullptr;
+             return std::make_unique<ForcedDrafter>(text.constraint, text.tokenizer);
+           }},
+  };
+  return kKinds;
+}
+
+std::vector<std::string_view> draft_kinds() {
+  return Drafting::kind_names();
+}
+
+std::vector<std::string_view> Drafting::kind_names() {
+  std::vector<std::string_view> names;
+  for (const Kind& kind : kinds()) names.push_back(kind.name);
+  return names;
+}
+
+Result<DraftChoice> parse_draft_choice(std::string_view text) {
+  if (text == "auto") return DraftChoice{};
+  if (text == "off") return DraftChoice{.is_off = true};
+  const std::vector<std::string_view> known = draft_kinds();
+  DraftChoice choice;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const std::string_view wanted = text.substr(begin, end - begin);
+    const auto kind = std::find(known.begin(), known.end(), wanted);
+    if (kind == known.end()) {
+      return fail(ErrorCode::invalid_argument,
+                  "draft: expected auto, off, or some of {} with commas between them, found \"{}\"",
+                  fmt::join(known, ", "), wanted.substr(0, kShownBytesMax));
+    }
+    choice.kinds.push_back(*kind);
+    begin = end + 1;
+  }
+  return choice;
+}
+
+Drafting::Drafting(const Engine* engine) : engine_(engine) {
+  Result<DraftChoice> choice = parse_draft_choice(engine->options().drafts);
+  CHECK(choice);
+  choice_ = std::move(choice).value();
+}
+
+int32_t Drafting::count_max(const DraftOrder& order) const {
+  return order.count_max.value_or(engine_->options().draft_tokens_max);
+}
+
+std::unique_ptr<draft::Speculator> Drafting::speculator(const DraftOrder& order,
+                                                        const DraftedText& text) {
+  const DraftChoice& choice = order.choice ? *order.choice : choice_;
+  if (choice.is_off) return nullptr;
+  std::vector<Made> drafters;
+  for (const Kind& kind : kinds()) {
+    const bool is_chosen =
+        choice.kinds.empty()
+            ? kind.is_usual
+            : std::find(choice.kinds.begin(), choice.kinds.end(), kind.name) != choice.kinds.end();
+    if (!is_chosen) continue;
+    if (Made drafter = kind.make(*this, order, text)) drafters.push_back(std::move(drafter));
+  }
+  if (drafters.empty()) return nullptr;
+  return std::make_unique<draft::Speculator>(
+      std::move(drafters), int32_t(engine_->size().vocabulary_count),
+      draft::SpeculatorOptions{.calibrations = &calibrations_});
+}
+
+}  // namespace cairn::session

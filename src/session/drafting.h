@@ -1,0 +1,71 @@
+// The drafters of an engine's answers: which kinds there are, which of them an answer has, and what
+// they share: how often each was right, and what was said before, by tenant (docs/speculation.md).
+// Thread rule: the engine's thread; a choice is read on any.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "draft/calibration.h"
+#include "draft/speculator.h"
+#include "engine/engine.h"
+#include "session/constraint.h"
+#include "tokenize/tokenizer.h"
+
+namespace cairn::session {
+
+// Who drafts.
+struct DraftChoice {
+  bool is_off = false;
+  std::vector<std::string_view> kinds = {};  // Of draft_kinds(); none: those that usually pay.
+};
+
+// "auto", "off", or kinds with commas between them. Errors: invalid_argument, with the kinds that
+// there are.
+Result<DraftChoice> parse_draft_choice(std::string_view text);
+// Names, in the order of their rank.
+std::vector<std::string_view> draft_kinds();
+
+// What a request says of drafts.
+struct DraftOrder {
+  std::optional<DraftChoice> choice = std::nullopt;  // None: the engine's options'.
+  std::optional<int32_t> count_max = std::nullopt;   // Of a draft; likewise.
+  std::vector<Token> prediction = {};  // What the answer may be like; empty: nobody has said.
+};
+
+// What drafters see of an answer; outlives them.
+struct DraftedText {
+  const ConstraintState* constraint;
+  const tokenize::Tokenizer* tokenizer;
+  uint64_t tenant = 0;
+};
+
+class Drafting {
+ public:
+  // The engine must outlive it, and it the speculators. REQUIRES: the engine's options name kinds
+  // that there are.
+  explicit Drafting(const Engine* engine);
+  Drafting(const Drafting&) = delete;
+  Drafting& operator=(const Drafting&) = delete;
+
+  // Of a draft, at most.
+  int32_t count_max(const DraftOrder& order) const;
+  // Null where nothing is to be drafted.
+  std::unique_ptr<draft::Speculator> speculator(const DraftOrder& order, const DraftedText& text);
+  static std::vector<std::string_view> kind_names();
+
+ private:
+  struct Kind;
+  static std::span<const Kind> kinds();
+
+  const Engine* engine_;
+  DraftChoice choice_;
+  draft::Calibrations calibrations_;
+};
+
+}  // namespace cairn::session
