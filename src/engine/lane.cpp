@@ -411,8 +411,9 @@ void Lane::begin_walk(const StepOutputs& outputs) {
   output_ = outputs.first();
   computed_at_ = engine_->runner().run_count();
   const size_t row_count = std::min(size_t(outputs.count()), drafted_tokens_.size());
-  walked_drafts_ = row_count > 0 ? std::span<const Token>(drafted_tokens_).first(row_count).subspan(1)
-                                 : std::span<const Token>();
+  walked_drafts_ = row_count > 0
+                       ? std::span<const Token>(drafted_tokens_).first(row_count).subspan(1)
+                       : std::span<const Token>();
   walked_rows_ = 1;
   ++next_;
 }

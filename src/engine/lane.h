@@ -103,14 +103,14 @@ class Lane {
   // The next rows, at most `row_count_max`; their logits where they end the prompt or answer.
   // REQUIRES: wants_rows(); row_count_max > 0.
   StepItem next(int32_t row_count_max);
-  // In a step's acceptor: keeps where the outputs are; returns how many tokens the item had, without
-  // drafts.
+  // In a step's acceptor: keeps where the outputs are; returns how many tokens the item had,
+  // without drafts.
   int32_t take(const StepOutputs& outputs);
 
-  // Drafts: tokens that may follow the one whose row is wanted. The next item has them behind it, as
-  // far as its rows go. In place of take(), the acceptor then walks along them: logits(), sample()
-  // and room() are those behind the first row, and behind one draft more with each confirm_draft().
-  // Most that one step can check.
+  // Drafts: tokens that may follow the one whose row is wanted. The next item has them behind it,
+  // as far as its rows go. In place of take(), the acceptor then walks along them: logits(),
+  // sample() and room() are those behind the first row, and behind one draft more with each
+  // confirm_draft(). Most that one step can check.
   int32_t draft_count_max() const;
   // REQUIRES: wants_rows(); !is_reading(); at most draft_count_max().
   void draft(std::span<const Token> tokens);
@@ -121,8 +121,8 @@ class Lane {
   void confirm_draft();
   // How many tokens of the item become part of the sequence.
   int32_t end_walk();
-  // All tokens from position 0 on, whatever was shifted, with those whose rows are wanted. Kept from
-  // the first call on. REQUIRES: !is_reading().
+  // All tokens from position 0 on, whatever was shifted, with those whose rows are wanted. Kept
+  // from the first call on. REQUIRES: !is_reading().
   std::span<const Token> whole_text();
 
   // After the step: keeps and drops what the sequence needs. Errors: those of the memory.
@@ -208,17 +208,18 @@ class Lane {
   ContextCut cut_;                        // What the sequence lacks of the text.
   // The whole text, where some is left out or somebody has asked for it; else empty.
   std::vector<Token> text_;
-  std::vector<int32_t> turn_starts_;      // Its messages of the user.
-  PromptReader* reader_ = nullptr;        // Of the prompt that is read, or will be.
-  int32_t handed_out_ = 0;                // Of its tokens, those whose logits the reader has had.
+  std::vector<int32_t> turn_starts_;  // Its messages of the user.
+  PromptReader* reader_ = nullptr;    // Of the prompt that is read, or will be.
+  int32_t handed_out_ = 0;            // Of its tokens, those whose logits the reader has had.
   // Of the item that was handed out.
   std::vector<int32_t> outputs_, captures_;
   std::vector<memory::AnchorKind> capture_kinds_;
-  int32_t item_tokens_ = 0;              // Without drafts.
-  std::vector<Token> drafts_;            // For the next item.
-  std::vector<Token> drafted_tokens_;    // The item's, drafts included.
-  std::span<const Token> walked_drafts_;  // Those whose rows are there, while they are walked along.
-  int32_t walked_rows_ = 0;              // Likewise: accepted, and not part of the sequence yet.
+  int32_t item_tokens_ = 0;            // Without drafts.
+  std::vector<Token> drafts_;          // For the next item.
+  std::vector<Token> drafted_tokens_;  // The item's, drafts included.
+  std::span<const Token>
+      walked_drafts_;        // Those whose rows are there, while they are walked along.
+  int32_t walked_rows_ = 0;  // Likewise: accepted, and not part of the sequence yet.
   // The index of the last token's output in the runner, and the runner's count at that step.
   mutable int32_t output_ = 0;
   mutable int64_t computed_at_ = -1;

@@ -14,7 +14,9 @@ namespace cairn {
 // Keeps its arrays, so that a step allocates nothing.
 class LaneBatch {
  public:
-  explicit LaneBatch(Engine* engine) : engine_(engine) {}
+  // `checks_all_drafts`: as SchedulerOptions has it.
+  explicit LaneBatch(Engine* engine, bool checks_all_drafts = false)
+      : engine_(engine), draft_rows_(checks_all_drafts) {}
 
   // One step for the lanes that want rows, in their order, as far as there is room; returns how
   // many were computed. Errors: those of Engine::step(), which are the first such lane's, and of

@@ -90,9 +90,9 @@ class Matcher {
   void add_pattern_tokens(Set set, std::span<uint64_t> words) const;
   void add_twins(std::span<uint64_t> words) const;
   struct NextBytes {
-    bool has_space = false;       // Spaces or line ends may follow.
-    int other_count = 0;          // Other bytes that may; counted to 2.
-    char other = 0;               // The first of them.
+    bool has_space = false;  // Spaces or line ends may follow.
+    int other_count = 0;     // Other bytes that may; counted to 2.
+    char other = 0;          // The first of them.
   };
   NextBytes next_bytes(Set set);
   std::optional<Token> only_pattern_token(Set set) const;

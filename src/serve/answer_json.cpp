@@ -168,15 +168,15 @@ json::Value usage_json(std::span<const session::Answer> answers, size_t per_prom
 json::Value timings_json(std::span<const session::Answer> answers, size_t per_prompt) {
   const Totals totals = total(answers, per_prompt);
   json::Value json = {
-          {"cache_n", totals.reused_tokens},
-          {"prompt_n", totals.computed_tokens},
-          {"prompt_ms", milliseconds(totals.prompt_seconds)},
-          {"prompt_per_token_ms", share(totals.prompt_seconds, totals.computed_tokens)},
-          {"prompt_per_second", rate(totals.computed_tokens, totals.prompt_seconds)},
-          {"predicted_n", totals.answer_tokens},
-          {"predicted_ms", milliseconds(totals.answer_seconds)},
-          {"predicted_per_token_ms", share(totals.answer_seconds, totals.answer_tokens)},
-          {"predicted_per_second", rate(totals.answer_tokens, totals.answer_seconds)}};
+      {"cache_n", totals.reused_tokens},
+      {"prompt_n", totals.computed_tokens},
+      {"prompt_ms", milliseconds(totals.prompt_seconds)},
+      {"prompt_per_token_ms", share(totals.prompt_seconds, totals.computed_tokens)},
+      {"prompt_per_second", rate(totals.computed_tokens, totals.prompt_seconds)},
+      {"predicted_n", totals.answer_tokens},
+      {"predicted_ms", milliseconds(totals.answer_seconds)},
+      {"predicted_per_token_ms", share(totals.answer_seconds, totals.answer_tokens)},
+      {"predicted_per_second", rate(totals.answer_tokens, totals.answer_seconds)}};
   add_drafts(answers, json);
   return json;
 }

@@ -228,8 +228,7 @@ void Metrics::write_now(const Now& now, std::string& out) {
   each("llamacpp:spec_decode_num_draft_tokens_total", "counter", "Tokens of drafts, checked.",
        [](M model) { return model.scheduler.draft_rows; });
   each("llamacpp:spec_decode_num_accepted_tokens_total", "counter",
-       "Those of them that were chosen.",
-       [](M model) { return model.scheduler.accepted_drafts; });
+       "Those of them that were chosen.", [](M model) { return model.scheduler.accepted_drafts; });
   each("llamacpp:spec_decode_num_drafts_total", "counter", "Drafts that were checked.",
        [](M model) { return model.scheduler.drafts; });
   each("cairn_prompt_rows_total", "counter", "Rows of steps of prompts.",

@@ -89,9 +89,8 @@ Status Completion::advance() {
 }
 
 void Completion::draft(Drafting& drafting, const DraftOrder& order, uint64_t tenant) {
-  draft_count_max_ = drafting.count_max(order);
-  speculator_ = drafting.speculator(
-      order, {.constraint = &constraint_, .tokenizer = &tokenizer_, .tenant = tenant});
+  const DraftedText text{.constraint = &constraint_, .tokenizer = &tokenizer_, .tenant = tenant};
+  draft_by(drafting.speculator(order, text), drafting.count_max(order));
 }
 
 std::span<const float> Completion::propose(int32_t count_max) {

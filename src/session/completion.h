@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -55,20 +56,24 @@ class Completion final : public DraftedAnswer {
   bool has_choice() const { return chosen_.has_value(); }
   // From now on what follows is drafted. `drafting` outlives this.
   void draft(Drafting& drafting, const DraftOrder& order, uint64_t tenant);
+  void draft_by(std::unique_ptr<draft::Speculator> speculator, int32_t count_max) {
+    speculator_ = std::move(speculator);
+    draft_count_max_ = count_max;
+  }
   bool has_drafters() const { return speculator_ != nullptr; }
   std::span<const float> propose(int32_t count_max) override;
   void check(int32_t count) override;
   int32_t take(const StepOutputs& outputs) override;
   void learn(double step_seconds, double plain_seconds) override;
 
-  // Chooses the token that follows, unless that was done or the answer has ended. Completions of different lanes may do
-  // this side by side, on any thread, but those that share a matcher.
+  // Chooses the token that follows, unless that was done or the answer has ended. Completions of
+  // different lanes may do this side by side, on any thread, but those that share a matcher.
   // REQUIRES: the lane wants no rows.
   void choose();
   bool has_matcher() const { return constraint_.has_matcher(); }
   // Chooses the token that follows, and either adds it to the lane or ends the answer.
-  // REQUIRES: those of choose(); !is_done(). Errors: those of the sampler, of the matcher and of Lane::push();
-  // the answer cannot be gone on with then.
+  // REQUIRES: those of choose(); !is_done(). Errors: those of the sampler, of the matcher and of
+  // Lane::push(); the answer cannot be gone on with then.
   Status advance();
   // What a step of the lane said. A memory budget that gets full while an answer is made ends the
   // answer; its text stays. Errors: all others.
@@ -146,8 +151,8 @@ struct AnswerHooks {
   std::function<bool()> wants_stop;                            // Asked between steps.
 };
 
-// Drives the answer alone until it is done, with drafts if it has any. Errors: those of Completion::advance() and
-// take_step().
+// Drives the answer alone until it is done, with drafts if it has any. Errors: those of
+// Completion::advance() and take_step().
 Status drive(Engine& engine, Completion& completion, const AnswerHooks& hooks);
 
 }  // namespace cairn::session

@@ -25,7 +25,7 @@ struct Drafting::Kind {
   bool is_usual;  // Where nobody has chosen.
   // Null where such a drafter has nothing to go by.
   std::unique_ptr<draft::Drafter> (*make)(Drafting& shared, const DraftOrder& order,
-                                           const DraftedText& text);
+                                          const DraftedText& text);
 };
 
 std::span<const Drafting::Kind> Drafting::kinds() {

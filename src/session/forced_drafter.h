@@ -1,7 +1,7 @@
-// Drafts what an answer's form leaves no choice of: keys and punctuation of JSON, the beginning of a
-// tool call. How the text is cut into tokens, and where spaces stand, is the model's choice: the
-// drafter takes its vocabulary's own cut, and spaces as the answer has had them so far. Thread rule:
-// that of drafters.
+// Drafts what an answer's form leaves no choice of: keys and punctuation of JSON, the beginning of
+// a tool call. How the text is cut into tokens, and where spaces stand, is the model's choice: the
+// drafter takes its vocabulary's own cut, and spaces as the answer has had them so far. Thread
+// rule: that of drafters.
 #pragma once
 
 #include <array>

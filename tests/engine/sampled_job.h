@@ -40,7 +40,8 @@ struct SampledRequest {
   std::vector<AdapterUse> adapters = {};
   uint64_t tenant = 0;
   std::optional<SampledForm> form = std::nullopt;
-  // The tokens that are chosen, for drafts: they are right, wrong or both, by the seed. 0: no drafts.
+  // The tokens that are chosen, for drafts: they are right, wrong or both, by the seed. 0: no
+  // drafts.
   std::vector<Token> known = {};
   uint32_t draft_seed = 0;
   bool finishes_turn = true;  // Otherwise what it computed goes to the prefix cache as it is.
@@ -50,7 +51,11 @@ class SampledJob final : public Job, public DraftedAnswer {
  public:
   // `result` must outlive the job.
   SampledJob(Engine* engine, SampledRequest request, Sampled* result)
-      : lane_(engine), request_(std::move(request)), sampler_(request_.sampling), result_(result), random_(request_.draft_seed) {
+      : lane_(engine),
+        request_(std::move(request)),
+        sampler_(request_.sampling),
+        result_(result),
+        random_(request_.draft_seed) {
     lane_.select(engine->select(request_.adapters).value().for_tenant(request_.tenant));
     if (!request_.form) return;
     matcher_ = grammar::Matcher::build(request_.form->grammar, request_.form->tokens).value();

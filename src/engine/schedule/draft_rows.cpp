@@ -36,7 +36,8 @@ void DecodeTime::learn(int32_t sequences, int32_t rows, double seconds) {
   ++table.step_count;
   const int32_t more = rows - sequences;
   const auto at = std::upper_bound(kRows.begin(), kRows.end(), more) - kRows.begin();
-  Entry& entry = more == 0 ? table.plain : table.drafted[size_t(std::max<std::ptrdiff_t>(at - 1, 0))];
+  Entry& entry =
+      more == 0 ? table.plain : table.drafted[size_t(std::max<std::ptrdiff_t>(at - 1, 0))];
   const bool is_stale = more > 0 && table.step_count - entry.learned_at > kStale;
   if (is_stale) entry.seconds = 0;
   average(entry.seconds, seconds);
@@ -107,7 +108,8 @@ void DraftRows::take_all(int32_t row_count) {
   }
 }
 
-// What drafts have left to be replayed makes the steps behind them slower, not those without drafts.
+// What drafts have left to be replayed makes the steps behind them slower, not those without
+// drafts.
 void DraftRows::learn(double seconds, int32_t replayed_rows) {
   const int32_t sequences = int32_t(answers_.size());
   if (sequences == 0) return;

@@ -27,7 +27,7 @@ class DecodeTime {
     int64_t learned_at = 0;
   };
   struct Table {
-    Entry plain;                               // A row for each sequence.
+    Entry plain;                              // A row for each sequence.
     std::array<Entry, kRows.size()> drafted;  // By the rows beside these.
     int64_t step_count = 0;
   };

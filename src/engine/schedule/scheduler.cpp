@@ -404,12 +404,10 @@ void Scheduler::choose_rows() {
       ++decode_rows_;
     }
   }
-  std::stable_sort(queue_.begin(), queue_.end(),
-                   [](const ScheduledJob* a, const ScheduledJob* b) {
-                     if (a->step_priority() != b->step_priority())
-                       return a->step_priority() > b->step_priority();
-                     return a->client->computed_tokens < b->client->computed_tokens;
-                   });
+  std::stable_sort(queue_.begin(), queue_.end(), [](const ScheduledJob* a, const ScheduledJob* b) {
+    if (a->step_priority() != b->step_priority()) return a->step_priority() > b->step_priority();
+    return a->client->computed_tokens < b->client->computed_tokens;
+  });
   const bool is_idle = !queue_.empty() && queue_.front()->terms.is_idle;
   const bool is_quiet = decode_rows_ == 0 && !is_idle;
   const double seconds = is_quiet ? options_.quiet_step_seconds : options_.step_seconds;

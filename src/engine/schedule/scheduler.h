@@ -37,13 +37,13 @@ struct SchedulerOptions {
 struct SchedulerStats {
   int32_t running = 0, waiting = 0;
   int64_t steps = 0;
-  int64_t decode_rows = 0;    // Computed, each of another sequence; without drafts.
-  int64_t draft_rows = 0;     // Computed beside them, for drafts that were right or not.
+  int64_t decode_rows = 0;  // Computed, each of another sequence; without drafts.
+  int64_t draft_rows = 0;   // Computed beside them, for drafts that were right or not.
   int64_t drafts = 0, accepted_drafts = 0;  // These; and their tokens that were right.
-  int64_t prompt_rows = 0;    // Computed, those of jobs that were preempted included.
-  int64_t idle_rows = 0;      // Computed for idle jobs; not in the others.
-  int64_t own_tokens = 0;     // Of jobs without a lane that are not idle.
-  int64_t replayed_rows = 0;  // Recurrence steps, which read no weights.
+  int64_t prompt_rows = 0;                  // Computed, those of jobs that were preempted included.
+  int64_t idle_rows = 0;                    // Computed for idle jobs; not in the others.
+  int64_t own_tokens = 0;                   // Of jobs without a lane that are not idle.
+  int64_t replayed_rows = 0;                // Recurrence steps, which read no weights.
   int64_t preemptions = 0;
   int64_t shared_waits = 0;     // Times that a job waited for a prefix that another one computed.
   int64_t stored_prefixes = 0;  // Jobs that found more of their prompt in the store than in memory.

@@ -1,0 +1,274 @@
+// What drafts gain and cost: answers whose tokens are given, as if the model had chosen them, made
+// with drafts and without, by turns. All is computed and sampled as ever; only the choice is
+// scripted, so that a model with random weights shows what a real one of its shape would take.
+//   drafts_bench MODEL VOCABULARY TRANSCRIPT [DRAFTS [SCENARIO [ROUNDS [THREADS]]]]
+// VOCABULARY: a GGUF file whose tokenizer cuts the text; its ids are below the model's. TRANSCRIPT:
+// what make_agent_transcript.py writes. DRAFTS: as --draft. SCENARIO: agent, copy, edit, prose,
+// useless or all.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+#include "bench/figures.h"
+#include "engine/drafted_answer.h"
+#include "engine/engine.h"
+#include "engine/lane_batch.h"
+#include "engine/vocabulary_source.h"
+#include "json/value.h"
+#include "sample/sampler.h"
+#include "session/drafting.h"
+#include "tokenize/tokenizer.h"
+
+namespace {
+
+using namespace cairn;
+using Tokens = std::vector<Token>;
+using Clock = std::chrono::steady_clock;
+
+struct Turn {
+  Tokens asked, answered;
+};
+using Turns = std::vector<Turn>;
+
+// Of all answers of a scenario.
+struct Figures {
+  double seconds = 0;
+  int64_t tokens = 0, steps = 0, drafted = 0, accepted = 0;
+};
+
+// Always wrong, and sure of itself.
+class WrongDrafter final : public draft::Drafter {
+ public:
+  std::string_view name() const override { return "wrong"; }
+  void propose(const draft::View& view, draft::Draft& draft) override {
+    for (int32_t i = 0; i < std::min(view.count_max, 8); ++i) draft.add(Token(1), 0.99f);
+  }
+};
+
+// An answer whose tokens are given.
+class ScriptedAnswer final : public DraftedAnswer {
+ public:
+  ScriptedAnswer(Lane* lane, const Tokens* script, std::unique_ptr<draft::Speculator> speculator)
+      : lane_(lane), script_(script), sampler_({.seed = 1}), speculator_(std::move(speculator)) {}
+
+  bool is_done() const { return done_ == script_->size(); }
+  // The token behind the prompt.
+  Status begin() { return lane_->push(choose()); }
+  Status go_on() { return is_done() ? Status(Ok{}) : lane_->push(script_->at(done_ - 1)); }
+
+  std::span<const float> propose(int32_t count_max) override {
+    proposal_ = {};
+    verdict_ = {};
+    const int32_t rest = int32_t(script_->size() - done_) - 1;
+    count_max = std::min({count_max, lane_->draft_count_max(), rest});
+    if (speculator_ == nullptr || count_max <= 0) return {};
+    proposal_ = speculator_->propose({.text = lane_->whole_text(), .count_max = count_max});
+    return proposal_.reach;
+  }
+  void check(int32_t count) override { lane_->draft(proposal_.tokens.first(size_t(count))); }
+  int32_t take(const StepOutputs& outputs) override {
+    lane_->begin_walk(outputs);
+    for (;;) {
+      const Token token = choose();
+      const std::optional<Token> draft = lane_->next_draft();
+      if (!draft || *draft != token || is_done()) break;
+      lane_->confirm_draft();
+      ++verdict_.accepted;
+    }
+    verdict_.checked = outputs.count() - 1;
+    return lane_->end_walk();
+  }
+  void learn(double step_seconds, double plain_seconds) override {
+    if (speculator_ != nullptr) {
+      speculator_->take(verdict_, step_seconds, plain_seconds, lane_->whole_text());
+    }
+  }
+  const draft::Speculator* speculator() const { return speculator_.get(); }
+
+ private:
+  // Sampled, for what that takes; and then as the script has it.
+  Token choose() {
+    const Result<Token> sampled = lane_->sample(sampler_);
+    CHECK(sampled);
+    return script_->at(done_++);
+  }
+
+  Lane* lane_;
+  const Tokens* script_;
+  sample::Sampler sampler_;
+  std::unique_ptr<draft::Speculator> speculator_;
+  draft::Speculator::Proposal proposal_;
+  draft::Verdict verdict_;
+  size_t done_ = 0;
+};
+
+class Bench {
+ public:
+  Bench(Engine* engine, std::string drafts) : engine_(engine), drafts_(std::move(drafts)) {}
+
+  // One conversation; `drafts` empty: none.
+  Result<Figures> run(const Turns& turns, std::string_view drafts, bool is_useless) {
+    engine_->cache().clear();
+    session::Drafting drafting(engine_);
+    session::DraftOrder order;
+    CAIRN_TRY(order.choice, session::parse_draft_choice(drafts.empty() ? "off" : drafts));
+    const session::ConstraintState free(nullptr, false, nullptr);
+    Lane lane(engine_);
+    LaneBatch batch(engine_);
+    Figures figures;
+    Tokens text;
+    for (const Turn& turn : turns) {
+      text.insert(text.end(), turn.asked.begin(), turn.asked.end());
+      CAIRN_TRY(lane.start(text));
+      while (lane.wants_rows()) CAIRN_TRY(batch.step(lane));
+      std::unique_ptr<draft::Speculator> speculator =
+          drafting.speculator(order, {.constraint = &free, .tokenizer = engine_->tokenizer()});
+      if (is_useless) {
+        std::vector<std::unique_ptr<draft::Drafter>> wrong;
+        wrong.push_back(std::make_unique<WrongDrafter>());
+        speculator =
+            std::make_unique<draft::Speculator>(std::move(wrong), engine_->size().vocabulary_count);
+      }
+      if (drafts.empty()) speculator = nullptr;
+      ScriptedAnswer answer(&lane, &turn.answered, std::move(speculator));
+      const Clock::time_point begin = Clock::now();
+      CAIRN_TRY(answer.begin());
+      while (!answer.is_done()) {
+        CAIRN_TRY(batch.step(lane, answer));
+        CAIRN_TRY(answer.go_on());
+        ++figures.steps;
+      }
+      figures.seconds += std::chrono::duration<double>(Clock::now() - begin).count();
+      figures.tokens += int64_t(turn.answered.size());
+      if (answer.speculator() != nullptr) {
+        figures.drafted += answer.speculator()->report().drafted();
+        figures.accepted += answer.speculator()->report().accepted();
+      }
+      CAIRN_TRY(lane.finish_turn());
+      drafting.remember(0, lane.whole_text());
+      text.insert(text.end(), turn.answered.begin(), turn.answered.end());
+    }
+    return figures;
+  }
+
+  Status compare(std::string_view name, const Turns& turns, int32_t rounds, bool is_useless) {
+    std::vector<double> ratios, plain_rates, rates;
+    Figures last;
+    for (int32_t round = 0; round < rounds; ++round) {
+      CAIRN_TRY(const Figures plain, run(turns, {}, false));
+      CAIRN_TRY(last, run(turns, drafts_, is_useless));
+      plain_rates.push_back(double(plain.tokens) / plain.seconds);
+      rates.push_back(double(last.tokens) / last.seconds);
+      ratios.push_back(plain.seconds / last.seconds);
+    }
+    fmt::print(
+        "{:8} {:6} tokens {:8.1f} -> {:8.1f} a second, {:5.2f} x ({:.2f} to {:.2f}); {:.2f} "
+        "tokens a step, {} of {} drafted ones right\n",
+        name, last.tokens, bench::quantile(plain_rates, 0.5), bench::median(rates),
+        bench::quantile(ratios, 0.5), *std::min_element(ratios.begin(), ratios.end()),
+        *std::max_element(ratios.begin(), ratios.end()), double(last.tokens) / double(last.steps),
+        last.accepted, last.drafted);
+    std::fflush(stdout);
+    return Ok{};
+  }
+
+ private:
+  Engine* engine_;
+  std::string drafts_;
+};
+
+struct Arguments {
+  std::string model, vocabulary, transcript, drafts = "auto", scenario = "all";
+  int32_t rounds = 3, thread_count = 0;
+};
+
+// The model sees who speaks, as templates have it.
+Result<Turns> read_turns(const std::string& path, const tokenize::Tokenizer& tokenizer) {
+  CAIRN_TRY(const std::string text, read_file(path, 64 << 20));
+  CAIRN_TRY(const json::Value transcript,
+            json::read_value(path, text, {.bytes_max = size_t(64) << 20}));
+  Turns turns;
+  const json::Value* const list = transcript.find("turns");
+  CHECK(list != nullptr);
+  for (const json::Value& turn : list->items()) {
+    const std::string asked =
+        fmt::format("\nUser: {}\nAssistant: ", turn.text_at("asked").value_or(""));
+    turns.push_back(
+        {.asked = tokenizer.encode(asked, {.goes_on = !turns.empty()}),
+         .answered = tokenizer.encode(turn.text_at("answered").value_or(""), {.goes_on = true})});
+  }
+  return turns;
+}
+
+// A text that the answer repeats, but for one token of `every`; 0: all of it.
+Turns repeating(const Turns& turns, size_t count, uint32_t every) {
+  Turn turn;
+  for (const Turn& each : turns) {
+    if (turn.asked.size() < count) {
+      turn.asked.insert(turn.asked.end(), each.asked.begin(), each.asked.end());
+    }
+  }
+  turn.asked.resize(std::min(turn.asked.size(), count));
+  turn.answered = turn.asked;
+  std::mt19937 random(7);
+  for (Token& token : turn.answered) {
+    if (every > 0 && random() % every == 0) token = Token(int32_t(random() % 500) + 10);
+  }
+  return {turn};
+}
+
+Status measure(const Arguments& arguments) {
+  CAIRN_TRY(gguf::File vocabulary_file, gguf::File::open(arguments.vocabulary));
+  CAIRN_TRY(const tokenize::VocabularySource source, vocabulary_source(vocabulary_file));
+  CAIRN_TRY(const std::unique_ptr<tokenize::Tokenizer> tokenizer,
+            tokenize::Tokenizer::build(source));
+  CAIRN_TRY(const Turns turns, read_turns(arguments.transcript, *tokenizer));
+  CAIRN_TRY(gguf::File file, gguf::File::open(arguments.model));
+  EngineOptions options{.thread_count = arguments.thread_count, .context_tokens = 65536};
+  CAIRN_TRY(const std::unique_ptr<Engine> engine, Engine::load(std::move(file), options));
+  Bench bench(engine.get(), arguments.drafts);
+  const auto wants = [&](std::string_view name) {
+    return arguments.scenario == "all" || arguments.scenario == name;
+  };
+  const int32_t rounds = arguments.rounds;
+  if (wants("copy")) CAIRN_TRY(bench.compare("copy", repeating(turns, 400, 0), rounds, false));
+  if (wants("edit")) CAIRN_TRY(bench.compare("edit", repeating(turns, 400, 40), rounds, false));
+  // Nothing of it was said before.
+  if (wants("prose")) {
+    Turns prose = repeating(turns, 300, 0);
+    std::reverse(prose.front().answered.begin(), prose.front().answered.end());
+    CAIRN_TRY(bench.compare("prose", prose, rounds, false));
+    if (wants("useless")) CAIRN_TRY(bench.compare("useless", prose, rounds, true));
+  }
+  if (wants("agent")) CAIRN_TRY(bench.compare("agent", turns, rounds, false));
+  return Ok{};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 4) {
+    fmt::print(stderr,
+               "drafts_bench MODEL VOCABULARY TRANSCRIPT [DRAFTS [SCENARIO [ROUNDS [THREADS]]]]\n");
+    return 2;
+  }
+  Arguments arguments{.model = argv[1], .vocabulary = argv[2], .transcript = argv[3]};
+  if (argc > 4) arguments.drafts = argv[4];
+  if (argc > 5) arguments.scenario = argv[5];
+  if (argc > 6) arguments.rounds = std::atoi(argv[6]);
+  if (argc > 7) arguments.thread_count = std::atoi(argv[7]);
+  if (const Status measured = measure(arguments); !measured) {
+    fmt::print(stderr, "drafts_bench: {}\n", measured.error().message);
+    return 1;
+  }
+  return 0;
+}
