@@ -8,9 +8,14 @@ namespace cairn::draft {
 
 namespace {
 
-// The account: what may be lost.
+// The account: what may be lost. Of the fixed part no more than a step takes: on a small model 20
+// ms would be a part of the answer that everybody sees.
 constexpr double kLostPart = 0.015;
 constexpr double kLostSeconds = 0.020;
+// What drafts have gained is credit for so many steps, and no more: one draft of many rows that
+// fails is no reason to end them, and an answer whose drafts were good at first does not pay for
+// long.
+constexpr double kCreditSteps = 32;
 // Looking for drafts that are not going to be checked.
 constexpr double kShadowPart = 0.004;
 constexpr double kShadowSeconds = 0.001;
@@ -37,7 +42,8 @@ void average(double& value, double observed, double weight = kWeight) {
 }  // namespace
 
 double Account::limit() const {
-  return kLostSeconds + kLostPart * elapsed_;
+  const double fixed = plain_ == 0 ? kLostSeconds : std::min(kLostSeconds, plain_);
+  return fixed + kLostPart * elapsed_;
 }
 
 double Account::row_cost() const {
@@ -52,7 +58,7 @@ int32_t Account::count_max() const {
   if (plain_ == 0) return kFirstCount;
   const double row = plain_ * row_cost();
   // What drafts have gained may be risked again: an answer is slower only beyond that.
-  const double room = limit() - lost_ + std::max(0.0, saved_);
+  const double room = limit() + saved_;
   return std::clamp(int32_t(std::min(room / row, double(kCountMax))), 1, kCountMax);
 }
 
@@ -84,7 +90,7 @@ void Account::add_drafting(double seconds) {
 
 void Account::settle(double seconds) {
   saved_ += seconds;
-  lost_ = std::max(0.0, lost_ - seconds);
+  lost_ = std::max(-kCreditSteps * plain_, lost_ - seconds);
 }
 
 void Account::go_off() {

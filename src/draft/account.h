@@ -1,6 +1,7 @@
 // What drafts have cost and gained one answer in time, and what follows: whether any are checked,
-// and how many at most, so that an answer never loses more than 1.5 % of its time and 20 ms. Knows
-// neither tokens nor drafters. Thread rule: the engine's thread.
+// and how many at most, so that an answer never loses more than 1.5 % of its time and 20 ms (a
+// step, where that is less), beside one row. Knows neither tokens nor drafters. Thread rule: the
+// engine's thread.
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 
 namespace cairn::draft {
@@ -15,6 +16,10 @@ constexpr std::array<float, 12> kChanceEnds = {.02f, .05f, .1f, .2f, .3f,  .45f,
                                                .6f,  .7f,  .8f, .9f, .95f, .98f};
 // No rate is certain: one success in so many is always possible, and one failure.
 constexpr float kLeast = 0.002f;
+// Of the lead that one rate has, what is left after another token; and how large it can become:
+// what was better for long is given up in a few tokens.
+constexpr float kLeadKept = 0.9f;
+constexpr float kLeadMost = 4;
 
 }  // namespace
 
@@ -25,20 +30,41 @@ size_t Calibration::cell_of(int32_t depth, float claimed) {
   return depth_row * kChances + size_t(end - kChanceEnds.begin());
 }
 
+float Calibration::Rate::value(float expected) const {
+  return std::clamp(total == 0 ? expected : right / total, kLeast, 1 - kLeast);
+}
+
+void Calibration::Rate::count(float window, bool is_right) {
+  const float kept = 1 - 1 / window;
+  right = right * kept + (is_right ? 1.0f : 0.0f);
+  total = total * kept + 1;
+}
+
+float Calibration::fast_part() const {
+  return memory_.fast_window == 0 ? 0 : 1 / (1 + std::exp(-fast_lead_));
+}
+
 float Calibration::chance(int32_t depth, float claimed, float expected) const {
   const Cell& cell = cells_[cell_of(depth, claimed)];
-  const float rate = cell.total == 0 ? expected : cell.right / cell.total;
-  return std::clamp(rate, kLeast, 1 - kLeast);
+  const float slow = cell.slow.value(expected);
+  return slow + fast_part() * (cell.fast.value(expected) - slow);
 }
 
 void Calibration::count(int32_t depth, float claimed, float expected, bool is_right) {
   Cell& cell = cells_[cell_of(depth, claimed)];
-  if (cell.total == 0) {
-    cell = {.right = memory_.prior_weight * expected, .total = memory_.prior_weight};
+  if (cell.slow.total == 0) {
+    const float weight = memory_.prior_weight;
+    cell.slow = {.right = weight * expected, .total = weight};
+    cell.fast = cell.slow;
   }
-  const float kept = 1 - 1 / memory_.window;
-  cell.right = cell.right * kept + (is_right ? 1.0f : 0.0f);
-  cell.total = cell.total * kept + 1;
+  if (memory_.fast_window > 0) {
+    const float slow = cell.slow.value(expected);
+    const float fast = cell.fast.value(expected);
+    const float lead = is_right ? std::log(fast / slow) : std::log((1 - fast) / (1 - slow));
+    fast_lead_ = std::clamp(kLeadKept * fast_lead_ + lead, -kLeadMost, kLeadMost);
+    cell.fast.count(memory_.fast_window, is_right);
+  }
+  cell.slow.count(memory_.slow_window, is_right);
 }
 
 Calibration& Calibrations::of(std::string_view drafter) {

@@ -27,10 +27,10 @@ TEST(Calibration, BecomesTheRateWhateverIsClaimed) {
 
 TEST(Calibration, ALieIsForgottenAltogether) {
   Calibration calibration(Calibration::kSequence);
-  for (int i = 0; i < 100; ++i) calibration.count(0, 1, 1, false);
+  for (int i = 0; i < 200; ++i) calibration.count(0, 1, 1, false);
   EXPECT_LT(calibration.chance(0, 1, 1), .01f);
-  for (int i = 0; i < 100; ++i) calibration.count(0, 1, 1, true);
-  EXPECT_GT(calibration.chance(0, 1, 1), .98f);
+  for (int i = 0; i < 20; ++i) calibration.count(0, 1, 1, true);
+  EXPECT_GT(calibration.chance(0, 1, 1), .9f);
 }
 
 TEST(Calibration, DepthsAndClaimsAreCountedApart) {

@@ -92,7 +92,7 @@ inline constexpr Curve kFlat = {{1, 1, 1.02, 1.05, 1.1}};
 inline constexpr Curve kSteep = {{1, 1.9, 3.7, 7.2, 14.5}};
 
 // One answer of a model that says `text`, whose first tokens are the prompt.
-struct Run {
+struct Outcome {
   double seconds = 0;        // Of all steps.
   double plain_seconds = 0;  // Of as many steps of one row as there are tokens.
   double speed() const { return plain_seconds / seconds; }
@@ -105,9 +105,9 @@ struct RunOptions {
   std::function<void(const Speculator::Proposal&, int32_t right)> see = {};
 };
 
-inline Run answer(Speculator& speculator, const Text& text, size_t prompt_count,
-                  const RunOptions& options) {
-  Run run;
+inline Outcome answer(Speculator& speculator, const Text& text, size_t prompt_count,
+                      const RunOptions& options) {
+  Outcome run;
   const std::span<const Token> all(text);
   size_t known = prompt_count;
   while (known < text.size()) {
