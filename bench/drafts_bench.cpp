@@ -25,7 +25,7 @@
 #include "engine/vocabulary_source.h"
 #include "json/value.h"
 #include "sample/sampler.h"
-#include "session/drafting.h"
+#include "session/drafts/drafting.h"
 #include "tokenize/tokenizer.h"
 
 namespace {

@@ -26,7 +26,8 @@ def git(*arguments):
 def changes():
     """Small files and what a commit made of them, the oldest first."""
     for commit in git("rev-list", "--reverse", "--no-merges", "HEAD", "--", "src").split():
-        for line in git("diff-tree", "-r", "--no-commit-id", "--diff-filter=M", commit).splitlines():
+        changed = git("diff-tree", "-r", "--no-commit-id", "--diff-filter=M", commit)
+        for line in changed.splitlines():
             _, _, before, after, rest = line.lstrip(":").split(" ", 4)
             path = rest.split("\t", 1)[1]
             if not path.endswith((".cpp", ".h", ".py")):

@@ -74,7 +74,7 @@ struct EngineOptions {
   // If set, the engine computes embeddings or scores (engine/embedder.h) instead of logits.
   std::optional<Pooling> pooling;
   // Who drafts tokens of answers, where a request does not say: "auto", "off", or kinds
-  // (session/drafting.h reads it); and how many at most at a time.
+  // (session/drafts/drafting.h reads it); and how many at most at a time.
   std::string drafts = "auto";
   int32_t draft_tokens_max = 64;
   // LoRA adapters that requests may select; these scales are the default.

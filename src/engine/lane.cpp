@@ -78,7 +78,7 @@ int32_t Lane::wanted_rows() const {
 }
 
 int32_t Lane::room() const {
-  const int32_t length = sequence_.length() + walked_rows_;
+  const int32_t length = sequence_.length() + drafts_.walked_rows;
   const int32_t room = engine_->options().context_tokens - length;
   return engine_->options().context_policy == ContextPolicy::shift ? std::max(room, 1) : room;
 }
@@ -345,8 +345,8 @@ StepItem Lane::next(int32_t row_count_max) {
   const int32_t begin = sequence_.length();
   const std::span<const Token> rest = std::span(pending_).subspan(next_);
   item_tokens_ = std::min(row_count_max, wanted_rows());
-  if (row_count_max > item_tokens_ && !drafts_.empty()) return drafted_item(row_count_max);
-  drafted_tokens_.clear();
+  if (row_count_max > item_tokens_ && !drafts_.next.empty()) return drafted_item(row_count_max);
+  drafts_.item.clear();
   StepItem item{.sequence = &sequence_,
                 .tokens = rest.first(size_t(item_tokens_)),
                 .is_answer = !is_reading()};
@@ -373,15 +373,15 @@ StepItem Lane::next(int32_t row_count_max) {
 
 // The row that is wanted, and those of drafts; the logits of each.
 StepItem Lane::drafted_item(int32_t row_count_max) {
-  const size_t draft_count = std::min(drafts_.size(), size_t(row_count_max) - 1);
-  drafted_tokens_.assign(1, pending_[next_]);
-  drafted_tokens_.insert(drafted_tokens_.end(), drafts_.begin(),
-                         drafts_.begin() + std::ptrdiff_t(draft_count));
-  drafts_.clear();
-  outputs_.resize(drafted_tokens_.size());
+  const size_t draft_count = std::min(drafts_.next.size(), size_t(row_count_max) - 1);
+  drafts_.item.assign(1, pending_[next_]);
+  drafts_.item.insert(drafts_.item.end(), drafts_.next.begin(),
+                      drafts_.next.begin() + std::ptrdiff_t(draft_count));
+  drafts_.next.clear();
+  outputs_.resize(drafts_.item.size());
   std::iota(outputs_.begin(), outputs_.end(), 0);
   return {.sequence = &sequence_,
-          .tokens = drafted_tokens_,
+          .tokens = drafts_.item,
           .outputs = outputs_,
           .draft_count = int32_t(draft_count),
           .keeps_hidden = true,
@@ -402,7 +402,7 @@ int32_t Lane::draft_count_max() const {
 void Lane::draft(std::span<const Token> tokens) {
   CHECK(int32_t(tokens.size()) <= draft_count_max());
   if (!tokens.empty()) whole_text();  // Grows with the walk, as the sequence does behind it.
-  drafts_.assign(tokens.begin(), tokens.end());
+  drafts_.next.assign(tokens.begin(), tokens.end());
 }
 
 // Memory may have had no room for all of them.
@@ -410,29 +410,28 @@ void Lane::begin_walk(const StepOutputs& outputs) {
   CHECK(outputs.count() > 0 && item_tokens_ == 1);
   output_ = outputs.first();
   computed_at_ = engine_->runner().run_count();
-  const size_t row_count = std::min(size_t(outputs.count()), drafted_tokens_.size());
-  walked_drafts_ = row_count > 0
-                       ? std::span<const Token>(drafted_tokens_).first(row_count).subspan(1)
-                       : std::span<const Token>();
-  walked_rows_ = 1;
+  const size_t row_count = std::min(size_t(outputs.count()), drafts_.item.size());
+  drafts_.walked = row_count > 0 ? std::span<const Token>(drafts_.item).first(row_count).subspan(1)
+                                 : std::span<const Token>();
+  drafts_.walked_rows = 1;
   ++next_;
 }
 
 std::optional<Token> Lane::next_draft() const {
-  const size_t index = size_t(walked_rows_) - 1;
-  if (index >= walked_drafts_.size()) return std::nullopt;
-  return walked_drafts_[index];
+  const size_t index = size_t(drafts_.walked_rows) - 1;
+  if (index >= drafts_.walked.size()) return std::nullopt;
+  return drafts_.walked[index];
 }
 
 void Lane::confirm_draft() {
   text_.push_back(*next_draft());
-  ++walked_rows_;
+  ++drafts_.walked_rows;
   ++output_;
 }
 
 int32_t Lane::end_walk() {
-  walked_drafts_ = {};
-  return std::exchange(walked_rows_, 0);
+  drafts_.walked = {};
+  return std::exchange(drafts_.walked_rows, 0);
 }
 
 std::span<const Token> Lane::whole_text() {

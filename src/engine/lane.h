@@ -14,32 +14,12 @@
 #include "base/result.h"
 #include "engine/context_cut.h"
 #include "engine/engine.h"
+#include "engine/lane_report.h"
 #include "engine/step.h"
 #include "memory/memory.h"
 #include "sample/sampler.h"
 
 namespace cairn {
-
-struct PromptReport {
-  int32_t prompt_tokens = 0;    // Without left_out_tokens.
-  int32_t reused_tokens = 0;    // Found in the cache.
-  int32_t computed_tokens = 0;  // prompt_tokens - reused_tokens.
-  int32_t left_out_tokens = 0;  // Dropped by the context policy, after the first kept ones.
-  int32_t left_out_turns = 0;   // Whole turns among them.
-  bool from_cache = false;      // An entry of the prefix cache had a longer prefix.
-  bool from_store = false;      // It was read from the disk into the cache.
-  // Where the sequence was resumed, and what limited it: as memory::ResumePlan says, or "adapters"
-  // if only other adapters had a longer prefix, or "outputs" if all its logits are read.
-  memory::ResumePlan plan;
-};
-
-// The resources of a step that computes all of a lane's pending tokens.
-struct LaneDemand {
-  int32_t rows = 0;         // Tokens to compute.
-  int32_t outputs = 0;      // Rows of logits.
-  int32_t replay_rows = 0;  // Recurrence steps before them; no weights are read for these.
-  size_t new_bytes = 0;     // At most: pages and states taken for them.
-};
 
 class Lane {
  public:
@@ -53,7 +33,7 @@ class Lane {
 
   void compute_all() { computes_all_ = true; }  // Reuses nothing from now on, of cache and store.
   // Hands all logits of the prompt that is started next to `reader`, which must stay until it is
-  // read. Memory does not keep logits: of this prompt nothing is reused, and steps have few rows.
+  // read. Memory does not keep logits: nothing of it is reused, and steps have few rows.
   void read_logits(PromptReader* reader);
   bool reuses_prefixes() const { return !computes_all_ && reader_ == nullptr; }
   // Begins to read `prompt` (not empty), from its longest cached prefix. `message_starts`:
@@ -110,19 +90,17 @@ class Lane {
   // Drafts: tokens that may follow the one whose row is wanted. The next item has them behind it,
   // as far as its rows go. In place of take(), the acceptor then walks along them: logits(),
   // sample() and room() are those behind the first row, and behind one draft more with each
-  // confirm_draft(). Most that one step can check.
-  int32_t draft_count_max() const;
+  // confirm_draft().
+  int32_t draft_count_max() const;  // That one step can check.
   // REQUIRES: wants_rows(); !is_reading(); at most draft_count_max().
   void draft(std::span<const Token> tokens);
-  bool has_drafted() const { return !drafted_tokens_.empty(); }  // The last item.
+  bool has_drafted() const { return !drafts_.item.empty(); }  // The last item.
   void begin_walk(const StepOutputs& outputs);
-  // The next one; none where the walk is at the end of the rows.
-  std::optional<Token> next_draft() const;
+  std::optional<Token> next_draft() const;  // None: its row was not computed.
   void confirm_draft();
-  // How many tokens of the item become part of the sequence.
-  int32_t end_walk();
-  // All tokens from position 0 on, whatever was shifted, with those whose rows are wanted. Kept
-  // from the first call on. REQUIRES: !is_reading().
+  int32_t end_walk();  // How many tokens of the item become part of the sequence.
+  // All tokens, whatever was shifted, with those that wait; kept from the first call on. REQUIRES:
+  // !is_reading().
   std::span<const Token> whole_text();
 
   // After the step: keeps and drops what the sequence needs. Errors: those of the memory.
@@ -214,12 +192,8 @@ class Lane {
   // Of the item that was handed out.
   std::vector<int32_t> outputs_, captures_;
   std::vector<memory::AnchorKind> capture_kinds_;
-  int32_t item_tokens_ = 0;            // Without drafts.
-  std::vector<Token> drafts_;          // For the next item.
-  std::vector<Token> drafted_tokens_;  // The item's, drafts included.
-  std::span<const Token>
-      walked_drafts_;        // Those whose rows are there, while they are walked along.
-  int32_t walked_rows_ = 0;  // Likewise: accepted, and not part of the sequence yet.
+  int32_t item_tokens_ = 0;  // Without drafts.
+  LaneDrafts drafts_;
   // The index of the last token's output in the runner, and the runner's count at that step.
   mutable int32_t output_ = 0;
   mutable int64_t computed_at_ = -1;

@@ -282,11 +282,9 @@ Matcher::NextBytes Matcher::next_bytes(Set set) {
     const Set to = stacks_.step(set, uint8_t(byte));
     if (to == Stacks::kDead) continue;
     if (to == Stacks::kOver) return {.other_count = 2};
-    if (kSpaces.find(char(byte)) != std::string_view::npos) {
-      next.has_space = true;
-      continue;
-    }
-    if (next.other_count++ == 0) next.other = char(byte);
+    const bool is_space = kSpaces.find(char(byte)) != std::string_view::npos;
+    char& first = is_space ? next.space : next.other;
+    if ((is_space ? next.space_count : next.other_count)++ == 0) first = char(byte);
   }
   return next;
 }
@@ -313,12 +311,13 @@ Matcher::Forced Matcher::forced(State state, size_t bytes_max, Layout layout) {
   bool is_laid_out = false;
   while (forced.bytes.size() < bytes_max && !stacks_.is_accepting(set)) {
     const NextBytes next = next_bytes(set);
-    if (next.other_count == 0 && !next.has_space) {
+    if (next.other_count + next.space_count == 0) {
       forced.token = only_pattern_token(set);
       break;
     }
-    if (next.other_count != 1) break;
-    if (next.has_space && !std::exchange(is_laid_out, true)) {
+    const bool is_space = next.other_count == 0 && next.space_count == 1;
+    if (next.other_count != 1 && !is_space) break;
+    if (next.other_count == 1 && next.space_count > 0 && !std::exchange(is_laid_out, true)) {
       const std::string_view spaces = layout(before);
       const Set behind = walk_bytes(set, spaces);
       if (behind != Stacks::kDead && behind != Stacks::kOver) {
@@ -328,9 +327,9 @@ Matcher::Forced Matcher::forced(State state, size_t bytes_max, Layout layout) {
       }
     }
     // Behind spaces that may go on for ever, the other byte is as good as forced.
-    set = stacks_.step(set, uint8_t(next.other));
-    before = next.other;
-    forced.bytes += next.other;
+    before = is_space ? next.space : next.other;
+    set = stacks_.step(set, uint8_t(before));
+    forced.bytes += before;
     is_laid_out = false;
   }
   return forced;

@@ -89,10 +89,10 @@ class Matcher {
   Status fill(Set set, std::span<const TokenTrie::Node> nodes, std::span<uint64_t> words);
   void add_pattern_tokens(Set set, std::span<uint64_t> words) const;
   void add_twins(std::span<uint64_t> words) const;
+  // Spaces or line ends that may follow, and other bytes; of the latter counted to 2.
   struct NextBytes {
-    bool has_space = false;  // Spaces or line ends may follow.
-    int other_count = 0;     // Other bytes that may; counted to 2.
-    char other = 0;          // The first of them.
+    int space_count = 0, other_count = 0;
+    char space = 0, other = 0;  // The first of each.
   };
   NextBytes next_bytes(Set set);
   std::optional<Token> only_pattern_token(Set set) const;

@@ -10,7 +10,7 @@
 #include "serve/fields.h"
 #include "serve/served_model.h"
 #include "session/constraint.h"
-#include "session/drafting.h"
+#include "session/drafts/drafting.h"
 
 namespace cairn::serve {
 

@@ -128,6 +128,7 @@ std::string Metrics::text(const Now& now) const {
   write_counts(out);
   write_llama(out);
   write_now(now, out);
+  write_drafts(now, out);
   write_stores(now, out);
   write_histograms(out);
   return out;
@@ -221,16 +222,6 @@ void Metrics::write_now(const Now& now, std::string& out) {
        [](M model) { return model.scheduler.steps; });
   each("cairn_decode_rows_total", "counter", "Rows of steps that continued answers.",
        [](M model) { return model.scheduler.decode_rows; });
-  each("cairn_draft_rows_total", "counter", "Rows of steps that checked drafts.",
-       [](M model) { return model.scheduler.draft_rows; });
-  each("cairn_draft_tokens_accepted_total", "counter", "Tokens that came by such rows.",
-       [](M model) { return model.scheduler.accepted_drafts; });
-  each("llamacpp:spec_decode_num_draft_tokens_total", "counter", "Tokens of drafts, checked.",
-       [](M model) { return model.scheduler.draft_rows; });
-  each("llamacpp:spec_decode_num_accepted_tokens_total", "counter",
-       "Those of them that were chosen.", [](M model) { return model.scheduler.accepted_drafts; });
-  each("llamacpp:spec_decode_num_drafts_total", "counter", "Drafts that were checked.",
-       [](M model) { return model.scheduler.drafts; });
   each("cairn_prompt_rows_total", "counter", "Rows of steps of prompts.",
        [](M model) { return model.scheduler.prompt_rows; });
   each("cairn_preemptions_total", "counter", "Times that a request gave up its memory for another.",
@@ -281,6 +272,24 @@ void Metrics::write_now(const Now& now, std::string& out) {
     const double budget = double(model.memory.budget_bytes);
     return budget > 0 ? double(model.memory.used_bytes()) / budget : 0;
   });
+}
+
+// How many tokens drafts brought; in llama.cpp's words too.
+void Metrics::write_drafts(const Now& now, std::string& out) {
+  const auto each = [&](std::string_view name, std::string_view doc,
+                        int64_t SchedulerStats::*value) {
+    help(name, "counter", doc, out);
+    for (const NowOfModel& model : now.models) {
+      out += fmt::format("{}{{{}}} {}\n", name, label_of(model.model), model.scheduler.*value);
+    }
+  };
+  using S = SchedulerStats;
+  each("cairn_draft_rows_total", "Rows of steps that checked drafts.", &S::draft_rows);
+  each("cairn_draft_tokens_accepted_total", "Tokens that came by such rows.", &S::accepted_drafts);
+  each("llamacpp:spec_decode_num_draft_tokens_total", "Tokens of drafts, checked.", &S::draft_rows);
+  each("llamacpp:spec_decode_num_accepted_tokens_total", "Those of them that were chosen.",
+       &S::accepted_drafts);
+  each("llamacpp:spec_decode_num_drafts_total", "Drafts that were checked.", &S::drafts);
 }
 
 // Of the models that keep something on the disk.

@@ -88,6 +88,7 @@ class Metrics {
   void write_counts(std::string& out) const;
   void write_llama(std::string& out) const;
   static void write_now(const Now& now, std::string& out);
+  static void write_drafts(const Now& now, std::string& out);
   static void write_stores(const Now& now, std::string& out);
   void write_histograms(std::string& out) const;
 

@@ -20,7 +20,7 @@
 #include "session/answer.h"
 #include "session/answer_stream.h"
 #include "session/completion.h"
-#include "session/drafting.h"
+#include "session/drafts/drafting.h"
 #include "session/prompt_pins.h"
 #include "session/receipt.h"
 

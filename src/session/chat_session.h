@@ -20,7 +20,7 @@
 #include "session/constraint.h"
 #include "session/conversation.h"
 #include "session/dialogue.h"
-#include "session/drafting.h"
+#include "session/drafts/drafting.h"
 #include "session/read_ahead.h"
 #include "session/receipt.h"
 

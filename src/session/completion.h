@@ -23,7 +23,7 @@
 #include "sample/sampler.h"
 #include "session/answer.h"
 #include "session/constraint.h"
-#include "session/drafting.h"
+#include "session/drafts/drafting.h"
 
 namespace cairn::session {
 

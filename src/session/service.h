@@ -20,7 +20,7 @@
 #include "engine/schedule/scheduler.h"
 #include "session/answer_job.h"
 #include "session/answer_stream.h"
-#include "session/drafting.h"
+#include "session/drafts/drafting.h"
 #include "session/embedding_job.h"
 #include "session/grammar_cache.h"
 #include "session/memory_report.h"

@@ -8,7 +8,7 @@
 #include "base/cpu_features.h"
 #include "base/log.h"
 #include "base/quantities.h"
-#include "session/drafting.h"
+#include "session/drafts/drafting.h"
 #include "terminal_chat/adapter_choice.h"
 
 namespace cairn::cli {

@@ -12,9 +12,10 @@ namespace cairn {
 
 namespace {
 
-constexpr double kWeight = 0.2;  // Of the newest step.
-constexpr double kSlower = 2;    // One slow step may count for so much more than the average.
-constexpr int64_t kStale = 256;  // Steps after which a number of rows is tried again.
+constexpr double kWeight = 0.2;    // Of the newest step.
+constexpr double kSlower = 2;      // One slow step may count for so much more than the average.
+constexpr int64_t kStale = 256;    // Steps after which a number of rows is tried again.
+constexpr double kRowCost = 0.04;  // Of a plain step, where a row's cost is not known: at least.
 
 void average(double& value, double observed) {
   if (value == 0) {
@@ -33,36 +34,31 @@ size_t DecodeTime::size_of(int32_t sequences) {
 
 void DecodeTime::learn(int32_t sequences, int32_t rows, double seconds) {
   Table& table = tables_[size_of(sequences)];
-  ++table.step_count;
-  const int32_t more = rows - sequences;
-  const auto at = std::upper_bound(kRows.begin(), kRows.end(), more) - kRows.begin();
-  Entry& entry =
-      more == 0 ? table.plain : table.drafted[size_t(std::max<std::ptrdiff_t>(at - 1, 0))];
-  const bool is_stale = more > 0 && table.step_count - entry.learned_at > kStale;
-  if (is_stale) entry.seconds = 0;
+  const int64_t now = ++table.step_count;
+  Entry& entry = table.drafted[std::min(size_t(rows - sequences), kDraftedMax)];
+  if (rows > sequences && now - entry.learned_at > kStale) entry.seconds = 0;
   average(entry.seconds, seconds);
-  entry.learned_at = table.step_count;
+  entry.learned_at = now;
 }
 
 double DecodeTime::seconds(int32_t sequences, int32_t rows) const {
   const Table& table = tables_[size_of(sequences)];
-  const double plain = table.plain.seconds;
-  if (plain == 0) return 0;
-  const int32_t more = rows - sequences;
-  double known = plain;
-  int32_t known_rows = 0;
-  for (size_t i = 0; i < kRows.size(); ++i) {
-    const Entry& entry = table.drafted[i];
+  const double plain = table.drafted[0].seconds;
+  const size_t wanted = size_t(rows - sequences);
+  if (plain == 0 || wanted > kDraftedMax) return 0;
+  double known = plain, slope = kRowCost * plain;
+  size_t known_rows = 0;
+  for (size_t row = 1; row <= kDraftedMax; ++row) {
+    const Entry& entry = table.drafted[row];
     if (entry.seconds == 0 || table.step_count - entry.learned_at > kStale) continue;
-    const double seconds = std::max(entry.seconds, known);
-    if (kRows[i] >= more) {
-      const double part = double(more - known_rows) / double(kRows[i] - known_rows);
-      return known + part * (seconds - known);
-    }
-    known = seconds;
-    known_rows = kRows[i];
+    const double next = std::max(entry.seconds, known);
+    const double cost = (next - known) / double(row - known_rows);
+    if (row >= wanted) return known + cost * double(wanted - known_rows);
+    slope = std::max(cost, kRowCost * plain);
+    known = next;
+    known_rows = row;
   }
-  return more == 0 ? plain : 0;
+  return wanted <= 2 * known_rows + 2 ? known + slope * double(wanted - known_rows) : 0;
 }
 
 void DraftRows::begin(int32_t row_count_max) {

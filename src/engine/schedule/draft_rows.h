@@ -15,11 +15,12 @@ namespace cairn {
 class DecodeTime {
  public:
   void learn(int32_t sequences, int32_t rows, double seconds);
-  // Rows that are not known are between those that are; 0: there are none on both sides.
+  // 0: no step of so many sequences without drafts is known. Rows that are not known are between
+  // those that are; or, up to twice as many, cost what the last ones did; 0: they are more.
   double seconds(int32_t sequences, int32_t rows) const;
 
  private:
-  static constexpr std::array<int32_t, 11> kRows = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64};
+  static constexpr size_t kDraftedMax = 64;    // Rows beside those of the sequences.
   static constexpr size_t kSequenceSizes = 7;  // Powers of two.
 
   struct Entry {
@@ -27,8 +28,7 @@ class DecodeTime {
     int64_t learned_at = 0;
   };
   struct Table {
-    Entry plain;                              // A row for each sequence.
-    std::array<Entry, kRows.size()> drafted;  // By the rows beside these.
+    std::array<Entry, kDraftedMax + 1> drafted;  // The first one: without drafts.
     int64_t step_count = 0;
   };
   static size_t size_of(int32_t sequences);

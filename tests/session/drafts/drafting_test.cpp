@@ -13,7 +13,7 @@
 #include "session/receipt.h"
 #include "session/receipt_text.h"
 
-namespace cairn::session::drafts_test {
+namespace cairn::session::drafting_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -271,4 +271,4 @@ TEST_F(Drafts, SaveSteps) {
 }
 
 }  // namespace
-}  // namespace cairn::session::drafts_test
+}  // namespace cairn::session::drafting_test

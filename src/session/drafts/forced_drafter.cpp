@@ -1,5 +1,5 @@
 // The text that is forced, and the tokens that it is probably cut into.
-#include "session/forced_drafter.h"
+#include "session/drafts/forced_drafter.h"
 
 #include <algorithm>
 

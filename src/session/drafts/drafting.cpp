@@ -1,5 +1,5 @@
 // The table of drafters, and choices from it.
-#include "session/drafting.h"
+#include "session/drafts/drafting.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,7 +8,7 @@
 #include <array>
 #include <utility>
 
-#include "session/forced_drafter.h"
+#include "session/drafts/forced_drafter.h"
 
 namespace cairn::session {
 

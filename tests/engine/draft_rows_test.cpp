@@ -1,0 +1,145 @@
+// How many rows drafts get, on made-up machines; and that nobody is asked who has none.
+#include "engine/schedule/draft_rows.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <optional>
+
+namespace cairn::draft_rows_test {
+namespace {
+
+// Proposes tokens of one chance each, and notes what it is told.
+class Proposer final : public DraftedAnswer {
+ public:
+  Proposer(float chance, size_t count) {
+    float reach = 1;
+    for (size_t i = 0; i < count; ++i) reach_.push_back(reach *= chance);
+  }
+  std::span<const float> propose(int32_t count_max) override {
+    ++asked;
+    return std::span(reach_).first(std::min(reach_.size(), size_t(std::max(count_max, 0))));
+  }
+  void check(int32_t count) override { checked = count; }
+  int32_t take(const StepOutputs&) override { return 1; }
+  void learn(double step_seconds, double plain_seconds) override {
+    seconds = step_seconds;
+    plain = plain_seconds;
+  }
+
+  int asked = 0;
+  int32_t checked = -1;
+  double seconds = 0, plain = 0;
+
+ private:
+  std::vector<float> reach_;
+};
+
+// A step takes 10 ms, and each row of it beyond the eighth 2 ms more.
+double machine(int32_t rows) {
+  return 0.010 + 0.002 * std::max(rows - 8, 0);
+}
+
+void step(DraftRows& rows, std::span<Proposer* const> answers) {
+  rows.begin(64);
+  for (Proposer* answer : answers) rows.add(answer);
+  rows.choose();
+  int32_t count = 0;
+  for (size_t i = 0; i < answers.size(); ++i) count += rows.rows(i);
+  rows.learn(machine(count), 0);
+}
+
+TEST(DraftRows, AreAsManyAsPay) {
+  Proposer sure(1.0f, 40), unsure(0.5f, 40);
+  for (const auto& [answer, least, most] : {std::tuple(&sure, 7, 40), std::tuple(&unsure, 4, 12)}) {
+    DraftRows rows;
+    for (int i = 0; i < 60; ++i) step(rows, std::span(&answer, 1));
+    EXPECT_GE(answer->checked, least);
+    EXPECT_LE(answer->checked, most);
+    EXPECT_NEAR(answer->plain, 0.010, 1e-9);
+    EXPECT_NEAR(answer->seconds, machine(1 + answer->checked), 1e-9);
+  }
+}
+
+// What drafts are worth is not known before a step without any.
+TEST(DraftRows, BeginWithAPlainStep) {
+  DraftRows rows;
+  Proposer sure(1.0f, 8);
+  Proposer* const one = &sure;
+  step(rows, std::span(&one, 1));
+  EXPECT_EQ(sure.asked, 0);
+  EXPECT_EQ(rows.draft_count(), 0);
+  step(rows, std::span(&one, 1));
+  EXPECT_EQ(sure.asked, 1);
+  EXPECT_GT(rows.draft_count(), 0);
+}
+
+TEST(DraftRows, ThoseOfOthersStayWhereOneHasNone) {
+  DraftRows rows;
+  Proposer sure(1.0f, 8);
+  for (int i = 0; i < 20; ++i) {
+    rows.begin(64);
+    rows.add(nullptr);
+    rows.add(&sure);
+    rows.choose();
+    EXPECT_EQ(rows.rows(0), 1);
+    rows.learn(machine(rows.rows(0) + rows.rows(1)), 0);
+  }
+  EXPECT_GT(rows.rows(1), 2);
+}
+
+// A runner takes so many rows and no more.
+TEST(DraftRows, StayWithinTheStep) {
+  DraftRows rows(true);
+  Proposer first(1.0f, 40), second(1.0f, 40);
+  rows.begin(17);
+  rows.add(&first);
+  rows.add(&second);
+  rows.choose();
+  EXPECT_EQ(rows.rows(0) + rows.rows(1), 17);
+}
+
+TEST(DraftRows, ForgetAStepThatWasNotMade) {
+  DraftRows rows;
+  Proposer sure(1.0f, 8);
+  Proposer* const one = &sure;
+  for (int i = 0; i < 3; ++i) step(rows, std::span(&one, 1));
+  sure.seconds = -1;
+  rows.begin(64);
+  rows.add(&sure);
+  rows.choose();
+  rows.forget();
+  rows.learn(5, 0);
+  EXPECT_EQ(sure.seconds, -1);
+}
+
+// Steps that had to replay states say nothing of what a step without drafts takes.
+TEST(DraftRows, LearnNoPlainStepFromReplays) {
+  DraftRows rows;
+  Proposer sure(1.0f, 8);
+  for (int i = 0; i < 2; ++i) {
+    rows.begin(64);
+    rows.add(&sure);
+    rows.choose();
+    rows.learn(0.010, 5);
+  }
+  EXPECT_EQ(sure.asked, 0);
+}
+
+TEST(DecodeTime, KnowsRowsBetweenOthersAndALittleFurther) {
+  DecodeTime time;
+  EXPECT_EQ(time.seconds(1, 1), 0);
+  time.learn(1, 1, 0.010);
+  EXPECT_EQ(time.seconds(1, 1), 0.010);
+  EXPECT_NEAR(time.seconds(1, 3), 0.0108, 1e-9);
+  EXPECT_EQ(time.seconds(1, 4), 0);
+  time.learn(1, 9, 0.018);
+  EXPECT_NEAR(time.seconds(1, 5), 0.014, 1e-9);
+  EXPECT_NEAR(time.seconds(1, 9), 0.018, 1e-9);
+  EXPECT_NEAR(time.seconds(1, 12), 0.021, 1e-9);
+  EXPECT_EQ(time.seconds(1, 20), 0);
+  EXPECT_EQ(time.seconds(4, 4), 0);
+}
+
+}  // namespace
+}  // namespace cairn::draft_rows_test
