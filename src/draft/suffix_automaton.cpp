@@ -182,6 +182,14 @@ SuffixAutomaton::Cursor SuffixAutomaton::shorter(Cursor cursor) const {
   return {.state = link, .length = std::min(cursor.length, states_[size_t(link)].length)};
 }
 
+int64_t SuffixAutomaton::followed_end_of(Cursor cursor) const {
+  const State& state = states_[size_t(cursor.state)];
+  const auto end = size_t(state.end);
+  if (end < tokens_.size() && tokens_[end] != kNoToken) return int64_t(end);
+  // An edge is an occurrence with a token behind it.
+  return state.target == kNone ? -1 : states_[size_t(state.target)].end - 1;
+}
+
 size_t SuffixAutomaton::bytes() const {
   return sizeof(*this) + tokens_.capacity() * sizeof(Token) + states_.capacity() * sizeof(State) +
          edges_.capacity() * sizeof(Edge);

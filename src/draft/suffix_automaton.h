@@ -38,6 +38,9 @@ class SuffixAutomaton {
   // the last.
   size_t end_of(Cursor cursor) const { return size_t(states_[size_t(cursor.state)].end); }
 
+  // The same, of an occurrence that a token of its text follows; -1: there is none.
+  int64_t followed_end_of(Cursor cursor) const;
+
   // What it has allocated, and the most that appending some more tokens may need.
   size_t bytes() const;
   size_t bytes_to_append() const;

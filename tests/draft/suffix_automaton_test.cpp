@@ -37,6 +37,12 @@ void expect_occurrence(const SuffixAutomaton& automaton, Cursor cursor,
   const auto found = automaton.tokens().subspan(end - length, length);
   const auto wanted = query.last(length);
   EXPECT_TRUE(std::equal(found.begin(), found.end(), wanted.begin()));
+  const int64_t followed = automaton.followed_end_of(cursor);
+  if (followed < 0) return;
+  ASSERT_LT(size_t(followed), automaton.tokens().size());
+  EXPECT_NE(automaton.tokens()[size_t(followed)], SuffixAutomaton::kNoToken);
+  const auto other = automaton.tokens().subspan(size_t(followed) - length, length);
+  EXPECT_TRUE(std::equal(other.begin(), other.end(), wanted.begin()));
 }
 
 void expect_longest_matches(const Text& text, const Text& query) {
@@ -147,6 +153,22 @@ TEST(SuffixAutomaton, ALongMatchEndsWhereItOccurredLast) {
   for (const Token token : part) automaton.advance(cursor, token);
   EXPECT_EQ(cursor.length, 20);
   EXPECT_EQ(automaton.end_of(cursor), end);
+}
+
+TEST(SuffixAutomaton, WhatEndedATextAtLastIsFollowedElsewhere) {
+  SuffixAutomaton automaton;
+  const auto say = [&](std::initializer_list<int32_t> ids) {
+    for (const int32_t id : ids) automaton.append(Token(id));
+    automaton.end_text();
+  };
+  say({1, 2, 3, 4});
+  say({5, 1, 2, 3});
+  Cursor cursor;
+  for (const int32_t id : {1, 2, 3}) automaton.advance(cursor, Token(id));
+  EXPECT_EQ(automaton.end_of(cursor), 9u);
+  EXPECT_EQ(automaton.followed_end_of(cursor), 3);
+  automaton.advance(cursor, Token(4));
+  EXPECT_EQ(automaton.followed_end_of(cursor), -1);
 }
 
 TEST(SuffixAutomaton, RepetitionTakesNoMoreTimeNorMemoryThanOtherText) {
