@@ -72,10 +72,9 @@ void measure_drafters(const std::shared_ptr<Knowledge>& knowledge, const Text& t
       draft.clear();
       drafter.propose({.text = seen, .count_max = 64}, draft);
     });
-    times.erase(times.begin());  // The prompt.
     return times;
   };
-  LookupDrafter own(nullptr), both(knowledge);
+  LookupDrafter own({}), both({.knowledge = knowledge});
   report("lookup, the text alone", drafter_times(own));
   report("lookup, the text and the corpus", drafter_times(both));
   const std::shared_ptr<RecycleTable> table(knowledge, &knowledge->successors);
@@ -83,7 +82,8 @@ void measure_drafters(const std::shared_ptr<Knowledge>& knowledge, const Text& t
   report("recycle", drafter_times(recycle));
 
   std::vector<std::unique_ptr<Drafter>> drafters;
-  drafters.push_back(std::make_unique<LookupDrafter>(knowledge));
+  drafters.push_back(
+      std::make_unique<LookupDrafter>(LookupDrafter::Options{.knowledge = knowledge}));
   drafters.push_back(std::make_unique<RecycleDrafter>(table));
   Calibrations calibrations;
   Speculator speculator(std::move(drafters), kVocabulary, {.calibrations = &calibrations});
@@ -95,8 +95,21 @@ void measure_drafters(const std::shared_ptr<Knowledge>& knowledge, const Text& t
     // Nothing is checked: the text comes token by token.
     speculator.take({}, .02, .02, seen);
   });
-  times.erase(times.begin());
   report("a whole step: both, calibrated, rows chosen", times);
+}
+
+void measure_prompt(const Text& text) {
+  LookupDrafter drafter({});
+  Draft draft;
+  std::vector<double> times;
+  // Until all of it was followed, a part in each step.
+  for (int step = 0; step < 31; ++step) {
+    const double begin = microseconds();
+    draft.clear();
+    drafter.propose({.text = std::span(text).first(65536), .count_max = 64}, draft);
+    times.push_back((microseconds() - begin) / 2048);
+  }
+  report("a prompt of 65536 tokens, each of them", times);
 }
 
 void measure_rows() {
@@ -152,6 +165,7 @@ int main(int argc, char** argv) {
                 answer.begin() + std::ptrdiff_t(at));
   }
   measure_drafters(knowledge, answer);
+  if (count >= 65536) measure_prompt(said);
   measure_rows();
 
   Knowledge limited(Corpora::Budget{}.tenant_bytes);

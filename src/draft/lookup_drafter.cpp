@@ -2,6 +2,7 @@
 #include "draft/lookup_drafter.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "draft/match_chance.h"
 
@@ -10,9 +11,9 @@ namespace cairn::draft {
 namespace {
 
 // Of a prompt that is longer, the beginning is not looked at; and so much is followed in one step,
-// 5 ms or so, beside a prompt whose computation takes seconds.
+// less than a millisecond.
 constexpr size_t kFollowedMost = 65536;
-constexpr size_t kFollowedAtOnce = 16384;
+constexpr size_t kFollowedAtOnce = 2048;
 
 // A text that still has its last tokens was not rewound.
 constexpr size_t kCompared = 16;
@@ -26,6 +27,9 @@ constexpr float kContradicted = 0.6f;
 constexpr float kReachLeast = 0.01f;
 
 }  // namespace
+
+LookupDrafter::LookupDrafter(Options options)
+    : options_(std::move(options)), own_(options_.own_bytes) {}
 
 size_t LookupDrafter::kept_count(std::span<const Token> text) const {
   const std::span<const Token> known(text_);
@@ -56,7 +60,13 @@ void LookupDrafter::rewind(size_t count) {
 }
 
 void LookupDrafter::follow(std::span<const Token> text) {
-  if (text_.empty() && text.size() > kFollowedMost) begin_ = text.size() - kFollowedMost;
+  if (!is_begun_) {
+    is_begun_ = true;
+    const size_t known = options_.knowledge == nullptr ? 0 : options_.known_count;
+    // With some tokens before, so that matches run into what is new.
+    begin_ = known - std::min(known, TextIndex::kContextTokens);
+    if (text.size() > kFollowedMost) begin_ = std::max(begin_, text.size() - kFollowedMost);
+  }
   // A rewind to before the place where following began: a new beginning.
   if (text.size() < begin_) begin_ = text.size();
   const std::span<const Token> followed = text.subspan(begin_);
@@ -90,8 +100,8 @@ LookupDrafter::Source LookupDrafter::longest(const View& view, size_t followed_b
   Source source;
   if (is_at_end) source.match = own_.longest(own_cursor_);
   if (source.match.is_younger && !text_.empty()) source.last = &text_.back();
-  if (knowledge_ != nullptr) {
-    const TextIndex& said = knowledge_->said.index();
+  if (options_.knowledge != nullptr) {
+    const TextIndex& said = options_.knowledge->said.index();
     const bool is_near = is_at_end && text_.size() >= followed_before;
     const size_t new_count =
         is_near ? text_.size() - followed_before : TextIndex::kContextTokens + 1;

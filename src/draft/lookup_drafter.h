@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "draft/corpus.h"
@@ -19,11 +18,15 @@ class LookupDrafter : public Drafter {
  public:
   static constexpr int32_t kCountMax = 64;
 
-  // `knowledge`: what the tenant's conversations said; null: the text alone. `own_bytes`: for the
-  // index of the text itself.
-  explicit LookupDrafter(std::shared_ptr<const Knowledge> knowledge, size_t own_bytes = size_t(16)
-                                                                                        << 20)
-      : knowledge_(std::move(knowledge)), own_(own_bytes) {}
+  struct Options {
+    // What the tenant's conversations said; null: the text alone.
+    std::shared_ptr<const Knowledge> knowledge;
+    // So many first tokens of the text are part of it (the turns before, as they were appended):
+    // the text's own index begins where they end.
+    size_t known_count = 0;
+    size_t own_bytes = size_t(16) << 20;  // Of that index.
+  };
+  explicit LookupDrafter(Options options);
 
   std::string_view name() const override { return "lookup"; }
   void propose(const View& view, Draft& draft) override;
@@ -43,13 +46,14 @@ class LookupDrafter : public Drafter {
   Source longest(const View& view, size_t followed_before);
   static float first_chance(const Source& source, Token token, const Draft& draft);
 
-  std::shared_ptr<const Knowledge> knowledge_;
+  Options options_;
   TextIndex::Cursor corpus_cursor_;
 
   // The text as it was followed, and an index of it without its last token: so that what is found
   // is an occurrence before the one at the end.
   std::vector<Token> text_;
   size_t begin_ = 0;  // Where in the real text it begins.
+  bool is_begun_ = false;
   TextIndex own_;
   TextIndex::Cursor own_cursor_;
 };
