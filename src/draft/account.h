@@ -20,6 +20,8 @@ class Account {
     double plain_seconds = 0;
   };
   void add_step(const Step& step);
+  // Time of the answer before its first step: its prompt's.
+  void add_elapsed(double seconds) { elapsed_ += seconds; }
   // Time in which drafts were looked for.
   void add_drafting(double seconds);
   // So many of a draft's first rows would be checked by what rows have cost so far. `reach`: of

@@ -50,6 +50,10 @@ class Speculator {
   Speculator(std::vector<std::unique_ptr<Drafter>> drafters, int32_t vocabulary_count,
              SpeculatorOptions options = {});
 
+  // The prompt took so long: what may be lost is a part of it too, since drafters read it. May be
+  // left out.
+  void add_prompt_seconds(double seconds) { account_.add_elapsed(seconds); }
+
   struct Proposal {
     std::span<const Token> tokens;
     std::span<const float> reach;  // Of each, how likely it and all before it are right. Descends.

@@ -77,6 +77,17 @@ TEST(Account, LookingForDraftsCostsTooAndEndsNearlyWhenOff) {
   EXPECT_GE(looked * 0.001, 0.003 * 20000 * kPlain);
 }
 
+TEST(Account, APartOfThePromptsTimeMayBeLostToo) {
+  Account account;
+  account.add_elapsed(10);
+  account.add_drafting(0.15);
+  plain_step(account);
+  EXPECT_FALSE(account.is_off());
+  account.add_drafting(0.02);
+  plain_step(account);
+  EXPECT_TRUE(account.is_off());
+}
+
 TEST(Account, ReturnsWhereDraftsWouldHaveGained) {
   Account account;
   while (!account.is_off()) useless_step(account, 1);

@@ -1,0 +1,151 @@
+// Following the text, and the chain behind the longest match.
+#include "draft/lookup_drafter.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "draft/match_chance.h"
+
+namespace cairn::draft {
+
+namespace {
+
+// Of a prompt that is longer, the beginning is not looked at; and so much is followed in one step,
+// less than a millisecond.
+constexpr size_t kFollowedMost = 65536;
+constexpr size_t kFollowedAtOnce = 2048;
+
+// A text that still has its last tokens was not rewound.
+constexpr size_t kCompared = 16;
+
+// Where the next token differs between the longest match and a shorter one, it is less likely. So
+// many shorter ones are asked.
+constexpr int32_t kShorterMatches = 2;
+constexpr float kContradicted = 0.6f;
+
+// A chain ends where nobody would check it.
+constexpr float kReachLeast = 0.01f;
+
+}  // namespace
+
+LookupDrafter::LookupDrafter(Options options)
+    : options_(std::move(options)), own_(options_.own_bytes) {}
+
+size_t LookupDrafter::kept_count(std::span<const Token> text) const {
+  const std::span<const Token> known(text_);
+  if (text.size() >= known.size()) {
+    const size_t compared = std::min(known.size(), kCompared);
+    const auto ours = known.last(compared);
+    if (std::ranges::equal(ours, text.subspan(known.size() - compared, compared))) {
+      return known.size();
+    }
+  }
+  return size_t(std::ranges::mismatch(known, text).in1 - known.begin());
+}
+
+void LookupDrafter::rewind(size_t count) {
+  // What is given up was said too.
+  own_.append(text_.back());
+  own_.end_text();
+  text_.resize(count);
+  own_cursor_ = {};
+  corpus_cursor_ = {};
+  if (count == 0) return;
+  own_.follow(own_cursor_, text_, count);
+  // What comes now is another text; matches run into it from some tokens before.
+  const auto indexed = std::span<const Token>(text_).first(count - 1);
+  for (const Token token : indexed.last(std::min(indexed.size(), TextIndex::kContextTokens))) {
+    own_.append(token);
+  }
+}
+
+void LookupDrafter::follow(std::span<const Token> text) {
+  if (!is_begun_) {
+    is_begun_ = true;
+    const size_t known = options_.knowledge == nullptr ? 0 : options_.known_count;
+    // With some tokens before, so that matches run into what is new.
+    begin_ = known - std::min(known, TextIndex::kContextTokens);
+    if (text.size() > kFollowedMost) begin_ = std::max(begin_, text.size() - kFollowedMost);
+  }
+  // A rewind to before the place where following began: a new beginning.
+  if (text.size() < begin_) begin_ = text.size();
+  const std::span<const Token> followed = text.subspan(begin_);
+  const size_t kept = kept_count(followed);
+  if (kept < text_.size()) rewind(kept);
+  const size_t end = std::min(followed.size(), text_.size() + kFollowedAtOnce);
+  while (text_.size() < end) {
+    if (!text_.empty()) own_.append(text_.back());
+    text_.push_back(followed[text_.size()]);
+    own_.follow(own_cursor_, text_, 1);
+  }
+}
+
+int64_t LookupDrafter::Source::begin(SuffixAutomaton::Cursor at) const {
+  const size_t end = match.automaton->end_of(at);
+  const bool is_at_end = last != nullptr && end == match.automaton->tokens().size();
+  return is_at_end ? int64_t(end) : match.automaton->followed_end_of(at);
+}
+
+// Behind the index's end is the token that it lacks, then the draft itself: a text that repeats
+// itself goes on doing so.
+Token LookupDrafter::Source::token_at(size_t place, const Draft& draft) const {
+  const std::span<const Token> tokens = match.automaton->tokens();
+  if (place < tokens.size()) return tokens[place];
+  if (last == nullptr) return SuffixAutomaton::kNoToken;
+  return place == tokens.size() ? *last : draft.tokens[place - tokens.size() - 1];
+}
+
+LookupDrafter::Source LookupDrafter::longest(const View& view, size_t followed_before) {
+  const bool is_at_end = begin_ + text_.size() == view.text.size();
+  Source source;
+  if (is_at_end) source.match = own_.longest(own_cursor_);
+  if (source.match.is_younger && !text_.empty()) source.last = &text_.back();
+  if (options_.knowledge != nullptr) {
+    const TextIndex& said = options_.knowledge->said.index();
+    const bool is_near = is_at_end && text_.size() >= followed_before;
+    const size_t new_count =
+        is_near ? text_.size() - followed_before : TextIndex::kContextTokens + 1;
+    said.follow(corpus_cursor_, view.text, new_count);
+    const TextIndex::Match other = said.longest(corpus_cursor_);
+    if (other.length > source.match.length) source = {.match = other};
+  }
+  return source;
+}
+
+float LookupDrafter::first_chance(const Source& source, Token token, const Draft& draft) {
+  float chance = match_chance(source.match.length);
+  SuffixAutomaton::Cursor shorter = source.match.at;
+  for (int32_t asked = 0; asked < kShorterMatches; ++asked) {
+    shorter = source.match.automaton->shorter(shorter);
+    const int64_t begin = shorter.length < kMatchLeast ? -1 : source.begin(shorter);
+    if (begin < 0) break;
+    if (source.token_at(size_t(begin), draft) != token) chance *= kContradicted;
+  }
+  return chance;
+}
+
+void LookupDrafter::propose(const View& view, Draft& draft) {
+  const size_t followed_before = text_.size();
+  follow(view.text);
+  Source source = longest(view, followed_before);
+  // Where the match ends its text, a shorter one may not.
+  int64_t begin = -1;
+  while (source.match.length >= kMatchLeast && (begin = source.begin(source.match.at)) < 0) {
+    source.match.at = source.match.automaton->shorter(source.match.at);
+    source.match.length = source.match.at.length;
+  }
+  if (begin < 0) return;
+
+  float reach = 1;
+  for (int32_t i = 0; i < std::min(view.count_max, kCountMax); ++i) {
+    const Token token = source.token_at(size_t(begin + i), draft);
+    if (token == SuffixAutomaton::kNoToken) return;
+    const float chance =
+        i == 0 ? first_chance(source, token, draft) : match_chance(source.match.length + i);
+    reach *= chance;
+    if (reach < kReachLeast) return;
+    draft.add(token, chance);
+  }
+}
+
+}  // namespace cairn::draft
