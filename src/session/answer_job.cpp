@@ -67,7 +67,9 @@ Status AnswerJob::start() {
     request.choices = &draft_->choices;
   }
   CAIRN_TRY(completion_, Completion::begin(engine_, lane(), request, std::move(sampler)));
-  if (drafting_ != nullptr) completion_->draft(*drafting_, order_.drafts, order_.tenant);
+  if (drafting_ != nullptr) {
+    completion_->draft(*drafting_, order_.drafts, request, order_.tenant);
+  }
   for (const PromptPin& pin : order_.pins) lane()->expect_branch(pin.position);
   stream_->begin(completion_->prompt());
   return Ok{};
@@ -109,6 +111,9 @@ Status AnswerJob::take_step(Status stepped) {
 
 // What was computed stays for whoever asks for it again.
 void AnswerJob::end(Status status) {
+  if (drafting_ != nullptr && completion_ != nullptr && !lane_->is_reading()) {
+    drafting_->remember(order_.tenant, lane_->whole_text());
+  }
   if (status && is_done()) {
     stream_->add(completion_->take_events(), completion_->take_probabilities(),
                  completion_->take_tokens());

@@ -126,7 +126,7 @@ Status ChatSession::begin_answer(Dialogue asked, bool continues) {
     wanted.choices = &draft_->choices;
   }
   CAIRN_TRY(completion_, Completion::begin(engine_, &lane_, wanted, std::move(sampler)));
-  completion_->draft(*drafting_, {}, 0);
+  completion_->draft(*drafting_, {}, wanted, 0);
   before_ = std::exchange(dialogue_, std::move(asked));
   continues_ = continues;
   return Ok{};
@@ -144,6 +144,7 @@ Result<Answer> ChatSession::end_answer(Status driven) {
     dialogue_ = std::move(before_);
     return answer;
   }
+  if (!lane_.is_reading()) drafting_->remember(0, lane_.whole_text());
   if (draft_ != nullptr) receipt_ = std::move(*draft_).finish(answer->finish);
   if (continues_ && answer->tokens.empty()) return answer;
   dialogue_.add_answer(answer->message, continues_, format().call, completion->sampler_state());

@@ -88,8 +88,13 @@ Status Completion::advance() {
   return is_done_ ? Status(Ok{}) : lane_->push(token);
 }
 
-void Completion::draft(Drafting& drafting, const DraftOrder& order, uint64_t tenant) {
-  const DraftedText text{.constraint = &constraint_, .tokenizer = &tokenizer_, .tenant = tenant};
+void Completion::draft(Drafting& drafting, const DraftOrder& order, const AnswerRequest& request,
+                       uint64_t tenant) {
+  const DraftedText text{.constraint = &constraint_,
+                         .tokenizer = &tokenizer_,
+                         .prompt = request.prompt,
+                         .answer_begin = request.prompt.size() - request.answer_prefix.size(),
+                         .tenant = tenant};
   draft_by(drafting.speculator(order, text), drafting.count_max(order));
 }
 

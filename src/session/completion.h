@@ -54,8 +54,10 @@ class Completion final : public DraftedAnswer {
   void give_logits(std::vector<float> logits);
   // The token that follows is chosen, and advance() takes it.
   bool has_choice() const { return chosen_.has_value(); }
-  // From now on what follows is drafted. `drafting` outlives this.
-  void draft(Drafting& drafting, const DraftOrder& order, uint64_t tenant);
+  // From now on what follows is drafted. `request`: that which the answer was begun with.
+  // `drafting` outlives this.
+  void draft(Drafting& drafting, const DraftOrder& order, const AnswerRequest& request,
+             uint64_t tenant);
   void draft_by(std::unique_ptr<draft::Speculator> speculator, int32_t count_max) {
     speculator_ = std::move(speculator);
     draft_count_max_ = count_max;

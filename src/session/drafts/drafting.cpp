@@ -8,6 +8,9 @@
 #include <array>
 #include <utility>
 
+#include "draft/lookup_drafter.h"
+#include "draft/prediction_drafter.h"
+#include "draft/recycle_drafter.h"
 #include "session/drafts/forced_drafter.h"
 
 namespace cairn::session {
@@ -28,6 +31,7 @@ struct Drafting::Kind {
                                           const DraftedText& text);
 };
 
+// Of equal drafts the first one's is taken.
 std::span<const Drafting::Kind> Drafting::kinds() {
   static constexpr std::array kKinds = {
       Kind{"forced", true,
@@ -35,8 +39,35 @@ std::span<const Drafting::Kind> Drafting::kinds() {
              if (!text.constraint->has_matcher()) return nullptr;
              return std::make_unique<ForcedDrafter>(text.constraint, text.tokenizer);
            }},
+      Kind{"prediction", true,
+           [](Drafting&, const DraftOrder& order, const DraftedText& text) -> Made {
+             if (order.prediction.empty()) return nullptr;
+             return std::make_unique<draft::PredictionDrafter>(order.prediction, text.answer_begin);
+           }},
+      Kind{"lookup", true,
+           [](Drafting& shared, const DraftOrder&, const DraftedText& text) -> Made {
+             draft::LookupDrafter::Options options;
+             options.knowledge = shared.knowledge(text.tenant);
+             options.known_count = options.knowledge->said.known_count(text.prompt);
+             return std::make_unique<draft::LookupDrafter>(std::move(options));
+           }},
+      Kind{"recycle", true,
+           [](Drafting& shared, const DraftOrder&, const DraftedText& text) -> Made {
+             const std::shared_ptr<draft::Knowledge> knowledge = shared.knowledge(text.tenant);
+             return std::make_unique<draft::RecycleDrafter>(
+                 std::shared_ptr<draft::RecycleTable>(knowledge, &knowledge->successors));
+           }},
   };
   return kKinds;
+}
+
+std::shared_ptr<draft::Knowledge> Drafting::knowledge(uint64_t tenant) {
+  return corpora_.of(fmt::to_string(tenant));
+}
+
+void Drafting::remember(uint64_t tenant, std::span<const Token> text) {
+  knowledge(tenant)->said.append(text);
+  corpora_.trim();
 }
 
 std::vector<std::string_view> draft_kinds() {

@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "draft/calibration.h"
+#include "draft/corpus.h"
 #include "draft/speculator.h"
 #include "engine/engine.h"
 #include "session/constraint.h"
@@ -38,10 +39,14 @@ struct DraftOrder {
   std::vector<Token> prediction = {};  // What the answer may be like; empty: nobody has said.
 };
 
-// What drafters see of an answer; outlives them.
+// What drafters see of an answer. The pointers lead to what outlives them; the prompt is looked at
+// while they are made.
 struct DraftedText {
   const ConstraintState* constraint;
   const tokenize::Tokenizer* tokenizer;
+  std::span<const Token> prompt;
+  size_t answer_begin =
+      0;  // Where in the prompt the answer begins, of which it may have the first.
   uint64_t tenant = 0;
 };
 
@@ -57,15 +62,19 @@ class Drafting {
   int32_t count_max(const DraftOrder& order) const;
   // Null where nothing is to be drafted.
   std::unique_ptr<draft::Speculator> speculator(const DraftOrder& order, const DraftedText& text);
+  // The tenant's next drafts may be from this text: a prompt with an answer, from position 0 on.
+  void remember(uint64_t tenant, std::span<const Token> text);
   static std::vector<std::string_view> kind_names();
 
  private:
   struct Kind;
+  std::shared_ptr<draft::Knowledge> knowledge(uint64_t tenant);
   static std::span<const Kind> kinds();
 
   const Engine* engine_;
   DraftChoice choice_;
   draft::Calibrations calibrations_;
+  draft::Corpora corpora_{{}};
 };
 
 }  // namespace cairn::session

@@ -1,7 +1,7 @@
 // What drafts gain and cost: answers whose tokens are given, as if the model had chosen them, made
 // with drafts and without, by turns. All is computed and sampled as ever; only the choice is
 // scripted, so that a model with random weights shows what a real one of its shape would take.
-//   drafts_bench MODEL VOCABULARY TRANSCRIPT [DRAFTS [SCENARIO [ROUNDS [THREADS]]]]
+//   draft_replay_bench MODEL VOCABULARY TRANSCRIPT [DRAFTS [SCENARIO [ROUNDS [THREADS]]]]
 // VOCABULARY: a GGUF file whose tokenizer cuts the text; its ids are below the model's. TRANSCRIPT:
 // what make_agent_transcript.py writes. DRAFTS: as --draft. SCENARIO: agent, copy, edit, prose,
 // useless or all.
@@ -131,7 +131,10 @@ class Bench {
       CAIRN_TRY(lane.start(text));
       while (lane.wants_rows()) CAIRN_TRY(batch.step(lane));
       std::unique_ptr<draft::Speculator> speculator =
-          drafting.speculator(order, {.constraint = &free, .tokenizer = engine_->tokenizer()});
+          drafting.speculator(order, {.constraint = &free,
+                                      .tokenizer = engine_->tokenizer(),
+                                      .prompt = text,
+                                      .answer_begin = text.size()});
       if (is_useless) {
         std::vector<std::unique_ptr<draft::Drafter>> wrong;
         wrong.push_back(std::make_unique<WrongDrafter>());
@@ -173,7 +176,7 @@ class Bench {
     fmt::print(
         "{:8} {:6} tokens {:8.1f} -> {:8.1f} a second, {:5.2f} x ({:.2f} to {:.2f}); {:.2f} "
         "tokens a step, {} of {} drafted ones right\n",
-        name, last.tokens, bench::quantile(plain_rates, 0.5), bench::median(rates),
+        name, last.tokens, bench::quantile(plain_rates, 0.5), bench::quantile(rates, 0.5),
         bench::quantile(ratios, 0.5), *std::min_element(ratios.begin(), ratios.end()),
         *std::max_element(ratios.begin(), ratios.end()), double(last.tokens) / double(last.steps),
         last.accepted, last.drafted);
@@ -194,8 +197,7 @@ struct Arguments {
 // The model sees who speaks, as templates have it.
 Result<Turns> read_turns(const std::string& path, const tokenize::Tokenizer& tokenizer) {
   CAIRN_TRY(const std::string text, read_file(path, 64 << 20));
-  CAIRN_TRY(const json::Value transcript,
-            json::read_value(path, text, {.bytes_max = size_t(64) << 20}));
+  CAIRN_TRY(const json::Value transcript, json::read_value(path, text, {}));
   Turns turns;
   const json::Value* const list = transcript.find("turns");
   CHECK(list != nullptr);
@@ -257,8 +259,9 @@ Status measure(const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   if (argc < 4) {
-    fmt::print(stderr,
-               "drafts_bench MODEL VOCABULARY TRANSCRIPT [DRAFTS [SCENARIO [ROUNDS [THREADS]]]]\n");
+    fmt::print(
+        stderr,
+        "draft_replay_bench MODEL VOCABULARY TRANSCRIPT [DRAFTS [SCENARIO [ROUNDS [THREADS]]]]\n");
     return 2;
   }
   Arguments arguments{.model = argv[1], .vocabulary = argv[2], .transcript = argv[3]};
@@ -267,7 +270,7 @@ int main(int argc, char** argv) {
   if (argc > 6) arguments.rounds = std::atoi(argv[6]);
   if (argc > 7) arguments.thread_count = std::atoi(argv[7]);
   if (const Status measured = measure(arguments); !measured) {
-    fmt::print(stderr, "drafts_bench: {}\n", measured.error().message);
+    fmt::print(stderr, "draft_replay_bench: {}\n", measured.error().message);
     return 1;
   }
   return 0;
