@@ -48,6 +48,16 @@ TEST(Account, SlowStepsAreRiskedOneRowAtATime) {
   EXPECT_GT(account.count_max(), 10);
 }
 
+TEST(Account, AStepWithoutDraftsSaysWhatAPlainOneTakes) {
+  // 20 ms and 1.5 %, a quarter of a step for each row.
+  Account account, other;
+  account.add_step({.seconds = 0.2});
+  EXPECT_EQ(account.count_max(), 1);
+  // Of a step with drafts only what is said about one without.
+  other.add_step({.checked = 2, .seconds = 0.2});
+  EXPECT_EQ(other.count_max(), 4);
+}
+
 TEST(Account, GainsRepayLossesAndAreCreditForAWhile) {
   Account account;
   for (int i = 0; i < 4; ++i) useless_step(account, 1);

@@ -149,6 +149,18 @@ TEST(LookupDrafter, IsSurerOfLongerMatchesAndOfAgreement) {
   };
   EXPECT_LT(first_chance(2), first_chance(5));
   EXPECT_LT(first_chance(5), first_chance(20));
+  // The longest match says 20, a later and shorter one 20 as well, or 21.
+  const auto chance_beside = [&](int32_t other) {
+    Text text;
+    for (const int32_t id : {9, 1, 2, 3, 20, 8, 1, 2, 3, other, 7, 9, 1, 2, 3}) {
+      text.push_back(Token(id));
+    }
+    LookupDrafter drafter({});
+    const Draft draft = drafted(drafter, text);
+    EXPECT_EQ(index_of(draft.tokens[0]), 20);
+    return draft.chances[0];
+  };
+  EXPECT_LT(chance_beside(21), chance_beside(20));
 }
 
 TEST(LookupDrafter, SaysWhatOtherConversationsSaid) {
@@ -179,6 +191,9 @@ TEST(LookupDrafter, WhatTheCorpusHasIsNotIndexedAgain) {
   EXPECT_EQ(drafted(drafter, text).tokens, behind);
   append(text, std::span<const Token>(text).subspan(20100, 10));
   EXPECT_EQ(drafted(drafter, text).tokens, Text(text.begin() + 20110, text.begin() + 20126));
+  // A quotation that begins in what the corpus has and goes on in what is new.
+  append(text, std::span<const Token>(text).subspan(19990, 10));
+  EXPECT_EQ(drafted(drafter, text).tokens, Text(text.begin() + 20000, text.begin() + 20016));
   // Rewound into what the corpus has.
   text.resize(10000);
   drafted(drafter, text);

@@ -63,6 +63,15 @@ TEST(PredictionDrafter, FindsItsPlaceAgain) {
   EXPECT_LE(wrong_count(prediction, rewritten), 10 + 3);
 }
 
+TEST(PredictionDrafter, ARepeatedPartIsTheOneThatIsNext) {
+  Text prediction = random_text(20, 8);
+  prediction.push_back(Token(8001));
+  const Text part(prediction.begin(), prediction.begin() + 20);
+  prediction.insert(prediction.end(), part.begin(), part.end());
+  prediction.push_back(Token(8002));
+  EXPECT_EQ(wrong_count(prediction, prediction), 0);
+}
+
 TEST(PredictionDrafter, GoesBackWithTheText) {
   const Text prediction = random_text(200, 5);
   Text text = random_text(int32_t(kPrompt), 2);
