@@ -185,6 +185,21 @@ class FalconDrafter : public ::testing::Test {
   }
 };
 
+// Answers that are over before anything could be drafted choose at the same positions too.
+TEST_F(FalconDrafter, WithoutADraftTokensAreTheSame) {
+  const auto drafts = load_draft("falcon", *target_);
+  const auto plain = load_engine(path_of("falcon"), golden_options(KvType::f16));
+  for (int32_t index = 0; index < 30; ++index) {
+    SampledRequest request{.prompt = random_tokens(uint32_t(index), 20),
+                           .token_count = 2 + index % 2,
+                           .sampling = {.temperature = 1, .top_k = 0, .seed = uint64_t(index)}};
+    const Sampled expected = sampled_alone(*plain, request);
+    request.draft_model = drafts.get();
+    const Sampled found = sampled_alone(*target_, request);
+    EXPECT_EQ(found.tokens, expected.tokens) << index;
+  }
+}
+
 // A slice at each call, and of a long text the end alone.
 TEST_F(FalconDrafter, ReadsInSlices) {
   const auto drafts = load_draft("falcon", *target_, size_t(64) << 20);

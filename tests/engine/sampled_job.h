@@ -145,9 +145,10 @@ class SampledJob final : public Job, public DraftedAnswer {
 
  private:
   std::span<const float> ask_model(int32_t count_max) {
-    const int32_t left = request_.token_count - int32_t(result_->tokens.size()) - 1;
+    count_max = std::min(count_max, request_.token_count - int32_t(result_->tokens.size()) - 1);
+    if (count_max <= 0) return {};
     draft::Draft draft;
-    drafter_->propose({.text = lane_.whole_text(), .count_max = std::min(count_max, left)}, draft);
+    drafter_->propose({.text = lane_.whole_text(), .count_max = count_max}, draft);
     drafts_ = std::move(draft.tokens);
     reach_.assign(drafts_.size(), 1.0f);
     result_->drafts_off = drafter_->off_reason();
