@@ -5,6 +5,9 @@
 
 #include <algorithm>
 
+#include "base/log.h"
+#include "base/quantities.h"
+
 namespace cairn {
 
 namespace {
@@ -37,6 +40,16 @@ Status check_tokens(const Engine& draft, const Engine& target) {
               name, target.file().name(), expected_digest, found_digest);
 }
 
+// One that takes as long as the target gains nothing, however often it is right.
+void expect_smaller(const Engine& draft, const Engine& target) {
+  const uint64_t found = draft.file().file_bytes(), other = target.file().file_bytes();
+  if (found < other / 2) return;
+  log::warning(
+      "draft model {}: expected a file much smaller than the {} of {}, found {}: drafts "
+      "will hardly save time",
+      draft.file().name(), show_bytes(other), target.file().name(), show_bytes(found));
+}
+
 // The most tokens, by halves of the context, of which two texts have room.
 int32_t count_window(Engine& engine) {
   const memory::Sequence empty = engine.memory().new_sequence();
@@ -67,6 +80,7 @@ Result<std::unique_ptr<DraftModel>> DraftModel::load(gguf::File file, Engine& ta
   chosen.is_unpacked = other.is_unpacked;
   CAIRN_TRY(std::unique_ptr<Engine> engine, Engine::load(std::move(file), chosen));
   CAIRN_TRY(check_tokens(*engine, target));
+  expect_smaller(*engine, target);
   std::unique_ptr<DraftModel> made(new DraftModel(std::move(engine)));
   made->window_tokens_ = count_window(*made->engine_);
   return made;
