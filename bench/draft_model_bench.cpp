@@ -1,10 +1,11 @@
 // What a draft model gains and costs: answers of one model, with the drafts of another one and
 // without, by turns; the tokens must be the same.
 //   draft_model_bench TARGET DRAFT [ACCEPTED [TOKENS [ROUNDS [THREADS]]]]
-// Without ACCEPTED (or with 0) the answers are real: some prompts, sampled at temperature 0 and
-// 0.8. With it, from 0 to 1, each token of an answer is given, and is what the draft model is going
-// to say so often: all is computed and sampled as ever, so models with random weights show what
-// real ones of their shapes would take, if drafts were accepted so often.
+//   draft_model_bench TARGET mtp
+// Without ACCEPTED (or with 0) the answers are real, sampled at temperature 0 and 0.8. With it,
+// each token is given, and is what the draft model is going to say so often; all is computed as
+// ever, so models with random weights show what real ones of their shapes would take. "mtp": what a
+// token takes by the target's own predicting layer.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -13,16 +14,17 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "bench/figures.h"
 #include "draft/speculator.h"
-#include "engine/draft_model.h"
 #include "engine/drafted_answer.h"
+#include "engine/drafts/draft_model.h"
+#include "engine/drafts/model_drafter.h"
 #include "engine/generator.h"
 #include "engine/lane_batch.h"
-#include "engine/model_drafter.h"
 #include "sample/candidates.h"
 
 namespace {
@@ -205,11 +207,47 @@ std::vector<Case> real_cases(const Engine& engine) {
   return cases;
 }
 
+// What one row takes in the median, behind some others.
+template <class Stepped>
+Result<double> row_seconds(Stepped& stepped, memory::Memory& memory, std::span<const float> given) {
+  memory::Sequence sequence = memory.new_sequence();
+  std::vector<double> seconds;
+  const int32_t output = 0;
+  for (int32_t i = 0; i < 60; ++i) {
+    const Token token = Token(100 + i);
+    const StepItem item{.sequence = &sequence,
+                        .tokens = std::span(&token, 1),
+                        .outputs = std::span(&output, 1),
+                        .given = given};
+    const Clock::time_point begin = Clock::now();
+    CAIRN_TRY(stepped.step(std::span(&item, 1), [](size_t, const StepOutputs&) { return 1; }));
+    seconds.push_back(seconds_since(begin));
+  }
+  return bench::quantile(seconds, 0.5);
+}
+
+Status measure_predictor(gguf::File file) {
+  CAIRN_TRY(const std::unique_ptr<Engine> engine,
+            Engine::load(std::move(file), {.context_tokens = 1024, .loads_predictor = true}));
+  Predictor* const predictor = engine->predictor();
+  if (predictor == nullptr) {
+    return fail(ErrorCode::invalid_argument,
+                "mtp: expected a predicting layer in the file, found none");
+  }
+  const std::vector<float> given(size_t(predictor->width()), 0.5f);
+  CAIRN_TRY(const double step, row_seconds(*engine, engine->memory(), {}));
+  CAIRN_TRY(const double token, row_seconds(*predictor, predictor->memory(), given));
+  fmt::print("a step {:.2f} ms, a drafted token {:.2f} ms: {:.3f} of it\n", 1e3 * step, 1e3 * token,
+             token / step);
+  return Ok{};
+}
+
 Status run(int argc, char** argv) {
   const double accepted = argc > 3 ? std::atof(argv[3]) : 0;
   const size_t token_count = argc > 4 ? size_t(std::atoi(argv[4])) : 128;
   const int rounds = argc > 5 ? std::atoi(argv[5]) : 5;
   CAIRN_TRY(gguf::File file, gguf::File::open(argv[1]));
+  if (std::string_view(argv[2]) == "mtp") return measure_predictor(std::move(file));
   EngineOptions options{.thread_count = argc > 6 ? std::atoi(argv[6]) : 0, .context_tokens = 4096};
   options.memory_budget = size_t(2) << 30;
   CAIRN_TRY(const std::unique_ptr<Engine> engine, Engine::load(std::move(file), options));

@@ -157,6 +157,10 @@ Result<std::unique_ptr<Engine>> Engine::load(gguf::File file, const EngineOption
   CAIRN_TRY(engine->adapters_, Adapters::load(options.adapters, engine->architecture_,
                                               engine->matrices_, *engine->backend_));
   CAIRN_TRY(engine->prepare_memory());
+  if (engine->options_.loads_predictor) {
+    CAIRN_TRY(engine->predictor_, Predictor::load(engine->model_.get(), &engine->file_,
+                                                  engine->backend_.get(), engine->options_));
+  }
   CAIRN_TRY(engine->prepare_adapters());
   CAIRN_TRY(expect_wanted(engine->options_, engine->file_));
   CAIRN_TRY(engine->open_store());

@@ -20,6 +20,7 @@
 #include "engine/fingerprint.h"
 #include "engine/model_text.h"
 #include "engine/pooling.h"
+#include "engine/drafts/predictor.h"
 #include "engine/runner.h"
 #include "engine/sequence_store.h"
 #include "engine/step.h"
@@ -74,6 +75,8 @@ class Engine {
                                                std::span<const Token> prompt, int32_t known);
   // Has a finished turn written to the disk, if there is a store.
   void store_behind(const Selection& selection, const memory::Sequence& sequence);
+  // Null where none was to be loaded, or the file has none.
+  Predictor* predictor() { return predictor_.get(); }
   SequenceStore* sequence_store() { return sequence_store_.get(); }  // Null: none.
   // What the store has of these tokens; nothing where there is none. Reads no file.
   store::StoredPart stored_part(const Selection& selection, std::span<const Token> tokens);
@@ -129,6 +132,7 @@ class Engine {
   std::map<memory::Variant, Sha256Digest> fingerprints_;
   std::unique_ptr<Runner> runner_;
   std::optional<Stepper> stepper_;
+  std::unique_ptr<Predictor> predictor_;
   // Selections whose plans the runner has; least recently used first.
   std::vector<Selection> ready_;
   Selection default_selection_;

@@ -75,6 +75,8 @@ struct EngineOptions {
   // (session/drafts/drafting.h reads it); and how many at most at a time.
   std::string drafts = "auto";
   int32_t draft_tokens_max = 64;
+  // Loads the layer that predicts further tokens, too, where the file has one.
+  bool loads_predictor = false;
   // LoRA adapters that requests may select; these scales are the default.
   std::vector<AdapterChoice> adapters;
   // A folder where finished turns survive the process (docs/store.md); empty: none. Made where it

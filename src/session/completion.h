@@ -19,6 +19,7 @@
 #include "draft/speculator.h"
 #include "engine/drafted_answer.h"
 #include "engine/engine.h"
+#include "engine/drafts/hidden_reader.h"
 #include "engine/lane.h"
 #include "sample/sampler.h"
 #include "session/answer.h"
@@ -60,6 +61,8 @@ class Completion final : public DraftedAnswer {
     speculator_ = std::move(speculator);
     draft_count_max_ = count_max;
   }
+  // Who takes the hidden rows of the answer's tokens; outlives this, or is one of its drafters.
+  void hand_hidden_rows_to(HiddenReader* reader) { hidden_reader_ = reader; }
   bool has_drafters() const { return speculator_ != nullptr; }
   std::span<const float> propose(int32_t count_max) override;
   void check(int32_t count) override;
@@ -130,6 +133,7 @@ class Completion final : public DraftedAnswer {
   ConstraintState constraint_;
   ReasoningLimit reasoning_limit_;
   std::unique_ptr<draft::Speculator> speculator_;  // Null: nothing is drafted.
+  HiddenReader* hidden_reader_ = nullptr;          // Null: nobody does.
   draft::Speculator::Proposal proposal_;
   draft::Verdict verdict_;  // Of the proposal.
   int32_t draft_count_max_ = 0;

@@ -1,5 +1,5 @@
 // Loading a draft model beside its target.
-#include "engine/draft_model.h"
+#include "engine/drafts/draft_model.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Drafts of a second model, on models of every kind of memory: the same model is always right,
 // others change no bit, and what was read of a text is not read twice.
-#include "engine/model_drafter.h"
+#include "engine/drafts/model_drafter.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,7 @@
 // A draft model beside an answer: what it has read, and what it would say.
-#include "engine/model_drafter.h"
+#include "engine/drafts/model_drafter.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <utility>
 
 #include "base/check.h"
@@ -17,36 +15,15 @@ namespace {
 // Of a text that is not in the prefix cache, so many of the last tokens are read: a draft needs no
 // more to be good, and reading costs time before it can gain any.
 constexpr int32_t kReadMost = 512;
-// A draft's tokens at most: what comes later is hardly ever reached.
-constexpr int32_t kTokensMost = 16;
-// Where times are not known, a token is drafted where it will be right so often.
-constexpr double kReachLeast = 0.3;
 // Positions before the end that stay resumable where attention has a window: drafts are shorter,
 // and rewinds are mostly farther, so they read again.
-constexpr int32_t kWindowKept = 2 * kTokensMost;
-constexpr double kTimeWeight = 0.1;  // Of the newest time.
-
-// The probability of the chosen token, and nothing else. Where the likeliest is taken the chain
-// leaves only that one.
-sample::SamplingParams drafting(sample::SamplingParams params) {
-  params.probability_count = 0;
-  params.post_sampling_probs = params.temperature > 0 || params.mirostat != 0;
-  return params;
-}
-
-// Both models choose alike more often than either chooses one token twice: even of flat
-// distributions, the same noise makes the same token win.
-float expected(float claimed) {
-  return 0.5f + 0.5f * claimed;
-}
-
+constexpr int32_t kWindowKept = 2 * DraftChooser::kTokensMost;
 }  // namespace
 
 ModelDrafter::ModelDrafter(DraftModel* model, const sample::Sampler* sampler, uint64_t tenant)
     : model_(model),
       engine_(&model->engine()),
-      answers_(sampler),
-      sampler_(drafting(sampler->params()), engine_->tokenizer()),
+      chooser_(sampler, engine_->tokenizer()),
       variant_(engine_->default_selection().for_tenant(tenant).variant()),
       sequence_(engine_->memory().new_sequence(variant_)) {}
 
@@ -57,7 +34,7 @@ ModelDrafter::~ModelDrafter() {
 void ModelDrafter::propose(const draft::View& view, draft::Draft& draft) {
   is_reading_ = false;
   if (!off_reason_.empty() || view.text.empty() || view.count_max <= 0) return;
-  learn(view.text);
+  chooser_.follow(view.text);
   if (const Status proposed = try_propose(view, draft); !proposed) {
     draft.clear();
     give_up(proposed.error());
@@ -74,26 +51,21 @@ void ModelDrafter::give_up(const Error& error) {
 
 Status ModelDrafter::try_propose(const draft::View& view, draft::Draft& draft) {
   CAIRN_TRY(follow(view.text));
-  text_.assign(view.text.begin(), view.text.end());
-  seen_count_ = text_.size();
+  seen_count_ = view.text.size();
   CAIRN_TRY(const bool is_read, read(view.text));
-  return is_read ? choose(view, draft) : Status(Ok{});
-}
-
-// What became of the last draft, as far as the text goes.
-void ModelDrafter::learn(std::span<const Token> text) {
-  for (size_t i = 0; i < claimed_.size() && seen_count_ + i < text.size(); ++i) {
-    const bool is_right = text[seen_count_ + i] == text_[seen_count_ + i];
-    calibration_.count(0, claimed_[i], expected(claimed_[i]), is_right);
-    if (!is_right) break;
-  }
-  claimed_.clear();
+  if (!is_read) return Ok{};
+  const auto compute_next = [this](Token token) -> Result<std::span<const float>> {
+    CAIRN_TRY(compute(std::span(&token, 1), true));
+    return logits_;
+  };
+  return chooser_.choose(view, logits_, compute_next, draft);
 }
 
 // Makes the sequence a beginning of the text that ends before its last token.
 Status ModelDrafter::follow(std::span<const Token> text) {
   const size_t room = size_t(model_->window_tokens());
-  if (!has_started_ || text.size() <= begin_ || text.size() - begin_ + kTokensMost > room) {
+  if (!has_started_ || text.size() <= begin_ ||
+      text.size() - begin_ + DraftChooser::kTokensMost > room) {
     return start(text);
   }
   const std::span<const Token> rest = text.subspan(begin_);
@@ -118,7 +90,7 @@ Status ModelDrafter::start(std::span<const Token> text) {
   has_started_ = true;
   const int32_t length = int32_t(text.size()) - 1;
   const int32_t window = model_->window_tokens();
-  const bool fits = int32_t(text.size()) + kTokensMost <= window;
+  const bool fits = int32_t(text.size()) + DraftChooser::kTokensMost <= window;
   memory::Memory& memory = engine_->memory();
   if (fits) {
     const std::span<const Token> before = text.first(size_t(length));
@@ -185,46 +157,6 @@ Status ModelDrafter::compute(std::span<const Token> tokens, bool wants_logits) {
   CAIRN_TRY(engine_->step(std::span(&item, 1), take));
   computed_rows_ += last + 1;
   return Ok{};
-}
-
-Status ModelDrafter::choose(const draft::View& view, draft::Draft& draft) {
-  using Clock = std::chrono::steady_clock;
-  // What a stage has learned of the answer's tokens, not of drafts.
-  if (const auto steps = answers_->state().steps(); !steps.empty()) {
-    sampler_.set_state(sample::SamplerState({steps.begin(), steps.end()}));
-  }
-  const int32_t count_max = std::min(view.count_max, kTokensMost);
-  const tokenize::Tokenizer* tokenizer = engine_->tokenizer();
-  double reach = 1, sum = 1;
-  for (;;) {
-    CAIRN_TRY(
-        const Token token,
-        sampler_.sample({.logits = logits_, .position = int32_t(text_.size()), .history = text_}));
-    // Where the answer ends no row is needed behind it.
-    if (tokenizer != nullptr && tokenizer->is_end_of_generation(token)) return Ok{};
-    const float claimed = std::exp(sampler_.probabilities().chosen.log_probability);
-    const float chance = calibration_.chance(0, claimed, expected(claimed));
-    draft.add(token, chance);
-    claimed_.push_back(claimed);
-    text_.push_back(token);
-    reach *= double(chance);
-    sum += reach;
-    const int32_t count = int32_t(draft.tokens.size());
-    if (count == count_max || !pays(reach * double(chance), sum, count, view.step_seconds)) {
-      return Ok{};
-    }
-    const auto begin = Clock::now();
-    CAIRN_TRY(compute(std::span(&token, 1), true));
-    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    token_seconds_ += (token_seconds_ == 0 ? 1 : kTimeWeight) * (seconds - token_seconds_);
-  }
-}
-
-// Whether one more token makes the tokens of the next step cheaper, if it is as likely as the last
-// one. `expected`: tokens that the step is expected to make without it, its own one included.
-bool ModelDrafter::pays(double reach, double expected, int32_t count, double step_seconds) const {
-  if (step_seconds == 0 || token_seconds_ == 0) return reach >= kReachLeast;
-  return reach * (step_seconds + count * token_seconds_) >= expected * token_seconds_;
 }
 
 }  // namespace cairn

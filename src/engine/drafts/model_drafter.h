@@ -9,12 +9,11 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "base/result.h"
-#include "draft/calibration.h"
 #include "draft/draft.h"
-#include "engine/draft_model.h"
+#include "engine/drafts/draft_chooser.h"
+#include "engine/drafts/draft_model.h"
 #include "memory/memory.h"
 #include "sample/sampler.h"
 
@@ -41,7 +40,6 @@ class ModelDrafter final : public draft::Drafter {
 
  private:
   Status try_propose(const draft::View& view, draft::Draft& draft);
-  void learn(std::span<const Token> text);
   Status follow(std::span<const Token> text);
   Status go_back(int32_t length);
   Status start(std::span<const Token> text);
@@ -49,20 +47,16 @@ class ModelDrafter final : public draft::Drafter {
   Result<bool> read(std::span<const Token> text);
   void let_go_of_windows();
   Status compute(std::span<const Token> tokens, bool wants_logits);
-  Status choose(const draft::View& view, draft::Draft& draft);
-  bool pays(double reach, double expected, int32_t count, double step_seconds) const;
   void give_up(const Error& error);
 
   DraftModel* model_;
   Engine* engine_;
-  const sample::Sampler* answers_;
-  sample::Sampler sampler_;
+  DraftChooser chooser_;
   memory::Variant variant_;
 
   memory::Sequence sequence_;  // Of the text from begin_ on; drafts may be at its end.
   size_t begin_ = 0;
-  std::vector<Token> text_;  // As it was last seen, with the last draft.
-  size_t seen_count_ = 0;    // Of these, those that were no drafts.
+  size_t seen_count_ = 0;  // Of the text, when it was last followed.
   bool has_started_ = false;
   int64_t computed_rows_ = 0;
   int32_t reading_rows_ = 0;  // Read before there was a draft.
@@ -70,9 +64,6 @@ class ModelDrafter final : public draft::Drafter {
   std::string_view off_reason_;
 
   std::span<const float> logits_;  // Behind the end, until the engine computes again.
-  draft::Calibration calibration_{draft::Calibration::kSequence};
-  std::vector<float> claimed_;  // Of each token of the last draft, by the draft model.
-  double token_seconds_ = 0;    // What one more token takes, a moving average; 0: not known.
 };
 
 }  // namespace cairn

@@ -1,5 +1,5 @@
 // Loading a draft model, and whether it fits.
-#include "engine/draft_model.h"
+#include "engine/drafts/draft_model.h"
 
 #include <fmt/format.h>
 
