@@ -95,6 +95,7 @@ class Completion final : public DraftedAnswer {
   // The whole answer. What was computed for it is kept for whoever goes on from there.
   // REQUIRES: is_done(). Errors: those of Lane::finish_turn().
   Result<Answer> finish();
+  const sample::Sampler& sampler() const { return sampler_; }
   // What the sampler's stages remember, for going on with the answer.
   const sample::SamplerState& sampler_state() const { return sampler_.state(); }
 
