@@ -160,6 +160,7 @@ Result<std::unique_ptr<Engine>> Engine::load(gguf::File file, const EngineOption
   if (engine->options_.loads_predictor) {
     CAIRN_TRY(engine->predictor_, Predictor::load(engine->model_.get(), &engine->file_,
                                                   engine->backend_.get(), engine->options_));
+    if (engine->predictor_ != nullptr) engine->fixed_bytes_ += engine->predictor_->fixed_bytes();
   }
   CAIRN_TRY(engine->prepare_adapters());
   CAIRN_TRY(expect_wanted(engine->options_, engine->file_));

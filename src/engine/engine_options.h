@@ -38,6 +38,12 @@ struct FixedBytes {
   size_t workspace = 0;
 
   size_t total() const { return weights + plans + workspace; }
+  FixedBytes& operator+=(const FixedBytes& other) {
+    weights += other.weights;
+    plans += other.plans;
+    workspace += other.workspace;
+    return *this;
+  }
 };
 
 struct EngineOptions {

@@ -144,6 +144,31 @@ TEST_P(PredictorDrafters, DraftWhatTheLayerMakesOfAllOfIt) {
   EXPECT_GT(draft_count, 10);
 }
 
+// Where drafts are off for long nobody asks, and rows are still handed on.
+TEST_P(PredictorDrafters, KeepFewRowsThatNobodyAsksFor) {
+  const auto engine = load();
+  const sample::Sampler sampler({.temperature = 0});
+  PredictorDrafter drafter(engine->predictor(), &sampler, nullptr);
+  const Tokens text = random_tokens(3, 480);
+  memory::Sequence sequence = engine->memory().new_sequence();
+  const int32_t output = 0;
+  const StepItem item{
+      .sequence = &sequence, .tokens = std::span(text).first(1), .outputs = std::span(&output, 1)};
+  const auto take = [&](size_t, const StepOutputs& made) {
+    for (int32_t position = 0; position < 479; ++position) drafter.take(position, made, 1);
+    return 1;
+  };
+  ASSERT_TRUE(engine->step(std::span(&item, 1), take));
+  draft::Draft draft;
+  drafter.propose({.text = text, .count_max = 1}, draft);
+  EXPECT_EQ(draft.tokens.size(), 1u);
+  // So many that nobody has asked for were dropped.
+  memory::Memory& memory = engine->predictor()->memory();
+  const size_t page_bytes = memory.layout().groups[0].block_bytes;
+  EXPECT_GT(memory.usage().used_bytes(), 0u);
+  EXPECT_LE(memory.usage().used_bytes(), (257 / 32 + 1) * page_bytes);
+}
+
 TEST_P(PredictorDrafters, EndWhereTheirMemoryIsFull) {
   const auto engine = load(size_t(1) << 20);
   Predictor& predictor = *engine->predictor();

@@ -70,7 +70,10 @@ TEST_P(Predictors, ChangeNothingElse) {
   EXPECT_EQ(without->predictor(), nullptr);
   EXPECT_EQ(with->memory().layout().groups.size(), without->memory().layout().groups.size());
   EXPECT_EQ(with->runner().plan_bytes(), without->runner().plan_bytes());
-  EXPECT_EQ(with->fixed_bytes().total(), without->fixed_bytes().total());
+  EXPECT_GT(with->predictor()->fixed_bytes().weights, 0u);
+  EXPECT_EQ(with->fixed_bytes().total(),
+            without->fixed_bytes().total() + with->predictor()->fixed_bytes().total());
+  EXPECT_EQ(with->options().memory_budget, without->options().memory_budget);
   EXPECT_EQ(with->parameter_count(), without->parameter_count());
   EXPECT_EQ(with->fingerprint({}).digest(), without->fingerprint({}).digest());
   std::vector<Token> tokens;

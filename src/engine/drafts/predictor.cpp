@@ -65,6 +65,9 @@ Status Predictor::prepare_memory(Backend& backend, const EngineOptions& options)
   const Tensor logits = model_->predict(graph);
   const int32_t rows = std::min(kConfirmedMax, options.context_tokens);
   Plans plans = std::move(graph).finish(logits, {.row_count_max = rows, .output_count_max = 1});
+  fixed_bytes_ = {.weights = backend.weight_bytes(plans.step),
+                  .plans = recorded_bytes(plans.step) + recorded_bytes(plans.head),
+                  .workspace = std::max(plans.step.workspace_bytes, plans.head.workspace_bytes)};
   const size_t budget = budget_of(layout, options);
   CAIRN_TRY(memory_, memory::Memory::create(
                          std::move(layout),

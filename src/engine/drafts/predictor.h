@@ -36,6 +36,8 @@ class Predictor {
     return stepper_->step(items, accept);
   }
   int32_t row_count_max() const { return runner_->row_count_max(); }
+  // What it takes beside its memory.
+  const FixedBytes& fixed_bytes() const { return fixed_bytes_; }
   memory::Memory& memory() { return *memory_; }
   // How a hidden row is handed in, [width]: one of the model's, or one of its own outputs.
   int32_t width() const { return model_->size().width; }
@@ -49,6 +51,7 @@ class Predictor {
 
   models::Model* model_ = nullptr;
   models::PredictorInput input_;
+  FixedBytes fixed_bytes_;
   std::vector<std::vector<float>> vectors_;
   std::unique_ptr<memory::Memory> memory_;
   std::optional<memory::PrefixCache> cache_;  // Makes room for steps; nothing is kept in it.

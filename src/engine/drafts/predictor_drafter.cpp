@@ -8,6 +8,12 @@
 
 namespace cairn {
 
+namespace {
+
+constexpr size_t kWaitingMost = 256;  // Rows.
+
+}  // namespace
+
 PredictorDrafter::PredictorDrafter(Predictor* predictor, const sample::Sampler* sampler,
                                    const tokenize::Tokenizer* tokenizer)
     : predictor_(predictor),
@@ -26,10 +32,11 @@ void PredictorDrafter::restart(int32_t position) {
 }
 
 // What is not what follows begins anew: a rewind came between, or steps whose rows nobody handed
-// on.
+// on. So does what nobody has asked for in a while, since rows that wait take memory.
 void PredictorDrafter::take(int32_t position, const StepOutputs& rows, int32_t count) {
   if (!off_reason_.empty()) return;
-  if (position != known_end()) restart(position);
+  const size_t waiting = rows_.size() / size_t(predictor_->width());
+  if (position != known_end() || waiting > kWaitingMost) restart(position);
   for (int32_t row = 0; row < count; ++row) {
     const std::span<const float> hidden = rows.hidden(row);
     rows_.insert(rows_.end(), hidden.begin(), hidden.end());
