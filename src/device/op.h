@@ -47,6 +47,11 @@ struct Embed {
   int32_t fixed_row = -1;  // At least 0: this row of the table, whatever the token.
 };
 
+// out[row] = the row that was handed in beside the token. REQUIRES: Step::given has them.
+struct Given {
+  Rows out;
+};
+
 // q = x in blocks of 32: s = amax / 127, q = round_to_nearest_even(x / s).
 struct Quantize {
   Rows x;
@@ -165,12 +170,12 @@ struct GatherOutputs {
 
 }  // namespace op
 
-using Op = std::variant<op::Embed, op::Quantize, op::MatMul, op::RmsNorm, op::LayerNorm, op::Add,
-                        op::Scale, op::Clamp, op::Activate, op::Gate, op::RopeTable, op::Rope,
-                        op::ScaleByPosition, op::StoreKv, op::Attend, op::ShortConv, op::MambaScan,
-                        op::Mamba2Scan, op::GatedDeltaScan, op::ChannelDeltaScan, op::ScaleByDots,
-                        op::PickColumns, op::JoinColumns, op::Route, op::ExpertMatMul,
-                        op::ExpertScale, op::ExpertSum, op::StoreLog, op::LoadLog, op::MixStreams,
-                        op::MatchMagnitude, op::GaussianTopk, op::GatherOutputs>;
+using Op = std::variant<op::Embed, op::Given, op::Quantize, op::MatMul, op::RmsNorm, op::LayerNorm,
+                        op::Add, op::Scale, op::Clamp, op::Activate, op::Gate, op::RopeTable,
+                        op::Rope, op::ScaleByPosition, op::StoreKv, op::Attend, op::ShortConv,
+                        op::MambaScan, op::Mamba2Scan, op::GatedDeltaScan, op::ChannelDeltaScan,
+                        op::ScaleByDots, op::PickColumns, op::JoinColumns, op::Route,
+                        op::ExpertMatMul, op::ExpertScale, op::ExpertSum, op::StoreLog, op::LoadLog,
+                        op::MixStreams, op::MatchMagnitude, op::GaussianTopk, op::GatherOutputs>;
 
 }  // namespace cairn

@@ -53,6 +53,11 @@ void visit_fields(op::Embed& o, Visitor& visit) {
 }
 
 template <class Visitor>
+void visit_fields(op::Given& o, Visitor& visit) {
+  visit.write(o.out);
+}
+
+template <class Visitor>
 void visit_fields(op::MatMul& o, Visitor& visit) {
   visit.read_weights(*o.weight);
   visit.read(o.x);

@@ -74,6 +74,7 @@ struct Slice {
 struct Step {
   std::span<const Token> tokens;          // [row]
   std::span<const int32_t> positions;     // [row]
+  std::span<const float> given;           // [row][width of op::Given]; none: no op reads them.
   std::span<const int32_t> slice_of_row;  // [row]
   std::span<const Slice> slices;
   std::span<const int32_t> output_rows;        // Rows whose logits are wanted, ascending.

@@ -88,6 +88,11 @@ void Account::add_drafting(double seconds) {
   settle(-seconds);
 }
 
+void Account::add_reading(double seconds) {
+  elapsed_ += seconds;
+  reading_ += seconds;
+}
+
 void Account::settle(double seconds) {
   saved_ += seconds;
   lost_ = std::max(-kCreditSteps * plain_, lost_ - seconds);

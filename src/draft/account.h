@@ -24,6 +24,9 @@ class Account {
   void add_elapsed(double seconds) { elapsed_ += seconds; }
   // Time in which drafts were looked for.
   void add_drafting(double seconds);
+  // Time in which a drafter read what was there before it. It is part of what drafts save or lose,
+  // but ends nothing: it is spent, and what drafts gain from then on does not depend on it.
+  void add_reading(double seconds);
   // So many of a draft's first rows would be checked by what rows have cost so far. `reach`: of
   // each token, how likely it and all before it are right.
   int32_t worth(std::span<const float> reach) const;
@@ -40,7 +43,8 @@ class Account {
   int32_t count_max() const;
 
   // Against steps without drafts; negative: lost.
-  double saved_seconds() const { return saved_; }
+  double saved_seconds() const { return saved_ - reading_; }
+  double plain_seconds() const { return plain_; }  // Of a step without drafts; 0: not known.
 
  private:
   double limit() const;
@@ -51,6 +55,7 @@ class Account {
 
   double elapsed_ = 0;   // Steps and drafting.
   double drafting_ = 0;  // That of it.
+  double reading_ = 0;   // Likewise, beside drafting.
   double saved_ = 0;
   double lost_ = 0;   // Since drafts last paid: what they gain repays it, and is no credit.
   double plain_ = 0;  // Seconds, a moving average; 0: not known.

@@ -21,7 +21,11 @@ class AskedDrafter {
 
   std::string_view name() const { return drafter_->name(); }
   // Why it is not asked any more; empty: it is.
-  std::string_view off_reason() const { return off_reason_; }
+  std::string_view off_reason() const {
+    return off_reason_.empty() ? drafter_->off_reason() : off_reason_;
+  }
+  bool is_costly() const { return drafter_->is_costly(); }
+  bool is_reading() const { return drafter_->is_reading(); }
 
   // Has it propose something in place of its last draft. A token that cannot be, and all after it,
   // are dropped.

@@ -36,6 +36,9 @@ struct View {
   // Prompt and answer so far; the last token is chosen, and its row is not computed yet.
   std::span<const Token> text;
   int32_t count_max = 0;  // More tokens are of no use.
+  // What a step without drafts takes; 0: not known. What takes time of its own to find a token
+  // ends where another one would not be worth it.
+  double step_seconds = 0;
 };
 
 // What became of a draft.
@@ -54,6 +57,15 @@ class Drafter {
   virtual void propose(const View& view, Draft& draft) = 0;
   // Of the last draft. Not called where none of it was checked.
   virtual void take(const Verdict& verdict) { (void)verdict; }
+
+  // It computes for each token that it proposes, so it is not asked where another drafter knows
+  // enough.
+  virtual bool is_costly() const { return false; }
+  // The last propose() read of the text what was there before this drafter was. Such calls are few,
+  // whatever comes of the drafts: they are no loss that ends drafting.
+  virtual bool is_reading() const { return false; }
+  // Why it will not propose anything any more, from a text that is constant; empty: it may.
+  virtual std::string_view off_reason() const { return {}; }
 };
 
 }  // namespace cairn::draft

@@ -16,6 +16,9 @@ double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+// Who drafts by computing hardly finds more than so many.
+constexpr double kEnough = 3;
+
 size_t common_count(std::span<const Token> a, std::span<const Token> b) {
   return size_t(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
 }
@@ -71,19 +74,36 @@ Speculator::Proposal Speculator::propose(const View& view) {
           .reach = std::span(reach_).first(proposed_count_)};
 }
 
-void Speculator::ask_all(const View& view) {
+void Speculator::ask_all(View view) {
+  view.step_seconds = account_.plain_seconds();
   double begin = options_.clock();
+  bool is_enough = false;
   for (AskedDrafter& drafter : drafters_) {
-    if (!drafter.off_reason().empty()) {
+    if (!drafter.off_reason().empty() || (is_enough && drafter.is_costly())) {
       drafter.skip();
       continue;
     }
     drafter.ask(view, vocabulary_count_);
     const double end = options_.clock();
-    account_.add_drafting(end - begin);
-    if (options_.budget_seconds > 0 && end - begin > options_.budget_seconds) drafter.drop_late();
+    if (drafter.is_reading()) {
+      account_.add_reading(end - begin);
+    } else {
+      account_.add_drafting(end - begin);
+      if (options_.budget_seconds > 0 && end - begin > options_.budget_seconds) drafter.drop_late();
+    }
     begin = end;
+    is_enough = is_enough || expected_count(drafter) >= kEnough;
   }
+}
+
+// Of its tokens, how many will be right.
+double Speculator::expected_count(const AskedDrafter& drafter) {
+  double reach = 1, count = 0;
+  for (size_t i = 0; i < drafter.tokens().size() && count < kEnough; ++i) {
+    reach *= double(drafter.chance(int32_t(i)));
+    count += reach;
+  }
+  return count;
 }
 
 void Speculator::choose() {

@@ -76,7 +76,8 @@ class Speculator {
  private:
   static constexpr size_t kNobody = SIZE_MAX;
 
-  void ask_all(const View& view);
+  void ask_all(View view);
+  static double expected_count(const AskedDrafter& drafter);
   // The drafter whose draft is worth most, and the reach of its tokens; kNobody: there is no draft.
   void choose();
   void fill_reach(size_t drafter, std::vector<float>& reach) const;

@@ -157,6 +157,11 @@ Result<std::unique_ptr<Engine>> Engine::load(gguf::File file, const EngineOption
   CAIRN_TRY(engine->adapters_, Adapters::load(options.adapters, engine->architecture_,
                                               engine->matrices_, *engine->backend_));
   CAIRN_TRY(engine->prepare_memory());
+  if (engine->options_.loads_predictor) {
+    CAIRN_TRY(engine->predictor_, Predictor::load(engine->model_.get(), &engine->file_,
+                                                  engine->backend_.get(), engine->options_));
+    if (engine->predictor_ != nullptr) engine->fixed_bytes_ += engine->predictor_->fixed_bytes();
+  }
   CAIRN_TRY(engine->prepare_adapters());
   CAIRN_TRY(expect_wanted(engine->options_, engine->file_));
   CAIRN_TRY(engine->open_store());
@@ -177,12 +182,22 @@ Status Engine::load_model() {
   CAIRN_TRY(const models::Architecture* architecture, models::find_architecture(architecture_));
   CAIRN_TRY(model_, architecture->create(meta));
   CAIRN_TRY(check_direction(meta, is_causal()));
-  if (options_.thread_count <= 0) options_.thread_count = usable_core_count();
-  CAIRN_TRY(threads_, ThreadPool::start(options_.thread_count));
+  CAIRN_TRY(start_threads());
   CAIRN_TRY(const BackendType* backend, find_backend(options_.backend));
   CAIRN_TRY(const BackendOptions backend_options, this->backend_options());
   CAIRN_TRY(backend_, backend->create(backend_options));
   options_.isa = backend_->isa();
+  return Ok{};
+}
+
+Status Engine::start_threads() {
+  threads_ = options_.threads;
+  if (threads_ == nullptr) {
+    if (options_.thread_count <= 0) options_.thread_count = usable_core_count();
+    CAIRN_TRY(own_threads_, ThreadPool::start(options_.thread_count));
+    threads_ = own_threads_.get();
+  }
+  options_.thread_count = threads_->thread_count();
   return Ok{};
 }
 
@@ -195,7 +210,7 @@ Result<BackendOptions> Engine::backend_options() const {
     return fail(ErrorCode::invalid_argument,
                 "pack cache: expected weights that are packed, found that they are not to be");
   }
-  BackendOptions out{.threads = threads_.get(), .isa = options_.isa, .numerics = options_.numerics};
+  BackendOptions out{.threads = threads_, .isa = options_.isa, .numerics = options_.numerics};
   out.on_progress = options_.on_progress;
   out.pack.is_given_up = [this] { return options_.is_given_up && options_.is_given_up(); };
   out.pack.is_off = options_.is_unpacked;

@@ -401,13 +401,13 @@ int32_t Lane::draft_count_max() const {
 
 void Lane::draft(std::span<const Token> tokens) {
   CHECK(int32_t(tokens.size()) <= draft_count_max());
-  if (!tokens.empty()) whole_text();  // Grows with the walk, as the sequence does behind it.
   drafts_.next.assign(tokens.begin(), tokens.end());
 }
 
 // Memory may have had no room for all of them.
 void Lane::begin_walk(const StepOutputs& outputs) {
   CHECK(outputs.count() > 0 && item_tokens_ == 1);
+  whole_text();  // Grows with the walk; the sequence has the row's own token only behind it.
   output_ = outputs.first();
   computed_at_ = engine_->runner().run_count();
   const size_t row_count = std::min(size_t(outputs.count()), drafts_.item.size());

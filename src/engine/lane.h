@@ -1,8 +1,7 @@
 // One sequence that is being generated: a prompt, then token after token. A lane requests rows of
 // the next step and gets their outputs; it computes nothing by itself, so that many lanes can share
-// steps. Only what follows the longest cached prefix of a prompt is computed; the results have the
-// same bits as without a cache. Not thread-safe: the engine's thread owns it. Must not outlive its
-// engine.
+// steps. Only what follows the longest cached prefix of a prompt is computed, with the same bits as
+// without a cache. Thread rule: the engine's thread. Must not outlive its engine.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +24,8 @@ class Lane {
  public:
   explicit Lane(Engine* engine);
 
-  // Uses these adapters from now on; before the first call, the engine's default ones. The sequence
-  // so far goes to the prefix cache, under the adapters that computed it; the next prompt can only
-  // resume from sequences of the new adapters.
+  // Uses these adapters from now on; before, the engine's default ones. The sequence so far goes to
+  // the prefix cache; the next prompt can only resume from sequences of the new adapters.
   void select(Selection selection);
   const Selection& selection() const { return selection_; }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "memory/resolver.h"
+#include "memory/memory.h"
 
 namespace cairn {
 

@@ -17,6 +17,10 @@ Result<std::unique_ptr<Runner>> Runner::create(Plans plans, const memory::Layout
     const auto* attend = std::get_if<op::Attend>(&op);
     return attend != nullptr && !attend->is_causal;
   });
+  for (const Op& op : ops) {
+    if (const auto* given = std::get_if<op::Given>(&op)) runner->given_width_ = given->out.width;
+  }
+  runner->given_.reserve(size_t(runner->row_count_max()) * size_t(runner->given_width_));
   return runner;
 }
 
@@ -109,6 +113,8 @@ void Runner::run(std::span<const BatchPart> parts) {
     const Slice slice = part.transaction->slice(first_row);
     CHECK(slice.first_position == 0 || !needs_whole_texts_);
     add_slice(slice, part.transaction->tokens());
+    CHECK(part.given.size() == part.transaction->tokens().size() * size_t(given_width_));
+    given_.insert(given_.end(), part.given.begin(), part.given.end());
   }
   CHECK(int32_t(tokens_.size()) <= row_count_max());
   CHECK(int32_t(output_rows_.size()) <= output_count_max());
@@ -161,6 +167,7 @@ bool Runner::add_pieces(std::span<memory::Replay> replays) {
 void Runner::clear() {
   tokens_.clear();
   positions_.clear();
+  given_.clear();
   slice_of_row_.clear();
   slices_.clear();
   output_rows_.clear();
@@ -170,6 +177,7 @@ void Runner::execute(const Plan& plan) {
   ++run_count_;
   backend_->execute(plan, {.tokens = tokens_,
                            .positions = positions_,
+                           .given = given_,
                            .slice_of_row = slice_of_row_,
                            .slices = slices_,
                            .output_rows = output_rows_,

@@ -21,6 +21,8 @@ struct BatchPart {
   memory::Transaction* transaction = nullptr;
   // Tokens whose logits are wanted, by their index in the transaction, ascending.
   std::span<const int32_t> outputs;
+  // The rows that op::Given reads, one for each token; none where no op does.
+  std::span<const float> given = {};
 };
 
 size_t recorded_bytes(const Plan& plan);  // Of its lists.
@@ -90,6 +92,8 @@ class Runner {
   const Plan* last_plan_ = nullptr;  // The plan that wrote the outputs: a step's or a head's.
   int64_t run_count_ = 0;
   bool needs_whole_texts_ = false;
+  int32_t given_width_ = 0;  // Of the rows that the plans read beside tokens; 0: none.
+  std::vector<float> given_;
   std::vector<Token> tokens_;
   std::vector<Token> no_tokens_;  // For replays, which read no tokens.
   std::vector<int32_t> positions_, slice_of_row_, output_rows_;

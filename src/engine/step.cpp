@@ -160,7 +160,9 @@ void Stepper::compute(std::span<const StepItem> items, uint64_t computation, Ste
   computed_.clear();
   for (size_t i = 0; i < items.size(); ++i) {
     if (computations_[i] != computation) continue;
-    parts_.push_back({.transaction = &transactions_[i], .outputs = outputs_of(items[i], i)});
+    parts_.push_back({.transaction = &transactions_[i],
+                      .outputs = outputs_of(items[i], i),
+                      .given = items[i].given});
     computed_.push_back(i);
   }
   runner_->run(parts_);

@@ -36,6 +36,7 @@ struct StepItem {
   // Keeps the hidden row of the last accepted token with the sequence, so that its logits can be
   // computed again. REQUIRES: the token is among the outputs, if any is accepted.
   bool keeps_hidden = false;
+  std::span<const float> given = {};  // As BatchPart has them.
   bool spares_shares = false;  // Of other tenants, where room is made: as PrefixCache has it.
   bool is_answer = false;  // The next token of an answer; else rows of a prompt. For traces alone.
 };

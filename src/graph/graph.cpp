@@ -59,6 +59,12 @@ Tensor Graph::embed_row(const Weight& table, int32_t row) {
   return out;
 }
 
+Tensor Graph::given(int32_t width) {
+  const Tensor out = new_value(width, RowSet::tokens);
+  ops_.push_back(op::Given{.out = rows(out)});
+  return out;
+}
+
 Tensor Graph::set_output(Tensor x) {
   output_ = x;
   return x;

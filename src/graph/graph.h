@@ -50,6 +50,7 @@ class Graph {
   Tensor embed(const Weight& table, float scale = 1.0f);
   // The table's row for the position of each token. The table has as many as the model reads.
   Tensor embed_positions(const Weight& table);
+  Tensor given(int32_t width);  // The row that is handed in beside each token.
   Tensor embed_row(const Weight& table, int32_t row);  // The same one for each token.
   Tensor matmul(const Weight& weight, Tensor x, const Vector& bias = {});
   // Normalises each run of `group` columns by itself; 0 means the whole row. The gain has one

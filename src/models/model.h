@@ -21,6 +21,13 @@ struct ModelSize {
   int32_t context_length = 0;    // Positions that the model was made for.
 };
 
+// How hidden rows reach a predictor: normalised by the gain of where they come from, or, where
+// there is none, as they went into the last norm.
+struct PredictorInput {
+  Vector model_gain, own_gain;
+  float norm_epsilon = 0;
+};
+
 // Immutable after its parameters are visited. Thread-safe then.
 class Model {
  public:
@@ -38,6 +45,17 @@ class Model {
   // Records the forward pass up to what g.makes() of the wanted outputs; vectors and scores through
   // g.set_output(). REQUIRES: visited parameters.
   virtual Tensor forward(Graph& g) const = 0;
+
+  // A layer behind the others that predicts the token after the next one, from the next one and the
+  // hidden row before it: whether the file says that there is one that the model can compute; its
+  // parameters, which are not among the model's; what it keeps; its forward pass. In a layout of
+  // its own it is layer 0. REQUIRES, but for the first: there is one; for the last two: both lists
+  // of parameters are visited.
+  virtual bool has_predictor() const { return false; }
+  virtual Status visit_predictor(ParameterVisitor&) { return Ok{}; }
+  virtual std::vector<State> predictor_states() const { return {}; }
+  virtual Tensor predict(Graph&) const { return {}; }
+  virtual PredictorInput predictor_input() const { return {}; }
 };
 
 struct Architecture {

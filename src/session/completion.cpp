@@ -119,6 +119,7 @@ void Completion::check(int32_t count) {
 // Each token is chosen as it would be without drafts: from the logits behind those before it. A
 // draft is right where it is that token and the answer goes on behind it.
 int32_t Completion::take(const StepOutputs& outputs) {
+  const int32_t position = int32_t(lane_->whole_text().size()) - 1;
   lane_->begin_walk(outputs);
   for (;;) {
     choose();
@@ -134,7 +135,9 @@ int32_t Completion::take(const StepOutputs& outputs) {
     ++verdict_.accepted;
   }
   verdict_.checked = outputs.count() - 1;
-  return lane_->end_walk();
+  const int32_t count = lane_->end_walk();
+  if (hidden_reader_ != nullptr) hidden_reader_->take(position, outputs, count);
+  return count;
 }
 
 void Completion::learn(double step_seconds, double plain_seconds) {

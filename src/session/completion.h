@@ -19,6 +19,7 @@
 #include "draft/speculator.h"
 #include "engine/drafted_answer.h"
 #include "engine/engine.h"
+#include "engine/drafts/hidden_reader.h"
 #include "engine/lane.h"
 #include "sample/sampler.h"
 #include "session/answer.h"
@@ -62,6 +63,8 @@ class Completion final : public DraftedAnswer {
     speculator_ = std::move(speculator);
     draft_count_max_ = count_max;
   }
+  // Who takes the hidden rows of the answer's tokens; outlives this, or is one of its drafters.
+  void hand_hidden_rows_to(HiddenReader* reader) { hidden_reader_ = reader; }
   bool has_drafters() const { return speculator_ != nullptr; }
   std::span<const float> propose(int32_t count_max) override;
   void check(int32_t count) override;
@@ -94,6 +97,7 @@ class Completion final : public DraftedAnswer {
   // The whole answer. What was computed for it is kept for whoever goes on from there.
   // REQUIRES: is_done(). Errors: those of Lane::finish_turn().
   Result<Answer> finish();
+  const sample::Sampler& sampler() const { return sampler_; }
   // What the sampler's stages remember, for going on with the answer.
   const sample::SamplerState& sampler_state() const { return sampler_.state(); }
 
@@ -132,6 +136,7 @@ class Completion final : public DraftedAnswer {
   ConstraintState constraint_;
   ReasoningLimit reasoning_limit_;
   std::unique_ptr<draft::Speculator> speculator_;  // Null: nothing is drafted.
+  HiddenReader* hidden_reader_ = nullptr;          // Null: nobody does.
   draft::Speculator::Proposal proposal_;
   draft::Verdict verdict_;  // Of the proposal.
   int32_t draft_count_max_ = 0;

@@ -50,6 +50,10 @@ Result<SynthReport> write_synthetic(const SynthOptions& options) {
   add_shape(writer, options.shape, options.seed);
   add_vocabulary(writer, options.shape.vocabulary);
   CAIRN_TRY(std::unique_ptr<models::Model> model, described_model(writer));
+  if (options.shape.predicting_layers > 0 && !model->has_predictor()) {
+    return fail(ErrorCode::invalid_argument, "predicting-layers: expected 0 for {}, found {}",
+                options.shape.architecture, options.shape.predicting_layers);
+  }
   CAIRN_TRY(SynthTensors list, list_tensors(*model, *type, !options.shape.tied_output));
 
   SynthReport report{.notes = std::move(list.notes)};

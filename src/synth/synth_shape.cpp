@@ -32,6 +32,8 @@ constexpr SynthField kFields[] = {
      "last layers that read the keys and values of earlier ones (gemma3n, gemma4)"},
     {"layer-input-width", &SynthShape::layer_input_width, 0, 65536,
      "width of each layer's own input (gemma3n, gemma4)"},
+    {"predicting-layers", &SynthShape::predicting_layers, 0, 1,
+     "layers behind the others that predict further tokens (qwen35, glm4moe, deepseek2)"},
 };
 
 constexpr int32_t kStateSize = 128;
@@ -505,7 +507,10 @@ void add_shape(gguf::Writer& writer, const SynthShape& shape, uint64_t seed) {
   writer.add("general.type", "model");
   writer.add("general.name",
              fmt::format("synthetic {} (random weights, seed {})", shape.architecture, seed));
-  writer.add(prefix + "block_count", uint32_t(shape.layers));
+  writer.add(prefix + "block_count", uint32_t(shape.layers + shape.predicting_layers));
+  if (shape.predicting_layers > 0) {
+    writer.add(prefix + "nextn_predict_layers", uint32_t(shape.predicting_layers));
+  }
   writer.add(prefix + "context_length", uint32_t(shape.context));
   writer.add(prefix + "embedding_length", uint32_t(shape.width));
   add_mlp_widths(writer, shape);

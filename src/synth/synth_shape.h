@@ -32,6 +32,7 @@ struct SynthShape {
   int32_t window_head_dim = 0;    // Of windowed layers, where it is not head_dim.
   int32_t shared_kv_layers = 0;   // The last so many read keys and values of earlier layers.
   int32_t layer_input_width = 0;  // Of each layer's own input.
+  int32_t predicting_layers = 0;    // Behind the others, of the architectures that know them.
   bool tied_output = true;        // The output matrix is the embedding table.
   float rope_base = 10000.0f;
 };

@@ -144,6 +144,7 @@ int64_t SynthTensor::weight_count() const {
 Result<SynthTensors> list_tensors(models::Model& model, const quant::Type& type, bool with_output) {
   Lister lister(type, with_output);
   CAIRN_TRY(model.visit_parameters(lister));
+  if (model.has_predictor()) CAIRN_TRY(model.visit_predictor(lister));
   return std::move(lister).take();
 }
 

@@ -1,5 +1,5 @@
-// Embed, GatherOutputs and PickColumns: what they read and where they write it. (There is no vector
-// kernel; every level uses the reference's.)
+// Embed, Given, GatherOutputs and PickColumns: what they read and where they write it. (There is no
+// vector kernel; every level uses the reference's.)
 #include "tests/backends/same_bits.h"
 
 namespace cairn::test::embed_test {
@@ -60,6 +60,21 @@ TEST(Embed, AFixedRowIsTheSameForEveryToken) {
       EXPECT_EQ(0, std::memcmp(values + fixed_row * kWidth, step.row(embed.out, row),
                                kWidth * sizeof(float)));
     }
+  }
+}
+
+TEST(Given, CopiesTheRowsBesideTheTokens) {
+  constexpr size_t kWidth = 19;
+  World world(2, {{.row_count = 5}, {.row_count = 4}});
+  std::vector<float> rows;
+  for (size_t i = 0; i < 9 * kWidth; ++i) rows.push_back(float(i) * 0.5f);
+  const op::Given given{.out = world.rows(int32_t(kWidth))};
+  Step step = world.step();
+  step.given = rows;
+  run_op(reference::kernel_for(given), given, step);
+  for (size_t row = 0; row < 9; ++row) {
+    EXPECT_EQ(0, std::memcmp(step.row(given.out, int32_t(row)), rows.data() + row * kWidth,
+                             kWidth * sizeof(float)));
   }
 }
 

@@ -39,8 +39,11 @@ constexpr int field_count() {
 template <class Op>
 auto fields_of(Op& all) {
   constexpr int kCount = field_count<Op>();
-  static_assert(kCount >= 2 && kCount <= 16, "an op has more fields than can be looked at");
-  if constexpr (kCount == 2) {
+  static_assert(kCount >= 1 && kCount <= 16, "an op has more fields than can be looked at");
+  if constexpr (kCount == 1) {
+    auto& [a] = all;
+    return std::tie(a);
+  } else if constexpr (kCount == 2) {
     auto& [a, b] = all;
     return std::tie(a, b);
   } else if constexpr (kCount == 3) {

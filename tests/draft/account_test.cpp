@@ -98,6 +98,23 @@ TEST(Account, APartOfThePromptsTimeMayBeLostToo) {
   EXPECT_TRUE(account.is_off());
 }
 
+// It is told as lost, and ends nothing.
+TEST(Account, ReadingEndsNoDrafts) {
+  Account account;
+  account.add_reading(1);
+  plain_step(account);
+  EXPECT_FALSE(account.is_off());
+  EXPECT_DOUBLE_EQ(account.saved_seconds(), -1);
+  EXPECT_DOUBLE_EQ(account.plain_seconds(), kPlain);
+  const int32_t rows = account.count_max();
+  account.add_reading(1);
+  EXPECT_GE(account.count_max(), rows);
+  // A second and a half percent of these two, and a step.
+  account.add_drafting(0.041);
+  plain_step(account);
+  EXPECT_TRUE(account.is_off());
+}
+
 TEST(Account, ReturnsWhereDraftsWouldHaveGained) {
   Account account;
   while (!account.is_off()) useless_step(account, 1);

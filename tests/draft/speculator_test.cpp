@@ -113,6 +113,87 @@ TEST(Speculator, TellsDraftersWhatBecameOfTheirDrafts) {
   EXPECT_EQ(speculator.report().drafted(), 3);
 }
 
+// A drafter that computes: reads the text in so many calls, and gives up after as many more.
+class Computing : public Scripted {
+ public:
+  Computing(int32_t reads, int32_t until, double* now)
+      : Scripted(
+            [this](const View& view, Draft& draft) {
+              *now_ += 1;
+              step_seconds = view.step_seconds;
+              if (!is_reading() && off_reason().empty()) draft.add(Token(3), .5f);
+            },
+            "computing"),
+        reads_(reads),
+        until_(until),
+        now_(now) {}
+  bool is_costly() const override { return true; }
+  bool is_reading() const override { return asked <= reads_; }
+  std::string_view off_reason() const override {
+    return asked >= until_ ? "enough" : std::string_view();
+  }
+
+  double step_seconds = -1;
+
+ private:
+  int32_t reads_, until_;
+  double* now_;
+};
+
+TEST(Speculator, AsksWhoComputesWhereNobodyElseKnows) {
+  double now = 0;
+  std::vector<int32_t> known = {1, 1, 1, 1};
+  auto cheap = std::make_unique<Scripted>([&known](const View&, Draft& draft) {
+    for (const int32_t id : known) draft.add(Token(id), .98f);
+  });
+  auto costly = std::make_unique<Computing>(0, 100, &now);
+  Computing* const asked = costly.get();
+  Drafters drafters;
+  drafters.push_back(std::move(cheap));
+  drafters.push_back(std::move(costly));
+  Speculator speculator(std::move(drafters), kVocabulary, {.clock = [&now] { return now; }});
+  Text text(10, Token(1));
+  EXPECT_EQ(speculator.propose({.text = text, .count_max = 4}).tokens.size(), 4u);
+  EXPECT_EQ(asked->asked, 0);
+  speculator.take({}, 200, 200, text);
+  known = {1, 1};
+  speculator.propose({.text = text, .count_max = 4});
+  EXPECT_EQ(asked->asked, 1);
+  EXPECT_EQ(asked->step_seconds, 200);
+}
+
+// Its time is told, and is no reason to end drafts.
+TEST(Speculator, ReadingIsNoDrafting) {
+  double now = 0;
+  Drafters drafters;
+  drafters.push_back(std::make_unique<Computing>(5, 7, &now));
+  Speculator speculator(std::move(drafters), kVocabulary,
+                        {.budget_seconds = .5, .clock = [&now] { return now; }});
+  Text text(10, Token(1));
+  for (int32_t call = 0; call < 5; ++call) {
+    EXPECT_EQ(speculator.propose({.text = text, .count_max = 4}).tokens.size(), 0u);
+    speculator.take({}, 1, 1, text);
+    EXPECT_FALSE(speculator.is_off());
+  }
+  EXPECT_DOUBLE_EQ(speculator.report().saved_seconds, -5);
+  // From now on it is late.
+  EXPECT_EQ(speculator.propose({.text = text, .count_max = 4}).tokens.size(), 0u);
+  speculator.take({}, 1, 1, text);
+  EXPECT_EQ(speculator.report().off_reason, "drafts lost more time than they may");
+}
+
+TEST(Speculator, TellsWhyADrafterGaveUp) {
+  double now = 0;
+  Drafters drafters;
+  drafters.push_back(std::make_unique<Computing>(0, 1, &now));
+  Speculator speculator(std::move(drafters), kVocabulary, timeless());
+  const Text text(10, Token(1));
+  EXPECT_EQ(speculator.propose({.text = text, .count_max = 4}).tokens.size(), 0u);
+  speculator.take({}, 1, 1, text);
+  EXPECT_EQ(speculator.report().off_reason, "enough");
+  EXPECT_EQ(speculator.report().sources[0].off_reason, "enough");
+}
+
 TEST(Speculator, SaysWhyNothingWasDrafted) {
   const Text text = test::random_text(300, 1);
   const auto reason_after = [&](Drafters drafters, double step_seconds, double budget = 0) {

@@ -7,10 +7,14 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "base/sha256.h"
+#include "engine/lane_batch.h"
+#include "engine/drafts/model_drafter.h"
+#include "engine/drafts/predictor_drafter.h"
 #include "engine/schedule/job.h"
 #include "grammar/matcher.h"
 #include "sample/sampler.h"
@@ -22,6 +26,7 @@ struct Sampled {
   Sha256Digest digest{};
   PromptReport prompt;
   int64_t checked = 0, accepted = 0;  // Drafts.
+  std::string drafts_off;             // Why the draft model gave up; empty: it did not.
   std::optional<Error> error;
   bool has_ended = false;
 };
@@ -44,6 +49,9 @@ struct SampledRequest {
   // drafts.
   std::vector<Token> known = {};
   uint32_t draft_seed = 0;
+  // Who drafts in their place; null: nobody.
+  DraftModel* draft_model = nullptr;
+  bool predicts = false;      // The engine's own predicting layer drafts.
   bool finishes_turn = true;  // Otherwise what it computed goes to the prefix cache as it is.
 };
 
@@ -57,6 +65,15 @@ class SampledJob final : public Job, public DraftedAnswer {
         result_(result),
         random_(request_.draft_seed) {
     lane_.select(engine->select(request_.adapters).value().for_tenant(request_.tenant));
+    if (request_.draft_model != nullptr) {
+      drafter_ = std::make_unique<ModelDrafter>(request_.draft_model, &sampler_, request_.tenant);
+    }
+    if (request_.predicts) {
+      auto drafter =
+          std::make_unique<PredictorDrafter>(engine->predictor(), &sampler_, engine->tokenizer());
+      reader_ = drafter.get();
+      drafter_ = std::move(drafter);
+    }
     if (!request_.form) return;
     matcher_ = grammar::Matcher::build(request_.form->grammar, request_.form->tokens).value();
     state_ = matcher_->start();
@@ -84,11 +101,14 @@ class SampledJob final : public Job, public DraftedAnswer {
     CAIRN_TRY(add());
     return is_done() ? Status(Ok{}) : lane_.push(result_->tokens.back());
   }
-  DraftedAnswer* drafted() override { return request_.draft_seed > 0 ? this : nullptr; }
+  DraftedAnswer* drafted() override {
+    return request_.draft_seed > 0 || drafter_ != nullptr ? this : nullptr;
+  }
   // By turns all right, all wrong, right up to somewhere, and anything.
   std::span<const float> propose(int32_t count_max) override {
     drafts_.clear();
     count_max = std::min(count_max, lane_.draft_count_max());
+    if (drafter_ != nullptr) return ask_model(count_max);
     const size_t known = result_->tokens.size();
     const uint32_t kind = uint32_t(random_() % 5);
     const size_t right = kind == 0 ? 64 : kind == 1 ? 0 : random_() % 8;
@@ -102,6 +122,7 @@ class SampledJob final : public Job, public DraftedAnswer {
   }
   void check(int32_t count) override { lane_.draft(std::span(drafts_).first(size_t(count))); }
   int32_t take(const StepOutputs& outputs) override {
+    const int32_t position = int32_t(lane_.whole_text().size()) - 1;
     lane_.begin_walk(outputs);
     for (;;) {
       choose();
@@ -113,7 +134,9 @@ class SampledJob final : public Job, public DraftedAnswer {
       ++result_->accepted;
     }
     result_->checked += outputs.count() - 1;
-    return lane_.end_walk();
+    const int32_t count = lane_.end_walk();
+    if (reader_ != nullptr) reader_->take(position, outputs, count);
+    return count;
   }
   void learn(double, double) override {}
   bool is_done() const override {
@@ -133,6 +156,16 @@ class SampledJob final : public Job, public DraftedAnswer {
   void block(bool is_blocked) { is_blocked_ = is_blocked; }
 
  private:
+  std::span<const float> ask_model(int32_t count_max) {
+    count_max = std::min(count_max, request_.token_count - int32_t(result_->tokens.size()) - 1);
+    if (count_max <= 0) return {};
+    draft::Draft draft;
+    drafter_->propose({.text = lane_.whole_text(), .count_max = count_max}, draft);
+    drafts_ = std::move(draft.tokens);
+    reach_.assign(drafts_.size(), 1.0f);
+    result_->drafts_off = drafter_->off_reason();
+    return reach_;
+  }
   Status add() {
     CAIRN_TRY(const Token token, *std::exchange(chosen_, std::nullopt));
     result_->tokens.push_back(token);
@@ -159,16 +192,22 @@ class SampledJob final : public Job, public DraftedAnswer {
   std::mt19937 random_;
   std::vector<Token> drafts_;
   std::vector<float> reach_;
+  std::unique_ptr<draft::Drafter> drafter_;
+  HiddenReader* reader_ = nullptr;
 };
 
-// What the request answers on an engine that nobody else uses.
+// What the request answers on an engine that nobody else uses, with the drafts of its draft model.
 inline Sampled sampled_alone(Engine& engine, const SampledRequest& request) {
   Sampled result;
   SampledJob job(&engine, request, &result);
   EXPECT_TRUE(job.start());
-  LaneBatch batch(&engine);
+  LaneBatch batch(&engine, true);
   while (!job.is_done()) {
-    while (job.lane()->wants_rows()) EXPECT_TRUE(batch.step(*job.lane()));
+    while (job.lane()->wants_rows()) {
+      const bool is_drafted =
+          (request.draft_model != nullptr || request.predicts) && !job.lane()->is_reading();
+      EXPECT_TRUE(is_drafted ? batch.step(*job.lane(), job) : batch.step(*job.lane()));
+    }
     const Status advanced = job.advance();
     EXPECT_TRUE(advanced) << (advanced ? "" : advanced.error().message);
     if (!advanced) break;

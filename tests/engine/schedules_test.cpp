@@ -140,6 +140,16 @@ class Schedules : public test::SmallPagesTest<const char*> {
   size_t tight_budget(const std::vector<SampledRequest>& requests, bool is_tightest);
   void run_schedule(uint32_t schedule, const std::vector<SampledRequest>& requests,
                     const std::vector<Sampled>& expected);
+  // The same model without adapters; by turns with so little memory that drafts end.
+  std::unique_ptr<DraftModel> load_drafts(Engine& engine, uint32_t schedule) {
+    Result<gguf::File> file = gguf::File::open(model());
+    EXPECT_TRUE(file);
+    Result<std::unique_ptr<DraftModel>> drafts = DraftModel::load(
+        std::move(file).value(), engine,
+        {.memory_budget = size_t(schedule % 4 == 3 ? 1 : 64) << 20});
+    EXPECT_TRUE(drafts) << (drafts ? "" : drafts.error().message);
+    return drafts ? std::move(drafts).value() : nullptr;
+  }
   void compare(uint32_t schedule, const std::vector<Sampled>& results,
                const std::vector<Sampled>& cancelled, const std::vector<Sampled>& expected);
 
@@ -147,7 +157,8 @@ class Schedules : public test::SmallPagesTest<const char*> {
   std::vector<AdapterChoice> adapters_;
   // Of all schedules.
   int64_t preemptions_ = 0, found_on_disk_ = 0, cut_short_ = 0;
-  int64_t checked_ = 0, accepted_ = 0;  // Drafts.
+  int64_t checked_ = 0, accepted_ = 0;              // Drafts that are made up.
+  int64_t model_checked_ = 0, model_accepted_ = 0;  // And those of a model.
 };
 
 // Bytes for one or two of the longest requests; on models with recurrence a job alone holds two
@@ -189,8 +200,9 @@ void Schedules::compare(uint32_t schedule, const std::vector<Sampled>& results,
     ASSERT_FALSE(result.error) << result.error->message;
     EXPECT_EQ(result.tokens, expected[index].tokens) << schedule << " " << index;
     EXPECT_EQ(result.digest, expected[index].digest) << schedule << " " << index;
-    checked_ += result.checked;
-    accepted_ += result.accepted;
+    const bool is_of_model = (schedule + index) % 3 == 0;
+    (is_of_model ? model_checked_ : checked_) += result.checked;
+    (is_of_model ? model_accepted_ : accepted_) += result.accepted;
     found_on_disk_ += int64_t(result.prompt.from_store);
     cut_short_ += int64_t(cancelled[index].error.has_value());
   }
@@ -201,6 +213,8 @@ void Schedules::run_schedule(uint32_t schedule, const std::vector<SampledRequest
   std::mt19937 random(schedule);
   const auto engine = load_engine(model(), options_of(schedule, requests));
   ASSERT_NE(engine, nullptr);
+  const auto drafts = load_drafts(*engine, schedule);
+  ASSERT_NE(drafts, nullptr);
   std::vector<Sampled> results(requests.size()), cancelled(requests.size());
   Scheduler scheduler(engine.get(), {.step_seconds = schedule % 2 == 0 ? 1e-4 : 1e-2,
                                      .quiet_step_seconds = schedule % 2 == 0 ? 1e-3 : 1.0,
@@ -222,10 +236,11 @@ void Schedules::run_schedule(uint32_t schedule, const std::vector<SampledRequest
   std::shuffle(order.begin(), order.end(), random);
   int64_t next_id = 0;
   for (const size_t index : order) {
-    // Two of three have drafts.
+    // Two of three have drafts that are made up, and one those of a model.
     SampledRequest request = requests[index];
     request.known = expected[index].tokens;
     request.draft_seed = (schedule + uint32_t(index)) % 3;
+    if (request.draft_seed == 0) request.draft_model = drafts.get();
     auto job = std::make_unique<SampledJob>(engine.get(), std::move(request), &results[index]);
     jobs[index] = job.get();
     scheduler.submit(JobId{next_id++}, std::move(job),
@@ -258,8 +273,10 @@ void Schedules::run_schedule(uint32_t schedule, const std::vector<SampledRequest
   ASSERT_NO_FATAL_FAILURE(compare(schedule, results, cancelled, expected));
   EXPECT_EQ(scheduler.stats().running + scheduler.stats().waiting, 0);
   if (engine->sequence_store() != nullptr) engine->sequence_store()->drain();
-  engine->cache().clear();
-  EXPECT_EQ(engine->memory().usage().used_bytes(), 0u);
+  for (Engine* each : {engine.get(), &drafts->engine()}) {
+    each->cache().clear();
+    EXPECT_EQ(each->memory().usage().used_bytes(), 0u);
+  }
 }
 
 TEST_P(Schedules, PreserveEachBit) {
@@ -274,6 +291,8 @@ TEST_P(Schedules, PreserveEachBit) {
   EXPECT_GT(found_on_disk_, 0) << "the store was of no use";
   EXPECT_GT(cut_short_, 0) << "nobody was cancelled in time";
   EXPECT_GT(accepted_, 0) << "no draft was right";
+  EXPECT_GT(model_accepted_, 0);
+  EXPECT_LE(model_accepted_, model_checked_);
   EXPECT_GT(2 * checked_, 3 * accepted_) << "hardly a draft was wrong";
 }
 

@@ -58,6 +58,27 @@ TEST(Synth, EveryArchitectureIsWrittenWholeAndWithSaneWeights) {
   }
 }
 
+TEST(Synth, PredictingLayersStandBehindTheOthers) {
+  const ScratchFolder folder;
+  for (const char* architecture : {"qwen35", "qwen35moe", "qwen3next", "glm4moe", "deepseek2"}) {
+    SynthOptions options{.shape = default_shape(architecture),
+                         .out_path = folder.file("model.gguf")};
+    const int64_t plain_count = write(options).tensor_count;
+    options.shape.predicting_layers = 1;
+    EXPECT_GT(write(options).tensor_count, plain_count + 8) << architecture;
+    auto file = gguf::File::open(options.out_path);
+    ASSERT_TRUE(file) << file.error().message;
+    const std::string name =
+        "blk." + std::to_string(options.shape.layers) + ".nextn.eh_proj.weight";
+    ASSERT_NE(file->find(name), nullptr) << architecture;
+  }
+  SynthOptions options{.shape = default_shape("llama"), .out_path = folder.file("model.gguf")};
+  options.shape.predicting_layers = 1;
+  const auto none = write_synthetic(options);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().message, "predicting-layers: expected 0 for llama, found 1");
+}
+
 TEST(Synth, SeedDecidesTheBytesAndThreadsDoNot) {
   const ScratchFolder folder;
   SynthOptions options{.shape = default_shape("qwen3moe"), .type = "Q8_0", .seed = 1};

@@ -18,6 +18,13 @@ void embed(const op::Embed& op, const Step& step, int32_t row) {
   for (float& value : out) value *= op.scale;
 }
 
+void given(const op::Given& op, const Step& step, int32_t row) {
+  const std::span<float> out = row_of(step, op.out, row);
+  const auto rows = step.given.subspan(size_t(row) * out.size());
+  CHECK(rows.size() >= out.size());
+  std::copy_n(rows.begin(), out.size(), out.begin());
+}
+
 void gather_outputs(const op::GatherOutputs& op, const Step& step, int32_t row) {
   const std::span<const float> x = row_of(step, op.x, step.output_rows[size_t(row)]);
   std::copy(x.begin(), x.end(), row_of(step, op.out, row).begin());
@@ -45,6 +52,9 @@ void join_columns(const op::JoinColumns& op, const Step& step, int32_t row) {
 
 host::HostKernel embed_kernel() {
   return row_kernel<op::Embed, embed>();
+}
+host::HostKernel given_kernel() {
+  return row_kernel<op::Given, given>();
 }
 host::HostKernel gather_outputs_kernel() {
   return row_kernel<op::GatherOutputs, gather_outputs>();

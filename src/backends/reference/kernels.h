@@ -8,6 +8,7 @@
 namespace cairn::reference {
 
 host::HostKernel embed_kernel();
+host::HostKernel given_kernel();
 host::HostKernel gather_outputs_kernel();
 host::HostKernel pick_columns_kernel();
 

@@ -12,6 +12,7 @@ namespace {
 
 struct Choice {
   host::HostKernel operator()(const op::Embed&) const { return embed_kernel(); }
+  host::HostKernel operator()(const op::Given&) const { return given_kernel(); }
   host::HostKernel operator()(const op::Quantize&) const { return quantize_kernel(); }
   host::HostKernel operator()(const op::MatMul&) const { return matmul_kernel(); }
   host::HostKernel operator()(const op::RmsNorm&) const { return rms_norm_kernel(); }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/blocks/embedding_and_head.h"
+#include "graph/blocks/prediction.h"
 #include "models/common/layered.h"
 #include "models/common/layers.h"
 
@@ -35,6 +36,52 @@ class Decoder : public LayeredModel<Config, Layer> {
   }
 
   blocks::EmbeddingAndHead embedding_and_head_;
+};
+
+// With a layer behind the others that predicts further tokens, where the file has just one (and no
+// model is known that has more); it is computed as the others are.
+template <class Config, class Layer>
+class PredictingDecoder : public Decoder<Config, Layer> {
+ public:
+  bool has_predictor() const override {
+    const auto& kv_heads = this->c_.kv_head_counts;
+    const size_t layer = size_t(own_layer());
+    return kv_heads.size() == layer + 1 && kv_heads[layer] > 0;
+  }
+  Status visit_predictor(ParameterVisitor& visitor) override {
+    Parameters all(&visitor);
+    Parameters p = all.layer(own_layer());
+    this->layer_parameters(p, own_layer(), predicting_layer_);
+    prediction_.parameters(p, this->c_.size.width, this->c_.size.vocabulary_count);
+    all.join(std::move(p));
+    return std::move(all).finish();
+  }
+  std::vector<State> predictor_states() const override {
+    return {this->c_.attention(own_layer()).state()};
+  }
+  Tensor predict(Graph& g) const override {
+    const float epsilon = this->c_.norm_epsilon;
+    const Tensor x = blocks::prediction_input(g, prediction_, this->embedding_and_head_, epsilon);
+    return blocks::prediction_logits(
+        g, through_layer(g, {.stored = 0, .layer = own_layer()}, predicting_layer_, x), prediction_,
+        this->embedding_and_head_, epsilon);
+  }
+
+ protected:
+  // A layer by its number in the layout and in the file.
+  struct Place {
+    int32_t stored = 0, layer = 0;
+  };
+  virtual Tensor through_layer(Graph& g, Place place, const Layer& l, Tensor x) const = 0;
+  // All but the predicting one.
+  Tensor through_layers(Graph& g, Tensor x) const {
+    for (const auto& [layer, l] : this->layers()) x = through_layer(g, {layer, layer}, l, x);
+    return x;
+  }
+  int32_t own_layer() const { return this->c_.size.layer_count; }
+
+  blocks::Prediction prediction_;
+  Layer predicting_layer_;
 };
 
 // With a norm around the mean at the end, and biases where a file has them.

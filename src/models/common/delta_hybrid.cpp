@@ -1,6 +1,7 @@
 // What the files of Qwen3-Next and Qwen 3.5 say, and what their layers compute.
 #include "models/common/delta_hybrid.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace cairn::models {
@@ -60,6 +61,7 @@ Status DeltaHybridConfig::read(const gguf::Metadata& meta) {
                 meta.key("nextn_predict_layers"), size.layer_count, predicting_count);
   }
   size.layer_count -= predicting_count;
+  std::fill(recurrent.begin() + size.layer_count, recurrent.end(), 0);
   for (int32_t layer = 0; layer < size.layer_count; ++layer) {
     if (!is_recurrent(layer) && kv_head_counts[size_t(layer)] == 0) {
       return fail(ErrorCode::invalid_data, "{}: expected heads in attending layer {}, found 0",
@@ -77,21 +79,29 @@ Status DeltaHybridConfig::read(const gguf::Metadata& meta) {
 }
 
 Tensor DeltaHybrid::forward(Graph& g) const {
-  Tensor x = g.embed(embedding_and_head_.embedding);
-  for (const auto& [layer, l] : layers()) {
-    x = g.add(x, mix(g, layer, norm(g, x, l.mixer_norm)));
-    x = g.add(x, feed_forward(g, l, norm(g, x, l.mlp_norm)));
-  }
-  return logits(g, x);
+  return logits(g, through_layers(g, g.embed(embedding_and_head_.embedding)));
 }
 
-Tensor DeltaHybrid::mix(Graph& g, int32_t layer, Tensor x) const {
-  const DeltaHybridLayer& l = layers_[size_t(layer)];
-  if (c_.is_recurrent(layer)) {
-    return blocks::delta_net(g, layer, x, l.delta, c_.delta, c_.norm_epsilon);
+Tensor DeltaHybrid::through_layer(Graph& g, Place place, const DeltaHybridLayer& l,
+                                  Tensor x) const {
+  x = g.add(x, mix(g, place, l, norm(g, x, l.mixer_norm)));
+  return g.add(x, feed_forward(g, l, norm(g, x, l.mlp_norm)));
+}
+
+// The predictor was trained on rows behind the model's last norm, or behind its own.
+PredictorInput DeltaHybrid::predictor_input() const {
+  return {
+      .model_gain = embedding_and_head_.norm,
+      .own_gain = prediction_.head_norm.exists() ? prediction_.head_norm : embedding_and_head_.norm,
+      .norm_epsilon = c_.norm_epsilon};
+}
+
+Tensor DeltaHybrid::mix(Graph& g, Place place, const DeltaHybridLayer& l, Tensor x) const {
+  if (c_.is_recurrent(place.layer)) {
+    return blocks::delta_net(g, place.stored, x, l.delta, c_.delta, c_.norm_epsilon);
   }
-  return blocks::gated_attention(g, layer, x, l.attn, c_.rope,
-                                 {.shape = c_.attention(layer),
+  return blocks::gated_attention(g, place.stored, x, l.attn, c_.rope,
+                                 {.shape = c_.attention(place.layer),
                                   .scale = softmax_scale(c_.key_dim),
                                   .norm_epsilon = c_.norm_epsilon});
 }

@@ -34,8 +34,8 @@ struct DeltaHybridConfig : DecoderConfig {
   std::vector<int32_t> recurrent;        // By layer: 1 where a delta net mixes.
   std::optional<ExpertsConfig> experts;  // None: the feed-forward block is dense.
 
-  // Layers that predict further tokens (nextn_predict_layers) stand behind the others in a file and
-  // are left out.
+  // Layers that predict further tokens (nextn_predict_layers) stand behind the others in a file, do
+  // not count, and attend.
   Status read(const gguf::Metadata& meta);
 
   bool is_recurrent(int32_t layer) const { return recurrent[size_t(layer)] != 0; }
@@ -53,7 +53,7 @@ struct DeltaHybridLayer {
   blocks::SharedExpert shared;
 };
 
-class DeltaHybrid : public Decoder<DeltaHybridConfig, DeltaHybridLayer> {
+class DeltaHybrid : public PredictingDecoder<DeltaHybridConfig, DeltaHybridLayer> {
  public:
   explicit DeltaHybrid(const DeltaHybridTraits& traits) { c_.traits = traits; }
 
@@ -61,7 +61,9 @@ class DeltaHybrid : public Decoder<DeltaHybridConfig, DeltaHybridLayer> {
   Tensor forward(Graph& g) const override;
 
  private:
-  Tensor mix(Graph& g, int32_t layer, Tensor x) const;
+  PredictorInput predictor_input() const override;
+  Tensor through_layer(Graph& g, Place place, const DeltaHybridLayer& l, Tensor x) const override;
+  Tensor mix(Graph& g, Place place, const DeltaHybridLayer& l, Tensor x) const;
   Tensor feed_forward(Graph& g, const DeltaHybridLayer& l, Tensor x) const;
   void layer_parameters(Parameters& p, int32_t layer, DeltaHybridLayer& l) override;
 };

@@ -41,20 +41,21 @@ struct Layer : NormedAttention<Vector> {
   }
 };
 
-class Sparse final : public Decoder<Config, Layer> {
+class Sparse final : public PredictingDecoder<Config, Layer> {
  public:
   explicit Sparse(const SparseTraits& traits) { c_.traits = traits; }
 
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(embedding_and_head_.embedding);
-    for (const auto& [layer, l] : layers()) {
-      blocks::Qkv qkv = project(g, layer, norm(g, x, l.attn_norm), l.attn);
-      if (l.q_norm.exists()) qkv.q = norm(g, qkv.q, l.q_norm, c_.key_dim);
-      if (l.k_norm.exists()) qkv.k = norm(g, qkv.k, l.k_norm, c_.key_dim);
-      x = g.add(x, attend(g, layer, rotate(g, qkv, c_.rope), l.attn));
-      x = l.mlp.add_to(g, layer, x, norm(g, x, l.mlp_norm), c_.mixture);
-    }
-    return logits(g, x);
+    return logits(g, through_layers(g, g.embed(embedding_and_head_.embedding)));
+  }
+
+ private:
+  Tensor through_layer(Graph& g, Place place, const Layer& l, Tensor x) const override {
+    blocks::Qkv qkv = project(g, place.layer, norm(g, x, l.attn_norm), l.attn);
+    if (l.q_norm.exists()) qkv.q = norm(g, qkv.q, l.q_norm, c_.key_dim);
+    if (l.k_norm.exists()) qkv.k = norm(g, qkv.k, l.k_norm, c_.key_dim);
+    x = g.add(x, l.attn.attend(g, place.stored, rotate(g, qkv, c_.rope), c_.scores(place.layer)));
+    return l.mlp.add_to(g, place.layer, x, norm(g, x, l.mlp_norm), c_.mixture);
   }
 };
 

@@ -58,18 +58,21 @@ struct Layer {
   }
 };
 
-class DeepSeek2 final : public Decoder<Config, Layer> {
+class DeepSeek2 final : public PredictingDecoder<Config, Layer> {
  public:
   std::vector<State> layer_states(int32_t) const override { return {c_.latent.state()}; }
 
+  std::vector<State> predictor_states() const override { return {c_.latent.state()}; }
+
   Tensor forward(Graph& g) const override {
-    Tensor x = g.embed(embedding_and_head_.embedding);
-    for (const auto& [layer, l] : layers()) {
-      const Tensor h = norm(g, x, l.attn_norm);
-      x = g.add(x, blocks::latent_attention(g, layer, h, l.attn, c_.latent, c_.spec));
-      x = l.mlp.add_to(g, layer, x, norm(g, x, l.mlp_norm), c_.mixture);
-    }
-    return logits(g, x);
+    return logits(g, through_layers(g, g.embed(embedding_and_head_.embedding)));
+  }
+
+ private:
+  Tensor through_layer(Graph& g, Place place, const Layer& l, Tensor x) const override {
+    const Tensor h = norm(g, x, l.attn_norm);
+    x = g.add(x, blocks::latent_attention(g, place.stored, h, l.attn, c_.latent, c_.spec));
+    return l.mlp.add_to(g, place.layer, x, norm(g, x, l.mlp_norm), c_.mixture);
   }
 };
 

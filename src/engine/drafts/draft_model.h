@@ -1,0 +1,42 @@
+// A second, smaller model that guesses how another model's answers go on (docs/speculation.md). It
+// has an engine of its own, whose memory and prefix cache hold what its drafters have read, and
+// computes on the other engine's threads. Knows no answers. Thread rule: the other engine's thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "gguf/gguf.h"
+
+namespace cairn {
+
+struct DraftModelOptions {
+  // For what its drafters have read; 0: an eighth of the other engine's.
+  size_t memory_budget = 0;
+  std::string pack_cache;  // As EngineOptions has it.
+};
+
+class DraftModel {
+ public:
+  // `target` must outlive it: the model whose answers are to be guessed. Errors: those of
+  // Engine::load(); invalid_argument where the two models do not have the same tokens.
+  static Result<std::unique_ptr<DraftModel>> load(gguf::File file, Engine& target,
+                                                  const DraftModelOptions& options = {});
+
+  Engine& engine() { return *engine_; }
+  // Tokens of a text that a drafter can have in memory, with room for another one's beside it.
+  int32_t window_tokens() const { return window_tokens_; }
+
+ private:
+  explicit DraftModel(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
+
+  std::unique_ptr<Engine> engine_;
+  int32_t window_tokens_ = 0;
+};
+
+}  // namespace cairn
