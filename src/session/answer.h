@@ -76,6 +76,7 @@ struct Answer {
   double prompt_seconds = 0;  // Until the whole prompt was read.
   double first_token_seconds = 0;  // Until the first token was chosen; 0 if there was none.
   double generation_seconds = 0;   // From then on to the end.
+  std::string program;             // models::Program::text(); empty of the model itself.
   sample::SamplerState sampler;    // What its stages remember, for going on with the answer.
   std::shared_ptr<const Receipt> receipt;  // Where the order asked for one.
 };

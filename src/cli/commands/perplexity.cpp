@@ -172,6 +172,7 @@ command_line::Action add_perplexity(command_line::Options& command) {
       .excludes(text);
   command.add_flag("--json", a->perplexity.json, "print JSON");
   a->engine.add_to(command);
+  a->engine.add_program_to(command);
   return [a]() -> Result<int> {
     if (a->perplexity.kl_path.empty() && a->perplexity.text_path.empty()) {
       return fail(ErrorCode::invalid_argument, "--file: expected a value, found none");
