@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <filesystem>
+#include <system_error>
 
 #include "base/file.h"
 #include "base/sha256.h"
@@ -47,14 +49,14 @@ Result<double> read_share(std::string_view path, std::string_view place, const j
 // The layers of the step that has so many; 0: those that "tuned" means.
 Result<std::vector<int32_t>> find_layers(const gguf::File& model, int32_t count) {
   const std::string path = skip_file_path(model.name());
-  Result<std::string> text = read_file(path, kFileBytesMax);
-  if (!text && text.error().code == ErrorCode::not_found) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
     return fail(ErrorCode::not_found,
                 "{}: expected what `cairn tune skip` writes for the model, found no such file",
                 path);
   }
-  CAIRN_TRY(std::move(text));
-  CAIRN_TRY(const SkipFile file, read_skip_file(path, *text));
+  CAIRN_TRY(const std::string text, read_file(path, kFileBytesMax));
+  CAIRN_TRY(const SkipFile file, read_skip_file(path, text));
   if (const std::string own = hex_of(model.identity()); own != file.model) {
     return fail(ErrorCode::invalid_data, "{}: expected layers of the model {}, found those of {}",
                 path, own, file.model);
