@@ -338,6 +338,9 @@ TEST(Program, RefusalsNameTheLayerAndTheReason) {
             "layer 0: expected it to run, as all others mix its values into theirs, found it "
             "skipped");
   EXPECT_EQ(refusal("rwkv7", {.exit_layer = 1}), "");
+  EXPECT_EQ(refusal("gemma4", {.skipped_layers = {3}}),
+            "layer 3: expected it to run, as layer 5 reads its keys and values, found it skipped");
+  EXPECT_EQ(refusal("gemma4", {.exit_layer = 5}), "") << "nor do those that read them run";
   EXPECT_EQ(refusal("llama", {.exit_layer = 1}, Pooling::mean),
             "llama: expected all of the model for vectors and scores of texts, found a program of "
             "all but layers 1-3");

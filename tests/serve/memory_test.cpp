@@ -25,6 +25,20 @@ json ask(Serving& serving, const std::string& text) {
   return serving.post_json("/v1/chat/completions", body);
 }
 
+// Of the model itself nothing is said; layers that do not run hold nothing.
+TEST(Memory, AProgramIsNamed) {
+  Serving serving;
+  json answer = ask(serving, kFrance);
+  EXPECT_FALSE(answer["memory"].contains("program"));
+  EXPECT_FALSE(json::parse(serving.get("/props").body).contains("program"));
+  Serving thinner({}, "", {.program = {.exit_layer = 3}});
+  answer = ask(thinner, kFrance);
+  EXPECT_EQ(answer["memory"]["program"], "all but layer 3");
+  EXPECT_EQ(json::parse(thinner.get("/props").body)["program"], "all but layer 3");
+  EXPECT_LT(thinner.service().memory_report(0).fixed.weights,
+            serving.service().memory_report(0).fixed.weights);
+}
+
 TEST(Memory, IsTold) {
   Serving serving;
   ask(serving, "What is the capital of France?");
