@@ -41,7 +41,7 @@ class ProgramSwitchTest : public test::SmallPagesTest<std::string> {
         {}, {.exit_layer = 2}, {.skipped_layers = {1}}, {.skipped_layers = {0, 2}}};
     if (GetParam() == "mixtral") {
       programs.push_back({.expert_count = 1});
-      programs.push_back({.skipped_layers = {1}, .expert_count = 3});
+      programs.push_back({.skipped_layers = {1}, .expert_count = 5});
     }
     return programs;
   }
@@ -82,13 +82,13 @@ TEST_P(ProgramSwitchTest, FiftyTurnsOverOneStore) {
     }
     for (int32_t i = 0; i < 7; ++i) conversation.push_back(any());
     Generator generator(now.get());
-    const Result<PromptReport> report = generator.read(conversation, {});
+    Result<PromptReport> report = generator.read(conversation, {});
     ASSERT_TRUE(bool(report)) << report.error().message;
     size_t known = 0;
     for (const Tokens& other : held[which]) {
       known = std::max(known, common_prefix(other, conversation));
     }
-    const auto kept = size_t(int64_t(conversation.size()) - report->computed_tokens);
+    const size_t kept = size_t(int64_t(conversation.size()) - report->computed_tokens);
     EXPECT_LE(kept, known) << "turn " << turn << " of program " << which;
     reused += int64_t(kept);
     fresh[which]->cache().clear();

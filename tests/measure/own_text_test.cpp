@@ -37,7 +37,7 @@ TEST(OwnText, IsLikelyAndDependsOnTheSeed) {
   PerplexityWork work{.shape = {kLength, engine->size().vocabulary_count, 2}, .tokens = text};
   const double perplexity = measure_perplexity(*engine, work).value().perplexity;
   EXPECT_LT(perplexity, engine->size().vocabulary_count / 20);
-  const auto ended = write_own_text(*engine, shape, [](int64_t, int64_t) { return false; });
+  auto ended = write_own_text(*engine, shape, [](int64_t, int64_t) { return false; });
   ASSERT_FALSE(bool(ended));
   EXPECT_EQ(ended.error().code, ErrorCode::cancelled);
 }

@@ -47,13 +47,13 @@ std::vector<std::vector<int32_t>> layers_of(const std::vector<SkipSet>& sets) {
 TEST(SkipSearch, TakesTheLayerThatDoesTheLeastHarmBesideTheOthers) {
   Model model{.harms = {9, 1, 2, 5, 3, 9}, .needed = {}, .measured = {}};
   int32_t told = 0;
-  const auto found = model.search({.skipped_max = 3,
+  auto found = model.search({.skipped_max = 3,
                                    .try_count = 6,
                                    .on_found = [&](const SkipSet&) { ++told; }});
   ASSERT_TRUE(bool(found));
   using Sets = std::vector<std::vector<int32_t>>;
-  EXPECT_EQ(layers_of(found.value()), (Sets{{1}, {1, 4}, {1, 3, 4}}));
-  EXPECT_DOUBLE_EQ(found.value()[2].score.divergence, 9);
+  EXPECT_EQ(layers_of((*found)), (Sets{{1}, {1, 4}, {1, 3, 4}}));
+  EXPECT_DOUBLE_EQ((*found)[2].score.divergence, 9);
   EXPECT_EQ(told, 3);
   EXPECT_EQ(model.measured.size(), 6u + 5 + 4);
 }
@@ -61,7 +61,7 @@ TEST(SkipSearch, TakesTheLayerThatDoesTheLeastHarmBesideTheOthers) {
 TEST(SkipSearch, TriesTheMostPromisingFirst) {
   Model model{.harms = {9, 1, 8, 5, 3, 7}, .needed = {}, .measured = {}};
   int64_t last = 0, total = 0;
-  const auto found = model.search({.skipped_max = 3,
+  auto found = model.search({.skipped_max = 3,
                                    .try_count = 2,
                                    .on_progress = [&](int64_t done, int64_t all) {
                                      EXPECT_EQ(done, last + 1);
@@ -70,7 +70,7 @@ TEST(SkipSearch, TriesTheMostPromisingFirst) {
                                      return true;
                                    }});
   ASSERT_TRUE(bool(found));
-  EXPECT_EQ(found.value().back().layers, (std::vector<int32_t>{1, 3, 4}));
+  EXPECT_EQ((*found).back().layers, (std::vector<int32_t>{1, 3, 4}));
   EXPECT_EQ(model.measured.size(), 6u + 2 + 2);
   EXPECT_EQ(last, 10);
   EXPECT_EQ(total, 10);
@@ -81,7 +81,7 @@ TEST(SkipSearch, LeavesOutWhatIsNeeded) {
   Model model{.harms = {1, 2, 3}, .needed = {0}, .measured = {}};
   auto found = model.search({.skipped_max = 2});
   ASSERT_TRUE(bool(found));
-  EXPECT_EQ(found.value()[0].layers, (std::vector<int32_t>{1}));
+  EXPECT_EQ((*found)[0].layers, (std::vector<int32_t>{1}));
   Model nothing{.harms = {1, 2}, .needed = {0, 1}, .measured = {}};
   found = nothing.search({.skipped_max = 1});
   ASSERT_FALSE(bool(found));
@@ -90,10 +90,10 @@ TEST(SkipSearch, LeavesOutWhatIsNeeded) {
 
 TEST(SkipSearch, KeepsWhatItHasWhenItIsEnded) {
   Model model{.harms = {3, 1, 5, 4}, .needed = {}, .measured = {}};
-  const auto found = model.search({.skipped_max = 3,
+  auto found = model.search({.skipped_max = 3,
                                    .on_progress = [](int64_t done, int64_t) { return done < 6; }});
   ASSERT_TRUE(bool(found));
-  EXPECT_EQ(layers_of(found.value()), (std::vector<std::vector<int32_t>>{{1}}));
+  EXPECT_EQ(layers_of((*found)), (std::vector<std::vector<int32_t>>{{1}}));
 }
 
 TEST(SkipSearch, OtherErrorsEndIt) {
@@ -102,7 +102,7 @@ TEST(SkipSearch, OtherErrorsEndIt) {
                           .measure = [](const std::vector<int32_t>&) -> Result<SkipScore> {
                             return fail(ErrorCode::memory_full, "no room");
                           }};
-  const auto found = search_skips(search);
+  auto found = search_skips(search);
   ASSERT_FALSE(bool(found));
   EXPECT_EQ(found.error().code, ErrorCode::memory_full);
 }

@@ -66,9 +66,9 @@ TEST(SkipFile, WhatOptionsMean) {
     if (const Status set = set_skipped_layers("--skip-layers", text, options); !set) {
       return set.error().message;
     }
-    const auto engine = Engine::load(gguf::File::open(path).value(), options);
+    auto engine = Engine::load(gguf::File::open(path).value(), options);
     if (!engine) return engine.error().message;
-    return models::layer_list_text(engine.value()->program().skipped_layers);
+    return models::layer_list_text((*engine)->program().skipped_layers);
   };
   const auto write = [&](const std::string& model) {
     test::write_to(folder.file("model.skip.json"), skip_file_text(example(model)));
