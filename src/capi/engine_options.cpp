@@ -12,7 +12,7 @@
 #include "engine/fingerprint.h"
 #include "engine/pooling.h"
 #include "json/value.h"
-#include "session/skip_file.h"
+#include "session/program/skip_file.h"
 
 namespace cairn::capi {
 
@@ -141,11 +141,10 @@ struct NamedOption {
   std::string_view name;
   Status (*set)(const json::Value::Member& option, EngineOptions& options);
 };
-constexpr NamedOption kNamedOptions[] = {{"pooling", set_pooling},   {"numerics", set_numerics},
-                                         {"isa", set_isa},           {"pack_cache", set_pack_cache},
-                                         {"adapters", set_adapters}, {"unpacked", set_unpacked},
-                                         {"exit_layer", set_exit_layer}, {"skip_layers", set_skip_layers},
-                                         {"experts", set_experts}};
+constexpr NamedOption kNamedOptions[] = {
+    {"pooling", set_pooling},       {"numerics", set_numerics},       {"isa", set_isa},
+    {"pack_cache", set_pack_cache}, {"adapters", set_adapters},       {"unpacked", set_unpacked},
+    {"exit_layer", set_exit_layer}, {"skip_layers", set_skip_layers}, {"experts", set_experts}};
 
 Error unknown_option(std::string_view key) {
   std::vector<std::string> names;

@@ -98,9 +98,8 @@ bool may_stay_unread(std::string_view name, int32_t layer_count, const models::P
 // scale what it answers is noise.
 Status check_unread(std::vector<std::string_view> names, int32_t layer_count,
                     const models::Program& program) {
-  std::erase_if(names, [&](std::string_view name) {
-    return may_stay_unread(name, layer_count, program);
-  });
+  std::erase_if(names,
+                [&](std::string_view name) { return may_stay_unread(name, layer_count, program); });
   if (names.empty()) return Ok{};
   for (const std::string_view name : names) {
     if (!name.ends_with(".scale")) continue;
@@ -172,9 +171,9 @@ Result<std::unique_ptr<Engine>> Engine::load(gguf::File file, const EngineOption
   CAIRN_TRY(expect_wanted(engine->options_, engine->file_));
   CAIRN_TRY(engine->load_model());
   CAIRN_TRY(engine->load_weights());
-  CAIRN_TRY(engine->adapters_, Adapters::load(options.adapters, engine->architecture_,
-                                              engine->matrices_, engine->program_,
-                                              *engine->backend_));
+  CAIRN_TRY(engine->adapters_,
+            Adapters::load(options.adapters, engine->architecture_, engine->matrices_,
+                           engine->program_, *engine->backend_));
   CAIRN_TRY(engine->prepare_memory());
   CAIRN_TRY(engine->prepare_adapters());
   CAIRN_TRY(expect_wanted(engine->options_, engine->file_));

@@ -48,7 +48,7 @@ class Engine {
   Numerics numerics() const { return options_.numerics; }
   // Which of the model's layers run, and with how many experts.
   const models::Program& program() const { return program_; }
-  int64_t parameter_count() const { return parameter_count_; }  // Of what runs.
+  int64_t parameter_count() const { return parameter_count_; }    // Of what runs.
   const FixedBytes& fixed_bytes() const { return fixed_bytes_; }  // Counted when it was loaded.
 
   // What the file says about text; any thread may read it.

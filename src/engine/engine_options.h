@@ -1,5 +1,5 @@
-// How an engine is loaded: what computes, what is kept and where, and how much memory that may take.
-// Knows no engine. Thread-safe: values.
+// How an engine is loaded: what computes, what is kept and where, and how much memory that may
+// take. Knows no engine. Thread-safe: values.
 #pragma once
 
 #include <cstddef>

@@ -25,9 +25,8 @@ Result<std::vector<Token>> write_own_text(
   std::vector<sample::Sampler> samplers;
   for (size_t i = 0; i < count; ++i) {
     sequences.push_back(engine.memory().new_sequence());
-    samplers.emplace_back(
-        sample::SamplingParams{.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0,
-                               .seed = shape.seed + i});
+    samplers.emplace_back(sample::SamplingParams{
+        .temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0, .seed = shape.seed + i});
   }
   const int32_t outputs[] = {0};
   for (size_t at = 0; at + 1 < length; ++at) {

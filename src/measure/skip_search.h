@@ -35,8 +35,9 @@ struct SkipSearch {
   std::function<void(const SkipSet& found)> on_found;  // After each round.
 };
 
-// Sets of 1, 2, … layers: fewer than wanted where no others can be skipped, or it was ended. Errors:
-// those of `measure`; unsupported where no layer can be skipped, with the reason for the first.
+// Sets of 1, 2, … layers: fewer than wanted where no others can be skipped, or it was ended.
+// Errors: those of `measure`; unsupported where no layer can be skipped, with the reason for the
+// first.
 Result<std::vector<SkipSet>> search_skips(const SkipSearch& search);
 
 }  // namespace cairn::measure

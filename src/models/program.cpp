@@ -35,8 +35,7 @@ std::string Program::text() const {
                        layer_list_text(skipped_layers));
   }
   if (expert_used_count > 0) {
-    text +=
-        fmt::format("; {} expert{}", expert_used_count, expert_used_count == 1 ? "" : "s");
+    text += fmt::format("; {} expert{}", expert_used_count, expert_used_count == 1 ? "" : "s");
   }
   return text;
 }

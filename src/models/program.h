@@ -20,9 +20,7 @@ struct ProgramChoice {
   std::vector<int32_t> skipped_layers;  // Of these; in any order.
   int32_t expert_count = 0;             // That each token uses; 0: as the file says.
 
-  bool is_default() const {
-    return exit_layer == 0 && skipped_layers.empty() && expert_count == 0;
-  }
+  bool is_default() const { return exit_layer == 0 && skipped_layers.empty() && expert_count == 0; }
 };
 
 // What that is for a model. Equal ones compute equal bits.
@@ -46,8 +44,8 @@ std::string layer_list_text(const std::vector<int32_t>& ascending);
 // The other way: "4-7,12". Errors: invalid_argument, with the option's name.
 Result<std::vector<int32_t>> parse_layer_list(std::string_view option, std::string_view text);
 
-// The number of experts that the choice means. Errors: invalid_argument where the model has none, or
-// not so many.
+// The number of experts that the choice means. Errors: invalid_argument where the model has none,
+// or not so many.
 Result<int32_t> choose_experts(const ProgramChoice& choice, const gguf::Metadata& meta);
 // The layers that are left out of a model of so many. Errors: invalid_argument where there are no
 // such layers, or none is left.

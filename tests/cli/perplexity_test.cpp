@@ -21,12 +21,11 @@ TEST(Perplexity, TheCommandAndItsMistakes) {
   EXPECT_NE(done.out.find("\"chunks\":1"), std::string::npos) << done.out;
   done = run_program({"perplexity", "-f", folder.file("text"), "-c", "32"});
   EXPECT_TRUE(done.out.starts_with("perplexity ")) << done.out;
-  done = run_program(
-      {"perplexity", "-f", folder.file("text"), "-c", "32", "--skip-layers", "1"});
+  done = run_program({"perplexity", "-f", folder.file("text"), "-c", "32", "--skip-layers", "1"});
   EXPECT_TRUE(done.out.starts_with("program               all but layer 1\nperplexity "))
       << done.out << done.err;
-  for (const char* part : {"perplexity of all", "tokens per second", "KL divergence",
-                           "same favourite"}) {
+  for (const char* part :
+       {"perplexity of all", "tokens per second", "KL divergence", "same favourite"}) {
     EXPECT_NE(done.out.find(part), std::string::npos) << part;
   }
   done = run_program(

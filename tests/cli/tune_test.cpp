@@ -14,9 +14,7 @@ using nlohmann::json;
 
 class Tune : public testing::Test {
  protected:
-  void SetUp() override {
-    std::filesystem::copy_file(CAIRN_SOURCE "/assets/nano.gguf", model());
-  }
+  void SetUp() override { std::filesystem::copy_file(CAIRN_SOURCE "/assets/nano.gguf", model()); }
   std::string model() const { return folder_.file("nano.gguf"); }
   std::string found() const { return folder_.file("nano.skip.json"); }
 
@@ -77,7 +75,8 @@ TEST_F(Tune, LeavesNothingWhereItFails) {
   write_to(folder_.file("text"), "Too short.");
   Finished done = run_program({"tune", "skip", model(), "-f", folder_.file("text")});
   EXPECT_NE(done.err.find("expected at least 256 tokens"), std::string::npos) << done.err;
-  done = run_program({"tune", "skip", std::string(CAIRN_FIXTURES) + "/golden_embeddings/bert.gguf"});
+  done =
+      run_program({"tune", "skip", std::string(CAIRN_FIXTURES) + "/golden_embeddings/bert.gguf"});
   EXPECT_NE(done.exit_code, 0);
   done = run_program({"tune", "more", model()});
   EXPECT_NE(done.err.find("skip"), std::string::npos) << done.err;

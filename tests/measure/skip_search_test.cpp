@@ -47,9 +47,8 @@ std::vector<std::vector<int32_t>> layers_of(const std::vector<SkipSet>& sets) {
 TEST(SkipSearch, TakesTheLayerThatDoesTheLeastHarmBesideTheOthers) {
   Model model{.harms = {9, 1, 2, 5, 3, 9}, .needed = {}, .measured = {}};
   int32_t told = 0;
-  auto found = model.search({.skipped_max = 3,
-                                   .try_count = 6,
-                                   .on_found = [&](const SkipSet&) { ++told; }});
+  auto found =
+      model.search({.skipped_max = 3, .try_count = 6, .on_found = [&](const SkipSet&) { ++told; }});
   ASSERT_TRUE(bool(found));
   using Sets = std::vector<std::vector<int32_t>>;
   EXPECT_EQ(layers_of((*found)), (Sets{{1}, {1, 4}, {1, 3, 4}}));
@@ -61,14 +60,13 @@ TEST(SkipSearch, TakesTheLayerThatDoesTheLeastHarmBesideTheOthers) {
 TEST(SkipSearch, TriesTheMostPromisingFirst) {
   Model model{.harms = {9, 1, 8, 5, 3, 7}, .needed = {}, .measured = {}};
   int64_t last = 0, total = 0;
-  auto found = model.search({.skipped_max = 3,
-                                   .try_count = 2,
-                                   .on_progress = [&](int64_t done, int64_t all) {
-                                     EXPECT_EQ(done, last + 1);
-                                     last = done;
-                                     total = all;
-                                     return true;
-                                   }});
+  auto found = model.search(
+      {.skipped_max = 3, .try_count = 2, .on_progress = [&](int64_t done, int64_t all) {
+         EXPECT_EQ(done, last + 1);
+         last = done;
+         total = all;
+         return true;
+       }});
   ASSERT_TRUE(bool(found));
   EXPECT_EQ((*found).back().layers, (std::vector<int32_t>{1, 3, 4}));
   EXPECT_EQ(model.measured.size(), 6u + 2 + 2);
@@ -90,8 +88,8 @@ TEST(SkipSearch, LeavesOutWhatIsNeeded) {
 
 TEST(SkipSearch, KeepsWhatItHasWhenItIsEnded) {
   Model model{.harms = {3, 1, 5, 4}, .needed = {}, .measured = {}};
-  auto found = model.search({.skipped_max = 3,
-                                   .on_progress = [](int64_t done, int64_t) { return done < 6; }});
+  auto found = model.search(
+      {.skipped_max = 3, .on_progress = [](int64_t done, int64_t) { return done < 6; }});
   ASSERT_TRUE(bool(found));
   EXPECT_EQ(layers_of((*found)), (std::vector<std::vector<int32_t>>{{1}}));
 }

@@ -175,8 +175,7 @@ TEST_P(ProgramTest, KeepsEveryPromiseOrRefuses) {
     for (const size_t step : {size_t(1), size_t(17)}) {
       EXPECT_TRUE(same_bits(read_in_steps(**engine, tokens, step), expected)) << step;
     }
-    const VerifyReport report =
-        verify(**engine, {.program_count = 1}).value();
+    const VerifyReport report = verify(**engine, {.program_count = 1}).value();
     EXPECT_EQ(report.differing_bits(), 0) << report.first_difference;
     // Nothing is kept, and no weight is loaded, for what does not run.
     const memory::Layout& layout = (*engine)->memory().layout();
@@ -219,7 +218,8 @@ std::vector<bool> window_marks(const gguf::Metadata& meta, int32_t layer_count) 
   std::vector<bool> marks;
   const gguf::Value* value = meta.fields().find(key);
   if (value != nullptr && value->is_array()) {
-    for (const int32_t mark : meta.per_layer("attention.sliding_window_pattern", layer_count).value())
+    for (const int32_t mark :
+         meta.per_layer("attention.sliding_window_pattern", layer_count).value())
       marks.push_back(mark != 0);
     return marks;
   }
@@ -301,8 +301,8 @@ TEST(Program, EqualsTheFileWithoutTheseLayers) {
                                                                {"mixtral", {1}, 1},
                                                                {"mixtral", {}, 5},
                                                                {"qwen3moe", {0}, 1}}) {
-    SCOPED_TRACE(fmt::format("{} without {}, {} experts", name, models::layer_list_text(layers),
-                             experts));
+    SCOPED_TRACE(
+        fmt::format("{} without {}, {} experts", name, models::layer_list_text(layers), experts));
     const gguf::File file = gguf::File::open(golden_path(name, ".gguf")).value();
     const std::vector<std::byte> thinner = without_layers(file, layers, experts);
     EngineOptions options = golden_options(KvType::f16);
@@ -325,7 +325,7 @@ TEST(Program, RefusalsNameTheLayerAndTheReason) {
                           : golden_path(name, ".gguf");
   };
   const auto refusal = [&](const std::string& name, const ProgramChoice& choice,
-                          std::optional<Pooling> pooling = std::nullopt) {
+                           std::optional<Pooling> pooling = std::nullopt) {
     EngineOptions options = golden_options(KvType::f32);
     options.program = choice;
     options.pooling = pooling;

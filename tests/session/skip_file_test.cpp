@@ -1,6 +1,6 @@
-// The file beside a model: back as it was written, refused where it is wrong or another model's, and
-// what the words of --skip-layers find in it.
-#include "session/skip_file.h"
+// The file beside a model: back as it was written, refused where it is wrong or another model's,
+// and what the words of --skip-layers find in it.
+#include "session/program/skip_file.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
 // `cairn tune skip`: which layers a model can do without best, written beside it for `--skip-layers
-// tuned` (session/skip_file.h). Each set is measured as it would run: by an engine of its own.
+// tuned` (session/program/skip_file.h). Each set is measured as it would run: by an engine of its
+// own.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +21,7 @@
 #include "measure/own_text.h"
 #include "measure/perplexity.h"
 #include "measure/skip_search.h"
-#include "session/skip_file.h"
+#include "session/program/skip_file.h"
 #include "terminal/interrupt.h"
 #include "terminal/terminal.h"
 
@@ -55,12 +56,12 @@ Result<std::vector<Token>> tokens_of(const TuneArguments& a, Engine& engine) {
     return engine.tokenizer()->encode(text, {.add_special = true});
   }
   terminal::Progress progress("writing a text", terminal::Progress::Unit::tokens);
-  return measure::write_own_text(
-      engine, {.length = a.context, .count = a.chunk_count, .seed = a.seed},
-      [&](int64_t done, int64_t total) {
-        progress.update(uint64_t(done), uint64_t(total));
-        return !terminal::interrupted();
-      });
+  return measure::write_own_text(engine,
+                                 {.length = a.context, .count = a.chunk_count, .seed = a.seed},
+                                 [&](int64_t done, int64_t total) {
+                                   progress.update(uint64_t(done), uint64_t(total));
+                                   return !terminal::interrupted();
+                                 });
 }
 
 Result<Base> measure_base(const TuneArguments& a, const EngineOptions& options) {
@@ -103,7 +104,8 @@ std::string line_of(const measure::SkipSet& set) {
   const bool is_first = set.layers.size() == 1;
   return fmt::format("{}{:>6}  {:>12.5f}  {:>9.2f} %  {}\n",
                      is_first ? "layers  KL divergence  same favourite  which\n" : "",
-                     set.layers.size(), set.score.divergence, 100 * set.score.same_top, models::layer_list_text(set.layers));
+                     set.layers.size(), set.score.divergence, 100 * set.score.same_top,
+                     models::layer_list_text(set.layers));
 }
 
 session::SkipFile file_of(const TuneArguments& a, const gguf::File& model, const Base& base,
@@ -129,30 +131,31 @@ Result<int> tune(const TuneArguments& a) {
   CAIRN_TRY(OutputFile out, OutputFile::open(path, {.inputs = model.identities()}));
   const terminal::InterruptGuard guard;
   CAIRN_TRY(const Base base, measure_base(a, options));
-  const int32_t most = std::min(
-      a.skipped_max > 0 ? a.skipped_max : (base.layer_count + 1) / 2, base.layer_count - 1);
+  const int32_t most = std::min(a.skipped_max > 0 ? a.skipped_max : (base.layer_count + 1) / 2,
+                                base.layer_count - 1);
   terminal::TextOut text(stdout);
   std::optional<terminal::Progress> progress;
   progress.emplace("measuring", terminal::Progress::Unit::operations);
   CAIRN_TRY(const std::vector<measure::SkipSet> found,
-            measure::search_skips(
-                {.layer_count = base.layer_count,
-                 .skipped_max = most,
-                 .try_count = a.try_count,
-                 .measure = [&](const std::vector<int32_t>& layers) {
-                   return measure_set(a, base, options, layers);
-                 },
-                 .on_progress =
-                     [&](int64_t done, int64_t total) {
-                       progress->update(uint64_t(done), uint64_t(total));
-                       return !terminal::interrupted();
-                     },
-                 .on_found =
-                     [&](const measure::SkipSet& set) {
-                       progress.reset();
-                       if (!a.json) text.write(line_of(set));
-                       progress.emplace("measuring", terminal::Progress::Unit::operations);
-                     }}));
+            measure::search_skips({.layer_count = base.layer_count,
+                                   .skipped_max = most,
+                                   .try_count = a.try_count,
+                                   .measure =
+                                       [&](const std::vector<int32_t>& layers) {
+                                         return measure_set(a, base, options, layers);
+                                       },
+                                   .on_progress =
+                                       [&](int64_t done, int64_t total) {
+                                         progress->update(uint64_t(done), uint64_t(total));
+                                         return !terminal::interrupted();
+                                       },
+                                   .on_found =
+                                       [&](const measure::SkipSet& set) {
+                                         progress.reset();
+                                         if (!a.json) text.write(line_of(set));
+                                         progress.emplace("measuring",
+                                                          terminal::Progress::Unit::operations);
+                                       }}));
   progress.reset();
   if (found.empty()) {
     return fail(ErrorCode::cancelled, "tune: ended before the first layer was found");

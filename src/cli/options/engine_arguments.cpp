@@ -8,7 +8,7 @@
 #include "base/cpu_features.h"
 #include "base/log.h"
 #include "base/quantities.h"
-#include "session/skip_file.h"
+#include "session/program/skip_file.h"
 #include "terminal_chat/adapter_choice.h"
 
 namespace cairn::cli {
@@ -160,8 +160,7 @@ void EngineArguments::add_memory_to(command_line::Options& command) {
 void EngineArguments::add_program_to(command_line::Options& command) {
   command.begin_group("Less of the model, or more experts");
   command
-      .add("--exit-layer", options_.program.exit_layer,
-           "run only the first N layers; default: all")
+      .add("--exit-layer", options_.program.exit_layer, "run only the first N layers; default: all")
       .takes("N")
       .in_range(1, 1024);
   command

@@ -1,5 +1,5 @@
 // JSON, and what may be wrong in it.
-#include "session/skip_file.h"
+#include "session/program/skip_file.h"
 
 #include <fmt/format.h>
 
@@ -78,9 +78,8 @@ std::string skip_file_path(std::string_view model_path) {
 std::string skip_file_text(const SkipFile& file) {
   json::Value steps = json::Value::array();
   for (const SkipStep& step : file.steps) {
-    steps.push_back({{"layers", step.layers},
-                     {"kl_divergence", step.divergence},
-                     {"same_top", step.same_top}});
+    steps.push_back(
+        {{"layers", step.layers}, {"kl_divergence", step.divergence}, {"same_top", step.same_top}});
   }
   const json::Value json = {{"skip", kFormat},
                             {"model", file.model},

@@ -1,6 +1,6 @@
-// What `cairn tune skip` found for a model, kept beside it: which layers it can do without best, for
-// each number of them. NAME.gguf has it in NAME.skip.json, with the model's identity, so that a file
-// is never used for another model. Thread-safe: values and functions.
+// What `cairn tune skip` found for a model, kept beside it: which layers it can do without best,
+// for each number of them. NAME.gguf has it in NAME.skip.json, with the model's identity, so that a
+// file is never used for another model. Thread-safe: values and functions.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ std::string skip_file_text(const SkipFile& file);
 // Errors: invalid_data, with the place.
 Result<SkipFile> read_skip_file(std::string_view path, std::string_view text);
 
-// A list of layers ("4-7,12"), or "tuned" or "tuned:N", which are looked up beside the model when it
-// is loaded. Errors: invalid_argument, with the option's name.
+// A list of layers ("4-7,12"), or "tuned" or "tuned:N", which are looked up beside the model when
+// it is loaded. Errors: invalid_argument, with the option's name.
 Status set_skipped_layers(std::string_view option, std::string_view text, EngineOptions& options);
 
 }  // namespace cairn::session
