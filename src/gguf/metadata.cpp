@@ -61,7 +61,7 @@ Metadata Metadata::with_count(std::string_view name, int32_t value) const {
   const CountRange range = count_range(name);
   CHECK(value >= range.min && value <= range.max);
   Metadata other = *this;
-  other.replaced_.emplace_back(name, value);
+  other.replaced_.emplace(other.replaced_.begin(), name, value);  // The last one counts.
   return other;
 }
 

@@ -12,7 +12,6 @@
 #include "engine/generator.h"
 #include "tests/engine/random_adapter.h"
 #include "tests/models/golden_model.h"
-#include "tests/sanitized.h"
 #include "tests/scratch_folder.h"
 #include "tests/small_pages.h"
 
@@ -68,7 +67,7 @@ TEST_P(ProgramSwitchTest, FiftyTurnsOverOneStore) {
   std::map<size_t, std::vector<Tokens>> held;  // What each program has kept.
   Tokens conversation;
   int64_t reused = 0;
-  for (int32_t turn = 0; turn < (test::kIsSanitized ? 12 : 50); ++turn) {
+  for (int32_t turn = 0; turn < 50; ++turn) {
     const size_t which = random() % programs.size();
     const auto now = engine(programs[which], true);
     ASSERT_NE(now, nullptr);
