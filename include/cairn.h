@@ -139,8 +139,9 @@ typedef struct cairn_engine_params {
   // {"pooling": "none", "mean", "cls" or "last": the engine makes vectors instead of text;
   // "adapters": ["file.gguf", {"path": "file.gguf", "scale": 0.5}]: LoRA adapters of all that is
   // computed; "numerics": "exact-1" or "fast-1"; "isa": an instruction set by name; "pack_cache": a
-  // folder that keeps packed weights; "unpacked": true: for models that are larger than memory}, or
-  // NULL.
+  // folder that keeps packed weights; "unpacked": true: for models that are larger than memory;
+  // "exit_layer": 16, "skip_layers": "4-7,12" or "tuned", "experts": 4: less of the model, or more
+  // experts (docs/programs.md)}, or NULL.
   const char* options_json;
   // Called while weights are prepared, on a thread of the library, with 0 to 1; false gives up.
   // What it calls of this library is refused. NULL: nobody is told.

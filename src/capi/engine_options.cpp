@@ -12,6 +12,7 @@
 #include "engine/fingerprint.h"
 #include "engine/pooling.h"
 #include "json/value.h"
+#include "session/program/skip_file.h"
 
 namespace cairn::capi {
 
@@ -113,13 +114,37 @@ Status set_unpacked(const json::Value::Member& option, EngineOptions& options) {
   return Ok{};
 }
 
+Result<int32_t> count_of(const json::Value::Member& option) {
+  const std::optional<int64_t> value = option.value.as_integer();
+  if (value && *value > 0 && *value <= INT32_MAX) return int32_t(*value);
+  return fail(ErrorCode::invalid_argument,
+              "options_json: {}: expected a whole number from 1 on, found {}", option.key,
+              option.value.describe());
+}
+
+Status set_exit_layer(const json::Value::Member& option, EngineOptions& options) {
+  CAIRN_TRY(options.program.exit_layer, count_of(option));
+  return Ok{};
+}
+
+Status set_experts(const json::Value::Member& option, EngineOptions& options) {
+  CAIRN_TRY(options.program.expert_count, count_of(option));
+  return Ok{};
+}
+
+Status set_skip_layers(const json::Value::Member& option, EngineOptions& options) {
+  CAIRN_TRY(const std::string text, text_of(option));
+  return session::set_skipped_layers("options_json: skip_layers", text, options);
+}
+
 struct NamedOption {
   std::string_view name;
   Status (*set)(const json::Value::Member& option, EngineOptions& options);
 };
-constexpr NamedOption kNamedOptions[] = {{"pooling", set_pooling},   {"numerics", set_numerics},
-                                         {"isa", set_isa},           {"pack_cache", set_pack_cache},
-                                         {"adapters", set_adapters}, {"unpacked", set_unpacked}};
+constexpr NamedOption kNamedOptions[] = {
+    {"pooling", set_pooling},       {"numerics", set_numerics},       {"isa", set_isa},
+    {"pack_cache", set_pack_cache}, {"adapters", set_adapters},       {"unpacked", set_unpacked},
+    {"exit_layer", set_exit_layer}, {"skip_layers", set_skip_layers}, {"experts", set_experts}};
 
 Error unknown_option(std::string_view key) {
   std::vector<std::string> names;

@@ -94,8 +94,9 @@ Result<Adapter> Adapter::open(const std::string& path, std::string_view architec
   return Adapter(std::move(file), alpha);
 }
 
-Status Adapter::bind(std::span<Weight* const> matrices) {
+Status Adapter::bind(std::span<Weight* const> matrices, const models::Program& program) {
   for (const gguf::Tensor& tensor : file_.tensors()) {
+    if (program.skips_tensor(tensor.name)) continue;
     const bool is_first = tensor.name.ends_with(kFirst);
     if (!is_first && !tensor.name.ends_with(kSecond)) {
       return fail(ErrorCode::unsupported, "{}: expected a name ending in {} or {}", tensor.name,

@@ -15,6 +15,7 @@
 #include "device/backend.h"
 #include "gguf/gguf.h"
 #include "graph/low_rank.h"
+#include "models/program.h"
 
 namespace cairn {
 
@@ -30,9 +31,10 @@ class Adapter {
   // kind of adapter, or for another architecture).
   static Result<Adapter> open(const std::string& path, std::string_view architecture);
 
-  // Finds the model's matrices that the adapter changes. Errors: unsupported (a tensor that is no
+  // Finds the model's matrices that the adapter changes; those of layers that the program skips
+  // change nothing. Errors: unsupported (a tensor that is no
   // matrix of the model), invalid_data (shapes that do not fit, scales that are not finite).
-  Status bind(std::span<Weight* const> matrices);
+  Status bind(std::span<Weight* const> matrices, const models::Program& program);
   // Hands its matrices to the backend. REQUIRES: bound.
   Status load(Backend& backend);
 

@@ -12,11 +12,11 @@ namespace cairn {
 
 Result<Adapters> Adapters::load(std::span<const AdapterChoice> choices,
                                 std::string_view architecture, std::span<Weight* const> matrices,
-                                Backend& backend) {
+                                const models::Program& program, Backend& backend) {
   Adapters adapters;
   for (const AdapterChoice& choice : choices) {
     CAIRN_TRY(Adapter adapter, Adapter::open(choice.path, architecture));
-    if (const Status bound = adapter.bind(matrices); !bound) {
+    if (const Status bound = adapter.bind(matrices, program); !bound) {
       return fail(bound.error().code, "{}: {}", choice.path, bound.error().message);
     }
     CAIRN_TRY(adapter.load(backend));

@@ -65,7 +65,7 @@ class Adapters {
   // backend, with the file's name.
   static Result<Adapters> load(std::span<const AdapterChoice> choices,
                                std::string_view architecture, std::span<Weight* const> matrices,
-                               Backend& backend);
+                               const models::Program& program, Backend& backend);
 
   // All of them, as they were loaded: names and scales.
   std::span<const AdapterUse> loaded() const { return loaded_; }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -83,8 +84,9 @@ std::string pack_cache_path(const std::string& folder, std::string_view model, u
 // Layers behind the model's last guess further tokens; files from before 2024 list the angles of
 // the rotation, which follow from the metadata; scales of inputs are for kernels that quantize
 // these to four bits.
-bool may_stay_unread(std::string_view name, int32_t layer_count) {
+bool may_stay_unread(std::string_view name, int32_t layer_count, const models::Program& program) {
   constexpr std::string_view kLayer = "blk.";
+  if (program.skips_tensor(name)) return true;
   if (!name.starts_with(kLayer)) return name == "output.input_scale";
   if (name.ends_with(".attn_rot_embd") || name.ends_with(".input_scale")) return true;
   int32_t layer = 0;
@@ -94,8 +96,10 @@ bool may_stay_unread(std::string_view name, int32_t layer_count) {
 
 // A bias that the model does not know of would make it answer wrongly without a word; without a
 // scale what it answers is noise.
-Status check_unread(std::vector<std::string_view> names, int32_t layer_count) {
-  std::erase_if(names, [&](std::string_view name) { return may_stay_unread(name, layer_count); });
+Status check_unread(std::vector<std::string_view> names, int32_t layer_count,
+                    const models::Program& program) {
+  std::erase_if(names,
+                [&](std::string_view name) { return may_stay_unread(name, layer_count, program); });
   if (names.empty()) return Ok{};
   for (const std::string_view name : names) {
     if (!name.ends_with(".scale")) continue;
@@ -129,6 +133,19 @@ std::function<bool()> for_good(std::function<bool()> is_given_up) {
   };
 }
 
+// A cache of packed weights has those of the layers that run.
+uint64_t pack_digest(const gguf::File& file, const models::Program& program) {
+  const uint64_t model = file.digest();
+  if (program.skipped_layers.empty()) return model;
+  Sha256 sha;
+  sha.add("cairn pack").add(model);
+  for (const int32_t layer : program.skipped_layers) sha.add(uint64_t(layer));
+  uint64_t first = 0;
+  const Sha256Digest digest = sha.finish();
+  std::memcpy(&first, digest.data(), sizeof first);
+  return first;
+}
+
 // Some models have relatives that see both ways, whose files bear the same architecture.
 Status check_direction(const gguf::Metadata& meta, bool is_causal) {
   CAIRN_TRY(const bool found, meta.flag_or("attention.causal", is_causal));
@@ -154,8 +171,9 @@ Result<std::unique_ptr<Engine>> Engine::load(gguf::File file, const EngineOption
   CAIRN_TRY(expect_wanted(engine->options_, engine->file_));
   CAIRN_TRY(engine->load_model());
   CAIRN_TRY(engine->load_weights());
-  CAIRN_TRY(engine->adapters_, Adapters::load(options.adapters, engine->architecture_,
-                                              engine->matrices_, *engine->backend_));
+  CAIRN_TRY(engine->adapters_,
+            Adapters::load(options.adapters, engine->architecture_, engine->matrices_,
+                           engine->program_, *engine->backend_));
   CAIRN_TRY(engine->prepare_memory());
   if (engine->options_.loads_predictor) {
     CAIRN_TRY(engine->predictor_, Predictor::load(engine->model_.get(), &engine->file_,
@@ -177,11 +195,7 @@ Status Engine::load_model() {
     return fail(ErrorCode::unsupported, "{}: expected a model, found an adapter of one",
                 file_.name());
   }
-  CAIRN_TRY(const gguf::Metadata meta, file_.metadata());
-  architecture_ = meta.architecture();
-  CAIRN_TRY(const models::Architecture* architecture, models::find_architecture(architecture_));
-  CAIRN_TRY(model_, architecture->create(meta));
-  CAIRN_TRY(check_direction(meta, is_causal()));
+  CAIRN_TRY(create_model());
   CAIRN_TRY(start_threads());
   CAIRN_TRY(const BackendType* backend, find_backend(options_.backend));
   CAIRN_TRY(const BackendOptions backend_options, this->backend_options());
@@ -201,6 +215,33 @@ Status Engine::start_threads() {
   return Ok{};
 }
 
+// As the file says, or as the program does.
+Status Engine::create_model() {
+  CAIRN_TRY(gguf::Metadata meta, file_.metadata());
+  architecture_ = meta.architecture();
+  CAIRN_TRY(const models::Architecture* architecture, models::find_architecture(architecture_));
+  models::ProgramChoice& choice = options_.program;
+  CAIRN_TRY(program_.expert_used_count, models::choose_experts(choice, meta));
+  if (program_.expert_used_count > 0) {
+    meta = meta.with_count("expert_used_count", program_.expert_used_count);
+  }
+  CAIRN_TRY(model_, architecture->create(meta));
+  CAIRN_TRY(check_direction(meta, is_causal()));
+  if (options_.find_skipped_layers) {
+    CAIRN_TRY(const std::vector<int32_t> found, options_.find_skipped_layers(file_));
+    choice.skipped_layers.insert(choice.skipped_layers.end(), found.begin(), found.end());
+  }
+  CAIRN_TRY(program_.skipped_layers, models::choose_skipped(choice, size().layer_count));
+  if (program_.is_default()) return Ok{};
+  if (options_.pooling || !model_->makes_text()) {
+    return fail(ErrorCode::unsupported,
+                "{}: expected all of the model for vectors and scores of texts, found a program of "
+                "{}",
+                architecture_, program_.text());
+  }
+  return model_->skip_layers(program_);
+}
+
 MemoryRoom Engine::memory_room() const {
   return options_.memory_room ? *options_.memory_room : read_memory_room();
 }
@@ -215,7 +256,7 @@ Result<BackendOptions> Engine::backend_options() const {
   out.pack.is_given_up = [this] { return options_.is_given_up && options_.is_given_up(); };
   out.pack.is_off = options_.is_unpacked;
   if (!options_.pack_cache.empty()) {
-    out.pack.model_digest = file_.digest();
+    out.pack.model_digest = pack_digest(file_, program_);
     for (const gguf::Tensor& tensor : file_.tensors()) file_.forget(tensor.bytes);
     out.pack.cache_path = pack_cache_path(options_.pack_cache, file_.name(), out.pack.model_digest);
   }
@@ -235,7 +276,7 @@ Status Engine::load_weights() {
   ParameterLoader loader(&file_);
   CAIRN_TRY(model_->visit_parameters(loader));
   CAIRN_TRY(expect_purpose());
-  CAIRN_TRY(check_unread(loader.unread(), size().layer_count));
+  CAIRN_TRY(check_unread(loader.unread(), size().layer_count, program_));
   parameter_count_ = loader.parameter_count();
   matrices_ = std::move(loader).take_matrices();
   vectors_ = std::move(loader).take_vectors();
@@ -320,14 +361,15 @@ Fingerprint Engine::fingerprint(const Selection& selection) const {
                           .isa = options_.isa,
                           .key_type = options_.key_type,
                           .value_type = options_.value_type,
-                          .adapters = sources});
+                          .adapters = sources,
+                          .program = &program_});
 }
 
 Status Engine::prepare_memory() {
   CAIRN_TRY(choose_context());
   std::vector<std::vector<State>> states;
   for (int32_t layer = 0; layer < size().layer_count; ++layer) {
-    states.push_back(model_->layer_states(layer));
+    states.push_back(program_.skips(layer) ? std::vector<State>{} : model_->layer_states(layer));
   }
   memory::Layout layout = memory::Layout::make(states, backend_->page_format(), options_.key_type,
                                                options_.value_type, size().width);

@@ -16,11 +16,11 @@
 #include "base/threads.h"
 #include "device/numerics.h"
 #include "engine/adapters.h"
+#include "engine/drafts/predictor.h"
 #include "engine/engine_options.h"
 #include "engine/fingerprint.h"
 #include "engine/model_text.h"
 #include "engine/pooling.h"
-#include "engine/drafts/predictor.h"
 #include "engine/runner.h"
 #include "engine/sequence_store.h"
 #include "engine/step.h"
@@ -47,7 +47,9 @@ class Engine {
   // The numerics id by which everything in memory() is computed. An engine has one; pages and
   // states that are stored outside of it must be stored with this id.
   Numerics numerics() const { return options_.numerics; }
-  int64_t parameter_count() const { return parameter_count_; }
+  // Which of the model's layers run, and with how many experts.
+  const models::Program& program() const { return program_; }
+  int64_t parameter_count() const { return parameter_count_; }    // Of what runs.
   const FixedBytes& fixed_bytes() const { return fixed_bytes_; }  // Counted when it was loaded.
 
   // What the file says about text; any thread may read it.
@@ -97,6 +99,7 @@ class Engine {
   Engine(gguf::File file, const EngineOptions& options);
   Status load_model();
   Status start_threads();
+  Status create_model();
   MemoryRoom memory_room() const;
   Result<BackendOptions> backend_options() const;
   Status choose_context();
@@ -115,6 +118,7 @@ class Engine {
   gguf::File file_;
   EngineOptions options_;
   std::string architecture_;
+  models::Program program_;
   int64_t parameter_count_ = 0;
   FixedBytes fixed_bytes_;
   std::unique_ptr<ModelText> text_;

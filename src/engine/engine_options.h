@@ -16,6 +16,8 @@
 #include "device/page_format.h"
 #include "engine/adapter.h"
 #include "engine/pooling.h"
+#include "gguf/gguf.h"
+#include "models/program.h"
 
 namespace cairn {
 
@@ -83,6 +85,10 @@ struct EngineOptions {
   int32_t draft_tokens_max = 64;
   // Loads the layer that predicts further tokens, too, where the file has one.
   bool loads_predictor = false;
+  // The layers that run and the experts that each token uses, where that is not the model itself.
+  models::ProgramChoice program;
+  // Asked once, where it is set, which other layers the program leaves out of a file.
+  std::function<Result<std::vector<int32_t>>(const gguf::File& file)> find_skipped_layers;
   // LoRA adapters that requests may select; these scales are the default.
   std::vector<AdapterChoice> adapters;
   // A folder where finished turns survive the process (docs/store.md); empty: none. Made where it

@@ -43,6 +43,13 @@ Fingerprint Fingerprint::of(const BitSources& sources) {
     sha.add(std::as_bytes(std::span(source.adapter)));
     sha.add(uint64_t(std::bit_cast<uint32_t>(source.scale)));
   }
+  // Behind all else, so that the model itself has the fingerprint that it always had.
+  if (sources.program != nullptr && !sources.program->is_default()) {
+    add_text("program", sha);
+    sha.add(uint64_t(sources.program->skipped_layers.size()));
+    for (const int32_t layer : sources.program->skipped_layers) sha.add(uint64_t(layer));
+    sha.add(uint64_t(sources.program->expert_used_count));
+  }
   return Fingerprint(sha.finish());
 }
 

@@ -13,6 +13,7 @@
 #include "device/numerics.h"
 #include "device/page_format.h"
 #include "memory/variant.h"
+#include "models/program.h"
 
 namespace cairn {
 
@@ -33,7 +34,8 @@ struct BitSources {
   std::string_view isa;  // Counts under fast-1 alone.
   KvType key_type = KvType::f16;
   KvType value_type = KvType::f16;
-  std::span<const AdapterSource> adapters;  // In the order in which they are added up.
+  std::span<const AdapterSource> adapters;   // In the order in which they are added up.
+  const models::Program* program = nullptr;  // Null: the model itself, as the default program.
 };
 
 class Fingerprint {

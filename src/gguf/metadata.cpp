@@ -57,7 +57,18 @@ bool Metadata::has(std::string_view name) const {
   return fields_->find(key(name)) != nullptr;
 }
 
+Metadata Metadata::with_count(std::string_view name, int32_t value) const {
+  const CountRange range = count_range(name);
+  CHECK(value >= range.min && value <= range.max);
+  Metadata other = *this;
+  other.replaced_.emplace(other.replaced_.begin(), name, value);  // The last one counts.
+  return other;
+}
+
 Result<int32_t> Metadata::count(std::string_view name) const {
+  for (const auto& [replaced, value] : replaced_) {
+    if (replaced == name) return value;
+  }
   const std::string full = key(name);
   CAIRN_TRY(const int64_t found, fields_->get<int64_t>(full));
   const CountRange range = count_range(name);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -24,6 +25,9 @@ class Metadata {
   const Fields& fields() const { return *fields_; }  // All of the file's, by full key.
   std::string key(std::string_view name) const;
   bool has(std::string_view name) const;
+
+  // The same, but that count(name) is this.
+  Metadata with_count(std::string_view name, int32_t value) const;
 
   // An integer, at least 0 and in the range of its name.
   Result<int32_t> count(std::string_view name) const;
@@ -52,6 +56,7 @@ class Metadata {
 
   std::string architecture_;
   const Fields* fields_;
+  std::vector<std::pair<std::string, int32_t>> replaced_;
 };
 
 }  // namespace cairn::gguf

@@ -2,8 +2,10 @@
 #include "measure/perplexity.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "base/check.h"
 #include "memory/memory.h"
@@ -52,10 +54,16 @@ void compare(const Row& row, double total, const SavedRow& base, Sums& sums) {
   sums.probability_change.push_back(std::exp(log_probability) - std::exp(log_base));
 }
 
+// What rows are compared with, and where they are kept; null: nothing, nowhere.
+struct Ends {
+  std::function<SavedRow(int64_t row)> base = nullptr;
+  std::function<Status(std::span<const float> logits, double log_total)> keep = nullptr;
+};
+
 // Where rows of logits go.
 class Judge {
  public:
-  Judge(const SavedLogits* base, LogitsWriter* writer) : base_(base), writer_(writer) {}
+  explicit Judge(Ends ends) : ends_(std::move(ends)) {}
 
   Status add(const Row& row) {
     const double total = log_total(row.logits);
@@ -64,9 +72,10 @@ class Judge {
       return fail(ErrorCode::invalid_data, "the model's output: expected numbers, found {}",
                   sums.surprise.back());
     }
-    if (base_ != nullptr) {
-      CAIRN_TRY(check_base(base_->row(row_index_)));
-      compare(row, total, base_->row(row_index_), sums);
+    if (ends_.base) {
+      const SavedRow base = ends_.base(row_index_);
+      CAIRN_TRY(check_base(base));
+      compare(row, total, base, sums);
       if (!std::isfinite(sums.divergence.back())) {
         return fail(ErrorCode::invalid_data,
                     "the model's output: row {}: expected logits near those to compare with, found "
@@ -74,11 +83,13 @@ class Judge {
                     row_index_, sums.divergence.back());
       }
     }
-    if (writer_ != nullptr) CAIRN_TRY(writer_->append(row.logits, total));
+    if (ends_.keep) CAIRN_TRY(ends_.keep(row.logits, total));
     ++row_index_;
     return Ok{};
   }
   Sums sums;
+  int64_t computed_tokens = 0;
+  double step_seconds = 0;  // Without what is done with the rows.
 
  private:
   Status check_base(const SavedRow& row) const {
@@ -89,8 +100,7 @@ class Judge {
                 row_index_, row.scale, row.lowest);
   }
 
-  const SavedLogits* base_;
-  LogitsWriter* writer_;
+  Ends ends_;
   int64_t row_index_ = 0;
 };
 
@@ -110,12 +120,19 @@ Status judge_chunk(Engine& engine, std::span<const Token> tokens, std::span<cons
                         .tokens = tokens.subspan(size_t(begin), size_t(count)),
                         .outputs = outputs};
     Status judged = Ok{};
+    const auto start = std::chrono::steady_clock::now();
+    std::chrono::duration<double> judging(0);
     CAIRN_TRY(engine.step({&item, 1}, [&](size_t, const StepOutputs& rows) {
+      const auto judging_start = std::chrono::steady_clock::now();
       for (int32_t row = 0; row < rows.count() && judged; ++row) {
         judged = judge.add({.logits = rows.logits(row), .next = text[size_t(begin + row + 1)]});
       }
+      judging = std::chrono::steady_clock::now() - judging_start;
       return count;
     }));
+    const std::chrono::duration<double> all = std::chrono::steady_clock::now() - start;
+    judge.step_seconds += (all - judging).count();
+    judge.computed_tokens += count;
     CAIRN_TRY(std::move(judged));
     begin += count;
   }
@@ -150,6 +167,50 @@ Comparison compare_sums(const Sums& sums) {
   return result;
 }
 
+std::span<const Token> chunk_of(const PerplexityWork& work, int32_t chunk) {
+  const size_t context = size_t(work.shape.context);
+  return work.tokens.subspan(size_t(chunk) * context, context);
+}
+
+// Each chunk begins as the model's texts do.
+Status judge_text(Engine& engine, std::span<const Token> text, const LogitsShape& shape,
+                  Judge& judge) {
+  const auto bos = engine.tokenizer()->special_ids().bos;
+  std::vector<Token> computed(text.begin(), text.end());
+  if (bos && engine.tokenizer()->adds_bos()) computed[0] = *bos;
+  return judge_chunk(engine, computed, text, shape, judge);
+}
+
+void tell_progress(const PerplexityWork& work, int32_t done_chunks) {
+  if (!work.on_progress) return;
+  work.on_progress(int64_t(done_chunks) * work.shape.context, int64_t(work.tokens.size()));
+}
+
+PerplexityReport report_of(const Judge& judge, int32_t chunk_count, bool has_comparison) {
+  PerplexityReport report{.chunk_count = chunk_count,
+                          .token_count = int64_t(judge.sums.surprise.size())};
+  const Estimate surprise = estimate(judge.sums.surprise);
+  report.perplexity = std::exp(surprise.mean);
+  report.error = report.perplexity * surprise.error;
+  if (judge.step_seconds > 0) {
+    report.tokens_per_second = double(judge.computed_tokens) / judge.step_seconds;
+  }
+  report.has_comparison = has_comparison;
+  if (has_comparison) report.comparison = compare_sums(judge.sums);
+  return report;
+}
+
+Result<PerplexityReport> judge_all(Engine& engine, const PerplexityWork& work, Ends ends) {
+  CHECK(work.tokens.size() == size_t(work.shape.context) * size_t(work.shape.chunk_count));
+  const bool has_comparison = ends.base != nullptr;
+  Judge judge(std::move(ends));
+  for (int32_t chunk = 0; chunk < work.shape.chunk_count; ++chunk) {
+    CAIRN_TRY(judge_text(engine, chunk_of(work, chunk), work.shape, judge));
+    tell_progress(work, chunk + 1);
+  }
+  return report_of(judge, work.shape.chunk_count, has_comparison);
+}
+
 }  // namespace
 
 Estimate estimate(const std::vector<double>& values) {
@@ -170,28 +231,47 @@ EngineOptions fit_for_perplexity(EngineOptions options, int32_t context) {
 }
 
 Result<PerplexityReport> measure_perplexity(Engine& engine, const PerplexityWork& work) {
-  const LogitsShape& shape = work.shape;
-  CHECK(work.tokens.size() == size_t(shape.context) * size_t(shape.chunk_count));
-  Judge judge(work.base, work.writer);
-  const auto bos = engine.tokenizer()->special_ids().bos;
-  for (int32_t chunk = 0; chunk < shape.chunk_count; ++chunk) {
-    const auto text =
-        work.tokens.subspan(size_t(chunk) * size_t(shape.context), size_t(shape.context));
-    std::vector<Token> computed(text.begin(), text.end());
-    if (bos && engine.tokenizer()->adds_bos()) computed[0] = *bos;
-    CAIRN_TRY(judge_chunk(engine, computed, text, shape, judge));
-    if (work.on_progress) {
-      work.on_progress(int64_t(chunk + 1) * shape.context, int64_t(work.tokens.size()));
-    }
+  Ends ends;
+  if (work.base != nullptr) ends.base = [&work](int64_t row) { return work.base->row(row); };
+  if (work.writer != nullptr) {
+    ends.keep = [&work](std::span<const float> logits, double total) {
+      return work.writer->append(logits, total);
+    };
   }
-  PerplexityReport report{.chunk_count = shape.chunk_count,
-                          .token_count = int64_t(judge.sums.surprise.size())};
-  const Estimate surprise = estimate(judge.sums.surprise);
-  report.perplexity = std::exp(surprise.mean);
-  report.error = report.perplexity * surprise.error;
-  report.has_comparison = work.base != nullptr;
-  if (work.base != nullptr) report.comparison = compare_sums(judge.sums);
-  return report;
+  return judge_all(engine, work, std::move(ends));
+}
+
+Result<KeptLogits> keep_logits(Engine& engine, const PerplexityWork& work) {
+  KeptLogits kept(work.shape.vocabulary);
+  CAIRN_TRY(judge_all(engine, work, {.keep = [&](std::span<const float> logits, double total) {
+                        kept.append(logits, total);
+                        return Status(Ok{});
+                      }}));
+  return kept;
+}
+
+Result<PerplexityReport> measure_against(Engine& engine, const PerplexityWork& work,
+                                         const KeptLogits& base) {
+  return judge_all(engine, work, {.base = [&base](int64_t row) { return base.row(row); }});
+}
+
+Result<BothReports> compare_perplexity(Engine& base, Engine& other, const PerplexityWork& work) {
+  CHECK(work.tokens.size() == size_t(work.shape.context) * size_t(work.shape.chunk_count));
+  KeptLogits kept(work.shape.vocabulary);
+  Judge first({.keep = [&](std::span<const float> logits, double total) {
+    kept.append(logits, total);
+    return Status(Ok{});
+  }});
+  const int64_t row_count = work.shape.row_count();
+  Judge second({.base = [&](int64_t row) { return kept.row(row % row_count); }});
+  for (int32_t chunk = 0; chunk < work.shape.chunk_count; ++chunk) {
+    kept.clear();
+    CAIRN_TRY(judge_text(base, chunk_of(work, chunk), work.shape, first));
+    CAIRN_TRY(judge_text(other, chunk_of(work, chunk), work.shape, second));
+    tell_progress(work, chunk + 1);
+  }
+  return BothReports{report_of(first, work.shape.chunk_count, false),
+                     report_of(second, work.shape.chunk_count, true)};
 }
 
 }  // namespace cairn::measure

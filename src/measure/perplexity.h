@@ -38,6 +38,7 @@ struct PerplexityReport {
   int64_t token_count = 0;  // That counted.
   double perplexity = 0;
   double error = 0;
+  double tokens_per_second = 0;  // Of all that were computed, in steps of this measurement.
   bool has_comparison = false;
   Comparison comparison;
 };
@@ -50,11 +51,25 @@ struct PerplexityWork {
   std::function<void(int64_t done_tokens, int64_t total_tokens)> on_progress;
 };
 
+// Of one text, chunk by chunk with both.
+struct BothReports {
+  PerplexityReport base;
+  PerplexityReport other;  // Compared with the base.
+};
+
 // With the context of a chunk, and steps no longer than that.
 EngineOptions fit_for_perplexity(EngineOptions options, int32_t context);
 
 // REQUIRES: an engine with a vocabulary and room for a chunk. Errors: memory_full, io, invalid_data
 // where the model's output is no number.
 Result<PerplexityReport> measure_perplexity(Engine& engine, const PerplexityWork& work);
+// Of another engine beside that: no more than a chunk's log-probabilities are kept. The work's
+// `base` and `writer` do not count. REQUIRES: both have the same vocabulary.
+Result<BothReports> compare_perplexity(Engine& base, Engine& other, const PerplexityWork& work);
+
+// The log-probabilities of a work's tokens, kept, to compare several engines with.
+Result<KeptLogits> keep_logits(Engine& engine, const PerplexityWork& work);
+Result<PerplexityReport> measure_against(Engine& engine, const PerplexityWork& work,
+                                         const KeptLogits& base);
 
 }  // namespace cairn::measure

@@ -21,6 +21,29 @@ size_t row_bytes(int32_t vocabulary) {
   return kRowHeadBytes + sizeof(uint16_t) * size_t((vocabulary + 1) / 2 * 2);
 }
 
+// REQUIRES: `row` has row_bytes(logits.size()).
+void encode_row(std::span<const float> logits, double log_total, std::span<std::byte> row) {
+  const auto [least, most] = std::minmax_element(logits.begin(), logits.end());
+  const float floor = std::max(*least, *most - kReach);
+  const float head[] = {(*most - floor) / kCodeMax, float(double(floor) - log_total)};
+  std::fill(row.begin(), row.end(), std::byte(0));
+  std::memcpy(row.data(), head, sizeof head);
+  for (size_t i = 0; i < logits.size() && head[0] > 0; ++i) {
+    const float code = std::nearbyint(std::max(logits[i] - floor, 0.0f) / head[0]);
+    const uint16_t stored = uint16_t(std::min(code, kCodeMax));
+    std::memcpy(row.data() + kRowHeadBytes + i * sizeof stored, &stored, sizeof stored);
+  }
+}
+
+SavedRow decode_row(const std::byte* at, int32_t vocabulary) {
+  SavedRow row{};
+  std::memcpy(&row.scale, at, sizeof row.scale);
+  std::memcpy(&row.lowest, at + sizeof row.scale, sizeof row.lowest);
+  // The file's head has 20 bytes and all else an even number, so that codes are aligned.
+  row.codes = {reinterpret_cast<const uint16_t*>(at + kRowHeadBytes), size_t(vocabulary)};
+  return row;
+}
+
 }  // namespace
 
 Result<LogitsWriter> LogitsWriter::open(OutputFile file, const LogitsShape& shape,
@@ -37,16 +60,7 @@ Result<LogitsWriter> LogitsWriter::open(OutputFile file, const LogitsShape& shap
 }
 
 Status LogitsWriter::append(std::span<const float> logits, double log_total) {
-  const auto [least, most] = std::minmax_element(logits.begin(), logits.end());
-  const float floor = std::max(*least, *most - kReach);
-  const float head[] = {(*most - floor) / kCodeMax, float(double(floor) - log_total)};
-  std::fill(row_.begin(), row_.end(), std::byte(0));
-  std::memcpy(row_.data(), head, sizeof head);
-  for (size_t i = 0; i < logits.size() && head[0] > 0; ++i) {
-    const float code = std::nearbyint(std::max(logits[i] - floor, 0.0f) / head[0]);
-    const uint16_t stored = uint16_t(std::min(code, kCodeMax));
-    std::memcpy(row_.data() + kRowHeadBytes + i * sizeof stored, &stored, sizeof stored);
-  }
+  encode_row(logits, log_total, row_);
   return file_.append(row_);
 }
 
@@ -85,14 +99,25 @@ Result<SavedLogits> SavedLogits::open(const std::string& path) {
 }
 
 SavedRow SavedLogits::row(int64_t index) const {
-  const std::byte* at =
-      file_.bytes().data() + rows_offset_ + size_t(index) * row_bytes(shape_.vocabulary);
-  SavedRow row{};
-  std::memcpy(&row.scale, at, sizeof row.scale);
-  std::memcpy(&row.lowest, at + sizeof row.scale, sizeof row.lowest);
-  // The head has 20 bytes and all else an even number, so that codes are aligned.
-  row.codes = {reinterpret_cast<const uint16_t*>(at + kRowHeadBytes), size_t(shape_.vocabulary)};
-  return row;
+  return decode_row(
+      file_.bytes().data() + rows_offset_ + size_t(index) * row_bytes(shape_.vocabulary),
+      shape_.vocabulary);
+}
+
+void KeptLogits::append(std::span<const float> logits, double log_total) {
+  CHECK(logits.size() == size_t(vocabulary_));
+  const size_t begin = bytes_.size();
+  bytes_.resize(begin + row_bytes(vocabulary_));
+  encode_row(logits, log_total, std::span(bytes_).subspan(begin));
+}
+
+int64_t KeptLogits::row_count() const {
+  return int64_t(bytes_.size() / row_bytes(vocabulary_));
+}
+
+SavedRow KeptLogits::row(int64_t index) const {
+  CHECK(index < row_count());
+  return decode_row(bytes_.data() + size_t(index) * row_bytes(vocabulary_), vocabulary_);
 }
 
 }  // namespace cairn::measure

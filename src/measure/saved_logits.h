@@ -29,6 +29,14 @@ struct LogitsShape {
   int32_t row_count() const { return context - 1 - first_row(); }
 };
 
+struct SavedRow {
+  float scale;
+  float lowest;
+  std::span<const uint16_t> codes;
+
+  float log_probability(size_t token) const { return scale * float(codes[token]) + lowest; }
+};
+
 class LogitsWriter {
  public:
   static Result<LogitsWriter> open(OutputFile file, const LogitsShape& shape,
@@ -43,12 +51,18 @@ class LogitsWriter {
   std::vector<std::byte> row_;
 };
 
-struct SavedRow {
-  float scale;
-  float lowest;
-  std::span<const uint16_t> codes;
+// Rows in memory, coded as those of a file are.
+class KeptLogits {
+ public:
+  explicit KeptLogits(int32_t vocabulary) : vocabulary_(vocabulary) {}
+  void clear() { bytes_.clear(); }
+  void append(std::span<const float> logits, double log_total);
+  int64_t row_count() const;
+  SavedRow row(int64_t index) const;
 
-  float log_probability(size_t token) const { return scale * float(codes[token]) + lowest; }
+ private:
+  int32_t vocabulary_;
+  std::vector<std::byte> bytes_;
 };
 
 class SavedLogits {

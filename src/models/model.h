@@ -11,6 +11,7 @@
 #include "gguf/metadata.h"
 #include "graph/graph.h"
 #include "memory/state.h"
+#include "models/program.h"
 
 namespace cairn::models {
 
@@ -32,7 +33,10 @@ struct PredictorInput {
 class Model {
  public:
   virtual ~Model() = default;
-  virtual const ModelSize& size() const = 0;
+  virtual const ModelSize& size() const = 0;  // Of the file, whatever runs of it.
+  // Leaves out layers: these have no parameters and are not recorded. Once, before the parameters
+  // are visited. Errors: unsupported, with the layer and why another needs it.
+  virtual Status skip_layers(const Program& program) = 0;
   // Walks the one list of the model's parameters.
   virtual Status visit_parameters(ParameterVisitor& visitor) = 0;
   // What the layer keeps: nothing, or at most one of each kind.

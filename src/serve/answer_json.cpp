@@ -193,6 +193,7 @@ json::Value memory_json(const session::Answer& answer) {
                       {"source", source}};
   if (answer.pinned_tokens > 0) json["pinned"] = answer.pinned_tokens;
   if (!prompt.plan.reason.empty()) json["reason"] = prompt.plan.reason;
+  if (!answer.program.empty()) json["program"] = answer.program;
   return json;
 }
 

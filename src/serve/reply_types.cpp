@@ -19,7 +19,7 @@ constexpr ReplyType kTypes[] = {
     {"AnswerMemory",
      "{reused: integer, recomputed: integer, replayed: integer, left_out: integer,"
      " source: \"cache\" | \"disk\" | \"none\", reason?: string, session?: string,"
-     " pinned?: integer}"},
+     " pinned?: integer, program?: string}"},
     {"Usage",
      "{prompt_tokens: integer, completion_tokens: integer, total_tokens: integer,"
      " prompt_tokens_details: {cached_tokens: integer},"
@@ -194,8 +194,8 @@ constexpr ReplyType kTypes[] = {
      "{default_generation_settings: {n_ctx: integer, params: object}, total_slots: integer,"
      " model_alias: string, model_path: string, modalities: {vision: boolean, audio: boolean},"
      " endpoint_slots: boolean, endpoint_props: boolean, endpoint_metrics: boolean,"
-     " is_sleeping: boolean, build_info: string, chat_template: string, bos_token?: string,"
-     " eos_token?: string}"},
+     " is_sleeping: boolean, build_info: string, program?: string,"
+     " chat_template: string, bos_token?: string, eos_token?: string}"},
     {"Slot", "{id: integer, n_ctx: integer, speculative: boolean, is_processing: boolean}"},
     {"Adapter", "{id: integer, name: string, path: string, scale: number}"},
 

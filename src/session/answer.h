@@ -75,10 +75,11 @@ struct Answer {
   std::string cut_by;         // By what limit the model was cut off, for people; empty: by none.
   bool fits_form = true;      // It looks like what the request's matcher describes, to its end.
   double prompt_seconds = 0;  // Until the whole prompt was read.
-  double first_token_seconds = 0;  // Until the first token was chosen; 0 if there was none.
-  double generation_seconds = 0;   // From then on to the end.
+  double first_token_seconds = 0;       // Until the first token was chosen; 0 if there was none.
+  double generation_seconds = 0;        // From then on to the end.
   std::optional<draft::Report> drafts;  // None where nothing was to be drafted.
-  sample::SamplerState sampler;    // What its stages remember, for going on with the answer.
+  std::string program;                  // models::Program::text(); empty of the model itself.
+  sample::SamplerState sampler;         // What its stages remember, for going on with the answer.
   std::shared_ptr<const Receipt> receipt;  // Where the order asked for one.
 };
 

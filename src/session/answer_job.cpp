@@ -119,6 +119,7 @@ void AnswerJob::end(Status status) {
                  completion_->take_tokens());
     Result<Answer> answer = completion_->finish();
     if (answer) {
+      if (!engine_->program().is_default()) answer->program = engine_->program().text();
       answer->sampler = completion_->sampler_state();
       answer->pinned_tokens = pinned_tokens_;
       answer->prompt_probabilities = std::move(prompt_probabilities_);

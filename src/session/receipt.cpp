@@ -53,7 +53,8 @@ ReceiptSources ReceiptSources::of(const Engine& engine, std::span<const AdapterU
           .isa = engine.numerics() == Numerics::exact_1 ? "" : engine.options().isa,
           .key_type = engine.options().key_type,
           .value_type = engine.options().value_type,
-          .adapters = engine.adapter_sources(adapters)};
+          .adapters = engine.adapter_sources(adapters),
+          .program = engine.program()};
 }
 
 Fingerprint ReceiptSources::fingerprint() const {
@@ -62,7 +63,8 @@ Fingerprint ReceiptSources::fingerprint() const {
                           .isa = isa,
                           .key_type = key_type,
                           .value_type = value_type,
-                          .adapters = adapters});
+                          .adapters = adapters,
+                          .program = &program});
 }
 
 ReceiptDraft::ReceiptDraft(const Engine& engine, const Selection& selection,
@@ -107,6 +109,7 @@ std::optional<ReceiptDifference> difference_of(const ReceiptSources& expected,
       {"isa", {expected.isa, found.isa}},
       {"keys", {std::string(name(expected.key_type)), std::string(name(found.key_type))}},
       {"values", {std::string(name(expected.value_type)), std::string(name(found.value_type))}},
+      {"program", {expected.program.text(), found.program.text()}},
   };
   for (const auto& [field, both] : fields) {
     if (both.first == both.second) continue;

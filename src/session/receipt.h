@@ -48,6 +48,7 @@ struct ReceiptSources {
   std::string isa;  // Under fast-1 alone; else empty.
   KvType key_type = KvType::f16, value_type = KvType::f16;
   std::vector<AdapterSource> adapters;
+  models::Program program;
 
   static ReceiptSources of(const Engine& engine, std::span<const AdapterUse> adapters);
   Fingerprint fingerprint() const;

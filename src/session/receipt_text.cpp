@@ -46,13 +46,17 @@ json::Value sources_json(const ReceiptSources& sources) {
   for (const AdapterSource& source : sources.adapters) {
     adapters.push_back({{"digest", hex_of(source.adapter)}, {"scale", double(source.scale)}});
   }
-  return {{"digest", sources.fingerprint().text()},
-          {"model", hex_of(sources.model)},
-          {"numerics", std::string(name(sources.numerics))},
-          {"isa", sources.isa},
-          {"keys", std::string(name(sources.key_type))},
-          {"values", std::string(name(sources.value_type))},
-          {"adapters", std::move(adapters)}};
+  json::Value json = {{"digest", sources.fingerprint().text()},
+                      {"model", hex_of(sources.model)},
+                      {"numerics", std::string(name(sources.numerics))},
+                      {"isa", sources.isa},
+                      {"keys", std::string(name(sources.key_type))},
+                      {"values", std::string(name(sources.value_type))},
+                      {"adapters", std::move(adapters)}};
+  const models::Program& program = sources.program;
+  if (!program.skipped_layers.empty()) json["skipped_layers"] = program.skipped_layers;
+  if (program.expert_used_count > 0) json["experts"] = program.expert_used_count;
+  return json;
 }
 
 json::Value bias_json(const sample::LogitBias& bias) {
@@ -284,6 +288,18 @@ Result<KvType> read_kv_type(const Part& part, std::string_view key) {
   return part.wrong(key, fmt::format("one of {}", fmt::join(kKvTypeNames, ", ")));
 }
 
+// Both members are left out by the model itself.
+Result<models::Program> read_program(const Part& part) {
+  models::Program program;
+  if (part.has("skipped_layers")) {
+    CAIRN_TRY(program.skipped_layers, part.integers("skipped_layers", INT32_MAX, true));
+  }
+  if (part.has("experts")) {
+    CAIRN_TRY(program.expert_used_count, part.integer("experts", 1));
+  }
+  return program;
+}
+
 Result<ReceiptSources> read_sources(const Part& part) {
   ReceiptSources sources;
   CAIRN_TRY(sources.model, part.digest("model"));
@@ -303,6 +319,7 @@ Result<ReceiptSources> read_sources(const Part& part) {
     CAIRN_TRY(const float scale, adapter.real32("scale"));
     sources.adapters.push_back({.adapter = digest, .scale = scale});
   }
+  CAIRN_TRY(sources.program, read_program(part));
   CAIRN_TRY(const Sha256Digest digest, part.digest("digest"));
   if (digest != sources.fingerprint().digest()) {
     return part.wrong(

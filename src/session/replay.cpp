@@ -13,6 +13,8 @@ void take_options(const Receipt& receipt, EngineOptions& options) {
   options.numerics = receipt.sources.numerics;
   options.key_type = receipt.sources.key_type;
   options.value_type = receipt.sources.value_type;
+  options.program = {.skipped_layers = receipt.sources.program.skipped_layers,
+                     .expert_count = receipt.sources.program.expert_used_count};
   options.context_tokens = receipt.context_tokens;
   options.context_policy = receipt.context_policy;
   options.shift_keep = receipt.shift_keep;

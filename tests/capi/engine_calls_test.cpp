@@ -128,8 +128,19 @@ TEST(EngineCalls, ParametersAreChecked) {
   EXPECT_EQ(message_with([](auto& p) { p.options_json = "{\"pooling\": 1}"; }),
             "options_json: pooling: expected a string, found 1");
   EXPECT_EQ(message_with([](auto& p) { p.options_json = "{\"poling\": \"mean\"}"; }),
-            "options_json: expected pooling, numerics, isa, pack_cache, adapters, unpacked, found "
-            "poling: did you mean pooling?");
+            "options_json: expected pooling, numerics, isa, pack_cache, adapters, unpacked, "
+            "exit_layer, skip_layers, experts, found poling: did you mean pooling?");
+  EXPECT_EQ(message_with([](auto& p) { p.options_json = "{\"exit_layer\": 0}"; }),
+            "options_json: exit_layer: expected a whole number from 1 on, found 0");
+  EXPECT_EQ(message_with([](auto& p) { p.options_json = "{\"exit_layer\": 99}"; }),
+            "exit layer: expected 1 to 4 layers, found 99");
+  EXPECT_EQ(message_with([](auto& p) { p.options_json = "{\"experts\": 2}"; }),
+            "experts: expected a model with experts, found granitehybrid without");
+  EXPECT_EQ(message_with([](auto& p) { p.options_json = "{\"skip_layers\": \"x\"}"; }),
+            "options_json: skip_layers: expected layers and ranges of them, such as 4-7,12, found "
+            "\"x\"");
+  EXPECT_EQ(message_with([](auto& p) { p.options_json = "{\"skip_layers\": \"0-3\"}"; }),
+            "skipped layers: expected at least one of 4 layers to run, found none");
   message_with([](auto& p) { p.options_json = "["; });
   message_with([](auto& p) { p.options_json = "{\"numerics\": \"exact-9\"}"; });
   message_with([](auto& p) { p.options_json = "{\"unpacked\": \"yes\"}"; });

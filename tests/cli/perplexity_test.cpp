@@ -21,6 +21,17 @@ TEST(Perplexity, TheCommandAndItsMistakes) {
   EXPECT_NE(done.out.find("\"chunks\":1"), std::string::npos) << done.out;
   done = run_program({"perplexity", "-f", folder.file("text"), "-c", "32"});
   EXPECT_TRUE(done.out.starts_with("perplexity ")) << done.out;
+  done = run_program({"perplexity", "-f", folder.file("text"), "-c", "32", "--skip-layers", "1"});
+  EXPECT_TRUE(done.out.starts_with("program               all but layer 1\nperplexity "))
+      << done.out << done.err;
+  for (const char* part :
+       {"perplexity of all", "tokens per second", "KL divergence", "same favourite"}) {
+    EXPECT_NE(done.out.find(part), std::string::npos) << part;
+  }
+  done = run_program(
+      {"perplexity", "-f", folder.file("text"), "-c", "32", "--exit-layer", "3", "--json"});
+  EXPECT_NE(done.out.find("\"whole_perplexity\":"), std::string::npos) << done.out;
+  EXPECT_NE(done.out.find("\"program\":\"all but layer 3\""), std::string::npos) << done.out;
   done = run_program({"perplexity", "-f", folder.file("text"), "-c", "4096"});
   EXPECT_NE(done.exit_code, 0);
   EXPECT_NE(done.err.find("expected at least"), std::string::npos) << done.err;

@@ -15,6 +15,7 @@ TEST(Fingerprint, EverySourceCounts) {
   model[31] = 1;
   const AdapterSource first[] = {{model, 1.0f}}, scaled[] = {{model, 0.5f}};
   const AdapterSource two[] = {{model, 1.0f}, {{}, 1.0f}}, other_order[] = {{{}, 1.0f}, {model, 1}};
+  const models::Program exit{{3}, 0}, skip{{2, 3}, 0}, experts{{}, 3}, both{{3}, 3}, whole;
   std::set<std::string> texts;
   for (const BitSources& sources :
        std::vector<BitSources>{{},
@@ -28,9 +29,15 @@ TEST(Fingerprint, EverySourceCounts) {
                                {.adapters = first},
                                {.adapters = scaled},
                                {.adapters = two},
-                               {.adapters = other_order}}) {
+                               {.adapters = other_order},
+                               {.program = &exit},
+                               {.program = &skip},
+                               {.program = &experts},
+                               {.program = &both},
+                               {.model = model, .program = &both}}) {
     EXPECT_TRUE(texts.insert(Fingerprint::of(sources).text()).second);
   }
+  EXPECT_EQ(Fingerprint::of({.program = &whole}), Fingerprint::of({}));
   EXPECT_EQ(Fingerprint::of({.isa = "avx2"}), Fingerprint::of({.isa = "amx"}));
   EXPECT_NE(Fingerprint::of({}).variant(), memory::Variant::plain);
 }

@@ -75,6 +75,18 @@ TEST_F(MetadataTest, AbsentKeysGiveTheFallbackOrAnErrorWithTheFullKey) {
   EXPECT_EQ(*layers, (std::vector<int32_t>{8, 8, 8}));
 }
 
+TEST_F(MetadataTest, ACountMayBeReplaced) {
+  auto meta = open({architecture(), number_field("llama.block_count", ValueType::u16, uint16_t(3)),
+                    number_field("llama.expert_used_count", ValueType::u32, uint32_t(0))});
+  ASSERT_TRUE(meta) << meta.error().message;
+  const Metadata other = meta->with_count("expert_used_count", 5);
+  EXPECT_EQ(meta->count("expert_used_count").value(), 0);
+  EXPECT_EQ(other.count("expert_used_count").value(), 5);
+  EXPECT_EQ(other.count_or("expert_used_count", 1).value(), 5);
+  EXPECT_EQ(other.with_count("expert_used_count", 7).count("expert_used_count").value(), 7);
+  EXPECT_EQ(other.count("block_count").value(), 3);
+}
+
 TEST_F(MetadataTest, AWrongTypeIsAnErrorEvenWithAFallback) {
   auto meta = open({architecture(), text_field("llama.expert_count", "many"),
                     number_field("llama.logit_scale", ValueType::u32, 3u)});

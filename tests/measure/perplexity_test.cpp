@@ -91,6 +91,37 @@ TEST(Perplexity, EqualsTheSumOverLogits) {
   EXPECT_FALSE(report->has_comparison);
 }
 
+// Chunk by chunk beside it, or all kept before: the figures are the same.
+TEST(Perplexity, OfAProgramBesideTheWholeModel) {
+  const auto whole = load(kModel);
+  EngineOptions options{.thread_count = 2};
+  options.program.skipped_layers = {1};
+  const auto program =
+      Engine::load(gguf::File::open(kModel).value(), fit_for_perplexity(options, kContext)).value();
+  const Chunks chunks(*whole);
+  const BothReports both = compare_perplexity(*whole, *program, chunks.work).value();
+  const PerplexityReport alone = measure_perplexity(*whole, chunks.work).value();
+  EXPECT_EQ(both.base.perplexity, alone.perplexity);
+  EXPECT_EQ(both.base.error, alone.error);
+  EXPECT_FALSE(both.base.has_comparison);
+  EXPECT_GT(both.base.tokens_per_second, 0);
+  EXPECT_GT(both.other.tokens_per_second, 0);
+  const KeptLogits kept = keep_logits(*whole, chunks.work).value();
+  EXPECT_EQ(kept.row_count(), both.base.token_count);
+  const PerplexityReport against = measure_against(*program, chunks.work, kept).value();
+  EXPECT_EQ(both.other.perplexity, against.perplexity);
+  const Comparison& a = both.other.comparison;
+  const Comparison& b = against.comparison;
+  EXPECT_EQ(a.divergence.mean, b.divergence.mean);
+  EXPECT_EQ(a.divergence_99, b.divergence_99);
+  EXPECT_EQ(a.same_top.mean, b.same_top.mean);
+  EXPECT_GT(a.divergence.mean, 0.01);
+  EXPECT_LT(a.same_top.mean, 1);
+  const PerplexityReport same = measure_against(*whole, chunks.work, kept).value();
+  EXPECT_LT(std::abs(same.comparison.divergence.mean), 1e-4);
+  EXPECT_NEAR(same.comparison.same_top.mean, 1, 1e-9);
+}
+
 TEST(Perplexity, DivergenceGrowsAsBitsGetFewer) {
   const ScratchFolder folder;
   const auto engine = load(kModel);

@@ -25,6 +25,22 @@ json ask(Serving& serving, const std::string& text) {
   return serving.post_json("/v1/chat/completions", body);
 }
 
+// Of the model itself nothing is said; layers that do not run hold nothing.
+TEST(Memory, AProgramIsNamed) {
+  Serving serving;
+  json answer = ask(serving, kFrance);
+  EXPECT_FALSE(answer["memory"].contains("program"));
+  EXPECT_FALSE(json::parse(serving.get("/props").body).contains("program"));
+  Serving thinner({}, "", {.program = {.exit_layer = 3}});
+  answer = ask(thinner, kFrance);
+  EXPECT_EQ(answer["memory"]["program"], "all but layer 3");
+  EXPECT_EQ(json::parse(thinner.get("/props").body)["program"], "all but layer 3");
+  const auto weights = [](Serving& of) {
+    return json::parse(of.get("/v1/memory").body)["process"]["weights"].get<int64_t>();
+  };
+  EXPECT_LT(weights(thinner), weights(serving));
+}
+
 TEST(Memory, IsTold) {
   Serving serving;
   ask(serving, "What is the capital of France?");

@@ -25,7 +25,8 @@ Receipt full_receipt() {
                      .isa = "avx2",
                      .key_type = KvType::q8_0,
                      .value_type = KvType::bf16,
-                     .adapters = {{.adapter = {7}, .scale = 0.1f}}};
+                     .adapters = {{.adapter = {7}, .scale = 0.1f}},
+                     .program = {.skipped_layers = {2, 5}, .expert_used_count = 3}};
   receipt.prompt = {Token(5), Token(0), Token(123456)};
   receipt.answer_prefix = 1;
   receipt.message_starts = {0, 2};
@@ -92,6 +93,7 @@ TEST(ReceiptText, WhatIsWrittenIsReadBack) {
     EXPECT_EQ(read->message_starts, receipt.message_starts);
     EXPECT_EQ(read->stop, receipt.stop);
     EXPECT_EQ(read->context_policy, receipt.context_policy);
+    EXPECT_EQ(read->sources.program, receipt.sources.program);
   }
 }
 

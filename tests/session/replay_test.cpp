@@ -94,6 +94,20 @@ TEST(Replay, EveryTypeOfTheCacheIsTheReceipts) {
   }
 }
 
+TEST(Replay, TheProgramIsTheReceipts) {
+  const auto whole = engine_of({});
+  const auto engine = engine_of({.program = {.skipped_layers = {1}}});
+  ChatSession session = ChatSession::start(engine.get(), lively(6)).value();
+  const Receipt receipt = answered_receipt(session, session.say("Hello"));
+  EXPECT_EQ(receipt.sources.program.text(), "all but layer 1");
+  expect_equal(EngineOptions{}, receipt);
+  const auto difference = replayed(*whole, receipt);
+  ASSERT_TRUE(difference);
+  EXPECT_EQ(difference->field, "fingerprint.program");
+  EXPECT_EQ(difference->expected, "all but layer 1");
+  EXPECT_EQ(difference->found, "all layers");
+}
+
 TEST(Replay, TheEndOfAnAnswerIsAChoiceToo) {
   const auto engine = engine_of({});
   ChatOptions options = lively(-1);

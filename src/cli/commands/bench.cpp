@@ -95,6 +95,7 @@ command_line::Action add_bench(command_line::Options& command) {
   command.begin_group("Output");
   command.add_flag("--json", a->speed.json, "print JSON");
   a->engine.add_to(command);
+  a->engine.add_program_to(command);
   a->engine.add_memory_to(command);
   command.set_notes(
       "Speed: medians of samples taken in turn, beside the limits of the machine's memory and "

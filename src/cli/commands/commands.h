@@ -20,5 +20,6 @@ extern const command_line::Command kConvertCommand;
 extern const command_line::Command kQuantizeCommand;
 extern const command_line::Command kPerplexityCommand;
 extern const command_line::Command kSynthCommand;
+extern const command_line::Command kTuneCommand;
 
 }  // namespace cairn::cli

@@ -115,6 +115,7 @@ command_line::Action add_logits(command_line::Options& command) {
       .takes("FILE")
       .required();
   a->engine.add_to(command);
+  a->engine.add_program_to(command);
   command.set_notes("The KV cache is f32 by default here.\n");
   return [a]() -> Result<int> {
     CAIRN_TRY(a->logits.engine, a->engine.read("f32"));

@@ -64,9 +64,17 @@ Result<OutputFile> open_output(const PerplexityOptions& options, const gguf::Fil
   return OutputFile::open(options.save_path, {.inputs = inputs});
 }
 
+// The model itself, beside an engine that runs a program of it.
+Result<std::unique_ptr<Engine>> load_whole(const PerplexityOptions& options,
+                                           EngineOptions engine_options) {
+  engine_options.program = {};
+  engine_options.find_skipped_layers = nullptr;
+  return load_engine(options.model_path, std::move(engine_options));
+}
+
 }  // namespace
 
-Result<measure::PerplexityReport> perplexity(const PerplexityOptions& options) {
+Result<PerplexityResult> perplexity(const PerplexityOptions& options) {
   std::optional<measure::SavedLogits> base;
   if (!options.kl_path.empty()) {
     CAIRN_TRY(base, measure::SavedLogits::open(options.kl_path));
@@ -96,17 +104,35 @@ Result<measure::PerplexityReport> perplexity(const PerplexityOptions& options) {
   work.on_progress = [&](int64_t done, int64_t total) {
     progress.update(uint64_t(done), uint64_t(total));
   };
-  CAIRN_TRY(const measure::PerplexityReport report, measure::measure_perplexity(*engine, work));
+  PerplexityResult result{.report = {}, .whole = {}, .program = engine->program().text()};
+  if (!engine->program().is_default() && base == std::nullopt && !writer) {
+    CAIRN_TRY(const std::unique_ptr<Engine> whole, load_whole(options, engine_options));
+    CAIRN_TRY(measure::BothReports both, measure::compare_perplexity(*whole, *engine, work));
+    result.report = both.other;
+    result.whole = both.base;
+    return result;
+  }
+  CAIRN_TRY(result.report, measure::measure_perplexity(*engine, work));
   if (writer) CAIRN_TRY(writer->commit());
-  return report;
+  return result;
 }
 
 namespace {
 
-std::string report_text(const measure::PerplexityReport& report) {
+std::string report_text(const PerplexityResult& result) {
+  const measure::PerplexityReport& report = result.report;
   std::string text =
       fmt::format("perplexity            {:.4f} ± {:.4f} ({} tokens, {} chunks)\n",
                   report.perplexity, report.error, report.token_count, report.chunk_count);
+  if (result.whole) {
+    text = fmt::format("program               {}\n", result.program) + text;
+    text += fmt::format("perplexity of all     {:.4f} ± {:.4f}\n", result.whole->perplexity,
+                        result.whole->error);
+    text += fmt::format("tokens per second     {:.1f}, of all {:.1f}\n", report.tokens_per_second,
+                        result.whole->tokens_per_second);
+  } else {
+    text += fmt::format("tokens per second     {:.1f}\n", report.tokens_per_second);
+  }
   if (!report.has_comparison) return text;
   const measure::Comparison& c = report.comparison;
   text += fmt::format("base perplexity       {:.4f}\n", c.base_perplexity);
@@ -122,12 +148,20 @@ std::string report_text(const measure::PerplexityReport& report) {
   return text;
 }
 
-std::string report_json(const measure::PerplexityReport& report) {
+std::string report_json(const PerplexityResult& result) {
+  const measure::PerplexityReport& report = result.report;
   json::Value json;
+  json["program"] = result.program;
   json["perplexity"] = report.perplexity;
   json["perplexity_error"] = report.error;
   json["tokens"] = report.token_count;
   json["chunks"] = report.chunk_count;
+  json["tokens_per_second"] = report.tokens_per_second;
+  if (result.whole) {
+    json["whole_perplexity"] = result.whole->perplexity;
+    json["whole_perplexity_error"] = result.whole->error;
+    json["whole_tokens_per_second"] = result.whole->tokens_per_second;
+  }
   if (report.has_comparison) {
     const measure::Comparison& c = report.comparison;
     json["base_perplexity"] = c.base_perplexity;
@@ -172,14 +206,15 @@ command_line::Action add_perplexity(command_line::Options& command) {
       .excludes(text);
   command.add_flag("--json", a->perplexity.json, "print JSON");
   a->engine.add_to(command);
+  a->engine.add_program_to(command);
   return [a]() -> Result<int> {
     if (a->perplexity.kl_path.empty() && a->perplexity.text_path.empty()) {
       return fail(ErrorCode::invalid_argument, "--file: expected a value, found none");
     }
     CAIRN_TRY(a->perplexity.engine, a->engine.read("f16"));
-    CAIRN_TRY(const measure::PerplexityReport report, perplexity(a->perplexity));
+    CAIRN_TRY(const PerplexityResult result, perplexity(a->perplexity));
     terminal::TextOut out(stdout);
-    out.write(a->perplexity.json ? report_json(report) + "\n" : report_text(report));
+    out.write(a->perplexity.json ? report_json(result) + "\n" : report_text(result));
     CAIRN_TRY(out.finish());
     return command_line::kExitFine;
   };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -23,6 +24,14 @@ struct PerplexityOptions {
   EngineOptions engine;
 };
 
-Result<measure::PerplexityReport> perplexity(const PerplexityOptions& options);
+struct PerplexityResult {
+  measure::PerplexityReport report;
+  // Where the options are of a program and name no other logits to compare with: of all the model,
+  // on the same text.
+  std::optional<measure::PerplexityReport> whole;
+  std::string program;  // models::Program::text()
+};
+
+Result<PerplexityResult> perplexity(const PerplexityOptions& options);
 
 }  // namespace cairn::cli

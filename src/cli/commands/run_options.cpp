@@ -183,6 +183,7 @@ command_line::Action add_run(command_line::Options& command) {
   a->sampling.add_to(command);
   command.add("--hf-repo,-hf,-hfr", a->repository, "a model of a hub").hidden();
   a->engine.add_to(command);
+  a->engine.add_program_to(command);
   a->engine.add_memory_to(command);
   a->engine.add_store_to(command);
   a->engine.add_drafts_to(command);

@@ -277,6 +277,7 @@ command_line::Action add_serve(command_line::Options& command) {
   add_access_options(command, a->serve);
   a->sampling.add_to(command);
   a->engine.add_to(command);
+  a->engine.add_program_to(command);
   a->engine.add_memory_to(command);
   a->engine.add_store_to(command);
   a->engine.add_drafts_to(command);

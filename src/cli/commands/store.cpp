@@ -228,6 +228,7 @@ command_line::Action add_store(command_line::Options& command) {
   command.add("-m,--model", a->model_path, "the model for --prove; default: the built-in model")
       .takes("FILE");
   a->engine.add_to(command);
+  a->engine.add_program_to(command);
   a->engine.add_memory_to(command);
   command.set_notes(
       "verify reads everything and puts damaged records into DIR/quarantine; its exit code is 1 "

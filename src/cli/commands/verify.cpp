@@ -116,6 +116,7 @@ command_line::Action add_verify(command_line::Options& command) {
   command.add("--seed", a->verify.seed, "the same seed runs the same operations").shows_default();
   command.add_flag("--json", a->verify.json, "print one JSON object");
   a->engine.add_to(command);
+  a->engine.add_program_to(command);
   a->engine.add_memory_to(command);
   command.set_notes("Exit code 1 if a single bit differs.\n");
   return [a]() -> Result<int> {

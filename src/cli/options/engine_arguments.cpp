@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/quantities.h"
 #include "session/drafts/drafting.h"
+#include "session/program/skip_file.h"
 #include "terminal_chat/adapter_choice.h"
 
 namespace cairn::cli {
@@ -157,6 +158,24 @@ void EngineArguments::add_memory_to(command_line::Options& command) {
                    "costs memory instead of reading again");
 }
 
+void EngineArguments::add_program_to(command_line::Options& command) {
+  command.begin_group("Less of the model, or more experts");
+  command
+      .add("--exit-layer", options_.program.exit_layer, "run only the first N layers; default: all")
+      .takes("N")
+      .in_range(1, 1024);
+  command
+      .add("--skip-layers", skipped_,
+           "layers that do not run, such as 4-7,12 (the first is 0); tuned: those that `cairn tune "
+           "skip` found for the model; tuned:N: the best N of them")
+      .takes("LIST");
+  command
+      .add("--experts", options_.program.expert_count,
+           "how many experts each token uses, of models that have some; default: as the model says")
+      .takes("N")
+      .in_range(1, 4096);
+}
+
 void EngineArguments::add_store_to(command_line::Options& command) {
   command
       .add("--cache-dir", options_.cache_dir,
@@ -221,6 +240,9 @@ Result<EngineOptions> EngineArguments::read(std::string_view default_kv) const {
   }
   if (!values_.empty()) {
     CAIRN_TRY(options.value_type, parse_kv_type("--cache-type-v", values_));
+  }
+  if (!skipped_.empty()) {
+    CAIRN_TRY(session::set_skipped_layers("--skip-layers", skipped_, options));
   }
   if (!context_policy_.empty()) {
     CAIRN_TRY(options.context_policy, parse_context_policy(context_policy_));

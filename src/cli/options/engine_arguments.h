@@ -20,6 +20,8 @@ class EngineArguments {
   void add_memory_to(command_line::Options& command);
   // Those alone that change no bit of what is computed, and the adapters' files.
   void add_machine_to(command_line::Options& command);
+  // Which layers run, and with how many experts. For those that make text.
+  void add_program_to(command_line::Options& command);
   void add_store_to(command_line::Options& command);
   void add_drafts_to(command_line::Options& command);
   // `default_kv`: how keys and values are kept where nothing is said. Errors: invalid_argument.
@@ -32,6 +34,7 @@ class EngineArguments {
 
   EngineOptions options_;
   std::string isa_, numerics_, kv_, keys_, values_, memory_budget_, context_policy_, disk_budget_;
+  std::string skipped_;
   std::vector<std::string> adapters_;
   std::optional<std::string> gpu_layers_;
 };

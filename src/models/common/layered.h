@@ -22,6 +22,13 @@ class LayeredModel : public Model {
   Status read(const gguf::Metadata& meta) {
     CAIRN_TRY(c_.read(meta));
     layers_ = std::vector<Layer>(size_t(c_.size.layer_count));
+    choose_running({});
+    return Ok{};
+  }
+
+  Status skip_layers(const Program& program) override {
+    for (const int32_t layer : program.skipped_layers) CAIRN_TRY(expect_unneeded(layer, program));
+    choose_running(program);
     return Ok{};
   }
 
@@ -40,24 +47,29 @@ class LayeredModel : public Model {
    public:
     class Iterator {
      public:
-      Iterator(const Layer* layers, int32_t layer) : layers_(layers), layer_(layer) {}
-      NumberedLayer operator*() const { return {layer_, layers_[layer_]}; }
+      Iterator(const Layer* layers, const int32_t* layer) : layers_(layers), layer_(layer) {}
+      NumberedLayer operator*() const { return {*layer_, layers_[*layer_]}; }
       Iterator& operator++() { return ++layer_, *this; }
       bool operator!=(const Iterator& other) const { return layer_ != other.layer_; }
 
      private:
       const Layer* layers_;
-      int32_t layer_;
+      const int32_t* layer_;
     };
-    explicit NumberedLayers(const std::vector<Layer>& layers) : layers_(layers) {}
-    Iterator begin() const { return {layers_.data(), 0}; }
-    Iterator end() const { return {layers_.data(), int32_t(layers_.size())}; }
+    NumberedLayers(const std::vector<Layer>& layers, const std::vector<int32_t>& running)
+        : layers_(layers), running_(running) {}
+    Iterator begin() const { return {layers_.data(), running_.data()}; }
+    Iterator end() const { return {layers_.data(), running_.data() + running_.size()}; }
 
    private:
     const std::vector<Layer>& layers_;
+    const std::vector<int32_t>& running_;
   };
-  // For `for (const auto& [layer, l] : layers())`.
-  NumberedLayers layers() const { return NumberedLayers(layers_); }
+  // Those that run, for `for (const auto& [layer, l] : layers())`.
+  NumberedLayers layers() const { return {layers_, running_}; }
+
+  // Errors: unsupported where a layer that runs cannot do without this one.
+  virtual Status expect_unneeded(int32_t, const Program&) const { return Ok{}; }
 
   // The list of one layer's parameters, where `Layer` has none of its own.
   virtual void layer_parameters(Parameters& p, int32_t layer, Layer& l) {
@@ -68,7 +80,7 @@ class LayeredModel : public Model {
     }
   }
   void all_layer_parameters(Parameters& p) {
-    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
+    for (const int32_t layer : running_) {
       Parameters lp = p.layer(layer);
       layer_parameters(lp, layer, layers_[size_t(layer)]);
       p.join(std::move(lp));
@@ -105,6 +117,16 @@ class LayeredModel : public Model {
 
   Config c_;
   std::vector<Layer> layers_;
+
+ private:
+  void choose_running(const Program& program) {
+    running_.clear();
+    for (int32_t layer = 0; layer < c_.size.layer_count; ++layer) {
+      if (!program.skips(layer)) running_.push_back(layer);
+    }
+  }
+
+  std::vector<int32_t> running_;  // Ascending.
 };
 
 }  // namespace cairn::models

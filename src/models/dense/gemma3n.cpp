@@ -102,6 +102,13 @@ class Gemma3n final : public Decoder<Config, Layer> {
   }
 
  private:
+  Status expect_unneeded(int32_t layer, const Program&) const override {
+    return fail(ErrorCode::unsupported,
+                "layer {}: expected it to run, as each layer predicts and corrects all of the "
+                "model's streams (AltUp), found it skipped",
+                layer);
+  }
+
   void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
     const int32_t width = c_.size.width, stream_count = c_.stream_count;
     p.vector("altup_router_norm.weight", l.router_norm, {width});

@@ -115,6 +115,17 @@ class Gemma4 final : public Decoder<Config, Layer> {
   }
 
  private:
+  Status expect_unneeded(int32_t layer, const Program& program) const override {
+    for (int32_t reader = layer + 1; reader < c_.size.layer_count; ++reader) {
+      if (c_.kv_layers[size_t(reader)] != layer || program.skips(reader)) continue;
+      return fail(ErrorCode::unsupported,
+                  "layer {}: expected it to run, as layer {} reads its keys and values, found it "
+                  "skipped",
+                  layer, reader);
+    }
+    return Ok{};
+  }
+
   void layer_parameters(Parameters& p, int32_t layer, Layer& l) override {
     const int32_t width = c_.size.width;
     const int32_t head_dim = c_.head_dim(layer);

@@ -101,6 +101,13 @@ class Rwkv7 final : public CentredDecoder<Config, Layer> {
   }
 
  private:
+  Status expect_unneeded(int32_t layer, const Program&) const override {
+    if (layer > 0) return Ok{};
+    return fail(ErrorCode::unsupported,
+                "layer 0: expected it to run, as all others mix its values into theirs, found it "
+                "skipped");
+  }
+
   // The token before each, less the token.
   Tensor change(Graph& g, int32_t layer, Tensor x, int32_t state) const {
     const Vector weight{previous_less_own_};

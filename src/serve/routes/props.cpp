@@ -86,6 +86,7 @@ std::unique_ptr<http::Reply> get_props(const RouteContext& context, http::Reques
                       {"endpoint_metrics", true},
                       {"is_sleeping", false},
                       {"build_info", "cairn-" CAIRN_VERSION}};
+  if (!engine.program().is_default()) json["program"] = engine.program().text();
   const chat::ChatTemplate* const chat_template = engine.chat_template();
   json["chat_template"] = chat_template == nullptr ? "" : chat::as_utf8(chat_template->source());
   if (tokenizer != nullptr) {
