@@ -63,7 +63,7 @@ void reset_signals() {
 // Those that the program does not get are closed by execve: they are marked so, since the one for
 // errors is needed until then.
 void mark_rest(int first) {
-  if (::syscall(SYS_close_range, first, ~0u, 4u /* CLOSE_RANGE_CLOEXEC */) == 0) return;
+  if (::close_range(unsigned(first), ~0u, CLOSE_RANGE_CLOEXEC) == 0) return;
   const long count = ::sysconf(_SC_OPEN_MAX);
   for (int number = first; number < count; ++number) ::fcntl(number, F_SETFD, FD_CLOEXEC);
 }
@@ -188,6 +188,7 @@ Result<ChildProcess> ChildProcess::start(const std::string& program,
     if (birth.error != 0) error = birth.error;
     if (birth.process < 0) continue;
     made.process_ = Descriptor(int(::syscall(SYS_pidfd_open, birth.process, 0)));
+    made.group_ = birth.process;
     if (!made.process_ && error == 0) error = errno;
     (void)!::write(leave.write.number(), "", 1);
   }
@@ -200,18 +201,18 @@ Result<ChildProcess> ChildProcess::start(const std::string& program,
   return fail(ErrorCode::io, "{}: cannot be started: {}", program, std::strerror(error));
 }
 
-bool ChildProcess::has_ended() const {
-  pollfd ended{.fd = process_.number(), .events = POLLIN, .revents = 0};
-  return !process_ || ::poll(&ended, 1, 0) > 0;
+bool ChildProcess::is_owned_here() const {
+  return ::getpid() == owner_;
 }
 
 // Where whoever is around cairn takes orphans himself, as the first process of a container does,
 // the program is his now, and is not left to him as one that has ended.
 void ChildProcess::kill() {
-  if (!process_ || ::getpid() != owner_) return;
-  ::syscall(SYS_pidfd_send_signal, process_.number(), SIGKILL, nullptr, 0);
+  if (!process_ || !is_owned_here()) return;
+  pollfd ended_already{.fd = process_.number(), .events = POLLIN, .revents = 0};
+  if (::poll(&ended_already, 1, 0) == 0) ::kill(-group_, SIGKILL);  // So the number is its own.
   siginfo_t ended = {};
-  ::waitid(idtype_t(3) /* P_PIDFD */, id_t(process_.number()), &ended, WEXITED | __WALL);
+  ::waitid(P_PIDFD, id_t(process_.number()), &ended, WEXITED | __WALL);
   process_ = {};
 }
 

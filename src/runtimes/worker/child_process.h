@@ -28,14 +28,17 @@ class ChildProcess {
 
   // Readable without waiting; at its end when the program and all that it started have ended.
   int output() const { return output_.number(); }
-  bool has_ended() const;
-  // At once. In a process that was forked off since, nothing.
+  // False in a process that was forked off since.
+  bool is_owned_here() const;
+  // At once, with what it has started, as where `program` is a script around another one. In a
+  // process that was forked off since, nothing.
   void kill();
 
  private:
   ChildProcess() = default;
 
   Descriptor process_;  // A pidfd: never another process that has got its number.
+  pid_t group_ = 0;
   Descriptor output_;
   pid_t owner_ = 0;
 };

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "device/op.h"
+#include "device/op_fields.h"
 #include "device/page_format.h"
 #include "engine/parameter_loader.h"
 #include "graph/graph.h"
@@ -175,7 +176,14 @@ struct OpWriter {
   Result<std::string> operator()(const op::Quantize&) { return std::string(); }
   template <class Other>
   Result<std::string> operator()(const Other&) {
-    return unknown("recurrent layers, experts or parts of columns");
+    if constexpr (kIsOneOf<Other, op::Route, op::ExpertMatMul, op::ExpertScale, op::ExpertSum>) {
+      return unknown("experts");
+    } else if constexpr (kIsOneOf<Other, op::ShortConv, op::MambaScan, op::Mamba2Scan,
+                                  op::GatedDeltaScan, op::ChannelDeltaScan>) {
+      return unknown("recurrent layers");
+    } else {
+      return unknown("parts of columns or streams");
+    }
   }
 
   static Error unknown(std::string_view what) {

@@ -31,6 +31,10 @@ class Cancelled(Exception):
     pass
 
 
+class Missing(Exception):
+    pass
+
+
 class Link:
     def __init__(self):
         self.socket = socket.socket(fileno=LINK)
@@ -64,6 +68,7 @@ class Link:
     def map_shared(self, vocabulary_count):
         size = LOGITS_OFFSET + 4 * vocabulary_count
         shared = memoryview(mmap.mmap(SHARED, size))
+        os.close(SHARED)
         self.words = shared[:LOGITS_OFFSET].cast("I")
         self.logits = shared[LOGITS_OFFSET:].cast("f")
 
@@ -95,7 +100,8 @@ class Worker:
     def check(self, _session, _payload):
         for module, package in self.runtime.modules:
             if importlib.util.find_spec(module) is None:
-                raise ImportError(f"no module named {module}; pip install {self.runtime.install}")
+                install = f"{sys.executable} -m pip install {self.runtime.install}"
+                raise Missing(f"no module named {module}; {install}")
         return " ".join(
             f"{package} {importlib.metadata.version(package)}"
             for _, package in self.runtime.modules
@@ -181,7 +187,9 @@ def serve(runtime):
             status, answer = DONE, requests[kind](session, payload)
         except Cancelled:
             status, answer = CANCELLED, b""
+        except Missing as error:
+            status, answer = FAILED, str(error).encode()
         except Exception as error:
-            status, answer = FAILED, f"{type(error).__name__}: {error}".encode()[:4096]
+            status, answer = FAILED, f"{type(error).__name__}: {error}".encode()[:1024]
         faulthandler.cancel_dump_traceback_later()
         link.send(status, answer)

@@ -102,6 +102,7 @@ void WorkerLink::read_output() {
   for (;;) {
     const ssize_t count = ::read(process_.output(), bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
+    if (count == 0) has_output_ = false;
     if (count <= 0) return;
     output_.append(bytes.data(), size_t(count));
     if (output_.size() > kOutputBytesMax) output_.erase(0, output_.size() - kOutputBytesMax);
@@ -113,14 +114,13 @@ Status WorkerLink::wait(short events, Clock::time_point end) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
     if (left <= 0) return broken("no answer within the limit of time: it was ended");
-    std::array<pollfd, 2> watched = {{{socket_.number(), events, 0}, {process_.output(), POLLIN, 0}}};
+    const int output = has_output_ ? process_.output() : -1;
+    std::array<pollfd, 2> watched = {{{socket_.number(), events, 0}, {output, POLLIN, 0}}};
     const int count = ::poll(watched.data(), watched.size(), int(std::min<int64_t>(left, 1 << 30)));
     if (count < 0 && errno != EINTR) return broken(std::strerror(errno));
     if (count <= 0) continue;
     if (watched[1].revents != 0) read_output();
     if (watched[0].revents != 0) return Ok{};
-    // It has closed its output, and would be heard of at once for ever.
-    if ((watched[1].revents & POLLHUP) != 0) return broken("it has ended");
   }
 }
 
@@ -169,6 +169,10 @@ Result<std::string> WorkerLink::call(Request request, uint64_t session,
                                      std::span<const std::byte> payload,
                                      std::chrono::milliseconds limit) {
   if (error_) return *error_;
+  if (!process_.is_owned_here()) {
+    return fail(ErrorCode::io, "{}: expected to be used by the process that loaded it, found one "
+                "that was forked off", name_);
+  }
   CHECK(payload.size() <= UINT32_MAX);
   const Head head{.bytes = uint32_t(payload.size()),
                   .kind = uint32_t(request),
@@ -180,6 +184,9 @@ Result<std::string> WorkerLink::call(Request request, uint64_t session,
     CAIRN_TRY(Answer answer, receive_answer(Clock::now() + limit));
     if (answer.status == kDone) return std::move(answer.text);
     if (answer.status == kCancelled) return fail(ErrorCode::cancelled, "cancelled");
+    if (answer.status == kFailed && request == Request::check) {
+      return fail(ErrorCode::unsupported, "{}", printable(answer.text));
+    }
     if (answer.status == kFailed) {
       return fail(ErrorCode::io, "{}: {}: {}", name_, kRequestNames[size_t(request)],
                   printable(answer.text));

@@ -34,7 +34,8 @@ class WorkerLink {
   // The number of the next request: what a cancellation names.
   uint64_t next_sequence() const { return sequence_ + 1; }
   // What the worker answers; `limit` is for that, and for each sign of life before it.
-  // Errors: cancelled; io: what the worker says, or what became of it.
+  // Errors: cancelled; unsupported: what check finds missing; io: what the worker says, or what
+  // became of it.
   Result<std::string> call(Request request, uint64_t session, std::span<const std::byte> payload,
                            std::chrono::milliseconds limit);
 
@@ -57,7 +58,8 @@ class WorkerLink {
   ChildProcess process_;
   Descriptor socket_;
   uint64_t sequence_ = 0;
-  std::string output_;            // The last that it wrote.
+  std::string output_;        // The last that it wrote.
+  bool has_output_ = true;    // Else it has closed that.
   std::optional<Error> error_;  // Nothing is asked any more.
 };
 

@@ -257,9 +257,8 @@ Result<std::unique_ptr<RuntimeSession>> WorkerModel::open_session() {
 Status check_worker(const WorkerType& type) {
   CAIRN_TRY(const std::unique_ptr<WorkerLink> link,
             WorkerLink::start(type.name, program_of(type), -1, -1));
-  const Result<std::string> found = link->call(Request::check, 0, {}, type.limit);
-  if (found) return Ok{};
-  return fail(ErrorCode::unsupported, "{}", found.error().message);
+  CAIRN_TRY(link->call(Request::check, 0, {}, type.limit));
+  return Ok{};
 }
 
 Status check_worker_model(const ModelProbe& probe) {

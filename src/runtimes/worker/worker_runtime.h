@@ -21,7 +21,8 @@ struct WorkerType {
   std::chrono::milliseconds load_limit = std::chrono::seconds(600);
 };
 
-// Whether the interpreter has the packages. Errors: unsupported, with what to install.
+// Whether the interpreter has the packages. Errors: unsupported, with what to install; those of
+// WorkerLink.
 Status check_worker(const WorkerType& type);
 // Errors: unsupported, with what of the model is not computed.
 Status check_worker_model(const ModelProbe& probe);
