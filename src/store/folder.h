@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/descriptor.h"
+#include "base/machine/descriptor.h"
 #include "base/function_ref.h"
 #include "base/result.h"
 #include "base/sha256.h"

@@ -17,6 +17,7 @@
 #include <string>
 #include <thread>
 
+#include "base/env.h"
 #include "base/file.h"
 #include "tests/runtimes/contract.h"
 
@@ -289,9 +290,8 @@ TEST_F(WorkerRuntime, EndsWithTheProgram) {
 
 TEST_F(WorkerRuntime, SaysWhatIsMissing) {
   WorkerType wanting = type();
-  const std::string text =
-      std::string(python_).replace(python_.find("modules = []"), 12,
-                                   "modules = [('nosuch', 'nosuch')]; install = 'nosuch'");
+  const std::string text = std::string(python_).replace(
+      python_.find("modules = []"), 12, "modules = [('nosuch', 'nosuch')]; install = 'nosuch'");
   wanting.python = text;
   const Status missing = runtimes::check_worker(wanting);
   ASSERT_FALSE(missing);
@@ -300,6 +300,7 @@ TEST_F(WorkerRuntime, SaysWhatIsMissing) {
               missing.error().message.ends_with("-m pip install nosuch"))
       << missing.error().message;
   EXPECT_TRUE(runtimes::check_worker(type()));
+  const std::optional<std::string> before = env("CAIRN_PYTHON");
   ::setenv("CAIRN_PYTHON", "/no/such/python", 1);
   EXPECT_EQ(runtimes::check_worker(type()).error().message,
             "CAIRN_PYTHON: expected a Python interpreter, found /no/such/python");
@@ -308,6 +309,7 @@ TEST_F(WorkerRuntime, SaysWhatIsMissing) {
   ::setenv("CAIRN_PYTHON", "/bin/true", 1);
   EXPECT_TRUE(has_text(runtimes::check_worker(type()).error().message, "it has ended"));
   ::unsetenv("CAIRN_PYTHON");
+  if (before) ::setenv("CAIRN_PYTHON", before->c_str(), 1);
 }
 
 }  // namespace

@@ -87,8 +87,16 @@ class Session:
                 self.runtime.link.check_cancelled()
             except Cancelled:
                 self.request.cancel()
+                self.wait_for_end()
                 raise
         return self.request.get_output_tensor(0).data
+
+    # What was cancelled says so by an error.
+    def wait_for_end(self):
+        try:
+            self.request.wait()
+        except RuntimeError:
+            pass
 
     def cut(self, length):
         for variable in self.request.query_state():
@@ -114,15 +122,21 @@ class Runtime:
         import openvino
 
         self.ov, self.link = openvino, link
-        kit, caches = Kit(openvino, numpy), Caches(Kit(openvino, numpy))
+        kit = Kit(openvino, numpy)
+        caches = Caches(kit)
         made = {}
         for name, numbers in recording.inputs([0], 0).items():
             kind = openvino.Type.i32 if numbers.dtype == numpy.int32 else openvino.Type.f32
-            fixed = [-1] + [-1 if name.startswith(("mask", "back")) else n for n in numbers.shape[1:]]
-            made[name] = kit.op.parameter(fixed, kind, name)
+            by_position = name.startswith(("mask", "back"))  # A column for each, at any length.
+            shape = [-1] + [-1 if by_position else count for count in numbers.shape[1:]]
+            made[name] = kit.op.parameter(shape, kind, name)
             made[name].output(0).set_names({name})
-        row = Step(kit, recording, lambda place: kit.constant(recording.constant(place)), made, caches)
-        model = openvino.Model([row.run().output(0)], caches.sinks, list(made.values()), "step")
+
+        def weights(place):
+            return kit.constant(recording.constant(place))
+
+        row = Step(kit, recording, weights, made, caches).run()
+        model = openvino.Model([row.output(0)], caches.sinks, list(made.values()), "step")
         settings = {
             "INFERENCE_PRECISION_HINT": "f32",
             "KV_CACHE_PRECISION": "f32",

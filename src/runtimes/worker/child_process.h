@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/descriptor.h"
+#include "base/machine/descriptor.h"
 #include "base/result.h"
 
 namespace cairn::runtimes {

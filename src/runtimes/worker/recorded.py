@@ -3,7 +3,7 @@ what src/device/op.h says; a library is a class with the dozen functions used he
 have + - * / of their own. Knows no model."""
 
 
-# The constants of cairn's memory, which hold the weights as well.
+# What cairn has recorded, and where the numbers are that its ops read.
 class Recording:
     def __init__(self, description):
         import numpy
@@ -22,7 +22,9 @@ class Recording:
             for kind, fields in self.ops
             if kind == "RopeTable"
         ]
-        self.scales = [(at, f) for at, (kind, f) in enumerate(self.ops) if kind == "ScaleByPosition"]
+        self.scales = [
+            (at, fields) for at, (kind, fields) in enumerate(self.ops) if kind == "ScaleByPosition"
+        ]
 
     # [first byte, type, shape]
     def constant(self, place):
@@ -172,8 +174,10 @@ class Step:
             value, column, width = f["gate"]
             both = self.read([value, column, width + f["run"]])
             both = self.kit.reshape(both, [-1, runs, 2 * f["run"]])
-            sides = [self.kit.columns(both, side * f["run"], (side + 1) * f["run"]) for side in (0, 1)]
-            gate, x = (self.kit.reshape(side, [-1, f["out"][2]]) for side in sides)
+            gate, x = (
+                self.kit.reshape(self.kit.columns(both, first, first + f["run"]), [-1, f["out"][2]])
+                for first in (0, f["run"])
+            )
         else:
             gate, x = self.read(f["gate"]), self.read(f["x"])
         self.write(f["out"], self.activate(f["activation"], gate) * x)

@@ -43,14 +43,22 @@ std::string shown(const Rows& rows) {
 
 std::string_view name_of(Activation activation) {
   switch (activation) {
-    case Activation::silu: return "silu";
-    case Activation::gelu_erf: return "gelu_erf";
-    case Activation::gelu_tanh: return "gelu_tanh";
-    case Activation::relu: return "relu";
-    case Activation::sigmoid: return "sigmoid";
-    case Activation::tanh: return "tanh";
-    case Activation::none: return "none";
-    default: return {};
+    case Activation::silu:
+      return "silu";
+    case Activation::gelu_erf:
+      return "gelu_erf";
+    case Activation::gelu_tanh:
+      return "gelu_tanh";
+    case Activation::relu:
+      return "relu";
+    case Activation::sigmoid:
+      return "sigmoid";
+    case Activation::tanh:
+      return "tanh";
+    case Activation::none:
+      return "none";
+    default:
+      return {};
   }
 }
 
@@ -74,8 +82,7 @@ class Places {
   std::string vector(const ConstantOf<Number>& numbers) {
     if (!numbers.exists()) return "null";
     const std::span<const Number> view(numbers.data(), size_t(numbers.count()));
-    const size_t first =
-        place(view.data(), {.bytes = std::as_bytes(view)}, view.size_bytes());
+    const size_t first = place(view.data(), {.bytes = std::as_bytes(view)}, view.size_bytes());
     return fmt::format("[{},\"f{}\",[{}]]", first, sizeof(Number), view.size());
   }
 
@@ -116,10 +123,10 @@ struct OpWriter {
   Result<std::string> operator()(const op::LayerNorm& o) { return norm("LayerNorm", o, o.bias); }
   template <class Norm>
   std::string norm(std::string_view name, const Norm& o, const Constant& bias) {
-    return fmt::format(
-        R"(["{}",{{"x":{},"out":{},"gain":{},"bias":{},"group":{},"gain_per_element":{},"epsilon":{}}}])",
-        name, shown(o.x), shown(o.out), places->vector(o.gain), places->vector(bias), o.group,
-        o.gain_per_element, o.epsilon);
+    return fmt::format(R"(["{}",{{"x":{},"out":{},"gain":{},"bias":{},"group":{},)"
+                       R"("gain_per_element":{},"epsilon":{}}}])",
+                       name, shown(o.x), shown(o.out), places->vector(o.gain), places->vector(bias),
+                       o.group, o.gain_per_element, o.epsilon);
   }
   Result<std::string> operator()(const op::Add& o) {
     return fmt::format(R"(["Add",{{"a":{},"b":{},"out":{},"scale":{}}}])", shown(o.a), shown(o.b),
@@ -219,10 +226,8 @@ Result<std::unique_ptr<Recorded>> record(const gguf::File& file) {
   }
   // Of the layout, only the planes' shapes are of interest.
   const PageFormat format{.head_bytes = [](KvType, int32_t dim) { return size_t(dim); }};
-  made->layout =
-      memory::Layout::make(states, format, KvType::f32, KvType::f32, model.size().width);
-  made->graph =
-      std::make_unique<Graph>(made->layout, GraphOptions{.keeps_plain_rows = true});
+  made->layout = memory::Layout::make(states, format, KvType::f32, KvType::f32, model.size().width);
+  made->graph = std::make_unique<Graph>(made->layout, GraphOptions{.keeps_plain_rows = true});
   (void)model.forward(*made->graph);
   OpWriter writer{&made->places};
   for (const Op& op : made->graph->recorded()) {
@@ -240,8 +245,7 @@ Error file_error(const char* verb) {
 
 Status write_at(const Descriptor& file, std::span<const std::byte> bytes, size_t offset) {
   while (!bytes.empty()) {
-    const ssize_t count =
-        ::pwrite(file.number(), bytes.data(), bytes.size(), off_t(offset));
+    const ssize_t count = ::pwrite(file.number(), bytes.data(), bytes.size(), off_t(offset));
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return file_error("be written");
     bytes = bytes.subspan(size_t(count));
@@ -260,8 +264,8 @@ Status write_weight(const Descriptor& file, const Weight& weight, size_t offset)
     decoded.resize(size_t(count) * size_t(weight.cols));
     const size_t blocks_bytes = size_t(count) * weight.row_bytes();
     quant::decode_row(*weight.type, {weight.row(0, first), blocks_bytes}, decoded);
-    CAIRN_TRY(write_at(file, std::as_bytes(std::span(decoded)),
-                       offset + size_t(first) * row_bytes));
+    CAIRN_TRY(
+        write_at(file, std::as_bytes(std::span(decoded)), offset + size_t(first) * row_bytes));
   }
   return Ok{};
 }

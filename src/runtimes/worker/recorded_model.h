@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/descriptor.h"
+#include "base/machine/descriptor.h"
 #include "base/result.h"
 #include "gguf/gguf.h"
 

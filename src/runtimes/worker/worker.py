@@ -79,7 +79,8 @@ class Link:
 
 # A thread that ends the process with the one at the other side, whatever is computed.
 def end_with_host(link):
-    peer = struct.unpack("iII", link.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+    peer = link.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    peer = struct.unpack("iII", peer)[0]
     poll = select.poll()
     poll.register(link.socket, select.POLLRDHUP)
     try:

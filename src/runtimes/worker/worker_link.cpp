@@ -36,7 +36,7 @@ constexpr uint32_t kAnswerBytesMax = 64 << 10;
 constexpr size_t kOutputBytesMax = 4 << 10;
 constexpr size_t kShownBytes = 1000;  // Of the output, in an error.
 
-constexpr const char* kRequestNames[] = {"check", "load",     "open",    "close", "append",
+constexpr const char* kRequestNames[] = {"check",  "load",     "open",    "close", "append",
                                          "rewind", "snapshot", "restore", "drop"};
 
 bool can_run(const std::string& path) {
@@ -156,9 +156,10 @@ Result<WorkerLink::Answer> WorkerLink::receive_answer(Clock::time_point end) {
   Head head;
   CAIRN_TRY(receive(std::as_writable_bytes(std::span(&head, 1)), end));
   if (head.sequence != sequence_ || head.kind > kAlive || head.bytes > kAnswerBytesMax) {
-    return broken(fmt::format("expected an answer to request {} of at most {} bytes, found one of "
-                              "status {} to request {} of {} bytes",
-                              sequence_, kAnswerBytesMax, head.kind, head.sequence, head.bytes));
+    return broken(
+        fmt::format("expected an answer to request {} of at most {} bytes, found one of "
+                    "status {} to request {} of {} bytes",
+                    sequence_, kAnswerBytesMax, head.kind, head.sequence, head.bytes));
   }
   Answer answer{.status = head.kind, .text = std::string(head.bytes, '\0')};
   CAIRN_TRY(receive(std::as_writable_bytes(std::span(answer.text)), end));
@@ -170,8 +171,10 @@ Result<std::string> WorkerLink::call(Request request, uint64_t session,
                                      std::chrono::milliseconds limit) {
   if (error_) return *error_;
   if (!process_.is_owned_here()) {
-    return fail(ErrorCode::io, "{}: expected to be used by the process that loaded it, found one "
-                "that was forked off", name_);
+    return fail(ErrorCode::io,
+                "{}: expected to be used by the process that loaded it, found one "
+                "that was forked off",
+                name_);
   }
   CHECK(payload.size() <= UINT32_MAX);
   const Head head{.bytes = uint32_t(payload.size()),

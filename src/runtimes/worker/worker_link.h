@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/descriptor.h"
+#include "base/machine/descriptor.h"
 #include "base/result.h"
 #include "runtimes/worker/child_process.h"
 
@@ -58,8 +58,8 @@ class WorkerLink {
   ChildProcess process_;
   Descriptor socket_;
   uint64_t sequence_ = 0;
-  std::string output_;        // The last that it wrote.
-  bool has_output_ = true;    // Else it has closed that.
+  std::string output_;          // The last that it wrote.
+  bool has_output_ = true;      // Else it has closed that.
   std::optional<Error> error_;  // Nothing is asked any more.
 };
 

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/descriptor.h"
+#include "base/machine/descriptor.h"
 #include "runtimes/worker/python_files.h"
 #include "runtimes/worker/recorded_model.h"
 #include "runtimes/worker/worker_link.h"
@@ -59,8 +59,8 @@ class SharedMemory {
         ::fcntl(made->file_.number(), F_ADD_SEALS, seals) != 0) {
       return fail(ErrorCode::io, "cannot make shared memory: {}", std::strerror(errno));
     }
-    void* const mapped = ::mmap(nullptr, made->bytes_, PROT_READ | PROT_WRITE, MAP_SHARED,
-                                made->file_.number(), 0);
+    void* const mapped =
+        ::mmap(nullptr, made->bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, made->file_.number(), 0);
     if (mapped == MAP_FAILED) {
       return fail(ErrorCode::io, "cannot map shared memory: {}", std::strerror(errno));
     }
@@ -236,13 +236,12 @@ Status WorkerModel::load(const ModelProbe& probe, const RuntimeOptions& options)
   CAIRN_TRY(shared_, SharedMemory::make(size_t(vocabulary_count_)));
   CAIRN_TRY(link_, WorkerLink::start(type_.name, program_of(type_), shared_->file(),
                                      recorded.weights.number()));
-  const std::string description = fmt::format(
-      R"({{"vocabulary":{},"threads":{},"limit_seconds":{},{}}})", vocabulary_count_,
-      options.thread_count,
-      std::chrono::ceil<std::chrono::seconds>(type_.limit + type_.load_limit).count(),
-      recorded.json);
-  CAIRN_TRY(link_->call(Request::load, 0, std::as_bytes(std::span(description)),
-                        type_.load_limit));
+  const std::string description =
+      fmt::format(R"({{"vocabulary":{},"threads":{},"limit_seconds":{},{}}})", vocabulary_count_,
+                  options.thread_count,
+                  std::chrono::ceil<std::chrono::seconds>(type_.limit + type_.load_limit).count(),
+                  recorded.json);
+  CAIRN_TRY(link_->call(Request::load, 0, std::as_bytes(std::span(description)), type_.load_limit));
   return Ok{};
 }
 
