@@ -40,6 +40,7 @@ enum : int32_t {
   kChatters,
   kForgetsOutput,
   kSlow,
+  kBreaks,
   kAsksProcess = 310,
   kAsksDescriptors,
   kAsksFolder,
@@ -171,6 +172,13 @@ TEST_F(WorkerRuntime, WorkersThatDieHangOrLieAreErrors) {
     EXPECT_EQ(error_of(*session, {1}), error);  // And so is every call after it.
     EXPECT_FALSE(runtime->open_session());
   }
+}
+
+TEST_F(WorkerRuntime, EnginesThatBreakAreNotUsedAgain) {
+  const auto runtime = loaded(type());
+  auto session = opened(*runtime);
+  EXPECT_EQ(error_of(*session, {kBreaks}), "toy: append: Broken: the toy is broken");
+  EXPECT_EQ(error_of(*session, {1}), "toy: it has ended");
 }
 
 TEST_F(WorkerRuntime, HeardOutputIsKeptShort) {

@@ -24,7 +24,9 @@ CHECK, LOAD, OPEN, CLOSE, APPEND, REWIND, SNAPSHOT, RESTORE, DROP = range(9)
 DONE, FAILED, CANCELLED, ALIVE = range(4)
 HEAD = struct.Struct("<IIQQ")  # Bytes behind it, kind, number of the request, session.
 LOGITS_OFFSET = 64
-PART_TOKENS = 256  # A chunk is read in parts from its beginning, so equal chunks have equal parts.
+# A chunk is read in parts from its beginning, so that equal chunks have equal parts; between them
+# it can be cancelled.
+PART_TOKENS = 64
 
 
 class Cancelled(Exception):
@@ -32,6 +34,11 @@ class Cancelled(Exception):
 
 
 class Missing(Exception):
+    pass
+
+
+# What the engine holds is not known any more: the process ends behind the answer.
+class Broken(Exception):
     pass
 
 
@@ -147,6 +154,8 @@ class Worker:
         before = session.length
         try:
             row = self.read(session, tokens)
+        except Broken:
+            raise
         except BaseException:
             session.cut(before)
             raise
@@ -184,6 +193,7 @@ def serve(runtime):
         size, kind, link.sequence, session = HEAD.unpack(link.receive(HEAD.size))
         payload = link.receive(size)
         link.watch_time()
+        is_broken = False
         try:
             status, answer = DONE, requests[kind](session, payload)
         except Cancelled:
@@ -192,5 +202,8 @@ def serve(runtime):
             status, answer = FAILED, str(error).encode()
         except Exception as error:
             status, answer = FAILED, f"{type(error).__name__}: {error}".encode()[:1024]
+            is_broken = isinstance(error, Broken)
         faulthandler.cancel_dump_traceback_later()
         link.send(status, answer)
+        if is_broken:
+            os._exit(1)
