@@ -89,6 +89,8 @@ COVERED_BY = [
     ("src/serve/memory_json.cpp", "tests/serve/memory_test.cpp", "what routes/memory.cpp sends"),
     ("src/runtimes/{mlx/mlx,openvino/openvino}.cpp", "tests/runtimes/contract_test.cpp",
      "walks the table of runtimes"),
+    ("src/runtimes/{litert_lm/{litert_library,litert_lm},coreml/coreml}.cpp",
+     "tests/runtimes/litert_engine_test.cpp", "what is listed, and its library"),
     ("src/runtimes/worker/{child_process,worker_link}.cpp",
      "tests/runtimes/worker_runtime_test.cpp", "what runtimes see of their processes"),
     ("src/session/prompt_probabilities.cpp", "tests/serve/completion_test.cpp", "as they are told"),
