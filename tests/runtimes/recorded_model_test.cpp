@@ -7,12 +7,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "quant/quant.h"
+#include "quantize/quantize.h"
+#include "tests/scratch_folder.h"
 
 namespace cairn::recorded_model_test {
 namespace {
@@ -48,6 +51,41 @@ TEST(RecordedModel, HoldsTheNumbersOfTheFile) {
   EXPECT_EQ(matmul_count, 4u * 7 + 1);
   EXPECT_LT(::pwrite(recorded->weights.number(), "x", 1, 0), 0);
   EXPECT_NE(::ftruncate(recorded->weights.number(), 0), 0);
+}
+
+// As f32, decoded as for cairn's own kernels.
+TEST(RecordedModel, DecodesQuantizedWeights) {
+  const test::ScratchFolder folder;
+  const std::string path = folder.file("q8.gguf");
+  ASSERT_TRUE(quantize::quantize({.in_path = std::string(CAIRN_FIXTURES) + "/golden/llama.gguf",
+                                  .out_path = path,
+                                  .mix = "Q8_0",
+                                  .thread_count = 2}));
+  auto file = gguf::File::open(path);
+  ASSERT_TRUE(file);
+  auto recorded = runtimes::record_model(*file);
+  ASSERT_TRUE(recorded);
+  std::vector<std::byte> bytes(recorded->weights_bytes);
+  ASSERT_EQ(::pread(recorded->weights.number(), bytes.data(), bytes.size(), 0),
+            ssize_t(bytes.size()));
+  const auto json = nlohmann::json::parse("{" + recorded->json + "}");
+  const gguf::Tensor* const output = file->find("output.weight");
+  ASSERT_EQ(output->type->name, "Q8_0");
+  std::vector<float> expected(size_t(output->weight_count));
+  quant::decode_row(*output->type, output->bytes, expected);
+  size_t found_count = 0;
+  for (const auto& op : json["ops"]) {
+    EXPECT_NE(op[0], "Quantize");
+    if (op[0] != "MatMul") continue;
+    EXPECT_EQ(op[1]["weight"][1], "f4");
+    EXPECT_EQ(op[1]["x"].size(), 3u);
+    if (op[1]["weight"][2][0] != 384) continue;
+    ++found_count;
+    EXPECT_EQ(std::memcmp(bytes.data() + size_t(op[1]["weight"][0]), expected.data(),
+                          expected.size() * sizeof(float)),
+              0);
+  }
+  EXPECT_EQ(found_count, 1u);
 }
 
 TEST(RecordedModel, NamesWhatOthersDoNotCompute) {

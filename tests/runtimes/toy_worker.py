@@ -4,7 +4,7 @@ the model. Some tokens have it fail as engines do. Stands behind src/runtimes/wo
 import time
 
 FAILS, DIES, HANGS, LIES_ABOUT_SIZE, LIES_ABOUT_NUMBER = range(300, 305)
-CHATTERS, FORGETS_OUTPUT, SLOW, BREAKS = range(305, 309)
+CHATTERS, FORGETS_OUTPUT, SLOW, BREAKS, FLOODS = range(305, 310)
 ASKS = range(310, 314)
 
 
@@ -45,6 +45,9 @@ class Session:
             os.close(1)
             os.close(2)
             time.sleep(1000)
+        if token == FLOODS:
+            for _ in range(100):
+                link.say_alive()
         if token == BREAKS:
             raise Broken("the toy is broken")
         if token == SLOW:

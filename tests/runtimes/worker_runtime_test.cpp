@@ -41,6 +41,7 @@ enum : int32_t {
   kForgetsOutput,
   kSlow,
   kBreaks,
+  kFloods,
   kAsksProcess = 310,
   kAsksDescriptors,
   kAsksFolder,
@@ -158,6 +159,7 @@ TEST_F(WorkerRuntime, WorkersThatDieHangOrLieAreErrors) {
         Case{kHangs, "no answer within the limit of time", "the toy hangs"},
         Case{kLiesAboutSize, "of at most 65536 bytes, found", "1073741824 bytes"},
         Case{kLiesAboutNumber, "expected an answer to request", "of status 0"},
+        Case{kFloods, "more signs of life than there are tokens", ""},
         Case{kForgetsOutput, "no answer within the limit of time", ""}}) {
     SCOPED_TRACE(each.token);
     const auto runtime = loaded(type(std::chrono::milliseconds(1500)));

@@ -183,7 +183,8 @@ Result<std::string> WorkerLink::call(Request request, uint64_t session,
                   .session = session};
   CAIRN_TRY(send(std::as_bytes(std::span(&head, 1)), Clock::now() + limit));
   CAIRN_TRY(send(payload, Clock::now() + limit));
-  for (;;) {
+  // There is at most one sign of life for each token of a chunk.
+  for (size_t life_count = 0; life_count <= payload.size(); ++life_count) {
     CAIRN_TRY(Answer answer, receive_answer(Clock::now() + limit));
     if (answer.status == kDone) return std::move(answer.text);
     if (answer.status == kCancelled) return fail(ErrorCode::cancelled, "cancelled");
@@ -195,6 +196,7 @@ Result<std::string> WorkerLink::call(Request request, uint64_t session,
                   printable(answer.text));
     }
   }
+  return broken("expected an answer, found more signs of life than there are tokens");
 }
 
 }  // namespace cairn::runtimes

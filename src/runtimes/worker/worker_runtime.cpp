@@ -135,9 +135,18 @@ class WorkerModel final : public LoadedRuntime {
 
   Result<std::string> call(Request request, uint64_t session,
                            std::span<const std::byte> payload = {}) {
+    CAIRN_TRY(drop_states());
+    return call_next(request, session, payload);
+  }
+  Status drop_states() {
     for (const uint64_t state : dropped_->take()) {
       CAIRN_TRY(link_->call(Request::drop, 0, bytes_of(state), type_.limit));
     }
+    return Ok{};
+  }
+  // The request that next_sequence() has named.
+  Result<std::string> call_next(Request request, uint64_t session,
+                                std::span<const std::byte> payload) {
     return link_->call(request, session, payload, type_.limit);
   }
   uint32_t next_sequence() const { return uint32_t(link_->next_sequence()); }
@@ -164,8 +173,9 @@ class WorkerSession final : public RuntimeSession {
 
   Result<std::span<const float>> append(std::span<const Token> tokens) override {
     CAIRN_TRY(check(tokens));
+    CAIRN_TRY(model_->drop_states());
     running_ = model_->next_sequence();
-    Result<std::string> done = model_->call(Request::append, number_, std::as_bytes(tokens));
+    Result<std::string> done = model_->call_next(Request::append, number_, std::as_bytes(tokens));
     running_ = 0;
     if (!done) return std::move(done).error();
     length_ += tokens.size();
