@@ -8,7 +8,7 @@
 
 namespace cairn {
 
-// No core files (they hold prompts), no privileges by programs that it starts (it starts none), new
+// No core files (they hold prompts), no privileges by programs that it starts (Python, for runtimes), new
 // files for their owner alone but for those that shared_file_mask() allows. Limits of file sizes
 // are errors, not signals. Standard streams that are closed stay unusable, but no file gets their
 // numbers.
