@@ -46,6 +46,11 @@ pid_t raw_fork(unsigned long end_signal) {
   return pid_t(::syscall(SYS_clone, end_signal, nullptr, nullptr, nullptr, nullptr));
 }
 
+// Whatever else happens at the end of a process is the host's, such as writing what is buffered.
+[[noreturn]] void leave(int code) {
+  for (;;) ::syscall(SYS_exit_group, code);
+}
+
 void say(const Plan& plan, Birth birth) {
   while (::write(plan.births, &birth, sizeof birth) < 0 && errno == EINTR) {
   }
@@ -74,14 +79,14 @@ void mark_rest(int first) {
   for (int number = 0; number < count; ++number) {
     if (::dup2(plan.descriptors[size_t(number)], number) < 0) {
       say(plan, {.error = errno});
-      ::_exit(127);
+      leave(127);
     }
   }
   mark_rest(count);
   reset_signals();
   ::execv(plan.program, plan.arguments);
   say(plan, {.error = errno});
-  ::_exit(127);
+  leave(127);
 }
 
 // The first child. It does not wait for the program, so that the number stays the program's until
@@ -96,7 +101,7 @@ void mark_rest(int first) {
   char none = 0;
   while (::read(plan.leave, &none, 1) < 0 && errno == EINTR) {
   }
-  ::_exit(0);
+  leave(0);
 }
 
 struct Pipe {

@@ -186,18 +186,18 @@ class Step:
         pass  # Its angles are inputs.
 
     def Rope(self, f):
-        kit, (value, _, width), dim, pairs = self.kit, f["x"], f["head_dim"], f["pair_count"]
-        heads, table = width // dim, f["table"][0]
+        kit, dim, pairs = self.kit, f["head_dim"], f["pair_count"]
+        width, table = f["x"][2], f["table"][0]
+        heads = width // dim
         x = kit.reshape(self.read(f["x"]), [-1, heads, dim])
         cos, sin = (
             kit.reshape(self.inputs[f"{name}{table}"], [-1, 1, pairs]) for name in ("cos", "sin")
         )
-        turned = kit.columns(x, 0, 2 * pairs)
         if f["halves"]:
             a, b = kit.columns(x, 0, pairs), kit.columns(x, pairs, 2 * pairs)
             turned = kit.concat([a * cos - b * sin, a * sin + b * cos], 2)
         else:
-            by_pair = kit.reshape(turned, [-1, heads, pairs, 2])
+            by_pair = kit.reshape(kit.columns(x, 0, 2 * pairs), [-1, heads, pairs, 2])
             a, b = (
                 kit.reshape(kit.columns(by_pair, side, side + 1), [-1, heads, pairs])
                 for side in (0, 1)
