@@ -277,6 +277,9 @@ def check_layout(found: dict[str, dict[str, int]]) -> None:
 
 def _load() -> ctypes.CDLL:
     path = library_path()
+    # Other programs' engines are run by this interpreter, which has this program's packages.
+    if sys.executable:
+        os.environ.setdefault("CAIRN_PYTHON", sys.executable)
     try:
         library = ctypes.CDLL(str(path))
     except OSError as error:

@@ -8,10 +8,10 @@
 
 namespace cairn {
 
-// No core files (they hold prompts), no privileges by programs that it starts (it starts none), new
-// files for their owner alone but for those that shared_file_mask() allows. Limits of file sizes
-// are errors, not signals. Standard streams that are closed stay unusable, but no file gets their
-// numbers.
+// No core files (they hold prompts), no privileges by programs that it starts (Python, for
+// runtimes), new files for their owner alone but for those that shared_file_mask() allows. Limits
+// of file sizes are errors, not signals. Standard streams that are closed stay unusable, but no
+// file gets their numbers.
 void forbid_process();
 
 // The umask that the program was started with: files that are meant for others too have the

@@ -113,6 +113,10 @@ class Graph {
   // after each of a's.
   Tensor join_columns(Tensor a, int32_t a_run, Tensor b, int32_t b_run);
 
+  // What was recorded so far, in order, for those who compute it elsewhere; rows are references
+  // (graph/reference.h).
+  std::span<const Op> recorded() const { return ops_; }
+
   using Limits = PlanLimits;
   Plans finish(Tensor logits, const Limits& limits) &&;
 

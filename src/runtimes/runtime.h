@@ -1,7 +1,8 @@
 // Other programs' engines behind cairn's interface: what one of them must be able to do, which is
 // little: it takes tokens and gives logits. Vocabulary, chat template, sampling and history stay
 // with cairn (runtimes/timeline.h). Found by name in a table that the build makes from the files of
-// this folder. Thread rule: a session is used by one thread, but for cancel().
+// this folder. Thread rule: a loaded runtime and its sessions are used by one thread at a time,
+// whichever it is, but for cancel().
 #pragma once
 
 #include <cstddef>
@@ -66,7 +67,7 @@ class RuntimeSession {
   virtual void cancel() = 0;
 };
 
-// A model that is ready. Its sessions are opened and used on the thread that loaded it.
+// A model that is ready.
 class LoadedRuntime {
  public:
   virtual ~LoadedRuntime() = default;

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/machine/descriptor.h"
 #include "base/function_ref.h"
 #include "base/result.h"
 #include "base/sha256.h"
@@ -27,24 +28,6 @@ enum class Place : uint8_t { objects, manifests };
 enum class Durability : uint8_t {
   cache,  // Survives the process; after a loss of power it may be missing, never wrong.
   saved,  // On the disk before the call returns.
-};
-
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  ~Descriptor();
-
-  int number() const { return number_; }
-  explicit operator bool() const { return number_ >= 0; }
-
- private:
-  int number_ = -1;
 };
 
 class RecordFile {
