@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "capi/objects.h"
-#include "capi/timeline.h"
+#include "capi/answer_maker.h"
 
 namespace cairn::capi {
 

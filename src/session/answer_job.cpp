@@ -62,7 +62,8 @@ Status AnswerJob::start() {
                                             *std::move(order_.receipt));
     request.choices = &draft_->choices;
   }
-  CAIRN_TRY(completion_, Completion::begin(engine_, lane(), request, std::move(sampler)));
+  CAIRN_TRY(completion_,
+            Completion::begin(engine_->tokenizer(), lane(), request, std::move(sampler)));
   for (const PromptPin& pin : order_.pins) lane()->expect_branch(pin.position);
   stream_->begin(completion_->prompt());
   return Ok{};

@@ -122,7 +122,8 @@ Status ChatSession::begin_answer(Dialogue asked, bool continues) {
                                             receipt_form(asks_with_results(asking)));
     wanted.choices = &draft_->choices;
   }
-  CAIRN_TRY(completion_, Completion::begin(engine_, &lane_, wanted, std::move(sampler)));
+  CAIRN_TRY(completion_,
+            Completion::begin(engine_->tokenizer(), &lane_, wanted, std::move(sampler)));
   before_ = std::exchange(dialogue_, std::move(asked));
   continues_ = continues;
   return Ok{};
@@ -148,7 +149,7 @@ Result<Answer> ChatSession::end_answer(Status driven) {
 }
 
 Result<Answer> ChatSession::complete(const AnswerHooks& hooks) {
-  return end_answer(drive(*engine_, completion(), hooks));
+  return end_answer(drive(*engine_, lane_, completion(), hooks));
 }
 
 Status ChatSession::say(std::string_view text) {

@@ -33,10 +33,10 @@ std::optional<Token> Completion::ReasoningLimit::next(const chat::AnswerReader& 
   return forced_[given_count_++];
 }
 
-Completion::Completion(const Engine* engine, Lane* lane, const AnswerRequest& request,
-                       sample::Sampler sampler)
-    : tokenizer_(*engine->tokenizer()),
-      lane_(lane),
+Completion::Completion(const tokenize::Tokenizer& tokenizer, TokenSource* source,
+                       const AnswerRequest& request, sample::Sampler sampler)
+    : tokenizer_(tokenizer),
+      source_(source),
       sampler_(std::move(sampler)),
       choices_(request.choices),
       token_count_max_(request.token_count_max),
@@ -49,12 +49,13 @@ Completion::Completion(const Engine* engine, Lane* lane, const AnswerRequest& re
       reasoning_limit_(tokenizer_, request),
       begin_time_(Clock::now()) {}
 
-Result<std::unique_ptr<Completion>> Completion::begin(const Engine* engine, Lane* lane,
+Result<std::unique_ptr<Completion>> Completion::begin(const tokenize::Tokenizer* tokenizer,
+                                                      TokenSource* source,
                                                       const AnswerRequest& request,
                                                       sample::Sampler sampler) {
-  CHECK(engine->tokenizer() != nullptr);
-  std::unique_ptr<Completion> made(new Completion(engine, lane, request, std::move(sampler)));
-  CAIRN_TRY(made->answer_.prompt, lane->start(request.prompt, request.message_starts));
+  CHECK(tokenizer != nullptr);
+  std::unique_ptr<Completion> made(new Completion(*tokenizer, source, request, std::move(sampler)));
+  CAIRN_TRY(made->answer_.prompt, source->start(request.prompt, request.message_starts));
   CAIRN_TRY(made->take_prefix(request.answer_prefix));
   return made;
 }
@@ -63,14 +64,15 @@ Result<std::unique_ptr<Completion>> Completion::begin(const Engine* engine, Lane
 Status Completion::take_prefix(std::span<const Token> prefix) {
   for (const Token token : prefix) {
     constraint_.prepare();
-    reader_.push(token);
+    reader_.push(token, events_);
+    events_.clear();
     CAIRN_TRY(constraint_.accept(token));
   }
   return Ok{};
 }
 
 Status Completion::advance() {
-  CHECK(!is_done_ && !lane_->wants_rows());
+  CHECK(!is_done_ && !source_->wants_rows());
   if (!has_prompt_) answer_.prompt_seconds = seconds();
   has_prompt_ = true;
   if (is_full()) {
@@ -93,20 +95,20 @@ void Completion::give_logits(std::vector<float> logits) {
 }
 
 void Completion::choose() {
-  CHECK(!is_done_ && !lane_->wants_rows());
+  CHECK(!is_done_ && !source_->wants_rows());
   if (chosen_ || is_full() || constraint_.is_finished()) return;
   constraint_.prepare();
   const std::optional<Token> forced = reasoning_limit_.next(reader_);
   const std::vector<float> given = std::exchange(given_logits_, {});
-  chosen_ = forced ? Result<Token>(*forced) : constraint_.sample(*lane_, sampler_, given);
+  chosen_ = forced ? Result<Token>(*forced) : constraint_.sample(*source_, sampler_, given);
   if (!*chosen_) return;
   if (choices_ != nullptr) {
-    choices_->add(lane_->logits(), **chosen_, forced.has_value() || !given.empty());
+    choices_->add(source_->logits(), **chosen_, forced.has_value() || !given.empty());
   }
   const int32_t count = sampler_.params().probability_count;
   if (count == 0) return;
   chosen_probabilities_ = forced
-                              ? sample::log_probabilities(lane_->logits(), *forced, size_t(count))
+                              ? sample::log_probabilities(source_->logits(), *forced, size_t(count))
                               : sampler_.probabilities();
 }
 
@@ -126,25 +128,27 @@ Status Completion::add(Token token) {
   if (sampler_.params().probability_count > 0) {
     answer_.probabilities.push_back(std::move(chosen_probabilities_));
   }
-  keep(reader_.push(token));
+  const size_t first_event = events_.size();
+  reader_.push(token, events_);
+  keep(first_event);
   CAIRN_TRY(constraint_.accept(token));
   if (reader_.parser().has_stopped() || constraint_.is_finished()) {
     end(FinishReason::stop);
   } else if (is_full()) {
     end_full();
-  } else if (lane_->room() == 0) {
+  } else if (source_->room() == 0) {
     end(FinishReason::context,
-        fmt::format("the context of {} tokens is full", lane_->sequence().length()));
+        fmt::format("the context of {} tokens is full", source_->length()));
   } else {
-    return lane_->push(token);
+    return source_->push(token);
   }
   return Ok{};
 }
 
-void Completion::keep(std::vector<chat::OutputEvent> events) {
-  for (chat::OutputEvent& event : events) {
+// The events from this one on are new.
+void Completion::keep(size_t first_event) {
+  for (const chat::OutputEvent& event : std::span(events_).subspan(first_event)) {
     if (event.kind == chat::OutputEvent::Kind::text) answer_.text += event.text;
-    events_.push_back(std::move(event));
   }
 }
 
@@ -164,7 +168,9 @@ void Completion::end(FinishReason reason, std::string cut_by) {
   answer_.cut_by = std::move(cut_by);
   answer_.fits_form = constraint_.is_complete();
   if (!has_prompt_) answer_.prompt_seconds = seconds();
-  keep(reader_.finish(reason != FinishReason::stop));
+  const size_t first_event = events_.size();
+  reader_.finish(reason != FinishReason::stop, events_);
+  keep(first_event);
   answer_.stop_text = reader_.parser().stop_text();
   answer_.message = reader_.message();
   answer_.reasoning_tokens = reader_.reasoning_tokens();
@@ -174,6 +180,11 @@ void Completion::end(FinishReason reason, std::string cut_by) {
 
 std::vector<chat::OutputEvent> Completion::take_events() {
   return std::exchange(events_, {});
+}
+
+void Completion::take_events(std::vector<chat::OutputEvent>& events) {
+  events.clear();
+  events.swap(events_);
 }
 
 std::vector<sample::LogProbabilities> Completion::take_probabilities() {
@@ -189,9 +200,9 @@ std::span<const Token> Completion::take_tokens() {
 
 Result<Answer> Completion::finish() {
   CHECK(is_done_);
-  answer_.left_out_tokens = lane_->left_out_tokens();
-  answer_.left_out_turns = lane_->left_out_turns();
-  if (has_prompt_) CAIRN_TRY(lane_->finish_turn());
+  answer_.left_out_tokens = source_->left_out_tokens();
+  answer_.left_out_turns = source_->left_out_turns();
+  if (has_prompt_) CAIRN_TRY(source_->finish_turn());
   answer_.generation_seconds = seconds() - answer_.prompt_seconds;
   return std::move(answer_);
 }
@@ -210,17 +221,17 @@ void hand_out(Completion& completion, const AnswerHooks& hooks) {
 
 }  // namespace
 
-Status drive(Engine& engine, Completion& completion, const AnswerHooks& hooks) {
+Status drive(Engine& engine, Lane& lane, Completion& completion, const AnswerHooks& hooks) {
   LaneBatch batch(&engine);
   while (!completion.is_done()) {
     // Not between a token's choice and its step: who goes on later should find it computed.
-    const bool may_stop = !completion.has_prompt() || !completion.lane().wants_rows();
+    const bool may_stop = !completion.has_prompt() || !lane.wants_rows();
     if (may_stop && hooks.wants_stop && hooks.wants_stop()) {
       completion.stop();
-    } else if (!completion.lane().wants_rows()) {
+    } else if (!lane.wants_rows()) {
       CAIRN_TRY(completion.advance());
     } else {
-      CAIRN_TRY(completion.take_step(batch.step(completion.lane())));
+      CAIRN_TRY(completion.take_step(batch.step(lane)));
       if (!completion.has_prompt() && hooks.on_prompt) {
         hooks.on_prompt(completion.prompt_tokens_done(), completion.prompt_tokens());
       }
