@@ -137,7 +137,8 @@ Result<Cost> Timeline::rewind(size_t position) {
 
 Result<Cost> Timeline::compute() {
   const size_t length = held_.tokens.size();
-  const bool lacks_one_chunk = goes_on_ && held_.ends.size() + 1 == history_.ends.size() &&
+  const bool lacks_one_chunk = logits_.empty() && goes_on_ &&
+                               held_.ends.size() + 1 == history_.ends.size() &&
                                session_->length() == length;
   if (!lacks_one_chunk) return reach(history_);
   is_cancelled_ = false;
