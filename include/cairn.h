@@ -86,10 +86,10 @@ CAIRN_API const char* cairn_layout_json(void);
 typedef void (*cairn_log_fn)(void* user, int32_t level, const char* text, size_t bytes);
 CAIRN_API void cairn_set_log(cairn_log_fn fn, void* user, int32_t min_level);
 
-// What can compute models, the best first: [{"name", "available", "rank", "capabilities": ["rewind",
-// "snapshot"], "exactness": "none", "replay" or "bitwise", "numerics", "why_not"}]. "cairn" is the
-// library's own engine; of others "capabilities" is what they can do themselves, at most, and
-// "why_not" says why one is not available. docs/backends.md has more. Stays for ever.
+// What can compute models, the best first: [{"name", "available", "rank", "capabilities":
+// ["rewind", "snapshot"], "exactness": "none", "replay" or "bitwise", "numerics", "why_not"}].
+// "cairn" is the library's own engine; of others "capabilities" is what they can do themselves, at
+// most, and "why_not" says why one is not available. docs/backends.md has more. Stays for ever.
 CAIRN_API const char* cairn_backends_json(void);
 
 // --- Models ------------------------------------------------------------------------------------
@@ -137,13 +137,13 @@ enum {
 };
 typedef struct cairn_engine_params {
   uint32_t struct_size;
-  uint32_t thread_count;         // 0: one for each physical core.
-  uint32_t parallel;             // Conversations that compute at a time; 0: 64. Others wait.
-  uint32_t context_tokens;       // 0: the model's, or what the budget holds if that is less.
+  uint32_t thread_count;    // 0: one for each physical core.
+  uint32_t parallel;        // Conversations that compute at a time; 0: 64. Others wait.
+  uint32_t context_tokens;  // 0: the model's, or what the budget holds if that is less.
   // Of all conversations; 0: half of what the weights leave. Other backends than "cairn" keep none.
   uint64_t memory_budget_bytes;
-  int32_t type_k, type_v;        // CAIRN_KV_…
-  const char* store_path;        // A folder for cairn_save(), made where it is missing; NULL: none.
+  int32_t type_k, type_v;  // CAIRN_KV_…
+  const char* store_path;  // A folder for cairn_save(), made where it is missing; NULL: none.
   // {"pooling": "none", "mean", "cls" or "last": the engine makes vectors instead of text;
   // "adapters": ["file.gguf", {"path": "file.gguf", "scale": 0.5}]: LoRA adapters of all that is
   // computed; "numerics": "exact-1" or "fast-1"; "isa": an instruction set by name; "pack_cache": a

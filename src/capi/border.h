@@ -90,8 +90,8 @@ Value guarded_value(Value otherwise, Body body) noexcept {
 template <class Struct>
 constexpr uint32_t kFirstBytes = sizeof(Struct);
 template <>
-inline constexpr uint32_t kFirstBytes<cairn_engine_facts> =
-    offsetof(cairn_engine_facts, native_capabilities);
+inline constexpr uint32_t kFirstBytes<cairn_engine_facts> = offsetof(cairn_engine_facts,
+                                                                     native_capabilities);
 
 // A struct of this size can be read or written by this library. `size`: as the caller says.
 constexpr uint32_t kStructBytesMax = 4096;

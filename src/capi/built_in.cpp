@@ -52,8 +52,7 @@ const BuiltInState::Kept* kept_in(const TrackState* state) {
 
 class BuiltInTrack final : public Track {
  public:
-  BuiltInTrack(session::Service* service, Mailbox* mailbox)
-      : service_(service), mailbox_(mailbox) {
+  BuiltInTrack(session::Service* service, Mailbox* mailbox) : service_(service), mailbox_(mailbox) {
     service_->ask([this](Engine& engine) { timeline_ = std::make_unique<Timeline>(&engine); });
   }
   // What cannot be given back on the engine's thread stays.
@@ -77,9 +76,8 @@ class BuiltInTrack final : public Track {
   Answer read(std::span<const Token> tokens, const TrackState* from, cairn_plan& done) override {
     const BuiltInState::Kept* const kept = kept_in(from);
     memory::ResumePlan plan;
-    Answer answer = run(
-        std::make_unique<ReadJob>(timeline_.get(), mailbox_, tokens,
-                                  kept == nullptr ? nullptr : &kept->sequence, &plan));
+    Answer answer = run(std::make_unique<ReadJob>(
+        timeline_.get(), mailbox_, tokens, kept == nullptr ? nullptr : &kept->sequence, &plan));
     if (answer.status == CAIRN_OK) done = plan_of(plan);
     return answer;
   }
@@ -252,17 +250,17 @@ BuiltInEngine::BuiltInEngine(std::unique_ptr<Engine> engine) : engine_(std::move
 
 cairn_engine_facts BuiltInEngine::facts() {
   const bool is_exact = engine_->numerics() == Numerics::exact_1;
-  return {.struct_size = 0,
-          .capabilities = capabilities_of(traits_),
-          .exactness = is_exact ? CAIRN_EXACT_BITWISE : CAIRN_EXACT_REPLAY,
-          .context_tokens = uint32_t(traits_.context_tokens),
-          .vocabulary_count = uint32_t(traits_.vocabulary_count),
-          .vector_floats =
-              traits_.makes_vectors ? uint32_t(Embedder(engine_.get(), {}).width()) : 0,
-          .backend = traits_.backend.data(),
-          .numerics = name(engine_->numerics()).data(),
-          .native_capabilities = capabilities_of(traits_),
-          .reserved = 0};
+  return {
+      .struct_size = 0,
+      .capabilities = capabilities_of(traits_),
+      .exactness = is_exact ? CAIRN_EXACT_BITWISE : CAIRN_EXACT_REPLAY,
+      .context_tokens = uint32_t(traits_.context_tokens),
+      .vocabulary_count = uint32_t(traits_.vocabulary_count),
+      .vector_floats = traits_.makes_vectors ? uint32_t(Embedder(engine_.get(), {}).width()) : 0,
+      .backend = traits_.backend.data(),
+      .numerics = name(engine_->numerics()).data(),
+      .native_capabilities = capabilities_of(traits_),
+      .reserved = 0};
 }
 
 cairn_memory BuiltInEngine::memory() {

@@ -32,7 +32,8 @@ class BuiltInEngine final : public EngineObject {
  private:
   explicit BuiltInEngine(std::unique_ptr<Engine> engine);
 
-  std::unique_ptr<Engine> engine_;              // The engine's thread's own, but for what is constant.
+  // The engine's thread's own, but for its constant parts.
+  std::unique_ptr<Engine> engine_;
   std::unique_ptr<session::Service> service_;  // Goes before its engine.
 };
 

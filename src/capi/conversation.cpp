@@ -111,8 +111,7 @@ Answer Conversation::take_outcome() {
   return answer;
 }
 
-Answer Conversation::read(std::vector<Token> tokens, const SnapshotObject* from,
-                          cairn_plan& done) {
+Answer Conversation::read(std::vector<Token> tokens, const SnapshotObject* from, cairn_plan& done) {
   if (tokens.empty()) {
     reset();
     return {};

@@ -103,7 +103,7 @@ Answer load(std::shared_ptr<ModelObject> model, const cairn_engine_params& param
     return {CAIRN_E_MISMATCH, model->path + ": expected the file that was opened, found another"};
   }
   auto type = runtimes::choose(runtimes::runtime_types(), terms->backend,
-                                     {.path = model->path, .file = &*file}, terms->others_fit);
+                               {.path = model->path, .file = &*file}, terms->others_fit);
   if (!type) return type.error();
   const auto progress = std::make_unique<Progress>(params, terms->engine);
   Result<std::shared_ptr<EngineObject>> loaded =

@@ -159,7 +159,8 @@ Status set_options(const char* text, EngineTerms& terms) {
                      [&](const NamedOption& each) { return each.name == option.key; });
     if (known == std::end(kNamedOptions)) return unknown_option(option.key);
     CAIRN_TRY(known->set(option, terms));
-    if (known->set != set_backend && terms.others_fit) terms.others_fit = only_built_in(known->name);
+    if (known->set != set_backend && terms.others_fit)
+      terms.others_fit = only_built_in(known->name);
   }
   return Ok{};
 }

@@ -1,6 +1,6 @@
-// What those who compute send to the calls on a conversation: events of an answer, and how a job has
-// ended. Thread-safe. Its descriptor is readable while something of an answer in the background is
-// to be taken. Events are exchanged, not copied: in the long run nothing is allocated.
+// What those who compute send to the calls on a conversation: events of an answer, and how a job
+// has ended. Thread-safe. Its descriptor is readable while something of an answer in the background
+// is to be taken. Events are exchanged, not copied: in the long run nothing is allocated.
 #pragma once
 
 #include <chrono>

@@ -79,10 +79,9 @@ std::string info_of(const gguf::File& file, const ModelText& text) {
 json::Value backend_of(const runtimes::Listed& backend) {
   using runtimes::Exactness;
   const runtimes::Claims claims =
-      backend.type != nullptr
-          ? backend.type->claims
-          : runtimes::Claims{runtimes::kRewinds | runtimes::kSnapshots, Exactness::bitwise,
-                             name(Numerics::exact_1)};
+      backend.type != nullptr ? backend.type->claims
+                              : runtimes::Claims{runtimes::kRewinds | runtimes::kSnapshots,
+                                                 Exactness::bitwise, name(Numerics::exact_1)};
   json::Value capabilities = json::Value::array();
   if ((claims.capabilities & runtimes::kRewinds) != 0) capabilities.push_back("rewind");
   if ((claims.capabilities & runtimes::kSnapshots) != 0) capabilities.push_back("snapshot");

@@ -143,8 +143,8 @@ class RuntimeTrack final : public Track, public RuntimeEngine::Task, public Turn
     const Turn turn(&engine_->turns());
     timeline_->aim(tokens);
     CAIRN_TRY(std::shared_ptr<const runtimes::Snapshot> made, timeline_->snapshot());
-    return std::unique_ptr<TrackState>(std::make_unique<RuntimeTrackState>(
-        &engine_->turns(), std::move(made), maker_.sampler()));
+    return std::unique_ptr<TrackState>(
+        std::make_unique<RuntimeTrackState>(&engine_->turns(), std::move(made), maker_.sampler()));
   }
   Status go_to(const TrackState& state) override {
     timeline_->adopt(state_in(state).snapshot());

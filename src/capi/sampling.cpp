@@ -139,8 +139,7 @@ Status set_form(const cairn_sampling& sampling, EngineObject& engine, AnswerTerm
   if (engine.tokenizer() == nullptr) {
     return fail(ErrorCode::unsupported, "grammar: expected a model with a vocabulary, found none");
   }
-  CAIRN_TRY(terms.matcher,
-            session::make_matcher(choice, *engine.traits().text, engine.grammars()));
+  CAIRN_TRY(terms.matcher, session::make_matcher(choice, *engine.traits().text, engine.grammars()));
   return Ok{};
 }
 
@@ -173,8 +172,7 @@ Result<std::shared_ptr<const AnswerTerms>> terms_of(const cairn_sampling& sampli
                 engine.traits().backend);
   }
   const auto terms = std::make_shared<AnswerTerms>();
-  CAIRN_TRY(terms->sampling,
-            session::effective_sampling(*engine.traits().fields, false, {}));
+  CAIRN_TRY(terms->sampling, session::effective_sampling(*engine.traits().fields, false, {}));
   CAIRN_TRY(set_numbers(sampling, terms->sampling));
   if ((sampling.flags & CAIRN_SAMPLING_SEED) != 0) terms->sampling.seed = sampling.seed;
   terms->sampling.ignore_eos = (sampling.flags & CAIRN_SAMPLING_IGNORE_END) != 0;

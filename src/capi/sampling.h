@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "base/result.h"
-#include "capi/objects.h"
 #include "capi/answer_maker.h"
+#include "capi/objects.h"
 
 namespace cairn::capi {
 

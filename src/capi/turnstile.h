@@ -1,6 +1,6 @@
-// One call at a time computes on a runtime, in the order in which they came, each on a thread of its
-// own. A watcher sees cancellations, which signal handlers can only mark, and tells who computes.
-// What is discarded is destroyed by who has the turn. Thread-safe.
+// One call at a time computes on a runtime, in the order in which they came, each on the caller's
+// thread. A watcher sees cancellations, which signal handlers can only mark, and tells who
+// computes. What is discarded is destroyed by who has the turn. Thread-safe.
 #pragma once
 
 #include <condition_variable>

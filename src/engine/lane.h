@@ -83,7 +83,7 @@ class Lane : public TokenSource {
   std::optional<ContextShift> next_shift() const;
 
   bool wants_rows() const override { return next_ < pending_.size(); }
-  int32_t wanted_rows() const;                                 // Of the next step, at most.
+  int32_t wanted_rows() const;  // Of the next step, at most.
   // They are of a prompt, or of tokens that are read again; else the answer's next token waits for
   // them.
   bool is_reading() const { return reads_prompt_ || is_preempted_ || wanted_rows() > 1; }

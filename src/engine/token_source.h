@@ -41,8 +41,7 @@ class TokenSource {
   virtual std::span<const float> logits() const = 0;
   // Samples the next token without adding it: with a mask, of what it allows; by `given` logits, if
   // there are any. Errors: the sampler's. REQUIRES: those of logits().
-  virtual Result<Token> sample(sample::Sampler& sampler,
-                               const sample::TokenMask* allowed = nullptr,
+  virtual Result<Token> sample(sample::Sampler& sampler, const sample::TokenMask* allowed = nullptr,
                                std::span<const float> given = {}) = 0;
   // Adds a token (usually the sampled one). Errors: those of start(). REQUIRES: !wants_rows().
   virtual Status push(Token token) = 0;

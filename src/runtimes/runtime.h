@@ -92,7 +92,7 @@ struct RuntimeOptions {
 
 struct RuntimeType {
   std::string_view name;  // A literal.
-  int32_t rank = 0;  // The built-in engine has 0; more only where it is measured to be faster.
+  int32_t rank = 0;       // The built-in engine has 0; more only where it is measured to be faster.
   // Cheap; loads no model. Errors: unsupported: why it cannot be used on this machine.
   Status (*available)();
   // Errors: unsupported: why it cannot compute this model.

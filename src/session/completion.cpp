@@ -137,8 +137,7 @@ Status Completion::add(Token token) {
   } else if (is_full()) {
     end_full();
   } else if (source_->room() == 0) {
-    end(FinishReason::context,
-        fmt::format("the context of {} tokens is full", source_->length()));
+    end(FinishReason::context, fmt::format("the context of {} tokens is full", source_->length()));
   } else {
     return source_->push(token);
   }

@@ -21,7 +21,6 @@
 #include "sample/sampler.h"
 #include "session/answer.h"
 #include "session/constraint.h"
-#include "tokenize/tokenizer.h"
 
 namespace cairn::session {
 
@@ -47,8 +46,8 @@ class Completion {
   // What is reused of the prompt, computed and left out: known before anything is computed.
   const PromptReport& prompt() const { return answer_.prompt; }
 
-  // Chooses the token that follows from these logits, [vocabulary], in place of the source's. In the
-  // receipt it is one that was given. REQUIRES: it is not chosen yet.
+  // Chooses the token that follows from these logits, [vocabulary], in place of the source's. In
+  // the receipt it is one that was given. REQUIRES: it is not chosen yet.
   void give_logits(std::vector<float> logits);
   // The token that follows is chosen, and advance() takes it.
   bool has_choice() const { return chosen_.has_value(); }
@@ -61,8 +60,8 @@ class Completion {
   // REQUIRES: those of choose(). Errors: those of the sampler, the matcher and TokenSource::push();
   // the answer cannot be gone on with then.
   Status advance();
-  // What the computing of rows said. A memory budget that gets full while an answer is made ends the
-  // answer; its text stays. Errors: all others.
+  // What the computing of rows said. A memory budget that gets full while an answer is made ends
+  // the answer; its text stays. Errors: all others.
   Status take_step(Status stepped);
   // Ends the answer where it stands.
   void stop() { end(FinishReason::interrupted); }

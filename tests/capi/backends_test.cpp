@@ -250,8 +250,8 @@ TEST(Backends, FactsTellWhatTheyDoThemselves) {
     const cairn_engine_facts facts = fake.opened->facts();
     EXPECT_STREQ(facts.backend, "fake");
     EXPECT_STREQ(facts.numerics, "hashes");
-    EXPECT_EQ(facts.capabilities, uint32_t(CAIRN_CAP_TEXT | CAIRN_CAP_LOGITS | CAIRN_CAP_REWIND |
-                                           CAIRN_CAP_SNAPSHOT));
+    EXPECT_EQ(facts.capabilities,
+              uint32_t(CAIRN_CAP_TEXT | CAIRN_CAP_LOGITS | CAIRN_CAP_REWIND | CAIRN_CAP_SNAPSHOT));
     EXPECT_EQ((facts.native_capabilities & CAIRN_CAP_REWIND) != 0, (capabilities & kRewinds) != 0);
     EXPECT_EQ((facts.native_capabilities & CAIRN_CAP_SNAPSHOT) != 0,
               (capabilities & kSnapshots) != 0);
@@ -317,17 +317,15 @@ TEST(Backends, WhatIsNamedIsNeverReplaced) {
   opening = open_with(fake_params());
   fake_settings().is_available = true;
   EXPECT_EQ(opening.status, CAIRN_E_UNSUPPORTED);
-  EXPECT_EQ(opening.message,
-            "backend: fake cannot be used: no such device; there are cairn, fake");
+  EXPECT_EQ(opening.message, "backend: fake cannot be used: no such device; there are cairn, fake");
 }
 
 TEST(Backends, AreListed) {
-  EXPECT_STREQ(
-      cairn_backends_json(),
-      R"([{"name":"cairn","available":true,"rank":0,"capabilities":["rewind","snapshot"],)"
-      R"("exactness":"bitwise","numerics":"exact-1","why_not":""},)"
-      R"({"name":"fake","available":true,"rank":-1,"capabilities":["rewind","snapshot"],)"
-      R"("exactness":"bitwise","numerics":"hashes","why_not":""}])");
+  EXPECT_STREQ(cairn_backends_json(),
+               R"([{"name":"cairn","available":true,"rank":0,"capabilities":["rewind","snapshot"],)"
+               R"("exactness":"bitwise","numerics":"exact-1","why_not":""},)"
+               R"({"name":"fake","available":true,"rank":-1,"capabilities":["rewind","snapshot"],)"
+               R"("exactness":"bitwise","numerics":"hashes","why_not":""}])");
 }
 
 TEST(Backends, SayWhatTheyCannotDo) {
@@ -357,8 +355,8 @@ TEST(Backends, Score) {
   const std::vector<cairn_token> tokens = {100, 105, 101, 7};
   std::vector<float> found(3);
   std::vector<cairn_token> likeliest(3);
-  ASSERT_EQ(cairn_score(opened.engine, tokens.data(), tokens.size(), found.data(),
-                        likeliest.data(), 3, &opened.error),
+  ASSERT_EQ(cairn_score(opened.engine, tokens.data(), tokens.size(), found.data(), likeliest.data(),
+                        3, &opened.error),
             CAIRN_OK)
       << opened.error.message;
   cairn_conversation* const c = opened.conversation();

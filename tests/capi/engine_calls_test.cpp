@@ -53,7 +53,8 @@ TEST(EngineCalls, FactsMemoryAndPlans) {
   Opened opened(test::nano_path());
   cairn_engine_facts facts = sized<cairn_engine_facts>();
   ASSERT_EQ(cairn_engine_get_facts(opened.engine, &facts, nullptr), CAIRN_OK);
-  EXPECT_EQ(facts.capabilities, uint32_t(CAIRN_CAP_TEXT | CAIRN_CAP_LOGITS | CAIRN_CAP_REWIND | CAIRN_CAP_SNAPSHOT));
+  EXPECT_EQ(facts.capabilities,
+            uint32_t(CAIRN_CAP_TEXT | CAIRN_CAP_LOGITS | CAIRN_CAP_REWIND | CAIRN_CAP_SNAPSHOT));
   EXPECT_EQ(facts.exactness, CAIRN_EXACT_BITWISE);
   EXPECT_STREQ(facts.numerics, "exact-1");
   EXPECT_STREQ(facts.backend, "cairn");
@@ -128,7 +129,8 @@ TEST(EngineCalls, ParametersAreChecked) {
   EXPECT_EQ(message_with([](auto& p) { p.options_json = "{\"pooling\": 1}"; }),
             "options_json: pooling: expected a string, found 1");
   EXPECT_EQ(message_with([](auto& p) { p.options_json = "{\"poling\": \"mean\"}"; }),
-            "options_json: expected pooling, numerics, isa, pack_cache, adapters, unpacked, backend, found "
+            "options_json: expected pooling, numerics, isa, pack_cache, adapters, unpacked, "
+            "backend, found "
             "poling: did you mean pooling?");
   message_with([](auto& p) { p.options_json = "["; });
   message_with([](auto& p) { p.options_json = "{\"numerics\": \"exact-9\"}"; });

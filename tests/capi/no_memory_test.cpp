@@ -123,7 +123,8 @@ void refuse_everywhere(test::Opened& opened, const std::string& answer) {
   for (int64_t at = 1; status != CAIRN_DONE && at < 5000; ++at) {
     bool was_refused = false;
     status = with_refusal(
-        1 + at % (answer.empty() ? 90 : 9), [&] { return cairn_next(c, &event, nullptr); }, was_refused);
+        1 + at % (answer.empty() ? 90 : 9), [&] { return cairn_next(c, &event, nullptr); },
+        was_refused);
     refused_count += int(status == CAIRN_E_NO_ROOM);
     ASSERT_TRUE(status == CAIRN_OK || status == CAIRN_E_NO_ROOM || status == CAIRN_DONE) << status;
     if (status == CAIRN_OK) text.append(event.text, event.text_bytes);

@@ -121,8 +121,7 @@ TEST(Timeline, AnswersThatAreCutGoOn) {
         EXPECT_EQ(c.mailbox->take_outcome().status, CAIRN_CANCELLED);
         c.mailbox->begin();
       }
-      MakeJob second(c.timeline.get(), c.mailbox.get(),
-                     {.extent = MakeJob::Extent::token}, 0);
+      MakeJob second(c.timeline.get(), c.mailbox.get(), {.extent = MakeJob::Extent::token}, 0);
       MakeJob& last = round == 1 && count > 0 ? second : job;
       while (c.timeline->lane().wants_rows()) c.step(512);
       last.choose();
