@@ -3,6 +3,11 @@
 interface through ctypes; and what a snapshot costs.
 
   CAIRN_LIBRARY=build/libcairn.so PYTHONPATH=python bench/python_overhead.py assets/nano.gguf
+  CAIRN_LIBRARY=build/tests/libcairn_with_fake.so PYTHONPATH=python \
+      bench/python_overhead.py assets/nano.gguf fake
+
+With the fake runtime, which computes next to nothing, all of a token's time is the interface's, the
+sampler's and Python's.
 """
 import asyncio
 import ctypes
@@ -77,9 +82,10 @@ def snapshots(session, _):
     return per_token(time.perf_counter() - begin)
 
 
-def main(path):
+def main(path, backend=None):
     ways = [bare, events, background, asynchronous, rows, snapshots]
-    with cairn.Model(path) as model, cairn.Engine(model, memory="256MiB", threads=1) as engine:
+    with cairn.Model(path) as model, cairn.Engine(
+            model, memory=None if backend else "256MiB", threads=1, backend=backend) as engine:
         session = engine.session(sampling=cairn.Sampling(
             temperature=0, ignore_end=True, max_tokens=TOKENS))
         session.append("Hello")
@@ -95,4 +101,4 @@ def main(path):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -49,7 +49,8 @@ std::vector<ChatFormat> formats() {
 std::vector<OutputEvent> read(const ChatFormat& format, std::string_view text, size_t bytes) {
   OutputParser parser(format, {.stop = {"STOP"}});
   std::vector<OutputEvent> all;
-  const auto add = [&](const std::vector<OutputEvent>& events) {
+  std::vector<OutputEvent> events;
+  const auto add = [&] {
     for (const OutputEvent& event : events) {
       const bool is_piece =
           event.kind != OutputEvent::Kind::call_start && event.kind != OutputEvent::Kind::call_end;
@@ -60,12 +61,15 @@ std::vector<OutputEvent> read(const ChatFormat& format, std::string_view text, s
         all.push_back(event);
       }
     }
+    events.clear();
   };
   while (!text.empty()) {
-    add(parser.push(text.substr(0, bytes)));
+    parser.push(text.substr(0, bytes), events);
+    add();
     text.remove_prefix(std::min(bytes, text.size()));
   }
-  add(parser.finish());
+  parser.finish(false, events);
+  add();
   return all;
 }
 

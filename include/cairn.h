@@ -24,8 +24,9 @@
 //
 // Every function may be called on any thread. A conversation takes one call at a time, and answers
 // CAIRN_E_BUSY to a second one; cancel, wait_fd and close are allowed meanwhile. The library
-// computes on threads of its own, which opening an engine starts and its end ends; yours keep their
-// CPUs, signals, locale and floating-point state.
+// computes on threads of its own, which opening an engine starts and its end ends, and other
+// backends also on the thread that calls; yours keep their CPUs, signals, locale and floating-point
+// state.
 //
 // The library prints nothing and sets no signal handler. A model's file must stay as it is while a
 // model or an engine of it is open: reading one that is cut short ends the process with SIGBUS.
@@ -85,6 +86,12 @@ CAIRN_API const char* cairn_layout_json(void);
 typedef void (*cairn_log_fn)(void* user, int32_t level, const char* text, size_t bytes);
 CAIRN_API void cairn_set_log(cairn_log_fn fn, void* user, int32_t min_level);
 
+// What can compute models, the best first: [{"name", "available", "rank", "capabilities":
+// ["rewind", "snapshot"], "exactness": "none", "replay" or "bitwise", "numerics", "why_not"}].
+// "cairn" is the library's own engine; of others "capabilities" is what they can do themselves, at
+// most, and "why_not" says why one is not available. docs/backends.md has more. Stays for ever.
+CAIRN_API const char* cairn_backends_json(void);
+
 // --- Models ------------------------------------------------------------------------------------
 
 // Opens a GGUF file and reads its vocabulary and chat template; weights are read by engines.
@@ -130,18 +137,22 @@ enum {
 };
 typedef struct cairn_engine_params {
   uint32_t struct_size;
-  uint32_t thread_count;         // 0: one for each physical core.
-  uint32_t parallel;             // Conversations that compute at a time; 0: 64. Others wait.
-  uint32_t context_tokens;       // 0: the model's, or what the budget holds if that is less.
-  uint64_t memory_budget_bytes;  // Of all conversations; 0: half of what the weights leave.
-  int32_t type_k, type_v;        // CAIRN_KV_…
-  const char* store_path;        // A folder for cairn_save(), made where it is missing; NULL: none.
+  uint32_t thread_count;    // 0: one for each physical core.
+  uint32_t parallel;        // Conversations that compute at a time; 0: 64. Others wait.
+  uint32_t context_tokens;  // 0: the model's, or what the budget holds if that is less.
+  // Of all conversations; 0: half of what the weights leave. Other backends than "cairn" keep none.
+  uint64_t memory_budget_bytes;
+  int32_t type_k, type_v;  // CAIRN_KV_…
+  const char* store_path;  // A folder for cairn_save(), made where it is missing; NULL: none.
   // {"pooling": "none", "mean", "cls" or "last": the engine makes vectors instead of text;
   // "adapters": ["file.gguf", {"path": "file.gguf", "scale": 0.5}]: LoRA adapters of all that is
   // computed; "numerics": "exact-1" or "fast-1"; "isa": an instruction set by name; "pack_cache": a
   // folder that keeps packed weights; "unpacked": true: for models that are larger than memory;
   // "exit_layer": 16, "skip_layers": "4-7,12" or "tuned", "experts": 4: less of the model, or more
-  // experts (docs/programs.md)}, or NULL.
+  // experts (docs/programs.md); "backend": which of cairn_backends_json() computes}, or NULL. Without
+  // "backend" the environment variable CAIRN_BACKEND names it, and without that it is the best that
+  // is available and can compute the model as these parameters have it. One that is named is never
+  // replaced.
   const char* options_json;
   // Called while weights are prepared, on a thread of the library, with 0 to 1; false gives up.
   // What it calls of this library is refused. NULL: nobody is told.
@@ -151,7 +162,8 @@ typedef struct cairn_engine_params {
 // Sets the size, and everything else to 0 and NULL. Nothing is written where the size is too small.
 CAIRN_API void cairn_engine_params_init(cairn_engine_params* p, uint32_t struct_size);
 // Loads the weights. `p` may be NULL. Errors: CAIRN_E_IO, CAIRN_E_FORMAT and CAIRN_E_UNSUPPORTED
-// for the file; CAIRN_E_MISMATCH: it has changed since the model was opened; CAIRN_E_NO_ROOM;
+// for the file and for a backend that is not available or cannot do what is asked for;
+// CAIRN_E_MISMATCH: the file has changed since the model was opened; CAIRN_E_NO_ROOM;
 // CAIRN_CANCELLED by `progress`.
 CAIRN_API cairn_status cairn_engine_open(cairn_model* m, const cairn_engine_params* p,
                                          cairn_engine** out, cairn_error* e);
@@ -160,28 +172,34 @@ CAIRN_API void cairn_engine_close(cairn_engine* g);
 enum {
   CAIRN_CAP_TEXT = 1,  // Conversations.
   CAIRN_CAP_LOGITS = 2,
-  CAIRN_CAP_REWIND = 4,  // Snapshots and forks too.
-  CAIRN_CAP_SAVE = 8,    // There is a store.
-  CAIRN_CAP_EMBED = 16   // Vectors, instead of all of the above.
+  CAIRN_CAP_REWIND = 4,    // To any position.
+  CAIRN_CAP_SAVE = 8,      // There is a store.
+  CAIRN_CAP_EMBED = 16,    // Vectors, instead of all others.
+  CAIRN_CAP_SNAPSHOT = 32  // Snapshots and forks.
 };
 enum { CAIRN_EXACT_NONE = 0, CAIRN_EXACT_REPLAY = 1, CAIRN_EXACT_BITWISE = 2 };
 typedef struct cairn_engine_facts {
   uint32_t struct_size;
   uint32_t capabilities;  // CAIRN_CAP_…
   // BITWISE: what memory reuses, however it was cut and rewound, has the bits of a fresh run.
+  // REPLAY: of one that reads the same tokens by the same calls. NONE: may have others.
   int32_t exactness;
   uint32_t context_tokens;
   uint32_t vocabulary_count;  // Floats of a row of logits.
   uint32_t vector_floats;     // Of cairn_embed(); 0: none.
   const char* backend;        // Both for as long as the library is loaded.
   const char* numerics;
+  uint32_t native_capabilities;  // What the backend does itself; the rest is read again for it.
+  uint32_t reserved;
 } cairn_engine_facts;
 CAIRN_API cairn_status cairn_engine_get_facts(const cairn_engine* g, cairn_engine_facts* out,
                                               cairn_error* e);
 typedef struct cairn_memory {
   uint32_t struct_size;
   uint32_t snapshots;  // Open handles.
-  uint64_t budget;   // Bytes, here and below: of pages, states, hidden rows, logs and warm blocks.
+  // Bytes, here and below: of pages, states, hidden rows, logs and warm blocks. Other backends than
+  // "cairn" tell their weights alone.
+  uint64_t budget;
   uint64_t pages;    // Keys and values.
   uint64_t states;   // Of recurrent layers.
   uint64_t hidden;   // Rows from which logits are made again.
@@ -213,7 +231,9 @@ typedef struct cairn_plan {
   uint64_t copy_bytes;       // At most.
   uint64_t new_bytes;        // At most, with the copies.
   uint8_t logits_ready;      // 1: nothing has to be computed.
-  uint8_t reserved[7];
+  // 1: the backend cannot go back, so that tokens that it had are read again.
+  uint8_t replayed_by_cairn;
+  uint8_t reserved[6];
 } cairn_plan;
 // What reading these tokens in a new conversation would cost now. Computes nothing.
 CAIRN_API cairn_status cairn_plan_prompt(cairn_engine* g, const cairn_token* tokens, size_t count,
@@ -272,7 +292,8 @@ enum {
   CAIRN_SAMPLING_SEED = 1,        // `seed` is set; else every cairn_set_sampling() takes a new one.
   CAIRN_SAMPLING_IGNORE_END = 2,  // Tokens that end an answer are not chosen.
   CAIRN_SAMPLING_LOGPROBS = 4,    // Events have logarithms of probabilities.
-  CAIRN_SAMPLING_RECEIPT = 8      // What tokens are chosen from is digested for cairn_receipt().
+  // What tokens are chosen from is digested for cairn_receipt(). The backend "cairn" alone.
+  CAIRN_SAMPLING_RECEIPT = 8
 };
 typedef struct cairn_sampling {
   uint32_t struct_size;
@@ -373,7 +394,8 @@ CAIRN_API void cairn_logits_release(cairn_logits* l);
 // --- Snapshots and forks -----------------------------------------------------------------------
 
 // The conversation as it stands: references to memory, no copy, which stay until it is released. An
-// answer that is being made is not part of it: it begins anew behind these tokens.
+// answer that is being made is not part of it: it begins anew behind these tokens. Other backends
+// than "cairn" copy a state, or have none, and read the tokens again.
 CAIRN_API cairn_status cairn_snapshot_take(cairn_conversation* c, cairn_snapshot** out,
                                            cairn_error* e);
 // Its number of tokens; 0: no such snapshot.

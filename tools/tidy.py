@@ -34,7 +34,9 @@ COVERED_BY = [
     ("src/backends/reference/reference.cpp", "tests/backends/*_test.cpp", "a table of ops"),
     ("src/capi/{border,handles,model_calls,sampling}.cpp", "tests/capi/misuse_test.cpp",
      "what callers can do wrong"),
-    ("src/capi/{conversation_calls,mailbox}.cpp", "tests/capi/conversation_test.cpp",
+    ("src/capi/{answer_maker,runtime_engine,runtime_track}.cpp", "tests/capi/backends_test.cpp",
+     "the contract of all backends"),
+    ("src/capi/{built_in,conversation_calls,mailbox}.cpp", "tests/capi/conversation_test.cpp",
      "one conversation in several files"),
     ("src/capi/engine_options.cpp", "tests/capi/engine_calls_test.cpp", "as engines take them"),
     ("src/chat/{answer_reader,call_reader,call_shape,families,format,json_scanner,literals,"

@@ -23,7 +23,8 @@ struct Plan {
     copy_bytes: u64,
     new_bytes: u64,
     logits_ready: u8,
-    reserved: [u8; 7],
+    replayed_by_cairn: u8,
+    reserved: [u8; 6],
 }
 
 #[repr(C)]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._engine import Engine, Facts
+from ._engine import Backend, Engine, Facts, backends
 from ._errors import (
     BusyError,
     CairnError,
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .llama_cpp_compat import Llama
 
 __all__ = [
+    "Backend",
     "BusyError",
     "CairnError",
     "Cancelled",
@@ -62,6 +63,7 @@ __all__ = [
     "StorageError",
     "UnsupportedError",
     "__version__",
+    "backends",
     "set_log",
 ]
 

@@ -42,7 +42,7 @@ TEXT_SPECIAL = 2
 
 KV_TYPES = {None: 0, "f32": 1, "f16": 2, "bf16": 3, "q8_0": 4, "q4_0": 5}
 
-CAPABILITIES = {"text": 1, "logits": 2, "rewind": 4, "save": 8, "embed": 16}
+CAPABILITIES = {"text": 1, "logits": 2, "rewind": 4, "save": 8, "embed": 16, "snapshot": 32}
 EXACTNESS = ("none", "replay", "bitwise")
 LIMITS = ("none", "window", "chunked", "recurrent", "hidden", "other")
 FINISHES = ("none", "stop", "length", "context", "memory")
@@ -88,6 +88,8 @@ class EngineFacts(Structure):
         ("vector_floats", c_uint32),
         ("backend", c_char_p),
         ("numerics", c_char_p),
+        ("native_capabilities", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 
@@ -117,7 +119,8 @@ class PlanFigures(Structure):
         ("copy_bytes", c_uint64),
         ("new_bytes", c_uint64),
         ("logits_ready", c_uint8),
-        ("reserved", c_uint8 * 7),
+        ("replayed_by_cairn", c_uint8),
+        ("reserved", c_uint8 * 6),
     ]
 
 
@@ -191,6 +194,7 @@ _EVENT = POINTER(EventView)
 _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "cairn_version": (c_uint32, []),
     "cairn_layout_json": (c_char_p, []),
+    "cairn_backends_json": (c_char_p, []),
     "cairn_set_log": (None, [LogFunction, c_void_p, c_int32]),
     "cairn_model_open": (c_int32, [c_char_p, _OUT, _ERROR]),
     "cairn_model_close": (None, [_H]),

@@ -27,9 +27,10 @@ class Facts:
     """What an engine can do."""
 
     capabilities: frozenset[str]
-    """Of "text", "logits", "rewind" (snapshots and forks too), "save" and "embed"."""
+    """Of "text", "logits", "rewind", "snapshot" (forks too), "save" and "embed"."""
     exactness: str
-    """"bitwise": what memory reuses, however cut and rewound, has the bits of a fresh run."""
+    """"bitwise": what memory reuses, however cut and rewound, has the bits of a fresh run;
+    "replay": of one that reads the same tokens by the same calls; "none"."""
     context_tokens: int
     vocabulary_count: int
     """Floats of a row of logits."""
@@ -37,6 +38,41 @@ class Facts:
     """Of an embedding; 0: none."""
     backend: str
     numerics: str
+    native_capabilities: frozenset[str]
+    """Of the capabilities, those that the backend has itself; the rest is read again for it."""
+
+
+@dataclass(frozen=True)
+class Backend:
+    """What can compute models: "cairn", the library's own engine, or another program's."""
+
+    name: str
+    available: bool
+    rank: int
+    """Who has the highest is chosen, of those that are available and can compute a model."""
+    capabilities: frozenset[str]
+    """What it can do itself, of "rewind" and "snapshot"."""
+    exactness: str
+    """As Facts has it, at most."""
+    numerics: str
+    why_not: str
+    """Why it is not available; empty: it is."""
+
+
+def backends() -> list[Backend]:
+    """What there is for `Engine(backend=…)`, the best first.
+
+    >>> [each.name for each in backends()][:1]
+    ['cairn']
+    """
+    found = json.loads(_c.lib.cairn_backends_json())
+    return [
+        Backend(**{**each, "capabilities": frozenset(each["capabilities"])}) for each in found
+    ]
+
+
+def _capabilities_of(bits: int) -> frozenset[str]:
+    return frozenset(name for name, bit in _c.CAPABILITIES.items() if bits & bit)
 
 
 class Engine(Handle):
@@ -56,11 +92,14 @@ class Engine(Handle):
         store: A folder for Session.save(), made where it is missing.
         adapters: LoRA adapters of all that is computed: paths, or pairs of path and scale.
         pooling: "none", "mean", "cls" or "last": the engine makes vectors instead of text.
+        backend: Which of backends() computes. None: the environment's CAIRN_BACKEND, else the best
+            that can. One that is named is never replaced by another.
         progress: Called while weights are prepared, on another thread, with 0 to 1; False gives up.
         options: Others of cairn_engine_params' options_json, by name: ``numerics="fast-1"``.
 
     Raises:
-        StorageError, FormatError, UnsupportedError: for the file.
+        StorageError, FormatError, UnsupportedError: for the file, and for a backend that is not
+            available or cannot do what is asked for.
         MismatchError: the file has changed since the model was opened.
         NoRoomError, InvalidError, Cancelled.
 
@@ -84,6 +123,7 @@ class Engine(Handle):
         store: str | os.PathLike[str] | None = None,
         adapters: Sequence[str | tuple[str, float]] = (),
         pooling: str | None = None,
+        backend: str | None = None,
         progress: Callable[[float], bool | None] | None = None,
         **options: Any,
     ) -> None:
@@ -99,6 +139,8 @@ class Engine(Handle):
             params.store_path = os.fsencode(store)
         if pooling is not None:
             options["pooling"] = pooling
+        if backend is not None:
+            options["backend"] = backend
         if adapters:
             options["adapters"] = [
                 each if isinstance(each, str) else {"path": each[0], "scale": each[1]}
@@ -134,15 +176,14 @@ class Engine(Handle):
         facts = _c.EngineFacts(struct_size=ctypes.sizeof(_c.EngineFacts))
         self._call(_c.lib.cairn_engine_get_facts, ctypes.byref(facts))
         return Facts(
-            capabilities=frozenset(
-                name for name, bit in _c.CAPABILITIES.items() if facts.capabilities & bit
-            ),
+            capabilities=_capabilities_of(facts.capabilities),
             exactness=_c.EXACTNESS[facts.exactness],
             context_tokens=facts.context_tokens,
             vocabulary_count=facts.vocabulary_count,
             vector_floats=facts.vector_floats,
             backend=facts.backend.decode(),
             numerics=facts.numerics.decode(),
+            native_capabilities=_capabilities_of(facts.native_capabilities),
         )
 
     def memory(self) -> Memory:

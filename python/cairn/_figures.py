@@ -70,6 +70,8 @@ class Plan:
     "hidden" (the last token is read again for its logits) or "other"."""
     logits_ready: bool
     """Nothing has to be computed."""
+    replayed_by_cairn: bool = False
+    """The backend cannot go back, so that tokens that it had are read again."""
 
     def __str__(self) -> str:
         text = f"{self.resume} of {self.target} tokens are in memory, {self.forward_tokens} " + (
@@ -77,6 +79,8 @@ class Plan:
         )
         if self.limited_by != "none":
             text += f" (limited by: {self.limited_by})"
+        if self.replayed_by_cairn:
+            text += " (again: the backend cannot go back)"
         return text
 
 
@@ -92,6 +96,7 @@ def plan_from(figures: _c.PlanFigures) -> Plan:
         new_bytes=figures.new_bytes,
         limited_by=limits[limit] if 0 <= limit < len(limits) else "other",
         logits_ready=bool(figures.logits_ready),
+        replayed_by_cairn=bool(figures.replayed_by_cairn),
     )
 
 

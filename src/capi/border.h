@@ -5,6 +5,7 @@
 
 #include <cairn.h>
 
+#include <algorithm>
 #include <cfenv>
 #include <cstddef>
 #include <cstdint>
@@ -85,11 +86,18 @@ Value guarded_value(Value otherwise, Body body) noexcept {
   }
 }
 
+// The size that a struct had when it first was in the header: callers may be as old as that.
+template <class Struct>
+constexpr uint32_t kFirstBytes = sizeof(Struct);
+template <>
+inline constexpr uint32_t kFirstBytes<cairn_engine_facts> = offsetof(cairn_engine_facts,
+                                                                     native_capabilities);
+
 // A struct of this size can be read or written by this library. `size`: as the caller says.
 constexpr uint32_t kStructBytesMax = 4096;
 template <class Struct>
 bool has_size(uint32_t size) {
-  return size >= sizeof(Struct) && size <= kStructBytesMax;
+  return size >= kFirstBytes<Struct> && size <= kStructBytesMax;
 }
 
 // What the caller has given, known to its end. Errors: invalid_argument: another size; members that
@@ -100,6 +108,7 @@ Status take_struct(const Struct* given, std::string_view name, Struct& taken) {
     return fail(ErrorCode::invalid_argument, "{}: expected struct_size {}, found {}", name,
                 sizeof(Struct), given->struct_size);
   }
+  static_assert(kFirstBytes<Struct> == sizeof(Struct), "shorter ones are only written");
   std::memcpy(&taken, given, sizeof taken);
   const auto* const bytes = reinterpret_cast<const unsigned char*>(given);
   for (size_t at = sizeof taken; at < given->struct_size; ++at) {
@@ -130,7 +139,7 @@ void fill(Struct* out, Struct value) {
   const uint32_t size = out->struct_size;
   value.struct_size = size;
   std::memset(static_cast<void*>(out), 0, size);
-  std::memcpy(static_cast<void*>(out), &value, sizeof value);
+  std::memcpy(static_cast<void*>(out), &value, std::min<size_t>(size, sizeof value));
 }
 
 // REQUIRES: nothing: a size that is none writes nothing.

@@ -1,12 +1,10 @@
 // A conversation as callers have it: its tokens, how answers are made, and one call at a time,
-// which has the engine's thread do the work and waits. Thread-safe: a second call is told that it
-// is one.
+// whatever computes it (capi/track.h). Thread-safe: a second call is told that it is one.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -19,7 +17,7 @@
 #include "capi/border.h"
 #include "capi/mailbox.h"
 #include "capi/objects.h"
-#include "capi/timeline.h"
+#include "capi/track.h"
 
 namespace cairn::capi {
 
@@ -34,7 +32,10 @@ class Conversation {
   Conversation& operator=(const Conversation&) = delete;
 
   // REQUIRES: nobody else knows it yet.
-  void set_handle(uint64_t handle) { handle_ = handle; }
+  void set_handle(uint64_t handle) {
+    handle_ = handle;
+    track_->set_handle(handle);
+  }
   uint64_t handle() const { return handle_; }
   int descriptor() const { return mailbox_->descriptor(); }
   const std::shared_ptr<EngineObject>& engine() const { return engine_; }
@@ -47,8 +48,8 @@ class Conversation {
   // Errors: invalid_argument: ids outside the vocabulary; context_full. REQUIRES: here and below:
   // use().
   Status check(std::span<const cairn_token> tokens, size_t before) const;
-  Answer read(std::vector<Token> tokens, const SnapshotObject* from, memory::ResumePlan& done);
-  memory::ResumePlan plan(size_t position);
+  Answer read(std::vector<Token> tokens, const SnapshotObject* from, cairn_plan& done);
+  cairn_plan plan(size_t position);
   void reset();
   void set_terms(std::shared_ptr<const AnswerTerms> terms);
   const AnswerTerms& terms() const { return *terms_; }
@@ -67,24 +68,22 @@ class Conversation {
   // Null: there is none.
   std::shared_ptr<const session::Receipt> receipt();
 
-  std::shared_ptr<SnapshotObject> snapshot();
+  Result<std::shared_ptr<SnapshotObject>> snapshot();
   // `from`: null: as this stands.
   Result<std::shared_ptr<Conversation>> fork(const SnapshotObject* from);
   Answer save(const std::string& name);
-  Answer restore(const std::string& name, memory::ResumePlan& done);
+  Answer restore(const std::string& name, cairn_plan& done);
 
  private:
   Conversation(std::shared_ptr<EngineObject> engine, std::unique_ptr<Mailbox> mailbox);
-  void ask(const std::function<void(Timeline&)>& question);
-  void submit(std::unique_ptr<Job> job);
-  bool cancel_job() noexcept;
-  Answer run(std::unique_ptr<Job> job);
-  Answer make(MakeJob::Extent extent);
-  Answer wait();
+  template <class Call>
+  Answer run(Call call);
+  Answer make(MakeOrder::Extent extent);
+  void wait();
   Answer take_outcome();
-  Answer run_read(std::vector<Token> tokens, const SnapshotObject* from, memory::ResumePlan& done);
-  std::optional<AnswerEvent> take_event();
-  Answer deliver(AnswerEvent event);
+  Answer run_read(std::vector<Token> tokens, const SnapshotObject* from, cairn_plan& done);
+  bool take_event();
+  Answer deliver();
   Answer compute_all();
   Answer check_text() const;
   Answer check_row(std::span<const float> logits) const;
@@ -93,8 +92,7 @@ class Conversation {
   std::unique_ptr<Mailbox> mailbox_;
   uint64_t handle_ = 0;
   std::mutex mutex_;
-  std::unique_ptr<Timeline> timeline_;  // The engine's thread's own.
-  JobId job_{-1};                       // That which was submitted last.
+  std::unique_ptr<Track> track_;
   std::vector<Token> tokens_;
   std::shared_ptr<const AnswerTerms> terms_;
   std::vector<float> given_logits_;  // Of the next token; empty: its own.

@@ -59,9 +59,9 @@ Answer read_behind(const Used& c, std::vector<Token> all, const cairn_token* tok
   if (Status checked = c->check(*ids, all.size()); !checked) return checked;
   const std::vector<Token> added = tokens_of(*ids);
   all.insert(all.end(), added.begin(), added.end());
-  memory::ResumePlan plan;
+  cairn_plan plan{};
   Answer answer = c->read(std::move(all), nullptr, plan);
-  if (answer.status == CAIRN_OK) fill(done, plan_of(plan));
+  if (answer.status == CAIRN_OK) fill(done, plan);
   return answer;
 }
 
@@ -75,9 +75,9 @@ Answer rewind(const Used& c, uint32_t position, cairn_plan* done) {
   if (Answer checked = check_position(c, position); checked.status != CAIRN_OK) return checked;
   if (Status checked = check_out(done, "done", true); !checked) return checked;
   const std::vector<Token>& tokens = c->tokens();
-  memory::ResumePlan plan;
+  cairn_plan plan{};
   Answer answer = c->read({tokens.begin(), tokens.begin() + position}, nullptr, plan);
-  if (answer.status == CAIRN_OK) fill(done, plan_of(plan));
+  if (answer.status == CAIRN_OK) fill(done, plan);
   return answer;
 }
 
@@ -93,9 +93,9 @@ Answer rewind_to(const Used& c, const cairn_snapshot* s, cairn_plan* done) {
     return checked;
   }
   if (Status checked = check_out(done, "done", true); !checked) return checked;
-  memory::ResumePlan plan;
+  cairn_plan plan{};
   Answer answer = c->read(snapshot->tokens, snapshot.get(), plan);
-  if (answer.status == CAIRN_OK) fill(done, plan_of(plan));
+  if (answer.status == CAIRN_OK) fill(done, plan);
   return answer;
 }
 
@@ -122,7 +122,7 @@ Answer fork(const Used& c, const cairn_snapshot* s, cairn_conversation** out) {
 
 // Errors: unsupported: no store; invalid: no such name.
 Answer check_name(const Used& c, const char* name) {
-  if (c->engine()->engine->sequence_store() == nullptr) {
+  if (!c->engine()->traits().has_store) {
     return {CAIRN_E_UNSUPPORTED,
             "store: expected an engine that was opened with store_path, found "
             "one without"};
@@ -262,7 +262,7 @@ cairn_status cairn_plan_rewind(cairn_conversation* c, uint32_t position, cairn_p
     if (auto checked = cairn::capi::check_out(out, "plan"); !checked) return checked;
     Answer checked = cairn::capi::check_position(used, position);
     if (checked.status != CAIRN_OK) return checked;
-    cairn::capi::fill(out, cairn::capi::plan_of(used->plan(position)));
+    cairn::capi::fill(out, used->plan(position));
     return {};
   });
 }
@@ -362,7 +362,9 @@ cairn_status cairn_snapshot_take(cairn_conversation* c, cairn_snapshot** out, ca
   return with_conversation(c, e, false, [&](const Used& used) -> Answer {
     if (Answer checked = cairn::capi::check_place(out); checked.status != CAIRN_OK) return checked;
     *out = nullptr;
-    return cairn::capi::hand_out(used->snapshot(), out);
+    auto made = used->snapshot();
+    if (!made) return made.error();
+    return cairn::capi::hand_out(std::move(*made), out);
   });
 }
 
@@ -408,9 +410,9 @@ cairn_status cairn_restore(cairn_conversation* c, const char* name, cairn_plan* 
       return checked;
     }
     if (auto checked = cairn::capi::check_out(done, "done", true); !checked) return checked;
-    cairn::memory::ResumePlan plan;
+    cairn_plan plan{};
     Answer answer = used->restore(name, plan);
-    if (answer.status == CAIRN_OK) cairn::capi::fill(done, cairn::capi::plan_of(plan));
+    if (answer.status == CAIRN_OK) cairn::capi::fill(done, plan);
     return answer;
   });
 }

@@ -71,6 +71,7 @@ inline cairn_plan plan_of(const memory::ResumePlan& plan) {
           .copy_bytes = plan.copied_bytes,
           .new_bytes = plan.new_bytes,
           .logits_ready = uint8_t(plan.logits_ready && plan.forward_tokens == 0),
+          .replayed_by_cairn = 0,
           .reserved = {}};
 }
 

@@ -16,10 +16,12 @@
 
 #include "base/blocked_signals.h"
 #include "capi/border.h"
+#include "capi/built_in.h"
 #include "capi/convert.h"
 #include "capi/engine_options.h"
 #include "capi/objects.h"
-#include "session/memory_report.h"
+#include "capi/runtime_engine.h"
+#include "runtimes/selection.h"
 
 namespace cairn::capi {
 
@@ -69,80 +71,66 @@ class Progress {
   std::atomic<bool> is_given_up_ = false;
 };
 
-Answer load(const ModelObject& model, const cairn_engine_params& params,
+Result<std::shared_ptr<EngineObject>> load_built_in(gguf::File file, const EngineTerms& terms) {
+  CAIRN_TRY(std::unique_ptr<Engine> engine, Engine::load(std::move(file), terms.engine));
+  CAIRN_TRY(std::shared_ptr<BuiltInEngine> made,
+            BuiltInEngine::start(std::move(engine), terms.scheduler));
+  return std::shared_ptr<EngineObject>(std::move(made));
+}
+
+// Other runtimes tell of no progress but the end.
+Result<std::shared_ptr<EngineObject>> load_other(std::shared_ptr<ModelObject> model,
+                                                 const runtimes::RuntimeType& type,
+                                                 const EngineOptions& options) {
+  const runtimes::RuntimeOptions wanted{.thread_count = options.thread_count,
+                                        .context_tokens = options.context_tokens};
+  CAIRN_TRY(std::shared_ptr<RuntimeEngine> made,
+            RuntimeEngine::open(std::move(model), type, wanted));
+  if (options.on_progress) options.on_progress(1, 1);
+  if (options.is_given_up && options.is_given_up()) {
+    return fail(ErrorCode::cancelled, "{}: given up", type.name);
+  }
+  return std::shared_ptr<EngineObject>(std::move(made));
+}
+
+Answer load(std::shared_ptr<ModelObject> model, const cairn_engine_params& params,
             std::shared_ptr<EngineObject>& made) {
   Result<EngineTerms> terms = engine_terms_of(params);
   if (!terms) return terms.error();
-  Result<gguf::File> file = gguf::File::open(model.path);
+  Result<gguf::File> file = gguf::File::open(model->path);
   if (!file) return file.error();
-  if (file->digest() != model.digest) {
-    return {CAIRN_E_MISMATCH, model.path + ": expected the file that was opened, found another"};
+  if (file->digest() != model->digest) {
+    return {CAIRN_E_MISMATCH, model->path + ": expected the file that was opened, found another"};
   }
+  auto type = runtimes::choose(runtimes::runtime_types(), terms->backend,
+                               {.path = model->path, .file = &*file}, terms->others_fit);
+  if (!type) return type.error();
   const auto progress = std::make_unique<Progress>(params, terms->engine);
-  Result<std::unique_ptr<Engine>> engine = Engine::load(std::move(*file), terms->engine);
-  if (!engine) return engine.error();
-  made->engine = std::move(*engine);
-  Result<std::unique_ptr<session::Service>> service =
-      session::Service::start(made->engine.get(), terms->scheduler);
-  if (!service) return service.error();
-  made->service = std::move(*service);
+  Result<std::shared_ptr<EngineObject>> loaded =
+      *type == nullptr ? load_built_in(std::move(*file), *terms)
+                       : load_other(std::move(model), **type, terms->engine);
+  if (!loaded) return loaded.error();
+  made = std::move(*loaded);
   return {};
 }
 
 Answer open_engine(const cairn_model* m, const cairn_engine_params* p, cairn_engine** out) {
   if (out == nullptr) return invalid("out: expected a place, found NULL");
   *out = nullptr;
-  const auto model = object_of<ModelObject>(m);
+  auto model = object_of<ModelObject>(m);
   if (model == nullptr) return no_handle("model");
   cairn_engine_params params{};
   if (p != nullptr) {
     if (Status taken = take_struct(p, "params", params); !taken) return taken;
   }
-  auto made = std::make_shared<EngineObject>();
-  const Answer answer = run_apart([&] { return load(*model, params, made); });
+  std::shared_ptr<EngineObject> made;
+  const Answer answer = run_apart([&] { return load(std::move(model), params, made); });
   if (answer.status != CAIRN_OK) return answer;
   return hand_out(std::move(made), out);
 }
 
-uint32_t capabilities_of(Engine& engine) {
-  if (engine.options().pooling) return CAIRN_CAP_EMBED;
-  uint32_t all = CAIRN_CAP_LOGITS | CAIRN_CAP_REWIND;
-  if (engine.tokenizer() != nullptr) all |= CAIRN_CAP_TEXT;
-  if (engine.sequence_store() != nullptr) all |= CAIRN_CAP_SAVE;
-  return all;
-}
-
-cairn_engine_facts facts_of(Engine& engine) {
-  const bool makes_vectors = engine.options().pooling.has_value();
-  const bool is_exact = engine.numerics() == Numerics::exact_1;
-  return {.struct_size = 0,
-          .capabilities = capabilities_of(engine),
-          .exactness = is_exact ? CAIRN_EXACT_BITWISE : CAIRN_EXACT_REPLAY,
-          .context_tokens = uint32_t(engine.options().context_tokens),
-          .vocabulary_count = uint32_t(engine.size().vocabulary_count),
-          .vector_floats = makes_vectors ? uint32_t(Embedder(&engine, {}).width()) : 0,
-          .backend = "cairn",
-          .numerics = name(engine.numerics()).data()};
-}
-
-cairn_memory memory_of(EngineObject& object) {
-  memory::Usage usage;
-  object.service->ask([&](Engine& engine) { usage = engine.memory().usage(); });
-  const FixedBytes& fixed = object.engine->fixed_bytes();
-  return {.struct_size = 0,
-          .snapshots = object.snapshot_count,
-          .budget = usage.budget_bytes,
-          .pages = usage.page_bytes,
-          .states = usage.state_bytes,
-          .hidden = usage.hidden_bytes,
-          .logs = usage.log_bytes,
-          .warm = usage.warm_bytes,
-          .weights = fixed.weights,
-          .scratch = fixed.plans + fixed.workspace};
-}
-
-Status check_ids(const Engine& engine, std::span<const cairn_token> ids) {
-  const int32_t count = engine.size().vocabulary_count;
+Status check_ids(const EngineObject& engine, std::span<const cairn_token> ids) {
+  const int32_t count = engine.traits().vocabulary_count;
   for (const cairn_token id : ids) {
     if (id >= 0 && id < count) continue;
     return fail(ErrorCode::invalid_argument, "tokens: expected ids below {}, found {}", count, id);
@@ -151,7 +139,7 @@ Status check_ids(const Engine& engine, std::span<const cairn_token> ids) {
 }
 
 Answer check_makes_text(const EngineObject& object, std::string_view what) {
-  if (!object.engine->options().pooling) return {};
+  if (!object.traits().makes_vectors) return {};
   return {CAIRN_E_UNSUPPORTED,
           std::string(what) + ": expected an engine that makes text, found one with pooling"};
 }
@@ -161,13 +149,9 @@ Answer plan_prompt(EngineObject& object, const cairn_token* tokens, size_t count
   auto ids = list_of(tokens, count, "tokens");
   if (!ids) return ids.error();
   if (Answer checked = check_makes_text(object, "plan"); checked.status != CAIRN_OK) return checked;
-  if (Status checked = check_ids(*object.engine, *ids); !checked) return checked;
+  if (Status checked = check_ids(object, *ids); !checked) return checked;
   const std::vector<Token> prompt = tokens_of(*ids);
-  memory::ResumePlan plan;
-  if (!prompt.empty()) {
-    object.service->ask([&](Engine& engine) { plan = Lane(&engine).plan_reading(prompt); });
-  }
-  fill(out, plan_of(plan));
+  fill(out, prompt.empty() ? cairn_plan{} : object.plan_prompt(prompt));
   return {};
 }
 
@@ -177,16 +161,15 @@ Answer embed(EngineObject& object, const cairn_token* tokens, size_t count, floa
   *floats = 0;
   auto ids = list_of(tokens, count, "tokens");
   if (!ids) return ids.error();
-  if (!object.engine->options().pooling) {
+  if (!object.traits().makes_vectors) {
     return {CAIRN_E_UNSUPPORTED,
             "vectors: expected an engine with pooling, found one that makes "
             "text"};
   }
-  if (Status checked = check_ids(*object.engine, *ids); !checked) return checked;
-  auto made = object.service->embed({tokens_of(*ids)}).get();
+  if (Status checked = check_ids(object, *ids); !checked) return checked;
+  auto made = object.embed(tokens_of(*ids));
   if (!made) return made.error();
-  const std::vector<float>& values = made->front().values;
-  return hand_out_list(std::span<const float>(values), out, out == nullptr ? 0 : capacity, floats);
+  return hand_out_list(std::span<const float>(*made), out, out == nullptr ? 0 : capacity, floats);
 }
 
 Answer score(EngineObject& object, const cairn_token* tokens, size_t count, float* logprobs,
@@ -196,12 +179,12 @@ Answer score(EngineObject& object, const cairn_token* tokens, size_t count, floa
   if (Answer checked = check_makes_text(object, "score"); checked.status != CAIRN_OK)
     return checked;
   if (count == 0) return invalid("tokens: expected at least one, found none");
-  if (Status checked = check_ids(*object.engine, *ids); !checked) return checked;
+  if (Status checked = check_ids(object, *ids); !checked) return checked;
   if (capacity < count - 1) {
     return fail(ErrorCode::no_room, "buffer: expected room for {}, found {}", count - 1, capacity);
   }
   if (count > 1 && logprobs == nullptr) return invalid("logprobs: expected a buffer, found NULL");
-  auto made = object.service->score(tokens_of(*ids)).get();
+  auto made = object.score(tokens_of(*ids));
   if (!made) return made.error();
   for (size_t index = 0; index < made->size(); ++index) {
     const sample::LogProbabilities& each = (*made)[index];
@@ -246,7 +229,7 @@ cairn_status cairn_engine_get_facts(const cairn_engine* g, cairn_engine_facts* o
     const auto engine = object_of<EngineObject>(g);
     if (engine == nullptr) return cairn::capi::no_handle("engine");
     if (auto checked = cairn::capi::check_out(out, "facts"); !checked) return checked;
-    cairn::capi::fill(out, cairn::capi::facts_of(*engine->engine));
+    cairn::capi::fill(out, engine->facts());
     return {};
   });
 }
@@ -256,7 +239,7 @@ cairn_status cairn_engine_get_memory(const cairn_engine* g, cairn_memory* out, c
     const auto engine = object_of<EngineObject>(g);
     if (engine == nullptr) return cairn::capi::no_handle("engine");
     if (auto checked = cairn::capi::check_out(out, "memory"); !checked) return checked;
-    cairn::capi::fill(out, cairn::capi::memory_of(*engine));
+    cairn::capi::fill(out, engine->memory());
     return {};
   });
 }

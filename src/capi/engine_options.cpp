@@ -34,23 +34,27 @@ Result<KvType> kv_type_of(std::string_view name, int32_t value) {
   return fail(ErrorCode::invalid_argument, "{}: expected CAIRN_KV_…, found {}", name, value);
 }
 
+Error only_built_in(std::string_view name) {
+  return fail(ErrorCode::unsupported, "{} is an option of the backend cairn alone", name);
+}
+
 Result<std::string> text_of(const json::Value::Member& option) {
   if (const auto text = option.value.as_text()) return std::string(*text);
   return fail(ErrorCode::invalid_argument, "options_json: {}: expected a string, found {}",
               option.key, option.value.describe());
 }
 
-Status set_pooling(const json::Value::Member& option, EngineOptions& options) {
+Status set_pooling(const json::Value::Member& option, EngineTerms& terms) {
   CAIRN_TRY(const std::string text, text_of(option));
-  CAIRN_TRY(options.pooling, parse_pooling("options_json: pooling", text));
+  CAIRN_TRY(terms.engine.pooling, parse_pooling("options_json: pooling", text));
   return Ok{};
 }
 
-Status set_numerics(const json::Value::Member& option, EngineOptions& options) {
+Status set_numerics(const json::Value::Member& option, EngineTerms& terms) {
   CAIRN_TRY(const std::string text, text_of(option));
   for (const Numerics numerics : {Numerics::exact_1, Numerics::fast_1}) {
     if (text != name(numerics)) continue;
-    options.numerics = numerics;
+    terms.engine.numerics = numerics;
     return Ok{};
   }
   return fail(ErrorCode::invalid_argument,
@@ -58,13 +62,13 @@ Status set_numerics(const json::Value::Member& option, EngineOptions& options) {
               option.value.describe());
 }
 
-Status set_isa(const json::Value::Member& option, EngineOptions& options) {
-  CAIRN_TRY(options.isa, text_of(option));
+Status set_isa(const json::Value::Member& option, EngineTerms& terms) {
+  CAIRN_TRY(terms.engine.isa, text_of(option));
   return Ok{};
 }
 
-Status set_pack_cache(const json::Value::Member& option, EngineOptions& options) {
-  CAIRN_TRY(options.pack_cache, text_of(option));
+Status set_pack_cache(const json::Value::Member& option, EngineTerms& terms) {
+  CAIRN_TRY(terms.engine.pack_cache, text_of(option));
   return Ok{};
 }
 
@@ -93,24 +97,29 @@ Result<AdapterChoice> read_adapter(const json::Value& item) {
   return choice;
 }
 
-Status set_adapters(const json::Value::Member& option, EngineOptions& options) {
+Status set_adapters(const json::Value::Member& option, EngineTerms& terms) {
   if (!option.value.is_array()) {
     return fail(ErrorCode::invalid_argument, "options_json: adapters: expected a list, found {}",
                 option.value.describe());
   }
   for (const json::Value& item : option.value.items()) {
-    CAIRN_TRY(options.adapters.emplace_back(), read_adapter(item));
+    CAIRN_TRY(terms.engine.adapters.emplace_back(), read_adapter(item));
   }
   return Ok{};
 }
 
-Status set_unpacked(const json::Value::Member& option, EngineOptions& options) {
+Status set_unpacked(const json::Value::Member& option, EngineTerms& terms) {
   const std::optional<bool> value = option.value.as_boolean();
   if (!value) {
     return fail(ErrorCode::invalid_argument, "options_json: unpacked: expected a boolean, found {}",
                 option.value.describe());
   }
-  options.is_unpacked = *value;
+  terms.engine.is_unpacked = *value;
+  return Ok{};
+}
+
+Status set_backend(const json::Value::Member& option, EngineTerms& terms) {
+  CAIRN_TRY(terms.backend, text_of(option));
   return Ok{};
 }
 
@@ -139,12 +148,13 @@ Status set_skip_layers(const json::Value::Member& option, EngineOptions& options
 
 struct NamedOption {
   std::string_view name;
-  Status (*set)(const json::Value::Member& option, EngineOptions& options);
+  Status (*set)(const json::Value::Member& option, EngineTerms& terms);
 };
 constexpr NamedOption kNamedOptions[] = {
     {"pooling", set_pooling},       {"numerics", set_numerics},       {"isa", set_isa},
     {"pack_cache", set_pack_cache}, {"adapters", set_adapters},       {"unpacked", set_unpacked},
-    {"exit_layer", set_exit_layer}, {"skip_layers", set_skip_layers}, {"experts", set_experts}};
+    {"exit_layer", set_exit_layer}, {"skip_layers", set_skip_layers}, {"experts", set_experts},
+    {"backend", set_backend}};
 
 Error unknown_option(std::string_view key) {
   std::vector<std::string> names;
@@ -161,7 +171,8 @@ Error unknown_option(std::string_view key) {
               all, key, nearest);
 }
 
-Status set_options(const char* text, EngineOptions& options) {
+// Of all options only "backend" is one of other backends too.
+Status set_options(const char* text, EngineTerms& terms) {
   CAIRN_TRY(const json::Value json, json::read_value("options_json", text, {}));
   if (!json.is_object()) {
     return fail(ErrorCode::invalid_argument, "options_json: expected an object, found {}",
@@ -172,9 +183,19 @@ Status set_options(const char* text, EngineOptions& options) {
         std::find_if(std::begin(kNamedOptions), std::end(kNamedOptions),
                      [&](const NamedOption& each) { return each.name == option.key; });
     if (known == std::end(kNamedOptions)) return unknown_option(option.key);
-    CAIRN_TRY(known->set(option, options));
+    CAIRN_TRY(known->set(option, terms));
+    if (known->set != set_backend && terms.others_fit)
+      terms.others_fit = only_built_in(known->name);
   }
   return Ok{};
+}
+
+// The members that other backends have not.
+Status check_others(const cairn_engine_params& params) {
+  if (params.memory_budget_bytes != 0) return only_built_in("memory_budget_bytes");
+  if (params.type_k != CAIRN_KV_DEFAULT) return only_built_in("type_k");
+  if (params.type_v != CAIRN_KV_DEFAULT) return only_built_in("type_v");
+  return params.store_path != nullptr ? Status(only_built_in("store_path")) : Status(Ok{});
 }
 
 }  // namespace
@@ -190,8 +211,9 @@ Result<EngineTerms> engine_terms_of(const cairn_engine_params& params) {
   CAIRN_TRY(terms.engine.key_type, kv_type_of("type_k", params.type_k));
   CAIRN_TRY(terms.engine.value_type, kv_type_of("type_v", params.type_v));
   if (params.store_path != nullptr) terms.engine.cache_dir = params.store_path;
+  terms.others_fit = check_others(params);
   if (params.options_json != nullptr) {
-    CAIRN_TRY(set_options(params.options_json, terms.engine));
+    CAIRN_TRY(set_options(params.options_json, terms));
   }
   if (params.parallel > 0) terms.scheduler.running_max = int32_t(params.parallel);
   terms.scheduler.step_seconds = terms.scheduler.quiet_step_seconds = kStepSeconds;

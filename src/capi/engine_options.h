@@ -3,6 +3,9 @@
 
 #include <cairn.h>
 
+#include <optional>
+#include <string>
+
 #include "base/result.h"
 #include "engine/engine.h"
 #include "engine/schedule/scheduler.h"
@@ -10,6 +13,8 @@
 namespace cairn::capi {
 
 struct EngineTerms {
+  std::optional<std::string> backend;  // As it was asked for by name.
+  Status others_fit = Ok{};            // Or what no other backend than the built-in one has.
   EngineOptions engine;
   SchedulerOptions scheduler;
 };

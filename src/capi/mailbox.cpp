@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -26,7 +27,7 @@ Mailbox::~Mailbox() {
 
 // REQUIRES: the lock is held. The descriptor never refuses these: its count is 0 or 1.
 void Mailbox::show_news() {
-  const bool has_news = !events_.empty() || (has_ended_ && !is_told_);
+  const bool has_news = is_background_ && (count_ > 0 || (has_ended_ && !is_told_));
   if (has_news == is_readable_) return;
   uint64_t count = 1;
   const ssize_t done = has_news ? ::write(descriptor_, &count, sizeof count)
@@ -34,21 +35,38 @@ void Mailbox::show_news() {
   is_readable_ = done == ssize_t(sizeof count) ? has_news : is_readable_;
 }
 
-void Mailbox::post(AnswerEvent event) {
+// REQUIRES: the lock is held.
+AnswerEvent& Mailbox::add() {
+  if (count_ == events_.size()) {
+    std::vector<AnswerEvent> more(2 * count_);
+    for (size_t index = 0; index < count_; ++index) {
+      std::swap(more[index], events_[(first_ + index) % events_.size()]);
+    }
+    events_.swap(more);
+    first_ = 0;
+  }
+  return events_[(first_ + count_++) % events_.size()];
+}
+
+void Mailbox::post(AnswerEvent& event) {
   const std::lock_guard lock(mutex_);
-  events_.push_back(std::move(event));
+  std::swap(add(), event);
   show_news();
   changed_.notify_all();
 }
 
 bool Mailbox::is_full() const {
   const std::lock_guard lock(mutex_);
-  return events_.size() >= kEventsMax;
+  return count_ >= kEventsMax;
 }
 
-void Mailbox::end(Status outcome, bool has_answer, std::optional<AnswerEvent> last) {
+void Mailbox::end(Answer outcome, bool has_answer, std::optional<session::FinishReason> finish) {
   const std::lock_guard lock(mutex_);
-  if (last) events_.push_back(*std::move(last));
+  if (finish) {
+    AnswerEvent& last = add();
+    last.clear();
+    last.finish = finish;
+  }
   outcome_ = std::move(outcome);
   has_answer_ = has_answer;
   has_ended_ = true;
@@ -57,32 +75,34 @@ void Mailbox::end(Status outcome, bool has_answer, std::optional<AnswerEvent> la
   changed_.notify_all();
 }
 
-void Mailbox::begin() {
+void Mailbox::begin(bool is_background) {
   const std::lock_guard lock(mutex_);
-  events_.clear();
+  count_ = 0;
+  is_background_ = is_background;
   has_ended_ = is_told_ = false;
   show_news();
 }
 
 void Mailbox::clear() {
   const std::lock_guard lock(mutex_);
-  events_.clear();
+  count_ = 0;
   has_answer_ = false;
   show_news();
 }
 
-std::optional<AnswerEvent> Mailbox::take() {
+bool Mailbox::take(AnswerEvent& event) {
   const std::lock_guard lock(mutex_);
-  if (events_.empty()) return std::nullopt;
-  AnswerEvent event = std::move(events_.front());
-  events_.pop_front();
+  if (count_ == 0) return false;
+  std::swap(event, events_[first_]);
+  first_ = (first_ + 1) % events_.size();
+  --count_;
   show_news();
-  return event;
+  return true;
 }
 
 bool Mailbox::wait(std::chrono::milliseconds longest) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, longest, [this] { return has_ended_ || !events_.empty(); });
+  return changed_.wait_for(lock, longest, [this] { return has_ended_ || count_ > 0; });
 }
 
 bool Mailbox::wait_for_end(std::chrono::milliseconds longest) {
@@ -100,11 +120,11 @@ bool Mailbox::has_answer() const {
   return has_ended_ && has_answer_;
 }
 
-Status Mailbox::take_outcome() {
+Answer Mailbox::take_outcome() {
   const std::lock_guard lock(mutex_);
   is_told_ = true;
   show_news();
-  return std::exchange(outcome_, Ok{});
+  return std::exchange(outcome_, Answer());
 }
 
 }  // namespace cairn::capi

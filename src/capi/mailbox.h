@@ -1,11 +1,11 @@
-// What the engine's thread sends to the calls on a conversation: events of an answer, and how a job
-// has ended. Thread-safe. Its descriptor is readable while there is something to take.
+// What those who compute send to the calls on a conversation: events of an answer, and how a job
+// has ended. Thread-safe. Its descriptor is readable while something of an answer in the background
+// is to be taken. Events are exchanged, not copied: in the long run nothing is allocated.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,6 +14,7 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "capi/border.h"
 #include "session/answer.h"
 
 namespace cairn::capi {
@@ -23,6 +24,13 @@ struct AnswerEvent {
   std::vector<float> log_probabilities = {};  // One for each, or none at all.
   std::string text = {};
   std::optional<session::FinishReason> finish = {};  // The answer's end.
+
+  void clear() {
+    tokens.clear();
+    log_probabilities.clear();
+    text.clear();
+    finish.reset();
+  }
 };
 
 class Mailbox {
@@ -37,17 +45,19 @@ class Mailbox {
 
   int descriptor() const { return descriptor_; }
 
-  // The engine's side.
-  void post(AnswerEvent event);
+  // The side of those who compute. The event is another one afterwards.
+  void post(AnswerEvent& event);
   bool is_full() const;
-  // The job has ended. `has_answer`: one that can be gone on with.
-  void end(Status outcome, bool has_answer, std::optional<AnswerEvent> last = {});
+  // The job has ended, and with it the answer where it has a `finish`. `has_answer`: there is one
+  // that can be gone on with.
+  void end(Answer outcome, bool has_answer, std::optional<session::FinishReason> finish = {});
 
-  // The other side. A job begins: nothing of others is left.
-  void begin();
+  // The other side. A job begins, in the background or not: nothing of others is left.
+  void begin(bool is_background = false);
   // There is no answer any more. REQUIRES: no job.
   void clear();
-  std::optional<AnswerEvent> take();
+  // Whether there was one.
+  bool take(AnswerEvent& event);
   // Waits until there is an event, or the job has ended. Whether it came to that in time.
   bool wait(std::chrono::milliseconds longest);
   // The same, for the end alone.
@@ -55,19 +65,22 @@ class Mailbox {
   bool has_ended() const;
   bool has_answer() const;
   // REQUIRES: it has ended. Once.
-  Status take_outcome();
+  Answer take_outcome();
 
  private:
   explicit Mailbox(int descriptor) : descriptor_(descriptor) {}
+  AnswerEvent& add();
   void show_news();
 
   const int descriptor_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<AnswerEvent> events_;
-  Status outcome_ = Ok{};
+  std::vector<AnswerEvent> events_ = std::vector<AnswerEvent>(4);  // A ring.
+  size_t first_ = 0, count_ = 0;
+  Answer outcome_;
   bool has_ended_ = true, is_told_ = true;  // Nobody is owed an outcome.
   bool has_answer_ = false;
+  bool is_background_ = false;
   bool is_readable_ = false;
 };
 

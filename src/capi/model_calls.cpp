@@ -16,7 +16,9 @@
 #include "capi/objects.h"
 #include "capi/sampling.h"
 #include "chat/chat_input.h"
+#include "engine/engine.h"
 #include "json/value.h"
+#include "runtimes/selection.h"
 #include "tokenize/detokenizer.h"
 #include "tokenize/tokenizer.h"
 
@@ -72,6 +74,35 @@ std::string info_of(const gguf::File& file, const ModelText& text) {
                         {"bos", id_of(special.bos)},
                         {"eos", id_of(special.eos)},
                         {"identity", hex_of(file.identity())}});
+}
+
+json::Value backend_of(const runtimes::Listed& backend) {
+  using runtimes::Exactness;
+  const runtimes::Claims claims =
+      backend.type != nullptr ? backend.type->claims
+                              : runtimes::Claims{runtimes::kRewinds | runtimes::kSnapshots,
+                                                 Exactness::bitwise, name(Numerics::exact_1)};
+  json::Value capabilities = json::Value::array();
+  if ((claims.capabilities & runtimes::kRewinds) != 0) capabilities.push_back("rewind");
+  if ((claims.capabilities & runtimes::kSnapshots) != 0) capabilities.push_back("snapshot");
+  constexpr std::string_view kExactness[] = {"none", "replay", "bitwise"};
+  json::Value found = json::Value::object();
+  found["name"] = backend.name;
+  found["available"] = backend.why_not.empty();
+  found["rank"] = backend.rank;
+  found["capabilities"] = std::move(capabilities);
+  found["exactness"] = kExactness[size_t(claims.exactness)];
+  found["numerics"] = claims.numerics;
+  found["why_not"] = backend.why_not;
+  return found;
+}
+
+std::string backends_json() {
+  json::Value all = json::Value::array();
+  for (const runtimes::Listed& each : runtimes::list(runtimes::runtime_types())) {
+    all.push_back(backend_of(each));
+  }
+  return json::to_text(all);
 }
 
 Result<std::shared_ptr<ModelObject>> open_model(const char* path) {
@@ -187,6 +218,13 @@ void cairn_set_log(cairn_log_fn fn, void* user, int32_t min_level) {
   guarded_value(0, [&] {
     cairn::capi::set_listener(fn, user, min_level);
     return 0;
+  });
+}
+
+const char* cairn_backends_json(void) {
+  return guarded_value<const char*>("[]", [] {
+    static const std::string text = cairn::capi::backends_json();
+    return text.c_str();
   });
 }
 

@@ -136,11 +136,10 @@ Status set_form(const cairn_sampling& sampling, EngineObject& engine, AnswerTerm
   if (sampling.grammar != nullptr) choice.grammar = sampling.grammar;
   if (sampling.json_schema != nullptr) choice.json_schema = sampling.json_schema;
   if (choice.count() == 0) return Ok{};
-  if (engine.engine->tokenizer() == nullptr) {
+  if (engine.tokenizer() == nullptr) {
     return fail(ErrorCode::unsupported, "grammar: expected a model with a vocabulary, found none");
   }
-  CAIRN_TRY(terms.matcher,
-            session::make_matcher(choice, *engine.engine, engine.service->grammars()));
+  CAIRN_TRY(terms.matcher, session::make_matcher(choice, *engine.traits().text, engine.grammars()));
   return Ok{};
 }
 
@@ -167,9 +166,13 @@ Result<std::shared_ptr<const AnswerTerms>> terms_of(const cairn_sampling& sampli
     return fail(ErrorCode::invalid_argument, "sampling.max_tokens: expected -1 or more, found {}",
                 sampling.max_tokens);
   }
+  if ((sampling.flags & CAIRN_SAMPLING_RECEIPT) != 0 && !engine.traits().keeps_receipts) {
+    return fail(ErrorCode::unsupported,
+                "sampling.flags: receipts are of the backend cairn, found {}",
+                engine.traits().backend);
+  }
   const auto terms = std::make_shared<AnswerTerms>();
-  CAIRN_TRY(terms->sampling,
-            session::effective_sampling(engine.engine->file().fields(), false, {}));
+  CAIRN_TRY(terms->sampling, session::effective_sampling(*engine.traits().fields, false, {}));
   CAIRN_TRY(set_numbers(sampling, terms->sampling));
   if ((sampling.flags & CAIRN_SAMPLING_SEED) != 0) terms->sampling.seed = sampling.seed;
   terms->sampling.ignore_eos = (sampling.flags & CAIRN_SAMPLING_IGNORE_END) != 0;
@@ -177,7 +180,7 @@ Result<std::shared_ptr<const AnswerTerms>> terms_of(const cairn_sampling& sampli
   terms->token_count_max = sampling.max_tokens;
   terms->wants_receipt = (sampling.flags & CAIRN_SAMPLING_RECEIPT) != 0;
   CAIRN_TRY(set_texts(sampling, *terms));
-  CAIRN_TRY(sample::check_logit_bias(terms->sampling, engine.engine->size().vocabulary_count));
+  CAIRN_TRY(sample::check_logit_bias(terms->sampling, engine.traits().vocabulary_count));
   CAIRN_TRY(set_form(sampling, engine, *terms));
   return std::shared_ptr<const AnswerTerms>(terms);
 }

@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "base/result.h"
+#include "capi/answer_maker.h"
 #include "capi/objects.h"
-#include "capi/timeline.h"
 
 namespace cairn::capi {
 

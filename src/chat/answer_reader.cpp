@@ -9,28 +9,32 @@ AnswerReader::AnswerReader(const tokenize::Tokenizer* tokenizer, const ChatForma
   message_.role = "assistant";
 }
 
-std::vector<OutputEvent> AnswerReader::push(Token token) {
+void AnswerReader::push(Token token, std::vector<OutputEvent>& events) {
+  const size_t first = events.size();
   message_.tokens.push_back(token);
   if (parser_.is_reasoning()) ++reasoning_tokens_;
   if (tokenizer_->is_control(token)) {
-    if (!parser_.reads_marker(tokenizer_->piece(token))) return {};
+    if (!parser_.reads_marker(tokenizer_->piece(token))) return;
     // Half a character before a marker will never become one.
     std::string text(detokenizer_.flush());
     plain_ += text;
     text += tokenizer_->piece(token);
-    return add(parser_.push(text));
+    parser_.push(text, events);
+  } else {
+    const std::string_view text = detokenizer_.push(token);
+    plain_ += text;
+    parser_.push(text, events);
   }
-  const std::string_view text = detokenizer_.push(token);
-  plain_ += text;
-  return add(parser_.push(text));
+  add(std::span(events).subspan(first));
 }
 
-std::vector<OutputEvent> AnswerReader::finish(bool is_cut) {
+void AnswerReader::finish(bool is_cut, std::vector<OutputEvent>& events) {
+  const size_t first = events.size();
   const std::string_view text = detokenizer_.flush();
   plain_ += text;
-  std::vector<OutputEvent> events = add(parser_.push(text));
-  for (OutputEvent& event : add(parser_.finish(is_cut))) events.push_back(std::move(event));
-  return events;
+  parser_.push(text, events);
+  parser_.finish(is_cut, events);
+  add(std::span(events).subspan(first));
 }
 
 Message AnswerReader::message() const {
@@ -46,7 +50,7 @@ Message AnswerReader::message() const {
   return message;
 }
 
-std::vector<OutputEvent> AnswerReader::add(std::vector<OutputEvent> events) {
+void AnswerReader::add(std::span<const OutputEvent> events) {
   for (const OutputEvent& event : events) {
     switch (event.kind) {
       case OutputEvent::Kind::text:
@@ -68,7 +72,6 @@ std::vector<OutputEvent> AnswerReader::add(std::vector<OutputEvent> events) {
         break;
     }
   }
-  return events;
 }
 
 }  // namespace cairn::chat

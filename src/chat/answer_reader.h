@@ -3,6 +3,7 @@
 // tokens are not text. Thread rule: one thread.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,10 +21,11 @@ class AnswerReader {
   AnswerReader(const tokenize::Tokenizer* tokenizer, const ChatFormat& format,
                ParserOptions options);
 
-  // What the token tells. REQUIRES: the tokenizer holds it; it does not end generation.
-  std::vector<OutputEvent> push(Token token);
+  // Adds what the token tells to `events`. REQUIRES: the tokenizer holds it; it does not end
+  // generation.
+  void push(Token token, std::vector<OutputEvent>& events);
   // `is_cut`: the model would have gone on.
-  std::vector<OutputEvent> finish(bool is_cut);
+  void finish(bool is_cut, std::vector<OutputEvent>& events);
 
   const OutputParser& parser() const { return parser_; }
   int32_t reasoning_tokens() const { return reasoning_tokens_; }
@@ -32,7 +34,7 @@ class AnswerReader {
   Message message() const;
 
  private:
-  std::vector<OutputEvent> add(std::vector<OutputEvent> events);
+  void add(std::span<const OutputEvent> events);
 
   const tokenize::Tokenizer* tokenizer_;
   tokenize::Detokenizer detokenizer_;

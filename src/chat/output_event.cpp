@@ -32,7 +32,7 @@ void EventList::end_call(int32_t call, std::string_view id, bool is_whole) {
                      .is_whole = is_whole});
 }
 
-std::vector<OutputEvent> EventList::take(bool is_all) {
+void EventList::take(bool is_all, std::vector<OutputEvent>& out) {
   if (is_all) {
     settle();
   } else if (has_open_) {
@@ -47,7 +47,8 @@ std::vector<OutputEvent> EventList::take(bool is_all) {
       open_.text = std::move(rest);
     }
   }
-  return std::exchange(events_, {});
+  for (OutputEvent& event : events_) out.push_back(std::move(event));
+  events_.clear();
 }
 
 void EventList::settle() {

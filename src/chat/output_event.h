@@ -33,8 +33,8 @@ class EventList {
   void text(OutputEvent::Kind kind, std::string_view piece, int32_t call = -1);
   void start_call(int32_t call, std::string_view name, std::string_view id);
   void end_call(int32_t call, std::string_view id, bool is_whole);
-  // Hands out what is complete. `is_all`: what is held back too.
-  std::vector<OutputEvent> take(bool is_all);
+  // Adds what is complete to `out`. `is_all`: what is held back too.
+  void take(bool is_all, std::vector<OutputEvent>& out);
 
  private:
   void settle();

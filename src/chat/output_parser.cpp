@@ -103,9 +103,9 @@ bool OutputParser::reads_marker(std::string_view token) const {
          (!format_.channels.message_open.empty() && token.starts_with("<|"));
 }
 
-std::vector<OutputEvent> OutputParser::push(std::string_view piece) {
+void OutputParser::push(std::string_view piece, std::vector<OutputEvent>& events) {
   behind_reasoning_.clear();
-  if (has_stopped_) return {};
+  if (has_stopped_) return;
   input_ += piece;
   while (!has_stopped_ && step(false)) {
   }
@@ -113,10 +113,10 @@ std::vector<OutputEvent> OutputParser::push(std::string_view piece) {
     input_.erase(0, at_);
     at_ = 0;
   }
-  return events_.take(has_stopped_);
+  events_.take(has_stopped_, events);
 }
 
-std::vector<OutputEvent> OutputParser::finish(bool is_cut) {
+void OutputParser::finish(bool is_cut, std::vector<OutputEvent>& events) {
   const bool may_wait = state_ == State::text || state_ == State::reasoning;
   if (is_cut && may_wait && !has_stopped_) leave_out_half_marker();
   while (!has_stopped_ && step(true)) {
@@ -126,7 +126,7 @@ std::vector<OutputEvent> OutputParser::finish(bool is_cut) {
     if (state_ == State::text) events_.text(OutputEvent::Kind::text, held_space_);
   }
   held_space_.clear();
-  return events_.take(true);
+  events_.take(true, events);
 }
 
 void OutputParser::leave_out_half_marker() {

@@ -30,12 +30,12 @@ class OutputParser {
   OutputParser(const OutputParser&) = delete;
   OutputParser& operator=(const OutputParser&) = delete;
 
-  // Nothing is parsed after a stop text.
-  std::vector<OutputEvent> push(std::string_view piece);
+  // Adds what the piece tells to `events`. Nothing is parsed after a stop text.
+  void push(std::string_view piece, std::vector<OutputEvent>& events);
   // The output has ended. A call that is not complete ends unfinished; without even a name, it has
   // no event. `is_cut`: the model would have gone on, so that what may be half a marker is left
   // out.
-  std::vector<OutputEvent> finish(bool is_cut = false);
+  void finish(bool is_cut, std::vector<OutputEvent>& events);
 
   bool has_stopped() const { return has_stopped_; }
   const std::string& stop_text() const { return stop_text_; }  // Empty unless has_stopped().

@@ -15,12 +15,13 @@
 #include "engine/engine.h"
 #include "engine/lane_report.h"
 #include "engine/step.h"
+#include "engine/token_source.h"
 #include "memory/memory.h"
 #include "sample/sampler.h"
 
 namespace cairn {
 
-class Lane {
+class Lane : public TokenSource {
  public:
   explicit Lane(Engine* engine);
 
@@ -40,7 +41,7 @@ class Lane {
   // Errors: invalid_argument for ids outside the vocabulary; context_full if the prompt is longer
   // than the context and the policy is to stop.
   Result<PromptReport> start(std::span<const Token> prompt,
-                             std::span<const int32_t> message_starts = {});
+                             std::span<const int32_t> message_starts = {}) override;
   // What going back to what memory holds of the prompt costs; with `wants_logits` false: without
   // the logits at its end, for a prompt that more tokens will follow.
   memory::ResumePlan plan(std::span<const Token> prompt,
@@ -68,12 +69,12 @@ class Lane {
   // Adds a token (usually the sampled one). If the context is full and the policy is to shift, the
   // sequence is shortened, and what stays is pending again. Errors: those of start(). REQUIRES:
   // !wants_rows().
-  Status push(Token token);
+  Status push(Token token) override;
   // What push() does once room() tokens were added; nothing where the policy is to stop.
   std::optional<ContextShift> next_shift() const;
 
-  bool wants_rows() const { return next_ < pending_.size(); }  // Whether tokens are pending.
-  int32_t wanted_rows() const;                                 // Of the next step, at most.
+  bool wants_rows() const override { return next_ < pending_.size(); }
+  int32_t wanted_rows() const;  // Of the next step, at most.
   // They are of a prompt, or of tokens that are read again; else the answer's next token waits for
   // them.
   bool is_reading() const { return reads_prompt_ || is_preempted_ || wanted_rows() > 1; }
@@ -104,13 +105,11 @@ class Lane {
   // After the step: keeps and drops what the sequence needs. Errors: those of the memory.
   Status settle();
 
-  // Of the next token; [vocabulary]. REQUIRES: something was read; !wants_rows().
-  std::span<const float> logits() const;
-  // Samples the next token without adding it: with a mask, of what it allows; by `given` logits, if
-  // there are any. The noise's key is the position in the whole text, and penalties see all of it,
-  // whatever was shifted. Errors: the sampler's. REQUIRES: those of logits().
+  std::span<const float> logits() const override;
+  // The noise's key is the position in the whole text, and penalties see all of it, whatever was
+  // shifted.
   Result<Token> sample(sample::Sampler& sampler, const sample::TokenMask* allowed = nullptr,
-                       std::span<const float> given = {});
+                       std::span<const float> given = {}) override;
   int32_t prompt_end() const { return prompt_end_; }  // Of the prompt that was started last.
   // How many tokens of `prompt` this lane has in memory or is going to read before others: other
   // lanes need not compute these too.
@@ -127,17 +126,15 @@ class Lane {
   memory::ResumePlan resume_plan() const;
   Status resume();
 
-  // The answer is complete: keeps its end, so that this lane or another can continue from here.
-  Status finish_turn();
+  // This lane or another can continue from here.
+  Status finish_turn() override;
 
   const memory::Sequence& sequence() const { return sequence_; }
-  int32_t context_tokens() const { return engine_->options().context_tokens; }
-  // Tokens that still fit into the context; at least 1 with the shift policy.
-  int32_t room() const;
-  // Of the text since the last start(), dropped by the context policy and by shifts; and the whole
-  // turns among them.
-  int32_t left_out_tokens() const { return cut_.left_out; }
-  int32_t left_out_turns() const { return cut_.turns; }
+  int32_t context_tokens() const override { return engine_->options().context_tokens; }
+  int32_t length() const override { return sequence_.length(); }
+  int32_t room() const override;  // At least 1 with the shift policy.
+  int32_t left_out_tokens() const override { return cut_.left_out; }
+  int32_t left_out_turns() const override { return cut_.turns; }
 
  private:
   struct Start;

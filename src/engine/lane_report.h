@@ -8,22 +8,8 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "memory/memory.h"
 
 namespace cairn {
-
-struct PromptReport {
-  int32_t prompt_tokens = 0;    // Without left_out_tokens.
-  int32_t reused_tokens = 0;    // Found in the cache.
-  int32_t computed_tokens = 0;  // prompt_tokens - reused_tokens.
-  int32_t left_out_tokens = 0;  // Dropped by the context policy, after the first kept ones.
-  int32_t left_out_turns = 0;   // Whole turns among them.
-  bool from_cache = false;      // An entry of the prefix cache had a longer prefix.
-  bool from_store = false;      // It was read from the disk into the cache.
-  // Where the sequence was resumed, and what limited it: as memory::ResumePlan says, or "adapters"
-  // if only other adapters had a longer prefix, or "outputs" if all its logits are read.
-  memory::ResumePlan plan;
-};
 
 // The resources of a step that computes all of a lane's pending tokens.
 struct LaneDemand {

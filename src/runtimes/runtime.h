@@ -1,8 +1,8 @@
 // Other programs' engines behind cairn's interface: what one of them must be able to do, which is
 // little: it takes tokens and gives logits. Vocabulary, chat template, sampling and history stay
 // with cairn (runtimes/timeline.h). Found by name in a table that the build makes from the files of
-// this folder. Thread rule: a loaded runtime and its sessions are used by one thread at a time,
-// whichever it is, but for cancel().
+// this folder. Thread rule: a loaded runtime and its sessions are used by one thread at a time, any
+// thread, but for cancel(). Signal handlers may run on a thread that calls.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ enum class Exactness : uint8_t {
 struct Claims {
   uint32_t capabilities = 0;  // Of Capability.
   Exactness exactness = Exactness::none;
-  std::string_view numerics;  // Lasts as long as the program: what computes, and how.
+  std::string_view numerics;  // A literal: what computes, and how.
 };
 
 // What a session was; constant, and independent of the session.
@@ -91,14 +91,15 @@ struct RuntimeOptions {
 };
 
 struct RuntimeType {
-  std::string_view name;
-  int32_t rank = 0;  // The built-in engine has 0; more only where it is measured to be faster.
+  std::string_view name;  // A literal.
+  int32_t rank = 0;       // The built-in engine has 0; more only where it is measured to be faster.
   // Cheap; loads no model. Errors: unsupported: why it cannot be used on this machine.
   Status (*available)();
   // Errors: unsupported: why it cannot compute this model.
   Status (*can_serve)(const ModelProbe& probe);
   Result<std::unique_ptr<LoadedRuntime>> (*load)(const ModelProbe& probe,
                                                  const RuntimeOptions& options);
+  Claims claims = {};  // Of those that it loads, at most.
 };
 
 std::span<const RuntimeType* const> runtime_types();

@@ -8,6 +8,13 @@ namespace cairn::runtimes {
 
 namespace {
 
+// So that what is added next needs no memory.
+template <class Item>
+void make_room(std::vector<Item>& items, size_t count) {
+  const size_t needed = items.size() + count;
+  if (needed > items.capacity()) items.reserve(std::max(needed, 2 * items.size()));
+}
+
 size_t alike_count(std::span<const Token> a, std::span<const Token> b) {
   return size_t(std::ranges::mismatch(a, b).in1 - a.begin());
 }
@@ -53,7 +60,9 @@ Result<std::unique_ptr<Timeline>> Timeline::open(LoadedRuntime* runtime) {
 }
 
 Timeline::Timeline(LoadedRuntime* runtime, std::unique_ptr<RuntimeSession> session)
-    : runtime_(runtime), session_(std::move(session)) {}
+    : runtime_(runtime), session_(std::move(session)) {
+  logits_.reserve(size_t(runtime->vocabulary_count()));
+}
 
 History Timeline::history_of(std::span<const Token> tokens) const {
   const size_t alike = alike_count(history_.tokens, tokens);
@@ -127,7 +136,25 @@ Result<Cost> Timeline::rewind(size_t position) {
 }
 
 Result<Cost> Timeline::compute() {
-  return reach(history_);
+  const size_t length = held_.tokens.size();
+  const bool lacks_one_chunk = logits_.empty() && goes_on_ &&
+                               held_.ends.size() + 1 == history_.ends.size() &&
+                               session_->length() == length;
+  if (!lacks_one_chunk) return reach(history_);
+  is_cancelled_ = false;
+  CAIRN_TRY(append_chunk(history_, history_.tokens.size()));
+  return Cost{.target = history_.tokens.size(), .resume = length};
+}
+
+void Timeline::aim(std::span<const Token> tokens) {
+  History wanted = history_of(tokens);
+  if (!is_same(wanted, history_)) set_history(std::move(wanted));
+}
+
+void Timeline::set_history(History history) {
+  history_ = std::move(history);
+  logits_.clear();
+  goes_on_ = held_.common_end(history_) == held_.tokens.size();
 }
 
 // The state is not copied before something has to be read behind it.
@@ -141,20 +168,21 @@ Result<Cost> Timeline::restore(std::shared_ptr<const Snapshot> snapshot) {
 }
 
 void Timeline::adopt(std::shared_ptr<const Snapshot> snapshot) {
-  history_ = snapshot->history;
+  set_history(snapshot->history);
   logits_ = snapshot->logits;
   marks_.push_back(std::move(snapshot));
 }
 
 void Timeline::push(Token token) {
+  make_room(history_.tokens, 1);
+  make_room(history_.ends, 1);
   history_.tokens.push_back(token);
   history_.ends.push_back(history_.tokens.size());
   logits_.clear();
 }
 
 void Timeline::clear() {
-  history_ = {};
-  logits_.clear();
+  set_history({});
 }
 
 Result<std::shared_ptr<const Snapshot>> Timeline::snapshot() {
@@ -184,22 +212,22 @@ Result<Cost> Timeline::reach(History wanted) {
   if (cost.is_ready) return cost;
   CAIRN_TRY(walk(wanted));
   history_ = std::move(wanted);
+  goes_on_ = true;
   return cost;
 }
 
 // Afterwards the session holds what is wanted, and its logits are the timeline's; after an error
 // only the session has changed.
 Status Timeline::walk(const History& wanted) {
+  goes_on_ = false;
   if (session_->length() != held_.tokens.size()) {
     held_ = {};
     CAIRN_TRY(session_->rewind(0));
   }
   CAIRN_TRY(go_back(wanted, way_to(wanted)));
-  std::vector<float> logits;
   for (const size_t end : wanted.ends) {
-    if (end > held_.tokens.size()) CAIRN_TRY(append_chunk(wanted, end, logits));
+    if (end > held_.tokens.size()) CAIRN_TRY(append_chunk(wanted, end));
   }
-  logits_ = std::move(logits);
   return Ok{};
 }
 
@@ -223,9 +251,11 @@ Status Timeline::go_back(const History& wanted, const Way& way) {
 }
 
 // A cancellation that nobody asked for belongs to a call before this one.
-Status Timeline::append_chunk(const History& wanted, size_t end, std::vector<float>& logits) {
+Status Timeline::append_chunk(const History& wanted, size_t end) {
   const size_t begin = held_.tokens.size();
   const std::span<const Token> chunk = std::span(wanted.tokens).subspan(begin, end - begin);
+  make_room(held_.tokens, chunk.size());
+  make_room(held_.ends, 1);
   if (is_cancelled_) return fail(ErrorCode::cancelled, "cancelled");
   Result<std::span<const float>> row = session_->append(chunk);
   if (!row && row.error().code == ErrorCode::cancelled && !is_cancelled_ &&
@@ -238,7 +268,7 @@ Status Timeline::append_chunk(const History& wanted, size_t end, std::vector<flo
   }
   held_.tokens.insert(held_.tokens.end(), chunk.begin(), chunk.end());
   held_.ends.push_back(end);
-  if (end == wanted.tokens.size()) logits.assign(row->begin(), row->end());
+  if (end == wanted.tokens.size()) logits_.assign(row->begin(), row->end());
   return Ok{};
 }
 

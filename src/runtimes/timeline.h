@@ -65,12 +65,14 @@ class Timeline {
   // Has exactly these tokens, and their logits: where they begin as the timeline does, its chunks
   // stay, and the rest is one chunk. No tokens: empty. Errors: those of RuntimeSession.
   Result<Cost> become(std::span<const Token> tokens);
+  // The same, but for the logits, which compute() makes; computes nothing, and cannot fail.
+  void aim(std::span<const Token> tokens);
   // Goes back to so many tokens. REQUIRES: at most those there are.
   Result<Cost> rewind(size_t position);
   // Becomes what the snapshot's timeline was. Computes nothing where the snapshot has logits, but
   // copies its state.
   Result<Cost> restore(std::shared_ptr<const Snapshot> snapshot);
-  // The logits of the history as it stands.
+  // The logits of the history as it stands. Behind push() it takes as long as the new chunk.
   Result<Cost> compute();
 
   // Adds a chunk whose logits compute() makes.
@@ -82,7 +84,7 @@ class Timeline {
   // With the session's state where it has one to give. Errors: those of RuntimeSession::snapshot().
   Result<std::shared_ptr<const Snapshot>> snapshot();
 
-  // Has what is computed at the moment end soon with the error cancelled.
+  // Has what is computed at the moment end soon with the error cancelled; any thread.
   void cancel();
 
  private:
@@ -97,15 +99,17 @@ class Timeline {
   Way way_to(const History& wanted) const;
   Cost cost_of(const History& wanted) const;
   Result<Cost> reach(History wanted);
+  void set_history(History history);
   Status walk(const History& wanted);
   Status go_back(const History& wanted, const Way& way);
-  Status append_chunk(const History& wanted, size_t end, std::vector<float>& logits);
+  Status append_chunk(const History& wanted, size_t end);
   void forget_held();
 
   LoadedRuntime* runtime_;
   std::unique_ptr<RuntimeSession> session_;
   History held_;  // What the session has.
   History history_;
+  bool goes_on_ = true;  // The history begins with what the session has, chunk by chunk.
   std::vector<float> logits_;
   // Snapshots that may be gone back to, while somebody else has them.
   mutable std::vector<std::weak_ptr<const Snapshot>> marks_;

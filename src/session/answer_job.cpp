@@ -66,9 +66,10 @@ Status AnswerJob::start() {
                                             *std::move(order_.receipt));
     request.choices = &draft_->choices;
   }
-  CAIRN_TRY(completion_, Completion::begin(engine_, lane(), request, std::move(sampler)));
+  CAIRN_TRY(completion_,
+            Completion::begin(engine_->tokenizer(), lane(), request, std::move(sampler)));
   if (drafting_ != nullptr) {
-    completion_->draft(*drafting_, order_.drafts, request, order_.tenant);
+    completion_->draft(lane(), *drafting_, order_.drafts, request, order_.tenant);
   }
   for (const PromptPin& pin : order_.pins) lane()->expect_branch(pin.position);
   stream_->begin(completion_->prompt());

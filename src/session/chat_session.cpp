@@ -125,8 +125,9 @@ Status ChatSession::begin_answer(Dialogue asked, bool continues) {
                                             receipt_form(asks_with_results(asking)));
     wanted.choices = &draft_->choices;
   }
-  CAIRN_TRY(completion_, Completion::begin(engine_, &lane_, wanted, std::move(sampler)));
-  completion_->draft(*drafting_, {}, wanted, 0);
+  CAIRN_TRY(completion_,
+            Completion::begin(engine_->tokenizer(), &lane_, wanted, std::move(sampler)));
+  completion_->draft(&lane_, *drafting_, {}, wanted, 0);
   before_ = std::exchange(dialogue_, std::move(asked));
   continues_ = continues;
   return Ok{};
@@ -153,7 +154,7 @@ Result<Answer> ChatSession::end_answer(Status driven) {
 }
 
 Result<Answer> ChatSession::complete(const AnswerHooks& hooks) {
-  return end_answer(drive(*engine_, completion(), hooks));
+  return end_answer(drive(*engine_, lane_, completion(), hooks));
 }
 
 Status ChatSession::say(std::string_view text) {

@@ -33,10 +33,10 @@ std::optional<Token> Completion::ReasoningLimit::next(const chat::AnswerReader& 
   return forced_[given_count_++];
 }
 
-Completion::Completion(const Engine* engine, Lane* lane, const AnswerRequest& request,
-                       sample::Sampler sampler)
-    : tokenizer_(*engine->tokenizer()),
-      lane_(lane),
+Completion::Completion(const tokenize::Tokenizer& tokenizer, TokenSource* source,
+                       const AnswerRequest& request, sample::Sampler sampler)
+    : tokenizer_(tokenizer),
+      source_(source),
       sampler_(std::move(sampler)),
       choices_(request.choices),
       token_count_max_(request.token_count_max),
@@ -49,12 +49,13 @@ Completion::Completion(const Engine* engine, Lane* lane, const AnswerRequest& re
       reasoning_limit_(tokenizer_, request),
       begin_time_(Clock::now()) {}
 
-Result<std::unique_ptr<Completion>> Completion::begin(const Engine* engine, Lane* lane,
+Result<std::unique_ptr<Completion>> Completion::begin(const tokenize::Tokenizer* tokenizer,
+                                                      TokenSource* source,
                                                       const AnswerRequest& request,
                                                       sample::Sampler sampler) {
-  CHECK(engine->tokenizer() != nullptr);
-  std::unique_ptr<Completion> made(new Completion(engine, lane, request, std::move(sampler)));
-  CAIRN_TRY(made->answer_.prompt, lane->start(request.prompt, request.message_starts));
+  CHECK(tokenizer != nullptr);
+  std::unique_ptr<Completion> made(new Completion(*tokenizer, source, request, std::move(sampler)));
+  CAIRN_TRY(made->answer_.prompt, source->start(request.prompt, request.message_starts));
   CAIRN_TRY(made->take_prefix(request.answer_prefix));
   return made;
 }
@@ -63,14 +64,15 @@ Result<std::unique_ptr<Completion>> Completion::begin(const Engine* engine, Lane
 Status Completion::take_prefix(std::span<const Token> prefix) {
   for (const Token token : prefix) {
     constraint_.prepare();
-    reader_.push(token);
+    reader_.push(token, events_);
+    events_.clear();
     CAIRN_TRY(constraint_.accept(token));
   }
   return Ok{};
 }
 
 Status Completion::advance() {
-  CHECK(!is_done_ && !lane_->wants_rows());
+  CHECK(!is_done_ && !source_->wants_rows());
   if (!has_prompt_) answer_.prompt_seconds = seconds();
   has_prompt_ = true;
   if (is_full()) {
@@ -85,17 +87,17 @@ Status Completion::advance() {
   CAIRN_TRY(const Token token, *std::exchange(chosen_, std::nullopt));
   if (answer_.first_token_seconds == 0) answer_.first_token_seconds = seconds();
   CAIRN_TRY(add(token));
-  return is_done_ ? Status(Ok{}) : lane_->push(token);
+  return is_done_ ? Status(Ok{}) : source_->push(token);
 }
 
-void Completion::draft(Drafting& drafting, const DraftOrder& order, const AnswerRequest& request,
+void Completion::draft(Lane* lane, Drafting& drafting, const DraftOrder& order, const AnswerRequest& request,
                        uint64_t tenant) {
   const DraftedText text{.constraint = &constraint_,
                          .tokenizer = &tokenizer_,
                          .prompt = request.prompt,
                          .answer_begin = request.prompt.size() - request.answer_prefix.size(),
                          .tenant = tenant};
-  draft_by(drafting.speculator(order, text), drafting.count_max(order));
+  draft_by(lane, drafting.speculator(order, text), drafting.count_max(order));
 }
 
 std::span<const float> Completion::propose(int32_t count_max) {
@@ -151,20 +153,20 @@ void Completion::give_logits(std::vector<float> logits) {
 }
 
 void Completion::choose() {
-  CHECK(!lane_->wants_rows());
+  CHECK(!source_->wants_rows());
   if (is_done_ || chosen_ || is_full() || constraint_.is_finished()) return;
   constraint_.prepare();
   const std::optional<Token> forced = reasoning_limit_.next(reader_);
   const std::vector<float> given = std::exchange(given_logits_, {});
-  chosen_ = forced ? Result<Token>(*forced) : constraint_.sample(*lane_, sampler_, given);
+  chosen_ = forced ? Result<Token>(*forced) : constraint_.sample(*source_, sampler_, given);
   if (!*chosen_) return;
   if (choices_ != nullptr) {
-    choices_->add(lane_->logits(), **chosen_, forced.has_value() || !given.empty());
+    choices_->add(source_->logits(), **chosen_, forced.has_value() || !given.empty());
   }
   const int32_t count = sampler_.params().probability_count;
   if (count == 0) return;
   chosen_probabilities_ = forced
-                              ? sample::log_probabilities(lane_->logits(), *forced, size_t(count))
+                              ? sample::log_probabilities(source_->logits(), *forced, size_t(count))
                               : sampler_.probabilities();
 }
 
@@ -184,23 +186,25 @@ Status Completion::add(Token token) {
   if (sampler_.params().probability_count > 0) {
     answer_.probabilities.push_back(std::move(chosen_probabilities_));
   }
-  keep(reader_.push(token));
+  const size_t first_event = events_.size();
+  reader_.push(token, events_);
+  keep(first_event);
   CAIRN_TRY(constraint_.accept(token));
   if (reader_.parser().has_stopped() || constraint_.is_finished()) {
     end(FinishReason::stop);
   } else if (is_full()) {
     end_full();
-  } else if (lane_->room() == 0) {
+  } else if (source_->room() == 0) {
     end(FinishReason::context,
-        fmt::format("the context of {} tokens is full", lane_->context_tokens()));
+        fmt::format("the context of {} tokens is full", source_->context_tokens()));
   }
   return Ok{};
 }
 
-void Completion::keep(std::vector<chat::OutputEvent> events) {
-  for (chat::OutputEvent& event : events) {
+// The events from this one on are new.
+void Completion::keep(size_t first_event) {
+  for (const chat::OutputEvent& event : std::span(events_).subspan(first_event)) {
     if (event.kind == chat::OutputEvent::Kind::text) answer_.text += event.text;
-    events_.push_back(std::move(event));
   }
 }
 
@@ -220,7 +224,9 @@ void Completion::end(FinishReason reason, std::string cut_by) {
   answer_.cut_by = std::move(cut_by);
   answer_.fits_form = constraint_.is_complete();
   if (!has_prompt_) answer_.prompt_seconds = seconds();
-  keep(reader_.finish(reason != FinishReason::stop));
+  const size_t first_event = events_.size();
+  reader_.finish(reason != FinishReason::stop, events_);
+  keep(first_event);
   answer_.stop_text = reader_.parser().stop_text();
   answer_.message = reader_.message();
   answer_.reasoning_tokens = reader_.reasoning_tokens();
@@ -230,6 +236,11 @@ void Completion::end(FinishReason reason, std::string cut_by) {
 
 std::vector<chat::OutputEvent> Completion::take_events() {
   return std::exchange(events_, {});
+}
+
+void Completion::take_events(std::vector<chat::OutputEvent>& events) {
+  events.clear();
+  events.swap(events_);
 }
 
 std::vector<sample::LogProbabilities> Completion::take_probabilities() {
@@ -245,9 +256,9 @@ std::span<const Token> Completion::take_tokens() {
 
 Result<Answer> Completion::finish() {
   CHECK(is_done_);
-  answer_.left_out_tokens = lane_->left_out_tokens();
-  answer_.left_out_turns = lane_->left_out_turns();
-  if (has_prompt_) CAIRN_TRY(lane_->finish_turn());
+  answer_.left_out_tokens = source_->left_out_tokens();
+  answer_.left_out_turns = source_->left_out_turns();
+  if (has_prompt_) CAIRN_TRY(source_->finish_turn());
   answer_.generation_seconds = seconds() - answer_.prompt_seconds;
   if (speculator_ != nullptr) answer_.drafts = speculator_->report();
   return std::move(answer_);
@@ -267,19 +278,18 @@ void hand_out(Completion& completion, const AnswerHooks& hooks) {
 
 }  // namespace
 
-Status drive(Engine& engine, Completion& completion, const AnswerHooks& hooks) {
+Status drive(Engine& engine, Lane& lane, Completion& completion, const AnswerHooks& hooks) {
   LaneBatch batch(&engine);
   while (!completion.is_done()) {
     // Not between a token's choice and its step: who goes on later should find it computed.
-    const bool may_stop = !completion.has_prompt() || !completion.lane().wants_rows();
+    const bool may_stop = !completion.has_prompt() || !lane.wants_rows();
     if (may_stop && hooks.wants_stop && hooks.wants_stop()) {
       completion.stop();
-    } else if (!completion.lane().wants_rows()) {
+    } else if (!lane.wants_rows()) {
       CAIRN_TRY(completion.advance());
     } else {
-      const bool is_drafted = completion.has_drafters() && !completion.lane().is_reading();
-      CAIRN_TRY(completion.take_step(is_drafted ? batch.step(completion.lane(), completion)
-                                                : batch.step(completion.lane())));
+      const bool is_drafted = completion.has_drafters() && !lane.is_reading();
+      CAIRN_TRY(completion.take_step(is_drafted ? batch.step(lane, completion) : batch.step(lane)));
       if (!completion.has_prompt() && hooks.on_prompt) {
         hooks.on_prompt(completion.prompt_tokens_done(), completion.prompt_tokens());
       }

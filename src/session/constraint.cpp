@@ -50,7 +50,7 @@ Sha256Digest digest_of(std::span<const chat::Tool> tools, const chat::CallDemand
 }  // namespace
 
 Result<std::unique_ptr<grammar::Matcher>> make_matcher(const ConstraintChoice& choice,
-                                                       const Engine& engine,
+                                                       const ModelText& text,
                                                        const TenantGrammars& compiled) {
   if (choice.count() == 0) return std::unique_ptr<grammar::Matcher>();
   if (choice.count() > 1) {
@@ -61,7 +61,7 @@ Result<std::unique_ptr<grammar::Matcher>> make_matcher(const ConstraintChoice& c
   }
   const auto compile_it = [&] { return compile(choice); };
   CAIRN_TRY(grammar::Grammar made, compiled.get(digest_of(choice), compile_it));
-  return grammar::Matcher::build(std::move(made), engine.token_trie());
+  return grammar::Matcher::build(std::move(made), text.token_trie());
 }
 
 // Who is made to call a tool once would have to call it for ever: behind results a model may speak.
@@ -109,11 +109,11 @@ grammar::Matcher::Forced ConstraintState::forced(size_t bytes_max,
   return matcher_->forced(state_, bytes_max, layout);
 }
 
-Result<Token> ConstraintState::sample(Lane& lane, sample::Sampler& sampler,
+Result<Token> ConstraintState::sample(TokenSource& source, sample::Sampler& sampler,
                                       std::span<const float> given) {
-  if (matcher_ == nullptr || is_free_) return lane.sample(sampler, nullptr, given);
+  if (matcher_ == nullptr || is_free_) return source.sample(sampler, nullptr, given);
   CAIRN_TRY(const grammar::TokenMask mask, matcher_->mask(state_));
-  return lane.sample(sampler, &mask, given);
+  return source.sample(sampler, &mask, given);
 }
 
 bool ConstraintState::is_complete() const {

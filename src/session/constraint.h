@@ -14,7 +14,9 @@
 #include "chat/format.h"
 #include "chat/output_parser.h"
 #include "chat/tools.h"
-#include "engine/lane.h"
+#include "engine/engine.h"
+#include "engine/model_text.h"
+#include "engine/token_source.h"
 #include "grammar/matcher.h"
 #include "session/grammar_cache.h"
 
@@ -33,11 +35,11 @@ struct ConstraintChoice {
   }
 };
 
-// Null where nothing is asked for. REQUIRES: the engine has a tokenizer. Errors: invalid_argument
+// Null where nothing is asked for. REQUIRES: the model has a tokenizer. Errors: invalid_argument
 // for more than one choice; the grammar's, with line, column and reason. `compiled`, here and
 // below: those that were compiled for this engine before.
 Result<std::unique_ptr<grammar::Matcher>> make_matcher(const ConstraintChoice& choice,
-                                                       const Engine& engine,
+                                                       const ModelText& text,
                                                        const TenantGrammars& compiled = {});
 
 // What answers look like where a tool choice is said: those to people, and those to results.
@@ -72,8 +74,9 @@ class ConstraintState {
   bool has_matcher() const { return matcher_ != nullptr; }
   // Before each token, whether sampled or given.
   void prepare() { is_free_ = is_open(); }
-  // `given`: as Lane::sample() has it.
-  Result<Token> sample(Lane& lane, sample::Sampler& sampler, std::span<const float> given = {});
+  // `given`: as TokenSource::sample() has it.
+  Result<Token> sample(TokenSource& source, sample::Sampler& sampler,
+                       std::span<const float> given = {});
   // What has to follow next, as Matcher::forced() has it; nothing where anything may.
   grammar::Matcher::Forced forced(size_t bytes_max, grammar::Matcher::Layout layout) const;
   // Behind it, when the parser has read it. Errors: invalid_argument where the token does not fit.

@@ -67,7 +67,7 @@ Result<AnswerOrder> make_replay_order(const Engine& engine, const Receipt& recei
   order.matcher = std::move(is_to_results ? calls.to_results : calls.to_people);
   order.constrains_calls = order.matcher != nullptr;
   if (order.matcher == nullptr) {
-    CAIRN_TRY(order.matcher, make_matcher(receipt.form.constraint, engine, compiled));
+    CAIRN_TRY(order.matcher, make_matcher(receipt.form.constraint, engine.text(), compiled));
   }
   return order;
 }
@@ -87,12 +87,12 @@ Result<Receipt> replay(Engine& engine, const Receipt& receipt,
   ReceiptDraft draft(engine, selection, request, sampler, receipt.form);
   request.choices = &draft.choices;
   CAIRN_TRY(const std::unique_ptr<Completion> completion,
-            Completion::begin(&engine, &lane, request, std::move(sampler)));
+            Completion::begin(engine.tokenizer(), &lane, request, std::move(sampler)));
   const AnswerHooks hooks{.on_text = {}, .on_other = {}, .on_prompt = {}, .wants_stop = [&] {
                             if (on_token) on_token(int32_t(draft.choices.choices().size()));
                             return false;
                           }};
-  CAIRN_TRY(drive(engine, *completion, hooks));
+  CAIRN_TRY(drive(engine, lane, *completion, hooks));
   CAIRN_TRY(const Answer answer, completion->finish());
   if (answer.finish == FinishReason::memory) {
     return fail(ErrorCode::memory_full, "{}", answer.cut_by);

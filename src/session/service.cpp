@@ -18,6 +18,9 @@ namespace {
 // Where all jobs are blocked; deadlines are looked at so often.
 constexpr std::chrono::milliseconds kLookAgain(20);
 
+// Notes that wait do not wake the engine's thread before they are so many.
+constexpr size_t kNotesMax = 64;
+
 }  // namespace
 
 Result<std::unique_ptr<Service>> Service::start(Engine* engine, const SchedulerOptions& options,
@@ -114,6 +117,14 @@ void Service::ask(const std::function<void(Engine&)>& question) {
   const int64_t number = ++asked_count_;
   mail_.notify_all();
   answered_.wait(lock, [&] { return answered_count_ >= number; });
+}
+
+void Service::post(std::function<void(Engine&)> note) {
+  const std::lock_guard lock(mutex_);
+  notes_.push_back(std::move(note));
+  if (notes_.size() < kNotesMax) return;
+  is_woken_ = true;
+  mail_.notify_all();
 }
 
 SchedulerStats Service::stats() {
@@ -249,6 +260,7 @@ bool Service::take_mail() {
   std::vector<Submission> submissions;
   std::vector<JobId> cancelled;
   std::vector<const std::function<void(Engine&)>*> questions;
+  std::vector<std::function<void(Engine&)>> notes;
   std::optional<std::shared_ptr<const TenantShares>> tenants;
   {
     const std::lock_guard lock(mutex_);
@@ -256,11 +268,13 @@ bool Service::take_mail() {
     submissions.swap(submissions_);
     cancelled.swap(cancelled_);
     questions.swap(questions_);
+    notes.swap(notes_);
     // What came may have changed memory, or be a new watch.
     has_changed_ = has_changed_ || is_woken_ || !submissions.empty() || !cancelled.empty() ||
-                   !questions.empty();
+                   !questions.empty() || !notes.empty();
     is_woken_ = false;
   }
+  for (const auto& note : notes) note(*engine_);
   if (tenants) scheduler_.set_tenants(*tenants == nullptr ? TenantShares{} : **tenants);
   for (Submission& each : submissions) {
     scheduler_.submit(each.id, std::move(each.job), std::move(each.terms));

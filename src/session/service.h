@@ -72,6 +72,9 @@ class Service {
   // Calls `question` on the engine's thread between two steps, and returns when it has returned.
   // REQUIRES: another thread than the engine's.
   void ask(const std::function<void(Engine&)>& question);
+  // Has `note` called there before all that is submitted or asked later, and waits for nothing: the
+  // engine's thread, where it sleeps, is woken only when many of them wait. What does not hurry.
+  void post(std::function<void(Engine&)> note);
   SchedulerStats stats();
   // Of this tenant alone; none: of all.
   MemoryReport memory_report(std::optional<uint64_t> tenant = std::nullopt);
@@ -118,6 +121,7 @@ class Service {
   std::shared_ptr<const TenantShares> tenants_;
   bool has_new_tenants_ = false;
   std::vector<const std::function<void(Engine&)>*> questions_;
+  std::vector<std::function<void(Engine&)>> notes_;
   int64_t asked_count_ = 0, answered_count_ = 0;
   int64_t job_count_ = 0;
   bool is_stopping_ = false, is_woken_ = false;

@@ -53,7 +53,8 @@ TEST(EngineCalls, FactsMemoryAndPlans) {
   Opened opened(test::nano_path());
   cairn_engine_facts facts = sized<cairn_engine_facts>();
   ASSERT_EQ(cairn_engine_get_facts(opened.engine, &facts, nullptr), CAIRN_OK);
-  EXPECT_EQ(facts.capabilities, uint32_t(CAIRN_CAP_TEXT | CAIRN_CAP_LOGITS | CAIRN_CAP_REWIND));
+  EXPECT_EQ(facts.capabilities,
+            uint32_t(CAIRN_CAP_TEXT | CAIRN_CAP_LOGITS | CAIRN_CAP_REWIND | CAIRN_CAP_SNAPSHOT));
   EXPECT_EQ(facts.exactness, CAIRN_EXACT_BITWISE);
   EXPECT_STREQ(facts.numerics, "exact-1");
   EXPECT_STREQ(facts.backend, "cairn");
@@ -129,7 +130,7 @@ TEST(EngineCalls, ParametersAreChecked) {
             "options_json: pooling: expected a string, found 1");
   EXPECT_EQ(message_with([](auto& p) { p.options_json = "{\"poling\": \"mean\"}"; }),
             "options_json: expected pooling, numerics, isa, pack_cache, adapters, unpacked, "
-            "exit_layer, skip_layers, experts, found poling: did you mean pooling?");
+            "exit_layer, skip_layers, experts, backend, found poling: did you mean pooling?");
   EXPECT_EQ(message_with([](auto& p) { p.options_json = "{\"exit_layer\": 0}"; }),
             "options_json: exit_layer: expected a whole number from 1 on, found 0");
   EXPECT_EQ(message_with([](auto& p) { p.options_json = "{\"exit_layer\": 99}"; }),

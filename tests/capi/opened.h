@@ -33,7 +33,10 @@ struct Opened {
                   cairn_engine_params params = sized<cairn_engine_params>()) {
     EXPECT_EQ(cairn_model_open(path.c_str(), &model, &error), CAIRN_OK) << error.message;
     if (params.thread_count == 0) params.thread_count = 1;
-    if (params.memory_budget_bytes == 0) params.memory_budget_bytes = uint64_t(64) << 20;
+    const bool is_built_in =
+        params.options_json == nullptr || std::strstr(params.options_json, "backend") == nullptr;
+    if (is_built_in && params.memory_budget_bytes == 0)
+      params.memory_budget_bytes = uint64_t(64) << 20;
     EXPECT_EQ(cairn_engine_open(model, &params, &engine, &error), CAIRN_OK) << error.message;
   }
   ~Opened() {

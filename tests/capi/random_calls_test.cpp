@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 
+#include "tests/capi/fake_backend.h"
 #include "tests/capi/opened.h"
 
 namespace cairn::random_calls_test {
@@ -170,11 +171,7 @@ class Caller {
   cairn_error error_ = sized<cairn_error>();
 };
 
-TEST(RandomCalls, AreAnswered) {
-  cairn_engine_params params = sized<cairn_engine_params>();
-  params.context_tokens = 64;
-  params.memory_budget_bytes = uint64_t(8) << 20;  // Little enough to be full at times.
-  test::Opened opened(test::nano_path(), params);
+void call_at_random(test::Opened& opened) {
   const auto prompt = opened.chat("What is the capital of France?");
   Pools pools;
   pools.models.add(opened.model);
@@ -201,11 +198,42 @@ TEST(RandomCalls, AreAnswered) {
     cairn_snapshot_release(static_cast<cairn_snapshot*>(snapshot));
   }
   for (void* row : pools.rows.all()) cairn_logits_release(static_cast<cairn_logits*>(row));
+}
+
+TEST(RandomCalls, AreAnswered) {
+  cairn_engine_params params = sized<cairn_engine_params>();
+  params.context_tokens = 64;
+  params.memory_budget_bytes = uint64_t(8) << 20;  // Little enough to be full at times.
+  test::Opened opened(test::nano_path(), params);
+  call_at_random(opened);
+  const auto prompt = opened.chat("What is the capital of France?");
   cairn_conversation* const c = opened.conversation();
   test::set_greedy(opened.model, c, 40);
   ASSERT_EQ(cairn_sync(c, prompt.data(), prompt.size(), nullptr, &opened.error), CAIRN_OK);
   EXPECT_EQ(test::answer_of(c), "The capital of France is Paris.");
   cairn_conversation_close(c);
+}
+
+// The same on another runtime, which may do all, or nothing beside reading.
+TEST(RandomCalls, AreAnsweredByAnotherRuntime) {
+  cairn_engine_params params = sized<cairn_engine_params>();
+  params.context_tokens = 64;
+  params.options_json = R"({"backend": "fake"})";
+  for (const uint32_t capabilities : {0u, 3u}) {
+    test::fake_settings().switches = {.capabilities = capabilities, .cancels_late = true};
+    test::Opened opened(test::nano_path(), params);
+    std::string answers[2];
+    for (std::string& answer : answers) {
+      const auto prompt = opened.chat("What?");
+      cairn_conversation* const c = opened.conversation();
+      test::set_greedy(opened.model, c, 20);
+      ASSERT_EQ(cairn_sync(c, prompt.data(), prompt.size(), nullptr, &opened.error), CAIRN_OK);
+      answer = test::answer_of(c);
+      cairn_conversation_close(c);
+      if (&answer == answers) call_at_random(opened);
+    }
+    EXPECT_EQ(answers[0], answers[1]);
+  }
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ struct Case {
     ASSERT_TRUE(job.advance());
     EXPECT_TRUE(job.is_done());
     job.end(Ok{});
-    EXPECT_TRUE(mailbox->take_outcome());
+    EXPECT_EQ(mailbox->take_outcome().status, CAIRN_OK);
   }
   std::vector<float> row() {
     const auto logits = timeline->lane().logits();
@@ -83,7 +83,7 @@ TEST(Timeline, ReadingThatIsCutLeavesWhatWasThere) {
       for (int rows = 0; rows < round && c.timeline->lane().wants_rows(); rows += 3) c.step(3);
       if (round % 3 == 0) c.timeline->lane().preempt();
       job.end(fail(ErrorCode::cancelled, "cancelled"));
-      EXPECT_FALSE(c.mailbox->take_outcome());
+      EXPECT_EQ(c.mailbox->take_outcome().status, CAIRN_CANCELLED);
       ASSERT_TRUE(c.timeline->stands_at(tokens.size()));
       EXPECT_TRUE(std::ranges::equal(c.timeline->lane().sequence().tokens(), tokens));
       EXPECT_TRUE(test::same_bits(c.row(), before));
@@ -104,12 +104,12 @@ TEST(Timeline, AnswersThatAreCutGoOn) {
     Case c(test::nano_path());
     c.read(prompt);
     for (int count = 0; count < 12; ++count) {
-      MakeJob::Order order{.extent = MakeJob::Extent::token};
+      capi::MakeOrder order{.extent = MakeJob::Extent::token};
       if (count == 0) {
         order.prompt = prompt;
         order.terms = terms;
       }
-      MakeJob job(c.timeline.get(), c.mailbox.get(), order);
+      MakeJob job(c.timeline.get(), c.mailbox.get(), order, 0);
       c.mailbox->begin();
       ASSERT_TRUE(job.start());
       if (round == 1 && count > 0) {
@@ -118,21 +118,20 @@ TEST(Timeline, AnswersThatAreCutGoOn) {
         if (count % 3 == 0) c.timeline->lane().preempt();
         job.end(fail(ErrorCode::cancelled, "cancelled"));
         ASSERT_TRUE(c.mailbox->has_answer());
-        EXPECT_FALSE(c.mailbox->take_outcome());
+        EXPECT_EQ(c.mailbox->take_outcome().status, CAIRN_CANCELLED);
         c.mailbox->begin();
       }
-      MakeJob second(c.timeline.get(), c.mailbox.get(),
-                     MakeJob::Order{.extent = MakeJob::Extent::token});
+      MakeJob second(c.timeline.get(), c.mailbox.get(), {.extent = MakeJob::Extent::token}, 0);
       MakeJob& last = round == 1 && count > 0 ? second : job;
       while (c.timeline->lane().wants_rows()) c.step(512);
       last.choose();
       ASSERT_TRUE(last.advance());
       ASSERT_TRUE(last.is_done());
       last.end(Ok{});
-      EXPECT_TRUE(c.mailbox->take_outcome());
-      const auto event = c.mailbox->take();
-      ASSERT_TRUE(event);
-      answers[round].insert(answers[round].end(), event->tokens.begin(), event->tokens.end());
+      EXPECT_EQ(c.mailbox->take_outcome().status, CAIRN_OK);
+      capi::AnswerEvent event;
+      ASSERT_TRUE(c.mailbox->take(event));
+      answers[round].insert(answers[round].end(), event.tokens.begin(), event.tokens.end());
     }
   }
   EXPECT_EQ(answers[0].size(), 12u);

@@ -37,10 +37,11 @@ std::string written(const ChatFormat& format, std::string_view output) {
 bool fits(Matcher& matcher, const ChatFormat& format, const std::vector<Tool>& tools,
           const Turn& turn, std::string& read) {
   OutputParser parser(format, {.tools = tools, .prompt = turn.prompt});
+  std::vector<OutputEvent> events;
   grammar::State state = matcher.start();
   for (const char byte : written(format, turn.output)) {
     const bool was_free = parser.is_reasoning();
-    parser.push({&byte, 1});
+    parser.push({&byte, 1}, events);
     read += byte;
     if (was_free) continue;
     auto next = matcher.advance(state, std::string_view(&byte, 1));

@@ -77,8 +77,9 @@ class Conversation : public testing::Test {
   }
   Message read(std::string_view text) const {
     AnswerReader reader(tokenizer_.get(), format_, {});
-    for (const Token token : own_tokens(text)) reader.push(token);
-    reader.finish(false);
+    std::vector<OutputEvent> events;
+    for (const Token token : own_tokens(text)) reader.push(token, events);
+    reader.finish(false, events);
     Message message = reader.message();
     for (ToolCall& call : message.calls) call.id = "id";
     return message;

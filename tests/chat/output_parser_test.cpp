@@ -148,7 +148,7 @@ ChatFormat harmony() {
 // What is told after each piece, as one line.
 std::string told(OutputParser& parser, std::string_view piece) {
   std::string line;
-  for (const OutputEvent& event : parser.push(piece)) {
+  for (const OutputEvent& event : pushed(parser, piece)) {
     constexpr const char* kNames[] = {"text ", "reasoning ", "call ", "arguments ", "end "};
     line += kNames[size_t(event.kind)] + event.text + (event.is_whole ? ";" : "cut;");
   }
@@ -260,7 +260,7 @@ TEST(OutputParser, ReasoningBeginsInThePromptOrBeforeText) {
             "<think>x</think>y");
   OutputParser parser(hermes(), {.prompt = "<think>"});
   EXPECT_TRUE(parser.is_reasoning());
-  parser.push("a</think>b");
+  pushed(parser, "a</think>b");
   EXPECT_FALSE(parser.is_reasoning());
 }
 
@@ -273,7 +273,7 @@ TEST(OutputParser, StopTextsEndTheAnswerAlone) {
   EXPECT_TRUE(parser.has_stopped());
   EXPECT_EQ(parser.stop_text(), "\nQ:");
   EXPECT_EQ(told(parser, "more"), "");
-  EXPECT_TRUE(parser.finish().empty());
+  EXPECT_TRUE(finished(parser).empty());
 }
 
 TEST(OutputParser, NoEventEndsWithinACharacter) {
@@ -281,7 +281,7 @@ TEST(OutputParser, NoEventEndsWithinACharacter) {
   EXPECT_EQ(told(parser, "a\xc3"), "text a;");
   EXPECT_EQ(told(parser, "\xa9"), "text é;");
   EXPECT_EQ(told(parser, "  \xe6\x97"), "text   ;");
-  EXPECT_EQ(parser.finish().at(0).text, "\xe6\x97");
+  EXPECT_EQ(finished(parser).at(0).text, "\xe6\x97");
 }
 
 TEST(OutputParser, TokensOfTheFormatAreReadByName) {

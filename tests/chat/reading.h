@@ -36,6 +36,18 @@ inline void append(std::vector<OutputEvent>& all, const std::vector<OutputEvent>
   }
 }
 
+inline std::vector<OutputEvent> pushed(OutputParser& parser, std::string_view piece) {
+  std::vector<OutputEvent> events;
+  parser.push(piece, events);
+  return events;
+}
+
+inline std::vector<OutputEvent> finished(OutputParser& parser, bool is_cut = false) {
+  std::vector<OutputEvent> events;
+  parser.finish(is_cut, events);
+  return events;
+}
+
 inline Reading sorted(std::vector<OutputEvent> events) {
   Reading reading;
   for (const OutputEvent& event : events) {
@@ -60,10 +72,10 @@ inline Reading read(const ChatFormat& format, const ParserOptions& options, std:
   while (!output.empty()) {
     size_t bytes = output.size();
     if (cuts != nullptr) bytes = std::min<size_t>(output.size(), 1 + (*cuts)() % 7);
-    append(events, parser.push(output.substr(0, bytes)));
+    append(events, pushed(parser, output.substr(0, bytes)));
     output.remove_prefix(bytes);
   }
-  append(events, parser.finish(is_cut));
+  append(events, finished(parser, is_cut));
   return sorted(std::move(events));
 }
 

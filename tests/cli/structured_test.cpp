@@ -84,7 +84,7 @@ TEST(Structured, MistakesSayWhereAndWhy) {
 TEST(Structured, CutAnswersGoOnAsTheyWould) {
   auto engine = load_engine("", {});
   ASSERT_TRUE(engine);
-  auto matcher = session::make_matcher({.json_schema = kSchema}, **engine);
+  auto matcher = session::make_matcher({.json_schema = kSchema}, (*engine)->text());
   ASSERT_TRUE(matcher) << matcher.error().message;
   session::ChatOptions options{.matcher = matcher->get()};
   options.sampling.seed = 5;

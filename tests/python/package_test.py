@@ -151,7 +151,7 @@ def test_a_program_may_end_at_any_time(ending):
 
 def test_engines_tell_what_they_hold(model):
     with cairn.Engine(model, memory="64 MiB", threads=1) as engine:
-        assert engine.facts.capabilities == {"text", "logits", "rewind"}
+        assert engine.facts.capabilities == {"text", "logits", "rewind", "snapshot"}
         assert engine.memory().budget == 64 << 20 and engine.facts.vocabulary_count == 2048
         with engine.session() as session:
             plan = engine.plan(model.render(PARIS))

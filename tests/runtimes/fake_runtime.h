@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct FakeSwitches {
   bool cancels_late = false;  // The next append() ends, instead of that which runs.
   int fails_at = -1;          // The append(), counted from 0, that fails.
   bool loses_all_on_failure = false;
+  int32_t vocabulary_count = 16;
+  int32_t context_tokens = 256;
 };
 
 class FakeRuntime final : public runtimes::LoadedRuntime {
@@ -29,8 +32,8 @@ class FakeRuntime final : public runtimes::LoadedRuntime {
     claims_ = {given.capabilities, given.claimed, "hashes"};
   }
   const runtimes::Claims& claims() const override { return claims_; }
-  int32_t vocabulary_count() const override { return 16; }
-  int32_t context_tokens() const override { return 256; }
+  int32_t vocabulary_count() const override { return switches.vocabulary_count; }
+  int32_t context_tokens() const override { return switches.context_tokens; }
   size_t weight_bytes() const override { return 0; }
   Result<std::unique_ptr<runtimes::RuntimeSession>> open_session() override;
 
@@ -45,7 +48,8 @@ class FakeRuntime final : public runtimes::LoadedRuntime {
 
 class FakeSession final : public runtimes::RuntimeSession {
  public:
-  explicit FakeSession(FakeRuntime* runtime) : runtime_(runtime) {}
+  explicit FakeSession(FakeRuntime* runtime)
+      : runtime_(runtime), row_(size_t(runtime->vocabulary_count())), peaks_(kPeaks) {}
 
   Result<std::span<const float>> append(std::span<const Token> tokens) override {
     FakeSwitches& switches = runtime_->switches;
@@ -56,6 +60,7 @@ class FakeSession final : public runtimes::RuntimeSession {
       if (is_cancelled_.exchange(switches.cancels_late)) {
         return fail(ErrorCode::cancelled, "cancelled");
       }
+      std::this_thread::yield();
     }
     if (runtime_->append_count++ == switches.fails_at) {
       if (switches.loses_all_on_failure) states_ = {kFirst};
@@ -66,9 +71,12 @@ class FakeSession final : public runtimes::RuntimeSession {
       const uint64_t size = switches.depends_on_chunks ? tokens.size() : 1;
       states_.push_back(mixed(states_.back() ^ (uint64_t(index_of(token)) + 1) ^ (size << 32)));
     }
-    row_.clear();
-    for (uint64_t id = 0; id < 16; ++id) {
-      row_.push_back(float(mixed(states_.back() + id) >> 40) / 1024.0f);
+    // Some floats of the row, and zeros: a large vocabulary takes no longer.
+    for (const size_t peak : peaks_) row_[peak] = 0;
+    for (uint64_t index = 0; index < kPeaks; ++index) {
+      const uint64_t bits = mixed(states_.back() + index);
+      peaks_[index] = row_.size() <= kPeaks ? index % row_.size() : (bits & 0xFFFFFF) % row_.size();
+      row_[peaks_[index]] = float(bits >> 40) / 1024.0f;
     }
     return std::span<const float>(row_);
   }
@@ -96,6 +104,7 @@ class FakeSession final : public runtimes::RuntimeSession {
   void cancel() override { is_cancelled_ = true; }
 
  private:
+  static constexpr size_t kPeaks = 16;
   static constexpr uint64_t kFirst = 0x9E3779B97F4A7C15u;
   struct State final : runtimes::RuntimeState {
     size_t bytes() const override { return states.size() * sizeof(uint64_t); }
@@ -110,6 +119,7 @@ class FakeSession final : public runtimes::RuntimeSession {
   FakeRuntime* runtime_;
   std::vector<uint64_t> states_ = {kFirst};  // Behind each token.
   std::vector<float> row_;
+  std::vector<size_t> peaks_;  // Of the row.
   std::atomic<bool> is_cancelled_ = false;
 };
 

@@ -56,14 +56,14 @@ TEST(ChatSession, EveryExpectedConversation) {
     auto prompt = encode_conversation(*engine, messages);
     ASSERT_TRUE(prompt) << prompt.error().message;
     Lane lane(engine.get());
-    auto completion = Completion::begin(engine.get(), &lane,
+    auto completion = Completion::begin(engine->tokenizer(), &lane,
                                         {.prompt = prompt->tokens,
                                          .message_starts = {},
                                          .answer_prefix = {},
                                          .token_count_max = 200},
                                         sample::Sampler({.temperature = 0}));
     ASSERT_TRUE(completion) << completion.error().message;
-    ASSERT_TRUE(drive(*engine, **completion, {}));
+    ASSERT_TRUE(drive(*engine, lane, **completion, {}));
     auto answer = (*completion)->finish();
     ASSERT_TRUE(answer) << answer.error().message;
     EXPECT_EQ(answer->text, conversation["answer"]) << messages.back().content;

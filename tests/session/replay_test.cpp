@@ -151,7 +151,7 @@ TEST(Replay, FormsOfAnswersAreFollowedAgain) {
       {.regex = "[ab]{4}c?"},
       {.choices = {"yes", "no", "perhaps"}}};
   for (const ConstraintChoice& form : forms) {
-    const auto matcher = make_matcher(form, *engine).value();
+    const auto matcher = make_matcher(form, engine->text()).value();
     ChatOptions options = lively(40);
     options.matcher = matcher.get();
     options.constraint = form;

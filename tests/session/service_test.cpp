@@ -158,7 +158,7 @@ TEST(Service, ConstraintsAdaptersAndErrorsAreEachRequestsOwn) {
   const auto engine = builtin_engine();
   const auto service = Service::start(engine.get()).value();
   AnswerOrder chosen = order(*engine, kExchanges[0].question);
-  chosen.matcher = make_matcher({.choices = {"yes", "no"}}, *engine).value();
+  chosen.matcher = make_matcher({.choices = {"yes", "no"}}, engine->text()).value();
   AnswerOrder wrong = order(*engine, "Hello");
   wrong.adapters = {{.name = "nobody"}};
   AnswerOrder empty = order(*engine, "Hello");
@@ -187,7 +187,7 @@ TEST(Service, ASecondRequestOfTheSameFormCompilesNothing) {
   for (std::string& text : texts) {
     threads.emplace_back([&] {
       AnswerOrder asked = order(*engine, kExchanges[0].question);
-      asked.matcher = make_matcher(form, *engine, service->grammars()).value();
+      asked.matcher = make_matcher(form, engine->text(), service->grammars()).value();
       Result<Answer> answer = service->answer(std::move(asked)).stream->wait();
       if (answer && answer->fits_form) text = answer->text;
     });

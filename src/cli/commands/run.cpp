@@ -315,7 +315,7 @@ Result<int> run(const RunOptions& options) {
   session::ConstraintChoice constraint;
   if (engine->tokenizer() != nullptr) {
     CAIRN_TRY(constraint, read_constraint(options.constraint));
-    CAIRN_TRY(matcher, session::make_matcher(constraint, *engine));
+    CAIRN_TRY(matcher, session::make_matcher(constraint, engine->text()));
   }
   CAIRN_TRY(session::ChatOptions chat_options,
             chat_options_of(options, sampling, std::move(constraint), matcher.get()));

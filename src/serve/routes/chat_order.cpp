@@ -39,7 +39,7 @@ Checked<Ok> constrain(const RouteContext& context, const ChatRequest& request,
   }
   if (has_form) {
     Result<std::unique_ptr<grammar::Matcher>> matcher =
-        session::make_matcher(settings.constraint, engine, grammars);
+        session::make_matcher(settings.constraint, engine.text(), grammars);
     if (!matcher) {
       return refusal_of(matcher.error(),
                         settings.constraint.json_schema ? "response_format" : "grammar");
@@ -117,7 +117,7 @@ Checked<session::AnswerOrder> make_text_order(const RouteContext& context,
                                               const AnswerSettings& settings) {
   session::Service& service = *context.model.service;
   Result<std::unique_ptr<grammar::Matcher>> matcher = session::make_matcher(
-      settings.constraint, service.engine(), service.grammars(context.tenant));
+      settings.constraint, service.engine().text(), service.grammars(context.tenant));
   if (!matcher) return refusal_of(matcher.error(), "grammar");
   session::AnswerOrder order;
   order.matcher = std::move(matcher).value();

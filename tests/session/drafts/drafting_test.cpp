@@ -142,8 +142,9 @@ class Drafts : public ::testing::Test {
     sample::Sampler sampler(asked.sampling, engine_->tokenizer());
     ReceiptDraft receipt(*engine_, lane.selection(), request, sampler, {});
     request.choices = &receipt.choices;
-    auto completion = Completion::begin(engine_, &lane, request, std::move(sampler)).value();
-    completion->draft_by(std::move(speculator), 64);
+    auto completion =
+        Completion::begin(engine_->tokenizer(), &lane, request, std::move(sampler)).value();
+    completion->draft_by(&lane, std::move(speculator), 64);
     drive(*completion, outcome);
     outcome.memory.assign(lane.sequence().tokens().begin(), lane.sequence().tokens().end());
     outcome.answer = completion->finish().value();

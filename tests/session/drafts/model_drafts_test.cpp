@@ -31,7 +31,7 @@ class ModelDrafts : public ::testing::Test {
  protected:
   Outcome answer(const Prompt& prompt, const sample::SamplingParams& sampling, DraftModel* model) {
     Lane lane(target_.get());
-    auto completion = Completion::begin(target_.get(), &lane,
+    auto completion = Completion::begin(target_->tokenizer(), &lane,
                                         {.prompt = prompt.tokens,
                                          .message_starts = {},
                                          .answer_prefix = {},
@@ -42,7 +42,8 @@ class ModelDrafts : public ::testing::Test {
       std::vector<std::unique_ptr<draft::Drafter>> drafters;
       drafters.push_back(std::make_unique<ModelDrafter>(model, &completion->sampler()));
       // Time stands still: what drafts are worth is not asked.
-      completion->draft_by(std::make_unique<draft::Speculator>(
+      completion->draft_by(&lane,
+                           std::make_unique<draft::Speculator>(
                                std::move(drafters), target_->size().vocabulary_count,
                                draft::SpeculatorOptions{.clock = [] { return 0.0; }}),
                            16);
