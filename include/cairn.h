@@ -149,7 +149,8 @@ typedef struct cairn_engine_params {
   // computed; "numerics": "exact-1" or "fast-1"; "isa": an instruction set by name; "pack_cache": a
   // folder that keeps packed weights; "unpacked": true: for models that are larger than memory;
   // "exit_layer": 16, "skip_layers": "4-7,12" or "tuned", "experts": 4: less of the model, or more
-  // experts (docs/programs.md); "backend": which of cairn_backends_json() computes}, or NULL. Without
+  // experts (docs/programs.md); "draft": "auto", "off" or kinds, "draft_max": 64: who drafts tokens
+  // of answers in the background, and how many at most at a time (docs/speculation.md); "backend": which of cairn_backends_json() computes}, or NULL. Without
   // "backend" the environment variable CAIRN_BACKEND names it, and without that it is the best that
   // is available and can compute the model as these parameters have it. One that is named is never
   // replaced.
@@ -313,6 +314,10 @@ typedef struct cairn_sampling {
   const char* stop_json;        // ["text", …]: texts that end an answer; NULL: none.
   const char* logit_bias_json;  // [[15043, -2.5], ["text", 1], [2, false]]: false bans; NULL: none.
   const char* samplers;         // "top_k;temperature": the chain; NULL: the usual one.
+  // Who drafts tokens of answers in the background: "auto", "off", or kinds with commas between
+  // them (docs/speculation.md), which changes none of them; NULL: as the engine was opened with.
+  // The backend "cairn" alone.
+  const char* draft;
 } cairn_sampling;
 // Sets what the model's file suggests, over what is usual. Nothing is written where the model is
 // none, the size too small, or what the file suggests out of range.
@@ -354,8 +359,12 @@ typedef struct cairn_event {
   const float* logprobs;      // One for each token, where they are asked for; else NULL.
   const char* text;           // Whole characters: what a token leaves unfinished comes later.
   size_t text_bytes;
+  // Of a whole answer, at its end: tokens that were drafted and checked, and those of them that
+  // were right.
+  uint32_t drafted, accepted;
 } cairn_event;
-// The next token. CAIRN_OK: an event with a token; CAIRN_DONE: the answer's end, with the last of
+// The next token. CAIRN_OK: an event with a token, or with several where an answer in the
+// background had drafts; CAIRN_DONE: the answer's end, with the last of
 // its text; CAIRN_CANCELLED: going on is possible, and chooses the same tokens. While an answer is
 // made in the background: waits for its next event.
 // Errors: CAIRN_E_INVALID: nothing was read yet; CAIRN_E_NO_ROOM.

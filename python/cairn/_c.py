@@ -156,6 +156,7 @@ class SamplingParams(Structure):
         ("stop_json", c_char_p),
         ("logit_bias_json", c_char_p),
         ("samplers", c_char_p),
+        ("draft", c_char_p),
     ]
 
 
@@ -171,6 +172,8 @@ class EventView(Structure):
         ("logprobs", POINTER(c_float)),
         ("text", c_void_p),
         ("text_bytes", c_size_t),
+        ("drafted", c_uint32),
+        ("accepted", c_uint32),
     ]
 
 

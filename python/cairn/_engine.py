@@ -94,6 +94,8 @@ class Engine(Handle):
         pooling: "none", "mean", "cls" or "last": the engine makes vectors instead of text.
         backend: Which of backends() computes. None: the environment's CAIRN_BACKEND, else the best
             that can. One that is named is never replaced by another.
+        draft: Who drafts tokens of answers that are made in the background or in one go:
+            "auto" (None), "off", or kinds with commas between them (docs/speculation.md).
         progress: Called while weights are prepared, on another thread, with 0 to 1; False gives up.
         options: Others of cairn_engine_params' options_json, by name: ``numerics="fast-1"``.
 
@@ -124,6 +126,7 @@ class Engine(Handle):
         adapters: Sequence[str | tuple[str, float]] = (),
         pooling: str | None = None,
         backend: str | None = None,
+        draft: str | None = None,
         progress: Callable[[float], bool | None] | None = None,
         **options: Any,
     ) -> None:
@@ -141,6 +144,8 @@ class Engine(Handle):
             options["pooling"] = pooling
         if backend is not None:
             options["backend"] = backend
+        if draft is not None:
+            options["draft"] = draft
         if adapters:
             options["adapters"] = [
                 each if isinstance(each, str) else {"path": each[0], "scale": each[1]}

@@ -61,6 +61,10 @@ class Sampling:
     """By token or text: what is added to the logit, or False."""
     samplers: str | None = None
     """The chain, such as "top_k;temperature"."""
+    draft: str | None = None
+    """Who drafts tokens of answers in the background (answer(), agenerate(), start()), which
+    changes none of them: "auto", "off", or kinds with commas between them (docs/speculation.md).
+    None: as the engine was opened."""
     ignore_end: bool = False
     """Tokens that end an answer are not chosen."""
     logprobs: bool = False
@@ -99,6 +103,8 @@ class Sampling:
             params.logit_bias_json = json.dumps(list(self.logit_bias.items())).encode("utf-8")
         if self.samplers is not None:
             params.samplers = self.samplers.encode("utf-8")
+        if self.draft is not None:
+            params.draft = self.draft.encode("utf-8")
         return params
 
 
@@ -107,5 +113,5 @@ _NUMBERS = [
     field.name
     for field in fields(Sampling)
     if field.name in _C_MEMBERS
-    and field.name not in ("seed", "grammar", "json_schema", "samplers")
+    and field.name not in ("seed", "grammar", "json_schema", "samplers", "draft")
 ]

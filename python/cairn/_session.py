@@ -42,6 +42,10 @@ class Event(NamedTuple):
     """Of the session, behind these tokens."""
     finish: str
     """"none", or why the answer has ended: "stop", "length", "context" or "memory"."""
+    drafted: int = 0
+    """At the end of an answer: its tokens that were drafted and checked, Sampling.draft."""
+    accepted: int = 0
+    """Those of them that were right."""
 
 
 class _Right:
@@ -318,8 +322,16 @@ class Session(Handle):
                 return
 
     def answer(self, prompt: Prompt | None = None, *, max_tokens: int | None = None) -> str:
-        """The text of an answer. Arguments: generate()."""
-        return "".join(event.text for event in self.generate(prompt, max_tokens=max_tokens))
+        """The text of an answer, which is made in one go, with drafts. Arguments and errors:
+        generate()."""
+        self._prepare(prompt, max_tokens)
+        self._call(_c.lib.cairn_start)
+        texts = []
+        while True:
+            event = self.next()
+            texts.append(event.text)
+            if event.finish != "none":
+                return "".join(texts)
 
     async def agenerate(
         self, prompt: Prompt | None = None, *, max_tokens: int | None = None
@@ -381,6 +393,8 @@ class Session(Handle):
             view.logprobs[:count] if count and view.logprobs else None,
             view.position,
             _c.FINISHES[view.finish],
+            view.drafted,
+            view.accepted,
         )
 
     def cancel(self) -> None:

@@ -35,6 +35,9 @@ Status AnswerMaker::begin(const tokenize::Tokenizer* tokenizer, TokenSource* sou
   }
   CAIRN_TRY(completion_,
             session::Completion::begin(tokenizer, source, request, std::move(sampler)));
+  if (computer != nullptr) {
+    completion_->draft(computer->lane, *computer->drafting, terms_->drafts, request, 0);
+  }
   return Ok{};
 }
 
@@ -63,7 +66,7 @@ void AnswerMaker::take_event() {
 }
 
 // What comes with the answer's end is an event of its own before it.
-std::optional<session::FinishReason> AnswerMaker::pause(Status& status, Mailbox& mailbox) {
+std::optional<AnswerEnd> AnswerMaker::pause(Status& status, Mailbox& mailbox) {
   if (completion_ == nullptr) return std::nullopt;
   if (!status) {
     if (status.error().code != ErrorCode::cancelled) drop();
@@ -77,9 +80,16 @@ std::optional<session::FinishReason> AnswerMaker::pause(Status& status, Mailbox&
     receipt_ = std::make_shared<const session::Receipt>(std::move(*draft_).finish(answer->finish));
   }
   drop();
-  if (answer) return answer->finish;
-  status = std::move(answer).error();
-  return std::nullopt;
+  if (!answer) {
+    status = std::move(answer).error();
+    return std::nullopt;
+  }
+  AnswerEnd end{answer->finish};
+  if (answer->drafts) {
+    end.drafted = answer->drafts->drafted();
+    end.accepted = answer->drafts->accepted();
+  }
+  return end;
 }
 
 }  // namespace cairn::capi

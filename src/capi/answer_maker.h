@@ -22,6 +22,7 @@
 #include "sample/state.h"
 #include "session/completion.h"
 #include "session/constraint.h"
+#include "session/drafts/drafting.h"
 #include "session/receipt.h"
 #include "tokenize/tokenizer.h"
 
@@ -35,6 +36,7 @@ struct AnswerTerms {
   session::ConstraintChoice form;
   std::shared_ptr<grammar::Matcher> matcher;  // Of the form; null: anything.
   bool wants_receipt = false;
+  session::DraftOrder drafts;
 };
 
 // What is to be made.
@@ -65,13 +67,15 @@ class AnswerMaker {
   // The same without any memory: what the sampler has learnt in this answer is lost.
   void abandon() noexcept;
 
-  // Of whom receipts tell.
+  // Of whom receipts tell, and who has drafts.
   struct Computer {
     const Engine* engine;
     const Selection* selection;
+    Lane* lane;  // The source.
+    session::Drafting* drafting;
   };
-  // `computer`: null: there are no receipts. REQUIRES: no answer is made. Errors: those of
-  // Completion::begin().
+  // `computer`: null: there are no receipts, and no drafts. REQUIRES: no answer is made. Errors:
+  // those of Completion::begin().
   Status begin(const tokenize::Tokenizer* tokenizer, TokenSource* source,
                std::span<const Token> prompt, std::shared_ptr<const AnswerTerms> terms,
                const Computer* computer);
@@ -82,7 +86,7 @@ class AnswerMaker {
   Status advance(Mailbox& mailbox);
   // Whoever drove the answer stops, with this status: where it has ended, what is left of it is
   // posted. None: it has not, or cannot be finished, which the status then says.
-  std::optional<session::FinishReason> pause(Status& status, Mailbox& mailbox);
+  std::optional<AnswerEnd> pause(Status& status, Mailbox& mailbox);
 
   // Of the last answer that has ended; null where its terms wanted none.
   std::shared_ptr<const session::Receipt> receipt() const { return receipt_; }

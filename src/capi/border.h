@@ -92,6 +92,10 @@ constexpr uint32_t kFirstBytes = sizeof(Struct);
 template <>
 inline constexpr uint32_t kFirstBytes<cairn_engine_facts> = offsetof(cairn_engine_facts,
                                                                      native_capabilities);
+template <>
+inline constexpr uint32_t kFirstBytes<cairn_sampling> = offsetof(cairn_sampling, draft);
+template <>
+inline constexpr uint32_t kFirstBytes<cairn_event> = offsetof(cairn_event, drafted);
 
 // A struct of this size can be read or written by this library. `size`: as the caller says.
 constexpr uint32_t kStructBytesMax = 4096;
@@ -100,7 +104,8 @@ bool has_size(uint32_t size) {
   return size >= kFirstBytes<Struct> && size <= kStructBytesMax;
 }
 
-// What the caller has given, known to its end. Errors: invalid_argument: another size; members that
+// What the caller has given, known to its end; members that are younger than the caller are 0.
+// Errors: invalid_argument: another size; members that
 // this library does not know, and that are set.
 template <class Struct>
 Status take_struct(const Struct* given, std::string_view name, Struct& taken) {
@@ -108,8 +113,8 @@ Status take_struct(const Struct* given, std::string_view name, Struct& taken) {
     return fail(ErrorCode::invalid_argument, "{}: expected struct_size {}, found {}", name,
                 sizeof(Struct), given->struct_size);
   }
-  static_assert(kFirstBytes<Struct> == sizeof(Struct), "shorter ones are only written");
-  std::memcpy(&taken, given, sizeof taken);
+  taken = {};
+  std::memcpy(&taken, given, std::min<size_t>(sizeof taken, given->struct_size));
   const auto* const bytes = reinterpret_cast<const unsigned char*>(given);
   for (size_t at = sizeof taken; at < given->struct_size; ++at) {
     if (bytes[at] == 0) continue;

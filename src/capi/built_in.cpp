@@ -53,7 +53,9 @@ const BuiltInState::Kept* kept_in(const TrackState* state) {
 class BuiltInTrack final : public Track {
  public:
   BuiltInTrack(session::Service* service, Mailbox* mailbox) : service_(service), mailbox_(mailbox) {
-    service_->ask([this](Engine& engine) { timeline_ = std::make_unique<Timeline>(&engine); });
+    service_->ask([this](Engine& engine) {
+      timeline_ = std::make_unique<Timeline>(&engine, &service_->drafting());
+    });
   }
   // What cannot be given back on the engine's thread stays.
   ~BuiltInTrack() override {

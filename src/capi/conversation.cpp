@@ -211,7 +211,7 @@ void Conversation::wait() {
 
 // Only where there is room for its tokens: what is taken is not lost.
 bool Conversation::take_event() {
-  constexpr size_t kTokensMax = 64;
+  constexpr size_t kTokensMax = Lane::kDraftsMax + 2;
   if (tokens_.capacity() - tokens_.size() < kTokensMax) {
     tokens_.reserve(2 * tokens_.size() + kTokensMax);
   }
@@ -224,7 +224,7 @@ bool Conversation::take_event() {
 Answer Conversation::deliver() {
   tokens_.insert(tokens_.end(), event_.tokens.begin(), event_.tokens.end());
   given_logits_.clear();
-  if (!event_.finish) return {};
+  if (!event_.end) return {};
   if (is_streaming_) (void)take_outcome();
   is_streaming_ = false;
   return {CAIRN_DONE};
@@ -232,14 +232,16 @@ Answer Conversation::deliver() {
 
 void Conversation::show_event(cairn_event& out) const {
   static_assert(sizeof(Token) == sizeof(cairn_token));
-  out.kind = event_.finish ? CAIRN_EVENT_END : CAIRN_EVENT_TOKENS;
-  out.finish = event_.finish ? finish_of(*event_.finish) : CAIRN_FINISH_NONE;
+  out.kind = event_.end ? CAIRN_EVENT_END : CAIRN_EVENT_TOKENS;
+  out.finish = event_.end ? finish_of(event_.end->finish) : CAIRN_FINISH_NONE;
   out.position = uint32_t(tokens_.size());
   out.token_count = uint32_t(event_.tokens.size());
   out.tokens = reinterpret_cast<const cairn_token*>(event_.tokens.data());
   out.logprobs = event_.log_probabilities.empty() ? nullptr : event_.log_probabilities.data();
   out.text = event_.text.c_str();
   out.text_bytes = event_.text.size();
+  out.drafted = event_.end ? uint32_t(event_.end->drafted) : 0;
+  out.accepted = event_.end ? uint32_t(event_.end->accepted) : 0;
 }
 
 // So that the timeline stands behind the last token.

@@ -12,6 +12,7 @@
 #include "engine/fingerprint.h"
 #include "engine/pooling.h"
 #include "json/value.h"
+#include "session/drafts/drafting.h"
 #include "session/program/skip_file.h"
 
 namespace cairn::capi {
@@ -131,19 +132,30 @@ Result<int32_t> count_of(const json::Value::Member& option) {
               option.value.describe());
 }
 
-Status set_exit_layer(const json::Value::Member& option, EngineOptions& options) {
-  CAIRN_TRY(options.program.exit_layer, count_of(option));
+Status set_exit_layer(const json::Value::Member& option, EngineTerms& terms) {
+  CAIRN_TRY(terms.engine.program.exit_layer, count_of(option));
   return Ok{};
 }
 
-Status set_experts(const json::Value::Member& option, EngineOptions& options) {
-  CAIRN_TRY(options.program.expert_count, count_of(option));
+Status set_experts(const json::Value::Member& option, EngineTerms& terms) {
+  CAIRN_TRY(terms.engine.program.expert_count, count_of(option));
   return Ok{};
 }
 
-Status set_skip_layers(const json::Value::Member& option, EngineOptions& options) {
+Status set_skip_layers(const json::Value::Member& option, EngineTerms& terms) {
   CAIRN_TRY(const std::string text, text_of(option));
-  return session::set_skipped_layers("options_json: skip_layers", text, options);
+  return session::set_skipped_layers("options_json: skip_layers", text, terms.engine);
+}
+
+Status set_draft(const json::Value::Member& option, EngineTerms& terms) {
+  CAIRN_TRY(terms.engine.drafts, text_of(option));
+  CAIRN_TRY(session::parse_draft_choice(terms.engine.drafts));
+  return Ok{};
+}
+
+Status set_draft_max(const json::Value::Member& option, EngineTerms& terms) {
+  CAIRN_TRY(terms.engine.draft_tokens_max, count_of(option));
+  return Ok{};
 }
 
 struct NamedOption {
@@ -154,7 +166,7 @@ constexpr NamedOption kNamedOptions[] = {
     {"pooling", set_pooling},       {"numerics", set_numerics},       {"isa", set_isa},
     {"pack_cache", set_pack_cache}, {"adapters", set_adapters},       {"unpacked", set_unpacked},
     {"exit_layer", set_exit_layer}, {"skip_layers", set_skip_layers}, {"experts", set_experts},
-    {"backend", set_backend}};
+    {"draft", set_draft},           {"draft_max", set_draft_max},     {"backend", set_backend}};
 
 Error unknown_option(std::string_view key) {
   std::vector<std::string> names;

@@ -60,12 +60,12 @@ bool Mailbox::is_full() const {
   return count_ >= kEventsMax;
 }
 
-void Mailbox::end(Answer outcome, bool has_answer, std::optional<session::FinishReason> finish) {
+void Mailbox::end(Answer outcome, bool has_answer, std::optional<AnswerEnd> end) {
   const std::lock_guard lock(mutex_);
-  if (finish) {
+  if (end) {
     AnswerEvent& last = add();
     last.clear();
-    last.finish = finish;
+    last.end = end;
   }
   outcome_ = std::move(outcome);
   has_answer_ = has_answer;

@@ -19,17 +19,22 @@
 
 namespace cairn::capi {
 
+struct AnswerEnd {
+  session::FinishReason finish;
+  int32_t drafted = 0, accepted = 0;  // Tokens.
+};
+
 struct AnswerEvent {
   std::vector<Token> tokens = {};
   std::vector<float> log_probabilities = {};  // One for each, or none at all.
   std::string text = {};
-  std::optional<session::FinishReason> finish = {};  // The answer's end.
+  std::optional<AnswerEnd> end = {};
 
   void clear() {
     tokens.clear();
     log_probabilities.clear();
     text.clear();
-    finish.reset();
+    end.reset();
   }
 };
 
@@ -48,9 +53,9 @@ class Mailbox {
   // The side of those who compute. The event is another one afterwards.
   void post(AnswerEvent& event);
   bool is_full() const;
-  // The job has ended, and with it the answer where it has a `finish`. `has_answer`: there is one
+  // The job has ended, and with it the answer where there is an `end`. `has_answer`: there is one
   // that can be gone on with.
-  void end(Answer outcome, bool has_answer, std::optional<session::FinishReason> finish = {});
+  void end(Answer outcome, bool has_answer, std::optional<AnswerEnd> end = {});
 
   // The other side. A job begins, in the background or not: nothing of others is left.
   void begin(bool is_background = false);

@@ -204,8 +204,8 @@ class RuntimeTrack final : public Track, public RuntimeEngine::Task, public Turn
   void finish_job(Work work) {
     try {
       Status done = work();
-      const auto finish = maker_.pause(done, *mailbox_);
-      mailbox_->end(done, maker_.completion() != nullptr, finish);
+      const auto end = maker_.pause(done, *mailbox_);
+      mailbox_->end(done, maker_.completion() != nullptr, end);
     } catch (...) {
       maker_.abandon();
       mailbox_->end(caught(), false);

@@ -179,6 +179,13 @@ Result<std::shared_ptr<const AnswerTerms>> terms_of(const cairn_sampling& sampli
   terms->sampling.probability_count = (sampling.flags & CAIRN_SAMPLING_LOGPROBS) != 0 ? 1 : 0;
   terms->token_count_max = sampling.max_tokens;
   terms->wants_receipt = (sampling.flags & CAIRN_SAMPLING_RECEIPT) != 0;
+  if (sampling.draft != nullptr) {
+    if (engine.traits().backend != "cairn") {
+      return fail(ErrorCode::unsupported, "sampling.draft: drafts are of the backend cairn, found {}",
+                  engine.traits().backend);
+    }
+    CAIRN_TRY(terms->drafts.choice, session::parse_draft_choice(sampling.draft));
+  }
   CAIRN_TRY(set_texts(sampling, *terms));
   CAIRN_TRY(sample::check_logit_bias(terms->sampling, engine.traits().vocabulary_count));
   CAIRN_TRY(set_form(sampling, engine, *terms));

@@ -24,8 +24,12 @@ void Timeline::clear() {
 
 Status Timeline::begin_answer(std::span<const Token> prompt,
                               std::shared_ptr<const AnswerTerms> terms) {
-  const AnswerMaker::Computer computer{engine_, &lane_->selection()};
+  const AnswerMaker::Computer computer{engine_, &lane_->selection(), &*lane_, drafting_};
   return maker_.begin(engine_->tokenizer(), &*lane_, prompt, std::move(terms), &computer);
+}
+
+void Timeline::remember() {
+  if (!lane_->is_reading()) drafting_->remember(0, lane_->whole_text());
 }
 
 // A lane that has given up its pages reads again what the cache has lost.
@@ -93,6 +97,12 @@ bool MakeJob::chooses_alone() const {
   return completion()->has_matcher();
 }
 
+// Who asks for one token after the other wants each when it is there, and no step for several.
+DraftedAnswer* MakeJob::drafted() {
+  if (order_.extent != Extent::to_end || completion() == nullptr) return nullptr;
+  return completion()->has_drafters() ? completion() : nullptr;
+}
+
 Status MakeJob::advance() {
   if (handles::has_mark(handle_)) return fail(ErrorCode::cancelled, "cancelled");
   has_gone_on_ = true;
@@ -116,9 +126,10 @@ bool MakeJob::is_blocked() const {
 }
 
 void MakeJob::end(Status status) {
-  const auto finish = timeline_->maker().pause(status, *mailbox_);
+  const auto end = timeline_->maker().pause(status, *mailbox_);
+  if (end) timeline_->remember();
   timeline_->pause_answer();
-  mailbox_->end(status, completion() != nullptr, finish);
+  mailbox_->end(status, completion() != nullptr, end);
 }
 
 }  // namespace cairn::capi

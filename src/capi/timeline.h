@@ -16,12 +16,15 @@
 #include "engine/engine.h"
 #include "engine/lane.h"
 #include "engine/schedule/job.h"
+#include "session/drafts/drafting.h"
 
 namespace cairn::capi {
 
 class Timeline {
  public:
-  explicit Timeline(Engine* engine) : engine_(engine), lane_(std::in_place, engine) {}
+  // Both outlive it.
+  Timeline(Engine* engine, session::Drafting* drafting)
+      : engine_(engine), drafting_(drafting), lane_(std::in_place, engine) {}
 
   Engine& engine() { return *engine_; }
   Lane& lane() { return *lane_; }
@@ -35,11 +38,14 @@ class Timeline {
   void clear();
   // Errors: those of AnswerMaker::begin().
   Status begin_answer(std::span<const Token> prompt, std::shared_ptr<const AnswerTerms> terms);
+  // What was said may help to draft what others say.
+  void remember();
   // A job has ended in the midst of an answer: all rows that were given up are wanted again.
   void pause_answer();
 
  private:
   Engine* engine_;
+  session::Drafting* drafting_;
   std::optional<Lane> lane_;
   AnswerMaker maker_;
 };
@@ -87,6 +93,7 @@ class MakeJob final : public Job {
   Status start() override;
   void choose() override;
   bool chooses_alone() const override;
+  DraftedAnswer* drafted() override;
   Status advance() override;
   Status take_step(Status stepped) override;
   bool is_done() const override;

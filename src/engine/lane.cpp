@@ -23,8 +23,6 @@ constexpr int32_t kClosingTokens = 64;
 constexpr int32_t kWorthTokens = 8;
 // Of a prompt whose logits are read: they are as wide as the vocabulary.
 constexpr int32_t kOutputsMax = 64;
-// More rows of one sequence cost about what they would cost one by one.
-constexpr int32_t kDraftsMax = 63;
 
 // Fewer tokens to read count for more than fewer steps of the recurrence.
 bool is_better(const memory::ResumePlan& a, const memory::ResumePlan& b) {

@@ -90,7 +90,9 @@ class Lane : public TokenSource {
   // as far as its rows go. In place of take(), the acceptor then walks along them: logits(),
   // sample() and room() are those behind the first row, and behind one draft more with each
   // confirm_draft().
-  int32_t draft_count_max() const;  // That one step can check.
+  // More rows of one sequence cost about what they would cost one by one.
+  static constexpr int32_t kDraftsMax = 63;
+  int32_t draft_count_max() const;  // That the next step can check.
   // REQUIRES: wants_rows(); !is_reading(); at most draft_count_max().
   void draft(std::span<const Token> tokens);
   bool has_drafted() const { return !drafts_.item.empty(); }  // The last item.

@@ -90,8 +90,8 @@ Status Completion::advance() {
   return is_done_ ? Status(Ok{}) : source_->push(token);
 }
 
-void Completion::draft(Lane* lane, Drafting& drafting, const DraftOrder& order, const AnswerRequest& request,
-                       uint64_t tenant) {
+void Completion::draft(Lane* lane, Drafting& drafting, const DraftOrder& order,
+                       const AnswerRequest& request, uint64_t tenant) {
   const DraftedText text{.constraint = &constraint_,
                          .tokenizer = &tokenizer_,
                          .prompt = request.prompt,

@@ -75,6 +75,8 @@ class Service {
   // Has `note` called there before all that is submitted or asked later, and waits for nothing: the
   // engine's thread, where it sleeps, is woken only when many of them wait. What does not hurry.
   void post(std::function<void(Engine&)> note);
+  // The engine's thread's own, for jobs of others.
+  Drafting& drafting() { return drafting_; }
   SchedulerStats stats();
   // Of this tenant alone; none: of all.
   MemoryReport memory_report(std::optional<uint64_t> tenant = std::nullopt);

@@ -2,6 +2,7 @@
 // whatever was rewound, forked, cancelled or failed, the logits are those of a new conversation,
 // as far as the engine's facts claim it.
 #include <cairn.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -239,6 +240,24 @@ TEST(Backends, ClaimsAreWhatRandomProgramsMeasure) {
   EXPECT_EQ(measured(built_in, 4), built_in.facts().exactness);
 }
 
+class FromPackages : public testing::TestWithParam<const char*> {};
+
+TEST_P(FromPackages, ClaimNoMoreThanRandomProgramsMeasure) {
+  const std::string available = fmt::format(R"({{"name":"{}","available":true)", GetParam());
+  if (std::string(cairn_backends_json()).find(available) == std::string::npos) {
+    GTEST_SKIP() << GetParam() << ": its packages are not here";
+  }
+  const std::string options = fmt::format(R"({{"backend": "{}"}})", GetParam());
+  cairn_engine_params params = sized<cairn_engine_params>();
+  params.options_json = options.c_str();
+  Opened opened(test::nano_path(), params);
+  EXPECT_STREQ(opened.facts().backend, GetParam());
+  EXPECT_GE(measured(opened, 3), opened.facts().exactness);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FromPackages, testing::Values("mlx", "openvino"),
+                         [](const auto& given) { return std::string(given.param); });
+
 TEST(Backends, ClaimsThatAreTooHighAreFound) {
   Fake fake({.claimed = Exactness::bitwise});
   EXPECT_LT(measured(*fake.opened, 250), fake.opened->facts().exactness);
@@ -296,7 +315,8 @@ TEST(Backends, WhatIsNamedIsNeverReplaced) {
   params.options_json = R"({"backend": "fak"})";
   Opening opening = open_with(params);
   EXPECT_EQ(opening.status, CAIRN_E_INVALID);
-  EXPECT_EQ(opening.message, "backend: expected cairn, fake, found fak: did you mean fake?");
+  EXPECT_EQ(opening.message,
+            "backend: expected cairn, fake, mlx, openvino, found fak: did you mean fake?");
   setenv("CAIRN_BACKEND", "fake", 1);
   EXPECT_EQ(open_with(params).status, CAIRN_E_INVALID);
   params.options_json = R"({"backend": "cairn"})";
@@ -308,7 +328,7 @@ TEST(Backends, WhatIsNamedIsNeverReplaced) {
   EXPECT_EQ(opening.status, CAIRN_E_UNSUPPORTED);
   EXPECT_EQ(opening.message,
             "CAIRN_BACKEND: fake cannot be used: memory_budget_bytes is an option of the backend "
-            "cairn alone; there are cairn, fake");
+            "cairn alone; there are cairn, fake, mlx, openvino");
   unsetenv("CAIRN_BACKEND");
   params = fake_params();
   params.options_json = R"({"backend": "fake", "numerics": "fast-1"})";
@@ -317,15 +337,22 @@ TEST(Backends, WhatIsNamedIsNeverReplaced) {
   opening = open_with(fake_params());
   fake_settings().is_available = true;
   EXPECT_EQ(opening.status, CAIRN_E_UNSUPPORTED);
-  EXPECT_EQ(opening.message, "backend: fake cannot be used: no such device; there are cairn, fake");
+  EXPECT_EQ(opening.message,
+            "backend: fake cannot be used: no such device; there are cairn, fake, mlx, openvino");
 }
 
+// Those from Python packages are there where the packages are.
 TEST(Backends, AreListed) {
-  EXPECT_STREQ(cairn_backends_json(),
-               R"([{"name":"cairn","available":true,"rank":0,"capabilities":["rewind","snapshot"],)"
-               R"("exactness":"bitwise","numerics":"exact-1","why_not":""},)"
-               R"({"name":"fake","available":true,"rank":-1,"capabilities":["rewind","snapshot"],)"
-               R"("exactness":"bitwise","numerics":"hashes","why_not":""}])");
+  const std::string listed = cairn_backends_json();
+  const std::string ours =
+      R"([{"name":"cairn","available":true,"rank":0,"capabilities":["rewind","snapshot"],)"
+      R"("exactness":"bitwise","numerics":"exact-1","why_not":""},)"
+      R"({"name":"fake","available":true,"rank":-1,"capabilities":["rewind","snapshot"],)"
+      R"("exactness":"bitwise","numerics":"hashes","why_not":""},{"name":"mlx",)";
+  EXPECT_EQ(listed.substr(0, ours.size()), ours);
+  EXPECT_NE(listed.find(R"("rank":-10,"capabilities":["rewind","snapshot"],"exactness":"replay",)"
+                        R"("numerics":"openvino, cpu, f32")"),
+            std::string::npos);
 }
 
 TEST(Backends, SayWhatTheyCannotDo) {

@@ -1,4 +1,5 @@
-// A table of one runtime, as the build makes it of the library's.
+// A table of the fake and of those that come from Python packages, as the build makes it of the
+// library's.
 #include "tests/capi/fake_backend.h"
 
 #include "gguf/gguf.h"
@@ -46,8 +47,10 @@ constexpr runtimes::RuntimeType kFake{
 
 namespace cairn::runtimes {
 
+extern const RuntimeType runtime_mlx, runtime_openvino;
+
 std::span<const RuntimeType* const> runtime_types() {
-  static constexpr const RuntimeType* kTypes[] = {&test::kFake};
+  static constexpr const RuntimeType* kTypes[] = {&test::kFake, &runtime_mlx, &runtime_openvino};
   return kTypes;
 }
 

@@ -24,7 +24,8 @@ struct Case {
         Engine::load(std::move(*file), {.thread_count = 1, .memory_budget = size_t(64) << 20});
     EXPECT_TRUE(loaded);
     engine = std::move(*loaded);
-    timeline = std::make_unique<Timeline>(engine.get());
+    drafting = std::make_unique<session::Drafting>(engine.get());
+    timeline = std::make_unique<Timeline>(engine.get(), drafting.get());
     auto opened = Mailbox::open();
     EXPECT_TRUE(opened);
     mailbox = std::move(*opened);
@@ -55,6 +56,7 @@ struct Case {
   }
 
   std::unique_ptr<Engine> engine;
+  std::unique_ptr<session::Drafting> drafting;
   std::unique_ptr<Timeline> timeline;
   std::unique_ptr<Mailbox> mailbox;
 };

@@ -7,10 +7,10 @@ namespace cairn::runtimes {
 
 namespace mlx {
 
+constexpr Claims kClaims = {kRewinds | kSnapshots, Exactness::replay, "mlx, cpu, f32"};
+
 WorkerType type() {
-  return {.name = "mlx",
-          .python = python_file("mlx.py"),
-          .claims = {kRewinds | kSnapshots, Exactness::replay, "mlx, cpu, f32"}};
+  return {.name = "mlx", .python = python_file("mlx.py"), .claims = kClaims};
 }
 
 Status available() {
@@ -29,6 +29,7 @@ constinit const RuntimeType runtime_mlx = {.name = "mlx",
                                            .rank = -10,
                                            .available = mlx::available,
                                            .can_serve = check_worker_model,
-                                           .load = mlx::load};
+                                           .load = mlx::load,
+                                           .claims = mlx::kClaims};
 
 }  // namespace cairn::runtimes

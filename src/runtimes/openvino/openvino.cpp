@@ -7,10 +7,10 @@ namespace cairn::runtimes {
 
 namespace openvino {
 
+constexpr Claims kClaims = {kRewinds | kSnapshots, Exactness::replay, "openvino, cpu, f32"};
+
 WorkerType type() {
-  return {.name = "openvino",
-          .python = python_file("openvino.py"),
-          .claims = {kRewinds | kSnapshots, Exactness::replay, "openvino, cpu, f32"}};
+  return {.name = "openvino", .python = python_file("openvino.py"), .claims = kClaims};
 }
 
 Status available() {
@@ -29,6 +29,7 @@ constinit const RuntimeType runtime_openvino = {.name = "openvino",
                                                 .rank = -10,
                                                 .available = openvino::available,
                                                 .can_serve = check_worker_model,
-                                                .load = openvino::load};
+                                                .load = openvino::load,
+                                                .claims = openvino::kClaims};
 
 }  // namespace cairn::runtimes

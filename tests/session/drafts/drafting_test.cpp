@@ -131,7 +131,7 @@ class Drafts : public ::testing::Test {
     engine_->cache().clear();
     const Tokens prompt =
         engine_->tokenizer()->encode(asked.prompt, {.add_special = true, .parse_special = true});
-    const auto matcher = make_matcher(asked.form, *engine_).value();
+    const auto matcher = make_matcher(asked.form, engine_->text()).value();
     Lane lane(engine_);
     AnswerRequest request{.prompt = prompt,
                           .message_starts = {},
@@ -145,7 +145,7 @@ class Drafts : public ::testing::Test {
     auto completion =
         Completion::begin(engine_->tokenizer(), &lane, request, std::move(sampler)).value();
     completion->draft_by(&lane, std::move(speculator), 64);
-    drive(*completion, outcome);
+    drive(lane, *completion, outcome);
     outcome.memory.assign(lane.sequence().tokens().begin(), lane.sequence().tokens().end());
     outcome.answer = completion->finish().value();
     outcome.receipt = receipt_text(std::move(receipt).finish(outcome.answer.finish)).value();
@@ -165,10 +165,9 @@ class Drafts : public ::testing::Test {
     return outcome;
   }
 
-  static void drive(Completion& completion, Outcome& outcome) {
+  static void drive(Lane& lane, Completion& completion, Outcome& outcome) {
     LaneBatch batch(engine_, true);
     while (!completion.is_done()) {
-      Lane& lane = completion.lane();
       if (!lane.wants_rows()) {
         ASSERT_TRUE(completion.advance());
       } else {
