@@ -143,8 +143,9 @@ int32_t Completion::take(const StepOutputs& outputs) {
 }
 
 void Completion::learn(double step_seconds, double plain_seconds) {
+  const draft::Verdict verdict = std::exchange(verdict_, {});
   if (speculator_ == nullptr || is_done_) return;
-  speculator_->take(verdict_, step_seconds, plain_seconds, lane_->whole_text());
+  speculator_->take(verdict, step_seconds, plain_seconds, lane_->whole_text());
 }
 
 void Completion::give_logits(std::vector<float> logits) {

@@ -53,7 +53,9 @@ double DecodeTime::seconds(int32_t sequences, int32_t rows) const {
     if (entry.seconds == 0 || table.step_count - entry.learned_at > kStale) continue;
     const double next = std::max(entry.seconds, known);
     const double cost = (next - known) / double(row - known_rows);
-    if (row >= wanted) return known + cost * double(wanted - known_rows);
+    if (row == wanted) return next;
+    // Between two that are known it may still be as cheap as they come: it is soon known, too.
+    if (row > wanted) return known + std::min(cost, kRowCost * plain) * double(wanted - known_rows);
     slope = std::max(cost, kRowCost * plain);
     known = next;
     known_rows = row;
@@ -111,9 +113,10 @@ void DraftRows::learn(double seconds, int32_t replayed_rows) {
   if (sequences == 0) return;
   const bool tells = draft_count_ > 0 || replayed_rows == 0;
   if (tells) time_.learn(sequences, sequences + draft_count_, seconds);
-  const double plain = time_.seconds(sequences, sequences);
-  for (DraftedAnswer* answer : answers_) {
-    if (answer != nullptr) answer->learn(seconds, plain);
+  for (size_t i = 0; i < answers_.size(); ++i) {
+    if (answers_[i] == nullptr) continue;
+    const int32_t others = sequences + draft_count_ - counts_[i];
+    answers_[i]->learn(seconds, time_.seconds(sequences, others));
   }
 }
 
