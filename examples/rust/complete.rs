@@ -39,6 +39,8 @@ struct Event {
     logprobs: *const f32,
     text: *const u8,
     text_bytes: usize,
+    drafted: u32,
+    accepted: u32,
 }
 
 extern "C" {
