@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
+import threading
+import weakref
 from typing import NoReturn
 
 from . import _c
@@ -66,7 +69,27 @@ def new_error() -> _c.Error:
     return _c.Error(struct_size=ctypes.sizeof(_c.Error))
 
 
+_is_ending = False
+
+
+def _note_end() -> None:
+    global _is_ending
+    _is_ending = True
+
+
+# Those that close handles at exit have registered theirs by then, and later ones go first.
+weakref.finalize(_note_end, lambda: None)
+atexit.register(_note_end)
+
+
+def end_thread() -> None:
+    """Where the program ends, and has closed what this thread uses: so does the thread, silently."""
+    if _is_ending and threading.current_thread() is not threading.main_thread():
+        raise SystemExit
+
+
 def fail(status: int, error: _c.Error) -> NoReturn:
+    end_thread()
     message = error.message.decode("utf-8", "replace")
     raise _BY_STATUS.get(status, InternalError)(message or f"status {status}")
 

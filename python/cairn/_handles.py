@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TypeVar
 
-from ._errors import InvalidError
+from ._errors import InvalidError, end_thread
 
 _Self = TypeVar("_Self", bound="Handle")
 
@@ -40,6 +40,7 @@ class Handle:
 
     def _open_handle(self) -> int:
         if self._handle is None:
+            end_thread()
             raise InvalidError(f"{self._WHAT}: expected an open one, found one that was closed")
         return self._handle
 

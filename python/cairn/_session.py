@@ -303,6 +303,11 @@ class Session(Handle):
                 fail(status, self._error)
             return self._take_event()
 
+    def start(self) -> None:
+        """Has an answer made in the background, with drafts: next() then waits for its events,
+        and most other calls are refused until its end was taken."""
+        self._call(_c.lib.cairn_start)
+
     def generate(
         self, prompt: Prompt | None = None, *, max_tokens: int | None = None
     ) -> Iterator[Event]:
@@ -325,7 +330,7 @@ class Session(Handle):
         """The text of an answer, which is made in one go, with drafts. Arguments and errors:
         generate()."""
         self._prepare(prompt, max_tokens)
-        self._call(_c.lib.cairn_start)
+        self.start()
         texts = []
         while True:
             event = self.next()
@@ -340,7 +345,7 @@ class Session(Handle):
         the loop, cancels what is computed."""
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._prepare, prompt, max_tokens)
-        self._call(_c.lib.cairn_start)
+        self.start()
         descriptor = _c.lib.cairn_wait_fd(self._open_handle())
         ready = asyncio.Event()
         loop.add_reader(descriptor, ready.set)

@@ -10,7 +10,7 @@ SAMPLING = cairn.Sampling(temperature=0, ignore_end=True, max_tokens=40)
 
 
 def test_it_is_what_it_says():
-    assert [each.name for each in cairn.backends()] == ["cairn", "fake"]
+    assert [each.name for each in cairn.backends()][:2] == ["cairn", "fake"]
     with cairn.Model(NANO) as model, cairn.Engine(model) as engine:
         facts = engine.facts
         assert facts.backend == "fake" and facts.exactness == "replay"

@@ -13,6 +13,7 @@ import cairn
 from cairn.llama_cpp_compat import (
     Llama,
     LlamaGrammar,
+    LlamaPromptLookupDecoding,
     LogitsProcessorList,
     MinTokensLogitsProcessor,
     StoppingCriteriaList,
@@ -269,3 +270,23 @@ def test_a_vocabulary_needs_no_engine() -> None:
     assert (names.token_bos(), names.token_eos(), names.n_vocab()) == (0, 1, 2048)
     assert names._model.token_get_text(1) == "<|end|>" and names._model.ends == {1}
     assert names.detokenize([names.token_nl()]) == b"\n"
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.9])
+@pytest.mark.parametrize("gbnf", [None, 'root ::= "[" ("\\"name\\": 1" ", "?)+ "]"'])
+def test_a_draft_model_changes_nothing(temperature: float, gbnf: str | None) -> None:
+    prompt = "one two three one two three one two three one two"
+    found = []
+    for draft_model in (None, LlamaPromptLookupDecoding(num_pred_tokens=4)):
+        llama = Llama(model("llama"), n_ctx=128, seed=1, draft_model=draft_model)
+        grammar = LlamaGrammar.from_string(gbnf) if gbnf is not None else None
+        options: dict[str, Any] = {"temperature": temperature, "grammar": grammar, "seed": 3}
+        whole = text(llama(prompt, max_tokens=40, **options))
+        pieces = "".join(text(each) for each in llama(prompt, max_tokens=40, stream=True, **options))
+        assert pieces == whole
+        stream = llama.generate(llama.tokenize(prompt), temp=temperature)
+        few = list(itertools.islice(stream, 5))
+        stream.close()
+        again = text(llama(prompt + whole, max_tokens=5, **options))
+        found.append((whole, few, again, list(llama.eval_tokens)))
+    assert found[0] == found[1]

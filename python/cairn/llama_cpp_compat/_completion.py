@@ -135,7 +135,9 @@ class _Completion:
         asked = StoppingCriteriaList(criteria or ())
         if self.logprobs is not None:
             asked.append(recorder)
-        tokens = llama.generate(self.prompt, stopping_criteria=asked or None, **options)
+        tokens = llama.generate(
+            self.prompt, stopping_criteria=asked or None, max_tokens=self.max_tokens, **options
+        )
         waiting: list[Likelihood] = []
         for token in tokens:
             if self.plan is None and llama._prompt_plan is not None:

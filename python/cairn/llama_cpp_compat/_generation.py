@@ -7,7 +7,9 @@ changes no bit.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Optional
 
 import numpy as np
@@ -27,7 +29,9 @@ class Chooser:
     """Chooses the tokens of one answer.
 
     What depends on earlier choices (a grammar, Mirostat) is kept by a fork of the session, which
-    nobody else uses; else the session itself says which token it would take.
+    nobody else uses; else the session itself says which token it would take. Where the instance
+    has a draft model and nobody looks at logits, the fork makes the answer in the background, with
+    the engine's own drafts: several tokens a step, the same ones.
     """
 
     def __init__(
@@ -36,6 +40,8 @@ class Chooser:
         self._llama, self._sampling = llama, sampling
         self._processors, self._has_memory = choice.processors, choice.has_memory
         self._wants_rows = wants_rows or bool(self._processors)
+        self._is_drafted = llama.draft_model is not None and not self._wants_rows
+        self._ahead: deque[int] = deque()
         self._fork: Session | None = None
         self.row: Scores | None = None
         """[vocabulary] the model's own logits of the last choice, where they are wanted."""
@@ -47,7 +53,7 @@ class Chooser:
 
     def choose(self) -> int | None:
         """The next token; None: there is no room for one."""
-        if self._has_memory:
+        if self._has_memory or self._is_drafted:
             return self._choose_in_fork()
         llama = self._llama
         session = llama._stand()
@@ -60,7 +66,11 @@ class Chooser:
         if self._fork is None:
             self._fork = self._llama._stand().fork()
             self._fork.sampling = self._sampling
+            if self._is_drafted:
+                self._fork.start()
         fork = self._fork
+        if self._ahead:
+            return self._ahead.popleft()
         if self._wants_rows:
             self.row = np.asarray(fork.logits())
             processed = self._processed()
@@ -68,6 +78,7 @@ class Chooser:
                 fork.set_logits(processed)
         event = fork.next()
         if event.tokens:
+            self._ahead.extend(event.tokens[1:])
             return event.tokens[0]
         end = self._llama.token_eos()
         return end if event.finish == "stop" and end >= 0 else None
@@ -86,6 +97,7 @@ class Chooser:
         if self._fork is not None:
             self._fork.close()
             self._fork = None
+        self._ahead.clear()
 
 
 def begin(llama: Llama, tokens: list[int], reset: bool) -> None:
@@ -108,6 +120,7 @@ def generate(
     choice: Choice,
     reset: bool,
     criteria: StoppingCriteria | None,
+    max_tokens: int | None,
 ) -> Tokens:
     """The generator behind `Llama.generate`."""
     me = object()
@@ -115,6 +128,8 @@ def generate(
         llama._owner = me
         begin(llama, tokens, reset)
         sampling = choice.to_sampling(llama._seed, llama.last_n_tokens_size)
+        if max_tokens is not None:
+            sampling = replace(sampling, max_tokens=max_tokens)
         own = llama._input_ids.copy()
     chooser = Chooser(llama, choice, sampling, criteria is not None)
     try:

@@ -373,6 +373,7 @@ class Llama:
         logits_processor: Processors = None,
         stopping_criteria: StoppingCriteriaList | None = None,
         grammar: LlamaGrammar | None = None,
+        max_tokens: int | None = None,
     ) -> Generator[int, Optional[Sequence[int]], None]:
         """Tokens behind a prompt, without end; `send` puts tokens of the caller's behind one.
 
@@ -384,12 +385,14 @@ class Llama:
                 behind what the instance stands on.
             stopping_criteria: Gets the tokens so far and their logits; the generator ends where it
                 says so, and the token chosen from these logits is dropped.
+            max_tokens: So many are asked for at most; with a draft model, more than are asked for
+                by then are computed beside.
         """
         choice = Choice(
             top_k, top_p, min_p, typical_p, temp, repeat_penalty, frequency_penalty,
             presence_penalty, mirostat_mode, mirostat_eta, mirostat_tau, logits_processor, grammar,
         )  # fmt: skip
-        return generate(self, list(tokens), choice, reset, stopping_criteria)
+        return generate(self, list(tokens), choice, reset, stopping_criteria, max_tokens)
 
     # --- Texts ---------------------------------------------------------------------------------
 

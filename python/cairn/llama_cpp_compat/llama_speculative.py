@@ -1,4 +1,4 @@
-"""Guesses of what comes next. `Llama` keeps a draft model and never asks it: see the docs."""
+"""Guesses of what comes next. A `Llama` with a draft model has cairn's own drafts: see the docs."""
 
 from __future__ import annotations
 
