@@ -131,10 +131,12 @@ class Bench {
       CAIRN_TRY(lane.start(text));
       while (lane.wants_rows()) CAIRN_TRY(batch.step(lane));
       std::unique_ptr<draft::Speculator> speculator =
-          drafting.speculator(order, {.constraint = &free,
-                                      .tokenizer = engine_->tokenizer(),
-                                      .prompt = text,
-                                      .answer_begin = text.size()});
+          drafting
+              .drafters(order, {.constraint = &free,
+                                .tokenizer = engine_->tokenizer(),
+                                .prompt = text,
+                                .answer_begin = text.size()})
+              .speculator;
       if (is_useless) {
         std::vector<std::unique_ptr<draft::Drafter>> wrong;
         wrong.push_back(std::make_unique<WrongDrafter>());
@@ -245,12 +247,10 @@ Status measure(const Arguments& arguments) {
   if (wants("copy")) CAIRN_TRY(bench.compare("copy", repeating(turns, 400, 0), rounds, false));
   if (wants("edit")) CAIRN_TRY(bench.compare("edit", repeating(turns, 400, 40), rounds, false));
   // Nothing of it was said before.
-  if (wants("prose")) {
-    Turns prose = repeating(turns, 300, 0);
-    std::reverse(prose.front().answered.begin(), prose.front().answered.end());
-    CAIRN_TRY(bench.compare("prose", prose, rounds, false));
-    if (wants("useless")) CAIRN_TRY(bench.compare("useless", prose, rounds, true));
-  }
+  Turns prose = repeating(turns, 300, 0);
+  std::reverse(prose.front().answered.begin(), prose.front().answered.end());
+  if (wants("prose")) CAIRN_TRY(bench.compare("prose", prose, rounds, false));
+  if (wants("useless")) CAIRN_TRY(bench.compare("useless", prose, rounds, true));
   if (wants("agent")) CAIRN_TRY(bench.compare("agent", turns, rounds, false));
   return Ok{};
 }

@@ -149,8 +149,9 @@ typedef struct cairn_engine_params {
   // computed; "numerics": "exact-1" or "fast-1"; "isa": an instruction set by name; "pack_cache": a
   // folder that keeps packed weights; "unpacked": true: for models that are larger than memory;
   // "exit_layer": 16, "skip_layers": "4-7,12" or "tuned", "experts": 4: less of the model, or more
-  // experts (docs/programs.md); "draft": "auto", "off" or kinds, "draft_max": 64: who drafts tokens
-  // of answers in the background, and how many at most at a time (docs/speculation.md); "backend": which of cairn_backends_json() computes}, or NULL. Without
+  // experts (docs/programs.md); "draft": "auto", "off" or kinds, "draft_max": 64, "draft_model":
+  // "small.gguf": who drafts tokens of answers in the background, and how many at most at a time
+  // (docs/speculation.md); "backend": which of cairn_backends_json() computes}, or NULL. Without
   // "backend" the environment variable CAIRN_BACKEND names it, and without that it is the best that
   // is available and can compute the model as these parameters have it. One that is named is never
   // replaced.

@@ -96,6 +96,7 @@ class Engine(Handle):
             that can. One that is named is never replaced by another.
         draft: Who drafts tokens of answers that are made in the background or in one go:
             "auto" (None), "off", or kinds with commas between them (docs/speculation.md).
+        draft_model: The file of a small model with the same vocabulary, which drafts too.
         progress: Called while weights are prepared, on another thread, with 0 to 1; False gives up.
         options: Others of cairn_engine_params' options_json, by name: ``numerics="fast-1"``.
 
@@ -127,6 +128,7 @@ class Engine(Handle):
         pooling: str | None = None,
         backend: str | None = None,
         draft: str | None = None,
+        draft_model: str | os.PathLike[str] | None = None,
         progress: Callable[[float], bool | None] | None = None,
         **options: Any,
     ) -> None:
@@ -146,6 +148,8 @@ class Engine(Handle):
             options["backend"] = backend
         if draft is not None:
             options["draft"] = draft
+        if draft_model is not None:
+            options["draft_model"] = os.fspath(draft_model)
         if adapters:
             options["adapters"] = [
                 each if isinstance(each, str) else {"path": each[0], "scale": each[1]}

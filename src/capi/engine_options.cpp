@@ -148,9 +148,8 @@ Status set_skip_layers(const json::Value::Member& option, EngineTerms& terms) {
 }
 
 Status set_draft(const json::Value::Member& option, EngineTerms& terms) {
-  CAIRN_TRY(terms.engine.drafts, text_of(option));
-  CAIRN_TRY(session::parse_draft_choice(terms.engine.drafts));
-  return Ok{};
+  CAIRN_TRY(const std::string text, text_of(option));
+  return session::set_drafts(text, terms.engine);
 }
 
 Status set_draft_max(const json::Value::Member& option, EngineTerms& terms) {
@@ -158,15 +157,28 @@ Status set_draft_max(const json::Value::Member& option, EngineTerms& terms) {
   return Ok{};
 }
 
+Status set_draft_model(const json::Value::Member& option, EngineTerms& terms) {
+  CAIRN_TRY(terms.engine.draft_model.path, text_of(option));
+  return Ok{};
+}
+
 struct NamedOption {
   std::string_view name;
   Status (*set)(const json::Value::Member& option, EngineTerms& terms);
 };
-constexpr NamedOption kNamedOptions[] = {
-    {"pooling", set_pooling},       {"numerics", set_numerics},       {"isa", set_isa},
-    {"pack_cache", set_pack_cache}, {"adapters", set_adapters},       {"unpacked", set_unpacked},
-    {"exit_layer", set_exit_layer}, {"skip_layers", set_skip_layers}, {"experts", set_experts},
-    {"draft", set_draft},           {"draft_max", set_draft_max},     {"backend", set_backend}};
+constexpr NamedOption kNamedOptions[] = {{"pooling", set_pooling},
+                                         {"numerics", set_numerics},
+                                         {"isa", set_isa},
+                                         {"pack_cache", set_pack_cache},
+                                         {"adapters", set_adapters},
+                                         {"unpacked", set_unpacked},
+                                         {"exit_layer", set_exit_layer},
+                                         {"skip_layers", set_skip_layers},
+                                         {"experts", set_experts},
+                                         {"draft", set_draft},
+                                         {"draft_max", set_draft_max},
+                                         {"draft_model", set_draft_model},
+                                         {"backend", set_backend}};
 
 Error unknown_option(std::string_view key) {
   std::vector<std::string> names;

@@ -19,6 +19,8 @@ class DraftedAnswer {
   virtual void check(int32_t count) = 0;
   // In that step's acceptor, in place of Lane::take().
   virtual int32_t take(const StepOutputs& outputs) = 0;
+  // The same of a step without drafts of it, before Lane::take(), which then takes the row.
+  virtual void see(const StepOutputs& /*outputs*/) {}
   // What the step took, without propose(), and what it would have taken without this answer's
   // drafts; 0: not known.
   virtual void learn(double step_seconds, double plain_seconds) = 0;

@@ -1,4 +1,5 @@
 // Loading: text, model, weights, memory, plan, in this order, each with errors that name the thing.
+#include "engine/drafts/draft_model.h"
 #include "engine/engine.h"
 
 #include <fmt/format.h>
@@ -183,6 +184,7 @@ Result<std::unique_ptr<Engine>> Engine::load(gguf::File file, const EngineOption
   CAIRN_TRY(engine->prepare_adapters());
   CAIRN_TRY(expect_wanted(engine->options_, engine->file_));
   CAIRN_TRY(engine->open_store());
+  CAIRN_TRY(engine->load_draft_model());
   // Whoever loads it is gone by then, and so may be what it asks.
   engine->options_.is_given_up = nullptr;
   return engine;
@@ -201,6 +203,17 @@ Status Engine::load_model() {
   CAIRN_TRY(const BackendOptions backend_options, this->backend_options());
   CAIRN_TRY(backend_, backend->create(backend_options));
   options_.isa = backend_->isa();
+  return Ok{};
+}
+
+Status Engine::load_draft_model() {
+  const DraftModelChoice& choice = options_.draft_model;
+  if (choice.path.empty()) return Ok{};
+  const std::string path = choice.path == "self" ? file_.name() : choice.path;
+  CAIRN_TRY(gguf::File file, gguf::File::open(path));
+  CAIRN_TRY(draft_model_,
+            DraftModel::load(std::move(file), *this,
+                             {.choice = choice, .pack_cache = options_.pack_cache}));
   return Ok{};
 }
 

@@ -31,6 +31,8 @@
 
 namespace cairn {
 
+class DraftModel;
+
 class Engine {
  public:
   // Errors: what is missing or wrong in the file, by name; unsupported architectures, tokenizers,
@@ -79,6 +81,7 @@ class Engine {
   void store_behind(const Selection& selection, const memory::Sequence& sequence);
   // Null where none was to be loaded, or the file has none.
   Predictor* predictor() { return predictor_.get(); }
+  DraftModel* draft_model() { return draft_model_.get(); }           // Null: there is none.
   SequenceStore* sequence_store() { return sequence_store_.get(); }  // Null: none.
   // What the store has of these tokens; nothing where there is none. Reads no file.
   store::StoredPart stored_part(const Selection& selection, std::span<const Token> tokens);
@@ -100,6 +103,7 @@ class Engine {
   Status load_model();
   Status start_threads();
   Status create_model();
+  Status load_draft_model();
   MemoryRoom memory_room() const;
   Result<BackendOptions> backend_options() const;
   Status choose_context();
@@ -137,6 +141,7 @@ class Engine {
   std::unique_ptr<Runner> runner_;
   std::optional<Stepper> stepper_;
   std::unique_ptr<Predictor> predictor_;
+  std::unique_ptr<DraftModel> draft_model_;
   // Selections whose plans the runner has; least recently used first.
   std::vector<Selection> ready_;
   Selection default_selection_;

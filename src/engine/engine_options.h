@@ -48,6 +48,14 @@ struct FixedBytes {
   }
 };
 
+// A second model that drafts (engine/drafts/draft_model.h), or less of the same one.
+struct DraftModelChoice {
+  std::string path;  // "self": the engine's own file; empty: there is none.
+  models::ProgramChoice program;
+  // As EngineOptions has it.
+  std::function<Result<std::vector<int32_t>>(const gguf::File& file)> find_skipped_layers;
+};
+
 struct EngineOptions {
   std::string backend = "cpu";
   int32_t thread_count = 0;  // 0: one for each physical core.
@@ -85,6 +93,7 @@ struct EngineOptions {
   int32_t draft_tokens_max = 64;
   // Loads the layer that predicts further tokens, too, where the file has one.
   bool loads_predictor = false;
+  DraftModelChoice draft_model;
   // The layers that run and the experts that each token uses, where that is not the model itself.
   models::ProgramChoice program;
   // Asked once, where it is set, which other layers the program leaves out of a file.

@@ -96,8 +96,9 @@ void Completion::draft(Lane* lane, Drafting& drafting, const DraftOrder& order,
                          .tokenizer = &tokenizer_,
                          .prompt = request.prompt,
                          .answer_begin = request.prompt.size() - request.answer_prefix.size(),
+                         .sampler = &sampler_,
                          .tenant = tenant};
-  draft_by(lane, drafting.speculator(order, text), drafting.count_max(order));
+  draft_by(lane, drafting.drafters(order, text), drafting.count_max(order));
 }
 
 std::span<const float> Completion::propose(int32_t count_max) {
@@ -140,6 +141,11 @@ int32_t Completion::take(const StepOutputs& outputs) {
   const int32_t count = lane_->end_walk();
   if (hidden_reader_ != nullptr) hidden_reader_->take(position, outputs, count);
   return count;
+}
+
+void Completion::see(const StepOutputs& outputs) {
+  if (hidden_reader_ == nullptr) return;
+  hidden_reader_->take(int32_t(lane_->whole_text().size()) - 1, outputs, outputs.count());
 }
 
 void Completion::learn(double step_seconds, double plain_seconds) {

@@ -18,7 +18,6 @@
 #include "chat/output_event.h"
 #include "draft/speculator.h"
 #include "engine/drafted_answer.h"
-#include "engine/drafts/hidden_reader.h"
 #include "engine/engine.h"
 #include "engine/lane.h"
 #include "engine/token_source.h"
@@ -60,17 +59,17 @@ class Completion final : public DraftedAnswer {
   // begun with. Both and `drafting` outlive this.
   void draft(Lane* lane, Drafting& drafting, const DraftOrder& order, const AnswerRequest& request,
              uint64_t tenant);
-  void draft_by(Lane* lane, std::unique_ptr<draft::Speculator> speculator, int32_t count_max) {
+  void draft_by(Lane* lane, Drafters drafters, int32_t count_max) {
     lane_ = lane;
-    speculator_ = std::move(speculator);
+    speculator_ = std::move(drafters.speculator);
+    hidden_reader_ = drafters.hidden_reader;
     draft_count_max_ = count_max;
   }
-  // Who takes the hidden rows of the answer's tokens; outlives this, or is one of its drafters.
-  void hand_hidden_rows_to(HiddenReader* reader) { hidden_reader_ = reader; }
   bool has_drafters() const { return speculator_ != nullptr; }
   std::span<const float> propose(int32_t count_max) override;
   void check(int32_t count) override;
   int32_t take(const StepOutputs& outputs) override;
+  void see(const StepOutputs& outputs) override;
   void learn(double step_seconds, double plain_seconds) override;
 
   // Chooses the token that follows, unless that was done or the answer has ended. Completions of
@@ -141,7 +140,7 @@ class Completion final : public DraftedAnswer {
   ConstraintState constraint_;
   ReasoningLimit reasoning_limit_;
   std::unique_ptr<draft::Speculator> speculator_;  // Null: nothing is drafted.
-  HiddenReader* hidden_reader_ = nullptr;          // Null: nobody does.
+  HiddenReader* hidden_reader_ = nullptr;          // One of its drafters; null: none is one.
   draft::Speculator::Proposal proposal_;
   draft::Verdict verdict_;  // Of the proposal.
   int32_t draft_count_max_ = 0;

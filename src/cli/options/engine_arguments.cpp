@@ -211,6 +211,43 @@ void EngineArguments::add_drafts_to(command_line::Options& command) {
            "the most tokens that are proposed at a time")
       .in_range(0, 64)
       .shows_default();
+  command
+      .add("--draft-model,--model-draft", options_.draft_model.path,
+           "a small model with the same vocabulary that proposes tokens; self: the model itself, "
+           "loaded a second time with the options below")
+      .takes("FILE|self");
+  command
+      .add("--draft-exit-layer", options_.draft_model.program.exit_layer,
+           "run only the first N layers of the draft model; default: all")
+      .takes("N")
+      .in_range(1, 1024);
+  command
+      .add("--draft-skip-layers", draft_skipped_,
+           "layers of the draft model that do not run, as --skip-layers has them")
+      .takes("LIST");
+  command
+      .add("--draft-experts", options_.draft_model.program.expert_count,
+           "how many experts each token of the draft model uses; default: as it says")
+      .takes("N")
+      .in_range(1, 4096);
+}
+
+Result<DraftModelChoice> EngineArguments::read_draft_model() const {
+  DraftModelChoice choice = options_.draft_model;
+  if (!draft_skipped_.empty()) {
+    EngineOptions thin;
+    CAIRN_TRY(session::set_skipped_layers("--draft-skip-layers", draft_skipped_, thin));
+    choice.program.skipped_layers = thin.program.skipped_layers;
+    choice.find_skipped_layers = thin.find_skipped_layers;
+  }
+  const bool is_thin =
+      choice.program.exit_layer > 0 || choice.program.expert_count > 0 || !draft_skipped_.empty();
+  if (is_thin && choice.path.empty()) {
+    return fail(ErrorCode::invalid_argument,
+                "--draft-exit-layer, --draft-skip-layers, --draft-experts: expected --draft-model "
+                "beside them, found none");
+  }
+  return choice;
 }
 
 Result<EngineOptions> EngineArguments::read(std::string_view default_kv) const {
@@ -226,9 +263,10 @@ Result<EngineOptions> EngineArguments::read(std::string_view default_kv) const {
   }
   if (!options.pack_cache.empty()) CAIRN_TRY(check_cache_folder(options.pack_cache));
   CAIRN_TRY(options.numerics, parse_numerics(numerics_));
-  if (const auto drafts = session::parse_draft_choice(options.drafts); !drafts) {
+  if (const Status drafts = session::set_drafts(options_.drafts, options); !drafts) {
     return command_line::as_option(drafts.error());
   }
+  CAIRN_TRY(options.draft_model, read_draft_model());
   for (const std::string& adapter : adapters_) {
     CAIRN_TRY(AdapterChoice choice, terminal_chat::parse_adapter(adapter));
     options.adapters.push_back(std::move(choice));

@@ -28,13 +28,14 @@ class EngineArguments {
   Result<EngineOptions> read(std::string_view default_kv) const;
 
  private:
+  Result<DraftModelChoice> read_draft_model() const;
   void add_threads_to(command_line::Options& command);
   void add_weights_to(command_line::Options& command);
   void add_budget_to(command_line::Options& command);
 
   EngineOptions options_;
   std::string isa_, numerics_, kv_, keys_, values_, memory_budget_, context_policy_, disk_budget_;
-  std::string skipped_;
+  std::string skipped_, draft_skipped_;
   std::vector<std::string> adapters_;
   std::optional<std::string> gpu_layers_;
 };

@@ -42,6 +42,7 @@ Status check_tokens(const Engine& draft, const Engine& target) {
 
 // One that takes as long as the target gains nothing, however often it is right.
 void expect_smaller(const Engine& draft, const Engine& target) {
+  if (!draft.program().is_default()) return;
   const uint64_t found = draft.file().file_bytes(), other = target.file().file_bytes();
   if (found < other / 2) return;
   log::warning(
@@ -78,6 +79,8 @@ Result<std::unique_ptr<DraftModel>> DraftModel::load(gguf::File file, Engine& ta
   chosen.row_count_max = kRowsMax;
   chosen.pack_cache = options.pack_cache;
   chosen.is_unpacked = other.is_unpacked;
+  chosen.program = options.choice.program;
+  chosen.find_skipped_layers = options.choice.find_skipped_layers;
   CAIRN_TRY(std::unique_ptr<Engine> engine, Engine::load(std::move(file), chosen));
   CAIRN_TRY(check_tokens(*engine, target));
   expect_smaller(*engine, target);

@@ -440,7 +440,11 @@ void Scheduler::choose_drafts() {
 }
 
 int32_t Scheduler::take_outputs(ScheduledJob& job, const StepOutputs& outputs) {
-  if (!job.lane()->has_drafted()) return job.lane()->take(outputs);
+  if (!job.lane()->has_drafted()) {
+    DraftedAnswer* const answer = job.lane()->is_reading() ? nullptr : job.job->drafted();
+    if (answer != nullptr) answer->see(outputs);
+    return job.lane()->take(outputs);
+  }
   const int32_t accepted = job.job->drafted()->take(outputs);
   ++stats_.drafts;
   stats_.accepted_drafts += accepted - 1;

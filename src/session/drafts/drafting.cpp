@@ -11,6 +11,9 @@
 #include "draft/lookup_drafter.h"
 #include "draft/prediction_drafter.h"
 #include "draft/recycle_drafter.h"
+#include "engine/drafts/draft_model.h"
+#include "engine/drafts/model_drafter.h"
+#include "engine/drafts/predictor_drafter.h"
 #include "session/drafts/forced_drafter.h"
 
 namespace cairn::session {
@@ -28,35 +31,54 @@ struct Drafting::Kind {
   bool is_usual;  // Where nobody has chosen.
   // Null where such a drafter has nothing to go by.
   std::unique_ptr<draft::Drafter> (*make)(Drafting& shared, const DraftOrder& order,
-                                          const DraftedText& text);
+                                          const DraftedText& text, HiddenReader*& reader);
 };
 
 // Of equal drafts the first one's is taken.
 std::span<const Drafting::Kind> Drafting::kinds() {
   static constexpr std::array kKinds = {
       Kind{"forced", true,
-           [](Drafting&, const DraftOrder&, const DraftedText& text) -> Made {
+           [](Drafting&, const DraftOrder&, const DraftedText& text, HiddenReader*&) -> Made {
              if (!text.constraint->has_matcher()) return nullptr;
              return std::make_unique<ForcedDrafter>(text.constraint, text.tokenizer);
            }},
       Kind{"prediction", true,
-           [](Drafting&, const DraftOrder& order, const DraftedText& text) -> Made {
+           [](Drafting&, const DraftOrder& order, const DraftedText& text, HiddenReader*&) -> Made {
              if (order.prediction.empty()) return nullptr;
              return std::make_unique<draft::PredictionDrafter>(order.prediction, text.answer_begin);
            }},
-      Kind{"lookup", true,
-           [](Drafting& shared, const DraftOrder&, const DraftedText& text) -> Made {
-             draft::LookupDrafter::Options options;
-             options.knowledge = shared.knowledge(text.tenant);
-             options.known_count = options.knowledge->said.known_count(text.prompt);
-             return std::make_unique<draft::LookupDrafter>(std::move(options));
+      Kind{
+          "lookup", true,
+          [](Drafting& shared, const DraftOrder&, const DraftedText& text, HiddenReader*&) -> Made {
+            draft::LookupDrafter::Options options;
+            options.knowledge = shared.knowledge(text.tenant);
+            options.known_count = options.knowledge->said.known_count(text.prompt);
+            return std::make_unique<draft::LookupDrafter>(std::move(options));
+          }},
+      Kind{
+          "recycle", true,
+          [](Drafting& shared, const DraftOrder&, const DraftedText& text, HiddenReader*&) -> Made {
+            const std::shared_ptr<draft::Knowledge> knowledge = shared.knowledge(text.tenant);
+            return std::make_unique<draft::RecycleDrafter>(
+                std::shared_ptr<draft::RecycleTable>(knowledge, &knowledge->successors));
+          }},
+      Kind{"mtp", true,
+           [](Drafting& shared, const DraftOrder&, const DraftedText& text,
+              HiddenReader*& reader) -> Made {
+             Predictor* const predictor = shared.engine_->predictor();
+             if (predictor == nullptr) return nullptr;
+             auto made =
+                 std::make_unique<PredictorDrafter>(predictor, text.sampler, text.tokenizer);
+             reader = made.get();
+             return made;
            }},
-      Kind{"recycle", true,
-           [](Drafting& shared, const DraftOrder&, const DraftedText& text) -> Made {
-             const std::shared_ptr<draft::Knowledge> knowledge = shared.knowledge(text.tenant);
-             return std::make_unique<draft::RecycleDrafter>(
-                 std::shared_ptr<draft::RecycleTable>(knowledge, &knowledge->successors));
-           }},
+      Kind{
+          "draft", true,
+          [](Drafting& shared, const DraftOrder&, const DraftedText& text, HiddenReader*&) -> Made {
+            DraftModel* const model = shared.engine_->draft_model();
+            if (model == nullptr) return nullptr;
+            return std::make_unique<ModelDrafter>(model, text.sampler, text.tenant);
+          }},
   };
   return kKinds;
 }
@@ -100,7 +122,14 @@ Result<DraftChoice> parse_draft_choice(std::string_view text) {
   return choice;
 }
 
-Drafting::Drafting(const Engine* engine) : engine_(engine) {
+Status set_drafts(std::string_view text, EngineOptions& options) {
+  CAIRN_TRY(const DraftChoice choice, parse_draft_choice(text));
+  options.drafts = text;
+  options.loads_predictor = std::ranges::find(choice.kinds, "mtp") != choice.kinds.end();
+  return Ok{};
+}
+
+Drafting::Drafting(Engine* engine) : engine_(engine) {
   Result<DraftChoice> choice = parse_draft_choice(engine->options().drafts);
   CHECK(choice);
   choice_ = std::move(choice).value();
@@ -110,23 +139,26 @@ int32_t Drafting::count_max(const DraftOrder& order) const {
   return order.count_max.value_or(engine_->options().draft_tokens_max);
 }
 
-std::unique_ptr<draft::Speculator> Drafting::speculator(const DraftOrder& order,
-                                                        const DraftedText& text) {
+Drafters Drafting::drafters(const DraftOrder& order, const DraftedText& text) {
   const DraftChoice& choice = order.choice ? *order.choice : choice_;
-  if (choice.is_off) return nullptr;
-  std::vector<Made> drafters;
+  if (choice.is_off) return {};
+  Drafters made;
+  std::vector<Made> all;
   for (const Kind& kind : kinds()) {
     const bool is_chosen =
         choice.kinds.empty()
             ? kind.is_usual
             : std::find(choice.kinds.begin(), choice.kinds.end(), kind.name) != choice.kinds.end();
     if (!is_chosen) continue;
-    if (Made drafter = kind.make(*this, order, text)) drafters.push_back(std::move(drafter));
+    if (Made drafter = kind.make(*this, order, text, made.hidden_reader)) {
+      all.push_back(std::move(drafter));
+    }
   }
-  if (drafters.empty()) return nullptr;
-  return std::make_unique<draft::Speculator>(
-      std::move(drafters), int32_t(engine_->size().vocabulary_count),
-      draft::SpeculatorOptions{.calibrations = &calibrations_});
+  if (all.empty()) return {};
+  made.speculator =
+      std::make_unique<draft::Speculator>(std::move(all), int32_t(engine_->size().vocabulary_count),
+                                          draft::SpeculatorOptions{.calibrations = &calibrations_});
+  return made;
 }
 
 }  // namespace cairn::session

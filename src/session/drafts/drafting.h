@@ -14,7 +14,9 @@
 #include "draft/calibration.h"
 #include "draft/corpus.h"
 #include "draft/speculator.h"
+#include "engine/drafts/hidden_reader.h"
 #include "engine/engine.h"
+#include "sample/sampler.h"
 #include "session/constraint.h"
 #include "tokenize/tokenizer.h"
 
@@ -31,6 +33,9 @@ struct DraftChoice {
 Result<DraftChoice> parse_draft_choice(std::string_view text);
 // Names, in the order of their rank.
 std::vector<std::string_view> draft_kinds();
+// Into the options of an engine, with what it has to load for that. Errors: those of
+// parse_draft_choice().
+Status set_drafts(std::string_view text, EngineOptions& options);
 
 // What a request says of drafts.
 struct DraftOrder {
@@ -46,22 +51,28 @@ struct DraftedText {
   const tokenize::Tokenizer* tokenizer;
   std::span<const Token> prompt;
   size_t answer_begin =
-      0;  // Where in the prompt the answer begins, of which it may have the first.
+      0;  // Where in the prompt the answer begins, whose first tokens may be there.
+  const sample::Sampler* sampler = nullptr;  // The answer's.
   uint64_t tenant = 0;
+};
+
+struct Drafters {
+  std::unique_ptr<draft::Speculator> speculator;  // Null where nothing is to be drafted.
+  HiddenReader* hidden_reader = nullptr;  // That of the drafters which reads hidden rows, if any.
 };
 
 class Drafting {
  public:
   // The engine must outlive it, and it the speculators. REQUIRES: the engine's options name kinds
   // that there are.
-  explicit Drafting(const Engine* engine);
+  explicit Drafting(Engine* engine);
   Drafting(const Drafting&) = delete;
   Drafting& operator=(const Drafting&) = delete;
 
   // Of a draft, at most.
   int32_t count_max(const DraftOrder& order) const;
-  // Null where nothing is to be drafted.
-  std::unique_ptr<draft::Speculator> speculator(const DraftOrder& order, const DraftedText& text);
+  // For one answer.
+  Drafters drafters(const DraftOrder& order, const DraftedText& text);
   // The tenant's next drafts may be from this text: a prompt with an answer, from position 0 on.
   void remember(uint64_t tenant, std::span<const Token> text);
   static std::vector<std::string_view> kind_names();
@@ -71,7 +82,7 @@ class Drafting {
   std::shared_ptr<draft::Knowledge> knowledge(uint64_t tenant);
   static std::span<const Kind> kinds();
 
-  const Engine* engine_;
+  Engine* engine_;
   DraftChoice choice_;
   draft::Calibrations calibrations_;
   draft::Corpora corpora_{{}};

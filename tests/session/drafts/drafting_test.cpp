@@ -144,7 +144,7 @@ class Drafts : public ::testing::Test {
     request.choices = &receipt.choices;
     auto completion =
         Completion::begin(engine_->tokenizer(), &lane, request, std::move(sampler)).value();
-    completion->draft_by(&lane, std::move(speculator), 64);
+    completion->draft_by(&lane, {std::move(speculator)}, 64);
     drive(lane, *completion, outcome);
     outcome.memory.assign(lane.sequence().tokens().begin(), lane.sequence().tokens().end());
     outcome.answer = completion->finish().value();

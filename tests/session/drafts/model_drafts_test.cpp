@@ -43,9 +43,9 @@ class ModelDrafts : public ::testing::Test {
       drafters.push_back(std::make_unique<ModelDrafter>(model, &completion->sampler()));
       // Time stands still: what drafts are worth is not asked.
       completion->draft_by(&lane,
-                           std::make_unique<draft::Speculator>(
+                           {std::make_unique<draft::Speculator>(
                                std::move(drafters), target_->size().vocabulary_count,
-                               draft::SpeculatorOptions{.clock = [] { return 0.0; }}),
+                               draft::SpeculatorOptions{.clock = [] { return 0.0; }})},
                            16);
     }
     LaneBatch batch(target_.get(), true);
