@@ -56,7 +56,7 @@ Speculator::Proposal Speculator::propose(const View& view) {
   count_shadow();
   chosen_ = kNobody;
   proposed_count_ = 0;
-  if (view.count_max <= 0 || !account_.may_look()) {
+  if (view.count_max <= 0 || (!options_.is_free && !account_.may_look())) {
     for (AskedDrafter& drafter : drafters_) drafter.skip();
     return {};
   }
@@ -64,12 +64,15 @@ Speculator::Proposal Speculator::propose(const View& view) {
   choose();
   if (chosen_ == kNobody) return {};
   has_draft_ = true;
-  if (account_.is_off()) {
+  if (!options_.is_free && account_.is_off()) {
     const int32_t count = account_.worth(reach_);
     if (count > 0) drafters_[chosen_].watch(count);
     return {};
   }
-  proposed_count_ = std::min(reach_.size(), size_t(account_.count_max()));
+  proposed_count_ = reach_.size();
+  if (!options_.is_free) {
+    proposed_count_ = std::min(proposed_count_, size_t(account_.count_max()));
+  }
   return {.tokens = drafters_[chosen_].tokens().first(proposed_count_),
           .reach = std::span(reach_).first(proposed_count_)};
 }

@@ -40,6 +40,8 @@ struct SpeculatorOptions {
   Calibrations* calibrations = nullptr;
   // A drafter that takes longer is late, and its draft is dropped; 0: none ever is.
   double budget_seconds = 0;
+  // What drafts cost is not counted, and ends none: for checks of what they do.
+  bool is_free = false;
   // Seconds that only grow; empty: a steady clock.
   std::function<double()> clock;
 };

@@ -476,6 +476,10 @@ const Sha256Digest& Engine::stored_fingerprint(const Selection& selection) {
   return fingerprints_.emplace(selection.variant(), digest).first->second;
 }
 
+bool Engine::is_own(const store::IndexEntry& stored) {
+  return stored.fingerprint == stored_fingerprint(default_selection_.for_tenant(stored.tenant));
+}
+
 std::unique_ptr<StoredPrefix> Engine::look_up_stored(const Selection& selection,
                                                      std::span<const Token> prompt, int32_t known) {
   if (sequence_store_ == nullptr) return nullptr;

@@ -88,6 +88,8 @@ class Engine {
 
   // What decides the bits of all that is computed with these adapters.
   Fingerprint fingerprint(const Selection& selection) const;
+  // Whether a sequence of the store was computed by this model, without adapters, for its tenant.
+  bool is_own(const store::IndexEntry& stored);
   // The adapters' part of it. REQUIRES: their names are known.
   std::vector<AdapterSource> adapter_sources(std::span<const AdapterUse> uses) const {
     return adapters_.sources(uses);

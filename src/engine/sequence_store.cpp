@@ -260,6 +260,11 @@ bool SequenceStore::drain(std::optional<std::chrono::milliseconds> patience) {
   return had_any;
 }
 
+Result<std::vector<Token>> SequenceStore::tokens_of(const Sha256Digest& name) {
+  CAIRN_TRY(store::Manifest manifest, disk_->read_manifest(name));
+  return std::move(manifest.outline.tokens);
+}
+
 SequenceStore::Counts SequenceStore::counts() const {
   const std::lock_guard lock(mutex_);
   return counts_;

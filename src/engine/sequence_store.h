@@ -85,6 +85,11 @@ class SequenceStore {
     return disk_->part_of(fingerprint, memory_->layout(), tokens);
   }
 
+  // What it has, the oldest first; all of that only when is_ready().
+  std::vector<store::IndexEntry> entries() const { return disk_->entries(); }
+  // Errors: those of store::DiskStore::read_manifest().
+  Result<std::vector<Token>> tokens_of(const Sha256Digest& name);
+
   // What of the disk's budget each of these tenants keeps (store/disk_store.h).
   void set_shares(const std::vector<uint64_t>& tenants, double part) {
     disk_->set_shares(tenants, part);

@@ -1,6 +1,7 @@
 // Turns of a conversation.
 #include "session/chat_session.h"
 
+#include <chrono>
 #include <utility>
 
 #include "sample/sampler.h"
@@ -55,6 +56,14 @@ ChatSession::ChatSession(Engine* engine, ChatOptions options)
       options_(std::move(options)),
       lane_(engine),
       drafting_(std::make_unique<Drafting>(engine)) {}
+
+// What earlier runs have said, as far as that takes no time that anybody notices.
+void ChatSession::recall() {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end = Clock::now() + std::chrono::milliseconds(20);
+  while (drafting_->recall() == Drafting::Recall::more && Clock::now() < end) {
+  }
+}
 
 Result<Prompt> ChatSession::prompt(std::span<const Message> messages) const {
   if (options_.raw) return encode_raw(*engine_, options_.system, messages);
@@ -127,6 +136,7 @@ Status ChatSession::begin_answer(Dialogue asked, bool continues) {
   }
   CAIRN_TRY(completion_,
             Completion::begin(engine_->tokenizer(), &lane_, wanted, std::move(sampler)));
+  recall();
   completion_->draft(&lane_, *drafting_, {}, wanted, 0);
   before_ = std::exchange(dialogue_, std::move(asked));
   continues_ = continues;

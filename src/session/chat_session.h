@@ -146,6 +146,7 @@ class ChatSession {
   Status constrain_calls();
   ReceiptForm receipt_form(bool is_to_results) const;
   Status begin_answer(Dialogue asked, bool continues);
+  void recall();
 
   Engine* engine_;
   ChatOptions options_;

@@ -173,14 +173,20 @@ void Service::wake() {
 void Service::run() {
   bool has_done_something = true;
   for (;;) {
-    if (!scheduler_.has_work()) audit();
+    auto recall = Drafting::Recall::done;
+    if (!scheduler_.has_work()) {
+      recall = drafting_.recall();
+      audit();
+    }
     {
       std::unique_lock lock(mutex_);
       const auto has_mail = [this] {
         return is_stopping_ || is_woken_ || is_wanted_ || !submissions_.empty() ||
                !cancelled_.empty() || !questions_.empty();
       };
-      if (!scheduler_.has_work() && has_changed_ && is_watched()) {
+      if (!scheduler_.has_work() && recall != Drafting::Recall::done) {
+        if (recall == Drafting::Recall::later) mail_.wait_for(lock, kLookAgain, has_mail);
+      } else if (!scheduler_.has_work() && has_changed_ && is_watched()) {
         mail_.wait_until(lock, next_report_, has_mail);
       } else if (!scheduler_.has_work()) {
         mail_.wait(lock, has_mail);

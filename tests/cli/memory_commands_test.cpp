@@ -274,5 +274,17 @@ TEST(FullContexts, KeptWindowsCostMemory) {
   EXPECT_LT(bytes({}), bytes({"--keep-windows"}));
 }
 
+TEST(Verify, DraftsChangeNothing) {
+  const Finished run = run_program({"verify", "--draft", "--json", "--programs", "4"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const auto report = nlohmann::json::parse(run.out);
+  ASSERT_EQ(report["drafters"].size(), 9u);
+  for (const auto& row : report["drafters"]) {
+    EXPECT_EQ(row["answers"], 4) << row;
+    EXPECT_EQ(row["differing"], 0) << row;
+    EXPECT_GT(row["drafted"], 10) << row;
+  }
+}
+
 }  // namespace
 }  // namespace cairn::cli::memory_commands_test

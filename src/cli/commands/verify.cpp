@@ -16,6 +16,7 @@
 #include "command_line/exit_codes.h"
 #include "engine/verifier.h"
 #include "json/value.h"
+#include "session/drafts/draft_verifier.h"
 #include "terminal/interrupt.h"
 #include "terminal/terminal.h"
 
@@ -29,6 +30,7 @@ struct VerifyArguments {
   int32_t token_count = 0;  // 0: the usual number, or what the context holds.
   uint64_t seed = 1;
   bool json = false;
+  bool drafts = false;
   EngineOptions engine;
 };
 
@@ -62,6 +64,61 @@ std::string json_of(const VerifyReport& report, uint64_t seed, const std::string
   return json::to_text(json) + "\n";
 }
 
+std::string table(const std::vector<session::DraftVerifyRow>& rows) {
+  std::string text = fmt::format("{:<18}{:>9}{:>10}{:>10}{:>11}\n", "drafter", "answers", "drafted",
+                                 "accepted", "differing");
+  for (const session::DraftVerifyRow& row : rows) {
+    text += fmt::format("{:<18}{:>9}{:>10}{:>10}{:>11}\n", row.drafter, row.answers, row.drafted,
+                        row.accepted, row.differing);
+  }
+  return text;
+}
+
+std::string json_of(const std::vector<session::DraftVerifyRow>& rows, uint64_t seed) {
+  json::Value json;
+  json["seed"] = seed;
+  json["drafters"] = json::Value::array();
+  for (const session::DraftVerifyRow& row : rows) {
+    json["drafters"].push_back({{"drafter", row.drafter},
+                                {"answers", row.answers},
+                                {"drafted", row.drafted},
+                                {"accepted", row.accepted},
+                                {"differing", row.differing},
+                                {"first_difference", row.first_difference}});
+  }
+  return json::to_text(json) + "\n";
+}
+
+// Answers with drafts, against those without.
+Result<int> run_drafts(const VerifyArguments& arguments, Engine& engine) {
+  if (engine.tokenizer() == nullptr) {
+    return fail(ErrorCode::unsupported,
+                "verify --draft: expected a model with a vocabulary, found "
+                "none");
+  }
+  std::optional<terminal::Progress> progress;
+  progress.emplace("verifying", terminal::Progress::Unit::operations);
+  CAIRN_TRY(const std::vector<session::DraftVerifyRow> rows,
+            session::verify_drafts(engine, {.program_count = arguments.program_count,
+                                            .seed = arguments.seed,
+                                            .on_progress = [&](int32_t done, int32_t total) {
+                                              progress->update(uint64_t(done), uint64_t(total));
+                                              return !terminal::interrupted();
+                                            }}));
+  progress.reset();
+  terminal::TextOut out(stdout);
+  out.write(arguments.json ? json_of(rows, arguments.seed) : table(rows));
+  CAIRN_TRY(out.finish());
+  for (const session::DraftVerifyRow& row : rows) {
+    if (row.differing == 0) continue;
+    std::fprintf(stderr, "cairn: verify: expected equal answers, found %lld that differ (%s: %s)\n",
+                 static_cast<long long>(row.differing), row.drafter.c_str(),
+                 row.first_difference.c_str());
+    return command_line::kExitError;
+  }
+  return command_line::kExitFine;
+}
+
 // Prints a table; returns the exit code, which is an error's where a single bit differs.
 Result<int> run_programs(const VerifyArguments& arguments) {
   if (arguments.engine.numerics != Numerics::exact_1) {
@@ -74,6 +131,7 @@ Result<int> run_programs(const VerifyArguments& arguments) {
   options.row_count_max = 256;
   CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(arguments.model_path, options));
   const terminal::InterruptGuard guard;
+  if (arguments.drafts) return run_drafts(arguments, *engine);
   std::optional<terminal::Progress> progress;
   progress.emplace("verifying", terminal::Progress::Unit::operations);
   CAIRN_TRY(const VerifyReport report,
@@ -114,6 +172,9 @@ command_line::Action add_verify(command_line::Options& command) {
           "default: 160, or one less than the context")
       .in_range(1, 1 << 24);
   command.add("--seed", a->verify.seed, "the same seed runs the same operations").shows_default();
+  command.add_flag(
+      "--draft", a->verify.drafts,
+      "check instead that answers with drafts, right and wrong ones, are those without");
   command.add_flag("--json", a->verify.json, "print one JSON object");
   a->engine.add_to(command);
   a->engine.add_program_to(command);

@@ -20,9 +20,12 @@ namespace cairn::session {
 
 namespace {
 
+using Tokens = std::vector<Token>;
 using Made = std::unique_ptr<draft::Drafter>;
 
 constexpr size_t kShownBytesMax = 64;  // Of a name that is none.
+// Of texts from the store: what half of a corpus holds.
+constexpr int64_t kRecalledTokensMax = 150000;
 
 }  // namespace
 
@@ -90,6 +93,30 @@ std::shared_ptr<draft::Knowledge> Drafting::knowledge(uint64_t tenant) {
 void Drafting::remember(uint64_t tenant, std::span<const Token> text) {
   knowledge(tenant)->said.append(text);
   corpora_.trim();
+}
+
+Drafting::Recall Drafting::recall() {
+  SequenceStore* const store = engine_->sequence_store();
+  if (store == nullptr || choice_.is_off) return Recall::done;
+  if (!has_listed_) {
+    if (!store->is_ready()) return Recall::later;
+    has_listed_ = true;
+    int64_t token_count = 0;
+    std::vector<store::IndexEntry> entries = store->entries();
+    while (!entries.empty() && token_count < kRecalledTokensMax) {
+      if (engine_->is_own(entries.back())) {
+        token_count += entries.back().length;
+        to_recall_.push_back(std::move(entries.back()));
+      }
+      entries.pop_back();
+    }
+  }
+  if (to_recall_.empty()) return Recall::done;
+  const store::IndexEntry entry = std::move(to_recall_.back());
+  to_recall_.pop_back();
+  // What has gone, or is damaged, is not there to be drafted.
+  if (Result<Tokens> text = store->tokens_of(entry.name)) remember(entry.tenant, *text);
+  return Recall::more;
 }
 
 std::vector<std::string_view> draft_kinds() {

@@ -75,6 +75,14 @@ class Drafting {
   Drafters drafters(const DraftOrder& order, const DraftedText& text);
   // The tenant's next drafts may be from this text: a prompt with an answer, from position 0 on.
   void remember(uint64_t tenant, std::span<const Token> text);
+  // Reads one of the texts that the engine's store has of earlier runs, the newest ones, the older
+  // of them first: to be called while nothing else is to be done.
+  enum class Recall : uint8_t {
+    done,   // There is none left.
+    later,  // The store's folder is not read yet.
+    more,
+  };
+  Recall recall();
   static std::vector<std::string_view> kind_names();
 
  private:
@@ -86,6 +94,8 @@ class Drafting {
   DraftChoice choice_;
   draft::Calibrations calibrations_;
   draft::Corpora corpora_{{}};
+  bool has_listed_ = false;
+  std::vector<store::IndexEntry> to_recall_;  // The next one last.
 };
 
 }  // namespace cairn::session

@@ -10,61 +10,15 @@
 #include "cli/commands/load.h"
 #include "engine/lane_batch.h"
 #include "session/completion.h"
+#include "session/drafts/adversary.h"
 #include "session/receipt.h"
 #include "session/receipt_text.h"
+#include "tests/scratch_folder.h"
 
 namespace cairn::session::drafting_test {
 namespace {
 
 using Tokens = std::vector<Token>;
-
-// What drafts are like.
-enum class Habit {
-  right,  // All of them.
-  wrong,  // None.
-  right_at_first,
-  random,
-  alternating,  // A right one, a wrong one, …
-  end,          // The end of the answer, again and again.
-  nonsense,     // Ids that no vocabulary has, chances that are no numbers, far too many.
-  changing,     // Another one of these at each call.
-};
-constexpr std::array kHabits = {Habit::right,    Habit::wrong,       Habit::right_at_first,
-                                Habit::random,   Habit::alternating, Habit::end,
-                                Habit::nonsense, Habit::changing};
-
-// Knows the whole text that plain decoding makes.
-class Adversary final : public draft::Drafter {
- public:
-  Adversary(Habit habit, Tokens plain, uint32_t seed)
-      : habit_(habit), plain_(std::move(plain)), random_(seed) {}
-
-  std::string_view name() const override { return "adversary"; }
-  void propose(const draft::View& view, draft::Draft& draft) override {
-    Habit habit = habit_;
-    if (habit == Habit::changing) habit = kHabits[random_() % (kHabits.size() - 1)];
-    const size_t right = random_() % 12;
-    const size_t count = habit == Habit::nonsense ? 1000 : 1 + random_() % 24;
-    for (size_t i = 0; i < count; ++i) {
-      const size_t at = view.text.size() + i;
-      const Token known = at < plain_.size() ? plain_[at] : Token(1);
-      const bool is_right = habit == Habit::right ||
-                            (habit == Habit::right_at_first && i < right) ||
-                            (habit == Habit::alternating && i % 2 == 0);
-      Token token = is_right ? known : Token(int32_t(random_() % 2048));
-      if (habit == Habit::end) token = Token(1);
-      if (habit == Habit::wrong) token = Token((index_of(known) + 1) % 2048);
-      if (habit == Habit::nonsense && i > right) token = Token(int32_t(random_()));
-      const bool is_no_number = habit == Habit::nonsense && random_() % 3 == 0;
-      draft.add(token, is_no_number ? std::numeric_limits<float>::quiet_NaN() : 1.0f);
-    }
-  }
-
- private:
-  Habit habit_;
-  Tokens plain_;
-  std::mt19937 random_;
-};
 
 struct Asked {
   std::string prompt;
@@ -186,7 +140,7 @@ class Drafts : public ::testing::Test {
         engine_->tokenizer()->encode(asked.prompt, {.add_special = true, .parse_special = true});
     all.insert(all.end(), plain.answer.tokens.begin(), plain.answer.tokens.end());
     std::vector<std::unique_ptr<draft::Drafter>> drafters;
-    drafters.push_back(std::make_unique<Adversary>(habit, std::move(all), seed));
+    drafters.push_back(std::make_unique<Adversary>(habit, std::move(all), 2048, seed));
     return std::make_unique<draft::Speculator>(std::move(drafters), 2048);
   }
 
@@ -268,6 +222,45 @@ TEST_F(Drafts, SaveSteps) {
   ASSERT_TRUE(drafted.answer.drafts);
   EXPECT_GT(drafted.accepted, 10);
   EXPECT_EQ(drafted.accepted, drafted.drafted);
+}
+
+// What was said in an earlier run is found by the next one.
+TEST(Recall, ReadsWhatTheStoreHas) {
+  const test::ScratchFolder folder;
+  EngineOptions options;
+  options.cache_dir = folder.file("store");
+  Tokens said;
+  for (int32_t i = 0; i < 120; ++i) said.push_back(Token(100 + (i * i) % 977));
+  {
+    const auto engine = cli::load_engine("", options).value();
+    Lane lane(engine.get());
+    LaneBatch batch(engine.get());
+    ASSERT_TRUE(lane.start(said));
+    while (lane.wants_rows()) ASSERT_TRUE(batch.step(lane));
+    ASSERT_TRUE(lane.finish_turn());
+  }
+  const auto engine = cli::load_engine("", options).value();
+  Drafting drafting(engine.get());
+  const ConstraintState free(nullptr, false, nullptr);
+  const auto drafted = [&] {
+    const std::span<const Token> begin = std::span(said).subspan(40, 20);
+    const DraftedText text{.constraint = &free,
+                           .tokenizer = engine->tokenizer(),
+                           .prompt = begin,
+                           .answer_begin = begin.size()};
+    const Drafters made = drafting.drafters({}, text);
+    for (int step = 0; step < 8; ++step) {  // What is not worth it is not looked for at each step.
+      const auto found = made.speculator->propose({.text = begin, .count_max = 8});
+      if (!found.tokens.empty()) return Tokens(found.tokens.begin(), found.tokens.end());
+    }
+    return Tokens();
+  };
+  EXPECT_EQ(drafted(), Tokens());
+  Drafting::Recall recall = Drafting::Recall::later;
+  while (recall != Drafting::Recall::done) recall = drafting.recall();
+  const Tokens found = drafted();
+  ASSERT_GT(found.size(), 2u);
+  EXPECT_TRUE(std::equal(found.begin(), found.end(), said.begin() + 60));
 }
 
 }  // namespace
