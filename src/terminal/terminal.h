@@ -43,7 +43,12 @@ class TextOut {
 // not for what is done in a moment. Nothing at all where stderr is no terminal.
 class Progress {
  public:
-  enum class Unit { bytes, transfer, tokens, operations };  // transfer: bytes, and how many a second.
+  enum class Unit {
+    bytes,
+    transfer,
+    tokens,
+    operations
+  };  // transfer: bytes, and how many a second.
   Progress(std::string_view what, Unit unit);
   ~Progress();
   Progress(const Progress&) = delete;

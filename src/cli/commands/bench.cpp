@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/find_model.h"
 #include "cli/commands/memory_bench.h"
 #include "cli/commands/speed_bench.h"
 #include "cli/options/engine_arguments.h"
@@ -75,8 +76,8 @@ Result<int> bench(BenchCommandArguments& a) {
     return fail(ErrorCode::invalid_argument, "bench: expected one model, found \"{}\" after \"{}\"",
                 a.memory.models[0], a.what);
   }
-  a.speed.model_path = a.what;
   CAIRN_TRY(a.speed.engine, a.engine.read("f16"));
+  CAIRN_TRY(a.speed.model_path, find_model(a.what));
   return bench_speed(a.speed);
 }
 
