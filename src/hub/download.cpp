@@ -58,6 +58,7 @@ class Download {
   struct Chunk {
     size_t number = 0;
     uint64_t at = 0, end = 0;
+    Clock::time_point started = {};
     Status status = Ok{};  // Of the disk, or of what came.
   };
 
@@ -68,7 +69,7 @@ class Download {
   Status start(Chunk chunk, PartialFile& partial);
   Status check_range(const Head& head, const Chunk& chunk) const;
   Status end(const Outcome& outcome, PartialFile& partial);
-  Status retry(const Outcome& outcome);
+  Status retry(const Outcome& outcome, Clock::time_point started);
   Status check(const PartialFile& partial, Downloaded& done) const;
   void tell(uint64_t done, uint64_t total) const {
     if (options_.on_progress) options_.on_progress(done, total);
@@ -87,7 +88,7 @@ class Download {
   uint64_t fetched_ = 0;
   size_t connections_max_ = 1;
   bool needs_find_ = false;
-  Clock::time_point not_before_ = {};  // Nothing is started earlier.
+  Clock::time_point last_failure_ = {}, not_before_ = {};  // Nothing is started earlier.
 };
 
 // Where the file is now, and that it is the one that was declared.
@@ -124,6 +125,7 @@ Status Download::check_range(const Head& head, const Chunk& chunk) const {
 
 Status Download::start(Chunk chunk, PartialFile& partial) {
   const uint64_t id = chunk.number;
+  chunk.started = Clock::now();
   const auto [place, is_new] = running_.emplace(id, std::move(chunk));
   CHECK(is_new);
   Chunk* const kept = &place->second;
@@ -155,14 +157,15 @@ Status Download::start(Chunk chunk, PartialFile& partial) {
 
 // What failed waits, and is asked for by fewer connections; those that do not fail go on meanwhile.
 // Several that fail at once are one failure.
-Status Download::retry(const Outcome& outcome) {
+Status Download::retry(const Outcome& outcome, Clock::time_point started) {
   const int status = outcome.head.status;
   needs_find_ |= status == 401 || status == 403 || status == 404 || status == 410;
-  if (Clock::now() < not_before_) return Ok{};
+  if (started <= last_failure_) return Ok{};
   connections_max_ = std::max<size_t>(connections_max_ / 2, 1);
   CAIRN_TRY(const std::chrono::milliseconds wait,
             time_to_retry(patience_, head_.reply.url, outcome));
-  not_before_ = Clock::now() + wait;
+  last_failure_ = Clock::now();
+  not_before_ = last_failure_ + wait;
   return Ok{};
 }
 
@@ -173,6 +176,7 @@ Status Download::end(const Outcome& outcome, PartialFile& partial) {
   running_.erase(found);
   CAIRN_TRY(chunk.status);
   if (chunk.at == chunk.end) return partial.finish_chunk(chunk.number);
+  const Clock::time_point started = chunk.started;
   waiting_.push_front(std::move(chunk));
   const int status = outcome.head.status;
   if (outcome.trouble == Trouble::certificate || outcome.trouble == Trouble::header) {
@@ -187,7 +191,7 @@ Status Download::end(const Outcome& outcome, PartialFile& partial) {
   if (!may_pass) {
     return explain_({.head = outcome.head, .first = {}, .body = {}, .url = head_.reply.url});
   }
-  return retry(outcome);
+  return retry(outcome, started);
 }
 
 Status Download::fetch_ranges(PartialFile& partial) {
@@ -206,7 +210,11 @@ Status Download::fetch_ranges(PartialFile& partial) {
       waiting_.pop_front();
       CAIRN_TRY(start(std::move(chunk), partial));
     }
-    CAIRN_TRY(const std::vector<Outcome> ended, web_.transfers().wait(kWait));
+    const auto until_start =
+        std::chrono::duration_cast<std::chrono::milliseconds>(not_before_ - Clock::now());
+    const auto wait = std::clamp(until_start, std::chrono::milliseconds(1), kWait);
+    CAIRN_TRY(const std::vector<Outcome> ended,
+              web_.transfers().wait(running_.empty() ? wait : kWait));
     for (const Outcome& outcome : ended) CAIRN_TRY(end(outcome, partial));
     tell(fetched_, total);
   }

@@ -27,7 +27,8 @@ std::optional<int64_t> asked_seconds(const Head& head, int64_t now) {
 
 std::optional<std::chrono::milliseconds> Patience::wait_after(const Head& head, int64_t now) {
   if (++failure_count_ > options_.failures_max) return std::nullopt;
-  if (const auto asked = asked_seconds(head, now)) {
+  const auto asked = asked_seconds(head, now);
+  if (asked && *asked > 0) {
     if (*asked > options_.asked_max.count()) return std::nullopt;
     return std::chrono::milliseconds(*asked * 1000);
   }

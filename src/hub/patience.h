@@ -1,5 +1,5 @@
-// When something is asked again, and when no more: waits that double, as long as a server asks for
-// where it says so (Retry-After), and an end after some failures in a row. Thread rule: one thread.
+// When something is asked again, and when no more: waits that double, or as long as a server asks
+// for (Retry-After), and an end after some failures in a row. Thread rule: one thread.
 #pragma once
 
 #include <chrono>

@@ -27,8 +27,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Beside what is converted from it.
-constexpr std::string_view kSourceFolder = "/safetensors/";
+// Beside what is converted from it, in a folder of the repository's name, which the model gets.
+constexpr std::string_view kSourceFolder = "safetensors";
 constexpr std::string_view kSourceRecord = "source";
 
 std::vector<KeptModel> kept_by_others(const HubSettings& settings) {
@@ -295,7 +295,7 @@ Result<Pulled> Pull::run() {
     const std::string& repo = remote_.reference.repo;
     remote_.reference.pick = repo.substr(repo.find('/') + 1) + ".gguf";
     converted_path_ = base_ + "/" + remote_.reference.pick;
-    base_ += kSourceFolder;
+    base_ += fmt::format("/{}/{}/", kSourceFolder, repo.substr(repo.find('/') + 1));
   } else {
     base_ += "/";
   }
@@ -357,7 +357,11 @@ Status finish_conversion(const HubSettings& settings, const Pulled& pulled, bool
   if (!record) return fail(ErrorCode::not_found, "{}.json: expected a record, found none", source);
   CAIRN_TRY(folder.write_record(pulled.converted_path, *record));
   std::error_code error;
-  if (!keeps_source) fs::remove_all(pulled.path, error);
+  if (!keeps_source) {
+    fs::remove_all(pulled.path, error);
+    std::error_code others;  // Of another revision, perhaps.
+    fs::remove(fs::path(pulled.path).parent_path().parent_path(), others);
+  }
   if (!error) return Ok{};
   return fail(ErrorCode::io, "{}: cannot remove: {}", pulled.path, error.message());
 }

@@ -38,7 +38,9 @@ bool is_about_certificate(CURLcode code) {
 }
 
 bool is_about_header(CURLcode code) {
-  return code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY;
+  // What it says of a line of more than 100 KB.
+  return code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY ||
+         code == CURLE_OUT_OF_MEMORY;
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <curl/curl.h>
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 
 #include "base/printable.h"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Hubs for tests, on two ports of this machine: one answers as Hugging Face's interface and Ollama's
-registry do, the other has the files, as their storage does. They are different origins.
+"""Hubs for tests, on two ports of this machine: one answers as Hugging Face's interface and
+Ollama's registry do, the other has the files, as their storage does. They are different origins.
 
   hub_server.py FOLDER [CERTIFICATE KEY]
 
@@ -183,9 +183,9 @@ class Hub(Handler):
         return self.reply(404)
 
     def search(self):
-        words = self.query["search"][0].lower()[:4]
+        words = self.query["search"][0].lower().split("-")[-1][:3]
         names = [p.name for p in sorted(self.server.shared.folder.iterdir()) if p.is_dir()]
-        self.reply(200, [{"id": f"acme/plain-{name}"} for name in names if words in "plain-" + name])
+        self.reply(200, [{"id": f"acme/plain-{name}"} for name in names if words in name])
 
     def refuses(self, behaviour, files):
         token = self.headers["Authorization"]
@@ -210,7 +210,7 @@ class Hub(Handler):
         if behaviour == "huge":
             return self.reply(200, b"[" * (9 << 20))
         if behaviour == "header":
-            return self.reply(200, b"{}", X_Much="x" * (1 << 17))
+            return self.reply(200, b"{}", X_Much="x" * 70000)
         if rest[0] == "revision":
             if rest[1] != "main":
                 return self.reply(404, b"{}", X_Error_Code="RevisionNotFound")
@@ -259,8 +259,8 @@ class Hub(Handler):
             if path is None:
                 return self.reply(404, {"errors": [{"code": "MANIFEST_UNKNOWN"}]})
             data, other = path.read_bytes(), hashlib.sha256(b"template").hexdigest()
-            layers = [("model", hashlib.sha256(data).hexdigest(), len(data)), ("template", other, 8),
-                      ("projector", other, 8)]
+            layers = [("model", hashlib.sha256(data).hexdigest(), len(data)),
+                      ("template", other, 8), ("projector", other, 8)]
             return self.reply(200, {
                 "schemaVersion": 2, "config": {"digest": "sha256:" + other, "size": 8},
                 "layers": [{"mediaType": f"application/vnd.ollama.image.{kind}",

@@ -102,6 +102,8 @@ TEST_F(WebTest, LongAnswersAndHeadersAreRefused) {
   EXPECT_NE(body.error().message.find("at most 1048576 bytes"), std::string::npos);
   Result<Reply> head = get(server.url() + "/api/models/acme/header-tiny/revision/main", {}, kJson);
   ASSERT_FALSE(head);
+  EXPECT_NE(head.error().message.find("a header of at most 65536 bytes"), std::string::npos)
+      << head.error().message;
 }
 
 TEST_F(WebTest, NobodyThereIsToldAfterSomeAttempts) {

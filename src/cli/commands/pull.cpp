@@ -1,7 +1,7 @@
 // `cairn pull`: fetches a model, converts it where that was asked for, and prints its path.
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,7 +19,7 @@ namespace cairn::cli {
 namespace {
 
 struct PullArguments {
-  std::string name, folder, authority_path;
+  std::string name, folder, authority_path, part_bytes;
   int32_t connection_count = 4, attempt_count = 6;
   bool converts = false, keeps_source = false;
 };
@@ -60,6 +60,10 @@ Result<int> run_pull(const PullArguments& a) {
   if (!a.authority_path.empty()) settings.authority_path = a.authority_path;
   hub::PullOptions options{.connections_max = a.connection_count, .takes_folder = a.converts};
   options.web.patience.failures_max = a.attempt_count;
+  if (!a.part_bytes.empty()) {
+    CAIRN_TRY(options.chunk_bytes, parse_bytes("--part-size", a.part_bytes));
+    options.chunk_bytes = std::max<uint64_t>(options.chunk_bytes, 4096);
+  }
   CAIRN_TRY(const hub::Pulled pulled, pull_with_progress(settings, reference, options));
   say_what_was_done(pulled);
   if (pulled.is_folder) CAIRN_TRY(convert_pulled(settings, pulled, a.keeps_source));
@@ -89,6 +93,11 @@ command_line::Action add_pull(command_line::Options& command) {
       .add("--connections", a->connection_count, "how many parts of a file are fetched at a time")
       .in_range(1, 16)
       .shows_default();
+  command
+      .add("--part-size", a->part_bytes,
+           "how large these parts are: what is lost at most of each when it is cut off; default: "
+           "16M")
+      .takes("SIZE");
   command
       .add("--retries", a->attempt_count,
            "how often in a row something is tried again before it is given up")
