@@ -66,6 +66,8 @@ TEST_F(ModelsTest, FromANameToAnAnswer) {
   const Finished again = call(question);
   EXPECT_EQ(again.out, first.out) << again.err;
   EXPECT_EQ(again.err, "");
+  EXPECT_EQ(call({"run", "-hf", "acme/good-nano:Q8_0", "-p", question[3]}).out, first.out);
+  EXPECT_EQ(call({"run", "-hf", "acme/good-nano", "x.gguf", "-p", "x"}).exit_code, 2);
   EXPECT_EQ(call({"cp", "hf:acme/good-nano", "mine"}).exit_code, 0);
   EXPECT_EQ(call({"run", "mine", "-p", "What is the capital of France?"}).out, first.out);
   const std::string inspected = call({"inspect", "mine"}).out;

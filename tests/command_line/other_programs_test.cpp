@@ -22,7 +22,7 @@ TEST(OtherPrograms, WholeWordsOnly) {
        {"", "-", "--", "--flash", "attn", "-f", "-fa --flash-attn", "fa", "--map"}) {
     EXPECT_EQ(advice_for_option(other), "") << other;
   }
-  for (const char* known : {"pull", "list", "search", "create"}) {
+  for (const char* known : {"push", "ls", "search", "create"}) {
     EXPECT_NE(advice_for_command(known), "") << known;
   }
   for (const char* other : {"", " ", "pul", "pull push", "run"}) {

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "base/env.h"
 #include "tests/hub/hub_server.h"
 
 namespace cairn::hub::settings_test {
@@ -18,8 +19,7 @@ class SettingsTest : public testing::Test {
  protected:
   SettingsTest() {
     for (const char* name : kNames) {
-      const char* const value = std::getenv(name);
-      before_.emplace_back(name, value == nullptr ? "" : value);
+      before_.emplace_back(name, env(name).value_or(""));
       ::unsetenv(name);
     }
     ::setenv("HOME", folder_.path().c_str(), 1);
