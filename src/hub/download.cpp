@@ -293,7 +293,10 @@ Result<Downloaded> Download::run(const std::string& path) {
             PartialFile::open(path, {.bytes = head_.bytes,
                                      .chunk_bytes = is_ranged ? options_.chunk_bytes : 0,
                                      .identity = identity}));
-  Downloaded done{.sha256 = {}, .bytes = head_.bytes, .resumed_bytes = partial.done_bytes()};
+  Downloaded done{.sha256 = {},
+                  .bytes = head_.bytes,
+                  .resumed_bytes = partial.done_bytes(),
+                  .identity = head_.identity};
   if (is_ranged) {
     CAIRN_TRY(fetch_ranges(partial));
   } else {

@@ -33,6 +33,7 @@ struct Downloaded {
   std::string sha256;  // Of what is there.
   uint64_t bytes = 0;
   uint64_t resumed_bytes = 0;  // That an earlier run had fetched.
+  std::string identity;        // As FileHead's.
 };
 
 // What a server says of a file that it has; the status decides whether that is one.

@@ -115,6 +115,7 @@ std::string to_text(const ModelRecord& record) {
                      {"url", file.url},
                      {"bytes", file.bytes},
                      {"sha256", file.sha256},
+                     {"etag", file.etag},
                      {"declared", file.is_declared}});
   }
   const json::Value value = {{"name", record.name},
@@ -142,6 +143,7 @@ Result<ModelRecord> parse_record(std::string_view name, std::string_view text) {
                             .url = std::string(entry.text_at("url").value_or("")),
                             .bytes = uint64_t(std::max<int64_t>(size, 0)),
                             .sha256 = sha256_in(entry.text_at("sha256").value_or("")),
+                            .etag = std::string(entry.text_at("etag").value_or("")),
                             .is_declared = entry.is_true_at("declared")});
   }
   return record;

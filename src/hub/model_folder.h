@@ -27,6 +27,7 @@ struct ModelRecord {
     std::string url;
     uint64_t bytes = 0;
     std::string sha256;
+    std::string etag;          // Of what has no declared digest; empty: the source gave none.
     bool is_declared = false;  // The source had said the digest before.
   };
   std::vector<File> files;

@@ -160,7 +160,9 @@ Result<ModelReference> parse_pull_reference(std::string_view text) {
 }
 
 std::string to_text(const ModelReference& reference) {
-  if (reference.kind == SourceKind::url) return reference.repo;
+  if (reference.kind == SourceKind::url) {
+    return reference.repo.substr(0, reference.repo.find_first_of("?#"));
+  }
   std::string text;
   if (reference.kind == SourceKind::hugging_face) {
     text = fmt::format("{}{}", kHuggingFace, reference.repo);

@@ -31,6 +31,7 @@ Result<ModelReference> parse_reference(std::string_view text);
 // The same, and OWNER/REPO[@REVISION][:PICK] without "hf:", as `cairn pull` takes it.
 Result<ModelReference> parse_pull_reference(std::string_view text);
 
+// By which it is known from then on: of a URL without its query, which may have a secret.
 std::string to_text(const ModelReference& reference);
 
 // Whether it can be one part of a path that a stranger named: printable, not hidden, no slash.

@@ -137,7 +137,8 @@ class Pull {
 
  private:
   std::string path_of(size_t file) const { return base_ + remote_.paths[file]; }
-  bool is_recorded(const std::optional<ModelRecord>& record) const;
+  Result<bool> is_recorded(const std::optional<ModelRecord>& record) const;
+  Result<bool> is_unchanged(const RemoteFile& there, const ModelRecord::File& here) const;
   Result<bool> is_kept(const KeptModel& model) const;
   Result<std::optional<Pulled>> find_there();
   Status check_room() const;
@@ -155,8 +156,19 @@ class Pull {
   std::string converted_path_;  // Of a folder's GGUF file.
 };
 
+// By the digest that is declared; where none is, by what the server says of it now.
+Result<bool> Pull::is_unchanged(const RemoteFile& there, const ModelRecord::File& here) const {
+  if (!there.sha256.empty()) return there.sha256 == here.sha256;
+  if (here.etag.empty()) return false;
+  CAIRN_TRY(const WebUrl url, parse_url(there.url));
+  CAIRN_TRY(const FileHead head, ask_head(web_, url, remote_.credential));
+  const int status = head.reply.head.status;
+  if (status != 200 && status != 206) return remote_.explain(head.reply);
+  return head.identity == here.etag && (head.bytes == 0 || head.bytes == here.bytes);
+}
+
 // Whether what was fetched then is what the source has now.
-bool Pull::is_recorded(const std::optional<ModelRecord>& record) const {
+Result<bool> Pull::is_recorded(const std::optional<ModelRecord>& record) const {
   if (!record) return false;
   if (record->is_converted) return record->revision == remote_.revision;
   if (record->files.size() != remote_.files.size()) return false;
@@ -166,7 +178,9 @@ bool Pull::is_recorded(const std::optional<ModelRecord>& record) const {
     struct stat status = {};
     const bool is_whole =
         ::stat(path_of(i).c_str(), &status) == 0 && uint64_t(status.st_size) == here.bytes;
-    if (there.sha256.empty() || there.sha256 != here.sha256 || !is_whole) return false;
+    if (!is_whole) return false;
+    CAIRN_TRY(const bool is_same, is_unchanged(there, here));
+    if (!is_same) return false;
   }
   return true;
 }
@@ -197,9 +211,10 @@ Result<std::optional<Pulled>> Pull::find_there() {
   const std::string first = remote_.is_folder ? converted_path_ : path_of(0);
   std::error_code error;
   CAIRN_TRY(const std::optional<ModelRecord> record, folder_.read_record(first));
-  if (fs::exists(first, error) && is_recorded(record)) {
+  CAIRN_TRY(const bool is_there, is_recorded(record));
+  if (is_there && fs::exists(first, error)) {
     pulled.path = first;
-    pulled.sha256 = record->is_converted ? "" : remote_.files.front().sha256;
+    pulled.sha256 = record->is_converted ? "" : record->files.front().sha256;
     pulled.was_kept_by = Keeper::cairn;
     return std::optional(pulled);
   }
@@ -252,7 +267,7 @@ Status Pull::fetch(size_t file, Pulled& pulled, ModelRecord& record) {
     if (options_.on_check) options_.on_check(shown, done, total);
   };
   struct stat status = {};
-  std::string digest;
+  std::string digest, etag;
   uint64_t bytes = there.bytes;
   // A run that was killed may have finished some of the files.
   const bool may_be_there = !there.sha256.empty() && ::stat(path.c_str(), &status) == 0 &&
@@ -275,6 +290,7 @@ Status Pull::fetch(size_t file, Pulled& pulled, ModelRecord& record) {
     pulled.fetched_bytes += done.bytes - done.resumed_bytes;
     pulled.resumed_bytes += done.resumed_bytes;
     digest = done.sha256;
+    if (there.sha256.empty()) etag = done.identity;
     bytes = done.bytes;
   }
   CAIRN_TRY(const WebUrl url, parse_url(there.url));
@@ -282,6 +298,7 @@ Status Pull::fetch(size_t file, Pulled& pulled, ModelRecord& record) {
                           .url = without_query(url),
                           .bytes = bytes,
                           .sha256 = digest,
+                          .etag = etag,
                           .is_declared = !there.sha256.empty()});
   return Ok{};
 }

@@ -214,6 +214,22 @@ TEST_F(ModelsTest, OverTlsWithAnAuthorityOfItsOwnAndAToken) {
   EXPECT_EQ(run_program({"pull", "ollama:acme/good-nano:nano-Q8_0"}, "", variables).exit_code, 0);
 }
 
+// What is asked of the hub goes to the proxy; the files come from this machine, without it. A token
+// is not shown where others can read it.
+TEST_F(ModelsTest, ThroughAProxy) {
+  server_.emplace(there_.path());
+  Environment variables = environment();
+  for (auto& [name, value] : variables) {
+    if (name == "HF_ENDPOINT") value = "http://hub.example";
+    if (name == "HF_TOKEN") value = "hf_secret";
+  }
+  variables.emplace_back("http_proxy", server_->url());
+  const Finished pulled = run_program({"pull", "acme/good-nano"}, "", variables);
+  EXPECT_EQ(pulled.exit_code, 0) << pulled.err;
+  EXPECT_GT(count_of(server_->log(), "http://hub.example/api/models/acme/good-nano"), 1u);
+  EXPECT_EQ(count_of(server_->log(), "hf_secret"), 0u);
+}
+
 TEST_F(ModelsTest, PathsComeBeforeNames) {
   EXPECT_EQ(call({"run", "no-such-file.gguf", "-p", "x"}).err.find("hf:"), std::string::npos);
   const Finished wrong = call({"run", "hf:acme", "-p", "x"});

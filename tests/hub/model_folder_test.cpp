@@ -60,6 +60,7 @@ TEST(ModelFolder, RecordsAreReadAsTheyWereWritten) {
                                       .url = "https://h/a",
                                       .bytes = 12,
                                       .sha256 = std::string(64, 'a'),
+                                      .etag = "e",
                                       .is_declared = true}}};
   Result<ModelRecord> again = parse_record("record", to_text(record));
   ASSERT_TRUE(again);

@@ -30,6 +30,8 @@ TEST(ModelReference, FormsAreReadAndWrittenAlike) {
       {"ollama:acme/tiny:q4", SourceKind::ollama, "", "acme/tiny", "", "q4", nullptr},
       {"ollama:example.org:5000/acme/tiny:q4", SourceKind::ollama, "example.org:5000", "acme/tiny",
        "", "q4", nullptr},
+      {"https://example.org/b.gguf?key=secret", SourceKind::url, "",
+       "https://example.org/b.gguf?key=secret", "", "", "https://example.org/b.gguf"},
       {"https://example.org/a.gguf", SourceKind::url, "", "https://example.org/a.gguf", "", "",
        nullptr},
   };

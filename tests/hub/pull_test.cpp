@@ -201,6 +201,13 @@ TEST_F(PullTest, PlainUrls) {
       ModelFolder(settings_.folder).read_record(pulled->path);
   ASSERT_TRUE(record && *record);
   EXPECT_FALSE((*record)->files.at(0).is_declared);
+  EXPECT_EQ(to_text(**record).find("secret"), std::string::npos);
+  // It is found by its name, and what the server says of it tells whether it is another one.
+  EXPECT_TRUE(find_kept(settings_, parse_reference(url + "?key=other").value()));
+  EXPECT_EQ(get(url)->was_kept_by, Keeper::cairn);
+  put(there_.path(), "tiny/a-Q8_0.gguf", model_bytes(90'000, 9));
+  EXPECT_FALSE(get(url)->was_kept_by);
+  EXPECT_EQ(contents_of(pulled->path), model_bytes(90'000, 9));
   EXPECT_NE(error_of(server_->storage_url() + "/acme/good-tiny/none.gguf").find("HTTP status 404"),
             std::string::npos);
   EXPECT_NE(error_of(server_->storage_url() + "/acme/good-tiny/").find("NAME.gguf"),

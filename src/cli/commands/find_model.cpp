@@ -17,22 +17,30 @@ namespace cairn::cli {
 
 namespace {
 
+// Its end, so that the line of progress fits a terminal.
+std::string shortened(std::string_view name) {
+  constexpr size_t kBytesMax = 36;
+  if (name.size() <= kBytesMax) return std::string(name);
+  return "..." + std::string(name.substr(name.size() - kBytesMax));
+}
+
 // A line for each file, one after the other.
 class FileProgress {
  public:
-  explicit FileProgress(terminal::Progress::Unit unit) : unit_(unit) {}
+  FileProgress(std::string_view verb, terminal::Progress::Unit unit) : verb_(verb), unit_(unit) {}
 
   void update(std::string_view name, uint64_t done, uint64_t total) {
     if (!line_ || name != name_) {
       line_.reset();
       name_ = name;
-      line_.emplace(printable(name), unit_);
+      line_.emplace(verb_ + printable(shortened(name)), unit_);
     }
     line_->update(done, total);
   }
   void end() { line_.reset(); }
 
  private:
+  std::string verb_;
   terminal::Progress::Unit unit_;
   std::string name_;
   std::optional<terminal::Progress> line_;
@@ -50,8 +58,8 @@ Result<std::string> find_reference(const hub::HubSettings& settings, const std::
 Result<hub::Pulled> pull_with_progress(const hub::HubSettings& settings,
                                        const hub::ModelReference& reference,
                                        hub::PullOptions options) {
-  FileProgress fetching(terminal::Progress::Unit::transfer);
-  FileProgress checking(terminal::Progress::Unit::bytes);
+  FileProgress fetching("", terminal::Progress::Unit::transfer);
+  FileProgress checking("checking ", terminal::Progress::Unit::bytes);
   options.on_note = [](std::string_view line) {
     std::fprintf(stderr, "cairn: %s\n", printable(line).c_str());
   };
@@ -61,7 +69,7 @@ Result<hub::Pulled> pull_with_progress(const hub::HubSettings& settings,
   };
   options.on_check = [&](std::string_view name, uint64_t done, uint64_t total) {
     fetching.end();
-    checking.update("checking " + std::string(name), done, total);
+    checking.update(name, done, total);
   };
   return hub::pull(settings, reference, options);
 }
