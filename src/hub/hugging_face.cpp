@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/log.h"
 #include "base/printable.h"
 #include "hub/answers.h"
 #include "hub/remote_model.h"
@@ -162,6 +163,12 @@ Result<RemoteModel> find_on_hugging_face(Web& web, const HubSettings& settings,
                                          const ModelReference& reference,
                                          const FindOptions& options) {
   CAIRN_TRY(const WebUrl hub, parse_url(settings.hub_url));
+  if (!settings.token.empty() && !hub.is_secure && !hub.is_here) {
+    log::warning(
+        "{}: expected https, found http: the token of {} is not shown, since others could "
+        "read it",
+        settings.hub_url, settings.token_source);
+  }
   const Repository repository{.hub_url = settings.hub_url,
                               .name = reference.repo,
                               .revision = reference.revision.empty() ? "main" : reference.revision,

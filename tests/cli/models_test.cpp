@@ -226,6 +226,10 @@ TEST_F(ModelsTest, ThroughAProxy) {
   variables.emplace_back("http_proxy", server_->url());
   const Finished pulled = run_program({"pull", "acme/good-nano"}, "", variables);
   EXPECT_EQ(pulled.exit_code, 0) << pulled.err;
+  EXPECT_NE(
+      pulled.err.find("http://hub.example: expected https, found http: the token of HF_TOKEN"),
+      std::string::npos)
+      << pulled.err;
   EXPECT_GT(count_of(server_->log(), "http://hub.example/api/models/acme/good-nano"), 1u);
   EXPECT_EQ(count_of(server_->log(), "hf_secret"), 0u);
 }
