@@ -95,10 +95,11 @@ std::optional<KeptModel> find_hub_model(const HubSettings& settings,
                                         const ModelReference& reference) {
   const std::string at =
       reference.revision.empty() ? reference.repo : reference.repo + "@" + reference.revision;
+  const std::string prefix = fmt::format("hf:{}:", lower(at));
   std::vector<std::vector<KeptModel>> keepers(1);
   if (!settings.folder.empty()) {
     for (KeptModel& model : ModelFolder(settings.folder).list()) {
-      if (model.name.starts_with(fmt::format("hf:{}:", at))) keepers[0].push_back(std::move(model));
+      if (lower(model.name).starts_with(prefix)) keepers[0].push_back(std::move(model));
     }
   }
   if (reference.revision.empty()) {

@@ -13,6 +13,7 @@ namespace cairn::hub {
 namespace {
 
 constexpr size_t kTokenBytesMax = 4096;
+constexpr size_t kPathBytesMax = 4096;
 
 std::string set_value(const char* name) {
   return env(name).value_or("");
@@ -84,6 +85,11 @@ Result<HubSettings> read_settings() {
 
   if (!home.empty()) {
     settings.lm_studio_folders = {home + "/.lmstudio/models", home + "/.cache/lm-studio/models"};
+    // Where somebody has moved it, a file says where to.
+    Result<std::string> moved = read_file(home + "/.lmstudio-home-pointer", kPathBytesMax);
+    if (moved && !trimmed(*moved).empty()) {
+      settings.lm_studio_folders.front() = trimmed(*moved) + "/models";
+    }
   }
 
   const std::string ollama = folder_of("OLLAMA_MODELS", home, "/.ollama/models");

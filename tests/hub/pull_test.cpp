@@ -84,6 +84,8 @@ TEST_F(PullTest, IsNotFetchedAgainWhileItIsTheSame) {
   ASSERT_TRUE(again);
   EXPECT_EQ(again->was_kept_by, Keeper::cairn);
   EXPECT_EQ(count_of(server_->log(), "storage"), 0u);
+  EXPECT_TRUE(find_kept(settings_, parse_reference("hf:Acme/Good-Tiny:q8_0").value()));
+  EXPECT_FALSE(find_kept(settings_, parse_reference("hf:acme/good-tin:Q8_0").value()));
   put(there_.path(), "tiny/a-Q8_0.gguf", model_bytes(90'000, 9));
   again = get("acme/good-tiny:Q8_0");
   ASSERT_TRUE(again);

@@ -52,6 +52,12 @@ TEST_F(SettingsTest, FoldersWithoutVariables) {
   EXPECT_FALSE(settings->is_offline);
 }
 
+TEST_F(SettingsTest, LmStudioSaysWhereItIs) {
+  EXPECT_EQ(read_settings()->lm_studio_folders.front(), folder_.file(".lmstudio/models"));
+  write_to(folder_.file(".lmstudio-home-pointer"), "/big/lm\n");
+  EXPECT_EQ(read_settings()->lm_studio_folders.front(), "/big/lm/models");
+}
+
 TEST_F(SettingsTest, VariablesSayOtherwise) {
   ::setenv("XDG_CACHE_HOME", "/caches", 1);
   ::setenv("HF_ENDPOINT", "https://mirror.example/", 1);
