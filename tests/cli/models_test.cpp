@@ -241,5 +241,35 @@ TEST_F(ModelsTest, PathsComeBeforeNames) {
   EXPECT_NE(wrong.err.find("expected hf:OWNER/REPO"), std::string::npos) << wrong.err;
 }
 
+// Wherever a model's file can be named, what is no reference is told before anything is done.
+TEST_F(ModelsTest, EveryCommandThatTakesAModelTakesReferences) {
+  write_to(here_.file("text"), "text");
+  const std::string text = here_.file("text"), out = here_.file("out");
+  const std::vector<std::string> commands[] = {
+      {"run", "hf:x", "-p", "x"},
+      {"serve", "hf:x"},
+      {"serve", "--alias", "x=hf:x"},
+      {"inspect", "hf:x"},
+      {"tokenize", "hf:x"},
+      {"template", "hf:x"},
+      {"embed", "hf:x", "text"},
+      {"logits", "hf:x", "--tokens", text, "-o", out},
+      {"verify", "hf:x"},
+      {"replay", text, "-m", "hf:x"},
+      {"bench", "hf:x"},
+      {"bench", "memory", "hf:x"},
+      {"quantize", "hf:x", out, "Q8_0"},
+      {"perplexity", "hf:x", "-f", text},
+      {"tune", "skip", "hf:x", "-f", text},
+      {"store", "import", here_.file("store"), text, "-m", "hf:x"},
+  };
+  for (const std::vector<std::string>& words : commands) {
+    const Finished done = call(words);
+    EXPECT_EQ(done.exit_code, 2) << words[0];
+    EXPECT_NE(done.err.find("hf:x: expected hf:OWNER/REPO"), std::string::npos)
+        << words[0] << ": " << done.err;
+  }
+}
+
 }  // namespace
 }  // namespace cairn::cli::models_test

@@ -63,6 +63,9 @@ Result<int> bench(BenchCommandArguments& a) {
   if (a.what == "memory") {
     CAIRN_TRY(a.memory.engine, a.engine.read("f16"));
     a.memory.json = a.speed.json;
+    for (std::string& model : a.memory.models) {
+      CAIRN_TRY(model, find_model(model));
+    }
     return bench_memory(a.memory);
   }
   // A model that only the environment names stands where further ones would.

@@ -300,6 +300,7 @@ command_line::Action add_serve(command_line::Options& command) {
     CAIRN_TRY(a->serve.engine, a->engine.read("f16"));
     CAIRN_TRY(a->serve.sampling, a->sampling.read());
     CAIRN_TRY(a->serve.model_path, find_model(a->serve.model_path));
+    CAIRN_TRY(find_alias_models(a->serve.models));
     return serve_model(a->serve);
   };
 }
