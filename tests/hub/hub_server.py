@@ -95,6 +95,8 @@ class Storage(Handler):
     slow (a little at a time), cut (ends after 30,000 bytes), many (the first two requests of each
     range are answered 429), norange (all of it, always), hash (other bytes), short (says another
     size), wide (another range), stall (stops), expired (403 to addresses that were used once),
+    swap (the same,
+    and the hub says another digest each time),
     page (a page of HTML), long (goes on beyond the range), gone (403 always), later (the first
     request behind 100,000 bytes is answered "come much later"), busy (all are)."""
     name = "storage"
@@ -121,7 +123,7 @@ class Storage(Handler):
             return self.reply(503, Retry_After=100000)
         if behaviour == "busy":
             return self.reply(503, Retry_After=100000)
-        if behaviour == "expired" and not probe and shared.count(self.path) > 0:
+        if behaviour in ("expired", "swap") and not probe and shared.count(self.path) > 0:
             return self.reply(403)
         if behaviour == "norange" or not asked:
             return self.whole(behaviour, data)
@@ -161,6 +163,7 @@ class Storage(Handler):
                 self.wfile.write(body[begin:begin + 5000])
                 self.wfile.flush()
                 time.sleep(0.02)
+            self.server.shared.note(ended=self.path)
         else:
             self.wfile.write(body)
 
@@ -245,6 +248,8 @@ class Hub(Handler):
         if behaviour == "plain":
             base = base.replace("https:", "http:")
         number = self.server.shared.count("resolve")
+        if behaviour == "swap":
+            data += str(number).encode()
         return self.reply(302, X_Repo_Commit=COMMIT, X_Linked_Size=len(data),
                           X_Linked_Etag='"' + hashlib.sha256(data).hexdigest() + '"',
                           Location=f"{base}/{owner}/{repository}/"

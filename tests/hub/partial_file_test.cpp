@@ -62,6 +62,10 @@ TEST(PartialFile, OtherTermsBeginAnew) {
   // What nobody can name is not gone on with.
   const PartialFile::Terms unknown{.bytes = 10, .chunk_bytes = 4, .identity = ""};
   EXPECT_EQ(done_after(unknown), 0u);
+  {
+    Result<PartialFile> file = PartialFile::open(path, unknown);
+    EXPECT_TRUE(file && write_text(*file, 0, "abcd") && file->finish_chunk(0));
+  }
   EXPECT_EQ(PartialFile::open(path, unknown)->done_bytes(), 0u);
 }
 
