@@ -91,14 +91,13 @@ def ends_of(header, size):
 
 
 class Storage(Handler):
-    """/OWNER/REPOSITORY/PATH?token=N. Behaviours of what it sends:
-    slow (a little at a time), cut (ends after 30,000 bytes), many (the first two requests of each
-    range are answered 429), norange (all of it, always), hash (other bytes), short (says another
-    size), wide (another range), stall (stops), expired (403 to addresses that were used once),
-    swap (the same,
-    and the hub says another digest each time),
-    page (a page of HTML), long (goes on beyond the range), gone (403 always), later (the first
-    request behind 100,000 bytes is answered "come much later"), busy (all are)."""
+    """/OWNER/REPOSITORY/PATH?signature=N. Behaviours of what it sends: slow (a little at a time), cut
+    (ends after 30,000 bytes), many (the first two requests of each range are answered 429), norange
+    (all of it, always), hash (other bytes), short (says another size), wide (another range), stall
+    (stops), expired (403 to addresses that were used once), swap (the same, and the hub says
+    another digest each time), page (a page of HTML), long (goes on beyond the range), gone (403
+    always), later (the first request behind 100,000 bytes is answered "come much later"), busy (all
+    are)."""
     name = "storage"
 
     def answer(self, parts):
