@@ -91,7 +91,7 @@ def ends_of(header, size):
 
 
 class Storage(Handler):
-    """/OWNER/REPOSITORY/PATH?signature=N. Behaviours of what it sends: slow (a little at a time), cut
+    """/OWNER/REPOSITORY/PATH?signature=N. Behaviours of what it sends: slow (in small steps), cut
     (ends after 30,000 bytes), many (the first two requests of each range are answered 429), norange
     (all of it, always), hash (other bytes), short (says another size), wide (another range), stall
     (stops), expired (403 to addresses that were used once), swap (the same, and the hub says
