@@ -14,12 +14,13 @@
 namespace {
 
 constexpr const cairn::command_line::Command* kCommands[] = {
-    &cairn::cli::kRunCommand,        &cairn::cli::kServeCommand,    &cairn::cli::kInspectCommand,
-    &cairn::cli::kTokenizeCommand,   &cairn::cli::kTemplateCommand, &cairn::cli::kEmbedCommand,
-    &cairn::cli::kLogitsCommand,     &cairn::cli::kVerifyCommand,   &cairn::cli::kReplayCommand,
-    &cairn::cli::kBenchCommand,      &cairn::cli::kConvertCommand,  &cairn::cli::kQuantizeCommand,
-    &cairn::cli::kPerplexityCommand, &cairn::cli::kSynthCommand,    &cairn::cli::kStoreCommand,
-    &cairn::cli::kTuneCommand,
+    &cairn::cli::kRunCommand,      &cairn::cli::kServeCommand,    &cairn::cli::kPullCommand,
+    &cairn::cli::kListCommand,     &cairn::cli::kShowCommand,     &cairn::cli::kRmCommand,
+    &cairn::cli::kCpCommand,       &cairn::cli::kInspectCommand,  &cairn::cli::kTokenizeCommand,
+    &cairn::cli::kTemplateCommand, &cairn::cli::kEmbedCommand,    &cairn::cli::kLogitsCommand,
+    &cairn::cli::kVerifyCommand,   &cairn::cli::kReplayCommand,   &cairn::cli::kBenchCommand,
+    &cairn::cli::kConvertCommand,  &cairn::cli::kQuantizeCommand, &cairn::cli::kPerplexityCommand,
+    &cairn::cli::kSynthCommand,    &cairn::cli::kStoreCommand,    &cairn::cli::kTuneCommand,
 };
 
 }  // namespace
@@ -41,6 +42,7 @@ int main(int argument_count, char** arguments) {
        .commands = kCommands,
        .examples = {{"cairn run", "a conversation with the built-in model"},
                     {"cairn run MODEL.gguf", "a conversation with your model"},
+                    {"cairn run hf:OWNER/REPO:Q4_K_M", "with one that is fetched first"},
                     {"cairn run MODEL.gguf -p \"Why is the sky blue?\"", "one answer"}},
        .version = CAIRN_VERSION,
        .version_text = cairn::cli::version_text,

@@ -44,10 +44,13 @@ constexpr Row kOptions[] = {
 };
 
 constexpr Row kCommands[] = {
-    {" pull push search ",
-     "cairn downloads nothing: fetch a GGUF file, then type `cairn run FILE`"},
-    {" list ls ps rm cp stop ", "models are files; `cairn inspect FILE` shows one"},
-    {" show info ", "`cairn inspect FILE` does that"},
+    {" push search ", "`cairn pull OWNER/REPO` fetches a model; cairn publishes and searches none"},
+    {" download get ", "`cairn pull OWNER/REPO` does that"},
+    {" ls ", "`cairn list` does that"},
+    {" ps stop ", "models are loaded by `cairn run` and `cairn serve`, and go with them"},
+    {" remove delete ", "`cairn rm NAME` does that"},
+    {" alias ", "`cairn cp MODEL NAME` does that"},
+    {" info ", "`cairn show NAME` does that"},
     {" chat generate complete completion ", "`cairn run FILE` does that"},
     {" server ", "`cairn serve FILE` does that"},
     {" create ", "`cairn convert DIR -o FILE` makes a model file"},

@@ -90,8 +90,12 @@ std::string bar(uint64_t done, uint64_t total) {
 std::string progress_line(std::string_view what, Progress::Unit unit, uint64_t done, uint64_t total,
                           double elapsed_seconds) {
   std::string line = fmt::format("{} [{}]", what, bar(done, total));
-  if (unit == Progress::Unit::bytes) {
-    line += fmt::format(" {} of {}", show_bytes(done), show_bytes(total));
+  if (unit == Progress::Unit::bytes || unit == Progress::Unit::transfer) {
+    line += " " + show_bytes(done);
+    if (total > 0) line += " of " + show_bytes(total);
+    if (unit == Progress::Unit::transfer && elapsed_seconds > 0) {
+      line += fmt::format(", {}/s", show_bytes(uint64_t(double(done) / elapsed_seconds)));
+    }
   } else {
     line += fmt::format(" {} of {} {}", done, total,
                         unit == Progress::Unit::tokens ? "tokens" : "operations");

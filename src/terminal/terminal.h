@@ -43,7 +43,12 @@ class TextOut {
 // not for what is done in a moment. Nothing at all where stderr is no terminal.
 class Progress {
  public:
-  enum class Unit { bytes, tokens, operations };
+  enum class Unit {
+    bytes,
+    transfer,
+    tokens,
+    operations
+  };  // transfer: bytes, and how many a second.
   Progress(std::string_view what, Unit unit);
   ~Progress();
   Progress(const Progress&) = delete;
@@ -61,7 +66,8 @@ class Progress {
   size_t drawn_width_ = 0;
 };
 
-// The text of a progress line: "loading [####------------] 1.2 GiB of 4.0 GiB, 6 s left".
+// The text of a progress line: "loading [####------------] 1.2 GiB of 4.0 GiB, 6 s left". A total
+// of 0 is not known.
 std::string progress_line(std::string_view what, Progress::Unit unit, uint64_t done, uint64_t total,
                           double elapsed_seconds);
 

@@ -22,7 +22,7 @@ TEST(OtherPrograms, WholeWordsOnly) {
        {"", "-", "--", "--flash", "attn", "-f", "-fa --flash-attn", "fa", "--map"}) {
     EXPECT_EQ(advice_for_option(other), "") << other;
   }
-  for (const char* known : {"pull", "list", "search", "create"}) {
+  for (const char* known : {"push", "ls", "search", "create"}) {
     EXPECT_NE(advice_for_command(known), "") << known;
   }
   for (const char* other : {"", " ", "pul", "pull push", "run"}) {
@@ -49,10 +49,10 @@ TEST(OtherPrograms, CommandsGetAdvice) {
     EXPECT_EQ(done.exit_code, 2) << words[0];
     return done.err.substr(std::min(done.err.find("found"), done.err.size()));
   };
-  EXPECT_EQ(error_of({"pull", "llama3"}),
-            "found \"pull\"; cairn downloads nothing: fetch a GGUF file, then type `cairn run "
-            "FILE`\n");
-  EXPECT_EQ(error_of({"show", "x"}), "found \"show\"; `cairn inspect FILE` does that\n");
+  EXPECT_EQ(error_of({"push", "llama3"}),
+            "found \"push\"; `cairn pull OWNER/REPO` fetches a model; cairn publishes and searches "
+            "none\n");
+  EXPECT_EQ(error_of({"info", "x"}), "found \"info\"; `cairn show NAME` does that\n");
   EXPECT_EQ(run_program({"help"}).out, run_program({"--help"}).out);
   EXPECT_EQ(run_program({"help", "run"}).out, run_program({"run", "--help"}).out);
   EXPECT_EQ(run_program({"version"}).out, run_program({"--version"}).out);
@@ -64,8 +64,9 @@ TEST(OtherPrograms, NamesOfModelsAreNoFiles) {
     const Finished done = run_program({"run", name});
     EXPECT_EQ(done.exit_code, 1);
     EXPECT_EQ(done.err, std::string("cairn: ") + name +
-                            ": expected a GGUF file, found nothing of that name here; cairn keeps "
-                            "no list of models and downloads none\n");
+                            ": expected a GGUF file or an alias, found nothing of that name here; "
+                            "`cairn list` shows the models of this machine, `cairn pull` fetches "
+                            "others\n");
   }
 }
 

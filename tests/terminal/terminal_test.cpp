@@ -17,6 +17,10 @@ using test::ScratchFolder;
 TEST(Progress, LinesSayHowFarAndHowLong) {
   EXPECT_EQ(progress_line("loading", Progress::Unit::bytes, 1ull << 30, 3ull << 30, 2),
             "loading [#####-----------] 1.0 GiB of 3.0 GiB, 4.00 s left");
+  EXPECT_EQ(progress_line("a.gguf", Progress::Unit::transfer, 1ull << 30, 3ull << 30, 2),
+            "a.gguf [#####-----------] 1.0 GiB of 3.0 GiB, 512 MiB/s, 4.00 s left");
+  EXPECT_EQ(progress_line("a.gguf", Progress::Unit::transfer, 1ull << 30, 0, 2),
+            "a.gguf [----------------] 1.0 GiB, 512 MiB/s");
   EXPECT_EQ(progress_line("reading", Progress::Unit::tokens, 500, 2000, 10),
             "reading [####------------] 500 of 2000 tokens, 50 a second, 30 s left");
   EXPECT_EQ(progress_line("checking", Progress::Unit::operations, 10, 10, 0),

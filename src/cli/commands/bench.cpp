@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/find_model.h"
 #include "cli/commands/memory_bench.h"
 #include "cli/commands/speed_bench.h"
 #include "cli/options/engine_arguments.h"
@@ -62,6 +63,9 @@ Result<int> bench(BenchCommandArguments& a) {
   if (a.what == "memory") {
     CAIRN_TRY(a.memory.engine, a.engine.read("f16"));
     a.memory.json = a.speed.json;
+    for (std::string& model : a.memory.models) {
+      CAIRN_TRY(model, find_model(model));
+    }
     return bench_memory(a.memory);
   }
   // A model that only the environment names stands where further ones would.
@@ -75,8 +79,8 @@ Result<int> bench(BenchCommandArguments& a) {
     return fail(ErrorCode::invalid_argument, "bench: expected one model, found \"{}\" after \"{}\"",
                 a.memory.models[0], a.what);
   }
-  a.speed.model_path = a.what;
   CAIRN_TRY(a.speed.engine, a.engine.read("f16"));
+  CAIRN_TRY(a.speed.model_path, find_model(a.what));
   return bench_speed(a.speed);
 }
 

@@ -21,5 +21,10 @@ extern const command_line::Command kQuantizeCommand;
 extern const command_line::Command kPerplexityCommand;
 extern const command_line::Command kSynthCommand;
 extern const command_line::Command kTuneCommand;
+extern const command_line::Command kPullCommand;
+extern const command_line::Command kListCommand;  // These four: models.cpp
+extern const command_line::Command kShowCommand;
+extern const command_line::Command kRmCommand;
+extern const command_line::Command kCpCommand;
 
 }  // namespace cairn::cli

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/printable.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/find_model.h"
 #include "cli/commands/load.h"
 #include "cli/options/engine_arguments.h"
 #include "command_line/exit_codes.h"
@@ -407,6 +408,7 @@ command_line::Action add_embed(command_line::Options& command) {
   return [a]() -> Result<int> {
     if (a->normalizes || a->does_not) a->embed.normalizes = a->normalizes;
     CAIRN_TRY(a->embed.engine, a->engine.read("f32"));
+    CAIRN_TRY(a->embed.model_path, find_model(a->embed.model_path));
     terminal::TextOut out(stdout);
     CAIRN_TRY(print_embeddings(a->embed, out));
     return command_line::kExitFine;

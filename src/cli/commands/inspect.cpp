@@ -15,6 +15,7 @@
 
 #include "base/printable.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/find_model.h"
 #include "cli/options/model_argument.h"
 #include "command_line/exit_codes.h"
 #include "engine/pooling.h"
@@ -452,7 +453,10 @@ command_line::Action add_inspect(command_line::Options& command) {
   const auto options = std::make_shared<InspectOptions>();
   add_required_model(command, options->path);
   command.add_flag("--json", options->json, "print one JSON object");
-  return [options]() -> Result<int> { return inspect(*options); };
+  return [options]() -> Result<int> {
+    CAIRN_TRY(options->path, find_model(options->path));
+    return inspect(*options);
+  };
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ Status check_model_name(const std::string& path) {
       !path.empty() && !path.ends_with(".gguf") && path.find('/') == std::string::npos;
   if (!is_name || std::filesystem::exists(path, error)) return Ok{};
   return fail(ErrorCode::not_found,
-              "{}: expected a GGUF file, found nothing of that name here; cairn keeps no list of "
-              "models and downloads none",
+              "{}: expected a GGUF file or an alias, found nothing of that name here; `cairn list` "
+              "shows the models of this machine, `cairn pull` fetches others",
               path);
 }
 

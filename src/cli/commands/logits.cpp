@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/output_file.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/find_model.h"
 #include "cli/commands/load.h"
 #include "cli/options/engine_arguments.h"
 #include "cli/options/model_argument.h"
@@ -119,6 +120,7 @@ command_line::Action add_logits(command_line::Options& command) {
   command.set_notes("The KV cache is f32 by default here.\n");
   return [a]() -> Result<int> {
     CAIRN_TRY(a->logits.engine, a->engine.read("f32"));
+    CAIRN_TRY(a->logits.model_path, find_model(a->logits.model_path));
     CAIRN_TRY(const int64_t row_count, write_logits(a->logits));
     std::fprintf(stderr, "%lld rows\n", static_cast<long long>(row_count));
     return command_line::kExitFine;

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/output_file.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/find_model.h"
 #include "cli/commands/load.h"
 #include "cli/options/engine_arguments.h"
 #include "cli/options/model_argument.h"
@@ -212,6 +213,7 @@ command_line::Action add_perplexity(command_line::Options& command) {
       return fail(ErrorCode::invalid_argument, "--file: expected a value, found none");
     }
     CAIRN_TRY(a->perplexity.engine, a->engine.read("f16"));
+    CAIRN_TRY(a->perplexity.model_path, find_model(a->perplexity.model_path));
     CAIRN_TRY(const PerplexityResult result, perplexity(a->perplexity));
     terminal::TextOut out(stdout);
     out.write(a->perplexity.json ? report_json(result) + "\n" : report_text(result));

@@ -10,6 +10,7 @@
 #include "base/printable.h"
 #include "base/quantities.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/find_model.h"
 #include "command_line/exit_codes.h"
 #include "terminal/terminal.h"
 
@@ -79,7 +80,10 @@ command_line::Action add_quantize(command_line::Options& command) {
       .in_range(0, 1024);
   command.add_example("cairn quantize MODEL-F16.gguf MODEL-Q4_K_M.gguf Q4_K_M",
                       "the usual compromise between size and quality");
-  return [a]() -> Result<int> { return run_quantize(*a); };
+  return [a]() -> Result<int> {
+    CAIRN_TRY(a->quantize.in_path, find_model(a->quantize.in_path));
+    return run_quantize(*a);
+  };
 }
 
 }  // namespace

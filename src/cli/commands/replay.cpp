@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/find_model.h"
 #include "cli/commands/load.h"
 #include "cli/options/engine_arguments.h"
 #include "command_line/exit_codes.h"
@@ -113,6 +114,7 @@ command_line::Action add_replay(command_line::Options& command) {
   command.add_example("cairn replay sky.json -m MODEL.gguf", "the same answer, bit for bit?");
   return [a]() -> Result<int> {
     CAIRN_TRY(a->replay.engine, a->engine.read("f16"));
+    CAIRN_TRY(a->replay.model_path, find_model(a->replay.model_path));
     return replay_receipt(a->replay);
   };
 }

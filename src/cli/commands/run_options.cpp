@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/find_model.h"
 #include "cli/commands/run.h"
 #include "cli/options/engine_arguments.h"
 #include "cli/options/model_argument.h"
@@ -159,13 +160,14 @@ std::string without_escapes(const std::string& text) {
   return out;
 }
 
-// cairn opens no connection.
-Error refuse_download(const std::string& repository) {
-  const std::string_view name = std::string_view(repository).substr(0, repository.find(':'));
-  return fail(ErrorCode::invalid_argument,
-              "--hf-repo: cairn downloads nothing; take a file from "
-              "https://huggingface.co/{}/tree/main and type: cairn run FILE.gguf",
-              name);
+// -hf OWNER/REPO:QUANT is another spelling of hf:OWNER/REPO:QUANT.
+Status take_repository(const std::string& repository, std::string& path) {
+  if (repository.empty()) return Ok{};
+  if (!path.empty()) {
+    return fail(ErrorCode::invalid_argument, "--hf-repo: expected it or MODEL, found both");
+  }
+  path = "hf:" + repository;
+  return Ok{};
 }
 
 command_line::Action add_run(command_line::Options& command) {
@@ -198,11 +200,14 @@ command_line::Action add_run(command_line::Options& command) {
   command.add_example("cairn run MODEL.gguf --json-schema schema.json -f letter.txt",
                       "an answer in a given form");
   return [a]() -> Result<int> {
-    if (!a->repository.empty()) return refuse_download(a->repository);
+    CAIRN_TRY(take_repository(a->repository, a->run.model_path));
     CAIRN_TRY(a->run.engine, a->engine.read("f16"));
     CAIRN_TRY(a->run.sampling, a->sampling.read());
     if (a->run.verbose && !log::is_shown(log::Level::info)) log::set_level(log::Level::info);
     if (a->has_escapes && a->run.prompt) a->run.prompt = without_escapes(*a->run.prompt);
+    if (a->run.server.empty()) {
+      CAIRN_TRY(a->run.model_path, find_model(a->run.model_path));
+    }
     return run(a->run);
   };
 }

@@ -15,6 +15,7 @@
 #include "base/printable.h"
 #include "base/trace/trace.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/find_model.h"
 #include "cli/commands/load.h"
 #include "cli/options/engine_arguments.h"
 #include "cli/options/model_argument.h"
@@ -298,6 +299,8 @@ command_line::Action add_serve(command_line::Options& command) {
   return [a]() -> Result<int> {
     CAIRN_TRY(a->serve.engine, a->engine.read("f16"));
     CAIRN_TRY(a->serve.sampling, a->sampling.read());
+    CAIRN_TRY(a->serve.model_path, find_model(a->serve.model_path));
+    CAIRN_TRY(find_alias_models(a->serve.models));
     return serve_model(a->serve);
   };
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/quantities.h"
+#include "cli/commands/find_model.h"
 #include "cli/commands/load.h"
 #include "cli/commands/serve.h"
 
@@ -90,6 +91,17 @@ void add_models_options(command_line::Options& command, ServeModelsOptions& mode
           "the room")
       .in_range(0, 1 << 30)
       .shows_default();
+}
+
+Status find_alias_models(ServeModelsOptions& models) {
+  for (std::string& alias : models.aliases) {
+    const size_t equals = alias.find('=');
+    const std::string target = equals == alias.npos ? "" : alias.substr(equals + 1);
+    if (!hub::is_reference(target)) continue;
+    CAIRN_TRY(const std::string path, find_model(target));
+    alias = alias.substr(0, equals + 1) + path;
+  }
+  return Ok{};
 }
 
 bool has_several_models(const ServeOptions& options) {

@@ -24,6 +24,10 @@ struct ServeModelsOptions {
 
 void add_models_options(command_line::Options& command, ServeModelsOptions& models);
 
+// Targets of aliases that are references (hf:…, ollama:…, URLs) become the paths of their files.
+// Errors: those of find_model().
+Status find_alias_models(ServeModelsOptions& models);
+
 // Whether models are loaded on demand.
 bool has_several_models(const ServeOptions& options);
 // By which clients know the only model: what was said, else `otherwise`. Errors: invalid_argument:

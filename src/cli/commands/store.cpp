@@ -14,6 +14,7 @@
 #include "base/printable.h"
 #include "base/quantities.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/find_model.h"
 #include "cli/commands/load.h"
 #include "cli/options/engine_arguments.h"
 #include "command_line/exit_codes.h"
@@ -238,6 +239,7 @@ command_line::Action add_store(command_line::Options& command) {
   command.add_example("cairn store import DIR chat.cairn --prove -m MODEL.gguf",
                       "take it over, if the model computes the same");
   return [a]() -> Result<int> {
+    CAIRN_TRY(a->model_path, find_model(a->model_path));
     CAIRN_TRY(const std::unique_ptr<store::DiskStore> store, open_store(*a));
     int code = command_line::kExitFine;
     CAIRN_TRY(const std::string text, act(*store, *a, code));

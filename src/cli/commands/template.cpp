@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "chat/chat_input.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/find_model.h"
 #include "command_line/exit_codes.h"
 #include "gguf/gguf.h"
 #include "gguf/value.h"
@@ -102,7 +103,10 @@ command_line::Action add_template(command_line::Options& command) {
            "render these: JSON, a list of messages or an object with messages, tools and variables")
       .takes("FILE");
   command.add_flag("--marks", options->marks, "mark the text that came from messages with ⟦ and ⟧");
-  return [options]() -> Result<int> { return show_template(*options); };
+  return [options]() -> Result<int> {
+    CAIRN_TRY(options->path, find_model(options->path));
+    return show_template(*options);
+  };
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/printable.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/find_model.h"
 #include "cli/options/model_argument.h"
 #include "command_line/exit_codes.h"
 #include "engine/vocabulary_source.h"
@@ -98,7 +99,10 @@ command_line::Action add_tokenize(command_line::Options& command) {
   command.add_flag("--parse-special", options->parse_special,
                    "parse special tokens (such as <|im_start|>) in the text");
   command.add_flag("--json", options->json, "print a JSON list");
-  return [options]() -> Result<int> { return tokenize(*options); };
+  return [options]() -> Result<int> {
+    CAIRN_TRY(options->model, find_model(options->model));
+    return tokenize(*options);
+  };
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "base/output_file.h"
 #include "base/sha256.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/find_model.h"
 #include "cli/commands/load.h"
 #include "cli/options/engine_arguments.h"
 #include "cli/options/model_argument.h"
@@ -209,7 +210,10 @@ command_line::Action add_tune(command_line::Options& command) {
       "Writes NAME.skip.json beside NAME.gguf. Ctrl-C ends the search and keeps what was found.\n");
   command.add_example("cairn tune skip MODEL.gguf", "on a text of the model's own");
   command.add_example("cairn tune skip MODEL.gguf -f notes.txt --most 8", "on your own");
-  return [a] { return tune(*a); };
+  return [a]() -> Result<int> {
+    CAIRN_TRY(a->model_path, find_model(a->model_path));
+    return tune(*a);
+  };
 }
 
 }  // namespace

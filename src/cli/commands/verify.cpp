@@ -10,6 +10,7 @@
 
 #include "base/quantities.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/find_model.h"
 #include "cli/commands/load.h"
 #include "cli/options/engine_arguments.h"
 #include "cli/options/model_argument.h"
@@ -182,6 +183,7 @@ command_line::Action add_verify(command_line::Options& command) {
   command.set_notes("Exit code 1 if a single bit differs.\n");
   return [a]() -> Result<int> {
     CAIRN_TRY(a->verify.engine, a->engine.read("f16"));
+    CAIRN_TRY(a->verify.model_path, find_model(a->verify.model_path));
     return run_programs(a->verify);
   };
 }

@@ -54,6 +54,8 @@ std::string welcome_screen() {
       "  cairn run MODEL.gguf         chat with a model of yours\n"
       "  cairn run MODEL.gguf -p ...  one answer\n"
       "  cairn inspect MODEL.gguf     what is in a file\n"
+      "  cairn list                   the models of this machine\n"
+      "  cairn pull OWNER/REPO        fetch one from Hugging Face\n"
       "\n"
       "  cairn --help                 all commands; cairn COMMAND --help their options\n",
       CAIRN_VERSION, usable_core_count(), feature_names(), name(isa), memory_text());

@@ -5,7 +5,9 @@ namespace cairn::cli {
 namespace {
 
 constexpr const char* kNames = "MODEL,-m,--model";
-constexpr const char* kDoc = "a GGUF file; of a split model, its first part";
+constexpr const char* kDoc =
+    "a GGUF file (of a split model, its first part), hf:OWNER/REPO:QUANT, ollama:NAME:TAG, a URL, "
+    "or an alias";
 
 }  // namespace
 

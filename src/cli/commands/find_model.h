@@ -1,0 +1,22 @@
+// From what a person names as a model to the path of its file: a file is taken as it is; hf:…,
+// ollama:… and URLs are found on this machine or fetched; other words are aliases. Progress and
+// notes go to stderr. Thread rule: one thread.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "hub/pull.h"
+
+namespace cairn::cli {
+
+// `named` empty: the built-in model, whose path is empty. A path where nothing is stays what it is:
+// whoever opens it says so. Errors: those of hub::pull(); of an alias.
+Result<std::string> find_model(const std::string& named);
+
+// hub::pull() with progress on a terminal and notes on stderr.
+Result<hub::Pulled> pull_with_progress(const hub::HubSettings& settings,
+                                       const hub::ModelReference& reference,
+                                       hub::PullOptions options);
+
+}  // namespace cairn::cli
