@@ -32,6 +32,8 @@ COVERED_BY = [
      "tests/backends/fast_product_test.cpp", "likewise, of fast-1"),
     ("src/backends/host/{host,rounds}.cpp", "tests/graph/graph_test.cpp", "walk whole plans"),
     ("src/backends/reference/reference.cpp", "tests/backends/*_test.cpp", "a table of ops"),
+    ("src/session/drafts/draft_verifier.cpp", "tests/cli/memory_commands_test.cpp",
+     "what `cairn verify --draft` prints"),
     ("src/capi/{border,handles,model_calls,sampling}.cpp", "tests/capi/misuse_test.cpp",
      "what callers can do wrong"),
     ("src/capi/{answer_maker,runtime_engine,runtime_track}.cpp", "tests/capi/backends_test.cpp",

@@ -83,7 +83,7 @@ atexit.register(_note_end)
 
 
 def end_thread() -> None:
-    """Where the program ends, and has closed what this thread uses: so does the thread, silently."""
+    """Where the program ends and has closed what this thread uses, the thread ends, silently."""
     if _is_ending and threading.current_thread() is not threading.main_thread():
         raise SystemExit
 

@@ -181,7 +181,8 @@ Result<std::shared_ptr<const AnswerTerms>> terms_of(const cairn_sampling& sampli
   terms->wants_receipt = (sampling.flags & CAIRN_SAMPLING_RECEIPT) != 0;
   if (sampling.draft != nullptr) {
     if (engine.traits().backend != "cairn") {
-      return fail(ErrorCode::unsupported, "sampling.draft: drafts are of the backend cairn, found {}",
+      return fail(ErrorCode::unsupported,
+                  "sampling.draft: drafts are of the backend cairn, found {}",
                   engine.traits().backend);
     }
     CAIRN_TRY(terms->drafts.choice, session::parse_draft_choice(sampling.draft));

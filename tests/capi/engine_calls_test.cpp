@@ -130,7 +130,8 @@ TEST(EngineCalls, ParametersAreChecked) {
             "options_json: pooling: expected a string, found 1");
   EXPECT_EQ(message_with([](auto& p) { p.options_json = "{\"poling\": \"mean\"}"; }),
             "options_json: expected pooling, numerics, isa, pack_cache, adapters, unpacked, "
-            "exit_layer, skip_layers, experts, draft, draft_max, draft_model, backend, found poling: did you mean pooling?");
+            "exit_layer, skip_layers, experts, draft, draft_max, draft_model, backend, found "
+            "poling: did you mean pooling?");
   EXPECT_EQ(message_with([](auto& p) { p.options_json = "{\"exit_layer\": 0}"; }),
             "options_json: exit_layer: expected a whole number from 1 on, found 0");
   EXPECT_EQ(message_with([](auto& p) { p.options_json = "{\"exit_layer\": 99}"; }),

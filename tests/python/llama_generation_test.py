@@ -282,11 +282,12 @@ def test_a_draft_model_changes_nothing(temperature: float, gbnf: str | None) -> 
         grammar = LlamaGrammar.from_string(gbnf) if gbnf is not None else None
         options: dict[str, Any] = {"temperature": temperature, "grammar": grammar, "seed": 3}
         whole = text(llama(prompt, max_tokens=40, **options))
-        pieces = "".join(text(each) for each in llama(prompt, max_tokens=40, stream=True, **options))
+        stream = llama(prompt, max_tokens=40, stream=True, **options)
+        pieces = "".join(text(each) for each in stream)
         assert pieces == whole
-        stream = llama.generate(llama.tokenize(prompt), temp=temperature)
-        few = list(itertools.islice(stream, 5))
-        stream.close()
+        tokens = llama.generate(llama.tokenize(prompt), temp=temperature)
+        few = list(itertools.islice(tokens, 5))
+        tokens.close()
         again = text(llama(prompt + whole, max_tokens=5, **options))
         found.append((whole, few, again, list(llama.eval_tokens)))
     assert found[0] == found[1]

@@ -8,6 +8,7 @@
 #include "base/cpu_features.h"
 #include "base/log.h"
 #include "base/quantities.h"
+#include "cli/commands/find_model.h"
 #include "session/drafts/drafting.h"
 #include "session/program/skip_file.h"
 #include "terminal_chat/adapter_choice.h"
@@ -234,6 +235,9 @@ void EngineArguments::add_drafts_to(command_line::Options& command) {
 
 Result<DraftModelChoice> EngineArguments::read_draft_model() const {
   DraftModelChoice choice = options_.draft_model;
+  if (!choice.path.empty() && choice.path != "self") {
+    CAIRN_TRY(choice.path, find_model(choice.path));
+  }
   if (!draft_skipped_.empty()) {
     EngineOptions thin;
     CAIRN_TRY(session::set_skipped_layers("--draft-skip-layers", draft_skipped_, thin));
