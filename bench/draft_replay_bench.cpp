@@ -237,7 +237,7 @@ Status measure(const Arguments& arguments) {
             tokenize::Tokenizer::build(source));
   CAIRN_TRY(const Turns turns, read_turns(arguments.transcript, *tokenizer));
   CAIRN_TRY(gguf::File file, gguf::File::open(arguments.model));
-  EngineOptions options{.thread_count = arguments.thread_count, .context_tokens = 65536};
+  EngineOptions options{.thread_count = arguments.thread_count};
   CAIRN_TRY(const std::unique_ptr<Engine> engine, Engine::load(std::move(file), options));
   Bench bench(engine.get(), arguments.drafts);
   const auto wants = [&](std::string_view name) {
