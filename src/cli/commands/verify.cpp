@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -91,21 +92,17 @@ std::string json_of(const std::vector<session::DraftVerifyRow>& rows, uint64_t s
 }
 
 // Answers with drafts, against those without.
-Result<int> run_drafts(const VerifyArguments& arguments, Engine& engine) {
+Result<int> run_drafts(const VerifyArguments& arguments, Engine& engine,
+                       std::optional<terminal::Progress>& progress,
+                       const std::function<bool(int32_t done, int32_t total)>& on_progress) {
   if (engine.tokenizer() == nullptr) {
     return fail(ErrorCode::unsupported,
-                "verify --draft: expected a model with a vocabulary, found "
-                "none");
+                "verify --draft: expected a model with a vocabulary, found none");
   }
-  std::optional<terminal::Progress> progress;
-  progress.emplace("verifying", terminal::Progress::Unit::operations);
   CAIRN_TRY(const std::vector<session::DraftVerifyRow> rows,
             session::verify_drafts(engine, {.program_count = arguments.program_count,
                                             .seed = arguments.seed,
-                                            .on_progress = [&](int32_t done, int32_t total) {
-                                              progress->update(uint64_t(done), uint64_t(total));
-                                              return !terminal::interrupted();
-                                            }}));
+                                            .on_progress = on_progress}));
   progress.reset();
   terminal::TextOut out(stdout);
   out.write(arguments.json ? json_of(rows, arguments.seed) : table(rows));
@@ -132,17 +129,18 @@ Result<int> run_programs(const VerifyArguments& arguments) {
   options.row_count_max = 256;
   CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(arguments.model_path, options));
   const terminal::InterruptGuard guard;
-  if (arguments.drafts) return run_drafts(arguments, *engine);
   std::optional<terminal::Progress> progress;
   progress.emplace("verifying", terminal::Progress::Unit::operations);
+  const auto on_progress = [&progress](int32_t done, int32_t total) {
+    progress->update(uint64_t(done), uint64_t(total));
+    return !terminal::interrupted();
+  };
+  if (arguments.drafts) return run_drafts(arguments, *engine, progress, on_progress);
   CAIRN_TRY(const VerifyReport report,
             verify(*engine, {.program_count = arguments.program_count,
                              .sequence_tokens_max = arguments.token_count,
                              .seed = arguments.seed,
-                             .on_progress = [&](int32_t done, int32_t total) {
-                               progress->update(uint64_t(done), uint64_t(total));
-                               return !terminal::interrupted();
-                             }}));
+                             .on_progress = on_progress}));
   progress.reset();
   terminal::TextOut out(stdout);
   const std::string fingerprint = engine->fingerprint(engine->default_selection()).text();

@@ -7,23 +7,15 @@
 
 #include "base/check.h"
 #include "draft/row_choice.h"
+#include "engine/schedule/moving_average.h"
 
 namespace cairn {
 
 namespace {
 
 constexpr double kWeight = 0.2;    // Of the newest step.
-constexpr double kSlower = 2;      // One slow step may count for so much more than the average.
 constexpr int64_t kStale = 256;    // Steps after which a number of rows is tried again.
 constexpr double kRowCost = 0.04;  // Of a plain step, where a row's cost is not known: at least.
-
-void average(double& value, double observed) {
-  if (value == 0) {
-    value = observed;
-  } else {
-    value += kWeight * (std::min(observed, kSlower * value) - value);
-  }
-}
 
 }  // namespace
 
@@ -37,7 +29,7 @@ void DecodeTime::learn(int32_t sequences, int32_t rows, double seconds) {
   const int64_t now = ++table.step_count;
   Entry& entry = table.drafted[std::min(size_t(rows - sequences), kDraftedMax)];
   if (rows > sequences && now - entry.learned_at > kStale) entry.seconds = 0;
-  average(entry.seconds, seconds);
+  follow(entry.seconds, seconds, kWeight);
   entry.learned_at = now;
 }
 

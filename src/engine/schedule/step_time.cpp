@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "base/check.h"
+#include "engine/schedule/moving_average.h"
 
 namespace cairn {
 
@@ -13,15 +14,6 @@ namespace {
 
 constexpr double kWeight = 0.25;      // Of the newest step.
 constexpr int32_t kRowsThatTell = 8;  // Fewer rows of prompts cost less than noise.
-constexpr double kSlower = 2;         // One slow step may count for so much more than the average.
-
-void average(double& value, double observed) {
-  if (value == 0) {
-    value = observed;
-  } else {
-    value += kWeight * (std::min(observed, kSlower * value) - value);
-  }
-}
 
 }  // namespace
 
@@ -32,13 +24,13 @@ size_t StepTime::size_of(int32_t rows) {
 
 void StepTime::learn(int32_t decode_rows, int32_t prompt_rows, double seconds) {
   if (prompt_rows == 0) {
-    if (decode_rows > 0) average(decode_seconds_[size_of(decode_rows)], seconds);
+    if (decode_rows > 0) follow(decode_seconds_[size_of(decode_rows)], seconds, kWeight);
     return;
   }
   if (prompt_rows < kRowsThatTell) return;
   // Weights are read once for all rows, so that beside prompts the others cost less than alone.
   const double rest = std::max(seconds - decode_seconds(decode_rows), seconds / 2);
-  average(prompt_row_seconds_, rest / prompt_rows);
+  follow(prompt_row_seconds_, rest / prompt_rows, kWeight);
 }
 
 double StepTime::decode_seconds(int32_t decode_rows) const {
