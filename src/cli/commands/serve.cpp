@@ -281,6 +281,7 @@ command_line::Action add_serve(command_line::Options& command) {
   a->engine.add_program_to(command);
   a->engine.add_memory_to(command);
   a->engine.add_store_to(command);
+  a->engine.add_tier_to(command);
   a->engine.add_drafts_to(command);
   command.set_notes(
       "The interface is OpenAI's: POST /v1/chat/completions, /v1/responses, /v1/completions, "
