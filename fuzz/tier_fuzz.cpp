@@ -58,8 +58,8 @@ void try_lease(std::span<const std::byte> bytes) {
   const std::vector<std::byte> again = tier::encode(*lease);
   CHECK(std::equal(again.begin(), again.end(), bytes.begin(), bytes.end()));
   const std::vector<cairn::Token> tokens(1000, cairn::Token(3));
-  const int32_t common = tier::common_links(*lease, store::Chain({}, tokens));
-  CHECK(common % tier::kLeaseLinks == 0 && common <= 1000 / store::kChainTokens);
+  const int32_t common = tier::common_tokens(*lease, store::Chain({}, tokens), 1000);
+  CHECK(common >= 0 && common <= 1000);
 }
 
 }  // namespace

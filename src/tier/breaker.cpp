@@ -10,7 +10,7 @@ bool Breaker::admits(Clock::time_point now) {
   if (now < blocked_until_ || now < open_until_) return false;
   if (pause_ == pause_.zero()) return true;
   // One trial at a time; one of which nothing was heard is forgotten like a pause.
-  if (is_on_trial_ && now < open_until_ + kPauseMin) return false;
+  if (is_on_trial_ && now < open_until_ + kPauseMax) return false;
   is_on_trial_ = true;
   open_until_ = now;
   return true;

@@ -6,13 +6,14 @@
 namespace cairn::tier {
 namespace {
 
-// Of a prompt of two million tokens.
-constexpr size_t kStepsMax = 4096;
+constexpr size_t kFixedBytes = 24;
+constexpr size_t kStepsMax = (kLeaseBytesMax - kFixedBytes) / 8;
 
 }  // namespace
 
-Lease lease_of(uint64_t node, const store::Chain& chain) {
-  Lease lease{.node = node, .steps = {}};
+Lease lease_of(uint64_t node, const store::Chain& chain, int32_t length) {
+  Lease lease{
+      .node = node, .length = length, .end = store::short_key(chain.key_at(length)), .steps = {}};
   for (int32_t link = kLeaseLinks; link <= chain.link_count(); link += kLeaseLinks) {
     if (lease.steps.size() == kStepsMax) break;
     lease.steps.push_back(store::short_key(chain.link(link)));
@@ -23,30 +24,42 @@ Lease lease_of(uint64_t node, const store::Chain& chain) {
 std::vector<std::byte> encode(const Lease& lease) {
   store::ByteWriter out;
   out.u64(lease.node);
+  out.u64(uint64_t(lease.length));
+  out.u64(lease.end);
   for (const uint64_t step : lease.steps) out.u64(step);
   return std::move(out).take();
 }
 
 Result<Lease> decode_lease(std::span<const std::byte> bytes) {
-  if (bytes.size() % 8 != 0 || bytes.size() < 8 || bytes.size() > 8 * (kStepsMax + 1)) {
-    return fail(ErrorCode::invalid_data, "lease: expected 8 to {} bytes, in eights, found {}",
-                8 * (kStepsMax + 1), bytes.size());
+  if (bytes.size() % 8 != 0 || bytes.size() < kFixedBytes || bytes.size() > kLeaseBytesMax) {
+    return fail(ErrorCode::invalid_data, "lease: expected {} to {} bytes, in eights, found {}",
+                kFixedBytes, kLeaseBytesMax, bytes.size());
   }
   store::ByteReader in(bytes);
-  Lease lease{.node = in.u64(), .steps = {}};
+  Lease lease{.node = in.u64(), .length = 0, .end = 0, .steps = {}};
+  const uint64_t length = in.u64();
+  if (length > uint64_t(INT32_MAX)) {
+    return fail(ErrorCode::invalid_data, "lease: expected at most {} tokens, found {}", INT32_MAX,
+                length);
+  }
+  lease.length = int32_t(length);
+  lease.end = in.u64();
   lease.steps.reserve(in.left() / 8);
   while (in.left() > 0) lease.steps.push_back(in.u64());
   return lease;
 }
 
-int32_t common_links(const Lease& lease, const store::Chain& chain) {
-  int32_t common = 0;
+int32_t common_tokens(const Lease& lease, const store::Chain& chain, int32_t length) {
+  const bool is_whole = lease.length > 0 && lease.length <= length &&
+                        store::short_key(chain.key_at(lease.length)) == lease.end;
+  if (is_whole) return lease.length;
+  int32_t link = 0;
   for (const uint64_t step : lease.steps) {
-    const int32_t link = common + kLeaseLinks;
-    if (link > chain.link_count() || store::short_key(chain.link(link)) != step) break;
-    common = link;
+    const int32_t next = link + kLeaseLinks;
+    if (next > chain.link_count() || store::short_key(chain.link(next)) != step) break;
+    link = next;
   }
-  return common;
+  return link * store::kChainTokens;
 }
 
 std::optional<int32_t> lease_link(int32_t held_links, const store::Chain& chain) {

@@ -14,6 +14,14 @@ constexpr size_t kRefusalsMax = 3;
 constexpr std::chrono::minutes kBlocked(10);
 constexpr double kKeptJitter = 0.1;
 
+// A new secret begins anew: what was written with the old one is not found, and goes by itself.
+std::string beginning_of_keys(const std::string& secret) {
+  if (secret.empty()) return "c1:";
+  const std::string_view purpose = "cairn tier keys";
+  return "c1:" + hex_of(keyed_digest(secret, std::as_bytes(std::span(purpose)), {})).substr(0, 8) +
+         ":";
+}
+
 }  // namespace
 
 std::string_view name_of(Outcome outcome) {
@@ -23,8 +31,8 @@ std::string_view name_of(Outcome outcome) {
   return kNames[size_t(outcome)];
 }
 
-std::string key_of(std::string_view kind, const Sha256Digest& digest) {
-  return std::string(kind) + hex_of(digest);
+std::string Tier::key_of(std::string_view kind, const Sha256Digest& digest) const {
+  return fmt::format("{}{}{}", key_beginning_, kind, hex_of(digest));
 }
 
 Result<std::unique_ptr<Tier>> Tier::open(const TierOptions& options) {
@@ -37,6 +45,7 @@ Result<std::unique_ptr<Tier>> Tier::open(const TierOptions& options) {
 Tier::Tier(const TierOptions& options, TierAddress address, uint64_t seed)
     : options_(options),
       address_(std::move(address)),
+      key_beginning_(beginning_of_keys(address_.key)),
       node_(seed),
       reads_(seed + 1),
       writes_(seed + 2),

@@ -83,6 +83,9 @@ class Tier {
   // together does not go together.
   std::string kept_ms();
 
+  // The name of what is kept. Those of another secret are others. No braces: in a cluster these
+  // would put all of it into one place.
+  std::string key_of(std::string_view kind, const Sha256Digest& digest) const;
   // What stands behind a record's bytes.
   Sha256Digest seal_of(const Sha256Digest& name,
                        std::span<const std::span<const std::byte>> parts) const;
@@ -92,6 +95,7 @@ class Tier {
 
   TierOptions options_;
   TierAddress address_;
+  std::string key_beginning_;
   uint64_t node_;
   Costs costs_;
   Breaker reads_, writes_;
@@ -102,10 +106,9 @@ class Tier {
   std::deque<Breaker::Clock::time_point> refusals_;
 };
 
-// Names of what is kept. No braces: in a cluster these would put all of it into one place.
-inline constexpr std::string_view kRecordKey = "c1:r:", kPointerKey = "c1:m:", kLeaseKey = "c1:l:",
-                                  kWantedKey = "c1:w:";
-std::string key_of(std::string_view kind, const Sha256Digest& digest);
+// Kinds of what is kept.
+inline constexpr std::string_view kRecordKey = "r:", kPointerKey = "m:", kEndKey = "e:",
+                                  kLeaseKey = "l:", kWantedKey = "w:";
 inline constexpr size_t kSealBytes = sizeof(Sha256Digest);
 // Of a record. A state of the largest models takes some 150 MiB; servers take 512 at most.
 inline constexpr uint64_t kRecordBytesMax = uint64_t(256) << 20;

@@ -163,25 +163,30 @@ Result<int32_t> TierPublisher::choose_length(const Item& item, const store::Chai
   if (item.offer == Offer::evicted) return busy_part_ < kBusyPart ? whole : 0;
   if (item.offer == Offer::turn || used == whole || !tier_->options().uses_leases) return used;
   if (!tier_->writes().admits()) return used;
-  return wanted_length(chain, used);
+  return wanted_length(chain, used, whole);
 }
 
 // Up to where another machine waits for it, if that is more than was used before.
-Result<int32_t> TierPublisher::wanted_length(const store::Chain& chain, int32_t used) {
+Result<int32_t> TierPublisher::wanted_length(const store::Chain& chain, int32_t used,
+                                             int32_t whole) {
   CAIRN_TRY(connect());
   const auto deadline = Clock::now() + tier_->options().times.write;
+  std::vector<int32_t> positions;
+  constexpr int32_t kStep = store::kChainTokens * kLeaseLinks;
+  for (int32_t end = (used / kStep + 1) * kStep; end < whole; end += kStep)
+    positions.push_back(end);
+  positions.push_back(whole);
   std::vector<std::pair<int32_t, ExpectedReply>> replies;
-  for (int32_t link = (used / store::kChainTokens / kLeaseLinks + 1) * kLeaseLinks;
-       link <= chain.link_count(); link += kLeaseLinks) {
-    const std::string key = key_of(kWantedKey, chain.link(link));
+  for (const int32_t position : positions) {
+    const std::string key = tier_->key_of(kWantedKey, chain.key_at(position));
     const std::array<std::string_view, 2> words = {"EXISTS", key};
     CAIRN_TRY(ExpectedReply reply, connection_->send(words, 0, deadline));
-    replies.emplace_back(link, std::move(reply));
+    replies.emplace_back(position, std::move(reply));
   }
   int32_t wanted = used;
-  for (const auto& [link, expected] : replies) {
+  for (const auto& [position, expected] : replies) {
     CAIRN_TRY(const Reply* const reply, connection_->wait(expected, deadline));
-    if (reply->number == 1) wanted = link * store::kChainTokens;
+    if (reply->number == 1) wanted = position;
   }
   return wanted;
 }
@@ -256,7 +261,7 @@ Result<std::vector<bool>> TierPublisher::ask_presence(const std::vector<Sha256Di
     const auto deadline = Clock::now() + tier_->options().times.write;
     std::vector<ExpectedReply> replies;
     for (size_t index = first; index < end; ++index) {
-      const std::string key = key_of(kRecordKey, names[index]), kept = tier_->kept_ms();
+      const std::string key = tier_->key_of(kRecordKey, names[index]), kept = tier_->kept_ms();
       const std::array<std::string_view, 3> words = {"PEXPIRE", key, kept};
       CAIRN_TRY(ExpectedReply reply, connection_->send(words, 0, deadline));
       replies.push_back(std::move(reply));
@@ -275,7 +280,7 @@ Status TierPublisher::send_record(const store::EncodedRecord& record) {
   const Sha256Digest seal = tier_->seal_of(record.ref.name, parts);
   parts.push_back(std::as_bytes(std::span(seal)));
   // What is there under this name has the same bytes, unless it is wrong.
-  const std::string key = key_of(kRecordKey, record.ref.name), kept = tier_->kept_ms();
+  const std::string key = tier_->key_of(kRecordKey, record.ref.name), kept = tier_->kept_ms();
   const std::array<std::string_view, 3> words = {"PSETEX", key, kept};
   const auto deadline = Clock::now() + tier_->options().times.write;
   CAIRN_TRY(const Reply reply, connection_->ask(words, 0, deadline, parts));
@@ -284,17 +289,26 @@ Status TierPublisher::send_record(const store::EncodedRecord& record) {
   return Ok{};
 }
 
-// One for each link: whoever has a prompt finds the longest beginning by a few of them.
+// One for each link: whoever has a prompt finds the longest beginning by a few of them. And one for
+// the end, which longer ones that come later do not take over.
 Status TierPublisher::send_pointers(const store::Chain& chain, int32_t length,
                                     const Sha256Digest& name) {
   const int32_t link_count = length / store::kChainTokens;
   const std::string_view value(reinterpret_cast<const char*>(name.data()), name.size());
+  {
+    const std::string key = tier_->key_of(kEndKey, chain.key_at(length));
+    const std::string kept = tier_->kept_ms();
+    const std::array<std::string_view, 4> words = {"PSETEX", key, kept, value};
+    CAIRN_TRY(const Reply reply,
+              connection_->ask(words, 0, Clock::now() + tier_->options().times.write));
+    if (reply.kind != Reply::Kind::text) return refusal(reply);
+  }
   for (int32_t first = 1; first <= link_count; first += int32_t(kAtOnce)) {
     const int32_t end = std::min(first + int32_t(kAtOnce), link_count + 1);
     const auto deadline = Clock::now() + tier_->options().times.write;
     std::vector<ExpectedReply> replies;
     for (int32_t link = first; link < end; ++link) {
-      const std::string key = key_of(kPointerKey, chain.link(link)), kept = tier_->kept_ms();
+      const std::string key = tier_->key_of(kPointerKey, chain.link(link)), kept = tier_->kept_ms();
       const std::array<std::string_view, 4> words = {"PSETEX", key, kept, value};
       CAIRN_TRY(ExpectedReply reply, connection_->send(words, 0, deadline));
       replies.push_back(std::move(reply));

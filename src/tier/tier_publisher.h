@@ -63,7 +63,7 @@ class TierPublisher {
   void run();
   void work(Item& item);
   Result<int32_t> choose_length(const Item& item, const store::Chain& chain);
-  Result<int32_t> wanted_length(const store::Chain& chain, int32_t used);
+  Result<int32_t> wanted_length(const store::Chain& chain, int32_t used, int32_t whole);
   bool is_busy() const;
   Status connect();
   Status publish(store::Snapshot& snapshot, int32_t length);

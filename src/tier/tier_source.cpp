@@ -119,9 +119,8 @@ store::RecordSource::Answer TierSource::look_up(const Question& question) {
 
 Result<store::RecordSource::Answer> TierSource::search(const Question& question) {
   const store::Chain chain(question.fingerprint, question.prompt);
-  const int32_t known_links = question.known / store::kChainTokens;
   CAIRN_TRY(connect(questions_, Clock::now() + tier_->options().times.connect));
-  CAIRN_TRY(const std::vector<Pointer> pointers, find_pointers(chain, known_links, soon(*tier_)));
+  CAIRN_TRY(const std::vector<Pointer> pointers, find_pointers(chain, question, soon(*tier_)));
   CAIRN_TRY(std::optional<store::Match> match, find(question, chain, pointers));
   if (match) {
     const FetchDecision decision =
@@ -162,52 +161,60 @@ void TierSource::note_lost_data(const Error& error, const Connection& connection
   is_lost_ = true;
 }
 
-// Where the tier has nothing of a link it has nothing of those behind, but for what has expired:
-// narrower and narrower around the last one.
+// A sequence that ends where the prompt does comes first. Where the tier has nothing of a link it
+// has nothing of those behind, but for what has expired: narrower and narrower around the last one.
 Result<std::vector<TierSource::Pointer>> TierSource::find_pointers(const store::Chain& chain,
-                                                                   int32_t known_links,
+                                                                   const Question& question,
                                                                    Clock::time_point deadline) {
+  const int32_t length = int32_t(question.prompt.size());
+  std::vector<AskedPointer> asked = {
+      {chain.link_count(), tier_->key_of(kEndKey, chain.key_at(length))}};
   std::vector<Pointer> found;
-  int32_t low = known_links, high = chain.link_count();
-  while (low < high) {
-    const int32_t step = (high - low + kProbes - 1) / kProbes;
+  int32_t low = question.known / store::kChainTokens, high = chain.link_count();
+  while (low < high || !asked.empty()) {
     std::vector<int32_t> links;
+    const int32_t step = (high - low + kProbes - 1) / kProbes;
     for (int32_t link = low + step; link < high; link += step) links.push_back(link);
-    links.push_back(high);
+    if (low < high) links.push_back(high);
+    for (const int32_t link : links) {
+      asked.push_back({link, tier_->key_of(kPointerKey, chain.link(link))});
+    }
     const Clock::time_point begin = Clock::now();
-    CAIRN_TRY(const std::vector<Pointer> there, ask_pointers(chain, links, deadline));
+    CAIRN_TRY(const std::vector<Pointer> there, ask_pointers(asked, deadline));
     tier_->costs().note_round_trip(Clock::now() - begin);
+    const bool has_end = asked.size() > links.size() && !there.empty() && there.front().is_end;
+    asked.clear();
     found.insert(found.end(), there.begin(), there.end());
-    const int32_t last = there.empty() ? low : there.back().links;
+    const int32_t last = there.size() > size_t(has_end) ? there.back().links : low;
     const auto next = std::ranges::upper_bound(links, last);
     high = next == links.end() ? last : *next - 1;
     low = last;
   }
-  std::ranges::sort(found, std::ranges::greater(), &Pointer::links);
+  std::ranges::stable_sort(found, std::ranges::greater(), &Pointer::links);
   std::set<Sha256Digest> seen;
   std::erase_if(found, [&](const Pointer& one) { return !seen.insert(one.name).second; });
   return found;
 }
 
 // Those that are there, in their order.
-Result<std::vector<TierSource::Pointer>> TierSource::ask_pointers(const store::Chain& chain,
-                                                                  std::span<const int32_t> links,
-                                                                  Clock::time_point deadline) {
+Result<std::vector<TierSource::Pointer>> TierSource::ask_pointers(
+    std::span<const AskedPointer> asked, Clock::time_point deadline) {
   std::vector<ExpectedReply> replies;
-  for (const int32_t link : links) {
-    const std::string key = key_of(kPointerKey, chain.link(link));
-    const std::array<std::string_view, 2> words = {"GET", key};
+  for (const AskedPointer& one : asked) {
+    const std::array<std::string_view, 2> words = {"GET", one.key};
     CAIRN_TRY(ExpectedReply reply, questions_->send(words, sizeof(Sha256Digest), deadline));
     replies.push_back(std::move(reply));
   }
   std::vector<Pointer> found;
-  for (size_t index = 0; index < links.size(); ++index) {
+  for (size_t index = 0; index < asked.size(); ++index) {
     CAIRN_TRY(const Reply* const reply, questions_->wait(replies[index], deadline));
     if (reply->kind == Reply::Kind::error) {
       return fail(ErrorCode::io, "tier: {}", reply->text.substr(0, 100));
     }
     if (reply->bytes.size() != sizeof(Sha256Digest)) continue;
-    Pointer pointer{.links = links[index], .name = {}};
+    Pointer pointer{.links = asked[index].links,
+                    .is_end = asked[index].key.find(kEndKey) != std::string::npos,
+                    .name = {}};
     std::ranges::transform(reply->bytes, pointer.name.begin(),
                            [](std::byte byte) { return uint8_t(byte); });
     found.push_back(pointer);
@@ -248,7 +255,7 @@ Result<std::optional<store::Match>> TierSource::find(const Question& question,
 Result<std::optional<store::Match>> TierSource::read_manifest(const Question& question,
                                                               const Sha256Digest& name,
                                                               Clock::time_point deadline) {
-  const std::string key = key_of(kRecordKey, name), kept = tier_->kept_ms();
+  const std::string key = tier_->key_of(kRecordKey, name), kept = tier_->kept_ms();
   const std::array<std::string_view, 4> words = {"GETEX", key, "PX", kept};
   CAIRN_TRY(const Reply reply, questions_->ask(words, kManifestRecordBytesMax, deadline));
   if (reply.kind == Reply::Kind::error) {
@@ -285,7 +292,7 @@ Status TierSource::check_presence(const Question& question, store::Match& match,
     std::vector<std::pair<size_t, ExpectedReply>> replies;
     for (size_t index = 0; index < pieces.size(); ++index) {
       if (!has_part_in(pieces[index], wanted) || !asked.insert(index).second) continue;
-      const std::string key = key_of(kRecordKey, match.manifest.pieces[index].name);
+      const std::string key = tier_->key_of(kRecordKey, match.manifest.pieces[index].name);
       const std::array<std::string_view, 2> words = {"EXISTS", key};
       CAIRN_TRY(ExpectedReply reply, questions_->send(words, 0, deadline));
       replies.emplace_back(index, std::move(reply));
@@ -322,12 +329,13 @@ Result<milliseconds> TierSource::wait_for_lease(const Question& question, const 
   const std::optional<int32_t> link = lease_link(held_links, chain);
   const bool is_told = tier_->options().publishing != Publishing::nothing;
   if (!tier_->options().uses_leases || !is_told || !link) return milliseconds(0);
-  const std::string key = key_of(kLeaseKey, chain.link(*link));
+  const std::string key = tier_->key_of(kLeaseKey, chain.link(*link));
   const auto computing = tier_->costs().computing(int64_t(question.prompt.size()) - question.known);
   milliseconds length = kLeaseUnknown;
   if (computing) length = std::chrono::ceil<milliseconds>(2 * *computing);
   const std::string kept = fmt::format("{}", std::clamp(length, kLeaseMin, kLeaseMax).count());
-  const std::vector<std::byte> lease = encode(lease_of(tier_->node(), chain));
+  const std::vector<std::byte> lease =
+      encode(lease_of(tier_->node(), chain, int32_t(question.prompt.size())));
   const std::string_view value(reinterpret_cast<const char*>(lease.data()), lease.size());
   const std::array<std::string_view, 6> words = {"SET", key, value, "NX", "PX", kept};
   CAIRN_TRY(const Reply reply, questions_->ask(words, 0, deadline));
@@ -340,12 +348,12 @@ Result<milliseconds> TierSource::wait_for_lease(const Question& question, const 
 Result<milliseconds> TierSource::weigh_lease(const Question& question, const store::Chain& chain,
                                              const std::string& key, Clock::time_point deadline) {
   const std::array<std::string_view, 2> get = {"GET", key}, left_of = {"PTTL", key};
-  CAIRN_TRY(const Reply value, questions_->ask(get, 8 * 4097, deadline));
+  CAIRN_TRY(const Reply value, questions_->ask(get, kLeaseBytesMax, deadline));
   CAIRN_TRY(const Reply left, questions_->ask(left_of, 0, deadline));
   Result<Lease> lease = decode_lease(value.bytes);
   if (!lease || left.kind != Reply::Kind::number || left.number <= 0) return milliseconds(0);
-  const int32_t common = common_links(*lease, chain);
-  const int32_t saved = common * store::kChainTokens - question.known;
+  const int32_t common = common_tokens(*lease, chain, int32_t(question.prompt.size()));
+  const int32_t saved = common - question.known;
   if (lease->node == tier_->node() || saved <= 0) return milliseconds(0);
   const auto waited = Clock::now() - question.first_asked;
   const auto own = tier_->costs().computing(saved);
@@ -356,7 +364,8 @@ Result<milliseconds> TierSource::weigh_lease(const Question& question, const sto
     return milliseconds(0);
   }
   if (waited > kLeaseMax) return milliseconds(0);
-  const std::string wanted = key_of(kWantedKey, chain.link(common)), kept = tier_->kept_ms();
+  const std::string wanted = tier_->key_of(kWantedKey, chain.key_at(common)),
+                    kept = tier_->kept_ms();
   const std::array<std::string_view, 5> set = {"SET", wanted, "1", "PX", kept};
   CAIRN_TRY(questions_->ask(set, 0, deadline));
   if (waited < kAskAgain) tier_->count(&TierStats::lease_waits);
@@ -384,7 +393,7 @@ Result<std::unique_ptr<store::OpenRecord>> TierSource::open_record(
     }
     if (is_lost_) return fail(ErrorCode::io, "tier: the connection is broken");
     CAIRN_TRY(connect(data_, std::min(until, Clock::now() + tier_->options().times.connect)));
-    const std::string key = key_of(kRecordKey, piece.name), kept = tier_->kept_ms();
+    const std::string key = tier_->key_of(kRecordKey, piece.name), kept = tier_->kept_ms();
     const std::array<std::string_view, 4> words = {"GETEX", key, "PX", kept};
     return data_->send(words, size_t(piece.file_bytes) + kSealBytes, until);
   };

@@ -42,16 +42,20 @@ class TierSource : public store::RecordSource {
   // A manifest's name, and how many links of the prompt it has at least.
   struct Pointer {
     int32_t links = 0;
+    bool is_end = false;  // It ends where the prompt does.
     Sha256Digest name{};
+  };
+  struct AskedPointer {
+    int32_t links = 0;
+    std::string key;
   };
   Result<Answer> search(const Question& question);
   Result<std::optional<store::Match>> find(const Question& question, const store::Chain& chain,
                                            std::span<const Pointer> pointers);
   Status connect(std::shared_ptr<Connection>& connection, Clock::time_point deadline);
-  Result<std::vector<Pointer>> find_pointers(const store::Chain& chain, int32_t known_links,
+  Result<std::vector<Pointer>> find_pointers(const store::Chain& chain, const Question& question,
                                              Clock::time_point deadline);
-  Result<std::vector<Pointer>> ask_pointers(const store::Chain& chain,
-                                            std::span<const int32_t> links,
+  Result<std::vector<Pointer>> ask_pointers(std::span<const AskedPointer> asked,
                                             Clock::time_point deadline);
   Result<std::optional<store::Match>> read_manifest(const Question& question,
                                                     const Sha256Digest& name,

@@ -195,7 +195,8 @@ class FakeServer {
   Said answer(const std::vector<std::string>& words) {
     const std::lock_guard lock(mutex_);
     ++counts_[words[0]];
-    const bool is_meant = commands_.empty() || commands_.find(words[0]) != std::string::npos;
+    const bool is_meant = commands_.empty() ||
+                          (" " + commands_ + " ").find(" " + words[0] + " ") != std::string::npos;
     bool fails = false;
     if (fault_ != Fault::none && is_meant) {
       ++asked_;

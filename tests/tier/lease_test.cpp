@@ -19,15 +19,16 @@ std::vector<Token> tokens(int32_t count, int32_t same) {
 TEST(Lease, ComesBackAndSaysWhatIsCommon) {
   const std::vector<Token> one = tokens(2000, 2000), two = tokens(2000, 1100);
   const store::Chain chain({}, one), other({}, two);
-  const tier::Lease lease = tier::lease_of(7, chain);
+  const tier::Lease lease = tier::lease_of(7, chain, 2000);
   EXPECT_EQ(lease.steps.size(), 3u);
   Result<tier::Lease> again = tier::decode_lease(tier::encode(lease));
   ASSERT_TRUE(bool(again));
   EXPECT_EQ(*again, lease);
-  EXPECT_EQ(tier::common_links(lease, chain), 48);
-  EXPECT_EQ(tier::common_links(lease, other), 32);
-  const std::vector<Token> brief = tokens(600, 600);
-  EXPECT_EQ(tier::common_links(lease, store::Chain({}, brief)), 16);
+  EXPECT_EQ(tier::common_tokens(lease, chain, 2000), 2000);
+  EXPECT_EQ(tier::common_tokens(lease, other, 2000), 1024);
+  const std::vector<Token> brief = tokens(600, 600), longer = tokens(2100, 2000);
+  EXPECT_EQ(tier::common_tokens(lease, store::Chain({}, brief), 600), 512);
+  EXPECT_EQ(tier::common_tokens(lease, store::Chain({}, longer), 2100), 2000);
 }
 
 TEST(Lease, StandsForTheNextStepThatIsNotHeld) {
@@ -40,10 +41,13 @@ TEST(Lease, StandsForTheNextStepThatIsNotHeld) {
 }
 
 TEST(Lease, OtherBytesAreRefused) {
-  for (const size_t size : {size_t(0), size_t(7), size_t(9), size_t(8 * 4098)}) {
+  for (const size_t size : {size_t(0), size_t(16), size_t(25), tier::kLeaseBytesMax + 8}) {
     EXPECT_FALSE(bool(tier::decode_lease(std::vector<std::byte>(size)))) << size;
   }
-  EXPECT_TRUE(bool(tier::decode_lease(std::vector<std::byte>(8))));
+  std::vector<std::byte> bytes(24);
+  EXPECT_TRUE(bool(tier::decode_lease(bytes)));
+  bytes[11] = std::byte(0x80);  // The length.
+  EXPECT_FALSE(bool(tier::decode_lease(bytes)));
 }
 
 }  // namespace

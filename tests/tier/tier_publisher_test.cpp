@@ -48,7 +48,7 @@ TEST_P(TierPublisherTest, WhatWasUsedTwiceIsSent) {
   const PromptReport report = read_rightly(*second, turn);
   EXPECT_TRUE(report.from_tier) << report.tier;
   // Up to the last link of the first turn, or to what can be resumed before it.
-  EXPECT_LT(report.computed_tokens, 150 - 40);
+  EXPECT_LE(report.computed_tokens, 150 - 40);
 }
 
 // Before a turn has ended nobody hears of its answer.
