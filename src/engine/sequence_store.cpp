@@ -298,6 +298,22 @@ Result<std::vector<Token>> SequenceStore::tokens_of(const Sha256Digest& name) {
   return std::move(manifest.outline.tokens);
 }
 
+store::StoredPart SequenceStore::part_of(const Sha256Digest& fingerprint,
+                                         std::span<const Token> tokens) const {
+  if (disk_ == nullptr) return {};
+  return disk_->part_of(fingerprint, memory_->layout(), tokens);
+}
+
+std::vector<store::IndexEntry> SequenceStore::entries() const {
+  if (disk_ == nullptr) return {};
+  return disk_->entries();
+}
+
+store::StoreStats SequenceStore::stats() const {
+  if (disk_ == nullptr) return {};
+  return disk_->stats();
+}
+
 SequenceStore::Counts SequenceStore::counts() const {
   const std::lock_guard lock(mutex_);
   return counts_;

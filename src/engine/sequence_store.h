@@ -87,15 +87,10 @@ class SequenceStore {
                            const Selection& selection);
 
   // What the disk has of the tokens (store/disk_store.h).
-  store::StoredPart part_of(const Sha256Digest& fingerprint, std::span<const Token> tokens) const {
-    if (disk_ == nullptr) return {};
-    return disk_->part_of(fingerprint, memory_->layout(), tokens);
-  }
+  store::StoredPart part_of(const Sha256Digest& fingerprint, std::span<const Token> tokens) const;
 
   // What it has, the oldest first; all of that only when is_ready().
-  std::vector<store::IndexEntry> entries() const {
-    return disk_ == nullptr ? std::vector<store::IndexEntry>() : disk_->entries();
-  }
+  std::vector<store::IndexEntry> entries() const;
   // Errors: those of store::DiskStore::read_manifest().
   Result<std::vector<Token>> tokens_of(const Sha256Digest& name);
 
@@ -142,9 +137,7 @@ class SequenceStore {
     int64_t differing = 0;  // Audits that found a difference: an alarm.
   };
   Counts counts() const;
-  store::StoreStats stats() const {
-    return disk_ == nullptr ? store::StoreStats() : disk_->stats();
-  }
+  store::StoreStats stats() const;
   const std::string& path() const { return path_; }
 
  private:

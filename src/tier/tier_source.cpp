@@ -142,7 +142,12 @@ Result<store::RecordSource::Answer> TierSource::search(const Question& question)
 Status TierSource::connect(std::shared_ptr<Connection>& connection, Clock::time_point deadline) {
   if (connection != nullptr && !connection->is_broken()) return Ok{};
   connection.reset();
-  CAIRN_TRY(connection, Connection::open(tier_->address(), deadline, is_given_up_));
+  Result<std::unique_ptr<Connection>> opened =
+      Connection::open(tier_->address(), deadline, is_given_up_);
+  if (!opened && opened.error().code != ErrorCode::cancelled) {
+    return fail(ErrorCode::io, "{}", opened.error().message);
+  }
+  CAIRN_TRY(connection, std::move(opened));
   return Ok{};
 }
 

@@ -24,7 +24,7 @@ namespace cairn::test {
 
 enum class Fault {
   none,
-  slow,     // Answers half a second later.
+  slow,     // Answers 150 ms later.
   silent,   // Never answers.
   cut,      // Closes the connection in the midst of the reply.
   flip,     // One bit of the bytes is another.
@@ -206,7 +206,7 @@ class FakeServer {
     ++failed_;
     switch (fault_) {
       case Fault::slow:
-        return {reply(words), false, 500};
+        return {reply(words), false, 150};
       case Fault::silent:
         return {"", true, 60000};
       case Fault::longer:

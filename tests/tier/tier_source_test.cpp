@@ -89,9 +89,11 @@ TEST_P(TierSourceTest, EveryCommandMayFailOnce) {
   test::FakeServer server(folder_.file("tier.sock"));
   const Tokens whole = publish(options(server.url()));
   const auto values = server.values();
-  tier::TierOptions tier = options(server.url());
-  tier.times.look_up = milliseconds(100);
   for (const test::Fault fault : test::kFaults) {
+    // A machine that is busy is as slow as a tier may be: only where that is the fault it counts.
+    const bool is_late = fault == test::Fault::slow || fault == test::Fault::silent;
+    tier::TierOptions tier = options(server.url());
+    if (is_late) tier.times.look_up = milliseconds(60);
     int computed_at_most = 0;
     for (int first = 1;; ++first) {
       for (const auto& [key, value] : values) server.set(key, value);
@@ -102,7 +104,9 @@ TEST_P(TierSourceTest, EveryCommandMayFailOnce) {
       EXPECT_FALSE(report.tier.empty());
       ASSERT_LT(first, 200);
       if (server.failed() == 0) {
-        EXPECT_EQ(report.computed_tokens, 0) << name_of(fault) << ": that nothing failed";
+        if (!is_late) {
+          EXPECT_EQ(report.computed_tokens, 0) << name_of(fault) << " of nothing";
+        }
         break;
       }
       if (::testing::Test::HasFailure()) {

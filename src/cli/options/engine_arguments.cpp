@@ -223,11 +223,10 @@ void EngineArguments::add_tier_to(command_line::Options& command) {
       .shows_default();
   command
       .add("--tier-fetch", fetching_,
-           "when a prompt is fetched from there: where that is cheaper than computing it, or always")
+           "when a prompt is fetched from there: where computing it would take longer, or always")
       .one_of({"cheaper", "always"})
       .shows_default();
-  command
-      .add("--tier-ttl", tier_seconds_, "seconds after which what nobody uses goes from there")
+  command.add("--tier-ttl", tier_seconds_, "seconds after which what nobody uses goes from there")
       .takes("N")
       .in_range(1, 30 * 86400)
       .shows_default();
