@@ -45,7 +45,7 @@ TEST(SharedTier, AConversationGoesOnAtAnotherServer) {
   json messages = {{{"role", "user"}, {"content", words}}};
   const json before = asked(first, messages);
   ASSERT_FALSE(before.is_discarded());
-  EXPECT_EQ(before["usage"]["cairn"]["tier"], "absent") << before.dump();
+  EXPECT_EQ(before["memory"]["tier"], "absent") << before.dump();
   const auto is_sent = [&] {
     const std::string text = metrics(first), name = "\ncairn_tier_published_total{";
     const size_t line = text.find(name);
@@ -57,18 +57,18 @@ TEST(SharedTier, AConversationGoesOnAtAnotherServer) {
   messages.push_back(before["choices"][0]["message"]);
   messages.push_back({{"role", "user"}, {"content", "And then?"}});
   const json after = asked(second, messages), expected = asked(alone, messages);
-  EXPECT_EQ(after["usage"]["cairn"]["source"], "tier") << after.dump();
-  EXPECT_EQ(after["usage"]["cairn"]["tier"], "fetched");
-  EXPECT_LT(after["usage"]["cairn"]["recomputed"], 40) << after.dump();
+  EXPECT_EQ(after["memory"]["source"], "tier") << after.dump();
+  EXPECT_EQ(after["memory"]["tier"], "fetched");
+  EXPECT_LT(after["memory"]["recomputed"], 40) << after.dump();
   EXPECT_EQ(after["choices"][0]["message"], expected["choices"][0]["message"]);
   const std::string counts = metrics(second);
   EXPECT_NE(counts.find("outcome=\"fetched\"} 1\n"), std::string::npos) << counts;
   redis.kill();
   messages.push_back(after["choices"][0]["message"]);
-  messages.push_back({{"role", "user"}, {"content", "Is that all?"}});
+  messages.push_back({{"role", "user"}, {"content", "Is that all? " + words}});
   const json last = asked(first, messages), last_expected = asked(alone, messages);
   EXPECT_EQ(last["choices"][0]["message"], last_expected["choices"][0]["message"]);
-  EXPECT_EQ(last["usage"]["cairn"]["tier"], "unreachable") << last.dump();
+  EXPECT_EQ(last["memory"]["tier"], "unreachable") << last.dump();
 }
 
 TEST(SharedTier, OptionsThatCannotBeAreRefused) {
