@@ -247,8 +247,9 @@ void scan_step_sizes(const cpu::ScanStepArgs& args) {
   });
 }
 
-// Moves N vectors of the head's width on by one row, reading and storing each state once. `count` is
-// that of the last vector. States that go past the caches come from memory too, and are prefetched.
+// Moves N vectors of the head's width on by one row, reading and storing each state once. `count`
+// is that of the last vector. States that go past the caches come from memory too, and are
+// prefetched.
 template <class L, int32_t N, StatesGo Go>
 [[gnu::always_inline]] inline void scan_row_alone(const cpu::ScanArgs& args, int32_t p,
                                                   auto count) {
@@ -277,9 +278,8 @@ template <class L, int32_t N, StatesGo Go>
     });
   }
   const L d = L(args.d);
-  repeat<N>([&](auto i) {
-    store_some(args.out + p + i * L::kCount, fma(d, input[i], total[i]), count);
-  });
+  repeat<N>(
+      [&](auto i) { store_some(args.out + p + i * L::kCount, fma(d, input[i], total[i]), count); });
 }
 
 // What a row feeds to the states of N vectors of the head's width, and the sums of its outputs, as
@@ -291,8 +291,9 @@ struct ScanSums {
 };
 
 // Walks S states of N vectors, from state n and column p on, through all rows: they stay in
-// registers, and the rows' sums wait in the first cache for the next states.
-template <class L, int32_t S, int32_t N>
+// registers, and the rows' sums, which the first of them begin, wait in the first cache for the
+// next states.
+template <class L, int32_t S, int32_t N, bool IsFirst>
 [[gnu::always_inline]] inline void scan_states(const cpu::ScanArgs& args, int32_t n, int32_t p,
                                                auto count) {
   const int32_t row_count = args.row_count, b_stride = args.b_stride, c_stride = args.c_stride;
@@ -310,7 +311,7 @@ template <class L, int32_t S, int32_t N>
     L fed[N], total[N];
     repeat<N>([&](auto i) {
       fed[i] = L::load(sums + i * L::kCount);
-      total[i] = L::load(sums + (N + i) * L::kCount);
+      total[i] = IsFirst ? L(0.0f) : L::load(sums + (N + i) * L::kCount);
     });
     repeat<S>([&](auto s) {
       const L written = L(b[s]), read = L(c[s]);
@@ -340,12 +341,17 @@ template <class L, int32_t S, int32_t N>
     float* sums = args.room + row * kFloats;
     repeat<N>([&](auto i) {
       store(sums + i * L::kCount, load_some<L>(x + i * L::kCount, count) * L(args.dt[row]));
-      store(sums + (N + i) * L::kCount, L(0.0f));
     });
   }
   int32_t n = 0;
-  for (; n + S <= args.state_size; n += S) scan_states<L, S, N>(args, n, p, count);
-  for (; n < args.state_size; ++n) scan_states<L, 1, N>(args, n, p, count);
+  if (args.state_size < S) {
+    scan_states<L, 1, N, true>(args, n++, p, count);
+  } else {
+    scan_states<L, S, N, true>(args, 0, p, count);
+    n = S;
+  }
+  for (; n + S <= args.state_size; n += S) scan_states<L, S, N, false>(args, n, p, count);
+  for (; n < args.state_size; ++n) scan_states<L, 1, N, false>(args, n, p, count);
   const L d = L(args.d);
   for (int32_t row = 0; row < args.row_count; ++row) {
     const float* x = args.x + int64_t(row) * args.x_stride + p;
@@ -358,8 +364,8 @@ template <class L, int32_t S, int32_t N>
   }
 }
 
-// Calls body(p, vectors, count) for N vectors at a time while the head's width has so many, and then
-// for one at a time; `count` is that of the last vector.
+// Calls body(p, vectors, count) for N vectors at a time while the head's width has so many, and
+// then for one at a time; `count` is that of the last vector.
 template <class L, int32_t N, class Body>
 [[gnu::always_inline]] inline void for_head_columns(int32_t width, const Body& body) {
   int32_t p = 0;
