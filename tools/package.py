@@ -20,7 +20,6 @@ import sys
 import tarfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-MAINTAINER = "cairn <cairn@localhost>"
 DESCRIPTION = """run language models on your own machine
  cairn runs language models from GGUF files. It remembers every conversation
  exactly: going back, editing, branching and continuing give the same answers,
@@ -33,6 +32,18 @@ DESCRIPTION = """run language models on your own machine
 def call(*command, **options):
     return subprocess.run([str(word) for word in command], check=True, text=True,
                           stdout=subprocess.PIPE, **options).stdout
+
+
+def maintainer():
+    """Whoever builds the package, as Debian's tools have it, else as git knows them."""
+    def known(variable, key):
+        if variable in os.environ:
+            return os.environ[variable]
+        found = subprocess.run(["git", "-C", ROOT, "config", key], text=True, check=False,
+                               stdout=subprocess.PIPE).stdout.strip()
+        return found or sys.exit(f"{variable}: expected who builds the package, found nobody "
+                                 f"(nor {key} of git)")
+    return f"{known('DEBFULLNAME', 'user.name')} <{known('DEBEMAIL', 'user.email')}>"
 
 
 def write(path, text, mode=0o644):
@@ -50,7 +61,6 @@ def write_compressed(path, data):
 
 
 def version_of(build):
-    """Of the program, with the number of commits where the tree is one of git's."""
     version = call(build / "cairn", "--version").split()[1]
     return re.match(r"[0-9.]+", version).group()
 
@@ -89,16 +99,15 @@ def depends(root):
     return re.search(r"shlibs:Depends=(.*)", line).group(1)
 
 
-def changelog(version, architecture):
+def changelog(version):
     """Debian's of this package; what changed in the program is in CHANGELOG.md."""
     date = call("git", "-C", ROOT, "log", "-1", "--format=%aD").strip() or \
         "Thu, 01 Jan 2026 00:00:00 +0000"
-    del architecture
     return f"""cairn ({version}) unstable; urgency=medium
 
   * What changed is in CHANGELOG.md.
 
- -- {MAINTAINER}  {date}
+ -- {maintainer()}  {date}
 """
 
 
@@ -118,7 +127,7 @@ def make_deb(build, out):
     (documents / "LICENSE").unlink()  # Debian's place for it is the copyright file.
     write(documents / "copyright", copyright_text())
     # A version without a revision is a native package's, which has one changelog.
-    write_compressed(documents / "changelog.gz", changelog(version, architecture).encode())
+    write_compressed(documents / "changelog.gz", changelog(version).encode())
     for page in (root / "usr/share/man").rglob("*.1"):
         write_compressed(page.with_suffix(".1.gz"), page.read_bytes())
         page.unlink()
@@ -130,7 +139,7 @@ def make_deb(build, out):
     write(root / "DEBIAN/control", f"""Package: cairn
 Version: {version}
 Architecture: {architecture}
-Maintainer: {MAINTAINER}
+Maintainer: {maintainer()}
 Installed-Size: {(size + 1023) // 1024}
 Depends: {depends(root)}
 Recommends: ca-certificates

@@ -8,6 +8,7 @@ Parts that this machine cannot try are said to be skipped; exit code 77 where th
 """
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -16,8 +17,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 QUESTION = ["run", "-p", "What is the capital of France?"]
 ANSWER = "The capital of France is Paris.\n"
-# Of a package that is not Debian's own: it closes no bug of theirs. What the program has of the C
-# library's and the C++ library's functions is what these packages' versions promise.
+# Of a package that is not Debian's own: it closes no bug of theirs.
 NOT_OURS = {"initial-upload-closes-no-bugs"}
 failures, skipped, done = [], [], []
 
@@ -34,7 +34,8 @@ def expect(what, is_so, more=""):
 
 
 def make(build, out, kind):
-    made = call(sys.executable, ROOT / "tools/package.py", build, out, "--only", kind)
+    made = call(sys.executable, ROOT / "tools/package.py", build, out, "--only", kind,
+                env={**os.environ, "DEBFULLNAME": "Ada Lovelace", "DEBEMAIL": "ada@example.org"})
     expect(f"package.py --only {kind}", made.returncode == 0, made.stderr)
     return pathlib.Path(made.stdout.strip()) if made.returncode == 0 else None
 
@@ -127,7 +128,10 @@ def try_deb(build, work):
         skipped.append("the unit: needs systemd-analyze")
     else:
         unit = call("systemd-analyze", "verify", f"--root={root}", "cairn.service")
-        expect("systemd reads the unit", "cairn.service:" not in unit.stderr, unit.stderr)
+        # In this folder there is nothing else of a system, which it says as well.
+        wrong = [line for line in unit.stderr.splitlines()
+                 if re.search(r"cairn\.service.*(Unknown|Invalid|parse|ignoring)", line)]
+        expect("systemd reads the unit", not wrong, unit.stderr)
 
 
 def main():
