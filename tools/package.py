@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Packages of the program that a build folder has: a .deb for this system, and a tarball that brings
-its libraries.
+"""Packages of the program that a build folder has: a .deb for this system, and a tarball that
+brings its libraries.
 
   package.py BUILD OUT [--only deb|tar]
 
 Both are made of what `cmake --install` stages. The .deb depends on the packages of the libraries
-that the program was linked with. The tarball has these libraries, the C library and its loader among
-them, so that it needs nothing of the system but its kernel (x86-64, Linux 3.2 and later; its script
-in bin/ needs a shell).
+that the program was linked with. The tarball has these libraries, the C library and its loader
+among them, so that it needs nothing of the system but its kernel (x86-64, Linux 3.2 and later; its
+script in bin/ needs a shell).
 """
 import argparse
 import gzip

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The sources of the site: docs/ and the other pages of the clone, and references that are made here
-of what the program and its header say.
+"""The sources of the site: docs/ and the other pages of the clone, and references that are made
+here of what the program and its header say.
 
   site.py BUILD OUT
 
-Writes OUT/docs and OUT/mkdocs.yml, for `mkdocs build --strict`, which checks every link. Fails where
-a page of docs/ stands nowhere in the navigation.
+Writes OUT/docs and OUT/mkdocs.yml, for `mkdocs build --strict`, which checks every link. Fails
+where a page of docs/ stands nowhere in the navigation.
 """
 import argparse
 import json
@@ -113,8 +113,9 @@ def plain(troff):
 
 def options_page(program):
     lines = call(program, "--man-page").splitlines()
-    out = ["# Options", "", "All commands and options, made of the tables that the program reads them "
-           "with. An option is also an environment variable; what is typed comes before it.", ""]
+    out = ["# Options", "", "All commands and options, made of the tables that the program reads "
+           "them with. An option is also an environment variable; what is typed comes before it.",
+           ""]
     is_in_table = False
     started = False
     at = 0
@@ -158,8 +159,8 @@ def openapi_of(program):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    server = subprocess.Popen([str(program), "serve", "--port", str(port), "--request-log", "none"],
-                              stderr=subprocess.DEVNULL)
+    server = subprocess.Popen([str(program), "serve", "--port", str(port), "--request-log",
+                               "none"], stderr=subprocess.DEVNULL)
     try:
         for _ in range(600):
             try:
@@ -188,8 +189,9 @@ def type_of(schema):
 
 
 def http_page(document):
-    out = ["# HTTP fields", "", "All routes with the fields of their requests, made of the document "
-           "that a server gives under `/openapi.json`. [The server](server.md) explains them.", ""]
+    out = ["# HTTP fields", "", "All routes with the fields of their requests, made of the "
+           "document that a server gives under `/openapi.json`. [The server](server.md) explains "
+           "them.", ""]
     schemas = document.get("components", {}).get("schemas", {})
     for path, operations in document["paths"].items():
         for method, operation in operations.items():

@@ -1,5 +1,4 @@
 // `cairn plan` from outside: tables, JSON, models that are not here, headers without a model.
-// Covers plan.cpp and plan_report.cpp.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs the shell blocks (```sh) of README.md and docs/, as a reader would: those of a page one after
-another, in a folder with MODEL.gguf (the built-in model), README.md and an empty home.
+"""Runs the shell blocks (```sh) of README.md and docs/, as a reader would: those of a page one
+after another, in a folder with MODEL.gguf (the built-in model), README.md and an empty home.
 
   shell_blocks.py PROGRAM SOURCE [PAGE...]
 

@@ -1,5 +1,5 @@
 // Presets from outside: what `cairn run NAME` and `cairn serve NAME` do with the file of that name,
-// and what is said where it is wrong; all listed models served. Covers preset_values.cpp.
+// and what is said where it is wrong; all listed models served.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -7,7 +7,7 @@
 #include "tests/cli/run_program.h"
 #include "tests/serve/server_program.h"
 
-namespace cairn::cli::presets_test {
+namespace cairn::cli::preset_values_test {
 namespace {
 
 using nlohmann::json;
@@ -121,7 +121,8 @@ TEST_F(PresetsTest, AllListedModelsAreServed) {
   const json models = get(server, "/v1/models");
   EXPECT_EQ(models["data"][0]["id"], "hf:acme/nano:nano-Q8_0.gguf");
   const std::string body =
-      R"({"model":"short","messages":[{"role":"user","content":"What is the capital of France?"}]})";
+      R"({"model":"short","messages":[{"role":"user",)"
+      R"("content":"What is the capital of France?"}]})";
   const json answer =
       ask(server, "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
                       std::to_string(body.size()) + "\r\n\r\n" + body);
@@ -130,4 +131,4 @@ TEST_F(PresetsTest, AllListedModelsAreServed) {
 }
 
 }  // namespace
-}  // namespace cairn::cli::presets_test
+}  // namespace cairn::cli::preset_values_test
