@@ -2,7 +2,7 @@
 """The sources of the site: docs/ and the other pages of the clone, and references that are made
 here of what the program and its header say.
 
-  site.py BUILD OUT
+  make_site.py BUILD OUT
 
 Writes OUT/docs and OUT/mkdocs.yml, for `mkdocs build --strict`, which checks every link. Fails
 where a page of docs/ stands nowhere in the navigation.
@@ -142,6 +142,15 @@ def options_page(program):
                 out += ["", "| option | |", "|---|---|"]
                 is_in_table = True
             out.append(f"| `{head.replace('|', chr(92) + '|')}` | {cell(' '.join(body))} |")
+        elif line.startswith(".I ") and started:
+            out += ["", f"**{cell(plain(line[3:]))}**", ""]
+            is_in_table = False
+        elif line == ".nf" and started:
+            end = lines.index(".fi", at)
+            out += ["", "```", *(plain(one) for one in lines[at:end]
+                                 if one not in (".RS", ".RE")), "```", ""]
+            at = end + 1
+            is_in_table = False
         elif started and not line.startswith("."):
             if is_in_table:
                 out.append("")
