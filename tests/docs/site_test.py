@@ -21,7 +21,8 @@ def main():
     program = build / "cairn"
     with tempfile.TemporaryDirectory() as name:
         out = pathlib.Path(name)
-        subprocess.run([sys.executable, ROOT / "tools/make_site.py", build, out / "site"], check=True)
+        subprocess.run([sys.executable, ROOT / "tools/make_site.py", build, out / "site"],
+                       check=True)
         docs = out / "site/docs"
         options = (docs / "reference-options.md").read_text(encoding="utf-8")
         manual = subprocess.run([program, "--man-page"], check=True, text=True,
