@@ -96,11 +96,11 @@ TEST(Engine, TellsWhatItCountsBeforeWeightsAreTaken) {
   FixedBytes told;
   EngineOptions options = golden_options(KvType::f16);
   options.on_progress = [&](size_t, size_t) { has_packed = true; };
-  options.on_counted = [&](const FixedBytes& fixed, size_t conversations) -> Result<size_t> {
+  options.on_counted = [&](const Counted& counted) -> Result<size_t> {
     EXPECT_FALSE(has_packed);
-    EXPECT_EQ(conversations, options.memory_budget);
-    told = fixed;
-    return conversations - 4096;
+    EXPECT_EQ(counted.conversations, options.memory_budget);
+    told = counted.fixed;
+    return counted.conversations - 4096;
   };
   const auto engine = load_engine(golden_path("llama", ".gguf"), options);
   ASSERT_NE(engine, nullptr);
@@ -108,7 +108,7 @@ TEST(Engine, TellsWhatItCountsBeforeWeightsAreTaken) {
   EXPECT_EQ(engine->fixed_bytes().total(), told.total());
   EXPECT_GT(told.total(), told.weights);
   has_packed = false;
-  options.on_counted = [](const FixedBytes&, size_t) -> Result<size_t> {
+  options.on_counted = [](const Counted&) -> Result<size_t> {
     return fail(ErrorCode::memory_full, "no room for this one");
   };
   EXPECT_EQ(load_error(rewritten("llama", {}), options, ErrorCode::memory_full),

@@ -3,6 +3,7 @@
 // notes go to stderr. Thread rule: one thread.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -13,6 +14,13 @@ namespace cairn::cli {
 // `named` empty: the built-in model, whose path is empty. A path where nothing is stays what it is:
 // whoever opens it says so. Errors: those of hub::pull(); of an alias.
 Result<std::string> find_model(const std::string& named);
+
+struct FoundModel {
+  std::string path;  // Empty where it has to be fetched.
+  std::optional<hub::ModelReference> remote;
+};
+// The same without fetching anything.
+Result<FoundModel> look_for_model(const std::string& named);
 
 // hub::pull() with progress on a terminal and notes on stderr.
 Result<hub::Pulled> pull_with_progress(const hub::HubSettings& settings,

@@ -19,8 +19,10 @@
 #include "cli/commands/load.h"
 #include "cli/options/engine_arguments.h"
 #include "cli/options/model_argument.h"
+#include "cli/options/preset_values.h"
 #include "cli/options/sampling_arguments.h"
 #include "command_line/exit_codes.h"
+#include "hub/model_folder.h"
 #include "serve/app.h"
 #include "session/service.h"
 
@@ -136,7 +138,9 @@ Result<std::unique_ptr<serve::ModelRegistry>> load_only_model(const ServeOptions
   CAIRN_TRY(engine_options.pooling, pooling_for(options, file));
   const bool is_builtin = options.model_path.empty();
   CAIRN_TRY(std::string name,
-            only_name(options.models, is_builtin ? "cairn-nano" : file_stem(file.name())));
+            only_name(options.models, is_builtin                   ? "cairn-nano"
+                                      : options.model_name.empty() ? file_stem(file.name())
+                                                                   : options.model_name));
   CAIRN_TRY(only.engine, load_engine(std::move(file), std::move(engine_options)));
   CAIRN_TRY(
       sample::SamplingParams sampling,
@@ -282,6 +286,7 @@ command_line::Action add_serve(command_line::Options& command) {
   a->engine.add_memory_to(command);
   a->engine.add_store_to(command);
   a->engine.add_drafts_to(command);
+  command.set_preset([a] { return read_preset(a->serve.model_path); });
   command.set_notes(
       "The interface is OpenAI's: POST /v1/chat/completions, /v1/responses, /v1/completions, "
       "/v1/embeddings; and those of Anthropic, Ollama and llama.cpp's server. /openapi.json "
@@ -290,6 +295,7 @@ command_line::Action add_serve(command_line::Options& command) {
       "ends at once. SIGHUP reads the files of keys and certificates again.\n");
   command.add_example("cairn serve MODEL.gguf", "on http://127.0.0.1:8080");
   command.add_example("cairn serve DIR", "all models of a folder, loaded when they are asked for");
+  command.add_example("cairn serve --all-models", "all models that `cairn list` shows");
   command.add_example("cairn serve MODEL.gguf --host 0.0.0.0 --api-key-file KEYS",
                       "for other machines");
   command.add_example(
@@ -299,7 +305,9 @@ command_line::Action add_serve(command_line::Options& command) {
   return [a]() -> Result<int> {
     CAIRN_TRY(a->serve.engine, a->engine.read("f16"));
     CAIRN_TRY(a->serve.sampling, a->sampling.read());
-    CAIRN_TRY(a->serve.model_path, find_model(a->serve.model_path));
+    const std::string named = a->serve.model_path;
+    CAIRN_TRY(a->serve.model_path, find_model(named));
+    if (a->serve.model_path != named && hub::is_alias(named)) a->serve.model_name = named;
     CAIRN_TRY(find_alias_models(a->serve.models));
     return serve_model(a->serve);
   };

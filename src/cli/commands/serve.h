@@ -17,6 +17,7 @@ namespace cairn::cli {
 
 struct ServeOptions {
   std::string model_path;  // Of a file, or of a folder; empty: the built-in model.
+  std::string model_name;  // The alias or preset that it was found by; empty: none.
   ServeModelsOptions models;
   serve::http::Address address;
   int32_t port = 8080;
