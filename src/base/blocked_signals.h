@@ -1,8 +1,8 @@
 // While such an object lives, the calling thread receives no signals that others send, and neither
-// do threads that it starts: signals are for threads that wait for input. Those that tell of a fault
-// of the thread itself, such as of a mapped file that shrank, reach their handlers: where they are
-// blocked the kernel ends the process without a word. Thread rule: created and destroyed on one
-// thread.
+// do threads that it starts: signals are for threads that wait for input. Those that tell of a
+// fault of the thread itself, such as of a mapped file that shrank, reach their handlers: where
+// they are blocked the kernel ends the process without a word. Thread rule: created and destroyed
+// on one thread.
 #pragma once
 
 #include <pthread.h>

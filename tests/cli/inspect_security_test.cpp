@@ -27,7 +27,7 @@ json report_of(const RawFile& raw) {
   const std::string path = folder.file("x.gguf");
   const std::vector<std::byte> bytes = raw.build();
   write_to(path, std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-  const auto file = gguf::File::open(path, gguf::OpenMode::inspect);
+  auto file = gguf::File::open(path, gguf::OpenMode::inspect);
   EXPECT_TRUE(file) << file.error().message;
   const std::string text = security_report(*file, path, false);
   EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
@@ -50,7 +50,7 @@ bool mentions(const json& lines, const std::string& text) {
 }
 
 TEST(InspectSecurity, AnHonestFileHasItsDigestAndNothingElse) {
-  const auto file = gguf::File::open(kNano, gguf::OpenMode::inspect);
+  auto file = gguf::File::open(kNano, gguf::OpenMode::inspect);
   ASSERT_TRUE(file);
   const json report = json::parse(security_report(*file, kNano, true));
   const std::string digest = run_command({"sha256sum", kNano}).out.substr(0, 64);

@@ -72,13 +72,19 @@ TEST_F(SandboxedRun, AnswersWithTheSameBits) {
   std::string answers[2], receipts[2];
   for (const bool is_on : {false, true}) {
     const std::string receipt = folder_.file(is_on ? "on.json" : "off.json");
-    const Finished run = run_program(
-        {"run", CAIRN_SOURCE "/assets/nano.gguf", "-p", "What is the capital of France?", "--temp",
-         "1", "--seed", "7", "--sandbox", is_on ? "on" : "off", "--cache-dir",
-         folder_.file(is_on ? "store-on" : "store-off"), "--receipt", receipt, "--session",
-         folder_.file(is_on ? "session-on" : "session-off"), "--trace",
-         folder_.file(is_on ? "trace-on" : "trace-off")});
+    const Finished run =
+        run_program({"run",          CAIRN_SOURCE "/assets/nano.gguf",
+                     "-p",           "What is the capital of France?",
+                     "--temp",       "1",
+                     "--seed",       "7",
+                     "--sandbox",    is_on ? "on" : "off",
+                     "--cache-dir",  folder_.file(is_on ? "store-on" : "store-off"),
+                     "--pack-cache", folder_.file(is_on ? "pack-on" : "pack-off"),
+                     "--receipt",    receipt,
+                     "--session",    folder_.file(is_on ? "session-on" : "session-off"),
+                     "--trace",      folder_.file(is_on ? "trace-on" : "trace-off")});
     EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_FALSE(std::filesystem::is_empty(folder_.file(is_on ? "pack-on" : "pack-off")));
     answers[is_on] = run.out;
     receipts[is_on] = contents_of(receipt);
   }

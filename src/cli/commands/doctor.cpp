@@ -105,7 +105,7 @@ std::string text_of(const std::vector<Line>& lines) {
     part = line.part;
     std::string name(line.name);
     for (char& letter : name) letter = letter == '_' ? ' ' : letter;
-    text += fmt::format("  {:<14}{}\n", name, printable(line.text));
+    text += fmt::format("  {:<16}{}\n", name, printable(line.text));
   }
   return text;
 }

@@ -53,7 +53,7 @@ void warn(std::vector<std::string>& warnings, std::string_view what,
 
 void add_digests(const std::string& path, Findings& findings) {
   for (const std::string& part : serve::plain_source("", path).parts) {
-    const Result<MappedFile> file = MappedFile::open(part);
+    Result<MappedFile> file = MappedFile::open(part);
     findings.digests.emplace_back(
         part, file ? hex_of(Sha256().add(file->bytes()).finish()) : file.error().message);
   }
@@ -106,8 +106,8 @@ bool looks_special(std::string_view piece) {
 
 void add_tokens(const gguf::File& file, Findings& findings) {
   constexpr int64_t kNormal = 1, kByte = 6;
-  const auto pieces = file.fields().get<gguf::Strings>("tokenizer.ggml.tokens");
-  const auto types = file.fields().get<gguf::Integers>("tokenizer.ggml.token_type");
+  auto pieces = file.fields().get<gguf::Strings>("tokenizer.ggml.tokens");
+  auto types = file.fields().get<gguf::Integers>("tokenizer.ggml.token_type");
   if (!pieces || !types) return;
   std::vector<std::string> plain, odd, steering;
   size_t id = 0;

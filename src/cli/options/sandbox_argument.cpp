@@ -60,10 +60,14 @@ void allow_model(const std::string& path, SandboxRules& rules) {
 void allow_engine(const EngineOptions& options, SandboxRules& rules) {
   for (const AdapterChoice& adapter : options.adapters) rules.readable.push_back(adapter.path);
   if (options.draft_model.path != "self") allow_model(options.draft_model.path, rules);
-  if (options.cache_dir.empty()) return;
-  // As the store makes it: one that cannot be made is the store's to tell.
-  (void)::mkdir(options.cache_dir.c_str(), 0700);
-  rules.writable.push_back(options.cache_dir);
+  for (const std::string& folder : {options.cache_dir, options.pack_cache}) {
+    if (folder.empty()) continue;
+    // One that cannot be made is for its owner to tell.
+    std::error_code error;
+    if (folder == options.pack_cache) fs::create_directories(folder, error);
+    (void)::mkdir(folder.c_str(), 0700);
+    rules.writable.push_back(folder);
+  }
 }
 
 void allow_output(const std::string& path, SandboxRules& rules) {

@@ -20,7 +20,8 @@ struct SandboxChoice {
 void add_sandbox(command_line::Options& command, SandboxChoice& choice);
 
 // Files that the engine opens: the model with all of its parts, or a folder of models; adapters; a
-// draft model; the store's folder, which is made here where it is not there.
+// draft model; the folders of the store and of packed weights, which are made here where they are
+// not there.
 void allow_model(const std::string& path, SandboxRules& rules);
 void allow_engine(const EngineOptions& options, SandboxRules& rules);
 // Where a file is written under another name first: its folder.
