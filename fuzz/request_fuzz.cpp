@@ -22,8 +22,8 @@ constexpr size_t kMessageBytesMax = 4096;  // More is cut off before it is sent.
 template <class T>
 void check(const Checked<T>& result) {
   if (result) return;
-  CHECK(result.error().status >= 400 && result.error().status < 500 ||
-        result.error().status == 501);
+  const int status = result.error().status;
+  CHECK((status >= 400 && status < 500) || status == 501);
   CHECK(!result.error().message.empty());
   CHECK(refusal_json(result.error()).size() < kMessageBytesMax);
 }

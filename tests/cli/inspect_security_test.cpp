@@ -97,17 +97,17 @@ TEST(ExpectSha256, AnotherFileIsRefusedByEveryCommand) {
   const std::string other(64, 'a');
   const std::vector<std::vector<std::string>> commands = {{"run", kNano, "-p", "Hello"},
                                                           {"inspect", kNano},
-                                                          {"tokenize", kNano, "Hello"},
+                                                          {"tokenize", kNano},
                                                           {"verify", kNano, "--help"},
                                                           {"logits", kNano, "--help"}};
   for (const std::vector<std::string>& command : commands) {
     std::vector<std::string> words = command;
     words.insert(words.end(), {"--expect-sha256", digest});
-    const Finished right = run_program(words);
+    const Finished right = run_program(words, "Hello");
     EXPECT_EQ(right.exit_code, 0) << command[0] << right.err;
     if (command.back() == "--help") continue;
     words.back() = other;
-    const Finished wrong = run_program(words);
+    const Finished wrong = run_program(words, "Hello");
     EXPECT_NE(wrong.exit_code, 0) << command[0];
     EXPECT_EQ(wrong.out, "") << command[0];
     EXPECT_NE(wrong.err.find(digest), std::string::npos) << wrong.err;
