@@ -104,7 +104,7 @@ def document(version, created, products, linked, compiled, tools):
         "copyrightText": "NOASSERTION",
     } for name, data in sorted(products.items())]
     relations = [("SPDXRef-DOCUMENT", "DESCRIBES", main["SPDXID"])]
-    relations += [(main["SPDXID"], "CONTAINS", file["SPDXID"]) for file in files]
+    relations += [(file["SPDXID"], "GENERATED_FROM", main["SPDXID"]) for file in files]
     packages = {}
     for entries, kind, is_of in ((linked, "DYNAMIC_LINK", False),
                                  (compiled, "BUILD_DEPENDENCY_OF", True),
