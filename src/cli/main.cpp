@@ -21,7 +21,7 @@ constexpr const cairn::command_line::Command* kCommands[] = {
     &cairn::cli::kLogitsCommand,     &cairn::cli::kVerifyCommand,   &cairn::cli::kReplayCommand,
     &cairn::cli::kBenchCommand,      &cairn::cli::kConvertCommand,  &cairn::cli::kQuantizeCommand,
     &cairn::cli::kPerplexityCommand, &cairn::cli::kSynthCommand,    &cairn::cli::kStoreCommand,
-    &cairn::cli::kTuneCommand,
+    &cairn::cli::kTuneCommand,       &cairn::cli::kDoctorCommand,
 };
 
 }  // namespace

@@ -20,6 +20,7 @@ namespace {
 struct Change {
   std::string without_tensor;   // Left out.
   std::string narrower_tensor;  // Half of its second dimension.
+  std::string wider_tensor;     // Twice as much of it.
   std::string architecture;     // Instead of the file's.
   std::optional<bool> causal;   // Said again.
 };
@@ -40,6 +41,7 @@ std::vector<std::byte> rewritten(const std::string& name, const Change& change) 
     writer.add(prefix + ".attention.causal", *change.causal);
   }
   std::vector<std::span<const std::byte>> parts;
+  std::vector<std::byte> twice;
   for (const gguf::Tensor& tensor : file.tensors()) {
     if (tensor.name == change.without_tensor) continue;
     std::vector<int64_t> dims(tensor.dims.begin(), tensor.dims.begin() + tensor.dim_count);
@@ -47,6 +49,12 @@ std::vector<std::byte> rewritten(const std::string& name, const Change& change) 
     if (tensor.name == change.narrower_tensor) {
       dims[1] /= 2;
       bytes = bytes.first(bytes.size() / 2);
+    }
+    if (tensor.name == change.wider_tensor) {
+      dims[1] *= 2;
+      twice.assign(bytes.begin(), bytes.end());
+      twice.insert(twice.end(), bytes.begin(), bytes.end());
+      bytes = twice;
     }
     writer.declare(tensor.name, dims, tensor.type_id);
     parts.push_back(bytes);
@@ -88,6 +96,21 @@ TEST(Engine, ComparesWhatItNeedsWithTheLimitBeforeWeightsAreTaken) {
   EXPECT_FALSE(has_packed);
   options.memory_room->bytes = size_t(1) << 30;
   EXPECT_EQ(load_error(rewritten("llama", {}), options), "");
+}
+
+// Attack 17: there is no id between the vocabulary and the width of the logits, because a file in
+// which they differ is refused.
+TEST(Engine, LogitsAreAsManyAsTheVocabulary) {
+  int count = 0;
+  const gguf::File file = gguf::File::open(golden_path("llama", ".gguf")).value();
+  for (const char* name : {"output.weight", "token_embd.weight"}) {
+    if (file.find(name) == nullptr) continue;
+    const std::string error =
+        load_error(rewritten("llama", {.wider_tensor = name}), golden_options(KvType::f16));
+    EXPECT_NE(error.find(name), std::string::npos) << error;
+    ++count;
+  }
+  EXPECT_GT(count, 0);
 }
 
 // Who owns several engines decides what each one gets, before it takes anything.

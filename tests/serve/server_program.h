@@ -61,6 +61,7 @@ class ServerProgram {
     ::close(errors_);
   }
 
+  pid_t process() const { return process_; }
   uint16_t port() const { return port_; }
   BareClient client() const { return BareClient(port_); }
   // Waits until the program says such a line on stderr.

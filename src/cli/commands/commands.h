@@ -22,6 +22,7 @@ extern const command_line::Command kQuantizeCommand;
 extern const command_line::Command kPerplexityCommand;
 extern const command_line::Command kSynthCommand;
 extern const command_line::Command kTuneCommand;
+extern const command_line::Command kDoctorCommand;
 extern const command_line::Command kPullCommand;
 extern const command_line::Command kListCommand;  // These four: models.cpp
 extern const command_line::Command kShowCommand;

@@ -11,6 +11,7 @@
 
 #include "base/printable.h"
 #include "hub/model_folder.h"
+#include "serve/models/loaded_model.h"
 #include "terminal/terminal.h"
 
 namespace cairn::cli {
@@ -97,6 +98,30 @@ Result<std::string> find_model(const std::string& named) {
   CAIRN_TRY(const hub::HubSettings settings, hub::read_settings());
   CAIRN_TRY(hub::Pulled pulled, pull_with_progress(settings, *found.remote, {}));
   return std::move(pulled.path);
+}
+
+void ExpectedDigests::add_to(command_line::Options& command) {
+  command
+      .add("--expect-sha256", texts_,
+           "refuse the model's file if it has another SHA-256: HEX, or NAME=HEX with the name of a "
+           "part; may be given several times")
+      .takes("HEX")
+      .repeatable();
+}
+
+Result<std::string> ExpectedDigests::find(const std::string& named) const {
+  CAIRN_TRY(const std::string path, find_model(named));
+  if (texts_.empty()) return path;
+  if (path.empty()) {
+    return fail(ErrorCode::invalid_argument,
+                "--expect-sha256: expected a model of a file, found the built-in one");
+  }
+  std::vector<serve::ModelSource> models = {serve::plain_source("model", path)};
+  for (const std::string& text : texts_) CAIRN_TRY(serve::expect_digest(text, models));
+  terminal::Progress line("checking", terminal::Progress::Unit::operations);
+  CAIRN_TRY(serve::check_digests(
+      models.front(), [&](serve::LoadStage, int percent) { line.update(uint64_t(percent), 100); }));
+  return path;
 }
 
 }  // namespace cairn::cli

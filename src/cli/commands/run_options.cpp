@@ -22,6 +22,7 @@ constexpr char kBuiltinModelDoc[] =
     "Without -p and -f, piped input is the prompt; on a terminal a conversation starts.\n";
 
 struct RunArguments {
+  ExpectedDigests expected;
   RunOptions run;
   std::string repository;  // Of a model that other programs would download.
   bool has_escapes = false;
@@ -192,6 +193,8 @@ command_line::Action add_run(command_line::Options& command) {
   a->engine.add_store_to(command);
   a->engine.add_drafts_to(command);
   command.set_preset([a] { return read_preset(a->run.model_path); });
+  a->expected.add_to(command);
+  add_sandbox(command, a->run.sandbox);
   command.set_notes(kBuiltinModelDoc);
   command.add_example("cairn run", "a conversation with the built-in model");
   command.add_example("cairn run MODEL.gguf", "a conversation with your model");
@@ -209,7 +212,7 @@ command_line::Action add_run(command_line::Options& command) {
     if (a->run.verbose && !log::is_shown(log::Level::info)) log::set_level(log::Level::info);
     if (a->has_escapes && a->run.prompt) a->run.prompt = without_escapes(*a->run.prompt);
     if (a->run.server.empty()) {
-      CAIRN_TRY(a->run.model_path, find_model(a->run.model_path));
+      CAIRN_TRY(a->run.model_path, a->expected.find(a->run.model_path));
     }
     return run(a->run);
   };

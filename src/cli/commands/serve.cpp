@@ -1,6 +1,8 @@
 // The options of `cairn serve`, and what is started in which order.
 #include "cli/commands/serve.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -11,6 +13,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/machine/descriptor.h"
 #include "base/machine/memory_reserve.h"
 #include "base/printable.h"
 #include "base/trace/trace.h"
@@ -157,6 +160,35 @@ Result<std::unique_ptr<serve::ModelRegistry>> load_only_model(const ServeOptions
        .has_seed = options.sampling.seed.has_value()});
 }
 
+// All that the server opens from here on. Keys and certificates are read again, from files that may
+// have taken their names.
+SandboxRules sandbox_rules(const ServeOptions& options) {
+  SandboxRules rules;
+  allow_model(options.model_path, rules);
+  for (const std::string& alias : options.models.aliases) {
+    if (const size_t equals = alias.find('='); equals != alias.npos) {
+      allow_model(alias.substr(equals + 1), rules);
+    }
+  }
+  allow_engine(options.engine, rules);
+  for (const std::string* path : {&options.api_key_path, &options.admin_key_path,
+                                  &options.certificate_path, &options.tls_key_path}) {
+    allow_replaced(*path, rules);
+  }
+  if (!options.address.unix_path.empty()) {
+    const auto folder = std::filesystem::path(options.address.unix_path).parent_path();
+    rules.sockets.push_back(folder.empty() ? "." : folder.string());
+  }
+  if (options.log_path != "-" && options.log_path != "none") {
+    // It is there from now on. What is wrong with it, the log says when it opens it.
+    const Descriptor made(::open(options.log_path.c_str(),
+                                 O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+                                 0600));
+    rules.writable.push_back(options.log_path);
+  }
+  return rules;
+}
+
 serve::AppOptions app_options(const ServeOptions& options, serve::Keys keys) {
   serve::AppOptions app{.keys = std::move(keys),
                         .requests_max = options.requests_max,
@@ -287,6 +319,7 @@ command_line::Action add_serve(command_line::Options& command) {
   a->engine.add_store_to(command);
   a->engine.add_drafts_to(command);
   command.set_preset([a] { return read_preset(a->serve.model_path); });
+  add_sandbox(command, a->serve.sandbox);
   command.set_notes(
       "The interface is OpenAI's: POST /v1/chat/completions, /v1/responses, /v1/completions, "
       "/v1/embeddings; and those of Anthropic, Ollama and llama.cpp's server. /openapi.json "
@@ -332,6 +365,7 @@ Result<int> serve_model(const ServeOptions& given) {
     if (has_access_files(options)) (void)std::signal(SIGHUP, SIG_IGN);
   };
   outlive_hangups();
+  CAIRN_TRY(const bool is_sandboxed, enter_sandbox(options.sandbox, sandbox_rules(options)));
   OnlyModel only;
   CAIRN_TRY(std::unique_ptr<serve::ModelRegistry> models,
             has_several_models(options) ? start_models(options) : load_only_model(options, only));
@@ -345,6 +379,7 @@ Result<int> serve_model(const ServeOptions& given) {
   address.tls = std::move(access.tls);
   CAIRN_TRY(std::unique_ptr<serve::http::Server> server,
             serve::http::Server::listen(address, {}, app.get()));
+  if (is_sandboxed) CAIRN_TRY(seal_sandbox());
   std::fprintf(stderr, "%s: %s\n", printable(name).c_str(), printable(server->url()).c_str());
   if (has_access_files(options)) {
     server->on_hangup([&] { read_access_again(options, *app, *server); });
