@@ -22,6 +22,16 @@ namespace cairn {
 
 namespace {
 
+// Zero where rows of answers are among them: these take as long for one token as for some.
+int64_t prompt_tokens_of(std::span<const StepItem> items) {
+  int64_t count = 0;
+  for (const StepItem& item : items) {
+    if (item.is_answer) return 0;
+    count += int64_t(item.tokens.size());
+  }
+  return count;
+}
+
 OutputKind output_kind(std::optional<Pooling> pooling) {
   if (!pooling) return OutputKind::logits;
   return *pooling == Pooling::rank ? OutputKind::scores : OutputKind::vectors;
@@ -440,7 +450,7 @@ Result<StepReport> Engine::step(std::span<const StepItem> items, StepAcceptor ac
   if (sequence_store_ == nullptr) return stepper_->step(items, accept, observe);
   sequence_store_->begin_step();
   Result<StepReport> report = stepper_->step(items, accept, observe);
-  sequence_store_->end_step();
+  sequence_store_->end_step(prompt_tokens_of(items));
   const bool is_full = !report && report.error().code == ErrorCode::memory_full;
   if (!is_full) return report;
   std::optional<std::chrono::milliseconds> patience;
@@ -451,10 +461,11 @@ Result<StepReport> Engine::step(std::span<const StepItem> items, StepAcceptor ac
 // Vectors of texts keep nothing that could be stored. Where the model's file lies is nobody's
 // business.
 Status Engine::open_store() {
-  if (options_.cache_dir.empty() || options_.pooling) return Ok{};
+  if ((options_.cache_dir.empty() && options_.tier.url.empty()) || options_.pooling) return Ok{};
   SequenceStore::Options options{.disk = {.path = options_.cache_dir,
                                           .budget_bytes = options_.cache_disk_budget,
                                           .calls = options_.cache_calls},
+                                 .tier = options_.tier,
                                  .model = file_.name().substr(file_.name().rfind('/') + 1),
                                  .audit_interval = options_.cache_audit_interval,
                                  .trace = options_.trace};
@@ -489,6 +500,19 @@ std::unique_ptr<StoredPrefix> Engine::look_up_stored(const Selection& selection,
                                                      std::span<const Token> prompt, int32_t known) {
   if (sequence_store_ == nullptr) return nullptr;
   return sequence_store_->look_up(stored_fingerprint(selection), selection, prompt, known);
+}
+
+void Engine::offer_prompt(const Selection& selection, const memory::Sequence& sequence) {
+  SharedTier* const tier = sequence_store_ == nullptr ? nullptr : sequence_store_->tier();
+  if (tier == nullptr) return;
+  tier->offer(sequence, stored_fingerprint(selection), tier::TierPublisher::Offer::prompt);
+}
+
+void Engine::offer_kept(const memory::Sequence& sequence) {
+  SharedTier* const tier = sequence_store_ == nullptr ? nullptr : sequence_store_->tier();
+  const auto known = fingerprints_.find(sequence.variant());
+  if (tier == nullptr || known == fingerprints_.end()) return;
+  tier->offer(sequence, known->second, tier::TierPublisher::Offer::kept);
 }
 
 void Engine::store_behind(const Selection& selection, const memory::Sequence& sequence) {

@@ -79,6 +79,10 @@ class Engine {
                                                std::span<const Token> prompt, int32_t known);
   // Has a finished turn written to the disk, if there is a store.
   void store_behind(const Selection& selection, const memory::Sequence& sequence);
+  // What of a prompt that was read, or of what somebody wants kept, others may want is sent to the
+  // tier, if there is one.
+  void offer_prompt(const Selection& selection, const memory::Sequence& sequence);
+  void offer_kept(const memory::Sequence& sequence);
   // Null where none was to be loaded, or the file has none.
   Predictor* predictor() { return predictor_.get(); }
   DraftModel* draft_model() { return draft_model_.get(); }           // Null: there is none.

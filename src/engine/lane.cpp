@@ -248,14 +248,15 @@ StoredPrefix* Lane::look_up_whole(std::span<const Token> tokens) {
   return stored_.get();
 }
 
-// Whether the store had more of the tokens than memory.
-bool Lane::wait_for_stored(std::span<const Token> tokens) {
+// Whether the store had more of the tokens than memory, and where.
+void Lane::wait_for_stored(std::span<const Token> tokens, PromptReport& report) {
   StoredPrefix* const stored = look_up_whole(tokens);
-  if (stored == nullptr) return false;
+  if (stored == nullptr) return;
   stored->wait();
-  const bool has_brought = stored->has_brought();
+  report.from_store = stored->has_brought();
+  report.from_tier = stored->is_from_tier();
+  report.tier = stored->tier_note();
   stored_.reset();
-  return has_brought;
 }
 
 const StoredPrefix* Lane::read_stored() const {
@@ -277,13 +278,13 @@ Result<PromptReport> Lane::read_from_best(std::span<const Token> prompt, bool as
   pending_.clear();
   next_ = 0;
   is_preempted_ = false;
-  const bool is_fetched = asks_store && wait_for_stored(prompt);
+  PromptReport report;
+  if (asks_store) wait_for_stored(prompt, report);
   Start found = find_start(prompt, true);
   const int32_t prompt_tokens = int32_t(prompt.size());
-  PromptReport report{.prompt_tokens = prompt_tokens,
-                      .from_cache = found.sequence != &sequence_,
-                      .from_store = is_fetched,
-                      .plan = found.plan};
+  report.prompt_tokens = prompt_tokens;
+  report.from_cache = found.sequence != &sequence_;
+  report.plan = found.plan;
   CAIRN_TRY(memory::Sequence start, engine_->memory().at(*found.sequence, report.plan.resume));
   std::swap(sequence_, start);
   if (ends_at_anchor(sequence_)) ++engine_->memory().snapshot_counts().restored;
@@ -491,6 +492,7 @@ Status Lane::end_prompt() {
   // anchor. What was read again after a preemption ends somewhere in an answer.
   if (!memory.needs_replay(sequence_) && sequence_.length() == prompt_end_) {
     CAIRN_TRY(memory.keep_anchor(sequence_, AnchorKind::prompt_end));
+    if (reuses_prefixes()) engine_->offer_prompt(selection_, sequence_);
   }
   if (engine_->options().keeps_all_windows) return Ok{};
   memory.protect_from(sequence_,

@@ -157,7 +157,7 @@ class Lane : public TokenSource {
                                    std::span<const int32_t> message_starts,
                                    std::vector<Token>& storage) const;
   StoredPrefix* look_up_whole(std::span<const Token> tokens);
-  bool wait_for_stored(std::span<const Token> tokens);
+  void wait_for_stored(std::span<const Token> tokens, PromptReport& report);
   Start find_start(std::span<const Token> prompt, bool wants_logits) const;
   Start find_best(std::span<const Token> prompt, bool wants_logits) const;
   memory::ResumePlan plan_whole(std::span<const Token> prompt, bool wants_logits) const;

@@ -46,33 +46,19 @@ std::chrono::nanoseconds processor_time() {
 
 Result<std::unique_ptr<SequenceStore>> SequenceStore::open(Options options, memory::Memory* memory,
                                                            memory::PrefixCache* cache) {
-  options.disk.is_read_aside = true;
-  CAIRN_TRY(std::unique_ptr<store::DiskStore> disk, store::DiskStore::open(options.disk));
-  const std::string path = options.disk.path;
-  std::unique_ptr<SequenceStore> made(
-      new SequenceStore(std::move(disk), std::move(options), memory, cache));
-  const BlockedSignals blocked;
-  try {
-    made->writer_ = std::thread([store = made.get()] { store->write_all(); });
-  } catch (const std::system_error& refused) {
-    return fail(ErrorCode::io, "{}: the thread that writes: {}", path, refused.what());
+  store::StoreOptions disk = options.disk;
+  const tier::TierOptions tier = options.tier;
+  std::unique_ptr<SequenceStore> made(new SequenceStore(std::move(options), memory, cache));
+  if (!disk.path.empty()) CAIRN_TRY(made->open_folder(disk));
+  if (!tier.url.empty()) {
+    CAIRN_TRY(made->tier_, SharedTier::open(tier, memory, made->model_));
   }
-  CAIRN_TRY(made->reader_,
-            StoreReader::start(made->disk_.get(), memory, cache, made->trace_,
-                               {.on_loaded =
-                                    [store = made.get()](const Sha256Digest& fingerprint,
-                                                         const Selection& selection,
-                                                         const memory::Sequence& loaded) {
-                                      store->note_loaded(fingerprint, selection, loaded);
-                                    },
-                                .free_memory = [store = made.get()] { store->drain(); }}));
+  CAIRN_TRY(made->start_reader());
   return made;
 }
 
-SequenceStore::SequenceStore(std::unique_ptr<store::DiskStore> disk, Options options,
-                             memory::Memory* memory, memory::PrefixCache* cache)
-    : disk_(std::move(disk)),
-      path_(std::move(options.disk.path)),
+SequenceStore::SequenceStore(Options options, memory::Memory* memory, memory::PrefixCache* cache)
+    : path_(std::move(options.disk.path)),
       model_(std::move(options.model)),
       trace_(options.trace),
       memory_(memory),
@@ -81,8 +67,39 @@ SequenceStore::SequenceStore(std::unique_ptr<store::DiskStore> disk, Options opt
       audit_interval_(options.audit_interval),
       random_(std::random_device()()) {}
 
+Status SequenceStore::open_folder(const store::StoreOptions& options) {
+  store::StoreOptions aside = options;
+  aside.is_read_aside = true;
+  CAIRN_TRY(disk_, store::DiskStore::open(aside));
+  const BlockedSignals blocked;
+  try {
+    writer_ = std::thread([this] { write_all(); });
+  } catch (const std::system_error& refused) {
+    return fail(ErrorCode::io, "{}: the thread that writes: {}", path_, refused.what());
+  }
+  return Ok{};
+}
+
+// What is near is asked first.
+Status SequenceStore::start_reader() {
+  std::vector<store::RecordSource*> sources;
+  if (disk_ != nullptr) sources.push_back(disk_.get());
+  if (tier_ != nullptr) sources.push_back(tier_->source());
+  CHECK(!sources.empty());
+  CAIRN_TRY(reader_, StoreReader::start(
+                         std::move(sources), memory_, cache_, trace_,
+                         {.on_loaded =
+                              [this](const Sha256Digest& fingerprint, const Selection& selection,
+                                     const memory::Sequence& loaded) {
+                                note_loaded(fingerprint, selection, loaded);
+                              },
+                          .free_memory = [this] { drain(); }}));
+  return Ok{};
+}
+
 SequenceStore::~SequenceStore() {
-  disk_->stop_reading();
+  if (disk_ != nullptr) disk_->stop_reading();
+  if (tier_ != nullptr) tier_->leave();
   {
     const std::lock_guard lock(mutex_);
     is_closing_ = true;
@@ -223,12 +240,15 @@ void SequenceStore::close_audit(const Audit& audit, const std::optional<Differen
   ++counts_.audited;
   if (!difference) return;
   ++counts_.differing;
+  if (tier_ != nullptr) tier_->tier().distrust();
+  if (disk_ == nullptr) return;
   condemned_.push_back({audit, *difference});
   changed_.notify_all();
 }
 
 bool SequenceStore::collect() {
   const bool is_held = reader_->collect();
+  if (tier_ != nullptr) tier_->publisher().collect();
   Snapshots written;
   const std::lock_guard lock(mutex_);
   written.swap(written_);
@@ -236,6 +256,11 @@ bool SequenceStore::collect() {
 }
 
 bool SequenceStore::drain(std::optional<std::chrono::milliseconds> patience) {
+  const bool tier_had_any = tier_ != nullptr && tier_->publisher().drain();
+  return drain_folder(patience) || tier_had_any;
+}
+
+bool SequenceStore::drain_folder(std::optional<std::chrono::milliseconds> patience) {
   bool had_any = false;
   Snapshots passed_over;
   {
@@ -260,9 +285,33 @@ bool SequenceStore::drain(std::optional<std::chrono::milliseconds> patience) {
   return had_any;
 }
 
+void SequenceStore::end_step(int64_t prompt_tokens) {
+  last_step_ns_ = now_ns();
+  is_in_step_ = false;
+  if (tier_ == nullptr) return;
+  tier_->note_step(prompt_tokens, std::chrono::nanoseconds(last_step_ns_ - step_began_ns_));
+}
+
 Result<std::vector<Token>> SequenceStore::tokens_of(const Sha256Digest& name) {
+  if (disk_ == nullptr) return fail(ErrorCode::not_found, "store: there is no folder");
   CAIRN_TRY(store::Manifest manifest, disk_->read_manifest(name));
   return std::move(manifest.outline.tokens);
+}
+
+store::StoredPart SequenceStore::part_of(const Sha256Digest& fingerprint,
+                                         std::span<const Token> tokens) const {
+  if (disk_ == nullptr) return {};
+  return disk_->part_of(fingerprint, memory_->layout(), tokens);
+}
+
+std::vector<store::IndexEntry> SequenceStore::entries() const {
+  if (disk_ == nullptr) return {};
+  return disk_->entries();
+}
+
+store::StoreStats SequenceStore::stats() const {
+  if (disk_ == nullptr) return {};
+  return disk_->stats();
 }
 
 SequenceStore::Counts SequenceStore::counts() const {
@@ -273,7 +322,7 @@ SequenceStore::Counts SequenceStore::counts() const {
 // Asked first: what is written by then is collected.
 bool SequenceStore::holds_memory() {
   std::unique_lock lock(mutex_);
-  const bool is_busy = !is_idle();
+  const bool is_busy = !is_idle() || (tier_ != nullptr && tier_->publisher().holds_memory());
   lock.unlock();
   (void)collect();
   return is_busy;
@@ -288,6 +337,8 @@ uint64_t SequenceStore::waiting_bytes() const {
 void SequenceStore::keep(const memory::Sequence& sequence, const Sha256Digest& fingerprint) {
   (void)collect();
   if (sequence.is_closed() || sequence.length() < store::kChainTokens) return;
+  if (tier_ != nullptr) tier_->offer(sequence, fingerprint, tier::TierPublisher::Offer::turn);
+  if (disk_ == nullptr) return;
   hand_over(std::make_unique<store::Snapshot>(*memory_, sequence, fingerprint, model_),
             memory_->options().budget_bytes / kWaitingPart);
 }
@@ -296,6 +347,8 @@ void SequenceStore::keep(const memory::Sequence& sequence, const Sha256Digest& f
 // which a copy keeps from being free: so little may wait, and the rest is lost.
 void SequenceStore::demote(const memory::Sequence& sequence, const Sha256Digest& fingerprint) {
   if (sequence.is_closed() || sequence.length() < store::kChainTokens) return;
+  if (tier_ != nullptr) tier_->offer(sequence, fingerprint, tier::TierPublisher::Offer::evicted);
+  if (disk_ == nullptr) return;
   if (disk_->covers(fingerprint, memory_->layout(), sequence.tokens())) return;
   auto snapshot = std::make_unique<store::Snapshot>(*memory_, sequence, fingerprint, model_);
   const uint64_t bytes_max = memory_->options().budget_bytes / kDemotedPart;
@@ -343,7 +396,12 @@ Status SequenceStore::save(const std::string& session, const memory::Sequence& s
   if (sequence.is_closed() || sequence.length() == 0) {
     return fail(ErrorCode::invalid_argument, "session {}: expected tokens, found none", session);
   }
-  drain();
+  if (disk_ == nullptr) {
+    return fail(ErrorCode::unsupported, "session {}: expected a folder (--cache-dir), found none",
+                session);
+  }
+  if (tier_ != nullptr) tier_->offer(sequence, fingerprint, tier::TierPublisher::Offer::kept);
+  drain_folder(std::nullopt);
   return disk_->save(session, store::Snapshot(*memory_, sequence, fingerprint, model_),
                      sample::to_text(sampler));
 }
@@ -351,6 +409,10 @@ Status SequenceStore::save(const std::string& session, const memory::Sequence& s
 Result<SequenceStore::Restored> SequenceStore::restore(const std::string& session,
                                                        const Sha256Digest& fingerprint,
                                                        const Selection& selection) {
+  if (disk_ == nullptr) {
+    return fail(ErrorCode::unsupported, "session {}: expected a folder (--cache-dir), found none",
+                session);
+  }
   std::string note;
   CAIRN_TRY(store::DiskStore::Match match,
             disk_->open_session(session, fingerprint, memory_->layout(), &note));

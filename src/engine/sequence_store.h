@@ -1,8 +1,9 @@
 // What an engine keeps beyond its memory and its process: finished turns, and what the prefix cache
 // evicts, are written to a folder by a thread of its own, and a prompt that memory does not know is
-// looked for there by another. No step waits for either. While nothing is computed the folder is
-// read through, a file each second; of what was loaded, some is handed out to be computed again. No
-// failure of the disk is more than a prompt computed again. Thread rule: the engine's thread.
+// looked for there by another; likewise in a tier that machines share (engine/shared_tier.h). No
+// step waits for any. While nothing is computed the folder is read through, a file each second; of
+// what was loaded, some is handed out to be computed again. No failure of either is more than a
+// prompt computed again. Thread rule: the engine's thread.
 #pragma once
 
 #include <atomic>
@@ -21,6 +22,7 @@
 
 #include "base/result.h"
 #include "engine/adapters.h"
+#include "engine/shared_tier.h"
 #include "engine/stored_prefix.h"
 #include "memory/cache/prefix_cache.h"
 #include "memory/memory.h"
@@ -34,12 +36,13 @@ class SequenceStore {
   // Memory and cache outlive it. `model`: its name, for people.
   // Of about so many sequences that are loaded one is audited; 0: none.
   struct Options {
-    store::StoreOptions disk;
+    store::StoreOptions disk;  // Without a path: there is no folder.
+    tier::TierOptions tier;    // Without a URL: there is no tier. One of both there is.
     std::string model;
     int32_t audit_interval = 1000;
     Trace* trace = nullptr;  // Outlives it; null: none.
   };
-  // Errors: those of store::DiskStore::open().
+  // Errors: those of store::DiskStore::open() and tier::Tier::open().
   static Result<std::unique_ptr<SequenceStore>> open(Options options, memory::Memory* memory,
                                                      memory::PrefixCache* cache);
   ~SequenceStore();  // When all that was handed over is written.
@@ -62,13 +65,16 @@ class SequenceStore {
   // Whether something that waits to be written, or is being written, holds memory.
   bool holds_memory();
   // Whether the folder has been read: before, nothing is written.
-  bool is_ready() const { return disk_->is_read_within({}); }
+  bool is_ready() const { return disk_ == nullptr || disk_->is_read_within({}); }
+  bool has_folder() const { return disk_ != nullptr; }
+  SharedTier* tier() const { return tier_.get(); }  // Null: there is none.
   // Waits until everything is written, and lets go of its blocks. What is not written when the
   // patience is over is passed over. False: there was nothing.
   bool drain(std::optional<std::chrono::milliseconds> patience = std::nullopt);
 
   // Saves the sequence under a name: it is on the disk when the call returns, and stays until it is
-  // removed. With it goes what its sampler remembers. Errors: those of store::DiskStore::save().
+  // removed. With it goes what its sampler remembers. Errors: those of store::DiskStore::save();
+  // unsupported, where there is no folder.
   Status save(const std::string& session, const memory::Sequence& sequence,
               const Sha256Digest& fingerprint, const sample::SamplerState& sampler = {});
   // Puts a saved sequence into the cache, as much of it as could be read.
@@ -81,27 +87,26 @@ class SequenceStore {
                            const Selection& selection);
 
   // What the disk has of the tokens (store/disk_store.h).
-  store::StoredPart part_of(const Sha256Digest& fingerprint, std::span<const Token> tokens) const {
-    return disk_->part_of(fingerprint, memory_->layout(), tokens);
-  }
+  store::StoredPart part_of(const Sha256Digest& fingerprint, std::span<const Token> tokens) const;
 
   // What it has, the oldest first; all of that only when is_ready().
-  std::vector<store::IndexEntry> entries() const { return disk_->entries(); }
+  std::vector<store::IndexEntry> entries() const;
   // Errors: those of store::DiskStore::read_manifest().
   Result<std::vector<Token>> tokens_of(const Sha256Digest& name);
 
   // What of the disk's budget each of these tenants keeps (store/disk_store.h).
   void set_shares(const std::vector<uint64_t>& tenants, double part) {
-    disk_->set_shares(tenants, part);
+    if (disk_ != nullptr) disk_->set_shares(tenants, part);
   }
 
   // Around each step: meanwhile and for a while the disk is not scrubbed, and what nobody waits for
   // is written slowly.
-  void begin_step() { is_in_step_ = true; }
-  void end_step() {
-    last_step_ns_ = now_ns();
-    is_in_step_ = false;
+  void begin_step() {
+    step_began_ns_ = now_ns();
+    is_in_step_ = true;
   }
+  // `prompt_tokens`: that it computed, where it computed nothing else.
+  void end_step(int64_t prompt_tokens);
   // Somebody waits for memory: what waits is written without rest.
   void hurry();
 
@@ -132,12 +137,14 @@ class SequenceStore {
     int64_t differing = 0;  // Audits that found a difference: an alarm.
   };
   Counts counts() const;
-  store::StoreStats stats() const { return disk_->stats(); }
+  store::StoreStats stats() const;
   const std::string& path() const { return path_; }
 
  private:
-  SequenceStore(std::unique_ptr<store::DiskStore> disk, Options options, memory::Memory* memory,
-                memory::PrefixCache* cache);
+  SequenceStore(Options options, memory::Memory* memory, memory::PrefixCache* cache);
+  Status open_folder(const store::StoreOptions& options);
+  Status start_reader();
+  bool drain_folder(std::optional<std::chrono::milliseconds> patience);
   struct Condemned {
     Audit audit;
     Difference difference;
@@ -164,7 +171,8 @@ class SequenceStore {
 
   using Snapshots = std::deque<std::unique_ptr<store::Snapshot>>;
 
-  std::unique_ptr<store::DiskStore> disk_;
+  std::unique_ptr<store::DiskStore> disk_;  // Null: no folder.
+  std::unique_ptr<SharedTier> tier_;
   std::string path_, model_;
   Trace* trace_;
   memory::Memory* memory_;
@@ -182,6 +190,7 @@ class SequenceStore {
   Counts counts_;  // Under the mutex, as all above but the thread.
   std::atomic<bool> is_in_step_{false};
   std::atomic<int64_t> last_step_ns_{0};  // When the last one ended.
+  int64_t step_began_ns_ = 0;
   std::unique_ptr<StoreReader> reader_;
   int32_t audit_interval_;
   std::mt19937_64 random_;  // Which ones are audited.

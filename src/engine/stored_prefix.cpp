@@ -33,6 +33,9 @@ struct StoredPrefix::Work {
   std::vector<Token> prompt;
   int32_t known = 0;  // Of the prompt's tokens: what memory has.
   std::optional<store::Loading> loading;
+  std::chrono::steady_clock::time_point first_asked, not_before{};
+  std::string_view tier_note;
+  bool is_read = false;                      // Blocks are taken.
   bool is_out = false, is_given_up = false;  // Under the reader's mutex.
   bool holds_memory = false;                 // Likewise: a search holds none.
 
@@ -101,6 +104,7 @@ StoredPrefix::Stage StoredPrefix::advance() {
 
 // By now memory may have more than when it was asked for.
 void StoredPrefix::take_search() {
+  tier_note_ = work_->tier_note;
   if (!work_->loading) return end();
   if (!is_waited_for_ && reader_->is_brought_by_other(*this)) {
     other_brings_ = true;
@@ -139,9 +143,12 @@ void StoredPrefix::read(bool spares_shares) {
   if (!taken) {
     log::info("store: a prompt of {} tokens is computed: {}", work_->prompt.size(),
               taken.error().message);
+    const bool is_lost = taken.error().code == ErrorCode::not_found;
+    if (is_lost && !tier_note_.empty()) tier_note_ = work_->loading->source()->why_lost();
     return end();
   }
   target_ = resume();
+  work_->is_read = true;
   stage_ = Stage::reading;
   reader_->reading_.push_back(this);
   progress_at_ = std::chrono::steady_clock::now();
@@ -150,6 +157,7 @@ void StoredPrefix::read(bool spares_shares) {
 
 void StoredPrefix::take_reading() {
   Result<memory::Sequence> loaded = work_->loading->finish();
+  work_->is_read = false;
   std::erase(reader_->reading_, this);
   if (!loaded) {  // A record was bad: with what is left.
     stage_ = Stage::found;
@@ -161,6 +169,7 @@ void StoredPrefix::take_reading() {
   reader_->hooks_.on_loaded(work_->fingerprint, work_->selection, *loaded);
   reader_->cache_->keep(std::move(loaded).value());
   has_brought_ = true;
+  is_from_tier_ = work_->loading->source()->is_shared();
   end();
 }
 
@@ -176,31 +185,36 @@ void StoredPrefix::wait() {
   }
 }
 
-Result<std::unique_ptr<StoreReader>> StoreReader::start(store::DiskStore* disk,
+Result<std::unique_ptr<StoreReader>> StoreReader::start(std::vector<store::RecordSource*> sources,
                                                         memory::Memory* memory,
                                                         memory::PrefixCache* cache, Trace* trace,
                                                         Hooks hooks) {
-  std::unique_ptr<StoreReader> made(new StoreReader(disk, memory, cache, trace, std::move(hooks)));
+  std::unique_ptr<StoreReader> made(new StoreReader(memory, cache, trace, std::move(hooks)));
+  for (store::RecordSource* const source : sources) made->desks_.emplace_back().source = source;
   const BlockedSignals blocked;
   try {
-    made->thread_ = std::thread([reader = made.get()] { reader->run(); });
+    for (size_t desk = 0; desk < sources.size(); ++desk) {
+      made->desks_[desk].thread = std::thread([reader = made.get(), desk] { reader->run(desk); });
+    }
   } catch (const std::system_error& refused) {
     return fail(ErrorCode::io, "the thread that reads the store: {}", refused.what());
   }
   return made;
 }
 
-StoreReader::StoreReader(store::DiskStore* disk, memory::Memory* memory, memory::PrefixCache* cache,
-                         Trace* trace, Hooks hooks)
-    : disk_(disk), memory_(memory), cache_(cache), trace_(trace), hooks_(std::move(hooks)) {}
+StoreReader::StoreReader(memory::Memory* memory, memory::PrefixCache* cache, Trace* trace,
+                         Hooks hooks)
+    : memory_(memory), cache_(cache), trace_(trace), hooks_(std::move(hooks)) {}
 
 StoreReader::~StoreReader() {
   {
     const std::lock_guard lock(mutex_);
     is_closing_ = true;
-    handed_over_.notify_all();
+    for (Desk& desk : desks_) desk.handed_over.notify_all();
   }
-  if (thread_.joinable()) thread_.join();
+  for (Desk& desk : desks_) {
+    if (desk.thread.joinable()) desk.thread.join();
+  }
 }
 
 std::unique_ptr<StoredPrefix> StoreReader::look_up(const Sha256Digest& fingerprint,
@@ -211,15 +225,20 @@ std::unique_ptr<StoredPrefix> StoreReader::look_up(const Sha256Digest& fingerpri
   work->selection = selection;
   work->prompt.assign(prompt.begin(), prompt.end());
   work->known = known;
+  work->first_asked = std::chrono::steady_clock::now();
   return std::unique_ptr<StoredPrefix>(new StoredPrefix(this, std::move(work)));
 }
 
 void StoreReader::hand_over(std::shared_ptr<Work> work) {
   const std::lock_guard lock(mutex_);
   work->is_out = true;
-  work->holds_memory = work->loading.has_value();
-  (work->loading ? reads_ : searches_).push_back(std::move(work));
-  handed_over_.notify_all();
+  work->holds_memory = work->is_read;
+  Desk* desk = &desks_.front();
+  if (work->is_read) {
+    desk = &*std::ranges::find(desks_, work->loading->source(), &Desk::source);
+  }
+  (work->is_read ? desk->reads : desk->searches).push_back(std::move(work));
+  desk->handed_over.notify_all();
 }
 
 bool StoreReader::is_out(const Work& work) {
@@ -259,22 +278,54 @@ bool StoreReader::is_brought_by_other(const StoredPrefix& one) const {
   });
 }
 
-void StoreReader::run() {
+// Searches first; null: it is closed. What shall be asked again later waits for its time.
+std::shared_ptr<StoredPrefix::Work> StoreReader::take_next(Desk& desk,
+                                                           std::unique_lock<std::mutex>& lock) {
+  using Clock = std::chrono::steady_clock;
+  while (!is_closing_) {
+    const Clock::time_point now = Clock::now();
+    auto& searches = desk.searches;
+    const auto ready = std::ranges::find_if(searches, [now](const std::shared_ptr<Work>& work) {
+      return work->is_given_up || work->not_before <= now;
+    });
+    if (ready != searches.end() || !desk.reads.empty()) {
+      auto& queue = ready != searches.end() ? searches : desk.reads;
+      const auto place = ready != searches.end() ? ready : desk.reads.begin();
+      std::shared_ptr<Work> work = std::move(*place);
+      queue.erase(place);
+      return work;
+    }
+    if (searches.empty()) {
+      desk.handed_over.wait(lock);
+      continue;
+    }
+    const auto first = std::ranges::min_element(
+        searches, {}, [](const std::shared_ptr<Work>& work) { return work->not_before; });
+    const Clock::time_point until = (*first)->not_before;
+    desk.handed_over.wait_until(lock, until);
+  }
+  return nullptr;
+}
+
+void StoreReader::run(size_t desk) {
   run_anywhere();
   std::unique_lock lock(mutex_);
-  for (;;) {
-    handed_over_.wait(lock,
-                      [this] { return is_closing_ || !searches_.empty() || !reads_.empty(); });
-    if (is_closing_) return;
-    auto& queue = searches_.empty() ? reads_ : searches_;
-    std::shared_ptr<Work> work = std::move(queue.front());
-    queue.pop_front();
-    bool goes_on = !work->is_given_up;
+  while (std::shared_ptr<Work> work = take_next(desks_[desk], lock)) {
+    const bool goes_on = !work->is_given_up;
     lock.unlock();
-    goes_on = goes_on && make_progress(*work);
+    const Next next = goes_on ? make_progress(desk, *work) : Next::done;
     lock.lock();
-    if (goes_on) {
-      reads_.push_back(std::move(work));
+    if (next == Next::read) {
+      desks_[desk].reads.push_back(std::move(work));
+      continue;
+    }
+    if (next == Next::search_again) {
+      desks_[desk].searches.push_back(std::move(work));
+      continue;
+    }
+    if (next == Next::search_elsewhere) {
+      desks_[desk + 1].searches.push_back(std::move(work));
+      desks_[desk + 1].handed_over.notify_all();
       continue;
     }
     work->is_out = false;
@@ -288,15 +339,35 @@ void StoreReader::run() {
   }
 }
 
-// Whether there is more to read.
-bool StoreReader::make_progress(Work& work) {
+StoreReader::Next StoreReader::make_progress(size_t desk, Work& work) {
   ++progress_;
-  TraceSpan span(trace_, "store reader", work.loading ? "store read" : "store search");
+  TraceSpan span(trace_, "store reader", work.is_read ? "store read" : "store search");
   span.add("tokens", int64_t(work.prompt.size()));
-  if (work.loading) return work.loading->read_next();
-  auto match = disk_->find(work.fingerprint, memory_->layout(), work.prompt, true, work.worth());
-  if (match) work.loading.emplace(disk_, work.fingerprint, std::move(*match), work.worth());
-  return false;
+  if (!work.is_read) return search(desk, work);
+  return work.loading->read_next() ? Next::read : Next::done;
+}
+
+// A source that is asked later is asked for more than those before it have.
+StoreReader::Next StoreReader::search(size_t desk, Work& work) {
+  store::RecordSource& source = *desks_[desk].source;
+  const int32_t found = work.loading ? work.loading->match().resume : 0;
+  const int32_t known = std::max(work.worth(), found);
+  store::RecordSource::Answer answer = source.look_up({.fingerprint = work.fingerprint,
+                                                       .layout = &memory_->layout(),
+                                                       .prompt = work.prompt,
+                                                       .wants_logits = true,
+                                                       .known = known,
+                                                       .first_asked = work.first_asked});
+  if (answer.match) {
+    work.loading.emplace(&source, work.fingerprint, std::move(*answer.match), work.worth());
+  }
+  if (!answer.note.empty()) work.tier_note = answer.note;
+  if (answer.ask_again.count() > 0) {
+    work.not_before = std::chrono::steady_clock::now() + answer.ask_again;
+    return Next::search_again;
+  }
+  const bool is_enough = int64_t(work.prompt.size()) <= known + kWorthTokens;
+  return desk + 1 < desks_.size() && !is_enough ? Next::search_elsewhere : Next::done;
 }
 
 }  // namespace cairn

@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -20,7 +21,7 @@
 #include "engine/adapters.h"
 #include "memory/cache/prefix_cache.h"
 #include "memory/memory.h"
-#include "store/disk_store.h"
+#include "store/record_source.h"
 
 namespace cairn {
 
@@ -55,6 +56,9 @@ class StoredPrefix {
   void wait();
   // Whether it, or another look-up meanwhile, brought more of the prompt. REQUIRES: ended.
   bool has_brought() const { return has_brought_; }
+  // What became of it in a tier that others share, in a word; empty: there is none.
+  std::string_view tier_note() const { return tier_note_; }
+  bool is_from_tier() const { return is_from_tier_; }
 
  private:
   friend class StoreReader;
@@ -72,6 +76,8 @@ class StoredPrefix {
   int32_t target_ = 0;  // While it is read: where the prompt can be resumed then.
   bool is_waited_for_ = false, other_brings_ = false, has_brought_ = false;
   bool spares_shares_ = false;
+  std::string_view tier_note_;
+  bool is_from_tier_ = false;
   int64_t seen_progress_ = 0;
   std::chrono::steady_clock::time_point begin_, progress_at_;
 };
@@ -85,9 +91,11 @@ class StoreReader {
     std::function<void()> free_memory;  // Where the caller waits anyway, and there is none.
   };
 
-  // Errors: io, where the system gives no thread. All outlive it; `trace` may be null. Hooks are
-  // called by the engine's thread.
-  static Result<std::unique_ptr<StoreReader>> start(store::DiskStore* disk, memory::Memory* memory,
+  // Of these sources, which are asked one after another, each by a thread of its own. Errors: io,
+  // where the system gives no thread. All outlive it; `trace` may be null. Hooks are called by the
+  // engine's thread.
+  static Result<std::unique_ptr<StoreReader>> start(std::vector<store::RecordSource*> sources,
+                                                    memory::Memory* memory,
                                                     memory::PrefixCache* cache, Trace* trace,
                                                     Hooks hooks);
   ~StoreReader();  // REQUIRES: no look-up is left.
@@ -95,24 +103,32 @@ class StoreReader {
   // Looks for what the prompt can be resumed from behind `known`, by enough tokens to be worth it.
   std::unique_ptr<StoredPrefix> look_up(const Sha256Digest& fingerprint, const Selection& selection,
                                         std::span<const Token> prompt, int32_t known);
-  // Gives back the blocks of look-ups that were given up. Whether the reader still holds some.
+  // Gives back the blocks of look-ups that were given up. Whether a reader still holds some.
   bool collect();
-  // Until the reader is done with some look-up, or the time has passed.
+  // Until a reader is done with some look-up, or the time has passed.
   void wait_for_news(std::chrono::milliseconds longest);
 
  private:
   friend class StoredPrefix;
   using Work = StoredPrefix::Work;
-  StoreReader(store::DiskStore* disk, memory::Memory* memory, memory::PrefixCache* cache,
-              Trace* trace, Hooks hooks);
-  void run();
-  bool make_progress(Work& work);
+  StoreReader(memory::Memory* memory, memory::PrefixCache* cache, Trace* trace, Hooks hooks);
+  // What a source's thread has before it, under the mutex but for the source.
+  struct Desk {
+    store::RecordSource* source = nullptr;
+    std::deque<std::shared_ptr<Work>> searches, reads;
+    std::condition_variable handed_over;
+    std::thread thread;
+  };
+  enum class Next : uint8_t { done, read, search_again, search_elsewhere };
+  void run(size_t desk);
+  std::shared_ptr<Work> take_next(Desk& desk, std::unique_lock<std::mutex>& lock);
+  Next make_progress(size_t desk, Work& work);
+  Next search(size_t desk, Work& work);
   void hand_over(std::shared_ptr<Work> work);
   bool is_out(const Work& work);
   void give_up(std::shared_ptr<Work> work);
   bool is_brought_by_other(const StoredPrefix& one) const;
 
-  store::DiskStore* disk_;
   memory::Memory* memory_;
   memory::PrefixCache* cache_;
   Trace* trace_;
@@ -120,13 +136,12 @@ class StoreReader {
   std::vector<StoredPrefix*> reading_;  // The engine's thread alone knows them.
   std::atomic<int64_t> progress_{0};    // Searches, and records that were read.
   std::mutex mutex_;
-  std::condition_variable handed_over_, news_;
-  std::deque<std::shared_ptr<Work>> searches_, reads_;
+  std::condition_variable news_;
+  std::deque<Desk> desks_;
   std::vector<std::shared_ptr<Work>> given_up_;  // To be destroyed by the engine's thread.
   int32_t held_count_ = 0;                       // Given up, and not handed back yet.
   int64_t news_count_ = 0, seen_news_ = 0;
   bool is_closing_ = false;
-  std::thread thread_;
 };
 
 }  // namespace cairn

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "base/ids.h"
 #include "base/result.h"
@@ -19,7 +20,9 @@ struct PromptReport {
   int32_t left_out_tokens = 0;  // Dropped by the context policy, after the first kept ones.
   int32_t left_out_turns = 0;   // Whole turns among them.
   bool from_cache = false;      // An entry of the prefix cache had a longer prefix.
-  bool from_store = false;      // It was read from the disk into the cache.
+  bool from_store = false;      // It was read from the disk, or the tier, into the cache.
+  bool from_tier = false;       // From the tier.
+  std::string_view tier = {};   // What became of it there (tier/tier.h), in a word; empty: no tier.
   // Where the sequence was resumed, and what limited it: as memory::ResumePlan says, or "adapters"
   // if only other adapters had a longer prefix, or "outputs" if all its logits are read.
   memory::ResumePlan plan;

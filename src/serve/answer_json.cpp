@@ -183,7 +183,8 @@ json::Value timings_json(std::span<const session::Answer> answers, size_t per_pr
 
 json::Value memory_json(const session::Answer& answer) {
   const PromptReport& prompt = answer.prompt;
-  const std::string_view source = prompt.from_store          ? "disk"
+  const std::string_view source = prompt.from_tier           ? "tier"
+                                  : prompt.from_store        ? "disk"
                                   : prompt.reused_tokens > 0 ? "cache"
                                                              : "none";
   json::Value json = {{"reused", prompt.reused_tokens},
@@ -193,6 +194,7 @@ json::Value memory_json(const session::Answer& answer) {
                       {"source", source}};
   if (answer.pinned_tokens > 0) json["pinned"] = answer.pinned_tokens;
   if (!prompt.plan.reason.empty()) json["reason"] = prompt.plan.reason;
+  if (!prompt.tier.empty()) json["tier"] = prompt.tier;
   if (!answer.program.empty()) json["program"] = answer.program;
   return json;
 }

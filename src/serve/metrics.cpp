@@ -130,6 +130,7 @@ std::string Metrics::text(const Now& now) const {
   write_now(now, out);
   write_drafts(now, out);
   write_stores(now, out);
+  write_tiers(now, out);
   write_histograms(out);
   return out;
 }
@@ -310,6 +311,46 @@ void Metrics::write_stores(const Now& now, std::string& out) {
   each("cairn_store_misses_total", "counter", "Look-ups that found nothing.", &StoreStats::misses);
   each("cairn_store_evicted_total", "counter", "Sequences that made room.", &StoreStats::evicted);
   each("cairn_store_damaged_total", "counter", "Records that were damaged.", &StoreStats::damaged);
+}
+
+// Of the models that share something with other machines.
+void Metrics::write_tiers(const Now& now, std::string& out) {
+  const auto each = [&](std::string_view name, std::string_view type, std::string_view doc,
+                        const auto& value) {
+    help(name, type, doc, out);
+    for (const NowOfModel& model : now.models) {
+      if (!model.tier) continue;
+      out += fmt::format("{}{{{}}} {}\n", name, label_of(model.model), value(*model.tier));
+    }
+  };
+  using tier::TierStats;
+  help("cairn_tier_lookups_total", "counter", "Look-ups in the tier, by what became of them.", out);
+  for (const NowOfModel& model : now.models) {
+    if (!model.tier) continue;
+    for (size_t outcome = 0; outcome < tier::kOutcomes; ++outcome) {
+      out += fmt::format("cairn_tier_lookups_total{{{},outcome=\"{}\"}} {}\n",
+                         label_of(model.model), tier::name_of(tier::Outcome(outcome)),
+                         model.tier->outcomes[outcome]);
+    }
+  }
+  each("cairn_tier_read_bytes_total", "counter", "Bytes that were fetched from the tier.",
+       [](const TierStats& tier) { return tier.read_bytes; });
+  each("cairn_tier_written_bytes_total", "counter", "Bytes that were sent to the tier.",
+       [](const TierStats& tier) { return tier.written_bytes; });
+  each("cairn_tier_published_total", "counter", "Beginnings of conversations that were sent.",
+       [](const TierStats& tier) { return tier.published; });
+  each("cairn_tier_publish_failures_total", "counter", "Those that could not be sent.",
+       [](const TierStats& tier) { return tier.publish_failures; });
+  each("cairn_tier_refused_records_total", "counter", "Records that were damaged or forged.",
+       [](const TierStats& tier) { return tier.refused_records; });
+  each("cairn_tier_lease_waits_total", "counter", "Prompts that waited for another machine.",
+       [](const TierStats& tier) { return tier.lease_waits; });
+  each("cairn_tier_breaker_openings_total", "counter", "How often the tier was left alone.",
+       [](const TierStats& tier) { return tier.breaker_openings; });
+  each("cairn_tier_paused", "gauge", "1 while the tier is not read, since it failed.",
+       [](const TierStats& tier) { return int(tier.is_open); });
+  each("cairn_tier_bytes_per_second", "gauge", "At which it was read last; 0: not measured.",
+       [](const TierStats& tier) { return tier.bytes_per_second; });
 }
 
 void Metrics::write_histograms(std::string& out) const {

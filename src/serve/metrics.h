@@ -76,6 +76,7 @@ class Metrics {
     memory::PageCounts pages = {};
     memory::SnapshotCounts snapshots = {};
     std::optional<store::StoreStats> store = std::nullopt;  // None: nothing is on the disk.
+    std::optional<tier::TierStats> tier = std::nullopt;     // None: there is none.
   };
   struct Now {
     int32_t answering = 0;
@@ -90,6 +91,7 @@ class Metrics {
   static void write_now(const Now& now, std::string& out);
   static void write_drafts(const Now& now, std::string& out);
   static void write_stores(const Now& now, std::string& out);
+  static void write_tiers(const Now& now, std::string& out);
   void write_histograms(std::string& out) const;
 
   mutable std::mutex mutex_;

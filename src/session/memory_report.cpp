@@ -188,7 +188,7 @@ MemoryReport MemoryReporter::make(std::optional<uint64_t> tenant) {
     report.scheduler = scheduler_->stats();
     report.process = process_of(*engine_, report.usage);
     SequenceStore* const store = engine_->sequence_store();
-    if (store != nullptr) report.store = store->stats();
+    if (store != nullptr && store->has_folder()) report.store = store->stats();
   }
   std::vector<Listed> listed = list(tenant, report.left_out);
   look_in_store(listed);

@@ -18,6 +18,7 @@ int32_t PromptPins::keep(const memory::Sequence& sequence, const PromptPin& pin,
   Result<memory::Sequence> beginning = engine_->memory().at(sequence, pin.position);
   if (!beginning || beginning->length() == 0) return 0;
   const int32_t length = beginning->length();
+  engine_->offer_kept(*beginning);
   const memory::Variant variant = sequence.variant();
   const Sha256Digest tokens = Sha256().add(std::as_bytes(beginning->tokens())).finish();
   const auto same = std::ranges::find_if(

@@ -11,7 +11,6 @@
 #include "base/quantities.h"
 #include "base/threads/background_thread.h"
 #include "memory/common_prefix.h"
-#include "store/crc32c.h"
 #include "store/loading.h"
 
 namespace cairn::store {
@@ -32,28 +31,7 @@ bool is_damage(const Error& error) {
   return error.code == ErrorCode::invalid_data;
 }
 
-// Of this layout, and a sequence could be so.
-Status check_manifest(const Manifest& manifest, uint32_t layout, const memory::Layout& wanted) {
-  if (layout != layout_id(wanted) || manifest.hidden_row_bytes != wanted.hidden_bytes()) {
-    return fail(ErrorCode::unsupported, "manifest: expected another layout of pages");
-  }
-  CAIRN_TRY(check(manifest.outline, wanted));
-  if (pieces_of(manifest.outline, wanted).size() != manifest.pieces.size()) {
-    return fail(ErrorCode::invalid_data, "manifest: the number of records does not fit");
-  }
-  return Ok{};
-}
-
 }  // namespace
-
-struct DiskStore::ReadRecord {
-  RecordFront front;
-  std::vector<std::byte> bytes;
-
-  std::span<const std::byte> payload() const {
-    return std::span(bytes).subspan(size_t(front.header.payload_offset()));
-  }
-};
 
 DiskStore::DiskStore(std::unique_ptr<Folder> folder, const StoreOptions& options)
     : folder_(std::move(folder)),
@@ -166,16 +144,11 @@ Status DiskStore::scan() {
 std::optional<IndexEntry> DiskStore::scan_manifest(const Sha256Digest& name,
                                                    const RecordFile& file) {
   IndexEntry entry{.name = name, .manifest_bytes = file.size()};
-  Result<ReadRecord> read = read_manifest_file(name, file);
+  Result<ManifestRecord> read = read_manifest_file(name, file);
   if (!read && read.error().code != ErrorCode::unsupported) return std::nullopt;
   if (read) {
-    const RecordHeader& header = read->front.header;
-    Result<Manifest> manifest = decode_manifest(read->payload(), std::move(read->front.tokens));
-    if (!manifest) {
-      put_away(Place::manifests, name, manifest.error().message);
-      return std::nullopt;
-    }
-    entry = entry_of(header, *manifest, Chain(header.fingerprint, manifest->outline.tokens));
+    entry = entry_of(read->header, read->manifest,
+                     Chain(read->header.fingerprint, read->manifest.outline.tokens));
   }
   entry.used_ns = file.used_ns();
   return entry;
@@ -193,7 +166,7 @@ void DiskStore::put_away(Place place, const Sha256Digest& name, const std::strin
   }
 }
 
-Result<DiskStore::ReadRecord> DiskStore::read_manifest_record(const Sha256Digest& name) {
+Result<ManifestRecord> DiskStore::read_manifest_record(const Sha256Digest& name) {
   Result<RecordFile> file = folder_->open_record(Place::manifests, name);
   if (file) return read_manifest_file(name, *file);
   if (is_damage(file.error())) put_away(Place::manifests, name, file.error().message);
@@ -203,30 +176,21 @@ Result<DiskStore::ReadRecord> DiskStore::read_manifest_record(const Sha256Digest
 // Its name is made of what it contains, so that a manifest in another's place is noticed; that its
 // tokens are those of its key shows when records are looked up by them. Most of them are read by
 // one call.
-Result<DiskStore::ReadRecord> DiskStore::read_manifest_file(const Sha256Digest& name,
-                                                            const RecordFile& file) {
-  const auto read = [&]() -> Result<ReadRecord> {
-    ReadRecord record;
-    std::vector<std::byte>& bytes = record.bytes;
-    bytes.resize(size_t(std::min(file.size(), kFirstBytes)));
+Result<ManifestRecord> DiskStore::read_manifest_file(const Sha256Digest& name,
+                                                     const RecordFile& file) {
+  const auto read = [&]() -> Result<ManifestRecord> {
+    std::vector<std::byte> bytes(size_t(std::min(file.size(), kFirstBytes)));
     CAIRN_TRY(file.read(0, bytes));
     CAIRN_TRY(const RecordHeader header, decode_header(bytes));
-    const bool is_expected = header.type == RecordType::manifest &&
-                             header.payload_bytes <= kManifestBytesMax && header.begin == 0 &&
-                             header.token_count == uint32_t(header.end) &&
-                             header.file_bytes() == file.size() && name_of(header) == name;
-    if (!is_expected) return fail(ErrorCode::invalid_data, "manifest: not that of its name");
+    const bool is_whole =
+        header.payload_bytes <= kManifestBytesMax && header.file_bytes() == file.size();
+    if (!is_whole) return fail(ErrorCode::invalid_data, "manifest: not that of its name");
     const size_t first_bytes = bytes.size();
     bytes.resize(size_t(file.size()));
     CAIRN_TRY(file.read(first_bytes, std::span(bytes).subspan(first_bytes)));
-    const std::span<const std::byte> all = bytes;
-    CAIRN_TRY(record.front, decode_front(all.first(size_t(header.payload_offset()))));
-    BlockChecksums checksums;
-    checksums.add(record.payload());
-    if (checksums.finish() == record.front.checksums) return record;
-    return fail(ErrorCode::invalid_data, "manifest: a checksum of its payload is another");
+    return decode_manifest_record(name, bytes);
   };
-  Result<ReadRecord> record = read();
+  Result<ManifestRecord> record = read();
   if (!record && is_damage(record.error())) {
     put_away(Place::manifests, name, record.error().message);
   }
@@ -235,10 +199,10 @@ Result<DiskStore::ReadRecord> DiskStore::read_manifest_file(const Sha256Digest& 
 
 Result<Manifest> DiskStore::read_manifest(const Sha256Digest& name, Sha256Digest* fingerprint,
                                           uint32_t* layout) {
-  CAIRN_TRY(ReadRecord record, read_manifest_record(name));
-  if (fingerprint != nullptr) *fingerprint = record.front.header.fingerprint;
-  if (layout != nullptr) *layout = record.front.header.layout;
-  return decode_manifest(record.payload(), std::move(record.front.tokens));
+  CAIRN_TRY(ManifestRecord record, read_manifest_record(name));
+  if (fingerprint != nullptr) *fingerprint = record.header.fingerprint;
+  if (layout != nullptr) *layout = record.header.layout;
+  return std::move(record.manifest);
 }
 
 std::optional<DiskStore::Match> DiskStore::find(const Sha256Digest& fingerprint,
@@ -345,6 +309,43 @@ Result<memory::Sequence> DiskStore::load(memory::Memory& memory, memory::Variant
     Result<memory::Sequence> sequence = loading.finish();
     if (sequence || sequence.error().code != ErrorCode::invalid_data) return sequence;
   }
+}
+
+namespace {
+
+class OpenFile : public OpenRecord {
+ public:
+  explicit OpenFile(RecordFile file) : file_(std::move(file)) { file_.will_read(); }
+
+  Status expect_bytes(uint64_t count) override {
+    if (file_.size() == count) return Ok{};
+    return fail(ErrorCode::invalid_data, "record: expected {} bytes, found {}", count,
+                file_.size());
+  }
+  Status read(uint64_t offset, std::span<std::byte> bytes) override {
+    return file_.read(offset, bytes);
+  }
+
+ private:
+  RecordFile file_;
+};
+
+}  // namespace
+
+RecordSource::Answer DiskStore::look_up(const Question& question) {
+  return {.match = find(question.fingerprint, *question.layout, question.prompt,
+                        question.wants_logits, question.known)};
+}
+
+// The disk reads what was opened while records before it are checked.
+Result<std::unique_ptr<OpenRecord>> DiskStore::open_record(const PieceRef& piece,
+                                                           std::optional<TimePoint>) {
+  CAIRN_TRY(RecordFile file, folder_->open_record(Place::objects, piece.name));
+  return std::unique_ptr<OpenRecord>(std::make_unique<OpenFile>(std::move(file)));
+}
+
+void DiskStore::refuse_record(const PieceRef& piece, const std::string& reason) {
+  put_away(Place::objects, piece.name, reason);
 }
 
 void DiskStore::count_hit(const Sha256Digest& name) {

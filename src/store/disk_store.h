@@ -28,9 +28,11 @@
 #include "base/result.h"
 #include "memory/archive.h"
 #include "memory/even_shares.h"
+#include "store/encoded_record.h"
 #include "store/folder.h"
 #include "store/index.h"
 #include "store/manifest.h"
+#include "store/record_source.h"
 #include "store/snapshot.h"
 #include "store/store_stats.h"
 #include "store/stored_part.h"
@@ -47,12 +49,12 @@ struct StoreOptions {
   bool is_read_aside = false;
 };
 
-class DiskStore {
+class DiskStore : public RecordSource {
  public:
   // Reads all manifests. Errors: those of Folder::open(), and of listing it; where it is read
   // aside, a store that cannot be listed has nothing, and takes nothing.
   static Result<std::unique_ptr<DiskStore>> open(const StoreOptions& options);
-  ~DiskStore();
+  ~DiskStore() override;
 
   // Makes the sequence survive; records that are there already are not written again. The result is
   // the manifest's name. Errors: no_room (budget, disk), io; cancelled, where `goes_on`, which is
@@ -74,14 +76,7 @@ class DiskStore {
   // back with open_session().
   Status save(const std::string& session, const Snapshot& snapshot, std::string_view note = {});
 
-  // A stored sequence that helps with a prompt.
-  struct Match {
-    Sha256Digest name{};
-    Manifest manifest;
-    int32_t position = 0;  // Up to which tokens are common.
-    int32_t resume = 0;    // Where it can be resumed, if all its records are good.
-    bool wants_logits = false;
-  };
+  using Match = store::Match;
   // That from which the fewest tokens of the prompt have to be computed; nothing where none is
   // better than `known`, a position that needs no store.
   std::optional<Match> find(const Sha256Digest& fingerprint, const memory::Layout& layout,
@@ -97,6 +92,16 @@ class DiskStore {
   // Errors: not_found (nothing is left behind `known`), memory_full, context_full.
   Result<memory::Sequence> load(memory::Memory& memory, memory::Variant variant,
                                 const Sha256Digest& fingerprint, const Match& match, int32_t known);
+
+  bool is_shared() const override { return false; }
+  Answer look_up(const Question& question) override;
+  Result<std::unique_ptr<OpenRecord>> open_record(const PieceRef& piece,
+                                                  std::optional<TimePoint> deadline) override;
+  void refuse_record(const PieceRef& piece, const std::string& reason) override;
+  bool tries_again() const override { return true; }
+  void count_hit(const Sha256Digest& name) override;
+  void count_miss() override;
+  void count_read(uint64_t bytes) override;
 
   // Until all is read, of its entries and bytes none are known.
   StoreStats stats() const;
@@ -136,25 +141,19 @@ class DiskStore {
 
  private:
   DiskStore(std::unique_ptr<Folder> folder, const StoreOptions& options);
-  friend class Loading;
-  struct ReadRecord;
   Status scan();
   void read_aside();
   bool wait_until_read() const;  // False: nothing is read any more.
   std::optional<IndexEntry> scan_manifest(const Sha256Digest& name, const RecordFile& file);
-  Result<ReadRecord> read_manifest_record(const Sha256Digest& name);
-  Result<ReadRecord> read_manifest_file(const Sha256Digest& name, const RecordFile& file);
-  void count_hit(const Sha256Digest& name);
-  void count_miss();
-  void count_read(uint64_t bytes);
+  Result<ManifestRecord> read_manifest_record(const Sha256Digest& name);
+  Result<ManifestRecord> read_manifest_file(const Sha256Digest& name, const RecordFile& file);
   void put_away(Place place, const Sha256Digest& name, const std::string& reason);
 
   Result<PieceRef> write_piece(const Snapshot& snapshot, const Piece& piece, const Chain& chain,
                                Durability durability);
   Result<PieceRef> keep_existing(const RecordHeader& header, const Sha256Digest& name,
                                  Durability durability);
-  Status write_manifest_file(const RecordHeader& header, const memory::Outline& outline,
-                             std::span<const std::byte> payload, Durability durability);
+  Status write_manifest_file(const EncodedRecord& record, Durability durability);
   Result<Sha256Digest> write_manifest(const Manifest& manifest, const Chain& chain, uint32_t layout,
                                       Durability durability);
   Status make_room(uint64_t bytes);

@@ -3,8 +3,8 @@
 #include <array>
 #include <utility>
 
-#include "store/crc32c.h"
 #include "store/disk_store.h"
+#include "store/encoded_record.h"
 
 namespace cairn::store {
 namespace {
@@ -80,33 +80,21 @@ void DiskStore::drop_new_records() {
 
 Result<PieceRef> DiskStore::write_piece(const Snapshot& snapshot, const Piece& piece,
                                         const Chain& chain, Durability durability) {
-  RecordHeader header = header_of(piece, chain, snapshot.layout());
-  const Sha256Digest name = name_of(header);
+  const RecordHeader expected = header_of(piece, chain, snapshot.layout());
+  const Sha256Digest name = name_of(expected);
   being_written_.insert(name);
   if (folder_->size_of(Place::objects, name)) {
-    Result<PieceRef> existing = keep_existing(header, name, durability);
+    Result<PieceRef> existing = keep_existing(expected, name, durability);
     // Who saves wants to know that what is there is good.
     const bool is_good = existing && (durability == Durability::cache || verify_record(*existing));
     if (is_good) return existing;
   }
-  std::vector<std::span<const std::byte>> parts = snapshot.parts_of(piece);
-  BlockChecksums checksums;
-  Sha256 sha;
-  for (const std::span<const std::byte>& part : parts) {
-    checksums.add(part);
-    sha.add(part);
-  }
-  header.payload_digest = sha.finish();
-  const std::vector<std::byte> front =
-      encode_front(header,
-                   std::span(snapshot.outline().tokens)
-                       .subspan(size_t(piece.begin), size_t(piece.end - piece.begin)),
-                   checksums.finish());
-  parts.insert(parts.begin(), front);
+  const EncodedRecord record = encode_piece(snapshot, piece, chain);
+  const RecordHeader& header = record.header;
+  const PieceRef& ref = record.ref;
   CAIRN_TRY(make_room(header.file_bytes()));
-  CAIRN_TRY(const bool is_new, folder_->write(Place::objects, name, parts, durability));
+  CAIRN_TRY(const bool is_new, folder_->write(Place::objects, name, record.parts(), durability));
   if (durability == Durability::saved) CAIRN_TRY(folder_->sync_names(Place::objects, name));
-  PieceRef ref{.name = name, .digest = header.payload_digest, .file_bytes = header.file_bytes()};
   if (!is_new) {
     CAIRN_TRY(const PieceRef existing, keep_existing(header, name, durability));
     const bool may_differ = (header.flags & kIsPartial) != 0;
@@ -151,21 +139,16 @@ Result<PieceRef> DiskStore::keep_existing(const RecordHeader& header, const Sha2
 }
 
 // A damaged one of the same name is put away as it is read.
-Status DiskStore::write_manifest_file(const RecordHeader& header, const memory::Outline& outline,
-                                      std::span<const std::byte> payload, Durability durability) {
-  const Sha256Digest name = name_of(header);
-  BlockChecksums checksums;
-  checksums.add(payload);
-  const std::vector<std::byte> front = encode_front(header, outline.tokens, checksums.finish());
-  const std::span<const std::byte> parts[] = {front, payload};
+Status DiskStore::write_manifest_file(const EncodedRecord& record, Durability durability) {
+  const Sha256Digest& name = record.ref.name;
   const bool is_there = folder_->size_of(Place::manifests, name) && read_manifest(name);
   if (is_there) {
     folder_->mark_used(Place::manifests, name);
   } else {
-    CAIRN_TRY(make_room(header.file_bytes()));
-    CAIRN_TRY(folder_->write(Place::manifests, name, parts, durability));
+    CAIRN_TRY(make_room(record.ref.file_bytes));
+    CAIRN_TRY(folder_->write(Place::manifests, name, record.parts(), durability));
     const std::lock_guard lock(mutex_);
-    stats_.written_bytes += header.file_bytes();
+    stats_.written_bytes += record.ref.file_bytes;
   }
   if (durability == Durability::cache) return Ok{};
   if (is_there) {
@@ -178,15 +161,10 @@ Status DiskStore::write_manifest_file(const RecordHeader& header, const memory::
 // Those that it goes on from are not needed any more.
 Result<Sha256Digest> DiskStore::write_manifest(const Manifest& manifest, const Chain& chain,
                                                uint32_t layout, Durability durability) {
-  const std::vector<std::byte> payload = encode(manifest);
-  if (payload.size() > kManifestBytesMax) {
-    return fail(ErrorCode::no_room, "manifest: expected at most {} bytes, found {}",
-                kManifestBytesMax, payload.size());
-  }
+  CAIRN_TRY(const EncodedRecord record, encode_manifest(manifest, chain, layout));
   const int32_t length = manifest.outline.length();
-  const RecordHeader header = manifest_header(chain, manifest, layout, payload);
-  CAIRN_TRY(write_manifest_file(header, manifest.outline, payload, durability));
-  IndexEntry entry = entry_of(header, manifest, chain);
+  CAIRN_TRY(write_manifest_file(record, durability));
+  IndexEntry entry = entry_of(record.header, manifest, chain);
   const Sha256Digest name = entry.name;
   entry.used_ns = now_ns_();
   std::vector<Sha256Digest> covered;

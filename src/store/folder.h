@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/machine/descriptor.h"
 #include "base/function_ref.h"
+#include "base/machine/descriptor.h"
 #include "base/result.h"
 #include "base/sha256.h"
 #include "store/file_calls.h"

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "store/crc32c.h"
+#include "store/snapshot.h"
 
 namespace cairn::store {
 namespace {
@@ -47,13 +48,12 @@ std::vector<std::span<std::byte>> targets_of(const Piece& piece, const memory::O
 }  // namespace
 
 // Moving a list of tokens leaves them where they are, so that the chain may refer to them.
-Loading::Loading(DiskStore* store, const Sha256Digest& fingerprint, DiskStore::Match match,
-                 int32_t known)
-    : store_(store),
+Loading::Loading(RecordSource* source, const Sha256Digest& fingerprint, Match match, int32_t known)
+    : source_(source),
       match_(std::move(match)),
       known_(known),
       chain_(fingerprint, match_.manifest.outline.tokens),
-      outline_(match_.manifest.outline) {}
+      outline_(match_.held ? *match_.held : match_.manifest.outline) {}
 
 int32_t Loading::resume(const memory::Layout& layout) const {
   return resume_position(outline_, layout, match_.position, match_.wants_logits);
@@ -71,8 +71,9 @@ size_t Loading::needed_bytes(const memory::Layout& layout) const {
 
 Status Loading::begin(memory::Memory& memory, memory::Variant variant) {
   layout_ = &memory.layout();
-  if (resume(*layout_) <= known_) {
-    store_->count_miss();
+  const bool is_hopeless = is_bad_ && (is_late() || !source_->tries_again());
+  if (is_hopeless || resume(*layout_) <= known_) {
+    source_->count_miss();
     return fail(ErrorCode::not_found, "store: nothing that helps could be read");
   }
   wanted_ = wanted(*layout_);
@@ -87,10 +88,13 @@ Status Loading::begin(memory::Memory& memory, memory::Variant variant) {
 bool Loading::read_next() {
   CHECK(assembly_.has_value());
   if (next_ == pieces_.size() || is_bad_) return false;
+  if (match_.patience && !deadline_) {
+    deadline_ = std::chrono::steady_clock::now() + *match_.patience;
+  }
   if (next_ == 0) clear_ahead();
   is_bad_ = !read_piece(next_);
   if (is_bad_) {
-    lose(pieces_[next_]);
+    drop(pieces_[next_], *layout_, outline_);
   } else if (++next_ < pieces_.size()) {
     return true;
   }
@@ -98,12 +102,8 @@ bool Loading::read_next() {
   return false;
 }
 
-void Loading::lose(const Piece& piece) {
-  if (piece.type == RecordType::state) {
-    outline_.drop_state(*layout_, piece.end);
-  } else {
-    outline_.drop_pages(*layout_, piece.group, piece.pages);
-  }
+bool Loading::is_late() const {
+  return deadline_ && std::chrono::steady_clock::now() >= *deadline_;
 }
 
 Result<memory::Sequence> Loading::finish() {
@@ -113,7 +113,7 @@ Result<memory::Sequence> Loading::finish() {
     return fail(ErrorCode::invalid_data, "store: a record is missing or damaged");
   }
   fill_rows();
-  store_->count_hit(match_.name);
+  source_->count_hit(match_.name);
   memory::Sequence sequence = std::move(*assembly_).finish();
   assembly_.reset();
   return sequence;
@@ -130,21 +130,10 @@ void Loading::fill_rows() {
   }
 }
 
-bool Loading::is_wanted(const Piece& piece) const {
-  if (piece.type == RecordType::state) {
-    return std::ranges::binary_search(wanted_.state_positions(), piece.end);
-  }
-  return std::ranges::any_of(wanted_.runs[size_t(piece.group)], [&](const memory::PageRun& run) {
-    return run.first < piece.pages.end() && piece.pages.first < run.end();
-  });
-}
-
 void Loading::open_ahead() {
   for (; open_next_ < pieces_.size() && opened_.size() < kOpenAhead; ++open_next_) {
-    if (!is_wanted(pieces_[open_next_])) continue;
-    opened_.push_back(
-        store_->folder().open_record(Place::objects, match_.manifest.pieces[open_next_].name));
-    if (opened_.back()) opened_.back()->will_read();
+    if (!has_part_in(pieces_[open_next_], wanted_)) continue;
+    opened_.push_back(source_->open_record(match_.manifest.pieces[open_next_], deadline_));
   }
 }
 
@@ -166,31 +155,32 @@ void Loading::clear_ahead() {
 // Only records that hold something wanted are read.
 bool Loading::read_piece(size_t index) {
   const Piece& piece = pieces_[index];
-  if (!is_wanted(piece)) return true;
+  if (!has_part_in(piece, wanted_)) return true;
   open_ahead();
-  Result<RecordFile> file = std::move(opened_.front());
+  Result<std::unique_ptr<OpenRecord>> record = std::move(opened_.front());
   opened_.pop_front();
   const PieceRef& ref = match_.manifest.pieces[index];
   std::vector<std::byte> scratch;
   const auto targets = targets_of(piece, wanted_, *layout_, *assembly_, scratch);
-  const Status status = file ? read_record(*file, piece, ref, targets) : Status(file.error());
+  const Status status =
+      record ? read_record(**record, piece, ref, targets) : Status(record.error());
   // What cannot be read now may be readable again: only what was read and is wrong is put away.
   if (!status && status.error().code == ErrorCode::invalid_data) {
-    store_->put_away(Place::objects, ref.name, status.error().message);
+    source_->refuse_record(ref, status.error().message);
   }
   return bool(status);
 }
 
-Status Loading::read_record(const RecordFile& file, const Piece& piece, const PieceRef& ref,
+Status Loading::read_record(OpenRecord& record, const Piece& piece, const PieceRef& ref,
                             std::span<const std::span<std::byte>> targets) {
   RecordHeader expected = header_of(piece, chain_, *layout_);
   expected.payload_digest = ref.digest;
-  if (name_of(expected) != ref.name || file.size() != expected.file_bytes()) {
-    return fail(ErrorCode::invalid_data, "record: expected {} bytes, found {}",
-                expected.file_bytes(), file.size());
+  if (name_of(expected) != ref.name) {
+    return fail(ErrorCode::invalid_data, "record: not that of its name");
   }
+  CAIRN_TRY(record.expect_bytes(expected.file_bytes()));
   std::vector<std::byte> bytes(size_t(expected.payload_offset()));
-  CAIRN_TRY(file.read(0, bytes));
+  CAIRN_TRY(record.read(0, bytes));
   CAIRN_TRY(const RecordFront front, decode_front(bytes));
   // Rows that nobody wants may differ between two records of one name.
   if (piece.is_partial) expected.payload_digest = front.header.payload_digest;
@@ -199,29 +189,29 @@ Status Loading::read_record(const RecordFile& file, const Piece& piece, const Pi
   if (front.header != expected || !std::ranges::equal(front.tokens, own)) {
     return fail(ErrorCode::invalid_data, "record: it is that of other tokens");
   }
-  return read_payload(file, front, targets);
+  return read_payload(record, front, targets);
 }
 
 // Into parts that nobody else sees before all of them are checked.
-Status Loading::read_payload(const RecordFile& file, const RecordFront& front,
+Status Loading::read_payload(OpenRecord& record, const RecordFront& front,
                              std::span<const std::span<std::byte>> parts) {
   BlockChecksums checksums;
   uint64_t offset = front.header.payload_offset();
   uint64_t wanted = 0;
   for (const std::span<std::byte>& part : parts) {
-    CAIRN_TRY(file.read(offset, part));
+    CAIRN_TRY(record.read(offset, part));
     checksums.add(part);
     offset += part.size();
     wanted += part.size();
   }
   std::vector<std::byte> rest(
       size_t(rounded_to_block(wanted, front.header.payload_bytes) - wanted));
-  CAIRN_TRY(file.read(offset, rest));
+  CAIRN_TRY(record.read(offset, rest));
   checksums.add(rest);
   const std::vector<uint32_t> found = checksums.finish();
   const bool is_equal = found.size() <= front.checksums.size() &&
                         std::equal(found.begin(), found.end(), front.checksums.begin());
-  store_->count_read(wanted + rest.size());
+  source_->count_read(wanted + rest.size());
   if (is_equal) return Ok{};
   return fail(ErrorCode::invalid_data, "record: a checksum of its payload is another");
 }

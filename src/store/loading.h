@@ -13,19 +13,22 @@
 #include <vector>
 
 #include "base/result.h"
-#include "store/disk_store.h"
+#include "memory/archive.h"
 #include "store/pages_ahead.h"
+#include "store/pieces.h"
+#include "store/record_source.h"
 
 namespace cairn::store {
 
 class Loading {
  public:
-  // Of what store.find() or open_sequence() gave; resumes behind `known`. The store outlives it.
-  Loading(DiskStore* store, const Sha256Digest& fingerprint, DiskStore::Match match, int32_t known);
+  // Of what this source found; resumes behind `known`. The source outlives it.
+  Loading(RecordSource* source, const Sha256Digest& fingerprint, Match match, int32_t known);
   Loading(const Loading&) = delete;
   Loading& operator=(const Loading&) = delete;
 
-  const DiskStore::Match& match() const { return match_; }
+  const Match& match() const { return match_; }
+  RecordSource* source() const { return source_; }
   // Where the sequence can be resumed, as far as is known by now.
   int32_t resume(const memory::Layout& layout) const;
   // Of the blocks that begin() takes.
@@ -34,27 +37,27 @@ class Loading {
   // Takes the blocks. Errors: not_found (nothing is left behind `known`), memory_full,
   // context_full.
   Status begin(memory::Memory& memory, memory::Variant variant);
-  // Reads a record. False: it was the last, or a bad one. REQUIRES: begin() succeeded.
+  // Reads a record. False: it was the last, or a bad one, or there is no time for more. REQUIRES:
+  // begin() succeeded.
   bool read_next();
   // REQUIRES: read_next() returned false. Errors: invalid_data: a record was bad, which is put away
-  // by now, and begin() may be called again.
+  // by now, and begin() may be called again, which says whether that is worth it.
   Result<memory::Sequence> finish();
 
  private:
   memory::Outline wanted(const memory::Layout& layout) const;
-  bool is_wanted(const Piece& piece) const;
   void open_ahead();
   void clear_ahead();
   bool read_piece(size_t index);
-  Status read_record(const RecordFile& file, const Piece& piece, const PieceRef& ref,
+  Status read_record(OpenRecord& record, const Piece& piece, const PieceRef& ref,
                      std::span<const std::span<std::byte>> targets);
-  Status read_payload(const RecordFile& file, const RecordFront& front,
+  Status read_payload(OpenRecord& record, const RecordFront& front,
                       std::span<const std::span<std::byte>> parts);
-  void lose(const Piece& piece);
   void fill_rows();
+  bool is_late() const;
 
-  DiskStore* store_;
-  DiskStore::Match match_;
+  RecordSource* source_;
+  Match match_;
   int32_t known_;
   Chain chain_;              // Of the manifest's tokens.
   memory::Outline outline_;  // Without what turned out bad.
@@ -64,10 +67,12 @@ class Loading {
   std::optional<memory::Assembly> assembly_;
   std::vector<Piece> pieces_;
   size_t next_ = 0;
-  std::deque<Result<RecordFile>> opened_;  // Of the wanted pieces from `next_` on, some.
+  std::deque<Result<std::unique_ptr<OpenRecord>>>
+      opened_;  // Of the wanted pieces from `next_` on, some.
   size_t open_next_ = 0;
   std::unique_ptr<PagesAhead> pages_ahead_;  // Of the blocks that records are read into.
   bool is_bad_ = false;
+  std::optional<TimePoint> deadline_;  // From the first record on, where there is one.
 };
 
 }  // namespace cairn::store

@@ -105,4 +105,21 @@ Sha256Digest name_of(const RecordHeader& header) {
                   .content = is_manifest ? header.payload_digest : Sha256Digest{}});
 }
 
+bool has_part_in(const Piece& piece, const memory::Outline& outline) {
+  if (piece.type == RecordType::state) {
+    return std::ranges::binary_search(outline.state_positions(), piece.end);
+  }
+  return std::ranges::any_of(outline.runs[size_t(piece.group)], [&](const memory::PageRun& run) {
+    return run.first < piece.pages.end() && piece.pages.first < run.end();
+  });
+}
+
+void drop(const Piece& piece, const memory::Layout& layout, memory::Outline& outline) {
+  if (piece.type == RecordType::state) {
+    outline.drop_state(layout, piece.end);
+  } else {
+    outline.drop_pages(layout, piece.group, piece.pages);
+  }
+}
+
 }  // namespace cairn::store

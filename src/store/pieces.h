@@ -31,4 +31,9 @@ std::vector<Piece> pieces_of(const memory::Outline& outline, const memory::Layou
 RecordHeader header_of(const Piece& piece, const Chain& chain, const memory::Layout& layout);
 Sha256Digest name_of(const RecordHeader& header);
 
+// Whether something of a piece is held by this outline, which was cut from its own.
+bool has_part_in(const Piece& piece, const memory::Outline& outline);
+// Forgets what a piece holds, since it cannot be had.
+void drop(const Piece& piece, const memory::Layout& layout, memory::Outline& outline);
+
 }  // namespace cairn::store

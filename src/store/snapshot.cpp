@@ -47,6 +47,15 @@ uint64_t Snapshot::payload_bytes() const {
   return bytes;
 }
 
+bool Snapshot::cut(int32_t position) {
+  if (position >= outline_.length()) return true;
+  const int32_t length = resume_position(outline_, *layout_, position, false);
+  if (length == 0) return false;
+  outline_.cut(*layout_, length);
+  pieces_ = pieces_of(outline_, *layout_);
+  return true;
+}
+
 std::vector<std::span<const std::byte>> Snapshot::parts_of(const Piece& piece) const {
   using memory::Archive;
   return spans_of<const std::byte>(

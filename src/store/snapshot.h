@@ -31,6 +31,10 @@ class Snapshot {
   std::span<const Piece> pieces() const { return pieces_; }
   uint64_t payload_bytes() const;  // Of all pieces.
 
+  // Leaves of it what can be resumed at or before this position; nothing: false, and it is as it
+  // was.
+  bool cut(int32_t position);
+
   // The payload of a piece, part by part.
   std::vector<std::span<const std::byte>> parts_of(const Piece& piece) const;
   // Without its records, which the writer knows.

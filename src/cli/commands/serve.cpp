@@ -317,6 +317,7 @@ command_line::Action add_serve(command_line::Options& command) {
   a->engine.add_program_to(command);
   a->engine.add_memory_to(command);
   a->engine.add_store_to(command);
+  a->engine.add_tier_to(command);
   a->engine.add_drafts_to(command);
   command.set_preset([a] { return read_preset(a->serve.model_path); });
   add_sandbox(command, a->serve.sandbox);

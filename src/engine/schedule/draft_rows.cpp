@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "draft/row_choice.h"
-#include "engine/schedule/moving_average.h"
+#include "base/trace/moving_average.h"
 
 namespace cairn {
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 
 #include "base/check.h"
-#include "engine/schedule/moving_average.h"
+#include "base/trace/moving_average.h"
 
 namespace cairn {
 

@@ -97,7 +97,10 @@ std::unique_ptr<http::Reply> get_metrics(const ServerContext& context, http::Req
       model.memory = engine.memory().usage();
       model.pages = engine.memory().page_counts();
       model.snapshots = engine.memory().snapshot_counts();
-      if (SequenceStore* const store = engine.sequence_store()) model.store = store->stats();
+      if (SequenceStore* const store = engine.sequence_store()) {
+        if (store->has_folder()) model.store = store->stats();
+        if (store->tier() != nullptr) model.tier = store->tier()->tier().stats();
+      }
     });
     now.models.push_back(std::move(model));
   }

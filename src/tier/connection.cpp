@@ -1,0 +1,118 @@
+// Words become a command, bytes become replies.
+#include "tier/connection.h"
+
+#include <fmt/core.h>
+
+#include <string>
+#include <utility>
+
+namespace cairn::tier {
+namespace {
+
+constexpr size_t kBufferBytes = size_t(256) << 10;
+// Words are put together; a payload is sent as it lies.
+constexpr size_t kTogetherBytes = 4096;
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+}  // namespace
+
+Connection::Connection(std::unique_ptr<Wire> wire)
+    : wire_(std::move(wire)), buffer_(kBufferBytes) {}
+
+Result<std::unique_ptr<Connection>> Connection::open(const TierAddress& address,
+                                                     Clock::time_point deadline,
+                                                     const std::atomic<bool>* is_given_up) {
+  CAIRN_TRY(std::unique_ptr<Wire> wire, Wire::connect(address, deadline, is_given_up));
+  std::unique_ptr<Connection> made(new Connection(std::move(wire)));
+  if (address.password.empty()) return made;
+  std::vector<std::string_view> words = {"AUTH"};
+  if (!address.user.empty()) words.push_back(address.user);
+  words.push_back(address.password);
+  CAIRN_TRY(const Reply reply, made->ask(words, 0, deadline));
+  if (reply.kind == Reply::Kind::text) return made;
+  return fail(ErrorCode::invalid_argument, "tier: the login was refused");
+}
+
+Result<ExpectedReply> Connection::send(std::span<const std::string_view> words, size_t bytes_max,
+                                       Clock::time_point deadline,
+                                       std::span<const std::span<const std::byte>> parts) {
+  if (is_broken_) return fail(ErrorCode::io, "tier: the connection is broken");
+  std::string text = fmt::format("*{}\r\n", words.size() + size_t(!parts.empty()));
+  for (const std::string_view word : words) {
+    text += fmt::format("${}\r\n", word.size());
+    text += word;
+    text += "\r\n";
+  }
+  auto expected = std::make_shared<Expected>(Expected{.bytes_max = bytes_max,
+                                                      .has_come = false,
+                                                      .reply = {},
+                                                      .sent_at = Clock::now(),
+                                                      .came_at = {}});
+  const auto write_all = [&]() -> Status {
+    if (parts.empty()) return wire_->write(bytes_of(text), deadline);
+    size_t size = 0;
+    for (const std::span<const std::byte>& part : parts) size += part.size();
+    text += fmt::format("${}\r\n", size);
+    for (const std::span<const std::byte>& part : parts) {
+      if (part.size() <= kTogetherBytes) {
+        text.append(reinterpret_cast<const char*>(part.data()), part.size());
+        continue;
+      }
+      CAIRN_TRY(wire_->write(bytes_of(std::exchange(text, {})), deadline));
+      CAIRN_TRY(wire_->write(part, deadline));
+    }
+    text += "\r\n";
+    return wire_->write(bytes_of(text), deadline);
+  };
+  if (Status written = write_all(); !written) {
+    is_broken_ = true;
+    return std::move(written).error();
+  }
+  if (expected_.empty()) reader_.begin(bytes_max);
+  expected_.push_back(expected);
+  return expected;
+}
+
+Result<Reply*> Connection::wait(const ExpectedReply& expected, Clock::time_point deadline) {
+  while (!expected->has_come) {
+    if (is_broken_) return fail(ErrorCode::io, "tier: the connection is broken");
+    if (Status received = receive(deadline); !received) {
+      is_broken_ = true;
+      return std::move(received).error();
+    }
+  }
+  return &expected->reply;
+}
+
+Status Connection::receive(Clock::time_point deadline) {
+  CAIRN_TRY(const size_t count, wire_->read(buffer_, deadline));
+  std::span<const std::byte> bytes = std::span(buffer_).first(count);
+  while (!bytes.empty()) {
+    if (expected_.empty()) {
+      return fail(ErrorCode::invalid_data, "tier: a reply to nothing that was asked");
+    }
+    CAIRN_TRY(const size_t taken, reader_.take(bytes));
+    bytes = bytes.subspan(taken);
+    if (!reader_.has_ended()) continue;
+    Expected& come = *expected_.front();
+    come.reply = reader_.result();
+    come.has_come = true;
+    come.came_at = Clock::now();
+    expected_.pop_front();
+    if (!expected_.empty()) reader_.begin(expected_.front()->bytes_max);
+  }
+  return Ok{};
+}
+
+Result<Reply> Connection::ask(std::span<const std::string_view> words, size_t bytes_max,
+                              Clock::time_point deadline,
+                              std::span<const std::span<const std::byte>> parts) {
+  CAIRN_TRY(const ExpectedReply expected, send(words, bytes_max, deadline, parts));
+  CAIRN_TRY(Reply* const reply, wait(expected, deadline));
+  return std::move(*reply);
+}
+
+}  // namespace cairn::tier

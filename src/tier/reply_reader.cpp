@@ -1,0 +1,101 @@
+// Lines, lengths and payloads.
+#include "tier/reply_reader.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+namespace cairn::tier {
+namespace {
+
+constexpr std::string_view kEnd = "\r\n";
+
+Error refused(std::string_view expected) {
+  return fail(ErrorCode::invalid_data, "tier: expected {} in a reply", expected);
+}
+
+// Digits, and a minus before them: nothing else.
+bool read_number(std::string_view text, int64_t& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() && !text.empty();
+}
+
+}  // namespace
+
+void ReplyReader::begin(size_t bytes_max) {
+  stage_ = Stage::line;
+  bytes_max_ = bytes_max;
+  line_.clear();
+  reply_ = {};
+}
+
+Result<size_t> ReplyReader::take(std::span<const std::byte> bytes) {
+  CHECK(!has_ended());
+  size_t taken = 0;
+  while (taken < bytes.size() && !has_ended()) {
+    if (stage_ == Stage::payload) {
+      const size_t count = std::min(length_ - reply_.bytes.size(), bytes.size() - taken);
+      const auto part = bytes.subspan(taken, count);
+      reply_.bytes.insert(reply_.bytes.end(), part.begin(), part.end());
+      taken += count;
+      if (reply_.bytes.size() == length_) stage_ = Stage::end_of_payload;
+      continue;
+    }
+    line_.push_back(char(bytes[taken++]));
+    if (stage_ == Stage::end_of_payload) {
+      if (!kEnd.starts_with(line_)) return refused("an end of line behind bytes");
+      if (line_.size() == kEnd.size()) stage_ = Stage::ended;
+    } else if (line_.ends_with(kEnd)) {
+      CAIRN_TRY(take_line());
+    } else if (line_.size() >= kLineBytesMax) {
+      return refused("a line of at most 4096 bytes");
+    }
+  }
+  return taken;
+}
+
+Status ReplyReader::take_line() {
+  const std::string line = std::exchange(line_, {});
+  const std::string_view text = std::string_view(line).substr(0, line.size() - kEnd.size());
+  if (text.empty()) return refused("a kind");
+  const std::string_view rest = text.substr(1);
+  stage_ = Stage::ended;
+  switch (text.front()) {
+    case '+':
+      reply_.kind = Reply::Kind::text;
+      reply_.text = rest;
+      return Ok{};
+    case '-':
+      reply_.kind = Reply::Kind::error;
+      reply_.text = rest;
+      return Ok{};
+    case ':':
+      reply_.kind = Reply::Kind::number;
+      if (!read_number(rest, reply_.number)) return refused("a number");
+      return Ok{};
+    case '$':
+      return take_length(rest);
+    default:
+      return refused("a text, an error, a number or bytes");
+  }
+}
+
+// Memory grows with what has come, but for what was asked for: that is known to be wanted.
+Status ReplyReader::take_length(std::string_view digits) {
+  int64_t length = 0;
+  if (!read_number(digits, length) || length < -1) return refused("a length");
+  if (length == -1) return Ok{};
+  if (uint64_t(length) > bytes_max_) {
+    return fail(ErrorCode::invalid_data, "tier: expected at most {} bytes in a reply, found {}",
+                bytes_max_, length);
+  }
+  reply_.kind = Reply::Kind::bytes;
+  length_ = size_t(length);
+  constexpr size_t kAtOnce = size_t(4) << 20;
+  reply_.bytes.reserve(std::min(length_, kAtOnce));
+  stage_ = length_ == 0 ? Stage::end_of_payload : Stage::payload;
+  return Ok{};
+}
+
+}  // namespace cairn::tier

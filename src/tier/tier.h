@@ -1,0 +1,117 @@
+// A store that several machines share (docs/tier.md): what those know together who read it
+// (tier/tier_source.h) and who fill it (tier/tier_publisher.h): where it is, how it does, what it
+// costs, what was counted. A record is kept under its name with the bytes that its file has in a
+// folder, and a digest behind them that only those who know the key can make.
+// Thread-safe.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/sha256.h"
+#include "tier/breaker.h"
+#include "tier/costs.h"
+#include "tier/tier_address.h"
+#include "tier/tier_options.h"
+
+namespace cairn::tier {
+
+// What became of a look-up, as answers and metrics say it.
+enum class Outcome : uint8_t {
+  fetched,
+  absent,       // The tier has nothing that helps.
+  slower,       // Computing costs less.
+  late,         // It took too long.
+  unreachable,  // No connection, or it broke off.
+  paused,       // Left alone for a while, since it failed.
+  incomplete,   // Records are missing: evicted, or not there yet.
+  damaged,      // Not what was asked for: nothing of it was used.
+  computed,     // Another machine computed it too, and was waited for in vain.
+};
+inline constexpr size_t kOutcomes = 9;
+std::string_view name_of(Outcome outcome);
+
+struct TierStats {
+  std::array<uint64_t, kOutcomes> outcomes{};
+  uint64_t read_bytes = 0, written_bytes = 0;
+  uint64_t published = 0;      // Sequences, or beginnings of them.
+  uint64_t not_published = 0;  // Since nobody used them twice.
+  uint64_t publish_failures = 0;
+  uint64_t refused_records = 0;  // Damaged, forged or half written.
+  uint64_t lease_waits = 0;      // Prompts that waited for another machine.
+  uint64_t breaker_openings = 0;
+  bool is_open = false;         // The breaker of those who read.
+  double bytes_per_second = 0;  // Measured.
+};
+
+class Tier {
+ public:
+  // Errors: those of TierAddress::find(). Does not connect: a tier that is down is no error.
+  static Result<std::unique_ptr<Tier>> open(const TierOptions& options);
+
+  const TierOptions& options() const { return options_; }
+  const TierAddress& address() const { return address_; }
+  uint64_t node() const { return node_; }  // A number of this process alone.
+  Costs& costs() { return costs_; }
+  Breaker& reads() { return reads_; }
+  Breaker& writes() { return writes_; }
+
+  void count(uint64_t TierStats::*value, uint64_t by = 1);
+  void count(Outcome outcome);
+  TierStats stats() const;
+
+  // A record that was wrong. After three of them the tier is not read for ten minutes.
+  void note_bad(const Sha256Digest& name, std::string_view reason);
+  // Something of it was right by its seal and is not what its tokens compute: an alarm. It is not
+  // read for as long.
+  void distrust();
+  // Whether it is known to be wrong: then it is written again. Asked once.
+  bool take_bad(const Sha256Digest& name);
+
+  // So long what is written now is kept: about as long as the options say, so that what came
+  // together does not go together.
+  std::string kept_ms();
+
+  // The name of what is kept. Those of another secret are others. No braces: in a cluster these
+  // would put all of it into one place.
+  std::string key_of(std::string_view kind, const Sha256Digest& digest) const;
+  // What stands behind a record's bytes.
+  Sha256Digest seal_of(const Sha256Digest& name,
+                       std::span<const std::span<const std::byte>> parts) const;
+
+ private:
+  Tier(const TierOptions& options, TierAddress address, uint64_t seed);
+
+  TierOptions options_;
+  TierAddress address_;
+  std::string key_beginning_;
+  uint64_t node_;
+  Costs costs_;
+  Breaker reads_, writes_;
+  mutable std::mutex mutex_;
+  std::mt19937_64 random_;
+  TierStats stats_;
+  std::set<Sha256Digest> bad_;
+  std::deque<Breaker::Clock::time_point> refusals_;
+};
+
+// Kinds of what is kept.
+inline constexpr std::string_view kRecordKey = "r:", kPointerKey = "m:", kEndKey = "e:",
+                                  kLeaseKey = "l:", kWantedKey = "w:";
+inline constexpr size_t kSealBytes = sizeof(Sha256Digest);
+// Of a record. A state of the largest models takes some 150 MiB; servers take 512 at most.
+inline constexpr uint64_t kRecordBytesMax = uint64_t(256) << 20;
+inline constexpr uint64_t kManifestRecordBytesMax = uint64_t(16) << 20;
+
+}  // namespace cairn::tier

@@ -1,0 +1,169 @@
+// URLs, names, files with a login or a key.
+#include "tier/tier_address.h"
+
+#include <netdb.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <utility>
+
+#include "base/file.h"
+
+namespace cairn::tier {
+namespace {
+
+constexpr size_t kSecretBytesMax = 4096;
+constexpr size_t kKeyBytesMin = 32;
+
+Error no_url(std::string_view text) {
+  return fail(ErrorCode::invalid_argument,
+              "--tier: expected redis://HOST[:PORT], rediss://HOST[:PORT] or unix:PATH, found {}",
+              text);
+}
+
+bool is_port(std::string_view text) {
+  int port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return error == std::errc() && end == text.data() + text.size() && port > 0 && port < 65536;
+}
+
+// Without its last line end. Who else can read it could use it.
+Result<std::string> read_secret(const std::string& path) {
+  struct stat about {};
+  if (::stat(path.c_str(), &about) == 0 && (about.st_mode & 077) != 0) {
+    return fail(ErrorCode::invalid_argument,
+                "{}: expected a file that its owner alone can read (chmod 600), found mode {:o}",
+                path, about.st_mode & 0777);
+  }
+  CAIRN_TRY(std::string text, read_file(path, kSecretBytesMax));
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+  return text;
+}
+
+Result<SocketAddress> unix_address(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof address.sun_path) {
+    return fail(ErrorCode::invalid_argument,
+                "--tier: expected a path of 1 to {} bytes behind unix:, found {}",
+                sizeof address.sun_path - 1, path.size());
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  SocketAddress made{.bytes = {}, .size = sizeof address};
+  std::memcpy(&made.bytes, &address, sizeof address);
+  return made;
+}
+
+Result<std::vector<SocketAddress>> look_up(const TierUrl& url) {
+  if (url.host.empty()) {
+    CAIRN_TRY(const SocketAddress address, unix_address(url.unix_path));
+    return std::vector{address};
+  }
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (const int code = ::getaddrinfo(url.host.c_str(), url.port.c_str(), &wanted, &found);
+      code != 0) {
+    return fail(ErrorCode::not_found, "--tier: {}: {}", url.host, ::gai_strerror(code));
+  }
+  std::vector<SocketAddress> sockets;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    SocketAddress made{.bytes = {}, .size = one->ai_addrlen};
+    std::memcpy(&made.bytes, one->ai_addr, one->ai_addrlen);
+    sockets.push_back(made);
+  }
+  ::freeaddrinfo(found);
+  return sockets;
+}
+
+}  // namespace
+
+Result<TierUrl> TierUrl::parse(std::string_view text) {
+  TierUrl url;
+  std::string_view rest = text;
+  if (rest.starts_with("unix:")) {
+    rest.remove_prefix(5);
+    if (rest.starts_with("//")) rest.remove_prefix(2);
+    if (!rest.starts_with('/')) return no_url(text);
+    url.unix_path = rest;
+    return url;
+  }
+  url.is_secure = rest.starts_with("rediss://");
+  if (!url.is_secure && !rest.starts_with("redis://")) return no_url(text);
+  rest.remove_prefix(rest.find("//") + 2);
+  if (rest.find('@') != std::string_view::npos) {
+    return fail(ErrorCode::invalid_argument,
+                "--tier: expected the user and the password in a file (--tier-login), found them "
+                "in the URL, which everybody on this machine can see");
+  }
+  if (rest.ends_with('/')) rest.remove_suffix(1);
+  const bool is_bracketed = rest.starts_with('[');
+  const size_t host_end = is_bracketed ? rest.find(']') : rest.find(':');
+  if (is_bracketed && host_end == std::string_view::npos) return no_url(text);
+  url.host = is_bracketed ? rest.substr(1, host_end - 1) : rest.substr(0, host_end);
+  rest = host_end == std::string_view::npos ? "" : rest.substr(host_end + size_t(is_bracketed));
+  if (!rest.empty()) {
+    if (!rest.starts_with(':') || !is_port(rest.substr(1))) return no_url(text);
+    url.port = rest.substr(1);
+  }
+  const auto is_wrong = [](char sign) { return sign <= ' ' || sign == '/' || sign == '?'; };
+  if (url.host.empty() || std::ranges::any_of(url.host, is_wrong)) return no_url(text);
+  return url;
+}
+
+Result<TierAddress> TierAddress::find(const TierOptions& options) {
+  TierAddress address;
+  CAIRN_TRY(address.url, TierUrl::parse(options.url));
+  if (!options.login_file.empty()) {
+    CAIRN_TRY(const std::string login, read_secret(options.login_file));
+    const size_t colon = login.find(':');
+    if (colon != std::string::npos) address.user = login.substr(0, colon);
+    address.password = colon == std::string::npos ? login : login.substr(colon + 1);
+    if (address.password.empty()) {
+      return fail(ErrorCode::invalid_argument, "{}: expected USER:PASSWORD, found no password",
+                  options.login_file);
+    }
+  }
+  if (!options.key_file.empty()) {
+    CAIRN_TRY(address.key, read_secret(options.key_file));
+    if (address.key.size() < kKeyBytesMin) {
+      return fail(ErrorCode::invalid_argument, "{}: expected a key of {} bytes at least, found {}",
+                  options.key_file, kKeyBytesMin, address.key.size());
+    }
+  }
+  if (address.url.is_secure) {
+    CAIRN_TRY(address.trust, client::ServerTrust::read(options.authority_path));
+  }
+  CAIRN_TRY(address.sockets, look_up(address.url));
+  return address;
+}
+
+Sha256Digest keyed_digest(std::string_view key, std::span<const std::byte> first,
+                          std::span<const std::byte> second) {
+  constexpr size_t kBlockBytes = 64;
+  std::array<uint8_t, kBlockBytes> block{};
+  if (key.size() > kBlockBytes) {
+    const Sha256Digest shorter = Sha256().add(key).finish();
+    std::ranges::copy(shorter, block.begin());
+  } else {
+    std::ranges::transform(key, block.begin(), [](char sign) { return uint8_t(sign); });
+  }
+  const auto mixed = [&](uint8_t with) {
+    std::array<uint8_t, kBlockBytes> bytes = block;
+    for (uint8_t& byte : bytes) byte ^= with;
+    return bytes;
+  };
+  const auto inner_key = mixed(0x36), outer_key = mixed(0x5c);
+  const Sha256Digest inner =
+      Sha256().add(std::as_bytes(std::span(inner_key))).add(first).add(second).finish();
+  return Sha256()
+      .add(std::as_bytes(std::span(outer_key)))
+      .add(std::as_bytes(std::span(inner)))
+      .finish();
+}
+
+}  // namespace cairn::tier

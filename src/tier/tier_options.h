@@ -1,0 +1,44 @@
+// What a tier is and how it is used, as people say it. Thread-safe: values.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace cairn::tier {
+
+// What is sent to the tier of what a machine has computed.
+enum class Publishing : uint8_t {
+  // What was used twice, what another machine waits for, and what somebody asked to be kept.
+  second_use,
+  all,      // Every prompt, and every answer when its turn has ended.
+  nothing,  // Only reads.
+};
+
+// When a prefix that the tier has is fetched.
+enum class Fetching : uint8_t {
+  cheaper,  // Where that takes less time than computing it.
+  always,
+};
+
+struct TierTimes {
+  // A server that answers is near: what takes longer costs less when it is computed.
+  std::chrono::milliseconds connect{50};
+  std::chrono::milliseconds look_up{50};
+  std::chrono::milliseconds write{2000};  // Of one record; nobody waits for it.
+  std::chrono::seconds kept{1800};        // Without use.
+};
+
+struct TierOptions {
+  // redis://HOST[:PORT], rediss://HOST[:PORT] (TLS), unix:PATH; empty: none.
+  std::string url;
+  std::string login_file;      // "USER:PASSWORD" or "PASSWORD"; empty: none is needed.
+  std::string key_file;        // The secret of those who share the tier; empty: they have none.
+  std::string authority_path;  // Certificates that are believed; empty: the system's.
+  Publishing publishing = Publishing::second_use;
+  Fetching fetching = Fetching::cheaper;
+  bool uses_leases = true;  // Machines tell each other what they compute.
+  TierTimes times;
+};
+
+}  // namespace cairn::tier

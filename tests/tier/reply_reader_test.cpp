@@ -1,0 +1,91 @@
+// Replies as they come, in pieces of every length, and what is no reply that was asked for.
+#include "tier/reply_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace cairn::test::reply_reader_test {
+namespace {
+
+using tier::Reply;
+using tier::ReplyReader;
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+// Of a text that is one reply, which comes in pieces of so many bytes.
+Result<Reply> read(const std::string& text, size_t piece, size_t bytes_max = 100) {
+  ReplyReader reader;
+  reader.begin(bytes_max);
+  const std::span<const std::byte> bytes = bytes_of(text);
+  for (size_t place = 0; place < bytes.size();) {
+    const size_t count = std::min(piece, bytes.size() - place);
+    CAIRN_TRY(const size_t taken, reader.take(bytes.subspan(place, count)));
+    place += taken;
+    if (reader.has_ended()) {
+      EXPECT_EQ(place, bytes.size());
+      return reader.result();
+    }
+    EXPECT_EQ(taken, count);
+  }
+  return fail(ErrorCode::not_found, "it has not ended");
+}
+
+Reply bytes_reply(const std::string& text) {
+  Reply reply{.kind = Reply::Kind::bytes};
+  const auto bytes = bytes_of(text);
+  reply.bytes.assign(bytes.begin(), bytes.end());
+  return reply;
+}
+
+TEST(ReplyReader, ReadsEachKindInPiecesOfEveryLength) {
+  const std::pair<std::string, Reply> kinds[] = {
+      {"+OK\r\n", {.kind = Reply::Kind::text, .text = "OK"}},
+      {"+\r\n", {.kind = Reply::Kind::text}},
+      {"-ERR no\r\n", {.kind = Reply::Kind::error, .text = "ERR no"}},
+      {":-12\r\n", {.kind = Reply::Kind::number, .number = -12}},
+      {"$-1\r\n", {.kind = Reply::Kind::nothing}},
+      {"$0\r\n\r\n", bytes_reply("")},
+      {"$5\r\na\r\nbc\r\n", bytes_reply("a\r\nbc")},
+  };
+  for (const auto& [text, expected] : kinds) {
+    for (size_t piece = 1; piece <= text.size(); ++piece) {
+      Result<Reply> reply = read(text, piece);
+      ASSERT_TRUE(bool(reply)) << text << reply.error().message;
+      EXPECT_EQ(*reply, expected) << text;
+    }
+  }
+}
+
+TEST(ReplyReader, LeavesWhatBelongsToTheNext) {
+  ReplyReader reader;
+  reader.begin(10);
+  const std::string two = ":1\r\n$2\r\nxy\r\n";
+  EXPECT_EQ(reader.take(bytes_of(two)).value(), 4u);
+  EXPECT_EQ(reader.result().number, 1);
+  reader.begin(10);
+  EXPECT_EQ(reader.take(bytes_of(two).subspan(4)).value(), two.size() - 4);
+  EXPECT_EQ(reader.result().bytes.size(), 2u);
+}
+
+// Attack 36 of the security design: a bulk of two gigabytes, lists in lists, what never ends.
+TEST(ReplyReader, RefusesWhatNobodyAskedFor) {
+  for (const std::string& text :
+       {std::string("*1\r\n:1\r\n"), std::string("%1\r\n"), std::string("\r\n"),
+        std::string("x\r\n"), std::string(":\r\n"), std::string(":1x\r\n"), std::string(": 1\r\n"),
+        std::string(":+1\r\n"), std::string("$-2\r\n"), std::string("$x\r\n"),
+        std::string("$101\r\n"), std::string("$2147483648\r\n"),
+        std::string("$99999999999999999999\r\n"), std::string("$1\r\nab\r\n"),
+        std::string("$1\r\na\n\r\n"), std::string(5000, '+')}) {
+    for (const size_t piece : {size_t(1), text.size()}) {
+      Result<Reply> reply = read(text, piece);
+      ASSERT_FALSE(bool(reply)) << text.substr(0, 30);
+      EXPECT_EQ(reply.error().code, ErrorCode::invalid_data) << text.substr(0, 30);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cairn::test::reply_reader_test

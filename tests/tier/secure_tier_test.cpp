@@ -1,0 +1,103 @@
+// A real server behind TLS and a login that allows what docs/tier.md says and nothing else.
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/stat.h>
+
+#include "tests/serve/certificates.h"
+#include "tests/tier/redis_server.h"
+#include "tests/tier/shared_engines.h"
+
+namespace cairn::test::secure_tier_test {
+namespace {
+
+int free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const bytes = reinterpret_cast<sockaddr*>(&address);
+  EXPECT_EQ(::bind(socket, bytes, size), 0);
+  EXPECT_EQ(::getsockname(socket, bytes, &size), 0);
+  ::close(socket);
+  return ntohs(address.sin_port);
+}
+
+// The words behind "user cairn on #<…>" in docs/tier.md.
+std::vector<std::string> documented_rights() {
+  const std::string text = test::contents_of(CAIRN_SOURCE "/docs/tier.md");
+  const size_t begin = text.find("resetkeys ~c1:*");
+  EXPECT_NE(begin, std::string::npos);
+  std::istringstream words(text.substr(begin, text.find('\n', begin) - begin));
+  std::vector<std::string> rights;
+  for (std::string word; words >> word;) rights.push_back(word);
+  return rights;
+}
+
+class SecureTierTest : public test::SharedEngines {
+ protected:
+  std::string secret(const std::string& name, const std::string& text) const {
+    const std::string path = folder_.file(name);
+    test::write_to(path, text);
+    EXPECT_EQ(::chmod(path.c_str(), 0600), 0);
+    return path;
+  }
+};
+
+TEST_P(SecureTierTest, WhoIsLetInFindsWhatOthersSent) {
+  const serve::Pair pair = serve::make_pair_in(folder_.path(), "tier", {.names = "IP:127.0.0.1"});
+  const std::string port = std::to_string(free_port());
+  std::vector<std::string> words = {"--tls-port",
+                                    port,
+                                    "--tls-cert-file",
+                                    pair.certificate,
+                                    "--tls-key-file",
+                                    pair.key,
+                                    "--tls-ca-cert-file",
+                                    pair.certificate,
+                                    "--tls-auth-clients",
+                                    "no",
+                                    "--bind",
+                                    "127.0.0.1",
+                                    "--user",
+                                    "cairn",
+                                    "on",
+                                    ">a word"};
+  const std::vector<std::string> rights = documented_rights();
+  words.insert(words.end(), rights.begin(), rights.end());
+  test::RedisServer redis(folder_.path().string(), words);
+  if (!redis.is_running()) GTEST_SKIP() << "no redis-server with TLS here";
+  tier::TierOptions tier = options("rediss://127.0.0.1:" + port);
+  tier.authority_path = pair.certificate;
+  tier.login_file = secret("login", "cairn:a word\n");
+  tier.key_file = secret("key", std::string(40, 'k'));
+  tier.uses_leases = true;
+  const Tokens prompt = random_tokens(1, 1060);
+  {
+    const auto first = engine(tier);
+    Generator generator(first.get());
+    EXPECT_EQ(read(generator, prompt).computed_tokens, 1060);
+    flush(*first);
+    EXPECT_EQ(stats(*first).publish_failures, 0u);
+    EXPECT_EQ(outcomes(*first, tier::Outcome::unreachable), 0u);
+  }
+  const auto second = engine(tier);
+  const PromptReport report = read_rightly(*second, prompt);
+  EXPECT_EQ(report.computed_tokens, 0) << report.tier;
+  // Others are not let in, or do not believe the server.
+  tier.login_file = secret("other", "cairn:another word");
+  const auto third = engine(tier);
+  EXPECT_EQ(read_rightly(*third, prompt).tier, "unreachable");
+  tier.login_file = folder_.file("login");
+  tier.authority_path.clear();
+  const auto fourth = engine(tier);
+  const PromptReport doubted = read_rightly(*fourth, prompt);
+  EXPECT_EQ(doubted.computed_tokens, 1060);
+  EXPECT_EQ(doubted.tier, "unreachable");
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, SecureTierTest, ::testing::Values("granitehybrid"),
+                         [](const auto& one) { return std::string(one.param); });
+
+}  // namespace
+}  // namespace cairn::test::secure_tier_test
