@@ -4,7 +4,8 @@
 //   draft_replay_bench MODEL VOCABULARY TRANSCRIPT [DRAFTS [SCENARIO [ROUNDS [THREADS]]]]
 // VOCABULARY: a GGUF file whose tokenizer cuts the text; its ids are below the model's. TRANSCRIPT:
 // what make_agent_transcript.py writes. DRAFTS: as --draft. SCENARIO: agent, copy, edit, prose,
-// useless or all.
+// useless or all; or rows: what steps of so many rows take, and so the most that drafts which are
+// always right could gain.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -54,6 +55,24 @@ class WrongDrafter final : public draft::Drafter {
   }
 };
 
+// Always right: it knows what is given, and proposes so many tokens of it.
+class RightDrafter final : public draft::Drafter {
+ public:
+  RightDrafter(const Tokens* script, size_t script_begin, int32_t count)
+      : script_(script), script_begin_(script_begin), count_(count) {}
+  std::string_view name() const override { return "right"; }
+  void propose(const draft::View& view, draft::Draft& draft) override {
+    const size_t next = view.text.size() - script_begin_;
+    const size_t end = std::min(script_->size(), next + size_t(std::min(view.count_max, count_)));
+    for (size_t i = next; i < end; ++i) draft.add(script_->at(i), 0.99f);
+  }
+
+ private:
+  const Tokens* script_;
+  size_t script_begin_;
+  int32_t count_;
+};
+
 // An answer whose tokens are given.
 class ScriptedAnswer final : public DraftedAnswer {
  public:
@@ -61,6 +80,7 @@ class ScriptedAnswer final : public DraftedAnswer {
       : lane_(lane), script_(script), sampler_({.seed = 1}), speculator_(std::move(speculator)) {}
 
   bool is_done() const { return done_ == script_->size(); }
+  int32_t rest() const { return int32_t(script_->size() - done_); }
   // The token behind the prompt.
   Status begin() { return lane_->push(choose()); }
   Status go_on() { return is_done() ? Status(Ok{}) : lane_->push(script_->at(done_ - 1)); }
@@ -68,8 +88,7 @@ class ScriptedAnswer final : public DraftedAnswer {
   std::span<const float> propose(int32_t count_max) override {
     proposal_ = {};
     verdict_ = {};
-    const int32_t rest = int32_t(script_->size() - done_) - 1;
-    count_max = std::min({count_max, lane_->draft_count_max(), rest});
+    count_max = std::min({count_max, lane_->draft_count_max(), rest() - 1});
     if (speculator_ == nullptr || count_max <= 0) return {};
     proposal_ = speculator_->propose({.text = lane_->whole_text(), .count_max = count_max});
     return proposal_.reach;
@@ -165,6 +184,44 @@ class Bench {
     return figures;
   }
 
+  // Steps of `row_count` rows, all of them right: what one takes.
+  Result<double> step_seconds(const Turn& turn, int32_t row_count) {
+    engine_->cache().clear();
+    Lane lane(engine_);
+    LaneBatch batch(engine_, true);
+    CAIRN_TRY(lane.start(turn.asked));
+    while (lane.wants_rows()) CAIRN_TRY(batch.step(lane));
+    std::vector<std::unique_ptr<draft::Drafter>> drafters;
+    drafters.push_back(
+        std::make_unique<RightDrafter>(&turn.answered, turn.asked.size(), row_count - 1));
+    ScriptedAnswer answer(
+        &lane, &turn.answered,
+        std::make_unique<draft::Speculator>(std::move(drafters), engine_->size().vocabulary_count,
+                                            draft::SpeculatorOptions{.is_free = true}));
+    CAIRN_TRY(answer.begin());
+    std::vector<double> seconds;
+    while (answer.rest() >= row_count) {
+      const Clock::time_point begin = Clock::now();
+      CAIRN_TRY(batch.step(lane, answer));
+      CAIRN_TRY(answer.go_on());
+      seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+    }
+    return bench::quantile(seconds, 0.25);
+  }
+
+  Status show_rows(const Turn& turn) {
+    double one = 0;
+    for (const int32_t rows : {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64}) {
+      CAIRN_TRY(const double seconds, step_seconds(turn, rows));
+      if (rows == 1) one = seconds;
+      fmt::print(
+          "{:3} rows {:7.1f} ms, {:6.2f} ms a row: {:5.2f} x one, at most {:5.2f} x as fast\n",
+          rows, seconds * 1e3, seconds * 1e3 / rows, seconds / one, rows * one / seconds);
+      std::fflush(stdout);
+    }
+    return Ok{};
+  }
+
   Status compare(std::string_view name, const Turns& turns, int32_t rounds, bool is_useless) {
     std::vector<double> ratios, plain_rates, rates;
     Figures last;
@@ -244,6 +301,7 @@ Status measure(const Arguments& arguments) {
     return arguments.scenario == "all" || arguments.scenario == name;
   };
   const int32_t rounds = arguments.rounds;
+  if (arguments.scenario == "rows") return bench.show_rows(repeating(turns, 400, 0).front());
   if (wants("copy")) CAIRN_TRY(bench.compare("copy", repeating(turns, 400, 0), rounds, false));
   if (wants("edit")) CAIRN_TRY(bench.compare("edit", repeating(turns, 400, 40), rounds, false));
   // Nothing of it was said before.

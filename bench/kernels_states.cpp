@@ -144,6 +144,14 @@ std::unique_ptr<Work> make_store_kv(Context& context, KvType type, int32_t rows)
   return work;
 }
 
+// Columns [first, first + width) of some rows: recurrences of models read parts of one wide row.
+Rows columns_of(const Rows& rows, int32_t first, int32_t width) {
+  Rows part = rows;
+  part.offset += first;
+  part.width = width;
+  return part;
+}
+
 constexpr size_t kStatesBytes = size_t(320) << 20;  // Before and after, of all layers.
 
 // With many rows the states stay in a cache, in a model as well.
@@ -185,8 +193,11 @@ std::unique_ptr<Work> make_mamba2(Context& context, int32_t rows) {
   constexpr int32_t kHeads = 48, kHeadDim = 64, kStateSize = 128, kInner = kHeads * kHeadDim;
   auto work = std::make_unique<OnWorld>(context, rows, 0, kStatesBytes);
   World& world = work->world;
-  const Rows x = world.rows(kInner), out = world.rows(kInner), dt = world.rows(kHeads);
-  const Rows b = world.rows(kStateSize), c = world.rows(kStateSize);
+  const Rows all = world.rows(kInner + 2 * kStateSize);
+  const Rows x = columns_of(all, 0, kInner);
+  const Rows b = columns_of(all, kInner, kStateSize);
+  const Rows c = columns_of(all, kInner + kStateSize, kStateSize);
+  const Rows out = world.rows(kInner), dt = world.rows(kHeads);
   const Constant a = work->decays(kHeads);
   const Constant d = world.parameters(kHeads), dt_bias = world.parameters(kHeads);
   const op::Mamba2Scan scan{.x = x,
@@ -209,9 +220,9 @@ std::unique_ptr<Work> make_delta_rule(Context& context, int32_t rows) {
   auto work = std::make_unique<OnWorld>(context, rows, 0, kStatesBytes);
   World& world = work->world;
   const float spread = 1.0f / std::sqrt(float(kDim));
-  const Rows q = world.rows(kWidth, RowSet::tokens, spread);
-  const Rows k = world.rows(kWidth, RowSet::tokens, spread);
-  const Rows v = world.rows(kWidth), out = world.rows(kWidth);
+  const Rows all = world.rows(3 * kWidth, RowSet::tokens, spread);
+  const Rows q = columns_of(all, 0, kWidth), k = columns_of(all, kWidth, kWidth);
+  const Rows v = columns_of(all, 2 * kWidth, kWidth), out = world.rows(kWidth);
   const Rows dt = world.rows(kHeads), rate = world.rows(kHeads);
   const Constant a = work->decays(kHeads);
   const Constant dt_bias = world.parameters(kHeads);

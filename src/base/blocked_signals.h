@@ -1,6 +1,8 @@
-// While such an object lives, the calling thread receives no signals, and neither do threads that
-// it starts: signals are for threads that wait for input. Thread rule: created and destroyed on one
-// thread.
+// While such an object lives, the calling thread receives no signals that others send, and neither
+// do threads that it starts: signals are for threads that wait for input. Those that tell of a
+// fault of the thread itself, such as of a mapped file that shrank, reach their handlers: where
+// they are blocked the kernel ends the process without a word. Thread rule: created and destroyed
+// on one thread.
 #pragma once
 
 #include <pthread.h>
@@ -13,6 +15,7 @@ class BlockedSignals {
   BlockedSignals() {
     sigset_t all;
     sigfillset(&all);
+    for (const int fault : {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP}) sigdelset(&all, fault);
     pthread_sigmask(SIG_SETMASK, &all, &before_);
   }
   ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }

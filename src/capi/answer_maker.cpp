@@ -1,6 +1,8 @@
 // An answer from its first token to its receipt.
 #include "capi/answer_maker.h"
 
+#include <algorithm>
+
 namespace cairn::capi {
 
 void AnswerMaker::drop() {
@@ -35,10 +37,15 @@ Status AnswerMaker::begin(const tokenize::Tokenizer* tokenizer, TokenSource* sou
   }
   CAIRN_TRY(completion_,
             session::Completion::begin(tokenizer, source, request, std::move(sampler)));
-  if (computer != nullptr) {
-    completion_->draft(computer->lane, *computer->drafting, terms_->drafts, request, 0);
-  }
   return Ok{};
+}
+
+void AnswerMaker::draft(std::span<const Token> text, const Computer& computer) {
+  if (completion_->has_drafters()) return;
+  const size_t begin = std::min(size_t(completion_->prompt_tokens()), text.size());
+  const session::AnswerRequest request{
+      .prompt = text, .message_starts = {}, .answer_prefix = text.subspan(begin)};
+  completion_->draft(computer.lane, *computer.drafting, terms_->drafts, request, 0);
 }
 
 void AnswerMaker::give_logits(std::vector<float>& logits) {

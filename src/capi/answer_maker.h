@@ -67,18 +67,21 @@ class AnswerMaker {
   // The same without any memory: what the sampler has learnt in this answer is lost.
   void abandon() noexcept;
 
-  // Of whom receipts tell, and who has drafts.
+  // Of whom receipts tell, and who drafts.
   struct Computer {
     const Engine* engine;
     const Selection* selection;
     Lane* lane;  // The source.
     session::Drafting* drafting;
   };
-  // `computer`: null: there are no receipts, and no drafts. REQUIRES: no answer is made. Errors:
-  // those of Completion::begin().
+  // `computer`: null: there are no receipts. REQUIRES: no answer is made. Errors: those of
+  // Completion::begin().
   Status begin(const tokenize::Tokenizer* tokenizer, TokenSource* source,
                std::span<const Token> prompt, std::shared_ptr<const AnswerTerms> terms,
                const Computer* computer);
+  // From now on what follows is drafted, unless it is already. `text`: what there is, the answer's
+  // tokens too. REQUIRES: an answer is made.
+  void draft(std::span<const Token> text, const Computer& computer);
   // Has the next token chosen from these, which are gone then; none: nothing.
   void give_logits(std::vector<float>& logits);
   // The next token, or the answer's end; the token's event is posted. Errors: those of

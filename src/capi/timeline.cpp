@@ -24,8 +24,13 @@ void Timeline::clear() {
 
 Status Timeline::begin_answer(std::span<const Token> prompt,
                               std::shared_ptr<const AnswerTerms> terms) {
-  const AnswerMaker::Computer computer{engine_, &lane_->selection(), &*lane_, drafting_};
-  return maker_.begin(engine_->tokenizer(), &*lane_, prompt, std::move(terms), &computer);
+  const AnswerMaker::Computer who = computer();
+  return maker_.begin(engine_->tokenizer(), &*lane_, prompt, std::move(terms), &who);
+}
+
+void Timeline::draft_answer(std::span<const Token> prompt) {
+  if (maker_.completion() == nullptr || (prompt.empty() && lane_->is_reading())) return;
+  maker_.draft(prompt.empty() ? lane_->whole_text() : prompt, computer());
 }
 
 void Timeline::remember() {
@@ -82,9 +87,14 @@ memory::ResumePlan MakeJob::plan() {
 }
 
 Status MakeJob::start() {
-  if (order_.prompt.empty()) return Ok{};
-  timeline_->maker().drop();
-  return timeline_->begin_answer(order_.prompt, std::move(order_.terms));
+  if (!order_.prompt.empty()) {
+    timeline_->maker().drop();
+    CAIRN_TRY(timeline_->begin_answer(order_.prompt, std::move(order_.terms)));
+  }
+  // Who asks for one token after the other wants each when it is there, and no step for several:
+  // nobody would ask drafters.
+  if (order_.extent == Extent::to_end) timeline_->draft_answer(order_.prompt);
+  return Ok{};
 }
 
 void MakeJob::choose() {
@@ -97,7 +107,6 @@ bool MakeJob::chooses_alone() const {
   return completion()->has_matcher();
 }
 
-// Who asks for one token after the other wants each when it is there, and no step for several.
 DraftedAnswer* MakeJob::drafted() {
   if (order_.extent != Extent::to_end || completion() == nullptr) return nullptr;
   return completion()->has_drafters() ? completion() : nullptr;

@@ -38,12 +38,17 @@ class Timeline {
   void clear();
   // Errors: those of AnswerMaker::begin().
   Status begin_answer(std::span<const Token> prompt, std::shared_ptr<const AnswerTerms> terms);
+  // Has the rest of the answer drafted. `prompt`: that of an answer which has just begun; empty: it
+  // goes on. Nothing where memory has lost what it goes on from.
+  void draft_answer(std::span<const Token> prompt);
   // What was said may help to draft what others say.
   void remember();
   // A job has ended in the midst of an answer: all rows that were given up are wanted again.
   void pause_answer();
 
  private:
+  AnswerMaker::Computer computer() { return {engine_, &lane_->selection(), &*lane_, drafting_}; }
+
   Engine* engine_;
   session::Drafting* drafting_;
   std::optional<Lane> lane_;

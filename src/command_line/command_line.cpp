@@ -272,10 +272,20 @@ Option Option::hidden() const {
   return *this;
 }
 
+Option Option::may_be_preset() const {
+  detail_->is_preset = true;
+  return *this;
+}
+
+void Options::set_preset(ReadPreset read) {
+  declarations_->presets[command_] = std::move(read);
+}
+
 Option Options::declare(CLI::Option* option, std::string value) {
   option->group(group_);
   OptionDetail& detail = declarations_->details[option];
   detail.value = std::move(value);
+  detail.is_preset = is_preset_;
   return Option(option, &detail);
 }
 
@@ -425,6 +435,9 @@ int run_command(const CommandLine& line, CLI::App& command, const Action& action
     return complain(
         fmt::format("{} (see cairn {} --help)", taken.error().message, command.get_name()),
         kExitUsage);
+  }
+  if (Status preset = take_preset(command, declarations, *taken); !preset) {
+    return complain(preset.error().message, kExitUsage);
   }
   Status checked = check_arguments(command, declarations);
   if (checked) checked = set_log(line);

@@ -1,7 +1,7 @@
 // The command line as data: commands, and the options of each one. A value is looked for on the
 // command line, then in the environment variable CAIRN_ and the option's name in capitals; where
-// neither has it, it stays as it is. Knows no command; the only user of CLI11, which no header
-// includes. Thread rule: one thread.
+// neither has it, in the command's preset, if it has one; else it stays as it is. Knows no command;
+// the only user of CLI11, which no header includes. Thread rule: one thread.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,18 @@ struct OptionDetail {
   std::vector<std::string> choices;  // Likewise.
   bool is_required = false;
   bool is_repeatable = false;
+  bool is_preset = false;       // A preset may give the value.
   bool* is_variable = nullptr;  // Becomes true where a variable gives the value.
 };
+
+// A value of an option that neither the command line nor a variable has: a preset's.
+struct PresetText {
+  std::string option;              // Without dashes: "top-k".
+  std::vector<std::string> texts;  // As they would be typed.
+  std::string source;              // "FILE:LINE".
+};
+// Called when the rest is known.
+using ReadPreset = std::function<Result<std::vector<PresetText>>()>;
 
 // Beside the parser, for all commands.
 struct Declarations {
@@ -37,6 +47,7 @@ struct Declarations {
   // Names of one dash and several letters, such as "-sys", and the names that they stand for.
   std::map<std::string, std::string> spellings;
   std::map<const CLI::App*, std::vector<Example>> examples;
+  std::map<const CLI::App*, ReadPreset> presets;
 };
 
 // How an option is read and what its help shows. A handle: copies mean the same option.
@@ -65,6 +76,8 @@ class Option {
   Option with_default_text(const std::string& text) const;
   // Not in the help.
   Option hidden() const;
+  // A preset may give the value.
+  Option may_be_preset() const;
 
  private:
   CLI::Option* option_;
@@ -84,8 +97,14 @@ class Options {
   template <class T>
   Option add(const std::string& names, T& value, const std::string& doc);
   Option add_flag(const std::string& names, bool& value, const std::string& doc);
-  // Options that are added from here on stand under this heading of the help.
-  void begin_group(const std::string& name) { group_ = name; }
+  // Options that are added from here on stand under this heading of the help. `is_preset`: presets
+  // may give their values.
+  void begin_group(const std::string& name, bool is_preset = false) {
+    group_ = name;
+    is_preset_ = is_preset;
+  }
+  // Where the values of a preset come from, which every command with presets has to know.
+  void set_preset(ReadPreset read);
   void add_example(const std::string& line, const std::string& doc);
   // Lines behind the options.
   void set_notes(const std::string& lines);
@@ -98,6 +117,7 @@ class Options {
   CLI::App* command_;
   Declarations* declarations_;
   std::string group_ = "Options";
+  bool is_preset_ = false;
 };
 
 // What a command does when its options have been read. Returns the exit code.

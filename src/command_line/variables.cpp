@@ -1,6 +1,8 @@
 // The parser gets a variable's value as if it had been typed.
 #include "command_line/variables.h"
 
+#include <fmt/format.h>
+
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
@@ -11,6 +13,7 @@
 #include <string_view>
 
 #include "base/env.h"
+#include "base/text/nearest_name.h"
 #include "command_line/parse_errors.h"
 
 namespace cairn::command_line {
@@ -45,6 +48,48 @@ bool is_about(std::string_view message, const Taken& one) {
     if (at != std::string_view::npos && ends_name(at + 2 + name.size())) return true;
   }
   return message.starts_with(one.value + ":");
+}
+
+CLI::Option* find_preset_option(const CLI::App& command, const Declarations& declarations,
+                                const std::string& name) {
+  for (const CLI::Option* option : command.get_options()) {
+    const auto detail = declarations.details.find(option);
+    if (detail == declarations.details.end() || !detail->second.is_preset) continue;
+    const auto& names = option->get_lnames();
+    if (std::find(names.begin(), names.end(), name) != names.end()) {
+      return const_cast<CLI::Option*>(option);
+    }
+  }
+  return nullptr;
+}
+
+// Whether another command has it. Errors: none has.
+Status expect_elsewhere(const Declarations& declarations, const PresetText& value) {
+  std::vector<std::string> names;
+  for (const auto& [other, read] : declarations.presets) {
+    if (find_preset_option(*other, declarations, value.option) != nullptr) return Ok{};
+    for (const CLI::Option* option : other->get_options()) {
+      const auto detail = declarations.details.find(option);
+      if (detail == declarations.details.end() || !detail->second.is_preset) continue;
+      for (const std::string& name : option->get_lnames()) names.push_back(name);
+    }
+  }
+  const std::string nearest = nearest_name(value.option, names);
+  return fail(ErrorCode::invalid_argument,
+              "{}: expected \"model\" or the name of an option that a preset may have, found "
+              "\"{}\"{}",
+              value.source, value.option,
+              nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest));
+}
+
+Status give(CLI::Option& option, const PresetText& value) {
+  try {
+    for (const std::string& text : value.texts) option.add_result(text);
+    option.run_callback();
+  } catch (const CLI::ParseError& error) {
+    return fail(ErrorCode::invalid_argument, "{}: {}", value.source, message_of(error));
+  }
+  return Ok{};
 }
 
 }  // namespace
@@ -82,6 +127,25 @@ Result<std::vector<Taken>> take_variables(CLI::App& command, const Declarations&
     }
   }
   return taken;
+}
+
+Status take_preset(CLI::App& command, const Declarations& declarations, std::vector<Taken>& taken) {
+  const auto read = declarations.presets.find(&command);
+  if (read == declarations.presets.end()) return Ok{};
+  CAIRN_TRY(const std::vector<PresetText> values, read->second());
+  for (const PresetText& value : values) {
+    CLI::Option* const option = find_preset_option(command, declarations, value.option);
+    if (option == nullptr) {
+      CAIRN_TRY(expect_elsewhere(declarations, value));
+      continue;
+    }
+    if (option->count() > 0) continue;
+    CAIRN_TRY(const bool is_left_out, is_excluded(value.source, *option, taken));
+    if (is_left_out || value.texts.empty()) continue;
+    CAIRN_TRY(give(*option, value));
+    taken.push_back({option, value.source, value.texts.front()});
+  }
+  return Ok{};
 }
 
 std::string with_variables(const std::string& message, std::span<const Taken> taken) {

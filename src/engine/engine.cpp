@@ -364,7 +364,12 @@ Status Engine::choose_budget(const Plans& plans, const memory::Layout& layout) {
     options_.memory_budget = default_memory_budget(room, fixed, layout.groups.size());
   }
   if (options_.on_counted) {
-    CAIRN_TRY(options_.memory_budget, options_.on_counted(fixed, options_.memory_budget));
+    CAIRN_TRY(options_.memory_budget,
+              options_.on_counted({.fixed = fixed,
+                                   .conversations = options_.memory_budget,
+                                   .plans = plans,
+                                   .layout = layout,
+                                   .context_tokens = options_.context_tokens}));
   }
   const std::string limit = room.bytes == 0 ? "nobody says how much may be taken"
                                             : fmt::format("{} may be taken (limit: {})",

@@ -23,8 +23,12 @@
 namespace cairn {
 
 class Trace;
+struct Plans;
 namespace store {
 class FileCalls;
+}
+namespace memory {
+struct Layout;
 }
 
 // What happens when a context is full.
@@ -47,6 +51,15 @@ struct FixedBytes {
     workspace += other.workspace;
     return *this;
   }
+};
+
+// All that an engine would take, before it takes any of it.
+struct Counted {
+  const FixedBytes& fixed;
+  size_t conversations = 0;  // What these would get at most: the memory budget.
+  const Plans& plans;
+  const memory::Layout& layout;
+  int32_t context_tokens = 0;
 };
 
 // A second model that drafts (engine/drafts/draft_model.h), or less of the same one.
@@ -117,10 +130,9 @@ struct EngineOptions {
   std::function<bool()> is_given_up;
   // Called while weights are prepared, with the bytes done and the bytes in all.
   std::function<void(size_t done_bytes, size_t total_bytes)> on_progress;
-  // Called once, when everything is counted and before any of it is taken: with what the engine
-  // would take, and what its conversations would get at most (the memory budget). Returns what they
-  // get; its error ends the loading. None: as it was counted.
-  std::function<Result<size_t>(const FixedBytes& fixed, size_t conversations)> on_counted;
+  // Called once, when everything is counted and before any of it is taken. Returns what
+  // conversations get; its error ends the loading. None: as it was counted.
+  std::function<Result<size_t>(const Counted& counted)> on_counted;
 };
 
 }  // namespace cairn

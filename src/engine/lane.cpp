@@ -15,6 +15,7 @@ namespace cairn {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
 using memory::AnchorKind;
 
 // From a closing mark on, as many tokens are read again at most.
@@ -23,6 +24,10 @@ constexpr int32_t kClosingTokens = 64;
 constexpr int32_t kWorthTokens = 8;
 // Of a prompt whose logits are read: they are as wide as the vocabulary.
 constexpr int32_t kOutputsMax = 64;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
 
 // Fewer tokens to read count for more than fewer steps of the recurrence.
 bool is_better(const memory::ResumePlan& a, const memory::ResumePlan& b) {
@@ -586,6 +591,7 @@ Status Lane::finish_turn() {
 }
 
 Result<size_t> LaneBatch::step(std::span<Lane* const> lanes) {
+  const Clock::time_point begin = Clock::now();
   stepped_.clear();
   items_.clear();
   int32_t free_rows = engine_->runner().row_count_max();
@@ -599,21 +605,21 @@ Result<size_t> LaneBatch::step(std::span<Lane* const> lanes) {
     return stepped_[item]->take(outputs);
   };
   CAIRN_TRY(const StepReport report, engine_->step(items_, take));
+  const bool is_prompt = report.item_count == 1 && report.replayed_rows == 0;
+  if (is_prompt) step_time_.learn(0, report.computed_rows, seconds_since(begin));
   for (size_t item = 0; item < report.item_count; ++item) CAIRN_TRY(stepped_[item]->settle());
   return report.item_count;
 }
 
 Status LaneBatch::step(Lane& lane, DraftedAnswer& answer) {
-  using Clock = std::chrono::steady_clock;
   draft_rows_.begin(engine_->runner().row_count_max());
   draft_rows_.add(&answer);
-  draft_rows_.choose();
+  draft_rows_.choose(step_time_.prompt_row_seconds());
   const StepItem item = lane.next(draft_rows_.rows(0));
-  const auto begin = Clock::now();
+  const Clock::time_point begin = Clock::now();
   const auto take = [&](size_t, const StepOutputs& outputs) { return answer.take(outputs); };
   CAIRN_TRY(const StepReport report, engine_->step(std::span(&item, 1), take));
-  draft_rows_.learn(std::chrono::duration<double>(Clock::now() - begin).count(),
-                    report.replayed_rows);
+  draft_rows_.learn(seconds_since(begin), report.replayed_rows);
   return lane.settle();
 }
 

@@ -8,6 +8,7 @@
 #include "engine/drafted_answer.h"
 #include "engine/lane.h"
 #include "engine/schedule/draft_rows.h"
+#include "engine/schedule/step_time.h"
 
 namespace cairn {
 
@@ -34,6 +35,7 @@ class LaneBatch {
  private:
   Engine* engine_;
   DraftRows draft_rows_;
+  StepTime step_time_;
   std::vector<Lane*> stepped_;
   std::vector<StepItem> items_;
 };

@@ -28,6 +28,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kRecordBytesMax = size_t(1) << 20;
 constexpr size_t kAliasBytesMax = 4096;
+constexpr size_t kPresetBytesMax = size_t(1) << 20;
 constexpr size_t kEntriesMax = 100'000;
 constexpr std::string_view kPartial = ".partial";
 constexpr std::string_view kDefaultRegistry = "registry.ollama.ai";
@@ -277,6 +278,28 @@ Result<bool> ModelFolder::remove_alias(std::string_view name) const {
     return fail(ErrorCode::io, "{}: cannot remove the alias: {}", name, error.message());
   }
   return was_there;
+}
+
+Result<std::optional<Preset>> ModelFolder::preset(std::string_view name) const {
+  if (!is_alias(name)) return std::optional<Preset>();
+  const std::string path = fmt::format("{}/presets/{}.toml", path_, name);
+  Result<std::string> text = read_file(path, kPresetBytesMax);
+  if (!text && text.error().code == ErrorCode::not_found) return std::optional<Preset>();
+  if (!text) return text.error();
+  CAIRN_TRY(Preset preset, parse_preset(path, *text));
+  return std::optional(std::move(preset));
+}
+
+std::vector<std::string> ModelFolder::preset_names() const {
+  std::vector<std::string> names;
+  std::error_code error;
+  auto entry = fs::directory_iterator(path_ + "/presets", error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().stem().string();
+    if (entry->path().extension() == ".toml" && is_alias(name)) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 }  // namespace cairn::hub

@@ -1,6 +1,7 @@
 // The folder of models that cairn has fetched, and the only code that changes it. Below it:
 //   hf/OWNER/REPO[@REVISION]/FILE, ollama/HOST/NAMESPACE/NAME/TAG.gguf, url/HOST/PATH,
-//   the record of each model beside its first file (FILE.json), and aliases/NAME.
+//   the record of each model beside its first file (FILE.json), aliases/NAME, and
+//   presets/NAME.toml, which people write.
 // Other programs may read it, and people may put files in it. Thread rule: one thread; processes
 // may share it: whatever appears, appears whole.
 #pragma once
@@ -14,6 +15,7 @@
 #include "base/result.h"
 #include "hub/kept_model.h"
 #include "hub/model_reference.h"
+#include "hub/preset.h"
 
 namespace cairn::hub {
 
@@ -61,6 +63,9 @@ class ModelFolder {
   Status set_alias(std::string_view name, std::string_view target) const;
   // Whether there was one.
   Result<bool> remove_alias(std::string_view name) const;
+  // The preset of this name; nothing where there is none. Errors: those of parse_preset(); io.
+  Result<std::optional<Preset>> preset(std::string_view name) const;
+  std::vector<std::string> preset_names() const;  // Ascending.
 
  private:
   std::string path_;

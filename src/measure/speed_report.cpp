@@ -13,6 +13,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+}  // namespace
+
 Result<MachineLimits> limits_for(const EngineOptions& options) {
   IsaLevel isa = best_isa(detect_cpu_features());
   Result<IsaLevel> wanted = parse_isa(options.isa);
@@ -23,8 +25,6 @@ Result<MachineLimits> limits_for(const EngineOptions& options) {
   const bool bf16 = options.numerics == Numerics::fast_1 && detect_cpu_features().avx512_bf16;
   return measure_limits(*threads, isa, bf16);
 }
-
-}  // namespace
 
 Result<SpeedReport> measure_start(const EngineOptions& options,
                                   FunctionRef<Result<Engine*>()> load) {

@@ -25,6 +25,9 @@ struct SpeedReport {
   std::vector<SpeedRow> rows;      // Of measure_speed(), which comes afterwards.
 };
 
+// Of the threads and the instruction set that an engine of these options will use.
+Result<MachineLimits> limits_for(const EngineOptions& options);
+
 // All but the rows. The machine first, while nothing else is in memory; then what `load` loads,
 // which has to live on. Errors: those of `load`, memory_full.
 Result<SpeedReport> measure_start(const EngineOptions& options,

@@ -130,11 +130,7 @@ class Meter {
         step_costs(engine_.runner().plans(engine_.default_selection().variant()).step,
                    engine_.memory().layout(), shape);
     row.least_seconds += least_seconds(costs, limits_);
-    row.costs.weight_bytes += costs.weight_bytes;
-    row.costs.kv_bytes += costs.kv_bytes;
-    row.costs.state_bytes += costs.state_bytes;
-    row.costs.integer_ops += costs.integer_ops;
-    row.costs.float_ops += costs.float_ops;
+    row.costs += costs;
   }
 
   Status add_samples(SpeedRow& row) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <variant>
 
 #include "device/op_fields.h"
@@ -37,22 +38,29 @@ class Counter {
   void read_plane(int32_t) {}
   void write_plane(int32_t) {}
   void write_state(int32_t state) {
-    costs.state_bytes += double(layout_.state_tensors[size_t(state)].bytes) * shape_.sequences;
+    rest().state_bytes += double(layout_.state_tensors[size_t(state)].bytes) * shape_.sequences;
   }
   void read_constant(const auto&) {}
   void read_weights(const Weight& weight) {
     if (is_lookup_) {
-      costs.weight_bytes += double(weight.row_bytes()) * row_count();
+      rest().weight_bytes += double(weight.row_bytes()) * row_count();
       return;
     }
+    StepCosts& costs = of(weight.type);
     costs.weight_bytes += double(weight.blocks.size()) * used_share_;
     const double ops = 2.0 * weight.cols * weight.rows * product_rows_;
     (weight.type->is_float() ? costs.float_ops : costs.integer_ops) += ops;
   }
 
-  StepCosts costs;
+  std::vector<TypeCosts> parts{{}};
 
  private:
+  StepCosts& rest() { return parts.front().costs; }
+  StepCosts& of(const quant::Type* type) {
+    const auto found = std::find_if(parts.begin(), parts.end(),
+                                    [&](const TypeCosts& part) { return part.type == type; });
+    return found != parts.end() ? found->costs : parts.emplace_back(TypeCosts{type, {}}).costs;
+  }
   template <class Any>
   void look_at(const Any&) {
     is_lookup_ = false;
@@ -78,14 +86,14 @@ class Counter {
         double(plane.key_bytes + plane.value_bytes) * plane.kv_head_count / kPageTokens;
     const int32_t first = attend.first_visible(shape_.depth);
     const double past = shape_.depth - first;
-    costs.kv_bytes +=
+    rest().kv_bytes +=
         token_bytes * (past * (shape_.shares_the_past ? 1 : shape_.sequences) + row_count());
     double pairs = 0;
     for (int32_t row = 0; row < shape_.rows; ++row) {
       const int32_t position = shape_.depth + row;
       pairs += position + 1 - attend.first_visible(position);
     }
-    costs.float_ops +=
+    rest().float_ops +=
         2.0 * (plane.key_dim + plane.value_dim) * attend.head_count * pairs * shape_.sequences;
   }
 
@@ -100,10 +108,26 @@ class Counter {
 
 }  // namespace
 
-StepCosts step_costs(const Plan& plan, const memory::Layout& layout, const StepShape& shape) {
+StepCosts& StepCosts::operator+=(const StepCosts& other) {
+  weight_bytes += other.weight_bytes;
+  kv_bytes += other.kv_bytes;
+  state_bytes += other.state_bytes;
+  integer_ops += other.integer_ops;
+  float_ops += other.float_ops;
+  return *this;
+}
+
+std::vector<TypeCosts> costs_by_type(const Plan& plan, const memory::Layout& layout,
+                                     const StepShape& shape) {
   Counter counter(layout, shape);
   for (const Op& op : plan.ops) counter.count(op);
-  return counter.costs;
+  return std::move(counter.parts);
+}
+
+StepCosts step_costs(const Plan& plan, const memory::Layout& layout, const StepShape& shape) {
+  StepCosts costs;
+  for (const TypeCosts& part : costs_by_type(plan, layout, shape)) costs += part.costs;
+  return costs;
 }
 
 double least_seconds(const StepCosts& costs, const MachineLimits& limits) {

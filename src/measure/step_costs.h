@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "device/plan.h"
 #include "measure/machine_limits.h"
 #include "memory/layout.h"
+#include "quant/quant.h"
 
 namespace cairn::measure {
 
@@ -28,8 +30,21 @@ struct StepCosts {
   double integer_ops = 0, float_ops = 0;
 
   double bytes() const { return weight_bytes + kv_bytes + state_bytes; }
+  double ops() const { return integer_ops + float_ops; }
+  StepCosts& operator+=(const StepCosts& other);
 };
 
+// Those of products with weights of one type.
+struct TypeCosts {
+  const quant::Type* type = nullptr;  // Null: of everything else.
+  StepCosts costs;
+};
+
+// Once each type, everything else first.
+std::vector<TypeCosts> costs_by_type(const Plan& plan, const memory::Layout& layout,
+                                     const StepShape& shape);
+
+// All of them together.
 StepCosts step_costs(const Plan& plan, const memory::Layout& layout, const StepShape& shape);
 
 // Seconds: for reading or for computing, whichever takes longer.

@@ -99,7 +99,7 @@ bool Generation::follow(size_t index, std::string& out) {
 }
 
 void Generation::fail(const Error& error, std::string& out) {
-  const Refusal refusal = refusal_of(error);
+  const Refusal refusal = answer_refusal_of(error);
   if (refusal.status >= 500) log::warning("an answer failed: {}", error.message);
   has_failed_ = true;
   if (head_) {

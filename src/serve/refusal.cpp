@@ -62,6 +62,20 @@ Refusal refusal_of(const Error& error, std::string_view field) {
   return refusal;
 }
 
+Refusal refusal_of(const Error& error, std::string_view field, std::string_view budget_code) {
+  Refusal refusal = refusal_of(error, field);
+  if (error.code == ErrorCode::no_room) refusal.code = budget_code;
+  return refusal;
+}
+
+Refusal answer_refusal_of(const Error& error) {
+  if (error.code != ErrorCode::invalid_data) return refusal_of(error);
+  return {.status = 500,
+          .type = "server_error",
+          .code = "model_output_invalid",
+          .message = error.message};
+}
+
 Refusal context_refusal(int64_t prompt_tokens, int64_t context_tokens) {
   // Clients look for this sentence.
   return {.code = "context_length_exceeded",

@@ -41,6 +41,11 @@ template <class... Args>
 Refusal refusal_of(const Error& error);
 // The same, about a field.
 Refusal refusal_of(const Error& error, std::string_view field);
+// The same about a field whose work has a budget, with this code where that is used up.
+Refusal refusal_of(const Error& error, std::string_view field, std::string_view budget_code);
+// The same of an error while an answer is computed: what breaks its format then is what the model
+// puts out, such as nothing but NaN.
+Refusal answer_refusal_of(const Error& error);
 // The prompt has more tokens than the context.
 Refusal context_refusal(int64_t prompt_tokens, int64_t context_tokens);
 // There is no room for another request now.

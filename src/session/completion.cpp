@@ -139,13 +139,13 @@ int32_t Completion::take(const StepOutputs& outputs) {
   }
   verdict_.checked = outputs.count() - 1;
   const int32_t count = lane_->end_walk();
-  if (hidden_reader_ != nullptr) hidden_reader_->take(position, outputs, count);
+  for (RowReader* reader : row_readers_) reader->take(position, outputs, count);
   return count;
 }
 
 void Completion::see(const StepOutputs& outputs) {
-  if (hidden_reader_ == nullptr) return;
-  hidden_reader_->take(int32_t(lane_->whole_text().size()) - 1, outputs, outputs.count());
+  const int32_t position = int32_t(lane_->whole_text().size()) - 1;
+  for (RowReader* reader : row_readers_) reader->take(position, outputs, outputs.count());
 }
 
 void Completion::learn(double step_seconds, double plain_seconds) {

@@ -62,7 +62,7 @@ class Completion final : public DraftedAnswer {
   void draft_by(Lane* lane, Drafters drafters, int32_t count_max) {
     lane_ = lane;
     speculator_ = std::move(drafters.speculator);
-    hidden_reader_ = drafters.hidden_reader;
+    row_readers_ = std::move(drafters.row_readers);
     draft_count_max_ = count_max;
   }
   bool has_drafters() const { return speculator_ != nullptr; }
@@ -140,7 +140,7 @@ class Completion final : public DraftedAnswer {
   ConstraintState constraint_;
   ReasoningLimit reasoning_limit_;
   std::unique_ptr<draft::Speculator> speculator_;  // Null: nothing is drafted.
-  HiddenReader* hidden_reader_ = nullptr;          // One of its drafters; null: none is one.
+  std::vector<RowReader*> row_readers_;            // Some of its drafters.
   draft::Speculator::Proposal proposal_;
   draft::Verdict verdict_;  // Of the proposal.
   int32_t draft_count_max_ = 0;

@@ -90,6 +90,7 @@ ChatLoop::ChatLoop(Chat* chat, ChatLoopOptions options)
       session_path_(std::move(options.session_path)),
       receipt_path_(std::move(options.receipt_path)),
       message_prefix_(std::move(options.message_prefix)),
+      file_hint_(std::move(options.file_hint)),
       kept_change_(chat->change_count()),
       out_(stdout),
       editor_(stdin, stdout, std::move(options.history_path)) {
@@ -292,6 +293,7 @@ void ChatLoop::answer_calls() {
 
 ChatLoop::Next ChatLoop::complain(const Error& error, std::string_view command) {
   remark(fmt::format("cairn: {}{}{}", command, command.empty() ? "" : ": ", error.message));
+  if (error.code == ErrorCode::io && !file_hint_.empty()) remark(file_hint_);
   return Next::go_on;
 }
 

@@ -25,6 +25,7 @@ struct ChatLoopOptions {
   std::string session_path = {};
   std::string receipt_path = {};    // For the last answer's receipt; empty for none.
   std::string message_prefix = {};  // Stands before each message that is typed.
+  std::string file_hint = {};       // Said where a file cannot be opened.
 };
 
 class ChatLoop {
@@ -81,7 +82,7 @@ class ChatLoop {
 
   Chat* chat_;
   Figures figures_;
-  std::string session_path_, receipt_path_, message_prefix_;
+  std::string session_path_, receipt_path_, message_prefix_, file_hint_;
   int32_t told_left_out_ = 0;  // Tokens that the person knows to be left out.
   int64_t kept_change_;        // Chat::change_count() of what the session's file has.
   terminal::TextOut out_;

@@ -29,7 +29,7 @@ TEST(MatMul, EveryFormatHasTheReferencesBits) {
       Matrix matrix(*type, cols_of(*type, shape.blocks), shape.rows);
       matrix.fill_randomly(random);
       const std::vector<float> bias = gaussian(size_t(shape.rows), random);
-      for (const int32_t rows : {1, 2, 3, 5, 8, 17, 33}) {
+      for (const int32_t rows : {1, 2, 3, 5, 8, 17, 33, 53}) {
         if (pair++ % 2 != 0) continue;
         Job job{.weight = matrix.weight, .rows = rows};
         job.x = gaussian(size_t(rows) * size_t(matrix.weight.cols), random);

@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <csignal>
 #include <string_view>
+#include <thread>
 #include <utility>
 
+#include "base/blocked_signals.h"
 #include "base/output_file.h"
 #include "tests/scratch_folder.h"
 
@@ -102,6 +104,7 @@ TEST_F(Mapped, MoreThanTheTableHoldsAreAnError) {
 
 using MappedDeathTest = Mapped;
 
+// Attack 8.
 TEST_F(MappedDeathTest, AShrunkFileIsNamedAndTheProcessEndsWith3) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const std::string path = write("a", std::string(3 * 4096, 'x'));
@@ -112,6 +115,24 @@ TEST_F(MappedDeathTest, AShrunkFileIsNamedAndTheProcessEndsWith3) {
     if (!file || ::truncate(path.c_str(), 10) != 0) ::_exit(1);
     const volatile std::byte* const data = file->bytes().data();
     (void)data[2 * 4096];
+    ::_exit(0);
+  };
+  EXPECT_EXIT(read_past_the_end(), testing::ExitedWithCode(3), "cairn: .*a: the file shrank");
+}
+
+// Threads of an engine receive no signals but those of their own faults.
+TEST_F(MappedDeathTest, AThreadWithoutSignalsIsGuardedToo) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const std::string path = write("a", std::string(3 * 4096, 'x'));
+  const auto read_past_the_end = [&] {
+    install_mapping_guard();
+    Result<MappedFile> file = MappedFile::open(path);
+    if (!file || ::truncate(path.c_str(), 10) != 0) ::_exit(1);
+    const BlockedSignals blocked;
+    std::thread([&] {
+      const volatile std::byte* const data = file->bytes().data();
+      (void)data[2 * 4096];
+    }).join();
     ::_exit(0);
   };
   EXPECT_EXIT(read_past_the_end(), testing::ExitedWithCode(3), "cairn: .*a: the file shrank");

@@ -22,6 +22,7 @@
 namespace cairn::process_test {
 namespace {
 
+// Attack 31.
 TEST(ProcessDeathTest, ForbidsItself) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // A process whose mask nobody has changed.
   const auto check = [] {

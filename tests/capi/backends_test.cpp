@@ -212,7 +212,7 @@ class Program {
   std::mt19937 random_;
   const bool has_text_ = (opened_.facts().capabilities & CAIRN_CAP_TEXT) != 0;
   const cairn_token first_ = has_text_ ? 100 : 10;  // Of those that it reads.
-  std::deque<Track> tracks_;  // Which stay where they are.
+  std::deque<Track> tracks_;                        // Which stay where they are.
   std::vector<Mark> marks_;
   cairn_error error_ = sized<cairn_error>();
 };

@@ -358,7 +358,8 @@ TEST(Conversation, CancelledCallsLeaveNoTrace) {
     return status;
   };
   cairn_event event = sized<cairn_event>();
-  for (int round = 0; round < (test::kIsSanitized ? 6 : 30); ++round) {
+  const int enough = test::kIsSanitized ? 100 : 1000;
+  for (int round = 0; round < 5 || (cancelled_count < enough && round < 5000); ++round) {
     EXPECT_EQ(until_done([&] { return cairn_rewind(c, 3, nullptr, nullptr); }), CAIRN_OK);
     EXPECT_EQ(
         until_done([&] { return cairn_sync(c, prompt.data(), prompt.size(), nullptr, nullptr); }),
@@ -375,7 +376,7 @@ TEST(Conversation, CancelledCallsLeaveNoTrace) {
   }
   is_over = true;
   canceller.join();
-  EXPECT_GT(cancelled_count, 0);
+  EXPECT_GE(cancelled_count, enough);
   cairn_conversation_close(c);
 }
 

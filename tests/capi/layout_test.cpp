@@ -7,9 +7,8 @@
 
 #include <nlohmann/json.hpp>
 #include <regex>
-#include <sstream>
 
-#include "tests/scratch_folder.h"
+#include "tests/capi/shell.h"
 
 extern "C" size_t capi_header_bytes(void);
 
@@ -28,10 +27,7 @@ TEST(Layout, SizesAndOffsetsAreThoseOfTheHeader) {
 }
 
 TEST(Layout, NoMemberIsMissing) {
-  std::ifstream file(std::string(CAIRN_SOURCE) + "/include/cairn.h");
-  std::stringstream read;
-  read << file.rdbuf();
-  const std::string header = std::regex_replace(read.str(), std::regex("//[^\n]*"), std::string());
+  const std::string header = test::header_text();
   const auto layout = nlohmann::json::parse(cairn_layout_json());
   const std::regex structs(R"(typedef struct (\w+) \{([^}]*)\})");
   // A name before a comma, a semicolon, or the bounds of an array; or of a function pointer.

@@ -171,7 +171,7 @@ TEST_F(NoMemory, TokensAllocateNothing) {
     ASSERT_EQ(cairn_next(c, &event, nullptr), CAIRN_OK);
     allocating_count += int64_t(allocation_count > before);
   }
-  EXPECT_LT(allocating_count, 300);
+  EXPECT_LT(allocating_count, 100);
   cairn_conversation_close(c);
 }
 

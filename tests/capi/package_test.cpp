@@ -4,10 +4,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <regex>
 #include <set>
@@ -16,6 +13,7 @@
 
 #include "base/machine/machine_memory.h"
 #include "tests/capi/opened.h"
+#include "tests/capi/shell.h"
 #include "tests/scratch_folder.h"
 
 namespace cairn::package_test {
@@ -23,28 +21,9 @@ namespace {
 
 #ifdef CAIRN_SHARED_LIBRARY
 
-struct Ran {
-  int status;
-  std::string output;
-};
-
-Ran run(const std::string& command) {
-  std::string output;
-  FILE* const pipe = ::popen((command + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return {-1, "no pipe"};
-  std::array<char, 4096> bytes;
-  while (const size_t count = std::fread(bytes.data(), 1, bytes.size(), pipe)) {
-    output.append(bytes.data(), count);
-  }
-  return {::pclose(pipe), output};
-}
-
-std::string header_text() {
-  std::ifstream file(std::string(CAIRN_SOURCE) + "/include/cairn.h");
-  std::stringstream read;
-  read << file.rdbuf();
-  return std::regex_replace(read.str(), std::regex("//[^\n]*"), std::string());
-}
+using test::can_run;
+using test::Ran;
+using test::run;
 
 TEST(Package, TheLibraryShowsTheHeadersFunctionsAlone) {
   const Ran listed = run("nm -D --defined-only " CAIRN_SHARED_LIBRARY);
@@ -56,7 +35,7 @@ TEST(Package, TheLibraryShowsTheHeadersFunctionsAlone) {
     EXPECT_EQ(kind, "T") << name;
     shown.insert(name.substr(0, name.find('@')));
   }
-  const std::string header = header_text();
+  const std::string header = test::header_text();
   const std::regex functions(R"(CAIRN_API [^;(]*?(cairn_\w+)\()");
   for (std::sregex_iterator at(header.begin(), header.end(), functions), end; at != end; ++at) {
     declared.insert((*at)[1]);
@@ -118,7 +97,7 @@ TEST(Package, TheExampleInCPlusPlusMakesBranches) {
 }
 
 TEST(Package, TheExampleInRustAnswers) {
-  if (run("command -v rustc").status != 0) GTEST_SKIP() << "needs rustc, and there is none";
+  if (!can_run("rustc")) GTEST_SKIP() << "needs rustc, and there is none";
   const test::ScratchFolder folder;
   const std::string prefix = folder.file("prefix"), program = folder.file("complete");
   ASSERT_NO_FATAL_FAILURE(install(prefix));
@@ -129,6 +108,67 @@ TEST(Package, TheExampleInRustAnswers) {
                       test::nano_path() + " 'What is the capital of Norway?'");
   EXPECT_EQ(ran.status, 0);
   EXPECT_EQ(ran.output, "The capital of Norway is Oslo.\n");
+}
+
+// Where a program finds what is installed.
+struct Installed {
+  explicit Installed(const std::string& prefix)
+      : folder("$(dirname $(find " + prefix + " -name libcairn.a))"),
+        flags("$(" + find(prefix) + "pkg-config --cflags cairn)"),
+        libraries("$(" + find(prefix) + "pkg-config --libs cairn)") {}
+  static std::string find(const std::string& prefix) {
+    return "PKG_CONFIG_PATH=$(dirname $(find " + prefix + " -name cairn.pc)) ";
+  }
+
+  std::string folder, flags, libraries;
+};
+
+// Two turns, and the second answer once more: behind a rewind, and by a fork that was cancelled.
+const std::string kTurns = " 'What is the capital of France?' 'What is the capital of Norway?'";
+const std::string kTurnsAnswers =
+    "The capital of France is Paris.\nThe capital of Norway is Oslo.\n"
+    "The capital of Norway is Oslo.\nThe capital of Norway is Oslo.\n";
+
+TEST(Package, TheExampleInGoMakesTurns) {
+  if (!can_run("go")) GTEST_SKIP() << "needs go, and there is none";
+  const test::ScratchFolder folder;
+  const std::string prefix = folder.file("prefix");
+  ASSERT_NO_FATAL_FAILURE(install(prefix));
+  const Installed there(prefix);
+  const Ran ran =
+      run("export GO111MODULE=off GOCACHE=" + folder.file("cache") + " LD_LIBRARY_PATH=" +
+          there.folder + " CGO_CFLAGS=\"" + there.flags + "\" CGO_LDFLAGS=\"" + there.libraries +
+          "\"; go run " CAIRN_SOURCE "/examples/go/turns.go " + test::nano_path() + kTurns);
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_EQ(ran.output, kTurnsAnswers);
+}
+
+TEST(Package, TheExampleInJavaMakesTurns) {
+  if (!can_run("javac")) GTEST_SKIP() << "needs javac, and there is none";
+  const test::ScratchFolder folder;
+  const std::string prefix = folder.file("prefix"), made = folder.file("made");
+  ASSERT_NO_FATAL_FAILURE(install(prefix));
+  const Installed there(prefix);
+  const std::string source = std::string(CAIRN_SOURCE) + "/examples/java";
+  const Ran ran = run(
+      "javac -Xlint:all -Werror -h " + made + " -d " + made + " " + source +
+      "/Turns.java && java_home=$(dirname $(dirname $(readlink -f $(command -v javac)))) && " +
+      "cc -std=c11 -Wall -Wextra -Wpedantic -Werror -shared -fPIC " + source + "/turns.c -o " +
+      made + "/libturns.so -I " + made + " -I $java_home/include -I $java_home/include/linux " +
+      there.flags + " " + there.libraries + " && LD_LIBRARY_PATH=" + there.folder + " java -cp " +
+      made + " -Djava.library.path=" + made + " Turns " + test::nano_path() + kTurns);
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_EQ(ran.output, kTurnsAnswers);
+}
+
+TEST(Package, TheHeaderIsCleanForOtherCompilers) {
+  if (!can_run("clang")) GTEST_SKIP() << "needs clang, and there is none";
+  for (const char* language : {"c -std=c11", "c++ -std=c++20"}) {
+    const Ran ran = run(std::string("echo '#include <cairn.h>' | clang -Werror -Weverything "
+                                    "-Wno-padded -fsyntax-only -I " CAIRN_SOURCE "/include -x ") +
+                        language + " -");
+    EXPECT_EQ(ran.status, 0) << language << ": " << ran.output;
+  }
 }
 
 size_t entries_of(const char* folder) {

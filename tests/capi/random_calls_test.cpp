@@ -176,9 +176,9 @@ void call_at_random(test::Opened& opened) {
   Pools pools;
   pools.models.add(opened.model);
   pools.engines.add(opened.engine);
-  std::array<int, 4> wrong_counts{};
-  std::array<int, 4> done_counts{};
-  std::array<std::string, 4> wrong;
+  std::array<int, 8> wrong_counts{};
+  std::array<int, 8> done_counts{};
+  std::array<std::string, 8> wrong;
   std::vector<std::thread> threads;
   for (size_t thread = 0; thread < wrong_counts.size(); ++thread) {
     threads.emplace_back([&, thread] {
@@ -189,7 +189,7 @@ void call_at_random(test::Opened& opened) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(wrong_counts, (std::array<int, 4>{})) << testing::PrintToString(wrong);
+  EXPECT_EQ(wrong_counts, (std::array<int, 8>{})) << testing::PrintToString(wrong);
   for (const int count : done_counts) EXPECT_GT(count, 300);
   for (void* c : pools.conversations.all()) {
     cairn_conversation_close(static_cast<cairn_conversation*>(c));

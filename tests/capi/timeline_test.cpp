@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "tests/capi/opened.h"
 
@@ -138,6 +140,55 @@ TEST(Timeline, AnswersThatAreCutGoOn) {
   }
   EXPECT_EQ(answers[0].size(), 12u);
   EXPECT_EQ(answers[0], answers[1]);
+}
+
+// Token by token nobody asks drafters, and there are none; in the background there are, for the
+// rest of an answer that was begun token by token too. The tokens are the same.
+TEST(Timeline, AnswersHaveDraftersWhereTheyAreAsked) {
+  const auto prompt = tokens_of(test::some_tokens(20));
+  capi::AnswerTerms given;
+  given.sampling.temperature = 0;
+  given.sampling.ignore_eos = true;
+  given.token_count_max = 60;
+  const auto terms = std::make_shared<const capi::AnswerTerms>(given);
+  std::vector<Token> expected;
+  for (const int taken_count : {0, 7, 50}) {
+    SCOPED_TRACE(taken_count);
+    Case c(test::nano_path());
+    c.read(prompt);
+    std::vector<Token> answer;
+    capi::MakeOrder order{.extent = MakeJob::Extent::token, .prompt = prompt, .terms = terms};
+    const auto make = [&](const std::function<void(MakeJob&)>& work) {
+      MakeJob job(c.timeline.get(), c.mailbox.get(), std::exchange(order, {}), 0);
+      c.mailbox->begin();
+      ASSERT_TRUE(job.start());
+      work(job);
+      job.end(Ok{});
+      EXPECT_EQ(c.mailbox->take_outcome().status, CAIRN_OK);
+      for (capi::AnswerEvent event; c.mailbox->take(event); event.clear()) {
+        answer.insert(answer.end(), event.tokens.begin(), event.tokens.end());
+      }
+    };
+    for (int count = 0; count < taken_count; ++count) {
+      make([&](MakeJob& job) {
+        EXPECT_EQ(job.drafted(), nullptr);
+        EXPECT_FALSE(c.timeline->maker().completion()->has_drafters());
+        while (c.timeline->lane().wants_rows()) c.step(512);
+        ASSERT_TRUE(job.advance());
+      });
+    }
+    order.extent = MakeJob::Extent::to_end;
+    make([&](MakeJob& job) {
+      EXPECT_NE(job.drafted(), nullptr);
+      while (!job.is_done()) {
+        while (c.timeline->lane().wants_rows()) c.step(512);
+        ASSERT_TRUE(job.advance());
+      }
+    });
+    EXPECT_EQ(answer.size(), 60u);
+    if (expected.empty()) expected = answer;
+    EXPECT_EQ(answer, expected);
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -16,9 +17,13 @@ using capi::Turn;
 using capi::Turnstile;
 
 struct User final : Turnstile::User {
-  bool is_cancelled() const override { return is_marked; }
+  bool is_cancelled() const override {
+    is_asked = true;
+    return is_marked;
+  }
   void end_soon() override { is_told = true; }
   std::atomic<bool> is_marked = false, is_told = false;
+  mutable std::atomic<bool> is_asked = false;
 };
 
 void wait_for(const std::atomic<bool>& flag) {
@@ -30,14 +35,15 @@ TEST(Turnstile, TurnsComeInOrder) {
   ASSERT_TRUE(turns);
   std::vector<int> order;  // Of whoever has the turn.
   std::vector<std::thread> threads;
+  std::array<User, 5> users;
   {
     const Turn first(turns->get());
     for (int number = 0; number < 5; ++number) {
       threads.emplace_back([&, number] {
-        const Turn turn(turns->get());
+        const Turn turn(turns->get(), &users[size_t(number)]);
         order.push_back(number);
       });
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      wait_for(users[size_t(number)].is_asked);  // It waits by then.
     }
     EXPECT_TRUE(order.empty());
   }

@@ -106,7 +106,7 @@ TEST_F(CutAnswers, AFullMemoryKeepsTheText) {
   EXPECT_TRUE(run.err.starts_with("cairn: the answer was cut off: memory budget: ")) << run.err;
   // In a conversation the answer stays, and there is something to go on with.
   arguments = base;
-  arguments.emplace_back("--chat");
+  arguments.insert(arguments.end(), {"--chat", "--sandbox-path", folder_.path().string()});
   const Finished chat = run_program(arguments, "Hello\n/save " + folder_.file("chat.json") + "\n");
   EXPECT_EQ(chat.exit_code, 0);
   EXPECT_NE(chat.err.find("; /continue goes on when there is room\n"), std::string::npos)

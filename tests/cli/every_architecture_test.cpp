@@ -1,10 +1,13 @@
 // Walks the table of architectures: a tiny random model of each is written, read, run in pieces,
 // rewound, given to the cache and taken up again, and refused, by name, with each of its tensors
 // missing in turn. Of those that make vectors a text has the same ones whatever stands beside it.
+// What a plan says of its header alone is what it takes.
 #include <algorithm>
 #include <cstring>
 
 #include "engine/embedder.h"
+#include "gguf/hollow.h"
+#include "measure/model_plan.h"
 #include "models/model.h"
 #include "synth/synth.h"
 #include "tests/cli/run_program.h"
@@ -159,6 +162,26 @@ TEST_P(EveryArchitecture, IsRefusedWithAnyTensorMissing) {
     ASSERT_FALSE(engine) << name;
     EXPECT_NE(engine.error().message.find(name), std::string::npos) << engine.error().message;
   }
+}
+
+TEST_P(EveryArchitecture, TakesWhatAPlanOfItsHeaderSays) {
+  const ScratchFolder folder;
+  const std::string path = write_tiny(folder, GetParam());
+  const gguf::File file = gguf::File::open(path).value();
+  EngineOptions options = tiny_options();
+  const gguf::File* const parts[] = {&file};
+  auto hollow = gguf::make_hollow(parts);
+  ASSERT_TRUE(hollow) << hollow.error().message;
+  auto plan = measure::plan_model(std::move(hollow->file), {.engine = options});
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->makes_text, makes_text(path));
+  if (!plan->makes_text) options.pooling = Pooling::none;
+  const auto engine = test::load_engine(path, options);
+  ASSERT_NE(engine, nullptr);
+  EXPECT_EQ(plan->fixed.weights, engine->fixed_bytes().weights);
+  EXPECT_EQ(plan->fixed.plans, engine->fixed_bytes().plans);
+  EXPECT_EQ(plan->fixed.workspace, engine->fixed_bytes().workspace);
+  EXPECT_EQ(plan->context_tokens, engine->options().context_tokens);
 }
 
 INSTANTIATE_TEST_SUITE_P(Architectures, EveryArchitecture,

@@ -173,15 +173,16 @@ TEST(ChatCommands, GoBackBranchAndChange) {
 TEST(ChatCommands, DrawSaveAndLoad) {
   const ScratchFolder folder;
   const std::string path = folder.file("chat.json");
-  const Finished run = run_program(
-      {"run", "--chat"}, "/memory\nMy cat is called Mimi.\n/memory\n/save " + path + "\n");
+  const std::vector<std::string> command = {"run", "--chat", "--sandbox-path",
+                                            folder.path().string()};
+  const Finished run =
+      run_program(command, "/memory\nMy cat is called Mimi.\n/memory\n/save " + path + "\n");
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_TRUE(run.err.starts_with("nothing is kept yet\n0 tokens, room for ")) << run.err;
   EXPECT_TRUE(has(run.err, "\nrecurrent ")) << run.err;
   EXPECT_TRUE(has(run.err, "2 messages written to " + path)) << run.err;
   EXPECT_EQ(json::parse(contents_of(path))["messages"].size(), 2u);
-  const Finished again =
-      run_program({"run", "--chat"}, "/load " + path + "\nWhat is my cat called?\n");
+  const Finished again = run_program(command, "/load " + path + "\nWhat is my cat called?\n");
   EXPECT_EQ(again.out, "Your cat is called Mimi.\n");
   EXPECT_TRUE(has(again.err, "2 messages read from " + path)) << again.err;
 }

@@ -274,7 +274,8 @@ TEST_F(Outputs, ModelsHaveTheUsersPermissionsAndConversationsNone) {
   write_to(file("old"), "{}");
   ASSERT_EQ(chmod(file("old").c_str(), 0666), 0);
   const std::string lines = "Hello\\n/save " + file("new") + "\\n/save! " + file("old") + "\\n";
-  shell("umask 0; printf '" + lines + "' | $P run --chat");
+  shell("umask 0; printf '" + lines + "' | $P run --chat --sandbox-path " +
+        folder_.path().string());
   EXPECT_EQ(mode_of("new"), 0600u);
   EXPECT_EQ(mode_of("old"), 0600u);
 }
@@ -283,7 +284,7 @@ TEST_F(Outputs, AChatAsksBeforeItWritesOverFiles) {
   write_to(file("letter"), "dear");
   const std::string chat = file("chat.json"), letter = file("letter");
   const Finished done =
-      run_program({"run", model(), "--chat", "-n", "4", "--raw"},
+      run_program({"run", model(), "--chat", "-n", "4", "--raw", "--sandbox-path", folder_.path()},
                   "Hello\n/save " + chat + "\n/save " + chat + "\n/save " + letter + "\n/save! " +
                       letter + "\n/save " + letter + "\n/save! " + model() + "\n");
   EXPECT_EQ(done.exit_code, 0) << done.err;
@@ -299,7 +300,7 @@ TEST_F(Outputs, AChatAsksBeforeItWritesOverFiles) {
   }
   // What was loaded is the conversation's own.
   const Finished again =
-      run_program({"run", model(), "--chat", "-n", "4", "--raw"},
+      run_program({"run", model(), "--chat", "-n", "4", "--raw", "--sandbox-path", folder_.path()},
                   "/save " + chat + "\n/load " + chat + "\nHello\n/save " + chat + "\n");
   EXPECT_NE(again.err.find("found another"), std::string::npos) << again.err;
   EXPECT_NE(again.err.find("4 messages written to " + chat), std::string::npos) << again.err;

@@ -210,7 +210,8 @@ TEST(Program, KnowsTheSpellingsOfOthers) {
   EXPECT_EQ(run_program({"run"}, "", {{"CAIRN_FILE", "~/prompt.txt"}, at_home[0]}).out, paris);
   EXPECT_EQ(run_program({"run", "-i", "--in-prefix", "What is the capital of "}, "France?\n").out,
             paris);
-  const Finished saved = run_program({"run", "-i"}, question + "\n/save ~/said.json\n", at_home);
+  const Finished saved =
+      run_program({"run", "-i", "--sandbox-path=~/"}, question + "\n/save ~/said.json\n", at_home);
   EXPECT_TRUE(std::filesystem::exists(folder.file("said.json"))) << saved.err;
   const auto tokens = [&](std::vector<std::string> options) {
     options.insert(options.begin(), {"run", "--json", "-n", "1", "-no-cnv", "-p"});

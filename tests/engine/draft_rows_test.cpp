@@ -128,17 +128,29 @@ TEST(DraftRows, LearnNoPlainStepFromReplays) {
 
 TEST(DecodeTime, GuessesRowsBetweenOthersAndALittleFurther) {
   DecodeTime time;
-  EXPECT_EQ(time.seconds(1, 1), 0);
+  EXPECT_EQ(time.seconds(1, 1, 0), 0);
   time.learn(1, 1, 0.010);
-  EXPECT_EQ(time.seconds(1, 1), 0.010);
-  EXPECT_NEAR(time.seconds(1, 3), 0.0108, 1e-9);
-  EXPECT_EQ(time.seconds(1, 4), 0);
+  EXPECT_EQ(time.seconds(1, 1, 0), 0.010);
+  EXPECT_NEAR(time.seconds(1, 3, 0), 0.0108, 1e-9);
+  EXPECT_EQ(time.seconds(1, 4, 0), 0);
   time.learn(1, 9, 0.018);
-  EXPECT_NEAR(time.seconds(1, 5), 0.0116, 1e-9);
-  EXPECT_NEAR(time.seconds(1, 9), 0.018, 1e-9);
-  EXPECT_NEAR(time.seconds(1, 12), 0.021, 1e-9);
-  EXPECT_EQ(time.seconds(1, 20), 0);
-  EXPECT_EQ(time.seconds(4, 4), 0);
+  EXPECT_NEAR(time.seconds(1, 5, 0), 0.0116, 1e-9);
+  EXPECT_NEAR(time.seconds(1, 9, 0), 0.018, 1e-9);
+  EXPECT_NEAR(time.seconds(1, 12, 0), 0.021, 1e-9);
+  EXPECT_EQ(time.seconds(1, 20, 0), 0);
+  EXPECT_EQ(time.seconds(4, 4, 0), 0);
+}
+
+// One slow step must not hide all sizes behind it.
+TEST(DecodeTime, KnowsFromPromptsHowCheapRowsCanBe) {
+  DecodeTime time;
+  time.learn(1, 1, 0.010);
+  time.learn(1, 4, 0.012);
+  time.learn(1, 5, 0.022);
+  EXPECT_NEAR(time.seconds(1, 7, 0), 0.042, 1e-9);
+  EXPECT_NEAR(time.seconds(1, 7, 0.002), 0.026, 1e-9);
+  EXPECT_NEAR(time.seconds(1, 3, 0.002), 0.010 + 2 * 0.002 / 3, 1e-9);
+  EXPECT_EQ(time.seconds(1, 20, 0.002), 0);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ namespace {
 struct Change {
   std::string without_tensor;   // Left out.
   std::string narrower_tensor;  // Half of its second dimension.
+  std::string wider_tensor;     // Twice as much of it.
   std::string architecture;     // Instead of the file's.
   std::optional<bool> causal;   // Said again.
 };
@@ -40,6 +41,7 @@ std::vector<std::byte> rewritten(const std::string& name, const Change& change) 
     writer.add(prefix + ".attention.causal", *change.causal);
   }
   std::vector<std::span<const std::byte>> parts;
+  std::vector<std::byte> twice;
   for (const gguf::Tensor& tensor : file.tensors()) {
     if (tensor.name == change.without_tensor) continue;
     std::vector<int64_t> dims(tensor.dims.begin(), tensor.dims.begin() + tensor.dim_count);
@@ -47,6 +49,12 @@ std::vector<std::byte> rewritten(const std::string& name, const Change& change) 
     if (tensor.name == change.narrower_tensor) {
       dims[1] /= 2;
       bytes = bytes.first(bytes.size() / 2);
+    }
+    if (tensor.name == change.wider_tensor) {
+      dims[1] *= 2;
+      twice.assign(bytes.begin(), bytes.end());
+      twice.insert(twice.end(), bytes.begin(), bytes.end());
+      bytes = twice;
     }
     writer.declare(tensor.name, dims, tensor.type_id);
     parts.push_back(bytes);
@@ -90,17 +98,32 @@ TEST(Engine, ComparesWhatItNeedsWithTheLimitBeforeWeightsAreTaken) {
   EXPECT_EQ(load_error(rewritten("llama", {}), options), "");
 }
 
+// Attack 17: there is no id between the vocabulary and the width of the logits, because a file in
+// which they differ is refused.
+TEST(Engine, LogitsAreAsManyAsTheVocabulary) {
+  int count = 0;
+  const gguf::File file = gguf::File::open(golden_path("llama", ".gguf")).value();
+  for (const char* name : {"output.weight", "token_embd.weight"}) {
+    if (file.find(name) == nullptr) continue;
+    const std::string error =
+        load_error(rewritten("llama", {.wider_tensor = name}), golden_options(KvType::f16));
+    EXPECT_NE(error.find(name), std::string::npos) << error;
+    ++count;
+  }
+  EXPECT_GT(count, 0);
+}
+
 // Who owns several engines decides what each one gets, before it takes anything.
 TEST(Engine, TellsWhatItCountsBeforeWeightsAreTaken) {
   bool has_packed = false;
   FixedBytes told;
   EngineOptions options = golden_options(KvType::f16);
   options.on_progress = [&](size_t, size_t) { has_packed = true; };
-  options.on_counted = [&](const FixedBytes& fixed, size_t conversations) -> Result<size_t> {
+  options.on_counted = [&](const Counted& counted) -> Result<size_t> {
     EXPECT_FALSE(has_packed);
-    EXPECT_EQ(conversations, options.memory_budget);
-    told = fixed;
-    return conversations - 4096;
+    EXPECT_EQ(counted.conversations, options.memory_budget);
+    told = counted.fixed;
+    return counted.conversations - 4096;
   };
   const auto engine = load_engine(golden_path("llama", ".gguf"), options);
   ASSERT_NE(engine, nullptr);
@@ -108,7 +131,7 @@ TEST(Engine, TellsWhatItCountsBeforeWeightsAreTaken) {
   EXPECT_EQ(engine->fixed_bytes().total(), told.total());
   EXPECT_GT(told.total(), told.weights);
   has_packed = false;
-  options.on_counted = [](const FixedBytes&, size_t) -> Result<size_t> {
+  options.on_counted = [](const Counted&) -> Result<size_t> {
     return fail(ErrorCode::memory_full, "no room for this one");
   };
   EXPECT_EQ(load_error(rewritten("llama", {}), options, ErrorCode::memory_full),

@@ -12,9 +12,10 @@
 #include <vector>
 
 #include "base/sha256.h"
-#include "engine/lane_batch.h"
+#include "engine/drafts/lookahead_drafter.h"
 #include "engine/drafts/model_drafter.h"
 #include "engine/drafts/predictor_drafter.h"
+#include "engine/lane_batch.h"
 #include "engine/schedule/job.h"
 #include "grammar/matcher.h"
 #include "sample/sampler.h"
@@ -52,6 +53,7 @@ struct SampledRequest {
   // Who drafts in their place; null: nobody.
   DraftModel* draft_model = nullptr;
   bool predicts = false;      // The engine's own predicting layer drafts.
+  bool looks_ahead = false;   // What rows behind wrong drafts have said is drafted.
   bool finishes_turn = true;  // Otherwise what it computed goes to the prefix cache as it is.
 };
 
@@ -71,6 +73,11 @@ class SampledJob final : public Job, public DraftedAnswer {
     if (request_.predicts) {
       auto drafter =
           std::make_unique<PredictorDrafter>(engine->predictor(), &sampler_, engine->tokenizer());
+      reader_ = drafter.get();
+      drafter_ = std::move(drafter);
+    }
+    if (request_.looks_ahead) {
+      auto drafter = std::make_unique<LookaheadDrafter>();
       reader_ = drafter.get();
       drafter_ = std::move(drafter);
     }
@@ -193,7 +200,7 @@ class SampledJob final : public Job, public DraftedAnswer {
   std::vector<Token> drafts_;
   std::vector<float> reach_;
   std::unique_ptr<draft::Drafter> drafter_;
-  HiddenReader* reader_ = nullptr;
+  RowReader* reader_ = nullptr;
 };
 
 // What the request answers on an engine that nobody else uses, with the drafts of its draft model.
@@ -205,7 +212,8 @@ inline Sampled sampled_alone(Engine& engine, const SampledRequest& request) {
   while (!job.is_done()) {
     while (job.lane()->wants_rows()) {
       const bool is_drafted =
-          (request.draft_model != nullptr || request.predicts) && !job.lane()->is_reading();
+          (request.draft_model != nullptr || request.predicts || request.looks_ahead) &&
+          !job.lane()->is_reading();
       EXPECT_TRUE(is_drafted ? batch.step(*job.lane(), job) : batch.step(*job.lane()));
     }
     const Status advanced = job.advance();

@@ -364,6 +364,38 @@ TEST_F(TenantTurns, OneThatGrowsStopsItsOwnAnswers) {
   }
 }
 
+// Unique prompts of another one without end: a tenant's two turns take a tenth more steps at most
+// than alone, and compute no token that they do not compute alone.
+TEST_F(TenantTurns, AFloodCostsOthersATenthOfTheirStepsAtMost) {
+  int32_t steps[2] = {}, computed[2] = {};
+  for (const bool is_flooded : {false, true}) {
+    engine_->cache().clear();
+    Scheduler scheduler(engine_.get(), {.step_seconds = 1e9, .quiet_step_seconds = 1e9});
+    scheduler.set_tenants(kShares);
+    uint32_t next = 100;
+    const auto flood = [&] {
+      while (is_flooded && scheduler.stats().waiting < 4) {
+        submit_for(scheduler, 2, {.prompt = prompt(next++, 60), .token_count = 30});
+      }
+    };
+    for (int turn = 0; turn < 2; ++turn) {
+      flood();
+      const Sampled& answer =
+          submit_for(scheduler, 1, {.prompt = prompt(1, 60), .token_count = 100});
+      for (; !answer.has_ended; ++steps[is_flooded]) {
+        flood();
+        ASSERT_TRUE(scheduler.step());
+      }
+      EXPECT_FALSE(answer.error);
+      EXPECT_EQ(answer.tokens.size(), 100u);
+      computed[is_flooded] += answer.prompt.computed_tokens;
+    }
+    EXPECT_EQ(is_flooded, next > 110);
+  }
+  EXPECT_LE(steps[true] * 10, steps[false] * 11) << steps[true] << " of " << steps[false];
+  EXPECT_EQ(computed[true], computed[false]);
+}
+
 // Who waits until its own answers leave room holds up nobody else.
 TEST_F(TenantTurns, AFloodWaitsForItself) {
   Scheduler scheduler(engine_.get());

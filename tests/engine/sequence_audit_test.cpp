@@ -95,6 +95,7 @@ TEST_P(SequenceAuditTest, WhatIsHonestStays) {
   EXPECT_EQ(again.read(prompt_).value().computed_tokens, 0);
 }
 
+// Attack 35, as far as it is one on a store: what was written wrongly is found.
 TEST_P(SequenceAuditTest, ADifferingBitLeavesMemoryAndDisk) {
   {
     const auto own = engine();

@@ -10,7 +10,7 @@ namespace {
 
 TEST(StepTime, BeginsWithFewRowsWhereSomebodyWaits) {
   const StepTime time;
-  EXPECT_FALSE(time.knows_prompts());
+  EXPECT_EQ(time.prompt_row_seconds(), 0);
   EXPECT_EQ(time.prompt_rows(0, 1.0, 16, 512), 512);
   EXPECT_EQ(time.prompt_rows(4, 1.0, 16, 512), 16);
   EXPECT_EQ(time.prompt_rows(4, 1.0, 16, 8), 8);
@@ -29,7 +29,7 @@ TEST(StepTime, FindsTheRowsThatFit) {
     take(4, 0);
     take(4, time.prompt_rows(4, 0.050, 16, 512));
   }
-  EXPECT_TRUE(time.knows_prompts());
+  EXPECT_GT(time.prompt_row_seconds(), 0);
   EXPECT_NEAR(time.decode_seconds(4), 0.010, 0.003);
   EXPECT_NEAR(time.decode_seconds(5), 0.010, 0.003);
   const int32_t rows = time.prompt_rows(4, 0.050, 16, 512);

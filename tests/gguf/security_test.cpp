@@ -49,6 +49,7 @@ TEST(Security, AnHonestFileOfTheSameMakingOpens) {
             "opened");
 }
 
+// Attack 1.
 TEST(Security, HugeCounts) {
   for (const uint64_t count : {kHuge, kHuge + 1, UINT64_MAX, uint64_t(1) << 32}) {
     const std::string number = std::to_string(count);
@@ -83,6 +84,7 @@ TEST(Security, TensorNameLength) {
       << open_error(bytes);
 }
 
+// Attack 2.
 TEST(Security, Shapes) {
   expect_refused(with_tensor({.dims = {4, 0}}), {"tensor w", "1 to 2^40", "found 0"});
   expect_refused(with_tensor({.dims = {(uint64_t(1) << 42) + 1, 2}}),
@@ -97,6 +99,7 @@ TEST(Security, Shapes) {
   expect_refused(with_tensor({.dims = {1}, .dim_count = UINT32_MAX}), {"tensor w", "4294967295"});
 }
 
+// Attack 2.
 TEST(Security, Types) {
   expect_refused(with_tensor({.type = 255}), {"tensor w", "type 255 (unknown)"});
   expect_refused(with_tensor({.type = UINT32_MAX}), {"tensor w", "type 4294967295 (unknown)"});
@@ -104,6 +107,7 @@ TEST(Security, Types) {
   expect_refused(with_tensor({.dims = {33}, .type = 8}), {"tensor w", "blocks of 32", "of 33"});
 }
 
+// Attack 3.
 TEST(Security, Ranges) {
   expect_refused(with_tensor({.dims = {32}, .offset = 4096}),
                  {"tensor w", "128 bytes at offset 4096", "found 4096 bytes"});
@@ -121,6 +125,7 @@ TEST(Security, Ranges) {
       {"tensor b", "after the end of a at 160", "found at offset 32"});
 }
 
+// Attack 3.
 TEST(Security, Alignment) {
   for (const uint32_t alignment : {0u, 1u, 3u, 4u, 24u, 65537u, 131072u, UINT32_MAX}) {
     expect_refused(with_field(alignment_field(alignment)),
@@ -132,6 +137,7 @@ TEST(Security, Alignment) {
                  {"general.alignment: expected u32, found string \"32\""});
 }
 
+// Attack 4.
 TEST(Security, Names) {
   expect_refused({.fields = {text_field("a", "x"), text_field("b", "y"), text_field("a", "z")}},
                  {"a: expected once in the metadata, found twice"});
@@ -147,6 +153,7 @@ TEST(Security, Names) {
   expect_refused(with_tensor({.name = std::string(65, 'n')}), {"1 to 64", "found 65"});
 }
 
+// Attack 4.
 TEST(Security, NestedArrays) {
   Bytes field;
   field.text("deep").put(uint32_t(ValueType::array));
@@ -157,6 +164,7 @@ TEST(Security, NestedArrays) {
   expect_refused(with_field(field), {"deep: expected an array of plain values"});
 }
 
+// Attack 5.
 TEST(Security, HyperParameters) {
   struct Case {
     Bytes field;
@@ -219,6 +227,7 @@ TEST(Security, HyperParameters) {
   for (const Case& wrong : reals) check(wrong, true);
 }
 
+// Attack 5.
 TEST(Security, Relations) {
   const auto relation_error = [](std::vector<Bytes> fields) -> std::string {
     fields.push_back(text_field("general.architecture", "moe"));

@@ -239,6 +239,14 @@ def test_the_readme_shows_what_runs():
     assert shown.returncode == 0 and len(shown.stdout.splitlines()) == 2, shown
 
 
+def test_the_page_can_be_typed():
+    page = (SOURCE / "docs" / "python.md").read_text()
+    whole, *parts = [part.split("```")[0] for part in page.split("```python\n")[1:]]
+    assert len(parts) == 3  # The last one is of other packages.
+    shown = run(whole.replace("MODEL.gguf", NANO) + SCRIPT + "".join(parts[:2]))
+    assert (shown.returncode, shown.stderr) == (0, "") and "are read" in shown.stdout, shown
+
+
 def test_nothing_heavy_is_imported():
     told = run("import sys, cairn; print(sorted({'numpy', 'jinja2', 'ssl'} & set(sys.modules)))")
     assert told.stdout.strip() in ("[]", "['ssl']"), told

@@ -55,6 +55,7 @@ TEST(App, UnknownPathsAndMethods) {
   EXPECT_EQ(asking.read_reply(false).status, 200);
 }
 
+// Attack 32.
 TEST(App, KeysAreAskedFor) {
   Serving serving(with_keys(true));
   EXPECT_EQ(serving.get("/health").status, 200);
@@ -77,6 +78,7 @@ TEST(App, WithoutAdminsMetricsAreUsers) {
   EXPECT_EQ(serving.get("/metrics", bearer(kKey)).status, 200);
 }
 
+// Attack 30.
 TEST(App, WrongKeysAreCounted) {
   Serving serving(with_keys(false));
   for (int count = 0; count < FailureCounts::kFailuresMax; ++count) {
@@ -98,6 +100,7 @@ TEST(App, NoBodyWithoutAKey) {
   EXPECT_EQ(asking.read_reply().status, 401);
 }
 
+// Attacks 25 and 47.
 TEST(App, HostsAndOriginsOfOthersAreRefused) {
   Serving serving;
   const auto status = [&](const std::string& headers, const std::string& method = "GET") {
@@ -138,6 +141,7 @@ TEST(App, BrowsersOfAllowedPagesAreTold) {
   EXPECT_FALSE(refused.has("access-control"));
 }
 
+// Attack 26.
 TEST(App, FormsOfPagesAreNoRequests) {
   Serving serving;
   const std::string body = R"({"content":"x"})";
@@ -162,7 +166,7 @@ TEST(App, RequestsHaveIds) {
                   .has("x-request-id: req-"));
 }
 
-// Whatever is sent, errors say little and are JSON.
+// Attack 43: whatever is sent, errors say little and are JSON.
 TEST(App, ErrorsAreShortAndTellNothing) {
   Serving serving;
   const std::string bodies[] = {
@@ -193,7 +197,7 @@ TEST(App, ErrorsAreShortAndTellNothing) {
   }
 }
 
-// Of every route, in the form of its API.
+// Attack 23: of every route, in the form of its API.
 TEST(App, NoRouteTakesWhatIsNoJson) {
   Serving serving;
   const std::string bodies[] = {

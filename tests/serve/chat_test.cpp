@@ -261,6 +261,7 @@ TEST(Chat, RefusalsNameTheField) {
   EXPECT_EQ(serving.refused(kPath, json::object()), Refused(400, "messages"));
 }
 
+// Attack 42.
 TEST(Chat, ImagesAreNotKnownYet) {
   Serving serving;
   const json body = {

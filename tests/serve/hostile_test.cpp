@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 
 #include "tests/scratch_folder.h"
 #include "tests/serve/events.h"
+#include "tests/serve/many_models.h"
 #include "tests/serve/nano_with.h"
 #include "tests/serve/serving.h"
 
@@ -39,6 +41,11 @@ void expect_alive(Serving& serving) {
             kParis);
 }
 
+size_t open_descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return size_t(std::distance(begin(all), end(all)));
+}
+
 // Of a request that is refused: the status.
 int refused_status(Serving& serving, const json& body, std::string_view path = kChatPath) {
   const BareReply reply = serving.post(path, body.dump());
@@ -46,7 +53,50 @@ int refused_status(Serving& serving, const json& body, std::string_view path = k
   return reply.status;
 }
 
-// 12: what the server itself tells the template.
+// Attack 7: weights that make no number of anything are no crash and no answer, and the model
+// beside it goes on.
+TEST(Hostile, ModelsThatComputeNoNumbers) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const ModelFolder folder({"good"});
+  write_nano_with({.output_norm = {kNan}}, folder.file("nan.gguf"));
+  write_nano_with({.output_norm = {kInfinity}}, folder.file("infinite.gguf"));
+  write_nano_with({.output_norm = {kInfinity, -kInfinity, kNan}}, folder.file("turns.gguf"));
+  Serving serving(models_of(folder.path()));
+  for (const char* name : {"nan", "infinite", "turns"}) {
+    for (const float temperature : {0.0f, 1.0f}) {
+      json body = greedy(name);
+      body["temperature"] = temperature;
+      const BareReply reply = serving.post(kChatPath, body.dump());
+      EXPECT_EQ(reply.status, 500) << name << reply.body;
+      expect_short(reply);
+      const json error = json::parse(reply.body, nullptr, false)["error"];
+      EXPECT_EQ(error["code"], "model_output_invalid") << name;
+      const json answer = serving.post_json(kChatPath, greedy("good"));
+      EXPECT_EQ(answer["choices"][0]["message"]["content"], kParis) << name;
+    }
+  }
+}
+
+// Attack 9: a template that would never end costs its own requests alone.
+TEST(Hostile, TemplatesHaveABudget) {
+  const ModelFolder folder({"good"});
+  write_nano_with({.chat_template = "{% for i in range(100000) %}{% for j in range(100000) %}"
+                                    "{% endfor %}{% endfor %}{{ messages[0].content }}"},
+                  folder.file("endless.gguf"));
+  write_nano_with({.chat_template = "{{ 'a' * 1000000000 }}"}, folder.file("large.gguf"));
+  Serving serving(models_of(folder.path()));
+  for (const char* name : {"endless", "large"}) {
+    const BareReply reply = serving.post(kChatPath, greedy(name).dump());
+    EXPECT_EQ(reply.status, 400) << name << reply.body;
+    expect_short(reply);
+    EXPECT_EQ(json::parse(reply.body, nullptr, false)["error"]["code"], "template_budget") << name;
+  }
+  const json answer = serving.post_json(kChatPath, greedy("good"));
+  EXPECT_EQ(answer["choices"][0]["message"]["content"], kParis);
+}
+
+// Attack 12: what the server itself tells the template.
 TEST(Hostile, TemplatesAreNotToldOtherwise) {
   Serving serving;
   for (const char* name : {"messages", "tools", "bos_token", "add_generation_prompt"}) {
@@ -57,7 +107,7 @@ TEST(Hostile, TemplatesAreNotToldOtherwise) {
   expect_alive(serving);
 }
 
-// 13
+// Attack 13.
 TEST(Hostile, GrammarsHaveLimits) {
   Serving serving;
   std::string chain;
@@ -76,7 +126,7 @@ TEST(Hostile, GrammarsHaveLimits) {
   expect_alive(serving);
 }
 
-// 14: nothing is fetched, and nothing is followed for ever.
+// Attack 14: nothing is fetched, and nothing is followed for ever.
 TEST(Hostile, SchemasHaveLimits) {
   Serving serving;
   json deep = {{"type", "integer"}};
@@ -98,7 +148,7 @@ TEST(Hostile, SchemasHaveLimits) {
   expect_alive(serving);
 }
 
-// 16 and 17: the field is named.
+// Attacks 16 and 17: the field is named.
 TEST(Hostile, NumbersHaveRanges) {
   Serving serving;
   const int64_t vocabulary = serving.service().engine().size().vocabulary_count;
@@ -129,7 +179,7 @@ TEST(Hostile, NumbersHaveRanges) {
   expect_alive(serving);
 }
 
-// 18: one refusal, and nothing of what follows is read as a request.
+// Attack 18: one refusal, and nothing of what follows is read as a request.
 TEST(Hostile, WhatOthersCouldReadOtherwiseEndsTheConnection) {
   Serving serving;
   const std::string hidden = get_request("/v1/models");
@@ -166,7 +216,7 @@ TEST(Hostile, WhatOthersCouldReadOtherwiseEndsTheConnection) {
   expect_alive(serving);
 }
 
-// 19
+// Attack 19.
 TEST(Hostile, SizesAreRefusedBeforeTheyAreRead) {
   Serving serving({}, "", {}, {.linger_seconds = 60});
   const std::string begin = "POST /tokenize HTTP/1.1\r\nHost: localhost\r\n";
@@ -187,7 +237,7 @@ TEST(Hostile, SizesAreRefusedBeforeTheyAreRead) {
   expect_alive(serving);
 }
 
-// 20: hundreds that never finish their heads hold up nobody.
+// Attack 20: hundreds that never finish their heads hold up nobody.
 TEST(Hostile, HalfHeadsHoldUpNobody) {
   Serving serving;
   std::vector<BareClient> slow;
@@ -198,7 +248,7 @@ TEST(Hostile, HalfHeadsHoldUpNobody) {
   expect_alive(serving);
 }
 
-// 22
+// Attack 22.
 TEST(Hostile, NothingIsInflated) {
   Serving serving;
   for (const char* coding : {"gzip", "br", "deflate", "identity", "zstd"}) {
@@ -208,7 +258,7 @@ TEST(Hostile, NothingIsInflated) {
   }
 }
 
-// 24: line ends of clients and of models begin no header and no event.
+// Attack 24: line ends of clients and of models begin no header and no event.
 TEST(Hostile, LineEndsStayInTheirText) {
   Serving serving;
   const std::string evil = "a\r\nX-Evil: 1\r\n\r\ndata: evil\n\nevent: evil\n\n";
@@ -225,7 +275,7 @@ TEST(Hostile, LineEndsStayInTheirText) {
   EXPECT_FALSE(unknown.has("X-Evil"));
 }
 
-// 24: of tools too, in whatever API they are told.
+// Attack 24: of tools too, in whatever API they are told.
 TEST(Hostile, LineEndsStayInTheNamesOfTools) {
   const test::ScratchFolder folder;
   write_nano_with({.chat_template = kToolTemplate}, folder.file("tools.gguf"));
@@ -246,7 +296,8 @@ TEST(Hostile, LineEndsStayInTheNamesOfTools) {
   EXPECT_GT(chunks_of(reply.body).size(), 1u) << "each has one line, and is JSON";
 }
 
-// 26 and 27: what a page elsewhere can make a browser send changes nothing, and tells it nothing.
+// Attacks 26 and 27: what a page elsewhere can make a browser send changes nothing, and tells it
+// nothing.
 TEST(Hostile, PagesElsewhereChangeNothing) {
   Serving serving;
   const std::string body = R"({"id":"made-by-a-page"})";
@@ -272,7 +323,7 @@ TEST(Hostile, PagesElsewhereChangeNothing) {
   EXPECT_EQ(json::parse(serving.get("/v1/sessions").body)["data"], json::array());
 }
 
-// 28: an image or a link can name any path, and asks with GET.
+// Attack 28: an image or a link can name any path, and asks with GET.
 TEST(Hostile, ALinkChangesNothing) {
   Serving serving;
   serving.post_json("/v1/sessions", {{"id", "s"}});
@@ -302,7 +353,7 @@ TEST(Hostile, ALinkChangesNothing) {
   EXPECT_EQ(serving.get("/v1/sessions/s").body, before);
 }
 
-// 33: a name is no path, whatever stands in it; what is kept of it lies in its folder.
+// Attack 33: a name is no path, whatever stands in it; what is kept of it lies in its folder.
 TEST(Hostile, NamesAreNoPaths) {
   const test::ScratchFolder folder;
   AppOptions options;
@@ -351,7 +402,7 @@ TEST(Hostile, NamesAreNoPaths) {
   EXPECT_EQ(count, 2u);
 }
 
-// 31: keys stand in headers alone, and nowhere else afterwards.
+// Attack 31: keys stand in headers alone, and nowhere else afterwards.
 TEST(Hostile, KeysAreWrittenNowhere) {
   const std::string key = "a-key-of-a-user-1234", wrong = "a-wrong-key-of-nobody";
   const test::ScratchFolder folder;
@@ -377,9 +428,11 @@ TEST(Hostile, KeysAreWrittenNowhere) {
   EXPECT_EQ(log.find(wrong), std::string::npos) << log;
 }
 
-// 39: whatever was taken for a connection comes back with it.
+// Attack 39: whatever was taken for a connection comes back with it.
 TEST(Hostile, ThousandsComeAndGo) {
   Serving serving;
+  expect_alive(serving);
+  const size_t descriptors = open_descriptors();
   json body = question(kFrance);
   body["stream"] = true;
   body["ignore_eos"] = true;
@@ -391,6 +444,17 @@ TEST(Hostile, ThousandsComeAndGo) {
     if (count % 40 == 0) asking.send(request);
   }
   expect_alive(serving);
+  EXPECT_TRUE(becomes_true([&] { return open_descriptors() <= descriptors; }));
+  // What is left is kept for the next turn; nobody uses it.
+  EXPECT_TRUE(becomes_true([&] {
+    const json memory = json::parse(serving.get("/v1/memory").body);
+    return std::ranges::all_of(memory["sequences"],
+                               [](const json& each) { return each["use"] == "kept"; });
+  }));
+  EXPECT_TRUE(becomes_true([&] {
+    const json slots = json::parse(serving.get("/slots").body);
+    return std::ranges::none_of(slots, [](const json& slot) { return slot["is_processing"]; });
+  }));
 }
 
 }  // namespace

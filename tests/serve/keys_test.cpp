@@ -112,8 +112,9 @@ double correlation(const std::vector<double>& a, const std::vector<double>& b) {
          std::sqrt((count * square_a - sum_a * sum_a) * (count * square_b - sum_b * sum_b));
 }
 
-// 100,000 guesses of which the first 0 to 31 characters are right, in random order, so that what
-// else the machine does falls on all alike: by chance |r| is above 0.02 once in 10^9 runs.
+// Attack 30: 100,000 guesses of which the first 0 to 31 characters are right, in random order, so
+// that what else the machine does falls on all alike: by chance |r| is above 0.02 once in 10^9
+// runs.
 TEST(Keys, TimeDoesNotTellHowMuchOfAGuessIsRight) {
   using Clock = std::chrono::steady_clock;
   const std::string right(32, 'k');

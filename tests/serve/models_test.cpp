@@ -286,7 +286,7 @@ TEST(Models, VectorsAndTextsStandSideBySide) {
   EXPECT_EQ(serving.post("/v1/embeddings", R"({"model":"text","input":"x"})").status, 501);
 }
 
-// Eight clients ask for a model at once; one load answers all of them.
+// Attack 40: eight clients ask for a model at once; one load answers all of them.
 TEST(Models, RacingRequestsLoadOnce) {
   const ModelFolder folder({"a", "b"});
   Door door;
@@ -424,6 +424,7 @@ TEST(Models, SessionsChangeWhileTheirModelIsLoaded) {
   EXPECT_NE(second.read_reply().body.find("session_busy"), std::string::npos);
 }
 
+// Attack 40.
 TEST(Models, WhoGoesAwayIsNotWaitedFor) {
   const ModelFolder folder({"a", "b"});
   Door door;
@@ -585,7 +586,7 @@ TEST(Models, AWrongDigestIsRefusedBeforeTheFileIsRead) {
   EXPECT_EQ(states(serving)["a"], "not-loaded");
 }
 
-// Ollama's keep_alive: what is said with a request holds until the next one.
+// Attack 40: Ollama's keep_alive: what is said with a request holds until the next one.
 TEST(Models, KeepAlive) {
   const ModelFolder folder({"a", "b"});
   Serving serving(models_of(folder.path()));
@@ -665,6 +666,7 @@ TEST(Models, TheStoreOutlivesTheModel) {
   EXPECT_GT(memory["reused"].get<int>(), 60);
 }
 
+// Attack 46.
 TEST(Models, AreLabelsOfMetrics) {
   const ModelFolder folder({"a", "b \"x\""});
   Serving serving(models_of(folder.path()));

@@ -1,4 +1,4 @@
-// For tests: the built-in model's file with other metadata.
+// For tests: the built-in model's file with other metadata, or weights.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,6 +23,7 @@ inline constexpr char kToolTemplate[] =
 struct NanoChanges {
   std::string chat_template = {};                              // Empty: its own.
   std::vector<std::pair<std::string, uint32_t>> numbers = {};  // Further ones.
+  std::vector<float> output_norm = {};  // Its weights, by turns; empty: its own.
 };
 
 inline void write_nano_with(const NanoChanges& changes, const std::string& path) {
@@ -42,7 +43,16 @@ inline void write_nano_with(const NanoChanges& changes, const std::string& path)
                    tensor.type_id);
   }
   gguf::TensorStream stream = writer.open_file(path).value();
-  for (const gguf::Tensor& tensor : file.tensors()) EXPECT_TRUE(stream.append(tensor.bytes));
+  for (const gguf::Tensor& tensor : file.tensors()) {
+    std::vector<float> weights;
+    if (tensor.name == "output_norm.weight" && !changes.output_norm.empty()) {
+      weights.resize(tensor.bytes.size() / sizeof(float));
+      for (size_t i = 0; i < weights.size(); ++i) {
+        weights[i] = changes.output_norm[i % changes.output_norm.size()];
+      }
+    }
+    EXPECT_TRUE(stream.append(weights.empty() ? tensor.bytes : std::as_bytes(std::span(weights))));
+  }
   EXPECT_TRUE(stream.finish());
 }
 

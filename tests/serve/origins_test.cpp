@@ -25,6 +25,7 @@ TEST(Origins, HostsAreThisMachineAddressesAndAllowedNames) {
   }
 }
 
+// Attack 47.
 TEST(Origins, OfPagesThatMayAsk) {
   const OriginRules rules{.hosts = {}, .origins = {"https://chat.example.org"}};
   const auto allowed = [&](std::string_view origin) {

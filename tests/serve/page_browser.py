@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The web page in a real browser, with the built-in model behind it: chat, branches, tokens,
-settings, memory, keys, hostile texts, narrow windows. Exits 77 where Chromium or its driver are not
-installed (Debian: chromium, chromium-driver).
+settings, memory, keys, hostile texts (Attack 44), narrow windows. Exits 77 where Chromium or its
+driver are not installed (Debian: chromium, chromium-driver).
 
   page_browser.py CAIRN [FOLDER_FOR_SCREENSHOTS]
 """

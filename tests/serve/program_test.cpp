@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/machine/sandbox.h"
 #include "tests/cli/run_program.h"
 #include "tests/serve/bare_client.h"
 #include "tests/serve/certificates.h"
@@ -32,6 +33,7 @@ std::string endless_stream() {
                       R"("ignore_eos":true,"max_tokens":3000})");
 }
 
+// Attack 29.
 TEST(ServeProgram, RefusesToListenForOthersWithoutKeys) {
   for (const char* host : {"0.0.0.0", "::", "192.168.255.1"}) {
     const Finished run = run_program({"serve", "--host", host, "--port", "0"});
@@ -156,6 +158,84 @@ TEST(ServeProgram, AnswersAndTellsItsName) {
   const nlohmann::json reply = nlohmann::json::parse(asking.read_reply().body);
   EXPECT_EQ(reply["model"], "my-model");
   EXPECT_EQ(reply["choices"][0]["message"]["content"], "The capital of France is Paris.");
+}
+
+// Of its answer, without the names of the moment: the text, and what each step's logits were.
+std::string answer_and_bits(const ServerProgram& server) {
+  const std::string body = R"({"messages":[{"role":"user","content":"What is the capital of )"
+                           R"(France?"}],"seed":7,"temperature":1,"receipt":true})";
+  BareClient asking = server.client();
+  asking.send(post_request("/v1/chat/completions", body));
+  const BareReply reply = asking.read_reply();
+  const json answer = json::parse(reply.body, nullptr, false);
+  if (reply.status != 200) return "none: " + reply.body;
+  const json& choice = answer["choices"][0];
+  return choice["message"].dump() + choice["receipt"]["answer"].dump();
+}
+
+// Each thread of it may neither start programs nor make sockets (the last filter's count), and what
+// it answers is what it answers without.
+TEST(ServeProgram, IsSandboxedAndAnswersWithTheSameBits) {
+  if (!sandbox_support().why_not.empty()) GTEST_SKIP() << sandbox_support().why_not;
+  const test::ScratchFolder folder;
+  const ServerProgram sandboxed({"--sandbox", "on", "--cache-dir", folder.file("store")});
+  const ServerProgram other({"--sandbox", "off", "--cache-dir", folder.file("other")});
+  const std::string answer = answer_and_bits(sandboxed);
+  EXPECT_NE(answer.find("digest"), std::string::npos) << answer;
+  EXPECT_EQ(answer, answer_and_bits(other));
+  const auto count_of = [](const ServerProgram& server, const char* line) {
+    const std::string tasks = "/proc/" + std::to_string(server.process()) + "/task";
+    int count = 0, threads = 0;
+    for (const auto& task : std::filesystem::directory_iterator(tasks)) {
+      const std::string status = test::contents_of(task.path().string() + "/status");
+      count += int(status.find(line) != std::string::npos);
+      ++threads;
+    }
+    return std::pair(count, threads);
+  };
+  const auto [filtered, threads] = count_of(sandboxed, "Seccomp:\t2\n");
+  EXPECT_EQ(filtered, threads);
+  EXPECT_GT(threads, 1);
+  EXPECT_EQ(count_of(other, "Seccomp:\t2\n").first, 0);
+}
+
+// A link that stands in the place of a model by the time it is loaded leads nowhere.
+TEST(ServeProgram, TheSandboxKeepsFilesElsewhereShut) {
+  if (!sandbox_support().why_not.empty()) GTEST_SKIP() << sandbox_support().why_not;
+  const test::ScratchFolder elsewhere;
+  std::filesystem::copy_file(CAIRN_SOURCE "/assets/nano.gguf", elsewhere.file("other.gguf"));
+  for (const bool is_sandboxed : {false, true}) {
+    const test::ScratchFolder models;
+    for (const char* name : {"a.gguf", "b.gguf"}) {
+      std::filesystem::copy_file(CAIRN_SOURCE "/assets/nano.gguf", models.file(name));
+    }
+    const ServerProgram server({models.path().string(), "--sandbox", is_sandboxed ? "on" : "off"});
+    std::filesystem::remove(models.file("a.gguf"));
+    std::filesystem::create_symlink(elsewhere.file("other.gguf"), models.file("a.gguf"));
+    for (const std::string name : {"a", "b"}) {
+      BareClient asking = server.client();
+      asking.send(post_request(
+          "/v1/chat/completions",
+          R"({"model":")" + name + R"(","messages":[{"role":"user","content":"Hello"}]})"));
+      const BareReply reply = asking.read_reply();
+      EXPECT_EQ(reply.status, is_sandboxed && name == "a" ? 500 : 200) << reply.body;
+    }
+  }
+}
+
+// Attack 8: what is read again of the file is not taken for weights.
+TEST(ServeProgram, AShrunkModelIsNamedAndEndsIt) {
+  const test::ScratchFolder folder;
+  const std::string path = folder.file("model.gguf");
+  std::filesystem::copy_file(CAIRN_SOURCE "/assets/nano.gguf", path);
+  ServerProgram server({path, "--no-pack"});
+  ASSERT_EQ(::truncate(path.c_str(), 4096), 0);
+  BareClient asking = server.client();
+  asking.send(
+      post_request("/v1/chat/completions", R"({"messages":[{"role":"user","content":"Hello"}]})"));
+  server.line_with("model.gguf: the file shrank");
+  EXPECT_FALSE(asking.read_reply().is_whole);
+  EXPECT_EQ(server.wait(), 3);
 }
 
 TEST(ServeProgram, FinishesWhatIsBeingAnswered) {

@@ -106,6 +106,7 @@ TEST(Receipts, ComeWithStreamsAndSessions) {
   EXPECT_EQ(serving.post_json(kReplay, receipt)["equal"], true);
 }
 
+// Attack 32.
 TEST(Receipts, AreTheKeysThatAsked) {
   AppOptions options;
   for (const char* key : {"a-key-of-one-user-12", "a-key-of-another-user"}) {

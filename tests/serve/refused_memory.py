@@ -1,5 +1,5 @@
-"""A server whose allocations are refused, each of those of a chat in its turn: the request is
-answered or refused, at once, and the next one is answered with the same bytes as before.
+"""Attack 41: a server whose allocations are refused, each of those of a chat in its turn: the
+request is answered or refused, at once, and the next one is answered with the same bytes as before.
 
   tests/serve/refused_memory.py CAIRN FAILING_MALLOC"""
 import contextlib

@@ -20,10 +20,14 @@ namespace cairn::serve {
 // A server as a process of its own, on a port that is free.
 class ServerProgram {
  public:
-  explicit ServerProgram(const std::vector<std::string>& more = {}) {
+  // `variables`: NAME=VALUE, beside those of the test.
+  explicit ServerProgram(const std::vector<std::string>& more = {},
+                         const std::vector<std::string>& variables = {}) {
     int ends[2];
     EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-    std::vector<std::string> words = {CAIRN_PROGRAM, "serve", "--request-log", "none"};
+    std::vector<std::string> words = {"/usr/bin/env"};
+    words.insert(words.end(), variables.begin(), variables.end());
+    words.insert(words.end(), {CAIRN_PROGRAM, "serve", "--request-log", "none"});
     if (std::find(more.begin(), more.end(), "--port") == more.end()) {
       words.insert(words.end(), {"--port", "0"});
     }
@@ -34,7 +38,7 @@ class ServerProgram {
     process_ = ::fork();
     if (process_ == 0) {
       ::dup2(ends[1], STDERR_FILENO);
-      ::execv(CAIRN_PROGRAM, arguments.data());
+      ::execv(arguments[0], arguments.data());
       ::_exit(127);
     }
     ::close(ends[1]);
@@ -57,6 +61,7 @@ class ServerProgram {
     ::close(errors_);
   }
 
+  pid_t process() const { return process_; }
   uint16_t port() const { return port_; }
   BareClient client() const { return BareClient(port_); }
   // Waits until the program says such a line on stderr.

@@ -285,6 +285,7 @@ TEST_F(ServerTest, RefusalsCostNoBody) {
   EXPECT_EQ(other.read_reply().status, 200) << "without a body the connection stays";
 }
 
+// Attack 20.
 TEST_F(ServerTest, SlowRequestsAreCut) {
   start({.head_seconds = 0.3, .body_seconds = 0.3});
   BareClient silent = client();
@@ -305,6 +306,7 @@ TEST_F(ServerTest, IdleConnectionsAreCut) {
   EXPECT_TRUE(idle.is_closed());
 }
 
+// Attack 21.
 TEST_F(ServerTest, AReaderThatTakesNothingIsCutAndHoldsUpNobody) {
   start({.write_seconds = 1});
   BareClient slow(server_->port(), 4096);
@@ -315,7 +317,7 @@ TEST_F(ServerTest, AReaderThatTakesNothingIsCutAndHoldsUpNobody) {
   EXPECT_EQ(echo_.last_status, 499);
 }
 
-// What the system takes into its buffers is not counted byte by byte.
+// Attack 21: what the system takes into its buffers is not counted byte by byte.
 TEST_F(ServerTest, AReaderThatTakesBytesNowAndThenIsCutToo) {
   start({.write_seconds = 1});
   BareClient slow(server_->port(), 4096);

@@ -225,6 +225,7 @@ TEST(Sessions, ASavedOneIsTakenUp) {
       serving.post_json(kPath, json::object())["id"].get<std::string>().starts_with("sess-"));
 }
 
+// Attack 32.
 TEST(Sessions, AreTheKeysThatMadeThem) {
   AppOptions options;
   for (const char* key : {"a-key-of-one-user-12", "a-key-of-another-user"}) {

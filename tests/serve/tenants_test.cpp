@@ -150,9 +150,10 @@ double area_under_curve(std::vector<double> known, const std::vector<double>& un
   return pairs / (double(known.size()) * double(unknown.size()));
 }
 
-// 2,000 probes of one tenant for prompts of which another has asked half: neither what is told nor
-// what is computed differs. Where both are the same, so is the time, which is told and not judged:
-// it is the machine's as well. What the prober itself has asked is forgotten before each.
+// Attack 37: 2,000 probes of one tenant for prompts of which another has asked half: neither what
+// is told nor what is computed differs. Where both are the same, so is the time, which is told and
+// not judged: it is the machine's as well. What the prober itself has asked is forgotten before
+// each.
 TEST(Tenants, ProbesFindNothing) {
   Serving serving(options_with());
   constexpr int kTexts = 20, kProbes = test::kIsSlow ? 200 : 2000;
@@ -213,7 +214,8 @@ TEST(Tenants, SeeTheirOwnMemory) {
   EXPECT_TRUE(admins["sequence"].is_null());
 }
 
-// Unique prompts, one after the other and many at once: others' next turns compute nothing again.
+// Attack 38: unique prompts, one after the other and many at once: others' next turns compute
+// nothing again.
 TEST(Tenants, DoNotDriveOutWhatOthersKeep) {
   size_t bytes = 0;
   {
@@ -305,8 +307,8 @@ BareClient endless_answer(Serving& serving, const std::string& key) {
   return asking;
 }
 
-// 64 keys, one of which asks for more answers without end than are computed at a time: the others
-// get all tokens that they ask for meanwhile.
+// Attack 48: 64 keys, one of which asks for more answers without end than are computed at a time:
+// the others get all tokens that they ask for meanwhile.
 TEST(Tenants, AreAnsweredBesideOneAtFullLoad) {
   Serving serving(options_of_many(64), "", {.context_tokens = 100'000});
   // Half of the places, and a 64th of the queue.

@@ -2,6 +2,7 @@
 #include "session/grammar_cache.h"
 
 #include <atomic>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -61,6 +62,24 @@ TEST(GrammarCache, WhatWasUsedLastStays) {
       must(get(cache, "[a-z]{3,30}(0|1|23|345|67[a-z]{3,9}){5,50}x[^y]*y[A-Z]{9,40}"));
   ASSERT_GT(wide.byte_size(), 3 * one);
   EXPECT_EQ(cache.stats().bytes, 0u);
+}
+
+// Attack 15: what is kept of ten thousand schemas is no more than of a few.
+TEST(GrammarCache, TenThousandSchemasStayWithinTheBudget) {
+  constexpr size_t kBytesMax = size_t(1) << 20;
+  GrammarCache cache(kBytesMax);
+  size_t made_bytes = 0;
+  for (int count = 0; count < 10000; ++count) {
+    const std::string schema = "{\"type\":\"object\",\"properties\":{\"p" + std::to_string(count) +
+                               "\":{\"type\":\"string\"}}}";
+    const Grammar made = must(TenantGrammars(&cache).get(Sha256().add(schema).finish(),
+                                                         [&] { return compile_schema(schema); }));
+    made_bytes += made.byte_size();
+    ASSERT_LE(cache.stats().bytes, kBytesMax) << count;
+  }
+  EXPECT_EQ(cache.stats().compiled, 10000);
+  EXPECT_GT(made_bytes, 10 * kBytesMax);
+  EXPECT_GT(cache.stats().bytes, kBytesMax / 2);
 }
 
 TEST(GrammarCache, WhatOneTenantHasCompiledAnotherDoesNotFind) {

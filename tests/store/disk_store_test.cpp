@@ -108,6 +108,7 @@ TEST(DiskStore, WritingAgainWritesNothing) {
   EXPECT_EQ(bench.store->stats().entries, 1u);
 }
 
+// Attack 34.
 TEST(DiskStore, OtherFingerprintsAndLayoutsFindNothing) {
   StoreBench bench(mixed_model());
   const memory::Sequence original = conversation(bench.here);
@@ -352,8 +353,8 @@ TEST(DiskStore, VerifyFindsEveryFlippedBitAndRemoveLeavesNothing) {
   EXPECT_EQ(bench.store->stats().bytes, 0u);
 }
 
-// Flips, cuts, longer files, files of others in their place, links and missing files: what is left
-// is exact, and the store is repaired by writing again.
+// Attack 34: flips, cuts, longer files, files of others in their place, links and missing files:
+// what is left is exact, and the store is repaired by writing again.
 TEST(DiskStore, NoDamageIsServed) {
   std::mt19937 random(7);
   for (const memory::toy::ToyModel& model : store_models()) {

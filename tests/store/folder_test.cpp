@@ -118,6 +118,7 @@ TEST(Folder, ARecordIsWrittenOnceAndReadsBack) {
   }
 }
 
+// Attack 33.
 TEST(Folder, WhatIsPlantedInTheNameOfARecordIsNotOpened) {
   const auto planted = [](auto plant) {
     FolderBench bench;

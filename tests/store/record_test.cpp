@@ -53,6 +53,7 @@ TEST(Record, AHeaderReadsBackAndHasItsPlaces) {
   EXPECT_EQ(bytes[216], std::byte{1});
 }
 
+// Attack 34.
 TEST(Record, NoChangedBitOfAHeaderPasses) {
   const std::vector<std::byte> bytes = encode(some_header());
   for (size_t bit = 0; bit < 8 * kHeaderBytes; ++bit) {
@@ -81,7 +82,7 @@ TEST(Record, NoChangedBitBeforeThePayloadPasses) {
   }
 }
 
-// A header whose checksum is right may still say anything.
+// Attack 45: a header whose checksum is right may still say anything.
 TEST(Record, FieldsAreCheckedBeforeAnythingIsMade) {
   const auto refused = [](auto change) {
     RecordHeader header = some_header();

@@ -1,8 +1,12 @@
 // Progress, and text for files and terminals.
 #include "terminal/terminal.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 
@@ -36,6 +40,28 @@ TEST(TextOut, FilesGetExactBytes) {
   EXPECT_TRUE(out.finish());
   std::fclose(file);
   EXPECT_EQ(contents_of(folder.file("out")), bytes);
+}
+
+// Attack 46: what a model says moves no cursor, and reaches no clipboard.
+TEST(TextOut, ATerminalGetsNoControls) {
+  const int outside = ::posix_openpt(O_RDWR | O_NOCTTY);
+  ASSERT_GE(outside, 0);
+  ASSERT_EQ(::grantpt(outside), 0);
+  ASSERT_EQ(::unlockpt(outside), 0);
+  std::FILE* inside = std::fopen(::ptsname(outside), "r+");
+  ASSERT_NE(inside, nullptr);
+  TextOut out(inside);
+  out.write("a\x1b]52;c;aGk=\x07\x1b[2J\xe2\x80\xae\xc2\x9bz\n");
+  EXPECT_TRUE(out.finish());
+  char bytes[512];
+  const ssize_t count = ::read(outside, bytes, sizeof(bytes));
+  const std::string shown(bytes, size_t(std::max(count, ssize_t(0))));
+  EXPECT_TRUE(shown.starts_with("a") && shown.ends_with("z\r\n")) << shown;
+  for (const char* raw : {"\x1b", "\x07", "\xe2\x80\xae", "\xc2\x9b"}) {
+    EXPECT_EQ(shown.find(raw), std::string::npos) << raw;
+  }
+  std::fclose(inside);
+  ::close(outside);
 }
 
 TEST(TextOut, AFullDiskIsAnError) {

@@ -152,7 +152,7 @@ TEST_F(TerminalChat, FiguresAreOneLineUnlessToldOtherwise) {
 
 // Terminals put marks around what is pasted; line breaks between them are part of the message.
 TEST_F(TerminalChat, PastedLinesAreOneMessage) {
-  Terminal terminal({"run"}, environment());
+  Terminal terminal({"run", "--sandbox-path", folder_.path().string()}, environment());
   ASSERT_TRUE(terminal.at_prompt()) << terminal.screen();
   EXPECT_NE(terminal.screen().find("\x1b[?2004h"), std::string::npos);
   const std::string saved = folder_.file("chat.json");

@@ -86,7 +86,8 @@ TEST_F(ToolChat, AnOpenCallTakesItsResult) {
 
 TEST_F(ToolChat, TheProgramAsksForResults) {
   const Finished run =
-      run_program({"run", model_, "--chat", "--temp", "0", "-n", "8", "--tools", tools_},
+      run_program({"run", model_, "--chat", "--temp", "0", "-n", "8", "--tools", tools_,
+                   "--sandbox-path", folder_.path().string()},
                   "/load " + saved_ + "\n21 degrees\n/save " + folder_.file("after.json") + "\n");
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_NE(run.err.find("call: get_weather({\"city\": \"Oslo\"})"), std::string::npos) << run.err;
@@ -242,7 +243,7 @@ TEST_F(ToolChat, StopTextsEndTheAnswerAndProbabilitiesAreTold) {
 TEST_F(ToolChat, MessagesMayHaveSeveralLines) {
   const std::string saved = folder_.file("lines.json");
   const Finished run =
-      run_program({"run", "--chat", "-n", "1"},
+      run_program({"run", "--chat", "-n", "1", "--sandbox-path", folder_.path().string()},
                   "\"\"\"one\ntwo\n\"\"\"\n\"\"\"three\"\"\"\n/save " + saved + "\n");
   EXPECT_EQ(run.exit_code, 0) << run.err;
   const json messages = json::parse(contents_of(saved))["messages"];

@@ -191,6 +191,10 @@ struct ChannelScanArgs {
   float *decays, *states;  // Room for [state_size][channels] each.
 };
 
+// What a row's inputs and the sums of its outputs take while the states walk past: four vectors of
+// either.
+inline constexpr int32_t kScanSumFloats = 2 * 4 * 16;
+
 // Consecutive rows of one slice, one head.
 struct ScanArgs {
   const float *x, *b, *c;   // This head's (or its group's) part of the first row.
@@ -202,6 +206,7 @@ struct ScanArgs {
   float* after;
   float d;
   bool streams;  // One row; `after` is aligned to kLineBytes and not read soon.
+  float* room;   // [row_count][kScanSumFloats], where row_count > 1.
 };
 
 // dt = softplus(raw + bias), decay = exp(dt * a), for `count` rows.

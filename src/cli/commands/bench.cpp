@@ -13,6 +13,7 @@ namespace cairn::cli {
 namespace {
 
 struct BenchCommandArguments {
+  ExpectedDigests expected;
   std::string what;
   bool is_variable_model = false;  // The models of `memory` are the environment's.
   MemoryBenchArguments memory;
@@ -80,7 +81,7 @@ Result<int> bench(BenchCommandArguments& a) {
                 a.memory.models[0], a.what);
   }
   CAIRN_TRY(a.speed.engine, a.engine.read("f16"));
-  CAIRN_TRY(a.speed.model_path, find_model(a.what));
+  CAIRN_TRY(a.speed.model_path, a.expected.find(a.what));
   return bench_speed(a.speed);
 }
 
@@ -95,6 +96,7 @@ command_line::Action add_bench(command_line::Options& command) {
       .takes("FILE")
       .notes_variable(a->is_variable_model);
   add_speed(command, a->speed);
+  a->expected.add_to(command);
   add_memory(command, a->memory);
   command.begin_group("Output");
   command.add_flag("--json", a->speed.json, "print JSON");

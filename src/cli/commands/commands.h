@@ -7,6 +7,7 @@ namespace cairn::cli {
 
 extern const command_line::Command kRunCommand;  // run_options.cpp
 extern const command_line::Command kServeCommand;
+extern const command_line::Command kPlanCommand;
 extern const command_line::Command kInspectCommand;
 extern const command_line::Command kTokenizeCommand;
 extern const command_line::Command kTemplateCommand;
@@ -21,6 +22,7 @@ extern const command_line::Command kQuantizeCommand;
 extern const command_line::Command kPerplexityCommand;
 extern const command_line::Command kSynthCommand;
 extern const command_line::Command kTuneCommand;
+extern const command_line::Command kDoctorCommand;
 extern const command_line::Command kPullCommand;
 extern const command_line::Command kListCommand;  // These four: models.cpp
 extern const command_line::Command kShowCommand;

@@ -371,6 +371,7 @@ namespace {
 
 command_line::Action add_embed(command_line::Options& command) {
   struct EmbedCommandArguments {
+    ExpectedDigests expected;
     EmbedArguments embed;
     EngineArguments engine;
     bool normalizes = false, does_not = false;
@@ -402,13 +403,14 @@ command_line::Action add_embed(command_line::Options& command) {
   command.add_flag("--json", a->embed.json, "print JSON in the form of OpenAI's embeddings API");
   a->engine.add_to(command);
   a->engine.add_memory_to(command);
+  a->expected.add_to(command);
   command.set_notes("The KV cache is f32 by default here.\n");
   command.add_example("cairn embed MODEL.gguf --similarity \"a cat\" \"a dog\" \"a car\"",
                       "how similar texts are");
   return [a]() -> Result<int> {
     if (a->normalizes || a->does_not) a->embed.normalizes = a->normalizes;
     CAIRN_TRY(a->embed.engine, a->engine.read("f32"));
-    CAIRN_TRY(a->embed.model_path, find_model(a->embed.model_path));
+    CAIRN_TRY(a->embed.model_path, a->expected.find(a->embed.model_path));
     terminal::TextOut out(stdout);
     CAIRN_TRY(print_embeddings(a->embed, out));
     return command_line::kExitFine;

@@ -11,6 +11,7 @@
 
 #include "base/printable.h"
 #include "hub/model_folder.h"
+#include "serve/models/loaded_model.h"
 #include "terminal/terminal.h"
 
 namespace cairn::cli {
@@ -46,11 +47,10 @@ class FileProgress {
   std::optional<terminal::Progress> line_;
 };
 
-Result<std::string> find_reference(const hub::HubSettings& settings, const std::string& text) {
-  CAIRN_TRY(const hub::ModelReference reference, hub::parse_reference(text));
-  if (const auto kept = hub::find_kept(settings, reference)) return kept->paths.front();
-  CAIRN_TRY(hub::Pulled pulled, pull_with_progress(settings, reference, {}));
-  return std::move(pulled.path);
+Result<FoundModel> look_for_reference(const hub::HubSettings& settings, const std::string& text) {
+  CAIRN_TRY(hub::ModelReference reference, hub::parse_reference(text));
+  if (const auto kept = hub::find_kept(settings, reference)) return FoundModel{kept->paths.front()};
+  return FoundModel{.remote = std::move(reference)};
 }
 
 }  // namespace
@@ -74,18 +74,54 @@ Result<hub::Pulled> pull_with_progress(const hub::HubSettings& settings,
   return hub::pull(settings, reference, options);
 }
 
-Result<std::string> find_model(const std::string& named) {
+Result<FoundModel> look_for_model(const std::string& named) {
   std::error_code error;
-  if (named.empty() || std::filesystem::exists(named, error)) return named;
+  if (named.empty() || std::filesystem::exists(named, error)) return FoundModel{named};
   const bool is_reference = hub::is_reference(named);
-  if (!is_reference && !hub::is_alias(named)) return named;
+  if (!is_reference && !hub::is_alias(named)) return FoundModel{named};
   CAIRN_TRY(const hub::HubSettings settings, hub::read_settings());
-  if (is_reference) return find_reference(settings, named);
-  if (settings.folder.empty()) return named;
-  CAIRN_TRY(const std::optional<std::string> target,
-            hub::ModelFolder(settings.folder).alias(named));
-  if (!target) return named;
-  return hub::is_reference(*target) ? find_reference(settings, *target) : *target;
+  if (is_reference) return look_for_reference(settings, named);
+  if (settings.folder.empty()) return FoundModel{named};
+  const hub::ModelFolder folder(settings.folder);
+  CAIRN_TRY(std::optional<std::string> target, folder.alias(named));
+  if (!target) {
+    CAIRN_TRY(std::optional<hub::Preset> preset, folder.preset(named));
+    if (preset && !preset->model.empty()) target = std::move(preset->model);
+  }
+  if (!target) return FoundModel{named};
+  return hub::is_reference(*target) ? look_for_reference(settings, *target) : FoundModel{*target};
+}
+
+Result<std::string> find_model(const std::string& named) {
+  CAIRN_TRY(FoundModel found, look_for_model(named));
+  if (!found.remote) return std::move(found.path);
+  CAIRN_TRY(const hub::HubSettings settings, hub::read_settings());
+  CAIRN_TRY(hub::Pulled pulled, pull_with_progress(settings, *found.remote, {}));
+  return std::move(pulled.path);
+}
+
+void ExpectedDigests::add_to(command_line::Options& command) {
+  command
+      .add("--expect-sha256", texts_,
+           "refuse the model's file if it has another SHA-256: HEX, or NAME=HEX with the name of a "
+           "part; may be given several times")
+      .takes("HEX")
+      .repeatable();
+}
+
+Result<std::string> ExpectedDigests::find(const std::string& named) const {
+  CAIRN_TRY(const std::string path, find_model(named));
+  if (texts_.empty()) return path;
+  if (path.empty()) {
+    return fail(ErrorCode::invalid_argument,
+                "--expect-sha256: expected a model of a file, found the built-in one");
+  }
+  std::vector<serve::ModelSource> models = {serve::plain_source("model", path)};
+  for (const std::string& text : texts_) CAIRN_TRY(serve::expect_digest(text, models));
+  terminal::Progress line("checking", terminal::Progress::Unit::operations);
+  CAIRN_TRY(serve::check_digests(
+      models.front(), [&](serve::LoadStage, int percent) { line.update(uint64_t(percent), 100); }));
+  return path;
 }
 
 }  // namespace cairn::cli

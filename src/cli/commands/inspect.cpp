@@ -16,6 +16,7 @@
 #include "base/printable.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/find_model.h"
+#include "cli/commands/inspect_security.h"
 #include "cli/options/model_argument.h"
 #include "command_line/exit_codes.h"
 #include "engine/pooling.h"
@@ -433,7 +434,7 @@ namespace {
 
 struct InspectOptions {
   std::string path;
-  bool json = false;
+  bool json = false, is_security = false;
 };
 
 // Opens the file and prints the report to standard output. Returns the exit code: 0, or 1 with a
@@ -444,17 +445,24 @@ int inspect(const InspectOptions& options) {
     fmt::print(stderr, "cairn: {}\n", one_line(file.error().message, 4096));
     return command_line::kExitError;
   }
-  const std::string report = inspect_report(*file, options.json);
+  const std::string report = options.is_security
+                                 ? security_report(*file, options.path, options.json)
+                                 : inspect_report(*file, options.json);
   std::fwrite(report.data(), 1, report.size(), stdout);
   return command_line::kExitFine;
 }
 
 command_line::Action add_inspect(command_line::Options& command) {
   const auto options = std::make_shared<InspectOptions>();
+  const auto expected = std::make_shared<ExpectedDigests>();
   add_required_model(command, options->path);
   command.add_flag("--json", options->json, "print one JSON object");
-  return [options]() -> Result<int> {
-    CAIRN_TRY(options->path, find_model(options->path));
+  command.add_flag("--security", options->is_security,
+                   "show what to look at before a file of a stranger is trusted: digests, why it "
+                   "would be refused, what is unusual in it, its chat template");
+  expected->add_to(command);
+  return [options, expected]() -> Result<int> {
+    CAIRN_TRY(options->path, expected->find(options->path));
     return inspect(*options);
   };
 }

@@ -20,7 +20,7 @@ Status check_model_name(const std::string& path) {
               path);
 }
 
-Result<gguf::File> open_model(const std::string& path) {
+Result<gguf::File> open_model(const std::string& path, gguf::OpenMode mode) {
   CAIRN_TRY(check_model_name(path));
   std::error_code error;
   const std::filesystem::path config = std::filesystem::path(path) / "config.json";
@@ -29,7 +29,7 @@ Result<gguf::File> open_model(const std::string& path) {
                 "{}: expected a GGUF file, found a folder; `cairn convert DIR -o FILE` writes one",
                 path);
   }
-  if (!path.empty()) return gguf::File::open(path);
+  if (!path.empty()) return gguf::File::open(path, mode);
   return gguf::File::from_bytes(builtin::model(), std::string(builtin::kModelName));
 }
 

@@ -19,7 +19,8 @@ namespace cairn::cli {
 Status check_model_name(const std::string& path);
 
 // The file at `path`, or the built-in model where it is empty.
-Result<gguf::File> open_model(const std::string& path);
+Result<gguf::File> open_model(const std::string& path,
+                              gguf::OpenMode mode = gguf::OpenMode::strict);
 
 // What an engine of these reads, and the files at `others`: no output may be one of them.
 std::vector<FileIdentity> input_files(const gguf::File& model, const EngineOptions& options,

@@ -99,6 +99,7 @@ namespace {
 
 command_line::Action add_logits(command_line::Options& command) {
   struct LogitsArguments {
+    ExpectedDigests expected;
     LogitsOptions logits;
     EngineArguments engine;
   };
@@ -117,10 +118,11 @@ command_line::Action add_logits(command_line::Options& command) {
       .required();
   a->engine.add_to(command);
   a->engine.add_program_to(command);
+  a->expected.add_to(command);
   command.set_notes("The KV cache is f32 by default here.\n");
   return [a]() -> Result<int> {
     CAIRN_TRY(a->logits.engine, a->engine.read("f32"));
-    CAIRN_TRY(a->logits.model_path, find_model(a->logits.model_path));
+    CAIRN_TRY(a->logits.model_path, a->expected.find(a->logits.model_path));
     CAIRN_TRY(const int64_t row_count, write_logits(a->logits));
     std::fprintf(stderr, "%lld rows\n", static_cast<long long>(row_count));
     return command_line::kExitFine;

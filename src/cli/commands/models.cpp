@@ -73,13 +73,14 @@ Result<int> list(const ModelArguments& a) {
   CAIRN_TRY(const hub::HubSettings settings, settings_of(a));
   const std::vector<hub::KeptModel> models = hub::list_models(settings);
   const auto aliases = hub::ModelFolder(settings.folder).aliases();
+  const auto presets = hub::ModelFolder(settings.folder).preset_names();
   if (a.json) {
     json::Value all = json::Value::array(), names = json::Value::array();
     for (const hub::KeptModel& model : models) all.push_back(json_of(model));
     for (const auto& [alias, target] : aliases) {
       names.push_back({{"alias", alias}, {"model", target}});
     }
-    const json::Value value = {{"models", all}, {"aliases", names}};
+    const json::Value value = {{"models", all}, {"aliases", names}, {"presets", presets}};
     return print(json::to_text(value) + "\n");
   }
   std::string text =
@@ -93,7 +94,10 @@ Result<int> list(const ModelArguments& a) {
     text += fmt::format("{:>10}  {:<12}{:<14}{} -> {}\n", "", "", "alias", printable(alias),
                         printable(target));
   }
-  if (models.empty() && aliases.empty()) {
+  for (const std::string& preset : presets) {
+    text += fmt::format("{:>10}  {:<12}{:<14}{}\n", "", "", "preset", printable(preset));
+  }
+  if (models.empty() && aliases.empty() && presets.empty()) {
     text = fmt::format("no models in {}, nor in the folders of other programs\n",
                        printable(settings.folder));
   }

@@ -182,6 +182,7 @@ std::string report_json(const PerplexityResult& result) {
 
 command_line::Action add_perplexity(command_line::Options& command) {
   struct PerplexityArguments {
+    ExpectedDigests expected;
     PerplexityOptions perplexity;
     EngineArguments engine;
   };
@@ -208,12 +209,13 @@ command_line::Action add_perplexity(command_line::Options& command) {
   command.add_flag("--json", a->perplexity.json, "print JSON");
   a->engine.add_to(command);
   a->engine.add_program_to(command);
+  a->expected.add_to(command);
   return [a]() -> Result<int> {
     if (a->perplexity.kl_path.empty() && a->perplexity.text_path.empty()) {
       return fail(ErrorCode::invalid_argument, "--file: expected a value, found none");
     }
     CAIRN_TRY(a->perplexity.engine, a->engine.read("f16"));
-    CAIRN_TRY(a->perplexity.model_path, find_model(a->perplexity.model_path));
+    CAIRN_TRY(a->perplexity.model_path, a->expected.find(a->perplexity.model_path));
     CAIRN_TRY(const PerplexityResult result, perplexity(a->perplexity));
     terminal::TextOut out(stdout);
     out.write(a->perplexity.json ? report_json(result) + "\n" : report_text(result));

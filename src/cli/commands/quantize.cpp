@@ -19,6 +19,7 @@ namespace cairn::cli {
 namespace {
 
 struct QuantizeArguments {
+  ExpectedDigests expected;
   quantize::QuantizeOptions quantize;
   std::vector<std::string> overrides;  // "blk.0.*=Q8_0".
 };
@@ -78,10 +79,11 @@ command_line::Action add_quantize(command_line::Options& command) {
       .takes("FILE");
   command.add("-t,--threads", a->quantize.thread_count, "number of threads; 0: one per core")
       .in_range(0, 1024);
+  a->expected.add_to(command);
   command.add_example("cairn quantize MODEL-F16.gguf MODEL-Q4_K_M.gguf Q4_K_M",
                       "the usual compromise between size and quality");
   return [a]() -> Result<int> {
-    CAIRN_TRY(a->quantize.in_path, find_model(a->quantize.in_path));
+    CAIRN_TRY(a->quantize.in_path, a->expected.find(a->quantize.in_path));
     return run_quantize(*a);
   };
 }

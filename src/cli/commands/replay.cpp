@@ -93,6 +93,7 @@ Result<int> replay_receipt(const ReplayArguments& arguments) {
 
 command_line::Action add_replay(command_line::Options& command) {
   struct ReplayCommandArguments {
+    ExpectedDigests expected;
     ReplayArguments replay;
     EngineArguments engine;
   };
@@ -106,6 +107,7 @@ command_line::Action add_replay(command_line::Options& command) {
       .takes("FILE");
   command.add_flag("--json", a->replay.json, "print one JSON object");
   a->engine.add_machine_to(command);
+  a->expected.add_to(command);
   command.set_notes(
       "Numerics, types of the KV cache, context and sampling are the receipt's. Exit code 5 where "
       "the answer differs; what is printed names the first difference.\n");
@@ -114,7 +116,7 @@ command_line::Action add_replay(command_line::Options& command) {
   command.add_example("cairn replay sky.json -m MODEL.gguf", "the same answer, bit for bit?");
   return [a]() -> Result<int> {
     CAIRN_TRY(a->replay.engine, a->engine.read("f16"));
-    CAIRN_TRY(a->replay.model_path, find_model(a->replay.model_path));
+    CAIRN_TRY(a->replay.model_path, a->expected.find(a->replay.model_path));
     return replay_receipt(a->replay);
   };
 }

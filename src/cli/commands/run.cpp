@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <vector>
 
+#include "base/env.h"
 #include "base/file.h"
 #include "base/function_ref.h"
 #include "base/log.h"
@@ -38,6 +40,8 @@ using terminal_chat::Figures;
 
 constexpr size_t kPromptBytesMax = size_t(64) << 20;
 constexpr size_t kToolsBytesMax = size_t(16) << 20;
+constexpr char kFileHint[] =
+    "files lie in the folder that cairn was started in, or in one that --sandbox-path names";
 
 // What was piped to a run whose prompt is only the environment's; nothing where there is none.
 Result<std::string> piped_before_variable(const RunOptions& options) {
@@ -232,19 +236,51 @@ Result<session::ChatOptions> chat_options_of(const RunOptions& options,
   return chat;
 }
 
-Result<int> converse(const RunOptions& options, Chat& chat) {
+// All that a run opens from here on. In a conversation a person names further files, which lie in
+// the folder that the program was started in, unless that is where all folders are.
+SandboxRules sandbox_rules(const RunOptions& options, bool is_conversation) {
+  SandboxRules rules;
+  allow_model(options.model_path, rules);
+  allow_engine(options.engine, rules);
+  for (const auto& source : {options.constraint.json_schema, options.constraint.grammar}) {
+    if (source) rules.readable.push_back(*source);
+  }
+  rules.readable.push_back(options.tools_path);
+  allow_output(options.session_path, rules);
+  allow_output(options.receipt_path, rules);
+  if (!is_conversation) return rules;
+  std::error_code error;
+  const std::filesystem::path here = std::filesystem::current_path(error);
+  if (here.has_relative_path()) rules.writable.push_back(here.string());
+  // What the line editor reads of the terminal and its letters.
+  for (const char* path :
+       {"/usr/lib/locale", "/etc/terminfo", "/lib/terminfo", "/usr/share/terminfo"}) {
+    rules.readable.push_back(path);
+  }
+  rules.readable.push_back(env("TERMINFO").value_or(""));
+  rules.readable.push_back(env("HOME").value_or("") + "/.terminfo");
+  if (options.forgets_lines) return rules;
+  const std::filesystem::path history = terminal::default_history_path();
+  std::filesystem::create_directories(history.parent_path(), error);
+  allow_output(history.string(), rules);
+  return rules;
+}
+
+Result<int> converse(const RunOptions& options, Chat& chat, bool is_sandboxed) {
   terminal_chat::ChatLoop loop(
       &chat, {.figures = figures_of(options),
               .history_path = options.forgets_lines ? "" : terminal::default_history_path(),
               .session_path = options.session_path,
               .receipt_path = options.receipt_path,
-              .message_prefix = options.message_prefix});
+              .message_prefix = options.message_prefix,
+              .file_hint = is_sandboxed ? kFileHint : ""});
   return loop.run();
 }
 
-Result<int> hold(const RunOptions& options, Chat& chat, const std::optional<std::string>& prompt) {
+Result<int> hold(const RunOptions& options, Chat& chat, const std::optional<std::string>& prompt,
+                 bool is_sandboxed) {
   CAIRN_TRY(take_up_session(options, chat));
-  return prompt ? answer_once(options, chat, *prompt) : converse(options, chat);
+  return prompt ? answer_once(options, chat, *prompt) : converse(options, chat, is_sandboxed);
 }
 
 // What belongs to a model that is computed here.
@@ -282,7 +318,7 @@ Result<int> run_remote(const RunOptions& options, const std::optional<std::strin
                                               .authority_path = options.authority_path,
                                               .sampling = options.sampling,
                                               .chat = std::move(chat_options)}));
-  return hold(options, *chat, prompt);
+  return hold(options, *chat, prompt, false);
 }
 
 }  // namespace
@@ -300,6 +336,9 @@ Result<int> run(const RunOptions& options) {
   if (!options.trace_path.empty()) {
     CAIRN_TRY(trace, Trace::open(options.trace_path));
   }
+  CAIRN_TRY(const bool is_sandboxed,
+            enter_sandbox(options.sandbox, sandbox_rules(options, !prompt)));
+  if (is_sandboxed) CAIRN_TRY(seal_sandbox());
   EngineOptions engine_options = options.engine;
   engine_options.trace = trace.get();
   CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(options.model_path, engine_options));
@@ -332,7 +371,7 @@ Result<int> run(const RunOptions& options) {
   }
   terminal_chat::LocalChat chat(engine.get(), &session, service.get(),
                                 input_files(engine->file(), engine->options()));
-  Result<int> code = hold(options, chat, prompt);
+  Result<int> code = hold(options, chat, prompt, is_sandboxed);
   if (service) service->unlock();
   return code;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/options/sandbox_argument.h"
 #include "engine/engine.h"
 #include "session/constraint.h"
 #include "session/sampling_choice.h"
@@ -41,6 +42,7 @@ struct RunOptions {
   std::string api_key = {}, api_key_path = {};  // That the server wants.
   std::string authority_path = {};              // Who vouches for it; empty: the system's.
   std::string message_prefix = {};              // Stands before each message of a conversation.
+  SandboxChoice sandbox = {};
   EngineOptions engine;
 };
 

@@ -7,6 +7,7 @@
 #include "cli/commands/run.h"
 #include "cli/options/engine_arguments.h"
 #include "cli/options/model_argument.h"
+#include "cli/options/preset_values.h"
 #include "cli/options/sampling_arguments.h"
 
 namespace cairn::cli {
@@ -21,6 +22,7 @@ constexpr char kBuiltinModelDoc[] =
     "Without -p and -f, piped input is the prompt; on a terminal a conversation starts.\n";
 
 struct RunArguments {
+  ExpectedDigests expected;
   RunOptions run;
   std::string repository;  // Of a model that other programs would download.
   bool has_escapes = false;
@@ -39,7 +41,7 @@ void add_prompt(command_line::Options& command, RunOptions& run) {
       .takes("FILE")
       .excludes(prompt)
       .notes_variable(run.is_variable_prompt);
-  command.add("--system,--system-prompt,-sys", run.system, "the system message");
+  command.add("--system,--system-prompt,-sys", run.system, "the system message").may_be_preset();
 }
 
 // Where it is computed.
@@ -65,7 +67,7 @@ void add_server(command_line::Options& command, RunOptions& run) {
 
 // What the answer is like, beside how it is sampled.
 void add_answer(command_line::Options& command, RunOptions& run) {
-  command.begin_group("Form of the answer");
+  command.begin_group("Form of the answer", true);
   const command_line::Option schema =
       command
           .add("-j,--json-schema", run.constraint.json_schema,
@@ -176,7 +178,8 @@ command_line::Action add_run(command_line::Options& command) {
   command
       .add("-n,--max-tokens,--n-predict,--predict", a->run.token_count_max,
            "the largest number of tokens in an answer; -1: no limit")
-      .in_range(-1, 1 << 30);
+      .in_range(-1, 1 << 30)
+      .may_be_preset();
   command.add_flag("-e,--escape", a->has_escapes,
                    "in PROMPT, \\n is a line feed, \\t a tab and \\\\ a backslash");
   add_manner(command, a->run);
@@ -189,6 +192,9 @@ command_line::Action add_run(command_line::Options& command) {
   a->engine.add_memory_to(command);
   a->engine.add_store_to(command);
   a->engine.add_drafts_to(command);
+  command.set_preset([a] { return read_preset(a->run.model_path); });
+  a->expected.add_to(command);
+  add_sandbox(command, a->run.sandbox);
   command.set_notes(kBuiltinModelDoc);
   command.add_example("cairn run", "a conversation with the built-in model");
   command.add_example("cairn run MODEL.gguf", "a conversation with your model");
@@ -206,7 +212,7 @@ command_line::Action add_run(command_line::Options& command) {
     if (a->run.verbose && !log::is_shown(log::Level::info)) log::set_level(log::Level::info);
     if (a->has_escapes && a->run.prompt) a->run.prompt = without_escapes(*a->run.prompt);
     if (a->run.server.empty()) {
-      CAIRN_TRY(a->run.model_path, find_model(a->run.model_path));
+      CAIRN_TRY(a->run.model_path, a->expected.find(a->run.model_path));
     }
     return run(a->run);
   };

@@ -1,6 +1,8 @@
 // The options of `cairn serve`, and what is started in which order.
 #include "cli/commands/serve.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -11,6 +13,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/machine/descriptor.h"
 #include "base/machine/memory_reserve.h"
 #include "base/printable.h"
 #include "base/trace/trace.h"
@@ -19,8 +22,10 @@
 #include "cli/commands/load.h"
 #include "cli/options/engine_arguments.h"
 #include "cli/options/model_argument.h"
+#include "cli/options/preset_values.h"
 #include "cli/options/sampling_arguments.h"
 #include "command_line/exit_codes.h"
+#include "hub/model_folder.h"
 #include "serve/app.h"
 #include "session/service.h"
 
@@ -136,7 +141,9 @@ Result<std::unique_ptr<serve::ModelRegistry>> load_only_model(const ServeOptions
   CAIRN_TRY(engine_options.pooling, pooling_for(options, file));
   const bool is_builtin = options.model_path.empty();
   CAIRN_TRY(std::string name,
-            only_name(options.models, is_builtin ? "cairn-nano" : file_stem(file.name())));
+            only_name(options.models, is_builtin                   ? "cairn-nano"
+                                      : options.model_name.empty() ? file_stem(file.name())
+                                                                   : options.model_name));
   CAIRN_TRY(only.engine, load_engine(std::move(file), std::move(engine_options)));
   CAIRN_TRY(
       sample::SamplingParams sampling,
@@ -151,6 +158,35 @@ Result<std::unique_ptr<serve::ModelRegistry>> load_only_model(const ServeOptions
        .created = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
        .sampling = std::move(sampling),
        .has_seed = options.sampling.seed.has_value()});
+}
+
+// All that the server opens from here on. Keys and certificates are read again, from files that may
+// have taken their names.
+SandboxRules sandbox_rules(const ServeOptions& options) {
+  SandboxRules rules;
+  allow_model(options.model_path, rules);
+  for (const std::string& alias : options.models.aliases) {
+    if (const size_t equals = alias.find('='); equals != alias.npos) {
+      allow_model(alias.substr(equals + 1), rules);
+    }
+  }
+  allow_engine(options.engine, rules);
+  for (const std::string* path : {&options.api_key_path, &options.admin_key_path,
+                                  &options.certificate_path, &options.tls_key_path}) {
+    allow_replaced(*path, rules);
+  }
+  if (!options.address.unix_path.empty()) {
+    const auto folder = std::filesystem::path(options.address.unix_path).parent_path();
+    rules.sockets.push_back(folder.empty() ? "." : folder.string());
+  }
+  if (options.log_path != "-" && options.log_path != "none") {
+    // It is there from now on. What is wrong with it, the log says when it opens it.
+    const Descriptor made(::open(options.log_path.c_str(),
+                                 O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+                                 0600));
+    rules.writable.push_back(options.log_path);
+  }
+  return rules;
 }
 
 serve::AppOptions app_options(const ServeOptions& options, serve::Keys keys) {
@@ -283,6 +319,8 @@ command_line::Action add_serve(command_line::Options& command) {
   a->engine.add_store_to(command);
   a->engine.add_tier_to(command);
   a->engine.add_drafts_to(command);
+  command.set_preset([a] { return read_preset(a->serve.model_path); });
+  add_sandbox(command, a->serve.sandbox);
   command.set_notes(
       "The interface is OpenAI's: POST /v1/chat/completions, /v1/responses, /v1/completions, "
       "/v1/embeddings; and those of Anthropic, Ollama and llama.cpp's server. /openapi.json "
@@ -291,6 +329,7 @@ command_line::Action add_serve(command_line::Options& command) {
       "ends at once. SIGHUP reads the files of keys and certificates again.\n");
   command.add_example("cairn serve MODEL.gguf", "on http://127.0.0.1:8080");
   command.add_example("cairn serve DIR", "all models of a folder, loaded when they are asked for");
+  command.add_example("cairn serve --all-models", "all models that `cairn list` shows");
   command.add_example("cairn serve MODEL.gguf --host 0.0.0.0 --api-key-file KEYS",
                       "for other machines");
   command.add_example(
@@ -300,7 +339,9 @@ command_line::Action add_serve(command_line::Options& command) {
   return [a]() -> Result<int> {
     CAIRN_TRY(a->serve.engine, a->engine.read("f16"));
     CAIRN_TRY(a->serve.sampling, a->sampling.read());
-    CAIRN_TRY(a->serve.model_path, find_model(a->serve.model_path));
+    const std::string named = a->serve.model_path;
+    CAIRN_TRY(a->serve.model_path, find_model(named));
+    if (a->serve.model_path != named && hub::is_alias(named)) a->serve.model_name = named;
     CAIRN_TRY(find_alias_models(a->serve.models));
     return serve_model(a->serve);
   };
@@ -325,6 +366,7 @@ Result<int> serve_model(const ServeOptions& given) {
     if (has_access_files(options)) (void)std::signal(SIGHUP, SIG_IGN);
   };
   outlive_hangups();
+  CAIRN_TRY(const bool is_sandboxed, enter_sandbox(options.sandbox, sandbox_rules(options)));
   OnlyModel only;
   CAIRN_TRY(std::unique_ptr<serve::ModelRegistry> models,
             has_several_models(options) ? start_models(options) : load_only_model(options, only));
@@ -338,6 +380,7 @@ Result<int> serve_model(const ServeOptions& given) {
   address.tls = std::move(access.tls);
   CAIRN_TRY(std::unique_ptr<serve::http::Server> server,
             serve::http::Server::listen(address, {}, app.get()));
+  if (is_sandboxed) CAIRN_TRY(seal_sandbox());
   std::fprintf(stderr, "%s: %s\n", printable(name).c_str(), printable(server->url()).c_str());
   if (has_access_files(options)) {
     server->on_hangup([&] { read_access_again(options, *app, *server); });

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "cli/commands/serve_models.h"
+#include "cli/options/sandbox_argument.h"
 #include "engine/engine.h"
 #include "serve/http/server.h"
 #include "session/sampling_choice.h"
@@ -17,6 +18,7 @@ namespace cairn::cli {
 
 struct ServeOptions {
   std::string model_path;  // Of a file, or of a folder; empty: the built-in model.
+  std::string model_name;  // The alias or preset that it was found by; empty: none.
   ServeModelsOptions models;
   serve::http::Address address;
   int32_t port = 8080;
@@ -35,6 +37,7 @@ struct ServeOptions {
   int32_t session_seconds_max = 0;
   int32_t tenant_share_percent = 100;
   session::SamplingChoice sampling;
+  SandboxChoice sandbox;
   EngineOptions engine;
 };
 

@@ -11,6 +11,7 @@
 #include "cli/commands/find_model.h"
 #include "cli/commands/load.h"
 #include "cli/commands/serve.h"
+#include "hub/model_folder.h"
 
 namespace cairn::cli {
 
@@ -31,7 +32,8 @@ bool has_target(const std::string& alias) {
 Result<serve::ModelSource> first_source(const ServeOptions& options) {
   std::string name = kBuiltinName;
   if (!options.model_path.empty()) {
-    name = std::filesystem::path(options.model_path).stem().string();
+    name = options.model_name.empty() ? std::filesystem::path(options.model_path).stem().string()
+                                      : options.model_name;
   }
   CAIRN_TRY(name, only_name(options.models, name));
   if (!options.model_path.empty()) return serve::source_of(std::move(name), options.model_path);
@@ -43,10 +45,46 @@ Result<serve::ModelSource> first_source(const ServeOptions& options) {
                             .card = serve::ModelCard::of(file)};
 }
 
+// Another name, for what an alias or a preset stands for; one of a model that is not here is left
+// out.
+void add_name(const std::string& name, const std::string& target,
+              std::vector<serve::ModelSource>& models) {
+  const auto is_meant = [&](const serve::ModelSource& model) {
+    return model.name == target || model.path == target;
+  };
+  const auto model = std::find_if(models.begin(), models.end(), is_meant);
+  if (model != models.end()) model->aliases.push_back(name);
+}
+
+// Those that `cairn list` shows, by the names that it shows. What is no model that runs (an
+// adapter, a file that cannot be read) is left out.
+Result<std::vector<serve::ModelSource>> listed_models() {
+  CAIRN_TRY(const hub::HubSettings settings, hub::read_settings());
+  std::vector<serve::ModelSource> models;
+  for (const hub::KeptModel& kept : hub::list_models(settings)) {
+    if (kept.is_partial) continue;
+    serve::ModelSource source = serve::source_of(kept.name, kept.paths.front());
+    if (!source.card.architecture.empty()) models.push_back(std::move(source));
+  }
+  if (models.empty()) {
+    return fail(ErrorCode::not_found,
+                "--all-models: expected models that `cairn list` shows, found none");
+  }
+  for (const auto& [name, target] : hub::ModelFolder(settings.folder).aliases()) {
+    add_name(name, target, models);
+  }
+  return models;
+}
+
 Result<std::vector<serve::ModelSource>> find_models(const ServeOptions& options) {
   std::vector<serve::ModelSource> models;
-  const bool has_folder = is_folder(options.model_path);
-  if (has_folder) {
+  const bool has_folder = is_folder(options.model_path) || options.models.takes_all;
+  if (options.models.takes_all) {
+    if (!options.model_path.empty()) {
+      return fail(ErrorCode::invalid_argument, "--all-models: expected it or MODEL, found both");
+    }
+    CAIRN_TRY(models, listed_models());
+  } else if (has_folder) {
     CAIRN_TRY(models, serve::models_in(options.model_path));
   } else {
     CAIRN_TRY(serve::ModelSource first, first_source(options));
@@ -72,6 +110,9 @@ void add_models_options(command_line::Options& command, ServeModelsOptions& mode
           "of the folder, or for that of a file, which is served too; may be given several times")
       .takes("NAME")
       .repeatable();
+  command.add_flag("--all-models", models.takes_all,
+                   "all models that `cairn list` shows, by these names and their aliases; they are "
+                   "loaded when they are asked for");
   command
       .add("--expect-sha256", models.digests,
            "refuse a file that has another SHA-256: HEX, or NAME=HEX with the name of a model or "
@@ -106,7 +147,8 @@ Status find_alias_models(ServeModelsOptions& models) {
 
 bool has_several_models(const ServeOptions& options) {
   const auto& aliases = options.models.aliases;
-  return is_folder(options.model_path) || options.models.unload_seconds > 0 ||
+  return options.models.takes_all || is_folder(options.model_path) ||
+         options.models.unload_seconds > 0 ||
          std::any_of(aliases.begin(), aliases.end(), has_target);
 }
 
@@ -145,8 +187,10 @@ Result<std::unique_ptr<serve::ModelRegistry>> start_models(const ServeOptions& o
   if (options.models.unload_seconds > 0) {
     registry.idle_max = std::chrono::seconds(options.models.unload_seconds);
   }
-  serve::LoadTerms terms{
-      .engine = options.engine, .sampling = options.sampling, .turns = {}, .open = open_model};
+  serve::LoadTerms terms{.engine = options.engine,
+                         .sampling = options.sampling,
+                         .turns = {},
+                         .open = [](const std::string& path) { return open_model(path); }};
   return serve::ModelRegistry::start(std::move(models), std::move(terms), registry);
 }
 

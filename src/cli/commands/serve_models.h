@@ -19,6 +19,7 @@ struct ServeModelsOptions {
   std::vector<std::string> aliases;  // NAME, or NAME=MODEL.
   std::vector<std::string> digests;  // HEX, or NAME=HEX.
   std::string budget;                // Of all models together; empty: what the process may take.
+  bool takes_all = false;            // Those that `cairn list` shows.
   int32_t unload_seconds = 0;        // 0: they stay as long as there is room.
 };
 

@@ -31,6 +31,7 @@ constexpr size_t kShownDigits = 12;
 constexpr size_t kDigitsMin = 4;
 
 struct StoreArguments {
+  ExpectedDigests expected;
   std::string action, path, name, output, model_path;
   bool json = false, proves = false;
   EngineArguments engine;
@@ -231,6 +232,7 @@ command_line::Action add_store(command_line::Options& command) {
   a->engine.add_to(command);
   a->engine.add_program_to(command);
   a->engine.add_memory_to(command);
+  a->expected.add_to(command);
   command.set_notes(
       "verify reads everything and puts damaged records into DIR/quarantine; its exit code is 1 "
       "where it found one, as that of import --prove where a bit differs.\n");
@@ -239,7 +241,7 @@ command_line::Action add_store(command_line::Options& command) {
   command.add_example("cairn store import DIR chat.cairn --prove -m MODEL.gguf",
                       "take it over, if the model computes the same");
   return [a]() -> Result<int> {
-    CAIRN_TRY(a->model_path, find_model(a->model_path));
+    CAIRN_TRY(a->model_path, a->expected.find(a->model_path));
     CAIRN_TRY(const std::unique_ptr<store::DiskStore> store, open_store(*a));
     int code = command_line::kExitFine;
     CAIRN_TRY(const std::string text, act(*store, *a, code));

@@ -94,6 +94,7 @@ Result<int> show_template(const TemplateOptions& options) {
 
 command_line::Action add_template(command_line::Options& command) {
   const auto options = std::make_shared<TemplateOptions>();
+  const auto expected = std::make_shared<ExpectedDigests>();
   command
       .add("MODEL,-m,--model", options->path, "a GGUF file, or a text file with a Jinja template")
       .takes("FILE")
@@ -103,8 +104,9 @@ command_line::Action add_template(command_line::Options& command) {
            "render these: JSON, a list of messages or an object with messages, tools and variables")
       .takes("FILE");
   command.add_flag("--marks", options->marks, "mark the text that came from messages with ⟦ and ⟧");
-  return [options]() -> Result<int> {
-    CAIRN_TRY(options->path, find_model(options->path));
+  expected->add_to(command);
+  return [options, expected]() -> Result<int> {
+    CAIRN_TRY(options->path, expected->find(options->path));
     return show_template(*options);
   };
 }

@@ -92,6 +92,7 @@ Result<int> tokenize(const TokenizeOptions& options) {
 
 command_line::Action add_tokenize(command_line::Options& command) {
   const auto options = std::make_shared<TokenizeOptions>();
+  const auto expected = std::make_shared<ExpectedDigests>();
   add_required_model(command, options->model);
   command.add("FILE", options->text, "the text; default: stdin").takes("FILE");
   command.add_flag("--special", options->add_special,
@@ -99,8 +100,9 @@ command_line::Action add_tokenize(command_line::Options& command) {
   command.add_flag("--parse-special", options->parse_special,
                    "parse special tokens (such as <|im_start|>) in the text");
   command.add_flag("--json", options->json, "print a JSON list");
-  return [options]() -> Result<int> {
-    CAIRN_TRY(options->model, find_model(options->model));
+  expected->add_to(command);
+  return [options, expected]() -> Result<int> {
+    CAIRN_TRY(options->model, expected->find(options->model));
     return tokenize(*options);
   };
 }

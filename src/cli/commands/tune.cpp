@@ -33,6 +33,7 @@ namespace {
 constexpr size_t kTunedTextBytesMax = size_t(1) << 30;
 
 struct TuneArguments {
+  ExpectedDigests expected;
   std::string action, model_path, text_path;
   int32_t context = 256, chunk_count = 4;
   int32_t skipped_max = 0;  // 0: half of the layers.
@@ -206,12 +207,13 @@ command_line::Action add_tune(command_line::Options& command) {
   command.add("--seed", a->seed, "of the text that the model writes").shows_default();
   command.add_flag("--json", a->json, "print what is written");
   a->engine.add_to(command);
+  a->expected.add_to(command);
   command.set_notes(
       "Writes NAME.skip.json beside NAME.gguf. Ctrl-C ends the search and keeps what was found.\n");
   command.add_example("cairn tune skip MODEL.gguf", "on a text of the model's own");
   command.add_example("cairn tune skip MODEL.gguf -f notes.txt --most 8", "on your own");
   return [a]() -> Result<int> {
-    CAIRN_TRY(a->model_path, find_model(a->model_path));
+    CAIRN_TRY(a->model_path, a->expected.find(a->model_path));
     return tune(*a);
   };
 }

@@ -155,6 +155,7 @@ Result<int> run_programs(const VerifyArguments& arguments) {
 
 command_line::Action add_verify(command_line::Options& command) {
   struct VerifyCommandArguments {
+    ExpectedDigests expected;
     VerifyArguments verify;
     EngineArguments engine;
   };
@@ -178,10 +179,11 @@ command_line::Action add_verify(command_line::Options& command) {
   a->engine.add_to(command);
   a->engine.add_program_to(command);
   a->engine.add_memory_to(command);
+  a->expected.add_to(command);
   command.set_notes("Exit code 1 if a single bit differs.\n");
   return [a]() -> Result<int> {
     CAIRN_TRY(a->verify.engine, a->engine.read("f16"));
-    CAIRN_TRY(a->verify.model_path, find_model(a->verify.model_path));
+    CAIRN_TRY(a->verify.model_path, a->expected.find(a->verify.model_path));
     return run_programs(a->verify);
   };
 }

@@ -11,8 +11,6 @@
 
 namespace cairn::cli {
 
-namespace {
-
 std::string feature_names() {
   const CpuFeatures has = detect_cpu_features();
   const std::pair<bool, const char*> all[] = {
@@ -29,6 +27,8 @@ std::string feature_names() {
   }
   return names.empty() ? "no vector extensions that cairn knows" : names;
 }
+
+namespace {
 
 // What is left for this process, and whose limit that is where others than the machine set it.
 std::string memory_text() {

@@ -72,7 +72,7 @@ void EngineArguments::add_to(command_line::Options& command) {
       .takes("MODE")
       .suggests({"exact", "fast"});
   add_weights_to(command);
-  command.begin_group("KV cache and context");
+  command.begin_group("KV cache and context", true);
   const std::vector<std::string> kv_types(std::begin(kKvTypeNames), std::end(kKvTypeNames));
   command.add("--kv", kv_, "type of the KV cache: f32, f16, bf16, q8_0 or q4_0")
       .takes("TYPE")
@@ -95,7 +95,7 @@ void EngineArguments::add_machine_to(command_line::Options& command) {
 }
 
 void EngineArguments::add_threads_to(command_line::Options& command) {
-  command.begin_group("Computation");
+  command.begin_group("Computation", true);
   command.add("-t,--threads", options_.thread_count, "number of threads; 0: one per core")
       .in_range(0, 1024);
   command.add("--backend", options_.backend, "cpu, or reference (slow; for checks)")
@@ -110,7 +110,7 @@ void EngineArguments::add_threads_to(command_line::Options& command) {
 }
 
 void EngineArguments::add_weights_to(command_line::Options& command) {
-  command.begin_group("Weights");
+  command.begin_group("Weights", true);
   const command_line::Option cache =
       command
           .add("--pack-cache", options_.pack_cache,
@@ -160,7 +160,7 @@ void EngineArguments::add_memory_to(command_line::Options& command) {
 }
 
 void EngineArguments::add_program_to(command_line::Options& command) {
-  command.begin_group("Less of the model, or more experts");
+  command.begin_group("Less of the model, or more experts", true);
   command
       .add("--exit-layer", options_.program.exit_layer, "run only the first N layers; default: all")
       .takes("N")
@@ -255,7 +255,7 @@ Result<tier::TierOptions> EngineArguments::read_tier() const {
 }
 
 void EngineArguments::add_drafts_to(command_line::Options& command) {
-  command.begin_group("Drafts: faster answers, the same tokens");
+  command.begin_group("Drafts: faster answers, the same tokens", true);
   std::vector<std::string> choices = {"auto", "off"};
   for (const std::string_view kind : session::draft_kinds()) choices.emplace_back(kind);
   command

@@ -23,7 +23,7 @@ Result<uint64_t> parse_seed(const std::string& text) {
 }  // namespace
 
 void SamplingArguments::add_to(command_line::Options& command) {
-  command.begin_group("Sampling");
+  command.begin_group("Sampling", true);
   const sample::SamplingParams defaults;
   for (const sample::SamplingField& field : sample::sampling_fields()) {
     // The longer name is llama.cpp's too.

@@ -19,7 +19,7 @@ struct DraftModelOptions {
   // For what its drafters have read; 0: an eighth of the other engine's.
   size_t memory_budget = 0;
   DraftModelChoice choice;  // Its path is not looked at.
-  std::string pack_cache;  // As EngineOptions has it.
+  std::string pack_cache;   // As EngineOptions has it.
 };
 
 class DraftModel {

@@ -12,14 +12,14 @@
 #include "base/result.h"
 #include "draft/draft.h"
 #include "engine/drafts/draft_chooser.h"
-#include "engine/drafts/hidden_reader.h"
 #include "engine/drafts/predictor.h"
+#include "engine/drafts/row_reader.h"
 #include "memory/memory.h"
 #include "sample/sampler.h"
 
 namespace cairn {
 
-class PredictorDrafter final : public draft::Drafter, public HiddenReader {
+class PredictorDrafter final : public draft::Drafter, public RowReader {
  public:
   // All of them outlive the drafter; the sampler is the answer's.
   PredictorDrafter(Predictor* predictor, const sample::Sampler* sampler,

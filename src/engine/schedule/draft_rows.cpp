@@ -33,12 +33,15 @@ void DecodeTime::learn(int32_t sequences, int32_t rows, double seconds) {
   entry.learned_at = now;
 }
 
-double DecodeTime::seconds(int32_t sequences, int32_t rows) const {
+double DecodeTime::seconds(int32_t sequences, int32_t rows, double row_seconds) const {
   const Table& table = tables_[size_of(sequences)];
   const double plain = table.drafted[0].seconds;
   const size_t wanted = size_t(rows - sequences);
   if (plain == 0 || wanted > kDraftedMax) return 0;
-  double known = plain, slope = kRowCost * plain;
+  // Costs rise in stairs, where kernels have room for some rows more, so that the last ones say
+  // little of the next.
+  const double least = row_seconds > 0 ? row_seconds : kRowCost * plain;
+  double known = plain, slope = least;
   size_t known_rows = 0;
   for (size_t row = 1; row <= kDraftedMax; ++row) {
     const Entry& entry = table.drafted[row];
@@ -47,8 +50,8 @@ double DecodeTime::seconds(int32_t sequences, int32_t rows) const {
     const double cost = (next - known) / double(row - known_rows);
     if (row == wanted) return next;
     // Between two that are known it may still be as cheap as they come: it is soon known, too.
-    if (row > wanted) return known + std::min(cost, kRowCost * plain) * double(wanted - known_rows);
-    slope = std::max(cost, kRowCost * plain);
+    if (row > wanted) return known + std::min(cost, least) * double(wanted - known_rows);
+    if (row_seconds == 0) slope = std::max(cost, least);
     known = next;
     known_rows = row;
   }
@@ -67,18 +70,18 @@ void DraftRows::add(DraftedAnswer* answer) {
   counts_.push_back(0);
 }
 
-void DraftRows::choose() {
+void DraftRows::choose(double row_seconds) {
   const int32_t sequences = int32_t(answers_.size());
   const auto is_drafted = [](const DraftedAnswer* answer) { return answer != nullptr; };
   if (std::none_of(answers_.begin(), answers_.end(), is_drafted)) return;
   // What drafts would be worth is not known before a step without any.
-  if (!checks_all_ && time_.seconds(sequences, sequences) == 0) return;
+  if (!checks_all_ && time_.seconds(sequences, sequences, 0) == 0) return;
   reach_.clear();
   for (DraftedAnswer* answer : answers_) {
     const int32_t count_max = row_count_max_ - sequences;
     reach_.push_back(answer != nullptr ? answer->propose(count_max) : std::span<const float>());
   }
-  const auto seconds = [this, sequences](int32_t rows) { return time_.seconds(sequences, rows); };
+  const auto seconds = [&](int32_t rows) { return time_.seconds(sequences, rows, row_seconds); };
   if (checks_all_) {
     take_all(row_count_max_ - sequences);
   } else {
@@ -108,7 +111,7 @@ void DraftRows::learn(double seconds, int32_t replayed_rows) {
   for (size_t i = 0; i < answers_.size(); ++i) {
     if (answers_[i] == nullptr) continue;
     const int32_t others = sequences + draft_count_ - counts_[i];
-    answers_[i]->learn(seconds, time_.seconds(sequences, others));
+    answers_[i]->learn(seconds, time_.seconds(sequences, others, 0));
   }
 }
 

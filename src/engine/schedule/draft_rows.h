@@ -16,8 +16,9 @@ class DecodeTime {
  public:
   void learn(int32_t sequences, int32_t rows, double seconds);
   // 0: no step of so many sequences without drafts is known. Rows that are not known are between
-  // those that are; or, up to twice as many, cost what the last ones did; 0: they are more.
-  double seconds(int32_t sequences, int32_t rows) const;
+  // those that are, or up to twice as many, each as cheap as rows come: `row_seconds`, of a row
+  // beside many others (0: not known; then they cost what the last ones did); 0: they are more.
+  double seconds(int32_t sequences, int32_t rows, double row_seconds) const;
 
  private:
   static constexpr size_t kDraftedMax = 64;    // Rows beside those of the sequences.
@@ -46,7 +47,8 @@ class DraftRows {
   void begin(int32_t row_count_max);
   void add(DraftedAnswer* answer);
   // Has the answers check theirs; rows(i) are those of sequence i then, drafts included.
-  void choose();
+  // `row_seconds`: what a row of a prompt takes beside many others; 0: not known.
+  void choose(double row_seconds = 0);
   int32_t rows(size_t sequence) const { return counts_[sequence] + 1; }
 
   int32_t draft_count() const { return draft_count_; }  // Those that are checked.

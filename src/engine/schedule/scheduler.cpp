@@ -413,7 +413,7 @@ void Scheduler::choose_rows() {
   const double seconds = is_quiet ? options_.quiet_step_seconds : options_.step_seconds;
   const int32_t least = std::min(kPromptRowsMin, free_rows);
   // Idle work has to end soon when other work comes, even the first of it.
-  const int32_t most = is_idle && !step_time_.knows_prompts() ? least : free_rows;
+  const int32_t most = is_idle && step_time_.prompt_row_seconds() == 0 ? least : free_rows;
   int32_t rows = step_time_.prompt_rows(decode_rows_, seconds, least, most);
   for (ScheduledJob* job : queue_) {
     if (rows == 0) break;
@@ -435,7 +435,7 @@ void Scheduler::choose_drafts() {
   draft_rows_.begin(engine_->runner().row_count_max());
   if (prompt_rows_ > 0) return;
   for (const Share& share : shares_) draft_rows_.add(share.job->job->drafted());
-  draft_rows_.choose();
+  draft_rows_.choose(step_time_.prompt_row_seconds());
   for (size_t i = 0; i < shares_.size(); ++i) shares_[i].row_count = draft_rows_.rows(i);
 }
 

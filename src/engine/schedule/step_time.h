@@ -12,7 +12,8 @@ class StepTime {
   // A step of `decode_rows` rows, each of another sequence, and `prompt_rows` rows of prompts took
   // so long.
   void learn(int32_t decode_rows, int32_t prompt_rows, double seconds);
-  bool knows_prompts() const { return prompt_row_seconds_ > 0; }
+  // Of a row of a prompt beside many others; 0 if nothing is known.
+  double prompt_row_seconds() const { return prompt_row_seconds_; }
   // Of a step without rows of prompts; 0 if nothing is known.
   double decode_seconds(int32_t decode_rows) const;
   // How many rows of prompts fit into `seconds` beside these rows, from `least` to `most`. Where

@@ -222,8 +222,8 @@ Result<std::unique_ptr<LoadedModel>> ModelRegistry::Core::try_load(Entry& entry)
   LoadTerms own = terms;
   // What is free now is less than what will be, when others have made room.
   if (options.budget.bytes > 0) own.engine.memory_room = options.budget;
-  own.engine.on_counted = [&](const FixedBytes& fixed, size_t conversations) {
-    return make_room(entry, fixed, conversations);
+  own.engine.on_counted = [&](const Counted& counted) {
+    return make_room(entry, counted.fixed, counted.conversations);
   };
   // Who waited for it may have gone.
   own.engine.is_given_up = [&] {

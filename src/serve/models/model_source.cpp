@@ -49,18 +49,6 @@ bool is_model(const gguf::File& file) {
 }
 
 // Without a card.
-ModelSource plain_source(std::string name, const std::string& path) {
-  ModelSource source{.name = std::move(name), .path = path, .parts = {path}, .digests = {}};
-  if (const auto split = gguf::parse_split_name(path)) {
-    source.parts.clear();
-    for (uint32_t part = 1; part <= split->part_count; ++part) {
-      source.parts.push_back(gguf::split_path(split->stem, part, split->part_count));
-    }
-  }
-  source.digests.resize(source.parts.size());
-  source.modified = modified_of(path);
-  return source;
-}
 
 // What cannot be read is listed nevertheless: whoever asks for it is told why.
 void add_file(std::string name, const std::string& path, std::vector<ModelSource>& models) {
@@ -111,6 +99,19 @@ ModelSource* find_model(std::string_view name, std::vector<ModelSource>& models)
 }
 
 }  // namespace
+
+ModelSource plain_source(std::string name, const std::string& path) {
+  ModelSource source{.name = std::move(name), .path = path, .parts = {path}, .digests = {}};
+  if (const auto split = gguf::parse_split_name(path)) {
+    source.parts.clear();
+    for (uint32_t part = 1; part <= split->part_count; ++part) {
+      source.parts.push_back(gguf::split_path(split->stem, part, split->part_count));
+    }
+  }
+  source.digests.resize(source.parts.size());
+  source.modified = modified_of(path);
+  return source;
+}
 
 ModelCard ModelCard::of(const gguf::File& file) {
   const gguf::Summary summary = gguf::summarise(file);

@@ -33,6 +33,8 @@ struct ModelSource {
   ModelCard card = {};
 };
 
+// The model of this file, of which nothing is read.
+ModelSource plain_source(std::string name, const std::string& path);
 // The model of this file. One that cannot be read has an empty card, and a warning is written.
 ModelSource source_of(std::string name, const std::string& path);
 

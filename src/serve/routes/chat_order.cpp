@@ -42,7 +42,8 @@ Checked<Ok> constrain(const RouteContext& context, const ChatRequest& request,
         session::make_matcher(settings.constraint, engine.text(), grammars);
     if (!matcher) {
       return refusal_of(matcher.error(),
-                        settings.constraint.json_schema ? "response_format" : "grammar");
+                        settings.constraint.json_schema ? "response_format" : "grammar",
+                        "grammar_budget");
     }
     order.matcher = std::move(matcher).value();
     return Ok{};
@@ -54,7 +55,7 @@ Checked<Ok> constrain(const RouteContext& context, const ChatRequest& request,
                                    .prompt_end = order.prompt_end,
                                    .is_single = request.calls_once},
                                   grammars);
-  if (!matchers) return refusal_of(matchers.error(), "tools");
+  if (!matchers) return refusal_of(matchers.error(), "tools", "grammar_budget");
   // Behind results a model may speak.
   const bool is_to_results = request.messages.back().role == "tool";
   order.matcher = is_to_results && matchers->to_results != nullptr ? std::move(matchers->to_results)
@@ -84,7 +85,7 @@ Checked<chat::Prompt> encode_messages(const Engine& engine, const ChatRequest& r
   const chat::ChatFormat& format = engine.chat_format();
   Result<session::Prompt> prompt = session::encode_conversation(engine, request.messages, &format,
                                                                 prompt_options(request, format));
-  if (!prompt) return refusal_of(prompt.error(), request.field);
+  if (!prompt) return refusal_of(prompt.error(), request.field, "template_budget");
   return std::move(prompt).value();
 }
 
@@ -118,7 +119,7 @@ Checked<session::AnswerOrder> make_text_order(const RouteContext& context,
   session::Service& service = *context.model.service;
   Result<std::unique_ptr<grammar::Matcher>> matcher = session::make_matcher(
       settings.constraint, service.engine().text(), service.grammars(context.tenant));
-  if (!matcher) return refusal_of(matcher.error(), "grammar");
+  if (!matcher) return refusal_of(matcher.error(), "grammar", "grammar_budget");
   session::AnswerOrder order;
   order.matcher = std::move(matcher).value();
   return order;

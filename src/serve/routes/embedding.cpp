@@ -89,7 +89,8 @@ class VectorReply final : public http::Reply {
       order_.write(vectors, token_count_, out);
       context_.metrics->of(context_.model.name)->add_embedded(token_count_);
     } else {
-      const Refusal refusal = refusal_of(made->error(), order_.field);
+      Refusal refusal = answer_refusal_of(made->error());
+      if (refusal.status < 500) refusal.field = order_.field;
       head_ = refusal_head(refusal);
       out += refusal_json(refusal, order_.form);
     }

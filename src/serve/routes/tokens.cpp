@@ -94,7 +94,7 @@ Made apply_template(const RouteContext& context, http::Request& request) {
       chat::parse_chat_input(json::to_text(input), piece(special.bos), piece(special.eos));
   if (!parsed) return refusal_of(parsed.error(), "messages");
   Result<chat::RenderedPrompt> rendered = engine.chat_template()->render(*parsed);
-  if (!rendered) return refusal_of(rendered.error(), "messages");
+  if (!rendered) return refusal_of(rendered.error(), "messages", "template_budget");
   return json_reply(json::to_text({{"prompt", rendered->text}}));
 }
 

@@ -85,7 +85,7 @@ Checked<json::Value> price_json(const SessionState& state, const ServedModel& mo
     CAIRN_TRY(const std::vector<chat::Message> messages,
               messages_of(state, state.dialogue.messages(), model));
     Result<session::Prompt> prompt = prompt_of(state, model.engine(), messages);
-    if (!prompt) return refusal_of(prompt.error(), "messages");
+    if (!prompt) return refusal_of(prompt.error(), "messages", "template_budget");
     model.service->ask([&](Engine& engine) {
       priced = session::price(engine, prompt->tokens, tenant, false);
       is_on_disk = priced.stored.has_all(int32_t(prompt->tokens.size()));

@@ -12,6 +12,7 @@
 #include "draft/prediction_drafter.h"
 #include "draft/recycle_drafter.h"
 #include "engine/drafts/draft_model.h"
+#include "engine/drafts/lookahead_drafter.h"
 #include "engine/drafts/model_drafter.h"
 #include "engine/drafts/predictor_drafter.h"
 #include "session/drafts/forced_drafter.h"
@@ -22,6 +23,7 @@ namespace {
 
 using Tokens = std::vector<Token>;
 using Made = std::unique_ptr<draft::Drafter>;
+using RowReaders = std::vector<RowReader*>;
 
 constexpr size_t kShownBytesMax = 64;  // Of a name that is none.
 // Of texts from the store: what half of a corpus holds.
@@ -34,54 +36,57 @@ struct Drafting::Kind {
   bool is_usual;  // Where nobody has chosen.
   // Null where such a drafter has nothing to go by.
   std::unique_ptr<draft::Drafter> (*make)(Drafting& shared, const DraftOrder& order,
-                                          const DraftedText& text, HiddenReader*& reader);
+                                          const DraftedText& text, RowReaders& readers);
 };
 
 // Of equal drafts the first one's is taken.
 std::span<const Drafting::Kind> Drafting::kinds() {
   static constexpr std::array kKinds = {
       Kind{"forced", true,
-           [](Drafting&, const DraftOrder&, const DraftedText& text, HiddenReader*&) -> Made {
+           [](Drafting&, const DraftOrder&, const DraftedText& text, RowReaders&) -> Made {
              if (!text.constraint->has_matcher()) return nullptr;
              return std::make_unique<ForcedDrafter>(text.constraint, text.tokenizer);
            }},
       Kind{"prediction", true,
-           [](Drafting&, const DraftOrder& order, const DraftedText& text, HiddenReader*&) -> Made {
+           [](Drafting&, const DraftOrder& order, const DraftedText& text, RowReaders&) -> Made {
              if (order.prediction.empty()) return nullptr;
              return std::make_unique<draft::PredictionDrafter>(order.prediction, text.answer_begin);
            }},
-      Kind{
-          "lookup", true,
-          [](Drafting& shared, const DraftOrder&, const DraftedText& text, HiddenReader*&) -> Made {
-            draft::LookupDrafter::Options options;
-            options.knowledge = shared.knowledge(text.tenant);
-            options.known_count = options.knowledge->said.known_count(text.prompt);
-            return std::make_unique<draft::LookupDrafter>(std::move(options));
-          }},
-      Kind{
-          "recycle", true,
-          [](Drafting& shared, const DraftOrder&, const DraftedText& text, HiddenReader*&) -> Made {
-            const std::shared_ptr<draft::Knowledge> knowledge = shared.knowledge(text.tenant);
-            return std::make_unique<draft::RecycleDrafter>(
-                std::shared_ptr<draft::RecycleTable>(knowledge, &knowledge->successors));
-          }},
+      Kind{"lookup", true,
+           [](Drafting& shared, const DraftOrder&, const DraftedText& text, RowReaders&) -> Made {
+             draft::LookupDrafter::Options options;
+             options.knowledge = shared.knowledge(text.tenant);
+             options.known_count = options.knowledge->said.known_count(text.prompt);
+             return std::make_unique<draft::LookupDrafter>(std::move(options));
+           }},
+      Kind{"recycle", true,
+           [](Drafting& shared, const DraftOrder&, const DraftedText& text, RowReaders&) -> Made {
+             const std::shared_ptr<draft::Knowledge> knowledge = shared.knowledge(text.tenant);
+             return std::make_unique<draft::RecycleDrafter>(
+                 std::shared_ptr<draft::RecycleTable>(knowledge, &knowledge->successors));
+           }},
       Kind{"mtp", true,
            [](Drafting& shared, const DraftOrder&, const DraftedText& text,
-              HiddenReader*& reader) -> Made {
+              RowReaders& readers) -> Made {
              Predictor* const predictor = shared.engine_->predictor();
              if (predictor == nullptr) return nullptr;
              auto made =
                  std::make_unique<PredictorDrafter>(predictor, text.sampler, text.tokenizer);
-             reader = made.get();
+             readers.push_back(made.get());
              return made;
            }},
-      Kind{
-          "draft", true,
-          [](Drafting& shared, const DraftOrder&, const DraftedText& text, HiddenReader*&) -> Made {
-            DraftModel* const model = shared.engine_->draft_model();
-            if (model == nullptr) return nullptr;
-            return std::make_unique<ModelDrafter>(model, text.sampler, text.tenant);
-          }},
+      Kind{"draft", true,
+           [](Drafting& shared, const DraftOrder&, const DraftedText& text, RowReaders&) -> Made {
+             DraftModel* const model = shared.engine_->draft_model();
+             if (model == nullptr) return nullptr;
+             return std::make_unique<ModelDrafter>(model, text.sampler, text.tenant);
+           }},
+      Kind{"lookahead", false,
+           [](Drafting&, const DraftOrder&, const DraftedText&, RowReaders& readers) -> Made {
+             auto made = std::make_unique<LookaheadDrafter>();
+             readers.push_back(made.get());
+             return made;
+           }},
   };
   return kKinds;
 }
@@ -177,7 +182,7 @@ Drafters Drafting::drafters(const DraftOrder& order, const DraftedText& text) {
             ? kind.is_usual
             : std::find(choice.kinds.begin(), choice.kinds.end(), kind.name) != choice.kinds.end();
     if (!is_chosen) continue;
-    if (Made drafter = kind.make(*this, order, text, made.hidden_reader)) {
+    if (Made drafter = kind.make(*this, order, text, made.row_readers)) {
       all.push_back(std::move(drafter));
     }
   }

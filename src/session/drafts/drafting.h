@@ -14,7 +14,7 @@
 #include "draft/calibration.h"
 #include "draft/corpus.h"
 #include "draft/speculator.h"
-#include "engine/drafts/hidden_reader.h"
+#include "engine/drafts/row_reader.h"
 #include "engine/engine.h"
 #include "sample/sampler.h"
 #include "session/constraint.h"
@@ -58,7 +58,7 @@ struct DraftedText {
 
 struct Drafters {
   std::unique_ptr<draft::Speculator> speculator;  // Null where nothing is to be drafted.
-  HiddenReader* hidden_reader = nullptr;  // That of the drafters which reads hidden rows, if any.
+  std::vector<RowReader*> row_readers = {};  // Those of the drafters which are some.
 };
 
 class Drafting {

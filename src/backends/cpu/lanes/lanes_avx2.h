@@ -31,6 +31,7 @@ struct Ints {
 
 struct Lanes {
   static constexpr int32_t kCount = 8;
+  static constexpr int32_t kRegisters = 16;  // So many of these vectors.
   using Int = Ints;
 
   Lanes() = default;

@@ -29,6 +29,7 @@ struct Ints {
 
 struct Lanes {
   static constexpr int32_t kCount = 16;
+  static constexpr int32_t kRegisters = 32;  // So many of these vectors.
   using Int = Ints;
 
   Lanes() = default;

@@ -20,7 +20,8 @@ struct MatrixVectors {
   // many broadcasts for each product are worth it.
   static constexpr int kTileRows = 4;
   static constexpr int kTileVectors = 2;
-  static constexpr int kRowGroups = 1;  // Groups that a row alone multiplies side by side.
+  static constexpr int kDirectRows = 12;  // More of them multiply panels.
+  static constexpr int kRowGroups = 1;    // Groups that a row alone multiplies side by side.
 
   using Bytes = __m256i;
   using Ints = __m256i;

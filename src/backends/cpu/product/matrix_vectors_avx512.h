@@ -18,7 +18,8 @@ struct MatrixVectors {
   static constexpr bool kSignedBytes = false;  // Signed planes are made unsigned by adding 128.
   static constexpr int kTileRows = 6;          // With 2 vectors: 24 accumulators of 32 registers.
   static constexpr int kTileVectors = 2;
-  static constexpr int kRowGroups = 4;  // Groups that a row alone multiplies side by side.
+  static constexpr int kDirectRows = 48;  // More of them multiply panels.
+  static constexpr int kRowGroups = 4;    // Groups that a row alone multiplies side by side.
 
   using Bytes = __m512i;
   using Ints = __m512i;

@@ -18,7 +18,8 @@ struct MatrixVectors {
   static constexpr bool kSignedBytes = true;  // Signed planes multiply as they are.
   static constexpr int kTileRows = 4;         // 8 + 8 registers of sums, of 32.
   static constexpr int kTileVectors = 1;
-  static constexpr int kRowGroups = 1;  // Groups that a row alone multiplies side by side.
+  static constexpr int kDirectRows = 12;  // More of them multiply panels.
+  static constexpr int kRowGroups = 1;    // Groups that a row alone multiplies side by side.
 
   using Bytes = uint8x16x2_t;
   using Ints = int32x4x2_t;

@@ -20,8 +20,10 @@ struct ProductRow {
   float* out;      // The output of the product's first weight row.
 };
 
-inline constexpr int kTileRows = 16;    // Rows that one walk over panels multiplies at most.
-inline constexpr int kDirectRows = 12;  // Up to so many rows multiply the packed form itself.
+inline constexpr int kTileRows = 16;  // Rows that one walk over panels multiplies at most.
+// Up to so many rows multiply the packed form itself on every instruction set; and up to so many
+// where that is still faster than panels (kDirectRows of the vectors).
+inline constexpr int kDirectRows = 12, kDirectRowsMax = 48;
 inline constexpr int kChunkRows = 256;  // Rows of a product at most.
 inline constexpr int kPanelUnits = 16;  // Columns of a panel, in units.
 inline constexpr int kPanels = 16;      // Groups that are panels at the same time.
@@ -59,7 +61,7 @@ inline constexpr int64_t kTotalsBytes = int64_t(kChunkRows) * kPanels * kGroupRo
 
 static constexpr size_t product_scratch_bytes(const PackedMatrix& weight) {
   if (is_float(weight.form.plane)) return 0;
-  const int64_t direct = side_by_side_bytes(padded_units(weight) * kDirectRows);
+  const int64_t direct = side_by_side_bytes(padded_units(weight) * kDirectRowsMax);
   const int64_t panels =
       side_by_side_bytes(kPanelUnits * kTileRows) + kTotalsBytes + kPanels * panel_bytes(weight);
   return size_t(direct > panels ? direct : panels);

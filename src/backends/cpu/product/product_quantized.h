@@ -126,8 +126,8 @@ RowBlock make_block(const Product& product, int32_t row, std::byte*& scratch) {
 
 template <class V, class F>
 void multiply_packed(const Product& product) {
-  static_assert(blocks_fit<block_rows<V>>(kDirectRows));
-  RowBlock blocks[kDirectRows];
+  static_assert(V::kDirectRows <= kDirectRowsMax && blocks_fit<block_rows<V>>(V::kDirectRows));
+  RowBlock blocks[V::kDirectRows];
   int block_count = 0;
   std::byte* scratch = product.scratch;
   for (int32_t row = 0; row < product.row_count; row += blocks[block_count++].count) {
@@ -292,7 +292,7 @@ void multiply_by_panels(const Product& product) {
 template <class V>
 void multiply_quantized(const Product& product) {
   visit_form(product.weight->form, [&product]<class F>(F) {
-    if (product.row_count > kDirectRows) {
+    if (product.row_count > V::kDirectRows) {
       multiply_by_panels<V, F>(product);
     } else {
       multiply_packed<V, F>(product);

@@ -27,14 +27,14 @@ void channel_delta_step_sizes(const cpu::ChannelDeltaStepArgs& args) {
 // of the last vector.
 template <class L, int32_t N, StatesGo Go>
 [[gnu::always_inline]] inline void channel_delta_known(const cpu::ChannelDeltaArgs& args, int32_t p,
-                                                       int32_t count, L (&known)[N]) {
+                                                       auto count, L (&known)[N]) {
   const float* source = args.before + p;
   repeat<N>([&](auto i) { known[i] = L(0.0f); });
   for (int32_t n = 0; n < args.key_dim; ++n, source += args.value_dim) {
     if constexpr (Go == StatesGo::past_caches) fetch_ahead<L, N>(source);
     const L asked = L(args.asked[n]);
     repeat<N>([&](auto i) {
-      const L state = load_some<L>(source + i * L::kCount, N > 1 ? L::kCount : count);
+      const L state = load_some<L>(source + i * L::kCount, count);
       known[i] = fma(state, asked, known[i]);
     });
   }
@@ -44,7 +44,7 @@ template <class L, int32_t N, StatesGo Go>
 // that one's.
 template <class L, int32_t N, bool HasNext, StatesGo Go>
 [[gnu::always_inline]] inline void channel_delta_row(const cpu::ChannelDeltaArgs& args, int32_t row,
-                                                     int32_t p, int32_t count, const float* before,
+                                                     int32_t p, auto count, const float* before,
                                                      L (&known)[N]) {
   const float* q = args.q + int64_t(row) * args.q_stride;
   const float* written = args.written + int64_t(row) * args.written_stride;
@@ -53,37 +53,37 @@ template <class L, int32_t N, bool HasNext, StatesGo Go>
   const float* next = HasNext ? args.asked + int64_t(row + 1) * args.asked_stride : nullptr;
   const float* v = args.v + int64_t(row) * args.v_stride + p;
   float* out = args.out + int64_t(row) * args.out_stride + p;
-  const int32_t lanes = N > 1 ? L::kCount : count;
   L value[N], minus_known[N], total[N];
   repeat<N>([&](auto i) {
-    value[i] = load_some<L>(v + i * L::kCount, lanes);
+    value[i] = load_some<L>(v + i * L::kCount, count);
     minus_known[i] = known[i] * L(-1.0f);
     total[i] = known[i] = L(0.0f);
   });
   const float* source = before + p;
   float* target = args.after + p;
-  for (int32_t n = 0; n < args.key_dim; ++n) {
+  const int32_t key_dim = args.key_dim, width = args.value_dim;
+  for (int32_t n = 0; n < key_dim; ++n, source += width, target += width) {
+    const L kept = L(decay[n]), added = L(written[n]), removed = L(erased[n]), read = L(q[n]);
+    const L asked = HasNext ? L(next[n]) : L(0.0f);
     repeat<N>([&](auto i) {
-      L state = load_some<L>(source + i * L::kCount, lanes) * L(decay[n]);
-      state = fma(L(written[n]), value[i], state);
-      state = fma(L(erased[n]), minus_known[i], state);
-      total[i] = fma(state, L(q[n]), total[i]);
-      if constexpr (HasNext) known[i] = fma(state, L(next[n]), known[i]);
+      L state = load_some<L>(source + i * L::kCount, count) * kept;
+      state = fma(added, value[i], state);
+      state = fma(removed, minus_known[i], state);
+      total[i] = fma(state, read, total[i]);
+      if constexpr (HasNext) known[i] = fma(state, asked, known[i]);
       if constexpr (Go == StatesGo::past_caches) {
         store_past_caches(target + i * L::kCount, state);
       } else {
-        store_some(target + i * L::kCount, state, lanes);
+        store_some(target + i * L::kCount, state, count);
       }
     });
-    source += args.value_dim;
-    target += args.value_dim;
   }
-  repeat<N>([&](auto i) { store_some(out + i * L::kCount, total[i], lanes); });
+  repeat<N>([&](auto i) { store_some(out + i * L::kCount, total[i], count); });
 }
 
 // All rows past N vectors; past the caches only a row alone.
 template <class L, int32_t N, StatesGo Go = StatesGo::home>
-void channel_delta_columns(const cpu::ChannelDeltaArgs& args, int32_t p, int32_t count) {
+void channel_delta_columns(const cpu::ChannelDeltaArgs& args, int32_t p, auto count) {
   L known[N];
   channel_delta_known<L, N, Go>(args, p, count, known);
   const float* before = args.before;
@@ -103,21 +103,20 @@ void channel_delta_rows(const cpu::ChannelDeltaArgs& args) {
   int32_t p = 0;
   if (args.streams) {
     for (; p + kColumnsAlone <= args.column_count; p += kColumnsAlone) {
-      channel_delta_columns<L, kVectorsAlone, StatesGo::past_caches>(args, p, L::kCount);
+      channel_delta_columns<L, kVectorsAlone, StatesGo::past_caches>(args, p, Index<L::kCount>{});
     }
     drain_past_caches(L{});
   } else if (args.row_count == 1) {
     for (; p + kColumnsAlone <= args.column_count; p += kColumnsAlone) {
-      channel_delta_columns<L, kVectorsAlone>(args, p, L::kCount);
+      channel_delta_columns<L, kVectorsAlone>(args, p, Index<L::kCount>{});
     }
   }
   for (; p + kColumns <= args.column_count; p += kColumns) {
-    channel_delta_columns<L, kVectors>(args, p, L::kCount);
+    channel_delta_columns<L, kVectors>(args, p, Index<L::kCount>{});
   }
-  for (; p < args.column_count; p += L::kCount) {
-    const int32_t left = args.column_count - p;
-    channel_delta_columns<L, 1>(args, p, left < L::kCount ? left : L::kCount);
-  }
+  for_lanes<L>(args.column_count - p, [&](int32_t first, auto count) {
+    channel_delta_columns<L, 1>(args, p + first, count);
+  });
 }
 
 }  // namespace

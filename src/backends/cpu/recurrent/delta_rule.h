@@ -26,7 +26,7 @@ void delta_step_sizes(const cpu::DeltaStepArgs& args) {
 // The sums of state * key for N vectors of the head's values from column p on; `count` is that of
 // the last vector.
 template <class L, int32_t N, StatesGo Go>
-[[gnu::always_inline]] inline void delta_known(const cpu::DeltaArgs& args, int32_t p, int32_t count,
+[[gnu::always_inline]] inline void delta_known(const cpu::DeltaArgs& args, int32_t p, auto count,
                                                L (&known)[N]) {
   const float* source = args.before + p;
   repeat<N>([&](auto i) { known[i] = L(0.0f); });
@@ -34,7 +34,7 @@ template <class L, int32_t N, StatesGo Go>
     if constexpr (Go == StatesGo::past_caches) fetch_ahead<L, N>(source);
     const L k = L(args.k[n]);
     repeat<N>([&](auto i) {
-      const L state = load_some<L>(source + i * L::kCount, N > 1 ? L::kCount : count);
+      const L state = load_some<L>(source + i * L::kCount, count);
       known[i] = fma(state, k, known[i]);
     });
   }
@@ -44,42 +44,41 @@ template <class L, int32_t N, StatesGo Go>
 // that one's.
 template <class L, int32_t N, bool HasNext, StatesGo Go>
 [[gnu::always_inline]] inline void delta_row(const cpu::DeltaArgs& args, int32_t row, int32_t p,
-                                             int32_t count, const float* before, L (&known)[N]) {
+                                             auto count, const float* before, L (&known)[N]) {
   const float* q = args.q + int64_t(row) * args.q_stride;
   const float* k = args.k + int64_t(row) * args.k_stride;
   const float* v = args.v + int64_t(row) * args.v_stride + p;
   float* out = args.out + int64_t(row) * args.out_stride + p;
   const float* next = HasNext ? k + args.k_stride : nullptr;
   const L decay = L(args.decay[row]), minus_decay = L(-args.decay[row]), rate = L(args.rate[row]);
-  const int32_t lanes = N > 1 ? L::kCount : count;
   L delta[N], total[N];
   repeat<N>([&](auto i) {
-    delta[i] = fma(known[i], minus_decay, load_some<L>(v + i * L::kCount, lanes)) * rate;
+    delta[i] = fma(known[i], minus_decay, load_some<L>(v + i * L::kCount, count)) * rate;
     total[i] = known[i] = L(0.0f);
   });
   const float* source = before + p;
   float* target = args.after + p;
-  for (int32_t n = 0; n < args.key_dim; ++n) {
+  const int32_t key_dim = args.key_dim, width = args.value_dim;
+  for (int32_t n = 0; n < key_dim; ++n, source += width, target += width) {
+    const L written = L(k[n]), read = L(q[n]), asked = HasNext ? L(next[n]) : L(0.0f);
     repeat<N>([&](auto i) {
-      L state = load_some<L>(source + i * L::kCount, lanes) * decay;
-      state = fma(L(k[n]), delta[i], state);
-      total[i] = fma(state, L(q[n]), total[i]);
-      if constexpr (HasNext) known[i] = fma(state, L(next[n]), known[i]);
+      L state = load_some<L>(source + i * L::kCount, count) * decay;
+      state = fma(written, delta[i], state);
+      total[i] = fma(state, read, total[i]);
+      if constexpr (HasNext) known[i] = fma(state, asked, known[i]);
       if constexpr (Go == StatesGo::past_caches) {
         store_past_caches(target + i * L::kCount, state);
       } else {
-        store_some(target + i * L::kCount, state, lanes);
+        store_some(target + i * L::kCount, state, count);
       }
     });
-    source += args.value_dim;
-    target += args.value_dim;
   }
-  repeat<N>([&](auto i) { store_some(out + i * L::kCount, total[i], lanes); });
+  repeat<N>([&](auto i) { store_some(out + i * L::kCount, total[i], count); });
 }
 
 // All rows past N vectors; past the caches only a row alone.
 template <class L, int32_t N, StatesGo Go = StatesGo::home>
-void delta_columns(const cpu::DeltaArgs& args, int32_t p, int32_t count) {
+void delta_columns(const cpu::DeltaArgs& args, int32_t p, auto count) {
   L known[N];
   delta_known<L, N, Go>(args, p, count, known);
   const float* before = args.before;
@@ -98,19 +97,19 @@ void delta_rows(const cpu::DeltaArgs& args) {
   int32_t p = 0;
   if (args.streams) {
     for (; p + kColumnsAlone <= args.column_count; p += kColumnsAlone) {
-      delta_columns<L, kVectorsAlone, StatesGo::past_caches>(args, p, L::kCount);
+      delta_columns<L, kVectorsAlone, StatesGo::past_caches>(args, p, Index<L::kCount>{});
     }
     drain_past_caches(L{});
   } else if (args.row_count == 1) {
     for (; p + kColumnsAlone <= args.column_count; p += kColumnsAlone) {
-      delta_columns<L, kVectorsAlone>(args, p, L::kCount);
+      delta_columns<L, kVectorsAlone>(args, p, Index<L::kCount>{});
     }
   }
-  for (; p + 32 <= args.column_count; p += 32) delta_columns<L, kVectors>(args, p, L::kCount);
-  for (; p < args.column_count; p += L::kCount) {
-    const int32_t left = args.column_count - p;
-    delta_columns<L, 1>(args, p, left < L::kCount ? left : L::kCount);
+  for (; p + 32 <= args.column_count; p += 32) {
+    delta_columns<L, kVectors>(args, p, Index<L::kCount>{});
   }
+  for_lanes<L>(args.column_count - p,
+               [&](int32_t first, auto count) { delta_columns<L, 1>(args, p + first, count); });
 }
 
 }  // namespace

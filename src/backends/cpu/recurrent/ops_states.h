@@ -21,7 +21,7 @@ inline constexpr int32_t kConvRows = 16;
 // when the next three rows need them; of one row enough to be worth a task.
 inline constexpr int32_t kConvChannels = 512, kConvChannelsAlone = 1024;
 // Rows of a head whose step sizes are computed at once.
-inline constexpr int32_t kScanRows = 64;
+inline constexpr int32_t kScanRows = 32;
 
 // How the channels of a convolution are divided: pieces of about the same size, whole vectors
 // each but the last. A row alone is cut for pairs of threads.
@@ -154,7 +154,8 @@ void scan_head_rows(const op::Mamba2Scan& op, const Step& step, int32_t head, in
                 .before = before,
                 .after = after,
                 .d = op.d[head],
-                .streams = streams});
+                .streams = streams,
+                .room = scratch + 2 * kScanRows});
     before = after;
   }
 }
@@ -224,7 +225,9 @@ host::HostKernel mamba2_kernel() {
             return int64_t(step.slices.size()) * tasks.count;
           },
           .run = mamba2_scan<Table>,
-          .scratch_bytes = [](const Op&) -> size_t { return 2 * kScanRows * sizeof(float); },
+          .scratch_bytes = [](const Op&) -> size_t {
+            return (2 + kScanSumFloats) * kScanRows * sizeof(float);
+          },
           .run_piece = mamba2_piece<Table>,
           .piece_columns =
               [](const Op& any, const Step& step) {

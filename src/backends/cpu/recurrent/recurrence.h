@@ -247,99 +247,152 @@ void scan_step_sizes(const cpu::ScanStepArgs& args) {
   });
 }
 
-// Moves N vectors of the head's width on by T rows: each state is loaded and stored once for T
-// rows, and the T * N sums of outputs hide each other's latency. `count` is that of the last
-// vector. States that go past the caches come from memory too, and are prefetched.
-template <class L, int32_t T, int32_t N, StatesGo Go = StatesGo::home>
-[[gnu::always_inline]] inline void scan_block(const cpu::ScanArgs& args, int32_t row, int32_t p,
-                                              int32_t count, const float* before) {
-  L fed[T][N], decay[T], total[T][N];
-  const float *b[T], *c[T];
-  repeat<T>([&](auto t) {
-    b[t] = args.b + int64_t(row + t) * args.b_stride;
-    c[t] = args.c + int64_t(row + t) * args.c_stride;
-    decay[t] = L(args.decay[row + t]);
-    const float* x = args.x + int64_t(row + t) * args.x_stride + p;
-    repeat<N>([&](auto i) {
-      const L input = load_some<L>(x + i * L::kCount, N > 1 ? L::kCount : count);
-      fed[t][i] = input * L(args.dt[row + t]);
-      total[t][i] = L(0.0f);
-    });
+// Moves N vectors of the head's width on by one row, reading and storing each state once. `count`
+// is that of the last vector. States that go past the caches come from memory too, and are
+// prefetched.
+template <class L, int32_t N, StatesGo Go>
+[[gnu::always_inline]] inline void scan_row_alone(const cpu::ScanArgs& args, int32_t p,
+                                                  auto count) {
+  const int32_t state_size = args.state_size, width = args.head_dim;
+  const float *b = args.b, *c = args.c;
+  const L decay = L(args.decay[0]);
+  L input[N], fed[N], total[N];
+  repeat<N>([&](auto i) {
+    input[i] = load_some<L>(args.x + p + i * L::kCount, count);
+    fed[i] = input[i] * L(args.dt[0]);
+    total[i] = L(0.0f);
   });
-  const float* source = before + p;
+  const float* source = args.before + p;
   float* target = args.after + p;
-  for (int32_t n = 0; n < args.state_size; ++n) {
+  for (int32_t n = 0; n < state_size; ++n, source += width, target += width) {
     if constexpr (Go == StatesGo::past_caches) fetch_ahead<L, N>(source);
     repeat<N>([&](auto i) {
-      L state = load_some<L>(source + i * L::kCount, N > 1 ? L::kCount : count);
-      repeat<T>([&](auto t) {
-        state = fma(fed[t][i], L(b[t][n]), state * decay[t]);
-        total[t][i] = fma(state, L(c[t][n]), total[t][i]);
-      });
+      L state = load_some<L>(source + i * L::kCount, count);
+      state = fma(fed[i], L(b[n]), state * decay);
+      total[i] = fma(state, L(c[n]), total[i]);
       if constexpr (Go == StatesGo::past_caches) {
         store_past_caches(target + i * L::kCount, state);
       } else {
-        store_some(target + i * L::kCount, state, N > 1 ? L::kCount : count);
+        store_some(target + i * L::kCount, state, count);
       }
     });
-    source += args.head_dim;
-    target += args.head_dim;
   }
   const L d = L(args.d);
-  repeat<T>([&](auto t) {
-    const float* x = args.x + int64_t(row + t) * args.x_stride + p;
-    float* out = args.out + int64_t(row + t) * args.out_stride + p;
+  repeat<N>(
+      [&](auto i) { store_some(args.out + p + i * L::kCount, fma(d, input[i], total[i]), count); });
+}
+
+// What a row feeds to the states of N vectors of the head's width, and the sums of its outputs, as
+// they lie in `room`.
+template <class L, int32_t N>
+struct ScanSums {
+  static constexpr int32_t kFloats = 2 * N * L::kCount;  // Of a row.
+  static_assert(kFloats <= cpu::kScanSumFloats);
+};
+
+// Walks S states of N vectors, from state n and column p on, through all rows: they stay in
+// registers, and the rows' sums, which the first of them begin, wait in the first cache for the
+// next states.
+template <class L, int32_t S, int32_t N, bool IsFirst>
+[[gnu::always_inline]] inline void scan_states(const cpu::ScanArgs& args, int32_t n, int32_t p,
+                                               auto count) {
+  const int32_t row_count = args.row_count, b_stride = args.b_stride, c_stride = args.c_stride;
+  const int64_t width = args.head_dim, first = n * width + p;
+  L state[S][N];
+  repeat<S>([&](auto s) {
     repeat<N>([&](auto i) {
-      const int32_t lanes = N > 1 ? L::kCount : count;
-      const L input = load_some<L>(x + i * L::kCount, lanes);
-      store_some(out + i * L::kCount, fma(d, input, total[t][i]), lanes);
+      state[s][i] = load_some<L>(args.before + first + s * width + i * L::kCount, count);
+    });
+  });
+  const float *b = args.b + n, *c = args.c + n, *decay = args.decay;
+  float* sums = args.room;
+  for (int32_t row = 0; row < row_count; ++row) {
+    const L kept = L(decay[row]);
+    L fed[N], total[N];
+    repeat<N>([&](auto i) {
+      fed[i] = L::load(sums + i * L::kCount);
+      total[i] = IsFirst ? L(0.0f) : L::load(sums + (N + i) * L::kCount);
+    });
+    repeat<S>([&](auto s) {
+      const L written = L(b[s]), read = L(c[s]);
+      repeat<N>([&](auto i) {
+        state[s][i] = fma(fed[i], written, state[s][i] * kept);
+        total[i] = fma(state[s][i], read, total[i]);
+      });
+    });
+    repeat<N>([&](auto i) { store(sums + (N + i) * L::kCount, total[i]); });
+    sums += ScanSums<L, N>::kFloats;
+    b += b_stride;
+    c += c_stride;
+  }
+  repeat<S>([&](auto s) {
+    repeat<N>([&](auto i) {
+      store_some(args.after + first + s * width + i * L::kCount, state[s][i], count);
     });
   });
 }
 
-// All rows past N vectors of the head's width.
-template <class L, int32_t N>
-void scan_slice(const cpu::ScanArgs& args, int32_t p, int32_t count) {
-  const float* before = args.before;
-  int32_t row = 0;
-  for (; row + 4 <= args.row_count; row += 4) {
-    scan_block<L, 4, N>(args, row, p, count, before);
-    before = args.after;
+// All rows of N vectors of the head's width, some states after the other.
+template <class L, int32_t S, int32_t N>
+[[gnu::always_inline]] inline void scan_columns(const cpu::ScanArgs& args, int32_t p, auto count) {
+  constexpr int32_t kFloats = ScanSums<L, N>::kFloats;
+  for (int32_t row = 0; row < args.row_count; ++row) {
+    const float* x = args.x + int64_t(row) * args.x_stride + p;
+    float* sums = args.room + row * kFloats;
+    repeat<N>([&](auto i) {
+      store(sums + i * L::kCount, load_some<L>(x + i * L::kCount, count) * L(args.dt[row]));
+    });
   }
-  for (; row < args.row_count; ++row) {
-    scan_block<L, 1, N>(args, row, p, count, before);
-    before = args.after;
+  int32_t n = 0;
+  if (args.state_size < S) {
+    scan_states<L, 1, N, true>(args, n++, p, count);
+  } else {
+    scan_states<L, S, N, true>(args, 0, p, count);
+    n = S;
+  }
+  for (; n + S <= args.state_size; n += S) scan_states<L, S, N, false>(args, n, p, count);
+  for (; n < args.state_size; ++n) scan_states<L, 1, N, false>(args, n, p, count);
+  const L d = L(args.d);
+  for (int32_t row = 0; row < args.row_count; ++row) {
+    const float* x = args.x + int64_t(row) * args.x_stride + p;
+    float* out = args.out + int64_t(row) * args.out_stride + p;
+    const float* totals = args.room + row * kFloats + N * L::kCount;
+    repeat<N>([&](auto i) {
+      const L total = L::load(totals + i * L::kCount);
+      store_some(out + i * L::kCount, fma(d, load_some<L>(x + i * L::kCount, count), total), count);
+    });
   }
 }
 
-// A row alone, four vectors at a time while there are so many; how far that went.
-template <class L, StatesGo Go>
-[[gnu::always_inline]] inline int32_t scan_row_alone(const cpu::ScanArgs& args) {
+// Calls body(p, vectors, count) for N vectors at a time while the head's width has so many, and
+// then for one at a time; `count` is that of the last vector.
+template <class L, int32_t N, class Body>
+[[gnu::always_inline]] inline void for_head_columns(int32_t width, const Body& body) {
   int32_t p = 0;
-  for (; p + 4 * L::kCount <= args.head_dim; p += 4 * L::kCount) {
-    scan_block<L, 1, 4, Go>(args, 0, p, L::kCount, args.before);
-  }
-  return p;
+  for (; p + N * L::kCount <= width; p += N * L::kCount) body(p, Index<N>{}, Index<L::kCount>{});
+  for_lanes<L>(width - p, [&](int32_t first, auto count) { body(p + first, Index<1>{}, count); });
 }
 
-// Many rows: one vector at a time, whose states stay in the first cache. Few rows: four at a time.
+// A row alone reads four vectors of a state, which lie together. Of many rows, as many states stay
+// in registers as there is room beside the sums.
 template <class L>
 void scan_rows(const cpu::ScanArgs& args) {
-  int32_t p = 0;
   if (args.streams) {
-    p = scan_row_alone<L, StatesGo::past_caches>(args);
-    drain_past_caches(L{});
-  } else if (args.row_count == 1) {
-    p = scan_row_alone<L, StatesGo::home>(args);
-  } else if (args.row_count < 4) {
-    for (; p + 4 * L::kCount <= args.head_dim; p += 4 * L::kCount) {
-      scan_slice<L, 4>(args, p, L::kCount);
-    }
+    for_head_columns<L, 4>(args.head_dim, [&](int32_t p, auto vectors, auto count) {
+      constexpr StatesGo kGo = vectors == 4 ? StatesGo::past_caches : StatesGo::home;
+      scan_row_alone<L, vectors, kGo>(args, p, count);
+    });
+    return drain_past_caches(L{});
   }
-  for (; p < args.head_dim; p += L::kCount) {
-    const int32_t left = args.head_dim - p;
-    scan_slice<L, 1>(args, p, left < L::kCount ? left : L::kCount);
+  if (args.row_count == 1) {
+    return for_head_columns<L, 4>(args.head_dim, [&](int32_t p, auto vectors, auto count) {
+      scan_row_alone<L, vectors, StatesGo::home>(args, p, count);
+    });
   }
+  constexpr int32_t kVectors = L::kRegisters >= 32 ? 4 : 2;
+  for_head_columns<L, kVectors>(args.head_dim, [&](int32_t p, auto vectors, auto count) {
+    scan_columns<L, 4, vectors>(args, p, count);
+  });
 }
 
 }  // namespace
