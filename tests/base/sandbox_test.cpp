@@ -186,6 +186,24 @@ TEST_F(SandboxDeathTest, AServerAcceptsAndConnectsToNobody) {
   EXPECT_EXIT(check(), testing::ExitedWithCode(0), "");
 }
 
+// Who shares a store with other machines asks it whenever it likes, and starts no program for that.
+TEST_F(SandboxDeathTest, WhoMayConnectConnects) {
+  const auto check = [this] {
+    uint16_t port = 0;
+    const int server = listening(port);
+    EXPECT_HERE(bool(enter_sandbox({.readable = {model()}, .connects = true})));
+    EXPECT_HERE(bool(seal_sandbox(true)));
+    EXPECT_HERE(connected(port) >= 0);
+    EXPECT_HERE(::accept4(server, nullptr, nullptr, SOCK_CLOEXEC) >= 0);
+    EXPECT_HERE(is_refused(::listen(::socket(AF_INET, SOCK_STREAM, 0), 1)));
+    EXPECT_HERE(is_refused(::execl("/bin/true", "true", nullptr)));
+    EXPECT_HERE(!opens(outside(), O_RDONLY));
+    EXPECT_HERE(opens("/etc/hosts", O_RDONLY));
+    ::_exit(0);
+  };
+  EXPECT_EXIT(check(), testing::ExitedWithCode(0), "");
+}
+
 // What it looks at while it runs, and memory for compiled expressions.
 TEST_F(SandboxDeathTest, TheMachineIsSeenAsBefore) {
   const auto check = [this] {

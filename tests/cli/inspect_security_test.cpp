@@ -1,5 +1,5 @@
 // What `cairn inspect --security` finds in honest, odd and broken files; and --expect-sha256.
-#include "cli/commands/inspect_security.h"
+#include "cli/reports/inspect_security.h"
 
 #include <gtest/gtest.h>
 

@@ -162,7 +162,7 @@ TEST_P(TierSourceTest, ATierThatLiesIsNotAsked) {
   EXPECT_EQ(read_rightly(*second, whole).tier, "paused");
 }
 
-// Who does not know the key writes nothing that anybody uses (attack 35).
+// Who does not know the key writes nothing that anybody uses: Attack 35.
 TEST_P(TierSourceTest, StrangersRecordsAreRefused) {
   test::FakeServer server(folder_.file("tier.sock"));
   const Tokens whole = publish(options(server.url()));

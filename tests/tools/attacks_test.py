@@ -64,7 +64,7 @@ class Attacks(unittest.TestCase):
     def test_tests_of_rows_are_there_and_name_their_number(self):
         for number, (_, names) in self.rows.items():
             for name in names:
-                self.assertIn(name, self.all_names, f"attack {number}")
+                self.assertTrue(name in self.all_names, f"attack {number}: no test {name}")
                 self.assertIn(number, self.tests.get(name, ()), f"{name} names no attack {number}")
 
     def test_tests_that_name_a_number_stand_in_its_row(self):

@@ -52,6 +52,9 @@ struct RulesetAttributes {
 // What the process looks at while it runs, whatever it runs: memory, processors, the time zone.
 constexpr const char* kSystemPaths[] = {"/sys/devices/system", "/sys/fs/cgroup", "/etc/localtime",
                                         "/usr/share/zoneinfo", "/dev/null",      "/dev/urandom"};
+// What the C library reads, and loads, to find the address of a name; and certificates.
+constexpr const char* kNamePaths[] = {"/etc",   "/run/systemd/resolve",      "/lib", "/usr/lib",
+                                      "/lib64", "/usr/share/ca-certificates"};
 // The kernel makes these anew when nobody has them open, and a rule is about the one that was.
 constexpr const char* kProcPaths[] = {"/proc/self", "/proc/meminfo",
                                       "/proc/sys/vm/overcommit_memory"};
@@ -113,11 +116,14 @@ constexpr bool kLooksForLeaks = __has_feature(address_sanitizer);
 constexpr bool kLooksForLeaks = false;
 #endif
 
+// Of who connects to nobody. Asking for a name's address binds a socket too.
+constexpr long kConnecting[] = {SYS_socket, SYS_socketpair, SYS_connect, SYS_bind};
+
 constexpr long kNotUsedAgain[] = {
-    SYS_socket,   SYS_socketpair, SYS_connect,   SYS_bind,        SYS_listen,       SYS_fchmodat,
-    SYS_fchownat, SYS_setxattr,   SYS_lsetxattr, SYS_removexattr, SYS_lremovexattr,
+    SYS_listen,    SYS_fchmodat,    SYS_fchownat,     SYS_setxattr,
+    SYS_lsetxattr, SYS_removexattr, SYS_lremovexattr,
 #ifdef SYS_chmod  // Machines of the older kind have names of their own for some.
-    SYS_chmod,    SYS_chown,      SYS_lchown,
+    SYS_chmod,     SYS_chown,       SYS_lchown,
 #endif
 };
 
@@ -176,10 +182,10 @@ Status forbid_calls(std::span<const long> calls) {
 
 class Ruleset {
  public:
-  static Result<Ruleset> make(int version) {
+  static Result<Ruleset> make(int version, bool connects) {
     RulesetAttributes handled{.files = kAllOfVersion2};
     if (version >= 3) handled.files |= kTruncate;
-    if (version >= 4) handled.net = kConnectTcp;
+    if (version >= 4 && !connects) handled.net = kConnectTcp;
     if (version >= 6) handled.scoped = kScopes;
     const size_t size = version >= 6   ? sizeof(handled)
                         : version >= 4 ? offsetof(RulesetAttributes, scoped)
@@ -254,10 +260,14 @@ SandboxSupport sandbox_support() {
 
 Status enter_sandbox(const SandboxRules& rules) {
   CAIRN_TRY(expect_support());
-  CAIRN_TRY(const Ruleset ruleset, Ruleset::make(sandbox_support().landlock_version));
+  CAIRN_TRY(const Ruleset ruleset,
+            Ruleset::make(sandbox_support().landlock_version, rules.connects));
   for (const char* path : kSystemPaths) CAIRN_TRY(ruleset.allow(path, kRead));
   for (const char* path : kProcPaths) CAIRN_TRY(ruleset.allow(path, kRead, true));
   CAIRN_TRY(ruleset.allow("/dev/null", kOfFiles));
+  if (rules.connects) {
+    for (const char* path : kNamePaths) CAIRN_TRY(ruleset.allow(path, kRead));
+  }
   for (const std::string& path : rules.readable) CAIRN_TRY(ruleset.allow(path.c_str(), kRead));
   for (const std::string& path : rules.writable) CAIRN_TRY(ruleset.allow(path.c_str(), kWrite));
   for (const std::string& path : rules.sockets) CAIRN_TRY(ruleset.allow(path.c_str(), kSockets));
@@ -266,8 +276,9 @@ Status enter_sandbox(const SandboxRules& rules) {
   return forbid_calls(kNeverUsed);
 }
 
-Status seal_sandbox() {
+Status seal_sandbox(bool connects) {
   CAIRN_TRY(expect_support());
+  if (!connects) CAIRN_TRY(forbid_calls(kConnecting));
   return forbid_calls(kNotUsedAgain);
 }
 

@@ -19,6 +19,7 @@ struct SandboxRules {
   std::vector<std::string> readable = {};
   std::vector<std::string> writable = {};  // Also read, made and removed there.
   std::vector<std::string> sockets = {};   // Folders in which sockets are made and removed.
+  bool connects = false;                   // To other machines, by addresses and names.
 };
 
 struct SandboxSupport {
@@ -29,12 +30,13 @@ struct SandboxSupport {
 SandboxSupport sandbox_support();
 
 // From now on only these files, no programs, no debugging, mounting, kernel modules and the like,
-// and no connections where the kernel can tell (Landlock 4). Errors: unsupported, with why;
-// io: the kernel refuses, and what holds by then holds.
+// and no connections where the kernel can tell (Landlock 4), unless the rules allow them. Errors:
+// unsupported, with why; io: the kernel refuses, and what holds by then holds.
 Status enter_sandbox(const SandboxRules& rules);
 
-// From now on no new sockets either, and no changes of owners and permissions by paths; those that
-// listen go on accepting. Errors: as of enter_sandbox().
-Status seal_sandbox();
+// From now on no new sockets either, or none that listen where it `connects`, and no changes of
+// owners and permissions by paths; those that listen go on accepting. Errors: as of
+// enter_sandbox().
+Status seal_sandbox(bool connects = false);
 
 }  // namespace cairn

@@ -380,7 +380,7 @@ Result<int> serve_model(const ServeOptions& given) {
   address.tls = std::move(access.tls);
   CAIRN_TRY(std::unique_ptr<serve::http::Server> server,
             serve::http::Server::listen(address, {}, app.get()));
-  if (is_sandboxed) CAIRN_TRY(seal_sandbox());
+  if (is_sandboxed) CAIRN_TRY(seal_sandbox(!options.engine.tier.url.empty()));
   std::fprintf(stderr, "%s: %s\n", printable(name).c_str(), printable(server->url()).c_str());
   if (has_access_files(options)) {
     server->on_hangup([&] { read_access_again(options, *app, *server); });

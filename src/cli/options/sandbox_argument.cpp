@@ -60,6 +60,9 @@ void allow_model(const std::string& path, SandboxRules& rules) {
 void allow_engine(const EngineOptions& options, SandboxRules& rules) {
   for (const AdapterChoice& adapter : options.adapters) rules.readable.push_back(adapter.path);
   if (options.draft_model.path != "self") allow_model(options.draft_model.path, rules);
+  rules.connects = rules.connects || !options.tier.url.empty();
+  rules.readable.insert(rules.readable.end(), {options.tier.login_file, options.tier.key_file,
+                                               options.tier.authority_path});
   for (const std::string& folder : {options.cache_dir, options.pack_cache}) {
     if (folder.empty()) continue;
     // One that cannot be made is for its owner to tell.

@@ -1,5 +1,5 @@
 // Findings are collected as lines once, and printed in two ways.
-#include "cli/commands/inspect_security.h"
+#include "cli/reports/inspect_security.h"
 
 #include <algorithm>
 #include <array>
