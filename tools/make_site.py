@@ -31,7 +31,7 @@ NAVIGATION = [
     ("Reference", ["reference-options.md", "reference-http.md", "reference-c.md", "server.md",
                    "architectures.md", "sampling.md", "chat-templates.md", "terminal-chat.md",
                    "formats.md", "outputs.md", "glossary.md"]),
-    ("How it works", ["tour.md", "numerics.md", "memory.md", "store.md", "scheduling.md",
+    ("How it works", ["tour.md", "numerics.md", "memory.md", "store.md", "tier.md", "scheduling.md",
                       "speculation.md", "receipts.md", "loading.md", "speed.md", "compare.md"]),
     ("Project", ["style.md", "security.md", "reporting.md", "changes.md", "licence.md"]),
 ]

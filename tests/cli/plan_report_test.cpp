@@ -1,5 +1,5 @@
 // What a plan says in words: sizes, whether it fits, what to type so that it does.
-#include "cli/commands/plan_report.h"
+#include "cli/plan/plan_report.h"
 
 #include <gtest/gtest.h>
 

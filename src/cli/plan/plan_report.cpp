@@ -1,5 +1,5 @@
 // Sizes for people, bytes for programs.
-#include "cli/commands/plan_report.h"
+#include "cli/plan/plan_report.h"
 
 #include <fmt/format.h>
 
