@@ -9,7 +9,7 @@ namespace cairn {
 namespace {
 
 // Of the budget, what waits to be sent holds so much at most; what was evicted, half of that.
-constexpr uint64_t kWaitingPart = 4;
+constexpr uint64_t kTierWaitingPart = 4;
 
 }  // namespace
 
@@ -27,7 +27,7 @@ void SharedTier::offer(const memory::Sequence& sequence, const Sha256Digest& fin
   publisher_->collect();
   if (sequence.is_closed() || sequence.length() < store::kChainTokens) return;
   const bool is_evicted = offer == tier::TierPublisher::Offer::evicted;
-  const uint64_t bytes_max = memory_->options().budget_bytes / kWaitingPart;
+  const uint64_t bytes_max = memory_->options().budget_bytes / kTierWaitingPart;
   publisher_->offer(std::make_unique<store::Snapshot>(*memory_, sequence, fingerprint, model_),
                     offer, is_evicted ? bytes_max / 2 : bytes_max);
 }
