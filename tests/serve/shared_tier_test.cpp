@@ -39,7 +39,7 @@ TEST(SharedTier, AConversationGoesOnAtAnotherServer) {
   if (!redis.is_running()) GTEST_SKIP() << "no redis-server here";
   const std::vector<std::string> options = {"--tier", redis.url(),    "--tier-publish",
                                             "all",    "--tier-fetch", "always"};
-  ServerProgram first(options), second(options), alone({});
+  ServerProgram first(options), second(options), alone;
   std::string words = "Tell me of the sea.";
   for (int times = 0; times < 30; ++times) words += " And of number " + std::to_string(times) + ".";
   json messages = {{{"role", "user"}, {"content", words}}};
