@@ -170,6 +170,9 @@ SandboxRules sandbox_rules(const ServeOptions& options) {
       allow_model(alias.substr(equals + 1), rules);
     }
   }
+  for (const hub::KeptModel& kept : options.models.listed.kept) {
+    for (const std::string& path : kept.paths) allow_model(path, rules);
+  }
   allow_engine(options.engine, rules);
   for (const std::string* path : {&options.api_key_path, &options.admin_key_path,
                                   &options.certificate_path, &options.tls_key_path}) {
@@ -366,6 +369,9 @@ Result<int> serve_model(const ServeOptions& given) {
     if (has_access_files(options)) (void)std::signal(SIGHUP, SIG_IGN);
   };
   outlive_hangups();
+  if (options.models.takes_all) {
+    CAIRN_TRY(options.models.listed, list_all_models());
+  }
   CAIRN_TRY(const bool is_sandboxed, enter_sandbox(options.sandbox, sandbox_rules(options)));
   OnlyModel only;
   CAIRN_TRY(std::unique_ptr<serve::ModelRegistry> models,

@@ -58,10 +58,9 @@ void add_name(const std::string& name, const std::string& target,
 
 // Those that `cairn list` shows, by the names that it shows. What is no model that runs (an
 // adapter, a file that cannot be read) is left out.
-Result<std::vector<serve::ModelSource>> listed_models() {
-  CAIRN_TRY(const hub::HubSettings settings, hub::read_settings());
+Result<std::vector<serve::ModelSource>> listed_models(const ListedModels& listed) {
   std::vector<serve::ModelSource> models;
-  for (const hub::KeptModel& kept : hub::list_models(settings)) {
+  for (const hub::KeptModel& kept : listed.kept) {
     if (kept.is_partial) continue;
     serve::ModelSource source = serve::source_of(kept.name, kept.paths.front());
     if (!source.card.architecture.empty()) models.push_back(std::move(source));
@@ -70,7 +69,7 @@ Result<std::vector<serve::ModelSource>> listed_models() {
     return fail(ErrorCode::not_found,
                 "--all-models: expected models that `cairn list` shows, found none");
   }
-  for (const auto& [name, target] : hub::ModelFolder(settings.folder).aliases()) {
+  for (const auto& [name, target] : listed.aliases) {
     add_name(name, target, models);
   }
   return models;
@@ -83,7 +82,7 @@ Result<std::vector<serve::ModelSource>> find_models(const ServeOptions& options)
     if (!options.model_path.empty()) {
       return fail(ErrorCode::invalid_argument, "--all-models: expected it or MODEL, found both");
     }
-    CAIRN_TRY(models, listed_models());
+    CAIRN_TRY(models, listed_models(options.models.listed));
   } else if (has_folder) {
     CAIRN_TRY(models, serve::models_in(options.model_path));
   } else {
@@ -101,6 +100,12 @@ Result<std::vector<serve::ModelSource>> find_models(const ServeOptions& options)
 }
 
 }  // namespace
+
+Result<ListedModels> list_all_models() {
+  CAIRN_TRY(const hub::HubSettings settings, hub::read_settings());
+  return ListedModels{.kept = hub::list_models(settings),
+                      .aliases = hub::ModelFolder(settings.folder).aliases()};
+}
 
 void add_models_options(command_line::Options& command, ServeModelsOptions& models) {
   command

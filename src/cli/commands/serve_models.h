@@ -5,21 +5,31 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "command_line/command_line.h"
+#include "hub/kept_model.h"
 #include "serve/models/model_registry.h"
 
 namespace cairn::cli {
 
 struct ServeOptions;
 
+// What --all-models serves: known before the process shuts itself in, so that it may read these
+// files and no others.
+struct ListedModels {
+  std::vector<hub::KeptModel> kept;
+  std::vector<std::pair<std::string, std::string>> aliases;  // Name, and what it stands for.
+};
+
 struct ServeModelsOptions {
   std::vector<std::string> aliases;  // NAME, or NAME=MODEL.
   std::vector<std::string> digests;  // HEX, or NAME=HEX.
   std::string budget;                // Of all models together; empty: what the process may take.
   bool takes_all = false;            // Those that `cairn list` shows.
+  ListedModels listed = {};          // If it takes all.
   int32_t unload_seconds = 0;        // 0: they stay as long as there is room.
 };
 
@@ -28,6 +38,9 @@ void add_models_options(command_line::Options& command, ServeModelsOptions& mode
 // Targets of aliases that are references (hf:…, ollama:…, URLs) become the paths of their files.
 // Errors: those of find_model().
 Status find_alias_models(ServeModelsOptions& models);
+
+// Nothing of a model's file is read. Errors: those of hub::read_settings().
+Result<ListedModels> list_all_models();
 
 // Whether models are loaded on demand.
 bool has_several_models(const ServeOptions& options);

@@ -76,7 +76,8 @@ void allow_engine(const EngineOptions& options, SandboxRules& rules) {
 void allow_output(const std::string& path, SandboxRules& rules) {
   if (path.empty() || path == "-") return;
   std::error_code error;
-  const fs::path whole = fs::weakly_canonical(path, error);
+  // A file that is not there yet would keep a relative path relative.
+  const fs::path whole = fs::weakly_canonical(fs::absolute(path, error), error);
   if (!error) rules.writable.push_back(whole.parent_path().string());
 }
 
