@@ -66,11 +66,12 @@ TEST(Package, ProgramsBuildAgainstWhatIsInstalled) {
           "pkg-config --cflags --libs cairn) && " + library + folder.file("shared") + question);
   EXPECT_EQ(shared.status, 0);
   EXPECT_NE(shared.output.find(expected), std::string::npos) << shared.output;
-  const Ran whole = run("cc" + warnings + source + "/complete.c -o " + folder.file("whole") +
-                        " $(" + find + "pkg-config --cflags cairn) $(find " + prefix +
-                        " -name libcairn.a) -lspdlog -lfmt -lpcre2-8 -lutf8proc -lstdc++ -lm"
-                        " -pthread && " +
-                        folder.file("whole") + question);
+  const Ran whole =
+      run("cc" + warnings + source + "/complete.c -o " + folder.file("whole") + " $(" + find +
+          "pkg-config --cflags cairn) $(find " + prefix +
+          " -name libcairn.a) -lspdlog -lfmt -lpcre2-8 -lutf8proc -lssl -lcrypto -lstdc++ -lm"
+          " -pthread && " +
+          folder.file("whole") + question);
   EXPECT_EQ(whole.status, 0);
   EXPECT_NE(whole.output.find(expected), std::string::npos) << whole.output;
 
