@@ -18,6 +18,8 @@ namespace cairn {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 // Fewer tokens are computed as soon as they are read.
 constexpr int32_t kWorthTokens = 32;
 // A disk that gives nothing for so long is not waited for.
@@ -281,7 +283,6 @@ bool StoreReader::is_brought_by_other(const StoredPrefix& one) const {
 // Searches first; null: it is closed. What shall be asked again later waits for its time.
 std::shared_ptr<StoredPrefix::Work> StoreReader::take_next(Desk& desk,
                                                            std::unique_lock<std::mutex>& lock) {
-  using Clock = std::chrono::steady_clock;
   while (!is_closing_) {
     const Clock::time_point now = Clock::now();
     auto& searches = desk.searches;
