@@ -224,9 +224,9 @@ class Ruleset {
   uint64_t handled_;
 };
 
-Status expect_support() {
-  const SandboxSupport support = sandbox_support();
-  if (support.why_not.empty()) return Ok{};
+Result<SandboxSupport> expect_support() {
+  SandboxSupport support = sandbox_support();
+  if (support.why_not.empty()) return support;
   return fail(ErrorCode::unsupported, "sandbox: {}", support.why_not);
 }
 
@@ -263,9 +263,8 @@ SandboxSupport sandbox_support() {
 }
 
 Status enter_sandbox(const SandboxRules& rules) {
-  CAIRN_TRY(expect_support());
-  CAIRN_TRY(const Ruleset ruleset,
-            Ruleset::make(sandbox_support().landlock_version, rules.connects));
+  CAIRN_TRY(const SandboxSupport support, expect_support());
+  CAIRN_TRY(const Ruleset ruleset, Ruleset::make(support.landlock_version, rules.connects));
   for (const char* path : kSystemPaths) CAIRN_TRY(ruleset.allow(path, kRead));
   for (const char* path : kProcPaths) CAIRN_TRY(ruleset.allow(path, kRead, true));
   CAIRN_TRY(ruleset.allow("/dev/null", kOfFiles));

@@ -23,6 +23,7 @@ struct FoundModel {
 };
 // The same without fetching anything.
 Result<FoundModel> look_for_model(const std::string& named);
+
 // The option --expect-sha256 of a command that opens one model.
 class ExpectedDigests {
  public:
