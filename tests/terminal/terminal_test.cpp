@@ -48,7 +48,9 @@ TEST(TextOut, ATerminalGetsNoControls) {
   ASSERT_GE(outside, 0);
   ASSERT_EQ(::grantpt(outside), 0);
   ASSERT_EQ(::unlockpt(outside), 0);
-  std::FILE* inside = std::fopen(::ptsname(outside), "r+");
+  // Not by fopen(), which makes the terminal this process's own where it has none, and its end
+  // a signal that ends the process.
+  std::FILE* inside = ::fdopen(::open(::ptsname(outside), O_RDWR | O_NOCTTY), "r+");
   ASSERT_NE(inside, nullptr);
   TextOut out(inside);
   out.write("a\x1b]52;c;aGk=\x07\x1b[2J\xe2\x80\xae\xc2\x9bz\n");
