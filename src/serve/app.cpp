@@ -362,6 +362,10 @@ std::unique_ptr<http::Reply> App::admit(http::Request& request) {
     return refused;
   }
   if (line == nullptr) return unknown_route(head);
+  if (request.phase == http::ServerPhase::finishing && head.method != http::Method::get &&
+      head.method != http::Method::head) {
+    return refusal_reply(stopping_refusal(), error_form(head.path));
+  }
   if (head.find("content-encoding") != nullptr) {
     return refuse(415, "content-encoding: expected none");
   }

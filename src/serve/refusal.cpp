@@ -93,6 +93,14 @@ Refusal busy_refusal(std::string_view message) {
           .headers = {{"retry-after", "1"}}};
 }
 
+Refusal stopping_refusal() {
+  return {.status = 503,
+          .type = "unavailable_error",
+          .code = "server_stopping",
+          .message = "the server stops, and finishes what it has begun",
+          .headers = {{"retry-after", "1"}}};
+}
+
 std::string refusal_json(const Refusal& refusal, ErrorForm form) {
   const std::string_view message = std::string_view(refusal.message).substr(0, kMessageBytesMax);
   if (form == ErrorForm::ollama) return json::to_text({{"error", message}});

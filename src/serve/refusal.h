@@ -50,6 +50,8 @@ Refusal answer_refusal_of(const Error& error);
 Refusal context_refusal(int64_t prompt_tokens, int64_t context_tokens);
 // There is no room for another request now.
 Refusal busy_refusal(std::string_view message);
+// The server was told to stop.
+Refusal stopping_refusal();
 
 // In whose words errors are told.
 enum class ErrorForm : uint8_t {

@@ -238,12 +238,39 @@ TEST(ServeProgram, AShrunkModelIsNamedAndEndsIt) {
   EXPECT_EQ(server.wait(), 3);
 }
 
+int health_of(ServerProgram& program) {
+  BareClient asking = program.client();
+  asking.send(get_request("/health"));
+  return asking.read_reply().status;
+}
+
+TEST(ServeProgram, AnswersForAWhileBeforeItStops) {
+  ServerProgram program({"--drain-seconds", "1"});
+  program.send_signal(SIGTERM);
+  while (health_of(program) == 200) ::usleep(1000);
+  EXPECT_EQ(health_of(program), 503);
+  BareClient asking = program.client();
+  ASSERT_TRUE(asking.send(post_request(
+      "/v1/chat/completions",
+      R"({"messages":[{"role":"user","content":"What is the capital of France?"}]})")));
+  EXPECT_EQ(asking.read_reply().status, 200);
+  EXPECT_EQ(program.wait(), 0);
+}
+
 TEST(ServeProgram, FinishesWhatIsBeingAnswered) {
   ServerProgram program;
   BareClient asking = program.client();
   ASSERT_TRUE(asking.send(endless_stream()));
   ASSERT_TRUE(asking.wait_for("\"delta\""));
   program.send_signal(SIGTERM);
+  while (health_of(program) == 200) ::usleep(1000);
+  EXPECT_EQ(health_of(program), 503);
+  BareClient late = program.client();
+  ASSERT_TRUE(late.send(post_request("/v1/messages", "{}")));
+  const BareReply refused = late.read_reply();
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_TRUE(refused.has("retry-after: 1\r\n"));
+  EXPECT_NE(refused.body.find("overloaded_error"), std::string::npos) << refused.body;
   const BareReply reply = asking.read_reply();
   EXPECT_TRUE(reply.is_whole);
   EXPECT_TRUE(reply.body.ends_with("data: [DONE]\n\n"));
@@ -258,8 +285,7 @@ TEST(ServeProgram, EndsAtOnceAtTheSecondSignal) {
       R"({"messages":[{"role":"user","content":"Hello"}],"stream":true,"ignore_eos":true})")));
   ASSERT_TRUE(asking.wait_for("\"delta\""));
   program.send_signal(SIGTERM);
-  // Until the first one has been seen: nobody is let in any more.
-  while (program.client().is_connected()) ::usleep(1000);
+  while (health_of(program) == 200) ::usleep(1000);
   program.send_signal(SIGTERM);
   EXPECT_EQ(program.wait(), 130);
 }
@@ -357,7 +383,7 @@ TEST(ServeProgram, TheSecondSignalEndsALoad) {
   ASSERT_TRUE(asking.send(endless_stream()));
   ASSERT_TRUE(asking.wait_for(": checking "));
   program.send_signal(SIGTERM);
-  while (program.client().is_connected()) ::usleep(1000);
+  while (health_of(program) == 200) ::usleep(1000);
   program.send_signal(SIGTERM);
   EXPECT_EQ(program.wait(), 130);
 }

@@ -87,6 +87,20 @@ TEST(Responses, StreamsWhatItAnswersWhole) {
             "response.incomplete");
 }
 
+// A proxy reads it in the head, of streams too.
+TEST(Responses, NameThemselvesInTheHeadWhereTheyAreKept) {
+  Serving serving;
+  for (const bool is_stream : {false, true}) {
+    json body = {{"input", kFrance}, {"stream", is_stream}};
+    const BareReply reply = serving.post(kPath, body.dump());
+    const size_t at = reply.body.find("resp_");
+    const std::string id = reply.body.substr(at, reply.body.find('"', at) - at);
+    EXPECT_TRUE(reply.has("x-cairn-kept: " + id + "\r\n")) << reply.head;
+    body["store"] = false;
+    EXPECT_FALSE(serving.post(kPath, body.dump()).has("x-cairn-kept"));
+  }
+}
+
 TEST(Responses, FollowEachOther) {
   AppOptions options;
   for (const char* key : {"a-key-of-one-user-12", "a-key-of-another-user"}) {

@@ -81,6 +81,12 @@ class ScriptedReply final : public Reply {
   ReplyHead head_{.content_type = "text/event-stream", .is_stream = true};
 };
 
+std::string name_of(ServerPhase phase) {
+  return phase == ServerPhase::serving   ? "serving"
+         : phase == ServerPhase::leaving ? "leaving"
+                                         : "finishing";
+}
+
 class Echo final : public Handler {
  public:
   Script script;
@@ -89,6 +95,7 @@ class Echo final : public Handler {
   std::unique_ptr<Reply> admit(Request& request) override {
     request.id = "the-id";
     if (request.head.path == "/forbidden") return text_reply(403, "no");
+    if (request.head.path == "/phase") return text_reply(200, name_of(request.phase));
     return nullptr;
   }
   bool is_quick(const Request& request) const override { return request.head.path == "/quick"; }
@@ -450,7 +457,7 @@ TEST_F(ServerTest, ConnectionsHaveALimit) {
   EXPECT_EQ(status, 200);
 }
 
-// What is being answered is finished, and nothing else is begun.
+// What is being answered is finished; whoever looks meanwhile sees that.
 TEST_F(ServerTest, Drains) {
   start();
   BareClient idle = client();
@@ -461,7 +468,8 @@ TEST_F(ServerTest, Drains) {
   ASSERT_TRUE(echo_.script.wait_until([&] { return echo_.script.begun_count == 1; }));
   server_->stop();
   EXPECT_TRUE(idle.is_closed());
-  EXPECT_FALSE(client().is_connected());
+  EXPECT_EQ(body_of(get_request("/phase")), "finishing");
+  const BareClient late = client();  // Is not waited for.
   echo_.script.say("data: 1\n\n", true);
   const BareReply reply = asking.read_reply();
   EXPECT_TRUE(reply.is_whole);
@@ -469,6 +477,37 @@ TEST_F(ServerTest, Drains) {
   EXPECT_TRUE(asking.is_closed());
   thread_.join();
   EXPECT_TRUE(was_drained_);
+}
+
+// Those who choose servers have time to notice; until then all are answered.
+TEST_F(ServerTest, LeavesBeforeItFinishes) {
+  start({.drain_seconds = 0.5});
+  BareClient idle = client(), watching = client();
+  ASSERT_TRUE(idle.send(get_request("/phase")));
+  EXPECT_EQ(idle.read_reply().body, "serving");
+  ASSERT_TRUE(watching.send(get_request("/endless")));
+  ASSERT_TRUE(echo_.script.wait_until([&] { return echo_.script.begun_count == 1; }));
+  const auto begin = std::chrono::steady_clock::now();
+  server_->stop();
+  EXPECT_TRUE(watching.is_closed()) << "what has no end";
+  ASSERT_TRUE(idle.send(get_request("/phase")));
+  const BareReply reply = idle.read_reply();
+  EXPECT_EQ(reply.body, "leaving");
+  EXPECT_TRUE(reply.has("connection: close\r\n"));
+  EXPECT_EQ(body_of(get_request("/phase")), "leaving");
+  thread_.join();
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(500));
+  EXPECT_TRUE(was_drained_);
+  EXPECT_FALSE(client().is_connected());
+}
+
+TEST_F(ServerTest, ASecondStopEndsTheLeaving) {
+  start({.drain_seconds = 3600});
+  server_->stop();
+  EXPECT_EQ(body_of(get_request("/phase")), "leaving");
+  server_->stop();
+  thread_.join();
+  EXPECT_FALSE(was_drained_);
 }
 
 // What has no end of its own is not waited for.

@@ -132,6 +132,14 @@ TEST(Sessions, RewindComputesNothingAgain) {
   EXPECT_EQ(get_json(serving, path_of("s"))["message_count"], 4) << "errors change nothing";
 }
 
+TEST(Sessions, NameThemselvesInTheHeadWhereTheyAreMade) {
+  Serving serving;
+  const BareReply made = serving.post("/v1/sessions", R"({"id":"mine"})");
+  EXPECT_TRUE(made.has("x-cairn-kept: mine\r\n")) << made.head;
+  const BareReply forked = serving.post(path_of("mine", "fork"), R"({"id":"other"})");
+  EXPECT_TRUE(forked.has("x-cairn-kept: other\r\n")) << forked.head;
+}
+
 // A fork says what a session would say in which nothing else was ever said, token for token.
 TEST(Sessions, AForkIsAsIfItWereFresh) {
   Serving serving;

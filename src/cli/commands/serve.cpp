@@ -252,6 +252,13 @@ void add_server_options(command_line::Options& command, ServeOptions& serve) {
       .takes("SECONDS")
       .shows_default();
   command
+      .add("--drain-seconds", serve.drain_seconds,
+           "after SIGTERM, take new requests for so long, while /health says 503: as long as a "
+           "proxy needs to notice")
+      .in_range(0, 3600)
+      .takes("SECONDS")
+      .shows_default();
+  command
       .add("--request-log", serve.log_path,
            "a line of JSON for each request, without prompts: a file, - for stdout, or none")
       .takes("FILE")
@@ -328,8 +335,10 @@ command_line::Action add_serve(command_line::Options& command) {
       "The interface is OpenAI's: POST /v1/chat/completions, /v1/responses, /v1/completions, "
       "/v1/embeddings; and those of Anthropic, Ollama and llama.cpp's server. /openapi.json "
       "describes it, docs/server.md explains it. Sampling options are the defaults of requests.\n"
-      "The first SIGTERM ends the listening and finishes what is being answered, the second one "
-      "ends at once. SIGHUP reads the files of keys and certificates again.\n");
+      "After the first SIGTERM /health says 503, nothing new is begun (--drain-seconds), and what "
+      "is "
+      "being answered is finished; the second one ends at once. SIGHUP reads the files of keys and "
+      "certificates again.\n");
   command.add_example("cairn serve MODEL.gguf", "on http://127.0.0.1:8080");
   command.add_example("cairn serve DIR", "all models of a folder, loaded when they are asked for");
   command.add_example("cairn serve --all-models", "all models that `cairn list` shows");
@@ -385,7 +394,8 @@ Result<int> serve_model(const ServeOptions& given) {
   address.port = uint16_t(options.port);
   address.tls = std::move(access.tls);
   CAIRN_TRY(std::unique_ptr<serve::http::Server> server,
-            serve::http::Server::listen(address, {}, app.get()));
+            serve::http::Server::listen(address, {.drain_seconds = double(options.drain_seconds)},
+                                        app.get()));
   if (is_sandboxed) CAIRN_TRY(seal_sandbox(!options.engine.tier.url.empty()));
   std::fprintf(stderr, "%s: %s\n", printable(name).c_str(), printable(server->url()).c_str());
   if (has_access_files(options)) {

@@ -35,6 +35,7 @@ struct ServeOptions {
   int32_t requests_max = 256;
   int32_t request_seconds_max = 0;
   int32_t session_seconds_max = 0;
+  int32_t drain_seconds = 0;
   int32_t tenant_share_percent = 100;
   session::SamplingChoice sampling;
   SandboxChoice sandbox;

@@ -117,7 +117,8 @@ asio::awaitable<std::unique_ptr<Reply>> Connection::read_head(Request& request) 
   is_busy_ = false;
   const Limits& limits = shared_->limits;
   arm(has_served_ ? limits.idle_seconds : limits.head_seconds);
-  if (input_.empty() && (shared_->is_draining || !co_await read_more())) {
+  const bool is_over = has_served_ && shared_->phase == ServerPhase::finishing;
+  if (input_.empty() && (is_over || !co_await read_more())) {
     is_cut_ = true;
     co_return nullptr;
   }
@@ -220,6 +221,7 @@ asio::awaitable<bool> Connection::serve_one() {
     closes_ = true;
   } else {
     closes_ = !request.head.keeps_alive;
+    request.phase = shared_->phase;
     reply = shared_->handler->admit(request);
     if (reply == nullptr) reply = co_await read_body(request, room);
     if (reply != nullptr && request.head.has_body()) closes_ = true;
@@ -269,7 +271,7 @@ asio::awaitable<void> Connection::send(const Request& request, Reply& reply) {
   using asio::experimental::awaitable_operators::operator||;
   reply.listen(waker());
   is_endless_ = reply.is_endless();
-  if (is_endless_ && shared_->is_draining) is_cut_ = true;
+  if (is_endless_ && shared_->phase != ServerPhase::serving) is_cut_ = true;
   if (is_cut_) co_return;
   Pieces pieces;
   if (reply.head() != nullptr && !reply.head()->is_stream) {
@@ -304,7 +306,8 @@ asio::awaitable<void> Connection::send_rest(const Request& request, Reply& reply
     if (head != nullptr && !pieces.has_head) {
       pieces.has_head = true;
       pieces.is_chunked = head->is_stream && !request.head.is_1_0;
-      closes_ = closes_ || shared_->is_draining || (head->is_stream && request.head.is_1_0);
+      closes_ = closes_ || shared_->phase != ServerPhase::serving ||
+                (head->is_stream && request.head.is_1_0);
       const auto length = head->is_stream ? std::nullopt : std::optional(pieces.body.size());
       pieces.wire = head_text(request, *head, length);
       sent_status_ = head->status;

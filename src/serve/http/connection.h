@@ -29,7 +29,7 @@ struct Shared {
   std::shared_ptr<const Tls> tls;  // Of connections that come; null: they are plain.
   size_t bodies_bytes = 0;         // Of requests that are being read or answered.
   uint64_t request_count = 0;
-  bool is_draining = false;  // Connections end behind their reply.
+  ServerPhase phase = ServerPhase::serving;  // If not serving, connections end behind their reply.
 };
 
 class Connection : public std::enable_shared_from_this<Connection> {

@@ -16,6 +16,13 @@ namespace cairn::serve::http {
 
 enum class Method : uint8_t { get, head, post, delete_, options, other };
 
+// What becomes of requests that come now.
+enum class ServerPhase : uint8_t {
+  serving,
+  leaving,    // It was told to stop, and answers until those who choose servers have noticed.
+  finishing,  // Nothing new is begun; whoever only looks is answered.
+};
+
 struct Header {
   std::string name;  // In small letters.
   std::string value;
@@ -55,6 +62,7 @@ struct Request {
   std::shared_ptr<const TenantShares> tenants;  // All; null: there is one.
   bool sees_all = true;                         // What the server holds of others too.
   std::vector<Header> reply_headers;            // Of whatever is replied.
+  ServerPhase phase = ServerPhase::serving;
   int32_t route = -1;  // The handler's, of its own; -1: it has not found one.
 };
 

@@ -12,7 +12,9 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <chrono>
 #include <csignal>
 #include <map>
 #include <optional>
@@ -56,13 +58,13 @@ Result<bool> is_loopback(const std::string& host) {
 
 struct Server::State {
   explicit State(const Limits& limits)
-      : signals(io), hangups(io), workers(size_t(limits.worker_count)) {
+      : signals(io), hangups(io), leave_timer(io), workers(size_t(limits.worker_count)) {
     shared.limits = limits;
     shared.io = &io;
     shared.workers = &workers;
   }
   // Nobody waits for the last connection any more.
-  ~State() { shared.is_draining = false; }
+  ~State() { shared.phase = ServerPhase::serving; }
 
   asio::awaitable<void> accept_all();
   asio::awaitable<error_code> accept_tcp();
@@ -72,7 +74,9 @@ struct Server::State {
   void wait_for_signal();
   void wait_for_hangup();
   void stop();
-  void end_if_empty();
+  void finish();
+  void close_listening();
+  void end_if_finished();
   void run_to_the_end();
 
   // A connection while it is served, among those that are counted and told to end.
@@ -81,14 +85,17 @@ struct Server::State {
     Listed(State* state, const std::shared_ptr<Connection>& connection, const std::string& address)
         : state_(state),
           key_(connection.get()),
+          is_late_(state->shared.phase == ServerPhase::finishing),
           count_(state->address_counts.try_emplace(address).first) {
       state->connections.emplace(key_, connection);
+      if (!is_late_) ++state->timely_count;
       ++count_->second;
     }
     ~Listed() {
       state_->connections.erase(key_);
       if (--count_->second == 0) state_->address_counts.erase(count_);
-      state_->end_if_empty();
+      if (!is_late_) --state_->timely_count;
+      state_->end_if_finished();
     }
     Listed(const Listed&) = delete;
     Listed& operator=(const Listed&) = delete;
@@ -96,6 +103,7 @@ struct Server::State {
    private:
     State* state_;
     Connection* key_;
+    bool is_late_;
     std::map<std::string, int32_t>::iterator count_;
   };
 
@@ -103,8 +111,10 @@ struct Server::State {
   Shared shared{};
   std::map<Connection*, std::weak_ptr<Connection>> connections;
   std::map<std::string, int32_t> address_counts;
+  int64_t timely_count = 0;  // Connections that are waited for: none that came while finishing.
   asio::io_context io{1};
   asio::signal_set signals, hangups;
+  asio::steady_timer leave_timer;
   std::function<void()> reload;
   asio::thread_pool workers;
   std::optional<tcp::acceptor> acceptor;
@@ -248,9 +258,7 @@ asio::awaitable<error_code> Server::State::accept_local() {
 }
 
 bool Server::State::has_room(const std::string& address, bool is_local) const {
-  if (shared.is_draining || int64_t(connections.size()) >= shared.limits.connections_max) {
-    return false;
-  }
+  if (int64_t(connections.size()) >= shared.limits.connections_max) return false;
   const auto found = address_counts.find(address);
   return is_local || found == address_counts.end() ||
          found->second < shared.limits.connections_per_address_max;
@@ -278,9 +286,21 @@ void Server::State::run_to_the_end() {
   }
 }
 
-void Server::State::end_if_empty() {
-  if (!shared.is_draining || !connections.empty()) return;
+void Server::State::close_listening() {
   error_code ignored;
+  if (acceptor) acceptor->close(ignored);
+  if (local_acceptor) local_acceptor->close(ignored);
+}
+
+// Whoever came while it was finishing has only looked, and is not waited for.
+void Server::State::end_if_finished() {
+  if (shared.phase != ServerPhase::finishing || timely_count > 0) return;
+  close_listening();
+  error_code ignored;
+  leave_timer.cancel();
+  for (const auto& [key, weak] : connections) {
+    if (const std::shared_ptr<Connection> connection = weak.lock()) connection->close();
+  }
   signals.cancel(ignored);
   hangups.cancel(ignored);
 }
@@ -290,13 +310,13 @@ void Server::State::wait_for_signal() {
     if (error) return;
     stop();
     if (!is_aborted) wait_for_signal();
-    end_if_empty();
+    end_if_finished();
   });
 }
 
 void Server::State::wait_for_hangup() {
   hangups.async_wait([this](const error_code& error, int) {
-    if (error || shared.is_draining) return;
+    if (error || shared.phase != ServerPhase::serving) return;
     reload();
     // Who may see what has changed, and these would never ask again.
     for (const auto& [key, weak] : connections) {
@@ -306,13 +326,27 @@ void Server::State::wait_for_hangup() {
   });
 }
 
-// First the idle connections, then all.
 void Server::State::stop() {
-  is_aborted = shared.is_draining;
-  shared.is_draining = true;
-  error_code ignored;
-  if (acceptor) acceptor->close(ignored);
-  if (local_acceptor) local_acceptor->close(ignored);
+  is_aborted = shared.phase != ServerPhase::serving;
+  if (is_aborted || shared.limits.drain_seconds <= 0) {
+    finish();
+    return;
+  }
+  shared.phase = ServerPhase::leaving;
+  for (const auto& [key, weak] : connections) {
+    if (const std::shared_ptr<Connection> connection = weak.lock()) connection->close_endless();
+  }
+  leave_timer.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+      std::chrono::duration<double>(shared.limits.drain_seconds)));
+  leave_timer.async_wait([this](const error_code& error) {
+    if (!error) finish();
+  });
+}
+
+// First the idle connections, then all.
+void Server::State::finish() {
+  shared.phase = ServerPhase::finishing;
+  if (is_aborted) close_listening();
   for (const auto& [key, weak] : connections) {
     const std::shared_ptr<Connection> connection = weak.lock();
     if (connection == nullptr) continue;
@@ -322,7 +356,7 @@ void Server::State::stop() {
       connection->drain();
     }
   }
-  end_if_empty();
+  end_if_finished();
 }
 
 void Server::stop() {

@@ -53,6 +53,7 @@ struct Limits {
   double write_seconds = 30;    // For a reader that takes nothing.
   double comment_seconds = 15;  // Between the comments of a silent stream.
   double linger_seconds = 2;    // For what a client goes on sending behind a refusal.
+  double drain_seconds = 0;     // In which a server that was told to stop takes new requests.
   int32_t connections_max = 1024;
   int32_t connections_per_address_max = 64;  // Of addresses that are not this machine's.
   int32_t worker_count = 4;
@@ -82,9 +83,9 @@ class Server {
   const std::string& url() const;
   uint16_t port() const;
 
-  // Serves until it is stopped. The first SIGTERM or SIGINT ends the listening, and what is being
-  // answered is finished; the second one ends all. Whether everything was finished.
-  // `catches_signals`: as a program does.
+  // Serves until it is stopped. The first SIGTERM or SIGINT begins the phases after `serving`: what
+  // is being answered is finished, and as long as that takes whoever looks is still let in; the
+  // second one ends all. Whether everything was finished. `catches_signals`: as a program does.
   bool run(bool catches_signals);
   // Called on the I/O thread at each SIGHUP that run() catches; without it SIGHUP is left alone.
   // REQUIRES: before run().

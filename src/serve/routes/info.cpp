@@ -59,7 +59,13 @@ std::unique_ptr<http::Reply> json_reply(std::string body) {
   return std::make_unique<http::WholeReply>(http::ReplyHead{}, std::move(body));
 }
 
-std::unique_ptr<http::Reply> get_health(const ServerContext&, http::Request&) {
+void tell_kept(std::string id, http::Request& request) {
+  request.reply_headers.push_back({"x-cairn-kept", std::move(id)});
+}
+
+// Whoever shares requests out between servers asks this, and no longer chooses one that stops.
+std::unique_ptr<http::Reply> get_health(const ServerContext&, http::Request& request) {
+  if (request.phase != http::ServerPhase::serving) return refusal_reply(stopping_refusal());
   return json_reply(R"({"status":"ok"})");
 }
 

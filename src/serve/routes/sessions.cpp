@@ -83,7 +83,7 @@ Made priced_reply(const RouteContext& context, const http::Request& request,
   return saved_json(context, state, json);
 }
 
-Made create(const RouteContext& context, const http::Request& request) {
+Made create(const RouteContext& context, http::Request& request) {
   CAIRN_TRY(const Body body, Body::read(request.body, kSession));
   CAIRN_TRY(check_model(context));
   CAIRN_TRY(std::string id, read_id(body));
@@ -92,6 +92,7 @@ Made create(const RouteContext& context, const http::Request& request) {
             openai::read_messages(body, knows_developer(context.model)));
   CAIRN_TRY(take_saved(body, std::move(messages), context.model, state));
   CAIRN_TRY(context.sessions->add(state));
+  tell_kept(state.id, request);
   return state_reply(context, state);
 }
 
@@ -157,7 +158,7 @@ Made rewind(const RouteContext& context, const http::Request& request) {
   return reply;
 }
 
-Made fork(const RouteContext& context, const http::Request& request) {
+Made fork(const RouteContext& context, http::Request& request) {
   CAIRN_TRY(const Body body, Body::read(request.body, kSessionFork));
   CAIRN_TRY(std::string id, read_id(body));
   const std::string name = session_name(request);
@@ -173,6 +174,7 @@ Made fork(const RouteContext& context, const http::Request& request) {
   state.dialogue.replace(at.dialogue.messages(), at.dialogue.sampler());
   CAIRN_TRY(json::Value price, price_json(state, context.model, request.tenant));
   CAIRN_TRY(context.sessions->add(state));
+  tell_kept(state.id, request);
   json::Value json = session_json(state, *context.sessions);
   json["forked_from"] = from->id;
   json["shared_messages"] = state.dialogue.messages().size();
