@@ -1,0 +1,244 @@
+"""For tests of deploy/: servers, Redis and the proxy as processes, each on this machine's address or
+in a network namespace of its own, and a client that says what became of a request."""
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+DEPLOY = ROOT / "deploy"
+KEY = "a-key-for-the-tests-only"
+HEADERS = {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"}
+# A process ends with the test, however that ends.
+TIED = ["setpriv", "--pdeathsig", "KILL", "--"]
+
+
+def skip(why):
+    print(f"skipped: {why}")
+    sys.exit(77)
+
+
+def need(*programs):
+    """Skips the test, by name, where one of them is missing."""
+    os.environ["PATH"] += ":/usr/sbin:/sbin"
+    for program in programs:
+        if shutil.which(program) is None:
+            skip(f"no {program} here")
+
+
+def wait_until(condition, what, seconds=60):
+    """The first value of `condition` that is true."""
+    end = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < end, f"expected within {seconds} s: {what}"
+        time.sleep(0.01)
+    return value
+
+
+def free_ports(count):
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+class Process:
+    """A program that is ended when the test is done with it. `where`: words before its command, such
+    as those that put it into a namespace."""
+
+    def __init__(self, command, where=(), env=None, log=None):
+        self.log = log
+        with open(log or os.devnull, "ab") as out:
+            self.process = subprocess.Popen(
+                [*TIED, *where, *map(str, command)], stdin=subprocess.DEVNULL, stdout=out,
+                stderr=out, env={**os.environ, **(env or {})})
+
+    def send(self, number):
+        self.process.send_signal(number)
+
+    def stop(self):
+        """As an operator does. The exit code."""
+        self.send(signal.SIGTERM)
+        return self.process.wait(timeout=60)
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.send(signal.SIGCONT)
+            self.process.kill()
+        self.process.wait()
+
+    def is_running(self):
+        return self.process.poll() is None
+
+
+class Node(Process):
+    """A `cairn serve` of the built-in model."""
+
+    def __init__(self, program, address, folder, *options, where=()):
+        host, port = address.split(":")
+        self.address = address
+        super().__init__(
+            [program, "serve", "--host", host, "--port", port, "--threads", "1",
+             "--request-log", "none", *options],
+            where, {"CAIRN_API_KEY": KEY}, folder / f"node-{host}-{port}.log")
+
+    def health(self):
+        return ask(self.address, "/health").status
+
+    def wait_ready(self):
+        wait_until(lambda: self.health() == 200, f"{self.address} is ready; see {self.log}")
+        return self
+
+    def chat(self, text, **more):
+        return ask(self.address, "/v1/chat/completions",
+                   chat([{"role": "user", "content": text}], **more))
+
+    def metrics(self):
+        return read_metrics(ask(self.address, "/metrics").text)
+
+
+class Redis(Process):
+    def __init__(self, address, folder, where=()):
+        host, port = address.split(":")
+        self.address = address
+        super().__init__(
+            ["redis-server", "--bind", host, "--port", port, "--protected-mode", "no", "--save", "",
+             "--appendonly", "no", "--maxmemory", "256mb", "--maxmemory-policy", "allkeys-lfu",
+             "--dir", folder], where, None, folder / "redis.log")
+
+    def wait_ready(self):
+        wait_until(lambda: can_connect(self.address), f"Redis answers at {self.address}")
+        return self
+
+
+class Proxy(Process):
+    """HAProxy with the file of deploy/; `nodes`: addresses of the first servers."""
+
+    def __init__(self, address, folder, nodes, where=(), ports=(8405, 8406)):
+        self.address = address
+        self.socket_path = folder / "proxy.sock"
+        env = {"CAIRN_PROXY_BIND": address, "CAIRN_PROXY_SOCKET": str(self.socket_path),
+               "CAIRN_PROXY_METRICS": f"127.0.0.1:{ports[0]}",
+               "CAIRN_PROXY_PEERS": f"127.0.0.1:{ports[1]}"}
+        env |= {f"CAIRN_NODE_{index}": node for index, node in enumerate(nodes, 1)}
+        super().__init__(["haproxy", "-db", "-f", DEPLOY / "haproxy.cfg"], where, env,
+                         folder / "proxy.log")
+
+    def say(self, command):
+        """What it replies to a command of its administration."""
+        with socket.socket(socket.AF_UNIX) as asking:
+            asking.settimeout(10)
+            asking.connect(str(self.socket_path))
+            asking.sendall(command.encode() + b"\n")
+            return b"".join(iter(lambda: asking.recv(65536), b"")).decode().strip()
+
+    def stat(self, name, column):
+        """Of the server of this name, or of all (BACKEND); None: it knows none."""
+        head, *lines = self.say("show stat").splitlines()
+        for line in lines:
+            fields = dict(zip(head.lstrip("# ").split(","), line.split(",")))
+            if (fields["pxname"], fields["svname"]) == ("cairn", name):
+                return fields[column]
+        return None
+
+    def is_up(self, name):
+        """Whether it gives requests to the server; None: it knows none."""
+        status = self.stat(name, "status")
+        return status and status.startswith("UP")
+
+    def wait_idle(self):
+        """What has ended is not counted any more: of two requests one may go elsewhere."""
+        wait_until(lambda: self.stat("BACKEND", "scur") == "0", "the proxy is idle")
+
+    def wait_for(self, name, is_up):
+        wait_until(lambda: self.is_up(name) == is_up, f"{name} is {'up' if is_up else 'down'}")
+
+    def wait_ready(self, *names):
+        wait_until(lambda: self.socket_path.exists() and can_connect(self.address),
+                   f"the proxy answers; see {self.log}")
+        for name in names:
+            self.wait_for(name, True)
+        return self
+
+
+def can_connect(address):
+    host, port = address.split(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=1).close()
+        return True
+    except OSError:
+        return False
+
+
+def read_metrics(text):
+    """Sums over labels, and each line with its own."""
+    values = {}
+    for line in text.splitlines():
+        if found := re.match(r"(([a-zA-Z_:]+)(?:\{[^}]*\})?) (\S+)$", line):
+            for name in {found[1], found[2]}:
+                values[name] = values.get(name, 0) + float(found[3])
+    return values
+
+
+class Reply:
+    """`error` is what went wrong below HTTP, or null."""
+
+    def __init__(self):
+        self.status, self.headers, self.text, self.error = 0, {}, "", None
+
+    @property
+    def node(self):
+        return self.headers.get("x-cairn-node")
+
+    @property
+    def json(self):
+        return json.loads(self.text)
+
+    @property
+    def is_whole_stream(self):
+        return self.error is None and self.text.endswith("data: [DONE]\n\n")
+
+    def __repr__(self):
+        return f"status {self.status}, {self.node}, error {self.error!r}: {self.text[-300:]}"
+
+
+def ask(address, path, body=None, headers=None, timeout=60, on_bytes=None):
+    """Sends a request once, and nothing again. `on_bytes`: told whenever something has come."""
+    reply = Reply()
+    host, port = address.split(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=timeout)
+    try:
+        connection.request("POST" if body is not None else "GET", path,
+                           None if body is None else json.dumps(body),
+                           {**HEADERS, **(headers or {})})
+        came = connection.getresponse()
+        reply.status = came.status
+        reply.headers = {name.lower(): value for name, value in came.getheaders()}
+        while piece := came.read1(65536):
+            reply.text += piece.decode()
+            if on_bytes:
+                on_bytes(reply)
+    except (OSError, http.client.HTTPException) as error:
+        reply.error = error
+    finally:
+        connection.close()
+    return reply
+
+
+def words(seed, count):
+    """A text that begins differently for each seed."""
+    return f"Tell me of number {seed}." + "".join(
+        f" And of the {'sea' if (seed * 7 + n) % 3 else 'moon'} {n}." for n in range(count))
+
+
+def chat(messages, **more):
+    return {"messages": messages, "temperature": 0, "max_tokens": 4, **more}
