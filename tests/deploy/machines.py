@@ -1,5 +1,5 @@
-"""For tests of deploy/: servers, Redis and the proxy as processes, each on this machine's address or
-in a network namespace of its own, and a client that says what became of a request."""
+"""For tests of deploy/: servers, Redis and the proxy as processes, each on this machine's address
+or in a network namespace of its own, and a client that says what became of a request."""
 import contextlib
 import http.client
 import json
@@ -52,8 +52,8 @@ def free_ports(count):
 
 
 class Process:
-    """A program that is ended when the test is done with it. `where`: words before its command, such
-    as those that put it into a namespace."""
+    """A program that is ended when the test is done with it. `where`: words before its command,
+    such as those that put it into a namespace."""
 
     def __init__(self, command, where=(), env=None, log=None):
         self.log = log
@@ -121,7 +121,8 @@ class Redis(Process):
 
 
 class Proxy(Process):
-    """HAProxy with the file of deploy/; `nodes`: addresses of the first servers."""
+    """HAProxy with the file of deploy/; `nodes`: addresses of the first servers, or a name that has
+    those of all."""
 
     def __init__(self, address, folder, nodes, where=(), ports=(8405, 8406)):
         self.address = address
@@ -129,7 +130,10 @@ class Proxy(Process):
         env = {"CAIRN_PROXY_BIND": address, "CAIRN_PROXY_SOCKET": str(self.socket_path),
                "CAIRN_PROXY_METRICS": f"127.0.0.1:{ports[0]}",
                "CAIRN_PROXY_PEERS": f"127.0.0.1:{ports[1]}"}
-        env |= {f"CAIRN_NODE_{index}": node for index, node in enumerate(nodes, 1)}
+        if isinstance(nodes, str):
+            env["CAIRN_NODES"] = nodes
+        else:
+            env |= {f"CAIRN_NODE_{index}": node for index, node in enumerate(nodes, 1)}
         super().__init__(["haproxy", "-db", "-f", DEPLOY / "haproxy.cfg"], where, env,
                          folder / "proxy.log")
 
@@ -141,14 +145,15 @@ class Proxy(Process):
             asking.sendall(command.encode() + b"\n")
             return b"".join(iter(lambda: asking.recv(65536), b"")).decode().strip()
 
-    def stat(self, name, column):
-        """Of the server of this name, or of all (BACKEND); None: it knows none."""
+    def stats(self, column):
+        """Of each server, and of all (BACKEND)."""
         head, *lines = self.say("show stat").splitlines()
-        for line in lines:
-            fields = dict(zip(head.lstrip("# ").split(","), line.split(",")))
-            if (fields["pxname"], fields["svname"]) == ("cairn", name):
-                return fields[column]
-        return None
+        rows = [dict(zip(head.lstrip("# ").split(","), line.split(","))) for line in lines]
+        return {row["svname"]: row[column] for row in rows if row["pxname"] == "cairn"}
+
+    def stat(self, name, column):
+        """None: it knows none of this name."""
+        return self.stats(column).get(name)
 
     def is_up(self, name):
         """Whether it gives requests to the server; None: it knows none."""
