@@ -26,7 +26,7 @@ NAVIGATION = [
     ("Tasks", ["install.md", "models.md", "chat.md", "serve-an-agent.md", "rewind-and-branch.md",
                "choose-a-quantization.md", "prove-it-yourself.md", "structured-output.md",
                "tools-and-reasoning.md", "embeddings.md", "adapters.md", "converting.md",
-               "quantize.md", "programs.md", "adding-an-architecture.md"]),
+               "quantize.md", "operations.md", "programs.md", "adding-an-architecture.md"]),
     ("Inside programs", ["python.md", "python-llama.md", "c.md", "backends.md"]),
     ("Reference", ["reference-options.md", "reference-http.md", "reference-c.md", "server.md",
                    "architectures.md", "sampling.md", "chat-templates.md", "terminal-chat.md",
