@@ -15,7 +15,8 @@ import threading
 from machines import Node, Proxy, ask, chat, free_ports, need, wait_until, words
 
 NAMES = ("n1", "n2", "n3")
-SYSTEM = {"role": "system", "content": "Be brief. " * 500}  # Longer than what is looked at of bodies.
+# Longer than what is looked at of bodies.
+SYSTEM = {"role": "system", "content": "Be brief. " * 500}
 DRAIN_SECONDS = 3
 
 

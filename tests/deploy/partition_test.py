@@ -1,0 +1,555 @@
+#!/usr/bin/env python3
+"""Four servers, Redis and the proxy, each on a machine of its own (a network namespace), while
+machines are killed, cut off and slowed: every request is answered with the bits that a server alone
+computes, or with an error that says so; conversations move without being computed again; what many
+ask at once is computed once or twice.
+
+  partition_test.py CAIRN
+
+Skipped where namespaces are not permitted.
+"""
+import concurrent.futures
+import json
+import os
+import pathlib
+import random
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from machines import TIED, Node, Proxy, Redis, ask, chat, need, skip, wait_until, words
+
+NODES = ("n1", "n2", "n3", "n4")
+INSIDE = "CAIRN_TEST_IS_INSIDE"
+ANSWER_TOKENS = 6
+
+
+class Network:
+    """A switch in this namespace, and machines behind it. What is sent to the hardware address of
+    nobody is lost, as on a network that is cut: nothing says so."""
+    NOBODY = "02:00:00:00:00:99"
+
+    def __init__(self):
+        self.machines, self.holders = {}, []
+        run("ip", "link", "set", "lo", "up")
+        run("ip", "link", "add", "name", "switch", "type", "bridge")
+        run("ip", "address", "add", "10.77.0.254/24", "dev", "switch")
+        run("ip", "link", "set", "switch", "up")
+
+    def add(self, name, address):
+        """A machine. Its processes are started behind the words that this returns."""
+        holder = subprocess.Popen([*TIED, "unshare", "-n", "sleep", "infinity"])
+        self.holders.append(holder)
+        own = os.readlink("/proc/self/ns/net")
+        where = ["nsenter", "-t", str(holder.pid), "-n", "--"]
+        wait_until(lambda: os.readlink(f"/proc/{holder.pid}/ns/net") != own, f"{name} is there")
+        run("ip", "link", "add", "name", f"to-{name}", "type", "veth", "peer", "name", "wire",
+            "netns", str(holder.pid))
+        run("ip", "link", "set", f"to-{name}", "master", "switch", "up")
+        run(*where, "ip", "link", "set", "lo", "up")
+        run(*where, "ip", "address", "add", f"{address}/24", "dev", "wire")
+        run(*where, "ip", "link", "set", "wire", "up")
+        self.machines[name] = (where, address)
+        return where
+
+    def cut(self, one, other):
+        """Nothing that `one` sends comes to `other` any more."""
+        run(*self.machines[one][0], "ip", "neigh", "replace", self.machines[other][1], "lladdr",
+            self.NOBODY, "nud", "permanent", "dev", "wire")
+
+    def heal(self, one, other):
+        run(*self.machines[one][0], "ip", "neigh", "del", self.machines[other][1], "dev", "wire")
+
+    def slow(self, name, rate):
+        """What the machine sends takes its time. False: this system cannot do that."""
+        return subprocess.run([*self.machines[name][0], "tc", "qdisc", "replace", "dev", "wire",
+                               "root", "tbf", "rate", rate, "burst", "16kb", "latency", "2s"],
+                              check=False, capture_output=True).returncode == 0
+
+    def hasten(self, name):
+        run(*self.machines[name][0], "tc", "qdisc", "del", "dev", "wire", "root")
+
+    def close(self):
+        for holder in self.holders:
+            holder.kill()
+            holder.wait()
+
+
+def run(*command):
+    done = subprocess.run(command, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, (command, done.stderr)
+
+
+def enter_namespace():
+    """This program again, in a network of its own, where it may make others."""
+    if os.environ.get(INSIDE):
+        return
+    need("unshare", "nsenter", "setpriv", "ip", "haproxy", "redis-server")
+    for way in (["unshare", "-n"], ["unshare", "-rn"]):
+        probe = [*way, "sh", "-c", "ip link add name probe type bridge && unshare -n true"]
+        if subprocess.run(probe, check=False, capture_output=True).returncode == 0:
+            os.environ[INSIDE] = "1"
+            os.execvp(way[0], [*way, sys.executable, *sys.argv])
+    skip("network namespaces are not permitted here")
+
+
+class Fleet:
+    def __init__(self, program, folder):
+        self.program, self.folder, self.network = program, folder, Network()
+        (folder / "tier-key").write_text("a secret of this fleet, 32 bytes long")
+        (folder / "tier-key").chmod(0o600)
+        self.addresses = {name: f"10.77.0.{n}:8080" for n, name in enumerate(NODES, 1)}
+        self.where = {name: self.network.add(name, address.split(":")[0])
+                      for name, address in self.addresses.items()}
+        self.where["redis"] = self.network.add("redis", "10.77.0.10")
+        self.where["proxy"] = self.network.add("proxy", "10.77.0.20")
+        self.start_redis()
+        self.nodes = {}
+        for name in NODES:
+            self.start_node(name)
+        # One that nobody disturbs, which has no tier: what it says is right.
+        self.alone = Node(program, "127.0.0.1:8080", folder).wait_ready()
+        self.expected, self.lock = {}, threading.Lock()
+        for node in self.nodes.values():
+            node.wait_ready()
+        self.start_proxy()
+
+    def start_redis(self):
+        self.redis = Redis("10.77.0.10:6379", self.folder, self.where["redis"]).wait_ready()
+
+    def start_node(self, name):
+        self.nodes[name] = Node(
+            self.program, self.addresses[name], self.folder, "--tier", "redis://10.77.0.10",
+            "--tier-key", self.folder / "tier-key", "--tier-publish", "all", "--tier-fetch",
+            "always", "--drain-seconds", "2", where=self.where[name])
+        return self.nodes[name]
+
+    def start_proxy(self):
+        self.proxy = Proxy("10.77.0.20:8080", self.folder, list(self.addresses.values()),
+                           self.where["proxy"]).wait_ready(*NODES)
+
+    def close(self):
+        for process in [self.redis, self.proxy, self.alone, *self.nodes.values()]:
+            process.kill()
+        self.network.close()
+
+    def right(self, messages):
+        """The answer's tokens and logits, as a server alone computes them."""
+        with self.lock:
+            key = json.dumps(messages)
+            if key not in self.expected:
+                self.expected[key] = bits(ask(self.alone.address, "/v1/chat/completions",
+                                              body_of(messages)))
+            return self.expected[key]
+
+    def ask(self, messages, to=None, affinity=None, by=None, **more):
+        """From a server, or through the proxy; where it is answered, with the right bits."""
+        address = self.addresses[to] if to else by or self.proxy.address
+        headers = {"X-Cairn-Affinity": affinity} if affinity else None
+        reply = ask(address, "/v1/chat/completions", body_of(messages), headers, **more)
+        if reply.status == 200 and reply.error is None:
+            assert bits(reply) == self.right(messages), (reply, self.right(messages))
+        else:
+            assert reply.status in (0, 502, 503, 504), reply
+            assert reply.status == 0 or reply.json["error"]["code"], reply
+        return reply
+
+    def answered(self, messages, **how):
+        reply = self.ask(messages, **how)
+        assert reply.status == 200 and reply.error is None, reply
+        return reply
+
+    def ends(self):
+        """Of how many beginnings of conversations the tier has all, to their ends."""
+        listed = subprocess.run(["redis-cli", "-h", "10.77.0.10", "--scan", "--pattern", "*:e:*"],
+                                text=True, capture_output=True, check=True)
+        return len(listed.stdout.split())
+
+    def answered_and_sent(self, messages, name):
+        """A turn that nobody has asked before: then its prompt and its answer are in the tier."""
+        before = self.ends()
+        reply = self.answered(messages, to=name)
+        wait_until(lambda: self.ends() >= before + 2, f"{name} has sent its turn", 20)
+        return reply
+
+
+def body_of(messages):
+    return chat(messages, max_tokens=ANSWER_TOKENS, logprobs=True, top_logprobs=3)
+
+
+def bits(reply):
+    """Of each token: its bytes, its logarithm of probability, and those of the likeliest ones."""
+    assert reply.status == 200, reply
+    choice = reply.json["choices"][0]
+    return json.dumps([choice["message"], choice["finish_reason"], choice["logprobs"]["content"]])
+
+
+def opening(seed, length=40):
+    return [{"role": "user", "content": words(seed, length)}]
+
+
+def next_turn(messages, reply, text="And then?"):
+    return messages + [reply.json["choices"][0]["message"], {"role": "user", "content": text}]
+
+
+def test_conversations_move(fleet):
+    """From server to server: nothing that is in the tier is computed again."""
+    for seed in range(4):
+        messages = opening(seed)
+        reply = fleet.answered_and_sent(messages, NODES[seed])
+        assert reply.json["memory"]["recomputed"] > 300, reply
+        for step in range(1, 4):
+            name = NODES[(seed + step) % 4]
+            # The same question elsewhere: all of it is there.
+            again = fleet.answered(messages, to=name).json["memory"]
+            assert (again["source"], again["tier"], again["recomputed"]) == \
+                ("tier", "fetched", 0), again
+            # It goes on: what is new is computed, and what was sent is not.
+            messages = next_turn(messages, reply)
+            reply = fleet.answered_and_sent(messages, name)
+    # Likewise with the tokens' numbers.
+    body = {"prompt": words(5, 40), "n_predict": ANSWER_TOKENS, "temperature": 0, "n_probs": 3,
+            "return_tokens": True, "ignore_eos": True}
+    before = fleet.ends()
+    told = []
+    for address in (fleet.addresses["n1"], fleet.addresses["n2"], fleet.alone.address):
+        told.append(ask(address, "/completion", body).json)
+        wait_until(lambda: fleet.ends() > before, "n1 has sent it", 20)
+    assert told[1]["memory"]["source"] == "tier" and told[1]["memory"]["recomputed"] == 0, told[1]
+    for part in ("tokens", "completion_probabilities"):
+        assert told[0][part] == told[1][part] == told[2][part], part
+    assert len(told[0]["tokens"]) == ANSWER_TOKENS
+    for name in NODES:
+        assert fleet.nodes[name].metrics()['cairn_tier_lookups_total{model="cairn-nano",'
+                                           'outcome="fetched"}'] >= 3
+
+
+def test_a_killed_server(fleet):
+    """Its conversations go on elsewhere, from the tier."""
+    messages = opening(10)
+    reply = fleet.answered_and_sent(messages, "n2")
+    fleet.nodes["n2"].kill()
+    assert fleet.ask(messages, to="n2").error is not None
+    messages = next_turn(messages, reply)
+    for seed in range(8):  # One of these keys is that server's own.
+        reply = fleet.answered(messages, affinity=f"key {seed}")
+        assert reply.node != "n2", reply
+    assert fleet.proxy.is_up("n2") is False or fleet.proxy.wait_for("n2", False) is None
+    fleet.start_node("n2").wait_ready()
+    fleet.proxy.wait_for("n2", True)
+    memory = fleet.answered(messages, to="n2").json["memory"]
+    assert memory["source"] == "tier", memory
+
+
+def test_a_killed_tier(fleet):
+    """Everything is answered as before; when it is back, it is used again."""
+    messages = opening(20)
+    reply = fleet.answered_and_sent(messages, "n1")
+    fleet.redis.kill()
+    seen = set()
+    for step in range(8):
+        reply = fleet.answered(messages, to=NODES[step % 4])
+        seen.add(reply.json["memory"].get("tier"))
+        messages = next_turn(messages, reply, f"What of {step}?")
+    assert seen <= {"unreachable", "paused", "absent", None} and "unreachable" in seen, seen
+    fleet.start_redis()
+    # Once the servers have tried it: nobody is started again.
+    seed = iter(range(2000, 3000))
+
+    def is_used():
+        asked = opening(next(seed))
+        fleet.answered(asked, to="n1")
+        memory = fleet.answered(asked, to="n3").json["memory"]
+        return memory["source"] == "tier"
+    wait_until(is_used, "the tier is used again")
+
+
+def test_a_tier_that_is_cut_off(fleet):
+    """One server cannot reach it, and nothing says so; the others can."""
+    messages = opening(30)
+    reply = fleet.answered_and_sent(messages, "n1")
+    fleet.network.cut("n4", "redis")
+    begin = time.monotonic()
+    for step in range(8):
+        memory = fleet.answered(opening(31 + step), to="n4").json["memory"]
+        assert memory["source"] != "tier", memory
+        assert memory["tier"] in ("unreachable", "late", "paused"), memory
+    taken = time.monotonic() - begin
+    memory = fleet.answered(messages, to="n3").json["memory"]
+    assert memory["source"] == "tier", memory
+    fleet.network.heal("n4", "redis")
+    assert taken < 20, taken
+    messages = next_turn(messages, reply)
+    fleet.answered_and_sent(messages, "n3")
+    seed = iter(range(3000, 4000))
+
+    def is_used():
+        asked = opening(next(seed))
+        fleet.answered(asked, to="n1")
+        return fleet.answered(asked, to="n4").json["memory"]["source"] == "tier"
+    wait_until(is_used, "n4 uses the tier again")
+
+
+def test_a_slow_tier(fleet):
+    """It may be late, but not hold anybody up."""
+    messages = opening(50)
+    fleet.answered_and_sent(messages, "n1")
+    if not fleet.network.slow("redis", "400kbit"):
+        print("skipped: a slow tier: no tc, or no tbf")
+        return
+    seen = set()
+    for name in ("n2", "n3", "n4"):
+        reply = fleet.answered(messages, to=name, timeout=10)
+        seen.add(reply.json["memory"]["tier"])
+    fleet.network.hasten("redis")
+    assert seen <= {"late", "slower", "unreachable", "paused", "fetched"}, seen
+    assert seen != {"fetched"}, seen
+
+
+def test_a_killed_proxy(fleet):
+    """Who asks meanwhile is told so; afterwards conversations are where they were."""
+    def homes():
+        found = []
+        for seed in range(60, 68):
+            fleet.proxy.wait_idle()
+            found.append(fleet.answered(opening(seed), affinity=f"home {seed}"))
+        return found
+    before = [reply.node for reply in homes()]
+    fleet.proxy.kill()
+    assert isinstance(fleet.ask(opening(60)).error, ConnectionError)
+    fleet.start_proxy()
+    after = homes()
+    assert [reply.node for reply in after] == before, after
+    assert {reply.json["memory"]["recomputed"] for reply in after} == {0}, after
+
+
+class CutStream:
+    """A stream of a server that the proxy loses on the way: the client hears of it in half a
+    minute, in which the other tests run; so it is a proxy of its own."""
+
+    def __init__(self, fleet):
+        self.fleet, self.reply = fleet, None
+        folder = fleet.folder / "other"
+        folder.mkdir()
+        self.proxy = Proxy("10.77.0.21:8080", folder, list(fleet.addresses.values()),
+                           fleet.network.add("other", "10.77.0.21")).wait_ready(*NODES)
+        begun = threading.Event()
+
+        def stream():
+            self.reply = ask(self.proxy.address, "/v1/chat/completions",
+                             chat(opening(70), max_tokens=100000, stream=True, ignore_eos=True),
+                             on_bytes=lambda reply: (setattr(self, "node", reply.node),
+                                                     begun.set()))
+        self.thread = threading.Thread(target=stream)
+        self.thread.start()
+        assert begun.wait(60)
+        self.begin = time.monotonic()
+        fleet.network.cut("other", self.node)
+
+    def check(self):
+        # Whoever asks it before it has noticed, or later, is answered by others.
+        for seed in range(71, 79):
+            reply = self.fleet.answered(opening(seed), by=self.proxy.address, timeout=20)
+            assert reply.node != self.node, reply
+
+    def end(self):
+        self.thread.join(60)
+        assert not self.thread.is_alive(), "the stream hangs"
+        assert not self.reply.is_whole_stream and self.reply.text.startswith("data: "), self.reply
+        assert 10 < time.monotonic() - self.begin < 60
+        self.fleet.network.heal("other", self.node)
+        self.proxy.wait_for(self.node, True)
+        self.proxy.kill()
+
+
+class NameServer:
+    """One name, with as many addresses as it is told; no other."""
+
+    def __init__(self, address):
+        self.addresses = []
+        self.socket = socket.socket(type=socket.SOCK_DGRAM)
+        self.socket.bind((address, 53))
+        threading.Thread(target=self.answer, daemon=True).start()
+
+    def answer(self):
+        while True:
+            try:
+                asked, sender = self.socket.recvfrom(4096)
+            except OSError:
+                return
+            end = asked.index(0, 12) + 5
+            question = asked[12:end]
+            is_known = question.startswith(b"\x0bcairn-nodes\x00")
+            found = self.addresses if is_known and question[-4:-2] == b"\0\1" else []
+            head = asked[:2] + struct.pack(">HHHHH", 0x8180 if is_known else 0x8183, 1, len(found),
+                                           0, 0)
+            records = b"".join(b"\xc0\x0c" + struct.pack(">HHIH", 1, 1, 1, 4) +
+                               socket.inet_aton(one) for one in found)
+            self.socket.sendto(head + question + records, sender)
+
+
+def test_servers_by_name(fleet):
+    """As containers have them: who comes and goes is known by a name's addresses."""
+    names = NameServer("10.77.0.254")
+    names.addresses = ["10.77.0.1", "10.77.0.2"]
+    folder = fleet.folder / "named"
+    folder.mkdir()
+    (folder / "resolv.conf").write_text("nameserver 10.77.0.254\n")
+    where = [*fleet.network.add("named", "10.77.0.22"), "unshare", "-m", "sh", "-c",
+             'mount --bind "$0" /etc/resolv.conf && exec "$@"', folder / "resolv.conf"]
+    proxy = Proxy("10.77.0.22:8080", folder, "cairn-nodes:8080", where).wait_ready()
+
+    def wait_for(count):
+        wait_until(lambda: sum(name != "BACKEND" and status.startswith("UP")
+                               for name, status in proxy.stats("status").items()) == count,
+                   f"the proxy knows {count} servers")
+    try:
+        for count in (2, 4, 1):
+            names.addresses = [f"10.77.0.{n}" for n in range(1, count + 1)]
+            wait_for(count)
+            replies = []
+            for seed in range(12):
+                proxy.wait_idle()
+                replies.append(fleet.answered(opening(90), by=proxy.address,
+                                              affinity=f"name {seed}"))
+            assert len({reply.node for reply in replies}) == count, replies
+    finally:
+        proxy.kill()
+        names.socket.close()
+
+
+def test_no_stampede(fleet):
+    """64 clients, one long beginning, four servers: it is computed once or twice."""
+    system = {"role": "system", "content": words(80, 400)}
+    asked = [[system, {"role": "user", "content": f"What is {index} and {index}?"}]
+             for index in range(64)]
+    rows = {name: fleet.nodes[name].metrics()["cairn_prompt_rows_total"] for name in NODES}
+    with concurrent.futures.ThreadPoolExecutor(64) as pool:
+        replies = list(pool.map(lambda index: ask(
+            fleet.proxy.address, "/v1/chat/completions", body_of(asked[index]),
+            {"X-Cairn-Affinity": f"client {index}"}), range(64)))
+    used = {reply.node for reply in replies}
+    for reply, messages in zip(replies, asked):
+        assert bits(reply) == fleet.right(messages), reply
+    assert used == set(NODES), used
+    memories = [reply.json["memory"] for reply in replies]
+    prefix = min(reply.json["usage"]["prompt_tokens"] for reply in replies) - 30
+    computers = [memory for memory in memories if memory["recomputed"] >= prefix]
+    done = sum(fleet.nodes[name].metrics()["cairn_prompt_rows_total"] - rows[name]
+               for name in NODES)
+    told = sum(memory["recomputed"] for memory in memories)
+    print(f"stampede: {prefix} tokens, computed {len(computers)} times, {done:.0f} rows, "
+          f"told {told}, {sorted((m['tier'] for m in memories if 'tier' in m))}")
+    assert 1 <= len(computers) <= 2, memories
+    assert done < 2 * prefix + 64 * 60, (done, prefix)
+
+
+def test_chance(fleet):
+    """Faults in an order of chance, while twelve conversations go on through the proxy."""
+    chance = random.Random(7)
+    stop, errors, turns = threading.Event(), [], []
+
+    def converse(seed):
+        messages = opening(100 + seed, 10)
+        while not stop.is_set():
+            reply = fleet.ask(messages, timeout=30)
+            if reply.status == 200 and reply.error is None:
+                turns.append(reply.node)
+                messages = next_turn(messages, reply, f"And {len(messages)}?")
+            else:
+                errors.append(reply)
+                time.sleep(0.05)  # A client that asks again.
+            if len(messages) > 12:
+                messages = opening(100 + seed, 10)
+
+    def node_dies(name):
+        fleet.nodes[name].kill()
+        advance()
+        fleet.start_node(name).wait_ready()
+
+    def node_leaves(name):
+        assert fleet.nodes[name].stop() == 0
+        advance()
+        fleet.start_node(name).wait_ready()
+
+    def node_hangs(name):
+        fleet.nodes[name].send(signal.SIGSTOP)
+        fleet.proxy.wait_for(name, False)
+        advance()
+        fleet.nodes[name].send(signal.SIGCONT)
+
+    def node_is_slow(name):
+        if fleet.network.slow(name, "1mbit"):
+            advance()
+            fleet.network.hasten(name)
+
+    def node_is_cut(name):
+        fleet.network.cut("proxy", name)
+        fleet.proxy.wait_for(name, False)
+        advance()
+        fleet.network.heal("proxy", name)
+
+    def tier_dies(_):
+        fleet.redis.kill()
+        advance()
+        fleet.start_redis()
+
+    def tier_hangs(_):
+        fleet.redis.send(signal.SIGSTOP)
+        advance()
+        fleet.redis.send(signal.SIGCONT)
+
+    def tier_is_cut(name):
+        fleet.network.cut(name, "redis")
+        advance()
+        fleet.network.heal(name, "redis")
+
+    def advance():
+        before = len(turns)
+        wait_until(lambda: len(turns) >= before + 60, "conversations go on")
+
+    faults = [node_dies, node_leaves, node_hangs, node_is_slow, node_is_cut, tier_dies, tier_hangs,
+              tier_is_cut]
+    chance.shuffle(faults)
+    with concurrent.futures.ThreadPoolExecutor(12) as pool:
+        running = [pool.submit(converse, seed) for seed in range(12)]
+        try:
+            for fault in faults:
+                name = chance.choice(NODES)
+                fault(name)
+                fleet.proxy.wait_for(name, True)
+                advance()
+        finally:
+            stop.set()
+        for one in running:
+            one.result()
+    print(f"faults by chance: {len(turns)} answers, {len(errors)} errors")
+    # What the killed server was answering; nobody else noticed anything.
+    assert len(errors) <= 12 and {reply.status for reply in errors} <= {502}, errors
+
+
+def main():
+    program = sys.argv[1]
+    enter_namespace()
+    with tempfile.TemporaryDirectory() as folder:
+        fleet = Fleet(program, pathlib.Path(folder))
+        try:
+            lost = CutStream(fleet)
+            for test in (lost.check, test_servers_by_name, test_conversations_move,
+                         test_no_stampede, test_a_killed_server, test_a_killed_tier,
+                         test_a_tier_that_is_cut_off, test_a_slow_tier, test_a_killed_proxy,
+                         test_chance, lost.end):
+                begin = time.monotonic()
+                test(*[fleet] if test.__name__.startswith("test_") else [])
+                print(f"passed: {test.__qualname__} ({time.monotonic() - begin:.1f} s)", flush=True)
+        finally:
+            fleet.close()
+
+
+if __name__ == "__main__":
+    main()
