@@ -8,6 +8,7 @@ ask at once is computed once or twice.
 
 Skipped where namespaces are not permitted.
 """
+import collections
 import concurrent.futures
 import json
 import os
@@ -35,7 +36,7 @@ class Network:
     NOBODY = "02:00:00:00:00:99"
 
     def __init__(self):
-        self.machines, self.holders = {}, []
+        self.machines, self.holders = {"clients": ([], "10.77.0.254")}, []
         run("ip", "link", "set", "lo", "up")
         run("ip", "link", "add", "name", "switch", "type", "bridge")
         run("ip", "address", "add", "10.77.0.254/24", "dev", "switch")
@@ -51,6 +52,9 @@ class Network:
         run("ip", "link", "add", "name", f"to-{name}", "type", "veth", "peer", "name", "wire",
             "netns", str(holder.pid))
         run("ip", "link", "set", f"to-{name}", "master", "switch", "up")
+        # A network whose speed is its own, and not that of two busy cores; where there is tc.
+        subprocess.run(["tc", "qdisc", "add", "dev", f"to-{name}", "root", "tbf", "rate", "200mbit",
+                        "burst", "64kb", "latency", "500ms"], check=False, capture_output=True)
         run(*where, "ip", "link", "set", "lo", "up")
         run(*where, "ip", "address", "add", f"{address}/24", "dev", "wire")
         run(*where, "ip", "link", "set", "wire", "up")
@@ -114,7 +118,7 @@ class Fleet:
             self.start_node(name)
         # One that nobody disturbs, which has no tier: what it says is right.
         self.alone = Node(program, "127.0.0.1:8080", folder).wait_ready()
-        self.expected, self.lock = {}, threading.Lock()
+        self.expected, self.lock, self.attempt = {}, threading.Lock(), 0
         for node in self.nodes.values():
             node.wait_ready()
         self.start_proxy()
@@ -137,6 +141,10 @@ class Fleet:
         for process in [self.redis, self.proxy, self.alone, *self.nodes.values()]:
             process.kill()
         self.network.close()
+
+    def opening(self, seed, length=40):
+        """Of a conversation that nobody has had before this attempt at a test."""
+        return [{"role": "user", "content": words(self.attempt * 10000 + seed, length)}]
 
     def right(self, messages):
         """The answer's tokens and logits, as a server alone computes them."""
@@ -189,8 +197,17 @@ def bits(reply):
     return json.dumps([choice["message"], choice["finish_reason"], choice["logprobs"]["content"]])
 
 
-def opening(seed, length=40):
-    return [{"role": "user", "content": words(seed, length)}]
+class TooBusy(Exception):
+    """This machine has so much to do that a question to the tier takes longer than it may."""
+
+
+def from_tier(reply):
+    """What an answer says of its memory, which is from the tier."""
+    memory = reply.json["memory"]
+    if memory.get("tier") in ("late", "paused"):
+        raise TooBusy(memory)
+    assert (memory["source"], memory["tier"]) == ("tier", "fetched"), memory
+    return memory
 
 
 def next_turn(messages, reply, text="And then?"):
@@ -200,27 +217,27 @@ def next_turn(messages, reply, text="And then?"):
 def test_conversations_move(fleet):
     """From server to server: nothing that is in the tier is computed again."""
     for seed in range(4):
-        messages = opening(seed)
+        messages = fleet.opening(seed)
         reply = fleet.answered_and_sent(messages, NODES[seed])
         assert reply.json["memory"]["recomputed"] > 300, reply
         for step in range(1, 4):
             name = NODES[(seed + step) % 4]
             # The same question elsewhere: all of it is there.
-            again = fleet.answered(messages, to=name).json["memory"]
-            assert (again["source"], again["tier"], again["recomputed"]) == \
-                ("tier", "fetched", 0), again
+            again = from_tier(fleet.answered(messages, to=name))
+            assert again["recomputed"] == 0, again
             # It goes on: what is new is computed, and what was sent is not.
             messages = next_turn(messages, reply)
             reply = fleet.answered_and_sent(messages, name)
     # Likewise with the tokens' numbers.
-    body = {"prompt": words(5, 40), "n_predict": ANSWER_TOKENS, "temperature": 0, "n_probs": 3,
-            "return_tokens": True, "ignore_eos": True}
+    body = {"prompt": fleet.opening(5)[0]["content"], "n_predict": ANSWER_TOKENS,
+            "temperature": 0, "n_probs": 3, "return_tokens": True, "ignore_eos": True}
     before = fleet.ends()
-    told = []
+    replies = []
     for address in (fleet.addresses["n1"], fleet.addresses["n2"], fleet.alone.address):
-        told.append(ask(address, "/completion", body).json)
+        replies.append(ask(address, "/completion", body))
         wait_until(lambda: fleet.ends() > before, "n1 has sent it", 20)
-    assert told[1]["memory"]["source"] == "tier" and told[1]["memory"]["recomputed"] == 0, told[1]
+    assert from_tier(replies[1])["recomputed"] == 0, replies[1]
+    told = [reply.json for reply in replies]
     for part in ("tokens", "completion_probabilities"):
         assert told[0][part] == told[1][part] == told[2][part], part
     assert len(told[0]["tokens"]) == ANSWER_TOKENS
@@ -231,7 +248,7 @@ def test_conversations_move(fleet):
 
 def test_a_killed_server(fleet):
     """Its conversations go on elsewhere, from the tier."""
-    messages = opening(10)
+    messages = fleet.opening(10)
     reply = fleet.answered_and_sent(messages, "n2")
     fleet.nodes["n2"].kill()
     assert fleet.ask(messages, to="n2").error is not None
@@ -242,13 +259,12 @@ def test_a_killed_server(fleet):
     assert fleet.proxy.is_up("n2") is False or fleet.proxy.wait_for("n2", False) is None
     fleet.start_node("n2").wait_ready()
     fleet.proxy.wait_for("n2", True)
-    memory = fleet.answered(messages, to="n2").json["memory"]
-    assert memory["source"] == "tier", memory
+    from_tier(fleet.answered(messages, to="n2"))
 
 
 def test_a_killed_tier(fleet):
     """Everything is answered as before; when it is back, it is used again."""
-    messages = opening(20)
+    messages = fleet.opening(20)
     reply = fleet.answered_and_sent(messages, "n1")
     fleet.redis.kill()
     seen = set()
@@ -262,7 +278,7 @@ def test_a_killed_tier(fleet):
     seed = iter(range(2000, 3000))
 
     def is_used():
-        asked = opening(next(seed))
+        asked = fleet.opening(next(seed))
         fleet.answered(asked, to="n1")
         memory = fleet.answered(asked, to="n3").json["memory"]
         return memory["source"] == "tier"
@@ -271,25 +287,25 @@ def test_a_killed_tier(fleet):
 
 def test_a_tier_that_is_cut_off(fleet):
     """One server cannot reach it, and nothing says so; the others can."""
-    messages = opening(30)
+    messages = fleet.opening(30)
     reply = fleet.answered_and_sent(messages, "n1")
     fleet.network.cut("n4", "redis")
     begin = time.monotonic()
     for step in range(8):
-        memory = fleet.answered(opening(31 + step), to="n4").json["memory"]
+        memory = fleet.answered(fleet.opening(31 + step), to="n4").json["memory"]
         assert memory["source"] != "tier", memory
         assert memory["tier"] in ("unreachable", "late", "paused"), memory
     taken = time.monotonic() - begin
-    memory = fleet.answered(messages, to="n3").json["memory"]
-    assert memory["source"] == "tier", memory
+    others = fleet.answered(messages, to="n3")
     fleet.network.heal("n4", "redis")
+    from_tier(others)
     assert taken < 20, taken
     messages = next_turn(messages, reply)
     fleet.answered_and_sent(messages, "n3")
     seed = iter(range(3000, 4000))
 
     def is_used():
-        asked = opening(next(seed))
+        asked = fleet.opening(next(seed))
         fleet.answered(asked, to="n1")
         return fleet.answered(asked, to="n4").json["memory"]["source"] == "tier"
     wait_until(is_used, "n4 uses the tier again")
@@ -297,7 +313,7 @@ def test_a_tier_that_is_cut_off(fleet):
 
 def test_a_slow_tier(fleet):
     """It may be late, but not hold anybody up."""
-    messages = opening(50)
+    messages = fleet.opening(50)
     fleet.answered_and_sent(messages, "n1")
     if not fleet.network.slow("redis", "400kbit"):
         print("skipped: a slow tier: no tc, or no tbf")
@@ -317,11 +333,11 @@ def test_a_killed_proxy(fleet):
         found = []
         for seed in range(60, 68):
             fleet.proxy.wait_idle()
-            found.append(fleet.answered(opening(seed), affinity=f"home {seed}"))
+            found.append(fleet.answered(fleet.opening(seed), affinity=f"home {seed}"))
         return found
     before = [reply.node for reply in homes()]
     fleet.proxy.kill()
-    assert isinstance(fleet.ask(opening(60)).error, ConnectionError)
+    assert isinstance(fleet.ask(fleet.opening(60)).error, ConnectionError)
     fleet.start_proxy()
     after = homes()
     assert [reply.node for reply in after] == before, after
@@ -342,7 +358,8 @@ class CutStream:
 
         def stream():
             self.reply = ask(self.proxy.address, "/v1/chat/completions",
-                             chat(opening(70), max_tokens=100000, stream=True, ignore_eos=True),
+                             chat(fleet.opening(70), max_tokens=100000, stream=True,
+                                  ignore_eos=True),
                              on_bytes=lambda reply: (setattr(self, "node", reply.node),
                                                      begun.set()))
         self.thread = threading.Thread(target=stream)
@@ -354,7 +371,7 @@ class CutStream:
     def check(self):
         # Whoever asks it before it has noticed, or later, is answered by others.
         for seed in range(71, 79):
-            reply = self.fleet.answered(opening(seed), by=self.proxy.address, timeout=20)
+            reply = self.fleet.answered(self.fleet.opening(seed), by=self.proxy.address, timeout=20)
             assert reply.node != self.node, reply
 
     def end(self):
@@ -415,7 +432,7 @@ def test_servers_by_name(fleet):
             replies = []
             for seed in range(12):
                 proxy.wait_idle()
-                replies.append(fleet.answered(opening(90), by=proxy.address,
+                replies.append(fleet.answered(fleet.opening(90), by=proxy.address,
                                               affinity=f"name {seed}"))
             assert len({reply.node for reply in replies}) == count, replies
     finally:
@@ -425,28 +442,36 @@ def test_servers_by_name(fleet):
 
 def test_no_stampede(fleet):
     """64 clients, one long beginning, four servers: it is computed once or twice."""
-    system = {"role": "system", "content": words(80, 400)}
+    system = {"role": "system", "content": fleet.opening(80, 400)[0]["content"]}
     asked = [[system, {"role": "user", "content": f"What is {index} and {index}?"}]
              for index in range(64)]
-    rows = {name: fleet.nodes[name].metrics()["cairn_prompt_rows_total"] for name in NODES}
+
+    def rows():
+        return sum(node.metrics()["cairn_prompt_rows_total"] for node in fleet.nodes.values())
+    before = rows()
     with concurrent.futures.ThreadPoolExecutor(64) as pool:
         replies = list(pool.map(lambda index: ask(
             fleet.proxy.address, "/v1/chat/completions", body_of(asked[index]),
             {"X-Cairn-Affinity": f"client {index}"}), range(64)))
-    used = {reply.node for reply in replies}
-    for reply, messages in zip(replies, asked):
-        assert bits(reply) == fleet.right(messages), reply
-    assert used == set(NODES), used
+    done = rows() - before
+    assert {reply.node for reply in replies} == set(NODES)
     memories = [reply.json["memory"] for reply in replies]
+    outcomes = collections.Counter(memory.get("tier", "local") for memory in memories)
     prefix = min(reply.json["usage"]["prompt_tokens"] for reply in replies) - 30
-    computers = [memory for memory in memories if memory["recomputed"] >= prefix]
-    done = sum(fleet.nodes[name].metrics()["cairn_prompt_rows_total"] - rows[name]
-               for name in NODES)
-    told = sum(memory["recomputed"] for memory in memories)
-    print(f"stampede: {prefix} tokens, computed {len(computers)} times, {done:.0f} rows, "
-          f"told {told}, {sorted((m['tier'] for m in memories if 'tier' in m))}")
-    assert 1 <= len(computers) <= 2, memories
-    assert done < 2 * prefix + 64 * 60, (done, prefix)
+    computers = [reply for reply, memory in zip(replies, memories)
+                 if memory["recomputed"] >= prefix]
+    print(f"stampede: {prefix} tokens, computed {len(computers)} times; {dict(outcomes)}")
+    # What answers tell of themselves is all that was computed, and it is little beside that.
+    assert done == sum(memory["recomputed"] for memory in memories), (done, memories)
+    assert done < len(computers) * (prefix + 60) + 64 * 60, (done, prefix)
+    # No server computes it twice; one that does though it was there, says that it came too late.
+    assert len({reply.node for reply in computers}) == len(computers), computers
+    assert sum(reply.json["memory"].get("tier") not in ("late", "paused")
+               for reply in computers) <= 2, computers
+    for reply, messages in zip(replies[::8], asked[::8]):
+        assert bits(reply) == fleet.right(messages), reply
+    if len(computers) > 2:
+        raise TooBusy(outcomes)
 
 
 def test_chance(fleet):
@@ -455,7 +480,7 @@ def test_chance(fleet):
     stop, errors, turns = threading.Event(), [], []
 
     def converse(seed):
-        messages = opening(100 + seed, 10)
+        messages = fleet.opening(100 + seed, 10)
         while not stop.is_set():
             reply = fleet.ask(messages, timeout=30)
             if reply.status == 200 and reply.error is None:
@@ -465,7 +490,7 @@ def test_chance(fleet):
                 errors.append(reply)
                 time.sleep(0.05)  # A client that asks again.
             if len(messages) > 12:
-                messages = opening(100 + seed, 10)
+                messages = fleet.opening(100 + seed, 10)
 
     def node_dies(name):
         fleet.nodes[name].kill()
@@ -509,12 +534,33 @@ def test_chance(fleet):
         advance()
         fleet.network.heal(name, "redis")
 
+    def tier_is_slow(_):
+        if fleet.network.slow("redis", "1mbit"):
+            advance()
+            fleet.network.hasten("redis")
+
+    # Meanwhile nobody is answered through the proxy, but nothing is lost.
+    def proxy_hangs(name):
+        fleet.proxy.send(signal.SIGSTOP)
+        fleet.answered(fleet.opening(110), to=name)
+        fleet.proxy.send(signal.SIGCONT)
+
+    def proxy_is_cut(name):
+        fleet.network.cut("proxy", "clients")
+        fleet.answered(fleet.opening(111), to=name)
+        fleet.network.heal("proxy", "clients")
+
+    def proxy_is_slow(_):
+        if fleet.network.slow("proxy", "2mbit"):
+            advance()
+            fleet.network.hasten("proxy")
+
     def advance():
         before = len(turns)
         wait_until(lambda: len(turns) >= before + 60, "conversations go on")
 
     faults = [node_dies, node_leaves, node_hangs, node_is_slow, node_is_cut, tier_dies, tier_hangs,
-              tier_is_cut]
+              tier_is_cut, tier_is_slow, proxy_hangs, proxy_is_cut, proxy_is_slow]
     chance.shuffle(faults)
     with concurrent.futures.ThreadPoolExecutor(12) as pool:
         running = [pool.submit(converse, seed) for seed in range(12)]
@@ -533,6 +579,20 @@ def test_chance(fleet):
     assert len(errors) <= 12 and {reply.status for reply in errors} <= {502}, errors
 
 
+def attempt(fleet, test):
+    begin = time.monotonic()
+    for fleet.attempt in range(3):
+        try:
+            test(*[fleet] if test.__name__.startswith("test_") else [])
+            print(f"passed: {test.__qualname__} ({time.monotonic() - begin:.1f} s)", flush=True)
+            return
+        except TooBusy as why:
+            print(f"again: {test.__qualname__}: {why}", flush=True)
+    load, cores = os.getloadavg()[0], os.cpu_count()
+    assert load > 1.5 * cores, f"too late, though only {load} threads want {cores} cores"
+    print(f"skipped: {test.__qualname__}: {load} threads want {cores} cores", flush=True)
+
+
 def main():
     program = sys.argv[1]
     enter_namespace()
@@ -544,9 +604,7 @@ def main():
                          test_no_stampede, test_a_killed_server, test_a_killed_tier,
                          test_a_tier_that_is_cut_off, test_a_slow_tier, test_a_killed_proxy,
                          test_chance, lost.end):
-                begin = time.monotonic()
-                test(*[fleet] if test.__name__.startswith("test_") else [])
-                print(f"passed: {test.__qualname__} ({time.monotonic() - begin:.1f} s)", flush=True)
+                attempt(fleet, test)
         finally:
             fleet.close()
 

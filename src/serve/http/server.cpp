@@ -70,6 +70,7 @@ struct Server::State {
   asio::awaitable<error_code> accept_tcp();
   asio::awaitable<error_code> accept_local();
   asio::awaitable<void> keep(Connection::Socket socket, std::string address, bool is_local);
+  bool is_listening() const { return acceptor ? acceptor->is_open() : local_acceptor->is_open(); }
   bool has_room(const std::string& address, bool is_local) const;
   void wait_for_signal();
   void wait_for_hangup();
@@ -210,7 +211,7 @@ Result<std::unique_ptr<Server>> Server::listen(const Address& address, const Lim
 asio::awaitable<void> Server::State::accept_all() {
   asio::steady_timer timer(io);
   bool is_told = false;
-  while (acceptor ? acceptor->is_open() : local_acceptor->is_open()) {
+  while (is_listening()) {
     error_code error = asio::error::no_memory;
     try {
       // Not by ?:, of which g++ 12 destroys the coroutine twice.
@@ -258,7 +259,7 @@ asio::awaitable<error_code> Server::State::accept_local() {
 }
 
 bool Server::State::has_room(const std::string& address, bool is_local) const {
-  if (int64_t(connections.size()) >= shared.limits.connections_max) return false;
+  if (!is_listening() || int64_t(connections.size()) >= shared.limits.connections_max) return false;
   const auto found = address_counts.find(address);
   return is_local || found == address_counts.end() ||
          found->second < shared.limits.connections_per_address_max;
