@@ -362,6 +362,7 @@ class CutStream:
                                   ignore_eos=True),
                              on_bytes=lambda reply: (setattr(self, "node", reply.node),
                                                      begun.set()))
+            self.end_time = time.monotonic()
         self.thread = threading.Thread(target=stream)
         self.thread.start()
         assert begun.wait(60)
@@ -378,7 +379,7 @@ class CutStream:
         self.thread.join(60)
         assert not self.thread.is_alive(), "the stream hangs"
         assert not self.reply.is_whole_stream and self.reply.text.startswith("data: "), self.reply
-        assert 10 < time.monotonic() - self.begin < 60
+        assert 10 < self.end_time - self.begin < 60, self.end_time - self.begin
         self.fleet.network.heal("other", self.node)
         self.proxy.wait_for(self.node, True)
         self.proxy.kill()
