@@ -246,6 +246,7 @@ int health_of(ServerProgram& program) {
 
 TEST(ServeProgram, AnswersForAWhileBeforeItStops) {
   ServerProgram program({"--drain-seconds", "1"});
+  ASSERT_EQ(health_of(program), 200);
   program.send_signal(SIGTERM);
   while (health_of(program) == 200) ::usleep(1000);
   EXPECT_EQ(health_of(program), 503);
