@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from machines import DEPLOY, Node, Redis, ROOT, free_ports
+from machines import DEPLOY, Node, Redis, ROOT, children_of, free_ports
 
 UNIT = ROOT / "packaging/cairn.service"
 EXPOSURE_MAX = 1.5  # Of 10, by systemd's own count.
@@ -106,9 +106,8 @@ def test_unit_calls(program, work):
         node.wait_ready()
         assert node.chat("What is the capital of France?").status == 200
         # strace ends with the program that it watches.
-        child, = pathlib.Path(
-            f"/proc/{node.process.pid}/task/{node.process.pid}/children").read_text().split()
-        os.kill(int(child), signal.SIGTERM)
+        child, = children_of(node.process.pid)
+        os.kill(child, signal.SIGTERM)
         assert node.process.wait(timeout=60) == 0
     finally:
         node.kill()

@@ -134,8 +134,16 @@ class Proxy(Process):
             env["CAIRN_NODES"] = nodes
         else:
             env |= {f"CAIRN_NODE_{index}": node for index, node in enumerate(nodes, 1)}
-        super().__init__(["haproxy", "-db", "-f", DEPLOY / "haproxy.cfg"], where, env,
+        super().__init__(["haproxy", "-W", "-db", "-f", DEPLOY / "haproxy.cfg"], where, env,
                          folder / "proxy.log")
+
+    def kill(self):
+        """The worker, too, which would finish what it has begun."""
+        workers = children_of(self.process.pid)
+        super().kill()
+        for worker in workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGKILL)
 
     def say(self, command):
         """What it replies to a command of its administration."""
@@ -173,6 +181,14 @@ class Proxy(Process):
         for name in names:
             self.wait_for(name, True)
         return self
+
+
+def children_of(process):
+    try:
+        text = pathlib.Path(f"/proc/{process}/task/{process}/children").read_text()
+    except FileNotFoundError:
+        return []
+    return [int(word) for word in text.split()]
 
 
 def can_connect(address):

@@ -7,12 +7,13 @@ too much to do.
 """
 import concurrent.futures
 import pathlib
+import re
 import signal
 import sys
 import tempfile
 import threading
 
-from machines import Node, Proxy, ask, chat, free_ports, need, wait_until, words
+from machines import Node, Proxy, ask, chat, children_of, free_ports, need, wait_until, words
 
 NAMES = ("n1", "n2", "n3")
 # Longer than what is looked at of bodies.
@@ -107,6 +108,31 @@ def test_what_a_server_keeps(cluster):
         assert shown.status == 200 and shown.node == forked.node == made.node, shown
         used |= {first.node, made.node}
     assert used == set(NAMES), used
+
+
+def test_a_reload(cluster):
+    """Answers go on in the old process, and the new one knows who has what."""
+    body = {"input": words(40, 3), "max_output_tokens": 4, "temperature": 0}
+    firsts = [cluster.ask("/v1/responses", {**body, "input": words(seed, 3)})
+              for seed in range(40, 46)]
+    assert len({first.node for first in firsts}) > 1, firsts
+    streams = Streams(cluster, ["a stream"], 4000)
+    workers = children_of(cluster.proxy.process.pid)
+    # Only who has looked for others that know something, ten seconds long, tells others.
+    wait_until(lambda: int(re.search(r"id=reloads .* flags=(\w+)",
+                                     cluster.proxy.say("show peers"))[1], 16) & 3 == 3,
+               "the old process is ready to tell what it knows")
+    cluster.proxy.send(signal.SIGUSR2)
+    wait_until(lambda: set(children_of(cluster.proxy.process.pid)) - set(workers), "a new process")
+    # It takes over what the old one knew.
+    wait_until(lambda: int(cluster.proxy.say("show table cairn").split("used:")[1].split()[0])
+               >= len(firsts), "the new process knows all")
+    for first in firsts:
+        then = cluster.ask("/v1/responses", {
+            **body, "previous_response_id": first.headers["x-cairn-kept"]})
+        assert then.status == 200 and then.node == first.node, (first, then)
+    assert all(reply.is_whole_stream for reply in streams.replies())
+    cluster.proxy.wait_ready(*NAMES)
 
 
 def test_the_proxys_own_routes(cluster):
@@ -262,7 +288,7 @@ def main():
             for test in (test_the_proxys_own_routes, test_conversations_stay,
                          test_what_a_server_keeps, test_others_take_the_work,
                          test_a_server_that_stops, test_a_server_that_is_killed,
-                         test_a_server_that_comes, test_wrong_keys):
+                         test_a_server_that_comes, test_a_reload, test_wrong_keys):
                 test(cluster)
                 print(f"passed: {test.__name__}", flush=True)
         finally:
