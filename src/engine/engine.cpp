@@ -461,11 +461,12 @@ Result<StepReport> Engine::step(std::span<const StepItem> items, StepAcceptor ac
 // Vectors of texts keep nothing that could be stored. Where the model's file lies is nobody's
 // business.
 Status Engine::open_store() {
-  if ((options_.cache_dir.empty() && options_.tier.url.empty()) || options_.pooling) return Ok{};
+  const bool has_any = !options_.cache_dir.empty() || options_.open_tier != nullptr;
+  if (!has_any || options_.pooling) return Ok{};
   SequenceStore::Options options{.disk = {.path = options_.cache_dir,
                                           .budget_bytes = options_.cache_disk_budget,
                                           .calls = options_.cache_calls},
-                                 .tier = options_.tier,
+                                 .open_tier = options_.open_tier,
                                  .model = file_.name().substr(file_.name().rfind('/') + 1),
                                  .audit_interval = options_.cache_audit_interval,
                                  .trace = options_.trace};
@@ -503,16 +504,14 @@ std::unique_ptr<StoredPrefix> Engine::look_up_stored(const Selection& selection,
 }
 
 void Engine::offer_prompt(const Selection& selection, const memory::Sequence& sequence) {
-  SharedTier* const tier = sequence_store_ == nullptr ? nullptr : sequence_store_->tier();
-  if (tier == nullptr) return;
-  tier->offer(sequence, stored_fingerprint(selection), tier::TierPublisher::Offer::prompt);
+  if (sequence_store_ == nullptr || sequence_store_->tier() == nullptr) return;
+  sequence_store_->offer(sequence, stored_fingerprint(selection), store::SharedTier::Offer::prompt);
 }
 
 void Engine::offer_kept(const memory::Sequence& sequence) {
-  SharedTier* const tier = sequence_store_ == nullptr ? nullptr : sequence_store_->tier();
   const auto known = fingerprints_.find(sequence.variant());
-  if (tier == nullptr || known == fingerprints_.end()) return;
-  tier->offer(sequence, known->second, tier::TierPublisher::Offer::kept);
+  if (sequence_store_ == nullptr || known == fingerprints_.end()) return;
+  sequence_store_->offer(sequence, known->second, store::SharedTier::Offer::kept);
 }
 
 void Engine::store_behind(const Selection& selection, const memory::Sequence& sequence) {
