@@ -446,16 +446,17 @@ Result<Plans> Engine::record(const memory::Layout& layout, std::span<const LowRa
 // What waits to be written holds memory that others may need more. Who computes alone waits for the
 // disk; several do not.
 Result<StepReport> Engine::step(std::span<const StepItem> items, StepAcceptor accept,
-                                StepObserver observe) {
-  if (sequence_store_ == nullptr) return stepper_->step(items, accept, observe);
+                                StepObserver observe, StepGivenUp is_given_up) {
+  if (sequence_store_ == nullptr) return stepper_->step(items, accept, observe, is_given_up);
   sequence_store_->begin_step();
-  Result<StepReport> report = stepper_->step(items, accept, observe);
+  Result<StepReport> report = stepper_->step(items, accept, observe, is_given_up);
   sequence_store_->end_step(prompt_tokens_of(items));
   const bool is_full = !report && report.error().code == ErrorCode::memory_full;
   if (!is_full) return report;
   std::optional<std::chrono::milliseconds> patience;
   if (items.size() > 1 || !sequence_store_->is_ready()) patience = kStorePatience;
-  return sequence_store_->drain(patience) ? stepper_->step(items, accept, observe) : report;
+  if (!sequence_store_->drain(patience)) return report;
+  return stepper_->step(items, accept, observe, is_given_up);
 }
 
 // Vectors of texts keep nothing that could be stored. Where the model's file lies is nobody's
