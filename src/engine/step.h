@@ -97,7 +97,8 @@ class Stepper {
 
   // Computes the leading items for which there are rows, outputs and bytes; the prefix cache evicts
   // what is worth least to make room. Errors: those of Memory::begin() and of replaying; no token
-  // was computed then; cancelled, and what it had computed is undone. REQUIRES: at least one item; the first is within the runner's limits.
+  // was computed then; cancelled, if it was given up: what it had computed is undone.
+  // REQUIRES: at least one item; the first is within the runner's limits.
   Result<StepReport> step(std::span<const StepItem> items, StepAcceptor accept,
                           StepObserver observe = observe_nothing,
                           StepGivenUp is_given_up = std::nullopt);

@@ -466,8 +466,8 @@ void Scheduler::compute() {
     };
     const auto choose = [this](std::span<const size_t> items) { choose_tokens(items); };
     const auto is_unwanted = [this] {
-      return std::ranges::all_of(shares_,
-                                 [this](const Share& share) { return is_unwanted_(share.job->id); });
+      return std::ranges::all_of(
+          shares_, [this](const Share& share) { return is_unwanted_(share.job->id); });
     };
     Result<StepReport> stepped = engine_->step(
         items_, take, choose, is_unwanted_ ? StepGivenUp(is_unwanted) : std::nullopt);
