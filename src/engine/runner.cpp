@@ -102,8 +102,7 @@ void Runner::add_slice(const Slice& slice, std::span<const Token> tokens) {
   slices_.push_back(slice);
 }
 
-bool Runner::run(std::span<const BatchPart> parts,
-                 std::optional<FunctionRef<bool()>> is_given_up) {
+bool Runner::run(std::span<const BatchPart> parts, std::optional<FunctionRef<bool()>> is_given_up) {
   clear();
   CHECK(!parts.empty());
   const memory::Variant variant = parts.front().transaction->variant();
@@ -177,16 +176,16 @@ void Runner::clear() {
 bool Runner::execute(const Plan& plan, std::optional<FunctionRef<bool()>> is_given_up) {
   ++run_count_;
   return backend_->execute(plan, {.tokens = tokens_,
-                           .positions = positions_,
-                           .given = given_,
-                           .slice_of_row = slice_of_row_,
-                           .slices = slices_,
-                           .output_rows = output_rows_,
-                           .kv_planes = layout_.kv_planes,
-                           .state_tensors = layout_.state_tensors,
-                           .log_planes = layout_.log_planes,
-                           .workspace = workspace_->data(),
-                           .is_given_up = is_given_up});
+                                  .positions = positions_,
+                                  .given = given_,
+                                  .slice_of_row = slice_of_row_,
+                                  .slices = slices_,
+                                  .output_rows = output_rows_,
+                                  .kv_planes = layout_.kv_planes,
+                                  .state_tensors = layout_.state_tensors,
+                                  .log_planes = layout_.log_planes,
+                                  .workspace = workspace_->data(),
+                                  .is_given_up = is_given_up});
 }
 
 DeviceBytes Runner::output_row(const Rows& rows, int32_t output) const {

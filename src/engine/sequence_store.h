@@ -35,11 +35,11 @@ class SequenceStore {
  public:
   // Memory and cache outlive it.
   struct Options {
-    store::StoreOptions disk;  // Without a path: there is no folder.
-    store::OpenTier open_tier;  // Null: there is no tier. One of both there is.
+    store::StoreOptions disk;       // Without a path: there is no folder.
+    store::OpenTier open_tier;      // Null: there is no tier. One of both there is.
     std::string model;              // Its name, for people.
     int32_t audit_interval = 1000;  // Of about so many that are loaded one is audited; 0: none.
-    Trace* trace = nullptr;  // Outlives it; null: none.
+    Trace* trace = nullptr;         // Outlives it; null: none.
   };
   // Errors: those of store::DiskStore::open() and of store::OpenTier.
   static Result<std::unique_ptr<SequenceStore>> open(Options options, memory::Memory* memory,

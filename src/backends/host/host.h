@@ -78,10 +78,10 @@ class HostBackend : public Backend {
   std::vector<Claims> claims_;      // Of each thread.
   // What the step said when a round began: of this round and, by turns, the next.
   std::array<bool, 2> is_given_up_{};
-  std::optional<Arena> room_;       // Each thread's scratch, then what tasks share, then the notes.
-  size_t scratch_bytes_ = 0;        // Of each thread, for any of the plans.
-  size_t shared_bytes_ = 0;         // Of a stage's ops, for any stage of any plan.
-  size_t notes_bytes_ = 0;          // Of all ops of a plan, for any of them.
+  std::optional<Arena> room_;  // Each thread's scratch, then what tasks share, then the notes.
+  size_t scratch_bytes_ = 0;   // Of each thread, for any of the plans.
+  size_t shared_bytes_ = 0;    // Of a stage's ops, for any stage of any plan.
+  size_t notes_bytes_ = 0;     // Of all ops of a plan, for any of them.
 };
 
 }  // namespace cairn::host

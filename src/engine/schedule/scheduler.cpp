@@ -469,8 +469,8 @@ void Scheduler::compute() {
       return std::ranges::all_of(
           shares_, [this](const Share& share) { return is_unwanted_(share.job->id); });
     };
-    Result<StepReport> stepped = engine_->step(
-        items_, take, choose, is_unwanted_ ? StepGivenUp(is_unwanted) : std::nullopt);
+    Result<StepReport> stepped =
+        engine_->step(items_, take, choose, is_unwanted_ ? StepGivenUp(is_unwanted) : std::nullopt);
     if (stepped) {
       computed_count_ = stepped->item_count;
       count_step(*stepped, std::chrono::duration<double>(Clock::now() - begin).count());
