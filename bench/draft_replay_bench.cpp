@@ -3,7 +3,8 @@
 // scripted, so that a model with random weights shows what a real one of its shape would take.
 //   draft_replay_bench MODEL VOCABULARY TRANSCRIPT [DRAFTS [SCENARIO [ROUNDS [THREADS]]]]
 // VOCABULARY: a GGUF file whose tokenizer cuts the text; its ids are below the model's. TRANSCRIPT:
-// what make_agent_transcript.py writes. DRAFTS: as --draft. SCENARIO: agent, copy, edit, prose,
+// what make_agent_transcript.py writes, or tool_calls.json, whose turns have schemas that the answers
+// are held to. DRAFTS: as --draft. SCENARIO: agent (the transcript as it stands), copy, edit, prose,
 // useless or all; or rows: what steps of so many rows take, and so the most that drafts which are
 // always right could gain.
 #include <fmt/core.h>
@@ -23,7 +24,7 @@
 #include "engine/drafted_answer.h"
 #include "engine/engine.h"
 #include "engine/lane_batch.h"
-#include "engine/vocabulary_source.h"
+#include "engine/model_text.h"
 #include "json/value.h"
 #include "sample/sampler.h"
 #include "session/drafts/drafting.h"
@@ -37,6 +38,7 @@ using Clock = std::chrono::steady_clock;
 
 struct Turn {
   Tokens asked, answered;
+  std::string schema;  // Of the answer; empty: it may be anything.
 };
 using Turns = std::vector<Turn>;
 
@@ -76,8 +78,14 @@ class RightDrafter final : public draft::Drafter {
 // An answer whose tokens are given.
 class ScriptedAnswer final : public DraftedAnswer {
  public:
-  ScriptedAnswer(Lane* lane, const Tokens* script, std::unique_ptr<draft::Speculator> speculator)
-      : lane_(lane), script_(script), sampler_({.seed = 1}), speculator_(std::move(speculator)) {}
+  // `form`: what the script keeps to.
+  ScriptedAnswer(Lane* lane, const Tokens* script, session::ConstraintState* form,
+                 std::unique_ptr<draft::Speculator> speculator)
+      : lane_(lane),
+        script_(script),
+        form_(form),
+        sampler_({.seed = 1}),
+        speculator_(std::move(speculator)) {}
 
   bool is_done() const { return done_ == script_->size(); }
   int32_t rest() const { return int32_t(script_->size() - done_); }
@@ -118,11 +126,16 @@ class ScriptedAnswer final : public DraftedAnswer {
   Token choose() {
     const Result<Token> sampled = lane_->sample(sampler_);
     CHECK(sampled);
-    return script_->at(done_++);
+    const Token token = script_->at(done_++);
+    form_->prepare();
+    const Status fits = form_->accept(token);
+    CHECK(bool(fits));
+    return token;
   }
 
   Lane* lane_;
   const Tokens* script_;
+  session::ConstraintState* form_;
   sample::Sampler sampler_;
   std::unique_ptr<draft::Speculator> speculator_;
   draft::Speculator::Proposal proposal_;
@@ -132,7 +145,9 @@ class ScriptedAnswer final : public DraftedAnswer {
 
 class Bench {
  public:
-  Bench(Engine* engine, std::string drafts) : engine_(engine), drafts_(std::move(drafts)) {}
+  // `text`: whose tokens the turns have.
+  Bench(Engine* engine, const ModelText* text, std::string drafts)
+      : engine_(engine), text_(text), drafts_(std::move(drafts)) {}
 
   // One conversation; `drafts` empty: none.
   Result<Figures> run(const Turns& turns, std::string_view drafts, bool is_useless) {
@@ -140,7 +155,7 @@ class Bench {
     session::Drafting drafting(engine_);
     session::DraftOrder order;
     CAIRN_TRY(order.choice, session::parse_draft_choice(drafts.empty() ? "off" : drafts));
-    const session::ConstraintState free(nullptr, false, nullptr);
+    const chat::OutputParser parser({}, {});
     Lane lane(engine_);
     LaneBatch batch(engine_);
     Figures figures;
@@ -149,10 +164,12 @@ class Bench {
       text.insert(text.end(), turn.asked.begin(), turn.asked.end());
       CAIRN_TRY(lane.start(text));
       while (lane.wants_rows()) CAIRN_TRY(batch.step(lane));
+      CAIRN_TRY(const std::unique_ptr<grammar::Matcher> matcher, matcher_of(turn));
+      session::ConstraintState form(matcher.get(), false, &parser);
       std::unique_ptr<draft::Speculator> speculator =
           drafting
-              .drafters(order, {.constraint = &free,
-                                .tokenizer = engine_->tokenizer(),
+              .drafters(order, {.constraint = &form,
+                                .tokenizer = text_->tokenizer(),
                                 .prompt = text,
                                 .answer_begin = text.size()})
               .speculator;
@@ -163,7 +180,7 @@ class Bench {
             std::make_unique<draft::Speculator>(std::move(wrong), engine_->size().vocabulary_count);
       }
       if (drafts.empty()) speculator = nullptr;
-      ScriptedAnswer answer(&lane, &turn.answered, std::move(speculator));
+      ScriptedAnswer answer(&lane, &turn.answered, &form, std::move(speculator));
       const Clock::time_point begin = Clock::now();
       CAIRN_TRY(answer.begin());
       while (!answer.is_done()) {
@@ -194,8 +211,10 @@ class Bench {
     std::vector<std::unique_ptr<draft::Drafter>> drafters;
     drafters.push_back(
         std::make_unique<RightDrafter>(&turn.answered, turn.asked.size(), row_count - 1));
+    const chat::OutputParser parser({}, {});
+    session::ConstraintState form(nullptr, false, &parser);
     ScriptedAnswer answer(
-        &lane, &turn.answered,
+        &lane, &turn.answered, &form,
         std::make_unique<draft::Speculator>(std::move(drafters), engine_->size().vocabulary_count,
                                             draft::SpeculatorOptions{.is_free = true}));
     CAIRN_TRY(answer.begin());
@@ -244,7 +263,13 @@ class Bench {
   }
 
  private:
+  Result<std::unique_ptr<grammar::Matcher>> matcher_of(const Turn& turn) const {
+    if (turn.schema.empty()) return std::unique_ptr<grammar::Matcher>();
+    return session::make_matcher({.json_schema = turn.schema}, *text_);
+  }
+
   Engine* engine_;
+  const ModelText* text_;
   std::string drafts_;
 };
 
@@ -263,9 +288,11 @@ Result<Turns> read_turns(const std::string& path, const tokenize::Tokenizer& tok
   for (const json::Value& turn : list->items()) {
     const std::string asked =
         fmt::format("\nUser: {}\nAssistant: ", turn.text_at("asked").value_or(""));
+    const json::Value* const schema = turn.find("schema");
     turns.push_back(
         {.asked = tokenizer.encode(asked, {.goes_on = !turns.empty()}),
-         .answered = tokenizer.encode(turn.text_at("answered").value_or(""), {.goes_on = true})});
+         .answered = tokenizer.encode(turn.text_at("answered").value_or(""), {.goes_on = true}),
+         .schema = schema == nullptr ? std::string() : json::to_text(*schema)});
   }
   return turns;
 }
@@ -289,14 +316,12 @@ Turns repeating(const Turns& turns, size_t count, uint32_t every) {
 
 Status measure(const Arguments& arguments) {
   CAIRN_TRY(gguf::File vocabulary_file, gguf::File::open(arguments.vocabulary));
-  CAIRN_TRY(const tokenize::VocabularySource source, vocabulary_source(vocabulary_file));
-  CAIRN_TRY(const std::unique_ptr<tokenize::Tokenizer> tokenizer,
-            tokenize::Tokenizer::build(source));
-  CAIRN_TRY(const Turns turns, read_turns(arguments.transcript, *tokenizer));
+  CAIRN_TRY(const std::unique_ptr<ModelText> text, ModelText::load(vocabulary_file));
+  CAIRN_TRY(const Turns turns, read_turns(arguments.transcript, *text->tokenizer()));
   CAIRN_TRY(gguf::File file, gguf::File::open(arguments.model));
   EngineOptions options{.thread_count = arguments.thread_count};
   CAIRN_TRY(const std::unique_ptr<Engine> engine, Engine::load(std::move(file), options));
-  Bench bench(engine.get(), arguments.drafts);
+  Bench bench(engine.get(), text.get(), arguments.drafts);
   const auto wants = [&](std::string_view name) {
     return arguments.scenario == "all" || arguments.scenario == name;
   };

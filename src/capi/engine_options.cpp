@@ -20,8 +20,6 @@ namespace cairn::capi {
 namespace {
 
 constexpr uint32_t kThreadsMax = 1024, kParallelMax = 4096;
-// A call that is cancelled ends between two steps, which are to be as short as this.
-constexpr double kStepSeconds = 0.05;
 
 Status check_most(std::string_view name, uint32_t value, uint32_t most) {
   if (value <= most) return Ok{};
@@ -240,7 +238,6 @@ Result<EngineTerms> engine_terms_of(const cairn_engine_params& params) {
     CAIRN_TRY(set_options(params.options_json, terms));
   }
   if (params.parallel > 0) terms.scheduler.running_max = int32_t(params.parallel);
-  terms.scheduler.step_seconds = terms.scheduler.quiet_step_seconds = kStepSeconds;
   return terms;
 }
 

@@ -67,8 +67,9 @@ class Backend {
   virtual Status prepare(const Plan& plan) = 0;
   // Forgets a plan; weights stay packed. Does nothing if it is not prepared.
   virtual void release(const Plan& plan) = 0;
-  // REQUIRES: the plan is prepared.
-  virtual void execute(const Plan& plan, const Step& step) = 0;
+  // False: it was given up, and what it was to write is worth nothing. REQUIRES: the plan is
+  // prepared.
+  virtual bool execute(const Plan& plan, const Step& step) = 0;
 };
 
 struct BackendType {

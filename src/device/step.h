@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
+#include "base/function_ref.h"
 #include "base/ids.h"
 #include "device/op.h"
 #include "device/page_format.h"
@@ -82,6 +84,8 @@ struct Step {
   std::span<const StateTensor> state_tensors;  // By op::ShortConv::state and others.
   std::span<const LogPlane> log_planes;  // By op::StoreLog::log_plane; none: nothing is logged.
   std::byte* workspace = nullptr;        // 64-byte aligned.
+  // Asked often while it is computed, by the thread that calls: true ends it early.
+  std::optional<FunctionRef<bool()>> is_given_up = std::nullopt;
 
   int32_t row_count(RowSet set) const {
     return int32_t(set == RowSet::tokens ? tokens.size() : output_rows.size());

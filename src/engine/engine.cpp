@@ -446,26 +446,28 @@ Result<Plans> Engine::record(const memory::Layout& layout, std::span<const LowRa
 // What waits to be written holds memory that others may need more. Who computes alone waits for the
 // disk; several do not.
 Result<StepReport> Engine::step(std::span<const StepItem> items, StepAcceptor accept,
-                                StepObserver observe) {
-  if (sequence_store_ == nullptr) return stepper_->step(items, accept, observe);
+                                StepObserver observe, StepGivenUp is_given_up) {
+  if (sequence_store_ == nullptr) return stepper_->step(items, accept, observe, is_given_up);
   sequence_store_->begin_step();
-  Result<StepReport> report = stepper_->step(items, accept, observe);
+  Result<StepReport> report = stepper_->step(items, accept, observe, is_given_up);
   sequence_store_->end_step(prompt_tokens_of(items));
   const bool is_full = !report && report.error().code == ErrorCode::memory_full;
   if (!is_full) return report;
   std::optional<std::chrono::milliseconds> patience;
   if (items.size() > 1 || !sequence_store_->is_ready()) patience = kStorePatience;
-  return sequence_store_->drain(patience) ? stepper_->step(items, accept, observe) : report;
+  if (!sequence_store_->drain(patience)) return report;
+  return stepper_->step(items, accept, observe, is_given_up);
 }
 
 // Vectors of texts keep nothing that could be stored. Where the model's file lies is nobody's
 // business.
 Status Engine::open_store() {
-  if ((options_.cache_dir.empty() && options_.tier.url.empty()) || options_.pooling) return Ok{};
+  const bool has_any = !options_.cache_dir.empty() || options_.open_tier != nullptr;
+  if (!has_any || options_.pooling) return Ok{};
   SequenceStore::Options options{.disk = {.path = options_.cache_dir,
                                           .budget_bytes = options_.cache_disk_budget,
                                           .calls = options_.cache_calls},
-                                 .tier = options_.tier,
+                                 .open_tier = options_.open_tier,
                                  .model = file_.name().substr(file_.name().rfind('/') + 1),
                                  .audit_interval = options_.cache_audit_interval,
                                  .trace = options_.trace};
@@ -503,16 +505,14 @@ std::unique_ptr<StoredPrefix> Engine::look_up_stored(const Selection& selection,
 }
 
 void Engine::offer_prompt(const Selection& selection, const memory::Sequence& sequence) {
-  SharedTier* const tier = sequence_store_ == nullptr ? nullptr : sequence_store_->tier();
-  if (tier == nullptr) return;
-  tier->offer(sequence, stored_fingerprint(selection), tier::TierPublisher::Offer::prompt);
+  if (sequence_store_ == nullptr || sequence_store_->tier() == nullptr) return;
+  sequence_store_->offer(sequence, stored_fingerprint(selection), store::SharedTier::Offer::prompt);
 }
 
 void Engine::offer_kept(const memory::Sequence& sequence) {
-  SharedTier* const tier = sequence_store_ == nullptr ? nullptr : sequence_store_->tier();
   const auto known = fingerprints_.find(sequence.variant());
-  if (tier == nullptr || known == fingerprints_.end()) return;
-  tier->offer(sequence, known->second, tier::TierPublisher::Offer::kept);
+  if (sequence_store_ == nullptr || known == fingerprints_.end()) return;
+  sequence_store_->offer(sequence, known->second, store::SharedTier::Offer::kept);
 }
 
 void Engine::store_behind(const Selection& selection, const memory::Sequence& sequence) {

@@ -66,7 +66,8 @@ class Engine {
   memory::PrefixCache& cache() { return *cache_; }
   // Computes; everything that is kept grows by it. See engine/step.h.
   Result<StepReport> step(std::span<const StepItem> items, StepAcceptor accept,
-                          StepObserver observe = observe_nothing);
+                          StepObserver observe = observe_nothing,
+                          StepGivenUp is_given_up = std::nullopt);
   // The same, and all tokens become part of their sequences.
   Result<StepReport> step(std::span<const StepItem> items);
   Runner& runner() { return *runner_; }

@@ -18,7 +18,7 @@
 #include "engine/pooling.h"
 #include "gguf/gguf.h"
 #include "models/program.h"
-#include "tier/tier_options.h"
+#include "store/shared_tier.h"
 
 namespace cairn {
 
@@ -118,8 +118,8 @@ struct EngineOptions {
   // is missing. `cache_disk_budget`: bytes at most; 0: 20 GiB or a tenth of the disk.
   std::string cache_dir;
   uint64_t cache_disk_budget = 0;
-  // A store that several machines share (docs/tier.md); without a URL: none.
-  tier::TierOptions tier;
+  // A store that several machines share (docs/tier.md); null: none.
+  store::OpenTier open_tier;
   // Of about so many sequences that are loaded from there one is computed again while the engine is
   // idle, and compared; 1: each, 0: none.
   int32_t cache_audit_interval = 1000;

@@ -102,7 +102,7 @@ void Runner::add_slice(const Slice& slice, std::span<const Token> tokens) {
   slices_.push_back(slice);
 }
 
-void Runner::run(std::span<const BatchPart> parts) {
+bool Runner::run(std::span<const BatchPart> parts, std::optional<FunctionRef<bool()>> is_given_up) {
   clear();
   CHECK(!parts.empty());
   const memory::Variant variant = parts.front().transaction->variant();
@@ -119,7 +119,7 @@ void Runner::run(std::span<const BatchPart> parts) {
   CHECK(int32_t(tokens_.size()) <= row_count_max());
   CHECK(int32_t(output_rows_.size()) <= output_count_max());
   last_plan_ = &plans(variant).step;
-  execute(*last_plan_);
+  return execute(*last_plan_, is_given_up);
 }
 
 void Runner::keep_hidden(memory::Transaction& transaction, int32_t output) {
@@ -173,18 +173,19 @@ void Runner::clear() {
   output_rows_.clear();
 }
 
-void Runner::execute(const Plan& plan) {
+bool Runner::execute(const Plan& plan, std::optional<FunctionRef<bool()>> is_given_up) {
   ++run_count_;
-  backend_->execute(plan, {.tokens = tokens_,
-                           .positions = positions_,
-                           .given = given_,
-                           .slice_of_row = slice_of_row_,
-                           .slices = slices_,
-                           .output_rows = output_rows_,
-                           .kv_planes = layout_.kv_planes,
-                           .state_tensors = layout_.state_tensors,
-                           .log_planes = layout_.log_planes,
-                           .workspace = workspace_->data()});
+  return backend_->execute(plan, {.tokens = tokens_,
+                                  .positions = positions_,
+                                  .given = given_,
+                                  .slice_of_row = slice_of_row_,
+                                  .slices = slices_,
+                                  .output_rows = output_rows_,
+                                  .kv_planes = layout_.kv_planes,
+                                  .state_tensors = layout_.state_tensors,
+                                  .log_planes = layout_.log_planes,
+                                  .workspace = workspace_->data(),
+                                  .is_given_up = is_given_up});
 }
 
 DeviceBytes Runner::output_row(const Rows& rows, int32_t output) const {

@@ -6,9 +6,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/result.h"
 #include "device/backend.h"
 #include "device/plan.h"
@@ -39,7 +41,9 @@ class Runner {
 
   // REQUIRES: the parts' tokens and outputs together are within the limits; the parts are of one
   // computation, whose plans are here, and whole texts where the model sees these at once.
-  void run(std::span<const BatchPart> parts);
+  // False: it was given up (device/step.h): there are no outputs, and nothing may be committed.
+  bool run(std::span<const BatchPart> parts,
+           std::optional<FunctionRef<bool()>> is_given_up = std::nullopt);
 
   // Output `output` of the last step, counted over all parts in order; valid until the runner
   // computes again.
@@ -79,7 +83,7 @@ class Runner {
   bool add_pieces(std::span<memory::Replay> replays);
   void clear();
   void add_slice(const Slice& slice, std::span<const Token> tokens);
-  void execute(const Plan& plan);
+  bool execute(const Plan& plan, std::optional<FunctionRef<bool()>> is_given_up = std::nullopt);
   DeviceBytes output_row(const Rows& rows, int32_t output) const;
   std::span<const float> seen_by_host(const Rows& rows, int32_t output) const;
 

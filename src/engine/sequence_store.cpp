@@ -47,11 +47,11 @@ std::chrono::nanoseconds processor_time() {
 Result<std::unique_ptr<SequenceStore>> SequenceStore::open(Options options, memory::Memory* memory,
                                                            memory::PrefixCache* cache) {
   store::StoreOptions disk = options.disk;
-  const tier::TierOptions tier = options.tier;
+  const store::OpenTier open_tier = options.open_tier;
   std::unique_ptr<SequenceStore> made(new SequenceStore(std::move(options), memory, cache));
   if (!disk.path.empty()) CAIRN_TRY(made->open_folder(disk));
-  if (!tier.url.empty()) {
-    CAIRN_TRY(made->tier_, SharedTier::open(tier, memory, made->model_));
+  if (open_tier != nullptr) {
+    CAIRN_TRY(made->tier_, open_tier());
   }
   CAIRN_TRY(made->start_reader());
   return made;
@@ -240,7 +240,7 @@ void SequenceStore::close_audit(const Audit& audit, const std::optional<Differen
   ++counts_.audited;
   if (!difference) return;
   ++counts_.differing;
-  if (tier_ != nullptr) tier_->tier().distrust();
+  if (tier_ != nullptr) tier_->distrust();
   if (disk_ == nullptr) return;
   condemned_.push_back({audit, *difference});
   changed_.notify_all();
@@ -248,7 +248,7 @@ void SequenceStore::close_audit(const Audit& audit, const std::optional<Differen
 
 bool SequenceStore::collect() {
   const bool is_held = reader_->collect();
-  if (tier_ != nullptr) tier_->publisher().collect();
+  if (tier_ != nullptr) tier_->collect();
   Snapshots written;
   const std::lock_guard lock(mutex_);
   written.swap(written_);
@@ -256,7 +256,7 @@ bool SequenceStore::collect() {
 }
 
 bool SequenceStore::drain(std::optional<std::chrono::milliseconds> patience) {
-  const bool tier_had_any = tier_ != nullptr && tier_->publisher().drain();
+  const bool tier_had_any = tier_ != nullptr && tier_->drain();
   return drain_folder(patience) || tier_had_any;
 }
 
@@ -289,7 +289,7 @@ void SequenceStore::end_step(int64_t prompt_tokens) {
   last_step_ns_ = now_ns();
   is_in_step_ = false;
   if (tier_ == nullptr) return;
-  tier_->note_step(prompt_tokens, std::chrono::nanoseconds(last_step_ns_ - step_began_ns_));
+  tier_->note_computed(prompt_tokens, std::chrono::nanoseconds(last_step_ns_ - step_began_ns_));
 }
 
 Result<std::vector<Token>> SequenceStore::tokens_of(const Sha256Digest& name) {
@@ -322,10 +322,22 @@ SequenceStore::Counts SequenceStore::counts() const {
 // Asked first: what is written by then is collected.
 bool SequenceStore::holds_memory() {
   std::unique_lock lock(mutex_);
-  const bool is_busy = !is_idle() || (tier_ != nullptr && tier_->publisher().holds_memory());
+  const bool is_busy = !is_idle() || (tier_ != nullptr && tier_->holds_memory());
   lock.unlock();
   (void)collect();
   return is_busy;
+}
+
+void SequenceStore::offer(const memory::Sequence& sequence, const Sha256Digest& fingerprint,
+                          store::SharedTier::Offer offer) {
+  if (tier_ == nullptr) return;
+  tier_->collect();
+  if (sequence.is_closed() || sequence.length() < store::kChainTokens) return;
+  const bool is_evicted = offer == store::SharedTier::Offer::evicted;
+  const uint64_t bytes_max =
+      memory_->options().budget_bytes / (is_evicted ? kDemotedPart : kWaitingPart);
+  tier_->offer(std::make_unique<store::Snapshot>(*memory_, sequence, fingerprint, model_), offer,
+               bytes_max);
 }
 
 uint64_t SequenceStore::waiting_bytes() const {
@@ -337,7 +349,7 @@ uint64_t SequenceStore::waiting_bytes() const {
 void SequenceStore::keep(const memory::Sequence& sequence, const Sha256Digest& fingerprint) {
   (void)collect();
   if (sequence.is_closed() || sequence.length() < store::kChainTokens) return;
-  if (tier_ != nullptr) tier_->offer(sequence, fingerprint, tier::TierPublisher::Offer::turn);
+  offer(sequence, fingerprint, store::SharedTier::Offer::turn);
   if (disk_ == nullptr) return;
   hand_over(std::make_unique<store::Snapshot>(*memory_, sequence, fingerprint, model_),
             memory_->options().budget_bytes / kWaitingPart);
@@ -347,7 +359,7 @@ void SequenceStore::keep(const memory::Sequence& sequence, const Sha256Digest& f
 // which a copy keeps from being free: so little may wait, and the rest is lost.
 void SequenceStore::demote(const memory::Sequence& sequence, const Sha256Digest& fingerprint) {
   if (sequence.is_closed() || sequence.length() < store::kChainTokens) return;
-  if (tier_ != nullptr) tier_->offer(sequence, fingerprint, tier::TierPublisher::Offer::evicted);
+  offer(sequence, fingerprint, store::SharedTier::Offer::evicted);
   if (disk_ == nullptr) return;
   if (disk_->covers(fingerprint, memory_->layout(), sequence.tokens())) return;
   auto snapshot = std::make_unique<store::Snapshot>(*memory_, sequence, fingerprint, model_);
@@ -400,7 +412,7 @@ Status SequenceStore::save(const std::string& session, const memory::Sequence& s
     return fail(ErrorCode::unsupported, "session {}: expected a folder (--cache-dir), found none",
                 session);
   }
-  if (tier_ != nullptr) tier_->offer(sequence, fingerprint, tier::TierPublisher::Offer::kept);
+  offer(sequence, fingerprint, store::SharedTier::Offer::kept);
   drain_folder(std::nullopt);
   return disk_->save(session, store::Snapshot(*memory_, sequence, fingerprint, model_),
                      sample::to_text(sampler));

@@ -1,6 +1,6 @@
 // What an engine keeps beyond its memory and its process: finished turns, and what the prefix cache
 // evicts, are written to a folder by a thread of its own, and a prompt that memory does not know is
-// looked for there by another; likewise in a tier that machines share (engine/shared_tier.h). No
+// looked for there by another; likewise in a tier that machines share (store/shared_tier.h). No
 // step waits for any. While nothing is computed the folder is read through, a file each second; of
 // what was loaded, some is handed out to be computed again. No failure of either is more than a
 // prompt computed again. Thread rule: the engine's thread.
@@ -22,27 +22,26 @@
 
 #include "base/result.h"
 #include "engine/adapters.h"
-#include "engine/shared_tier.h"
 #include "engine/stored_prefix.h"
 #include "memory/cache/prefix_cache.h"
 #include "memory/memory.h"
 #include "sample/state.h"
 #include "store/disk_store.h"
+#include "store/shared_tier.h"
 
 namespace cairn {
 
 class SequenceStore {
  public:
-  // Memory and cache outlive it. `model`: its name, for people.
-  // Of about so many sequences that are loaded one is audited; 0: none.
+  // Memory and cache outlive it.
   struct Options {
-    store::StoreOptions disk;  // Without a path: there is no folder.
-    tier::TierOptions tier;    // Without a URL: there is no tier. One of both there is.
-    std::string model;
-    int32_t audit_interval = 1000;
-    Trace* trace = nullptr;  // Outlives it; null: none.
+    store::StoreOptions disk;       // Without a path: there is no folder.
+    store::OpenTier open_tier;      // Null: there is no tier. One of both there is.
+    std::string model;              // Its name, for people.
+    int32_t audit_interval = 1000;  // Of about so many that are loaded one is audited; 0: none.
+    Trace* trace = nullptr;         // Outlives it; null: none.
   };
-  // Errors: those of store::DiskStore::open() and tier::Tier::open().
+  // Errors: those of store::DiskStore::open() and of store::OpenTier.
   static Result<std::unique_ptr<SequenceStore>> open(Options options, memory::Memory* memory,
                                                      memory::PrefixCache* cache);
   ~SequenceStore();  // When all that was handed over is written.
@@ -52,24 +51,25 @@ class SequenceStore {
                                         std::span<const Token> prompt, int32_t known) {
     return reader_->look_up(fingerprint, selection, prompt, known);
   }
-  // Gives back the blocks of what was written, and of look-ups that were given up. Whether a thread
-  // still holds some of such a look-up.
+  // Gives back blocks of what was written, and of look-ups that were given up: true, while a thread
+  // still holds some of these.
   bool collect();
   void wait_for_news(std::chrono::milliseconds longest) { reader_->wait_for_news(longest); }
   // Has it written, soon. Its blocks stay until then. What waits too long is passed over: the
   // memory it holds has a limit, a quarter of the budget.
   void keep(const memory::Sequence& sequence, const Sha256Digest& fingerprint);
-  // The same for what the prefix cache is about to evict, unless the store has it, or as much waits
-  // as may wait.
+  // The same for what the prefix cache is about to evict, unless it is stored, or enough waits.
   void demote(const memory::Sequence& sequence, const Sha256Digest& fingerprint);
-  // Whether something that waits to be written, or is being written, holds memory.
-  bool holds_memory();
+  bool holds_memory();  // Of what waits to be written, or is being written.
   // Whether the folder has been read: before, nothing is written.
   bool is_ready() const { return disk_ == nullptr || disk_->is_read_within({}); }
   bool has_folder() const { return disk_ != nullptr; }
-  SharedTier* tier() const { return tier_.get(); }  // Null: there is none.
-  // Waits until everything is written, and lets go of its blocks. What is not written when the
-  // patience is over is passed over. False: there was nothing.
+  store::SharedTier* tier() const { return tier_.get(); }  // Null: there is none.
+  // Shows it to the tier, if there is one, which knows what of it is sent.
+  void offer(const memory::Sequence& sequence, const Sha256Digest& fingerprint,
+             store::SharedTier::Offer offer);
+  // Waits until everything is written, and lets go of its blocks; what is not when the patience is
+  // over is passed over. False: there was nothing.
   bool drain(std::optional<std::chrono::milliseconds> patience = std::nullopt);
 
   // Saves the sequence under a name: it is on the disk when the call returns, and stays until it is
@@ -89,7 +89,7 @@ class SequenceStore {
   // What the disk has of the tokens (store/disk_store.h).
   store::StoredPart part_of(const Sha256Digest& fingerprint, std::span<const Token> tokens) const;
 
-  // What it has, the oldest first; all of that only when is_ready().
+  // What it has, the oldest first; all of that when is_ready().
   std::vector<store::IndexEntry> entries() const;
   // Errors: those of store::DiskStore::read_manifest().
   Result<std::vector<Token>> tokens_of(const Sha256Digest& name);
@@ -172,7 +172,7 @@ class SequenceStore {
   using Snapshots = std::deque<std::unique_ptr<store::Snapshot>>;
 
   std::unique_ptr<store::DiskStore> disk_;  // Null: no folder.
-  std::unique_ptr<SharedTier> tier_;
+  std::unique_ptr<store::SharedTier> tier_;
   std::string path_, model_;
   Trace* trace_;
   memory::Memory* memory_;

@@ -31,9 +31,9 @@ Stepper::Stepper(memory::Memory* memory, memory::PrefixCache* cache, Runner* run
 }
 
 Result<StepReport> Stepper::step(std::span<const StepItem> items, StepAcceptor accept,
-                                 StepObserver observe) {
+                                 StepObserver observe, StepGivenUp is_given_up) {
   TraceSpan span(trace_, kEngineThread, "step");
-  Result<StepReport> made = make(items, accept, observe);
+  Result<StepReport> made = make(items, accept, observe, is_given_up);
   if (trace_ == nullptr || !made) return made;
   int64_t answer_rows = 0;
   for (const StepItem& item : items.first(made->item_count)) answer_rows += int64_t(item.is_answer);
@@ -47,7 +47,7 @@ Result<StepReport> Stepper::step(std::span<const StepItem> items, StepAcceptor a
 }
 
 Result<StepReport> Stepper::make(std::span<const StepItem> items, StepAcceptor accept,
-                                 StepObserver observe) {
+                                 StepObserver observe, StepGivenUp is_given_up) {
   CHECK(!items.empty());
   StepReport report;
   CAIRN_TRY(const size_t awake_count, replay(items.first(fitting_items(items)), report));
@@ -70,7 +70,10 @@ Result<StepReport> Stepper::make(std::span<const StepItem> items, StepAcceptor a
     const auto end = computations_.begin() + std::ptrdiff_t(item);
     const bool is_first = std::find(computations_.begin(), end, computations_[item]) == end;
     if (!is_first) continue;
-    compute(computed, computations_[item], accept);
+    if (!compute(computed, computations_[item], accept, is_given_up)) {
+      transactions_.clear();
+      return fail(ErrorCode::cancelled, "step: given up");
+    }
     observe(computed_);
   }
   transactions_.clear();
@@ -155,7 +158,8 @@ Result<memory::Transaction> Stepper::begin_transaction(const StepItem& item) {
 }
 
 // The rows of all items of one variant, whosever they are: a variant has plans of its own.
-void Stepper::compute(std::span<const StepItem> items, uint64_t computation, StepAcceptor accept) {
+bool Stepper::compute(std::span<const StepItem> items, uint64_t computation, StepAcceptor accept,
+                      StepGivenUp is_given_up) {
   parts_.clear();
   computed_.clear();
   for (size_t i = 0; i < items.size(); ++i) {
@@ -165,13 +169,14 @@ void Stepper::compute(std::span<const StepItem> items, uint64_t computation, Ste
                       .given = items[i].given});
     computed_.push_back(i);
   }
-  runner_->run(parts_);
+  if (!runner_->run(parts_, is_given_up)) return false;
   int32_t first_output = 0;
   for (size_t part = 0; part < parts_.size(); ++part) {
     const size_t i = computed_[part];
     accept_rows(parts_[part], items[i], i, first_output, accept);
     first_output += int32_t(parts_[part].outputs.size());
   }
+  return true;
 }
 
 // Without those of drafts for which there was no room.

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -38,7 +39,7 @@ struct StepItem {
   bool keeps_hidden = false;
   std::span<const float> given = {};  // As BatchPart has them.
   bool spares_shares = false;  // Of other tenants, where room is made: as PrefixCache has it.
-  bool is_answer = false;  // The next token of an answer; else rows of a prompt.
+  bool is_answer = false;      // The next token of an answer; else rows of a prompt.
 };
 
 // The rows of one item, in the order of its outputs; valid until the runner computes again.
@@ -79,6 +80,9 @@ using StepAcceptor = FunctionRef<int32_t(size_t item, const StepOutputs& outputs
 using StepObserver = FunctionRef<void(std::span<const size_t> items)>;
 inline void observe_nothing(std::span<const size_t>) {}
 
+// Asked often while a step is computed: true ends it with the error `cancelled`.
+using StepGivenUp = std::optional<FunctionRef<bool()>>;
+
 struct StepReport {
   size_t item_count = 0;      // The items, from the first, that were computed; at least one.
   int32_t replayed_rows = 0;  // Recurrence steps that replayed states, for all items.
@@ -93,18 +97,21 @@ class Stepper {
 
   // Computes the leading items for which there are rows, outputs and bytes; the prefix cache evicts
   // what is worth least to make room. Errors: those of Memory::begin() and of replaying; no token
-  // was computed then. REQUIRES: at least one item; the first is within the runner's limits.
+  // was computed then; cancelled, if it was given up: what it had computed is undone.
+  // REQUIRES: at least one item; the first is within the runner's limits.
   Result<StepReport> step(std::span<const StepItem> items, StepAcceptor accept,
-                          StepObserver observe = observe_nothing);
+                          StepObserver observe = observe_nothing,
+                          StepGivenUp is_given_up = std::nullopt);
 
  private:
   Result<StepReport> make(std::span<const StepItem> items, StepAcceptor accept,
-                          StepObserver observe);
+                          StepObserver observe, StepGivenUp is_given_up);
   size_t fitting_items(std::span<const StepItem> items) const;
   Result<size_t> replay(std::span<const StepItem> items, StepReport& report);
   Status begin(const StepItem& item);
   Result<memory::Transaction> begin_transaction(const StepItem& item);
-  void compute(std::span<const StepItem> items, uint64_t computation, StepAcceptor accept);
+  bool compute(std::span<const StepItem> items, uint64_t computation, StepAcceptor accept,
+               StepGivenUp is_given_up);
   std::span<const int32_t> outputs_of(const StepItem& item, size_t index) const;
   void accept_rows(const BatchPart& part, const StepItem& item, size_t index, int32_t first_output,
                    StepAcceptor accept);

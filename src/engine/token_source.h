@@ -22,7 +22,7 @@ struct PromptReport {
   bool from_cache = false;      // An entry of the prefix cache had a longer prefix.
   bool from_store = false;      // It was read from the disk, or the tier, into the cache.
   bool from_tier = false;       // From the tier.
-  std::string_view tier = {};   // What became of it there (tier/tier.h), in a word; empty: no tier.
+  std::string_view tier = {};   // What became of it there, in a word of store::TierOutcome.
   // Where the sequence was resumed, and what limited it: as memory::ResumePlan says, or "adapters"
   // if only other adapters had a longer prefix, or "outputs" if all its logits are read.
   memory::ResumePlan plan;

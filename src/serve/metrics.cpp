@@ -323,13 +323,13 @@ void Metrics::write_tiers(const Now& now, std::string& out) {
       out += fmt::format("{}{{{}}} {}\n", name, label_of(model.model), value(*model.tier));
     }
   };
-  using tier::TierStats;
+  using store::TierStats;
   help("cairn_tier_lookups_total", "counter", "Look-ups in the tier, by what became of them.", out);
   for (const NowOfModel& model : now.models) {
     if (!model.tier) continue;
-    for (size_t outcome = 0; outcome < tier::kOutcomes; ++outcome) {
+    for (size_t outcome = 0; outcome < store::kTierOutcomes; ++outcome) {
       out += fmt::format("cairn_tier_lookups_total{{{},outcome=\"{}\"}} {}\n",
-                         label_of(model.model), tier::name_of(tier::Outcome(outcome)),
+                         label_of(model.model), store::name_of(store::TierOutcome(outcome)),
                          model.tier->outcomes[outcome]);
     }
   }

@@ -1,6 +1,7 @@
 // The engine's thread: mail, a step, mail again.
 #include "session/service.h"
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <optional>
@@ -41,7 +42,12 @@ Service::Service(Engine* engine, const SchedulerOptions& options, std::shared_pt
       pins_(engine),
       drafting_(engine),
       scheduler_(engine, options),
-      reporter_(engine, &scheduler_) {}
+      reporter_(engine, &scheduler_) {
+  scheduler_.ask_meanwhile([this](JobId id) {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::find(cancelled_, id) != cancelled_.end();
+  });
+}
 
 Service::~Service() {
   {

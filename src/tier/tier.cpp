@@ -24,13 +24,6 @@ std::string beginning_of_keys(const std::string& secret) {
 
 }  // namespace
 
-std::string_view name_of(Outcome outcome) {
-  constexpr std::array<std::string_view, kOutcomes> kNames = {
-      "fetched", "absent",     "slower",  "late",    "unreachable",
-      "paused",  "incomplete", "damaged", "computed"};
-  return kNames[size_t(outcome)];
-}
-
 std::string Tier::key_of(std::string_view kind, const Sha256Digest& digest) const {
   return fmt::format("{}{}{}", key_beginning_, kind, hex_of(digest));
 }

@@ -5,7 +5,6 @@
 // Thread-safe.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -20,6 +19,7 @@
 
 #include "base/result.h"
 #include "base/sha256.h"
+#include "store/shared_tier.h"
 #include "tier/breaker.h"
 #include "tier/costs.h"
 #include "tier/tier_address.h"
@@ -27,33 +27,8 @@
 
 namespace cairn::tier {
 
-// What became of a look-up, as answers and metrics say it.
-enum class Outcome : uint8_t {
-  fetched,
-  absent,       // The tier has nothing that helps.
-  slower,       // Computing costs less.
-  late,         // It took too long.
-  unreachable,  // No connection, or it broke off.
-  paused,       // Left alone for a while, since it failed.
-  incomplete,   // Records are missing: evicted, or not there yet.
-  damaged,      // Not what was asked for: nothing of it was used.
-  computed,     // Another machine computed it too, and was waited for in vain.
-};
-inline constexpr size_t kOutcomes = 9;
-std::string_view name_of(Outcome outcome);
-
-struct TierStats {
-  std::array<uint64_t, kOutcomes> outcomes{};
-  uint64_t read_bytes = 0, written_bytes = 0;
-  uint64_t published = 0;      // Sequences, or beginnings of them.
-  uint64_t not_published = 0;  // Since nobody used them twice.
-  uint64_t publish_failures = 0;
-  uint64_t refused_records = 0;  // Damaged, forged or half written.
-  uint64_t lease_waits = 0;      // Prompts that waited for another machine.
-  uint64_t breaker_openings = 0;
-  bool is_open = false;         // The breaker of those who read.
-  double bytes_per_second = 0;  // Measured.
-};
+using Outcome = store::TierOutcome;
+using store::TierStats;
 
 class Tier {
  public:

@@ -19,6 +19,7 @@
 
 #include "base/result.h"
 #include "store/encoded_record.h"
+#include "store/shared_tier.h"
 #include "store/snapshot.h"
 #include "tier/connection.h"
 #include "tier/tier.h"
@@ -28,13 +29,7 @@ namespace cairn::tier {
 
 class TierPublisher {
  public:
-  // What is offered, and so what of it is sent.
-  enum class Offer : uint8_t {
-    prompt,   // Has been read: what of it was used before, or is waited for.
-    turn,     // Has ended, answer included: nothing yet, unless all is sent.
-    kept,     // Somebody asked that it stays: all of it.
-    evicted,  // Leaves memory: all of it, while the tier has little to do.
-  };
+  using Offer = store::SharedTier::Offer;
 
   // Errors: io, where the system gives no thread. The tier outlives it.
   static Result<std::unique_ptr<TierPublisher>> start(Tier* tier);

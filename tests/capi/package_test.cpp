@@ -69,7 +69,7 @@ TEST(Package, ProgramsBuildAgainstWhatIsInstalled) {
   const Ran whole =
       run("cc" + warnings + source + "/complete.c -o " + folder.file("whole") + " $(" + find +
           "pkg-config --cflags cairn) $(find " + prefix +
-          " -name libcairn.a) -lspdlog -lfmt -lpcre2-8 -lutf8proc -lssl -lcrypto -lstdc++ -lm"
+          " -name libcairn.a) -lspdlog -lfmt -lpcre2-8 -lutf8proc -lstdc++ -lm"
           " -pthread && " +
           folder.file("whole") + question);
   EXPECT_EQ(whole.status, 0);

@@ -108,6 +108,43 @@ TEST_P(SchedulerTest, AnswersOfOnePromptComputeItOnce) {
   EXPECT_NE(results[0].tokens, results[1].tokens);
 }
 
+// A step ends early where all of its jobs are about to be cancelled, and only there.
+TEST_P(SchedulerTest, StepsThatNobodyWantsAreGivenUp) {
+  std::mt19937 random(7);
+  std::vector<SampledRequest> requests;
+  for (const int32_t length : {90, 20}) {
+    requests.push_back({.prompt = random_tokens(random, length), .token_count = 3});
+  }
+  const auto own = engine();
+  Scheduler scheduler(own.get());
+  std::vector<Sampled> results(2);
+  int64_t asked = 0;
+  bool is_unwanted = false;
+  scheduler.ask_meanwhile([&](JobId id) {
+    ++asked;
+    return is_unwanted && id == JobId{0};
+  });
+  const auto submit = [&](size_t index) {
+    scheduler.submit(JobId{int64_t(index)},
+                     std::make_unique<SampledJob>(own.get(), requests[index], &results[index]), {});
+  };
+  submit(0);
+  ASSERT_TRUE(scheduler.step());
+  EXPECT_EQ(scheduler.stats().prompt_rows, 48);
+  EXPECT_GT(asked, 10);
+  is_unwanted = true;
+  asked = 0;
+  (void)scheduler.step();
+  EXPECT_EQ(scheduler.stats().prompt_rows, 48);
+  EXPECT_EQ(asked, 1);
+  submit(1);
+  ASSERT_TRUE(scheduler.step());
+  EXPECT_EQ(scheduler.stats().prompt_rows, 96);
+  ASSERT_TRUE(scheduler.cancel(JobId{0}, fail(ErrorCode::cancelled, "left")));
+  ASSERT_NO_FATAL_FAILURE(run(scheduler));
+  EXPECT_EQ(results[1].digest, alone(requests)[1].digest);
+}
+
 // Jobs of a small model, to see who goes first.
 class Turns : public ::testing::Test {
  protected:

@@ -216,6 +216,44 @@ TEST_P(StepTest, WhatDoesNotFitIsLeft) {
   EXPECT_GE(engine->memory().usage().used_bytes(), used);
 }
 
+// Wherever it was: a step that is given up leaves tokens, memory and states as they were.
+TEST_P(StepTest, WhatIsGivenUpLeavesNothing) {
+  const auto engine = open(24);
+  ASSERT_NE(engine, nullptr);
+  const Tokens tokens = random_tokens(3, 60);
+  const std::span<const Token> all = tokens;
+  const std::vector<float> expected = alone(*engine, tokens);
+  memory::Sequence sequence = engine->memory().new_sequence();
+  append(*engine, sequence, all.first(20));
+  append(*engine, sequence, all.subspan(20, 20));
+  const size_t used = engine->memory().usage().used_bytes();
+  const Tokens last(all.begin() + 40, all.end());
+  const std::vector<int32_t> outputs = {19};
+  const StepItem item{.sequence = &sequence, .tokens = last, .outputs = outputs};
+  std::vector<float> found;
+  const auto take = [&](size_t, const StepOutputs& rows) {
+    found.assign(rows.logits(0).begin(), rows.logits(0).end());
+    return 20;
+  };
+  int32_t given_up = 0;
+  for (int32_t patience = 0;; ++patience) {
+    int32_t asked = 0;
+    const auto is_given_up = [&] { return asked++ == patience; };
+    const Result<StepReport> report =
+        engine->step({&item, 1}, take, observe_nothing, StepGivenUp(is_given_up));
+    if (report) break;
+    EXPECT_EQ(report.error().code, ErrorCode::cancelled);
+    EXPECT_EQ(asked, patience + 1);
+    ASSERT_EQ(sequence.length(), 40);
+    ASSERT_EQ(engine->memory().usage().used_bytes(), used);
+    ASSERT_TRUE(found.empty());
+    ++given_up;
+  }
+  EXPECT_GT(given_up, 10);
+  EXPECT_EQ(sequence.length(), 60);
+  EXPECT_TRUE(same_bits(found, expected));
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, StepTest,
                          ::testing::Values("llama", "gemma3", "granitehybrid", "mamba"),
                          [](const auto& each) { return each.param; });

@@ -59,3 +59,38 @@ def test_the_harness_has_a_model_of_cairn(model):
         SimpleNamespace(args=(prompt, {"until": ["\n"], "max_gen_toks": 24})),
         SimpleNamespace(args=(prompt, {"until": "France", "max_gen_toks": 24}))])
     assert answers == ["The capital of France is Paris.", "The capital of "]
+
+
+TASK = """
+task: capitals
+dataset_path: json
+dataset_kwargs: {data_files: {test: FOLDER/capitals.jsonl}}
+test_split: test
+output_type: multiple_choice
+doc_to_text: "The capital of {{country}} is"
+doc_to_choice: [Paris, Rome, Berlin, Madrid]
+doc_to_target: label
+metric_list: [{metric: acc}]
+"""
+
+
+def test_the_harness_runs_a_task(tmp_path, monkeypatch):
+    """A task of the harness's own form, from its file to the figure that it prints."""
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    lm_eval = pytest.importorskip("lm_eval")
+    from lm_eval.tasks import TaskManager
+
+    import cairn.lm_eval  # noqa: F401: registers the model
+
+    (tmp_path / "capitals.yaml").write_text(TASK.replace("FOLDER", str(tmp_path)))
+    countries = ["France", "Italy", "Germany", "Spain"]
+    rows = [json.dumps({"country": name, "label": label}) for label, name in enumerate(countries)]
+    # One that must count as wrong.
+    rows.append(json.dumps({"country": "France", "label": 1}))
+    (tmp_path / "capitals.jsonl").write_text("\n".join(rows))
+    tasks = TaskManager(include_path=str(tmp_path), include_defaults=False)
+    found = lm_eval.simple_evaluate(
+        model="cairn", model_args=f"path={NANO},threads=1,memory=64MiB", tasks=["capitals"],
+        task_manager=tasks, bootstrap_iters=0)
+    assert found["results"]["capitals"]["acc,none"] == pytest.approx(4 / 5)

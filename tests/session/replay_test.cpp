@@ -202,7 +202,7 @@ TEST(Replay, CallsOfToolsAreConstrainedAgain) {
   terminal_chat::write_model(path, terminal_chat::kToolTemplate);
   const auto engine = engine_of({}, path);
   ASSERT_NE(engine, nullptr);
-  ChatOptions options = lively(60);
+  ChatOptions options = lively(200);
   options.tools = R"([{"type":"function","function":{"name":"look","parameters":{"type":"object",
       "properties":{"at":{"enum":["left","right"]}},"required":["at"]}}}])";
   options.tool_choice = "required";

@@ -15,6 +15,7 @@
 #include "tests/models/golden_model.h"
 #include "tests/scratch_folder.h"
 #include "tests/small_pages.h"
+#include "tier/tier_member.h"
 
 namespace cairn::test {
 
@@ -38,7 +39,7 @@ class SharedEngines : public test::SmallPagesTest<const char*> {
     options.row_count_max = 16;
     options.log_step = 8;
     options.cache_audit_interval = 0;
-    options.tier = tier;
+    options.open_tier = tier::opener_of(tier);
     options.cache_dir = cache_dir_;
     return load_engine(golden_path(GetParam(), ".gguf"), options);
   }
@@ -65,11 +66,11 @@ class SharedEngines : public test::SmallPagesTest<const char*> {
   }
 
   static void flush(Engine& engine) {
-    ASSERT_TRUE(engine.sequence_store()->tier()->publisher().flush(std::chrono::seconds(60)));
+    ASSERT_TRUE(engine.sequence_store()->tier()->flush(std::chrono::seconds(60)));
   }
 
   static tier::TierStats stats(Engine& engine) {
-    return engine.sequence_store()->tier()->tier().stats();
+    return engine.sequence_store()->tier()->stats();
   }
   static uint64_t outcomes(Engine& engine, tier::Outcome outcome) {
     return stats(engine).outcomes[size_t(outcome)];

@@ -17,8 +17,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 QUESTION = ["run", "-p", "What is the capital of France?"]
 ANSWER = "The capital of France is Paris.\n"
-# Of a package that is not Debian's own: it closes no bug of theirs.
-NOT_OURS = {"initial-upload-closes-no-bugs"}
+# With another C library each than the one that cairn is built with, or the same one.
+RELEASES = ["bookworm", "bullseye"]
 failures, skipped, done = [], [], []
 
 
@@ -83,6 +83,7 @@ def try_tarball(build, work):
     link = work / "link"
     link.symlink_to(top / "bin/cairn")
     expect("also through a link", call(link, *QUESTION).stdout == ANSWER)
+    try_releases(top, work)
     loader = next((top / "lib/cairn").glob("ld-linux*"))
     inside = [f"/{top.name}/lib/cairn/{loader.name}", "--library-path", f"/{top.name}/lib/cairn",
               f"/{top.name}/lib/cairn/cairn", *QUESTION]
@@ -94,6 +95,26 @@ def try_tarball(build, work):
     else:
         expect("the tarball alone in an empty folder answers", probe.stdout == ANSWER,
                probe.stderr)
+
+
+def try_releases(top, work):
+    """Bare systems, as debootstrap unpacks them: the program runs there as a user starts it."""
+    sites = call("apt-get", "indextargets", "--format", "$(SITE)").stdout.split()
+    if shutil.which("debootstrap") is None or os.geteuid() != 0 or not sites:
+        skipped.append("the tarball on bare systems: needs debootstrap, root and a mirror")
+        return
+    begun = [(release, work / release, subprocess.Popen(
+        ["debootstrap", "--foreign", "--variant=minbase", release, work / release, sites[0]],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)) for release in RELEASES]
+    for release, root, unpacking in begun:
+        said, _ = unpacking.communicate()
+        if unpacking.returncode != 0:
+            skipped.append(f"the tarball on {release}: {(said.strip().splitlines() or [''])[-1]}")
+            continue
+        shutil.copytree(top, root / "opt" / top.name, symlinks=True)
+        answered = call("chroot", root, f"/opt/{top.name}/bin/cairn", *QUESTION)
+        expect(f"the tarball answers on a bare {release}", answered.stdout == ANSWER,
+               answered.stderr)
 
 
 def try_deb(build, work):
@@ -121,7 +142,7 @@ def try_deb(build, work):
     else:
         checked = call("lintian", "--allow-root", package)
         tags = [line for line in checked.stdout.splitlines()
-                if line[:2] in ("E:", "W:") and line.split()[2] not in NOT_OURS]
+                if line[:2] in ("E:", "W:")]
         expect("lintian has nothing to say", not tags and checked.returncode in (0, 2),
                "\n".join(tags) + checked.stderr)
     if shutil.which("systemd-analyze") is None:

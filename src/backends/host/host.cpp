@@ -176,6 +176,7 @@ void HostBackend::work(const Prepared& prepared, const std::vector<Round>& round
   const int thread_count = threads_->thread_count();
   for (size_t index = 0; index < rounds.size(); ++index) {
     reset_claims(worker, (index + 1) % 2);
+    if (worker == 0 && step.is_given_up) is_given_up_[index % 2] = (*step.is_given_up)();
     const Round& round = rounds[index];
     const int64_t count = prepared.task_ends[size_t(round.first_unit + round.unit_count - 1)];
     for (int turn = 0; turn < thread_count; ++turn) {
@@ -191,15 +192,19 @@ void HostBackend::work(const Prepared& prepared, const std::vector<Round>& round
       }
     }
     threads_->barrier(worker);
+    // Behind the same barrier all hear the same. What is said of the next round goes elsewhere.
+    if (is_given_up_[index % 2]) return;
   }
 }
 
-void HostBackend::execute(const Plan& plan, const Step& step) {
+bool HostBackend::execute(const Plan& plan, const Step& step) {
   Prepared& prepared = prepared_for(plan);
   const std::vector<Round>& rounds = prepared.rounds->choose(step);
   count_tasks(prepared, rounds, step);
   for (Claims& claims : claims_) claims.of_round[0].reset();
+  is_given_up_ = {};
   threads_->run_skipping_busy_workers([&](int worker) { work(prepared, rounds, step, worker); });
+  return !is_given_up_[0] && !is_given_up_[1];
 }
 
 }  // namespace cairn::host

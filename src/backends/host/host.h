@@ -2,6 +2,7 @@
 // all of them share: cutting a round into tasks, distributing tasks over threads, and the barriers.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -37,7 +38,7 @@ class HostBackend : public Backend {
   Status load(Weight& weight) override;  // Nothing to do: kernels read the file's blocks.
   Status prepare(const Plan& plan) override;
   void release(const Plan& plan) override;
-  void execute(const Plan& plan, const Step& step) override;
+  bool execute(const Plan& plan, const Step& step) override;
 
  private:
   // How many tasks of a thread's share are claimed: of this round and, by turns, the next.
@@ -75,10 +76,12 @@ class HostBackend : public Backend {
   AfterKernel after_kernel_;
   std::vector<Prepared> prepared_;  // A few.
   std::vector<Claims> claims_;      // Of each thread.
-  std::optional<Arena> room_;       // Each thread's scratch, then what tasks share, then the notes.
-  size_t scratch_bytes_ = 0;        // Of each thread, for any of the plans.
-  size_t shared_bytes_ = 0;         // Of a stage's ops, for any stage of any plan.
-  size_t notes_bytes_ = 0;          // Of all ops of a plan, for any of them.
+  // What the step said when a round began: of this round and, by turns, the next.
+  std::array<bool, 2> is_given_up_{};
+  std::optional<Arena> room_;  // Each thread's scratch, then what tasks share, then the notes.
+  size_t scratch_bytes_ = 0;   // Of each thread, for any of the plans.
+  size_t shared_bytes_ = 0;    // Of a stage's ops, for any stage of any plan.
+  size_t notes_bytes_ = 0;     // Of all ops of a plan, for any of them.
 };
 
 }  // namespace cairn::host

@@ -338,7 +338,7 @@ Result<int> run(const RunOptions& options) {
   }
   CAIRN_TRY(const bool is_sandboxed,
             enter_sandbox(options.sandbox, sandbox_rules(options, !prompt)));
-  if (is_sandboxed) CAIRN_TRY(seal_sandbox(!options.engine.tier.url.empty()));
+  if (is_sandboxed) CAIRN_TRY(seal_sandbox());
   EngineOptions engine_options = options.engine;
   engine_options.trace = trace.get();
   CAIRN_TRY(const std::unique_ptr<Engine> engine, load_engine(options.model_path, engine_options));

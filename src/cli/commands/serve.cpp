@@ -24,10 +24,12 @@
 #include "cli/options/model_argument.h"
 #include "cli/options/preset_values.h"
 #include "cli/options/sampling_arguments.h"
+#include "cli/options/tier_arguments.h"
 #include "command_line/exit_codes.h"
 #include "hub/model_folder.h"
 #include "serve/app.h"
 #include "session/service.h"
+#include "tier/tier_member.h"
 
 namespace cairn::cli {
 
@@ -174,6 +176,7 @@ SandboxRules sandbox_rules(const ServeOptions& options) {
     for (const std::string& path : kept.paths) allow_model(path, rules);
   }
   allow_engine(options.engine, rules);
+  allow_tier(options.tier, rules);
   for (const std::string* path : {&options.api_key_path, &options.admin_key_path,
                                   &options.certificate_path, &options.tls_key_path}) {
     allow_replaced(*path, rules);
@@ -315,6 +318,7 @@ void add_access_options(command_line::Options& command, ServeOptions& serve) {
 struct ServeArguments {
   ServeOptions serve;
   EngineArguments engine;
+  TierArguments tier;
   SamplingArguments sampling;
 };
 
@@ -327,7 +331,7 @@ command_line::Action add_serve(command_line::Options& command) {
   a->engine.add_program_to(command);
   a->engine.add_memory_to(command);
   a->engine.add_store_to(command);
-  a->engine.add_tier_to(command);
+  a->tier.add_to(command);
   a->engine.add_drafts_to(command);
   command.set_preset([a] { return read_preset(a->serve.model_path); });
   add_sandbox(command, a->serve.sandbox);
@@ -350,6 +354,7 @@ command_line::Action add_serve(command_line::Options& command) {
       "where the network is not trusted");
   return [a]() -> Result<int> {
     CAIRN_TRY(a->serve.engine, a->engine.read("f16"));
+    CAIRN_TRY(a->serve.tier, a->tier.read());
     CAIRN_TRY(a->serve.sampling, a->sampling.read());
     const std::string named = a->serve.model_path;
     CAIRN_TRY(a->serve.model_path, find_model(named));
@@ -372,6 +377,7 @@ Result<int> serve_model(const ServeOptions& given) {
     CAIRN_TRY(trace, Trace::open(options.trace_path));
   }
   options.engine.trace = trace.get();
+  options.engine.open_tier = tier::opener_of(options.tier);
   CAIRN_TRY(AccessFiles access, read_access(options));
   // While nobody listens, the files are read anyway, or not needed any more.
   const auto outlive_hangups = [&] {
@@ -396,7 +402,7 @@ Result<int> serve_model(const ServeOptions& given) {
   CAIRN_TRY(std::unique_ptr<serve::http::Server> server,
             serve::http::Server::listen(address, {.drain_seconds = double(options.drain_seconds)},
                                         app.get()));
-  if (is_sandboxed) CAIRN_TRY(seal_sandbox(!options.engine.tier.url.empty()));
+  if (is_sandboxed) CAIRN_TRY(seal_sandbox(!options.tier.url.empty()));
   std::fprintf(stderr, "%s: %s\n", printable(name).c_str(), printable(server->url()).c_str());
   if (has_access_files(options)) {
     server->on_hangup([&] { read_access_again(options, *app, *server); });

@@ -13,6 +13,7 @@
 #include "engine/engine.h"
 #include "serve/http/server.h"
 #include "session/sampling_choice.h"
+#include "tier/tier_options.h"
 
 namespace cairn::cli {
 
@@ -40,6 +41,7 @@ struct ServeOptions {
   session::SamplingChoice sampling;
   SandboxChoice sandbox;
   EngineOptions engine;
+  tier::TierOptions tier;  // Without a URL: none.
 };
 
 // Serves until a signal ends it. Returns the exit code. Errors: what cannot be loaded or listened

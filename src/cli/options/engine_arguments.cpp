@@ -196,64 +196,6 @@ void EngineArguments::add_store_to(command_line::Options& command) {
       .shows_default();
 }
 
-void EngineArguments::add_tier_to(command_line::Options& command) {
-  command.begin_group("A store that several machines share (docs/tier.md)");
-  command
-      .add("--tier", options_.tier.url,
-           "where it is: redis://HOST:PORT, rediss://HOST:PORT (TLS) or unix:PATH")
-      .takes("URL");
-  command
-      .add("--tier-login", options_.tier.login_file,
-           "a file with USER:PASSWORD, or with the password alone")
-      .takes("FILE");
-  command
-      .add("--tier-key", options_.tier.key_file,
-           "a file with a secret of 32 bytes or more, the same on all machines: records that were "
-           "written without it are refused")
-      .takes("FILE");
-  command
-      .add("--tier-cacert", options_.tier.authority_path,
-           "certificates (PEM) by which the server of a rediss:// URL is believed; default: those "
-           "of the system")
-      .takes("FILE");
-  command
-      .add("--tier-publish", publishing_,
-           "what is sent there: what was used twice, all of it, or nothing")
-      .one_of({"second-use", "all", "nothing"})
-      .shows_default();
-  command
-      .add("--tier-fetch", fetching_,
-           "when a prompt is fetched from there: where computing it would take longer, or always")
-      .one_of({"cheaper", "always"})
-      .shows_default();
-  command.add("--tier-ttl", tier_seconds_, "seconds after which what nobody uses goes from there")
-      .takes("N")
-      .in_range(1, 30 * 86400)
-      .shows_default();
-}
-
-// Errors name the option. What is not there is found out by using it.
-Result<tier::TierOptions> EngineArguments::read_tier() const {
-  tier::TierOptions tier = options_.tier;
-  if (tier.url.empty()) {
-    const std::pair<std::string_view, const std::string*> files[] = {
-        {"--tier-login", &tier.login_file},
-        {"--tier-key", &tier.key_file},
-        {"--tier-cacert", &tier.authority_path}};
-    for (const auto& [name, file] : files) {
-      if (file->empty()) continue;
-      return fail(ErrorCode::invalid_argument, "{}: expected --tier beside it, found none", name);
-    }
-    return tier;
-  }
-  tier.publishing = publishing_ == "all"       ? tier::Publishing::all
-                    : publishing_ == "nothing" ? tier::Publishing::nothing
-                                               : tier::Publishing::second_use;
-  tier.fetching = fetching_ == "always" ? tier::Fetching::always : tier::Fetching::cheaper;
-  tier.times.kept = std::chrono::seconds(tier_seconds_);
-  return tier;
-}
-
 void EngineArguments::add_drafts_to(command_line::Options& command) {
   command.begin_group("Drafts: faster answers, the same tokens", true);
   std::vector<std::string> choices = {"auto", "off"};
@@ -358,7 +300,6 @@ Result<EngineOptions> EngineArguments::read(std::string_view default_kv) const {
     }
     CAIRN_TRY(options.cache_disk_budget, parse_bytes("--cache-disk-budget", disk_budget_));
   }
-  CAIRN_TRY(options.tier, read_tier());
   if (!memory_budget_.empty()) {
     CAIRN_TRY(const uint64_t bytes, parse_bytes("--memory-budget", memory_budget_));
     options.memory_budget = bytes;

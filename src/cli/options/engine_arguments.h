@@ -23,15 +23,12 @@ class EngineArguments {
   // Which layers run, and with how many experts. For those that make text.
   void add_program_to(command_line::Options& command);
   void add_store_to(command_line::Options& command);
-  // For those that answer many.
-  void add_tier_to(command_line::Options& command);
   void add_drafts_to(command_line::Options& command);
   // `default_kv`: how keys and values are kept where nothing is said. Errors: invalid_argument.
   Result<EngineOptions> read(std::string_view default_kv) const;
 
  private:
   Result<DraftModelChoice> read_draft_model() const;
-  Result<tier::TierOptions> read_tier() const;
   void add_threads_to(command_line::Options& command);
   void add_weights_to(command_line::Options& command);
   void add_budget_to(command_line::Options& command);
@@ -39,8 +36,6 @@ class EngineArguments {
   EngineOptions options_;
   std::string isa_, numerics_, kv_, keys_, values_, memory_budget_, context_policy_, disk_budget_;
   std::string skipped_, draft_skipped_;
-  std::string publishing_ = "second-use", fetching_ = "cheaper";
-  int32_t tier_seconds_ = 1800;
   std::vector<std::string> adapters_;
   std::optional<std::string> gpu_layers_;
 };

@@ -57,12 +57,15 @@ void allow_model(const std::string& path, SandboxRules& rules) {
   }
 }
 
+void allow_tier(const tier::TierOptions& options, SandboxRules& rules) {
+  rules.connects = rules.connects || !options.url.empty();
+  rules.readable.insert(rules.readable.end(),
+                        {options.login_file, options.key_file, options.authority_path});
+}
+
 void allow_engine(const EngineOptions& options, SandboxRules& rules) {
   for (const AdapterChoice& adapter : options.adapters) rules.readable.push_back(adapter.path);
   if (options.draft_model.path != "self") allow_model(options.draft_model.path, rules);
-  rules.connects = rules.connects || !options.tier.url.empty();
-  rules.readable.insert(rules.readable.end(), {options.tier.login_file, options.tier.key_file,
-                                               options.tier.authority_path});
   for (const std::string& folder : {options.cache_dir, options.pack_cache}) {
     if (folder.empty()) continue;
     // One that cannot be made is for its owner to tell.

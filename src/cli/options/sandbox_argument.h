@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "command_line/command_line.h"
 #include "engine/engine.h"
+#include "tier/tier_options.h"
 
 namespace cairn::cli {
 
@@ -24,6 +25,8 @@ void add_sandbox(command_line::Options& command, SandboxChoice& choice);
 // not there.
 void allow_model(const std::string& path, SandboxRules& rules);
 void allow_engine(const EngineOptions& options, SandboxRules& rules);
+// Its server, and the files that say how to reach it.
+void allow_tier(const tier::TierOptions& options, SandboxRules& rules);
 // Where a file is written under another name first: its folder.
 void allow_output(const std::string& path, SandboxRules& rules);
 // Where a file is read that may have been replaced by then: its folder.

@@ -465,14 +465,20 @@ void Scheduler::compute() {
       return take_outputs(*shares_[item].job, outputs);
     };
     const auto choose = [this](std::span<const size_t> items) { choose_tokens(items); };
-    Result<StepReport> stepped = engine_->step(items_, take, choose);
+    const auto is_unwanted = [this] {
+      return std::ranges::all_of(
+          shares_, [this](const Share& share) { return is_unwanted_(share.job->id); });
+    };
+    Result<StepReport> stepped =
+        engine_->step(items_, take, choose, is_unwanted_ ? StepGivenUp(is_unwanted) : std::nullopt);
     if (stepped) {
       computed_count_ = stepped->item_count;
       count_step(*stepped, std::chrono::duration<double>(Clock::now() - begin).count());
       return;
     }
-    // It was the first one's: nothing is computed.
+    // It was the first one's, or everybody's: nothing is computed.
     draft_rows_.forget();
+    if (stepped.error().code == ErrorCode::cancelled) return;
     ScheduledJob& first = *shares_.front().job;
     const bool is_full = stepped.error().code == ErrorCode::memory_full;
     if (is_full &&

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -62,6 +63,12 @@ class Scheduler {
   // Ends the job with this error, wherever it is; what it has computed goes to the prefix cache.
   // Whether it was there.
   bool cancel(JobId id, Error why);
+
+  // Asked often while a step is computed, by the thread that steps: whether this job is about to be
+  // cancelled. A step, all of whose jobs are, is given up.
+  void ask_meanwhile(std::function<bool(JobId)> is_unwanted) {
+    is_unwanted_ = std::move(is_unwanted);
+  }
 
   // Memory that a cancelled job's look-up in the store still holds counts as well.
   bool has_work() const;
@@ -134,6 +141,7 @@ class Scheduler {
 
   Engine* engine_;
   SchedulerOptions options_;
+  std::function<bool(JobId)> is_unwanted_;  // None: nobody is asked.
   ScheduledJobs jobs_;  // Seniors first: by priority, then by arrival.
   ClientList clients_;
   TenantRules tenants_;

@@ -105,7 +105,7 @@ std::unique_ptr<http::Reply> get_metrics(const ServerContext& context, http::Req
       model.snapshots = engine.memory().snapshot_counts();
       if (SequenceStore* const store = engine.sequence_store()) {
         if (store->has_folder()) model.store = store->stats();
-        if (store->tier() != nullptr) model.tier = store->tier()->tier().stats();
+        if (store->tier() != nullptr) model.tier = store->tier()->stats();
       }
     });
     now.models.push_back(std::move(model));

@@ -1,0 +1,68 @@
+// Names of options, and what their words mean.
+#include "cli/options/tier_arguments.h"
+
+#include <chrono>
+#include <string_view>
+#include <utility>
+
+namespace cairn::cli {
+
+void TierArguments::add_to(command_line::Options& command) {
+  command.begin_group("A store that several machines share (docs/tier.md)");
+  command
+      .add("--tier", options_.url,
+           "where it is: redis://HOST:PORT, rediss://HOST:PORT (TLS) or unix:PATH")
+      .takes("URL");
+  command
+      .add("--tier-login", options_.login_file,
+           "a file with USER:PASSWORD, or with the password alone")
+      .takes("FILE");
+  command
+      .add("--tier-key", options_.key_file,
+           "a file with a secret of 32 bytes or more, the same on all machines: records that were "
+           "written without it are refused")
+      .takes("FILE");
+  command
+      .add("--tier-cacert", options_.authority_path,
+           "certificates (PEM) by which the server of a rediss:// URL is believed; default: those "
+           "of the system")
+      .takes("FILE");
+  command
+      .add("--tier-publish", publishing_,
+           "what is sent there: what was used twice, all of it, or nothing")
+      .one_of({"second-use", "all", "nothing"})
+      .shows_default();
+  command
+      .add("--tier-fetch", fetching_,
+           "when a prompt is fetched from there: where computing it would take longer, or always")
+      .one_of({"cheaper", "always"})
+      .shows_default();
+  command.add("--tier-ttl", seconds_, "seconds after which what nobody uses goes from there")
+      .takes("N")
+      .in_range(1, 30 * 86400)
+      .shows_default();
+}
+
+// Errors name the option. What is not there is found out by using it.
+Result<tier::TierOptions> TierArguments::read() const {
+  tier::TierOptions tier = options_;
+  if (tier.url.empty()) {
+    const std::pair<std::string_view, const std::string*> files[] = {
+        {"--tier-login", &tier.login_file},
+        {"--tier-key", &tier.key_file},
+        {"--tier-cacert", &tier.authority_path}};
+    for (const auto& [name, file] : files) {
+      if (file->empty()) continue;
+      return fail(ErrorCode::invalid_argument, "{}: expected --tier beside it, found none", name);
+    }
+    return tier;
+  }
+  tier.publishing = publishing_ == "all"       ? tier::Publishing::all
+                    : publishing_ == "nothing" ? tier::Publishing::nothing
+                                               : tier::Publishing::second_use;
+  tier.fetching = fetching_ == "always" ? tier::Fetching::always : tier::Fetching::cheaper;
+  tier.times.kept = std::chrono::seconds(seconds_);
+  return tier;
+}
+
+}  // namespace cairn::cli
