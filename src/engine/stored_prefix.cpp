@@ -118,7 +118,10 @@ void StoredPrefix::take_search() {
     stage_ = Stage::found;
     return;
   }
-  has_brought_ = has_brought_ || other_brings_;
+  if (other_brings_) {
+    has_brought_ = true;
+    is_from_tier_ = work_->loading->source()->is_shared();
+  }
   work_->known = known;
   work_->loading.reset();
   if (int64_t(work_->prompt.size()) <= work_->worth()) return end();

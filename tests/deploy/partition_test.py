@@ -170,6 +170,8 @@ class Fleet:
     def answered(self, messages, **how):
         reply = self.ask(messages, **how)
         assert reply.status == 200 and reply.error is None, reply
+        # No server has a folder; also where another request of the server brought it.
+        assert reply.json["memory"]["source"] != "disk", reply.json["memory"]
         return reply
 
     def ends(self):
