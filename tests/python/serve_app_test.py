@@ -119,7 +119,8 @@ def test_a_prompt_goes_where_it_is_answered_soonest():
 
 
 def test_small_differences_move_nobody():
-    told = {"one": {"ms_per_token": 1.0, "prompt_ms": 90.0}, "two": {"ms_per_token": 1.2}, "new": {}}
+    told = {"one": {"ms_per_token": 1.0, "prompt_ms": 90.0}, "two": {"ms_per_token": 1.2},
+            "new": {}}
     assert paces(told)["new"] == Pace(1.1, 90, 0) and paces(told)["two"].prompt_ms == 90
     chooser = Chooser()
     homes = [chooser.ranked(chat(f"{i}" + "x" * 400), paces(told))[0] for i in range(300)]
@@ -287,7 +288,8 @@ class Cluster:
 
     def ask(self, path, body=None, key=KEY, **headers):
         request = urllib.request.Request(
-            f"http://127.0.0.1:{self.port}{path}", None if body is None else json.dumps(body).encode(),
+            f"http://127.0.0.1:{self.port}{path}",
+            None if body is None else json.dumps(body).encode(),
             {"Content-Type": "application/json", "Authorization": f"Bearer {key}", **headers})
         try:
             with urllib.request.urlopen(request, timeout=120) as reply:

@@ -16,6 +16,7 @@
 #include "tests/cli/run_program.h"
 #include "tests/scratch_folder.h"
 #include "tests/serve/bare_client.h"
+#include "tests/serve/certificates.h"
 #include "tests/serve/server_program.h"
 
 namespace cairn::route::program_test {
@@ -395,6 +396,26 @@ TEST(RouteProgram, NodesAreDrainedByTheirFile) {
             std::set<std::string>{"127.0.0.1:" + std::to_string((is_first ? two : one).port())});
   const BareReply reply = streaming.read_reply();
   EXPECT_TRUE(reply.is_whole) << "what it had was not finished";
+}
+
+// Nodes of another authority, or of another name, are not spoken to.
+TEST(RouteProgram, NodesUnderTlsAreBelievedByTheirCertificate) {
+  const test::ScratchFolder folder;
+  const serve::Pair right =
+      serve::make_pair_in(folder.path(), "right", {.names = "IP:127.0.0.1", .is_authority = true});
+  const serve::Pair wrong =
+      serve::make_pair_in(folder.path(), "wrong", {.names = "IP:127.0.0.1", .is_authority = true});
+  const ServerProgram node(
+      {"--threads", "1", "--tls-cert", right.certificate, "--tls-key", right.key});
+  const std::string url = "https://127.0.0.1:" + std::to_string(node.port());
+  const ServerProgram router({"--node", url, "--node-cacert", right.certificate}, {}, "route");
+  const BareReply reply = posted(router, order(question(1)));
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  const json streamed = {{"prompt", "Once"}, {"stream", true}, {"max_tokens", 20}};
+  EXPECT_TRUE(posted(router, streamed, "/v1/completions").body.ends_with("data: [DONE]\n\n"));
+  const ServerProgram other({"--node", url, "--node-cacert", wrong.certificate}, {}, "route");
+  EXPECT_EQ(posted(other, order(question(1))).status, 503);
+  EXPECT_NE(other.line_with("cannot be reached").find("certificate"), std::string::npos);
 }
 
 TEST(RouteProgram, OptionsThatCannotBeAreRefused) {
