@@ -69,6 +69,7 @@ struct Flow {
   std::mutex mutex;
   std::string ready;  // Bytes of the body.
   std::optional<http::ReplyHead> head;
+  Decision decision;  // The last one.
   http::Reply::State state = http::Reply::State::waiting;
   std::function<void()> wake;
   bool is_unwanted = false;
@@ -92,6 +93,10 @@ struct Flow {
   }
   void end(http::Reply::State how) {
     change([&] { state = how; });
+  }
+  void note(const Decision& made) {
+    const std::lock_guard lock(mutex);
+    decision = made;
   }
   bool is_wanted() {
     const std::lock_guard lock(mutex);
@@ -152,6 +157,14 @@ class NodeReply final : public http::Reply {
     return state;
   }
   const http::ReplyHead* head() const override { return shown_; }
+  std::vector<std::pair<std::string, int64_t>> figures() const override {
+    const std::lock_guard lock(flow_->mutex);
+    const Decision& decision = flow_->decision;
+    return {{"node", decision.node},
+            {"known_bytes", int64_t(decision.known_bytes)},
+            {"prompt_bytes", int64_t(decision.prompt_bytes)},
+            {"cost_ms", int64_t(decision.cost_ms)}};
+  }
 
  private:
   std::shared_ptr<Flow> flow_;
@@ -288,6 +301,7 @@ asio::awaitable<void> NodeLink::State::carry(std::shared_ptr<Flow> flow, Order o
       flow->refuse(unavailable("expected a node that answers, found none"));
       co_return;
     }
+    flow->note(decision);
     const client::ServerUrl url = fleet.url_of(decision.node);
     const uint64_t request = fleet.sent(order.keys, decision);
     const auto wire = std::make_shared<Wire>(&io);
