@@ -136,9 +136,14 @@ void Fleet::checked(int32_t node, bool is_up) {
   }
 }
 
-void Fleet::told(int32_t node, int32_t waiting, int32_t running) {
+void Fleet::told(int32_t node, int32_t waiting, int32_t running, int32_t own) {
   const std::lock_guard lock(mutex_);
-  policy_.set_foreign(node, waiting, running);
+  policy_.set_told(node, waiting, running, own);
+}
+
+int32_t Fleet::own_count(int32_t node) const {
+  const std::lock_guard lock(mutex_);
+  return policy_.own_count(node);
 }
 
 void Fleet::add_reply(int32_t node, int status) {

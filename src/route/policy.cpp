@@ -15,10 +15,11 @@ namespace {
 // What is taken for what no node has measured: half a millisecond for a token of four bytes.
 constexpr double kFirstMsPerByte = 0.125;
 constexpr double kFirstPromptMs = 200;
-// An answer that is being made takes steps from a prompt, but not all of them.
-constexpr double kAnsweringPart = 0.25;
+// By so much of an answer's time each answer that is made beside it delays one; and of a prompt's,
+// where no answer's is known.
+constexpr double kAnswerPart = 0.1, kPromptPart = 0.25;
 // Costs that differ by so little are equal: then who has read more, then the hash decides.
-constexpr double kEqualFactor = 1.25, kEqualMs = 10;
+constexpr double kEqualFactor = 1.25, kEqualMs = 20;
 // No node gets more than this times an even share by its hash alone.
 constexpr double kShare = 1.25;
 constexpr size_t kFewNodes = 8;
@@ -65,10 +66,15 @@ bool Policy::is_chosen_from(int32_t node) const {
   return nodes_[size_t(node)].is_up && !nodes_[size_t(node)].is_draining;
 }
 
-void Policy::set_foreign(int32_t node, int32_t waiting, int32_t running) {
+int32_t Policy::own_count(int32_t node) const {
+  return nodes_[size_t(node)].unread_count + nodes_[size_t(node)].answering_count;
+}
+
+void Policy::set_told(int32_t node, int32_t waiting, int32_t running, int32_t own) {
   Node& told = nodes_[size_t(node)];
-  // Those of this router are among them, the waiting ones first.
-  int32_t own = told.unread_count + told.answering_count;
+  // Those of this router are among them; which of them, nobody says. It was asked a moment ago, and
+  // what has ended or begun since then is nobody else's.
+  own = std::max(own, own_count(node));
   told.foreign_running = std::max(running - own, 0);
   own = std::max(own - running, 0);
   told.foreign_waiting = std::max(waiting - own, 0);
@@ -95,13 +101,18 @@ double Policy::prompt_ms(const Node& node) const {
                                    : mean_of(&Node::prompt_ms, kFirstPromptMs);
 }
 
+double Policy::answering_ms(const Node& node) const {
+  const double otherwise = kPromptPart / kAnswerPart * prompt_ms(node);
+  return kAnswerPart * (node.answer_ms.is_known() ? node.answer_ms.value()
+                                                  : mean_of(&Node::answer_ms, otherwise));
+}
+
 // What it has read of the prompt that it is reading is done.
 double Policy::queue_ms(const Node& node, double now) const {
   const double read =
       node.unread_count == 0 ? 0 : std::min(now - node.reading_since, node.unread_ms);
-  const double others =
-      node.foreign_waiting + kAnsweringPart * (node.answering_count + node.foreign_running);
-  return node.unread_ms - read + others * prompt_ms(node);
+  return node.unread_ms - read + node.foreign_waiting * prompt_ms(node) +
+         (node.answering_count + node.foreign_running) * answering_ms(node);
 }
 
 int32_t Policy::load_of(const Node& node) const {
@@ -245,6 +256,7 @@ void Policy::ended(uint64_t number, const std::optional<ReplyFigures>& figures, 
       const double thought = double(request.known_bytes);
       node.trust.add(std::min(reused * 1.02, thought), thought);
     }
+    if (figures->answer_ms) node.answer_ms.add(*figures->answer_ms, 1);
     if (figures->prompt_ms) {
       node.prompt_ms.add(*figures->prompt_ms, 1);
       if (figures->computed_tokens > 0) node.ms_per_byte.add(*figures->prompt_ms, computed);

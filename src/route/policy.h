@@ -40,7 +40,8 @@ struct Decision {
 // What a reply says of how it was made.
 struct ReplyFigures {
   int64_t reused_tokens = 0, computed_tokens = 0;  // Of the prompt.
-  std::optional<double> prompt_ms = std::nullopt;
+  std::optional<double> prompt_ms = std::nullopt;  // In which it was read …
+  std::optional<double> answer_ms = std::nullopt;  // … and the answer made.
 };
 
 struct PolicyOptions {
@@ -59,8 +60,10 @@ class Policy {
   void drain_node(int32_t node);
   void set_up(int32_t node, bool is_up);
   bool is_chosen_from(int32_t node) const;
-  // What others than this router make it do.
-  void set_foreign(int32_t node, int32_t waiting, int32_t running);
+  // What it said that it does, for this router and others. `own`: how many requests of this router
+  // it had when it was asked.
+  void set_told(int32_t node, int32_t waiting, int32_t running, int32_t own = 0);
+  int32_t own_count(int32_t node) const;
 
   // Times are milliseconds of one clock. `avoid`: nodes that did not take this request.
   Decision choose(const PromptKeys& keys, double now, std::span<const int32_t> avoid = {});
@@ -99,7 +102,7 @@ class Policy {
     std::string name;
     uint64_t name_hash = 0;
     bool is_up = true, is_draining = false;
-    Mean ms_per_byte, prompt_ms;
+    Mean ms_per_byte, prompt_ms, answer_ms;
     Mean trust;                // What was found of what was thought to be known.
     double unread_ms = 0;      // Prompts that were sent and not read.
     double reading_since = 0;  // When it began to read the one that it reads.
@@ -116,6 +119,7 @@ class Policy {
   double queue_ms(const Node& node, double now) const;
   double ms_per_byte(const Node& node) const;
   double prompt_ms(const Node& node) const;
+  double answering_ms(const Node& node) const;
   double mean_of(Mean Node::*figure, double otherwise) const;
   int32_t load_of(const Node& node) const;
   // By weight for this key, the greatest first.

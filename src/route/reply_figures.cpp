@@ -36,6 +36,7 @@ std::optional<ReplyFigures> ReplyReader::figures() const {
   ReplyFigures figures{.reused_tokens = int64_t(*reused), .computed_tokens = int64_t(*computed)};
   if (const size_t timings = end_.rfind("\"timings\":{"); timings != end_.npos) {
     figures.prompt_ms = number_behind(end_, timings, "\"prompt_ms\"");
+    figures.answer_ms = number_behind(end_, timings, "\"predicted_ms\"");
   }
   return figures;
 }

@@ -90,14 +90,14 @@ TEST(Policy, ReadingIsWeighedAgainstWaiting) {
   const PromptKeys long_one = prompt(1, 10);
   policy.ended(policy.sent(long_one, {.node = 0}, 0), std::nullopt, true);
   EXPECT_EQ(policy.choose(long_one, 0).node, 0);
-  policy.set_foreign(0, 2, 0);  // Two prompts wait: a second, and reading it anew takes 1.28.
+  policy.set_told(0, 2, 0);  // Two prompts wait: a second, and reading it anew takes 1.28.
   EXPECT_EQ(policy.choose(long_one, 0).node, 0);
-  policy.set_foreign(0, 4, 0);
+  policy.set_told(0, 4, 0);
   const Decision other = policy.choose(long_one, 0);
   EXPECT_EQ(other.node, 1);
   EXPECT_NEAR(other.cost_ms, 1280, 1);
   // What this router has sent counts at once, and what was read of it does not.
-  policy.set_foreign(0, 0, 0);
+  policy.set_told(0, 0, 0);
   const PromptKeys heavy = prompt(2, 20);
   const uint64_t request =
       policy.sent(heavy, {.node = 0, .prompt_bytes = heavy.bytes(), .cost_ms = 2560}, 1000);
@@ -109,6 +109,22 @@ TEST(Policy, ReadingIsWeighedAgainstWaiting) {
   EXPECT_NEAR(policy.view(0, 3000).queue_ms, 128, 1);
   policy.ended(request, std::nullopt, true);
   EXPECT_EQ(policy.view(0, 3000).queue_ms, 0);
+}
+
+// An answer that is made delays others by a tenth of what answers take there.
+TEST(Policy, AnswersDelayEachOther) {
+  Policy policy = with_nodes(2);
+  const PromptKeys keys = prompt(1, 4);
+  const uint64_t request = policy.sent(keys, {.node = 0}, 0);
+  policy.ended(request, ReplyFigures{.computed_tokens = 1000, .prompt_ms = 512, .answer_ms = 4000},
+               true);
+  EXPECT_EQ(policy.choose(keys, 0).node, 0);
+  policy.set_told(0, 0, 2);
+  EXPECT_NEAR(policy.view(0, 0).queue_ms, 800, 1);
+  EXPECT_EQ(policy.choose(keys, 0).node, 1);
+  policy.set_told(1, 0, 2);  // Not measured there: as at the others.
+  EXPECT_NEAR(policy.view(1, 0).queue_ms, 800, 1);
+  EXPECT_EQ(policy.choose(keys, 0).node, 0);
 }
 
 TEST(Policy, WhatFailedWasNotRead) {
@@ -143,14 +159,14 @@ TEST(Policy, OwnersAreAsked) {
   PromptKeys named = prompt(1, 3);
   named.owned = "mine";
   policy.own("mine", 4);
-  policy.set_foreign(4, 100, 100);
+  policy.set_told(4, 100, 100);
   EXPECT_EQ(policy.choose(named, 0).node, 4);
   EXPECT_EQ(policy.choose(named, 0).why, Why::owner);
   // Before anybody has told: by the name alone, for every router.
   named.owned = "other";
   const int32_t home = policy.choose(named, 0).node;
   EXPECT_EQ(with_nodes(6).choose(named, 0).node, home);
-  policy.set_foreign(home, 100, 100);
+  policy.set_told(home, 100, 100);
   EXPECT_EQ(policy.choose(named, 0).node, home);
   for (int count = 0; count < 70'000; ++count) policy.own(std::to_string(count), 1);
   named.owned = "mine";

@@ -23,6 +23,7 @@ TEST(ReplyReader, ReadsWhatStandsAtTheEnd) {
     EXPECT_EQ(figures->reused_tokens, 90);
     EXPECT_EQ(figures->computed_tokens, 10);
     EXPECT_EQ(figures->prompt_ms, 12.5);
+    EXPECT_EQ(figures->answer_ms, 3);
     EXPECT_EQ(reader.begin(), reply.substr(0, 4096));
   }
 }

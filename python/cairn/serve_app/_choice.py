@@ -17,7 +17,7 @@ _FIRST_MS_PER_TOKEN = 2.0
 _FIRST_PROMPT_MS = 200.0
 # Costs that differ by so little are the same: then who has read more, then the hash decides.
 _SAME_FACTOR = 1.25
-_SAME_MS = 10.0
+_SAME_MS = 20.0
 
 
 @dataclass(frozen=True)
