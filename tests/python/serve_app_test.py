@@ -272,7 +272,7 @@ class Cluster:
         self.port = random.randrange(20000, 30000)
         for is_last in (False, True):  # On a busy machine it gives up after 30 seconds.
             try:
-                ray.init(address="local", num_cpus=4, include_dashboard=False,
+                ray.init(address="local", num_cpus=8, include_dashboard=False,
                          log_to_driver=False, object_store_memory=128 << 20,
                          _temp_dir=str(folder / f"ray{is_last:d}"))
                 break
@@ -480,3 +480,40 @@ def test_a_killed_server_s_conversations_go_on_elsewhere(cluster):
             return
         time.sleep(0.5)
     raise AssertionError(f"the replica was not replaced: {there}")
+
+
+def test_there_are_more_replicas_when_prompts_wait(cluster):
+    import threading
+
+    from cairn.serve_app import Options, build
+
+    # A second application, below a path of its own. Its memory has room for few answers at a time.
+    cluster.serve.run(build(Options(
+        replicas=(1, 2), per_machine=0, queue_seconds=0.2, scale_seconds=2,
+        arguments=("--threads", "1", "--memory-budget", "8MiB"))), name="small",
+        route_prefix="/small")
+    assert cluster.ask("/small/v1/models/cairn%2Dnano")[0] == 200
+    is_enough = threading.Event()
+
+    def ask(number):
+        while not is_enough.is_set():
+            cluster.ask("/small/v1/completions", {**LONG, "prompt": f"{number}", "max_tokens": 1500})
+
+    def replicas():
+        told = cluster.serve.status().applications["small"].deployments["cairn-engine"]
+        return told.replica_states.get("RUNNING", 0)
+
+    askers = [threading.Thread(target=ask, args=(number,)) for number in range(40)]
+    for asker in askers:
+        asker.start()
+    try:
+        for _ in range(240):
+            if replicas() == 2:
+                break
+            time.sleep(0.5)
+        assert replicas() == 2
+    finally:
+        is_enough.set()
+        for asker in askers:
+            asker.join()
+        cluster.serve.delete("small")
