@@ -497,7 +497,8 @@ def test_there_are_more_replicas_when_prompts_wait(cluster):
 
     def ask(number):
         while not is_enough.is_set():
-            cluster.ask("/small/v1/completions", {**LONG, "prompt": f"{number}", "max_tokens": 1500})
+            cluster.ask("/small/v1/completions",
+                        {**LONG, "prompt": f"{number}", "max_tokens": 1500})
 
     def replicas():
         told = cluster.serve.status().applications["small"].deployments["cairn-engine"]
