@@ -27,12 +27,13 @@ NAVIGATION = [
                "choose-a-quantization.md", "prove-it-yourself.md", "structured-output.md",
                "tools-and-reasoning.md", "embeddings.md", "adapters.md", "converting.md",
                "quantize.md", "operations.md", "programs.md", "adding-an-architecture.md"]),
-    ("Inside programs", ["python.md", "python-llama.md", "c.md", "backends.md"]),
+    ("Inside programs", ["python.md", "python-llama.md", "ray.md", "c.md", "backends.md"]),
     ("Reference", ["reference-options.md", "reference-http.md", "reference-c.md", "server.md",
                    "architectures.md", "sampling.md", "chat-templates.md", "terminal-chat.md",
                    "formats.md", "outputs.md", "glossary.md"]),
-    ("How it works", ["tour.md", "numerics.md", "memory.md", "store.md", "tier.md", "scheduling.md",
-                      "speculation.md", "receipts.md", "loading.md", "speed.md", "compare.md"]),
+    ("How it works", ["tour.md", "numerics.md", "memory.md", "store.md", "tier.md",
+                      "routing.md", "scheduling.md", "speculation.md", "receipts.md", "loading.md",
+                      "speed.md", "compare.md"]),
     ("Project", ["style.md", "security.md", "reporting.md", "changes.md", "licence.md"]),
 ]
 

@@ -79,6 +79,8 @@ COVERED_BY = [
     ("src/engine/schedule/tenant_rules.cpp", "tests/engine/scheduler_test.cpp", "in a queue"),
     ("src/engine/{model_text,parameter_loader}.cpp", "tests/engine/engine_test.cpp", "loading"),
     ("src/cli/commands/{serve,serve_models}.cpp", "tests/serve/program_test.cpp", "from outside"),
+    ("src/{cli/commands/route,route/route_app}.cpp",
+     "tests/route/program_test.cpp", "likewise"),
     ("src/serve/{field_table,openapi,refusal,reply_schema,reply_types}.cpp",
      "tests/serve/fields_test.cpp", "two tables, and what is made of them"),
     ("src/serve/generation.cpp", "tests/serve/chat_test.cpp", "whole answers"),

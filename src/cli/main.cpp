@@ -14,14 +14,14 @@
 namespace {
 
 constexpr const cairn::command_line::Command* kCommands[] = {
-    &cairn::cli::kRunCommand,        &cairn::cli::kServeCommand,    &cairn::cli::kPullCommand,
-    &cairn::cli::kListCommand,       &cairn::cli::kShowCommand,     &cairn::cli::kRmCommand,
-    &cairn::cli::kCpCommand,         &cairn::cli::kPlanCommand,     &cairn::cli::kInspectCommand,
-    &cairn::cli::kTokenizeCommand,   &cairn::cli::kTemplateCommand, &cairn::cli::kEmbedCommand,
-    &cairn::cli::kLogitsCommand,     &cairn::cli::kVerifyCommand,   &cairn::cli::kReplayCommand,
-    &cairn::cli::kBenchCommand,      &cairn::cli::kConvertCommand,  &cairn::cli::kQuantizeCommand,
-    &cairn::cli::kPerplexityCommand, &cairn::cli::kSynthCommand,    &cairn::cli::kStoreCommand,
-    &cairn::cli::kTuneCommand,       &cairn::cli::kDoctorCommand,
+    &cairn::cli::kRunCommand,      &cairn::cli::kServeCommand,      &cairn::cli::kRouteCommand,
+    &cairn::cli::kPullCommand,     &cairn::cli::kListCommand,       &cairn::cli::kShowCommand,
+    &cairn::cli::kRmCommand,       &cairn::cli::kCpCommand,         &cairn::cli::kPlanCommand,
+    &cairn::cli::kInspectCommand,  &cairn::cli::kTokenizeCommand,   &cairn::cli::kTemplateCommand,
+    &cairn::cli::kEmbedCommand,    &cairn::cli::kLogitsCommand,     &cairn::cli::kVerifyCommand,
+    &cairn::cli::kReplayCommand,   &cairn::cli::kBenchCommand,      &cairn::cli::kConvertCommand,
+    &cairn::cli::kQuantizeCommand, &cairn::cli::kPerplexityCommand, &cairn::cli::kSynthCommand,
+    &cairn::cli::kStoreCommand,    &cairn::cli::kTuneCommand,       &cairn::cli::kDoctorCommand,
 };
 
 }  // namespace

@@ -259,6 +259,20 @@ std::string request_id(const http::RequestHead& head) {
   return fmt::format("req-{:08x}{:08x}", device(), device());
 }
 
+// The client of a proxy, which adds to the end of the last list whom it speaks to. Empty: it says
+// nobody that an address could be.
+std::string forwarded_address(const http::RequestHead& head) {
+  const auto last = std::find_if(head.headers.rbegin(), head.headers.rend(),
+                                 [](const auto& one) { return one.name == "x-forwarded-for"; });
+  if (last == head.headers.rend()) return {};
+  std::string address = last->value.substr(last->value.rfind(',') + 1);
+  address.erase(0, address.find_first_not_of(' '));
+  constexpr size_t kAddressBytesMax = 45;  // Of IPv6 with an IPv4 address in it.
+  const bool is_address = address.size() <= kAddressBytesMax &&
+                          address.find_first_not_of("0123456789abcdefABCDEF.:") == address.npos;
+  return is_address ? address : std::string();
+}
+
 std::string_view key_of(const http::RequestHead& head) {
   constexpr std::string_view kBearer = "Bearer ";
   if (const std::string* const found = head.find("authorization")) {
@@ -342,6 +356,12 @@ std::unique_ptr<http::Reply> App::admit(http::Request& request) {
   const http::RequestHead& head = request.head;
   request.id = request_id(head);
   request.route = find_route(head);
+  const std::vector<std::string>& proxies = options_.proxies;
+  if (std::find(proxies.begin(), proxies.end(), request.address) != proxies.end()) {
+    if (std::string client = forwarded_address(head); !client.empty()) {
+      request.address = std::move(client);
+    }
+  }
   if (head.find("host") == nullptr && head.path != "/health") {
     return refuse(400, "host: expected one, found none");
   }

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "serve/fields.h"
@@ -66,6 +67,8 @@ struct AppOptions {
   int32_t requests_max = 256;                    // That are answered at a time.
   int32_t tenant_share_percent = 100;            // Of an even part.
   size_t waiting_bytes_max = size_t(256) << 20;  // Bodies of those that wait for models, in all.
+  // Who asks for others: addresses, or "unix". They are believed when they say for whom.
+  std::vector<std::string> proxies = {};
   double request_seconds_max = 0;
   std::string log_path;  // As RequestLog::open() has it.
   SessionLimits sessions = {};

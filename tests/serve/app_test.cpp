@@ -90,6 +90,28 @@ TEST(App, WrongKeysAreCounted) {
   EXPECT_EQ(serving.get("/health").status, 200);
 }
 
+// A router's clients are told apart; whoever is no router may say what he likes.
+TEST(App, WrongKeysCountForWhomAProxyAsks) {
+  const auto status_for = [](Serving& serving, const char* key, const std::string& told) {
+    return serving.get("/v1/models", bearer(key) + told).status;
+  };
+  AppOptions options = with_keys(false);
+  options.proxies = {"127.0.0.1"};
+  Serving behind(std::move(options)), alone(with_keys(false));
+  const std::string enemy =
+      "X-Forwarded-For: 192.0.2.9\r\nX-Forwarded-For: 192.0.2.8, 192.0.2.1\r\n";
+  for (int count = 0; count < FailureCounts::kFailuresMax; ++count) {
+    EXPECT_EQ(status_for(behind, "a-wrong-key-of-nobody", enemy), 401);
+    EXPECT_EQ(status_for(alone, "a-wrong-key-of-nobody", enemy), 401);
+  }
+  EXPECT_EQ(status_for(behind, kKey, enemy), 429);
+  EXPECT_EQ(status_for(behind, kKey, "X-Forwarded-For: 192.0.2.1\r\n"), 429);
+  EXPECT_EQ(status_for(behind, kKey, "X-Forwarded-For: 192.0.2.8\r\n"), 200);
+  EXPECT_EQ(status_for(behind, kKey, "X-Forwarded-For: 2001:db8::1\r\n"), 200);
+  EXPECT_EQ(status_for(behind, kKey, ""), 200);
+  EXPECT_EQ(status_for(alone, kKey, "X-Forwarded-For: 192.0.2.8\r\n"), 429);
+}
+
 // Without a key not even the body is read.
 TEST(App, NoBodyWithoutAKey) {
   Serving serving(with_keys(false));

@@ -1,4 +1,4 @@
-// For tests: `cairn serve` as a process of its own.
+// For tests: `cairn serve`, or `cairn route`, as a process of its own.
 #pragma once
 
 #include <fcntl.h>
@@ -22,12 +22,13 @@ class ServerProgram {
  public:
   // `variables`: NAME=VALUE, beside those of the test.
   explicit ServerProgram(const std::vector<std::string>& more = {},
-                         const std::vector<std::string>& variables = {}) {
+                         const std::vector<std::string>& variables = {},
+                         const std::string& command = "serve") {
     int ends[2];
     EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
     std::vector<std::string> words = {"/usr/bin/env"};
     words.insert(words.end(), variables.begin(), variables.end());
-    words.insert(words.end(), {CAIRN_PROGRAM, "serve", "--request-log", "none"});
+    words.insert(words.end(), {CAIRN_PROGRAM, command, "--request-log", "none"});
     if (std::find(more.begin(), more.end(), "--port") == more.end()) {
       words.insert(words.end(), {"--port", "0"});
     }

@@ -7,6 +7,7 @@ namespace cairn::cli {
 
 extern const command_line::Command kRunCommand;  // run_options.cpp
 extern const command_line::Command kServeCommand;
+extern const command_line::Command kRouteCommand;
 extern const command_line::Command kPlanCommand;  // cli/plan
 extern const command_line::Command kInspectCommand;
 extern const command_line::Command kTokenizeCommand;

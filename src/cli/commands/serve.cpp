@@ -205,6 +205,7 @@ serve::AppOptions app_options(const ServeOptions& options, serve::Keys keys) {
   if (!options.engine.cache_dir.empty()) {
     app.session_folder = options.engine.cache_dir + "/sessions";
   }
+  app.proxies = options.proxies;
   app.origins.hosts = options.hosts;
   for (const std::string& origin : options.origins) {
     if (origin == "none") {
@@ -308,6 +309,14 @@ void add_access_options(command_line::Options& command, ServeOptions& serve) {
       .takes("NAME")
       .repeatable();
   command
+      .add("--trusted-proxy", serve.proxies,
+           "the address of a router or proxy (unix: whoever uses the Unix socket), which may have "
+           "as "
+           "many connections as it likes and is believed for whom it asks (X-Forwarded-For): wrong "
+           "keys count for them; may be given several times")
+      .takes("ADDRESS")
+      .repeatable();
+  command
       .add("--cors-origin", serve.origins,
            "a web page's origin, such as https://chat.example.org, from which browsers may ask; "
            "may be given several times; none: not even pages of this machine")
@@ -400,8 +409,10 @@ Result<int> serve_model(const ServeOptions& given) {
   address.port = uint16_t(options.port);
   address.tls = std::move(access.tls);
   CAIRN_TRY(std::unique_ptr<serve::http::Server> server,
-            serve::http::Server::listen(address, {.drain_seconds = double(options.drain_seconds)},
-                                        app.get()));
+            serve::http::Server::listen(
+                address,
+                {.drain_seconds = double(options.drain_seconds), .proxies = options.proxies},
+                app.get()));
   if (is_sandboxed) CAIRN_TRY(seal_sandbox(!options.tier.url.empty()));
   std::fprintf(stderr, "%s: %s\n", printable(name).c_str(), printable(server->url()).c_str());
   if (has_access_files(options)) {

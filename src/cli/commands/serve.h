@@ -29,6 +29,7 @@ struct ServeOptions {
   std::string certificate_path, tls_key_path;  // Both, or neither: connections are plain.
   bool has_no_keys = false;                    // Nobody needs one, wherever they are.
   std::vector<std::string> hosts;              // Allowed, beside addresses.
+  std::vector<std::string> proxies;            // Addresses of those that ask for others.
   std::vector<std::string> origins;            // Allowed; "none": not even this machine's pages.
   std::string log_path = "-";
   std::string trace_path;  // Of a trace of what the engines do; empty: none.

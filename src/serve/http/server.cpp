@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -261,7 +262,9 @@ asio::awaitable<error_code> Server::State::accept_local() {
 bool Server::State::has_room(const std::string& address, bool is_local) const {
   if (!is_listening() || int64_t(connections.size()) >= shared.limits.connections_max) return false;
   const auto found = address_counts.find(address);
-  return is_local || found == address_counts.end() ||
+  const std::vector<std::string>& proxies = shared.limits.proxies;
+  const bool is_proxy = std::find(proxies.begin(), proxies.end(), address) != proxies.end();
+  return is_local || is_proxy || found == address_counts.end() ||
          found->second < shared.limits.connections_per_address_max;
 }
 

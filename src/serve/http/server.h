@@ -55,7 +55,8 @@ struct Limits {
   double linger_seconds = 2;    // For what a client goes on sending behind a refusal.
   double drain_seconds = 0;     // In which a server that was told to stop takes new requests.
   int32_t connections_max = 1024;
-  int32_t connections_per_address_max = 64;  // Of addresses that are not this machine's.
+  int32_t connections_per_address_max = 64;  // Of addresses that are not this machine's …
+  std::vector<std::string> proxies = {};     // … nor one of these, which ask for many clients.
   int32_t worker_count = 4;
 };
 

@@ -1,0 +1,468 @@
+// A coroutine for each request, and one that looks after the nodes.
+#include "route/node_link.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <functional>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "base/blocked_signals.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "route/reply_figures.h"
+#include "route/wire.h"
+#include "serve/refusal.h"
+
+namespace cairn::route {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = serve::http;
+using boost::system::error_code;
+
+namespace {
+
+constexpr size_t kPieceBytes = size_t(32) << 10;
+// Of a reply that its client has not taken; then the node waits.
+constexpr size_t kAheadBytesMax = size_t(256) << 10;
+// Replies of a known length that are told it again; longer ones come in chunks.
+constexpr uint64_t kWholeBytesMax = uint64_t(8) << 20;
+constexpr size_t kCheckBytesMax = size_t(4) << 20;
+constexpr int kHeadBytesMax = 64 << 10;
+// Checks for which a node that does not tell its metrics is not asked for them again.
+constexpr int kChecksWithoutMetrics = 60;
+
+// What is about a connection, or made anew.
+constexpr std::string_view kOwnHeaders[] = {"connection",
+                                            "keep-alive",
+                                            "proxy-authenticate",
+                                            "proxy-authorization",
+                                            "te",
+                                            "trailer",
+                                            "transfer-encoding",
+                                            "upgrade",
+                                            "content-length",
+                                            "content-type",
+                                            "x-content-type-options",
+                                            "x-request-id"};
+
+// What passes between the link's thread and the connection's.
+struct Flow {
+  std::mutex mutex;
+  std::string ready;  // Bytes of the body.
+  std::optional<http::ReplyHead> head;
+  Decision decision;  // The last one.
+  http::Reply::State state = http::Reply::State::waiting;
+  std::function<void()> wake;
+  bool is_unwanted = false;
+  // Of the link's thread alone.
+  std::weak_ptr<Wire> wire;
+  std::weak_ptr<asio::steady_timer> room;
+
+  // What has changed is told to whoever waits.
+  template <class Change>
+  void change(Change change) {
+    const std::lock_guard lock(mutex);
+    change();
+    if (wake) wake();
+  }
+  void refuse(const serve::Refusal& refusal) {
+    change([&] {
+      head = serve::refusal_head(refusal);
+      ready = serve::refusal_json(refusal);
+      state = http::Reply::State::ended;
+    });
+  }
+  void end(http::Reply::State how) {
+    change([&] { state = how; });
+  }
+  void note(const Decision& made) {
+    const std::lock_guard lock(mutex);
+    decision = made;
+  }
+  bool is_wanted() {
+    const std::lock_guard lock(mutex);
+    return !is_unwanted;
+  }
+  size_t ready_bytes() {
+    const std::lock_guard lock(mutex);
+    return ready.size();
+  }
+};
+
+serve::Refusal unavailable(std::string_view message) {
+  return {.status = 503,
+          .type = "unavailable_error",
+          .message = std::string(message),
+          .headers = {{"retry-after", "1"}}};
+}
+
+class NodeReply final : public http::Reply {
+ public:
+  NodeReply(std::shared_ptr<Flow> flow, asio::io_context* io) : flow_(std::move(flow)), io_(io) {}
+  ~NodeReply() override {
+    {
+      const std::lock_guard lock(flow_->mutex);
+      flow_->wake = nullptr;
+      flow_->is_unwanted = true;
+      if (flow_->state != State::waiting) return;
+    }
+    asio::post(*io_, [flow = flow_] {
+      if (const std::shared_ptr<Wire> wire = flow->wire.lock()) wire->close();
+      if (const auto room = flow->room.lock()) room->cancel();
+    });
+  }
+
+  void listen(std::function<void()> wake) override {
+    const std::lock_guard lock(flow_->mutex);
+    flow_->wake = std::move(wake);
+  }
+  // A head is shown with what it belongs to: all of a whole reply.
+  State read(std::string& out) override {
+    State state = State::waiting;
+    bool was_full = false;
+    {
+      const std::lock_guard lock(flow_->mutex);
+      const bool is_shown =
+          flow_->head && (flow_->head->is_stream || flow_->state != State::waiting);
+      if (!is_shown) return flow_->state;
+      shown_ = &*flow_->head;
+      was_full = flow_->ready.size() > kAheadBytesMax;
+      out += flow_->ready;
+      flow_->ready.clear();
+      state = flow_->state;
+    }
+    if (!was_full) return state;
+    asio::post(*io_, [flow = flow_] {
+      if (const auto room = flow->room.lock()) room->cancel();
+    });
+    return state;
+  }
+  const http::ReplyHead* head() const override { return shown_; }
+  std::vector<std::pair<std::string, int64_t>> figures() const override {
+    const std::lock_guard lock(flow_->mutex);
+    const Decision& decision = flow_->decision;
+    return {{"node", decision.node},
+            {"known_bytes", int64_t(decision.known_bytes)},
+            {"prompt_bytes", int64_t(decision.prompt_bytes)},
+            {"cost_ms", int64_t(decision.cost_ms)}};
+  }
+
+ private:
+  std::shared_ptr<Flow> flow_;
+  asio::io_context* io_;
+  const http::ReplyHead* shown_ = nullptr;
+};
+
+std::string head_text(const Order& order, const client::ServerUrl& url) {
+  std::string text =
+      fmt::format("{} {} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n", order.method, order.target,
+                  url.host.empty() ? "localhost" : name_of(url));
+  for (const http::Header& header : order.headers) {
+    text += fmt::format("{}: {}\r\n", header.name, header.value);
+  }
+  if (order.method == "POST" || !order.body.empty()) {
+    text += fmt::format("content-length: {}\r\n", order.body.size());
+  }
+  return text + "\r\n";
+}
+
+std::string route_text(const Decision& decision, const client::ServerUrl& url) {
+  return fmt::format("node={}; why={}; known={}; of={}; cost_ms={:.1f}; queue_ms={:.1f}",
+                     name_of(url), name_of(decision.why), decision.known_bytes,
+                     decision.prompt_bytes, decision.cost_ms, decision.queue_ms);
+}
+
+template <class Fields>
+http::ReplyHead head_of(const Fields& fields, int status) {
+  http::ReplyHead head{.status = status, .content_type = ""};
+  for (const auto& field : fields) {
+    std::string name(field.name_string().data(), field.name_string().size());
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+    std::string value(field.value().data(), field.value().size());
+    if (name == "content-type") head.content_type = value;
+    const bool is_own =
+        std::find(std::begin(kOwnHeaders), std::end(kOwnHeaders), name) != std::end(kOwnHeaders);
+    if (!is_own) head.headers.push_back({std::move(name), std::move(value)});
+  }
+  return head;
+}
+
+// The sum of a gauge over all models.
+int32_t gauge(std::string_view text, std::string_view name) {
+  double sum = 0;
+  for (size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
+    if (at > 0 && text[at - 1] != '\n') continue;
+    const size_t end = text.find('\n', at);
+    const size_t value = text.substr(0, end).rfind(' ');
+    if (value != text.npos && value > at) sum += std::atof(std::string(text.substr(value)).c_str());
+  }
+  return int32_t(std::clamp(sum, 0.0, 1e6));
+}
+
+}  // namespace
+
+struct NodeLink::State {
+  using Parser = beast::http::response_parser<beast::http::buffer_body>;
+
+  State(Fleet* all, LinkOptions given) : fleet(*all), options(std::move(given)) {}
+
+  asio::awaitable<void> carry(std::shared_ptr<Flow> flow, Order order);
+  asio::awaitable<void> exchange(const std::shared_ptr<Flow>& flow,
+                                 const std::shared_ptr<Wire>& wire, Order& order,
+                                 const Decision& decision, const client::ServerUrl& url,
+                                 uint64_t request);
+  // Whether all of the body has come.
+  asio::awaitable<bool> pass_body(const std::shared_ptr<Flow>& flow, Wire& wire, Parser& parser,
+                                  beast::flat_buffer& buffer, ReplyReader& reader,
+                                  uint64_t request);
+  asio::awaitable<void> look_after();
+  asio::awaitable<void> check(Fleet::Node node);
+  // The status and body; status 0: none came.
+  asio::awaitable<std::pair<int, std::string>> fetch(const client::ServerUrl& url,
+                                                     std::string_view path);
+
+  Fleet& fleet;
+  LinkOptions options;
+  std::atomic<size_t> bodies_bytes = 0;
+  std::set<int32_t> in_check;
+  std::map<int32_t, int> without_metrics;  // Checks to come without them.
+  // Requests that end with it use the others.
+  asio::io_context io{1};
+  std::thread thread;
+};
+
+NodeLink::NodeLink(Fleet* fleet, LinkOptions options)
+    : state_(std::make_unique<State>(fleet, std::move(options))) {
+  State* const state = state_.get();
+  asio::co_spawn(state->io, state->look_after(), asio::detached);
+  const BlockedSignals blocked;
+  state->thread = std::thread([state] {
+    for (;;) {
+      try {
+        state->io.run();
+        return;
+      } catch (const std::exception&) {
+        log::error("a node: {}", exception_text());
+      }
+    }
+  });
+}
+
+NodeLink::~NodeLink() {
+  state_->io.stop();
+  state_->thread.join();
+}
+
+std::unique_ptr<http::Reply> NodeLink::send(Order order) {
+  State* const state = state_.get();
+  const size_t bytes = order.body.size();
+  if (state->bodies_bytes.fetch_add(bytes) + bytes > state->options.bodies_bytes_max) {
+    state->bodies_bytes -= bytes;
+    return serve::refusal_reply(unavailable("the router is sending too many requests at a time"));
+  }
+  order.body_room.reset(static_cast<void*>(nullptr),
+                        [state, bytes](void*) { state->bodies_bytes -= bytes; });
+  const auto flow = std::make_shared<Flow>();
+  auto reply = std::make_unique<NodeReply>(flow, &state->io);
+  asio::post(state->io, [state, flow, order = std::move(order)]() mutable {
+    asio::co_spawn(state->io, state->carry(flow, std::move(order)),
+                   [flow](const std::exception_ptr& failure) {
+                     if (failure) flow->refuse(unavailable("the router could not send it"));
+                   });
+  });
+  return reply;
+}
+
+asio::awaitable<void> NodeLink::State::carry(std::shared_ptr<Flow> flow, Order order) {
+  std::vector<int32_t> avoid;
+  while (flow->is_wanted()) {
+    const Decision decision = fleet.choose(order.keys, avoid);
+    if (decision.node < 0) {
+      flow->refuse(unavailable("expected a node that answers, found none"));
+      co_return;
+    }
+    flow->note(decision);
+    const client::ServerUrl url = fleet.url_of(decision.node);
+    const uint64_t request = fleet.sent(order.keys, decision);
+    const auto wire = std::make_shared<Wire>(&io);
+    flow->wire = wire;
+    const std::string why = co_await wire->open(url, options.trust.get(), options.connect_seconds);
+    // Whoever does not want it any more may have said so before there was a wire to close.
+    if (!flow->is_wanted()) {
+      fleet.ended(request, std::nullopt, false);
+      co_return;
+    }
+    if (why.empty()) {
+      co_await exchange(flow, wire, order, decision, url, request);
+      co_return;
+    }
+    fleet.ended(request, std::nullopt, false);
+    log::warning("{}: cannot be reached: {}", name_of(url), why);
+    fleet.failed(decision.node);
+    avoid.push_back(decision.node);
+  }
+}
+
+asio::awaitable<void> NodeLink::State::exchange(const std::shared_ptr<Flow>& flow,
+                                                const std::shared_ptr<Wire>& wire, Order& order,
+                                                const Decision& decision,
+                                                const client::ServerUrl& url, uint64_t request) {
+  const std::string head = head_text(order, url);
+  // A node that refuses a body may close before all of it is sent, and tells why nonetheless.
+  const std::array<asio::const_buffer, 2> bytes = {asio::buffer(head), asio::buffer(order.body)};
+  co_await asio::async_write(*wire, bytes, kAwait);
+  std::string().swap(order.body);
+  order.body_room.reset();
+  beast::flat_buffer buffer;
+  Parser parser;
+  parser.header_limit(kHeadBytesMax);
+  parser.body_limit(std::numeric_limits<uint64_t>::max());
+  const auto [error, count] =
+      co_await beast::http::async_read_header(*wire, buffer, parser, kAwait);
+  if (error) {
+    fleet.ended(request, std::nullopt, false);
+    if (flow->is_wanted()) {
+      fleet.add_reply(decision.node, 0);
+      flow->refuse({.status = 502,
+                    .type = "unavailable_error",
+                    .code = "node_lost",
+                    .message = "the node ended before it replied; it may have begun the answer"});
+    }
+    co_return;
+  }
+  const int status = int(parser.get().result_int());
+  http::ReplyHead reply = head_of(parser.get().base(), status);
+  reply.headers.push_back({"x-cairn-route", route_text(decision, url)});
+  const auto length = parser.content_length();
+  const bool has_body = !parser.is_done();
+  reply.is_stream = has_body && (!length || *length > kWholeBytesMax);
+  const bool is_stream = reply.is_stream;
+  flow->change([&] { flow->head = std::move(reply); });
+  ReplyReader reader;
+  const bool is_whole = co_await pass_body(flow, *wire, parser, buffer, reader, request);
+  const bool is_wanted = flow->is_wanted();
+  if (is_wanted || is_whole) fleet.add_reply(decision.node, is_whole ? status : 0);
+  // An answer that was given up has read its prompt.
+  const bool was_read = status == 200 && (is_whole || !reader.begin().empty());
+  fleet.ended(request, reader.figures(), was_read);
+  if (is_whole && status == 200 && order.makes_owned) {
+    if (std::string name = first_id(reader.begin()); !name.empty()) fleet.own(name, decision.node);
+  }
+  if (is_whole) {
+    flow->end(http::Reply::State::ended);
+  } else if (is_stream) {
+    flow->end(http::Reply::State::broken);
+  } else {
+    flow->refuse({.status = 502,
+                  .type = "unavailable_error",
+                  .code = "node_lost",
+                  .message = "the node ended within its reply"});
+  }
+}
+
+asio::awaitable<bool> NodeLink::State::pass_body(const std::shared_ptr<Flow>& flow, Wire& wire,
+                                                 Parser& parser, beast::flat_buffer& buffer,
+                                                 ReplyReader& reader, uint64_t request) {
+  std::string piece(kPieceBytes, '\0');
+  const auto room = std::make_shared<asio::steady_timer>(io);
+  flow->room = room;
+  bool is_stream = false;
+  {
+    const std::lock_guard lock(flow->mutex);
+    is_stream = flow->head->is_stream;
+  }
+  while (!parser.is_done()) {
+    parser.get().body().data = piece.data();
+    parser.get().body().size = piece.size();
+    const auto [error, count] = co_await beast::http::async_read_some(wire, buffer, parser, kAwait);
+    if (error && error != beast::http::error::need_buffer) co_return false;
+    const std::string_view bytes(piece.data(), piece.size() - parser.get().body().size);
+    if (bytes.empty()) continue;
+    fleet.begun(request);
+    reader.add(bytes);
+    flow->change([&] { flow->ready += bytes; });
+    while (is_stream && flow->ready_bytes() > kAheadBytesMax) {
+      if (!flow->is_wanted()) co_return false;
+      room->expires_after(std::chrono::seconds(1));
+      co_await room->async_wait(kAwait);
+    }
+  }
+  co_return true;
+}
+
+asio::awaitable<void> NodeLink::State::look_after() {
+  asio::steady_timer timer(io);
+  const auto pause = std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+      std::chrono::duration<double>(options.check_seconds));
+  for (;;) {
+    for (const Fleet::Node& node : fleet.nodes()) {
+      if (in_check.insert(node.number).second) {
+        asio::co_spawn(io, check(node), [this, number = node.number](const std::exception_ptr&) {
+          in_check.erase(number);
+        });
+      }
+    }
+    timer.expires_after(pause);
+    co_await timer.async_wait(kAwait);
+  }
+}
+
+asio::awaitable<void> NodeLink::State::check(Fleet::Node node) {
+  const auto health = co_await fetch(node.url, "/health");
+  fleet.checked(node.number, health.first == 200);
+  int& pause = without_metrics[node.number];
+  if (health.first != 200 || pause-- > 0) co_return;
+  const int32_t own = fleet.own_count(node.number);
+  const auto [status, text] = co_await fetch(node.url, "/metrics");
+  pause = status == 200 ? 0 : kChecksWithoutMetrics;
+  if (status != 200) {
+    fleet.told(node.number, 0, 0, 0);
+    co_return;
+  }
+  fleet.told(node.number, gauge(text, "cairn_num_requests_waiting{"),
+             gauge(text, "cairn_num_requests_running{"), own);
+}
+
+asio::awaitable<std::pair<int, std::string>> NodeLink::State::fetch(const client::ServerUrl& url,
+                                                                    std::string_view path) {
+  std::pair<int, std::string> reply;
+  const auto wire = std::make_shared<Wire>(&io);
+  const std::string why = co_await wire->open(url, options.trust.get(), options.connect_seconds);
+  if (!why.empty()) co_return reply;
+  wire->arm(options.connect_seconds);
+  Order order{.method = "GET", .target = std::string(path)};
+  if (!options.key.empty()) order.headers.push_back({"authorization", "Bearer " + options.key});
+  const std::string head = head_text(order, url);
+  co_await asio::async_write(*wire, asio::buffer(head), kAwait);
+  beast::flat_buffer buffer;
+  beast::http::response_parser<beast::http::string_body> parser;
+  parser.header_limit(kHeadBytesMax);
+  parser.body_limit(kCheckBytesMax);
+  const auto [error, count] = co_await beast::http::async_read(*wire, buffer, parser, kAwait);
+  if (error) co_return reply;
+  reply.first = int(parser.get().result_int());
+  reply.second = std::move(parser.get().body());
+  co_return reply;
+}
+
+}  // namespace cairn::route

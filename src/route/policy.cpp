@@ -1,0 +1,289 @@
+// Estimates, and the least of them.
+#include "route/policy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/check.h"
+#include "base/digest.h"
+
+namespace cairn::route {
+
+namespace {
+
+// What is taken for what no node has measured: half a millisecond for a token of four bytes.
+constexpr double kFirstMsPerByte = 0.125;
+constexpr double kFirstPromptMs = 200;
+// By so much of an answer's time each answer that is made beside it delays one; and of a prompt's,
+// where no answer's is known.
+constexpr double kAnswerPart = 0.1, kPromptPart = 0.25;
+// Costs that differ by so little are equal: then who has read more, then the hash decides.
+constexpr double kEqualFactor = 1.25, kEqualMs = 20;
+// No node gets more than this times an even share by its hash alone.
+constexpr double kShare = 1.25;
+constexpr size_t kFewNodes = 8;
+constexpr size_t kOwnersMax = size_t(1) << 16;
+
+}  // namespace
+
+std::string_view name_of(Why why) {
+  switch (why) {
+    case Why::prefix:
+      return "prefix";
+    case Why::hash:
+      return "hash";
+    case Why::load:
+      return "load";
+    case Why::owner:
+      break;
+  }
+  return "owner";
+}
+
+Policy::Policy(PolicyOptions options) : table_(options.entry_count), chance_(options.seed, 0, 0) {}
+
+int32_t Policy::add_node(const std::string& name) {
+  for (Node& node : nodes_) {
+    if (node.name != name) continue;
+    node.is_draining = false;
+    return int32_t(&node - nodes_.data());
+  }
+  CHECK(nodes_.size() < PrefixTable::kNobody);
+  nodes_.push_back({.name = name, .name_hash = digest(std::as_bytes(std::span(name)))});
+  return int32_t(nodes_.size() - 1);
+}
+
+void Policy::drain_node(int32_t node) {
+  nodes_[size_t(node)].is_draining = true;
+}
+
+void Policy::set_up(int32_t node, bool is_up) {
+  nodes_[size_t(node)].is_up = is_up;
+}
+
+bool Policy::is_chosen_from(int32_t node) const {
+  return nodes_[size_t(node)].is_up && !nodes_[size_t(node)].is_draining;
+}
+
+int32_t Policy::own_count(int32_t node) const {
+  return nodes_[size_t(node)].unread_count + nodes_[size_t(node)].answering_count;
+}
+
+void Policy::set_told(int32_t node, int32_t waiting, int32_t running, int32_t own) {
+  Node& told = nodes_[size_t(node)];
+  // Those of this router are among them; which of them, nobody says. It was asked a moment ago, and
+  // what has ended or begun since then is nobody else's.
+  own = std::max(own, own_count(node));
+  told.foreign_running = std::max(running - own, 0);
+  own = std::max(own - running, 0);
+  told.foreign_waiting = std::max(waiting - own, 0);
+}
+
+double Policy::mean_of(Mean Node::*figure, double otherwise) const {
+  double sum = 0;
+  int32_t count = 0;
+  for (const Node& node : nodes_) {
+    if (!(node.*figure).is_known()) continue;
+    sum += (node.*figure).value();
+    ++count;
+  }
+  return count == 0 ? otherwise : sum / count;
+}
+
+double Policy::ms_per_byte(const Node& node) const {
+  return node.ms_per_byte.is_known() ? node.ms_per_byte.value()
+                                     : mean_of(&Node::ms_per_byte, kFirstMsPerByte);
+}
+
+double Policy::prompt_ms(const Node& node) const {
+  return node.prompt_ms.is_known() ? node.prompt_ms.value()
+                                   : mean_of(&Node::prompt_ms, kFirstPromptMs);
+}
+
+double Policy::answering_ms(const Node& node) const {
+  const double otherwise = kPromptPart / kAnswerPart * prompt_ms(node);
+  return kAnswerPart * (node.answer_ms.is_known() ? node.answer_ms.value()
+                                                  : mean_of(&Node::answer_ms, otherwise));
+}
+
+// What it has read of the prompt that it is reading is done.
+double Policy::queue_ms(const Node& node, double now) const {
+  const double read =
+      node.unread_count == 0 ? 0 : std::min(now - node.reading_since, node.unread_ms);
+  return node.unread_ms - read + node.foreign_waiting * prompt_ms(node) +
+         (node.answering_count + node.foreign_running) * answering_ms(node);
+}
+
+int32_t Policy::load_of(const Node& node) const {
+  return node.unread_count + node.answering_count + node.foreign_waiting + node.foreign_running;
+}
+
+std::vector<int32_t> Policy::ordered(uint64_t key, std::span<const int32_t> avoid) const {
+  std::vector<std::pair<uint64_t, int32_t>> weights;
+  for (int32_t node = 0; node < node_count(); ++node) {
+    const bool is_avoided = std::find(avoid.begin(), avoid.end(), node) != avoid.end();
+    if (is_avoided || !is_chosen_from(node)) continue;
+    weights.emplace_back(weight_of(key, nodes_[size_t(node)].name_hash), node);
+  }
+  std::sort(weights.rbegin(), weights.rend());
+  std::vector<int32_t> order;
+  for (const auto& [weight, node] : weights) order.push_back(node);
+  return order;
+}
+
+// Where in the order the first one is that has no more than its share.
+size_t Policy::hashed(std::span<const int32_t> order) const {
+  int32_t all = 1;
+  for (const int32_t node : order) all += load_of(nodes_[size_t(node)]);
+  const double most = std::ceil(kShare * all / double(order.size()));
+  const auto found = std::find_if(order.begin(), order.end(), [&](int32_t node) {
+    return load_of(nodes_[size_t(node)]) < most;
+  });
+  return found == order.end() ? 0 : size_t(found - order.begin());
+}
+
+Decision Policy::choose(const PromptKeys& keys, double now, std::span<const int32_t> avoid) {
+  Decision best{.prompt_bytes = keys.bytes()};
+  const auto owner = keys.owned.empty() ? owners_.end() : owners_.find(keys.owned);
+  if (owner != owners_.end() && is_chosen_from(owner->second.node) && avoid.empty()) {
+    best.node = owner->second.node;
+    best.why = Why::owner;
+    best.cost_ms = best.queue_ms = queue_ms(nodes_[size_t(best.node)], now);
+    return best;
+  }
+  const uint64_t key =
+      keys.owned.empty() ? keys.affinity : digest(std::as_bytes(std::span(keys.owned)));
+  const std::vector<int32_t> order = ordered(key, avoid);
+  if (order.empty()) return best;
+  // What was made before this router knew of it: its name alone says where.
+  const size_t home = keys.owned.empty() ? hashed(order) : 0;
+  std::vector<Decision> costs(1);
+  const std::vector<PrefixTable::Known> known = table_.find(keys.prefixes);
+  size_t most_known = 0;
+  for (const auto& one : known) most_known = std::max(most_known, one.bytes);
+  const auto cost_of = [&](int32_t number) {
+    const Node& node = nodes_[size_t(number)];
+    Decision cost{.node = number, .prompt_bytes = keys.bytes(), .queue_ms = queue_ms(node, now)};
+    for (const auto& one : known) {
+      if (one.node == number) cost.known_bytes = one.bytes;
+    }
+    const double trust = node.trust.is_known() ? std::min(node.trust.value(), 1.0) : 1.0;
+    const double missed = double(cost.prompt_bytes) - trust * double(cost.known_bytes);
+    cost.cost_ms = missed * ms_per_byte(node) + cost.queue_ms;
+    cost.why = cost.known_bytes > 0 ? Why::prefix : number == order[home] ? Why::hash : Why::load;
+    return cost;
+  };
+  costs.front() = cost_of(order[home]);
+  if (keys.owned.empty()) {
+    for (size_t place = 0; place < order.size(); ++place) {
+      const bool is_holder = std::any_of(known.begin(), known.end(), [&](const auto& one) {
+        return one.node == order[place] && one.bytes == most_known;
+      });
+      if (is_holder && place != home) costs.push_back(cost_of(order[place]));
+    }
+    // Of few nodes all are looked at.
+    for (size_t count = 0; count < (order.size() <= kFewNodes ? order.size() : 2); ++count) {
+      const size_t place =
+          order.size() <= kFewNodes ? count : chance_.below(uint32_t(order.size()));
+      costs.push_back(cost_of(order[place]));
+    }
+  }
+  double least = costs.front().cost_ms;
+  for (const Decision& cost : costs) least = std::min(least, cost.cost_ms);
+  const double limit = least * kEqualFactor + kEqualMs;
+  best = costs.front();
+  for (const Decision& cost : costs) {
+    const auto place = [&](const Decision& one) {
+      return std::pair(std::max(one.cost_ms, limit), -double(one.known_bytes));
+    };
+    if (place(cost) < place(best)) best = cost;
+  }
+  return best;
+}
+
+uint64_t Policy::sent(const PromptKeys& keys, const Decision& decision, double now) {
+  Node& node = nodes_[size_t(decision.node)];
+  const uint64_t request = next_request_++;
+  const double read_ms = std::max(decision.cost_ms - decision.queue_ms, 0.0);
+  if (node.unread_count++ == 0) node.reading_since = now;
+  node.unread_ms += read_ms;
+  requests_.emplace(request, Request{.node = decision.node,
+                                     .prefixes = keys.prefixes,
+                                     .known_bytes = decision.known_bytes,
+                                     .read_ms = read_ms});
+  // At once, so that what begins alike and comes meanwhile follows.
+  table_.add(keys.prefixes, uint16_t(decision.node));
+  return request;
+}
+
+void Policy::leave_reading(Node& node, Request& request, double now) {
+  request.is_begun = true;
+  node.unread_ms = --node.unread_count == 0 ? 0 : std::max(node.unread_ms - request.read_ms, 0.0);
+  node.reading_since = now;
+}
+
+void Policy::begun(uint64_t number, double now) {
+  const auto found = requests_.find(number);
+  if (found == requests_.end() || found->second.is_begun) return;
+  Node& node = nodes_[size_t(found->second.node)];
+  leave_reading(node, found->second, now);
+  ++node.answering_count;
+}
+
+void Policy::ended(uint64_t number, const std::optional<ReplyFigures>& figures, bool was_read) {
+  const auto found = requests_.find(number);
+  if (found == requests_.end()) return;
+  Request& request = found->second;
+  Node& node = nodes_[size_t(request.node)];
+  if (request.is_begun) {
+    --node.answering_count;
+  } else {
+    leave_reading(node, request, node.reading_since);
+  }
+  const size_t bytes = request.prefixes.empty() ? 0 : request.prefixes.back().end;
+  if (!was_read) {
+    // What it had before, it has.
+    const auto rest = std::find_if(request.prefixes.begin(), request.prefixes.end(),
+                                   [&](const auto& one) { return one.end > request.known_bytes; });
+    table_.forget(std::span(rest, request.prefixes.end()), uint16_t(request.node));
+  } else if (figures && figures->reused_tokens + figures->computed_tokens > 0 && bytes > 0) {
+    const double all = double(figures->reused_tokens + figures->computed_tokens);
+    const double reused = double(bytes) * double(figures->reused_tokens) / all;
+    const double computed = double(bytes) - reused;
+    if (request.known_bytes > 0) {
+      // The beginning and the end of what a template adds are of no message.
+      const double thought = double(request.known_bytes);
+      node.trust.add(std::min(reused * 1.02, thought), thought);
+    }
+    if (figures->answer_ms) node.answer_ms.add(*figures->answer_ms, 1);
+    if (figures->prompt_ms) {
+      node.prompt_ms.add(*figures->prompt_ms, 1);
+      if (figures->computed_tokens > 0) node.ms_per_byte.add(*figures->prompt_ms, computed);
+    }
+  }
+  requests_.erase(found);
+}
+
+void Policy::own(const std::string& name, int32_t node) {
+  const auto found = owners_.find(name);
+  if (found != owners_.end()) owner_uses_.erase(found->second.used);
+  owners_[name] = {node, ++owner_clock_};
+  owner_uses_[owner_clock_] = name;
+  if (owners_.size() <= kOwnersMax) return;
+  owners_.erase(owner_uses_.begin()->second);
+  owner_uses_.erase(owner_uses_.begin());
+}
+
+Policy::NodeView Policy::view(int32_t number, double now) const {
+  const Node& node = nodes_[size_t(number)];
+  return {.name = node.name,
+          .is_up = node.is_up,
+          .is_draining = node.is_draining,
+          .outstanding = node.unread_count + node.answering_count,
+          .queue_ms = queue_ms(node, now),
+          .ms_per_kib = 1024 * ms_per_byte(node),
+          .trust = node.trust.is_known() ? node.trust.value() : 1};
+}
+
+}  // namespace cairn::route
