@@ -1,27 +1,13 @@
 // A real server behind TLS and a login that allows what docs/tier.md says and nothing else.
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/stat.h>
 
 #include "tests/serve/certificates.h"
-#include "tests/tier/redis_server.h"
+#include "tests/tier/redis_cluster.h"
 #include "tests/tier/shared_engines.h"
 
 namespace cairn::test::secure_tier_test {
 namespace {
-
-int free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* const bytes = reinterpret_cast<sockaddr*>(&address);
-  EXPECT_EQ(::bind(socket, bytes, size), 0);
-  EXPECT_EQ(::getsockname(socket, bytes, &size), 0);
-  ::close(socket);
-  return ntohs(address.sin_port);
-}
 
 // The words behind "user cairn on #<…>" in docs/tier.md.
 std::vector<std::string> documented_rights() {
@@ -46,7 +32,7 @@ class SecureTierTest : public test::SharedEngines {
 
 TEST_P(SecureTierTest, WhoIsLetInFindsWhatOthersSent) {
   const serve::Pair pair = serve::make_pair_in(folder_.path(), "tier", {.names = "IP:127.0.0.1"});
-  const std::string port = std::to_string(free_port());
+  const std::string port = std::to_string(test::free_port());
   std::vector<std::string> words = {"--tls-port",
                                     port,
                                     "--tls-cert-file",
