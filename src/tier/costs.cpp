@@ -26,7 +26,7 @@ constexpr double kCheaper = 0.8;
 // for; nor is more than half of what computing would take, where that leaves room for the estimate.
 constexpr double kSlack = 1.25, kPatience = 2, kComputePart = 0.5;
 // A thread may have to wait so long for a processor.
-constexpr Costs::Seconds kPatienceMin(0.05), kPatienceUnknown(2);
+constexpr Costs::Seconds kPatienceMin(0.05);
 
 }  // namespace
 
@@ -95,20 +95,20 @@ double Costs::bytes_per_second() const {
   return byte_seconds_ == 0 ? 0 : 1 / byte_seconds_;
 }
 
-FetchDecision decide_fetch(const Costs& costs, uint64_t bytes, int64_t begin, int64_t end,
-                           bool always) {
-  const auto fetching = costs.fetching(bytes), computing = costs.computing(begin, end);
+FetchDecision decide_fetch(const Costs& costs, const Fetch& fetch) {
+  const auto fetching = costs.fetching(fetch.bytes);
+  const auto computing = costs.computing(fetch.begin, fetch.end);
   FetchDecision decision{.is_worth_it = true, .patience = {}};
-  Costs::Seconds patience = kPatienceUnknown;
-  if (!always && fetching && computing) {
+  Costs::Seconds patience = fetch.patience_unknown;
+  if (!fetch.always && fetching && computing) {
     decision.is_worth_it = *fetching < kCheaper * *computing;
     patience =
         std::max(kSlack * *fetching, std::min(kPatience * *fetching, kComputePart * *computing));
     patience = std::max(patience, kPatienceMin);
-  } else if (!always && computing) {
+  } else if (!fetch.always && computing) {
     patience = std::max(kComputePart * *computing, kPatienceMin);
   } else if (fetching) {
-    patience = std::max(kPatience * *fetching, kPatienceUnknown);
+    patience = std::max(kPatience * *fetching, fetch.patience_unknown);
   }
   decision.patience = std::chrono::duration_cast<std::chrono::nanoseconds>(patience);
   return decision;

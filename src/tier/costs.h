@@ -45,14 +45,20 @@ class Costs {
   double byte_seconds_ = 0, round_trip_seconds_ = 0;
 };
 
+// What could be fetched, in place of computing the tokens from `begin` to `end`.
+struct Fetch {
+  uint64_t bytes = 0;
+  int64_t begin = 0, end = 0;
+  bool always = false;                 // Even where computing is cheaper.
+  Costs::Seconds patience_unknown{2};  // Where nothing was measured yet.
+};
+
 // Whether a prefix is fetched, and how long that may take.
 struct FetchDecision {
   bool is_worth_it = false;
   std::chrono::nanoseconds patience{0};
 };
-// In place of the tokens from `begin` to `end`. `always`: even where computing is cheaper. What was
-// not measured is tried.
-FetchDecision decide_fetch(const Costs& costs, uint64_t bytes, int64_t begin, int64_t end,
-                           bool always);
+// What was not measured is tried.
+FetchDecision decide_fetch(const Costs& costs, const Fetch& fetch);
 
 }  // namespace cairn::tier

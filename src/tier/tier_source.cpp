@@ -136,8 +136,11 @@ Result<store::RecordSource::Answer> TierSource::search(const Question& question)
   CAIRN_TRY(std::optional<store::Match> match, find(question, chain, pointers));
   if (match) {
     const FetchDecision decision =
-        decide_fetch(tier_->costs(), wanted_bytes(question, *match), question.known, match->resume,
-                     tier_->options().fetching == Fetching::always);
+        decide_fetch(tier_->costs(), {.bytes = wanted_bytes(question, *match),
+                                      .begin = question.known,
+                                      .end = match->resume,
+                                      .always = tier_->options().fetching == Fetching::always,
+                                      .patience_unknown = tier_->options().times.first_fetch});
     if (!decision.is_worth_it) {
       outcome_ = Outcome::slower;
       return Answer{};
@@ -391,7 +394,8 @@ Result<milliseconds> TierSource::weigh_lease(const Question& question, const sto
                     kept = tier_->kept_ms();
   const std::array<std::string_view, 5> set = {"SET", wanted, "1", "PX", kept};
   CAIRN_TRY(questions_->ask(set, 0, deadline));
-  if (waited < kAskAgain) tier_->count(&TierStats::lease_waits);
+  if (waits_since_ != question.first_asked) tier_->count(&TierStats::lease_waits);
+  waits_since_ = question.first_asked;
   return kAskAgain;
 }
 

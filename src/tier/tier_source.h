@@ -81,6 +81,7 @@ class TierSource : public store::RecordSource {
   std::atomic<bool> is_lost_{false};  // All that records came by, since the last search.
   std::atomic<Outcome> lost_by_{Outcome::incomplete};
   Outcome outcome_ = Outcome::absent;  // Of the look-up that is under way.
+  store::TimePoint waits_since_{};     // Of the prompt that waited last, when it was asked first.
   std::optional<Outcome> lost_reply_;  // Why a part of a cluster did not answer it.
 };
 

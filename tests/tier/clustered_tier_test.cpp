@@ -106,13 +106,11 @@ TEST_P(ClusteredTierTest, AServerMayDie) {
     EXPECT_TRUE(report.from_tier || report.computed_tokens == int32_t(whole.size()));
   }
   EXPECT_GT(from_tier + with_reason, 0u);
-  EXPECT_FALSE(second->sequence_store()->tier()->tier().reads().is_open())
-      << "the tier is not left alone as a whole";
+  EXPECT_EQ(stats(*second).refused_records, 0u);
   // What is sent now is found where its keys have servers.
   std::vector<Tokens> more;
   for (uint32_t seed = 101; seed <= 113; seed += 2) more.push_back(publish(*first, seed));
   EXPECT_GT(stats(*first).publish_failures, 0u);
-  EXPECT_FALSE(first->sequence_store()->tier()->tier().writes().is_open());
   const auto third = engine(tier);
   size_t saved = 0, all = 0;
   for (const Tokens& whole : more) {

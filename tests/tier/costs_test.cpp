@@ -24,7 +24,7 @@ TEST(Costs, SaysNothingOfWhatWasNotMeasured) {
   costs.note_fetched(65535, Seconds(1));
   EXPECT_FALSE(costs.computing(0, 1));
   EXPECT_FALSE(costs.fetching(1));
-  const auto decision = decide_fetch(costs, 1 << 20, 0, 100, false);
+  const auto decision = decide_fetch(costs, {.bytes = 1 << 20, .end = 100});
   EXPECT_TRUE(decision.is_worth_it);
   EXPECT_DOUBLE_EQ(seconds_of(decision), 2);
 }
@@ -129,8 +129,9 @@ TEST(Costs, DeepTokensAreFetchedSooner) {
   Costs costs;
   Machine(1e-3, 1e-7).work(costs, 30, 32768);
   costs.note_fetched(100'000'000, Seconds(1));
-  EXPECT_FALSE(decide_fetch(costs, 150'000'000, 0, 1000, false).is_worth_it);
-  EXPECT_TRUE(decide_fetch(costs, 150'000'000, 30000, 31000, false).is_worth_it);
+  EXPECT_FALSE(decide_fetch(costs, {.bytes = 150'000'000, .end = 1000}).is_worth_it);
+  EXPECT_TRUE(
+      decide_fetch(costs, {.bytes = 150'000'000, .begin = 30000, .end = 31000}).is_worth_it);
 }
 
 // Four fifths of what computing takes are the limit.
@@ -138,9 +139,9 @@ TEST(Costs, WhatIsCheaperIsFetched) {
   Costs costs;
   costs.note_computed(100, Seconds(1));
   costs.note_fetched(1'000'000, Seconds(1));
-  EXPECT_TRUE(decide_fetch(costs, 790'000, 0, 100, false).is_worth_it);
-  EXPECT_FALSE(decide_fetch(costs, 810'000, 0, 100, false).is_worth_it);
-  EXPECT_TRUE(decide_fetch(costs, 810'000, 0, 100, true).is_worth_it);
+  EXPECT_TRUE(decide_fetch(costs, {.bytes = 790'000, .end = 100}).is_worth_it);
+  EXPECT_FALSE(decide_fetch(costs, {.bytes = 810'000, .end = 100}).is_worth_it);
+  EXPECT_TRUE(decide_fetch(costs, {.bytes = 810'000, .end = 100, .always = true}).is_worth_it);
 }
 
 // Twice the estimate, but not half of computing, unless the estimate itself needs more.
@@ -148,11 +149,12 @@ TEST(Costs, PatienceEndsBeforeComputingWouldHave) {
   Costs costs;
   costs.note_computed(100, Seconds(10));
   costs.note_fetched(1'000'000, Seconds(1));
-  EXPECT_NEAR(seconds_of(decide_fetch(costs, 1'000'000, 0, 100, false)), 2, 1e-9);
-  EXPECT_NEAR(seconds_of(decide_fetch(costs, 3'000'000, 0, 100, false)), 5, 1e-9);
-  EXPECT_NEAR(seconds_of(decide_fetch(costs, 6'000'000, 0, 100, false)), 7.5, 1e-9);
-  EXPECT_NEAR(seconds_of(decide_fetch(costs, 1'000, 0, 100, false)), 0.05, 1e-9);
-  EXPECT_NEAR(seconds_of(decide_fetch(costs, 20'000'000, 0, 100, true)), 40, 1e-9);
+  EXPECT_NEAR(seconds_of(decide_fetch(costs, {.bytes = 1'000'000, .end = 100})), 2, 1e-9);
+  EXPECT_NEAR(seconds_of(decide_fetch(costs, {.bytes = 3'000'000, .end = 100})), 5, 1e-9);
+  EXPECT_NEAR(seconds_of(decide_fetch(costs, {.bytes = 6'000'000, .end = 100})), 7.5, 1e-9);
+  EXPECT_NEAR(seconds_of(decide_fetch(costs, {.bytes = 1'000, .end = 100})), 0.05, 1e-9);
+  EXPECT_NEAR(seconds_of(decide_fetch(costs, {.bytes = 20'000'000, .end = 100, .always = true})),
+              40, 1e-9);
 }
 
 }  // namespace

@@ -82,6 +82,55 @@ TEST_P(SecureTierTest, WhoIsLetInFindsWhatOthersSent) {
   EXPECT_EQ(doubted.tier, "unreachable");
 }
 
+// The same login and the rights of the documentation, of a cluster whose servers speak TLS alone.
+TEST_P(SecureTierTest, AClusterLetsInAsOneServerDoes) {
+  const serve::Pair pair = serve::make_pair_in(folder_.path(), "tier", {.names = "IP:127.0.0.1"});
+  std::vector<std::string> words = {"--tls-cert-file",
+                                    pair.certificate,
+                                    "--tls-key-file",
+                                    pair.key,
+                                    "--tls-ca-cert-file",
+                                    pair.certificate,
+                                    "--tls-auth-clients",
+                                    "no",
+                                    "--tls-cluster",
+                                    "yes",
+                                    "--user",
+                                    "cairn",
+                                    "on",
+                                    ">a word"};
+  const std::vector<std::string> rights = documented_rights();
+  words.insert(words.end(), rights.begin(), rights.end());
+  test::RedisCluster redis(
+      folder_.path().string(),
+      {.more = words, .cli = {"--tls", "--cacert", pair.certificate}, .is_secure = true});
+  if (!redis.is_running()) GTEST_SKIP() << "no redis-server with TLS here";
+  ASSERT_TRUE(redis.is_joined());
+  tier::TierOptions tier = options(redis.url(0));
+  tier.authority_path = pair.certificate;
+  tier.login_file = secret("login", "cairn:a word\n");
+  tier.key_file = secret("key", std::string(40, 'k'));
+  tier.uses_leases = true;
+  const Tokens prompt = random_tokens(1, 1060);
+  const auto first = engine(tier);
+  {
+    Generator generator(first.get());
+    EXPECT_EQ(read(generator, prompt).computed_tokens, 1060);
+    flush(*first);
+  }
+  EXPECT_EQ(stats(*first).publish_failures, 0u);
+  // A slot on its way, so that all kinds of commands come.
+  const std::string key = redis.say(1, "RANDOMKEY");
+  ASSERT_TRUE(key.starts_with("c1:")) << key;
+  redis.begin_migration(tier::slot_of(key), 1, 2);
+  const auto second = engine(tier);
+  EXPECT_EQ(read_rightly(*second, prompt).computed_tokens, 0);
+  EXPECT_EQ(stats(*second).breaker_openings, 0u);
+  for (size_t master = 0; master < redis.size(); ++master) {
+    EXPECT_EQ(redis.say(master, "ACL LOG"), "") << "something that was not allowed";
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, SecureTierTest, ::testing::Values("granitehybrid"),
                          [](const auto& one) { return std::string(one.param); });
 
