@@ -9,6 +9,19 @@
 namespace cairn::tier {
 namespace {
 
+// Of each byte, by x^16 + x^12 + x^5 + 1.
+constexpr std::array<uint16_t, 256> kRemainders = [] {
+  std::array<uint16_t, 256> made{};
+  for (uint32_t byte = 0; byte < made.size(); ++byte) {
+    uint32_t remainder = byte << 8;
+    for (int bit = 0; bit < 8; ++bit) {
+      remainder = (remainder << 1) ^ ((remainder & 0x8000) != 0 ? 0x1021 : 0);
+    }
+    made[byte] = uint16_t(remainder);
+  }
+  return made;
+}();
+
 Error wrong_slots(std::string_view expected) {
   return fail(ErrorCode::invalid_data, "tier: expected {} in a list of slots", expected);
 }
@@ -45,14 +58,9 @@ Result<SlotRange> read_range(const Reply& line) {
 }  // namespace
 
 int32_t slot_of(std::string_view key) {
-  constexpr uint32_t kPolynomial = 0x1021;
   uint32_t remainder = 0;
   for (const char sign : key) {
-    remainder ^= uint32_t(uint8_t(sign)) << 8;
-    for (int bit = 0; bit < 8; ++bit) {
-      remainder = (remainder << 1) ^ ((remainder & 0x8000) != 0 ? kPolynomial : 0);
-    }
-    remainder &= 0xffff;
+    remainder = ((remainder << 8) & 0xffff) ^ kRemainders[(remainder >> 8) ^ uint8_t(sign)];
   }
   return int32_t(remainder) % kSlots;
 }
