@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "store/encoded_record.h"
+#include "tier/cluster.h"
 #include "tier/lease.h"
 #include "tier/reply_reader.h"
 #include "tier/tier_address.h"
@@ -17,13 +18,22 @@ namespace tier = cairn::tier;
 
 namespace {
 
-constexpr size_t kBytesMax = 100;
+constexpr size_t kBytesMax = 100, kItemsMax = 20;
+
+size_t items_of(const tier::Reply& reply) {
+  size_t count = reply.items.size();
+  for (const tier::Reply& item : reply.items) {
+    CHECK(item.bytes.size() <= kBytesMax);
+    count += items_of(item);
+  }
+  return count;
+}
 
 // All replies up to the first error, or to the end; none is added for an error.
 std::vector<tier::Reply> read(std::span<const std::byte> bytes, size_t piece, bool& is_refused) {
   std::vector<tier::Reply> replies;
   tier::ReplyReader reader;
-  reader.begin(kBytesMax);
+  reader.begin(kBytesMax, kItemsMax);
   while (!bytes.empty()) {
     const auto part = bytes.first(std::min(piece, bytes.size()));
     auto taken = reader.take(part);
@@ -37,8 +47,9 @@ std::vector<tier::Reply> read(std::span<const std::byte> bytes, size_t piece, bo
     }
     replies.push_back(reader.result());
     CHECK(replies.back().bytes.size() <= kBytesMax);
+    CHECK(items_of(replies.back()) <= kItemsMax);
     CHECK(replies.back().text.size() <= tier::ReplyReader::kLineBytesMax);
-    reader.begin(kBytesMax);
+    reader.begin(kBytesMax, kItemsMax);
   }
   return replies;
 }
@@ -49,7 +60,13 @@ void try_replies(std::span<const std::byte> bytes, size_t piece) {
   const auto whole = read(bytes, bytes.size() + 1, is_refused_whole);
   CHECK(is_refused == is_refused_whole);
   CHECK(in_pieces == whole);
-  for (const tier::Reply& reply : whole) (void)tier::decode_lease(reply.bytes);
+  const tier::TierAddress home;
+  tier::Cluster cluster(&home, 1);
+  for (const tier::Reply& reply : whole) {
+    (void)tier::decode_lease(reply.bytes);
+    (void)cluster.take(reply);
+    if (const auto redirect = tier::Redirect::read(reply)) cluster.note_moved(*redirect);
+  }
 }
 
 void try_lease(std::span<const std::byte> bytes) {

@@ -38,7 +38,8 @@ Result<std::unique_ptr<Connection>> Connection::open(const TierAddress& address,
 
 Result<ExpectedReply> Connection::send(std::span<const std::string_view> words, size_t bytes_max,
                                        Clock::time_point deadline,
-                                       std::span<const std::span<const std::byte>> parts) {
+                                       std::span<const std::span<const std::byte>> parts,
+                                       size_t items_max) {
   if (is_broken_) return fail(ErrorCode::io, "tier: the connection is broken");
   std::string text = fmt::format("*{}\r\n", words.size() + size_t(!parts.empty()));
   for (const std::string_view word : words) {
@@ -47,6 +48,7 @@ Result<ExpectedReply> Connection::send(std::span<const std::string_view> words, 
     text += "\r\n";
   }
   auto expected = std::make_shared<Expected>(Expected{.bytes_max = bytes_max,
+                                                      .items_max = items_max,
                                                       .has_come = false,
                                                       .reply = {},
                                                       .sent_at = Clock::now(),
@@ -71,7 +73,7 @@ Result<ExpectedReply> Connection::send(std::span<const std::string_view> words, 
     is_broken_ = true;
     return std::move(written).error();
   }
-  if (expected_.empty()) reader_.begin(bytes_max);
+  if (expected_.empty()) reader_.begin(bytes_max, items_max);
   expected_.push_back(expected);
   return expected;
 }
@@ -102,7 +104,8 @@ Status Connection::receive(Clock::time_point deadline) {
     come.has_come = true;
     come.came_at = Clock::now();
     expected_.pop_front();
-    if (!expected_.empty()) reader_.begin(expected_.front()->bytes_max);
+    if (expected_.empty()) continue;
+    reader_.begin(expected_.front()->bytes_max, expected_.front()->items_max);
   }
   return Ok{};
 }

@@ -18,7 +18,7 @@ namespace cairn::tier {
 
 // A reply that comes, or has come. Shared by whoever waits for it and the connection.
 struct Expected {
-  size_t bytes_max = 0;
+  size_t bytes_max = 0, items_max = 0;
   bool has_come = false;
   Reply reply;
   Clock::time_point sent_at, came_at;
@@ -33,10 +33,11 @@ class Connection {
                                                   const std::atomic<bool>* is_given_up);
 
   // A command of these words, the last one of which consists of the parts behind it, if any.
-  // `bytes_max`: of its reply. Errors: those of Wire::write().
+  // `bytes_max`, `items_max`: of its reply. Errors: those of Wire::write().
   Result<ExpectedReply> send(std::span<const std::string_view> words, size_t bytes_max,
                              Clock::time_point deadline,
-                             std::span<const std::span<const std::byte>> parts = {});
+                             std::span<const std::span<const std::byte>> parts = {},
+                             size_t items_max = 0);
   // Receives until it is there. Errors: io, invalid_data, cancelled; then the connection is broken.
   Result<Reply*> wait(const ExpectedReply& expected, Clock::time_point deadline);
   // Both.

@@ -23,9 +23,11 @@ bool read_number(std::string_view text, int64_t& number) {
 
 }  // namespace
 
-void ReplyReader::begin(size_t bytes_max) {
+void ReplyReader::begin(size_t bytes_max, size_t items_max) {
   stage_ = Stage::line;
   bytes_max_ = bytes_max;
+  items_max_ = items_max;
+  lists_.clear();
   line_.clear();
   reply_ = {};
 }
@@ -45,7 +47,9 @@ Result<size_t> ReplyReader::take(std::span<const std::byte> bytes) {
     line_.push_back(char(bytes[taken++]));
     if (stage_ == Stage::end_of_payload) {
       if (!kEnd.starts_with(line_)) return refused("an end of line behind bytes");
-      if (line_.size() == kEnd.size()) stage_ = Stage::ended;
+      if (line_.size() < kEnd.size()) continue;
+      line_.clear();
+      end_one();
     } else if (line_.ends_with(kEnd)) {
       CAIRN_TRY(take_line());
     } else if (line_.size() >= kLineBytesMax) {
@@ -60,32 +64,71 @@ Status ReplyReader::take_line() {
   const std::string_view text = std::string_view(line).substr(0, line.size() - kEnd.size());
   if (text.empty()) return refused("a kind");
   const std::string_view rest = text.substr(1);
-  stage_ = Stage::ended;
   switch (text.front()) {
     case '+':
       reply_.kind = Reply::Kind::text;
       reply_.text = rest;
-      return Ok{};
+      break;
     case '-':
       reply_.kind = Reply::Kind::error;
       reply_.text = rest;
-      return Ok{};
+      break;
     case ':':
       reply_.kind = Reply::Kind::number;
       if (!read_number(rest, reply_.number)) return refused("a number");
-      return Ok{};
+      break;
     case '$':
       return take_length(rest);
+    case '*':
+      return take_count(rest);
     default:
       return refused("a text, an error, a number or bytes");
   }
+  end_one();
+  return Ok{};
+}
+
+// Of a list in a list the outer one may have ended as well.
+void ReplyReader::end_one() {
+  while (!lists_.empty()) {
+    OpenList& list = lists_.back();
+    list.reply.items.push_back(std::exchange(reply_, {}));
+    if (--list.left > 0) {
+      stage_ = Stage::line;
+      return;
+    }
+    reply_ = std::move(list.reply);
+    lists_.pop_back();
+  }
+  stage_ = Stage::ended;
+}
+
+Status ReplyReader::take_count(std::string_view digits) {
+  int64_t count = 0;
+  if (!read_number(digits, count) || count < -1) return refused("a count");
+  if (count > int64_t(items_max_) || items_max_ == 0 || lists_.size() == kDepthMax) {
+    return fail(ErrorCode::invalid_data,
+                "tier: expected lists of at most {} items in a reply, {} deep, found {}",
+                items_max_, items_max_ == 0 ? 0 : kDepthMax, count);
+  }
+  if (count >= 0) reply_.kind = Reply::Kind::list;
+  if (count > 0) {
+    items_max_ -= size_t(count);
+    lists_.push_back({.reply = std::exchange(reply_, {}), .left = size_t(count)});
+  } else {
+    end_one();
+  }
+  return Ok{};
 }
 
 // Memory grows with what has come, but for what was asked for: that is known to be wanted.
 Status ReplyReader::take_length(std::string_view digits) {
   int64_t length = 0;
   if (!read_number(digits, length) || length < -1) return refused("a length");
-  if (length == -1) return Ok{};
+  if (length == -1) {
+    end_one();
+    return Ok{};
+  }
   if (uint64_t(length) > bytes_max_) {
     return fail(ErrorCode::invalid_data, "tier: expected at most {} bytes in a reply, found {}",
                 bytes_max_, length);

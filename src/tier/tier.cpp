@@ -42,6 +42,7 @@ Tier::Tier(const TierOptions& options, TierAddress address, uint64_t seed)
       node_(seed),
       reads_(seed + 1),
       writes_(seed + 2),
+      cluster_(&address_, seed + 4),
       random_(seed + 3) {}
 
 void Tier::count(uint64_t TierStats::*value, uint64_t by) {
@@ -57,8 +58,8 @@ void Tier::count(Outcome outcome) {
 TierStats Tier::stats() const {
   const std::lock_guard lock(mutex_);
   TierStats stats = stats_;
-  stats.breaker_openings = reads_.opened() + writes_.opened();
-  stats.is_open = reads_.is_open();
+  stats.breaker_openings = reads_.opened() + writes_.opened() + cluster_.opened();
+  stats.is_open = reads_.is_open() || cluster_.is_open();
   stats.bytes_per_second = costs_.bytes_per_second();
   return stats;
 }

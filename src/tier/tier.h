@@ -21,6 +21,7 @@
 #include "base/sha256.h"
 #include "store/shared_tier.h"
 #include "tier/breaker.h"
+#include "tier/cluster.h"
 #include "tier/costs.h"
 #include "tier/tier_address.h"
 #include "tier/tier_options.h"
@@ -41,6 +42,7 @@ class Tier {
   Costs& costs() { return costs_; }
   Breaker& reads() { return reads_; }
   Breaker& writes() { return writes_; }
+  Cluster& cluster() { return cluster_; }
 
   void count(uint64_t TierStats::*value, uint64_t by = 1);
   void count(Outcome outcome);
@@ -74,6 +76,7 @@ class Tier {
   uint64_t node_;
   Costs costs_;
   Breaker reads_, writes_;
+  Cluster cluster_;
   mutable std::mutex mutex_;
   std::mt19937_64 random_;
   TierStats stats_;

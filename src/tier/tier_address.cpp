@@ -2,6 +2,7 @@
 #include "tier/tier_address.h"
 
 #include <netdb.h>
+#include <netinet/in.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
@@ -58,17 +59,15 @@ Result<SocketAddress> unix_address(const std::string& path) {
   return made;
 }
 
-Result<std::vector<SocketAddress>> look_up(const TierUrl& url) {
-  if (url.host.empty()) {
-    CAIRN_TRY(const SocketAddress address, unix_address(url.unix_path));
-    return std::vector{address};
-  }
+// `flags`: of getaddrinfo(). Errors: not_found.
+Result<std::vector<SocketAddress>> find_sockets(const std::string& host, const std::string& port,
+                                                int flags) {
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
+  wanted.ai_flags = flags;
   addrinfo* found = nullptr;
-  if (const int code = ::getaddrinfo(url.host.c_str(), url.port.c_str(), &wanted, &found);
-      code != 0) {
-    return fail(ErrorCode::not_found, "--tier: {}: {}", url.host, ::gai_strerror(code));
+  if (const int code = ::getaddrinfo(host.c_str(), port.c_str(), &wanted, &found); code != 0) {
+    return fail(ErrorCode::not_found, "--tier: {}: {}", host, ::gai_strerror(code));
   }
   std::vector<SocketAddress> sockets;
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
@@ -78,6 +77,12 @@ Result<std::vector<SocketAddress>> look_up(const TierUrl& url) {
   }
   ::freeaddrinfo(found);
   return sockets;
+}
+
+Result<std::vector<SocketAddress>> look_up(const TierUrl& url) {
+  if (!url.host.empty()) return find_sockets(url.host, url.port, 0);
+  CAIRN_TRY(const SocketAddress address, unix_address(url.unix_path));
+  return std::vector{address};
 }
 
 }  // namespace
@@ -139,6 +144,25 @@ Result<TierAddress> TierAddress::find(const TierOptions& options) {
     CAIRN_TRY(address.trust, client::ServerTrust::read(options.authority_path));
   }
   CAIRN_TRY(address.sockets, look_up(address.url));
+  return address;
+}
+
+std::optional<SocketAddress> numeric_address(const TierAddress& home, const std::string& host,
+                                             const std::string& port) {
+  if (!is_port(port)) return std::nullopt;
+  if (!host.empty()) {
+    auto found = find_sockets(host, port, AI_NUMERICHOST | AI_NUMERICSERV);
+    return found ? std::optional((*found).front()) : std::nullopt;
+  }
+  if (home.url.host.empty() || home.sockets.empty()) return std::nullopt;
+  SocketAddress address = home.sockets.front();
+  const in_port_t number = htons(in_port_t(std::stoi(port)));
+  auto* const bytes = reinterpret_cast<sockaddr*>(&address.bytes);
+  if (bytes->sa_family == AF_INET) {
+    reinterpret_cast<sockaddr_in*>(bytes)->sin_port = number;
+  } else {
+    reinterpret_cast<sockaddr_in6*>(bytes)->sin6_port = number;
+  }
   return address;
 }
 

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,11 @@ struct TierAddress {
   // Errors: invalid_argument, not_found (a name that nobody knows), those of reading files.
   static Result<TierAddress> find(const TierOptions& options);
 };
+
+// Of a server that another one speaks of, by numbers: nobody waits for a name. An empty host is
+// that of `home`. None: it is a name, or nothing that could be an address.
+std::optional<SocketAddress> numeric_address(const TierAddress& home, const std::string& host,
+                                             const std::string& port);
 
 // HMAC-SHA-256 (RFC 2104) of two texts, one behind the other.
 Sha256Digest keyed_digest(std::string_view key, std::span<const std::byte> first,

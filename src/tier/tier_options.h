@@ -25,8 +25,9 @@ struct TierTimes {
   // A server that answers is near: what takes longer costs less when it is computed.
   std::chrono::milliseconds connect{50};
   std::chrono::milliseconds look_up{50};
-  std::chrono::milliseconds write{2000};  // Of one record; nobody waits for it.
-  std::chrono::seconds kept{1800};        // Without use.
+  std::chrono::milliseconds first_fetch{2000};  // While nobody knows how fast the server is.
+  std::chrono::milliseconds write{2000};        // Of one record; nobody waits for it.
+  std::chrono::seconds kept{1800};              // Without use.
 };
 
 struct TierOptions {

@@ -141,7 +141,7 @@ void TierPublisher::work(Item& item) {
   idle_since_ = now;
   if (length && sent) return;
   const Error& error = length ? sent.error() : length.error();
-  connection_.reset();
+  servers_.reset();
   if (error.code == ErrorCode::cancelled) return;
   tier_->writes().note_failure();
   tier_->count(&TierStats::publish_failures);
@@ -176,33 +176,40 @@ Result<int32_t> TierPublisher::wanted_length(const store::Chain& chain, int32_t 
   for (int32_t end = (used / kStep + 1) * kStep; end < whole; end += kStep)
     positions.push_back(end);
   positions.push_back(whole);
-  std::vector<std::pair<int32_t, ExpectedReply>> replies;
+  std::vector<std::pair<int32_t, PendingReply>> replies;
   for (const int32_t position : positions) {
     const std::string key = tier_->key_of(kWantedKey, chain.key_at(position));
     const std::array<std::string_view, 2> words = {"EXISTS", key};
-    CAIRN_TRY(ExpectedReply reply, connection_->send(words, 0, deadline));
+    CAIRN_TRY(PendingReply reply, servers_->send(words, 0, deadline));
     replies.emplace_back(position, std::move(reply));
   }
   int32_t wanted = used;
   for (const auto& [position, expected] : replies) {
-    CAIRN_TRY(const Reply* const reply, connection_->wait(expected, deadline));
+    CAIRN_TRY(const Reply* const reply, servers_->wait(expected, deadline));
     if (reply->number == 1) wanted = position;
   }
   return wanted;
 }
 
 Status TierPublisher::connect() {
-  if (connection_ != nullptr && !connection_->is_broken()) return Ok{};
-  connection_.reset();
-  CAIRN_TRY(connection_,
-            Connection::open(tier_->address(), Clock::now() + tier_->options().times.connect,
-                             &gives_up_));
-  return Ok{};
+  if (servers_ == nullptr) {
+    servers_ = std::make_unique<Servers>(&tier_->address(), &tier_->options().times,
+                                         &tier_->cluster(), Servers::Use::writes, &gives_up_);
+  }
+  return servers_->connect(Clock::now() + tier_->options().times.connect);
+}
+
+// A server of a cluster that is down has its keys alone: the others have theirs.
+bool TierPublisher::is_lost(const Reply& reply) {
+  if (reply.kind != Reply::Kind::lost) return false;
+  has_lost_ = true;
+  return true;
 }
 
 Status TierPublisher::publish(store::Snapshot& snapshot, int32_t length) {
   if (!snapshot.cut(length)) return Ok{};
   CAIRN_TRY(connect());
+  has_lost_ = false;
   const store::Chain chain(snapshot.fingerprint(), snapshot.outline().tokens);
   store::Manifest manifest = snapshot.manifest();
   CAIRN_TRY(send_records(snapshot, chain, manifest));
@@ -214,9 +221,13 @@ Status TierPublisher::publish(store::Snapshot& snapshot, int32_t length) {
   }
   CAIRN_TRY(const std::vector<bool> is_there, ask_presence({record.ref.name}));
   const bool is_bad = tier_->take_bad(record.ref.name);
-  if (!is_there.front() || is_bad) CAIRN_TRY(send_record(record));
-  CAIRN_TRY(send_pointers(chain, snapshot.outline().length(), record.ref.name));
-  tier_->count(&TierStats::published);
+  bool is_kept = is_there.front() && !is_bad;
+  if (!is_kept) {
+    CAIRN_TRY(is_kept, send_record(record));
+  }
+  // Pointers to nothing would take the place of those to something.
+  if (is_kept) CAIRN_TRY(send_pointers(chain, snapshot.outline().length(), record.ref.name));
+  tier_->count(has_lost_ ? &TierStats::publish_failures : &TierStats::published);
   return Ok{};
 }
 
@@ -259,23 +270,24 @@ Result<std::vector<bool>> TierPublisher::ask_presence(const std::vector<Sha256Di
   for (size_t first = 0; first < names.size(); first += kAtOnce) {
     const size_t end = std::min(first + kAtOnce, names.size());
     const auto deadline = Clock::now() + tier_->options().times.write;
-    std::vector<ExpectedReply> replies;
+    std::vector<PendingReply> replies;
     for (size_t index = first; index < end; ++index) {
       const std::string key = tier_->key_of(kRecordKey, names[index]), kept = tier_->kept_ms();
       const std::array<std::string_view, 3> words = {"PEXPIRE", key, kept};
-      CAIRN_TRY(ExpectedReply reply, connection_->send(words, 0, deadline));
+      CAIRN_TRY(PendingReply reply, servers_->send(words, 0, deadline));
       replies.push_back(std::move(reply));
     }
     for (size_t index = first; index < end; ++index) {
-      CAIRN_TRY(const Reply* const reply, connection_->wait(replies[index - first], deadline));
-      if (reply->kind != Reply::Kind::number) return refusal(*reply);
+      CAIRN_TRY(const Reply* const reply, servers_->wait(replies[index - first], deadline));
+      if (!is_lost(*reply) && reply->kind != Reply::Kind::number) return refusal(*reply);
       is_there[index] = reply->number == 1;
     }
   }
   return is_there;
 }
 
-Status TierPublisher::send_record(const store::EncodedRecord& record) {
+// False: it is lost.
+Result<bool> TierPublisher::send_record(const store::EncodedRecord& record) {
   std::vector<std::span<const std::byte>> parts = record.parts();
   const Sha256Digest seal = tier_->seal_of(record.ref.name, parts);
   parts.push_back(std::as_bytes(std::span(seal)));
@@ -283,10 +295,11 @@ Status TierPublisher::send_record(const store::EncodedRecord& record) {
   const std::string key = tier_->key_of(kRecordKey, record.ref.name), kept = tier_->kept_ms();
   const std::array<std::string_view, 3> words = {"PSETEX", key, kept};
   const auto deadline = Clock::now() + tier_->options().times.write;
-  CAIRN_TRY(const Reply reply, connection_->ask(words, 0, deadline, parts));
+  CAIRN_TRY(const Reply reply, servers_->ask(words, 0, deadline, parts));
+  if (is_lost(reply)) return false;
   if (reply.kind != Reply::Kind::text) return refusal(reply);
   tier_->count(&TierStats::written_bytes, record.ref.file_bytes + kSealBytes);
-  return Ok{};
+  return true;
 }
 
 // One for each link: whoever has a prompt finds the longest beginning by a few of them. And one for
@@ -300,22 +313,22 @@ Status TierPublisher::send_pointers(const store::Chain& chain, int32_t length,
     const std::string kept = tier_->kept_ms();
     const std::array<std::string_view, 4> words = {"PSETEX", key, kept, value};
     CAIRN_TRY(const Reply reply,
-              connection_->ask(words, 0, Clock::now() + tier_->options().times.write));
-    if (reply.kind != Reply::Kind::text) return refusal(reply);
+              servers_->ask(words, 0, Clock::now() + tier_->options().times.write));
+    if (!is_lost(reply) && reply.kind != Reply::Kind::text) return refusal(reply);
   }
   for (int32_t first = 1; first <= link_count; first += int32_t(kAtOnce)) {
     const int32_t end = std::min(first + int32_t(kAtOnce), link_count + 1);
     const auto deadline = Clock::now() + tier_->options().times.write;
-    std::vector<ExpectedReply> replies;
+    std::vector<PendingReply> replies;
     for (int32_t link = first; link < end; ++link) {
       const std::string key = tier_->key_of(kPointerKey, chain.link(link)), kept = tier_->kept_ms();
       const std::array<std::string_view, 4> words = {"PSETEX", key, kept, value};
-      CAIRN_TRY(ExpectedReply reply, connection_->send(words, 0, deadline));
+      CAIRN_TRY(PendingReply reply, servers_->send(words, 0, deadline));
       replies.push_back(std::move(reply));
     }
-    for (const ExpectedReply& expected : replies) {
-      CAIRN_TRY(const Reply* const reply, connection_->wait(expected, deadline));
-      if (reply->kind != Reply::Kind::text) return refusal(*reply);
+    for (const PendingReply& expected : replies) {
+      CAIRN_TRY(const Reply* const reply, servers_->wait(expected, deadline));
+      if (!is_lost(*reply) && reply->kind != Reply::Kind::text) return refusal(*reply);
     }
   }
   return Ok{};

@@ -21,7 +21,7 @@
 #include "store/encoded_record.h"
 #include "store/shared_tier.h"
 #include "store/snapshot.h"
-#include "tier/connection.h"
+#include "tier/servers.h"
 #include "tier/tier.h"
 #include "tier/use_counts.h"
 
@@ -61,10 +61,11 @@ class TierPublisher {
   Result<int32_t> wanted_length(const store::Chain& chain, int32_t used, int32_t whole);
   bool is_busy() const;
   Status connect();
+  bool is_lost(const Reply& reply);
   Status publish(store::Snapshot& snapshot, int32_t length);
   Status send_records(const store::Snapshot& snapshot, const store::Chain& chain,
                       store::Manifest& manifest);
-  Status send_record(const store::EncodedRecord& record);
+  Result<bool> send_record(const store::EncodedRecord& record);
   Status send_pointers(const store::Chain& chain, int32_t length, const Sha256Digest& name);
   Result<std::vector<bool>> ask_presence(const std::vector<Sha256Digest>& names);
 
@@ -76,7 +77,8 @@ class TierPublisher {
   bool is_working_ = false, is_closing_ = false;
   std::atomic<bool> gives_up_{false};
   // The thread's own.
-  std::unique_ptr<Connection> connection_;
+  std::unique_ptr<Servers> servers_;
+  bool has_lost_ = false;  // Of what is being sent, something that a server of a cluster has.
   UseCounts counts_;
   std::map<Sha256Digest, Sha256Digest> digests_;  // Of records that were sent, by name.
   double busy_part_ = 0;                          // Of the time, that it sent something.

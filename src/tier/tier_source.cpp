@@ -33,6 +33,12 @@ Clock::time_point soon(const Tier& tier) {
   return Clock::now() + tier.options().times.look_up;
 }
 
+// The reasons that a server did not answer have words of their own.
+Outcome outcome_of_lost(const Reply& reply) {
+  if (reply.text == kPausedReply) return Outcome::paused;
+  return reply.text.ends_with("in time") ? Outcome::late : Outcome::unreachable;
+}
+
 bool is_damage(const Error& error) {
   return error.code == ErrorCode::invalid_data || error.code == ErrorCode::unsupported;
 }
@@ -42,22 +48,25 @@ bool is_damage(const Error& error) {
 // Waited for when it is read: meanwhile others come.
 class TierRecord : public store::OpenRecord {
  public:
-  TierRecord(TierSource* source, const store::PieceRef& piece,
-             std::shared_ptr<Connection> connection, ExpectedReply expected,
-             Clock::time_point deadline)
+  TierRecord(TierSource* source, const store::PieceRef& piece, std::shared_ptr<Servers> servers,
+             PendingReply pending, Clock::time_point deadline)
       : source_(source),
         piece_(piece),
-        connection_(std::move(connection)),
-        expected_(std::move(expected)),
+        servers_(std::move(servers)),
+        pending_(std::move(pending)),
         deadline_(deadline) {}
 
   Status expect_bytes(uint64_t count) override {
     Status come = receive();
     if (!come) {
-      source_->note_lost_data(come.error(), *connection_);
+      source_->note_lost_data(come.error(), *servers_);
       return come;
     }
-    const Reply& reply = expected_->reply;
+    const Reply& reply = pending_->expected->reply;
+    if (reply.kind == Reply::Kind::lost) {
+      source_->lose(outcome_of_lost(reply));
+      return fail(ErrorCode::io, "{}", reply.text);
+    }
     if (reply.kind == Reply::Kind::nothing) {
       source_->lose(Outcome::incomplete);
       return fail(ErrorCode::not_found, "tier: a record has gone");
@@ -70,7 +79,7 @@ class TierRecord : public store::OpenRecord {
   }
 
   Status read(uint64_t offset, std::span<std::byte> bytes) override {
-    const std::span<const std::byte> all = expected_->reply.bytes;
+    const std::span<const std::byte> all = pending_->expected->reply.bytes;
     if (offset > all.size() || bytes.size() > all.size() - offset) {
       return fail(ErrorCode::invalid_data, "record: it ends too early");
     }
@@ -80,20 +89,20 @@ class TierRecord : public store::OpenRecord {
 
  private:
   Status receive() {
-    CAIRN_TRY(connection_->wait(expected_, deadline_));
-    const Clock::time_point from = std::max(expected_->sent_at, source_->data_came_at_);
-    if (expected_->came_at > from) {
-      source_->tier_->costs().note_fetched(expected_->reply.bytes.size(),
-                                           expected_->came_at - from);
-      source_->data_came_at_ = expected_->came_at;
+    CAIRN_TRY(servers_->wait(pending_, deadline_));
+    const Expected& come = *pending_->expected;
+    const Clock::time_point from = std::max(come.sent_at, source_->data_came_at_);
+    if (come.came_at > from) {
+      source_->tier_->costs().note_fetched(come.reply.bytes.size(), come.came_at - from);
+      source_->data_came_at_ = come.came_at;
     }
     return Ok{};
   }
 
   TierSource* source_;
   store::PieceRef piece_;
-  std::shared_ptr<Connection> connection_;
-  ExpectedReply expected_;
+  std::shared_ptr<Servers> servers_;
+  PendingReply pending_;
   Clock::time_point deadline_;
 };
 
@@ -104,6 +113,7 @@ store::RecordSource::Answer TierSource::look_up(const Question& question) {
     return {.match = {}, .note = name_of(Outcome::paused)};
   }
   is_lost_ = false;
+  lost_reply_.reset();
   Result<Answer> answer = search(question);
   if (!answer) {
     outcome_ = outcome_of_failure(answer.error());
@@ -113,6 +123,8 @@ store::RecordSource::Answer TierSource::look_up(const Question& question) {
   }
   tier_->reads().note_success();
   if (answer->match || answer->ask_again.count() > 0) return std::move(answer).value();
+  const bool is_known = outcome_ == Outcome::damaged || outcome_ == Outcome::slower;
+  if (lost_reply_ && !is_known) outcome_ = *lost_reply_;
   tier_->count(outcome_);
   return {.match = {}, .note = name_of(outcome_)};
 }
@@ -124,8 +136,11 @@ Result<store::RecordSource::Answer> TierSource::search(const Question& question)
   CAIRN_TRY(std::optional<store::Match> match, find(question, chain, pointers));
   if (match) {
     const FetchDecision decision =
-        decide_fetch(tier_->costs(), wanted_bytes(question, *match), match->resume - question.known,
-                     tier_->options().fetching == Fetching::always);
+        decide_fetch(tier_->costs(), {.bytes = wanted_bytes(question, *match),
+                                      .begin = question.known,
+                                      .end = match->resume,
+                                      .always = tier_->options().fetching == Fetching::always,
+                                      .patience_unknown = tier_->options().times.first_fetch});
     if (!decision.is_worth_it) {
       outcome_ = Outcome::slower;
       return Answer{};
@@ -139,16 +154,21 @@ Result<store::RecordSource::Answer> TierSource::search(const Question& question)
   return Answer{.match = {}, .ask_again = ask_again, .note = name_of(outcome_)};
 }
 
-Status TierSource::connect(std::shared_ptr<Connection>& connection, Clock::time_point deadline) {
-  if (connection != nullptr && !connection->is_broken()) return Ok{};
-  connection.reset();
-  Result<std::unique_ptr<Connection>> opened =
-      Connection::open(tier_->address(), deadline, is_given_up_);
-  if (!opened && opened.error().code != ErrorCode::cancelled) {
-    return fail(ErrorCode::io, "{}", opened.error().message);
+Status TierSource::connect(std::shared_ptr<Servers>& servers, Clock::time_point deadline) {
+  if (servers == nullptr) {
+    servers = std::make_shared<Servers>(&tier_->address(), &tier_->options().times,
+                                        &tier_->cluster(), Servers::Use::reads, is_given_up_);
   }
-  CAIRN_TRY(connection, std::move(opened));
-  return Ok{};
+  Status connected = servers->connect(deadline);
+  if (connected || connected.error().code == ErrorCode::cancelled) return connected;
+  return fail(ErrorCode::io, "{}", connected.error().message);
+}
+
+// Of a cluster: for one key, and the others go on.
+bool TierSource::is_lost(const Reply& reply) {
+  if (reply.kind != Reply::Kind::lost) return false;
+  lost_reply_ = outcome_of_lost(reply);
+  return true;
 }
 
 Outcome TierSource::outcome_of_failure(const Error& error) {
@@ -159,8 +179,8 @@ Outcome TierSource::outcome_of_failure(const Error& error) {
 }
 
 // Of several records that wait for one connection the first one notices.
-void TierSource::note_lost_data(const Error& error, const Connection& connection) {
-  if (data_.get() != &connection) return;
+void TierSource::note_lost_data(const Error& error, const Servers& servers) {
+  if (data_.get() != &servers) return;
   lose(outcome_of_failure(error));
   data_.reset();
   is_lost_ = true;
@@ -186,7 +206,7 @@ Result<std::vector<TierSource::Pointer>> TierSource::find_pointers(const store::
     }
     const Clock::time_point begin = Clock::now();
     CAIRN_TRY(const std::vector<Pointer> there, ask_pointers(asked, deadline));
-    tier_->costs().note_round_trip(Clock::now() - begin);
+    if (!lost_reply_) tier_->costs().note_round_trip(Clock::now() - begin);
     const bool has_end = asked.size() > links.size() && !there.empty() && there.front().is_end;
     asked.clear();
     found.insert(found.end(), there.begin(), there.end());
@@ -204,10 +224,10 @@ Result<std::vector<TierSource::Pointer>> TierSource::find_pointers(const store::
 // Those that are there, in their order.
 Result<std::vector<TierSource::Pointer>> TierSource::ask_pointers(
     std::span<const AskedPointer> asked, Clock::time_point deadline) {
-  std::vector<ExpectedReply> replies;
+  std::vector<PendingReply> replies;
   for (const AskedPointer& one : asked) {
     const std::array<std::string_view, 2> words = {"GET", one.key};
-    CAIRN_TRY(ExpectedReply reply, questions_->send(words, sizeof(Sha256Digest), deadline));
+    CAIRN_TRY(PendingReply reply, questions_->send(words, sizeof(Sha256Digest), deadline));
     replies.push_back(std::move(reply));
   }
   std::vector<Pointer> found;
@@ -216,7 +236,7 @@ Result<std::vector<TierSource::Pointer>> TierSource::ask_pointers(
     if (reply->kind == Reply::Kind::error) {
       return fail(ErrorCode::io, "tier: {}", reply->text.substr(0, 100));
     }
-    if (reply->bytes.size() != sizeof(Sha256Digest)) continue;
+    if (is_lost(*reply) || reply->bytes.size() != sizeof(Sha256Digest)) continue;
     Pointer pointer{.links = asked[index].links,
                     .is_end = asked[index].key.find(kEndKey) != std::string::npos,
                     .name = {}};
@@ -266,7 +286,7 @@ Result<std::optional<store::Match>> TierSource::read_manifest(const Question& qu
   if (reply.kind == Reply::Kind::error) {
     return fail(ErrorCode::io, "tier: {}", reply.text.substr(0, 100));
   }
-  if (reply.kind != Reply::Kind::bytes) return std::optional<store::Match>();
+  if (is_lost(reply) || reply.kind != Reply::Kind::bytes) return std::optional<store::Match>();
   CAIRN_TRY(check_seal(name, reply.bytes));
   CAIRN_TRY(store::ManifestRecord record,
             store::decode_manifest_record(
@@ -294,12 +314,12 @@ Status TierSource::check_presence(const Question& question, store::Match& match,
     if (match.resume <= least) return Ok{};
     memory::Outline wanted = held;
     wanted.cut(layout, match.resume);
-    std::vector<std::pair<size_t, ExpectedReply>> replies;
+    std::vector<std::pair<size_t, PendingReply>> replies;
     for (size_t index = 0; index < pieces.size(); ++index) {
       if (!has_part_in(pieces[index], wanted) || !asked.insert(index).second) continue;
       const std::string key = tier_->key_of(kRecordKey, match.manifest.pieces[index].name);
       const std::array<std::string_view, 2> words = {"EXISTS", key};
-      CAIRN_TRY(ExpectedReply reply, questions_->send(words, 0, deadline));
+      CAIRN_TRY(PendingReply reply, questions_->send(words, 0, deadline));
       replies.emplace_back(index, std::move(reply));
     }
     bool is_complete = true;
@@ -308,6 +328,7 @@ Status TierSource::check_presence(const Question& question, store::Match& match,
       if (reply->kind == Reply::Kind::number && reply->number == 1) continue;
       is_complete = false;
       outcome_ = Outcome::incomplete;
+      (void)is_lost(*reply);
       drop(pieces[index], layout, held);
     }
     if (!is_complete) continue;
@@ -335,7 +356,7 @@ Result<milliseconds> TierSource::wait_for_lease(const Question& question, const 
   const bool is_told = tier_->options().publishing != Publishing::nothing;
   if (!tier_->options().uses_leases || !is_told || !link) return milliseconds(0);
   const std::string key = tier_->key_of(kLeaseKey, chain.link(*link));
-  const auto computing = tier_->costs().computing(int64_t(question.prompt.size()) - question.known);
+  const auto computing = tier_->costs().computing(question.known, int64_t(question.prompt.size()));
   milliseconds length = kLeaseUnknown;
   if (computing) length = std::chrono::ceil<milliseconds>(2 * *computing);
   const std::string kept = fmt::format("{}", std::clamp(length, kLeaseMin, kLeaseMax).count());
@@ -344,7 +365,7 @@ Result<milliseconds> TierSource::wait_for_lease(const Question& question, const 
   const std::string_view value(reinterpret_cast<const char*>(lease.data()), lease.size());
   const std::array<std::string_view, 6> words = {"SET", key, value, "NX", "PX", kept};
   CAIRN_TRY(const Reply reply, questions_->ask(words, 0, deadline));
-  if (reply.kind == Reply::Kind::text || reply.kind == Reply::Kind::error) return milliseconds(0);
+  if (reply.kind != Reply::Kind::nothing) return milliseconds(0);  // Ours, or nobody can tell.
   return weigh_lease(question, chain, key, deadline);
 }
 
@@ -361,7 +382,7 @@ Result<milliseconds> TierSource::weigh_lease(const Question& question, const sto
   const int32_t saved = common - question.known;
   if (lease->node == tier_->node() || saved <= 0) return milliseconds(0);
   const auto waited = Clock::now() - question.first_asked;
-  const auto own = tier_->costs().computing(saved);
+  const auto own = tier_->costs().computing(question.known, common);
   const Costs::Seconds longest = own ? *own : Costs::Seconds(kLeaseUnknown);
   const bool is_worth_it = milliseconds(left.number) < longest && waited < longest;
   if (!is_worth_it && tier_->options().fetching != Fetching::always) {
@@ -373,7 +394,8 @@ Result<milliseconds> TierSource::weigh_lease(const Question& question, const sto
                     kept = tier_->kept_ms();
   const std::array<std::string_view, 5> set = {"SET", wanted, "1", "PX", kept};
   CAIRN_TRY(questions_->ask(set, 0, deadline));
-  if (waited < kAskAgain) tier_->count(&TierStats::lease_waits);
+  if (waits_since_ != question.first_asked) tier_->count(&TierStats::lease_waits);
+  waits_since_ = question.first_asked;
   return kAskAgain;
 }
 
@@ -391,7 +413,7 @@ Status TierSource::check_seal(const Sha256Digest& name, std::span<const std::byt
 Result<std::unique_ptr<store::OpenRecord>> TierSource::open_record(
     const store::PieceRef& piece, std::optional<store::TimePoint> deadline) {
   const Clock::time_point until = deadline.value_or(Clock::now() + kLongest);
-  const auto open = [&]() -> Result<ExpectedReply> {
+  const auto open = [&]() -> Result<PendingReply> {
     if (piece.file_bytes > kRecordBytesMax) {
       return fail(ErrorCode::not_found, "tier: a record of {} bytes is never there",
                   piece.file_bytes);
@@ -402,15 +424,15 @@ Result<std::unique_ptr<store::OpenRecord>> TierSource::open_record(
     const std::array<std::string_view, 4> words = {"GETEX", key, "PX", kept};
     return data_->send(words, size_t(piece.file_bytes) + kSealBytes, until);
   };
-  Result<ExpectedReply> expected = open();
-  if (!expected && expected.error().code != ErrorCode::not_found && !is_lost_) {
-    lose(outcome_of_failure(expected.error()));
+  Result<PendingReply> pending = open();
+  if (!pending && pending.error().code != ErrorCode::not_found && !is_lost_) {
+    lose(outcome_of_failure(pending.error()));
     data_.reset();
     is_lost_ = true;
   }
-  if (!expected) return std::move(expected).error();
+  if (!pending) return std::move(pending).error();
   return std::unique_ptr<store::OpenRecord>(
-      std::make_unique<TierRecord>(this, piece, data_, std::move(expected).value(), until));
+      std::make_unique<TierRecord>(this, piece, data_, std::move(pending).value(), until));
 }
 
 void TierSource::refuse_record(const store::PieceRef& piece, const std::string& reason) {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "store/record_source.h"
-#include "tier/connection.h"
+#include "tier/servers.h"
 #include "tier/tier.h"
 
 namespace cairn::tier {
@@ -52,7 +52,7 @@ class TierSource : public store::RecordSource {
   Result<Answer> search(const Question& question);
   Result<std::optional<store::Match>> find(const Question& question, const store::Chain& chain,
                                            std::span<const Pointer> pointers);
-  Status connect(std::shared_ptr<Connection>& connection, Clock::time_point deadline);
+  Status connect(std::shared_ptr<Servers>& servers, Clock::time_point deadline);
   Result<std::vector<Pointer>> find_pointers(const store::Chain& chain, const Question& question,
                                              Clock::time_point deadline);
   Result<std::vector<Pointer>> ask_pointers(std::span<const AskedPointer> asked,
@@ -70,16 +70,19 @@ class TierSource : public store::RecordSource {
                                                 const std::string& key, Clock::time_point deadline);
   Status check_seal(const Sha256Digest& name, std::span<const std::byte> value) const;
   Outcome outcome_of_failure(const Error& error);
-  void note_lost_data(const Error& error, const Connection& connection);
+  bool is_lost(const Reply& reply);
+  void note_lost_data(const Error& error, const Servers& servers);
   void lose(Outcome why) { lost_by_ = why; }
 
   Tier* tier_;
   const std::atomic<bool>* is_given_up_;
-  std::shared_ptr<Connection> questions_, data_;  // Records hold theirs as long as they wait.
+  std::shared_ptr<Servers> questions_, data_;  // Records hold theirs as long as they wait.
   Clock::time_point data_came_at_{};
-  std::atomic<bool> is_lost_{false};  // The connection that records came by, since the last search.
+  std::atomic<bool> is_lost_{false};  // All that records came by, since the last search.
   std::atomic<Outcome> lost_by_{Outcome::incomplete};
   Outcome outcome_ = Outcome::absent;  // Of the look-up that is under way.
+  store::TimePoint waits_since_{};     // Of the prompt that waited last, when it was asked first.
+  std::optional<Outcome> lost_reply_;  // Why a part of a cluster did not answer it.
 };
 
 }  // namespace cairn::tier

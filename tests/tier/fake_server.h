@@ -35,13 +35,14 @@ enum class Fault {
   error,    // "OOM command not allowed".
   evict,    // What it asks for has just gone.
   swap,     // The value of another key.
+  moved,    // Says that another server has it, where nobody is.
 };
 inline constexpr Fault kFaults[] = {Fault::slow,  Fault::silent, Fault::cut,  Fault::flip,
                                     Fault::half,  Fault::longer, Fault::list, Fault::endless,
-                                    Fault::error, Fault::evict,  Fault::swap};
+                                    Fault::error, Fault::evict,  Fault::swap, Fault::moved};
 inline const char* name_of(Fault fault) {
-  constexpr const char* kNames[] = {"none",   "slow", "silent",  "cut",   "flip",  "half",
-                                    "longer", "list", "endless", "error", "evict", "swap"};
+  constexpr const char* kNames[] = {"none", "slow",    "silent", "cut",   "flip", "half", "longer",
+                                    "list", "endless", "error",  "evict", "swap", "moved"};
   return kNames[int(fault)];
 }
 
@@ -217,6 +218,8 @@ class FakeServer {
         return {"+" + std::string(100000, 'x')};
       case Fault::error:
         return {"-OOM command not allowed when used memory > 'maxmemory'.\r\n"};
+      case Fault::moved:
+        return {"-MOVED 1 127.0.0.1:1\r\n"};
       case Fault::evict:
         if (words.size() > 1) values_.erase(words[1]);
         return {reply(words)};

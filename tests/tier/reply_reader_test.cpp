@@ -16,9 +16,9 @@ std::span<const std::byte> bytes_of(const std::string& text) {
 }
 
 // Of a text that is one reply, which comes in pieces of so many bytes.
-Result<Reply> read(const std::string& text, size_t piece, size_t bytes_max = 100) {
+Result<Reply> read(const std::string& text, size_t piece, size_t items_max = 0) {
   ReplyReader reader;
-  reader.begin(bytes_max);
+  reader.begin(100, items_max);
   const std::span<const std::byte> bytes = bytes_of(text);
   for (size_t place = 0; place < bytes.size();) {
     const size_t count = std::min(piece, bytes.size() - place);
@@ -56,6 +56,47 @@ TEST(ReplyReader, ReadsEachKindInPiecesOfEveryLength) {
       ASSERT_TRUE(bool(reply)) << text << reply.error().message;
       EXPECT_EQ(*reply, expected) << text;
     }
+  }
+}
+
+Reply list_reply(std::vector<Reply> items) {
+  Reply reply{.kind = Reply::Kind::list};
+  reply.items = std::move(items);
+  return reply;
+}
+
+TEST(ReplyReader, ReadsListsWhereTheyAreWanted) {
+  const Reply one{.kind = Reply::Kind::number, .number = 1};
+  const std::pair<std::string, Reply> lists[] = {
+      {"*0\r\n", list_reply({})},
+      {"*-1\r\n", {.kind = Reply::Kind::nothing}},
+      {"*2\r\n:1\r\n$2\r\nab\r\n", list_reply({one, bytes_reply("ab")})},
+      {"*1\r\n*2\r\n*0\r\n*1\r\n$-1\r\n",
+       list_reply({list_reply({list_reply({}), list_reply({Reply()})})})},
+      {"*3\r\n*1\r\n+x\r\n-ERR\r\n*1\r\n:1\r\n",
+       list_reply({list_reply({{.kind = Reply::Kind::text, .text = "x"}}),
+                   {.kind = Reply::Kind::error, .text = "ERR"},
+                   list_reply({one})})},
+  };
+  for (const auto& [text, expected] : lists) {
+    for (size_t piece = 1; piece <= text.size(); ++piece) {
+      Result<Reply> reply = read(text, piece, 10);
+      ASSERT_TRUE(bool(reply)) << text << reply.error().message;
+      EXPECT_EQ(*reply, expected) << text;
+    }
+  }
+}
+
+// So many items together, so deep, so many bytes each.
+TEST(ReplyReader, ListsHaveLimits) {
+  EXPECT_TRUE(bool(read("*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n", 1, 4)));
+  for (const std::string& text :
+       {std::string("*5\r\n"), std::string("*2\r\n*3\r\n"), std::string("*x\r\n"),
+        std::string("*-2\r\n"), std::string("*1\r\n$101\r\n"),
+        std::string("*1\r\n*1\r\n*1\r\n*1\r\n*0\r\n")}) {
+    Result<Reply> reply = read(text, 1, 4);
+    ASSERT_FALSE(bool(reply)) << text;
+    EXPECT_EQ(reply.error().code, ErrorCode::invalid_data) << text;
   }
 }
 

@@ -1,27 +1,13 @@
 // A real server behind TLS and a login that allows what docs/tier.md says and nothing else.
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/stat.h>
 
 #include "tests/serve/certificates.h"
-#include "tests/tier/redis_server.h"
+#include "tests/tier/redis_cluster.h"
 #include "tests/tier/shared_engines.h"
 
 namespace cairn::test::secure_tier_test {
 namespace {
-
-int free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* const bytes = reinterpret_cast<sockaddr*>(&address);
-  EXPECT_EQ(::bind(socket, bytes, size), 0);
-  EXPECT_EQ(::getsockname(socket, bytes, &size), 0);
-  ::close(socket);
-  return ntohs(address.sin_port);
-}
 
 // The words behind "user cairn on #<…>" in docs/tier.md.
 std::vector<std::string> documented_rights() {
@@ -46,7 +32,7 @@ class SecureTierTest : public test::SharedEngines {
 
 TEST_P(SecureTierTest, WhoIsLetInFindsWhatOthersSent) {
   const serve::Pair pair = serve::make_pair_in(folder_.path(), "tier", {.names = "IP:127.0.0.1"});
-  const std::string port = std::to_string(free_port());
+  const std::string port = std::to_string(test::free_port());
   std::vector<std::string> words = {"--tls-port",
                                     port,
                                     "--tls-cert-file",
@@ -94,6 +80,55 @@ TEST_P(SecureTierTest, WhoIsLetInFindsWhatOthersSent) {
   const PromptReport doubted = read_rightly(*fourth, prompt);
   EXPECT_EQ(doubted.computed_tokens, 1060);
   EXPECT_EQ(doubted.tier, "unreachable");
+}
+
+// The same login and the rights of the documentation, of a cluster whose servers speak TLS alone.
+TEST_P(SecureTierTest, AClusterLetsInAsOneServerDoes) {
+  const serve::Pair pair = serve::make_pair_in(folder_.path(), "tier", {.names = "IP:127.0.0.1"});
+  std::vector<std::string> words = {"--tls-cert-file",
+                                    pair.certificate,
+                                    "--tls-key-file",
+                                    pair.key,
+                                    "--tls-ca-cert-file",
+                                    pair.certificate,
+                                    "--tls-auth-clients",
+                                    "no",
+                                    "--tls-cluster",
+                                    "yes",
+                                    "--user",
+                                    "cairn",
+                                    "on",
+                                    ">a word"};
+  const std::vector<std::string> rights = documented_rights();
+  words.insert(words.end(), rights.begin(), rights.end());
+  test::RedisCluster redis(
+      folder_.path().string(),
+      {.more = words, .cli = {"--tls", "--cacert", pair.certificate}, .is_secure = true});
+  if (!redis.is_running()) GTEST_SKIP() << "no redis-server with TLS here";
+  ASSERT_TRUE(redis.is_joined());
+  tier::TierOptions tier = options(redis.url(0));
+  tier.authority_path = pair.certificate;
+  tier.login_file = secret("login", "cairn:a word\n");
+  tier.key_file = secret("key", std::string(40, 'k'));
+  tier.uses_leases = true;
+  const Tokens prompt = random_tokens(1, 1060);
+  const auto first = engine(tier);
+  {
+    Generator generator(first.get());
+    EXPECT_EQ(read(generator, prompt).computed_tokens, 1060);
+    flush(*first);
+  }
+  EXPECT_EQ(stats(*first).publish_failures, 0u);
+  // A slot on its way, so that all kinds of commands come.
+  const std::string key = redis.say(1, "RANDOMKEY");
+  ASSERT_TRUE(key.starts_with("c1:")) << key;
+  redis.begin_migration(tier::slot_of(key), 1, 2);
+  const auto second = engine(tier);
+  EXPECT_EQ(read_rightly(*second, prompt).computed_tokens, 0);
+  EXPECT_EQ(stats(*second).breaker_openings, 0u);
+  for (size_t master = 0; master < redis.size(); ++master) {
+    EXPECT_EQ(redis.say(master, "ACL LOG"), "") << "something that was not allowed";
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SecureTierTest, ::testing::Values("granitehybrid"),

@@ -93,7 +93,10 @@ TEST_P(TierSourceTest, EveryCommandMayFailOnce) {
     // A machine that is busy is as slow as a tier may be: only where that is the fault it counts.
     const bool is_late = fault == test::Fault::slow || fault == test::Fault::silent;
     tier::TierOptions tier = options(server.url());
-    if (is_late) tier.times.look_up = milliseconds(60);
+    if (is_late) {
+      tier.times.look_up = milliseconds(60);
+      tier.times.first_fetch = milliseconds(300);
+    }
     int computed_at_most = 0;
     for (int first = 1;; ++first) {
       for (const auto& [key, value] : values) server.set(key, value);

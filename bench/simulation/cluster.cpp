@@ -1,0 +1,526 @@
+// Events in their order: prompts come, nodes begin and end, records arrive, things go wrong.
+#include "bench/simulation/cluster.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <queue>
+#include <utility>
+
+#include "bench/figures.h"
+#include "bench/simulation/node.h"
+#include "bench/simulation/simulated_redis.h"
+#include "tier/lease.h"
+#include "tier/tier.h"
+
+namespace cairn::bench {
+namespace {
+
+using tier::Breaker;
+using Seconds = tier::Costs::Seconds;
+
+// A model of 32 KiB for a token, on machines with 10 Gbit/s; one server of the tier for four of
+// them, with the 64 GB of docs/tier.md.
+constexpr double kBlockTokens = double(store::kChainTokens) * kTokensOfSimulated;
+constexpr double kBlockBytes = kBlockTokens * 32768;
+constexpr double kLinkBytesPerSecond = 1.1e9, kRoundTrip = 0.0005, kConnecting = 0.05;
+constexpr int32_t kNodesOfShard = 4;
+// At this depth a token costs twice what the first one does.
+constexpr double kDoubleDepth = 32768;
+// As the real members do: three wrong records within ten minutes, a quarter of the time (its
+// measure follows the newest fifth), between questions whether somebody is done.
+constexpr size_t kRefusalsMax = 3;
+constexpr double kBlockedSeconds = 600, kBusyPart = 0.25, kBusyWeight = 0.2, kAskAgain = 0.25;
+constexpr double kLeaseUnknown = 2, kLeaseMin = 0.2, kLeaseMax = 60;
+constexpr double kGoodWait = 5;
+constexpr std::string_view kSecret = "the key of all simulated nodes, 32 bytes and more";
+
+Breaker::Clock::time_point time_of(double seconds) {
+  return Breaker::Clock::time_point(
+      std::chrono::duration_cast<Breaker::Clock::duration>(Seconds(seconds)));
+}
+
+// What a block's bytes have to be: as a model computes them from all tokens up to there.
+Sha256Digest payload_of(const Sha256Digest& key) {
+  return Sha256().add("a block").add(std::as_bytes(std::span(key))).finish();
+}
+
+Sha256Digest seal_of(const Sha256Digest& name, const Sha256Digest& payload) {
+  return tier::keyed_digest(kSecret, std::as_bytes(std::span(name)),
+                            std::as_bytes(std::span(payload)));
+}
+
+double mean_cost(const std::vector<Ask>& asks, bool is_ideal) {
+  double cost = 0;
+  for (const Ask& ask : asks) {
+    const double begin = is_ideal ? ask.reusable * kBlockTokens : 0;
+    const double end = ask.blocks * kBlockTokens;
+    cost += (end - begin) * (1 + 0.5 * (begin + end) / kDoubleDepth);
+  }
+  return cost;
+}
+
+struct Event {
+  double at = 0;
+  uint64_t order = 0;  // Of two at one time that which was planned first.
+  std::function<void()> what;
+
+  bool operator<(const Event& other) const {
+    return at != other.at ? at > other.at : order > other.order;
+  }
+};
+
+class Simulation {
+ public:
+  Simulation(const std::vector<Ask>& asks, const ClusterOptions& options)
+      : asks_(asks),
+        options_(options),
+        random_(options.seed + 1),
+        redis_({.shards = (options.nodes + kNodesOfShard - 1) / kNodesOfShard,
+                .shard_bytes = options.shard_bytes,
+                .block_bytes = kBlockBytes,
+                .seed = options.seed + 2}) {
+    const double span = asks.empty() ? 1 : asks.back().at;
+    token_seconds_ = options.load * span * options.nodes / std::max(1.0, mean_cost(asks, true));
+    router_.emplace(Router::Options{.policy = options.policy,
+                                    .nodes = options.nodes,
+                                    .block_seconds = token_seconds_ * kBlockTokens,
+                                    .fetch_block_seconds = kBlockBytes / kLinkBytesPerSecond,
+                                    .uses_in_tier = !options.has_tier ? 0
+                                                    : options.publishing == tier::Publishing::all
+                                                        ? 1
+                                                        : 2,
+                                    .seed = options.seed + 3});
+    for (uint64_t node = 0; node < uint64_t(options.nodes); ++node) {
+      nodes_.push_back(
+          std::make_unique<Node>(size_t(options.node_blocks), options.seed + 100 + 2 * node));
+    }
+  }
+
+  ClusterFigures run() {
+    for (const Fault& fault : options_.faults) {
+      plan(fault.at, [this, fault] { begin(fault); });
+      if (fault.until > fault.at) plan(fault.until, [this, fault] { end(fault); });
+    }
+    for (size_t index = 0; index < asks_.size(); ++index) {
+      while (!events_.empty() && events_.top().at <= asks_[index].at) take_event();
+      now_ = asks_[index].at;
+      come(asks_[index]);
+    }
+    while (!events_.empty()) take_event();
+    return finish();
+  }
+
+ private:
+  void plan(double at, std::function<void()> what) {
+    events_.push({at, ++planned_, std::move(what)});
+  }
+  void take_event() {
+    const Event event = events_.top();
+    events_.pop();
+    now_ = event.at;
+    event.what();
+  }
+  void log(std::string_view what, uint64_t first, uint64_t second = 0) {
+    log_.add(what).add(uint64_t(std::llround(now_ * 1e9))).add(first).add(second);
+  }
+
+  void come(const Ask& ask);
+  void start_next(size_t index);
+  void begin_work(size_t index, const std::shared_ptr<Work>& work);
+  void end_work(size_t index, uint32_t life);
+  bool fetch(Node& node, Work& work, int32_t& held, int32_t in_tier, double& spent);
+  bool waits_for_lease(size_t index, const std::shared_ptr<Work>& work, int32_t held,
+                       int32_t in_tier);
+  bool takes(Node& node, const Sha256Digest& key);
+  bool is_reached(const Node& node) const { return !is_tier_down_ && !node.is_cut_off; }
+  void publish(size_t index, const Work& work, const std::vector<Sha256Digest>& gone);
+  void send(Node& node, std::vector<Sha256Digest> keys);
+  void begin(const Fault& fault);
+  void end(const Fault& fault);
+  void crash(size_t index, bool is_cold);
+  void fail(const Work& work);
+  void note_reuse(const Ask& ask, int32_t reused);
+  double machine_p99() const;
+  ClusterFigures finish();
+
+  const std::vector<Ask>& asks_;
+  const ClusterOptions& options_;
+  Random random_;
+  SimulatedRedis redis_;
+  std::optional<Router> router_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::priority_queue<Event> events_;
+  uint64_t planned_ = 0;
+  double now_ = 0, token_seconds_ = 0;
+  bool is_tier_down_ = false;
+  double flips_ = 0;
+  std::vector<double> waits_, firsts_;
+  double blocks_ = 0, ideal_ = 0, local_ = 0, fetched_ = 0;
+  double watched_ideal_ = 0, watched_reused_ = 0;
+  ClusterFigures figures_;
+  Sha256 log_;
+};
+
+void Simulation::come(const Ask& ask) {
+  ++figures_.asks;
+  auto work = std::make_shared<Work>();
+  work->ask = ask;
+  work->chain = std::make_unique<store::Chain>(Sha256Digest{}, tokens_of(ask));
+  const std::optional<Router::Choice> choice = router_->choose(ask, *work->chain);
+  if (!choice) {
+    ++figures_.failed;
+    return;
+  }
+  work->choice = *choice;
+  nodes_[choice->node]->waiting.push_back(std::move(work));
+  start_next(choice->node);
+}
+
+void Simulation::start_next(size_t index) {
+  Node& node = *nodes_[index];
+  while (node.is_up && node.at_work == nullptr && !node.waiting.empty()) {
+    const std::shared_ptr<Work> work = std::move(node.waiting.front());
+    node.waiting.pop_front();
+    begin_work(index, work);
+  }
+}
+
+// What memory has, what the tier has, what is left.
+void Simulation::begin_work(size_t index, const std::shared_ptr<Work>& work) {
+  Node& node = *nodes_[index];
+  const store::Chain& chain = *work->chain;
+  int32_t held = node.memory.common(chain);
+  const int32_t local = held;
+  double spent = 0;
+  if (work->first_looked < 0) work->first_looked = now_;
+  if (options_.has_tier && held < chain.link_count()) {
+    if (!node.reads.admits(time_of(now_))) {
+      ++figures_.paused;
+    } else if (!is_reached(node)) {
+      ++figures_.unreachable;
+      spent += kConnecting;
+      node.reads.note_failure(time_of(now_));
+    } else {
+      spent += 3 * kRoundTrip;
+      node.costs.note_round_trip(Seconds(kRoundTrip));
+      int32_t in_tier = held;
+      while (in_tier < chain.link_count() && redis_.find(chain.link(in_tier + 1), now_)) ++in_tier;
+      node.reads.note_success();
+      const bool has_fetched = in_tier > held && fetch(node, *work, held, in_tier, spent);
+      if (!has_fetched && waits_for_lease(index, work, held, in_tier)) return;
+    }
+  }
+  work->began = now_;
+  work->computed = chain.link_count() - held;
+  const double begin = held * kBlockTokens, end = chain.link_count() * kBlockTokens;
+  work->computing_seconds =
+      node.slowness * token_seconds_ * (end - begin) * (1 + 0.5 * (begin + end) / kDoubleDepth);
+  note_reuse(work->ask, held);
+  local_ += local;
+  fetched_ += held - local;
+  node.work_seconds += spent + work->computing_seconds;
+  waits_.push_back(now_ - work->ask.at);
+  firsts_.push_back(now_ - work->ask.at + spent + work->computing_seconds);
+  node.at_work = work;
+  log("begins", index * 1000 + uint64_t(held), uint64_t(local));
+  plan(now_ + spent + work->computing_seconds,
+       [this, index, life = node.life] { end_work(index, life); });
+}
+
+// Records come from several servers at once, by the node's one link; wrong ones end it there.
+bool Simulation::fetch(Node& node, Work& work, int32_t& held, int32_t in_tier, double& spent) {
+  const store::Chain& chain = *work.chain;
+  const double bytes = (in_tier - held) * kBlockBytes;
+  const tier::FetchDecision decision =
+      tier::decide_fetch(node.costs, {.bytes = uint64_t(bytes),
+                                      .begin = int64_t(held * kBlockTokens),
+                                      .end = int64_t(in_tier * kBlockTokens)});
+  if (!decision.is_worth_it) {
+    ++figures_.slower;
+    return false;
+  }
+  double arrived = now_ + bytes / kLinkBytesPerSecond;
+  for (int32_t link = held + 1; link <= in_tier; ++link) {
+    arrived = std::max(arrived, redis_.move(chain.link(link), now_, SimulatedRedis::Way::out));
+  }
+  const double patience = Seconds(decision.patience).count(), took = arrived - now_;
+  figures_.read_bytes += bytes;
+  node.costs.note_fetched(uint64_t(bytes), Seconds(took));
+  if (took > patience) {
+    ++figures_.late;
+    spent += patience;
+    node.reads.note_failure(time_of(now_));
+    return false;
+  }
+  spent += took;
+  const int32_t before = held;
+  while (held < in_tier && takes(node, chain.link(held + 1))) ++held;
+  figures_.reused_bytes += (held - before) * kBlockBytes;
+  ++figures_.fetched;
+  return held > before;
+}
+
+bool Simulation::takes(Node& node, const Sha256Digest& key) {
+  SimulatedRecord record = *redis_.find(key, now_);
+  if (flips_ > 0 && random_.unit() < flips_) {
+    record.payload[random_.below(record.payload.size())] ^= uint8_t(1u << random_.below(8));
+  }
+  if (record.seal == seal_of(key, record.payload)) {
+    figures_.wrong += int64_t(record.payload != payload_of(key));
+    redis_.keep(key, now_);
+    return true;
+  }
+  ++figures_.refused;
+  node.refusals.push_back(now_);
+  while (now_ - node.refusals.front() > kBlockedSeconds) node.refusals.pop_front();
+  if (node.refusals.size() >= kRefusalsMax) {
+    node.reads.block(std::chrono::seconds(int(kBlockedSeconds)), time_of(now_));
+    node.refusals.clear();
+  }
+  node.bad.insert(store::short_key(key));  // Written again when it is sent.
+  return false;
+}
+
+// As tier_source.cpp does: who takes the lease computes; who finds it taken may wait.
+bool Simulation::waits_for_lease(size_t index, const std::shared_ptr<Work>& work, int32_t held,
+                                 int32_t in_tier) {
+  Node& node = *nodes_[index];
+  const store::Chain& chain = *work->chain;
+  const auto link = tier::lease_link(in_tier, chain);
+  if (!link || options_.publishing == tier::Publishing::nothing) return false;
+  const int32_t length = chain.link_count() * store::kChainTokens;
+  const uint64_t key = store::short_key(chain.link(*link));
+  const int64_t from = int64_t(held * kBlockTokens);
+  const SimulatedRedis::Note* const note = redis_.find_note(key, now_);
+  if (note == nullptr) {
+    const auto own = node.costs.computing(from, int64_t(chain.link_count() * kBlockTokens));
+    const double seconds = own ? std::clamp(2 * own->count(), kLeaseMin, kLeaseMax) : kLeaseUnknown;
+    redis_.write_note(key, tier::encode(tier::lease_of(index, chain, length)), now_, seconds);
+    return false;
+  }
+  Result<tier::Lease> lease = tier::decode_lease(note->value);
+  if (!lease) return false;
+  const int32_t common = tier::common_tokens(*lease, chain, length) * kTokensOfSimulated;
+  if (lease->node == index || common <= from) return false;
+  const auto own = node.costs.computing(from, common);
+  const double longest = own ? own->count() : kLeaseUnknown;
+  if (note->expires - now_ >= longest || now_ - work->first_looked >= longest) return false;
+  if (now_ == work->first_looked) ++figures_.lease_waits;
+  const uint64_t wanted = ~store::short_key(chain.link(int32_t(common / kBlockTokens)));
+  redis_.write_note(wanted, {std::byte(1)}, now_, 1800);
+  plan(now_ + kAskAgain, [this, index, work, life = node.life] {
+    Node& then = *nodes_[index];
+    if (then.life != life) return fail(*work);
+    then.waiting.push_front(work);
+    start_next(index);
+  });
+  return true;
+}
+
+void Simulation::end_work(size_t index, uint32_t life) {
+  Node& node = *nodes_[index];
+  if (node.life != life) return;
+  const std::shared_ptr<Work> work = std::exchange(node.at_work, nullptr);
+  ++figures_.answered;
+  if (work->computed > 0) {
+    const double end = work->chain->link_count() * kBlockTokens;
+    const double begin = end - work->computed * kBlockTokens;
+    node.costs.note_computed(int64_t(end - begin), Seconds(work->computing_seconds),
+                             0.5 * (begin + end));
+  }
+  router_->note_done(work->choice, work->computed, work->computing_seconds);
+  std::vector<Sha256Digest> gone;
+  node.memory.use(*work->chain, gone);
+  figures_.is_within_budget = figures_.is_within_budget &&
+                              node.memory.size() <= size_t(options_.node_blocks) &&
+                              redis_.is_within_budget();
+  log("ends", index, uint64_t(work->computed));
+  if (options_.has_tier) publish(index, *work, gone);
+  start_next(index);
+}
+
+// As tier_publisher.cpp chooses: what was used before, or is waited for; what leaves memory.
+void Simulation::publish(size_t index, const Work& work, const std::vector<Sha256Digest>& gone) {
+  Node& node = *nodes_[index];
+  const store::Chain& chain = *work.chain;
+  const int32_t used =
+      node.counts.add_prompt(chain, chain.link_count() * store::kChainTokens) / store::kChainTokens;
+  int32_t sent = options_.publishing == tier::Publishing::all          ? chain.link_count()
+                 : options_.publishing == tier::Publishing::second_use ? used
+                                                                       : 0;
+  if (options_.publishing == tier::Publishing::second_use) {
+    for (int32_t link = sent + 1; link <= chain.link_count(); ++link) {
+      if (redis_.find_note(~store::short_key(chain.link(link)), now_)) sent = link;
+    }
+  }
+  std::vector<Sha256Digest> keys;
+  for (int32_t link = 1; link <= sent; ++link) keys.push_back(chain.link(link));
+  if (options_.sends_evicted && node.busy_part < kBusyPart &&
+      options_.publishing != tier::Publishing::nothing) {
+    keys.insert(keys.end(), gone.begin(), gone.end());
+  }
+  if (!keys.empty()) send(node, std::move(keys));
+}
+
+// What is there is kept for another while; the rest arrives when the link has carried it.
+void Simulation::send(Node& node, std::vector<Sha256Digest> keys) {
+  if (!node.writes.admits(time_of(now_))) return;
+  if (!is_reached(node)) {
+    node.writes.note_failure(time_of(now_));
+    return;
+  }
+  node.writes.note_success();
+  double arrives = std::max(now_, node.sends_until);
+  const double began = arrives;
+  std::vector<Sha256Digest> news;
+  for (const Sha256Digest& key : keys) {
+    const bool is_bad = node.bad.erase(store::short_key(key)) > 0;
+    if (redis_.find(key, now_) != nullptr && !is_bad) {
+      redis_.keep(key, now_);
+      continue;
+    }
+    arrives = std::max(arrives + kBlockBytes / kLinkBytesPerSecond,
+                       redis_.move(key, now_, SimulatedRedis::Way::in));
+    news.push_back(key);
+  }
+  const double busy = arrives - began, all = std::max(arrives - node.sent_at, 1e-9);
+  node.busy_part += kBusyWeight * (std::min(1.0, busy / all) - node.busy_part);
+  node.sends_until = node.sent_at = arrives;
+  if (news.empty()) return;
+  figures_.written_bytes += double(news.size()) * kBlockBytes;
+  plan(arrives, [this, news = std::move(news)] {
+    for (const Sha256Digest& key : news) {
+      const Sha256Digest payload = payload_of(key);
+      redis_.write(key, {.payload = payload, .seal = seal_of(key, payload)}, now_);
+    }
+  });
+}
+
+void Simulation::begin(const Fault& fault) {
+  using Kind = Fault::Kind;
+  log("fault", uint64_t(fault.kind));
+  const size_t count = size_t(std::ceil(fault.part * double(nodes_.size())));
+  if (fault.kind == Kind::tier_down) is_tier_down_ = true;
+  if (fault.kind == Kind::flips) flips_ = fault.part;
+  if (fault.kind == Kind::eviction) redis_.evict(fault.part);
+  if (fault.kind == Kind::forgery) redis_.forge(fault.part);
+  if (fault.kind == Kind::router_restart) router_->forget();
+  for (size_t index = 0; index < count; ++index) {
+    if (fault.kind == Kind::partition) nodes_[index]->is_cut_off = true;
+    if (fault.kind == Kind::slow) nodes_[index]->slowness = 10;
+    const bool is_cold = fault.kind == Kind::crash_cold;
+    if (is_cold || fault.kind == Kind::crash_warm) crash(index, is_cold);
+  }
+}
+
+void Simulation::end(const Fault& fault) {
+  using Kind = Fault::Kind;
+  if (fault.kind == Kind::tier_down) is_tier_down_ = false;
+  if (fault.kind == Kind::flips) flips_ = 0;
+  for (size_t index = 0; index < nodes_.size(); ++index) {
+    Node& node = *nodes_[index];
+    if (fault.kind == Kind::partition) node.is_cut_off = false;
+    if (fault.kind == Kind::slow) node.slowness = 1;
+    if (!node.is_up && (fault.kind == Kind::crash_cold || fault.kind == Kind::crash_warm)) {
+      node.is_up = true;
+      router_->set_up(index, true);
+    }
+  }
+}
+
+// Its prompts end with an error, which is what their callers are told.
+void Simulation::crash(size_t index, bool is_cold) {
+  Node& node = *nodes_[index];
+  ++node.life;
+  node.is_up = false;
+  router_->set_up(index, false);
+  if (node.at_work != nullptr) node.waiting.push_front(std::exchange(node.at_work, nullptr));
+  for (const std::shared_ptr<Work>& work : node.waiting) fail(*work);
+  node.waiting.clear();
+  if (is_cold) node.memory.clear();
+}
+
+void Simulation::fail(const Work& work) {
+  ++figures_.failed;
+  router_->note_done(work.choice, 0, 0);
+}
+
+void Simulation::note_reuse(const Ask& ask, int32_t reused) {
+  blocks_ += ask.blocks;
+  ideal_ += ask.reusable;
+  if (now_ < options_.watched_from || now_ >= options_.watched_until) return;
+  watched_ideal_ += ask.reusable;
+  watched_reused_ += std::min(reused, ask.reusable);
+}
+
+double Simulation::machine_p99() const {
+  std::vector<double> waits;
+  double free_at = 0;
+  for (const Ask& ask : asks_) {
+    const double begins = std::max(free_at, ask.at);
+    waits.push_back(begins - ask.at);
+    free_at = begins + token_seconds_ / options_.nodes * mean_cost({ask}, true);
+  }
+  return waits.empty() ? 0 : quantile(waits, 0.99);
+}
+
+ClusterFigures Simulation::finish() {
+  ClusterFigures& made = figures_;
+  const double blocks = std::max(blocks_, 1.0);
+  made.ideal_reuse = ideal_ / blocks;
+  made.local_reuse = local_ / blocks;
+  made.reuse = (local_ + fetched_) / blocks;
+  if (!waits_.empty()) {
+    made.wait_p50 = quantile(waits_, 0.5);
+    made.wait_p99 = quantile(waits_, 0.99);
+    made.first_p99 = quantile(firsts_, 0.99);
+    made.goodput = double(std::ranges::count_if(waits_, [](double w) { return w <= kGoodWait; })) /
+                   double(made.asks);
+  }
+  made.machine_p99 = machine_p99();
+  double most = 0, all = 0;
+  for (const auto& node : nodes_) {
+    most = std::max(most, node->work_seconds);
+    all += node->work_seconds;
+  }
+  made.work_max = all == 0 ? 1 : most * double(nodes_.size()) / all;
+  made.largest_shard = redis_.largest_shard();
+  const double moved = made.read_bytes + made.written_bytes;
+  const double shards = (options_.nodes + kNodesOfShard - 1) / kNodesOfShard;
+  made.busiest_shard = moved == 0 ? 1 : redis_.moved_bytes_max() * shards / moved;
+  if (watched_ideal_ > 0) made.watched_reuse = watched_reused_ / watched_ideal_;
+  made.events = log_.finish();
+  return made;
+}
+
+}  // namespace
+
+std::vector<Fault> all_faults(double seconds) {
+  using Kind = Fault::Kind;
+  const double from = 0.25 * seconds, step = 0.045 * seconds;
+  std::vector<Fault> faults = {
+      {.kind = Kind::router_restart},
+      {.kind = Kind::crash_cold, .until = 30, .part = 0.05},
+      {.kind = Kind::tier_down, .until = 60},
+      {.kind = Kind::partition, .until = 30, .part = 0.5},
+      {.kind = Kind::slow, .until = 60, .part = 0.05},
+      {.kind = Kind::eviction, .until = 0, .part = 0.1},
+      {.kind = Kind::flips, .until = 60, .part = 1e-3},
+      {.kind = Kind::forgery, .until = 0, .part = 1e-3},
+      {.kind = Kind::crash_warm, .until = 30, .part = 0.05},
+  };
+  for (size_t index = 0; index < faults.size(); ++index) {
+    faults[index].at = from + step * double(index);
+    faults[index].until = faults[index].at + std::min(faults[index].until, step);
+  }
+  return faults;
+}
+
+ClusterFigures simulate(const std::vector<Ask>& asks, const ClusterOptions& options) {
+  return Simulation(asks, options).run();
+}
+
+}  // namespace cairn::bench

@@ -1,0 +1,69 @@
+// What one simulated node has: blocks in memory, prompts that wait, and the real parts of a tier's
+// member. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <memory>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "bench/simulation/router.h"
+#include "tier/breaker.h"
+#include "tier/costs.h"
+#include "tier/use_counts.h"
+
+namespace cairn::bench {
+
+// Blocks in the order of their last use.
+class BlockMemory {
+ public:
+  explicit BlockMemory(size_t most) : most_(most) {}
+
+  // So many of a prompt's first blocks are here.
+  int32_t common(const store::Chain& chain) const;
+  // These are used now, the first one last: what others begin with as well stays longest. What has
+  // to go for them is added to `gone`.
+  void use(const store::Chain& chain, std::vector<Sha256Digest>& gone);
+  void clear();
+  size_t size() const { return places_.size(); }
+
+ private:
+  size_t most_;
+  std::list<Sha256Digest> newest_;  // First.
+  std::unordered_map<uint64_t, std::list<Sha256Digest>::iterator> places_;
+};
+
+// A prompt on its way through a node.
+struct Work {
+  Ask ask;
+  Router::Choice choice;
+  std::unique_ptr<store::Chain> chain;
+  double first_looked = -1;  // When it was looked for the first time.
+  double began = 0;
+  int32_t computed = 0;
+  double computing_seconds = 0;
+};
+
+struct Node {
+  Node(size_t blocks, uint64_t seed)
+      : memory(blocks), reads(seed), writes(seed + 1), counts(size_t(1) << 13) {}
+
+  BlockMemory memory;
+  tier::Costs costs;
+  tier::Breaker reads, writes;
+  tier::UseCounts counts;
+  std::deque<std::shared_ptr<Work>> waiting;
+  std::shared_ptr<Work> at_work;
+  uint32_t life = 0;  // One more each time that it is gone.
+  bool is_up = true, is_cut_off = false;
+  double slowness = 1;
+  double sends_until = 0, busy_part = 0, work_seconds = 0;
+  std::deque<double> refusals;
+  std::set<uint64_t> bad;  // Records that were wrong.
+  double sent_at = 0;
+};
+
+}  // namespace cairn::bench
