@@ -22,14 +22,18 @@ namespace cairn {
 
 namespace {
 
-// Zero where rows of answers are among them: these take as long for one token as for some.
-int64_t prompt_tokens_of(std::span<const StepItem> items) {
-  int64_t count = 0;
+// None where rows of answers are among them: these take as long for one token as for some.
+store::ComputedTokens prompt_tokens_of(std::span<const StepItem> items) {
+  store::ComputedTokens prompt;
+  double depths = 0;
   for (const StepItem& item : items) {
-    if (item.is_answer) return 0;
-    count += int64_t(item.tokens.size());
+    if (item.is_answer) return {};
+    const double count = double(item.tokens.size());
+    prompt.count += int64_t(item.tokens.size());
+    depths += count * (double(item.sequence->length()) + 0.5 * count);
   }
-  return count;
+  if (prompt.count > 0) prompt.depth = depths / double(prompt.count);
+  return prompt;
 }
 
 OutputKind output_kind(std::optional<Pooling> pooling) {
@@ -448,9 +452,10 @@ Result<Plans> Engine::record(const memory::Layout& layout, std::span<const LowRa
 Result<StepReport> Engine::step(std::span<const StepItem> items, StepAcceptor accept,
                                 StepObserver observe, StepGivenUp is_given_up) {
   if (sequence_store_ == nullptr) return stepper_->step(items, accept, observe, is_given_up);
+  const store::ComputedTokens prompt = prompt_tokens_of(items);
   sequence_store_->begin_step();
   Result<StepReport> report = stepper_->step(items, accept, observe, is_given_up);
-  sequence_store_->end_step(prompt_tokens_of(items));
+  sequence_store_->end_step(report ? prompt : store::ComputedTokens());
   const bool is_full = !report && report.error().code == ErrorCode::memory_full;
   if (!is_full) return report;
   std::optional<std::chrono::milliseconds> patience;

@@ -285,11 +285,11 @@ bool SequenceStore::drain_folder(std::optional<std::chrono::milliseconds> patien
   return had_any;
 }
 
-void SequenceStore::end_step(int64_t prompt_tokens) {
+void SequenceStore::end_step(const store::ComputedTokens& prompt) {
   last_step_ns_ = now_ns();
   is_in_step_ = false;
   if (tier_ == nullptr) return;
-  tier_->note_computed(prompt_tokens, std::chrono::nanoseconds(last_step_ns_ - step_began_ns_));
+  tier_->note_computed(prompt, std::chrono::nanoseconds(last_step_ns_ - step_began_ns_));
 }
 
 Result<std::vector<Token>> SequenceStore::tokens_of(const Sha256Digest& name) {

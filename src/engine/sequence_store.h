@@ -105,8 +105,8 @@ class SequenceStore {
     step_began_ns_ = now_ns();
     is_in_step_ = true;
   }
-  // `prompt_tokens`: that it computed, where it computed nothing else.
-  void end_step(int64_t prompt_tokens);
+  // `prompt`: what it computed, where that was nothing else.
+  void end_step(const store::ComputedTokens& prompt);
   // Somebody waits for memory: what waits is written without rest.
   void hurry();
 

@@ -47,6 +47,12 @@ struct TierStats {
   double bytes_per_second = 0;  // Measured.
 };
 
+// So many, at this depth of their contexts on average.
+struct ComputedTokens {
+  int64_t count = 0;
+  double depth = 0;
+};
+
 class SharedTier {
  public:
   // What is offered, and so what of it is sent.
@@ -73,8 +79,8 @@ class SharedTier {
   virtual bool drain() = 0;
   // Waits until all is sent, for so long at most. For a server that ends.
   virtual bool flush(std::chrono::milliseconds longest) = 0;
-  // A step that computed so many tokens of prompts, and nothing else.
-  virtual void note_computed(int64_t prompt_tokens, std::chrono::nanoseconds time) = 0;
+  // A step that computed these tokens of prompts, and nothing else.
+  virtual void note_computed(const ComputedTokens& prompt, std::chrono::nanoseconds time) = 0;
   // Something of it was right by its seal and is not what its tokens compute: an alarm.
   virtual void distrust() = 0;
   // Whoever waits for the tier gives up.

@@ -33,8 +33,9 @@ class TierMember : public store::SharedTier {
   bool holds_memory() const override { return publisher_->holds_memory(); }
   bool drain() override { return publisher_->drain(); }
   bool flush(std::chrono::milliseconds longest) override { return publisher_->flush(longest); }
-  void note_computed(int64_t prompt_tokens, std::chrono::nanoseconds time) override {
-    if (prompt_tokens > 0) tier_->costs().note_computed(prompt_tokens, time);
+  void note_computed(const store::ComputedTokens& prompt,
+                     std::chrono::nanoseconds time) override {
+    if (prompt.count > 0) tier_->costs().note_computed(prompt.count, time, prompt.depth);
   }
   void distrust() override { tier_->distrust(); }
   void leave() override { is_left_ = true; }
