@@ -47,8 +47,8 @@ TEST(Structured, GrammarsRegexesAndChoices) {
   write_to(folder.file("grammar.gbnf"), "root ::= \"- \" [A-Z] [a-z]{3,9} \"!\"");
   EXPECT_TRUE(std::regex_match(answer_of({"--grammar", folder.file("grammar.gbnf")}),
                                std::regex("- [A-Z][a-z]{3,9}!\n")));
-  EXPECT_TRUE(std::regex_match(answer_of({"--regex", "\\d{3}-[xyz]+ok", "-n", "40"}),
-                               std::regex("[0-9]{3}-[xyz]+(ok)?\n")));
+  EXPECT_TRUE(std::regex_match(answer_of({"--regex", "\\d{3}-[xyz]{1,9}ok", "-n", "40"}),
+                               std::regex("[0-9]{3}-[xyz]{1,9}ok\n")));
   EXPECT_TRUE(std::regex_match(answer_of({"--choice", "Rome,Paris,Oslo"}),
                                std::regex("(Rome|Paris|Oslo)\n")));
   EXPECT_EQ(answer_of({"--choice", "Rome", "--choice", "Oslo"}).size(), 5u);

@@ -226,7 +226,8 @@ TEST(Anthropic, CallsTools) {
   Serving serving({}, folder.file("tools.gguf"));
   json body = asked();
   body["tools"] = json::array({kTool});
-  for (const json& choice : {json{{"type", "any"}}, json{{"type", "tool"}, {"name", "weather"}}}) {
+  for (json choice : {json{{"type", "any"}}, json{{"type", "tool"}, {"name", "weather"}}}) {
+    choice["disable_parallel_tool_use"] = true;
     body["tool_choice"] = choice;
     const json reply = serving.post_json(kPath, body);
     EXPECT_EQ(reply["stop_reason"], "tool_use") << reply;

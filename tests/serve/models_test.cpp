@@ -377,7 +377,9 @@ TEST(Models, BodiesThatWaitAreCounted) {
   AppOptions options;
   options.waiting_bytes_max = 3000;
   Serving serving(models_of(folder.path(), {}, small_terms(&door)), std::move(options));
-  const std::string body = greedy("a", std::string(2000, 'x')).dump();
+  json asked = greedy("a", std::string(2000, 'x'));
+  asked["max_tokens"] = 4;
+  const std::string body = asked.dump();
   {
     BareClient first = serving.client();
     ASSERT_TRUE(first.send(post_request(kChatPath, body)));

@@ -82,7 +82,8 @@ def test_form(client):
 
 
 def test_tools(client):
-    asked = dict(model="m", messages=FRANCE, tools=[WEATHER], max_tokens=100, temperature=0)
+    asked = dict(model="m", messages=FRANCE, tools=[WEATHER], max_tokens=100, temperature=0,
+                 parallel_tool_calls=False)
     for choice in ("required", {"type": "function", "function": {"name": "weather"}}):
         answer = client.chat.completions.create(tool_choice=choice, **asked)
         assert answer.choices[0].finish_reason == "tool_calls", answer

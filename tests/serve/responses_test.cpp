@@ -170,7 +170,9 @@ TEST(Responses, AreToldAgainAndForgotten) {
   const std::string id = events.substr(at, events.find('"', at) - at);
   EXPECT_EQ(text_of(parsed(serving.get(kPath + ("/" + id), mine))), kParis);
 
-  const json next = {{"input", "And of Norway?"}, {"previous_response_id", made["id"]}};
+  const json next = {{"input", "And of Norway?"},
+                     {"previous_response_id", made["id"]},
+                     {"max_output_tokens", 24}};
   const json second = parsed(serving.post(kPath, next.dump(), mine));
   const auto remove = [&](const std::string& of, const std::string& key) {
     return serving.send("DELETE " + of + " HTTP/1.1\r\nHost: localhost\r\n" + key + "\r\n");
@@ -241,7 +243,10 @@ TEST(Responses, CallsTools) {
                        {"properties", {{"city", {{"type", "string"}, {"maxLength", 8}}}}},
                        {"required", {"city"}},
                        {"additionalProperties", false}}}};
-  const json body = {{"input", kFrance}, {"tools", {tool}}, {"tool_choice", "required"}};
+  const json body = {{"input", kFrance},
+                     {"tools", {tool}},
+                     {"tool_choice", "required"},
+                     {"parallel_tool_calls", false}};
   const json reply = serving.post_json(kPath, body);
   ASSERT_EQ(reply["output"].size(), 1u) << reply;
   const json& call = reply["output"][0];
@@ -257,6 +262,7 @@ TEST(Responses, CallsTools) {
   // Without an end of its own, an answer calls until it has as many tokens as it may.
   const int32_t end = serving.post_json("/tokenize", {{"content", "<|end|>"}})["tokens"][0];
   json endless = body;
+  endless["parallel_tool_calls"] = true;
   endless["logit_bias"] = json::array({json::array({end, false})});
   endless["max_output_tokens"] = 120;
   EXPECT_GT(serving.post_json(kPath, endless)["output"].size(), 1u);
