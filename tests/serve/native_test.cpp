@@ -110,7 +110,8 @@ TEST(Native, PromptsAreTextsIdsOrBoth) {
   EXPECT_TRUE(serving.post_json(kPath, {{"prompt", json::array({kPrompt})}}).is_array());
   const json object = {{"prompt_string", kPrompt}};
   EXPECT_EQ(serving.post_json(kPath, {{"prompt", object}})["content"], kParis);
-  EXPECT_EQ(serving.post_json(kPath, {{"prompt", {object, "x"}}, {"n_predict", 24}})[0]["content"], kParis);
+  EXPECT_EQ(serving.post_json(kPath, {{"prompt", {object, "x"}}, {"n_predict", 24}})[0]["content"],
+            kParis);
 }
 
 TEST(Native, RepliesHaveTheMembersThatAreWanted) {

@@ -170,9 +170,8 @@ TEST(Responses, AreToldAgainAndForgotten) {
   const std::string id = events.substr(at, events.find('"', at) - at);
   EXPECT_EQ(text_of(parsed(serving.get(kPath + ("/" + id), mine))), kParis);
 
-  const json next = {{"input", "And of Norway?"},
-                     {"previous_response_id", made["id"]},
-                     {"max_output_tokens", 24}};
+  const json next = {
+      {"input", "And of Norway?"}, {"previous_response_id", made["id"]}, {"max_output_tokens", 24}};
   const json second = parsed(serving.post(kPath, next.dump(), mine));
   const auto remove = [&](const std::string& of, const std::string& key) {
     return serving.send("DELETE " + of + " HTTP/1.1\r\nHost: localhost\r\n" + key + "\r\n");

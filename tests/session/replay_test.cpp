@@ -206,6 +206,7 @@ TEST(Replay, CallsOfToolsAreConstrainedAgain) {
   options.tools = R"([{"type":"function","function":{"name":"look","parameters":{"type":"object",
       "properties":{"at":{"enum":["left","right"]}},"required":["at"]}}}])";
   options.tool_choice = "required";
+  options.sampling.logit_bias.push_back({.token = Token(1), .bias = 8});  // A turn's end.
   ChatSession session = ChatSession::start(engine.get(), options).value();
   const Receipt receipt = answered_receipt(session, session.say("Hello"));
   ASSERT_EQ(receipt.finish, FinishReason::tool_calls);

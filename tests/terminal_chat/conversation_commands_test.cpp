@@ -165,7 +165,8 @@ TEST_F(ConversationCommands, AnEditThatFailsLeavesTheOldTurn) {
 }
 
 TEST_F(ConversationCommands, AnsweringAnewComputesNoPrompt) {
-  session::ChatSession session = new_session({.sampling = {.temperature = 4, .seed = 11}});
+  session::ChatSession session =
+      new_session({.sampling = {.temperature = 4, .top_p = 1, .min_p = 0, .seed = 11}});
   const session::Answer first = say(session, "Tell me a story about Nora and a red lamp in Oslo.");
   bool differs = false;
   for (int round = 0; round < 4; ++round) {
@@ -179,7 +180,8 @@ TEST_F(ConversationCommands, AnsweringAnewComputesNoPrompt) {
   }
   EXPECT_TRUE(differs) << "other seeds";
   // The first seed from the start says the first answer again.
-  session::ChatSession other = new_session({.sampling = {.temperature = 4, .seed = 11}});
+  session::ChatSession other =
+      new_session({.sampling = {.temperature = 4, .top_p = 1, .min_p = 0, .seed = 11}});
   EXPECT_EQ(say(other, "Tell me a story about Nora and a red lamp in Oslo.").tokens, first.tokens);
 }
 
