@@ -1,12 +1,11 @@
-// What drafts gain and cost: answers whose tokens are given, as if the model had chosen them, made
-// with drafts and without, by turns. All is computed and sampled as ever; only the choice is
-// scripted, so that a model with random weights shows what a real one of its shape would take.
+// What drafts gain and cost: answers whose tokens are given, made with drafts and without, by turns.
+// All is computed and sampled as ever; only the choice is scripted, so that a model with random
+// weights shows what a real one of its shape would take.
 //   draft_replay_bench MODEL VOCABULARY TRANSCRIPT [DRAFTS [SCENARIO [ROUNDS [THREADS]]]]
 // VOCABULARY: a GGUF file whose tokenizer cuts the text; its ids are below the model's. TRANSCRIPT:
-// what make_agent_transcript.py writes, or tool_calls.json, whose turns have schemas that the
-// answers are held to. DRAFTS: as --draft. SCENARIO: agent (the transcript as it stands), copy,
-// edit, prose, useless or all; or rows: what steps of so many rows take, and so the most that
-// drafts which are always right could gain.
+// make_agent_transcript.py's, or tool_calls.json, where schemas hold the answers. DRAFTS: as
+// --draft. SCENARIO: agent (all of the transcript), copy, edit, prose, useless or all; or rows: what
+// steps of so many rows take, and so the most that drafts which are always right could gain.
 #include <fmt/core.h>
 
 #include <algorithm>

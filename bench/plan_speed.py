@@ -21,8 +21,8 @@ def asked(*command):
 
 def measured(cairn, model, **figures):
     """Of the first row that has these."""
-    told = asked(cairn, "bench", model, "-p", PROMPT, "-n", ANSWER, "-d", f"0,{DEPTH}", "-r", ROUNDS,
-                 "--json")
+    told = asked(cairn, "bench", model, "-p", PROMPT, "-n", ANSWER, "-d", f"0,{DEPTH}", "-r",
+                 ROUNDS, "--json")
     return [next(row["tokens_per_second"] for row in told["rows"]
                  if all(row[name] == value for name, value in wanted.items()))
             for wanted in figures.values()]

@@ -20,7 +20,8 @@ WIDTH = 960
 INK, PAPER, LINE = "#1f2933", "#ffffff", "#9aa5b1"
 STYLE = (
     "<style>"
-    f".paper{{fill:{PAPER}}}.ink{{fill:{INK}}}.faint{{fill:#616e7c}}.line{{stroke:{LINE};fill:none}}"
+    f".paper{{fill:{PAPER}}}.ink{{fill:{INK}}}.faint{{fill:#616e7c}}"
+    f".line{{stroke:{LINE};fill:none}}"
     "@media(prefers-color-scheme:dark){.paper{fill:#1b2027}.ink{fill:#e4e7eb}.faint{fill:#9aa5b1}"
     ".line{stroke:#616e7c}}"
     "</style>"
@@ -32,7 +33,8 @@ def document(width, height, title, parts):
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" font-family="sans-serif" font-size="13" role="img" '
         f'aria-label="{escape(title, quote=True)}">\n{STYLE}\n'
-        f'<rect class="paper" width="{width}" height="{height}"/>\n' + "\n".join(parts) + "\n</svg>\n"
+        f'<rect class="paper" width="{width}" height="{height}"/>\n'
+        + "\n".join(parts) + "\n</svg>\n"
     )
 
 
@@ -42,13 +44,14 @@ def text(x, y, said, kind="ink", size=13, anchor="start"):
 
 
 def room(x, y, width, height, colour, title):
-    return (f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="5" fill="{colour}" '
-            f'fill-opacity="0.28" stroke="{colour}"><title>{escape(title)}</title></rect>')
+    return (f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="5" '
+            f'fill="{colour}" fill-opacity="0.28" stroke="{colour}"><title>{escape(title)}</title></rect>')
 
 
 # --- The house ---------------------------------------------------------------------------------
 
-FLOOR_COLOURS = ["#7a869a", "#4878a8", "#3d8f8f", "#6a9a58", "#b08a3c", "#c8703c", "#b05070", "#8f6aa8"]
+FLOOR_COLOURS = ["#7a869a", "#4878a8", "#3d8f8f", "#6a9a58", "#b08a3c", "#c8703c", "#b05070",
+                 "#8f6aa8"]
 
 
 def modules():
@@ -103,8 +106,8 @@ def house():
                      f'{y1 + bend:.1f} {x2:.1f} {y2 - bend:.1f} {x2:.1f} {y2:.1f}"/>')
     title = "The house: each module stands on those that it may use"
     parts.insert(0, text(left, 30, title, size=18))
-    parts.insert(1, text(left, 48, "Lines lead down to what a module uses; what follows from others is "
-                         "left out. tools/tidy.py checks every include.", "faint", 12))
+    parts.insert(1, text(left, 48, "Lines lead down to what a module uses; what follows from "
+                         "others is left out. tools/tidy.py checks every include.", "faint", 12))
     return document(WIDTH, 64 + (top_floor + 1) * step, title, parts + rooms)
 
 
@@ -119,7 +122,7 @@ def stations():
             if entry[1] in ("1", "7", "15"):
                 parts.append((lines[index - 2].rstrip(":"), []))
             parts[-1][1].append(entry[2])
-        elif parts and parts[-1][1] and line.startswith("    ") or (parts and line.startswith("   ")):
+        elif parts and line.startswith("   "):
             parts[-1][1][-1] += " " + line.strip()
         elif parts and len(parts) == 3 and not line.strip():
             break
@@ -139,8 +142,8 @@ def token():
     parts, y, number = [], 72, 0
     title = "The walk of a token"
     parts.append(text(16, 30, title, size=18))
-    parts.append(text(16, 48, "From a line of text to an answer's next token: the files of TOUR.md.",
-                      "faint", 12))
+    parts.append(text(16, 48, "From a line of text to an answer's next token: the files of "
+                      "TOUR.md.", "faint", 12))
     colours = ["#4878a8", "#c8703c", "#6a9a58"]
     headings = ["Down: from text to an answer that is begun", "Round, once for each step",
                 "Up: from logits to text"]
@@ -160,9 +163,8 @@ def token():
                 parts.append(text(304, y + 18 + 15 * index, row, "faint", 12))
             y += height + 8
         if colour == colours[1]:
-            parts.append(f'<path class="line" stroke-width="2" d="M36 {y - 20}H24V{first + 14}H36"/>')
-            parts.append(f'<path class="line" stroke-width="2" d="M31 {first + 9}L37 {first + 14}L31 '
-                         f'{first + 19}"/>')
+            parts.append(f'<path class="line" stroke-width="2" d="M36 {y - 20}H24V{first + 14}H36'
+                         f'M31 {first + 9}L37 {first + 14}L31 {first + 19}"/>')
         y += 22
     return document(WIDTH, y, title, parts)
 
@@ -222,19 +224,18 @@ def branch():
     left, scale, y = 30, 20, 92
     title = "What memory holds while a conversation branches"
     parts = [text(16, 30, title, size=18),
-             text(16, 48, "Measured with the built-in model: two layers of attention (pages of keys and "
-                          "values), two recurrent ones (states).", "faint", 12),
-             text(16, 64, "Squares are tokens; dark ones belong to both sequences and lie in memory once. "
-                          "The flag is a snapshot.", "faint", 12)]
+             text(16, 48, "Measured with the built-in model: two layers of attention (pages of "
+                          "keys and values), two recurrent ones (states).", "faint", 12),
+             text(16, 64, "Squares are tokens; dark ones belong to both sequences and lie in "
+                          "memory once. The flag is a snapshot.", "faint", 12)]
 
     def tokens(begin, end, top, colour, opacity):
-        return [f'<rect x="{left + at * scale:.1f}" y="{top}" width="{scale - 1.2:.1f}" height="14" '
-                f'fill="{colour}" fill-opacity="{opacity}"/>' for at in range(begin, end)]
+        return [f'<rect x="{left + at * scale:.1f}" y="{top}" width="{scale - 1.2:.1f}" '
+                f'height="14" fill="{colour}" fill-opacity="{opacity}"/>' for at in range(begin, end)]
 
     for moment in moments:
         parts.append(text(16, y + 6, moment["title"], size=14))
-        held = [f"pages {moment['pages'] / 1024:.0f} KiB", f"states {moment['states'] / 1024:.0f} KiB",
-                f"logs {moment['logs'] / 1024:.0f} KiB"]
+        held = [f"{kind} {moment[kind] / 1024:.0f} KiB" for kind in ("pages", "states", "logs")]
         if moment["computed"] is not None:
             held.insert(0, f"{moment['computed']} tokens read")
         parts.append(text(WIDTH - 16, y + 6, " · ".join(held), "faint", 12, "end"))

@@ -47,7 +47,8 @@ def test_messages(client):
 
 def test_tools(client):
     asked = dict(model="m", max_tokens=100, messages=FRANCE, tools=[WEATHER],
-                 tool_choice={"type": "any", "disable_parallel_tool_use": True}, extra_body={"temperature": 0})
+                 tool_choice={"type": "any", "disable_parallel_tool_use": True},
+                 extra_body={"temperature": 0})
     answer = client.messages.create(**asked)
     assert answer.stop_reason == "tool_use", answer
     call = answer.content[-1]

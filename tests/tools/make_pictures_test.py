@@ -20,7 +20,8 @@ class Pictures(unittest.TestCase):
 
     def test_lines_that_follow_from_others_are_left_out(self):
         uses = {"base": [], "json": ["base"], "chat": ["base", "json"]}
-        self.assertEqual(list(make_pictures.needed_edges(uses)), [("json", "base"), ("chat", "json")])
+        self.assertEqual(list(make_pictures.needed_edges(uses)),
+                         [("json", "base"), ("chat", "json")])
         self.assertEqual(make_pictures.floors(uses), {"base": 0, "json": 1, "chat": 2})
 
     def test_every_station_is_a_file(self):
