@@ -1,11 +1,11 @@
-// What drafts gain and cost: answers whose tokens are given, made with drafts and without, by turns.
+// What drafts gain and cost: answers with given tokens, made with drafts and without, by turns.
 // All is computed and sampled as ever; only the choice is scripted, so that a model with random
 // weights shows what a real one of its shape would take.
 //   draft_replay_bench MODEL VOCABULARY TRANSCRIPT [DRAFTS [SCENARIO [ROUNDS [THREADS]]]]
 // VOCABULARY: a GGUF file whose tokenizer cuts the text; its ids are below the model's. TRANSCRIPT:
 // make_agent_transcript.py's, or tool_calls.json, where schemas hold the answers. DRAFTS: as
-// --draft. SCENARIO: agent (all of the transcript), copy, edit, prose, useless or all; or rows: what
-// steps of so many rows take, and so the most that drafts which are always right could gain.
+// --draft. SCENARIO: agent (the transcript), copy, edit, prose, useless or all; or rows: what steps
+// of so many rows take, and so the most that drafts which are always right could gain.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -45,7 +45,8 @@ def text(x, y, said, kind="ink", size=13, anchor="start"):
 
 def room(x, y, width, height, colour, title):
     return (f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="5" '
-            f'fill="{colour}" fill-opacity="0.28" stroke="{colour}"><title>{escape(title)}</title></rect>')
+            f'fill="{colour}" fill-opacity="0.28" stroke="{colour}">'
+            f'<title>{escape(title)}</title></rect>')
 
 
 # --- The house ---------------------------------------------------------------------------------
@@ -231,7 +232,8 @@ def branch():
 
     def tokens(begin, end, top, colour, opacity):
         return [f'<rect x="{left + at * scale:.1f}" y="{top}" width="{scale - 1.2:.1f}" '
-                f'height="14" fill="{colour}" fill-opacity="{opacity}"/>' for at in range(begin, end)]
+                f'height="14" fill="{colour}"'
+                f' fill-opacity="{opacity}"/>' for at in range(begin, end)]
 
     for moment in moments:
         parts.append(text(16, y + 6, moment["title"], size=14))
