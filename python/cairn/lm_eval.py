@@ -110,7 +110,9 @@ class CairnLM(TemplateLM):  # type: ignore[misc]
 
         return self._each(score, requests)
 
-    def loglikelihood_rolling(self, requests: Sequence[Any], **_: Any) -> list[float]:
+    def loglikelihood_rolling(
+        self, requests: Sequence[Any], disable_tqdm: bool = False
+    ) -> list[float]:
         def score(request: Any) -> float:
             (text,) = request.args
             windows = map(
@@ -127,7 +129,7 @@ class CairnLM(TemplateLM):  # type: ignore[misc]
 
         return [score(request) for request in requests]
 
-    def generate_until(self, requests: Sequence[Any], **_: Any) -> list[str]:
+    def generate_until(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[str]:
         def answer(request: Any) -> str:
             context, options = request.args
             until = options.get("until") or []

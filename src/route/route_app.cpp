@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
+#include "serve/http/request_id.h"
 #include "serve/refusal.h"
 
 namespace cairn::route {
@@ -36,21 +36,6 @@ constexpr std::string_view kOwnHeaders[] = {"connection",
                                             "sec-fetch-dest",
                                             "x-request-id",
                                             "x-cairn-affinity"};
-
-// Of the client's choice where it can do no harm in logs and headers.
-std::string request_id(const http::RequestHead& head) {
-  const std::string* const wished = head.find("x-request-id");
-  const auto is_plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '_' || c == '-';
-  };
-  if (wished != nullptr && !wished->empty() && wished->size() <= 128 &&
-      std::all_of(wished->begin(), wished->end(), is_plain)) {
-    return *wished;
-  }
-  std::random_device device;
-  return fmt::format("req-{:08x}{:08x}", device(), device());
-}
 
 std::unique_ptr<http::Reply> preflight() {
   http::ReplyHead reply{.status = 204, .content_type = ""};
@@ -89,7 +74,7 @@ RouteApp::RouteApp(Fleet* fleet, NodeLink* link, std::unique_ptr<serve::RequestL
 
 std::unique_ptr<http::Reply> RouteApp::admit(http::Request& request) {
   const http::RequestHead& head = request.head;
-  request.id = request_id(head);
+  request.id = http::request_id(head);
   if (head.find("host") == nullptr && head.path != "/health") {
     return refuse(400, "host: expected one, found none");
   }

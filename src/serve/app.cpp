@@ -2,10 +2,10 @@
 #include "serve/app.h"
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
 #include "base/machine/memory_reserve.h"
+#include "serve/http/request_id.h"
 #include "serve/models/model_route.h"
 #include "serve/refusal.h"
 
@@ -244,21 +244,6 @@ ErrorForm error_form(std::string_view path) {
   return is_ollama ? ErrorForm::ollama : ErrorForm::openai;
 }
 
-// Of the client's choice where it can do no harm in logs and headers.
-std::string request_id(const http::RequestHead& head) {
-  const std::string* const wished = head.find("x-request-id");
-  const auto is_plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '_' || c == '-';
-  };
-  if (wished != nullptr && !wished->empty() && wished->size() <= 128 &&
-      std::all_of(wished->begin(), wished->end(), is_plain)) {
-    return *wished;
-  }
-  std::random_device device;
-  return fmt::format("req-{:08x}{:08x}", device(), device());
-}
-
 // The client of a proxy, which adds to the end of the last list whom it speaks to. Empty: it says
 // nobody that an address could be.
 std::string forwarded_address(const http::RequestHead& head) {
@@ -354,7 +339,7 @@ void App::set_keys(Keys keys) {
 
 std::unique_ptr<http::Reply> App::admit(http::Request& request) {
   const http::RequestHead& head = request.head;
-  request.id = request_id(head);
+  request.id = http::request_id(head);
   request.route = find_route(head);
   const std::vector<std::string>& proxies = options_.proxies;
   if (std::find(proxies.begin(), proxies.end(), request.address) != proxies.end()) {

@@ -280,7 +280,8 @@ TEST(Program, UnknownCommandsGetTheListAndTheNearest) {
     const Finished done = run_program({word, "--help"});
     EXPECT_EQ(done.exit_code, 2);
     EXPECT_EQ(done.out, "");
-    EXPECT_NE(done.err.find("expected a command (run, serve, pull, list, "), std::string::npos);
+    EXPECT_NE(done.err.find("expected a command (run, serve, route, pull, list, "),
+              std::string::npos);
     return done.err.substr(done.err.find("found"));
   };
   EXPECT_EQ(message_of("rum"), "found \"rum\"; did you mean run?\n");

