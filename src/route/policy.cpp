@@ -18,6 +18,9 @@ constexpr double kFirstPromptMs = 200;
 // By so much of an answer's time each answer that is made beside it delays one; and of a prompt's,
 // where no answer's is known.
 constexpr double kAnswerPart = 0.1, kPromptPart = 0.25;
+// What made a node slow may have passed, which nobody finds out who is not sent there: after so
+// long without a request half of what it was slower than the fastest one is forgotten.
+constexpr double kForgottenMs = 10000;
 // Costs that differ by so little are equal: then who has read more, then the hash decides.
 constexpr double kEqualFactor = 1.25, kEqualMs = 20;
 // No node gets more than this times an even share by its hash alone.
@@ -91,9 +94,16 @@ double Policy::mean_of(Mean Node::*figure, double otherwise) const {
   return count == 0 ? otherwise : sum / count;
 }
 
-double Policy::ms_per_byte(const Node& node) const {
-  return node.ms_per_byte.is_known() ? node.ms_per_byte.value()
-                                     : mean_of(&Node::ms_per_byte, kFirstMsPerByte);
+double Policy::ms_per_byte(const Node& node, double now) const {
+  if (!node.ms_per_byte.is_known()) return mean_of(&Node::ms_per_byte, kFirstMsPerByte);
+  double least = node.ms_per_byte.value();
+  for (const Node& other : nodes_) {
+    if (other.is_up && other.ms_per_byte.is_known()) {
+      least = std::min(least, other.ms_per_byte.value());
+    }
+  }
+  const double slower = node.ms_per_byte.value() - least;
+  return least + slower * std::exp2(-std::max(now - node.sent_at, 0.0) / kForgottenMs);
 }
 
 double Policy::prompt_ms(const Node& node) const {
@@ -170,7 +180,7 @@ Decision Policy::choose(const PromptKeys& keys, double now, std::span<const int3
     }
     const double trust = node.trust.is_known() ? std::min(node.trust.value(), 1.0) : 1.0;
     const double missed = double(cost.prompt_bytes) - trust * double(cost.known_bytes);
-    cost.cost_ms = missed * ms_per_byte(node) + cost.queue_ms;
+    cost.cost_ms = missed * ms_per_byte(node, now) + cost.queue_ms;
     cost.why = cost.known_bytes > 0 ? Why::prefix : number == order[home] ? Why::hash : Why::load;
     return cost;
   };
@@ -207,6 +217,7 @@ uint64_t Policy::sent(const PromptKeys& keys, const Decision& decision, double n
   const uint64_t request = next_request_++;
   const double read_ms = std::max(decision.cost_ms - decision.queue_ms, 0.0);
   if (node.unread_count++ == 0) node.reading_since = now;
+  node.sent_at = now;
   node.unread_ms += read_ms;
   requests_.emplace(request, Request{.node = decision.node,
                                      .prefixes = keys.prefixes,
@@ -282,7 +293,7 @@ Policy::NodeView Policy::view(int32_t number, double now) const {
           .is_draining = node.is_draining,
           .outstanding = node.unread_count + node.answering_count,
           .queue_ms = queue_ms(node, now),
-          .ms_per_kib = 1024 * ms_per_byte(node),
+          .ms_per_kib = 1024 * ms_per_byte(node, now),
           .trust = node.trust.is_known() ? node.trust.value() : 1};
 }
 

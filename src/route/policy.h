@@ -106,6 +106,7 @@ class Policy {
     Mean trust;                // What was found of what was thought to be known.
     double unread_ms = 0;      // Prompts that were sent and not read.
     double reading_since = 0;  // When it began to read the one that it reads.
+    double sent_at = 0;        // When it was sent a request for the last time.
     int32_t unread_count = 0, answering_count = 0;
     int32_t foreign_waiting = 0, foreign_running = 0;
   };
@@ -117,7 +118,7 @@ class Policy {
     bool is_begun = false;
   };
   double queue_ms(const Node& node, double now) const;
-  double ms_per_byte(const Node& node) const;
+  double ms_per_byte(const Node& node, double now) const;
   double prompt_ms(const Node& node) const;
   double answering_ms(const Node& node) const;
   double mean_of(Mean Node::*figure, double otherwise) const;

@@ -111,6 +111,29 @@ TEST(Policy, ReadingIsWeighedAgainstWaiting) {
   EXPECT_EQ(policy.view(0, 3000).queue_ms, 0);
 }
 
+// Whoever was slow once gets another chance, but not while it still is.
+TEST(Policy, ASlowNodeIsTriedAgain) {
+  Policy policy = with_nodes(2);
+  const auto answered = [&](uint64_t conversation, int32_t node, double now, double prompt_ms) {
+    const PromptKeys keys = prompt(conversation, 4);
+    policy.ended(policy.sent(keys, {.node = node}, now),
+                 ReplyFigures{.computed_tokens = 1000, .prompt_ms = prompt_ms}, true);
+  };
+  answered(1, 0, 0, 4000);
+  answered(2, 1, 0, 400);
+  const auto chosen = [&](uint64_t first, double now) {
+    std::set<int32_t> nodes;
+    for (uint64_t conversation = first; conversation < first + 20; ++conversation) {
+      nodes.insert(policy.choose(prompt(conversation, 4), now).node);
+    }
+    return nodes;
+  };
+  EXPECT_EQ(chosen(100, 1000), std::set<int32_t>{1});
+  EXPECT_EQ(chosen(200, 100000), (std::set<int32_t>{0, 1}));
+  answered(3, 0, 100000, 4000);
+  EXPECT_EQ(chosen(300, 101000), std::set<int32_t>{1});
+}
+
 // An answer that is made delays others by a tenth of what answers take there.
 TEST(Policy, AnswersDelayEachOther) {
   Policy policy = with_nodes(2);
