@@ -44,6 +44,7 @@ Service::Service(Engine* engine, const SchedulerOptions& options, std::shared_pt
       scheduler_(engine, options),
       reporter_(engine, &scheduler_) {
   scheduler_.ask_meanwhile([this](JobId id) {
+    if (!has_cancelled_) return false;
     const std::lock_guard lock(mutex_);
     return std::ranges::find(cancelled_, id) != cancelled_.end();
   });
@@ -113,6 +114,7 @@ void Service::set_tenants(std::shared_ptr<const TenantShares> tenants) {
 void Service::cancel(JobId id) {
   const std::lock_guard lock(mutex_);
   cancelled_.push_back(id);
+  has_cancelled_ = true;
   mail_.notify_all();
 }
 
@@ -279,6 +281,7 @@ bool Service::take_mail() {
     if (std::exchange(has_new_tenants_, false)) tenants = tenants_;
     submissions.swap(submissions_);
     cancelled.swap(cancelled_);
+    has_cancelled_ = false;
     questions.swap(questions_);
     notes.swap(notes_);
     // What came may have changed memory, or be a new watch.

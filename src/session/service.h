@@ -3,6 +3,7 @@
 // the constant parts meanwhile.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -120,6 +121,7 @@ class Service {
   std::condition_variable answered_;  // A question has returned.
   std::vector<Submission> submissions_;
   std::vector<JobId> cancelled_;
+  std::atomic<bool> has_cancelled_ = false;  // Asked within steps, where a lock would cost.
   std::shared_ptr<const TenantShares> tenants_;
   bool has_new_tenants_ = false;
   std::vector<const std::function<void(Engine&)>*> questions_;

@@ -28,36 +28,38 @@ class SecureTierTest : public test::SharedEngines {
     EXPECT_EQ(::chmod(path.c_str(), 0600), 0);
     return path;
   }
+
+  // Of a server under TLS that lets one user in, with the rights of the documentation.
+  static std::vector<std::string> words_of(const serve::Pair& pair,
+                                           std::vector<std::string> words) {
+    for (const std::string& word : std::vector<std::string>{
+             "--tls-cert-file", pair.certificate, "--tls-key-file", pair.key, "--tls-ca-cert-file",
+             pair.certificate, "--tls-auth-clients", "no", "--user", "cairn", "on", ">a word"}) {
+      words.push_back(word);
+    }
+    const std::vector<std::string> rights = documented_rights();
+    words.insert(words.end(), rights.begin(), rights.end());
+    return words;
+  }
+
+  // Of who is that user, and has the key.
+  tier::TierOptions secure_options(const std::string& url, const serve::Pair& pair) const {
+    tier::TierOptions tier = options(url);
+    tier.authority_path = pair.certificate;
+    tier.login_file = secret("login", "cairn:a word\n");
+    tier.key_file = secret("key", std::string(40, 'k'));
+    tier.uses_leases = true;
+    return tier;
+  }
 };
 
 TEST_P(SecureTierTest, WhoIsLetInFindsWhatOthersSent) {
   const serve::Pair pair = serve::make_pair_in(folder_.path(), "tier", {.names = "IP:127.0.0.1"});
   const std::string port = std::to_string(test::free_port());
-  std::vector<std::string> words = {"--tls-port",
-                                    port,
-                                    "--tls-cert-file",
-                                    pair.certificate,
-                                    "--tls-key-file",
-                                    pair.key,
-                                    "--tls-ca-cert-file",
-                                    pair.certificate,
-                                    "--tls-auth-clients",
-                                    "no",
-                                    "--bind",
-                                    "127.0.0.1",
-                                    "--user",
-                                    "cairn",
-                                    "on",
-                                    ">a word"};
-  const std::vector<std::string> rights = documented_rights();
-  words.insert(words.end(), rights.begin(), rights.end());
-  test::RedisServer redis(folder_.path().string(), words);
+  test::RedisServer redis(folder_.path().string(),
+                          words_of(pair, {"--tls-port", port, "--bind", "127.0.0.1"}));
   if (!redis.is_running()) GTEST_SKIP() << "no redis-server with TLS here";
-  tier::TierOptions tier = options("rediss://127.0.0.1:" + port);
-  tier.authority_path = pair.certificate;
-  tier.login_file = secret("login", "cairn:a word\n");
-  tier.key_file = secret("key", std::string(40, 'k'));
-  tier.uses_leases = true;
+  tier::TierOptions tier = secure_options("rediss://127.0.0.1:" + port, pair);
   const Tokens prompt = random_tokens(1, 1060);
   {
     const auto first = engine(tier);
@@ -85,32 +87,13 @@ TEST_P(SecureTierTest, WhoIsLetInFindsWhatOthersSent) {
 // The same login and the rights of the documentation, of a cluster whose servers speak TLS alone.
 TEST_P(SecureTierTest, AClusterLetsInAsOneServerDoes) {
   const serve::Pair pair = serve::make_pair_in(folder_.path(), "tier", {.names = "IP:127.0.0.1"});
-  std::vector<std::string> words = {"--tls-cert-file",
-                                    pair.certificate,
-                                    "--tls-key-file",
-                                    pair.key,
-                                    "--tls-ca-cert-file",
-                                    pair.certificate,
-                                    "--tls-auth-clients",
-                                    "no",
-                                    "--tls-cluster",
-                                    "yes",
-                                    "--user",
-                                    "cairn",
-                                    "on",
-                                    ">a word"};
-  const std::vector<std::string> rights = documented_rights();
-  words.insert(words.end(), rights.begin(), rights.end());
-  test::RedisCluster redis(
-      folder_.path().string(),
-      {.more = words, .cli = {"--tls", "--cacert", pair.certificate}, .is_secure = true});
+  test::RedisCluster redis(folder_.path().string(),
+                           {.more = words_of(pair, {"--tls-cluster", "yes"}),
+                            .cli = {"--tls", "--cacert", pair.certificate},
+                            .is_secure = true});
   if (!redis.is_running()) GTEST_SKIP() << "no redis-server with TLS here";
   ASSERT_TRUE(redis.is_joined());
-  tier::TierOptions tier = options(redis.url(0));
-  tier.authority_path = pair.certificate;
-  tier.login_file = secret("login", "cairn:a word\n");
-  tier.key_file = secret("key", std::string(40, 'k'));
-  tier.uses_leases = true;
+  tier::TierOptions tier = secure_options(redis.url(0), pair);
   const Tokens prompt = random_tokens(1, 1060);
   const auto first = engine(tier);
   {
