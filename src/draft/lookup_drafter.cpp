@@ -26,6 +26,12 @@ constexpr float kContradicted = 0.6f;
 // A chain ends where nobody would check it.
 constexpr float kReachLeast = 0.01f;
 
+// The text copies what it has so many tokens in common with, until so many in a row are others. So
+// many tokens of that are remembered.
+constexpr int32_t kCopied = 8;
+constexpr int32_t kLost = 3;
+constexpr size_t kRemembered = 128;
+
 }  // namespace
 
 LookupDrafter::LookupDrafter(Options options)
@@ -50,6 +56,7 @@ void LookupDrafter::rewind(size_t count) {
   text_.resize(count);
   own_cursor_ = {};
   corpus_cursor_ = {};
+  copied_.clear();
   if (count == 0) return;
   own_.follow(own_cursor_, text_, count);
   // What comes now is another text; matches run into it from some tokens before.
@@ -76,6 +83,7 @@ void LookupDrafter::follow(std::span<const Token> text) {
   while (text_.size() < end) {
     if (!text_.empty()) own_.append(text_.back());
     text_.push_back(followed[text_.size()]);
+    place_.advance(copied_, text_.back());
     own_.follow(own_cursor_, text_, 1);
   }
 }
@@ -124,7 +132,32 @@ float LookupDrafter::first_chance(const Source& source, Token token, const Draft
   return chance;
 }
 
+void LookupDrafter::remember(const Source& source, size_t begin) {
+  copied_.clear();
+  place_ = TextPlace(0, source.match.length);
+  const std::span<const Token> tokens = source.match.automaton->tokens();
+  const size_t end = std::min(tokens.size(), begin + kRemembered);
+  for (size_t place = begin; place < end && tokens[place] != SuffixAutomaton::kNoToken; ++place) {
+    copied_.push_back(tokens[place]);
+  }
+}
+
+bool LookupDrafter::is_in_step() const {
+  return place_.next() < copied_.size() && place_.wrong() < kLost;
+}
+
+void LookupDrafter::go_on(int32_t count_max, Draft& draft) const {
+  float reach = 1;
+  for (int32_t i = 0; i < count_max && place_.next() + size_t(i) < copied_.size(); ++i) {
+    const float chance = place_.chance(i);
+    reach *= chance;
+    if (reach < kReachLeast) return;
+    draft.add(copied_[place_.next() + size_t(i)], chance);
+  }
+}
+
 void LookupDrafter::propose(const View& view, Draft& draft) {
+  const int32_t count_max = std::min(view.count_max, kCountMax);
   const size_t followed_before = text_.size();
   follow(view.text);
   Source source = longest(view, followed_before);
@@ -134,10 +167,14 @@ void LookupDrafter::propose(const View& view, Draft& draft) {
     source.match.at = source.match.automaton->shorter(source.match.at);
     source.match.length = source.match.at.length;
   }
+  const bool is_copy = begin >= 0 && source.match.length >= kCopied;
+  if (is_copy) remember(source, size_t(begin));
+  const float match_first = begin < 0 ? 0 : match_chance(source.match.length);
+  if (!is_copy && is_in_step() && place_.chance(0) > match_first) return go_on(count_max, draft);
   if (begin < 0) return;
 
   float reach = 1;
-  for (int32_t i = 0; i < std::min(view.count_max, kCountMax); ++i) {
+  for (int32_t i = 0; i < count_max; ++i) {
     const Token token = source.token_at(size_t(begin + i), draft);
     if (token == SuffixAutomaton::kNoToken) return;
     const float chance =

@@ -11,6 +11,7 @@
 #include "draft/corpus.h"
 #include "draft/draft.h"
 #include "draft/text_index.h"
+#include "draft/text_place.h"
 
 namespace cairn::draft {
 
@@ -45,6 +46,9 @@ class LookupDrafter : public Drafter {
   };
   Source longest(const View& view, size_t followed_before);
   static float first_chance(const Source& source, Token token, const Draft& draft);
+  void remember(const Source& source, size_t begin);
+  bool is_in_step() const;
+  void go_on(int32_t count_max, Draft& draft) const;
 
   Options options_;
   TextIndex::Cursor corpus_cursor_;
@@ -56,6 +60,10 @@ class LookupDrafter : public Drafter {
   bool is_begun_ = false;
   TextIndex own_;
   TextIndex::Cursor own_cursor_;
+  // What followed the last long match, and where in it the text is: changes here and there do not
+  // end a copy.
+  std::vector<Token> copied_;
+  TextPlace place_;
 };
 
 }  // namespace cairn::draft

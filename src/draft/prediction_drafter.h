@@ -10,6 +10,7 @@
 
 #include "draft/draft.h"
 #include "draft/suffix_automaton.h"
+#include "draft/text_place.h"
 
 namespace cairn::draft {
 
@@ -28,9 +29,7 @@ class PredictionDrafter : public Drafter {
   SuffixAutomaton prediction_;
   size_t answer_begin_;
   SuffixAutomaton::Cursor cursor_;
-  size_t place_ = 0;     // The prediction's token that comes next.
-  int32_t right_ = 0;    // So many tokens before it the answer had too.
-  int32_t wrong_ = 0;    // So many of the answer's last tokens were others.
+  TextPlace place_;      // Where in the prediction the answer is.
   size_t followed_ = 0;  // Tokens of the answer.
   Token last_token_ = Token(0);
 };

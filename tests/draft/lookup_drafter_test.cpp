@@ -66,7 +66,8 @@ void expect_right_draft(std::span<const Token> text, const Draft& draft) {
 }
 
 TEST(LookupDrafter, FindsTheLongestMatchOfItsOwnText) {
-  for (const uint32_t symbols : {2u, 4u, 20u}) {
+  // With fewer symbols chance makes matches so long that they count as copies.
+  for (const uint32_t symbols : {6u, 8u, 20u}) {
     const Text text = random_text(400, symbols, symbols);
     LookupDrafter drafter({});
     for (size_t end = 1; end <= text.size(); ++end) {
@@ -113,6 +114,46 @@ TEST(LookupDrafter, RepetitionGoesOn) {
   const Text same(50, Token(4));
   LookupDrafter other({});
   EXPECT_EQ(drafted(other, same).tokens, Text(16, Token(4)));
+}
+
+// One token in twenty of a copy is another one, put in or left out: each costs the tokens that no
+// drafter could know, and no more.
+TEST(LookupDrafter, ACopyWithChangesGoesOn) {
+  const Text original = random_text(300, 11);
+  for (const int32_t kind : {0, 1, 2}) {
+    Text copy;
+    int32_t changes = 0;
+    for (size_t i = 0; i < original.size(); ++i) {
+      const bool is_changed = i >= 20 && i % 20 == 0;
+      if (is_changed) ++changes;
+      if (is_changed && kind < 2) copy.push_back(Token(int32_t(900 + i % 100)));
+      if (!is_changed || kind == 1) copy.push_back(original[i]);
+    }
+    Text text = original;
+    LookupDrafter drafter({});
+    int32_t wrong = 0;
+    for (const Token token : copy) {
+      const Draft draft = drafted(drafter, text);
+      if (draft.tokens.empty() || draft.tokens[0] != token) ++wrong;
+      text.push_back(token);
+    }
+    const int32_t of_a_change = kind == 1 ? 2 : 1;
+    EXPECT_LE(wrong, changes * of_a_change + 2) << kind;
+    EXPECT_GE(wrong, changes) << kind;
+  }
+}
+
+// A copy that ends is given up: behind three other tokens nothing is drafted from it.
+TEST(LookupDrafter, ACopyThatEndsIsGivenUp) {
+  Text text = random_text(100, 12);
+  LookupDrafter drafter({});
+  append(text, Text(text.begin() + 10, text.begin() + 40));
+  EXPECT_EQ(drafted(drafter, text).tokens[0], text[40]);
+  for (int32_t i = 0; i < 3; ++i) {
+    EXPECT_FALSE(drafted(drafter, text).tokens.empty());
+    text.push_back(Token(2000 + i));
+  }
+  EXPECT_TRUE(drafted(drafter, text).tokens.empty());
 }
 
 TEST(LookupDrafter, TheLatestOccurrenceAndTheLongestMatchWin) {
