@@ -26,7 +26,9 @@ class TextPlace {
 
   // The other text goes on with this token. `tokens`: the text that it follows.
   void advance(std::span<const Token> tokens, Token token) {
-    const auto is_at = [&](size_t place) { return place < tokens.size() && tokens[place] == token; };
+    const auto is_at = [&](size_t place) {
+      return place < tokens.size() && tokens[place] == token;
+    };
     const bool is_put_in = wrong_ == 1 && next_ > 0 && is_at(next_ - 1);
     if (is_at(next_)) {
       ++next_;

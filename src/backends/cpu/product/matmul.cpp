@@ -22,6 +22,10 @@ namespace {
 // about the same time, but enough for the memory's prefetchers to get going.
 constexpr int64_t kTaskBytesMin = 64 * 1024, kTaskBytesMax = 256 * 1024, kTaskShare = 24;
 
+// Rows that compute longer than they read, but multiply the packed form too, are cut into so many
+// tasks, where a matrix has the outputs for them.
+constexpr int32_t kTasks = 16;
+
 constexpr int64_t kOnTheWayBytes = 512 * 1024;
 
 const PackedMatrix& packed(const Weight& weight) {
@@ -42,8 +46,12 @@ Cut cut_product(const MatrixKernels& kernels, const PackedMatrix& weight, int32_
     const int64_t bytes = std::clamp(share, kTaskBytesMin, kTaskBytesMax);
     cut.groups = int32_t(std::max<int64_t>(1, bytes / weight.group_bytes));
     cut.groups = (cut.groups + 3) / 4 * 4;  // A row alone has four of them side by side.
+  } else if (is_float(weight.form.plane)) {
+    cut.groups = kernels.float_groups;
+  } else if (row_count <= kernels.direct_rows) {
+    cut.groups = std::clamp(weight.group_count / kTasks, 4, kPanels);
   } else {
-    cut.groups = is_float(weight.form.plane) ? kernels.float_groups : kPanels;
+    cut.groups = kPanels;
   }
   cut.group_tasks = (weight.group_count + cut.groups - 1) / cut.groups;
   cut.row_chunks = (row_count + kChunkRows - 1) / kChunkRows;

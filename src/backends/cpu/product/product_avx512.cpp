@@ -6,6 +6,7 @@
 namespace cairn::avx512 {
 
 constinit const cpu::MatrixKernels matrix_kernels{.multiply = cpu::multiply_any<MatrixVectors>,
-                                                  .quantize = quantize};
+                                                  .quantize = quantize,
+                                                  .direct_rows = MatrixVectors::kDirectRows};
 
 }  // namespace cairn::avx512
