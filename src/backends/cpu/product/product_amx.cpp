@@ -92,7 +92,8 @@ struct TilePass {
     } else if (next != nullptr) {
       issue<kTarget>(next, step + kAhead - step_count);
     }
-    if (step + kAhead - 1 < step_count || next != nullptr) store<(kSlot + kAhead - 1) % kRing>(ring);
+    const bool has_dot = step + kAhead - 1 < step_count || next != nullptr;
+    if (has_dot) store<(kSlot + kAhead - 1) % kRing>(ring);
     scale<kSlot>(step, ring, acc);
   }
 

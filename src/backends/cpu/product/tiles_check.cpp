@@ -117,7 +117,7 @@ bool ask_for_tiles() {
 }
 
 bool same_products(const MatrixKernels& a, const MatrixKernels& b) {
-  // Of 8 units, the tiles of a group begin while those of the group before it end; of 5 they do not.
+  // Of 8 units, the tiles of a group begin while those of the group before it end; of 5 they don't.
   for (const int32_t units : {5, 8}) {
     for (const bool halves : {false, true}) {
       const std::vector<float> left = multiply_sample(a, units, halves);
