@@ -92,6 +92,7 @@ class Metrics {
   static void write_drafts(const Now& now, std::string& out);
   static void write_stores(const Now& now, std::string& out);
   static void write_tiers(const Now& now, std::string& out);
+  static void write_peers(const Now& now, std::string& out);
   void write_histograms(std::string& out) const;
 
   mutable std::mutex mutex_;
