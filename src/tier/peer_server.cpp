@@ -87,6 +87,7 @@ Status PeerServer::open() {
   socklen_t size = sizeof own.bytes;
   if (::getsockname(listener_.number(), reinterpret_cast<sockaddr*>(&own.bytes), &size) != 0)
     return system_error("cannot listen on", options_.listen);
+  listens_at_ = text_of(own);
   SocketAddress seen = own;
   if (!options_.address.empty()) {
     CAIRN_TRY(seen, parse_socket_address("--peer-address", options_.address));

@@ -40,6 +40,8 @@ class PeerServer : private PeerSession::Records {
   uint64_t node() const { return node_; }  // A number of this process alone.
   // Where others find it.
   const std::string& address() const { return address_; }
+  // Where it listens, which may be another address.
+  const std::string& listens_at() const { return listens_at_; }
 
   // What is lent; each engine has a shelf of its own, which is taken away before it goes.
   void lend(Shelf* shelf);
@@ -82,7 +84,7 @@ class PeerServer : private PeerSession::Records {
   PeerOptions options_;
   Secret secret_;
   uint64_t node_;
-  std::string address_;
+  std::string address_, listens_at_;
   Descriptor listener_, waker_;
   std::mutex mutex_;  // Of the shelves.
   std::vector<Shelf*> shelves_;
