@@ -329,9 +329,9 @@ void Metrics::write_tiers(const Now& now, std::string& out) {
   for (const NowOfModel& model : now.models) {
     if (!model.tier) continue;
     for (size_t outcome = 0; outcome < store::kTierOutcomes; ++outcome) {
-      out += fmt::format("cairn_tier_lookups_total{{{},outcome=\"{}\"}} {}\n",
-                         label_of(model.model), store::name_of(store::TierOutcome(outcome)),
-                         model.tier->outcomes[outcome]);
+      out +=
+          fmt::format("cairn_tier_lookups_total{{{},outcome=\"{}\"}} {}\n", label_of(model.model),
+                      store::name_of(store::TierOutcome(outcome)), model.tier->outcomes[outcome]);
     }
   }
   each("cairn_tier_read_bytes_total", "counter", "Bytes that were fetched from the tier.",
@@ -370,9 +370,9 @@ void Metrics::write_peers(const Now& now, std::string& out) {
   for (const NowOfModel& model : now.models) {
     if (!model.tier || !model.tier->has_peers) continue;
     for (size_t outcome = 0; outcome < store::kTierOutcomes; ++outcome) {
-      out += fmt::format("cairn_peer_lookups_total{{{},outcome=\"{}\"}} {}\n",
-                         label_of(model.model), store::name_of(store::TierOutcome(outcome)),
-                         model.tier->peers[outcome]);
+      out +=
+          fmt::format("cairn_peer_lookups_total{{{},outcome=\"{}\"}} {}\n", label_of(model.model),
+                      store::name_of(store::TierOutcome(outcome)), model.tier->peers[outcome]);
     }
   }
   each("cairn_peer_read_bytes_total", "counter", "Bytes that were fetched from other machines.",

@@ -76,7 +76,7 @@ class Metrics {
     memory::PageCounts pages = {};
     memory::SnapshotCounts snapshots = {};
     std::optional<store::StoreStats> store = std::nullopt;  // None: nothing is on the disk.
-    std::optional<store::TierStats> tier = std::nullopt;     // None: there is none.
+    std::optional<store::TierStats> tier = std::nullopt;    // None: there is none.
   };
   struct Now {
     int32_t answering = 0;

@@ -28,7 +28,8 @@ using ExpectedReply = std::shared_ptr<Expected>;
 
 class Connection {
  public:
-  // Connects and logs in; with another machine of ours, both prove who they are. Errors: those of Wire::connect(), invalid_argument (refused to let in).
+  // Connects and logs in; with another machine of ours both prove who they are. Errors: those of
+  // Wire::connect(), invalid_argument (refused to let in).
   static Result<std::unique_ptr<Connection>> open(const TierAddress& address,
                                                   Clock::time_point deadline,
                                                   const std::atomic<bool>* is_given_up);

@@ -134,8 +134,8 @@ bool PeerServer::admits(PeerSession& session) {
   Client* own = nullptr;
   for (Client& client : clients_) {
     bytes += client.session.output_bytes();
-    const bool is_lent = client.lent_until > now ||
-                         client.session.output_bytes() > PeerSession::kWaitingMax;
+    const bool is_lent =
+        client.lent_until > now || client.session.output_bytes() > PeerSession::kWaitingMax;
     if (&client.session == &session) {
       own = &client;
     } else if (is_lent) {
@@ -246,8 +246,7 @@ void PeerServer::receive(Client& client) {
 
 void PeerServer::send(Client& client) {
   while (client.session.output_bytes() > 0 && allowance_ >= 1) {
-    const size_t most =
-        std::min({client.session.output_bytes(), kSentMax, size_t(allowance_)});
+    const size_t most = std::min({client.session.output_bytes(), kSentMax, size_t(allowance_)});
     const ssize_t count = ::send(client.socket.number(), client.session.output().data(), most,
                                  MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;

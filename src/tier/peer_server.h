@@ -61,9 +61,9 @@ class PeerServer : private PeerSession::Records {
 
     Descriptor socket;
     PeerSession session;
-    Clock::time_point since;        // When something came or went last.
+    Clock::time_point since;         // When something came or went last.
     Clock::time_point lent_until{};  // It has its place among those that get records.
-    bool is_ending = false;         // When its output is taken.
+    bool is_ending = false;          // When its output is taken.
   };
 
   explicit PeerServer(const TierOptions& options, std::string key);

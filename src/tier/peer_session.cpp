@@ -53,8 +53,8 @@ Status PeerSession::answer(const Request& request) {
     return Ok{};
   }
   if (request.kind == Request::Kind::prove && stage_ == Stage::greeted) {
-    const bool is_proof = are_equal(std::as_bytes(std::span(expected_)),
-                                    std::as_bytes(std::span(request.digest)));
+    const bool is_proof =
+        are_equal(std::as_bytes(std::span(expected_)), std::as_bytes(std::span(request.digest)));
     say(is_proof ? "+OK\r\n" : "-NOAUTH it has not this tier's key\r\n");
     if (!is_proof) return fail(ErrorCode::invalid_data, "peers: a wrong proof");
     stage_ = Stage::let_in;
@@ -65,8 +65,9 @@ Status PeerSession::answer(const Request& request) {
     return fail(ErrorCode::invalid_data, "peers: a command out of its turn");
   }
   Sha256Digest name{};
-  const bool is_record = request.key.starts_with(key_beginning_) &&
-                         read_hex(std::string_view(request.key).substr(key_beginning_.size()), name);
+  const bool is_record =
+      request.key.starts_with(key_beginning_) &&
+      read_hex(std::string_view(request.key).substr(key_beginning_.size()), name);
   if (request.kind == Request::Kind::exists) {
     say(is_record && records_->has(name) ? ":1\r\n" : ":0\r\n");
   } else if (is_record) {

@@ -1,6 +1,6 @@
 // What a machine that lends records says to one that asks: who asks proves first that it knows the
-// secret of both, and then gets records by their names, sealed as in a tier. Knows no sockets: bytes
-// come, and bytes go. Thread-safe: one object, one thread.
+// secret of both, and then gets records by their names, sealed as in a tier. Knows no sockets:
+// bytes come, and bytes go. Thread-safe: one object, one thread.
 #pragma once
 
 #include <cstddef>

@@ -150,8 +150,7 @@ bool PlaceReader::is_lost(const Reply& reply) {
 }
 
 Outcome PlaceReader::note_failure(const Error& error) {
-  log::info("{}{}", own_address_ ? fmt::format("{}: ", own_address_->url.host) : "",
-            error.message);
+  log::info("{}{}", own_address_ ? fmt::format("{}: ", own_address_->url.host) : "", error.message);
   questions_.reset();
   if (error.code != ErrorCode::cancelled) reads_->note_failure();
   if (is_damage(error)) return Outcome::damaged;
@@ -311,8 +310,8 @@ Result<std::unique_ptr<store::OpenRecord>> PlaceReader::open_record(
 void PlaceReader::note_bad(const Sha256Digest& name, std::string_view reason) {
   if (!own_address_) return tier_->note_bad(name, reason);
   tier_->count(&TierStats::refused_records);
-  log::error("{}: record {} was refused: {}", own_address_->url.host,
-             hex_of(name).substr(0, 12), reason);
+  log::error("{}: record {} was refused: {}", own_address_->url.host, hex_of(name).substr(0, 12),
+             reason);
   if (reads_->note_refusal()) {
     log::error("{}: its records were refused; it is not read for {} minutes",
                own_address_->url.host, Breaker::kBlocked.count());

@@ -86,7 +86,7 @@ class PlaceReader : public store::RecordPlace {
   Costs* costs_;
   std::shared_ptr<Servers> questions_, data_;  // Records hold theirs as long as they wait.
   Clock::time_point data_came_at_{};
-  Clock::time_point used_at_{};  // When somebody asked last.
+  Clock::time_point used_at_{};       // When somebody asked last.
   std::atomic<bool> is_lost_{false};  // All that records came by, since the last search.
   std::atomic<Outcome> lost_by_{Outcome::incomplete};
   std::optional<Outcome> lost_reply_;

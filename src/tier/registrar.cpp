@@ -38,8 +38,7 @@ Status Registrar::beat(Servers& servers) {
   const Clock::time_point now = Clock::now();
   if (now < next_beat_) return Ok{};
   const std::string key = tier_->secret().key_of(kNodeKey, tier_->node());
-  const std::vector<std::byte> value =
-      encode_node(tier_->secret(), key, tier_->peers()->address());
+  const std::vector<std::byte> value = encode_node(tier_->secret(), key, tier_->peers()->address());
   const std::string kept =
       fmt::format("{}", std::chrono::milliseconds(kNodeKept) / std::chrono::milliseconds(1));
   const std::array<std::string_view, 4> words = {"PSETEX", key, kept, text_of(value)};

@@ -31,8 +31,7 @@ Result<std::optional<size_t>> take_number(std::string_view& rest, char kind, siz
   }
   const std::string_view digits = rest.substr(1, end - 1);
   size_t number = 0;
-  const auto [stop, error] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   const bool is_number = error == std::errc() && stop == digits.data() + digits.size();
   if (!is_number || digits.size() > kDigitsMax || number == 0 || number > max) return no_command();
   rest.remove_prefix(end + 2);

@@ -44,8 +44,7 @@ Result<std::shared_ptr<LentSequence>> LentSequence::prepare(
     std::unique_ptr<store::Snapshot>& snapshot, std::map<Sha256Digest, Sha256Digest>& digests,
     const std::atomic<bool>& gives_up) {
   auto made = std::make_shared<LentSequence>();
-  made->chain =
-      std::make_unique<store::Chain>(snapshot->fingerprint(), snapshot->outline().tokens);
+  made->chain = std::make_unique<store::Chain>(snapshot->fingerprint(), snapshot->outline().tokens);
   store::Manifest manifest = snapshot->manifest();
   for (size_t index = 0; index < snapshot->pieces().size(); ++index) {
     if (gives_up) return fail(ErrorCode::cancelled, "tier: the memory is needed");
@@ -61,8 +60,8 @@ Result<std::shared_ptr<LentSequence>> LentSequence::prepare(
     manifest.pieces.push_back(
         {.name = name, .digest = known->second, .file_bytes = header.file_bytes()});
   }
-  CAIRN_TRY(made->manifest, store::encode_manifest(manifest, *made->chain,
-                                                   store::layout_id(snapshot->layout())));
+  CAIRN_TRY(made->manifest,
+            store::encode_manifest(manifest, *made->chain, store::layout_id(snapshot->layout())));
   if (made->manifest.ref.file_bytes + kSealBytes > kManifestRecordBytesMax) {
     return fail(ErrorCode::no_room, "tier: expected a manifest of at most {} bytes, found {}",
                 kManifestRecordBytesMax, made->manifest.ref.file_bytes);
@@ -155,8 +154,8 @@ Result<std::vector<std::byte>> Shelf::read(const Sha256Digest& name) {
     const auto piece = found->pieces.find(name);
     bytes = piece == found->pieces.end()
                 ? bytes_of(found->manifest)
-                : bytes_of(encode_piece(*found->snapshot,
-                                        found->snapshot->pieces()[piece->second], *found->chain));
+                : bytes_of(encode_piece(*found->snapshot, found->snapshot->pieces()[piece->second],
+                                        *found->chain));
   } else if (folder != nullptr) {
     bytes = folder->read_whole(store::Place::objects, name);
     if (!bytes) bytes = folder->read_whole(store::Place::manifests, name);

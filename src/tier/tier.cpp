@@ -16,7 +16,7 @@ constexpr double kKeptJitter = 0.1;
 }  // namespace
 
 Result<std::unique_ptr<Tier>> Tier::open(const TierOptions& options,
-                                          std::shared_ptr<PeerServer> peers) {
+                                         std::shared_ptr<PeerServer> peers) {
   CAIRN_TRY(TierAddress address, TierAddress::find(options));
   std::random_device device;
   const uint64_t seed = (uint64_t(device()) << 32) | device();

@@ -37,7 +37,7 @@ struct TierAddress {
   std::vector<SocketAddress> sockets;  // To be tried in this order.
   std::string user, password;
   std::shared_ptr<const client::ServerTrust> trust;  // Null where it is not secure.
-  std::string key;  // By which records are known to come from those who share it.
+  std::string key;       // By which records are known to come from those who share it.
   bool is_peer = false;  // A machine that lends records: both prove that they know the key.
 
   // Errors: invalid_argument, not_found (a name that nobody knows), those of reading files.

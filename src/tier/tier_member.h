@@ -40,9 +40,7 @@ class TierMember : public store::SharedTier {
     publisher_->collect();
     shelf_.collect();
   }
-  bool holds_memory() const override {
-    return publisher_->holds_memory() || shelf_.is_leaving();
-  }
+  bool holds_memory() const override { return publisher_->holds_memory() || shelf_.is_leaving(); }
   bool drain() override {
     const bool had_any = publisher_->drain();
     return shelf_.drain() || had_any;
@@ -50,8 +48,7 @@ class TierMember : public store::SharedTier {
   void give_room() override { shelf_.clear(); }
   void lend_folder(store::DiskStore* folder) override { shelf_.lend_folder(folder); }
   bool flush(std::chrono::milliseconds longest) override { return publisher_->flush(longest); }
-  void note_computed(const store::ComputedTokens& prompt,
-                     std::chrono::nanoseconds time) override {
+  void note_computed(const store::ComputedTokens& prompt, std::chrono::nanoseconds time) override {
     if (prompt.count <= 0) return;
     tier_->costs().note_computed(prompt.count, time, prompt.depth);
     tier_->peer_costs().note_computed(prompt.count, time, prompt.depth);

@@ -170,9 +170,8 @@ Status TierPublisher::lend(Item& item) {
   if (digests_.size() >= kDigestsMax) digests_.clear();
   CAIRN_TRY(std::shared_ptr<LentSequence> sequence,
             LentSequence::prepare(item.snapshot, digests_, gives_up_));
-  const Registrar::Entry entry =
-      Registrar::entry_of(*sequence->chain, sequence->snapshot->outline().length(),
-                          sequence->manifest.ref.name);
+  const Registrar::Entry entry = Registrar::entry_of(
+      *sequence->chain, sequence->snapshot->outline().length(), sequence->manifest.ref.name);
   shelf_->add(std::move(sequence), item.lent_bytes_max);
   if (!tier_->writes().admits()) return Ok{};
   CAIRN_TRY(connect());

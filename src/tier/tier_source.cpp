@@ -25,6 +25,8 @@ constexpr size_t kManifestsMax = 6;
 constexpr milliseconds kAskAgain(25);
 // Of a lease: twice what computing takes, in these bounds.
 constexpr milliseconds kLeaseMin(200), kLeaseUnknown(2000), kLeaseMax(60000);
+// Who refuses a connection costs nothing; one who is waited for in vain for longer is the last.
+constexpr milliseconds kRefusedWithin(5);
 // Machines that are remembered.
 constexpr size_t kPeersMax = 256;
 
@@ -110,8 +112,9 @@ Result<std::vector<TierSource::Pointer>> TierSource::find_pointers(const store::
     return std::tuple(other.links, one.node != 0) < std::tuple(one.links, other.node != 0);
   });
   std::set<std::pair<Sha256Digest, uint64_t>> seen;
-  std::erase_if(found,
-                [&](const Pointer& one) { return !seen.insert({one.name, one.node}).second; });
+  std::erase_if(found, [&](const Pointer& one) {
+    return !seen.insert({one.name, one.node}).second;
+  });
   return found;
 }
 
@@ -198,6 +201,7 @@ Result<std::optional<store::Match>> TierSource::ask_peer(const Question& questio
   if (peer == nullptr) return match;
   peer->begin_search();
   Outcome why = Outcome::absent;
+  const Clock::time_point began = Clock::now();
   const auto ask = [&]() -> Status {
     CAIRN_TRY(peer->connect(Clock::now() + tier_->options().times.connect));
     CAIRN_TRY(match, peer->find(question, pointer.name, least, soon(*tier_), why));
@@ -209,7 +213,7 @@ Result<std::optional<store::Match>> TierSource::ask_peer(const Question& questio
     peer->reads().note_success();
   } else {
     why = peer->note_failure(asked.error());
-    has_failed_peer_ = true;
+    has_failed_peer_ |= Clock::now() - began > kRefusedWithin;
   }
   if (match) {
     match->place = peer;

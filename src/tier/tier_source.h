@@ -71,7 +71,7 @@ class TierSource : public store::RecordSource {
   std::map<uint64_t, std::shared_ptr<PlaceReader>> peers_;  // By nodes.
   // Of the look-up that is under way.
   Outcome outcome_ = Outcome::absent;
-  bool has_failed_peer_ = false;    // One that could not be reached: no other one is tried.
+  bool has_failed_peer_ = false;    // One was waited for in vain: no other one is tried.
   store::TimePoint waits_since_{};  // Of the prompt that waited last, when it was asked first.
 };
 

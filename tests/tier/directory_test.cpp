@@ -48,8 +48,7 @@ TEST(Directory, WhatIsNotSealedRightIsNobodys) {
 TEST(Directory, TheNewestComesFirstAndOnce) {
   std::vector<Holder> holders;
   for (uint64_t node = 1; node <= 6; ++node) holders = with_newest(holder(node), holders);
-  EXPECT_EQ(holders,
-            (std::vector<Holder>{holder(6), holder(5), holder(4), holder(3)}));
+  EXPECT_EQ(holders, (std::vector<Holder>{holder(6), holder(5), holder(4), holder(3)}));
   Holder newer = holder(4);
   newer.manifest = {};
   holders = with_newest(newer, holders);

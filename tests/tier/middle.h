@@ -49,9 +49,7 @@ class Middle {
   }
 
   const std::string& address() const { return address_; }
-  void pass_on_to(const std::string& address) {
-    to_ = *tier::parse_socket_address("", address);
-  }
+  void pass_on_to(const std::string& address) { to_ = *tier::parse_socket_address("", address); }
   // The `first`-th reply of all, and each `every`-th behind it.
   void fail(Fault fault, int first, int every = 1 << 30) {
     const std::lock_guard lock(mutex_);
@@ -82,8 +80,7 @@ class Middle {
   static bool send_all(int socket, const std::string& text) {
     size_t sent = 0;
     while (sent < text.size()) {
-      const ssize_t count =
-          ::send(socket, text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
+      const ssize_t count = ::send(socket, text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
       if (count <= 0) return false;
       sent += size_t(count);
     }

@@ -37,9 +37,7 @@ class PeerSessionTest : public ::testing::Test {
     }
     return text;
   }
-  bool take(const std::string& text) {
-    return bool(session_.take(std::as_bytes(std::span(text))));
-  }
+  bool take(const std::string& text) { return bool(session_.take(std::as_bytes(std::span(text)))); }
   // All that is said, as it is taken, so many bytes at a time.
   std::string said(size_t piece = 1 << 20) {
     std::string text;
@@ -63,8 +61,7 @@ class PeerSessionTest : public ::testing::Test {
     std::copy_n(reinterpret_cast<const uint8_t*>(reply.data()) + 5, 32, other.begin());
     const Sha256Digest proof = secret_.proof_of(Secret::Side::lender, own, other);
     EXPECT_EQ(std::memcmp(reply.data() + 37, proof.data(), 32), 0);
-    ASSERT_TRUE(
-        take(command({"AUTH", hex_of(secret_.proof_of(Secret::Side::asker, own, other))})));
+    ASSERT_TRUE(take(command({"AUTH", hex_of(secret_.proof_of(Secret::Side::asker, own, other))})));
     EXPECT_EQ(said(), "+OK\r\n");
     EXPECT_TRUE(session_.is_let_in());
   }

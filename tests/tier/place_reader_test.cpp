@@ -21,11 +21,18 @@ class HostilePeerTest : public test::SharedPeers {
     lender_ = machine(seen);
     middle_.pass_on_to(lender_.port->listens_at());
     whole_ = converse(*lender_);
+    values_ = server_.values();
+  }
+  // Those who have borrowed something are not asked.
+  void forget_borrowers() {
+    server_.clear();
+    for (const auto& [key, value] : values_) server_.set(key, value);
   }
 
   test::Middle middle_;
   Machine lender_;
   Tokens whole_;
+  std::map<std::string, std::string> values_;
 };
 
 // The k-th reply, for every k until none goes wrong: the greeting, the manifest, what is there, the
@@ -40,6 +47,7 @@ TEST_P(HostilePeerTest, EveryReplyMayGoWrongOnce) {
     }
     int computed_at_most = 0;
     for (int first = 1;; ++first) {
+      forget_borrowers();
       middle_.fail(fault, first);
       Machine second = machine(options);
       const PromptReport report = read_rightly(*second, whole_);
@@ -64,6 +72,7 @@ TEST_P(HostilePeerTest, EveryReplyMayGoWrongOnce) {
 // All of them, all the time.
 TEST_P(HostilePeerTest, EveryReplyMayGoWrong) {
   for (const test::Fault fault : test::kFaults) {
+    forget_borrowers();
     middle_.fail(fault, 1, 1);
     tier::TierOptions options = peer_options();
     options.times.connect = options.times.look_up = milliseconds(100);

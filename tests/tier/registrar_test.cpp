@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-
 #include "tests/scratch_folder.h"
 #include "tests/tier/fake_server.h"
 #include "tier/peer_server.h"
@@ -28,10 +27,9 @@ class RegistrarTest : public ::testing::Test {
     options.times.write = std::chrono::seconds(20);
     Process made;
     made.tier = tier::Tier::open(options, *tier::PeerServer::listen(options)).value();
-    made.servers = std::make_unique<tier::Servers>(&made.tier->address(),
-                                                   &made.tier->options().times,
-                                                   &made.tier->cluster(),
-                                                   tier::Servers::Use::writes, &gives_up_);
+    made.servers = std::make_unique<tier::Servers>(
+        &made.tier->address(), &made.tier->options().times, &made.tier->cluster(),
+        tier::Servers::Use::writes, &gives_up_);
     EXPECT_TRUE(bool(made.servers->connect(tier::Clock::now() + std::chrono::seconds(10))));
     made.registrar = std::make_unique<Registrar>(made.tier.get());
     return made;
@@ -84,9 +82,8 @@ TEST_F(RegistrarTest, ManyLinksTakeFewRounds) {
   std::vector<Token> tokens(32 * 600);
   const store::Chain chain({}, tokens);
   Process one = process();
-  ASSERT_TRUE(bool(one.registrar->add(*one.servers,
-                                      Registrar::entry_of(chain, int32_t(tokens.size()), {}),
-                                      gives_up_)));
+  ASSERT_TRUE(bool(one.registrar->add(
+      *one.servers, Registrar::entry_of(chain, int32_t(tokens.size()), {}), gives_up_)));
   size_t links = 0;
   for (const auto& [key, value] : server_.values()) links += size_t(key.starts_with("c1:d:"));
   EXPECT_EQ(links, 600u);
@@ -108,8 +105,8 @@ TEST_F(RegistrarTest, AServerThatRefusesIsAnError) {
   server_.fail(test::Fault::error, 1, "GET");
   std::vector<Token> tokens(64);
   const store::Chain chain({}, tokens);
-  EXPECT_FALSE(bool(one.registrar->add(*one.servers, Registrar::entry_of(chain, 64, {}),
-                                       gives_up_)));
+  EXPECT_FALSE(
+      bool(one.registrar->add(*one.servers, Registrar::entry_of(chain, 64, {}), gives_up_)));
   EXPECT_EQ(one.tier->stats().registered, 0u);
 }
 

@@ -61,18 +61,33 @@ TEST(RequestReader, ReadsCommandsInPieces) {
 
 TEST(RequestReader, RefusesAllElse) {
   const std::string digits(64, '0');
-  for (const std::string& wrong :
-       {command({"GET", "c1:r:x"}), command({"SET", "c1:r:x", "1"}), command({"FLUSHALL"}),
-        command({"EXISTS"}), command({"EXISTS", "a", "b"}), command({"GETEX", "a"}),
-        command({"GETEX", "a", "EX", "1"}), command({"PEER", "0"}), command({"AUTH", "secret"}),
-        command({"AUTH", "user", digits}), command({"exists", "a"}), command({"EXISTS", ""}),
-        command({"EXISTS", std::string(250, 'k')}), command({"A", "B", "C", "D", "E"}),
-        std::string("GET / HTTP/1.1\r\n"), std::string("*0\r\n"), std::string("*-1\r\n"),
-        std::string("*1000000\r\n"), std::string("*2\r\n$1000000000\r\n"),
-        std::string("*2\r\n$-1\r\n"), std::string("*2\r\n$6\r\nEXISTSx"),
-        std::string("*2\r\n:6\r\n"), std::string("*+2\r\n"), std::string("* 2\r\n"),
-        std::string(300, '*'), std::string("\r\n"), "*2\r\n$4\r\nPEER\r\n$64\r\n" +
-            std::string(64, 'Z') + "\r\n"}) {
+  for (const std::string& wrong : {command({"GET", "c1:r:x"}),
+                                   command({"SET", "c1:r:x", "1"}),
+                                   command({"FLUSHALL"}),
+                                   command({"EXISTS"}),
+                                   command({"EXISTS", "a", "b"}),
+                                   command({"GETEX", "a"}),
+                                   command({"GETEX", "a", "EX", "1"}),
+                                   command({"PEER", "0"}),
+                                   command({"AUTH", "secret"}),
+                                   command({"AUTH", "user", digits}),
+                                   command({"exists", "a"}),
+                                   command({"EXISTS", ""}),
+                                   command({"EXISTS", std::string(250, 'k')}),
+                                   command({"A", "B", "C", "D", "E"}),
+                                   std::string("GET / HTTP/1.1\r\n"),
+                                   std::string("*0\r\n"),
+                                   std::string("*-1\r\n"),
+                                   std::string("*1000000\r\n"),
+                                   std::string("*2\r\n$1000000000\r\n"),
+                                   std::string("*2\r\n$-1\r\n"),
+                                   std::string("*2\r\n$6\r\nEXISTSx"),
+                                   std::string("*2\r\n:6\r\n"),
+                                   std::string("*+2\r\n"),
+                                   std::string("* 2\r\n"),
+                                   std::string(300, '*'),
+                                   std::string("\r\n"),
+                                   "*2\r\n$4\r\nPEER\r\n$64\r\n" + std::string(64, 'Z') + "\r\n"}) {
     for (const size_t piece : {size_t(1), size_t(7), wrong.size()}) {
       const Taken taken = read(wrong, piece);
       EXPECT_TRUE(taken.is_refused) << wrong << " in pieces of " << piece;

@@ -74,9 +74,7 @@ class SharedEngines : public test::SmallPagesTest<const char*> {
     ASSERT_TRUE(engine.sequence_store()->tier()->flush(std::chrono::seconds(60)));
   }
 
-  static tier::TierStats stats(Engine& engine) {
-    return engine.sequence_store()->tier()->stats();
-  }
+  static tier::TierStats stats(Engine& engine) { return engine.sequence_store()->tier()->stats(); }
   static uint64_t outcomes(Engine& engine, tier::Outcome outcome) {
     return stats(engine).outcomes[size_t(outcome)];
   }

@@ -413,11 +413,11 @@ Result<int> serve_model(const ServeOptions& given) {
   serve::http::Address address = options.address;
   address.port = uint16_t(options.port);
   address.tls = std::move(access.tls);
-  CAIRN_TRY(std::unique_ptr<serve::http::Server> server,
-            serve::http::Server::listen(
-                address,
-                {.drain_seconds = double(options.drain_seconds), .proxies = options.proxies},
-                app.get()));
+  CAIRN_TRY(
+      std::unique_ptr<serve::http::Server> server,
+      serve::http::Server::listen(
+          address, {.drain_seconds = double(options.drain_seconds), .proxies = options.proxies},
+          app.get()));
   if (is_sandboxed) CAIRN_TRY(seal_sandbox(!options.tier.url.empty()));
   std::fprintf(stderr, "%s: %s\n", printable(name).c_str(), printable(server->url()).c_str());
   if (has_access_files(options)) {

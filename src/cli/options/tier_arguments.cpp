@@ -46,8 +46,7 @@ void TierArguments::add_to(command_line::Options& command) {
       .add("--peer-address", options_.peers.address,
            "where others find that, if they see another address; port 0: the same")
       .takes("HOST:PORT");
-  command
-      .add("--peer-rate", megabytes_, "megabytes a second that are lent, at most")
+  command.add("--peer-rate", megabytes_, "megabytes a second that are lent, at most")
       .takes("N")
       .in_range(1, 100000)
       .shows_default();
