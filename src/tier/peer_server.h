@@ -26,7 +26,8 @@ class PeerServer : private PeerSession::Records {
  public:
   static constexpr size_t kConnectionsMax = 256;
   static constexpr size_t kStrangersMax = 16;  // Of these, who have not proved yet who they are.
-  static constexpr size_t kLentAtOnce = 4;     // Connections that get records.
+  // Connections that get records: of four machines, each of which asks on one and reads on another.
+  static constexpr size_t kLentAtOnce = 8;
   static constexpr uint64_t kLentBytesMax = uint64_t(256) << 20;  // That wait to be taken.
   // A stranger has so long to prove it; a connection may be idle, or a reader take nothing, for …
   static constexpr std::chrono::seconds kProveWithin{2}, kIdle{120}, kTakeWithin{30};

@@ -9,7 +9,9 @@
 namespace cairn::tier {
 
 PeerSession::PeerSession(const Secret* secret, Records* records)
-    : secret_(secret), records_(records), key_beginning_(secret->key_of(kRecordKey, {})) {
+    : secret_(secret),
+      records_(records),
+      key_beginning_(secret->key_of(kRecordKey, Sha256Digest{})) {
   key_beginning_.resize(key_beginning_.size() - 2 * sizeof(Sha256Digest));
 }
 
@@ -39,6 +41,8 @@ Status PeerSession::answer_waiting() {
     taken += *count;
     if (reader_.has_ended()) status = answer(reader_.result());
   }
+  // Nothing that follows a mistake means anything.
+  if (!status) taken = input_.size();
   input_.erase(input_.begin(), input_.begin() + std::ptrdiff_t(taken));
   return status;
 }

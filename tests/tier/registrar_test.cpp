@@ -26,7 +26,7 @@ class RegistrarTest : public ::testing::Test {
     options.peers.listen = "127.0.0.1:0";
     options.times.write = std::chrono::seconds(20);
     Process made;
-    made.tier = tier::Tier::open(options, *tier::PeerServer::listen(options)).value();
+    made.tier = tier::Tier::open(options, tier::PeerServer::listen(options).value()).value();
     made.servers = std::make_unique<tier::Servers>(
         &made.tier->address(), &made.tier->options().times, &made.tier->cluster(),
         tier::Servers::Use::writes, &gives_up_);

@@ -81,7 +81,7 @@ TEST(RequestReader, RefusesAllElse) {
                                    std::string("*1000000\r\n"),
                                    std::string("*2\r\n$1000000000\r\n"),
                                    std::string("*2\r\n$-1\r\n"),
-                                   std::string("*2\r\n$6\r\nEXISTSx"),
+                                   std::string("*2\r\n$6\r\nEXISTSxx"),
                                    std::string("*2\r\n:6\r\n"),
                                    std::string("*+2\r\n"),
                                    std::string("* 2\r\n"),
