@@ -49,7 +49,9 @@ class Middle {
   }
 
   const std::string& address() const { return address_; }
-  void pass_on_to(const std::string& address) { to_ = tier::parse_socket_address("", address).value(); }
+  void pass_on_to(const std::string& address) {
+    to_ = tier::parse_socket_address("", address).value();
+  }
   // The `first`-th reply of all, and each `every`-th behind it.
   void fail(Fault fault, int first, int every = 1 << 30) {
     const std::lock_guard lock(mutex_);
