@@ -254,7 +254,8 @@ void Lane::wait_for_stored(std::span<const Token> tokens, PromptReport& report) 
   if (stored == nullptr) return;
   stored->wait();
   report.from_store = stored->has_brought();
-  report.from_tier = stored->is_from_tier();
+  report.from_tier = stored->origin() == store::Origin::tier;
+  report.from_peer = stored->origin() == store::Origin::peer;
   report.tier = stored->tier_note();
   stored_.reset();
 }

@@ -52,6 +52,7 @@ Result<std::unique_ptr<SequenceStore>> SequenceStore::open(Options options, memo
   if (!disk.path.empty()) CAIRN_TRY(made->open_folder(disk));
   if (open_tier != nullptr) {
     CAIRN_TRY(made->tier_, open_tier());
+    if (made->disk_ != nullptr) made->tier_->lend_folder(made->disk_.get());
   }
   CAIRN_TRY(made->start_reader());
   return made;
@@ -178,6 +179,7 @@ bool SequenceStore::rest(std::chrono::nanoseconds& rested_at) {
 }
 
 void SequenceStore::hurry() {
+  if (tier_ != nullptr) tier_->give_room();
   {
     const std::lock_guard lock(mutex_);
     if (is_wanted_ || is_idle()) return;

@@ -37,6 +37,7 @@ struct StoredPrefix::Work {
   std::optional<store::Loading> loading;
   std::chrono::steady_clock::time_point first_asked, not_before{};
   std::string_view tier_note;
+  size_t desk = 0;                           // Whose source found what is loaded.
   bool is_read = false;                      // Blocks are taken.
   bool is_out = false, is_given_up = false;  // Under the reader's mutex.
   bool holds_memory = false;                 // Likewise: a search holds none.
@@ -120,7 +121,7 @@ void StoredPrefix::take_search() {
   }
   if (other_brings_) {
     has_brought_ = true;
-    is_from_tier_ = work_->loading->source()->is_shared();
+    origin_ = work_->loading->place().origin();
   }
   work_->known = known;
   work_->loading.reset();
@@ -149,7 +150,7 @@ void StoredPrefix::read(bool spares_shares) {
     log::info("store: a prompt of {} tokens is computed: {}", work_->prompt.size(),
               taken.error().message);
     const bool is_lost = taken.error().code == ErrorCode::not_found;
-    if (is_lost && !tier_note_.empty()) tier_note_ = work_->loading->source()->why_lost();
+    if (is_lost && !tier_note_.empty()) tier_note_ = work_->loading->place().why_lost();
     return end();
   }
   target_ = resume();
@@ -174,7 +175,7 @@ void StoredPrefix::take_reading() {
   reader_->hooks_.on_loaded(work_->fingerprint, work_->selection, *loaded);
   reader_->cache_->keep(std::move(loaded).value());
   has_brought_ = true;
-  is_from_tier_ = work_->loading->source()->is_shared();
+  origin_ = work_->loading->place().origin();
   end();
 }
 
@@ -238,12 +239,9 @@ void StoreReader::hand_over(std::shared_ptr<Work> work) {
   const std::lock_guard lock(mutex_);
   work->is_out = true;
   work->holds_memory = work->is_read;
-  Desk* desk = &desks_.front();
-  if (work->is_read) {
-    desk = &*std::ranges::find(desks_, work->loading->source(), &Desk::source);
-  }
-  (work->is_read ? desk->reads : desk->searches).push_back(std::move(work));
-  desk->handed_over.notify_all();
+  Desk& desk = desks_[work->is_read ? work->desk : 0];
+  (work->is_read ? desk.reads : desk.searches).push_back(std::move(work));
+  desk.handed_over.notify_all();
 }
 
 bool StoreReader::is_out(const Work& work) {
@@ -363,7 +361,8 @@ StoreReader::Next StoreReader::search(size_t desk, Work& work) {
                                                        .known = known,
                                                        .first_asked = work.first_asked});
   if (answer.match) {
-    work.loading.emplace(&source, work.fingerprint, std::move(*answer.match), work.worth());
+    work.loading.emplace(work.fingerprint, std::move(*answer.match), work.worth());
+    work.desk = desk;
   }
   if (!answer.note.empty()) work.tier_note = answer.note;
   if (answer.ask_again.count() > 0) {

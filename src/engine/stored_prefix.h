@@ -56,9 +56,10 @@ class StoredPrefix {
   void wait();
   // Whether it, or another look-up meanwhile, brought more of the prompt. REQUIRES: ended.
   bool has_brought() const { return has_brought_; }
+  // Of what was brought: who had it.
+  store::Origin origin() const { return origin_; }
   // What became of it in a tier that others share, in a word; empty: there is none.
   std::string_view tier_note() const { return tier_note_; }
-  bool is_from_tier() const { return is_from_tier_; }
 
  private:
   friend class StoreReader;
@@ -77,7 +78,7 @@ class StoredPrefix {
   bool is_waited_for_ = false, other_brings_ = false, has_brought_ = false;
   bool spares_shares_ = false;
   std::string_view tier_note_;
-  bool is_from_tier_ = false;
+  store::Origin origin_ = store::Origin::folder;
   int64_t seen_progress_ = 0;
   std::chrono::steady_clock::time_point begin_, progress_at_;
 };

@@ -21,7 +21,8 @@ struct PromptReport {
   int32_t left_out_turns = 0;   // Whole turns among them.
   bool from_cache = false;      // An entry of the prefix cache had a longer prefix.
   bool from_store = false;      // It was read from the disk, or the tier, into the cache.
-  bool from_tier = false;       // From the tier.
+  bool from_tier = false;       // From the tier …
+  bool from_peer = false;       // … or from another machine.
   std::string_view tier = {};   // What became of it there, in a word of store::TierOutcome.
   // Where the sequence was resumed, and what limited it: as memory::ResumePlan says, or "adapters"
   // if only other adapters had a longer prefix, or "outputs" if all its logits are read.

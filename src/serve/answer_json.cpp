@@ -183,7 +183,8 @@ json::Value timings_json(std::span<const session::Answer> answers, size_t per_pr
 
 json::Value memory_json(const session::Answer& answer) {
   const PromptReport& prompt = answer.prompt;
-  const std::string_view source = prompt.from_tier           ? "tier"
+  const std::string_view source = prompt.from_peer           ? "peer"
+                                  : prompt.from_tier         ? "tier"
                                   : prompt.from_store        ? "disk"
                                   : prompt.reused_tokens > 0 ? "cache"
                                                              : "none";

@@ -131,6 +131,7 @@ std::string Metrics::text(const Now& now) const {
   write_drafts(now, out);
   write_stores(now, out);
   write_tiers(now, out);
+  write_peers(now, out);
   write_histograms(out);
   return out;
 }
@@ -328,9 +329,9 @@ void Metrics::write_tiers(const Now& now, std::string& out) {
   for (const NowOfModel& model : now.models) {
     if (!model.tier) continue;
     for (size_t outcome = 0; outcome < store::kTierOutcomes; ++outcome) {
-      out += fmt::format("cairn_tier_lookups_total{{{},outcome=\"{}\"}} {}\n",
-                         label_of(model.model), store::name_of(store::TierOutcome(outcome)),
-                         model.tier->outcomes[outcome]);
+      out +=
+          fmt::format("cairn_tier_lookups_total{{{},outcome=\"{}\"}} {}\n", label_of(model.model),
+                      store::name_of(store::TierOutcome(outcome)), model.tier->outcomes[outcome]);
     }
   }
   each("cairn_tier_read_bytes_total", "counter", "Bytes that were fetched from the tier.",
@@ -351,6 +352,42 @@ void Metrics::write_tiers(const Now& now, std::string& out) {
        [](const TierStats& tier) { return int(tier.is_open); });
   each("cairn_tier_bytes_per_second", "gauge", "At which it was read last; 0: not measured.",
        [](const TierStats& tier) { return tier.bytes_per_second; });
+}
+
+// Of those that lend to other machines, and borrow from them.
+void Metrics::write_peers(const Now& now, std::string& out) {
+  using store::TierStats;
+  const auto each = [&](std::string_view name, std::string_view type, std::string_view doc,
+                        uint64_t TierStats::*value) {
+    help(name, type, doc, out);
+    for (const NowOfModel& model : now.models) {
+      if (!model.tier || !model.tier->has_peers) continue;
+      out += fmt::format("{}{{{}}} {}\n", name, label_of(model.model), (*model.tier).*value);
+    }
+  };
+  help("cairn_peer_lookups_total", "counter", "Machines that were asked, by what became of it.",
+       out);
+  for (const NowOfModel& model : now.models) {
+    if (!model.tier || !model.tier->has_peers) continue;
+    for (size_t outcome = 0; outcome < store::kTierOutcomes; ++outcome) {
+      out +=
+          fmt::format("cairn_peer_lookups_total{{{},outcome=\"{}\"}} {}\n", label_of(model.model),
+                      store::name_of(store::TierOutcome(outcome)), model.tier->peers[outcome]);
+    }
+  }
+  each("cairn_peer_read_bytes_total", "counter", "Bytes that were fetched from other machines.",
+       &TierStats::peer_read_bytes);
+  each("cairn_peer_registered_total", "counter", "Sequences that others were told of.",
+       &TierStats::registered);
+  each("cairn_peer_lent_sequences", "gauge", "Sequences in memory that others may have.",
+       &TierStats::lent_sequences);
+  each("cairn_peer_lent_records_total", "counter", "Records that others got.",
+       &TierStats::lent_records);
+  each("cairn_peer_lent_bytes_total", "counter", "Their bytes.", &TierStats::lent_bytes);
+  each("cairn_peer_busy_total", "counter", "Records refused, since others were lent to.",
+       &TierStats::peer_busy);
+  each("cairn_peer_strangers_total", "counter", "Connections that did not prove to have the key.",
+       &TierStats::peer_strangers);
 }
 
 void Metrics::write_histograms(std::string& out) const {

@@ -76,7 +76,7 @@ class Metrics {
     memory::PageCounts pages = {};
     memory::SnapshotCounts snapshots = {};
     std::optional<store::StoreStats> store = std::nullopt;  // None: nothing is on the disk.
-    std::optional<store::TierStats> tier = std::nullopt;     // None: there is none.
+    std::optional<store::TierStats> tier = std::nullopt;    // None: there is none.
   };
   struct Now {
     int32_t answering = 0;
@@ -92,6 +92,7 @@ class Metrics {
   static void write_drafts(const Now& now, std::string& out);
   static void write_stores(const Now& now, std::string& out);
   static void write_tiers(const Now& now, std::string& out);
+  static void write_peers(const Now& now, std::string& out);
   void write_histograms(std::string& out) const;
 
   mutable std::mutex mutex_;

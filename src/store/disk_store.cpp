@@ -221,7 +221,7 @@ std::optional<DiskStore::Match> DiskStore::find(const Sha256Digest& fingerprint,
   for (const Index::Candidate& candidate : candidates) {
     // It parts from the prompt within the next link.
     if ((candidate.links + 1) * int64_t(kChainTokens) <= least) break;
-    Match match{.name = candidate.name};
+    Match match{.place = as_place(), .name = candidate.name};
     Sha256Digest found_fingerprint{};
     uint32_t found_layout = 0;
     Result<Manifest> manifest = read_manifest(candidate.name, &found_fingerprint, &found_layout);
@@ -290,7 +290,8 @@ Result<DiskStore::Match> DiskStore::open_sequence(const Sha256Digest& name,
   CAIRN_TRY(check_manifest(manifest, found_layout, layout));
   const int32_t length = manifest.outline.length();
   const int32_t resume = resume_position(manifest.outline, layout, length, false);
-  return Match{.name = name,
+  return Match{.place = as_place(),
+               .name = name,
                .manifest = std::move(manifest),
                .position = length,
                .resume = resume,
@@ -301,7 +302,9 @@ Result<DiskStore::Match> DiskStore::open_sequence(const Sha256Digest& name,
 Result<memory::Sequence> DiskStore::load(memory::Memory& memory, memory::Variant variant,
                                          const Sha256Digest& fingerprint, const Match& match,
                                          int32_t known) {
-  Loading loading(this, fingerprint, match, known);
+  Match own = match;
+  own.place = as_place();
+  Loading loading(fingerprint, std::move(own), known);
   for (;;) {
     CAIRN_TRY(loading.begin(memory, variant));
     while (loading.read_next()) {
@@ -331,6 +334,10 @@ class OpenFile : public OpenRecord {
 };
 
 }  // namespace
+
+std::shared_ptr<RecordPlace> DiskStore::as_place() {
+  return {std::shared_ptr<void>(), this};
+}
 
 RecordSource::Answer DiskStore::look_up(const Question& question) {
   return {.match = find(question.fingerprint, *question.layout, question.prompt,

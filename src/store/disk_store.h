@@ -49,7 +49,7 @@ struct StoreOptions {
   bool is_read_aside = false;
 };
 
-class DiskStore : public RecordSource {
+class DiskStore : public RecordSource, public RecordPlace {
  public:
   // Reads all manifests. Errors: those of Folder::open(), and of listing it; where it is read
   // aside, a store that cannot be listed has nothing, and takes nothing.
@@ -93,8 +93,8 @@ class DiskStore : public RecordSource {
   Result<memory::Sequence> load(memory::Memory& memory, memory::Variant variant,
                                 const Sha256Digest& fingerprint, const Match& match, int32_t known);
 
-  bool is_shared() const override { return false; }
   Answer look_up(const Question& question) override;
+  Origin origin() const override { return Origin::folder; }
   Result<std::unique_ptr<OpenRecord>> open_record(const PieceRef& piece,
                                                   std::optional<TimePoint> deadline) override;
   void refuse_record(const PieceRef& piece, const std::string& reason) override;
@@ -141,6 +141,7 @@ class DiskStore : public RecordSource {
 
  private:
   DiskStore(std::unique_ptr<Folder> folder, const StoreOptions& options);
+  std::shared_ptr<RecordPlace> as_place();  // Of matches, which the store outlives.
   Status scan();
   void read_aside();
   bool wait_until_read() const;  // False: nothing is read any more.

@@ -48,9 +48,8 @@ std::vector<std::span<std::byte>> targets_of(const Piece& piece, const memory::O
 }  // namespace
 
 // Moving a list of tokens leaves them where they are, so that the chain may refer to them.
-Loading::Loading(RecordSource* source, const Sha256Digest& fingerprint, Match match, int32_t known)
-    : source_(source),
-      match_(std::move(match)),
+Loading::Loading(const Sha256Digest& fingerprint, Match match, int32_t known)
+    : match_(std::move(match)),
       known_(known),
       chain_(fingerprint, match_.manifest.outline.tokens),
       outline_(match_.held ? *match_.held : match_.manifest.outline) {}
@@ -71,9 +70,9 @@ size_t Loading::needed_bytes(const memory::Layout& layout) const {
 
 Status Loading::begin(memory::Memory& memory, memory::Variant variant) {
   layout_ = &memory.layout();
-  const bool is_hopeless = is_bad_ && (is_late() || !source_->tries_again());
+  const bool is_hopeless = is_bad_ && (is_late() || !match_.place->tries_again());
   if (is_hopeless || resume(*layout_) <= known_) {
-    source_->count_miss();
+    match_.place->count_miss();
     return fail(ErrorCode::not_found, "store: nothing that helps could be read");
   }
   wanted_ = wanted(*layout_);
@@ -113,7 +112,7 @@ Result<memory::Sequence> Loading::finish() {
     return fail(ErrorCode::invalid_data, "store: a record is missing or damaged");
   }
   fill_rows();
-  source_->count_hit(match_.name);
+  match_.place->count_hit(match_.name);
   memory::Sequence sequence = std::move(*assembly_).finish();
   assembly_.reset();
   return sequence;
@@ -133,7 +132,7 @@ void Loading::fill_rows() {
 void Loading::open_ahead() {
   for (; open_next_ < pieces_.size() && opened_.size() < kOpenAhead; ++open_next_) {
     if (!has_part_in(pieces_[open_next_], wanted_)) continue;
-    opened_.push_back(source_->open_record(match_.manifest.pieces[open_next_], deadline_));
+    opened_.push_back(match_.place->open_record(match_.manifest.pieces[open_next_], deadline_));
   }
 }
 
@@ -166,7 +165,7 @@ bool Loading::read_piece(size_t index) {
       record ? read_record(**record, piece, ref, targets) : Status(record.error());
   // What cannot be read now may be readable again: only what was read and is wrong is put away.
   if (!status && status.error().code == ErrorCode::invalid_data) {
-    source_->refuse_record(ref, status.error().message);
+    match_.place->refuse_record(ref, status.error().message);
   }
   return bool(status);
 }
@@ -211,7 +210,7 @@ Status Loading::read_payload(OpenRecord& record, const RecordFront& front,
   const std::vector<uint32_t> found = checksums.finish();
   const bool is_equal = found.size() <= front.checksums.size() &&
                         std::equal(found.begin(), found.end(), front.checksums.begin());
-  source_->count_read(wanted + rest.size());
+  match_.place->count_read(wanted + rest.size());
   if (is_equal) return Ok{};
   return fail(ErrorCode::invalid_data, "record: a checksum of its payload is another");
 }

@@ -22,13 +22,13 @@ namespace cairn::store {
 
 class Loading {
  public:
-  // Of what this source found; resumes behind `known`. The source outlives it.
-  Loading(RecordSource* source, const Sha256Digest& fingerprint, Match match, int32_t known);
+  // Resumes behind `known`. REQUIRES: a match that has a place.
+  Loading(const Sha256Digest& fingerprint, Match match, int32_t known);
   Loading(const Loading&) = delete;
   Loading& operator=(const Loading&) = delete;
 
   const Match& match() const { return match_; }
-  RecordSource* source() const { return source_; }
+  const RecordPlace& place() const { return *match_.place; }
   // Where the sequence can be resumed, as far as is known by now.
   int32_t resume(const memory::Layout& layout) const;
   // Of the blocks that begin() takes.
@@ -56,7 +56,6 @@ class Loading {
   void fill_rows();
   bool is_late() const;
 
-  RecordSource* source_;
   Match match_;
   int32_t known_;
   Chain chain_;              // Of the manifest's tokens.

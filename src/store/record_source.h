@@ -1,7 +1,8 @@
-// Where stored sequences lie, as those see it who look for them and load them: a folder
-// (store/disk_store.h), or a tier that several machines share (tier/tier_source.h). Records are the
-// same bytes in both. Whatever a source hands out is untrusted until store/loading.h has checked
-// it; what is missing, slow or damaged is a miss.
+// Where stored sequences lie, as those see it who look for them and load them: a source finds them,
+// a place has their records. A folder is both (store/disk_store.h); what several machines share
+// (tier/tier_source.h) has a place for itself and one for each machine that lends its records.
+// Records are the same bytes everywhere. Whatever a place hands out is untrusted until
+// store/loading.h has checked it; what is missing, slow or damaged is a miss.
 // Thread rule: the source's own thread asks and opens; counting is thread-safe.
 #pragma once
 
@@ -32,8 +33,36 @@ class OpenRecord {
   virtual Status read(uint64_t offset, std::span<std::byte> bytes) = 0;
 };
 
+// Who has records, as answers say it.
+enum class Origin : uint8_t {
+  folder,
+  tier,  // A store that other machines fill, too.
+  peer,  // Another machine.
+};
+
+// Where the records of a sequence lie.
+class RecordPlace {
+ public:
+  virtual ~RecordPlace() = default;
+
+  virtual Origin origin() const = 0;
+  // One of a match's records; the place begins to bring it. Errors: not_found, invalid_data, io.
+  virtual Result<std::unique_ptr<OpenRecord>> open_record(const PieceRef& piece,
+                                                          std::optional<TimePoint> deadline) = 0;
+  // A record that was read and is wrong: nobody is to read it again.
+  virtual void refuse_record(const PieceRef& piece, const std::string& reason) = 0;
+  // Whether a sequence, one of whose records could not be had, is tried again with what is left.
+  virtual bool tries_again() const = 0;
+  // Of what machines share: why the last sequence that was lost was lost, in a word.
+  virtual std::string_view why_lost() const { return {}; }
+  virtual void count_hit(const Sha256Digest& name) = 0;
+  virtual void count_miss() = 0;
+  virtual void count_read(uint64_t bytes) = 0;
+};
+
 // A stored sequence that helps with a prompt.
 struct Match {
+  std::shared_ptr<RecordPlace> place;
   Sha256Digest name{};
   Manifest manifest;
   int32_t position = 0;  // Up to which tokens are common.
@@ -65,21 +94,8 @@ class RecordSource {
 
   virtual ~RecordSource() = default;
 
-  // Whether other machines fill it too.
-  virtual bool is_shared() const = 0;
+  // The place of what is found is the source's, which outlives it.
   virtual Answer look_up(const Question& question) = 0;
-  // One of a match's records; the source begins to bring it. Errors: not_found, invalid_data, io.
-  virtual Result<std::unique_ptr<OpenRecord>> open_record(const PieceRef& piece,
-                                                          std::optional<TimePoint> deadline) = 0;
-  // A record that was read and is wrong: nobody is to read it again.
-  virtual void refuse_record(const PieceRef& piece, const std::string& reason) = 0;
-  // Whether a sequence, one of whose records could not be had, is tried again with what is left.
-  virtual bool tries_again() const = 0;
-  // Of a tier: why the last sequence that was lost was lost, in a word.
-  virtual std::string_view why_lost() const { return {}; }
-  virtual void count_hit(const Sha256Digest& name) = 0;
-  virtual void count_miss() = 0;
-  virtual void count_read(uint64_t bytes) = 0;
 };
 
 // That a manifest is of this layout, and that a sequence could be so. Errors: unsupported,

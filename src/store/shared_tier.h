@@ -19,6 +19,8 @@
 
 namespace cairn::store {
 
+class DiskStore;
+
 // What became of a look-up, as answers and metrics say it.
 enum class TierOutcome : uint8_t {
   fetched,
@@ -30,8 +32,9 @@ enum class TierOutcome : uint8_t {
   incomplete,   // Records are missing: evicted, or not there yet.
   damaged,      // Not what was asked for: nothing of it was used.
   computed,     // Another machine computed it too, and was waited for in vain.
+  busy,         // Another machine has it, and lends to others now.
 };
-inline constexpr size_t kTierOutcomes = 9;
+inline constexpr size_t kTierOutcomes = 10;
 std::string_view name_of(TierOutcome outcome);
 
 struct TierStats {
@@ -43,6 +46,16 @@ struct TierStats {
   uint64_t refused_records = 0;  // Damaged, forged or half written.
   uint64_t lease_waits = 0;      // Prompts that waited for another machine.
   uint64_t breaker_openings = 0;
+  // Machines that were asked for records, by what became of it.
+  bool has_peers = false;
+  std::array<uint64_t, kTierOutcomes> peers{};
+  uint64_t peer_read_bytes = 0;
+  uint64_t registered = 0;      // Sequences that others were told of.
+  uint64_t lent_sequences = 0;  // In memory, for others.
+  uint64_t lent_records = 0, lent_bytes = 0;
+  // Of the process's port.
+  uint64_t peer_strangers = 0;  // Who did not prove that they know the key.
+  uint64_t peer_busy = 0;       // Records that were refused, since others were lent to.
   bool is_open = false;         // The breaker of those who read.
   double bytes_per_second = 0;  // Measured.
 };
@@ -77,6 +90,10 @@ class SharedTier {
   // Waits until nothing does: what waits is passed over, what is being sent is left. False: there
   // was nothing.
   virtual bool drain() = 0;
+  // Somebody waits for memory: what is held only for others goes, with the next collect().
+  virtual void give_room() = 0;
+  // Records that other machines may have, beside those in memory. Outlives it.
+  virtual void lend_folder(DiskStore* folder) = 0;
   // Waits until all is sent, for so long at most. For a server that ends.
   virtual bool flush(std::chrono::milliseconds longest) = 0;
   // A step that computed these tokens of prompts, and nothing else.

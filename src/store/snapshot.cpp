@@ -56,6 +56,11 @@ bool Snapshot::cut(int32_t position) {
   return true;
 }
 
+void Snapshot::restore() {
+  outline_ = memory::Archive::outline_of(sequence_);
+  pieces_ = pieces_of(outline_, *layout_);
+}
+
 std::vector<std::span<const std::byte>> Snapshot::parts_of(const Piece& piece) const {
   using memory::Archive;
   return spans_of<const std::byte>(

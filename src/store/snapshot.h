@@ -34,6 +34,7 @@ class Snapshot {
   // Leaves of it what can be resumed at or before this position; nothing: false, and it is as it
   // was.
   bool cut(int32_t position);
+  void restore();  // All of it again.
 
   // The payload of a piece, part by part.
   std::vector<std::span<const std::byte>> parts_of(const Piece& piece) const;

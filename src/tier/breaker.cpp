@@ -28,7 +28,7 @@ void Breaker::note_failure(Clock::time_point now) {
   if (is_on_trial_) return pause(now);
   failures_.push_back(now);
   while (now - failures_.front() > kWithin) failures_.pop_front();
-  if (failures_.size() >= kFailures) pause(now);
+  if (failures_.size() >= failures_max_) pause(now);
 }
 
 void Breaker::pause(Clock::time_point now) {
@@ -38,6 +38,16 @@ void Breaker::pause(Clock::time_point now) {
   failures_.clear();
   is_on_trial_ = false;
   ++opened_;
+}
+
+bool Breaker::note_refusal(Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  refusals_.push_back(now);
+  while (now - refusals_.front() > kBlocked) refusals_.pop_front();
+  if (refusals_.size() < kRefusals) return false;
+  blocked_until_ = std::max<Clock::time_point>(blocked_until_, now + kBlocked);
+  refusals_.clear();
+  return true;
 }
 
 void Breaker::block(std::chrono::seconds time, Clock::time_point now) {

@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
@@ -27,6 +29,10 @@ Result<std::unique_ptr<Connection>> Connection::open(const TierAddress& address,
                                                      const std::atomic<bool>* is_given_up) {
   CAIRN_TRY(std::unique_ptr<Wire> wire, Wire::connect(address, deadline, is_given_up));
   std::unique_ptr<Connection> made(new Connection(std::move(wire)));
+  if (address.is_peer) {
+    CAIRN_TRY(made->prove(Secret(address.key), deadline));
+    return made;
+  }
   if (address.password.empty()) return made;
   std::vector<std::string_view> words = {"AUTH"};
   if (!address.user.empty()) words.push_back(address.user);
@@ -34,6 +40,31 @@ Result<std::unique_ptr<Connection>> Connection::open(const TierAddress& address,
   CAIRN_TRY(const Reply reply, made->ask(words, 0, deadline));
   if (reply.kind == Reply::Kind::text) return made;
   return fail(ErrorCode::invalid_argument, "tier: the login was refused");
+}
+
+// Its number and its proof come first: who does not know the secret learns nothing.
+Status Connection::prove(const Secret& secret, Clock::time_point deadline) {
+  const Sha256Digest own = new_number();
+  const std::string number = hex_of(own);
+  const std::array<std::string_view, 2> greeting = {"PEER", number};
+  CAIRN_TRY(const Reply reply, ask(greeting, 2 * sizeof(Sha256Digest), deadline));
+  if (reply.bytes.size() != 2 * sizeof(Sha256Digest)) {
+    return fail(ErrorCode::io, "tier: expected another machine's proof, found {} bytes",
+                reply.bytes.size());
+  }
+  Sha256Digest other{};
+  std::ranges::transform(std::span(reply.bytes).first(other.size()), other.begin(),
+                         [](std::byte byte) { return uint8_t(byte); });
+  const Sha256Digest expected = secret.proof_of(Secret::Side::lender, own, other);
+  const auto proof = std::span(reply.bytes).subspan(other.size());
+  if (!are_equal(std::as_bytes(std::span(expected)), proof)) {
+    return fail(ErrorCode::io, "tier: the other machine has not this tier's key");
+  }
+  const std::string answer = hex_of(secret.proof_of(Secret::Side::asker, own, other));
+  const std::array<std::string_view, 2> words = {"AUTH", answer};
+  CAIRN_TRY(const Reply taken, ask(words, 0, deadline));
+  if (taken.kind == Reply::Kind::text) return Ok{};
+  return fail(ErrorCode::io, "tier: the other machine refused: {}", taken.text.substr(0, 100));
 }
 
 Result<ExpectedReply> Connection::send(std::span<const std::string_view> words, size_t bytes_max,

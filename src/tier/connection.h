@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "tier/reply_reader.h"
+#include "tier/secret.h"
 #include "tier/wire.h"
 
 namespace cairn::tier {
@@ -27,7 +28,8 @@ using ExpectedReply = std::shared_ptr<Expected>;
 
 class Connection {
  public:
-  // Connects and logs in. Errors: those of Wire::connect(), invalid_argument (refused to let in).
+  // Connects and logs in; with another machine of ours both prove who they are. Errors: those of
+  // Wire::connect(), invalid_argument (refused to let in).
   static Result<std::unique_ptr<Connection>> open(const TierAddress& address,
                                                   Clock::time_point deadline,
                                                   const std::atomic<bool>* is_given_up);
@@ -49,6 +51,7 @@ class Connection {
 
  private:
   explicit Connection(std::unique_ptr<Wire> wire);
+  Status prove(const Secret& secret, Clock::time_point deadline);
   Status receive(Clock::time_point deadline);
 
   std::unique_ptr<Wire> wire_;

@@ -28,7 +28,7 @@ bool ends_all(const Error& error) {
 }  // namespace
 
 Status Servers::connect(Clock::time_point deadline) {
-  if (cluster_->is_known() || (only_ != nullptr && !only_->is_broken())) return Ok{};
+  if (knows_cluster() || (only_ != nullptr && !only_->is_broken())) return Ok{};
   only_.reset();
   CAIRN_TRY(only_, Connection::open(*address_, deadline, is_given_up_));
   return Ok{};
@@ -43,7 +43,7 @@ Result<PendingReply> Servers::send(std::span<const std::string_view> words, size
   pending->parts.assign(parts.begin(), parts.end());
   pending->expected = std::make_shared<Expected>();
   pending->expected->bytes_max = bytes_max;
-  if (!cluster_->is_known()) {
+  if (!knows_cluster()) {
     if (only_ == nullptr) return fail(ErrorCode::io, "tier: the connection is broken");
     pending->connection = only_;
     CAIRN_TRY(pending->expected, only_->send(words, bytes_max, deadline, parts));
@@ -69,6 +69,7 @@ Result<Reply*> Servers::wait(const PendingReply& pending, Clock::time_point dead
       CAIRN_TRY(lose(*pending, reply.error()));
       continue;
     }
+    if (cluster_ == nullptr) return reply;
     const std::optional<Redirect> redirect = Redirect::read(**reply);
     if (redirect && !pending->was_followed) {
       CAIRN_TRY(follow(*pending, *redirect, until));

@@ -36,7 +36,7 @@ class Servers {
  public:
   enum class Use : uint8_t { reads, writes };
 
-  // All of them outlive it.
+  // All of them outlive it. Without a cluster it is one server, whatever that says.
   Servers(const TierAddress* address, const TierTimes* times, Cluster* cluster, Use use,
           const std::atomic<bool>* is_given_up)
       : address_(address), times_(times), cluster_(cluster), use_(use), is_given_up_(is_given_up) {}
@@ -61,6 +61,7 @@ class Servers {
   bool is_broken() const { return only_ != nullptr && only_->is_broken(); }
 
  private:
+  bool knows_cluster() const { return cluster_ != nullptr && cluster_->is_known(); }
   Breaker& breaker_of(Shard& shard) const {
     return use_ == Use::reads ? shard.reads : shard.writes;
   }

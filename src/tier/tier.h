@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -23,10 +22,13 @@
 #include "tier/breaker.h"
 #include "tier/cluster.h"
 #include "tier/costs.h"
+#include "tier/secret.h"
 #include "tier/tier_address.h"
 #include "tier/tier_options.h"
 
 namespace cairn::tier {
+
+class PeerServer;
 
 using Outcome = store::TierOutcome;
 using store::TierStats;
@@ -34,18 +36,24 @@ using store::TierStats;
 class Tier {
  public:
   // Errors: those of TierAddress::find(). Does not connect: a tier that is down is no error.
-  static Result<std::unique_ptr<Tier>> open(const TierOptions& options);
+  static Result<std::unique_ptr<Tier>> open(const TierOptions& options,
+                                            std::shared_ptr<PeerServer> peers = nullptr);
 
   const TierOptions& options() const { return options_; }
   const TierAddress& address() const { return address_; }
   uint64_t node() const { return node_; }  // A number of this process alone.
+  const Secret& secret() const { return secret_; }
+  // Where it lends what it has; null: it does not, and asks no other machine either.
+  PeerServer* peers() const { return peers_.get(); }
   Costs& costs() { return costs_; }
+  Costs& peer_costs() { return peer_costs_; }  // Of fetching from other machines.
   Breaker& reads() { return reads_; }
   Breaker& writes() { return writes_; }
   Cluster& cluster() { return cluster_; }
 
   void count(uint64_t TierStats::*value, uint64_t by = 1);
   void count(Outcome outcome);
+  void count_peer(Outcome outcome);
   TierStats stats() const;
 
   // A record that was wrong. After three of them the tier is not read for ten minutes.
@@ -60,34 +68,32 @@ class Tier {
   // together does not go together.
   std::string kept_ms();
 
-  // The name of what is kept. Those of another secret are others. No braces: in a cluster these
-  // would put all of it into one place.
-  std::string key_of(std::string_view kind, const Sha256Digest& digest) const;
-  // What stands behind a record's bytes.
+  std::string key_of(std::string_view kind, const Sha256Digest& digest) const {
+    return secret_.key_of(kind, digest);
+  }
   Sha256Digest seal_of(const Sha256Digest& name,
-                       std::span<const std::span<const std::byte>> parts) const;
+                       std::span<const std::span<const std::byte>> parts) const {
+    return secret_.seal_of(name, parts);
+  }
 
  private:
-  Tier(const TierOptions& options, TierAddress address, uint64_t seed);
+  Tier(const TierOptions& options, TierAddress address, std::shared_ptr<PeerServer> peers,
+       uint64_t seed);
 
   TierOptions options_;
   TierAddress address_;
-  std::string key_beginning_;
+  Secret secret_;
+  std::shared_ptr<PeerServer> peers_;
   uint64_t node_;
-  Costs costs_;
+  Costs costs_, peer_costs_;
   Breaker reads_, writes_;
   Cluster cluster_;
   mutable std::mutex mutex_;
   std::mt19937_64 random_;
   TierStats stats_;
   std::set<Sha256Digest> bad_;
-  std::deque<Breaker::Clock::time_point> refusals_;
 };
 
-// Kinds of what is kept.
-inline constexpr std::string_view kRecordKey = "r:", kPointerKey = "m:", kEndKey = "e:",
-                                  kLeaseKey = "l:", kWantedKey = "w:";
-inline constexpr size_t kSealBytes = sizeof(Sha256Digest);
 // Of a record. A state of the largest models takes some 150 MiB; servers take 512 at most.
 inline constexpr uint64_t kRecordBytesMax = uint64_t(256) << 20;
 inline constexpr uint64_t kManifestRecordBytesMax = uint64_t(16) << 20;

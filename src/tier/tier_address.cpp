@@ -134,17 +134,20 @@ Result<TierAddress> TierAddress::find(const TierOptions& options) {
     }
   }
   if (!options.key_file.empty()) {
-    CAIRN_TRY(address.key, read_secret(options.key_file));
-    if (address.key.size() < kKeyBytesMin) {
-      return fail(ErrorCode::invalid_argument, "{}: expected a key of {} bytes at least, found {}",
-                  options.key_file, kKeyBytesMin, address.key.size());
-    }
+    CAIRN_TRY(address.key, read_tier_key(options.key_file));
   }
   if (address.url.is_secure) {
     CAIRN_TRY(address.trust, client::ServerTrust::read(options.authority_path));
   }
   CAIRN_TRY(address.sockets, look_up(address.url));
   return address;
+}
+
+Result<std::string> read_tier_key(const std::string& path) {
+  CAIRN_TRY(std::string key, read_secret(path));
+  if (key.size() >= kKeyBytesMin) return key;
+  return fail(ErrorCode::invalid_argument, "{}: expected a key of {} bytes at least, found {}",
+              path, kKeyBytesMin, key.size());
 }
 
 std::optional<SocketAddress> numeric_address(const TierAddress& home, const std::string& host,
@@ -156,38 +159,84 @@ std::optional<SocketAddress> numeric_address(const TierAddress& home, const std:
   }
   if (home.url.host.empty() || home.sockets.empty()) return std::nullopt;
   SocketAddress address = home.sockets.front();
-  const in_port_t number = htons(in_port_t(std::stoi(port)));
-  auto* const bytes = reinterpret_cast<sockaddr*>(&address.bytes);
-  if (bytes->sa_family == AF_INET) {
-    reinterpret_cast<sockaddr_in*>(bytes)->sin_port = number;
-  } else {
-    reinterpret_cast<sockaddr_in6*>(bytes)->sin6_port = number;
-  }
+  set_port(address, uint16_t(std::stoi(port)));
   return address;
 }
 
-Sha256Digest keyed_digest(std::string_view key, std::span<const std::byte> first,
-                          std::span<const std::byte> second) {
-  constexpr size_t kBlockBytes = 64;
-  std::array<uint8_t, kBlockBytes> block{};
-  if (key.size() > kBlockBytes) {
-    const Sha256Digest shorter = Sha256().add(key).finish();
-    std::ranges::copy(shorter, block.begin());
-  } else {
-    std::ranges::transform(key, block.begin(), [](char sign) { return uint8_t(sign); });
-  }
-  const auto mixed = [&](uint8_t with) {
-    std::array<uint8_t, kBlockBytes> bytes = block;
-    for (uint8_t& byte : bytes) byte ^= with;
-    return bytes;
+Result<SocketAddress> parse_socket_address(std::string_view option, const std::string& text) {
+  const auto refuse = [&] {
+    return fail(ErrorCode::invalid_argument,
+                "{}: expected an address and a port such as 10.0.0.5:7400 or [::1]:7400, found {}",
+                option, text);
   };
-  const auto inner_key = mixed(0x36), outer_key = mixed(0x5c);
-  const Sha256Digest inner =
-      Sha256().add(std::as_bytes(std::span(inner_key))).add(first).add(second).finish();
-  return Sha256()
-      .add(std::as_bytes(std::span(outer_key)))
-      .add(std::as_bytes(std::span(inner)))
-      .finish();
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos) return refuse();
+  const std::string port = text.substr(colon + 1);
+  std::string host = text.substr(0, colon);
+  const bool is_bracketed = host.starts_with('[') && host.ends_with(']');
+  if (is_bracketed) host = host.substr(1, host.size() - 2);
+  const bool is_numbers = !host.empty() && is_bracketed == (host.find(':') != host.npos);
+  if (!is_numbers || (port != "0" && !is_port(port))) return refuse();
+  auto found = find_sockets(host, port, AI_NUMERICHOST | AI_NUMERICSERV);
+  if (!found) return refuse();
+  return (*found).front();
+}
+
+bool is_loopback(const SocketAddress& address) {
+  const auto* const bytes = reinterpret_cast<const sockaddr*>(&address.bytes);
+  if (bytes->sa_family == AF_INET) {
+    const auto* const four = reinterpret_cast<const sockaddr_in*>(bytes);
+    return ntohl(four->sin_addr.s_addr) >> 24 == 127;
+  }
+  const auto* const six = reinterpret_cast<const sockaddr_in6*>(bytes);
+  return bytes->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&six->sin6_addr);
+}
+
+bool is_any(const SocketAddress& address) {
+  const auto* const bytes = reinterpret_cast<const sockaddr*>(&address.bytes);
+  if (bytes->sa_family == AF_INET) {
+    return reinterpret_cast<const sockaddr_in*>(bytes)->sin_addr.s_addr == INADDR_ANY;
+  }
+  const auto* const six = reinterpret_cast<const sockaddr_in6*>(bytes);
+  return bytes->sa_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&six->sin6_addr);
+}
+
+std::string text_of(const SocketAddress& address) {
+  std::array<char, NI_MAXHOST> host{};
+  const auto* const bytes = reinterpret_cast<const sockaddr*>(&address.bytes);
+  if (::getnameinfo(bytes, address.size, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0)
+    return {};
+  const bool is_six = bytes->sa_family == AF_INET6;
+  return fmt::format("{}{}{}:{}", is_six ? "[" : "", host.data(), is_six ? "]" : "",
+                     port_of(address));
+}
+
+uint16_t port_of(const SocketAddress& address) {
+  const auto* const bytes = reinterpret_cast<const sockaddr*>(&address.bytes);
+  const bool is_four = bytes->sa_family == AF_INET;
+  return ntohs(is_four ? reinterpret_cast<const sockaddr_in*>(bytes)->sin_port
+                       : reinterpret_cast<const sockaddr_in6*>(bytes)->sin6_port);
+}
+
+void set_port(SocketAddress& address, uint16_t port) {
+  auto* const bytes = reinterpret_cast<sockaddr*>(&address.bytes);
+  if (bytes->sa_family == AF_INET) {
+    reinterpret_cast<sockaddr_in*>(bytes)->sin_port = htons(port);
+  } else {
+    reinterpret_cast<sockaddr_in6*>(bytes)->sin6_port = htons(port);
+  }
+}
+
+std::optional<TierAddress> peer_address(const std::string& key, const std::string& text) {
+  Result<SocketAddress> socket = parse_socket_address("peer", text);
+  if (!socket || port_of(*socket) == 0 || is_any(*socket)) return std::nullopt;
+  if (key.empty() && !is_loopback(*socket)) return std::nullopt;
+  TierAddress address;
+  address.url.host = text;
+  address.sockets = {*socket};
+  address.key = key;
+  address.is_peer = true;
+  return address;
 }
 
 }  // namespace cairn::tier

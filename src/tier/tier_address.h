@@ -37,19 +37,32 @@ struct TierAddress {
   std::vector<SocketAddress> sockets;  // To be tried in this order.
   std::string user, password;
   std::shared_ptr<const client::ServerTrust> trust;  // Null where it is not secure.
-  std::string key;  // By which records are known to come from those who share it.
+  std::string key;       // By which records are known to come from those who share it.
+  bool is_peer = false;  // A machine that lends records: both prove that they know the key.
 
   // Errors: invalid_argument, not_found (a name that nobody knows), those of reading files.
   static Result<TierAddress> find(const TierOptions& options);
 };
+
+// Of those who share a tier. Errors: invalid_argument: others can read it, or it is short.
+Result<std::string> read_tier_key(const std::string& path);
 
 // Of a server that another one speaks of, by numbers: nobody waits for a name. An empty host is
 // that of `home`. None: it is a name, or nothing that could be an address.
 std::optional<SocketAddress> numeric_address(const TierAddress& home, const std::string& host,
                                              const std::string& port);
 
-// HMAC-SHA-256 (RFC 2104) of two texts, one behind the other.
-Sha256Digest keyed_digest(std::string_view key, std::span<const std::byte> first,
-                          std::span<const std::byte> second);
+// Of a machine that lends records, by numbers (10.0.0.5:7400, [::1]:7400). Without a key only this
+// one's own address is believed. None: it is nothing of the kind.
+std::optional<TierAddress> peer_address(const std::string& key, const std::string& text);
+
+// "HOST:PORT", "[HOST]:PORT", by numbers; port 0: any. Errors: invalid_argument.
+Result<SocketAddress> parse_socket_address(std::string_view option, const std::string& text);
+bool is_loopback(const SocketAddress& address);
+bool is_any(const SocketAddress& address);  // 0.0.0.0, ::
+// The other way round.
+std::string text_of(const SocketAddress& address);
+uint16_t port_of(const SocketAddress& address);
+void set_port(SocketAddress& address, uint16_t port);
 
 }  // namespace cairn::tier

@@ -30,6 +30,13 @@ struct TierTimes {
   std::chrono::seconds kept{1800};              // Without use.
 };
 
+// How records are lent to other machines, and borrowed from them.
+struct PeerOptions {
+  std::string listen;   // HOST:PORT, by numbers; empty: nothing is lent or borrowed.
+  std::string address;  // As others see it; empty: the same.
+  uint64_t bytes_per_second = 250'000'000;  // That are lent at most.
+};
+
 struct TierOptions {
   // redis://HOST[:PORT], rediss://HOST[:PORT] (TLS), unix:PATH; empty: none.
   std::string url;
@@ -40,6 +47,7 @@ struct TierOptions {
   Fetching fetching = Fetching::cheaper;
   bool uses_leases = true;  // Machines tell each other what they compute.
   TierTimes times;
+  PeerOptions peers;
 };
 
 }  // namespace cairn::tier

@@ -34,8 +34,8 @@ Error refusal(const Reply& reply) {
 
 }  // namespace
 
-Result<std::unique_ptr<TierPublisher>> TierPublisher::start(Tier* tier) {
-  std::unique_ptr<TierPublisher> made(new TierPublisher(tier));
+Result<std::unique_ptr<TierPublisher>> TierPublisher::start(Tier* tier, Shelf* shelf) {
+  std::unique_ptr<TierPublisher> made(new TierPublisher(tier, shelf));
   const BlockedSignals blocked;
   try {
     made->thread_ = std::thread([publisher = made.get()] { publisher->run(); });
@@ -60,7 +60,7 @@ void TierPublisher::offer(std::unique_ptr<store::Snapshot> snapshot, Offer offer
   std::deque<Item> passed_over;
   {
     const std::lock_guard lock(mutex_);
-    waiting_.push_back({std::move(snapshot), offer});
+    waiting_.push_back({std::move(snapshot), offer, waiting_bytes_max});
     uint64_t bytes = 0;
     for (const Item& item : waiting_) bytes += bytes_of(item.snapshot);
     while (!waiting_.empty() && bytes > waiting_bytes_max) {
@@ -107,7 +107,15 @@ void TierPublisher::run() {
   idle_since_ = Clock::now();
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return is_closing_ || !waiting_.empty(); });
+    const auto is_called = [this] { return is_closing_ || !waiting_.empty(); };
+    if (!registrar_) {
+      changed_.wait(lock, is_called);
+    } else if (!changed_.wait_until(lock, next_beat_, is_called)) {
+      lock.unlock();
+      beat();
+      lock.lock();
+      continue;
+    }
     if (is_closing_) return;
     Item item = std::move(waiting_.front());
     waiting_.pop_front();
@@ -121,17 +129,14 @@ void TierPublisher::run() {
   }
 }
 
-// Counting goes on while the tier is down.
+// Counting goes on while the tier is down, and what is lent is lent to those who know of it.
 void TierPublisher::work(Item& item) {
-  const store::Chain chain(item.snapshot->fingerprint(), item.snapshot->outline().tokens);
   busy_since_ = Clock::now();
-  Result<int32_t> length = choose_length(item, chain);
-  Status sent = Ok{};
-  if (length && *length > 0 && tier_->writes().admits()) {
-    sent = publish(*item.snapshot, *length);
-    if (sent) tier_->writes().note_success();
-  } else if (length && *length == 0) {
-    tier_->count(&TierStats::not_published);
+  const Status sent = send(item);
+  if (!sent) note_failure(sent.error(), "sent");
+  if (shelf_ != nullptr && item.offer != Offer::evicted && !gives_up_) {
+    const Status lent = lend(item);
+    if (!lent) note_failure(lent.error(), "lent");
   }
   const auto now = Clock::now();
   const auto busy = now - busy_since_, idle = busy_since_ - idle_since_;
@@ -139,13 +144,61 @@ void TierPublisher::work(Item& item) {
                 (std::chrono::duration<double>(busy) / std::chrono::duration<double>(busy + idle) -
                  busy_part_);
   idle_since_ = now;
-  if (length && sent) return;
-  const Error& error = length ? sent.error() : length.error();
+}
+
+void TierPublisher::note_failure(const Error& error, std::string_view what) {
   servers_.reset();
   if (error.code == ErrorCode::cancelled) return;
   tier_->writes().note_failure();
   tier_->count(&TierStats::publish_failures);
-  log::info("tier: a sequence was not sent: {}", error.message);
+  log::info("tier: a sequence was not {}: {}", what, error.message);
+}
+
+Status TierPublisher::send(Item& item) {
+  const store::Chain chain(item.snapshot->fingerprint(), item.snapshot->outline().tokens);
+  CAIRN_TRY(const int32_t length, choose_length(item, chain));
+  if (length == 0) tier_->count(&TierStats::not_published);
+  if (length == 0 || !tier_->writes().admits()) return Ok{};
+  CAIRN_TRY(publish(*item.snapshot, length));
+  tier_->writes().note_success();
+  return Ok{};
+}
+
+// First it can be had, then others are told.
+Status TierPublisher::lend(Item& item) {
+  item.snapshot->restore();
+  if (digests_.size() >= kDigestsMax) digests_.clear();
+  CAIRN_TRY(std::shared_ptr<LentSequence> sequence,
+            LentSequence::prepare(item.snapshot, digests_, gives_up_));
+  const Registrar::Entry entry = Registrar::entry_of(
+      *sequence->chain, sequence->snapshot->outline().length(), sequence->manifest.ref.name);
+  shelf_->add(std::move(sequence), item.lent_bytes_max);
+  if (!tier_->writes().admits()) return Ok{};
+  CAIRN_TRY(connect());
+  CAIRN_TRY(registrar_->add(*servers_, entry, gives_up_));
+  tier_->writes().note_success();
+  return Ok{};
+}
+
+// What cannot be said now is said soon again.
+void TierPublisher::beat() {
+  next_beat_ = Clock::now() + kNodeBeat;
+  if (!tier_->writes().admits()) return;
+  const auto say = [&]() -> Status {
+    CAIRN_TRY(connect());
+    CAIRN_TRY(registrar_->beat(*servers_));
+    return Ok{};
+  };
+  const Status said = say();
+  if (said) {
+    next_beat_ = registrar_->next_beat();
+    tier_->writes().note_success();
+    return;
+  }
+  servers_.reset();
+  if (said.error().code == ErrorCode::cancelled) return;
+  tier_->writes().note_failure();
+  log::info("tier: this machine could not say that it lives: {}", said.error().message);
 }
 
 // Zero: nothing of it.
@@ -242,6 +295,7 @@ Status TierPublisher::send_records(const store::Snapshot& snapshot, const store:
   CAIRN_TRY(const std::vector<bool> is_there, ask_presence(names));
   for (size_t index = 0; index < names.size(); ++index) {
     if (gives_up_) return fail(ErrorCode::cancelled, "tier: the memory is needed");
+    if (registrar_) CAIRN_TRY(registrar_->beat(*servers_));
     const store::Piece& piece = snapshot.pieces()[index];
     const bool is_bad = tier_->take_bad(names[index]);
     const auto known = digests_.find(names[index]);

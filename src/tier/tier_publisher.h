@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,7 +22,9 @@
 #include "store/encoded_record.h"
 #include "store/shared_tier.h"
 #include "store/snapshot.h"
+#include "tier/registrar.h"
 #include "tier/servers.h"
+#include "tier/shelf.h"
 #include "tier/tier.h"
 #include "tier/use_counts.h"
 
@@ -31,8 +34,9 @@ class TierPublisher {
  public:
   using Offer = store::SharedTier::Offer;
 
-  // Errors: io, where the system gives no thread. The tier outlives it.
-  static Result<std::unique_ptr<TierPublisher>> start(Tier* tier);
+  // Errors: io, where the system gives no thread. The tier outlives it, and so does the shelf, on
+  // which comes what other machines may ask for; null where the tier has no peers.
+  static Result<std::unique_ptr<TierPublisher>> start(Tier* tier, Shelf* shelf);
   ~TierPublisher();  // What waits is not sent.
 
   // Its blocks stay until it is sent, or passed over: `waiting_bytes_max` may wait, the oldest
@@ -52,11 +56,18 @@ class TierPublisher {
   struct Item {
     std::unique_ptr<store::Snapshot> snapshot;
     Offer offer = Offer::prompt;
+    uint64_t lent_bytes_max = 0;
   };
 
-  explicit TierPublisher(Tier* tier) : tier_(tier) {}
+  TierPublisher(Tier* tier, Shelf* shelf) : tier_(tier), shelf_(shelf) {
+    if (shelf != nullptr) registrar_.emplace(tier);
+  }
   void run();
   void work(Item& item);
+  Status send(Item& item);
+  Status lend(Item& item);
+  void note_failure(const Error& error, std::string_view what);
+  void beat();
   Result<int32_t> choose_length(const Item& item, const store::Chain& chain);
   Result<int32_t> wanted_length(const store::Chain& chain, int32_t used, int32_t whole);
   bool is_busy() const;
@@ -70,6 +81,7 @@ class TierPublisher {
   Result<std::vector<bool>> ask_presence(const std::vector<Sha256Digest>& names);
 
   Tier* tier_;
+  Shelf* shelf_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Item> waiting_;
@@ -80,6 +92,8 @@ class TierPublisher {
   std::unique_ptr<Servers> servers_;
   bool has_lost_ = false;  // Of what is being sent, something that a server of a cluster has.
   UseCounts counts_;
+  std::optional<Registrar> registrar_;  // None: no peers.
+  Clock::time_point next_beat_{};
   std::map<Sha256Digest, Sha256Digest> digests_;  // Of records that were sent, by name.
   double busy_part_ = 0;                          // Of the time, that it sent something.
   Clock::time_point busy_since_{}, idle_since_{};

@@ -76,6 +76,8 @@ TEST(SharedTier, OptionsThatCannotBeAreRefused) {
        {std::vector<std::string>{"--tier", "http://cache"},
         std::vector<std::string>{"--tier", "redis://a:b@cache"},
         std::vector<std::string>{"--tier-key", "/etc/hostname"},
+        std::vector<std::string>{"--peer-listen", "127.0.0.1:0"},
+        std::vector<std::string>{"--tier", "unix:/x", "--peer-listen", "0.0.0.0:0"},
         std::vector<std::string>{"--tier", "unix:/x", "--tier-publish", "some"}}) {
     std::vector<std::string> words = {"serve", "--port", "0"};
     words.insert(words.end(), wrong.begin(), wrong.end());

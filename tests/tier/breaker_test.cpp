@@ -70,6 +70,31 @@ TEST_F(BreakerTest, ATrialOfWhichNothingIsHeardIsForgotten) {
   EXPECT_TRUE(breaker_.admits(now_));
 }
 
+// Of a machine whose records others have as well.
+TEST_F(BreakerTest, OneFailureMayBeEnough) {
+  Breaker breaker(1, 1);
+  breaker.note_failure(now_);
+  EXPECT_FALSE(breaker.admits(now_));
+  EXPECT_TRUE(breaker.admits(now_ + milliseconds(5501)));
+}
+
+// Three wrong records within ten minutes block it for ten.
+TEST_F(BreakerTest, WhoLiesIsBlocked) {
+  EXPECT_FALSE(breaker_.note_refusal(now_));
+  EXPECT_FALSE(breaker_.note_refusal(now_));
+  pass(seconds(601));
+  EXPECT_FALSE(breaker_.note_refusal(now_));
+  EXPECT_FALSE(breaker_.note_refusal(now_));
+  EXPECT_TRUE(breaker_.admits(now_));
+  EXPECT_TRUE(breaker_.note_refusal(now_));
+  EXPECT_FALSE(breaker_.admits(now_));
+  breaker_.note_success();
+  pass(seconds(599));
+  EXPECT_FALSE(breaker_.admits(now_));
+  pass(seconds(2));
+  EXPECT_TRUE(breaker_.admits(now_));
+}
+
 TEST_F(BreakerTest, WhatIsBlockedIsNotTried) {
   breaker_.block(seconds(600), now_);
   breaker_.note_success();

@@ -34,13 +34,18 @@ class SharedEngines : public test::SmallPagesTest<const char*> {
     return made;
   }
 
-  std::unique_ptr<Engine> engine(const tier::TierOptions& tier) const {
+  EngineOptions engine_options() const {
     EngineOptions options = golden_options(KvType::f16);
     options.row_count_max = 16;
     options.log_step = 8;
     options.cache_audit_interval = 0;
-    options.open_tier = tier::opener_of(tier);
     options.cache_dir = cache_dir_;
+    return options;
+  }
+
+  std::unique_ptr<Engine> engine(const tier::TierOptions& tier) const {
+    EngineOptions options = engine_options();
+    options.open_tier = tier::opener_of(tier);
     return load_engine(golden_path(GetParam(), ".gguf"), options);
   }
 
@@ -69,9 +74,7 @@ class SharedEngines : public test::SmallPagesTest<const char*> {
     ASSERT_TRUE(engine.sequence_store()->tier()->flush(std::chrono::seconds(60)));
   }
 
-  static tier::TierStats stats(Engine& engine) {
-    return engine.sequence_store()->tier()->stats();
-  }
+  static tier::TierStats stats(Engine& engine) { return engine.sequence_store()->tier()->stats(); }
   static uint64_t outcomes(Engine& engine, tier::Outcome outcome) {
     return stats(engine).outcomes[size_t(outcome)];
   }

@@ -75,19 +75,21 @@ TEST_F(TierAddressTest, RefusesSecretsThatAreNone) {
   EXPECT_TRUE(bool(TierAddress::find({.url = "redis://127.0.0.1"})));
 }
 
-// RFC 4231, cases 1, 2 and 6.
-TEST(KeyedDigest, IsHmacOfBothTexts) {
-  const auto digest = [](std::string_view key, std::string_view first, std::string_view second) {
-    return hex_of(
-        tier::keyed_digest(key, std::as_bytes(std::span(first)), std::as_bytes(std::span(second))));
-  };
-  EXPECT_EQ(digest(std::string(20, '\x0b'), "Hi ", "There"),
-            "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
-  EXPECT_EQ(digest("Jefe", "what do ya want ", "for nothing?"),
-            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
-  EXPECT_EQ(digest(std::string(131, '\xaa'), "Test Using Larger Than Block-Size Key",
-                   " - Hash Key First"),
-            "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+// What a machine says of where it is, and what it is not believed.
+TEST(PeerAddress, IsOfNumbersAndThisMachinesWithoutAKey) {
+  for (const char* const wrong :
+       {"", "127.0.0.1", "127.0.0.1:", ":7400", "localhost:7400", "127.0.0.1:0", "127.0.0.1:65536",
+        "[127.0.0.1]:7400", "::1:7400", "0.0.0.0:7400", "[::]:7400", "127.0.0.1:7400x",
+        "/tmp/socket:1", "10.0.0.1:6379"}) {
+    EXPECT_FALSE(tier::peer_address("", wrong).has_value()) << wrong;
+  }
+  for (const char* const right : {"127.0.0.1:7400", "[::1]:7400", "127.9.9.9:1"}) {
+    const auto found = tier::peer_address("", right);
+    ASSERT_TRUE(found.has_value()) << right;
+    EXPECT_TRUE(found->is_peer);
+    EXPECT_EQ(tier::text_of(found->sockets.front()), right);
+  }
+  EXPECT_TRUE(tier::peer_address(std::string(32, 'k'), "10.0.0.1:7400").has_value());
 }
 
 }  // namespace

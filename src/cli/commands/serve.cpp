@@ -386,7 +386,6 @@ Result<int> serve_model(const ServeOptions& given) {
     CAIRN_TRY(trace, Trace::open(options.trace_path));
   }
   options.engine.trace = trace.get();
-  options.engine.open_tier = tier::opener_of(options.tier);
   CAIRN_TRY(AccessFiles access, read_access(options));
   // While nobody listens, the files are read anyway, or not needed any more.
   const auto outlive_hangups = [&] {
@@ -397,6 +396,12 @@ Result<int> serve_model(const ServeOptions& given) {
     CAIRN_TRY(options.models.listed, list_all_models());
   }
   CAIRN_TRY(const bool is_sandboxed, enter_sandbox(options.sandbox, sandbox_rules(options)));
+  std::shared_ptr<tier::PeerServer> peers;
+  if (!options.tier.peers.listen.empty()) {
+    CAIRN_TRY(peers, tier::PeerServer::listen(options.tier));
+    log::info("records are lent at {}", peers->address());
+  }
+  options.engine.open_tier = tier::opener_of(options.tier, std::move(peers));
   OnlyModel only;
   CAIRN_TRY(std::unique_ptr<serve::ModelRegistry> models,
             has_several_models(options) ? start_models(options) : load_only_model(options, only));
@@ -408,11 +413,11 @@ Result<int> serve_model(const ServeOptions& given) {
   serve::http::Address address = options.address;
   address.port = uint16_t(options.port);
   address.tls = std::move(access.tls);
-  CAIRN_TRY(std::unique_ptr<serve::http::Server> server,
-            serve::http::Server::listen(
-                address,
-                {.drain_seconds = double(options.drain_seconds), .proxies = options.proxies},
-                app.get()));
+  CAIRN_TRY(
+      std::unique_ptr<serve::http::Server> server,
+      serve::http::Server::listen(
+          address, {.drain_seconds = double(options.drain_seconds), .proxies = options.proxies},
+          app.get()));
   if (is_sandboxed) CAIRN_TRY(seal_sandbox(!options.tier.url.empty()));
   std::fprintf(stderr, "%s: %s\n", printable(name).c_str(), printable(server->url()).c_str());
   if (has_access_files(options)) {

@@ -37,6 +37,19 @@ void TierArguments::add_to(command_line::Options& command) {
            "when a prompt is fetched from there: where computing it would take longer, or always")
       .one_of({"cheaper", "always"})
       .shows_default();
+  command
+      .add("--peer-listen", options_.peers.listen,
+           "lend what this machine has in memory and on its disk to others that share the tier, on "
+           "this address and port, and borrow from them")
+      .takes("HOST:PORT");
+  command
+      .add("--peer-address", options_.peers.address,
+           "where others find that, if they see another address; port 0: the same")
+      .takes("HOST:PORT");
+  command.add("--peer-rate", megabytes_, "megabytes a second that are lent, at most")
+      .takes("N")
+      .in_range(1, 100000)
+      .shows_default();
   command.add("--tier-ttl", seconds_, "seconds after which what nobody uses goes from there")
       .takes("N")
       .in_range(1, 30 * 86400)
@@ -55,8 +68,17 @@ Result<tier::TierOptions> TierArguments::read() const {
       if (file->empty()) continue;
       return fail(ErrorCode::invalid_argument, "{}: expected --tier beside it, found none", name);
     }
+    if (!tier.peers.listen.empty()) {
+      return fail(ErrorCode::invalid_argument,
+                  "--peer-listen: expected --tier beside it, where others learn of it, found none");
+    }
     return tier;
   }
+  if (tier.peers.listen.empty() && !tier.peers.address.empty()) {
+    return fail(ErrorCode::invalid_argument,
+                "--peer-address: expected --peer-listen beside it, found none");
+  }
+  tier.peers.bytes_per_second = uint64_t(megabytes_) * 1'000'000;
   tier.publishing = publishing_ == "all"       ? tier::Publishing::all
                     : publishing_ == "nothing" ? tier::Publishing::nothing
                                                : tier::Publishing::second_use;

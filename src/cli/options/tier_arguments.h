@@ -20,7 +20,7 @@ class TierArguments {
  private:
   tier::TierOptions options_;
   std::string publishing_ = "second-use", fetching_ = "cheaper";
-  int32_t seconds_ = 1800;
+  int32_t seconds_ = 1800, megabytes_ = 250;
 };
 
 }  // namespace cairn::cli
