@@ -26,6 +26,8 @@ import time
 from machines import TIED, Node, Proxy, Redis, ask, chat, need, skip, wait_until, words
 
 NODES = ("n1", "n2", "n3", "n4")
+# Those that lend each other their records, and send nothing to the tier.
+PEERS = ("p1", "p2")
 INSIDE = "CAIRN_TEST_IS_INSIDE"
 ANSWER_TOKENS = 6
 
@@ -110,6 +112,9 @@ class Fleet:
         self.addresses = {name: f"10.77.0.{n}:8080" for n, name in enumerate(NODES, 1)}
         self.where = {name: self.network.add(name, address.split(":")[0])
                       for name, address in self.addresses.items()}
+        for n, name in enumerate(PEERS, 31):
+            self.addresses[name] = f"10.77.0.{n}:8080"
+            self.where[name] = self.network.add(name, f"10.77.0.{n}")
         self.where["redis"] = self.network.add("redis", "10.77.0.10")
         self.where["proxy"] = self.network.add("proxy", "10.77.0.20")
         self.start_redis()
@@ -133,8 +138,17 @@ class Fleet:
             "always", "--drain-seconds", "2", where=self.where[name])
         return self.nodes[name]
 
+    def start_peer(self, name):
+        host = self.addresses[name].split(":")[0]
+        self.nodes[name] = Node(
+            self.program, self.addresses[name], self.folder, "--tier", "redis://10.77.0.10",
+            "--tier-key", self.folder / "tier-key", "--tier-publish", "nothing", "--tier-fetch",
+            "always", "--peer-listen", f"{host}:7400", where=self.where[name])
+        return self.nodes[name]
+
     def start_proxy(self):
-        self.proxy = Proxy("10.77.0.20:8080", self.folder, list(self.addresses.values()),
+        self.proxy = Proxy("10.77.0.20:8080", self.folder,
+                           [self.addresses[name] for name in NODES],
                            self.where["proxy"]).wait_ready(*NODES)
 
     def close(self):
@@ -209,6 +223,15 @@ def from_tier(reply):
     if memory.get("tier") in ("late", "paused"):
         raise TooBusy(memory)
     assert (memory["source"], memory["tier"]) == ("tier", "fetched"), memory
+    return memory
+
+
+def from_peer(reply):
+    """Likewise, of what another machine has lent."""
+    memory = reply.json["memory"]
+    if memory.get("tier") in ("late", "paused", "busy", "unreachable"):
+        raise TooBusy(memory)
+    assert (memory["source"], memory["tier"]) == ("peer", "fetched"), memory
     return memory
 
 
@@ -313,6 +336,70 @@ def test_a_tier_that_is_cut_off(fleet):
     wait_until(is_used, "n4 uses the tier again")
 
 
+def test_machines_lend_each_other(fleet):
+    """Nothing but who has what is in the tier; one that is cut off, or killed, costs time alone."""
+    for name in PEERS:
+        fleet.start_peer(name)
+    try:
+        for name in PEERS:
+            fleet.nodes[name].wait_ready()
+        lend_each_other(fleet)
+    finally:
+        for name in PEERS:
+            fleet.nodes[name].kill()
+
+
+def lend_each_other(fleet):
+    def registered(name):
+        return fleet.nodes[name].metrics()["cairn_peer_registered_total"]
+
+    def lent(messages, name):
+        """A turn of which the others have been told."""
+        before = registered(name)
+        reply = fleet.answered(messages, to=name)
+        wait_until(lambda: registered(name) >= before + 2, f"{name} has told of its turn", 20)
+        return reply
+
+    sent = fleet.ends()
+    messages = fleet.opening(90)
+    reply = lent(messages, "p1")
+    assert reply.json["memory"]["recomputed"] > 300, reply
+    again = from_peer(fleet.answered(messages, to="p2"))
+    assert again["recomputed"] == 0, again
+    for name in ("p2", "p1", "p2"):
+        messages = next_turn(messages, reply)
+        reply = lent(messages, name)
+    from_peer(reply)
+    assert fleet.ends() == sent
+    counts = fleet.nodes["p1"].metrics()
+    assert counts["cairn_peer_lent_bytes_total"] > 0 and counts["cairn_peer_read_bytes_total"] > 0
+
+    # Nothing comes from there any more, and nothing says so.
+    unseen = [fleet.opening(91 + step) for step in range(4)]
+    for asked in unseen:
+        lent(asked, "p1")
+    fleet.network.cut("p2", "p1")
+    begin = time.monotonic()
+    memories = [fleet.answered(asked, to="p2").json["memory"] for asked in unseen[:3]]
+    taken = time.monotonic() - begin
+    fleet.network.heal("p2", "p1")
+    assert all(memory["source"] != "peer" for memory in memories), memories
+    assert memories[0]["tier"] in ("late", "unreachable"), memories
+    assert taken < 20, taken
+
+    def is_used():
+        asked = fleet.opening(next(seeds))
+        lent(asked, "p1")
+        return fleet.answered(asked, to="p2").json["memory"]["source"] == "peer"
+    seeds = iter(range(4000, 5000))
+    wait_until(is_used, "p2 borrows from p1 again")
+
+    fleet.nodes["p1"].kill()
+    memory = fleet.answered(unseen[3], to="p2").json["memory"]
+    assert memory["source"] != "peer", memory
+    assert memory["tier"] in ("late", "unreachable", "paused", "absent"), memory
+
+
 def test_a_slow_tier(fleet):
     """It may be late, but not hold anybody up."""
     messages = fleet.opening(50)
@@ -354,7 +441,7 @@ class CutStream:
         self.fleet, self.reply = fleet, None
         folder = fleet.folder / "other"
         folder.mkdir()
-        self.proxy = Proxy("10.77.0.21:8080", folder, list(fleet.addresses.values()),
+        self.proxy = Proxy("10.77.0.21:8080", folder, [fleet.addresses[name] for name in NODES],
                            fleet.network.add("other", "10.77.0.21")).wait_ready(*NODES)
         begun = threading.Event()
 
@@ -602,9 +689,9 @@ def main():
         try:
             lost = CutStream(fleet)
             for test in (lost.check, test_servers_by_name, test_conversations_move,
-                         test_no_stampede, test_a_killed_server, test_a_killed_tier,
-                         test_a_tier_that_is_cut_off, test_a_slow_tier, test_a_killed_proxy,
-                         test_chance, lost.end):
+                         test_no_stampede, test_machines_lend_each_other, test_a_killed_server,
+                         test_a_killed_tier, test_a_tier_that_is_cut_off, test_a_slow_tier,
+                         test_a_killed_proxy, test_chance, lost.end):
                 attempt(fleet, test)
         finally:
             fleet.close()
