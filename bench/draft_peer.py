@@ -4,12 +4,11 @@ which holds its server.
 
   bench/draft_peer.py MODEL TRANSCRIPT [TOKENS [PROMPT_TOKENS [THREADS [ROUNDS]]]]
 
-Its server cannot be told which tokens to choose. So the prompt is the transcript's text (a token for
-each word, in the order of their first occurrence: any model has such ids), and the answer is what the
-model says at temperature 0: models with made-up weights soon repeat themselves, and then all drafts
-are right. Compare what is printed for "right": drafts that are always right are what
-`draft_replay_bench … copy` has too. Plain and with each kind of lookup, by turns; tokens a second
-without the prompt, a median; the answers must be the same, or it says that they are not.
+Its server cannot be told which tokens to choose. So the prompt is the transcript's text (a token
+for each word, in the order of their first occurrence: any model has such ids), and the answer is
+what the model says at temperature 0: models with made-up weights soon repeat themselves, and then
+all drafts are right, as those of `draft_replay_bench ... copy` are. Plain and with each kind of
+lookup, by turns; tokens a second without the prompt, a median; whether the answers are the same.
 """
 import json
 import os
