@@ -22,7 +22,7 @@
 #include "draft/speculator.h"
 #include "engine/drafted_answer.h"
 #include "engine/drafts/draft_model.h"
-#include "engine/drafts/model_drafter.h"
+#include "engine/drafts/text_drafter.h"
 #include "engine/generator.h"
 #include "engine/lane_batch.h"
 #include "sample/candidates.h"
@@ -44,7 +44,7 @@ class Answer final : public DraftedAnswer {
       : lane_(lane), sampler_(sampling), script_(std::move(script)), count_(count) {}
   void draft_by(DraftModel* model, draft::Calibrations* calibrations) {
     std::vector<std::unique_ptr<draft::Drafter>> drafters;
-    drafters.push_back(std::make_unique<ModelDrafter>(model, &sampler_));
+    drafters.push_back(make_model_drafter(model, &sampler_));
     speculator_ =
         std::make_unique<draft::Speculator>(std::move(drafters), int32_t(lane_->logits().size()),
                                             draft::SpeculatorOptions{.calibrations = calibrations});

@@ -96,7 +96,7 @@ class Engine(Handle):
             that can. One that is named is never replaced by another.
         draft: Who drafts tokens of answers that are made in the background or in one go:
             "auto" (None), "off", or kinds with commas between them (docs/speculation.md).
-        draft_model: The file of a small model with the same vocabulary, which drafts too.
+        draft_model: The file of a small model, best one with the same vocabulary, which drafts too.
         progress: Called while weights are prepared, on another thread, with 0 to 1; False gives up.
         options: Others of cairn_engine_params' options_json, by name: ``numerics="fast-1"``.
 

@@ -55,7 +55,8 @@ class Backend {
   virtual PieceAlignment piece_alignment() const = 0;
   virtual std::string_view isa() const = 0;  // The instruction set that kernels use, by name.
   // Registers `weight`, and sets weight.packed if the backend will repack it. The packed form lives
-  // as long as the backend; the blocks must stay readable as long.
+  // as long as the backend, and serves all weights of the same blocks and shape; the blocks must
+  // stay readable as long.
   virtual Status load(Weight& weight) = 0;
   // Whether products of quantized weights read the f32 rows too, if an op has both.
   virtual bool reads_plain_rows() const { return false; }

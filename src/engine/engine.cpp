@@ -1,5 +1,4 @@
 // Loading: text, model, weights, memory, plan, in this order, each with errors that name the thing.
-#include "engine/drafts/draft_model.h"
 #include "engine/engine.h"
 
 #include <fmt/format.h>
@@ -16,6 +15,7 @@
 #include "base/machine/machine_memory.h"
 #include "base/quantities.h"
 #include "base/trace/trace.h"
+#include "engine/drafts/draft_model.h"
 #include "engine/parameter_loader.h"
 
 namespace cairn {
@@ -171,7 +171,7 @@ Status check_direction(const gguf::Metadata& meta, bool is_causal) {
 
 }  // namespace
 
-Engine::Engine(gguf::File file, const EngineOptions& options)
+Engine::Engine(std::shared_ptr<const gguf::File> file, const EngineOptions& options)
     : file_(std::move(file)), options_(options) {
   options_.is_given_up = for_good(options.is_given_up);
 }
@@ -180,42 +180,63 @@ Engine::~Engine() = default;
 
 Result<std::unique_ptr<Engine>> Engine::load(gguf::File file, const EngineOptions& options) {
   TraceSpan span(options.trace, "engine", "load");
-  std::unique_ptr<Engine> engine(new Engine(std::move(file), options));
-  span.add("bytes", int64_t(engine->file_.file_bytes()));
-  CAIRN_TRY(engine->text_, ModelText::load(engine->file_));
-  CAIRN_TRY(expect_wanted(engine->options_, engine->file_));
-  CAIRN_TRY(engine->load_model());
-  CAIRN_TRY(engine->load_weights());
-  CAIRN_TRY(engine->adapters_,
-            Adapters::load(options.adapters, engine->architecture_, engine->matrices_,
-                           engine->program_, *engine->backend_));
-  CAIRN_TRY(engine->prepare_memory());
-  if (engine->options_.loads_predictor) {
-    CAIRN_TRY(engine->predictor_, Predictor::load(engine->model_.get(), &engine->file_,
-                                                  engine->backend_.get(), engine->options_));
-    if (engine->predictor_ != nullptr) engine->fixed_bytes_ += engine->predictor_->fixed_bytes();
-  }
-  CAIRN_TRY(engine->prepare_adapters());
-  CAIRN_TRY(expect_wanted(engine->options_, engine->file_));
-  CAIRN_TRY(engine->open_store());
-  CAIRN_TRY(engine->load_draft_model());
-  // Whoever loads it is gone by then, and so may be what it asks.
-  engine->options_.is_given_up = nullptr;
+  auto shared = std::make_shared<const gguf::File>(std::move(file));
+  std::unique_ptr<Engine> engine(new Engine(std::move(shared), options));
+  span.add("bytes", int64_t(engine->file_->file_bytes()));
+  CAIRN_TRY(engine->text_, ModelText::load(*engine->file_));
+  CAIRN_TRY(expect_wanted(engine->options_, *engine->file_));
+  CAIRN_TRY(engine->load_all());
   return engine;
+}
+
+Result<std::unique_ptr<Engine>> Engine::load_beside(const Engine& whole,
+                                                    const EngineOptions& options) {
+  TraceSpan span(options.trace, "engine", "load beside");
+  std::unique_ptr<Engine> engine(new Engine(whole.file_, options));
+  const EngineOptions& same = whole.options_;
+  engine->options_.backend = same.backend;
+  engine->options_.isa = same.isa;
+  engine->options_.numerics = same.numerics;
+  engine->options_.threads = whole.threads_;
+  engine->text_ = whole.text_;
+  engine->backend_ = whole.backend_;
+  CAIRN_TRY(engine->load_all());
+  return engine;
+}
+
+Status Engine::load_all() {
+  CAIRN_TRY(load_model());
+  CAIRN_TRY(load_weights());
+  CAIRN_TRY(adapters_,
+            Adapters::load(options_.adapters, architecture_, matrices_, program_, *backend_));
+  CAIRN_TRY(prepare_memory());
+  if (options_.loads_predictor) {
+    CAIRN_TRY(predictor_, Predictor::load(model_.get(), file_.get(), backend_.get(), options_));
+    if (predictor_ != nullptr) fixed_bytes_ += predictor_->fixed_bytes();
+  }
+  CAIRN_TRY(prepare_adapters());
+  CAIRN_TRY(expect_wanted(options_, *file_));
+  CAIRN_TRY(open_store());
+  CAIRN_TRY(load_draft_model());
+  // Whoever loads it is gone by then, and so may be what it asks.
+  options_.is_given_up = nullptr;
+  return Ok{};
 }
 
 Status Engine::load_model() {
   CAIRN_TRY(const std::string_view type,
-            file_.fields().get_or<std::string_view>("general.type", "model"));
+            file_->fields().get_or<std::string_view>("general.type", "model"));
   if (type == "adapter") {
     return fail(ErrorCode::unsupported, "{}: expected a model, found an adapter of one",
-                file_.name());
+                file_->name());
   }
   CAIRN_TRY(create_model());
   CAIRN_TRY(start_threads());
-  CAIRN_TRY(const BackendType* backend, find_backend(options_.backend));
-  CAIRN_TRY(const BackendOptions backend_options, this->backend_options());
-  CAIRN_TRY(backend_, backend->create(backend_options));
+  if (backend_ == nullptr) {
+    CAIRN_TRY(const BackendType* backend, find_backend(options_.backend));
+    CAIRN_TRY(const BackendOptions backend_options, this->backend_options());
+    CAIRN_TRY(backend_, backend->create(backend_options));
+  }
   options_.isa = backend_->isa();
   return Ok{};
 }
@@ -223,11 +244,13 @@ Status Engine::load_model() {
 Status Engine::load_draft_model() {
   const DraftModelChoice& choice = options_.draft_model;
   if (choice.path.empty()) return Ok{};
-  const std::string path = choice.path == "self" ? file_.name() : choice.path;
-  CAIRN_TRY(gguf::File file, gguf::File::open(path));
-  CAIRN_TRY(draft_model_,
-            DraftModel::load(std::move(file), *this,
-                             {.choice = choice, .pack_cache = options_.pack_cache}));
+  const DraftModelOptions options{.choice = choice, .pack_cache = options_.pack_cache};
+  if (choice.path == "self") {
+    CAIRN_TRY(draft_model_, DraftModel::load_self(*this, options));
+    return Ok{};
+  }
+  CAIRN_TRY(gguf::File file, gguf::File::open(choice.path));
+  CAIRN_TRY(draft_model_, DraftModel::load(std::move(file), *this, options));
   return Ok{};
 }
 
@@ -244,7 +267,7 @@ Status Engine::start_threads() {
 
 // As the file says, or as the program does.
 Status Engine::create_model() {
-  CAIRN_TRY(gguf::Metadata meta, file_.metadata());
+  CAIRN_TRY(gguf::Metadata meta, file_->metadata());
   architecture_ = meta.architecture();
   CAIRN_TRY(const models::Architecture* architecture, models::find_architecture(architecture_));
   models::ProgramChoice& choice = options_.program;
@@ -255,7 +278,7 @@ Status Engine::create_model() {
   CAIRN_TRY(model_, architecture->create(meta));
   CAIRN_TRY(check_direction(meta, is_causal()));
   if (options_.find_skipped_layers) {
-    CAIRN_TRY(const std::vector<int32_t> found, options_.find_skipped_layers(file_));
+    CAIRN_TRY(const std::vector<int32_t> found, options_.find_skipped_layers(*file_));
     choice.skipped_layers.insert(choice.skipped_layers.end(), found.begin(), found.end());
   }
   CAIRN_TRY(program_.skipped_layers, models::choose_skipped(choice, size().layer_count));
@@ -283,24 +306,25 @@ Result<BackendOptions> Engine::backend_options() const {
   out.pack.is_given_up = [this] { return options_.is_given_up && options_.is_given_up(); };
   out.pack.is_off = options_.is_unpacked;
   if (!options_.pack_cache.empty()) {
-    out.pack.model_digest = pack_digest(file_, program_);
-    for (const gguf::Tensor& tensor : file_.tensors()) file_.forget(tensor.bytes);
-    out.pack.cache_path = pack_cache_path(options_.pack_cache, file_.name(), out.pack.model_digest);
+    out.pack.model_digest = pack_digest(*file_, program_);
+    for (const gguf::Tensor& tensor : file_->tensors()) file_->forget(tensor.bytes);
+    out.pack.cache_path =
+        pack_cache_path(options_.pack_cache, file_->name(), out.pack.model_digest);
   }
   // The page cache keeps the file for the next start, unless there is no room for it beside the
   // packed weights, which take about as much.
-  const bool is_tight = memory_room().bytes < 2 * file_.file_bytes();
+  const bool is_tight = memory_room().bytes < 2 * file_->file_bytes();
   out.advice.before_reading = [this](std::span<const std::byte> blocks) {
-    file_.will_need(blocks);
+    file_->will_need(blocks);
   };
   out.advice.after_reading = [this, is_tight](std::span<const std::byte> blocks) {
-    is_tight ? file_.drop(blocks) : file_.forget(blocks);
+    is_tight ? file_->drop(blocks) : file_->forget(blocks);
   };
   return out;
 }
 
 Status Engine::load_weights() {
-  ParameterLoader loader(&file_);
+  ParameterLoader loader(file_.get());
   CAIRN_TRY(model_->visit_parameters(loader));
   CAIRN_TRY(expect_purpose());
   CAIRN_TRY(check_unread(loader.unread(), size().layer_count, program_));
@@ -308,7 +332,7 @@ Status Engine::load_weights() {
   matrices_ = std::move(loader).take_matrices();
   vectors_ = std::move(loader).take_vectors();
   for (Weight* weight : matrices_) CAIRN_TRY(backend_->load(*weight));
-  return expect_wanted(options_, file_);
+  return expect_wanted(options_, *file_);
 }
 
 Status Engine::choose_context() {
@@ -361,7 +385,8 @@ Status Engine::choose_budget(const Plans& plans, const memory::Layout& layout) {
   if (room.bytes > 0 && needed_bytes > room.bytes) {
     return fail(ErrorCode::memory_full,
                 "{}: needs {} bytes ({} of weights, {} of recorded steps), found {} (limit: {}){}",
-                file_.name(), needed_bytes, fixed.weights, fixed.plans, room.bytes, room.limited_by,
+                file_->name(), needed_bytes, fixed.weights, fixed.plans, room.bytes,
+                room.limited_by,
                 fixed.weights > 0 ? "; with --no-pack weights are read from the file" : "");
   }
   if (options_.memory_budget == 0) {
@@ -388,7 +413,7 @@ Status Engine::choose_budget(const Plans& plans, const memory::Layout& layout) {
 
 Fingerprint Engine::fingerprint(const Selection& selection) const {
   const std::vector<AdapterSource> sources = adapters_.sources(selection.uses());
-  return Fingerprint::of({.model = file_.identity(),
+  return Fingerprint::of({.model = file_->identity(),
                           .numerics = options_.numerics,
                           .isa = options_.isa,
                           .key_type = options_.key_type,
@@ -473,7 +498,7 @@ Status Engine::open_store() {
                                           .budget_bytes = options_.cache_disk_budget,
                                           .calls = options_.cache_calls},
                                  .open_tier = options_.open_tier,
-                                 .model = file_.name().substr(file_.name().rfind('/') + 1),
+                                 .model = file_->name().substr(file_->name().rfind('/') + 1),
                                  .audit_interval = options_.cache_audit_interval,
                                  .trace = options_.trace};
   CAIRN_TRY(sequence_store_, SequenceStore::open(std::move(options), memory_.get(), &*cache_));

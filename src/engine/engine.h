@@ -38,9 +38,14 @@ class Engine {
   // Errors: what is missing or wrong in the file, by name; unsupported architectures, tokenizers,
   // types.
   static Result<std::unique_ptr<Engine>> load(gguf::File file, const EngineOptions& options);
+  // The model of `whole`, which outlives it and is used on the same thread, with a program and a
+  // memory of its own: file, text, threads, backend and packed weights serve both, whatever the
+  // options say of these.
+  static Result<std::unique_ptr<Engine>> load_beside(const Engine& whole,
+                                                     const EngineOptions& options);
   ~Engine();
 
-  const gguf::File& file() const { return file_; }
+  const gguf::File& file() const { return *file_; }
   const std::string& architecture() const { return architecture_; }
   const models::ModelSize& size() const { return model_->size(); }
   // Whether attention is causal; else each text must fit into one step.
@@ -106,7 +111,8 @@ class Engine {
   Result<Selection> select(std::span<const AdapterUse> uses);
 
  private:
-  Engine(gguf::File file, const EngineOptions& options);
+  Engine(std::shared_ptr<const gguf::File> file, const EngineOptions& options);
+  Status load_all();
   Status load_model();
   Status start_threads();
   Status create_model();
@@ -126,16 +132,17 @@ class Engine {
   Result<Plans> record(const memory::Layout& layout, std::span<const LowRank> changes) const;
   void drop_idle_selection();
 
-  gguf::File file_;
+  // Shared with engines of the same model beside this one, as text and backend are.
+  std::shared_ptr<const gguf::File> file_;
   EngineOptions options_;
   std::string architecture_;
   models::Program program_;
   int64_t parameter_count_ = 0;
   FixedBytes fixed_bytes_;
-  std::unique_ptr<ModelText> text_;
+  std::shared_ptr<const ModelText> text_;
   std::unique_ptr<ThreadPool> own_threads_;  // Null: they are another engine's.
   ThreadPool* threads_ = nullptr;
-  std::unique_ptr<Backend> backend_;
+  std::shared_ptr<Backend> backend_;
   std::unique_ptr<models::Model> model_;
   std::vector<Weight*> matrices_;  // The model's.
   std::vector<std::vector<float>> vectors_;

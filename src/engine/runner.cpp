@@ -24,6 +24,14 @@ Result<std::unique_ptr<Runner>> Runner::create(Plans plans, const memory::Layout
   return runner;
 }
 
+// The backend may serve other engines, which get plans at these addresses.
+Runner::~Runner() {
+  for (const auto& entry : plans_) {
+    const Plans& old = entry->plans;
+    for (const Plan* plan : {&old.step, &old.head, &old.replay}) backend_->release(*plan);
+  }
+}
+
 Status Runner::add(memory::Variant variant, Plans plans) {
   forget_outputs();
   auto entry = std::make_unique<const VariantPlans>(VariantPlans{variant, std::move(plans)});

@@ -34,6 +34,9 @@ class Runner {
   // With the plans of the plain variant.
   static Result<std::unique_ptr<Runner>> create(Plans plans, const memory::Layout& layout,
                                                 Backend* backend);
+  ~Runner();
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
   // Adds the plans of another variant, for the same memory and as many rows. Invalidates outputs.
   // Errors: memory_full, those of the backend.
   Status add(memory::Variant variant, Plans plans);

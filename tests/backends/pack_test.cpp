@@ -52,6 +52,29 @@ TEST(Pack, BlocksThatDoNotFitTheShapeAreRefused) {
   ASSERT_FALSE(weights.add(weight));
 }
 
+// Two engines of one file have one packed copy.
+TEST(Pack, TheSameBlocksArePackedOnce) {
+  matmul_test::Random random(32);
+  matmul_test::Matrix matrix(*quant::find("Q4_0"), 64, 32, 2);
+  matrix.fill_randomly(random);
+  ThreadPool threads(2);
+  PackedWeights weights;
+  const PackedMatrix* const first = weights.add(matrix.weight).value();
+  EXPECT_GT(weights.needed_bytes({first}), 0u);
+  ASSERT_TRUE(weights.pack({first}, threads));
+  Weight again = matrix.weight;
+  again.name = "another name";
+  EXPECT_EQ(weights.add(again).value(), first);
+  EXPECT_EQ(weights.needed_bytes({first}), 0u);
+  // Another shape of these bytes is something else.
+  Weight other = matrix.weight;
+  other.count = 1;
+  other.rows *= 2;
+  const PackedMatrix* const second = weights.add(other).value();
+  EXPECT_NE(second, first);
+  EXPECT_GT(weights.needed_bytes({second}), 0u);
+}
+
 TEST(Pack, APaddedGroupIsZeros) {
   matmul_test::Random random(31);
   matmul_test::Matrix matrix(*quant::find("Q4_0"), 64, 17);

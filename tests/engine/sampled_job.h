@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <random>
@@ -12,9 +13,10 @@
 #include <vector>
 
 #include "base/sha256.h"
+#include "draft/asked_drafter.h"
 #include "engine/drafts/lookahead_drafter.h"
-#include "engine/drafts/model_drafter.h"
 #include "engine/drafts/predictor_drafter.h"
+#include "engine/drafts/text_drafter.h"
 #include "engine/lane_batch.h"
 #include "engine/schedule/job.h"
 #include "grammar/matcher.h"
@@ -52,6 +54,8 @@ struct SampledRequest {
   uint32_t draft_seed = 0;
   // Who drafts in their place; null: nobody.
   DraftModel* draft_model = nullptr;
+  // Likewise; who breaks the rules of drafts is kept to them, as for any answer.
+  std::function<std::unique_ptr<draft::Drafter>()> make_drafter = {};
   bool predicts = false;      // The engine's own predicting layer drafts.
   bool looks_ahead = false;   // What rows behind wrong drafts have said is drafted.
   bool finishes_turn = true;  // Otherwise what it computed goes to the prefix cache as it is.
@@ -68,7 +72,7 @@ class SampledJob final : public Job, public DraftedAnswer {
         random_(request_.draft_seed) {
     lane_.select(engine->select(request_.adapters).value().for_tenant(request_.tenant));
     if (request_.draft_model != nullptr) {
-      drafter_ = std::make_unique<ModelDrafter>(request_.draft_model, &sampler_, request_.tenant);
+      drafter_ = make_model_drafter(request_.draft_model, &sampler_, request_.tenant);
     }
     if (request_.predicts) {
       auto drafter =
@@ -81,6 +85,7 @@ class SampledJob final : public Job, public DraftedAnswer {
       reader_ = drafter.get();
       drafter_ = std::move(drafter);
     }
+    if (request_.make_drafter) asked_.emplace(request_.make_drafter(), nullptr);
     if (!request_.form) return;
     matcher_ = grammar::Matcher::build(request_.form->grammar, request_.form->tokens).value();
     state_ = matcher_->start();
@@ -109,13 +114,13 @@ class SampledJob final : public Job, public DraftedAnswer {
     return is_done() ? Status(Ok{}) : lane_.push(result_->tokens.back());
   }
   DraftedAnswer* drafted() override {
-    return request_.draft_seed > 0 || drafter_ != nullptr ? this : nullptr;
+    return request_.draft_seed > 0 || drafter_ != nullptr || asked_ ? this : nullptr;
   }
   // By turns all right, all wrong, right up to somewhere, and anything.
   std::span<const float> propose(int32_t count_max) override {
     drafts_.clear();
     count_max = std::min(count_max, lane_.draft_count_max());
-    if (drafter_ != nullptr) return ask_model(count_max);
+    if (drafter_ != nullptr || asked_) return ask_drafter(count_max);
     const size_t known = result_->tokens.size();
     const uint32_t kind = uint32_t(random_() % 5);
     const size_t right = kind == 0 ? 64 : kind == 1 ? 0 : random_() % 8;
@@ -163,14 +168,22 @@ class SampledJob final : public Job, public DraftedAnswer {
   void block(bool is_blocked) { is_blocked_ = is_blocked; }
 
  private:
-  std::span<const float> ask_model(int32_t count_max) {
+  std::span<const float> ask_drafter(int32_t count_max) {
     count_max = std::min(count_max, request_.token_count - int32_t(result_->tokens.size()) - 1);
     if (count_max <= 0) return {};
-    draft::Draft draft;
-    drafter_->propose({.text = lane_.whole_text(), .count_max = count_max}, draft);
-    drafts_ = std::move(draft.tokens);
+    const draft::View view{.text = lane_.whole_text(), .count_max = count_max};
+    if (asked_) {
+      if (asked_->off_reason().empty()) asked_->ask(view, int32_t(lane_.logits().size()));
+      drafts_.assign(asked_->tokens().begin(), asked_->tokens().end());
+      if (!asked_->off_reason().empty()) drafts_.clear();
+      result_->drafts_off = asked_->off_reason();
+    } else {
+      draft::Draft draft;
+      drafter_->propose(view, draft);
+      drafts_ = std::move(draft.tokens);
+      result_->drafts_off = drafter_->off_reason();
+    }
     reach_.assign(drafts_.size(), 1.0f);
-    result_->drafts_off = drafter_->off_reason();
     return reach_;
   }
   Status add() {
@@ -200,6 +213,7 @@ class SampledJob final : public Job, public DraftedAnswer {
   std::vector<Token> drafts_;
   std::vector<float> reach_;
   std::unique_ptr<draft::Drafter> drafter_;
+  std::optional<draft::AskedDrafter> asked_;
   RowReader* reader_ = nullptr;
 };
 

@@ -5,9 +5,14 @@
 
 #include <chrono>
 #include <cstdio>
+#include <map>
 #include <random>
 #include <thread>
 
+#include "draft/adversary.h"
+#include "draft/lookup_drafter.h"
+#include "draft/prediction_drafter.h"
+#include "draft/recycle_drafter.h"
 #include "engine/schedule/scheduler.h"
 #include "tests/engine/random_adapter.h"
 #include "tests/engine/sampled_job.h"
@@ -16,6 +21,7 @@
 #include "tests/sanitized.h"
 #include "tests/scratch_folder.h"
 #include "tests/small_pages.h"
+#include "tests/twin_vocabulary.h"
 
 namespace cairn::test::schedules_test {
 namespace {
@@ -106,6 +112,30 @@ std::vector<SampledRequest> mixed_requests(uint32_t seed, size_t count) {
   return requests;
 }
 
+// Who drafts a request's answer.
+enum class Drafts : uint8_t {
+  made_up,  // Right, wrong or both.
+  model,
+  text,  // A model with other tokens.
+  self,  // The model itself, run thinner where it can be.
+  lookup,
+  recycle,
+  prediction,
+  lookahead,
+  adversary,
+  none,
+};
+constexpr std::array kDrafts = {Drafts::model,      Drafts::made_up,   Drafts::text,
+                                Drafts::lookup,     Drafts::made_up,   Drafts::self,
+                                Drafts::recycle,    Drafts::adversary, Drafts::lookahead,
+                                Drafts::prediction, Drafts::adversary, Drafts::none};
+
+// Behind the prompt, with a token here and there that is another one.
+Tokens with_changes(Tokens tokens) {
+  for (size_t i = 5; i < tokens.size(); i += 6) tokens[i] = Token(int32_t(i));
+  return tokens;
+}
+
 // One of each kind of memory.
 constexpr std::array kModels = {"llama",    "gemma3", "gemma4",        "gemma3n", "llama4",
                                 "qwen3moe", "mamba",  "granitehybrid", "lfm2",    "qwen3next"};
@@ -118,6 +148,8 @@ class Schedules : public test::SmallPagesTest<const char*> {
       write_random_adapter(model(), path, uint32_t(adapters_.size()));
       adapters_.push_back({.path = path, .scale = 0});
     }
+    twin_ = folder_.file("twin.gguf");
+    write_twin(model(), twin_, 0.2);
   }
 
   static std::string model() { return golden_path(GetParam(), ".gguf"); }
@@ -140,25 +172,29 @@ class Schedules : public test::SmallPagesTest<const char*> {
   size_t tight_budget(const std::vector<SampledRequest>& requests, bool is_tightest);
   void run_schedule(uint32_t schedule, const std::vector<SampledRequest>& requests,
                     const std::vector<Sampled>& expected);
-  // The same model without adapters; by turns with so little memory that drafts end.
-  std::unique_ptr<DraftModel> load_drafts(Engine& engine, uint32_t schedule) {
-    Result<gguf::File> file = gguf::File::open(model());
-    EXPECT_TRUE(file);
-    Result<std::unique_ptr<DraftModel>> drafts = DraftModel::load(
-        std::move(file).value(), engine,
-        {.memory_budget = size_t(schedule % 4 == 3 ? 1 : 64) << 20});
-    EXPECT_TRUE(drafts) << (drafts ? "" : drafts.error().message);
-    return drafts ? std::move(drafts).value() : nullptr;
+  // What drafts the answers of a schedule.
+  struct Drafting {
+    std::unique_ptr<DraftModel> model, twin, self;
+    std::shared_ptr<draft::Knowledge> said = std::make_shared<draft::Knowledge>(size_t(1) << 20);
+  };
+  Drafting load_drafts(Engine& engine, uint32_t schedule);
+  static Drafts drafts_of(uint32_t schedule, size_t index) {
+    return kDrafts[(schedule + index) % kDrafts.size()];
   }
+  SampledRequest with_drafts(SampledRequest request, Drafts drafts, uint32_t seed,
+                             const Sampled& expected, const Drafting& drafting);
   void compare(uint32_t schedule, const std::vector<Sampled>& results,
                const std::vector<Sampled>& cancelled, const std::vector<Sampled>& expected);
 
   test::ScratchFolder folder_;
+  std::string twin_;
   std::vector<AdapterChoice> adapters_;
   // Of all schedules.
   int64_t preemptions_ = 0, found_on_disk_ = 0, cut_short_ = 0;
-  int64_t checked_ = 0, accepted_ = 0;              // Drafts that are made up.
-  int64_t model_checked_ = 0, model_accepted_ = 0;  // And those of a model.
+  struct Counts {
+    int64_t checked = 0, accepted = 0;
+  };
+  std::map<Drafts, Counts> drafts_;
 };
 
 // Bytes for one or two of the longest requests; on models with recurrence a job alone holds two
@@ -200,12 +236,81 @@ void Schedules::compare(uint32_t schedule, const std::vector<Sampled>& results,
     ASSERT_FALSE(result.error) << result.error->message;
     EXPECT_EQ(result.tokens, expected[index].tokens) << schedule << " " << index;
     EXPECT_EQ(result.digest, expected[index].digest) << schedule << " " << index;
-    const bool is_of_model = (schedule + index) % 3 == 0;
-    (is_of_model ? model_checked_ : checked_) += result.checked;
-    (is_of_model ? model_accepted_ : accepted_) += result.accepted;
+    Counts& counts = drafts_[drafts_of(schedule, index)];
+    counts.checked += result.checked;
+    counts.accepted += result.accepted;
     found_on_disk_ += int64_t(result.prompt.from_store);
     cut_short_ += int64_t(cancelled[index].error.has_value());
   }
+}
+
+// The same model without adapters, by turns with so little memory that drafts end; the same with
+// other tokens; and the model itself.
+Schedules::Drafting Schedules::load_drafts(Engine& engine, uint32_t schedule) {
+  Drafting drafting;
+  const DraftModelOptions options{.memory_budget = size_t(schedule % 4 == 3 ? 1 : 64) << 20};
+  drafting.model = DraftModel::load(gguf::File::open(model()).value(), engine, options).value();
+  drafting.twin = DraftModel::load(gguf::File::open(twin_).value(), engine, options).value();
+  DraftModelOptions thin = options;
+  thin.choice.program.exit_layer = engine.size().layer_count - 1;
+  auto self = DraftModel::load_self(engine, thin);
+  // Some layers cannot do without those behind them.
+  if (!self) self = DraftModel::load_self(engine, options);
+  drafting.self = std::move(self).value();
+  return drafting;
+}
+
+SampledRequest Schedules::with_drafts(SampledRequest request, Drafts drafts, uint32_t seed,
+                                      const Sampled& expected, const Drafting& drafting) {
+  request.known = expected.tokens;
+  Tokens whole = request.prompt;
+  whole.insert(whole.end(), expected.tokens.begin(), expected.tokens.end());
+  const size_t begin = request.prompt.size();
+  switch (drafts) {
+    case Drafts::made_up:
+      request.draft_seed = seed + 1;
+      break;
+    case Drafts::model:
+      request.draft_model = drafting.model.get();
+      break;
+    case Drafts::text:
+      request.draft_model = drafting.twin.get();
+      break;
+    case Drafts::self:
+      request.draft_model = drafting.self.get();
+      break;
+    case Drafts::lookup:
+      // Somebody has said it before.
+      drafting.said->said.append(with_changes(whole));
+      request.make_drafter = [said = drafting.said] {
+        return std::make_unique<draft::LookupDrafter>(
+            draft::LookupDrafter::Options{.knowledge = said});
+      };
+      break;
+    case Drafts::recycle:
+      request.make_drafter = [said = drafting.said] {
+        return std::make_unique<draft::RecycleDrafter>(
+            std::shared_ptr<draft::RecycleTable>(said, &said->successors));
+      };
+      break;
+    case Drafts::prediction:
+      request.make_drafter = [text = with_changes(expected.tokens), begin] {
+        return std::make_unique<draft::PredictionDrafter>(text, begin);
+      };
+      break;
+    case Drafts::lookahead:
+      request.looks_ahead = true;
+      break;
+    case Drafts::adversary:
+      request.make_drafter = [whole, seed] {
+        const draft::Habit habit = draft::kHabits[seed % draft::kHabits.size()];
+        return std::make_unique<draft::Adversary>(habit, whole, kVocabulary, seed);
+      };
+      break;
+    case Drafts::none:
+      break;
+  }
+  return request;
 }
 
 void Schedules::run_schedule(uint32_t schedule, const std::vector<SampledRequest>& requests,
@@ -213,8 +318,7 @@ void Schedules::run_schedule(uint32_t schedule, const std::vector<SampledRequest
   std::mt19937 random(schedule);
   const auto engine = load_engine(model(), options_of(schedule, requests));
   ASSERT_NE(engine, nullptr);
-  const auto drafts = load_drafts(*engine, schedule);
-  ASSERT_NE(drafts, nullptr);
+  const Drafting drafting = load_drafts(*engine, schedule);
   std::vector<Sampled> results(requests.size()), cancelled(requests.size());
   Scheduler scheduler(engine.get(), {.step_seconds = schedule % 2 == 0 ? 1e-4 : 1e-2,
                                      .quiet_step_seconds = schedule % 2 == 0 ? 1e-3 : 1.0,
@@ -236,11 +340,8 @@ void Schedules::run_schedule(uint32_t schedule, const std::vector<SampledRequest
   std::shuffle(order.begin(), order.end(), random);
   int64_t next_id = 0;
   for (const size_t index : order) {
-    // Two of three have drafts that are made up, and one those of a model.
-    SampledRequest request = requests[index];
-    request.known = expected[index].tokens;
-    request.draft_seed = (schedule + uint32_t(index)) % 3;
-    if (request.draft_seed == 0) request.draft_model = drafts.get();
+    SampledRequest request = with_drafts(requests[index], drafts_of(schedule, index),
+                                         schedule + uint32_t(index), expected[index], drafting);
     auto job = std::make_unique<SampledJob>(engine.get(), std::move(request), &results[index]);
     jobs[index] = job.get();
     scheduler.submit(JobId{next_id++}, std::move(job),
@@ -273,7 +374,8 @@ void Schedules::run_schedule(uint32_t schedule, const std::vector<SampledRequest
   ASSERT_NO_FATAL_FAILURE(compare(schedule, results, cancelled, expected));
   EXPECT_EQ(scheduler.stats().running + scheduler.stats().waiting, 0);
   if (engine->sequence_store() != nullptr) engine->sequence_store()->drain();
-  for (Engine* each : {engine.get(), &drafts->engine()}) {
+  for (Engine* each : {engine.get(), &drafting.model->engine(), &drafting.twin->engine(),
+                       &drafting.self->engine()}) {
     each->cache().clear();
     EXPECT_EQ(each->memory().usage().used_bytes(), 0u);
   }
@@ -290,10 +392,18 @@ TEST_P(Schedules, PreserveEachBit) {
   EXPECT_GT(preemptions_, 0) << "the tight schedules were not tight";
   EXPECT_GT(found_on_disk_, 0) << "the store was of no use";
   EXPECT_GT(cut_short_, 0) << "nobody was cancelled in time";
-  EXPECT_GT(accepted_, 0) << "no draft was right";
-  EXPECT_GT(model_accepted_, 0);
-  EXPECT_LE(model_accepted_, model_checked_);
-  EXPECT_GT(2 * checked_, 3 * accepted_) << "hardly a draft was wrong";
+  for (const Drafts kind : kDrafts) {
+    const Counts counts = drafts_[kind];
+    EXPECT_EQ(counts.checked > 0, kind != Drafts::none) << "drafts " << int(kind);
+    EXPECT_LE(counts.accepted, counts.checked) << "drafts " << int(kind);
+  }
+  for (const Drafts kind : {Drafts::made_up, Drafts::model, Drafts::self, Drafts::prediction}) {
+    EXPECT_GT(drafts_[kind].accepted, 0) << "drafts " << int(kind) << ": none was right";
+  }
+  for (const Drafts kind : {Drafts::made_up, Drafts::adversary}) {
+    const Counts counts = drafts_[kind];
+    EXPECT_GT(2 * counts.checked, 3 * counts.accepted) << "hardly a draft was wrong";
+  }
 }
 
 // `./dev soak` runs it: a thousand requests, fifty schedules.
@@ -317,6 +427,11 @@ TEST_P(Schedules, DISABLED_Soak) {
   }
   EXPECT_GT(preemptions_, 0);
   EXPECT_GT(found_on_disk_, 0);
+  for (const Drafts kind : kDrafts) {
+    say(fmt::format("drafts {}: {} of {} right", int(kind), drafts_[kind].accepted,
+                    drafts_[kind].checked));
+    EXPECT_EQ(drafts_[kind].checked > 0, kind != Drafts::none);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Schedules, ::testing::ValuesIn(kModels),

@@ -214,8 +214,8 @@ void EngineArguments::add_drafts_to(command_line::Options& command) {
       .shows_default();
   command
       .add("--draft-model,--model-draft", options_.draft_model.path,
-           "a small model with the same vocabulary that proposes tokens; self: the model itself, "
-           "loaded a second time with the options below")
+           "a small model that proposes tokens, best one with the same vocabulary; self: the model "
+           "itself, run as the options below say")
       .takes("FILE|self");
   command
       .add("--draft-exit-layer", options_.draft_model.program.exit_layer,

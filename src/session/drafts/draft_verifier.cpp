@@ -12,9 +12,9 @@
 #include <string_view>
 #include <utility>
 
+#include "draft/adversary.h"
 #include "engine/lane_batch.h"
 #include "session/completion.h"
-#include "session/drafts/adversary.h"
 #include "session/receipt.h"
 
 namespace cairn::session {
@@ -46,7 +46,8 @@ class DraftVerifier {
 
   Result<std::vector<DraftVerifyRow>> run() {
     std::vector<DraftVerifyRow> rows;
-    for (const std::string_view name : kHabitNames) rows.push_back({.drafter = std::string(name)});
+    for (const std::string_view name : draft::kHabitNames)
+      rows.push_back({.drafter = std::string(name)});
     rows.push_back({.drafter = "the engine's own"});
     const int32_t total = options_.program_count * int32_t(rows.size() + 1);
     int32_t done = 0;
@@ -60,8 +61,9 @@ class DraftVerifier {
       CAIRN_TRY(goes_on());
       for (size_t index = 0; index < rows.size(); ++index) {
         CAIRN_TRY(const MadeAnswer made,
-                  index < kHabits.size() ? answer(asked, adversary(kHabits[index], plain), nullptr)
-                                         : answer(asked, {}, &drafting_));
+                  index < draft::kHabits.size()
+                      ? answer(asked, adversary(draft::kHabits[index], plain), nullptr)
+                      : answer(asked, {}, &drafting_));
         compare(plain, made, program, rows[index]);
         CAIRN_TRY(goes_on());
       }
@@ -93,10 +95,11 @@ class DraftVerifier {
     return asked;
   }
 
-  std::unique_ptr<draft::Speculator> adversary(Habit habit, const MadeAnswer& plain) {
+  std::unique_ptr<draft::Speculator> adversary(draft::Habit habit, const MadeAnswer& plain) {
     const int32_t vocabulary_count = int32_t(engine_.size().vocabulary_count);
     std::vector<std::unique_ptr<draft::Drafter>> drafters;
-    drafters.push_back(std::make_unique<Adversary>(habit, plain.text, vocabulary_count, random_()));
+    drafters.push_back(
+        std::make_unique<draft::Adversary>(habit, plain.text, vocabulary_count, random_()));
     return std::make_unique<draft::Speculator>(std::move(drafters), vocabulary_count,
                                                draft::SpeculatorOptions{.is_free = true});
   }

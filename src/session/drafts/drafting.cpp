@@ -13,8 +13,8 @@
 #include "draft/recycle_drafter.h"
 #include "engine/drafts/draft_model.h"
 #include "engine/drafts/lookahead_drafter.h"
-#include "engine/drafts/model_drafter.h"
 #include "engine/drafts/predictor_drafter.h"
+#include "engine/drafts/text_drafter.h"
 #include "session/drafts/forced_drafter.h"
 
 namespace cairn::session {
@@ -79,7 +79,7 @@ std::span<const Drafting::Kind> Drafting::kinds() {
            [](Drafting& shared, const DraftOrder&, const DraftedText& text, RowReaders&) -> Made {
              DraftModel* const model = shared.engine_->draft_model();
              if (model == nullptr) return nullptr;
-             return std::make_unique<ModelDrafter>(model, text.sampler, text.tenant);
+             return make_model_drafter(model, text.sampler, text.tenant);
            }},
       Kind{"lookahead", false,
            [](Drafting&, const DraftOrder&, const DraftedText&, RowReaders& readers) -> Made {

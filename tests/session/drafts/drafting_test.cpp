@@ -8,9 +8,9 @@
 #include <random>
 
 #include "cli/commands/load.h"
+#include "draft/adversary.h"
 #include "engine/lane_batch.h"
 #include "session/completion.h"
-#include "session/drafts/adversary.h"
 #include "session/receipt.h"
 #include "session/receipt_text.h"
 #include "tests/scratch_folder.h"
@@ -134,13 +134,13 @@ class Drafts : public ::testing::Test {
     for (const chat::OutputEvent& event : completion.take_events()) outcome.events += event.text;
   }
 
-  static std::unique_ptr<draft::Speculator> adversary(Habit habit, const Outcome& plain,
+  static std::unique_ptr<draft::Speculator> adversary(draft::Habit habit, const Outcome& plain,
                                                       const Asked& asked, uint32_t seed) {
     Tokens all =
         engine_->tokenizer()->encode(asked.prompt, {.add_special = true, .parse_special = true});
     all.insert(all.end(), plain.answer.tokens.begin(), plain.answer.tokens.end());
     std::vector<std::unique_ptr<draft::Drafter>> drafters;
-    drafters.push_back(std::make_unique<Adversary>(habit, std::move(all), 2048, seed));
+    drafters.push_back(std::make_unique<draft::Adversary>(habit, std::move(all), 2048, seed));
     return std::make_unique<draft::Speculator>(std::move(drafters), 2048);
   }
 
@@ -180,7 +180,7 @@ TEST_F(Drafts, ChangeNothing) {
   for (const Asked& asked : questions()) {
     const Outcome plain = answer(asked, nullptr);
     ASSERT_FALSE(HasFailure());
-    for (const Habit habit : kHabits) {
+    for (const draft::Habit habit : draft::kHabits) {
       SCOPED_TRACE(testing::Message() << "seed " << asked.sampling.seed << ", at most "
                                       << asked.token_count_max << ", habit " << int(habit));
       const Outcome drafted = answer(asked, adversary(habit, plain, asked, seed++));
@@ -205,7 +205,7 @@ TEST_F(Drafts, EndWithTheContext) {
     const Outcome plain = answer(asked, nullptr);
     ASSERT_FALSE(HasFailure());
     EXPECT_EQ(plain.answer.finish, FinishReason::context);
-    for (const Habit habit : {Habit::right, Habit::changing}) {
+    for (const draft::Habit habit : {draft::Habit::right, draft::Habit::changing}) {
       expect_equal(plain, answer(asked, adversary(habit, plain, asked, uint32_t(words))));
     }
   }
@@ -217,7 +217,7 @@ TEST_F(Drafts, SaveSteps) {
                     .sampling = {.temperature = 1, .ignore_eos = true, .seed = 12},
                     .token_count_max = 64};
   const Outcome plain = answer(asked, nullptr);
-  const Outcome drafted = answer(asked, adversary(Habit::right, plain, asked, 1));
+  const Outcome drafted = answer(asked, adversary(draft::Habit::right, plain, asked, 1));
   expect_equal(plain, drafted);
   ASSERT_TRUE(drafted.answer.drafts);
   EXPECT_GT(drafted.accepted, 10);

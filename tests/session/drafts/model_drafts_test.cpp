@@ -6,13 +6,14 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/drafts/draft_model.h"
-#include "engine/drafts/model_drafter.h"
+#include "engine/drafts/text_drafter.h"
 #include "engine/lane_batch.h"
 #include "quantize/quantize.h"
 #include "session/completion.h"
 #include "session/conversation.h"
 #include "tests/models/golden_model.h"
 #include "tests/scratch_folder.h"
+#include "tests/twin_vocabulary.h"
 
 namespace cairn::session::model_drafts_test {
 namespace {
@@ -40,7 +41,7 @@ class ModelDrafts : public ::testing::Test {
                           .value();
     if (model != nullptr) {
       std::vector<std::unique_ptr<draft::Drafter>> drafters;
-      drafters.push_back(std::make_unique<ModelDrafter>(model, &completion->sampler()));
+      drafters.push_back(make_model_drafter(model, &completion->sampler()));
       // Time stands still: what drafts are worth is not asked.
       completion->draft_by(&lane,
                            {std::make_unique<draft::Speculator>(
@@ -107,6 +108,20 @@ TEST_F(ModelDrafts, OfAQuantizedTwinAreNearlyAlwaysRight) {
     // Shared noise: at this temperature the draft's own choice is no less often right.
     EXPECT_GT(accepted(model.get(), {.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0}), 0.95)
         << type;
+  }
+}
+
+// The same model with other ids, and with fewer words, which it was not made for.
+TEST_F(ModelDrafts, OfATwinWithAnotherVocabularyAreOftenRight) {
+  const test::ScratchFolder folder;
+  const std::string path = folder.file("twin.gguf");
+  for (const auto& [dropped, expected] : {std::pair(0.0, 0.95), std::pair(0.1, 0.7)}) {
+    test::write_twin(nano(), path, dropped);
+    const auto model = DraftModel::load(gguf::File::open(path).value(), *target_).value();
+    ASSERT_TRUE(model->drafts_by_text());
+    EXPECT_GT(accepted(model.get(), {.temperature = 0}), expected) << dropped;
+    // Without shared noise: as often as the likeliest token is the one that is drawn.
+    EXPECT_GT(accepted(model.get(), {.temperature = 0.8f}), expected - 0.15) << dropped;
   }
 }
 

@@ -38,6 +38,12 @@ std::vector<Piece> cut(const std::vector<PackJob>& jobs) {
   return pieces;
 }
 
+// Of blocks that begin at the same place: whether both are packed alike.
+bool are_same(const Weight& first, const Weight& second) {
+  return first.type == second.type && first.cols == second.cols && first.rows == second.rows &&
+         first.count == second.count;
+}
+
 // The file's bytes behind a piece.
 std::span<const std::byte> blocks_of(const Piece& piece) {
   const Weight& weight = *piece.job->weight;
@@ -84,9 +90,14 @@ Result<const PackedMatrix*> PackedWeights::add(const Weight& weight) {
     return fail(ErrorCode::invalid_data, "{}: expected {} bytes of {}, found {}", weight.name,
                 expected, type.name, weight.blocks.size());
   }
+  const auto known = by_blocks_.find(weight.blocks.data());
+  if (known != by_blocks_.end() && are_same(known->second->weight, weight)) {
+    return &known->second->matrix;
+  }
   auto entry = std::make_unique<Entry>(Entry{weight, packed_shape(weight)});
   PackedMatrix* matrix = &entry->matrix;
   if (settings_.options.is_off) matrix->source = &entry->weight;
+  by_blocks_.insert_or_assign(weight.blocks.data(), entry.get());
   entries_.emplace(matrix, std::move(entry));
   return matrix;
 }

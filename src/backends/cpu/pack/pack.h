@@ -64,8 +64,9 @@ class PackedWeights {
  public:
   explicit PackedWeights(PackSettings settings = {}) : settings_(std::move(settings)) {}
 
-  // Notes a weight and gives the matrix that will hold it, which stays where it is. Errors:
-  // invalid_data when the blocks do not fit the shape.
+  // Notes a weight and gives the matrix that will hold it, which stays where it is: the same one
+  // for weights of the same blocks and shape. Errors: invalid_data when the blocks do not fit the
+  // shape.
   Result<const PackedMatrix*> add(const Weight& weight);
   // What pack() would take for them: nothing where a cache's file is mapped instead.
   size_t needed_bytes(const std::vector<const PackedMatrix*>& matrices) const;
@@ -85,6 +86,7 @@ class PackedWeights {
 
   PackSettings settings_;
   std::unordered_map<const PackedMatrix*, std::unique_ptr<Entry>> entries_;
+  std::unordered_map<const std::byte*, const Entry*> by_blocks_;  // By where these begin.
   std::vector<Arena> arenas_;
   std::vector<PackCache> caches_;
 };

@@ -1,5 +1,6 @@
 // A drafter that is as it is told to be: right, wrong, random, or breaking every rule there is.
-// What shows that drafts change nothing (draft_verifier.h, tests). Thread rule: that of drafters.
+// What shows that drafts change nothing (session/drafts/draft_verifier.h, tests). Thread rule: that
+// of drafters.
 #pragma once
 
 #include <array>
@@ -12,7 +13,7 @@
 
 #include "draft/draft.h"
 
-namespace cairn::session {
+namespace cairn::draft {
 
 // What drafts are like.
 enum class Habit : uint8_t {
@@ -32,7 +33,7 @@ inline constexpr std::array<std::string_view, kHabits.size()> kHabitNames = {
     "right",       "wrong",     "right at first", "random",
     "alternating", "one token", "nonsense",       "changing"};
 
-class Adversary final : public draft::Drafter {
+class Adversary final : public Drafter {
  public:
   // `plain`: the whole text that plain decoding makes.
   Adversary(Habit habit, std::vector<Token> plain, int32_t vocabulary_count, uint64_t seed)
@@ -42,7 +43,7 @@ class Adversary final : public draft::Drafter {
         random_(seed) {}
 
   std::string_view name() const override { return "adversary"; }
-  void propose(const draft::View& view, draft::Draft& draft) override {
+  void propose(const View& view, Draft& draft) override {
     Habit habit = habit_;
     if (habit == Habit::changing) habit = kHabits[random_() % (kHabits.size() - 1)];
     const size_t right = random_() % 12;
@@ -69,4 +70,4 @@ class Adversary final : public draft::Drafter {
   std::mt19937_64 random_;
 };
 
-}  // namespace cairn::session
+}  // namespace cairn::draft
