@@ -16,11 +16,13 @@
 namespace cairn::tier {
 namespace {
 
-// What leaves memory is sent while sending takes less than this part of the time.
+// What was used once is sent while sending takes less than this part of the time.
 constexpr double kBusyPart = 0.25;
 constexpr double kBusyWeight = 0.2;
 // Commands that are on their way at once: their replies are short.
 constexpr size_t kAtOnce = 256;
+// Records that were sent and are looked for, for each sequence that comes.
+constexpr int kLookedFor = 4;
 // Digests that are remembered: of 128 GiB of records.
 constexpr size_t kDigestsMax = 65536;
 
@@ -33,6 +35,9 @@ Error refusal(const Reply& reply) {
 }
 
 }  // namespace
+
+TierPublisher::TierPublisher(Tier* tier)
+    : tier_(tier), room_(tier->options().times.kept, tier->node()) {}
 
 Result<std::unique_ptr<TierPublisher>> TierPublisher::start(Tier* tier) {
   std::unique_ptr<TierPublisher> made(new TierPublisher(tier));
@@ -125,11 +130,11 @@ void TierPublisher::run() {
 void TierPublisher::work(Item& item) {
   const store::Chain chain(item.snapshot->fingerprint(), item.snapshot->outline().tokens);
   busy_since_ = Clock::now();
+  is_admitted_.reset();
   Result<int32_t> length = choose_length(item, chain);
   Status sent = Ok{};
-  if (length && *length > 0 && tier_->writes().admits()) {
+  if (length && *length > 0 && admits()) {
     sent = publish(*item.snapshot, *length);
-    if (sent) tier_->writes().note_success();
   } else if (length && *length == 0) {
     tier_->count(&TierStats::not_published);
   }
@@ -139,13 +144,22 @@ void TierPublisher::work(Item& item) {
                 (std::chrono::duration<double>(busy) / std::chrono::duration<double>(busy + idle) -
                  busy_part_);
   idle_since_ = now;
-  if (length && sent) return;
+  if (length && sent) {
+    if (is_admitted_.value_or(false)) tier_->writes().note_success();
+    return;
+  }
   const Error& error = length ? sent.error() : length.error();
   servers_.reset();
   if (error.code == ErrorCode::cancelled) return;
   tier_->writes().note_failure();
   tier_->count(&TierStats::publish_failures);
   log::info("tier: a sequence was not sent: {}", error.message);
+}
+
+// Asked once for all that becomes of a sequence: where it is a trial, all of it is that one.
+bool TierPublisher::admits() {
+  if (!is_admitted_) is_admitted_ = tier_->writes().admits();
+  return *is_admitted_;
 }
 
 // Zero: nothing of it.
@@ -157,13 +171,32 @@ Result<int32_t> TierPublisher::choose_length(const Item& item, const store::Chai
   } else {
     counts_.add_answer(chain, whole);
   }
-  if (tier_->options().publishing == Publishing::nothing) return 0;
-  if (tier_->options().publishing == Publishing::all) return whole;
-  if (item.offer == Offer::kept) return whole;
-  if (item.offer == Offer::evicted) return busy_part_ < kBusyPart ? whole : 0;
-  if (item.offer == Offer::turn || used == whole || !tier_->options().uses_leases) return used;
-  if (!tier_->writes().admits()) return used;
-  return wanted_length(chain, used, whole);
+  const Publishing publishing = tier_->options().publishing;
+  if (item.offer == Offer::kept && publishing != Publishing::nothing) return whole;
+  if (publishing == Publishing::second_use) CAIRN_TRY(look_for_sent());
+  const bool has_place = busy_part_ < kBusyPart && room_.has_place();
+  const int32_t length = admitted_length(publishing, used, whole, has_place);
+  const bool may_be_wanted = publishing == Publishing::second_use && item.offer == Offer::prompt;
+  if (!may_be_wanted || length == whole || !tier_->options().uses_leases) return length;
+  if (!admits()) return length;
+  return wanted_length(chain, length, whole);
+}
+
+// Whether what was sent is there still tells whether there is room for more.
+Status TierPublisher::look_for_sent() {
+  for (int count = 0; count < kLookedFor; ++count) {
+    const std::optional<Sha256Digest> name = room_.next(Clock::now());
+    if (!name || !admits()) return Ok{};
+    CAIRN_TRY(connect());
+    const std::string key = tier_->key_of(kRecordKey, *name);
+    const std::array<std::string_view, 2> words = {"EXISTS", key};
+    CAIRN_TRY(const Reply reply,
+              servers_->ask(words, 0, Clock::now() + tier_->options().times.write));
+    if (reply.kind == Reply::Kind::lost) continue;
+    if (reply.kind != Reply::Kind::number) return refusal(reply);
+    room_.note_found(reply.number == 1);
+  }
+  return Ok{};
 }
 
 // Up to where another machine waits for it, if that is more than was used before.
@@ -299,6 +332,7 @@ Result<bool> TierPublisher::send_record(const store::EncodedRecord& record) {
   if (is_lost(reply)) return false;
   if (reply.kind != Reply::Kind::text) return refusal(reply);
   tier_->count(&TierStats::written_bytes, record.ref.file_bytes + kSealBytes);
+  room_.note_sent(record.ref.name, Clock::now());
   return true;
 }
 

@@ -1,8 +1,8 @@
 // Sends to a tier what is likely to be read by another machine: what was used twice, what somebody
-// waits for, what a person wanted kept. Records first, then the manifest, then the pointers by
-// which it is found, so that nothing is found that was not there. A thread of its own, which steps
-// go before; snapshots hold memory, which is given back soon after it is asked for.
-// Thread rule: the engine's thread, but for its own one.
+// waits for, what a person wanted kept; and all else while the tier has room for it. Records first,
+// then the manifest, then the pointers by which it is found, so that nothing is found that was not
+// there. A thread of its own, which steps go before; snapshots hold memory, which is given back
+// soon after it is asked for. Thread rule: the engine's thread, but for its own one.
 #pragma once
 
 #include <atomic>
@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "store/encoded_record.h"
 #include "store/shared_tier.h"
 #include "store/snapshot.h"
+#include "tier/room.h"
 #include "tier/servers.h"
 #include "tier/tier.h"
 #include "tier/use_counts.h"
@@ -54,12 +56,13 @@ class TierPublisher {
     Offer offer = Offer::prompt;
   };
 
-  explicit TierPublisher(Tier* tier) : tier_(tier) {}
+  explicit TierPublisher(Tier* tier);
   void run();
   void work(Item& item);
+  bool admits();
   Result<int32_t> choose_length(const Item& item, const store::Chain& chain);
   Result<int32_t> wanted_length(const store::Chain& chain, int32_t used, int32_t whole);
-  bool is_busy() const;
+  Status look_for_sent();
   Status connect();
   bool is_lost(const Reply& reply);
   Status publish(store::Snapshot& snapshot, int32_t length);
@@ -79,7 +82,9 @@ class TierPublisher {
   // The thread's own.
   std::unique_ptr<Servers> servers_;
   bool has_lost_ = false;  // Of what is being sent, something that a server of a cluster has.
+  std::optional<bool> is_admitted_;  // What is being sent, by the breaker; nothing: not asked yet.
   UseCounts counts_;
+  Room room_;
   std::map<Sha256Digest, Sha256Digest> digests_;  // Of records that were sent, by name.
   double busy_part_ = 0;                          // Of the time, that it sent something.
   Clock::time_point busy_since_{}, idle_since_{};
