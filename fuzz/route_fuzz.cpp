@@ -58,7 +58,7 @@ void read_reply(size_t piece, std::string_view reply) {
 }
 
 void read_nodes(std::string_view text) {
-  const auto nodes = route::parse_nodes("nodes", text);
+  auto nodes = route::parse_nodes("nodes", text);
   if (!nodes) {
     CHECK(!nodes.error().message.empty());
     return;
