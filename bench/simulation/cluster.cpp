@@ -538,7 +538,7 @@ std::vector<Fault> all_faults(double seconds) {
       {.kind = Kind::slow, .until = 60, .part = 0.05},
       {.kind = Kind::eviction, .until = 0, .part = 0.1},
       {.kind = Kind::flips, .until = 60, .part = 1e-3},
-      {.kind = Kind::forgery, .until = 0, .part = 1e-3},
+      {.kind = Kind::forgery, .until = 0, .part = 1e-2},
       {.kind = Kind::crash_warm, .until = 30, .part = 0.05},
   };
   for (size_t index = 0; index < faults.size(); ++index) {
